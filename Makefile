@@ -1,0 +1,50 @@
+# The few things a person types. `make help` says what each does.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+JOBS ?= $(shell nproc)
+
+.PHONY: help
+help: ## What can be typed here
+	@printf 'Heddle places GPU training where the fabric wants it.\n\n'
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: release control-plane ## A real control plane, 32 nodes of 8 H100, one training Job placed twice: see the difference
+	@/usr/bin/python3 tests/cluster/demo.py --bin build/release/bin
+
+.PHONY: test
+test: install ## Everything CI runs: unit tests (plain and under sanitizers), then the real control plane
+	@tools/test quick
+
+.PHONY: check-all
+check-all: install ## `test`, and what takes longer: thread sanitizer, clang-tidy on everything, soak
+	@tools/test all
+
+.PHONY: bench
+bench: release ## Time the planner, the verbs and the reflector; see docs/performance.md
+	@tools/bench
+
+.PHONY: format
+format: install ## Lay out the C++ sources by .clang-format
+	@git ls-files '*.h' '*.cc' | xargs clang-format -i
+
+.PHONY: dev
+dev: install ## Build quickly, with checks, into build/dev
+	@tools/build dev
+
+.PHONY: release
+release: install ## Build what is shipped into build/release/bin
+	@tools/build release
+
+.PHONY: install
+install: ## Install missing Debian packages
+	@tools/install
+
+.PHONY: control-plane
+control-plane: ## Build the Kubernetes control plane (minutes once, then cached)
+	@tools/control-plane >/dev/null
+
+.PHONY: clean
+clean: ## Remove build/ (the caches outside the tree stay)
+	rm -rf build

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "placement/gang.h"
+#include "topology/fabric.h"
+
+namespace heddle::placement {
+
+// What is free on one node when planning starts.
+struct NodeState {
+  std::uint32_t free_gpus = 0;       // bit = position in Node::gpus; unhealthy and taken GPUs are not set
+  std::int64_t free_milli_cpu = 0;
+  std::int64_t free_memory_bytes = 0;
+  std::int64_t free_pods = 0;
+  std::vector<std::pair<std::string, std::int64_t>> free_extended;  // sorted by name
+  // Why no gang may use this node at all, as a word for tallies: "Cordoned", "NotReady", "TopologyStale",
+  // "GpuCountMismatch", "Excluded". Empty = usable.
+  std::string unusable;
+  friend bool operator==(const NodeState&, const NodeState&) = default;
+};
+
+// One edge of traffic that another gang already puts on a leaf's way up, for the load on shared uplinks.
+struct LeafLoad {
+  topology::LeafId leaf = topology::kNone;
+  std::int64_t gbps = 0;
+};
+
+// The dense, mutable view over one immutable Fabric: free counters per node class, NVLink domain and unit, which
+// Take and Free keep in O(1) each. Mark/Rollback is the undo log for trials; nothing is copied.
+// Thread rule: one owner.
+class ClusterState {
+ public:
+  ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::vector<NodeState> nodes,
+               std::vector<LeafLoad> loads = {});
+
+  const topology::Fabric& fabric() const { return *fabric_; }
+  const std::shared_ptr<const topology::Fabric>& shared_fabric() const { return fabric_; }
+  const NodeState& node(topology::NodeId id) const { return nodes_[std::size_t(id)]; }
+
+  int free_gpus(topology::NodeId id) const;         // 0 when unusable
+  int free_gpus_in_domain(topology::DomainId id) const;
+  int free_gpus_in_unit(topology::UnitId id) const;
+  // Nodes of a unit with exactly `gpus` free.
+  int nodes_with_free(topology::UnitId id, int gpus) const;
+  std::int64_t leaf_load_gbps(topology::LeafId id) const;
+  bool Fits(topology::NodeId id, const Resources& resources) const;
+
+  // Requires: the GPUs are free (Take) or taken (Free).
+  void Take(topology::NodeId id, std::uint32_t gpus, const Resources& resources);
+  void Free(topology::NodeId id, std::uint32_t gpus, const Resources& resources);
+
+  using Savepoint = std::size_t;
+  Savepoint Mark() const { return log_.size(); }
+  void Rollback(Savepoint mark);
+
+ private:
+  struct Change {
+    topology::NodeId node;
+    std::uint32_t gpus;
+    Resources resources;
+    bool taken;
+  };
+  void Apply(topology::NodeId id, std::uint32_t gpus, const Resources& resources, bool take);
+
+  std::shared_ptr<const topology::Fabric> fabric_;
+  std::vector<NodeState> nodes_;
+  std::vector<std::int32_t> domain_free_;
+  std::vector<std::int32_t> unit_free_;
+  std::vector<std::array<std::int32_t, 33>> unit_classes_;  // nodes by free-GPU count
+  std::vector<std::int64_t> leaf_load_;
+  std::vector<Change> log_;
+};
+
+}  // namespace heddle::placement

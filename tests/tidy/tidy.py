@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+"""The rules of the house that a machine can check: who may include whom, what only the edge may call, and how long
+files and functions may be. Runs first and in under a second."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# A folder may include itself and these.
+MAY_INCLUDE = {
+    "base": [],
+    "topology": ["base"],
+    "placement": ["base", "topology"],
+    "lossless": ["base", "topology"],
+    "formats": ["base", "topology"],
+    "crds": ["base", "topology", "placement", "lossless"],
+    "kube": ["base"],
+    "nodeagent": ["base", "topology", "formats", "crds", "kube", "lossless"],
+    "operator": ["base", "topology", "placement", "crds", "kube", "lossless"],
+    "extender": ["base", "topology", "placement", "crds", "kube"],
+    "cli": ["base", "topology", "placement", "formats", "crds", "kube", "lossless"],
+}
+PURE = ["topology", "placement", "lossless", "formats", "crds"]
+
+# (what, pattern, files where it is right)
+ONLY_AT_THE_EDGE = [
+    ("reads the real clock", r"(system|steady|high_resolution)_clock::now\b", ["base/clock.cc"]),
+    ("sleeps", r"\b(sleep_for|sleep_until|usleep|nanosleep)\s*\(", []),
+    ("reads the environment", r"\b(getenv|environ)\b", ["*/main.cc", "kube/config.h"]),
+    ("uses an unseeded random source", r"\b(random_device|mt19937|rand\s*\(\s*\))", ["*/main.cc"]),
+    ("throws", r"\bthrow\b(?!\s*\()", []),
+]
+IN_PURE_CODE = [
+    ("does I/O", r"\b(std::cout|std::cerr|std::ifstream|std::ofstream|fopen\s*\(|printf\s*\()"),
+    ("starts a thread", r"\bstd::j?thread\b"),
+    ("keeps an unordered container, whose order may reach the output", r"\bstd::unordered_(map|set)\b"),
+]
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 70
+MAX_COLUMNS = 120
+MAX_MAIN_LINES = 160
+
+
+def code_of(text):
+    """The text without comments and string contents, line by line, so that patterns see code alone."""
+    text = re.sub(r'R"(\w*)\((?:.|\n)*?\)\1"', lambda m: '""' + "\n" * m.group(0).count("\n"), text)
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', text)
+    text = re.sub(r"//[^\n]*", "", text)
+    return re.sub(r"/\*(?:.|\n)*?\*/", lambda m: "\n" * m.group(0).count("\n"), text)
+
+
+def allowed(path, patterns):
+    return any(pathlib.PurePath(path).match(p) for p in patterns)
+
+
+def check_file(path, text):
+    folder = path.split("/")[0]
+    lines = text.split("\n")
+    code = code_of(text)
+    for number, line in enumerate(lines, 1):
+        if match := re.match(r'#include "([a-z]+)/', line):
+            other = match.group(1)
+            if other != folder and other in MAY_INCLUDE and other not in MAY_INCLUDE[folder]:
+                yield number, f"{folder}/ may not include {other}/ (see MAY_INCLUDE in tests/tidy/tidy.py)"
+        if len(line) > MAX_COLUMNS:
+            yield number, f"is {len(line)} columns wide; {MAX_COLUMNS} at most"
+    banned = [(what, pattern) for what, pattern, right in ONLY_AT_THE_EDGE if not allowed(path, right)]
+    if folder in PURE:
+        banned += IN_PURE_CODE
+    for number, line in enumerate(code.split("\n"), 1):
+        for what, pattern in banned:
+            if re.search(pattern, line):
+                yield number, f"{what}; only the edge may (see tests/tidy/tidy.py)"
+    limit = MAX_MAIN_LINES if path.endswith("/main.cc") else MAX_FILE_LINES
+    if len(lines) > limit:
+        yield len(lines), f"has {len(lines)} lines; {limit} at most: split it by what it is about"
+    if "cpprest/" in text and path.endswith(".h"):
+        yield 1, "includes cpprestsdk in a header: 11 s for each file that sees it"
+    yield from long_functions(lines)
+
+
+def long_functions(lines):
+    """A function body is what stands between a line at column 0 that ends in `{` and the next `}` at column 0."""
+    start = None
+    for number, line in enumerate(lines, 1):
+        if re.match(r"[A-Za-z].*\)[^;]*\{$", line) and not re.match(r"(namespace|class|struct|enum|union)\b", line):
+            start = number
+        elif line == "}" and start is not None:
+            if number - start - 1 > MAX_FUNCTION_LINES:
+                yield start, f"is a function of {number - start - 1} lines; {MAX_FUNCTION_LINES} at most"
+            start = None
+
+
+def check_words(path, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        if match := re.search(r"\b(TODO|FIXME|XXX)\b", line):
+            yield number, f"{match.group(1)} without an end: finish it or file it"
+        if re.search(r"\b(class|struct)\s+\w*(Manager|Helper|Util)\b", line):
+            yield number, "is named for nothing in particular: name what it is"
+
+
+def check_links(path, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        for target in re.findall(r"\]\(([^)#\s]+)", line):
+            if "://" in target or target.startswith("mailto:"):
+                continue
+            if not (ROOT / path).parent.joinpath(target).exists():
+                yield number, f"links to {target}, which is not there"
+
+
+def main():
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
+    faults, checked = [], 0
+    for path in sorted(set(listed.stdout.split("\n"))):
+        file = ROOT / path
+        if not path or not file.is_file():
+            continue
+        if path.endswith((".h", ".cc")):
+            text = file.read_text()
+            checked += 1
+            if path.split("/")[0] in MAY_INCLUDE:
+                faults += [(path, *f) for f in check_file(path, text)]
+            faults += [(path, *f) for f in check_words(path, text)]
+        elif path.endswith(".md"):
+            checked += 1
+            faults += [(path, *f) for f in check_links(path, file.read_text())]
+    for path, number, what in faults:
+        print(f"{path}:{number}: {what}")
+    print(f"tidy: {checked} files, {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

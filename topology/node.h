@@ -1,0 +1,140 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "topology/fact.h"
+
+namespace heddle::topology {
+
+// One machine of the fabric as its agent saw it. All are values: they copy, compare and do nothing else.
+
+enum class Transport : std::uint8_t { kInfiniBand, kRoce, kEfa, kEthernet };  // kEthernet: no RDMA
+enum class NicRole : std::uint8_t { kCompute, kStorage, kManagement };
+enum class LinkState : std::uint8_t { kActive, kDown, kUnknown };
+// The PCIe distance of a GPU and a NIC, nearest first, as NCCL and nvidia-smi name it: one switch, several switches,
+// one host bridge, one NUMA node, across sockets.
+enum class PciDistance : std::uint8_t { kPix, kPxb, kPhb, kNode, kSys };
+
+std::string_view TransportName(Transport transport);  // "InfiniBand", "RoCE", "EFA", "Ethernet"
+std::string_view NicRoleName(NicRole role);           // "compute", "storage", "management"
+std::string_view LinkStateName(LinkState state);      // "Active", "Down", "Unknown"
+std::string_view PciDistanceName(PciDistance distance);  // "PIX", "PXB", "PHB", "NODE", "SYS"
+std::optional<Transport> ParseTransport(std::string_view name);
+std::optional<NicRole> ParseNicRole(std::string_view name);
+std::optional<LinkState> ParseLinkState(std::string_view name);
+std::optional<PciDistance> ParsePciDistance(std::string_view name);
+
+struct Gpu {
+  int index = 0;      // NVML index: the number a container sees in an unrestricted pod
+  std::string uuid;   // "GPU-…"; empty where nothing names it
+  std::string model;  // "NVIDIA H100 80GB HBM3"
+  std::string pci;    // "0000:1b:00.0", lower case
+  Fact<int> numa;
+  bool healthy = true;
+  std::string unhealthy_reason;  // a sentence; empty while healthy
+  int memory_gib = 0;
+  friend bool operator==(const Gpu&, const Gpu&) = default;
+};
+
+struct NvSwitch {
+  std::string pci;
+  friend bool operator==(const NvSwitch&, const NvSwitch&) = default;
+};
+
+// NVLink of a machine as counts; `exceptions` names the GPUs whose links differ from the rest.
+struct NvLink {
+  int generation = 0;        // 3 = A100, 4 = H100, 5 = B200; 0 = none
+  int links_per_gpu = 0;     // that should be up
+  int gbps_per_gpu = 0;      // one direction, all links of one GPU together, in Gb/s
+  struct Exception {
+    int gpu = 0;
+    int links_up = 0;
+    friend bool operator==(const Exception&, const Exception&) = default;
+  };
+  std::vector<Exception> exceptions;  // sorted by gpu
+  friend bool operator==(const NvLink&, const NvLink&) = default;
+};
+
+// The NVLink domain that this node's GPUs belong to. Within one server the id is the node's own name; over nodes
+// (NVL72) it is "<cluster uuid>.<clique>", equal on every tray of the rack partition.
+struct NvlinkMembership {
+  std::string id;
+  bool spans_nodes = false;
+  friend bool operator==(const NvlinkMembership&, const NvlinkMembership&) = default;
+};
+
+struct LeafPort {
+  std::string leaf;  // the switch's name: LLDP system name, or the InfiniBand node description, else its GUID
+  std::string port;  // as the switch names it
+  friend auto operator<=>(const LeafPort&, const LeafPort&) = default;
+};
+
+// One physical port of a NIC. A bond is one NIC with two ports; a dual-ToR NIC has its ports on two leaves.
+struct NicPort {
+  int number = 1;
+  int plane = 0;              // which of a multi-plane fabric's parallel networks
+  LinkState state = LinkState::kUnknown;
+  int rate_gbps = 0;          // what the link trained to
+  int usable_gbps = 0;        // what placement may count on: 0 when down, less than rate when degraded
+  Fact<LeafPort> leaf_port;   // where the cable ends
+  friend bool operator==(const NicPort&, const NicPort&) = default;
+};
+
+struct Nic {
+  std::string name;    // RDMA device: "mlx5_0"
+  std::string netdev;  // "eth1" where there is one
+  std::string pci;
+  std::string guid;    // "0x506b4b0300c3b4a2" or empty
+  Transport transport = Transport::kEthernet;
+  NicRole role = NicRole::kManagement;
+  Fact<int> rail;      // compute NICs: which plane of rails
+  Fact<int> numa;
+  int mtu = 0;         // bytes; 0 = unknown
+  std::vector<NicPort> ports;  // sorted by number; at least one
+  friend bool operator==(const Nic&, const Nic&) = default;
+
+  int usable_gbps() const;  // over its ports
+  bool up() const;          // a compute NIC with at least one usable port
+};
+
+// How far a GPU is from a NIC. Only the nearest NICs of a GPU are kept (all that tie), and all of its rail.
+struct GpuNicPath {
+  int gpu = 0;
+  std::string nic;
+  PciDistance distance = PciDistance::kSys;
+  friend bool operator==(const GpuNicPath&, const GpuNicPath&) = default;
+};
+
+struct Node {
+  std::string name;
+  std::string machine;  // the product: "DGX H100"; empty = unknown
+  std::vector<Gpu> gpus;            // sorted by index
+  std::vector<NvSwitch> nvswitches; // sorted by pci
+  NvLink nvlink;
+  Fact<NvlinkMembership> nvlink_domain;
+  std::vector<Nic> nics;            // sorted by name
+  std::vector<GpuNicPath> paths;    // sorted by gpu, distance, nic
+  int numa_nodes = 0;
+  std::string site;                 // beyond it is WAN; empty = the one site
+  friend bool operator==(const Node&, const Node&) = default;
+
+  const Nic* FindNic(std::string_view nic_name) const;
+  // The compute NIC that GPU `gpu` uses: the nearest, each NIC given to one GPU where there are enough, ties by name.
+  // Null when the node has none.
+  const Nic* NicOfGpu(int gpu) const;
+};
+
+// What is wrong inside one node's description: doubled indexes, a path to a NIC that is not there, a port
+// on two leaves, a negative rate. Sentences; empty = sound.
+std::vector<std::string> Check(const Node& node);
+
+// A stable hash of everything in the node, for change detection: 16 hex digits (FNV-1a over a canonical text).
+std::string ContentHash(const Node& node);
+
+// What changed between two observations of one node, as sentences for an event: "mlx5_3 port 1: Active -> Down".
+std::vector<std::string> Diff(const Node& before, const Node& after);
+
+}  // namespace heddle::topology
