@@ -1,0 +1,61 @@
+{{- define "heddle.labels" -}}
+app.kubernetes.io/name: heddle
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end }}
+
+{{- /* What selects one component's pods; never changes between versions. */ -}}
+{{- define "heddle.selector" -}}
+app.kubernetes.io/name: heddle
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+
+{{- define "heddle.image" -}}
+{{- with .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{- define "heddle.schedulerImage" -}}
+{{- with .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .Values.scheduler.image.repository }}:{{ .Values.scheduler.image.tag | default .Capabilities.KubeVersion.Version }}
+{{- end }}
+
+{{- define "heddle.account" -}}
+system:serviceaccount:{{ .Release.Namespace }}:heddle-{{ .component }}
+{{- end }}
+
+{{- /* CEL: does container `c` ask for a managed GPU resource? A quantity of zero is no request. */ -}}
+{{- define "heddle.asksForGpu" -}}
+has(c.resources) && has(c.resources.limits) && {{ .Values.managedResources | toJson }}.exists(r, r in c.resources.limits && quantity(c.resources.limits[r]).isGreaterThan(quantity('0')))
+{{- end }}
+
+{{- /* The namespaces in which pods are routed and gated. */ -}}
+{{- define "heddle.scope" -}}
+matchExpressions:
+- key: kubernetes.io/metadata.name
+  operator: NotIn
+  values: [kube-system, {{ .Release.Namespace }}]
+{{- if eq .Values.scope "namespaces" }}
+- key: heddle.dev/scope
+  operator: In
+  values: [enabled]
+{{- end }}
+{{- end }}
+
+{{- /* What every container of ours may not do. */ -}}
+{{- define "heddle.restricted" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- /* What the kubelet would mount by itself, for one container of the pod instead of all. */ -}}
+{{- define "heddle.projectedToken" -}}
+defaultMode: 0440
+sources:
+- serviceAccountToken: {path: token, expirationSeconds: 3607}
+- configMap:
+    name: kube-root-ca.crt
+    items: [{key: ca.crt, path: ca.crt}]
+- downwardAPI:
+    items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]
+{{- end }}

@@ -1,0 +1,253 @@
+"""Heddle on a bed: its chart applied by helm, its daemons as local processes, each under its own account."""
+
+import datetime
+import json
+import socket
+import sys
+import time
+from pathlib import Path
+
+from .control_plane import REPOSITORY
+from .process import Process, free_port, run
+from .rest import ApiError, path
+from .waiting import wait_for
+
+NAMESPACE = "heddle-system"
+CHART = REPOSITORY / "charts" / "heddle"
+# Labelled heddle.dev/scope=enabled by install(), so that tests have a namespace to start Jobs in.
+TRAINING_NAMESPACE = "training"
+
+
+class Heddle:
+    """The daemons by name: "operator", "extender", "scheduler", and "agent:NODE" of each node.
+
+        heddle = Heddle(plane, REPOSITORY / "build/dev/bin")
+        heddle.install()
+        heddle.start(cluster)          # all of them; waits until every node has published and the extender answers
+        heddle.kill9("extender"); heddle.start_daemon("extender")
+    """
+
+    def __init__(self, plane, binaries, environment=None):
+        self.plane = plane
+        self.binaries = Path(binaries).resolve()
+        self.namespace = TRAINING_NAMESPACE
+        self.environment = dict(environment or {})
+        self.daemons = {}
+        self.machines = {}
+        self.extender_port = free_port()
+        self.scheduler_port = free_port()
+        self._stopped = False
+        plane.before_stop(self.stop)
+
+    # Installing
+
+    def install(self, wait=True, **values):
+        """Applies the chart without its Deployments. `values` are the chart's: install(mode="observe")."""
+        values = {"components": {"run": False}} | values
+        self._helm("upgrade", "--install", "heddle", CHART, "--create-namespace", "--values", "-",
+                   stdin=json.dumps(values))
+        for resource in ("nodetopologies", "fabrics", "gangs"):
+            self.plane.wait_for(lambda: self._served(resource), f"the apiserver to serve {resource}.heddle.dev")
+        if not self.plane.rest.find(path("namespaces", name=self.namespace)):
+            self.plane.create_namespace(self.namespace, {"heddle.dev/scope": "enabled"})
+        if wait:
+            self.wait_in_force(values.get("mode", "place"))
+
+    def uninstall(self):
+        self._helm("uninstall", "heddle")
+
+    def _helm(self, *arguments, stdin=None):
+        return run([self.plane.binaries / "helm", *arguments, "--namespace", NAMESPACE], stdin=stdin,
+                   environment=self.plane.tool_environment()).stdout
+
+    def _served(self, resource):
+        return self.plane.rest.list(path(resource)) is not None
+
+    def wait_in_force(self, mode="place"):
+        """Policies work a moment after they were made: asks with dry runs until each one answers as it should."""
+        rest = self.plane.rest
+        pods = path("pods", self.namespace) + "?dryRun=All"
+
+        def pod(annotations):
+            return {"metadata": {"generateName": "probe-", "annotations": annotations}, "spec": {"containers": [
+                {"name": "probe", "image": "probe", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+
+        def refused(create):
+            try:
+                create()
+            except ApiError as problem:
+                return problem.status in (403, 422) and "ValidatingAdmissionPolicy" in problem.message
+            return False
+
+        def gated():
+            made = rest.create(pods, pod({"heddle.dev/parallelism": "tp=1"}))
+            return [gate["name"] for gate in made["spec"].get("schedulingGates", [])] == ["heddle.dev/gang"]
+
+        stranger = rest.as_user(
+            f"system:serviceaccount:{NAMESPACE}:heddle-nodeagent", groups=[f"system:serviceaccounts:{NAMESPACE}"],
+            extra={"authentication.kubernetes.io/node-name": "probe"})
+        lease = {"metadata": {"name": "heddle-node-somebody-else"}}
+        if mode == "place":
+            self.plane.wait_for(gated, "the policy heddle-gang to be in force")
+        self.plane.wait_for(lambda: refused(lambda: rest.create(pods, pod({"heddle.dev/rank": "0"}))),
+                            "the policy heddle-plan to be in force")
+        self.plane.wait_for(
+            lambda: refused(lambda: stranger.create(path("leases", NAMESPACE) + "?dryRun=All", lease)),
+            "the policy heddle-own-node to be in force")
+
+    # Starting
+
+    def start(self, cluster, faults=None, scheduler=True):
+        """Everything, in an order in which nothing waits for long. The cluster's Nodes must be there."""
+        self.write_machines(cluster, faults)
+        self.start_operator()
+        self.start_agents()
+        self.start_extender()
+        if scheduler:
+            self.start_scheduler()
+        self.wait_published(self.machines)
+        return self
+
+    def write_machines(self, cluster, faults=None):
+        """A recorded machine for each node of the cluster; `faults` as in Cluster.machines."""
+        support = str(REPOSITORY / "tests" / "support")
+        if support not in sys.path:
+            sys.path.insert(0, support)
+        import machines  # The generator of the C++ tests' fixtures; not part of this package.
+        written = machines.write(cluster.machines(faults), str(self.plane.folder / "machines"))
+        self.machines |= {node: Path(folder) for node, folder in written.items()}
+        return self.machines
+
+    def _daemon(self, name, program, arguments):
+        daemon = Process(name, [program, *arguments], self.plane.logs / (name.replace(":", "-") + ".log"),
+                         self.environment)
+        self.daemons[name] = daemon
+        daemon.start()
+        return daemon
+
+    def _account(self, component, node=None):
+        return self.plane.account_kubeconfig(NAMESPACE, f"heddle-{component}", node)
+
+    def start_operator(self, *arguments):
+        return self._daemon("operator", self.binaries / "heddle-operator",
+                            ["--kubeconfig", self._account("operator"), *arguments])
+
+    def start_extender(self, *arguments):
+        daemon = self._daemon("extender", self.binaries / "heddle-extender", [
+            "--kubeconfig", self._account("extender"), "--listen", f"127.0.0.1:{self.extender_port}", *arguments])
+        self.wait_extender()
+        return daemon
+
+    def wait_extender(self, timeout=30.0):
+        def listening():
+            with socket.create_connection(("127.0.0.1", self.extender_port), 1):
+                return True
+        self.wait_for(listening, "the extender to listen", timeout)
+
+    def start_agents(self, nodes=None, *arguments):
+        """One agent for each of `nodes` (default: all that have a recorded machine)."""
+        for node in nodes or self.machines:
+            self.start_agent(node, *arguments)
+
+    def start_agent(self, node, *arguments):
+        return self._daemon(f"agent:{node}", self.binaries / "heddle-nodeagent", [
+            "--kubeconfig", self._account("nodeagent", node), "--node", node, "--machine", self.machines[node],
+            *arguments])
+
+    def start_scheduler(self):
+        """A second kube-scheduler, with the chart's own configuration; only addresses and files are the bed's."""
+        made = self.plane.rest.get(path("configmaps", NAMESPACE, "heddle-scheduler"))
+        config = json.loads(made["data"]["config.json"])
+        config["extenders"][0]["urlPrefix"] = f"http://127.0.0.1:{self.extender_port}"
+        kubeconfig = self._account("scheduler")
+        config["clientConnection"]["kubeconfig"] = str(kubeconfig)
+        file = self.plane.folder / "heddle-scheduler.json"
+        file.write_text(json.dumps(config, indent=1))
+        daemon = self._daemon("scheduler", self.plane.binaries / "kube-scheduler", [
+            f"--config={file}", f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}",
+            "--bind-address=127.0.0.1", f"--secure-port={self.scheduler_port}",
+            f"--cert-dir={self.plane.folder / 'heddle-scheduler'}"])
+        self.wait_scheduler()
+        return daemon
+
+    def wait_scheduler(self, timeout=60.0):
+        """Until it leads. After a kill -9 that takes until the Lease of the one before has run out (15 s)."""
+        started = time.time()
+
+        def leads():
+            lease = self.plane.rest.find(path("leases", NAMESPACE, "heddle-scheduler"))
+            if not lease or not lease["spec"].get("holderIdentity"):
+                return False
+            renewed = _seconds(lease["spec"]["renewTime"])
+            # Renewed since, or it is the Lease that a dead one left.
+            return renewed >= started and self.daemons["scheduler"].running()
+        self.wait_for(leads, "kube-scheduler `heddle` to hold its Lease", timeout)
+
+    # Waiting
+
+    def wait_for(self, predicate, what, timeout=30.0):
+        """wait_for that gives up as soon as a component or a daemon has died by itself."""
+        return wait_for(predicate, what, timeout, failed=lambda: self.plane.died() or self.died())
+
+    def wait_published(self, nodes, timeout=120.0):
+        """Until the agent of each node has written its NodeTopology's status."""
+        wanted = set(nodes)
+
+        def published():
+            there = {item["metadata"]["name"] for item in self.plane.rest.list(path("nodetopologies"))
+                     if (item.get("status") or {}).get("hash")}
+            missing = sorted(wanted - there)
+            if missing:
+                raise AssertionError(f"{len(missing)} have not, the first of them {', '.join(missing[:3])}")
+            return True
+        self.wait_for(published, f"the agents of {len(wanted)} nodes to publish", timeout)
+
+    def died(self):
+        return next((sentence for sentence in (d.died() for d in self.daemons.values()) if sentence), None)
+
+    # Disturbing
+
+    def daemon(self, name):
+        return self.daemons[name]
+
+    def kill9(self, name):
+        self.daemons[name].kill9()
+
+    def start_daemon(self, name):
+        """Starts again what kill9() or stop_daemon() ended, with the same arguments."""
+        self.daemons[name].start()
+        if name == "extender":
+            self.wait_extender()
+        if name == "scheduler":
+            self.wait_scheduler()
+
+    def stop_daemon(self, name):
+        """Asks it to end; returns its exit code."""
+        return self.daemons[name].stop()
+
+    def restart(self, name):
+        self.stop_daemon(name)
+        self.start_daemon(name)
+
+    def stop(self):
+        """Ends all daemons. Returns {name: exit code} of those that did not end with 0, as they should when asked."""
+        if self._stopped:
+            return {}
+        self._stopped = True
+        asked = [daemon for daemon in self.daemons.values() if daemon.running()]
+        bad = {daemon.name: daemon.exit_code() for daemon in self.daemons.values() if daemon.died()}
+        for daemon in asked:
+            daemon.terminate()
+        for daemon in asked:
+            code = daemon.stop()
+            if code != 0:
+                bad[daemon.name] = code
+        return bad
+
+    def resident_bytes(self):
+        return {name: daemon.resident_bytes() for name, daemon in self.daemons.items() if daemon.running()}
+
+
+def _seconds(micro_time):
+    """Seconds since 1970 of a MicroTime such as 2026-01-02T03:04:05.678901Z."""
+    return datetime.datetime.fromisoformat(micro_time.replace("Z", "+00:00")).timestamp()

@@ -1,0 +1,399 @@
+"""charts/heddle on a real apiserver: what its policies do, and what its accounts may."""
+
+import json
+
+from bed import REPOSITORY, ApiError, Heddle, path
+from bed.heddle import CHART, NAMESPACE, TRAINING_NAMESPACE
+from bed.process import run
+from bed.testing import BedTestCase, indexed_job
+
+GATE = "heddle.dev/gang"
+GANG = {"heddle.dev/parallelism": "tp=8"}
+PLAN_ANNOTATIONS = ("rank", "gpus", "nics", "gang-uid", "epoch", "node", "substitutes")
+
+
+def container(name="worker", **limits):
+    return {"name": name, "image": "train", "resources": {"limits": {key: str(value) for key, value in limits.items()}}}
+
+
+def gpu_container(name="worker", gpus=1):
+    return container(name, **{"nvidia.com/gpu": gpus})
+
+
+def pod(*containers, name=None, annotations=None, **spec):
+    metadata = {"annotations": dict(annotations or {})} | ({"name": name} if name else {"generateName": "probe-"})
+    return {"metadata": metadata, "spec": {"containers": list(containers) or [gpu_container()]} | spec}
+
+
+def gates(made):
+    return [gate["name"] for gate in made["spec"].get("schedulingGates", [])]
+
+
+class ChartTestCase(BedTestCase):
+
+    @classmethod
+    def set_up_bed(cls):
+        cls.nodes.add_plain("node-a", "node-b")
+        # No daemon of Heddle runs in these tests.
+        cls.heddle = Heddle(cls.plane, binaries=REPOSITORY / "build")
+        cls.heddle.install()
+        cls.rest = cls.plane.rest
+
+    def helm(self, *arguments, **keywords):
+        return run([self.plane.binaries / "helm", *arguments], environment=self.plane.tool_environment(), **keywords)
+
+    def dry_create(self, body, namespace=TRAINING_NAMESPACE, rest=None):
+        return (rest or self.rest).create(path("pods", namespace), body, dryRun="All")
+
+    def make(self, body, rest=None):
+        """A pod that is deleted after the test."""
+        made = (rest or self.rest).create(path("pods", TRAINING_NAMESPACE), body)
+        where = path("pods", TRAINING_NAMESPACE, made["metadata"]["name"])
+        self.addCleanup(self.rest.delete, where, gracePeriodSeconds=0)
+        return made, where
+
+    def assert_refused(self, sentence, call, *arguments, **keywords):
+        """By a policy or by RBAC, in words that contain `sentence`."""
+        with self.assertRaises(ApiError) as refused:
+            call(*arguments, **keywords)
+        self.assertEqual(refused.exception.status, 403, refused.exception)
+        self.assertIn(sentence, refused.exception.message)
+
+
+class MutatingPolicyTest(ChartTestCase):
+
+    def test_a_gpu_pod_is_routed_and_nothing_else(self):
+        made = self.dry_create(pod())
+        self.assertEqual(made["spec"]["schedulerName"], "heddle")
+        self.assertEqual(gates(made), [])
+        self.assertEqual(made["spec"]["containers"][0]["resources"]["limits"], {"nvidia.com/gpu": "1"})
+
+    def test_a_gpu_of_an_init_container_routes_too(self):
+        made = self.dry_create(pod(container(cpu=1), initContainers=[gpu_container("warm-up")]))
+        self.assertEqual(made["spec"]["schedulerName"], "heddle")
+
+    def test_a_pod_without_a_gpu_is_left_alone(self):
+        for body in (pod(container(cpu=1)), pod(gpu_container(gpus=0)), pod({"name": "bare", "image": "train"}),
+                     pod(container(cpu=1), annotations=GANG)):
+            with self.subTest(body=body["spec"]):
+                made = self.dry_create(body)
+                self.assertEqual(made["spec"]["schedulerName"], "default-scheduler")
+                self.assertEqual(gates(made), [])
+
+    def test_a_pod_outside_the_scope_is_left_alone(self):
+        made = self.dry_create(pod(annotations=GANG), namespace="default")
+        self.assertEqual((made["spec"]["schedulerName"], gates(made)), ("default-scheduler", []))
+
+    def test_a_pod_of_another_scheduler_is_left_alone(self):
+        made = self.dry_create(pod(annotations=GANG, schedulerName="volcano"))
+        self.assertEqual((made["spec"]["schedulerName"], gates(made)), ("volcano", []))
+
+    def test_a_bound_pod_is_left_alone(self):
+        made = self.dry_create(pod(annotations=GANG, nodeName="node-a"))
+        self.assertEqual((made["spec"]["schedulerName"], gates(made)), ("default-scheduler", []))
+
+    def test_a_gang_pod_is_gated_and_asks_for_the_fabric_once(self):
+        body = pod(container("proxy", cpu=2), gpu_container("first", 4), gpu_container("second", 4), annotations=GANG,
+                   schedulingGates=[{"name": "kueue.x-k8s.io/topology"}])
+        body["spec"]["containers"][1]["resources"]["limits"]["memory"] = "1Gi"
+        made = self.dry_create(body)
+        self.assertEqual(made["spec"]["schedulerName"], "heddle")
+        self.assertEqual(sorted(gates(made)), [GATE, "kueue.x-k8s.io/topology"])
+        proxy, first, second = made["spec"]["containers"]
+        self.assertEqual([c["name"] for c in made["spec"]["containers"]], ["proxy", "first", "second"])
+        wanted = {"nvidia.com/gpu": "4", "memory": "1Gi", "heddle.dev/fabric": "1"}
+        self.assertEqual(first["resources"], {"limits": wanted, "requests": wanted})
+        self.assertEqual(second["resources"]["limits"], {"nvidia.com/gpu": "4"})
+        self.assertEqual(proxy["resources"]["limits"], {"cpu": "2"})
+
+    def test_a_pod_that_was_prepared_already_stays_as_it_is(self):
+        limits = {"nvidia.com/gpu": "8", "heddle.dev/fabric": "1"}
+        made = self.dry_create(pod(container(**limits), annotations=GANG, schedulerName="heddle",
+                                   schedulingGates=[{"name": GATE}]))
+        self.assertEqual(made["spec"]["containers"][0]["resources"], {"limits": limits, "requests": limits})
+        self.assertEqual(gates(made), [GATE])
+
+    def test_the_pods_of_a_job_wait_behind_the_gate(self):
+        self.rest.create(path("jobs", TRAINING_NAMESPACE), indexed_job("gang", pods=4, gpus=2, annotations=GANG))
+        self.addCleanup(self.rest.delete, path("jobs", TRAINING_NAMESPACE, "gang"), propagationPolicy="Background")
+
+        def gated():
+            pods = self.plane.pods(TRAINING_NAMESPACE, "batch.kubernetes.io/job-name=gang")
+            reasons = [c.get("reason") for p in pods for c in p["status"].get("conditions", [])
+                       if c["type"] == "PodScheduled"]
+            return reasons == ["SchedulingGated"] * 4 or reasons
+        self.assertIs(self.plane.wait_for(lambda: gated() is True, "four gated pods"), True)
+
+    def test_scope_cluster_takes_every_namespace_but_two(self):
+        self.heddle.install(scope="cluster")
+        self.addCleanup(self.heddle.install)
+        self.plane.wait_for(lambda: self.dry_create(pod(), "default")["spec"]["schedulerName"] == "heddle",
+                            "the wider scope to be in force")
+        for namespace in (NAMESPACE, "kube-system"):
+            self.plane.wait_for_account(namespace, "default")
+            self.assertEqual(self.dry_create(pod(), namespace)["spec"]["schedulerName"], "default-scheduler")
+
+    def test_observing_touches_no_pod(self):
+        self.heddle.install(mode="observe")
+        self.addCleanup(self.heddle.install)
+        self.plane.wait_for(
+            lambda: self.dry_create(pod(annotations=GANG))["spec"]["schedulerName"] == "default-scheduler",
+            "pods to be left alone")
+        self.assertEqual(gates(self.dry_create(pod(annotations=GANG))), [])
+
+    def test_further_resources_can_be_managed(self):
+        self.heddle.install(managedResources=["nvidia.com/gpu", "amd.com/gpu"])
+        self.addCleanup(self.heddle.install)
+        body = pod(container(**{"amd.com/gpu": 8}), annotations=GANG)
+        self.plane.wait_for(lambda: gates(self.dry_create(body)) == [GATE], "the other resource to be managed")
+
+
+class PlanGuardTest(ChartTestCase):
+
+    def setUp(self):
+        self.extender = self.plane.account_rest(NAMESPACE, "heddle-extender")
+
+    @staticmethod
+    def release(made):
+        """As the extender releases: tests on uid and gate, the gate removed, the plan noted."""
+        index = gates(made).index(GATE)
+        annotations = {"heddle.dev/rank": "0", "heddle.dev/gpus": "0,1", "heddle.dev/epoch": "1"}
+        return [
+            {"op": "test", "path": "/metadata/uid", "value": made["metadata"]["uid"]},
+            {"op": "test", "path": f"/spec/schedulingGates/{index}/name", "value": GATE},
+            {"op": "remove", "path": f"/spec/schedulingGates/{index}"},
+            {"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}]}}}},
+        ] + [{"op": "add", "path": "/metadata/annotations/" + key.replace("/", "~1"), "value": value}
+             for key, value in annotations.items()]
+
+    def test_the_extender_releases_a_pod(self):
+        made, where = self.make(pod(annotations=GANG))
+        released = self.extender.patch(where, self.release(made), "json")
+        self.assertEqual(gates(released), [])
+        self.assertEqual(released["metadata"]["annotations"]["heddle.dev/gpus"], "0,1")
+
+    def test_nobody_else_removes_the_gate(self):
+        made, where = self.make(pod(annotations=GANG))
+        index = gates(made).index(GATE)
+        removal = [{"op": "remove", "path": f"/spec/schedulingGates/{index}"}]
+        sentence = "only heddle-extender removes the gate heddle.dev/gang"
+        self.assert_refused(sentence, self.rest.patch, where, removal, "json")
+        scheduler = self.rest.as_user("system:serviceaccount:heddle-system:heddle-scheduler", ["system:masters"])
+        self.assert_refused(sentence, scheduler.patch, where, removal, "json")
+
+    def test_others_remove_their_own_gates(self):
+        made, where = self.make(pod(annotations=GANG, schedulingGates=[{"name": "kueue.x-k8s.io/topology"}]))
+        index = gates(made).index("kueue.x-k8s.io/topology")
+        after = self.rest.patch(where, [{"op": "remove", "path": f"/spec/schedulingGates/{index}"}], "json")
+        self.assertEqual(gates(after), [GATE])
+
+    def test_nobody_else_writes_the_plan(self):
+        made, where = self.make(pod(annotations=GANG))
+        self.extender.patch(where, {"metadata": {"annotations": {"heddle.dev/rank": "3"}}})
+        for word in PLAN_ANNOTATIONS:
+            key = f"heddle.dev/{word}"
+            forged = {"metadata": {"annotations": {key: "7"}}}
+            with self.subTest(key=key):
+                self.assert_refused(f"only heddle-extender writes {key}", self.rest.patch, where, forged)
+                self.assert_refused(f"only heddle-extender writes {key}", self.rest.patch, where + "/status", forged)
+                self.assert_refused(f"only heddle-extender writes {key}", self.dry_create, pod(annotations={key: "7"}))
+        self.assert_refused("only heddle-extender writes heddle.dev/rank", self.rest.patch, where,
+                            {"metadata": {"annotations": {"heddle.dev/rank": None}}})
+
+    def test_a_binding_carries_no_plan_either(self):
+        made, where = self.make(pod(container(cpu=1), schedulerName="nobody"))
+        binding = {"apiVersion": "v1", "kind": "Binding",
+                   "metadata": {"name": made["metadata"]["name"], "annotations": {"heddle.dev/gpus": "0"}},
+                   "target": {"kind": "Node", "name": "node-a"}}
+        for to in (where + "/binding", f"/api/v1/namespaces/{TRAINING_NAMESPACE}/bindings"):
+            self.assert_refused("only heddle-extender writes heddle.dev/gpus", self.rest.create, to, binding)
+        del binding["metadata"]["annotations"]
+        self.rest.create(where + "/binding", binding)
+
+    def test_other_annotations_and_updates_are_free(self):
+        made, where = self.make(pod(annotations=GANG))
+        self.extender.patch(where, {"metadata": {"annotations": {"heddle.dev/rank": "3"}}})
+        after = self.rest.patch(where, {"metadata": {"annotations": {"team": "blue", "heddle.dev/wait": "5m"}}})
+        self.assertEqual(after["metadata"]["annotations"]["team"], "blue")
+        self.rest.patch(where + "/status", {"status": {"message": "seen"}})
+
+    def test_a_job_with_a_forged_template_makes_no_pods(self):
+        forged = GANG | {"heddle.dev/gpus": "0"}
+        self.rest.create(path("jobs", TRAINING_NAMESPACE), indexed_job("forged", pods=1, gpus=1, annotations=forged))
+        self.addCleanup(self.rest.delete, path("jobs", TRAINING_NAMESPACE, "forged"), propagationPolicy="Background")
+
+        def refused():
+            return [event["message"] for event in self.rest.list(path("events", TRAINING_NAMESPACE))
+                    if event["involvedObject"]["name"] == "forged" and event["reason"] == "FailedCreate"]
+        self.assertIn("only heddle-extender writes heddle.dev/gpus",
+                      self.plane.wait_for(refused, "the Job's FailedCreate event")[0])
+
+
+class OwnNodeTest(ChartTestCase):
+
+    @classmethod
+    def set_up_bed(cls):
+        super().set_up_bed()
+        for node in ("node-a", "node-b"):
+            cls.rest.create(path("nodetopologies"), {
+                "apiVersion": "heddle.dev/v1alpha1", "kind": "NodeTopology", "metadata": {"name": node}})
+        cls.agent = cls.plane.account_rest(NAMESPACE, "heddle-nodeagent", node="node-a")
+
+    STATUS = {"status": {"agentVersion": "0.1.0"}}
+
+    def test_an_agent_writes_the_status_of_its_own_node(self):
+        where = path("nodetopologies", name="node-a", sub="status")
+        self.assertEqual(self.agent.patch(where, self.STATUS)["status"]["agentVersion"], "0.1.0")
+        applied = {"apiVersion": "heddle.dev/v1alpha1", "kind": "NodeTopology", "metadata": {"name": "node-a"},
+                   "status": {"agentVersion": "0.2.0"}}
+        self.agent.patch(where, applied, "apply", fieldManager="heddle-nodeagent", force=True)
+        self.agent.replace(where, self.rest.get(path("nodetopologies", name="node-a")))
+
+    def test_an_agent_does_not_write_a_peers(self):
+        sentence = "the agent of node node-a writes the status of the NodeTopology node-a only"
+        where = path("nodetopologies", name="node-b", sub="status")
+        self.assert_refused(sentence, self.agent.patch, where, self.STATUS)
+        self.assert_refused(sentence, self.agent.replace, where, self.rest.get(path("nodetopologies", name="node-b")))
+
+    def test_an_agent_without_a_node_writes_nothing(self):
+        nobody = self.plane.account_rest(NAMESPACE, "heddle-nodeagent")
+        self.assert_refused("bound to no node", nobody.patch, path("nodetopologies", name="node-a", sub="status"),
+                            self.STATUS)
+
+    def test_the_policy_holds_even_with_more_rights(self):
+        """Someone may bind the agent's account to more than our ClusterRole."""
+        mighty = self.rest.as_user(
+            f"system:serviceaccount:{NAMESPACE}:heddle-nodeagent", ["system:masters"],
+            {"authentication.kubernetes.io/node-name": "node-a"})
+        self.assert_refused("writes the status", mighty.patch, path("nodetopologies", name="node-a"),
+                            {"metadata": {"labels": {"mine": "yes"}}})
+        self.assert_refused("writes the status", mighty.delete, path("nodetopologies", name="node-a"))
+        self.assert_refused("writes the Lease", mighty.create, path("leases", "default"),
+                            {"metadata": {"name": "heddle-node-node-a"}})
+
+    def test_an_agent_writes_its_own_lease_only(self):
+        leases = path("leases", NAMESPACE)
+        self.agent.create(leases, {"metadata": {"name": "heddle-node-node-a"}})
+        self.agent.patch(f"{leases}/heddle-node-node-a", {"spec": {"holderIdentity": "node-a"}})
+        sentence = "writes the Lease heddle-system/heddle-node-node-a only"
+        for body in ({"name": "heddle-node-node-b"}, {"name": "heddle-scheduler"}, {"generateName": "heddle-node-"}):
+            with self.subTest(body=body):
+                self.assert_refused(sentence, self.agent.create, leases, {"metadata": body})
+        self.rest.create(leases, {"metadata": {"name": "heddle-node-node-b"}})
+        self.assert_refused(sentence, self.agent.patch, f"{leases}/heddle-node-node-b",
+                            {"spec": {"holderIdentity": "node-a"}})
+
+    def test_others_are_not_held_to_it(self):
+        operator = self.plane.account_rest(NAMESPACE, "heddle-operator")
+        operator.patch(path("nodetopologies", name="node-b"), {"metadata": {"labels": {"seen": "yes"}}})
+
+
+class InstallTest(ChartTestCase):
+
+    def test_lint_is_clean(self):
+        said = self.helm("lint", "--strict", CHART).stdout
+        self.assertNotIn("[WARNING]", said)
+        self.assertNotIn("[ERROR]", said)
+
+    def test_unknown_and_wrong_values_are_refused(self):
+        for wrong in ("typo=1", "mode=off", "scope=node", "managedResources={gpu}", "extender.port=0", "agent.port=1"):
+            with self.subTest(wrong=wrong):
+                done = self.helm("template", "heddle", CHART, "--set", wrong, check=False)
+                self.assertNotEqual(done.returncode, 0, done.stdout[:200])
+                self.assertIn("values don't meet the specifications of the schema", done.stderr)
+
+    def test_the_chart_carries_the_crds_of_the_tree(self):
+        sources = sorted((REPOSITORY / "crds").glob("*.yaml"))
+        self.assertTrue(sources)
+        for source in sources:
+            # The server fills defaults in alike on both sides; a dry run of the source shows what it would be.
+            wanted = json.loads(self.plane.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server",
+                                                   "--field-manager=helm", "-o", "json", "-f", source))
+            with self.subTest(crd=wanted["metadata"]["name"]):
+                there = self.rest.get(path("customresourcedefinitions", name=wanted["metadata"]["name"]))
+                self.assertEqual(there["spec"], wanted["spec"])
+                self.assertEqual(there["metadata"]["annotations"]["helm.sh/resource-policy"], "keep")
+
+    def test_the_packaged_chart_is_whole(self):
+        folder = self.plane.folder / "package"
+        self.helm("package", CHART, "--destination", folder)
+        archive = next(folder.glob("heddle-*.tgz"))
+        names = run(["tar", "-tzf", archive]).stdout
+        for crd in ("nodetopologies", "fabrics", "gangs"):
+            self.assertIn(f"heddle/files/crds/{crd}.yaml", names)
+        self.assertNotIn(".h\n", names)
+        self.assertEqual(self.helm("template", "heddle", archive).stdout, self.helm("template", "heddle", CHART).stdout)
+
+    def test_the_workloads_are_valid(self):
+        rendered = self.helm("template", "heddle", CHART, "--namespace", NAMESPACE, "--api-versions",
+                             "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy").stdout
+        said = self.plane.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", "-",
+                                  stdin=rendered)
+        for workload in ("deployment.apps/heddle-operator", "deployment.apps/heddle-scheduler",
+                         "daemonset.apps/heddle-nodeagent", "secret/heddle-scheduler-token"):
+            self.assertIn(workload, said)
+
+    def test_the_scheduler_takes_the_chart_s_configuration(self):
+        self.heddle.start_scheduler()
+        self.assertTrue(self.plane.audit(user=f"system:serviceaccount:{NAMESPACE}:heddle-scheduler", verb="create",
+                                         resource="leases", name="heddle-scheduler", code=201))
+        self.assertEqual(self.heddle.stop_daemon("scheduler"), 0)
+        log = (self.plane.logs / "scheduler.log").read_text()
+        self.assertNotIn("forbidden", log.lower())
+
+    def test_accounts_may_what_they_need_and_no_more(self):
+        ours = "heddle.dev"
+        table = {
+            "nodeagent": (
+                [("patch", ours, "nodetopologies/status"), ("watch", "", "nodes"), ("watch", ours, "nodetopologies"),
+                 ("create", "coordination.k8s.io", "leases")],
+                [("patch", ours, "nodetopologies"), ("create", ours, "nodetopologies"), ("patch", "", "nodes"),
+                 ("list", "", "pods"), ("delete", "coordination.k8s.io", "leases"), ("get", ours, "gangs")]),
+            "operator": (
+                [("create", ours, "nodetopologies"), ("patch", ours, "nodetopologies"),
+                 ("delete", ours, "nodetopologies"),
+                 ("patch", ours, "fabrics/status"), ("patch", "", "nodes"), ("create", "", "events"),
+                 ("update", "coordination.k8s.io", "leases")],
+                [("patch", ours, "nodetopologies/status"), ("delete", "", "nodes"), ("list", "", "pods"),
+                 ("patch", ours, "gangs")]),
+            "extender": (
+                [("patch", "", "pods"), ("patch", "", "pods/status"), ("delete", "", "pods"),
+                 ("watch", "batch", "jobs"),
+                 ("watch", "jobset.x-k8s.io", "jobsets"), ("create", ours, "gangs"), ("update", ours, "gangs/status"),
+                 ("watch", ours, "fabrics"), ("watch", "", "namespaces"), ("create", "events.k8s.io", "events"),
+                 ("update", "coordination.k8s.io", "leases")],
+                [("create", "", "pods"), ("create", "", "pods/binding"), ("patch", "", "nodes"),
+                 ("patch", ours, "nodetopologies"), ("delete", "batch", "jobs"), ("patch", "batch", "jobs")]),
+            "scheduler": (
+                [("create", "", "pods/binding"), ("create", "coordination.k8s.io", "leases")],
+                [("patch", ours, "gangs"), ("patch", ours, "nodetopologies"), ("patch", "", "nodes")]),
+        }
+        nobody = [("list", "", "secrets"), ("get", "", "secrets"), ("create", "", "serviceaccounts/token"),
+                  ("patch", "rbac.authorization.k8s.io", "clusterroles"), ("*", "*", "*")]
+        for component, (allowed, denied) in table.items():
+            for wanted, questions in ((True, allowed), (False, denied + nobody)):
+                for verb, group, resource in questions:
+                    with self.subTest(component=component, verb=verb, resource=resource):
+                        self.assertEqual(self.may(component, verb, group, resource), wanted)
+
+    def may(self, component, verb, group, resource):
+        name, _, sub = resource.partition("/")
+        review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": f"system:serviceaccount:{NAMESPACE}:heddle-{component}",
+            "groups": ["system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}"],
+            "resourceAttributes": {"verb": verb, "group": group, "resource": name, "subresource": sub,
+                                   "namespace": NAMESPACE}}}
+        return self.rest.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+
+
+class UninstallTest(ChartTestCase):
+
+    def test_crds_and_what_they_hold_outlive_an_uninstall(self):
+        self.rest.create(path("nodetopologies"), {
+            "apiVersion": "heddle.dev/v1alpha1", "kind": "NodeTopology", "metadata": {"name": "node-a"}})
+        self.heddle.uninstall()
+        self.assertEqual(len(self.rest.list(path("nodetopologies"))), 1)
+        self.assertEqual(self.rest.list(path("mutatingadmissionpolicies")), [])
+        self.heddle.install()

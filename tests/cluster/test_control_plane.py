@@ -1,0 +1,131 @@
+"""The bed itself: what every other cluster test stands on."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from bed import ApiError, TimedOut, path, wait_for
+from bed.control_plane import ControlPlane
+from bed.testing import BedTestCase, bound_to, indexed_job, is_running
+
+
+class ControlPlaneTest(BedTestCase):
+
+    @classmethod
+    def set_up_bed(cls):
+        cls.nodes.add_plain("plain-0", "plain-1")
+
+    def make_job(self, name, **keywords):
+        self.plane.rest.create(path("jobs", "default"), indexed_job(name, **keywords))
+        return f"batch.kubernetes.io/job-name={name}"
+
+    def wait_running(self, selector, count, timeout=30):
+        def running():
+            pods = self.plane.pods("default", selector)
+            seen = [(pod["metadata"]["name"], pod["status"].get("phase"), bound_to(pod)) for pod in pods]
+            if len([pod for pod in pods if is_running(pod)]) != count:
+                raise AssertionError(seen)
+            return pods
+        return self.plane.wait_for(running, f"{count} running pods of {selector}", timeout)
+
+    def test_a_job_is_bound_by_the_stock_scheduler_runs_and_ends(self):
+        selector = self.make_job("train", pods=2, gpus=8)
+        pods = self.wait_running(selector, 2)
+        # Eight GPUs each: one pod a node, or the fake nodes' allocatable is not what we gave them.
+        self.assertEqual({bound_to(pod) for pod in pods}, {"plain-0", "plain-1"})
+        self.assertEqual({pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in pods},
+                         {"0", "1"})
+        for pod in pods:
+            self.plane.finish_pod("default", pod["metadata"]["name"])
+        self.plane.wait_for(
+            lambda: self.plane.rest.get(path("jobs", "default", "train"))["status"].get("succeeded") == 2,
+            "the Job to have succeeded twice")
+
+    def test_a_failed_pod_fails_a_job_without_retries(self):
+        pods = self.wait_running(self.make_job("fragile", pods=1), 1)
+        self.plane.finish_pod("default", pods[0]["metadata"]["name"], "failed")
+        self.plane.wait_for(
+            lambda: [c for c in self.plane.rest.get(path("jobs", "default", "fragile"))["status"].get("conditions", [])
+                     if c["type"] == "Failed"], "the Job to have failed")
+
+    def test_everything_goes_on_after_the_apiserver_was_killed(self):
+        self.plane.kill9("apiserver")
+        with self.assertRaises(OSError):
+            self.plane.rest.get("/readyz")
+        self.plane.start_component("apiserver")
+        self.wait_running(self.make_job("after-kill", pods=2), 2)
+
+    def test_everything_goes_on_after_the_apiserver_restarts_under_its_clients(self):
+        self.plane.restart("apiserver", renew_clients=False)
+        # As long as client-go's back-off may take where an earlier restart was less than two minutes ago.
+        self.wait_running(self.make_job("after-restart", pods=2), 2, timeout=90)
+
+    def test_the_audit_log_names_the_writer(self):
+        selector = self.make_job("audited", pods=1)
+        pod = self.wait_running(selector, 1)[0]["metadata"]["name"]
+
+        def writers():
+            bound = self.plane.audit(verb="create", resource="pods/binding", name=pod)
+            made = [event for event in self.plane.audit(verb="create", resource="pods")
+                    if event["body"]["metadata"].get("generateName") == "audited-0-"]
+            return bound and made and (made[0]["user"], bound[0]["user"])
+        self.assertEqual(self.plane.wait_for(writers, "both writes in the audit log"),
+                         ("system:serviceaccount:kube-system:job-controller", "system:kube-scheduler"))
+
+    def test_an_account_token_carries_its_node(self):
+        self.plane.rest.create(path("serviceaccounts", "default"), {"metadata": {"name": "agent"}})
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        agent = self.plane.account_rest("default", "agent", node="plain-0")
+        # Reviewing oneself is for every authenticated user.
+        user = agent.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", review)["status"]["userInfo"]
+        self.assertEqual(user["username"], "system:serviceaccount:default:agent")
+        self.assertEqual(user["extra"]["authentication.kubernetes.io/node-name"], ["plain-0"])
+        with self.assertRaises(ApiError) as refused:
+            agent.list(path("nodes"))
+        self.assertEqual(refused.exception.status, 403)
+
+    def test_a_forgotten_history_answers_410(self):
+        old = self.plane.rest.get(path("configmaps", "default"))["metadata"]["resourceVersion"]
+        self.plane.rest.create(path("configmaps", "default"), {"metadata": {"name": "something-newer"}})
+        self.plane.forget_history()
+        # A stream of one event: the refusal.
+        event = self.plane.rest.get(path("configmaps", "default"), watch=1, resourceVersion=old, timeoutSeconds=5)
+        self.assertEqual((event["type"], event["object"]["code"], event["object"]["reason"]), ("ERROR", 410, "Expired"))
+
+    def test_a_lost_node_turns_not_ready_and_comes_back(self):
+        self.nodes.add_plain("fickle")
+        self.nodes.lose("fickle")
+
+        def tainted():
+            node = self.plane.rest.get(path("nodes", name="fickle"))
+            return [taint for taint in node["spec"].get("taints", [])
+                    if taint["key"].startswith("node.kubernetes.io/unreachable")]
+        self.plane.wait_for(tainted, "the node to be tainted unreachable")
+        self.nodes.find_again("fickle")
+        self.nodes.remove("fickle")
+
+    def test_waiting_says_what_for_and_what_was_seen(self):
+        with self.assertRaisesRegex(TimedOut, r"timed out after 0\.\d s waiting for pigs to fly; last seen: \[\]"):
+            wait_for(lambda: [], "pigs to fly", timeout=0.1)
+
+    def test_nothing_outlives_a_killed_parent(self):
+        """kill -9 of the process that owns a bed takes its daemons with it, and the next bed removes its folder."""
+        program = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+                   "from bed.control_plane import ControlPlane\n"
+                   "import threading, time\n"
+                   "plane = ControlPlane('doomed', components=['etcd'])\n"
+                   # From a thread that ends: what starts a child must not be what keeps it alive.
+                   "starter = threading.Thread(target=plane.start); starter.start(); starter.join()\n"
+                   "print(plane.folder, plane.process('etcd').pid, flush=True)\n"
+                   "time.sleep(60)\n")
+        with subprocess.Popen([sys.executable, "-c", program, str(Path(__file__).parent)], stdout=subprocess.PIPE,
+                              text=True) as owner:
+            folder, etcd = owner.stdout.readline().split()
+            os.kill(int(etcd), 0)
+            owner.send_signal(signal.SIGKILL)
+        wait_for(lambda: not Path(f"/proc/{etcd}").exists(), "etcd to be gone", 5)
+        self.assertTrue(Path(folder).exists())
+        ControlPlane("next", binaries=self.plane.binaries).stop()
+        self.assertFalse(Path(folder).exists())
