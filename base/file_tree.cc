@@ -72,9 +72,10 @@ Result<std::vector<std::string>> DiskFileTree::List(std::string_view path) const
   if (error) return Fail(FromErrno(error.value(), path));
   std::vector<std::string> names;
   for (const auto end = std::filesystem::directory_iterator{}; entries != end; entries.increment(error)) {
-    if (error) return Fail(FromErrno(error.value(), path));
     names.push_back(entries->path().filename().string());
   }
+  // An increment that fails also ends the loop.
+  if (error) return Fail(FromErrno(error.value(), path));
   std::sort(names.begin(), names.end());
   return names;
 }

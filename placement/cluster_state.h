@@ -11,6 +11,8 @@
 
 namespace heddle::placement {
 
+class DenseFabric;
+
 // What is free on one node when planning starts.
 struct NodeState {
   std::uint32_t free_gpus = 0;       // bit = position in Node::gpus; unhealthy and taken GPUs are not set
@@ -49,6 +51,12 @@ class ClusterState {
   int nodes_with_free(topology::UnitId id, int gpus) const;
   std::int64_t leaf_load_gbps(topology::LeafId id) const;
   bool Fits(topology::NodeId id, const Resources& resources) const;
+  // How often `resources` fit beside each other on one node, at most `limit`.
+  int Copies(topology::NodeId id, const Resources& resources, int limit) const;
+  // NVLink domains whose every healthy GPU is free.
+  int whole_domains() const { return whole_domains_; }
+  bool domain_is_whole(topology::DomainId id) const;
+  const DenseFabric& dense() const { return *dense_; }
 
   // Requires: the GPUs are free (Take) or taken (Free).
   void Take(topology::NodeId id, std::uint32_t gpus, const Resources& resources);
@@ -57,6 +65,8 @@ class ClusterState {
   using Savepoint = std::size_t;
   Savepoint Mark() const { return log_.size(); }
   void Rollback(Savepoint mark);
+  // Forgets how to undo what was done so far. Requires: no savepoint is waited for.
+  void Commit() { log_.clear(); }
 
  private:
   struct Change {
@@ -68,8 +78,11 @@ class ClusterState {
   void Apply(topology::NodeId id, std::uint32_t gpus, const Resources& resources, bool take);
 
   std::shared_ptr<const topology::Fabric> fabric_;
+  std::shared_ptr<const DenseFabric> dense_;
   std::vector<NodeState> nodes_;
   std::vector<std::int32_t> domain_free_;
+  std::vector<std::int32_t> domain_healthy_;
+  int whole_domains_ = 0;
   std::vector<std::int32_t> unit_free_;
   std::vector<std::array<std::int32_t, 33>> unit_classes_;  // nodes by free-GPU count
   std::vector<std::int64_t> leaf_load_;

@@ -38,8 +38,24 @@ struct Parallelism {
   int size(Axis axis) const;
 };
 
+// The ranks of one group of an axis lie `stride` apart, `size` of them; stride·size divides the world.
+struct AxisStride {
+  std::int64_t stride = 1;
+  int size = 1;
+};
+// kEp reads the expert layout: tp becomes etp, cp becomes 1, ep stands just before the first of dp and pp, as in both of
+// Megatron-Core's orders (tp-cp-ep-dp-pp and tp-cp-ep-pp-dp).
+AxisStride StrideOf(const Parallelism& parallelism, Axis axis);
+
+// Why these sizes cannot be laid out, as a sentence; empty = sound.
+std::string WhyNotLaidOut(const Parallelism& parallelism);
+
+// The most ranks a gang may have: the largest published job is 131,072 GPUs; beyond eight times that it is a typo.
+inline constexpr std::int64_t kMaxWorld = std::int64_t(1) << 20;
+
 // The ranks of every group of one axis, by Megatron-Core's rule: a group is the ranks that share all other indices.
 // Groups are sorted by their smallest rank; ranks inside a group ascend. kGang gives one group of all ranks.
+// Requires: WhyNotLaidOut is empty.
 std::vector<std::vector<std::int32_t>> Groups(const Parallelism& parallelism, Axis axis);
 
 // What a person said of the model; weighs the axes by real bytes. Zero = not said.

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,12 +57,15 @@ struct Declaration {
 
 struct Leaf {
   std::string name;
-  Fact<int> rail;    // kAmbiguous when NICs of several rails end on it (a plain ToR: kNotApplicable)
+  // Of the NICs that belong on it. kNotApplicable where every rail of its hosts ends on it (a plain ToR),
+  // kAmbiguous where some do (one leaf for two rails is a design, not by itself a fault).
+  Fact<int> rail;
   int plane = 0;
   UnitId unit = kNone;
   std::vector<std::int32_t> spines;  // indexes into Fabric::spines, sorted
   int down_gbps = 0;                 // of the host ports seen
   int up_gbps = 0;                   // towards the spines; 0 = no way up (rail-only)
+  int group = kNone;                 // dragonfly: index into Declaration::groups
   friend bool operator==(const Leaf&, const Leaf&) = default;
 };
 
@@ -100,11 +102,13 @@ struct CablingFault {
   friend bool operator==(const CablingFault&, const CablingFault&) = default;
 };
 
-// One NIC of one GPU, resolved for placement: where its traffic enters the fabric.
+// The way of one GPU into the fabric, resolved for placement. A GPU may own several NICs (4 EFA on p5) or a share of
+// one; `gbps` is what it may count on over all of them, and is the only sign of a usable way: a GPU whose NICs are
+// down keeps its rail with 0 Gb/s, and one whose NIC has no known rail or leaf may well have bandwidth.
 struct GpuUplink {
-  std::int16_t rail = kNone;     // kNone = no usable NIC
-  LeafId leaf = kNone;           // the first usable port's leaf
-  std::int32_t gbps = 0;         // usable bandwidth of this GPU's share of the NIC
+  std::int16_t rail = kNone;     // of its first NIC; kNone = no NIC, or its rail is not known
+  LeafId leaf = kNone;           // the first usable port's leaf; kNone = nothing usable, or its leaf is not known
+  std::int32_t gbps = 0;         // usable bandwidth: whole NICs, or this GPU's share of a NIC that several use
   PciDistance distance = PciDistance::kSys;
   friend bool operator==(const GpuUplink&, const GpuUplink&) = default;
 };
@@ -114,6 +118,7 @@ struct FabricNode {
   UnitId unit = kNone;
   DomainId domain = kNone;
   std::vector<GpuUplink> uplinks;  // one per GPU of the node, by position in node.gpus
+  std::array<int, 3> torus{kNone, kNone, kNone};  // x, y, z where the declaration says so
   friend bool operator==(const FabricNode&, const FabricNode&) = default;
 };
 
@@ -129,6 +134,8 @@ struct Fabric {
   std::vector<Unit> units;
   std::vector<NvlinkDomain> domains;  // sorted by id
   std::vector<CablingFault> faults;   // worst first
+  // What nobody said and the fabric takes for granted, as sentences: "no switch is declared: ...".
+  std::vector<std::string> assumptions;
   Declaration declaration;
   friend bool operator==(const Fabric&, const Fabric&) = default;
 
@@ -136,12 +143,20 @@ struct Fabric {
   LeafId FindLeaf(std::string_view name) const;
   int gpu_count() const;
   // Switch hops between two leaves: 0 = the same leaf, 2 = over one spine, 4 = over a core, kNone = no way.
+  // In a dragonfly 2 = the same group and 4 = another group, so that the numbers compare. Where no switch above a leaf
+  // is known and the fabric is not rail-only, the answer is an assumption, and `assumptions` says so.
   int Hops(LeafId a, LeafId b) const;
+  // Links between two nodes of a 3D torus, around the ends where that is shorter; kNone where a position is missing.
+  int TorusHops(NodeId a, NodeId b) const;
 };
 
 // Pure and total: whatever the nodes say, there is a fabric, and what does not fit is a fault in it.
-// `nodes` may come in any order; the result depends only on their contents.
+// `nodes` may come in any order; the result depends only on their contents. Excluded nodes are not in it.
 Fabric BuildFabric(std::vector<Node> nodes, const Declaration& declaration);
+
+// One fabric per site and transport, sorted by site, then transport. A node belongs to the transport of most of its
+// compute NICs; one without any joins its site's largest fabric. A site that nobody declared has no declaration.
+std::vector<Fabric> BuildFabrics(std::vector<Node> nodes, const std::map<std::string, Declaration>& by_site);
 
 // Broken invariants of a built fabric (for tests and debug builds); empty = sound.
 std::vector<std::string> Check(const Fabric& fabric);

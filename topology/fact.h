@@ -25,6 +25,12 @@ class Fact {
   Fact(T value) : content_(std::move(value)) {}        // NOLINT(google-explicit-constructor): a fact reads as its value
   Fact(Missing missing) : content_(missing) {}         // NOLINT(google-explicit-constructor)
 
+  // In place: by way of a temporary Fact, gcc 12 with sanitizers warns of a value that may be uninitialized.
+  Fact& operator=(Missing missing) {
+    content_ = missing;
+    return *this;
+  }
+
   bool known() const { return std::holds_alternative<T>(content_); }
   explicit operator bool() const { return known(); }
   const T& operator*() const { return std::get<T>(content_); }

@@ -2,7 +2,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "topology/fact.h"
@@ -96,7 +98,7 @@ struct Nic {
   std::vector<NicPort> ports;  // sorted by number; at least one
   friend bool operator==(const Nic&, const Nic&) = default;
 
-  int usable_gbps() const;  // over its ports
+  int usable_gbps() const;  // over its ports that are not down
   bool up() const;          // a compute NIC with at least one usable port
 };
 
@@ -122,10 +124,25 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 
   const Nic* FindNic(std::string_view nic_name) const;
-  // The compute NIC that GPU `gpu` uses: the nearest, each NIC given to one GPU where there are enough, ties by name.
-  // Null when the node has none.
+  // The compute NIC that GPU `gpu` uses: the nearest, each NIC given to one GPU where there are enough, ties by rail,
+  // then name. The first of NicsOfGpu; null when the node has none.
   const Nic* NicOfGpu(int gpu) const;
+  // All compute NICs of GPU `gpu`: several where the nearest NICs are a multiple of the GPUs that tie for them.
+  std::vector<const Nic*> NicsOfGpu(int gpu) const;
 };
+
+// The compute NICs of every GPU: for each position in node.gpus, positions in node.nics. NICs are dealt out in rounds
+// among the GPUs that compete for them, one a round and distinct; a round that cannot serve all of them is not dealt,
+// so equal GPUs get equal bandwidth. Where there are fewer NICs than GPUs, a NIC is shared, the least used first.
+// A GPU without any path is taken to be equally far from every compute NIC. Down NICs take part: a GPU does not change
+// its rail because a cable was pulled.
+std::vector<std::vector<int>> DealNics(const Node& node);
+// The distance of a GPU (by position) to a NIC (by position) of its node; kSys where no path says.
+PciDistance Distance(const Node& node, int gpu_position, int nic_position);
+
+// Larger numbers are nonsense, and Check says so: NCCL takes 13 planes at most, and no machine has 256 rails.
+inline constexpr int kMaxRail = 255;
+inline constexpr int kMaxPlane = 63;
 
 // What is wrong inside one node's description: doubled indexes, a path to a NIC that is not there, a port
 // on two leaves, a negative rate. Sentences; empty = sound.

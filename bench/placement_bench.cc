@@ -1,0 +1,128 @@
+// Planning time for a gang out of a fabric twice its size, of which other jobs hold a seeded tenth of the nodes.
+// build/release/bin/placement_bench --benchmark_repetitions=5
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "base/random.h"
+#include "placement/planner.h"
+#include "placement/pricing.h"
+#include "topology/synthetic.h"
+
+namespace heddle::placement {
+namespace {
+
+constexpr std::uint64_t kSeed = 20261121;
+
+std::shared_ptr<const topology::Fabric> FabricOfNodes(int nodes) {
+  const int units = (nodes + 15) / 16;
+  const std::string line = "su:" + std::to_string(units) + " node:16 gpu:8 nic:8 rail:8 spine:8 rate:400 transport:ib machine:h100";
+  auto synthetic = topology::ParseSynthetic(line);
+  if (!synthetic) return nullptr;
+  return std::make_shared<const topology::Fabric>(
+      topology::BuildFabric(std::move(synthetic->nodes), synthetic->declaration));
+}
+
+// One node in ten is taken whole and one in ten by half: fragments, as a busy cluster has them.
+std::vector<NodeState> Occupied(const topology::Fabric& fabric, int percent) {
+  base::Random random(kSeed);
+  std::vector<NodeState> nodes(fabric.nodes.size());
+  for (NodeState& node : nodes) {
+    const auto draw = int(random.Below(100));
+    node.free_gpus = draw < percent ? 0 : draw < 2 * percent ? 0x0f : 0xff;
+    node.free_milli_cpu = 192'000;
+    node.free_memory_bytes = std::int64_t(2) << 40;
+    node.free_pods = 110;
+  }
+  return nodes;
+}
+
+GangRequest Gang(int world, int gpus_per_pod) {
+  GangRequest request;
+  request.parallelism.tp = 8;
+  request.parallelism.pp = world >= 1024 ? 8 : 2;
+  request.parallelism.dp = world / 8 / request.parallelism.pp;
+  PodRequest pod;
+  pod.gpus = gpus_per_pod;
+  pod.resources.milli_cpu = 8'000;
+  request.pods.assign(std::size_t(world / gpus_per_pod), pod);
+  return request;
+}
+
+void PlanOne(benchmark::State& bench) {
+  const int world = int(bench.range(0));
+  const auto fabric = FabricOfNodes(2 * world / 8);
+  if (fabric == nullptr) return bench.SkipWithError("no fabric");
+  ClusterState state(fabric, Occupied(*fabric, 10));
+  const GangRequest request = Gang(world, int(bench.range(1)));
+  std::int64_t crossings = 0;
+  for (auto _ : bench) {
+    Decision decision = PlanGang(state, request);
+    const Plan* plan = std::get_if<Plan>(&decision);
+    if (plan == nullptr) return bench.SkipWithError(std::get<Refusal>(decision).sentence.c_str());
+    crossings = plan->quality.crossings();
+    benchmark::DoNotOptimize(decision);
+  }
+  bench.counters["dp_leaf_crossings"] = double(crossings);
+}
+BENCHMARK(PlanOne)
+    ->ArgNames({"gpus", "gpus_per_pod"})
+    ->Args({128, 8})->Args({128, 4})->Args({1024, 8})->Args({4096, 8})->Args({16384, 8})->Args({16384, 4})
+    ->Unit(benchmark::kMicrosecond);
+
+void RefuseOne(benchmark::State& bench) {
+  const int world = int(bench.range(0));
+  const auto fabric = FabricOfNodes(2 * world / 8);
+  if (fabric == nullptr) return bench.SkipWithError("no fabric");
+  ClusterState state(fabric, Occupied(*fabric, 40));
+  const GangRequest request = Gang(world, 8);
+  for (auto _ : bench) {
+    Decision decision = PlanGang(state, request);
+    if (std::holds_alternative<Plan>(decision)) return bench.SkipWithError("it fits");
+    benchmark::DoNotOptimize(decision);
+  }
+}
+BENCHMARK(RefuseOne)->ArgName("gpus")->Arg(128)->Arg(1024)->Arg(16384)->Unit(benchmark::kMicrosecond);
+
+void MakeState(benchmark::State& bench) {
+  const auto fabric = FabricOfNodes(int(bench.range(0)));
+  if (fabric == nullptr) return bench.SkipWithError("no fabric");
+  for (auto _ : bench) {
+    ClusterState state(fabric, Occupied(*fabric, 10));
+    benchmark::DoNotOptimize(state.whole_domains());
+  }
+}
+BENCHMARK(MakeState)->ArgName("nodes")->Arg(32)->Arg(256)->Arg(4096)->Unit(benchmark::kMicrosecond);
+
+void TakeAndFree(benchmark::State& bench) {
+  const auto fabric = FabricOfNodes(4096);
+  if (fabric == nullptr) return bench.SkipWithError("no fabric");
+  ClusterState state(fabric, Occupied(*fabric, 0));
+  base::Random random(kSeed);
+  const Resources resources{8'000, 1 << 30, {}};
+  for (auto _ : bench) {
+    const auto node = topology::NodeId(random.Below(4096));
+    const auto mark = state.Mark();
+    state.Take(node, 0x01, resources);
+    state.Rollback(mark);
+  }
+}
+BENCHMARK(TakeAndFree);
+
+void EvaluateOne(benchmark::State& bench) {
+  const int world = int(bench.range(0));
+  const auto fabric = FabricOfNodes(2 * world / 8);
+  if (fabric == nullptr) return bench.SkipWithError("no fabric");
+  ClusterState state(fabric, Occupied(*fabric, 10));
+  const GangRequest request = Gang(world, 8);
+  const Decision decision = PlanGang(state, request);
+  const Plan* plan = std::get_if<Plan>(&decision);
+  if (plan == nullptr) return bench.SkipWithError("refused");
+  for (auto _ : bench) benchmark::DoNotOptimize(Evaluate(state, request, plan->pods));
+}
+BENCHMARK(EvaluateOne)->ArgName("gpus")->Arg(128)->Arg(1024)->Arg(16384)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace heddle::placement

@@ -1,0 +1,107 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cli/explain.h"
+#include "cli/quality_view.h"
+
+namespace heddle::cli {
+namespace {
+
+std::string GangText(const crds::Gang& gang, const Style& style) {
+  const std::string summary = crds::Summarise(gang.spec, gang.status);
+  std::string text =
+      fmt::format("\nGang {}  {}\n", gang.name,
+                  style.Paint(Printable(summary), gang.status.reason.empty() ? Colour::kGood : Colour::kBad));
+  if (!gang.status.reason.empty()) {
+    text += fmt::format("  {}: {}\n", Printable(gang.status.reason), Printable(gang.status.message));
+  }
+  for (const std::string& sentence : gang.status.explanation) text += "  " + Printable(sentence) + "\n";
+  return text;
+}
+
+std::string GpuText(const std::vector<int>& gpus) {
+  return fmt::format("{}", fmt::join(gpus, ","));
+}
+
+// Nodes in the order of their first rank, with the pods on each.
+std::string PodTable(const Explanation& explanation, const Style& style) {
+  Table table({"POD", "NODE", "GPUS"});
+  for (const ExplainedPod& pod : explanation.pods) {
+    table.Add({pod.name,
+               pod.node,
+               {GpuText(pod.gpus), pod.source == GpuSource::kAssumed ? Colour::kFaint : Colour::kNone}});
+  }
+  return table.Format(style);
+}
+
+std::string SourceText(const Explanation& explanation) {
+  std::map<GpuSource, int> count;
+  for (const ExplainedPod& pod : explanation.pods) ++count[pod.source];
+  if (count[GpuSource::kAssumed] > 0) {
+    return fmt::format(
+        "GPU indexes of {} pods are assumed: nobody says which they got, so each is taken to hold the "
+        "lowest free ones of its node, in the order of pod index.\n",
+        count[GpuSource::kAssumed]);
+  }
+  if (count[GpuSource::kAnnotated] > 0) return "GPU indexes are as planned (heddle.dev/gpus).\n";
+  return "GPU indexes are as the kubelet granted them.\n";
+}
+
+Json GangJson(const crds::Gang& gang) {
+  return {{"name", gang.name},
+          {"state", crds::Summarise(gang.spec, gang.status)},
+          {"reason", gang.status.reason},
+          {"message", gang.status.message},
+          {"explanation", gang.status.explanation}};
+}
+
+}  // namespace
+
+std::string ExplanationText(const Explanation& explanation, const Style& style) {
+  std::size_t gpus = 0;
+  std::set<std::string> nodes;
+  for (const ExplainedPod& pod : explanation.pods) {
+    gpus += pod.gpus.size();
+    nodes.insert(pod.node);
+  }
+  std::string text = fmt::format("Job {}: {} pods", Printable(explanation.job), explanation.pods_wanted);
+  if (!explanation.pods.empty()) {
+    text +=
+        fmt::format(", {} GPUs on {} nodes of fabric {}", gpus, nodes.size(), Printable(explanation.fabric));
+  }
+  text += fmt::format(", {}\n", ParallelismText(explanation.parallelism));
+  if (explanation.quality) {
+    text += "\n" + QualityText(explanation.parallelism, *explanation.quality, style);
+    text += "\n" + SourceText(explanation);
+  } else {
+    text += "\n" + Printable(explanation.why_no_quality) + ".\n";
+  }
+  if (explanation.gang) text += GangText(*explanation.gang, style);
+  if (!explanation.pods.empty()) text += "\n" + PodTable(explanation, style);
+  for (const std::string& note : explanation.notes) text += "\nNote: " + Printable(note) + "\n";
+  return text;
+}
+
+Json ExplanationJson(const Explanation& explanation) {
+  Json json =
+      explanation.quality ? QualityJson(explanation.parallelism, *explanation.quality) : Json::object();
+  json["job"] = explanation.job;
+  json["parallelism"] = ParallelismText(explanation.parallelism);
+  json["fabric"] = explanation.fabric;
+  json["podsWanted"] = explanation.pods_wanted;
+  json["assumedGpus"] = explanation.assumed_gpus();
+  json["pods"] = Json::array();
+  for (const ExplainedPod& pod : explanation.pods) {
+    json["pods"].push_back(
+        {{"name", pod.name}, {"index", pod.index}, {"node", pod.node}, {"gpus", pod.gpus}});
+  }
+  if (explanation.gang) json["gang"] = GangJson(*explanation.gang);
+  if (!explanation.quality) json["whyNot"] = explanation.why_no_quality;
+  if (!explanation.notes.empty()) json["notes"] = explanation.notes;
+  return json;
+}
+
+}  // namespace heddle::cli

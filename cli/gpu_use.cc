@@ -1,0 +1,147 @@
+#include "cli/gpu_use.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <tuple>
+
+#include "crds/keys.h"
+#include "kube/object.h"
+
+namespace heddle::cli {
+namespace {
+
+namespace keys = crds::keys;
+
+constexpr std::array kGpuResources{"nvidia.com/gpu", "amd.com/gpu", "heddle.dev/gpu"};
+constexpr const char* kIndexLabel = "batch.kubernetes.io/job-completion-index";
+
+int ToInt(std::string_view text, int otherwise) {
+  int number = otherwise;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+int GpusOf(const Json& container) {
+  for (const char* resource : kGpuResources) {
+    for (const char* list : {"limits", "requests"}) {
+      const Json* amount = kube::Find(container, {"resources", list, resource});
+      if (amount == nullptr) continue;
+      const std::string text = amount->is_string() ? amount->get<std::string>() : amount->dump();
+      return std::clamp(ToInt(text, 0), 0, 1024);
+    }
+  }
+  return 0;
+}
+
+std::uint32_t Bit(std::size_t position) {
+  return position < 32 ? 1U << position : 0;
+}
+
+// Indexes as NVML counts them to positions among the node's GPUs.
+std::uint32_t ToPositions(const topology::Node& node, std::uint32_t indexes) {
+  std::uint32_t positions = 0;
+  for (std::size_t p = 0; p < node.gpus.size(); ++p) {
+    if (node.gpus[p].index >= 0 && (indexes & Bit(static_cast<std::size_t>(node.gpus[p].index))) != 0) {
+      positions |= Bit(p);
+    }
+  }
+  return positions;
+}
+
+std::uint32_t Granted(const crds::NodeTopology& topology, const std::string& pod_uid) {
+  std::uint32_t indexes = 0;
+  for (const crds::Grant& grant : topology.status.grants) {
+    if (grant.pod_uid != pod_uid) continue;
+    for (const auto& gpu : grant.gpus) {
+      if (gpu.index >= 0) indexes |= Bit(static_cast<std::size_t>(gpu.index));
+    }
+  }
+  return ToPositions(topology.status.node, indexes);
+}
+
+std::uint32_t Annotated(const topology::Node& node, const Json& pod) {
+  const auto text = kube::Annotation(pod, keys::kGpus);
+  if (!text) return 0;
+  return ToPositions(node, ParseGpuList(*text).value_or(0));
+}
+
+// Requires: at least `count` free healthy GPUs, else 0.
+std::uint32_t LowestFree(const topology::Node& node, std::uint32_t taken, int count) {
+  std::uint32_t chosen = 0;
+  for (std::size_t p = 0; p < node.gpus.size() && std::popcount(chosen) < count; ++p) {
+    if (node.gpus[p].healthy && (taken & Bit(p)) == 0) chosen |= Bit(p);
+  }
+  return std::popcount(chosen) == count ? chosen : 0;
+}
+
+auto AgeOrder(const Json& pod) {
+  return std::tuple(kube::CreationTimestamp(pod).value_or(base::WallTime{}),
+                    ToInt(kube::Label(pod, kIndexLabel).value_or(""), 0), kube::KeyOf(pod));
+}
+
+}  // namespace
+
+int GpusWanted(const Json& pod) {
+  int running = 0;
+  int starting = 0;
+  for (const Json& container : kube::ArrayAt(pod, {"spec", "containers"})) running += GpusOf(container);
+  for (const Json& container : kube::ArrayAt(pod, {"spec", "initContainers"})) {
+    starting = std::max(starting, GpusOf(container));
+  }
+  return std::max(running, starting);
+}
+
+bool IsLive(const Json& pod) {
+  const std::string phase = kube::StringAt(pod, {"status", "phase"});
+  return phase != "Succeeded" && phase != "Failed";
+}
+
+std::optional<std::uint32_t> ParseGpuList(std::string_view text) {
+  std::uint32_t bits = 0;
+  if (text.ends_with(',')) return std::nullopt;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(',');
+    const std::string_view word = text.substr(0, comma);
+    const int index = ToInt(word, -1);
+    if (index < 0 || index > 31 || std::to_string(index) != word) return std::nullopt;
+    bits |= Bit(static_cast<std::size_t>(index));
+    if (comma == std::string_view::npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  return bits;
+}
+
+std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,
+                                          const std::vector<crds::NodeTopology>& topologies) {
+  std::map<std::string, const crds::NodeTopology*> by_name;
+  for (const crds::NodeTopology& topology : topologies) by_name[topology.name] = &topology;
+  std::map<std::string, std::uint32_t> taken;
+  std::map<std::string, PodGpus> use;
+  std::vector<const Json*> silent;
+  for (const Json& pod : pods) {
+    const auto node = by_name.find(kube::StringAt(pod, {"spec", "nodeName"}));
+    if (node == by_name.end() || !IsLive(pod) || GpusWanted(pod) == 0) continue;
+    PodGpus gpus{Granted(*node->second, kube::Uid(pod)), GpuSource::kGranted};
+    if (gpus.positions == 0) gpus = {Annotated(node->second->status.node, pod), GpuSource::kAnnotated};
+    if (gpus.positions == 0) {
+      silent.push_back(&pod);
+      continue;
+    }
+    taken[node->first] |= gpus.positions;
+    use[kube::Uid(pod)] = gpus;
+  }
+  std::sort(silent.begin(), silent.end(),
+            [](const Json* a, const Json* b) { return AgeOrder(*a) < AgeOrder(*b); });
+  for (const Json* pod : silent) {
+    const std::string node = kube::StringAt(*pod, {"spec", "nodeName"});
+    const std::uint32_t positions = LowestFree(by_name[node]->status.node, taken[node], GpusWanted(*pod));
+    if (positions == 0) continue;
+    taken[node] |= positions;
+    use[kube::Uid(*pod)] = {positions, GpuSource::kAssumed};
+  }
+  return use;
+}
+
+}  // namespace heddle::cli

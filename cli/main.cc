@@ -1,0 +1,110 @@
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "base/file_tree.h"
+#include "cli/commands.h"
+#include "cli/plan.h"
+#include "kube/config.h"
+#include "kube/cpprest_transport.h"
+
+namespace {
+
+using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc names all of them
+
+constexpr const char* kAbout =
+    "Shows how training jobs lie on the fabric: NVLink domains, rails, leaves, and what that costs.";
+constexpr const char* kExamples = R"(
+Examples:
+  kubectl heddle explain job/llama -n train
+  kubectl heddle explain job/llama -n train --parallelism "tp=8,pp=2,dp=8"   a Job that Heddle did not place
+  kubectl heddle topology                     all nodes
+  kubectl heddle topology gpu-017             one node: GPU, NIC, rail, leaf
+  kubectl heddle fabric
+  kubectl heddle plan --fabric "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100" \
+      --parallelism "tp=8,pp=2,dp=8" --gpus-per-pod 4
+
+Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal.)";
+
+struct Flags {
+  std::string kubeconfig, context, output, node;
+  cli::ExplainOptions explain;
+  cli::PlanOptions plan;
+};
+
+void Define(CLI::App& app, Flags& flags) {
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG, then ~/.kube/config");
+  app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
+  app.add_option("-n,--namespace", flags.explain.ns, "Namespace (default: the context's)");
+  app.add_option("-o,--output", flags.output, "json, for scripts")->check(CLI::IsMember({"json"}));
+
+  CLI::App* explain =
+      app.add_subcommand("explain", "Where a Job's pods are, what crosses what, and the predicted cost");
+  explain->add_option("JOB", flags.explain.target, "job/NAME")->required();
+  explain->add_option("--parallelism", flags.explain.flags.parallelism,
+                      "tp=8,pp=2,dp=8: instead of the annotation heddle.dev/parallelism");
+  explain->add_option("--model", flags.explain.flags.model,
+                      "params=70e9,layers=80,...: instead of heddle.dev/model");
+
+  CLI::App* topology =
+      app.add_subcommand("topology", "What the nodes' agents see: all nodes, or one as a tree");
+  topology->add_option("NODE", flags.node, "Name of a node");
+
+  app.add_subcommand("fabric", "Leaves by rail and scalable unit, NVLink domains, cabling faults");
+
+  CLI::App* plan =
+      app.add_subcommand("plan", "What if: places a gang on a cluster written in one line; asks no cluster");
+  plan->add_option("--fabric", flags.plan.fabric, "The cluster, as su:2 node:16 gpu:8 nic:8 rail:8")
+      ->required();
+  plan->add_option("--parallelism", flags.plan.parallelism, "tp=8,pp=2,dp=8")->required();
+  plan->add_option("--gpus-per-pod", flags.plan.gpus_per_pod, "GPUs of one pod")->capture_default_str();
+  plan->add_option("--model", flags.plan.model, "params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1");
+  plan->add_option("--require", flags.plan.require, "tp=nvlink,dp=leaf");
+  plan->add_option("--prefer", flags.plan.prefer, "pp=spine");
+  plan->add_option("--taken", flags.plan.taken, "GPUs that others hold, as node-00=4,node-03=8");
+}
+
+cli::Output AskCluster(const CLI::App& app, Flags& flags, const cli::OutputOptions& look) {
+  base::SystemClock clock;
+  const base::DiskFileTree root("/");
+  kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
+  sources.kubeconfig_flag = flags.kubeconfig;
+  sources.context = flags.context;
+  auto config = kube::LoadConfig(sources, root, clock);
+  if (!config)
+    return cli::Failure({base::Code::kNotFound, config.error().message + "; give --kubeconfig FILE"});
+  if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
+  kube::CpprestTransport transport(*std::move(config), clock);
+  kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
+  if (app.got_subcommand("explain")) return cli::RunExplain(client, flags.explain, look, {});
+  if (app.got_subcommand("topology")) return cli::RunTopology(client, flags.node, look, {});
+  return cli::RunFabric(client, look, {});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app(kAbout, "kubectl heddle");
+  Define(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : cli::Output::kUsage;
+  }
+  const char* no_colour = std::getenv("NO_COLOR");  // no-color.org
+  const bool colours = isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0');
+  const cli::OutputOptions look{.format = flags.output == "json" ? cli::Format::kJson : cli::Format::kText,
+                                .style = {.colours = colours}};
+  const cli::Output output =
+      app.got_subcommand("plan") ? cli::Plan(flags.plan, look) : AskCluster(app, flags, look);
+  std::fputs(output.out.c_str(), stdout);
+  std::fputs(output.err.c_str(), stderr);
+  return output.exit_code;
+}

@@ -1,0 +1,34 @@
+#include "cli/output.h"
+
+namespace heddle::cli {
+namespace {
+
+std::string NextStep(const base::Error& error) {
+  using base::Code;
+  switch (error.code) {
+    case Code::kUnavailable:
+    case Code::kTimeout:
+      return "Is the cluster up, and does `kubectl version` reach it with the same --kubeconfig?";
+    case Code::kUnauthorized:
+      return "Log in again; `kubectl auth whoami` shows who you are.";
+    case Code::kForbidden:
+      return "Ask for the right to read this; `kubectl auth can-i --list` shows what you may do.";
+    case Code::kUnimplemented:
+      return "Is Heddle installed here? `kubectl get crds` should list nodetopologies.heddle.dev.";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+Output Failure(const base::Error& error) {
+  Output output;
+  output.exit_code = error.code == base::Code::kInvalid ? Output::kUsage : Output::kFailed;
+  output.err = "Error: " + Printable(error.message) + "\n";
+  const std::string next = NextStep(error);
+  if (!next.empty()) output.err += next + "\n";
+  return output;
+}
+
+}  // namespace heddle::cli

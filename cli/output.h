@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "cli/table.h"
+
+namespace heddle::cli {
+
+enum class Format : std::uint8_t { kText, kJson };
+
+// What a command leaves behind. Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 3 the answer
+// is a refusal (a gang that has no place).
+struct Output {
+  static constexpr int kOk = 0, kFailed = 1, kUsage = 2, kRefused = 3;
+
+  int exit_code = kOk;
+  std::string out;
+  std::string err;  // sentences for people; also what a script need not parse
+};
+
+struct OutputOptions {
+  Format format = Format::kText;
+  Style style;
+};
+
+// The error and what to do about it, as the last words of a command.
+Output Failure(const base::Error& error);
+
+}  // namespace heddle::cli

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "crds/condition.h"
+#include "crds/object_meta.h"
+#include "placement/plan.h"
+
+namespace heddle::crds {
+
+// One per owner UID and restart attempt. The extender makes it when it first knows the gang's size; spec
+// never changes after that, and status.placement is the commitment that comes before any pod moves.
+
+struct GangOwner {
+  std::string api_version;
+  std::string kind;
+  std::string name;
+  std::string uid;
+  friend bool operator==(const GangOwner&, const GangOwner&) = default;
+};
+
+// What was read from the owner and its pods.
+struct GangSpec {
+  GangOwner owner;           // the outermost
+  std::int64_t attempt = 0;  // restart attempt
+  int pods = 0;
+  int gpus_per_pod = 0;
+  std::string gpu_resource;  // "nvidia.com/gpu"
+  int priority = 0;
+  std::optional<std::chrono::seconds> wait;  // nothing = not said
+  // Nothing where the annotations could not be read or do not multiply: the reason is in status.
+  std::optional<placement::Parallelism> parallelism;
+  std::vector<placement::Requirement> require;  // one per axis, sorted by axis
+  std::vector<placement::Requirement> prefer;
+  placement::ModelHints model;
+  friend bool operator==(const GangSpec&, const GangSpec&) = default;
+
+  int gpus() const { return pods * gpus_per_pod; }
+};
+
+// Where the pods go, as columns by pod index. Names stand once in a table, and pods of one neighbourhood
+// share one set of substitutes, so that 16,384 pods fit in an object.
+struct Placement {
+  std::int64_t epoch = 0;               // grows with every plan of this gang
+  std::vector<std::string> node_names;  // distinct
+  std::vector<std::int32_t> nodes;      // by pod: index into node_names
+  std::vector<std::uint32_t> gpus;      // by pod: bit = GPU index; empty = every pod has its node's whole set
+  std::vector<std::vector<std::int32_t>> substitute_sets;  // each up to 7 indexes into node_names, best first
+  std::vector<std::int32_t>
+      substitutes;  // by pod: index into substitute_sets, -1 = none; empty = none at all
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
+// The same placement by rows.
+struct PlacedPod {
+  std::string node;
+  std::uint32_t gpus = 0;                // bit = GPU index; 0 = the node's whole set
+  std::vector<std::string> substitutes;  // best first
+  friend bool operator==(const PlacedPod&, const PlacedPod&) = default;
+};
+Placement ToColumns(const std::vector<PlacedPod>& pods, std::int64_t epoch);
+// Requires: indexes within their tables, as GangFromJson checks.
+std::vector<PlacedPod> ToRows(const Placement& placement);
+
+// How many of spec.pods have come how far.
+struct GangProgress {
+  int seen = 0;
+  int released = 0;
+  int bound = 0;
+  friend bool operator==(const GangProgress&, const GangProgress&) = default;
+};
+
+struct GangStatus {
+  std::int64_t observed_generation = 0;
+  GangProgress progress;
+  std::string reason;   // one CamelCase word: why the gang does not run; empty while nothing is wrong
+  std::string message;  // the sentence for it
+  std::optional<Placement> placement;
+  std::optional<base::WallTime> planned_at;  // whole seconds
+  std::optional<placement::Quality> predicted;
+  std::vector<std::string> explanation;  // why here: sentences, most important first
+  std::vector<Condition> conditions;
+  friend bool operator==(const GangStatus&, const GangStatus&) = default;
+};
+
+struct Gang : ObjectMeta {
+  GangSpec spec;
+  GangStatus status;
+  friend bool operator==(const Gang&, const Gang&) = default;
+};
+
+// The answer in a few words, read off the conditions: "Running 32/32", "Waiting: NotEnoughFree", "Collecting
+// 3/32". Written as status.summary for `kubectl get gangs`; reading back ignores it.
+std::string Summarise(const GangSpec& spec, const GangStatus& status);
+
+Json ToJson(const Gang& object);
+// Refuses a placement whose columns do not fit spec.pods or point outside their tables.
+[[nodiscard]] base::Result<Gang> GangFromJson(const Json& json);
+// See node_topology.h. A plan is committed by PUT of ToJson to /status with a resourceVersion, not by apply.
+Json SpecApplyJson(const Gang& object);
+Json StatusApplyJson(const Gang& object);
+
+// DNS-1123 and stable: "<owner>-<first 8 of its UID>-<attempt>", cut to 63 characters.
+std::string GangName(const GangOwner& owner, std::int64_t attempt);
+
+}  // namespace heddle::crds

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crds/condition.h"
+#include "crds/object_meta.h"
+#include "topology/node.h"
+
+namespace heddle::crds {
+
+// One per Node, of the same name. The operator makes it and writes spec; that node's agent alone writes
+// status.
+
+// Reserved: the RDMA devices and lossless settings that a node should have. Empty until their issue defines
+// them.
+struct NodeTopologySpec {
+  friend bool operator==(const NodeTopologySpec&, const NodeTopologySpec&) = default;
+};
+
+// What the kubelet really gave to one container. Grants outrank plans.
+struct Grant {
+  struct GpuRef {
+    int index = 0;
+    std::string uuid;  // empty where nothing names the GPU
+    friend bool operator==(const GpuRef&, const GpuRef&) = default;
+  };
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string pod_uid;
+  std::string container;
+  std::vector<GpuRef> gpus;       // sorted by index
+  std::vector<std::string> nics;  // sorted
+  friend bool operator==(const Grant&, const Grant&) = default;
+};
+
+struct NodeTopologyStatus {
+  std::int64_t observed_generation = 0;
+  topology::Node node;                        // its name is the object's and is not repeated in JSON
+  std::string hash;                           // topology::ContentHash of `node`, 16 hex digits
+  std::optional<base::WallTime> observed_at;  // whole seconds; nothing = no agent has reported yet
+  std::string agent_version;
+  std::vector<Grant> grants;  // sorted by namespace, pod, container
+  std::vector<Condition> conditions;
+  friend bool operator==(const NodeTopologyStatus&, const NodeTopologyStatus&) = default;
+};
+
+struct NodeTopology : ObjectMeta {
+  NodeTopologySpec spec;
+  NodeTopologyStatus status;
+  friend bool operator==(const NodeTopology&, const NodeTopology&) = default;
+};
+
+// The words of `kubectl get nt`. JSONPath cannot compute, so they are written beside the facts; reading back
+// ignores them.
+struct NodeSummary {
+  std::string machine;  // "DGX H100", "?" when unknown
+  std::string gpus;     // "8", or "7/8" healthy
+  std::string
+      nvlink_domain;      // "node" = its own GPUs only, "3f2a91c0.1" = a rack's, "-" = none, "?" = unknown
+  std::string rails;      // "7/8" up; "-" where rails do not apply, "?" where nobody could measure them
+  std::string leaf;       // "su0-r0…r7", "tor-1"; "-" = no compute NIC, "?" = unknown
+  std::string transport;  // "InfiniBand", "RoCE", "EFA", "Ethernet", "Mixed", "-" = no compute NIC
+  friend bool operator==(const NodeSummary&, const NodeSummary&) = default;
+};
+NodeSummary Summarise(const topology::Node& node);
+
+// The whole object, for PUT (of /status, where the server ignores spec) and for people.
+Json ToJson(const NodeTopology& object);
+[[nodiscard]] base::Result<NodeTopology> NodeTopologyFromJson(const Json& json);
+// The bodies of server-side apply: kind, name, uid (a precondition, where known) and one half of the object.
+// The first also carries the owners.
+Json SpecApplyJson(const NodeTopology& object);
+Json StatusApplyJson(const NodeTopology& object);
+
+}  // namespace heddle::crds

@@ -1,0 +1,154 @@
+#include "crds/codec.h"
+#include "crds/node_topology.h"
+
+namespace heddle::crds {
+namespace {
+
+using codec::Clean;
+using codec::PutList;
+using codec::PutPositive;
+using codec::PutText;
+using codec::WriteList;
+
+// Unknown is what absence says already, so it costs no bytes.
+void PutNuma(Json& json, const topology::Fact<int>& numa) {
+  if (numa || numa.missing() != topology::Missing::kUnknown)
+    codec::PutFact(json, "numa", "numaMissing", numa);
+}
+
+Json WriteGpu(const topology::Gpu& gpu) {
+  Json json{{"index", gpu.index}, {"health", gpu.healthy ? "Healthy" : "Unhealthy"}};
+  PutText(json, "uuid", gpu.uuid, 96);
+  PutText(json, "model", gpu.model, 96);
+  PutText(json, "pci", gpu.pci, 32);
+  PutNuma(json, gpu.numa);
+  PutText(json, "reason", gpu.unhealthy_reason, 256);
+  if (!gpu.healthy && gpu.unhealthy_reason.empty()) json["reason"] = "no reason was given";
+  PutPositive(json, "memoryGib", gpu.memory_gib);
+  return json;
+}
+
+Json WritePort(const topology::NicPort& port) {
+  Json json{{"number", port.number},
+            {"state", topology::LinkStateName(port.state)},
+            {"rateGbps", port.rate_gbps},
+            {"usableGbps", port.usable_gbps}};
+  PutPositive(json, "plane", port.plane);
+  if (port.leaf_port) {
+    json["leaf"] = Clean(port.leaf_port->leaf, 128);
+    PutText(json, "leafPort", port.leaf_port->port, 64);
+  } else {
+    json["leafMissing"] = topology::MissingName(port.leaf_port.missing());
+  }
+  return json;
+}
+
+Json WriteNic(const topology::Nic& nic) {
+  Json json{{"name", Clean(nic.name, 64)},
+            {"transport", topology::TransportName(nic.transport)},
+            {"role", topology::NicRoleName(nic.role)},
+            {"ports", WriteList(nic.ports, 8, WritePort)}};
+  PutText(json, "netdev", nic.netdev, 64);
+  PutText(json, "pci", nic.pci, 32);
+  PutText(json, "guid", nic.guid, 32);
+  codec::PutFact(json, "rail", "railMissing", nic.rail);
+  PutNuma(json, nic.numa);
+  PutPositive(json, "mtu", nic.mtu);
+  return json;
+}
+
+Json WriteNvlink(const topology::NvLink& nvlink) {
+  Json json{{"generation", nvlink.generation},
+            {"linksPerGpu", nvlink.links_per_gpu},
+            {"gbpsPerGpu", nvlink.gbps_per_gpu}};
+  PutList(json, "exceptions",
+          WriteList(nvlink.exceptions, 32, [](const topology::NvLink::Exception& exception) {
+            return Json{{"gpu", exception.gpu}, {"linksUp", exception.links_up}};
+          }));
+  return json;
+}
+
+Json WriteGrant(const Grant& grant) {
+  Json json{{"namespace", Clean(grant.pod_namespace, 63)},
+            {"pod", Clean(grant.pod_name, 253)},
+            {"uid", Clean(grant.pod_uid, 64)},
+            {"container", Clean(grant.container, 63)}};
+  PutList(json, "gpus", WriteList(grant.gpus, 32, [](const Grant::GpuRef& gpu) {
+            Json ref{{"index", gpu.index}};
+            PutText(ref, "uuid", gpu.uuid, 96);
+            return ref;
+          }));
+  PutList(json, "nics", codec::TextList(grant.nics, 128, 64));
+  return json;
+}
+
+Json WriteSummary(const topology::Node& node) {
+  const NodeSummary summary = Summarise(node);
+  Json json = Json::object();
+  PutText(json, "machine", summary.machine, 128);
+  PutText(json, "gpus", summary.gpus, 16);
+  PutText(json, "nvlinkDomain", summary.nvlink_domain, 128);
+  PutText(json, "rails", summary.rails, 16);
+  PutText(json, "leaf", summary.leaf, 256);
+  PutText(json, "transport", summary.transport, 16);
+  return json;
+}
+
+void PutNode(Json& json, const topology::Node& node) {
+  PutText(json, "machine", node.machine, 128);
+  PutText(json, "site", node.site, 63);
+  PutPositive(json, "numaNodes", node.numa_nodes);
+  PutList(json, "gpus", WriteList(node.gpus, 32, WriteGpu));
+  PutList(json, "nvSwitches", WriteList(node.nvswitches, 32, [](const topology::NvSwitch& nvswitch) {
+            return Clean(nvswitch.pci, 32);
+          }));
+  if (node.nvlink != topology::NvLink{}) json["nvlink"] = WriteNvlink(node.nvlink);
+  if (node.nvlink_domain) {
+    json["nvlinkDomain"] = Json{{"id", Clean(node.nvlink_domain->id, 253)},
+                                {"scope", node.nvlink_domain->spans_nodes ? "MultiNode" : "Node"}};
+  } else {
+    json["nvlinkDomainMissing"] = topology::MissingName(node.nvlink_domain.missing());
+  }
+  PutList(json, "nics", WriteList(node.nics, 128, WriteNic));
+  PutList(json, "paths", WriteList(node.paths, 1024, [](const topology::GpuNicPath& path) {
+            return Json{{"gpu", path.gpu},
+                        {"nic", Clean(path.nic, 64)},
+                        {"distance", topology::PciDistanceName(path.distance)}};
+          }));
+}
+
+Json WriteStatus(const NodeTopologyStatus& status) {
+  Json json = Json::object();
+  PutPositive(json, "observedGeneration", status.observed_generation);
+  codec::PutTime(json, "observedAt", status.observed_at);
+  PutText(json, "hash", status.hash, 16);
+  PutText(json, "agentVersion", status.agent_version, 64);
+  if (status.observed_at) json["summary"] = WriteSummary(status.node);
+  PutNode(json, status.node);
+  PutList(json, "grants", WriteList(status.grants, 128, WriteGrant));
+  PutList(json, "conditions", codec::WriteConditions(status.conditions));
+  return json;
+}
+
+}  // namespace
+
+Json ToJson(const NodeTopology& object) {
+  Json json = codec::WriteHead(keys::kNodeTopology.kind, object);
+  json["spec"] = Json::object();
+  json["status"] = WriteStatus(object.status);
+  return json;
+}
+
+Json SpecApplyJson(const NodeTopology& object) {
+  Json json = codec::ApplyHead(keys::kNodeTopology.kind, object, true);
+  json["spec"] = Json::object();
+  return json;
+}
+
+Json StatusApplyJson(const NodeTopology& object) {
+  Json json = codec::ApplyHead(keys::kNodeTopology.kind, object, false);
+  json["status"] = WriteStatus(object.status);
+  return json;
+}
+
+}  // namespace heddle::crds

@@ -1,0 +1,97 @@
+#include "formats/lldp.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "formats/printable.h"
+#include "formats/scanner.h"
+
+namespace heddle::formats {
+namespace {
+
+using Json = nlohmann::json;
+
+// json0 wraps everything in arrays; json leaves out the array around a single entry.
+const Json& First(const Json& value) {
+  static const Json kNothing;
+  if (!value.is_array()) return value;
+  return value.empty() ? kNothing : value.front();
+}
+
+const Json& Member(const Json& object, const char* name) {
+  static const Json kNothing;
+  if (!object.is_object()) return kNothing;
+  const auto found = object.find(name);
+  return found == object.end() ? kNothing : *found;
+}
+
+std::string Text(const Json& value) {
+  const Json& first = First(value);
+  const Json& inner = first.is_object() ? Member(first, "value") : first;
+  if (inner.is_string()) return Printable(inner.get_ref<const std::string&>());
+  return inner.is_number_integer() ? inner.dump() : std::string();
+}
+
+std::string TypeOf(const Json& id) {
+  const Json& type = Member(First(id), "type");
+  return type.is_string() ? Printable(type.get_ref<const std::string&>()) : std::string();
+}
+
+std::optional<LldpNeighbour> ParseNeighbour(const Json& interface) {
+  const Json& chassis = First(Member(interface, "chassis"));
+  const Json& port = First(Member(interface, "port"));
+  LldpNeighbour neighbour;
+  neighbour.chassis_id = Text(Member(chassis, "id"));
+  neighbour.chassis_type = TypeOf(Member(chassis, "id"));
+  neighbour.system_name = Text(Member(chassis, "name"));
+  neighbour.port_id = Text(Member(port, "id"));
+  neighbour.port_type = TypeOf(Member(port, "id"));
+  neighbour.port_description = Text(Member(port, "descr"));
+  // lldpd 1.0 has the TTL in the port; older ones in the chassis.
+  std::string ttl = Text(Member(port, "ttl"));
+  if (ttl.empty()) ttl = Text(Member(chassis, "ttl"));
+  if (!ttl.empty()) neighbour.ttl = std::chrono::seconds(Number<std::uint16_t>(ttl).value_or(120));
+  const bool named = !neighbour.chassis_id.empty() || !neighbour.system_name.empty();
+  if (!named || neighbour.port_id.empty() || neighbour.ttl.count() == 0) return std::nullopt;
+  return neighbour;
+}
+
+}  // namespace
+
+base::Result<LldpNeighbours> ParseLldp(std::string_view json0) {
+  const Json document = Json::parse(json0, nullptr, false);
+  const Json& root = First(Member(document, "lldp"));
+  if (document.is_discarded() || !root.is_object()) {
+    return base::Fail(base::Code::kInvalid,
+                      "not what `lldpcli -f json0 show neighbors` prints: no JSON object with \"lldp\"");
+  }
+  const Json& listed = Member(root, "interface");
+  LldpNeighbours neighbours;
+  const auto add = [&neighbours](const Json& interface) {
+    const Json& name = Member(interface, "name");
+    if (!name.is_string()) return;
+    if (auto found = ParseNeighbour(interface)) {
+      neighbours[Printable(name.get_ref<const std::string&>())].push_back(*std::move(found));
+    }
+  };
+  if (listed.is_array()) {
+    std::for_each(listed.begin(), listed.end(), add);
+  } else {
+    add(listed);
+  }
+  return neighbours;
+}
+
+topology::Fact<topology::LeafPort> LeafOf(const std::vector<LldpNeighbour>& neighbours) {
+  topology::Fact<topology::LeafPort> leaf;
+  for (const LldpNeighbour& neighbour : neighbours) {
+    const topology::LeafPort heard{
+        neighbour.system_name.empty() ? neighbour.chassis_id : neighbour.system_name, neighbour.port_id};
+    if (leaf && *leaf != heard) return topology::Missing::kAmbiguous;
+    leaf = heard;
+  }
+  return leaf;
+}
+
+}  // namespace heddle::formats

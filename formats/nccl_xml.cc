@@ -1,0 +1,158 @@
+#include "formats/nccl_xml.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <pugixml.hpp>
+
+#include "formats/printable.h"
+#include "formats/scanner.h"
+
+namespace heddle::formats {
+namespace {
+
+using topology::PciDistance;
+
+// NCCL itself holds at most 640 nodes (src/graph/xml.h, MAX_NODES at 2.18); depth is switches in a row.
+constexpr int kMaxDevices = 4096;
+constexpr int kMaxDepth = 32;
+
+std::string Lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  return text;
+}
+
+topology::Fact<int> IntAttribute(const pugi::xml_node& node, const char* name) {
+  const auto value = Number<int>(node.attribute(name).value());
+  return value && *value >= 0 ? topology::Fact<int>(*value) : topology::Fact<int>();
+}
+
+std::uint32_t HexAttribute(const pugi::xml_node& node, const char* name) {
+  std::string_view text = node.attribute(name).value();
+  if (text.starts_with("0x")) text.remove_prefix(2);
+  return Number<std::uint32_t>(text, 16).value_or(0);
+}
+
+bool IsElement(const pugi::xml_node& node, std::string_view name) {
+  return node.type() == pugi::node_element && name == node.name();
+}
+
+class Reader {
+ public:
+  base::Result<NcclTopology> Read(const pugi::xml_node& system) {
+    for (const pugi::xml_node& cpu : system.children("cpu")) {
+      NcclDevice above;
+      above.numa = IntAttribute(cpu, "numaid");
+      above.root = roots_++;
+      TRY(Children(cpu, above));
+    }
+    Sort();
+    return std::move(topology_);
+  }
+
+ private:
+  base::Status Children(const pugi::xml_node& parent, const NcclDevice& above) {
+    for (const pugi::xml_node& child : parent.children("pci")) TRY(Pci(child, above));
+    return {};
+  }
+
+  base::Status Pci(const pugi::xml_node& pci, const NcclDevice& above) {
+    if (++devices_ > kMaxDevices || above.switches.size() > kMaxDepth) {
+      return base::Fail(base::Code::kTooLarge, fmt::format("more than {} PCI devices or {} switches in a row",
+                                                           kMaxDevices, kMaxDepth));
+    }
+    NcclDevice device = above;
+    device.pci = Lower(Printable(pci.attribute("busid").value(), 32));
+    device.class_code = HexAttribute(pci, "class");
+    if (device.pci.empty()) {
+      return base::Fail(base::Code::kInvalid, fmt::format("a <pci> at byte {} has no busid", pci.offset_debug()));
+    }
+    switch (device.class_code >> 16) {
+      case 0x03:
+      case 0x12: AddGpu(pci, device); return {};
+      case 0x02: AddNics(pci, device); return {};
+      default: break;
+    }
+    device.switches.push_back(switches_++);
+    return Children(pci, device);
+  }
+
+  void AddGpu(const pugi::xml_node& pci, const NcclDevice& device) {
+    NcclGpu gpu;
+    static_cast<NcclDevice&>(gpu) = device;
+    const pugi::xml_node element = pci.child("gpu");
+    gpu.index = IntAttribute(element, "dev");
+    for (const pugi::xml_node& link : element.children()) {
+      if (!IsElement(link, "nvlink") && !IsElement(link, "xgmi")) continue;
+      gpu.link_targets.push_back(Lower(Printable(link.attribute("target").value(), 32)));
+    }
+    topology_.gpus.push_back(std::move(gpu));
+  }
+
+  // Files written by hand for a machine type have no <nic>: then the function itself is the NIC.
+  void AddNics(const pugi::xml_node& pci, const NcclDevice& device) {
+    NcclNic nic;
+    static_cast<NcclDevice&>(nic) = device;
+    const std::size_t before = topology_.nics.size();
+    for (const pugi::xml_node& net : pci.child("nic").children("net")) {
+      nic.name = Printable(net.attribute("name").value());
+      nic.gbps = IntAttribute(net, "speed").value_or(0) / 1000;  // Mb/s in the file
+      nic.port = IntAttribute(net, "port").value_or(0);
+      nic.rail = IntAttribute(net, "rail");
+      topology_.nics.push_back(nic);
+    }
+    if (topology_.nics.size() == before) topology_.nics.push_back(std::move(nic));
+  }
+
+  void Sort() {
+    auto& gpus = topology_.gpus;
+    const bool indexed = std::all_of(gpus.begin(), gpus.end(), [](const NcclGpu& gpu) { return gpu.index.known(); });
+    std::stable_sort(gpus.begin(), gpus.end(), [indexed](const NcclGpu& a, const NcclGpu& b) {
+      return indexed && *a.index != *b.index ? *a.index < *b.index : a.pci < b.pci;
+    });
+    std::stable_sort(topology_.nics.begin(), topology_.nics.end(),
+                     [](const NcclNic& a, const NcclNic& b) { return a.pci < b.pci; });
+  }
+
+  NcclTopology topology_;
+  int roots_ = 0;
+  int switches_ = 0;
+  int devices_ = 0;
+};
+
+}  // namespace
+
+base::Result<NcclTopology> ParseNcclXml(std::string_view xml) {
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed = document.load_buffer(xml.data(), xml.size());
+  if (!parsed) {
+    return base::Fail(base::Code::kInvalid, fmt::format("NCCL topology at byte {}: {}", parsed.offset,
+                                                        parsed.description()));
+  }
+  const pugi::xml_node system = document.child("system");
+  if (!system) return base::Fail(base::Code::kInvalid, "not an NCCL topology: no <system> element");
+  return Reader().Read(system);
+}
+
+PciDistance Distance(const NcclDevice& a, const NcclDevice& b) {
+  if (a.root != b.root) return PciDistance::kSys;
+  const auto [ours, theirs] = std::mismatch(a.switches.begin(), a.switches.end(), b.switches.begin(), b.switches.end());
+  if (ours == a.switches.begin()) return PciDistance::kPhb;
+  return ours == a.switches.end() && theirs == b.switches.end() ? PciDistance::kPix : PciDistance::kPxb;
+}
+
+std::vector<std::size_t> NearestNics(const NcclTopology& topology, const NcclGpu& gpu) {
+  std::vector<std::size_t> nearest;
+  PciDistance best = PciDistance::kSys;
+  for (std::size_t i = 0; i < topology.nics.size(); ++i) {
+    const PciDistance distance = Distance(gpu, topology.nics[i]);
+    if (nearest.empty() || distance < best) {
+      nearest.clear();
+      best = distance;
+    }
+    if (distance == best) nearest.push_back(i);
+  }
+  return nearest;
+}
+
+}  // namespace heddle::formats

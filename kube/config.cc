@@ -1,0 +1,60 @@
+#include "kube/config.h"
+
+#include <fmt/format.h>
+
+#include "kube/credentials.h"
+
+namespace heddle::kube {
+
+using base::Code;
+using base::Fail;
+using base::Result;
+
+namespace {
+
+constexpr std::string_view kAccount = "var/run/secrets/kubernetes.io/serviceaccount";
+
+}  // namespace
+
+ConfigSources SourcesFromEnvironment(const char* const* environment) {
+  ConfigSources sources;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view variable = *environment;
+    sources.environment.emplace_back(variable);
+    const std::string_view name = variable.substr(0, variable.find('='));
+    const std::string value(variable.substr(std::min(name.size() + 1, variable.size())));
+    if (name == "KUBECONFIG") sources.kubeconfig_env = value;
+    if (name == "HOME") sources.home = value;
+    if (name == "PWD") sources.working_directory = value;
+    if (name == "KUBERNETES_SERVICE_HOST") sources.service_host = value;
+    if (name == "KUBERNETES_SERVICE_PORT") sources.service_port = value;
+  }
+  return sources;
+}
+
+Result<ClientConfig> LoadConfig(const ConfigSources& sources, const base::FileTree& root, base::Clock& clock) {
+  const bool named = !sources.kubeconfig_flag.empty() || !sources.kubeconfig_env.empty();
+  if (!named && !sources.service_host.empty()) return InClusterConfig(sources, root, clock);
+  return LoadKubeconfig(sources, root, clock);
+}
+
+Result<ClientConfig> InClusterConfig(const ConfigSources& sources, const base::FileTree& root, base::Clock& clock) {
+  if (sources.service_host.empty() || sources.service_port.empty()) {
+    return Fail(Code::kInvalid, "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
+  }
+  const bool ipv6 = sources.service_host.find(':') != std::string::npos;
+  ClientConfig config;
+  config.server = fmt::format("https://{}{}{}:{}", ipv6 ? "[" : "", sources.service_host, ipv6 ? "]" : "",
+                              sources.service_port);
+  const std::string authority = fmt::format("{}/ca.crt", kAccount);
+  TRY(root.Read(authority), "read the service account's CA");
+  config.tls.authority = [authority, &root] { return root.Read(authority); };
+  config.ns = base::ReadTrimmed(root, fmt::format("{}/namespace", kAccount)).value_or("default");
+  Credentials credentials;
+  credentials.token.path = fmt::format("/{}/token", kAccount);
+  TRY(credentials.token.Read(root), "read the service account's token");
+  config.authenticator = std::make_shared<CredentialAuthenticator>(std::move(credentials), root, clock);
+  return config;
+}
+
+}  // namespace heddle::kube

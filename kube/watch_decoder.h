@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "kube/client.h"
+
+namespace heddle::kube {
+
+// Cuts a watch's body into events: one JSON object a line, whatever the chunk borders.
+// Thread rule: one owner.
+class WatchDecoder {
+ public:
+  using Handler = std::function<bool(WatchEvent&&)>;
+
+  explicit WatchDecoder(std::size_t max_line_bytes) : max_line_bytes_(max_line_bytes) {}
+
+  // Hands on every event that is complete now. False once the handler asked to end; an error for an ERROR event, a line
+  // that is no event, or one over the bound.
+  [[nodiscard]] base::Result<bool> Feed(std::string_view chunk, const Handler& handler);
+
+ private:
+  [[nodiscard]] base::Result<bool> Decode(std::string_view line, const Handler& handler);
+
+  const std::size_t max_line_bytes_;
+  std::string partial_;
+};
+
+}  // namespace heddle::kube

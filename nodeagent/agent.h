@@ -1,0 +1,28 @@
+#pragma once
+
+#include <chrono>
+#include <stop_token>
+#include <string>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "kube/client.h"
+#include "nodeagent/discovery.h"
+#include "nodeagent/publisher.h"
+
+namespace heddle::nodeagent {
+
+struct AgentOptions {
+  std::string node;
+  std::chrono::nanoseconds interval = std::chrono::seconds(30);
+  std::chrono::nanoseconds publish_jitter = std::chrono::seconds(10);
+  bool once = false;  // return after the first successful publication
+  kube::Log log;
+};
+
+// The daemon: looks at the machine every interval, publishes what changed, and renews the Lease heddle-node-<node> as
+// its sign of life. An API server that is away stops neither; a SIGTERM (stop) ends all three.
+void RunAgent(Discovery& discovery, kube::Client& client, base::Clock& clock, base::Random random,
+              const AgentOptions& options, std::stop_token stop);
+
+}  // namespace heddle::nodeagent

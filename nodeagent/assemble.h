@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "nodeagent/exclusion.h"
+#include "nodeagent/gpu_probe.h"
+#include "nodeagent/hwloc_probe.h"
+#include "nodeagent/identity.h"
+#include "nodeagent/leaf_probe.h"
+#include "nodeagent/net_probe.h"
+#include "nodeagent/pci_probe.h"
+#include "nodeagent/rdma_probe.h"
+#include "topology/node.h"
+
+namespace heddle::nodeagent {
+
+// One look at a machine: what every probe said. Each stands for itself; that one failed hides no other.
+struct Readings {
+  Identity identity;
+  Locality locality;
+  PciTree pci;
+  GpuReadings gpus;
+  RdmaReadings rdma;
+  NetReadings net;
+  LeafReadings leaves;
+};
+
+// What the readings come to.
+struct Observation {
+  topology::Node node;
+  std::vector<Exclusion> excluded;
+  std::string no_driver;               // why the driver could not be asked; empty when it was
+  bool gpus_unreadable = false;        // GPUs are on the bus, and their driver does not answer
+  std::vector<std::string> problems;   // what could not be read, as sentences
+  std::vector<std::string> rail_notes; // on what the rails stand where it is not a PCIe switch
+};
+
+// Pure and total.
+Observation Assemble(const Readings& readings);
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,164 @@
+#include "nodeagent/conditions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace heddle::nodeagent {
+namespace {
+
+using crds::Condition;
+using crds::ConditionStatus;
+using topology::LinkState;
+using topology::Nic;
+using topology::NicPort;
+using topology::NicRole;
+
+constexpr std::size_t kMaxMessage = 1000;  // the schema takes 1024
+
+// As many sentences as fit, and how many more there are.
+std::string Join(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    if (text.size() + sentences[i].size() + 20 > kMaxMessage) {
+      return fmt::format("{}{}and {} more", text.substr(0, kMaxMessage - 20), text.empty() ? "" : "; ", sentences.size() - i);
+    }
+    if (!text.empty()) text += "; ";
+    text += sentences[i];
+  }
+  return text;
+}
+
+Condition Make(std::string_view type, bool good, std::string_view reason, std::string message) {
+  return Condition{std::string(type), good ? ConditionStatus::kTrue : ConditionStatus::kFalse, std::string(reason),
+                   std::move(message), 0, {}};
+}
+
+std::string PortName(const Nic& nic, const NicPort& port) {
+  return nic.ports.size() == 1 ? nic.name : fmt::format("{} port {}", nic.name, port.number);
+}
+
+std::string Counts(const topology::Node& node) {
+  int rails = 0, up = 0;
+  for (const Nic& nic : node.nics) {
+    rails += nic.role == NicRole::kCompute ? 1 : 0;
+    up += nic.up() ? 1 : 0;
+  }
+  return fmt::format("{} GPUs, {} NICs, {} of {} compute NICs up", node.gpus.size(), node.nics.size(), up, rails);
+}
+
+Condition Ready(const Observation& seen) {
+  if (const auto wrong = topology::Check(seen.node); !wrong.empty()) {
+    return Make(crds::kReady, false, "Contradictory", Join(wrong));
+  }
+  if (seen.gpus_unreadable) {
+    return Make(crds::kReady, false, "GpusUnreadable",
+                fmt::format("GPUs are on the PCI bus, but {}", seen.no_driver.empty() ? "NVML lists none" : seen.no_driver));
+  }
+  if (seen.node.gpus.empty()) {
+    return Make(crds::kReady, true, "NoGpus",
+                seen.no_driver.empty() ? "no GPU here" : fmt::format("no GPU here: {}", seen.no_driver));
+  }
+  return Make(crds::kReady, true, "Discovered", Counts(seen.node));
+}
+
+Condition Complete(const Observation& seen) {
+  if (!seen.problems.empty()) return Make(kDiscoveryComplete, false, "ProbesFailed", Join(seen.problems));
+  std::vector<std::string> left_out;
+  for (const Exclusion& excluded : seen.excluded) left_out.push_back(fmt::format("{} {}", excluded.device, excluded.reason));
+  return Make(kDiscoveryComplete, true, "AllAnswered",
+              left_out.empty() ? "every probe answered" : "left out: " + Join(left_out));
+}
+
+Condition GpusHealthy(const topology::Node& node) {
+  std::vector<std::string> faults;
+  for (const topology::Gpu& gpu : node.gpus) {
+    if (!gpu.healthy) faults.push_back(fmt::format("GPU {} ({}): {}", gpu.index, gpu.pci, gpu.unhealthy_reason));
+  }
+  const bool good = faults.empty();
+  return Make(kGpusHealthy, good, good ? "NoFaults" : "GpuFault", good ? "no evidence against any GPU" : Join(faults));
+}
+
+Condition NvlinksUp(const topology::Node& node) {
+  std::vector<std::string> faults;
+  for (const auto& exception : node.nvlink.exceptions) {
+    faults.push_back(fmt::format("GPU {} has {} of {} NVLinks up", exception.gpu, exception.links_up, node.nvlink.links_per_gpu));
+  }
+  const bool good = faults.empty();
+  return Make(kNvlinksUp, good, good ? "AllUp" : "LinkDown",
+              good ? fmt::format("{} NVLinks of every GPU are up", node.nvlink.links_per_gpu) : Join(faults));
+}
+
+Condition RailsMeasured(const Observation& seen) {
+  const auto& nics = seen.node.nics;
+  const bool good = std::all_of(nics.begin(), nics.end(),
+                                [](const Nic& nic) { return nic.role != NicRole::kCompute || nic.rail.known(); });
+  if (!good) {
+    return Make(kRailsMeasured, false, "Unknown",
+                seen.rail_notes.empty() ? "no GPU is near enough to tell the rail of every compute NIC" : Join(seen.rail_notes));
+  }
+  return seen.rail_notes.empty() ? Make(kRailsMeasured, true, "PciSwitches", "from the PCIe switches that GPUs and NICs share")
+                                 : Make(kRailsMeasured, true, "PciOrder", Join(seen.rail_notes));
+}
+
+Condition LinksUp(const topology::Node& node) {
+  int best = 0;
+  for (const Nic& nic : node.nics) {
+    for (const NicPort& port : nic.ports) {
+      if (nic.role == NicRole::kCompute) best = std::max(best, port.rate_gbps);
+    }
+  }
+  std::vector<std::string> down, slow;
+  for (const Nic& nic : node.nics) {
+    if (nic.role != NicRole::kCompute) continue;
+    for (const NicPort& port : nic.ports) {
+      if (port.state == LinkState::kDown) down.push_back(PortName(nic, port) + " is down");
+      if (port.state == LinkState::kActive && port.rate_gbps < best) {
+        slow.push_back(fmt::format("{} trained to {} Gb/s, others to {}", PortName(nic, port), port.rate_gbps, best));
+      }
+    }
+  }
+  if (down.empty() && slow.empty()) return Make(kLinksUp, true, "AllUp", fmt::format("all compute ports run at {} Gb/s", best));
+  const bool any_down = !down.empty();
+  down.insert(down.end(), slow.begin(), slow.end());
+  return Make(kLinksUp, false, any_down ? "LinkDown" : "LinkDegraded", Join(down));
+}
+
+Condition LeavesKnown(const topology::Node& node) {
+  std::vector<std::string> doubtful;
+  bool ambiguous = false;
+  for (const Nic& nic : node.nics) {
+    if (nic.role != NicRole::kCompute) continue;
+    for (const NicPort& port : nic.ports) {
+      if (port.state == LinkState::kDown || port.leaf_port.known() ||
+          port.leaf_port.missing() == topology::Missing::kNotApplicable) {
+        continue;
+      }
+      ambiguous = ambiguous || port.leaf_port.missing() == topology::Missing::kAmbiguous;
+      doubtful.push_back(fmt::format("{}: {}", PortName(nic, port), topology::MissingName(port.leaf_port.missing())));
+    }
+  }
+  if (doubtful.empty()) return Make(kLeavesKnown, true, "AllKnown", "every compute port knows its leaf");
+  return Make(kLeavesKnown, false, ambiguous ? "LeafAmbiguous" : "LeafUnknown", Join(doubtful));
+}
+
+}  // namespace
+
+std::vector<Condition> ConditionsOf(const Observation& observation) {
+  const topology::Node& node = observation.node;
+  std::vector<Condition> conditions{Ready(observation), Complete(observation)};
+  if (!node.gpus.empty()) conditions.push_back(GpusHealthy(node));
+  if (node.nvlink.links_per_gpu > 0) conditions.push_back(NvlinksUp(node));
+  const bool compute = std::any_of(node.nics.begin(), node.nics.end(),
+                                   [](const Nic& nic) { return nic.role == NicRole::kCompute; });
+  if (compute) {
+    conditions.push_back(RailsMeasured(observation));
+    conditions.push_back(LinksUp(node));
+    conditions.push_back(LeavesKnown(node));
+  }
+  std::sort(conditions.begin(), conditions.end(), [](const Condition& a, const Condition& b) { return a.type < b.type; });
+  return conditions;
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "crds/condition.h"
+#include "nodeagent/assemble.h"
+
+namespace heddle::nodeagent {
+
+// What an admin should know of a machine, one question a condition; those that do not arise are left out. True is good.
+inline constexpr std::string_view kDiscoveryComplete = "DiscoveryComplete";  // every probe got its answers
+inline constexpr std::string_view kGpusHealthy = "GpusHealthy";
+inline constexpr std::string_view kNvlinksUp = "NvlinksUp";
+inline constexpr std::string_view kRailsMeasured = "RailsMeasured";
+inline constexpr std::string_view kLinksUp = "LinksUp";          // of compute NICs, at full rate
+inline constexpr std::string_view kLeavesKnown = "LeavesKnown";  // of compute NICs' ports that are up
+
+// Sorted by type; transition times are left to whoever publishes.
+std::vector<crds::Condition> ConditionsOf(const Observation& observation);
+
+}  // namespace heddle::nodeagent

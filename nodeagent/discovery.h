@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/file_tree.h"
+#include "nodeagent/assemble.h"
+
+namespace heddle::nodeagent {
+
+// Asks every probe about one machine. The file tree and the GPU source must outlive it.
+// Thread rule: one thread.
+class Discovery {
+ public:
+  Discovery(const base::FileTree& files, GpuSource& gpus, std::vector<std::unique_ptr<LeafSource>> leaves,
+            Identity identity, Locality locality);
+
+  Observation Look();
+  // The same before it is put together; what `record` keeps.
+  Readings Read();
+
+ private:
+  const base::FileTree& files_;
+  GpuSource& gpus_;
+  std::vector<std::unique_ptr<LeafSource>> leaves_;
+  const Identity identity_;
+  const Locality locality_;
+  RdmaProbe rdma_;
+};
+
+}  // namespace heddle::nodeagent

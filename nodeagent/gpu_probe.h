@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_tree.h"
+#include "base/result.h"
+#include "topology/node.h"
+
+namespace heddle::nodeagent {
+
+enum class LinkEnd : std::uint8_t { kUnknown, kGpu, kSwitch };
+
+struct NvlinkReading {
+  int link = 0;
+  bool active = false;
+  LinkEnd end = LinkEnd::kUnknown;
+  std::string remote_pci;  // empty where NVML does not tell
+  friend bool operator==(const NvlinkReading&, const NvlinkReading&) = default;
+};
+
+enum class FabricState : std::uint8_t { kUnknown, kNotSupported, kNotStarted, kInProgress, kCompleted };
+
+struct FabricReading {
+  FabricState state = FabricState::kUnknown;
+  std::string cluster_uuid;  // empty = in no fabric beyond the host: NVML says all zeros there
+  std::uint32_t clique = 0;
+  friend bool operator==(const FabricReading&, const FabricReading&) = default;
+};
+
+// What one GPU said. What it did not say is empty, never zero-with-a-meaning.
+struct GpuReading {
+  int index = 0;
+  std::string uuid;
+  std::string name;
+  std::string pci;
+  int memory_mib = 0;
+  int nvlink_generation = 0;
+  std::vector<NvlinkReading> nvlinks;
+  FabricReading fabric;
+  std::optional<std::int64_t> uncorrected_ecc;  // since the driver was loaded
+  std::optional<bool> row_remap_pending;
+  std::optional<bool> row_remap_failure;
+  int last_xid = 0;  // 0 = none seen
+  friend bool operator==(const GpuReading&, const GpuReading&) = default;
+};
+
+struct GpuReadings {
+  std::string driver;
+  std::vector<GpuReading> gpus;       // sorted by index
+  std::string absent;                 // why nothing could be asked; empty when something was
+  std::vector<std::string> problems;  // sentences
+};
+
+// Whoever knows the GPUs: NVML, or what NVML answered when a machine was recorded.
+// Thread rule: one thread.
+class GpuSource {
+ public:
+  GpuSource() = default;
+  GpuSource(const GpuSource&) = delete;
+  GpuSource& operator=(const GpuSource&) = delete;
+  virtual ~GpuSource() = default;
+  virtual GpuReadings Read() = 0;
+};
+
+// nvml.yaml at the root of a recorded machine.
+class RecordedGpus final : public GpuSource {
+ public:
+  explicit RecordedGpus(const base::FileTree& files) : files_(files) {}
+  GpuReadings Read() override;
+
+ private:
+  const base::FileTree& files_;
+};
+
+// Total: one GPU that is written wrong does not hide the others; text that is no YAML is one problem.
+GpuReadings ParseNvmlYaml(std::string_view yaml);
+// The recording: ParseNvmlYaml(FormatNvmlYaml(x)) is x without its problems.
+std::string FormatNvmlYaml(const GpuReadings& readings);
+
+// Why this GPU must not be used; empty when there is no evidence against it. A missing answer is none.
+std::string FaultOf(const GpuReading& gpu);
+
+// Bandwidth of one link in one direction in Gb/s; 0 for a generation that we do not know.
+int NvlinkGbps(int generation);
+
+// NVLink as counts, and the domain of a machine with that name. Problems found on the way are appended.
+topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus);
+topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading>& gpus, std::string_view node_name,
+                                                    std::vector<std::string>& problems);
+
+}  // namespace heddle::nodeagent

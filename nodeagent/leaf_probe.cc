@@ -1,0 +1,109 @@
+#include "nodeagent/leaf_probe.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <optional>
+
+#include "formats/ib_neighbours.h"
+#include "formats/lldp.h"
+#include "formats/printable.h"
+#include "formats/scanner.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+// Two different answers for one cable are both doubtful.
+template <class Map, class Key>
+void Put(Map& map, const Key& key, const LeafFact& leaf) {
+  const auto [entry, fresh] = map.try_emplace(key, leaf);
+  if (fresh || !leaf || entry->second == leaf) return;
+  entry->second = entry->second.known() ? LeafFact(topology::Missing::kAmbiguous) : leaf;
+}
+
+// The text of a file that may be absent; an unreadable one is a problem.
+std::optional<std::string> ReadOptional(const base::FileTree& files, std::string_view path, LeafReadings& readings) {
+  auto text = files.Read(path);
+  if (text) return *std::move(text);
+  if (text.error().code != base::Code::kNotFound) readings.problems.push_back(text.error().message);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void LeafReadings::Merge(LeafReadings other) {
+  for (const auto& [port, leaf] : other.by_port) Put(by_port, port, leaf);
+  for (const auto& [netdev, leaf] : other.by_netdev) Put(by_netdev, netdev, leaf);
+  if (!of_efa) of_efa = other.of_efa;
+  problems.insert(problems.end(), other.problems.begin(), other.problems.end());
+}
+
+LeafReadings IbFileLeaves::Read() {
+  LeafReadings readings;
+  const auto text = ReadOptional(files_, "ib.txt", readings);
+  if (!text) return readings;
+  formats::IbNeighbours neighbours = formats::ParseIbNeighbours(*text);
+  readings.problems = std::move(neighbours.problems);
+  for (const formats::IbNeighbour& neighbour : neighbours.entries) {
+    LeafFact leaf;
+    if (neighbour.kind == formats::IbNodeKind::kSwitch) {
+      leaf = topology::LeafPort{formats::IbSwitchName(neighbour.description, neighbour.guid), neighbour.remote_port};
+    } else if (neighbour.kind == formats::IbNodeKind::kChannelAdapter) {
+      leaf = topology::Missing::kNotApplicable;  // cabled back to back
+    }
+    Put(readings.by_port, std::pair(neighbour.device, neighbour.port), leaf);
+  }
+  return readings;
+}
+
+LeafReadings LldpFileLeaves::Read() {
+  LeafReadings readings;
+  const auto text = ReadOptional(files_, "lldp.json", readings);
+  if (!text) return readings;
+  const auto neighbours = formats::ParseLldp(*text);
+  if (!neighbours) {
+    readings.problems.push_back("lldp.json: " + neighbours.error().message);
+    return readings;
+  }
+  for (const auto& [netdev, heard] : *neighbours) {
+    const LeafFact leaf = formats::LeafOf(heard);
+    if (!leaf && leaf.missing() == topology::Missing::kAmbiguous) {
+      readings.problems.push_back(fmt::format("{} hears {} LLDP neighbours, so its leaf is ambiguous: a hub or bridge "
+                                              "in between, or a second LLDP agent on this host?", netdev, heard.size()));
+    }
+    Put(readings.by_netdev, netdev, leaf);
+  }
+  return readings;
+}
+
+LeafReadings LabelFileLeaves::Read() {
+  LeafReadings readings;
+  const auto text = ReadOptional(files_, "labels.txt", readings);
+  if (!text) return readings;
+  constexpr std::array<std::string_view, 2> kLayers{"topology.k8s.aws/network-node-layer-4",
+                                                    "topology.k8s.aws/network-node-layer-3"};
+  std::array<std::string, kLayers.size()> values;
+  formats::ForEachLine(*text, [&](std::string_view line, int) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) return;
+    for (std::size_t i = 0; i < kLayers.size(); ++i) {
+      if (formats::Printable(line.substr(0, equals)) == kLayers[i]) {
+        values[i] = formats::Printable(line.substr(equals + 1), 63);
+      }
+    }
+  });
+  for (const std::string& value : values) {
+    if (!readings.of_efa && !value.empty()) readings.of_efa = topology::LeafPort{value, {}};
+  }
+  return readings;
+}
+
+std::vector<std::unique_ptr<LeafSource>> RecordedLeaves(const base::FileTree& files) {
+  std::vector<std::unique_ptr<LeafSource>> sources;
+  sources.push_back(std::make_unique<IbFileLeaves>(files));
+  sources.push_back(std::make_unique<LldpFileLeaves>(files));
+  sources.push_back(std::make_unique<LabelFileLeaves>(files));
+  return sources;
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,65 @@
+#include "nodeagent/machine.h"
+
+#include <fmt/format.h>
+
+#include "nodeagent/nvml_gpus.h"
+#include "nodeagent/recording.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+constexpr const char* kNvml = "libnvidia-ml.so.1";
+
+base::Status CheckName(const Identity& identity) {
+  const std::string wrong = WhyNotNodeName(identity.node);
+  if (wrong.empty()) return {};
+  return base::Fail(base::Code::kInvalid,
+                    fmt::format("\"{}\" is not the name of a Node: {}; give --node NAME", identity.node, wrong));
+}
+
+Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr<GpuSource> gpus,
+                 std::vector<std::unique_ptr<LeafSource>> leaves, const std::string& root) {
+  Machine machine{std::move(identity), std::move(gpus), nullptr};
+  machine.discovery = std::make_unique<Discovery>(files, *machine.gpus, std::move(leaves), machine.identity,
+                                                  ProbeLocality(files, root));
+  return machine;
+}
+
+}  // namespace
+
+base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder, std::string node) {
+  if (const auto entries = files.List(""); !entries) {
+    return base::Fail(entries.error().code, fmt::format("{}: no recorded machine there (heddle-nodeagent record DIR makes one)",
+                                                        folder));
+  }
+  Identity identity;
+  const auto text = files.Read("machine.yaml");
+  if (text) {
+    ASSIGN_OR_RETURN(identity, ParseMachineYaml(*text), folder);
+  } else if (text.error().code != base::Code::kNotFound) {
+    return base::Fail(text.error().In(folder));
+  }
+  if (!node.empty()) identity.node = std::move(node);
+  TRY(CheckName(identity), folder);
+  return Assemble(files, std::move(identity), std::make_unique<RecordedGpus>(files), RecordedLeaves(files), folder);
+}
+
+base::Result<Machine> OpenLive(const base::FileTree& files, std::string node) {
+  const Identity identity{std::move(node), {}, {}};
+  TRY(CheckName(identity));
+  return Assemble(files, identity, std::make_unique<NvmlGpus>(kNvml), {}, "/");
+}
+
+base::Status Record(const base::FileTree& files, const std::string& node, const std::string& folder) {
+  const RecordingFileTree recording(files);
+  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node));
+  const Readings readings = machine.discovery->Read();
+  ReadForHwloc(recording);
+  Identity identity = readings.identity;
+  identity.product = readings.locality.product;
+  return WriteRecording(recording,
+                        {{"machine.yaml", FormatMachineYaml(identity)}, {"nvml.yaml", FormatNvmlYaml(readings.gpus)}},
+                        folder);
+}
+
+}  // namespace heddle::nodeagent

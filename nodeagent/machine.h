@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/file_tree.h"
+#include "base/result.h"
+#include "nodeagent/discovery.h"
+
+namespace heddle::nodeagent {
+
+// What stands between a Discovery and a machine, live or recorded.
+struct Machine {
+  Identity identity;
+  std::unique_ptr<GpuSource> gpus;
+  std::unique_ptr<Discovery> discovery;
+};
+
+// A recorded machine. `files` is rooted at `folder`; `node` wins over the name in machine.yaml where it is given. A folder
+// without machine.yaml is a machine of which little is known, as long as somebody says what it is called.
+[[nodiscard]] base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder, std::string node);
+
+// This machine. `files` is rooted at "/".
+[[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node);
+
+// Copies what discovery reads of the live machine into `folder`, as a recorded machine.
+[[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node, const std::string& folder);
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,152 @@
+#include "nodeagent/rdma_probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/printable.h"
+#include "formats/scanner.h"
+#include "nodeagent/pci_probe.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using topology::LinkState;
+using topology::Transport;
+
+constexpr std::string_view kClass = "sys/class/infiniband";
+constexpr std::size_t kMaxDevices = 512;  // 32 EFA, or 8 NICs with some dozens of VFs each
+constexpr std::size_t kMaxPorts = 32;
+constexpr int kMaxGids = 16;              // enough to meet the netdev; RoCE tables have 256 entries
+constexpr int kMaxGbps = 100'000;
+
+std::string Line(const base::FileTree& files, const std::string& path) {
+  const auto text = files.Read(path);
+  return text ? formats::Printable(*text) : std::string();
+}
+
+// "506b:4b03:00c3:b4a2" → "0x506b4b0300c3b4a2"
+std::string ParseGuid(std::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    if (c != ':') digits += c;
+  }
+  const bool good = digits.size() == 16 && digits.find_first_not_of("0123456789abcdef") == std::string::npos &&
+                    digits.find_first_not_of('0') != std::string::npos;
+  return good ? "0x" + digits : std::string();
+}
+
+std::string PciOf(const base::FileTree& files, const std::string& base) {
+  const auto target = files.ReadLink(base + "/device");
+  if (!target) return {};
+  const std::string_view last = std::string_view(*target).substr(target->find_last_of('/') + 1);
+  return IsPciAddress(last) ? std::string(last) : std::string();
+}
+
+std::vector<std::string> GidNetdevs(const base::FileTree& files, const std::string& port) {
+  std::vector<std::string> netdevs;
+  for (int gid = 0; gid < kMaxGids; ++gid) {
+    std::string netdev = Line(files, fmt::format("{}/gid_attrs/ndevs/{}", port, gid));
+    const bool known = std::find(netdevs.begin(), netdevs.end(), netdev) != netdevs.end();
+    if (netdev.empty()) break;  // the table is filled from its start
+    if (!known) netdevs.push_back(std::move(netdev));
+  }
+  return netdevs;
+}
+
+RdmaPort ReadPort(const base::FileTree& files, const std::string& base, int number) {
+  RdmaPort port;
+  port.number = number;
+  port.state = ParsePortState(Line(files, base + "/state"));
+  port.disabled = Line(files, base + "/phys_state").starts_with("3:");
+  port.link_layer = Line(files, base + "/link_layer");
+  port.rate_gbps = ParseRateGbps(Line(files, base + "/rate"));
+  std::string_view lid;
+  const std::string lid_text = Line(files, base + "/lid");
+  lid = lid_text;
+  if (lid.starts_with("0x")) port.lid = formats::Number<std::uint16_t>(lid.substr(2), 16).value_or(0);
+  port.netdevs = GidNetdevs(files, base);
+  return port;
+}
+
+std::vector<RdmaPort> ReadPorts(const base::FileTree& files, const std::string& base) {
+  std::vector<RdmaPort> ports;
+  const auto names = files.List(base + "/ports");
+  if (!names) return ports;
+  for (const std::string& name : *names) {
+    const auto number = formats::Number<std::uint8_t>(name);
+    if (!number || *number == 0 || ports.size() >= kMaxPorts) continue;
+    ports.push_back(ReadPort(files, fmt::format("{}/ports/{}", base, name), *number));
+  }
+  std::sort(ports.begin(), ports.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  const auto active = [](const RdmaPort& port) { return port.state == LinkState::kActive; };
+  const bool any_active = std::any_of(ports.begin(), ports.end(), active);
+  std::erase_if(ports, [any_active](const RdmaPort& port) {
+    return IsDownByDesign({port.state, port.disabled, port.link_layer == "InfiniBand", any_active});
+  });
+  return ports;
+}
+
+// EFA says "Unspecified", and older kernels of it nothing at all: then the vendor decides.
+Transport TransportOf(const RdmaDevice& device, std::string_view vendor) {
+  if (vendor == "0x1d0f") return Transport::kEfa;
+  const bool ethernet = std::any_of(device.ports.begin(), device.ports.end(),
+                                    [](const RdmaPort& port) { return port.link_layer == "Ethernet"; });
+  return ethernet ? Transport::kRoce : Transport::kInfiniBand;
+}
+
+}  // namespace
+
+int ParseRateGbps(std::string_view text) {
+  const std::size_t unit = text.find(" Gb/sec");
+  if (unit == std::string_view::npos) return 0;
+  const auto whole = formats::Number<int>(text.substr(0, std::min(unit, text.find('.'))));
+  return whole && *whole > 0 && *whole <= kMaxGbps ? *whole : 0;
+}
+
+LinkState ParsePortState(std::string_view text) {
+  if (text.ends_with(": ACTIVE")) return LinkState::kActive;
+  return text.ends_with(": DOWN") ? LinkState::kDown : LinkState::kUnknown;
+}
+
+bool RdmaProbe::ManagesNvlink(const std::string& base, const RdmaDevice& device) {
+  const auto [entry, fresh] = manages_nvlink_.try_emplace(device.name + " " + device.guid, false);
+  if (fresh) {
+    const auto vpd = files_.Read(base + "/device/vpd");
+    entry->second = vpd && vpd->find("SW_MNG") != std::string::npos;
+  }
+  return entry->second;
+}
+
+RdmaReadings RdmaProbe::Read() {
+  RdmaReadings readings;
+  const auto names = files_.List(kClass);
+  if (!names) {
+    // No such folder: no RDMA driver is loaded, which is nothing to complain of.
+    if (names.error().code != base::Code::kNotFound) readings.problems.push_back(names.error().message);
+    return readings;
+  }
+  for (const std::string& name : *names) {
+    if (readings.devices.size() >= kMaxDevices) break;
+    const std::string base = fmt::format("{}/{}", kClass, name);
+    RdmaDevice device;
+    device.name = formats::Printable(name, 64);
+    device.pci = PciOf(files_, base);
+    device.guid = ParseGuid(Line(files_, base + "/node_guid"));
+    device.board = Line(files_, base + "/board_id");
+    device.ports = ReadPorts(files_, base);
+    device.transport = TransportOf(device, Line(files_, base + "/device/vendor"));
+    if (auto netdevs = files_.List(base + "/device/net")) device.netdevs = *std::move(netdevs);
+    const bool virtual_function = files_.ReadLink(base + "/device/physfn").has_value();
+    const NicFacts facts{device.name, virtual_function, !virtual_function && ManagesNvlink(base, device),
+                         !device.ports.empty()};
+    if (auto reason = WhyExcluded(facts)) {
+      readings.excluded.push_back({device.name, device.pci, *std::move(reason)});
+    } else {
+      readings.devices.push_back(std::move(device));
+    }
+  }
+  return readings;
+}
+
+}  // namespace heddle::nodeagent

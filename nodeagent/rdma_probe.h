@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_tree.h"
+#include "nodeagent/exclusion.h"
+#include "topology/node.h"
+
+namespace heddle::nodeagent {
+
+struct RdmaPort {
+  int number = 1;
+  topology::LinkState state = topology::LinkState::kUnknown;
+  bool disabled = false;    // phys_state says Disabled
+  std::string link_layer;   // "InfiniBand", "Ethernet", "Unspecified"
+  int rate_gbps = 0;        // 0 = not said
+  int lid = 0;
+  std::vector<std::string> netdevs;  // that its GIDs stand for, each once
+  friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
+};
+
+struct RdmaDevice {
+  std::string name;
+  std::string pci;     // empty for software devices (rxe, siw)
+  std::string guid;    // "0x506b4b0300c3b4a2", empty where it is all zeros
+  std::string board;
+  topology::Transport transport = topology::Transport::kInfiniBand;
+  std::vector<std::string> netdevs;  // of its PCI function, sorted
+  std::vector<RdmaPort> ports;       // sorted by number, those down by design left out
+  friend bool operator==(const RdmaDevice&, const RdmaDevice&) = default;
+};
+
+struct RdmaReadings {
+  std::vector<RdmaDevice> devices;  // sorted by name
+  std::vector<Exclusion> excluded;
+  std::vector<std::string> problems;
+};
+
+// sys/class/infiniband. Keeps what a device's VPD said: reading it takes milliseconds of the card's firmware each time,
+// and it does not change while the card is in.
+// Thread rule: one thread.
+class RdmaProbe {
+ public:
+  explicit RdmaProbe(const base::FileTree& files) : files_(files) {}
+  RdmaReadings Read();
+
+ private:
+  bool ManagesNvlink(const std::string& base, const RdmaDevice& device);
+
+  const base::FileTree& files_;
+  std::map<std::string, bool> manages_nvlink_;  // by name and GUID
+};
+
+// "400 Gb/sec (4X NDR)", "2.5 Gb/sec (1X SDR)" rounded down. 0 where it is no rate.
+int ParseRateGbps(std::string_view text);
+// "4: ACTIVE". Anything but ACTIVE and DOWN (INIT, ARMED, a new word) is kUnknown.
+topology::LinkState ParsePortState(std::string_view text);
+
+}  // namespace heddle::nodeagent

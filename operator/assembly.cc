@@ -1,0 +1,91 @@
+#include "operator/assembly.h"
+
+#include "crds/fabric.h"
+#include "crds/node_topology.h"
+#include "operator/label_value.h"
+
+namespace heddle::operators {
+namespace {
+
+// The same nodes under what people declared for this very fabric. Which nodes form a fabric is measured
+// alone: two transports of one site have a declaration each.
+topology::Fabric Declared(topology::Fabric measured, const topology::Declaration& declaration) {
+  if (declaration == topology::Declaration{}) return measured;
+  std::vector<topology::Node> nodes;
+  for (topology::FabricNode& member : measured.nodes) nodes.push_back(std::move(member.node));
+  topology::Fabric fabric = topology::BuildFabric(std::move(nodes), declaration);
+  fabric.transport = measured.transport;
+  fabric.site = measured.site;
+  return fabric;
+}
+
+}  // namespace
+
+std::string FabricName(topology::Transport transport, const std::string& site) {
+  std::string name(topology::TransportName(transport));
+  for (char& c : name) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return site.empty() ? name : name + "-" + DnsName(site);
+}
+
+Labels Assembly::LabelsOf(const std::string& node) const {
+  for (const auto& [name, fabric] : fabrics) {
+    const topology::NodeId id = fabric.FindNode(node);
+    if (id != topology::kNone) return TopologyLabels(name, fabric, id);
+  }
+  return {};
+}
+
+AssemblyPtr Assembler::Assemble(const std::vector<kube::ObjectPtr>& topologies,
+                                const std::vector<kube::ObjectPtr>& fabrics) {
+  auto assembly = std::make_shared<Assembly>();
+  std::map<std::string, Reading> readings;
+  std::vector<topology::Node> nodes;
+  for (const kube::ObjectPtr& object : topologies) {
+    const std::string name = kube::Name(*object);
+    const auto known = readings_.find(name);
+    Reading reading =
+        known != readings_.end() && known->second.object == object ? std::move(known->second) : Read(object);
+    if (!reading.error.empty()) assembly->left_out[name] = reading.error;
+    if (reading.reported) {
+      assembly->reporting.push_back(name);
+      if (!reading.contradictions.empty()) assembly->contradictions[name] = reading.contradictions;
+      nodes.push_back(reading.node);
+    }
+    readings.emplace(name, std::move(reading));
+  }
+  readings_ = std::move(readings);
+
+  std::map<std::string, topology::Declaration> declarations;
+  for (const kube::ObjectPtr& object : fabrics) {
+    auto fabric = crds::FabricFromJson(*object);
+    if (fabric) {
+      declarations[kube::Name(*object)] = std::move(fabric->spec);
+    } else {
+      assembly->spec_errors[kube::Name(*object)] = fabric.error().message;
+    }
+  }
+  for (topology::Fabric& fabric : topology::BuildFabrics(std::move(nodes), {})) {
+    std::string name = FabricName(fabric.transport, fabric.site);
+    assembly->fabrics.emplace(name, Declared(std::move(fabric), declarations[name]));
+  }
+  return assembly;
+}
+
+Assembler::Reading Assembler::Read(const kube::ObjectPtr& object) {
+  Reading reading{.object = object};
+  auto parsed = crds::NodeTopologyFromJson(*object);
+  if (!parsed) {
+    reading.error = parsed.error().message;
+    return reading;
+  }
+  if (!parsed->status.observed_at) return reading;
+  reading.reported = true;
+  reading.node = std::move(parsed->status.node);
+  reading.node.name = kube::Name(*object);
+  reading.contradictions = topology::Check(reading.node);
+  return reading;
+}
+
+}  // namespace heddle::operators

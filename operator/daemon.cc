@@ -1,0 +1,308 @@
+#include "operator/daemon.h"
+
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <condition_variable>
+#include <thread>
+#include <vector>
+
+#include "crds/keys.h"
+#include "kube/client.h"
+#include "kube/events.h"
+#include "kube/lease.h"
+#include "kube/reflector.h"
+#include "kube/work_queue.h"
+#include "operator/advice.h"
+#include "operator/fabric_reconciler.h"
+#include "operator/metrics.h"
+#include "operator/node_label_reconciler.h"
+#include "operator/resources.h"
+
+namespace heddle::operators {
+namespace {
+
+constexpr std::string_view kFabricKey = "fabric";
+constexpr std::string_view kTopologyPrefix = "topology/";
+constexpr std::string_view kLabelsPrefix = "labels/";
+
+std::string TopologyKey(const std::string& node) {
+  return std::string(kTopologyPrefix) + node;
+}
+std::string LabelsKey(const std::string& node) {
+  return std::string(kLabelsPrefix) + node;
+}
+
+kube::ClientOptions ClientOf(std::string_view manager) {
+  return {.user_agent = "heddle-operator", .field_manager = std::string(manager)};
+}
+
+// Node status changes with every kubelet heartbeat; only this much of a Node is ever read here.
+kube::Json KeepWhatIsRead(kube::Json node) {
+  kube::Json kept = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", kube::Json::object()}};
+  for (const char* field : {"name", "uid", "resourceVersion", "deletionTimestamp", "labels"}) {
+    if (const kube::Json* value = kube::Find(node, {"metadata", field})) kept["metadata"][field] = *value;
+  }
+  if (const kube::Json* allocatable = kube::Find(node, {"status", "allocatable"})) {
+    kept["status"]["allocatable"] = *allocatable;
+  }
+  return kept;
+}
+
+bool SameButVersion(const kube::Json& a, const kube::Json& b) {
+  return kube::Uid(a) == kube::Uid(b) && kube::Labels(a) == kube::Labels(b) &&
+         kube::ArrayAt(a, {"metadata", "ownerReferences"}) ==
+             kube::ArrayAt(b, {"metadata", "ownerReferences"});
+}
+
+void LogLine(std::string_view line) {
+  spdlog::info("{}", line);
+}
+
+}  // namespace
+
+class Daemon::Impl {
+ public:
+  Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
+       DaemonOptions options);
+  void Run(std::stop_token stop);
+  bool ready() const;
+
+ private:
+  void NodeChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
+  void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                       const kube::ObjectPtr& current);
+  void Settle() { queue_.AddAfter(std::string(kFabricKey), options_.settle); }
+
+  void LeadOnce(std::stop_token stop);
+  void Work(std::stop_token stop);      // everything that only the leader does
+  void WorkKeys(std::stop_token stop);  // one worker
+  void DoKey(const std::string& key, std::stop_token stop);
+  base::Result<Outcome> ReconcileFabrics(std::stop_token stop);
+  void LookAtLeases(std::stop_token stop);
+  void Complain(std::stop_token stop);  // says what is wrong with the API server, and what to do
+
+  base::Clock& clock_;
+  base::Random random_;
+  Metrics& metrics_;
+  const DaemonOptions options_;
+  kube::Client client_;
+  kube::Client labels_client_;
+  kube::WorkQueue queue_;
+  kube::EventRecorder events_;
+  kube::Reflector nodes_;
+  kube::Reflector topologies_;
+  kube::Reflector fabrics_;
+  StoreView node_view_{nodes_.store()};
+  StoreView topology_view_{topologies_.store()};
+  StoreView fabric_view_{fabrics_.store()};
+  AgentLeases leases_;
+  CurrentAssembly assembly_;
+  NodeTopologyReconciler topology_reconciler_;
+  FabricReconciler fabric_reconciler_;
+  NodeLabelReconciler label_reconciler_;
+};
+
+Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
+                   DaemonOptions options)
+    : clock_(clock),
+      random_(random),
+      metrics_(metrics),
+      options_(std::move(options)),
+      client_(transport, clock, ClientOf(crds::keys::kOperatorManager)),
+      labels_client_(transport, clock, ClientOf(crds::keys::kOperatorLabelsManager)),
+      queue_(clock),
+      events_(client_, clock, random_.Fork(),
+              {.component = "heddle-operator", .instance = options_.identity, .log = LogLine}),
+      nodes_(client_, clock, random_.Fork(), kube::kNodes,
+             {.transform = KeepWhatIsRead,
+              .on_change = [this](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                                  const kube::ObjectPtr& current) { NodeChanged(key, old, current); }}),
+      topologies_(
+          client_, clock, random_.Fork(), kNodeTopologies,
+          {.on_change = [this](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                               const kube::ObjectPtr& current) { TopologyChanged(key, old, current); }}),
+      fabrics_(client_, clock, random_.Fork(), kFabrics,
+               {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
+                                    const kube::ObjectPtr&) { Settle(); }}),
+      topology_reconciler_(client_, {.nodes = node_view_, .topologies = topology_view_}, options_.selection),
+      fabric_reconciler_(client_, clock,
+                         {.topologies = topology_view_, .fabrics = fabric_view_, .leases = leases_},
+                         assembly_, events_),
+      label_reconciler_(labels_client_, node_view_, assembly_) {}
+
+bool Daemon::Impl::ready() const {
+  return nodes_.store().synced() && topologies_.store().synced() && fabrics_.store().synced();
+}
+
+void Daemon::Impl::NodeChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                               const kube::ObjectPtr& current) {
+  if (old != nullptr && current != nullptr && *old == *current) return;
+  queue_.Add(TopologyKey(key.name));
+  // Labels only where they, or the Node itself, changed: a heartbeat is no reason.
+  if (old == nullptr || current == nullptr || !SameButVersion(*old, *current))
+    queue_.Add(LabelsKey(key.name));
+}
+
+void Daemon::Impl::TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                                   const kube::ObjectPtr& current) {
+  if (old == nullptr || current == nullptr || !SameButVersion(*old, *current))
+    queue_.Add(TopologyKey(key.name));
+  Settle();
+}
+
+void Daemon::Impl::Run(std::stop_token stop) {
+  std::vector<std::jthread> caches;
+  for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_}) {
+    caches.emplace_back([reflector, stop] { reflector->Run(stop); });
+  }
+  caches.emplace_back([this, stop] { Complain(stop); });
+  while (!stop.stop_requested()) {
+    if (options_.leader_elect) {
+      LeadOnce(stop);
+    } else {
+      metrics_.Leading(true);
+      Work(stop);
+    }
+  }
+}
+
+void Daemon::Impl::LeadOnce(std::stop_token stop) {
+  std::jthread work;
+  std::stop_source lost;
+  const std::stop_callback also_stop(stop, [&lost] { lost.request_stop(); });
+  kube::LeaseElector elector(
+      client_, clock_, random_.Fork(),
+      {.lease = {options_.ns, std::string(crds::keys::kOperatorLease)},
+       .identity = options_.identity,
+       .log = LogLine},
+      {.started =
+           [&] {
+             spdlog::info("Started leading identity={}", options_.identity);
+             metrics_.Leading(true);
+             work = std::jthread([this, &lost] { Work(lost.get_token()); });
+           },
+       .stopped = [&] { lost.request_stop(); },
+       .new_leader = [](const std::string& holder) { spdlog::info("Saw leader identity=\"{}\"", holder); }});
+  const base::Status ended = elector.Run(stop);
+  lost.request_stop();
+  if (work.joinable()) work.join();
+  metrics_.Leading(false);
+  if (ended || stop.stop_requested()) return;
+  spdlog::warn("Lost the lease identity={} error=\"{}\"", options_.identity, base::ToString(ended.error()));
+  clock_.SleepFor(std::chrono::seconds(1), stop);
+}
+
+void Daemon::Impl::Work(std::stop_token stop) {
+  for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_}) {
+    // Deciding on half a cache would make objects that exist and unlabel nodes that are right.
+    while (!stop.stop_requested() && !reflector->WaitForSync(stop, std::chrono::minutes(1))) {
+    }
+  }
+  if (stop.stop_requested()) return;
+  // What changed while another led was worked off by nobody here.
+  for (const kube::ObjectPtr& node : node_view_.List()) queue_.Add(TopologyKey(kube::Name(*node)));
+  Settle();
+  std::vector<std::jthread> threads;
+  threads.emplace_back([this, stop] { events_.Run(stop); });
+  threads.emplace_back([this, stop] { LookAtLeases(stop); });
+  for (int i = 0; i < options_.workers; ++i) threads.emplace_back([this, stop] { WorkKeys(stop); });
+}
+
+void Daemon::Impl::WorkKeys(std::stop_token stop) {
+  while (const std::optional<std::string> key = queue_.Get(stop)) {
+    metrics_.QueueDepth(queue_.size());
+    DoKey(*key, stop);
+    queue_.Done(*key);
+  }
+}
+
+void Daemon::Impl::DoKey(const std::string& key, std::stop_token stop) {
+  std::string_view name = "fabric";
+  base::Result<Outcome> outcome;
+  if (key.starts_with(kTopologyPrefix)) {
+    name = "node_topology";
+    outcome = topology_reconciler_.Reconcile(key.substr(kTopologyPrefix.size()), stop);
+  } else if (key.starts_with(kLabelsPrefix)) {
+    name = "node_label";
+    outcome = label_reconciler_.Reconcile(key.substr(kLabelsPrefix.size()), stop);
+  } else {
+    outcome = ReconcileFabrics(stop);
+  }
+  if (!outcome) {
+    metrics_.Reconciled(name, base::CodeName(outcome.error().code));
+    if (stop.stop_requested()) return;
+    spdlog::warn("Failed to reconcile key={} error=\"{}\" advice=\"{}\"", key,
+                 base::ToString(outcome.error()), Advice(outcome.error()));
+    return queue_.AddRateLimited(key);
+  }
+  metrics_.Reconciled(name, "ok");
+  metrics_.Wrote(name, outcome->writes);
+  queue_.Forget(key);
+  if (outcome->again) queue_.AddAfter(key, *outcome->again);
+}
+
+base::Result<Outcome> Daemon::Impl::ReconcileFabrics(std::stop_token stop) {
+  const AssemblyPtr before = assembly_.Get();
+  base::Result<Outcome> outcome = fabric_reconciler_.Reconcile(stop);
+  const AssemblyPtr after = assembly_.Get();
+  if (after == nullptr) return outcome;
+  metrics_.Assembled(after->fabrics, leases_.Stale().size(), after->left_out.size());
+  if (before == nullptr || before->fabrics != after->fabrics) {
+    for (const kube::ObjectPtr& node : node_view_.List()) {
+      if (LabelPatch(*node, after->LabelsOf(kube::Name(*node)))) queue_.Add(LabelsKey(kube::Name(*node)));
+    }
+  }
+  return outcome;
+}
+
+void Daemon::Impl::LookAtLeases(std::stop_token stop) {
+  do {
+    const AssemblyPtr assembly = assembly_.Get();
+    if (assembly == nullptr) continue;
+    // Polled, not watched: 10,000 agents renew a thousand times a second, and one look in 15 s is all we
+    // need.
+    const auto leases = client_.List(kube::kLeases, {.ns = options_.ns, .resource_version = "0"}, stop);
+    if (!leases && stop.stop_requested()) return;
+    if (!leases) {
+      spdlog::warn("Failed to list agents' leases error=\"{}\" advice=\"{}\"", base::ToString(leases.error()),
+                   Advice(leases.error()));
+    } else if (leases_.Observe(leases->items, assembly->reporting, clock_.Now())) {
+      Settle();
+    }
+  } while (clock_.SleepFor(options_.lease_period, stop));
+}
+
+void Daemon::Impl::Complain(std::stop_token stop) {
+  struct Cache {
+    const kube::Reflector* reflector;
+    std::string_view kind;
+    bool complained = false;
+  };
+  std::array caches{Cache{&nodes_, "Node"}, Cache{&topologies_, "NodeTopology"}, Cache{&fabrics_, "Fabric"}};
+  for (std::chrono::seconds wait(2); clock_.SleepFor(wait, stop); wait = std::chrono::seconds(15)) {
+    for (Cache& cache : caches) {
+      const std::optional<base::Error> error = cache.reflector->last_error();
+      if (error) {
+        spdlog::warn("Cannot watch kind={} error=\"{}\" advice=\"{}\"", cache.kind, base::ToString(*error),
+                     Advice(*error));
+      } else if (cache.complained) {
+        spdlog::info("Watches again kind={}", cache.kind);
+      }
+      cache.complained = error.has_value();
+    }
+  }
+}
+
+Daemon::Daemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
+               DaemonOptions options)
+    : impl_(std::make_unique<Impl>(transport, clock, random, metrics, std::move(options))) {}
+Daemon::~Daemon() = default;
+void Daemon::Run(std::stop_token stop) {
+  impl_->Run(std::move(stop));
+}
+bool Daemon::ready() const {
+  return impl_->ready();
+}
+
+}  // namespace heddle::operators

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "kube/http.h"
+#include "operator/node_topology_reconciler.h"
+
+namespace heddle::operators {
+
+class Metrics;
+
+struct DaemonOptions {
+  NodeSelection selection;
+  bool leader_elect = true;
+  std::string identity;              // unique among replicas
+  std::string ns = "heddle-system";  // of the leader's and the agents' Leases
+  int workers = 4;
+  std::chrono::nanoseconds settle = std::chrono::seconds(1);  // changes within this are assembled together
+  std::chrono::nanoseconds lease_period =
+      std::chrono::seconds(15);  // between two looks at the agents' Leases
+};
+
+// The operator without its main: caches run from the start, the reconcilers while it leads.
+// Thread rule: Run on one thread, the rest from any. What is passed must outlive it.
+class Daemon {
+ public:
+  Daemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
+         DaemonOptions options);
+  ~Daemon();
+
+  void Run(std::stop_token stop);  // blocks until stop; the Lease is released then
+  bool ready() const;              // all caches have been full once
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace heddle::operators

@@ -1,0 +1,117 @@
+#include "operator/fabric_reconciler.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+
+#include "crds/keys.h"
+#include "operator/fabric_status.h"
+#include "operator/resources.h"
+
+namespace heddle::operators {
+namespace {
+
+// More events of one write than this help nobody; the condition counts them all.
+constexpr std::size_t kMaxEvents = 10;
+
+void AddUp(Outcome& total, const Outcome& one) {
+  total.writes += one.writes;
+  if (one.again) total.again = total.again ? std::min(*total.again, *one.again) : *one.again;
+}
+
+}  // namespace
+
+FabricReconciler::FabricReconciler(kube::Client& client, base::Clock& clock, Reads reads,
+                                   CurrentAssembly& assembly, kube::EventRecorder& events, Options options)
+    : client_(client), clock_(clock), reads_(reads), current_(assembly), events_(events), options_(options) {}
+
+base::Result<Outcome> FabricReconciler::Reconcile(std::stop_token stop) {
+  const std::vector<kube::ObjectPtr> objects = reads_.fabrics.List();
+  const AssemblyPtr assembly = assembler_.Assemble(reads_.topologies.List(), objects);
+  current_.Set(assembly);
+  std::set<std::string> names;
+  for (const auto& [name, fabric] : assembly->fabrics) names.insert(name);
+  for (const kube::ObjectPtr& object : objects) names.insert(kube::Name(*object));
+
+  Outcome total;
+  std::optional<base::Error> failed;
+  for (const std::string& name : names) {
+    const base::Result<Outcome> one = ReconcileOne(name, *assembly, stop);
+    if (one) {
+      AddUp(total, *one);
+    } else if (!failed) {
+      failed = one.error();
+    }
+  }
+  if (failed) return base::Fail(*failed);
+  return total;
+}
+
+base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, const Assembly& assembly,
+                                                     std::stop_token stop) {
+  Outcome outcome;
+  kube::ObjectPtr object = reads_.fabrics.Get({"", name});
+  if (object == nullptr) {
+    base::Result<kube::Json> made = Make(name, stop);
+    ++outcome.writes;
+    if (!made && made.error().code == base::Code::kAlreadyExists) {
+      outcome.again = std::chrono::seconds(1);  // the cache will show it
+      return outcome;
+    }
+    if (!made) return base::Fail(made.error().In("create Fabric " + name));
+    object = std::make_shared<const kube::Json>(std::move(*made));
+  }
+  if (kube::DeletionTimestamp(*object)) return outcome;
+
+  const auto read = crds::FabricFromJson(*object);
+  const crds::FabricStatus before = read ? read->status : crds::FabricStatus{};
+  const std::set<std::string> stale = reads_.leases.Stale();
+  crds::Fabric wanted;
+  wanted.name = name;
+  wanted.uid = kube::Uid(*object);
+  wanted.status = DesiredStatus({.name = name, .assembly = assembly, .stale_nodes = stale}, before,
+                                kube::Generation(*object), clock_.WallNow());
+  if (read && wanted.status == before) return outcome;
+
+  const base::MonotonicTime now = clock_.Now();
+  const auto last = last_write_.find(name);
+  if (last != last_write_.end() && now - last->second < options_.least_interval) {
+    outcome.again = last->second + options_.least_interval - now;
+    return outcome;
+  }
+  last_write_[name] = now;  // also when it fails: a server in trouble is not helped by more writes
+  const kube::ApplyOptions options{
+      .field_manager = std::string(crds::keys::kOperatorManager), .force = true, .subresource = "status"};
+  const auto applied = client_.Apply(kFabrics, crds::StatusApplyJson(wanted), options, stop);
+  if (!applied) return base::Fail(applied.error().In("write the status of Fabric " + name));
+  ++outcome.writes;
+  Tell(*applied, before, wanted.status);
+  return outcome;
+}
+
+base::Result<kube::Json> FabricReconciler::Make(const std::string& name, std::stop_token stop) {
+  kube::Json object = kube::NewObject(kFabrics, {"", name});
+  object["spec"] = kube::Json::object();
+  auto made = client_.Create(kFabrics, object, stop);
+  if (made) spdlog::info("Created Fabric name={}", name);
+  return made;
+}
+
+void FabricReconciler::Tell(const kube::Json& object, const crds::FabricStatus& before,
+                            const crds::FabricStatus& after) {
+  spdlog::info("Wrote Fabric status name={} nodes={} gpus={} leaves={} faults={}", kube::Name(object),
+               after.counts.nodes, after.counts.gpus, after.counts.leaves, after.counts.cabling_faults);
+  const kube::ObjectReference about = kube::ReferenceTo(object);
+  const FaultChanges changes = CompareFaults(before, after);
+  std::size_t told = 0;
+  for (const std::string& sentence : changes.found) {
+    if (++told <= kMaxEvents) events_.Record(about, kube::Severity::kWarning, "CablingFault", sentence);
+  }
+  for (const std::string& sentence : changes.gone) {
+    if (++told <= kMaxEvents)
+      events_.Record(about, kube::Severity::kNormal, "CablingRepaired", "No longer so: " + sentence);
+  }
+}
+
+}  // namespace heddle::operators

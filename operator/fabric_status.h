@@ -1,0 +1,39 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "crds/fabric.h"
+#include "operator/assembly.h"
+
+namespace heddle::operators {
+
+inline constexpr std::string_view kConditionStale = "Stale";  // Fabric: some agent has fallen silent
+inline constexpr std::string_view kConditionComplete =
+    "Complete";  // Fabric: every node's report could be used
+
+struct FabricView {
+  const std::string& name;
+  const Assembly& assembly;
+  const std::set<std::string>& stale_nodes;
+};
+
+// What the status of Fabric `name` should say. Conditions whose status has not changed keep their times, so
+// equal facts give an equal status.
+crds::FabricStatus DesiredStatus(const FabricView& view, const crds::FabricStatus& current,
+                                 std::int64_t generation, base::WallTime now);
+
+// Sentences for events: faults that are new, and those that are gone.
+struct FaultChanges {
+  std::vector<std::string> found;
+  std::vector<std::string> gone;
+};
+FaultChanges CompareFaults(const crds::FabricStatus& before, const crds::FabricStatus& after);
+
+// "a, b, c and 4 more"
+std::string SomeOf(const std::vector<std::string>& names, std::size_t limit);
+
+}  // namespace heddle::operators

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "crds/keys.h"
+#include "kube/object.h"
+
+namespace heddle::operators {
+
+inline kube::Resource ClusterResource(crds::keys::Kind kind) {
+  return kube::CustomResource(std::string(crds::keys::kGroup), std::string(crds::keys::kVersion),
+                              std::string(kind.plural), std::string(kind.kind), false);
+}
+inline const kube::Resource kNodeTopologies = ClusterResource(crds::keys::kNodeTopology);
+inline const kube::Resource kFabrics = ClusterResource(crds::keys::kFabric);
+
+}  // namespace heddle::operators

@@ -1,0 +1,141 @@
+#include "placement/cluster_state.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "placement/dense.h"
+
+namespace heddle::placement {
+namespace {
+
+using topology::DomainId;
+using topology::LeafId;
+using topology::NodeId;
+using topology::UnitId;
+
+std::int64_t AmountOf(const std::vector<std::pair<std::string, std::int64_t>>& sorted, const std::string& name) {
+  const auto found = std::lower_bound(sorted.begin(), sorted.end(), name,
+                                      [](const auto& entry, const std::string& key) { return entry.first < key; });
+  return found != sorted.end() && found->first == name ? found->second : 0;
+}
+
+void Add(std::vector<std::pair<std::string, std::int64_t>>& sorted, const Resources& resources, int sign) {
+  for (const auto& [name, amount] : resources.extended) {
+    for (auto& entry : sorted) {
+      if (entry.first == name) entry.second += sign * amount;
+    }
+  }
+}
+
+int ClassOf(std::uint32_t free) { return std::popcount(free); }
+
+}  // namespace
+
+ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::vector<NodeState> nodes,
+                           std::vector<LeafLoad> loads)
+    : fabric_(std::move(fabric)), nodes_(std::move(nodes)) {
+  CHECK(fabric_ != nullptr && nodes_.size() == fabric_->nodes.size());
+  dense_ = std::make_shared<const DenseFabric>(*fabric_);
+  domain_free_.assign(fabric_->domains.size(), 0);
+  domain_healthy_.assign(fabric_->domains.size(), 0);
+  unit_free_.assign(fabric_->units.size(), 0);
+  unit_classes_.assign(fabric_->units.size(), {});
+  leaf_load_.assign(fabric_->leaves.size(), 0);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const auto& where = fabric_->nodes[i];
+    // Bits beyond the node's own GPUs mean nothing: what was granted may be newer than the fabric.
+    if (where.node.gpus.size() < 32) nodes_[i].free_gpus &= (1U << where.node.gpus.size()) - 1;
+    const int healthy = int(std::count_if(where.node.gpus.begin(), where.node.gpus.end(),
+                                          [](const topology::Gpu& gpu) { return gpu.healthy; }));
+    const int free = free_gpus(NodeId(i));
+    if (where.domain != topology::kNone) {
+      domain_healthy_[std::size_t(where.domain)] += healthy;
+      domain_free_[std::size_t(where.domain)] += free;
+    }
+    if (where.unit != topology::kNone) {
+      unit_free_[std::size_t(where.unit)] += free;
+      ++unit_classes_[std::size_t(where.unit)][std::size_t(free)];
+    }
+  }
+  for (std::size_t d = 0; d < domain_free_.size(); ++d) whole_domains_ += domain_is_whole(DomainId(d)) ? 1 : 0;
+  for (const LeafLoad& load : loads) {
+    if (load.leaf >= 0 && std::size_t(load.leaf) < leaf_load_.size()) leaf_load_[std::size_t(load.leaf)] += load.gbps;
+  }
+}
+
+int ClusterState::free_gpus(NodeId id) const {
+  const NodeState& state = nodes_[std::size_t(id)];
+  return state.unusable.empty() ? ClassOf(state.free_gpus) : 0;
+}
+int ClusterState::free_gpus_in_domain(DomainId id) const { return domain_free_[std::size_t(id)]; }
+int ClusterState::free_gpus_in_unit(UnitId id) const { return unit_free_[std::size_t(id)]; }
+int ClusterState::nodes_with_free(UnitId id, int gpus) const {
+  return gpus < 0 || gpus > 32 ? 0 : unit_classes_[std::size_t(id)][std::size_t(gpus)];
+}
+std::int64_t ClusterState::leaf_load_gbps(LeafId id) const { return leaf_load_[std::size_t(id)]; }
+
+bool ClusterState::domain_is_whole(DomainId id) const {
+  return domain_healthy_[std::size_t(id)] > 0 && domain_free_[std::size_t(id)] == domain_healthy_[std::size_t(id)];
+}
+
+bool ClusterState::Fits(NodeId id, const Resources& resources) const { return Copies(id, resources, 1) == 1; }
+
+int ClusterState::Copies(NodeId id, const Resources& resources, int limit) const {
+  const NodeState& state = nodes_[std::size_t(id)];
+  std::int64_t copies = std::min<std::int64_t>(limit, state.free_pods);
+  const auto bound = [&copies](std::int64_t free, std::int64_t wanted) {
+    if (wanted > 0) copies = std::min(copies, free / wanted);
+  };
+  bound(state.free_milli_cpu, resources.milli_cpu);
+  bound(state.free_memory_bytes, resources.memory_bytes);
+  for (const auto& [name, amount] : resources.extended) bound(AmountOf(state.free_extended, name), amount);
+  return int(std::max<std::int64_t>(copies, 0));
+}
+
+void ClusterState::Take(NodeId id, std::uint32_t gpus, const Resources& resources) {
+  CHECK((nodes_[std::size_t(id)].free_gpus & gpus) == gpus);
+  Apply(id, gpus, resources, true);
+  log_.push_back({id, gpus, resources, true});
+}
+
+void ClusterState::Free(NodeId id, std::uint32_t gpus, const Resources& resources) {
+  CHECK((nodes_[std::size_t(id)].free_gpus & gpus) == 0);
+  Apply(id, gpus, resources, false);
+  log_.push_back({id, gpus, resources, false});
+}
+
+void ClusterState::Rollback(Savepoint mark) {
+  CHECK(mark <= log_.size());
+  while (log_.size() > mark) {
+    const Change& change = log_.back();
+    Apply(change.node, change.gpus, change.resources, !change.taken);
+    log_.pop_back();
+  }
+}
+
+void ClusterState::Apply(NodeId id, std::uint32_t gpus, const Resources& resources, bool take) {
+  NodeState& state = nodes_[std::size_t(id)];
+  const topology::FabricNode& where = fabric_->nodes[std::size_t(id)];
+  const int before = free_gpus(id);
+  state.free_gpus = take ? state.free_gpus & ~gpus : state.free_gpus | gpus;
+  const int sign = take ? -1 : 1;
+  state.free_milli_cpu += sign * resources.milli_cpu;
+  state.free_memory_bytes += sign * resources.memory_bytes;
+  state.free_pods += sign;
+  Add(state.free_extended, resources, sign);
+  const int after = free_gpus(id);
+  if (where.domain != topology::kNone) {
+    whole_domains_ -= domain_is_whole(where.domain) ? 1 : 0;
+    domain_free_[std::size_t(where.domain)] += after - before;
+    whole_domains_ += domain_is_whole(where.domain) ? 1 : 0;
+  }
+  if (where.unit != topology::kNone) {
+    unit_free_[std::size_t(where.unit)] += after - before;
+    auto& classes = unit_classes_[std::size_t(where.unit)];
+    --classes[std::size_t(before)];
+    ++classes[std::size_t(after)];
+  }
+}
+
+}  // namespace heddle::placement

@@ -1,0 +1,286 @@
+#include "placement/dense.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "base/check.h"
+#include "placement/constants.h"
+
+namespace heddle::placement {
+namespace {
+
+using topology::Fabric;
+using topology::kNone;
+using topology::LeafId;
+using topology::NodeId;
+
+std::int32_t Root(std::vector<std::int32_t>& parent, std::int32_t item) {
+  while (parent[std::size_t(item)] != item) {
+    parent[std::size_t(item)] = parent[std::size_t(parent[std::size_t(item)])];
+    item = parent[std::size_t(item)];
+  }
+  return item;
+}
+
+// Units whose leaves share a spine, joined: index = unit, value = the smallest unit of its set.
+std::vector<std::int32_t> UnitsBySpine(const Fabric& fabric) {
+  std::vector<std::int32_t> parent(fabric.units.size());
+  std::iota(parent.begin(), parent.end(), 0);
+  std::vector<std::int32_t> unit_of_spine(fabric.spines.size(), kNone);
+  for (const topology::Leaf& leaf : fabric.leaves) {
+    if (leaf.unit == kNone) continue;
+    for (std::int32_t spine : leaf.spines) {
+      std::int32_t& first = unit_of_spine[std::size_t(spine)];
+      if (first == kNone) first = leaf.unit;
+      const std::int32_t a = Root(parent, first), b = Root(parent, leaf.unit);
+      parent[std::size_t(std::max(a, b))] = std::min(a, b);
+    }
+  }
+  for (std::int32_t u = 0; u < std::int32_t(parent.size()); ++u) parent[std::size_t(u)] = Root(parent, u);
+  return parent;
+}
+
+int NvlinkGbps(const topology::Node& node, int index) {
+  const topology::NvLink& nvlink = node.nvlink;
+  std::int64_t gbps = nvlink.gbps_per_gpu > 0 ? nvlink.gbps_per_gpu : kUnknownNvlinkGbps;
+  for (const auto& exception : nvlink.exceptions) {
+    if (exception.gpu == index && nvlink.links_per_gpu > 0) gbps = gbps * exception.links_up / nvlink.links_per_gpu;
+  }
+  const int percent = nvlink.generation == 3   ? kNvlink3Percent
+                      : nvlink.generation >= 5 ? kNvlink5Percent
+                                               : kNvlink4Percent;
+  return int(std::max<std::int64_t>(1, gbps * percent / 100));
+}
+
+template <class HopsOf>
+Hop HopBetween(const GpuPort& a, const GpuPort& b, bool rail_only, const HopsOf& hops_of) {
+  Hop hop;
+  if (a.node == b.node || (a.domain != kNone && a.domain == b.domain)) {
+    const std::int32_t nvlink = std::min(a.nvlink_gbps, b.nvlink_gbps);
+    if (nvlink > 0) return {std::int64_t(nvlink) * 1000, kNvlinkStepTenths, false, false, false};
+    // Over PCIe, where the NIC hangs too: never slower than leaving by it.
+    return {std::int64_t(std::max({kPcieGbps, a.net_gbps, b.net_gbps})) * 1000, kPcieStepTenths, false, false, false};
+  }
+  hop.network = true;
+  hop.mbps = std::int64_t(std::min(a.net_gbps, b.net_gbps)) * 10 * kNetPercent;
+  hop.tenths_us = kNetStepTenths;
+  hop.crosses_rail = a.rail != kNone && b.rail != kNone && a.rail != b.rail;
+  hop.crosses_leaf = a.leaf == kNone || b.leaf == kNone || a.leaf != b.leaf;
+  if (!hop.crosses_leaf) return hop;
+  const int hops = a.leaf == kNone || b.leaf == kNone ? kNone : hops_of(a.leaf, b.leaf);
+  if (hops == kNone && rail_only) {
+    // No spine: NCCL forwards over NVLink to the peer's rail (PXN), whose NIC then carries two flows. Where no rail
+    // is shared there is no way at all; the price says so, and Meets() does not need to.
+    hop.mbps = hop.crosses_rail ? hop.mbps / 2 : kNoWayMbps;
+    hop.tenths_us += kNvlinkStepTenths;
+    return hop;
+  }
+  hop.tenths_us += kSwitchHopTenths * (hops == kNone ? 4 : hops);  // unknown: as over a core
+  return hop;
+}
+
+}  // namespace
+
+GpuPort PortOf(const Fabric& fabric, NodeId id, int gpu) {
+  const topology::FabricNode& where = fabric.nodes[std::size_t(id)];
+  GpuPort port;
+  port.node = id;
+  port.domain = where.domain;
+  if (where.domain != kNone) port.nvlink_gbps = NvlinkGbps(where.node, where.node.gpus[std::size_t(gpu)].index);
+  if (std::size_t(gpu) < where.uplinks.size()) {
+    const topology::GpuUplink& uplink = where.uplinks[std::size_t(gpu)];
+    port.leaf = uplink.leaf;
+    port.rail = uplink.rail;
+    port.net_gbps = uplink.gbps;
+  }
+  if (port.net_gbps > 0) return port;
+  // It borrows the NIC of a neighbour, which then carries two flows; without any, the machine's own Ethernet.
+  for (const topology::GpuUplink& uplink : where.uplinks) port.net_gbps = std::max(port.net_gbps, uplink.gbps / 2);
+  port.net_gbps = std::max(port.net_gbps, kNoNicGbps);
+  return port;
+}
+
+Hop HopOf(const Fabric& fabric, const GpuPort& a, const GpuPort& b) {
+  return HopBetween(a, b, fabric.shape == topology::Shape::kRailOnly,
+                    [&fabric](LeafId x, LeafId y) { return fabric.Hops(x, y); });
+}
+
+DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
+  first_port_.push_back(0);
+  for (std::size_t n = 0; n < fabric.nodes.size(); ++n) {
+    const int gpus = int(std::min<std::size_t>(fabric.nodes[n].node.gpus.size(), 32));
+    for (int g = 0; g < gpus; ++g) ports_.push_back(PortOf(fabric, NodeId(n), g));
+    first_port_.push_back(std::int32_t(ports_.size()));
+  }
+  NumberCells();
+  ClassifyLeaves();
+  FindOddGpus();
+}
+
+void DenseFabric::NumberCells() {
+  const std::int32_t nodes = std::int32_t(fabric_.nodes.size());
+  const std::int32_t units = std::int32_t(fabric_.units.size());
+  const auto spine_of = UnitsBySpine(fabric_);
+  std::map<std::string, std::int32_t> sites;
+  for (const auto& where : fabric_.nodes) sites.emplace(where.node.site, 0);
+  std::int32_t next_site = 0;
+  for (auto& [name, id] : sites) id = next_site++;
+
+  // Keys by node, coarsest first: site, spine set, unit, NVLink domain, node. A domain takes the place of its first
+  // node, so that cells nest even where its nodes disagree.
+  using Key = std::array<std::int32_t, 5>;
+  std::vector<Key> keys(static_cast<std::size_t>(nodes));
+  for (NodeId n = 0; n < nodes; ++n) {
+    const auto& where = fabric_.nodes[std::size_t(n)];
+    NodeId first = n;
+    if (where.domain != kNone && !fabric_.domains[std::size_t(where.domain)].nodes.empty()) {
+      first = fabric_.domains[std::size_t(where.domain)].nodes.front();
+    }
+    const auto& anchor = fabric_.nodes[std::size_t(first)];
+    if (anchor.unit != where.unit || anchor.node.site != where.node.site) nested_ = false;
+    const std::int32_t unit = anchor.unit != kNone ? anchor.unit : units + first;
+    const std::int32_t spine = anchor.unit != kNone ? spine_of[std::size_t(anchor.unit)] : unit;
+    keys[std::size_t(n)] = {sites.at(anchor.node.site), spine, unit, first, n};
+  }
+  node_at_.resize(std::size_t(nodes));
+  std::iota(node_at_.begin(), node_at_.end(), 0);
+  std::sort(node_at_.begin(), node_at_.end(),
+            [&](NodeId a, NodeId b) { return keys[std::size_t(a)] < keys[std::size_t(b)]; });
+
+  for (auto& cells : cell_) cells.assign(std::size_t(nodes), 0);
+  std::array<std::int32_t, kTierCount> count{};
+  for (std::int32_t i = 0; i < nodes; ++i) {
+    const NodeId n = node_at_[std::size_t(i)];
+    // The coarsest key that changed opens a new cell there and in every tier below.
+    int changed = 5;  // tiers [0, changed] are new
+    if (i > 0) {
+      const Key& before = keys[std::size_t(node_at_[std::size_t(i) - 1])];
+      int same = 0;
+      while (same < 5 && before[std::size_t(same)] == keys[std::size_t(n)][std::size_t(same)]) ++same;
+      changed = 4 - same;
+    }
+    for (int t = changed; t >= 0; --t) {
+      if (t > 0) first_child_[std::size_t(t)].push_back(count[std::size_t(t) - 1]);
+      ++count[std::size_t(t)];
+      const auto& where = fabric_.nodes[std::size_t(n)];
+      bool known = true;
+      if (Tier(t) == Tier::kDomain) known = where.domain != kNone;
+      if (Tier(t) == Tier::kUnit) known = where.unit != kNone;
+      if (Tier(t) == Tier::kSpine) {
+        known = where.unit != kNone && std::any_of(fabric_.units[std::size_t(where.unit)].leaves.begin(),
+                                                   fabric_.units[std::size_t(where.unit)].leaves.end(), [&](LeafId leaf) {
+                                                     return !fabric_.leaves[std::size_t(leaf)].spines.empty();
+                                                   });
+      }
+      known_[std::size_t(t)].push_back(known);
+    }
+    for (int t = 0; t < kTierCount; ++t) cell_[std::size_t(t)][std::size_t(n)] = count[std::size_t(t)] - 1;
+  }
+  for (int t = 1; t < kTierCount; ++t) first_child_[std::size_t(t)].push_back(count[std::size_t(t) - 1]);
+  first_child_[0].assign(std::size_t(nodes) + 1, 0);
+}
+
+void DenseFabric::FindOddGpus() {
+  odd_.assign(fabric_.nodes.size(), 0);
+  for (std::int32_t unit = 0; unit < cells(Tier::kUnit); ++unit) {
+    const auto [first_domain, last_domain] = children(Tier::kUnit, unit);
+    const auto first = children(Tier::kDomain, first_domain).first;
+    const auto last = children(Tier::kDomain, last_domain - 1).second;
+    for (int g = 0; g < 32; ++g) {
+      std::map<LeafId, int> seen;
+      int net = 0, nvlink = 0;
+      for (std::int32_t cell = first; cell < last; ++cell) {
+        const NodeId n = node_at(cell);
+        if (g >= gpus(n)) continue;
+        ++seen[port(n, g).leaf];
+        net = std::max(net, port(n, g).net_gbps);
+        nvlink = std::max(nvlink, port(n, g).nvlink_gbps);
+      }
+      if (seen.empty()) break;
+      const LeafId usual =
+          std::max_element(seen.begin(), seen.end(), [](auto& a, auto& b) { return a.second < b.second; })->first;
+      for (std::int32_t cell = first; cell < last; ++cell) {
+        const NodeId n = node_at(cell);
+        if (g >= gpus(n)) continue;
+        const GpuPort& here = port(n, g);
+        if (here.leaf != usual || here.net_gbps < net || here.nvlink_gbps < nvlink) odd_[std::size_t(n)] |= 1U << g;
+      }
+    }
+  }
+}
+
+void DenseFabric::ClassifyLeaves() {
+  std::map<std::vector<std::int32_t>, std::int32_t> kinds;
+  std::vector<LeafId> sample, second;
+  for (std::size_t i = 0; i < fabric_.leaves.size(); ++i) {
+    const auto [entry, fresh] = kinds.emplace(fabric_.leaves[i].spines, std::int32_t(kinds.size()));
+    if (fresh) {
+      sample.push_back(LeafId(i));
+      second.push_back(LeafId(i));
+    }
+    leaf_kind_.push_back(entry->second);
+    second[std::size_t(entry->second)] = LeafId(i);
+  }
+  kinds_ = int(kinds.size());
+  if (kinds_ > kMaxLeafKinds) return;  // Hops() asks the fabric each time
+  kind_hops_.assign(std::size_t(kinds_) * std::size_t(kinds_), kNone);
+  for (int a = 0; a < kinds_; ++a) {
+    for (int b = 0; b < kinds_; ++b) {
+      kind_hops_[std::size_t(a * kinds_ + b)] =
+          std::int8_t(fabric_.Hops(sample[std::size_t(a)], second[std::size_t(b)]));
+    }
+  }
+}
+
+int DenseFabric::Hops(LeafId a, LeafId b) const {
+  if (a == b) return 0;
+  if (kinds_ > kMaxLeafKinds) return fabric_.Hops(a, b);
+  return kind_hops_[std::size_t(leaf_kind_[std::size_t(a)] * kinds_ + leaf_kind_[std::size_t(b)])];
+}
+
+bool DenseFabric::OneSpineOver(std::span<const LeafId> leaves) const {
+  if (leaves.empty()) return true;
+  if (std::all_of(leaves.begin(), leaves.end(), [&](LeafId leaf) { return leaf == leaves.front(); })) {
+    return leaves.front() != kNone;
+  }
+  if (std::find(leaves.begin(), leaves.end(), kNone) != leaves.end()) return false;
+  std::vector<std::int32_t> shared = fabric_.leaves[std::size_t(leaves.front())].spines;
+  for (LeafId leaf : leaves.subspan(1)) {
+    const auto& spines = fabric_.leaves[std::size_t(leaf)].spines;
+    std::erase_if(shared, [&](std::int32_t s) { return !std::binary_search(spines.begin(), spines.end(), s); });
+  }
+  return !shared.empty();
+}
+
+Hop DenseFabric::Between(const GpuPort& a, const GpuPort& b) const {
+  return HopBetween(a, b, fabric_.shape == topology::Shape::kRailOnly,
+                    [this](LeafId x, LeafId y) { return Hops(x, y); });
+}
+
+std::string DenseFabric::CellName(Tier tier, std::int32_t cell) const {
+  std::int32_t node_cell = cell;
+  for (int t = int(tier); t > 0; --t) node_cell = children(Tier(t), node_cell).first;
+  const topology::FabricNode& where = fabric_.nodes[std::size_t(node_at(node_cell))];
+  switch (tier) {
+    case Tier::kNode: return where.node.name;
+    case Tier::kDomain: return where.domain != kNone ? fabric_.domains[std::size_t(where.domain)].id : where.node.name;
+    case Tier::kUnit: return where.unit != kNone ? fabric_.units[std::size_t(where.unit)].name : where.node.name;
+    case Tier::kSpine: {
+      if (where.unit != kNone) {
+        for (LeafId leaf : fabric_.units[std::size_t(where.unit)].leaves) {
+          const auto& spines = fabric_.leaves[std::size_t(leaf)].spines;
+          if (!spines.empty()) return fabric_.spines[std::size_t(spines.front())].name;
+        }
+        return fabric_.units[std::size_t(where.unit)].name;
+      }
+      return where.node.name;
+    }
+    case Tier::kSite: return where.node.site.empty() ? "the site" : where.node.site;
+    case Tier::kRoot: return "the fabric";
+  }
+  return "";
+}
+
+}  // namespace heddle::placement

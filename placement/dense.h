@@ -1,0 +1,95 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "topology/fabric.h"
+
+namespace heddle::placement {
+
+// The tiers that nest: every cell of one lies whole inside one cell of the next.
+enum class Tier : std::uint8_t { kNode, kDomain, kUnit, kSpine, kSite, kRoot };
+inline constexpr int kTierCount = 6;
+
+// Where one GPU's traffic goes, resolved once per fabric.
+struct GpuPort {
+  topology::NodeId node = topology::kNone;
+  topology::DomainId domain = topology::kNone;
+  topology::LeafId leaf = topology::kNone;
+  std::int16_t rail = topology::kNone;
+  std::int32_t net_gbps = 0;     // its NIC's share; never 0: without a NIC it borrows one
+  std::int32_t nvlink_gbps = 0;  // what NCCL reaches over NVLink; 0 = no NVLink
+};
+GpuPort PortOf(const topology::Fabric& fabric, topology::NodeId node, int gpu);
+
+// One hop of a ring or chain between two GPUs.
+struct Hop {
+  std::int64_t mbps = 0;             // alone on its way, Mb/s
+  std::int32_t tenths_us = 0;        // latency of one step, tenths of a microsecond
+  bool network = false;              // leaves the node and its NVLink domain
+  bool crosses_leaf = false;         // … and its two NICs are not known to sit on one leaf
+  bool crosses_rail = false;         // … and they are on two different rails
+};
+
+// The slow way, for a single question; DenseFabric::Between gives the same answer.
+Hop HopOf(const topology::Fabric& fabric, const GpuPort& a, const GpuPort& b);
+
+// The fabric as flat arrays, immutable, shared by every state of one topology generation.
+// Cells are numbered so that the children of a cell are a range and names ascend.
+class DenseFabric {
+ public:
+  explicit DenseFabric(const topology::Fabric& fabric);
+
+  int cells(Tier tier) const { return int(first_child_[std::size_t(tier)].size()) - 1; }
+  std::int32_t cell(Tier tier, topology::NodeId node) const { return cell_[std::size_t(tier)][std::size_t(node)]; }
+  // The cells of the tier below that lie in `cell`, as [first, second). Requires: tier > kNode.
+  std::pair<std::int32_t, std::int32_t> children(Tier tier, std::int32_t cell) const {
+    const auto& first = first_child_[std::size_t(tier)];
+    return {first[std::size_t(cell)], first[std::size_t(cell) + 1]};
+  }
+  topology::NodeId node_at(std::int32_t node_cell) const { return node_at_[std::size_t(node_cell)]; }
+  // A cell that stands for something real: an NVLink domain, a unit with leaves, a set of spines. Nodes whose place
+  // nobody knows get cells of their own, which prove nothing.
+  bool known(Tier tier, std::int32_t cell) const { return known_[std::size_t(tier)][std::size_t(cell)]; }
+  // False when some NVLink domain spans scalable units: then cells bound the search and do not decide it.
+  bool nested() const { return nested_; }
+  std::string CellName(Tier tier, std::int32_t cell) const;
+
+  const GpuPort& port(topology::NodeId node, int gpu) const {
+    return ports_[std::size_t(first_port_[std::size_t(node)] + gpu)];
+  }
+  int gpus(topology::NodeId node) const {
+    return first_port_[std::size_t(node) + 1] - first_port_[std::size_t(node)];
+  }
+  // GPUs whose NVLink, NIC rate or leaf differ from what their unit has at that position.
+  std::uint32_t odd_gpus(topology::NodeId node) const { return odd_[std::size_t(node)]; }
+
+  Hop Between(const GpuPort& a, const GpuPort& b) const;
+  int Hops(topology::LeafId a, topology::LeafId b) const;
+  bool OneSpineOver(std::span<const topology::LeafId> leaves) const;
+  const topology::Fabric& fabric() const { return fabric_; }
+
+ private:
+  void NumberCells();
+  void FindOddGpus();
+  void ClassifyLeaves();
+
+  const topology::Fabric& fabric_;
+  std::array<std::vector<std::int32_t>, kTierCount> cell_;
+  std::array<std::vector<std::int32_t>, kTierCount> first_child_;
+  std::array<std::vector<bool>, kTierCount> known_;
+  std::vector<topology::NodeId> node_at_;
+  bool nested_ = true;
+  std::vector<std::int32_t> first_port_;
+  std::vector<GpuPort> ports_;
+  std::vector<std::uint32_t> odd_;
+  // Leaves with equal spines are alike; hops are looked up by kind, so that the table stays small.
+  std::vector<std::int32_t> leaf_kind_;
+  std::vector<std::int8_t> kind_hops_;
+  int kinds_ = 0;
+};
+
+}  // namespace heddle::placement

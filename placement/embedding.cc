@@ -1,0 +1,215 @@
+#include "placement/embedding.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "base/check.h"
+
+namespace heddle::placement {
+
+using topology::NodeId;
+
+Embedding::Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes)
+    : state_(state), request_(request), classes_(classes) {
+  for (const PodRequest& pod : request.pods) {
+    if (pod.gpus > 0) {
+      sample_ = &pod;
+      break;
+    }
+  }
+  CHECK(classes.uniform && sample_ != nullptr);
+  for (int t = 0; t < kTierCount; ++t) {
+    pods_per_class_[std::size_t(t)] = *std::max_element(classes.pods[std::size_t(t)].begin(), classes.pods[std::size_t(t)].end());
+    capacity_[std::size_t(t)].resize(std::size_t(state.dense().cells(Tier(t))));
+    free_[std::size_t(t)].resize(capacity_[std::size_t(t)].size());
+  }
+  const std::size_t nodes = state.fabric().nodes.size();
+  usable_.resize(nodes);
+  allowed_.assign(nodes, sample_->allowed ? 0 : 1);
+  if (sample_->allowed) {
+    for (NodeId n : request.allowed_nodes[*sample_->allowed]) {
+      if (n >= 0 && std::size_t(n) < nodes) allowed_[std::size_t(n)] = 1;
+    }
+  }
+}
+
+int Embedding::PodsOn(NodeId node, bool empty) const {
+  const int slots = std::popcount(usable_[std::size_t(node)]) / sample_->gpus;
+  return empty || slots == 0 ? slots : state_.Copies(node, sample_->resources, slots);
+}
+
+void Embedding::Measure(const GpuFilter& filter, bool empty) {
+  const DenseFabric& dense = state_.dense();
+  for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
+    const NodeId node = dense.node_at(cell);
+    const auto n = std::size_t(node);
+    std::uint32_t gpus = 0;
+    const int count = dense.gpus(node);
+    const std::uint32_t all = count == 32 ? ~0U : (1U << count) - 1;
+    if (empty) {
+      gpus = all;
+    } else if (state_.node(node).unusable.empty()) {
+      gpus = state_.node(node).free_gpus & all;
+    }
+    if (!allowed_[n]) gpus = 0;
+    free_[0][std::size_t(cell)] = std::popcount(gpus);
+    usable_[n] = gpus & filter.window & (filter.skip_odd ? ~dense.odd_gpus(node) : ~0U);
+    capacity_[0][std::size_t(cell)] = PodsOn(node, empty) / pods_per_class_[0];
+  }
+  const bool nvlink = classes_.needs_nvlink[std::size_t(classes_.of_pod[1][std::size_t(sample_ - request_.pods.data())])];
+  for (int t = 1; t < kTierCount; ++t) {
+    const int parts = pods_per_class_[std::size_t(t)] / pods_per_class_[std::size_t(t) - 1];
+    for (std::int32_t cell = 0; cell < dense.cells(Tier(t)); ++cell) {
+      const auto [first, last] = dense.children(Tier(t), cell);
+      int held = 0, free = 0;
+      for (std::int32_t child = first; child < last; ++child) {
+        held += capacity_[std::size_t(t) - 1][std::size_t(child)];
+        free += free_[std::size_t(t) - 1][std::size_t(child)];
+      }
+      if (Tier(t) == Tier::kDomain && nvlink && !dense.known(Tier::kDomain, cell)) held = 0;
+      capacity_[std::size_t(t)][std::size_t(cell)] = held / parts;
+      free_[std::size_t(t)][std::size_t(cell)] = free;
+    }
+  }
+}
+
+void Embedding::Fill(const FillOrder& order, const FillChoice& choice, std::vector<PodPlacement>& out) {
+  CHECK(fits());
+  order_ = &order;
+  choice_ = choice;
+  chosen_ = false;
+  cells_to_choose_ = 0;
+  shared_nodes_ = false;
+  segments_.clear();
+  FillCell(Tier::kRoot, 0, 0, std::int32_t(order.pods.size()));
+  out.assign(request_.pods.size(), {});
+  GiveSlots(out);
+}
+
+void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end) {
+  if (tier == Tier::kNode) {
+    segments_.push_back({state_.dense().node_at(cell), begin, end});
+    shared_nodes_ = shared_nodes_ || end - begin > 1;
+    return;
+  }
+  const int per_item = pods_per_class_[std::size_t(tier) - 1];
+  auto& shares = shares_[std::size_t(tier)];  // one per tier: a tier never recurses into itself
+  Choose(tier, cell, (end - begin) / per_item, shares);
+  for (const Share& share : shares) {
+    const std::int32_t next = begin + share.items * per_item;
+    FillCell(Tier(int(tier) - 1), share.cell, begin, next);
+    begin = next;
+  }
+  CHECK(begin == end);
+}
+
+// The tightest cell that holds everything, else the largest cells first and the tightest for the rest: the fewest cells.
+// Cells take whole grains where that fits, so that whole groups stay together.
+void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares) {
+  const auto below = std::size_t(tier) - 1;
+  const auto [first, last] = state_.dense().children(tier, cell);
+  shares.clear();
+  int holding = 0;
+  for (std::int32_t child = first; child < last; ++child) {
+    const int held = capacity_[below][std::size_t(child)];
+    if (held > 0) shares.push_back({child, 0, held, free_[below][std::size_t(child)]});
+    holding += held >= items ? 1 : 0;
+  }
+  if (holding > 0) {
+    std::erase_if(shares, [items](const Share& share) { return share.capacity < items; });
+    std::size_t pick = 0;
+    if (holding > 1 && !chosen_) {
+      chosen_ = true;
+      cells_to_choose_ = holding;
+      pick = std::size_t(std::min(choice_.rank_of_cell, holding - 1));
+    }
+    const auto tighter = [](const Share& a, const Share& b) {
+      return std::tie(a.capacity, a.free, a.cell) < std::tie(b.capacity, b.free, b.cell);
+    };
+    std::nth_element(shares.begin(), shares.begin() + std::ptrdiff_t(pick), shares.end(), tighter);
+    shares = {shares[pick]};
+    shares.front().items = items;
+    return;
+  }
+  const int per_item = pods_per_class_[below] * sample_->gpus;
+  const int grain = int(GrainFor(shares, items, per_item));
+  for (Share& share : shares) share.capacity = share.capacity / grain * grain;
+  std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
+    return std::tie(b.capacity, a.free, a.cell) < std::tie(a.capacity, b.free, b.cell);
+  });
+  std::size_t used = 0;
+  for (int left = items; left > 0; ++used) {
+    CHECK(used < shares.size());
+    if (shares[used].capacity >= left) {
+      // The last of equal capacity that still holds the rest would be tighter: take the smallest that does.
+      std::size_t best = used;
+      for (std::size_t i = used + 1; i < shares.size() && shares[i].capacity >= left; ++i) {
+        if (shares[i].capacity < shares[best].capacity) best = i;
+      }
+      std::swap(shares[used], shares[best]);
+    }
+    shares[used].items = std::min(left, shares[used].capacity);
+    left -= shares[used].items;
+  }
+  shares.resize(used);
+}
+
+std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item) const {
+  int passed = 0;
+  for (auto grain = order_->grains.rbegin(); grain != order_->grains.rend(); ++grain) {
+    const std::int64_t size = *grain / ranks_per_item;
+    if (size < 2 || *grain % ranks_per_item != 0 || size >= items || items % size != 0) continue;
+    std::int64_t held = 0;
+    for (const Share& share : shares) held += share.capacity / size * size;
+    if (held < items) continue;
+    if (passed++ < choice_.coarser_grains) continue;
+    return size;
+  }
+  return 1;
+}
+
+void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {
+  bool down = false;
+  for (const Segment& segment : segments_) {
+    const int count = segment.end - segment.begin;
+    auto slots = SlotsOf(usable_[std::size_t(segment.node)], state_.dense().odd_gpus(segment.node), sample_->gpus, count,
+                         down);
+    if (down) std::reverse(slots.begin(), slots.end());
+    for (int i = 0; i < count; ++i) {
+      out[std::size_t(order_->pods[std::size_t(segment.begin + i)])] = {segment.node, slots[std::size_t(i)]};
+    }
+    if (choice_.snake) down = !down;
+  }
+}
+
+std::vector<std::uint32_t> SlotsOf(std::uint32_t usable, std::uint32_t odd, int size, int count, bool from_the_top) {
+  std::vector<std::uint32_t> slots;
+  for (int first = 0; first + size <= 32; first += size) {
+    const std::uint32_t slot = (size == 32 ? ~0U : (1U << size) - 1) << first;
+    if ((usable & slot) == slot) slots.push_back(slot);
+  }
+  // Sound GPUs first; then from the asked end.
+  std::stable_sort(slots.begin(), slots.end(), [&](std::uint32_t a, std::uint32_t b) {
+    const int odd_a = std::popcount(a & odd), odd_b = std::popcount(b & odd);
+    if (odd_a != odd_b) return odd_a < odd_b;
+    return from_the_top ? a > b : a < b;
+  });
+  if (int(slots.size()) > count) slots.resize(std::size_t(count));
+  std::uint32_t left = usable;
+  for (std::uint32_t slot : slots) left &= ~slot;
+  while (int(slots.size()) < count) {
+    // Runs are cut up: take what is left in ascending order.
+    std::uint32_t slot = 0;
+    for (int i = 0; i < size; ++i) {
+      CHECK(left != 0);
+      slot |= left & -left;
+      left &= left - 1;
+    }
+    slots.push_back(slot);
+  }
+  std::sort(slots.begin(), slots.end());
+  return slots;
+}
+
+}  // namespace heddle::placement

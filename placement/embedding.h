@@ -1,0 +1,88 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "placement/cluster_state.h"
+#include "placement/dense.h"
+#include "placement/gang_classes.h"
+
+namespace heddle::placement {
+
+// The pods of a gang in the order in which they fill the fabric: neighbours in it end up near each other, and the
+// classes of every tier are ranges of it.
+struct FillOrder {
+  std::vector<std::int32_t> pods;      // those with GPUs
+  std::vector<std::int64_t> grains;    // ranks of whole groups along the order, ascending: tp, tp·a, tp·a·b, …
+};
+// One per order of the axes beyond tp (a shard or expert group counts as an axis inside dp); Megatron-Core's first.
+std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses& classes);
+
+// Which GPUs of a node may be used in one try.
+struct GpuFilter {
+  bool skip_odd = false;             // leave slow or oddly cabled GPUs alone
+  std::uint32_t window = ~0U;        // the same local indexes on every node
+};
+
+struct FillChoice {
+  int coarser_grains = 0;  // how many of the coarsest grains that fit are passed over
+  int rank_of_cell = 0;    // which of the cells that hold everything: 0 = the tightest
+  bool snake = false;      // pods run to and fro over the nodes' slots, so that a ring stays on its rail between nodes
+};
+
+// Embeds the tree of a uniform gang's classes in the tree of the fabric's cells. Counting is exact: whether the gang
+// fits is decided, not searched. Requires: classes.uniform and dense.nested().
+class Embedding {
+ public:
+  Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes);
+
+  // Counts what each cell holds. With `empty`, as if every GPU were free and every node usable.
+  void Measure(const GpuFilter& filter, bool empty = false);
+  bool fits() const { return capacity_[std::size_t(Tier::kRoot)][0] > 0; }
+  // How many classes of the tier a cell holds.
+  int capacity(Tier tier, std::int32_t cell) const { return capacity_[std::size_t(tier)][std::size_t(cell)]; }
+
+  // Places every pod of the order. Requires: fits().
+  void Fill(const FillOrder& order, const FillChoice& choice, std::vector<PodPlacement>& out);
+  // Some tier had more than one cell that held everything at the last Fill.
+  int cells_to_choose() const { return cells_to_choose_; }
+  bool shared_nodes() const { return shared_nodes_; }
+
+ private:
+  struct Share {
+    std::int32_t cell;
+    int items, capacity, free;
+  };
+  struct Segment {
+    topology::NodeId node;
+    std::int32_t begin, end;
+  };
+  int PodsOn(topology::NodeId node, bool empty) const;
+  void FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end);
+  void Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares);
+  std::int64_t GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item) const;
+  void GiveSlots(std::vector<PodPlacement>& out) const;
+
+  const ClusterState& state_;
+  const GangRequest& request_;
+  const GangClasses& classes_;
+  const PodRequest* sample_ = nullptr;
+  std::array<int, kTierCount> pods_per_class_{};
+  std::vector<char> allowed_;
+  std::vector<std::uint32_t> usable_;  // GPUs by node under the filter
+  std::array<std::vector<std::int32_t>, kTierCount> capacity_, free_;
+  std::vector<Segment> segments_;
+  std::array<std::vector<Share>, kTierCount> shares_;
+  const FillOrder* order_ = nullptr;
+  FillChoice choice_;
+  int cells_to_choose_ = 0;
+  bool chosen_ = false;
+  bool shared_nodes_ = false;
+};
+
+// `count` disjoint sets of `size` GPUs out of `usable`: aligned runs first, so that equal nodes give equal sets.
+// Requires: enough are usable.
+std::vector<std::uint32_t> SlotsOf(std::uint32_t usable, std::uint32_t odd, int size, int count, bool from_the_top);
+
+}  // namespace heddle::placement

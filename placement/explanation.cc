@@ -1,0 +1,95 @@
+#include "placement/explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+namespace heddle::placement {
+namespace {
+
+using topology::kNone;
+
+std::string Milliseconds(std::int64_t micros) { return fmt::format("{}.{:03} ms", micros / 1000, micros % 1000); }
+
+std::string Plural(std::int64_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+std::string Where(const ClusterState& state, const std::vector<PodPlacement>& pods) {
+  const DenseFabric& dense = state.dense();
+  std::set<std::int32_t> units;
+  std::set<topology::NodeId> nodes;
+  for (const PodPlacement& pod : pods) {
+    if (pod.gpus == 0) continue;
+    nodes.insert(pod.node);
+    units.insert(dense.cell(Tier::kUnit, pod.node));
+  }
+  constexpr std::size_t kNamed = 4;
+  std::string names;
+  std::size_t named = 0;
+  for (std::int32_t unit : units) {
+    if (named == kNamed) {
+      names += fmt::format(" and {} more", units.size() - named);
+      break;
+    }
+    names += (named++ > 0 ? ", " : "") + dense.CellName(Tier::kUnit, unit);
+  }
+  return fmt::format("{} in {}", Plural(std::int64_t(nodes.size()), "node"), names);
+}
+
+std::string AxisSentence(const Quality& quality, Axis axis) {
+  const auto a = std::size_t(axis);
+  const std::string cost = Milliseconds(quality.axis_micros[a]);
+  if (quality.edges[a] == 0) return fmt::format("{} stays inside NVLink domains: {} a step", AxisName(axis), cost);
+  if (quality.leaf_crossings[a] == 0) {
+    return fmt::format("{} uses {} network edges and crosses no leaf: {} a step", AxisName(axis), quality.edges[a], cost);
+  }
+  return fmt::format("{} crosses leaves on {} of {} network edges: {} a step", AxisName(axis), quality.leaf_crossings[a],
+                     quality.edges[a], cost);
+}
+
+std::string SlowRails(const ClusterState& state, const std::vector<PodPlacement>& pods) {
+  const DenseFabric& dense = state.dense();
+  for (const PodPlacement& pod : pods) {
+    if (pod.node == kNone) continue;
+    const std::uint32_t odd = pod.gpus & dense.odd_gpus(pod.node);
+    if (odd == 0) continue;
+    return fmt::format("{} is used although GPU {} there is slower or cabled to another leaf than its peers",
+                       state.fabric().nodes[std::size_t(pod.node)].node.name, std::countr_zero(odd));
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> Explain(const ClusterState& state, const GangRequest& request, const Found& found,
+                                 const std::vector<Requirement>& missed_preferences) {
+  const Quality& quality = found.quality;
+  std::vector<std::string> out;
+  out.push_back(fmt::format("{} GPUs on {}: predicted communication {} a step", request.parallelism.world(),
+                            Where(state, found.pods), Milliseconds(quality.step_micros)));
+  if (request.parallelism.tp > 1) {
+    out.push_back(fmt::format("{} of {} TP groups lie whole in an NVLink domain", quality.tp_groups_in_domain,
+                              quality.tp_groups));
+  }
+  for (const Requirement& missed : missed_preferences) {
+    out.push_back(fmt::format("the preference {}={} could not be met", AxisName(missed.axis), LevelName(missed.level)));
+  }
+  for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
+    if (request.parallelism.size(axis) > 1) out.push_back(AxisSentence(quality, axis));
+  }
+  if (quality.rail_misaligned > 0) {
+    out.push_back(fmt::format("{} run between two different rails", Plural(quality.rail_misaligned, "network edge")));
+  }
+  if (std::string slow = SlowRails(state, found.pods); !slow.empty()) out.push_back(std::move(slow));
+  const ModelHints& model = request.model;
+  if (!(model == ModelHints{}) && !(model.params > 0 && model.layers > 0 && model.hidden > 0 && model.seq > 0)) {
+    out.push_back("the model names no params, layers, hidden and seq together: axes weigh by default");
+  }
+  out.push_back(fmt::format("{} stay whole", Plural(quality.whole_domains_left, "NVLink domain")));
+  return out;
+}
+
+}  // namespace heddle::placement

@@ -1,0 +1,194 @@
+#include "placement/improve.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "placement/embedding.h"
+
+namespace heddle::placement {
+namespace {
+
+using topology::kNone;
+using topology::NodeId;
+
+class Climber {
+ public:
+  Climber(const ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing,
+          int trials, std::vector<PodPlacement>& pods, Quality& quality)
+      : state_(state), request_(request), classes_(classes), pricing_(pricing), trials_(trials), pods_(pods),
+        quality_(quality), used_(state.fabric().nodes.size(), 0), count_(used_.size(), 0) {
+    for (const PodPlacement& pod : pods_) {
+      if (pod.node == kNone) continue;  // a pod without GPUs, placed later
+      used_[std::size_t(pod.node)] |= pod.gpus;
+      ++count_[std::size_t(pod.node)];
+    }
+    for (std::size_t list = 0; list < request.allowed_nodes.size(); ++list) {
+      auto& bits = allowed_.emplace_back(used_.size(), 0);
+      for (NodeId n : request.allowed_nodes[list]) {
+        if (n >= 0 && std::size_t(n) < bits.size()) bits[std::size_t(n)] = 1;
+      }
+    }
+    ListTargets();
+  }
+
+  void Climb() {
+    bool better = true;
+    while (better && trials_ > 0) better = ExchangeNodes() || ExchangePods() || MovePods();
+  }
+
+ private:
+  // Nodes of the gang, and the nearest others in cell order: first those of the gang's own units.
+  void ListTargets() {
+    constexpr std::size_t kOthers = 12;
+    const DenseFabric& dense = state_.dense();
+    std::vector<char> unit_used(std::size_t(dense.cells(Tier::kUnit)), 0);
+    for (const PodPlacement& pod : pods_) {
+      if (pod.node != kNone) unit_used[std::size_t(dense.cell(Tier::kUnit, pod.node))] = 1;
+    }
+    std::vector<NodeId> near, far;
+    for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
+      const NodeId n = dense.node_at(cell);
+      if (count_[std::size_t(n)] > 0) {
+        targets_.push_back(n);
+      } else if (state_.free_gpus(n) > 0) {
+        (unit_used[std::size_t(dense.cell(Tier::kUnit, n))] ? near : far).push_back(n);
+      }
+    }
+    near.insert(near.end(), far.begin(), far.end());
+    if (near.size() > kOthers) near.resize(kOthers);
+    targets_.insert(targets_.end(), near.begin(), near.end());
+  }
+
+  bool Movable(std::size_t pod) const { return !request_.pods[pod].fixed_node && request_.pods[pod].gpus > 0; }
+  bool Allowed(std::size_t pod, NodeId node) const {
+    const auto& list = request_.pods[pod].allowed;
+    return !list || allowed_[*list][std::size_t(node)] != 0;
+  }
+  // Room for `pods` pods like this one, beside nothing else of the gang.
+  bool Room(std::size_t pod, NodeId node, int pods) const {
+    return state_.node(node).unusable.empty() && state_.Copies(node, request_.pods[pod].resources, pods) >= pods;
+  }
+  std::uint32_t Free(NodeId node) const { return state_.node(node).free_gpus; }
+
+  // Keeps pods_ as they are now if that is better; the caller undoes otherwise.
+  bool Keep() {
+    --trials_;
+    const Quality tried = pricing_.Price(pods_);
+    if (!Better(tried, quality_)) return false;
+    if (FirstBroken(state_.dense(), request_, classes_, pods_)) return false;
+    quality_ = tried;
+    return true;
+  }
+
+  bool ExchangePods() {
+    for (std::size_t a = 0; a < pods_.size() && trials_ > 0; ++a) {
+      if (!Movable(a)) continue;
+      for (std::size_t b = a + 1; b < pods_.size() && trials_ > 0; ++b) {
+        if (!Movable(b) || pods_[a] == pods_[b] || !(request_.pods[a] == request_.pods[b])) continue;
+        std::swap(pods_[a], pods_[b]);
+        if (Keep()) return true;
+        std::swap(pods_[a], pods_[b]);
+      }
+    }
+    return false;
+  }
+
+  bool MovePods() {
+    for (std::size_t p = 0; p < pods_.size() && trials_ > 0; ++p) {
+      if (!Movable(p)) continue;
+      for (NodeId node : targets_) {
+        if (trials_ <= 0 || !Allowed(p, node)) continue;
+        const PodPlacement before = pods_[p];
+        const bool stays = node == before.node;
+        if (!Room(p, node, count_[std::size_t(node)] + (stays ? 0 : 1))) continue;
+        const std::uint32_t open = Free(node) & ~(used_[std::size_t(node)] & ~(stays ? before.gpus : 0U));
+        if (MoveTo(p, before, node, open)) return true;
+      }
+    }
+    return false;
+  }
+
+  bool MoveTo(std::size_t p, PodPlacement before, NodeId node, std::uint32_t open) {
+    const int size = request_.pods[p].gpus;
+    if (std::popcount(open) < size) return false;
+    const int count = std::popcount(open) / size;
+    for (std::uint32_t slot : SlotsOf(open, state_.dense().odd_gpus(node), size, count, false)) {
+      if (trials_ <= 0) return false;
+      if (PodPlacement{node, slot} == before) continue;
+      pods_[p] = {node, slot};
+      if (Keep()) {
+        used_[std::size_t(before.node)] &= ~before.gpus;
+        --count_[std::size_t(before.node)];
+        used_[std::size_t(node)] |= slot;
+        ++count_[std::size_t(node)];
+        return true;
+      }
+      pods_[p] = before;
+    }
+    return false;
+  }
+
+  bool ExchangeNodes() {
+    for (std::size_t i = 0; i < targets_.size() && trials_ > 0; ++i) {
+      const NodeId a = targets_[i];
+      if (count_[std::size_t(a)] == 0) continue;
+      for (std::size_t j = 0; j < targets_.size() && trials_ > 0; ++j) {
+        const NodeId b = targets_[j];
+        if (i == j || (count_[std::size_t(b)] > 0 && j < i) || !CanTrade(a, b)) continue;
+        Trade(a, b);
+        if (Keep()) return true;
+        Trade(a, b);
+      }
+    }
+    return false;
+  }
+
+  bool CanTrade(NodeId a, NodeId b) const {
+    if ((used_[std::size_t(a)] & ~Free(b)) != 0 || (used_[std::size_t(b)] & ~Free(a)) != 0) return false;
+    for (std::size_t p = 0; p < pods_.size(); ++p) {
+      if (pods_[p].node != a && pods_[p].node != b) continue;
+      const NodeId other = pods_[p].node == a ? b : a;
+      if (!Movable(p) || !Allowed(p, other) || !Room(p, other, count_[std::size_t(pods_[p].node)])) return false;
+    }
+    return true;
+  }
+
+  void Trade(NodeId a, NodeId b) {
+    for (PodPlacement& pod : pods_) {
+      if (pod.node == a) {
+        pod.node = b;
+      } else if (pod.node == b) {
+        pod.node = a;
+      }
+    }
+    std::swap(used_[std::size_t(a)], used_[std::size_t(b)]);
+    std::swap(count_[std::size_t(a)], count_[std::size_t(b)]);
+  }
+
+  const ClusterState& state_;
+  const GangRequest& request_;
+  const GangClasses& classes_;
+  Pricing& pricing_;
+  int trials_;
+  std::vector<PodPlacement>& pods_;
+  Quality& quality_;
+  std::vector<std::uint32_t> used_;
+  std::vector<int> count_;
+  std::vector<std::vector<char>> allowed_;
+  std::vector<NodeId> targets_;
+};
+
+}  // namespace
+
+void Improve(const ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing,
+             int trials, std::vector<PodPlacement>& pods, Quality& quality) {
+  if (trials <= 0) return;
+  Climber(state, request, classes, pricing, trials, pods, quality).Climb();
+}
+
+int TrialsFor(std::int64_t world) {
+  if (world <= 32) return 2000;
+  return int(std::min<std::int64_t>(100, 8192 / world));
+}
+
+}  // namespace heddle::placement

@@ -1,0 +1,199 @@
+#include "placement/search.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "placement/backtrack.h"
+#include "placement/embedding.h"
+#include "placement/improve.h"
+#include "placement/pricing.h"
+
+namespace heddle::placement {
+namespace {
+
+using topology::kNone;
+using topology::NodeId;
+
+// Nodes that the fallback search may look at; about 50 ms.
+constexpr std::int64_t kSearchBudget = 2'000'000;
+
+// Tries the ways to embed a uniform gang and keeps the cheapest that meets what is judged per GPU.
+class CountingSearch {
+ public:
+  CountingSearch(const ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing)
+      : state_(state), request_(request), classes_(classes), pricing_(pricing), embedding_(state, request, classes) {
+    // Large gangs are priced rarely: their time is the pricing.
+    prices_left_ = int(std::clamp<std::int64_t>((1 << 18) / request.parallelism.world(), 8, 64));
+  }
+
+  // False = the gang does not fit, proved.
+  bool Run() {
+    embedding_.Measure({});
+    if (!embedding_.fits()) return false;
+    orders_ = FillOrders(request_, classes_);
+    const bool odd = AnyOdd();
+    for (std::uint32_t window : Windows()) {
+      for (int skip = odd ? 1 : 0; skip >= 0; --skip) {
+        embedding_.Measure({skip == 1, window});
+        if (embedding_.fits()) TryOrders();
+        if (done_ || prices_left_ <= 0) return true;
+      }
+    }
+    return true;
+  }
+
+  std::optional<Found> best() && { return std::move(best_); }
+
+ private:
+  bool AnyOdd() const {
+    for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
+      if ((state_.dense().odd_gpus(NodeId(n)) & state_.node(NodeId(n)).free_gpus) != 0) return true;
+    }
+    return false;
+  }
+
+  // All GPUs; then one block a node at the same local indexes everywhere, which keeps rings on their rails.
+  std::vector<std::uint32_t> Windows() const {
+    std::vector<std::uint32_t> windows{~0U};
+    int largest = 0;
+    for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
+      largest = std::max(largest, state_.dense().gpus(NodeId(n)));
+    }
+    const int pod = classes_.gpus[0][std::size_t(classes_.of_pod[0][std::size_t(orders_.front().pods.front())])];
+    const int block = classes_.gpus[1][std::size_t(classes_.of_pod[1][std::size_t(orders_.front().pods.front())])];
+    const int width = block < largest ? block : pod;
+    if (width <= 0 || largest / width < 2 || largest / width > 8) return windows;
+    for (int first = 0; first + width <= largest; first += width) windows.push_back(((1U << width) - 1) << first);
+    return windows;
+  }
+
+  void TryOrders() {
+    for (const FillOrder& order : orders_) {
+      int ranks = 1;
+      for (int rank = 0; rank < ranks; ++rank) {
+        for (int coarser = 0; coarser < 3; ++coarser) {
+          Try(order, {coarser, rank, false});
+          if (embedding_.shared_nodes()) Try(order, {coarser, rank, true});
+          if (done_ || prices_left_ <= 0) return;
+        }
+        constexpr int kCellsTried = 4;
+        ranks = std::min(embedding_.cells_to_choose(), kCellsTried);
+      }
+    }
+  }
+
+  void Try(const FillOrder& order, const FillChoice& choice) {
+    embedding_.Fill(order, choice, trial_);
+    if (trial_ == last_) return;
+    last_ = trial_;
+    --prices_left_;
+    const Quality quality = pricing_.Price(trial_);
+    if (best_ && !Better(quality, best_->quality)) return;
+    if (FirstBroken(state_.dense(), request_, classes_, trial_)) return;
+    best_ = Found{trial_, quality};
+    done_ = Clean();
+  }
+
+  // Nothing crosses a leaf or a rail and every GPU is sound: what is left to gain is small.
+  bool Clean() const {
+    constexpr std::int64_t kSearchedWell = 64;  // ranks; below, every way is priced
+    if (request_.parallelism.world() <= kSearchedWell) return false;
+    const Quality& q = best_->quality;
+    if (q.rail_misaligned != 0) return false;
+    if (std::accumulate(q.leaf_crossings.begin(), q.leaf_crossings.end(), std::int64_t{0}) != 0) return false;
+    return std::all_of(best_->pods.begin(), best_->pods.end(), [this](const PodPlacement& pod) {
+      return pod.node == kNone || (pod.gpus & state_.dense().odd_gpus(pod.node)) == 0;
+    });
+  }
+
+  const ClusterState& state_;
+  const GangRequest& request_;
+  const GangClasses& classes_;
+  Pricing& pricing_;
+  Embedding embedding_;
+  std::vector<FillOrder> orders_;
+  std::vector<PodPlacement> trial_, last_;
+  std::optional<Found> best_;
+  int prices_left_ = 0;
+  bool done_ = false;
+};
+
+bool SameCells(const DenseFabric& dense, const GangClasses& classes, const std::vector<PodPlacement>& pods,
+               std::size_t pod, NodeId node) {
+  for (int t = 0; t < int(Tier::kRoot); ++t) {
+    const auto& of_pod = classes.of_pod[std::size_t(t)];
+    if (classes.gpus[std::size_t(t)][std::size_t(of_pod[pod])] == 0) continue;  // alone in its class
+    for (std::size_t other = 0; other < pods.size(); ++other) {
+      if (other == pod || of_pod[other] != of_pod[pod] || pods[other].node == kNone) continue;
+      if (dense.cell(Tier(t), pods[other].node) != dense.cell(Tier(t), node)) return false;
+      break;
+    }
+  }
+  return true;
+}
+
+// Pods without GPUs go beside the gang where there is room: its own nodes in rank order, then all in cell order.
+bool PlaceLaunchers(ClusterState& state, const GangRequest& request, const GangClasses& classes,
+                    std::vector<PodPlacement>& pods) {
+  if (classes.gpu_pods == int(pods.size())) return true;
+  const auto mark = state.Mark();
+  std::vector<NodeId> order;
+  for (std::size_t p = 0; p < pods.size(); ++p) {
+    if (request.pods[p].gpus == 0) continue;
+    state.Take(pods[p].node, pods[p].gpus, request.pods[p].resources);
+    order.push_back(pods[p].node);
+  }
+  for (std::int32_t cell = 0; cell < state.dense().cells(Tier::kNode); ++cell) order.push_back(state.dense().node_at(cell));
+  bool all = true;
+  for (std::size_t p = 0; p < pods.size() && all; ++p) {
+    if (request.pods[p].gpus > 0) continue;
+    const auto found = std::find_if(order.begin(), order.end(), [&](NodeId node) {
+      const auto& list = request.pods[p].allowed;
+      if (list) {
+        const auto& nodes = request.allowed_nodes[*list];
+        if (!std::binary_search(nodes.begin(), nodes.end(), node)) return false;
+      }
+      return state.node(node).unusable.empty() && state.Fits(node, request.pods[p].resources) &&
+             SameCells(state.dense(), classes, pods, p, node);
+    });
+    all = found != order.end();
+    if (!all) break;
+    pods[p] = {*found, 0};
+    state.Take(*found, 0, request.pods[p].resources);
+  }
+  state.Rollback(mark);
+  return all;
+}
+
+}  // namespace
+
+SearchResult FindPlace(ClusterState& state, const GangRequest& request, const std::vector<Requirement>& require,
+                       const std::vector<PodPlacement>& hints) {
+  const GangClasses classes = ClassesOf(request, require);
+  Pricing pricing(state, request);
+  const int trials = TrialsFor(request.parallelism.world());
+  SearchResult result;
+  if (classes.uniform && state.dense().nested()) {
+    CountingSearch counting(state, request, classes, pricing);
+    if (!counting.Run()) return result;
+    result.found = std::move(counting).best();
+    if (result.found) {
+      Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
+      if (PlaceLaunchers(state, request, classes, result.found->pods)) return result;
+      result.found.reset();
+    }
+  }
+  Backtrack search(state, request, classes, hints, kSearchBudget);
+  std::vector<PodPlacement> pods;
+  const Backtrack::Outcome outcome = search.Run(pods);
+  result.gave_up = outcome == Backtrack::Outcome::kGaveUp;
+  result.pod_in_conflict = search.pod_in_conflict();
+  if (outcome != Backtrack::Outcome::kFound) return result;
+  result.found = Found{std::move(pods), {}};
+  result.found->quality = pricing.Price(result.found->pods);
+  Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
+  return result;
+}
+
+}  // namespace heddle::placement

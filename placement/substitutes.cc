@@ -1,0 +1,124 @@
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+
+#include "placement/explanation.h"
+
+namespace heddle::placement {
+namespace {
+
+using topology::kNone;
+using topology::NodeId;
+
+constexpr std::size_t kMostSubstitutes = 7;  // with the planned node, eight OR-terms on the pod (design section 5)
+
+class SubstituteLists {
+ public:
+  SubstituteLists(ClusterState& state, const GangRequest& request, const GangClasses& classes,
+                  const std::vector<PodPlacement>& pods)
+      : state_(state), request_(request), classes_(classes), used_(state.fabric().nodes.size(), 0) {
+    for (const PodPlacement& pod : pods) used_[std::size_t(pod.node)] = 1;
+  }
+
+  // Where the pod may go without any other pod moving: inside the cell that its class must share.
+  const std::vector<NodeId>& For(std::size_t pod, const PodPlacement& place) {
+    Tier tier = Tier::kUnit;
+    for (int t = 0; t < int(Tier::kUnit); ++t) {
+      if (classes_.pods[std::size_t(t)][std::size_t(classes_.of_pod[std::size_t(t)][pod])] > 1) {
+        tier = Tier(t);
+        break;
+      }
+    }
+    // Inside a domain over nodes the pod's own rack comes first, so racks have lists of their own.
+    const std::int32_t rack = SpansNodes(place.node) ? state_.dense().cell(Tier::kDomain, place.node) : kNone;
+    const Key key{tier, state_.dense().cell(tier, place.node), rack, place.gpus, ShapeOf(pod)};
+    auto [entry, fresh] = lists_.try_emplace(key);
+    if (fresh) entry->second = List(pod, place, tier);
+    return entry->second;
+  }
+
+ private:
+  using Key = std::tuple<Tier, std::int32_t, std::int32_t, std::uint32_t, std::size_t>;
+
+  bool SpansNodes(NodeId node) const {
+    const topology::DomainId domain = state_.fabric().nodes[std::size_t(node)].domain;
+    return domain != kNone && state_.fabric().domains[std::size_t(domain)].nodes.size() > 1;
+  }
+
+  // Pods that ask for the same share a list. Few shapes: a linear look is enough.
+  std::size_t ShapeOf(std::size_t pod) {
+    const PodRequest& wanted = request_.pods[pod];
+    for (std::size_t s = 0; s < shapes_.size(); ++s) {
+      if (request_.pods[shapes_[s]].gpus == wanted.gpus && request_.pods[shapes_[s]].allowed == wanted.allowed &&
+          request_.pods[shapes_[s]].resources == wanted.resources) {
+        return s;
+      }
+    }
+    shapes_.push_back(pod);
+    return shapes_.size() - 1;
+  }
+
+  std::vector<NodeId> List(std::size_t pod, const PodPlacement& place, Tier tier) const {
+    const DenseFabric& dense = state_.dense();
+    const PodRequest& wanted = request_.pods[pod];
+    std::int32_t first = dense.cell(tier, place.node), last = first + 1;
+    for (int t = int(tier); t > 0; --t) {
+      first = dense.children(Tier(t), first).first;
+      last = dense.children(Tier(t), last - 1).second;
+    }
+    // Same domain, then the same GPUs free, then sound ones, then the tightest; names last.
+    std::vector<std::tuple<bool, bool, bool, int, std::int32_t>> ranked;
+    for (std::int32_t cell = first; cell < last; ++cell) {
+      const NodeId node = dense.node_at(cell);
+      if (used_[std::size_t(node)] || !MayTake(wanted, node)) continue;
+      const std::uint32_t free = state_.node(node).free_gpus;
+      const bool same = (free & place.gpus) == place.gpus;
+      if (!same && classes_.judged_by_gpu) continue;
+      if (!HoldsNvlink(pod, node)) continue;
+      ranked.emplace_back(dense.cell(Tier::kDomain, node) != dense.cell(Tier::kDomain, place.node), !same,
+                          (dense.odd_gpus(node) & place.gpus) != 0, std::popcount(free), cell);
+    }
+    const std::size_t keep = std::min(ranked.size(), kMostSubstitutes);
+    std::partial_sort(ranked.begin(), ranked.begin() + std::ptrdiff_t(keep), ranked.end());
+    std::vector<NodeId> out;
+    for (std::size_t i = 0; i < keep; ++i) out.push_back(dense.node_at(std::get<4>(ranked[i])));
+    return out;
+  }
+
+  bool HoldsNvlink(std::size_t pod, NodeId node) const {
+    return state_.fabric().nodes[std::size_t(node)].domain != kNone ||
+           !classes_.needs_nvlink[std::size_t(classes_.of_pod[std::size_t(Tier::kDomain)][pod])];
+  }
+
+  bool MayTake(const PodRequest& wanted, NodeId node) const {
+    if (state_.free_gpus(node) < wanted.gpus || !state_.node(node).unusable.empty()) return false;
+    if (wanted.allowed) {
+      const auto& nodes = request_.allowed_nodes[*wanted.allowed];
+      if (!std::binary_search(nodes.begin(), nodes.end(), node)) return false;
+    }
+    return state_.Fits(node, wanted.resources);
+  }
+
+  ClusterState& state_;
+  const GangRequest& request_;
+  const GangClasses& classes_;
+  std::vector<char> used_;
+  std::vector<std::size_t> shapes_;
+  std::map<Key, std::vector<NodeId>> lists_;
+};
+
+}  // namespace
+
+std::vector<std::vector<NodeId>> Substitutes(ClusterState& state, const GangRequest& request, const GangClasses& classes,
+                                             const std::vector<PodPlacement>& pods) {
+  SubstituteLists lists(state, request, classes, pods);
+  std::vector<std::vector<NodeId>> out(pods.size());
+  for (std::size_t p = 0; p < pods.size(); ++p) {
+    if (request.pods[p].fixed_node) continue;
+    out[p] = lists.For(p, pods[p]);
+  }
+  return out;
+}
+
+}  // namespace heddle::placement

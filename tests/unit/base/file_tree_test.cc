@@ -1,0 +1,140 @@
+#include "base/file_tree.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "tests/support/memory_file_tree.h"
+
+namespace heddle::base {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// One contract for both: every test runs on a folder on disk and on files in memory.
+class FileTreeTest : public testing::TestWithParam<bool> {
+ protected:
+  FileTreeTest()
+      : folder_(std::filesystem::temp_directory_path() / ("heddle-tree-" + std::to_string(::getpid()))),
+        disk_(folder_.string()) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~FileTreeTest() override { std::filesystem::remove_all(folder_); }
+
+  const FileTree& tree() const { return GetParam() ? static_cast<const FileTree&>(disk_) : memory_; }
+  void Write(const std::string& path, const std::string& content) {
+    memory_.Write(path, content);
+    std::filesystem::create_directories((folder_ / path).parent_path());
+    std::ofstream(folder_ / path) << content;
+  }
+  void Link(const std::string& path, const std::string& target) {
+    memory_.Link(path, target);
+    std::filesystem::create_directories((folder_ / path).parent_path());
+    std::filesystem::create_symlink(target, folder_ / path);
+  }
+  void MakeFolder(const std::string& path) {
+    memory_.MakeFolder(path);
+    std::filesystem::create_directories(folder_ / path);
+  }
+
+  const std::filesystem::path folder_;
+  DiskFileTree disk_;
+  test::MemoryFileTree memory_;
+};
+
+TEST_P(FileTreeTest, ReadsAFileWhole) {
+  const std::string bytes("a\0b\n", 4);
+  Write("sys/class/net/eth0/mtu", bytes);
+  EXPECT_EQ(*tree().Read("sys/class/net/eth0/mtu"), bytes);
+  Write("empty", "");
+  EXPECT_EQ(*tree().Read("empty"), "");
+}
+
+TEST_P(FileTreeTest, SaysThatAFileIsAbsent) {
+  Write("file", "x");
+  for (const char* path : {"absent", "absent/below", "file/below"}) {
+    EXPECT_EQ(tree().Read(path).error().code, Code::kNotFound) << path;
+    EXPECT_EQ(tree().List(path).error().code, Code::kNotFound) << path;
+    EXPECT_EQ(tree().ReadLink(path).error().code, Code::kNotFound) << path;
+  }
+}
+
+TEST_P(FileTreeTest, ListsAFolderSorted) {
+  for (const char* name : {"d/b", "d/a", "d/c/deep"}) Write(name, "");
+  MakeFolder("d/none");
+  EXPECT_THAT(*tree().List("d"), ElementsAre("a", "b", "c", "none"));
+  EXPECT_THAT(*tree().List("d/none"), IsEmpty());
+  EXPECT_THAT(*tree().List(""), ElementsAre("d"));
+  EXPECT_EQ(tree().List("d/a").error().code, Code::kNotFound) << "a file is no folder";
+}
+
+TEST_P(FileTreeTest, FollowsLinksAndReadsThem) {
+  Write("sys/devices/pci0/net/eth0/mtu", "1500\n");
+  Link("sys/class/net/eth0", "../../devices/pci0/net/eth0");
+  EXPECT_EQ(*tree().ReadLink("sys/class/net/eth0"), "../../devices/pci0/net/eth0");
+  EXPECT_EQ(*tree().Read("sys/class/net/eth0/mtu"), "1500\n");
+  EXPECT_THAT(*tree().List("sys/class/net/eth0"), ElementsAre("mtu"));
+  EXPECT_FALSE(tree().ReadLink("sys/devices/pci0/net/eth0/mtu")) << "a file is no link";
+  Link("loop", "loop");
+  EXPECT_FALSE(tree().Read("loop"));
+  Link("dangling", "nowhere");
+  EXPECT_EQ(tree().Read("dangling").error().code, Code::kNotFound);
+  EXPECT_EQ(*tree().ReadLink("dangling"), "nowhere");
+}
+
+TEST_P(FileTreeTest, NeverLeavesItsRoot) {
+  for (const char* path : {"..", "../etc/passwd", "a/../../etc"}) {
+    EXPECT_EQ(tree().Read(path).error().code, Code::kInvalid);
+    EXPECT_EQ(tree().List(path).error().code, Code::kInvalid);
+    EXPECT_EQ(tree().ReadLink(path).error().code, Code::kInvalid);
+  }
+  Write("a..b", "fine");
+  EXPECT_EQ(*tree().Read("a..b"), "fine");
+}
+
+TEST_P(FileTreeTest, RefusesAFileOverItsBound) {
+  Write("large", std::string((4 << 20) + 1, 'x'));
+  EXPECT_EQ(tree().Read("large").error().code, Code::kTooLarge);
+  Write("just", std::string(4 << 20, 'x'));
+  EXPECT_TRUE(tree().Read("just"));
+}
+
+TEST_P(FileTreeTest, SaysThatAFolderIsNoFile) {
+  MakeFolder("d");
+  EXPECT_FALSE(tree().Read("d"));
+}
+
+TEST_P(FileTreeTest, TrimsTheLineEndOfSysfs) {
+  Write("a", "value \n");
+  EXPECT_EQ(*ReadTrimmed(tree(), "a"), "value");
+  EXPECT_EQ(ReadTrimmed(tree(), "b").error().code, Code::kNotFound);
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, FileTreeTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "OnDisk" : "InMemory"; });
+
+TEST(MemoryFileTree, RemembersWhatWasReadAndFailsAsItIsTold) {
+  test::MemoryFileTree tree({{"a", "1"}, {"b/c", "2"}});
+  EXPECT_TRUE(tree.Read("a"));
+  tree.FailReads("b/c", Error{Code::kForbidden, "b/c: Permission denied", std::nullopt});
+  EXPECT_EQ(tree.Read("b/c").error().code, Code::kForbidden);
+  EXPECT_THAT(tree.reads(), ElementsAre("a", "b/c"));
+  tree.Remove("b");
+  EXPECT_EQ(tree.Read("b/c").error().code, Code::kForbidden) << "a failure stays";
+  EXPECT_THAT(*tree.List(""), ElementsAre("a"));
+}
+
+TEST(Error, AddsContextOutermostFirst) {
+  const Error error{Code::kExpired, "410 expired", std::chrono::milliseconds(5)};
+  EXPECT_EQ(error.In("list nodes").In("start").message, "start: list nodes: 410 expired");
+  EXPECT_EQ(error.In("x").retry_after, std::chrono::milliseconds(5));
+  EXPECT_EQ(ToString(error), "Expired: 410 expired");
+}
+
+}  // namespace
+}  // namespace heddle::base

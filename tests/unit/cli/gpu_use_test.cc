@@ -1,0 +1,79 @@
+#include "cli/gpu_use.h"
+
+#include "kube/object.h"
+#include "tests/unit/cli/stage.h"
+
+namespace heddle::cli {
+namespace {
+
+class GpuUse : public Stage {
+ protected:
+  std::map<std::string, PodGpus> Find() {
+    std::vector<crds::NodeTopology> topologies;
+    for (const Json& object : server.All(ResourceOf(keys::kNodeTopology))) {
+      topologies.push_back(*crds::NodeTopologyFromJson(object));
+    }
+    return FindGpuUse(server.All(kube::kPods), topologies);
+  }
+  void SetUp() override { AddCluster("su:1 node:1 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100"); }
+};
+
+TEST_F(GpuUse, GivesSilentPodsTheLowestFreeIndexesInOrderOfPodIndex) {
+  const Json second = AddPod("a", 1, "node-00", 4);
+  const Json first = AddPod("a", 0, "node-00", 4);
+  const auto use = Find();
+  EXPECT_EQ(use.at(kube::Uid(first)), (PodGpus{0x0f, GpuSource::kAssumed}));
+  EXPECT_EQ(use.at(kube::Uid(second)), (PodGpus{0xf0, GpuSource::kAssumed}));
+}
+
+TEST_F(GpuUse, LeavesToOthersWhatTheirAnnotationsSay) {
+  const Json silent = AddPod("a", 0, "node-00", 2);
+  const Json planned = AddPod("b", 0, "node-00", 4, "0,1,4,5");
+  const auto use = Find();
+  EXPECT_EQ(use.at(kube::Uid(planned)), (PodGpus{0x33, GpuSource::kAnnotated}));
+  EXPECT_EQ(use.at(kube::Uid(silent)), (PodGpus{0x0c, GpuSource::kAssumed}));
+}
+
+TEST_F(GpuUse, BelievesTheKubeletMoreThanThePlan) {
+  const Json pod = AddPod("a", 0, "node-00", 2, "0,1");
+  server.Edit(ResourceOf(keys::kNodeTopology), {"", "node-00"}, [&](Json& object) {
+    crds::NodeTopology topology = *crds::NodeTopologyFromJson(object);
+    topology.status.grants.push_back({.pod_namespace = "train",
+                                      .pod_name = "a-0",
+                                      .pod_uid = kube::Uid(pod),
+                                      .container = "main",
+                                      .gpus = {{.index = 6}, {.index = 7}}});
+    object["status"] = crds::ToJson(topology)["status"];
+  });
+  EXPECT_EQ(Find().at(kube::Uid(pod)), (PodGpus{0xc0, GpuSource::kGranted}));
+}
+
+TEST_F(GpuUse, CountsNoFinishedPodAndNoPodWithoutRoom) {
+  const Json done = AddPod("a", 0, "node-00", 8);
+  server.Edit(kube::kPods, {"train", "a-0"}, [](Json& pod) { pod["status"]["phase"] = "Succeeded"; });
+  const Json big = AddPod("b", 0, "node-00", 8);
+  const Json late = AddPod("c", 0, "node-00", 1);
+  const auto use = Find();
+  EXPECT_FALSE(use.contains(kube::Uid(done)));
+  EXPECT_EQ(use.at(kube::Uid(big)).positions, 0xffU);
+  EXPECT_FALSE(use.contains(kube::Uid(late)));
+}
+
+TEST(ParseGpuList, TakesListsAndNothingElse) {
+  EXPECT_EQ(ParseGpuList("0,1,5"), 0x23U);
+  EXPECT_EQ(ParseGpuList(""), 0U);
+  for (const char* bad : {"a", "0,,1", "-1", "32", "0 1", "00", "1,", "99999999999999"}) {
+    EXPECT_FALSE(ParseGpuList(bad)) << bad;
+  }
+}
+
+TEST(GpusWanted, TakesTheSumOfContainersOrTheLargestInitContainer) {
+  EXPECT_EQ(GpusWanted(Json::parse(R"({"spec":{"containers":[
+      {"resources":{"limits":{"nvidia.com/gpu":"4"}}},{"resources":{"requests":{"nvidia.com/gpu":2}}}],
+      "initContainers":[{"resources":{"limits":{"nvidia.com/gpu":"8"}}}]}})")),
+            8);
+  EXPECT_EQ(GpusWanted(Json::parse(R"({"spec":{"containers":"x"}})")), 0);
+}
+
+}  // namespace
+}  // namespace heddle::cli

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "crds/fabric.h"
+#include "crds/gang.h"
+#include "crds/node_topology.h"
+
+namespace heddle::crds::samples {
+
+// Together these write every field of the schema at least once.
+std::vector<NodeTopology> FullNodeTopologies();
+std::vector<Fabric> FullFabrics();
+std::vector<Gang> FullGangs();
+
+// A machine as it really is: 8 GPUs, 8 compute and 2 storage NICs, 4 NVSwitches, one grant, everything named.
+NodeTopology DgxH100();
+// `pods` pods of 8 GPUs, each on its own node with a name of `name_length` characters and 7 substitutes.
+Gang LargeGang(int pods, std::size_t name_length);
+
+// Anything that the schema allows, sorted as the structs promise.
+NodeTopology RandomNodeTopology(base::Random& random);
+Fabric RandomFabric(base::Random& random);
+Gang RandomGang(base::Random& random);
+
+base::WallTime At(std::int64_t second);
+
+}  // namespace heddle::crds::samples

@@ -1,0 +1,80 @@
+#include "formats/ibnetdiscover.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "shared_data.h"
+
+namespace heddle::formats {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+IbNetwork Dump(int number) {
+  return ParseIbNetwork(test::SharedData("ibnetdiscover/ibtopotool-" + std::to_string(number) + ".topo"));
+}
+
+TEST(IbNetwork, ReadsSwitchesAdaptersAndTheirPorts) {
+  const IbNetwork network = Dump(2);
+  ASSERT_EQ(network.nodes.size(), 3u);
+  const IbNode* leaf = network.Find("S-000b8cffff0053ee");
+  ASSERT_NE(leaf, nullptr);
+  EXPECT_EQ(leaf->kind, IbNodeKind::kSwitch);
+  EXPECT_EQ(leaf->guid, "0x000b8cffff0053ee");
+  EXPECT_EQ(leaf->port_count, 8);
+  EXPECT_EQ(leaf->lid, 3);
+  ASSERT_EQ(leaf->links.size(), 2u);
+  EXPECT_EQ(leaf->links[1], (IbLink{2, "H-0002c9030002847c", 2, 4, "SDR"}));
+  EXPECT_EQ(network.Find("H-0002c9030002847c")->description, "compute-00-00 HCA-1");
+  EXPECT_THAT(network.problems, IsEmpty());
+}
+
+TEST(IbNetwork, NamesTheLinkThatRunsOnOneLane) {
+  EXPECT_THAT(Dump(1).problems, Contains(HasSubstr("one lane (1xSDR)")));
+}
+
+TEST(IbNetwork, TellsAdaptersOfOneNameApartByGuid) {
+  const IbNetwork network = Dump(1);
+  EXPECT_EQ(std::count_if(network.nodes.begin(), network.nodes.end(),
+                          [](const IbNode& node) { return node.description == "MT23108 InfiniHost Mellanox Technologies"; }),
+            4);
+  EXPECT_EQ(network.nodes.size(), 6u);
+}
+
+TEST(IbNetwork, ReportsAToolsErrorLineAndReadsOn) {
+  const IbNetwork network = Dump(3);
+  EXPECT_THAT(network.problems, Contains(HasSubstr("line 1 is not ibnetdiscover's: `src/query_smp.c")));
+  EXPECT_NE(network.Find("S-e41d2d030003e470"), nullptr);
+}
+
+TEST(IbNetwork, SeesLoopbackCables) {
+  const IbNetwork network = Dump(3);
+  const IbNode* node = network.Find("S-e41d2d030003e470");
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(std::count_if(node->links.begin(), node->links.end(), [&](const IbLink& link) { return IsLoopback(*node, link); }), 6);
+}
+
+TEST(IbNetwork, ReadsALidOfAnEnhancedPort) {
+  const IbNetwork network = Dump(4);
+  ASSERT_EQ(network.nodes.size(), 2u);
+  EXPECT_EQ(network.nodes[0].lid, 15);
+  EXPECT_EQ(network.nodes[0].links.at(0).speed, "QDR");
+}
+
+TEST(IbNetwork, ReportsACableThatOneEndDenies) {
+  const IbNetwork network = ParseIbNetwork(
+      "Switch 4 \"S-0001\" # \"a\" base port 0 lid 1 lmc 0\n"
+      "[1] \"S-0002\"[1] # \"b\" lid 2 4xNDR\n"
+      "[2] \"S-0009\"[1] # \"c\" lid 3 4xNDR\n"
+      "Switch 4 \"S-0002\" # \"a\" base port 0 lid 2 lmc 0\n"
+      "[1] \"S-0001\"[3] # \"a\" lid 1 4xNDR\n");
+  EXPECT_THAT(network.problems, Contains(HasSubstr("S-0001 port 1 to S-0002 port 1: the other end does not say so")));
+  EXPECT_THAT(network.problems, Contains(HasSubstr("S-0009 port 1: the other end is not in the dump")));
+  EXPECT_THAT(network.problems, Contains(HasSubstr("2 switches are called \"a\"")));
+}
+
+}  // namespace
+}  // namespace heddle::formats

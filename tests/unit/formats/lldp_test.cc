@@ -1,0 +1,92 @@
+#include "formats/lldp.h"
+
+#include <gmock/gmock.h>
+
+namespace heddle::formats {
+namespace {
+
+using topology::LeafPort;
+using topology::Missing;
+
+std::string Neighbour(const std::string& interface, const std::string& chassis, const std::string& port) {
+  return R"({"name":")" + interface + R"(","via":"LLDP","chassis":[)" + chassis + R"(],"port":[)" + port + "]}";
+}
+std::string Document(const std::string& interfaces) { return R"({"lldp":[{"interface":[)" + interfaces + "]}]}"; }
+
+const std::string kMac = R"({"id":[{"type":"mac","value":"aa:bb:cc:00:00:01"}],"name":[{"value":"tor-1"}]})";
+const std::string kNameless = R"({"id":[{"type":"mac","value":"aa:bb:cc:00:00:02"}]})";
+const std::string kPort = R"({"id":[{"type":"local","value":"Ethernet12"}],"ttl":[{"value":"120"}]})";
+
+TEST(Lldp, NamesTheLeafAndItsPort) {
+  const auto parsed = ParseLldp(Document(Neighbour("eth1", kMac, kPort)));
+  ASSERT_TRUE(parsed);
+  const LldpNeighbour& neighbour = parsed->at("eth1").at(0);
+  EXPECT_EQ(neighbour.chassis_type, "mac");
+  EXPECT_EQ(neighbour.port_type, "local");
+  EXPECT_EQ(neighbour.ttl, std::chrono::seconds(120));
+  EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"tor-1", "Ethernet12"}));
+}
+
+TEST(Lldp, UsesTheChassisIdWhereTheSystemNameIsMissing) {
+  const auto parsed = ParseLldp(Document(Neighbour("eth1", kNameless, kPort)));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"aa:bb:cc:00:00:02", "Ethernet12"}));
+}
+
+TEST(Lldp, CallsTwoNeighboursOnOnePortAmbiguousAndKeepsBoth) {
+  const auto parsed = ParseLldp(Document(Neighbour("eth1", kMac, kPort) + "," + Neighbour("eth1", kNameless, kPort)));
+  ASSERT_TRUE(parsed);
+  ASSERT_EQ(parsed->at("eth1").size(), 2u);
+  EXPECT_EQ(LeafOf(parsed->at("eth1")).missing(), Missing::kAmbiguous);
+}
+
+TEST(Lldp, CountsTheSameNeighbourHeardTwiceOnce) {
+  const auto parsed = ParseLldp(Document(Neighbour("eth1", kMac, kPort) + "," + Neighbour("eth1", kMac, kPort)));
+  ASSERT_TRUE(parsed);
+  EXPECT_TRUE(LeafOf(parsed->at("eth1")).known());
+}
+
+TEST(Lldp, LeavesOutANeighbourThatSaidGoodbye) {
+  const std::string leaving = R"({"id":[{"type":"local","value":"Ethernet12"}],"ttl":[{"value":"0"}]})";
+  const auto parsed = ParseLldp(Document(Neighbour("eth1", kMac, leaving)));
+  ASSERT_TRUE(parsed);
+  EXPECT_TRUE(parsed->empty());
+}
+
+TEST(Lldp, UnderstandsTheShapeWithoutArraysToo) {
+  const auto parsed = ParseLldp(R"({"lldp":{"interface":{"name":"eth1","chassis":{"id":{"type":"mac","value":"aa:bb"},
+      "name":"tor-1"},"port":{"id":{"type":"ifname","value":"swp7"},"ttl":"120"}}}})");
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"tor-1", "swp7"}));
+}
+
+TEST(Lldp, HasNoNeighboursWhereLldpdHearsNobody) {
+  const auto parsed = ParseLldp(R"({"lldp":[{}]})");
+  ASSERT_TRUE(parsed);
+  EXPECT_TRUE(parsed->empty());
+  EXPECT_EQ(LeafOf({}).missing(), Missing::kUnknown);
+}
+
+TEST(Lldp, SkipsEntriesThatProveNothing) {
+  const auto parsed = ParseLldp(Document(R"({"name":"eth0"},{"name":7},42,null,)" + Neighbour("eth1", kMac, "{}") + "," +
+                                         Neighbour("eth2", kMac, kPort)));
+  ASSERT_TRUE(parsed);
+  EXPECT_THAT(*parsed, testing::ElementsAre(testing::Key("eth2")));
+}
+
+TEST(Lldp, RefusesWhatIsNoLldpJson) {
+  EXPECT_FALSE(ParseLldp(""));
+  EXPECT_FALSE(ParseLldp("[]"));
+  EXPECT_FALSE(ParseLldp("{\"lldp\":"));
+  EXPECT_FALSE(ParseLldp("{\"lldp\":[]}"));
+}
+
+TEST(Lldp, MakesNamesPrintable) {
+  const auto parsed = ParseLldp(Document(
+      Neighbour("eth1", R"({"id":[{"type":"mac","value":"a"}],"name":[{"value":"t\u0007or\u00e9"}]})", kPort)));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(LeafOf(parsed->at("eth1"))->leaf, "t?or??");
+}
+
+}  // namespace
+}  // namespace heddle::formats

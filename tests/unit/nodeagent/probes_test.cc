@@ -1,0 +1,226 @@
+#include <gmock/gmock.h>
+
+#include "nodeagent/exclusion.h"
+#include "nodeagent/net_probe.h"
+#include "nodeagent/pci_probe.h"
+#include "nodeagent/rdma_probe.h"
+#include "recorded_machine.h"
+#include "tests/support/memory_file_tree.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using topology::LinkState;
+using topology::PciDistance;
+using topology::Transport;
+
+void PutPci(test::MemoryFileTree& files, const std::string& way, const std::string& address, const std::string& numa = "0",
+            const std::string& class_code = "0x030200", const std::string& vendor = "0x10de") {
+  const std::string base = "sys/devices/" + way + "/" + address;
+  files.Write(base + "/class", class_code + "\n");
+  files.Write(base + "/vendor", vendor + "\n");
+  files.Write(base + "/device", "0x2330\n");
+  files.Write(base + "/numa_node", numa + "\n");
+  files.Link("sys/bus/pci/devices/" + address, "../../../devices/" + way + "/" + address);
+}
+
+PciDevice At(std::string root, std::vector<std::string> bridges, topology::Fact<int> numa = 0) {
+  PciDevice device;
+  device.root = std::move(root);
+  device.bridges = std::move(bridges);
+  device.numa = numa;
+  return device;
+}
+
+TEST(PciProbe, FindsTheWayFromTheHostBridge) {
+  test::MemoryFileTree files;
+  PutPci(files, "pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0", "0000:1b:00.0", "-1");
+  const PciTree tree = ProbePci(files);
+  EXPECT_THAT(tree.problems, IsEmpty());
+  const PciDevice* gpu = tree.Find("0000:1b:00.0");
+  ASSERT_NE(gpu, nullptr);
+  EXPECT_EQ(gpu->root, "pci0000:15");
+  EXPECT_THAT(gpu->bridges, ElementsAre("0000:15:01.0", "0000:16:00.0", "0000:17:01.0"));
+  EXPECT_FALSE(gpu->numa.known());  // -1 is not node 0
+  EXPECT_TRUE(IsGpu(*gpu));
+}
+
+TEST(PciProbe, KeepsTheOthersWhenADeviceCannotBeRead) {
+  test::MemoryFileTree files;
+  PutPci(files, "pci0000:15", "0000:1b:00.0");
+  PutPci(files, "pci0000:15", "0000:1c:00.0");
+  files.FailReads("sys/devices/pci0000:15/0000:1b:00.0/class", {base::Code::kUnavailable, "Input/output error", {}});
+  PutPci(files, "pci0000:15", "0000:1d:00.0", "0", "display");
+  const PciTree tree = ProbePci(files);
+  EXPECT_THAT(tree.devices, ElementsAre(testing::Key("0000:1c:00.0")));
+  EXPECT_EQ(tree.problems.size(), 2u);
+}
+
+TEST(PciDistance, TellsOneSwitchFromACascadeAHostBridgeANumaNodeAndSockets) {
+  const PciDevice gpu = At("pci0000:15", {"port", "up", "down0"});
+  EXPECT_EQ(Distance(gpu, At("pci0000:15", {"port", "up", "down1"}), 2), PciDistance::kPix);
+  EXPECT_EQ(Distance(gpu, At("pci0000:15", {"port", "up", "down1", "up2", "down2"}), 2), PciDistance::kPxb);
+  EXPECT_EQ(Distance(gpu, At("pci0000:15", {"port2"}), 2), PciDistance::kPhb);
+  EXPECT_EQ(Distance(gpu, At("pci0000:3d", {"port"}), 2), PciDistance::kNode);
+  EXPECT_EQ(Distance(gpu, At("pci0000:97", {"port"}, 1), 2), PciDistance::kSys);
+}
+
+TEST(PciDistance, DoesNotTakeUnknownNumaForNodeZero) {
+  const PciDevice gpu = At("pci0000:15", {"port"}, 0);
+  const PciDevice untold = At("pci0000:3d", {"port"}, topology::Missing::kUnknown);
+  EXPECT_EQ(Distance(gpu, untold, 2), PciDistance::kSys);
+  EXPECT_EQ(Distance(gpu, untold, 1), PciDistance::kNode);  // there is no other node to be on
+}
+
+TEST(PciAddress, IsCheckedByForm) {
+  EXPECT_TRUE(IsPciAddress("0000:1b:00.0"));
+  EXPECT_TRUE(IsPciAddress("10001:1b:00.0"));
+  for (const char* wrong : {"", "virtio2", "0000:1b:00", "0000:1b:00.00", "000g:1b:00.0", "0000-1b-00-0", "pci0000:15"}) {
+    EXPECT_FALSE(IsPciAddress(wrong)) << wrong;
+  }
+}
+
+void PutRdma(test::MemoryFileTree& files, const std::string& name, const std::string& layer = "InfiniBand",
+             const std::string& port = "1", const std::string& state = "4: ACTIVE") {
+  const std::string base = "sys/class/infiniband/" + name;
+  files.Write(base + "/node_guid", "506b:4b03:00c3:b4a2\n");
+  files.Write(base + "/ports/" + port + "/state", state + "\n");
+  files.Write(base + "/ports/" + port + "/phys_state", state == "1: DOWN" ? "3: Disabled\n" : "5: LinkUp\n");
+  files.Write(base + "/ports/" + port + "/link_layer", layer + "\n");
+  files.Write(base + "/ports/" + port + "/rate", "400 Gb/sec (4X NDR)\n");
+}
+
+TEST(RdmaProbe, ReadsPortsThatAreNotPortOne) {
+  test::MemoryFileTree files;
+  for (const char* port : {"3", "6", "9", "12"}) PutRdma(files, "mlx5_0", "InfiniBand", port);
+  const RdmaReadings readings = RdmaProbe(files).Read();
+  ASSERT_EQ(readings.devices.size(), 1u);
+  std::vector<int> numbers;
+  for (const RdmaPort& port : readings.devices[0].ports) numbers.push_back(port.number);
+  EXPECT_THAT(numbers, ElementsAre(3, 6, 9, 12));
+  EXPECT_EQ(readings.devices[0].guid, "0x506b4b0300c3b4a2");
+}
+
+TEST(RdmaProbe, LeavesOutThePortThatIsDownByDesign) {
+  test::MemoryFileTree files;
+  PutRdma(files, "mlx5_0");
+  PutRdma(files, "mlx5_0", "InfiniBand", "2", "1: DOWN");
+  const RdmaReadings readings = RdmaProbe(files).Read();
+  ASSERT_EQ(readings.devices.at(0).ports.size(), 1u);
+}
+
+TEST(RdmaProbe, ExcludesWhatManagesTheNvlinkSwitches) {
+  test::MemoryFileTree files;
+  PutRdma(files, "ibp3s0");
+  files.Write("sys/devices/pci0000:03/0000:03:00.0/vpd", std::string("\x82\x10\0NVIDIA SW_MNG\0\x7f", 18));
+  files.Link("sys/class/infiniband/ibp3s0/device", "../../../devices/pci0000:03/0000:03:00.0");
+  PutRdma(files, "mlx5_0");
+  const RdmaReadings readings = RdmaProbe(files).Read();
+  ASSERT_EQ(readings.devices.size(), 1u);
+  EXPECT_EQ(readings.devices[0].name, "mlx5_0");
+  ASSERT_EQ(readings.excluded.size(), 1u);
+  EXPECT_THAT(readings.excluded[0].reason, HasSubstr("SW_MNG"));
+  EXPECT_EQ(readings.excluded[0].pci, "0000:03:00.0");
+}
+
+TEST(RdmaProbe, ReadsADevicesVpdOnce) {
+  test::MemoryFileTree files;
+  PutRdma(files, "mlx5_0");
+  files.Write("sys/class/infiniband/mlx5_0/device/vpd", "plain");
+  RdmaProbe probe(files);
+  for (int i = 0; i < 3; ++i) (void)probe.Read();
+  const auto reads = files.reads();
+  EXPECT_EQ(std::count(reads.begin(), reads.end(), "sys/class/infiniband/mlx5_0/device/vpd"), 1);
+}
+
+TEST(RdmaProbe, ExcludesVirtualFunctionsAndDevicesWithoutPorts) {
+  test::MemoryFileTree files;
+  PutRdma(files, "mlx5_9");
+  files.Link("sys/class/infiniband/mlx5_9/device/physfn", "../0000:18:00.0");
+  files.MakeFolder("sys/class/infiniband/empty0");
+  const RdmaReadings readings = RdmaProbe(files).Read();
+  EXPECT_THAT(readings.devices, IsEmpty());
+  EXPECT_EQ(readings.excluded.size(), 2u);
+}
+
+TEST(RdmaProbe, KnowsEfaByItsVendor) {
+  test::MemoryFileTree files;
+  PutRdma(files, "rdmap79s0", "Unspecified");
+  files.Write("sys/class/infiniband/rdmap79s0/device/vendor", "0x1d0f\n");
+  EXPECT_EQ(RdmaProbe(files).Read().devices.at(0).transport, Transport::kEfa);
+}
+
+TEST(RdmaProbe, ReadsARealNodeOfEightRailsAndABond) {
+  const test::TemporaryFolder folder;
+  folder.Write("sys/class/infiniband/.keep", "");
+  test::Output("tar xzf " HEDDLE_SOURCE_DIR "/../shared/data/sysfs/class-infiniband-h100.tar.gz -C " + folder.path() +
+               "/sys/class/infiniband");
+  const base::DiskFileTree files(folder.path());
+  const RdmaReadings readings = RdmaProbe(files).Read();
+  std::vector<std::string> rails;
+  for (const RdmaDevice& device : readings.devices) {
+    if (device.transport != Transport::kInfiniBand) {
+      EXPECT_EQ(device.name, "mlx5_bond_0");
+      EXPECT_EQ(device.transport, Transport::kRoce);
+      continue;
+    }
+    rails.push_back(device.name);
+    EXPECT_EQ(device.ports.at(0).rate_gbps, 400);
+    EXPECT_EQ(device.ports.at(0).state, LinkState::kActive);
+  }
+  EXPECT_THAT(rails, ElementsAre("mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8", "mlx5_9"));
+}
+
+TEST(RateAndState, AreReadAsTheKernelPrintsThem) {
+  EXPECT_EQ(ParseRateGbps("400 Gb/sec (4X NDR)"), 400);
+  EXPECT_EQ(ParseRateGbps("2.5 Gb/sec (1X SDR)"), 2);
+  for (const char* wrong : {"", "fast", "Gb/sec", "-1 Gb/sec", "99999999999 Gb/sec"}) EXPECT_EQ(ParseRateGbps(wrong), 0) << wrong;
+  EXPECT_EQ(ParsePortState("4: ACTIVE"), LinkState::kActive);
+  EXPECT_EQ(ParsePortState("1: DOWN"), LinkState::kDown);
+  EXPECT_EQ(ParsePortState("2: INIT"), LinkState::kUnknown);
+}
+
+TEST(NetProbe, FindsBondsAndLeavesOutWhatHasNoHardware) {
+  test::MemoryFileTree files;
+  for (const char* name : {"eth1", "eth2"}) {
+    const std::string base = std::string("sys/class/net/") + name;
+    files.Write(base + "/operstate", "up\n");
+    files.Write(base + "/speed", "200000\n");
+    files.Write(base + "/mtu", "9000\n");
+    files.Write(base + "/type", "1\n");
+    files.Link(base + "/device", std::string("../../../devices/pci0000:40/0000:41:00.") + name[3]);
+    files.Link(base + "/master", "../bond0");
+  }
+  files.Write("sys/class/net/bond0/bonding/slaves", "eth1 eth2\n");
+  files.Write("sys/class/net/bond0/operstate", "up\n");
+  files.Write("sys/class/net/veth12/operstate", "up\n");
+  const NetReadings readings = ProbeNet(files);
+  EXPECT_THAT(readings.netdevs, ElementsAre(testing::Key("bond0"), testing::Key("eth1"), testing::Key("eth2")));
+  EXPECT_THAT(readings.netdevs.at("bond0").slaves, ElementsAre("eth1", "eth2"));
+  EXPECT_EQ(readings.netdevs.at("eth1").bond, "bond0");
+  EXPECT_EQ(readings.netdevs.at("eth1").gbps, 200);
+}
+
+TEST(NetProbe, FindsThePciFunctionBelowVirtio) {
+  test::MemoryFileTree files;
+  const std::string place = "sys/devices/pci0000:00/0000:00:03.0/virtio2/net/eth0";
+  files.Write(place + "/operstate", "up\n");
+  files.Link(place + "/device", "../../../virtio2");
+  files.Link("sys/class/net/eth0", "../../devices/pci0000:00/0000:00:03.0/virtio2/net/eth0");
+  EXPECT_EQ(ProbeNet(files).netdevs.at("eth0").pci, "0000:00:03.0");
+}
+
+TEST(Exclusion, NeedsEvidence) {
+  EXPECT_FALSE(WhyExcluded({"mlx5_0"}));
+  EXPECT_TRUE(WhyExcluded({"mlx5_0", true}));
+  EXPECT_TRUE(WhyExcluded({"mlx5_0", false, true}));
+  EXPECT_FALSE(IsDownByDesign({LinkState::kDown, true, false, true}));  // RoCE says Disabled of a pulled cable
+  EXPECT_FALSE(IsDownByDesign({LinkState::kDown, true, true, false}));  // the only port
+  EXPECT_TRUE(IsDownByDesign({LinkState::kDown, true, true, true}));
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent

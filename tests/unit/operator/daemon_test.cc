@@ -1,0 +1,138 @@
+#include "operator/daemon.h"
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "operator/metrics.h"
+#include "tests/unit/operator/stage.h"
+
+namespace heddle::operators {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+constexpr const char* kTwoUnits = "su:2 node:2 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100";
+const kube::ObjectKey kLease{"heddle-system", "heddle-operator"};
+
+class DaemonTest : public Stage {
+ protected:
+  struct Running {
+    Running(DaemonTest& test, const std::string& identity, bool leader_elect = true)
+        : daemon(test.server, test.clock, base::Random(7), metrics,
+                 {.leader_elect = leader_elect, .identity = identity}),
+          thread([this](std::stop_token stop) { daemon.Run(stop); }) {}
+    Metrics metrics;
+    Daemon daemon;
+    std::jthread thread;
+  };
+
+  // Lets time pass until something holds; false after five minutes of it.
+  bool Until(const std::function<bool()>& holds) {
+    for (int step = 0; step < 1500; ++step) {
+      if (holds()) return true;
+      clock.Advance(200ms);
+      std::this_thread::sleep_for(1ms);  // other threads need the processor, not the time
+    }
+    return holds();
+  }
+  void Stop(Running& running) {
+    running.thread.request_stop();
+    Until([&] { return true; });
+    running.thread.join();
+  }
+  bool Labelled(const std::string& node) {
+    const auto object = server.Find(kube::kNodes, {"", node});
+    return object && kube::Labels(*object).contains("heddle.dev/su");
+  }
+  std::string Holder() {
+    const auto lease = server.Find(kube::kLeases, kLease);
+    return lease ? kube::StringAt(*lease, {"spec", "holderIdentity"}) : "";
+  }
+  bool Assembled(int node_count) {
+    const auto object = server.Find(kFabrics, {"", "infiniband"});
+    return object && kube::IntAt(*object, {"status", "counts", "nodes"}) == node_count;
+  }
+};
+
+TEST_F(DaemonTest, LeadsFromBareNodesToFabricAndLabelsAndReleasesItsLease) {
+  const auto synthetic = topology::ParseSynthetic(kTwoUnits);
+  ASSERT_TRUE(synthetic);
+  for (const topology::Node& node : synthetic->nodes) AddNode(node.name);
+  Running one(*this, "one");
+  ASSERT_TRUE(Until([&] { return server.All(kNodeTopologies).size() == 4; }));
+  EXPECT_TRUE(one.daemon.ready());
+  EXPECT_EQ(Holder(), "one");
+  for (const topology::Node& node : synthetic->nodes) Report(node);
+  ASSERT_TRUE(Until([&] { return Assembled(4) && Labelled("node-00") && Labelled("node-03"); }));
+  EXPECT_THAT(one.metrics.Text(), HasSubstr("heddle_fabric_nodes{fabric=\"infiniband\"} 4"));
+  EXPECT_THAT(one.metrics.Text(), HasSubstr("heddle_operator_leading 1"));
+  Stop(one);
+  EXPECT_EQ(Holder(), "");
+}
+
+TEST_F(DaemonTest, KeepsTryingWhileTheServerForbidsAndGoesOnOnceItAllows) {
+  ReportCluster(kTwoUnits);
+  server.Intercept([](const test::ApiRequest&) -> std::optional<kube::HttpResponse> {
+    return kube::HttpResponse{.status = 403, .body = R"({"kind":"Status","code":403,"reason":"Forbidden"})"};
+  });
+  Running one(*this, "one");
+  ASSERT_TRUE(Until([&] { return server.requests().size() > 20; }));
+  EXPECT_FALSE(one.daemon.ready());
+  server.Intercept(nullptr);
+  EXPECT_TRUE(Until([&] { return Assembled(4); }));
+  Stop(one);
+}
+
+TEST_F(DaemonTest, SurvivesGarbageAtEveryRequestOfItsFirstMinute) {
+  ReportCluster(kTwoUnits);
+  std::atomic<int> number = 0;
+  server.Intercept([&](const test::ApiRequest&) -> std::optional<kube::HttpResponse> {
+    switch (number++ % 5) {
+      case 0:
+        return kube::HttpResponse{.status = 200, .body = "\xff\xfe not json"};
+      case 1:
+        return kube::HttpResponse{.status = 200, .body = "[]"};
+      case 2:
+        return kube::HttpResponse{.status = 500, .body = std::string(100'000, 'x')};
+      case 3:
+        return kube::HttpResponse{.status = 200,
+                                  .body = R"({"items":[{"metadata":5},null,{"metadata":{}}]})"};
+      default:
+        return kube::HttpResponse{.status = 302, .body = ""};
+    }
+  });
+  Running one(*this, "one");
+  ASSERT_TRUE(Until([&] { return number > 50; }));
+  server.Intercept(nullptr);
+  EXPECT_TRUE(Until([&] { return Assembled(4); }));
+  Stop(one);
+}
+
+TEST_F(DaemonTest, HandsOverToTheOtherReplicaWhenItStops) {
+  ReportCluster(kTwoUnits);
+  Running one(*this, "one");
+  ASSERT_TRUE(Until([&] { return Holder() == "one" && Assembled(4); }));
+  Running two(*this, "two");
+  Stop(one);
+  ASSERT_TRUE(Until([&] { return Holder() == "two"; }));
+  AddNode("late");
+  EXPECT_TRUE(Until([&] { return server.Find(kNodeTopologies, {"", "late"}).has_value(); }));
+  Stop(two);
+}
+
+TEST_F(DaemonTest, MakesADeletedObjectAgain) {
+  const auto cluster = ReportCluster(kTwoUnits);
+  Running one(*this, "one", false);
+  ASSERT_TRUE(Until([&] { return Assembled(4); }));
+  server.Remove(kNodeTopologies, {"", cluster[0].name});
+  server.Remove(kFabrics, {"", "infiniband"});
+  EXPECT_TRUE(Until([&] {
+    return server.Find(kNodeTopologies, {"", cluster[0].name}).has_value() && Assembled(3);
+  }));
+  Stop(one);
+}
+
+}  // namespace
+}  // namespace heddle::operators

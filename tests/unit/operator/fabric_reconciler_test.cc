@@ -1,0 +1,268 @@
+#include "operator/fabric_reconciler.h"
+
+#include <gmock/gmock.h>
+
+#include "operator/fabric_status.h"
+#include "tests/unit/operator/stage.h"
+
+namespace heddle::operators {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr const char* kTwoUnits = "su:2 node:2 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100";
+
+class FabricReconcilerTest : public Stage {
+ protected:
+  base::Result<Outcome> Reconcile() { return reconciler.Reconcile(never); }
+  // A process that died and came back: no memory, the same server.
+  void Restart() {
+    reconciler_holder = std::make_unique<FabricReconciler>(
+        client, clock, FabricReconciler::Reads{topologies, fabrics, leases}, assembly, events);
+  }
+  std::vector<std::string> EventNotes() {
+    events.Flush(never);
+    std::vector<std::string> notes;
+    for (const Json& event : server.All(kube::kEvents)) {
+      notes.push_back(kube::StringAt(event, {"reason"}) + ": " + kube::StringAt(event, {"message"}));
+    }
+    return notes;
+  }
+  const crds::Condition& ConditionOf(const crds::Fabric& fabric, std::string_view type) {
+    const crds::Condition* condition = crds::FindCondition(fabric.status.conditions, type);
+    EXPECT_NE(condition, nullptr) << type;
+    static const crds::Condition kNothing;
+    return condition == nullptr ? kNothing : *condition;
+  }
+
+  AgentLeases leases;
+  CurrentAssembly assembly;
+  kube::EventRecorder events{
+      client, clock, base::Random(1), {.component = "heddle-operator", .instance = "test"}};
+  std::unique_ptr<FabricReconciler> reconciler_holder = std::make_unique<FabricReconciler>(
+      client, clock, FabricReconciler::Reads{topologies, fabrics, leases}, assembly, events);
+  FabricReconciler& reconciler = *reconciler_holder;
+};
+
+TEST_F(FabricReconcilerTest, WritesOneFabricForOneTransport) {
+  ReportCluster(kTwoUnits);
+  ASSERT_TRUE(Reconcile());
+  const crds::Fabric fabric = FabricNamed("infiniband");
+  EXPECT_EQ(fabric.status.counts.nodes, 4);
+  EXPECT_EQ(fabric.status.counts.gpus, 32);
+  EXPECT_EQ(fabric.status.counts.leaves, 16);
+  EXPECT_EQ(fabric.status.counts.units, 2);
+  EXPECT_EQ(fabric.status.rails, 8);
+  EXPECT_TRUE(crds::IsTrue(fabric.status.conditions, crds::kReady));
+  EXPECT_TRUE(crds::IsTrue(fabric.status.conditions, crds::kCabled));
+  EXPECT_TRUE(crds::IsTrue(fabric.status.conditions, kConditionComplete));
+  EXPECT_FALSE(crds::IsTrue(fabric.status.conditions, kConditionStale));
+  EXPECT_THAT(WriteLines(), ElementsAre("POST fabrics", "PATCH fabrics/status infiniband"));
+}
+
+TEST_F(FabricReconcilerTest, WritesNothingWhenNothingChanged) {
+  ReportCluster(kTwoUnits);
+  ASSERT_TRUE(Reconcile());
+  server.ClearRequests();
+  for (int i = 0; i < 5; ++i) {
+    clock.Advance(1min);
+    EXPECT_EQ(Reconcile()->writes, 0);
+  }
+  EXPECT_THAT(server.requests(), IsEmpty());
+}
+
+TEST_F(FabricReconcilerTest, WritesAStatusAtMostOnceInTenSeconds) {
+  const auto cluster = ReportCluster(kTwoUnits);
+  ASSERT_TRUE(Reconcile());
+  server.ClearRequests();
+  for (int second = 1; second <= 30; ++second) {
+    clock.Advance(1s);
+    topology::Node changed = cluster[0];
+    changed.gpus.resize(static_cast<std::size_t>(1 + second % 8));
+    std::erase_if(changed.paths, [&](const auto& path) { return path.gpu >= 1 + second % 8; });
+    Report(changed);
+    const auto outcome = Reconcile();
+    ASSERT_TRUE(outcome);
+    if (outcome->writes == 0) {
+      EXPECT_LE(*outcome->again, 10s);
+    }
+  }
+  EXPECT_THAT(server.writes(), SizeIs(3));
+}
+
+TEST_F(FabricReconcilerTest, NamesBothEndsOfASwappedCableAndSaysSoOnce) {
+  ReportCluster(std::string(kTwoUnits) + " swap:node-01/rail-2/rail-3");
+  ASSERT_TRUE(Reconcile());
+  const crds::Fabric fabric = FabricNamed("infiniband");
+  EXPECT_EQ(ConditionOf(fabric, crds::kCabled).status, crds::ConditionStatus::kFalse);
+  EXPECT_THAT(ConditionOf(fabric, crds::kCabled).message, HasSubstr("node-"));
+  ASSERT_FALSE(fabric.status.faults.empty());
+  const auto notes = EventNotes();
+  ASSERT_FALSE(notes.empty());
+  EXPECT_THAT(notes.front(), HasSubstr("CablingFault: "));
+  clock.Advance(1min);
+  ASSERT_TRUE(Reconcile());
+  EXPECT_EQ(EventNotes().size(), notes.size());
+}
+
+TEST_F(FabricReconcilerTest, TellsOfAFaultOnlyAfterItWasWritten) {
+  ReportCluster(std::string(kTwoUnits) + " swap:node-01/rail-2/rail-3");
+  server.FailNext({.method = "PATCH", .path_contains = "fabrics", .status = 500});
+  EXPECT_FALSE(Reconcile());
+  EXPECT_THAT(EventNotes(), IsEmpty());
+  clock.Advance(10s);
+  ASSERT_TRUE(Reconcile());
+  EXPECT_FALSE(EventNotes().empty());
+}
+
+TEST_F(FabricReconcilerTest, ReadsWhatPeopleDeclareAndNeverWritesIt) {
+  ReportCluster(kTwoUnits);
+  Json declared = kube::NewObject(kFabrics, {"", "infiniband"});
+  declared["spec"]["excludedNodes"] = {"node-00"};
+  server.Put(kFabrics, declared);
+  ASSERT_TRUE(Reconcile());
+  EXPECT_EQ(FabricNamed("infiniband").status.counts.nodes, 3);
+  EXPECT_EQ((*server.Find(kFabrics, {"", "infiniband"}))["spec"], declared["spec"]);
+  for (const test::ApiRequest& write : server.writes())
+    EXPECT_FALSE(write.json().contains("spec")) << write.body;
+}
+
+TEST_F(FabricReconcilerTest, GivesTwoTransportsOfOneSiteADeclarationEach) {
+  ReportCluster(kTwoUnits);
+  auto roce = topology::ParseSynthetic("tor:1 node:2 gpu:8 nic:2 rate:100 transport:roce");
+  ASSERT_TRUE(roce);
+  for (topology::Node node : roce->nodes) {
+    node.name = "roce-" + node.name;
+    if (node.nvlink_domain) node.nvlink_domain = topology::NvlinkMembership{node.name, false};
+    Report(node);
+  }
+  Json declared = kube::NewObject(kFabrics, {"", "roce"});
+  declared["spec"]["excludedNodes"] = {"roce-" + roce->nodes.front().name};
+  server.Put(kFabrics, declared);
+  ASSERT_TRUE(Reconcile());
+  EXPECT_EQ(FabricNamed("infiniband").status.counts.nodes, 4);
+  EXPECT_EQ(FabricNamed("roce").status.counts.nodes, 1);
+}
+
+TEST_F(FabricReconcilerTest, SaysWhatIsWrongWithASpecItCannotReadAndGoesOn) {
+  ReportCluster(kTwoUnits);
+  Json declared = kube::NewObject(kFabrics, {"", "infiniband"});
+  declared["spec"]["rails"] = "eight";
+  server.Put(kFabrics, declared);
+  ASSERT_TRUE(Reconcile());
+  const Json stored = *server.Find(kFabrics, {"", "infiniband"});
+  const Json* ready = kube::Condition(stored, "Ready");
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ((*ready)["reason"], "SpecUnreadable");
+  EXPECT_THAT((*ready)["message"].get<std::string>(), HasSubstr("rails"));
+}
+
+TEST_F(FabricReconcilerTest, KeepsAFabricThatHasLostItsNodesAndSaysSo) {
+  for (const topology::Node& node : ReportCluster(kTwoUnits)) {
+    if (!server.Find(kFabrics, {"", "infiniband"})) {
+      ASSERT_TRUE(Reconcile());
+    }
+    server.Remove(kNodeTopologies, {"", node.name});
+  }
+  clock.Advance(10s);
+  ASSERT_TRUE(Reconcile());
+  const crds::Fabric fabric = FabricNamed("infiniband");
+  EXPECT_EQ(ConditionOf(fabric, crds::kReady).reason, "NoNodes");
+  EXPECT_EQ(fabric.status.counts.nodes, 0);
+}
+
+TEST_F(FabricReconcilerTest, NamesTheAgentsThatFellSilent) {
+  const auto cluster = ReportCluster(kTwoUnits);
+  ASSERT_TRUE(Reconcile());
+  leases.Observe({}, {cluster[0].name}, clock.Now());
+  clock.Advance(2min);
+  leases.Observe({}, {cluster[0].name}, clock.Now());
+  ASSERT_TRUE(Reconcile());
+  const crds::Fabric fabric = FabricNamed("infiniband");
+  EXPECT_TRUE(crds::IsTrue(fabric.status.conditions, kConditionStale));
+  EXPECT_THAT(ConditionOf(fabric, kConditionStale).message, HasSubstr(cluster[0].name));
+}
+
+TEST_F(FabricReconcilerTest, SurvivesNodeTopologiesThatMakeNoSense) {
+  const auto cluster = ReportCluster(kTwoUnits);
+  const Json good = *server.Find(kNodeTopologies, {"", cluster[0].name});
+  const std::vector<Json> hostile{Json("x"),
+                                  Json(5),
+                                  Json::array(),
+                                  Json{{"gpus", "many"}},
+                                  Json{{"gpus", {nullptr, 7}}},
+                                  Json{{"nics", Json::array({Json::object()})}},
+                                  Json{{"observedAt", "yesterday"}},
+                                  Json{{"conditions", {{{"type", 3}}}}}};
+  for (std::size_t i = 0; i < hostile.size(); ++i) {
+    Json bad = kube::NewObject(kNodeTopologies, {"", "hostile-" + std::to_string(i)});
+    bad["status"] = hostile[i];
+    server.Put(kNodeTopologies, bad);
+  }
+  // Every single value of a real one replaced by something else.
+  int number = 0;
+  const Json values = good["status"].flatten();
+  for (const auto& [path, value] : values.items()) {
+    Json bad = good;
+    bad["metadata"] = {{"name", "bent-" + std::to_string(++number)}};
+    bad["status"][Json::json_pointer(path)] = number % 2 == 0 ? Json(-1) : Json("\x01 odd");
+    server.Put(kNodeTopologies, bad);
+  }
+  ASSERT_TRUE(Reconcile());
+  EXPECT_FALSE(crds::IsTrue(FabricNamed("infiniband").status.conditions, kConditionComplete));
+  EXPECT_FALSE(assembly.Get()->left_out.empty());
+}
+
+TEST_F(FabricReconcilerTest, WaitsForNodesThatHaveNotReported) {
+  AddNode("a1");
+  server.Put(kNodeTopologies, kube::NewObject(kNodeTopologies, {"", "a1"}));
+  ASSERT_TRUE(Reconcile());
+  EXPECT_THAT(server.writes(), IsEmpty());
+}
+
+TEST_F(FabricReconcilerTest, EndsAlikeAfterACrashBehindEveryWrite) {
+  ReportCluster(kTwoUnits);
+  server.FailNext({.method = "POST", .path_contains = "fabrics", .after_the_fact = true});
+  EXPECT_FALSE(Reconcile());
+  Restart();
+  server.FailNext({.method = "PATCH", .path_contains = "fabrics", .after_the_fact = true});
+  EXPECT_FALSE(reconciler_holder->Reconcile(never));
+  Restart();
+  EXPECT_EQ(reconciler_holder->Reconcile(never)->writes, 0);
+  EXPECT_EQ(FabricNamed("infiniband").status.counts.nodes, 4);
+}
+
+TEST_F(FabricReconcilerTest, ReportsRefusalsAndTriesAgainLater) {
+  ReportCluster(kTwoUnits);
+  server.FailNext({.method = "POST", .path_contains = "fabrics", .status = 403});
+  const auto refused = Reconcile();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::Code::kForbidden);
+  server.FailNext({.method = "POST", .path_contains = "fabrics", .status = 409, .reason = "AlreadyExists"});
+  EXPECT_TRUE(Reconcile()->again);
+  server.FailNext({.method = "PATCH", .path_contains = "fabrics", .status = 409});
+  EXPECT_FALSE(Reconcile());
+  clock.Advance(10s);
+  ASSERT_TRUE(Reconcile());
+  EXPECT_EQ(FabricNamed("infiniband").status.counts.nodes, 4);
+}
+
+TEST_F(FabricReconcilerTest, CutsAnEndlessListOfNamesInAMessage) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 100; ++i) names.push_back("n" + std::to_string(i));
+  EXPECT_EQ(SomeOf(names, 2), "n0, n1 and 98 more");
+  EXPECT_EQ(SomeOf({"a"}, 5), "a");
+  EXPECT_EQ(SomeOf({}, 5), "");
+}
+
+TEST(FabricName, IsTheTransportAndTheSite) {
+  EXPECT_EQ(FabricName(topology::Transport::kInfiniBand, ""), "infiniband");
+  EXPECT_EQ(FabricName(topology::Transport::kRoce, "berlin"), "roce-berlin");
+}
+
+}  // namespace
+}  // namespace heddle::operators

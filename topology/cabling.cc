@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "topology/wiring.h"
+
+namespace heddle::topology {
+namespace {
+
+// A cable that does not end where its unit's cables of that slot do.
+struct Deviation {
+  const Cable* cable;
+  UnitId unit;
+  const Expectation* expected;
+  const Cable* swapped_with = nullptr;
+};
+
+class CablingFaults {
+ public:
+  CablingFaults(const std::vector<FabricNode>& nodes, const Wiring& wiring, const Units& units)
+      : nodes_(nodes), wiring_(wiring), units_(units) {}
+
+  std::vector<CablingFault> Run() && {
+    FindDeviations();
+    PairSwaps();
+    for (const Deviation& deviation : deviations_) Report(deviation);
+    ReportSharedLeaves();
+    ReportDoubledPorts();
+    return std::move(faults_);
+  }
+
+ private:
+  const Nic& NicOf(const Cable& cable) const {
+    return nodes_[std::size_t(cable.node)].node.nics[std::size_t(cable.nic)];
+  }
+  const NicPort& PortOf(const Cable& cable) const { return NicOf(cable).ports[std::size_t(cable.port)]; }
+  const std::string& LeafName(LeafId leaf) const { return wiring_.leaves[std::size_t(leaf)]; }
+
+  // "gpu-017 mlx5_3", with the port where the NIC has several.
+  std::string End(const Cable& cable) const {
+    const Nic& nic = NicOf(cable);
+    std::string end = fmt::format("{} {}", nodes_[std::size_t(cable.node)].node.name, nic.name);
+    if (nic.ports.size() > 1) end += fmt::format(" port {}", PortOf(cable).number);
+    return end;
+  }
+
+  std::string SlotName(const Slot& slot) const {
+    return slot.plane > 0 ? fmt::format("rail {} plane {}", slot.rail, slot.plane) : fmt::format("rail {}", slot.rail);
+  }
+
+  CablingFault At(const Cable& cable, std::string expected_leaf, std::string sentence) const {
+    const NicPort& port = PortOf(cable);
+    return CablingFault{nodes_[std::size_t(cable.node)].node.name, NicOf(cable).name, port.number, *port.leaf_port,
+                        std::move(expected_leaf), std::move(sentence)};
+  }
+
+  static std::string PortWords(const LeafPort& seen) {
+    return seen.port.empty() ? seen.leaf : fmt::format("{} port {}", seen.leaf, seen.port);
+  }
+
+  void FindDeviations() {
+    for (const Cable& cable : wiring_.cables) {
+      const UnitId unit = units_.of_node[std::size_t(cable.node)];
+      if (cable.slot.rail == kNone || units_.Fits(unit, cable)) continue;
+      deviations_.push_back(Deviation{&cable, unit, units_.Find(unit, cable.slot)});
+    }
+  }
+
+  // Two cables are swapped when each ends where the other should. Partners on the same node go first.
+  void PairSwaps() {
+    for (std::size_t begin = 0; begin < deviations_.size();) {
+      std::size_t end = begin;
+      while (end < deviations_.size() && deviations_[end].cable->node == deviations_[begin].cable->node) ++end;
+      PairSwapsIn(begin, end);
+      begin = end;
+    }
+    PairSwapsIn(0, deviations_.size());
+  }
+
+  void PairSwapsIn(std::size_t begin, std::size_t end) {
+    std::map<std::pair<LeafId, LeafId>, std::vector<std::size_t>> waiting;  // by (seen, expected), last first
+    for (std::size_t i = end; i-- > begin;) {
+      if (deviations_[i].swapped_with == nullptr) waiting[SeenAndExpected(i)].push_back(i);
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      if (deviations_[i].swapped_with != nullptr) continue;
+      const auto [seen, expected] = SeenAndExpected(i);
+      const auto partners = waiting.find({expected, seen});
+      if (partners == waiting.end()) continue;
+      auto& last_first = partners->second;
+      while (!last_first.empty() && deviations_[last_first.back()].swapped_with != nullptr) last_first.pop_back();
+      if (last_first.empty()) continue;
+      deviations_[i].swapped_with = deviations_[last_first.back()].cable;
+      deviations_[last_first.back()].swapped_with = deviations_[i].cable;
+      last_first.pop_back();
+    }
+  }
+
+  std::pair<LeafId, LeafId> SeenAndExpected(std::size_t i) const {
+    return {deviations_[i].cable->leaf, deviations_[i].expected->leaf};
+  }
+
+  void Report(const Deviation& deviation) {
+    const Cable& cable = *deviation.cable;
+    const std::string& expected = LeafName(deviation.expected->leaf);
+    std::string sentence = fmt::format("{} is cabled to {}; its unit's {} is {}", End(cable),
+                                       PortWords(*PortOf(cable).leaf_port), SlotName(cable.slot), expected);
+    if (deviation.swapped_with != nullptr) {
+      sentence += fmt::format(": swapped with {}", End(*deviation.swapped_with));
+    } else if (deviation.expected->votes * 2 <= deviation.expected->voters) {
+      sentence += fmt::format(", by {} of {} hosts only", deviation.expected->votes, deviation.expected->voters);
+    }
+    faults_.push_back(At(cable, expected, std::move(sentence)));
+  }
+
+  // Where the other units give each rail a leaf of its own, one leaf for two rails is a cable in the wrong switch that
+  // no majority can show, as in a unit of one host.
+  void ReportSharedLeaves() {
+    std::map<std::pair<UnitId, LeafId>, std::pair<std::int16_t, std::int16_t>> rails;  // lowest, highest
+    for (const Expectation& e : units_.expectations) {
+      auto& [low, high] = rails.try_emplace({e.unit, e.leaf}, e.slot.rail, e.slot.rail).first->second;
+      low = std::min(low, e.slot.rail);
+      high = std::max(high, e.slot.rail);
+    }
+    std::vector<bool> shares(std::size_t(units_.count), false);
+    for (const auto& [key, ends] : rails) {
+      if (ends.first != ends.second) shares[std::size_t(key.first)] = true;
+    }
+    std::vector<int> hosts(std::size_t(units_.count), 0);
+    for (const UnitId unit : units_.of_node) {
+      if (unit != kNone) ++hosts[std::size_t(unit)];
+    }
+    int sharing = 0, proper = 0;
+    for (std::size_t unit = 0; unit < shares.size(); ++unit) (shares[unit] ? sharing : proper) += hosts[unit];
+    if (sharing == 0 || sharing >= proper) return;
+    for (const auto& [key, ends] : rails) {
+      if (ends.first != ends.second) ReportSharedLeaf(key.first, key.second, ends.first, ends.second);
+    }
+  }
+
+  void ReportSharedLeaf(UnitId unit, LeafId leaf, int low, int high) {
+    const auto cable = std::find_if(wiring_.cables.begin(), wiring_.cables.end(), [&](const Cable& c) {
+      return c.leaf == leaf && c.slot.rail == high && units_.of_node[std::size_t(c.node)] == unit;
+    });
+    if (cable == wiring_.cables.end()) return;
+    faults_.push_back(At(*cable, "",
+                         fmt::format("{} is cabled to {}, where rail {} of its unit ends too; in other units rails {} "
+                                     "and {} have leaves of their own",
+                                     End(*cable), PortWords(*PortOf(*cable).leaf_port), low, low, high)));
+  }
+
+  void ReportDoubledPorts() {
+    std::vector<const Cable*> named;
+    for (const Cable& cable : wiring_.cables) {
+      if (!PortOf(cable).leaf_port->port.empty()) named.push_back(&cable);
+    }
+    const auto key = [&](const Cable* cable) {
+      return std::tuple(cable->leaf, std::string_view(PortOf(*cable).leaf_port->port));
+    };
+    std::stable_sort(named.begin(), named.end(), [&](const Cable* a, const Cable* b) { return key(a) < key(b); });
+    for (std::size_t i = 1; i < named.size(); ++i) {
+      const Cable &first = *named[i - 1], &second = *named[i];
+      if (key(&first) != key(&second)) continue;
+      faults_.push_back(At(second, "",
+                           fmt::format("{} and {} both say that they are cabled to {}: one of them is out of date",
+                                       End(first), End(second), PortWords(*PortOf(second).leaf_port))));
+    }
+  }
+
+  const std::vector<FabricNode>& nodes_;
+  const Wiring& wiring_;
+  const Units& units_;
+  std::vector<Deviation> deviations_;
+  std::vector<CablingFault> faults_;
+};
+
+}  // namespace
+
+std::vector<CablingFault> FindCablingFaults(const std::vector<FabricNode>& nodes, const Wiring& wiring,
+                                            const Units& units) {
+  return CablingFaults(nodes, wiring, units).Run();
+}
+
+}  // namespace heddle::topology

@@ -1,0 +1,190 @@
+#include "topology/switches.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace heddle::topology {
+namespace {
+
+using Declared = std::map<std::string_view, const SwitchDeclaration*>;
+
+Declared ByName(const Declaration& declaration) {
+  Declared by_name;
+  for (const SwitchDeclaration& declared : declaration.switches) by_name.emplace(declared.name, &declared);
+  return by_name;
+}
+
+// Whether the rails of most hosts have different leaves. On a plain ToR, single or dual, all rails have the same.
+bool RailsHaveLeaves(const Fabric& fabric, const Units& units) {
+  std::vector<std::map<int, std::set<LeafId>>> rails(fabric.units.size());
+  for (const Expectation& e : units.expectations) rails[std::size_t(e.unit)][e.slot.rail].insert(e.leaf);
+  std::size_t apart = 0, together = 0;
+  for (std::size_t u = 0; u < rails.size(); ++u) {
+    bool same = true;
+    for (const auto& [rail, leaves] : rails[u]) same = same && leaves == rails[u].begin()->second;
+    (same ? together : apart) += fabric.units[u].nodes.size();
+  }
+  return apart > together;
+}
+
+// Tiers are counted from the leaves that hosts were seen on, so a declared switch that nothing hangs on is left out.
+class Tiers {
+ public:
+  explicit Tiers(const Fabric& fabric) : fabric_(fabric), declared_(ByName(fabric.declaration)) {
+    std::set<std::string_view> level;
+    for (const Leaf& leaf : fabric.leaves) level.insert(leaf.name);
+    for (int tier = 1; !level.empty(); ++tier) {
+      for (const std::string_view name : level) tier_.emplace(name, tier);
+      std::set<std::string_view> next;
+      for (const std::string_view name : level) {
+        for (const std::string_view up : UplinksOf(name)) {
+          if (!tier_.contains(up)) next.insert(up);
+        }
+      }
+      level = std::move(next);
+    }
+  }
+
+  // Sorted by tier, then name.
+  std::vector<Spine> Spines() {
+    std::set<std::pair<int, std::string_view>> order;
+    for (const auto& [name, tier] : tier_) {
+      if (tier > 1) order.emplace(tier, name);
+    }
+    std::vector<Spine> spines;
+    for (const auto& [tier, name] : order) {
+      index_.emplace(name, std::int32_t(spines.size()));
+      spines.push_back(Spine{std::string(name), tier, {}});
+    }
+    for (Spine& spine : spines) spine.uplinks = UplinkIndexes(spine.name);
+    return spines;
+  }
+
+  // Requires: Spines() was called.
+  std::vector<std::int32_t> UplinkIndexes(std::string_view name) {
+    std::vector<std::int32_t> found;
+    for (const std::string_view up : UplinksOf(name)) {
+      if (tier_.at(up) == tier_.at(name) + 1) {
+        found.push_back(index_.at(up));
+      } else {
+        odd_.push_back(fmt::format("{} is declared to lead up to {}, which is not one tier above it: not used", name, up));
+      }
+    }
+    std::sort(found.begin(), found.end());
+    found.erase(std::unique(found.begin(), found.end()), found.end());
+    return found;
+  }
+  const std::vector<std::string>& odd() const { return odd_; }
+
+ private:
+  const std::vector<std::string>& UplinksOf(std::string_view name) const {
+    static const std::vector<std::string> kNothing;
+    const auto found = declared_.find(name);
+    return found == declared_.end() ? kNothing : found->second->uplinks;
+  }
+
+  const Fabric& fabric_;
+  Declared declared_;
+  std::map<std::string_view, int> tier_;
+  std::map<std::string_view, std::int32_t> index_;
+  std::vector<std::string> odd_;
+};
+
+void AddGroups(Fabric& fabric) {
+  for (std::size_t g = 0; g < fabric.declaration.groups.size(); ++g) {
+    for (const std::string& name : fabric.declaration.groups[g].leaves) {
+      const LeafId leaf = fabric.FindLeaf(name);
+      if (leaf != kNone && fabric.leaves[std::size_t(leaf)].group == kNone) fabric.leaves[std::size_t(leaf)].group = int(g);
+    }
+  }
+  if (fabric.shape != Shape::kDragonfly) return;
+  for (const Leaf& leaf : fabric.leaves) {
+    if (leaf.group != kNone) continue;
+    fabric.assumptions.push_back(fmt::format("leaf {} is in no declared dragonfly group: it is taken for one of its own", leaf.name));
+  }
+}
+
+void AddBandwidthUp(const Declared& declared, Fabric& fabric) {
+  const int percent = fabric.declaration.oversubscription_percent;
+  for (Leaf& leaf : fabric.leaves) {
+    const auto said = declared.find(leaf.name);
+    const bool is_declared = said != declared.end();
+    const bool reaches = fabric.shape == Shape::kDragonfly || !leaf.spines.empty() ||
+                         (!is_declared && fabric.shape != Shape::kRailOnly && fabric.leaves.size() > 1);
+    if (!reaches) continue;
+    if (is_declared && said->second->uplink_gbps > 0) {
+      leaf.up_gbps = said->second->uplink_gbps;
+    } else {
+      // At least 1: 0 would say that there is no way up.
+      leaf.up_gbps = std::max(1, int(std::int64_t{leaf.down_gbps} * 100 / (percent > 0 ? percent : 100)));
+    }
+  }
+}
+
+// Leaves that nobody declared reach the others by assumption; where people did declare leaves, they are also faults.
+void ReportUndeclared(const Declared& declared, const Wiring& wiring, Fabric& fabric) {
+  std::vector<const Leaf*> undeclared;
+  for (const Leaf& leaf : fabric.leaves) {
+    if (!declared.contains(leaf.name)) undeclared.push_back(&leaf);
+  }
+  const bool people_declare_leaves = undeclared.size() < fabric.leaves.size();
+  const bool assumes = fabric.leaves.size() > 1 && !undeclared.empty() && fabric.shape != Shape::kRailOnly &&
+                       fabric.shape != Shape::kDragonfly;
+  if (assumes && !people_declare_leaves) {
+    fabric.assumptions.push_back(
+        fmt::format("no switch above the {} leaves is declared: they are taken to reach each other over one tier of "
+                    "spines",
+                    fabric.leaves.size()));
+  } else if (assumes) {
+    fabric.assumptions.push_back(
+        fmt::format("leaf {}{} has no declared uplinks: taken to reach the others over the highest tier",
+                    undeclared.front()->name,
+                    undeclared.size() > 1 ? fmt::format(" (and {} more)", undeclared.size() - 1) : ""));
+  }
+  if (!people_declare_leaves) return;
+  std::set<LeafId> reported;
+  for (const Cable& cable : wiring.cables) {
+    const Leaf& leaf = fabric.leaves[std::size_t(cable.leaf)];
+    if (declared.contains(leaf.name) || !reported.insert(cable.leaf).second) continue;
+    const Node& node = fabric.nodes[std::size_t(cable.node)].node;
+    const Nic& nic = node.nics[std::size_t(cable.nic)];
+    const NicPort& port = nic.ports[std::size_t(cable.port)];
+    fabric.faults.push_back(CablingFault{
+        node.name, nic.name, port.number, *port.leaf_port, "",
+        fmt::format("{} {} is cabled to {}, which is not among the declared switches", node.name, nic.name, leaf.name)});
+  }
+}
+
+}  // namespace
+
+Shape FindShape(const Fabric& fabric, const Units& units) {
+  const Declaration& declaration = fabric.declaration;
+  if (declaration.shape) return *declaration.shape;
+  if (!declaration.torus.empty()) return Shape::kTorus3d;
+  if (!declaration.groups.empty()) return Shape::kDragonfly;
+  const Declared declared = ByName(declaration);
+  bool all_declared = !fabric.leaves.empty(), way_up = false;
+  for (const Leaf& leaf : fabric.leaves) {
+    const auto found = declared.find(leaf.name);
+    all_declared = all_declared && found != declared.end();
+    way_up = way_up || (found != declared.end() && !found->second->uplinks.empty());
+  }
+  if (!RailsHaveLeaves(fabric, units)) return way_up ? Shape::kFatTree : Shape::kToR;
+  return all_declared && !way_up ? Shape::kRailOnly : Shape::kRailOptimised;
+}
+
+void AddSwitches(const Wiring& wiring, Fabric& fabric) {
+  const Declared declared = ByName(fabric.declaration);
+  Tiers tiers(fabric);
+  fabric.spines = tiers.Spines();
+  for (Leaf& leaf : fabric.leaves) leaf.spines = tiers.UplinkIndexes(leaf.name);
+  for (const std::string& sentence : tiers.odd()) fabric.assumptions.push_back(sentence);
+  AddGroups(fabric);
+  AddBandwidthUp(declared, fabric);
+  ReportUndeclared(declared, wiring, fabric);
+}
+
+}  // namespace heddle::topology

@@ -1,0 +1,193 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "topology/wiring.h"
+
+namespace heddle::topology {
+namespace {
+
+using LeafSet = std::vector<LeafId>;  // sorted, each once
+
+// Hosts with exactly the same leaves.
+struct HostClass {
+  LeafSet leaves;
+  std::vector<NodeId> nodes;  // sorted
+};
+
+std::vector<HostClass> ClassesOf(const Wiring& wiring, std::size_t node_count) {
+  std::map<LeafSet, std::vector<NodeId>> by_leaves;
+  LeafSet leaves;
+  for (std::size_t n = 0; n < node_count; ++n) {
+    leaves.clear();
+    for (std::size_t c = wiring.first_cable[n]; c < wiring.first_cable[n + 1]; ++c) leaves.push_back(wiring.cables[c].leaf);
+    std::sort(leaves.begin(), leaves.end());
+    leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
+    if (!leaves.empty()) by_leaves[leaves].push_back(NodeId(n));
+  }
+  std::vector<HostClass> classes;
+  for (auto& [set, nodes] : by_leaves) classes.push_back(HostClass{set, std::move(nodes)});
+  // The largest first: they are what the others are compared with.
+  std::sort(classes.begin(), classes.end(), [](const HostClass& a, const HostClass& b) {
+    if (a.nodes.size() != b.nodes.size()) return a.nodes.size() > b.nodes.size();
+    return a.nodes.front() < b.nodes.front();
+  });
+  return classes;
+}
+
+// Puts classes together to units.
+class Grouping {
+ public:
+  explicit Grouping(std::size_t leaf_count) : units_of_leaf_(leaf_count) {}
+
+  // Returns the unit of the class, new if none has most of its leaves.
+  UnitId Join(const HostClass& hosts) {
+    UnitId best = kNone;
+    std::size_t most = 0, owned = 0;
+    std::map<UnitId, std::size_t> shared;
+    for (const LeafId leaf : hosts.leaves) {
+      owned += units_of_leaf_[std::size_t(leaf)].empty() ? 0 : 1;
+      for (const UnitId unit : units_of_leaf_[std::size_t(leaf)]) ++shared[unit];
+    }
+    for (const auto& [unit, count] : shared) {
+      if (count > most) std::tie(best, most) = std::pair(unit, count);
+    }
+    // A lone host with half of its leaves here and half there has a wrong cable; many such hosts are a unit.
+    const bool torn = hosts.nodes.size() == 1 && owned == hosts.leaves.size() && most * 2 == hosts.leaves.size();
+    if (most * 2 <= hosts.leaves.size() && !torn) {
+      best = count_++;
+      for (const LeafId leaf : hosts.leaves) units_of_leaf_[std::size_t(leaf)].push_back(best);
+      return best;
+    }
+    for (const LeafId leaf : hosts.leaves) {
+      if (units_of_leaf_[std::size_t(leaf)].empty()) units_of_leaf_[std::size_t(leaf)].push_back(best);
+    }
+    return best;
+  }
+  int count() const { return count_; }
+
+ private:
+  std::vector<std::vector<UnitId>> units_of_leaf_;
+  int count_ = 0;
+};
+
+void NumberBySmallestNode(Units& units) {
+  std::vector<UnitId> number(std::size_t(units.count), kNone);
+  UnitId next = 0;
+  for (UnitId& unit : units.of_node) {
+    if (unit == kNone) continue;
+    if (number[std::size_t(unit)] == kNone) number[std::size_t(unit)] = next++;
+    unit = number[std::size_t(unit)];
+  }
+}
+
+struct Vote {
+  UnitId unit;
+  Slot slot;
+  LeafId leaf;
+  friend auto operator<=>(const Vote&, const Vote&) = default;
+};
+
+// Decides, slot by slot, where the cables of a unit should end.
+class Election {
+ public:
+  Election(const Wiring& wiring, const std::vector<UnitId>& unit_of_node) : outside_(wiring.leaves.size(), 0) {
+    for (const Cable& cable : wiring.cables) {
+      ++outside_[std::size_t(cable.leaf)];
+      if (cable.slot.rail != kNone) votes_.push_back({unit_of_node[std::size_t(cable.node)], cable.slot, cable.leaf});
+    }
+    std::sort(votes_.begin(), votes_.end());
+  }
+
+  std::vector<Expectation> Run() && {
+    for (std::size_t begin = 0; begin < votes_.size();) {
+      std::size_t end = begin;
+      while (end < votes_.size() && votes_[end].unit == votes_[begin].unit && votes_[end].slot == votes_[begin].slot) ++end;
+      Decide(begin, end);
+      begin = end;
+    }
+    AddSecondLeaves();
+    std::sort(expectations_.begin(), expectations_.end(), [](const Expectation& a, const Expectation& b) {
+      return std::tie(a.unit, a.slot, a.second, a.leaf) < std::tie(b.unit, b.slot, b.second, b.leaf);
+    });
+    return std::move(expectations_);
+  }
+
+ private:
+  // Most votes; then a leaf that no other rail of the unit has; then the one with the fewest cables of others; then by
+  // name. The second rule decides for two hosts of which one has two cables swapped.
+  void Decide(std::size_t begin, std::size_t end) {
+    const Vote& slot = votes_[begin];
+    Expectation best{slot.unit, slot.slot, kNone, 0, int(end - begin), false};
+    auto best_rank = std::tuple(0, true, 0);
+    for (std::size_t from = begin; from < end;) {
+      std::size_t to = from;
+      while (to < end && votes_[to].leaf == votes_[from].leaf) ++to;
+      const LeafId leaf = votes_[from].leaf;
+      const int count = int(to - from);
+      const auto taken = rail_of_.find({slot.unit, leaf});
+      const bool is_taken = taken != rail_of_.end() && taken->second != slot.slot.rail;
+      const auto rank = std::tuple(-count, is_taken, outside_[std::size_t(leaf)] - count);
+      if (best.leaf == kNone || rank < best_rank) {
+        best_rank = rank;
+        best.leaf = leaf;
+        best.votes = count;
+      }
+      if (count >= 2) runners_up_.push_back({slot.unit, slot.slot, leaf, count, int(end - begin), true});
+      from = to;
+    }
+    rail_of_.emplace(std::pair(slot.unit, best.leaf), slot.slot.rail);
+    expectations_.push_back(best);
+  }
+
+  // A leaf that two hosts or more agree on and that is nobody's first is the slot's second leaf, not an error.
+  void AddSecondLeaves() {
+    std::vector<bool> first(outside_.size(), false);
+    for (const Expectation& expectation : expectations_) first[std::size_t(expectation.leaf)] = true;
+    for (const Expectation& candidate : runners_up_) {
+      if (!first[std::size_t(candidate.leaf)]) expectations_.push_back(candidate);
+    }
+  }
+
+  std::vector<Vote> votes_;
+  std::vector<int> outside_;  // cables on a leaf
+  std::map<std::pair<UnitId, LeafId>, std::int16_t> rail_of_;
+  std::vector<Expectation> expectations_;
+  std::vector<Expectation> runners_up_;
+};
+
+}  // namespace
+
+const Expectation* Units::Find(UnitId unit, const Slot& slot) const {
+  const auto found = std::lower_bound(
+      expectations.begin(), expectations.end(), std::tie(unit, slot),
+      [](const Expectation& e, const auto& key) { return std::tie(e.unit, e.slot) < key; });
+  return found != expectations.end() && found->unit == unit && found->slot == slot ? &*found : nullptr;
+}
+
+bool Units::Fits(UnitId unit, const Cable& cable) const {
+  const Expectation* expectation = Find(unit, cable.slot);
+  if (expectation == nullptr) return true;
+  const Expectation* const end = expectations.data() + expectations.size();
+  for (; expectation != end && expectation->unit == unit && expectation->slot == cable.slot; ++expectation) {
+    if (expectation->leaf == cable.leaf) return true;
+  }
+  return false;
+}
+
+Units FindUnits(const Wiring& wiring, std::size_t node_count) {
+  Units units;
+  units.of_node.assign(node_count, kNone);
+  Grouping grouping(wiring.leaves.size());
+  for (const HostClass& hosts : ClassesOf(wiring, node_count)) {
+    const UnitId unit = grouping.Join(hosts);
+    for (const NodeId node : hosts.nodes) units.of_node[std::size_t(node)] = unit;
+  }
+  units.count = grouping.count();
+  NumberBySmallestNode(units);
+  units.expectations = Election(wiring, units.of_node).Run();
+  return units;
+}
+
+}  // namespace heddle::topology

@@ -1,0 +1,81 @@
+#include "topology/wiring.h"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+
+namespace heddle::topology {
+namespace {
+
+std::int16_t RailOf(const Nic& nic) {
+  return nic.rail && *nic.rail >= 0 && *nic.rail <= kMaxRail ? std::int16_t(*nic.rail) : std::int16_t(kNone);
+}
+
+// How many of the first `end` things have the same key as the one at `end`.
+template <class Key>
+std::int16_t Ordinal(std::size_t end, Key key) {
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < end; ++i) same += key(i) == key(end) ? 1 : 0;
+  return std::int16_t(std::min<std::size_t>(same, INT16_MAX));
+}
+
+// Leaf names get ids in order of appearance; the names are sorted at the end. Views stay valid: nodes do not move.
+class LeafNames {
+ public:
+  LeafId Intern(std::string_view name) {
+    const auto [found, fresh] = ids_.try_emplace(name, LeafId(names_.size()));
+    if (fresh) names_.push_back(name);
+    return found->second;
+  }
+  // Fills `wiring.leaves` and puts sorted ids into its cables.
+  void Sort(Wiring& wiring) const {
+    std::vector<LeafId> order(names_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](LeafId a, LeafId b) { return names_[std::size_t(a)] < names_[std::size_t(b)]; });
+    std::vector<LeafId> rank(names_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      rank[std::size_t(order[i])] = LeafId(i);
+      wiring.leaves.emplace_back(names_[std::size_t(order[i])]);
+    }
+    for (Cable& cable : wiring.cables) cable.leaf = rank[std::size_t(cable.leaf)];
+  }
+
+ private:
+  std::unordered_map<std::string_view, LeafId> ids_;  // only looked up
+  std::vector<std::string_view> names_;
+};
+
+}  // namespace
+
+Wiring ReadWiring(const std::vector<FabricNode>& nodes) {
+  Wiring wiring;
+  LeafNames names;
+  std::vector<const Nic*> compute;
+  std::vector<int> positions;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    wiring.first_cable.push_back(wiring.cables.size());
+    compute.clear();
+    positions.clear();
+    for (std::size_t i = 0; i < nodes[n].node.nics.size(); ++i) {
+      if (nodes[n].node.nics[i].role != NicRole::kCompute) continue;
+      compute.push_back(&nodes[n].node.nics[i]);
+      positions.push_back(int(i));
+    }
+    for (std::size_t i = 0; i < compute.size(); ++i) {
+      const auto& ports = compute[i]->ports;
+      const std::int16_t nic = Ordinal(i, [&](std::size_t at) { return RailOf(*compute[at]); });
+      for (std::size_t p = 0; p < ports.size(); ++p) {
+        if (!ports[p].leaf_port || ports[p].leaf_port->leaf.empty()) continue;
+        const auto plane = std::int16_t(std::clamp(ports[p].plane, 0, kMaxPlane));
+        const std::int16_t port = Ordinal(p, [&](std::size_t at) { return ports[at].plane; });
+        wiring.cables.push_back(Cable{NodeId(n), positions[i], int(p), Slot{RailOf(*compute[i]), nic, plane, port},
+                                      names.Intern(ports[p].leaf_port->leaf)});
+      }
+    }
+  }
+  wiring.first_cable.push_back(wiring.cables.size());
+  names.Sort(wiring);
+  return wiring;
+}
+
+}  // namespace heddle::topology
