@@ -119,7 +119,7 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
     const std::lock_guard lock(mutex_);
     wanted = wanted_;
   }
-  const kube::ObjectPtr object = reflector_.store().Get({"", options_.node});
+  const kube::ObjectPtr object = Current();
   if (!wanted) return Outcome::kDone;
   if (object == nullptr) {
     // The watch wakes us when it comes.
@@ -148,12 +148,21 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
   return Write(next, wanted_status, std::move(stop));
 }
 
+kube::ObjectPtr Publisher::Current() const {
+  kube::ObjectPtr watched = reflector_.store().Get({"", options_.node});
+  const std::lock_guard lock(mutex_);
+  const bool behind = watched != nullptr && written_ != nullptr && kube::ResourceVersion(*watched) == written_over_;
+  return behind ? written_ : watched;
+}
+
 Publisher::Outcome Publisher::Write(const crds::NodeTopology& object, const Json& wanted, std::stop_token stop) {
   const auto written = client_.UpdateStatus(NodeTopologies(), crds::ToJson(object), std::move(stop));
   if (written) {
     const std::lock_guard lock(mutex_);
     sent_ = wanted;
     stored_ = StatusOf(*written);
+    written_ = std::make_shared<const Json>(*written);
+    written_over_ = object.resource_version;
     ++writes_;
     published_ = true;
     last_line_.clear();

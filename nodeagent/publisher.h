@@ -60,6 +60,8 @@ class Publisher {
   void ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& current);
   void Handle(const std::string& key, std::stop_token stop);
   Outcome Reconcile(std::stop_token stop);
+  // What the watch has last shown, or our own last write where the watch is still at what was there before it.
+  kube::ObjectPtr Current() const;
   Outcome Write(const crds::NodeTopology& object, const kube::Json& wanted, std::stop_token stop);
   void Say(const std::string& line);  // the same line twice in a row is said once
 
@@ -77,6 +79,8 @@ class Publisher {
   // The last successful write: what was sent, and what the server made of it. Should the server drop or default a field,
   // the object never equals what was sent; comparing with this keeps us from writing for ever.
   kube::Json sent_, stored_;
+  kube::ObjectPtr written_;    // the whole object of that answer
+  std::string written_over_;   // the resource version it replaced
   std::string last_line_;
 
   kube::Reflector reflector_;  // last: its callbacks use the rest

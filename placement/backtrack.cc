@@ -98,7 +98,8 @@ bool Backtrack::PlaceFixed() {
 
 Backtrack::Outcome Backtrack::Search() {
   order_.clear();
-  for (std::int32_t pod : FillOrders(request_, classes_).front().pods) {
+  const std::vector<FillOrder> orders = FillOrders(request_, classes_);
+  for (std::int32_t pod : orders.front().pods) {
     if (places_[std::size_t(pod)].node == kNone) order_.push_back(pod);
   }
   for (std::size_t p = 0; p < request_.pods.size(); ++p) {

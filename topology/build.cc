@@ -12,7 +12,8 @@ namespace {
 
 // Sorted by name, without the excluded; of two descriptions of one name the one with the smaller hash stays.
 std::vector<FabricNode> Admit(std::vector<Node> nodes, const Declaration& declaration, Fabric& fabric) {
-  const std::set<std::string_view> excluded(declaration.excluded_nodes.begin(), declaration.excluded_nodes.end());
+  const std::set<std::string_view> excluded(declaration.excluded_nodes.begin(),
+                                            declaration.excluded_nodes.end());
   std::erase_if(nodes, [&](const Node& node) { return excluded.contains(node.name); });
   std::sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
     return a.name != b.name ? a.name < b.name : ContentHash(a) < ContentHash(b);
@@ -22,8 +23,8 @@ std::vector<FabricNode> Admit(std::vector<Node> nodes, const Declaration& declar
   for (Node& node : nodes) {
     if (!admitted.empty() && admitted.back().node.name == node.name) {
       if (admitted.back().node != node) {
-        fabric.faults.push_back(CablingFault{node.name, "", 1, {}, "",
-                                             fmt::format("two different nodes are called {}", node.name)});
+        fabric.faults.push_back(CablingFault{
+            node.name, "", 1, {}, "", fmt::format("two different nodes are called {}", node.name)});
       }
       continue;
     }
@@ -101,12 +102,14 @@ void AddRailsOfLeaves(const Wiring& wiring, const Units& units, Fabric& fabric) 
 }
 
 void AddLeaves(const Wiring& wiring, const Units& units, Fabric& fabric) {
-  for (const std::string& name : wiring.leaves) fabric.leaves.push_back(Leaf{name, {}, 0, kNone, {}, 0, 0, kNone});
+  for (const std::string& name : wiring.leaves)
+    fabric.leaves.push_back(Leaf{name, {}, 0, kNone, {}, 0, 0, kNone});
   // A leaf that several units share counts for the one with the most hosts.
   for (std::size_t u = 0; u < fabric.units.size(); ++u) {
     for (const LeafId id : fabric.units[u].leaves) {
       UnitId& owner = fabric.leaves[std::size_t(id)].unit;
-      if (owner == kNone || fabric.units[u].nodes.size() > fabric.units[std::size_t(owner)].nodes.size()) owner = UnitId(u);
+      if (owner == kNone || fabric.units[u].nodes.size() > fabric.units[std::size_t(owner)].nodes.size())
+        owner = UnitId(u);
     }
   }
   for (const Cable& cable : wiring.cables) {
@@ -129,7 +132,8 @@ void AddDomains(Fabric& fabric) {
     if (!node.nvlink_domain || node.nvlink_domain->id.empty()) continue;
     // An id that does not span nodes is one node's own: two nodes that claim it have a domain each.
     const std::string& id = node.nvlink_domain->id;
-    nodes_of[spanning.contains(id) || !nodes_of.contains(id) ? id : fmt::format("{}@{}", id, node.name)].push_back(NodeId(n));
+    nodes_of[spanning.contains(id) || !nodes_of.contains(id) ? id : fmt::format("{}@{}", id, node.name)]
+        .push_back(NodeId(n));
   }
   for (auto& [id, nodes] : nodes_of) {
     NvlinkDomain domain{id, std::move(nodes), 0, spanning.contains(id)};
@@ -147,7 +151,8 @@ GpuUplink UplinkOf(const Node& node, const std::vector<int>& nics, const std::ve
   for (const int position : nics) {
     const Nic& nic = node.nics[std::size_t(position)];
     if (&nic == &node.nics[std::size_t(nics.front())]) {
-      uplink.rail = nic.rail && *nic.rail >= 0 && *nic.rail <= kMaxRail ? std::int16_t(*nic.rail) : std::int16_t(kNone);
+      uplink.rail =
+          nic.rail && *nic.rail >= 0 && *nic.rail <= kMaxRail ? std::int16_t(*nic.rail) : std::int16_t(kNone);
       uplink.distance = Distance(node, gpu, position);
     }
     if (!nic.up()) continue;
@@ -189,10 +194,14 @@ void AddRailCount(Fabric& fabric) {
       if (nic.role != NicRole::kCompute || !nic.rail || *nic.rail < 0 || *nic.rail > kMaxRail) continue;
       highest = std::max(highest, *nic.rail);
       if (fabric.declaration.rails > 0 && *nic.rail >= fabric.declaration.rails) {
-        fabric.faults.push_back(CablingFault{
-            node.node.name, nic.name, 1, {}, "",
-            fmt::format("{} {} is on rail {}, and {} rails are declared, counted from 0", node.node.name, nic.name,
-                        *nic.rail, fabric.declaration.rails)});
+        fabric.faults.push_back(
+            CablingFault{node.node.name,
+                         nic.name,
+                         1,
+                         {},
+                         "",
+                         fmt::format("{} {} is on rail {}, and {} rails are declared, counted from 0",
+                                     node.node.name, nic.name, *nic.rail, fabric.declaration.rails)});
       }
     }
   }
@@ -206,15 +215,20 @@ void AddTorus(Fabric& fabric) {
     if (id == kNone) continue;
     const std::array<int, 3> xyz{position.x, position.y, position.z};
     bool inside = true;
-    for (std::size_t i = 0; i < 3; ++i) inside = inside && xyz[i] >= 0 && xyz[i] < fabric.declaration.torus_size[i];
+    for (std::size_t i = 0; i < 3; ++i)
+      inside = inside && xyz[i] >= 0 && xyz[i] < fabric.declaration.torus_size[i];
     if (inside && taken.insert(xyz).second) {
       fabric.nodes[std::size_t(id)].torus = xyz;
       continue;
     }
     fabric.faults.push_back(CablingFault{
-        position.node, "", 1, {}, "",
-        fmt::format("{} is declared at {},{},{}, which is {}", position.node, position.x, position.y, position.z,
-                    inside ? "taken by another node" : "outside of the torus")});
+        position.node,
+        "",
+        1,
+        {},
+        "",
+        fmt::format("{} is declared at {},{},{}, which is {}", position.node, position.x, position.y,
+                    position.z, inside ? "taken by another node" : "outside of the torus")});
   }
 }
 
@@ -266,7 +280,8 @@ std::vector<Fabric> BuildFabrics(std::vector<Node> nodes, const std::map<std::st
   for (auto& [site, fabrics] : sites) {
     const auto declared = by_site.find(site);
     for (auto& [transport, members] : fabrics) {
-      built.push_back(BuildFabric(std::move(members), declared == by_site.end() ? Declaration{} : declared->second));
+      built.push_back(
+          BuildFabric(std::move(members), declared == by_site.end() ? Declaration{} : declared->second));
       built.back().transport = transport;
     }
   }

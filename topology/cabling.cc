@@ -47,13 +47,18 @@ class CablingFaults {
   }
 
   std::string SlotName(const Slot& slot) const {
-    return slot.plane > 0 ? fmt::format("rail {} plane {}", slot.rail, slot.plane) : fmt::format("rail {}", slot.rail);
+    return slot.plane > 0 ? fmt::format("rail {} plane {}", slot.rail, slot.plane)
+                          : fmt::format("rail {}", slot.rail);
   }
 
   CablingFault At(const Cable& cable, std::string expected_leaf, std::string sentence) const {
     const NicPort& port = PortOf(cable);
-    return CablingFault{nodes_[std::size_t(cable.node)].node.name, NicOf(cable).name, port.number, *port.leaf_port,
-                        std::move(expected_leaf), std::move(sentence)};
+    return CablingFault{nodes_[std::size_t(cable.node)].node.name,
+                        NicOf(cable).name,
+                        port.number,
+                        *port.leaf_port,
+                        std::move(expected_leaf),
+                        std::move(sentence)};
   }
 
   static std::string PortWords(const LeafPort& seen) {
@@ -72,7 +77,8 @@ class CablingFaults {
   void PairSwaps() {
     for (std::size_t begin = 0; begin < deviations_.size();) {
       std::size_t end = begin;
-      while (end < deviations_.size() && deviations_[end].cable->node == deviations_[begin].cable->node) ++end;
+      while (end < deviations_.size() && deviations_[end].cable->node == deviations_[begin].cable->node)
+        ++end;
       PairSwapsIn(begin, end);
       begin = end;
     }
@@ -90,7 +96,8 @@ class CablingFaults {
       const auto partners = waiting.find({expected, seen});
       if (partners == waiting.end()) continue;
       auto& last_first = partners->second;
-      while (!last_first.empty() && deviations_[last_first.back()].swapped_with != nullptr) last_first.pop_back();
+      while (!last_first.empty() && deviations_[last_first.back()].swapped_with != nullptr)
+        last_first.pop_back();
       if (last_first.empty()) continue;
       deviations_[i].swapped_with = deviations_[last_first.back()].cable;
       deviations_[last_first.back()].swapped_with = deviations_[i].cable;
@@ -110,13 +117,14 @@ class CablingFaults {
     if (deviation.swapped_with != nullptr) {
       sentence += fmt::format(": swapped with {}", End(*deviation.swapped_with));
     } else if (deviation.expected->votes * 2 <= deviation.expected->voters) {
-      sentence += fmt::format(", by {} of {} hosts only", deviation.expected->votes, deviation.expected->voters);
+      sentence +=
+          fmt::format(", by {} of {} hosts only", deviation.expected->votes, deviation.expected->voters);
     }
     faults_.push_back(At(cable, expected, std::move(sentence)));
   }
 
-  // Where the other units give each rail a leaf of its own, one leaf for two rails is a cable in the wrong switch that
-  // no majority can show, as in a unit of one host.
+  // Where the other units give each rail a leaf of its own, one leaf for two rails is a cable in the wrong
+  // switch that no majority can show, as in a unit of one host.
   void ReportSharedLeaves() {
     std::map<std::pair<UnitId, LeafId>, std::pair<std::int16_t, std::int16_t>> rails;  // lowest, highest
     for (const Expectation& e : units_.expectations) {
@@ -145,10 +153,11 @@ class CablingFaults {
       return c.leaf == leaf && c.slot.rail == high && units_.of_node[std::size_t(c.node)] == unit;
     });
     if (cable == wiring_.cables.end()) return;
-    faults_.push_back(At(*cable, "",
-                         fmt::format("{} is cabled to {}, where rail {} of its unit ends too; in other units rails {} "
-                                     "and {} have leaves of their own",
-                                     End(*cable), PortWords(*PortOf(*cable).leaf_port), low, low, high)));
+    faults_.push_back(
+        At(*cable, "",
+           fmt::format("{} is cabled to {}, where rail {} of its unit ends too; in other units rails {} "
+                       "and {} have leaves of their own",
+                       End(*cable), PortWords(*PortOf(*cable).leaf_port), low, low, high)));
   }
 
   void ReportDoubledPorts() {
@@ -159,13 +168,15 @@ class CablingFaults {
     const auto key = [&](const Cable* cable) {
       return std::tuple(cable->leaf, std::string_view(PortOf(*cable).leaf_port->port));
     };
-    std::stable_sort(named.begin(), named.end(), [&](const Cable* a, const Cable* b) { return key(a) < key(b); });
+    std::stable_sort(named.begin(), named.end(),
+                     [&](const Cable* a, const Cable* b) { return key(a) < key(b); });
     for (std::size_t i = 1; i < named.size(); ++i) {
       const Cable &first = *named[i - 1], &second = *named[i];
       if (key(&first) != key(&second)) continue;
-      faults_.push_back(At(second, "",
-                           fmt::format("{} and {} both say that they are cabled to {}: one of them is out of date",
-                                       End(first), End(second), PortWords(*PortOf(second).leaf_port))));
+      faults_.push_back(
+          At(second, "",
+             fmt::format("{} and {} both say that they are cabled to {}: one of them is out of date",
+                         End(first), End(second), PortWords(*PortOf(second).leaf_port))));
     }
   }
 

@@ -30,8 +30,9 @@ Indexes Above(const std::vector<Spine>& spines, const Indexes& from) {
 }  // namespace
 
 NodeId Fabric::FindNode(std::string_view name) const {
-  const auto found = std::lower_bound(nodes.begin(), nodes.end(), name,
-                                      [](const FabricNode& node, std::string_view key) { return node.node.name < key; });
+  const auto found =
+      std::lower_bound(nodes.begin(), nodes.end(), name,
+                       [](const FabricNode& node, std::string_view key) { return node.node.name < key; });
   return found != nodes.end() && found->node.name == name ? NodeId(found - nodes.begin()) : kNone;
 }
 

@@ -13,7 +13,8 @@
 namespace heddle::topology {
 
 // The fabric of one transport and site, assembled from its nodes and from what people declared.
-// It is not a tree of hosts: a host hangs on one leaf per (rail, plane). Leaves, spines and cores form the tiers.
+// It is not a tree of hosts: a host hangs on one leaf per (rail, plane). Leaves, spines and cores form the
+// tiers.
 
 using NodeId = std::int32_t;    // dense, by sorted node name
 using LeafId = std::int32_t;    // dense, by sorted leaf name
@@ -29,7 +30,8 @@ struct SwitchDeclaration {
   friend bool operator==(const SwitchDeclaration&, const SwitchDeclaration&) = default;
 };
 enum class Shape : std::uint8_t { kFatTree, kRailOptimised, kRailOnly, kDragonfly, kTorus3d, kToR };
-std::string_view ShapeName(Shape shape);  // "FatTree", "RailOptimised", "RailOnly", "Dragonfly", "Torus3D", "ToR"
+std::string_view ShapeName(
+    Shape shape);  // "FatTree", "RailOptimised", "RailOnly", "Dragonfly", "Torus3D", "ToR"
 std::optional<Shape> ParseShape(std::string_view name);
 
 struct TorusPosition {
@@ -43,10 +45,11 @@ struct DragonflyGroup {
   friend bool operator==(const DragonflyGroup&, const DragonflyGroup&) = default;
 };
 struct Declaration {
-  std::optional<Shape> shape;        // else found from the leaves
-  int rails = 0;                     // 0 = measured
+  std::optional<Shape> shape;  // else found from the leaves
+  int rails = 0;               // 0 = measured
   std::vector<SwitchDeclaration> switches;
-  // Downlink : uplink bandwidth in hundredths for switches that say nothing (100 = 1:1, 200 = 2:1); 0 = not said = 1:1.
+  // Downlink : uplink bandwidth in hundredths for switches that say nothing (100 = 1:1, 200 = 2:1); 0 = not
+  // said = 1:1.
   int oversubscription_percent = 0;
   std::vector<std::string> excluded_nodes;
   std::vector<DragonflyGroup> groups;
@@ -71,13 +74,13 @@ struct Leaf {
 
 struct Spine {
   std::string name;
-  int tier = 2;  // leaf = 1
+  int tier = 2;                       // leaf = 1
   std::vector<std::int32_t> uplinks;  // spines of the next tier
   friend bool operator==(const Spine&, const Spine&) = default;
 };
 
 struct Unit {
-  std::string name;  // "su-0"; numbered by the smallest node name in it
+  std::string name;            // "su-0"; numbered by the smallest node name in it
   std::vector<LeafId> leaves;  // sorted
   std::vector<NodeId> nodes;   // sorted
   friend bool operator==(const Unit&, const Unit&) = default;
@@ -102,13 +105,14 @@ struct CablingFault {
   friend bool operator==(const CablingFault&, const CablingFault&) = default;
 };
 
-// The way of one GPU into the fabric, resolved for placement. A GPU may own several NICs (4 EFA on p5) or a share of
-// one; `gbps` is what it may count on over all of them, and is the only sign of a usable way: a GPU whose NICs are
-// down keeps its rail with 0 Gb/s, and one whose NIC has no known rail or leaf may well have bandwidth.
+// The way of one GPU into the fabric, resolved for placement. A GPU may own several NICs (4 EFA on p5) or a
+// share of one; `gbps` is what it may count on over all of them, and is the only sign of a usable way: a GPU
+// whose NICs are down keeps its rail with 0 Gb/s, and one whose NIC has no known rail or leaf may well have
+// bandwidth.
 struct GpuUplink {
-  std::int16_t rail = kNone;     // of its first NIC; kNone = no NIC, or its rail is not known
-  LeafId leaf = kNone;           // the first usable port's leaf; kNone = nothing usable, or its leaf is not known
-  std::int32_t gbps = 0;         // usable bandwidth: whole NICs, or this GPU's share of a NIC that several use
+  std::int16_t rail = kNone;  // of its first NIC; kNone = no NIC, or its rail is not known
+  LeafId leaf = kNone;    // the first usable port's leaf; kNone = nothing usable, or its leaf is not known
+  std::int32_t gbps = 0;  // usable bandwidth: whole NICs, or this GPU's share of a NIC that several use
   PciDistance distance = PciDistance::kSys;
   friend bool operator==(const GpuUplink&, const GpuUplink&) = default;
 };
@@ -117,7 +121,7 @@ struct FabricNode {
   Node node;
   UnitId unit = kNone;
   DomainId domain = kNone;
-  std::vector<GpuUplink> uplinks;  // one per GPU of the node, by position in node.gpus
+  std::vector<GpuUplink> uplinks;                 // one per GPU of the node, by position in node.gpus
   std::array<int, 3> torus{kNone, kNone, kNone};  // x, y, z where the declaration says so
   friend bool operator==(const FabricNode&, const FabricNode&) = default;
 };
@@ -128,7 +132,7 @@ struct Fabric {
   std::string site;
   Shape shape = Shape::kToR;
   int rails = 0;
-  std::vector<FabricNode> nodes;      // sorted by name; NodeId indexes it
+  std::vector<FabricNode> nodes;  // sorted by name; NodeId indexes it
   std::vector<Leaf> leaves;
   std::vector<Spine> spines;
   std::vector<Unit> units;
@@ -143,10 +147,12 @@ struct Fabric {
   LeafId FindLeaf(std::string_view name) const;
   int gpu_count() const;
   // Switch hops between two leaves: 0 = the same leaf, 2 = over one spine, 4 = over a core, kNone = no way.
-  // In a dragonfly 2 = the same group and 4 = another group, so that the numbers compare. Where no switch above a leaf
-  // is known and the fabric is not rail-only, the answer is an assumption, and `assumptions` says so.
+  // In a dragonfly 2 = the same group and 4 = another group, so that the numbers compare. Where no switch
+  // above a leaf is known and the fabric is not rail-only, the answer is an assumption, and `assumptions`
+  // says so.
   int Hops(LeafId a, LeafId b) const;
-  // Links between two nodes of a 3D torus, around the ends where that is shorter; kNone where a position is missing.
+  // Links between two nodes of a 3D torus, around the ends where that is shorter; kNone where a position is
+  // missing.
   int TorusHops(NodeId a, NodeId b) const;
 };
 
@@ -154,8 +160,9 @@ struct Fabric {
 // `nodes` may come in any order; the result depends only on their contents. Excluded nodes are not in it.
 Fabric BuildFabric(std::vector<Node> nodes, const Declaration& declaration);
 
-// One fabric per site and transport, sorted by site, then transport. A node belongs to the transport of most of its
-// compute NICs; one without any joins its site's largest fabric. A site that nobody declared has no declaration.
+// One fabric per site and transport, sorted by site, then transport. A node belongs to the transport of most
+// of its compute NICs; one without any joins its site's largest fabric. A site that nobody declared has no
+// declaration.
 std::vector<Fabric> BuildFabrics(std::vector<Node> nodes, const std::map<std::string, Declaration>& by_site);
 
 // Broken invariants of a built fabric (for tests and debug builds); empty = sound.

@@ -19,16 +19,24 @@ class FabricDiff {
     Changed("site", before_.site, after_.site);
     Changed("shape", ShapeName(before_.shape), ShapeName(after_.shape));
     Changed("rails", before_.rails, after_.rails);
-    Named("leaf ", before_.leaves, after_.leaves, [](const Leaf& leaf) { return leaf.name; },
-          [this](const Leaf& a, const Leaf& b) { DiffLeaf(a, b); });
-    Named("spine ", before_.spines, after_.spines, [](const Spine& spine) { return spine.name; },
-          [this](const Spine& a, const Spine& b) { Changed("spine " + a.name + " tier", a.tier, b.tier); });
-    Named("", before_.units, after_.units, [](const Unit& unit) { return unit.name; },
-          [this](const Unit& a, const Unit& b) { Changed(a.name + " nodes", a.nodes.size(), b.nodes.size()); });
-    Named("NVLink domain ", before_.domains, after_.domains, [](const NvlinkDomain& domain) { return domain.id; },
-          [this](const NvlinkDomain& a, const NvlinkDomain& b) { Changed("NVLink domain " + a.id + " GPUs", a.gpus, b.gpus); });
-    Named("node ", before_.nodes, after_.nodes, [](const FabricNode& node) { return node.node.name; },
-          [this](const FabricNode& a, const FabricNode& b) { DiffNode(a, b); });
+    Named(
+        "leaf ", before_.leaves, after_.leaves, [](const Leaf& leaf) { return leaf.name; },
+        [this](const Leaf& a, const Leaf& b) { DiffLeaf(a, b); });
+    Named(
+        "spine ", before_.spines, after_.spines, [](const Spine& spine) { return spine.name; },
+        [this](const Spine& a, const Spine& b) { Changed("spine " + a.name + " tier", a.tier, b.tier); });
+    Named(
+        "", before_.units, after_.units, [](const Unit& unit) { return unit.name; },
+        [this](const Unit& a, const Unit& b) { Changed(a.name + " nodes", a.nodes.size(), b.nodes.size()); });
+    Named(
+        "NVLink domain ", before_.domains, after_.domains,
+        [](const NvlinkDomain& domain) { return domain.id; },
+        [this](const NvlinkDomain& a, const NvlinkDomain& b) {
+          Changed("NVLink domain " + a.id + " GPUs", a.gpus, b.gpus);
+        });
+    Named(
+        "node ", before_.nodes, after_.nodes, [](const FabricNode& node) { return node.node.name; },
+        [this](const FabricNode& a, const FabricNode& b) { DiffNode(a, b); });
     DiffSentences("fault", SentencesOf(before_.faults), SentencesOf(after_.faults));
     DiffSentences("assumption", Set(before_.assumptions.begin(), before_.assumptions.end()),
                   Set(after_.assumptions.begin(), after_.assumptions.end()));
@@ -47,7 +55,8 @@ class FabricDiff {
   }
 
   template <class T, class Key, class Diff>
-  void Named(std::string_view kind, const std::vector<T>& before, const std::vector<T>& after, Key key, Diff diff) {
+  void Named(std::string_view kind, const std::vector<T>& before, const std::vector<T>& after, Key key,
+             Diff diff) {
     std::map<std::string, std::pair<const T*, const T*>> pairs;
     for (const T& item : before) pairs[key(item)].first = &item;
     for (const T& item : after) pairs[key(item)].second = &item;
@@ -86,8 +95,10 @@ class FabricDiff {
   void DiffNode(const FabricNode& before, const FabricNode& after) {
     const std::string& name = before.node.name;
     Changed(name + " unit", NameIn(before_.units, before.unit), NameIn(after_.units, after.unit));
-    Changed(name + " NVLink domain", NameIn(before_.domains, before.domain), NameIn(after_.domains, after.domain));
-    for (const std::string& sentence : Diff(before.node, after.node)) sentences_.push_back(name + " " + sentence);
+    Changed(name + " NVLink domain", NameIn(before_.domains, before.domain),
+            NameIn(after_.domains, after.domain));
+    for (const std::string& sentence : Diff(before.node, after.node))
+      sentences_.push_back(name + " " + sentence);
   }
 
   static Set SentencesOf(const std::vector<CablingFault>& faults) {
@@ -112,6 +123,8 @@ class FabricDiff {
 
 }  // namespace
 
-std::vector<std::string> Diff(const Fabric& before, const Fabric& after) { return FabricDiff(before, after).Run(); }
+std::vector<std::string> Diff(const Fabric& before, const Fabric& after) {
+  return FabricDiff(before, after).Run();
+}
 
 }  // namespace heddle::topology

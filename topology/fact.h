@@ -22,8 +22,9 @@ template <class T>
 class Fact {
  public:
   Fact() : content_(Missing::kUnknown) {}
-  Fact(T value) : content_(std::move(value)) {}        // NOLINT(google-explicit-constructor): a fact reads as its value
-  Fact(Missing missing) : content_(missing) {}         // NOLINT(google-explicit-constructor)
+  Fact(T value)
+      : content_(std::move(value)) {}  // NOLINT(google-explicit-constructor): a fact reads as its value
+  Fact(Missing missing) : content_(missing) {}  // NOLINT(google-explicit-constructor)
 
   // In place: by way of a temporary Fact, gcc 12 with sanitizers warns of a value that may be uninitialized.
   Fact& operator=(Missing missing) {

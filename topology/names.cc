@@ -16,7 +16,8 @@ constexpr std::array<std::string_view, 4> kTransport = {"InfiniBand", "RoCE", "E
 constexpr std::array<std::string_view, 3> kNicRole = {"compute", "storage", "management"};
 constexpr std::array<std::string_view, 3> kLinkState = {"Active", "Down", "Unknown"};
 constexpr std::array<std::string_view, 5> kPciDistance = {"PIX", "PXB", "PHB", "NODE", "SYS"};
-constexpr std::array<std::string_view, 6> kShape = {"FatTree", "RailOptimised", "RailOnly", "Dragonfly", "Torus3D", "ToR"};
+constexpr std::array<std::string_view, 6> kShape = {"FatTree",   "RailOptimised", "RailOnly",
+                                                    "Dragonfly", "Torus3D",       "ToR"};
 
 template <std::size_t N, class Enum>
 std::string_view NameOf(const std::array<std::string_view, N>& names, Enum value) {
@@ -33,22 +34,46 @@ std::optional<Enum> Parse(const std::array<std::string_view, N>& names, std::str
 
 }  // namespace
 
-std::string_view MissingName(Missing missing) { return NameOf(kMissing, missing); }
-std::optional<Missing> ParseMissing(std::string_view name) { return Parse<Missing>(kMissing, name); }
+std::string_view MissingName(Missing missing) {
+  return NameOf(kMissing, missing);
+}
+std::optional<Missing> ParseMissing(std::string_view name) {
+  return Parse<Missing>(kMissing, name);
+}
 
-std::string_view TransportName(Transport transport) { return NameOf(kTransport, transport); }
-std::optional<Transport> ParseTransport(std::string_view name) { return Parse<Transport>(kTransport, name); }
+std::string_view TransportName(Transport transport) {
+  return NameOf(kTransport, transport);
+}
+std::optional<Transport> ParseTransport(std::string_view name) {
+  return Parse<Transport>(kTransport, name);
+}
 
-std::string_view NicRoleName(NicRole role) { return NameOf(kNicRole, role); }
-std::optional<NicRole> ParseNicRole(std::string_view name) { return Parse<NicRole>(kNicRole, name); }
+std::string_view NicRoleName(NicRole role) {
+  return NameOf(kNicRole, role);
+}
+std::optional<NicRole> ParseNicRole(std::string_view name) {
+  return Parse<NicRole>(kNicRole, name);
+}
 
-std::string_view LinkStateName(LinkState state) { return NameOf(kLinkState, state); }
-std::optional<LinkState> ParseLinkState(std::string_view name) { return Parse<LinkState>(kLinkState, name); }
+std::string_view LinkStateName(LinkState state) {
+  return NameOf(kLinkState, state);
+}
+std::optional<LinkState> ParseLinkState(std::string_view name) {
+  return Parse<LinkState>(kLinkState, name);
+}
 
-std::string_view PciDistanceName(PciDistance distance) { return NameOf(kPciDistance, distance); }
-std::optional<PciDistance> ParsePciDistance(std::string_view name) { return Parse<PciDistance>(kPciDistance, name); }
+std::string_view PciDistanceName(PciDistance distance) {
+  return NameOf(kPciDistance, distance);
+}
+std::optional<PciDistance> ParsePciDistance(std::string_view name) {
+  return Parse<PciDistance>(kPciDistance, name);
+}
 
-std::string_view ShapeName(Shape shape) { return NameOf(kShape, shape); }
-std::optional<Shape> ParseShape(std::string_view name) { return Parse<Shape>(kShape, name); }
+std::string_view ShapeName(Shape shape) {
+  return NameOf(kShape, shape);
+}
+std::optional<Shape> ParseShape(std::string_view name) {
+  return Parse<Shape>(kShape, name);
+}
 
 }  // namespace heddle::topology

@@ -82,7 +82,8 @@ class Dealing {
       grew = false;
       for (std::size_t g = 0; g < candidates_.size(); ++g) {
         const auto& nics = candidates_[g];
-        if (!in[g] && std::any_of(nics.begin(), nics.end(), [&](int nic) { return reached[std::size_t(nic)]; })) {
+        if (!in[g] &&
+            std::any_of(nics.begin(), nics.end(), [&](int nic) { return reached[std::size_t(nic)]; })) {
           in[g] = true;
         }
         if (!in[g]) continue;
@@ -115,13 +116,15 @@ class Dealing {
     }
   }
 
-  // Gives `gpu` a NIC that it did not get before: a free one, else by Kuhn's augmenting path one whose holder can move.
-  // So the order of NICs follows the order of GPUs wherever it can. Depth is bounded by the number of GPUs.
+  // Gives `gpu` a NIC that it did not get before: a free one, else by Kuhn's augmenting path one whose holder
+  // can move. So the order of NICs follows the order of GPUs wherever it can. Depth is bounded by the number
+  // of GPUs.
   bool Serve(int gpu, std::vector<bool>& tried) {
     for (const bool move_others : {false, true}) {
       for (const int nic : candidates_[std::size_t(gpu)]) {
         int& holder = holder_[std::size_t(nic)];
-        if (users_[std::size_t(nic)] > 0 || tried[std::size_t(nic)] || (holder >= 0 && !move_others)) continue;
+        if (users_[std::size_t(nic)] > 0 || tried[std::size_t(nic)] || (holder >= 0 && !move_others))
+          continue;
         tried[std::size_t(nic)] = true;
         if (holder < 0 || Serve(holder, tried)) {
           holder = gpu;
@@ -167,12 +170,15 @@ int Nic::usable_gbps() const {
   int sum = 0;
   // A port of nonsense counts as kMaxPortGbps and the sum stops there, so that no sum of NICs overflows.
   for (const NicPort& port : ports) {
-    if (port.state != LinkState::kDown) sum = std::min(kMaxPortGbps, sum + std::clamp(port.usable_gbps, 0, kMaxPortGbps));
+    if (port.state != LinkState::kDown)
+      sum = std::min(kMaxPortGbps, sum + std::clamp(port.usable_gbps, 0, kMaxPortGbps));
   }
   return sum;
 }
 
-bool Nic::up() const { return role == NicRole::kCompute && usable_gbps() > 0; }
+bool Nic::up() const {
+  return role == NicRole::kCompute && usable_gbps() > 0;
+}
 
 const Nic* Node::FindNic(std::string_view nic_name) const {
   const int position = NicPosition(*this, nic_name);
@@ -193,7 +199,9 @@ const Nic* Node::NicOfGpu(int gpu) const {
   return found.empty() ? nullptr : found.front();
 }
 
-std::vector<std::vector<int>> DealNics(const Node& node) { return Dealing(node).Deal(); }
+std::vector<std::vector<int>> DealNics(const Node& node) {
+  return Dealing(node).Deal();
+}
 
 PciDistance Distance(const Node& node, int gpu_position, int nic_position) {
   const int index = node.gpus[std::size_t(gpu_position)].index;

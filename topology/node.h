@@ -16,13 +16,13 @@ namespace heddle::topology {
 enum class Transport : std::uint8_t { kInfiniBand, kRoce, kEfa, kEthernet };  // kEthernet: no RDMA
 enum class NicRole : std::uint8_t { kCompute, kStorage, kManagement };
 enum class LinkState : std::uint8_t { kActive, kDown, kUnknown };
-// The PCIe distance of a GPU and a NIC, nearest first, as NCCL and nvidia-smi name it: one switch, several switches,
-// one host bridge, one NUMA node, across sockets.
+// The PCIe distance of a GPU and a NIC, nearest first, as NCCL and nvidia-smi name it: one switch, several
+// switches, one host bridge, one NUMA node, across sockets.
 enum class PciDistance : std::uint8_t { kPix, kPxb, kPhb, kNode, kSys };
 
-std::string_view TransportName(Transport transport);  // "InfiniBand", "RoCE", "EFA", "Ethernet"
-std::string_view NicRoleName(NicRole role);           // "compute", "storage", "management"
-std::string_view LinkStateName(LinkState state);      // "Active", "Down", "Unknown"
+std::string_view TransportName(Transport transport);     // "InfiniBand", "RoCE", "EFA", "Ethernet"
+std::string_view NicRoleName(NicRole role);              // "compute", "storage", "management"
+std::string_view LinkStateName(LinkState state);         // "Active", "Down", "Unknown"
 std::string_view PciDistanceName(PciDistance distance);  // "PIX", "PXB", "PHB", "NODE", "SYS"
 std::optional<Transport> ParseTransport(std::string_view name);
 std::optional<NicRole> ParseNicRole(std::string_view name);
@@ -48,9 +48,9 @@ struct NvSwitch {
 
 // NVLink of a machine as counts; `exceptions` names the GPUs whose links differ from the rest.
 struct NvLink {
-  int generation = 0;        // 3 = A100, 4 = H100, 5 = B200; 0 = none
-  int links_per_gpu = 0;     // that should be up
-  int gbps_per_gpu = 0;      // one direction, all links of one GPU together, in Gb/s
+  int generation = 0;     // 3 = A100, 4 = H100, 5 = B200; 0 = none
+  int links_per_gpu = 0;  // that should be up
+  int gbps_per_gpu = 0;   // one direction, all links of one GPU together, in Gb/s
   struct Exception {
     int gpu = 0;
     int links_up = 0;
@@ -60,8 +60,8 @@ struct NvLink {
   friend bool operator==(const NvLink&, const NvLink&) = default;
 };
 
-// The NVLink domain that this node's GPUs belong to. Within one server the id is the node's own name; over nodes
-// (NVL72) it is "<cluster uuid>.<clique>", equal on every tray of the rack partition.
+// The NVLink domain that this node's GPUs belong to. Within one server the id is the node's own name; over
+// nodes (NVL72) it is "<cluster uuid>.<clique>", equal on every tray of the rack partition.
 struct NvlinkMembership {
   std::string id;
   bool spans_nodes = false;
@@ -77,11 +77,11 @@ struct LeafPort {
 // One physical port of a NIC. A bond is one NIC with two ports; a dual-ToR NIC has its ports on two leaves.
 struct NicPort {
   int number = 1;
-  int plane = 0;              // which of a multi-plane fabric's parallel networks
+  int plane = 0;  // which of a multi-plane fabric's parallel networks
   LinkState state = LinkState::kUnknown;
-  int rate_gbps = 0;          // what the link trained to
-  int usable_gbps = 0;        // what placement may count on: 0 when down, less than rate when degraded
-  Fact<LeafPort> leaf_port;   // where the cable ends
+  int rate_gbps = 0;         // what the link trained to
+  int usable_gbps = 0;       // what placement may count on: 0 when down, less than rate when degraded
+  Fact<LeafPort> leaf_port;  // where the cable ends
   friend bool operator==(const NicPort&, const NicPort&) = default;
 };
 
@@ -89,12 +89,12 @@ struct Nic {
   std::string name;    // RDMA device: "mlx5_0"
   std::string netdev;  // "eth1" where there is one
   std::string pci;
-  std::string guid;    // "0x506b4b0300c3b4a2" or empty
+  std::string guid;  // "0x506b4b0300c3b4a2" or empty
   Transport transport = Transport::kEthernet;
   NicRole role = NicRole::kManagement;
-  Fact<int> rail;      // compute NICs: which plane of rails
+  Fact<int> rail;  // compute NICs: which plane of rails
   Fact<int> numa;
-  int mtu = 0;         // bytes; 0 = unknown
+  int mtu = 0;                 // bytes; 0 = unknown
   std::vector<NicPort> ports;  // sorted by number; at least one
   friend bool operator==(const Nic&, const Nic&) = default;
 
@@ -112,30 +112,31 @@ struct GpuNicPath {
 
 struct Node {
   std::string name;
-  std::string machine;  // the product: "DGX H100"; empty = unknown
-  std::vector<Gpu> gpus;            // sorted by index
-  std::vector<NvSwitch> nvswitches; // sorted by pci
+  std::string machine;               // the product: "DGX H100"; empty = unknown
+  std::vector<Gpu> gpus;             // sorted by index
+  std::vector<NvSwitch> nvswitches;  // sorted by pci
   NvLink nvlink;
   Fact<NvlinkMembership> nvlink_domain;
-  std::vector<Nic> nics;            // sorted by name
-  std::vector<GpuNicPath> paths;    // sorted by gpu, distance, nic
+  std::vector<Nic> nics;          // sorted by name
+  std::vector<GpuNicPath> paths;  // sorted by gpu, distance, nic
   int numa_nodes = 0;
-  std::string site;                 // beyond it is WAN; empty = the one site
+  std::string site;  // beyond it is WAN; empty = the one site
   friend bool operator==(const Node&, const Node&) = default;
 
   const Nic* FindNic(std::string_view nic_name) const;
-  // The compute NIC that GPU `gpu` uses: the nearest, each NIC given to one GPU where there are enough, ties by rail,
-  // then name. The first of NicsOfGpu; null when the node has none.
+  // The compute NIC that GPU `gpu` uses: the nearest, each NIC given to one GPU where there are enough, ties
+  // by rail, then name. The first of NicsOfGpu; null when the node has none.
   const Nic* NicOfGpu(int gpu) const;
-  // All compute NICs of GPU `gpu`: several where the nearest NICs are a multiple of the GPUs that tie for them.
+  // All compute NICs of GPU `gpu`: several where the nearest NICs are a multiple of the GPUs that tie for
+  // them.
   std::vector<const Nic*> NicsOfGpu(int gpu) const;
 };
 
-// The compute NICs of every GPU: for each position in node.gpus, positions in node.nics. NICs are dealt out in rounds
-// among the GPUs that compete for them, one a round and distinct; a round that cannot serve all of them is not dealt,
-// so equal GPUs get equal bandwidth. Where there are fewer NICs than GPUs, a NIC is shared, the least used first.
-// A GPU without any path is taken to be equally far from every compute NIC. Down NICs take part: a GPU does not change
-// its rail because a cable was pulled.
+// The compute NICs of every GPU: for each position in node.gpus, positions in node.nics. NICs are dealt out
+// in rounds among the GPUs that compete for them, one a round and distinct; a round that cannot serve all of
+// them is not dealt, so equal GPUs get equal bandwidth. Where there are fewer NICs than GPUs, a NIC is
+// shared, the least used first. A GPU without any path is taken to be equally far from every compute NIC.
+// Down NICs take part: a GPU does not change its rail because a cable was pulled.
 std::vector<std::vector<int>> DealNics(const Node& node);
 // The distance of a GPU (by position) to a NIC (by position) of its node; kSys where no path says.
 PciDistance Distance(const Node& node, int gpu_position, int nic_position);
@@ -148,10 +149,12 @@ inline constexpr int kMaxPlane = 63;
 // on two leaves, a negative rate. Sentences; empty = sound.
 std::vector<std::string> Check(const Node& node);
 
-// A stable hash of everything in the node, for change detection: 16 hex digits (FNV-1a over a canonical text).
+// A stable hash of everything in the node, for change detection: 16 hex digits (FNV-1a over a canonical
+// text).
 std::string ContentHash(const Node& node);
 
-// What changed between two observations of one node, as sentences for an event: "mlx5_3 port 1: Active -> Down".
+// What changed between two observations of one node, as sentences for an event: "mlx5_3 port 1: Active ->
+// Down".
 std::vector<std::string> Diff(const Node& before, const Node& after);
 
 }  // namespace heddle::topology

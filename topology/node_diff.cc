@@ -13,12 +13,24 @@ namespace {
 template <class T>
 std::string Show(const Fact<T>& fact);
 
-std::string Show(int value) { return fmt::format("{}", value); }
-std::string Show(const std::string& value) { return value.empty() ? "none" : value; }
-std::string Show(LinkState state) { return std::string(LinkStateName(state)); }
-std::string Show(Transport transport) { return std::string(TransportName(transport)); }
-std::string Show(NicRole role) { return std::string(NicRoleName(role)); }
-std::string Show(const LeafPort& leaf_port) { return fmt::format("{} port {}", leaf_port.leaf, leaf_port.port); }
+std::string Show(int value) {
+  return fmt::format("{}", value);
+}
+std::string Show(const std::string& value) {
+  return value.empty() ? "none" : value;
+}
+std::string Show(LinkState state) {
+  return std::string(LinkStateName(state));
+}
+std::string Show(Transport transport) {
+  return std::string(TransportName(transport));
+}
+std::string Show(NicRole role) {
+  return std::string(NicRoleName(role));
+}
+std::string Show(const LeafPort& leaf_port) {
+  return fmt::format("{} port {}", leaf_port.leaf, leaf_port.port);
+}
 std::string Show(const NvlinkMembership& membership) {
   return fmt::format("{}{}", membership.id, membership.spans_nodes ? " over nodes" : "");
 }
@@ -27,8 +39,8 @@ std::string Show(const Fact<T>& fact) {
   return fact.known() ? Show(*fact) : std::string(MissingName(fact.missing()));
 }
 
-// Collects the sentences. Things are matched by key (GPU index, NIC name, port number), so that an insertion in front
-// does not read as a change of all that follows.
+// Collects the sentences. Things are matched by key (GPU index, NIC name, port number), so that an insertion
+// in front does not read as a change of all that follows.
 class NodeDiff {
  public:
   std::vector<std::string> Run(const Node& before, const Node& after) && {
@@ -47,7 +59,8 @@ class NodeDiff {
     DiffNvlink(before.nvlink, after.nvlink);
     Changed("NVLink domain", before.nvlink_domain, after.nvlink_domain);
     Matched(
-        before.nics, after.nics, [](const Nic& nic) { return nic.name; }, [](const std::string& name) { return name; },
+        before.nics, after.nics, [](const Nic& nic) { return nic.name; },
+        [](const std::string& name) { return name; },
         [this](const std::string& what, const Nic& a, const Nic& b) { DiffNic(what, a, b); });
     DiffPaths(before, after);
     if (sentences_.empty() && before != after) sentences_.emplace_back("the order of its parts changed");
@@ -131,8 +144,10 @@ class NodeDiff {
 
   void DiffPaths(const Node& before, const Node& after) {
     std::map<std::pair<int, std::string>, std::pair<std::string, std::string>> paths;
-    for (const GpuNicPath& path : before.paths) paths[{path.gpu, path.nic}].first = PciDistanceName(path.distance);
-    for (const GpuNicPath& path : after.paths) paths[{path.gpu, path.nic}].second = PciDistanceName(path.distance);
+    for (const GpuNicPath& path : before.paths)
+      paths[{path.gpu, path.nic}].first = PciDistanceName(path.distance);
+    for (const GpuNicPath& path : after.paths)
+      paths[{path.gpu, path.nic}].second = PciDistanceName(path.distance);
     for (const auto& [ends, distance] : paths) {
       Changed(fmt::format("GPU {} to {}", ends.first, ends.second), distance.first, distance.second);
     }
@@ -143,6 +158,8 @@ class NodeDiff {
 
 }  // namespace
 
-std::vector<std::string> Diff(const Node& before, const Node& after) { return NodeDiff().Run(before, after); }
+std::vector<std::string> Diff(const Node& before, const Node& after) {
+  return NodeDiff().Run(before, after);
+}
 
 }  // namespace heddle::topology

@@ -9,8 +9,9 @@
 namespace heddle::topology {
 namespace {
 
-// FNV-1a over a canonical text of the node: every number in decimal with ';' behind it, every string with its length in
-// front, every list with its count. So no two different nodes have the same text, and the text is never kept.
+// FNV-1a over a canonical text of the node: every number in decimal with ';' behind it, every string with its
+// length in front, every list with its count. So no two different nodes have the same text, and the text is
+// never kept.
 class Fnv1a {
  public:
   void Add(std::string_view text) {
@@ -21,10 +22,8 @@ class Fnv1a {
   void Add(bool value) { Number(value ? 1 : 0); }
   void Add(int value) { Number(value); }
   template <class Enum>
-    requires std::is_enum_v<Enum>
-  void Add(Enum value) {
-    Number(static_cast<int>(value));
-  }
+  requires std::is_enum_v<Enum>
+  void Add(Enum value) { Number(static_cast<int>(value)); }
   template <class T>
   void Add(const Fact<T>& fact) {
     Bytes(fact.known() ? "=" : "?");
@@ -41,7 +40,8 @@ class Fnv1a {
   }
 
   void Add(const Gpu& gpu) {
-    AddAll(gpu.index, gpu.uuid, gpu.model, gpu.pci, gpu.numa, gpu.healthy, gpu.unhealthy_reason, gpu.memory_gib);
+    AddAll(gpu.index, gpu.uuid, gpu.model, gpu.pci, gpu.numa, gpu.healthy, gpu.unhealthy_reason,
+           gpu.memory_gib);
   }
   void Add(const NvSwitch& nvswitch) { Add(nvswitch.pci); }
   void Add(const NvLink::Exception& exception) { AddAll(exception.gpu, exception.links_up); }
@@ -54,12 +54,13 @@ class Fnv1a {
     AddAll(port.number, port.plane, port.state, port.rate_gbps, port.usable_gbps, port.leaf_port);
   }
   void Add(const Nic& nic) {
-    AddAll(nic.name, nic.netdev, nic.pci, nic.guid, nic.transport, nic.role, nic.rail, nic.numa, nic.mtu, nic.ports);
+    AddAll(nic.name, nic.netdev, nic.pci, nic.guid, nic.transport, nic.role, nic.rail, nic.numa, nic.mtu,
+           nic.ports);
   }
   void Add(const GpuNicPath& path) { AddAll(path.gpu, path.nic, path.distance); }
   void Add(const Node& node) {
-    AddAll(node.name, node.machine, node.gpus, node.nvswitches, node.nvlink, node.nvlink_domain, node.nics, node.paths,
-           node.numa_nodes, node.site);
+    AddAll(node.name, node.machine, node.gpus, node.nvswitches, node.nvlink, node.nvlink_domain, node.nics,
+           node.paths, node.numa_nodes, node.site);
   }
 
   std::uint64_t value() const { return hash_; }

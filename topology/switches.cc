@@ -17,7 +17,8 @@ Declared ByName(const Declaration& declaration) {
   return by_name;
 }
 
-// Whether the rails of most hosts have different leaves. On a plain ToR, single or dual, all rails have the same.
+// Whether the rails of most hosts have different leaves. On a plain ToR, single or dual, all rails have the
+// same.
 bool RailsHaveLeaves(const Fabric& fabric, const Units& units) {
   std::vector<std::map<int, std::set<LeafId>>> rails(fabric.units.size());
   for (const Expectation& e : units.expectations) rails[std::size_t(e.unit)][e.slot.rail].insert(e.leaf);
@@ -30,7 +31,8 @@ bool RailsHaveLeaves(const Fabric& fabric, const Units& units) {
   return apart > together;
 }
 
-// Tiers are counted from the leaves that hosts were seen on, so a declared switch that nothing hangs on is left out.
+// Tiers are counted from the leaves that hosts were seen on, so a declared switch that nothing hangs on is
+// left out.
 class Tiers {
  public:
   explicit Tiers(const Fabric& fabric) : fabric_(fabric), declared_(ByName(fabric.declaration)) {
@@ -70,7 +72,8 @@ class Tiers {
       if (tier_.at(up) == tier_.at(name) + 1) {
         found.push_back(index_.at(up));
       } else {
-        odd_.push_back(fmt::format("{} is declared to lead up to {}, which is not one tier above it: not used", name, up));
+        odd_.push_back(fmt::format(
+            "{} is declared to lead up to {}, which is not one tier above it: not used", name, up));
       }
     }
     std::sort(found.begin(), found.end());
@@ -97,13 +100,15 @@ void AddGroups(Fabric& fabric) {
   for (std::size_t g = 0; g < fabric.declaration.groups.size(); ++g) {
     for (const std::string& name : fabric.declaration.groups[g].leaves) {
       const LeafId leaf = fabric.FindLeaf(name);
-      if (leaf != kNone && fabric.leaves[std::size_t(leaf)].group == kNone) fabric.leaves[std::size_t(leaf)].group = int(g);
+      if (leaf != kNone && fabric.leaves[std::size_t(leaf)].group == kNone)
+        fabric.leaves[std::size_t(leaf)].group = int(g);
     }
   }
   if (fabric.shape != Shape::kDragonfly) return;
   for (const Leaf& leaf : fabric.leaves) {
     if (leaf.group != kNone) continue;
-    fabric.assumptions.push_back(fmt::format("leaf {} is in no declared dragonfly group: it is taken for one of its own", leaf.name));
+    fabric.assumptions.push_back(
+        fmt::format("leaf {} is in no declared dragonfly group: it is taken for one of its own", leaf.name));
   }
 }
 
@@ -124,7 +129,8 @@ void AddBandwidthUp(const Declared& declared, Fabric& fabric) {
   }
 }
 
-// Leaves that nobody declared reach the others by assumption; where people did declare leaves, they are also faults.
+// Leaves that nobody declared reach the others by assumption; where people did declare leaves, they are also
+// faults.
 void ReportUndeclared(const Declared& declared, const Wiring& wiring, Fabric& fabric) {
   std::vector<const Leaf*> undeclared;
   for (const Leaf& leaf : fabric.leaves) {
@@ -134,10 +140,10 @@ void ReportUndeclared(const Declared& declared, const Wiring& wiring, Fabric& fa
   const bool assumes = fabric.leaves.size() > 1 && !undeclared.empty() && fabric.shape != Shape::kRailOnly &&
                        fabric.shape != Shape::kDragonfly;
   if (assumes && !people_declare_leaves) {
-    fabric.assumptions.push_back(
-        fmt::format("no switch above the {} leaves is declared: they are taken to reach each other over one tier of "
-                    "spines",
-                    fabric.leaves.size()));
+    fabric.assumptions.push_back(fmt::format(
+        "no switch above the {} leaves is declared: they are taken to reach each other over one tier of "
+        "spines",
+        fabric.leaves.size()));
   } else if (assumes) {
     fabric.assumptions.push_back(
         fmt::format("leaf {}{} has no declared uplinks: taken to reach the others over the highest tier",
@@ -152,9 +158,10 @@ void ReportUndeclared(const Declared& declared, const Wiring& wiring, Fabric& fa
     const Node& node = fabric.nodes[std::size_t(cable.node)].node;
     const Nic& nic = node.nics[std::size_t(cable.nic)];
     const NicPort& port = nic.ports[std::size_t(cable.port)];
-    fabric.faults.push_back(CablingFault{
-        node.name, nic.name, port.number, *port.leaf_port, "",
-        fmt::format("{} {} is cabled to {}, which is not among the declared switches", node.name, nic.name, leaf.name)});
+    fabric.faults.push_back(
+        CablingFault{node.name, nic.name, port.number, *port.leaf_port, "",
+                     fmt::format("{} {} is cabled to {}, which is not among the declared switches", node.name,
+                                 nic.name, leaf.name)});
   }
 }
 

@@ -12,8 +12,8 @@ inline constexpr int kMaxGbps = 1'000'000'000;
 // As declared; else from the leaves. Needs fabric.nodes, leaves and units.
 Shape FindShape(const Fabric& fabric, const Units& units);
 
-// Spines, uplinks, dragonfly groups and bandwidth upwards, from the declaration. Needs fabric.shape; adds faults and
-// assumptions.
+// Spines, uplinks, dragonfly groups and bandwidth upwards, from the declaration. Needs fabric.shape; adds
+// faults and assumptions.
 void AddSwitches(const Wiring& wiring, Fabric& fabric);
 
 }  // namespace heddle::topology

@@ -37,7 +37,8 @@ class Builder {
       }
       TRY(CheckNumbers(fault));
       // A swap has no direction.
-      if (fault.word == "swap" && std::tie(fault.other_node, fault.other) < std::tie(fault.node, fault.number)) {
+      if (fault.word == "swap" &&
+          std::tie(fault.other_node, fault.other) < std::tie(fault.node, fault.number)) {
         std::swap(fault.node, fault.other_node);
         std::swap(fault.number, fault.other);
       }
@@ -45,7 +46,8 @@ class Builder {
     std::sort(line_.faults.begin(), line_.faults.end());
     const auto twice = std::adjacent_find(line_.faults.begin(), line_.faults.end());
     if (twice != line_.faults.end()) {
-      return Fail(Code::kInvalid, fmt::format("synthetic cluster: {}:{}/{}: said twice", twice->word, twice->node, twice->number));
+      return Fail(Code::kInvalid, fmt::format("synthetic cluster: {}:{}/{}: said twice", twice->word,
+                                              twice->node, twice->number));
     }
     return line_;
   }
@@ -66,15 +68,20 @@ class Builder {
     place.site = number / line_.nodes_per_site();
     const int group_of_hosts = number / line_.hosts;  // racks, ToRs or units so far
     switch (line_.layout) {
-      case Layout::kUnits: place.unit = group_of_hosts; break;
+      case Layout::kUnits:
+        place.unit = group_of_hosts;
+        break;
       case Layout::kRacks:
         place.rack = group_of_hosts;
         place.tray = number % line_.hosts;
         place.unit = line_.units_given ? place.rack / line_.racks : place.rack;
         break;
       case Layout::kTor:
-      case Layout::kDragonfly: place.tor = group_of_hosts; break;
-      case Layout::kTorus: break;
+      case Layout::kDragonfly:
+        place.tor = group_of_hosts;
+        break;
+      case Layout::kTorus:
+        break;
     }
     return place;
   }
@@ -107,7 +114,8 @@ class Builder {
     if (line_.sites > 1) node.site = fmt::format("site-{}", place.site);
     for (int g = 0; g < line_.gpus; ++g) {
       node.gpus.push_back(Gpu{g, fmt::format("GPU-{}-{}", node.name, g), std::string(machine_.gpu),
-                              fmt::format("{:04x}:1b:00.0", g), NumaOf(g, line_.gpus), true, "", machine_.memory_gib});
+                              fmt::format("{:04x}:1b:00.0", g), NumaOf(g, line_.gpus), true, "",
+                              machine_.memory_gib});
     }
     if (line_.gpus == 0 || machine_.nvlink.generation == 0) {
       node.nvlink_domain = Missing::kNotApplicable;
@@ -136,7 +144,9 @@ class Builder {
     nic.name = NicName(index);
     nic.netdev = fmt::format("eth{}", index);
     nic.pci = fmt::format("{:04x}:18:00.0", index);
-    nic.guid = line_.transport == Transport::kInfiniBand ? fmt::format("0x506b4b03{:06x}{:02x}", place.number, index) : "";
+    nic.guid = line_.transport == Transport::kInfiniBand
+                   ? fmt::format("0x506b4b03{:06x}{:02x}", place.number, index)
+                   : "";
     nic.transport = line_.transport;
     nic.role = NicRole::kCompute;
     nic.rail = index * line_.rails / line_.nics;
@@ -145,7 +155,8 @@ class Builder {
     const int ports = line_.dual_tor ? 2 : line_.planes;
     for (int p = 0; p < ports; ++p) {
       const int rate = line_.rate_gbps / ports;
-      nic.ports.push_back(NicPort{p + 1, line_.dual_tor ? 0 : p, LinkState::kActive, rate, rate, LeafPortOf(place, *nic.rail, p)});
+      nic.ports.push_back(NicPort{p + 1, line_.dual_tor ? 0 : p, LinkState::kActive, rate, rate,
+                                  LeafPortOf(place, *nic.rail, p)});
     }
     return nic;
   }
@@ -172,7 +183,8 @@ class Builder {
     for (int g = 0; g < line_.gpus; ++g) {
       const int each = std::max(1, line_.nics / line_.gpus);
       const int first = line_.nics >= line_.gpus ? g * each : g * line_.nics / line_.gpus;
-      for (int i = first; i < first + each; ++i) node.paths.push_back(GpuNicPath{g, NicName(i), PciDistance::kPix});
+      for (int i = first; i < first + each; ++i)
+        node.paths.push_back(GpuNicPath{g, NicName(i), PciDistance::kPix});
     }
     std::sort(node.paths.begin(), node.paths.end(), [](const GpuNicPath& a, const GpuNicPath& b) {
       return std::tie(a.gpu, a.distance, a.nic) < std::tie(b.gpu, b.distance, b.nic);
@@ -185,25 +197,29 @@ class Builder {
     const std::size_t dash = said.rfind('-');
     const std::string head = dash == std::string::npos ? "" : said.substr(0, dash + 1);
     const std::string tail = dash == std::string::npos ? "" : said.substr(dash + 1);
-    const std::size_t width = made_.nodes.empty() ? 0 : made_.nodes.front().name.size() - made_.nodes.front().name.rfind('-') - 1;
+    const std::size_t width =
+        made_.nodes.empty() ? 0 : made_.nodes.front().name.size() - made_.nodes.front().name.rfind('-') - 1;
     if (!tail.empty() && tail.size() < width) {
       std::string full = head + std::string(width - tail.size(), '0') + tail;
       if (position_.contains(full)) return full;
     }
-    return Fail(Code::kInvalid, fmt::format("synthetic cluster: {}:{}: there is no such node; they are {} to {}", fault.word,
-                                            said, made_.nodes.front().name, made_.nodes.back().name));
+    return Fail(Code::kInvalid,
+                fmt::format("synthetic cluster: {}:{}: there is no such node; they are {} to {}", fault.word,
+                            said, made_.nodes.front().name, made_.nodes.back().name));
   }
 
   Status CheckNumbers(const SyntheticFault& fault) const {
     const bool gpu = fault.word == "badgpu";
     const int count = gpu ? line_.gpus : line_.rails;
     if (fault.word == "swap" && fault.node == fault.other_node && fault.number == fault.other) {
-      return Fail(Code::kInvalid, fmt::format("synthetic cluster: swap:{}: rail {} with itself", fault.node, fault.number));
+      return Fail(Code::kInvalid,
+                  fmt::format("synthetic cluster: swap:{}: rail {} with itself", fault.node, fault.number));
     }
     if (fault.number < count && (fault.word != "swap" || fault.other < count)) return {};
-    return Fail(Code::kInvalid, fmt::format("synthetic cluster: {}:{}: {}", fault.word, fault.node,
-                                            count == 0 ? fmt::format("there are no {}s", gpu ? "GPU" : "rail")
-                                                       : fmt::format("{}s are 0 to {}", gpu ? "GPU" : "rail", count - 1)));
+    return Fail(Code::kInvalid,
+                fmt::format("synthetic cluster: {}:{}: {}", fault.word, fault.node,
+                            count == 0 ? fmt::format("there are no {}s", gpu ? "GPU" : "rail")
+                                       : fmt::format("{}s are 0 to {}", gpu ? "GPU" : "rail", count - 1)));
   }
 
   Node& NodeNamed(const std::string& name) { return made_.nodes[position_.at(name)]; }
@@ -228,7 +244,8 @@ class Builder {
       const std::vector<Nic*> others = OnRail(NodeNamed(fault.other_node), fault.other);
       for (std::size_t i = 0; i < std::min(nics.size(), others.size()); ++i) {
         auto &a = nics[i]->ports, &b = others[i]->ports;
-        for (std::size_t p = 0; p < std::min(a.size(), b.size()); ++p) std::swap(a[p].leaf_port, b[p].leaf_port);
+        for (std::size_t p = 0; p < std::min(a.size(), b.size()); ++p)
+          std::swap(a[p].leaf_port, b[p].leaf_port);
       }
       return;
     }
@@ -253,14 +270,16 @@ class Builder {
       if (line_.spines == 0) break;
       SwitchDeclaration leaf{name, {}, 0};
       for (int s = 0; s < line_.spines; ++s) {
-        leaf.uplinks.push_back(fmt::format("spine-{}{}", s, line_.planes > 1 ? fmt::format("-p{}", use.plane) : ""));
+        leaf.uplinks.push_back(
+            fmt::format("spine-{}{}", s, line_.planes > 1 ? fmt::format("-p{}", use.plane) : ""));
       }
       declaration.switches.push_back(std::move(leaf));
     }
     if (line_.layout == Layout::kDragonfly) {
       declaration.shape = Shape::kDragonfly;
       declaration.groups.resize(std::size_t(line_.sites * line_.groups));
-      for (std::size_t g = 0; g < declaration.groups.size(); ++g) declaration.groups[g].name = fmt::format("group-{}", g);
+      for (std::size_t g = 0; g < declaration.groups.size(); ++g)
+        declaration.groups[g].name = fmt::format("group-{}", g);
       for (const auto& [name, use] : leaves_) {
         declaration.groups[std::size_t(use.tor / line_.tors)].leaves.push_back(name);
       }

@@ -9,28 +9,29 @@
 
 namespace heddle::topology {
 
-// A cluster in one line, for tests, benchmarks and `kubectl heddle plan`. Words are `key:value`, in any order:
+// A cluster in one line, for tests, benchmarks and `kubectl heddle plan`. Words are `key:value`, in any
+// order:
 //
 //   "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100"
 //   "rack:2 tray:18 gpu:4 nic:4 rail:4 rate:400 nvl"          NVLink domains over nodes: one per rack
 //   "su:2 rack:8 tray:18 gpu:4 nic:4 nvl"                      the same with 8 racks in each scalable unit
-//   "tor:4 node:8 gpu:8 nic:2 rate:100 transport:roce"        plain ToR; `dualtor`: each NIC on tor-0a and tor-0b
-//   "su:2 node:4 gpu:8 nic:8 rail:8 railonly"                 no way between rails
-//   "su:1 node:4 gpu:8 nic:8 rail:8 plane:2"                  two planes per rail: two ports per NIC, half the rate each
-//   "su:2 node:16 ... oversub:200"                            2:1 above the leaves
-//   "torus:4x4x4 gpu:4 nic:4", "dragonfly:4 tor:4 node:2 gpu:8 nic:1"
-//   "site:2 su:1 node:4 ..."                                  two sites ("site-0", "site-1"), each with all that follows
+//   "tor:4 node:8 gpu:8 nic:2 rate:100 transport:roce"        plain ToR; `dualtor`: each NIC on tor-0a and
+//   tor-0b "su:2 node:4 gpu:8 nic:8 rail:8 railonly"                 no way between rails "su:1 node:4 gpu:8
+//   nic:8 rail:8 plane:2"                  two planes per rail: two ports per NIC, half the rate each "su:2
+//   node:16 ... oversub:200"                            2:1 above the leaves "torus:4x4x4 gpu:4 nic:4",
+//   "dragonfly:4 tor:4 node:2 gpu:8 nic:1" "site:2 su:1 node:4 ..."                                  two
+//   sites ("site-0", "site-1"), each with all that follows
 //
-// `node` counts per unit or ToR, `tor` per dragonfly group. What is left out: gpu:8, nic = gpu, rail = nic, plane:1,
-// spine:2 (0 = nobody declared any; railonly, torus and dragonfly have none), rate:400, transport:ib (roce, efa,
-// ethernet), machine:h100 (a100, h200, b200, gb200, l40s). With fewer NICs than GPUs neighbours share one, with fewer
-// rails than NICs neighbouring NICs share a rail.
+// `node` counts per unit or ToR, `tor` per dragonfly group. What is left out: gpu:8, nic = gpu, rail = nic,
+// plane:1, spine:2 (0 = nobody declared any; railonly, torus and dragonfly have none), rate:400, transport:ib
+// (roce, efa, ethernet), machine:h100 (a100, h200, b200, gb200, l40s). With fewer NICs than GPUs neighbours
+// share one, with fewer rails than NICs neighbouring NICs share a rail.
 //
-// Faults, any number: "down:node-3/rail-2", "half:node-3/rail-2" (half rate), "swap:node-3/rail-1/rail-2" (two cables of
-// one node), "swap:node-3/rail-1/node-9/rail-1" (of two), "badgpu:node-3/5".
-// An unknown or doubled word is refused with the list of words. Node names are "node-00" … in unit order, or
-// "rack-0-tray-00" (a fault may leave out leading zeros); leaves "su0-r3" (rail 3 of unit 0; "su0-r3-p1" on plane 1 of
-// several), "tor-0"; spines "spine-0" ("spine-0-p1"). Numbers go on over sites.
+// Faults, any number: "down:node-3/rail-2", "half:node-3/rail-2" (half rate), "swap:node-3/rail-1/rail-2"
+// (two cables of one node), "swap:node-3/rail-1/node-9/rail-1" (of two), "badgpu:node-3/5". An unknown or
+// doubled word is refused with the list of words. Node names are "node-00" … in unit order, or
+// "rack-0-tray-00" (a fault may leave out leading zeros); leaves "su0-r3" (rail 3 of unit 0; "su0-r3-p1" on
+// plane 1 of several), "tor-0"; spines "spine-0" ("spine-0-p1"). Numbers go on over sites.
 struct Synthetic {
   std::vector<Node> nodes;
   Declaration declaration;

@@ -18,7 +18,8 @@ using base::Result;
 using base::Status;
 
 constexpr std::string_view kWords =
-    "badgpu, down, dragonfly, dualtor, gpu, half, machine, nic, node, nvl, oversub, plane, rack, rail, railonly, rate, "
+    "badgpu, down, dragonfly, dualtor, gpu, half, machine, nic, node, nvl, oversub, plane, rack, rail, "
+    "railonly, rate, "
     "site, spine, su, swap, tor, torus, transport, tray";
 // The largest that a line makes: four times the largest cluster that Heddle is measured on.
 constexpr long long kMaxNodes = 65'536;
@@ -55,7 +56,8 @@ const SyntheticMachine* FindMachine(std::string_view word) {
 std::optional<int> Number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty() || text.front() == '-') return std::nullopt;
+  if (error != std::errc() || end != text.data() + text.size() || text.empty() || text.front() == '-')
+    return std::nullopt;
   return value;
 }
 
@@ -82,7 +84,9 @@ class LineReader {
   }
 
  private:
-  static bool IsFlag(std::string_view word) { return word == "nvl" || word == "railonly" || word == "dualtor"; }
+  static bool IsFlag(std::string_view word) {
+    return word == "nvl" || word == "railonly" || word == "dualtor";
+  }
   static bool IsFault(std::string_view word) {
     return word == "down" || word == "half" || word == "swap" || word == "badgpu";
   }
@@ -99,8 +103,10 @@ class LineReader {
       if (item.empty()) continue;
       const std::size_t colon = item.find(':');
       const std::string_view word = item.substr(0, colon);
-      const std::string_view value = colon == std::string_view::npos ? std::string_view{} : item.substr(colon + 1);
-      if (!IsKnown(word)) return Fail(Code::kInvalid, fmt::format("{}: unknown word; the words are {}", word, kWords));
+      const std::string_view value =
+          colon == std::string_view::npos ? std::string_view{} : item.substr(colon + 1);
+      if (!IsKnown(word))
+        return Fail(Code::kInvalid, fmt::format("{}: unknown word; the words are {}", word, kWords));
       if (IsFlag(word) != (colon == std::string_view::npos)) {
         return Fail(Code::kInvalid, IsFlag(word) ? fmt::format("{}: takes no value", item)
                                                  : fmt::format("{}: needs a value, as in {}:2", word, word));
@@ -162,14 +168,15 @@ class LineReader {
     };
     const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return Has(r.key); });
     if (rule == rules.end()) {
-      return Fail(Code::kInvalid, "what shape? Say su and node, rack and tray, tor and node, dragonfly, or torus");
+      return Fail(Code::kInvalid,
+                  "what shape? Say su and node, rack and tray, tor and node, dragonfly, or torus");
     }
     for (const std::string_view word : rule->needs) {
       if (!Has(word)) return Fail(Code::kInvalid, fmt::format("{}: needs {} beside it", rule->key, word));
     }
     // Rails of one ToR are not rails, but a torus and a ToR may still have more NICs than one.
-    for (const std::string_view word : {"torus", "dragonfly", "tor", "rack", "su", "node", "tray", "dualtor", "spine", "nvl",
-                                        "plane", "railonly"}) {
+    for (const std::string_view word : {"torus", "dragonfly", "tor", "rack", "su", "node", "tray", "dualtor",
+                                        "spine", "nvl", "plane", "railonly"}) {
       const auto in = [&](const std::vector<std::string_view>& words) {
         return std::find(words.begin(), words.end(), word) != words.end();
       };
@@ -187,7 +194,8 @@ class LineReader {
     if (found == values_.end()) return {};
     const std::optional<int> number = Number(found->second);
     if (!number || *number < lowest || *number > highest) {
-      return Fail(Code::kInvalid, fmt::format("{}:{}: must be a whole number from {} to {}", word, found->second, lowest, highest));
+      return Fail(Code::kInvalid, fmt::format("{}:{}: must be a whole number from {} to {}", word,
+                                              found->second, lowest, highest));
     }
     into = *number;
     return {};
@@ -212,7 +220,8 @@ class LineReader {
     line_.nvlink_over_nodes = Has("nvl");
     line_.rail_only = Has("railonly");
     line_.dual_tor = Has("dualtor");
-    const bool no_spines = line_.rail_only || line_.layout == Layout::kTorus || line_.layout == Layout::kDragonfly;
+    const bool no_spines =
+        line_.rail_only || line_.layout == Layout::kTorus || line_.layout == Layout::kDragonfly;
     if (no_spines) line_.spines = 0;
     TRY(Take("spine", 0, no_spines ? 0 : 4096, line_.spines));
     if (line_.layout != Layout::kTorus) return {};
@@ -221,7 +230,8 @@ class LineReader {
     for (std::size_t i = 0; i < sides.size() && i < 3; ++i) line_.torus[i] = Number(sides[i]).value_or(0);
     if (sides.size() != 3 || *std::min_element(line_.torus.begin(), line_.torus.end()) < 1 ||
         *std::max_element(line_.torus.begin(), line_.torus.end()) > 1024) {
-      return Fail(Code::kInvalid, fmt::format("torus:{}: want three sides from 1 to 1024, as torus:4x4x4", size));
+      return Fail(Code::kInvalid,
+                  fmt::format("torus:{}: want three sides from 1 to 1024, as torus:4x4x4", size));
     }
     return {};
   }
@@ -231,7 +241,8 @@ class LineReader {
       const auto found = std::find_if(kTransports.begin(), kTransports.end(),
                                       [&](const TransportWord& known) { return known.word == said->second; });
       if (found == kTransports.end()) {
-        return Fail(Code::kInvalid, fmt::format("transport:{}: must be ib, roce, efa or ethernet", said->second));
+        return Fail(Code::kInvalid,
+                    fmt::format("transport:{}: must be ib, roce, efa or ethernet", said->second));
       }
       line_.transport = found->transport;
     }
@@ -251,13 +262,15 @@ class LineReader {
     }
     if (line_.nics > 0 && line_.rails == 0) return Fail(Code::kInvalid, "rail:0: NICs need a rail");
     if (line_.gpus > 0 && line_.nics > line_.gpus && line_.nics % line_.gpus != 0) {
-      return Fail(Code::kInvalid, fmt::format("nic:{}: more than gpu:{} and no multiple of it", line_.nics, line_.gpus));
+      return Fail(Code::kInvalid,
+                  fmt::format("nic:{}: more than gpu:{} and no multiple of it", line_.nics, line_.gpus));
     }
     if (line_.nvlink_over_nodes && FindMachine(line_.machine)->nvlink.generation == 0) {
       return Fail(Code::kInvalid, fmt::format("nvl: machine:{} has no NVLink", line_.machine));
     }
     if (line_.rate_gbps < line_.planes) {
-      return Fail(Code::kInvalid, fmt::format("rate:{}: too little for plane:{}", line_.rate_gbps, line_.planes));
+      return Fail(Code::kInvalid,
+                  fmt::format("rate:{}: too little for plane:{}", line_.rate_gbps, line_.planes));
     }
     const std::array<int, 5> factors = {line_.groups, line_.units, line_.racks, line_.tors, line_.hosts};
     long long nodes = line_.sites;
@@ -301,7 +314,8 @@ std::string WriteSyntheticLine(const SyntheticLine& line) {
     out += fmt::format("{}{}:{}", out.empty() ? "" : " ", word, value);
   };
   if (line.sites > 1) add("site", line.sites);
-  if (line.layout == Layout::kTorus) add("torus", fmt::format("{}x{}x{}", line.torus[0], line.torus[1], line.torus[2]));
+  if (line.layout == Layout::kTorus)
+    add("torus", fmt::format("{}x{}x{}", line.torus[0], line.torus[1], line.torus[2]));
   if (line.layout == Layout::kDragonfly) add("dragonfly", line.groups);
   if (line.units_given) add("su", line.units);
   if (line.layout == Layout::kRacks) add("rack", line.racks);
@@ -311,12 +325,14 @@ std::string WriteSyntheticLine(const SyntheticLine& line) {
   add("nic", line.nics);
   add("rail", line.rails);
   if (line.planes > 1) add("plane", line.planes);
-  const bool may_have_spines = line.layout != Layout::kTorus && line.layout != Layout::kDragonfly && !line.rail_only;
+  const bool may_have_spines =
+      line.layout != Layout::kTorus && line.layout != Layout::kDragonfly && !line.rail_only;
   if (may_have_spines) add("spine", line.spines);
   add("rate", line.rate_gbps);
   if (line.oversubscription_percent > 0) add("oversub", line.oversubscription_percent);
-  const auto transport = std::find_if(kTransports.begin(), kTransports.end(),
-                                      [&](const TransportWord& known) { return known.transport == line.transport; });
+  const auto transport =
+      std::find_if(kTransports.begin(), kTransports.end(),
+                   [&](const TransportWord& known) { return known.transport == line.transport; });
   add("transport", transport->word);
   add("machine", line.machine);
   if (line.nvlink_over_nodes) out += " nvl";

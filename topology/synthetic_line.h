@@ -29,7 +29,7 @@ enum class Layout { kUnits, kRacks, kTor, kTorus, kDragonfly };
 struct SyntheticFault {
   std::string word;  // down, half, swap, badgpu
   std::string node;
-  int number = 0;  // rail, or GPU for badgpu
+  int number = 0;          // rail, or GPU for badgpu
   std::string other_node;  // swap: the same as `node` for two cables of one node
   int other = 0;
   friend auto operator<=>(const SyntheticFault&, const SyntheticFault&) = default;
@@ -38,11 +38,11 @@ struct SyntheticFault {
 struct SyntheticLine {
   Layout layout = Layout::kUnits;
   int sites = 1;
-  int groups = 1;   // dragonfly
-  int units = 1;    // su
-  int racks = 1;    // per unit
-  int tors = 1;     // per site or group
-  int hosts = 1;    // node or tray: per unit, rack or ToR
+  int groups = 1;  // dragonfly
+  int units = 1;   // su
+  int racks = 1;   // per unit
+  int tors = 1;    // per site or group
+  int hosts = 1;   // node or tray: per unit, rack or ToR
   std::array<int, 3> torus{0, 0, 0};
   bool units_given = false;  // for racks: without `su`, each rack is a unit
 

@@ -21,7 +21,8 @@ std::vector<HostClass> ClassesOf(const Wiring& wiring, std::size_t node_count) {
   LeafSet leaves;
   for (std::size_t n = 0; n < node_count; ++n) {
     leaves.clear();
-    for (std::size_t c = wiring.first_cable[n]; c < wiring.first_cable[n + 1]; ++c) leaves.push_back(wiring.cables[c].leaf);
+    for (std::size_t c = wiring.first_cable[n]; c < wiring.first_cable[n + 1]; ++c)
+      leaves.push_back(wiring.cables[c].leaf);
     std::sort(leaves.begin(), leaves.end());
     leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
     if (!leaves.empty()) by_leaves[leaves].push_back(NodeId(n));
@@ -54,7 +55,8 @@ class Grouping {
       if (count > most) std::tie(best, most) = std::pair(unit, count);
     }
     // A lone host with half of its leaves here and half there has a wrong cable; many such hosts are a unit.
-    const bool torn = hosts.nodes.size() == 1 && owned == hosts.leaves.size() && most * 2 == hosts.leaves.size();
+    const bool torn =
+        hosts.nodes.size() == 1 && owned == hosts.leaves.size() && most * 2 == hosts.leaves.size();
     if (most * 2 <= hosts.leaves.size() && !torn) {
       best = count_++;
       for (const LeafId leaf : hosts.leaves) units_of_leaf_[std::size_t(leaf)].push_back(best);
@@ -92,10 +94,12 @@ struct Vote {
 // Decides, slot by slot, where the cables of a unit should end.
 class Election {
  public:
-  Election(const Wiring& wiring, const std::vector<UnitId>& unit_of_node) : outside_(wiring.leaves.size(), 0) {
+  Election(const Wiring& wiring, const std::vector<UnitId>& unit_of_node)
+      : outside_(wiring.leaves.size(), 0) {
     for (const Cable& cable : wiring.cables) {
       ++outside_[std::size_t(cable.leaf)];
-      if (cable.slot.rail != kNone) votes_.push_back({unit_of_node[std::size_t(cable.node)], cable.slot, cable.leaf});
+      if (cable.slot.rail != kNone)
+        votes_.push_back({unit_of_node[std::size_t(cable.node)], cable.slot, cable.leaf});
     }
     std::sort(votes_.begin(), votes_.end());
   }
@@ -103,7 +107,9 @@ class Election {
   std::vector<Expectation> Run() && {
     for (std::size_t begin = 0; begin < votes_.size();) {
       std::size_t end = begin;
-      while (end < votes_.size() && votes_[end].unit == votes_[begin].unit && votes_[end].slot == votes_[begin].slot) ++end;
+      while (end < votes_.size() && votes_[end].unit == votes_[begin].unit &&
+             votes_[end].slot == votes_[begin].slot)
+        ++end;
       Decide(begin, end);
       begin = end;
     }
@@ -115,8 +121,8 @@ class Election {
   }
 
  private:
-  // Most votes; then a leaf that no other rail of the unit has; then the one with the fewest cables of others; then by
-  // name. The second rule decides for two hosts of which one has two cables swapped.
+  // Most votes; then a leaf that no other rail of the unit has; then the one with the fewest cables of
+  // others; then by name. The second rule decides for two hosts of which one has two cables swapped.
   void Decide(std::size_t begin, std::size_t end) {
     const Vote& slot = votes_[begin];
     Expectation best{slot.unit, slot.slot, kNone, 0, int(end - begin), false};
@@ -141,7 +147,8 @@ class Election {
     expectations_.push_back(best);
   }
 
-  // A leaf that two hosts or more agree on and that is nobody's first is the slot's second leaf, not an error.
+  // A leaf that two hosts or more agree on and that is nobody's first is the slot's second leaf, not an
+  // error.
   void AddSecondLeaves() {
     std::vector<bool> first(outside_.size(), false);
     for (const Expectation& expectation : expectations_) first[std::size_t(expectation.leaf)] = true;
@@ -160,9 +167,9 @@ class Election {
 }  // namespace
 
 const Expectation* Units::Find(UnitId unit, const Slot& slot) const {
-  const auto found = std::lower_bound(
-      expectations.begin(), expectations.end(), std::tie(unit, slot),
-      [](const Expectation& e, const auto& key) { return std::tie(e.unit, e.slot) < key; });
+  const auto found =
+      std::lower_bound(expectations.begin(), expectations.end(), std::tie(unit, slot),
+                       [](const Expectation& e, const auto& key) { return std::tie(e.unit, e.slot) < key; });
   return found != expectations.end() && found->unit == unit && found->slot == slot ? &*found : nullptr;
 }
 

@@ -19,7 +19,8 @@ std::int16_t Ordinal(std::size_t end, Key key) {
   return std::int16_t(std::min<std::size_t>(same, INT16_MAX));
 }
 
-// Leaf names get ids in order of appearance; the names are sorted at the end. Views stay valid: nodes do not move.
+// Leaf names get ids in order of appearance; the names are sorted at the end. Views stay valid: nodes do not
+// move.
 class LeafNames {
  public:
   LeafId Intern(std::string_view name) {
@@ -31,7 +32,8 @@ class LeafNames {
   void Sort(Wiring& wiring) const {
     std::vector<LeafId> order(names_.size());
     std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](LeafId a, LeafId b) { return names_[std::size_t(a)] < names_[std::size_t(b)]; });
+    std::sort(order.begin(), order.end(),
+              [&](LeafId a, LeafId b) { return names_[std::size_t(a)] < names_[std::size_t(b)]; });
     std::vector<LeafId> rank(names_.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
       rank[std::size_t(order[i])] = LeafId(i);
@@ -68,7 +70,8 @@ Wiring ReadWiring(const std::vector<FabricNode>& nodes) {
         if (!ports[p].leaf_port || ports[p].leaf_port->leaf.empty()) continue;
         const auto plane = std::int16_t(std::clamp(ports[p].plane, 0, kMaxPlane));
         const std::int16_t port = Ordinal(p, [&](std::size_t at) { return ports[at].plane; });
-        wiring.cables.push_back(Cable{NodeId(n), positions[i], int(p), Slot{RailOf(*compute[i]), nic, plane, port},
+        wiring.cables.push_back(Cable{NodeId(n), positions[i], int(p),
+                                      Slot{RailOf(*compute[i]), nic, plane, port},
                                       names.Intern(ports[p].leaf_port->leaf)});
       }
     }

@@ -12,8 +12,8 @@ namespace heddle::topology {
 
 // Inside of BuildFabric: who is cabled to what, which hosts form a unit, and where each cable should end.
 
-// Which cable of a host: equal slots of a unit's hosts end on one leaf. `nic` counts a host's NICs of the same rail
-// and `port` the ports of the same plane of a NIC (a dual-ToR NIC has two), in their order.
+// Which cable of a host: equal slots of a unit's hosts end on one leaf. `nic` counts a host's NICs of the
+// same rail and `port` the ports of the same plane of a NIC (a dual-ToR NIC has two), in their order.
 struct Slot {
   std::int16_t rail = kNone;  // kNone = not known: then nothing is expected of it
   std::int16_t nic = 0;
@@ -31,7 +31,8 @@ struct Cable {
   LeafId leaf = kNone;
 };
 
-// Storage and management NICs are not in it: the storage leaf that all units share would make one unit of them.
+// Storage and management NICs are not in it: the storage leaf that all units share would make one unit of
+// them.
 struct Wiring {
   std::vector<std::string> leaves;  // sorted
   std::vector<Cable> cables;        // by node, then NIC, then port
@@ -45,8 +46,8 @@ struct Expectation {
   UnitId unit = kNone;
   Slot slot;
   LeafId leaf = kNone;
-  int votes = 0;   // hosts that say so
-  int voters = 0;  // hosts that say anything
+  int votes = 0;        // hosts that say so
+  int voters = 0;       // hosts that say anything
   bool second = false;  // not the most, but a leaf of this slot too: uneven leaves are normal
 };
 
@@ -59,8 +60,9 @@ struct Units {
   bool Fits(UnitId unit, const Cable& cable) const;
 };
 
-// Hosts that share one set of leaves, numbered by their smallest node. A host that misses rails or has a few wrong
-// cables belongs to the unit that most of its leaves belong to, so one wrong cable never joins two units.
+// Hosts that share one set of leaves, numbered by their smallest node. A host that misses rails or has a few
+// wrong cables belongs to the unit that most of its leaves belong to, so one wrong cable never joins two
+// units.
 Units FindUnits(const Wiring& wiring, std::size_t node_count);
 
 // Cables that end elsewhere than their unit's, and leaf ports that two hosts claim. Worst first.

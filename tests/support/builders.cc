@@ -21,7 +21,9 @@ using topology::NicRole;
 using topology::PciDistance;
 using topology::Transport;
 
-NodeNamed::NodeNamed(std::string name) { node_.name = std::move(name); }
+NodeNamed::NodeNamed(std::string name) {
+  node_.name = std::move(name);
+}
 
 NodeNamed& NodeNamed::Machine(std::string product) {
   node_.machine = std::move(product);
@@ -75,7 +77,8 @@ NodeNamed& NodeNamed::Rail(int rail, std::string leaf, std::string port, int gbp
 }
 
 NodeNamed& NodeNamed::Rails(int count, std::string_view leaf_prefix, std::string_view port) {
-  for (int rail = 0; rail < count; ++rail) Rail(rail, fmt::format("{}{}", leaf_prefix, rail), std::string(port));
+  for (int rail = 0; rail < count; ++rail)
+    Rail(rail, fmt::format("{}{}", leaf_prefix, rail), std::string(port));
   return *this;
 }
 
@@ -118,7 +121,8 @@ NodeNamed::operator topology::Node() const {
 topology::Fabric FabricOf(std::string_view synthetic_line) {
   auto made = topology::ParseSynthetic(synthetic_line);
   if (!made) {
-    std::fprintf(stderr, "FabricOf(\"%s\"): %s\n", std::string(synthetic_line).c_str(), made.error().message.c_str());
+    std::fprintf(stderr, "FabricOf(\"%s\"): %s\n", std::string(synthetic_line).c_str(),
+                 made.error().message.c_str());
     std::abort();
   }
   return topology::BuildFabric(std::move(made->nodes), made->declaration);

@@ -8,8 +8,8 @@
 
 namespace heddle::test {
 
-// A node in words: NodeNamed("a1").Gpus(8).Rails(8, "su0-r") is eight GPUs, each beside mlx5_<rail> on "su0-r<rail>".
-// It reads as a topology::Node.
+// A node in words: NodeNamed("a1").Gpus(8).Rails(8, "su0-r") is eight GPUs, each beside mlx5_<rail> on
+// "su0-r<rail>". It reads as a topology::Node.
 class NodeNamed {
  public:
   explicit NodeNamed(std::string name);
@@ -32,7 +32,8 @@ class NodeNamed {
   operator topology::Node() const;  // NOLINT(google-explicit-constructor): a builder reads as what it builds
 
  private:
-  topology::Nic& Add(topology::NicRole role, topology::Fact<int> rail, std::string leaf, std::string port, int gbps);
+  topology::Nic& Add(topology::NicRole role, topology::Fact<int> rail, std::string leaf, std::string port,
+                     int gbps);
   topology::Node node_;
 };
 

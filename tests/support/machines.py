@@ -4,8 +4,8 @@
     machines.py SHAPE DIR [--hostname H] [--leaf RAIL=LEAF/PORT ...]
 
 A folder holds machine.yaml (product, hostname), sys/ (sysfs as Linux has it), nvml.yaml (what NVML answered),
-lldp.json (lldpd's json0) and ib.txt (directed-route answers). Identities (GPU UUIDs, NIC GUIDs, MACs) follow from
-the hostname, so the same call writes the same bytes and no two hosts share one.
+lldp.json (lldpd's json0) and ib.txt (directed-route answers). Identities (GPU UUIDs, NIC GUIDs, MACs) follow
+from the hostname, so the same call writes the same bytes and no two hosts share one.
 
 write(cluster, dir) writes many machines that share their PCI tree by symbolic links. A cluster is
     {"nodes": [{"name": "node-00", "shape": "hgx-h100", ...options}, ...]}
@@ -20,29 +20,10 @@ import struct
 import sys
 from dataclasses import dataclass, field
 
-NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # what NVML says on an HGX board: a fabric, but of one host
-SOME_RACK = "5eed5eed-0072-4000-8000-000000000000"  # of a tray that nobody gave a rack
+from machine_shapes import CHIPS, SHAPES
 
-# name: (vendor, device, class)
-CHIPS = {
-    "A100": (0x10DE, 0x20B2, 0x030200),
-    "H100": (0x10DE, 0x2330, 0x030200),
-    "GB200": (0x10DE, 0x2941, 0x030200),
-    "L40S": (0x10DE, 0x26B9, 0x030200),
-    "NVSwitch3": (0x10DE, 0x1AF1, 0x068000),
-    "NVSwitch4": (0x10DE, 0x22A3, 0x068000),
-    "CX6": (0x15B3, 0x101B, 0x020700),
-    "CX7": (0x15B3, 0x1021, 0x020700),
-    "CX7-eth": (0x15B3, 0x1021, 0x020000),
-    "EFA": (0x1D0F, 0xEFA2, 0x020000),
-    "ENA": (0x1D0F, 0xEC20, 0x020000),
-    "X550": (0x8086, 0x1563, 0x020000),
-    "I210": (0x8086, 0x1533, 0x020000),
-    "AMD port": (0x1022, 0x1483, 0x060400),
-    "Intel port": (0x8086, 0x352A, 0x060400),
-    "Grace port": (0x10DE, 0x22B1, 0x060400),
-    "PEX switch": (0x1000, 0xC030, 0x060400),
-}
+NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # what NVML says on an HGX board: a fabric of one host
+SOME_RACK = "5eed5eed-0072-4000-8000-000000000000"  # of a tray that nobody gave a rack
 GT = {3: "8.0 GT/s PCIe", 4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe"}
 RATE = {  # Gb/s: the InfiniBand name of the speed, and the same with half of the lanes
     100: ("100 Gb/sec (4X EDR)", "50 Gb/sec (2X EDR)"),
@@ -50,184 +31,6 @@ RATE = {  # Gb/s: the InfiniBand name of the speed, and the same with half of th
     400: ("400 Gb/sec (4X NDR)", "200 Gb/sec (2X NDR)"),
     800: ("800 Gb/sec (4X XDR)", "400 Gb/sec (2X XDR)"),
 }
-
-
-@dataclass
-class Pci:
-    bdf: str
-    chip: str
-    path: str  # below sys/devices
-    numa: int
-    generation: int = 5
-    width: int = 16
-    port_type: int = 0  # PCIe capability: 0 endpoint, 4 root port, 5 upstream, 6 downstream
-    buses: tuple = (0, 0, 0)  # of a bridge: primary, secondary, subordinate
-
-
-@dataclass
-class Port:
-    """A physical port. `key` is how --leaf and `leaves` name it: "3" for rail 3, "0.2" for rail 0's second port."""
-
-    key: str
-    netdev: str = ""
-    leaf: str = ""
-    leaf_port: str = ""
-
-
-@dataclass
-class NicSpec:
-    rdma: str  # "" = an Ethernet NIC without RDMA
-    bdf: str
-    kind: str  # ib, roce, efa, eth
-    gbps: int
-    ports: list
-    bond: str = ""
-    mtu: int = 0
-
-
-@dataclass
-class GpuSpec:
-    bdf: str
-    memory_mib: int
-
-
-@dataclass
-class Shape:
-    product: str
-    cpus: tuple  # sockets, NUMA nodes per socket, cores per NUMA node, threads per core
-    numa_gib: int
-    gpu_name: str = ""
-    driver: str = ""
-    nvlink: tuple = (0, 0)  # generation, links per GPU
-    pcis: list = field(default_factory=list)
-    gpus: list = field(default_factory=list)
-    nics: list = field(default_factory=list)
-    nvswitches: list = field(default_factory=list)
-    fabric: str = "not_supported"  # not_supported, completed, rack
-    root_chip: str = "Intel port"
-    generation: int = 5
-
-    # A root port of its own for one device; returns the device's address.
-    def direct(self, root_bus, bus, chip, numa, functions=1, domain=0, width=16):
-        root = f"pci{domain:04x}:{root_bus:02x}"
-        port = f"{domain:04x}:{root_bus:02x}:01.0"
-        self.pcis.append(Pci(port, self.root_chip, f"{root}/{port}", numa, self.generation, 16, 4, (root_bus, bus, bus)))
-        names = [f"{domain:04x}:{bus:02x}:00.{function}" for function in range(functions)]
-        for name in names:
-            self.pcis.append(Pci(name, chip, f"{root}/{port}/{name}", numa, self.generation, width))
-        return names[0]
-
-    # Root port, PCIe switch, and below it `devices` as {bus: chip}; returns the addresses of their first functions.
-    def switch(self, root_bus, devices, numa, domain=0, two_functions=()):
-        def bdf(bus, device):
-            return f"{domain:04x}:{bus:02x}:{device:02x}.0"
-
-        last = max(devices)
-        port, upstream = bdf(root_bus, 1), bdf(root_bus + 1, 0)
-        path = f"pci{domain:04x}:{root_bus:02x}/{port}"
-        self.pcis.append(Pci(port, self.root_chip, path, numa, self.generation, 16, 4, (root_bus, root_bus + 1, last)))
-        path += f"/{upstream}"
-        self.pcis.append(Pci(upstream, "PEX switch", path, numa, self.generation, 16, 5,
-                             (root_bus + 1, root_bus + 2, last)))
-        for slot, (bus, chip) in enumerate(devices.items()):
-            down, device = bdf(root_bus + 2, slot), bdf(bus, 0)
-            self.pcis.append(Pci(down, "PEX switch", f"{path}/{down}", numa, self.generation, 16, 6,
-                                 (root_bus + 2, bus, bus)))
-            for name in [device, device[:-1] + "1"] if bus in two_functions else [device]:
-                self.pcis.append(Pci(name, chip, f"{path}/{down}/{name}", numa, self.generation))
-        return [bdf(bus, 0) for bus in devices]
-
-    def infiniband(self, number, bdf, gbps, key, leaf):
-        self.nics.append(NicSpec(f"mlx5_{number}", bdf, "ib", gbps, [Port(key, f"ib{number}", leaf, "1")], mtu=4092))
-
-    def ethernet(self, netdev, bdf, gbps, key="mgmt0", leaf="mgmt-0"):
-        self.nics.append(NicSpec("", bdf, "eth", gbps, [Port(key, netdev, leaf, "Ethernet1")], mtu=1500))
-
-
-def dgx_a100():
-    # 2 EPYC 7742 as 4 NUMA nodes each; GPU 0 and 1 hang on NUMA node 3, as on the real board.
-    m = Shape("DGX A100", (2, 4, 16, 2), 256, "NVIDIA A100-SXM4-80GB", "535.183.01", (3, 12),
-              root_chip="AMD port", generation=4)
-    blocks = [(0x00, 3, (0x07, 0x0F, 0x0C, 0x12)), (0x40, 1, (0x47, 0x4E, 0x4B, 0x54)),
-              (0x80, 7, (0x87, 0x90, 0x8D, 0x94)), (0xB0, 5, (0xB7, 0xBD, 0xBA, 0xC0))]
-    rail_device = [0, 1, 2, 3, 6, 7, 8, 9]  # mlx5_4 and mlx5_5 are the two storage ports
-    for block, (root, numa, (gpu_a, gpu_b, nic_a, nic_b)) in enumerate(blocks):
-        found = m.switch(root, {gpu_a: "A100", nic_a: "CX6", gpu_b: "A100", nic_b: "CX6"}, numa)
-        m.gpus += [GpuSpec(found[0], 81920), GpuSpec(found[2], 81920)]
-        for side in range(2):
-            rail = 2 * block + side
-            m.infiniband(rail_device[rail], found[1 + 2 * side], 200, str(rail), f"leaf-r{rail}")
-    storage = m.direct(0x60, 0x61, "CX6", 2, functions=2)
-    m.infiniband(4, storage, 200, "storage0", "storage-0")
-    m.infiniband(5, storage[:-1] + "1", 200, "storage1", "storage-0")
-    m.nvswitches = m.switch(0xC1, {bus: "NVSwitch3" for bus in range(0xC4, 0xCA)}, 5)
-    m.ethernet("enp226s0", m.direct(0xE1, 0xE2, "I210", 4, width=1), 1)
-    return m
-
-
-def hgx_h100():
-    m = Shape("HGX H100", (2, 1, 56, 2), 1024, "NVIDIA H100 80GB HBM3", "550.90.07", (4, 18), fabric="completed")
-    blocks = [(0x15, 0x18, 0x1B), (0x3D, 0x40, 0x43), (0x4C, 0x4F, 0x52), (0x5B, 0x5E, 0x61),
-              (0x97, 0x9A, 0x9D), (0xBD, 0xC0, 0xC3), (0xCB, 0xCE, 0xD1), (0xD9, 0xDC, 0xDF)]
-    for rail, (root, nic, gpu) in enumerate(blocks):
-        found = m.switch(root, {nic: "CX7", gpu: "H100"}, rail // 4)
-        m.infiniband(rail, found[0], 400, str(rail), f"leaf-r{rail}")
-        m.gpus.append(GpuSpec(found[1], 81559))
-    m.nvswitches = m.switch(0x02, {bus: "NVSwitch4" for bus in range(0x05, 0x09)}, 0)
-    m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
-    return m
-
-
-def gb200_tray():
-    # Each GPU and each NIC has a PCIe domain of its own: they share a Grace and nothing nearer.
-    m = Shape("GB200 NVL72", (2, 1, 72, 1), 480, "NVIDIA GB200", "570.124.06", (5, 18), fabric="rack",
-              root_chip="Grace port")
-    for gpu, domain in enumerate((0x08, 0x09, 0x18, 0x19)):
-        m.gpus.append(GpuSpec(m.direct(0, 1, "GB200", gpu // 2, domain=domain), 189471))
-    for rail, (number, domain) in enumerate(((0, 0x00), (1, 0x02), (4, 0x10), (5, 0x12))):
-        m.infiniband(number, m.direct(0, 3, "CX7", rail // 2, domain=domain), 400, str(rail), f"leaf-r{rail}")
-    m.ethernet("enP5p1s0", m.direct(0, 1, "I210", 0, domain=5, width=1), 1)
-    return m
-
-
-def p5_48xlarge():
-    m = Shape("p5.48xlarge", (2, 1, 48, 2), 1024, "NVIDIA H100 80GB HBM3", "550.90.07", (4, 18), fabric="completed",
-              root_chip="AMD port")
-    for gpu in range(8):
-        first = 0x4F + 0x11 * gpu  # EFA on four buses, the GPU on the fifth
-        chips = {bus: "EFA" for bus in range(first, first + 4)} | {first + 4: "H100"}
-        found = m.switch(first - 3, chips, gpu // 4)
-        m.gpus.append(GpuSpec(found[4], 81559))
-        for number, bdf in enumerate(found[:4]):
-            key = str(gpu) if number == 0 else f"{gpu}.{number + 1}"
-            m.nics.append(NicSpec(f"rdmap{first + number}s0", bdf, "efa", 100, [Port(key)]))
-    m.nvswitches = m.switch(0xD8, {bus: "NVSwitch4" for bus in range(0xDB, 0xDF)}, 1)
-    m.ethernet("ens32", m.direct(0x1E, 0x1F, "ENA", 0, width=4), 100, leaf="")  # nobody answers LLDP there
-    return m
-
-
-def roce_dual_tor():
-    # Four GPUs share a NIC; its two ports are a bond over two ToRs. No NVLink.
-    m = Shape("8x L40S, dual ToR", (2, 1, 32, 2), 512, "NVIDIA L40S", "550.90.07")
-    for rail, root in enumerate((0x10, 0x90)):
-        chips = {root + 3 + gpu: "L40S" for gpu in range(4)} | {root + 7: "CX7-eth"}
-        found = m.switch(root, chips, rail, two_functions=(root + 7,))
-        m.gpus += [GpuSpec(bdf, 46068) for bdf in found[:4]]
-        ports = [Port(str(rail), f"ens{rail + 1}f0np0", "tor-a", f"Ethernet{4 * rail}"),
-                 Port(f"{rail}.2", f"ens{rail + 1}f1np1", "tor-b", f"Ethernet{4 * rail}")]
-        m.nics.append(NicSpec(f"mlx5_bond_{rail}", found[4], "roce", 200, ports, f"bond{rail}", 9000))
-    m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
-    return m
-
-
-def plain_host():
-    m = Shape("PowerEdge R650", (1, 1, 16, 2), 128)
-    m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
-    return m
-
-
-SHAPES = {"dgx-a100": dgx_a100, "hgx-h100": hgx_h100, "gb200-tray": gb200_tray, "gb200-nvl72-tray": gb200_tray,
-          "p5-48xlarge": p5_48xlarge, "roce-dual-tor": roce_dual_tor, "plain-host": plain_host}
 
 
 @dataclass
@@ -351,7 +154,7 @@ def write_system(out, shape):
         node = f"sys/devices/system/node/node{numa}"
         out.put(f"{node}/cpulist", cpu_list(cpus))
         out.put(f"{node}/cpumap", cpu_mask(cpus, total))
-        distances = (10 if n == numa else 12 if n // per_socket == socket else 32 for n in range(len(by_numa)))
+        distances = [10 if n == numa else 12 if n // per_socket == socket else 32 for n in range(len(by_numa))]
         out.put(f"{node}/distance", " ".join(map(str, distances)))
         out.put(f"{node}/meminfo", f"Node {numa} MemTotal:       {shape.numa_gib << 20} kB\n"
                                    f"Node {numa} MemFree:        {shape.numa_gib << 19} kB")
@@ -362,7 +165,8 @@ def config_space(pci):
     """256 bytes, enough for hwloc and lspci: identity, header type, buses and a PCIe capability at 0x40."""
     vendor, device, cls = CHIPS[pci.chip]
     config = bytearray(256)
-    struct.pack_into("<HHHHBBBB", config, 0, vendor, device, 0x0006, 0x0010, 0, cls & 0xFF, cls >> 8 & 0xFF, cls >> 16)
+    struct.pack_into("<HHHHBBBB", config, 0, vendor, device, 0x0006, 0x0010,
+                     0, cls & 0xFF, cls >> 8 & 0xFF, cls >> 16)
     config[0x34] = 0x40
     if pci.port_type:
         config[0x0E] = 1
@@ -385,7 +189,8 @@ def write_pci(out, shape):
         for name, value in {
                 "vendor": f"0x{vendor:04x}", "device": f"0x{device:04x}", "class": f"0x{cls:06x}",
                 "revision": "0x00", "numa_node": pci.numa, "config": config_space(pci),
-                "local_cpulist": cpu_list(by_numa[pci.numa]), "local_cpus": cpu_mask(by_numa[pci.numa], total),
+                "local_cpulist": cpu_list(by_numa[pci.numa]),
+                "local_cpus": cpu_mask(by_numa[pci.numa], total),
                 "current_link_speed": speed, "max_link_speed": speed,
                 "current_link_width": pci.width, "max_link_width": pci.width}.items():
             out.put(f"{base}/{name}", value)
@@ -431,7 +236,8 @@ def write_rdma(out, host, shape, nic, lid):
         "fw_ver": {"ib": "28.39.3560", "roce": "28.39.3560", "efa": "0.0.0.0"}[nic.kind],
         "board_id": "" if nic.kind == "efa" else "MT_0000000838",
         "ports/1/link_layer": layer, "ports/1/state": state, "ports/1/phys_state": phys_state,
-        "ports/1/rate": rate, "ports/1/lid": f"0x{lid:x}", "ports/1/sm_lid": "0x1" if nic.kind == "ib" else "0x0",
+        "ports/1/rate": rate, "ports/1/lid": f"0x{lid:x}",
+        "ports/1/sm_lid": "0x1" if nic.kind == "ib" else "0x0",
         "ports/1/gids/0": gid, "ports/1/gid_attrs/types/0": "RoCE v2" if nic.kind == "roce" else "IB/RoCE v1",
     }
     if nic.kind == "roce":
@@ -448,7 +254,7 @@ def write_netdevs(out, host, shape, nic):
             continue
         base = f"sys/class/net/{port.netdev}"
         down = port.key in host.down
-        # An IPoIB interface says nothing of its speed before it is brought up; an Ethernet one without carrier says -1.
+        # Linux says -1 without a carrier.
         speed = -1 if down else nic.gbps * (500 if port.key in host.half else 1000)
         files = {"address": host.mac(nic.bond or port.netdev), "mtu": nic.mtu,
                  "operstate": "down" if down else "up", "speed": speed, "type": 32 if nic.kind == "ib" else 1}
@@ -483,13 +289,15 @@ def lldp_json(host, shape):
             leaf, leaf_port = place(host, port)
             if nic.kind not in ("roce", "eth") or not leaf or port.key in host.down or host.no_lldp:
                 continue
+            mac = leaf_guid(leaf)[2:14]
             interfaces.append({
                 "name": port.netdev, "via": "LLDP", "rid": "1", "age": "0 day, 01:02:03",
                 "chassis": [{
-                    "id": [{"type": "mac", "value": ":".join(leaf_guid(leaf)[2:14][i:i + 2] for i in range(0, 12, 2))}],
+                    "id": [{"type": "mac", "value": ":".join(mac[i:i + 2] for i in range(0, 12, 2))}],
                     "name": [{"value": leaf}],
                     "descr": [{"value": "SONiC Software Version: SONiC.202405 - HwSku: fixture"}],
-                    "capability": [{"type": "Bridge", "enabled": True}, {"type": "Router", "enabled": True}]}],
+                    "capability": [{"type": "Bridge", "enabled": True},
+                                   {"type": "Router", "enabled": True}]}],
                 "port": [{"id": [{"type": "local", "value": leaf_port}], "descr": [{"value": leaf_port}],
                           "ttl": [{"value": "120"}]}]})
     return json.dumps({"lldp": [{"interface": interfaces} if interfaces else {}]}, indent=1)
@@ -520,17 +328,19 @@ def nvml_yaml(host, shape):
         state, uuid, clique = shape.fabric, NO_CLUSTER, 0
         if state == "rack":
             state, uuid, clique = "completed", host.cluster_uuid or SOME_RACK, host.clique
-        lines += [f"- index: {index}", f"  uuid: GPU-{host.uuid('gpu', index)}", f'  name: "{shape.gpu_name}"',
-                  f'  pci: "{gpu.bdf}"', f"  memory_mib: {gpu.memory_mib}", f"  nvlink_version: {generation}"]
+        lines += [f"- index: {index}", f"  uuid: GPU-{host.uuid('gpu', index)}",
+                  f'  name: "{shape.gpu_name}"', f'  pci: "{gpu.bdf}"', f"  memory_mib: {gpu.memory_mib}",
+                  f"  nvlink_version: {generation}"]
         lines.append("  nvlinks:" if links else "  nvlinks: []")
         for link in range(links):
             remote = shape.nvswitches[link % len(shape.nvswitches)] if shape.nvswitches else ""
             lines.append(f"  - {{link: {link}, state: {'inactive' if link < down else 'active'}, "
                          f'remote_type: switch, remote_pci: "{remote}"}}')
         lines += [f'  fabric: {{state: {state}, cluster_uuid: "{uuid}", clique: {clique}}}',
-                  f"  ecc: {{mode: enabled, volatile_uncorrected: {int(bad)}, aggregate_uncorrected: {int(bad)}}}",
-                  f"  health: {{row_remap_pending: {str(bad).lower()}, row_remap_failure: false, last_xid: "
-                  f"{95 if bad else 0}}}"]
+                  f"  ecc: {{mode: enabled, volatile_uncorrected: {int(bad)}, "
+                  f"aggregate_uncorrected: {int(bad)}}}",
+                  f"  health: {{row_remap_pending: {str(bad).lower()}, row_remap_failure: false, "
+                  f"last_xid: {95 if bad else 0}}}"]
     return "\n".join(lines)
 
 
@@ -546,7 +356,8 @@ def write_host(host, shape, folder, common=None):
     lids = {}
     for nic in shape.nics:
         if nic.kind == "ib":
-            lids[nic.rdma] = 2 + int(host.digest(nic.rdma, "lid")[:8], 16) % 0xBFF0  # unicast LIDs end at 0xBFFF
+            # Unicast LIDs end at 0xBFFF.
+            lids[nic.rdma] = 2 + int(host.digest(nic.rdma, "lid")[:8], 16) % 0xBFF0
         if nic.rdma:
             write_rdma(out, host, shape, nic, lids.get(nic.rdma, 0))
         write_netdevs(out, host, shape, nic)
@@ -576,7 +387,8 @@ def write(cluster, folder):
         host.down, host.half = [str(key) for key in host.down], [str(key) for key in host.half]
         if host.shape not in shapes:
             shapes[host.shape] = SHAPES[host.shape]()
-            commons[host.shape] = write_common(os.path.join(folder, ".common", host.shape), shapes[host.shape])
+            common = os.path.join(folder, ".common", host.shape)
+            commons[host.shape] = write_common(common, shapes[host.shape])
         machines[host.name] = write_host(host, shapes[host.shape], os.path.join(folder, host.name),
                                          commons[host.shape])
     return machines
@@ -591,7 +403,7 @@ def main(arguments):
     parser.add_argument("--leaf", action="append", default=[], metavar="RAIL=LEAF/PORT",
                         help="where a port's cable ends; RAIL.2 is a NIC's second port")
     parser.add_argument("--down", action="append", default=[], metavar="RAIL", help="a port without link")
-    parser.add_argument("--half", action="append", default=[], metavar="RAIL", help="a port with half of its lanes")
+    parser.add_argument("--half", action="append", default=[], metavar="RAIL", help="a port at half of its lanes")
     parser.add_argument("--bad-gpu", action="append", default=[], type=int, metavar="INDEX")
     parser.add_argument("--cluster-uuid", default="")
     parser.add_argument("--clique", default=0, type=int)
@@ -601,9 +413,10 @@ def main(arguments):
     leaves = dict(item.split("=", 1) for item in given.leaf if "=" in item)
     unknown = [key for key in [*leaves, *given.down, *given.half] if key not in keys]
     if unknown or len(leaves) != len(given.leaf):
-        parser.error(f"{', '.join(unknown) or '--leaf'}: want one of {', '.join(sorted(keys))}, as 3=su0-r3/12")
-    host = Host(given.hostname or given.shape, given.shape, given.site, leaves, given.cluster_uuid, given.clique,
-                given.down, given.half, given.bad_gpu)
+        wanted = ", ".join(sorted(keys))
+        parser.error(f"{', '.join(unknown) or '--leaf'}: want one of {wanted}, as in --leaf 3=su0-r3/12")
+    host = Host(given.hostname or given.shape, given.shape, given.site, leaves, given.cluster_uuid,
+                given.clique, given.down, given.half, given.bad_gpu)
     write_host(host, shape, given.dir)
 
 

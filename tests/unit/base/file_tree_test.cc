@@ -116,7 +116,7 @@ TEST_P(FileTreeTest, TrimsTheLineEndOfSysfs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, FileTreeTest, testing::Bool(),
-                         [](const auto& info) { return info.param ? "OnDisk" : "InMemory"; });
+                         [](const auto& mode) { return mode.param ? "OnDisk" : "InMemory"; });
 
 TEST(MemoryFileTree, RemembersWhatWasReadAndFailsAsItIsTold) {
   test::MemoryFileTree tree({{"a", "1"}, {"b/c", "2"}});

@@ -143,9 +143,8 @@ TEST_F(FakeApiServerTest, SelectsByLabelsAndFields) {
   pod("c", "n2", {{"job", "x"}});
   const auto names = [&](const std::string& labels, const std::string& fields) {
     std::vector<std::string> found;
-    for (const Json& item : client_.List(kube::kPods, {.label_selector = labels, .field_selector = fields}, {})->items) {
-      found.push_back(kube::Name(item));
-    }
+    const auto list = client_.List(kube::kPods, {.label_selector = labels, .field_selector = fields}, {});
+    for (const Json& item : list->items) found.push_back(kube::Name(item));
     return found;
   };
   EXPECT_THAT(names("job=x", ""), ElementsAre("a", "c"));

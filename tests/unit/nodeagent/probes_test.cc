@@ -52,7 +52,7 @@ TEST(PciProbe, KeepsTheOthersWhenADeviceCannotBeRead) {
   test::MemoryFileTree files;
   PutPci(files, "pci0000:15", "0000:1b:00.0");
   PutPci(files, "pci0000:15", "0000:1c:00.0");
-  files.FailReads("sys/devices/pci0000:15/0000:1b:00.0/class", {base::Code::kUnavailable, "Input/output error", {}});
+  files.FailReads("sys/bus/pci/devices/0000:1b:00.0/class", {base::Code::kUnavailable, "Input/output error", {}});
   PutPci(files, "pci0000:15", "0000:1d:00.0", "0", "display");
   const PciTree tree = ProbePci(files);
   EXPECT_THAT(tree.devices, ElementsAre(testing::Key("0000:1c:00.0")));

@@ -167,7 +167,7 @@ TEST(Oracle, NeverRefusesWhatBruteForceCanPlaceAndIsRarelySlower) {
       EXPECT_THAT(Faults(state, instance.request, *plan), testing::IsEmpty());
       EXPECT_EQ(plan->quality, Evaluate(state, instance.request, plan->pods));
       EXPECT_TRUE(truth.feasible);
-      EXPECT_LE(double(plan->quality.step_micros), 1.2 * double(truth.best_micros));
+      EXPECT_LE(plan->quality.step_micros * 5, truth.best_micros * 6) << truth.best_micros << " is possible";
       ++planned;
       equal += plan->quality.step_micros == truth.best_micros ? 1 : 0;
     } else {
@@ -177,7 +177,6 @@ TEST(Oracle, NeverRefusesWhatBruteForceCanPlaceAndIsRarelySlower) {
       ++refused;
       undecided += refusal.reason == RefusalReason::kNotFoundInBudget ? 1 : 0;
     }
-    if (HasFailure()) break;
   }
   RecordProperty("planned", planned);
   RecordProperty("equal", equal);

@@ -27,7 +27,8 @@ std::vector<std::string> Sentences(const Fabric& fabric) {
 }
 
 TEST(BuildFabric, KeepsALeafForEveryRailOfEveryUnit) {
-  const Fabric fabric = FabricOf("su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");
+  const Fabric fabric =
+      FabricOf("su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");
   EXPECT_EQ(fabric.shape, Shape::kRailOptimised);
   EXPECT_EQ(fabric.transport, Transport::kInfiniBand);
   EXPECT_EQ(fabric.rails, 8);
@@ -66,7 +67,8 @@ TEST(BuildFabric, CountsHopsOverAnyNumberOfTiers) {
     nodes.push_back(NodeNamed("n" + number).Gpus(1).Rail(0, "leaf" + number));
     declaration.switches.push_back({"leaf" + number, {"spine" + std::to_string(i / 2)}, 0});
   }
-  for (int i = 0; i < 4; ++i) declaration.switches.push_back({"spine" + std::to_string(i), {"core" + std::to_string(i / 2)}, 0});
+  for (int i = 0; i < 4; ++i)
+    declaration.switches.push_back({"spine" + std::to_string(i), {"core" + std::to_string(i / 2)}, 0});
   for (int i = 0; i < 2; ++i) declaration.switches.push_back({"core" + std::to_string(i), {"top"}, 0});
   const Fabric fabric = BuildFabric(nodes, declaration);
   EXPECT_EQ(fabric.shape, Shape::kFatTree);
@@ -96,7 +98,8 @@ TEST(BuildFabric, HasNoWayBetweenTheRailsOfARailOnlyFabric) {
 TEST(BuildFabric, FindsRailOnlyWhereAllLeavesAreDeclaredWithoutUplinks) {
   Declaration declaration;
   for (const char* name : {"r0", "r1"}) declaration.switches.push_back({name, {}, 0});
-  const Fabric fabric = BuildFabric({NodeNamed("a").Gpus(2).Rails(2, "r"), NodeNamed("b").Gpus(2).Rails(2, "r")}, declaration);
+  const Fabric fabric =
+      BuildFabric({NodeNamed("a").Gpus(2).Rails(2, "r"), NodeNamed("b").Gpus(2).Rails(2, "r")}, declaration);
   EXPECT_EQ(fabric.shape, Shape::kRailOnly);
   EXPECT_EQ(fabric.Hops(0, 1), kNone);
 }
@@ -105,15 +108,17 @@ TEST(BuildFabric, SaysWhatItAssumesWhereNobodyDeclaredSwitches) {
   const Fabric fabric = FabricOf("su:2 node:4 spine:0");
   EXPECT_THAT(fabric.spines, IsEmpty());
   EXPECT_EQ(fabric.Hops(0, 8), 2);
-  EXPECT_THAT(fabric.assumptions, ElementsAre("no switch above the 16 leaves is declared: they are taken to reach each "
-                                              "other over one tier of spines"));
+  EXPECT_THAT(fabric.assumptions,
+              ElementsAre("no switch above the 16 leaves is declared: they are taken to reach each "
+                          "other over one tier of spines"));
 }
 
 TEST(BuildFabric, ReportsALeafThatPeopleForgot) {
   auto made = *ParseSynthetic("su:2 node:4");
   std::erase_if(made.declaration.switches, [](const auto& declared) { return declared.name == "su1-r3"; });
   const Fabric fabric = BuildFabric(made.nodes, made.declaration);
-  EXPECT_THAT(Sentences(fabric), ElementsAre("node-04 mlx5_3 is cabled to su1-r3, which is not among the declared switches"));
+  EXPECT_THAT(Sentences(fabric),
+              ElementsAre("node-04 mlx5_3 is cabled to su1-r3, which is not among the declared switches"));
   EXPECT_THAT(fabric.assumptions, ElementsAre(HasSubstr("leaf su1-r3 has no declared uplinks")));
   EXPECT_EQ(fabric.Hops(fabric.FindLeaf("su1-r3"), 0), 2);
 }
@@ -156,11 +161,13 @@ TEST(BuildFabric, SeesASwapBehindADualTor) {
   auto& ports = made.nodes[1].nics[0].ports;
   std::swap(ports[0].leaf_port, ports[1].leaf_port);
   const Fabric fabric = BuildFabric(made.nodes, made.declaration);
-  EXPECT_THAT(Sentences(fabric),
-              ElementsAre("node-01 mlx5_0 port 1 is cabled to tor-0b port 3; its unit's rail 0 is tor-0a: swapped with "
-                          "node-01 mlx5_0 port 2",
-                          "node-01 mlx5_0 port 2 is cabled to tor-0a port 3; its unit's rail 0 is tor-0b: swapped with "
-                          "node-01 mlx5_0 port 1"));
+  EXPECT_THAT(
+      Sentences(fabric),
+      ElementsAre(
+          "node-01 mlx5_0 port 1 is cabled to tor-0b port 3; its unit's rail 0 is tor-0a: swapped with "
+          "node-01 mlx5_0 port 2",
+          "node-01 mlx5_0 port 2 is cabled to tor-0a port 3; its unit's rail 0 is tor-0b: swapped with "
+          "node-01 mlx5_0 port 1"));
 }
 
 TEST(BuildFabric, JoinsTheTraysOfARackToOneNvlinkDomain) {
@@ -233,7 +240,8 @@ TEST(BuildFabrics, MakesOneForEachSiteAndTransport) {
 }
 
 TEST(BuildFabric, TakesNodesWithoutAnyFact) {
-  const Fabric fabric = BuildFabric({NodeNamed("b").Gpus(8).Rails(8, "r"), NodeNamed("plain"), NodeNamed("a")}, {});
+  const Fabric fabric =
+      BuildFabric({NodeNamed("b").Gpus(8).Rails(8, "r"), NodeNamed("plain"), NodeNamed("a")}, {});
   EXPECT_THAT(Check(fabric), IsEmpty());
   EXPECT_EQ(fabric.nodes[std::size_t(fabric.FindNode("plain"))].unit, kNone);
   EXPECT_EQ(fabric.nodes[std::size_t(fabric.FindNode("plain"))].domain, kNone);
@@ -272,7 +280,8 @@ TEST(Uplinks, AddTheFourEfaOfAGpu) {
 TEST(Units, ShareNothingOverTheStorageLeaf) {
   std::vector<Node> nodes;
   for (int i = 0; i < 4; ++i) {
-    nodes.push_back(NodeNamed("n" + std::to_string(i)).Gpus(2).Rails(2, i < 2 ? "a" : "b").Storage("storage"));
+    nodes.push_back(
+        NodeNamed("n" + std::to_string(i)).Gpus(2).Rails(2, i < 2 ? "a" : "b").Storage("storage"));
   }
   const Fabric fabric = BuildFabric(nodes, {});
   EXPECT_THAT(fabric.units, SizeIs(2));
@@ -280,7 +289,8 @@ TEST(Units, ShareNothingOverTheStorageLeaf) {
 }
 
 TEST(Units, AreNumberedByTheirSmallestNode) {
-  const Fabric fabric = BuildFabric({NodeNamed("z").Gpus(2).Rails(2, "a"), NodeNamed("b").Gpus(2).Rails(2, "y")}, {});
+  const Fabric fabric =
+      BuildFabric({NodeNamed("z").Gpus(2).Rails(2, "a"), NodeNamed("b").Gpus(2).Rails(2, "y")}, {});
   EXPECT_EQ(fabric.nodes[0].unit, 0);
   EXPECT_EQ(fabric.units[0].name, "su-0");
   EXPECT_THAT(fabric.units[0].leaves, ElementsAre(fabric.FindLeaf("y0"), fabric.FindLeaf("y1")));
@@ -305,7 +315,8 @@ TEST(Units, MayShareHalfOfTheirLeaves) {
   std::vector<Node> nodes;
   for (int i = 0; i < 8; ++i) {
     const std::string own = i < 4 ? "x" : "y";
-    nodes.push_back(NodeNamed("n" + std::to_string(i)).Gpus(4).Rails(2, "s").Rail(2, own + "2").Rail(3, own + "3"));
+    nodes.push_back(
+        NodeNamed("n" + std::to_string(i)).Gpus(4).Rails(2, "s").Rail(2, own + "2").Rail(3, own + "3"));
   }
   const Fabric fabric = BuildFabric(nodes, {});
   EXPECT_THAT(Check(fabric), IsEmpty());
@@ -329,24 +340,30 @@ TEST(CablingFaults, NameBothEndsOfASwap) {
   EXPECT_EQ(fault.nic, "mlx5_3");
   EXPECT_EQ(fault.seen, (LeafPort{"su0-r4", "2"}));
   EXPECT_EQ(fault.expected_leaf, "su0-r3");
-  EXPECT_EQ(fault.sentence, "node-01 mlx5_3 is cabled to su0-r4 port 2; its unit's rail 3 is su0-r3: swapped with node-01 mlx5_4");
-  EXPECT_EQ(fabric.leaves[std::size_t(fabric.FindLeaf("su0-r3"))].rail, 3) << "one wrong cable does not blur a leaf";
-  EXPECT_EQ(fabric.nodes[1].uplinks[3].leaf, fabric.FindLeaf("su0-r4")) << "traffic goes where the cable goes";
+  EXPECT_EQ(
+      fault.sentence,
+      "node-01 mlx5_3 is cabled to su0-r4 port 2; its unit's rail 3 is su0-r3: swapped with node-01 mlx5_4");
+  EXPECT_EQ(fabric.leaves[std::size_t(fabric.FindLeaf("su0-r3"))].rail, 3)
+      << "one wrong cable does not blur a leaf";
+  EXPECT_EQ(fabric.nodes[1].uplinks[3].leaf, fabric.FindLeaf("su0-r4"))
+      << "traffic goes where the cable goes";
 }
 
 TEST(CablingFaults, DoNotJoinTheUnitsOfACrossedPair) {
   const Fabric fabric = FabricOf("su:2 node:4 swap:node-1/rail-3/node-6/rail-3");
   EXPECT_THAT(fabric.units, SizeIs(2));
-  EXPECT_THAT(Sentences(fabric),
-              ElementsAre("node-01 mlx5_3 is cabled to su1-r3 port 3; its unit's rail 3 is su0-r3: swapped with node-06 mlx5_3",
-                          "node-06 mlx5_3 is cabled to su0-r3 port 2; its unit's rail 3 is su1-r3: swapped with node-01 mlx5_3"));
+  EXPECT_THAT(Sentences(fabric), ElementsAre("node-01 mlx5_3 is cabled to su1-r3 port 3; its unit's rail 3 "
+                                             "is su0-r3: swapped with node-06 mlx5_3",
+                                             "node-06 mlx5_3 is cabled to su0-r3 port 2; its unit's rail 3 "
+                                             "is su1-r3: swapped with node-01 mlx5_3"));
 }
 
 TEST(CablingFaults, NameOneWrongCable) {
   auto made = *ParseSynthetic("su:2 node:4");
   made.nodes[2].nics[5].ports[0].leaf_port = LeafPort{"su1-r5", "40"};
   const Fabric fabric = BuildFabric(made.nodes, made.declaration);
-  EXPECT_THAT(Sentences(fabric), ElementsAre("node-02 mlx5_5 is cabled to su1-r5 port 40; its unit's rail 5 is su0-r5"));
+  EXPECT_THAT(Sentences(fabric),
+              ElementsAre("node-02 mlx5_5 is cabled to su1-r5 port 40; its unit's rail 5 is su0-r5"));
   EXPECT_EQ(fabric.nodes[2].unit, 0);
 }
 
@@ -354,7 +371,8 @@ TEST(CablingFaults, NameACableIntoAnUnrelatedSwitch) {
   auto made = *ParseSynthetic("su:1 node:4 spine:0");
   made.nodes[2].nics[5].ports[0].leaf_port = LeafPort{"office-switch", "7"};
   const Fabric fabric = BuildFabric(made.nodes, made.declaration);
-  EXPECT_THAT(Sentences(fabric), ElementsAre("node-02 mlx5_5 is cabled to office-switch port 7; its unit's rail 5 is su0-r5"));
+  EXPECT_THAT(Sentences(fabric),
+              ElementsAre("node-02 mlx5_5 is cabled to office-switch port 7; its unit's rail 5 is su0-r5"));
   EXPECT_EQ(fabric.leaves[std::size_t(fabric.FindLeaf("office-switch"))].unit, kNone);
   EXPECT_THAT(Check(fabric), IsEmpty());
 }
@@ -374,16 +392,19 @@ TEST(CablingFaults, FindTwoRailsOnOneLeafWhereOthersHaveTheirOwn) {
   made.nodes.resize(3);  // node-02 is alone in its unit
   made.nodes[2].nics[3].ports[0].leaf_port = LeafPort{"su1-r4", "9"};
   const Fabric fabric = BuildFabric(made.nodes, made.declaration);
-  EXPECT_THAT(Sentences(fabric),
-              ElementsAre("node-02 mlx5_4 is cabled to su1-r4 port 1, where rail 3 of its unit ends too; in other units "
-                          "rails 3 and 4 have leaves of their own"));
+  EXPECT_THAT(
+      Sentences(fabric),
+      ElementsAre(
+          "node-02 mlx5_4 is cabled to su1-r4 port 1, where rail 3 of its unit ends too; in other units "
+          "rails 3 and 4 have leaves of their own"));
   EXPECT_EQ(fabric.leaves[std::size_t(fabric.FindLeaf("su1-r4"))].rail.missing(), Missing::kAmbiguous);
 }
 
 TEST(CablingFaults, AcceptTwoRailsOnEachLeafAsADesign) {
   std::vector<Node> nodes;
   for (int i = 0; i < 4; ++i) {
-    nodes.push_back(NodeNamed("n" + std::to_string(i)).Gpus(4).Rail(0, "x").Rail(1, "x").Rail(2, "y").Rail(3, "y"));
+    nodes.push_back(
+        NodeNamed("n" + std::to_string(i)).Gpus(4).Rail(0, "x").Rail(1, "x").Rail(2, "y").Rail(3, "y"));
   }
   const Fabric fabric = BuildFabric(nodes, {});
   EXPECT_THAT(fabric.faults, IsEmpty());
@@ -394,9 +415,11 @@ TEST(CablingFaults, AcceptTwoRailsOnEachLeafAsADesign) {
 TEST(CablingFaults, FindALeafPortThatTwoHostsClaim) {
   auto made = *ParseSynthetic("su:1 node:4");
   made.nodes[2].nics[5].ports[0].leaf_port = made.nodes[0].nics[5].ports[0].leaf_port;
-  EXPECT_THAT(Sentences(BuildFabric(made.nodes, made.declaration)),
-              ElementsAre("node-00 mlx5_5 and node-02 mlx5_5 both say that they are cabled to su0-r5 port 1: one of them "
-                          "is out of date"));
+  EXPECT_THAT(
+      Sentences(BuildFabric(made.nodes, made.declaration)),
+      ElementsAre(
+          "node-00 mlx5_5 and node-02 mlx5_5 both say that they are cabled to su0-r5 port 1: one of them "
+          "is out of date"));
 }
 
 TEST(CablingFaults, FindRailsBeyondTheDeclared) {
@@ -418,7 +441,8 @@ TEST(DiffFabric, SaysWhatChanged) {
   auto made = *ParseSynthetic("su:2 node:4");
   made.nodes.pop_back();
   EXPECT_THAT(Diff(before, BuildFabric(made.nodes, made.declaration)),
-              testing::IsSupersetOf({"node node-07: is gone", "su-1 nodes: 4 -> 3", "leaf su1-r0 Gb/s down: 1600 -> 1200"}));
+              testing::IsSupersetOf(
+                  {"node node-07: is gone", "su-1 nodes: 4 -> 3", "leaf su1-r0 Gb/s down: 1600 -> 1200"}));
 }
 
 TEST(CheckFabric, FindsBrokenInvariants) {

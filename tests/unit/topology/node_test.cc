@@ -67,7 +67,8 @@ TEST(NicOfGpu, IsTheNearest) {
 TEST(NicOfGpu, IsADistinctOneWhereSeveralTie) {
   NodeNamed node("a");
   node.Gpus(2).Nic("x").Nic("y");
-  for (int gpu = 0; gpu < 2; ++gpu) node.Path(gpu, "mlx5_0", PciDistance::kPix).Path(gpu, "mlx5_1", PciDistance::kPix);
+  for (int gpu = 0; gpu < 2; ++gpu)
+    node.Path(gpu, "mlx5_0", PciDistance::kPix).Path(gpu, "mlx5_1", PciDistance::kPix);
   EXPECT_THAT(NicsOf(node, 0), ElementsAre("mlx5_0"));
   EXPECT_THAT(NicsOf(node, 1), ElementsAre("mlx5_1"));
 }
@@ -76,7 +77,9 @@ TEST(NicOfGpu, IsADistinctOneWhereSeveralTie) {
 TEST(NicOfGpu, MovesAnEarlierGpuSoThatEachHasItsOwn) {
   NodeNamed node("a");
   node.Gpus(2).Nic("x").Nic("y");
-  node.Path(0, "mlx5_0", PciDistance::kPix).Path(0, "mlx5_1", PciDistance::kPix).Path(1, "mlx5_0", PciDistance::kPix);
+  node.Path(0, "mlx5_0", PciDistance::kPix)
+      .Path(0, "mlx5_1", PciDistance::kPix)
+      .Path(1, "mlx5_0", PciDistance::kPix);
   EXPECT_THAT(NicsOf(node, 0), ElementsAre("mlx5_1"));
   EXPECT_THAT(NicsOf(node, 1), ElementsAre("mlx5_0"));
 }
@@ -84,7 +87,8 @@ TEST(NicOfGpu, MovesAnEarlierGpuSoThatEachHasItsOwn) {
 TEST(NicOfGpu, GivesRailOrderBeforeNameOrder) {
   NodeNamed node("a");
   node.Gpus(2).Rail(5, "r5").Rail(4, "r4");
-  for (int gpu = 0; gpu < 2; ++gpu) node.Path(gpu, "mlx5_0", PciDistance::kPhb).Path(gpu, "mlx5_1", PciDistance::kPhb);
+  for (int gpu = 0; gpu < 2; ++gpu)
+    node.Path(gpu, "mlx5_0", PciDistance::kPhb).Path(gpu, "mlx5_1", PciDistance::kPhb);
   EXPECT_THAT(NicsOf(node, 0), ElementsAre("mlx5_1"));
   EXPECT_THAT(NicsOf(node, 1), ElementsAre("mlx5_0"));
 }
@@ -92,7 +96,8 @@ TEST(NicOfGpu, GivesRailOrderBeforeNameOrder) {
 TEST(NicOfGpu, IsSharedWhereThereAreFewerNicsThanGpus) {
   NodeNamed node("a");
   node.Gpus(4).Nic("x").Nic("y");
-  for (int gpu = 0; gpu < 4; ++gpu) node.Path(gpu, "mlx5_0", PciDistance::kPix).Path(gpu, "mlx5_1", PciDistance::kPix);
+  for (int gpu = 0; gpu < 4; ++gpu)
+    node.Path(gpu, "mlx5_0", PciDistance::kPix).Path(gpu, "mlx5_1", PciDistance::kPix);
   EXPECT_THAT(NicsOf(node, 0), ElementsAre("mlx5_0"));
   EXPECT_THAT(NicsOf(node, 1), ElementsAre("mlx5_1"));
   EXPECT_THAT(NicsOf(node, 2), ElementsAre("mlx5_0"));
@@ -140,7 +145,9 @@ TEST(NicOfGpu, StaysWhenItsCableIsPulled) {
 TEST(Nic, CountsOnlyPortsThatAreNotDown) {
   Nic nic;
   nic.role = NicRole::kCompute;
-  nic.ports = {{1, 0, LinkState::kActive, 200, 200, {}}, {2, 1, LinkState::kDown, 200, 200, {}}, {3, 0, LinkState::kActive, 200, -7, {}}};
+  nic.ports = {{1, 0, LinkState::kActive, 200, 200, {}},
+               {2, 1, LinkState::kDown, 200, 200, {}},
+               {3, 0, LinkState::kActive, 200, -7, {}}};
   EXPECT_EQ(nic.usable_gbps(), 200);
   EXPECT_TRUE(nic.up());
   nic.role = NicRole::kStorage;
@@ -164,27 +171,40 @@ TEST(CheckNode, NamesEachContradiction) {
   EXPECT_EQ(broken([](Node& n) { n.gpus[1].index = 0; }), "GPU 0 is there twice");
   EXPECT_EQ(broken([](Node& n) { n.gpus[1].uuid = n.gpus[0].uuid; }), "two GPUs have the UUID GPU-a-0");
   EXPECT_EQ(broken([](Node& n) { n.gpus[1].pci = n.gpus[0].pci; }), "two GPUs are at 0000:10:00.0");
-  EXPECT_EQ(broken([](Node& n) { std::swap(n.gpus[0], n.gpus[1]); }), "GPU 0 stands after GPU 1: must be sorted by index");
+  EXPECT_EQ(broken([](Node& n) { std::swap(n.gpus[0], n.gpus[1]); }),
+            "GPU 0 stands after GPU 1: must be sorted by index");
   EXPECT_EQ(broken([](Node& n) { n.gpus[0].healthy = false; }), "GPU 0 is unhealthy without a reason");
-  EXPECT_EQ(broken([](Node& n) { n.nvlink.exceptions = {{7, 3}}; }), "NVLink exception for GPU 7, which is not there");
+  EXPECT_EQ(broken([](Node& n) {
+              n.nvlink.exceptions = {{7, 3}};
+            }),
+            "NVLink exception for GPU 7, which is not there");
   EXPECT_EQ(broken([](Node& n) { n.nvlink.exceptions = {{1, 19}}; }), "GPU 1 has 19 of 18 NVLinks");
   EXPECT_EQ(broken([](Node& n) { n.nics[1].name = "mlx5_0"; }), "NIC mlx5_0 is there twice");
   EXPECT_EQ(broken([](Node& n) { n.nics[0].ports.clear(); }), "mlx5_0 has no port");
   EXPECT_EQ(broken([](Node& n) { n.nics[0].rail = -1; }), "mlx5_0 is on rail -1");
-  EXPECT_EQ(broken([](Node& n) { n.nics[0].ports[0].rate_gbps = -1; }), "mlx5_0 port 1 has a negative rate: -1 Gb/s, usable 400");
-  EXPECT_EQ(broken([](Node& n) { n.nics[0].ports[0].usable_gbps = 401; }), "mlx5_0 port 1 has 401 Gb/s usable of 400");
-  EXPECT_EQ(broken([](Node& n) { n.nics[0].ports[0].state = LinkState::kDown; }), "mlx5_0 port 1 is down and has 400 Gb/s usable");
-  EXPECT_EQ(broken([](Node& n) { n.nics[1].ports[0].leaf_port = LeafPort{"r0", "4"}; }), "mlx5_0 port 1 and mlx5_1 port 1 are both on r0 port 4");
-  EXPECT_EQ(broken([](Node& n) { n.paths[0].nic = "mlx5_9"; }), "a path leads from GPU 0 to mlx5_9, which is not there");
+  EXPECT_EQ(broken([](Node& n) { n.nics[0].ports[0].rate_gbps = -1; }),
+            "mlx5_0 port 1 has a negative rate: -1 Gb/s, usable 400");
+  EXPECT_EQ(broken([](Node& n) { n.nics[0].ports[0].usable_gbps = 401; }),
+            "mlx5_0 port 1 has 401 Gb/s usable of 400");
+  EXPECT_EQ(broken([](Node& n) { n.nics[0].ports[0].state = LinkState::kDown; }),
+            "mlx5_0 port 1 is down and has 400 Gb/s usable");
+  EXPECT_EQ(broken([](Node& n) {
+              n.nics[1].ports[0].leaf_port = LeafPort{"r0", "4"};
+            }),
+            "mlx5_0 port 1 and mlx5_1 port 1 are both on r0 port 4");
+  EXPECT_EQ(broken([](Node& n) { n.paths[0].nic = "mlx5_9"; }),
+            "a path leads from GPU 0 to mlx5_9, which is not there");
   EXPECT_EQ(broken([](Node& n) { n.paths[1].gpu = 3; }), "a path leads from GPU 3, which is not there");
   EXPECT_EQ(broken([](Node& n) { n.paths.push_back(n.paths[1]); }), "two paths lead from GPU 1 to mlx5_1");
-  EXPECT_EQ(broken([](Node& n) { std::swap(n.paths[0], n.paths[1]); }), "the path of GPU 0 to mlx5_0 is out of order");
+  EXPECT_EQ(broken([](Node& n) { std::swap(n.paths[0], n.paths[1]); }),
+            "the path of GPU 0 to mlx5_0 is out of order");
 }
 
 TEST(ContentHash, IsStable) {
   EXPECT_EQ(ContentHash(Node{}).size(), 16u);
   EXPECT_EQ(ContentHash(Node{}), ContentHash(Node{}));
-  // Agents of two versions must not see a change in the same node: a new value here is a change that all would publish.
+  // Agents of two versions must not see a change in the same node: a new value here is a change that all
+  // would publish.
   EXPECT_EQ(ContentHash(NodeNamed("a").Gpus(2).Rails(2, "r", "4")), "a25eb3e03dfca355");
 }
 
@@ -217,9 +237,10 @@ TEST(DiffNode, SaysWhatChanged) {
   after.gpus[0].healthy = false;
   after.gpus[0].unhealthy_reason = "XID 79";
   after.nvlink.exceptions = {{1, 17}};
-  EXPECT_THAT(Diff(before, after), ElementsAre("GPU 0: unhealthy: XID 79", "GPU 1 NVLinks up: 18 -> 17",
-                                               "mlx5_0 port 1 leaf: r0 port 4 -> r7 port 9", "mlx5_1 port 1: Active -> Down",
-                                               "mlx5_1 port 1 usable Gb/s: 400 -> 0"));
+  EXPECT_THAT(Diff(before, after),
+              ElementsAre("GPU 0: unhealthy: XID 79", "GPU 1 NVLinks up: 18 -> 17",
+                          "mlx5_0 port 1 leaf: r0 port 4 -> r7 port 9", "mlx5_1 port 1: Active -> Down",
+                          "mlx5_1 port 1 usable Gb/s: 400 -> 0"));
   EXPECT_THAT(Diff(after, before), testing::Contains("GPU 0: healthy again"));
 }
 

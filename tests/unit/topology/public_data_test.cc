@@ -30,7 +30,8 @@ struct Unifabric {
   Declaration declaration;
 };
 
-void AddEnd(const std::string& host, const std::string& netdev, const LeafPort& leaf, std::map<std::string, Node>& nodes) {
+void AddEnd(const std::string& host, const std::string& netdev, const LeafPort& leaf,
+            std::map<std::string, Node>& nodes) {
   Node& node = nodes[host];
   node.name = host;
   if (leaf.leaf.starts_with("switch-scaleup")) {
@@ -74,13 +75,17 @@ TEST(Unifabric, SharesLeavesByPairsAndIsNotMergedByItsStorageLeaf) {
   EXPECT_THAT(fabric.assumptions, IsEmpty());
   ASSERT_THAT(fabric.nodes, SizeIs(5)) << "four GPU servers and a storage server";
   ASSERT_THAT(fabric.units, SizeIs(2));
-  EXPECT_THAT(fabric.units[0].nodes, ElementsAre(fabric.FindNode("node-gpu-1"), fabric.FindNode("node-gpu-2")));
-  EXPECT_THAT(fabric.units[0].leaves, ElementsAre(fabric.FindLeaf("switch-gpu-leaf1"), fabric.FindLeaf("switch-gpu-leaf2")));
-  EXPECT_THAT(fabric.units[1].leaves, ElementsAre(fabric.FindLeaf("switch-gpu-leaf3"), fabric.FindLeaf("switch-gpu-leaf4")));
+  EXPECT_THAT(fabric.units[0].nodes,
+              ElementsAre(fabric.FindNode("node-gpu-1"), fabric.FindNode("node-gpu-2")));
+  EXPECT_THAT(fabric.units[0].leaves,
+              ElementsAre(fabric.FindLeaf("switch-gpu-leaf1"), fabric.FindLeaf("switch-gpu-leaf2")));
+  EXPECT_THAT(fabric.units[1].leaves,
+              ElementsAre(fabric.FindLeaf("switch-gpu-leaf3"), fabric.FindLeaf("switch-gpu-leaf4")));
   EXPECT_EQ(fabric.FindLeaf("switch-storage-leaf1"), kNone);
   EXPECT_EQ(fabric.nodes[std::size_t(fabric.FindNode("node-storage-1"))].unit, kNone);
   ASSERT_THAT(fabric.domains, SizeIs(2));
-  EXPECT_THAT(fabric.domains[0].nodes, ElementsAre(fabric.FindNode("node-gpu-1"), fabric.FindNode("node-gpu-2")));
+  EXPECT_THAT(fabric.domains[0].nodes,
+              ElementsAre(fabric.FindNode("node-gpu-1"), fabric.FindNode("node-gpu-2")));
   EXPECT_EQ(fabric.Hops(fabric.FindLeaf("switch-gpu-leaf1"), fabric.FindLeaf("switch-gpu-leaf4")), 2);
   EXPECT_EQ(fabric.shape, Shape::kRailOptimised) << "four rails on each leaf";
 }
@@ -108,7 +113,9 @@ TEST(Lingjun, Has119LeavesWhere48NamesAre) {
     switches[pod] = {pod, {core}, 0};
   }
   EXPECT_THAT(pods_of_name, SizeIs(48));
-  EXPECT_EQ(std::count_if(pods_of_name.begin(), pods_of_name.end(), [](const auto& entry) { return entry.second.size() > 1; }), 42);
+  EXPECT_EQ(std::count_if(pods_of_name.begin(), pods_of_name.end(),
+                          [](const auto& entry) { return entry.second.size() > 1; }),
+            42);
 
   Declaration declaration;
   for (auto& [name, declared] : switches) declaration.switches.push_back(declared);
@@ -120,8 +127,10 @@ TEST(Lingjun, Has119LeavesWhere48NamesAre) {
   EXPECT_THAT(fabric.spines, SizeIs(4));
   EXPECT_EQ(fabric.shape, Shape::kFatTree);
   std::map<std::int32_t, std::size_t> hosts_of_pod;
-  for (const Unit& unit : fabric.units) hosts_of_pod[fabric.leaves[std::size_t(unit.leaves.front())].spines.front()] += unit.nodes.size();
-  EXPECT_THAT(hosts_of_pod, ElementsAre(testing::Pair(0, 362u), testing::Pair(1, 306u), testing::Pair(2, 179u)));
+  for (const Unit& unit : fabric.units)
+    hosts_of_pod[fabric.leaves[std::size_t(unit.leaves.front())].spines.front()] += unit.nodes.size();
+  EXPECT_THAT(hosts_of_pod,
+              ElementsAre(testing::Pair(0, 362u), testing::Pair(1, 306u), testing::Pair(2, 179u)));
   EXPECT_EQ(fabric.Hops(fabric.FindLeaf("P10/S14"), fabric.FindLeaf("P10/S6")), 2);
   EXPECT_EQ(fabric.Hops(fabric.FindLeaf("P10/S2"), fabric.FindLeaf("P12/S2")), 4);
 }

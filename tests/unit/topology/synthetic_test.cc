@@ -45,7 +45,8 @@ const std::vector<std::string> kLines = {
     "su:1 node:2 gpu:8 nic:32 rail:8 rate:100 transport:efa",
     "su:1 node:3 gpu:0 nic:0 transport:ethernet",
     "su:1 node:2 gpu:4 nic:2 transport:ethernet machine:l40s",
-    "su:2 node:4 down:node-3/rail-2 half:node-1/rail-0 swap:node-0/rail-1/rail-2 swap:node-1/rail-4/node-6/rail-4 badgpu:node-3/5",
+    "su:2 node:4 down:node-3/rail-2 half:node-1/rail-0 swap:node-0/rail-1/rail-2 "
+    "swap:node-1/rail-4/node-6/rail-4 badgpu:node-3/5",
 };
 
 TEST(Synthetic, MakesSoundNodesForEveryKindOfLine) {
@@ -113,8 +114,10 @@ TEST(Synthetic, AppliesEachFaultWord) {
 }
 
 TEST(Synthetic, RefusesUnknownAndDoubledWordsWithTheList) {
-  EXPECT_THAT(Refusal("su:2 nodes:4"), StartsWith("synthetic cluster: nodes: unknown word; the words are badgpu, down, dragonfly"));
-  EXPECT_THAT(Refusal("su:2 node:4 su:3"), StartsWith("synthetic cluster: su: said twice; the words are badgpu"));
+  EXPECT_THAT(Refusal("su:2 nodes:4"),
+              StartsWith("synthetic cluster: nodes: unknown word; the words are badgpu, down, dragonfly"));
+  EXPECT_THAT(Refusal("su:2 node:4 su:3"),
+              StartsWith("synthetic cluster: su: said twice; the words are badgpu"));
   EXPECT_THAT(Refusal("su:2 node:4 nvl nvl"), HasSubstr("nvl: said twice"));
 }
 
@@ -148,14 +151,16 @@ TEST(Synthetic, RefusesWhatDoesNotMakeACluster) {
 
 TEST(Synthetic, RefusesFaultsThatHitNothing) {
   const auto refused = [](std::string_view fault, std::string_view sentence) {
-    EXPECT_EQ(Refusal("su:2 node:4 " + std::string(fault)), "synthetic cluster: " + std::string(sentence)) << fault;
+    EXPECT_EQ(Refusal("su:2 node:4 " + std::string(fault)), "synthetic cluster: " + std::string(sentence))
+        << fault;
   };
   refused("down:node-9/rail-1", "down:node-9: there is no such node; they are node-00 to node-07");
   refused("down:node-1/rail-8", "down:node-01: rails are 0 to 7");
   refused("badgpu:node-1/8", "badgpu:node-01: GPUs are 0 to 7");
   refused("down:node-1", "down:node-1: want down:node-3/rail-2");
   refused("half:node-1/2", "half:node-1/2: want half:node-3/rail-2");
-  refused("swap:node-1/rail-2", "swap:node-1/rail-2: want swap:node-3/rail-1/rail-2 or node-3/rail-1/node-9/rail-1");
+  refused("swap:node-1/rail-2",
+          "swap:node-1/rail-2: want swap:node-3/rail-1/rail-2 or node-3/rail-1/node-9/rail-1");
   refused("swap:node-1/rail-2/rail-2", "swap:node-01: rail 2 with itself");
   refused("badgpu:node-1/x", "badgpu:node-1/x: want badgpu:node-3/5");
   refused("down:node-1/rail-1 down:node-01/rail-1", "down:node-01/1: said twice");

@@ -1,0 +1,305 @@
+#include "extender/cluster_cache.h"
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "extender/resources.h"
+
+namespace heddle::extender {
+namespace {
+
+template <class T, class Parse>
+typename Parsed<T>::Read Reader(Parse parse) {
+  return [parse](const kube::Json& object) -> Shared<T> {
+    auto value = parse(object);
+    return value ? std::make_shared<const T>(*std::move(value)) : nullptr;
+  };
+}
+
+// A Node's status moves with every heartbeat; only this much of it is read here.
+kube::Json SlimNode(kube::Json node) {
+  kube::Json slim = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", kube::Json::object()}};
+  for (const char* field : {"name", "uid", "resourceVersion", "labels"}) {
+    if (const kube::Json* value = kube::Find(node, {"metadata", field})) slim["metadata"][field] = *value;
+  }
+  for (const char* field : {"taints", "unschedulable"}) {
+    if (const kube::Json* value = kube::Find(node, {"spec", field})) slim["spec"][field] = *value;
+  }
+  if (const kube::Json* value = kube::Find(node, {"status", "allocatable"})) slim["status"]["allocatable"] = *value;
+  if (const kube::Json* ready = kube::Condition(node, "Ready")) {
+    slim["status"]["conditions"] =
+        kube::Json::array({{{"type", "Ready"}, {"status", kube::StringAt(*ready, {"status"})}}});
+  }
+  return slim;
+}
+
+bool SameButVersion(kube::Json a, kube::Json b) {
+  a["metadata"].erase("resourceVersion");
+  b["metadata"].erase("resourceVersion");
+  return a == b;
+}
+
+// A pod that holds GPUs of a node now.
+bool Holds(const kube::ObjectPtr& pod) {
+  if (pod == nullptr || kube::StringAt(*pod, {"spec", "nodeName"}).empty()) return false;
+  const std::string phase = kube::StringAt(*pod, {"status", "phase"});
+  return phase != "Succeeded" && phase != "Failed";
+}
+
+kube::ReflectorOptions Watch(std::function<kube::Json(kube::Json)> transform, const CacheCallbacks& callbacks,
+                             std::function<void(const kube::ObjectKey&, const kube::ObjectPtr&, const kube::ObjectPtr&)>
+                                 on_change) {
+  return {.transform = std::move(transform),
+          .on_change = [on_change](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                                   const kube::ObjectPtr& current) { on_change(key, old, current); },
+          .log = callbacks.log};
+}
+
+}  // namespace
+
+ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Random random, CacheCallbacks callbacks)
+    : client_(client),
+      clock_(clock),
+      callbacks_(std::move(callbacks)),
+      pods_(client, clock, random.Fork(), kube::kPods,
+            Watch(SlimPod, callbacks_, [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); })),
+      nodes_(client, clock, random.Fork(), kube::kNodes,
+             Watch(SlimNode, callbacks_, [this](const auto&, const auto& o, const auto& c) { NodeChanged(o, c); })),
+      jobs_(client, clock, random.Fork(), kube::kJobs,
+            Watch(kube::DropManagedFields, callbacks_,
+                  [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); })),
+      jobsets_(client, clock, random.Fork(), kJobSets,
+               Watch(kube::DropManagedFields, callbacks_,
+                     [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); })),
+      topologies_(client, clock, random.Fork(), kNodeTopologies,
+                  Watch(kube::DropManagedFields, callbacks_,
+                        [this](const auto& k, const auto& o, const auto& c) { TopologyChanged(k, o, c); })),
+      fabrics_(client, clock, random.Fork(), kFabrics,
+               Watch(kube::DropManagedFields, callbacks_,
+                     [this](const auto&, const auto&, const auto&) { callbacks_.capacity_changed(); })),
+      gangs_(client, clock, random.Fork(), kGangs,
+             Watch(kube::DropManagedFields, callbacks_,
+                   [this](const auto& k, const auto& o, const auto& c) { GangChanged(k, o, c); })),
+      parsed_pods_([](const kube::Json& pod) { return std::make_shared<const PodFacts>(ReadPod(pod)); }),
+      parsed_nodes_([](const kube::Json& node) { return std::make_shared<const NodeFacts>(ReadNode(node)); }),
+      parsed_topologies_(Reader<crds::NodeTopology>(crds::NodeTopologyFromJson)),
+      parsed_fabrics_(Reader<crds::Fabric>(crds::FabricFromJson)),
+      parsed_gangs_(Reader<crds::Gang>(crds::GangFromJson)) {}
+
+void ClusterCache::Run(std::stop_token stop) {
+  std::vector<std::jthread> threads;
+  for (kube::Reflector* reflector : {&pods_, &nodes_, &jobs_, &topologies_, &fabrics_, &gangs_}) {
+    threads.emplace_back([reflector, stop] { reflector->Run(stop); });
+  }
+  WatchJobSets(stop);
+}
+
+// A reflector on a kind that is not served would complain for ever.
+void ClusterCache::WatchJobSets(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    if (client_.List(kJobSets, {.resource_version = "0", .limit = 1}, stop)) return jobsets_.Run(stop);
+    clock_.SleepFor(std::chrono::seconds(30), stop);
+  }
+}
+
+bool ClusterCache::synced() const {
+  const std::array<const kube::Reflector*, 6> needed{&pods_, &nodes_, &jobs_, &topologies_, &fabrics_, &gangs_};
+  return std::all_of(needed.begin(), needed.end(), [](const kube::Reflector* one) { return one->store().synced(); });
+}
+
+std::vector<std::string> ClusterCache::Troubles() const {
+  std::vector<std::string> sentences;
+  for (const kube::Reflector* reflector : {&pods_, &nodes_, &jobs_, &topologies_, &fabrics_, &gangs_}) {
+    if (reflector->healthy()) continue;
+    if (const auto error = reflector->last_error()) sentences.push_back(base::ToString(*error));
+  }
+  return sentences;
+}
+
+base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& view, std::stop_token stop) {
+  ASSIGN_OR_RETURN(kube::ObjectList list, client_.ListAll(resource, {}, std::move(stop)), "read consistently");
+  for (kube::Json& object : list.items) {
+    object = &resource == &kube::kPods ? SlimPod(std::move(object)) : kube::DropManagedFields(std::move(object));
+  }
+  if (&resource == &kube::kPods) {
+    for (const kube::Json& pod : list.items) Index(pod, true);
+  }
+  view.SawAll(list.items, list.resource_version, clock_.Now());
+  return {};
+}
+
+base::Status ClusterCache::ReadAll(std::stop_token stop) {
+  TRY(ReadInto(kNodeTopologies, topology_view_, stop));
+  TRY(ReadInto(kube::kPods, pod_view_, stop));
+  return ReadInto(kGangs, gang_view_, stop);
+}
+
+base::Status ClusterCache::ReadGangs(std::stop_token stop) { return ReadInto(kGangs, gang_view_, std::move(stop)); }
+
+void ClusterCache::SettleOverdue(std::stop_token stop) {
+  const auto settle = [&](const kube::Resource& resource, FreshView& view) {
+    for (const kube::ObjectKey& key : view.Overdue(clock_.Now())) {
+      auto object = client_.Get(resource, key, stop);
+      if (!object && object.error().code != base::Code::kNotFound) return;
+      view.Forget(key);
+      if (object) view.Saw(&resource == &kube::kPods ? SlimPod(*std::move(object)) : *std::move(object), clock_.Now());
+    }
+  };
+  settle(kube::kPods, pod_view_);
+  settle(kGangs, gang_view_);
+  settle(kNodeTopologies, topology_view_);
+}
+
+void ClusterCache::Index(const kube::Json& pod, bool there) {
+  if (!IsGangPod(pod)) return;
+  const GangKey gang = MembershipOf(pod).key;
+  const std::lock_guard lock(mutex_);
+  if (there) {
+    pods_of_[gang].insert(kube::KeyOf(pod));
+  } else if (const auto found = pods_of_.find(gang); found != pods_of_.end()) {
+    found->second.erase(kube::KeyOf(pod));
+    if (found->second.empty()) pods_of_.erase(found);
+  }
+}
+
+void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
+  if (old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current))) {
+    pod_view_.CacheLost(key, kube::Uid(*old));
+    Index(*old, false);
+  }
+  if (current != nullptr) Index(*current, true);
+  for (const kube::ObjectPtr& pod : {old, current}) {
+    if (pod != nullptr && IsGangPod(*pod)) callbacks_.gang_changed(MembershipOf(*pod).key);
+  }
+  if (Holds(old) != Holds(current)) callbacks_.capacity_changed();
+}
+
+void ClusterCache::NodeChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
+  if (old != nullptr && current != nullptr && SameButVersion(*old, *current)) return;
+  callbacks_.capacity_changed();
+}
+
+void ClusterCache::OwnerChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
+  for (const kube::ObjectPtr& owner : {old, current}) {
+    if (owner == nullptr) continue;
+    if (const auto gang = GangOfOwner(*owner)) callbacks_.gang_changed(*gang);
+  }
+}
+
+void ClusterCache::GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                               const kube::ObjectPtr& current) {
+  if (old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current))) {
+    gang_view_.CacheLost(key, kube::Uid(*old));
+  }
+  for (const kube::ObjectPtr& object : {old, current}) {
+    if (object == nullptr) continue;
+    callbacks_.gang_changed({kube::Namespace(*object), kube::StringAt(*object, {"spec", "owner", "uid"}),
+                             kube::IntAt(*object, {"spec", "attempt"}).value_or(0)});
+  }
+  const auto places = [](const kube::ObjectPtr& gang) {
+    const kube::Json* placement = gang == nullptr ? nullptr : kube::Find(*gang, {"status", "placement"});
+    return placement == nullptr ? kube::Json() : *placement;
+  };
+  const auto ended = [](const kube::ObjectPtr& gang) {
+    return gang != nullptr && kube::Condition(*gang, crds::kEnded) != nullptr;
+  };
+  if (places(old) != places(current) || ended(old) != ended(current)) callbacks_.capacity_changed();
+}
+
+void ClusterCache::TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                                   const kube::ObjectPtr& current) {
+  if (old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current))) {
+    topology_view_.CacheLost(key, kube::Uid(*old));
+  }
+  callbacks_.capacity_changed();
+}
+
+std::vector<kube::ObjectPtr> ClusterCache::PodsOf(const GangKey& key) const {
+  std::set<kube::ObjectKey> names;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = pods_of_.find(key); found != pods_of_.end()) names = found->second;
+  }
+  std::vector<kube::ObjectPtr> pods;
+  for (const kube::ObjectKey& name : names) {
+    kube::ObjectPtr pod = pod_view_.Get(name);
+    if (pod != nullptr && MembershipOf(*pod).key == key) pods.push_back(std::move(pod));
+  }
+  return pods;
+}
+
+std::shared_ptr<const crds::Gang> ClusterCache::GangOf(const GangKey& key) {
+  for (auto& gang : parsed_gangs_.All(gang_view_.List())) {
+    if (KeyOfGang(*gang) == key) return gang;
+  }
+  return nullptr;
+}
+
+base::Result<kube::ObjectPtr> ClusterCache::OwnerOf(const GangKey& key, const crds::GangOwner& owner,
+                                                    std::stop_token stop) {
+  const bool jobset = owner.kind == "JobSet";
+  if (!jobset && owner.kind != "Job") return nullptr;
+  const kube::ObjectPtr cached = (jobset ? jobsets_ : jobs_).store().Get({key.ns, owner.name});
+  if (cached != nullptr && kube::Uid(*cached) == key.owner_uid) return cached;
+  // The cache may not have seen it yet, or no longer: an end is too final to be guessed.
+  auto object = client_.Get(jobset ? kJobSets : kube::kJobs, {key.ns, owner.name}, std::move(stop));
+  if (object) {
+    if (kube::Uid(*object) != key.owner_uid) return nullptr;
+    return std::make_shared<const kube::Json>(*std::move(object));
+  }
+  if (object.error().code == base::Code::kNotFound) return nullptr;
+  return base::Fail(std::move(object).error());
+}
+
+std::set<GangKey> ClusterCache::AllGangs() {
+  std::set<GangKey> keys;
+  for (const auto& gang : parsed_gangs_.All(gang_view_.List())) keys.insert(KeyOfGang(*gang));
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, pods] : pods_of_) keys.insert(key);
+  return keys;
+}
+
+void ClusterCache::SetStaleNodes(std::set<std::string> nodes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (nodes == stale_nodes_) return;
+    stale_nodes_ = std::move(nodes);
+  }
+  callbacks_.capacity_changed();
+}
+
+// Building a fabric of 5,000 nodes takes far longer than seeing that nothing in it has changed.
+Shared<FabricSet> ClusterCache::Fabrics(const std::vector<Shared<crds::NodeTopology>>& topologies) {
+  auto declared = parsed_fabrics_.All(fabrics_.store().List());
+  std::vector<std::pair<std::string, std::string>> from;
+  from.reserve(topologies.size());
+  for (const auto& topology : topologies) {
+    // An object without a hash is as good as its version. Grants and conditions are not part of the fabric.
+    const crds::NodeTopologyStatus& status = topology->status;
+    from.emplace_back(topology->name, status.hash.empty() ? topology->resource_version : status.hash);
+    if (!status.observed_at) from.back().second = "none";
+  }
+  const std::lock_guard lock(fabric_mutex_);
+  if (built_ == nullptr || from != built_from_ || declared != declared_) {
+    built_ = std::make_shared<const FabricSet>(AssembleFabrics(topologies, declared));
+    built_from_ = std::move(from);
+    declared_ = std::move(declared);
+  }
+  return built_;
+}
+
+SnapshotInputs ClusterCache::Inputs(const std::optional<GangKey>& without) {
+  SnapshotInputs inputs;
+  inputs.topologies = parsed_topologies_.All(topology_view_.List());
+  inputs.fabrics = Fabrics(inputs.topologies);
+  inputs.nodes = parsed_nodes_.All(nodes_.store().List());
+  inputs.pods = parsed_pods_.All(pod_view_.List());
+  inputs.gangs = parsed_gangs_.All(gang_view_.List());
+  std::erase_if(inputs.gangs, [&](const auto& gang) { return without && KeyOfGang(*gang) == *without; });
+  const std::lock_guard lock(mutex_);
+  inputs.stale_nodes = stale_nodes_;
+  return inputs;
+}
+
+}  // namespace heddle::extender

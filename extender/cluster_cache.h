@@ -1,0 +1,89 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "extender/fresh_view.h"
+#include "extender/gang_members.h"
+#include "extender/parsed.h"
+#include "extender/snapshot.h"
+#include "kube/reflector.h"
+
+namespace heddle::extender {
+
+struct CacheCallbacks {
+  // On a reflector's thread; must not block.
+  std::function<void(const GangKey& key)> gang_changed;
+  std::function<void()> capacity_changed;  // GPUs may have become free, or nodes fit
+  kube::Log log;
+};
+
+// Everything the extender watches, as one picture of the cluster: Pods, Nodes, Jobs, JobSets where they are served,
+// NodeTopologies, Fabrics and Gangs. Newer than its reflectors where we wrote or read something ourselves.
+// Thread rule: Run on one thread, the rest from any.
+class ClusterCache {
+ public:
+  ClusterCache(kube::Client& client, base::Clock& clock, base::Random random, CacheCallbacks callbacks);
+
+  void Run(std::stop_token stop);  // blocks
+  bool synced() const;
+  std::vector<std::string> Troubles() const;  // what cannot be watched, as sentences
+
+  // Consistent reads of what decides over slots; for the moment that leadership begins, and the Gangs alone before a
+  // first release.
+  [[nodiscard]] base::Status ReadAll(std::stop_token stop);
+  [[nodiscard]] base::Status ReadGangs(std::stop_token stop);
+  // Reads again what the reflectors have not settled in half a minute.
+  void SettleOverdue(std::stop_token stop);
+
+  std::vector<kube::ObjectPtr> PodsOf(const GangKey& key) const;
+  std::shared_ptr<const crds::Gang> GangOf(const GangKey& key);
+  // The Job or JobSet; null when a read of the server says that there is none.
+  [[nodiscard]] base::Result<kube::ObjectPtr> OwnerOf(const GangKey& key, const crds::GangOwner& owner,
+                                                      std::stop_token stop);
+  std::set<GangKey> AllGangs();  // those with pods and those with an object
+  // `without`: a gang whose own reservation is to be left out.
+  SnapshotInputs Inputs(const std::optional<GangKey>& without);
+  void SetStaleNodes(std::set<std::string> nodes);
+
+  FreshView& pods() { return pod_view_; }
+  FreshView& gangs() { return gang_view_; }
+
+ private:
+  using Change = kube::ChangeType;
+  void PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
+  void NodeChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
+  void OwnerChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
+  void GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
+  void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
+  void Index(const kube::Json& pod, bool there);
+  void WatchJobSets(std::stop_token stop);
+  base::Status ReadInto(const kube::Resource& resource, FreshView& view, std::stop_token stop);
+  Shared<FabricSet> Fabrics(const std::vector<Shared<crds::NodeTopology>>& topologies);
+
+  kube::Client& client_;
+  base::Clock& clock_;
+  const CacheCallbacks callbacks_;
+  kube::Reflector pods_, nodes_, jobs_, jobsets_, topologies_, fabrics_, gangs_;
+  FreshView pod_view_{pods_.store()}, gang_view_{gangs_.store()}, topology_view_{topologies_.store()};
+  Parsed<PodFacts> parsed_pods_;
+  Parsed<NodeFacts> parsed_nodes_;
+  Parsed<crds::NodeTopology> parsed_topologies_;
+  Parsed<crds::Fabric> parsed_fabrics_;
+  Parsed<crds::Gang> parsed_gangs_;
+  mutable std::mutex mutex_;
+  std::map<GangKey, std::set<kube::ObjectKey>> pods_of_;
+  std::set<std::string> stale_nodes_;
+  std::mutex fabric_mutex_;
+  std::vector<std::pair<std::string, std::string>> built_from_;  // node and content hash
+  std::vector<Shared<crds::Fabric>> declared_;
+  Shared<FabricSet> built_;
+};
+
+}  // namespace heddle::extender

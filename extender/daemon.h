@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/result.h"
+#include "extender/leadership.h"
+#include "kube/http.h"
+
+namespace heddle::extender {
+
+struct DaemonOptions {
+  std::string listen = "127.0.0.1:8010";
+  std::string identity;  // unique; in the Lease and in events
+  LeadershipOptions leadership;
+  std::function<void(const std::string& address)> listening;  // called once requests are served
+  kube::Log log;
+};
+
+// The extender without its main: the server, the gang controller, leadership and the agents' heartbeats. Blocks until stop;
+// fails only when it cannot listen. An API server that cannot be reached is said so and waited for.
+[[nodiscard]] base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random,
+                                     const DaemonOptions& options, std::stop_token stop);
+
+}  // namespace heddle::extender

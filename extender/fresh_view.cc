@@ -1,0 +1,128 @@
+#include "extender/fresh_view.h"
+
+#include <charconv>
+#include <optional>
+#include <set>
+
+namespace heddle::extender {
+namespace {
+
+constexpr std::chrono::seconds kOverdue{30};
+
+std::optional<std::uint64_t> Number(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+bool AtLeastAsNew(const std::string& a, const std::string& b) {
+  const auto left = Number(a), right = Number(b);
+  return left && right ? *left >= *right : a == b;
+}
+
+kube::ObjectPtr FreshView::Merge(const kube::ObjectPtr& cached, const Entry& entry, bool& settled) const {
+  settled = false;
+  if (entry.object == nullptr) {
+    // Another uid under this name is a later object; the same one is about to vanish from the cache.
+    if (cached != nullptr && kube::Uid(*cached) == entry.uid) return nullptr;
+    settled = true;
+    return cached;
+  }
+  if (cached != nullptr && AtLeastAsNew(kube::ResourceVersion(*cached), kube::ResourceVersion(*entry.object))) {
+    settled = true;
+    return cached;
+  }
+  return entry.object;
+}
+
+kube::ObjectPtr FreshView::Get(const kube::ObjectKey& key) const {
+  const std::lock_guard lock(mutex_);
+  kube::ObjectPtr cached = store_.Get(key);
+  const auto found = newer_.find(key);
+  if (found == newer_.end()) return cached;
+  bool settled = false;
+  kube::ObjectPtr merged = Merge(cached, found->second, settled);
+  if (settled) newer_.erase(found);
+  return merged;
+}
+
+std::vector<kube::ObjectPtr> FreshView::List() const {
+  const std::lock_guard lock(mutex_);
+  std::map<kube::ObjectKey, kube::ObjectPtr> merged;
+  for (kube::ObjectPtr& object : store_.List()) {
+    kube::ObjectKey key = kube::KeyOf(*object);
+    merged.emplace(std::move(key), std::move(object));
+  }
+  for (auto it = newer_.begin(); it != newer_.end();) {
+    const auto cached = merged.find(it->first);
+    bool settled = false;
+    kube::ObjectPtr object = Merge(cached == merged.end() ? nullptr : cached->second, it->second, settled);
+    if (object != nullptr) {
+      merged[it->first] = std::move(object);
+    } else {
+      merged.erase(it->first);
+    }
+    it = settled ? newer_.erase(it) : std::next(it);
+  }
+  std::vector<kube::ObjectPtr> list;
+  list.reserve(merged.size());
+  for (auto& [key, object] : merged) list.push_back(std::move(object));
+  return list;
+}
+
+void FreshView::Saw(kube::Json object, base::MonotonicTime now) {
+  kube::ObjectKey key = kube::KeyOf(object);
+  std::string uid = kube::Uid(object);
+  auto shared = std::make_shared<const kube::Json>(std::move(object));
+  const std::lock_guard lock(mutex_);
+  const kube::ObjectPtr cached = store_.Get(key);
+  if (cached != nullptr && AtLeastAsNew(kube::ResourceVersion(*cached), kube::ResourceVersion(*shared))) {
+    newer_.erase(key);
+    return;
+  }
+  newer_[std::move(key)] = Entry{std::move(shared), std::move(uid), now};
+}
+
+void FreshView::Gone(const kube::ObjectKey& key, const std::string& uid, base::MonotonicTime now) {
+  const std::lock_guard lock(mutex_);
+  newer_[key] = Entry{nullptr, uid, now};
+}
+
+void FreshView::CacheLost(const kube::ObjectKey& key, const std::string& uid) {
+  const std::lock_guard lock(mutex_);
+  const auto found = newer_.find(key);
+  if (found != newer_.end() && found->second.uid == uid) newer_.erase(found);
+}
+
+void FreshView::SawAll(const std::vector<kube::Json>& objects, const std::string& version, base::MonotonicTime now) {
+  std::set<kube::ObjectKey> listed;
+  for (const kube::Json& object : objects) {
+    listed.insert(kube::KeyOf(object));
+    const kube::ObjectPtr cached = store_.Get(kube::KeyOf(object));
+    if (cached == nullptr || kube::ResourceVersion(*cached) != kube::ResourceVersion(object)) Saw(object, now);
+  }
+  for (const kube::ObjectPtr& cached : store_.List()) {
+    const kube::ObjectKey key = kube::KeyOf(*cached);
+    if (listed.contains(key) || !AtLeastAsNew(version, kube::ResourceVersion(*cached))) continue;
+    Gone(key, kube::Uid(*cached), now);
+  }
+}
+
+std::vector<kube::ObjectKey> FreshView::Overdue(base::MonotonicTime now) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<kube::ObjectKey> keys;
+  for (const auto& [key, entry] : newer_) {
+    if (now - entry.since >= kOverdue) keys.push_back(key);
+  }
+  return keys;
+}
+
+void FreshView::Forget(const kube::ObjectKey& key) {
+  const std::lock_guard lock(mutex_);
+  newer_.erase(key);
+}
+
+}  // namespace heddle::extender

@@ -1,0 +1,230 @@
+#include "extender/gang_controller.h"
+
+#include <thread>
+
+#include "extender/resources.h"
+
+namespace heddle::extender {
+namespace {
+
+// Keys of work that is not about one gang.
+constexpr std::string_view kLeadKey = "~lead";
+constexpr std::string_view kPlanKey = "~plan";
+constexpr std::string_view kCapacityKey = "~capacity";
+constexpr std::string_view kSettleKey = "~settle";
+
+}  // namespace
+
+GangController::GangController(kube::Client& client, base::Clock& clock, base::Random random, Metrics& metrics,
+                               ControllerOptions options)
+    : client_(client),
+      clock_(clock),
+      metrics_(metrics),
+      options_(std::move(options)),
+      queue_(clock),
+      events_(client, clock, random.Fork(),
+              {.component = "heddle-extender", .instance = options_.identity, .log = options_.log}),
+      cache_(client, clock, random.Fork(),
+             {.gang_changed = [this](const GangKey& key) { queue_.Add(key.ToString()); },
+              .capacity_changed = [this] { queue_.AddAfter(std::string(kCapacityKey), options_.settle); },
+              .log = options_.log}) {}
+
+void GangController::Run(std::stop_token stop) {
+  std::vector<std::jthread> threads;
+  threads.emplace_back([this, stop] { cache_.Run(stop); });
+  threads.emplace_back([this, stop] { events_.Run(stop); });
+  queue_.AddAfter(std::string(kCapacityKey), options_.settle);
+  Work(stop);
+  events_.Flush({});
+}
+
+void GangController::SetLeading(bool leading) {
+  leading_ = leading;
+  metrics_.Leading(leading);
+  queue_.Add(std::string(kLeadKey));
+}
+
+std::shared_ptr<const Snapshot> GangController::current() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+void GangController::Work(std::stop_token stop) {
+  while (const auto key = queue_.Get(stop)) {
+    const base::Status done = DoKey(*key, stop);
+    queue_.Done(*key);
+    if (done) {
+      queue_.Forget(*key);
+      continue;
+    }
+    if (stop.stop_requested()) return;
+    metrics_.WriteFailed(std::string(base::CodeName(done.error().code)));
+    Say("Failed key=" + *key + " error=\"" + base::ToString(done.error()) + "\"");
+    if (done.error().retry_after) {
+      queue_.AddAfter(*key, *done.error().retry_after);
+    } else {
+      queue_.AddRateLimited(*key);
+    }
+  }
+}
+
+base::Status GangController::DoKey(const std::string& key, std::stop_token stop) {
+  if (key == kCapacityKey) {
+    if (!cache_.synced()) {
+      queue_.AddAfter(key, options_.settle);
+      return {};
+    }
+    PublishSnapshot();
+    CapacityChanged();
+    return {};
+  }
+  if (key == kLeadKey && !leading_) {
+    read_all_ = false;
+    waiting_.clear();
+    metrics_.Waiting(0);
+    return {};
+  }
+  if (!leading_) return {};
+  if (key == kLeadKey) return BeginToLead(stop);
+  if (!read_all_) return {};  // every gang is looked at once leadership has begun
+  if (key == kPlanKey) return PlanWaiting(stop);
+  if (key == kSettleKey) {
+    cache_.SettleOverdue(stop);
+    queue_.AddAfter(key, std::chrono::seconds(30));
+    return {};
+  }
+  const auto gang = GangKey::Parse(key);
+  return gang ? Reconcile(*gang, stop) : base::Status{};
+}
+
+// The caches may be older than what the last leader wrote.
+base::Status GangController::BeginToLead(std::stop_token stop) {
+  if (read_all_) return {};
+  if (!cache_.synced()) {
+    queue_.AddAfter(std::string(kLeadKey), options_.settle);
+    return {};
+  }
+  TRY(cache_.ReadAll(stop), "begin to lead");
+  read_all_ = true;
+  Say("Started to lead identity=" + options_.identity);
+  for (const GangKey& key : cache_.AllGangs()) queue_.Add(key.ToString());
+  queue_.AddAfter(std::string(kCapacityKey), options_.settle);
+  queue_.AddAfter(std::string(kSettleKey), std::chrono::seconds(30));
+  return {};
+}
+
+void GangController::PublishSnapshot() {
+  auto snapshot = std::make_shared<const Snapshot>(TakeSnapshot(Inputs(std::nullopt)));
+  const std::lock_guard lock(mutex_);
+  current_ = std::move(snapshot);
+}
+
+// Room may have appeared or gone under a plan: gangs that are not all bound look again, and those that wait try again.
+void GangController::CapacityChanged() {
+  if (!leading_ || !read_all_) return;
+  for (const auto& gang : cache_.Inputs(std::nullopt).gangs) {
+    const auto& conditions = gang->status.conditions;
+    if (crds::IsTrue(conditions, crds::kEnded) || crds::IsTrue(conditions, crds::kRunning)) continue;
+    queue_.Add(KeyOfGang(*gang).ToString());
+  }
+  if (!waiting_.empty()) queue_.Add(std::string(kPlanKey));
+}
+
+SnapshotInputs GangController::Inputs(const std::optional<GangKey>& without) {
+  SnapshotInputs inputs = cache_.Inputs(without);
+  inputs.lapsed = lapsed_;
+  return inputs;
+}
+
+base::Result<GangController::Look> GangController::LookAt(const GangKey& key, std::stop_token stop) {
+  Look look;
+  look.gang = cache_.GangOf(key);
+  const auto pods = cache_.PodsOf(key);
+  crds::GangOwner owner;
+  if (look.gang != nullptr) owner = look.gang->spec.owner;
+  if (!pods.empty()) owner = MembershipOf(*pods.front()).owner;
+  if (!owner.uid.empty()) {
+    ASSIGN_OR_RETURN(const kube::ObjectPtr object, cache_.OwnerOf(key, owner, stop), "read the owner");
+    look.members = ReadMembers(key, object.get(), pods);
+    if (pods.empty() && object == nullptr) look.members.spec.owner = owner;
+  } else {
+    look.members.key = key;  // neither pods nor a Gang: an owner that has made none yet, or not for us
+  }
+  const bool collecting = look.gang != nullptr && !HoldsSlots(*look.gang) && !look.members.refusal &&
+                          look.members.seen() < look.members.spec.pods;
+  if (collecting) look.members.trouble = FailedCreate(owner, key.ns, stop);
+  look.snapshot = TakeSnapshot(Inputs(std::nullopt));
+  return look;
+}
+
+// A quota or an admission policy may keep a controller from making its pods; only its events say so.
+std::string GangController::FailedCreate(const crds::GangOwner& owner, const std::string& ns, std::stop_token stop) {
+  const auto events = client_.List(
+      kube::kEvents,
+      {.ns = ns, .field_selector = "involvedObject.uid=" + owner.uid + ",reason=FailedCreate", .limit = 100},
+      std::move(stop));
+  if (!events || events->items.empty()) return {};
+  return kube::StringAt(events->items.back(), {"message"});
+}
+
+// A rank whose pod went away keeps its slot for the next one, for five minutes. How long it has been is in the condition
+// Collected, so that a crash starts no new wait; which ranks they are is found again here.
+void GangController::NoteLapsed(const GangKey& key, const Look& look) {
+  constexpr std::chrono::minutes kKeep{5};
+  lapsed_.erase(key);
+  if (look.gang == nullptr || !HoldsSlots(*look.gang)) return;
+  const auto* collected = crds::FindCondition(look.gang->status.conditions, crds::kCollected);
+  if (collected == nullptr || collected->status != crds::ConditionStatus::kFalse) return;
+  if (clock_.WallNow() - collected->last_transition < kKeep) return;
+  for (const int rank : look.members.Missing()) lapsed_[key].insert(rank);
+}
+
+base::Status GangController::Reconcile(const GangKey& key, std::stop_token stop) {
+  ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
+  const auto lapsed_before = lapsed_;
+  NoteLapsed(key, look);
+  if (lapsed_ != lapsed_before) queue_.AddAfter(std::string(kCapacityKey), options_.settle);
+  Action action = Decide(look.Input(clock_.WallNow()));
+  if (!std::holds_alternative<NeedsPlan>(action) && waiting_.erase(key) > 0) metrics_.Waiting(int(waiting_.size()));
+  return Perform(key, look, std::move(action), std::move(stop));
+}
+
+base::Status GangController::Perform(const GangKey& key, Look& look, Action action, std::stop_token stop) {
+  if (const auto* nothing = std::get_if<Nothing>(&action)) {
+    if (nothing->look_again) queue_.AddAfter(key.ToString(), *nothing->look_again);
+    return {};
+  }
+  if (std::holds_alternative<NeedsPlan>(action)) {
+    waiting_.insert(key);
+    metrics_.Waiting(int(waiting_.size()));
+    queue_.AddAfter(std::string(kPlanKey), options_.settle);
+    return {};
+  }
+  if (!leading_) return {};
+  base::Status done;
+  if (const auto* create = std::get_if<CreateGang>(&action)) {
+    done = Create(*create, stop);
+  } else if (const auto* remove = std::get_if<DeleteGang>(&action)) {
+    done = Delete(*look.gang, remove->why, stop);
+  } else if (auto* update = std::get_if<UpdateStatus>(&action)) {
+    if (!update->urgent) return WriteCounts(key, *look.gang, std::move(*update), stop);
+    done = WriteStatus(*look.gang, std::move(update->status), update->note, stop);
+  } else if (const auto* repair = std::get_if<RepairRanks>(&action)) {
+    done = Repair(look, *repair, stop);
+  } else if (const auto* release = std::get_if<ReleasePods>(&action)) {
+    done = Release(key, look, *release, stop);
+  }
+  if (done) queue_.Add(key.ToString());
+  return done;
+}
+
+void GangController::Tell(const crds::GangOwner& owner, const std::string& ns, const Note& note) {
+  events_.Record({owner.api_version, owner.kind, ns, owner.name, owner.uid},
+                 note.warning ? kube::Severity::kWarning : kube::Severity::kNormal, note.reason, note.text);
+}
+
+void GangController::Say(const std::string& line) const {
+  if (options_.log) options_.log(line);
+}
+
+}  // namespace heddle::extender

@@ -1,0 +1,219 @@
+#include "extender/gang_decision.h"
+
+#include <algorithm>
+
+#include "extender/gang_rules.h"
+#include "extender/gang_status.h"
+
+namespace heddle::extender {
+namespace {
+
+using Decision = std::optional<Action>;
+using Rule = Decision (*)(const GangInput& input);
+
+bool Ended(const GangInput& input) {
+  return input.gang != nullptr && crds::IsTrue(input.gang->status.conditions, crds::kEnded);
+}
+
+bool HasLivePods(const GangMembers& members) {
+  return !members.unranked.empty() ||
+         std::any_of(members.ranks.begin(), members.ranks.end(), [](const auto& rank) { return rank.has_value(); });
+}
+
+// Writes only what differs from what stands there.
+Decision Write(const GangInput& input, crds::GangStatus status, std::optional<Note> note) {
+  if (status == input.gang->status) return std::nullopt;
+  const bool urgent = !OnlyProgressDiffers(status, input.gang->status);
+  return UpdateStatus{std::move(status), std::move(note), urgent};
+}
+
+struct EndReason {
+  const char* reason;
+  const char* sentence;
+};
+EndReason WhyEnded(OwnerState state) {
+  switch (state) {
+    case OwnerState::kGone: return {"OwnerGone", "the owner does not exist any more"};
+    case OwnerState::kDeleting: return {"OwnerDeleted", "the owner is being deleted"};
+    case OwnerState::kSuspended: return {"OwnerSuspended", "the owner is suspended; its pods are planned anew when it resumes"};
+    case OwnerState::kFinished: return {"OwnerFinished", "the owner has finished"};
+    case OwnerState::kNextAttempt: return {"Restarted", "the owner has started a later attempt"};
+    case OwnerState::kActive: break;
+  }
+  return {"", ""};
+}
+
+// An owner that is gone, suspended or done needs no slots. Pods that are still bound count for themselves.
+Decision EndWithOwner(const GangInput& input) {
+  if (input.members.owner_state == OwnerState::kActive) return std::nullopt;
+  if (input.gang == nullptr || Ended(input)) return Nothing{};
+  const EndReason why = WhyEnded(input.members.owner_state);
+  crds::GangStatus status = StatusOf(input);
+  status.progress = ProgressOf(input.members);
+  Blame(status, why.reason, why.sentence);
+  Say(input, status, crds::kEnded, true, why.reason, why.sentence);
+  if (crds::FindCondition(status.conditions, crds::kRunning) != nullptr) {
+    Say(input, status, crds::kRunning, false, why.reason, why.sentence);
+  }
+  return UpdateStatus{std::move(status), std::nullopt, true};
+}
+
+Decision WaitWithoutPods(const GangInput& input) {
+  if (HasLivePods(input.members) || (input.gang != nullptr && !Ended(input))) return std::nullopt;
+  return Nothing{};
+}
+
+// A Gang's spec never changes, so an owner that came back, or came back another size, gets another Gang. Pods that were
+// let go keep theirs: their slots are in use.
+Decision StartAgain(const GangInput& input) {
+  if (input.gang == nullptr) return std::nullopt;
+  if (Ended(input)) return DeleteGang{"its owner is active again"};
+  if (input.members.refusal) return std::nullopt;
+  const crds::GangSpec &was = input.gang->spec, &is = input.members.spec;
+  const bool same_template = input.members.seen() == 0 ||
+                             (was.gpus_per_pod == is.gpus_per_pod && was.parallelism == is.parallelism);
+  if (was.pods == is.pods && same_template) return std::nullopt;
+  if (input.members.released() == 0) return DeleteGang{"its pods ask for something else now"};
+  const std::string sentence = "the gang was started with " + std::to_string(was.pods) + " pods and its owner now wants " +
+                               std::to_string(is.pods) + "; delete the Gang's pods, or the owner, to plan it anew";
+  const Decision write = Write(input, DegradedStatus(input, "SizeChanged", sentence), Note{true, "SizeChanged", sentence});
+  return write ? write : Nothing{};
+}
+
+crds::GangSpec StorableSpec(const GangMembers& members) {
+  crds::GangSpec spec = members.spec;
+  // A gang whose size nobody can tell is shown with the pods that are there.
+  if (spec.pods <= 0) spec.pods = std::max<int>(1, int(std::min<std::size_t>(members.unranked.size(), 16384)));
+  spec.gpus_per_pod = std::clamp(spec.gpus_per_pod, 0, 32);
+  if (members.refusal) spec.parallelism.reset();
+  return spec;
+}
+
+Decision CreateFirst(const GangInput& input) {
+  if (input.gang != nullptr) return std::nullopt;
+  crds::Gang gang;
+  gang.spec = StorableSpec(input.members);
+  gang.ns = input.members.key.ns;
+  gang.name = crds::GangName(gang.spec.owner, gang.spec.attempt);
+  gang.owners.push_back({gang.spec.owner.api_version, gang.spec.owner.kind, gang.spec.owner.name, gang.spec.owner.uid, false});
+  return CreateGang{std::move(gang)};
+}
+
+Decision Refuse(const GangInput& input) {
+  if (!input.members.refusal) return std::nullopt;
+  const auto& [reason, sentence] = *input.members.refusal;
+  // A gang that runs keeps its slots while two pods fight over a rank.
+  const bool started = HoldsSlots(*input.gang) && input.members.released() > 0;
+  crds::GangStatus status =
+      started ? DegradedStatus(input, reason, sentence) : RefusedStatus(input, reason, sentence);
+  const bool told = input.gang->status.reason == reason && input.gang->status.message == status.message;
+  const Decision write = Write(input, std::move(status), told ? std::nullopt : std::optional(Note{true, reason, sentence}));
+  return write ? write : Nothing{};
+}
+
+Decision Collect(const GangInput& input) {
+  const GangMembers& members = input.members;
+  if (HoldsSlots(*input.gang) || members.seen() == members.spec.pods) return std::nullopt;
+  crds::GangStatus status = StatusOf(input);
+  status.progress = ProgressOf(members);
+  Blame(status, "", "");
+  Say(input, status, crds::kCollected, false, "WaitingForPods",
+      "waiting until all " + Plural(members.spec.pods, "pod") + " exist");
+  if (!members.trouble.empty()) {
+    Blame(status, "FailedCreate", "the pods cannot be made: " + members.trouble);
+    Say(input, status, crds::kCollected, false, "FailedCreate", "the pods cannot be made: " + members.trouble);
+  }
+  const Decision write = Write(input, std::move(status), std::nullopt);
+  return write ? write : Nothing{std::chrono::seconds(30)};
+}
+
+Decision TakePlace(const GangInput& input) {
+  if (HoldsSlots(*input.gang)) return std::nullopt;
+  return NeedsPlan{};
+}
+
+void SayStarted(const GangInput& input, crds::GangStatus& status) {
+  const GangMembers& members = input.members;
+  const int pods = members.spec.pods;
+  const bool all_released = members.released() == pods, all_bound = members.bound() == pods;
+  const auto missing = members.Missing();
+  Say(input, status, crds::kCollected, missing.empty(), missing.empty() ? "AllPodsSeen" : "RankMissing",
+      missing.empty() ? Plural(pods, "pod") + " seen"
+                      : "rank " + std::to_string(missing.front()) + (missing.size() > 1 ? " and others have" : " has") +
+                            " no pod; a slot is kept for five minutes");
+  Say(input, status, crds::kReleased, all_released, all_released ? "AllReleased" : "WaitingForPods",
+      all_released ? "every pod is pinned and past the gate" : "pods are being pinned and let go, or made again");
+  Say(input, status, crds::kRunning, all_bound, all_bound ? "AllBound" : "WaitingForBinding",
+      all_bound ? "every pod is on its node" : "the scheduler has not bound every pod yet");
+  for (const std::string_view type : {crds::kRepairing, crds::kDegraded}) {
+    if (all_bound && crds::IsTrue(status.conditions, type)) {
+      Say(input, status, type, false, "Repaired", "every pod is on its node");
+    }
+  }
+}
+
+Decision Report(const GangInput& input) {
+  crds::GangStatus status = StatusOf(input);
+  status.progress = ProgressOf(input.members);
+  const bool was_running = crds::IsTrue(status.conditions, crds::kRunning);
+  SayStarted(input, status);
+  if (!crds::IsTrue(status.conditions, crds::kDegraded)) Blame(status, "", "");
+  std::optional<Note> note;
+  if (!was_running && crds::IsTrue(status.conditions, crds::kRunning)) {
+    note = Note{false, "Running", "all " + Plural(input.members.spec.pods, "pod") + " of the gang are on their nodes"};
+  }
+  return Write(input, std::move(status), std::move(note));
+}
+
+Decision LookAgain(const GangInput& input) {
+  const bool waiting = input.members.bound() < input.members.spec.pods;
+  return waiting ? Nothing{std::chrono::seconds(15)} : Nothing{};
+}
+
+// In order; each row of the design's state table is one of these. A rule that returns nothing leaves the gang to the next.
+constexpr Rule kRules[] = {
+    EndWithOwner,         // any state, owner ended or suspended → Ended
+    WaitWithoutPods,      // no pods and no Gang yet
+    StartAgain,           // Ended or another size, and pods are there → a new Gang
+    CreateFirst,          // pods without a Gang → Collecting
+    Refuse,               // what was written cannot be planned
+    Collect,              // Collecting: not all ranks seen
+    TakePlace,            // Collecting: all ranks seen → Planned
+    ReplanBeforeRelease,  // Planned: the snapshot changed under it → Planned anew
+    FollowBinding,        // a pod was bound elsewhere: the slot follows
+    RepairLostRanks,      // a rank's slot is gone → Repairing
+    ReleaseRanks,         // Planned → Released; Running: a remade pod → its rank's slot at once
+    Report,               // Released → Running, and the counts
+    LookAgain,
+};
+
+}  // namespace
+
+Action Decide(const GangInput& input) {
+  for (const Rule rule : kRules) {
+    if (Decision decision = rule(input)) return *std::move(decision);
+  }
+  return Nothing{};
+}
+
+Slot SlotOf(const crds::Gang& gang, const crds::PlacedPod& row, int rank, const Snapshot& snapshot) {
+  Slot slot{.rank = rank,
+            .node = row.node,
+            .gpus = row.gpus,
+            .substitutes = row.substitutes,
+            .gang_uid = gang.uid,
+            .epoch = gang.status.placement->epoch};
+  const topology::Node* node = snapshot.Topology(row.node);
+  if (node == nullptr) return slot;
+  if (slot.gpus == 0) slot.gpus = AllIndexes(*node);
+  for (const topology::Gpu& gpu : node->gpus) {
+    if (gpu.index < 0 || gpu.index > 31 || (slot.gpus >> gpu.index & 1u) == 0) continue;
+    const topology::Nic* nic = node->NicOfGpu(gpu.index);
+    if (nic != nullptr && std::find(slot.nics.begin(), slot.nics.end(), nic->name) == slot.nics.end()) {
+      slot.nics.push_back(nic->name);
+    }
+  }
+  return slot;
+}
+
+}  // namespace heddle::extender

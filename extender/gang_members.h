@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crds/gang.h"
+#include "extender/gang_key.h"
+#include "extender/pod_facts.h"
+
+namespace heddle::extender {
+
+// Why a gang cannot be planned as it was written: a CamelCase word for programs and a sentence for people.
+struct InputRefusal {
+  std::string reason;
+  std::string sentence;
+  friend bool operator==(const InputRefusal&, const InputRefusal&) = default;
+};
+
+enum class OwnerState : std::uint8_t { kActive, kGone, kDeleting, kSuspended, kFinished, kNextAttempt };
+
+struct Member {
+  PodFacts facts;
+  std::shared_ptr<const kube::Json> pod;
+};
+
+// Everything that the owner and the pods say about a gang, read once.
+struct GangMembers {
+  GangKey key;
+  OwnerState owner_state = OwnerState::kActive;
+  crds::GangSpec spec;                        // pods = 0 while the size is not known
+  std::vector<std::optional<Member>> ranks;   // the live pod of each rank; spec.pods long
+  std::vector<bool> done;                     // ranks whose pod has succeeded; spec.pods long
+  std::vector<Member> leaving;                // terminating or finished pods
+  std::vector<Member> unranked;               // live pods that fit no rank
+  std::vector<std::string> notes;             // for the explanation
+  std::string trouble;                        // what the controller says that cannot make the pods
+  // Set when the gang must not be planned. What is wrong with the template holds for good; a doubled rank may go away.
+  std::optional<InputRefusal> refusal;
+
+  // Ranks that have come at least this far: a live pod, one past our gate, one on a node. Done ones have come furthest.
+  int seen() const;
+  int released() const;
+  int bound() const;
+  std::vector<int> Missing() const;  // ranks that neither have a live pod nor are done
+};
+
+// `owner` is the Job or JobSet, null when it does not exist. Only pods of this gang may be in `pods`.
+// Requires: at least one pod, or an owner.
+GangMembers ReadMembers(const GangKey& key, const kube::Json* owner,
+                        const std::vector<std::shared_ptr<const kube::Json>>& pods);
+
+}  // namespace heddle::extender

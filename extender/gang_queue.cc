@@ -1,0 +1,132 @@
+// The queue of the gang controller: who is planned next, and what waits behind whom.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "extender/gang_controller.h"
+#include "extender/gang_status.h"
+#include "extender/unmodelled.h"
+
+namespace heddle::extender {
+namespace {
+
+const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
+const kube::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume", false};
+
+// Only a gang that would fit if others left has something to wait for.
+bool IsBlocked(placement::RefusalReason reason) {
+  return reason == placement::RefusalReason::kNotEnoughFree || reason == placement::RefusalReason::kRequirement;
+}
+
+std::string WithLeftOut(const placement::Refusal& refusal) {
+  std::string text = refusal.sentence;
+  std::string words;
+  for (const auto& [word, count] : refusal.left_out) {
+    if (text.find(word) != std::string::npos) continue;
+    words += (words.empty() ? "" : ", ") + Plural(count, "node") + " " + word;
+  }
+  return words.empty() ? text : text + " (left out: " + words + ")";
+}
+
+}  // namespace
+
+// Priority, then arrival, then name. This is an order of planning only: quota and fair share belong to Kueue.
+std::vector<GangKey> GangController::WaitingInOrder() {
+  using Place = std::tuple<int, base::WallTime, GangKey>;
+  std::vector<Place> places;
+  std::map<GangKey, std::shared_ptr<const crds::Gang>> gangs;
+  for (const auto& gang : cache_.Inputs(std::nullopt).gangs) gangs.emplace(KeyOfGang(*gang), gang);
+  for (const GangKey& key : waiting_) {
+    const auto gang = gangs.find(key);
+    if (gang == gangs.end()) {
+      queue_.Add(key.ToString());
+      continue;
+    }
+    places.emplace_back(-gang->second->spec.priority, gang->second->created_at.value_or(base::WallTime::max()), key);
+  }
+  std::sort(places.begin(), places.end());
+  std::vector<GangKey> order;
+  for (const Place& place : places) order.push_back(std::get<GangKey>(place));
+  return order;
+}
+
+// A gang that cannot start keeps the nodes it needs from those behind it, who may take any others: backfill never delays
+// the head. A gang that said heddle.dev/wait lets others pass for so long.
+base::Status GangController::PlanWaiting(std::stop_token stop) {
+  std::set<std::string> kept;
+  for (const GangKey& key : WaitingInOrder()) {
+    if (!leading_ || stop.stop_requested()) return {};
+    TRY(PlanOne(key, kept, stop));
+  }
+  metrics_.Waiting(int(waiting_.size()));
+  return {};
+}
+
+base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& kept, std::stop_token stop) {
+  ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
+  if (!std::holds_alternative<NeedsPlan>(Decide(look.Input(clock_.WallNow())))) {
+    waiting_.erase(key);
+    queue_.Add(key.ToString());
+    return {};
+  }
+  // A plan that is made anew may use what the old one reserved.
+  if (HoldsSlots(*look.gang)) look.snapshot = TakeSnapshot(Inputs(key));
+  const GangInput input = look.Input(clock_.WallNow());
+  ASSIGN_OR_RETURN(const auto volumes, VolumeRefusal(look.members, stop));
+  const auto refuse = [&](const std::string& reason, const std::string& sentence) -> base::Status {
+    crds::GangStatus status = RefusedStatus(input, reason, sentence);
+    if (status == look.gang->status) return {};
+    const bool told = status.reason == look.gang->status.reason;
+    return WriteStatus(*look.gang, std::move(status), told ? std::nullopt : std::optional(Note{true, reason, sentence}),
+                       stop);
+  };
+  if (volumes) return refuse(volumes->reason, volumes->sentence);
+
+  const base::MonotonicTime start = clock_.Now();
+  PlanAnswer answer = PlanMembers(look.snapshot, look.members, kept);
+  metrics_.Planned(std::holds_alternative<PlannedGang>(answer), clock_.Now() - start);
+  if (auto* plan = std::get_if<PlannedGang>(&answer)) {
+    for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
+    crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
+    const std::string where = Plural(std::int64_t(plan->rows.size()), "pod") + " on " +
+                              Plural(std::int64_t(status.placement->node_names.size()), "node");
+    TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Planned", where}, stop));
+    waiting_.erase(key);
+    queue_.Add(key.ToString());
+    return {};
+  }
+  const auto& refusal = std::get<placement::Refusal>(answer);
+  const auto waited = input.now - look.gang->created_at.value_or(input.now);
+  if (IsBlocked(refusal.reason) && waited >= look.gang->spec.wait.value_or(std::chrono::seconds(0))) {
+    kept.merge(NodesToKeep(look.snapshot, look.members));
+  }
+  return refuse(std::string(placement::RefusalReasonName(refusal.reason)), WithLeftOut(refusal));
+}
+
+base::Result<std::optional<InputRefusal>> GangController::VolumeRefusal(const GangMembers& members,
+                                                                        std::stop_token stop) {
+  std::set<std::string> claims;
+  for (const auto& rank : members.ranks) {
+    if (!rank) continue;
+    for (std::string& name : ClaimNames(*rank->pod)) claims.insert(std::move(name));
+  }
+  for (const std::string& name : claims) {
+    const auto claim = client_.Get(kClaims, {members.key.ns, name}, stop);
+    if (!claim && claim.error().code == base::Code::kNotFound) {
+      return InputRefusal{"NotModelled", "the volume claim " + name + " does not exist yet; create and bind it first"};
+    }
+    if (!claim) return base::Fail(base::Error(claim.error()).In("read a volume claim"));
+    const std::string volume = kube::StringAt(*claim, {"spec", "volumeName"});
+    if (volume.empty()) {
+      return InputRefusal{"NotModelled", "the volume claim " + name + " is not bound yet, so nobody knows where its "
+                                         "volume will be; bind it first"};
+    }
+    ASSIGN_OR_RETURN(const kube::Json object, client_.Get(kVolumes, {"", volume}, stop), "read a volume");
+    if (kube::Find(object, {"spec", "nodeAffinity", "required"}) == nullptr) continue;
+    return InputRefusal{"NotModelled", "the volume of the claim " + name + " is tied to some nodes (spec.nodeAffinity), "
+                                       "which is not modelled for gangs; use a volume that every node reaches"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace heddle::extender

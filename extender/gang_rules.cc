@@ -1,0 +1,122 @@
+#include "extender/gang_rules.h"
+
+#include <chrono>
+
+#include "extender/gang_status.h"
+
+namespace heddle::extender {
+namespace {
+
+// The scheduler retries a pod within 10 s of back-off; a pod that it has refused for longer has a reason.
+constexpr std::chrono::seconds kPatience{30};
+
+std::vector<crds::PlacedPod> Rows(const GangInput& input) { return crds::ToRows(*input.gang->status.placement); }
+
+std::string Names(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < 3; ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > 3 ? text + " and " + std::to_string(names.size() - 3) + " more" : text;
+}
+
+// Of two plans over the same GPUs the later one gives way; of two from the same second, the one with the later UID.
+bool TheirsIsOlder(const GangInput& input, const Hold& hold) {
+  const auto ours = input.gang->status.planned_at;
+  if (hold.source != Hold::Source::kReserved || !ours || !hold.planned_at) return true;
+  if (*hold.planned_at != *ours) return *hold.planned_at < *ours;
+  return hold.owner_uid < input.members.key.owner_uid;
+}
+
+// A released pod that is on no node, was told another slot than the Gang now has, or was told by a Gang that is gone.
+bool MustMove(const PodFacts& pod, const Slot& slot) {
+  if (pod.gated || !pod.node.empty() || !pod.plan) return false;
+  return pod.plan->node != slot.node || pod.plan->gpus != slot.gpus || pod.plan->gang_uid != slot.gang_uid;
+}
+
+bool Stuck(const GangInput& input, const PodFacts& pod) {
+  return !pod.gated && pod.node.empty() && pod.unschedulable_since &&
+         input.now - *pod.unschedulable_since >= kPatience;
+}
+
+}  // namespace
+
+std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row) {
+  if (const std::string why = input.snapshot.Unusable(row.node); !why.empty()) return row.node + " is " + why;
+  if (const std::uint32_t bad = input.snapshot.Unhealthy(row.node, row.gpus); bad != 0) {
+    return "GPU " + FormatGpuIndexes(bad) + " of " + row.node + " is not healthy";
+  }
+  std::vector<std::string> names;
+  for (const Hold& hold : input.snapshot.Conflicts(row.node, row.gpus, input.members.key.owner_uid)) {
+    if (TheirsIsOlder(input, hold)) names.push_back(hold.name);
+  }
+  if (names.empty()) return std::nullopt;
+  return "GPUs of " + row.node + " were taken by " + Names(names);
+}
+
+std::optional<Action> ReplanBeforeRelease(const GangInput& input) {
+  if (input.members.released() > 0) return std::nullopt;
+  for (const crds::PlacedPod& row : Rows(input)) {
+    if (const auto trouble = SlotTrouble(input, row)) return NeedsPlan{*trouble};
+  }
+  return std::nullopt;
+}
+
+// A bound node outranks everything: the slot is where the pod is, so that its successor is sent there too.
+std::optional<Action> FollowBinding(const GangInput& input) {
+  auto rows = Rows(input);
+  bool moved = false;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& rank = input.members.ranks[i];
+    if (!rank || rank->facts.node.empty() || rank->facts.node == rows[i].node) continue;
+    rows[i].node = rank->facts.node;
+    const bool told = rank->facts.plan && rank->facts.plan->node == rank->facts.node;
+    if (told) rows[i].gpus = rank->facts.plan->gpus;
+    for (const auto& [node, holds] : input.snapshot.holds) {
+      if (told || node != rank->facts.node) continue;
+      for (const Hold& hold : holds) {
+        if (hold.pod_uid == rank->facts.uid) rows[i].gpus = hold.gpus;
+      }
+    }
+    rows[i].substitutes.clear();
+    moved = true;
+  }
+  if (!moved) return std::nullopt;
+  crds::GangStatus status = StatusOf(input);
+  status.placement = crds::ToColumns(rows, status.placement->epoch + 1);
+  status.progress = ProgressOf(input.members);
+  return UpdateStatus{std::move(status), std::nullopt, true};
+}
+
+std::optional<Action> RepairLostRanks(const GangInput& input) {
+  const auto rows = Rows(input);
+  RepairRanks repair;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& rank = input.members.ranks[i];
+    if (!rank || !(rank->facts.gated || Stuck(input, rank->facts))) continue;
+    const auto trouble = SlotTrouble(input, rows[i]);
+    if (!trouble) continue;
+    if (repair.lost.empty()) repair.why = "rank " + std::to_string(i) + ": " + *trouble;
+    repair.lost.push_back(int(i));
+  }
+  if (repair.lost.empty()) return std::nullopt;
+  return repair;
+}
+
+std::optional<Action> ReleaseRanks(const GangInput& input) {
+  const auto rows = Rows(input);
+  ReleasePods release;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& rank = input.members.ranks[i];
+    if (!rank) continue;
+    const Slot slot = SlotOf(*input.gang, rows[i], int(i), input.snapshot);
+    if (rank->facts.gated) {
+      auto patch = ReleasePatch(*rank->pod, slot);
+      if (patch) release.patches.push_back({rank->facts.key, int(i), *std::move(patch)});
+    } else if (MustMove(rank->facts, slot)) {
+      release.patches.push_back({rank->facts.key, int(i), MovePatch(*rank->pod, slot)});
+    }
+  }
+  if (release.patches.empty()) return std::nullopt;
+  return release;
+}
+
+}  // namespace heddle::extender

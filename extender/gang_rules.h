@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+
+#include "extender/gang_decision.h"
+
+namespace heddle::extender {
+
+// Inside of Decide: the rules about slots that are committed. Each returns nothing where it has no say.
+std::optional<Action> ReplanBeforeRelease(const GangInput& input);
+std::optional<Action> FollowBinding(const GangInput& input);
+std::optional<Action> RepairLostRanks(const GangInput& input);
+std::optional<Action> ReleaseRanks(const GangInput& input);
+
+// Why a slot cannot be used by its gang, as a sentence; nothing when it can.
+std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row);
+
+}  // namespace heddle::extender

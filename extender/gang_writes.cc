@@ -1,0 +1,148 @@
+// The writes of the gang controller: each is one request, or one a pod.
+#include "extender/gang_controller.h"
+#include "extender/gang_status.h"
+#include "extender/resources.h"
+
+namespace heddle::extender {
+
+using base::Code;
+
+base::Status GangController::Create(const CreateGang& create, std::stop_token stop) {
+  auto created = client_.Create(kGangs, crds::SpecApplyJson(create.gang), stop);
+  if (!created && created.error().code == Code::kAlreadyExists) {
+    created = client_.Get(kGangs, {create.gang.ns, create.gang.name}, stop);  // the cache has not seen it yet
+  }
+  if (!created) return base::Fail(std::move(created).error().In("create the Gang"));
+  cache_.gangs().Saw(*std::move(created), clock_.Now());
+  Say("Created Gang key=" + create.gang.ns + "/" + create.gang.name);
+  return {};
+}
+
+base::Status GangController::Delete(const crds::Gang& gang, const std::string& why, std::stop_token stop) {
+  const kube::ObjectKey key{gang.ns, gang.name};
+  const auto deleted = client_.Delete(kGangs, key, {.uid = gang.uid, .resource_version = gang.resource_version}, stop);
+  if (!deleted && deleted.error().code != Code::kNotFound) {
+    if (deleted.error().code == Code::kConflict) cache_.gangs().Forget(key);
+    return base::Fail(base::Error(deleted.error()).In("delete the Gang"));
+  }
+  cache_.gangs().Gone(key, gang.uid, clock_.Now());
+  Say("Deleted Gang key=" + key.ToString() + " reason=\"" + why + "\"");
+  return {};
+}
+
+base::Status GangController::WriteStatus(const crds::Gang& gang, crds::GangStatus status,
+                                         const std::optional<Note>& note, std::stop_token stop) {
+  crds::Gang changed = gang;
+  changed.status = std::move(status);
+  auto written = client_.UpdateStatus(kGangs, crds::ToJson(changed), stop);
+  if (!written) {
+    base::Error error = std::move(written).error();
+    const kube::ObjectKey key{gang.ns, gang.name};
+    if (error.code == Code::kConflict) {
+      // Somebody wrote first, or our own last answer was lost: what stands there now decides.
+      if (auto fresh = client_.Get(kGangs, key, stop)) cache_.gangs().Saw(*std::move(fresh), clock_.Now());
+    } else if (error.code == Code::kNotFound) {
+      cache_.gangs().Gone(key, gang.uid, clock_.Now());
+    }
+    return base::Fail(error.In("write the Gang's status"));
+  }
+  cache_.gangs().Saw(*std::move(written), clock_.Now());
+  if (!note) return {};
+  if (note->warning) metrics_.Refused(note->reason);
+  Tell(gang.spec.owner, gang.ns, *note);
+  Say((note->warning ? "Refused Gang key=" : "Updated Gang key=") + gang.ns + "/" + gang.name + " reason=" +
+      note->reason + " message=\"" + note->text + "\"");
+  return {};
+}
+
+base::Status GangController::WriteCounts(const GangKey& key, const crds::Gang& gang, UpdateStatus update,
+                                         std::stop_token stop) {
+  const base::MonotonicTime now = clock_.Now();
+  const auto last = counted_at_.find(key);
+  if (last != counted_at_.end() && now - last->second < options_.count_period) {
+    queue_.AddAfter(key.ToString(), last->second + options_.count_period - now);
+    return {};
+  }
+  counted_at_[key] = now;
+  TRY(WriteStatus(gang, std::move(update.status), update.note, std::move(stop)));
+  queue_.Add(key.ToString());
+  return {};
+}
+
+base::Status GangController::Repair(const Look& look, const RepairRanks& repair, std::stop_token stop) {
+  const GangInput input = look.Input(clock_.WallNow());
+  PlanAnswer answer =
+      RepairMembers(look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair.lost, {});
+  const std::string ranks = Plural(std::int64_t(repair.lost.size()), "rank") + " lost their slots (" + repair.why + ")";
+  if (auto* plan = std::get_if<PlannedGang>(&answer)) {
+    crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
+    extender::Say(input, status, crds::kRepairing, true, "SlotLost", ranks);
+    return WriteStatus(*look.gang, std::move(status), Note{false, "Repairing", ranks + "; they have new ones"}, stop);
+  }
+  const auto& refusal = std::get<placement::Refusal>(answer);
+  const std::string reason(placement::RefusalReasonName(refusal.reason));
+  crds::GangStatus status = DegradedStatus(
+      input, reason, ranks + ": " + refusal.sentence + "; delete the owner, or free a node of the same domain");
+  if (status == look.gang->status) {
+    queue_.AddAfter(look.members.key.ToString(), std::chrono::seconds(30));
+    return {};
+  }
+  const std::string sentence = status.message;
+  return WriteStatus(*look.gang, std::move(status), Note{true, reason, sentence}, stop);
+}
+
+base::Status GangController::Release(const GangKey& key, const Look& look, const ReleasePods& release,
+                                     std::stop_token stop) {
+  if (!crds::IsTrue(look.gang->status.conditions, crds::kReleased)) {
+    // Another leader may have planned over us since our commit: the decision must stand on a consistent read too.
+    TRY(cache_.ReadGangs(stop), "check for overlapping plans");
+    ASSIGN_OR_RETURN(Look again, LookAt(key, stop));
+    Action action = Decide(again.Input(clock_.WallNow()));
+    if (!std::holds_alternative<ReleasePods>(action)) {
+      queue_.Add(key.ToString());
+      return {};
+    }
+  }
+  // One pod that the server refuses does not hold up the others; a server that refuses many is left alone for a while.
+  constexpr int kMostRefusals = 8;
+  base::Status refused;
+  int refusals = 0;
+  for (const PodPatch& patch : release.patches) {
+    if (!leading_ || stop.stop_requested()) return {};
+    const base::Status patched = PatchPod(patch, stop);
+    if (patched) {
+      metrics_.Released(1);
+      continue;
+    }
+    refused = patched;
+    if (patched.error().code != Code::kInvalid || ++refusals == kMostRefusals) return patched;
+  }
+  if (!refused) return refused;
+  Say("Let go of pods key=" + look.gang->ns + "/" + look.gang->name +
+      " count=" + std::to_string(release.patches.size()));
+  return {};
+}
+
+base::Status GangController::PatchPod(const PodPatch& patch, std::stop_token stop) {
+  auto patched = client_.Patch(kube::kPods, patch.pod, kube::PatchType::kJson, patch.patch, {}, stop);
+  if (patched) {
+    cache_.pods().Saw(SlimPod(*std::move(patched)), clock_.Now());
+    return {};
+  }
+  base::Error error = std::move(patched).error();
+  if (error.code != Code::kInvalid && error.code != Code::kConflict && error.code != Code::kNotFound) {
+    return base::Fail(error.In("release pod " + patch.pod.ToString()));
+  }
+  // It is not the pod that we read: gone, made anew, or let go before a crash of ours. Look at it and decide again.
+  auto fresh = client_.Get(kube::kPods, patch.pod, stop);
+  if (fresh) {
+    cache_.pods().Saw(SlimPod(*std::move(fresh)), clock_.Now());
+    return error.code == Code::kInvalid ? base::Status(base::Fail(error.In("release pod " + patch.pod.ToString())))
+                                        : base::Status{};
+  }
+  if (fresh.error().code != Code::kNotFound) return base::Fail(std::move(fresh).error());
+  cache_.pods().Gone(patch.pod, patch.patch[0]["value"].get<std::string>(), clock_.Now());
+  return {};
+}
+
+}  // namespace heddle::extender

@@ -1,0 +1,113 @@
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <random>
+#include <thread>
+
+#include "crds/keys.h"
+#include "extender/daemon.h"
+#include "extender/help_text.h"
+#include "kube/config.h"
+#include "kube/cpprest_transport.h"
+
+namespace {
+
+using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc names all of them
+
+struct Flags {
+  std::string kubeconfig, context, log_level = "info";
+  extender::DaemonOptions daemon;
+};
+
+void Define(CLI::App& app, Flags& flags) {
+  app.footer(extender::kExamples);
+  extender::LeadershipOptions& lead = flags.daemon.leadership;
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "File to reach the API server with (default: $KUBECONFIG, the pod's service account, ~/.kube/config)");
+  app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
+  app.add_option("--listen", flags.daemon.listen, "ADDRESS:PORT for the verbs; port 0 takes a free one, printed on stdout")
+      ->capture_default_str();
+  app.add_option("--scheduler-identity", lead.scheduler_identity,
+                 "Host or pod name of the kube-scheduler beside this (default: this host's name)");
+  app.add_flag("--own-lease", lead.own_lease, "Lead by the Lease heddle-extender instead of following a kube-scheduler");
+  app.add_option("--namespace", lead.ns, "Where the Leases are")->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+int Run(Flags flags, const sigset_t& signals) {
+  base::SystemClock clock;
+  const base::DiskFileTree root("/");
+  std::random_device device;
+  base::Random random((std::uint64_t{device()} << 32) | device());
+  extender::DaemonOptions& daemon = flags.daemon;
+  daemon.identity = fmt::format("{}_{:08x}", HostName(), random.Below(1ULL << 32));
+  daemon.leadership.identity = daemon.identity;
+  if (daemon.leadership.scheduler_identity.empty()) daemon.leadership.scheduler_identity = HostName();
+  daemon.log = daemon.leadership.log = [](std::string_view line) { spdlog::info("{}", line); };
+  daemon.listening = [](const std::string& address) {
+    std::printf("http://%s\n", address.c_str());
+    std::fflush(stdout);
+  };
+
+  kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
+  sources.kubeconfig_flag = flags.kubeconfig;
+  sources.context = flags.context;
+  auto config = kube::LoadConfig(sources, root, clock);
+  if (!config) {
+    spdlog::error("No API server to talk to error=\"{}\" advice=\"give --kubeconfig FILE\"", config.error().message);
+    return 1;
+  }
+  spdlog::info("Started server={} identity={}", config->server, daemon.identity);
+  kube::CpprestTransport transport(*std::move(config), clock);
+  std::stop_source stop;
+  std::thread([&signals, stop]() mutable {
+    int received = 0;
+    sigwait(&signals, &received);
+    spdlog::info("Stopping signal={}", received);
+    stop.request_stop();
+    sigwait(&signals, &received);  // asked twice: somebody is in a hurry
+    _exit(130);
+  }).detach();
+  if (const auto ran = extender::RunDaemon(transport, clock, random.Fork(), daemon, stop.get_token()); !ran) {
+    spdlog::error("Failed to start error=\"{}\"", ran.error().message);
+    return 1;
+  }
+  spdlog::info("Stopped");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Blocked before any thread starts, so that only sigwait sees them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  Flags flags;
+  flags.daemon.leadership.ns = std::string(crds::keys::kNamespace);
+  CLI::App app(extender::kAbout, "heddle-extender");
+  Define(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("heddle-extender"));
+  spdlog::set_level(spdlog::level::from_str(flags.log_level));
+  spdlog::flush_on(spdlog::level::info);
+  return Run(std::move(flags), signals);
+}

@@ -1,0 +1,218 @@
+#include "extender/planning.h"
+
+#include <algorithm>
+#include <map>
+
+#include "extender/node_constraints.h"
+
+namespace heddle::extender {
+namespace {
+
+using topology::NodeId;
+
+// One fabric's view of a gang.
+class RequestBuilder {
+ public:
+  RequestBuilder(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
+                 const std::set<std::string>& kept)
+      : snapshot_(snapshot), view_(view), members_(members), kept_(kept) {}
+
+  placement::GangRequest Build() {
+    const crds::GangSpec& spec = members_.spec;
+    request_.parallelism = *spec.parallelism;
+    request_.model = spec.model;
+    request_.require = spec.require;
+    request_.prefer = spec.prefer;
+    for (const auto& rank : members_.ranks) request_.pods.push_back(rank ? Pod(*rank) : Finished());
+    return std::move(request_);
+  }
+
+ private:
+  placement::PodRequest Pod(const Member& member) {
+    placement::PodRequest pod;
+    pod.gpus = member.facts.demand.gpus;
+    pod.resources = member.facts.demand.resources;
+    pod.allowed = Allowed(*member.pod);
+    Fix(member.facts, pod);
+    return pod;
+  }
+
+  // A rank that is done needs a place in the arithmetic only.
+  placement::PodRequest Finished() const { return {.gpus = members_.spec.gpus_per_pod}; }
+
+  std::uint32_t Allowed(const kube::Json& pod) {
+    const PodConstraints constraints(pod);
+    const auto [known, fresh] = lists_.emplace(constraints.fingerprint(), std::uint32_t(request_.allowed_nodes.size()));
+    if (!fresh) return known->second;
+    std::vector<NodeId> nodes;
+    for (std::size_t i = 0; i < view_.fabric->nodes.size(); ++i) {
+      const std::string& name = view_.fabric->nodes[i].node.name;
+      const auto node = snapshot_.nodes.find(name);
+      if (node == snapshot_.nodes.end() || kept_.contains(name)) continue;
+      if (node->second->gpu_resource != members_.spec.gpu_resource) continue;
+      if (constraints.Admit(*node->second)) nodes.push_back(NodeId(i));
+    }
+    request_.allowed_nodes.push_back(std::move(nodes));
+    return known->second;
+  }
+
+  // Where a pod is bound, or was sent by an earlier Gang of the same owner, outranks a new plan.
+  void Fix(const PodFacts& facts, placement::PodRequest& pod) const {
+    if (facts.gated) return;
+    const std::string& name = !facts.node.empty() ? facts.node : facts.plan ? facts.plan->node : facts.node;
+    const NodeId id = name.empty() ? topology::kNone : view_.fabric->FindNode(name);
+    if (id == topology::kNone) return;
+    pod.fixed_node = id;
+    const topology::Node& node = view_.fabric->nodes[std::size_t(id)].node;
+    std::uint32_t gpus = facts.plan && facts.plan->node == name ? facts.plan->gpus : 0;
+    if (const auto held = snapshot_.holds.find(name); held != snapshot_.holds.end()) {
+      for (const Hold& hold : held->second) {
+        if (hold.pod_uid == facts.uid) gpus = hold.gpus;
+      }
+    }
+    if (gpus != 0) pod.fixed_gpus = PositionsOf(node, gpus);
+  }
+
+  const Snapshot& snapshot_;
+  const FabricView& view_;
+  const GangMembers& members_;
+  const std::set<std::string>& kept_;
+  placement::GangRequest request_;
+  std::map<std::string, std::uint32_t> lists_;
+};
+
+PlannedGang ToRows(const FabricView& view, placement::Plan plan) {
+  PlannedGang planned{{}, plan.quality, std::move(plan.explanation)};
+  for (std::size_t i = 0; i < plan.pods.size(); ++i) {
+    const topology::Node& node = view.fabric->nodes[std::size_t(plan.pods[i].node)].node;
+    crds::PlacedPod row{node.name, IndexesOf(node, plan.pods[i].gpus), {}};
+    if (i < plan.substitutes.size()) {
+      for (const NodeId id : plan.substitutes[i]) {
+        row.substitutes.push_back(view.fabric->nodes[std::size_t(id)].node.name);
+      }
+    }
+    planned.rows.push_back(std::move(row));
+  }
+  return planned;
+}
+
+// Of several refusals the one of the fabric with the most GPUs is the one to act on.
+void Keep(std::optional<PlanAnswer>& best, int& best_gpus, PlanAnswer answer, int gpus) {
+  const auto* plan = std::get_if<PlannedGang>(&answer);
+  const auto* known = best ? std::get_if<PlannedGang>(&*best) : nullptr;
+  const bool better = !best || (plan != nullptr && (known == nullptr || plan->quality.step_micros < known->quality.step_micros)) ||
+                      (plan == nullptr && known == nullptr && gpus > best_gpus);
+  if (!better) return;
+  best = std::move(answer);
+  best_gpus = gpus;
+}
+
+placement::Refusal NoFabric(const Snapshot& snapshot) {
+  placement::Refusal refusal{placement::RefusalReason::kTooLargeForFabric,
+                             "no node's topology is known yet: no heddle-nodeagent has reported GPUs", {}};
+  for (const auto& [word, count] : snapshot.left_out) refusal.left_out.emplace_back(word, count);
+  return refusal;
+}
+
+// As if nobody but the unusable stood on these nodes.
+placement::ClusterState Emptied(const Snapshot& snapshot, const FabricView& view, topology::UnitId unit) {
+  std::vector<placement::NodeState> nodes = view.nodes;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const topology::FabricNode& one = view.fabric->nodes[i];
+    const auto facts = snapshot.nodes.find(one.node.name);
+    if ((unit != topology::kNone && one.unit != unit) || facts == snapshot.nodes.end()) continue;
+    for (std::size_t gpu = 0; gpu < one.node.gpus.size() && gpu < 32; ++gpu) {
+      if (one.node.gpus[gpu].healthy) nodes[i].free_gpus |= 1u << gpu;
+    }
+    nodes[i].free_milli_cpu = facts->second->milli_cpu;
+    nodes[i].free_memory_bytes = facts->second->memory_bytes;
+    nodes[i].free_pods = facts->second->pods;
+    nodes[i].free_extended = facts->second->extended;
+  }
+  return placement::ClusterState(view.fabric, std::move(nodes));
+}
+
+// Units with the most free GPUs first, and at last none in particular: the whole fabric.
+std::vector<topology::UnitId> UnitsByRoom(const FabricView& view) {
+  const placement::ClusterState state = view.state;
+  std::vector<topology::UnitId> units;
+  for (std::size_t i = 0; i < view.fabric->units.size(); ++i) units.push_back(topology::UnitId(i));
+  std::stable_sort(units.begin(), units.end(), [&state](topology::UnitId a, topology::UnitId b) {
+    return state.free_gpus_in_unit(a) > state.free_gpus_in_unit(b);
+  });
+  constexpr std::size_t kMostTrials = 8;  // each is a whole planning; the last, the whole fabric, is always tried
+  if (units.size() > kMostTrials) units.resize(kMostTrials);
+  units.push_back(topology::kNone);
+  return units;
+}
+
+}  // namespace
+
+PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members, const std::set<std::string>& kept) {
+  std::optional<PlanAnswer> best;
+  int best_gpus = 0;
+  for (const FabricView& view : snapshot.fabrics) {
+    placement::ClusterState state = view.state;
+    const placement::GangRequest request = RequestBuilder(snapshot, view, members, kept).Build();
+    placement::Decision decision = placement::PlanGang(state, request);
+    if (auto* plan = std::get_if<placement::Plan>(&decision)) {
+      Keep(best, best_gpus, ToRows(view, std::move(*plan)), view.fabric->gpu_count());
+    } else {
+      Keep(best, best_gpus, std::get<placement::Refusal>(std::move(decision)), view.fabric->gpu_count());
+    }
+  }
+  if (!best) return NoFabric(snapshot);
+  return *std::move(best);
+}
+
+PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
+                         const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
+                         const std::set<std::string>& kept) {
+  topology::NodeId id = topology::kNone;
+  const FabricView* view = nullptr;
+  for (const crds::PlacedPod& row : current) {
+    if (view == nullptr) view = snapshot.FindNode(row.node, id);
+  }
+  if (view == nullptr) return NoFabric(snapshot);
+  std::vector<placement::PodPlacement> placed;
+  for (const crds::PlacedPod& row : current) {
+    id = view->fabric->FindNode(row.node);
+    const bool known = id != topology::kNone;
+    placed.push_back({id, known ? PositionsOf(view->fabric->nodes[std::size_t(id)].node, row.gpus) : 0});
+  }
+  placement::GangRequest request = RequestBuilder(snapshot, *view, members, kept).Build();
+  // Its own pin would hold a stuck rank where it cannot start.
+  for (const int rank : lost) {
+    request.pods[std::size_t(rank)].fixed_node.reset();
+    request.pods[std::size_t(rank)].fixed_gpus.reset();
+  }
+  placement::ClusterState state = view->state;
+  placement::Decision decision = placement::RepairGang(state, request, placed, lost);
+  if (auto* plan = std::get_if<placement::Plan>(&decision)) {
+    PlannedGang planned = ToRows(*view, std::move(*plan));
+    // The planner moved the lost ones only, and gives the others no new substitutes.
+    for (std::size_t i = 0; i < current.size(); ++i) {
+      if (std::find(lost.begin(), lost.end(), int(i)) == lost.end()) planned.rows[i] = current[i];
+    }
+    return planned;
+  }
+  return std::get<placement::Refusal>(std::move(decision));
+}
+
+std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members) {
+  for (const FabricView& view : snapshot.fabrics) {
+    const placement::GangRequest request = RequestBuilder(snapshot, view, members, {}).Build();
+    for (const topology::UnitId unit : UnitsByRoom(view)) {
+      placement::ClusterState state = Emptied(snapshot, view, unit);
+      const placement::Decision decision = placement::PlanGang(state, request);
+      const auto* plan = std::get_if<placement::Plan>(&decision);
+      if (plan == nullptr) continue;
+      std::set<std::string> nodes;
+      for (const auto& pod : plan->pods) nodes.insert(view.fabric->nodes[std::size_t(pod.node)].node.name);
+      return nodes;
+    }
+  }
+  return {};
+}
+
+}  // namespace heddle::extender

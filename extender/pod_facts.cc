@@ -1,0 +1,230 @@
+#include "extender/pod_facts.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "crds/keys.h"
+#include "extender/quantity.h"
+
+namespace heddle::extender {
+namespace {
+
+namespace keys = crds::keys;
+
+// Sums by resource name; cpu in thousandths.
+using Amounts = std::map<std::string, std::int64_t>;
+
+std::int64_t AddCapped(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
+}
+
+void Read(const kube::Json* list, Amounts& into, std::string& problem) {
+  if (list == nullptr || !list->is_object()) return;
+  for (const auto& [name, value] : list->items()) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    const auto amount = name == "cpu" ? ParseMilliQuantity(text) : ParseQuantity(text);
+    if (!amount) {
+      problem = "the quantity " + text + " of " + name + " cannot be read";
+      continue;
+    }
+    into[name] = *amount;
+  }
+}
+
+// A request that is not said is the limit.
+Amounts ContainerAmounts(const kube::Json& container, std::string& problem) {
+  Amounts amounts;
+  Read(kube::Find(container, {"resources", "limits"}), amounts, problem);
+  Read(kube::Find(container, {"resources", "requests"}), amounts, problem);
+  return amounts;
+}
+
+void Add(Amounts& to, const Amounts& more) {
+  for (const auto& [name, amount] : more) to[name] = AddCapped(to[name], amount);
+}
+
+void Raise(Amounts& to, const Amounts& at_least) {
+  for (const auto& [name, amount] : at_least) to[name] = std::max(to[name], amount);
+}
+
+Amounts Effective(const kube::Json& pod, std::string& problem) {
+  Amounts running, starting, sidecars;
+  for (const kube::Json& container : kube::ArrayAt(pod, {"spec", "initContainers"})) {
+    const Amounts own = ContainerAmounts(container, problem);
+    if (kube::StringAt(container, {"restartPolicy"}) == "Always") {
+      Add(sidecars, own);
+      Raise(starting, sidecars);
+    } else {
+      Amounts beside = sidecars;
+      Add(beside, own);
+      Raise(starting, beside);
+    }
+  }
+  for (const kube::Json& container : kube::ArrayAt(pod, {"spec", "containers"})) {
+    Add(running, ContainerAmounts(container, problem));
+  }
+  Add(running, sidecars);
+  Raise(running, starting);
+  Amounts pod_level;
+  Read(kube::Find(pod, {"spec", "resources", "requests"}), pod_level, problem);
+  for (const auto& [name, amount] : pod_level) running[name] = amount;
+  Amounts overhead;
+  Read(kube::Find(pod, {"spec", "overhead"}), overhead, problem);
+  Add(running, overhead);
+  return running;
+}
+
+template <class Number>
+std::optional<Number> ToNumber(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::vector<std::string> SplitNames(const std::string& text) {
+  std::vector<std::string> names;
+  std::stringstream stream(text);
+  for (std::string name; std::getline(stream, name, ',');) {
+    if (!name.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+std::optional<PodPlan> ReadPlan(const kube::Json& pod) {
+  const auto rank = kube::Annotation(pod, keys::kRank);
+  const auto node = kube::Annotation(pod, keys::kNode);
+  if (!rank || !node) return std::nullopt;
+  PodPlan plan;
+  plan.rank = ToNumber<int>(*rank).value_or(-1);
+  plan.node = *node;
+  plan.gpus = ParseGpuIndexes(kube::Annotation(pod, keys::kGpus).value_or("")).value_or(0);
+  plan.gang_uid = kube::Annotation(pod, keys::kGangUid).value_or("");
+  plan.epoch = ToNumber<std::int64_t>(kube::Annotation(pod, keys::kEpoch).value_or("0")).value_or(0);
+  plan.substitutes = SplitNames(kube::Annotation(pod, keys::kSubstitutes).value_or(""));
+  return plan;
+}
+
+bool HasOurGate(const kube::Json& pod) {
+  const kube::Json& gates = kube::ArrayAt(pod, {"spec", "schedulingGates"});
+  return std::any_of(gates.begin(), gates.end(),
+                     [](const kube::Json& gate) { return kube::StringAt(gate, {"name"}) == keys::kGangGate; });
+}
+
+void Keep(const kube::Json& from, kube::Json& to, std::initializer_list<const char*> names) {
+  if (!from.is_object()) return;
+  for (const char* name : names) {
+    if (const auto it = from.find(name); it != from.end()) to[name] = *it;
+  }
+}
+
+kube::Json SlimContainers(const kube::Json& containers) {
+  kube::Json kept = kube::Json::array();
+  for (const kube::Json& container : containers) {
+    kube::Json slim = kube::Json::object();
+    Keep(container, slim, {"name", "resources", "ports", "restartPolicy"});
+    kept.push_back(std::move(slim));
+  }
+  return kept;
+}
+
+}  // namespace
+
+const std::vector<std::string>& GpuResources() {
+  static const std::vector<std::string> names{"amd.com/gpu", "heddle.dev/gpu", "nvidia.com/gpu"};
+  return names;
+}
+
+PodDemand ReadDemand(const kube::Json& pod) {
+  PodDemand demand;
+  const Amounts amounts = Effective(pod, demand.problem);
+  for (const auto& [name, amount] : amounts) {
+    if (amount == 0) continue;
+    if (name == "cpu") {
+      demand.resources.milli_cpu = amount;
+    } else if (name == "memory") {
+      demand.resources.memory_bytes = amount;
+    } else if (std::binary_search(GpuResources().begin(), GpuResources().end(), name)) {
+      if (!demand.gpu_resource.empty()) demand.problem = "the pod asks for " + demand.gpu_resource + " and " + name;
+      demand.gpu_resource = name;
+      demand.gpus = int(std::min<std::int64_t>(amount, 1 << 20));
+    } else if (name != "ephemeral-storage") {
+      demand.resources.extended.emplace_back(name, amount);
+    }
+  }
+  return demand;
+}
+
+PodFacts ReadPod(const kube::Json& pod) {
+  PodFacts facts;
+  facts.key = kube::KeyOf(pod);
+  facts.uid = kube::Uid(pod);
+  facts.gang = MembershipOf(pod).key;
+  facts.node = kube::StringAt(pod, {"spec", "nodeName"});
+  facts.scheduler = kube::StringAt(pod, {"spec", "schedulerName"});
+  const auto priority = kube::IntAt(pod, {"spec", "priority"}).value_or(0);
+  facts.priority = int(std::clamp<std::int64_t>(priority, INT32_MIN, INT32_MAX));
+  facts.created = kube::CreationTimestamp(pod);
+  facts.terminating = kube::DeletionTimestamp(pod).has_value();
+  const std::string phase = kube::StringAt(pod, {"status", "phase"});
+  facts.succeeded = phase == "Succeeded";
+  facts.finished = facts.succeeded || phase == "Failed";
+  facts.gated = HasOurGate(pod);
+  if (const kube::Json* scheduled = kube::Condition(pod, "PodScheduled");
+      scheduled != nullptr && kube::StringAt(*scheduled, {"reason"}) == "Unschedulable") {
+    facts.unschedulable_since = base::ParseTime(kube::StringAt(*scheduled, {"lastTransitionTime"}));
+  }
+  facts.plan = ReadPlan(pod);
+  facts.demand = ReadDemand(pod);
+  return facts;
+}
+
+bool IsGangPod(const kube::Json& pod) {
+  return HasOurGate(pod) || kube::Annotation(pod, keys::kGangUid).has_value();
+}
+
+std::string FormatGpuIndexes(std::uint32_t gpus) {
+  std::string text;
+  for (int index = 0; index < 32; ++index) {
+    if ((gpus >> index & 1u) == 0) continue;
+    if (!text.empty()) text += ',';
+    text += std::to_string(index);
+  }
+  return text;
+}
+
+std::optional<std::uint32_t> ParseGpuIndexes(std::string_view text) {
+  std::uint32_t gpus = 0;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const auto index = ToNumber<int>(text.substr(0, comma));
+    if (!index || *index < 0 || *index > 31) return std::nullopt;
+    gpus |= 1u << *index;
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return gpus;
+}
+
+kube::Json SlimPod(kube::Json pod) {
+  kube::Json slim = kube::Json::object();
+  Keep(pod, slim, {"apiVersion", "kind"});
+  const auto part = [&pod](const char* name) { return pod.contains(name) ? pod[name] : kube::Json::object(); };
+  const kube::Json metadata = part("metadata"), spec = part("spec"), status = part("status");
+  Keep(metadata, slim["metadata"],
+       {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
+        "creationTimestamp", "deletionTimestamp"});
+  Keep(spec, slim["spec"],
+       {"nodeName", "schedulerName", "schedulingGates", "nodeSelector", "affinity", "tolerations", "priority",
+        "topologySpreadConstraints", "resourceClaims", "resources", "overhead", "hostNetwork", "volumes"});
+  for (const char* name : {"containers", "initContainers"}) {
+    if (spec.is_object() && spec.contains(name)) slim["spec"][name] = SlimContainers(spec[name]);
+  }
+  Keep(status, slim["status"], {"phase", "conditions", "startTime"});
+  return slim;
+}
+
+}  // namespace heddle::extender

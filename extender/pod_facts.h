@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "extender/gang_key.h"
+#include "kube/object.h"
+#include "placement/gang.h"
+
+namespace heddle::extender {
+
+// Extended resources that count as GPUs; a pod may ask for one of them.
+const std::vector<std::string>& GpuResources();
+
+// What a pod asks for in the scheduler's own arithmetic: the sum of its containers and sidecars or its largest init
+// container, whichever is more, plus overhead.
+struct PodDemand {
+  std::string gpu_resource;  // empty = no GPUs
+  int gpus = 0;
+  placement::Resources resources;
+  std::string problem;  // a sentence without a full stop when the quantities cannot be read; empty = fine
+  friend bool operator==(const PodDemand&, const PodDemand&) = default;
+};
+PodDemand ReadDemand(const kube::Json& pod);
+
+// The plan as it stands on a released pod. Only the extender may write these annotations.
+struct PodPlan {
+  int rank = -1;
+  std::string node;
+  std::uint32_t gpus = 0;  // bit = GPU index; 0 = the node's whole set
+  std::string gang_uid;
+  std::int64_t epoch = 0;
+  std::vector<std::string> substitutes;
+  friend bool operator==(const PodPlan&, const PodPlan&) = default;
+};
+
+// What the extender needs of a pod, read once.
+struct PodFacts {
+  kube::ObjectKey key;
+  std::string uid;
+  GangKey gang;            // of its owner, whether or not that is a gang
+  std::string node;       // where it is bound; empty = nowhere yet
+  std::string scheduler;
+  int priority = 0;
+  std::optional<base::WallTime> created;
+  bool terminating = false;
+  bool finished = false;   // Succeeded or Failed
+  bool succeeded = false;
+  bool gated = false;      // by our gate
+  std::optional<base::WallTime> unschedulable_since;  // the scheduler tried and found no place
+  std::optional<PodPlan> plan;
+  PodDemand demand;
+
+  bool live() const { return !terminating && !finished; }
+  // Holds its node's GPUs: a terminating pod does until the kubelet has stopped it.
+  bool occupies() const { return !node.empty() && !finished; }
+};
+PodFacts ReadPod(const kube::Json& pod);
+
+// A pod of a gang: it waits at our gate, or we released it. Others, annotated or not, are not ours to move.
+bool IsGangPod(const kube::Json& pod);
+
+// "0,1,5" from bits and back; nothing when the text is no such list.
+std::string FormatGpuIndexes(std::uint32_t gpus);
+std::optional<std::uint32_t> ParseGpuIndexes(std::string_view text);
+
+// Keeps of a pod what the extender reads, so that the cache of a large cluster stays small; a reflector transform.
+kube::Json SlimPod(kube::Json pod);
+
+}  // namespace heddle::extender

@@ -1,0 +1,189 @@
+#include "extender/snapshot.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "extender/occupancy.h"
+
+namespace heddle::extender {
+namespace {
+
+constexpr std::size_t kMostGpus = 32;  // a pod's GPUs are bits of 32
+
+// Healthy GPUs that nobody holds, by position.
+std::uint32_t FreePositions(const topology::Node& node, const std::vector<Hold>& holds) {
+  std::uint32_t free = 0;
+  for (std::size_t i = 0; i < node.gpus.size() && i < kMostGpus; ++i) {
+    if (node.gpus[i].healthy) free |= 1u << i;
+  }
+  for (const Hold& hold : holds) free &= ~PositionsOf(node, hold.gpus);
+  return free;
+}
+
+int HealthyGpus(const topology::Node& node) {
+  return int(std::count_if(node.gpus.begin(), node.gpus.end(), [](const topology::Gpu& gpu) { return gpu.healthy; }));
+}
+
+// The device plugin withdraws an unhealthy GPU some time before or after the agent reports it, so every number between
+// the healthy and all of them agrees.
+bool CountsAgree(const topology::Node& topology, const NodeFacts& node) {
+  return node.gpus >= HealthyGpus(topology) && node.gpus <= int(topology.gpus.size());
+}
+
+std::string WhyUnusable(const SnapshotInputs& inputs, const topology::Node& topology, const NodeFacts* node) {
+  if (node == nullptr) return "NodeGone";
+  if (!node->ready) return "NotReady";
+  if (node->cordoned) return "Cordoned";
+  if (const auto found = inputs.fabrics->unusable.find(topology.name); found != inputs.fabrics->unusable.end()) {
+    return found->second;
+  }
+  if (inputs.stale_nodes.contains(topology.name)) return "TopologyStale";
+  if (topology.gpus.size() > kMostGpus || !CountsAgree(topology, *node)) return "GpuCountMismatch";
+  return {};
+}
+
+void Subtract(std::vector<std::pair<std::string, std::int64_t>>& free, const placement::Resources& used) {
+  for (const auto& [name, amount] : used.extended) {
+    const auto it = std::lower_bound(free.begin(), free.end(), std::pair{name, std::int64_t{INT64_MIN}});
+    if (it != free.end() && it->first == name) it->second -= amount;
+  }
+}
+
+placement::NodeState StateOf(const SnapshotInputs& inputs, const Occupancy& occupancy, const topology::Node& topology,
+                             const NodeFacts* node) {
+  placement::NodeState state;
+  state.unusable = WhyUnusable(inputs, topology, node);
+  state.free_gpus = FreePositions(topology, occupancy.HoldsOf(topology.name));
+  if (node == nullptr) return state;
+  state.free_milli_cpu = node->milli_cpu;
+  state.free_memory_bytes = node->memory_bytes;
+  state.free_pods = node->pods;
+  state.free_extended = node->extended;
+  for (const placement::Resources& used : occupancy.UsesOf(topology.name)) {
+    state.free_milli_cpu -= used.milli_cpu;
+    state.free_memory_bytes -= used.memory_bytes;
+    --state.free_pods;
+    Subtract(state.free_extended, used);
+  }
+  return state;
+}
+
+}  // namespace
+
+FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
+                          const std::vector<Shared<crds::Fabric>>& declared) {
+  FabricSet set;
+  std::map<std::string, topology::Declaration> by_site;
+  for (const auto& fabric : declared) {
+    by_site.emplace(fabric->status.site, fabric->spec);
+    for (const std::string& node : fabric->spec.excluded_nodes) set.unusable[node] = "Excluded";
+  }
+  std::vector<topology::Node> nodes;
+  for (const auto& topology : topologies) {
+    topology::Node node = topology->status.node;
+    node.name = topology->name;
+    if (!topology->status.observed_at) {
+      set.unusable.emplace(node.name, "NoTopology");
+      continue;
+    }
+    if (!topology::Check(node).empty()) set.unusable.emplace(node.name, "TopologyContradictory");
+    nodes.push_back(std::move(node));
+  }
+  for (topology::Fabric& fabric : topology::BuildFabrics(std::move(nodes), by_site)) {
+    set.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
+  }
+  return set;
+}
+
+Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
+  Snapshot snapshot;
+  for (const auto& node : inputs.nodes) snapshot.nodes.emplace(node->name, node);
+  std::map<std::string, const topology::Node*> topologies;
+  for (const auto& fabric : inputs.fabrics->fabrics) {
+    for (const topology::FabricNode& node : fabric->nodes) topologies.emplace(node.node.name, &node.node);
+  }
+  Occupancy occupancy(topologies);
+  occupancy.Fill(inputs);
+  for (const auto& fabric : inputs.fabrics->fabrics) {
+    std::vector<placement::NodeState> nodes;
+    for (const topology::FabricNode& one : fabric->nodes) {
+      const auto node = snapshot.nodes.find(one.node.name);
+      nodes.push_back(
+          StateOf(inputs, occupancy, one.node, node == snapshot.nodes.end() ? nullptr : node->second.get()));
+    }
+    snapshot.fabrics.push_back({fabric, nodes, placement::ClusterState(fabric, nodes)});
+  }
+  for (const auto& [name, node] : snapshot.nodes) {
+    if (node->gpus == 0 || topologies.contains(name)) continue;
+    const auto why = inputs.fabrics->unusable.find(name);
+    ++snapshot.left_out[why == inputs.fabrics->unusable.end() ? "NoTopology" : why->second];
+  }
+  snapshot.holds = occupancy.TakeHolds();
+  return snapshot;
+}
+
+const FabricView* Snapshot::FindNode(const std::string& name, topology::NodeId& id) const {
+  for (const FabricView& view : fabrics) {
+    id = view.fabric->FindNode(name);
+    if (id != topology::kNone) return &view;
+  }
+  return nullptr;
+}
+
+const topology::Node* Snapshot::Topology(const std::string& name) const {
+  topology::NodeId id = topology::kNone;
+  const FabricView* view = FindNode(name, id);
+  return view == nullptr ? nullptr : &view->fabric->nodes[std::size_t(id)].node;
+}
+
+std::string Snapshot::Unusable(const std::string& name) const {
+  topology::NodeId id = topology::kNone;
+  const FabricView* view = FindNode(name, id);
+  return view == nullptr ? "NoTopology" : view->nodes[std::size_t(id)].unusable;
+}
+
+std::vector<Hold> Snapshot::Conflicts(const std::string& node, std::uint32_t gpus, const std::string& owner_uid) const {
+  std::vector<Hold> conflicts;
+  const auto held = holds.find(node);
+  if (held == holds.end()) return conflicts;
+  for (const Hold& hold : held->second) {
+    if ((gpus == 0 || (hold.gpus & gpus) != 0) && hold.owner_uid != owner_uid) conflicts.push_back(hold);
+  }
+  return conflicts;
+}
+
+std::uint32_t Snapshot::Unhealthy(const std::string& node, std::uint32_t gpus) const {
+  const topology::Node* topology = Topology(node);
+  if (topology == nullptr) return gpus;
+  std::uint32_t healthy = 0;
+  for (const topology::Gpu& gpu : topology->gpus) {
+    if (gpu.healthy && gpu.index >= 0 && gpu.index < int(kMostGpus)) healthy |= 1u << gpu.index;
+  }
+  return (gpus == 0 ? AllIndexes(*topology) : gpus) & ~healthy;
+}
+
+bool HoldsSlots(const crds::Gang& gang) {
+  return gang.status.placement.has_value() && !crds::IsTrue(gang.status.conditions, crds::kEnded);
+}
+
+std::uint32_t IndexesOf(const topology::Node& node, std::uint32_t positions) {
+  std::uint32_t indexes = 0;
+  for (std::size_t i = 0; i < node.gpus.size() && i < kMostGpus; ++i) {
+    const int index = node.gpus[i].index;
+    if ((positions >> i & 1u) != 0 && index >= 0 && index < 32) indexes |= 1u << index;
+  }
+  return indexes;
+}
+
+std::uint32_t PositionsOf(const topology::Node& node, std::uint32_t indexes) {
+  std::uint32_t positions = 0;
+  for (std::size_t i = 0; i < node.gpus.size() && i < kMostGpus; ++i) {
+    const int index = node.gpus[i].index;
+    if (index >= 0 && index < 32 && (indexes >> index & 1u) != 0) positions |= 1u << i;
+  }
+  return positions;
+}
+
+std::uint32_t AllIndexes(const topology::Node& node) { return IndexesOf(node, ~0u); }
+
+}  // namespace heddle::extender

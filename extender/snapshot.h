@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "crds/fabric.h"
+#include "crds/gang.h"
+#include "crds/node_topology.h"
+#include "extender/node_constraints.h"
+#include "extender/pod_facts.h"
+#include "placement/cluster_state.h"
+
+namespace heddle::extender {
+
+template <class T>
+using Shared = std::shared_ptr<const T>;
+
+// The fabrics as they stand, apart from who uses them: they change seldom and are dear to build.
+struct FabricSet {
+  std::vector<Shared<topology::Fabric>> fabrics;
+  std::map<std::string, std::string> unusable;  // by node: "TopologyContradictory", "Excluded", "NoTopology"
+};
+FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
+                          const std::vector<Shared<crds::Fabric>>& declared);
+
+struct SnapshotInputs {
+  Shared<FabricSet> fabrics;
+  std::vector<Shared<NodeFacts>> nodes;
+  std::vector<Shared<crds::NodeTopology>> topologies;
+  std::vector<Shared<PodFacts>> pods;    // all pods that are bound, gated by us or released by us
+  std::vector<Shared<crds::Gang>> gangs;
+  std::set<std::string> stale_nodes;     // whose agents have stopped to report
+  std::map<GangKey, std::set<int>> lapsed;  // ranks that hold their slots no more
+};
+
+// Somebody's claim on GPUs of a node.
+struct Hold {
+  enum class Source : std::uint8_t { kGrant, kAnnotation, kAssumed, kReserved };
+  std::uint32_t gpus = 0;  // bit = GPU index
+  Source source = Source::kReserved;
+  std::string pod_uid;     // empty for a reservation without a pod
+  std::string owner_uid;   // the outermost owner's
+  std::string name;        // "pod ns/name" or "gang ns/name", for sentences
+  std::optional<base::WallTime> planned_at;  // of a reservation
+  friend bool operator==(const Hold&, const Hold&) = default;
+};
+
+struct FabricView {
+  Shared<topology::Fabric> fabric;
+  std::vector<placement::NodeState> nodes;
+  placement::ClusterState state;  // of these nodes; copy it to plan
+};
+
+// Everything that planning reads, frozen. Which GPU is taken: the kubelet's grant, else the annotation of the pod that is
+// bound there, else the lowest free indexes; and for what is not bound yet, the annotation of the released pod and the
+// slot in its Gang, both while they differ.
+struct Snapshot {
+  std::vector<FabricView> fabrics;
+  std::map<std::string, Shared<NodeFacts>> nodes;
+  std::map<std::string, std::vector<Hold>> holds;  // by node
+  std::map<std::string, int> left_out;             // nodes outside of every fabric, by word
+
+  // The fabric and place of a node; null and kNone where it is in none.
+  const FabricView* FindNode(const std::string& name, topology::NodeId& id) const;
+  const topology::Node* Topology(const std::string& name) const;
+  // Why a gang's pod cannot run on this node; empty = it can.
+  std::string Unusable(const std::string& name) const;
+  // What stands between an owner's pod and these GPUs (0 = all): holds of others that overlap, in order.
+  std::vector<Hold> Conflicts(const std::string& node, std::uint32_t gpus, const std::string& owner_uid) const;
+  // The indexes among these that are not healthy, or not there.
+  std::uint32_t Unhealthy(const std::string& node, std::uint32_t gpus) const;
+};
+Snapshot TakeSnapshot(const SnapshotInputs& inputs);
+
+// A gang that holds its slots: it has a plan and has not ended.
+bool HoldsSlots(const crds::Gang& gang);
+
+// GPU indexes (as people and NVML count) and positions in Node::gpus (as placement counts).
+std::uint32_t IndexesOf(const topology::Node& node, std::uint32_t positions);
+std::uint32_t PositionsOf(const topology::Node& node, std::uint32_t indexes);
+std::uint32_t AllIndexes(const topology::Node& node);
+
+}  // namespace heddle::extender

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "extender/snapshot.h"
+
+namespace heddle::extender {
+
+// kube-scheduler's extender protocol (facts 1.2): Go's field names as they are, unknown keys ignored. The verbs are pure:
+// the scheduler calls them speculatively, so nothing is remembered.
+
+// What a verb reads of ExtenderArgs.
+struct ExtenderArgs {
+  std::string pod_name;      // "ns/name"
+  bool of_gang = false;      // released by us, or waiting at our gate
+  std::string planned_node;  // empty = none
+  int gpus = 0;              // that its containers ask for
+  std::vector<std::string> node_names;  // of NodeNames, or of Nodes where the scheduler sends whole ones
+  bool whole_nodes = false;             // Nodes was sent: the answer needs them back
+  std::string nodes_json;               // then, as it came
+};
+[[nodiscard]] base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body);
+
+struct FilterAnswer {
+  std::vector<std::string> passed;
+  std::map<std::string, std::string> unresolvable;  // node → why; preemption cannot help there
+  std::string error;
+  friend bool operator==(const FilterAnswer&, const FilterAnswer&) = default;
+};
+// A gang's pod goes to its planned node and to no other; that its annotations say, which only we may write. A pod of a gang
+// without a plan and every other pod pass everywhere: there is no positive evidence against it.
+FilterAnswer Filter(const ExtenderArgs& args);
+
+struct HostScore {
+  std::string host;
+  int score = 0;  // 0 … 10, the scheduler's MaxExtenderPriority
+  friend bool operator==(const HostScore&, const HostScore&) = default;
+};
+// Ranks nodes for a GPU pod of no gang, so that whole domains stay whole. Nodes that the snapshot does not know get 0, as
+// does everything before there is one.
+std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snapshot);
+
+// Takes both forms of victims and answers the meta form unchanged: Heddle asks for no other victims.
+[[nodiscard]] base::Result<std::string> Preempt(std::string_view body);
+
+std::string ToBody(const FilterAnswer& answer, const ExtenderArgs& args);
+std::string ToBody(const std::vector<HostScore>& scores);
+
+// One request as a server hands it over, and its answer.
+struct VerbAnswer {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body;
+};
+inline constexpr std::size_t kMaxBody = 4u << 20;  // 16,384 names and a large pod are under 1 MiB
+struct Endpoints {
+  std::function<std::shared_ptr<const Snapshot>()> snapshot;
+  std::function<std::string()> metrics;
+  std::function<std::string()> not_ready;  // empty = ready, else why not
+};
+VerbAnswer Answer(const std::string& method, const std::string& path, const std::string& body,
+                  const Endpoints& endpoints);
+
+}  // namespace heddle::extender

@@ -1,0 +1,213 @@
+"""The kinds of server that machines.py records: what sits on which bus. Values only: no I/O."""
+
+from dataclasses import dataclass, field
+
+# name: (vendor, device, class)
+CHIPS = {
+    "A100": (0x10DE, 0x20B2, 0x030200),
+    "H100": (0x10DE, 0x2330, 0x030200),
+    "GB200": (0x10DE, 0x2941, 0x030200),
+    "L40S": (0x10DE, 0x26B9, 0x030200),
+    "NVSwitch3": (0x10DE, 0x1AF1, 0x068000),
+    "NVSwitch4": (0x10DE, 0x22A3, 0x068000),
+    "CX6": (0x15B3, 0x101B, 0x020700),
+    "CX7": (0x15B3, 0x1021, 0x020700),
+    "CX7-eth": (0x15B3, 0x1021, 0x020000),
+    "EFA": (0x1D0F, 0xEFA2, 0x020000),
+    "ENA": (0x1D0F, 0xEC20, 0x020000),
+    "X550": (0x8086, 0x1563, 0x020000),
+    "I210": (0x8086, 0x1533, 0x020000),
+    "AMD port": (0x1022, 0x1483, 0x060400),
+    "Intel port": (0x8086, 0x352A, 0x060400),
+    "Grace port": (0x10DE, 0x22B1, 0x060400),
+    "PEX switch": (0x1000, 0xC030, 0x060400),
+}
+
+
+@dataclass
+class Pci:
+    bdf: str
+    chip: str
+    path: str  # below sys/devices
+    numa: int
+    generation: int = 5
+    width: int = 16
+    port_type: int = 0  # PCIe capability: 0 endpoint, 4 root port, 5 upstream, 6 downstream
+    buses: tuple = (0, 0, 0)  # of a bridge: primary, secondary, subordinate
+
+
+@dataclass
+class Port:
+    """A physical port. `key` is how --leaf and `leaves` name it: "3" for rail 3, "3.2" for its second port."""
+
+    key: str
+    netdev: str = ""
+    leaf: str = ""
+    leaf_port: str = ""
+
+
+@dataclass
+class NicSpec:
+    rdma: str  # "" = an Ethernet NIC without RDMA
+    bdf: str
+    kind: str  # ib, roce, efa, eth
+    gbps: int
+    ports: list
+    bond: str = ""
+    mtu: int = 0
+
+
+@dataclass
+class GpuSpec:
+    bdf: str
+    memory_mib: int
+
+
+@dataclass
+class Shape:
+    product: str
+    cpus: tuple  # sockets, NUMA nodes per socket, cores per NUMA node, threads per core
+    numa_gib: int
+    gpu_name: str = ""
+    driver: str = ""
+    nvlink: tuple = (0, 0)  # generation, links per GPU
+    pcis: list = field(default_factory=list)
+    gpus: list = field(default_factory=list)
+    nics: list = field(default_factory=list)
+    nvswitches: list = field(default_factory=list)
+    fabric: str = "not_supported"  # not_supported, completed, rack
+    root_chip: str = "Intel port"
+    generation: int = 5
+
+    # A root port of its own for one device; returns the device's address.
+    def direct(self, root_bus, bus, chip, numa, functions=1, domain=0, width=16):
+        root = f"pci{domain:04x}:{root_bus:02x}"
+        port = f"{domain:04x}:{root_bus:02x}:01.0"
+        self.pcis.append(Pci(port, self.root_chip, f"{root}/{port}", numa, self.generation, 16, 4,
+                             (root_bus, bus, bus)))
+        names = [f"{domain:04x}:{bus:02x}:00.{function}" for function in range(functions)]
+        for name in names:
+            self.pcis.append(Pci(name, chip, f"{root}/{port}/{name}", numa, self.generation, width))
+        return names[0]
+
+    # Root port, PCIe switch, and below it `devices` as {bus: chip}; returns their first functions.
+    def switch(self, root_bus, devices, numa, domain=0, two_functions=()):
+        def bdf(bus, device):
+            return f"{domain:04x}:{bus:02x}:{device:02x}.0"
+
+        last = max(devices)
+        port, upstream = bdf(root_bus, 1), bdf(root_bus + 1, 0)
+        path = f"pci{domain:04x}:{root_bus:02x}/{port}"
+        self.pcis.append(Pci(port, self.root_chip, path, numa, self.generation, 16, 4,
+                             (root_bus, root_bus + 1, last)))
+        path += f"/{upstream}"
+        self.pcis.append(Pci(upstream, "PEX switch", path, numa, self.generation, 16, 5,
+                             (root_bus + 1, root_bus + 2, last)))
+        for slot, (bus, chip) in enumerate(devices.items()):
+            down, device = bdf(root_bus + 2, slot), bdf(bus, 0)
+            self.pcis.append(Pci(down, "PEX switch", f"{path}/{down}", numa, self.generation, 16, 6,
+                                 (root_bus + 2, bus, bus)))
+            for name in [device, device[:-1] + "1"] if bus in two_functions else [device]:
+                self.pcis.append(Pci(name, chip, f"{path}/{down}/{name}", numa, self.generation))
+        return [bdf(bus, 0) for bus in devices]
+
+    def infiniband(self, number, bdf, gbps, key, leaf, leaf_port="1"):
+        ports = [Port(key, f"ib{number}", leaf, leaf_port)]
+        self.nics.append(NicSpec(f"mlx5_{number}", bdf, "ib", gbps, ports, mtu=4092))
+
+    def ethernet(self, netdev, bdf, gbps, key="mgmt0", leaf="mgmt-0"):
+        self.nics.append(NicSpec("", bdf, "eth", gbps, [Port(key, netdev, leaf, "Ethernet1")], mtu=1500))
+
+
+def dgx_a100():
+    # 2 EPYC 7742 as 4 NUMA nodes each; GPU 0 and 1 hang on NUMA node 3, as on the real board.
+    m = Shape("DGX A100", (2, 4, 16, 2), 256, "NVIDIA A100-SXM4-80GB", "535.183.01", (3, 12),
+              root_chip="AMD port", generation=4)
+    blocks = [(0x00, 3, (0x07, 0x0F, 0x0C, 0x12)), (0x40, 1, (0x47, 0x4E, 0x4B, 0x54)),
+              (0x80, 7, (0x87, 0x90, 0x8D, 0x94)), (0xB0, 5, (0xB7, 0xBD, 0xBA, 0xC0))]
+    rail_device = [0, 1, 2, 3, 6, 7, 8, 9]  # mlx5_4 and mlx5_5 are the two storage ports
+    for block, (root, numa, (gpu_a, gpu_b, nic_a, nic_b)) in enumerate(blocks):
+        found = m.switch(root, {gpu_a: "A100", nic_a: "CX6", gpu_b: "A100", nic_b: "CX6"}, numa)
+        m.gpus += [GpuSpec(found[0], 81920), GpuSpec(found[2], 81920)]
+        for side in range(2):
+            rail = 2 * block + side
+            m.infiniband(rail_device[rail], found[1 + 2 * side], 200, str(rail), f"leaf-r{rail}")
+    storage = m.direct(0x60, 0x61, "CX6", 2, functions=2)
+    m.infiniband(4, storage, 200, "storage0", "storage-0")
+    m.infiniband(5, storage[:-1] + "1", 200, "storage1", "storage-0", "2")
+    m.nvswitches = m.switch(0xC1, {bus: "NVSwitch3" for bus in range(0xC4, 0xCA)}, 5)
+    m.ethernet("enp226s0", m.direct(0xE1, 0xE2, "I210", 4, width=1), 1)
+    return m
+
+
+def hgx_h100():
+    m = Shape("HGX H100", (2, 1, 56, 2), 1024, "NVIDIA H100 80GB HBM3", "550.90.07", (4, 18),
+              fabric="completed")
+    blocks = [(0x15, 0x18, 0x1B), (0x3D, 0x40, 0x43), (0x4C, 0x4F, 0x52), (0x5B, 0x5E, 0x61),
+              (0x97, 0x9A, 0x9D), (0xBD, 0xC0, 0xC3), (0xCB, 0xCE, 0xD1), (0xD9, 0xDC, 0xDF)]
+    for rail, (root, nic, gpu) in enumerate(blocks):
+        found = m.switch(root, {nic: "CX7", gpu: "H100"}, rail // 4)
+        m.infiniband(rail, found[0], 400, str(rail), f"leaf-r{rail}")
+        m.gpus.append(GpuSpec(found[1], 81559))
+    m.nvswitches = m.switch(0x02, {bus: "NVSwitch4" for bus in range(0x05, 0x09)}, 0)
+    m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
+    return m
+
+
+def gb200_tray():
+    # Each GPU and each NIC has a PCIe domain of its own: they share a Grace and nothing nearer.
+    m = Shape("GB200 NVL72", (2, 1, 72, 1), 480, "NVIDIA GB200", "570.124.06", (5, 18), fabric="rack",
+              root_chip="Grace port")
+    for gpu, domain in enumerate((0x08, 0x09, 0x18, 0x19)):
+        m.gpus.append(GpuSpec(m.direct(0, 1, "GB200", gpu // 2, domain=domain), 189471))
+    for rail, (number, domain) in enumerate(((0, 0x00), (1, 0x02), (4, 0x10), (5, 0x12))):
+        m.infiniband(number, m.direct(0, 3, "CX7", rail // 2, domain=domain), 400, str(rail), f"leaf-r{rail}")
+    m.ethernet("enP5p1s0", m.direct(0, 1, "I210", 0, domain=5, width=1), 1)
+    return m
+
+
+def p5_48xlarge():
+    m = Shape("p5.48xlarge", (2, 1, 48, 2), 1024, "NVIDIA H100 80GB HBM3", "550.90.07", (4, 18),
+              fabric="completed", root_chip="AMD port")
+    for gpu in range(8):
+        first = 0x4F + 0x11 * gpu  # EFA on four buses, the GPU on the fifth
+        chips = {bus: "EFA" for bus in range(first, first + 4)} | {first + 4: "H100"}
+        found = m.switch(first - 3, chips, gpu // 4)
+        m.gpus.append(GpuSpec(found[4], 81559))
+        for number, bdf in enumerate(found[:4]):
+            key = str(gpu) if number == 0 else f"{gpu}.{number + 1}"
+            m.nics.append(NicSpec(f"rdmap{first + number}s0", bdf, "efa", 100, [Port(key)]))
+    m.nvswitches = m.switch(0xD8, {bus: "NVSwitch4" for bus in range(0xDB, 0xDF)}, 1)
+    m.ethernet("ens32", m.direct(0x1E, 0x1F, "ENA", 0, width=4), 100, leaf="")  # nobody answers LLDP there
+    return m
+
+
+def roce_dual_tor():
+    # Four GPUs share a NIC; its two ports are a bond over two ToRs. No NVLink.
+    m = Shape("8x L40S, dual ToR", (2, 1, 32, 2), 512, "NVIDIA L40S", "550.90.07")
+    for rail, root in enumerate((0x10, 0x90)):
+        chips = {root + 3 + gpu: "L40S" for gpu in range(4)} | {root + 7: "CX7-eth"}
+        found = m.switch(root, chips, rail, two_functions=(root + 7,))
+        m.gpus += [GpuSpec(bdf, 46068) for bdf in found[:4]]
+        ports = [Port(str(rail), f"ens{rail + 1}f0np0", "tor-a", f"Ethernet{4 * rail}"),
+                 Port(f"{rail}.2", f"ens{rail + 1}f1np1", "tor-b", f"Ethernet{4 * rail}")]
+        m.nics.append(NicSpec(f"mlx5_bond_{rail}", found[4], "roce", 200, ports, f"bond{rail}", 9000))
+    m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
+    return m
+
+
+def plain_host():
+    m = Shape("PowerEdge R650", (1, 1, 16, 2), 128)
+    m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
+    return m
+
+
+SHAPES = {
+    "dgx-a100": dgx_a100,
+    "hgx-h100": hgx_h100,
+    "gb200-tray": gb200_tray,
+    "gb200-nvl72-tray": gb200_tray,
+    "p5-48xlarge": p5_48xlarge,
+    "roce-dual-tor": roce_dual_tor,
+    "plain-host": plain_host,
+}
