@@ -8,19 +8,29 @@ namespace heddle::cli {
 namespace {
 
 struct Declared {
-  topology::Transport transport;
-  std::string site;
+  std::string name;
+  crds::FabricStatus status;
   topology::Declaration declaration;
+
+  // By its name, "infiniband", until the operator has written which transport and site it stands for.
+  bool StandsFor(const topology::Fabric& fabric) const {
+    std::string plain(topology::TransportName(fabric.transport));
+    for (char& c : plain) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    if (fabric.site.empty()) return name == plain;
+    return name == plain + "-" + fabric.site ||
+           (status.counts.nodes > 0 && status.transport == fabric.transport && status.site == fabric.site);
+  }
 };
 
-// A Fabric says in its status which transport and site it stands for.
 std::vector<Declared> ReadDeclarations(const std::vector<crds::Json>& objects,
                                        std::vector<std::string>& notes) {
   std::vector<Declared> declared;
   for (const crds::Json& object : objects) {
     auto fabric = crds::FabricFromJson(object);
     if (fabric) {
-      declared.push_back({fabric->status.transport, fabric->status.site, std::move(fabric->spec)});
+      declared.push_back({fabric->name, std::move(fabric->status), std::move(fabric->spec)});
     } else {
       notes.push_back("A Fabric could not be read, and what it declares is left out: " +
                       fabric.error().message);
@@ -30,9 +40,8 @@ std::vector<Declared> ReadDeclarations(const std::vector<crds::Json>& objects,
 }
 
 topology::Fabric Apply(topology::Fabric measured, const std::vector<Declared>& all) {
-  const auto mine = std::find_if(all.begin(), all.end(), [&](const Declared& one) {
-    return one.transport == measured.transport && one.site == measured.site;
-  });
+  const auto mine =
+      std::find_if(all.begin(), all.end(), [&](const Declared& one) { return one.StandsFor(measured); });
   if (mine == all.end() || mine->declaration == topology::Declaration{}) return measured;
   std::vector<topology::Node> nodes;
   for (topology::FabricNode& member : measured.nodes) nodes.push_back(std::move(member.node));

@@ -181,6 +181,7 @@ void GangController::NoteLapsed(const GangKey& key, const Look& look) {
 
 base::Status GangController::Reconcile(const GangKey& key, std::stop_token stop) {
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
+  if (look.gang == nullptr) counted_at_.erase(key);
   const auto lapsed_before = lapsed_;
   NoteLapsed(key, look);
   if (lapsed_ != lapsed_before) queue_.AddAfter(std::string(kCapacityKey), options_.settle);

@@ -27,13 +27,16 @@ struct Merged {
 };
 
 std::string Scalar(const YAML::Node& node, const char* name) {
-  const YAML::Node value = node.IsMap() ? node[name] : YAML::Node();
+  const YAML::Node value = node.IsMap() ? node[name] : YAML::Node(YAML::NodeType::Undefined);
   return value && value.IsScalar() ? value.Scalar() : std::string();
 }
 
 bool Flag(const YAML::Node& node, const char* name) { return Scalar(node, name) == "true"; }
 
-YAML::Node Child(const YAML::Node& node, const char* name) { return node.IsMap() ? node[name] : YAML::Node(); }
+// A default Node is null, and null is defined.
+YAML::Node Child(const YAML::Node& node, const char* name) {
+  return node.IsMap() ? node[name] : YAML::Node(YAML::NodeType::Undefined);
+}
 
 std::string Absolute(const std::string& folder, const std::string& path) {
   if (path.empty()) return path;
@@ -175,6 +178,9 @@ Result<const Entry*> Named(const std::map<std::string, Entry>& entries, const st
                            std::string_view what) {
   const auto found = entries.find(name);
   if (found == entries.end()) return Fail(Code::kInvalid, fmt::format("the kubeconfig has no {} \"{}\"", what, name));
+  if (!found->second.node.IsMap() && !found->second.node.IsNull()) {
+    return Fail(Code::kInvalid, fmt::format("the kubeconfig's {} \"{}\" is not a mapping", what, name));
+  }
   return &found->second;
 }
 

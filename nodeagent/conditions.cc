@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <utility>
 
 namespace heddle::nodeagent {
 namespace {
@@ -126,21 +128,31 @@ Condition LinksUp(const topology::Node& node) {
 }
 
 Condition LeavesKnown(const topology::Node& node) {
-  std::vector<std::string> doubtful;
-  bool ambiguous = false;
+  std::vector<std::string> unknown, ambiguous, stale;
+  std::size_t ports = 0;
   for (const Nic& nic : node.nics) {
-    if (nic.role != NicRole::kCompute) continue;
     for (const NicPort& port : nic.ports) {
-      if (port.state == LinkState::kDown || port.leaf_port.known() ||
-          port.leaf_port.missing() == topology::Missing::kNotApplicable) {
-        continue;
-      }
-      ambiguous = ambiguous || port.leaf_port.missing() == topology::Missing::kAmbiguous;
-      doubtful.push_back(fmt::format("{}: {}", PortName(nic, port), topology::MissingName(port.leaf_port.missing())));
+      if (nic.role != NicRole::kCompute || port.state == LinkState::kDown) continue;
+      ++ports;
+      if (port.leaf_port.known() || port.leaf_port.missing() == topology::Missing::kNotApplicable) continue;
+      const topology::Missing why = port.leaf_port.missing();
+      (why == topology::Missing::kAmbiguous ? ambiguous : why == topology::Missing::kStale ? stale : unknown)
+          .push_back(PortName(nic, port));
     }
   }
-  if (doubtful.empty()) return Make(kLeavesKnown, true, "AllKnown", "every compute port knows its leaf");
-  return Make(kLeavesKnown, false, ambiguous ? "LeafAmbiguous" : "LeafUnknown", Join(doubtful));
+  if (unknown.empty() && ambiguous.empty() && stale.empty()) {
+    return Make(kLeavesKnown, true, "AllKnown", "every compute port knows its leaf");
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [names, what] : {std::pair(&ambiguous, "several neighbours answer"), std::pair(&stale, "the last answer has expired"),
+                                    std::pair(&unknown, "no neighbour answers")}) {
+    if (names->empty()) continue;
+    const std::size_t shown = std::min<std::size_t>(names->size(), 8);
+    sentences.push_back(fmt::format("{} of {} compute ports: {} ({}{})", names->size(), ports, what,
+                                    fmt::join(names->begin(), names->begin() + std::ptrdiff_t(shown), ", "),
+                                    shown < names->size() ? ", …" : ""));
+  }
+  return Make(kLeavesKnown, false, ambiguous.empty() ? "LeafUnknown" : "LeafAmbiguous", Join(sentences));
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct Exclusion {
   std::string device;
   std::string pci;
   std::string reason;
+  bool whole_function = true;  // its interface is no NIC either
   friend bool operator==(const Exclusion&, const Exclusion&) = default;
 };
 

@@ -18,7 +18,9 @@ class NicAssembly {
   explicit NicAssembly(const Readings& readings) : readings_(readings) {}
 
   std::vector<Nic> Run() {
-    for (const Exclusion& excluded : readings_.rdma.excluded) excluded_pci_.insert(excluded.pci);
+    for (const Exclusion& excluded : readings_.rdma.excluded) {
+      if (excluded.whole_function) excluded_pci_.insert(excluded.pci);
+    }
     for (const RdmaDevice& device : readings_.rdma.devices) AddRdma(device);
     for (const auto& [name, netdev] : readings_.net.netdevs) {
       if (!netdev.slaves.empty()) AddPlain(netdev);  // a bond takes its slaves first

@@ -141,7 +141,7 @@ RdmaReadings RdmaProbe::Read() {
     const NicFacts facts{device.name, virtual_function, !virtual_function && ManagesNvlink(base, device),
                          !device.ports.empty()};
     if (auto reason = WhyExcluded(facts)) {
-      readings.excluded.push_back({device.name, device.pci, *std::move(reason)});
+      readings.excluded.push_back({device.name, device.pci, *std::move(reason), facts.has_ports});
     } else {
       readings.devices.push_back(std::move(device));
     }

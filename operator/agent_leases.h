@@ -20,8 +20,8 @@ class AgentLeases {
  public:
   struct Options {
     std::chrono::nanoseconds default_duration = std::chrono::seconds(40);  // kube/lease.h's heartbeat
-    // Two looks may be this far apart, and a Lease that was renewed right after the first is not late.
-    std::chrono::nanoseconds slack = std::chrono::seconds(20);
+    // The server's cache, which we read, may be this far behind.
+    std::chrono::nanoseconds slack = std::chrono::seconds(5);
   };
   AgentLeases() : AgentLeases(Options{}) {}
   explicit AgentLeases(Options options) : options_(options) {}

@@ -29,6 +29,15 @@ std::string FabricName(topology::Transport transport, const std::string& site) {
   return site.empty() ? name : name + "-" + DnsName(site);
 }
 
+std::optional<topology::Transport> TransportOfName(const std::string& fabric_name) {
+  using enum topology::Transport;
+  for (const topology::Transport transport : {kInfiniBand, kRoce, kEfa, kEthernet}) {
+    const std::string plain = FabricName(transport, "");
+    if (fabric_name == plain || fabric_name.starts_with(plain + "-")) return transport;
+  }
+  return std::nullopt;
+}
+
 Labels Assembly::LabelsOf(const std::string& node) const {
   for (const auto& [name, fabric] : fabrics) {
     const topology::NodeId id = fabric.FindNode(node);

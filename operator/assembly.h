@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@ namespace heddle::operators {
 
 // "infiniband", or "infiniband-<site>": the name of the Fabric object of one transport and site.
 std::string FabricName(topology::Transport transport, const std::string& site);
+std::optional<topology::Transport> TransportOfName(const std::string& fabric_name);
 
 // What all NodeTopologies and all declarations together say. A value; immutable once made.
 struct Assembly {

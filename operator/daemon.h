@@ -22,8 +22,8 @@ struct DaemonOptions {
   std::string ns = "heddle-system";  // of the leader's and the agents' Leases
   int workers = 4;
   std::chrono::nanoseconds settle = std::chrono::seconds(1);  // changes within this are assembled together
-  std::chrono::nanoseconds lease_period =
-      std::chrono::seconds(15);  // between two looks at the agents' Leases
+  // Between two looks at the agents' Leases.
+  std::chrono::nanoseconds lease_period = std::chrono::seconds(10);
 };
 
 // The operator without its main: caches run from the start, the reconcilers while it leads.

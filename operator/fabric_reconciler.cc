@@ -72,8 +72,10 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
   wanted.uid = kube::Uid(*object);
   wanted.status = DesiredStatus({.name = name, .assembly = assembly, .stale_nodes = stale}, before,
                                 kube::Generation(*object), clock_.WallNow());
-  if (read && wanted.status == before) return outcome;
-
+  if (read && wanted.status == before) {
+    const bool unwanted = !assembly.fabrics.contains(name) && read->spec == topology::Declaration{};
+    return unwanted ? Retire(*read, stop) : outcome;
+  }
   const base::MonotonicTime now = clock_.Now();
   const auto last = last_write_.find(name);
   if (last != last_write_.end() && now - last->second < options_.least_interval) {
@@ -88,6 +90,22 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
   ++outcome.writes;
   Tell(*applied, before, wanted.status);
   return outcome;
+}
+
+base::Result<Outcome> FabricReconciler::Retire(const crds::Fabric& empty, std::stop_token stop) {
+  const crds::Condition* ready = crds::FindCondition(empty.status.conditions, crds::kReady);
+  if (ready == nullptr || ready->reason != kReasonNoNodes) return Outcome{};
+  const auto age = clock_.WallNow() - ready->last_transition;
+  if (age < options_.keep_empty) return Outcome{.again = options_.keep_empty - age};
+  // Only this very state of it: a declaration made meanwhile saves it.
+  const kube::DeleteOptions options{.uid = empty.uid, .resource_version = empty.resource_version};
+  const auto deleted = client_.Delete(kFabrics, {"", empty.name}, options, stop);
+  if (!deleted && deleted.error().code != base::Code::kNotFound &&
+      deleted.error().code != base::Code::kConflict) {
+    return base::Fail(deleted.error().In("delete the empty Fabric " + empty.name));
+  }
+  if (deleted) spdlog::info("Deleted Fabric without nodes and declaration name={}", empty.name);
+  return Outcome{.writes = 1, .again = std::chrono::seconds(1)};
 }
 
 base::Result<kube::Json> FabricReconciler::Make(const std::string& name, std::stop_token stop) {

@@ -28,6 +28,7 @@ class FabricReconciler {
   };
   struct Options {
     std::chrono::nanoseconds least_interval = std::chrono::seconds(10);
+    std::chrono::seconds keep_empty = std::chrono::minutes(10);
   };
   FabricReconciler(kube::Client& client, base::Clock& clock, Reads reads, CurrentAssembly& assembly,
                    kube::EventRecorder& events)
@@ -40,6 +41,7 @@ class FabricReconciler {
 
  private:
   base::Result<Outcome> ReconcileOne(const std::string& name, const Assembly& assembly, std::stop_token stop);
+  base::Result<Outcome> Retire(const crds::Fabric& empty, std::stop_token stop);
   base::Result<kube::Json> Make(const std::string& name, std::stop_token stop);
   void Tell(const kube::Json& object, const crds::FabricStatus& before, const crds::FabricStatus& after);
 

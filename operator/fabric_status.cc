@@ -41,7 +41,7 @@ Condition Ready(const FabricView& view, const topology::Fabric* fabric) {
     return {
         .type = std::string(crds::kReady),
         .status = ConditionStatus::kFalse,
-        .reason = "NoNodes",
+        .reason = std::string(kReasonNoNodes),
         .message =
             "No node that has reported belongs to this transport and site; delete this Fabric if none will"};
   }
@@ -159,7 +159,7 @@ crds::FabricStatus DesiredStatus(const FabricView& view, const crds::FabricStatu
     status = crds::Summarise(*fabric);
     status.assumptions = Assumptions(*fabric);
   } else {
-    status.transport = current.transport;
+    status.transport = TransportOfName(view.name).value_or(current.transport);
     status.site = current.site;
     status.shape = current.shape;
   }

@@ -15,6 +15,8 @@ inline constexpr std::string_view kConditionStale = "Stale";  // Fabric: some ag
 inline constexpr std::string_view kConditionComplete =
     "Complete";  // Fabric: every node's report could be used
 
+inline constexpr std::string_view kReasonNoNodes = "NoNodes";  // of Ready
+
 struct FabricView {
   const std::string& name;
   const Assembly& assembly;

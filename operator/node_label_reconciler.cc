@@ -20,7 +20,9 @@ base::Result<Outcome> NodeLabelReconciler::Reconcile(const std::string& node, st
   if (!patch) return Outcome{};
   const auto patched = client_.Patch(kube::kNodes, key, kube::PatchType::kMerge, *patch, {}, stop);
   if (patched) {
-    spdlog::info("Labelled node={} labels={}", node, (*patch)["metadata"]["labels"].dump());
+    const kube::Json& labels = (*patch)["metadata"]["labels"];
+    spdlog::info("Labelled node={} changed={}", node, labels.size());
+    spdlog::debug("Labelled node={} labels={}", node, labels.dump());
     return Outcome{.writes = 1};
   }
   // The Node is gone or another one: the cache will show it.

@@ -67,11 +67,18 @@ bool Backtrack::Allowed(std::int32_t pod, NodeId node) const {
   return !list || allowed_[*list][std::size_t(node)] != 0;
 }
 
-Backtrack::Outcome Backtrack::Run(std::vector<PodPlacement>& out) {
+Backtrack::Outcome Backtrack::Run(const Visit& visit, bool every_set) {
+  every_set_ = every_set || classes_.judged_by_gpu;
   const auto mark = state_.Mark();
   Outcome outcome = Outcome::kImpossible;
-  if (PlaceFixed()) outcome = Search();
-  if (outcome == Outcome::kFound) out = places_;
+  bool found = false;
+  if (PlaceFixed()) {
+    outcome = Search([&](const std::vector<PodPlacement>& places) {
+      found = true;
+      return visit(places);
+    });
+  }
+  if (found) outcome = Outcome::kFound;
   state_.Rollback(mark);
   return outcome;
 }
@@ -96,7 +103,7 @@ bool Backtrack::PlaceFixed() {
   return true;
 }
 
-Backtrack::Outcome Backtrack::Search() {
+Backtrack::Outcome Backtrack::Search(const Visit& visit) {
   order_.clear();
   const std::vector<FillOrder> orders = FillOrders(request_, classes_);
   for (std::int32_t pod : orders.front().pods) {
@@ -110,7 +117,7 @@ Backtrack::Outcome Backtrack::Search() {
   bool fresh = true;
   while (true) {
     if (depth == order_.size()) {
-      if (!FirstBroken(state_.dense(), request_, classes_, places_)) return Outcome::kFound;
+      if (!FirstBroken(state_.dense(), request_, classes_, places_) && visit(places_)) return Outcome::kFound;
       if (depth == 0) return Outcome::kImpossible;  // all were bound already
       --depth;
       fresh = false;
@@ -227,7 +234,7 @@ bool Backtrack::NextGpus(const Frame& frame, NodeId node, std::uint32_t& gpus) c
   if (wanted == 0) return true;
   const std::uint32_t free = state_.node(node).free_gpus & AllGpus(state_.dense().gpus(node));
   if (std::popcount(free) < wanted) return false;
-  if (classes_.judged_by_gpu) {
+  if (every_set_) {
     const std::uint32_t next = gpus == 0 ? AllGpus(wanted) : NextCombination(Pack(gpus, free), std::popcount(free));
     gpus = next == 0 ? 0 : Spread(next, free);
     return next != 0;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "placement/cluster_state.h"
@@ -19,7 +20,10 @@ class Backtrack {
   // `budget`: nodes looked at, in all. `state` is used for trials and comes back as it was.
   Backtrack(ClusterState& state, const GangRequest& request, const GangClasses& classes,
             const std::vector<PodPlacement>& hints, std::int64_t budget);
-  Outcome Run(std::vector<PodPlacement>& out);
+  // Calls `visit` for every place found until it says that it has seen enough. With `every_set`, all sets of a node's GPUs
+  // are tried, not one that stands for them. kFound if `visit` was called at all.
+  using Visit = std::function<bool(const std::vector<PodPlacement>&)>;
+  Outcome Run(const Visit& visit, bool every_set);
   // After kImpossible: the requirement that pods already bound break among themselves, by index; -1 = none.
   int pod_in_conflict() const { return pod_in_conflict_; }
 
@@ -32,7 +36,7 @@ class Backtrack {
     bool placed = false;
     ClusterState::Savepoint mark = 0;
   };
-  Outcome Search();
+  Outcome Search(const Visit& visit);
   bool PlaceFixed();
   void ListNodes(Frame& frame);
   bool NextPlace(Frame& frame);
@@ -53,6 +57,7 @@ class Backtrack {
   std::int64_t budget_;
   std::size_t keep_;
   bool cut_ = false;
+  bool every_set_ = false;
   int pod_in_conflict_ = -1;
   std::vector<PodPlacement> places_;
   std::array<std::vector<std::int32_t>, kTierCount> pinned_, members_, gpus_left_;

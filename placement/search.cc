@@ -17,6 +17,9 @@ using topology::NodeId;
 
 // Nodes that the fallback search may look at; about 50 ms.
 constexpr std::int64_t kSearchBudget = 2'000'000;
+// Gangs of at most so many ranks are worth pricing every place that the fallback search finds, up to a bound.
+constexpr std::int64_t kSmallWorld = 16;
+constexpr int kPlacesOfSmall = 4000;
 
 // Tries the ways to embed a uniform gang and keeps the cheapest that meets what is judged per GPU.
 class CountingSearch {
@@ -185,14 +188,21 @@ SearchResult FindPlace(ClusterState& state, const GangRequest& request, const st
     }
   }
   Backtrack search(state, request, classes, hints, kSearchBudget);
-  std::vector<PodPlacement> pods;
-  const Backtrack::Outcome outcome = search.Run(pods);
+  // Small gangs see many places and keep the best; others take the first, which the order of trials makes a good one.
+  const bool small = request.parallelism.world() <= kSmallWorld;
+  int left = small ? kPlacesOfSmall : 1;
+  const Backtrack::Outcome outcome = search.Run(
+      [&](const std::vector<PodPlacement>& places) {
+        const Quality quality = pricing.Price(places);
+        if (!result.found || Better(quality, result.found->quality)) result.found = Found{places, quality};
+        return --left == 0;
+      },
+      small);
   result.gave_up = outcome == Backtrack::Outcome::kGaveUp;
   result.pod_in_conflict = search.pod_in_conflict();
-  if (outcome != Backtrack::Outcome::kFound) return result;
-  result.found = Found{std::move(pods), {}};
-  result.found->quality = pricing.Price(result.found->pods);
-  Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
+  if (result.found) {
+    Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
+  }
   return result;
 }
 

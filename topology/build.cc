@@ -102,14 +102,16 @@ void AddRailsOfLeaves(const Wiring& wiring, const Units& units, Fabric& fabric) 
 }
 
 void AddLeaves(const Wiring& wiring, const Units& units, Fabric& fabric) {
-  for (const std::string& name : wiring.leaves)
+  for (const std::string& name : wiring.leaves) {
     fabric.leaves.push_back(Leaf{name, {}, 0, kNone, {}, 0, 0, kNone});
+  }
   // A leaf that several units share counts for the one with the most hosts.
   for (std::size_t u = 0; u < fabric.units.size(); ++u) {
     for (const LeafId id : fabric.units[u].leaves) {
       UnitId& owner = fabric.leaves[std::size_t(id)].unit;
-      if (owner == kNone || fabric.units[u].nodes.size() > fabric.units[std::size_t(owner)].nodes.size())
+      if (owner == kNone || fabric.units[u].nodes.size() > fabric.units[std::size_t(owner)].nodes.size()) {
         owner = UnitId(u);
+      }
     }
   }
   for (const Cable& cable : wiring.cables) {
@@ -215,8 +217,9 @@ void AddTorus(Fabric& fabric) {
     if (id == kNone) continue;
     const std::array<int, 3> xyz{position.x, position.y, position.z};
     bool inside = true;
-    for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t i = 0; i < 3; ++i) {
       inside = inside && xyz[i] >= 0 && xyz[i] < fabric.declaration.torus_size[i];
+    }
     if (inside && taken.insert(xyz).second) {
       fabric.nodes[std::size_t(id)].torus = xyz;
       continue;

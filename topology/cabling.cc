@@ -77,8 +77,9 @@ class CablingFaults {
   void PairSwaps() {
     for (std::size_t begin = 0; begin < deviations_.size();) {
       std::size_t end = begin;
-      while (end < deviations_.size() && deviations_[end].cable->node == deviations_[begin].cable->node)
+      while (end < deviations_.size() && deviations_[end].cable->node == deviations_[begin].cable->node) {
         ++end;
+      }
       PairSwapsIn(begin, end);
       begin = end;
     }
@@ -96,8 +97,9 @@ class CablingFaults {
       const auto partners = waiting.find({expected, seen});
       if (partners == waiting.end()) continue;
       auto& last_first = partners->second;
-      while (!last_first.empty() && deviations_[last_first.back()].swapped_with != nullptr)
+      while (!last_first.empty() && deviations_[last_first.back()].swapped_with != nullptr) {
         last_first.pop_back();
+      }
       if (last_first.empty()) continue;
       deviations_[i].swapped_with = deviations_[last_first.back()].cable;
       deviations_[last_first.back()].swapped_with = deviations_[i].cable;

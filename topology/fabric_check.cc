@@ -43,10 +43,12 @@ class FabricCheck {
   void CheckNodes() {
     for (std::size_t n = 0; n < fabric_.nodes.size(); ++n) {
       const FabricNode& node = fabric_.nodes[n];
-      if (n > 0 && !(fabric_.nodes[n - 1].node.name < node.node.name))
+      if (n > 0 && !(fabric_.nodes[n - 1].node.name < node.node.name)) {
         Say("node {} is out of order", node.node.name);
-      if (node.unit != kNone && !Holds(node.unit, fabric_.units, NodeId(n)))
+      }
+      if (node.unit != kNone && !Holds(node.unit, fabric_.units, NodeId(n))) {
         Say("{}'s unit lacks it", node.node.name);
+      }
       if (node.domain != kNone && !Holds(node.domain, fabric_.domains, NodeId(n))) {
         Say("{}'s NVLink domain lacks it", node.node.name);
       }
@@ -64,10 +66,12 @@ class FabricCheck {
   }
 
   void CheckUplink(const std::string& node, const GpuUplink& uplink) {
-    if (uplink.rail < kNone || uplink.rail >= fabric_.rails)
+    if (uplink.rail < kNone || uplink.rail >= fabric_.rails) {
       Say("{} has a GPU on rail {} of {}", node, uplink.rail, fabric_.rails);
-    if (uplink.leaf != kNone && !In(uplink.leaf, fabric_.leaves))
+    }
+    if (uplink.leaf != kNone && !In(uplink.leaf, fabric_.leaves)) {
       Say("{} has a GPU on leaf {}", node, uplink.leaf);
+    }
     if (uplink.gbps < 0) Say("{} has a GPU with {} Gb/s", node, uplink.gbps);
     if (uplink.gbps == 0 && uplink.leaf != kNone) Say("{} has a GPU on a leaf without bandwidth", node);
   }
@@ -76,15 +80,18 @@ class FabricCheck {
     for (std::size_t l = 0; l < fabric_.leaves.size(); ++l) {
       const Leaf& leaf = fabric_.leaves[l];
       if (l > 0 && !(fabric_.leaves[l - 1].name < leaf.name)) Say("leaf {} is out of order", leaf.name);
-      if (leaf.rail && (*leaf.rail < 0 || *leaf.rail >= fabric_.rails))
+      if (leaf.rail && (*leaf.rail < 0 || *leaf.rail >= fabric_.rails)) {
         Say("leaf {} is of rail {} of {}", leaf.name, *leaf.rail, fabric_.rails);
+      }
       if (leaf.plane < 0) Say("leaf {} is on plane {}", leaf.name, leaf.plane);
       if (leaf.down_gbps < 0 || leaf.up_gbps < 0) Say("leaf {} has a negative bandwidth", leaf.name);
-      if (!leaf.spines.empty() && leaf.up_gbps == 0)
+      if (!leaf.spines.empty() && leaf.up_gbps == 0) {
         Say("leaf {} has spines and no bandwidth to them", leaf.name);
+      }
       CheckUplinks(leaf.name, 1, leaf.spines);
-      if (leaf.group != kNone && !In(leaf.group, fabric_.declaration.groups))
+      if (leaf.group != kNone && !In(leaf.group, fabric_.declaration.groups)) {
         Say("leaf {} is in group {}", leaf.name, leaf.group);
+      }
       if (leaf.unit == kNone) continue;
       const bool held = In(leaf.unit, fabric_.units) &&
                         std::binary_search(fabric_.units[std::size_t(leaf.unit)].leaves.begin(),
@@ -122,12 +129,14 @@ class FabricCheck {
       if (unit.nodes.empty()) Say("unit {} has no node", unit.name);
       if (!Ascending(unit.nodes) || !Ascending(unit.leaves)) Say("unit {} is not sorted", unit.name);
       if (unit.name != fmt::format("su-{}", u)) Say("unit {} is called {}", u, unit.name);
-      if (!unit.nodes.empty() && unit.nodes.front() <= previous)
+      if (!unit.nodes.empty() && unit.nodes.front() <= previous) {
         Say("unit {} is not numbered by its smallest node", unit.name);
+      }
       if (!unit.nodes.empty()) previous = unit.nodes.front();
       for (const NodeId node : unit.nodes) {
-        if (!In(node, fabric_.nodes) || fabric_.nodes[std::size_t(node)].unit != UnitId(u))
+        if (!In(node, fabric_.nodes) || fabric_.nodes[std::size_t(node)].unit != UnitId(u)) {
           Say("unit {} holds foreign node {}", unit.name, node);
+        }
       }
       for (const LeafId leaf : unit.leaves) {
         if (!In(leaf, fabric_.leaves)) Say("unit {} holds leaf {}, which is not there", unit.name, leaf);
@@ -138,12 +147,15 @@ class FabricCheck {
   void CheckDomains() {
     for (std::size_t d = 0; d < fabric_.domains.size(); ++d) {
       const NvlinkDomain& domain = fabric_.domains[d];
-      if (d > 0 && !(fabric_.domains[d - 1].id < domain.id))
+      if (d > 0 && !(fabric_.domains[d - 1].id < domain.id)) {
         Say("NVLink domain {} is out of order", domain.id);
-      if (domain.nodes.empty() || !Ascending(domain.nodes))
+      }
+      if (domain.nodes.empty() || !Ascending(domain.nodes)) {
         Say("NVLink domain {} is empty or not sorted", domain.id);
-      if (!domain.spans_nodes && domain.nodes.size() > 1)
+      }
+      if (!domain.spans_nodes && domain.nodes.size() > 1) {
         Say("NVLink domain {} spans nodes and denies it", domain.id);
+      }
       std::size_t gpus = 0;
       for (const NodeId node : domain.nodes) {
         if (!In(node, fabric_.nodes) || fabric_.nodes[std::size_t(node)].domain != DomainId(d)) {
@@ -152,8 +164,9 @@ class FabricCheck {
           gpus += fabric_.nodes[std::size_t(node)].node.gpus.size();
         }
       }
-      if (std::size_t(domain.gpus) != gpus)
+      if (std::size_t(domain.gpus) != gpus) {
         Say("NVLink domain {} counts {} GPUs of {}", domain.id, domain.gpus, gpus);
+      }
     }
   }
 

@@ -97,8 +97,9 @@ class FabricDiff {
     Changed(name + " unit", NameIn(before_.units, before.unit), NameIn(after_.units, after.unit));
     Changed(name + " NVLink domain", NameIn(before_.domains, before.domain),
             NameIn(after_.domains, after.domain));
-    for (const std::string& sentence : Diff(before.node, after.node))
-      sentences_.push_back(name + " " + sentence);
+    for (const std::string& sentence : Diff(before.node, after.node)) {
+      sentences_.push_back(fmt::format("{} {}", name, sentence));
+    }
   }
 
   static Set SentencesOf(const std::vector<CablingFault>& faults) {

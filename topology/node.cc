@@ -123,8 +123,9 @@ class Dealing {
     for (const bool move_others : {false, true}) {
       for (const int nic : candidates_[std::size_t(gpu)]) {
         int& holder = holder_[std::size_t(nic)];
-        if (users_[std::size_t(nic)] > 0 || tried[std::size_t(nic)] || (holder >= 0 && !move_others))
+        if (users_[std::size_t(nic)] > 0 || tried[std::size_t(nic)] || (holder >= 0 && !move_others)) {
           continue;
+        }
         tried[std::size_t(nic)] = true;
         if (holder < 0 || Serve(holder, tried)) {
           holder = gpu;
@@ -170,8 +171,9 @@ int Nic::usable_gbps() const {
   int sum = 0;
   // A port of nonsense counts as kMaxPortGbps and the sum stops there, so that no sum of NICs overflows.
   for (const NicPort& port : ports) {
-    if (port.state != LinkState::kDown)
+    if (port.state != LinkState::kDown) {
       sum = std::min(kMaxPortGbps, sum + std::clamp(port.usable_gbps, 0, kMaxPortGbps));
+    }
   }
   return sum;
 }

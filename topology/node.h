@@ -71,6 +71,7 @@ struct NvlinkMembership {
 struct LeafPort {
   std::string leaf;  // the switch's name: LLDP system name, or the InfiniBand node description, else its GUID
   std::string port;  // as the switch names it
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in it for a pointer
   friend auto operator<=>(const LeafPort&, const LeafPort&) = default;
 };
 

@@ -38,14 +38,16 @@ class NodeCheck {
     for (const Gpu& gpu : node_.gpus) {
       if (gpu.index < 0) Say("GPU index {} is negative", gpu.index);
       if (!gpus_.insert(gpu.index).second) Say("GPU {} is there twice", gpu.index);
-      if (gpu.index < previous)
+      if (gpu.index < previous) {
         Say("GPU {} stands after GPU {}: must be sorted by index", gpu.index, previous);
+      }
       previous = gpu.index;
       if (!gpu.uuid.empty() && !uuids.insert(gpu.uuid).second) Say("two GPUs have the UUID {}", gpu.uuid);
       if (!gpu.pci.empty() && !addresses.insert(gpu.pci).second) Say("two GPUs are at {}", gpu.pci);
       if (gpu.memory_gib < 0) Say("GPU {} has {} GiB of memory", gpu.index, gpu.memory_gib);
-      if (!gpu.healthy && gpu.unhealthy_reason.empty())
+      if (!gpu.healthy && gpu.unhealthy_reason.empty()) {
         Say("GPU {} is unhealthy without a reason", gpu.index);
+      }
       if (gpu.healthy && !gpu.unhealthy_reason.empty()) {
         Say("GPU {} is healthy and has a reason why not: {}", gpu.index, gpu.unhealthy_reason);
       }
@@ -59,10 +61,12 @@ class NodeCheck {
     }
     int previous = -1;
     for (const NvLink::Exception& exception : nvlink.exceptions) {
-      if (!gpus_.contains(exception.gpu))
+      if (!gpus_.contains(exception.gpu)) {
         Say("NVLink exception for GPU {}, which is not there", exception.gpu);
-      if (exception.gpu <= previous)
+      }
+      if (exception.gpu <= previous) {
         Say("NVLink exceptions are not sorted by GPU or double at {}", exception.gpu);
+      }
       previous = exception.gpu;
       if (exception.links_up < 0 || exception.links_up > nvlink.links_per_gpu) {
         Say("GPU {} has {} of {} NVLinks", exception.gpu, exception.links_up, nvlink.links_per_gpu);
@@ -91,8 +95,9 @@ class NodeCheck {
     for (const NicPort& port : nic.ports) {
       if (port.number <= previous) Say("{} port {} is doubled or out of order", nic.name, port.number);
       previous = port.number;
-      if (port.plane < 0 || port.plane > kMaxPlane)
+      if (port.plane < 0 || port.plane > kMaxPlane) {
         Say("{} port {} is on plane {}", nic.name, port.number, port.plane);
+      }
       if (port.rate_gbps < 0 || port.usable_gbps < 0) {
         Say("{} port {} has a negative rate: {} Gb/s, usable {}", nic.name, port.number, port.rate_gbps,
             port.usable_gbps);
@@ -103,8 +108,9 @@ class NodeCheck {
       if (port.state == LinkState::kDown && port.usable_gbps > 0) {
         Say("{} port {} is down and has {} Gb/s usable", nic.name, port.number, port.usable_gbps);
       }
-      if (port.leaf_port && port.leaf_port->leaf.empty())
+      if (port.leaf_port && port.leaf_port->leaf.empty()) {
         Say("{} port {} has a leaf without name", nic.name, port.number);
+      }
     }
   }
 
@@ -129,10 +135,12 @@ class NodeCheck {
     std::set<std::pair<int, std::string_view>> pairs;
     for (const GpuNicPath& path : node_.paths) {
       if (!gpus_.contains(path.gpu)) Say("a path leads from GPU {}, which is not there", path.gpu);
-      if (node_.FindNic(path.nic) == nullptr)
+      if (node_.FindNic(path.nic) == nullptr) {
         Say("a path leads from GPU {} to {}, which is not there", path.gpu, path.nic);
-      if (!pairs.emplace(path.gpu, path.nic).second)
+      }
+      if (!pairs.emplace(path.gpu, path.nic).second) {
         Say("two paths lead from GPU {} to {}", path.gpu, path.nic);
+      }
       const std::tuple<int, PciDistance, std::string_view> key{path.gpu, path.distance, path.nic};
       if (key < previous) Say("the path of GPU {} to {} is out of order", path.gpu, path.nic);
       previous = key;

@@ -144,10 +144,12 @@ class NodeDiff {
 
   void DiffPaths(const Node& before, const Node& after) {
     std::map<std::pair<int, std::string>, std::pair<std::string, std::string>> paths;
-    for (const GpuNicPath& path : before.paths)
+    for (const GpuNicPath& path : before.paths) {
       paths[{path.gpu, path.nic}].first = PciDistanceName(path.distance);
-    for (const GpuNicPath& path : after.paths)
+    }
+    for (const GpuNicPath& path : after.paths) {
       paths[{path.gpu, path.nic}].second = PciDistanceName(path.distance);
+    }
     for (const auto& [ends, distance] : paths) {
       Changed(fmt::format("GPU {} to {}", ends.first, ends.second), distance.first, distance.second);
     }

@@ -100,8 +100,9 @@ void AddGroups(Fabric& fabric) {
   for (std::size_t g = 0; g < fabric.declaration.groups.size(); ++g) {
     for (const std::string& name : fabric.declaration.groups[g].leaves) {
       const LeafId leaf = fabric.FindLeaf(name);
-      if (leaf != kNone && fabric.leaves[std::size_t(leaf)].group == kNone)
+      if (leaf != kNone && fabric.leaves[std::size_t(leaf)].group == kNone) {
         fabric.leaves[std::size_t(leaf)].group = int(g);
+      }
     }
   }
   if (fabric.shape != Shape::kDragonfly) return;

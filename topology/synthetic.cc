@@ -183,8 +183,9 @@ class Builder {
     for (int g = 0; g < line_.gpus; ++g) {
       const int each = std::max(1, line_.nics / line_.gpus);
       const int first = line_.nics >= line_.gpus ? g * each : g * line_.nics / line_.gpus;
-      for (int i = first; i < first + each; ++i)
+      for (int i = first; i < first + each; ++i) {
         node.paths.push_back(GpuNicPath{g, NicName(i), PciDistance::kPix});
+      }
     }
     std::sort(node.paths.begin(), node.paths.end(), [](const GpuNicPath& a, const GpuNicPath& b) {
       return std::tie(a.gpu, a.distance, a.nic) < std::tie(b.gpu, b.distance, b.nic);
@@ -244,8 +245,9 @@ class Builder {
       const std::vector<Nic*> others = OnRail(NodeNamed(fault.other_node), fault.other);
       for (std::size_t i = 0; i < std::min(nics.size(), others.size()); ++i) {
         auto &a = nics[i]->ports, &b = others[i]->ports;
-        for (std::size_t p = 0; p < std::min(a.size(), b.size()); ++p)
+        for (std::size_t p = 0; p < std::min(a.size(), b.size()); ++p) {
           std::swap(a[p].leaf_port, b[p].leaf_port);
+        }
       }
       return;
     }
@@ -277,9 +279,11 @@ class Builder {
     }
     if (line_.layout == Layout::kDragonfly) {
       declaration.shape = Shape::kDragonfly;
-      declaration.groups.resize(std::size_t(line_.sites * line_.groups));
-      for (std::size_t g = 0; g < declaration.groups.size(); ++g)
+      const int groups = line_.sites * line_.groups;
+      declaration.groups.resize(std::size_t(groups));
+      for (std::size_t g = 0; g < declaration.groups.size(); ++g) {
         declaration.groups[g].name = fmt::format("group-{}", g);
+      }
       for (const auto& [name, use] : leaves_) {
         declaration.groups[std::size_t(use.tor / line_.tors)].leaves.push_back(name);
       }

@@ -56,8 +56,9 @@ const SyntheticMachine* FindMachine(std::string_view word) {
 std::optional<int> Number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty() || text.front() == '-')
+  if (error != std::errc() || end != text.data() + text.size() || text.empty() || text.front() == '-') {
     return std::nullopt;
+  }
   return value;
 }
 
@@ -105,8 +106,9 @@ class LineReader {
       const std::string_view word = item.substr(0, colon);
       const std::string_view value =
           colon == std::string_view::npos ? std::string_view{} : item.substr(colon + 1);
-      if (!IsKnown(word))
+      if (!IsKnown(word)) {
         return Fail(Code::kInvalid, fmt::format("{}: unknown word; the words are {}", word, kWords));
+      }
       if (IsFlag(word) != (colon == std::string_view::npos)) {
         return Fail(Code::kInvalid, IsFlag(word) ? fmt::format("{}: takes no value", item)
                                                  : fmt::format("{}: needs a value, as in {}:2", word, word));
@@ -314,8 +316,9 @@ std::string WriteSyntheticLine(const SyntheticLine& line) {
     out += fmt::format("{}{}:{}", out.empty() ? "" : " ", word, value);
   };
   if (line.sites > 1) add("site", line.sites);
-  if (line.layout == Layout::kTorus)
+  if (line.layout == Layout::kTorus) {
     add("torus", fmt::format("{}x{}x{}", line.torus[0], line.torus[1], line.torus[2]));
+  }
   if (line.layout == Layout::kDragonfly) add("dragonfly", line.groups);
   if (line.units_given) add("su", line.units);
   if (line.layout == Layout::kRacks) add("rack", line.racks);

@@ -32,6 +32,7 @@ struct SyntheticFault {
   int number = 0;          // rail, or GPU for badgpu
   std::string other_node;  // swap: the same as `node` for two cables of one node
   int other = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in it for a pointer
   friend auto operator<=>(const SyntheticFault&, const SyntheticFault&) = default;
 };
 

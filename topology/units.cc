@@ -21,13 +21,15 @@ std::vector<HostClass> ClassesOf(const Wiring& wiring, std::size_t node_count) {
   LeafSet leaves;
   for (std::size_t n = 0; n < node_count; ++n) {
     leaves.clear();
-    for (std::size_t c = wiring.first_cable[n]; c < wiring.first_cable[n + 1]; ++c)
+    for (std::size_t c = wiring.first_cable[n]; c < wiring.first_cable[n + 1]; ++c) {
       leaves.push_back(wiring.cables[c].leaf);
+    }
     std::sort(leaves.begin(), leaves.end());
     leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
     if (!leaves.empty()) by_leaves[leaves].push_back(NodeId(n));
   }
   std::vector<HostClass> classes;
+  classes.reserve(by_leaves.size());
   for (auto& [set, nodes] : by_leaves) classes.push_back(HostClass{set, std::move(nodes)});
   // The largest first: they are what the others are compared with.
   std::sort(classes.begin(), classes.end(), [](const HostClass& a, const HostClass& b) {
@@ -88,6 +90,7 @@ struct Vote {
   UnitId unit;
   Slot slot;
   LeafId leaf;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in it for a pointer
   friend auto operator<=>(const Vote&, const Vote&) = default;
 };
 
@@ -98,8 +101,9 @@ class Election {
       : outside_(wiring.leaves.size(), 0) {
     for (const Cable& cable : wiring.cables) {
       ++outside_[std::size_t(cable.leaf)];
-      if (cable.slot.rail != kNone)
+      if (cable.slot.rail != kNone) {
         votes_.push_back({unit_of_node[std::size_t(cable.node)], cable.slot, cable.leaf});
+      }
     }
     std::sort(votes_.begin(), votes_.end());
   }

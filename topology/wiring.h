@@ -19,6 +19,7 @@ struct Slot {
   std::int16_t nic = 0;
   std::int16_t plane = 0;
   std::int16_t port = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in it for a pointer
   friend auto operator<=>(const Slot&, const Slot&) = default;
 };
 

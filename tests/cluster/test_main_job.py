@@ -1,5 +1,6 @@
 """The main job of the project on a real control plane, with kill -9 at the worst moments."""
 
+import http.client
 import subprocess
 from pathlib import Path
 
@@ -234,6 +235,58 @@ class MainJob(HeddleTestCase):
             self.assertIn("heddle.dev/su", labels)
             self.assertIn("heddle.dev/nvlink-domain", labels)
 
+    def test_a_gpu_pod_of_no_gang_keeps_whole_servers_whole(self):
+        self.submit(indexed_job("notebooks", 8, 1))
+        pods = scenario.wait_bound(self.plane, TEAM, 8, "notebooks")
+        self.assertEqual({pod["spec"]["schedulerName"] for pod in pods}, {"heddle"})
+        self.assertEqual(len({bound_to(pod) for pod in pods}), 1, "eight pods of one GPU broke several servers")
+
+    def test_a_node_that_disagrees_with_its_topology_is_left_out_and_comes_back(self):
+        node = self.cluster.nodes[-1].name
+        self.nodes.set_allocatable(node, **{"nvidia.com/gpu": "7"})
+        try:
+            self.submit(indexed_job("everything", 32, 8, annotations={"heddle.dev/parallelism": "tp=8,dp=32"}))
+
+            def named():
+                message = ((self.gang("everything") or {}).get("status") or {}).get("message", "")
+                if "GpuCountMismatch" not in message:
+                    raise AssertionError(message or "no message")
+                return True
+            self.heddle.wait_for(named, "the refusal to name GpuCountMismatch", 60)
+        finally:
+            self.nodes.set_allocatable(node, **{"nvidia.com/gpu": "8"})
+        scenario.wait_bound(self.plane, TEAM, 32, "everything")
+        self.assertEqual(self.assert_no_gpu_twice(), 256)
+
+    def test_garbage_at_every_verb_gets_a_sentence_and_the_extender_goes_on(self):
+        bodies = {"no json": (b"\xff\x00{{{", 400), "not an object": (b"[1,2]", 400), "5 MB": (b"[" + b"1," * 2500000 + b"1]", 413),
+                  "empty": (b"", 400)}
+        for verb in ("filter", "prioritize", "preempt"):
+            for name, (body, expected) in bodies.items():
+                with self.subTest(verb=verb, body=name):
+                    status, text = self.post(f"/{verb}", body)
+                    self.assertEqual(status, expected, text)
+                    self.assertGreater(len(text.split()), 4, text)
+        self.assertEqual(self.post("/nowhere", b"{}")[0], 404)
+        self.assertTrue(self.heddle.daemon("extender").running())
+
+    def post(self, where, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.heddle.extender_port, timeout=30)
+        try:
+            connection.request("POST", where, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
+    def test_every_daemon_works_under_its_own_account_and_nothing_is_forbidden(self):
+        self.place_main_job()
+        for account in ("nodeagent", "operator", "extender", "scheduler"):
+            forbidden = self.plane.audit(user=f"system:serviceaccount:heddle-system:heddle-{account}", code=403)
+            # JobSet is optional: asking for it where it is not installed is not a fault.
+            forbidden = [event for event in forbidden if event["resource"] != "jobsets"]
+            self.assertEqual([(e["verb"], e["resource"], e["name"]) for e in forbidden][:5], [], account)
+
     # Kills between two writes are made exact by refusing the second one for a while.
 
     def releases_refused(self, expression):
@@ -322,6 +375,7 @@ class BinariesTeach(BedTestCase):
                 helped = subprocess.run([program, "--help"], capture_output=True, text=True, check=False, timeout=20)
                 self.assertEqual(helped.returncode, 0)
                 self.assertIn("--kubeconfig" if name != "kubectl-heddle" else "explain", helped.stdout)
-                wrong = subprocess.run([program, "--no-such-flag"], capture_output=True, text=True, check=False, timeout=20)
+                command = [program, "explain", "job/any"] if name == "kubectl-heddle" else [program]
+                wrong = subprocess.run([*command, "--no-such-flag"], capture_output=True, text=True, check=False, timeout=20)
                 self.assertEqual(wrong.returncode, 2)
                 self.assertIn("--no-such-flag", wrong.stderr)

@@ -77,8 +77,9 @@ NodeNamed& NodeNamed::Rail(int rail, std::string leaf, std::string port, int gbp
 }
 
 NodeNamed& NodeNamed::Rails(int count, std::string_view leaf_prefix, std::string_view port) {
-  for (int rail = 0; rail < count; ++rail)
+  for (int rail = 0; rail < count; ++rail) {
     Rail(rail, fmt::format("{}{}", leaf_prefix, rail), std::string(port));
+  }
   return *this;
 }
 

@@ -38,7 +38,7 @@ class Pci:
 
 @dataclass
 class Port:
-    """A physical port. `key` is how --leaf and `leaves` name it: "3" for rail 3, "3.2" for its second port."""
+    """A physical port. `key` is how --leaf and `leaves` name it: "3" for rail 3, "3.2" for its second."""
 
     key: str
     netdev: str = ""
@@ -90,7 +90,7 @@ class Shape:
             self.pcis.append(Pci(name, chip, f"{root}/{port}/{name}", numa, self.generation, width))
         return names[0]
 
-    # Root port, PCIe switch, and below it `devices` as {bus: chip}; returns their first functions.
+    # Root port, PCIe switch, and below it `devices` as {bus: chip}; returns the first functions.
     def switch(self, root_bus, devices, numa, domain=0, two_functions=()):
         def bdf(bus, device):
             return f"{domain:04x}:{bus:02x}:{device:02x}.0"

@@ -154,7 +154,8 @@ def write_system(out, shape):
         node = f"sys/devices/system/node/node{numa}"
         out.put(f"{node}/cpulist", cpu_list(cpus))
         out.put(f"{node}/cpumap", cpu_mask(cpus, total))
-        distances = [10 if n == numa else 12 if n // per_socket == socket else 32 for n in range(len(by_numa))]
+        distances = [10 if n == numa else 12 if n // per_socket == socket else 32
+                     for n in range(len(by_numa))]
         out.put(f"{node}/distance", " ".join(map(str, distances)))
         out.put(f"{node}/meminfo", f"Node {numa} MemTotal:       {shape.numa_gib << 20} kB\n"
                                    f"Node {numa} MemFree:        {shape.numa_gib << 19} kB")
@@ -403,7 +404,7 @@ def main(arguments):
     parser.add_argument("--leaf", action="append", default=[], metavar="RAIL=LEAF/PORT",
                         help="where a port's cable ends; RAIL.2 is a NIC's second port")
     parser.add_argument("--down", action="append", default=[], metavar="RAIL", help="a port without link")
-    parser.add_argument("--half", action="append", default=[], metavar="RAIL", help="a port at half of its lanes")
+    parser.add_argument("--half", action="append", default=[], metavar="RAIL", help="a port at half width")
     parser.add_argument("--bad-gpu", action="append", default=[], type=int, metavar="INDEX")
     parser.add_argument("--cluster-uuid", default="")
     parser.add_argument("--clique", default=0, type=int)

@@ -23,13 +23,15 @@ class ViewsTest : public Stage {
 
 TEST_F(ViewsTest, ListsNodes) {
   AddCluster(
-      "su:1 node:3 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100 down:node-01/rail-2 badgpu:node-02/5");
+      "su:1 node:3 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100 down:node-01/rail-2 "
+      "badgpu:node-02/5");
   ExpectGolden("topology.txt", Topology().out);
 }
 
 TEST_F(ViewsTest, DrawsANodeAsATree) {
   AddCluster(
-      "su:1 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100 down:node-01/rail-2 badgpu:node-01/5");
+      "su:1 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100 down:node-01/rail-2 "
+      "badgpu:node-01/5");
   ExpectGolden("topology_node.txt", Topology("node-01").out);
 }
 

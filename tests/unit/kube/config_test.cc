@@ -137,7 +137,9 @@ TEST_F(ConfigTest, SurvivesFilesThatAreNoConfigAndQuotesNothingOfThem) {
   }
   files_.Write("a", "current-context: m\ncontexts: [{name: m, context: {cluster: c, user: u}}]\n"
                     "clusters: [{name: c, cluster: {server: 'https://a'}}]\nusers: [{name: u, user: s3cret}]\n");
-  EXPECT_TRUE(LoadKubeconfig({.kubeconfig_flag = "/a"}, files_, clock_));
+  const auto odd = LoadKubeconfig({.kubeconfig_flag = "/a"}, files_, clock_);
+  ASSERT_FALSE(odd);
+  EXPECT_EQ(odd.error().message, "the kubeconfig's user \"u\" is not a mapping");
 }
 
 TEST_F(ConfigTest, ReadsATokenFileOnceAMinute) {

@@ -25,13 +25,13 @@ class AgentTest : public testing::Test {
   }
 
   void MakeObject() {
-    Json object = kube::NewObject(NodeTopologies(), {"", "node-00"});
+    Json object = kube::NewObject(NodeTopologies(), {"", "hgx-pulled"});
     object["metadata"]["ownerReferences"] = Json::array(
-        {{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "node-00"}, {"uid", "node-uid"}, {"controller", true}}});
+        {{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "hgx-pulled"}, {"uid", "node-uid"}, {"controller", true}}});
     server_.Put(NodeTopologies(), std::move(object));
   }
   void Start(bool once = false) {
-    AgentOptions options{"node-00", seconds(30), seconds(0), once, [](std::string_view) {}};
+    AgentOptions options{"hgx-pulled", seconds(30), seconds(0), once, [](std::string_view) {}};
     agent_ = std::jthread([this, options](std::stop_token stop) {
       RunAgent(*machine_.discovery, client_, clock_, base::Random(1), options, std::move(stop));
       ended_ = true;
@@ -45,10 +45,10 @@ class AgentTest : public testing::Test {
     return false;
   }
   std::string Rails() {
-    return kube::StringAt(server_.Find(NodeTopologies(), {"", "node-00"}).value_or(Json()), {"status", "summary", "rails"});
+    return kube::StringAt(server_.Find(NodeTopologies(), {"", "hgx-pulled"}).value_or(Json()), {"status", "summary", "rails"});
   }
 
-  test::RecordedMachine recorded_{"hgx-h100"};
+  test::RecordedMachine recorded_{"hgx-pulled"};
   base::DiskFileTree files_{recorded_.path()};
   Machine machine_;
   test::FakeClock clock_;
@@ -62,7 +62,7 @@ TEST_F(AgentTest, PublishesAMachineAndShowsThatItIsAlive) {
   MakeObject();
   Start();
   ASSERT_TRUE(Until([&] { return Rails() == "8/8"; }));
-  const kube::ObjectKey key{"heddle-system", crds::keys::NodeLease("node-00")};
+  const kube::ObjectKey key{"heddle-system", crds::keys::NodeLease("hgx-pulled")};
   ASSERT_TRUE(Until([&] { return server_.Find(kube::kLeases, key).has_value(); }));
   const Json lease = *server_.Find(kube::kLeases, key);
   EXPECT_EQ(kube::ArrayAt(lease, {"metadata", "ownerReferences"}).at(0)["uid"], "node-uid");
@@ -72,8 +72,10 @@ TEST_F(AgentTest, PublishesACableThatWasPulled) {
   MakeObject();
   Start();
   ASSERT_TRUE(Until([&] { return Rails() == "8/8"; }));
-  recorded_.folder().Write("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n");
+  recorded_.Write("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n");
   EXPECT_TRUE(Until([&] { return Rails() == "7/8"; }));
+  recorded_.Write("sys/class/infiniband/mlx5_3/ports/1/state", "4: ACTIVE\n");
+  EXPECT_TRUE(Until([&] { return Rails() == "8/8"; }));
 }
 
 TEST_F(AgentTest, OutlivesAnApiServerThatIsAway) {

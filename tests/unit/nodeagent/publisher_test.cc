@@ -77,7 +77,7 @@ class PublisherTest : public testing::Test {
     return false;
   }
   // Time for everything that is still under way to come to an end.
-  void Settle() { Until([] { return false; }, 200); }
+  void Settle() { Until([] { return false; }, 60); }
   bool Publish(const topology::Node& node) {
     publisher_->Offer(Seen(node));
     return Until([&] { return publisher_->published() && Hash() == topology::ContentHash(node); });

@@ -9,6 +9,37 @@
 #include <fstream>
 
 namespace heddle::test {
+namespace {
+
+// One run of the generator: the machines of a shape share their PCI tree and the thousands of files of their CPUs.
+constexpr const char* kFleet = R"(
+import sys
+sys.path.insert(0, sys.argv[1])
+import machines
+shapes = ("dgx-a100", "hgx-h100", "p5-48xlarge", "roce-dual-tor", "plain-host")
+hosts = [{"name": shape, "shape": shape} for shape in shapes]
+hosts += [{"name": "gb200-nvl72-tray", "shape": "gb200-nvl72-tray", "clique": 3,
+           "cluster_uuid": "7a1c0000-0000-4000-8000-00000000000a"},
+          {"name": "hgx-down", "shape": "hgx-h100", "down": ["3"], "half": ["5"]},
+          {"name": "hgx-bad-gpu", "shape": "hgx-h100", "bad_gpus": [5]},
+          {"name": "hgx-recabled", "shape": "hgx-h100", "leaves": {"3": "su1-r3/17"}},
+          {"name": "roce-half", "shape": "roce-dual-tor", "down": ["0.2"]}]
+hosts += [{"name": "hgx-" + name, "shape": "hgx-h100"} for name in ("no-driver", "lost-gpu", "bad-files", "pulled")]
+machines.write({"nodes": hosts}, sys.argv[2])
+)";
+
+const std::string& Fleet() {
+  static const TemporaryFolder folder;
+  static const bool written = [] {
+    folder.Write("fleet.py", kFleet);
+    Output("/usr/bin/python3 -B " + folder.path() + "/fleet.py " HEDDLE_SOURCE_DIR "/tests/support " + folder.path());
+    return true;
+  }();
+  EXPECT_TRUE(written);
+  return folder.path();
+}
+
+}  // namespace
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "heddle-XXXXXX").string();
@@ -30,17 +61,27 @@ std::string Output(const std::string& command) {
   EXPECT_NE(pipe, nullptr);
   std::string output;
   std::array<char, 4096> buffer;
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) output.append(buffer.data(), count);
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    output.append(buffer.data(), count);
+  }
   EXPECT_EQ(::pclose(pipe), 0) << command << "\n" << output;
   return output;
 }
 
-RecordedMachine::RecordedMachine(const std::string& shape, const std::string& arguments, const std::string& hostname) {
-  Output("/usr/bin/python3 " HEDDLE_SOURCE_DIR "/tests/support/machines.py " + shape + " " + folder_.path() + " --hostname " +
-         hostname + " " + arguments);
+RecordedMachine::RecordedMachine(const std::string& name) : path_(Fleet() + "/" + name) {
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/machine.yaml")) << name << " is not in the fleet";
 }
 
-nodeagent::Observation RecordedMachine::Look() const { return LookAt(folder_.path()); }
+nodeagent::Observation RecordedMachine::Look() const { return LookAt(path_); }
+
+void RecordedMachine::Write(const std::string& name, const std::string& content) const {
+  std::ofstream(path_ + "/" + name, std::ios::binary) << content;
+}
+
+void WriteMachine(const std::string& shape, const std::string& folder) {
+  Output("/usr/bin/python3 -B " HEDDLE_SOURCE_DIR "/tests/support/machines.py " + shape + " " + folder +
+         " --hostname node-00");
+}
 
 nodeagent::Observation LookAt(const std::string& folder, const std::string& node) {
   const base::DiskFileTree files(folder);

@@ -22,19 +22,22 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// A machine that tests/support/machines.py wrote, and what the agent makes of it.
+// A machine of the fleet that tests/support/machines.py writes once per test program: one of each shape, called like it,
+// and some that differ ("hgx-down", …: see recorded_machine.cc). Whoever changes files takes one that nobody else uses.
 class RecordedMachine {
  public:
-  // `arguments`: as on its command line, "--down 3".
-  explicit RecordedMachine(const std::string& shape, const std::string& arguments = "", const std::string& hostname = "node-00");
+  explicit RecordedMachine(const std::string& name);
 
   nodeagent::Observation Look() const;
-  const std::string& path() const { return folder_.path(); }
-  const TemporaryFolder& folder() const { return folder_; }
+  const std::string& path() const { return path_; }
+  void Write(const std::string& name, const std::string& content) const;
 
  private:
-  TemporaryFolder folder_;
+  std::string path_;
 };
+
+// Writes a machine of that shape, called node-00, with a PCI tree of its own.
+void WriteMachine(const std::string& shape, const std::string& folder);
 
 // The same for any folder.
 nodeagent::Observation LookAt(const std::string& folder, const std::string& node = "");

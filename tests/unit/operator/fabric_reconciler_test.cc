@@ -175,6 +175,30 @@ TEST_F(FabricReconcilerTest, KeepsAFabricThatHasLostItsNodesAndSaysSo) {
   EXPECT_EQ(fabric.status.counts.nodes, 0);
 }
 
+TEST_F(FabricReconcilerTest, DeletesAnEmptyFabricThatNobodyDeclaredAfterTenMinutes) {
+  for (const char* name : {"ethernet", "roce"}) server.Put(kFabrics, kube::NewObject(kFabrics, {"", name}));
+  server.Edit(kFabrics, {"", "roce"}, [](Json& object) { object["spec"]["rails"] = 8; });
+  ASSERT_TRUE(Reconcile());
+  clock.Advance(9min);
+  EXPECT_LE(*Reconcile()->again, 60s);
+  EXPECT_TRUE(server.Find(kFabrics, {"", "ethernet"}));
+  clock.Advance(1min);
+  ASSERT_TRUE(Reconcile());
+  EXPECT_FALSE(server.Find(kFabrics, {"", "ethernet"}));
+  EXPECT_EQ(FabricNamed("roce").spec.rails, 8);
+  EXPECT_EQ(FabricNamed("roce").status.transport, topology::Transport::kRoce);
+}
+
+TEST_F(FabricReconcilerTest, KeepsAnEmptyFabricThatSomebodyDeclaresAtTheLastMoment) {
+  server.Put(kFabrics, kube::NewObject(kFabrics, {"", "ethernet"}));
+  ASSERT_TRUE(Reconcile());
+  clock.Advance(10min);
+  fabrics.Freeze();
+  server.Edit(kFabrics, {"", "ethernet"}, [](Json& object) { object["spec"]["rails"] = 2; });
+  ASSERT_TRUE(Reconcile());
+  EXPECT_EQ(FabricNamed("ethernet").spec.rails, 2);
+}
+
 TEST_F(FabricReconcilerTest, NamesTheAgentsThatFellSilent) {
   const auto cluster = ReportCluster(kTwoUnits);
   ASSERT_TRUE(Reconcile());

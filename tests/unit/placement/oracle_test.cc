@@ -133,7 +133,7 @@ class BruteForce {
   const ClusterState& state_;
   const GangRequest& request_;
   Plan plan_;
-  std::int64_t left_ = 6'000;
+  std::int64_t left_ = 60'000;
 };
 
 std::vector<std::int64_t> Fingerprint(const ClusterState& state) {
@@ -150,7 +150,7 @@ std::vector<std::int64_t> Fingerprint(const ClusterState& state) {
 TEST(Oracle, NeverRefusesWhatBruteForceCanPlaceAndIsRarelySlower) {
   const char* given = std::getenv("HEDDLE_SEED");
   const std::uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  const std::uint64_t count = given != nullptr ? 1 : 1500;
+  const std::uint64_t count = given != nullptr ? 1 : 6000;
   int planned = 0, equal = 0, refused = 0, undecided = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE("HEDDLE_SEED=" + std::to_string(seed));

@@ -67,8 +67,9 @@ TEST(BuildFabric, CountsHopsOverAnyNumberOfTiers) {
     nodes.push_back(NodeNamed("n" + number).Gpus(1).Rail(0, "leaf" + number));
     declaration.switches.push_back({"leaf" + number, {"spine" + std::to_string(i / 2)}, 0});
   }
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 4; ++i) {
     declaration.switches.push_back({"spine" + std::to_string(i), {"core" + std::to_string(i / 2)}, 0});
+  }
   for (int i = 0; i < 2; ++i) declaration.switches.push_back({"core" + std::to_string(i), {"top"}, 0});
   const Fabric fabric = BuildFabric(nodes, declaration);
   EXPECT_EQ(fabric.shape, Shape::kFatTree);

@@ -67,8 +67,9 @@ TEST(NicOfGpu, IsTheNearest) {
 TEST(NicOfGpu, IsADistinctOneWhereSeveralTie) {
   NodeNamed node("a");
   node.Gpus(2).Nic("x").Nic("y");
-  for (int gpu = 0; gpu < 2; ++gpu)
+  for (int gpu = 0; gpu < 2; ++gpu) {
     node.Path(gpu, "mlx5_0", PciDistance::kPix).Path(gpu, "mlx5_1", PciDistance::kPix);
+  }
   EXPECT_THAT(NicsOf(node, 0), ElementsAre("mlx5_0"));
   EXPECT_THAT(NicsOf(node, 1), ElementsAre("mlx5_1"));
 }
@@ -87,8 +88,9 @@ TEST(NicOfGpu, MovesAnEarlierGpuSoThatEachHasItsOwn) {
 TEST(NicOfGpu, GivesRailOrderBeforeNameOrder) {
   NodeNamed node("a");
   node.Gpus(2).Rail(5, "r5").Rail(4, "r4");
-  for (int gpu = 0; gpu < 2; ++gpu)
+  for (int gpu = 0; gpu < 2; ++gpu) {
     node.Path(gpu, "mlx5_0", PciDistance::kPhb).Path(gpu, "mlx5_1", PciDistance::kPhb);
+  }
   EXPECT_THAT(NicsOf(node, 0), ElementsAre("mlx5_1"));
   EXPECT_THAT(NicsOf(node, 1), ElementsAre("mlx5_0"));
 }
@@ -96,8 +98,9 @@ TEST(NicOfGpu, GivesRailOrderBeforeNameOrder) {
 TEST(NicOfGpu, IsSharedWhereThereAreFewerNicsThanGpus) {
   NodeNamed node("a");
   node.Gpus(4).Nic("x").Nic("y");
-  for (int gpu = 0; gpu < 4; ++gpu)
+  for (int gpu = 0; gpu < 4; ++gpu) {
     node.Path(gpu, "mlx5_0", PciDistance::kPix).Path(gpu, "mlx5_1", PciDistance::kPix);
+  }
   EXPECT_THAT(NicsOf(node, 0), ElementsAre("mlx5_0"));
   EXPECT_THAT(NicsOf(node, 1), ElementsAre("mlx5_1"));
   EXPECT_THAT(NicsOf(node, 2), ElementsAre("mlx5_0"));

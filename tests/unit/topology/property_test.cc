@@ -74,8 +74,9 @@ Node Garbage(Random& random) {
         {number(), fmt::format("u{}", n(0, 9)), "m", "p", fact(), n(0, 3) != 0, "", number()});
   }
   node.nvlink = {number(), number(), number(), {{number(), number()}}};
-  if (n(0, 2))
+  if (n(0, 2)) {
     node.nvlink_domain = NvlinkMembership{n(0, 5) ? fmt::format("d{}", n(0, 4)) : "", n(0, 1) == 0};
+  }
   for (int i = n(0, 6); i > 0; --i) {
     Nic nic;
     nic.name = fmt::format("x{}", n(0, 6));
@@ -84,15 +85,17 @@ Node Garbage(Random& random) {
     nic.rail = fact();
     for (int p = n(0, 3); p > 0; --p) {
       Fact<LeafPort> leaf;
-      if (n(0, 5))
+      if (n(0, 5)) {
         leaf =
             LeafPort{n(0, 9) ? fmt::format("l{}", n(0, 6)) : "", n(0, 1) ? "" : fmt::format("{}", n(1, 4))};
+      }
       nic.ports.push_back({number(), number(), static_cast<LinkState>(n(0, 2)), number(), number(), leaf});
     }
     node.nics.push_back(std::move(nic));
   }
-  for (int i = n(0, 8); i > 0; --i)
+  for (int i = n(0, 8); i > 0; --i) {
     node.paths.push_back({number(), fmt::format("x{}", n(0, 7)), static_cast<PciDistance>(n(0, 4))});
+  }
   return node;
 }
 
@@ -107,10 +110,12 @@ Declaration GarbageDeclaration(Random& random) {
     for (int u = n(0, 3); u > 0; --u) declared.uplinks.push_back(fmt::format("l{}", n(0, 14)));  // loops too
     declaration.switches.push_back(std::move(declared));
   }
-  for (int i = n(0, 2); i > 0; --i)
+  for (int i = n(0, 2); i > 0; --i) {
     declaration.groups.push_back({"g", {fmt::format("l{}", n(0, 9)), fmt::format("l{}", n(0, 9))}});
-  for (int i = n(0, 3); i > 0; --i)
+  }
+  for (int i = n(0, 3); i > 0; --i) {
     declaration.torus.push_back({fmt::format("n{}", n(0, 12)), n(-1, 3), n(0, 3), n(0, 3)});
+  }
   declaration.torus_size = {n(-1, 4), n(0, 4), n(0, 4)};
   return declaration;
 }
@@ -166,8 +171,9 @@ TEST(Property, GarbageStillMakesASoundFabric) {
     const Fabric fabric = BuildFabric(nodes, GarbageDeclaration(random));
     ASSERT_THAT(Check(fabric), IsEmpty());
     for (LeafId a = -1; a <= LeafId(fabric.leaves.size()); ++a) {
-      for (LeafId b = -1; b <= LeafId(fabric.leaves.size()); ++b)
+      for (LeafId b = -1; b <= LeafId(fabric.leaves.size()); ++b) {
         ASSERT_EQ(fabric.Hops(a, b), fabric.Hops(b, a));
+      }
     }
     for (NodeId a = 0; a < NodeId(fabric.nodes.size()); ++a) ASSERT_GE(fabric.TorusHops(0, a), kNone);
     if (nodes.size() < 2) continue;
@@ -233,8 +239,9 @@ TEST(Property, UnitsSurviveLostRailsAndScatteredWrongCables) {
     const Fabric fabric = BuildFabric(made.nodes, made.declaration);
     ASSERT_THAT(Check(fabric), IsEmpty());
     ASSERT_EQ(int(fabric.units.size()), units);
-    for (std::size_t n = 0; n < fabric.nodes.size(); ++n)
+    for (std::size_t n = 0; n < fabric.nodes.size(); ++n) {
       ASSERT_EQ(fabric.nodes[n].unit, UnitId(int(n) / each));
+    }
     for (const Leaf& leaf : fabric.leaves) ASSERT_TRUE(leaf.rail.known()) << leaf.name;
     ASSERT_EQ(fabric.faults.size(), wrong);
   }

@@ -127,8 +127,9 @@ TEST(Lingjun, Has119LeavesWhere48NamesAre) {
   EXPECT_THAT(fabric.spines, SizeIs(4));
   EXPECT_EQ(fabric.shape, Shape::kFatTree);
   std::map<std::int32_t, std::size_t> hosts_of_pod;
-  for (const Unit& unit : fabric.units)
+  for (const Unit& unit : fabric.units) {
     hosts_of_pod[fabric.leaves[std::size_t(unit.leaves.front())].spines.front()] += unit.nodes.size();
+  }
   EXPECT_THAT(hosts_of_pod,
               ElementsAre(testing::Pair(0, 362u), testing::Pair(1, 306u), testing::Pair(2, 179u)));
   EXPECT_EQ(fabric.Hops(fabric.FindLeaf("P10/S14"), fabric.FindLeaf("P10/S6")), 2);

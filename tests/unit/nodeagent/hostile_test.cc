@@ -1,0 +1,110 @@
+// Damage to whole machines: every file of a recorded machine may hold anything. The agent must come to an observation
+// that is sound enough to publish, and to the same one each time.
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "nodeagent/report.h"
+#include "recorded_machine.h"
+#include "tests/support/memory_file_tree.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+std::string Damage(std::string text, base::Random& random) {
+  const auto at = [&] { return text.empty() ? std::size_t(0) : std::size_t(random.Below(text.size())); };
+  for (std::uint64_t i = 0, hits = 1 + random.Below(4); i < hits; ++i) {
+    switch (random.Below(5)) {
+      case 0: text.resize(at()); break;
+      case 1: if (!text.empty()) text[at()] = char(random.Below(256)); break;
+      case 2: text.insert(at(), std::string(1 + random.Below(8), "{}[]:-&*\"\n#9\xff\0"[random.Below(14)])); break;
+      case 3: text.erase(at(), random.Below(64)); break;
+      default: text.insert(at(), text.substr(at(), random.Below(200))); break;
+    }
+  }
+  return text;
+}
+
+// Passes reads through and damages some of what they bring.
+class DamagedFileTree final : public base::FileTree {
+ public:
+  DamagedFileTree(const base::FileTree& files, std::uint64_t seed) : files_(files), seed_(seed) {}
+  base::Result<std::string> Read(std::string_view path) const override {
+    base::Random random = For(path);
+    auto text = files_.Read(path);
+    if (!text || random.Below(20) != 0) return text;
+    if (random.Below(4) == 0) return base::Fail(base::Code::kUnavailable, std::string(path) + ": Input/output error");
+    return Damage(*std::move(text), random);
+  }
+  base::Result<std::vector<std::string>> List(std::string_view path) const override {
+    base::Random random = For(path);
+    auto names = files_.List(path);
+    if (!names || random.Below(20) != 0) return names;
+    names->insert(names->begin(), {"", "..", "a/b", "\xff\xfe", std::string(5000, 'x')});
+    return names;
+  }
+  base::Result<std::string> ReadLink(std::string_view path) const override {
+    base::Random random = For(path);
+    auto target = files_.ReadLink(path);
+    if (!target || random.Below(20) != 0) return target;
+    return Damage(*std::move(target), random);
+  }
+
+ private:
+  base::Random For(std::string_view path) const {
+    std::uint64_t hash = seed_;
+    for (const char c : path) hash = (hash ^ std::uint8_t(c)) * 1099511628211u;
+    return base::Random(hash);
+  }
+  const base::FileTree& files_;
+  const std::uint64_t seed_;
+};
+
+std::string ReportOf(const base::FileTree& files) {
+  RecordedGpus gpus(files);
+  Discovery discovery(files, gpus, RecordedLeaves(files), {"node-00", "", ""}, {});
+  const Observation seen = discovery.Look();
+  (void)topology::Check(seen.node);
+  return crds::ToJson(Report({}, seen, base::WallTime{std::chrono::seconds(1'800'000'000)})).dump();  // throws on bad UTF-8
+}
+
+TEST(Hostile, AMachineOfDamagedFilesIsStillDescribed) {
+  for (const char* shape : {"hgx-h100", "roce-dual-tor"}) {
+    const test::RecordedMachine machine(shape);
+    const base::DiskFileTree files(machine.path());
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      const DamagedFileTree damaged(files, seed);
+      EXPECT_EQ(ReportOf(damaged), ReportOf(damaged)) << shape << " seed " << seed;
+    }
+  }
+}
+
+TEST(Hostile, NvmlYamlSurvivesDamage) {
+  GpuReadings readings;
+  for (int i = 0; i < 2; ++i) {
+    GpuReading gpu;
+    gpu.index = i;
+    gpu.nvlinks = {{0, true, LinkEnd::kSwitch, "0000:c4:00.0"}, {1, false, LinkEnd::kGpu, ""}};
+    readings.gpus.push_back(gpu);
+  }
+  const std::string good = FormatNvmlYaml(readings);
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    base::Random random(seed);
+    const GpuReadings damaged = ParseNvmlYaml(Damage(good, random));
+    std::vector<std::string> problems;
+    (void)NvlinkOf(damaged.gpus);
+    (void)DomainOf(damaged.gpus, "n", problems);
+  }
+}
+
+TEST(Hostile, MachineYamlSurvivesDamage) {
+  const std::string good = FormatMachineYaml({"node-00", "HGX H100", "eu"});
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    base::Random random(seed);
+    (void)ParseMachineYaml(Damage(good, random));
+  }
+  EXPECT_FALSE(ParseMachineYaml(std::string(100'000, '[')));
+  EXPECT_FALSE(ParseMachineYaml("- a\n"));
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent

@@ -1,0 +1,261 @@
+// Whole machines: what the agent makes of the recorded ones, as goldens (UPDATE_GOLDEN=1 rewrites them) and as the few
+// truths that a golden does not say aloud.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "nodeagent/report.h"
+#include "recorded_machine.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using topology::LinkState;
+using topology::Missing;
+using topology::Nic;
+using topology::NicRole;
+using topology::Node;
+using topology::Transport;
+
+constexpr base::WallTime kThen{std::chrono::seconds(1'800'000'000)};
+
+std::string ReportOf(const Observation& seen) {
+  crds::NodeTopology object;
+  object.name = seen.node.name;
+  return crds::ToJson(Report(object, seen, kThen)).dump(1) + "\n";
+}
+
+void ExpectGolden(const std::string& shape, const Observation& seen) {
+  const std::string path = std::string(HEDDLE_SOURCE_DIR) + "/tests/golden/nodeagent/" + shape + ".json";
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << ReportOf(seen);
+  }
+  std::ostringstream golden;
+  golden << std::ifstream(path).rdbuf();
+  EXPECT_EQ(golden.str(), ReportOf(seen)) << "run with UPDATE_GOLDEN=1 if this is meant";
+}
+
+// "gpu:nic,nic rail" of every GPU, by what topology deals out.
+std::vector<std::string> NicsOfGpus(const Node& node) {
+  std::vector<std::string> lines;
+  for (const topology::Gpu& gpu : node.gpus) {
+    std::string line = std::to_string(gpu.index) + ":";
+    for (const Nic* nic : node.NicsOfGpu(gpu.index)) line += " " + nic->name + "@" + std::to_string(nic->rail.value_or(-1));
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+std::vector<std::string> OfRole(const Node& node, NicRole role) {
+  std::vector<std::string> names;
+  for (const Nic& nic : node.nics) {
+    if (nic.role == role) names.push_back(nic.name);
+  }
+  return names;
+}
+
+const crds::Condition& ConditionOf(const Observation& seen, std::string_view type) {
+  static crds::Condition found;
+  const auto conditions = Report({}, seen, kThen).status.conditions;
+  const crds::Condition* condition = crds::FindCondition(conditions, type);
+  found = condition == nullptr ? crds::Condition() : *condition;
+  return found;
+}
+bool Says(const Observation& seen, std::string_view type, crds::ConditionStatus status) {
+  return ConditionOf(seen, type).status == status;
+}
+
+TEST(Machines, DgxA100HasARailPerGpuAndTwoStorageNics) {
+  const Observation seen = test::RecordedMachine("dgx-a100").Look();
+  ExpectGolden("dgx-a100", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  EXPECT_THAT(NicsOfGpus(seen.node),
+              testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_2@2", "3: mlx5_3@3", "4: mlx5_6@4", "5: mlx5_7@5",
+                                   "6: mlx5_8@6", "7: mlx5_9@7"));
+  EXPECT_THAT(OfRole(seen.node, NicRole::kStorage), testing::ElementsAre("mlx5_4", "mlx5_5"));
+  EXPECT_EQ(seen.node.nvswitches.size(), 6u);
+  EXPECT_EQ(seen.node.numa_nodes, 8);
+  EXPECT_EQ(seen.node.gpus.at(0).numa, 3);
+  EXPECT_EQ(seen.node.nvlink.generation, 3);
+  EXPECT_EQ(seen.node.nvlink.links_per_gpu, 12);
+  EXPECT_EQ(seen.node.nvlink.gbps_per_gpu, 2400);
+  EXPECT_FALSE(seen.node.nvlink_domain->spans_nodes);
+}
+
+TEST(Machines, HgxH100HasEightNdrRailsAndItsOwnDomain) {
+  const Observation seen = test::RecordedMachine("hgx-h100").Look();
+  ExpectGolden("hgx-h100", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const Nic* nic = seen.node.NicOfGpu(gpu);
+    ASSERT_NE(nic, nullptr);
+    EXPECT_EQ(nic->rail, gpu);
+    EXPECT_EQ(nic->ports.at(0).leaf_port->leaf, "leaf-r" + std::to_string(gpu));
+    EXPECT_EQ(nic->usable_gbps(), 400);
+  }
+  EXPECT_EQ(seen.node.nvlink_domain->id, "hgx-h100");  // NVML says a fabric there, of one host: all zeros
+  EXPECT_THAT(OfRole(seen.node, NicRole::kManagement), testing::ElementsAre("eno1"));
+  EXPECT_TRUE(Says(seen, "Ready", crds::ConditionStatus::kTrue));
+}
+
+TEST(Machines, Gb200TrayBelongsToTheRacksDomain) {
+  const Observation seen = test::RecordedMachine("gb200-nvl72-tray").Look();
+  ExpectGolden("gb200-nvl72-tray", seen);
+  EXPECT_EQ(seen.node.nvlink_domain->id, "7a1c0000-0000-4000-8000-00000000000a.3");
+  EXPECT_TRUE(seen.node.nvlink_domain->spans_nodes);
+  // No switch joins a GPU with a NIC there; they share a Grace.
+  EXPECT_THAT(NicsOfGpus(seen.node), testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_4@2", "3: mlx5_5@3"));
+  EXPECT_EQ(ConditionOf(seen, "RailsMeasured").reason, "PciOrder");
+}
+
+TEST(Machines, P5GivesEachGpuFourEfaDevicesOfItsRail) {
+  const Observation seen = test::RecordedMachine("p5-48xlarge").Look();
+  ExpectGolden("p5-48xlarge", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  EXPECT_EQ(OfRole(seen.node, NicRole::kCompute).size(), 32u);
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const auto nics = seen.node.NicsOfGpu(gpu);
+    ASSERT_EQ(nics.size(), 4u) << gpu;
+    for (const Nic* nic : nics) {
+      EXPECT_EQ(nic->rail, gpu);
+      EXPECT_EQ(nic->transport, Transport::kEfa);
+    }
+  }
+  EXPECT_THAT(OfRole(seen.node, NicRole::kManagement), testing::ElementsAre("ens32"));  // ENA is no RDMA device
+  EXPECT_EQ(seen.node.FindNic("rdmap79s0")->ports.at(0).leaf_port.missing(), Missing::kUnknown);
+}
+
+TEST(Machines, RoceDualTorIsTwoBondsOnTwoLeavesEach) {
+  const Observation seen = test::RecordedMachine("roce-dual-tor").Look();
+  ExpectGolden("roce-dual-tor", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  const Nic* bond = seen.node.FindNic("mlx5_bond_1");
+  ASSERT_NE(bond, nullptr);
+  EXPECT_EQ(bond->rail, 1);
+  EXPECT_EQ(bond->netdev, "bond1");
+  ASSERT_EQ(bond->ports.size(), 2u);
+  EXPECT_EQ(bond->ports[0].leaf_port->leaf, "tor-a");
+  EXPECT_EQ(bond->ports[1].leaf_port->leaf, "tor-b");
+  EXPECT_EQ(seen.node.NicOfGpu(3)->name, "mlx5_bond_0");
+  EXPECT_EQ(seen.node.NicOfGpu(4)->name, "mlx5_bond_1");
+  EXPECT_EQ(seen.node.nvlink_domain.missing(), Missing::kNotApplicable);
+}
+
+TEST(Machines, PlainHostIsHonest) {
+  const Observation seen = test::RecordedMachine("plain-host").Look();
+  ExpectGolden("plain-host", seen);
+  EXPECT_THAT(seen.node.gpus, IsEmpty());
+  EXPECT_EQ(seen.node.nvlink_domain.missing(), Missing::kNotApplicable);
+  EXPECT_EQ(ConditionOf(seen, "Ready").reason, "NoGpus");
+  EXPECT_TRUE(Says(seen, "DiscoveryComplete", crds::ConditionStatus::kTrue));
+}
+
+TEST(Machines, EmptyFolderIsAMachineOfWhichNothingIsKnown) {
+  const test::TemporaryFolder folder;
+  const Observation seen = test::LookAt(folder.path(), "nobody");
+  ExpectGolden("empty", seen);
+  EXPECT_EQ(seen.node.numa_nodes, 0);
+  EXPECT_TRUE(Says(seen, "DiscoveryComplete", crds::ConditionStatus::kFalse));
+}
+
+TEST(Machines, ADownPortKeepsItsRailAndSaysSo) {
+  const Observation seen = test::RecordedMachine("hgx-down").Look();
+  const Nic* down = seen.node.FindNic("mlx5_3");
+  EXPECT_EQ(down->role, NicRole::kCompute);
+  EXPECT_EQ(down->rail, 3);
+  EXPECT_EQ(down->ports.at(0).state, LinkState::kDown);
+  EXPECT_EQ(down->usable_gbps(), 0);
+  EXPECT_EQ(seen.node.FindNic("mlx5_5")->usable_gbps(), 200);
+  EXPECT_THAT(ConditionOf(seen, "LinksUp").message, HasSubstr("mlx5_3 is down; mlx5_5 trained to 200 Gb/s, others to 400"));
+}
+
+TEST(Machines, ABondWithOneCablePulledIsHalfUp) {
+  const Observation seen = test::RecordedMachine("roce-half").Look();
+  const Nic* bond = seen.node.FindNic("mlx5_bond_0");
+  EXPECT_EQ(bond->role, NicRole::kCompute);
+  EXPECT_EQ(bond->usable_gbps(), 200);
+  EXPECT_THAT(ConditionOf(seen, "LinksUp").message, HasSubstr("mlx5_bond_0 port 2 is down"));
+}
+
+TEST(Machines, ABadGpuIsUnhealthyWithAReason) {
+  const Observation seen = test::RecordedMachine("hgx-bad-gpu").Look();
+  EXPECT_FALSE(seen.node.gpus.at(5).healthy);
+  EXPECT_THAT(seen.node.gpus.at(5).unhealthy_reason, HasSubstr("XID 95"));
+  EXPECT_TRUE(Says(seen, "GpusHealthy", crds::ConditionStatus::kFalse));
+  EXPECT_TRUE(seen.node.gpus.at(4).healthy);
+}
+
+TEST(Machines, LeafNamesComeFromTheCable) {
+  const Observation seen = test::RecordedMachine("hgx-recabled").Look();
+  EXPECT_EQ(*seen.node.FindNic("mlx5_3")->ports.at(0).leaf_port, (topology::LeafPort{"su1-r3", "17"}));
+}
+
+TEST(Machines, GpusWithoutADriverAreShownAndNotUsed) {
+  const test::RecordedMachine machine("hgx-no-driver");
+  std::filesystem::remove(machine.path() + "/nvml.yaml");
+  const Observation seen = machine.Look();
+  ASSERT_EQ(seen.node.gpus.size(), 8u);
+  EXPECT_FALSE(seen.node.gpus.at(0).healthy);
+  EXPECT_EQ(seen.node.NicOfGpu(3)->rail, 3);
+  EXPECT_EQ(ConditionOf(seen, "Ready").reason, "GpusUnreadable");
+  EXPECT_EQ(seen.node.nvlink_domain.missing(), Missing::kUnknown);
+}
+
+TEST(Machines, AGpuThatTheDriverLostDoesNotRenumberTheRails) {
+  const test::RecordedMachine machine("hgx-lost-gpu");
+  const base::DiskFileTree files(machine.path());
+  GpuReadings readings = RecordedGpus(files).Read();
+  readings.gpus.erase(readings.gpus.begin() + 2);
+  for (std::size_t i = 0; i < readings.gpus.size(); ++i) readings.gpus[i].index = int(i);
+  machine.Write("nvml.yaml", FormatNvmlYaml(readings));
+  const Observation seen = machine.Look();
+  EXPECT_EQ(seen.node.gpus.size(), 7u);
+  EXPECT_EQ(seen.node.FindNic("mlx5_2")->rail, 2);
+  EXPECT_EQ(seen.node.FindNic("mlx5_7")->rail, 7);
+  EXPECT_THAT(ConditionOf(seen, "DiscoveryComplete").message, HasSubstr("0000:52:00.0 is on the PCI bus"));
+}
+
+TEST(Machines, OneBadFileHidesNothingElse) {
+  const test::RecordedMachine machine("hgx-bad-files");
+  const base::DiskFileTree files(machine.path());
+  for (const char* bad : {"nvml.yaml", "lldp.json", "ib.txt"}) {
+    const std::string good = files.Read(bad).value_or("");
+    machine.Write(bad, std::string("\0\xff{[garbage\n", 12));
+    const Observation seen = machine.Look();
+    EXPECT_THAT(seen.problems, testing::Contains(HasSubstr(bad))) << bad;
+    EXPECT_EQ(OfRole(seen.node, NicRole::kCompute).size(), 8u) << bad;
+    EXPECT_EQ(seen.node.FindNic("mlx5_3")->rail, 3) << bad;
+    (void)ReportOf(seen);  // must be valid UTF-8
+    machine.Write(bad, good);
+  }
+}
+
+TEST(Machines, ALoopOfLinksEnds) {
+  const test::TemporaryFolder folder;
+  test::WriteMachine("plain-host", folder.path());
+  std::filesystem::create_symlink("0000:66:00.0", folder.path() + "/sys/bus/pci/devices/0000:66:00.0");
+  std::filesystem::create_symlink("infiniband", folder.path() + "/sys/class/infiniband");
+  std::filesystem::create_symlink("..", folder.path() + "/sys/class/net/loop");
+  const Observation seen = test::LookAt(folder.path());
+  EXPECT_THAT(seen.problems, testing::Contains(HasSubstr("0000:66:00.0")));
+  EXPECT_NE(seen.node.FindNic("eno1"), nullptr);
+}
+
+TEST(Machines, NodeNamesAreCheckedBeforeTheyReachTheServer) {
+  EXPECT_EQ(WhyNotNodeName("gpu-17.rack-3"), "");
+  for (const char* wrong : {"", "GPU-1", "-a", "a_b", "a/b", "a."}) EXPECT_NE(WhyNotNodeName(wrong), "") << wrong;
+  const test::TemporaryFolder folder;
+  const base::DiskFileTree files(folder.path());
+  const auto machine = OpenRecorded(files, folder.path(), "");
+  ASSERT_FALSE(machine);
+  EXPECT_THAT(machine.error().message, HasSubstr("give --node NAME"));
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent

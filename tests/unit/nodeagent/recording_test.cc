@@ -1,0 +1,83 @@
+#include "nodeagent/recording.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "nodeagent/report.h"
+#include "recorded_machine.h"
+#include "tests/support/memory_file_tree.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+// What the probes read of `source`, written into `target` and read again.
+TEST(Recording, ReplaysAMachine) {
+  for (const char* shape : {"hgx-h100", "roce-dual-tor", "plain-host"}) {
+    const test::RecordedMachine source(shape);
+    const base::DiskFileTree files(source.path());
+    const RecordingFileTree recording(files);
+    auto machine = OpenRecorded(recording, source.path(), "");
+    ASSERT_TRUE(machine);
+    const Observation seen = machine->discovery->Look();
+    ReadForHwloc(recording);
+    const test::TemporaryFolder target;
+    ASSERT_TRUE(WriteRecording(recording, {}, target.path()));
+    const Observation again = test::LookAt(target.path());
+    EXPECT_EQ(seen.node, again.node) << shape;
+    EXPECT_EQ(seen.problems, again.problems) << shape;
+  }
+}
+
+TEST(Recording, FollowsLinksAsSysfsHasThem) {
+  test::MemoryFileTree files;
+  files.Write("sys/devices/pci0000:15/0000:18:00.0/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+  files.Write("sys/devices/pci0000:15/0000:18:00.0/vendor", "0x15b3\n");
+  files.Link("sys/devices/pci0000:15/0000:18:00.0/infiniband/mlx5_0/device", "../../../0000:18:00.0");
+  files.Link("sys/class/infiniband/mlx5_0", "../../devices/pci0000:15/0000:18:00.0/infiniband/mlx5_0");
+  const RecordingFileTree recording(files);
+  ASSERT_TRUE(recording.Read("sys/class/infiniband/mlx5_0/ports/1/state"));
+  ASSERT_TRUE(recording.Read("sys/class/infiniband/mlx5_0/device/vendor"));
+  const test::TemporaryFolder target;
+  ASSERT_TRUE(WriteRecording(recording, {{"machine.yaml", "hostname: x\n"}}, target.path()));
+  const base::DiskFileTree again(target.path());
+  EXPECT_EQ(again.Read("sys/class/infiniband/mlx5_0/device/vendor"), "0x15b3\n");
+  EXPECT_EQ(again.Read("machine.yaml"), "hostname: x\n");
+}
+
+TEST(Recording, OverwritesNothing) {
+  const test::TemporaryFolder target;
+  target.Write("precious", "mine");
+  test::MemoryFileTree files;
+  const RecordingFileTree recording(files);
+  const auto status = WriteRecording(recording, {{"precious", "yours"}}, target.path());
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, testing::HasSubstr("name a new folder"));
+}
+
+TEST(Recording, EndsOnALoopOfLinks) {
+  test::MemoryFileTree files;
+  files.Link("sys/a", "b");
+  files.Link("sys/b", "a");
+  const RecordingFileTree recording(files);
+  EXPECT_FALSE(recording.Read("sys/a/x"));
+  EXPECT_TRUE(recording.ReadLink("sys/a"));
+}
+
+TEST(Recording, OfThisVeryMachineSaysWhatTheMachineSays) {
+  const test::TemporaryFolder folder;
+  const base::DiskFileTree root("/");
+  const std::string target = folder.path() + "/recorded";
+  ASSERT_TRUE(Record(root, "this-host", target));
+  auto live = OpenLive(root, "this-host");
+  ASSERT_TRUE(live);
+  EXPECT_EQ(live->discovery->Look().node, test::LookAt(target).node);
+}
+
+TEST(Yaml, QuotesWhatOtherReadersWouldTakeForSomethingElse) {
+  const std::string yaml = ToYaml({{"a", "yes"}, {"b", "1"}, {"c", "mlx5_0"}, {"d", "x: y"}, {"e", 7}, {"f", "0000:1b:00.0"}});
+  EXPECT_EQ(yaml, "a: \"yes\"\nb: \"1\"\nc: mlx5_0\nd: \"x: y\"\ne: 7\nf: \"0000:1b:00.0\"\n");
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent
