@@ -17,7 +17,7 @@ kube::Resource ResourceOf(keys::Kind kind, bool namespaced) {
                               std::string(kind.plural), std::string(kind.kind), namespaced);
 }
 
-base::Result<std::vector<Json>> ListOf(kube::Client& client, keys::Kind kind, std::stop_token stop) {
+base::Result<std::vector<Json>> ListOf(kube::Client& client, keys::Kind kind, const std::stop_token& stop) {
   auto list = client.ListAll(ResourceOf(kind, false), {.resource_version = ""}, stop);
   if (list) return std::move(list->items);
   if (list.error().code != Code::kNotFound) return base::Fail(std::move(list).error());
@@ -26,7 +26,7 @@ base::Result<std::vector<Json>> ListOf(kube::Client& client, keys::Kind kind, st
                                               std::string(keys::kGroup) + " resource");
 }
 
-base::Result<FabricReading> ReadCluster(kube::Client& client, std::stop_token stop) {
+base::Result<FabricReading> ReadCluster(kube::Client& client, const std::stop_token& stop) {
   ASSIGN_OR_RETURN(const auto topologies, ListOf(client, keys::kNodeTopology, stop));
   const auto fabrics = ListOf(client, keys::kFabric, stop);
   FabricReading reading = ReadFabrics(topologies, fabrics ? *fabrics : std::vector<Json>{});
@@ -41,7 +41,8 @@ bool AllSayTheirGpus(const std::vector<Json>& pods) {
                      [](const Json& pod) { return kube::Annotation(pod, keys::kGpus).has_value(); });
 }
 
-base::Result<JobReading> ReadJob(kube::Client& client, const kube::ObjectKey& key, std::stop_token stop) {
+base::Result<JobReading> ReadJob(kube::Client& client, const kube::ObjectKey& key,
+                                 const std::stop_token& stop) {
   JobReading reading;
   ASSIGN_OR_RETURN(reading.job, client.Get(kube::kJobs, key, stop));
   kube::ListOptions own{.ns = key.ns, .label_selector = "batch.kubernetes.io/job-name=" + key.name};
@@ -89,7 +90,7 @@ std::string NoTopology() {
 }  // namespace
 
 Output RunExplain(kube::Client& client, const ExplainOptions& options, const OutputOptions& look,
-                  std::stop_token stop) {
+                  const std::stop_token& stop) {
   const auto name = JobName(options.target);
   if (!name) return Failure(name.error());
   const auto reading = ReadJob(client, {options.ns, *name}, stop);
@@ -112,7 +113,7 @@ Output RunExplain(kube::Client& client, const ExplainOptions& options, const Out
 }
 
 Output RunTopology(kube::Client& client, const std::string& node, const OutputOptions& look,
-                   std::stop_token stop) {
+                   const std::stop_token& stop) {
   auto objects = ListOf(client, keys::kNodeTopology, stop);
   if (!objects) return Failure(objects.error());
   FabricReading reading = ReadFabrics(*objects, {});
@@ -140,7 +141,7 @@ Output RunTopology(kube::Client& client, const std::string& node, const OutputOp
   return output;
 }
 
-Output RunFabric(kube::Client& client, const OutputOptions& look, std::stop_token stop) {
+Output RunFabric(kube::Client& client, const OutputOptions& look, const std::stop_token& stop) {
   const auto reading = ReadCluster(client, stop);
   if (!reading) return Failure(reading.error());
   Output output;

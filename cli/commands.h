@@ -17,12 +17,12 @@ struct ExplainOptions {
   ParallelismFlags flags;
 };
 Output RunExplain(kube::Client& client, const ExplainOptions& options, const OutputOptions& look,
-                  std::stop_token stop);
+                  const std::stop_token& stop);
 
 // node "" = all nodes, as a table.
 Output RunTopology(kube::Client& client, const std::string& node, const OutputOptions& look,
-                   std::stop_token stop);
+                   const std::stop_token& stop);
 
-Output RunFabric(kube::Client& client, const OutputOptions& look, std::stop_token stop);
+Output RunFabric(kube::Client& client, const OutputOptions& look, const std::stop_token& stop);
 
 }  // namespace heddle::cli

@@ -30,12 +30,11 @@ std::string AnnotationOf(const Json& job, std::string_view key) {
 }
 
 std::optional<int> IndexOf(const Json& pod) {
-  auto text = kube::Label(pod, kIndexLabel);
-  if (!text) text = kube::Annotation(pod, kIndexLabel);
-  if (!text) return std::nullopt;
+  const std::string text =
+      kube::Label(pod, kIndexLabel).value_or(kube::Annotation(pod, kIndexLabel).value_or(""));
   int index = -1;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), index);
-  if (error != std::errc{} || end != text->data() + text->size() || index < 0) return std::nullopt;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+  if (error != std::errc{} || end != text.data() + text.size() || index < 0) return std::nullopt;
   return index;
 }
 
@@ -193,6 +192,7 @@ void Price(const JobReading& reading, placement::GangRequest request, Explanatio
   const std::map<int, const Json*> chosen = PodsByIndex(reading.job_pods);
   explanation.why_no_quality = Missing(chosen, explanation.pods_wanted);
   std::vector<std::string> nodes;
+  nodes.reserve(chosen.size());
   for (const auto& [index, pod] : chosen) nodes.push_back(kube::StringAt(*pod, {"spec", "nodeName"}));
   const FabricPtr fabric = FabricOfMost(reading.fabrics.fabrics, nodes);
   if (fabric == nullptr) {
@@ -210,6 +210,7 @@ void Price(const JobReading& reading, placement::GangRequest request, Explanatio
   if (explanation.why_no_quality.empty()) explanation.why_no_quality = placed.problem;
   if (!explanation.why_no_quality.empty()) return;
   std::int64_t gpus = 0;
+  request.pods.reserve(placed.placements.size());
   for (const placement::PodPlacement& pod : placed.placements) {
     request.pods.push_back({.gpus = std::popcount(pod.gpus)});
     gpus += std::popcount(pod.gpus);

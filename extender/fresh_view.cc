@@ -1,5 +1,6 @@
 #include "extender/fresh_view.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <set>
@@ -8,6 +9,7 @@ namespace heddle::extender {
 namespace {
 
 constexpr std::chrono::seconds kOverdue{30};
+constexpr std::size_t kLostKept = 256;
 
 std::optional<std::uint64_t> Number(const std::string& text) {
   std::uint64_t number = 0;
@@ -78,6 +80,7 @@ void FreshView::Saw(kube::Json object, base::MonotonicTime now) {
   std::string uid = kube::Uid(object);
   auto shared = std::make_shared<const kube::Json>(std::move(object));
   const std::lock_guard lock(mutex_);
+  if (std::find(lost_.begin(), lost_.end(), uid) != lost_.end()) return;
   const kube::ObjectPtr cached = store_.Get(key);
   if (cached != nullptr && AtLeastAsNew(kube::ResourceVersion(*cached), kube::ResourceVersion(*shared))) {
     newer_.erase(key);
@@ -95,6 +98,8 @@ void FreshView::CacheLost(const kube::ObjectKey& key, const std::string& uid) {
   const std::lock_guard lock(mutex_);
   const auto found = newer_.find(key);
   if (found != newer_.end() && found->second.uid == uid) newer_.erase(found);
+  lost_.push_back(uid);
+  if (lost_.size() > kLostKept) lost_.pop_front();
 }
 
 void FreshView::SawAll(const std::vector<kube::Json>& objects, const std::string& version, base::MonotonicTime now) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -51,6 +52,8 @@ class FreshView {
   const kube::Store& store_;
   mutable std::mutex mutex_;
   mutable std::map<kube::ObjectKey, Entry> newer_;
+  // Uids that the cache has lost of late: the answer to a write may come in after the deletion that followed it.
+  std::deque<std::string> lost_;
 };
 
 // Whether version `a` is at least as new as `b`.

@@ -35,7 +35,6 @@ void GangController::Run(std::stop_token stop) {
   threads.emplace_back([this, stop] { events_.Run(stop); });
   queue_.AddAfter(std::string(kCapacityKey), options_.settle);
   Work(stop);
-  events_.Flush({});
 }
 
 void GangController::SetLeading(bool leading) {
@@ -90,7 +89,7 @@ base::Status GangController::DoKey(const std::string& key, std::stop_token stop)
   if (key == kPlanKey) return PlanWaiting(stop);
   if (key == kSettleKey) {
     cache_.SettleOverdue(stop);
-    queue_.AddAfter(key, std::chrono::seconds(30));
+    queue_.AddAfter(key, std::chrono::seconds(10));
     return {};
   }
   const auto gang = GangKey::Parse(key);
@@ -109,7 +108,7 @@ base::Status GangController::BeginToLead(std::stop_token stop) {
   Say("Started to lead identity=" + options_.identity);
   for (const GangKey& key : cache_.AllGangs()) queue_.Add(key.ToString());
   queue_.AddAfter(std::string(kCapacityKey), options_.settle);
-  queue_.AddAfter(std::string(kSettleKey), std::chrono::seconds(30));
+  queue_.AddAfter(std::string(kSettleKey), std::chrono::seconds(10));
   return {};
 }
 

@@ -32,8 +32,8 @@ struct IbNeighbours {
 // Total: a line that cannot be read is a problem, and the others count.
 IbNeighbours ParseIbNeighbours(std::string_view text);
 
-// How a switch is called: its description, or its GUID where the description is only the maker's default, which
-// all switches of a fabric share.
+// How a switch is called: its description, or its GUID where the description is only the maker's default,
+// which all switches of a fabric share.
 std::string IbSwitchName(std::string_view description, std::string_view guid);
 
 }  // namespace heddle::formats

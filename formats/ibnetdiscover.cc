@@ -36,8 +36,9 @@ class Reader {
 
   // Lines that belong to the format and tell us nothing.
   static bool Known(std::string_view line) {
-    constexpr std::array<std::string_view, 9> kWords{"vendid=",  "devid=",  "sysimgguid=", "switchguid=", "caguid=",
-                                                     "rtguid=",  "Chassis", "Non-Chassis", "portguid="};
+    constexpr std::array<std::string_view, 9> kWords{
+        "vendid=", "devid=",  "sysimgguid=", "switchguid=", "caguid=",
+        "rtguid=", "Chassis", "Non-Chassis", "portguid="};
     return std::any_of(kWords.begin(), kWords.end(), [line](auto word) { return line.starts_with(word); });
   }
   void Complain(std::string_view line, int number) {
@@ -64,10 +65,14 @@ int LidIn(std::string_view comment) {
 bool Reader::NodeLine(Scanner scan) {
   IbNode node;
   const std::string_view word = scan.Word();
-  if (word == "Switch") node.kind = IbNodeKind::kSwitch;
-  else if (word == "Ca") node.kind = IbNodeKind::kChannelAdapter;
-  else if (word == "Rt") node.kind = IbNodeKind::kRouter;
-  else return false;
+  if (word == "Switch")
+    node.kind = IbNodeKind::kSwitch;
+  else if (word == "Ca")
+    node.kind = IbNodeKind::kChannelAdapter;
+  else if (word == "Rt")
+    node.kind = IbNodeKind::kRouter;
+  else
+    return false;
   const auto count = Number<std::uint8_t>(scan.Word());
   scan.SkipBlanks();
   const auto id = scan.Between('"', '"');
@@ -137,7 +142,8 @@ void Reader::CheckNode(const IbNode& node) {
     }
     const auto& back = network_.nodes[other->second].links;
     const bool answered = std::any_of(back.begin(), back.end(), [&](const IbLink& theirs) {
-      return theirs.port == link.remote_port && theirs.remote_id == node.id && theirs.remote_port == link.port;
+      return theirs.port == link.remote_port && theirs.remote_id == node.id &&
+             theirs.remote_port == link.port;
     });
     if (!answered) Problem(fmt::format("{}: the other end does not say so", end));
   }
@@ -158,7 +164,8 @@ IbNetwork Reader::Finish() {
 }  // namespace
 
 const IbNode* IbNetwork::Find(std::string_view id) const {
-  const auto found = std::find_if(nodes.begin(), nodes.end(), [id](const IbNode& node) { return node.id == id; });
+  const auto found =
+      std::find_if(nodes.begin(), nodes.end(), [id](const IbNode& node) { return node.id == id; });
   return found == nodes.end() ? nullptr : &*found;
 }
 
@@ -168,6 +175,8 @@ IbNetwork ParseIbNetwork(std::string_view dump) {
   return reader.Finish();
 }
 
-bool IsLoopback(const IbNode& node, const IbLink& link) { return link.remote_id == node.id; }
+bool IsLoopback(const IbNode& node, const IbLink& link) {
+  return link.remote_id == node.id;
+}
 
 }  // namespace heddle::formats

@@ -13,26 +13,27 @@ struct IbLink {
   int port = 0;
   std::string remote_id;  // "S-0008f10400410015": the key of a node, since descriptions recur
   int remote_port = 0;
-  int lanes = 0;          // 4 of "4xEDR"; 0 = not said
-  std::string speed;      // "EDR"; empty = not said
+  int lanes = 0;      // 4 of "4xEDR"; 0 = not said
+  std::string speed;  // "EDR"; empty = not said
   friend bool operator==(const IbLink&, const IbLink&) = default;
 };
 
 struct IbNode {
   IbNodeKind kind = IbNodeKind::kNone;
-  std::string id;           // "S-…", "H-…"
-  std::string guid;         // "0x0008f10400410015"
+  std::string id;    // "S-…", "H-…"
+  std::string guid;  // "0x0008f10400410015"
   std::string description;
   int port_count = 0;
-  int lid = 0;              // switches: of port 0; adapters have one a port and 0 here
+  int lid = 0;                // switches: of port 0; adapters have one a port and 0 here
   std::vector<IbLink> links;  // as listed
   friend bool operator==(const IbNode&, const IbNode&) = default;
 };
 
 struct IbNetwork {
   std::vector<IbNode> nodes;  // as listed
-  // What the dump itself says is wrong or contradicts in it, as sentences: lines that are none of its own (a tool's
-  // error mixed into stdout), a cable seen from one end only, a port listed twice, a link of fewer lanes than others.
+  // What the dump itself says is wrong or contradicts in it, as sentences: lines that are none of its own (a
+  // tool's error mixed into stdout), a cable seen from one end only, a port listed twice, a link of fewer
+  // lanes than others.
   std::vector<std::string> problems;
 
   const IbNode* Find(std::string_view id) const;

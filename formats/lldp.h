@@ -14,7 +14,7 @@ namespace heddle::formats {
 struct LldpNeighbour {
   std::string chassis_type;  // "mac", "ifname", "local", …
   std::string chassis_id;
-  std::string system_name;   // empty where the neighbour sends none
+  std::string system_name;  // empty where the neighbour sends none
   std::string port_type;
   std::string port_id;
   std::string port_description;
@@ -25,13 +25,13 @@ struct LldpNeighbour {
 // By interface name. Several neighbours on one interface (a hub, a bridge, a VM) are all kept.
 using LldpNeighbours = std::map<std::string, std::vector<LldpNeighbour>>;
 
-// lldpd's `lldpcli -f json0 show neighbors`. json0 and not json, whose shape changes with the number of entries; what
-// json writes for one entry is understood too. Neighbours that said goodbye (ttl 0) are left out. An entry without
-// an interface name, chassis or port is skipped: it proves nothing.
+// lldpd's `lldpcli -f json0 show neighbors`. json0 and not json, whose shape changes with the number of
+// entries; what json writes for one entry is understood too. Neighbours that said goodbye (ttl 0) are left
+// out. An entry without an interface name, chassis or port is skipped: it proves nothing.
 [[nodiscard]] base::Result<LldpNeighbours> ParseLldp(std::string_view json0);
 
-// Where the cable of an interface ends. The same neighbour heard by two protocols counts once; different ones are
-// kAmbiguous, none is kUnknown. The leaf is the system name, else the chassis id.
+// Where the cable of an interface ends. The same neighbour heard by two protocols counts once; different ones
+// are kAmbiguous, none is kUnknown. The leaf is the system name, else the chassis id.
 topology::Fact<topology::LeafPort> LeafOf(const std::vector<LldpNeighbour>& neighbours);
 
 }  // namespace heddle::formats

@@ -18,7 +18,8 @@ constexpr int kMaxDevices = 4096;
 constexpr int kMaxDepth = 32;
 
 std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
   return text;
 }
 
@@ -65,13 +66,19 @@ class Reader {
     device.pci = Lower(Printable(pci.attribute("busid").value(), 32));
     device.class_code = HexAttribute(pci, "class");
     if (device.pci.empty()) {
-      return base::Fail(base::Code::kInvalid, fmt::format("a <pci> at byte {} has no busid", pci.offset_debug()));
+      return base::Fail(base::Code::kInvalid,
+                        fmt::format("a <pci> at byte {} has no busid", pci.offset_debug()));
     }
     switch (device.class_code >> 16) {
       case 0x03:
-      case 0x12: AddGpu(pci, device); return {};
-      case 0x02: AddNics(pci, device); return {};
-      default: break;
+      case 0x12:
+        AddGpu(pci, device);
+        return {};
+      case 0x02:
+        AddNics(pci, device);
+        return {};
+      default:
+        break;
     }
     device.switches.push_back(switches_++);
     return Children(pci, device);
@@ -106,7 +113,8 @@ class Reader {
 
   void Sort() {
     auto& gpus = topology_.gpus;
-    const bool indexed = std::all_of(gpus.begin(), gpus.end(), [](const NcclGpu& gpu) { return gpu.index.known(); });
+    const bool indexed =
+        std::all_of(gpus.begin(), gpus.end(), [](const NcclGpu& gpu) { return gpu.index.known(); });
     std::stable_sort(gpus.begin(), gpus.end(), [indexed](const NcclGpu& a, const NcclGpu& b) {
       return indexed && *a.index != *b.index ? *a.index < *b.index : a.pci < b.pci;
     });
@@ -126,8 +134,8 @@ base::Result<NcclTopology> ParseNcclXml(std::string_view xml) {
   pugi::xml_document document;
   const pugi::xml_parse_result parsed = document.load_buffer(xml.data(), xml.size());
   if (!parsed) {
-    return base::Fail(base::Code::kInvalid, fmt::format("NCCL topology at byte {}: {}", parsed.offset,
-                                                        parsed.description()));
+    return base::Fail(base::Code::kInvalid,
+                      fmt::format("NCCL topology at byte {}: {}", parsed.offset, parsed.description()));
   }
   const pugi::xml_node system = document.child("system");
   if (!system) return base::Fail(base::Code::kInvalid, "not an NCCL topology: no <system> element");
@@ -136,7 +144,8 @@ base::Result<NcclTopology> ParseNcclXml(std::string_view xml) {
 
 PciDistance Distance(const NcclDevice& a, const NcclDevice& b) {
   if (a.root != b.root) return PciDistance::kSys;
-  const auto [ours, theirs] = std::mismatch(a.switches.begin(), a.switches.end(), b.switches.begin(), b.switches.end());
+  const auto [ours, theirs] =
+      std::mismatch(a.switches.begin(), a.switches.end(), b.switches.begin(), b.switches.end());
   if (ours == a.switches.begin()) return PciDistance::kPhb;
   return ours == a.switches.end() && theirs == b.switches.end() ? PciDistance::kPix : PciDistance::kPxb;
 }

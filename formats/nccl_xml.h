@@ -10,14 +10,14 @@
 
 namespace heddle::formats {
 
-// NCCL's topology file (NCCL_TOPO_FILE, and what NCCL_TOPO_DUMP_FILE writes), RCCL's dialect included: what a cloud
-// ships where the hypervisor hides the PCIe tree.
+// NCCL's topology file (NCCL_TOPO_FILE, and what NCCL_TOPO_DUMP_FILE writes), RCCL's dialect included: what a
+// cloud ships where the hypervisor hides the PCIe tree.
 struct NcclDevice {
-  std::string pci;                    // "0000:1b:00.0", lower case
+  std::string pci;  // "0000:1b:00.0", lower case
   topology::Fact<int> numa;
-  std::uint32_t class_code = 0;       // 0x030200, 0x120000, 0x020700, …
-  std::vector<int> switches;          // the PCIe switches above it, from the root: numbers local to this file
-  int root = 0;                       // which <cpu>
+  std::uint32_t class_code = 0;  // 0x030200, 0x120000, 0x020700, …
+  std::vector<int> switches;     // the PCIe switches above it, from the root: numbers local to this file
+  int root = 0;                  // which <cpu>
   friend bool operator==(const NcclDevice&, const NcclDevice&) = default;
 };
 struct NcclGpu : NcclDevice {
@@ -26,9 +26,9 @@ struct NcclGpu : NcclDevice {
   friend bool operator==(const NcclGpu&, const NcclGpu&) = default;
 };
 struct NcclNic : NcclDevice {
-  std::string name;   // "mlx5_0"; empty where the file names none
-  int gbps = 0;       // 0 = not said
-  int port = 0;       // 0 = not said
+  std::string name;  // "mlx5_0"; empty where the file names none
+  int gbps = 0;      // 0 = not said
+  int port = 0;      // 0 = not said
   topology::Fact<int> rail;
   friend bool operator==(const NcclNic&, const NcclNic&) = default;
 };

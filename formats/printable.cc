@@ -10,7 +10,8 @@ std::string Printable(std::string_view bytes, std::size_t limit) {
   if (begin == std::string_view::npos) return {};
   bytes = bytes.substr(begin, bytes.find_last_not_of(kBlank) - begin + 1);
   std::string text(bytes.substr(0, limit));
-  std::replace_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
   return text;
 }
 

@@ -15,12 +15,12 @@
 
 namespace heddle::kube {
 
-// Hands one answer from the network's threads to the thread that asked, with a bound on what lies between them.
-// Thread rule: Put*, Finish and Fail from any thread; Wait* from the one that asked.
+// Hands one answer from the network's threads to the thread that asked, with a bound on what lies between
+// them. Thread rule: Put*, Finish and Fail from any thread; Wait* from the one that asked.
 class BodyChannel {
  public:
-  // The network's side. PutChunk returns false where the answer is not wanted any more. With more than the bound waiting,
-  // the caller stops reading until `resume`, which is called once, from the asking thread.
+  // The network's side. PutChunk returns false where the answer is not wanted any more. With more than the
+  // bound waiting, the caller stops reading until `resume`, which is called once, from the asking thread.
   void PutHead(HttpResponse head);
   bool PutChunk(std::string chunk);
   bool Full(std::function<void()> resume);  // false: go on, resume is not kept

@@ -14,9 +14,9 @@ using base::Fail;
 using base::Result;
 using base::Status;
 
-constexpr int kMaxRetries = 10;                       // client-go rest/request.go, maxRetries
-constexpr std::size_t kMaxEventBytes = 8u << 20;      // etcd holds 1.5 MiB an object; JSON with escapes is larger
-constexpr std::int64_t kPageSize = 500;               // client-go tools/pager, defaultPageSize
+constexpr int kMaxRetries = 10;                   // client-go rest/request.go, maxRetries
+constexpr std::size_t kMaxEventBytes = 8u << 20;  // etcd holds 1.5 MiB an object; JSON with escapes is larger
+constexpr std::int64_t kPageSize = 500;           // client-go tools/pager, defaultPageSize
 constexpr std::chrono::seconds kLongestRetryAfter{60};  // a longer wish is the caller's to plan around
 
 using Query = std::map<std::string, std::string>;  // sorted, as Go encodes it
@@ -48,13 +48,15 @@ std::string ObjectPath(const Resource& resource, const ObjectKey& key, std::stri
 std::string Subject(std::string_view verb, const Resource& resource, const ObjectKey& key,
                     std::string_view subresource = "") {
   return fmt::format("{} {}{}{}{}{}", verb, resource.Title(), subresource.empty() ? "" : "/", subresource,
-                     key.name.empty() && key.ns.empty() ? "" : " ", key.name.empty() ? key.ns : key.ToString());
+                     key.name.empty() && key.ns.empty() ? "" : " ",
+                     key.name.empty() ? key.ns : key.ToString());
 }
 
 // An empty name would turn GET into a list and DELETE into the deletion of everything.
 Status CheckKey(const Resource& resource, const ObjectKey& key) {
   if (key.name.empty() || key.name == "." || key.name == "..") {
-    return Fail(Code::kInvalid, fmt::format("{}: \"{}\" is not an object's name", resource.Title(), key.name));
+    return Fail(Code::kInvalid,
+                fmt::format("{}: \"{}\" is not an object's name", resource.Title(), key.name));
   }
   if (resource.namespaced && key.ns.empty()) {
     return Fail(Code::kInvalid, fmt::format("{} {}: a namespace is missing", resource.Title(), key.name));
@@ -62,7 +64,9 @@ Status CheckKey(const Resource& resource, const ObjectKey& key) {
   return {};
 }
 
-std::string Dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 Query SelectorQuery(const std::string& labels, const std::string& fields) {
   return Query{{"labelSelector", labels}, {"fieldSelector", fields}};
@@ -70,19 +74,26 @@ Query SelectorQuery(const std::string& labels, const std::string& fields) {
 
 std::string_view ContentType(PatchType type) {
   switch (type) {
-    case PatchType::kMerge: return "application/merge-patch+json";
-    case PatchType::kJson: return "application/json-patch+json";
-    case PatchType::kStrategic: return "application/strategic-merge-patch+json";
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kJson:
+      return "application/json-patch+json";
+    case PatchType::kStrategic:
+      return "application/strategic-merge-patch+json";
   }
   return "";
 }
 
 std::string_view PolicyName(Propagation propagation) {
   switch (propagation) {
-    case Propagation::kDefault: return "";
-    case Propagation::kBackground: return "Background";
-    case Propagation::kForeground: return "Foreground";
-    case Propagation::kOrphan: return "Orphan";
+    case Propagation::kDefault:
+      return "";
+    case Propagation::kBackground:
+      return "Background";
+    case Propagation::kForeground:
+      return "Foreground";
+    case Propagation::kOrphan:
+      return "Orphan";
   }
   return "";
 }
@@ -91,7 +102,8 @@ Json DeleteBody(const DeleteOptions& options) {
   Json body{{"apiVersion", "v1"}, {"kind", "DeleteOptions"}};
   if (!options.uid.empty()) body["preconditions"]["uid"] = options.uid;
   if (!options.resource_version.empty()) body["preconditions"]["resourceVersion"] = options.resource_version;
-  if (options.propagation != Propagation::kDefault) body["propagationPolicy"] = PolicyName(options.propagation);
+  if (options.propagation != Propagation::kDefault)
+    body["propagationPolicy"] = PolicyName(options.propagation);
   if (options.grace_period_seconds) body["gracePeriodSeconds"] = *options.grace_period_seconds;
   return body;
 }
@@ -254,15 +266,17 @@ Status Client::Watch(const Resource& resource, const WatchOptions& options,
 Result<Json> Client::Create(const Resource& resource, const Json& object, std::stop_token stop) {
   const ObjectKey key = KeyOf(object);
   if (resource.namespaced && key.ns.empty()) {
-    return Fail(Code::kInvalid, fmt::format("create {} {}: a namespace is missing", resource.Title(), key.name));
+    return Fail(Code::kInvalid,
+                fmt::format("create {} {}: a namespace is missing", resource.Title(), key.name));
   }
-  return SendJson({.subject = Subject("create", resource, key),
-                   .method = "POST",
-                   .target = Encoded(CollectionPath(resource, key.ns), {{"fieldManager", options_.field_manager}}),
-                   .content_type = "application/json",
-                   .body = Dump(object),
-                   .timeout = options_.request_timeout},
-                  std::move(stop));
+  return SendJson(
+      {.subject = Subject("create", resource, key),
+       .method = "POST",
+       .target = Encoded(CollectionPath(resource, key.ns), {{"fieldManager", options_.field_manager}}),
+       .content_type = "application/json",
+       .body = Dump(object),
+       .timeout = options_.request_timeout},
+      std::move(stop));
 }
 
 Result<Json> Client::Put(const Resource& resource, const Json& object, std::string_view subresource,
@@ -305,14 +319,15 @@ Result<Json> Client::Apply(const Resource& resource, const Json& object, const A
   const ObjectKey key = KeyOf(object);
   TRY(CheckKey(resource, key), "apply");
   if (options.field_manager.empty()) return Fail(Code::kInvalid, "apply: a field manager is missing");
-  return SendJson({.subject = Subject("apply", resource, key, options.subresource),
-                   .method = "PATCH",
-                   .target = Encoded(ObjectPath(resource, key, options.subresource),
-                                     {{"fieldManager", options.field_manager}, {"force", options.force ? "true" : ""}}),
-                   .content_type = "application/apply-patch+yaml",
-                   .body = Dump(object),
-                   .timeout = options_.request_timeout},
-                  std::move(stop));
+  return SendJson(
+      {.subject = Subject("apply", resource, key, options.subresource),
+       .method = "PATCH",
+       .target = Encoded(ObjectPath(resource, key, options.subresource),
+                         {{"fieldManager", options.field_manager}, {"force", options.force ? "true" : ""}}),
+       .content_type = "application/apply-patch+yaml",
+       .body = Dump(object),
+       .timeout = options_.request_timeout},
+      std::move(stop));
 }
 
 Result<Json> Client::Delete(const Resource& resource, const ObjectKey& key, const DeleteOptions& options,
@@ -327,16 +342,17 @@ Result<Json> Client::Delete(const Resource& resource, const ObjectKey& key, cons
                   std::move(stop));
 }
 
-Result<Json> Client::CreateSubresource(const Resource& resource, const ObjectKey& key, std::string_view subresource,
-                                       const Json& body, std::stop_token stop) {
+Result<Json> Client::CreateSubresource(const Resource& resource, const ObjectKey& key,
+                                       std::string_view subresource, const Json& body, std::stop_token stop) {
   TRY(CheckKey(resource, key), "create");
-  return SendJson({.subject = Subject("create", resource, key, subresource),
-                   .method = "POST",
-                   .target = Encoded(ObjectPath(resource, key, subresource), {{"fieldManager", options_.field_manager}}),
-                   .content_type = "application/json",
-                   .body = Dump(body),
-                   .timeout = options_.request_timeout},
-                  std::move(stop));
+  return SendJson(
+      {.subject = Subject("create", resource, key, subresource),
+       .method = "POST",
+       .target = Encoded(ObjectPath(resource, key, subresource), {{"fieldManager", options_.field_manager}}),
+       .content_type = "application/json",
+       .body = Dump(body),
+       .timeout = options_.request_timeout},
+      std::move(stop));
 }
 
 Result<std::string> Client::GetRaw(std::string_view target, std::stop_token stop) {

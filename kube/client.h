@@ -78,14 +78,15 @@ struct ClientOptions {
   std::chrono::milliseconds list_timeout{60'000};
 };
 
-// One cluster's API, generic over resources. Error codes come from the HTTP status and Status.reason; messages name
-// verb, resource and object and quote the server: "patch pods train/w-3: Pod "w-3" is invalid: …".
+// One cluster's API, generic over resources. Error codes come from the HTTP status and Status.reason;
+// messages name verb, resource and object and quote the server: "patch pods train/w-3: Pod "w-3" is invalid:
+// …".
 //   400 422 kInvalid · 401 kUnauthorized · 403 kForbidden · 404 kNotFound · 405 415 kUnimplemented
 //   409 kConflict, or kAlreadyExists by reason · 410 kExpired · 413 kTooLarge · 429 kThrottled
 //   503 kUnavailable · 408 504 kTimeout · other kInternal
-// Repeats what client-go repeats (rest/with_retry.go): 429 and 5xx with a Retry-After header, at most 10 times. Lost
-// connections are not repeated here, as the write may have happened.
-// Thread rule: every member may be called from any thread. Transport and clock must outlive the client.
+// Repeats what client-go repeats (rest/with_retry.go): 429 and 5xx with a Retry-After header, at most 10
+// times. Lost connections are not repeated here, as the write may have happened. Thread rule: every member
+// may be called from any thread. Transport and clock must outlive the client.
 class Client {
  public:
   Client(HttpTransport& transport, base::Clock& clock, ClientOptions options = {});
@@ -94,11 +95,13 @@ class Client {
   // One page, or everything where limit is 0.
   [[nodiscard]] base::Result<ObjectList> List(const Resource& resource, const ListOptions& options,
                                               std::stop_token stop);
-  // All pages (options.limit, or 500, at a time). A continue token that expires in the middle starts one full list.
+  // All pages (options.limit, or 500, at a time). A continue token that expires in the middle starts one full
+  // list.
   [[nodiscard]] base::Result<ObjectList> ListAll(const Resource& resource, ListOptions options,
                                                  std::stop_token stop);
-  // Returns when the server ended the watch, which it does every few minutes, or when on_event returned false. An ERROR
-  // event is returned as an error (410: kExpired); bookmarks are delivered. A line over 8 MiB is kTooLarge.
+  // Returns when the server ended the watch, which it does every few minutes, or when on_event returned
+  // false. An ERROR event is returned as an error (410: kExpired); bookmarks are delivered. A line over 8 MiB
+  // is kTooLarge.
   [[nodiscard]] base::Status Watch(const Resource& resource, const WatchOptions& options,
                                    const std::function<bool(WatchEvent&&)>& on_event, std::stop_token stop);
 
@@ -109,7 +112,8 @@ class Client {
   [[nodiscard]] base::Result<Json> UpdateStatus(const Resource& resource, const Json& object,
                                                 std::stop_token stop);
   [[nodiscard]] base::Result<Json> Patch(const Resource& resource, const ObjectKey& key, PatchType type,
-                                         const Json& patch, const PatchOptions& options, std::stop_token stop);
+                                         const Json& patch, const PatchOptions& options,
+                                         std::stop_token stop);
   // Server-side apply of exactly the fields in `object`. Another manager's field is kConflict unless forced.
   [[nodiscard]] base::Result<Json> Apply(const Resource& resource, const Json& object,
                                          const ApplyOptions& options, std::stop_token stop);
@@ -139,7 +143,8 @@ class Client {
   ClientOptions options_;
 };
 
-// The error a failed response stands for, without context. Public for tests and for other users of HttpTransport.
+// The error a failed response stands for, without context. Public for tests and for other users of
+// HttpTransport.
 base::Error ErrorFromResponse(const HttpResponse& response);
 // The same for a metav1.Status, as watch ERROR events carry it.
 base::Error ErrorFromStatus(const Json& status);

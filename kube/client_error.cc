@@ -17,27 +17,38 @@ constexpr std::size_t kMaxMessageBytes = 1024;
 
 Code CodeOfHttp(int status) {
   switch (status) {
-    case 401: return Code::kUnauthorized;
-    case 403: return Code::kForbidden;
-    case 404: return Code::kNotFound;
+    case 401:
+      return Code::kUnauthorized;
+    case 403:
+      return Code::kForbidden;
+    case 404:
+      return Code::kNotFound;
     case 405:
     case 406:
     case 415:
-    case 501: return Code::kUnimplemented;
+    case 501:
+      return Code::kUnimplemented;
     case 408:
-    case 504: return Code::kTimeout;
-    case 409: return Code::kConflict;
-    case 410: return Code::kExpired;
-    case 413: return Code::kTooLarge;
-    case 429: return Code::kThrottled;
+    case 504:
+      return Code::kTimeout;
+    case 409:
+      return Code::kConflict;
+    case 410:
+      return Code::kExpired;
+    case 413:
+      return Code::kTooLarge;
+    case 429:
+      return Code::kThrottled;
     case 502:
-    case 503: return Code::kUnavailable;
-    default: return status / 100 == 4 ? Code::kInvalid : Code::kInternal;
+    case 503:
+      return Code::kUnavailable;
+    default:
+      return status / 100 == 4 ? Code::kInvalid : Code::kInternal;
   }
 }
 
-// The server has not reached the resource version that we asked for, or serves an older history: 504 in HTTP, but what
-// helps is to list without it (apimachinery, ResourceVersionTooLarge).
+// The server has not reached the resource version that we asked for, or serves an older history: 504 in HTTP,
+// but what helps is to list without it (apimachinery, ResourceVersionTooLarge).
 bool IsTooLargeResourceVersion(const Json& status) {
   for (const Json& cause : ArrayAt(status, {"details", "causes"})) {
     if (StringAt(cause, {"reason"}) == "ResourceVersionTooLarge") return true;

@@ -32,15 +32,18 @@ ConfigSources SourcesFromEnvironment(const char* const* environment) {
   return sources;
 }
 
-Result<ClientConfig> LoadConfig(const ConfigSources& sources, const base::FileTree& root, base::Clock& clock) {
+Result<ClientConfig> LoadConfig(const ConfigSources& sources, const base::FileTree& root,
+                                base::Clock& clock) {
   const bool named = !sources.kubeconfig_flag.empty() || !sources.kubeconfig_env.empty();
   if (!named && !sources.service_host.empty()) return InClusterConfig(sources, root, clock);
   return LoadKubeconfig(sources, root, clock);
 }
 
-Result<ClientConfig> InClusterConfig(const ConfigSources& sources, const base::FileTree& root, base::Clock& clock) {
+Result<ClientConfig> InClusterConfig(const ConfigSources& sources, const base::FileTree& root,
+                                     base::Clock& clock) {
   if (sources.service_host.empty() || sources.service_port.empty()) {
-    return Fail(Code::kInvalid, "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
+    return Fail(Code::kInvalid,
+                "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
   }
   const bool ipv6 = sources.service_host.find(':') != std::string::npos;
   ClientConfig config;

@@ -66,19 +66,19 @@ struct ConfigSources {
 // Splits a process environment (the third argument of main, or environ).
 ConfigSources SourcesFromEnvironment(const char* const* environment);
 
-// As kubectl and client-go choose: --kubeconfig, then $KUBECONFIG, then the pod's service account, then ~/.kube/config.
-// `root` and `clock` must outlive the config.
+// As kubectl and client-go choose: --kubeconfig, then $KUBECONFIG, then the pod's service account, then
+// ~/.kube/config. `root` and `clock` must outlive the config.
 [[nodiscard]] base::Result<ClientConfig> LoadConfig(const ConfigSources& sources, const base::FileTree& root,
                                                     base::Clock& clock);
 
 // kubeconfig v1 only: files and inline data, token, tokenFile, username/password, client certificate, exec,
 // impersonation. auth-provider is refused by name.
-[[nodiscard]] base::Result<ClientConfig> LoadKubeconfig(const ConfigSources& sources, const base::FileTree& root,
-                                                        base::Clock& clock);
+[[nodiscard]] base::Result<ClientConfig> LoadKubeconfig(const ConfigSources& sources,
+                                                        const base::FileTree& root, base::Clock& clock);
 
-// Token and CA of the service account mount. The token is re-read every minute and after a 401, as client-go does
-// (transport/token_source.go), since the kubelet replaces it in place.
-[[nodiscard]] base::Result<ClientConfig> InClusterConfig(const ConfigSources& sources, const base::FileTree& root,
-                                                         base::Clock& clock);
+// Token and CA of the service account mount. The token is re-read every minute and after a 401, as client-go
+// does (transport/token_source.go), since the kubelet replaces it in place.
+[[nodiscard]] base::Result<ClientConfig> InClusterConfig(const ConfigSources& sources,
+                                                         const base::FileTree& root, base::Clock& clock);
 
 }  // namespace heddle::kube

@@ -22,8 +22,8 @@ using base::Result;
 // cpprestsdk's own timer, which counts between two reads. All real deadlines are kept by the asking thread.
 constexpr std::chrono::hours kLibraryTimeout{1};
 
-// A write-only stream buffer in front of a BodyChannel. putn's task is complete when there is room for more, and
-// cpprestsdk reads on only then.
+// A write-only stream buffer in front of a BodyChannel. putn's task is complete when there is room for more,
+// and cpprestsdk reads on only then.
 class ChannelBuffer final : public concurrency::streams::details::streambuf_state_manager<std::uint8_t> {
  public:
   explicit ChannelBuffer(std::shared_ptr<BodyChannel> channel)
@@ -35,7 +35,9 @@ class ChannelBuffer final : public concurrency::streams::details::streambuf_stat
   void set_buffer_size(std::size_t, std::ios_base::openmode) override {}
   std::size_t in_avail() const override { return 0; }
   pos_type getpos(std::ios_base::openmode) const override { return static_cast<pos_type>(traits::eof()); }
-  pos_type seekpos(pos_type, std::ios_base::openmode) override { return static_cast<pos_type>(traits::eof()); }
+  pos_type seekpos(pos_type, std::ios_base::openmode) override {
+    return static_cast<pos_type>(traits::eof());
+  }
   pos_type seekoff(off_type, std::ios_base::seekdir, std::ios_base::openmode) override {
     return static_cast<pos_type>(traits::eof());
   }
@@ -64,7 +66,9 @@ class ChannelBuffer final : public concurrency::streams::details::streambuf_stat
   int_type _sgetc() override { return traits::eof(); }
   pplx::task<int_type> _nextc() override { return pplx::task_from_result<int_type>(traits::eof()); }
   pplx::task<int_type> _ungetc() override { return pplx::task_from_result<int_type>(traits::eof()); }
-  pplx::task<std::size_t> _getn(std::uint8_t*, std::size_t) override { return pplx::task_from_result<std::size_t>(0); }
+  pplx::task<std::size_t> _getn(std::uint8_t*, std::size_t) override {
+    return pplx::task_from_result<std::size_t>(0);
+  }
   std::size_t _scopy(std::uint8_t*, std::size_t) override { return 0; }
 
  private:
@@ -83,7 +87,8 @@ bool IsIpAddress(const std::string& host) {
   return ::inet_pton(AF_INET, host.c_str(), &address) == 1 || host.find(':') != std::string::npos;
 }
 
-// Runs `task` to its end on the pool and tells the channel. An exception that nobody takes would end the process.
+// Runs `task` to its end on the pool and tells the channel. An exception that nobody takes would end the
+// process.
 void Connect(pplx::task<web::http::http_response> answer, const std::shared_ptr<BodyChannel>& channel,
              const std::function<Error(const std::exception&)>& explain) {
   answer.then([channel, explain](const pplx::task<web::http::http_response>& headers) {
@@ -109,11 +114,21 @@ void Connect(pplx::task<web::http::http_response> answer, const std::shared_ptr<
 class CpprestTransport::Impl {
  public:
   Impl(ClientConfig config, base::Clock& clock, CpprestOptions options)
-      : config_(std::move(config)), clock_(clock), options_(options), diagnosis_(std::make_shared<TlsDiagnosis>()) {
+      : config_(std::move(config)),
+        clock_(clock),
+        options_(options),
+        diagnosis_(std::make_shared<TlsDiagnosis>()) {
+    StartTls();
     try {
       crossplat::threadpool::initialize_with_threads(std::size_t(options_.threads));
     } catch (const std::exception&) {
       // Somebody in this process was first; their size holds.
+    }
+    // cpprestsdk hands "[::1]" with its brackets to the resolver, which knows no such name.
+    if (config_.server.find("://[") != std::string::npos) {
+      unusable_ =
+          fmt::format("{}: an IPv6 address cannot be used as server, a name for it can", config_.server);
+      return;
     }
     try {
       MakeClient();
@@ -122,11 +137,13 @@ class CpprestTransport::Impl {
     }
   }
 
-  Result<HttpResponse> Exchange(const HttpRequest& request, const ChunkReader* on_chunk, const std::stop_token& stop);
+  Result<HttpResponse> Exchange(const HttpRequest& request, const ChunkReader* on_chunk,
+                                const std::stop_token& stop);
 
  private:
   void MakeClient();
-  Result<web::http::http_request> Compose(const HttpRequest& request, const std::shared_ptr<BodyChannel>& channel);
+  Result<web::http::http_request> Compose(const HttpRequest& request,
+                                          const std::shared_ptr<BodyChannel>& channel);
   Result<HttpResponse> Collect(BodyChannel& channel, const HttpRequest& request, const ChunkReader* on_chunk,
                                const std::stop_token& stop);
   Error TooLate(const BodyChannel& channel, std::string_view missing, std::chrono::milliseconds after,
@@ -149,7 +166,8 @@ void CpprestTransport::Impl::MakeClient() {
   if (!config_.proxy_url.empty()) options.set_proxy(web::web_proxy(web::uri(config_.proxy_url)));
   options.set_validate_certificates(!config_.tls.insecure_skip_verify);
   options.set_tlsext_sni_enabled(!config_.tls.server_name.empty() || !IsIpAddress(server.host()));
-  options.set_ssl_context_callback([tls = config_.tls, authenticator = config_.authenticator, host = server.host(),
+  options.set_ssl_context_callback([tls = config_.tls, authenticator = config_.authenticator,
+                                    host = server.host(),
                                     diagnosis = diagnosis_](boost::asio::ssl::context& context) {
     PrepareTls(context.native_handle(), tls, authenticator.get(), host, diagnosis);
   });
@@ -177,7 +195,8 @@ Result<web::http::http_request> CpprestTransport::Impl::Compose(const HttpReques
     // cpprestsdk verifies the certificate, and sends SNI, for the Host header where there is one.
     if (!config_.tls.server_name.empty()) composed.headers().add("Host", config_.tls.server_name);
     composed.set_response_stream(
-        concurrency::streams::streambuf<std::uint8_t>(std::make_shared<ChannelBuffer>(channel)).create_ostream());
+        concurrency::streams::streambuf<std::uint8_t>(std::make_shared<ChannelBuffer>(channel))
+            .create_ostream());
     return composed;
   } catch (const std::exception& failure) {
     return Fail(Code::kInvalid, fmt::format("{} {}: {}", request.method, request.target, failure.what()));
@@ -193,7 +212,8 @@ Result<HttpResponse> CpprestTransport::Impl::Exchange(const HttpRequest& request
   const auto explain = [diagnosis = diagnosis_, server = config_.server](const std::exception& failure) {
     const std::string tls = diagnosis->Take();
     return Error{Code::kUnavailable,
-                 fmt::format("{}: {}{}{}", server, failure.what(), tls.empty() ? "" : ": ", tls), std::nullopt};
+                 fmt::format("{}: {}{}{}", server, failure.what(), tls.empty() ? "" : ": ", tls),
+                 std::nullopt};
   };
   pplx::cancellation_token_source cancel;
   try {
@@ -209,7 +229,8 @@ Result<HttpResponse> CpprestTransport::Impl::Exchange(const HttpRequest& request
 }
 
 Result<HttpResponse> CpprestTransport::Impl::Collect(BodyChannel& channel, const HttpRequest& request,
-                                                     const ChunkReader* on_chunk, const std::stop_token& stop) {
+                                                     const ChunkReader* on_chunk,
+                                                     const std::stop_token& stop) {
   const base::MonotonicTime deadline = clock_.Now() + request.timeout;
   const HttpResponse* head = channel.WaitForHead(deadline, stop);
   if (head == nullptr) return Fail(TooLate(channel, "no answer", request.timeout, stop));
@@ -218,7 +239,8 @@ Result<HttpResponse> CpprestTransport::Impl::Collect(BodyChannel& channel, const
   if (streaming && !(*on_chunk)("")) return response;
   std::string chunk;
   for (;;) {
-    const auto next = channel.WaitForChunk(chunk, streaming ? clock_.Now() + request.idle_timeout : deadline, stop);
+    const auto next =
+        channel.WaitForChunk(chunk, streaming ? clock_.Now() + request.idle_timeout : deadline, stop);
     if (next == BodyChannel::Next::kEnd) return response;
     if (next != BodyChannel::Next::kChunk) {
       return Fail(streaming ? TooLate(channel, "silence", request.idle_timeout, stop)
@@ -227,7 +249,8 @@ Result<HttpResponse> CpprestTransport::Impl::Collect(BodyChannel& channel, const
     if (streaming) {
       if (!(*on_chunk)(chunk)) return response;
     } else if (response.body.size() + chunk.size() > options_.max_body_bytes) {
-      return Fail(Code::kTooLarge, fmt::format("{}: an answer over {} bytes", config_.server, options_.max_body_bytes));
+      return Fail(Code::kTooLarge,
+                  fmt::format("{}: an answer over {} bytes", config_.server, options_.max_body_bytes));
     } else {
       response.body += chunk;
     }
@@ -238,7 +261,8 @@ Error CpprestTransport::Impl::TooLate(const BodyChannel& channel, std::string_vi
                                       std::chrono::milliseconds after, const std::stop_token& stop) const {
   if (stop.stop_requested()) return Error{Code::kCancelled, "stopped", std::nullopt};
   if (auto error = channel.error()) return *std::move(error);
-  return Error{Code::kTimeout, fmt::format("{}: {} for {} ms", config_.server, missing, after.count()), std::nullopt};
+  return Error{Code::kTimeout, fmt::format("{}: {} for {} ms", config_.server, missing, after.count()),
+               std::nullopt};
 }
 
 CpprestTransport::CpprestTransport(ClientConfig config, base::Clock& clock, CpprestOptions options)

@@ -63,7 +63,8 @@ Result<ClientCertificate> CredentialAuthenticator::Certificate() {
     return credential.certificate;
   }
   if (credentials_.certificate.empty()) return ClientCertificate{};
-  ASSIGN_OR_RETURN(std::string certificate, credentials_.certificate.Read(root_), "read the client certificate");
+  ASSIGN_OR_RETURN(std::string certificate, credentials_.certificate.Read(root_),
+                   "read the client certificate");
   ASSIGN_OR_RETURN(std::string key, credentials_.key.Read(root_), "read the client key");
   return ClientCertificate{std::move(certificate), std::move(key)};
 }

@@ -31,8 +31,8 @@ struct Credentials {
   std::optional<ExecSettings> exec;
 };
 
-// Keeps a token from a file for a minute and drops it on a 401, as client-go does; keeps what a credential plugin said
-// until it expires or a 401.
+// Keeps a token from a file for a minute and drops it on a 401, as client-go does; keeps what a credential
+// plugin said until it expires or a 401.
 class CredentialAuthenticator final : public Authenticator {
  public:
   CredentialAuthenticator(Credentials credentials, const base::FileTree& root, base::Clock& clock);

@@ -7,10 +7,10 @@ namespace {
 
 using base::Code;
 
-constexpr std::size_t kMaxNoteBytes = 1024;        // what the API server takes (core/validation events.go)
-constexpr std::size_t kMaxNamePrefixBytes = 200;   // leaves room for the suffix under 253
-constexpr std::size_t kMaxSeries = 4096;           // client-go's event cache size
-constexpr std::chrono::minutes kSeriesLife{10};    // as client-go's aggregation interval
+constexpr std::size_t kMaxNoteBytes = 1024;       // what the API server takes (core/validation events.go)
+constexpr std::size_t kMaxNamePrefixBytes = 200;  // leaves room for the suffix under 253
+constexpr std::size_t kMaxSeries = 4096;          // client-go's event cache size
+constexpr std::chrono::minutes kSeriesLife{10};   // as client-go's aggregation interval
 constexpr int kTries = 3;
 const std::string kWake = "send";
 
@@ -22,20 +22,24 @@ std::string Cut(std::string_view text) {
   return std::string(text.substr(0, end)) + std::string(kMore);
 }
 
-std::string_view TypeName(Severity severity) { return severity == Severity::kNormal ? "Normal" : "Warning"; }
+std::string_view TypeName(Severity severity) {
+  return severity == Severity::kNormal ? "Normal" : "Warning";
+}
 
 bool WorthRepeating(Code code) {
-  return code == Code::kUnavailable || code == Code::kTimeout || code == Code::kThrottled || code == Code::kInternal;
+  return code == Code::kUnavailable || code == Code::kTimeout || code == Code::kThrottled ||
+         code == Code::kInternal;
 }
 
 }  // namespace
 
 ObjectReference ReferenceTo(const Json& object) {
-  return ObjectReference{StringAt(object, {"apiVersion"}), StringAt(object, {"kind"}), Namespace(object), Name(object),
-                         Uid(object)};
+  return ObjectReference{StringAt(object, {"apiVersion"}), StringAt(object, {"kind"}), Namespace(object),
+                         Name(object), Uid(object)};
 }
 
-EventRecorder::EventRecorder(Client& client, base::Clock& clock, base::Random random, EventRecorderOptions options)
+EventRecorder::EventRecorder(Client& client, base::Clock& clock, base::Random random,
+                             EventRecorderOptions options)
     : client_(client), clock_(clock), options_(std::move(options)), wake_(clock), random_(random) {}
 
 void EventRecorder::Record(const ObjectReference& about, Severity severity, std::string_view reason,
@@ -132,7 +136,8 @@ base::Status EventRecorder::Create(Series& series, const Note& note, const std::
   }
   const ObjectKey key{ns, fmt::format("{}.{:016x}", note.about.name.substr(0, kMaxNamePrefixBytes), suffix)};
   Json event = NewObject(kEvents, key);
-  event["involvedObject"] = {{"apiVersion", note.about.api_version}, {"kind", note.about.kind}, {"name", note.about.name}};
+  event["involvedObject"] = {
+      {"apiVersion", note.about.api_version}, {"kind", note.about.kind}, {"name", note.about.name}};
   if (!note.about.ns.empty()) event["involvedObject"]["namespace"] = note.about.ns;
   if (!note.about.uid.empty()) event["involvedObject"]["uid"] = note.about.uid;
   event["reason"] = note.reason;

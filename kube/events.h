@@ -20,7 +20,8 @@ struct ObjectReference {
   std::string api_version, kind, ns, name, uid;
   friend auto operator<=>(const ObjectReference&, const ObjectReference&) = default;
 };
-ObjectReference ReferenceTo(const Json& object);  // needs apiVersion and kind, which our lists and watches fill in
+ObjectReference ReferenceTo(
+    const Json& object);  // needs apiVersion and kind, which our lists and watches fill in
 
 enum class Severity : std::uint8_t { kNormal, kWarning };
 
@@ -34,16 +35,17 @@ struct EventRecorderOptions {
   Log log;
 };
 
-// Says to people what happened, as core/v1 Events. Nothing waits for it and nothing depends on it: what the server does
-// not take, or what is too much, is dropped and counted. The same event again raises `count` by a patch. Events about
-// cluster-scoped objects go to "default", as kubectl expects.
-// Thread rule: Record from any thread, it never blocks on the network; Run on one thread.
+// Says to people what happened, as core/v1 Events. Nothing waits for it and nothing depends on it: what the
+// server does not take, or what is too much, is dropped and counted. The same event again raises `count` by a
+// patch. Events about cluster-scoped objects go to "default", as kubectl expects. Thread rule: Record from
+// any thread, it never blocks on the network; Run on one thread.
 class EventRecorder {
  public:
   EventRecorder(Client& client, base::Clock& clock, base::Random random, EventRecorderOptions options);
 
   // reason is one UpperCamel word; a note over 1 KiB is cut at a character border.
-  void Record(const ObjectReference& about, Severity severity, std::string_view reason, std::string_view note);
+  void Record(const ObjectReference& about, Severity severity, std::string_view reason,
+              std::string_view note);
   void Run(std::stop_token stop);
   // Sends what is queued now and returns; for tests and for a last word before exit.
   void Flush(std::stop_token stop);

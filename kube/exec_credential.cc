@@ -25,8 +25,10 @@ constexpr std::chrono::seconds kLongestRun{60};
 constexpr std::size_t kMaxOutputBytes = 1u << 20;
 
 Json ExecInfo(const ExecSettings& settings) {
-  Json info{{"apiVersion", settings.api_version}, {"kind", "ExecCredential"}, {"spec", {{"interactive", false}}}};
-  if (!settings.cluster_json.empty()) info["spec"]["cluster"] = Json::parse(settings.cluster_json, nullptr, false);
+  Json info{
+      {"apiVersion", settings.api_version}, {"kind", "ExecCredential"}, {"spec", {{"interactive", false}}}};
+  if (!settings.cluster_json.empty())
+    info["spec"]["cluster"] = Json::parse(settings.cluster_json, nullptr, false);
   return info;
 }
 
@@ -61,8 +63,9 @@ Result<Child> Start(const ExecSettings& settings) {
   ::close(pipe[1]);
   if (failure == 0) return child;
   ::close(pipe[0]);
-  return Fail(Code::kUnauthorized, fmt::format("credential plugin {}: {}{}{}", settings.command, std::strerror(failure),
-                                               settings.install_hint.empty() ? "" : ". ", settings.install_hint));
+  return Fail(Code::kUnauthorized,
+              fmt::format("credential plugin {}: {}{}{}", settings.command, std::strerror(failure),
+                          settings.install_hint.empty() ? "" : ". ", settings.install_hint));
 }
 
 // Everything it prints until it closes its output; nothing if that is too much or too late.
@@ -95,8 +98,9 @@ Result<ExecCredential> RunCredentialPlugin(const ExecSettings& settings, base::C
   while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!output) {
-    return Fail(Code::kUnauthorized, fmt::format("credential plugin {}: no answer within {} s, or over {} bytes",
-                                                 settings.command, kLongestRun.count(), kMaxOutputBytes));
+    return Fail(Code::kUnauthorized,
+                fmt::format("credential plugin {}: no answer within {} s, or over {} bytes", settings.command,
+                            kLongestRun.count(), kMaxOutputBytes));
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

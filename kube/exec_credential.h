@@ -26,8 +26,10 @@ struct ExecCredential {
   std::optional<base::WallTime> expires;
 };
 
-// Runs it without a terminal, for at most a minute. Its stderr is ours; its stdout never reaches an error text.
-[[nodiscard]] base::Result<ExecCredential> RunCredentialPlugin(const ExecSettings& settings, base::Clock& clock);
+// Runs it without a terminal, for at most a minute. Its stderr is ours; its stdout never reaches an error
+// text.
+[[nodiscard]] base::Result<ExecCredential> RunCredentialPlugin(const ExecSettings& settings,
+                                                               base::Clock& clock);
 
 // What a plugin printed. Public for tests.
 [[nodiscard]] base::Result<ExecCredential> ParseExecCredential(const std::string& output,

@@ -42,9 +42,9 @@ struct HttpResponse {
 // Returns false to end the stream.
 using ChunkReader = std::function<bool(std::string_view chunk)>;
 
-// One API server. Errors are of the connection (kUnavailable, kTimeout, kCancelled, kTooLarge, kUnauthorized where
-// credentials cannot be had); any HTTP status is a response.
-// Thread rule: every member may be called from any thread, and calls run side by side.
+// One API server. Errors are of the connection (kUnavailable, kTimeout, kCancelled, kTooLarge, kUnauthorized
+// where credentials cannot be had); any HTTP status is a response. Thread rule: every member may be called
+// from any thread, and calls run side by side.
 class HttpTransport {
  public:
   HttpTransport() = default;
@@ -54,11 +54,12 @@ class HttpTransport {
 
   [[nodiscard]] virtual base::Result<HttpResponse> Do(const HttpRequest& request, std::stop_token stop) = 0;
 
-  // Hands a 2xx body to `on_chunk` piece by piece, on the calling thread: first one empty chunk as soon as the headers are
-  // here, then the body as it comes. Returns when the server ended the body
-  // properly or on_chunk asked to end; a body that is cut short is kUnavailable, silence kTimeout, stop kCancelled.
-  // A body of another status is collected into the response.
-  [[nodiscard]] virtual base::Result<HttpResponse> Stream(const HttpRequest& request, const ChunkReader& on_chunk,
+  // Hands a 2xx body to `on_chunk` piece by piece, on the calling thread: first one empty chunk as soon as
+  // the headers are here, then the body as it comes. Returns when the server ended the body properly or
+  // on_chunk asked to end; a body that is cut short is kUnavailable, silence kTimeout, stop kCancelled. A
+  // body of another status is collected into the response.
+  [[nodiscard]] virtual base::Result<HttpResponse> Stream(const HttpRequest& request,
+                                                          const ChunkReader& on_chunk,
                                                           std::stop_token stop) = 0;
 };
 

@@ -16,7 +16,8 @@ using base::Code;
 using base::Fail;
 using base::Result;
 
-// A named cluster, user or context, and the folder of the file that it came from: paths in it are relative to that.
+// A named cluster, user or context, and the folder of the file that it came from: paths in it are relative to
+// that.
 struct Entry {
   YAML::Node node;
   std::string folder;
@@ -31,7 +32,9 @@ std::string Scalar(const YAML::Node& node, const char* name) {
   return value && value.IsScalar() ? value.Scalar() : std::string();
 }
 
-bool Flag(const YAML::Node& node, const char* name) { return Scalar(node, name) == "true"; }
+bool Flag(const YAML::Node& node, const char* name) {
+  return Scalar(node, name) == "true";
+}
 
 // A default Node is null, and null is defined.
 YAML::Node Child(const YAML::Node& node, const char* name) {
@@ -54,7 +57,8 @@ void MergeNamed(const YAML::Node& file, const char* list, const char* field, con
   }
 }
 
-Result<Merged> MergeFiles(const std::vector<std::string>& paths, bool must_exist, const base::FileTree& root) {
+Result<Merged> MergeFiles(const std::vector<std::string>& paths, bool must_exist,
+                          const base::FileTree& root) {
   Merged merged;
   bool any = false;
   for (const std::string& path : paths) {
@@ -91,13 +95,15 @@ void AddImpersonation(const YAML::Node& user, std::vector<HttpHeader>& headers) 
   const std::string as = Scalar(user, "as");
   if (as.empty()) return;
   headers.push_back({"Impersonate-User", as});
-  if (const std::string uid = Scalar(user, "as-uid"); !uid.empty()) headers.push_back({"Impersonate-Uid", uid});
+  if (const std::string uid = Scalar(user, "as-uid"); !uid.empty())
+    headers.push_back({"Impersonate-Uid", uid});
   for (const YAML::Node& group : Child(user, "as-groups")) {
     if (group.IsScalar()) headers.push_back({"Impersonate-Group", group.Scalar()});
   }
   for (const auto& extra : Child(user, "as-user-extra")) {
     for (const YAML::Node& value : extra.second) {
-      if (value.IsScalar()) headers.push_back({"Impersonate-Extra-" + PercentEncode(extra.first.Scalar()), value.Scalar()});
+      if (value.IsScalar())
+        headers.push_back({"Impersonate-Extra-" + PercentEncode(extra.first.Scalar()), value.Scalar()});
     }
   }
 }
@@ -116,10 +122,12 @@ Result<ExecSettings> ExecFrom(const Entry& user, const ClientConfig& config, con
   }
   if (settings.command.empty()) return Fail(Code::kInvalid, "exec: the command is missing");
   if (Scalar(exec, "interactiveMode") == "Always") {
-    return Fail(Code::kInvalid, fmt::format("exec: {} wants a terminal, which is not offered", settings.command));
+    return Fail(Code::kInvalid,
+                fmt::format("exec: {} wants a terminal, which is not offered", settings.command));
   }
   // A name without a slash is looked up in PATH.
-  if (settings.command.find('/') != std::string::npos) settings.command = Absolute(user.folder, settings.command);
+  if (settings.command.find('/') != std::string::npos)
+    settings.command = Absolute(user.folder, settings.command);
   for (const YAML::Node& argument : Child(exec, "args")) {
     if (argument.IsScalar()) settings.arguments.push_back(argument.Scalar());
   }
@@ -177,7 +185,8 @@ std::vector<std::string> PathsOf(const ConfigSources& sources) {
 Result<const Entry*> Named(const std::map<std::string, Entry>& entries, const std::string& name,
                            std::string_view what) {
   const auto found = entries.find(name);
-  if (found == entries.end()) return Fail(Code::kInvalid, fmt::format("the kubeconfig has no {} \"{}\"", what, name));
+  if (found == entries.end())
+    return Fail(Code::kInvalid, fmt::format("the kubeconfig has no {} \"{}\"", what, name));
   if (!found->second.node.IsMap() && !found->second.node.IsNull()) {
     return Fail(Code::kInvalid, fmt::format("the kubeconfig's {} \"{}\" is not a mapping", what, name));
   }
@@ -217,7 +226,8 @@ Result<ClientConfig> Assemble(const Merged& merged, const ConfigSources& sources
 
 }  // namespace
 
-Result<ClientConfig> LoadKubeconfig(const ConfigSources& sources, const base::FileTree& root, base::Clock& clock) {
+Result<ClientConfig> LoadKubeconfig(const ConfigSources& sources, const base::FileTree& root,
+                                    base::Clock& clock) {
   ASSIGN_OR_RETURN(const Merged merged, MergeFiles(PathsOf(sources), !sources.kubeconfig_flag.empty(), root));
   return Assemble(merged, sources, root, clock);
 }

@@ -23,13 +23,17 @@ std::int64_t WholeSeconds(std::chrono::nanoseconds duration) {
 
 }  // namespace
 
-std::string ObservedLease::Holder() const { return StringAt(object, {"spec", "holderIdentity"}); }
+std::string ObservedLease::Holder() const {
+  return StringAt(object, {"spec", "holderIdentity"});
+}
 
 seconds ObservedLease::Duration() const {
   return seconds(IntAt(object, {"spec", "leaseDurationSeconds"}).value_or(0));
 }
 
-bool ObservedLease::ValidAt(base::MonotonicTime now) const { return !Holder().empty() && now < observed + Duration(); }
+bool ObservedLease::ValidAt(base::MonotonicTime now) const {
+  return !Holder().empty() && now < observed + Duration();
+}
 
 void ObservedLease::Observe(Json fresh, base::MonotonicTime now) {
   const Json* known = Find(object, {"spec"});
@@ -41,7 +45,8 @@ void ObservedLease::Observe(Json fresh, base::MonotonicTime now) {
 
 LeaseElector::LeaseElector(Client& client, base::Clock& clock, base::Random random, LeaseOptions options,
                            LeaseCallbacks callbacks)
-    : client_(client.WithRequestTimeout(std::chrono::duration_cast<milliseconds>(options.renew_deadline / 2))),
+    : client_(
+          client.WithRequestTimeout(std::chrono::duration_cast<milliseconds>(options.renew_deadline / 2))),
       clock_(clock),
       random_(random),
       options_(std::move(options)),
@@ -82,7 +87,8 @@ bool LeaseElector::Acquire(const std::stop_token& stop) {
     const auto acquired = TryAcquireOrRenew(stop);
     if (acquired && *acquired) return true;
     if (!acquired && !stop.stop_requested()) Say(base::ToString(acquired.error()));
-    const auto spread = std::chrono::nanoseconds(std::int64_t(double(options_.retry_period.count()) * kJitter));
+    const auto spread =
+        std::chrono::nanoseconds(std::int64_t(double(options_.retry_period.count()) * kJitter));
     clock_.SleepFor(options_.retry_period + random_.Jitter(spread), stop);
   }
   return false;
@@ -95,15 +101,16 @@ Status LeaseElector::Renew(const std::stop_token& stop) {
     const auto renewed = TryAcquireOrRenew(stop);
     if (stop.stop_requested()) break;
     if (renewed && !*renewed) {
-      return Fail(Code::kConflict, fmt::format("lease {} was taken by {}", options_.lease.ToString(), Holder()));
+      return Fail(Code::kConflict,
+                  fmt::format("lease {} was taken by {}", options_.lease.ToString(), Holder()));
     }
     if (!renewed) {
       last_failure = renewed.error().message;
       Say(base::ToString(renewed.error()));
     }
     if (!IsLeader()) {
-      return Fail(Code::kTimeout, fmt::format("lease {} could not be renewed in time: {}", options_.lease.ToString(),
-                                              last_failure));
+      return Fail(Code::kTimeout, fmt::format("lease {} could not be renewed in time: {}",
+                                              options_.lease.ToString(), last_failure));
     }
   }
   return {};
@@ -117,7 +124,8 @@ Result<bool> LeaseElector::TryAcquireOrRenew(const std::stop_token& stop) {
     leading = leading_;
   }
   if (leading) {
-    // As we alone write it while we lead, the version we know is most likely the newest: one request instead of two.
+    // As we alone write it while we lead, the version we know is most likely the newest: one request instead
+    // of two.
     const base::MonotonicTime started = clock_.Now();
     auto renewed = WriteLease(ComposeLease(), started, stop);
     if (renewed || renewed.error().code != Code::kConflict) return renewed;
@@ -150,7 +158,8 @@ Result<bool> LeaseElector::CreateLease(const std::stop_token& stop) {
   return true;
 }
 
-Result<bool> LeaseElector::WriteLease(const Json& lease, base::MonotonicTime started, const std::stop_token& stop) {
+Result<bool> LeaseElector::WriteLease(const Json& lease, base::MonotonicTime started,
+                                      const std::stop_token& stop) {
   ASSIGN_OR_RETURN(Json written, client_.Update(kLeases, lease, stop));
   Observed(std::move(written));
   const std::lock_guard lock(mutex_);
@@ -204,91 +213,6 @@ void LeaseElector::Observed(Json lease) {
 
 void LeaseElector::Say(const std::string& line) const {
   if (options_.log) options_.log(line);
-}
-
-LeaseObserver::LeaseObserver(Client& client, base::Clock& clock, base::Random random, LeaseObserverOptions options)
-    : client_(client), clock_(clock), random_(random), options_(std::move(options)) {}
-
-void LeaseObserver::Run(std::stop_token stop) {
-  do {
-    // A failed read is told by healthy(); the last holder expires by itself.
-    (void)ObserveOnce(stop);
-  } while (clock_.SleepFor(options_.period + random_.Jitter(options_.period / 10), stop));
-}
-
-Status LeaseObserver::ObserveOnce(std::stop_token stop) {
-  auto lease = client_.Get(kLeases, options_.lease, std::move(stop));
-  const bool absent = !lease && lease.error().code == Code::kNotFound;
-  {
-    const std::lock_guard lock(mutex_);
-    healthy_ = lease.has_value() || absent;
-    if (absent) observed_ = {};
-    if (lease) observed_.Observe(*std::move(lease), clock_.Now());
-  }
-  const std::string holder = Holder().value_or("");
-  const bool changed = holder != reported_;
-  reported_ = holder;
-  if (changed && options_.on_change) options_.on_change(holder);
-  if (!lease && !absent) return Fail(lease.error());
-  return {};
-}
-
-std::optional<std::string> LeaseObserver::Holder() const {
-  const base::MonotonicTime now = clock_.Now();
-  const std::lock_guard lock(mutex_);
-  if (!observed_.ValidAt(now)) return std::nullopt;
-  return observed_.Holder();
-}
-
-bool LeaseObserver::healthy() const {
-  const std::lock_guard lock(mutex_);
-  return healthy_;
-}
-
-LeaseHeartbeat::LeaseHeartbeat(Client& client, base::Clock& clock, base::Random random, HeartbeatOptions options)
-    : client_(client), clock_(clock), random_(random), options_(std::move(options)) {}
-
-void LeaseHeartbeat::Run(std::stop_token stop) {
-  bool beaten = false;
-  do {
-    beaten = BeatOnce(stop).has_value();
-    // Four tries fit into a lease's duration even if the first fails.
-  } while (clock_.SleepFor(beaten ? options_.period + random_.Jitter(options_.period / 5)
-                                  : options_.period / 4 + random_.Jitter(options_.period / 4),
-                           stop));
-}
-
-Status LeaseHeartbeat::BeatOnce(std::stop_token stop) {
-  Status beaten = Write(stop);
-  if (!beaten && (beaten.error().code == Code::kConflict || beaten.error().code == Code::kNotFound)) {
-    known_ = nullptr;
-    beaten = Write(stop);
-  }
-  const std::lock_guard lock(mutex_);
-  last_error_ = beaten ? std::nullopt : std::optional(beaten.error());
-  return beaten;
-}
-
-std::optional<base::Error> LeaseHeartbeat::last_error() const {
-  const std::lock_guard lock(mutex_);
-  return last_error_;
-}
-
-Status LeaseHeartbeat::Write(const std::stop_token& stop) {
-  if (known_.is_null()) {
-    auto read = client_.Get(kLeases, options_.lease, stop);
-    if (!read && read.error().code != Code::kNotFound) return Fail(read.error());
-    if (read) known_ = *std::move(read);
-  }
-  const bool exists = known_.is_object();
-  Json lease = exists ? known_ : NewObject(kLeases, options_.lease);
-  if (!lease["spec"].is_object()) lease["spec"] = Json::object();
-  lease["spec"]["holderIdentity"] = options_.identity;
-  lease["spec"]["leaseDurationSeconds"] = WholeSeconds(options_.duration);
-  lease["spec"]["renewTime"] = base::FormatMicroTime(clock_.WallNow());
-  if (options_.owner) lease["metadata"]["ownerReferences"] = Json::array({ToJson(*options_.owner)});
-  ASSIGN_OR_RETURN(known_, exists ? client_.Update(kLeases, lease, stop) : client_.Create(kLeases, lease, stop));
-  return {};
 }
 
 }  // namespace heddle::kube

@@ -14,8 +14,8 @@
 
 namespace heddle::kube {
 
-// A Lease as it was last read, and when we saw it change. Whether it still holds is judged by our own clock since that
-// moment, never by renewTime, so machines need not agree on the time (facts 6.5).
+// A Lease as it was last read, and when we saw it change. Whether it still holds is judged by our own clock
+// since that moment, never by renewTime, so machines need not agree on the time (facts 6.5).
 struct ObservedLease {
   Json object;  // null until one was read
   base::MonotonicTime observed{};
@@ -52,8 +52,8 @@ class LeaseElector {
   LeaseElector(Client& client, base::Clock& clock, base::Random random, LeaseOptions options,
                LeaseCallbacks callbacks);
 
-  // Waits to lead, leads, and returns: OK after stop (released), kConflict or kTimeout when the lease was lost. Callers
-  // exit then, or call it again.
+  // Waits to lead, leads, and returns: OK after stop (released), kConflict or kTimeout when the lease was
+  // lost. Callers exit then, or call it again.
   [[nodiscard]] base::Status Run(std::stop_token stop);
 
   // False as soon as the renew deadline has passed, even if Run's thread is stuck in a request.
@@ -97,8 +97,8 @@ class LeaseObserver {
 
   void Run(std::stop_token stop);
   [[nodiscard]] base::Status ObserveOnce(std::stop_token stop);
-  // The holder, while its lease was seen to change within its duration; nothing before the first read, when it expired
-  // or when it was released.
+  // The holder, while its lease was seen to change within its duration; nothing before the first read, when
+  // it expired or when it was released.
   std::optional<std::string> Holder() const;
   bool healthy() const;  // whether the last read worked
 

@@ -18,10 +18,16 @@ std::optional<std::string> MapEntry(const Json& object, std::string_view map, st
 
 }  // namespace
 
-std::string Resource::ApiVersion() const { return group.empty() ? version : group + "/" + version; }
-std::string Resource::Title() const { return group.empty() ? plural : plural + "." + group; }
+std::string Resource::ApiVersion() const {
+  return group.empty() ? version : group + "/" + version;
+}
+std::string Resource::Title() const {
+  return group.empty() ? plural : plural + "." + group;
+}
 
-std::string ObjectKey::ToString() const { return ns.empty() ? name : ns + "/" + name; }
+std::string ObjectKey::ToString() const {
+  return ns.empty() ? name : ns + "/" + name;
+}
 
 ObjectKey ObjectKey::Parse(std::string_view text) {
   const auto slash = text.find('/');
@@ -40,7 +46,9 @@ const Json* Find(const Json& object, Path path) {
   return at;
 }
 
-std::string StringAt(const Json& object, Path path) { return Text(Find(object, path)); }
+std::string StringAt(const Json& object, Path path) {
+  return Text(Find(object, path));
+}
 
 std::optional<std::int64_t> IntAt(const Json& object, Path path) {
   const Json* value = Find(object, path);
@@ -70,13 +78,27 @@ std::map<std::string, std::string> StringMapAt(const Json& object, Path path) {
   return entries;
 }
 
-std::string Name(const Json& object) { return StringAt(object, {"metadata", "name"}); }
-std::string Namespace(const Json& object) { return StringAt(object, {"metadata", "namespace"}); }
-ObjectKey KeyOf(const Json& object) { return ObjectKey{Namespace(object), Name(object)}; }
-std::string Uid(const Json& object) { return StringAt(object, {"metadata", "uid"}); }
-std::string ResourceVersion(const Json& object) { return StringAt(object, {"metadata", "resourceVersion"}); }
-std::int64_t Generation(const Json& object) { return IntAt(object, {"metadata", "generation"}).value_or(0); }
-std::map<std::string, std::string> Labels(const Json& object) { return StringMapAt(object, {"metadata", "labels"}); }
+std::string Name(const Json& object) {
+  return StringAt(object, {"metadata", "name"});
+}
+std::string Namespace(const Json& object) {
+  return StringAt(object, {"metadata", "namespace"});
+}
+ObjectKey KeyOf(const Json& object) {
+  return ObjectKey{Namespace(object), Name(object)};
+}
+std::string Uid(const Json& object) {
+  return StringAt(object, {"metadata", "uid"});
+}
+std::string ResourceVersion(const Json& object) {
+  return StringAt(object, {"metadata", "resourceVersion"});
+}
+std::int64_t Generation(const Json& object) {
+  return IntAt(object, {"metadata", "generation"}).value_or(0);
+}
+std::map<std::string, std::string> Labels(const Json& object) {
+  return StringMapAt(object, {"metadata", "labels"});
+}
 std::map<std::string, std::string> Annotations(const Json& object) {
   return StringMapAt(object, {"metadata", "annotations"});
 }
@@ -96,14 +118,15 @@ std::optional<base::WallTime> DeletionTimestamp(const Json& object) {
 std::optional<OwnerReference> ControllerOwner(const Json& object) {
   for (const Json& owner : ArrayAt(object, {"metadata", "ownerReferences"})) {
     if (!BoolAt(owner, {"controller"}).value_or(false)) continue;
-    return OwnerReference{StringAt(owner, {"apiVersion"}), StringAt(owner, {"kind"}), StringAt(owner, {"name"}),
-                          StringAt(owner, {"uid"}), true};
+    return OwnerReference{StringAt(owner, {"apiVersion"}), StringAt(owner, {"kind"}),
+                          StringAt(owner, {"name"}), StringAt(owner, {"uid"}), true};
   }
   return std::nullopt;
 }
 
 Json ToJson(const OwnerReference& owner) {
-  Json json{{"apiVersion", owner.api_version}, {"kind", owner.kind}, {"name", owner.name}, {"uid", owner.uid}};
+  Json json{
+      {"apiVersion", owner.api_version}, {"kind", owner.kind}, {"name", owner.name}, {"uid", owner.uid}};
   if (owner.controller) json["controller"] = true;
   return json;
 }
@@ -126,7 +149,8 @@ bool SetCondition(Json& conditions, const ConditionValue& value, base::WallTime 
   for (Json& condition : conditions) {
     if (StringAt(condition, {"type"}) != value.type) continue;
     const Json* since = Find(condition, {"lastTransitionTime"});
-    if (since != nullptr && StringAt(condition, {"status"}) == value.status) fresh["lastTransitionTime"] = *since;
+    if (since != nullptr && StringAt(condition, {"status"}) == value.status)
+      fresh["lastTransitionTime"] = *since;
     if (condition == fresh) return false;
     condition = std::move(fresh);
     return true;
@@ -143,7 +167,8 @@ Json DropManagedFields(Json object) {
 }
 
 Json NewObject(const Resource& resource, const ObjectKey& key) {
-  Json object{{"apiVersion", resource.ApiVersion()}, {"kind", resource.kind}, {"metadata", {{"name", key.name}}}};
+  Json object{
+      {"apiVersion", resource.ApiVersion()}, {"kind", resource.kind}, {"metadata", {{"name", key.name}}}};
   if (!key.ns.empty()) object["metadata"]["namespace"] = key.ns;
   return object;
 }

@@ -86,8 +86,8 @@ Json ToJson(const OwnerReference& owner);
 
 // The condition of that type in status.conditions; null where there is none.
 const Json* Condition(const Json& object, std::string_view type);
-// Sets or replaces a condition in `conditions` (an array) by type. lastTransitionTime moves only with the status.
-// Returns whether anything changed.
+// Sets or replaces a condition in `conditions` (an array) by type. lastTransitionTime moves only with the
+// status. Returns whether anything changed.
 struct ConditionValue {
   std::string type, status, reason, message;
   std::int64_t observed_generation = 0;

@@ -28,7 +28,11 @@ bool EndsInitialEvents(const Json& bookmark) {
 
 Reflector::Reflector(Client& client, base::Clock& clock, base::Random random, Resource resource,
                      ReflectorOptions options)
-    : client_(client), clock_(clock), random_(random), resource_(std::move(resource)), options_(std::move(options)) {
+    : client_(client),
+      clock_(clock),
+      random_(random),
+      resource_(std::move(resource)),
+      options_(std::move(options)) {
   watch_list_works_ = options_.use_watch_list;
 }
 
@@ -91,7 +95,8 @@ Reflector::Next Reflector::ListAndReplace(const std::stop_token& stop) {
   return Next::kWatch;
 }
 
-// One watch. With `initial` it is a WatchList: the state comes first, up to a marked bookmark, and the stream goes on.
+// One watch. With `initial` it is a WatchList: the state comes first, up to a marked bookmark, and the stream
+// goes on.
 Reflector::Next Reflector::Stream(bool initial, const std::stop_token& stop) {
   const base::MonotonicTime started = clock_.Now();
   bool collecting = initial;
@@ -106,7 +111,8 @@ Reflector::Next Reflector::Stream(bool initial, const std::stop_token& stop) {
       collecting = false;
       Replace(std::move(fresh), ResourceVersion(event.object));
     } else {
-      // The resource version of a synthetic ADDED is the object's own and older than the state: never to watch from.
+      // The resource version of a synthetic ADDED is the object's own and older than the state: never to
+      // watch from.
       ObjectKey key = KeyOf(event.object);
       if (event.type == EventType::kDeleted) {
         fresh.erase(key);
@@ -152,7 +158,8 @@ Reflector::Next Reflector::AfterFailedStart(const Status& ended, const std::stop
       Failed(ended.error());
       BackOff(stop, ended.error().retry_after);
       return Next::kList;
-    default: return ListAndReplace(stop);
+    default:
+      return ListAndReplace(stop);
   }
 }
 
@@ -169,15 +176,20 @@ Reflector::Next Reflector::AfterWatch(const Status& ended, bool died_at_once, co
   Failed(error);
   Next next = Next::kList;
   switch (error.code) {
-    case Code::kExpired: expired_ = true; break;
+    case Code::kExpired:
+      expired_ = true;
+      break;
     case Code::kUnavailable:
     case Code::kThrottled:
     case Code::kTimeout:
-    case Code::kUnauthorized: next = Next::kWatch; break;
+    case Code::kUnauthorized:
+      next = Next::kWatch;
+      break;
     case Code::kInternal:
       if (++internal_errors_ <= kInternalRetries) next = Next::kWatch;
       break;
-    default: break;
+    default:
+      break;
   }
   if (next == Next::kList) internal_errors_ = 0;
   // Also before listing anew: after a compaction every reflector of the cluster comes at once.
@@ -214,7 +226,8 @@ void Reflector::Replace(std::map<ObjectKey, ObjectPtr> fresh, const std::string&
 void Reflector::Upsert(const ObjectKey& key, const ObjectPtr& object) {
   if (key.name.empty()) return Say(fmt::format("Ignored {} without a name", resource_.Title()));
   const ObjectPtr old = store_.Get(key);
-  if (old != nullptr && Uid(*old) == Uid(*object) && ResourceVersion(*old) == ResourceVersion(*object)) return;
+  if (old != nullptr && Uid(*old) == Uid(*object) && ResourceVersion(*old) == ResourceVersion(*object))
+    return;
   store_.Put(key, object);
   if (old == nullptr) return Notify(ChangeType::kAdded, key, nullptr, object);
   if (Uid(*old) == Uid(*object)) return Notify(ChangeType::kModified, key, old, object);
@@ -226,12 +239,14 @@ void Reflector::Remove(const ObjectKey& key) {
   if (const ObjectPtr old = store_.Erase(key)) Notify(ChangeType::kDeleted, key, old, nullptr);
 }
 
-void Reflector::Notify(ChangeType type, const ObjectKey& key, const ObjectPtr& old, const ObjectPtr& current) const {
+void Reflector::Notify(ChangeType type, const ObjectKey& key, const ObjectPtr& old,
+                       const ObjectPtr& current) const {
   if (options_.on_change) options_.on_change(type, key, old, current);
 }
 
 ObjectPtr Reflector::Prepare(Json&& object) const {
-  return std::make_shared<const Json>(options_.transform ? options_.transform(std::move(object)) : std::move(object));
+  return std::make_shared<const Json>(options_.transform ? options_.transform(std::move(object))
+                                                         : std::move(object));
 }
 
 void Reflector::Advance(const std::string& resource_version) {
@@ -257,7 +272,8 @@ void Reflector::BackOff(const std::stop_token& stop, std::optional<milliseconds>
   const base::MonotonicTime now = clock_.Now();
   if (now - last_failure_ > kBackOffReset) back_off_ = {};
   last_failure_ = now;
-  back_off_ = back_off_.count() == 0 ? kFirstBackOff : std::min<std::chrono::nanoseconds>(2 * back_off_, kLongestBackOff);
+  back_off_ = back_off_.count() == 0 ? kFirstBackOff
+                                     : std::min<std::chrono::nanoseconds>(2 * back_off_, kLongestBackOff);
   const std::chrono::nanoseconds delay = random_.Jitter(back_off_);
   clock_.SleepFor(at_least ? std::max<std::chrono::nanoseconds>(delay, *at_least) : delay, stop);
 }

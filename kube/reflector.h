@@ -23,23 +23,26 @@ struct ReflectorOptions {
   std::string field_selector;
   // Drops what the cache need not hold; must keep metadata's name, namespace, uid and resourceVersion.
   std::function<Json(Json)> transform = DropManagedFields;
-  // Called on Run's thread after the store has changed; must not block, so put the key into a queue and return.
-  // old is null for kAdded. For kDeleted `current` is null and `old` the last state known, which may be out of date.
-  std::function<void(ChangeType type, const ObjectKey& key, const ObjectPtr& old, const ObjectPtr& current)> on_change;
+  // Called on Run's thread after the store has changed; must not block, so put the key into a queue and
+  // return. old is null for kAdded. For kDeleted `current` is null and `old` the last state known, which may
+  // be out of date.
+  std::function<void(ChangeType type, const ObjectKey& key, const ObjectPtr& old, const ObjectPtr& current)>
+      on_change;
   std::function<void()> on_synced;  // once, after the first full state
   bool use_watch_list = true;
   Log log;
 };
 
-// Keeps a Store equal to a server's list, as client-go's reflector does (facts 6.2): WatchList where the server has it,
-// else LIST (from the server's cache first, paged and consistent after a 410) and WATCH with bookmarks; re-watches from
-// the last resourceVersion after a normal end; lists again after 410; backs off 0.8 s doubling to 30 s with full
-// jitter, back to the start after 2 quiet minutes. An object that was deleted and made anew in a gap is reported as
-// deleted and added, told by its uid. A replaced list reports what vanished.
-// Thread rule: Run on one thread, the rest from any. Client and clock must outlive it.
+// Keeps a Store equal to a server's list, as client-go's reflector does (facts 6.2): WatchList where the
+// server has it, else LIST (from the server's cache first, paged and consistent after a 410) and WATCH with
+// bookmarks; re-watches from the last resourceVersion after a normal end; lists again after 410; backs off
+// 0.8 s doubling to 30 s with full jitter, back to the start after 2 quiet minutes. An object that was
+// deleted and made anew in a gap is reported as deleted and added, told by its uid. A replaced list reports
+// what vanished. Thread rule: Run on one thread, the rest from any. Client and clock must outlive it.
 class Reflector {
  public:
-  Reflector(Client& client, base::Clock& clock, base::Random random, Resource resource, ReflectorOptions options);
+  Reflector(Client& client, base::Clock& clock, base::Random random, Resource resource,
+            ReflectorOptions options);
 
   // Blocks until stop.
   void Run(std::stop_token stop);

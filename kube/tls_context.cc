@@ -21,9 +21,13 @@ using Certificate = std::unique_ptr<X509, Freer<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
 using DiagnosisSlot = std::shared_ptr<TlsDiagnosis>;
 
-Bio Reader(const std::string& pem) { return Bio(BIO_new_mem_buf(pem.data(), int(pem.size()))); }
+Bio Reader(const std::string& pem) {
+  return Bio(BIO_new_mem_buf(pem.data(), int(pem.size())));
+}
 
-void FreeSlot(void*, void* slot, CRYPTO_EX_DATA*, int, long, void*) { delete static_cast<DiagnosisSlot*>(slot); }
+void FreeSlot(void*, void* slot, CRYPTO_EX_DATA*, int, long, void*) {
+  delete static_cast<DiagnosisSlot*>(slot);
+}
 
 // The context may outlive the transport, so it owns its share of the diagnosis.
 int SlotIndex() {
@@ -38,9 +42,11 @@ void NoteAlert(const SSL* ssl, int where, int value) {
   if (slot == nullptr || SSL_alert_type_string(value)[0] != 'F') return;
   const long verified = SSL_get_verify_result(ssl);
   if (verified != X509_V_OK) {
-    (*slot)->Note(fmt::format("the server's certificate is refused: {}", X509_verify_cert_error_string(verified)));
+    (*slot)->Note(
+        fmt::format("the server's certificate is refused: {}", X509_verify_cert_error_string(verified)));
   } else {
-    (*slot)->Note(fmt::format("the {} raised the alert \"{}\"", (where & SSL_CB_READ) != 0 ? "server" : "client",
+    (*slot)->Note(fmt::format("the {} raised the alert \"{}\"",
+                              (where & SSL_CB_READ) != 0 ? "server" : "client",
                               SSL_alert_desc_string_long(value)));
   }
 }
@@ -62,16 +68,19 @@ int AddAuthorities(X509_STORE* store, const std::string& pem) {
 const char* UseCertificate(SSL_CTX* context, const ClientCertificate& pair) {
   const Bio certificates = Reader(pair.certificate);
   const Certificate own(PEM_read_bio_X509(certificates.get(), nullptr, nullptr, nullptr));
-  if (own == nullptr || SSL_CTX_use_certificate(context, own.get()) != 1) return "the client certificate is no PEM";
+  if (own == nullptr || SSL_CTX_use_certificate(context, own.get()) != 1)
+    return "the client certificate is no PEM";
   for (;;) {
     Certificate link(PEM_read_bio_X509(certificates.get(), nullptr, nullptr, nullptr));
     if (link == nullptr) break;
-    if (SSL_CTX_add1_chain_cert(context, link.get()) != 1) return "the client certificate's chain is unusable";
+    if (SSL_CTX_add1_chain_cert(context, link.get()) != 1)
+      return "the client certificate's chain is unusable";
   }
   const Bio keys = Reader(pair.key);
   const Key key(PEM_read_bio_PrivateKey(keys.get(), nullptr, nullptr, nullptr));
   if (key == nullptr || SSL_CTX_use_PrivateKey(context, key.get()) != 1) return "the client key is unusable";
-  return SSL_CTX_check_private_key(context) == 1 ? nullptr : "the client key does not belong to its certificate";
+  return SSL_CTX_check_private_key(context) == 1 ? nullptr
+                                                 : "the client key does not belong to its certificate";
 }
 
 void SetExpectedName(SSL_CTX* context, const std::string& name) {
@@ -92,8 +101,12 @@ std::string TlsDiagnosis::Take() {
   return std::exchange(reason_, {});
 }
 
-void PrepareTls(SSL_CTX* context, const TlsSettings& settings, Authenticator* authenticator, const std::string& host,
-                const std::shared_ptr<TlsDiagnosis>& diagnosis) {
+void StartTls() {
+  OPENSSL_init_ssl(0, nullptr);
+}
+
+void PrepareTls(SSL_CTX* context, const TlsSettings& settings, Authenticator* authenticator,
+                const std::string& host, const std::shared_ptr<TlsDiagnosis>& diagnosis) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_ex_data(context, SlotIndex(), new DiagnosisSlot(diagnosis));
   SSL_CTX_set_info_callback(context, NoteAlert);

@@ -17,8 +17,8 @@ class WatchDecoder {
 
   explicit WatchDecoder(std::size_t max_line_bytes) : max_line_bytes_(max_line_bytes) {}
 
-  // Hands on every event that is complete now. False once the handler asked to end; an error for an ERROR event, a line
-  // that is no event, or one over the bound.
+  // Hands on every event that is complete now. False once the handler asked to end; an error for an ERROR
+  // event, a line that is no event, or one over the bound.
   [[nodiscard]] base::Result<bool> Feed(std::string_view chunk, const Handler& handler);
 
  private:

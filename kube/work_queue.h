@@ -16,15 +16,16 @@
 namespace heddle::kube {
 
 struct WorkQueueOptions {
-  // client-go's DefaultTypedControllerRateLimiter: 5 ms doubling to 1000 s; the cap here is what a person would wait.
+  // client-go's DefaultTypedControllerRateLimiter: 5 ms doubling to 1000 s; the cap here is what a person
+  // would wait.
   std::chrono::nanoseconds base_delay = std::chrono::milliseconds(5);
   std::chrono::nanoseconds max_delay = std::chrono::seconds(60);
 };
 
 // Keys of objects that want a look; never objects, since they would be old by the time they are looked at.
-// A key is held once however often it is added; a key added while it is being worked on comes again after Done, so one
-// key is never worked on by two threads. First in, first out.
-// Thread rule: every member may be called from any thread. The clock must outlive the queue.
+// A key is held once however often it is added; a key added while it is being worked on comes again after
+// Done, so one key is never worked on by two threads. First in, first out. Thread rule: every member may be
+// called from any thread. The clock must outlive the queue.
 class WorkQueue {
  public:
   explicit WorkQueue(base::Clock& clock, WorkQueueOptions options = {});

@@ -12,14 +12,16 @@
 namespace heddle::nodeagent {
 namespace {
 
-void LogObservation(const AgentOptions& options, const Observation& before, const Observation& now, bool first) {
+void LogObservation(const AgentOptions& options, const Observation& before, const Observation& now,
+                    bool first) {
   if (!options.log) return;
   if (first) {
     options.log(fmt::format("Discovered node={} machine=\"{}\" gpus={} nics={} driver=\"{}\"", options.node,
                             now.node.machine, now.node.gpus.size(), now.node.nics.size(),
                             now.no_driver.empty() ? "answers" : now.no_driver));
     for (const Exclusion& excluded : now.excluded) {
-      options.log(fmt::format("Left out node={} device={} reason=\"{}\"", options.node, excluded.device, excluded.reason));
+      options.log(fmt::format("Left out node={} device={} reason=\"{}\"", options.node, excluded.device,
+                              excluded.reason));
     }
   } else {
     for (const std::string& change : topology::Diff(before.node, now.node)) {
@@ -33,7 +35,8 @@ void LogObservation(const AgentOptions& options, const Observation& before, cons
   }
 }
 
-// Starts with the first sight of the own object, so that the Lease can belong to the same Node and go with it.
+// Starts with the first sight of the own object, so that the Lease can belong to the same Node and go with
+// it.
 class Heartbeat {
  public:
   Heartbeat(kube::Client& client, base::Clock& clock, base::Random random, const AgentOptions& options)

@@ -20,8 +20,9 @@ struct AgentOptions {
   kube::Log log;
 };
 
-// The daemon: looks at the machine every interval, publishes what changed, and renews the Lease heddle-node-<node> as
-// its sign of life. An API server that is away stops neither; a SIGTERM (stop) ends all three.
+// The daemon: looks at the machine every interval, publishes what changed, and renews the Lease
+// heddle-node-<node> as its sign of life. An API server that is away stops neither; a SIGTERM (stop) ends all
+// three.
 void RunAgent(Discovery& discovery, kube::Client& client, base::Clock& clock, base::Random random,
               const AgentOptions& options, std::stop_token stop);
 

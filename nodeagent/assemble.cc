@@ -29,7 +29,8 @@ class Assembly {
   Observation Run() {
     topology::Node& node = seen_.node;
     node.name = readings_.identity.node;
-    node.machine = readings_.identity.product.empty() ? readings_.locality.product : readings_.identity.product;
+    node.machine =
+        readings_.identity.product.empty() ? readings_.locality.product : readings_.identity.product;
     node.site = readings_.identity.site;
     node.numa_nodes = readings_.locality.numa_nodes;
     CollectProblems();
@@ -72,18 +73,26 @@ class Assembly {
         Problem(fmt::format("GPU {} is left out: a node has at most {} GPUs", reading.index, kMaxGpus));
         continue;
       }
-      Gpu gpu{reading.index, reading.uuid, reading.name, reading.pci, NumaOf(readings_, reading.pci), true, {},
+      Gpu gpu{reading.index,
+              reading.uuid,
+              reading.name,
+              reading.pci,
+              NumaOf(readings_, reading.pci),
+              true,
+              {},
               (reading.memory_mib + 512) / 1024};
       gpu.unhealthy_reason = FaultOf(reading);
       const bool lost = !readings_.pci.devices.empty() && readings_.pci.Find(reading.pci) == nullptr;
-      if (gpu.unhealthy_reason.empty() && lost) gpu.unhealthy_reason = "the PCI bus does not show it: power-cycle the node";
+      if (gpu.unhealthy_reason.empty() && lost)
+        gpu.unhealthy_reason = "the PCI bus does not show it: power-cycle the node";
       gpu.healthy = gpu.unhealthy_reason.empty();
       seen_.node.gpus.push_back(std::move(gpu));
     }
     AddGpusOfTheBus();
   }
 
-  // GPUs that the bus shows and the driver does not: a machine whose driver is missing, broken, or of another vendor.
+  // GPUs that the bus shows and the driver does not: a machine whose driver is missing, broken, or of another
+  // vendor.
   void AddGpusOfTheBus() {
     const bool driver_answers = readings_.gpus.absent.empty() && !readings_.gpus.gpus.empty();
     int index = int(seen_.node.gpus.size());
@@ -98,8 +107,14 @@ class Assembly {
         continue;
       }
       if (index >= int(kMaxGpus)) continue;
-      Gpu gpu{index++, {}, fmt::format("{} GPU {:04x}", device.vendor == kVendorAmd ? "AMD" : "NVIDIA", device.device),
-              address, NumaOf(readings_, address), true, {}, 0};
+      Gpu gpu{index++,
+              {},
+              fmt::format("{} GPU {:04x}", device.vendor == kVendorAmd ? "AMD" : "NVIDIA", device.device),
+              address,
+              NumaOf(readings_, address),
+              true,
+              {},
+              0};
       if (device.vendor == kVendorNvidia) {
         gpu.healthy = false;
         gpu.unhealthy_reason = "its driver does not answer: install or restart the NVIDIA driver";
@@ -108,7 +123,8 @@ class Assembly {
       seen_.node.gpus.push_back(std::move(gpu));
     }
     for (const auto& [address, device] : readings_.pci.devices) {
-      if (IsNvSwitch(device) && seen_.node.nvswitches.size() < kMaxGpus) seen_.node.nvswitches.push_back({address});
+      if (IsNvSwitch(device) && seen_.node.nvswitches.size() < kMaxGpus)
+        seen_.node.nvswitches.push_back({address});
     }
   }
 
@@ -118,13 +134,15 @@ class Assembly {
     if (seen_.gpus_unreadable) seen_.node.nvlink_domain = topology::Missing::kUnknown;
   }
 
-  // The GPUs by which rails are numbered: those of the bus, so that one which the driver lost leaves its number free. Where
-  // the driver counts in another order (CUDA_DEVICE_ORDER does not reach NVML, but vGPUs do), the driver's.
+  // The GPUs by which rails are numbered: those of the bus, so that one which the driver lost leaves its
+  // number free. Where the driver counts in another order (CUDA_DEVICE_ORDER does not reach NVML, but vGPUs
+  // do), the driver's.
   std::vector<std::string> RailGpus() const {
     std::vector<std::string> driver;
     for (const Gpu& gpu : seen_.node.gpus) driver.push_back(gpu.pci);
-    const bool in_bus_order = std::includes(bus_gpus_.begin(), bus_gpus_.end(), driver.begin(), driver.end()) &&
-                              std::is_sorted(driver.begin(), driver.end());
+    const bool in_bus_order =
+        std::includes(bus_gpus_.begin(), bus_gpus_.end(), driver.begin(), driver.end()) &&
+        std::is_sorted(driver.begin(), driver.end());
     return in_bus_order ? bus_gpus_ : driver;
   }
 
@@ -140,7 +158,8 @@ class Assembly {
     for (Nic& nic : nics) {
       if (nic.ports.size() > kMaxPorts) nic.ports.resize(kMaxPorts);
       RailNic one{nic.transport, nic.usable_gbps(), nic.usable_gbps() > 0, {}};
-      for (const std::string& gpu : gpus) one.distance.push_back(DistanceOf(gpu, nic.pci).value_or(PciDistance::kSys));
+      for (const std::string& gpu : gpus)
+        one.distance.push_back(DistanceOf(gpu, nic.pci).value_or(PciDistance::kSys));
       measured.push_back(std::move(one));
     }
     Rails rails = MeasureRails(int(gpus.size()), measured);
@@ -175,6 +194,8 @@ class Assembly {
 
 }  // namespace
 
-Observation Assemble(const Readings& readings) { return Assembly(readings).Run(); }
+Observation Assemble(const Readings& readings) {
+  return Assembly(readings).Run();
+}
 
 }  // namespace heddle::nodeagent

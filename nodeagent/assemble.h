@@ -30,10 +30,10 @@ struct Readings {
 struct Observation {
   topology::Node node;
   std::vector<Exclusion> excluded;
-  std::string no_driver;               // why the driver could not be asked; empty when it was
-  bool gpus_unreadable = false;        // GPUs are on the bus, and their driver does not answer
-  std::vector<std::string> problems;   // what could not be read, as sentences
-  std::vector<std::string> rail_notes; // on what the rails stand where it is not a PCIe switch
+  std::string no_driver;                // why the driver could not be asked; empty when it was
+  bool gpus_unreadable = false;         // GPUs are on the bus, and their driver does not answer
+  std::vector<std::string> problems;    // what could not be read, as sentences
+  std::vector<std::string> rail_notes;  // on what the rails stand where it is not a PCIe switch
 };
 
 // Pure and total.

@@ -24,7 +24,8 @@ std::string Join(const std::vector<std::string>& sentences) {
   std::string text;
   for (std::size_t i = 0; i < sentences.size(); ++i) {
     if (text.size() + sentences[i].size() + 20 > kMaxMessage) {
-      return fmt::format("{}{}and {} more", text.substr(0, kMaxMessage - 20), text.empty() ? "" : "; ", sentences.size() - i);
+      return fmt::format("{}{}and {} more", text.substr(0, kMaxMessage - 20), text.empty() ? "" : "; ",
+                         sentences.size() - i);
     }
     if (!text.empty()) text += "; ";
     text += sentences[i];
@@ -33,8 +34,12 @@ std::string Join(const std::vector<std::string>& sentences) {
 }
 
 Condition Make(std::string_view type, bool good, std::string_view reason, std::string message) {
-  return Condition{std::string(type), good ? ConditionStatus::kTrue : ConditionStatus::kFalse, std::string(reason),
-                   std::move(message), 0, {}};
+  return Condition{std::string(type),
+                   good ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                   std::string(reason),
+                   std::move(message),
+                   0,
+                   {}};
 }
 
 std::string PortName(const Nic& nic, const NicPort& port) {
@@ -47,7 +52,8 @@ std::string Counts(const topology::Node& node) {
     rails += nic.role == NicRole::kCompute ? 1 : 0;
     up += nic.up() ? 1 : 0;
   }
-  return fmt::format("{} GPUs, {} NICs, {} of {} compute NICs up", node.gpus.size(), node.nics.size(), up, rails);
+  return fmt::format("{} GPUs, {} NICs, {} of {} compute NICs up", node.gpus.size(), node.nics.size(), up,
+                     rails);
 }
 
 Condition Ready(const Observation& seen) {
@@ -56,7 +62,8 @@ Condition Ready(const Observation& seen) {
   }
   if (seen.gpus_unreadable) {
     return Make(crds::kReady, false, "GpusUnreadable",
-                fmt::format("GPUs are on the PCI bus, but {}", seen.no_driver.empty() ? "NVML lists none" : seen.no_driver));
+                fmt::format("GPUs are on the PCI bus, but {}",
+                            seen.no_driver.empty() ? "NVML lists none" : seen.no_driver));
   }
   if (seen.node.gpus.empty()) {
     return Make(crds::kReady, true, "NoGpus",
@@ -68,7 +75,8 @@ Condition Ready(const Observation& seen) {
 Condition Complete(const Observation& seen) {
   if (!seen.problems.empty()) return Make(kDiscoveryComplete, false, "ProbesFailed", Join(seen.problems));
   std::vector<std::string> left_out;
-  for (const Exclusion& excluded : seen.excluded) left_out.push_back(fmt::format("{} {}", excluded.device, excluded.reason));
+  for (const Exclusion& excluded : seen.excluded)
+    left_out.push_back(fmt::format("{} {}", excluded.device, excluded.reason));
   return Make(kDiscoveryComplete, true, "AllAnswered",
               left_out.empty() ? "every probe answered" : "left out: " + Join(left_out));
 }
@@ -76,16 +84,19 @@ Condition Complete(const Observation& seen) {
 Condition GpusHealthy(const topology::Node& node) {
   std::vector<std::string> faults;
   for (const topology::Gpu& gpu : node.gpus) {
-    if (!gpu.healthy) faults.push_back(fmt::format("GPU {} ({}): {}", gpu.index, gpu.pci, gpu.unhealthy_reason));
+    if (!gpu.healthy)
+      faults.push_back(fmt::format("GPU {} ({}): {}", gpu.index, gpu.pci, gpu.unhealthy_reason));
   }
   const bool good = faults.empty();
-  return Make(kGpusHealthy, good, good ? "NoFaults" : "GpuFault", good ? "no evidence against any GPU" : Join(faults));
+  return Make(kGpusHealthy, good, good ? "NoFaults" : "GpuFault",
+              good ? "no evidence against any GPU" : Join(faults));
 }
 
 Condition NvlinksUp(const topology::Node& node) {
   std::vector<std::string> faults;
   for (const auto& exception : node.nvlink.exceptions) {
-    faults.push_back(fmt::format("GPU {} has {} of {} NVLinks up", exception.gpu, exception.links_up, node.nvlink.links_per_gpu));
+    faults.push_back(fmt::format("GPU {} has {} of {} NVLinks up", exception.gpu, exception.links_up,
+                                 node.nvlink.links_per_gpu));
   }
   const bool good = faults.empty();
   return Make(kNvlinksUp, good, good ? "AllUp" : "LinkDown",
@@ -94,14 +105,17 @@ Condition NvlinksUp(const topology::Node& node) {
 
 Condition RailsMeasured(const Observation& seen) {
   const auto& nics = seen.node.nics;
-  const bool good = std::all_of(nics.begin(), nics.end(),
-                                [](const Nic& nic) { return nic.role != NicRole::kCompute || nic.rail.known(); });
+  const bool good = std::all_of(nics.begin(), nics.end(), [](const Nic& nic) {
+    return nic.role != NicRole::kCompute || nic.rail.known();
+  });
   if (!good) {
     return Make(kRailsMeasured, false, "Unknown",
-                seen.rail_notes.empty() ? "no GPU is near enough to tell the rail of every compute NIC" : Join(seen.rail_notes));
+                seen.rail_notes.empty() ? "no GPU is near enough to tell the rail of every compute NIC"
+                                        : Join(seen.rail_notes));
   }
-  return seen.rail_notes.empty() ? Make(kRailsMeasured, true, "PciSwitches", "from the PCIe switches that GPUs and NICs share")
-                                 : Make(kRailsMeasured, true, "PciOrder", Join(seen.rail_notes));
+  return seen.rail_notes.empty()
+             ? Make(kRailsMeasured, true, "PciSwitches", "from the PCIe switches that GPUs and NICs share")
+             : Make(kRailsMeasured, true, "PciOrder", Join(seen.rail_notes));
 }
 
 Condition LinksUp(const topology::Node& node) {
@@ -117,11 +131,13 @@ Condition LinksUp(const topology::Node& node) {
     for (const NicPort& port : nic.ports) {
       if (port.state == LinkState::kDown) down.push_back(PortName(nic, port) + " is down");
       if (port.state == LinkState::kActive && port.rate_gbps < best) {
-        slow.push_back(fmt::format("{} trained to {} Gb/s, others to {}", PortName(nic, port), port.rate_gbps, best));
+        slow.push_back(
+            fmt::format("{} trained to {} Gb/s, others to {}", PortName(nic, port), port.rate_gbps, best));
       }
     }
   }
-  if (down.empty() && slow.empty()) return Make(kLinksUp, true, "AllUp", fmt::format("all compute ports run at {} Gb/s", best));
+  if (down.empty() && slow.empty())
+    return Make(kLinksUp, true, "AllUp", fmt::format("all compute ports run at {} Gb/s", best));
   const bool any_down = !down.empty();
   down.insert(down.end(), slow.begin(), slow.end());
   return Make(kLinksUp, false, any_down ? "LinkDown" : "LinkDegraded", Join(down));
@@ -136,7 +152,9 @@ Condition LeavesKnown(const topology::Node& node) {
       ++ports;
       if (port.leaf_port.known() || port.leaf_port.missing() == topology::Missing::kNotApplicable) continue;
       const topology::Missing why = port.leaf_port.missing();
-      (why == topology::Missing::kAmbiguous ? ambiguous : why == topology::Missing::kStale ? stale : unknown)
+      (why == topology::Missing::kAmbiguous ? ambiguous
+       : why == topology::Missing::kStale   ? stale
+                                            : unknown)
           .push_back(PortName(nic, port));
     }
   }
@@ -144,8 +162,9 @@ Condition LeavesKnown(const topology::Node& node) {
     return Make(kLeavesKnown, true, "AllKnown", "every compute port knows its leaf");
   }
   std::vector<std::string> sentences;
-  for (const auto& [names, what] : {std::pair(&ambiguous, "several neighbours answer"), std::pair(&stale, "the last answer has expired"),
-                                    std::pair(&unknown, "no neighbour answers")}) {
+  for (const auto& [names, what] :
+       {std::pair(&ambiguous, "several neighbours answer"), std::pair(&stale, "the last answer has expired"),
+        std::pair(&unknown, "no neighbour answers")}) {
     if (names->empty()) continue;
     const std::size_t shown = std::min<std::size_t>(names->size(), 8);
     sentences.push_back(fmt::format("{} of {} compute ports: {} ({}{})", names->size(), ports, what,
@@ -169,7 +188,8 @@ std::vector<Condition> ConditionsOf(const Observation& observation) {
     conditions.push_back(LinksUp(node));
     conditions.push_back(LeavesKnown(node));
   }
-  std::sort(conditions.begin(), conditions.end(), [](const Condition& a, const Condition& b) { return a.type < b.type; });
+  std::sort(conditions.begin(), conditions.end(),
+            [](const Condition& a, const Condition& b) { return a.type < b.type; });
   return conditions;
 }
 

@@ -8,7 +8,8 @@
 
 namespace heddle::nodeagent {
 
-// What an admin should know of a machine, one question a condition; those that do not arise are left out. True is good.
+// What an admin should know of a machine, one question a condition; those that do not arise are left out.
+// True is good.
 inline constexpr std::string_view kDiscoveryComplete = "DiscoveryComplete";  // every probe got its answers
 inline constexpr std::string_view kGpusHealthy = "GpusHealthy";
 inline constexpr std::string_view kNvlinksUp = "NvlinksUp";

@@ -2,8 +2,8 @@
 
 namespace heddle::nodeagent {
 
-Discovery::Discovery(const base::FileTree& files, GpuSource& gpus, std::vector<std::unique_ptr<LeafSource>> leaves,
-                     Identity identity, Locality locality)
+Discovery::Discovery(const base::FileTree& files, GpuSource& gpus,
+                     std::vector<std::unique_ptr<LeafSource>> leaves, Identity identity, Locality locality)
     : files_(files),
       gpus_(gpus),
       leaves_(std::move(leaves)),
@@ -23,6 +23,8 @@ Readings Discovery::Read() {
   return readings;
 }
 
-Observation Discovery::Look() { return Assemble(Read()); }
+Observation Discovery::Look() {
+  return Assemble(Read());
+}
 
 }  // namespace heddle::nodeagent

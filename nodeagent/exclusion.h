@@ -11,9 +11,10 @@ namespace heddle::nodeagent {
 
 // What is known of a network device when it is decided whether it belongs to the fabric at all.
 struct NicFacts {
-  std::string_view device;         // "mlx5_0"
+  std::string_view device;  // "mlx5_0"
   bool virtual_function = false;
-  bool manages_nvlink = false;     // its VPD says SW_MNG: an NVSwitch's management port that looks like a ConnectX
+  bool manages_nvlink =
+      false;  // its VPD says SW_MNG: an NVSwitch's management port that looks like a ConnectX
   bool has_ports = true;
   friend bool operator==(const NicFacts&, const NicFacts&) = default;
 };

@@ -89,7 +89,8 @@ int NvlinkGbps(int generation);
 
 // NVLink as counts, and the domain of a machine with that name. Problems found on the way are appended.
 topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus);
-topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading>& gpus, std::string_view node_name,
+topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading>& gpus,
+                                                    std::string_view node_name,
                                                     std::vector<std::string>& problems);
 
 }  // namespace heddle::nodeagent

@@ -74,20 +74,24 @@ Locality ProbeLocality(const base::FileTree& files, const std::string& root) {
   if (locality.numa_nodes < 2) return locality;
   for (hwloc_obj_t pci = nullptr; (pci = hwloc_get_next_pcidev(topology.get(), pci)) != nullptr;) {
     const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(topology.get(), pci);
-    const int node = near == nullptr || hwloc_bitmap_weight(near->nodeset) != 1 ? -1 : hwloc_bitmap_first(near->nodeset);
+    const int node =
+        near == nullptr || hwloc_bitmap_weight(near->nodeset) != 1 ? -1 : hwloc_bitmap_first(near->nodeset);
     if (node < 0) continue;
     const auto& at = pci->attr->pcidev;
-    locality.numa_of_pci.emplace(fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at.domain, at.bus, at.dev, at.func), node);
+    locality.numa_of_pci.emplace(fmt::format("{:04x}:{:02x}:{:02x}.{:x}", at.domain, at.bus, at.dev, at.func),
+                                 node);
   }
   return locality;
 }
 
 void ReadForHwloc(const base::FileTree& files) {
   const std::string cpus = "sys/devices/system/cpu", nodes = "sys/devices/system/node";
-  for (const char* name : {"online", "possible", "present"}) (void)files.Read(fmt::format("{}/{}", cpus, name));
+  for (const char* name : {"online", "possible", "present"})
+    (void)files.Read(fmt::format("{}/{}", cpus, name));
   for (const std::string& name : files.List(cpus).value_or(std::vector<std::string>())) {
     if (!name.starts_with("cpu") || !formats::Number<int>(std::string_view(name).substr(3))) continue;
-    for (const std::string& file : files.List(fmt::format("{}/{}/topology", cpus, name)).value_or(std::vector<std::string>())) {
+    for (const std::string& file :
+         files.List(fmt::format("{}/{}/topology", cpus, name)).value_or(std::vector<std::string>())) {
       (void)files.Read(fmt::format("{}/{}/topology/{}", cpus, name, file));
     }
   }
@@ -103,7 +107,8 @@ void ReadForHwloc(const base::FileTree& files) {
   }
   const std::string pcis = "sys/bus/pci/devices";
   for (const std::string& name : files.List(pcis).value_or(std::vector<std::string>())) {
-    for (const char* file : {"config", "local_cpus", "local_cpulist"}) (void)files.Read(fmt::format("{}/{}/{}", pcis, name, file));
+    for (const char* file : {"config", "local_cpus", "local_cpulist"})
+      (void)files.Read(fmt::format("{}/{}/{}", pcis, name, file));
   }
 }
 

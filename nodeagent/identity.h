@@ -19,7 +19,8 @@ struct Identity {
 [[nodiscard]] base::Result<Identity> ParseMachineYaml(std::string_view yaml);
 std::string FormatMachineYaml(const Identity& identity);
 
-// A Node's name: what Kubernetes takes as a DNS subdomain. Empty when `name` is one, else what is wrong with it.
+// A Node's name: what Kubernetes takes as a DNS subdomain. Empty when `name` is one, else what is wrong with
+// it.
 std::string WhyNotNodeName(std::string_view name);
 
 }  // namespace heddle::nodeagent

@@ -22,7 +22,8 @@ void Put(Map& map, const Key& key, const LeafFact& leaf) {
 }
 
 // The text of a file that may be absent; an unreadable one is a problem.
-std::optional<std::string> ReadOptional(const base::FileTree& files, std::string_view path, LeafReadings& readings) {
+std::optional<std::string> ReadOptional(const base::FileTree& files, std::string_view path,
+                                        LeafReadings& readings) {
   auto text = files.Read(path);
   if (text) return *std::move(text);
   if (text.error().code != base::Code::kNotFound) readings.problems.push_back(text.error().message);
@@ -47,7 +48,8 @@ LeafReadings IbFileLeaves::Read() {
   for (const formats::IbNeighbour& neighbour : neighbours.entries) {
     LeafFact leaf;
     if (neighbour.kind == formats::IbNodeKind::kSwitch) {
-      leaf = topology::LeafPort{formats::IbSwitchName(neighbour.description, neighbour.guid), neighbour.remote_port};
+      leaf = topology::LeafPort{formats::IbSwitchName(neighbour.description, neighbour.guid),
+                                neighbour.remote_port};
     } else if (neighbour.kind == formats::IbNodeKind::kChannelAdapter) {
       leaf = topology::Missing::kNotApplicable;  // cabled back to back
     }
@@ -68,8 +70,10 @@ LeafReadings LldpFileLeaves::Read() {
   for (const auto& [netdev, heard] : *neighbours) {
     const LeafFact leaf = formats::LeafOf(heard);
     if (!leaf && leaf.missing() == topology::Missing::kAmbiguous) {
-      readings.problems.push_back(fmt::format("{} hears {} LLDP neighbours, so its leaf is ambiguous: a hub or bridge "
-                                              "in between, or a second LLDP agent on this host?", netdev, heard.size()));
+      readings.problems.push_back(
+          fmt::format("{} hears {} LLDP neighbours, so its leaf is ambiguous: a hub or bridge "
+                      "in between, or a second LLDP agent on this host?",
+                      netdev, heard.size()));
     }
     Put(readings.by_netdev, netdev, leaf);
   }

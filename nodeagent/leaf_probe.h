@@ -17,9 +17,9 @@ using LeafFact = topology::Fact<topology::LeafPort>;
 
 // Where cables end, as one or several sources said.
 struct LeafReadings {
-  std::map<std::pair<std::string, int>, LeafFact> by_port;      // RDMA device and port: InfiniBand
-  std::map<std::string, LeafFact, std::less<>> by_netdev;       // interface: LLDP
-  LeafFact of_efa;                                              // the cloud's name for what all EFA ports hang on
+  std::map<std::pair<std::string, int>, LeafFact> by_port;  // RDMA device and port: InfiniBand
+  std::map<std::string, LeafFact, std::less<>> by_netdev;   // interface: LLDP
+  LeafFact of_efa;                                          // the cloud's name for what all EFA ports hang on
   std::vector<std::string> problems;
 
   void Merge(LeafReadings other);
@@ -56,8 +56,8 @@ class LldpFileLeaves final : public LeafSource {
   const base::FileTree& files_;
 };
 
-// labels.txt: `key=value` lines, as the cloud labels its nodes; there the network answers no other question. The
-// layer nearest to the host names the leaf: topology.k8s.aws/network-node-layer-4, else -3.
+// labels.txt: `key=value` lines, as the cloud labels its nodes; there the network answers no other question.
+// The layer nearest to the host names the leaf: topology.k8s.aws/network-node-layer-4, else -3.
 class LabelFileLeaves final : public LeafSource {
  public:
   explicit LabelFileLeaves(const base::FileTree& files) : files_(files) {}

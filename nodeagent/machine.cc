@@ -13,8 +13,9 @@ constexpr const char* kNvml = "libnvidia-ml.so.1";
 base::Status CheckName(const Identity& identity) {
   const std::string wrong = WhyNotNodeName(identity.node);
   if (wrong.empty()) return {};
-  return base::Fail(base::Code::kInvalid,
-                    fmt::format("\"{}\" is not the name of a Node: {}; give --node NAME", identity.node, wrong));
+  return base::Fail(
+      base::Code::kInvalid,
+      fmt::format("\"{}\" is not the name of a Node: {}; give --node NAME", identity.node, wrong));
 }
 
 Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr<GpuSource> gpus,
@@ -29,8 +30,9 @@ Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr
 
 base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder, std::string node) {
   if (const auto entries = files.List(""); !entries) {
-    return base::Fail(entries.error().code, fmt::format("{}: no recorded machine there (heddle-nodeagent record DIR makes one)",
-                                                        folder));
+    return base::Fail(
+        entries.error().code,
+        fmt::format("{}: no recorded machine there (heddle-nodeagent record DIR makes one)", folder));
   }
   Identity identity;
   const auto text = files.Read("machine.yaml");
@@ -41,7 +43,8 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
   }
   if (!node.empty()) identity.node = std::move(node);
   TRY(CheckName(identity), folder);
-  return Assemble(files, std::move(identity), std::make_unique<RecordedGpus>(files), RecordedLeaves(files), folder);
+  return Assemble(files, std::move(identity), std::make_unique<RecordedGpus>(files), RecordedLeaves(files),
+                  folder);
 }
 
 base::Result<Machine> OpenLive(const base::FileTree& files, std::string node) {
@@ -57,9 +60,9 @@ base::Status Record(const base::FileTree& files, const std::string& node, const 
   ReadForHwloc(recording);
   Identity identity = readings.identity;
   identity.product = readings.locality.product;
-  return WriteRecording(recording,
-                        {{"machine.yaml", FormatMachineYaml(identity)}, {"nvml.yaml", FormatNvmlYaml(readings.gpus)}},
-                        folder);
+  return WriteRecording(
+      recording,
+      {{"machine.yaml", FormatMachineYaml(identity)}, {"nvml.yaml", FormatNvmlYaml(readings.gpus)}}, folder);
 }
 
 }  // namespace heddle::nodeagent

@@ -16,14 +16,17 @@ struct Machine {
   std::unique_ptr<Discovery> discovery;
 };
 
-// A recorded machine. `files` is rooted at `folder`; `node` wins over the name in machine.yaml where it is given. A folder
-// without machine.yaml is a machine of which little is known, as long as somebody says what it is called.
-[[nodiscard]] base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder, std::string node);
+// A recorded machine. `files` is rooted at `folder`; `node` wins over the name in machine.yaml where it is
+// given. A folder without machine.yaml is a machine of which little is known, as long as somebody says what
+// it is called.
+[[nodiscard]] base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder,
+                                                 std::string node);
 
 // This machine. `files` is rooted at "/".
 [[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node);
 
 // Copies what discovery reads of the live machine into `folder`, as a recorded machine.
-[[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node, const std::string& folder);
+[[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,
+                                  const std::string& folder);
 
 }  // namespace heddle::nodeagent

@@ -2,7 +2,6 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -13,37 +12,13 @@
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "nodeagent/agent.h"
-#include "nodeagent/help_text.h"
+#include "nodeagent/flags.h"
 #include "nodeagent/machine.h"
 #include "nodeagent/report.h"
 
 namespace {
 
 using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc names all of them
-
-struct Flags {
-  std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
-  bool print = false, once = false;
-  double interval_s = 30, jitter_s = 10;
-};
-
-CLI::App* Define(CLI::App& app, Flags& flags) {
-  app.footer(nodeagent::kExamples);
-  app.add_option("--node", flags.node, "Name of the Node (default: $NODE_NAME, machine.yaml, the host's name)");
-  app.add_option("--machine", flags.machine, "Folder of a recorded machine, in place of this one");
-  app.add_flag("--print", flags.print, "Print the NodeTopology and exit; needs no cluster");
-  app.add_option("-o,--output", flags.output, "json or yaml")->check(CLI::IsMember({"json", "yaml"}))->capture_default_str();
-  app.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG, the pod's service account, ~/.kube/config");
-  app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
-  app.add_option("--interval", flags.interval_s, "Seconds between two looks at the machine")->check(CLI::Range(0.1, 86400.0))->capture_default_str();
-  app.add_option("--publish-jitter", flags.jitter_s, "A change waits up to so many seconds, so that agents do not write at once")
-      ->check(CLI::Range(0.0, 3600.0))->capture_default_str();
-  app.add_flag("--once", flags.once, "Exit after the first publication");
-  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
-  CLI::App* record = app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");
-  record->add_option("DIR", flags.record_to, "The folder; it must not exist, or be empty")->required();
-  return record;
-}
 
 std::string HostName() {
   std::array<char, 256> name{};
@@ -55,15 +30,21 @@ int Failed(const base::Error& error) {
   return 1;
 }
 
-std::chrono::nanoseconds Seconds(double seconds) { return std::chrono::nanoseconds(std::int64_t(seconds * 1e9)); }
+std::chrono::nanoseconds Seconds(double seconds) {
+  return std::chrono::nanoseconds(std::int64_t(seconds * 1e9));
+}
 
-int Publish(const Flags& flags, nodeagent::Machine& machine, const base::FileTree& root, base::Clock& clock, const sigset_t& signals) {
+int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const base::FileTree& root,
+            base::Clock& clock, const sigset_t& signals) {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
   auto config = kube::LoadConfig(sources, root, clock);
-  if (!config) return Failed(config.error().In("no API server to talk to (give --kubeconfig FILE, or --print to need none)"));
-  spdlog::info("Started server={} node={} machine=\"{}\"", config->server, machine.identity.node, flags.machine);
+  if (!config)
+    return Failed(
+        config.error().In("no API server to talk to (give --kubeconfig FILE, or --print to need none)"));
+  spdlog::info("Started server={} node={} machine=\"{}\"", config->server, machine.identity.node,
+               flags.machine);
   std::stop_source stop;
   std::thread([&signals, stop]() mutable {
     int received = 0;
@@ -72,12 +53,13 @@ int Publish(const Flags& flags, nodeagent::Machine& machine, const base::FileTre
     stop.request_stop();
   }).detach();
   kube::CpprestTransport transport(*std::move(config), clock);
-  kube::Client client(transport, clock, {.user_agent = "heddle-nodeagent", .field_manager = "heddle-nodeagent"});
+  kube::Client client(transport, clock,
+                      {.user_agent = "heddle-nodeagent", .field_manager = "heddle-nodeagent"});
   std::random_device device;
-  nodeagent::AgentOptions options{machine.identity.node, Seconds(flags.interval_s), Seconds(flags.jitter_s), flags.once,
-                                  [](std::string_view line) { spdlog::info(line); }};
-  nodeagent::RunAgent(*machine.discovery, client, clock, base::Random((std::uint64_t{device()} << 32) | device()),
-                      options, stop.get_token());
+  nodeagent::AgentOptions options{machine.identity.node, Seconds(flags.interval_s), Seconds(flags.jitter_s),
+                                  flags.once, [](std::string_view line) { spdlog::info(line); }};
+  nodeagent::RunAgent(*machine.discovery, client, clock,
+                      base::Random((std::uint64_t{device()} << 32) | device()), options, stop.get_token());
   spdlog::info("Stopped");
   return 0;
 }
@@ -90,9 +72,9 @@ int main(int argc, char** argv) {
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  Flags flags;
+  nodeagent::Flags flags;
   CLI::App app(nodeagent::kAbout, "heddle-nodeagent");
-  CLI::App* record = Define(app, flags);
+  CLI::App* record = nodeagent::Define(app, flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -105,7 +87,8 @@ int main(int argc, char** argv) {
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? HostName() : flags.node;
   if (record->parsed()) {
-    if (const auto done = nodeagent::Record(root, live_node, flags.record_to); !done) return Failed(done.error());
+    if (const auto done = nodeagent::Record(root, live_node, flags.record_to); !done)
+      return Failed(done.error());
     return 0;
   }
   auto machine = flags.machine.empty() ? nodeagent::OpenLive(root, live_node)

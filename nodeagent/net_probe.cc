@@ -26,10 +26,12 @@ int Int(const base::FileTree& files, const std::string& path) {
   return formats::Number<int>(Line(files, path)).value_or(0);
 }
 
-std::string LastPart(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string LastPart(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
 
-// The PCI function that an interface stands on. For virtio that is one level up: device → ../../virtio2, whose own
-// place is .../0000:00:03.0/virtio2, as the interface's link tells.
+// The PCI function that an interface stands on. For virtio that is one level up: device → ../../virtio2,
+// whose own place is .../0000:00:03.0/virtio2, as the interface's link tells.
 void ReadDevice(const base::FileTree& files, const std::string& base, Netdev& netdev) {
   const auto device = files.ReadLink(base + "/device");
   netdev.hardware = device.has_value();
@@ -61,7 +63,8 @@ Netdev ReadNetdev(const base::FileTree& files, const std::string& name) {
     netdev.slaves.emplace_back(scan.Word());
   }
   if (!netdev.hardware && netdev.slaves.empty()) return netdev;
-  if (const auto master = files.ReadLink(base + "/master")) netdev.bond = formats::Printable(LastPart(*master), 64);
+  if (const auto master = files.ReadLink(base + "/master"))
+    netdev.bond = formats::Printable(LastPart(*master), 64);
   netdev.state = StateOf(Line(files, base + "/operstate"));
   netdev.gbps = std::clamp(Int(files, base + "/speed"), 0, 100'000'000) / 1000;  // Mb/s; -1 without a carrier
   netdev.mtu = std::clamp(Int(files, base + "/mtu"), 0, 65'536);
@@ -82,7 +85,8 @@ NetReadings ProbeNet(const base::FileTree& files) {
     if (readings.netdevs.size() >= kMaxNetdevs) break;
     Netdev netdev = ReadNetdev(files, name);
     if (!netdev.hardware && netdev.slaves.empty()) continue;
-    const bool virtual_function = files.ReadLink(fmt::format("{}/{}/device/physfn", kClass, name)).has_value();
+    const bool virtual_function =
+        files.ReadLink(fmt::format("{}/{}/device/physfn", kClass, name)).has_value();
     if (auto reason = WhyExcluded({netdev.name, virtual_function, false, true})) {
       readings.excluded.push_back({netdev.name, netdev.pci, *std::move(reason)});
     } else {

@@ -47,7 +47,8 @@ class NicAssembly {
   // The bond that an RDMA device stands for, else its interface; null where it has none.
   const Netdev* InterfaceOf(const RdmaDevice& device) const {
     std::vector<std::string> names;
-    for (const RdmaPort& port : device.ports) names.insert(names.end(), port.netdevs.begin(), port.netdevs.end());
+    for (const RdmaPort& port : device.ports)
+      names.insert(names.end(), port.netdevs.begin(), port.netdevs.end());
     names.insert(names.end(), device.netdevs.begin(), device.netdevs.end());
     const Netdev* found = nullptr;
     for (const std::string& name : names) {
@@ -138,7 +139,7 @@ class NicAssembly {
 
   const Readings& readings_;
   const LeafFact unknown_;
-  std::set<std::string> claimed_;       // interfaces that some NIC already stands for
+  std::set<std::string> claimed_;  // interfaces that some NIC already stands for
   std::set<std::string> excluded_pci_;
   std::vector<Nic> nics_;
 };
@@ -153,6 +154,8 @@ topology::Fact<int> NumaOf(const Readings& readings, const std::string& pci) {
   return topology::Missing::kUnknown;
 }
 
-std::vector<Nic> AssembleNics(const Readings& readings) { return NicAssembly(readings).Run(); }
+std::vector<Nic> AssembleNics(const Readings& readings) {
+  return NicAssembly(readings).Run();
+}
 
 }  // namespace heddle::nodeagent

@@ -42,9 +42,9 @@ static_assert(sizeof(FabricInfo) == 36);
 constexpr unsigned kFabricInfoVersion = sizeof(FabricInfo) | 2u << 24;
 
 constexpr unsigned kMaxGpus = 64;
-constexpr unsigned kMaxLinks = 36;   // NVML_NVLINK_MAX_LINKS
-constexpr unsigned kUncorrected = 1; // nvmlMemoryErrorType_t
-constexpr unsigned kVolatile = 0;    // nvmlEccCounterType_t
+constexpr unsigned kMaxLinks = 36;    // NVML_NVLINK_MAX_LINKS
+constexpr unsigned kUncorrected = 1;  // nvmlMemoryErrorType_t
+constexpr unsigned kVolatile = 0;     // nvmlEccCounterType_t
 
 // nvmlNvlinkVersion_t is an enum of revisions, not the generation: 5 means 3.1.
 int Generation(unsigned version) {
@@ -58,11 +58,16 @@ std::string Address(const PciInfo& pci) {
 
 FabricState StateOf(unsigned char state) {
   switch (state) {
-    case 0: return FabricState::kNotSupported;
-    case 1: return FabricState::kNotStarted;
-    case 2: return FabricState::kInProgress;
-    case 3: return FabricState::kCompleted;
-    default: return FabricState::kUnknown;
+    case 0:
+      return FabricState::kNotSupported;
+    case 1:
+      return FabricState::kNotStarted;
+    case 2:
+      return FabricState::kInProgress;
+    case 3:
+      return FabricState::kCompleted;
+    default:
+      return FabricState::kUnknown;
   }
 }
 
@@ -80,7 +85,9 @@ std::string Uuid(const unsigned char (&bytes)[16]) {
 template <class... Arguments>
 class Call {
  public:
-  void Find(void* library, const char* symbol) { function_ = reinterpret_cast<Function>(::dlsym(library, symbol)); }
+  void Find(void* library, const char* symbol) {
+    function_ = reinterpret_cast<Function>(::dlsym(library, symbol));
+  }
   explicit operator bool() const { return function_ != nullptr; }
   bool operator()(Arguments... arguments) const { return function_ && function_(arguments...) == kSuccess; }
   Return Ask(Arguments... arguments) const { return function_(arguments...); }
@@ -150,9 +157,11 @@ std::string NvmlGpus::Library::Open(const std::string& name) {
   fabric_.Find(handle_, "nvmlDeviceGetGpuFabricInfoV");
   ecc_.Find(handle_, "nvmlDeviceGetTotalEccErrors");
   remapped_.Find(handle_, "nvmlDeviceGetRemappedRows");
-  if (!init_ || !count_ || !by_index_) return fmt::format("{} is not NVML: it lacks nvmlInit_v2 and its like", name);
+  if (!init_ || !count_ || !by_index_)
+    return fmt::format("{} is not NVML: it lacks nvmlInit_v2 and its like", name);
   const Return result = init_.Ask();
-  if (result != kSuccess) return fmt::format("NVML does not start (error {}): is the nvidia module loaded?", result);
+  if (result != kSuccess)
+    return fmt::format("NVML does not start (error {}): is the nvidia module loaded?", result);
   started_ = true;
   return {};
 }
@@ -160,7 +169,8 @@ std::string NvmlGpus::Library::Open(const std::string& name) {
 GpuReadings NvmlGpus::Library::Read() const {
   GpuReadings readings;
   std::array<char, 81> driver{};
-  if (driver_version_(driver.data(), unsigned(driver.size() - 1))) readings.driver = formats::Printable(driver.data());
+  if (driver_version_(driver.data(), unsigned(driver.size() - 1)))
+    readings.driver = formats::Printable(driver.data());
   unsigned count = 0;
   if (!count_(&count)) {
     readings.absent = "NVML does not say how many GPUs there are";
@@ -172,7 +182,8 @@ GpuReadings NvmlGpus::Library::Read() const {
     if (by_index_(index, &device)) {
       readings.gpus.push_back(ReadGpu(int(index), device));
     } else {
-      readings.problems.push_back(fmt::format("GPU {} does not answer: it may have fallen off the bus", index));
+      readings.problems.push_back(
+          fmt::format("GPU {} does not answer: it may have fallen off the bus", index));
     }
   }
   return readings;

@@ -61,7 +61,9 @@ std::vector<NvlinkReading> ReadLinks(const YAML::Node& list) {
     if (!number || *number < 0 || links.size() >= kMaxLinks) continue;
     const std::string end = Text(Member(entry, "remote_type"));
     links.push_back({*number, Text(Member(entry, "state")) == "active",
-                     end == "switch" ? LinkEnd::kSwitch : end == "gpu" ? LinkEnd::kGpu : LinkEnd::kUnknown,
+                     end == "switch" ? LinkEnd::kSwitch
+                     : end == "gpu"  ? LinkEnd::kGpu
+                                     : LinkEnd::kUnknown,
                      Text(Member(entry, "remote_pci"))});
   }
   return links;
@@ -90,8 +92,9 @@ std::optional<GpuReading> ReadGpu(const YAML::Node& node) {
 void ReadGpus(const YAML::Node& list, GpuReadings& readings) {
   for (std::size_t i = 0; i < list.size() && i < kMaxGpus; ++i) {
     auto gpu = ReadGpu(list[i]);
-    const bool doubled = gpu && std::any_of(readings.gpus.begin(), readings.gpus.end(),
-                                            [&](const GpuReading& other) { return other.index == gpu->index; });
+    const bool doubled =
+        gpu && std::any_of(readings.gpus.begin(), readings.gpus.end(),
+                           [&](const GpuReading& other) { return other.index == gpu->index; });
     if (!gpu || doubled) {
       readings.problems.push_back(fmt::format("nvml.yaml: GPU entry {} has {} and is left out", i,
                                               doubled ? "an index that another has" : "no usable index"));
@@ -114,11 +117,14 @@ std::string Quoted(std::string_view text) {
 
 std::string FormatGpu(const GpuReading& gpu) {
   std::string text = fmt::format(
-      "- index: {}\n  uuid: {}\n  name: {}\n  pci: {}\n  memory_mib: {}\n  nvlink_version: {}\n  nvlinks:{}\n",
+      "- index: {}\n  uuid: {}\n  name: {}\n  pci: {}\n  memory_mib: {}\n  nvlink_version: {}\n  "
+      "nvlinks:{}\n",
       gpu.index, Quoted(gpu.uuid), Quoted(gpu.name), Quoted(gpu.pci), gpu.memory_mib, gpu.nvlink_generation,
       gpu.nvlinks.empty() ? " []" : "");
   for (const NvlinkReading& link : gpu.nvlinks) {
-    const std::string_view end = link.end == LinkEnd::kSwitch ? "switch" : link.end == LinkEnd::kGpu ? "gpu" : "unknown";
+    const std::string_view end = link.end == LinkEnd::kSwitch ? "switch"
+                                 : link.end == LinkEnd::kGpu  ? "gpu"
+                                                              : "unknown";
     text += fmt::format("  - {{link: {}, state: {}, remote_type: {}, remote_pci: {}}}\n", link.link,
                         link.active ? "active" : "inactive", end, Quoted(link.remote_pci));
   }
@@ -126,8 +132,8 @@ std::string FormatGpu(const GpuReading& gpu) {
   for (const auto& [value, name] : kFabricStates) {
     if (value == gpu.fabric.state) state = name;
   }
-  text += fmt::format("  fabric: {{state: {}, cluster_uuid: {}, clique: {}}}\n", state, Quoted(gpu.fabric.cluster_uuid),
-                      gpu.fabric.clique);
+  text += fmt::format("  fabric: {{state: {}, cluster_uuid: {}, clique: {}}}\n", state,
+                      Quoted(gpu.fabric.cluster_uuid), gpu.fabric.clique);
   if (gpu.uncorrected_ecc) text += fmt::format("  ecc: {{volatile_uncorrected: {}}}\n", *gpu.uncorrected_ecc);
   text += fmt::format("  health: {{last_xid: {}", gpu.last_xid);
   if (gpu.row_remap_pending) text += fmt::format(", row_remap_pending: {}", *gpu.row_remap_pending);

@@ -110,7 +110,8 @@ bool IsNvSwitch(const PciDevice& device) {
 }
 
 PciDistance Distance(const PciDevice& a, const PciDevice& b, int numa_nodes) {
-  const auto [ours, theirs] = std::mismatch(a.bridges.begin(), a.bridges.end(), b.bridges.begin(), b.bridges.end());
+  const auto [ours, theirs] =
+      std::mismatch(a.bridges.begin(), a.bridges.end(), b.bridges.begin(), b.bridges.end());
   if (a.root == b.root && ours != a.bridges.begin()) {
     const bool one_switch = a.bridges.end() - ours <= 1 && b.bridges.end() - theirs <= 1;
     return one_switch ? PciDistance::kPix : PciDistance::kPxb;

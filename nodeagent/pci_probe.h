@@ -20,8 +20,8 @@ struct PciDevice {
   std::uint32_t class_code = 0;  // 0x030200
   std::uint16_t vendor = 0;
   std::uint16_t device = 0;
-  topology::Fact<int> numa;          // sysfs says -1 in VMs and on boards that do not tell: that is kUnknown, not 0
-  std::string root;                  // "pci0000:15": the host bridge
+  topology::Fact<int> numa;  // sysfs says -1 in VMs and on boards that do not tell: that is kUnknown, not 0
+  std::string root;          // "pci0000:15": the host bridge
   std::vector<std::string> bridges;  // from the root port down to the bridge just above
   bool virtual_function = false;
   friend bool operator==(const PciDevice&, const PciDevice&) = default;
@@ -46,9 +46,9 @@ inline constexpr std::uint16_t kVendorAmazon = 0x1d0f;
 bool IsGpu(const PciDevice& device);
 bool IsNvSwitch(const PciDevice& device);
 
-// PIX when at most one bridge port stands between each of them and the bridge they share (one switch), PXB when more
-// (a cascade), PHB under one host bridge, NODE on one NUMA node, else SYS. With one NUMA node in the machine nothing
-// crosses sockets, whatever the devices say of themselves.
+// PIX when at most one bridge port stands between each of them and the bridge they share (one switch), PXB
+// when more (a cascade), PHB under one host bridge, NODE on one NUMA node, else SYS. With one NUMA node in
+// the machine nothing crosses sockets, whatever the devices say of themselves.
 topology::PciDistance Distance(const PciDevice& a, const PciDevice& b, int numa_nodes);
 
 }  // namespace heddle::nodeagent

@@ -42,10 +42,14 @@ kube::ReflectorOptions WatchOf(const PublisherOptions& options) {
 // What to do about an error, for the log.
 std::string_view Advice(Code code) {
   switch (code) {
-    case Code::kForbidden: return "; give this agent's service account update on nodetopologies/status";
-    case Code::kUnauthorized: return "; check the agent's token or kubeconfig";
-    case Code::kInvalid: return "; the CRD is of another version than this agent: install the chart of this version";
-    default: return "; trying again";
+    case Code::kForbidden:
+      return "; give this agent's service account update on nodetopologies/status";
+    case Code::kUnauthorized:
+      return "; check the agent's token or kubeconfig";
+    case Code::kInvalid:
+      return "; the CRD is of another version than this agent: install the chart of this version";
+    default:
+      return "; trying again";
   }
 }
 
@@ -53,8 +57,8 @@ std::string_view Advice(Code code) {
 
 const kube::Resource& NodeTopologies() {
   static const kube::Resource resource = kube::CustomResource(
-      std::string(crds::keys::kGroup), std::string(crds::keys::kVersion), std::string(crds::keys::kNodeTopology.plural),
-      std::string(crds::keys::kNodeTopology.kind), false);
+      std::string(crds::keys::kGroup), std::string(crds::keys::kVersion),
+      std::string(crds::keys::kNodeTopology.plural), std::string(crds::keys::kNodeTopology.kind), false);
   return resource;
 }
 
@@ -73,16 +77,20 @@ Publisher::Publisher(kube::Client& client, base::Clock& clock, base::Random rand
 
 void Publisher::Offer(const Observation& observation) {
   const std::lock_guard lock(mutex_);
-  if (wanted_ && wanted_->node == observation.node && ConditionsOf(*wanted_) == ConditionsOf(observation)) return;
+  if (wanted_ && wanted_->node == observation.node && ConditionsOf(*wanted_) == ConditionsOf(observation))
+    return;
   wanted_ = observation;
   published_ = false;
   queue_.AddAfter(options_.node, random_.Jitter(options_.jitter + std::chrono::nanoseconds(1)));
 }
 
-void Publisher::Watch(std::stop_token stop) { reflector_.Run(std::move(stop)); }
+void Publisher::Watch(std::stop_token stop) {
+  reflector_.Run(std::move(stop));
+}
 
 void Publisher::ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& current) {
-  if (type == kube::ChangeType::kDeleted || current == nullptr || kube::Name(*current) != options_.node) return;
+  if (type == kube::ChangeType::kDeleted || current == nullptr || kube::Name(*current) != options_.node)
+    return;
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
@@ -134,7 +142,8 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
     current = crds::NodeTopologyFromJson(bare);
   }
   if (!current) {
-    Say(fmt::format("Could not read the NodeTopology node={} error=\"{}\"", options_.node, current.error().message));
+    Say(fmt::format("Could not read the NodeTopology node={} error=\"{}\"", options_.node,
+                    current.error().message));
     return Outcome::kRetry;
   }
   const crds::NodeTopology next = Report(*current, *wanted, clock_.WallNow());
@@ -151,11 +160,13 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
 kube::ObjectPtr Publisher::Current() const {
   kube::ObjectPtr watched = reflector_.store().Get({"", options_.node});
   const std::lock_guard lock(mutex_);
-  const bool behind = watched != nullptr && written_ != nullptr && kube::ResourceVersion(*watched) == written_over_;
+  const bool behind =
+      watched != nullptr && written_ != nullptr && kube::ResourceVersion(*watched) == written_over_;
   return behind ? written_ : watched;
 }
 
-Publisher::Outcome Publisher::Write(const crds::NodeTopology& object, const Json& wanted, std::stop_token stop) {
+Publisher::Outcome Publisher::Write(const crds::NodeTopology& object, const Json& wanted,
+                                    std::stop_token stop) {
   const auto written = client_.UpdateStatus(NodeTopologies(), crds::ToJson(object), std::move(stop));
   if (written) {
     const std::lock_guard lock(mutex_);
@@ -166,13 +177,15 @@ Publisher::Outcome Publisher::Write(const crds::NodeTopology& object, const Json
     ++writes_;
     published_ = true;
     last_line_.clear();
-    if (options_.log) options_.log(fmt::format("Published node={} hash={}", options_.node, object.status.hash));
+    if (options_.log)
+      options_.log(fmt::format("Published node={} hash={}", options_.node, object.status.hash));
     return Outcome::kDone;
   }
   const base::Error& error = written.error();
   // Gone or changed under us: the watch brings what is there now, and the retry finds it.
   if (error.code != Code::kNotFound && error.code != Code::kConflict && error.code != Code::kCancelled) {
-    Say(fmt::format("Could not publish node={} error=\"{}\"{}", options_.node, error.message, Advice(error.code)));
+    Say(fmt::format("Could not publish node={} error=\"{}\"{}", options_.node, error.message,
+                    Advice(error.code)));
   }
   return Outcome::kRetry;
 }

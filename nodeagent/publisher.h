@@ -24,8 +24,8 @@ const kube::Resource& NodeTopologies();
 
 struct PublisherOptions {
   std::string node;
-  // A change waits a random part of this before it is written, so that 10,000 agents that see one switch reboot do not
-  // write in the same second.
+  // A change waits a random part of this before it is written, so that 10,000 agents that see one switch
+  // reboot do not write in the same second.
   std::chrono::nanoseconds jitter = std::chrono::seconds(10);
   std::chrono::nanoseconds max_back_off = std::chrono::minutes(1);
   kube::Log log;
@@ -33,13 +33,14 @@ struct PublisherOptions {
   std::function<void(const std::optional<kube::OwnerReference>& owner)> on_object;
 };
 
-// Keeps the status of one NodeTopology equal to what the machine looks like: the object of this node and no other, and of
-// that only /status, by PUT with its resourceVersion, so that a field which somebody else put there goes as well.
+// Keeps the status of one NodeTopology equal to what the machine looks like: the object of this node and no
+// other, and of that only /status, by PUT with its resourceVersion, so that a field which somebody else put
+// there goes as well.
 //
-// It writes when what it wants to say differs from what the object says, whoever made them differ: a new observation, an
-// edit, or the operator making the object anew. Equal content is never written twice. The object is the operator's to
-// make; until it is there, nothing is asked of the server but a watch of this one name.
-// Thread rule: Watch and Run each on a thread of their own; Offer from any.
+// It writes when what it wants to say differs from what the object says, whoever made them differ: a new
+// observation, an edit, or the operator making the object anew. Equal content is never written twice. The
+// object is the operator's to make; until it is there, nothing is asked of the server but a watch of this one
+// name. Thread rule: Watch and Run each on a thread of their own; Offer from any.
 class Publisher {
  public:
   Publisher(kube::Client& client, base::Clock& clock, base::Random random, PublisherOptions options);
@@ -60,7 +61,8 @@ class Publisher {
   void ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& current);
   void Handle(const std::string& key, std::stop_token stop);
   Outcome Reconcile(std::stop_token stop);
-  // What the watch has last shown, or our own last write where the watch is still at what was there before it.
+  // What the watch has last shown, or our own last write where the watch is still at what was there before
+  // it.
   kube::ObjectPtr Current() const;
   Outcome Write(const crds::NodeTopology& object, const kube::Json& wanted, std::stop_token stop);
   void Say(const std::string& line);  // the same line twice in a row is said once
@@ -76,11 +78,12 @@ class Publisher {
   bool published_ = false;
   bool seen_object_ = false;
   std::uint64_t writes_ = 0;
-  // The last successful write: what was sent, and what the server made of it. Should the server drop or default a field,
-  // the object never equals what was sent; comparing with this keeps us from writing for ever.
+  // The last successful write: what was sent, and what the server made of it. Should the server drop or
+  // default a field, the object never equals what was sent; comparing with this keeps us from writing for
+  // ever.
   kube::Json sent_, stored_;
-  kube::ObjectPtr written_;    // the whole object of that answer
-  std::string written_over_;   // the resource version it replaced
+  kube::ObjectPtr written_;   // the whole object of that answer
+  std::string written_over_;  // the resource version it replaced
   std::string last_line_;
 
   kube::Reflector reflector_;  // last: its callbacks use the rest

@@ -42,7 +42,8 @@ class Measurement {
   }
 
   PciDistance Nearest(const RailNic& nic) const {
-    return nic.distance.empty() ? PciDistance::kSys : *std::min_element(nic.distance.begin(), nic.distance.end());
+    return nic.distance.empty() ? PciDistance::kSys
+                                : *std::min_element(nic.distance.begin(), nic.distance.end());
   }
 
   std::vector<std::size_t> RdmaWithin(PciDistance limit) const {
@@ -90,7 +91,8 @@ class Measurement {
   }
 
   std::vector<Group> Groups() const {
-    // group[g] for GPUs, group[gpus + n] for NICs; GPUs and NICs that are joined by a nearest path share a number.
+    // group[g] for GPUs, group[gpus + n] for NICs; GPUs and NICs that are joined by a nearest path share a
+    // number.
     std::vector<std::size_t> group(std::size_t(gpus_) + nics_.size());
     std::iota(group.begin(), group.end(), 0);
     for (int gpu = 0; gpu < gpus_; ++gpu) {
@@ -120,17 +122,20 @@ class Measurement {
     for (const Group& group : groups) {
       if (group.gpus.empty() || group.nics.empty()) continue;
       const bool guess = limit_ > PciDistance::kPxb && group.gpus.size() > 1;
-      const bool even = group.nics.size() % group.gpus.size() == 0 || group.gpus.size() % group.nics.size() == 0;
+      const bool even =
+          group.nics.size() % group.gpus.size() == 0 || group.gpus.size() % group.nics.size() == 0;
       if (limit_ == PciDistance::kSys || (guess && !even)) {
-        rails_.notes.emplace_back("no PCIe switch is visible and the NICs do not divide evenly among the GPUs of a NUMA "
-                                  "node, so their rails are unknown");
+        rails_.notes.emplace_back(
+            "no PCIe switch is visible and the NICs do not divide evenly among the GPUs of a NUMA "
+            "node, so their rails are unknown");
         continue;
       }
       dealt_blindly = dealt_blindly || guess;
       Deal(group, share);
     }
     if (dealt_blindly) {
-      rails_.notes.emplace_back("no PCIe switch is visible, so rails follow the PCI order within a NUMA node");
+      rails_.notes.emplace_back(
+          "no PCIe switch is visible, so rails follow the PCI order within a NUMA node");
     }
   }
 
@@ -151,6 +156,8 @@ class Measurement {
 
 }  // namespace
 
-Rails MeasureRails(int gpus, const std::vector<RailNic>& nics) { return Measurement(gpus, nics).Run(); }
+Rails MeasureRails(int gpus, const std::vector<RailNic>& nics) {
+  return Measurement(gpus, nics).Run();
+}
 
 }  // namespace heddle::nodeagent

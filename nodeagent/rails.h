@@ -23,20 +23,23 @@ struct RailPlace {
 };
 
 struct Rails {
-  std::vector<RailPlace> places;    // by position of the NIC
-  std::vector<std::string> notes;   // on what the result stands where it is not a PCIe switch
+  std::vector<RailPlace> places;   // by position of the NIC
+  std::vector<std::string> notes;  // on what the result stands where it is not a PCIe switch
 };
 
-// Which NICs carry the traffic of GPUs, and on which rail, from measurements only: names and slots mean nothing.
+// Which NICs carry the traffic of GPUs, and on which rail, from measurements only: names and slots mean
+// nothing.
 //
-// Compute are the RDMA NICs behind a PCIe switch with a GPU (PIX, PXB), of the transport that most of that bandwidth has,
-// with at least half of the best rate. A NIC without link counts as well: a pulled cable takes a rail down, it does not
-// make a storage NIC. Where no switch is visible at all (VMs; Grace, whose GPUs hang on no PCIe switch), those on a
-// GPU's host bridge or NUMA node take their place. Other RDMA NICs are for storage, other NICs for management.
+// Compute are the RDMA NICs behind a PCIe switch with a GPU (PIX, PXB), of the transport that most of that
+// bandwidth has, with at least half of the best rate. A NIC without link counts as well: a pulled cable takes
+// a rail down, it does not make a storage NIC. Where no switch is visible at all (VMs; Grace, whose GPUs hang
+// on no PCIe switch), those on a GPU's host bridge or NUMA node take their place. Other RDMA NICs are for
+// storage, other NICs for management.
 //
-// The rail of a NIC is the number of the GPU it belongs to. NICs and GPUs that are equally near are dealt out in order:
-// as many NICs to each GPU, or as many GPUs to each NIC, and then rails count NICs. Numbers of GPUs and not ranks among those
-// that have a NIC, so a NIC that is missing from the bus does not rename the rails behind it.
+// The rail of a NIC is the number of the GPU it belongs to. NICs and GPUs that are equally near are dealt out
+// in order: as many NICs to each GPU, or as many GPUs to each NIC, and then rails count NICs. Numbers of GPUs
+// and not ranks among those that have a NIC, so a NIC that is missing from the bus does not rename the rails
+// behind it.
 //
 // `gpus`: how many. `nics` in PCI order, which is how boards are wired; device names may come in any order.
 Rails MeasureRails(int gpus, const std::vector<RailNic>& nics);

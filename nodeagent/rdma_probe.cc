@@ -17,7 +17,7 @@ using topology::Transport;
 constexpr std::string_view kClass = "sys/class/infiniband";
 constexpr std::size_t kMaxDevices = 512;  // 32 EFA, or 8 NICs with some dozens of VFs each
 constexpr std::size_t kMaxPorts = 32;
-constexpr int kMaxGids = 16;              // enough to meet the netdev; RoCE tables have 256 entries
+constexpr int kMaxGids = 16;  // enough to meet the netdev; RoCE tables have 256 entries
 constexpr int kMaxGbps = 100'000;
 
 std::string Line(const base::FileTree& files, const std::string& path) {
@@ -31,7 +31,8 @@ std::string ParseGuid(std::string_view text) {
   for (const char c : text) {
     if (c != ':') digits += c;
   }
-  const bool good = digits.size() == 16 && digits.find_first_not_of("0123456789abcdef") == std::string::npos &&
+  const bool good = digits.size() == 16 &&
+                    digits.find_first_not_of("0123456789abcdef") == std::string::npos &&
                     digits.find_first_not_of('0') != std::string::npos;
   return good ? "0x" + digits : std::string();
 }

@@ -15,9 +15,9 @@ namespace heddle::nodeagent {
 struct RdmaPort {
   int number = 1;
   topology::LinkState state = topology::LinkState::kUnknown;
-  bool disabled = false;    // phys_state says Disabled
-  std::string link_layer;   // "InfiniBand", "Ethernet", "Unspecified"
-  int rate_gbps = 0;        // 0 = not said
+  bool disabled = false;   // phys_state says Disabled
+  std::string link_layer;  // "InfiniBand", "Ethernet", "Unspecified"
+  int rate_gbps = 0;       // 0 = not said
   int lid = 0;
   std::vector<std::string> netdevs;  // that its GIDs stand for, each once
   friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
@@ -25,8 +25,8 @@ struct RdmaPort {
 
 struct RdmaDevice {
   std::string name;
-  std::string pci;     // empty for software devices (rxe, siw)
-  std::string guid;    // "0x506b4b0300c3b4a2", empty where it is all zeros
+  std::string pci;   // empty for software devices (rxe, siw)
+  std::string guid;  // "0x506b4b0300c3b4a2", empty where it is all zeros
   std::string board;
   topology::Transport transport = topology::Transport::kInfiniBand;
   std::vector<std::string> netdevs;  // of its PCI function, sorted
@@ -40,9 +40,8 @@ struct RdmaReadings {
   std::vector<std::string> problems;
 };
 
-// sys/class/infiniband. Keeps what a device's VPD said: reading it takes milliseconds of the card's firmware each time,
-// and it does not change while the card is in.
-// Thread rule: one thread.
+// sys/class/infiniband. Keeps what a device's VPD said: reading it takes milliseconds of the card's firmware
+// each time, and it does not change while the card is in. Thread rule: one thread.
 class RdmaProbe {
  public:
   explicit RdmaProbe(const base::FileTree& files) : files_(files) {}

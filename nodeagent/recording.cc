@@ -21,8 +21,15 @@ void PushParts(std::deque<std::string>& parts, std::string_view path) {
   parts.insert(parts.begin(), more.begin(), more.end());
 }
 
+// Whether a link in the folder `at` leads above the root. What is behind it is recorded as if it lay here.
+bool LeadsOut(const fs::path& at, const std::string& target) {
+  const fs::path end = (at / target).lexically_normal();
+  return !target.starts_with('/') && !end.empty() && *end.begin() == "..";
+}
+
 base::Error Failure(const fs::path& path, const std::error_code& error) {
-  return base::Error{base::Code::kUnavailable, fmt::format("write {}: {}", path.string(), error.message()), std::nullopt};
+  return base::Error{base::Code::kUnavailable, fmt::format("write {}: {}", path.string(), error.message()),
+                     std::nullopt};
 }
 
 base::Status MakeFolder(const fs::path& folder) {
@@ -36,7 +43,8 @@ base::Status WriteFile(const fs::path& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary);
   file << content;
   file.close();
-  if (!file) return base::Fail(base::Code::kUnavailable, fmt::format("write {}: is there space left?", path.string()));
+  if (!file)
+    return base::Fail(base::Code::kUnavailable, fmt::format("write {}: is there space left?", path.string()));
   return {};
 }
 
@@ -58,7 +66,7 @@ std::string RecordingFileTree::Place(std::string_view path, bool last) const {
     const bool follow = last || !ahead.empty();
     const auto target = follow && followed < kMaxLinks ? files_.ReadLink(here.string())
                                                        : base::Fail(base::Code::kNotFound, "");
-    if (!target) {
+    if (!target || LeadsOut(at, *target)) {
       at = here;
       continue;
     }
@@ -85,10 +93,11 @@ base::Result<std::vector<std::string>> RecordingFileTree::List(std::string_view 
   const std::lock_guard lock(mutex_);
   const std::string place = Place(path, true);
   folders_.insert(place);
-  // Whoever lists a folder counts its entries, read or not. Links are kept as such; what is a folder stays one.
+  // Whoever lists a folder counts its entries, read or not. Links are kept as such; what is a folder stays
+  // one.
   for (const std::string& name : *names) {
     const std::string entry = place.empty() ? name : place + "/" + name;
-    if (const auto target = files_.ReadLink(entry)) {
+    if (const auto target = files_.ReadLink(entry); target && !LeadsOut(place, *target)) {
       links_[entry] = *target;
     } else if (files_.List(entry)) {
       folders_.insert(entry);
@@ -101,7 +110,8 @@ base::Result<std::string> RecordingFileTree::ReadLink(std::string_view path) con
   auto target = files_.ReadLink(path);
   if (target) {
     const std::lock_guard lock(mutex_);
-    links_[Place(path, false)] = *target;
+    const fs::path link = Place(path, false);
+    if (!LeadsOut(link.parent_path(), *target)) links_[link.string()] = *target;
   }
   return target;
 }
@@ -119,8 +129,8 @@ std::set<std::string> RecordingFileTree::folders() const {
   return folders_;
 }
 
-base::Status WriteRecording(const RecordingFileTree& recorded, const std::map<std::string, std::string>& extra,
-                            const std::string& folder) {
+base::Status WriteRecording(const RecordingFileTree& recorded,
+                            const std::map<std::string, std::string>& extra, const std::string& folder) {
   const fs::path root(folder);
   std::error_code error;
   if (fs::exists(root, error) && !fs::is_empty(root, error)) {

@@ -11,9 +11,9 @@
 
 namespace heddle::nodeagent {
 
-// Passes reads through and remembers each at the place where the file really lies, with the links on the way there: what
-// it wrote, replayed through another FileTree, gives the same answers.
-// Thread rule: every member may be called from any thread.
+// Passes reads through and remembers each at the place where the file really lies, with the links on the way
+// there: what it wrote, replayed through another FileTree, gives the same answers. Thread rule: every member
+// may be called from any thread.
 class RecordingFileTree final : public base::FileTree {
  public:
   explicit RecordingFileTree(const base::FileTree& files) : files_(files) {}
@@ -41,6 +41,7 @@ class RecordingFileTree final : public base::FileTree {
 // Writes a recorded machine into `folder`, which must be empty or absent: nobody's files are overwritten.
 // `extra`: files at its root, such as nvml.yaml.
 [[nodiscard]] base::Status WriteRecording(const RecordingFileTree& recorded,
-                                          const std::map<std::string, std::string>& extra, const std::string& folder);
+                                          const std::map<std::string, std::string>& extra,
+                                          const std::string& folder);
 
 }  // namespace heddle::nodeagent

@@ -12,12 +12,15 @@ namespace {
 
 // A text that every YAML reader takes for a string without quotes.
 bool Plain(std::string_view text) {
-  constexpr std::array<std::string_view, 10> kWords{"true", "false", "yes", "no", "on", "off", "null", "y", "n", "nan"};
+  constexpr std::array<std::string_view, 10> kWords{"true", "false", "yes", "no", "on",
+                                                    "off",  "null",  "y",   "n",  "nan"};
   constexpr std::string_view kSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./ ";
-  if (text.empty() || text.find_first_not_of(kSafe) != std::string_view::npos || text.back() == ' ') return false;
+  if (text.empty() || text.find_first_not_of(kSafe) != std::string_view::npos || text.back() == ' ')
+    return false;
   if (!((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'))) return false;
   std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
   return std::find(kWords.begin(), kWords.end(), lower) == kWords.end();
 }
 
@@ -45,7 +48,8 @@ void Emit(YAML::Emitter& out, const nlohmann::json& json) {
 
 }  // namespace
 
-crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation, base::WallTime now) {
+crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
+                          base::WallTime now) {
   now = std::chrono::floor<std::chrono::seconds>(now);
   crds::NodeTopology next = current;
   crds::NodeTopologyStatus& status = next.status;
@@ -57,7 +61,8 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   status.agent_version = std::string(kAgentVersion);
   std::vector<crds::Condition> conditions;
   for (crds::Condition& condition : ConditionsOf(observation)) {
-    if (const auto* old = crds::FindCondition(current.status.conditions, condition.type)) conditions.push_back(*old);
+    if (const auto* old = crds::FindCondition(current.status.conditions, condition.type))
+      conditions.push_back(*old);
     condition.observed_generation = current.generation;
     condition.last_transition = now;
     crds::SetCondition(conditions, condition);

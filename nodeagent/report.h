@@ -11,9 +11,10 @@ namespace heddle::nodeagent {
 
 inline constexpr std::string_view kAgentVersion = "0.1.0";
 
-// `current` with the status that an observation comes to: the same facts keep the time at which they were seen first, the
-// same condition the time of its last transition. Spec, metadata and grants stay as they are.
-crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation, base::WallTime now);
+// `current` with the status that an observation comes to: the same facts keep the time at which they were
+// seen first, the same condition the time of its last transition. Spec, metadata and grants stay as they are.
+crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
+                          base::WallTime now);
 
 // The same values as YAML, for people.
 std::string ToYaml(const nlohmann::json& json);

@@ -38,7 +38,7 @@ kube::ClientOptions ClientOf(std::string_view manager) {
 }
 
 // Node status changes with every kubelet heartbeat; only this much of a Node is ever read here.
-kube::Json KeepWhatIsRead(kube::Json node) {
+kube::Json KeepWhatIsRead(const kube::Json& node) {
   kube::Json kept = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", kube::Json::object()}};
   for (const char* field : {"name", "uid", "resourceVersion", "deletionTimestamp", "labels"}) {
     if (const kube::Json* value = kube::Find(node, {"metadata", field})) kept["metadata"][field] = *value;
@@ -65,7 +65,7 @@ class Daemon::Impl {
  public:
   Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
        DaemonOptions options);
-  void Run(std::stop_token stop);
+  void Run(const std::stop_token& stop);
   bool ready() const;
 
  private:
@@ -74,13 +74,13 @@ class Daemon::Impl {
                        const kube::ObjectPtr& current);
   void Settle() { queue_.AddAfter(std::string(kFabricKey), options_.settle); }
 
-  void LeadOnce(std::stop_token stop);
-  void Work(std::stop_token stop);      // everything that only the leader does
-  void WorkKeys(std::stop_token stop);  // one worker
-  void DoKey(const std::string& key, std::stop_token stop);
-  base::Result<Outcome> ReconcileFabrics(std::stop_token stop);
-  void LookAtLeases(std::stop_token stop);
-  void Complain(std::stop_token stop);  // says what is wrong with the API server, and what to do
+  void LeadOnce(const std::stop_token& stop);
+  void Work(const std::stop_token& stop);      // everything that only the leader does
+  void WorkKeys(const std::stop_token& stop);  // one worker
+  void DoKey(const std::string& key, const std::stop_token& stop);
+  base::Result<Outcome> ReconcileFabrics(const std::stop_token& stop);
+  void LookAtLeases(const std::stop_token& stop);
+  void Complain(const std::stop_token& stop);  // says what is wrong with the API server, and what to do
 
   base::Clock& clock_;
   base::Random random_;
@@ -151,7 +151,7 @@ void Daemon::Impl::TopologyChanged(const kube::ObjectKey& key, const kube::Objec
   Settle();
 }
 
-void Daemon::Impl::Run(std::stop_token stop) {
+void Daemon::Impl::Run(const std::stop_token& stop) {
   std::vector<std::jthread> caches;
   for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_}) {
     caches.emplace_back([reflector, stop] { reflector->Run(stop); });
@@ -167,7 +167,7 @@ void Daemon::Impl::Run(std::stop_token stop) {
   }
 }
 
-void Daemon::Impl::LeadOnce(std::stop_token stop) {
+void Daemon::Impl::LeadOnce(const std::stop_token& stop) {
   std::jthread work;
   std::stop_source lost;
   const std::stop_callback also_stop(stop, [&lost] { lost.request_stop(); });
@@ -193,7 +193,7 @@ void Daemon::Impl::LeadOnce(std::stop_token stop) {
   clock_.SleepFor(std::chrono::seconds(1), stop);
 }
 
-void Daemon::Impl::Work(std::stop_token stop) {
+void Daemon::Impl::Work(const std::stop_token& stop) {
   for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_}) {
     // Deciding on half a cache would make objects that exist and unlabel nodes that are right.
     while (!stop.stop_requested() && !reflector->WaitForSync(stop, std::chrono::minutes(1))) {
@@ -209,7 +209,7 @@ void Daemon::Impl::Work(std::stop_token stop) {
   for (int i = 0; i < options_.workers; ++i) threads.emplace_back([this, stop] { WorkKeys(stop); });
 }
 
-void Daemon::Impl::WorkKeys(std::stop_token stop) {
+void Daemon::Impl::WorkKeys(const std::stop_token& stop) {
   while (const std::optional<std::string> key = queue_.Get(stop)) {
     metrics_.QueueDepth(queue_.size());
     DoKey(*key, stop);
@@ -217,7 +217,7 @@ void Daemon::Impl::WorkKeys(std::stop_token stop) {
   }
 }
 
-void Daemon::Impl::DoKey(const std::string& key, std::stop_token stop) {
+void Daemon::Impl::DoKey(const std::string& key, const std::stop_token& stop) {
   std::string_view name = "fabric";
   base::Result<Outcome> outcome;
   if (key.starts_with(kTopologyPrefix)) {
@@ -242,7 +242,7 @@ void Daemon::Impl::DoKey(const std::string& key, std::stop_token stop) {
   if (outcome->again) queue_.AddAfter(key, *outcome->again);
 }
 
-base::Result<Outcome> Daemon::Impl::ReconcileFabrics(std::stop_token stop) {
+base::Result<Outcome> Daemon::Impl::ReconcileFabrics(const std::stop_token& stop) {
   const AssemblyPtr before = assembly_.Get();
   base::Result<Outcome> outcome = fabric_reconciler_.Reconcile(stop);
   const AssemblyPtr after = assembly_.Get();
@@ -256,11 +256,11 @@ base::Result<Outcome> Daemon::Impl::ReconcileFabrics(std::stop_token stop) {
   return outcome;
 }
 
-void Daemon::Impl::LookAtLeases(std::stop_token stop) {
+void Daemon::Impl::LookAtLeases(const std::stop_token& stop) {
   do {
     const AssemblyPtr assembly = assembly_.Get();
     if (assembly == nullptr) continue;
-    // Polled, not watched: 10,000 agents renew a thousand times a second, and one look in 15 s is all we
+    // Polled, not watched: 10,000 agents renew a thousand times a second, and one look in 10 s is all we
     // need.
     const auto leases = client_.List(kube::kLeases, {.ns = options_.ns, .resource_version = "0"}, stop);
     if (!leases && stop.stop_requested()) return;
@@ -273,7 +273,7 @@ void Daemon::Impl::LookAtLeases(std::stop_token stop) {
   } while (clock_.SleepFor(options_.lease_period, stop));
 }
 
-void Daemon::Impl::Complain(std::stop_token stop) {
+void Daemon::Impl::Complain(const std::stop_token& stop) {
   struct Cache {
     const kube::Reflector* reflector;
     std::string_view kind;
@@ -298,8 +298,8 @@ Daemon::Daemon(kube::HttpTransport& transport, base::Clock& clock, base::Random 
                DaemonOptions options)
     : impl_(std::make_unique<Impl>(transport, clock, random, metrics, std::move(options))) {}
 Daemon::~Daemon() = default;
-void Daemon::Run(std::stop_token stop) {
-  impl_->Run(std::move(stop));
+void Daemon::Run(const std::stop_token& stop) {
+  impl_->Run(stop);
 }
 bool Daemon::ready() const {
   return impl_->ready();

@@ -34,8 +34,8 @@ class Daemon {
          DaemonOptions options);
   ~Daemon();
 
-  void Run(std::stop_token stop);  // blocks until stop; the Lease is released then
-  bool ready() const;              // all caches have been full once
+  void Run(const std::stop_token& stop);  // blocks until stop; the Lease is released then
+  bool ready() const;                     // all caches have been full once
 
  private:
   class Impl;

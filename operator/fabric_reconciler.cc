@@ -26,7 +26,7 @@ FabricReconciler::FabricReconciler(kube::Client& client, base::Clock& clock, Rea
                                    CurrentAssembly& assembly, kube::EventRecorder& events, Options options)
     : client_(client), clock_(clock), reads_(reads), current_(assembly), events_(events), options_(options) {}
 
-base::Result<Outcome> FabricReconciler::Reconcile(std::stop_token stop) {
+base::Result<Outcome> FabricReconciler::Reconcile(const std::stop_token& stop) {
   const std::vector<kube::ObjectPtr> objects = reads_.fabrics.List();
   const AssemblyPtr assembly = assembler_.Assemble(reads_.topologies.List(), objects);
   current_.Set(assembly);
@@ -49,7 +49,7 @@ base::Result<Outcome> FabricReconciler::Reconcile(std::stop_token stop) {
 }
 
 base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, const Assembly& assembly,
-                                                     std::stop_token stop) {
+                                                     const std::stop_token& stop) {
   Outcome outcome;
   kube::ObjectPtr object = reads_.fabrics.Get({"", name});
   if (object == nullptr) {
@@ -92,7 +92,7 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
   return outcome;
 }
 
-base::Result<Outcome> FabricReconciler::Retire(const crds::Fabric& empty, std::stop_token stop) {
+base::Result<Outcome> FabricReconciler::Retire(const crds::Fabric& empty, const std::stop_token& stop) {
   const crds::Condition* ready = crds::FindCondition(empty.status.conditions, crds::kReady);
   if (ready == nullptr || ready->reason != kReasonNoNodes) return Outcome{};
   const auto age = clock_.WallNow() - ready->last_transition;
@@ -108,7 +108,7 @@ base::Result<Outcome> FabricReconciler::Retire(const crds::Fabric& empty, std::s
   return Outcome{.writes = 1, .again = std::chrono::seconds(1)};
 }
 
-base::Result<kube::Json> FabricReconciler::Make(const std::string& name, std::stop_token stop) {
+base::Result<kube::Json> FabricReconciler::Make(const std::string& name, const std::stop_token& stop) {
   kube::Json object = kube::NewObject(kFabrics, {"", name});
   object["spec"] = kube::Json::object();
   auto made = client_.Create(kFabrics, object, stop);

@@ -17,8 +17,9 @@ namespace heddle::operators {
 
 // Assembles the fabrics and keeps one Fabric object for each: makes it with an empty spec, which belongs to
 // people from then on, and writes its status as field manager heddle-operator, on change only and at most
-// once in 10 s. A Fabric is never deleted: it may hold what a person declared. Thread rule: Reconcile on one
-// thread at a time.
+// once in 10 s. A Fabric without nodes for ten minutes is deleted if nobody declared anything in it: it came
+// from passing reports, as of a node whose NICs were not up yet. What a person declared stays. Thread rule:
+// Reconcile on one thread at a time.
 class FabricReconciler {
  public:
   struct Reads {
@@ -37,12 +38,13 @@ class FabricReconciler {
                    kube::EventRecorder& events, Options options);
 
   // All fabrics at once: one that fails does not hold up the others, and the first error is returned.
-  [[nodiscard]] base::Result<Outcome> Reconcile(std::stop_token stop);
+  [[nodiscard]] base::Result<Outcome> Reconcile(const std::stop_token& stop);
 
  private:
-  base::Result<Outcome> ReconcileOne(const std::string& name, const Assembly& assembly, std::stop_token stop);
-  base::Result<Outcome> Retire(const crds::Fabric& empty, std::stop_token stop);
-  base::Result<kube::Json> Make(const std::string& name, std::stop_token stop);
+  base::Result<Outcome> ReconcileOne(const std::string& name, const Assembly& assembly,
+                                     const std::stop_token& stop);
+  base::Result<Outcome> Retire(const crds::Fabric& empty, const std::stop_token& stop);
+  base::Result<kube::Json> Make(const std::string& name, const std::stop_token& stop);
   void Tell(const kube::Json& object, const crds::FabricStatus& before, const crds::FabricStatus& after);
 
   kube::Client& client_;

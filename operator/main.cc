@@ -69,7 +69,7 @@ int Fail(const base::Error& error, std::string_view advice) {
   return 1;
 }
 
-int Run(Flags flags) {
+int Run(Flags& flags) {
   base::SystemClock clock;
   const base::DiskFileTree root("/");
   std::random_device device;
@@ -115,5 +115,5 @@ int main(int argc, char** argv) {
   }
   spdlog::set_default_logger(spdlog::stderr_logger_mt("operator"));  // stderr: every line at once
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
-  return Run(std::move(flags));
+  return Run(flags);
 }

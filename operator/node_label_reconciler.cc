@@ -10,7 +10,7 @@ NodeLabelReconciler::NodeLabelReconciler(kube::Client& client, const View& nodes
                                          const CurrentAssembly& assembly)
     : client_(client), nodes_(nodes), assembly_(assembly) {}
 
-base::Result<Outcome> NodeLabelReconciler::Reconcile(const std::string& node, std::stop_token stop) {
+base::Result<Outcome> NodeLabelReconciler::Reconcile(const std::string& node, const std::stop_token& stop) {
   const kube::ObjectKey key{"", node};
   const kube::ObjectPtr object = nodes_.Get(key);
   const AssemblyPtr assembly = assembly_.Get();

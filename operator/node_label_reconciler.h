@@ -16,7 +16,7 @@ class NodeLabelReconciler {
   // `client` writes as field manager heddle-operator-labels.
   NodeLabelReconciler(kube::Client& client, const View& nodes, const CurrentAssembly& assembly);
 
-  [[nodiscard]] base::Result<Outcome> Reconcile(const std::string& node, std::stop_token stop);
+  [[nodiscard]] base::Result<Outcome> Reconcile(const std::string& node, const std::stop_token& stop);
 
  private:
   kube::Client& client_;

@@ -64,7 +64,8 @@ TopologyAction DecideTopology(const NodeSelection& selection, const Json* node, 
 NodeTopologyReconciler::NodeTopologyReconciler(kube::Client& client, Reads reads, NodeSelection selection)
     : client_(client), reads_(reads), selection_(std::move(selection)) {}
 
-base::Result<Outcome> NodeTopologyReconciler::Reconcile(const std::string& node, std::stop_token stop) {
+base::Result<Outcome> NodeTopologyReconciler::Reconcile(const std::string& node,
+                                                        const std::stop_token& stop) {
   const kube::ObjectKey key{"", node};
   const kube::ObjectPtr machine = reads_.nodes.Get(key);
   const kube::ObjectPtr topology = reads_.topologies.Get(key);
@@ -81,14 +82,14 @@ base::Result<Outcome> NodeTopologyReconciler::Reconcile(const std::string& node,
   return Outcome{};
 }
 
-base::Result<Outcome> NodeTopologyReconciler::Create(const Json& node, std::stop_token stop) {
+base::Result<Outcome> NodeTopologyReconciler::Create(const Json& node, const std::stop_token& stop) {
   const auto created = client_.Create(kNodeTopologies, crds::SpecApplyJson(Wanted(node)), stop);
   if (created) spdlog::info("Created NodeTopology node={}", kube::Name(node));
   return Written(created, "create the NodeTopology of node " + kube::Name(node));
 }
 
 base::Result<Outcome> NodeTopologyReconciler::Adopt(const Json& node, const Json& topology,
-                                                    std::stop_token stop) {
+                                                    const std::stop_token& stop) {
   crds::NodeTopology wanted = Wanted(node);
   wanted.uid = kube::Uid(topology);  // precondition: this very object
   const kube::ApplyOptions options{.field_manager = std::string(crds::keys::kOperatorManager), .force = true};
@@ -98,7 +99,7 @@ base::Result<Outcome> NodeTopologyReconciler::Adopt(const Json& node, const Json
 }
 
 base::Result<Outcome> NodeTopologyReconciler::Replace(const Json& node, const Json& topology,
-                                                      std::stop_token stop) {
+                                                      const std::stop_token& stop) {
   const kube::ObjectKey key{"", kube::Name(node)};
   const kube::DeleteOptions options{.uid = kube::Uid(topology),
                                     .propagation = kube::Propagation::kBackground};

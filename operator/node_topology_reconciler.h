@@ -41,12 +41,14 @@ class NodeTopologyReconciler {
   };
   NodeTopologyReconciler(kube::Client& client, Reads reads, NodeSelection selection);
 
-  [[nodiscard]] base::Result<Outcome> Reconcile(const std::string& node, std::stop_token stop);
+  [[nodiscard]] base::Result<Outcome> Reconcile(const std::string& node, const std::stop_token& stop);
 
  private:
-  base::Result<Outcome> Create(const kube::Json& node, std::stop_token stop);
-  base::Result<Outcome> Adopt(const kube::Json& node, const kube::Json& topology, std::stop_token stop);
-  base::Result<Outcome> Replace(const kube::Json& node, const kube::Json& topology, std::stop_token stop);
+  base::Result<Outcome> Create(const kube::Json& node, const std::stop_token& stop);
+  base::Result<Outcome> Adopt(const kube::Json& node, const kube::Json& topology,
+                              const std::stop_token& stop);
+  base::Result<Outcome> Replace(const kube::Json& node, const kube::Json& topology,
+                                const std::stop_token& stop);
 
   kube::Client& client_;
   const Reads reads_;

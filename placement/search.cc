@@ -17,9 +17,10 @@ using topology::NodeId;
 
 // Nodes that the fallback search may look at; about 50 ms.
 constexpr std::int64_t kSearchBudget = 2'000'000;
-// Gangs of at most so many ranks are worth pricing every place that the fallback search finds, up to a bound.
+// Gangs of at most so many ranks are worth pricing many of the places that the search comes by.
 constexpr std::int64_t kSmallWorld = 16;
-constexpr int kPlacesOfSmall = 4000;
+constexpr int kPlacesOfSmall = 2000;
+constexpr std::int64_t kPolishBudget = 50'000;  // nodes looked at; about 2 ms
 
 // Tries the ways to embed a uniform gang and keeps the cheapest that meets what is judged per GPU.
 class CountingSearch {
@@ -169,39 +170,72 @@ bool PlaceLaunchers(ClusterState& state, const GangRequest& request, const GangC
   return all;
 }
 
+bool UsesNetwork(const Quality& quality) {
+  return std::any_of(quality.edges.begin(), quality.edges.end(), [](std::int64_t edges) { return edges > 0; });
+}
+
+// Walks the tree of all assignments within the budget; the cheapest of the first `places` found replaces a dearer one.
+class Walk {
+ public:
+  Walk(ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing,
+       const std::vector<PodPlacement>& hints)
+      : state_(state), request_(request), classes_(classes), pricing_(pricing), hints_(hints) {}
+
+  void Take(std::int64_t budget, int places, bool every_set, SearchResult& result) {
+    Backtrack search(state_, request_, classes_, hints_, budget);
+    const Backtrack::Outcome outcome = search.Run(
+        [&](const std::vector<PodPlacement>& pods) {
+          const Quality quality = pricing_.Price(pods);
+          if (!result.found || Better(quality, result.found->quality)) result.found = Found{pods, quality};
+          return --places <= 0;
+        },
+        every_set);
+    result.gave_up = outcome == Backtrack::Outcome::kGaveUp;
+    result.pod_in_conflict = search.pod_in_conflict();
+  }
+
+ private:
+  ClusterState& state_;
+  const GangRequest& request_;
+  const GangClasses& classes_;
+  Pricing& pricing_;
+  const std::vector<PodPlacement>& hints_;
+};
+
 }  // namespace
 
 SearchResult FindPlace(ClusterState& state, const GangRequest& request, const std::vector<Requirement>& require,
                        const std::vector<PodPlacement>& hints) {
   const GangClasses classes = ClassesOf(request, require);
   Pricing pricing(state, request);
-  const int trials = TrialsFor(request.parallelism.world());
   SearchResult result;
   if (classes.uniform && state.dense().nested()) {
     CountingSearch counting(state, request, classes, pricing);
     if (!counting.Run()) return result;
     result.found = std::move(counting).best();
-    if (result.found) {
-      Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
-      if (PlaceLaunchers(state, request, classes, result.found->pods)) return result;
-      result.found.reset();
-    }
   }
-  Backtrack search(state, request, classes, hints, kSearchBudget);
-  // Small gangs see many places and keep the best; others take the first, which the order of trials makes a good one.
-  const bool small = request.parallelism.world() <= kSmallWorld;
-  int left = small ? kPlacesOfSmall : 1;
-  const Backtrack::Outcome outcome = search.Run(
-      [&](const std::vector<PodPlacement>& places) {
-        const Quality quality = pricing.Price(places);
-        if (!result.found || Better(quality, result.found->quality)) result.found = Found{places, quality};
-        return --left == 0;
-      },
-      small);
-  result.gave_up = outcome == Backtrack::Outcome::kGaveUp;
-  result.pod_in_conflict = search.pod_in_conflict();
-  if (result.found) {
+  const bool counted = result.found.has_value();
+  const int trials = TrialsFor(request.parallelism.world());
+  const auto improve = [&] {
     Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
+  };
+  if (counted) {
+    improve();
+    if (!PlaceLaunchers(state, request, classes, result.found->pods)) result.found.reset();
+  }
+  const bool small = request.parallelism.world() <= kSmallWorld;
+  Walk walk(state, request, classes, pricing, hints);
+  if (!result.found) {
+    walk.Take(kSearchBudget, small ? kPlacesOfSmall : 1, false, result);
+    if (!result.found) return result;
+    improve();
+  }
+  // A small gang on the network: first other nodes, then other GPUs of the nodes.
+  if (small && UsesNetwork(result.found->quality)) {
+    if (counted) walk.Take(kPolishBudget, kPlacesOfSmall, false, result);
+    walk.Take(kPolishBudget, kPlacesOfSmall, true, result);
+    if (classes.gpu_pods == int(request.pods.size())) improve();
+    result.gave_up = false;
   }
   return result;
 }

@@ -36,7 +36,8 @@ class KubeClientTest : public testing::Test {
     ASSERT_TRUE(config) << base::ToString(config.error());
     config_ = *config;
     transport_ = std::make_unique<CpprestTransport>(config_, clock_);
-    client_ = std::make_unique<Client>(*transport_, clock_, ClientOptions{.field_manager = "kube-client-test"});
+    client_ =
+        std::make_unique<Client>(*transport_, clock_, ClientOptions{.field_manager = "kube-client-test"});
     Clean();
   }
   void TearDown() override {
@@ -72,7 +73,8 @@ class KubeClientTest : public testing::Test {
   // Runs the command of that variable, or says that there is none.
   static bool RunCommand(const char* variable) {
     const char* command = std::getenv(variable);
-    return command != nullptr && std::system(command) == 0;  // NOLINT(bugprone-command-processor): the lead's own
+    return command != nullptr &&
+           std::system(command) == 0;  // NOLINT(bugprone-command-processor): the lead's own
   }
 
   base::SystemClock clock_;
@@ -95,7 +97,9 @@ TEST_F(KubeClientTest, CreatesReadsChangesAndDeletes) {
   EXPECT_THAT(conflict.error().message, HasSubstr("update configmaps default/crud: "));
   EXPECT_EQ(Must(client_->Get(kConfigMaps, {kNs, "crud"}, {}))["data"]["v"], "2");
   EXPECT_EQ(client_->Delete(kConfigMaps, {kNs, "crud"}, {.uid = "other"}, {}).error().code, Code::kConflict);
-  EXPECT_EQ(client_->Delete(kConfigMaps, {kNs, "crud"}, {.resource_version = ResourceVersion(stale)}, {}).error().code,
+  EXPECT_EQ(client_->Delete(kConfigMaps, {kNs, "crud"}, {.resource_version = ResourceVersion(stale)}, {})
+                .error()
+                .code,
             Code::kConflict);
   EXPECT_TRUE(client_->Delete(kConfigMaps, {kNs, "crud"}, {.uid = Uid(map)}, {}));
   EXPECT_EQ(client_->Get(kConfigMaps, {kNs, "crud"}, {}).error().code, Code::kNotFound);
@@ -104,18 +108,21 @@ TEST_F(KubeClientTest, CreatesReadsChangesAndDeletes) {
 TEST_F(KubeClientTest, PatchesInEveryWay) {
   Must(client_->Create(kConfigMaps, Map("patch"), {}));
   const ObjectKey key{kNs, "patch"};
-  EXPECT_EQ(Must(client_->Patch(kConfigMaps, key, PatchType::kMerge, {{"data", {{"m", "1"}}}}, {}, {}))["data"]["m"],
+  EXPECT_EQ(Must(client_->Patch(kConfigMaps, key, PatchType::kMerge, {{"data", {{"m", "1"}}}}, {},
+                                {}))["data"]["m"],
             "1");
-  EXPECT_EQ(Must(client_->Patch(kConfigMaps, key, PatchType::kStrategic, {{"data", {{"s", "1"}}}}, {}, {}))["data"]["s"],
+  EXPECT_EQ(Must(client_->Patch(kConfigMaps, key, PatchType::kStrategic, {{"data", {{"s", "1"}}}}, {},
+                                {}))["data"]["s"],
             "1");
-  const Json good = Json::parse(R"([{"op":"test","path":"/data/v","value":"1"},{"op":"replace","path":"/data/v","value":"2"}])");
+  const Json good = Json::parse(
+      R"([{"op":"test","path":"/data/v","value":"1"},{"op":"replace","path":"/data/v","value":"2"}])");
   EXPECT_EQ(Must(client_->Patch(kConfigMaps, key, PatchType::kJson, good, {}, {}))["data"]["v"], "2");
   EXPECT_EQ(client_->Patch(kConfigMaps, key, PatchType::kJson, good, {}, {}).error().code, Code::kInvalid);
   Json lease = NewObject(kLeases, {kNs, "patch"});
   lease["metadata"]["labels"]["heddle-test"] = "yes";
   Must(client_->Create(kLeases, lease, {}));
-  EXPECT_EQ(Must(client_->Patch(kLeases, {kNs, "patch"}, PatchType::kMerge, {{"spec", {{"holderIdentity", "x"}}}}, {},
-                                {}))["spec"]["holderIdentity"],
+  EXPECT_EQ(Must(client_->Patch(kLeases, {kNs, "patch"}, PatchType::kMerge,
+                                {{"spec", {{"holderIdentity", "x"}}}}, {}, {}))["spec"]["holderIdentity"],
             "x");
 }
 
@@ -125,13 +132,15 @@ TEST_F(KubeClientTest, AppliesAndTellsConflicts) {
   ASSERT_FALSE(conflict);
   EXPECT_EQ(conflict.error().code, Code::kConflict);
   EXPECT_THAT(conflict.error().message, HasSubstr(".data.v"));
-  EXPECT_EQ(Must(client_->Apply(kConfigMaps, Map("apply", "2"), {.field_manager = "two", .force = true}, {}))["data"]["v"],
+  EXPECT_EQ(Must(client_->Apply(kConfigMaps, Map("apply", "2"), {.field_manager = "two", .force = true},
+                                {}))["data"]["v"],
             "2");
 }
 
 TEST_F(KubeClientTest, ReadsAllPages) {
   for (int i = 0; i < 12; ++i) Must(client_->Create(kConfigMaps, Map("page-" + std::to_string(i)), {}));
-  const auto all = client_->ListAll(kConfigMaps, {.ns = kNs, .label_selector = "heddle-test=yes", .limit = 5}, {});
+  const auto all =
+      client_->ListAll(kConfigMaps, {.ns = kNs, .label_selector = "heddle-test=yes", .limit = 5}, {});
   ASSERT_TRUE(all) << base::ToString(all.error());
   EXPECT_EQ(all->items.size(), 12u);
   for (const Json& item : all->items) EXPECT_EQ(StringAt(item, {"kind"}), "ConfigMap");
@@ -168,18 +177,20 @@ TEST_F(KubeClientTest, WatchesAcrossAStreamsEnd) {
   ASSERT_TRUE(list);
   Must(client_->Patch(kConfigMaps, {kNs, "watch"}, PatchType::kMerge, {{"data", {{"v", "2"}}}}, {}, {}));
   std::vector<std::string> values;
-  WatchOptions options{.ns = kNs, .label_selector = "heddle-test=yes", .resource_version = list->resource_version,
-                       .timeout = seconds(3)};
-  // A bookmark comes shortly before the server's own end of the watch.
+  WatchOptions options{.ns = kNs,
+                       .label_selector = "heddle-test=yes",
+                       .resource_version = list->resource_version,
+                       .timeout = seconds(8)};
+  // A bookmark comes two seconds before the server's own end of the watch (storage/cacher, nextBookmarkTime).
   bool bookmark = false;
-  const auto ended = client_->Watch(
-      kConfigMaps, options,
-      [&](WatchEvent&& event) {
-        if (event.type == EventType::kBookmark) bookmark = true;
-        if (event.type == EventType::kModified) values.push_back(StringAt(event.object, {"data", "v"}));
-        return true;
-      },
-      {});
+  const auto ended = client_->Watch(kConfigMaps, options,
+                                    [&](WatchEvent&& event) {
+                                      if (event.type == EventType::kBookmark) bookmark = true;
+                                      if (event.type == EventType::kModified)
+                                        values.push_back(StringAt(event.object, {"data", "v"}));
+                                      return true;
+                                    },
+                                    {});
   EXPECT_TRUE(ended) << base::ToString(ended.error());
   EXPECT_THAT(values, testing::ElementsAre("2"));
   EXPECT_TRUE(bookmark);
@@ -193,7 +204,8 @@ class ReflectorAgainstServerTest : public KubeClientTest {
       const std::lock_guard lock(mutex_);
       log_ += std::string(line) + "\n";
     };
-    reflector_ = std::make_unique<Reflector>(*client_, clock_, base::Random(1), kConfigMaps, std::move(options));
+    reflector_ =
+        std::make_unique<Reflector>(*client_, clock_, base::Random(1), kConfigMaps, std::move(options));
     runner_ = std::jthread([this](std::stop_token stop) { reflector_->Run(stop); });
     ASSERT_TRUE(reflector_->WaitForSync({}, seconds(20)));
   }
@@ -234,7 +246,8 @@ TEST_F(ReflectorAgainstServerTest, FollowsByWatchList) {
 TEST_F(ReflectorAgainstServerTest, SurvivesARestartOfTheServer) {
   Start();
   if (!RunCommand("HEDDLE_RESTART_COMMAND")) GTEST_SKIP() << "HEDDLE_RESTART_COMMAND is not set, or failed";
-  ASSERT_TRUE(Eventually([&] { return client_->Create(kConfigMaps, Map("after"), {}).has_value(); }, seconds(60)));
+  ASSERT_TRUE(
+      Eventually([&] { return client_->Create(kConfigMaps, Map("after"), {}).has_value(); }, seconds(60)));
   EXPECT_TRUE(Eventually([&] { return Seen("after") == "1"; }, seconds(90))) << Logged();
   EXPECT_TRUE(reflector_->healthy());
 }
@@ -246,14 +259,16 @@ TEST_F(ReflectorAgainstServerTest, ListsAnewAfterCompaction) {
   runner_.request_stop();
   runner_.join();
   for (int i = 0; i < 20; ++i) {
-    Must(client_->Patch(kConfigMaps, {kNs, "old"}, PatchType::kMerge, {{"data", {{"v", std::to_string(i)}}}}, {}, {}));
+    Must(client_->Patch(kConfigMaps, {kNs, "old"}, PatchType::kMerge, {{"data", {{"v", std::to_string(i)}}}},
+                        {}, {}));
   }
   if (!RunCommand("HEDDLE_COMPACT_COMMAND")) GTEST_SKIP() << "HEDDLE_COMPACT_COMMAND is not set, or failed";
   // The watch cache may still hold the old events, unless the server was restarted too.
   (void)RunCommand("HEDDLE_RESTART_COMMAND");
   const auto expired = Eventually([&] {
-    const auto ended = client_->Watch(kConfigMaps, {.ns = kNs, .resource_version = version, .timeout = seconds(1)},
-                                      [](WatchEvent&&) { return true; }, {});
+    const auto ended =
+        client_->Watch(kConfigMaps, {.ns = kNs, .resource_version = version, .timeout = seconds(1)},
+                       [](WatchEvent&&) { return true; }, {});
     return !ended && ended.error().code == Code::kExpired;
   });
   EXPECT_TRUE(expired);
@@ -286,12 +301,14 @@ TEST_F(KubeClientTest, LeadsAndReleases) {
 
 TEST_F(KubeClientTest, RecordsEvents) {
   const Json map = Must(client_->Create(kConfigMaps, Map("event"), {}));
-  EventRecorder recorder(*client_, clock_, base::Random(std::uint64_t(clock_.WallNow().time_since_epoch().count())),
+  EventRecorder recorder(*client_, clock_,
+                         base::Random(std::uint64_t(clock_.WallNow().time_since_epoch().count())),
                          {.component = "heddle-test", .instance = "here"});
   for (int i = 0; i < 2; ++i) recorder.Record(ReferenceTo(map), Severity::kNormal, "Tested", "it works");
   recorder.Flush({});
   EXPECT_EQ(recorder.dropped(), 0u);
-  const auto events = client_->List(kEvents, {.ns = kNs, .field_selector = "involvedObject.uid=" + Uid(map)}, {});
+  const auto events =
+      client_->List(kEvents, {.ns = kNs, .field_selector = "involvedObject.uid=" + Uid(map)}, {});
   ASSERT_TRUE(events);
   ASSERT_EQ(events->items.size(), 1u);
   EXPECT_EQ(IntAt(events->items[0], {"count"}), 2);

@@ -64,7 +64,8 @@ ApiRequest TakeApart(const HttpRequest& request) {
   taken.body = request.body;
   const auto question = std::min(request.target.find('?'), request.target.size());
   taken.path = request.target.substr(0, question);
-  std::string_view query = std::string_view(request.target).substr(std::min(question + 1, request.target.size()));
+  std::string_view query =
+      std::string_view(request.target).substr(std::min(question + 1, request.target.size()));
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
     const auto sign = std::min(pair.find('='), pair.size());
@@ -78,7 +79,9 @@ ApiRequest TakeApart(const HttpRequest& request) {
   return taken;
 }
 
-Json ApiRequest::json() const { return Json::parse(body, nullptr, false); }
+Json ApiRequest::json() const {
+  return Json::parse(body, nullptr, false);
+}
 
 std::string ApiRequest::Line() const {
   const std::string what = plural.empty() ? path : subresource.empty() ? plural : plural + "/" + subresource;
@@ -117,9 +120,11 @@ Json FakeApiServer::Put(const kube::Resource& resource, Json object) {
     metadata["uid"] = old != nullptr ? (*old)["uid"] : Json(fmt::format("uid-{}", ++uids_));
   }
   if (!metadata.contains("creationTimestamp")) {
-    metadata["creationTimestamp"] = old != nullptr ? (*old)["creationTimestamp"] : Json(base::FormatTime(clock_.WallNow()));
+    metadata["creationTimestamp"] =
+        old != nullptr ? (*old)["creationTimestamp"] : Json(base::FormatTime(clock_.WallNow()));
   }
-  if (!metadata.contains("generation")) metadata["generation"] = old != nullptr ? (*old)["generation"] : Json(1);
+  if (!metadata.contains("generation"))
+    metadata["generation"] = old != nullptr ? (*old)["generation"] : Json(1);
   Commit(collection, key, Stored{std::move(object), old == nullptr ? FieldOwners{} : there->second.owners});
   return collection.objects.at(key).object;
 }
@@ -244,7 +249,8 @@ bool FakeApiServer::WaitUntil(const std::function<bool()>& condition, std::chron
   const auto deadline = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     std::unique_lock lock(mutex_);
-    // The condition calls us, so it cannot be a predicate under our lock; a change between the two is seen 5 ms late.
+    // The condition calls us, so it cannot be a predicate under our lock; a change between the two is seen 5
+    // ms late.
     changed_.wait_for(lock, std::chrono::milliseconds(5));
     if (std::chrono::steady_clock::now() > deadline) return false;
   }

@@ -33,7 +33,7 @@ struct ApiRequest {
 
   bool watch() const { return query.contains("watch"); }
   bool write() const { return method != "GET"; }
-  kube::Json json() const;    // the body; discarded (is_discarded()) where it is no JSON
+  kube::Json json() const;   // the body; discarded (is_discarded()) where it is no JSON
   std::string Line() const;  // "PATCH pods/status train/w-0", for short assertions
 };
 
@@ -54,14 +54,15 @@ struct Fault {
   bool after_the_fact = false;  // the request is carried out, then the answer is lost or replaced
 };
 
-// An API server in memory, as a transport: no sockets, no threads. What it does like the real one: resourceVersion, uid,
-// generation (moves with anything but metadata and status), creationTimestamp, generateName, the status subresource,
-// finalizers, no new version for a write that changes nothing, 404/409/410/422 with Status bodies, list with label and
-// field selectors (metadata.name, metadata.namespace, and any dotted path such as spec.nodeName), limit and continue,
-// watch with bookmarks and WatchList, merge, JSON and strategic patches (lists of conditions by type, of containers,
-// env, volumes and the like by name), server-side apply with owners, conflicts and removal of fields given up, pods'
-// binding and eviction. What it does not: schemas, admission, garbage collection, pod controllers, namespaces' existence.
-// Thread rule: every member may be called from any thread.
+// An API server in memory, as a transport: no sockets, no threads. What it does like the real one:
+// resourceVersion, uid, generation (moves with anything but metadata and status), creationTimestamp,
+// generateName, the status subresource, finalizers, no new version for a write that changes nothing,
+// 404/409/410/422 with Status bodies, list with label and field selectors (metadata.name, metadata.namespace,
+// and any dotted path such as spec.nodeName), limit and continue, watch with bookmarks and WatchList, merge,
+// JSON and strategic patches (lists of conditions by type, of containers, env, volumes and the like by name),
+// server-side apply with owners, conflicts and removal of fields given up, pods' binding and eviction. What
+// it does not: schemas, admission, garbage collection, pod controllers, namespaces' existence. Thread rule:
+// every member may be called from any thread.
 class FakeApiServer final : public kube::HttpTransport {
  public:
   // Serves kube/object.h's resources from the start. The clock stamps creationTimestamp.
@@ -91,19 +92,21 @@ class FakeApiServer final : public kube::HttpTransport {
   void ClearFaults();
   // Looks at every request first; an answer it returns is sent instead. Called without the server's lock.
   void Intercept(std::function<std::optional<kube::HttpResponse>(const ApiRequest&)> interceptor);
-  void CutStreams();      // every open watch loses its connection
-  void EndStreams();      // every open watch ends properly, as after timeoutSeconds
-  void ExpireHistory();   // as etcd compaction: watches and continue tokens from before now get 410
-  void SendBookmarks();   // on every open watch that allows them
-  void SendError(int code);  // a Status as ERROR event on every open watch
+  void CutStreams();             // every open watch loses its connection
+  void EndStreams();             // every open watch ends properly, as after timeoutSeconds
+  void ExpireHistory();          // as etcd compaction: watches and continue tokens from before now get 410
+  void SendBookmarks();          // on every open watch that allows them
+  void SendError(int code);      // a Status as ERROR event on every open watch
   void set_watch_list(bool on);  // off: an older server, which refuses sendInitialEvents with 422
-  // Off: open watches get no events (a slow watch cache) until it is on again. New lists still see everything.
+  // Off: open watches get no events (a slow watch cache) until it is on again. New lists still see
+  // everything.
   void set_deliver_events(bool on);
 
   // Watches that were accepted and not yet ended.
   std::size_t open_streams() const;
   bool WaitForStreams(std::size_t count, std::chrono::milliseconds limit = std::chrono::seconds(10)) const;
-  // Blocks until a condition on this server holds; it is looked at after every request. False after the limit.
+  // Blocks until a condition on this server holds; it is looked at after every request. False after the
+  // limit.
   bool WaitUntil(const std::function<bool()>& condition,
                  std::chrono::milliseconds limit = std::chrono::seconds(10)) const;
 
@@ -127,7 +130,7 @@ class FakeApiServer final : public kube::HttpTransport {
     kube::Json after;   // null = is gone
   };
   struct Watcher {
-    std::int64_t next = 0;     // versions up to here were sent
+    std::int64_t next = 0;          // versions up to here were sent
     std::deque<std::string> extra;  // lines to send first
     enum class End { kOpen, kProper, kCut } end = End::kOpen;
     bool bookmarks = false;
@@ -145,16 +148,19 @@ class FakeApiServer final : public kube::HttpTransport {
   kube::HttpResponse AnswerApply(Collection& collection, const ApiRequest& request);
   kube::HttpResponse AnswerDelete(Collection& collection, const ApiRequest& request);
   kube::HttpResponse StoreNew(Collection& collection, kube::Json object, FieldOwners owners);
-  kube::HttpResponse StoreChanged(Collection& collection, const ApiRequest& request, kube::Json wanted, FieldOwners owners);
+  kube::HttpResponse StoreChanged(Collection& collection, const ApiRequest& request, kube::Json wanted,
+                                  FieldOwners owners);
   void Commit(Collection& collection, const kube::ObjectKey& key, std::optional<Stored> after);
   Collection* CollectionOf(const ApiRequest& request);
   Collection& CollectionOf(const kube::Resource& resource);
-  std::vector<std::string> StartWatch(Watcher& watcher, const Collection& collection, const ApiRequest& request);
-  std::vector<std::string> NextLines(Watcher& watcher, const Collection& collection, const ApiRequest& request);
+  std::vector<std::string> StartWatch(Watcher& watcher, const Collection& collection,
+                                      const ApiRequest& request);
+  std::vector<std::string> NextLines(Watcher& watcher, const Collection& collection,
+                                     const ApiRequest& request);
   std::string Bookmark(const Collection& collection, bool initial_end) const;
-  base::Result<kube::HttpResponse> Pump(Watcher& watcher, const Collection& collection, const ApiRequest& request,
-                                        std::vector<std::string> lines, const kube::ChunkReader& on_chunk,
-                                        const std::stop_token& stop);
+  base::Result<kube::HttpResponse> Pump(Watcher& watcher, const Collection& collection,
+                                        const ApiRequest& request, std::vector<std::string> lines,
+                                        const kube::ChunkReader& on_chunk, const std::stop_token& stop);
 
   base::Clock& clock_;
   mutable std::mutex mutex_;

@@ -12,16 +12,19 @@ constexpr char kStep = '\x1f';  // separates the steps of a leaf; no field name 
 // The key by which a list of that field merges; "" where it is replaced as a whole.
 std::string_view MergeKey(std::string_view field) {
   static const std::map<std::string_view, std::string_view> kKeys{
-      {"conditions", "type"},      {"containers", "name"},      {"initContainers", "name"}, {"env", "name"},
-      {"volumes", "name"},         {"volumeMounts", "mountPath"}, {"ports", "containerPort"},
-      {"ownerReferences", "uid"},  {"schedulingGates", "name"}, {"imagePullSecrets", "name"}};
+      {"conditions", "type"},      {"containers", "name"},
+      {"initContainers", "name"},  {"env", "name"},
+      {"volumes", "name"},         {"volumeMounts", "mountPath"},
+      {"ports", "containerPort"},  {"ownerReferences", "uid"},
+      {"schedulingGates", "name"}, {"imagePullSecrets", "name"}};
   const auto found = kKeys.find(field);
   return found == kKeys.end() ? "" : found->second;
 }
 
 bool MergesBy(const Json& list, std::string_view key) {
-  return !key.empty() && list.is_array() &&
-         std::all_of(list.begin(), list.end(), [&](const Json& item) { return item.is_object() && item.contains(key); });
+  return !key.empty() && list.is_array() && std::all_of(list.begin(), list.end(), [&](const Json& item) {
+    return item.is_object() && item.contains(key);
+  });
 }
 
 Json* ItemWith(Json& list, std::string_view key, const Json& value) {
@@ -49,7 +52,8 @@ std::string ItemStep(std::string_view key, const Json& item) {
   return "[" + std::string(key) + "=" + item[std::string(key)].dump() + "]";
 }
 
-void CollectLeaves(const Json& value, const std::string& prefix, std::string_view field, std::set<std::string>& leaves) {
+void CollectLeaves(const Json& value, const std::string& prefix, std::string_view field,
+                   std::set<std::string>& leaves) {
   const std::string_view key = MergeKey(field);
   if (value.is_object() && !value.empty()) {
     for (const auto& [name, entry] : value.items()) CollectLeaves(entry, prefix + kStep + name, name, leaves);
@@ -185,7 +189,8 @@ Json StrategicMerge(Json current, const Json& patch) {
   for (const auto& [name, value] : patch.items()) {
     if (value.is_null()) {
       current.erase(name);
-    } else if (current.contains(name) && MergesBy(value, MergeKey(name)) && MergesBy(current[name], MergeKey(name))) {
+    } else if (current.contains(name) && MergesBy(value, MergeKey(name)) &&
+               MergesBy(current[name], MergeKey(name))) {
       current[name] = MergeList(current[name], value, MergeKey(name));
     } else if (value.is_object()) {
       current[name] = StrategicMerge(current.contains(name) ? current[name] : Json::object(), value);
@@ -196,8 +201,8 @@ Json StrategicMerge(Json current, const Json& patch) {
   return current;
 }
 
-AppliedObject ServerSideApply(const Json& current, FieldOwners owners, const std::string& manager, const Json& wanted,
-                              bool force) {
+AppliedObject ServerSideApply(const Json& current, FieldOwners owners, const std::string& manager,
+                              const Json& wanted, bool force) {
   const std::set<std::string> leaves = Leaves(wanted);
   AppliedObject applied{current, owners, {}};
   for (auto& [other, owned] : applied.owners) {
@@ -236,7 +241,8 @@ void TakeOwnership(FieldOwners& owners, const std::string& manager, const Json& 
 bool MatchesLabels(const Json& object, std::string_view selector) {
   const auto labels = kube::Labels(object);
   const auto terms = Terms(selector);
-  return std::all_of(terms.begin(), terms.end(), [&](const std::string& term) { return MatchesTerm(labels, term); });
+  return std::all_of(terms.begin(), terms.end(),
+                     [&](const std::string& term) { return MatchesTerm(labels, term); });
 }
 
 bool MatchesFields(const Json& object, std::string_view selector) {
@@ -250,7 +256,9 @@ bool MatchesFields(const Json& object, std::string_view selector) {
       value = kube::Find(*value, {rest.substr(0, dot)});
       rest.remove_prefix(std::min(dot + 1, rest.size()));
     }
-    const std::string actual = value == nullptr ? "" : value->is_string() ? value->get<std::string>() : value->dump();
+    const std::string actual = value == nullptr     ? ""
+                               : value->is_string() ? value->get<std::string>()
+                                                    : value->dump();
     if ((actual == comparison->value) != comparison->equal) return false;
   }
   return true;

@@ -120,8 +120,9 @@ std::vector<std::string> FakeApiServer::NextLines(Watcher& watcher, const Collec
   watcher.extra.clear();
   if (!deliver_events_) return lines;
   // Every version is one change, but ExpireHistory skips some.
-  auto change = std::upper_bound(history_.begin(), history_.end(), watcher.next,
-                                 [](std::int64_t version, const Change& entry) { return version < entry.version; });
+  auto change =
+      std::upper_bound(history_.begin(), history_.end(), watcher.next,
+                       [](std::int64_t version, const Change& entry) { return version < entry.version; });
   for (; change != history_.end(); ++change) {
     if (change->collection != watcher.collection) continue;
     const bool before = !change->before.is_null() && Selects(request, change->before);
@@ -137,8 +138,8 @@ std::vector<std::string> FakeApiServer::NextLines(Watcher& watcher, const Collec
   return lines;
 }
 
-base::Result<HttpResponse> FakeApiServer::Stream(const kube::HttpRequest& request, const kube::ChunkReader& on_chunk,
-                                                 std::stop_token stop) {
+base::Result<HttpResponse> FakeApiServer::Stream(const kube::HttpRequest& request,
+                                                 const kube::ChunkReader& on_chunk, std::stop_token stop) {
   const ApiRequest taken = TakeApart(request);
   if (!taken.watch()) {
     auto response = Do(request, stop);
@@ -159,7 +160,8 @@ base::Result<HttpResponse> FakeApiServer::Stream(const kube::HttpRequest& reques
   changed_.notify_all();
   if (auto disturbed = Disturb(taken, false)) return *std::move(disturbed);
   const Collection* collection = CollectionOf(taken);
-  if (collection == nullptr) return StatusResponse(404, "", "the server could not find the requested resource");
+  if (collection == nullptr)
+    return StatusResponse(404, "", "the server could not find the requested resource");
   const auto match = taken.query.find("resourceVersionMatch");
   if (taken.query.contains("sendInitialEvents") && (!watch_list_ || match == taken.query.end())) {
     return StatusResponse(422, "", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch");
@@ -177,8 +179,9 @@ base::Result<HttpResponse> FakeApiServer::Stream(const kube::HttpRequest& reques
   return result;
 }
 
-base::Result<HttpResponse> FakeApiServer::Pump(Watcher& watcher, const Collection& collection, const ApiRequest& request,
-                                               std::vector<std::string> lines, const kube::ChunkReader& on_chunk,
+base::Result<HttpResponse> FakeApiServer::Pump(Watcher& watcher, const Collection& collection,
+                                               const ApiRequest& request, std::vector<std::string> lines,
+                                               const kube::ChunkReader& on_chunk,
                                                const std::stop_token& stop) {
   if (!on_chunk("")) return HttpResponse{200, {}, ""};
   for (;;) {

@@ -11,20 +11,34 @@ using kube::ObjectKey;
 
 std::string ReasonOf(int status) {
   switch (status) {
-    case 400: return "BadRequest";
-    case 401: return "Unauthorized";
-    case 403: return "Forbidden";
-    case 404: return "NotFound";
-    case 405: return "MethodNotAllowed";
-    case 409: return "Conflict";
-    case 410: return "Expired";
-    case 413: return "RequestEntityTooLarge";
-    case 415: return "UnsupportedMediaType";
-    case 422: return "Invalid";
-    case 429: return "TooManyRequests";
-    case 503: return "ServiceUnavailable";
-    case 504: return "Timeout";
-    default: return "InternalError";
+    case 400:
+      return "BadRequest";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "NotFound";
+    case 405:
+      return "MethodNotAllowed";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Expired";
+    case 413:
+      return "RequestEntityTooLarge";
+    case 415:
+      return "UnsupportedMediaType";
+    case 422:
+      return "Invalid";
+    case 429:
+      return "TooManyRequests";
+    case 503:
+      return "ServiceUnavailable";
+    case 504:
+      return "Timeout";
+    default:
+      return "InternalError";
   }
 }
 
@@ -49,10 +63,11 @@ HttpResponse NotFound(const kube::Resource& resource, const ObjectKey& key) {
 }
 
 HttpResponse Stale(const kube::Resource& resource, const ObjectKey& key) {
-  return StatusResponse(409, "",
-                        fmt::format("Operation cannot be fulfilled on {}: the object has been modified; please apply "
-                                    "your changes to the latest version and try again",
-                                    Quoted(resource, key)));
+  return StatusResponse(
+      409, "",
+      fmt::format("Operation cannot be fulfilled on {}: the object has been modified; please apply "
+                  "your changes to the latest version and try again",
+                  Quoted(resource, key)));
 }
 
 std::string QueryOf(const ApiRequest& request, const std::string& name) {
@@ -60,10 +75,13 @@ std::string QueryOf(const ApiRequest& request, const std::string& name) {
   return found == request.query.end() ? "" : found->second;
 }
 
-std::string Writer(const ApiRequest& request) { return QueryOf(request, "fieldManager") + " (Update)"; }
+std::string Writer(const ApiRequest& request) {
+  return QueryOf(request, "fieldManager") + " (Update)";
+}
 
 // What a write may not change comes from the stored object: status or, through /status, everything else.
-void KeepWhatIsNotWritable(Json& wanted, const Json& stored, const std::string& subresource, bool has_status) {
+void KeepWhatIsNotWritable(Json& wanted, const Json& stored, const std::string& subresource,
+                           bool has_status) {
   if (subresource == "status") {
     Json kept = stored;
     if (wanted.contains("status")) {
@@ -76,8 +94,8 @@ void KeepWhatIsNotWritable(Json& wanted, const Json& stored, const std::string& 
     wanted.erase("status");
     if (stored.contains("status")) wanted["status"] = stored["status"];
   }
-  for (const char* name : {"uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp", "name",
-                           "namespace"}) {
+  for (const char* name : {"uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp",
+                           "name", "namespace"}) {
     if (stored["metadata"].contains(name)) wanted["metadata"][name] = stored["metadata"][name];
   }
 }
@@ -110,15 +128,18 @@ HttpResponse FakeApiServer::Answer(const ApiRequest& request) {
   if (request.path == "/version") return JsonResponse(200, {{"gitVersion", "v1.36.3"}});
   if (request.path == "/readyz") return HttpResponse{200, {}, "ok"};
   Collection* collection = CollectionOf(request);
-  if (collection == nullptr) return StatusResponse(404, "", "the server could not find the requested resource");
-  if (request.write() && request.json().is_discarded() && !(request.method == "DELETE" && request.body.empty())) {
+  if (collection == nullptr)
+    return StatusResponse(404, "", "the server could not find the requested resource");
+  if (request.write() && request.json().is_discarded() &&
+      !(request.method == "DELETE" && request.body.empty())) {
     return StatusResponse(400, "", "the body is not JSON");
   }
   if (request.subresource == "status" && !HasStatus(collection->resource)) {
     return StatusResponse(404, "", "the server could not find the requested resource");
   }
   if (request.method == "POST") {
-    return request.subresource.empty() ? AnswerCreate(*collection, request) : AnswerSubresource(*collection, request);
+    return request.subresource.empty() ? AnswerCreate(*collection, request)
+                                       : AnswerSubresource(*collection, request);
   }
   if (request.key.name.empty()) {
     return request.method == "GET" ? AnswerList(*collection, request)
@@ -131,7 +152,8 @@ HttpResponse FakeApiServer::Answer(const ApiRequest& request) {
   }
   if (request.method == "GET") return JsonResponse(200, found->second.object);
   if (request.method == "PUT") return AnswerUpdate(*collection, request);
-  if (request.method == "PATCH") return apply ? AnswerApply(*collection, request) : AnswerPatch(*collection, request);
+  if (request.method == "PATCH")
+    return apply ? AnswerApply(*collection, request) : AnswerPatch(*collection, request);
   if (request.method == "DELETE") return AnswerDelete(*collection, request);
   return StatusResponse(405, "", "the server does not allow this method");
 }
@@ -139,14 +161,16 @@ HttpResponse FakeApiServer::Answer(const ApiRequest& request) {
 HttpResponse FakeApiServer::AnswerList(Collection& collection, const ApiRequest& request) {
   const std::string wanted = QueryOf(request, "resourceVersion");
   if (!wanted.empty() && std::atoll(wanted.c_str()) > version_) {
-    return StatusResponse(504, "Timeout", fmt::format("Too large resource version: {}, current: {}", wanted, version_));
+    return StatusResponse(504, "Timeout",
+                          fmt::format("Too large resource version: {}, current: {}", wanted, version_));
   }
   if (QueryOf(request, "resourceVersionMatch") == "Exact" && std::atoll(wanted.c_str()) < expired_before_) {
     return StatusResponse(410, "", "The provided resource version is too old");
   }
   const std::string token = QueryOf(request, "continue");  // "<version>|<ns/name>"
   if (!token.empty() && std::atoll(token.c_str()) < expired_before_) {
-    return StatusResponse(410, "", "The provided continue parameter is too old to display a consistent list result");
+    return StatusResponse(410, "",
+                          "The provided continue parameter is too old to display a consistent list result");
   }
   const std::string version = token.empty() ? std::to_string(version_) : token.substr(0, token.find('|'));
   const auto after = token.empty() ? ObjectKey{} : ObjectKey::Parse(token.substr(token.find('|') + 1));
@@ -185,7 +209,8 @@ HttpResponse FakeApiServer::AnswerCreate(Collection& collection, const ApiReques
     metadata["name"] = kube::StringAt(object, {"metadata", "generateName"}) + fmt::format("{:05}", uids_ + 1);
   }
   const ObjectKey key = kube::KeyOf(object);
-  if (key.name.empty()) return StatusResponse(422, "", "metadata.name: Required value: name or generateName is required");
+  if (key.name.empty())
+    return StatusResponse(422, "", "metadata.name: Required value: name or generateName is required");
   if (!kube::ResourceVersion(object).empty()) {
     return StatusResponse(400, "", "resourceVersion should not be set on objects to be created");
   }
@@ -243,7 +268,8 @@ HttpResponse FakeApiServer::AnswerPatch(Collection& collection, const ApiRequest
   Json wanted = stored.object;
   if (request.content_type.starts_with("application/merge-patch")) {
     wanted.merge_patch(patch);
-  } else if (request.content_type.starts_with("application/strategic-merge-patch") && BuiltIn(collection.resource)) {
+  } else if (request.content_type.starts_with("application/strategic-merge-patch") &&
+             BuiltIn(collection.resource)) {
     wanted = StrategicMerge(wanted, patch);
   } else if (request.content_type.starts_with("application/json-patch")) {
     try {
@@ -252,21 +278,25 @@ HttpResponse FakeApiServer::AnswerPatch(Collection& collection, const ApiRequest
       return StatusResponse(422, "", std::string("the server rejected our request: ") + failure.what());
     }
   } else {
-    return StatusResponse(415, "", "the body of the request was in an unknown format: " + request.content_type);
+    return StatusResponse(415, "",
+                          "the body of the request was in an unknown format: " + request.content_type);
   }
   return StoreChanged(collection, request, std::move(wanted), stored.owners);
 }
 
-// The tail of every change: preconditions, what may not be written, generation, finalizers, and no write without change.
+// The tail of every change: preconditions, what may not be written, generation, finalizers, and no write
+// without change.
 HttpResponse FakeApiServer::StoreChanged(Collection& collection, const ApiRequest& request, Json wanted,
                                          FieldOwners owners) {
   const Json stored = collection.objects.at(request.key).object;
   const std::string version = kube::ResourceVersion(wanted);
-  if (!version.empty() && version != kube::ResourceVersion(stored)) return Stale(collection.resource, request.key);
+  if (!version.empty() && version != kube::ResourceVersion(stored))
+    return Stale(collection.resource, request.key);
   const std::string uid = kube::Uid(wanted);
   if (!uid.empty() && uid != kube::Uid(stored)) {
-    return StatusResponse(409, "", fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}", uid,
-                                               kube::Uid(stored)));
+    return StatusResponse(409, "",
+                          fmt::format("Precondition failed: UID in precondition: {}, UID in object meta: {}",
+                                      uid, kube::Uid(stored)));
   }
   KeepWhatIsNotWritable(wanted, stored, request.subresource, HasStatus(collection.resource));
   if (!request.content_type.starts_with("application/apply-patch")) {
@@ -279,15 +309,18 @@ HttpResponse FakeApiServer::StoreChanged(Collection& collection, const ApiReques
   if (WithoutMetadataAndStatus(wanted) != WithoutMetadataAndStatus(stored)) {
     wanted["metadata"]["generation"] = kube::Generation(stored) + 1;
   }
-  const bool leaving = kube::DeletionTimestamp(wanted) && kube::ArrayAt(wanted, {"metadata", "finalizers"}).empty();
+  const bool leaving =
+      kube::DeletionTimestamp(wanted) && kube::ArrayAt(wanted, {"metadata", "finalizers"}).empty();
   const Json answer = wanted;
-  Commit(collection, request.key, leaving ? std::nullopt : std::optional(Stored{std::move(wanted), std::move(owners)}));
+  Commit(collection, request.key,
+         leaving ? std::nullopt : std::optional(Stored{std::move(wanted), std::move(owners)}));
   return JsonResponse(200, leaving ? answer : collection.objects.at(request.key).object);
 }
 
 HttpResponse FakeApiServer::AnswerApply(Collection& collection, const ApiRequest& request) {
   const std::string name = QueryOf(request, "fieldManager");
-  if (name.empty()) return StatusResponse(422, "", "fieldManager: Required value: is required for apply patch");
+  if (name.empty())
+    return StatusResponse(422, "", "fieldManager: Required value: is required for apply patch");
   const std::string manager = request.subresource.empty() ? name : name + "/" + request.subresource;
   Json wanted = request.json();
   if (kube::Name(wanted) != request.key.name) {
@@ -307,9 +340,10 @@ HttpResponse FakeApiServer::AnswerApply(Collection& collection, const ApiRequest
   AppliedObject applied = ServerSideApply(found->second.object, found->second.owners, manager, wanted,
                                           QueryOf(request, "force") == "true");
   if (!applied.conflicts.empty()) {
-    return StatusResponse(409, "", fmt::format("Apply failed with {} conflict{}: {}", applied.conflicts.size(),
-                                               applied.conflicts.size() == 1 ? "" : "s",
-                                               fmt::join(applied.conflicts, ", ")));
+    return StatusResponse(
+        409, "",
+        fmt::format("Apply failed with {} conflict{}: {}", applied.conflicts.size(),
+                    applied.conflicts.size() == 1 ? "" : "s", fmt::join(applied.conflicts, ", ")));
   }
   return StoreChanged(collection, request, std::move(applied.object), std::move(applied.owners));
 }

@@ -3,8 +3,9 @@
 namespace heddle::test {
 namespace {
 
-// How long Advance waits for a thread that it woke to sleep again, in real time. Longer only costs when a thread leaves.
-constexpr std::chrono::milliseconds kSettle{50};
+// How long Advance waits for a thread that it woke to sleep again, in real time. Longer only costs when a
+// thread leaves.
+constexpr std::chrono::milliseconds kSettle{200};
 
 }  // namespace
 
@@ -36,7 +37,9 @@ bool FakeClock::SleepUntil(base::MonotonicTime deadline, std::stop_token stop) {
   return !stop.stop_requested();
 }
 
-void FakeClock::Advance(std::chrono::nanoseconds duration) { AdvanceTo(Now() + duration); }
+void FakeClock::Advance(std::chrono::nanoseconds duration) {
+  AdvanceTo(Now() + duration);
+}
 
 void FakeClock::AdvanceTo(base::MonotonicTime time) {
   std::unique_lock lock(mutex_);

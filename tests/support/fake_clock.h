@@ -18,9 +18,9 @@ class FakeClock final : public base::Clock {
   base::MonotonicTime Now() override;
   bool SleepUntil(base::MonotonicTime deadline, std::stop_token stop) override;
 
-  // Moves time forward, stopping at every sleeper's deadline on the way: the sleeper is released there, and this goes on
-  // only when it has either gone to sleep again or left (or after 50 real milliseconds of doing something else). Sleepers
-  // wake in the order of their deadlines, then of their arrival.
+  // Moves time forward, stopping at every sleeper's deadline on the way: the sleeper is released there, and
+  // this goes on only when it has either gone to sleep again or left (or after a fifth of a real second of
+  // doing something else). Sleepers wake in the order of their deadlines, then of their arrival.
   void Advance(std::chrono::nanoseconds duration);
   void AdvanceTo(base::MonotonicTime time);
   // Moves to the earliest deadline, if somebody sleeps. Returns whether somebody did.

@@ -75,11 +75,13 @@ base::Result<std::string> MemoryFileTree::Follow(std::string_view path, bool las
   for (auto step = whole.begin(); step != whole.end(); ++step) {
     at = at.empty() ? step->string() : at + "/" + step->string();
     const auto entry = entries_.find(at);
-    if (entry == entries_.end()) return Fail(Code::kNotFound, std::string(path) + ": No such file or directory");
+    if (entry == entries_.end())
+      return Fail(Code::kNotFound, std::string(path) + ": No such file or directory");
     const bool is_last = std::next(step) == whole.end();
     if (entry->second.kind != Entry::Kind::kLink || (is_last && !last)) continue;
     const std::string& target = entry->second.content;
-    ASSIGN_OR_RETURN(at, Follow(target.starts_with('/') ? target : ParentOf(at) + "/" + target, true, depth + 1));
+    ASSIGN_OR_RETURN(at,
+                     Follow(target.starts_with('/') ? target : ParentOf(at) + "/" + target, true, depth + 1));
   }
   return at;
 }
@@ -88,13 +90,15 @@ base::Result<std::string> MemoryFileTree::Read(std::string_view path) const {
   const std::lock_guard lock(mutex_);
   reads_.emplace_back(path);
   if (HasDotDot(path)) return Fail(Code::kInvalid, std::string(path) + ": a path may not contain \"..\"");
-  if (const auto failure = failures_.find(Normal(path)); failure != failures_.end()) return Fail(failure->second);
+  if (const auto failure = failures_.find(Normal(path)); failure != failures_.end())
+    return Fail(failure->second);
   ASSIGN_OR_RETURN(const std::string at, Follow(path, true, 0));
   const auto entry = entries_.find(at);
   if (entry == entries_.end() || entry->second.kind != Entry::Kind::kFile) {
     return Fail(Code::kUnavailable, std::string(path) + ": Is a directory");
   }
-  if (entry->second.content.size() > kMaxFileBytes) return Fail(Code::kTooLarge, std::string(path) + ": too large");
+  if (entry->second.content.size() > kMaxFileBytes)
+    return Fail(Code::kTooLarge, std::string(path) + ": too large");
   return entry->second.content;
 }
 
@@ -102,7 +106,8 @@ base::Result<std::vector<std::string>> MemoryFileTree::List(std::string_view pat
   const std::lock_guard lock(mutex_);
   if (HasDotDot(path)) return Fail(Code::kInvalid, std::string(path) + ": a path may not contain \"..\"");
   ASSIGN_OR_RETURN(const std::string at, Follow(path, true, 0));
-  if (const auto entry = entries_.find(at); entry != entries_.end() && entry->second.kind == Entry::Kind::kFile) {
+  if (const auto entry = entries_.find(at);
+      entry != entries_.end() && entry->second.kind == Entry::Kind::kFile) {
     return Fail(Code::kNotFound, std::string(path) + ": Not a directory");
   }
   std::vector<std::string> names;

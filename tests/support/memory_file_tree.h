@@ -20,7 +20,7 @@ class MemoryFileTree final : public base::FileTree {
   void Write(std::string_view path, std::string content);
   void Link(std::string_view path, std::string target);  // followed by Read and List, as on disk
   void MakeFolder(std::string_view path);
-  void Remove(std::string_view path);                       // a file, a link, or a folder with all in it
+  void Remove(std::string_view path);                        // a file, a link, or a folder with all in it
   void FailReads(std::string_view path, base::Error error);  // of this file, from now on
 
   base::Result<std::string> Read(std::string_view path) const override;

@@ -86,7 +86,9 @@ void ScriptedHttpServer::Connection::WaitForClient() {
   ::poll(&gone, 1, 30'000);
 }
 
-ScriptedHttpServer::ScriptedHttpServer(Script script) : script_(std::move(script)) { Listen(); }
+ScriptedHttpServer::ScriptedHttpServer(Script script) : script_(std::move(script)) {
+  Listen();
+}
 
 ScriptedHttpServer::ScriptedHttpServer(Script script, const Tls& tls)
     : script_(std::move(script)), context_(MakeContext(tls)) {
@@ -167,8 +169,9 @@ void ScriptedHttpServer::Serve(Connection& connection) {
 
 bool ScriptedHttpServer::Receive(Connection& connection) {
   std::array<char, 16384> bytes;
-  const auto count = connection.tls_ != nullptr ? ssize_t(SSL_read(connection.tls_, bytes.data(), int(bytes.size())))
-                                                : ::recv(connection.fd_, bytes.data(), bytes.size(), 0);
+  const auto count = connection.tls_ != nullptr
+                         ? ssize_t(SSL_read(connection.tls_, bytes.data(), int(bytes.size())))
+                         : ::recv(connection.fd_, bytes.data(), bytes.size(), 0);
   if (count <= 0) return false;
   connection.buffered_.append(bytes.data(), std::size_t(count));
   return true;
@@ -229,13 +232,16 @@ bool ScriptedHttpServer::WaitForNoConnection(std::chrono::milliseconds limit) co
 }
 
 std::string PlainResponse(int status, std::string_view body, std::string_view extra_headers) {
-  return fmt::format("HTTP/1.1 {} Any\r\nContent-Length: {}\r\n{}\r\n{}", status, body.size(), extra_headers, body);
+  return fmt::format("HTTP/1.1 {} Any\r\nContent-Length: {}\r\n{}\r\n{}", status, body.size(), extra_headers,
+                     body);
 }
 
 std::string ChunkedHead(int status) {
   return fmt::format("HTTP/1.1 {} Any\r\nTransfer-Encoding: chunked\r\n\r\n", status);
 }
 
-std::string Chunk(std::string_view bytes) { return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes); }
+std::string Chunk(std::string_view bytes) {
+  return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes);
+}
 
 }  // namespace heddle::test

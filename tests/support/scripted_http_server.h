@@ -40,7 +40,7 @@ struct ReceivedRequest {
   std::string method;
   std::string target;
   std::string body;
-  int connection = 0;  // 1 = the first that was accepted
+  int connection = 0;       // 1 = the first that was accepted
   std::string client_name;  // the client certificate's common name, "" = none
 
   std::string Header(std::string_view name) const;  // "" = none
@@ -80,7 +80,7 @@ class ScriptedHttpServer {
   int port() const { return port_; }
   std::string url() const;  // "http://127.0.0.1:<port>", or https
   std::vector<ReceivedRequest> requests() const;
-  int connections() const;        // accepted so far
+  int connections() const;           // accepted so far
   std::uint64_t bytes_sent() const;  // on all connections
   bool WaitForRequests(std::size_t count, std::chrono::milliseconds limit = std::chrono::seconds(10)) const;
   // Until every accepted connection was closed by its client or script.

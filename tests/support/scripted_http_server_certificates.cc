@@ -47,7 +47,8 @@ TestCertificate Finish(X509* certificate, EVP_PKEY* key, EVP_PKEY* signer) {
   CHECK(X509_sign(certificate, signer, EVP_sha256()) > 0);
   TestCertificate pair;
   pair.certificate = PemOf([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
-  pair.key = PemOf([&](BIO* bio) { return PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr); });
+  pair.key = PemOf(
+      [&](BIO* bio) { return PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr); });
   X509_free(certificate);
   EVP_PKEY_free(key);
   return pair;
@@ -64,7 +65,8 @@ TestAuthority::TestAuthority(const std::string& name) {
   self_ = Finish(certificate, key, key);
 }
 
-TestCertificate TestAuthority::Issue(const std::string& common_name, const std::string& subject_alt_names) const {
+TestCertificate TestAuthority::Issue(const std::string& common_name,
+                                     const std::string& subject_alt_names) const {
   BIO* certificate_reader = BIO_new_mem_buf(self_.certificate.data(), -1);
   BIO* key_reader = BIO_new_mem_buf(self_.key.data(), -1);
   X509* issuer = PEM_read_bio_X509(certificate_reader, nullptr, nullptr, nullptr);

@@ -44,8 +44,9 @@ TEST(Time, RefusesWhatIsNoTime) {
   for (const char* text :
        {"", "2026", "2026-01-02", "2026-01-02T03:04:05", "2026-13-02T03:04:05Z", "2026-02-30T03:04:05Z",
         "2026-01-02T24:04:05Z", "2026-01-02T03:60:05Z", "2026-01-02T03:04:61Z", "2026-01-02T03:04:05.Z",
-        "2026-01-02T03:04:05.1234567890Z", "2026-01-02T03:04:05ZZ", " 2026-01-02T03:04:05Z", "2026-01-02T03:04:05+2:00",
-        "2026-01-02T03:04:05+24:00", "-026-01-02T03:04:05Z", "2026-1-02T03:04:05Z", "tomorrow"}) {
+        "2026-01-02T03:04:05.1234567890Z", "2026-01-02T03:04:05ZZ", " 2026-01-02T03:04:05Z",
+        "2026-01-02T03:04:05+2:00", "2026-01-02T03:04:05+24:00", "-026-01-02T03:04:05Z",
+        "2026-1-02T03:04:05Z", "tomorrow"}) {
     EXPECT_FALSE(ParseTime(text)) << text;
   }
 }
@@ -56,7 +57,8 @@ TEST(SystemClock, SleepsUntilTheDeadlineOrStop) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_FALSE(clock.SleepFor(std::chrono::hours(1), stop.get_token()));
-  std::jthread sleeper([&](std::stop_token token) { EXPECT_FALSE(clock.SleepUntil(MonotonicTime::max(), token)); });
+  std::jthread sleeper(
+      [&](std::stop_token token) { EXPECT_FALSE(clock.SleepUntil(MonotonicTime::max(), token)); });
   sleeper.request_stop();
 }
 

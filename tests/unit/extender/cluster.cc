@@ -206,7 +206,11 @@ bool RunningExtender::Until(const std::function<bool()>& condition, std::chrono:
 }
 
 void RunningExtender::Pass(std::chrono::seconds time) {
-  (void)Until([] { return false; }, time);
+  const auto end = cluster_.clock.Now() + time;
+  while (cluster_.clock.Now() < end) {
+    cluster_.clock.Advance(std::chrono::milliseconds(500));
+    (void)cluster_.server.WaitUntil([] { return false; }, std::chrono::milliseconds(2));
+  }
 }
 
 }  // namespace heddle::test

@@ -1,5 +1,5 @@
-// Bytes that nobody meant to send: every parser gets its real input with random damage, and must neither crash nor hang.
-// Under asan this is where reads past the end show.
+// Bytes that nobody meant to send: every parser gets its real input with random damage, and must neither
+// crash nor hang. Under asan this is where reads past the end show.
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -19,11 +19,21 @@ std::string Damage(std::string text, base::Random& random) {
   const auto at = [&] { return text.empty() ? std::size_t(0) : std::size_t(random.Below(text.size())); };
   for (std::uint64_t i = 0, hits = 1 + random.Below(6); i < hits; ++i) {
     switch (random.Below(5)) {
-      case 0: text.resize(at()); break;
-      case 1: if (!text.empty()) text[at()] = char(random.Below(256)); break;
-      case 2: text.insert(at(), std::string(1 + random.Below(8), "\"[](){}<>:,#\\\0"[random.Below(14)])); break;
-      case 3: text.erase(at(), random.Below(64)); break;
-      default: text.insert(at(), text.substr(at(), random.Below(200))); break;
+      case 0:
+        text.resize(at());
+        break;
+      case 1:
+        if (!text.empty()) text[at()] = char(random.Below(256));
+        break;
+      case 2:
+        text.insert(at(), std::string(1 + random.Below(8), "\"[](){}<>:,#\\\0"[random.Below(14)]));
+        break;
+      case 3:
+        text.erase(at(), random.Below(64));
+        break;
+      default:
+        text.insert(at(), text.substr(at(), random.Below(200)));
+        break;
     }
   }
   return text;
@@ -38,29 +48,32 @@ void Torture(const std::string& good, std::uint64_t seed, Parse parse) {
 }
 
 TEST(Hostile, LldpSurvivesDamage) {
-  Torture(R"({"lldp":[{"interface":[{"name":"eth1","via":"LLDP","chassis":[{"id":[{"type":"mac","value":"aa:bb"}],
+  Torture(
+      R"({"lldp":[{"interface":[{"name":"eth1","via":"LLDP","chassis":[{"id":[{"type":"mac","value":"aa:bb"}],
       "name":[{"value":"tor-1"}]}],"port":[{"id":[{"type":"local","value":"Ethernet1"}],"ttl":[{"value":"120"}]}]}]}]})",
-          1, [](const std::string& text) {
-            const auto parsed = ParseLldp(text);
-            for (const auto& [name, neighbours] : parsed.value_or(LldpNeighbours())) {
-              EXPECT_EQ(name, Printable(name));
-              (void)LeafOf(neighbours);
-            }
-          });
+      1, [](const std::string& text) {
+        const auto parsed = ParseLldp(text);
+        for (const auto& [name, neighbours] : parsed.value_or(LldpNeighbours())) {
+          EXPECT_EQ(name, Printable(name));
+          (void)LeafOf(neighbours);
+        }
+      });
 }
 
 TEST(Hostile, IbNeighboursSurviveDamage) {
-  Torture("mlx5_0 1 34 switch 0xfc6a1c0300ab12cd \"leaf r0\" 7\nmlx5_1 1 0 none\nmlx5_2 1 9 ca 0x12 \"x\" 2\n", 2,
-          [](const std::string& text) {
-            for (const IbNeighbour& neighbour : ParseIbNeighbours(text).entries) {
-              EXPECT_EQ(neighbour.description, Printable(neighbour.description));
-            }
-          });
+  Torture(
+      "mlx5_0 1 34 switch 0xfc6a1c0300ab12cd \"leaf r0\" 7\nmlx5_1 1 0 none\nmlx5_2 1 9 ca 0x12 \"x\" 2\n", 2,
+      [](const std::string& text) {
+        for (const IbNeighbour& neighbour : ParseIbNeighbours(text).entries) {
+          EXPECT_EQ(neighbour.description, Printable(neighbour.description));
+        }
+      });
 }
 
 TEST(Hostile, IbNetworkSurvivesDamage) {
   Torture(test::SharedData("ibnetdiscover/ibtopotool-1.topo"), 3, [](const std::string& text) {
-    for (const IbNode& node : ParseIbNetwork(text).nodes) EXPECT_EQ(node.description, Printable(node.description));
+    for (const IbNode& node : ParseIbNetwork(text).nodes)
+      EXPECT_EQ(node.description, Printable(node.description));
   });
 }
 

@@ -20,7 +20,8 @@ TEST(IbNeighbours, ReadsSwitchesAndPortsWithoutAnswer) {
 }
 
 TEST(IbNeighbours, KeepsTheOthersWhenALineIsBad) {
-  const auto found = ParseIbNeighbours("mlx5_0 one 34 switch\nmlx5_1 1 0 none\nmlx5_2 1 9 switch 0x1 \"open 7");
+  const auto found =
+      ParseIbNeighbours("mlx5_0 one 34 switch\nmlx5_1 1 0 none\nmlx5_2 1 9 switch 0x1 \"open 7");
   EXPECT_EQ(found.entries.size(), 1u);
   ASSERT_EQ(found.problems.size(), 2u);
   EXPECT_THAT(found.problems[0], testing::HasSubstr("line 1"));

@@ -39,7 +39,9 @@ TEST(IbNetwork, NamesTheLinkThatRunsOnOneLane) {
 TEST(IbNetwork, TellsAdaptersOfOneNameApartByGuid) {
   const IbNetwork network = Dump(1);
   EXPECT_EQ(std::count_if(network.nodes.begin(), network.nodes.end(),
-                          [](const IbNode& node) { return node.description == "MT23108 InfiniHost Mellanox Technologies"; }),
+                          [](const IbNode& node) {
+                            return node.description == "MT23108 InfiniHost Mellanox Technologies";
+                          }),
             4);
   EXPECT_EQ(network.nodes.size(), 6u);
 }
@@ -54,7 +56,9 @@ TEST(IbNetwork, SeesLoopbackCables) {
   const IbNetwork network = Dump(3);
   const IbNode* node = network.Find("S-e41d2d030003e470");
   ASSERT_NE(node, nullptr);
-  EXPECT_EQ(std::count_if(node->links.begin(), node->links.end(), [&](const IbLink& link) { return IsLoopback(*node, link); }), 6);
+  EXPECT_EQ(std::count_if(node->links.begin(), node->links.end(),
+                          [&](const IbLink& link) { return IsLoopback(*node, link); }),
+            6);
 }
 
 TEST(IbNetwork, ReadsALidOfAnEnhancedPort) {
@@ -71,7 +75,8 @@ TEST(IbNetwork, ReportsACableThatOneEndDenies) {
       "[2] \"S-0009\"[1] # \"c\" lid 3 4xNDR\n"
       "Switch 4 \"S-0002\" # \"a\" base port 0 lid 2 lmc 0\n"
       "[1] \"S-0001\"[3] # \"a\" lid 1 4xNDR\n");
-  EXPECT_THAT(network.problems, Contains(HasSubstr("S-0001 port 1 to S-0002 port 1: the other end does not say so")));
+  EXPECT_THAT(network.problems,
+              Contains(HasSubstr("S-0001 port 1 to S-0002 port 1: the other end does not say so")));
   EXPECT_THAT(network.problems, Contains(HasSubstr("S-0009 port 1: the other end is not in the dump")));
   EXPECT_THAT(network.problems, Contains(HasSubstr("2 switches are called \"a\"")));
 }

@@ -9,9 +9,12 @@ using topology::LeafPort;
 using topology::Missing;
 
 std::string Neighbour(const std::string& interface, const std::string& chassis, const std::string& port) {
-  return R"({"name":")" + interface + R"(","via":"LLDP","chassis":[)" + chassis + R"(],"port":[)" + port + "]}";
+  return R"({"name":")" + interface + R"(","via":"LLDP","chassis":[)" + chassis + R"(],"port":[)" + port +
+         "]}";
 }
-std::string Document(const std::string& interfaces) { return R"({"lldp":[{"interface":[)" + interfaces + "]}]}"; }
+std::string Document(const std::string& interfaces) {
+  return R"({"lldp":[{"interface":[)" + interfaces + "]}]}";
+}
 
 const std::string kMac = R"({"id":[{"type":"mac","value":"aa:bb:cc:00:00:01"}],"name":[{"value":"tor-1"}]})";
 const std::string kNameless = R"({"id":[{"type":"mac","value":"aa:bb:cc:00:00:02"}]})";
@@ -34,14 +37,16 @@ TEST(Lldp, UsesTheChassisIdWhereTheSystemNameIsMissing) {
 }
 
 TEST(Lldp, CallsTwoNeighboursOnOnePortAmbiguousAndKeepsBoth) {
-  const auto parsed = ParseLldp(Document(Neighbour("eth1", kMac, kPort) + "," + Neighbour("eth1", kNameless, kPort)));
+  const auto parsed =
+      ParseLldp(Document(Neighbour("eth1", kMac, kPort) + "," + Neighbour("eth1", kNameless, kPort)));
   ASSERT_TRUE(parsed);
   ASSERT_EQ(parsed->at("eth1").size(), 2u);
   EXPECT_EQ(LeafOf(parsed->at("eth1")).missing(), Missing::kAmbiguous);
 }
 
 TEST(Lldp, CountsTheSameNeighbourHeardTwiceOnce) {
-  const auto parsed = ParseLldp(Document(Neighbour("eth1", kMac, kPort) + "," + Neighbour("eth1", kMac, kPort)));
+  const auto parsed =
+      ParseLldp(Document(Neighbour("eth1", kMac, kPort) + "," + Neighbour("eth1", kMac, kPort)));
   ASSERT_TRUE(parsed);
   EXPECT_TRUE(LeafOf(parsed->at("eth1")).known());
 }
@@ -54,7 +59,8 @@ TEST(Lldp, LeavesOutANeighbourThatSaidGoodbye) {
 }
 
 TEST(Lldp, UnderstandsTheShapeWithoutArraysToo) {
-  const auto parsed = ParseLldp(R"({"lldp":{"interface":{"name":"eth1","chassis":{"id":{"type":"mac","value":"aa:bb"},
+  const auto parsed =
+      ParseLldp(R"({"lldp":{"interface":{"name":"eth1","chassis":{"id":{"type":"mac","value":"aa:bb"},
       "name":"tor-1"},"port":{"id":{"type":"ifname","value":"swp7"},"ttl":"120"}}}})");
   ASSERT_TRUE(parsed);
   EXPECT_EQ(LeafOf(parsed->at("eth1")), (LeafPort{"tor-1", "swp7"}));
@@ -68,8 +74,9 @@ TEST(Lldp, HasNoNeighboursWhereLldpdHearsNobody) {
 }
 
 TEST(Lldp, SkipsEntriesThatProveNothing) {
-  const auto parsed = ParseLldp(Document(R"({"name":"eth0"},{"name":7},42,null,)" + Neighbour("eth1", kMac, "{}") + "," +
-                                         Neighbour("eth2", kMac, kPort)));
+  const auto parsed =
+      ParseLldp(Document(R"({"name":"eth0"},{"name":7},42,null,)" + Neighbour("eth1", kMac, "{}") + "," +
+                         Neighbour("eth2", kMac, kPort)));
   ASSERT_TRUE(parsed);
   EXPECT_THAT(*parsed, testing::ElementsAre(testing::Key("eth2")));
 }
@@ -82,8 +89,8 @@ TEST(Lldp, RefusesWhatIsNoLldpJson) {
 }
 
 TEST(Lldp, MakesNamesPrintable) {
-  const auto parsed = ParseLldp(Document(
-      Neighbour("eth1", R"({"id":[{"type":"mac","value":"a"}],"name":[{"value":"t\u0007or\u00e9"}]})", kPort)));
+  const auto parsed = ParseLldp(Document(Neighbour(
+      "eth1", R"({"id":[{"type":"mac","value":"a"}],"name":[{"value":"t\u0007or\u00e9"}]})", kPort)));
   ASSERT_TRUE(parsed);
   EXPECT_EQ(LeafOf(parsed->at("eth1"))->leaf, "t?or??");
 }

@@ -45,7 +45,8 @@ TEST(NcclXml, FindsTheNumaNodesOfNdv4ByBusId) {
   for (std::size_t i = 0; i < numa.size(); ++i) {
     EXPECT_EQ(topology.gpus[i].numa, numa[i]) << topology.gpus[i].pci;
     EXPECT_EQ(NearestNics(topology, topology.gpus[i]).size(), 2u);
-    EXPECT_EQ(Distance(topology.gpus[i], topology.nics[NearestNics(topology, topology.gpus[i])[0]]), PciDistance::kPix);
+    EXPECT_EQ(Distance(topology.gpus[i], topology.nics[NearestNics(topology, topology.gpus[i])[0]]),
+              PciDistance::kPix);
   }
 }
 

@@ -28,7 +28,8 @@ class CannedTransport final : public HttpTransport {
     if (answers.size() > 1) answers.erase(answers.begin());
     return answer;
   }
-  base::Result<HttpResponse> Stream(const HttpRequest& request, const ChunkReader& on_chunk, std::stop_token) override {
+  base::Result<HttpResponse> Stream(const HttpRequest& request, const ChunkReader& on_chunk,
+                                    std::stop_token) override {
     requests.push_back(request);
     if (!answers.empty()) return answers.front();
     if (!on_chunk("")) return HttpResponse{200, {}, ""};
@@ -54,9 +55,10 @@ class ClientTest : public testing::Test {
  protected:
   ClientTest() { clock_.set_auto_advance(true); }
   static HttpResponse Refusal(int status, const std::string& reason, const std::string& message) {
-    return HttpResponse{status,
-                        {},
-                        Json{{"kind", "Status"}, {"reason", reason}, {"message", message}, {"code", status}}.dump()};
+    return HttpResponse{
+        status,
+        {},
+        Json{{"kind", "Status"}, {"reason", reason}, {"message", message}, {"code", status}}.dump()};
   }
   Json Gang() { return NewObject(kGangs, {"train", "g-1"}); }
 
@@ -81,9 +83,10 @@ TEST_F(ClientTest, WritesThePathsThatTheServerServes) {
 TEST_F(ClientTest, WritesEveryListParameterEncoded) {
   const ListOptions options{"train", "a=b,c in (d,e)", "spec.nodeName=n1", "12", "Exact", 50, "tok/en="};
   ASSERT_TRUE(client_.List(kPods, options, {}));
-  EXPECT_EQ(transport_.Asked(),
-            "GET /api/v1/namespaces/train/pods?continue=tok%2Fen%3D&fieldSelector=spec.nodeName%3Dn1"
-            "&labelSelector=a%3Db%2Cc%20in%20%28d%2Ce%29&limit=50&resourceVersion=12&resourceVersionMatch=Exact");
+  EXPECT_EQ(
+      transport_.Asked(),
+      "GET /api/v1/namespaces/train/pods?continue=tok%2Fen%3D&fieldSelector=spec.nodeName%3Dn1"
+      "&labelSelector=a%3Db%2Cc%20in%20%28d%2Ce%29&limit=50&resourceVersion=12&resourceVersionMatch=Exact");
 }
 
 TEST_F(ClientTest, WritesEachWriteAsTheServerWantsIt) {
@@ -91,10 +94,13 @@ TEST_F(ClientTest, WritesEachWriteAsTheServerWantsIt) {
   EXPECT_EQ(transport_.Asked(), "POST /apis/heddle.dev/v1alpha1/namespaces/train/gangs?fieldManager=tester");
   EXPECT_EQ(transport_.ContentType(), "application/json");
   ASSERT_TRUE(client_.Update(kGangs, Gang(), {}));
-  EXPECT_EQ(transport_.Asked(), "PUT /apis/heddle.dev/v1alpha1/namespaces/train/gangs/g-1?fieldManager=tester");
+  EXPECT_EQ(transport_.Asked(),
+            "PUT /apis/heddle.dev/v1alpha1/namespaces/train/gangs/g-1?fieldManager=tester");
   ASSERT_TRUE(client_.UpdateStatus(kGangs, Gang(), {}));
-  EXPECT_EQ(transport_.Asked(), "PUT /apis/heddle.dev/v1alpha1/namespaces/train/gangs/g-1/status?fieldManager=tester");
-  ASSERT_TRUE(client_.Patch(kGangs, {"train", "g-1"}, PatchType::kMerge, {{"a", 1}}, {.subresource = "status"}, {}));
+  EXPECT_EQ(transport_.Asked(),
+            "PUT /apis/heddle.dev/v1alpha1/namespaces/train/gangs/g-1/status?fieldManager=tester");
+  ASSERT_TRUE(
+      client_.Patch(kGangs, {"train", "g-1"}, PatchType::kMerge, {{"a", 1}}, {.subresource = "status"}, {}));
   EXPECT_EQ(transport_.Asked(),
             "PATCH /apis/heddle.dev/v1alpha1/namespaces/train/gangs/g-1/status?fieldManager=tester");
   EXPECT_EQ(transport_.ContentType(), "application/merge-patch+json");
@@ -103,9 +109,11 @@ TEST_F(ClientTest, WritesEachWriteAsTheServerWantsIt) {
   EXPECT_EQ(transport_.ContentType(), "application/json-patch+json");
   ASSERT_TRUE(client_.Patch(kPods, {"train", "w-0"}, PatchType::kStrategic, Json::object(), {}, {}));
   EXPECT_EQ(transport_.ContentType(), "application/strategic-merge-patch+json");
-  ASSERT_TRUE(client_.Apply(kGangs, Gang(), {.field_manager = "heddle operator", .force = true, .subresource = ""}, {}));
-  EXPECT_EQ(transport_.Asked(),
-            "PATCH /apis/heddle.dev/v1alpha1/namespaces/train/gangs/g-1?fieldManager=heddle%20operator&force=true");
+  ASSERT_TRUE(client_.Apply(kGangs, Gang(),
+                            {.field_manager = "heddle operator", .force = true, .subresource = ""}, {}));
+  EXPECT_EQ(
+      transport_.Asked(),
+      "PATCH /apis/heddle.dev/v1alpha1/namespaces/train/gangs/g-1?fieldManager=heddle%20operator&force=true");
   EXPECT_EQ(transport_.ContentType(), "application/apply-patch+yaml");
   ASSERT_TRUE(client_.CreateSubresource(kPods, {"train", "w-0"}, "eviction", Json::object(), {}));
   EXPECT_EQ(transport_.Asked(), "POST /api/v1/namespaces/train/pods/w-0/eviction?fieldManager=tester");
@@ -152,7 +160,8 @@ TEST_F(ClientTest, MapsEveryStatusToItsCode) {
   };
   for (const auto& [response, code] : table) {
     transport_.answers = {response};
-    EXPECT_EQ(client_.Get(kPods, {"train", "w-0"}, {}).error().code, code) << response.status << response.body;
+    EXPECT_EQ(client_.Get(kPods, {"train", "w-0"}, {}).error().code, code)
+        << response.status << response.body;
   }
 }
 
@@ -246,13 +255,12 @@ TEST_F(ClientTest, PutsEventsTogetherAcrossChunkBorders) {
     int opened = 0;
     WatchOptions options;
     options.on_open = [&] { ++opened; };
-    const auto ended = client_.Watch(
-        kPods, options,
-        [&](WatchEvent&& event) {
-          seen.push_back(std::to_string(int(event.type)) + Name(event.object));
-          return true;
-        },
-        {});
+    const auto ended = client_.Watch(kPods, options,
+                                     [&](WatchEvent&& event) {
+                                       seen.push_back(std::to_string(int(event.type)) + Name(event.object));
+                                       return true;
+                                     },
+                                     {});
     ASSERT_TRUE(ended);
     ASSERT_THAT(seen, ElementsAre("0a", "2b", "3"));
     ASSERT_EQ(opened, 1);
@@ -263,7 +271,9 @@ TEST_F(ClientTest, AsksForAWatchAsTheServerWantsIt) {
   ASSERT_TRUE(client_.Watch(kPods, {.ns = "train", .resource_version = "8", .timeout = seconds(301)},
                             [](WatchEvent&&) { return true; }, {}));
   EXPECT_EQ(transport_.Asked(),
-            "GET /api/v1/namespaces/train/pods?allowWatchBookmarks=true&resourceVersion=8&timeoutSeconds=301&watch=true");
+            "GET "
+            "/api/v1/namespaces/train/"
+            "pods?allowWatchBookmarks=true&resourceVersion=8&timeoutSeconds=301&watch=true");
   ASSERT_TRUE(client_.Watch(kNodes, {.field_selector = "metadata.name=a1", .send_initial_events = true},
                             [](WatchEvent&&) { return true; }, {}));
   EXPECT_EQ(transport_.Asked(),
@@ -273,16 +283,19 @@ TEST_F(ClientTest, AsksForAWatchAsTheServerWantsIt) {
 
 TEST_F(ClientTest, TurnsAnErrorEventIntoAnError) {
   transport_.chunks = {
-      R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})" "\n"};
+      R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})"
+      "\n"};
   const auto ended = client_.Watch(kPods, {}, [](WatchEvent&&) { return true; }, {});
   EXPECT_EQ(ended.error().code, Code::kExpired);
   EXPECT_EQ(ended.error().message, "watch pods: too old");
 }
 
 TEST_F(ClientTest, RefusesALineThatIsNoEventOrTooLong) {
-  for (const char* line : {"garbage\n", "{}\n", "{\"type\":\"ADDED\"}\n", "{\"type\":\"ODD\",\"object\":{}}\n", "[1]\n"}) {
+  for (const char* line :
+       {"garbage\n", "{}\n", "{\"type\":\"ADDED\"}\n", "{\"type\":\"ODD\",\"object\":{}}\n", "[1]\n"}) {
     transport_.chunks = {line};
-    EXPECT_EQ(client_.Watch(kPods, {}, [](WatchEvent&&) { return true; }, {}).error().code, Code::kInternal) << line;
+    EXPECT_EQ(client_.Watch(kPods, {}, [](WatchEvent&&) { return true; }, {}).error().code, Code::kInternal)
+        << line;
   }
   transport_.chunks.assign(20, std::string(1 << 20, 'x'));
   EXPECT_EQ(client_.Watch(kPods, {}, [](WatchEvent&&) { return true; }, {}).error().code, Code::kTooLarge);

@@ -33,8 +33,11 @@ class ConfigTest : public testing::Test {
   static std::string File(const std::string& user, const std::string& cluster = "") {
     return "apiVersion: v1\nkind: Config\ncurrent-context: main\n"
            "contexts:\n- name: main\n  context: {cluster: c, user: u, namespace: train}\n"
-           "clusters:\n- name: c\n  cluster: {server: 'https://10.0.0.1:6443'" + cluster + "}\n"
-           "users:\n- name: u\n  user: {" + user + "}\n";
+           "clusters:\n- name: c\n  cluster: {server: 'https://10.0.0.1:6443'" +
+           cluster +
+           "}\n"
+           "users:\n- name: u\n  user: {" +
+           user + "}\n";
   }
   base::Result<ClientConfig> Load(const std::string& user, const std::string& cluster = "") {
     files_.Write("home/me/.kube/config", File(user, cluster));
@@ -59,8 +62,9 @@ TEST_F(ConfigTest, ReadsServerNamespaceAndToken) {
 }
 
 TEST_F(ConfigTest, ReadsBasicAuthAndImpersonation) {
-  const auto config = Load("username: user, password: pass, as: alice, as-uid: '7', as-groups: [g1, g2], "
-                           "as-user-extra: {'a/b': [x]}");
+  const auto config = Load(
+      "username: user, password: pass, as: alice, as-uid: '7', as-groups: [g1, g2], "
+      "as-user-extra: {'a/b': [x]}");
   ASSERT_TRUE(config) << config.error().message;
   const auto headers = *config->authenticator->Headers();
   EXPECT_EQ(HeaderNamed(headers, "Authorization"), "Basic dXNlcjpwYXNz");
@@ -116,7 +120,8 @@ TEST_F(ConfigTest, RefusesWithASentence) {
       {"client-certificate-data: '!!', client-key-data: 'QQ=='", "client-certificate-data is no base64"},
       {"exec: {apiVersion: client.authentication.k8s.io/v1alpha1, command: x}", "unknown apiVersion"},
       {"exec: {apiVersion: client.authentication.k8s.io/v1}", "command is missing"},
-      {"exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}", "terminal"}};
+      {"exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}",
+       "terminal"}};
   for (const auto& [user, sentence] : users) {
     const auto config = Load(user);
     ASSERT_FALSE(config) << user;
@@ -128,15 +133,17 @@ TEST_F(ConfigTest, RefusesWithASentence) {
 }
 
 TEST_F(ConfigTest, SurvivesFilesThatAreNoConfigAndQuotesNothingOfThem) {
-  for (const char* text : {"", "null", "[]", "text", "users: 5", "users: [5]", "users:\n- name: u\n  user: s3cret\n",
-                           "token: s3cret: : {", "\x01\x02", "current-context: [a]", "{s3cret"}) {
+  for (const char* text :
+       {"", "null", "[]", "text", "users: 5", "users: [5]", "users:\n- name: u\n  user: s3cret\n",
+        "token: s3cret: : {", "\x01\x02", "current-context: [a]", "{s3cret"}) {
     files_.Write("a", text);
     const auto config = LoadKubeconfig({.kubeconfig_flag = "/a"}, files_, clock_);
     ASSERT_FALSE(config) << text;
     EXPECT_THAT(config.error().message, Not(HasSubstr("s3cret")));
   }
-  files_.Write("a", "current-context: m\ncontexts: [{name: m, context: {cluster: c, user: u}}]\n"
-                    "clusters: [{name: c, cluster: {server: 'https://a'}}]\nusers: [{name: u, user: s3cret}]\n");
+  files_.Write("a",
+               "current-context: m\ncontexts: [{name: m, context: {cluster: c, user: u}}]\n"
+               "clusters: [{name: c, cluster: {server: 'https://a'}}]\nusers: [{name: u, user: s3cret}]\n");
   const auto odd = LoadKubeconfig({.kubeconfig_flag = "/a"}, files_, clock_);
   ASSERT_FALSE(odd);
   EXPECT_EQ(odd.error().message, "the kubeconfig's user \"u\" is not a mapping");
@@ -202,8 +209,13 @@ TEST_F(ConfigTest, PrefersAKubeconfigThatWasNamedOverTheServiceAccount) {
 }
 
 TEST(ConfigSources, ComeFromAnEnvironment) {
-  const char* environment[] = {"KUBECONFIG=/a:/b", "HOME=/home/me", "PWD=/work", "KUBERNETES_SERVICE_HOST=10.0.0.1",
-                               "KUBERNETES_SERVICE_PORT=443", "ODD", nullptr};
+  const char* environment[] = {"KUBECONFIG=/a:/b",
+                               "HOME=/home/me",
+                               "PWD=/work",
+                               "KUBERNETES_SERVICE_HOST=10.0.0.1",
+                               "KUBERNETES_SERVICE_PORT=443",
+                               "ODD",
+                               nullptr};
   const ConfigSources sources = SourcesFromEnvironment(environment);
   EXPECT_EQ(sources.kubeconfig_env, "/a:/b");
   EXPECT_EQ(sources.home, "/home/me");
@@ -215,7 +227,8 @@ TEST(ConfigSources, ComeFromAnEnvironment) {
 // A credential plugin is a real process, so its script stands in a real folder.
 class ExecTest : public ConfigTest {
  protected:
-  ExecTest() : folder_(std::filesystem::temp_directory_path() / ("heddle-exec-" + std::to_string(::getpid()))) {
+  ExecTest()
+      : folder_(std::filesystem::temp_directory_path() / ("heddle-exec-" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~ExecTest() override { std::filesystem::remove_all(folder_); }
@@ -226,14 +239,17 @@ class ExecTest : public ConfigTest {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
     files_.Write("home/me/.kube/config",
                  File("exec: {apiVersion: client.authentication.k8s.io/v1, command: " + path + more + "}"));
-    return LoadKubeconfig({.home = "/home/me", .environment = {"PATH=/usr/bin:/bin", "INHERITED=yes"}}, files_, clock_);
+    return LoadKubeconfig({.home = "/home/me", .environment = {"PATH=/usr/bin:/bin", "INHERITED=yes"}},
+                          files_, clock_);
   }
   int Runs() {
     std::ifstream log((folder_ / "plugin.log").string());
     return int(std::count(std::istreambuf_iterator<char>(log), {}, '\n'));
   }
   static std::string Print(const std::string& status) {
-    return "cat <<X\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{" +
+    return "cat "
+           "<<X\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
+           "v1\",\"status\":{" +
            status + "}}\nX\n";
   }
 

@@ -118,7 +118,8 @@ TEST_F(CpprestTransportTest, KeepsItsConnection) {
   ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) { c.Send(PlainResponse(200, "{}")); });
   CpprestTransport transport(Config(server), clock_);
   for (int i = 0; i < 20; ++i) ASSERT_TRUE(transport.Do(Request(), {}));
-  // The answer is here a moment before the pool has its connection back, so now and then a second one is made.
+  // The answer is here a moment before the pool has its connection back, so now and then a second one is
+  // made.
   EXPECT_LE(server.connections(), 3);
 }
 
@@ -155,6 +156,17 @@ TEST_F(CpprestTransportTest, SaysThatNobodyListens) {
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, Code::kUnavailable);
   EXPECT_THAT(response.error().message, HasSubstr(config.server));
+}
+
+TEST_F(CpprestTransportTest, RefusesWhatItCannotConnectToWithASentence) {
+  for (const char* server : {"https://[fd00::1]:6443", "no url", ""}) {
+    ClientConfig config;
+    config.server = server;
+    CpprestTransport transport(config, clock_);
+    const auto response = transport.Do(Request(), {});
+    ASSERT_FALSE(response);
+    EXPECT_EQ(response.error().code, Code::kInvalid) << server;
+  }
 }
 
 TEST_F(CpprestTransportTest, GivesUpOnAServerThatHangs) {
@@ -267,29 +279,28 @@ TEST_F(CpprestTransportTest, StreamsChunksAsTheyCome) {
   });
   CpprestTransport transport(Config(server), clock_);
   std::vector<std::string> chunks;
-  const auto response = transport.Stream(
-      Request(),
-      [&](std::string_view chunk) {
-        chunks.emplace_back(chunk);
-        if (chunk == "one") second_may_come.count_down();
-        return true;
-      },
-      {});
+  const auto response = transport.Stream(Request(),
+                                         [&](std::string_view chunk) {
+                                           chunks.emplace_back(chunk);
+                                           if (chunk == "one") second_may_come.count_down();
+                                           return true;
+                                         },
+                                         {});
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(response->status, 200);
   EXPECT_THAT(chunks, ElementsAre("", "one", "two"));
 }
 
 TEST_F(CpprestTransportTest, CollectsAStreamsRefusal) {
-  ScriptedHttpServer server([](const ReceivedRequest&, Connection& c) { c.Send(PlainResponse(410, "gone")); });
+  ScriptedHttpServer server(
+      [](const ReceivedRequest&, Connection& c) { c.Send(PlainResponse(410, "gone")); });
   CpprestTransport transport(Config(server), clock_);
-  const auto response = transport.Stream(
-      Request(),
-      [](std::string_view) {
-        ADD_FAILURE() << "a refusal is no stream";
-        return true;
-      },
-      {});
+  const auto response = transport.Stream(Request(),
+                                         [](std::string_view) {
+                                           ADD_FAILURE() << "a refusal is no stream";
+                                           return true;
+                                         },
+                                         {});
   ASSERT_TRUE(response);
   EXPECT_EQ(response->status, 410);
   EXPECT_EQ(response->body, "gone");
@@ -302,13 +313,12 @@ TEST_F(CpprestTransportTest, DeliversWhatCameBeforeACutAndTellsTheCut) {
   });
   CpprestTransport transport(Config(server), clock_);
   std::string seen;
-  const auto response = transport.Stream(
-      Request(),
-      [&](std::string_view chunk) {
-        seen += chunk;
-        return true;
-      },
-      {});
+  const auto response = transport.Stream(Request(),
+                                         [&](std::string_view chunk) {
+                                           seen += chunk;
+                                           return true;
+                                         },
+                                         {});
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, Code::kUnavailable);
   EXPECT_EQ(seen, "last words");
@@ -349,15 +359,15 @@ TEST_F(CpprestTransportTest, ReadsNoFasterThanItsReader) {
   });
   CpprestTransport transport(Config(server), clock_);
   std::uint64_t read = 0, largest_lead = 0;
-  const auto response = transport.Stream(
-      Request(),
-      [&](std::string_view chunk) {
-        read += chunk.size();
-        const std::uint64_t sent = server.bytes_sent();
-        largest_lead = std::max(largest_lead, sent > read ? sent - read : 0);
-        return true;
-      },
-      {});
+  const auto response = transport.Stream(Request(),
+                                         [&](std::string_view chunk) {
+                                           read += chunk.size();
+                                           const std::uint64_t sent = server.bytes_sent();
+                                           largest_lead =
+                                               std::max(largest_lead, sent > read ? sent - read : 0);
+                                           return true;
+                                         },
+                                         {});
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(read, 2000u * (64 << 10));
   EXPECT_LT(largest_lead, 24u << 20);
@@ -439,7 +449,8 @@ TEST_F(TlsTransportTest, ShowsItsClientCertificate) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "IP:127.0.0.1"), authority_.pem()});
   ClientConfig config = Trusting(server, authority_.pem());
   const test::TestCertificate pair = authority_.Issue("system:heddle", "");
-  config.authenticator = std::make_shared<RecordingAuthenticator>("t", ClientCertificate{pair.certificate, pair.key});
+  config.authenticator =
+      std::make_shared<RecordingAuthenticator>("t", ClientCertificate{pair.certificate, pair.key});
   const auto response = Ask(config);
   ASSERT_TRUE(response) << response.error().message;
   EXPECT_EQ(server.requests().at(0).client_name, "system:heddle");
@@ -449,7 +460,8 @@ TEST_F(TlsTransportTest, SaysThatAClientKeyIsUnusable) {
   ScriptedHttpServer server(Fine(), {authority_.Issue("apiserver", "IP:127.0.0.1"), authority_.pem()});
   ClientConfig config = Trusting(server, authority_.pem());
   const test::TestCertificate pair = authority_.Issue("system:heddle", "");
-  config.authenticator = std::make_shared<RecordingAuthenticator>("t", ClientCertificate{pair.certificate, "no key"});
+  config.authenticator =
+      std::make_shared<RecordingAuthenticator>("t", ClientCertificate{pair.certificate, "no key"});
   EXPECT_FALSE(Ask(config));
 }
 

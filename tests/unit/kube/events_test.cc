@@ -23,8 +23,10 @@ class EventRecorderTest : public testing::Test {
   test::FakeClock clock_;
   test::FakeApiServer server_{clock_};
   Client client_{server_, clock_, {}};
-  EventRecorder recorder_{client_, clock_, base::Random(1), {.component = "heddle-extender", .instance = "pod-1",
-                                                             .max_queued = 40}};
+  EventRecorder recorder_{client_,
+                          clock_,
+                          base::Random(1),
+                          {.component = "heddle-extender", .instance = "pod-1", .max_queued = 40}};
 };
 
 TEST_F(EventRecorderTest, WritesAnEventAsKubectlReadsIt) {

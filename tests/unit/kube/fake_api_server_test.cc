@@ -29,7 +29,9 @@ class FakeApiServerTest : public testing::Test {
     return gang;
   }
   Json Stored() { return server_.Find(kGangs, {"train", "g"}).value_or(Json()); }
-  kube::Client As(const std::string& manager) { return kube::Client(server_, clock_, {.field_manager = manager}); }
+  kube::Client As(const std::string& manager) {
+    return kube::Client(server_, clock_, {.field_manager = manager});
+  }
 
   FakeClock clock_;
   FakeApiServer server_{clock_};
@@ -57,7 +59,8 @@ TEST_F(FakeApiServerTest, SeparatesStatusFromTheRest) {
 
 TEST_F(FakeApiServerTest, KeepsTheVersionWhereNothingChanges) {
   const Json gang = *client_.Create(kGangs, Gang(), {});
-  const auto same = client_.Patch(kGangs, {"train", "g"}, PatchType::kMerge, {{"spec", {{"value", 1}}}}, {}, {});
+  const auto same =
+      client_.Patch(kGangs, {"train", "g"}, PatchType::kMerge, {{"spec", {{"value", 1}}}}, {}, {});
   EXPECT_EQ(kube::ResourceVersion(*same), kube::ResourceVersion(gang));
 }
 
@@ -66,7 +69,8 @@ TEST_F(FakeApiServerTest, AnswersWithTheServersCodes) {
   ASSERT_TRUE(client_.Create(kGangs, Gang(), {}));
   EXPECT_EQ(client_.Create(kGangs, Gang(), {}).error().code, Code::kAlreadyExists);
   const Json failing = Json::parse(R"([{"op":"test","path":"/spec/value","value":7}])");
-  EXPECT_EQ(client_.Patch(kGangs, {"train", "g"}, PatchType::kJson, failing, {}, {}).error().code, Code::kInvalid);
+  EXPECT_EQ(client_.Patch(kGangs, {"train", "g"}, PatchType::kJson, failing, {}, {}).error().code,
+            Code::kInvalid);
   EXPECT_EQ(client_.Patch(kGangs, {"train", "g"}, PatchType::kStrategic, {}, {}, {}).error().code,
             Code::kUnimplemented);
   EXPECT_EQ(client_.Delete(kGangs, {"train", "g"}, {.uid = "other"}, {}).error().code, Code::kConflict);
@@ -81,7 +85,8 @@ TEST_F(FakeApiServerTest, HoldsAnObjectWithFinalizersUntilTheLastIsGone) {
   ASSERT_TRUE(client_.Create(kGangs, gang, {}));
   ASSERT_TRUE(client_.Delete(kGangs, {"train", "g"}, {}, {}));
   EXPECT_TRUE(kube::DeletionTimestamp(Stored()));
-  ASSERT_TRUE(client_.Patch(kGangs, {"train", "g"}, PatchType::kMerge, {{"metadata", {{"finalizers", nullptr}}}}, {}, {}));
+  ASSERT_TRUE(client_.Patch(kGangs, {"train", "g"}, PatchType::kMerge,
+                            {{"metadata", {{"finalizers", nullptr}}}}, {}, {}));
   EXPECT_TRUE(Stored().is_null());
 }
 
@@ -176,8 +181,8 @@ TEST_F(FakeApiServerTest, FailsAsItIsTold) {
   EXPECT_FALSE(Stored().is_null()) << "the answer was lost, the write was not";
   server_.FailNext({.path_contains = "/gangs/g", .status = 429, .retry_after_seconds = 1});
   EXPECT_TRUE(client_.Get(kGangs, {"train", "g"}, {})) << "repeated after Retry-After";
-  EXPECT_THAT(server_.lines(), ElementsAre("POST gangs train", "POST gangs train", "GET gangs train/g",
-                                           "GET gangs train/g"));
+  EXPECT_THAT(server_.lines(),
+              ElementsAre("POST gangs train", "POST gangs train", "GET gangs train/g", "GET gangs train/g"));
 }
 
 }  // namespace

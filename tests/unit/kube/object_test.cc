@@ -10,10 +10,11 @@ namespace heddle::kube {
 namespace {
 
 TEST(Object, AccessorsSurviveEveryShape) {
-  for (const char* text : {"null", "1", "\"x\"", "[]", "[1,{}]", "{}", R"({"metadata":1})", R"({"metadata":[]})",
-                           R"({"metadata":{"name":1,"labels":[],"annotations":{"a":1},"ownerReferences":{"a":1},
+  for (const char* text :
+       {"null", "1", "\"x\"", "[]", "[1,{}]", "{}", R"({"metadata":1})", R"({"metadata":[]})",
+        R"({"metadata":{"name":1,"labels":[],"annotations":{"a":1},"ownerReferences":{"a":1},
                               "generation":"x","uid":{},"deletionTimestamp":7}})",
-                           R"({"metadata":{"ownerReferences":[1,null,{"controller":"yes"}]},"status":{"conditions":[3]}})"}) {
+        R"({"metadata":{"ownerReferences":[1,null,{"controller":"yes"}]},"status":{"conditions":[3]}})"}) {
     const Json object = Json::parse(text);
     EXPECT_EQ(Name(object), "");
     EXPECT_EQ(Uid(object), "");

@@ -29,18 +29,22 @@ class ReflectorTest : public testing::Test {
     map["data"]["v"] = value;
     return map;
   }
-  void Put(const std::string& name, const std::string& value = "") { server_.Put(kConfigMaps, Map(name, value)); }
+  void Put(const std::string& name, const std::string& value = "") {
+    server_.Put(kConfigMaps, Map(name, value));
+  }
   void Remove(const std::string& name) { server_.Remove(kConfigMaps, {"a", name}); }
 
   void Start(ReflectorOptions options = {}) {
-    options.on_change = [this](ChangeType type, const ObjectKey& key, const ObjectPtr& old, const ObjectPtr& current) {
+    options.on_change = [this](ChangeType type, const ObjectKey& key, const ObjectPtr& old,
+                               const ObjectPtr& current) {
       const std::lock_guard lock(mutex_);
       changes_.push_back(std::string(1, "+~-"[int(type)]) + key.name);
       EXPECT_EQ(old == nullptr, type == ChangeType::kAdded);
       EXPECT_EQ(current == nullptr, type == ChangeType::kDeleted);
     };
     options.on_synced = [this] { ++synced_; };
-    reflector_ = std::make_unique<Reflector>(client_, clock_, base::Random(7), kConfigMaps, std::move(options));
+    reflector_ =
+        std::make_unique<Reflector>(client_, clock_, base::Random(7), kConfigMaps, std::move(options));
     runner_ = std::jthread([this](std::stop_token stop) { reflector_->Run(stop); });
   }
   void Stop() {
@@ -58,7 +62,9 @@ class ReflectorTest : public testing::Test {
   bool HasNo(const std::string& name) {
     return Eventually([&] { return reflector_->store().Get({"a", name}) == nullptr; });
   }
-  bool Synced() { return Eventually([&] { return reflector_->store().synced(); }); }
+  bool Synced() {
+    return Eventually([&] { return reflector_->store().synced(); });
+  }
   // Ends every back-off that comes until the condition holds.
   bool EventuallyAsTimeGoesOn(const std::function<bool()>& condition) {
     return Eventually([&] {
@@ -173,7 +179,8 @@ TEST_F(ReflectorTest, EmitsDeletesForKeysThatVanishedInAReplace) {
   const auto changes = TakeChanges();
   EXPECT_TRUE(std::count(changes.begin(), changes.end(), "-x") == 1);
   EXPECT_TRUE(std::count(changes.begin(), changes.end(), "~y") == 1);
-  EXPECT_TRUE(std::count(changes.begin(), changes.end(), "~same") == 0) << "what did not change is not reported";
+  EXPECT_TRUE(std::count(changes.begin(), changes.end(), "~same") == 0)
+      << "what did not change is not reported";
   EXPECT_EQ(synced_, 1) << "synced is told once";
 }
 
@@ -269,8 +276,9 @@ TEST_F(ReflectorTest, ListsAnewAfterTooManyInternalErrors) {
     return requests.size() >= 6 && requests.back().query.contains("sendInitialEvents");
   }));
   const auto requests = server_.requests();
-  const auto lists = std::count_if(requests.begin(), requests.end(),
-                                   [](const auto& request) { return request.query.contains("sendInitialEvents"); });
+  const auto lists = std::count_if(requests.begin(), requests.end(), [](const auto& request) {
+    return request.query.contains("sendInitialEvents");
+  });
   EXPECT_EQ(lists, 2) << "the first and the one after the errors";
 }
 
@@ -298,7 +306,8 @@ TEST_F(ReflectorTest, StartsBeforeItsServer) {
   Put("x", "1");
   Start();
   ASSERT_TRUE(EventuallyAsTimeGoesOn([&] { return reflector_->store().synced(); }));
-  for (const auto& line : Lines()) EXPECT_EQ(line, "WATCH configmaps") << "a refused connection is no reason to list";
+  for (const auto& line : Lines())
+    EXPECT_EQ(line, "WATCH configmaps") << "a refused connection is no reason to list";
 }
 
 TEST_F(ReflectorTest, BacksOffLongerAndLongerButNotOverThirtySeconds) {
@@ -358,7 +367,8 @@ TEST_F(ReflectorTest, LetsOthersWaitForTheFirstState) {
   server_.FailNext({}, 1);
   Start();
   std::atomic<bool> result = false;
-  std::jthread waiter([&](std::stop_token stop) { result = reflector_->WaitForSync(stop, std::chrono::hours(1)); });
+  std::jthread waiter(
+      [&](std::stop_token stop) { result = reflector_->WaitForSync(stop, std::chrono::hours(1)); });
   ASSERT_TRUE(clock_.WaitForSleepers(2));
   clock_.AdvanceToNextSleeper();
   waiter.join();

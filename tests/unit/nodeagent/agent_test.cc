@@ -26,8 +26,11 @@ class AgentTest : public testing::Test {
 
   void MakeObject() {
     Json object = kube::NewObject(NodeTopologies(), {"", "hgx-pulled"});
-    object["metadata"]["ownerReferences"] = Json::array(
-        {{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "hgx-pulled"}, {"uid", "node-uid"}, {"controller", true}}});
+    object["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "v1"},
+                                                          {"kind", "Node"},
+                                                          {"name", "hgx-pulled"},
+                                                          {"uid", "node-uid"},
+                                                          {"controller", true}}});
     server_.Put(NodeTopologies(), std::move(object));
   }
   void Start(bool once = false) {
@@ -45,7 +48,8 @@ class AgentTest : public testing::Test {
     return false;
   }
   std::string Rails() {
-    return kube::StringAt(server_.Find(NodeTopologies(), {"", "hgx-pulled"}).value_or(Json()), {"status", "summary", "rails"});
+    return kube::StringAt(server_.Find(NodeTopologies(), {"", "hgx-pulled"}).value_or(Json()),
+                          {"status", "summary", "rails"});
   }
 
   test::RecordedMachine recorded_{"hgx-pulled"};

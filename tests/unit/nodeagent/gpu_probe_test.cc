@@ -17,7 +17,8 @@ GpuReading Gpu(int index, int links_up, int links = 18) {
   gpu.pci = "0000:0" + std::to_string(index) + ":00.0";
   gpu.nvlink_generation = 4;
   gpu.fabric.state = FabricState::kCompleted;
-  for (int link = 0; link < links; ++link) gpu.nvlinks.push_back({link, link < links_up, LinkEnd::kSwitch, ""});
+  for (int link = 0; link < links; ++link)
+    gpu.nvlinks.push_back({link, link < links_up, LinkEnd::kSwitch, ""});
   return gpu;
 }
 
@@ -96,7 +97,8 @@ TEST(NvmlYaml, ReadsBackWhatItWrote) {
 }
 
 TEST(NvmlYaml, LeavesOutTheGpuThatIsWrittenWrong) {
-  const auto readings = ParseNvmlYaml("gpus: [{index: 1, uuid: [x], memory_mib: much, nvlinks: 7}, {index: -1}, 5, {index: 1}, {index: 0}]");
+  const auto readings = ParseNvmlYaml(
+      "gpus: [{index: 1, uuid: [x], memory_mib: much, nvlinks: 7}, {index: -1}, 5, {index: 1}, {index: 0}]");
   ASSERT_EQ(readings.gpus.size(), 2u);
   EXPECT_EQ(readings.gpus[0].index, 0);
   EXPECT_EQ(readings.gpus[1].uuid, "");

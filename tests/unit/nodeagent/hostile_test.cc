@@ -1,5 +1,5 @@
-// Damage to whole machines: every file of a recorded machine may hold anything. The agent must come to an observation
-// that is sound enough to publish, and to the same one each time.
+// Damage to whole machines: every file of a recorded machine may hold anything. The agent must come to an
+// observation that is sound enough to publish, and to the same one each time.
 #include <gtest/gtest.h>
 
 #include "base/random.h"
@@ -14,11 +14,21 @@ std::string Damage(std::string text, base::Random& random) {
   const auto at = [&] { return text.empty() ? std::size_t(0) : std::size_t(random.Below(text.size())); };
   for (std::uint64_t i = 0, hits = 1 + random.Below(4); i < hits; ++i) {
     switch (random.Below(5)) {
-      case 0: text.resize(at()); break;
-      case 1: if (!text.empty()) text[at()] = char(random.Below(256)); break;
-      case 2: text.insert(at(), std::string(1 + random.Below(8), "{}[]:-&*\"\n#9\xff\0"[random.Below(14)])); break;
-      case 3: text.erase(at(), random.Below(64)); break;
-      default: text.insert(at(), text.substr(at(), random.Below(200))); break;
+      case 0:
+        text.resize(at());
+        break;
+      case 1:
+        if (!text.empty()) text[at()] = char(random.Below(256));
+        break;
+      case 2:
+        text.insert(at(), std::string(1 + random.Below(8), "{}[]:-&*\"\n#9\xff\0"[random.Below(14)]));
+        break;
+      case 3:
+        text.erase(at(), random.Below(64));
+        break;
+      default:
+        text.insert(at(), text.substr(at(), random.Below(200)));
+        break;
     }
   }
   return text;
@@ -32,7 +42,8 @@ class DamagedFileTree final : public base::FileTree {
     base::Random random = For(path);
     auto text = files_.Read(path);
     if (!text || random.Below(20) != 0) return text;
-    if (random.Below(4) == 0) return base::Fail(base::Code::kUnavailable, std::string(path) + ": Input/output error");
+    if (random.Below(4) == 0)
+      return base::Fail(base::Code::kUnavailable, std::string(path) + ": Input/output error");
     return Damage(*std::move(text), random);
   }
   base::Result<std::vector<std::string>> List(std::string_view path) const override {
@@ -64,7 +75,8 @@ std::string ReportOf(const base::FileTree& files) {
   Discovery discovery(files, gpus, RecordedLeaves(files), {"node-00", "", ""}, {});
   const Observation seen = discovery.Look();
   (void)topology::Check(seen.node);
-  return crds::ToJson(Report({}, seen, base::WallTime{std::chrono::seconds(1'800'000'000)})).dump();  // throws on bad UTF-8
+  return crds::ToJson(Report({}, seen, base::WallTime{std::chrono::seconds(1'800'000'000)}))
+      .dump();  // throws on bad UTF-8
 }
 
 TEST(Hostile, AMachineOfDamagedFilesIsStillDescribed) {

@@ -1,5 +1,5 @@
-// Whole machines: what the agent makes of the recorded ones, as goldens (UPDATE_GOLDEN=1 rewrites them) and as the few
-// truths that a golden does not say aloud.
+// Whole machines: what the agent makes of the recorded ones, as goldens (UPDATE_GOLDEN=1 rewrites them) and
+// as the few truths that a golden does not say aloud.
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -46,7 +46,8 @@ std::vector<std::string> NicsOfGpus(const Node& node) {
   std::vector<std::string> lines;
   for (const topology::Gpu& gpu : node.gpus) {
     std::string line = std::to_string(gpu.index) + ":";
-    for (const Nic* nic : node.NicsOfGpu(gpu.index)) line += " " + nic->name + "@" + std::to_string(nic->rail.value_or(-1));
+    for (const Nic* nic : node.NicsOfGpu(gpu.index))
+      line += " " + nic->name + "@" + std::to_string(nic->rail.value_or(-1));
     lines.push_back(line);
   }
   return lines;
@@ -76,8 +77,8 @@ TEST(Machines, DgxA100HasARailPerGpuAndTwoStorageNics) {
   ExpectGolden("dgx-a100", seen);
   EXPECT_THAT(topology::Check(seen.node), IsEmpty());
   EXPECT_THAT(NicsOfGpus(seen.node),
-              testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_2@2", "3: mlx5_3@3", "4: mlx5_6@4", "5: mlx5_7@5",
-                                   "6: mlx5_8@6", "7: mlx5_9@7"));
+              testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_2@2", "3: mlx5_3@3", "4: mlx5_6@4",
+                                   "5: mlx5_7@5", "6: mlx5_8@6", "7: mlx5_9@7"));
   EXPECT_THAT(OfRole(seen.node, NicRole::kStorage), testing::ElementsAre("mlx5_4", "mlx5_5"));
   EXPECT_EQ(seen.node.nvswitches.size(), 6u);
   EXPECT_EQ(seen.node.numa_nodes, 8);
@@ -110,7 +111,8 @@ TEST(Machines, Gb200TrayBelongsToTheRacksDomain) {
   EXPECT_EQ(seen.node.nvlink_domain->id, "7a1c0000-0000-4000-8000-00000000000a.3");
   EXPECT_TRUE(seen.node.nvlink_domain->spans_nodes);
   // No switch joins a GPU with a NIC there; they share a Grace.
-  EXPECT_THAT(NicsOfGpus(seen.node), testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_4@2", "3: mlx5_5@3"));
+  EXPECT_THAT(NicsOfGpus(seen.node),
+              testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_4@2", "3: mlx5_5@3"));
   EXPECT_EQ(ConditionOf(seen, "RailsMeasured").reason, "PciOrder");
 }
 
@@ -127,7 +129,8 @@ TEST(Machines, P5GivesEachGpuFourEfaDevicesOfItsRail) {
       EXPECT_EQ(nic->transport, Transport::kEfa);
     }
   }
-  EXPECT_THAT(OfRole(seen.node, NicRole::kManagement), testing::ElementsAre("ens32"));  // ENA is no RDMA device
+  EXPECT_THAT(OfRole(seen.node, NicRole::kManagement),
+              testing::ElementsAre("ens32"));  // ENA is no RDMA device
   EXPECT_EQ(seen.node.FindNic("rdmap79s0")->ports.at(0).leaf_port.missing(), Missing::kUnknown);
 }
 
@@ -172,7 +175,8 @@ TEST(Machines, ADownPortKeepsItsRailAndSaysSo) {
   EXPECT_EQ(down->ports.at(0).state, LinkState::kDown);
   EXPECT_EQ(down->usable_gbps(), 0);
   EXPECT_EQ(seen.node.FindNic("mlx5_5")->usable_gbps(), 200);
-  EXPECT_THAT(ConditionOf(seen, "LinksUp").message, HasSubstr("mlx5_3 is down; mlx5_5 trained to 200 Gb/s, others to 400"));
+  EXPECT_THAT(ConditionOf(seen, "LinksUp").message,
+              HasSubstr("mlx5_3 is down; mlx5_5 trained to 200 Gb/s, others to 400"));
 }
 
 TEST(Machines, ABondWithOneCablePulledIsHalfUp) {
@@ -249,7 +253,8 @@ TEST(Machines, ALoopOfLinksEnds) {
 
 TEST(Machines, NodeNamesAreCheckedBeforeTheyReachTheServer) {
   EXPECT_EQ(WhyNotNodeName("gpu-17.rack-3"), "");
-  for (const char* wrong : {"", "GPU-1", "-a", "a_b", "a/b", "a."}) EXPECT_NE(WhyNotNodeName(wrong), "") << wrong;
+  for (const char* wrong : {"", "GPU-1", "-a", "a_b", "a/b", "a."})
+    EXPECT_NE(WhyNotNodeName(wrong), "") << wrong;
   const test::TemporaryFolder folder;
   const base::DiskFileTree files(folder.path());
   const auto machine = OpenRecorded(files, folder.path(), "");

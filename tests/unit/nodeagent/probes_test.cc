@@ -17,8 +17,9 @@ using topology::LinkState;
 using topology::PciDistance;
 using topology::Transport;
 
-void PutPci(test::MemoryFileTree& files, const std::string& way, const std::string& address, const std::string& numa = "0",
-            const std::string& class_code = "0x030200", const std::string& vendor = "0x10de") {
+void PutPci(test::MemoryFileTree& files, const std::string& way, const std::string& address,
+            const std::string& numa = "0", const std::string& class_code = "0x030200",
+            const std::string& vendor = "0x10de") {
   const std::string base = "sys/devices/" + way + "/" + address;
   files.Write(base + "/class", class_code + "\n");
   files.Write(base + "/vendor", vendor + "\n");
@@ -52,7 +53,8 @@ TEST(PciProbe, KeepsTheOthersWhenADeviceCannotBeRead) {
   test::MemoryFileTree files;
   PutPci(files, "pci0000:15", "0000:1b:00.0");
   PutPci(files, "pci0000:15", "0000:1c:00.0");
-  files.FailReads("sys/bus/pci/devices/0000:1b:00.0/class", {base::Code::kUnavailable, "Input/output error", {}});
+  files.FailReads("sys/bus/pci/devices/0000:1b:00.0/class",
+                  {base::Code::kUnavailable, "Input/output error", {}});
   PutPci(files, "pci0000:15", "0000:1d:00.0", "0", "display");
   const PciTree tree = ProbePci(files);
   EXPECT_THAT(tree.devices, ElementsAre(testing::Key("0000:1c:00.0")));
@@ -78,7 +80,8 @@ TEST(PciDistance, DoesNotTakeUnknownNumaForNodeZero) {
 TEST(PciAddress, IsCheckedByForm) {
   EXPECT_TRUE(IsPciAddress("0000:1b:00.0"));
   EXPECT_TRUE(IsPciAddress("10001:1b:00.0"));
-  for (const char* wrong : {"", "virtio2", "0000:1b:00", "0000:1b:00.00", "000g:1b:00.0", "0000-1b-00-0", "pci0000:15"}) {
+  for (const char* wrong :
+       {"", "virtio2", "0000:1b:00", "0000:1b:00.00", "000g:1b:00.0", "0000-1b-00-0", "pci0000:15"}) {
     EXPECT_FALSE(IsPciAddress(wrong)) << wrong;
   }
 }
@@ -156,8 +159,8 @@ TEST(RdmaProbe, KnowsEfaByItsVendor) {
 TEST(RdmaProbe, ReadsARealNodeOfEightRailsAndABond) {
   const test::TemporaryFolder folder;
   folder.Write("sys/class/infiniband/.keep", "");
-  test::Output("tar xzf " HEDDLE_SOURCE_DIR "/../shared/data/sysfs/class-infiniband-h100.tar.gz -C " + folder.path() +
-               "/sys/class/infiniband");
+  test::Output("tar xzf " HEDDLE_SOURCE_DIR "/../shared/data/sysfs/class-infiniband-h100.tar.gz -C " +
+               folder.path() + "/sys/class/infiniband");
   const base::DiskFileTree files(folder.path());
   const RdmaReadings readings = RdmaProbe(files).Read();
   std::vector<std::string> rails;
@@ -171,13 +174,15 @@ TEST(RdmaProbe, ReadsARealNodeOfEightRailsAndABond) {
     EXPECT_EQ(device.ports.at(0).rate_gbps, 400);
     EXPECT_EQ(device.ports.at(0).state, LinkState::kActive);
   }
-  EXPECT_THAT(rails, ElementsAre("mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8", "mlx5_9"));
+  EXPECT_THAT(rails,
+              ElementsAre("mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_7", "mlx5_8", "mlx5_9"));
 }
 
 TEST(RateAndState, AreReadAsTheKernelPrintsThem) {
   EXPECT_EQ(ParseRateGbps("400 Gb/sec (4X NDR)"), 400);
   EXPECT_EQ(ParseRateGbps("2.5 Gb/sec (1X SDR)"), 2);
-  for (const char* wrong : {"", "fast", "Gb/sec", "-1 Gb/sec", "99999999999 Gb/sec"}) EXPECT_EQ(ParseRateGbps(wrong), 0) << wrong;
+  for (const char* wrong : {"", "fast", "Gb/sec", "-1 Gb/sec", "99999999999 Gb/sec"})
+    EXPECT_EQ(ParseRateGbps(wrong), 0) << wrong;
   EXPECT_EQ(ParsePortState("4: ACTIVE"), LinkState::kActive);
   EXPECT_EQ(ParsePortState("1: DOWN"), LinkState::kDown);
   EXPECT_EQ(ParsePortState("2: INIT"), LinkState::kUnknown);
@@ -198,7 +203,8 @@ TEST(NetProbe, FindsBondsAndLeavesOutWhatHasNoHardware) {
   files.Write("sys/class/net/bond0/operstate", "up\n");
   files.Write("sys/class/net/veth12/operstate", "up\n");
   const NetReadings readings = ProbeNet(files);
-  EXPECT_THAT(readings.netdevs, ElementsAre(testing::Key("bond0"), testing::Key("eth1"), testing::Key("eth2")));
+  EXPECT_THAT(readings.netdevs,
+              ElementsAre(testing::Key("bond0"), testing::Key("eth1"), testing::Key("eth2")));
   EXPECT_THAT(readings.netdevs.at("bond0").slaves, ElementsAre("eth1", "eth2"));
   EXPECT_EQ(readings.netdevs.at("eth1").bond, "bond0");
   EXPECT_EQ(readings.netdevs.at("eth1").gbps, 200);
@@ -217,7 +223,8 @@ TEST(Exclusion, NeedsEvidence) {
   EXPECT_FALSE(WhyExcluded({"mlx5_0"}));
   EXPECT_TRUE(WhyExcluded({"mlx5_0", true}));
   EXPECT_TRUE(WhyExcluded({"mlx5_0", false, true}));
-  EXPECT_FALSE(IsDownByDesign({LinkState::kDown, true, false, true}));  // RoCE says Disabled of a pulled cable
+  EXPECT_FALSE(
+      IsDownByDesign({LinkState::kDown, true, false, true}));  // RoCE says Disabled of a pulled cable
   EXPECT_FALSE(IsDownByDesign({LinkState::kDown, true, true, false}));  // the only port
   EXPECT_TRUE(IsDownByDesign({LinkState::kDown, true, true, true}));
 }

@@ -53,13 +53,21 @@ class PublisherTest : public testing::Test {
 
   Json MakeObject(const std::string& name = "node-1") {
     Json object = kube::NewObject(NodeTopologies(), {"", name});
-    object["metadata"]["ownerReferences"] = Json::array(
-        {{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", name}, {"uid", "node-uid"}, {"controller", true}}});
+    object["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "v1"},
+                                                          {"kind", "Node"},
+                                                          {"name", name},
+                                                          {"uid", "node-uid"},
+                                                          {"controller", true}}});
     object["spec"] = Json::object();
     return server_.Put(NodeTopologies(), std::move(object));
   }
-  Json Status() { return server_.Find(NodeTopologies(), {"", "node-1"}).value_or(Json::object()).value("status", Json()); }
-  std::string Hash() { return kube::StringAt(server_.Find(NodeTopologies(), {"", "node-1"}).value_or(Json()), {"status", "hash"}); }
+  Json Status() {
+    return server_.Find(NodeTopologies(), {"", "node-1"}).value_or(Json::object()).value("status", Json());
+  }
+  std::string Hash() {
+    return kube::StringAt(server_.Find(NodeTopologies(), {"", "node-1"}).value_or(Json()),
+                          {"status", "hash"});
+  }
   std::vector<std::string> Writes() {
     std::vector<std::string> writes;
     for (const test::ApiRequest& request : server_.writes()) writes.push_back(request.Line());
@@ -77,7 +85,9 @@ class PublisherTest : public testing::Test {
     return false;
   }
   // Time for everything that is still under way to come to an end.
-  void Settle() { Until([] { return false; }, 60); }
+  void Settle() {
+    Until([] { return false; }, 60);
+  }
   bool Publish(const topology::Node& node) {
     publisher_->Offer(Seen(node));
     return Until([&] { return publisher_->published() && Hash() == topology::ContentHash(node); });
@@ -161,7 +171,9 @@ TEST_F(PublisherTest, RepairsWhatSomebodyElseWrote) {
 
 TEST_F(PublisherTest, RepairsAStatusOfNonsense) {
   MakeObject();
-  server_.Edit(NodeTopologies(), {"", "node-1"}, [](Json& object) { object["status"] = {{"gpus", "eight"}, {"nics", 7}}; });
+  server_.Edit(NodeTopologies(), {"", "node-1"}, [](Json& object) {
+    object["status"] = {{"gpus", "eight"}, {"nics", 7}};
+  });
   Start();
   EXPECT_TRUE(Publish(node_));
 }
@@ -212,7 +224,8 @@ TEST_F(PublisherTest, DoesNotWriteForEverWhenTheServerDropsAField) {
     if (request.method != "PUT") return std::nullopt;
     Json object = request.json();
     object["status"].erase("agentVersion");
-    return kube::HttpResponse{200, {{"Content-Type", "application/json"}}, server_.Put(NodeTopologies(), object).dump()};
+    return kube::HttpResponse{
+        200, {{"Content-Type", "application/json"}}, server_.Put(NodeTopologies(), object).dump()};
   });
   Start();
   publisher_->Offer(Seen(node_));

@@ -33,8 +33,8 @@ TEST(Rails, FollowTheGpuBehindTheSameSwitchWhateverTheOrderOfTheNics) {
 }
 
 TEST(Rails, GiveEachOfTwoGpusBehindOneSwitchANicOfItsOwn) {
-  EXPECT_THAT(RailsOf(4, {Nic({kPix, kPix, kNode, kNode}), Nic({kPix, kPix, kNode, kNode}), Nic({kNode, kNode, kPix, kPix}),
-                          Nic({kNode, kNode, kPix, kPix})}),
+  EXPECT_THAT(RailsOf(4, {Nic({kPix, kPix, kNode, kNode}), Nic({kPix, kPix, kNode, kNode}),
+                          Nic({kNode, kNode, kPix, kPix}), Nic({kNode, kNode, kPix, kPix})}),
               ElementsAre(0, 1, 2, 3));
 }
 
@@ -63,12 +63,14 @@ TEST(Rails, KeepANicThatTrainedToHalfOfItsLanes) {
 }
 
 TEST(Rails, AreNotForNicsFarFromEveryGpu) {
-  EXPECT_THAT(RailsOf(1, {Nic({kPix}), Nic({kNode}), Nic({kSys}, 25, Transport::kRoce), Nic({kNode}, 400, Transport::kEthernet)}),
+  EXPECT_THAT(RailsOf(1, {Nic({kPix}), Nic({kNode}), Nic({kSys}, 25, Transport::kRoce),
+                          Nic({kNode}, 400, Transport::kEthernet)}),
               ElementsAre(0, -2, -3, -3));
 }
 
 TEST(Rails, AreNotForTheSlowOrOtherNicBehindAGpusSwitch) {
-  EXPECT_THAT(RailsOf(2, {Nic({kPix, kSys}), Nic({kPix, kSys}, 200, Transport::kRoce), Nic({kSys, kPix}), Nic({kSys, kPix}, 100)}),
+  EXPECT_THAT(RailsOf(2, {Nic({kPix, kSys}), Nic({kPix, kSys}, 200, Transport::kRoce), Nic({kSys, kPix}),
+                          Nic({kSys, kPix}, 100)}),
               ElementsAre(0, -2, 1, -2));
 }
 

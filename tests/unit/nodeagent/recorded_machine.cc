@@ -11,7 +11,8 @@
 namespace heddle::test {
 namespace {
 
-// One run of the generator: the machines of a shape share their PCI tree and the thousands of files of their CPUs.
+// One run of the generator: the machines of a shape share their PCI tree and the thousands of files of their
+// CPUs.
 constexpr const char* kFleet = R"(
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -24,7 +25,8 @@ hosts += [{"name": "gb200-nvl72-tray", "shape": "gb200-nvl72-tray", "clique": 3,
           {"name": "hgx-bad-gpu", "shape": "hgx-h100", "bad_gpus": [5]},
           {"name": "hgx-recabled", "shape": "hgx-h100", "leaves": {"3": "su1-r3/17"}},
           {"name": "roce-half", "shape": "roce-dual-tor", "down": ["0.2"]}]
-hosts += [{"name": "hgx-" + name, "shape": "hgx-h100"} for name in ("no-driver", "lost-gpu", "bad-files", "pulled")]
+changed = ("no-driver", "lost-gpu", "bad-files", "pulled")
+hosts += [{"name": "hgx-" + name, "shape": "hgx-h100"} for name in changed]
 machines.write({"nodes": hosts}, sys.argv[2])
 )";
 
@@ -32,7 +34,8 @@ const std::string& Fleet() {
   static const TemporaryFolder folder;
   static const bool written = [] {
     folder.Write("fleet.py", kFleet);
-    Output("/usr/bin/python3 -B " + folder.path() + "/fleet.py " HEDDLE_SOURCE_DIR "/tests/support " + folder.path());
+    Output("/usr/bin/python3 -B " + folder.path() + "/fleet.py " HEDDLE_SOURCE_DIR "/tests/support " +
+           folder.path());
     return true;
   }();
   EXPECT_TRUE(written);
@@ -72,7 +75,9 @@ RecordedMachine::RecordedMachine(const std::string& name) : path_(Fleet() + "/" 
   EXPECT_TRUE(std::filesystem::exists(path_ + "/machine.yaml")) << name << " is not in the fleet";
 }
 
-nodeagent::Observation RecordedMachine::Look() const { return LookAt(path_); }
+nodeagent::Observation RecordedMachine::Look() const {
+  return LookAt(path_);
+}
 
 void RecordedMachine::Write(const std::string& name, const std::string& content) const {
   std::ofstream(path_ + "/" + name, std::ios::binary) << content;

@@ -22,8 +22,9 @@ class TemporaryFolder {
   std::string path_;
 };
 
-// A machine of the fleet that tests/support/machines.py writes once per test program: one of each shape, called like it,
-// and some that differ ("hgx-down", …: see recorded_machine.cc). Whoever changes files takes one that nobody else uses.
+// A machine of the fleet that tests/support/machines.py writes once per test program: one of each shape,
+// called like it, and some that differ ("hgx-down", …: see recorded_machine.cc). Whoever changes files takes
+// one that nobody else uses.
 class RecordedMachine {
  public:
   explicit RecordedMachine(const std::string& name);

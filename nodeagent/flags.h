@@ -1,0 +1,58 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace heddle::nodeagent {
+
+inline constexpr const char* kAbout =
+    R"(Learns what one machine has of a training fabric and keeps it in Kubernetes.
+
+It reads GPUs and NVLinks (NVML), the PCI tree and NUMA nodes (sysfs, hwloc), RDMA devices and interfaces
+(sysfs), and the leaf switch of each NIC; measures which NIC serves which GPU on which rail; and publishes that
+as the status of the NodeTopology of this node (kubectl get nt), on change only. It changes nothing on the
+machine.)";
+inline constexpr const char* kExamples = R"(
+Examples:
+  heddle-nodeagent --print -o yaml                   what would be published of this machine
+  heddle-nodeagent --machine DIR --print -o json     the same of a recorded machine
+  heddle-nodeagent record DIR                        record this machine, to attach to a bug report
+  heddle-nodeagent --node gpu-17                     in a DaemonSet, with its ServiceAccount
+  heddle-nodeagent --machine DIR --kubeconfig FILE   publish a recorded machine, as demos and tests do)";
+
+// What heddle-nodeagent was asked to do. For its main.cc alone.
+struct Flags {
+  std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
+  bool print = false, once = false;
+  double interval_s = 30, jitter_s = 10;
+};
+
+// Returns the subcommand `record`.
+inline CLI::App* Define(CLI::App& app, Flags& flags) {
+  app.footer(kExamples);
+  app.add_option("--node", flags.node,
+                 "Name of the Node (default: $NODE_NAME, machine.yaml, the host's name)");
+  app.add_option("--machine", flags.machine, "Folder of a recorded machine, in place of this one");
+  app.add_flag("--print", flags.print, "Print the NodeTopology and exit; needs no cluster");
+  app.add_option("-o,--output", flags.output, "json or yaml")
+      ->check(CLI::IsMember({"json", "yaml"}))
+      ->capture_default_str();
+  app.add_option("--kubeconfig", flags.kubeconfig,
+                 "Default: $KUBECONFIG, the pod's service account, ~/.kube/config");
+  app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
+  app.add_option("--interval", flags.interval_s, "Seconds between two looks at the machine")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  app.add_option("--publish-jitter", flags.jitter_s,
+                 "A change waits up to so many seconds, so that agents do not write at once")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_flag("--once", flags.once, "Exit after the first publication");
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
+  CLI::App* record =
+      app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");
+  record->add_option("DIR", flags.record_to, "The folder; it must not exist, or be empty")->required();
+  return record;
+}
+
+}  // namespace heddle::nodeagent

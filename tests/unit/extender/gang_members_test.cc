@@ -1,0 +1,198 @@
+#include "extender/gang_members.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/extender/pod_words.h"
+
+namespace heddle::extender {
+namespace {
+
+using kube::Json;
+using test::GatedPod;
+using test::IndexedJob;
+using test::Share;
+using ::testing::HasSubstr;
+
+const GangKey kKey{"train", "job-uid", 0};
+
+GangMembers Read(const Json& job, const std::vector<Json>& pods) {
+  std::vector<std::shared_ptr<const Json>> shared;
+  for (const Json& pod : pods) shared.push_back(Share(pod));
+  return ReadMembers(kKey, &job, shared);
+}
+
+TEST(GangMembers, SeatsThePodsOfAnIndexedJobByTheirIndex) {
+  const GangMembers members = Read(IndexedJob(2), {GatedPod(1), GatedPod(0)});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_EQ(members.spec.pods, 2);
+  EXPECT_EQ(members.spec.gpus_per_pod, 8);
+  EXPECT_EQ(members.spec.gpu_resource, "nvidia.com/gpu");
+  EXPECT_EQ(members.spec.owner, (crds::GangOwner{"batch/v1", "Job", "job", "job-uid"}));
+  EXPECT_EQ(members.seen(), 2);
+  EXPECT_EQ(members.released(), 0);
+  EXPECT_EQ(members.ranks[1]->facts.key.name, "job-1");
+  EXPECT_EQ(members.ranks[1]->facts.demand.resources.milli_cpu, 4000);
+}
+
+TEST(GangMembers, TakesTheRankFromTheAnnotationWhereThereIsNoLabel) {
+  Json pod = GatedPod(0);
+  pod["metadata"].erase("labels");
+  pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = "1";
+  const GangMembers members = Read(IndexedJob(2), {GatedPod(0), pod});
+  EXPECT_FALSE(members.refusal);
+  EXPECT_EQ(members.seen(), 2);
+}
+
+TEST(GangMembers, CountsOnlyLivePodsAndFreesTheRankOfALeavingOne) {
+  Json leaving = GatedPod(0);
+  leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  Json again = GatedPod(0);
+  again["metadata"]["name"] = "job-0-again";
+  Json failed = GatedPod(1);
+  failed["status"]["phase"] = "Failed";
+  const GangMembers members = Read(IndexedJob(2), {leaving, again, failed});
+  EXPECT_FALSE(members.refusal);
+  EXPECT_EQ(members.ranks[0]->facts.key.name, "job-0-again");
+  EXPECT_EQ(members.seen(), 1);
+  EXPECT_EQ(members.leaving.size(), 2u);
+  EXPECT_THAT(members.Missing(), testing::ElementsAre(1));
+}
+
+TEST(GangMembers, TreatsASucceededRankAsDone) {
+  Json done = GatedPod(1);
+  done["status"]["phase"] = "Succeeded";
+  const GangMembers members = Read(IndexedJob(2), {GatedPod(0), done});
+  EXPECT_EQ(members.seen(), 2);
+  EXPECT_EQ(members.bound(), 1);
+  EXPECT_THAT(members.Missing(), testing::IsEmpty());
+}
+
+struct Wrong {
+  const char* reason;
+  const char* words;
+  std::function<void(Json& job, std::vector<Json>& pods)> change;
+};
+class WrongGang : public testing::TestWithParam<Wrong> {};
+TEST_P(WrongGang, IsRefusedByNameWithASentence) {
+  Json job = IndexedJob(2);
+  std::vector<Json> pods{GatedPod(0), GatedPod(1)};
+  GetParam().change(job, pods);
+  const GangMembers members = Read(job, pods);
+  ASSERT_TRUE(members.refusal);
+  EXPECT_EQ(members.refusal->reason, GetParam().reason);
+  EXPECT_THAT(members.refusal->sentence, HasSubstr(GetParam().words));
+}
+Json Index(Json pod, const char* index) {
+  pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = index;
+  return pod;
+}
+INSTANTIATE_TEST_SUITE_P(
+    Table, WrongGang,
+    testing::Values(
+        Wrong{"NotIndexed", "completionMode: Indexed", [](Json& job, auto&) { job["spec"]["completionMode"] = "NonIndexed"; }},
+        Wrong{"CompletionsNotParallelism", "completions 2 and parallelism 1",
+              [](Json& job, auto&) { job["spec"]["parallelism"] = 1; }},
+        Wrong{"CompletionsNotParallelism", "not set", [](Json& job, auto&) { job["spec"].erase("completions"); }},
+        Wrong{"TooManyPods", "16384",
+              [](Json& job, auto&) { job["spec"]["completions"] = job["spec"]["parallelism"] = 20000; }},
+        Wrong{"NoPods", "makes no pods", [](Json& job, auto&) { job["spec"]["completions"] = job["spec"]["parallelism"] = 0; }},
+        Wrong{"RankMissing", "job-1", [](Json&, auto& pods) { pods[1]["metadata"].erase("labels"); }},
+        Wrong{"RankMissing", "job-1", [](Json&, auto& pods) { pods[1] = Index(pods[1], "-1"); }},
+        Wrong{"RankOutOfRange", "0 to 1", [](Json&, auto& pods) { pods[1] = Index(pods[1], "2"); }},
+        Wrong{"RankDoubled", "job-0 and job-1", [](Json&, auto& pods) { pods[1] = Index(pods[1], "0"); }},
+        Wrong{"BadAnnotation", "heddle.dev/model",
+              [](Json&, auto& pods) { pods[0]["metadata"]["annotations"]["heddle.dev/model"] = "parms=1"; }},
+        Wrong{"BadAnnotation", "heddle.dev/wait",
+              [](Json&, auto& pods) { pods[0]["metadata"]["annotations"]["heddle.dev/wait"] = "soon"; }},
+        Wrong{"UnequalPods", "differ in heddle.dev/parallelism",
+              [](Json&, auto& pods) { pods[1] = GatedPod(1, "tp=4,dp=4"); }},
+        Wrong{"UnequalPods", "asks for 4 GPUs", [](Json&, auto& pods) { pods[1] = GatedPod(1, "tp=8,dp=2", 4); }},
+        Wrong{"NoGpus", "nvidia.com/gpu", [](Json&, auto& pods) {
+                for (Json& pod : pods) pod["spec"]["containers"][0].erase("resources");
+              }},
+        Wrong{"BadResources", "nvidia.com/gpu", [](Json&, auto& pods) {
+                pods[0]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "many";
+              }},
+        Wrong{"BadResources", "amd.com/gpu and nvidia.com/gpu", [](Json&, auto& pods) {
+                pods[0]["spec"]["containers"][0]["resources"]["limits"]["amd.com/gpu"] = "1";
+              }},
+        Wrong{"NotModelled", "topologySpreadConstraints", [](Json&, auto& pods) {
+                pods[0]["spec"]["topologySpreadConstraints"] =
+                    Json::parse(R"([{"whenUnsatisfiable":"DoNotSchedule","topologyKey":"zone"}])");
+              }},
+        Wrong{"NotModelled", "resourceClaims", [](Json&, auto& pods) {
+                pods[1]["spec"]["resourceClaims"] = Json::parse(R"([{"name":"gpu"}])");
+              }},
+        Wrong{"NotModelled", "ephemeral volume scratch", [](Json&, auto& pods) {
+                pods[0]["spec"]["volumes"] = Json::parse(R"([{"name":"scratch","ephemeral":{}}])");
+              }},
+        Wrong{"NotModelled", "hostPort 9", [](Json&, auto& pods) {
+                pods[0]["spec"]["initContainers"] = Json::parse(R"([{"name":"i","ports":[{"hostPort":9}]}])");
+              }},
+        Wrong{"WorldMismatch", "heddle.dev/parallelism", [](Json&, auto& pods) {
+                pods = {GatedPod(0, "tp=8,dp=3"), GatedPod(1, "tp=8,dp=3")};
+              }}),
+    [](const auto& one) { return std::string(one.param.reason) + std::to_string(one.index); });
+
+TEST(GangMembers, RefusesOwnersThatItCannotRank) {
+  Json pod = GatedPod(0);
+  pod["metadata"]["ownerReferences"][0]["kind"] = "PyTorchJob";
+  const GangMembers members = ReadMembers(kKey, nullptr, {Share(pod)});
+  ASSERT_TRUE(members.refusal);
+  EXPECT_EQ(members.refusal->reason, "UnsupportedOwner");
+  EXPECT_THAT(members.refusal->sentence, HasSubstr("PyTorchJob"));
+}
+
+TEST(GangMembers, SaysInNotesWhatItDoesNotWeigh) {
+  Json pod = GatedPod(0);
+  pod["spec"]["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = Json::parse(R"([{"weight":1}])");
+  pod["spec"]["topologySpreadConstraints"] = Json::parse(R"([{"whenUnsatisfiable":"ScheduleAnyway","topologyKey":"zone"}])");
+  const GangMembers members = Read(IndexedJob(2), {pod, GatedPod(1)});
+  EXPECT_FALSE(members.refusal);
+  EXPECT_EQ(members.notes.size(), 2u);
+}
+
+TEST(OwnerState, FollowsTheOwner) {
+  const auto state = [](const char* patch) {
+    Json job = IndexedJob(2);
+    job.merge_patch(Json::parse(patch));
+    return Read(job, {GatedPod(0)}).owner_state;
+  };
+  EXPECT_EQ(state("{}"), OwnerState::kActive);
+  EXPECT_EQ(state(R"({"spec":{"suspend":true}})"), OwnerState::kSuspended);
+  EXPECT_EQ(state(R"({"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}})"), OwnerState::kDeleting);
+  EXPECT_EQ(state(R"({"metadata":{"uid":"another"}})"), OwnerState::kGone);
+  EXPECT_EQ(state(R"({"status":{"conditions":[{"type":"Failed","status":"True"}]}})"), OwnerState::kFinished);
+  EXPECT_EQ(state(R"({"status":{"conditions":[{"type":"Failed","status":"False"}]}})"), OwnerState::kActive);
+  EXPECT_EQ(state(R"({"status":{"restarts":1}})"), OwnerState::kNextAttempt);
+}
+
+TEST(GangKey, ReadsBackWhatItWrites) {
+  const GangKey key{"train", "1f-a", 3};
+  EXPECT_EQ(GangKey::Parse(key.ToString()), key);
+  EXPECT_FALSE(GangKey::Parse("~plan"));
+  EXPECT_FALSE(GangKey::Parse("a/b"));
+  EXPECT_FALSE(GangKey::Parse("a/b/c"));
+}
+
+TEST(PodDemand, CountsInitContainersAndSidecarsAsTheSchedulerDoes) {
+  const PodDemand demand = ReadDemand(Json::parse(R"({"spec":{"overhead":{"cpu":"100m"},
+    "initContainers":[{"restartPolicy":"Always","resources":{"requests":{"cpu":"1"}}},
+                      {"resources":{"requests":{"cpu":"9","rdma/hca":"2"}}}],
+    "containers":[{"resources":{"requests":{"cpu":"2"},"limits":{"nvidia.com/gpu":4}}},
+                  {"resources":{"limits":{"nvidia.com/gpu":"4","cpu":"3"}}}]}})"));
+  EXPECT_EQ(demand.gpus, 8);
+  EXPECT_EQ(demand.resources.milli_cpu, 10'100);
+  EXPECT_EQ(demand.resources.extended, (std::vector<std::pair<std::string, std::int64_t>>{{"rdma/hca", 2}}));
+}
+
+TEST(GpuIndexes, ReadBackWhatTheyWrite) {
+  EXPECT_EQ(FormatGpuIndexes(0b100011), "0,1,5");
+  EXPECT_EQ(ParseGpuIndexes("0,1,5"), 0b100011u);
+  EXPECT_EQ(ParseGpuIndexes(FormatGpuIndexes(~0u)), ~0u);
+  for (const char* text : {"x", "32", "-1", "1,,2", "1;2"}) EXPECT_FALSE(ParseGpuIndexes(text)) << text;
+}
+
+}  // namespace
+}  // namespace heddle::extender
