@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <string>
 
 #include "placement/embedding.h"
 
@@ -16,7 +18,8 @@ class Climber {
   Climber(const ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing,
           int trials, std::vector<PodPlacement>& pods, Quality& quality)
       : state_(state), request_(request), classes_(classes), pricing_(pricing), trials_(trials), pods_(pods),
-        quality_(quality), used_(state.fabric().nodes.size(), 0), count_(used_.size(), 0) {
+        quality_(quality), largest_(Largest(request.pods)), used_(state.fabric().nodes.size(), 0),
+        count_(used_.size(), 0) {
     for (const PodPlacement& pod : pods_) {
       if (pod.node == kNone) continue;  // a pod without GPUs, placed later
       used_[std::size_t(pod.node)] |= pod.gpus;
@@ -64,9 +67,20 @@ class Climber {
     const auto& list = request_.pods[pod].allowed;
     return !list || allowed_[*list][std::size_t(node)] != 0;
   }
-  // Room for `pods` pods like this one, beside nothing else of the gang.
-  bool Room(std::size_t pod, NodeId node, int pods) const {
-    return state_.node(node).unusable.empty() && state_.Copies(node, request_.pods[pod].resources, pods) >= pods;
+  // Room for `pods` pods of the gang, each taken for the largest: unlike pods move less, and never to where they lack room.
+  bool Room(NodeId node, int pods) const {
+    return state_.node(node).unusable.empty() && state_.Copies(node, largest_, pods) >= pods;
+  }
+  static Resources Largest(const std::vector<PodRequest>& pods) {
+    Resources out;
+    std::map<std::string, std::int64_t> extended;
+    for (const PodRequest& pod : pods) {
+      out.milli_cpu = std::max(out.milli_cpu, pod.resources.milli_cpu);
+      out.memory_bytes = std::max(out.memory_bytes, pod.resources.memory_bytes);
+      for (const auto& [name, amount] : pod.resources.extended) extended[name] = std::max(extended[name], amount);
+    }
+    out.extended.assign(extended.begin(), extended.end());
+    return out;
   }
   std::uint32_t Free(NodeId node) const { return state_.node(node).free_gpus; }
 
@@ -100,7 +114,7 @@ class Climber {
         if (trials_ <= 0 || !Allowed(p, node)) continue;
         const PodPlacement before = pods_[p];
         const bool stays = node == before.node;
-        if (!Room(p, node, count_[std::size_t(node)] + (stays ? 0 : 1))) continue;
+        if (!Room(node, count_[std::size_t(node)] + (stays ? 0 : 1))) continue;
         const std::uint32_t open = Free(node) & ~(used_[std::size_t(node)] & ~(stays ? before.gpus : 0U));
         if (MoveTo(p, before, node, open)) return true;
       }
@@ -148,7 +162,7 @@ class Climber {
     for (std::size_t p = 0; p < pods_.size(); ++p) {
       if (pods_[p].node != a && pods_[p].node != b) continue;
       const NodeId other = pods_[p].node == a ? b : a;
-      if (!Movable(p) || !Allowed(p, other) || !Room(p, other, count_[std::size_t(pods_[p].node)])) return false;
+      if (!Movable(p) || !Allowed(p, other) || !Room(other, count_[std::size_t(pods_[p].node)])) return false;
     }
     return true;
   }
@@ -172,6 +186,7 @@ class Climber {
   int trials_;
   std::vector<PodPlacement>& pods_;
   Quality& quality_;
+  const Resources largest_;
   std::vector<std::uint32_t> used_;
   std::vector<int> count_;
   std::vector<std::vector<char>> allowed_;

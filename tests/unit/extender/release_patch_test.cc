@@ -40,7 +40,7 @@ Json WithTerms(const char* terms) {
 }
 
 TEST(ReleasePatch, PinsAPodWithoutTermsToItsNodeAndItsSubstitutes) {
-  const Json& terms = TermsOf(Released(GatedPod(3)));
+  const Json terms = TermsOf(Released(GatedPod(3)));
   ASSERT_EQ(terms.size(), 3u);
   EXPECT_EQ(terms[0], Json::parse(R"({"matchFields":[{"key":"metadata.name","operator":"In","values":["a1"]}]})"));
   EXPECT_EQ(terms[2]["matchFields"][0]["values"][0], "a3");

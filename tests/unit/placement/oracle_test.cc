@@ -152,7 +152,7 @@ class BruteForce {
   const ClusterState& state_;
   const GangRequest& request_;
   Plan plan_;
-  std::int64_t left_ = 60'000;
+  std::int64_t left_ = 6'000;
 };
 
 std::vector<std::int64_t> Fingerprint(const ClusterState& state) {

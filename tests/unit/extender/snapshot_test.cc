@@ -1,0 +1,235 @@
+#include "extender/snapshot.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/builders.h"
+#include "topology/synthetic.h"
+
+namespace heddle::extender {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Nodes of a synthetic line, each with eight healthy GPUs and a Node object that agrees.
+class Stage {
+ public:
+  explicit Stage(std::string_view line = "su:1 node:2 gpu:8 nic:8 rail:8") {
+    const auto parsed = topology::ParseSynthetic(line);
+    for (const topology::Node& node : parsed->nodes) Add(node);
+  }
+  void Add(const topology::Node& node) {
+    auto object = std::make_shared<crds::NodeTopology>();
+    object->name = node.name;
+    object->status.node = node;
+    object->status.observed_at = base::WallTime(std::chrono::seconds(1));
+    topologies.push_back(object);
+    auto facts = std::make_shared<NodeFacts>();
+    facts->name = node.name;
+    facts->ready = true;
+    facts->milli_cpu = 64'000;
+    facts->memory_bytes = 1LL << 40;
+    facts->pods = 110;
+    facts->gpus = int(node.gpus.size());
+    facts->gpu_resource = "nvidia.com/gpu";
+    facts->extended = {{"heddle.dev/fabric", 8}};
+    nodes.push_back(facts);
+  }
+  PodFacts& Bound(const std::string& name, const std::string& node, int gpus) {
+    auto pod = std::make_shared<PodFacts>();
+    pod->key = {"other", name};
+    pod->uid = name + "-uid";
+    pod->gang = {"other", name + "-owner", 0};
+    pod->node = node;
+    pod->demand.gpus = gpus;
+    pod->demand.gpu_resource = "nvidia.com/gpu";
+    pod->demand.resources.milli_cpu = 1000;
+    pods.push_back(pod);
+    return *pod;
+  }
+  crds::Gang& Gang(const std::string& owner, const std::vector<crds::PlacedPod>& rows) {
+    auto gang = std::make_shared<crds::Gang>();
+    gang->ns = "train";
+    gang->name = owner;
+    gang->uid = owner + "-gang";
+    gang->spec.owner.uid = owner;
+    gang->spec.pods = int(rows.size());
+    gang->status.placement = crds::ToColumns(rows, 1);
+    gangs.push_back(gang);
+    return *gang;
+  }
+  Snapshot Take() const {
+    SnapshotInputs inputs;
+    inputs.topologies.assign(topologies.begin(), topologies.end());
+    inputs.fabrics = std::make_shared<const FabricSet>(AssembleFabrics(inputs.topologies, declared));
+    inputs.nodes.assign(nodes.begin(), nodes.end());
+    inputs.pods.assign(pods.begin(), pods.end());
+    inputs.gangs.assign(gangs.begin(), gangs.end());
+    inputs.stale_nodes = stale;
+    return TakeSnapshot(inputs);
+  }
+  std::uint32_t Free(const std::string& node) const {
+    const Snapshot snapshot = Take();
+    topology::NodeId id = topology::kNone;
+    const FabricView* view = snapshot.FindNode(node, id);
+    return view == nullptr ? 0 : view->nodes[std::size_t(id)].free_gpus;
+  }
+
+  std::vector<std::shared_ptr<crds::NodeTopology>> topologies;
+  std::vector<std::shared_ptr<NodeFacts>> nodes;
+  std::vector<std::shared_ptr<PodFacts>> pods;
+  std::vector<std::shared_ptr<crds::Gang>> gangs;
+  std::vector<Shared<crds::Fabric>> declared;
+  std::set<std::string> stale;
+};
+
+const std::string kA = topology::ParseSynthetic("su:1 node:2 gpu:8 nic:8 rail:8")->nodes[0].name;
+const std::string kB = topology::ParseSynthetic("su:1 node:2 gpu:8 nic:8 rail:8")->nodes[1].name;
+
+TEST(Snapshot, AssumesTheLowestFreeIndexesForAPodThatNobodyToldUsAbout) {
+  Stage stage;
+  stage.Bound("a", kA, 2);
+  EXPECT_EQ(stage.Free(kA), 0b11111100u);
+  EXPECT_EQ(stage.Free(kB), 0xFFu);
+  EXPECT_EQ(stage.Take().holds[kA][0].source, Hold::Source::kAssumed);
+}
+
+TEST(Snapshot, BelievesTheAnnotationOfABoundPodBeforeAnyAssumption) {
+  Stage stage;
+  stage.Bound("a", kA, 2).plan = PodPlan{.rank = 0, .node = kA, .gpus = 0b11};
+  stage.Bound("b", kA, 2);
+  EXPECT_EQ(stage.Free(kA), 0b11110000u);
+}
+
+TEST(Snapshot, BelievesAGrantBeforeTheAnnotation) {
+  Stage stage;
+  stage.Bound("a", kA, 2).plan = PodPlan{.rank = 0, .node = kA, .gpus = 0b11};
+  crds::Grant grant{.pod_namespace = "other", .pod_name = "a"};
+  grant.gpus = {{6, ""}, {7, ""}};
+  stage.topologies[0]->status.grants.push_back(grant);
+  EXPECT_EQ(stage.Free(kA), 0b00111111u);
+  grant.pod_name = "long-gone";
+  grant.gpus = {{0, ""}};
+  stage.topologies[0]->status.grants.push_back(grant);
+  EXPECT_EQ(stage.Free(kA), 0b00111111u) << "a grant of a pod that is gone holds nothing";
+}
+
+TEST(Snapshot, CountsATerminatingPodUntilItIsGoneAndAFinishedOneNot) {
+  Stage stage;
+  stage.Bound("a", kA, 1).terminating = true;
+  stage.Bound("b", kA, 1).finished = true;
+  EXPECT_EQ(stage.Free(kA), 0b11111110u);
+}
+
+TEST(Snapshot, ReservesTheSlotsOfAGangUntilItEnds) {
+  Stage stage;
+  crds::Gang& gang = stage.Gang("job", {{kA, 0xF0, {}}, {kB, 0, {}}});
+  EXPECT_EQ(stage.Free(kA), 0x0Fu);
+  EXPECT_EQ(stage.Free(kB), 0u) << "no bits mean the whole node";
+  crds::SetCondition(gang.status.conditions, {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue});
+  EXPECT_EQ(stage.Free(kA), 0xFFu);
+}
+
+TEST(Snapshot, PutsUnknownPodsBesideReservationsWhereThereIsRoom) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}});
+  stage.Bound("a", kA, 4);
+  EXPECT_EQ(stage.Free(kA), 0u);
+  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, "job"), IsEmpty());
+  stage.Bound("b", kA, 1);
+  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, "job"), SizeIs(1));
+}
+
+TEST(Snapshot, LetsTheBoundNodeOutrankTheGang) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}});
+  PodFacts& pod = stage.Bound("a", kB, 4);
+  pod.gang = {"train", "job", 0};
+  pod.plan = PodPlan{.rank = 0, .node = kB, .gpus = 0xF0};
+  EXPECT_EQ(stage.Free(kA), 0xFFu);
+  EXPECT_EQ(stage.Free(kB), 0x0Fu);
+}
+
+TEST(Snapshot, HoldsBothSlotsWhileAMoveIsOnItsWay) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}});
+  PodFacts& pod = stage.Bound("a", "", 4);
+  pod.gang = {"train", "job", 0};
+  pod.plan = PodPlan{.rank = 0, .node = kB, .gpus = 0xF0};
+  EXPECT_EQ(stage.Free(kA), 0xF0u);
+  EXPECT_EQ(stage.Free(kB), 0x0Fu);
+}
+
+TEST(Snapshot, FreesTheSlotOfARankThatHasSucceeded) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}});
+  PodFacts& pod = stage.Bound("a", kA, 4);
+  pod.gang = {"train", "job", 0};
+  pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0x0F};
+  pod.finished = true;
+  EXPECT_EQ(stage.Free(kA), 0xF0u) << "a failed one may come again";
+  pod.succeeded = true;
+  EXPECT_EQ(stage.Free(kA), 0xFFu);
+}
+
+TEST(Snapshot, CountsCpuMemoryPodsAndExtendedResources) {
+  Stage stage;
+  stage.Bound("a", kA, 1).demand.resources = {.milli_cpu = 4000, .memory_bytes = 1 << 20, .extended = {{"heddle.dev/fabric", 1}}};
+  const Snapshot snapshot = stage.Take();
+  const placement::NodeState& node = snapshot.fabrics[0].nodes[0];
+  EXPECT_EQ(node.free_milli_cpu, 60'000);
+  EXPECT_EQ(node.free_memory_bytes, (1LL << 40) - (1 << 20));
+  EXPECT_EQ(node.free_pods, 109);
+  EXPECT_EQ(node.free_extended[0].second, 7);
+}
+
+struct Unusable {
+  const char* word;
+  std::function<void(Stage& stage)> change;
+};
+class UnusableNode : public testing::TestWithParam<Unusable> {};
+TEST_P(UnusableNode, IsLeftOutByName) {
+  Stage stage;
+  GetParam().change(stage);
+  EXPECT_EQ(stage.Take().Unusable(kA), GetParam().word);
+  EXPECT_EQ(stage.Take().Unusable(kB), "");
+}
+INSTANTIATE_TEST_SUITE_P(
+    Table, UnusableNode,
+    testing::Values(Unusable{"Cordoned", [](Stage& stage) { stage.nodes[0]->cordoned = true; }},
+                    Unusable{"NotReady", [](Stage& stage) { stage.nodes[0]->ready = false; }},
+                    Unusable{"NodeGone", [](Stage& stage) { stage.nodes.erase(stage.nodes.begin()); }},
+                    Unusable{"GpuCountMismatch", [](Stage& stage) { stage.nodes[0]->gpus = 7; }},
+                    Unusable{"TopologyStale", [](Stage& stage) { stage.stale.insert(kA); }},
+                    Unusable{"TopologyContradictory",
+                             [](Stage& stage) { stage.topologies[0]->status.node.gpus[1].index = 0; }},
+                    Unusable{"NoTopology", [](Stage& stage) { stage.topologies[0]->status.observed_at.reset(); }}),
+    [](const auto& one) { return one.param.word; });
+
+TEST(Snapshot, AcceptsAnyGpuCountBetweenTheHealthyAndAll) {
+  Stage stage;
+  stage.topologies[0]->status.node.gpus[3].healthy = false;
+  for (int gpus : {7, 8}) {
+    stage.nodes[0]->gpus = gpus;
+    EXPECT_EQ(stage.Take().Unusable(kA), "") << gpus;
+  }
+  EXPECT_EQ(stage.Free(kA), 0b11110111u);
+  EXPECT_EQ(stage.Take().Unhealthy(kA, 0x0F), 0b1000u);
+}
+
+TEST(Snapshot, NamesNodesOutsideOfEveryFabric) {
+  Stage stage;
+  stage.topologies[0]->status.observed_at.reset();
+  EXPECT_EQ(stage.Take().left_out, (std::map<std::string, int>{{"NoTopology", 1}}));
+}
+
+TEST(Snapshot, IsEmptyForAnEmptyCluster) {
+  Stage stage;
+  stage.topologies.clear();
+  stage.nodes.clear();
+  EXPECT_THAT(stage.Take().fabrics, IsEmpty());
+}
+
+}  // namespace
+}  // namespace heddle::extender

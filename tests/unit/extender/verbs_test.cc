@@ -1,0 +1,142 @@
+#include "extender/verbs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/builders.h"
+
+namespace heddle::extender {
+namespace {
+
+using kube::Json;
+using ::testing::HasSubstr;
+
+Endpoints NoCluster() {
+  return {.snapshot = [] { return std::shared_ptr<const Snapshot>(); },
+          .metrics = [] { return std::string("# metrics\n"); },
+          .not_ready = [] { return std::string(); }};
+}
+
+Json Args(const char* annotations, const char* names = R"(["n1","n2","n3"])") {
+  Json args = Json::parse(R"({"Nodes":null,"Future":{"x":[1]}})");
+  args["Pod"] = Json::parse(R"({"metadata":{"name":"p","namespace":"t"},"spec":{"containers":[
+      {"name":"c","resources":{"limits":{"nvidia.com/gpu":"4"}}}]}})");
+  args["Pod"]["metadata"]["annotations"] = Json::parse(annotations);
+  args["NodeNames"] = Json::parse(names);
+  return args;
+}
+
+Json Post(const char* path, const Json& body) {
+  const VerbAnswer answer = Answer("POST", path, body.dump(), NoCluster());
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.content_type, "application/json");
+  return Json::parse(answer.body);
+}
+
+TEST(Filter, PassesAGangsPodOnItsPlannedNodeOnly) {
+  const Json answer = Post("/filter", Args(R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n2"})"));
+  EXPECT_EQ(answer["NodeNames"], Json::parse(R"(["n2"])"));
+  EXPECT_EQ(answer["FailedNodes"], Json::object());
+  EXPECT_EQ(answer["Error"], "");
+  ASSERT_EQ(answer["FailedAndUnresolvableNodes"].size(), 2u) << "so that preemption evicts nobody for it";
+  EXPECT_THAT(answer["FailedAndUnresolvableNodes"]["n1"].get<std::string>(), HasSubstr("n2"));
+}
+
+TEST(Filter, PassesEverybodyElseEverywhere) {
+  for (const char* annotations : {"{}", "null", R"({"heddle.dev/gang-uid":"g"})", R"({"heddle.dev/node":"n2"})"}) {
+    const Json answer = Post("/filter", Args(annotations));
+    EXPECT_EQ(answer["NodeNames"].size(), 3u) << annotations;
+    EXPECT_TRUE(answer["FailedAndUnresolvableNodes"].empty()) << annotations;
+  }
+}
+
+TEST(Filter, PassesNobodyWhenTheSchedulerNamesNobody) {
+  EXPECT_EQ(Post("/filter", Args("{}", "[]"))["NodeNames"], Json::array());
+  EXPECT_EQ(Post("/filter", Args("{}", "null"))["NodeNames"], Json::array());
+}
+
+TEST(Filter, GivesWholeNodesBackToASchedulerThatSentThem) {
+  Json args = Args(R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n2"})", "null");
+  args["Nodes"] = Json::parse(R"({"items":[{"metadata":{"name":"n1"}},{"metadata":{"name":"n2"},"spec":{"x":1}}]})");
+  const Json answer = Post("/filter", args);
+  EXPECT_TRUE(answer["NodeNames"].is_null());
+  EXPECT_EQ(answer["Nodes"]["items"], Json::parse(R"([{"metadata":{"name":"n2"},"spec":{"x":1}}])"));
+}
+
+TEST(Prioritize, ScoresEveryNameAndKnowsNothingBeforeTheFirstSnapshot) {
+  EXPECT_EQ(Post("/prioritize", Args("{}")), Json::parse(R"([{"Host":"n1","Score":0},{"Host":"n2","Score":0},{"Host":"n3","Score":0}])"));
+}
+
+std::shared_ptr<Snapshot> TwoNodes() {
+  auto fabric = std::make_shared<const topology::Fabric>(test::FabricOf("su:1 node:2 gpu:8 nic:8 rail:8"));
+  std::vector<placement::NodeState> nodes(2);
+  nodes[0].free_gpus = 0xFF;
+  nodes[1].free_gpus = 0x0F;
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->fabrics.push_back({fabric, nodes, placement::ClusterState(fabric, nodes)});
+  return snapshot;
+}
+
+TEST(Prioritize, PrefersTheNodeThatIsAlreadyBrokenAndStaysWithinTen) {
+  const auto snapshot = TwoNodes();
+  const auto& nodes = snapshot->fabrics[0].fabric->nodes;
+  ExtenderArgs args{.gpus = 4, .node_names = {nodes[0].node.name, nodes[1].node.name, "unknown"}};
+  const auto scores = Prioritize(args, snapshot.get());
+  ASSERT_EQ(scores.size(), 3u);
+  EXPECT_GT(scores[1].score, scores[0].score);
+  EXPECT_EQ(scores[2].score, 0);
+  for (const HostScore& one : scores) EXPECT_TRUE(one.score >= 0 && one.score <= 10) << one.score;
+}
+
+TEST(Prioritize, HasNoOpinionOnPodsWithoutGpus) {
+  const auto snapshot = TwoNodes();
+  ExtenderArgs args{.node_names = {snapshot->fabrics[0].fabric->nodes[0].node.name}};
+  EXPECT_EQ(Prioritize(args, snapshot.get())[0].score, 0);
+}
+
+TEST(Preempt, AnswersTheMetaFormUnchangedWhicheverFormCameIn) {
+  const Json expected = Json::parse(R"({"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"}],"NumPDBViolations":2}}})");
+  EXPECT_EQ(Post("/preempt", Json::parse(R"({"Pod":{},"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"}],
+      "NumPDBViolations":2}}})")), expected);
+  EXPECT_EQ(Post("/preempt", Json::parse(R"({"Pod":{},"NodeNameToVictims":{"n1":{"Pods":[{"metadata":{"uid":"u1"}}],
+      "NumPDBViolations":2}}})")), expected);
+}
+
+class EveryVerb : public testing::TestWithParam<const char*> {};
+TEST_P(EveryVerb, RefusesGarbageAndHugeBodiesWithASentence) {
+  for (const char* body : {"", "garbage", "[]", "{", "null", "\xff\xfe", "{\"Pod\":"}) {
+    const VerbAnswer answer = Answer("POST", GetParam(), body, NoCluster());
+    EXPECT_EQ(answer.status, 400) << body;
+    EXPECT_THAT(answer.body, HasSubstr("the body is no extender request"));
+  }
+  const VerbAnswer huge = Answer("POST", GetParam(), std::string(5'000'000, 'x'), NoCluster());
+  EXPECT_EQ(huge.status, 413);
+  EXPECT_THAT(huge.body, HasSubstr("nodeCacheCapable"));
+  EXPECT_EQ(Answer("GET", GetParam(), "", NoCluster()).status, 405);
+}
+INSTANTIATE_TEST_SUITE_P(Table, EveryVerb, testing::Values("/filter", "/prioritize", "/preempt"),
+                         [](const auto& one) { return std::string(one.param).substr(1); });
+
+TEST(EveryVerb, SurvivesWrongTypesEverywhere) {
+  for (const char* body : {R"({"Pod":[]})", R"({"Pod":{"metadata":3,"spec":"x"},"NodeNames":["a"]})",
+                           R"({"Pod":{},"NodeNames":[1]})", R"({"Pod":{},"NodeNames":"a"})",
+                           R"({"Pod":{"spec":{"containers":[7,{"resources":[]}]}},"Nodes":{"items":[1,{}]}})",
+                           R"({"NodeNameToMetaVictims":{"a":1},"NodeNameToVictims":[]})"}) {
+    for (const char* path : {"/filter", "/prioritize", "/preempt"}) {
+      const int status = Answer("POST", path, body, NoCluster()).status;
+      EXPECT_TRUE(status == 200 || status == 400) << path << " " << body;
+    }
+  }
+}
+
+TEST(Health, TellsReadyFromAlive) {
+  Endpoints endpoints = NoCluster();
+  endpoints.not_ready = [] { return std::string("nothing was read yet"); };
+  EXPECT_EQ(Answer("GET", "/healthz", "", endpoints).status, 200);
+  EXPECT_EQ(Answer("GET", "/readyz", "", endpoints).status, 503);
+  EXPECT_EQ(Answer("GET", "/metrics", "", endpoints).body, "# metrics\n");
+  EXPECT_EQ(Answer("GET", "/nonsense", "", endpoints).status, 404);
+}
+
+}  // namespace
+}  // namespace heddle::extender
