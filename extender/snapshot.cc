@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "crds/fabric_assembly.h"
 #include "extender/occupancy.h"
 
 namespace heddle::extender {
@@ -73,9 +74,9 @@ placement::NodeState StateOf(const SnapshotInputs& inputs, const Occupancy& occu
 FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
                           const std::vector<Shared<crds::Fabric>>& declared) {
   FabricSet set;
-  std::map<std::string, topology::Declaration> by_site;
+  std::map<std::string, topology::Declaration> by_name;
   for (const auto& fabric : declared) {
-    by_site.emplace(fabric->status.site, fabric->spec);
+    by_name.emplace(fabric->name, fabric->spec);
     for (const std::string& node : fabric->spec.excluded_nodes) set.unusable[node] = "Excluded";
   }
   std::vector<topology::Node> nodes;
@@ -89,7 +90,7 @@ FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topolog
     if (!topology::Check(node).empty()) set.unusable.emplace(node.name, "TopologyContradictory");
     nodes.push_back(std::move(node));
   }
-  for (topology::Fabric& fabric : topology::BuildFabrics(std::move(nodes), by_site)) {
+  for (auto& [name, fabric] : crds::AssembleFabrics(std::move(nodes), by_name)) {
     set.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
   }
   return set;

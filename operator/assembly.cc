@@ -1,43 +1,10 @@
 #include "operator/assembly.h"
 
 #include "crds/fabric.h"
+#include "crds/fabric_assembly.h"
 #include "crds/node_topology.h"
-#include "operator/label_value.h"
 
 namespace heddle::operators {
-namespace {
-
-// The same nodes under what people declared for this very fabric. Which nodes form a fabric is measured
-// alone: two transports of one site have a declaration each.
-topology::Fabric Declared(topology::Fabric measured, const topology::Declaration& declaration) {
-  if (declaration == topology::Declaration{}) return measured;
-  std::vector<topology::Node> nodes;
-  for (topology::FabricNode& member : measured.nodes) nodes.push_back(std::move(member.node));
-  topology::Fabric fabric = topology::BuildFabric(std::move(nodes), declaration);
-  fabric.transport = measured.transport;
-  fabric.site = measured.site;
-  return fabric;
-}
-
-}  // namespace
-
-std::string FabricName(topology::Transport transport, const std::string& site) {
-  std::string name(topology::TransportName(transport));
-  for (char& c : name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return site.empty() ? name : name + "-" + DnsName(site);
-}
-
-std::optional<topology::Transport> TransportOfName(const std::string& fabric_name) {
-  using enum topology::Transport;
-  for (const topology::Transport transport : {kInfiniBand, kRoce, kEfa, kEthernet}) {
-    const std::string plain = FabricName(transport, "");
-    if (fabric_name == plain || fabric_name.starts_with(plain + "-")) return transport;
-  }
-  return std::nullopt;
-}
-
 Labels Assembly::LabelsOf(const std::string& node) const {
   for (const auto& [name, fabric] : fabrics) {
     const topology::NodeId id = fabric.FindNode(node);
@@ -75,10 +42,7 @@ AssemblyPtr Assembler::Assemble(const std::vector<kube::ObjectPtr>& topologies,
       assembly->spec_errors[kube::Name(*object)] = fabric.error().message;
     }
   }
-  for (topology::Fabric& fabric : topology::BuildFabrics(std::move(nodes), {})) {
-    std::string name = FabricName(fabric.transport, fabric.site);
-    assembly->fabrics.emplace(name, Declared(std::move(fabric), declarations[name]));
-  }
+  assembly->fabrics = crds::AssembleFabrics(std::move(nodes), declarations);
   return assembly;
 }
 

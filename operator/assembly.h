@@ -14,10 +14,6 @@
 
 namespace heddle::operators {
 
-// "infiniband", or "infiniband-<site>": the name of the Fabric object of one transport and site.
-std::string FabricName(topology::Transport transport, const std::string& site);
-std::optional<topology::Transport> TransportOfName(const std::string& fabric_name);
-
 // What all NodeTopologies and all declarations together say. A value; immutable once made.
 struct Assembly {
   std::map<std::string, topology::Fabric> fabrics;  // by object name

@@ -1,3 +1,4 @@
+#include "crds/fabric_assembly.h"
 #include "operator/fabric_status.h"
 
 #include <fmt/format.h>
@@ -159,7 +160,7 @@ crds::FabricStatus DesiredStatus(const FabricView& view, const crds::FabricStatu
     status = crds::Summarise(*fabric);
     status.assumptions = Assumptions(*fabric);
   } else {
-    status.transport = TransportOfName(view.name).value_or(current.transport);
+    status.transport = crds::TransportOfName(view.name).value_or(current.transport);
     status.site = current.site;
     status.shape = current.shape;
   }

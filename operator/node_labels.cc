@@ -5,7 +5,7 @@
 #include <set>
 
 #include "crds/keys.h"
-#include "operator/label_value.h"
+#include "crds/label_value.h"
 
 namespace heddle::operators {
 namespace {
@@ -39,22 +39,22 @@ Labels TopologyLabels(std::string_view fabric_name, const topology::Fabric& fabr
   Labels labels;
   if (id < 0 || static_cast<std::size_t>(id) >= fabric.nodes.size()) return labels;
   const topology::FabricNode& member = fabric.nodes[static_cast<std::size_t>(id)];
-  Set(labels, kLabelFabric, IdentityLabel(fabric_name));
-  Set(labels, keys::kLabelSite, IdentityLabel(fabric.site));
-  Set(labels, kLabelMachine, ReadableLabel(member.node.machine));
+  Set(labels, kLabelFabric, crds::IdentityLabel(fabric_name));
+  Set(labels, keys::kLabelSite, crds::IdentityLabel(fabric.site));
+  Set(labels, kLabelMachine, crds::ReadableLabel(member.node.machine));
   if (member.unit != topology::kNone) {
     // Each fabric counts its units from su-0, and a scheduler that knows only this label must not mix them
     // up.
     const std::string& unit = fabric.units[static_cast<std::size_t>(member.unit)].name;
-    Set(labels, keys::kLabelUnit, IdentityLabel(std::string(fabric_name) + "-" + unit));
+    Set(labels, keys::kLabelUnit, crds::IdentityLabel(std::string(fabric_name) + "-" + unit));
   }
   if (member.domain != topology::kNone) {
     Set(labels, keys::kLabelNvlinkDomain,
-        IdentityLabel(fabric.domains[static_cast<std::size_t>(member.domain)].id));
+        crds::IdentityLabel(fabric.domains[static_cast<std::size_t>(member.domain)].id));
   }
   const std::map<int, std::string> leaves = LeavesByRail(member.node);
   if (!leaves.empty()) Set(labels, keys::kLabelRails, std::to_string(leaves.size()));
-  for (const auto& [rail, leaf] : leaves) Set(labels, keys::LeafLabel(rail), IdentityLabel(leaf));
+  for (const auto& [rail, leaf] : leaves) Set(labels, keys::LeafLabel(rail), crds::IdentityLabel(leaf));
   return labels;
 }
 

@@ -113,6 +113,8 @@ Backtrack::Outcome Backtrack::Search(const Visit& visit) {
     if (request_.pods[p].gpus == 0 && places_[p].node == kNone) order_.push_back(std::int32_t(p));
   }
   frames_.assign(order_.size(), {});
+  gpus_unplaced_ = 0;
+  for (std::int32_t pod : order_) gpus_unplaced_ += request_.pods[std::size_t(pod)].gpus;
   std::size_t depth = 0;
   bool fresh = true;
   while (true) {
@@ -158,9 +160,9 @@ void Backtrack::ListNodes(Frame& frame) {
   const NodeId hint = hints_.empty() ? kNone : hints_[std::size_t(frame.pod)].node;
   const std::int32_t home = hint == kNone ? kNone : dense.cell(Tier::kUnit, hint);
   struct Ranked {
-    bool far, unused_node, odd;
+    bool far, unused_node, scatters, odd;
     std::int32_t fewest_peers, left, cell;
-    auto key() const { return std::tie(far, unused_node, fewest_peers, odd, left, cell); }
+    auto key() const { return std::tie(far, unused_node, scatters, fewest_peers, odd, left, cell); }
   };
   std::vector<Ranked> ranked;
   for (std::int32_t cell = first; cell < last; ++cell) {
@@ -169,8 +171,10 @@ void Backtrack::ListNodes(Frame& frame) {
     if (pod.fixed_node ? *pod.fixed_node != node : !CanHold(frame.pod, node)) continue;
     const std::int32_t unit = dense.cell(Tier::kUnit, node);
     const std::uint32_t sound = state_.node(node).free_gpus & ~dense.odd_gpus(node);
-    ranked.push_back({home != kNone && unit != home, pods_on_node_[std::size_t(node)] == 0, std::popcount(sound) < pod.gpus,
-                      -pods_in_unit_[std::size_t(unit)], state_.free_gpus(node) - pod.gpus, cell});
+    const topology::DomainId domain = state_.fabric().nodes[std::size_t(node)].domain;
+    const int together = domain == kNone ? state_.free_gpus(node) : state_.free_gpus_in_domain(domain);
+    ranked.push_back({home != kNone && unit != home, pods_on_node_[std::size_t(node)] == 0, together < gpus_unplaced_,
+                      std::popcount(sound) < pod.gpus, -pods_in_unit_[std::size_t(unit)], state_.free_gpus(node) - pod.gpus, cell});
   }
   const auto worse = [](const Ranked& a, const Ranked& b) { return b.key() < a.key(); };
   std::sort(ranked.begin(), ranked.end(), worse);
@@ -345,6 +349,7 @@ void Backtrack::Unpin(std::int32_t pod) {
 void Backtrack::Place(Frame& frame, NodeId node, std::uint32_t gpus) {
   frame.mark = state_.Mark();
   frame.placed = true;
+  gpus_unplaced_ -= request_.pods[std::size_t(frame.pod)].gpus;
   places_[std::size_t(frame.pod)] = {node, gpus};
   const PodRequest& pod = request_.pods[std::size_t(frame.pod)];
   state_.Take(node, gpus, pod.fixed_node ? Resources{} : pod.resources);  // a bound pod's room is counted already
@@ -356,6 +361,7 @@ void Backtrack::Unplace(Frame& frame) {
   if (!frame.placed) return;
   const NodeId node = places_[std::size_t(frame.pod)].node;
   state_.Rollback(frame.mark);
+  gpus_unplaced_ += request_.pods[std::size_t(frame.pod)].gpus;
   Unpin(frame.pod);
   places_[std::size_t(frame.pod)] = {};
   --pods_on_node_[std::size_t(node)];

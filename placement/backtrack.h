@@ -24,7 +24,7 @@ class Backtrack {
   // are tried, not one that stands for them. kFound if `visit` was called at all.
   using Visit = std::function<bool(const std::vector<PodPlacement>&)>;
   Outcome Run(const Visit& visit, bool every_set);
-  // After kImpossible: the requirement that pods already bound break among themselves, by index; -1 = none.
+  // After kImpossible: the bound pod that breaks a requirement together with those bound before it; -1 = none.
   int pod_in_conflict() const { return pod_in_conflict_; }
 
  private:
@@ -65,6 +65,7 @@ class Backtrack {
   std::vector<std::vector<char>> allowed_;  // by list
   std::vector<Frame> frames_;
   std::vector<std::int32_t> order_;
+  int gpus_unplaced_ = 0;
 };
 
 }  // namespace heddle::placement

@@ -152,6 +152,10 @@ std::string Sentence(const ClusterState& state, const GangRequest& request, cons
   if (miss.tier == Tier::kRoot) {
     return fmt::format("{} needed, room for {} in all{}", measure.Needed(miss.class_gpus), measure.Size(miss.best_gpus), held);
   }
+  if (miss.tier == Tier::kNode) {
+    return fmt::format("{} pods need {} GPUs on a node each; {} fit{}", miss.needed, miss.class_gpus, miss.fit,
+                       empty ? "" : " now");
+  }
   const std::string could = empty ? "the largest holds" : "best has";
   if (miss.needed == 1 || miss.fit == 0) {
     const std::string times = miss.needed == 1 ? "" : fmt::format(", {} times", miss.needed);

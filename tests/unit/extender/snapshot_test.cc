@@ -210,6 +210,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Snapshot, AcceptsAnyGpuCountBetweenTheHealthyAndAll) {
   Stage stage;
   stage.topologies[0]->status.node.gpus[3].healthy = false;
+  stage.topologies[0]->status.node.gpus[3].unhealthy_reason = "XID 79";
   for (int gpus : {7, 8}) {
     stage.nodes[0]->gpus = gpus;
     EXPECT_EQ(stage.Take().Unusable(kA), "") << gpus;

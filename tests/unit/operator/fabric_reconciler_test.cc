@@ -283,10 +283,5 @@ TEST_F(FabricReconcilerTest, CutsAnEndlessListOfNamesInAMessage) {
   EXPECT_EQ(SomeOf({}, 5), "");
 }
 
-TEST(FabricName, IsTheTransportAndTheSite) {
-  EXPECT_EQ(FabricName(topology::Transport::kInfiniBand, ""), "infiniband");
-  EXPECT_EQ(FabricName(topology::Transport::kRoce, "berlin"), "roce-berlin");
-}
-
 }  // namespace
 }  // namespace heddle::operators

@@ -190,8 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
                     RequirementCase{Axis::kCp, Level::kUnit}, RequirementCase{Axis::kEp, Level::kNvlink},
                     RequirementCase{Axis::kGang, Level::kUnit}, RequirementCase{Axis::kGang, Level::kSpine},
                     RequirementCase{Axis::kGang, Level::kSite}),
-    [](const auto& info) {
-      return std::string(AxisName(info.param.axis)) + "_in_one_" + std::string(LevelName(info.param.level));
+    [](const auto& test) {
+      return std::string(AxisName(test.param.axis)) + "_in_one_" + std::string(LevelName(test.param.level));
     });
 
 TEST(Planner, MeetsNestedRequirementsTogether) {
@@ -294,7 +294,7 @@ INSTANTIATE_TEST_SUITE_P(
         RefusalCase{"OneUnitTooSmall", Requiring(Gang(Sizes(8, 2, 8), 4), {Axis::kGang, Level::kUnit}), RefusalReason::kRequirement,
                     "16 hosts needed in one scalable unit, best has 12 (su-1); 16 of its 128 GPUs are taken, broken or closed"},
         RefusalCase{"FragmentsOnly", Gang(Sizes(8, 1, 24), 8), RefusalReason::kNotEnoughFree,
-                    "24 groups of 1 host needed, each in one node; 22 fit"},
+                    "24 pods need 8 GPUs on a node each; 22 fit now"},
         RefusalCase{"MoreThanIsFree", Gang(Sizes(8, 1, 30), 8), RefusalReason::kNotEnoughFree,
                     "240 GPUs needed, 216 of 256 are free"},
         RefusalCase{"MoreThanExists", Gang(Sizes(8, 1, 64), 8), RefusalReason::kTooLargeForFabric,
@@ -305,11 +305,11 @@ INSTANTIATE_TEST_SUITE_P(
         RefusalCase{"PodLargerThanAnyNode", Gang(Sizes(4, 1, 4), 16), RefusalReason::kTooLargeForFabric,
                     "pod 0 asks for 16 GPUs, the largest node it may use has 8 (node-0000)"},
         RefusalCase{"NotEnoughCpu", WithCpu(Gang(Sizes(8, 1, 2), 8), 500'000), RefusalReason::kNotEnoughFree,
-                    "2 groups of 1 host needed, each in one node; 0 fit; enough GPUs are free, but CPU, memory, pod slots or "
+                    "2 pods need 8 GPUs on a node each; 0 fit now; enough GPUs are free, but CPU, memory, pod slots or "
                     "another resource beside them is short"},
         RefusalCase{"DoesNotMultiply", OnePodLess(Gang(Sizes(8, 2, 8), 4)), RefusalReason::kBadRequest,
                     "tp=8 x cp=1 x dp=8 x pp=2 makes 128 ranks, the gang's 31 pods ask for 124 GPUs"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST(Repair, MovesOnlyTheLostPodAndKeepsItsRails) {
   auto fabric = DemoFabric().Build();
@@ -324,7 +324,8 @@ TEST(Repair, MovesOnlyTheLostPodAndKeepsItsRails) {
   ASSERT_TRUE(std::holds_alternative<Plan>(decision));
   const Plan& repaired = std::get<Plan>(decision);
   for (std::size_t p = 0; p < plan.pods.size(); ++p) {
-    if (p != 3) EXPECT_EQ(repaired.pods[p], plan.pods[p]);
+    if (p == 3) continue;
+    EXPECT_EQ(repaired.pods[p], plan.pods[p]);
   }
   EXPECT_NE(repaired.pods[3].node, plan.pods[3].node);
   EXPECT_EQ(repaired.quality.crossings(), 0);

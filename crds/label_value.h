@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace heddle::operators {
+namespace heddle::crds {
 
 // Kubernetes takes label values of at most 63 of [A-Za-z0-9._-], beginning and ending with a letter or digit;
 // other characters become dashes. Empty when nothing is left.
@@ -18,4 +18,4 @@ std::string IdentityLabel(std::string_view text);
 // The same as one lower-case label of a DNS name, for object names.
 std::string DnsName(std::string_view text);
 
-}  // namespace heddle::operators
+}  // namespace heddle::crds

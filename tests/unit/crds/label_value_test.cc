@@ -1,10 +1,10 @@
-#include "operator/label_value.h"
+#include "crds/label_value.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace heddle::operators {
+namespace heddle::crds {
 namespace {
 
 bool Valid(const std::string& value) {
@@ -57,4 +57,4 @@ TEST(LabelValue, MakesLowerCaseDnsNames) {
 }
 
 }  // namespace
-}  // namespace heddle::operators
+}  // namespace heddle::crds

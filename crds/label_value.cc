@@ -1,11 +1,11 @@
-#include "operator/label_value.h"
+#include "crds/label_value.h"
 
 #include <fmt/format.h>
 
 #include <cstddef>
 #include <cstdint>
 
-namespace heddle::operators {
+namespace heddle::crds {
 namespace {
 
 constexpr std::size_t kMaxLength = 63;
@@ -66,4 +66,4 @@ std::string DnsName(std::string_view text) {
   return WithHash(std::move(clean), text);
 }
 
-}  // namespace heddle::operators
+}  // namespace heddle::crds
