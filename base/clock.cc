@@ -88,7 +88,9 @@ WallTime SystemClock::WallNow() {
   return std::chrono::time_point_cast<microseconds>(std::chrono::system_clock::now());
 }
 
-MonotonicTime SystemClock::Now() { return std::chrono::steady_clock::now(); }
+MonotonicTime SystemClock::Now() {
+  return std::chrono::steady_clock::now();
+}
 
 bool SystemClock::SleepUntil(MonotonicTime deadline, std::stop_token stop) {
   std::mutex mutex;
@@ -100,7 +102,8 @@ bool SystemClock::SleepUntil(MonotonicTime deadline, std::stop_token stop) {
 
 std::string FormatTime(WallTime time) {
   const Fields f = Split(time);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", f.year, f.month, f.day, f.hour, f.minute, f.second);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", f.year, f.month, f.day, f.hour, f.minute,
+                     f.second);
 }
 
 std::string FormatMicroTime(WallTime time) {

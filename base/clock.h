@@ -44,7 +44,8 @@ class SystemClock final : public Clock {
 // RFC 3339 in UTC as Kubernetes writes it: Time has whole seconds, MicroTime (Leases) six digits.
 std::string FormatTime(WallTime time);
 std::string FormatMicroTime(WallTime time);
-// Takes any RFC 3339 date-time with `Z` or a numeric offset and up to nine fraction digits; nothing otherwise.
+// Takes any RFC 3339 date-time with `Z` or a numeric offset and up to nine fraction digits; nothing
+// otherwise.
 std::optional<WallTime> ParseTime(std::string_view text);
 
 }  // namespace heddle::base

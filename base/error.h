@@ -10,20 +10,20 @@ namespace heddle::base {
 
 // Why an operation failed. Retry is decided from the code, in one place per caller, never from the text.
 enum class Code : std::uint8_t {
-  kInvalid,       // the input is wrong; the same call fails again
-  kNotFound,      // the object does not exist
-  kAlreadyExists, // an object of this name exists
-  kConflict,      // somebody else wrote first; read again
-  kExpired,       // the resource version or the continue token is too old; list again
-  kThrottled,     // the server asks us to slow down; see retry_after
-  kUnavailable,   // no connection, a cut connection or a server that is starting
-  kUnauthorized,  // who we are was not accepted
-  kForbidden,     // who we are is known and may not do this
-  kTimeout,       // no answer in time; the write may have happened
-  kCancelled,     // our own side asked to stop
-  kTooLarge,      // a bound on size was reached
-  kUnimplemented, // the other side does not offer this
-  kInternal,      // the other side failed
+  kInvalid,        // the input is wrong; the same call fails again
+  kNotFound,       // the object does not exist
+  kAlreadyExists,  // an object of this name exists
+  kConflict,       // somebody else wrote first; read again
+  kExpired,        // the resource version or the continue token is too old; list again
+  kThrottled,      // the server asks us to slow down; see retry_after
+  kUnavailable,    // no connection, a cut connection or a server that is starting
+  kUnauthorized,   // who we are was not accepted
+  kForbidden,      // who we are is known and may not do this
+  kTimeout,        // no answer in time; the write may have happened
+  kCancelled,      // our own side asked to stop
+  kTooLarge,       // a bound on size was reached
+  kUnimplemented,  // the other side does not offer this
+  kInternal,       // the other side failed
 };
 
 // The code's name as it stands in logs, e.g. "NotFound".

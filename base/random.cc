@@ -21,7 +21,9 @@ std::uint64_t Random::Below(std::uint64_t bound) {
   return value % bound;
 }
 
-double Random::Unit() { return double(Next() >> 11) * 0x1.0p-53; }
+double Random::Unit() {
+  return double(Next() >> 11) * 0x1.0p-53;
+}
 
 std::chrono::nanoseconds Random::Jitter(std::chrono::nanoseconds limit) {
   if (limit.count() <= 0) return std::chrono::nanoseconds{0};

@@ -5,8 +5,8 @@
 
 namespace heddle::base {
 
-// splitmix64 (Steele, Lea, Flood 2014): small, fast and the same on every machine, which std::uniform_* is not.
-// Thread rule: one owner; give every thread its own, from Fork().
+// splitmix64 (Steele, Lea, Flood 2014): small, fast and the same on every machine, which std::uniform_* is
+// not. Thread rule: one owner; give every thread its own, from Fork().
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

@@ -1,5 +1,5 @@
-// Planning time for a gang out of a fabric twice its size, of which other jobs hold a seeded tenth of the nodes.
-// build/release/bin/placement_bench --benchmark_repetitions=5
+// Planning time for a gang out of a fabric twice its size, of which other jobs hold a seeded tenth of the
+// nodes. build/release/bin/placement_bench --benchmark_repetitions=5
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -18,7 +18,8 @@ constexpr std::uint64_t kSeed = 20261121;
 
 std::shared_ptr<const topology::Fabric> FabricOfNodes(int nodes) {
   const int units = (nodes + 15) / 16;
-  const std::string line = "su:" + std::to_string(units) + " node:16 gpu:8 nic:8 rail:8 spine:8 rate:400 transport:ib machine:h100";
+  const std::string line = "su:" + std::to_string(units) +
+                           " node:16 gpu:8 nic:8 rail:8 spine:8 rate:400 transport:ib machine:h100";
   auto synthetic = topology::ParseSynthetic(line);
   if (!synthetic) return nullptr;
   return std::make_shared<const topology::Fabric>(
@@ -69,7 +70,12 @@ void PlanOne(benchmark::State& bench) {
 }
 BENCHMARK(PlanOne)
     ->ArgNames({"gpus", "gpus_per_pod"})
-    ->Args({128, 8})->Args({128, 4})->Args({1024, 8})->Args({4096, 8})->Args({16384, 8})->Args({16384, 4})
+    ->Args({128, 8})
+    ->Args({128, 4})
+    ->Args({1024, 8})
+    ->Args({4096, 8})
+    ->Args({16384, 8})
+    ->Args({16384, 4})
     ->Unit(benchmark::kMicrosecond);
 
 void RefuseOne(benchmark::State& bench) {

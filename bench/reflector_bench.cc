@@ -1,5 +1,5 @@
-// How fast a reflector takes 5,000 NodeTopologies in, from prepared bytes: the JSON of a WatchList, in chunks as a TLS
-// connection brings them, and of a LIST. No sockets, so that the client alone is measured.
+// How fast a reflector takes 5,000 NodeTopologies in, from prepared bytes: the JSON of a WatchList, in chunks
+// as a TLS connection brings them, and of a LIST. No sockets, so that the client alone is measured.
 // build/release/bin/reflector_bench
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -19,7 +19,8 @@ namespace {
 constexpr std::size_t kChunk = 16 << 10;  // a TLS record
 
 std::vector<std::string> Topologies(int count) {
-  const std::string line = fmt::format("su:{} node:16 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100", (count + 15) / 16);
+  const std::string line =
+      fmt::format("su:{} node:16 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100", (count + 15) / 16);
   auto synthetic = topology::ParseSynthetic(line);
   std::vector<std::string> bodies;
   if (!synthetic) return bodies;
@@ -43,7 +44,8 @@ class PreparedTransport final : public HttpTransport {
   base::Result<HttpResponse> Do(const HttpRequest&, std::stop_token) override {
     return base::Fail(base::Code::kUnavailable, "only watches here");
   }
-  base::Result<HttpResponse> Stream(const HttpRequest&, const ChunkReader& on_chunk, std::stop_token) override {
+  base::Result<HttpResponse> Stream(const HttpRequest&, const ChunkReader& on_chunk,
+                                    std::stop_token) override {
     HttpResponse head;
     head.status = 200;
     for (std::size_t at = 0; at < stream_.size() && !done_; at += kChunk) {
@@ -64,9 +66,10 @@ void WatchList(benchmark::State& bench) {
   const int count = int(bench.range(0));
   std::string stream;
   for (const std::string& body : Topologies(count)) stream += R"({"type":"ADDED","object":)" + body + "}\n";
-  stream += R"({"type":"BOOKMARK","object":{"apiVersion":"heddle.dev/v1alpha1","kind":"NodeTopology","metadata":)"
-            R"({"resourceVersion":"99999","annotations":{"k8s.io/initial-events-end":"true"}}}})"
-            "\n";
+  stream +=
+      R"({"type":"BOOKMARK","object":{"apiVersion":"heddle.dev/v1alpha1","kind":"NodeTopology","metadata":)"
+      R"({"resourceVersion":"99999","annotations":{"k8s.io/initial-events-end":"true"}}}})"
+      "\n";
   const Resource resource = CustomResource("heddle.dev", "v1alpha1", "nodetopologies", "NodeTopology", false);
   base::SystemClock clock;
   std::size_t seen = 0;

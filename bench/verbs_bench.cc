@@ -1,5 +1,5 @@
-// Round trips of the extender's verbs over loopback, at 1, 500 and 5,000 node names, beside an echo of the same server.
-// One connection that is kept, one request at a time, as kube-scheduler does.
+// Round trips of the extender's verbs over loopback, at 1, 500 and 5,000 node names, beside an echo of the
+// same server. One connection that is kept, one request at a time, as kube-scheduler does.
 // build/release/bin/verbs_bench [--rounds N]
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -44,7 +44,8 @@ class Connection {
   std::size_t Post(const std::string& path, const std::string& body) {
     if (!connected_) return 0;
     std::string request = fmt::format(
-        "POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", path, body.size());
+        "POST {} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", path,
+        body.size());
     request += body;
     for (std::size_t sent = 0; sent < request.size();) {
       const ssize_t count = send(fd_, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
@@ -79,21 +80,25 @@ class Connection {
 std::string Args(int names) {
   std::string pod = R"({"metadata":{"name":"lone","namespace":"team","uid":"u","annotations":{"note":")";
   pod += std::string(3000, 'x');  // a real pod is 3 to 15 KB (kubernetes-facts 1.5)
-  pod += R"("}},"spec":{"schedulerName":"heddle","containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"4"},)"
-         R"("requests":{"nvidia.com/gpu":"4"}}}]}})";
+  pod +=
+      R"("}},"spec":{"schedulerName":"heddle","containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"4"},)"
+      R"("requests":{"nvidia.com/gpu":"4"}}}]}})";
   std::string list;
   for (int i = 0; i < names; ++i) list += fmt::format("{}\"node-{:04}\"", i == 0 ? "" : ",", i);
   return fmt::format(R"({{"Pod":{},"Nodes":null,"NodeNames":[{}]}})", pod, list);
 }
 
 std::shared_ptr<const Snapshot> SnapshotOf5000() {
-  auto synthetic = topology::ParseSynthetic("su:313 node:16 gpu:8 nic:8 rail:8 spine:8 rate:400 transport:ib machine:h100");
+  auto synthetic = topology::ParseSynthetic(
+      "su:313 node:16 gpu:8 nic:8 rail:8 spine:8 rate:400 transport:ib machine:h100");
   if (!synthetic) return nullptr;
-  for (std::size_t i = 0; i < synthetic->nodes.size(); ++i) synthetic->nodes[i].name = fmt::format("node-{:04}", i);
+  for (std::size_t i = 0; i < synthetic->nodes.size(); ++i)
+    synthetic->nodes[i].name = fmt::format("node-{:04}", i);
   auto fabric = std::make_shared<const topology::Fabric>(
       topology::BuildFabric(std::move(synthetic->nodes), synthetic->declaration));
   std::vector<placement::NodeState> states(fabric->nodes.size());
-  for (auto& state : states) state = {.free_gpus = 0xff, .free_milli_cpu = 192'000, .free_memory_bytes = 1LL << 40, .free_pods = 110};
+  for (auto& state : states)
+    state = {.free_gpus = 0xff, .free_milli_cpu = 192'000, .free_memory_bytes = 1LL << 40, .free_pods = 110};
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->fabrics.push_back({fabric, states, placement::ClusterState(fabric, states)});
   return snapshot;
@@ -109,25 +114,28 @@ void Measure(const std::string& address, const std::string& path, int names, int
     const auto start = Clock::now();
     answer = connection.Post(path, body);
     if (answer == 0) return fmt::print("{} failed\n", path);
-    if (i >= kWarmUp) micros.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+    if (i >= kWarmUp)
+      micros.push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
   }
   std::sort(micros.begin(), micros.end());
-  fmt::print("{:<12} {:>6} {:>10} {:>10} {:>9.0f} {:>9.0f} {:>9.0f}\n", path.substr(1), names, body.size(), answer,
-             micros[micros.size() / 2], micros[micros.size() * 99 / 100], micros.back());
+  fmt::print("{:<12} {:>6} {:>10} {:>10} {:>9.0f} {:>9.0f} {:>9.0f}\n", path.substr(1), names, body.size(),
+             answer, micros[micros.size() / 2], micros[micros.size() * 99 / 100], micros.back());
 }
 
 int Run(int rounds) {
   const auto snapshot = SnapshotOf5000();
-  const Endpoints endpoints{[snapshot] { return snapshot; }, [] { return std::string(); }, [] { return std::string(); }};
+  const Endpoints endpoints{[snapshot] { return snapshot; }, [] { return std::string(); },
+                            [] { return std::string(); }};
   auto server = HttpServer::Start("127.0.0.1:0", [&](const auto& method, const auto& path, const auto& body) {
     if (path == "/echo") return VerbAnswer{.body = body};
     return Answer(method, path, body, endpoints);
   });
   if (!server) return fmt::print(stderr, "{}\n", server.error().message), 1;
-  fmt::print("{:<12} {:>6} {:>10} {:>10} {:>9} {:>9} {:>9}\n", "verb", "names", "bytes in", "bytes out", "p50 us",
-             "p99 us", "max us");
+  fmt::print("{:<12} {:>6} {:>10} {:>10} {:>9} {:>9} {:>9}\n", "verb", "names", "bytes in", "bytes out",
+             "p50 us", "p99 us", "max us");
   for (const int names : {1, 500, 5000}) {
-    for (const char* path : {"/echo", "/filter", "/prioritize", "/preempt"}) Measure((*server)->address(), path, names, rounds);
+    for (const char* path : {"/echo", "/filter", "/prioritize", "/preempt"})
+      Measure((*server)->address(), path, names, rounds);
   }
   return 0;
 }

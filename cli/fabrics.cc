@@ -16,7 +16,8 @@ std::map<std::string, topology::Declaration> ReadDeclarations(const std::vector<
     if (fabric) {
       declared[fabric->name] = std::move(fabric->spec);
     } else {
-      notes.push_back("A Fabric could not be read, and what it declares is left out: " + fabric.error().message);
+      notes.push_back("A Fabric could not be read, and what it declares is left out: " +
+                      fabric.error().message);
     }
   }
   return declared;
@@ -41,7 +42,8 @@ FabricReading ReadFabrics(const std::vector<crds::Json>& topologies, const std::
   }
   std::sort(reading.topologies.begin(), reading.topologies.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
-  for (auto& [name, fabric] : crds::AssembleFabrics(std::move(nodes), ReadDeclarations(fabrics, reading.notes))) {
+  for (auto& [name, fabric] :
+       crds::AssembleFabrics(std::move(nodes), ReadDeclarations(fabrics, reading.notes))) {
     reading.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
   }
   return reading;

@@ -13,7 +13,8 @@ using crds::Json;
 // "tp=8,pp=2,dp=8" with only what is more than 1, tp, pp and dp first.
 std::string ParallelismText(const placement::Parallelism& parallelism);
 
-// {"tpGroups":…,"tpGroupsInDomain":…,"leafCrossings":{…},"edges":{…},"railMisaligned":…,"stepMicros":…,"axisMicros":{…}}
+// {"tpGroups":…,"tpGroupsInDomain":…,"leafCrossings":{…},"edges":{…},"railMisaligned":…,
+//  "stepMicros":…,"axisMicros":{…}}
 // Scripts read this form. Axes of size 1 are left out, dp and pp never are.
 Json QualityJson(const placement::Parallelism& parallelism, const placement::Quality& quality);
 

@@ -20,7 +20,7 @@ function(heddle_binary NAME FOLDER)
   endif()
 endfunction()
 
-# tests/unit/<folder>/*_test.cc become one test binary.
+# tests/unit/<folder>/*.cc become one test binary. It runs from the top of the tree, so that no path of this machine is in it.
 function(heddle_unit_tests NAME)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   file(GLOB SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/unit/${NAME}/*.cc)
@@ -29,7 +29,7 @@ function(heddle_unit_tests NAME)
   endif()
   add_executable(${NAME}_test ${SOURCES})
   target_link_libraries(${NAME}_test PRIVATE heddle_${NAME} heddle_test_support GTest::gmock GTest::gtest_main ${ARG_DEPS})
-  target_compile_definitions(${NAME}_test PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  add_test(NAME ${NAME} COMMAND ${NAME}_test --gtest_brief=1)
+  target_compile_definitions(${NAME}_test PRIVATE HEDDLE_SOURCE_DIR=".")
+  add_test(NAME ${NAME} COMMAND ${NAME}_test --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 120)
 endfunction()

@@ -35,8 +35,8 @@ std::optional<topology::Transport> TransportOfName(const std::string& fabric_nam
   return std::nullopt;
 }
 
-std::map<std::string, topology::Fabric> AssembleFabrics(std::vector<topology::Node> nodes,
-                                                        const std::map<std::string, topology::Declaration>& declared) {
+std::map<std::string, topology::Fabric> AssembleFabrics(
+    std::vector<topology::Node> nodes, const std::map<std::string, topology::Declaration>& declared) {
   std::map<std::string, topology::Fabric> fabrics;
   for (topology::Fabric& measured : topology::BuildFabrics(std::move(nodes), {})) {
     std::string name = FabricName(measured.transport, measured.site);

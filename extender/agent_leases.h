@@ -11,8 +11,8 @@
 
 namespace heddle::extender {
 
-// Which nodes' agents have stopped renewing their Lease (heddle-node-<node>), judged by our own clock since we last saw
-// the Lease change. A node whose agent never had one is not called stale: missing is not late.
+// Which nodes' agents have stopped renewing their Lease (heddle-node-<node>), judged by our own clock since
+// we last saw the Lease change. A node whose agent never had one is not called stale: missing is not late.
 // Thread rule: one owner.
 class AgentLeases {
  public:

@@ -26,7 +26,8 @@ kube::Json SlimNode(kube::Json node) {
   for (const char* field : {"taints", "unschedulable"}) {
     if (const kube::Json* value = kube::Find(node, {"spec", field})) slim["spec"][field] = *value;
   }
-  if (const kube::Json* value = kube::Find(node, {"status", "allocatable"})) slim["status"]["allocatable"] = *value;
+  if (const kube::Json* value = kube::Find(node, {"status", "allocatable"}))
+    slim["status"]["allocatable"] = *value;
   if (const kube::Json* ready = kube::Condition(node, "Ready")) {
     slim["status"]["conditions"] =
         kube::Json::array({{{"type", "Ready"}, {"status", kube::StringAt(*ready, {"status"})}}});
@@ -47,9 +48,9 @@ bool Holds(const kube::ObjectPtr& pod) {
   return phase != "Succeeded" && phase != "Failed";
 }
 
-kube::ReflectorOptions Watch(std::function<kube::Json(kube::Json)> transform, const CacheCallbacks& callbacks,
-                             std::function<void(const kube::ObjectKey&, const kube::ObjectPtr&, const kube::ObjectPtr&)>
-                                 on_change) {
+kube::ReflectorOptions Watch(
+    std::function<kube::Json(kube::Json)> transform, const CacheCallbacks& callbacks,
+    std::function<void(const kube::ObjectKey&, const kube::ObjectPtr&, const kube::ObjectPtr&)> on_change) {
   return {.transform = std::move(transform),
           .on_change = [on_change](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr& old,
                                    const kube::ObjectPtr& current) { on_change(key, old, current); },
@@ -58,14 +59,17 @@ kube::ReflectorOptions Watch(std::function<kube::Json(kube::Json)> transform, co
 
 }  // namespace
 
-ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Random random, CacheCallbacks callbacks)
+ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Random random,
+                           CacheCallbacks callbacks)
     : client_(client),
       clock_(clock),
       callbacks_(std::move(callbacks)),
       pods_(client, clock, random.Fork(), kube::kPods,
-            Watch(SlimPod, callbacks_, [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); })),
+            Watch(SlimPod, callbacks_,
+                  [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); })),
       nodes_(client, clock, random.Fork(), kube::kNodes,
-             Watch(SlimNode, callbacks_, [this](const auto&, const auto& o, const auto& c) { NodeChanged(o, c); })),
+             Watch(SlimNode, callbacks_,
+                   [this](const auto&, const auto& o, const auto& c) { NodeChanged(o, c); })),
       jobs_(client, clock, random.Fork(), kube::kJobs,
             Watch(kube::DropManagedFields, callbacks_,
                   [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); })),
@@ -104,8 +108,10 @@ void ClusterCache::WatchJobSets(std::stop_token stop) {
 }
 
 bool ClusterCache::synced() const {
-  const std::array<const kube::Reflector*, 6> needed{&pods_, &nodes_, &jobs_, &topologies_, &fabrics_, &gangs_};
-  return std::all_of(needed.begin(), needed.end(), [](const kube::Reflector* one) { return one->store().synced(); });
+  const std::array<const kube::Reflector*, 6> needed{&pods_,       &nodes_,   &jobs_,
+                                                     &topologies_, &fabrics_, &gangs_};
+  return std::all_of(needed.begin(), needed.end(),
+                     [](const kube::Reflector* one) { return one->store().synced(); });
 }
 
 std::vector<std::string> ClusterCache::Troubles() const {
@@ -118,9 +124,11 @@ std::vector<std::string> ClusterCache::Troubles() const {
 }
 
 base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& view, std::stop_token stop) {
-  ASSIGN_OR_RETURN(kube::ObjectList list, client_.ListAll(resource, {}, std::move(stop)), "read consistently");
+  ASSIGN_OR_RETURN(kube::ObjectList list, client_.ListAll(resource, {}, std::move(stop)),
+                   "read consistently");
   for (kube::Json& object : list.items) {
-    object = &resource == &kube::kPods ? SlimPod(std::move(object)) : kube::DropManagedFields(std::move(object));
+    object =
+        &resource == &kube::kPods ? SlimPod(std::move(object)) : kube::DropManagedFields(std::move(object));
   }
   if (&resource == &kube::kPods) {
     for (const kube::Json& pod : list.items) Index(pod, true);
@@ -135,7 +143,9 @@ base::Status ClusterCache::ReadAll(std::stop_token stop) {
   return ReadInto(kGangs, gang_view_, stop);
 }
 
-base::Status ClusterCache::ReadGangs(std::stop_token stop) { return ReadInto(kGangs, gang_view_, std::move(stop)); }
+base::Status ClusterCache::ReadGangs(std::stop_token stop) {
+  return ReadInto(kGangs, gang_view_, std::move(stop));
+}
 
 void ClusterCache::SettleOverdue(std::stop_token stop) {
   const auto settle = [&](const kube::Resource& resource, FreshView& view) {
@@ -143,7 +153,8 @@ void ClusterCache::SettleOverdue(std::stop_token stop) {
       auto object = client_.Get(resource, key, stop);
       if (!object && object.error().code != base::Code::kNotFound) return;
       view.Forget(key);
-      if (object) view.Saw(&resource == &kube::kPods ? SlimPod(*std::move(object)) : *std::move(object), clock_.Now());
+      if (object)
+        view.Saw(&resource == &kube::kPods ? SlimPod(*std::move(object)) : *std::move(object), clock_.Now());
     }
   };
   settle(kube::kPods, pod_view_);
@@ -163,7 +174,8 @@ void ClusterCache::Index(const kube::Json& pod, bool there) {
   }
 }
 
-void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
+void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                              const kube::ObjectPtr& current) {
   if (old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current))) {
     pod_view_.CacheLost(key, kube::Uid(*old));
     Index(*old, false);

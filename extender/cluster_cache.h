@@ -24,9 +24,9 @@ struct CacheCallbacks {
   kube::Log log;
 };
 
-// Everything the extender watches, as one picture of the cluster: Pods, Nodes, Jobs, JobSets where they are served,
-// NodeTopologies, Fabrics and Gangs. Newer than its reflectors where we wrote or read something ourselves.
-// Thread rule: Run on one thread, the rest from any.
+// Everything the extender watches, as one picture of the cluster: Pods, Nodes, Jobs, JobSets where they are
+// served, NodeTopologies, Fabrics and Gangs. Newer than its reflectors where we wrote or read something
+// ourselves. Thread rule: Run on one thread, the rest from any.
 class ClusterCache {
  public:
   ClusterCache(kube::Client& client, base::Clock& clock, base::Random random, CacheCallbacks callbacks);
@@ -35,8 +35,8 @@ class ClusterCache {
   bool synced() const;
   std::vector<std::string> Troubles() const;  // what cannot be watched, as sentences
 
-  // Consistent reads of what decides over slots; for the moment that leadership begins, and the Gangs alone before a
-  // first release.
+  // Consistent reads of what decides over slots; for the moment that leadership begins, and the Gangs alone
+  // before a first release.
   [[nodiscard]] base::Status ReadAll(std::stop_token stop);
   [[nodiscard]] base::Status ReadGangs(std::stop_token stop);
   // Reads again what the reflectors have not settled in half a minute.
@@ -61,7 +61,8 @@ class ClusterCache {
   void NodeChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void OwnerChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
-  void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
+  void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                       const kube::ObjectPtr& current);
   void Index(const kube::Json& pod, bool there);
   void WatchJobSets(std::stop_token stop);
   base::Status ReadInto(const kube::Resource& resource, FreshView& view, std::stop_token stop);

@@ -25,8 +25,10 @@ void WatchAgents(kube::Client& client, base::Clock& clock, const std::string& ns
   } while (clock.SleepFor(kLeasePeriod, stop));
 }
 
-// Says what is missing until everything was seen once, so that a start without an API server does not look like a hang.
-void Complain(base::Clock& clock, const GangController& controller, const kube::Log& log, std::stop_token stop) {
+// Says what is missing until everything was seen once, so that a start without an API server does not look
+// like a hang.
+void Complain(base::Clock& clock, const GangController& controller, const kube::Log& log,
+              std::stop_token stop) {
   while (clock.SleepFor(kComplainPeriod, stop) && !controller.ready()) {
     if (log) log("Waiting for the API server; reads that fail are logged as they are tried again");
   }
@@ -36,17 +38,19 @@ void Complain(base::Clock& clock, const GangController& controller, const kube::
 
 base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random,
                        const DaemonOptions& options, std::stop_token stop) {
-  kube::Client client(transport, clock,
-                      {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)});
+  kube::Client client(
+      transport, clock,
+      {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)});
   Metrics metrics;
   GangController controller(client, clock, random.Fork(), metrics,
                             {.identity = options.identity, .log = options.log});
   const Endpoints endpoints{
       .snapshot = [&controller] { return controller.current(); },
       .metrics = [&metrics] { return metrics.Text(); },
-      .not_ready = [&controller] {
-        return controller.ready() ? "" : "the first full state of the cluster has not been read yet";
-      }};
+      .not_ready =
+          [&controller] {
+            return controller.ready() ? "" : "the first full state of the cluster has not been read yet";
+          }};
   auto server = HttpServer::Start(
       options.listen, [&](const std::string& method, const std::string& path, const std::string& body) {
         const base::MonotonicTime start = clock.Now();

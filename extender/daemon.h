@@ -20,8 +20,9 @@ struct DaemonOptions {
   kube::Log log;
 };
 
-// The extender without its main: the server, the gang controller, leadership and the agents' heartbeats. Blocks until stop;
-// fails only when it cannot listen. An API server that cannot be reached is said so and waited for.
+// The extender without its main: the server, the gang controller, leadership and the agents' heartbeats.
+// Blocks until stop; fails only when it cannot listen. An API server that cannot be reached is said so and
+// waited for.
 [[nodiscard]] base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random,
                                      const DaemonOptions& options, std::stop_token stop);
 

@@ -33,7 +33,8 @@ kube::ObjectPtr FreshView::Merge(const kube::ObjectPtr& cached, const Entry& ent
     settled = true;
     return cached;
   }
-  if (cached != nullptr && AtLeastAsNew(kube::ResourceVersion(*cached), kube::ResourceVersion(*entry.object))) {
+  if (cached != nullptr &&
+      AtLeastAsNew(kube::ResourceVersion(*cached), kube::ResourceVersion(*entry.object))) {
     settled = true;
     return cached;
   }
@@ -102,12 +103,14 @@ void FreshView::CacheLost(const kube::ObjectKey& key, const std::string& uid) {
   if (lost_.size() > kLostKept) lost_.pop_front();
 }
 
-void FreshView::SawAll(const std::vector<kube::Json>& objects, const std::string& version, base::MonotonicTime now) {
+void FreshView::SawAll(const std::vector<kube::Json>& objects, const std::string& version,
+                       base::MonotonicTime now) {
   std::set<kube::ObjectKey> listed;
   for (const kube::Json& object : objects) {
     listed.insert(kube::KeyOf(object));
     const kube::ObjectPtr cached = store_.Get(kube::KeyOf(object));
-    if (cached == nullptr || kube::ResourceVersion(*cached) != kube::ResourceVersion(object)) Saw(object, now);
+    if (cached == nullptr || kube::ResourceVersion(*cached) != kube::ResourceVersion(object))
+      Saw(object, now);
   }
   for (const kube::ObjectPtr& cached : store_.List()) {
     const kube::ObjectKey key = kube::KeyOf(*cached);

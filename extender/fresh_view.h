@@ -12,12 +12,13 @@
 
 namespace heddle::extender {
 
-// A reflector's cache with what we know to be newer laid over it: the answers to our own writes and to consistent reads.
-// The cache may run behind; without this, a plan that was just committed would look as if it had never been made.
+// A reflector's cache with what we know to be newer laid over it: the answers to our own writes and to
+// consistent reads. The cache may run behind; without this, a plan that was just committed would look as if
+// it had never been made.
 //
-// An entry goes when the cache has caught up. Resource versions are compared as numbers, which Kubernetes 1.35 promises,
-// and for equality where they are none. What a lagging cache never settles is Overdue: the owner reads it again.
-// Thread rule: every member may be called from any thread.
+// An entry goes when the cache has caught up. Resource versions are compared as numbers, which
+// Kubernetes 1.35 promises, and for equality where they are none. What a lagging cache never settles is
+// Overdue: the owner reads it again. Thread rule: every member may be called from any thread.
 class FreshView {
  public:
   explicit FreshView(const kube::Store& store) : store_(store) {}
@@ -36,7 +37,8 @@ class FreshView {
   void SawAll(const std::vector<kube::Json>& objects, const std::string& version, base::MonotonicTime now);
 
   std::vector<kube::ObjectKey> Overdue(base::MonotonicTime now) const;
-  // Whatever is laid over this key is dropped: a read has just shown that the cache may be trusted or the write failed.
+  // Whatever is laid over this key is dropped: a read has just shown that the cache may be trusted or the
+  // write failed.
   void Forget(const kube::ObjectKey& key);
 
   const kube::Store& store() const { return store_; }
@@ -52,7 +54,8 @@ class FreshView {
   const kube::Store& store_;
   mutable std::mutex mutex_;
   mutable std::map<kube::ObjectKey, Entry> newer_;
-  // Uids that the cache has lost of late: the answer to a write may come in after the deletion that followed it.
+  // Uids that the cache has lost of late: the answer to a write may come in after the deletion that followed
+  // it.
   std::deque<std::string> lost_;
 };
 

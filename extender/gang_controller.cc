@@ -15,8 +15,8 @@ constexpr std::string_view kSettleKey = "~settle";
 
 }  // namespace
 
-GangController::GangController(kube::Client& client, base::Clock& clock, base::Random random, Metrics& metrics,
-                               ControllerOptions options)
+GangController::GangController(kube::Client& client, base::Clock& clock, base::Random random,
+                               Metrics& metrics, ControllerOptions options)
     : client_(client),
       clock_(clock),
       metrics_(metrics),
@@ -118,7 +118,8 @@ void GangController::PublishSnapshot() {
   current_ = std::move(snapshot);
 }
 
-// Room may have appeared or gone under a plan: gangs that are not all bound look again, and those that wait try again.
+// Room may have appeared or gone under a plan: gangs that are not all bound look again, and those that wait
+// try again.
 void GangController::CapacityChanged() {
   if (!leading_ || !read_all_) return;
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) {
@@ -157,7 +158,8 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, st
 }
 
 // A quota or an admission policy may keep a controller from making its pods; only its events say so.
-std::string GangController::FailedCreate(const crds::GangOwner& owner, const std::string& ns, std::stop_token stop) {
+std::string GangController::FailedCreate(const crds::GangOwner& owner, const std::string& ns,
+                                         std::stop_token stop) {
   const auto events = client_.List(
       kube::kEvents,
       {.ns = ns, .field_selector = "involvedObject.uid=" + owner.uid + ",reason=FailedCreate", .limit = 100},
@@ -166,8 +168,8 @@ std::string GangController::FailedCreate(const crds::GangOwner& owner, const std
   return kube::StringAt(events->items.back(), {"message"});
 }
 
-// A rank whose pod went away keeps its slot for the next one, for five minutes. How long it has been is in the condition
-// Collected, so that a crash starts no new wait; which ranks they are is found again here.
+// A rank whose pod went away keeps its slot for the next one, for five minutes. How long it has been is in
+// the condition Collected, so that a crash starts no new wait; which ranks they are is found again here.
 void GangController::NoteLapsed(const GangKey& key, const Look& look) {
   constexpr std::chrono::minutes kKeep{5};
   lapsed_.erase(key);
@@ -185,7 +187,8 @@ base::Status GangController::Reconcile(const GangKey& key, std::stop_token stop)
   NoteLapsed(key, look);
   if (lapsed_ != lapsed_before) queue_.AddAfter(std::string(kCapacityKey), options_.settle);
   Action action = Decide(look.Input(clock_.WallNow()));
-  if (!std::holds_alternative<NeedsPlan>(action) && waiting_.erase(key) > 0) metrics_.Waiting(int(waiting_.size()));
+  if (!std::holds_alternative<NeedsPlan>(action) && waiting_.erase(key) > 0)
+    metrics_.Waiting(int(waiting_.size()));
   return Perform(key, look, std::move(action), std::move(stop));
 }
 

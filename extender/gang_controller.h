@@ -26,9 +26,9 @@ struct ControllerOptions {
   kube::Log log;
 };
 
-// Takes gangs their way: read, decide, one write, events. All decisions fall on one thread and are made anew from the API
-// objects each time, so a crash loses nothing. It writes only while it leads.
-// Thread rule: Run on one thread, the rest from any.
+// Takes gangs their way: read, decide, one write, events. All decisions fall on one thread and are made anew
+// from the API objects each time, so a crash loses nothing. It writes only while it leads. Thread rule: Run
+// on one thread, the rest from any.
 class GangController {
  public:
   GangController(kube::Client& client, base::Clock& clock, base::Random random, Metrics& metrics,
@@ -71,9 +71,11 @@ class GangController {
   base::Status Delete(const crds::Gang& gang, const std::string& why, std::stop_token stop);
   base::Status WriteStatus(const crds::Gang& gang, crds::GangStatus status, const std::optional<Note>& note,
                            std::stop_token stop);
-  base::Status WriteCounts(const GangKey& key, const crds::Gang& gang, UpdateStatus update, std::stop_token stop);
+  base::Status WriteCounts(const GangKey& key, const crds::Gang& gang, UpdateStatus update,
+                           std::stop_token stop);
   base::Status Repair(const Look& look, const RepairRanks& repair, std::stop_token stop);
-  base::Status Release(const GangKey& key, const Look& look, const ReleasePods& release, std::stop_token stop);
+  base::Status Release(const GangKey& key, const Look& look, const ReleasePods& release,
+                       std::stop_token stop);
   base::Status PatchPod(const PodPatch& patch, std::stop_token stop);
 
   base::Status PlanWaiting(std::stop_token stop);
@@ -93,10 +95,11 @@ class GangController {
   kube::EventRecorder events_;
   ClusterCache cache_;
   std::atomic<bool> leading_{false};
-  bool read_all_ = false;  // since leadership began; the worker's
-  std::set<GangKey> waiting_;                         // for a plan; found again by looking at every gang
+  bool read_all_ = false;      // since leadership began; the worker's
+  std::set<GangKey> waiting_;  // for a plan; found again by looking at every gang
   std::map<GangKey, base::MonotonicTime> counted_at_;
-  std::map<GangKey, std::set<int>> lapsed_;  // ranks without a pod for so long that their slots are free; see NoteLapsed
+  std::map<GangKey, std::set<int>>
+      lapsed_;  // ranks without a pod for so long that their slots are free; see NoteLapsed
   mutable std::mutex mutex_;
   std::shared_ptr<const Snapshot> current_;
 };

@@ -16,8 +16,8 @@ bool Ended(const GangInput& input) {
 }
 
 bool HasLivePods(const GangMembers& members) {
-  return !members.unranked.empty() ||
-         std::any_of(members.ranks.begin(), members.ranks.end(), [](const auto& rank) { return rank.has_value(); });
+  return !members.unranked.empty() || std::any_of(members.ranks.begin(), members.ranks.end(),
+                                                  [](const auto& rank) { return rank.has_value(); });
 }
 
 // Writes only what differs from what stands there.
@@ -33,12 +33,18 @@ struct EndReason {
 };
 EndReason WhyEnded(OwnerState state) {
   switch (state) {
-    case OwnerState::kGone: return {"OwnerGone", "the owner does not exist any more"};
-    case OwnerState::kDeleting: return {"OwnerDeleted", "the owner is being deleted"};
-    case OwnerState::kSuspended: return {"OwnerSuspended", "the owner is suspended; its pods are planned anew when it resumes"};
-    case OwnerState::kFinished: return {"OwnerFinished", "the owner has finished"};
-    case OwnerState::kNextAttempt: return {"Restarted", "the owner has started a later attempt"};
-    case OwnerState::kActive: break;
+    case OwnerState::kGone:
+      return {"OwnerGone", "the owner does not exist any more"};
+    case OwnerState::kDeleting:
+      return {"OwnerDeleted", "the owner is being deleted"};
+    case OwnerState::kSuspended:
+      return {"OwnerSuspended", "the owner is suspended; its pods are planned anew when it resumes"};
+    case OwnerState::kFinished:
+      return {"OwnerFinished", "the owner has finished"};
+    case OwnerState::kNextAttempt:
+      return {"Restarted", "the owner has started a later attempt"};
+    case OwnerState::kActive:
+      break;
   }
   return {"", ""};
 }
@@ -63,27 +69,30 @@ Decision WaitWithoutPods(const GangInput& input) {
   return Nothing{};
 }
 
-// A Gang's spec never changes, so an owner that came back, or came back another size, gets another Gang. Pods that were
-// let go keep theirs: their slots are in use.
+// A Gang's spec never changes, so an owner that came back, or came back another size, gets another Gang. Pods
+// that were let go keep theirs: their slots are in use.
 Decision StartAgain(const GangInput& input) {
   if (input.gang == nullptr) return std::nullopt;
   if (Ended(input)) return DeleteGang{"its owner is active again"};
   if (input.members.refusal) return std::nullopt;
   const crds::GangSpec &was = input.gang->spec, &is = input.members.spec;
-  const bool same_template = input.members.seen() == 0 ||
-                             (was.gpus_per_pod == is.gpus_per_pod && was.parallelism == is.parallelism);
+  const bool same_template =
+      input.members.seen() == 0 || (was.gpus_per_pod == is.gpus_per_pod && was.parallelism == is.parallelism);
   if (was.pods == is.pods && same_template) return std::nullopt;
   if (input.members.released() == 0) return DeleteGang{"its pods ask for something else now"};
-  const std::string sentence = "the gang was started with " + std::to_string(was.pods) + " pods and its owner now wants " +
-                               std::to_string(is.pods) + "; delete the Gang's pods, or the owner, to plan it anew";
-  const Decision write = Write(input, DegradedStatus(input, "SizeChanged", sentence), Note{true, "SizeChanged", sentence});
+  const std::string sentence = "the gang was started with " + std::to_string(was.pods) +
+                               " pods and its owner now wants " + std::to_string(is.pods) +
+                               "; delete the Gang's pods, or the owner, to plan it anew";
+  const Decision write =
+      Write(input, DegradedStatus(input, "SizeChanged", sentence), Note{true, "SizeChanged", sentence});
   return write ? write : Nothing{};
 }
 
 crds::GangSpec StorableSpec(const GangMembers& members) {
   crds::GangSpec spec = members.spec;
   // A gang whose size nobody can tell is shown with the pods that are there.
-  if (spec.pods <= 0) spec.pods = std::max<int>(1, int(std::min<std::size_t>(members.unranked.size(), 16384)));
+  if (spec.pods <= 0)
+    spec.pods = std::max<int>(1, int(std::min<std::size_t>(members.unranked.size(), 16384)));
   spec.gpus_per_pod = std::clamp(spec.gpus_per_pod, 0, 32);
   if (members.refusal) spec.parallelism.reset();
   return spec;
@@ -95,7 +104,8 @@ Decision CreateFirst(const GangInput& input) {
   gang.spec = StorableSpec(input.members);
   gang.ns = input.members.key.ns;
   gang.name = crds::GangName(gang.spec.owner, gang.spec.attempt);
-  gang.owners.push_back({gang.spec.owner.api_version, gang.spec.owner.kind, gang.spec.owner.name, gang.spec.owner.uid, false});
+  gang.owners.push_back(
+      {gang.spec.owner.api_version, gang.spec.owner.kind, gang.spec.owner.name, gang.spec.owner.uid, false});
   return CreateGang{std::move(gang)};
 }
 
@@ -107,7 +117,8 @@ Decision Refuse(const GangInput& input) {
   crds::GangStatus status =
       started ? DegradedStatus(input, reason, sentence) : RefusedStatus(input, reason, sentence);
   const bool told = input.gang->status.reason == reason && input.gang->status.message == status.message;
-  const Decision write = Write(input, std::move(status), told ? std::nullopt : std::optional(Note{true, reason, sentence}));
+  const Decision write =
+      Write(input, std::move(status), told ? std::nullopt : std::optional(Note{true, reason, sentence}));
   return write ? write : Nothing{};
 }
 
@@ -121,7 +132,8 @@ Decision Collect(const GangInput& input) {
       "waiting until all " + Plural(members.spec.pods, "pod") + " exist");
   if (!members.trouble.empty()) {
     Blame(status, "FailedCreate", "the pods cannot be made: " + members.trouble);
-    Say(input, status, crds::kCollected, false, "FailedCreate", "the pods cannot be made: " + members.trouble);
+    Say(input, status, crds::kCollected, false, "FailedCreate",
+        "the pods cannot be made: " + members.trouble);
   }
   const Decision write = Write(input, std::move(status), std::nullopt);
   return write ? write : Nothing{std::chrono::seconds(30)};
@@ -138,11 +150,13 @@ void SayStarted(const GangInput& input, crds::GangStatus& status) {
   const bool all_released = members.released() == pods, all_bound = members.bound() == pods;
   const auto missing = members.Missing();
   Say(input, status, crds::kCollected, missing.empty(), missing.empty() ? "AllPodsSeen" : "RankMissing",
-      missing.empty() ? Plural(pods, "pod") + " seen"
-                      : "rank " + std::to_string(missing.front()) + (missing.size() > 1 ? " and others have" : " has") +
-                            " no pod; a slot is kept for five minutes");
+      missing.empty()
+          ? Plural(pods, "pod") + " seen"
+          : "rank " + std::to_string(missing.front()) + (missing.size() > 1 ? " and others have" : " has") +
+                " no pod; a slot is kept for five minutes");
   Say(input, status, crds::kReleased, all_released, all_released ? "AllReleased" : "WaitingForPods",
-      all_released ? "every pod is pinned and past the gate" : "pods are being pinned and let go, or made again");
+      all_released ? "every pod is pinned and past the gate"
+                   : "pods are being pinned and let go, or made again");
   Say(input, status, crds::kRunning, all_bound, all_bound ? "AllBound" : "WaitingForBinding",
       all_bound ? "every pod is on its node" : "the scheduler has not bound every pod yet");
   for (const std::string_view type : {crds::kRepairing, crds::kDegraded}) {
@@ -160,7 +174,8 @@ Decision Report(const GangInput& input) {
   if (!crds::IsTrue(status.conditions, crds::kDegraded)) Blame(status, "", "");
   std::optional<Note> note;
   if (!was_running && crds::IsTrue(status.conditions, crds::kRunning)) {
-    note = Note{false, "Running", "all " + Plural(input.members.spec.pods, "pod") + " of the gang are on their nodes"};
+    note = Note{false, "Running",
+                "all " + Plural(input.members.spec.pods, "pod") + " of the gang are on their nodes"};
   }
   return Write(input, std::move(status), std::move(note));
 }
@@ -170,7 +185,8 @@ Decision LookAgain(const GangInput& input) {
   return waiting ? Nothing{std::chrono::seconds(15)} : Nothing{};
 }
 
-// In order; each row of the design's state table is one of these. A rule that returns nothing leaves the gang to the next.
+// In order; each row of the design's state table is one of these. A rule that returns nothing leaves the gang
+// to the next.
 constexpr Rule kRules[] = {
     EndWithOwner,         // any state, owner ended or suspended → Ended
     WaitWithoutPods,      // no pods and no Gang yet

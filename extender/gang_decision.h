@@ -58,10 +58,11 @@ struct PodPatch {
 struct ReleasePods {
   std::vector<PodPatch> patches;
 };
-using Action = std::variant<Nothing, CreateGang, DeleteGang, UpdateStatus, NeedsPlan, RepairRanks, ReleasePods>;
+using Action =
+    std::variant<Nothing, CreateGang, DeleteGang, UpdateStatus, NeedsPlan, RepairRanks, ReleasePods>;
 
-// The state table of the design as a chain of rules; the first that has something to do decides. Pure: equal inputs
-// give equal answers, and after a crash the same inputs are read from the API server.
+// The state table of the design as a chain of rules; the first that has something to do decides. Pure: equal
+// inputs give equal answers, and after a crash the same inputs are read from the API server.
 Action Decide(const GangInput& input);
 
 // The statuses that planning writes. They keep what the conditions said before.

@@ -14,14 +14,17 @@ std::optional<std::int64_t> ParseCount(std::string_view text) {
 
 }  // namespace
 
-std::string GangKey::ToString() const { return ns + "/" + owner_uid + "/" + std::to_string(attempt); }
+std::string GangKey::ToString() const {
+  return ns + "/" + owner_uid + "/" + std::to_string(attempt);
+}
 
 std::optional<GangKey> GangKey::Parse(std::string_view text) {
   const std::size_t first = text.find('/'), last = text.rfind('/');
   if (first == std::string_view::npos || first == last) return std::nullopt;
   const auto attempt = ParseCount(text.substr(last + 1));
   if (!attempt) return std::nullopt;
-  return GangKey{std::string(text.substr(0, first)), std::string(text.substr(first + 1, last - first - 1)), *attempt};
+  return GangKey{std::string(text.substr(0, first)), std::string(text.substr(first + 1, last - first - 1)),
+                 *attempt};
 }
 
 std::optional<std::int64_t> NumberMark(const kube::Json& object, std::string_view key) {
@@ -45,13 +48,16 @@ Membership MembershipOf(const kube::Json& pod) {
 std::optional<GangKey> GangOfOwner(const kube::Json& owner) {
   const std::string kind = kube::StringAt(owner, {"kind"});
   if (kind == "JobSet") {
-    return GangKey{kube::Namespace(owner), kube::Uid(owner), kube::IntAt(owner, {"status", "restarts"}).value_or(0)};
+    return GangKey{kube::Namespace(owner), kube::Uid(owner),
+                   kube::IntAt(owner, {"status", "restarts"}).value_or(0)};
   }
   if (kind != "Job") return std::nullopt;
   if (const auto outer = kube::ControllerOwner(owner); outer && outer->kind == "JobSet") return std::nullopt;
   return GangKey{kube::Namespace(owner), kube::Uid(owner), 0};
 }
 
-GangKey KeyOfGang(const crds::Gang& gang) { return {gang.ns, gang.spec.owner.uid, gang.spec.attempt}; }
+GangKey KeyOfGang(const crds::Gang& gang) {
+  return {gang.ns, gang.spec.owner.uid, gang.spec.attempt};
+}
 
 }  // namespace heddle::extender

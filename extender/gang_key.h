@@ -29,7 +29,8 @@ struct Membership {
 };
 Membership MembershipOf(const kube::Json& pod);
 
-// The gang that a Job or a JobSet makes in its present attempt; nothing for a Job of a JobSet, which is no gang alone.
+// The gang that a Job or a JobSet makes in its present attempt; nothing for a Job of a JobSet, which is no
+// gang alone.
 std::optional<GangKey> GangOfOwner(const kube::Json& owner);
 GangKey KeyOfGang(const crds::Gang& gang);
 

@@ -20,7 +20,8 @@ void Refuse(GangMembers& members, std::string reason, std::string sentence) {
 
 // Reads one annotation into `into`; false when it is there and cannot be read.
 template <class T, class Parse>
-void ReadAnnotation(GangMembers& members, const kube::Json& pod, std::string_view name, Parse parse, T& into) {
+void ReadAnnotation(GangMembers& members, const kube::Json& pod, std::string_view name, Parse parse,
+                    T& into) {
   const auto text = kube::Annotation(pod, name);
   if (!text) return;
   if (auto value = parse(*text)) {
@@ -34,10 +35,12 @@ void ReadAnnotation(GangMembers& members, const kube::Json& pod, std::string_vie
 void RefuseUnequalWords(GangMembers& members, const Member& first) {
   for (const auto& rank : members.ranks) {
     if (!rank || rank->pod == first.pod) continue;
-    for (const std::string_view name : {keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer, keys::kWait}) {
+    for (const std::string_view name :
+         {keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer, keys::kWait}) {
       if (kube::Annotation(*rank->pod, name) == kube::Annotation(*first.pod, name)) continue;
-      Refuse(members, "UnequalPods", rank->facts.key.name + " and " + first.facts.key.name + " differ in " +
-                                         std::string(name) + "; all pods of a gang carry the same annotations");
+      Refuse(members, "UnequalPods",
+             rank->facts.key.name + " and " + first.facts.key.name + " differ in " + std::string(name) +
+                 "; all pods of a gang carry the same annotations");
     }
     if (const auto unmodelled = UnmodelledConstraint(*rank->pod)) Refuse(members, "NotModelled", *unmodelled);
   }
@@ -46,13 +49,14 @@ void RefuseUnequalWords(GangMembers& members, const Member& first) {
 // Heddle's annotations share one prefix, so a misspelt one can be told from somebody else's.
 void RefuseUnknownAnnotations(GangMembers& members, const kube::Json& pod) {
   constexpr std::array<std::string_view, 12> kKnown{
-      keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer, keys::kWait,  keys::kRank,
+      keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer, keys::kWait, keys::kRank,
       keys::kGpus,        keys::kNics,  keys::kGangUid, keys::kEpoch,  keys::kNode, keys::kSubstitutes};
   for (const auto& [name, value] : kube::Annotations(pod)) {
     if (!name.starts_with("heddle.dev/")) continue;
     if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) continue;
     Refuse(members, "UnknownAnnotation",
-           "the annotation " + name + " is none of Heddle's; it knows parallelism, model, require, prefer and wait");
+           "the annotation " + name +
+               " is none of Heddle's; it knows parallelism, model, require, prefer and wait");
   }
 }
 
@@ -65,7 +69,8 @@ void ReadTemplate(GangMembers& members, const Member& first) {
   spec.priority = first.facts.priority;
   if (!kube::Annotation(pod, keys::kParallelism)) {
     Refuse(members, "NoParallelism",
-           "the pods wait at the gate heddle.dev/gang but carry no annotation heddle.dev/parallelism; write for example "
+           "the pods wait at the gate heddle.dev/gang but carry no annotation heddle.dev/parallelism; write "
+           "for example "
            "heddle.dev/parallelism: \"tp=8,dp=4\"");
   }
   ReadAnnotation(members, pod, keys::kParallelism, crds::ParseParallelism, spec.parallelism);
@@ -82,18 +87,21 @@ void CheckDemand(GangMembers& members, const Member& first) {
   const PodDemand& demand = first.facts.demand;
   if (!demand.problem.empty()) Refuse(members, "BadResources", demand.problem);
   if (demand.gpus == 0) {
-    Refuse(members, "NoGpus", "the pods ask for no GPUs; a gang's pods need one of amd.com/gpu, heddle.dev/gpu and "
-                              "nvidia.com/gpu in their limits");
+    Refuse(members, "NoGpus",
+           "the pods ask for no GPUs; a gang's pods need one of amd.com/gpu, heddle.dev/gpu and "
+           "nvidia.com/gpu in their limits");
   }
   if (demand.gpus > crds::kMaxGpusPerPod) {
-    Refuse(members, "TooManyGpusPerPod", "a pod asks for " + std::to_string(demand.gpus) + " GPUs; at most " +
-                                             std::to_string(crds::kMaxGpusPerPod) + " are on one node");
+    Refuse(members, "TooManyGpusPerPod",
+           "a pod asks for " + std::to_string(demand.gpus) + " GPUs; at most " +
+               std::to_string(crds::kMaxGpusPerPod) + " are on one node");
   }
   for (const auto& rank : members.ranks) {
     if (!rank || rank->facts.demand.gpus == demand.gpus) continue;
-    Refuse(members, "UnequalPods", rank->facts.key.name + " asks for " + std::to_string(rank->facts.demand.gpus) +
-                                       " GPUs and " + first.facts.key.name + " for " + std::to_string(demand.gpus) +
-                                       "; all pods of a gang ask for the same number");
+    Refuse(members, "UnequalPods",
+           rank->facts.key.name + " asks for " + std::to_string(rank->facts.demand.gpus) + " GPUs and " +
+               first.facts.key.name + " for " + std::to_string(demand.gpus) +
+               "; all pods of a gang ask for the same number");
   }
 }
 
@@ -112,13 +120,16 @@ void Seat(GangMembers& members, const OwnerLayout& layout, Member member) {
   const auto rank = layout.RankOf(*member.pod);
   const auto last = std::to_string(std::int64_t(members.ranks.size()) - 1);
   if (!rank) {
-    Refuse(members, "RankMissing", "pod " + name + " carries no rank: it needs the label " +
-                                       std::string(kCompletionIndex) + ", which the Job controller sets on Indexed Jobs");
+    Refuse(members, "RankMissing",
+           "pod " + name + " carries no rank: it needs the label " + std::string(kCompletionIndex) +
+               ", which the Job controller sets on Indexed Jobs");
   } else if (*rank < 0 || std::size_t(*rank) >= members.ranks.size()) {
-    Refuse(members, "RankOutOfRange", "pod " + name + " stands outside the ranks 0 to " + last + " of its gang");
+    Refuse(members, "RankOutOfRange",
+           "pod " + name + " stands outside the ranks 0 to " + last + " of its gang");
   } else if (auto& seat = members.ranks[std::size_t(*rank)]; seat) {
-    Refuse(members, "RankDoubled", "pods " + seat->facts.key.name + " and " + name + " both have rank " +
-                                       std::to_string(*rank) + "; one of them has to go");
+    Refuse(members, "RankDoubled",
+           "pods " + seat->facts.key.name + " and " + name + " both have rank " + std::to_string(*rank) +
+               "; one of them has to go");
   } else {
     seat = std::move(member);
     return;
@@ -126,21 +137,23 @@ void Seat(GangMembers& members, const OwnerLayout& layout, Member member) {
   members.unranked.push_back(std::move(member));
 }
 
-void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owner, const std::vector<PodPtr>& pods) {
+void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owner,
+               const std::vector<PodPtr>& pods) {
   if (!pods.empty()) members.spec.owner = MembershipOf(*pods.front()).owner;
   members.spec.attempt = members.key.attempt;
   if (owner != nullptr) {
     members.owner_state = ReadOwnerState(*owner, members.key);
-    members.spec.owner = {kube::StringAt(*owner, {"apiVersion"}), kube::StringAt(*owner, {"kind"}), kube::Name(*owner),
-                          kube::Uid(*owner)};
+    members.spec.owner = {kube::StringAt(*owner, {"apiVersion"}), kube::StringAt(*owner, {"kind"}),
+                          kube::Name(*owner), kube::Uid(*owner)};
     layout = ReadLayout(*owner);
   } else {
     const std::string& kind = members.spec.owner.kind;
     if (kind == "Job" || kind == "JobSet" || pods.empty()) {
       members.owner_state = OwnerState::kGone;
     } else {
-      layout.refusal = InputRefusal{"UnsupportedOwner", "pods of a " + kind + " cannot be ranked by this version; it "
-                                                        "plans Indexed Jobs and JobSets"};
+      layout.refusal = InputRefusal{"UnsupportedOwner", "pods of a " + kind +
+                                                            " cannot be ranked by this version; it "
+                                                            "plans Indexed Jobs and JobSets"};
     }
   }
   members.refusal = layout.refusal;

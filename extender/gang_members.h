@@ -30,17 +30,19 @@ struct Member {
 struct GangMembers {
   GangKey key;
   OwnerState owner_state = OwnerState::kActive;
-  crds::GangSpec spec;                        // pods = 0 while the size is not known
-  std::vector<std::optional<Member>> ranks;   // the live pod of each rank; spec.pods long
-  std::vector<bool> done;                     // ranks whose pod has succeeded; spec.pods long
-  std::vector<Member> leaving;                // terminating or finished pods
-  std::vector<Member> unranked;               // live pods that fit no rank
-  std::vector<std::string> notes;             // for the explanation
-  std::string trouble;                        // what the controller says that cannot make the pods
-  // Set when the gang must not be planned. What is wrong with the template holds for good; a doubled rank may go away.
+  crds::GangSpec spec;                       // pods = 0 while the size is not known
+  std::vector<std::optional<Member>> ranks;  // the live pod of each rank; spec.pods long
+  std::vector<bool> done;                    // ranks whose pod has succeeded; spec.pods long
+  std::vector<Member> leaving;               // terminating or finished pods
+  std::vector<Member> unranked;              // live pods that fit no rank
+  std::vector<std::string> notes;            // for the explanation
+  std::string trouble;                       // what the controller says that cannot make the pods
+  // Set when the gang must not be planned. What is wrong with the template holds for good; a doubled rank may
+  // go away.
   std::optional<InputRefusal> refusal;
 
-  // Ranks that have come at least this far: a live pod, one past our gate, one on a node. Done ones have come furthest.
+  // Ranks that have come at least this far: a live pod, one past our gate, one on a node. Done ones have come
+  // furthest.
   int seen() const;
   int released() const;
   int bound() const;

@@ -15,7 +15,8 @@ const kube::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume",
 
 // Only a gang that would fit if others left has something to wait for.
 bool IsBlocked(placement::RefusalReason reason) {
-  return reason == placement::RefusalReason::kNotEnoughFree || reason == placement::RefusalReason::kRequirement;
+  return reason == placement::RefusalReason::kNotEnoughFree ||
+         reason == placement::RefusalReason::kRequirement;
 }
 
 std::string WithLeftOut(const placement::Refusal& refusal) {
@@ -42,7 +43,8 @@ std::vector<GangKey> GangController::WaitingInOrder() {
       queue_.Add(key.ToString());
       continue;
     }
-    places.emplace_back(-gang->second->spec.priority, gang->second->created_at.value_or(base::WallTime::max()), key);
+    places.emplace_back(-gang->second->spec.priority,
+                        gang->second->created_at.value_or(base::WallTime::max()), key);
   }
   std::sort(places.begin(), places.end());
   std::vector<GangKey> order;
@@ -50,8 +52,8 @@ std::vector<GangKey> GangController::WaitingInOrder() {
   return order;
 }
 
-// A gang that cannot start keeps the nodes it needs from those behind it, who may take any others: backfill never delays
-// the head. A gang that said heddle.dev/wait lets others pass for so long.
+// A gang that cannot start keeps the nodes it needs from those behind it, who may take any others: backfill
+// never delays the head. A gang that said heddle.dev/wait lets others pass for so long.
 base::Status GangController::PlanWaiting(std::stop_token stop) {
   std::set<std::string> kept;
   for (const GangKey& key : WaitingInOrder()) {
@@ -77,8 +79,8 @@ base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& 
     crds::GangStatus status = RefusedStatus(input, reason, sentence);
     if (status == look.gang->status) return {};
     const bool told = status.reason == look.gang->status.reason;
-    return WriteStatus(*look.gang, std::move(status), told ? std::nullopt : std::optional(Note{true, reason, sentence}),
-                       stop);
+    return WriteStatus(*look.gang, std::move(status),
+                       told ? std::nullopt : std::optional(Note{true, reason, sentence}), stop);
   };
   if (volumes) return refuse(volumes->reason, volumes->sentence);
 
@@ -113,18 +115,22 @@ base::Result<std::optional<InputRefusal>> GangController::VolumeRefusal(const Ga
   for (const std::string& name : claims) {
     const auto claim = client_.Get(kClaims, {members.key.ns, name}, stop);
     if (!claim && claim.error().code == base::Code::kNotFound) {
-      return InputRefusal{"NotModelled", "the volume claim " + name + " does not exist yet; create and bind it first"};
+      return InputRefusal{"NotModelled",
+                          "the volume claim " + name + " does not exist yet; create and bind it first"};
     }
     if (!claim) return base::Fail(base::Error(claim.error()).In("read a volume claim"));
     const std::string volume = kube::StringAt(*claim, {"spec", "volumeName"});
     if (volume.empty()) {
-      return InputRefusal{"NotModelled", "the volume claim " + name + " is not bound yet, so nobody knows where its "
-                                         "volume will be; bind it first"};
+      return InputRefusal{"NotModelled", "the volume claim " + name +
+                                             " is not bound yet, so nobody knows where its "
+                                             "volume will be; bind it first"};
     }
     ASSIGN_OR_RETURN(const kube::Json object, client_.Get(kVolumes, {"", volume}, stop), "read a volume");
     if (kube::Find(object, {"spec", "nodeAffinity", "required"}) == nullptr) continue;
-    return InputRefusal{"NotModelled", "the volume of the claim " + name + " is tied to some nodes (spec.nodeAffinity), "
-                                       "which is not modelled for gangs; use a volume that every node reaches"};
+    return InputRefusal{"NotModelled",
+                        "the volume of the claim " + name +
+                            " is tied to some nodes (spec.nodeAffinity), "
+                            "which is not modelled for gangs; use a volume that every node reaches"};
   }
   return std::nullopt;
 }

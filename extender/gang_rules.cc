@@ -10,7 +10,9 @@ namespace {
 // The scheduler retries a pod within 10 s of back-off; a pod that it has refused for longer has a reason.
 constexpr std::chrono::seconds kPatience{30};
 
-std::vector<crds::PlacedPod> Rows(const GangInput& input) { return crds::ToRows(*input.gang->status.placement); }
+std::vector<crds::PlacedPod> Rows(const GangInput& input) {
+  return crds::ToRows(*input.gang->status.placement);
+}
 
 std::string Names(const std::vector<std::string>& names) {
   std::string text;
@@ -18,7 +20,8 @@ std::string Names(const std::vector<std::string>& names) {
   return names.size() > 3 ? text + " and " + std::to_string(names.size() - 3) + " more" : text;
 }
 
-// Of two plans over the same GPUs the later one gives way; of two from the same second, the one with the later UID.
+// Of two plans over the same GPUs the later one gives way; of two from the same second, the one with the
+// later UID.
 bool TheirsIsOlder(const GangInput& input, const Hold& hold) {
   const auto ours = input.gang->status.planned_at;
   if (hold.source != Hold::Source::kReserved || !ours || !hold.planned_at) return true;
@@ -26,7 +29,8 @@ bool TheirsIsOlder(const GangInput& input, const Hold& hold) {
   return hold.owner_uid < input.members.key.owner_uid;
 }
 
-// A released pod that is on no node, was told another slot than the Gang now has, or was told by a Gang that is gone.
+// A released pod that is on no node, was told another slot than the Gang now has, or was told by a Gang that
+// is gone.
 bool MustMove(const PodFacts& pod, const Slot& slot) {
   if (pod.gated || !pod.node.empty() || !pod.plan) return false;
   return pod.plan->node != slot.node || pod.plan->gpus != slot.gpus || pod.plan->gang_uid != slot.gang_uid;

@@ -15,7 +15,9 @@ std::string Cut(std::string text) {
   return text.substr(0, end) + "…";
 }
 
-base::WallTime WholeSeconds(base::WallTime time) { return std::chrono::floor<std::chrono::seconds>(time); }
+base::WallTime WholeSeconds(base::WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time);
+}
 
 }  // namespace
 
@@ -66,7 +68,8 @@ crds::GangStatus PlannedStatus(const GangInput& input, const std::vector<crds::P
   Blame(status, "", "");
   const std::string where = Plural(std::int64_t(rows.size()), "pod") + " on " +
                             Plural(std::int64_t(status.placement->node_names.size()), "node");
-  Say(input, status, crds::kCollected, true, "AllPodsSeen", Plural(std::int64_t(rows.size()), "pod") + " seen");
+  Say(input, status, crds::kCollected, true, "AllPodsSeen",
+      Plural(std::int64_t(rows.size()), "pod") + " seen");
   Say(input, status, crds::kPlanned, true, "Planned", "a slot for every rank is reserved");
   if (crds::FindCondition(status.conditions, crds::kRepairing) != nullptr) {
     Say(input, status, crds::kRepairing, false, "Repaired", "every rank has a slot");
@@ -86,7 +89,8 @@ crds::GangStatus RefusedStatus(const GangInput& input, std::string reason, std::
   status.explanation.clear();
   Blame(status, reason, sentence);
   if (input.members.seen() == input.members.spec.pods && input.members.spec.pods > 0) {
-    Say(input, status, crds::kCollected, true, "AllPodsSeen", Plural(input.members.spec.pods, "pod") + " seen");
+    Say(input, status, crds::kCollected, true, "AllPodsSeen",
+        Plural(input.members.spec.pods, "pod") + " seen");
   }
   Say(input, status, crds::kPlanned, false, std::move(reason), std::move(sentence));
   return status;

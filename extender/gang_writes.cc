@@ -20,7 +20,8 @@ base::Status GangController::Create(const CreateGang& create, std::stop_token st
 
 base::Status GangController::Delete(const crds::Gang& gang, const std::string& why, std::stop_token stop) {
   const kube::ObjectKey key{gang.ns, gang.name};
-  const auto deleted = client_.Delete(kGangs, key, {.uid = gang.uid, .resource_version = gang.resource_version}, stop);
+  const auto deleted =
+      client_.Delete(kGangs, key, {.uid = gang.uid, .resource_version = gang.resource_version}, stop);
   if (!deleted && deleted.error().code != Code::kNotFound) {
     if (deleted.error().code == Code::kConflict) cache_.gangs().Forget(key);
     return base::Fail(base::Error(deleted.error()).In("delete the Gang"));
@@ -50,8 +51,8 @@ base::Status GangController::WriteStatus(const crds::Gang& gang, crds::GangStatu
   if (!note) return {};
   if (note->warning) metrics_.Refused(note->reason);
   Tell(gang.spec.owner, gang.ns, *note);
-  Say((note->warning ? "Refused Gang key=" : "Updated Gang key=") + gang.ns + "/" + gang.name + " reason=" +
-      note->reason + " message=\"" + note->text + "\"");
+  Say((note->warning ? "Refused Gang key=" : "Updated Gang key=") + gang.ns + "/" + gang.name +
+      " reason=" + note->reason + " message=\"" + note->text + "\"");
   return {};
 }
 
@@ -73,16 +74,19 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
   const GangInput input = look.Input(clock_.WallNow());
   PlanAnswer answer =
       RepairMembers(look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair.lost, {});
-  const std::string ranks = Plural(std::int64_t(repair.lost.size()), "rank") + " lost their slots (" + repair.why + ")";
+  const std::string ranks =
+      Plural(std::int64_t(repair.lost.size()), "rank") + " lost their slots (" + repair.why + ")";
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
     extender::Say(input, status, crds::kRepairing, true, "SlotLost", ranks);
-    return WriteStatus(*look.gang, std::move(status), Note{false, "Repairing", ranks + "; they have new ones"}, stop);
+    return WriteStatus(*look.gang, std::move(status),
+                       Note{false, "Repairing", ranks + "; they have new ones"}, stop);
   }
   const auto& refusal = std::get<placement::Refusal>(answer);
   const std::string reason(placement::RefusalReasonName(refusal.reason));
   crds::GangStatus status = DegradedStatus(
-      input, reason, ranks + ": " + refusal.sentence + "; delete the owner, or free a node of the same domain");
+      input, reason,
+      ranks + ": " + refusal.sentence + "; delete the owner, or free a node of the same domain");
   if (status == look.gang->status) {
     queue_.AddAfter(look.members.key.ToString(), std::chrono::seconds(30));
     return {};
@@ -94,7 +98,8 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
 base::Status GangController::Release(const GangKey& key, const Look& look, const ReleasePods& release,
                                      std::stop_token stop) {
   if (!crds::IsTrue(look.gang->status.conditions, crds::kReleased)) {
-    // Another leader may have planned over us since our commit: the decision must stand on a consistent read too.
+    // Another leader may have planned over us since our commit: the decision must stand on a consistent read
+    // too.
     TRY(cache_.ReadGangs(stop), "check for overlapping plans");
     ASSIGN_OR_RETURN(Look again, LookAt(key, stop));
     Action action = Decide(again.Input(clock_.WallNow()));
@@ -103,7 +108,8 @@ base::Status GangController::Release(const GangKey& key, const Look& look, const
       return {};
     }
   }
-  // One pod that the server refuses does not hold up the others; a server that refuses many is left alone for a while.
+  // One pod that the server refuses does not hold up the others; a server that refuses many is left alone for
+  // a while.
   constexpr int kMostRefusals = 8;
   base::Status refused;
   int refusals = 0;
@@ -133,12 +139,14 @@ base::Status GangController::PatchPod(const PodPatch& patch, std::stop_token sto
   if (error.code != Code::kInvalid && error.code != Code::kConflict && error.code != Code::kNotFound) {
     return base::Fail(error.In("release pod " + patch.pod.ToString()));
   }
-  // It is not the pod that we read: gone, made anew, or let go before a crash of ours. Look at it and decide again.
+  // It is not the pod that we read: gone, made anew, or let go before a crash of ours. Look at it and decide
+  // again.
   auto fresh = client_.Get(kube::kPods, patch.pod, stop);
   if (fresh) {
     cache_.pods().Saw(SlimPod(*std::move(fresh)), clock_.Now());
-    return error.code == Code::kInvalid ? base::Status(base::Fail(error.In("release pod " + patch.pod.ToString())))
-                                        : base::Status{};
+    return error.code == Code::kInvalid
+               ? base::Status(base::Fail(error.In("release pod " + patch.pod.ToString())))
+               : base::Status{};
   }
   if (fresh.error().code != Code::kNotFound) return base::Fail(std::move(fresh).error());
   cache_.pods().Gone(patch.pod, patch.patch[0]["value"].get<std::string>(), clock_.Now());

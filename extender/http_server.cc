@@ -46,8 +46,8 @@ std::optional<int> FreePort(const std::string& host) {
   address.sin_family = AF_INET;
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  const bool bound = inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1 && bind(fd, generic, size) == 0 &&
-                     getsockname(fd, generic, &size) == 0;
+  const bool bound = inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1 &&
+                     bind(fd, generic, size) == 0 && getsockname(fd, generic, &size) == 0;
   close(fd);
   return bound ? std::optional(int(ntohs(address.sin_port))) : std::nullopt;
 }

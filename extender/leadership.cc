@@ -15,8 +15,8 @@ bool IsHeldBy(const std::string& holder, const std::string& scheduler) {
   return holder.size() == scheduler.size() || holder[scheduler.size()] == '_';
 }
 
-Leadership::Leadership(kube::Client& client, base::Clock& clock, base::Random random, LeadershipOptions options,
-                       std::function<void(bool leading)> lead)
+Leadership::Leadership(kube::Client& client, base::Clock& clock, base::Random random,
+                       LeadershipOptions options, std::function<void(bool leading)> lead)
     : client_(client), clock_(clock), random_(random), options_(std::move(options)), lead_(std::move(lead)) {}
 
 void Leadership::Run(std::stop_token stop) {
@@ -31,7 +31,8 @@ void Leadership::Run(std::stop_token stop) {
 void Leadership::Set(bool leading, const std::string& why) {
   if (leading == leading_) return;
   leading_ = leading;
-  if (options_.log) options_.log(std::string(leading ? "Leads" : "Leads no more") + " reason=\"" + why + "\"");
+  if (options_.log)
+    options_.log(std::string(leading ? "Leads" : "Leads no more") + " reason=\"" + why + "\"");
   lead_(leading);
 }
 
@@ -48,19 +49,19 @@ void Leadership::Follow(std::stop_token stop) {
     last_error = error;
     const auto holder = observer.Holder();
     Set(holder && IsHeldBy(*holder, options_.scheduler_identity),
-        holder ? "the Lease heddle-scheduler is held by " + *holder : "nobody holds the Lease heddle-scheduler");
+        holder ? "the Lease heddle-scheduler is held by " + *holder
+               : "nobody holds the Lease heddle-scheduler");
     if (!clock_.SleepFor(std::chrono::seconds(2), stop)) return;
   }
 }
 
 void Leadership::Elect(std::stop_token stop) {
   while (!stop.stop_requested()) {
-    kube::LeaseElector elector(client_, clock_, random_.Fork(),
-                               {.lease = {options_.ns, std::string(kOwnLease)},
-                                .identity = options_.identity,
-                                .log = options_.log},
-                               {.started = [this] { Set(true, "holds the Lease heddle-extender"); },
-                                .stopped = [this] { Set(false, "lost the Lease heddle-extender"); }});
+    kube::LeaseElector elector(
+        client_, clock_, random_.Fork(),
+        {.lease = {options_.ns, std::string(kOwnLease)}, .identity = options_.identity, .log = options_.log},
+        {.started = [this] { Set(true, "holds the Lease heddle-extender"); },
+         .stopped = [this] { Set(false, "lost the Lease heddle-extender"); }});
     (void)elector.Run(stop);
     Set(false, "lost the Lease heddle-extender");
     if (!clock_.SleepFor(std::chrono::seconds(1), stop)) return;

@@ -20,8 +20,8 @@ struct LeadershipOptions {
   kube::Log log;
 };
 
-// One planner exists in a cluster. It leads while its own kube-scheduler does, or while it holds a Lease of its own.
-// Thread rule: Run on one thread; `lead` is called there.
+// One planner exists in a cluster. It leads while its own kube-scheduler does, or while it holds a Lease of
+// its own. Thread rule: Run on one thread; `lead` is called there.
 class Leadership {
  public:
   Leadership(kube::Client& client, base::Clock& clock, base::Random random, LeadershipOptions options,

@@ -27,14 +27,17 @@ struct Flags {
 void Define(CLI::App& app, Flags& flags) {
   app.footer(extender::kExamples);
   extender::LeadershipOptions& lead = flags.daemon.leadership;
-  app.add_option("--kubeconfig", flags.kubeconfig,
-                 "File to reach the API server with (default: $KUBECONFIG, the pod's service account, ~/.kube/config)");
+  app.add_option(
+      "--kubeconfig", flags.kubeconfig,
+      "File to reach the API server with (default: $KUBECONFIG, the pod's service account, ~/.kube/config)");
   app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
-  app.add_option("--listen", flags.daemon.listen, "ADDRESS:PORT for the verbs; port 0 takes a free one, printed on stdout")
+  app.add_option("--listen", flags.daemon.listen,
+                 "ADDRESS:PORT for the verbs; port 0 takes a free one, printed on stdout")
       ->capture_default_str();
   app.add_option("--scheduler-identity", lead.scheduler_identity,
                  "Host or pod name of the kube-scheduler beside this (default: this host's name)");
-  app.add_flag("--own-lease", lead.own_lease, "Lead by the Lease heddle-extender instead of following a kube-scheduler");
+  app.add_flag("--own-lease", lead.own_lease,
+               "Lead by the Lease heddle-extender instead of following a kube-scheduler");
   app.add_option("--namespace", lead.ns, "Where the Leases are")->capture_default_str();
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
@@ -66,7 +69,8 @@ int Run(Flags flags, const sigset_t& signals) {
   sources.context = flags.context;
   auto config = kube::LoadConfig(sources, root, clock);
   if (!config) {
-    spdlog::error("No API server to talk to error=\"{}\" advice=\"give --kubeconfig FILE\"", config.error().message);
+    spdlog::error("No API server to talk to error=\"{}\" advice=\"give --kubeconfig FILE\"",
+                  config.error().message);
     return 1;
   }
   spdlog::info("Started server={} identity={}", config->server, daemon.identity);

@@ -50,7 +50,9 @@ bool TermMatches(const kube::Json& term, const NodeFacts& node) {
   });
 }
 
-kube::Json Copy(const kube::Json* value) { return value == nullptr ? kube::Json() : *value; }
+kube::Json Copy(const kube::Json* value) {
+  return value == nullptr ? kube::Json() : *value;
+}
 
 void ReadAllocatable(const kube::Json& node, NodeFacts& facts) {
   const kube::Json* allocatable = kube::Find(node, {"status", "allocatable"});
@@ -81,8 +83,8 @@ NodeFacts ReadNode(const kube::Json& node) {
   facts.name = kube::Name(node);
   facts.labels = kube::Labels(node);
   for (const kube::Json& taint : kube::ArrayAt(node, {"spec", "taints"})) {
-    facts.taints.push_back(
-        {kube::StringAt(taint, {"key"}), kube::StringAt(taint, {"value"}), kube::StringAt(taint, {"effect"})});
+    facts.taints.push_back({kube::StringAt(taint, {"key"}), kube::StringAt(taint, {"value"}),
+                            kube::StringAt(taint, {"effect"})});
   }
   facts.cordoned = kube::BoolAt(node, {"spec", "unschedulable"}).value_or(false);
   const kube::Json* ready = kube::Condition(node, "Ready");
@@ -106,7 +108,8 @@ bool PodConstraints::Tolerates(const Taint& taint) const {
     if (!effect.empty() && effect != taint.effect) return false;
     if (!key.empty() && key != taint.key) return false;
     if (op == "Exists") return true;
-    return (op.empty() || op == "Equal") && !key.empty() && kube::StringAt(toleration, {"value"}) == taint.value;
+    return (op.empty() || op == "Equal") && !key.empty() &&
+           kube::StringAt(toleration, {"value"}) == taint.value;
   });
 }
 
@@ -119,8 +122,8 @@ bool PodConstraints::Admit(const NodeFacts& node) const {
   }
   if (required_.is_object()) {
     const kube::Json& terms = kube::ArrayAt(required_, {"nodeSelectorTerms"});
-    const bool any =
-        std::any_of(terms.begin(), terms.end(), [&node](const kube::Json& term) { return TermMatches(term, node); });
+    const bool any = std::any_of(terms.begin(), terms.end(),
+                                 [&node](const kube::Json& term) { return TermMatches(term, node); });
     if (!any) return false;
   }
   return std::all_of(node.taints.begin(), node.taints.end(), [this](const Taint& taint) {

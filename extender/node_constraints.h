@@ -21,15 +21,15 @@ struct NodeFacts {
   std::vector<Taint> taints;
   bool cordoned = false;
   bool ready = false;
-  std::int64_t milli_cpu = 0, memory_bytes = 0, pods = 0;                // allocatable
-  int gpus = 0;                                                         // of all GPU resources together
-  std::string gpu_resource;                                             // empty = none
-  std::vector<std::pair<std::string, std::int64_t>> extended;           // the rest, sorted by name
+  std::int64_t milli_cpu = 0, memory_bytes = 0, pods = 0;      // allocatable
+  int gpus = 0;                                                // of all GPU resources together
+  std::string gpu_resource;                                    // empty = none
+  std::vector<std::pair<std::string, std::int64_t>> extended;  // the rest, sorted by name
 };
 NodeFacts ReadNode(const kube::Json& node);
 
-// A pod's own word on where it may run: nodeSelector, required node affinity with matchFields, tolerations. The same
-// answer as kube-scheduler's NodeAffinity and TaintToleration plugins.
+// A pod's own word on where it may run: nodeSelector, required node affinity with matchFields, tolerations.
+// The same answer as kube-scheduler's NodeAffinity and TaintToleration plugins.
 class PodConstraints {
  public:
   explicit PodConstraints(const kube::Json& pod);

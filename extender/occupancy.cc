@@ -92,9 +92,8 @@ void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const crds:
                         const placement::Resources& demand) {
   const topology::Node* topology = Topology(node);
   if (gpus == 0 && topology != nullptr) gpus = AllIndexes(*topology);
-  holds_[node].push_back(
-      {gpus, Hold::Source::kReserved, "", gang.spec.owner.uid, "gang " + gang.ns + "/" + gang.name,
-                          gang.status.planned_at});
+  holds_[node].push_back({gpus, Hold::Source::kReserved, "", gang.spec.owner.uid,
+                          "gang " + gang.ns + "/" + gang.name, gang.status.planned_at});
   Use(node, demand);
 }
 
@@ -117,14 +116,16 @@ void Occupancy::HoldReserved(const crds::Gang& gang, const ByRank& ranks, const 
     }
     if (there) continue;
     Reserve(slot.node, slot.gpus, gang, demand);
-    // Between the commit of a move and the patch of its pod the scheduler may still bind the pod where it was sent first.
+    // Between the commit of a move and the patch of its pod the scheduler may still bind the pod where it was
+    // sent first.
     if (waiting != nullptr && waiting->plan->node != slot.node) {
       Reserve(waiting->plan->node, waiting->plan->gpus, gang, demand);
     }
   }
 }
 
-// Nobody told us which GPUs these pods got: the lowest that are not spoken for, or else the lowest that are only reserved.
+// Nobody told us which GPUs these pods got: the lowest that are not spoken for, or else the lowest that are
+// only reserved.
 void Occupancy::HoldAssumed(const PodFacts& pod) {
   if (pod.demand.gpus == 0 || granted_.contains(pod.uid) || (pod.plan && pod.plan->node == pod.node)) return;
   const topology::Node* topology = Topology(pod.node);

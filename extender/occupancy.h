@@ -11,7 +11,8 @@ namespace heddle::extender {
 // Inside of TakeSnapshot: who holds which GPUs of which node, strongest proof first.
 class Occupancy {
  public:
-  explicit Occupancy(const std::map<std::string, const topology::Node*>& topologies) : topologies_(topologies) {}
+  explicit Occupancy(const std::map<std::string, const topology::Node*>& topologies)
+      : topologies_(topologies) {}
 
   void Fill(const SnapshotInputs& inputs);
 
@@ -30,7 +31,9 @@ class Occupancy {
   void HoldAssumed(const PodFacts& pod);
   void Reserve(const std::string& node, std::uint32_t gpus, const crds::Gang& gang,
                const placement::Resources& demand);
-  void Use(const std::string& node, const placement::Resources& resources) { uses_[node].push_back(resources); }
+  void Use(const std::string& node, const placement::Resources& resources) {
+    uses_[node].push_back(resources);
+  }
   const topology::Node* Topology(const std::string& node) const;
 
   const std::map<std::string, const topology::Node*>& topologies_;

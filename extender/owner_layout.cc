@@ -26,7 +26,8 @@ JobSize SizeOfJob(const kube::Json& spec, const std::string& title) {
   if (!completions || *completions != parallelism) {
     const std::string said = completions ? std::to_string(*completions) : "not set";
     return {0, InputRefusal{"CompletionsNotParallelism",
-                            title + " has completions " + said + " and parallelism " + std::to_string(parallelism) +
+                            title + " has completions " + said + " and parallelism " +
+                                std::to_string(parallelism) +
                                 "; a gang starts all its pods together, so set both to the same number"}};
   }
   return {parallelism, std::nullopt};
@@ -82,12 +83,14 @@ OwnerLayout ReadLayout(const kube::Json& owner) {
     const kube::Json* spec = kube::Find(owner, {"spec"});
     AddSegment(layout, "", 1, SizeOfJob(spec == nullptr ? kube::Json::object() : *spec, "Job " + name));
   } else {
-    layout.refusal = InputRefusal{"UnsupportedOwner", "pods of a " + kind + " cannot be ranked by this version; it "
-                                                      "plans Indexed Jobs and JobSets"};
+    layout.refusal = InputRefusal{"UnsupportedOwner", "pods of a " + kind +
+                                                          " cannot be ranked by this version; it "
+                                                          "plans Indexed Jobs and JobSets"};
   }
   if (!layout.refusal && layout.pods > crds::kMaxPods) {
-    layout.refusal = InputRefusal{"TooManyPods", kind + " " + name + " makes " + std::to_string(layout.pods) +
-                                                     " pods; a gang has at most " + std::to_string(crds::kMaxPods)};
+    layout.refusal =
+        InputRefusal{"TooManyPods", kind + " " + name + " makes " + std::to_string(layout.pods) +
+                                        " pods; a gang has at most " + std::to_string(crds::kMaxPods)};
   }
   if (!layout.refusal && layout.pods == 0) {
     layout.refusal = InputRefusal{"NoPods", kind + " " + name + " makes no pods"};
@@ -98,7 +101,8 @@ OwnerLayout ReadLayout(const kube::Json& owner) {
 OwnerState ReadOwnerState(const kube::Json& owner, const GangKey& key) {
   if (kube::Uid(owner) != key.owner_uid) return OwnerState::kGone;
   if (kube::DeletionTimestamp(owner)) return OwnerState::kDeleting;
-  for (const std::string_view type : {"Complete", "Failed", "Completed", "SuccessCriteriaMet", "FailureTarget"}) {
+  for (const std::string_view type :
+       {"Complete", "Failed", "Completed", "SuccessCriteriaMet", "FailureTarget"}) {
     if (ConditionTrue(owner, type)) return OwnerState::kFinished;
   }
   if (kube::BoolAt(owner, {"spec", "suspend"}).value_or(false)) return OwnerState::kSuspended;

@@ -10,7 +10,8 @@
 
 namespace heddle::extender {
 
-// How an owner numbers its pods: segments of ranks in order, one per replicated job of a JobSet, one for a Job.
+// How an owner numbers its pods: segments of ranks in order, one per replicated job of a JobSet, one for a
+// Job.
 struct RankSegment {
   std::string replicated_job;  // empty for a Job
   std::int64_t jobs = 1;

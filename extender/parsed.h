@@ -10,9 +10,9 @@
 
 namespace heddle::extender {
 
-// Values read from API objects, kept while the very same object stands in the cache: at 5,000 nodes reading them all anew
-// takes longer than planning. What cannot be read is null.
-// Thread rule: every member may be called from any thread.
+// Values read from API objects, kept while the very same object stands in the cache: at 5,000 nodes reading
+// them all anew takes longer than planning. What cannot be read is null. Thread rule: every member may be
+// called from any thread.
 template <class T>
 class Parsed {
  public:

@@ -42,7 +42,8 @@ class RequestBuilder {
 
   std::uint32_t Allowed(const kube::Json& pod) {
     const PodConstraints constraints(pod);
-    const auto [known, fresh] = lists_.emplace(constraints.fingerprint(), std::uint32_t(request_.allowed_nodes.size()));
+    const auto [known, fresh] =
+        lists_.emplace(constraints.fingerprint(), std::uint32_t(request_.allowed_nodes.size()));
     if (!fresh) return known->second;
     std::vector<NodeId> nodes;
     for (std::size_t i = 0; i < view_.fabric->nodes.size(); ++i) {
@@ -100,8 +101,10 @@ PlannedGang ToRows(const FabricView& view, placement::Plan plan) {
 void Keep(std::optional<PlanAnswer>& best, int& best_gpus, PlanAnswer answer, int gpus) {
   const auto* plan = std::get_if<PlannedGang>(&answer);
   const auto* known = best ? std::get_if<PlannedGang>(&*best) : nullptr;
-  const bool better = !best || (plan != nullptr && (known == nullptr || plan->quality.step_micros < known->quality.step_micros)) ||
-                      (plan == nullptr && known == nullptr && gpus > best_gpus);
+  const bool better =
+      !best ||
+      (plan != nullptr && (known == nullptr || plan->quality.step_micros < known->quality.step_micros)) ||
+      (plan == nullptr && known == nullptr && gpus > best_gpus);
   if (!better) return;
   best = std::move(answer);
   best_gpus = gpus;
@@ -109,7 +112,8 @@ void Keep(std::optional<PlanAnswer>& best, int& best_gpus, PlanAnswer answer, in
 
 placement::Refusal NoFabric(const Snapshot& snapshot) {
   placement::Refusal refusal{placement::RefusalReason::kTooLargeForFabric,
-                             "no node's topology is known yet: no heddle-nodeagent has reported GPUs", {}};
+                             "no node's topology is known yet: no heddle-nodeagent has reported GPUs",
+                             {}};
   for (const auto& [word, count] : snapshot.left_out) refusal.left_out.emplace_back(word, count);
   return refusal;
 }
@@ -140,7 +144,8 @@ std::vector<topology::UnitId> UnitsByRoom(const FabricView& view) {
   std::stable_sort(units.begin(), units.end(), [&state](topology::UnitId a, topology::UnitId b) {
     return state.free_gpus_in_unit(a) > state.free_gpus_in_unit(b);
   });
-  constexpr std::size_t kMostTrials = 8;  // each is a whole planning; the last, the whole fabric, is always tried
+  constexpr std::size_t kMostTrials =
+      8;  // each is a whole planning; the last, the whole fabric, is always tried
   if (units.size() > kMostTrials) units.resize(kMostTrials);
   units.push_back(topology::kNone);
   return units;
@@ -148,7 +153,8 @@ std::vector<topology::UnitId> UnitsByRoom(const FabricView& view) {
 
 }  // namespace
 
-PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members, const std::set<std::string>& kept) {
+PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
+                       const std::set<std::string>& kept) {
   std::optional<PlanAnswer> best;
   int best_gpus = 0;
   for (const FabricView& view : snapshot.fabrics) {

@@ -18,18 +18,20 @@ struct PlannedGang {
 };
 using PlanAnswer = std::variant<PlannedGang, placement::Refusal>;
 
-// Plans a whole gang on each fabric and takes the best answer: a gang never spans two fabrics. Pods that are already
-// released or bound stay where they are. `kept` are nodes that wait for somebody ahead in the queue.
+// Plans a whole gang on each fabric and takes the best answer: a gang never spans two fabrics. Pods that are
+// already released or bound stay where they are. `kept` are nodes that wait for somebody ahead in the queue.
 // Requires: every rank has a live pod or is done, and no own reservation is in the snapshot.
-PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members, const std::set<std::string>& kept);
+PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
+                       const std::set<std::string>& kept);
 
 // New slots for `lost` ranks only; the others keep theirs.
 PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
                          const std::set<std::string>& kept);
 
-// The nodes that a gang at the head of the queue waits for: those of the plan it would get if the unit with the most free
-// GPUs where that works, else the whole fabric, were free of others. Empty when not even that would do.
+// The nodes that a gang at the head of the queue waits for: those of the plan it would get if the unit with
+// the most free GPUs where that works, else the whole fabric, were free of others. Empty when not even that
+// would do.
 std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members);
 
 }  // namespace heddle::extender

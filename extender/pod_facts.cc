@@ -111,8 +111,9 @@ std::optional<PodPlan> ReadPlan(const kube::Json& pod) {
 
 bool HasOurGate(const kube::Json& pod) {
   const kube::Json& gates = kube::ArrayAt(pod, {"spec", "schedulingGates"});
-  return std::any_of(gates.begin(), gates.end(),
-                     [](const kube::Json& gate) { return kube::StringAt(gate, {"name"}) == keys::kGangGate; });
+  return std::any_of(gates.begin(), gates.end(), [](const kube::Json& gate) {
+    return kube::StringAt(gate, {"name"}) == keys::kGangGate;
+  });
 }
 
 void Keep(const kube::Json& from, kube::Json& to, std::initializer_list<const char*> names) {
@@ -149,7 +150,8 @@ PodDemand ReadDemand(const kube::Json& pod) {
     } else if (name == "memory") {
       demand.resources.memory_bytes = amount;
     } else if (std::binary_search(GpuResources().begin(), GpuResources().end(), name)) {
-      if (!demand.gpu_resource.empty()) demand.problem = "the pod asks for " + demand.gpu_resource + " and " + name;
+      if (!demand.gpu_resource.empty())
+        demand.problem = "the pod asks for " + demand.gpu_resource + " and " + name;
       demand.gpu_resource = name;
       demand.gpus = int(std::min<std::int64_t>(amount, 1 << 20));
     } else if (name != "ephemeral-storage") {
@@ -212,7 +214,9 @@ std::optional<std::uint32_t> ParseGpuIndexes(std::string_view text) {
 kube::Json SlimPod(kube::Json pod) {
   kube::Json slim = kube::Json::object();
   Keep(pod, slim, {"apiVersion", "kind"});
-  const auto part = [&pod](const char* name) { return pod.contains(name) ? pod[name] : kube::Json::object(); };
+  const auto part = [&pod](const char* name) {
+    return pod.contains(name) ? pod[name] : kube::Json::object();
+  };
   const kube::Json metadata = part("metadata"), spec = part("spec"), status = part("status");
   Keep(metadata, slim["metadata"],
        {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",

@@ -15,8 +15,8 @@ namespace heddle::extender {
 // Extended resources that count as GPUs; a pod may ask for one of them.
 const std::vector<std::string>& GpuResources();
 
-// What a pod asks for in the scheduler's own arithmetic: the sum of its containers and sidecars or its largest init
-// container, whichever is more, plus overhead.
+// What a pod asks for in the scheduler's own arithmetic: the sum of its containers and sidecars or its
+// largest init container, whichever is more, plus overhead.
 struct PodDemand {
   std::string gpu_resource;  // empty = no GPUs
   int gpus = 0;
@@ -41,15 +41,15 @@ struct PodPlan {
 struct PodFacts {
   kube::ObjectKey key;
   std::string uid;
-  GangKey gang;            // of its owner, whether or not that is a gang
-  std::string node;       // where it is bound; empty = nowhere yet
+  GangKey gang;      // of its owner, whether or not that is a gang
+  std::string node;  // where it is bound; empty = nowhere yet
   std::string scheduler;
   int priority = 0;
   std::optional<base::WallTime> created;
   bool terminating = false;
-  bool finished = false;   // Succeeded or Failed
+  bool finished = false;  // Succeeded or Failed
   bool succeeded = false;
-  bool gated = false;      // by our gate
+  bool gated = false;                                 // by our gate
   std::optional<base::WallTime> unschedulable_since;  // the scheduler tried and found no place
   std::optional<PodPlan> plan;
   PodDemand demand;
@@ -67,7 +67,8 @@ bool IsGangPod(const kube::Json& pod);
 std::string FormatGpuIndexes(std::uint32_t gpus);
 std::optional<std::uint32_t> ParseGpuIndexes(std::string_view text);
 
-// Keeps of a pod what the extender reads, so that the cache of a large cluster stays small; a reflector transform.
+// Keeps of a pod what the extender reads, so that the cache of a large cluster stays small; a reflector
+// transform.
 kube::Json SlimPod(kube::Json pod);
 
 }  // namespace heddle::extender

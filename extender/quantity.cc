@@ -16,7 +16,9 @@ struct Scaled {
   int kibi = 0;
 };
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 // Digits beyond the 18th only matter to numbers that no machine has; they are dropped and the scale kept.
 bool TakeNumber(std::string_view& text, Scaled& scaled) {
@@ -59,8 +61,16 @@ bool TakeExponent(std::string_view text, Scaled& scaled) {
 }
 
 bool TakeSuffix(std::string_view text, Scaled& scaled) {
-  constexpr std::array<std::pair<std::string_view, int>, 10> kDecimal{
-      {{"", 0}, {"n", -9}, {"u", -6}, {"m", -3}, {"k", 3}, {"M", 6}, {"G", 9}, {"T", 12}, {"P", 15}, {"E", 18}}};
+  constexpr std::array<std::pair<std::string_view, int>, 10> kDecimal{{{"", 0},
+                                                                       {"n", -9},
+                                                                       {"u", -6},
+                                                                       {"m", -3},
+                                                                       {"k", 3},
+                                                                       {"M", 6},
+                                                                       {"G", 9},
+                                                                       {"T", 12},
+                                                                       {"P", 15},
+                                                                       {"E", 18}}};
   constexpr std::array<std::string_view, 6> kBinary{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
   for (const auto& [suffix, power] : kDecimal) {
     if (text == suffix) {
@@ -104,7 +114,11 @@ std::optional<std::int64_t> Parse(std::string_view text, int extra_tens) {
 
 }  // namespace
 
-std::optional<std::int64_t> ParseQuantity(std::string_view text) { return Parse(text, 0); }
-std::optional<std::int64_t> ParseMilliQuantity(std::string_view text) { return Parse(text, 3); }
+std::optional<std::int64_t> ParseQuantity(std::string_view text) {
+  return Parse(text, 0);
+}
+std::optional<std::int64_t> ParseMilliQuantity(std::string_view text) {
+  return Parse(text, 3);
+}
 
 }  // namespace heddle::extender

@@ -71,7 +71,8 @@ void Annotate(const kube::Json& pod, const Slot& slot, bool substitutes, kube::J
   }
   const auto add = [&patch](std::string_view key, std::string value) {
     std::string escaped(key);
-    for (std::size_t at = 0; (at = escaped.find('/', at)) != std::string::npos; at += 2) escaped.replace(at, 1, "~1");
+    for (std::size_t at = 0; (at = escaped.find('/', at)) != std::string::npos; at += 2)
+      escaped.replace(at, 1, "~1");
     patch.push_back(Op("add", "/metadata/annotations/" + escaped, std::move(value)));
   };
   add(keys::kRank, std::to_string(slot.rank));
@@ -94,7 +95,8 @@ base::Result<kube::Json> ReleasePatch(const kube::Json& pod, const Slot& slot) {
   std::size_t gate = 0;
   while (gate < gates.size() && kube::StringAt(gates[gate], {"name"}) != keys::kGangGate) ++gate;
   if (gate == gates.size()) {
-    return base::Fail(base::Code::kInvalid, "pod " + kube::Name(pod) + " has no gate " + std::string(keys::kGangGate));
+    return base::Fail(base::Code::kInvalid,
+                      "pod " + kube::Name(pod) + " has no gate " + std::string(keys::kGangGate));
   }
   const std::string path = "/spec/schedulingGates/" + std::to_string(gate);
   kube::Json patch = kube::Json::array();

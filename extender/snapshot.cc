@@ -22,11 +22,12 @@ std::uint32_t FreePositions(const topology::Node& node, const std::vector<Hold>&
 }
 
 int HealthyGpus(const topology::Node& node) {
-  return int(std::count_if(node.gpus.begin(), node.gpus.end(), [](const topology::Gpu& gpu) { return gpu.healthy; }));
+  return int(std::count_if(node.gpus.begin(), node.gpus.end(),
+                           [](const topology::Gpu& gpu) { return gpu.healthy; }));
 }
 
-// The device plugin withdraws an unhealthy GPU some time before or after the agent reports it, so every number between
-// the healthy and all of them agrees.
+// The device plugin withdraws an unhealthy GPU some time before or after the agent reports it, so every
+// number between the healthy and all of them agrees.
 bool CountsAgree(const topology::Node& topology, const NodeFacts& node) {
   return node.gpus >= HealthyGpus(topology) && node.gpus <= int(topology.gpus.size());
 }
@@ -35,7 +36,8 @@ std::string WhyUnusable(const SnapshotInputs& inputs, const topology::Node& topo
   if (node == nullptr) return "NodeGone";
   if (!node->ready) return "NotReady";
   if (node->cordoned) return "Cordoned";
-  if (const auto found = inputs.fabrics->unusable.find(topology.name); found != inputs.fabrics->unusable.end()) {
+  if (const auto found = inputs.fabrics->unusable.find(topology.name);
+      found != inputs.fabrics->unusable.end()) {
     return found->second;
   }
   if (inputs.stale_nodes.contains(topology.name)) return "TopologyStale";
@@ -50,8 +52,8 @@ void Subtract(std::vector<std::pair<std::string, std::int64_t>>& free, const pla
   }
 }
 
-placement::NodeState StateOf(const SnapshotInputs& inputs, const Occupancy& occupancy, const topology::Node& topology,
-                             const NodeFacts* node) {
+placement::NodeState StateOf(const SnapshotInputs& inputs, const Occupancy& occupancy,
+                             const topology::Node& topology, const NodeFacts* node) {
   placement::NodeState state;
   state.unusable = WhyUnusable(inputs, topology, node);
   state.free_gpus = FreePositions(topology, occupancy.HoldsOf(topology.name));
@@ -143,7 +145,8 @@ std::string Snapshot::Unusable(const std::string& name) const {
   return view == nullptr ? "NoTopology" : view->nodes[std::size_t(id)].unusable;
 }
 
-std::vector<Hold> Snapshot::Conflicts(const std::string& node, std::uint32_t gpus, const std::string& owner_uid) const {
+std::vector<Hold> Snapshot::Conflicts(const std::string& node, std::uint32_t gpus,
+                                      const std::string& owner_uid) const {
   std::vector<Hold> conflicts;
   const auto held = holds.find(node);
   if (held == holds.end()) return conflicts;
@@ -185,6 +188,8 @@ std::uint32_t PositionsOf(const topology::Node& node, std::uint32_t indexes) {
   return positions;
 }
 
-std::uint32_t AllIndexes(const topology::Node& node) { return IndexesOf(node, ~0u); }
+std::uint32_t AllIndexes(const topology::Node& node) {
+  return IndexesOf(node, ~0u);
+}
 
 }  // namespace heddle::extender

@@ -31,9 +31,9 @@ struct SnapshotInputs {
   Shared<FabricSet> fabrics;
   std::vector<Shared<NodeFacts>> nodes;
   std::vector<Shared<crds::NodeTopology>> topologies;
-  std::vector<Shared<PodFacts>> pods;    // all pods that are bound, gated by us or released by us
+  std::vector<Shared<PodFacts>> pods;  // all pods that are bound, gated by us or released by us
   std::vector<Shared<crds::Gang>> gangs;
-  std::set<std::string> stale_nodes;     // whose agents have stopped to report
+  std::set<std::string> stale_nodes;        // whose agents have stopped to report
   std::map<GangKey, std::set<int>> lapsed;  // ranks that hold their slots no more
 };
 
@@ -42,9 +42,9 @@ struct Hold {
   enum class Source : std::uint8_t { kGrant, kAnnotation, kAssumed, kReserved };
   std::uint32_t gpus = 0;  // bit = GPU index
   Source source = Source::kReserved;
-  std::string pod_uid;     // empty for a reservation without a pod
-  std::string owner_uid;   // the outermost owner's
-  std::string name;        // "pod ns/name" or "gang ns/name", for sentences
+  std::string pod_uid;                       // empty for a reservation without a pod
+  std::string owner_uid;                     // the outermost owner's
+  std::string name;                          // "pod ns/name" or "gang ns/name", for sentences
   std::optional<base::WallTime> planned_at;  // of a reservation
   friend bool operator==(const Hold&, const Hold&) = default;
 };
@@ -55,9 +55,9 @@ struct FabricView {
   placement::ClusterState state;  // of these nodes; copy it to plan
 };
 
-// Everything that planning reads, frozen. Which GPU is taken: the kubelet's grant, else the annotation of the pod that is
-// bound there, else the lowest free indexes; and for what is not bound yet, the annotation of the released pod and the
-// slot in its Gang, both while they differ.
+// Everything that planning reads, frozen. Which GPU is taken: the kubelet's grant, else the annotation of the
+// pod that is bound there, else the lowest free indexes; and for what is not bound yet, the annotation of the
+// released pod and the slot in its Gang, both while they differ.
 struct Snapshot {
   std::vector<FabricView> fabrics;
   std::map<std::string, Shared<NodeFacts>> nodes;
@@ -70,7 +70,8 @@ struct Snapshot {
   // Why a gang's pod cannot run on this node; empty = it can.
   std::string Unusable(const std::string& name) const;
   // What stands between an owner's pod and these GPUs (0 = all): holds of others that overlap, in order.
-  std::vector<Hold> Conflicts(const std::string& node, std::uint32_t gpus, const std::string& owner_uid) const;
+  std::vector<Hold> Conflicts(const std::string& node, std::uint32_t gpus,
+                              const std::string& owner_uid) const;
   // The indexes among these that are not healthy, or not there.
   std::uint32_t Unhealthy(const std::string& node, std::uint32_t gpus) const;
 };

@@ -16,7 +16,8 @@ Found PodAffinity(const kube::Json& pod) {
   for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
     if (kube::ArrayAt(pod, {"spec", "affinity", kind, kHard}).empty()) continue;
     return "spec.affinity." + std::string(kind) + "." + kHard +
-           " is not modelled for gangs; remove it or make it a preference: Heddle keeps the gang together itself";
+           " is not modelled for gangs; remove it or make it a preference: Heddle keeps the gang together "
+           "itself";
   }
   return std::nullopt;
 }
@@ -37,7 +38,8 @@ Found HostPort(const kube::Json& pod) {
         const auto number = kube::IntAt(port, {"hostPort"}).value_or(0);
         if (number == 0) continue;
         return "hostPort " + std::to_string(number) + " of container " + kube::StringAt(container, {"name"}) +
-               " is not modelled for gangs; remove it (with hostNetwork, leave `ports` out: nothing needs it)";
+               " is not modelled for gangs; remove it (with hostNetwork, leave `ports` out: nothing needs "
+               "it)";
       }
     }
   }
@@ -55,7 +57,8 @@ Found EphemeralVolume(const kube::Json& pod) {
   for (const kube::Json& volume : kube::ArrayAt(pod, {"spec", "volumes"})) {
     if (kube::Find(volume, {"ephemeral"}) == nullptr) continue;
     return "the generic ephemeral volume " + kube::StringAt(volume, {"name"}) +
-           " is provisioned per pod and may tie it to a zone, which is not modelled for gangs; use emptyDir or a "
+           " is provisioned per pod and may tie it to a zone, which is not modelled for gangs; use emptyDir "
+           "or a "
            "bound claim without node affinity";
   }
   return std::nullopt;
@@ -64,7 +67,8 @@ Found EphemeralVolume(const kube::Json& pod) {
 }  // namespace
 
 std::optional<std::string> UnmodelledConstraint(const kube::Json& pod) {
-  constexpr std::array<Rule, 5> kRules{PodAffinity, TopologySpread, HostPort, ResourceClaims, EphemeralVolume};
+  constexpr std::array<Rule, 5> kRules{PodAffinity, TopologySpread, HostPort, ResourceClaims,
+                                       EphemeralVolume};
   for (const Rule rule : kRules) {
     if (Found found = rule(pod)) return found;
   }

@@ -16,9 +16,13 @@ VerbAnswer Refused(int status, std::string sentence) {
   return {status, "text/plain; charset=utf-8", std::move(sentence) + "\n"};
 }
 
-VerbAnswer BadBody(const base::Error& error) { return Refused(400, "the body is no extender request: " + error.message); }
+VerbAnswer BadBody(const base::Error& error) {
+  return Refused(400, "the body is no extender request: " + error.message);
+}
 
-std::string Text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string Text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 VerbAnswer AnswerFilter(const std::string& body) {
   const auto args = ParseExtenderArgs(body);
@@ -35,7 +39,8 @@ VerbAnswer AnswerPrioritize(const std::string& body, const Endpoints& endpoints)
 
 VerbAnswer AnswerGet(const std::string& path, const Endpoints& endpoints) {
   if (path == "/healthz") return {.content_type = "text/plain; charset=utf-8", .body = "ok\n"};
-  if (path == "/metrics") return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = endpoints.metrics()};
+  if (path == "/metrics")
+    return {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = endpoints.metrics()};
   const std::string why = endpoints.not_ready();
   if (!why.empty()) return Refused(503, "not ready: " + why);
   return {.content_type = "text/plain; charset=utf-8", .body = "ok\n"};
@@ -138,9 +143,11 @@ VerbAnswer Answer(const std::string& method, const std::string& path, const std:
   const bool get = path == "/healthz" || path == "/readyz" || path == "/metrics";
   const bool post = path == "/filter" || path == "/prioritize" || path == "/preempt";
   if (!get && !post) {
-    return Refused(404, "no such path; there are /filter, /prioritize, /preempt, /healthz, /readyz and /metrics");
+    return Refused(404,
+                   "no such path; there are /filter, /prioritize, /preempt, /healthz, /readyz and /metrics");
   }
-  if (method != (get ? "GET" : "POST")) return Refused(405, path + " takes " + (get ? "GET" : "POST") + " only");
+  if (method != (get ? "GET" : "POST"))
+    return Refused(405, path + " takes " + (get ? "GET" : "POST") + " only");
   if (get) return AnswerGet(path, endpoints);
   if (body.size() > kMaxBody) {
     return Refused(413, "the body is larger than " + std::to_string(kMaxBody >> 20) +

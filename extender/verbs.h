@@ -13,15 +13,15 @@
 
 namespace heddle::extender {
 
-// kube-scheduler's extender protocol (facts 1.2): Go's field names as they are, unknown keys ignored. The verbs are pure:
-// the scheduler calls them speculatively, so nothing is remembered.
+// kube-scheduler's extender protocol (facts 1.2): Go's field names as they are, unknown keys ignored. The
+// verbs are pure: the scheduler calls them speculatively, so nothing is remembered.
 
 // What a verb reads of ExtenderArgs.
 struct ExtenderArgs {
-  std::string pod_name;      // "ns/name"
-  bool of_gang = false;      // released by us, or waiting at our gate
-  std::string planned_node;  // empty = none
-  int gpus = 0;              // that its containers ask for
+  std::string pod_name;                 // "ns/name"
+  bool of_gang = false;                 // released by us, or waiting at our gate
+  std::string planned_node;             // empty = none
+  int gpus = 0;                         // that its containers ask for
   std::vector<std::string> node_names;  // of NodeNames, or of Nodes where the scheduler sends whole ones
   bool whole_nodes = false;             // Nodes was sent: the answer needs them back
   std::string nodes_json;               // then, as it came
@@ -34,8 +34,8 @@ struct FilterAnswer {
   std::string error;
   friend bool operator==(const FilterAnswer&, const FilterAnswer&) = default;
 };
-// A gang's pod goes to its planned node and to no other; that its annotations say, which only we may write. A pod of a gang
-// without a plan and every other pod pass everywhere: there is no positive evidence against it.
+// A gang's pod goes to its planned node and to no other; that its annotations say, which only we may write. A
+// pod of a gang without a plan and every other pod pass everywhere: there is no positive evidence against it.
 FilterAnswer Filter(const ExtenderArgs& args);
 
 struct HostScore {
@@ -43,8 +43,8 @@ struct HostScore {
   int score = 0;  // 0 … 10, the scheduler's MaxExtenderPriority
   friend bool operator==(const HostScore&, const HostScore&) = default;
 };
-// Ranks nodes for a GPU pod of no gang, so that whole domains stay whole. Nodes that the snapshot does not know get 0, as
-// does everything before there is one.
+// Ranks nodes for a GPU pod of no gang, so that whole domains stay whole. Nodes that the snapshot does not
+// know get 0, as does everything before there is one.
 std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snapshot);
 
 // Takes both forms of victims and answers the meta form unchanged: Heddle asks for no other victims.

@@ -29,13 +29,15 @@ int GpusOf(const dom::element& container) {
 }
 
 void ReadPodOf(const dom::element& pod, ExtenderArgs& args) {
-  args.pod_name = std::string(Text(pod["metadata"]["namespace"])) + "/" + std::string(Text(pod["metadata"]["name"]));
+  args.pod_name =
+      std::string(Text(pod["metadata"]["namespace"])) + "/" + std::string(Text(pod["metadata"]["name"]));
   const auto annotations = pod["metadata"]["annotations"];
   args.of_gang = !Text(annotations[crds::keys::kGangUid]).empty();
   args.planned_node = std::string(Text(annotations[crds::keys::kNode]));
   dom::array gates;
   if (pod["spec"]["schedulingGates"].get(gates) == simdjson::SUCCESS) {
-    for (const dom::element gate : gates) args.of_gang = args.of_gang || Text(gate["name"]) == crds::keys::kGangGate;
+    for (const dom::element gate : gates)
+      args.of_gang = args.of_gang || Text(gate["name"]) == crds::keys::kGangGate;
   }
   dom::array containers;
   if (pod["spec"]["containers"].get(containers) == simdjson::SUCCESS) {
@@ -55,7 +57,8 @@ bool ReadNames(const dom::element& request, ExtenderArgs& args) {
     return true;
   }
   dom::array items;
-  if (request["Nodes"]["items"].get(items) != simdjson::SUCCESS) return true;  // no names at all: nothing passes
+  if (request["Nodes"]["items"].get(items) != simdjson::SUCCESS)
+    return true;  // no names at all: nothing passes
   args.whole_nodes = true;
   args.nodes_json = simdjson::minify(request["Nodes"].value_unsafe());
   for (const dom::element node : items) args.node_names.emplace_back(Text(node["metadata"]["name"]));
@@ -76,7 +79,8 @@ base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body) {
   }
   ExtenderArgs args;
   ReadPodOf(pod, args);
-  if (!ReadNames(request, args)) return base::Fail(base::Code::kInvalid, "NodeNames holds something that is no string");
+  if (!ReadNames(request, args))
+    return base::Fail(base::Code::kInvalid, "NodeNames holds something that is no string");
   return args;
 }
 

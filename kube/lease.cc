@@ -188,14 +188,22 @@ Json LeaseElector::ComposeLease() const {
 }
 
 void LeaseElector::Release() {
-  Json lease = ComposeLease();
-  if (StringAt(lease, {"metadata", "resourceVersion"}).empty()) return;
-  lease["spec"]["holderIdentity"] = "";
-  lease["spec"]["leaseDurationSeconds"] = 1;
-  // stop was asked already; the request's own timeout bounds this last word.
-  auto released = client_.Update(kLeases, lease, std::stop_token{});
-  if (!released) return Say(base::ToString(released.error()));
-  Observed(*std::move(released));
+  // stop was asked already; the requests' own timeout bounds this last word. Stop may have cut a renewal that
+  // the server did take, so a conflict is read again once.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    Json lease = ComposeLease();
+    if (ResourceVersion(lease).empty()) return;
+    lease["spec"]["holderIdentity"] = "";
+    lease["spec"]["leaseDurationSeconds"] = 1;
+    auto released = client_.Update(kLeases, lease, std::stop_token{});
+    if (released) return Observed(*std::move(released));
+    Say(base::ToString(released.error()));
+    if (released.error().code != Code::kConflict) return;
+    auto newest = client_.Get(kLeases, options_.lease, std::stop_token{});
+    if (!newest) return;
+    Observed(*std::move(newest));
+    if (Holder() != options_.identity) return;
+  }
 }
 
 void LeaseElector::Observed(Json lease) {

@@ -1,10 +1,11 @@
-#include "crds/fabric_assembly.h"
 #include "operator/fabric_status.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <tuple>
+
+#include "crds/fabric_assembly.h"
 
 namespace heddle::operators {
 namespace {

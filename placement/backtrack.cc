@@ -16,7 +16,9 @@ using topology::NodeId;
 // Nodes that a frame keeps to come back to, over all frames: 16 MiB.
 constexpr std::size_t kKeptNodes = std::size_t(1) << 22;
 
-std::uint32_t AllGpus(int count) { return count >= 32 ? ~0U : (1U << count) - 1; }
+std::uint32_t AllGpus(int count) {
+  return count >= 32 ? ~0U : (1U << count) - 1;
+}
 
 // The next larger number with as many bits, within `width` bits; 0 = none (Gosper's hack).
 std::uint32_t NextCombination(std::uint32_t bits, int width) {
@@ -147,7 +149,8 @@ void Backtrack::ListNodes(Frame& frame) {
   const PodRequest& pod = request_.pods[std::size_t(frame.pod)];
   std::int32_t first = 0, last = dense.cells(Tier::kNode);
   for (int t = 0; t < int(Tier::kRoot); ++t) {
-    std::int32_t cell = pinned_[std::size_t(t)][std::size_t(classes_.of_pod[std::size_t(t)][std::size_t(frame.pod)])];
+    std::int32_t cell =
+        pinned_[std::size_t(t)][std::size_t(classes_.of_pod[std::size_t(t)][std::size_t(frame.pod)])];
     if (cell == kNone) continue;
     first = cell;
     last = cell + 1;
@@ -173,8 +176,9 @@ void Backtrack::ListNodes(Frame& frame) {
     const std::uint32_t sound = state_.node(node).free_gpus & ~dense.odd_gpus(node);
     const topology::DomainId domain = state_.fabric().nodes[std::size_t(node)].domain;
     const int together = domain == kNone ? state_.free_gpus(node) : state_.free_gpus_in_domain(domain);
-    ranked.push_back({home != kNone && unit != home, pods_on_node_[std::size_t(node)] == 0, together < gpus_unplaced_,
-                      std::popcount(sound) < pod.gpus, -pods_in_unit_[std::size_t(unit)], state_.free_gpus(node) - pod.gpus, cell});
+    ranked.push_back({home != kNone && unit != home, pods_on_node_[std::size_t(node)] == 0,
+                      together < gpus_unplaced_, std::popcount(sound) < pod.gpus,
+                      -pods_in_unit_[std::size_t(unit)], state_.free_gpus(node) - pod.gpus, cell});
   }
   const auto worse = [](const Ranked& a, const Ranked& b) { return b.key() < a.key(); };
   std::sort(ranked.begin(), ranked.end(), worse);
@@ -187,7 +191,8 @@ void Backtrack::ListNodes(Frame& frame) {
 
 bool Backtrack::CanHold(std::int32_t pod, NodeId node) const {
   const PodRequest& wanted = request_.pods[std::size_t(pod)];
-  if (!state_.node(node).unusable.empty() || state_.free_gpus(node) < wanted.gpus || !Allowed(pod, node)) return false;
+  if (!state_.node(node).unusable.empty() || state_.free_gpus(node) < wanted.gpus || !Allowed(pod, node))
+    return false;
   const DenseFabric& dense = state_.dense();
   const auto& where = state_.fabric().nodes[std::size_t(node)];
   const auto left = [&](Tier tier) {
@@ -197,11 +202,13 @@ bool Backtrack::CanHold(std::int32_t pod, NodeId node) const {
   if (where.domain != kNone) {
     if (state_.free_gpus_in_domain(where.domain) < left(Tier::kDomain)) return false;
   } else if (wanted.gpus > 0 &&
-             (classes_.needs_nvlink[std::size_t(classes_.of_pod[std::size_t(Tier::kDomain)][std::size_t(pod)])] ||
+             (classes_
+                  .needs_nvlink[std::size_t(classes_.of_pod[std::size_t(Tier::kDomain)][std::size_t(pod)])] ||
               state_.free_gpus(node) < left(Tier::kDomain))) {
     return false;
   }
-  if (where.unit != kNone && dense.nested() && state_.free_gpus_in_unit(where.unit) < left(Tier::kUnit)) return false;
+  if (where.unit != kNone && dense.nested() && state_.free_gpus_in_unit(where.unit) < left(Tier::kUnit))
+    return false;
   return state_.Fits(node, wanted.resources);
 }
 
@@ -239,7 +246,8 @@ bool Backtrack::NextGpus(const Frame& frame, NodeId node, std::uint32_t& gpus) c
   const std::uint32_t free = state_.node(node).free_gpus & AllGpus(state_.dense().gpus(node));
   if (std::popcount(free) < wanted) return false;
   if (every_set_) {
-    const std::uint32_t next = gpus == 0 ? AllGpus(wanted) : NextCombination(Pack(gpus, free), std::popcount(free));
+    const std::uint32_t next =
+        gpus == 0 ? AllGpus(wanted) : NextCombination(Pack(gpus, free), std::popcount(free));
     gpus = next == 0 ? 0 : Spread(next, free);
     return next != 0;
   }
@@ -352,7 +360,8 @@ void Backtrack::Place(Frame& frame, NodeId node, std::uint32_t gpus) {
   gpus_unplaced_ -= request_.pods[std::size_t(frame.pod)].gpus;
   places_[std::size_t(frame.pod)] = {node, gpus};
   const PodRequest& pod = request_.pods[std::size_t(frame.pod)];
-  state_.Take(node, gpus, pod.fixed_node ? Resources{} : pod.resources);  // a bound pod's room is counted already
+  state_.Take(node, gpus,
+              pod.fixed_node ? Resources{} : pod.resources);  // a bound pod's room is counted already
   ++pods_on_node_[std::size_t(node)];
   ++pods_in_unit_[std::size_t(state_.dense().cell(Tier::kUnit, node))];
 }

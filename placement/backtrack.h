@@ -10,8 +10,8 @@
 
 namespace heddle::placement {
 
-// Depth-first search, pod by pod, for gangs that counting does not decide: unlike pods, pods that are bound already,
-// leaves and spines required per GPU. What it exhausts is proved; what it gives up is not.
+// Depth-first search, pod by pod, for gangs that counting does not decide: unlike pods, pods that are bound
+// already, leaves and spines required per GPU. What it exhausts is proved; what it gives up is not.
 class Backtrack {
  public:
   enum class Outcome : std::uint8_t { kFound, kImpossible, kGaveUp };
@@ -20,11 +20,12 @@ class Backtrack {
   // `budget`: nodes looked at, in all. `state` is used for trials and comes back as it was.
   Backtrack(ClusterState& state, const GangRequest& request, const GangClasses& classes,
             const std::vector<PodPlacement>& hints, std::int64_t budget);
-  // Calls `visit` for every place found until it says that it has seen enough. With `every_set`, all sets of a node's GPUs
-  // are tried, not one that stands for them. kFound if `visit` was called at all.
+  // Calls `visit` for every place found until it says that it has seen enough. With `every_set`, all sets of
+  // a node's GPUs are tried, not one that stands for them. kFound if `visit` was called at all.
   using Visit = std::function<bool(const std::vector<PodPlacement>&)>;
   Outcome Run(const Visit& visit, bool every_set);
-  // After kImpossible: the bound pod that breaks a requirement together with those bound before it; -1 = none.
+  // After kImpossible: the bound pod that breaks a requirement together with those bound before it; -1 =
+  // none.
   int pod_in_conflict() const { return pod_in_conflict_; }
 
  private:

@@ -14,9 +14,11 @@ using topology::LeafId;
 using topology::NodeId;
 using topology::UnitId;
 
-std::int64_t AmountOf(const std::vector<std::pair<std::string, std::int64_t>>& sorted, const std::string& name) {
-  const auto found = std::lower_bound(sorted.begin(), sorted.end(), name,
-                                      [](const auto& entry, const std::string& key) { return entry.first < key; });
+std::int64_t AmountOf(const std::vector<std::pair<std::string, std::int64_t>>& sorted,
+                      const std::string& name) {
+  const auto found =
+      std::lower_bound(sorted.begin(), sorted.end(), name,
+                       [](const auto& entry, const std::string& key) { return entry.first < key; });
   return found != sorted.end() && found->first == name ? found->second : 0;
 }
 
@@ -28,7 +30,9 @@ void Add(std::vector<std::pair<std::string, std::int64_t>>& sorted, const Resour
   }
 }
 
-int ClassOf(std::uint32_t free) { return std::popcount(free); }
+int ClassOf(std::uint32_t free) {
+  return std::popcount(free);
+}
 
 }  // namespace
 
@@ -58,9 +62,11 @@ ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::
       ++unit_classes_[std::size_t(where.unit)][std::size_t(free)];
     }
   }
-  for (std::size_t d = 0; d < domain_free_.size(); ++d) whole_domains_ += domain_is_whole(DomainId(d)) ? 1 : 0;
+  for (std::size_t d = 0; d < domain_free_.size(); ++d)
+    whole_domains_ += domain_is_whole(DomainId(d)) ? 1 : 0;
   for (const LeafLoad& load : loads) {
-    if (load.leaf >= 0 && std::size_t(load.leaf) < leaf_load_.size()) leaf_load_[std::size_t(load.leaf)] += load.gbps;
+    if (load.leaf >= 0 && std::size_t(load.leaf) < leaf_load_.size())
+      leaf_load_[std::size_t(load.leaf)] += load.gbps;
   }
 }
 
@@ -68,18 +74,27 @@ int ClusterState::free_gpus(NodeId id) const {
   const NodeState& state = nodes_[std::size_t(id)];
   return state.unusable.empty() ? ClassOf(state.free_gpus) : 0;
 }
-int ClusterState::free_gpus_in_domain(DomainId id) const { return domain_free_[std::size_t(id)]; }
-int ClusterState::free_gpus_in_unit(UnitId id) const { return unit_free_[std::size_t(id)]; }
+int ClusterState::free_gpus_in_domain(DomainId id) const {
+  return domain_free_[std::size_t(id)];
+}
+int ClusterState::free_gpus_in_unit(UnitId id) const {
+  return unit_free_[std::size_t(id)];
+}
 int ClusterState::nodes_with_free(UnitId id, int gpus) const {
   return gpus < 0 || gpus > 32 ? 0 : unit_classes_[std::size_t(id)][std::size_t(gpus)];
 }
-std::int64_t ClusterState::leaf_load_gbps(LeafId id) const { return leaf_load_[std::size_t(id)]; }
-
-bool ClusterState::domain_is_whole(DomainId id) const {
-  return domain_healthy_[std::size_t(id)] > 0 && domain_free_[std::size_t(id)] == domain_healthy_[std::size_t(id)];
+std::int64_t ClusterState::leaf_load_gbps(LeafId id) const {
+  return leaf_load_[std::size_t(id)];
 }
 
-bool ClusterState::Fits(NodeId id, const Resources& resources) const { return Copies(id, resources, 1) == 1; }
+bool ClusterState::domain_is_whole(DomainId id) const {
+  return domain_healthy_[std::size_t(id)] > 0 &&
+         domain_free_[std::size_t(id)] == domain_healthy_[std::size_t(id)];
+}
+
+bool ClusterState::Fits(NodeId id, const Resources& resources) const {
+  return Copies(id, resources, 1) == 1;
+}
 
 int ClusterState::Copies(NodeId id, const Resources& resources, int limit) const {
   const NodeState& state = nodes_[std::size_t(id)];

@@ -15,7 +15,7 @@ class DenseFabric;
 
 // What is free on one node when planning starts.
 struct NodeState {
-  std::uint32_t free_gpus = 0;       // bit = position in Node::gpus; unhealthy and taken GPUs are not set
+  std::uint32_t free_gpus = 0;  // bit = position in Node::gpus; unhealthy and taken GPUs are not set
   std::int64_t free_milli_cpu = 0;
   std::int64_t free_memory_bytes = 0;
   std::int64_t free_pods = 0;
@@ -32,9 +32,9 @@ struct LeafLoad {
   std::int64_t gbps = 0;
 };
 
-// The dense, mutable view over one immutable Fabric: free counters per node class, NVLink domain and unit, which
-// Take and Free keep in O(1) each. Mark/Rollback is the undo log for trials; nothing is copied.
-// Thread rule: one owner.
+// The dense, mutable view over one immutable Fabric: free counters per node class, NVLink domain and unit,
+// which Take and Free keep in O(1) each. Mark/Rollback is the undo log for trials; nothing is copied. Thread
+// rule: one owner.
 class ClusterState {
  public:
   ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::vector<NodeState> nodes,
@@ -44,7 +44,7 @@ class ClusterState {
   const std::shared_ptr<const topology::Fabric>& shared_fabric() const { return fabric_; }
   const NodeState& node(topology::NodeId id) const { return nodes_[std::size_t(id)]; }
 
-  int free_gpus(topology::NodeId id) const;         // 0 when unusable
+  int free_gpus(topology::NodeId id) const;  // 0 when unusable
   int free_gpus_in_domain(topology::DomainId id) const;
   int free_gpus_in_unit(topology::UnitId id) const;
   // Nodes of a unit with exactly `gpus` free.

@@ -4,8 +4,8 @@
 
 namespace heddle::placement {
 
-// NCCL 2.30's tuner (src/graph/tuning.cc and topo.h, commit 5067397c; performance anchors 2.1), protocol Simple, which
-// carries the large messages that decide a training step. Latencies in tenths of a microsecond.
+// NCCL 2.30's tuner (src/graph/tuning.cc and topo.h, commit 5067397c; performance anchors 2.1), protocol
+// Simple, which carries the large messages that decide a training step. Latencies in tenths of a microsecond.
 inline constexpr std::int32_t kRingBaseTenths = 84;    // per collective
 inline constexpr std::int32_t kNvlinkStepTenths = 34;  // one ring step over NVLink
 inline constexpr std::int32_t kPcieStepTenths = 57;    // … over PCIe
@@ -19,15 +19,16 @@ inline constexpr int kNetPercent = 97;
 // Twice NCCL's 12 GB/s for PCIe 3 x16: no GPU of this decade sits on generation 3.
 inline constexpr std::int32_t kPcieGbps = 192;
 
-// Arnold (arXiv 2509.15940, anchors 1): crossing a leaf costs collectives up to 17 % and point-to-point up to 70 %.
+// Arnold (arXiv 2509.15940, anchors 1): crossing a leaf costs collectives up to 17 % and point-to-point up to
+// 70 %.
 inline constexpr int kCrossingCollectivePercent = 83;
 inline constexpr int kCrossingSendPercent = 30;
 
 // Our own assumptions, each on the careful side.
-inline constexpr std::int32_t kSwitchHopTenths = 5;     // one more switch and its cable: half a microsecond
+inline constexpr std::int32_t kSwitchHopTenths = 5;       // one more switch and its cable: half a microsecond
 inline constexpr std::int32_t kUnknownNvlinkGbps = 2400;  // NVLink of an A100, the slowest with NVSwitch
-inline constexpr std::int32_t kNoNicGbps = 10;          // a machine whose NICs nobody knows
-inline constexpr std::int64_t kNoWayMbps = 1;           // so dear that any other place wins
-inline constexpr int kMaxLeafKinds = 512;               // 256 KiB of hop table
+inline constexpr std::int32_t kNoNicGbps = 10;            // a machine whose NICs nobody knows
+inline constexpr std::int64_t kNoWayMbps = 1;             // so dear that any other place wins
+inline constexpr int kMaxLeafKinds = 512;                 // 256 KiB of hop table
 
 }  // namespace heddle::placement

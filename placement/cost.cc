@@ -8,8 +8,9 @@ namespace {
 
 constexpr double kGiga = 1e9;
 
-// Without hints: TP ≈ EP ≫ CP > FSDP shard > DP > PP (design section 6), in gigabytes per GPU and step. DP : PP is
-// 24 : 1 as in the worked 70B case of performance anchors 3.3 (12.8 GB against 16 micro-batches of 2 x 16.8 MB).
+// Without hints: TP ≈ EP ≫ CP > FSDP shard > DP > PP (design section 6), in gigabytes per GPU and step. DP :
+// PP is 24 : 1 as in the worked 70B case of performance anchors 3.3 (12.8 GB against 16 micro-batches of 2
+// x 16.8 MB).
 AxisBytes DefaultBytes(const Parallelism& parallelism) {
   AxisBytes out;
   const auto set = [&](Axis axis, int size, double gigabytes, std::int64_t messages) {
@@ -30,10 +31,13 @@ bool Complete(const ModelHints& model) {
   return model.params > 0 && model.layers > 0 && model.hidden > 0 && model.seq > 0;
 }
 
-double Share(int size) { return double(size - 1) / size; }
+double Share(int size) {
+  return double(size - 1) / size;
+}
 
-// Gradients and parameters: ZeRO-1/2 keeps fp32 gradients (4 bytes) and gathers 2-byte parameters; with a shard the
-// parameters are gathered twice and gradients scattered once, then 2-byte gradients are reduced over the replicas.
+// Gradients and parameters: ZeRO-1/2 keeps fp32 gradients (4 bytes) and gathers 2-byte parameters; with a
+// shard the parameters are gathered twice and gradients scattered once, then 2-byte gradients are reduced
+// over the replicas.
 void GradientBytes(const Parallelism& p, const ModelHints& model, AxisBytes& out) {
   const double own = model.params / (double(p.tp) * p.pp);
   const int shard = p.size(Axis::kFsdp), replicas = p.dp / shard;
@@ -64,7 +68,8 @@ AxisBytes BytesPerStep(const Parallelism& p, const ModelHints& model) {
     out.messages[std::size_t(Axis::kTp)] = std::int64_t(8 * layers * steps);  // each all-reduce as two passes
   }
   if (p.pp > 1) {
-    out.bytes[std::size_t(Axis::kPp)] = 2 * activations / p.tp * steps;  // forward and back, scattered over tp
+    out.bytes[std::size_t(Axis::kPp)] =
+        2 * activations / p.tp * steps;  // forward and back, scattered over tp
     out.messages[std::size_t(Axis::kPp)] = std::int64_t(2 * steps);
   }
   if (p.cp > 1) {
@@ -75,14 +80,16 @@ AxisBytes BytesPerStep(const Parallelism& p, const ModelHints& model) {
   }
   if (p.ep > 1) {
     // Top-8 routing, FP8 out and BF16 back (DeepEP's example), forward and backward.
-    out.bytes[std::size_t(Axis::kEp)] = 2 * tokens / p.tp * 8 * model.hidden * (1 + 2) * Share(p.ep) * layers * steps;
+    out.bytes[std::size_t(Axis::kEp)] =
+        2 * tokens / p.tp * 8 * model.hidden * (1 + 2) * Share(p.ep) * layers * steps;
     out.messages[std::size_t(Axis::kEp)] = std::int64_t(4 * layers * steps);
   }
   GradientBytes(p, model, out);
   return out;
 }
 
-EdgeCost CostOfEdge(const topology::Fabric& fabric, topology::NodeId a, int gpu_a, topology::NodeId b, int gpu_b) {
+EdgeCost CostOfEdge(const topology::Fabric& fabric, topology::NodeId a, int gpu_a, topology::NodeId b,
+                    int gpu_b) {
   const Hop hop = HopOf(fabric, PortOf(fabric, a, gpu_a), PortOf(fabric, b, gpu_b));
   const int percent = hop.crosses_leaf ? kCrossingCollectivePercent : 100;
   return {double(hop.mbps) * percent / 100 / 1000, double(hop.tenths_us) / 10};

@@ -46,7 +46,8 @@ int NvlinkGbps(const topology::Node& node, int index) {
   const topology::NvLink& nvlink = node.nvlink;
   std::int64_t gbps = nvlink.gbps_per_gpu > 0 ? nvlink.gbps_per_gpu : kUnknownNvlinkGbps;
   for (const auto& exception : nvlink.exceptions) {
-    if (exception.gpu == index && nvlink.links_per_gpu > 0) gbps = gbps * exception.links_up / nvlink.links_per_gpu;
+    if (exception.gpu == index && nvlink.links_per_gpu > 0)
+      gbps = gbps * exception.links_up / nvlink.links_per_gpu;
   }
   const int percent = nvlink.generation == 3   ? kNvlink3Percent
                       : nvlink.generation >= 5 ? kNvlink5Percent
@@ -61,7 +62,8 @@ Hop HopBetween(const GpuPort& a, const GpuPort& b, bool rail_only, const HopsOf&
     const std::int32_t nvlink = std::min(a.nvlink_gbps, b.nvlink_gbps);
     if (nvlink > 0) return {std::int64_t(nvlink) * 1000, kNvlinkStepTenths, false, false, false};
     // Over PCIe, where the NIC hangs too: never slower than leaving by it.
-    return {std::int64_t(std::max({kPcieGbps, a.net_gbps, b.net_gbps})) * 1000, kPcieStepTenths, false, false, false};
+    return {std::int64_t(std::max({kPcieGbps, a.net_gbps, b.net_gbps})) * 1000, kPcieStepTenths, false, false,
+            false};
   }
   hop.network = true;
   hop.mbps = std::int64_t(std::min(a.net_gbps, b.net_gbps)) * 10 * kNetPercent;
@@ -71,8 +73,8 @@ Hop HopBetween(const GpuPort& a, const GpuPort& b, bool rail_only, const HopsOf&
   if (!hop.crosses_leaf) return hop;
   const int hops = a.leaf == kNone || b.leaf == kNone ? kNone : hops_of(a.leaf, b.leaf);
   if (hops == kNone && rail_only) {
-    // No spine: NCCL forwards over NVLink to the peer's rail (PXN), whose NIC then carries two flows. Where no rail
-    // is shared there is no way at all; the price says so, and Meets() does not need to.
+    // No spine: NCCL forwards over NVLink to the peer's rail (PXN), whose NIC then carries two flows. Where
+    // no rail is shared there is no way at all; the price says so, and Meets() does not need to.
     hop.mbps = hop.crosses_rail ? hop.mbps / 2 : kNoWayMbps;
     hop.tenths_us += kNvlinkStepTenths;
     return hop;
@@ -88,7 +90,8 @@ GpuPort PortOf(const Fabric& fabric, NodeId id, int gpu) {
   GpuPort port;
   port.node = id;
   port.domain = where.domain;
-  if (where.domain != kNone) port.nvlink_gbps = NvlinkGbps(where.node, where.node.gpus[std::size_t(gpu)].index);
+  if (where.domain != kNone)
+    port.nvlink_gbps = NvlinkGbps(where.node, where.node.gpus[std::size_t(gpu)].index);
   if (std::size_t(gpu) < where.uplinks.size()) {
     const topology::GpuUplink& uplink = where.uplinks[std::size_t(gpu)];
     port.leaf = uplink.leaf;
@@ -97,7 +100,8 @@ GpuPort PortOf(const Fabric& fabric, NodeId id, int gpu) {
   }
   if (port.net_gbps > 0) return port;
   // It borrows the NIC of a neighbour, which then carries two flows; without any, the machine's own Ethernet.
-  for (const topology::GpuUplink& uplink : where.uplinks) port.net_gbps = std::max(port.net_gbps, uplink.gbps / 2);
+  for (const topology::GpuUplink& uplink : where.uplinks)
+    port.net_gbps = std::max(port.net_gbps, uplink.gbps / 2);
   port.net_gbps = std::max(port.net_gbps, kNoNicGbps);
   return port;
 }
@@ -128,8 +132,8 @@ void DenseFabric::NumberCells() {
   std::int32_t next_site = 0;
   for (auto& [name, id] : sites) id = next_site++;
 
-  // Keys by node, coarsest first: site, spine set, unit, NVLink domain, node. A domain takes the place of its first
-  // node, so that cells nest even where its nodes disagree.
+  // Keys by node, coarsest first: site, spine set, unit, NVLink domain, node. A domain takes the place of its
+  // first node, so that cells nest even where its nodes disagree.
   using Key = std::array<std::int32_t, 5>;
   std::vector<Key> keys(static_cast<std::size_t>(nodes));
   for (NodeId n = 0; n < nodes; ++n) {
@@ -169,10 +173,10 @@ void DenseFabric::NumberCells() {
       if (Tier(t) == Tier::kDomain) known = where.domain != kNone;
       if (Tier(t) == Tier::kUnit) known = where.unit != kNone;
       if (Tier(t) == Tier::kSpine) {
-        known = where.unit != kNone && std::any_of(fabric_.units[std::size_t(where.unit)].leaves.begin(),
-                                                   fabric_.units[std::size_t(where.unit)].leaves.end(), [&](LeafId leaf) {
-                                                     return !fabric_.leaves[std::size_t(leaf)].spines.empty();
-                                                   });
+        known = where.unit != kNone &&
+                std::any_of(fabric_.units[std::size_t(where.unit)].leaves.begin(),
+                            fabric_.units[std::size_t(where.unit)].leaves.end(),
+                            [&](LeafId leaf) { return !fabric_.leaves[std::size_t(leaf)].spines.empty(); });
       }
       known_[std::size_t(t)].push_back(known);
     }
@@ -199,13 +203,15 @@ void DenseFabric::FindOddGpus() {
         nvlink = std::max(nvlink, port(n, g).nvlink_gbps);
       }
       if (seen.empty()) break;
-      const LeafId usual =
-          std::max_element(seen.begin(), seen.end(), [](auto& a, auto& b) { return a.second < b.second; })->first;
+      const LeafId usual = std::max_element(seen.begin(), seen.end(), [](auto& a, auto& b) {
+                             return a.second < b.second;
+                           })->first;
       for (std::int32_t cell = first; cell < last; ++cell) {
         const NodeId n = node_at(cell);
         if (g >= gpus(n)) continue;
         const GpuPort& here = port(n, g);
-        if (here.leaf != usual || here.net_gbps < net || here.nvlink_gbps < nvlink) odd_[std::size_t(n)] |= 1U << g;
+        if (here.leaf != usual || here.net_gbps < net || here.nvlink_gbps < nvlink)
+          odd_[std::size_t(n)] |= 1U << g;
       }
     }
   }
@@ -249,7 +255,8 @@ bool DenseFabric::OneSpineOver(std::span<const LeafId> leaves) const {
   std::vector<std::int32_t> shared = fabric_.leaves[std::size_t(leaves.front())].spines;
   for (LeafId leaf : leaves.subspan(1)) {
     const auto& spines = fabric_.leaves[std::size_t(leaf)].spines;
-    std::erase_if(shared, [&](std::int32_t s) { return !std::binary_search(spines.begin(), spines.end(), s); });
+    std::erase_if(shared,
+                  [&](std::int32_t s) { return !std::binary_search(spines.begin(), spines.end(), s); });
   }
   return !shared.empty();
 }
@@ -264,9 +271,12 @@ std::string DenseFabric::CellName(Tier tier, std::int32_t cell) const {
   for (int t = int(tier); t > 0; --t) node_cell = children(Tier(t), node_cell).first;
   const topology::FabricNode& where = fabric_.nodes[std::size_t(node_at(node_cell))];
   switch (tier) {
-    case Tier::kNode: return where.node.name;
-    case Tier::kDomain: return where.domain != kNone ? fabric_.domains[std::size_t(where.domain)].id : where.node.name;
-    case Tier::kUnit: return where.unit != kNone ? fabric_.units[std::size_t(where.unit)].name : where.node.name;
+    case Tier::kNode:
+      return where.node.name;
+    case Tier::kDomain:
+      return where.domain != kNone ? fabric_.domains[std::size_t(where.domain)].id : where.node.name;
+    case Tier::kUnit:
+      return where.unit != kNone ? fabric_.units[std::size_t(where.unit)].name : where.node.name;
     case Tier::kSpine: {
       if (where.unit != kNone) {
         for (LeafId leaf : fabric_.units[std::size_t(where.unit)].leaves) {
@@ -277,8 +287,10 @@ std::string DenseFabric::CellName(Tier tier, std::int32_t cell) const {
       }
       return where.node.name;
     }
-    case Tier::kSite: return where.node.site.empty() ? "the site" : where.node.site;
-    case Tier::kRoot: return "the fabric";
+    case Tier::kSite:
+      return where.node.site.empty() ? "the site" : where.node.site;
+    case Tier::kRoot:
+      return "the fabric";
   }
   return "";
 }

@@ -27,11 +27,11 @@ GpuPort PortOf(const topology::Fabric& fabric, topology::NodeId node, int gpu);
 
 // One hop of a ring or chain between two GPUs.
 struct Hop {
-  std::int64_t mbps = 0;             // alone on its way, Mb/s
-  std::int32_t tenths_us = 0;        // latency of one step, tenths of a microsecond
-  bool network = false;              // leaves the node and its NVLink domain
-  bool crosses_leaf = false;         // … and its two NICs are not known to sit on one leaf
-  bool crosses_rail = false;         // … and they are on two different rails
+  std::int64_t mbps = 0;       // alone on its way, Mb/s
+  std::int32_t tenths_us = 0;  // latency of one step, tenths of a microsecond
+  bool network = false;        // leaves the node and its NVLink domain
+  bool crosses_leaf = false;   // … and its two NICs are not known to sit on one leaf
+  bool crosses_rail = false;   // … and they are on two different rails
 };
 
 // The slow way, for a single question; DenseFabric::Between gives the same answer.
@@ -44,15 +44,17 @@ class DenseFabric {
   explicit DenseFabric(const topology::Fabric& fabric);
 
   int cells(Tier tier) const { return int(first_child_[std::size_t(tier)].size()) - 1; }
-  std::int32_t cell(Tier tier, topology::NodeId node) const { return cell_[std::size_t(tier)][std::size_t(node)]; }
+  std::int32_t cell(Tier tier, topology::NodeId node) const {
+    return cell_[std::size_t(tier)][std::size_t(node)];
+  }
   // The cells of the tier below that lie in `cell`, as [first, second). Requires: tier > kNode.
   std::pair<std::int32_t, std::int32_t> children(Tier tier, std::int32_t cell) const {
     const auto& first = first_child_[std::size_t(tier)];
     return {first[std::size_t(cell)], first[std::size_t(cell) + 1]};
   }
   topology::NodeId node_at(std::int32_t node_cell) const { return node_at_[std::size_t(node_cell)]; }
-  // A cell that stands for something real: an NVLink domain, a unit with leaves, a set of spines. Nodes whose place
-  // nobody knows get cells of their own, which prove nothing.
+  // A cell that stands for something real: an NVLink domain, a unit with leaves, a set of spines. Nodes whose
+  // place nobody knows get cells of their own, which prove nothing.
   bool known(Tier tier, std::int32_t cell) const { return known_[std::size_t(tier)][std::size_t(cell)]; }
   // False when some NVLink domain spans scalable units: then cells bound the search and do not decide it.
   bool nested() const { return nested_; }

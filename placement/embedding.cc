@@ -20,7 +20,8 @@ Embedding::Embedding(const ClusterState& state, const GangRequest& request, cons
   }
   CHECK(classes.uniform && sample_ != nullptr);
   for (int t = 0; t < kTierCount; ++t) {
-    pods_per_class_[std::size_t(t)] = *std::max_element(classes.pods[std::size_t(t)].begin(), classes.pods[std::size_t(t)].end());
+    pods_per_class_[std::size_t(t)] =
+        *std::max_element(classes.pods[std::size_t(t)].begin(), classes.pods[std::size_t(t)].end());
     capacity_[std::size_t(t)].resize(std::size_t(state.dense().cells(Tier(t))));
     free_[std::size_t(t)].resize(capacity_[std::size_t(t)].size());
   }
@@ -57,7 +58,8 @@ void Embedding::Measure(const GpuFilter& filter, bool empty) {
     usable_[n] = gpus & filter.window & (filter.skip_odd ? ~dense.odd_gpus(node) : ~0U);
     capacity_[0][std::size_t(cell)] = PodsOn(node, empty) / pods_per_class_[0];
   }
-  const bool nvlink = classes_.needs_nvlink[std::size_t(classes_.of_pod[1][std::size_t(sample_ - request_.pods.data())])];
+  const bool nvlink =
+      classes_.needs_nvlink[std::size_t(classes_.of_pod[1][std::size_t(sample_ - request_.pods.data())])];
   for (int t = 1; t < kTierCount; ++t) {
     const int parts = pods_per_class_[std::size_t(t)] / pods_per_class_[std::size_t(t) - 1];
     for (std::int32_t cell = 0; cell < dense.cells(Tier(t)); ++cell) {
@@ -104,8 +106,8 @@ void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::
   CHECK(begin == end);
 }
 
-// The tightest cell that holds everything, else the largest cells first and the tightest for the rest: the fewest cells.
-// Cells take whole grains where that fits, so that whole groups stay together.
+// The tightest cell that holds everything, else the largest cells first and the tightest for the rest: the
+// fewest cells. Cells take whole grains where that fits, so that whole groups stay together.
 void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares) {
   const auto below = std::size_t(tier) - 1;
   const auto [first, last] = state_.dense().children(tier, cell);
@@ -155,7 +157,8 @@ void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Shar
   shares.resize(used);
 }
 
-std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item) const {
+std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items,
+                                 std::int64_t ranks_per_item) const {
   int passed = 0;
   for (auto grain = order_->grains.rbegin(); grain != order_->grains.rend(); ++grain) {
     const std::int64_t size = *grain / ranks_per_item;
@@ -173,8 +176,8 @@ void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {
   bool down = false;
   for (const Segment& segment : segments_) {
     const int count = segment.end - segment.begin;
-    auto slots = SlotsOf(usable_[std::size_t(segment.node)], state_.dense().odd_gpus(segment.node), sample_->gpus, count,
-                         down);
+    auto slots = SlotsOf(usable_[std::size_t(segment.node)], state_.dense().odd_gpus(segment.node),
+                         sample_->gpus, count, down);
     if (down) std::reverse(slots.begin(), slots.end());
     for (int i = 0; i < count; ++i) {
       out[std::size_t(order_->pods[std::size_t(segment.begin + i)])] = {segment.node, slots[std::size_t(i)]};
@@ -183,7 +186,8 @@ void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {
   }
 }
 
-std::vector<std::uint32_t> SlotsOf(std::uint32_t usable, std::uint32_t odd, int size, int count, bool from_the_top) {
+std::vector<std::uint32_t> SlotsOf(std::uint32_t usable, std::uint32_t odd, int size, int count,
+                                   bool from_the_top) {
   std::vector<std::uint32_t> slots;
   for (int first = 0; first + size <= 32; first += size) {
     const std::uint32_t slot = (size == 32 ? ~0U : (1U << size) - 1) << first;

@@ -10,29 +10,31 @@
 
 namespace heddle::placement {
 
-// The pods of a gang in the order in which they fill the fabric: neighbours in it end up near each other, and the
-// classes of every tier are ranges of it.
+// The pods of a gang in the order in which they fill the fabric: neighbours in it end up near each other, and
+// the classes of every tier are ranges of it.
 struct FillOrder {
-  std::vector<std::int32_t> pods;      // those with GPUs
-  std::vector<std::int64_t> grains;    // ranks of whole groups along the order, ascending: tp, tp·a, tp·a·b, …
+  std::vector<std::int32_t> pods;  // those with GPUs
+  std::vector<std::int64_t> grains;  // ranks of whole groups along the order, ascending: tp, tp·a, tp·a·b, …
 };
-// One per order of the axes beyond tp (a shard or expert group counts as an axis inside dp); Megatron-Core's first.
+// One per order of the axes beyond tp (a shard or expert group counts as an axis inside dp); Megatron-Core's
+// first.
 std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses& classes);
 
 // Which GPUs of a node may be used in one try.
 struct GpuFilter {
-  bool skip_odd = false;             // leave slow or oddly cabled GPUs alone
-  std::uint32_t window = ~0U;        // the same local indexes on every node
+  bool skip_odd = false;       // leave slow or oddly cabled GPUs alone
+  std::uint32_t window = ~0U;  // the same local indexes on every node
 };
 
 struct FillChoice {
   int coarser_grains = 0;  // how many of the coarsest grains that fit are passed over
   int rank_of_cell = 0;    // which of the cells that hold everything: 0 = the tightest
-  bool snake = false;      // pods run to and fro over the nodes' slots, so that a ring stays on its rail between nodes
+  bool snake =
+      false;  // pods run to and fro over the nodes' slots, so that a ring stays on its rail between nodes
 };
 
-// Embeds the tree of a uniform gang's classes in the tree of the fabric's cells. Counting is exact: whether the gang
-// fits is decided, not searched. Requires: classes.uniform and dense.nested().
+// Embeds the tree of a uniform gang's classes in the tree of the fabric's cells. Counting is exact: whether
+// the gang fits is decided, not searched. Requires: classes.uniform and dense.nested().
 class Embedding {
  public:
   Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes);
@@ -81,8 +83,9 @@ class Embedding {
   bool shared_nodes_ = false;
 };
 
-// `count` disjoint sets of `size` GPUs out of `usable`: aligned runs first, so that equal nodes give equal sets.
-// Requires: enough are usable.
-std::vector<std::uint32_t> SlotsOf(std::uint32_t usable, std::uint32_t odd, int size, int count, bool from_the_top);
+// `count` disjoint sets of `size` GPUs out of `usable`: aligned runs first, so that equal nodes give equal
+// sets. Requires: enough are usable.
+std::vector<std::uint32_t> SlotsOf(std::uint32_t usable, std::uint32_t odd, int size, int count,
+                                   bool from_the_top);
 
 }  // namespace heddle::placement

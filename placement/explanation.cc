@@ -11,7 +11,9 @@ namespace {
 
 using topology::kNone;
 
-std::string Milliseconds(std::int64_t micros) { return fmt::format("{}.{:03} ms", micros / 1000, micros % 1000); }
+std::string Milliseconds(std::int64_t micros) {
+  return fmt::format("{}.{:03} ms", micros / 1000, micros % 1000);
+}
 
 std::string Plural(std::int64_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
@@ -42,12 +44,14 @@ std::string Where(const ClusterState& state, const std::vector<PodPlacement>& po
 std::string AxisSentence(const Quality& quality, Axis axis) {
   const auto a = std::size_t(axis);
   const std::string cost = Milliseconds(quality.axis_micros[a]);
-  if (quality.edges[a] == 0) return fmt::format("{} stays inside NVLink domains: {} a step", AxisName(axis), cost);
+  if (quality.edges[a] == 0)
+    return fmt::format("{} stays inside NVLink domains: {} a step", AxisName(axis), cost);
   if (quality.leaf_crossings[a] == 0) {
-    return fmt::format("{} uses {} network edges and crosses no leaf: {} a step", AxisName(axis), quality.edges[a], cost);
+    return fmt::format("{} uses {} network edges and crosses no leaf: {} a step", AxisName(axis),
+                       quality.edges[a], cost);
   }
-  return fmt::format("{} crosses leaves on {} of {} network edges: {} a step", AxisName(axis), quality.leaf_crossings[a],
-                     quality.edges[a], cost);
+  return fmt::format("{} crosses leaves on {} of {} network edges: {} a step", AxisName(axis),
+                     quality.leaf_crossings[a], quality.edges[a], cost);
 }
 
 std::string SlowRails(const ClusterState& state, const std::vector<PodPlacement>& pods) {
@@ -75,17 +79,20 @@ std::vector<std::string> Explain(const ClusterState& state, const GangRequest& r
                               quality.tp_groups));
   }
   for (const Requirement& missed : missed_preferences) {
-    out.push_back(fmt::format("the preference {}={} could not be met", AxisName(missed.axis), LevelName(missed.level)));
+    out.push_back(
+        fmt::format("the preference {}={} could not be met", AxisName(missed.axis), LevelName(missed.level)));
   }
   for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
     if (request.parallelism.size(axis) > 1) out.push_back(AxisSentence(quality, axis));
   }
   if (quality.rail_misaligned > 0) {
-    out.push_back(fmt::format("{} run between two different rails", Plural(quality.rail_misaligned, "network edge")));
+    out.push_back(
+        fmt::format("{} run between two different rails", Plural(quality.rail_misaligned, "network edge")));
   }
   if (std::string slow = SlowRails(state, found.pods); !slow.empty()) out.push_back(std::move(slow));
   const ModelHints& model = request.model;
-  if (!(model == ModelHints{}) && !(model.params > 0 && model.layers > 0 && model.hidden > 0 && model.seq > 0)) {
+  if (!(model == ModelHints{}) &&
+      !(model.params > 0 && model.layers > 0 && model.hidden > 0 && model.seq > 0)) {
     out.push_back("the model names no params, layers, hidden and seq together: axes weigh by default");
   }
   out.push_back(fmt::format("{} stay whole", Plural(quality.whole_domains_left, "NVLink domain")));

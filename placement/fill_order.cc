@@ -32,7 +32,8 @@ std::vector<Dimension> Dimensions(const Parallelism& p) {
 }
 
 void VisitInOrder(const std::vector<Dimension>& order, std::size_t depth, std::int64_t rank,
-                  const std::vector<std::int32_t>& pod_of_rank, std::vector<char>& seen, std::vector<std::int32_t>& out) {
+                  const std::vector<std::int32_t>& pod_of_rank, std::vector<char>& seen,
+                  std::vector<std::int32_t>& out) {
   const Dimension& dimension = order[depth];
   for (int i = 0; i < dimension.size; ++i, rank += dimension.stride) {
     if (depth > 0) {
@@ -47,7 +48,8 @@ void VisitInOrder(const std::vector<Dimension>& order, std::size_t depth, std::i
 }
 
 // Brings the pods of a class together, classes by first appearance. Stable, so finer classes stay together.
-void Regroup(const std::vector<std::int32_t>& class_of_pod, std::size_t classes, std::vector<std::int32_t>& pods) {
+void Regroup(const std::vector<std::int32_t>& class_of_pod, std::size_t classes,
+             std::vector<std::int32_t>& pods) {
   std::vector<std::int32_t> rank(classes, -1), count;
   for (std::int32_t pod : pods) {
     std::int32_t& r = rank[std::size_t(class_of_pod[std::size_t(pod)])];

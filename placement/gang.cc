@@ -12,7 +12,9 @@ namespace {
 constexpr std::array<std::string_view, kAxisCount> kAxisNames{"tp", "cp", "ep", "dp", "pp", "fsdp", "gang"};
 constexpr std::array<std::string_view, 6> kLevelNames{"nvlink", "node", "leaf", "su", "spine", "site"};
 
-int ExpertTp(const Parallelism& parallelism) { return parallelism.etp == 0 ? parallelism.tp : parallelism.etp; }
+int ExpertTp(const Parallelism& parallelism) {
+  return parallelism.etp == 0 ? parallelism.tp : parallelism.etp;
+}
 
 std::int64_t ExpertStride(const Parallelism& parallelism) {
   std::int64_t stride = 1;
@@ -25,7 +27,9 @@ std::int64_t ExpertStride(const Parallelism& parallelism) {
 
 }  // namespace
 
-std::string_view AxisName(Axis axis) { return kAxisNames[std::size_t(axis)]; }
+std::string_view AxisName(Axis axis) {
+  return kAxisNames[std::size_t(axis)];
+}
 
 std::optional<Axis> ParseAxis(std::string_view name) {
   const auto found = std::find(kAxisNames.begin(), kAxisNames.end(), name);
@@ -33,7 +37,9 @@ std::optional<Axis> ParseAxis(std::string_view name) {
   return Axis(found - kAxisNames.begin());
 }
 
-std::string_view LevelName(Level level) { return kLevelNames[std::size_t(level)]; }
+std::string_view LevelName(Level level) {
+  return kLevelNames[std::size_t(level)];
+}
 
 std::optional<Level> ParseLevel(std::string_view name) {
   const auto found = std::find(kLevelNames.begin(), kLevelNames.end(), name);
@@ -43,13 +49,20 @@ std::optional<Level> ParseLevel(std::string_view name) {
 
 int Parallelism::size(Axis axis) const {
   switch (axis) {
-    case Axis::kTp: return tp;
-    case Axis::kCp: return cp;
-    case Axis::kEp: return ep;
-    case Axis::kDp: return dp;
-    case Axis::kPp: return pp;
-    case Axis::kFsdp: return std::max(fsdp, 1);
-    case Axis::kGang: return int(world());
+    case Axis::kTp:
+      return tp;
+    case Axis::kCp:
+      return cp;
+    case Axis::kEp:
+      return ep;
+    case Axis::kDp:
+      return dp;
+    case Axis::kPp:
+      return pp;
+    case Axis::kFsdp:
+      return std::max(fsdp, 1);
+    case Axis::kGang:
+      return int(world());
   }
   return 1;
 }
@@ -90,8 +103,8 @@ std::string WhyNotLaidOut(const Parallelism& parallelism) {
   if (parallelism.ep == 1) return "";
   const std::int64_t expert = std::int64_t(parallelism.ep) * ExpertTp(parallelism);
   if (expert > world || world % (expert * parallelism.pp) != 0) {
-    return fmt::format("ep={} x etp={} x pp={}: must divide the {} ranks", parallelism.ep, ExpertTp(parallelism),
-                       parallelism.pp, world);
+    return fmt::format("ep={} x etp={} x pp={}: must divide the {} ranks", parallelism.ep,
+                       ExpertTp(parallelism), parallelism.pp, world);
   }
   const auto stride = StrideOf(parallelism, Axis::kEp);
   if (world % (stride.stride * stride.size) != 0) {

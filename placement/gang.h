@@ -24,13 +24,15 @@ enum class Level : std::uint8_t { kNvlink, kNode, kLeaf, kUnit, kSpine, kSite };
 std::string_view LevelName(Level level);  // "nvlink", "node", "leaf", "su", "spine", "site"
 std::optional<Level> ParseLevel(std::string_view name);
 
-// World = tp·cp·dp·pp. The expert layout (ep, etp) is a second cut of the same ranks: ep·etp·pp divides the world.
+// World = tp·cp·dp·pp. The expert layout (ep, etp) is a second cut of the same ranks: ep·etp·pp divides the
+// world.
 struct Parallelism {
   int tp = 1, cp = 1, dp = 1, pp = 1;
   int ep = 1;
   int etp = 0;   // 0 = as tp (Megatron-Core's default)
   int fsdp = 0;  // shard size within dp; 0 = not sharded
-  // Fastest-varying first. Megatron-Core's default order tp-cp-ep-dp-pp; ep stands inside dp and has no stride here.
+  // Fastest-varying first. Megatron-Core's default order tp-cp-ep-dp-pp; ep stands inside dp and has no
+  // stride here.
   std::array<Axis, 4> order{Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp};
   friend bool operator==(const Parallelism&, const Parallelism&) = default;
 
@@ -43,19 +45,20 @@ struct AxisStride {
   std::int64_t stride = 1;
   int size = 1;
 };
-// kEp reads the expert layout: tp becomes etp, cp becomes 1, ep stands just before the first of dp and pp, as in both of
-// Megatron-Core's orders (tp-cp-ep-dp-pp and tp-cp-ep-pp-dp).
+// kEp reads the expert layout: tp becomes etp, cp becomes 1, ep stands just before the first of dp and pp, as
+// in both of Megatron-Core's orders (tp-cp-ep-dp-pp and tp-cp-ep-pp-dp).
 AxisStride StrideOf(const Parallelism& parallelism, Axis axis);
 
 // Why these sizes cannot be laid out, as a sentence; empty = sound.
 std::string WhyNotLaidOut(const Parallelism& parallelism);
 
-// The most ranks a gang may have: the largest published job is 131,072 GPUs; beyond eight times that it is a typo.
+// The most ranks a gang may have: the largest published job is 131,072 GPUs; beyond eight times that it is a
+// typo.
 inline constexpr std::int64_t kMaxWorld = std::int64_t(1) << 20;
 
-// The ranks of every group of one axis, by Megatron-Core's rule: a group is the ranks that share all other indices.
-// Groups are sorted by their smallest rank; ranks inside a group ascend. kGang gives one group of all ranks.
-// Requires: WhyNotLaidOut is empty.
+// The ranks of every group of one axis, by Megatron-Core's rule: a group is the ranks that share all other
+// indices. Groups are sorted by their smallest rank; ranks inside a group ascend. kGang gives one group of
+// all ranks. Requires: WhyNotLaidOut is empty.
 std::vector<std::vector<std::int32_t>> Groups(const Parallelism& parallelism, Axis axis);
 
 // What a person said of the model; weighs the axes by real bytes. Zero = not said.
@@ -97,7 +100,7 @@ struct GangRequest {
   ModelHints model;
   std::vector<Requirement> require;  // tp=nvlink stands unless `tp` is required at another level
   std::vector<Requirement> prefer;
-  std::vector<PodRequest> pods;      // by rank
+  std::vector<PodRequest> pods;  // by rank
   std::vector<std::vector<topology::NodeId>> allowed_nodes;
 };
 

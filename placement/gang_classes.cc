@@ -45,12 +45,14 @@ void JoinRequired(const GangRequest& request, const GangClasses& classes, const 
     return;
   }
   ForEachPair(request.parallelism, requirement.axis, [&](std::int64_t a, std::int64_t b) {
-    const std::int32_t pod_a = classes.pod_of_rank[std::size_t(a)], pod_b = classes.pod_of_rank[std::size_t(b)];
+    const std::int32_t pod_a = classes.pod_of_rank[std::size_t(a)],
+                       pod_b = classes.pod_of_rank[std::size_t(b)];
     if (pod_a != pod_b) Join(parent, pod_a, pod_b);
   });
 }
 
-void NumberClasses(const GangRequest& request, std::vector<std::int32_t>& parent, std::size_t tier, GangClasses& out) {
+void NumberClasses(const GangRequest& request, std::vector<std::int32_t>& parent, std::size_t tier,
+                   GangClasses& out) {
   const std::size_t pods = request.pods.size();
   std::vector<std::int32_t> number(pods, kNone);
   out.of_pod[tier].resize(pods);
@@ -90,8 +92,8 @@ struct GroupPlace {
   bool node = true, domain = true, leaf = true, unit = true, site = true;
 };
 
-GroupPlace PlaceOf(const DenseFabric& dense, const std::vector<GpuPort>& ranks, std::int64_t first, std::int64_t stride,
-                   int size) {
+GroupPlace PlaceOf(const DenseFabric& dense, const std::vector<GpuPort>& ranks, std::int64_t first,
+                   std::int64_t stride, int size) {
   const auto& nodes = dense.fabric().nodes;
   const GpuPort& head = ranks[std::size_t(first)];
   const auto& home = nodes[std::size_t(head.node)];
@@ -112,10 +114,14 @@ bool Lies(const DenseFabric& dense, const std::vector<GpuPort>& ranks, Level lev
           std::int64_t stride, int size) {
   const GroupPlace place = PlaceOf(dense, ranks, first, stride, size);
   switch (level) {
-    case Level::kNvlink: return place.domain;
-    case Level::kNode: return place.node;
-    case Level::kLeaf: return place.node || place.domain || place.leaf;
-    case Level::kUnit: return place.node || place.domain || place.unit;
+    case Level::kNvlink:
+      return place.domain;
+    case Level::kNode:
+      return place.node;
+    case Level::kLeaf:
+      return place.node || place.domain || place.leaf;
+    case Level::kUnit:
+      return place.node || place.domain || place.unit;
     case Level::kSpine: {
       if (place.node || place.domain || place.unit) return true;
       std::vector<topology::LeafId> leaves;
@@ -125,7 +131,8 @@ bool Lies(const DenseFabric& dense, const std::vector<GpuPort>& ranks, Level lev
       }
       return dense.OneSpineOver(leaves);
     }
-    case Level::kSite: return place.site;
+    case Level::kSite:
+      return place.site;
   }
   return false;
 }
@@ -144,7 +151,8 @@ std::string WhyBadPod(const topology::Fabric& fabric, const GangRequest& request
   const auto& node = fabric.nodes[std::size_t(*pod.fixed_node)].node;
   if (pod.fixed_gpus && (std::popcount(*pod.fixed_gpus) != pod.gpus ||
                          int(std::bit_width(*pod.fixed_gpus)) > int(node.gpus.size()))) {
-    return fmt::format("pod {} is bound to GPUs of {} that do not match the {} it asks for", index, node.name, pod.gpus);
+    return fmt::format("pod {} is bound to GPUs of {} that do not match the {} it asks for", index, node.name,
+                       pod.gpus);
   }
   return "";
 }
@@ -153,31 +161,43 @@ std::string WhyBadPod(const topology::Fabric& fabric, const GangRequest& request
 
 Tier TierOf(Level level) {
   switch (level) {
-    case Level::kNvlink: return Tier::kDomain;
-    case Level::kNode: return Tier::kNode;
+    case Level::kNvlink:
+      return Tier::kDomain;
+    case Level::kNode:
+      return Tier::kNode;
     case Level::kLeaf:
-    case Level::kUnit: return Tier::kUnit;
-    case Level::kSpine: return Tier::kSpine;
-    case Level::kSite: return Tier::kSite;
+    case Level::kUnit:
+      return Tier::kUnit;
+    case Level::kSpine:
+      return Tier::kSpine;
+    case Level::kSite:
+      return Tier::kSite;
   }
   return Tier::kRoot;
 }
 
 std::string_view LevelPhrase(Level level) {
   switch (level) {
-    case Level::kNvlink: return "one NVLink domain";
-    case Level::kNode: return "one node";
-    case Level::kLeaf: return "one leaf";
-    case Level::kUnit: return "one scalable unit";
-    case Level::kSpine: return "one spine";
-    case Level::kSite: return "one site";
+    case Level::kNvlink:
+      return "one NVLink domain";
+    case Level::kNode:
+      return "one node";
+    case Level::kLeaf:
+      return "one leaf";
+    case Level::kUnit:
+      return "one scalable unit";
+    case Level::kSpine:
+      return "one spine";
+    case Level::kSite:
+      return "one site";
   }
   return "";
 }
 
 std::vector<Requirement> EffectiveRequirements(const GangRequest& request) {
   std::vector<Requirement> require = request.require;
-  const bool tp_named = std::any_of(require.begin(), require.end(), [](auto& r) { return r.axis == Axis::kTp; });
+  const bool tp_named =
+      std::any_of(require.begin(), require.end(), [](auto& r) { return r.axis == Axis::kTp; });
   if (!tp_named) require.insert(require.begin(), {Axis::kTp, Level::kNvlink});
   return require;
 }
@@ -202,18 +222,20 @@ GangClasses ClassesOf(const GangRequest& request, const std::vector<Requirement>
   }
   out.needs_nvlink.assign(out.gpus[std::size_t(Tier::kDomain)].size(), false);
   for (const Requirement& requirement : require) {
-    out.judged_by_gpu = out.judged_by_gpu || requirement.level == Level::kLeaf || requirement.level == Level::kSpine;
+    out.judged_by_gpu =
+        out.judged_by_gpu || requirement.level == Level::kLeaf || requirement.level == Level::kSpine;
     if (requirement.level != Level::kNvlink || request.parallelism.size(requirement.axis) < 2) continue;
     for (std::size_t p = 0; p < request.pods.size(); ++p) {
-      if (request.pods[p].gpus > 0) out.needs_nvlink[std::size_t(out.of_pod[std::size_t(Tier::kDomain)][p])] = true;
+      if (request.pods[p].gpus > 0)
+        out.needs_nvlink[std::size_t(out.of_pod[std::size_t(Tier::kDomain)][p])] = true;
     }
   }
   out.uniform = IsUniform(request, out);
   return out;
 }
 
-std::optional<Requirement> FirstBroken(const DenseFabric& dense, const GangRequest& request, const GangClasses& classes,
-                                       const std::vector<PodPlacement>& pods) {
+std::optional<Requirement> FirstBroken(const DenseFabric& dense, const GangRequest& request,
+                                       const GangClasses& classes, const std::vector<PodPlacement>& pods) {
   std::vector<GpuPort> ranks;
   ranks.reserve(classes.pod_of_rank.size());
   for (const PodPlacement& pod : pods) {
@@ -237,8 +259,8 @@ std::optional<Requirement> FirstBroken(const DenseFabric& dense, const GangReque
 std::string WhyBadRequest(const topology::Fabric& fabric, const GangRequest& request) {
   if (std::string why = WhyNotLaidOut(request.parallelism); !why.empty()) return why;
   const ModelHints& model = request.model;
-  if (!std::isfinite(model.params) || model.params < 0 || model.layers < 0 || model.hidden < 0 || model.seq < 0 ||
-      model.microbatch < 0 || model.microbatches < 0) {
+  if (!std::isfinite(model.params) || model.params < 0 || model.layers < 0 || model.hidden < 0 ||
+      model.seq < 0 || model.microbatch < 0 || model.microbatches < 0) {
     return "the model's sizes must be numbers that are not negative";
   }
   if (request.pods.empty()) return "the gang has no pods";
@@ -249,8 +271,8 @@ std::string WhyBadRequest(const topology::Fabric& fabric, const GangRequest& req
   }
   const Parallelism& p = request.parallelism;
   if (gpus != p.world()) {
-    return fmt::format("tp={} x cp={} x dp={} x pp={} makes {} ranks, the gang's {} pods ask for {} GPUs", p.tp, p.cp,
-                       p.dp, p.pp, p.world(), request.pods.size(), gpus);
+    return fmt::format("tp={} x cp={} x dp={} x pp={} makes {} ranks, the gang's {} pods ask for {} GPUs",
+                       p.tp, p.cp, p.dp, p.pp, p.world(), request.pods.size(), gpus);
   }
   return "";
 }

@@ -12,11 +12,12 @@
 
 namespace heddle::placement {
 
-// Which pods must share a cell of which tier. "In the same cell" is an equivalence, so joining the pods of every
-// required group decides nested requirements exactly; leaves and spines are judged per GPU on top of it.
+// Which pods must share a cell of which tier. "In the same cell" is an equivalence, so joining the pods of
+// every required group decides nested requirements exactly; leaves and spines are judged per GPU on top of
+// it.
 struct GangClasses {
-  std::vector<Requirement> require;         // with tp=nvlink unless tp is required elsewhere
-  std::vector<std::int32_t> first_rank;     // by pod, one more at the end
+  std::vector<Requirement> require;      // with tp=nvlink unless tp is required elsewhere
+  std::vector<std::int32_t> first_rank;  // by pod, one more at the end
   std::vector<std::int32_t> pod_of_rank;
   std::array<std::vector<std::int32_t>, kTierCount> of_pod;  // class by pod; numbered by first pod
   std::array<std::vector<int>, kTierCount> gpus;             // by class
@@ -36,10 +37,11 @@ std::vector<Requirement> EffectiveRequirements(const GangRequest& request);
 Tier TierOf(Level level);
 std::string_view LevelPhrase(Level level);  // "one NVLink domain", "one scalable unit", …
 
-// The first requirement that an assignment breaks. A group inside one node or one NVLink domain never reaches a leaf and
-// meets `leaf`, `su` and `spine`; inside one unit it meets `spine`. What nobody knows proves nothing.
-std::optional<Requirement> FirstBroken(const DenseFabric& dense, const GangRequest& request, const GangClasses& classes,
-                                       const std::vector<PodPlacement>& pods);
+// The first requirement that an assignment breaks. A group inside one node or one NVLink domain never reaches
+// a leaf and meets `leaf`, `su` and `spine`; inside one unit it meets `spine`. What nobody knows proves
+// nothing.
+std::optional<Requirement> FirstBroken(const DenseFabric& dense, const GangRequest& request,
+                                       const GangClasses& classes, const std::vector<PodPlacement>& pods);
 
 // Why the request contradicts itself, as a sentence; empty = sound.
 std::string WhyBadRequest(const topology::Fabric& fabric, const GangRequest& request);

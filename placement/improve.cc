@@ -17,8 +17,15 @@ class Climber {
  public:
   Climber(const ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing,
           int trials, std::vector<PodPlacement>& pods, Quality& quality)
-      : state_(state), request_(request), classes_(classes), pricing_(pricing), trials_(trials), pods_(pods),
-        quality_(quality), largest_(Largest(request.pods)), used_(state.fabric().nodes.size(), 0),
+      : state_(state),
+        request_(request),
+        classes_(classes),
+        pricing_(pricing),
+        trials_(trials),
+        pods_(pods),
+        quality_(quality),
+        largest_(Largest(request.pods)),
+        used_(state.fabric().nodes.size(), 0),
         count_(used_.size(), 0) {
     for (const PodPlacement& pod : pods_) {
       if (pod.node == kNone) continue;  // a pod without GPUs, placed later
@@ -62,12 +69,15 @@ class Climber {
     targets_.insert(targets_.end(), near.begin(), near.end());
   }
 
-  bool Movable(std::size_t pod) const { return !request_.pods[pod].fixed_node && request_.pods[pod].gpus > 0; }
+  bool Movable(std::size_t pod) const {
+    return !request_.pods[pod].fixed_node && request_.pods[pod].gpus > 0;
+  }
   bool Allowed(std::size_t pod, NodeId node) const {
     const auto& list = request_.pods[pod].allowed;
     return !list || allowed_[*list][std::size_t(node)] != 0;
   }
-  // Room for `pods` pods of the gang, each taken for the largest: unlike pods move less, and never to where they lack room.
+  // Room for `pods` pods of the gang, each taken for the largest: unlike pods move less, and never to where
+  // they lack room.
   bool Room(NodeId node, int pods) const {
     return state_.node(node).unusable.empty() && state_.Copies(node, largest_, pods) >= pods;
   }
@@ -77,7 +87,8 @@ class Climber {
     for (const PodRequest& pod : pods) {
       out.milli_cpu = std::max(out.milli_cpu, pod.resources.milli_cpu);
       out.memory_bytes = std::max(out.memory_bytes, pod.resources.memory_bytes);
-      for (const auto& [name, amount] : pod.resources.extended) extended[name] = std::max(extended[name], amount);
+      for (const auto& [name, amount] : pod.resources.extended)
+        extended[name] = std::max(extended[name], amount);
     }
     out.extended.assign(extended.begin(), extended.end());
     return out;
@@ -195,8 +206,8 @@ class Climber {
 
 }  // namespace
 
-void Improve(const ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing,
-             int trials, std::vector<PodPlacement>& pods, Quality& quality) {
+void Improve(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
+             Pricing& pricing, int trials, std::vector<PodPlacement>& pods, Quality& quality) {
   if (trials <= 0) return;
   Climber(state, request, classes, pricing, trials, pods, quality).Climb();
 }

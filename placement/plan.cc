@@ -4,13 +4,20 @@ namespace heddle::placement {
 
 std::string_view RefusalReasonName(RefusalReason reason) {
   switch (reason) {
-    case RefusalReason::kBadRequest: return "BadRequest";
-    case RefusalReason::kTooLargeForDomain: return "TooLargeForDomain";
-    case RefusalReason::kTooLargeForFabric: return "TooLargeForFabric";
-    case RefusalReason::kNotEnoughFree: return "NotEnoughFree";
-    case RefusalReason::kRequirement: return "Requirement";
-    case RefusalReason::kNoAllowedNode: return "NoAllowedNode";
-    case RefusalReason::kNotFoundInBudget: return "NotFoundInBudget";
+    case RefusalReason::kBadRequest:
+      return "BadRequest";
+    case RefusalReason::kTooLargeForDomain:
+      return "TooLargeForDomain";
+    case RefusalReason::kTooLargeForFabric:
+      return "TooLargeForFabric";
+    case RefusalReason::kNotEnoughFree:
+      return "NotEnoughFree";
+    case RefusalReason::kRequirement:
+      return "Requirement";
+    case RefusalReason::kNoAllowedNode:
+      return "NoAllowedNode";
+    case RefusalReason::kNotFoundInBudget:
+      return "NotFoundInBudget";
   }
   return "";
 }

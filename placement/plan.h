@@ -19,23 +19,24 @@ struct PodPlacement {
 // How good an assignment is, whoever made it: what the demo's table, `explain` and the planner itself read.
 struct Quality {
   int tp_groups = 0;
-  int tp_groups_in_domain = 0;   // whole inside one NVLink domain
-  // Ring edges (group's ranks in order, closed) that leave NVLink and whose two NICs sit on different leaves, per axis;
-  // for pp the edges of the chain. TP counts too, though it should have none.
+  int tp_groups_in_domain = 0;  // whole inside one NVLink domain
+  // Ring edges (group's ranks in order, closed) that leave NVLink and whose two NICs sit on different leaves,
+  // per axis; for pp the edges of the chain. TP counts too, though it should have none.
   std::array<std::int64_t, kAxisCount> leaf_crossings{};
-  std::array<std::int64_t, kAxisCount> edges{};       // all edges of that axis that leave NVLink
+  std::array<std::int64_t, kAxisCount> edges{};  // all edges of that axis that leave NVLink
   std::int64_t rail_misaligned = 0;  // edges of every axis that leave NVLink between two different rails
   std::array<std::int64_t, kAxisCount> axis_micros{};  // predicted communication per training step
-  std::int64_t step_micros = 0;      // sum over axes
-  int whole_domains_left = 0;        // NVLink domains with every healthy GPU free, afterwards
+  std::int64_t step_micros = 0;                        // sum over axes
+  int whole_domains_left = 0;  // NVLink domains with every healthy GPU free, afterwards
   friend bool operator==(const Quality&, const Quality&) = default;
 
   std::int64_t crossings() const { return leaf_crossings[std::size_t(Axis::kDp)]; }
 };
 
 struct Plan {
-  std::vector<PodPlacement> pods;      // by pod
-  // Up to 7 nodes per pod in the same NVLink-domain/unit neighbourhood that could take the pod instead, best first.
+  std::vector<PodPlacement> pods;  // by pod
+  // Up to 7 nodes per pod in the same NVLink-domain/unit neighbourhood that could take the pod instead, best
+  // first.
   std::vector<std::vector<topology::NodeId>> substitutes;
   Quality quality;
   std::vector<std::string> explanation;  // sentences, most important first: why here
@@ -44,7 +45,7 @@ struct Plan {
 
 // Why no plan was made: data that a person can act on, never an Error.
 enum class RefusalReason : std::uint8_t {
-  kBadRequest,         // the gang contradicts itself: world ≠ GPUs asked for, a TP group no pod order can build
+  kBadRequest,  // the gang contradicts itself: world ≠ GPUs asked for, a TP group no pod order can build
   kTooLargeForDomain,  // no NVLink domain of this fabric could ever hold a TP group
   kTooLargeForFabric,  // more GPUs than exist in any place that meets the requirements
   kNotEnoughFree,      // would fit an empty fabric; others hold the room

@@ -46,15 +46,19 @@ Decision Decide(ClusterState& state, const GangRequest& request, const std::vect
 
 }  // namespace
 
-Decision PlanGang(ClusterState& state, const GangRequest& request) { return Decide(state, request, {}); }
+Decision PlanGang(ClusterState& state, const GangRequest& request) {
+  return Decide(state, request, {});
+}
 
-Quality Evaluate(const ClusterState& state, const GangRequest& request, const std::vector<PodPlacement>& pods) {
+Quality Evaluate(const ClusterState& state, const GangRequest& request,
+                 const std::vector<PodPlacement>& pods) {
   if (!WhyBadRequest(state.fabric(), request).empty() || pods.size() != request.pods.size()) return {};
   for (std::size_t p = 0; p < pods.size(); ++p) {
     const auto& [node, gpus] = pods[p];
     if (request.pods[p].gpus == 0) continue;
     if (node < 0 || std::size_t(node) >= state.fabric().nodes.size()) return {};
-    if (std::popcount(gpus) != request.pods[p].gpus || int(std::bit_width(gpus)) > state.dense().gpus(node)) return {};
+    if (std::popcount(gpus) != request.pods[p].gpus || int(std::bit_width(gpus)) > state.dense().gpus(node))
+      return {};
   }
   return Pricing(state, request).Price(pods);
 }
@@ -90,7 +94,8 @@ std::vector<int> ScoreLonePod(const ClusterState& state, int gpus, const std::ve
       scores.push_back(0);
       continue;
     }
-    // A domain that is broken already comes before a whole one; in it the tightest node, then the fullest domain.
+    // A domain that is broken already comes before a whole one; in it the tightest node, then the fullest
+    // domain.
     const topology::DomainId domain = state.fabric().nodes[std::size_t(node)].domain;
     const int left = state.free_gpus(node) - gpus;
     const int size = std::max(1, state.dense().gpus(node));

@@ -31,8 +31,10 @@ Quality Pricing::Price(const std::vector<PodPlacement>& pods) {
   }
   CHECK(std::int64_t(ranks_.size()) == request_.parallelism.world());
   Quality quality;
-  for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kDp, Axis::kPp, Axis::kFsdp}) PriceAxis(axis, quality);
-  quality.step_micros = std::accumulate(quality.axis_micros.begin(), quality.axis_micros.end(), std::int64_t{0});
+  for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kDp, Axis::kPp, Axis::kFsdp})
+    PriceAxis(axis, quality);
+  quality.step_micros =
+      std::accumulate(quality.axis_micros.begin(), quality.axis_micros.end(), std::int64_t{0});
   CountDomains(pods, quality);
   return quality;
 }
@@ -81,13 +83,14 @@ void Pricing::PriceAxis(Axis axis, Quality& quality) {
     // A ring collective passes every edge but one in each pass; the chain's slowest pair sets its pace.
     const double tenths = closed ? double(group_tenths_[g]) * (size - 1) / size + kRingBaseTenths
                                  : double(group_tenths_[g]) / (size - 1);
-    worst = std::max(worst, bytes_.bytes[a] * 8 / double(group_mbps_[g]) + double(bytes_.messages[a]) * tenths / 10);
+    worst = std::max(worst,
+                     bytes_.bytes[a] * 8 / double(group_mbps_[g]) + double(bytes_.messages[a]) * tenths / 10);
   }
   quality.axis_micros[a] = std::llround(worst);
 }
 
-// Flows of one axis leave together. Where a leaf's way up is too narrow for them and for what other gangs send, every
-// flow gets the same fraction of what it wants.
+// Flows of one axis leave together. Where a leaf's way up is too narrow for them and for what other gangs
+// send, every flow gets the same fraction of what it wants.
 void Pricing::ShareUplinks(Axis axis) {
   if (crossings_.empty()) return;
   for (const Crossing& crossing : crossings_) {
@@ -127,7 +130,8 @@ void Pricing::CountDomains(const std::vector<PodPlacement>& pods, Quality& quali
 
 bool Better(const Quality& a, const Quality& b) {
   const auto key = [](const Quality& q) {
-    return std::tuple(q.step_micros, std::accumulate(q.leaf_crossings.begin(), q.leaf_crossings.end(), std::int64_t{0}),
+    return std::tuple(q.step_micros,
+                      std::accumulate(q.leaf_crossings.begin(), q.leaf_crossings.end(), std::int64_t{0}),
                       q.rail_misaligned, -q.whole_domains_left);
   };
   return key(a) < key(b);

@@ -10,8 +10,8 @@
 
 namespace heddle::placement {
 
-// Prices assignments of one gang. Linear in ring edges; its buffers are reused, so that pricing many candidates does
-// not allocate. Thread rule: one owner.
+// Prices assignments of one gang. Linear in ring edges; its buffers are reused, so that pricing many
+// candidates does not allocate. Thread rule: one owner.
 class Pricing {
  public:
   // Requires: WhyNotLaidOut is empty and the pods' GPUs make the world. Keeps references.
@@ -42,7 +42,8 @@ class Pricing {
   std::uint32_t round_ = 0;
 };
 
-// The order in which plans are preferred: predicted time, then all leaf crossings, then rails, then whole domains.
+// The order in which plans are preferred: predicted time, then all leaf crossings, then rails, then whole
+// domains.
 bool Better(const Quality& a, const Quality& b);
 
 }  // namespace heddle::placement

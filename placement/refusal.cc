@@ -27,14 +27,14 @@ std::string Words(const std::vector<Requirement>& require) {
 }
 
 std::string_view TierPhrase(Tier tier) {
-  constexpr std::array<std::string_view, kTierCount> kPhrases{"node", "NVLink domain", "scalable unit", "spine", "site",
-                                                              "fabric"};
+  constexpr std::array<std::string_view, kTierCount> kPhrases{"node",  "NVLink domain", "scalable unit",
+                                                              "spine", "site",          "fabric"};
   return kPhrases[std::size_t(tier)];
 }
 
 // What a pod may use, now and at best, over the whole fabric.
 struct Supply {
-  int allowed = 0, usable = 0;   // nodes
+  int allowed = 0, usable = 0;     // nodes
   std::int64_t free = 0, all = 0;  // GPUs on allowed nodes
   int largest_node = 0;
   NodeId largest = kNone;
@@ -93,7 +93,7 @@ struct Miss {
   Tier tier = Tier::kRoot;
   std::int64_t needed = 0, fit = 0;  // classes of the tier
   std::int64_t class_gpus = 0;
-  std::int32_t best = kNone;         // the cell that comes nearest to one class
+  std::int32_t best = kNone;  // the cell that comes nearest to one class
   std::int64_t best_gpus = 0;
 };
 
@@ -150,24 +150,26 @@ std::string Sentence(const ClusterState& state, const GangRequest& request, cons
   const std::string name = state.dense().CellName(miss.tier, miss.best);
   const std::string held = empty ? "" : Held(state, miss.tier, miss.best);
   if (miss.tier == Tier::kRoot) {
-    return fmt::format("{} needed, room for {} in all{}", measure.Needed(miss.class_gpus), measure.Size(miss.best_gpus), held);
+    return fmt::format("{} needed, room for {} in all{}", measure.Needed(miss.class_gpus),
+                       measure.Size(miss.best_gpus), held);
   }
   if (miss.tier == Tier::kNode) {
-    return fmt::format("{} pods need {} GPUs on a node each; {} fit{}", miss.needed, miss.class_gpus, miss.fit,
-                       empty ? "" : " now");
+    return fmt::format("{} pods need {} GPUs on a node each; {} fit{}", miss.needed, miss.class_gpus,
+                       miss.fit, empty ? "" : " now");
   }
   const std::string could = empty ? "the largest holds" : "best has";
   if (miss.needed == 1 || miss.fit == 0) {
     const std::string times = miss.needed == 1 ? "" : fmt::format(", {} times", miss.needed);
-    return fmt::format("{} needed in one {}{}, {} {} ({}){}", measure.Needed(miss.class_gpus), TierPhrase(miss.tier), times,
-                       could, measure.Size(miss.best_gpus), name, held);
+    return fmt::format("{} needed in one {}{}, {} {} ({}){}", measure.Needed(miss.class_gpus),
+                       TierPhrase(miss.tier), times, could, measure.Size(miss.best_gpus), name, held);
   }
-  return fmt::format("{} groups of {} needed, each in one {}; {} fit", miss.needed, measure.Needed(miss.class_gpus),
-                     TierPhrase(miss.tier), miss.fit);
+  return fmt::format("{} groups of {} needed, each in one {}; {} fit", miss.needed,
+                     measure.Needed(miss.class_gpus), TierPhrase(miss.tier), miss.fit);
 }
 
 // Whether the gang would find room if CPU, memory and extended resources were without end.
-bool GpusWouldDo(const ClusterState& state, const GangRequest& request, const std::vector<Requirement>& require) {
+bool GpusWouldDo(const ClusterState& state, const GangRequest& request,
+                 const std::vector<Requirement>& require) {
   GangRequest only_gpus = request;
   for (PodRequest& pod : only_gpus.pods) pod.resources = {};
   const GangClasses classes = ClassesOf(only_gpus, require);
@@ -185,7 +187,8 @@ std::vector<Requirement> OnlyTp(const GangRequest& request) {
   return out;
 }
 
-bool FitsEmpty(const ClusterState& state, const GangRequest& request, const std::vector<Requirement>& require) {
+bool FitsEmpty(const ClusterState& state, const GangRequest& request,
+               const std::vector<Requirement>& require) {
   std::vector<NodeState> nodes(state.fabric().nodes.size());
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const int gpus = state.dense().gpus(NodeId(n));
@@ -223,31 +226,35 @@ Refusal RefuseUniform(const ClusterState& state, const GangRequest& request, Ref
   without.Measure({});
   refusal.reason = without.fits() ? RefusalReason::kRequirement : RefusalReason::kNotEnoughFree;
   if (GpusWouldDo(state, request, require)) {
-    refusal.sentence += "; enough GPUs are free, but CPU, memory, pod slots or another resource beside them is short";
+    refusal.sentence +=
+        "; enough GPUs are free, but CPU, memory, pod slots or another resource beside them is short";
   }
   return refusal;
 }
 
-Refusal RefuseSearched(ClusterState& state, const GangRequest& request, const SearchResult& result, Refusal refusal) {
+Refusal RefuseSearched(ClusterState& state, const GangRequest& request, const SearchResult& result,
+                       Refusal refusal) {
   const std::vector<Requirement> require = EffectiveRequirements(request);
   if (result.pod_in_conflict >= 0) {
     const auto node = *request.pods[std::size_t(result.pod_in_conflict)].fixed_node;
     refusal.reason = RefusalReason::kRequirement;
-    refusal.sentence = fmt::format("pod {} is bound to {}, which breaks {} together with the pods bound before it",
-                                   result.pod_in_conflict, state.fabric().nodes[std::size_t(node)].node.name, Words(require));
+    refusal.sentence = fmt::format(
+        "pod {} is bound to {}, which breaks {} together with the pods bound before it",
+        result.pod_in_conflict, state.fabric().nodes[std::size_t(node)].node.name, Words(require));
     return refusal;
   }
   if (result.gave_up) {
     refusal.reason = RefusalReason::kNotFoundInBudget;
-    refusal.sentence = fmt::format("no place found that meets {} within the search budget; one may exist: loosen one of them",
-                                   Words(require));
+    refusal.sentence = fmt::format(
+        "no place found that meets {} within the search budget; one may exist: loosen one of them",
+        Words(require));
     return refusal;
   }
   if (!FitsEmpty(state, request, require)) {
     const bool fits_loose = FitsEmpty(state, request, OnlyTp(request));
     refusal.reason = RefusalReason::kTooLargeForFabric;
-    refusal.sentence = fmt::format("no place in this fabric meets {}{}", Words(fits_loose ? require : OnlyTp(request)),
-                                   ", even when all is free");
+    refusal.sentence = fmt::format("no place in this fabric meets {}{}",
+                                   Words(fits_loose ? require : OnlyTp(request)), ", even when all is free");
     return refusal;
   }
   if (require.size() > 1 && FindPlace(state, request, OnlyTp(request), {}).found) {
@@ -256,8 +263,10 @@ Refusal RefuseSearched(ClusterState& state, const GangRequest& request, const Se
     return refusal;
   }
   refusal.reason = RefusalReason::kNotEnoughFree;
-  refusal.sentence = fmt::format("{} GPUs are free, but not so that every pod finds its GPUs, CPU and memory on one node "
-                                 "and {} holds", refusal.sentence, Words(OnlyTp(request)));
+  refusal.sentence = fmt::format(
+      "{} GPUs are free, but not so that every pod finds its GPUs, CPU and memory on one node "
+      "and {} holds",
+      refusal.sentence, Words(OnlyTp(request)));
   return refusal;
 }
 
@@ -268,22 +277,31 @@ Refusal RefuseBySupply(const ClusterState& state, const GangRequest& request) {
   std::vector<char> any(nodes, 0);
   for (std::size_t p = 0; p < request.pods.size(); ++p) {
     const PodRequest& pod = request.pods[p];
-    if (pod.fixed_node || (p > 0 && request.pods[p - 1].allowed == pod.allowed && request.pods[p - 1].gpus == pod.gpus)) continue;
+    if (pod.fixed_node ||
+        (p > 0 && request.pods[p - 1].allowed == pod.allowed && request.pods[p - 1].gpus == pod.gpus))
+      continue;
     const std::vector<char> allowed = AllowedNodes(request, pod, nodes);
     for (std::size_t n = 0; n < nodes; ++n) any[n] = any[n] | allowed[n];
     const Supply supply = SupplyFor(state, allowed);
     if (nodes == 0) {
       refusal = {RefusalReason::kTooLargeForFabric, "the fabric has no nodes yet", {}};
     } else if (supply.allowed == 0) {
-      refusal = {RefusalReason::kNoAllowedNode, fmt::format("no node meets the selectors, affinity and tolerations of pod {}", p), {}};
+      refusal = {RefusalReason::kNoAllowedNode,
+                 fmt::format("no node meets the selectors, affinity and tolerations of pod {}", p),
+                 {}};
     } else if (pod.gpus > supply.largest_node) {
       refusal = {RefusalReason::kTooLargeForFabric,
-                 fmt::format("pod {} asks for {} GPUs, the largest node it may use has {}{}", p, pod.gpus, supply.largest_node,
-                             supply.largest == kNone ? "" : fmt::format(" ({})", state.fabric().nodes[std::size_t(supply.largest)].node.name)),
+                 fmt::format(
+                     "pod {} asks for {} GPUs, the largest node it may use has {}{}", p, pod.gpus,
+                     supply.largest_node,
+                     supply.largest == kNone
+                         ? ""
+                         : fmt::format(" ({})", state.fabric().nodes[std::size_t(supply.largest)].node.name)),
                  {}};
     } else if (supply.usable == 0) {
       refusal = {RefusalReason::kNoAllowedNode,
-                 fmt::format("none of the {} nodes that pod {} may use can be used now", supply.allowed, p), {}};
+                 fmt::format("none of the {} nodes that pod {} may use can be used now", supply.allowed, p),
+                 {}};
     }
     if (!refusal.sentence.empty()) return refusal;
   }
@@ -304,11 +322,13 @@ Refusal RefuseByDomain(const ClusterState& state, const GangRequest& request, co
   }
   if (sizes[widest] <= largest) return {};
   const int tp = request.parallelism.tp;
-  const std::string who = sizes[widest] == tp ? fmt::format("a TP group of {} GPUs", tp)
-                                              : fmt::format("{} GPUs that share pods or groups", sizes[widest]);
-  const std::string limit = largest == 0 ? "no node of this fabric has one"
-                                         : fmt::format("the largest has {} ({})", largest, name);
-  return {RefusalReason::kTooLargeForDomain, fmt::format("{} must lie in one NVLink domain, {}", who, limit), {}};
+  const std::string who = sizes[widest] == tp
+                              ? fmt::format("a TP group of {} GPUs", tp)
+                              : fmt::format("{} GPUs that share pods or groups", sizes[widest]);
+  const std::string limit =
+      largest == 0 ? "no node of this fabric has one" : fmt::format("the largest has {} ({})", largest, name);
+  return {
+      RefusalReason::kTooLargeForDomain, fmt::format("{} must lie in one NVLink domain, {}", who, limit), {}};
 }
 
 }  // namespace
@@ -343,11 +363,16 @@ Refusal Refuse(ClusterState& state, const GangRequest& request, const SearchResu
   if (refusal.sentence.empty()) {
     const Supply supply = SupplyFor(state, std::vector<char>(state.fabric().nodes.size(), 1));
     const std::int64_t world = request.parallelism.world();
-    const bool bound = std::any_of(request.pods.begin(), request.pods.end(), [](auto& pod) { return pod.fixed_node; });
+    const bool bound =
+        std::any_of(request.pods.begin(), request.pods.end(), [](auto& pod) { return pod.fixed_node; });
     if (world > supply.all) {
-      refusal = {RefusalReason::kTooLargeForFabric, fmt::format("{} GPUs needed, the whole fabric has {}", world, supply.all), {}};
+      refusal = {RefusalReason::kTooLargeForFabric,
+                 fmt::format("{} GPUs needed, the whole fabric has {}", world, supply.all),
+                 {}};
     } else if (world > supply.free && !bound) {
-      refusal = {RefusalReason::kNotEnoughFree, fmt::format("{} GPUs needed, {} of {} are free", world, supply.free, supply.all), {}};
+      refusal = {RefusalReason::kNotEnoughFree,
+                 fmt::format("{} GPUs needed, {} of {} are free", world, supply.free, supply.all),
+                 {}};
     } else if (classes.uniform && state.dense().nested()) {
       refusal = RefuseUniform(state, request, {});
     }

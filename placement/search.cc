@@ -15,7 +15,7 @@ namespace {
 using topology::kNone;
 using topology::NodeId;
 
-// Nodes that the fallback search may look at; about 50 ms.
+// Nodes that the fallback search may look at, about 50 ms; a gang that needs more for one descent gets three.
 constexpr std::int64_t kSearchBudget = 2'000'000;
 // Gangs of at most so many ranks are worth pricing many of the places that the search comes by.
 constexpr std::int64_t kSmallWorld = 16;
@@ -25,8 +25,13 @@ constexpr std::int64_t kPolishBudget = 50'000;  // nodes looked at; about 2 ms
 // Tries the ways to embed a uniform gang and keeps the cheapest that meets what is judged per GPU.
 class CountingSearch {
  public:
-  CountingSearch(const ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing)
-      : state_(state), request_(request), classes_(classes), pricing_(pricing), embedding_(state, request, classes) {
+  CountingSearch(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
+                 Pricing& pricing)
+      : state_(state),
+        request_(request),
+        classes_(classes),
+        pricing_(pricing),
+        embedding_(state, request, classes) {
     // Large gangs are priced rarely: their time is the pricing.
     prices_left_ = int(std::clamp<std::int64_t>((1 << 18) / request.parallelism.world(), 8, 64));
   }
@@ -64,11 +69,14 @@ class CountingSearch {
     for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
       largest = std::max(largest, state_.dense().gpus(NodeId(n)));
     }
-    const int pod = classes_.gpus[0][std::size_t(classes_.of_pod[0][std::size_t(orders_.front().pods.front())])];
-    const int block = classes_.gpus[1][std::size_t(classes_.of_pod[1][std::size_t(orders_.front().pods.front())])];
+    const int pod =
+        classes_.gpus[0][std::size_t(classes_.of_pod[0][std::size_t(orders_.front().pods.front())])];
+    const int block =
+        classes_.gpus[1][std::size_t(classes_.of_pod[1][std::size_t(orders_.front().pods.front())])];
     const int width = block < largest ? block : pod;
     if (width <= 0 || largest / width < 2 || largest / width > 8) return windows;
-    for (int first = 0; first + width <= largest; first += width) windows.push_back(((1U << width) - 1) << first);
+    for (int first = 0; first + width <= largest; first += width)
+      windows.push_back(((1U << width) - 1) << first);
     return windows;
   }
 
@@ -137,7 +145,8 @@ bool SameCells(const DenseFabric& dense, const GangClasses& classes, const std::
   return true;
 }
 
-// Pods without GPUs go beside the gang where there is room: its own nodes in rank order, then all in cell order.
+// Pods without GPUs go beside the gang where there is room: its own nodes in rank order, then all in cell
+// order.
 bool PlaceLaunchers(ClusterState& state, const GangRequest& request, const GangClasses& classes,
                     std::vector<PodPlacement>& pods) {
   if (classes.gpu_pods == int(pods.size())) return true;
@@ -148,7 +157,8 @@ bool PlaceLaunchers(ClusterState& state, const GangRequest& request, const GangC
     state.Take(pods[p].node, pods[p].gpus, request.pods[p].resources);
     order.push_back(pods[p].node);
   }
-  for (std::int32_t cell = 0; cell < state.dense().cells(Tier::kNode); ++cell) order.push_back(state.dense().node_at(cell));
+  for (std::int32_t cell = 0; cell < state.dense().cells(Tier::kNode); ++cell)
+    order.push_back(state.dense().node_at(cell));
   bool all = true;
   for (std::size_t p = 0; p < pods.size() && all; ++p) {
     if (request.pods[p].gpus > 0) continue;
@@ -171,10 +181,12 @@ bool PlaceLaunchers(ClusterState& state, const GangRequest& request, const GangC
 }
 
 bool UsesNetwork(const Quality& quality) {
-  return std::any_of(quality.edges.begin(), quality.edges.end(), [](std::int64_t edges) { return edges > 0; });
+  return std::any_of(quality.edges.begin(), quality.edges.end(),
+                     [](std::int64_t edges) { return edges > 0; });
 }
 
-// Walks the tree of all assignments within the budget; the cheapest of the first `places` found replaces a dearer one.
+// Walks the tree of all assignments within the budget; the cheapest of the first `places` found replaces a
+// dearer one.
 class Walk {
  public:
   Walk(ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing,
@@ -204,8 +216,8 @@ class Walk {
 
 }  // namespace
 
-SearchResult FindPlace(ClusterState& state, const GangRequest& request, const std::vector<Requirement>& require,
-                       const std::vector<PodPlacement>& hints) {
+SearchResult FindPlace(ClusterState& state, const GangRequest& request,
+                       const std::vector<Requirement>& require, const std::vector<PodPlacement>& hints) {
   const GangClasses classes = ClassesOf(request, require);
   Pricing pricing(state, request);
   SearchResult result;
@@ -226,7 +238,8 @@ SearchResult FindPlace(ClusterState& state, const GangRequest& request, const st
   const bool small = request.parallelism.world() <= kSmallWorld;
   Walk walk(state, request, classes, pricing, hints);
   if (!result.found) {
-    walk.Take(kSearchBudget, small ? kPlacesOfSmall : 1, false, result);
+    const auto descent = std::int64_t(request.pods.size()) * std::int64_t(state.fabric().nodes.size());
+    walk.Take(std::max(kSearchBudget, 3 * descent), small ? kPlacesOfSmall : 1, false, result);
     if (!result.found) return result;
     improve();
   }

@@ -20,9 +20,9 @@ struct SearchResult {
   int pod_in_conflict = -1;  // a bound pod that breaks a requirement together with other bound pods
 };
 
-// The cheapest place for a gang under exactly these requirements. Counting decides uniform gangs; the rest is searched.
-// `hints`: where pods stood before, by pod; may be empty.
-SearchResult FindPlace(ClusterState& state, const GangRequest& request, const std::vector<Requirement>& require,
-                       const std::vector<PodPlacement>& hints);
+// The cheapest place for a gang under exactly these requirements. Counting decides uniform gangs; the rest is
+// searched. `hints`: where pods stood before, by pod; may be empty.
+SearchResult FindPlace(ClusterState& state, const GangRequest& request,
+                       const std::vector<Requirement>& require, const std::vector<PodPlacement>& hints);
 
 }  // namespace heddle::placement

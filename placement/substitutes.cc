@@ -11,7 +11,8 @@ namespace {
 using topology::kNone;
 using topology::NodeId;
 
-constexpr std::size_t kMostSubstitutes = 7;  // with the planned node, eight OR-terms on the pod (design section 5)
+constexpr std::size_t kMostSubstitutes =
+    7;  // with the planned node, eight OR-terms on the pod (design section 5)
 
 class SubstituteLists {
  public:
@@ -50,7 +51,8 @@ class SubstituteLists {
   std::size_t ShapeOf(std::size_t pod) {
     const PodRequest& wanted = request_.pods[pod];
     for (std::size_t s = 0; s < shapes_.size(); ++s) {
-      if (request_.pods[shapes_[s]].gpus == wanted.gpus && request_.pods[shapes_[s]].allowed == wanted.allowed &&
+      if (request_.pods[shapes_[s]].gpus == wanted.gpus &&
+          request_.pods[shapes_[s]].allowed == wanted.allowed &&
           request_.pods[shapes_[s]].resources == wanted.resources) {
         return s;
       }
@@ -110,7 +112,8 @@ class SubstituteLists {
 
 }  // namespace
 
-std::vector<std::vector<NodeId>> Substitutes(ClusterState& state, const GangRequest& request, const GangClasses& classes,
+std::vector<std::vector<NodeId>> Substitutes(ClusterState& state, const GangRequest& request,
+                                             const GangClasses& classes,
                                              const std::vector<PodPlacement>& pods) {
   SubstituteLists lists(state, request, classes, pods);
   std::vector<std::vector<NodeId>> out(pods.size());

@@ -17,7 +17,8 @@ TEST(AssembleFabrics, AppliesTheDeclarationOfThatObjectAlone) {
   ASSERT_TRUE(synthetic);
   topology::Declaration two_to_one;
   two_to_one.oversubscription_percent = 200;
-  const auto fabrics = AssembleFabrics(synthetic->nodes, {{"ethernet", {}}, {"infiniband", two_to_one}, {"roce", {}}});
+  const auto fabrics =
+      AssembleFabrics(synthetic->nodes, {{"ethernet", {}}, {"infiniband", two_to_one}, {"roce", {}}});
   ASSERT_EQ(fabrics.size(), 1U);
   EXPECT_EQ(fabrics.begin()->first, "infiniband");
   EXPECT_EQ(fabrics.begin()->second.declaration, two_to_one);

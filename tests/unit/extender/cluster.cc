@@ -21,7 +21,10 @@ Json NodeJson(const topology::Node& node) {
           {"metadata", {{"name", node.name}, {"labels", {{"kubernetes.io/hostname", node.name}}}}},
           {"status",
            {{"allocatable",
-             {{"cpu", "128"}, {"memory", "2048Gi"}, {"pods", "110"}, {"nvidia.com/gpu", std::to_string(node.gpus.size())}}},
+             {{"cpu", "128"},
+              {"memory", "2048Gi"},
+              {"pods", "110"},
+              {"nvidia.com/gpu", std::to_string(node.gpus.size())}}},
             {"conditions", Json::array({{{"type", "Ready"}, {"status", "True"}}})}}}};
 }
 
@@ -34,12 +37,13 @@ Json TopologyJson(const topology::Node& node, base::WallTime now) {
 }
 
 Json PodSpec(const JobWords& words) {
-  Json spec = {{"schedulerName", "heddle"},
-               {"priority", words.priority},
-               {"schedulingGates", Json::array({{{"name", keys::kGangGate}}})},
-               {"containers",
-                Json::array({{{"name", "main"},
-                              {"resources", {{"limits", {{"nvidia.com/gpu", std::to_string(words.gpus)}}}}}}})}};
+  Json spec = {
+      {"schedulerName", "heddle"},
+      {"priority", words.priority},
+      {"schedulingGates", Json::array({{{"name", keys::kGangGate}}})},
+      {"containers",
+       Json::array({{{"name", "main"},
+                     {"resources", {{"limits", {{"nvidia.com/gpu", std::to_string(words.gpus)}}}}}}})}};
   spec.merge_patch(words.pod_spec);
   return spec;
 }
@@ -52,7 +56,8 @@ std::string JobOf(const Json& pod) {
 }  // namespace
 
 Cluster::Cluster(std::string_view synthetic) {
-  for (const auto& resource : {extender::kNodeTopologies, extender::kFabrics, extender::kGangs}) server.Serve(resource);
+  for (const auto& resource : {extender::kNodeTopologies, extender::kFabrics, extender::kGangs})
+    server.Serve(resource);
   const auto parsed = topology::ParseSynthetic(synthetic);
   EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message);
   if (!parsed) return;
@@ -69,12 +74,16 @@ std::string Cluster::PutJob(const JobWords& words) {
 }
 
 void Cluster::PutPod(const JobWords& words, const std::string& job_uid, int index, const std::string& name) {
-  Json pod = kube::NewObject(kube::kPods, {"train", name.empty() ? words.name + "-" + std::to_string(index) : name});
+  Json pod =
+      kube::NewObject(kube::kPods, {"train", name.empty() ? words.name + "-" + std::to_string(index) : name});
   pod["metadata"]["labels"] = {{"batch.kubernetes.io/job-completion-index", std::to_string(index)}};
   pod["metadata"]["annotations"] = words.annotations;
   if (!words.parallelism.empty()) pod["metadata"]["annotations"][keys::kParallelism] = words.parallelism;
-  pod["metadata"]["ownerReferences"] = Json::array(
-      {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", words.name}, {"uid", job_uid}, {"controller", true}}});
+  pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
+                                                     {"kind", "Job"},
+                                                     {"name", words.name},
+                                                     {"uid", job_uid},
+                                                     {"controller", true}}});
   pod["spec"] = PodSpec(words);
   pod["status"] = {{"phase", "Pending"}};
   server.Put(kube::kPods, pod);
@@ -89,8 +98,9 @@ std::string Cluster::Submit(const JobWords& words) {
 void Cluster::PutLonePod(const std::string& name, const std::string& node, int gpus) {
   Json pod = kube::NewObject(kube::kPods, {"other", name});
   pod["spec"] = {{"nodeName", node},
-                 {"containers", Json::array({{{"name", "main"},
-                                              {"resources", {{"limits", {{"nvidia.com/gpu", std::to_string(gpus)}}}}}}})}};
+                 {"containers",
+                  Json::array({{{"name", "main"},
+                                {"resources", {{"limits", {{"nvidia.com/gpu", std::to_string(gpus)}}}}}}})}};
   pod["status"] = {{"phase", "Running"}};
   server.Put(kube::kPods, pod);
 }
@@ -110,7 +120,9 @@ int Cluster::BindReleased() {
   return bound;
 }
 
-Json Cluster::Pod(const std::string& name) const { return server.Find(kube::kPods, {"train", name}).value_or(Json()); }
+Json Cluster::Pod(const std::string& name) const {
+  return server.Find(kube::kPods, {"train", name}).value_or(Json());
+}
 
 std::vector<Json> Cluster::Pods(const std::string& job) const {
   std::vector<Json> pods;
@@ -155,8 +167,8 @@ std::vector<std::string> Cluster::Violations() const {
       if ((pod.plan->gpus >> gpu & 1u) == 0) continue;
       const auto [holder, free] = taken.try_emplace({pod.plan->node, gpu}, pod.key.name);
       if (!free) {
-        broken.push_back(holder->second + " and " + pod.key.name + " share GPU " + std::to_string(gpu) + " of " +
-                         pod.plan->node);
+        broken.push_back(holder->second + " and " + pod.key.name + " share GPU " + std::to_string(gpu) +
+                         " of " + pod.plan->node);
       }
     }
   }
@@ -174,17 +186,22 @@ base::Result<kube::HttpResponse> MortalTransport::Do(const kube::HttpRequest& re
 }
 
 base::Result<kube::HttpResponse> MortalTransport::Stream(const kube::HttpRequest& request,
-                                                         const kube::ChunkReader& on_chunk, std::stop_token stop) {
+                                                         const kube::ChunkReader& on_chunk,
+                                                         std::stop_token stop) {
   if (dead_) return base::Fail(base::Code::kUnavailable, "the process is gone");
-  return inner_.Stream(request, [&](std::string_view chunk) { return !dead_ && on_chunk(chunk); }, std::move(stop));
+  return inner_.Stream(
+      request, [&](std::string_view chunk) { return !dead_ && on_chunk(chunk); }, std::move(stop));
 }
 
 RunningExtender::RunningExtender(Cluster& cluster, kube::HttpTransport& transport)
     : cluster_(cluster),
       client_(transport, cluster.clock, {.field_manager = "heddle-extender"}),
-      controller_(client_, cluster.clock, base::Random(7), metrics_, {.log = [](std::string_view line) {
-                    if (getenv("HEDDLE_TEST_LOG") != nullptr) std::fprintf(stderr, "%.*s\n", int(line.size()), line.data());
-                  }}),
+      controller_(client_, cluster.clock, base::Random(7), metrics_,
+                  {.log =
+                       [](std::string_view line) {
+                         if (getenv("HEDDLE_TEST_LOG") != nullptr)
+                           std::fprintf(stderr, "%.*s\n", int(line.size()), line.data());
+                       }}),
       thread_([this](std::stop_token stop) { controller_.Run(stop); }) {
   controller_.SetLeading(true);
 }

@@ -24,8 +24,8 @@ struct JobWords {
   kube::Json pod_spec = kube::Json::object();     // merged over the pod's spec
 };
 
-// A cluster on a fake API server: nodes with topologies from a synthetic line, Jobs and their gated pods, and a scheduler
-// and kubelet played by the test.
+// A cluster on a fake API server: nodes with topologies from a synthetic line, Jobs and their gated pods, and
+// a scheduler and kubelet played by the test.
 class Cluster {
  public:
   explicit Cluster(std::string_view synthetic);
@@ -35,7 +35,8 @@ class Cluster {
   std::string PutJob(const JobWords& words);
   void PutPod(const JobWords& words, const std::string& job_uid, int index, const std::string& name = "");
   void PutLonePod(const std::string& name, const std::string& node, int gpus);
-  // Does what kube-scheduler and the kubelet would: binds every released pod to the node its annotation names.
+  // Does what kube-scheduler and the kubelet would: binds every released pod to the node its annotation
+  // names.
   int BindReleased();
 
   kube::Json Pod(const std::string& name) const;
@@ -50,7 +51,8 @@ class Cluster {
   FakeApiServer server{clock};
 };
 
-// A transport that dies: after so many writes have been carried out, every call fails, as for a killed process.
+// A transport that dies: after so many writes have been carried out, every call fails, as for a killed
+// process.
 class MortalTransport final : public kube::HttpTransport {
  public:
   MortalTransport(kube::HttpTransport& inner, int writes) : inner_(inner), left_(writes) {}

@@ -90,13 +90,16 @@ Json Index(Json pod, const char* index) {
 INSTANTIATE_TEST_SUITE_P(
     Table, WrongGang,
     testing::Values(
-        Wrong{"NotIndexed", "completionMode: Indexed", [](Json& job, auto&) { job["spec"]["completionMode"] = "NonIndexed"; }},
+        Wrong{"NotIndexed", "completionMode: Indexed",
+              [](Json& job, auto&) { job["spec"]["completionMode"] = "NonIndexed"; }},
         Wrong{"CompletionsNotParallelism", "completions 2 and parallelism 1",
               [](Json& job, auto&) { job["spec"]["parallelism"] = 1; }},
-        Wrong{"CompletionsNotParallelism", "not set", [](Json& job, auto&) { job["spec"].erase("completions"); }},
+        Wrong{"CompletionsNotParallelism", "not set",
+              [](Json& job, auto&) { job["spec"].erase("completions"); }},
         Wrong{"TooManyPods", "16384",
               [](Json& job, auto&) { job["spec"]["completions"] = job["spec"]["parallelism"] = 20000; }},
-        Wrong{"NoPods", "makes no pods", [](Json& job, auto&) { job["spec"]["completions"] = job["spec"]["parallelism"] = 0; }},
+        Wrong{"NoPods", "makes no pods",
+              [](Json& job, auto&) { job["spec"]["completions"] = job["spec"]["parallelism"] = 0; }},
         Wrong{"RankMissing", "job-1", [](Json&, auto& pods) { pods[1]["metadata"].erase("labels"); }},
         Wrong{"RankMissing", "job-1", [](Json&, auto& pods) { pods[1] = Index(pods[1], "-1"); }},
         Wrong{"RankOutOfRange", "0 to 1", [](Json&, auto& pods) { pods[1] = Index(pods[1], "2"); }},
@@ -107,30 +110,39 @@ INSTANTIATE_TEST_SUITE_P(
               [](Json&, auto& pods) { pods[0]["metadata"]["annotations"]["heddle.dev/wait"] = "soon"; }},
         Wrong{"UnequalPods", "differ in heddle.dev/parallelism",
               [](Json&, auto& pods) { pods[1] = GatedPod(1, "tp=4,dp=4"); }},
-        Wrong{"UnequalPods", "asks for 4 GPUs", [](Json&, auto& pods) { pods[1] = GatedPod(1, "tp=8,dp=2", 4); }},
-        Wrong{"NoGpus", "nvidia.com/gpu", [](Json&, auto& pods) {
+        Wrong{"UnequalPods", "asks for 4 GPUs",
+              [](Json&, auto& pods) { pods[1] = GatedPod(1, "tp=8,dp=2", 4); }},
+        Wrong{"NoGpus", "nvidia.com/gpu",
+              [](Json&, auto& pods) {
                 for (Json& pod : pods) pod["spec"]["containers"][0].erase("resources");
               }},
-        Wrong{"BadResources", "nvidia.com/gpu", [](Json&, auto& pods) {
+        Wrong{"BadResources", "nvidia.com/gpu",
+              [](Json&, auto& pods) {
                 pods[0]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "many";
               }},
-        Wrong{"BadResources", "amd.com/gpu and nvidia.com/gpu", [](Json&, auto& pods) {
+        Wrong{"BadResources", "amd.com/gpu and nvidia.com/gpu",
+              [](Json&, auto& pods) {
                 pods[0]["spec"]["containers"][0]["resources"]["limits"]["amd.com/gpu"] = "1";
               }},
-        Wrong{"NotModelled", "topologySpreadConstraints", [](Json&, auto& pods) {
+        Wrong{"NotModelled", "topologySpreadConstraints",
+              [](Json&, auto& pods) {
                 pods[0]["spec"]["topologySpreadConstraints"] =
                     Json::parse(R"([{"whenUnsatisfiable":"DoNotSchedule","topologyKey":"zone"}])");
               }},
-        Wrong{"NotModelled", "resourceClaims", [](Json&, auto& pods) {
+        Wrong{"NotModelled", "resourceClaims",
+              [](Json&, auto& pods) {
                 pods[1]["spec"]["resourceClaims"] = Json::parse(R"([{"name":"gpu"}])");
               }},
-        Wrong{"NotModelled", "ephemeral volume scratch", [](Json&, auto& pods) {
+        Wrong{"NotModelled", "ephemeral volume scratch",
+              [](Json&, auto& pods) {
                 pods[0]["spec"]["volumes"] = Json::parse(R"([{"name":"scratch","ephemeral":{}}])");
               }},
-        Wrong{"NotModelled", "hostPort 9", [](Json&, auto& pods) {
+        Wrong{"NotModelled", "hostPort 9",
+              [](Json&, auto& pods) {
                 pods[0]["spec"]["initContainers"] = Json::parse(R"([{"name":"i","ports":[{"hostPort":9}]}])");
               }},
-        Wrong{"WorldMismatch", "heddle.dev/parallelism", [](Json&, auto& pods) {
+        Wrong{"WorldMismatch", "heddle.dev/parallelism",
+              [](Json&, auto& pods) {
                 pods = {GatedPod(0, "tp=8,dp=3"), GatedPod(1, "tp=8,dp=3")};
               }}),
     [](const auto& one) { return std::string(one.param.reason) + std::to_string(one.index); });
@@ -146,8 +158,10 @@ TEST(GangMembers, RefusesOwnersThatItCannotRank) {
 
 TEST(GangMembers, SaysInNotesWhatItDoesNotWeigh) {
   Json pod = GatedPod(0);
-  pod["spec"]["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] = Json::parse(R"([{"weight":1}])");
-  pod["spec"]["topologySpreadConstraints"] = Json::parse(R"([{"whenUnsatisfiable":"ScheduleAnyway","topologyKey":"zone"}])");
+  pod["spec"]["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] =
+      Json::parse(R"([{"weight":1}])");
+  pod["spec"]["topologySpreadConstraints"] =
+      Json::parse(R"([{"whenUnsatisfiable":"ScheduleAnyway","topologyKey":"zone"}])");
   const GangMembers members = Read(IndexedJob(2), {pod, GatedPod(1)});
   EXPECT_FALSE(members.refusal);
   EXPECT_EQ(members.notes.size(), 2u);

@@ -27,34 +27,39 @@ TEST_P(NodeAffinity, AnswersAsTheScheduler) {
   EXPECT_EQ(PodConstraints(pod).Admit(Node()), GetParam().admitted);
 }
 
-#define TERMS(terms) \
-  R"({"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":)" terms "}}}}"
+#define TERMS(terms)                                                                                             \
+  R"({"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":)" terms \
+  "}}}}"
 #define EXPRESSION(text) TERMS(R"([{"matchExpressions":[)" text "]}]")
 INSTANTIATE_TEST_SUITE_P(
     Table, NodeAffinity,
-    testing::Values(Case{"nothing", "{}", true}, Case{"selector", R"({"nodeSelector":{"zone":"a"}})", true},
-                    Case{"other_selector", R"({"nodeSelector":{"zone":"b"}})", false},
-                    Case{"missing_label", R"({"nodeSelector":{"disk":"ssd"}})", false},
-                    Case{"in", EXPRESSION(R"({"key":"zone","operator":"In","values":["b","a"]})"), true},
-                    Case{"not_in", EXPRESSION(R"({"key":"zone","operator":"NotIn","values":["a"]})"), false},
-                    Case{"not_in_of_a_missing_label", EXPRESSION(R"({"key":"disk","operator":"NotIn","values":["a"]})"), true},
-                    Case{"exists", EXPRESSION(R"({"key":"zone","operator":"Exists"})"), true},
-                    Case{"does_not_exist", EXPRESSION(R"({"key":"zone","operator":"DoesNotExist"})"), false},
-                    Case{"gt", EXPRESSION(R"({"key":"cores","operator":"Gt","values":["32"]})"), true},
-                    Case{"gt_equal", EXPRESSION(R"({"key":"cores","operator":"Gt","values":["64"]})"), false},
-                    Case{"lt", EXPRESSION(R"({"key":"cores","operator":"Lt","values":["65"]})"), true},
-                    Case{"gt_of_a_word", EXPRESSION(R"({"key":"zone","operator":"Gt","values":["1"]})"), false},
-                    Case{"unknown_operator", EXPRESSION(R"({"key":"zone","operator":"Like","values":["a"]})"), false},
-                    Case{"no_terms", TERMS("[]"), false}, Case{"an_empty_term_matches_nothing", TERMS("[{}]"), false},
-                    Case{"terms_are_alternatives",
-                         TERMS(R"([{},{"matchExpressions":[{"key":"zone","operator":"Exists"}]}])"), true},
-                    Case{"expressions_all_hold",
-                         EXPRESSION(R"({"key":"zone","operator":"Exists"},{"key":"disk","operator":"Exists"})"), false},
-                    Case{"field", TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"In","values":["a1"]}]}])"), true},
-                    Case{"other_field", TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"In","values":["b"]}]}])"),
-                         false},
-                    Case{"excluded_by_field",
-                         TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["a1"]}]}])"), false}),
+    testing::Values(
+        Case{"nothing", "{}", true}, Case{"selector", R"({"nodeSelector":{"zone":"a"}})", true},
+        Case{"other_selector", R"({"nodeSelector":{"zone":"b"}})", false},
+        Case{"missing_label", R"({"nodeSelector":{"disk":"ssd"}})", false},
+        Case{"in", EXPRESSION(R"({"key":"zone","operator":"In","values":["b","a"]})"), true},
+        Case{"not_in", EXPRESSION(R"({"key":"zone","operator":"NotIn","values":["a"]})"), false},
+        Case{"not_in_of_a_missing_label", EXPRESSION(R"({"key":"disk","operator":"NotIn","values":["a"]})"),
+             true},
+        Case{"exists", EXPRESSION(R"({"key":"zone","operator":"Exists"})"), true},
+        Case{"does_not_exist", EXPRESSION(R"({"key":"zone","operator":"DoesNotExist"})"), false},
+        Case{"gt", EXPRESSION(R"({"key":"cores","operator":"Gt","values":["32"]})"), true},
+        Case{"gt_equal", EXPRESSION(R"({"key":"cores","operator":"Gt","values":["64"]})"), false},
+        Case{"lt", EXPRESSION(R"({"key":"cores","operator":"Lt","values":["65"]})"), true},
+        Case{"gt_of_a_word", EXPRESSION(R"({"key":"zone","operator":"Gt","values":["1"]})"), false},
+        Case{"unknown_operator", EXPRESSION(R"({"key":"zone","operator":"Like","values":["a"]})"), false},
+        Case{"no_terms", TERMS("[]"), false}, Case{"an_empty_term_matches_nothing", TERMS("[{}]"), false},
+        Case{"terms_are_alternatives",
+             TERMS(R"([{},{"matchExpressions":[{"key":"zone","operator":"Exists"}]}])"), true},
+        Case{"expressions_all_hold",
+             EXPRESSION(R"({"key":"zone","operator":"Exists"},{"key":"disk","operator":"Exists"})"), false},
+        Case{"field", TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"In","values":["a1"]}]}])"),
+             true},
+        Case{"other_field",
+             TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"In","values":["b"]}]}])"), false},
+        Case{"excluded_by_field",
+             TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["a1"]}]}])"),
+             false}),
     [](const auto& one) { return one.param.name; });
 
 TEST(NodeTaints, NeedATolerationThatMatches) {

@@ -23,8 +23,11 @@ inline kube::Json GatedPod(int index, const std::string& parallelism = "tp=8,dp=
   metadata["resourceVersion"] = "7";
   metadata["labels"] = {{"batch.kubernetes.io/job-completion-index", std::to_string(index)}};
   metadata["annotations"] = {{std::string(crds::keys::kParallelism), parallelism}};
-  metadata["ownerReferences"] = kube::Json::array(
-      {{{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"name", "job"}, {"uid", "job-uid"}, {"controller", true}}});
+  metadata["ownerReferences"] = kube::Json::array({{{"apiVersion", "batch/v1"},
+                                                    {"kind", "Job"},
+                                                    {"name", "job"},
+                                                    {"uid", "job-uid"},
+                                                    {"controller", true}}});
   pod["spec"] = {{"schedulerName", "heddle"},
                  {"schedulingGates", kube::Json::array({{{"name", crds::keys::kGangGate}}})},
                  {"containers", kube::Json::array({{{"name", "main"},

@@ -35,7 +35,8 @@ TEST(Quantity, CapsWhatNoMachineHas) {
 }
 
 TEST(Quantity, RefusesEverythingElse) {
-  for (const char* text : {"", "-1", "x", "1x", "1.2.3", ".", "e3", "1e", "1e+", "1 Gi", "0x10", "1KiB", "1e12345"}) {
+  for (const char* text :
+       {"", "-1", "x", "1x", "1.2.3", ".", "e3", "1e", "1e+", "1 Gi", "0x10", "1KiB", "1e12345"}) {
     EXPECT_FALSE(ParseQuantity(text)) << text;
   }
 }

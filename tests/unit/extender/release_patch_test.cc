@@ -28,21 +28,22 @@ Json Released(const Json& pod) {
 }
 
 const Json& TermsOf(const Json& pod) {
-  return kube::ArrayAt(pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
-                             "nodeSelectorTerms"});
+  return kube::ArrayAt(pod, {"spec", "affinity", "nodeAffinity",
+                             "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"});
 }
 
 Json WithTerms(const char* terms) {
   Json pod = GatedPod(3);
-  pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
-      Json::parse(terms);
+  pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+     ["nodeSelectorTerms"] = Json::parse(terms);
   return pod;
 }
 
 TEST(ReleasePatch, PinsAPodWithoutTermsToItsNodeAndItsSubstitutes) {
   const Json terms = TermsOf(Released(GatedPod(3)));
   ASSERT_EQ(terms.size(), 3u);
-  EXPECT_EQ(terms[0], Json::parse(R"({"matchFields":[{"key":"metadata.name","operator":"In","values":["a1"]}]})"));
+  EXPECT_EQ(terms[0],
+            Json::parse(R"({"matchFields":[{"key":"metadata.name","operator":"In","values":["a1"]}]})"));
   EXPECT_EQ(terms[2]["matchFields"][0]["values"][0], "a3");
 }
 
@@ -73,14 +74,18 @@ TEST(ReleasePatch, KeepsPreferencesAndOtherAffinity) {
       "preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1}]}})");
   const Json released = Released(pod);
   EXPECT_EQ(released["spec"]["affinity"]["podAffinity"]["x"], 1);
-  EXPECT_EQ(released["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["weight"], 1);
+  EXPECT_EQ(released["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]
+                    ["weight"],
+            1);
   EXPECT_EQ(TermsOf(released).size(), 3u);
 }
 
 TEST(ReleasePatch, RemovesOurGateOnly) {
   Json pod = GatedPod(3);
-  pod["spec"]["schedulingGates"] = Json::parse(R"([{"name":"a.io/x"},{"name":"heddle.dev/gang"},{"name":"b.io/y"}])");
-  EXPECT_EQ(Released(pod)["spec"]["schedulingGates"], Json::parse(R"([{"name":"a.io/x"},{"name":"b.io/y"}])"));
+  pod["spec"]["schedulingGates"] =
+      Json::parse(R"([{"name":"a.io/x"},{"name":"heddle.dev/gang"},{"name":"b.io/y"}])");
+  EXPECT_EQ(Released(pod)["spec"]["schedulingGates"],
+            Json::parse(R"([{"name":"a.io/x"},{"name":"b.io/y"}])"));
 }
 
 TEST(ReleasePatch, TellsThePodItsPlan) {

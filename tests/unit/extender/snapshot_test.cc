@@ -127,7 +127,8 @@ TEST(Snapshot, ReservesTheSlotsOfAGangUntilItEnds) {
   crds::Gang& gang = stage.Gang("job", {{kA, 0xF0, {}}, {kB, 0, {}}});
   EXPECT_EQ(stage.Free(kA), 0x0Fu);
   EXPECT_EQ(stage.Free(kB), 0u) << "no bits mean the whole node";
-  crds::SetCondition(gang.status.conditions, {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue});
+  crds::SetCondition(gang.status.conditions,
+                     {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue});
   EXPECT_EQ(stage.Free(kA), 0xFFu);
 }
 
@@ -175,7 +176,8 @@ TEST(Snapshot, FreesTheSlotOfARankThatHasSucceeded) {
 
 TEST(Snapshot, CountsCpuMemoryPodsAndExtendedResources) {
   Stage stage;
-  stage.Bound("a", kA, 1).demand.resources = {.milli_cpu = 4000, .memory_bytes = 1 << 20, .extended = {{"heddle.dev/fabric", 1}}};
+  stage.Bound("a", kA, 1).demand.resources = {
+      .milli_cpu = 4000, .memory_bytes = 1 << 20, .extended = {{"heddle.dev/fabric", 1}}};
   const Snapshot snapshot = stage.Take();
   const placement::NodeState& node = snapshot.fabrics[0].nodes[0];
   EXPECT_EQ(node.free_milli_cpu, 60'000);
@@ -204,7 +206,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Unusable{"TopologyStale", [](Stage& stage) { stage.stale.insert(kA); }},
                     Unusable{"TopologyContradictory",
                              [](Stage& stage) { stage.topologies[0]->status.node.gpus[1].index = 0; }},
-                    Unusable{"NoTopology", [](Stage& stage) { stage.topologies[0]->status.observed_at.reset(); }}),
+                    Unusable{"NoTopology",
+                             [](Stage& stage) { stage.topologies[0]->status.observed_at.reset(); }}),
     [](const auto& one) { return one.param.word; });
 
 TEST(Snapshot, AcceptsAnyGpuCountBetweenTheHealthyAndAll) {

@@ -43,7 +43,8 @@ TEST(Filter, PassesAGangsPodOnItsPlannedNodeOnly) {
 }
 
 TEST(Filter, PassesEverybodyElseEverywhere) {
-  for (const char* annotations : {"{}", "null", R"({"heddle.dev/gang-uid":"g"})", R"({"heddle.dev/node":"n2"})"}) {
+  for (const char* annotations :
+       {"{}", "null", R"({"heddle.dev/gang-uid":"g"})", R"({"heddle.dev/node":"n2"})"}) {
     const Json answer = Post("/filter", Args(annotations));
     EXPECT_EQ(answer["NodeNames"].size(), 3u) << annotations;
     EXPECT_TRUE(answer["FailedAndUnresolvableNodes"].empty()) << annotations;
@@ -57,14 +58,16 @@ TEST(Filter, PassesNobodyWhenTheSchedulerNamesNobody) {
 
 TEST(Filter, GivesWholeNodesBackToASchedulerThatSentThem) {
   Json args = Args(R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n2"})", "null");
-  args["Nodes"] = Json::parse(R"({"items":[{"metadata":{"name":"n1"}},{"metadata":{"name":"n2"},"spec":{"x":1}}]})");
+  args["Nodes"] =
+      Json::parse(R"({"items":[{"metadata":{"name":"n1"}},{"metadata":{"name":"n2"},"spec":{"x":1}}]})");
   const Json answer = Post("/filter", args);
   EXPECT_TRUE(answer["NodeNames"].is_null());
   EXPECT_EQ(answer["Nodes"]["items"], Json::parse(R"([{"metadata":{"name":"n2"},"spec":{"x":1}}])"));
 }
 
 TEST(Prioritize, ScoresEveryNameAndKnowsNothingBeforeTheFirstSnapshot) {
-  EXPECT_EQ(Post("/prioritize", Args("{}")), Json::parse(R"([{"Host":"n1","Score":0},{"Host":"n2","Score":0},{"Host":"n3","Score":0}])"));
+  EXPECT_EQ(Post("/prioritize", Args("{}")),
+            Json::parse(R"([{"Host":"n1","Score":0},{"Host":"n2","Score":0},{"Host":"n3","Score":0}])"));
 }
 
 std::shared_ptr<Snapshot> TwoNodes() {
@@ -95,11 +98,15 @@ TEST(Prioritize, HasNoOpinionOnPodsWithoutGpus) {
 }
 
 TEST(Preempt, AnswersTheMetaFormUnchangedWhicheverFormCameIn) {
-  const Json expected = Json::parse(R"({"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"}],"NumPDBViolations":2}}})");
+  const Json expected =
+      Json::parse(R"({"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"}],"NumPDBViolations":2}}})");
   EXPECT_EQ(Post("/preempt", Json::parse(R"({"Pod":{},"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"}],
-      "NumPDBViolations":2}}})")), expected);
-  EXPECT_EQ(Post("/preempt", Json::parse(R"({"Pod":{},"NodeNameToVictims":{"n1":{"Pods":[{"metadata":{"uid":"u1"}}],
-      "NumPDBViolations":2}}})")), expected);
+      "NumPDBViolations":2}}})")),
+            expected);
+  EXPECT_EQ(
+      Post("/preempt", Json::parse(R"({"Pod":{},"NodeNameToVictims":{"n1":{"Pods":[{"metadata":{"uid":"u1"}}],
+      "NumPDBViolations":2}}})")),
+      expected);
 }
 
 class EveryVerb : public testing::TestWithParam<const char*> {};

@@ -190,6 +190,27 @@ TEST_F(LeaseTest, LeadsOnThroughAConflictThatChangedNothingOfOurs) {
   Stop(*a);
 }
 
+TEST_F(LeaseTest, ReleasesThoughStopCutARenewalThatTheServerTook) {
+  auto a = Start("a");
+  ASSERT_TRUE(Eventually([&] { return a->working.load(); }));
+  ASSERT_TRUE(clock_.WaitForSleepers(1));
+  server_.FailNext({.method = "PUT", .after_the_fact = true});
+  clock_.Advance(seconds(2));
+  ASSERT_TRUE(clock_.WaitForSleepers(1));
+  Stop(*a);
+  EXPECT_TRUE(*a->ended);
+  EXPECT_EQ(HolderOnServer(), "");
+}
+
+TEST_F(LeaseTest, ReleasesNothingThatSomebodyElseTookMeanwhile) {
+  auto a = Start("a");
+  ASSERT_TRUE(Eventually([&] { return a->working.load(); }));
+  ASSERT_TRUE(clock_.WaitForSleepers(1));
+  HoldAs("b");
+  Stop(*a);
+  EXPECT_EQ(HolderOnServer(), "b");
+}
+
 TEST_F(LeaseTest, OneOfTwoLeads) {
   auto a = Start("a");
   auto b = Start("b");

@@ -64,7 +64,8 @@ TEST(ClusterState, RollsBackAnyRunOfTrials) {
   for (topology::NodeId n = 0; n < 8; ++n) EXPECT_EQ(state.node(n), fresh.node(n));
   for (int u = 0; u < 2; ++u) {
     EXPECT_EQ(state.free_gpus_in_unit(u), fresh.free_gpus_in_unit(u));
-    for (int free = 0; free <= 8; ++free) EXPECT_EQ(state.nodes_with_free(u, free), fresh.nodes_with_free(u, free));
+    for (int free = 0; free <= 8; ++free)
+      EXPECT_EQ(state.nodes_with_free(u, free), fresh.nodes_with_free(u, free));
   }
   EXPECT_EQ(state.whole_domains(), 8);
 }

@@ -55,7 +55,8 @@ topology::Fabric FabricOf::Build() const {
         const int per_rack = racks_per_unit > 0 ? nodes / racks_per_unit : 1;
         where.domain = index / per_rack;
         if (std::size_t(where.domain) == fabric.domains.size()) {
-          fabric.domains.push_back({per_rack > 1 ? fmt::format("rack-{}", where.domain) : where.node.name, {}, 0, per_rack > 1});
+          fabric.domains.push_back(
+              {per_rack > 1 ? fmt::format("rack-{}", where.domain) : where.node.name, {}, 0, per_rack > 1});
         }
         fabric.domains.back().nodes.push_back(index);
         fabric.domains.back().gpus += gpus;
@@ -142,16 +143,24 @@ bool GroupLies(const topology::Fabric& fabric, Level level, const std::vector<Pl
   const auto node = [](const Place& p) { return p.node; };
   const auto domain = [&](const Place& p) { return fabric.nodes[std::size_t(p.node)].domain; };
   const auto unit = [&](const Place& p) { return fabric.nodes[std::size_t(p.node)].unit; };
-  const auto leaf = [&](const Place& p) { return fabric.nodes[std::size_t(p.node)].uplinks[std::size_t(p.gpu)].leaf; };
+  const auto leaf = [&](const Place& p) {
+    return fabric.nodes[std::size_t(p.node)].uplinks[std::size_t(p.gpu)].leaf;
+  };
   if (group.size() < 2) return true;
   const bool inside = all(node, kNone) || all(domain, kNone);
   switch (level) {
-    case Level::kNode: return all(node, kNone);
-    case Level::kNvlink: return all(domain, kNone);
-    case Level::kLeaf: return inside || all(leaf, kNone);
-    case Level::kUnit: return inside || all(unit, kNone);
-    case Level::kSite: return true;
-    case Level::kSpine: break;
+    case Level::kNode:
+      return all(node, kNone);
+    case Level::kNvlink:
+      return all(domain, kNone);
+    case Level::kLeaf:
+      return inside || all(leaf, kNone);
+    case Level::kUnit:
+      return inside || all(unit, kNone);
+    case Level::kSite:
+      return true;
+    case Level::kSpine:
+      break;
   }
   if (inside || all(unit, kNone)) return true;
   std::map<std::int32_t, std::set<std::int32_t>> leaves_under;
@@ -159,7 +168,8 @@ bool GroupLies(const topology::Fabric& fabric, Level level, const std::vector<Pl
   for (const Place& place : group) {
     if (leaf(place) == kNone) return false;
     leaves.insert(leaf(place));
-    for (std::int32_t spine : fabric.leaves[std::size_t(leaf(place))].spines) leaves_under[spine].insert(leaf(place));
+    for (std::int32_t spine : fabric.leaves[std::size_t(leaf(place))].spines)
+      leaves_under[spine].insert(leaf(place));
   }
   if (leaves.size() == 1) return true;
   for (const auto& [spine, under] : leaves_under) {
@@ -182,16 +192,19 @@ std::vector<std::string> Faults(const ClusterState& state, const GangRequest& re
     const auto& [node, gpus] = plan.pods[p];
     const PodRequest& wanted = request.pods[p];
     if (node < 0 || std::size_t(node) >= fabric.nodes.size()) return {fmt::format("pod {} has no node", p)};
-    if (std::popcount(gpus) != wanted.gpus) faults.push_back(fmt::format("pod {} has the wrong number of GPUs", p));
+    if (std::popcount(gpus) != wanted.gpus)
+      faults.push_back(fmt::format("pod {} has the wrong number of GPUs", p));
     for (int g = 0; g < 32; ++g) {
       if ((gpus >> g & 1U) != 0) ranks.push_back({node, g});
     }
     if (wanted.fixed_node) {
       if (node != *wanted.fixed_node) faults.push_back(fmt::format("pod {} was bound elsewhere", p));
-      if (wanted.fixed_gpus && gpus != *wanted.fixed_gpus) faults.push_back(fmt::format("pod {} lost its GPUs", p));
+      if (wanted.fixed_gpus && gpus != *wanted.fixed_gpus)
+        faults.push_back(fmt::format("pod {} lost its GPUs", p));
       continue;
     }
-    if ((gpus & ~state.node(node).free_gpus) != 0) faults.push_back(fmt::format("pod {} takes a GPU that is not free", p));
+    if ((gpus & ~state.node(node).free_gpus) != 0)
+      faults.push_back(fmt::format("pod {} takes a GPU that is not free", p));
     if (!state.node(node).unusable.empty()) faults.push_back(fmt::format("pod {} is on an unusable node", p));
     if ((used[node] & gpus) != 0) faults.push_back(fmt::format("pod {} shares a GPU", p));
     used[node] |= gpus;
@@ -200,7 +213,8 @@ std::vector<std::string> Faults(const ClusterState& state, const GangRequest& re
     resources[node].memory_bytes += wanted.resources.memory_bytes;
     if (wanted.allowed) {
       const auto& list = request.allowed_nodes[*wanted.allowed];
-      if (std::find(list.begin(), list.end(), node) == list.end()) faults.push_back(fmt::format("pod {} is not allowed", p));
+      if (std::find(list.begin(), list.end(), node) == list.end())
+        faults.push_back(fmt::format("pod {} is not allowed", p));
     }
   }
   for (const auto& [node, sum] : resources) {
@@ -217,7 +231,8 @@ std::vector<std::string> Faults(const ClusterState& state, const GangRequest& re
       std::vector<Place> places;
       for (std::int32_t rank : group) places.push_back(ranks[std::size_t(rank)]);
       if (GroupLies(fabric, requirement.level, places)) continue;
-      faults.push_back(fmt::format("{}={} is broken", AxisName(requirement.axis), LevelName(requirement.level)));
+      faults.push_back(
+          fmt::format("{}={} is broken", AxisName(requirement.axis), LevelName(requirement.level)));
       break;
     }
   }

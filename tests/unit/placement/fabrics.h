@@ -13,13 +13,13 @@ namespace heddle::placement {
 // A fabric by hand: units of servers, or of NVLink racks, each GPU on the leaf of its rail.
 struct FabricOf {
   int units = 1;
-  int nodes = 4;          // per unit
+  int nodes = 4;  // per unit
   int gpus = 8;
-  int leaves = 8;         // per unit; GPU g sits on leaf g mod leaves. 0 = nobody knows
+  int leaves = 8;  // per unit; GPU g sits on leaf g mod leaves. 0 = nobody knows
   int gbps = 400;
   int racks_per_unit = 0;  // 0 = every server is its own NVLink domain
   bool nvlink = true;
-  int spine_groups = 1;    // units are dealt to them in order; 0 = no spines
+  int spine_groups = 1;  // units are dealt to them in order; 0 = no spines
   int oversubscription_percent = 100;
   topology::Shape shape = topology::Shape::kRailOptimised;
 

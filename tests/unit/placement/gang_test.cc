@@ -21,16 +21,21 @@ Parallelism Make(int tp, int cp, int dp, int pp) {
   return p;
 }
 
-// By hand from the rule of Megatron-Core's parallel_state.py: rank = tp + 2·cp + 2·2·dp …; a group shares all other indices.
+// By hand from the rule of Megatron-Core's parallel_state.py: rank = tp + 2·cp + 2·2·dp …; a group shares all
+// other indices.
 TEST(Groups, FollowTheDefaultOrderOfMegatronCore) {
   const Parallelism p = Make(2, 1, 2, 2);
-  EXPECT_THAT(Groups(p, Axis::kTp), ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4, 5), ElementsAre(6, 7)));
-  EXPECT_THAT(Groups(p, Axis::kDp), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
-  EXPECT_THAT(Groups(p, Axis::kPp), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5), ElementsAre(2, 6), ElementsAre(3, 7)));
+  EXPECT_THAT(Groups(p, Axis::kTp),
+              ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(4, 5), ElementsAre(6, 7)));
+  EXPECT_THAT(Groups(p, Axis::kDp),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
+  EXPECT_THAT(Groups(p, Axis::kPp),
+              ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5), ElementsAre(2, 6), ElementsAre(3, 7)));
   EXPECT_THAT(Groups(p, Axis::kGang), ElementsAre(ElementsAre(0, 1, 2, 3, 4, 5, 6, 7)));
 }
 
-// The example in Megatron-Core's own comment: 16 GPUs, tp=2, pp=4 gives data-parallel groups [g0, g2], [g1, g3], [g4, g6] …
+// The example in Megatron-Core's own comment: 16 GPUs, tp=2, pp=4 gives data-parallel groups [g0, g2], [g1,
+// g3], [g4, g6] …
 TEST(Groups, AgreeWithTheSixteenGpuExample) {
   const Parallelism p = Make(2, 1, 2, 4);
   const auto dp = Groups(p, Axis::kDp);
@@ -44,22 +49,27 @@ TEST(Groups, AgreeWithTheSixteenGpuExample) {
 
 TEST(Groups, PutContextParallelBetweenTensorAndData) {
   const Parallelism p = Make(2, 2, 2, 1);
-  EXPECT_THAT(Groups(p, Axis::kCp), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
-  EXPECT_THAT(Groups(p, Axis::kDp), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5), ElementsAre(2, 6), ElementsAre(3, 7)));
+  EXPECT_THAT(Groups(p, Axis::kCp),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
+  EXPECT_THAT(Groups(p, Axis::kDp),
+              ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5), ElementsAre(2, 6), ElementsAre(3, 7)));
 }
 
 TEST(Groups, FollowAnotherOrder) {
   Parallelism p = Make(2, 1, 2, 2);
   p.order = {Axis::kTp, Axis::kCp, Axis::kPp, Axis::kDp};
-  EXPECT_THAT(Groups(p, Axis::kPp), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
-  EXPECT_THAT(Groups(p, Axis::kDp), ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5), ElementsAre(2, 6), ElementsAre(3, 7)));
+  EXPECT_THAT(Groups(p, Axis::kPp),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
+  EXPECT_THAT(Groups(p, Axis::kDp),
+              ElementsAre(ElementsAre(0, 4), ElementsAre(1, 5), ElementsAre(2, 6), ElementsAre(3, 7)));
 }
 
 // tp=2, dp=4, ep=2, etp=tp: expert rank = etp + 2·ep + 4·edp.
 TEST(Groups, CutExpertGroupsFromASecondLayout) {
   Parallelism p = Make(2, 1, 4, 1);
   p.ep = 2;
-  EXPECT_THAT(Groups(p, Axis::kEp), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
+  EXPECT_THAT(Groups(p, Axis::kEp),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
   p.etp = 1;
   p.ep = 4;
   EXPECT_THAT(Groups(p, Axis::kEp), ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
@@ -71,7 +81,8 @@ TEST(Groups, TakeConsecutiveDataRanksAsAShard) {
   EXPECT_THAT(Groups(p, Axis::kFsdp), ElementsAre(ElementsAre(0, 1, 2, 3), ElementsAre(4, 5, 6, 7)));
   p = Make(2, 1, 4, 1);
   p.fsdp = 2;
-  EXPECT_THAT(Groups(p, Axis::kFsdp), ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
+  EXPECT_THAT(Groups(p, Axis::kFsdp),
+              ElementsAre(ElementsAre(0, 2), ElementsAre(1, 3), ElementsAre(4, 6), ElementsAre(5, 7)));
 }
 
 TEST(Groups, HoldEveryRankOnceOnEveryAxis) {

@@ -21,7 +21,9 @@ struct Instance {
   GangRequest request;
 };
 
-bool Chance(base::Random& random, int percent) { return int(random.Below(100)) < percent; }
+bool Chance(base::Random& random, int percent) {
+  return int(random.Below(100)) < percent;
+}
 
 void Damage(base::Random& random, Instance& instance) {
   for (std::size_t n = 0; n < instance.nodes.size(); ++n) {
@@ -52,7 +54,8 @@ void AskFor(base::Random& random, Instance& instance) {
   const int usual = 1 << random.Below(3);
   while (left > 0) {
     PodRequest pod;
-    pod.gpus = int(std::min<std::int64_t>(left, Chance(random, 15) ? 1 + std::int64_t(random.Below(4)) : usual));
+    pod.gpus =
+        int(std::min<std::int64_t>(left, Chance(random, 15) ? 1 + std::int64_t(random.Below(4)) : usual));
     if (Chance(random, 50)) pod.resources.milli_cpu = 1000;
     left -= pod.gpus;
     request.pods.push_back(pod);
@@ -97,7 +100,8 @@ void Print(const ClusterState& state, const GangRequest& request) {
   const Parallelism& p = request.parallelism;
   std::printf("tp=%d cp=%d dp=%d pp=%d ep=%d fsdp=%d\n", p.tp, p.cp, p.dp, p.pp, p.ep, p.fsdp);
   for (const PodRequest& pod : request.pods) {
-    std::printf("pod: %d GPUs, %d mCPU%s\n", pod.gpus, int(pod.resources.milli_cpu), pod.allowed ? ", some nodes" : "");
+    std::printf("pod: %d GPUs, %d mCPU%s\n", pod.gpus, int(pod.resources.milli_cpu),
+                pod.allowed ? ", some nodes" : "");
   }
   for (const Requirement& r : request.require) {
     std::printf("%s=%s\n", std::string(AxisName(r.axis)).c_str(), std::string(LevelName(r.level)).c_str());
@@ -105,8 +109,8 @@ void Print(const ClusterState& state, const GangRequest& request) {
   for (std::size_t n = 0; n < state.fabric().nodes.size(); ++n) {
     const auto& where = state.fabric().nodes[n];
     const NodeState& node = state.node(NodeId(n));
-    std::printf("node %zu: unit %d domain %d free %x mCPU %d pods %d %s", n, where.unit, where.domain, node.free_gpus,
-                int(node.free_milli_cpu), int(node.free_pods), node.unusable.c_str());
+    std::printf("node %zu: unit %d domain %d free %x mCPU %d pods %d %s", n, where.unit, where.domain,
+                node.free_gpus, int(node.free_milli_cpu), int(node.free_pods), node.unusable.c_str());
     for (const auto& uplink : where.uplinks) std::printf(" leaf %d at %d", uplink.leaf, uplink.gbps);
     std::printf("\n");
   }
@@ -159,10 +163,13 @@ std::vector<std::int64_t> Fingerprint(const ClusterState& state) {
   std::vector<std::int64_t> out{std::int64_t(state.Mark()), state.whole_domains()};
   for (std::size_t n = 0; n < state.fabric().nodes.size(); ++n) {
     const NodeState& node = state.node(NodeId(n));
-    out.insert(out.end(), {std::int64_t(node.free_gpus), node.free_milli_cpu, node.free_memory_bytes, node.free_pods});
+    out.insert(out.end(),
+               {std::int64_t(node.free_gpus), node.free_milli_cpu, node.free_memory_bytes, node.free_pods});
   }
-  for (std::size_t d = 0; d < state.fabric().domains.size(); ++d) out.push_back(state.free_gpus_in_domain(topology::DomainId(d)));
-  for (std::size_t u = 0; u < state.fabric().units.size(); ++u) out.push_back(state.free_gpus_in_unit(topology::UnitId(u)));
+  for (std::size_t d = 0; d < state.fabric().domains.size(); ++d)
+    out.push_back(state.free_gpus_in_domain(topology::DomainId(d)));
+  for (std::size_t u = 0; u < state.fabric().units.size(); ++u)
+    out.push_back(state.free_gpus_in_unit(topology::UnitId(u)));
   return out;
 }
 
@@ -200,7 +207,8 @@ TEST(Oracle, NeverRefusesWhatBruteForceCanPlaceAndIsRarelySlower) {
   }
   RecordProperty("planned", planned);
   RecordProperty("equal", equal);
-  std::printf("planned %d, as good as the best %d, refused %d, undecided %d\n", planned, equal, refused, undecided);
+  std::printf("planned %d, as good as the best %d, refused %d, undecided %d\n", planned, equal, refused,
+              undecided);
   if (given != nullptr) return;
   EXPECT_GE(planned, 300);
   EXPECT_GE(refused, 100);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <set>
 
+#include "base/random.h"
 #include "tests/unit/placement/fabrics.h"
 #include "topology/synthetic.h"
 
@@ -13,7 +14,9 @@ namespace {
 
 using testing::IsEmpty;
 
-FabricOf DemoFabric() { return {.units = 2, .nodes = 16, .gpus = 8, .leaves = 8}; }
+FabricOf DemoFabric() {
+  return {.units = 2, .nodes = 16, .gpus = 8, .leaves = 8};
+}
 
 std::set<topology::UnitId> UnitsOf(const ClusterState& state, const Plan& plan) {
   std::set<topology::UnitId> units;
@@ -48,7 +51,8 @@ TEST(Planner, LetsPipelinesCrossWhenTheGangMustSpanTwoUnits) {
 }
 
 TEST(Planner, PutsATpGroupOfSixteenIntoOneNvlinkRack) {
-  auto state = FreeCluster(FabricOf{.units = 1, .nodes = 36, .gpus = 4, .leaves = 4, .racks_per_unit = 2}.Build());
+  auto state =
+      FreeCluster(FabricOf{.units = 1, .nodes = 36, .gpus = 4, .leaves = 4, .racks_per_unit = 2}.Build());
   const Plan plan = Planned(state, Gang(Sizes(16, 1, 8), 4));
   EXPECT_EQ(plan.quality.tp_groups_in_domain, 8);
   EXPECT_EQ(plan.quality.crossings(), 0);
@@ -58,11 +62,13 @@ TEST(Planner, RefusesATpGroupThatNoDomainHolds) {
   auto state = FreeCluster(DemoFabric().Build());
   const Refusal refusal = Refused(state, Gang(Sizes(16, 1, 2), 8));
   EXPECT_EQ(refusal.reason, RefusalReason::kTooLargeForDomain);
-  EXPECT_EQ(refusal.sentence, "a TP group of 16 GPUs must lie in one NVLink domain, the largest has 8 (node-0000)");
+  EXPECT_EQ(refusal.sentence,
+            "a TP group of 16 GPUs must lie in one NVLink domain, the largest has 8 (node-0000)");
 }
 
 TEST(Planner, PlansTheDemoClusterOfTheSyntheticNotation) {
-  auto line = topology::ParseSynthetic("su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");
+  auto line =
+      topology::ParseSynthetic("su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");
   ASSERT_TRUE(line.has_value()) << line.error().message;
   auto fabric = topology::BuildFabric(std::move(line->nodes), line->declaration);
   auto nodes = AllFree(fabric);
@@ -160,7 +166,8 @@ TEST(Planner, SaysWhichBoundPodBreaksTheGang) {
   request.pods[1].fixed_gpus = 0x0f;
   const Refusal refusal = Refused(state, request);
   EXPECT_EQ(refusal.reason, RefusalReason::kRequirement);
-  EXPECT_EQ(refusal.sentence, "pod 1 is bound to node-0001, which breaks tp=nvlink together with the pods bound before it");
+  EXPECT_EQ(refusal.sentence,
+            "pod 1 is bound to node-0001, which breaks tp=nvlink together with the pods bound before it");
 }
 
 struct RequirementCase {
@@ -238,7 +245,8 @@ TEST(Planner, OffersSubstitutesThatNoPodOfTheGangUses) {
     EXPECT_EQ(plan.substitutes[p].size(), 7u);
     for (topology::NodeId node : plan.substitutes[p]) {
       EXPECT_EQ(used.count(node), 0u);
-      EXPECT_EQ(state.fabric().nodes[std::size_t(node)].unit, state.fabric().nodes[std::size_t(plan.pods[p].node)].unit);
+      EXPECT_EQ(state.fabric().nodes[std::size_t(node)].unit,
+                state.fabric().nodes[std::size_t(plan.pods[p].node)].unit);
     }
   }
   const Plan halves = Planned(state, Gang(Sizes(8, 1, 4), 4));
@@ -253,6 +261,38 @@ TEST(Planner, DoesNotDependOnWhatWasPlannedBefore) {
   Refused(state, Gang(Sizes(8, 1, 64), 8));
   EXPECT_EQ(first, PlanGang(state, request));
   EXPECT_EQ(state.Mark(), 0u);
+}
+
+// What must hold at any size, on fragmented fabrics; Planned() checks it by code of its own.
+TEST(Planner, KeepsEveryConstraintOnLargeFragmentedFabrics) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    base::Random random(seed);
+    auto fabric =
+        FabricOf{.units = 16, .nodes = 16, .spine_groups = 4, .oversubscription_percent = 200}.Build();
+    auto nodes = AllFree(fabric);
+    for (auto& node : nodes) {
+      if (random.Below(4) == 0) node.free_gpus = std::uint32_t(random.Below(256));
+      if (random.Below(20) == 0) node.unusable = "Cordoned";
+    }
+    auto state = Cluster(std::move(fabric), std::move(nodes));
+    const int tp = 1 << random.Below(4);
+    auto request = Gang(Sizes(tp, 4, 512 / tp / 4), std::array<int, 3>{2, 4, 8}[random.Below(3)]);
+    if (random.Below(2) == 0) request.require.push_back({Axis::kPp, Level::kUnit});
+    if (random.Below(3) == 0) request.require.push_back({Axis::kGang, Level::kSpine});
+    const bool mixed = random.Below(3) == 0 && request.pods.front().gpus == 8 && tp < 8;
+    if (mixed) {
+      request.pods.front().gpus = 4;
+      request.pods.insert(request.pods.begin(), request.pods.front());
+    }
+    const Decision decision = PlanGang(state, request);
+    if (const auto* plan = std::get_if<Plan>(&decision)) {
+      EXPECT_THAT(Faults(state, request, *plan), IsEmpty());
+    } else {
+      EXPECT_THAT(std::get<Refusal>(decision).sentence, testing::Not(IsEmpty()));
+      EXPECT_NE(std::get<Refusal>(decision).reason, RefusalReason::kNotFoundInBudget);
+    }
+  }
 }
 
 struct RefusalCase {
@@ -291,21 +331,25 @@ GangRequest OnePodLess(GangRequest request) {
 INSTANTIATE_TEST_SUITE_P(
     Demo, PlannerRefusal,
     testing::Values(
-        RefusalCase{"OneUnitTooSmall", Requiring(Gang(Sizes(8, 2, 8), 4), {Axis::kGang, Level::kUnit}), RefusalReason::kRequirement,
-                    "16 hosts needed in one scalable unit, best has 12 (su-1); 16 of its 128 GPUs are taken, broken or closed"},
+        RefusalCase{"OneUnitTooSmall", Requiring(Gang(Sizes(8, 2, 8), 4), {Axis::kGang, Level::kUnit}),
+                    RefusalReason::kRequirement,
+                    "16 hosts needed in one scalable unit, best has 12 (su-1); 16 of its 128 GPUs are taken, "
+                    "broken or closed"},
         RefusalCase{"FragmentsOnly", Gang(Sizes(8, 1, 24), 8), RefusalReason::kNotEnoughFree,
                     "24 pods need 8 GPUs on a node each; 22 fit now"},
         RefusalCase{"MoreThanIsFree", Gang(Sizes(8, 1, 30), 8), RefusalReason::kNotEnoughFree,
                     "240 GPUs needed, 216 of 256 are free"},
         RefusalCase{"MoreThanExists", Gang(Sizes(8, 1, 64), 8), RefusalReason::kTooLargeForFabric,
                     "512 GPUs needed, the whole fabric has 256"},
-        RefusalCase{"NeverInOneUnit", Requiring(Gang(Sizes(8, 1, 20), 8), {Axis::kGang, Level::kUnit}),
-                    RefusalReason::kTooLargeForFabric,
-                    "20 hosts needed in one scalable unit, the largest holds 16 (su-0), even when all is free"},
+        RefusalCase{
+            "NeverInOneUnit", Requiring(Gang(Sizes(8, 1, 20), 8), {Axis::kGang, Level::kUnit}),
+            RefusalReason::kTooLargeForFabric,
+            "20 hosts needed in one scalable unit, the largest holds 16 (su-0), even when all is free"},
         RefusalCase{"PodLargerThanAnyNode", Gang(Sizes(4, 1, 4), 16), RefusalReason::kTooLargeForFabric,
                     "pod 0 asks for 16 GPUs, the largest node it may use has 8 (node-0000)"},
         RefusalCase{"NotEnoughCpu", WithCpu(Gang(Sizes(8, 1, 2), 8), 500'000), RefusalReason::kNotEnoughFree,
-                    "2 pods need 8 GPUs on a node each; 0 fit now; enough GPUs are free, but CPU, memory, pod slots or "
+                    "2 pods need 8 GPUs on a node each; 0 fit now; enough GPUs are free, but CPU, memory, "
+                    "pod slots or "
                     "another resource beside them is short"},
         RefusalCase{"DoesNotMultiply", OnePodLess(Gang(Sizes(8, 2, 8), 4)), RefusalReason::kBadRequest,
                     "tp=8 x cp=1 x dp=8 x pp=2 makes 128 ranks, the gang's 31 pods ask for 124 GPUs"}),

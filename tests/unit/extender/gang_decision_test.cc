@@ -1,0 +1,311 @@
+#include "extender/gang_decision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/builders.h"
+#include "tests/unit/extender/pod_words.h"
+
+namespace heddle::extender {
+namespace {
+
+using kube::Json;
+using test::GatedPod;
+using test::IndexedJob;
+using test::Share;
+using ::testing::HasSubstr;
+
+const base::WallTime kNow{std::chrono::seconds(1'800'000'000)};
+
+// A gang of two pods of eight GPUs on a cluster of four nodes, in whatever state a test wants.
+class Scene {
+ public:
+  Scene() : job(IndexedJob(2)), pods{GatedPod(0), GatedPod(1)} {
+    auto fabric = std::make_shared<const topology::Fabric>(test::FabricOf("su:1 node:4 gpu:8 nic:8 rail:8"));
+    std::vector<placement::NodeState> states(4);
+    for (auto& state : states) state.free_gpus = 0xFF;
+    for (const auto& node : fabric->nodes) names.push_back(node.node.name);
+    snapshot.fabrics.push_back({fabric, states, placement::ClusterState(fabric, states)});
+  }
+
+  crds::Gang& Made() {
+    gang.emplace();
+    gang->ns = "train";
+    gang->name = "job-job-uid-0";
+    gang->uid = "gang-uid";
+    gang->generation = 1;
+    gang->spec = ReadMembers(key, &job, Shared()).spec;
+    return *gang;
+  }
+  crds::Gang& Planned() {
+    Made();
+    const GangMembers members = ReadMembers(key, &job, Shared());
+    gang->status = PlannedStatus({&*gang, members, snapshot, kNow},
+                                 {{names[0], 0xFF, {names[2]}}, {names[1], 0xFF, {}}}, {}, {});
+    return *gang;
+  }
+  // As after our release patch.
+  void Release(int rank) {
+    const auto rows = crds::ToRows(*gang->status.placement);
+    auto& pod = pods[std::size_t(rank)];
+    pod = pod.patch(*ReleasePatch(pod, SlotOf(*gang, rows[std::size_t(rank)], rank, snapshot)));
+  }
+  void Bind(int rank, const std::string& node) { pods[std::size_t(rank)]["spec"]["nodeName"] = node; }
+
+  Action Next() const {
+    const GangMembers members = ReadMembers(key, &job, Shared());
+    return Decide({gang ? &*gang : nullptr, members, snapshot, kNow});
+  }
+  // Takes the status that was decided, as a write would.
+  template <class T>
+  T Expect() const {
+    const Action action = Next();
+    const T* found = std::get_if<T>(&action);
+    EXPECT_NE(found, nullptr) << "action " << action.index();
+    return found == nullptr ? T{} : *found;
+  }
+
+  std::vector<std::shared_ptr<const Json>> Shared() const {
+    std::vector<std::shared_ptr<const Json>> shared;
+    for (const Json& pod : pods) shared.push_back(Share(pod));
+    return shared;
+  }
+
+  GangKey key{"train", "job-uid", 0};
+  Json job;
+  std::vector<Json> pods;
+  std::optional<crds::Gang> gang;
+  Snapshot snapshot;
+  std::vector<std::string> names;
+};
+
+bool Is(const crds::GangStatus& status, std::string_view type) {
+  return crds::IsTrue(status.conditions, type);
+}
+
+TEST(GangDecision, MakesAGangOfTheFirstPodThatItSees) {
+  Scene scene;
+  scene.pods.resize(1);
+  const auto create = scene.Expect<CreateGang>();
+  EXPECT_EQ(create.gang.name, "job-job-uid-0");
+  EXPECT_EQ(create.gang.spec.pods, 2);
+  EXPECT_EQ(create.gang.spec.gpus_per_pod, 8);
+  EXPECT_EQ(create.gang.owners.at(0).uid, "job-uid");
+}
+
+TEST(GangDecision, DoesNothingForAnOwnerWithoutPods) {
+  Scene scene;
+  scene.pods.clear();
+  scene.Expect<Nothing>();
+}
+
+TEST(GangDecision, CollectsUntilAllRanksAreSeen) {
+  Scene scene;
+  scene.Made();
+  scene.pods.resize(1);
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_FALSE(Is(update.status, crds::kCollected));
+  EXPECT_EQ(crds::Summarise(scene.gang->spec, update.status), "Collecting 1/2");
+  scene.gang->status = update.status;
+  EXPECT_TRUE(scene.Expect<Nothing>().look_again);
+}
+
+TEST(GangDecision, AsksForAPlanOnceAllRanksAreThere) {
+  Scene scene;
+  scene.Made();
+  EXPECT_EQ(scene.Expect<NeedsPlan>().why, "");
+}
+
+TEST(GangDecision, ReleasesEveryGatedPodOfACommittedPlan) {
+  Scene scene;
+  scene.Planned();
+  EXPECT_EQ(scene.Expect<ReleasePods>().patches.size(), 2u);
+  scene.Release(0);
+  const auto rest = scene.Expect<ReleasePods>();
+  ASSERT_EQ(rest.patches.size(), 1u) << "no pod is released twice";
+  EXPECT_EQ(rest.patches[0].rank, 1);
+}
+
+TEST(GangDecision, ReportsReleasedAndThenRunning) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  const auto released = scene.Expect<UpdateStatus>();
+  EXPECT_TRUE(Is(released.status, crds::kReleased));
+  EXPECT_FALSE(Is(released.status, crds::kRunning));
+  scene.gang->status = released.status;
+  scene.Expect<Nothing>();
+  scene.Bind(0, scene.names[0]);
+  const auto counted = scene.Expect<UpdateStatus>();
+  EXPECT_FALSE(counted.urgent) << "a count may wait for the next one";
+  scene.Bind(1, scene.names[1]);
+  const auto running = scene.Expect<UpdateStatus>();
+  EXPECT_TRUE(running.urgent);
+  EXPECT_TRUE(Is(running.status, crds::kRunning));
+  EXPECT_EQ(running.note->reason, "Running");
+  scene.gang->status = running.status;
+  EXPECT_FALSE(scene.Expect<Nothing>().look_again);
+}
+
+TEST(GangDecision, PlansAnewWhenTheSnapshotChangedBeforeTheRelease) {
+  Scene scene;
+  scene.Planned();
+  scene.snapshot.fabrics[0].nodes[1].unusable = "Cordoned";
+  EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("Cordoned"));
+}
+
+TEST(GangDecision, GivesWayToAnOlderPlanAndToBoundPodsButNotToALaterPlan) {
+  Scene scene;
+  scene.Planned();
+  Hold hold{.gpus = 1,
+            .owner_uid = "other",
+            .name = "gang train/other",
+            .planned_at = kNow + std::chrono::seconds(1)};
+  scene.snapshot.holds[scene.names[0]] = {hold};
+  scene.Expect<ReleasePods>();
+  hold.planned_at = kNow - std::chrono::seconds(1);
+  scene.snapshot.holds[scene.names[0]] = {hold};
+  EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("gang train/other"));
+  hold.planned_at = kNow;
+  scene.snapshot.holds[scene.names[0]] = {hold};
+  scene.Expect<ReleasePods>();
+  hold.source = Hold::Source::kAssumed;
+  scene.snapshot.holds[scene.names[0]] = {hold};
+  scene.Expect<NeedsPlan>();
+}
+
+TEST(GangDecision, RepairsOnlyTheRankWhoseSlotIsLostOnceOthersAreReleased) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.snapshot.fabrics[0].nodes[1].unusable = "NotReady";
+  const auto repair = scene.Expect<RepairRanks>();
+  EXPECT_THAT(repair.lost, testing::ElementsAre(1));
+  EXPECT_THAT(repair.why, HasSubstr(scene.names[1] + " is NotReady"));
+}
+
+TEST(GangDecision, RepairsAStuckPodOnlyAfterSomePatience) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.snapshot.fabrics[0].nodes[0].unusable = "Cordoned";
+  const auto stuck_for = [&](int seconds) {
+    scene.pods[0]["status"]["conditions"] =
+        Json::array({{{"type", "PodScheduled"},
+                      {"status", "False"},
+                      {"reason", "Unschedulable"},
+                      {"lastTransitionTime", base::FormatTime(kNow - std::chrono::seconds(seconds))}}});
+  };
+  stuck_for(5);
+  scene.Expect<UpdateStatus>();
+  stuck_for(60);
+  EXPECT_THAT(scene.Expect<RepairRanks>().lost, testing::ElementsAre(0));
+}
+
+TEST(GangDecision, MovesAPodThatWasToldAnOlderSlotThanTheGangHasNow) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.gang->status.placement = crds::ToColumns({{scene.names[2], 0xFF, {}}, {scene.names[1], 0xFF, {}}}, 2);
+  const auto move = scene.Expect<ReleasePods>();
+  ASSERT_EQ(move.patches.size(), 1u);
+  EXPECT_EQ(kube::Annotation(scene.pods[0].patch(move.patches[0].patch), "heddle.dev/node"), scene.names[2]);
+}
+
+TEST(GangDecision, FollowsAPodThatWasBoundElsewhere) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.Bind(0, scene.names[3]);
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_EQ(crds::ToRows(*update.status.placement)[0].node, scene.names[3]);
+  EXPECT_EQ(update.status.placement->epoch, 2);
+}
+
+TEST(GangDecision, EndsWithItsOwner) {
+  for (const auto& [change, reason] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"spec":{"suspend":true}})", "OwnerSuspended"},
+           {R"({"metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"}})", "OwnerDeleted"},
+           {R"({"status":{"conditions":[{"type":"Complete","status":"True"}]}})", "OwnerFinished"}}) {
+    Scene scene;
+    scene.Planned();
+    scene.job.merge_patch(Json::parse(change));
+    const auto update = scene.Expect<UpdateStatus>();
+    EXPECT_TRUE(Is(update.status, crds::kEnded));
+    EXPECT_EQ(update.status.reason, reason);
+    scene.gang->status = update.status;
+    EXPECT_FALSE(HoldsSlots(*scene.gang));
+    scene.Expect<Nothing>();
+  }
+}
+
+TEST(GangDecision, StartsAgainWithAnotherGangWhenTheOwnerResumesOrChangesItsSize) {
+  Scene scene;
+  scene.Planned();
+  crds::SetCondition(scene.gang->status.conditions,
+                     {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue});
+  scene.Expect<DeleteGang>();
+  Scene grown;
+  grown.Planned();
+  grown.job = IndexedJob(3);
+  grown.pods = {GatedPod(0, "tp=8,dp=3"), GatedPod(1, "tp=8,dp=3"), GatedPod(2, "tp=8,dp=3")};
+  grown.Expect<DeleteGang>();
+}
+
+TEST(GangDecision, NeverDeletesAGangWhosePodsWereReleasedBecauseOfItsSize) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.job = IndexedJob(3);
+  for (Json& pod : scene.pods) pod["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=8,dp=3";
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_TRUE(Is(update.status, crds::kDegraded));
+  EXPECT_EQ(update.status.reason, "SizeChanged");
+  EXPECT_TRUE(update.status.placement);
+  scene.gang->status = update.status;
+  scene.Expect<Nothing>();
+}
+
+TEST(GangDecision, SaysARefusalOnce) {
+  Scene scene;
+  scene.pods[0]["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=x";
+  scene.pods[1] = scene.pods[1];
+  scene.Made();
+  scene.gang->spec.parallelism.reset();
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_FALSE(Is(update.status, crds::kPlanned));
+  ASSERT_TRUE(update.note);
+  EXPECT_TRUE(update.note->warning);
+  EXPECT_EQ(crds::Summarise(scene.gang->spec, update.status), "Waiting: BadAnnotation");
+  scene.gang->status = update.status;
+  scene.Expect<Nothing>();
+}
+
+TEST(GangDecision, KeepsTheSlotsOfARunningGangWhileTwoPodsFightOverARank) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.pods.push_back(GatedPod(1));
+  scene.pods.back()["metadata"]["name"] = "twin";
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_EQ(update.status.reason, "RankDoubled");
+  EXPECT_TRUE(update.status.placement);
+}
+
+TEST(GangDecision, ReachesTheSameDecisionFromTheSameObjects) {
+  Scene scene;
+  scene.Planned();
+  const auto first = scene.Expect<ReleasePods>(), second = scene.Expect<ReleasePods>();
+  ASSERT_EQ(first.patches.size(), second.patches.size());
+  for (std::size_t i = 0; i < first.patches.size(); ++i)
+    EXPECT_EQ(first.patches[i].patch, second.patches[i].patch);
+}
+
+}  // namespace
+}  // namespace heddle::extender
