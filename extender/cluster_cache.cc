@@ -18,7 +18,7 @@ typename Parsed<T>::Read Reader(Parse parse) {
 }
 
 // A Node's status moves with every heartbeat; only this much of it is read here.
-kube::Json SlimNode(kube::Json node) {
+kube::Json SlimNode(const kube::Json& node) {
   kube::Json slim = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", kube::Json::object()}};
   for (const char* field : {"name", "uid", "resourceVersion", "labels"}) {
     if (const kube::Json* value = kube::Find(node, {"metadata", field})) slim["metadata"][field] = *value;
@@ -48,9 +48,9 @@ bool Holds(const kube::ObjectPtr& pod) {
   return phase != "Succeeded" && phase != "Failed";
 }
 
-kube::ReflectorOptions Watch(
-    std::function<kube::Json(kube::Json)> transform, const CacheCallbacks& callbacks,
-    std::function<void(const kube::ObjectKey&, const kube::ObjectPtr&, const kube::ObjectPtr&)> on_change) {
+kube::ReflectorOptions Watch(std::function<kube::Json(kube::Json)> transform, const CacheCallbacks& callbacks,
+                             const std::function<void(const kube::ObjectKey&, const kube::ObjectPtr&,
+                                                      const kube::ObjectPtr&)>& on_change) {
   return {.transform = std::move(transform),
           .on_change = [on_change](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr& old,
                                    const kube::ObjectPtr& current) { on_change(key, old, current); },
@@ -91,7 +91,7 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       parsed_fabrics_(Reader<crds::Fabric>(crds::FabricFromJson)),
       parsed_gangs_(Reader<crds::Gang>(crds::GangFromJson)) {}
 
-void ClusterCache::Run(std::stop_token stop) {
+void ClusterCache::Run(const std::stop_token& stop) {
   std::vector<std::jthread> threads;
   for (kube::Reflector* reflector : {&pods_, &nodes_, &jobs_, &topologies_, &fabrics_, &gangs_}) {
     threads.emplace_back([reflector, stop] { reflector->Run(stop); });
@@ -100,7 +100,7 @@ void ClusterCache::Run(std::stop_token stop) {
 }
 
 // A reflector on a kind that is not served would complain for ever.
-void ClusterCache::WatchJobSets(std::stop_token stop) {
+void ClusterCache::WatchJobSets(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     if (client_.List(kJobSets, {.resource_version = "0", .limit = 1}, stop)) return jobsets_.Run(stop);
     clock_.SleepFor(std::chrono::seconds(30), stop);
@@ -123,9 +123,9 @@ std::vector<std::string> ClusterCache::Troubles() const {
   return sentences;
 }
 
-base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& view, std::stop_token stop) {
-  ASSIGN_OR_RETURN(kube::ObjectList list, client_.ListAll(resource, {}, std::move(stop)),
-                   "read consistently");
+base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& view,
+                                    const std::stop_token& stop) {
+  ASSIGN_OR_RETURN(kube::ObjectList list, client_.ListAll(resource, {}, stop), "read consistently");
   for (kube::Json& object : list.items) {
     object =
         &resource == &kube::kPods ? SlimPod(std::move(object)) : kube::DropManagedFields(std::move(object));
@@ -137,17 +137,17 @@ base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& v
   return {};
 }
 
-base::Status ClusterCache::ReadAll(std::stop_token stop) {
+base::Status ClusterCache::ReadAll(const std::stop_token& stop) {
   TRY(ReadInto(kNodeTopologies, topology_view_, stop));
   TRY(ReadInto(kube::kPods, pod_view_, stop));
   return ReadInto(kGangs, gang_view_, stop);
 }
 
-base::Status ClusterCache::ReadGangs(std::stop_token stop) {
-  return ReadInto(kGangs, gang_view_, std::move(stop));
+base::Status ClusterCache::ReadGangs(const std::stop_token& stop) {
+  return ReadInto(kGangs, gang_view_, stop);
 }
 
-void ClusterCache::SettleOverdue(std::stop_token stop) {
+void ClusterCache::SettleOverdue(const std::stop_token& stop) {
   const auto settle = [&](const kube::Resource& resource, FreshView& view) {
     for (const kube::ObjectKey& key : view.Overdue(clock_.Now())) {
       auto object = client_.Get(resource, key, stop);
@@ -249,13 +249,13 @@ std::shared_ptr<const crds::Gang> ClusterCache::GangOf(const GangKey& key) {
 }
 
 base::Result<kube::ObjectPtr> ClusterCache::OwnerOf(const GangKey& key, const crds::GangOwner& owner,
-                                                    std::stop_token stop) {
+                                                    const std::stop_token& stop) {
   const bool jobset = owner.kind == "JobSet";
   if (!jobset && owner.kind != "Job") return nullptr;
   const kube::ObjectPtr cached = (jobset ? jobsets_ : jobs_).store().Get({key.ns, owner.name});
   if (cached != nullptr && kube::Uid(*cached) == key.owner_uid) return cached;
   // The cache may not have seen it yet, or no longer: an end is too final to be guessed.
-  auto object = client_.Get(jobset ? kJobSets : kube::kJobs, {key.ns, owner.name}, std::move(stop));
+  auto object = client_.Get(jobset ? kJobSets : kube::kJobs, {key.ns, owner.name}, stop);
   if (object) {
     if (kube::Uid(*object) != key.owner_uid) return nullptr;
     return std::make_shared<const kube::Json>(*std::move(object));

@@ -31,22 +31,22 @@ class ClusterCache {
  public:
   ClusterCache(kube::Client& client, base::Clock& clock, base::Random random, CacheCallbacks callbacks);
 
-  void Run(std::stop_token stop);  // blocks
+  void Run(const std::stop_token& stop);  // blocks
   bool synced() const;
   std::vector<std::string> Troubles() const;  // what cannot be watched, as sentences
 
   // Consistent reads of what decides over slots; for the moment that leadership begins, and the Gangs alone
   // before a first release.
-  [[nodiscard]] base::Status ReadAll(std::stop_token stop);
-  [[nodiscard]] base::Status ReadGangs(std::stop_token stop);
+  [[nodiscard]] base::Status ReadAll(const std::stop_token& stop);
+  [[nodiscard]] base::Status ReadGangs(const std::stop_token& stop);
   // Reads again what the reflectors have not settled in half a minute.
-  void SettleOverdue(std::stop_token stop);
+  void SettleOverdue(const std::stop_token& stop);
 
   std::vector<kube::ObjectPtr> PodsOf(const GangKey& key) const;
   std::shared_ptr<const crds::Gang> GangOf(const GangKey& key);
   // The Job or JobSet; null when a read of the server says that there is none.
   [[nodiscard]] base::Result<kube::ObjectPtr> OwnerOf(const GangKey& key, const crds::GangOwner& owner,
-                                                      std::stop_token stop);
+                                                      const std::stop_token& stop);
   std::set<GangKey> AllGangs();  // those with pods and those with an object
   // `without`: a gang whose own reservation is to be left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);
@@ -64,8 +64,8 @@ class ClusterCache {
   void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
                        const kube::ObjectPtr& current);
   void Index(const kube::Json& pod, bool there);
-  void WatchJobSets(std::stop_token stop);
-  base::Status ReadInto(const kube::Resource& resource, FreshView& view, std::stop_token stop);
+  void WatchJobSets(const std::stop_token& stop);
+  base::Status ReadInto(const kube::Resource& resource, FreshView& view, const std::stop_token& stop);
   Shared<FabricSet> Fabrics(const std::vector<Shared<crds::NodeTopology>>& topologies);
 
   kube::Client& client_;

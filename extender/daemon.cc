@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kLeasePeriod{30};
 constexpr std::chrono::seconds kComplainPeriod{10};
 
 void WatchAgents(kube::Client& client, base::Clock& clock, const std::string& ns, GangController& controller,
-                 std::stop_token stop) {
+                 const std::stop_token& stop) {
   AgentLeases agents;
   do {
     // From the server's cache: half a minute old is young enough for this.
@@ -28,7 +28,7 @@ void WatchAgents(kube::Client& client, base::Clock& clock, const std::string& ns
 // Says what is missing until everything was seen once, so that a start without an API server does not look
 // like a hang.
 void Complain(base::Clock& clock, const GangController& controller, const kube::Log& log,
-              std::stop_token stop) {
+              const std::stop_token& stop) {
   while (clock.SleepFor(kComplainPeriod, stop) && !controller.ready()) {
     if (log) log("Waiting for the API server; reads that fail are logged as they are tried again");
   }
@@ -37,7 +37,7 @@ void Complain(base::Clock& clock, const GangController& controller, const kube::
 }  // namespace
 
 base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random,
-                       const DaemonOptions& options, std::stop_token stop) {
+                       const DaemonOptions& options, const std::stop_token& stop) {
   kube::Client client(
       transport, clock,
       {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)});

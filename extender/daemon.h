@@ -24,6 +24,6 @@ struct DaemonOptions {
 // Blocks until stop; fails only when it cannot listen. An API server that cannot be reached is said so and
 // waited for.
 [[nodiscard]] base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random,
-                                     const DaemonOptions& options, std::stop_token stop);
+                                     const DaemonOptions& options, const std::stop_token& stop);
 
 }  // namespace heddle::extender

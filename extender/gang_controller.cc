@@ -29,7 +29,7 @@ GangController::GangController(kube::Client& client, base::Clock& clock, base::R
               .capacity_changed = [this] { queue_.AddAfter(std::string(kCapacityKey), options_.settle); },
               .log = options_.log}) {}
 
-void GangController::Run(std::stop_token stop) {
+void GangController::Run(const std::stop_token& stop) {
   std::vector<std::jthread> threads;
   threads.emplace_back([this, stop] { cache_.Run(stop); });
   threads.emplace_back([this, stop] { events_.Run(stop); });
@@ -48,7 +48,7 @@ std::shared_ptr<const Snapshot> GangController::current() const {
   return current_;
 }
 
-void GangController::Work(std::stop_token stop) {
+void GangController::Work(const std::stop_token& stop) {
   while (const auto key = queue_.Get(stop)) {
     const base::Status done = DoKey(*key, stop);
     queue_.Done(*key);
@@ -67,7 +67,7 @@ void GangController::Work(std::stop_token stop) {
   }
 }
 
-base::Status GangController::DoKey(const std::string& key, std::stop_token stop) {
+base::Status GangController::DoKey(const std::string& key, const std::stop_token& stop) {
   if (key == kCapacityKey) {
     if (!cache_.synced()) {
       queue_.AddAfter(key, options_.settle);
@@ -97,7 +97,7 @@ base::Status GangController::DoKey(const std::string& key, std::stop_token stop)
 }
 
 // The caches may be older than what the last leader wrote.
-base::Status GangController::BeginToLead(std::stop_token stop) {
+base::Status GangController::BeginToLead(const std::stop_token& stop) {
   if (read_all_) return {};
   if (!cache_.synced()) {
     queue_.AddAfter(std::string(kLeadKey), options_.settle);
@@ -136,7 +136,7 @@ SnapshotInputs GangController::Inputs(const std::optional<GangKey>& without) {
   return inputs;
 }
 
-base::Result<GangController::Look> GangController::LookAt(const GangKey& key, std::stop_token stop) {
+base::Result<GangController::Look> GangController::LookAt(const GangKey& key, const std::stop_token& stop) {
   Look look;
   look.gang = cache_.GangOf(key);
   const auto pods = cache_.PodsOf(key);
@@ -159,11 +159,11 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, st
 
 // A quota or an admission policy may keep a controller from making its pods; only its events say so.
 std::string GangController::FailedCreate(const crds::GangOwner& owner, const std::string& ns,
-                                         std::stop_token stop) {
+                                         const std::stop_token& stop) {
   const auto events = client_.List(
       kube::kEvents,
       {.ns = ns, .field_selector = "involvedObject.uid=" + owner.uid + ",reason=FailedCreate", .limit = 100},
-      std::move(stop));
+      stop);
   if (!events || events->items.empty()) return {};
   return kube::StringAt(events->items.back(), {"message"});
 }
@@ -180,7 +180,7 @@ void GangController::NoteLapsed(const GangKey& key, const Look& look) {
   for (const int rank : look.members.Missing()) lapsed_[key].insert(rank);
 }
 
-base::Status GangController::Reconcile(const GangKey& key, std::stop_token stop) {
+base::Status GangController::Reconcile(const GangKey& key, const std::stop_token& stop) {
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
   if (look.gang == nullptr) counted_at_.erase(key);
   const auto lapsed_before = lapsed_;
@@ -189,10 +189,10 @@ base::Status GangController::Reconcile(const GangKey& key, std::stop_token stop)
   Action action = Decide(look.Input(clock_.WallNow()));
   if (!std::holds_alternative<NeedsPlan>(action) && waiting_.erase(key) > 0)
     metrics_.Waiting(int(waiting_.size()));
-  return Perform(key, look, std::move(action), std::move(stop));
+  return Perform(key, look, std::move(action), stop);
 }
 
-base::Status GangController::Perform(const GangKey& key, Look& look, Action action, std::stop_token stop) {
+base::Status GangController::Perform(const GangKey& key, Look& look, Action action, const std::stop_token& stop) {
   if (const auto* nothing = std::get_if<Nothing>(&action)) {
     if (nothing->look_again) queue_.AddAfter(key.ToString(), *nothing->look_again);
     return {};

@@ -34,7 +34,7 @@ class GangController {
   GangController(kube::Client& client, base::Clock& clock, base::Random random, Metrics& metrics,
                  ControllerOptions options);
 
-  void Run(std::stop_token stop);  // blocks
+  void Run(const std::stop_token& stop);  // blocks
   // Leadership begins with consistent reads and ends before the next write.
   void SetLeading(bool leading);
   bool leading() const { return leading_; }
@@ -52,37 +52,38 @@ class GangController {
     Snapshot snapshot;
     GangInput Input(base::WallTime now) const { return {gang.get(), members, snapshot, now}; }
   };
-  [[nodiscard]] base::Result<Look> LookAt(const GangKey& key, std::stop_token stop);
+  [[nodiscard]] base::Result<Look> LookAt(const GangKey& key, const std::stop_token& stop);
   // `without`: a gang whose own reservation is left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);
   // What a controller says that cannot make its pods; empty when nothing is known.
-  std::string FailedCreate(const crds::GangOwner& owner, const std::string& ns, std::stop_token stop);
+  std::string FailedCreate(const crds::GangOwner& owner, const std::string& ns, const std::stop_token& stop);
   void NoteLapsed(const GangKey& key, const Look& look);
 
-  void Work(std::stop_token stop);
-  base::Status DoKey(const std::string& key, std::stop_token stop);
-  base::Status BeginToLead(std::stop_token stop);
+  void Work(const std::stop_token& stop);
+  base::Status DoKey(const std::string& key, const std::stop_token& stop);
+  base::Status BeginToLead(const std::stop_token& stop);
   void PublishSnapshot();
   void CapacityChanged();
 
-  base::Status Reconcile(const GangKey& key, std::stop_token stop);
-  base::Status Perform(const GangKey& key, Look& look, Action action, std::stop_token stop);
-  base::Status Create(const CreateGang& create, std::stop_token stop);
-  base::Status Delete(const crds::Gang& gang, const std::string& why, std::stop_token stop);
+  base::Status Reconcile(const GangKey& key, const std::stop_token& stop);
+  base::Status Perform(const GangKey& key, Look& look, Action action, const std::stop_token& stop);
+  base::Status Create(const CreateGang& create, const std::stop_token& stop);
+  base::Status Delete(const crds::Gang& gang, const std::string& why, const std::stop_token& stop);
   base::Status WriteStatus(const crds::Gang& gang, crds::GangStatus status, const std::optional<Note>& note,
-                           std::stop_token stop);
+                           const std::stop_token& stop);
   base::Status WriteCounts(const GangKey& key, const crds::Gang& gang, UpdateStatus update,
-                           std::stop_token stop);
-  base::Status Repair(const Look& look, const RepairRanks& repair, std::stop_token stop);
+                           const std::stop_token& stop);
+  base::Status Repair(const Look& look, const RepairRanks& repair, const std::stop_token& stop);
   base::Status Release(const GangKey& key, const Look& look, const ReleasePods& release,
-                       std::stop_token stop);
-  base::Status PatchPod(const PodPatch& patch, std::stop_token stop);
+                       const std::stop_token& stop);
+  base::Status PatchPod(const PodPatch& patch, const std::stop_token& stop);
 
-  base::Status PlanWaiting(std::stop_token stop);
-  base::Status PlanOne(const GangKey& key, std::set<std::string>& kept, std::stop_token stop);
+  base::Status PlanWaiting(const std::stop_token& stop);
+  base::Status PlanOne(const GangKey& key, std::set<std::string>& kept, const std::stop_token& stop);
   std::vector<GangKey> WaitingInOrder();
   // Volumes that tie pods to a place are found only by reading them.
-  base::Result<std::optional<InputRefusal>> VolumeRefusal(const GangMembers& members, std::stop_token stop);
+  base::Result<std::optional<InputRefusal>> VolumeRefusal(const GangMembers& members,
+                                                          const std::stop_token& stop);
 
   void Tell(const crds::GangOwner& owner, const std::string& ns, const Note& note);
   void Say(const std::string& line) const;

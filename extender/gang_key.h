@@ -19,7 +19,8 @@ struct GangKey {
 
   std::string ToString() const;  // "train/<uid>/0"
   static std::optional<GangKey> Parse(std::string_view text);
-  friend auto operator<=>(const GangKey&, const GangKey&) = default;
+  friend auto operator<=>(const GangKey&,
+                          const GangKey&) = default;  // NOLINT(modernize-use-nullptr): its own 0
 };
 
 // Where a pod belongs, from the pod alone. The owner of a pod that no controller made is the pod.

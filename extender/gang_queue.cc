@@ -48,13 +48,14 @@ std::vector<GangKey> GangController::WaitingInOrder() {
   }
   std::sort(places.begin(), places.end());
   std::vector<GangKey> order;
+  order.reserve(places.size());
   for (const Place& place : places) order.push_back(std::get<GangKey>(place));
   return order;
 }
 
 // A gang that cannot start keeps the nodes it needs from those behind it, who may take any others: backfill
 // never delays the head. A gang that said heddle.dev/wait lets others pass for so long.
-base::Status GangController::PlanWaiting(std::stop_token stop) {
+base::Status GangController::PlanWaiting(const std::stop_token& stop) {
   std::set<std::string> kept;
   for (const GangKey& key : WaitingInOrder()) {
     if (!leading_ || stop.stop_requested()) return {};
@@ -64,7 +65,7 @@ base::Status GangController::PlanWaiting(std::stop_token stop) {
   return {};
 }
 
-base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& kept, std::stop_token stop) {
+base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& kept, const std::stop_token& stop) {
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
   if (!std::holds_alternative<NeedsPlan>(Decide(look.Input(clock_.WallNow())))) {
     waiting_.erase(key);
@@ -106,7 +107,7 @@ base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& 
 }
 
 base::Result<std::optional<InputRefusal>> GangController::VolumeRefusal(const GangMembers& members,
-                                                                        std::stop_token stop) {
+                                                                        const std::stop_token& stop) {
   std::set<std::string> claims;
   for (const auto& rank : members.ranks) {
     if (!rank) continue;

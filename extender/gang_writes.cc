@@ -7,7 +7,7 @@ namespace heddle::extender {
 
 using base::Code;
 
-base::Status GangController::Create(const CreateGang& create, std::stop_token stop) {
+base::Status GangController::Create(const CreateGang& create, const std::stop_token& stop) {
   auto created = client_.Create(kGangs, crds::SpecApplyJson(create.gang), stop);
   if (!created && created.error().code == Code::kAlreadyExists) {
     created = client_.Get(kGangs, {create.gang.ns, create.gang.name}, stop);  // the cache has not seen it yet
@@ -18,7 +18,7 @@ base::Status GangController::Create(const CreateGang& create, std::stop_token st
   return {};
 }
 
-base::Status GangController::Delete(const crds::Gang& gang, const std::string& why, std::stop_token stop) {
+base::Status GangController::Delete(const crds::Gang& gang, const std::string& why, const std::stop_token& stop) {
   const kube::ObjectKey key{gang.ns, gang.name};
   const auto deleted =
       client_.Delete(kGangs, key, {.uid = gang.uid, .resource_version = gang.resource_version}, stop);
@@ -32,7 +32,7 @@ base::Status GangController::Delete(const crds::Gang& gang, const std::string& w
 }
 
 base::Status GangController::WriteStatus(const crds::Gang& gang, crds::GangStatus status,
-                                         const std::optional<Note>& note, std::stop_token stop) {
+                                         const std::optional<Note>& note, const std::stop_token& stop) {
   crds::Gang changed = gang;
   changed.status = std::move(status);
   auto written = client_.UpdateStatus(kGangs, crds::ToJson(changed), stop);
@@ -57,7 +57,7 @@ base::Status GangController::WriteStatus(const crds::Gang& gang, crds::GangStatu
 }
 
 base::Status GangController::WriteCounts(const GangKey& key, const crds::Gang& gang, UpdateStatus update,
-                                         std::stop_token stop) {
+                                         const std::stop_token& stop) {
   const base::MonotonicTime now = clock_.Now();
   const auto last = counted_at_.find(key);
   if (last != counted_at_.end() && now - last->second < options_.count_period) {
@@ -65,12 +65,12 @@ base::Status GangController::WriteCounts(const GangKey& key, const crds::Gang& g
     return {};
   }
   counted_at_[key] = now;
-  TRY(WriteStatus(gang, std::move(update.status), update.note, std::move(stop)));
+  TRY(WriteStatus(gang, std::move(update.status), update.note, stop));
   queue_.Add(key.ToString());
   return {};
 }
 
-base::Status GangController::Repair(const Look& look, const RepairRanks& repair, std::stop_token stop) {
+base::Status GangController::Repair(const Look& look, const RepairRanks& repair, const std::stop_token& stop) {
   const GangInput input = look.Input(clock_.WallNow());
   PlanAnswer answer =
       RepairMembers(look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair.lost, {});
@@ -96,7 +96,7 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
 }
 
 base::Status GangController::Release(const GangKey& key, const Look& look, const ReleasePods& release,
-                                     std::stop_token stop) {
+                                     const std::stop_token& stop) {
   if (!crds::IsTrue(look.gang->status.conditions, crds::kReleased)) {
     // Another leader may have planned over us since our commit: the decision must stand on a consistent read
     // too.
@@ -115,7 +115,7 @@ base::Status GangController::Release(const GangKey& key, const Look& look, const
   int refusals = 0;
   for (const PodPatch& patch : release.patches) {
     if (!leading_ || stop.stop_requested()) return {};
-    const base::Status patched = PatchPod(patch, stop);
+    base::Status patched = PatchPod(patch, stop);
     if (patched) {
       metrics_.Released(1);
       continue;
@@ -129,7 +129,7 @@ base::Status GangController::Release(const GangKey& key, const Look& look, const
   return {};
 }
 
-base::Status GangController::PatchPod(const PodPatch& patch, std::stop_token stop) {
+base::Status GangController::PatchPod(const PodPatch& patch, const std::stop_token& stop) {
   auto patched = client_.Patch(kube::kPods, patch.pod, kube::PatchType::kJson, patch.patch, {}, stop);
   if (patched) {
     cache_.pods().Saw(SlimPod(*std::move(patched)), clock_.Now());

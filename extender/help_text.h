@@ -5,9 +5,10 @@ namespace heddle::extender {
 inline constexpr const char* kAbout =
     R"text(Plans training gangs onto the fabric and answers kube-scheduler's extender calls.
 
-Pods with the annotation heddle.dev/parallelism wait at the gate heddle.dev/gang until all of their gang exist. The plan
-is written to the gang's Gang object (kubectl get gangs), then every pod is pinned to its node and let go. Run it beside a
-kube-scheduler whose profile is named heddle: it leads while that scheduler holds the Lease heddle-scheduler.)text";
+Pods with the annotation heddle.dev/parallelism wait at the gate heddle.dev/gang until all of their gang exist.
+The plan is written to the gang's Gang object (kubectl get gangs), then every pod is pinned to its node and let
+go. Run it beside a kube-scheduler whose profile is named heddle: it leads while that scheduler holds the
+Lease heddle-scheduler.)text";
 inline constexpr const char* kExamples = R"text(
 Examples:
   heddle-extender --scheduler-identity "$(hostname)"     beside a kube-scheduler on this host

@@ -106,7 +106,8 @@ HttpServer::HttpServer(std::string address, std::unique_ptr<Listener> listener)
     : address_(std::move(address)), listener_(std::move(listener)) {}
 HttpServer::~HttpServer() = default;
 
-base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& listen, Handler handler) {
+base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& listen,
+                                                            const Handler& handler) {
   ASSIGN_OR_RETURN(Address address, ParseAddress(listen));
   const bool any_port = address.port == 0;
   std::string why = "no free port";

@@ -19,7 +19,7 @@ class HttpServer {
 
   // "127.0.0.1:8010"; port 0 takes a free one.
   [[nodiscard]] static base::Result<std::unique_ptr<HttpServer>> Start(const std::string& listen,
-                                                                       Handler handler);
+                                                                       const Handler& handler);
   ~HttpServer();  // waits for requests in progress
 
   const std::string& address() const { return address_; }  // "127.0.0.1:38211"

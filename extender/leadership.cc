@@ -19,7 +19,7 @@ Leadership::Leadership(kube::Client& client, base::Clock& clock, base::Random ra
                        LeadershipOptions options, std::function<void(bool leading)> lead)
     : client_(client), clock_(clock), random_(random), options_(std::move(options)), lead_(std::move(lead)) {}
 
-void Leadership::Run(std::stop_token stop) {
+void Leadership::Run(const std::stop_token& stop) {
   if (options_.own_lease) {
     Elect(stop);
   } else {
@@ -36,7 +36,7 @@ void Leadership::Set(bool leading, const std::string& why) {
   lead_(leading);
 }
 
-void Leadership::Follow(std::stop_token stop) {
+void Leadership::Follow(const std::stop_token& stop) {
   kube::LeaseObserver observer(client_, clock_, random_.Fork(),
                                {.lease = {options_.ns, std::string(crds::keys::kSchedulerLease)}});
   std::string last_error;
@@ -55,7 +55,7 @@ void Leadership::Follow(std::stop_token stop) {
   }
 }
 
-void Leadership::Elect(std::stop_token stop) {
+void Leadership::Elect(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     kube::LeaseElector elector(
         client_, clock_, random_.Fork(),

@@ -27,11 +27,11 @@ class Leadership {
   Leadership(kube::Client& client, base::Clock& clock, base::Random random, LeadershipOptions options,
              std::function<void(bool leading)> lead);
 
-  void Run(std::stop_token stop);
+  void Run(const std::stop_token& stop);
 
  private:
-  void Follow(std::stop_token stop);  // the scheduler's Lease
-  void Elect(std::stop_token stop);   // our own
+  void Follow(const std::stop_token& stop);  // the scheduler's Lease
+  void Elect(const std::stop_token& stop);   // our own
   void Set(bool leading, const std::string& why);
 
   kube::Client& client_;

@@ -1,5 +1,7 @@
 #include "extender/pod_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -28,7 +30,7 @@ void Read(const kube::Json* list, Amounts& into, std::string& problem) {
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     const auto amount = name == "cpu" ? ParseMilliQuantity(text) : ParseQuantity(text);
     if (!amount) {
-      problem = "the quantity " + text + " of " + name + " cannot be read";
+      problem = fmt::format("the quantity {} of {} cannot be read", text, name);
       continue;
     }
     into[name] = *amount;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 // cpprestsdk defines a macro U, which is a template parameter's name elsewhere.
-#define _TURN_OFF_PLATFORM_STRING
+#define _TURN_OFF_PLATFORM_STRING  // NOLINT(bugprone-reserved-identifier): the name is theirs
 #include <cpprest/http_client.h>
 #include <pplx/threadpool.h>
 
@@ -89,7 +89,7 @@ bool IsIpAddress(const std::string& host) {
 
 // Runs `task` to its end on the pool and tells the channel. An exception that nobody takes would end the
 // process.
-void Connect(pplx::task<web::http::http_response> answer, const std::shared_ptr<BodyChannel>& channel,
+void Connect(const pplx::task<web::http::http_response>& answer, const std::shared_ptr<BodyChannel>& channel,
              const std::function<Error(const std::exception&)>& explain) {
   answer.then([channel, explain](const pplx::task<web::http::http_response>& headers) {
     try {

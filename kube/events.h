@@ -18,6 +18,7 @@ namespace heddle::kube {
 // Who an event is about.
 struct ObjectReference {
   std::string api_version, kind, ns, name, uid;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in it for a pointer
   friend auto operator<=>(const ObjectReference&, const ObjectReference&) = default;
 };
 ObjectReference ReferenceTo(

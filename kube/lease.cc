@@ -60,7 +60,7 @@ Status LeaseElector::Run(std::stop_token stop) {
   if (!Acquire(stop)) return {};
   Say(fmt::format("Leads {} as {}", options_.lease.ToString(), options_.identity));
   if (callbacks_.started) callbacks_.started();
-  const Status ended = Renew(stop);
+  Status ended = Renew(stop);
   {
     const std::lock_guard lock(mutex_);
     leading_ = false;

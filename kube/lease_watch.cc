@@ -20,6 +20,8 @@ void LeaseObserver::Run(std::stop_token stop) {
 Status LeaseObserver::ObserveOnce(std::stop_token stop) {
   auto lease = client_.Get(kLeases, options_.lease, std::move(stop));
   const bool absent = !lease && lease.error().code == Code::kNotFound;
+  Status failure;
+  if (!lease && !absent) failure = Fail(lease.error());
   {
     const std::lock_guard lock(mutex_);
     healthy_ = lease.has_value() || absent;
@@ -30,8 +32,7 @@ Status LeaseObserver::ObserveOnce(std::stop_token stop) {
   const bool changed = holder != reported_;
   reported_ = holder;
   if (changed && options_.on_change) options_.on_change(holder);
-  if (!lease && !absent) return Fail(lease.error());
-  return {};
+  return failure;
 }
 
 std::optional<std::string> LeaseObserver::Holder() const {

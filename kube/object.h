@@ -50,6 +50,7 @@ struct ObjectKey {
 
   std::string ToString() const;  // "ns/name", or "name" for cluster-scoped objects
   static ObjectKey Parse(std::string_view text);
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in it for a pointer
   friend auto operator<=>(const ObjectKey&, const ObjectKey&) = default;
 };
 

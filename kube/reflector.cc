@@ -91,7 +91,7 @@ Reflector::Next Reflector::ListAndReplace(const std::stop_token& stop) {
     ObjectKey key = KeyOf(*object);
     fresh.insert_or_assign(std::move(key), std::move(object));
   }
-  Replace(std::move(fresh), list->resource_version);
+  Replace(fresh, list->resource_version);
   return Next::kWatch;
 }
 
@@ -109,7 +109,7 @@ Reflector::Next Reflector::Stream(bool initial, const std::stop_token& stop) {
     } else if (event.type == EventType::kBookmark) {
       if (!EndsInitialEvents(event.object)) return true;
       collecting = false;
-      Replace(std::move(fresh), ResourceVersion(event.object));
+      Replace(fresh, ResourceVersion(event.object));
     } else {
       // The resource version of a synthetic ADDED is the object's own and older than the state: never to
       // watch from.
@@ -209,7 +209,7 @@ void Reflector::Handle(WatchEvent&& event) {
   Succeeded();
 }
 
-void Reflector::Replace(std::map<ObjectKey, ObjectPtr> fresh, const std::string& resource_version) {
+void Reflector::Replace(const std::map<ObjectKey, ObjectPtr>& fresh, const std::string& resource_version) {
   for (const ObjectKey& key : store_.Keys()) {
     if (!fresh.contains(key)) Remove(key);
   }

@@ -67,7 +67,7 @@ class Reflector {
   Next AfterWatch(const base::Status& ended, bool died_at_once, const std::stop_token& stop);
   WatchOptions MakeWatchOptions(bool initial);
   void Handle(WatchEvent&& event);
-  void Replace(std::map<ObjectKey, ObjectPtr> fresh, const std::string& resource_version);
+  void Replace(const std::map<ObjectKey, ObjectPtr>& fresh, const std::string& resource_version);
   void Upsert(const ObjectKey& key, const ObjectPtr& object);
   void Remove(const ObjectKey& key);
   void Notify(ChangeType type, const ObjectKey& key, const ObjectPtr& old, const ObjectPtr& current) const;

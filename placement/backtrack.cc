@@ -20,9 +20,11 @@ std::uint32_t AllGpus(int count) {
   return count >= 32 ? ~0U : (1U << count) - 1;
 }
 
-// The next larger number with as many bits, within `width` bits; 0 = none (Gosper's hack).
+// The next larger number with as many bits, within `width` bits; 0 = none (Gosper's hack). Requires: bits !=
+// 0.
 std::uint32_t NextCombination(std::uint32_t bits, int width) {
-  const std::uint64_t low = bits & -std::uint64_t(bits);
+  CHECK(bits != 0);
+  const std::uint64_t low = std::uint64_t(1) << std::countr_zero(bits);
   const std::uint64_t ripple = std::uint64_t(bits) + low;
   const std::uint64_t next = (((ripple ^ bits) >> 2) / low) | ripple;
   return next >> width != 0 ? 0 : std::uint32_t(next);

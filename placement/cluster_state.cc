@@ -37,7 +37,7 @@ int ClassOf(std::uint32_t free) {
 }  // namespace
 
 ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::vector<NodeState> nodes,
-                           std::vector<LeafLoad> loads)
+                           const std::vector<LeafLoad>& loads)
     : fabric_(std::move(fabric)), nodes_(std::move(nodes)) {
   CHECK(fabric_ != nullptr && nodes_.size() == fabric_->nodes.size());
   dense_ = std::make_shared<const DenseFabric>(*fabric_);

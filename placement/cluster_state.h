@@ -38,7 +38,7 @@ struct LeafLoad {
 class ClusterState {
  public:
   ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::vector<NodeState> nodes,
-               std::vector<LeafLoad> loads = {});
+               const std::vector<LeafLoad>& loads = {});
 
   const topology::Fabric& fabric() const { return *fabric_; }
   const std::shared_ptr<const topology::Fabric>& shared_fabric() const { return fabric_; }

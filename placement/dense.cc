@@ -234,7 +234,7 @@ void DenseFabric::ClassifyLeaves() {
   kind_hops_.assign(std::size_t(kinds_) * std::size_t(kinds_), kNone);
   for (int a = 0; a < kinds_; ++a) {
     for (int b = 0; b < kinds_; ++b) {
-      kind_hops_[std::size_t(a * kinds_ + b)] =
+      kind_hops_[std::size_t(a) * std::size_t(kinds_) + std::size_t(b)] =
           std::int8_t(fabric_.Hops(sample[std::size_t(a)], second[std::size_t(b)]));
     }
   }
@@ -243,7 +243,8 @@ void DenseFabric::ClassifyLeaves() {
 int DenseFabric::Hops(LeafId a, LeafId b) const {
   if (a == b) return 0;
   if (kinds_ > kMaxLeafKinds) return fabric_.Hops(a, b);
-  return kind_hops_[std::size_t(leaf_kind_[std::size_t(a)] * kinds_ + leaf_kind_[std::size_t(b)])];
+  const auto row = std::size_t(leaf_kind_[std::size_t(a)]), column = std::size_t(leaf_kind_[std::size_t(b)]);
+  return kind_hops_[row * std::size_t(kinds_) + column];
 }
 
 bool DenseFabric::OneSpineOver(std::span<const LeafId> leaves) const {

@@ -61,7 +61,7 @@ class DenseFabric {
   std::string CellName(Tier tier, std::int32_t cell) const;
 
   const GpuPort& port(topology::NodeId node, int gpu) const {
-    return ports_[std::size_t(first_port_[std::size_t(node)] + gpu)];
+    return ports_[std::size_t(first_port_[std::size_t(node)]) + std::size_t(gpu)];
   }
   int gpus(topology::NodeId node) const {
     return first_port_[std::size_t(node) + 1] - first_port_[std::size_t(node)];

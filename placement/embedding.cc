@@ -180,7 +180,8 @@ void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {
                          sample_->gpus, count, down);
     if (down) std::reverse(slots.begin(), slots.end());
     for (int i = 0; i < count; ++i) {
-      out[std::size_t(order_->pods[std::size_t(segment.begin + i)])] = {segment.node, slots[std::size_t(i)]};
+      out[std::size_t(order_->pods[std::size_t(segment.begin) + std::size_t(i)])] = {segment.node,
+                                                                                     slots[std::size_t(i)]};
     }
     if (choice_.snake) down = !down;
   }

@@ -1,4 +1,4 @@
-// Runs against a real API server: KUBECONFIG names it. The lead's Python starts it, and gives
+// Runs against a real API server: KUBECONFIG names it. tests/cluster/test_kube_client.py starts both, and gives
 //   HEDDLE_RESTART_COMMAND  a shell command that restarts the API server and returns once it is ready
 //   HEDDLE_COMPACT_COMMAND  a shell command that compacts etcd to its newest revision
 // Tests that need a command are skipped without it.
