@@ -359,12 +359,13 @@ class InstallTest(ChartTestCase):
                 [("patch", ours, "nodetopologies/status"), ("delete", "", "nodes"), ("list", "", "pods"),
                  ("patch", ours, "gangs")]),
             "extender": (
-                [("patch", "", "pods"), ("patch", "", "pods/status"), ("delete", "", "pods"),
+                [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
                  ("watch", "batch", "jobs"),
                  ("watch", "jobset.x-k8s.io", "jobsets"), ("create", ours, "gangs"), ("update", ours, "gangs/status"),
                  ("watch", ours, "fabrics"), ("watch", "", "namespaces"), ("create", "events.k8s.io", "events"),
                  ("update", "coordination.k8s.io", "leases")],
                 [("create", "", "pods"), ("create", "", "pods/binding"), ("patch", "", "nodes"),
+                 ("delete", "", "pods"), ("patch", "", "pods/status"), ("list", "", "persistentvolumeclaims"),
                  ("patch", ours, "nodetopologies"), ("delete", "batch", "jobs"), ("patch", "batch", "jobs")]),
             "scheduler": (
                 [("create", "", "pods/binding"), ("create", "coordination.k8s.io", "leases")],
