@@ -39,7 +39,7 @@ def main():
     first = cluster.nodes[0]
     with ControlPlane("bench") as plane:
         started = time.monotonic()
-        Nodes(plane).add(cluster)
+        Nodes(plane).add(cluster, timeout=300)
         print(f"{len(cluster.nodes)} nodes Ready in {time.monotonic() - started:.0f} s", flush=True)
         heddle = Heddle(plane, arguments.bin)
         heddle.install()

@@ -14,14 +14,14 @@ class Nodes:
         self._plane = control_plane
         self.names = []
 
-    def add(self, cluster):
+    def add(self, cluster, timeout=60.0):
         """Makes a Node for each of the cluster's and waits until all are Ready."""
-        return self.add_nodes(cluster.nodes)
+        return self.add_nodes(cluster.nodes, timeout)
 
-    def add_nodes(self, nodes):
+    def add_nodes(self, nodes, timeout=60.0):
         bodies = [self.body(node.name, gpus=node.gpus, cpus=node.cpus, memory=node.memory, labels=node.labels)
                   for node in nodes]
-        return self._create(bodies)
+        return self._create(bodies, timeout)
 
     def add_plain(self, *names, **keywords):
         """Nodes without a description: `gpus`, `cpus`, `memory`, `labels` as in body()."""
@@ -41,11 +41,11 @@ class Nodes:
             "spec": {"taints": taints} if taints else {},
             "status": {"capacity": resources, "allocatable": resources}}
 
-    def _create(self, bodies):
+    def _create(self, bodies, timeout=60.0):
         self._plane.create_all(path("nodes"), bodies)
         names = [body["metadata"]["name"] for body in bodies]
         self.names += names
-        self.wait_ready(names)
+        self.wait_ready(names, timeout)
         return names
 
     def wait_ready(self, names, timeout=60.0):
