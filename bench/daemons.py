@@ -19,14 +19,11 @@ from bed import ControlPlane, Heddle, Nodes, h100, path  # noqa: E402: the path 
 def renamed(status, node):
     """Another node's status: the same machine on the same leaf names of its own unit."""
     text = copy.deepcopy(status)
-    for nic in text.get("nics", []):
+    for nic in text["nics"]:
         for port in nic["ports"]:
-            if "leaf" in port and isinstance(port["leaf"], dict):
-                port["leaf"]["name"] = port["leaf"]["name"].replace("su-0", node.unit)
-            elif isinstance(port.get("leaf"), str):
+            if "leaf" in port:
                 port["leaf"] = port["leaf"].replace("su-0", node.unit)
-    if "nvlinkDomain" in text and isinstance(text["nvlinkDomain"], dict):
-        text["nvlinkDomain"]["id"] = node.name
+    text["nvlinkDomain"]["id"] = node.name
     return text
 
 

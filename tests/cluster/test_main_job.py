@@ -140,8 +140,8 @@ class MainJob(HeddleTestCase):
         index = "int(object.metadata.labels['batch.kubernetes.io/job-completion-index'])"
         with self.releases_refused(f"{index} >= 16"):
             scenario.submit(self.plane, TEAM, MAIN_JOB)
-            scenario_bound = lambda: sum(1 for pod in self.plane.pods(TEAM) if bound_to(pod)) == 16
-            self.heddle.wait_for(scenario_bound, "the first 16 pods to be bound", 60)
+            self.heddle.wait_for(lambda: sum(1 for pod in self.plane.pods(TEAM) if bound_to(pod)) == 16,
+                                 "the first 16 pods to be bound", 60)
             self.heddle.kill9("extender")
         self.heddle.start_daemon("extender")
         scenario.wait_bound(self.plane, TEAM, MAIN_JOB.pods, MAIN_JOB.name)
@@ -287,14 +287,18 @@ class MainJob(HeddleTestCase):
             forbidden = [event for event in forbidden if event["resource"] != "jobsets"]
             self.assertEqual([(e["verb"], e["resource"], e["name"]) for e in forbidden][:5], [], account)
 
-    # Kills between two writes are made exact by refusing the second one for a while.
-
     def releases_refused(self, expression):
         return RefusedReleases(self.plane, expression)
 
 
 class RefusedReleases:
-    """While it stands, the apiserver refuses to open the gate of every gang pod for which `expression` holds."""
+    """While it stands, the apiserver refuses to open the gate of every gang pod for which `expression` holds.
+
+    Kills between two writes are made exact by refusing the second one for a while.
+    """
+
+    NAME = "test-releases-refused"
+    BINDINGS = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
 
     def __init__(self, plane, expression):
         self.plane, self.expression = plane, expression
@@ -302,17 +306,15 @@ class RefusedReleases:
     def __enter__(self):
         gated = "has({0}.spec.schedulingGates) && {0}.spec.schedulingGates.exists(g, g.name == 'heddle.dev/gang')"
         rule = f"!({gated.format('oldObject')}) || ({gated.format('object')}) || !({self.expression})"
-        name = "test-releases-refused"
         self.plane.rest.create(path("validatingadmissionpolicies"), {
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": name},
+            "metadata": {"name": self.NAME},
             "spec": {"failurePolicy": "Fail", "validations": [{"expression": rule, "message": "the test refuses"}],
                      "matchConstraints": {"resourceRules": [{
                          "apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}]}}})
-        bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
-        self.plane.rest.create(bindings, {
+        self.plane.rest.create(self.BINDINGS, {
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": name}, "spec": {"policyName": name, "validationActions": ["Deny"]}})
+            "metadata": {"name": self.NAME}, "spec": {"policyName": self.NAME, "validationActions": ["Deny"]}})
         self._wait_in_force()
 
     def _wait_in_force(self):
@@ -338,9 +340,8 @@ class RefusedReleases:
             self.plane.rest.delete(path("pods", STOCK, "gate-probe"), gracePeriodSeconds=0)
 
     def __exit__(self, *_):
-        bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
-        self.plane.rest.delete(f"{bindings}/test-releases-refused")
-        self.plane.rest.delete(path("validatingadmissionpolicies", name="test-releases-refused"))
+        self.plane.rest.delete(f"{self.BINDINGS}/{self.NAME}")
+        self.plane.rest.delete(path("validatingadmissionpolicies", name=self.NAME))
 
 
 class NvlinkRacks(HeddleTestCase):
