@@ -35,7 +35,7 @@ bool RailsHaveLeaves(const Fabric& fabric, const Units& units) {
 // left out.
 class Tiers {
  public:
-  explicit Tiers(const Fabric& fabric) : fabric_(fabric), declared_(ByName(fabric.declaration)) {
+  explicit Tiers(const Fabric& fabric) : declared_(ByName(fabric.declaration)) {
     std::set<std::string_view> level;
     for (const Leaf& leaf : fabric.leaves) level.insert(leaf.name);
     for (int tier = 1; !level.empty(); ++tier) {
@@ -89,7 +89,6 @@ class Tiers {
     return found == declared_.end() ? kNothing : found->second->uplinks;
   }
 
-  const Fabric& fabric_;
   Declared declared_;
   std::map<std::string_view, int> tier_;
   std::map<std::string_view, std::int32_t> index_;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/seeds.h"
 #include "tests/unit/crds/samples.h"
 
 namespace heddle::crds {
@@ -38,8 +39,8 @@ TEST(Codec, FullSamplesComeBack) {
 }
 
 TEST(Codec, RandomValuesComeBack) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+  for (const std::uint64_t seed : test::Seeds(500)) {
+    SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
     ExpectRoundTrip(samples::RandomNodeTopology(random));
     ExpectRoundTrip(samples::RandomFabric(random));
@@ -207,8 +208,9 @@ TEST(Codec, HostileJsonIsRefusedOrReadAndNeverMore) {
   const auto node = samples::FullNodeTopologies()[0];
   const auto fabric = samples::FullFabrics()[0];
   const auto gang = samples::FullGangs()[0];
-  for (std::uint64_t seed = 0; seed < 4000 && !HasFailure(); ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+  for (const std::uint64_t seed : test::Seeds(4000)) {
+    if (HasFailure()) return;
+    SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
     ExpectTotal(node, random);
     ExpectTotal(fabric, random);

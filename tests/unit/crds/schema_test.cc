@@ -9,6 +9,7 @@
 #include <fstream>
 #include <functional>
 
+#include "tests/support/seeds.h"
 #include "tests/unit/crds/samples.h"
 
 namespace heddle::crds {
@@ -124,8 +125,9 @@ TEST(SchemaOfRandomValues, AllowsThem) {
   const Json fabric = schema::LoadSchema("fabrics");
   const Json gang = schema::LoadSchema("gangs");
   std::set<std::string> seen;
-  for (std::uint64_t seed = 0; seed < 100 && !HasFailure(); ++seed) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
+  for (const std::uint64_t seed : test::Seeds(100)) {
+    if (HasFailure()) return;
+    SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
     EXPECT_THAT(schema::Violations(node, ToJson(samples::RandomNodeTopology(random)), seen), IsEmpty());
     EXPECT_THAT(schema::Violations(fabric, ToJson(samples::RandomFabric(random)), seen), IsEmpty());

@@ -179,9 +179,9 @@ TEST(GangController, WritesNothingWhileItDoesNotLead) {
   RunningExtender extender(cluster);
   extender.controller().SetLeading(false);
   cluster.Submit({});
+  EXPECT_TRUE(extender.Until([&] { return extender.controller().ready(); })) << "it scores pods all the same";
   extender.Pass(std::chrono::seconds(3));
   EXPECT_THAT(cluster.server.writes(), IsEmpty());
-  EXPECT_TRUE(extender.controller().ready()) << "it scores pods all the same";
   extender.controller().SetLeading(true);
   EXPECT_TRUE(RunsToTheEnd(cluster, extender));
 }

@@ -9,41 +9,17 @@
 #include "formats/nccl_xml.h"
 #include "formats/printable.h"
 #include "shared_data.h"
+#include "tests/support/seeds.h"
 
 namespace heddle::formats {
 namespace {
 
-constexpr int kRounds = 2000;
-
-std::string Damage(std::string text, base::Random& random) {
-  const auto at = [&] { return text.empty() ? std::size_t(0) : std::size_t(random.Below(text.size())); };
-  for (std::uint64_t i = 0, hits = 1 + random.Below(6); i < hits; ++i) {
-    switch (random.Below(5)) {
-      case 0:
-        text.resize(at());
-        break;
-      case 1:
-        if (!text.empty()) text[at()] = char(random.Below(256));
-        break;
-      case 2:
-        text.insert(at(), std::string(1 + random.Below(8), "\"[](){}<>:,#\\\0"[random.Below(14)]));
-        break;
-      case 3:
-        text.erase(at(), random.Below(64));
-        break;
-      default:
-        text.insert(at(), text.substr(at(), random.Below(200)));
-        break;
-    }
-  }
-  return text;
-}
-
 template <class Parse>
-void Torture(const std::string& good, std::uint64_t seed, Parse parse) {
-  for (int round = 0; round < kRounds; ++round) {
-    base::Random random(seed + std::uint64_t(round));
-    parse(Damage(good, random));
+void Torture(const std::string& good, Parse parse) {
+  for (const std::uint64_t seed : test::Seeds(2000)) {
+    SCOPED_TRACE(test::Replay(seed));
+    base::Random random(seed);
+    parse(test::Damage(good, random));
   }
 }
 
@@ -51,7 +27,7 @@ TEST(Hostile, LldpSurvivesDamage) {
   Torture(
       R"({"lldp":[{"interface":[{"name":"eth1","via":"LLDP","chassis":[{"id":[{"type":"mac","value":"aa:bb"}],
       "name":[{"value":"tor-1"}]}],"port":[{"id":[{"type":"local","value":"Ethernet1"}],"ttl":[{"value":"120"}]}]}]}]})",
-      1, [](const std::string& text) {
+      [](const std::string& text) {
         const auto parsed = ParseLldp(text);
         for (const auto& [name, neighbours] : parsed.value_or(LldpNeighbours())) {
           EXPECT_EQ(name, Printable(name));
@@ -62,7 +38,7 @@ TEST(Hostile, LldpSurvivesDamage) {
 
 TEST(Hostile, IbNeighboursSurviveDamage) {
   Torture(
-      "mlx5_0 1 34 switch 0xfc6a1c0300ab12cd \"leaf r0\" 7\nmlx5_1 1 0 none\nmlx5_2 1 9 ca 0x12 \"x\" 2\n", 2,
+      "mlx5_0 1 34 switch 0xfc6a1c0300ab12cd \"leaf r0\" 7\nmlx5_1 1 0 none\nmlx5_2 1 9 ca 0x12 \"x\" 2\n",
       [](const std::string& text) {
         for (const IbNeighbour& neighbour : ParseIbNeighbours(text).entries) {
           EXPECT_EQ(neighbour.description, Printable(neighbour.description));
@@ -71,14 +47,14 @@ TEST(Hostile, IbNeighboursSurviveDamage) {
 }
 
 TEST(Hostile, IbNetworkSurvivesDamage) {
-  Torture(test::SharedData("ibnetdiscover/ibtopotool-1.topo"), 3, [](const std::string& text) {
+  Torture(test::SharedData("ibnetdiscover/ibtopotool-1.topo"), [](const std::string& text) {
     for (const IbNode& node : ParseIbNetwork(text).nodes)
       EXPECT_EQ(node.description, Printable(node.description));
   });
 }
 
 TEST(Hostile, NcclXmlSurvivesDamage) {
-  Torture(test::SharedData("nccl-xml/p4d-24xl-topo.xml"), 4, [](const std::string& text) {
+  Torture(test::SharedData("nccl-xml/p4d-24xl-topo.xml"), [](const std::string& text) {
     const auto parsed = ParseNcclXml(text);
     if (!parsed) return;
     for (const NcclGpu& gpu : parsed->gpus) (void)NearestNics(*parsed, gpu);

@@ -6,33 +6,10 @@
 #include "nodeagent/report.h"
 #include "recorded_machine.h"
 #include "tests/support/memory_file_tree.h"
+#include "tests/support/seeds.h"
 
 namespace heddle::nodeagent {
 namespace {
-
-std::string Damage(std::string text, base::Random& random) {
-  const auto at = [&] { return text.empty() ? std::size_t(0) : std::size_t(random.Below(text.size())); };
-  for (std::uint64_t i = 0, hits = 1 + random.Below(4); i < hits; ++i) {
-    switch (random.Below(5)) {
-      case 0:
-        text.resize(at());
-        break;
-      case 1:
-        if (!text.empty()) text[at()] = char(random.Below(256));
-        break;
-      case 2:
-        text.insert(at(), std::string(1 + random.Below(8), "{}[]:-&*\"\n#9\xff\0"[random.Below(14)]));
-        break;
-      case 3:
-        text.erase(at(), random.Below(64));
-        break;
-      default:
-        text.insert(at(), text.substr(at(), random.Below(200)));
-        break;
-    }
-  }
-  return text;
-}
 
 // Passes reads through and damages some of what they bring.
 class DamagedFileTree final : public base::FileTree {
@@ -44,7 +21,7 @@ class DamagedFileTree final : public base::FileTree {
     if (!text || random.Below(20) != 0) return text;
     if (random.Below(4) == 0)
       return base::Fail(base::Code::kUnavailable, std::string(path) + ": Input/output error");
-    return Damage(*std::move(text), random);
+    return test::Damage(*std::move(text), random);
   }
   base::Result<std::vector<std::string>> List(std::string_view path) const override {
     base::Random random = For(path);
@@ -57,7 +34,7 @@ class DamagedFileTree final : public base::FileTree {
     base::Random random = For(path);
     auto target = files_.ReadLink(path);
     if (!target || random.Below(20) != 0) return target;
-    return Damage(*std::move(target), random);
+    return test::Damage(*std::move(target), random);
   }
 
  private:
@@ -83,9 +60,9 @@ TEST(Hostile, AMachineOfDamagedFilesIsStillDescribed) {
   for (const char* shape : {"hgx-h100", "roce-dual-tor"}) {
     const test::RecordedMachine machine(shape);
     const base::DiskFileTree files(machine.path());
-    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    for (const std::uint64_t seed : test::Seeds(60)) {
       const DamagedFileTree damaged(files, seed);
-      EXPECT_EQ(ReportOf(damaged), ReportOf(damaged)) << shape << " seed " << seed;
+      EXPECT_EQ(ReportOf(damaged), ReportOf(damaged)) << shape << " " << test::Replay(seed);
     }
   }
 }
@@ -99,9 +76,9 @@ TEST(Hostile, NvmlYamlSurvivesDamage) {
     readings.gpus.push_back(gpu);
   }
   const std::string good = FormatNvmlYaml(readings);
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+  for (const std::uint64_t seed : test::Seeds(2000)) {
     base::Random random(seed);
-    const GpuReadings damaged = ParseNvmlYaml(Damage(good, random));
+    const GpuReadings damaged = ParseNvmlYaml(test::Damage(good, random));
     std::vector<std::string> problems;
     (void)NvlinkOf(damaged.gpus);
     (void)DomainOf(damaged.gpus, "n", problems);
@@ -110,9 +87,9 @@ TEST(Hostile, NvmlYamlSurvivesDamage) {
 
 TEST(Hostile, MachineYamlSurvivesDamage) {
   const std::string good = FormatMachineYaml({"node-00", "HGX H100", "eu"});
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+  for (const std::uint64_t seed : test::Seeds(2000)) {
     base::Random random(seed);
-    (void)ParseMachineYaml(Damage(good, random));
+    (void)ParseMachineYaml(test::Damage(good, random));
   }
   EXPECT_FALSE(ParseMachineYaml(std::string(100'000, '[')));
   EXPECT_FALSE(ParseMachineYaml("- a\n"));

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <string>
 
 #include "base/random.h"
+#include "tests/support/seeds.h"
 #include "topology/fabric.h"
 #include "topology/synthetic.h"
 
@@ -18,13 +18,6 @@ namespace {
 
 using base::Random;
 using ::testing::IsEmpty;
-
-std::vector<std::uint64_t> Seeds(int count) {
-  if (const char* const only = std::getenv("HEDDLE_SEED")) return {std::strtoull(only, nullptr, 10)};
-  std::vector<std::uint64_t> seeds;
-  for (int i = 1; i <= count; ++i) seeds.push_back(std::uint64_t(i));
-  return seeds;
-}
 
 int Between(Random& random, int lowest, int highest) {
   return lowest + int(random.Below(std::uint64_t(highest - lowest + 1)));
@@ -125,10 +118,10 @@ void Shuffle(std::vector<Node>& nodes, Random& random) {
 }
 
 TEST(Property, EverySyntheticClusterIsSound) {
-  for (const std::uint64_t seed : Seeds(300)) {
+  for (const std::uint64_t seed : test::Seeds(300)) {
     Random random(seed);
     const std::string line = AnyLine(random);
-    SCOPED_TRACE(fmt::format("HEDDLE_SEED={} \"{}\"", seed, line));
+    SCOPED_TRACE(fmt::format("{} \"{}\"", test::Replay(seed), line));
     const auto made = ParseSynthetic(line);
     ASSERT_TRUE(made.has_value()) << made.error().message;
     EXPECT_EQ(*ParseSynthetic(*CanonicalSynthetic(line)), *made);
@@ -144,7 +137,7 @@ TEST(Property, EverySyntheticClusterIsSound) {
 }
 
 TEST(Property, TheOrderOfNodesDoesNotMatter) {
-  for (const std::uint64_t seed : Seeds(200)) {
+  for (const std::uint64_t seed : test::Seeds(200)) {
     Random random(seed);
     std::vector<Node> nodes;
     Declaration declaration;
@@ -158,14 +151,14 @@ TEST(Property, TheOrderOfNodesDoesNotMatter) {
     }
     const Fabric fabric = BuildFabric(nodes, declaration);
     Shuffle(nodes, random);
-    ASSERT_TRUE(BuildFabric(nodes, declaration) == fabric) << "HEDDLE_SEED=" << seed;
+    ASSERT_TRUE(BuildFabric(nodes, declaration) == fabric) << test::Replay(seed);
   }
 }
 
 TEST(Property, GarbageStillMakesASoundFabric) {
-  for (const std::uint64_t seed : Seeds(2000)) {
+  for (const std::uint64_t seed : test::Seeds(2000)) {
     Random random(seed);
-    SCOPED_TRACE(fmt::format("HEDDLE_SEED={}", seed));
+    SCOPED_TRACE(test::Replay(seed));
     std::vector<Node> nodes;
     for (int i = Between(random, 0, 14); i > 0; --i) nodes.push_back(Garbage(random));
     const Fabric fabric = BuildFabric(nodes, GarbageDeclaration(random));
@@ -185,7 +178,7 @@ TEST(Property, GarbageStillMakesASoundFabric) {
 }
 
 TEST(Property, ARandomSwapIsFoundAndNamed) {
-  for (const std::uint64_t seed : Seeds(300)) {
+  for (const std::uint64_t seed : test::Seeds(300)) {
     Random random(seed);
     const int units = Between(random, 2, 4), each = Between(random, 3, 6), rails = Between(random, 4, 8);
     const int a = int(random.Below(std::uint64_t(units * each))),
@@ -198,7 +191,7 @@ TEST(Property, ARandomSwapIsFoundAndNamed) {
     const std::string line =
         fmt::format("su:{} node:{} gpu:8 nic:{} swap:node-{:02}/rail-{}/node-{:02}/rail-{}", units, each,
                     rails, a, rail_a, b, rail_b);
-    SCOPED_TRACE(fmt::format("HEDDLE_SEED={} \"{}\"", seed, line));
+    SCOPED_TRACE(fmt::format("{} \"{}\"", test::Replay(seed), line));
     const auto made = ParseSynthetic(line);
     ASSERT_TRUE(made.has_value()) << made.error().message;
     const Fabric fabric = BuildFabric(made->nodes, made->declaration);
@@ -217,7 +210,7 @@ TEST(Property, ARandomSwapIsFoundAndNamed) {
 // Rails lost and one cable wrong here and there, never on most hosts of a unit: units and rails stay what
 // they were.
 TEST(Property, UnitsSurviveLostRailsAndScatteredWrongCables) {
-  for (const std::uint64_t seed : Seeds(300)) {
+  for (const std::uint64_t seed : test::Seeds(300)) {
     Random random(seed);
     const int units = Between(random, 2, 5), each = Between(random, 4, 8);
     auto made = *ParseSynthetic(fmt::format("su:{} node:{} gpu:8", units, each));
@@ -235,7 +228,7 @@ TEST(Property, UnitsSurviveLostRailsAndScatteredWrongCables) {
         port.leaf_port = Missing::kUnknown;
       }
     }
-    SCOPED_TRACE(fmt::format("HEDDLE_SEED={}", seed));
+    SCOPED_TRACE(test::Replay(seed));
     const Fabric fabric = BuildFabric(made.nodes, made.declaration);
     ASSERT_THAT(Check(fabric), IsEmpty());
     ASSERT_EQ(int(fabric.units.size()), units);
