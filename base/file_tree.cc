@@ -40,6 +40,11 @@ class Descriptor {
 
 DiskFileTree::DiskFileTree(std::string root) : root_(std::move(root)) {}
 
+// As a person would type it. Of a recorded machine it stays as on that machine, wherever the recording lies.
+std::string DiskFileTree::Shown(std::string_view path) const {
+  return root_ == "/" && !path.starts_with('/') ? fmt::format("/{}", path) : std::string(path);
+}
+
 Result<std::string> DiskFileTree::Resolve(std::string_view path) const {
   for (const auto& part : std::filesystem::path(path)) {
     if (part == "..") return Fail(Code::kInvalid, fmt::format("{}: a path may not contain \"..\"", path));
@@ -50,13 +55,13 @@ Result<std::string> DiskFileTree::Resolve(std::string_view path) const {
 Result<std::string> DiskFileTree::Read(std::string_view path) const {
   ASSIGN_OR_RETURN(const std::string full, Resolve(path));
   const Descriptor file(::open(full.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return Fail(FromErrno(errno, path));
+  if (file.get() < 0) return Fail(FromErrno(errno, Shown(path)));
   std::string content;
   std::array<char, 16384> buffer;
   for (;;) {
     const ssize_t count = ::read(file.get(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Fail(FromErrno(errno, path));
+    if (count < 0) return Fail(FromErrno(errno, Shown(path)));
     if (count == 0) return content;
     if (content.size() + std::size_t(count) > kMaxFileBytes) {
       return Fail(Code::kTooLarge, fmt::format("{}: over {} bytes", path, kMaxFileBytes));
@@ -69,13 +74,13 @@ Result<std::vector<std::string>> DiskFileTree::List(std::string_view path) const
   ASSIGN_OR_RETURN(const std::string full, Resolve(path));
   std::error_code error;
   std::filesystem::directory_iterator entries(full, error);
-  if (error) return Fail(FromErrno(error.value(), path));
+  if (error) return Fail(FromErrno(error.value(), Shown(path)));
   std::vector<std::string> names;
   for (const auto end = std::filesystem::directory_iterator{}; entries != end; entries.increment(error)) {
     names.push_back(entries->path().filename().string());
   }
   // An increment that fails also ends the loop.
-  if (error) return Fail(FromErrno(error.value(), path));
+  if (error) return Fail(FromErrno(error.value(), Shown(path)));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -84,7 +89,7 @@ Result<std::string> DiskFileTree::ReadLink(std::string_view path) const {
   ASSIGN_OR_RETURN(const std::string full, Resolve(path));
   std::error_code error;
   const auto target = std::filesystem::read_symlink(full, error);
-  if (error) return Fail(FromErrno(error.value(), path));
+  if (error) return Fail(FromErrno(error.value(), Shown(path)));
   return target.string();
 }
 

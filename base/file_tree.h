@@ -35,6 +35,7 @@ class DiskFileTree final : public FileTree {
   [[nodiscard]] Result<std::string> ReadLink(std::string_view path) const override;
 
  private:
+  std::string Shown(std::string_view path) const;
   [[nodiscard]] Result<std::string> Resolve(std::string_view path) const;
   std::string root_;
 };

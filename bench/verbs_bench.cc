@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "extender/http_server.h"
 #include "extender/verbs.h"
+#include "kube/http_server.h"
 #include "topology/synthetic.h"
 
 namespace heddle::extender {
@@ -124,11 +124,11 @@ void Measure(const std::string& address, const std::string& path, int names, int
 
 int Run(int rounds) {
   const auto snapshot = SnapshotOf5000();
-  const Endpoints endpoints{[snapshot] { return snapshot; }, [] { return std::string(); },
-                            [] { return std::string(); }};
-  auto server = HttpServer::Start("127.0.0.1:0", [&](const auto& method, const auto& path, const auto& body) {
-    if (path == "/echo") return VerbAnswer{.body = body};
-    return Answer(method, path, body, endpoints);
+  const Endpoints endpoints{[snapshot] { return snapshot; },
+                            {[] { return std::string(); }, [] { return std::string(); }}};
+  auto server = kube::HttpServer::Start("127.0.0.1:0", kMaxBody, [&](const kube::ServedRequest& request) {
+    if (request.path == "/echo") return kube::ServedAnswer{.body = request.body};
+    return Answer(request, endpoints);
   });
   if (!server) return fmt::print(stderr, "{}\n", server.error().message), 1;
   fmt::print("{:<12} {:>6} {:>10} {:>10} {:>9} {:>9} {:>9}\n", "verb", "names", "bytes in", "bytes out",

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "crds/keys.h"
-#include "extender/agent_leases.h"
 #include "extender/gang_controller.h"
-#include "extender/http_server.h"
 #include "extender/metrics.h"
+#include "extender/verbs.h"
+#include "kube/heartbeats.h"
 
 namespace heddle::extender {
 namespace {
@@ -17,11 +17,14 @@ constexpr std::chrono::seconds kComplainPeriod{10};
 
 void WatchAgents(kube::Client& client, base::Clock& clock, const std::string& ns, GangController& controller,
                  const std::stop_token& stop) {
-  AgentLeases agents;
+  // An agent that never had a Lease is not late, it is not there: its node's own condition says so.
+  kube::Heartbeats agents({.prefix = std::string(crds::keys::kNodeLeasePrefix), .slack = kLeasePeriod});
   do {
     // From the server's cache: half a minute old is young enough for this.
     const auto leases = client.ListAll(kube::kLeases, {.ns = ns, .resource_version = "0"}, stop);
-    if (leases) controller.SetStaleNodes(agents.Observe(leases->items, clock.Now()));
+    if (leases && agents.Observe(leases->items, std::nullopt, clock.Now())) {
+      controller.SetStaleNodes(agents.Late());
+    }
   } while (clock.SleepFor(kLeasePeriod, stop));
 }
 
@@ -46,18 +49,19 @@ base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base:
                             {.identity = options.identity, .log = options.log});
   const Endpoints endpoints{
       .snapshot = [&controller] { return controller.current(); },
-      .metrics = [&metrics] { return metrics.Text(); },
-      .not_ready =
-          [&controller] {
-            return controller.ready() ? "" : "the first full state of the cluster has not been read yet";
-          }};
-  auto server = HttpServer::Start(
-      options.listen, [&](const std::string& method, const std::string& path, const std::string& body) {
-        const base::MonotonicTime start = clock.Now();
-        VerbAnswer answer = Answer(method, path, body, endpoints);
-        metrics.Verb(answer.status == 404 ? "other" : path.substr(1), answer.status, clock.Now() - start);
-        return answer;
-      });
+      .status = {.metrics = [&metrics] { return metrics.Text(); },
+                 .not_ready =
+                     [&controller] {
+                       return controller.ready()
+                                  ? ""
+                                  : "the first full state of the cluster has not been read yet";
+                     }}};
+  auto server = kube::HttpServer::Start(options.listen, kMaxBody, [&](const kube::ServedRequest& request) {
+    const base::MonotonicTime start = clock.Now();
+    kube::ServedAnswer answer = Answer(request, endpoints);
+    metrics.Verb(answer.status == 404 ? "other" : request.path.substr(1), answer.status, clock.Now() - start);
+    return answer;
+  });
   if (!server) return base::Fail(std::move(server).error());
   if (options.listening) options.listening((*server)->address());
 

@@ -12,12 +12,12 @@ Lease heddle-scheduler.)text";
 inline constexpr const char* kExamples = R"text(
 Examples:
   heddle-extender --scheduler-identity "$(hostname)"     beside a kube-scheduler on this host
-  heddle-extender --own-lease                            without one (it takes the Lease heddle-extender)
+  heddle-extender --own-lease                            without one (it takes that Lease itself)
   heddle-extender --kubeconfig ~/.kube/config --own-lease --listen 127.0.0.1:0
 
 The scheduler's configuration:
   extenders:
   - {urlPrefix: "http://127.0.0.1:8010", filterVerb: filter, prioritizeVerb: prioritize, preemptVerb: preempt,
-     weight: 15, nodeCacheCapable: true, managedResources: [{name: nvidia.com/gpu}]})text";
+     weight: 150, nodeCacheCapable: true, managedResources: [{name: nvidia.com/gpu}]})text";
 
 }  // namespace heddle::extender

@@ -4,11 +4,6 @@
 #include "kube/lease.h"
 
 namespace heddle::extender {
-namespace {
-
-constexpr std::string_view kOwnLease = "heddle-extender";
-
-}  // namespace
 
 bool IsHeldBy(const std::string& holder, const std::string& scheduler) {
   if (scheduler.empty() || !holder.starts_with(scheduler)) return false;
@@ -57,13 +52,14 @@ void Leadership::Follow(const std::stop_token& stop) {
 
 void Leadership::Elect(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    kube::LeaseElector elector(
-        client_, clock_, random_.Fork(),
-        {.lease = {options_.ns, std::string(kOwnLease)}, .identity = options_.identity, .log = options_.log},
-        {.started = [this] { Set(true, "holds the Lease heddle-extender"); },
-         .stopped = [this] { Set(false, "lost the Lease heddle-extender"); }});
+    kube::LeaseElector elector(client_, clock_, random_.Fork(),
+                               {.lease = {options_.ns, std::string(crds::keys::kSchedulerLease)},
+                                .identity = options_.identity,
+                                .log = options_.log},
+                               {.started = [this] { Set(true, "holds the Lease heddle-scheduler"); },
+                                .stopped = [this] { Set(false, "lost the Lease heddle-scheduler"); }});
     (void)elector.Run(stop);
-    Set(false, "lost the Lease heddle-extender");
+    Set(false, "lost the Lease heddle-scheduler");
     if (!clock_.SleepFor(std::chrono::seconds(1), stop)) return;
   }
 }

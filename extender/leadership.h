@@ -13,15 +13,15 @@ namespace heddle::extender {
 struct LeadershipOptions {
   // The kube-scheduler beside us: it holds the Lease heddle-scheduler as "<host name>_<uuid>".
   std::string scheduler_identity;
-  // No scheduler beside us: take the Lease heddle-extender ourselves, under this identity.
+  // No scheduler beside us: take that Lease ourselves, under this identity.
   bool own_lease = false;
   std::string identity;
   std::string ns;
   kube::Log log;
 };
 
-// One planner exists in a cluster. It leads while its own kube-scheduler does, or while it holds a Lease of
-// its own. Thread rule: Run on one thread; `lead` is called there.
+// One planner exists in a cluster. It leads while its own kube-scheduler does, or while it holds that Lease
+// itself. Thread rule: Run on one thread; `lead` is called there.
 class Leadership {
  public:
   Leadership(kube::Client& client, base::Clock& clock, base::Random random, LeadershipOptions options,

@@ -1,14 +1,11 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
-#include <csignal>
 #include <cstdio>
 #include <random>
-#include <thread>
 
+#include "base/process.h"
 #include "crds/keys.h"
 #include "extender/daemon.h"
 #include "extender/help_text.h"
@@ -37,27 +34,23 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--scheduler-identity", lead.scheduler_identity,
                  "Host or pod name of the kube-scheduler beside this (default: this host's name)");
   app.add_flag("--own-lease", lead.own_lease,
-               "Lead by the Lease heddle-extender instead of following a kube-scheduler");
+               "Take the Lease heddle-scheduler instead of following a kube-scheduler that holds it");
   app.add_option("--namespace", lead.ns, "Where the Leases are")->capture_default_str();
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
 }
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
-int Run(Flags flags, const sigset_t& signals) {
+int Run(Flags flags, base::StopSignals& signals) {
   base::SystemClock clock;
   const base::DiskFileTree root("/");
   std::random_device device;
   base::Random random((std::uint64_t{device()} << 32) | device());
   extender::DaemonOptions& daemon = flags.daemon;
-  daemon.identity = fmt::format("{}_{:08x}", HostName(), random.Below(1ULL << 32));
-  daemon.leadership.identity = daemon.identity;
-  if (daemon.leadership.scheduler_identity.empty()) daemon.leadership.scheduler_identity = HostName();
+  daemon.identity = base::ReplicaIdentity(random);
+  // Unlike any scheduler's, which begin with the name of their host: nobody takes us for the one beside them.
+  daemon.leadership.identity = "heddle-extender_" + daemon.identity;
+  if (daemon.leadership.scheduler_identity.empty()) daemon.leadership.scheduler_identity = base::HostName();
   daemon.log = daemon.leadership.log = [](std::string_view line) { spdlog::info("{}", line); };
   daemon.listening = [](const std::string& address) {
     std::printf("http://%s\n", address.c_str());
@@ -75,16 +68,8 @@ int Run(Flags flags, const sigset_t& signals) {
   }
   spdlog::info("Started server={} identity={}", config->server, daemon.identity);
   kube::CpprestTransport transport(*std::move(config), clock);
-  std::stop_source stop;
-  std::thread([&signals, stop]() mutable {
-    int received = 0;
-    sigwait(&signals, &received);
-    spdlog::info("Stopping signal={}", received);
-    stop.request_stop();
-    sigwait(&signals, &received);  // asked twice: somebody is in a hurry
-    _exit(130);
-  }).detach();
-  if (const auto ran = extender::RunDaemon(transport, clock, random.Fork(), daemon, stop.get_token()); !ran) {
+  const std::stop_token stop = signals.Wait([](int signal) { spdlog::info("Stopping signal={}", signal); });
+  if (const auto ran = extender::RunDaemon(transport, clock, random.Fork(), daemon, stop); !ran) {
     spdlog::error("Failed to start error=\"{}\"", ran.error().message);
     return 1;
   }
@@ -95,12 +80,7 @@ int Run(Flags flags, const sigset_t& signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Blocked before any thread starts, so that only sigwait sees them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  base::StopSignals signals;
   Flags flags;
   flags.daemon.leadership.ns = std::string(crds::keys::kNamespace);
   CLI::App app(extender::kAbout, "heddle-extender");

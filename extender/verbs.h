@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "extender/snapshot.h"
+#include "kube/status_endpoints.h"
 
 namespace heddle::extender {
 
@@ -53,19 +54,11 @@ std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snap
 std::string ToBody(const FilterAnswer& answer, const ExtenderArgs& args);
 std::string ToBody(const std::vector<HostScore>& scores);
 
-// One request as a server hands it over, and its answer.
-struct VerbAnswer {
-  int status = 200;
-  std::string content_type = "application/json";
-  std::string body;
-};
 inline constexpr std::size_t kMaxBody = 4u << 20;  // 16,384 names and a large pod are under 1 MiB
 struct Endpoints {
   std::function<std::shared_ptr<const Snapshot>()> snapshot;
-  std::function<std::string()> metrics;
-  std::function<std::string()> not_ready;  // empty = ready, else why not
+  kube::StatusEndpoints status;
 };
-VerbAnswer Answer(const std::string& method, const std::string& path, const std::string& body,
-                  const Endpoints& endpoints);
+kube::ServedAnswer Answer(const kube::ServedRequest& request, const Endpoints& endpoints);
 
 }  // namespace heddle::extender

@@ -1,14 +1,12 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
-#include <array>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
-#include <thread>
 
+#include "base/process.h"
+#include "crds/yaml.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "nodeagent/agent.h"
@@ -20,11 +18,6 @@ namespace {
 
 using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc names all of them
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 int Failed(const base::Error& error) {
   spdlog::error("Failed error=\"{}\"", error.message);
   return 1;
@@ -35,7 +28,7 @@ std::chrono::nanoseconds Seconds(double seconds) {
 }
 
 int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const base::FileTree& root,
-            base::Clock& clock, const sigset_t& signals) {
+            base::Clock& clock, base::StopSignals& signals) {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
@@ -45,13 +38,7 @@ int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const ba
         config.error().In("no API server to talk to (give --kubeconfig FILE, or --print to need none)"));
   spdlog::info("Started server={} node={} machine=\"{}\"", config->server, machine.identity.node,
                flags.machine);
-  std::stop_source stop;
-  std::thread([&signals, stop]() mutable {
-    int received = 0;
-    sigwait(&signals, &received);
-    spdlog::info("Stopping signal={}", received);
-    stop.request_stop();
-  }).detach();
+  const std::stop_token stop = signals.Wait([](int signal) { spdlog::info("Stopping signal={}", signal); });
   kube::CpprestTransport transport(*std::move(config), clock);
   kube::Client client(transport, clock,
                       {.user_agent = "heddle-nodeagent", .field_manager = "heddle-nodeagent"});
@@ -59,7 +46,7 @@ int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const ba
   nodeagent::AgentOptions options{machine.identity.node, Seconds(flags.interval_s), Seconds(flags.jitter_s),
                                   flags.once, [](std::string_view line) { spdlog::info(line); }};
   nodeagent::RunAgent(*machine.discovery, client, clock,
-                      base::Random((std::uint64_t{device()} << 32) | device()), options, stop.get_token());
+                      base::Random((std::uint64_t{device()} << 32) | device()), options, stop);
   spdlog::info("Stopped");
   return 0;
 }
@@ -67,11 +54,7 @@ int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const ba
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Blocked before any thread starts, so that only sigwait sees them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  base::StopSignals signals;
   nodeagent::Flags flags;
   CLI::App app(nodeagent::kAbout, "heddle-nodeagent");
   CLI::App* record = nodeagent::Define(app, flags);
@@ -85,7 +68,7 @@ int main(int argc, char** argv) {
   base::SystemClock clock;
   const base::DiskFileTree root("/"), recorded(flags.machine);
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
-  const std::string live_node = flags.node.empty() ? HostName() : flags.node;
+  const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
     if (const auto done = nodeagent::Record(root, live_node, flags.record_to); !done)
       return Failed(done.error());
@@ -98,6 +81,6 @@ int main(int argc, char** argv) {
   crds::NodeTopology object;
   object.name = machine->identity.node;
   const auto json = crds::ToJson(nodeagent::Report(object, machine->discovery->Look(), clock.WallNow()));
-  std::fputs((flags.output == "json" ? json.dump(2) + "\n" : nodeagent::ToYaml(json)).c_str(), stdout);
+  std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "crds/keys.h"
 #include "kube/client.h"
 #include "kube/events.h"
+#include "kube/heartbeats.h"
 #include "kube/lease.h"
 #include "kube/reflector.h"
 #include "kube/work_queue.h"
@@ -96,7 +97,7 @@ class Daemon::Impl {
   StoreView node_view_{nodes_.store()};
   StoreView topology_view_{topologies_.store()};
   StoreView fabric_view_{fabrics_.store()};
-  AgentLeases leases_;
+  kube::Heartbeats heartbeats_{{.prefix = std::string(crds::keys::kNodeLeasePrefix)}};
   CurrentAssembly assembly_;
   NodeTopologyReconciler topology_reconciler_;
   FabricReconciler fabric_reconciler_;
@@ -120,14 +121,15 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                                   const kube::ObjectPtr& current) { NodeChanged(key, old, current); }}),
       topologies_(
           client_, clock, random_.Fork(), kNodeTopologies,
-          {.on_change = [this](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr& old,
+          {.transform = [](kube::Json one) { return crds::Packed(kube::DropManagedFields(std::move(one))); },
+           .on_change = [this](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr& old,
                                const kube::ObjectPtr& current) { TopologyChanged(key, old, current); }}),
       fabrics_(client_, clock, random_.Fork(), kFabrics,
                {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
                                     const kube::ObjectPtr&) { Settle(); }}),
       topology_reconciler_(client_, {.nodes = node_view_, .topologies = topology_view_}, options_.selection),
       fabric_reconciler_(client_, clock,
-                         {.topologies = topology_view_, .fabrics = fabric_view_, .leases = leases_},
+                         {.topologies = topology_view_, .fabrics = fabric_view_, .heartbeats = heartbeats_},
                          assembly_, events_),
       label_reconciler_(labels_client_, node_view_, assembly_) {}
 
@@ -247,7 +249,7 @@ base::Result<Outcome> Daemon::Impl::ReconcileFabrics(const std::stop_token& stop
   base::Result<Outcome> outcome = fabric_reconciler_.Reconcile(stop);
   const AssemblyPtr after = assembly_.Get();
   if (after == nullptr) return outcome;
-  metrics_.Assembled(after->fabrics, leases_.Stale().size(), after->left_out.size());
+  metrics_.Assembled(after->fabrics, heartbeats_.Late().size(), after->left_out.size());
   if (before == nullptr || before->fabrics != after->fabrics) {
     for (const kube::ObjectPtr& node : node_view_.List()) {
       if (LabelPatch(*node, after->LabelsOf(kube::Name(*node)))) queue_.Add(LabelsKey(kube::Name(*node)));
@@ -267,7 +269,7 @@ void Daemon::Impl::LookAtLeases(const std::stop_token& stop) {
     if (!leases) {
       spdlog::warn("Failed to list agents' leases error=\"{}\" advice=\"{}\"", base::ToString(leases.error()),
                    Advice(leases.error()));
-    } else if (leases_.Observe(leases->items, assembly->reporting, clock_.Now())) {
+    } else if (heartbeats_.Observe(leases->items, assembly->reporting, clock_.Now())) {
       Settle();
     }
   } while (clock_.SleepFor(options_.lease_period, stop));

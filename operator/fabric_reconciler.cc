@@ -66,7 +66,7 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
 
   const auto read = crds::FabricFromJson(*object);
   const crds::FabricStatus before = read ? read->status : crds::FabricStatus{};
-  const std::set<std::string> stale = reads_.leases.Stale();
+  const std::set<std::string> stale = reads_.heartbeats.Late();
   crds::Fabric wanted;
   wanted.name = name;
   wanted.uid = kube::Uid(*object);

@@ -8,7 +8,7 @@
 #include "crds/fabric.h"
 #include "kube/client.h"
 #include "kube/events.h"
-#include "operator/agent_leases.h"
+#include "kube/heartbeats.h"
 #include "operator/assembly.h"
 #include "operator/outcome.h"
 #include "operator/view.h"
@@ -25,7 +25,7 @@ class FabricReconciler {
   struct Reads {
     const View& topologies;
     const View& fabrics;
-    const AgentLeases& leases;
+    const kube::Heartbeats& heartbeats;
   };
   struct Options {
     std::chrono::nanoseconds least_interval = std::chrono::seconds(10);

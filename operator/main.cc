@@ -1,18 +1,17 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
-#include <csignal>
+#include <memory>
 #include <random>
-#include <thread>
 
+#include "base/process.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
+#include "kube/http_server.h"
+#include "kube/status_endpoints.h"
 #include "operator/daemon.h"
 #include "operator/metrics.h"
-#include "operator/status_server.h"
 
 namespace {
 
@@ -27,11 +26,13 @@ heddle-operator in heddle-system says which.)";
 constexpr const char* kExamples = R"(
 Examples:
   heddle-operator --kubeconfig ~/.kube/config --nodes gpu
-  heddle-operator --metrics-listen 127.0.0.1:8081    then: curl 127.0.0.1:8081/metrics)";
+  heddle-operator --listen 127.0.0.1:8081    then: curl 127.0.0.1:8081/metrics)";
+
+constexpr const char* kUnread = "the Nodes, NodeTopologies and Fabrics have not all been read once yet";
 
 struct Flags {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
-  std::string nodes = "all", metrics_listen, log_level = "info";
+  std::string nodes = "all", listen, log_level = "info";
   operators::DaemonOptions daemon;
 };
 
@@ -47,21 +48,8 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_flag("--leader-elect,!--no-leader-elect", daemon.leader_elect, "Wait for the Lease (default)");
   app.add_option("--identity", daemon.identity, "Name in the Lease (default: host name and a random number)");
   app.add_option("--namespace", daemon.ns, "Where the Leases are")->capture_default_str();
-  app.add_option("--metrics-listen", flags.metrics_listen, "ADDRESS:PORT of /metrics, /healthz and /readyz");
+  app.add_option("--listen", flags.listen, "ADDRESS:PORT of /metrics, /healthz and /readyz");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
-}
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
-sigset_t StopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  return signals;
 }
 
 int Fail(const base::Error& error, std::string_view advice) {
@@ -69,13 +57,13 @@ int Fail(const base::Error& error, std::string_view advice) {
   return 1;
 }
 
-int Run(Flags& flags) {
+int Run(Flags& flags, base::StopSignals& signals) {
   base::SystemClock clock;
   const base::DiskFileTree root("/");
   std::random_device device;
   base::Random random((std::uint64_t{device()} << 32) | device());
   std::string& identity = flags.daemon.identity;
-  if (identity.empty()) identity = fmt::format("{}_{:08x}", HostName(), random.Below(1ULL << 32));
+  if (identity.empty()) identity = base::ReplicaIdentity(random);
   flags.daemon.selection.all = flags.nodes == "all";
   auto config = kube::LoadConfig(flags.sources, root, clock);
   if (!config) return Fail(config.error(), "give --kubeconfig FILE");
@@ -83,28 +71,26 @@ int Run(Flags& flags) {
   kube::CpprestTransport transport(*std::move(config), clock);
   operators::Metrics metrics;
   operators::Daemon daemon(transport, clock, random.Fork(), metrics, flags.daemon);
-  auto server = operators::StatusServer::Start(
-      flags.metrics_listen,
-      {.metrics = [&] { return metrics.Text(); }, .ready = [&] { return daemon.ready(); }});
-  if (!server) return Fail(server.error(), "choose another --metrics-listen");
-  std::stop_source stop;
-  std::thread([stop]() mutable {
-    const sigset_t signals = StopSignals();
-    int received = 0;
-    sigwait(&signals, &received);
-    spdlog::info("Stopping signal={}", received);
-    stop.request_stop();
-  }).detach();
-  daemon.Run(stop.get_token());
+  const kube::StatusEndpoints status{.metrics = [&] { return metrics.Text(); },
+                                     .not_ready = [&] { return daemon.ready() ? "" : kUnread; }};
+  std::unique_ptr<kube::HttpServer> server;
+  if (!flags.listen.empty()) {
+    auto started = kube::HttpServer::Start(flags.listen, 0, [&](const kube::ServedRequest& request) {
+      return kube::AnswerStatus(request, status)
+          .value_or(kube::ServedAnswer{.status = 404, .body = "here are /metrics, /healthz and /readyz\n"});
+    });
+    if (!started) return Fail(started.error(), "choose another --listen");
+    server = *std::move(started);
+    spdlog::info("Serving metrics and health at=http://{}", server->address());
+  }
+  daemon.Run(signals.Wait([](int signal) { spdlog::info("Stopping signal={}", signal); }));
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Blocked before any thread starts, so that only sigwait sees them.
-  sigset_t signals = StopSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  base::StopSignals signals;
   Flags flags;
   CLI::App app(kAbout, "heddle-operator");
   Define(app, flags);
@@ -115,5 +101,5 @@ int main(int argc, char** argv) {
   }
   spdlog::set_default_logger(spdlog::stderr_logger_mt("operator"));  // stderr: every line at once
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
-  return Run(flags);
+  return Run(flags, signals);
 }

@@ -275,15 +275,15 @@ class OwnNodeTest(ChartTestCase):
 
     def test_an_agent_writes_its_own_lease_only(self):
         leases = path("leases", NAMESPACE)
-        self.agent.create(leases, {"metadata": {"name": "heddle-node-node-a"}})
-        self.agent.patch(f"{leases}/heddle-node-node-a", {"spec": {"holderIdentity": "node-a"}})
+        mine = self.agent.create(leases, {"metadata": {"name": "heddle-node-node-a"}})
+        self.agent.replace(f"{leases}/heddle-node-node-a", mine | {"spec": {"holderIdentity": "node-a"}})
         sentence = "writes the Lease heddle-system/heddle-node-node-a only"
         for body in ({"name": "heddle-node-node-b"}, {"name": "heddle-scheduler"}, {"generateName": "heddle-node-"}):
             with self.subTest(body=body):
                 self.assert_refused(sentence, self.agent.create, leases, {"metadata": body})
-        self.rest.create(leases, {"metadata": {"name": "heddle-node-node-b"}})
-        self.assert_refused(sentence, self.agent.patch, f"{leases}/heddle-node-node-b",
-                            {"spec": {"holderIdentity": "node-a"}})
+        theirs = self.rest.create(leases, {"metadata": {"name": "heddle-node-node-b"}})
+        self.assert_refused(sentence, self.agent.replace, f"{leases}/heddle-node-node-b",
+                            theirs | {"spec": {"holderIdentity": "node-a"}})
 
     def test_others_are_not_held_to_it(self):
         operator = self.plane.account_rest(NAMESPACE, "heddle-operator")
@@ -355,16 +355,17 @@ class InstallTest(ChartTestCase):
                 [("create", ours, "nodetopologies"), ("patch", ours, "nodetopologies"),
                  ("delete", ours, "nodetopologies"),
                  ("patch", ours, "fabrics/status"), ("patch", "", "nodes"), ("create", "", "events"),
-                 ("update", "coordination.k8s.io", "leases")],
-                [("patch", ours, "nodetopologies/status"), ("delete", "", "nodes"), ("list", "", "pods"),
+                 ("update", "coordination.k8s.io", "leases@heddle-operator")],
+                [("update", "coordination.k8s.io", "leases@heddle-scheduler"),
+                 ("patch", ours, "nodetopologies/status"), ("delete", "", "nodes"), ("list", "", "pods"),
                  ("patch", ours, "gangs")]),
             "extender": (
                 [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
                  ("watch", "batch", "jobs"),
                  ("watch", "jobset.x-k8s.io", "jobsets"), ("create", ours, "gangs"), ("update", ours, "gangs/status"),
                  ("watch", ours, "fabrics"), ("watch", "", "namespaces"), ("create", "events.k8s.io", "events"),
-                 ("update", "coordination.k8s.io", "leases")],
-                [("create", "", "pods"), ("create", "", "pods/binding"), ("patch", "", "nodes"),
+                 ("update", "coordination.k8s.io", "leases@heddle-scheduler")],
+                [("update", "coordination.k8s.io", "leases@heddle-operator"), ("create", "", "pods"), ("create", "", "pods/binding"), ("patch", "", "nodes"),
                  ("delete", "", "pods"), ("patch", "", "pods/status"), ("list", "", "persistentvolumeclaims"),
                  ("patch", ours, "nodetopologies"), ("delete", "batch", "jobs"), ("patch", "batch", "jobs")]),
             "scheduler": (
@@ -380,11 +381,12 @@ class InstallTest(ChartTestCase):
                         self.assertEqual(self.may(component, verb, group, resource), wanted)
 
     def may(self, component, verb, group, resource):
+        resource, _, object_name = resource.partition("@")
         name, _, sub = resource.partition("/")
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
             "user": f"system:serviceaccount:{NAMESPACE}:heddle-{component}",
             "groups": ["system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}"],
-            "resourceAttributes": {"verb": verb, "group": group, "resource": name, "subresource": sub,
+            "resourceAttributes": {"verb": verb, "group": group, "resource": name, "subresource": sub, "name": object_name,
                                    "namespace": NAMESPACE}}}
         return self.rest.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
 

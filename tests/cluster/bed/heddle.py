@@ -35,6 +35,7 @@ class Heddle:
         self.daemons = {}
         self.machines = {}
         self.extender_port = free_port()
+        self.operator_port = free_port()
         self.scheduler_port = free_port()
         self._stopped = False
         plane.before_stop(self.stop)
@@ -129,8 +130,8 @@ class Heddle:
         return self.plane.account_kubeconfig(NAMESPACE, f"heddle-{component}", node)
 
     def start_operator(self, *arguments):
-        return self._daemon("operator", self.binaries / "heddle-operator",
-                            ["--kubeconfig", self._account("operator"), *arguments])
+        return self._daemon("operator", self.binaries / "heddle-operator", [
+            "--kubeconfig", self._account("operator"), "--listen", f"127.0.0.1:{self.operator_port}", *arguments])
 
     def start_extender(self, *arguments):
         daemon = self._daemon("extender", self.binaries / "heddle-extender", [

@@ -55,6 +55,12 @@ TEST_P(FileTreeTest, ReadsAFileWhole) {
   EXPECT_EQ(*tree().Read("empty"), "");
 }
 
+TEST(DiskFileTree, NamesAFileOfTheMachineAsAPersonWouldTypeIt) {
+  const DiskFileTree root("/");
+  EXPECT_THAT(root.Read("nonexistent/config").error().message, testing::StartsWith("/nonexistent/config: "));
+  EXPECT_THAT(root.Read("/nonexistent/config").error().message, testing::StartsWith("/nonexistent/config: "));
+}
+
 TEST_P(FileTreeTest, SaysThatAFileIsAbsent) {
   Write("file", "x");
   for (const char* path : {"absent", "absent/below", "file/below"}) {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <thread>
 
-#include "extender/agent_leases.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
 
@@ -73,30 +72,12 @@ TEST_F(LeadershipTest, DoesNotLeadWithoutALease) {
 TEST_F(LeadershipTest, TakesALeaseOfItsOwnWhereItIsToldTo) {
   Start({.own_lease = true, .identity = "me_1"});
   EXPECT_TRUE(Until(true));
-  const auto lease = server_.Find(kube::kLeases, {"heddle-system", "heddle-extender"});
+  const auto lease = server_.Find(kube::kLeases, {"heddle-system", "heddle-scheduler"});
   ASSERT_TRUE(lease);
   EXPECT_EQ(kube::StringAt(*lease, {"spec", "holderIdentity"}), "me_1");
   thread_.request_stop();
   thread_.join();
   EXPECT_FALSE(leading_);
-}
-
-TEST(AgentLeases, CallsOnlyThoseStaleWhoseLeaseHasStoodStillForLong) {
-  const auto lease = [](const char* node, const char* renewed) {
-    Json object = kube::NewObject(kube::kLeases, {"heddle-system", std::string("heddle-node-") + node});
-    object["spec"] = {{"leaseDurationSeconds", 40}, {"renewTime", renewed}};
-    return object;
-  };
-  AgentLeases agents;
-  const base::MonotonicTime start{};
-  using std::chrono::seconds;
-  EXPECT_TRUE(agents.Observe({lease("a", "1"), lease("b", "1")}, start).empty());
-  EXPECT_TRUE(agents.Observe({lease("a", "2"), lease("b", "1")}, start + seconds(60)).empty());
-  EXPECT_EQ(agents.Observe({lease("a", "3"), lease("b", "1")}, start + seconds(90)),
-            std::set<std::string>{"b"});
-  EXPECT_TRUE(agents.Observe({lease("a", "3"), lease("b", "2")}, start + seconds(100)).empty());
-  EXPECT_TRUE(
-      agents.Observe({kube::NewObject(kube::kLeases, {"heddle-system", "heddle-operator"})}, start).empty());
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ using ::testing::HasSubstr;
 
 Endpoints NoCluster() {
   return {.snapshot = [] { return std::shared_ptr<const Snapshot>(); },
-          .metrics = [] { return std::string("# metrics\n"); },
-          .not_ready = [] { return std::string(); }};
+          .status = {.metrics = [] { return std::string("# metrics\n"); },
+                     .not_ready = [] { return std::string(); }}};
 }
 
 Json Args(const char* annotations, const char* names = R"(["n1","n2","n3"])") {
@@ -27,7 +27,7 @@ Json Args(const char* annotations, const char* names = R"(["n1","n2","n3"])") {
 }
 
 Json Post(const char* path, const Json& body) {
-  const VerbAnswer answer = Answer("POST", path, body.dump(), NoCluster());
+  const kube::ServedAnswer answer = Answer({"POST", path, body.dump()}, NoCluster());
   EXPECT_EQ(answer.status, 200);
   EXPECT_EQ(answer.content_type, "application/json");
   return Json::parse(answer.body);
@@ -112,14 +112,14 @@ TEST(Preempt, AnswersTheMetaFormUnchangedWhicheverFormCameIn) {
 class EveryVerb : public testing::TestWithParam<const char*> {};
 TEST_P(EveryVerb, RefusesGarbageAndHugeBodiesWithASentence) {
   for (const char* body : {"", "garbage", "[]", "{", "null", "\xff\xfe", "{\"Pod\":"}) {
-    const VerbAnswer answer = Answer("POST", GetParam(), body, NoCluster());
+    const kube::ServedAnswer answer = Answer({"POST", GetParam(), body}, NoCluster());
     EXPECT_EQ(answer.status, 400) << body;
     EXPECT_THAT(answer.body, HasSubstr("the body is no extender request"));
   }
-  const VerbAnswer huge = Answer("POST", GetParam(), std::string(5'000'000, 'x'), NoCluster());
+  const kube::ServedAnswer huge = Answer({"POST", GetParam(), "", true}, NoCluster());
   EXPECT_EQ(huge.status, 413);
   EXPECT_THAT(huge.body, HasSubstr("nodeCacheCapable"));
-  EXPECT_EQ(Answer("GET", GetParam(), "", NoCluster()).status, 405);
+  EXPECT_EQ(Answer({"GET", GetParam(), ""}, NoCluster()).status, 405);
 }
 INSTANTIATE_TEST_SUITE_P(Table, EveryVerb, testing::Values("/filter", "/prioritize", "/preempt"),
                          [](const auto& one) { return std::string(one.param).substr(1); });
@@ -130,7 +130,7 @@ TEST(EveryVerb, SurvivesWrongTypesEverywhere) {
                            R"({"Pod":{"spec":{"containers":[7,{"resources":[]}]}},"Nodes":{"items":[1,{}]}})",
                            R"({"NodeNameToMetaVictims":{"a":1},"NodeNameToVictims":[]})"}) {
     for (const char* path : {"/filter", "/prioritize", "/preempt"}) {
-      const int status = Answer("POST", path, body, NoCluster()).status;
+      const int status = Answer({"POST", path, body}, NoCluster()).status;
       EXPECT_TRUE(status == 200 || status == 400) << path << " " << body;
     }
   }
@@ -138,11 +138,11 @@ TEST(EveryVerb, SurvivesWrongTypesEverywhere) {
 
 TEST(Health, TellsReadyFromAlive) {
   Endpoints endpoints = NoCluster();
-  endpoints.not_ready = [] { return std::string("nothing was read yet"); };
-  EXPECT_EQ(Answer("GET", "/healthz", "", endpoints).status, 200);
-  EXPECT_EQ(Answer("GET", "/readyz", "", endpoints).status, 503);
-  EXPECT_EQ(Answer("GET", "/metrics", "", endpoints).body, "# metrics\n");
-  EXPECT_EQ(Answer("GET", "/nonsense", "", endpoints).status, 404);
+  endpoints.status.not_ready = [] { return std::string("nothing was read yet"); };
+  EXPECT_EQ(Answer({"GET", "/healthz", ""}, endpoints).status, 200);
+  EXPECT_EQ(Answer({"GET", "/readyz", ""}, endpoints).status, 503);
+  EXPECT_EQ(Answer({"GET", "/metrics", ""}, endpoints).body, "# metrics\n");
+  EXPECT_EQ(Answer({"GET", "/nonsense", ""}, endpoints).status, 404);
 }
 
 }  // namespace

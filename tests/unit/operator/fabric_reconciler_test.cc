@@ -22,7 +22,7 @@ class FabricReconcilerTest : public Stage {
   // A process that died and came back: no memory, the same server.
   void Restart() {
     reconciler_holder = std::make_unique<FabricReconciler>(
-        client, clock, FabricReconciler::Reads{topologies, fabrics, leases}, assembly, events);
+        client, clock, FabricReconciler::Reads{topologies, fabrics, heartbeats}, assembly, events);
   }
   std::vector<std::string> EventNotes() {
     events.Flush(never);
@@ -39,12 +39,12 @@ class FabricReconcilerTest : public Stage {
     return condition == nullptr ? kNothing : *condition;
   }
 
-  AgentLeases leases;
+  kube::Heartbeats heartbeats{{.prefix = "heddle-node-"}};
   CurrentAssembly assembly;
   kube::EventRecorder events{
       client, clock, base::Random(1), {.component = "heddle-operator", .instance = "test"}};
   std::unique_ptr<FabricReconciler> reconciler_holder = std::make_unique<FabricReconciler>(
-      client, clock, FabricReconciler::Reads{topologies, fabrics, leases}, assembly, events);
+      client, clock, FabricReconciler::Reads{topologies, fabrics, heartbeats}, assembly, events);
   FabricReconciler& reconciler = *reconciler_holder;
 };
 
@@ -202,9 +202,9 @@ TEST_F(FabricReconcilerTest, KeepsAnEmptyFabricThatSomebodyDeclaresAtTheLastMome
 TEST_F(FabricReconcilerTest, NamesTheAgentsThatFellSilent) {
   const auto cluster = ReportCluster(kTwoUnits);
   ASSERT_TRUE(Reconcile());
-  leases.Observe({}, {cluster[0].name}, clock.Now());
+  heartbeats.Observe({}, {{cluster[0].name}}, clock.Now());
   clock.Advance(2min);
-  leases.Observe({}, {cluster[0].name}, clock.Now());
+  heartbeats.Observe({}, {{cluster[0].name}}, clock.Now());
   ASSERT_TRUE(Reconcile());
   const crds::Fabric fabric = FabricNamed("infiniband");
   EXPECT_TRUE(crds::IsTrue(fabric.status.conditions, kConditionStale));

@@ -1,4 +1,4 @@
-#include "extender/http_server.h"
+#include "kube/http_server.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -8,9 +8,12 @@
 
 #include <charconv>
 
-namespace heddle::extender {
+#include "kube/status_endpoints.h"
+
+namespace heddle::kube {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -63,14 +66,15 @@ class Connection {
   int fd_;
 };
 
+ServedAnswer EchoAnswer(const ServedRequest& request) {
+  if (request.path == "/throws") throw std::runtime_error("a bug");
+  if (request.body_too_large) return {.status = 413, .body = "too large, and not kept: " + request.body};
+  return {.content_type = "application/json",
+          .body = request.method + " " + request.path + " " + request.body};
+}
+
 std::unique_ptr<HttpServer> Echo() {
-  auto server = HttpServer::Start(
-      "127.0.0.1:0", [](const std::string& method, const std::string& path, const std::string& body) {
-        return Answer(method, path, body,
-                      {.snapshot = [] { return std::shared_ptr<const Snapshot>(); },
-                       .metrics = [] { return std::string(); },
-                       .not_ready = [] { return std::string(); }});
-      });
+  auto server = HttpServer::Start("127.0.0.1:0", 1 << 20, EchoAnswer);
   EXPECT_TRUE(server) << (server ? "" : server.error().message);
   return server ? *std::move(server) : nullptr;
 }
@@ -80,36 +84,54 @@ TEST(HttpServer, TakesAFreePortAndAnswersManyCallsOnOneConnection) {
   EXPECT_THAT(server->address(), testing::Not(HasSubstr(":0")));
   Connection connection(server->address());
   for (int i = 0; i < 3; ++i) {
-    const std::string answer = connection.Post("/filter", R"({"Pod":{},"NodeNames":["a"]})");
+    const std::string answer = connection.Post("/filter?x=1", R"({"a":1})");
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
     EXPECT_THAT(answer, HasSubstr("Content-Length: "));
+    EXPECT_THAT(answer, HasSubstr("Content-Type: application/json"));
     EXPECT_THAT(answer, testing::Not(HasSubstr("chunked")));
-    EXPECT_THAT(answer, HasSubstr(R"("NodeNames":["a"])"));
+    EXPECT_THAT(answer, EndsWith(R"(POST /filter {"a":1})"));
   }
 }
 
-TEST(HttpServer, SurvivesGarbageAndFiveMegabytesAndSomebodyWhoLeavesInTheMiddle) {
+TEST(HttpServer, SurvivesFiveMegabytesAndSomebodyWhoLeavesInTheMiddleAndAHandlerThatThrows) {
   const auto server = Echo();
-  EXPECT_THAT(Connection(server->address()).Post("/filter", "garbage"), StartsWith("HTTP/1.1 400"));
-  EXPECT_THAT(Connection(server->address()).Post("/prioritize", std::string(5'000'000, 'x')),
-              StartsWith("HTTP/1.1 413"));
+  const std::string refused = Connection(server->address()).Post("/filter", std::string(5'000'000, 'x'));
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(refused, EndsWith("too large, and not kept: "));
   { Connection leaves(server->address()); }
-  EXPECT_THAT(Connection(server->address()).Post("/filter", R"({"Pod":{},"NodeNames":["a"]})"),
-              StartsWith("HTTP/1.1 200"));
+  const std::string bug = Connection(server->address()).Post("/throws", "");
+  EXPECT_THAT(bug, StartsWith("HTTP/1.1 500"));
+  EXPECT_THAT(bug, HasSubstr("a bug"));
+  EXPECT_THAT(Connection(server->address()).Post("/filter", "again"), StartsWith("HTTP/1.1 200"));
 }
 
 TEST(HttpServer, SaysWhyItCannotListen) {
-  const auto nothing = [](const std::string&, const std::string&, const std::string&) {
-    return VerbAnswer{};
-  };
-  for (const char* listen : {"nonsense", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000"}) {
-    const auto server = HttpServer::Start(listen, nothing);
+  for (const char* listen : {"nonsense", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", "127.0.0.1:-1"}) {
+    const auto server = HttpServer::Start(listen, 1, EchoAnswer);
     ASSERT_FALSE(server) << listen;
+    EXPECT_EQ(server.error().code, base::Code::kInvalid);
     EXPECT_THAT(server.error().message, HasSubstr("127.0.0.1:8010")) << "what to write instead";
   }
   const auto first = Echo();
-  EXPECT_FALSE(HttpServer::Start(first->address(), nothing)) << "the port is taken";
+  const auto second = HttpServer::Start(first->address(), 1, EchoAnswer);
+  ASSERT_FALSE(second) << "the port is taken";
+  EXPECT_EQ(second.error().code, base::Code::kUnavailable);
+}
+
+TEST(StatusEndpoints, SayWhetherTheDaemonIsReadyAndWhyNot) {
+  std::string why = "the first list is not here yet";
+  const StatusEndpoints endpoints{[] { return std::string("heddle_x 1\n"); }, [&] { return why; }};
+  EXPECT_EQ(AnswerStatus({"GET", "/healthz", ""}, endpoints)->status, 200);
+  EXPECT_EQ(AnswerStatus({"GET", "/readyz", ""}, endpoints)->status, 503);
+  EXPECT_THAT(AnswerStatus({"GET", "/readyz", ""}, endpoints)->body, HasSubstr(why));
+  why.clear();
+  EXPECT_EQ(AnswerStatus({"GET", "/readyz", ""}, endpoints)->status, 200);
+  const auto metrics = AnswerStatus({"GET", "/metrics", ""}, endpoints);
+  EXPECT_EQ(metrics->body, "heddle_x 1\n");
+  EXPECT_THAT(metrics->content_type, HasSubstr("version=0.0.4"));
+  EXPECT_EQ(AnswerStatus({"POST", "/metrics", ""}, endpoints)->status, 405);
+  EXPECT_FALSE(AnswerStatus({"GET", "/filter", ""}, endpoints)) << "not its own";
 }
 
 }  // namespace
-}  // namespace heddle::extender
+}  // namespace heddle::kube

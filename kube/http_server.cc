@@ -1,4 +1,4 @@
-#include "extender/http_server.h"
+#include "kube/http_server.h"
 
 #include <arpa/inet.h>
 #include <cpprest/http_listener.h>
@@ -9,7 +9,7 @@
 #include <charconv>
 #include <optional>
 
-namespace heddle::extender {
+namespace heddle::kube {
 namespace {
 
 using web::http::http_request;
@@ -33,7 +33,7 @@ base::Result<Address> ParseAddress(const std::string& listen) {
     return base::Fail(base::Code::kInvalid,
                       "cannot listen on \"" + listen + "\": write ADDRESS:PORT, as 127.0.0.1:8010");
   }
-  address.host = colon == 0 ? "127.0.0.1" : listen.substr(0, colon);
+  address.host = colon == 0 ? "0.0.0.0" : listen.substr(0, colon);
   address.port = port;
   return address;
 }
@@ -52,7 +52,7 @@ std::optional<int> FreePort(const std::string& host) {
   return bound ? std::optional(int(ntohs(address.sin_port))) : std::nullopt;
 }
 
-void Reply(const http_request& request, const VerbAnswer& answer) {
+void Reply(const http_request& request, const ServedAnswer& answer) {
   web::http::http_response response(static_cast<web::http::status_code>(answer.status));
   response.set_body(answer.body, answer.content_type);  // a string body sets Content-Length
   request.reply(response);
@@ -62,8 +62,8 @@ void Reply(const http_request& request, const VerbAnswer& answer) {
 
 class HttpServer::Listener {
  public:
-  Listener(const std::string& address, Handler handler)
-      : handler_(std::move(handler)), listener_(utility::string_t("http://" + address)) {
+  Listener(const std::string& address, std::size_t max_body, Handler handler)
+      : handler_(std::move(handler)), max_body_(max_body), listener_(utility::string_t("http://" + address)) {
     listener_.support([this](const http_request& request) { Handle(request); });
     listener_.open().wait();
   }
@@ -78,20 +78,21 @@ class HttpServer::Listener {
 
  private:
   void Handle(const http_request& request) const {
-    // A body that is announced as too large need not be kept to be refused.
-    if (request.headers().content_length() > kMaxBody) return Serve(request, std::string(kMaxBody + 1, ' '));
+    // A body that is announced as too large is not even read.
+    if (request.headers().content_length() > max_body_) return Serve(request, {}, true);
     request.extract_vector().then([this, request](const pplx::task<std::vector<unsigned char>>& read) {
       try {
         const std::vector<unsigned char>& body = read.get();
-        Serve(request, std::string(body.begin(), body.end()));
+        const bool too_large = body.size() > max_body_;
+        Serve(request, too_large ? std::string() : std::string(body.begin(), body.end()), too_large);
       } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the other side left in the middle
       }
     });
   }
-  void Serve(const http_request& request, const std::string& body) const {
-    VerbAnswer answer{500, "text/plain; charset=utf-8", "this request could not be handled; see the log\n"};
+  void Serve(const http_request& request, std::string body, bool too_large) const {
+    ServedAnswer answer{.status = 500, .body = "this request could not be handled; see the log\n"};
     try {
-      answer = handler_(request.method(), request.relative_uri().path(), body);
+      answer = handler_({request.method(), request.relative_uri().path(), std::move(body), too_large});
     } catch (const std::exception& error) {
       answer.body = std::string("this request could not be handled: ") + error.what() + "\n";
     }
@@ -99,6 +100,7 @@ class HttpServer::Listener {
   }
 
   const Handler handler_;
+  const std::size_t max_body_;
   web::http::experimental::listener::http_listener listener_;
 };
 
@@ -106,16 +108,16 @@ HttpServer::HttpServer(std::string address, std::unique_ptr<Listener> listener)
     : address_(std::move(address)), listener_(std::move(listener)) {}
 HttpServer::~HttpServer() = default;
 
-base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& listen,
-                                                            const Handler& handler) {
+base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& listen, std::size_t max_body,
+                                                            Handler handler) {
   ASSIGN_OR_RETURN(Address address, ParseAddress(listen));
   const bool any_port = address.port == 0;
   std::string why = "no free port";
   for (int tries = any_port ? 5 : 1; tries > 0; --tries) {
     if (any_port) address.port = FreePort(address.host).value_or(0);
     try {
-      return std::unique_ptr<HttpServer>(
-          new HttpServer(address.ToString(), std::make_unique<Listener>(address.ToString(), handler)));
+      return std::unique_ptr<HttpServer>(new HttpServer(
+          address.ToString(), std::make_unique<Listener>(address.ToString(), max_body, handler)));
     } catch (const std::exception& error) {
       why = error.what();
     }
@@ -123,4 +125,4 @@ base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& l
   return base::Fail(base::Code::kUnavailable, "cannot listen on " + listen + ": " + why);
 }
 
-}  // namespace heddle::extender
+}  // namespace heddle::kube

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "base/random.h"
+
+namespace heddle::base {
+
+// SIGTERM and SIGINT as a stop token. Make it in main before any thread starts: threads inherit the blocked
+// signals, so that only the one inside takes them. A second signal ends the process at once, for somebody in
+// a hurry.
+class StopSignals {
+ public:
+  StopSignals();
+  // Starts to wait; on_signal runs on the waiting thread before the token is stopped.
+  std::stop_token Wait(std::function<void(int signal)> on_signal);
+
+ private:
+  std::stop_source stop_;
+};
+
+// "" where the machine has none.
+std::string HostName();
+
+// Unique among the replicas of a daemon, and readable in a Lease: "<host>_1f3a0c77".
+std::string ReplicaIdentity(Random& random);
+
+}  // namespace heddle::base
