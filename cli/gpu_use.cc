@@ -6,6 +6,7 @@
 #include <charconv>
 #include <tuple>
 
+#include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "kube/object.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 namespace keys = crds::keys;
 
-constexpr std::array kGpuResources{"nvidia.com/gpu", "amd.com/gpu", "heddle.dev/gpu"};
 constexpr const char* kIndexLabel = "batch.kubernetes.io/job-completion-index";
 
 int ToInt(std::string_view text, int otherwise) {
@@ -24,7 +24,7 @@ int ToInt(std::string_view text, int otherwise) {
 }
 
 int GpusOf(const Json& container) {
-  for (const char* resource : kGpuResources) {
+  for (const std::string_view resource : crds::kGpuResources) {
     for (const char* list : {"limits", "requests"}) {
       const Json* amount = kube::Find(container, {"resources", list, resource});
       if (amount == nullptr) continue;
@@ -39,17 +39,6 @@ std::uint32_t Bit(std::size_t position) {
   return position < 32 ? 1U << position : 0;
 }
 
-// Indexes as NVML counts them to positions among the node's GPUs.
-std::uint32_t ToPositions(const topology::Node& node, std::uint32_t indexes) {
-  std::uint32_t positions = 0;
-  for (std::size_t p = 0; p < node.gpus.size(); ++p) {
-    if (node.gpus[p].index >= 0 && (indexes & Bit(static_cast<std::size_t>(node.gpus[p].index))) != 0) {
-      positions |= Bit(p);
-    }
-  }
-  return positions;
-}
-
 std::uint32_t Granted(const crds::NodeTopology& topology, const std::string& pod_uid) {
   std::uint32_t indexes = 0;
   for (const crds::Grant& grant : topology.status.grants) {
@@ -58,13 +47,13 @@ std::uint32_t Granted(const crds::NodeTopology& topology, const std::string& pod
       if (gpu.index >= 0) indexes |= Bit(static_cast<std::size_t>(gpu.index));
     }
   }
-  return ToPositions(topology.status.node, indexes);
+  return crds::PositionsOf(topology.status.node, indexes);
 }
 
 std::uint32_t Annotated(const topology::Node& node, const Json& pod) {
   const auto text = kube::Annotation(pod, keys::kGpus);
   if (!text) return 0;
-  return ToPositions(node, ParseGpuList(*text).value_or(0));
+  return crds::PositionsOf(node, crds::ParseGpuIndexes(*text).value_or(0));
 }
 
 // Requires: at least `count` free healthy GPUs, else 0.
@@ -96,21 +85,6 @@ int GpusWanted(const Json& pod) {
 bool IsLive(const Json& pod) {
   const std::string phase = kube::StringAt(pod, {"status", "phase"});
   return phase != "Succeeded" && phase != "Failed";
-}
-
-std::optional<std::uint32_t> ParseGpuList(std::string_view text) {
-  std::uint32_t bits = 0;
-  if (text.ends_with(',')) return std::nullopt;
-  while (!text.empty()) {
-    const std::size_t comma = text.find(',');
-    const std::string_view word = text.substr(0, comma);
-    const int index = ToInt(word, -1);
-    if (index < 0 || index > 31 || std::to_string(index) != word) return std::nullopt;
-    bits |= Bit(static_cast<std::size_t>(index));
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
-  return bits;
 }
 
 std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,

@@ -29,9 +29,6 @@ struct PodGpus {
 // The GPUs a pod asks for: of its containers, or of its largest init container if that is more.
 int GpusWanted(const Json& pod);
 bool IsLive(const Json& pod);  // neither finished nor failed
-// "0,1,5" to bits; nothing when it is no such list.
-std::optional<std::uint32_t> ParseGpuList(std::string_view text);
-
 // Who holds which GPUs, by pod UID, of all bound live pods. Pods that say nothing get the lowest free indexes
 // in the order of their creation, then of their completion index, then of their names. A pod that finds too
 // few free GPUs is missing in the answer.

@@ -173,7 +173,18 @@ std::string ReadHash(const Field& field) {
 
 }  // namespace
 
+Json Packed(Json node_topology) {
+  const auto status = node_topology.find("status");
+  if (status != node_topology.end() && status->is_object()) *status = Json::binary(Json::to_cbor(*status));
+  return node_topology;
+}
+
 base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
+  if (const auto packed = json.find("status"); packed != json.end() && packed->is_binary()) {
+    Json whole = json;
+    whole["status"] = Json::from_cbor(packed->get_binary(), true, false);
+    return NodeTopologyFromJson(whole);
+  }
   codec::Problem problem;
   const Field root(json, problem);
   NodeTopology object;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "crds/gpu_indexes.h"
 #include "extender/pod_facts.h"
 #include "extender/quantity.h"
 
@@ -66,7 +67,7 @@ void ReadAllocatable(const kube::Json& node, NodeFacts& facts) {
       facts.memory_bytes = amount;
     } else if (name == "pods") {
       facts.pods = amount;
-    } else if (std::binary_search(GpuResources().begin(), GpuResources().end(), name)) {
+    } else if (crds::IsGpuResource(name)) {
       if (amount == 0) continue;
       facts.gpus += int(std::min<std::int64_t>(amount, 1024));
       facts.gpu_resource = name;

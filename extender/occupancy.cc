@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "crds/gpu_indexes.h"
+
 namespace heddle::extender {
 namespace {
 
@@ -83,7 +85,7 @@ void Occupancy::HoldGrants(const SnapshotInputs& inputs, const ByUid& bound) {
 void Occupancy::HoldAnnotated(const PodFacts& pod) {
   if (granted_.contains(pod.uid) || !pod.plan || pod.plan->node != pod.node) return;
   const topology::Node* topology = Topology(pod.node);
-  const std::uint32_t whole = topology == nullptr ? 0 : AllIndexes(*topology);
+  const std::uint32_t whole = topology == nullptr ? 0 : crds::AllIndexes(*topology);
   const std::uint32_t gpus = pod.plan->gpus != 0 ? pod.plan->gpus : whole;
   holds_[pod.node].push_back(HoldOf(pod, gpus, Hold::Source::kAnnotation));
 }
@@ -91,7 +93,7 @@ void Occupancy::HoldAnnotated(const PodFacts& pod) {
 void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const crds::Gang& gang,
                         const placement::Resources& demand) {
   const topology::Node* topology = Topology(node);
-  if (gpus == 0 && topology != nullptr) gpus = AllIndexes(*topology);
+  if (gpus == 0 && topology != nullptr) gpus = crds::AllIndexes(*topology);
   holds_[node].push_back({gpus, Hold::Source::kReserved, "", gang.spec.owner.uid,
                           "gang " + gang.ns + "/" + gang.name, gang.status.planned_at});
   Use(node, demand);
@@ -134,7 +136,7 @@ void Occupancy::HoldAssumed(const PodFacts& pod) {
   for (const Hold& hold : holds_[pod.node]) {
     (hold.source == Hold::Source::kReserved ? reserved : held) |= hold.gpus;
   }
-  const std::uint32_t all = AllIndexes(*topology);
+  const std::uint32_t all = crds::AllIndexes(*topology);
   std::uint32_t chosen = 0;
   for (std::uint32_t pool : {all & ~held & ~reserved, all & ~held}) {
     pool &= ~chosen;

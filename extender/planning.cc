@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "crds/gpu_indexes.h"
 #include "extender/node_constraints.h"
 
 namespace heddle::extender {
@@ -71,7 +72,7 @@ class RequestBuilder {
         if (hold.pod_uid == facts.uid) gpus = hold.gpus;
       }
     }
-    if (gpus != 0) pod.fixed_gpus = PositionsOf(node, gpus);
+    if (gpus != 0) pod.fixed_gpus = crds::PositionsOf(node, gpus);
   }
 
   const Snapshot& snapshot_;
@@ -86,7 +87,7 @@ PlannedGang ToRows(const FabricView& view, placement::Plan plan) {
   PlannedGang planned{{}, plan.quality, std::move(plan.explanation)};
   for (std::size_t i = 0; i < plan.pods.size(); ++i) {
     const topology::Node& node = view.fabric->nodes[std::size_t(plan.pods[i].node)].node;
-    crds::PlacedPod row{node.name, IndexesOf(node, plan.pods[i].gpus), {}};
+    crds::PlacedPod row{node.name, crds::IndexesOf(node, plan.pods[i].gpus), {}};
     if (i < plan.substitutes.size()) {
       for (const NodeId id : plan.substitutes[i]) {
         row.substitutes.push_back(view.fabric->nodes[std::size_t(id)].node.name);
@@ -184,7 +185,8 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
   for (const crds::PlacedPod& row : current) {
     id = view->fabric->FindNode(row.node);
     const bool known = id != topology::kNone;
-    placed.push_back({id, known ? PositionsOf(view->fabric->nodes[std::size_t(id)].node, row.gpus) : 0});
+    placed.push_back(
+        {id, known ? crds::PositionsOf(view->fabric->nodes[std::size_t(id)].node, row.gpus) : 0});
   }
   placement::GangRequest request = RequestBuilder(snapshot, *view, members, kept).Build();
   // Its own pin would hold a stuck rank where it cannot start.

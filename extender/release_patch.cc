@@ -1,5 +1,6 @@
 #include "extender/release_patch.h"
 
+#include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "extender/pod_facts.h"
 
@@ -76,7 +77,7 @@ void Annotate(const kube::Json& pod, const Slot& slot, bool substitutes, kube::J
     patch.push_back(Op("add", "/metadata/annotations/" + escaped, std::move(value)));
   };
   add(keys::kRank, std::to_string(slot.rank));
-  add(keys::kGpus, FormatGpuIndexes(slot.gpus));
+  add(keys::kGpus, crds::FormatGpuIndexes(slot.gpus));
   add(keys::kNics, Join(slot.nics));
   add(keys::kGangUid, slot.gang_uid);
   add(keys::kEpoch, std::to_string(slot.epoch));

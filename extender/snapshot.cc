@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "crds/fabric_assembly.h"
+#include "crds/gpu_indexes.h"
 #include "extender/occupancy.h"
 
 namespace heddle::extender {
@@ -17,7 +18,7 @@ std::uint32_t FreePositions(const topology::Node& node, const std::vector<Hold>&
   for (std::size_t i = 0; i < node.gpus.size() && i < kMostGpus; ++i) {
     if (node.gpus[i].healthy) free |= 1u << i;
   }
-  for (const Hold& hold : holds) free &= ~PositionsOf(node, hold.gpus);
+  for (const Hold& hold : holds) free &= ~crds::PositionsOf(node, hold.gpus);
   return free;
 }
 
@@ -122,6 +123,9 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
     ++snapshot.left_out[why == inputs.fabrics->unusable.end() ? "NoTopology" : why->second];
   }
   snapshot.holds = occupancy.TakeHolds();
+  for (const auto& gang : inputs.gangs) {
+    if (HoldsSlots(*gang)) snapshot.gangs[gang->spec.owner.uid] = gang->ns + "/" + gang->spec.owner.name;
+  }
   return snapshot;
 }
 
@@ -163,33 +167,11 @@ std::uint32_t Snapshot::Unhealthy(const std::string& node, std::uint32_t gpus) c
   for (const topology::Gpu& gpu : topology->gpus) {
     if (gpu.healthy && gpu.index >= 0 && gpu.index < int(kMostGpus)) healthy |= 1u << gpu.index;
   }
-  return (gpus == 0 ? AllIndexes(*topology) : gpus) & ~healthy;
+  return (gpus == 0 ? crds::AllIndexes(*topology) : gpus) & ~healthy;
 }
 
 bool HoldsSlots(const crds::Gang& gang) {
   return gang.status.placement.has_value() && !crds::IsTrue(gang.status.conditions, crds::kEnded);
-}
-
-std::uint32_t IndexesOf(const topology::Node& node, std::uint32_t positions) {
-  std::uint32_t indexes = 0;
-  for (std::size_t i = 0; i < node.gpus.size() && i < kMostGpus; ++i) {
-    const int index = node.gpus[i].index;
-    if ((positions >> i & 1u) != 0 && index >= 0 && index < 32) indexes |= 1u << index;
-  }
-  return indexes;
-}
-
-std::uint32_t PositionsOf(const topology::Node& node, std::uint32_t indexes) {
-  std::uint32_t positions = 0;
-  for (std::size_t i = 0; i < node.gpus.size() && i < kMostGpus; ++i) {
-    const int index = node.gpus[i].index;
-    if (index >= 0 && index < 32 && (indexes >> index & 1u) != 0) positions |= 1u << i;
-  }
-  return positions;
-}
-
-std::uint32_t AllIndexes(const topology::Node& node) {
-  return IndexesOf(node, ~0u);
 }
 
 }  // namespace heddle::extender

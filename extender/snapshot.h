@@ -63,6 +63,7 @@ struct Snapshot {
   std::map<std::string, Shared<NodeFacts>> nodes;
   std::map<std::string, std::vector<Hold>> holds;  // by node
   std::map<std::string, int> left_out;             // nodes outside of every fabric, by word
+  std::map<std::string, std::string> gangs;  // "ns/owner" of the gangs that hold slots, by their owner's UID
 
   // The fabric and place of a node; null and kNone where it is in none.
   const FabricView* FindNode(const std::string& name, topology::NodeId& id) const;
@@ -79,10 +80,5 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs);
 
 // A gang that holds its slots: it has a plan and has not ended.
 bool HoldsSlots(const crds::Gang& gang);
-
-// GPU indexes (as people and NVML count) and positions in Node::gpus (as placement counts).
-std::uint32_t IndexesOf(const topology::Node& node, std::uint32_t positions);
-std::uint32_t PositionsOf(const topology::Node& node, std::uint32_t indexes);
-std::uint32_t AllIndexes(const topology::Node& node);
 
 }  // namespace heddle::extender

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "extender/pod_facts.h"
 #include "extender/quantity.h"
@@ -19,7 +20,7 @@ std::string_view Text(const simdjson::simdjson_result<dom::element>& value) {
 
 int GpusOf(const dom::element& container) {
   int gpus = 0;
-  for (const std::string& name : GpuResources()) {
+  for (const std::string_view name : crds::kGpuResources) {
     std::int64_t number = 0;
     const auto value = container["resources"]["limits"][name];
     if (value.get(number) != simdjson::SUCCESS) number = ParseQuantity(Text(value)).value_or(0);

@@ -1,52 +1,10 @@
 #include "nodeagent/report.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
-#include <array>
 
 #include "nodeagent/conditions.h"
 
 namespace heddle::nodeagent {
-namespace {
-
-// A text that every YAML reader takes for a string without quotes.
-bool Plain(std::string_view text) {
-  constexpr std::array<std::string_view, 10> kWords{"true", "false", "yes", "no", "on",
-                                                    "off",  "null",  "y",   "n",  "nan"};
-  constexpr std::string_view kSafe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./ ";
-  if (text.empty() || text.find_first_not_of(kSafe) != std::string_view::npos || text.back() == ' ')
-    return false;
-  if (!((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'))) return false;
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  return std::find(kWords.begin(), kWords.end(), lower) == kWords.end();
-}
-
-// As deep as the object is: it is ours, a handful of levels.
-void Emit(YAML::Emitter& out, const nlohmann::json& json) {
-  if (json.is_object()) {
-    out << YAML::BeginMap;
-    for (const auto& [key, value] : json.items()) {
-      out << YAML::Key << key << YAML::Value;
-      Emit(out, value);
-    }
-    out << YAML::EndMap;
-  } else if (json.is_array()) {
-    out << YAML::BeginSeq;
-    for (const auto& value : json) Emit(out, value);
-    out << YAML::EndSeq;
-  } else if (json.is_string()) {
-    const auto& text = json.get_ref<const std::string&>();
-    if (!Plain(text)) out << YAML::DoubleQuoted;
-    out << text;
-  } else {
-    out << json.dump();
-  }
-}
-
-}  // namespace
 
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
                           base::WallTime now) {
@@ -69,12 +27,6 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   }
   status.conditions = std::move(conditions);
   return next;
-}
-
-std::string ToYaml(const nlohmann::json& json) {
-  YAML::Emitter out;
-  Emit(out, json);
-  return std::string(out.c_str()) + "\n";
 }
 
 }  // namespace heddle::nodeagent

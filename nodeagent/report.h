@@ -1,7 +1,5 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 
 #include "crds/node_topology.h"
@@ -15,8 +13,5 @@ inline constexpr std::string_view kAgentVersion = "0.1.0";
 // seen first, the same condition the time of its last transition. Spec, metadata and grants stay as they are.
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
                           base::WallTime now);
-
-// The same values as YAML, for people.
-std::string ToYaml(const nlohmann::json& json);
 
 }  // namespace heddle::nodeagent

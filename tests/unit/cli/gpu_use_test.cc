@@ -59,14 +59,6 @@ TEST_F(GpuUse, CountsNoFinishedPodAndNoPodWithoutRoom) {
   EXPECT_FALSE(use.contains(kube::Uid(late)));
 }
 
-TEST(ParseGpuList, TakesListsAndNothingElse) {
-  EXPECT_EQ(ParseGpuList("0,1,5"), 0x23U);
-  EXPECT_EQ(ParseGpuList(""), 0U);
-  for (const char* bad : {"a", "0,,1", "-1", "32", "0 1", "00", "1,", "99999999999999"}) {
-    EXPECT_FALSE(ParseGpuList(bad)) << bad;
-  }
-}
-
 TEST(GpusWanted, TakesTheSumOfContainersOrTheLargestInitContainer) {
   EXPECT_EQ(GpusWanted(Json::parse(R"({"spec":{"containers":[
       {"resources":{"limits":{"nvidia.com/gpu":"4"}}},{"resources":{"requests":{"nvidia.com/gpu":2}}}],

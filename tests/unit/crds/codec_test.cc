@@ -38,6 +38,25 @@ TEST(Codec, FullSamplesComeBack) {
   ExpectRoundTrip(samples::LargeGang(1000, 40));
 }
 
+TEST(Codec, APackedNodeTopologyIsTheSameAndHasLessToKeep) {
+  for (const auto& object : samples::FullNodeTopologies()) {
+    const Json json = ToJson(object), packed = Packed(json);
+    EXPECT_TRUE(packed["status"].is_binary());
+    EXPECT_EQ(packed["metadata"], json["metadata"]);
+    const auto read = NodeTopologyFromJson(packed);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(*read, *NodeTopologyFromJson(json));
+  }
+  Json broken = ToJson(samples::FullNodeTopologies()[0]);
+  for (const char* status : {"null", "7", "[]", "\"x\""}) {
+    broken["status"] = Json::parse(status);
+    EXPECT_EQ(Packed(broken), broken);
+  }
+  EXPECT_EQ(Packed(Json(7)), Json(7));
+  broken["status"] = Json::binary({0xff, 0x00});
+  EXPECT_FALSE(NodeTopologyFromJson(broken));
+}
+
 TEST(Codec, RandomValuesComeBack) {
   for (const std::uint64_t seed : test::Seeds(500)) {
     SCOPED_TRACE(test::Replay(seed));

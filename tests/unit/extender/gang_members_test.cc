@@ -201,12 +201,5 @@ TEST(PodDemand, CountsInitContainersAndSidecarsAsTheSchedulerDoes) {
   EXPECT_EQ(demand.resources.extended, (std::vector<std::pair<std::string, std::int64_t>>{{"rdma/hca", 2}}));
 }
 
-TEST(GpuIndexes, ReadBackWhatTheyWrite) {
-  EXPECT_EQ(FormatGpuIndexes(0b100011), "0,1,5");
-  EXPECT_EQ(ParseGpuIndexes("0,1,5"), 0b100011u);
-  EXPECT_EQ(ParseGpuIndexes(FormatGpuIndexes(~0u)), ~0u);
-  for (const char* text : {"x", "32", "-1", "1,,2", "1;2"}) EXPECT_FALSE(ParseGpuIndexes(text)) << text;
-}
-
 }  // namespace
 }  // namespace heddle::extender

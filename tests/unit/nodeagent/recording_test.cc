@@ -74,11 +74,5 @@ TEST(Recording, OfThisVeryMachineSaysWhatTheMachineSays) {
   EXPECT_EQ(live->discovery->Look().node, test::LookAt(target).node);
 }
 
-TEST(Yaml, QuotesWhatOtherReadersWouldTakeForSomethingElse) {
-  const std::string yaml =
-      ToYaml({{"a", "yes"}, {"b", "1"}, {"c", "mlx5_0"}, {"d", "x: y"}, {"e", 7}, {"f", "0000:1b:00.0"}});
-  EXPECT_EQ(yaml, "a: \"yes\"\nb: \"1\"\nc: mlx5_0\nd: \"x: y\"\ne: 7\nf: \"0000:1b:00.0\"\n");
-}
-
 }  // namespace
 }  // namespace heddle::nodeagent
