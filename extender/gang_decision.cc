@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "crds/gpu_indexes.h"
 #include "extender/gang_rules.h"
 #include "extender/gang_status.h"
 
@@ -139,6 +140,27 @@ Decision Collect(const GangInput& input) {
   return write ? write : Nothing{std::chrono::seconds(30)};
 }
 
+// Quota comes first: Kueue may yet choose other nodes (it writes a nodeSelector as it lets a pod go), and
+// slots that are held for a gang without quota are taken from those who have it.
+Decision AwaitQuota(const GangInput& input) {
+  if (HoldsSlots(*input.gang)) return std::nullopt;
+  int waiting = 0;
+  std::string gate;
+  for (const auto& rank : input.members.ranks) {
+    if (!rank || rank->facts.queue_gate.empty()) continue;
+    if (waiting++ == 0) gate = rank->facts.queue_gate;
+  }
+  if (waiting == 0) return std::nullopt;
+  crds::GangStatus status = StatusOf(input);
+  status.progress = ProgressOf(input.members);
+  const std::string sentence =
+      "all pods exist; " + std::to_string(waiting) + " wait for quota behind the gate " + gate;
+  Blame(status, "WaitingForQuota", sentence);
+  Say(input, status, crds::kCollected, false, "WaitingForQuota", sentence);
+  const Decision write = Write(input, std::move(status), std::nullopt);
+  return write ? write : Nothing{};
+}
+
 Decision TakePlace(const GangInput& input) {
   if (HoldsSlots(*input.gang)) return std::nullopt;
   return NeedsPlan{};
@@ -194,11 +216,13 @@ constexpr Rule kRules[] = {
     CreateFirst,          // pods without a Gang → Collecting
     Refuse,               // what was written cannot be planned
     Collect,              // Collecting: not all ranks seen
+    AwaitQuota,           // Collecting: all ranks seen, Kueue has not let them all go
     TakePlace,            // Collecting: all ranks seen → Planned
     ReplanBeforeRelease,  // Planned: the snapshot changed under it → Planned anew
     FollowBinding,        // a pod was bound elsewhere: the slot follows
     RepairLostRanks,      // a rank's slot is gone → Repairing
     ReleaseRanks,         // Planned → Released; Running: a remade pod → its rank's slot at once
+    TrySubstitutes,       // Released: a pod cannot start although its slot is sound → a substitute, or Degraded
     Report,               // Released → Running, and the counts
     LookAgain,
 };
@@ -221,7 +245,7 @@ Slot SlotOf(const crds::Gang& gang, const crds::PlacedPod& row, int rank, const 
             .epoch = gang.status.placement->epoch};
   const topology::Node* node = snapshot.Topology(row.node);
   if (node == nullptr) return slot;
-  if (slot.gpus == 0) slot.gpus = AllIndexes(*node);
+  if (slot.gpus == 0) slot.gpus = crds::AllIndexes(*node);
   for (const topology::Gpu& gpu : node->gpus) {
     if (gpu.index < 0 || gpu.index > 31 || (slot.gpus >> gpu.index & 1u) == 0) continue;
     const topology::Nic* nic = node->NicOfGpu(gpu.index);

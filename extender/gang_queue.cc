@@ -5,6 +5,7 @@
 
 #include "extender/gang_controller.h"
 #include "extender/gang_status.h"
+#include "extender/holders.h"
 #include "extender/unmodelled.h"
 
 namespace heddle::extender {
@@ -65,7 +66,8 @@ base::Status GangController::PlanWaiting(const std::stop_token& stop) {
   return {};
 }
 
-base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& kept, const std::stop_token& stop) {
+base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& kept,
+                                     const std::stop_token& stop) {
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
   if (!std::holds_alternative<NeedsPlan>(Decide(look.Input(clock_.WallNow())))) {
     waiting_.erase(key);
@@ -103,7 +105,10 @@ base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& 
   if (IsBlocked(refusal.reason) && waited >= look.gang->spec.wait.value_or(std::chrono::seconds(0))) {
     kept.merge(NodesToKeep(look.snapshot, look.members));
   }
-  return refuse(std::string(placement::RefusalReasonName(refusal.reason)), WithLeftOut(refusal));
+  std::string sentence = WithLeftOut(refusal);
+  const std::string holders = Holders(look.snapshot, key.owner_uid);
+  if (IsBlocked(refusal.reason) && !holders.empty()) sentence += "; " + holders;
+  return refuse(std::string(placement::RefusalReasonName(refusal.reason)), sentence);
 }
 
 base::Result<std::optional<InputRefusal>> GangController::VolumeRefusal(const GangMembers& members,

@@ -1,7 +1,9 @@
 #include "extender/gang_rules.h"
 
+#include <algorithm>
 #include <chrono>
 
+#include "crds/gpu_indexes.h"
 #include "extender/gang_status.h"
 
 namespace heddle::extender {
@@ -46,7 +48,7 @@ bool Stuck(const GangInput& input, const PodFacts& pod) {
 std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row) {
   if (const std::string why = input.snapshot.Unusable(row.node); !why.empty()) return row.node + " is " + why;
   if (const std::uint32_t bad = input.snapshot.Unhealthy(row.node, row.gpus); bad != 0) {
-    return "GPU " + FormatGpuIndexes(bad) + " of " + row.node + " is not healthy";
+    return "GPU " + crds::FormatGpuIndexes(bad) + " of " + row.node + " is not healthy";
   }
   std::vector<std::string> names;
   for (const Hold& hold : input.snapshot.Conflicts(row.node, row.gpus, input.members.key.owner_uid)) {
@@ -113,6 +115,7 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
     if (!rank) continue;
     const Slot slot = SlotOf(*input.gang, rows[i], int(i), input.snapshot);
     if (rank->facts.gated) {
+      if (!rank->facts.queue_gate.empty()) continue;  // its slot waits for it
       auto patch = ReleasePatch(*rank->pod, slot);
       if (patch) release.patches.push_back({rank->facts.key, int(i), *std::move(patch)});
     } else if (MustMove(rank->facts, slot)) {
@@ -121,6 +124,64 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
   }
   if (release.patches.empty()) return std::nullopt;
   return release;
+}
+
+namespace {
+
+// A slot that nobody else has, nor another rank of the gang.
+bool IsFree(const GangInput& input, const std::vector<crds::PlacedPod>& rows, const crds::PlacedPod& wanted) {
+  const bool ours = std::any_of(rows.begin(), rows.end(), [&wanted](const crds::PlacedPod& row) {
+    return row.node == wanted.node && (row.gpus == 0 || wanted.gpus == 0 || (row.gpus & wanted.gpus) != 0);
+  });
+  return !ours && !SlotTrouble(input, wanted);
+}
+
+std::string WhyNotStarted(const Member& member, int rank, const std::string& node) {
+  const std::string& why = member.facts.unschedulable_why;
+  return "rank " + std::to_string(rank) + " (pod " + member.facts.key.name + ") cannot start on " + node +
+         (why.empty() ? "" : ": " + why);
+}
+
+}  // namespace
+
+// Nothing that we know is wrong with the slot, and yet the scheduler finds no place there. Each substitute is
+// tried once: what was left is not on the list any more, so the tries end. The planned time is moved with
+// each, so that the scheduler gets its time for each.
+std::optional<Action> TrySubstitutes(const GangInput& input) {
+  const auto planned = input.gang->status.planned_at;
+  if (planned && input.now - *planned < kPatience) return std::nullopt;
+  auto rows = Rows(input);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& rank = input.members.ranks[i];
+    if (!rank || !Stuck(input, rank->facts)) continue;
+    const std::string trouble = WhyNotStarted(*rank, int(i), rows[i].node);
+    crds::PlacedPod& row = rows[i];
+    while (!row.substitutes.empty()) {
+      crds::PlacedPod next{
+          row.substitutes.front(), row.gpus, {row.substitutes.begin() + 1, row.substitutes.end()}};
+      if (!IsFree(input, rows, next)) {
+        row.substitutes.erase(row.substitutes.begin());
+        continue;
+      }
+      const std::string sentence = trouble + "; it moves to its substitute " + next.node;
+      row = std::move(next);
+      crds::GangStatus status = StatusOf(input);
+      status.placement = crds::ToColumns(rows, status.placement->epoch + 1);
+      status.planned_at = std::chrono::floor<std::chrono::seconds>(input.now);
+      status.explanation.push_back("rank " + std::to_string(i) + " was moved to its substitute " + row.node +
+                                   "; the predicted times are those of the plan");
+      Say(input, status, crds::kRepairing, true, "Unschedulable", sentence);
+      return UpdateStatus{std::move(status), Note{false, "Repairing", sentence}, true};
+    }
+    const std::string sentence =
+        trouble + "; no substitute is left: see `kubectl describe pod`, or delete the owner";
+    crds::GangStatus status = DegradedStatus(input, "Unschedulable", sentence);
+    if (status == input.gang->status) return Nothing{std::chrono::seconds(30)};
+    const bool told = input.gang->status.reason == "Unschedulable";
+    return UpdateStatus{std::move(status),
+                        told ? std::nullopt : std::optional(Note{true, "Unschedulable", sentence}), true};
+  }
+  return std::nullopt;
 }
 
 }  // namespace heddle::extender

@@ -11,6 +11,7 @@ std::optional<Action> ReplanBeforeRelease(const GangInput& input);
 std::optional<Action> FollowBinding(const GangInput& input);
 std::optional<Action> RepairLostRanks(const GangInput& input);
 std::optional<Action> ReleaseRanks(const GangInput& input);
+std::optional<Action> TrySubstitutes(const GangInput& input);
 
 // Why a slot cannot be used by its gang, as a sentence; nothing when it can.
 std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row);

@@ -8,6 +8,7 @@
 #include <map>
 #include <sstream>
 
+#include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "extender/quantity.h"
 
@@ -104,11 +105,20 @@ std::optional<PodPlan> ReadPlan(const kube::Json& pod) {
   PodPlan plan;
   plan.rank = ToNumber<int>(*rank).value_or(-1);
   plan.node = *node;
-  plan.gpus = ParseGpuIndexes(kube::Annotation(pod, keys::kGpus).value_or("")).value_or(0);
+  plan.gpus = crds::ParseGpuIndexes(kube::Annotation(pod, keys::kGpus).value_or("")).value_or(0);
   plan.gang_uid = kube::Annotation(pod, keys::kGangUid).value_or("");
   plan.epoch = ToNumber<std::int64_t>(kube::Annotation(pod, keys::kEpoch).value_or("0")).value_or(0);
   plan.substitutes = SplitNames(kube::Annotation(pod, keys::kSubstitutes).value_or(""));
   return plan;
+}
+
+// kueue.x-k8s.io/admission and /topology; others may come.
+std::string QueueGate(const kube::Json& pod) {
+  for (const kube::Json& gate : kube::ArrayAt(pod, {"spec", "schedulingGates"})) {
+    std::string name = kube::StringAt(gate, {"name"});
+    if (name.starts_with("kueue.x-k8s.io/")) return name;
+  }
+  return "";
 }
 
 bool HasOurGate(const kube::Json& pod) {
@@ -137,11 +147,6 @@ kube::Json SlimContainers(const kube::Json& containers) {
 
 }  // namespace
 
-const std::vector<std::string>& GpuResources() {
-  static const std::vector<std::string> names{"amd.com/gpu", "heddle.dev/gpu", "nvidia.com/gpu"};
-  return names;
-}
-
 PodDemand ReadDemand(const kube::Json& pod) {
   PodDemand demand;
   const Amounts amounts = Effective(pod, demand.problem);
@@ -151,7 +156,7 @@ PodDemand ReadDemand(const kube::Json& pod) {
       demand.resources.milli_cpu = amount;
     } else if (name == "memory") {
       demand.resources.memory_bytes = amount;
-    } else if (std::binary_search(GpuResources().begin(), GpuResources().end(), name)) {
+    } else if (crds::IsGpuResource(name)) {
       if (!demand.gpu_resource.empty())
         demand.problem = "the pod asks for " + demand.gpu_resource + " and " + name;
       demand.gpu_resource = name;
@@ -178,9 +183,11 @@ PodFacts ReadPod(const kube::Json& pod) {
   facts.succeeded = phase == "Succeeded";
   facts.finished = facts.succeeded || phase == "Failed";
   facts.gated = HasOurGate(pod);
+  facts.queue_gate = QueueGate(pod);
   if (const kube::Json* scheduled = kube::Condition(pod, "PodScheduled");
       scheduled != nullptr && kube::StringAt(*scheduled, {"reason"}) == "Unschedulable") {
     facts.unschedulable_since = base::ParseTime(kube::StringAt(*scheduled, {"lastTransitionTime"}));
+    facts.unschedulable_why = kube::StringAt(*scheduled, {"message"});
   }
   facts.plan = ReadPlan(pod);
   facts.demand = ReadDemand(pod);
@@ -189,28 +196,6 @@ PodFacts ReadPod(const kube::Json& pod) {
 
 bool IsGangPod(const kube::Json& pod) {
   return HasOurGate(pod) || kube::Annotation(pod, keys::kGangUid).has_value();
-}
-
-std::string FormatGpuIndexes(std::uint32_t gpus) {
-  std::string text;
-  for (int index = 0; index < 32; ++index) {
-    if ((gpus >> index & 1u) == 0) continue;
-    if (!text.empty()) text += ',';
-    text += std::to_string(index);
-  }
-  return text;
-}
-
-std::optional<std::uint32_t> ParseGpuIndexes(std::string_view text) {
-  std::uint32_t gpus = 0;
-  while (!text.empty()) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    const auto index = ToNumber<int>(text.substr(0, comma));
-    if (!index || *index < 0 || *index > 31) return std::nullopt;
-    gpus |= 1u << *index;
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return gpus;
 }
 
 kube::Json SlimPod(kube::Json pod) {

@@ -12,9 +12,6 @@
 
 namespace heddle::extender {
 
-// Extended resources that count as GPUs; a pod may ask for one of them.
-const std::vector<std::string>& GpuResources();
-
 // What a pod asks for in the scheduler's own arithmetic: the sum of its containers and sidecars or its
 // largest init container, whichever is more, plus overhead.
 struct PodDemand {
@@ -49,8 +46,10 @@ struct PodFacts {
   bool terminating = false;
   bool finished = false;  // Succeeded or Failed
   bool succeeded = false;
-  bool gated = false;                                 // by our gate
+  bool gated = false;      // by our gate
+  std::string queue_gate;  // Kueue's, while it has not admitted the pod; empty = none
   std::optional<base::WallTime> unschedulable_since;  // the scheduler tried and found no place
+  std::string unschedulable_why;                      // in its words
   std::optional<PodPlan> plan;
   PodDemand demand;
 
@@ -62,10 +61,6 @@ PodFacts ReadPod(const kube::Json& pod);
 
 // A pod of a gang: it waits at our gate, or we released it. Others, annotated or not, are not ours to move.
 bool IsGangPod(const kube::Json& pod);
-
-// "0,1,5" from bits and back; nothing when the text is no such list.
-std::string FormatGpuIndexes(std::uint32_t gpus);
-std::optional<std::uint32_t> ParseGpuIndexes(std::string_view text);
 
 // Keeps of a pod what the extender reads, so that the cache of a large cluster stays small; a reflector
 // transform.

@@ -335,6 +335,7 @@ TEST(GangController, PlansTheHigherPriorityFirst) {
   extender.controller().SetLeading(true);
   ASSERT_TRUE(RunsToTheEnd(cluster, extender, "high")) << cluster.Summary("high");
   EXPECT_EQ(cluster.Summary("low"), "Waiting: NotEnoughFree");
+  EXPECT_THAT(cluster.GangOf("low")->status.message, HasSubstr("1 gang holds 24 GPUs (train/high)"));
 }
 
 TEST(GangController, RevokesTheLaterOfTwoOverlappingPlans) {
@@ -577,12 +578,12 @@ TEST(GangController, KeepsForeignGatesAndThePodsOwnAffinity) {
   }
   RunningExtender extender(cluster);
   cluster.Submit({.pods = 2, .parallelism = "tp=8,dp=2", .pod_spec = kube::Json::parse(R"({
-      "schedulingGates":[{"name":"kueue.x-k8s.io/topology"},{"name":"heddle.dev/gang"}],
+      "schedulingGates":[{"name":"example.com/inspection"},{"name":"heddle.dev/gang"}],
       "affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[
         {"matchExpressions":[{"key":"zone","operator":"In","values":["a"]}]}]}}}})")});
   ASSERT_TRUE(extender.Until([&] { return cluster.Released("train") == 2; })) << cluster.Summary("train");
   const kube::Json pod = cluster.Pod("train-0");
-  EXPECT_EQ(pod["spec"]["schedulingGates"], kube::Json::parse(R"([{"name":"kueue.x-k8s.io/topology"}])"));
+  EXPECT_EQ(pod["spec"]["schedulingGates"], kube::Json::parse(R"([{"name":"example.com/inspection"}])"));
   const kube::Json& terms = pod["spec"]["affinity"]["nodeAffinity"]
                                ["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"];
   ASSERT_EQ(terms.size(), 1u);

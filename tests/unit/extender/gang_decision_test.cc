@@ -83,6 +83,37 @@ bool Is(const crds::GangStatus& status, std::string_view type) {
   return crds::IsTrue(status.conditions, type);
 }
 
+Json Queued(Json pod) {
+  pod["spec"]["schedulingGates"].push_back({{"name", "kueue.x-k8s.io/admission"}});
+  return pod;
+}
+
+TEST(GangDecision, WaitsForQuotaBeforeItPlans) {
+  Scene scene;
+  scene.Made();
+  scene.pods[1] = Queued(scene.pods[1]);
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_FALSE(Is(update.status, crds::kCollected));
+  EXPECT_EQ(update.status.reason, "WaitingForQuota");
+  EXPECT_THAT(update.status.message, HasSubstr("1 wait for quota behind the gate kueue.x-k8s.io/admission"));
+  scene.gang->status = update.status;
+  scene.Expect<Nothing>();
+  scene.pods[1] = GatedPod(1);
+  scene.Expect<NeedsPlan>();
+}
+
+TEST(GangDecision, KeepsTheSlotOfARemadePodThatWaitsForQuota) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.pods[1] = Queued(scene.pods[1]);
+  const Action action = scene.Next();
+  EXPECT_FALSE(std::holds_alternative<ReleasePods>(action));
+  EXPECT_FALSE(std::holds_alternative<RepairRanks>(action));
+  scene.pods[1] = GatedPod(1);
+  EXPECT_EQ(scene.Expect<ReleasePods>().patches.size(), 1u);
+}
+
 TEST(GangDecision, MakesAGangOfTheFirstPodThatItSees) {
   Scene scene;
   scene.pods.resize(1);
@@ -202,6 +233,61 @@ TEST(GangDecision, RepairsAStuckPodOnlyAfterSomePatience) {
   scene.Expect<UpdateStatus>();
   stuck_for(60);
   EXPECT_THAT(scene.Expect<RepairRanks>().lost, testing::ElementsAre(0));
+}
+
+// Rank 0 has been refused by the scheduler for a minute, in a slot that looks sound to us.
+Scene StuckScene() {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.gang->status.planned_at = kNow - std::chrono::minutes(2);
+  scene.pods[0]["status"]["conditions"] =
+      Json::array({{{"type", "PodScheduled"},
+                    {"status", "False"},
+                    {"reason", "Unschedulable"},
+                    {"message", "0/4 nodes are available: 1 Insufficient ephemeral-storage"},
+                    {"lastTransitionTime", base::FormatTime(kNow - std::chrono::seconds(60))}}});
+  return scene;
+}
+
+TEST(GangDecision, TriesASubstituteWhereTheSchedulerRefusesASoundSlot) {
+  Scene scene = StuckScene();
+  const auto update = scene.Expect<UpdateStatus>();
+  const auto rows = crds::ToRows(*update.status.placement);
+  EXPECT_EQ(rows[0].node, scene.names[2]);
+  EXPECT_THAT(rows[0].substitutes, testing::IsEmpty()) << "each is tried once";
+  EXPECT_EQ(rows[1].node, scene.names[1]);
+  EXPECT_EQ(update.status.placement->epoch, 2);
+  EXPECT_TRUE(Is(update.status, crds::kRepairing));
+  EXPECT_THAT(update.note->text, HasSubstr("Insufficient ephemeral-storage"));
+  scene.gang->status = update.status;
+  EXPECT_EQ(scene.Expect<ReleasePods>().patches.size(), 1u) << "the pod is told";
+}
+
+TEST(GangDecision, GivesTheSchedulerTimeForEachSubstitute) {
+  Scene scene = StuckScene();
+  scene.gang->status.planned_at = kNow - std::chrono::seconds(5);
+  const Action action = scene.Next();
+  const auto* update = std::get_if<UpdateStatus>(&action);
+  EXPECT_TRUE(update == nullptr || update->status.placement->epoch == 1);
+}
+
+TEST(GangDecision, IsDegradedWithTheSchedulersWordsWhenNoSubstituteIsLeft) {
+  Scene scene = StuckScene();
+  Hold hold;
+  hold.gpus = 1;
+  hold.source = Hold::Source::kGrant;
+  hold.owner_uid = "somebody";
+  scene.snapshot.holds[scene.names[2]] = {hold};
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_TRUE(Is(update.status, crds::kDegraded));
+  EXPECT_EQ(update.status.reason, "Unschedulable");
+  EXPECT_THAT(update.status.message, HasSubstr("Insufficient ephemeral-storage"));
+  EXPECT_EQ(crds::ToRows(*update.status.placement)[0].node, scene.names[0]) << "it stays where it is";
+  ASSERT_TRUE(update.note);
+  scene.gang->status = update.status;
+  scene.Expect<Nothing>();
 }
 
 TEST(GangDecision, MovesAPodThatWasToldAnOlderSlotThanTheGangHasNow) {

@@ -1,0 +1,51 @@
+#include "extender/holders.h"
+
+#include <bit>
+#include <set>
+
+#include "extender/gang_status.h"
+
+namespace heddle::extender {
+namespace {
+
+constexpr std::size_t kMostNames = 3;  // `kubectl get gangs -A` has the rest
+
+std::string Held(std::size_t count, const std::string& noun, int gpus) {
+  return Plural(std::int64_t(count), noun) + (count == 1 ? " holds " : " hold ") + Plural(gpus, "GPU");
+}
+
+std::string InBrackets(const std::set<std::string>& names) {
+  std::string list;
+  std::size_t said = 0;
+  for (const std::string& name : names) {
+    if (said++ == kMostNames) return " (" + list + ", …)";
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  return " (" + list + ")";
+}
+
+}  // namespace
+
+std::string Holders(const Snapshot& snapshot, const std::string& except_owner_uid) {
+  std::set<std::string> gangs, pods;
+  int of_gangs = 0, of_pods = 0;
+  for (const auto& [node, on_node] : snapshot.holds) {
+    for (const Hold& hold : on_node) {
+      if (hold.owner_uid == except_owner_uid) continue;
+      const auto gang = snapshot.gangs.find(hold.owner_uid);
+      const bool known = gang != snapshot.gangs.end();
+      (known ? gangs : pods).insert(known ? gang->second : hold.name);
+      (known ? of_gangs : of_pods) += std::popcount(hold.gpus);
+    }
+  }
+  std::string text;
+  if (!gangs.empty()) text = Held(gangs.size(), "gang", of_gangs) + InBrackets(gangs);
+  if (!pods.empty()) {
+    if (!text.empty()) text += "; ";
+    text += Plural(std::int64_t(pods.size()), "pod") + " of no gang " +
+            (pods.size() == 1 ? "holds " : "hold ") + Plural(of_pods, "GPU");
+  }
+  return text;
+}
+
+}  // namespace heddle::extender
