@@ -78,10 +78,6 @@ base::Result<std::string> JobName(const std::string& target) {
   return base::Fail(Code::kInvalid, "\"" + target + "\" is no Job: write job/NAME");
 }
 
-std::string Dump(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
 std::string NoTopology() {
   return "No node has reported its topology. Are the heddle-nodeagent pods running? `kubectl get nt` and "
          "`kubectl -n heddle-system get pods` say more.\n";
@@ -102,12 +98,12 @@ Output RunExplain(kube::Client& client, const ExplainOptions& options, const Out
   const auto explanation = Explain(*reading, options.flags);
   if (!explanation) return Failure(explanation.error());
   Output output;
-  output.out = look.format == Format::kJson ? Dump(ExplanationJson(*explanation))
+  output.out = look.format != Format::kText ? Printed(ExplanationJson(*explanation), look.format)
                                             : ExplanationText(*explanation, look.style);
   if (!explanation->quality) {
     const bool refused = explanation->gang && !explanation->gang->status.reason.empty();
     output.exit_code = refused ? Output::kRefused : Output::kFailed;
-    if (look.format == Format::kJson) output.err = explanation->why_no_quality + "\n";
+    if (look.format != Format::kText) output.err = explanation->why_no_quality + "\n";
   }
   return output;
 }
@@ -127,10 +123,10 @@ Output RunTopology(kube::Client& client, const std::string& node, const OutputOp
   }
   Output output;
   for (const std::string& note : reading.notes) output.err += "Note: " + Printable(note) + "\n";
-  if (look.format == Format::kJson) {
+  if (look.format != Format::kText) {
     Json items = Json::array();
     for (const crds::NodeTopology& topology : reading.topologies) items.push_back(crds::ToJson(topology));
-    output.out = Dump(node.empty() ? Json{{"items", std::move(items)}} : items.front());
+    output.out = Printed(node.empty() ? Json{{"items", std::move(items)}} : items.front(), look.format);
   } else if (reading.topologies.empty()) {
     output.exit_code = Output::kFailed;
     output.err += NoTopology();
@@ -146,7 +142,7 @@ Output RunFabric(kube::Client& client, const OutputOptions& look, const std::sto
   if (!reading) return Failure(reading.error());
   Output output;
   for (const std::string& note : reading->notes) output.err += "Note: " + Printable(note) + "\n";
-  if (look.format == Format::kJson) {
+  if (look.format != Format::kText) {
     Json items = Json::array();
     for (const FabricPtr& fabric : reading->fabrics) {
       crds::Fabric object;
@@ -155,7 +151,7 @@ Output RunFabric(kube::Client& client, const OutputOptions& look, const std::sto
       object.status.assumptions = fabric->assumptions;
       items.push_back(crds::ToJson(object));
     }
-    output.out = Dump({{"items", std::move(items)}});
+    output.out = Printed({{"items", std::move(items)}}, look.format);
     return output;
   }
   if (reading->fabrics.empty()) {

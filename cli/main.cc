@@ -1,8 +1,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
 
 #include "base/clock.h"
 #include "base/file_tree.h"
@@ -24,13 +29,14 @@ Examples:
   kubectl heddle topology                     all nodes
   kubectl heddle topology gpu-017             one node: GPU, NIC, rail, leaf
   kubectl heddle fabric
-  kubectl heddle plan --fabric "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100" \
+  kubectl get nt,fabrics,gangs -A -o json | kubectl heddle plan --topology - --parallelism "tp=8,dp=16"
+  kubectl heddle plan --synthetic "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100" \
       --parallelism "tp=8,pp=2,dp=8" --gpus-per-pod 4
 
 Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal.)";
 
 struct Flags {
-  std::string kubeconfig, context, output, node;
+  std::string kubeconfig, context, output = "table", node;
   cli::ExplainOptions explain;
   cli::PlanOptions plan;
 };
@@ -42,7 +48,9 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG, then ~/.kube/config");
   app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
   app.add_option("-n,--namespace", flags.explain.ns, "Namespace (default: the context's)");
-  app.add_option("-o,--output", flags.output, "json, for scripts")->check(CLI::IsMember({"json"}));
+  app.add_option("-o,--output", flags.output, "table, or json or yaml for scripts")
+      ->check(CLI::IsMember({"table", "json", "yaml"}))
+      ->capture_default_str();
 
   CLI::App* explain =
       app.add_subcommand("explain", "Where a Job's pods are, what crosses what, and the predicted cost");
@@ -58,16 +66,31 @@ void Define(CLI::App& app, Flags& flags) {
 
   app.add_subcommand("fabric", "Leaves by rail and scalable unit, NVLink domains, cabling faults");
 
-  CLI::App* plan =
-      app.add_subcommand("plan", "What if: places a gang on a cluster written in one line; asks no cluster");
-  plan->add_option("--fabric", flags.plan.fabric, "The cluster, as su:2 node:16 gpu:8 nic:8 rail:8")
-      ->required();
+  CLI::App* plan = app.add_subcommand(
+      "plan", "What if: places a gang on a cluster in files or in one line; asks no cluster");
+  plan->add_option(
+      "--topology", flags.plan.ground.topology,
+      "FILE of `kubectl get nt,fabrics,gangs -A -o json`; repeat for several, - is standard input");
+  plan->add_option("--synthetic,--fabric", flags.plan.ground.synthetic,
+                   "Or the cluster in one line, as su:2 node:16 gpu:8 nic:8 rail:8");
   plan->add_option("--parallelism", flags.plan.parallelism, "tp=8,pp=2,dp=8")->required();
   plan->add_option("--gpus-per-pod", flags.plan.gpus_per_pod, "GPUs of one pod")->capture_default_str();
   plan->add_option("--model", flags.plan.model, "params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1");
   plan->add_option("--require", flags.plan.require, "tp=nvlink,dp=leaf");
   plan->add_option("--prefer", flags.plan.prefer, "pp=spine");
-  plan->add_option("--taken", flags.plan.taken, "GPUs that others hold, as node-00=4,node-03=8");
+  plan->add_option("--taken", flags.plan.ground.taken,
+                   "GPUs that others hold: FILE of `kubectl get pods -A -o json`, or node-00=4,node-03=8");
+}
+
+base::Result<std::string> ReadPath(const std::string& path) {
+  std::ifstream file;
+  if (path != "-") file.open(path, std::ios::binary);
+  std::istream& from = path == "-" ? std::cin : file;
+  std::string text{std::istreambuf_iterator<char>(from), {}};
+  if (path != "-" && (!file || file.bad())) {
+    return base::Fail(base::Code::kNotFound, path + " cannot be read: " + std::strerror(errno));
+  }
+  return text;
 }
 
 cli::Output AskCluster(const CLI::App& app, Flags& flags, const cli::OutputOptions& look) {
@@ -100,10 +123,12 @@ int main(int argc, char** argv) {
   }
   const char* no_colour = std::getenv("NO_COLOR");  // no-color.org
   const bool colours = isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0');
-  const cli::OutputOptions look{.format = flags.output == "json" ? cli::Format::kJson : cli::Format::kText,
-                                .style = {.colours = colours}};
+  const cli::Format format = flags.output == "json"   ? cli::Format::kJson
+                             : flags.output == "yaml" ? cli::Format::kYaml
+                                                      : cli::Format::kText;
+  const cli::OutputOptions look{.format = format, .style = {.colours = colours}};
   const cli::Output output =
-      app.got_subcommand("plan") ? cli::Plan(flags.plan, look) : AskCluster(app, flags, look);
+      app.got_subcommand("plan") ? cli::Plan(flags.plan, ReadPath, look) : AskCluster(app, flags, look);
   std::fputs(output.out.c_str(), stdout);
   std::fputs(output.err.c_str(), stderr);
   return output.exit_code;

@@ -1,5 +1,7 @@
 #include "cli/output.h"
 
+#include "crds/yaml.h"
+
 namespace heddle::cli {
 namespace {
 
@@ -21,6 +23,11 @@ std::string NextStep(const base::Error& error) {
 }
 
 }  // namespace
+
+std::string Printed(const crds::Json& json, Format format) {
+  const std::string text = json.dump(2, ' ', false, crds::Json::error_handler_t::replace) + "\n";
+  return format == Format::kYaml ? crds::ToYaml(crds::Json::parse(text)) : text;
+}
 
 Output Failure(const base::Error& error) {
   Output output;

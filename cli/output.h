@@ -5,10 +5,11 @@
 
 #include "base/result.h"
 #include "cli/table.h"
+#include "crds/object_meta.h"
 
 namespace heddle::cli {
 
-enum class Format : std::uint8_t { kText, kJson };
+enum class Format : std::uint8_t { kText, kJson, kYaml };
 
 // What a command leaves behind. Exit codes: 0 it worked, 1 it failed, 2 it was called wrongly, 3 the answer
 // is a refusal (a gang that has no place).
@@ -24,6 +25,9 @@ struct OutputOptions {
   Format format = Format::kText;
   Style style;
 };
+
+// For scripts. Requires: kJson or kYaml. What came from a cluster need not be good UTF-8; what is printed is.
+std::string Printed(const crds::Json& json, Format format);
 
 // The error and what to do about it, as the last words of a command.
 Output Failure(const base::Error& error);

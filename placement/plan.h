@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -55,12 +56,23 @@ enum class RefusalReason : std::uint8_t {
 };
 std::string_view RefusalReasonName(RefusalReason reason);  // "TooLargeForDomain", …
 
+// The place that came nearest to what one group, or the gang, needs in one such place.
+struct ClosestMiss {
+  std::string place;  // "node", "NVLink domain", "scalable unit", "spine", "site", "fabric"
+  std::string name;   // "su-3"
+  std::int64_t needed_gpus = 0;
+  std::int64_t has_gpus =
+      0;  // that could be used for it now; in all, where even an empty fabric would not do
+  friend bool operator==(const ClosestMiss&, const ClosestMiss&) = default;
+};
+
 struct Refusal {
   RefusalReason reason = RefusalReason::kNotEnoughFree;
   // "16 hosts needed in one scalable unit, best has 12 (su-3); 3 gangs hold the rest"
   std::string sentence;
   // Nodes left out, by word: {"Cordoned", 2}, {"TopologyStale", 1}. Sorted by count, then name.
   std::vector<std::pair<std::string, int>> left_out;
+  std::optional<ClosestMiss> closest;  // nothing where no one place is nearest
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 

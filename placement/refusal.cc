@@ -130,6 +130,11 @@ Miss FirstMiss(const ClusterState& state, const GangClasses& classes, const Embe
   return {};
 }
 
+ClosestMiss Closest(const ClusterState& state, const Miss& miss) {
+  return {std::string(TierPhrase(miss.tier)), state.dense().CellName(miss.tier, miss.best), miss.class_gpus,
+          miss.best_gpus};
+}
+
 std::string Held(const ClusterState& state, Tier tier, std::int32_t cell) {
   std::int32_t first = cell, last = cell + 1;
   for (int t = int(tier); t > 0; --t) {
@@ -215,12 +220,14 @@ Refusal RefuseUniform(const ClusterState& state, const GangRequest& request, Ref
     const bool domain = miss.tier <= Tier::kDomain && miss.fit == 0;
     refusal.reason = domain ? RefusalReason::kTooLargeForDomain : RefusalReason::kTooLargeForFabric;
     refusal.sentence = Sentence(state, request, miss, true) + ", even when all is free";
+    refusal.closest = Closest(state, miss);
     return refusal;
   }
   embedding.Measure({});
   if (embedding.fits()) return refusal;  // a leaf, a spine or a launcher stands in the way; said already
   const Miss miss = FirstMiss(state, classes, embedding);
   refusal.sentence = Sentence(state, request, miss, false);
+  refusal.closest = Closest(state, miss);
   const GangClasses loose = ClassesOf(request, OnlyTp(request));
   Embedding without(state, request, loose);
   without.Measure({});
@@ -327,8 +334,10 @@ Refusal RefuseByDomain(const ClusterState& state, const GangRequest& request, co
                               : fmt::format("{} GPUs that share pods or groups", sizes[widest]);
   const std::string limit =
       largest == 0 ? "no node of this fabric has one" : fmt::format("the largest has {} ({})", largest, name);
-  return {
+  Refusal refusal{
       RefusalReason::kTooLargeForDomain, fmt::format("{} must lie in one NVLink domain, {}", who, limit), {}};
+  if (largest > 0) refusal.closest = {std::string(TierPhrase(Tier::kDomain)), name, sizes[widest], largest};
+  return refusal;
 }
 
 }  // namespace
@@ -368,11 +377,13 @@ Refusal Refuse(ClusterState& state, const GangRequest& request, const SearchResu
     if (world > supply.all) {
       refusal = {RefusalReason::kTooLargeForFabric,
                  fmt::format("{} GPUs needed, the whole fabric has {}", world, supply.all),
-                 {}};
+                 {},
+                 ClosestMiss{"fabric", "", world, supply.all}};
     } else if (world > supply.free && !bound) {
       refusal = {RefusalReason::kNotEnoughFree,
                  fmt::format("{} GPUs needed, {} of {} are free", world, supply.free, supply.all),
-                 {}};
+                 {},
+                 ClosestMiss{"fabric", "", world, supply.free}};
     } else if (classes.uniform && state.dense().nested()) {
       refusal = RefuseUniform(state, request, {});
     }

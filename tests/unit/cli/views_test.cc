@@ -1,6 +1,5 @@
 #include <gmock/gmock.h>
 
-#include "cli/plan.h"
 #include "cli/topology_view.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
@@ -73,52 +72,6 @@ TEST_F(ViewsTest, ShowsPlainTors) {
 TEST_F(ViewsTest, WritesFabricsAsJson) {
   const Output output = FabricOf("tor:2 node:2 gpu:8 nic:2 rate:100 transport:roce", Format::kJson);
   EXPECT_EQ(Json::parse(output.out)["items"][0]["status"]["transport"], "RoCE");
-}
-
-TEST(PlanCommand, PlacesAGangOnAClusterInOneLine) {
-  const PlanOptions options{
-      .fabric = "su:2 node:4 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100",
-      .parallelism = "tp=8,pp=2,dp=2",
-      .gpus_per_pod = 4,
-      .taken = "node-00=4"};
-  const std::string text = Plan(options, {}).out;
-  // The sentences that follow are the planner's.
-  ExpectGolden("plan.txt", WithoutTimes(text.substr(0, text.find("\n\n", text.find("left whole")) + 1)));
-  const Output json = Plan(options, {.format = Format::kJson});
-  EXPECT_EQ(json.exit_code, Output::kOk);
-  EXPECT_EQ(Json::parse(json.out)["tpGroupsInDomain"], 4);
-  EXPECT_EQ(Json::parse(json.out)["pods"].size(), 8U);
-}
-
-TEST(PlanCommand, ExitsWithThreeAndAReasonWhenThereIsNoPlace) {
-  const PlanOptions options{.fabric = "su:1 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib",
-                            .parallelism = "tp=8,dp=4"};
-  EXPECT_EQ(Plan(options, {}).exit_code, Output::kRefused);
-  const Output json = Plan(options, {.format = Format::kJson});
-  EXPECT_EQ(json.exit_code, Output::kRefused);
-  EXPECT_FALSE(Json::parse(json.out)["sentence"].get<std::string>().empty());
-}
-
-TEST(PlanCommand, SaysWhatIsWrongWithItsWords) {
-  const PlanOptions good{.fabric = "su:1 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib",
-                         .parallelism = "tp=8,dp=2"};
-  const auto refused = [&](auto change) {
-    PlanOptions options = good;
-    change(options);
-    const Output output = Plan(options, {});
-    EXPECT_EQ(output.exit_code, Output::kUsage) << output.out;
-    EXPECT_FALSE(output.err.empty());
-    return output.err;
-  };
-  EXPECT_THAT(refused([](PlanOptions& options) { options.fabric = "su:x"; }), HasSubstr("--fabric"));
-  EXPECT_THAT(refused([](PlanOptions& options) { options.parallelism = "tp=0"; }),
-              HasSubstr("--parallelism"));
-  EXPECT_THAT(refused([](PlanOptions& options) { options.gpus_per_pod = 5; }), HasSubstr("--gpus-per-pod"));
-  EXPECT_THAT(refused([](PlanOptions& options) { options.gpus_per_pod = 0; }), HasSubstr("--gpus-per-pod"));
-  EXPECT_THAT(refused([](PlanOptions& options) { options.model = "params=many"; }), HasSubstr("--model"));
-  EXPECT_THAT(refused([](PlanOptions& options) { options.require = "tp=moon"; }), HasSubstr("--require"));
-  EXPECT_THAT(refused([](PlanOptions& options) { options.taken = "node-0"; }), HasSubstr("--taken"));
-  EXPECT_THAT(refused([](PlanOptions& options) { options.taken = "moon=1"; }), HasSubstr("moon"));
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cli/fabrics.h"
+#include "crds/gang.h"
+#include "crds/object_meta.h"
+
+namespace heddle::cli {
+
+using crds::Json;
+
+// What a path holds; main.cc reads the disk, "-" is standard input.
+using ReadFile = std::function<base::Result<std::string>(const std::string& path)>;
+
+// The objects that `kubectl get nt,fabrics,gangs -o json` (or yaml) printed, over any number of files.
+struct ClusterFiles {
+  std::vector<crds::NodeTopology> topologies;             // those that have a status, in the files' order
+  std::map<std::string, topology::Declaration> declared;  // by Fabric
+  std::vector<crds::Gang> gangs;
+  std::vector<Json> pods;
+};
+
+// Reads a List, one object, or several YAML documents into `into`; kinds that say nothing of GPUs are passed
+// over. Errors name the file and the item: a what-if on half a cluster would be a wrong answer. JSON: one
+// item at a time is taken apart, so that 300 MB need little more than their own size.
+[[nodiscard]] base::Status ReadClusterFile(const std::string& path, const std::string& text,
+                                           ClusterFiles& into);
+
+}  // namespace heddle::cli

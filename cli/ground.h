@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/cluster_files.h"
+#include "placement/cluster_state.h"
+
+namespace heddle::cli {
+
+// Where `plan` looks for a cluster and for what stands on it.
+struct GroundOptions {
+  std::vector<std::string> topology;  // files, as ReadClusterFile takes them
+  std::string synthetic;              // else topology/synthetic.h's notation
+  // GPUs that others hold: a file of Pods or Gangs, or "node-00=4,node-03=8" (the lowest indexes).
+  std::string taken;
+};
+
+// One fabric to plan on.
+struct Ground {
+  FabricPtr fabric;
+  std::vector<placement::NodeState> nodes;  // CPU, memory and pod slots without end: what-ifs are about GPUs
+};
+
+// All fabrics of the cluster. GPUs that are broken, granted by a kubelet, or in the plan of a Gang that has
+// not ended are taken. Errors are of the input (kInvalid) or of reading (as `read` says).
+[[nodiscard]] base::Result<std::vector<Ground>> ReadGround(const GroundOptions& options,
+                                                           const ReadFile& read);
+
+}  // namespace heddle::cli

@@ -1,0 +1,69 @@
+#include "placement/axis_report.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "placement/cost.h"
+#include "placement/dense.h"
+
+namespace heddle::placement {
+namespace {
+
+using topology::kNone;
+
+Level LevelOf(const DenseFabric& dense, const GpuPort& a, const GpuPort& b) {
+  const bool nvlink = a.nvlink_gbps > 0 && b.nvlink_gbps > 0 && a.domain != kNone && a.domain == b.domain;
+  if (nvlink) return Level::kNvlink;
+  if (a.node == b.node) return Level::kNode;
+  if (a.leaf != kNone && a.leaf == b.leaf) return Level::kLeaf;
+  const auto together = [&](Tier tier) {
+    const std::int32_t cell = dense.cell(tier, a.node);
+    return cell == dense.cell(tier, b.node) && dense.known(tier, cell);
+  };
+  if (together(Tier::kUnit)) return Level::kUnit;
+  if (together(Tier::kSpine)) return Level::kSpine;
+  return Level::kSite;
+}
+
+}  // namespace
+
+std::vector<AxisReport> ReportAxes(const ClusterState& state, const GangRequest& request,
+                                   const std::vector<PodPlacement>& pods, const Quality& quality) {
+  const DenseFabric& dense = state.dense();
+  std::vector<GpuPort> ranks;
+  ranks.reserve(std::size_t(request.parallelism.world()));
+  for (const PodPlacement& pod : pods) {
+    for (std::uint32_t left = pod.gpus; left != 0; left &= left - 1) {
+      ranks.push_back(dense.port(pod.node, std::countr_zero(left)));
+    }
+  }
+  const AxisBytes bytes = BytesPerStep(request.parallelism, request.model);
+  const auto world = std::int64_t(ranks.size());
+  std::vector<AxisReport> reports;
+  for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
+    const auto [stride, size] = StrideOf(request.parallelism, axis);
+    if (size < 2) continue;
+    const auto a = std::size_t(axis);
+    AxisReport report{.axis = axis,
+                      .size = size,
+                      .groups = world / size,
+                      .edges = quality.edges[a],
+                      .leaf_crossings = quality.leaf_crossings[a],
+                      .bytes = bytes.bytes[a],
+                      .micros = quality.axis_micros[a]};
+    // The closing edge of a ring is no farther than the farthest of the others' ends lie apart, but it may be
+    // farther than each of them; a chain of stages does not close.
+    const bool closed = axis != Axis::kPp;
+    for (std::int64_t rank = 0; rank < world; ++rank) {
+      const std::int64_t place = rank / stride % size;
+      if (place == size - 1 && !closed) continue;
+      const std::int64_t next = place == size - 1 ? rank - stride * (size - 1) : rank + stride;
+      report.worst =
+          std::max(report.worst, LevelOf(dense, ranks[std::size_t(rank)], ranks[std::size_t(next)]));
+    }
+    reports.push_back(report);
+  }
+  return reports;
+}
+
+}  // namespace heddle::placement

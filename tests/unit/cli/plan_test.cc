@@ -1,0 +1,222 @@
+#include "cli/plan.h"
+
+#include <gmock/gmock.h>
+
+#include "crds/gang.h"
+#include "crds/node_topology.h"
+#include "crds/yaml.h"
+#include "tests/support/seeds.h"
+#include "tests/unit/cli/golden.h"
+#include "topology/synthetic.h"
+
+namespace heddle::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kTwoNodes = "su:1 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib";
+
+// Files in memory.
+struct Files {
+  std::map<std::string, std::string> texts;
+  ReadFile read = [this](const std::string& path) -> base::Result<std::string> {
+    const auto found = texts.find(path);
+    if (found == texts.end()) return base::Fail(base::Code::kNotFound, path + ": No such file or directory");
+    return found->second;
+  };
+};
+
+Json NodeTopologiesOf(const char* line) {
+  Json items = Json::array();
+  const auto made = topology::ParseSynthetic(line);
+  for (const topology::Node& node : made->nodes) {
+    crds::NodeTopology object;
+    object.name = node.name;
+    object.status.node = node;
+    object.status.observed_at = base::WallTime(std::chrono::seconds(1'800'000'000));
+    items.push_back(crds::ToJson(object));
+  }
+  return items;
+}
+
+Json GangOn(const std::vector<crds::PlacedPod>& rows) {
+  crds::Gang gang;
+  gang.ns = "train";
+  gang.name = "other";
+  gang.spec.owner = {"batch/v1", "Job", "other", "uid"};
+  gang.spec.pods = int(rows.size());
+  gang.spec.gpus_per_pod = 8;
+  gang.status.placement = crds::ToColumns(rows, 1);
+  return crds::ToJson(gang);
+}
+
+std::string ListOf(Json items) {
+  return Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}}.dump();
+}
+
+PlanOptions OnFile(const std::string& parallelism = "tp=8,dp=2") {
+  return {.ground = {.topology = {"nt.json"}}, .parallelism = parallelism};
+}
+
+TEST(PlanCommand, PlacesAGangOnAClusterInOneLine) {
+  Files files;
+  const PlanOptions options{
+      .ground = {.synthetic = "su:2 node:4 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100",
+                 .taken = "node-00=4"},
+      .parallelism = "tp=8,pp=2,dp=2",
+      .gpus_per_pod = 4};
+  const std::string text = Plan(options, files.read, {}).out;
+  // The sentences that follow are the planner's.
+  ExpectGolden("plan.txt", WithoutTimes(text.substr(0, text.find("\n\n", text.find("left whole")) + 1)));
+}
+
+TEST(PlanCommand, WritesEveryRankWithItsPlaceForScripts) {
+  Files files;
+  const PlanOptions options{
+      .ground = {.synthetic = kTwoNodes}, .parallelism = "tp=8,dp=2", .gpus_per_pod = 4};
+  const Output output = Plan(options, files.read, {.format = Format::kJson});
+  EXPECT_EQ(output.exit_code, Output::kOk);
+  const Json json = Json::parse(output.out);
+  EXPECT_EQ(json["feasible"], true);
+  EXPECT_EQ(json["refusal"], nullptr);
+  ASSERT_EQ(json["ranks"].size(), 16u);
+  std::set<std::pair<std::string, int>> gpus;
+  for (std::size_t rank = 0; rank < 16; ++rank) {
+    const Json& one = json["ranks"][rank];
+    EXPECT_EQ(one["rank"], rank);
+    EXPECT_EQ(one["pod"], rank / 4);
+    EXPECT_EQ(one["rail"], one["gpu"]);
+    EXPECT_EQ(one["leaf"], "su0-r" + std::to_string(one["gpu"].get<int>()));
+    EXPECT_TRUE(one["nic"].is_string());
+    EXPECT_TRUE(one["nvlinkDomain"].is_string());
+    gpus.emplace(one["node"], one["gpu"]);
+  }
+  EXPECT_EQ(gpus.size(), 16u);
+  EXPECT_EQ(json["axes"][0]["axis"], "tp");
+  EXPECT_EQ(json["axes"][0]["worstTier"], "nvlink");
+  EXPECT_EQ(json["axes"][1]["worstTier"], "leaf");
+  EXPECT_EQ(json["axes"][1]["groups"], 8);
+  EXPECT_GT(json["axes"][1]["bytes"], 0);
+  EXPECT_EQ(json["leafCrossings"], 0);
+  EXPECT_GT(json["milliseconds"], 0);
+  const Output yaml = Plan(options, files.read, {.format = Format::kYaml});
+  EXPECT_EQ(*crds::FromYaml(yaml.out), json);
+}
+
+TEST(PlanCommand, ExitsWithThreeAndTheClosestMissWhenThereIsNoPlace) {
+  Files files;
+  const PlanOptions options{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=16"};
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused);
+  const Output output = Plan(options, files.read, {.format = Format::kJson});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  const Json json = Json::parse(output.out);
+  EXPECT_EQ(json["feasible"], false);
+  EXPECT_EQ(json["ranks"], Json::array());
+  EXPECT_EQ(json["refusal"]["reason"], "TooLargeForDomain");
+  EXPECT_THAT(json["refusal"]["message"].get<std::string>(), HasSubstr("16"));
+  EXPECT_EQ(json["refusal"]["closest"]["place"], "NVLink domain");
+  EXPECT_EQ(json["refusal"]["closest"]["neededGpus"], 16);
+  EXPECT_EQ(json["refusal"]["closest"]["hasGpus"], 8);
+}
+
+TEST(PlanCommand, PlansOnWhatKubectlPrinted) {
+  Files files;
+  Json items = NodeTopologiesOf("su:1 node:3 gpu:8 nic:8 rail:8");
+  files.texts["nt.json"] = ListOf(items);
+  EXPECT_EQ(Plan(OnFile("tp=8,dp=3"), files.read, {}).exit_code, Output::kOk);
+  items.push_back(GangOn({{"node-01", 0, {}}}));
+  files.texts["nt.json"] = ListOf(items);
+  EXPECT_EQ(Plan(OnFile("tp=8,dp=3"), files.read, {}).exit_code, Output::kRefused) << "a Gang holds a node";
+  const Json two = Json::parse(Plan(OnFile(), files.read, {.format = Format::kJson}).out);
+  for (const Json& rank : two["ranks"]) EXPECT_NE(rank["node"], "node-01");
+  items.back()["status"]["conditions"] = Json::array({{{"type", "Ended"},
+                                                       {"status", "True"},
+                                                       {"reason", "OwnerGone"},
+                                                       {"message", "gone"},
+                                                       {"lastTransitionTime", "2026-11-21T00:00:00Z"}}});
+  files.texts["nt.json"] = ListOf(items);
+  EXPECT_EQ(Plan(OnFile("tp=8,dp=3"), files.read, {}).exit_code, Output::kOk) << "it has ended";
+  Json list = Json::parse(files.texts["nt.json"]);
+  files.texts["nt.json"] = crds::ToYaml(list);
+  EXPECT_EQ(Plan(OnFile("tp=8,dp=3"), files.read, {}).exit_code, Output::kOk) << "YAML too";
+  std::string documents;
+  for (const Json& item : list["items"]) documents += "---\n" + crds::ToYaml(item);
+  files.texts["nt.json"] = documents;
+  EXPECT_EQ(Plan(OnFile("tp=8,dp=3"), files.read, {}).exit_code, Output::kOk) << "document after document";
+}
+
+TEST(PlanCommand, CountsThePodsOfAFileAsTaken) {
+  Files files;
+  files.texts["nt.json"] = ListOf(NodeTopologiesOf("su:1 node:2 gpu:8 nic:8 rail:8"));
+  files.texts["pods.json"] =
+      ListOf(Json::array({Json::parse(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n","uid":"u"},
+      "spec":{"nodeName":"node-00","containers":[{"resources":{"limits":{"nvidia.com/gpu":"1"}}}]},
+      "status":{"phase":"Running"}})")}));
+  PlanOptions options = OnFile();
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk);
+  options.ground.taken = "pods.json";
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused);
+}
+
+TEST(PlanCommand, NamesTheFileAndTheItemThatCannotBeRead) {
+  Files files;
+  const auto error_of = [&](const std::string& text) {
+    files.texts["nt.json"] = text;
+    const Output output = Plan(OnFile(), files.read, {});
+    EXPECT_EQ(output.exit_code, Output::kUsage) << text.substr(0, 80);
+    return output.err;
+  };
+  Json items = NodeTopologiesOf("su:1 node:2 gpu:8 nic:8 rail:8");
+  items[1]["apiVersion"] = "heddle.dev/v9";
+  EXPECT_THAT(error_of(ListOf(items)), HasSubstr("nt.json: item 1: "));
+  EXPECT_THAT(error_of(ListOf(Json::array({7}))), HasSubstr("item 0 is no object"));
+  EXPECT_THAT(error_of(R"({"items":[{"kind":"NodeTopology")"), HasSubstr("nt.json: "));
+  EXPECT_THAT(error_of("{"), HasSubstr("nt.json: "));
+  EXPECT_THAT(error_of("kind: [\n"), HasSubstr("line "));
+  EXPECT_THAT(error_of("words\n"), HasSubstr("no Kubernetes objects"));
+  EXPECT_THAT(error_of(R"({"items":[]})"), HasSubstr("no NodeTopology"));
+  EXPECT_THAT(error_of(""), HasSubstr("no NodeTopology"));
+  files.texts.clear();
+  EXPECT_THAT(Plan(OnFile(), files.read, {}).err, HasSubstr("nt.json: No such file"));
+}
+
+TEST(PlanCommand, SurvivesDamagedFiles) {
+  Files files;
+  Json items = NodeTopologiesOf("su:1 node:2 gpu:2 nic:2 rail:2");
+  items.push_back(GangOn({{"node-01", 1, {}}}));
+  const std::string json = ListOf(items), yaml = crds::ToYaml(Json::parse(json));
+  for (const std::uint64_t seed : test::Seeds(400)) {
+    SCOPED_TRACE(test::Replay(seed));
+    base::Random random(seed);
+    files.texts["nt.json"] = test::Damage(seed % 2 == 0 ? json : yaml, random);
+    const int code = Plan(OnFile("tp=2"), files.read, {}).exit_code;
+    EXPECT_THAT(code, testing::AnyOf(Output::kOk, Output::kUsage, Output::kRefused));
+  }
+}
+
+TEST(PlanCommand, SaysWhatIsWrongWithItsWords) {
+  Files files;
+  const PlanOptions good{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=8,dp=2"};
+  const auto refused = [&](auto change) {
+    PlanOptions options = good;
+    change(options);
+    const Output output = Plan(options, files.read, {});
+    EXPECT_EQ(output.exit_code, Output::kUsage) << output.out;
+    EXPECT_FALSE(output.err.empty());
+    return output.err;
+  };
+  EXPECT_THAT(refused([](PlanOptions& o) { o.ground.synthetic = "su:x"; }), HasSubstr("--synthetic"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.ground.synthetic = ""; }), HasSubstr("--topology"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.ground.topology = {"a"}; }), HasSubstr("either"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.parallelism = "tp=0"; }), HasSubstr("--parallelism"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.gpus_per_pod = 5; }), HasSubstr("--gpus-per-pod"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.gpus_per_pod = 0; }), HasSubstr("--gpus-per-pod"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.model = "params=many"; }), HasSubstr("--model"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.require = "tp=moon"; }), HasSubstr("--require"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.ground.taken = "node-0"; }), HasSubstr("--taken"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.ground.taken = "node-00=x"; }), HasSubstr("--taken"));
+  EXPECT_THAT(refused([](PlanOptions& o) { o.ground.taken = "moon=1"; }), HasSubstr("moon"));
+}
+
+}  // namespace
+}  // namespace heddle::cli

@@ -1,0 +1,49 @@
+#include "placement/axis_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/placement/fabrics.h"
+
+namespace heddle::placement {
+namespace {
+
+std::vector<AxisReport> Report(FabricOf fabric, const Parallelism& parallelism, int gpus_per_pod) {
+  ClusterState state = FreeCluster(fabric.Build());
+  const GangRequest request = Gang(parallelism, gpus_per_pod);
+  const Plan plan = Planned(state, request);
+  return ReportAxes(state, request, plan.pods, plan.quality);
+}
+
+TEST(ReportAxes, SaysTheSmallestLevelThatHoldsEveryGroupOfAnAxis) {
+  const auto reports = Report({.units = 2, .nodes = 4}, Sizes(8, 2, 4), 8);
+  ASSERT_EQ(reports.size(), 3u);
+  EXPECT_EQ(reports[0].axis, Axis::kTp);
+  EXPECT_EQ(reports[0].groups, 8);
+  EXPECT_EQ(reports[0].worst, Level::kNvlink);
+  EXPECT_EQ(reports[0].edges, 0);
+  EXPECT_EQ(reports[1].axis, Axis::kDp);
+  EXPECT_EQ(reports[1].worst, Level::kLeaf) << "a rail is one leaf of a unit";
+  EXPECT_EQ(reports[1].leaf_crossings, 0);
+  EXPECT_EQ(reports[2].axis, Axis::kPp);
+  EXPECT_EQ(reports[2].worst, Level::kSpine) << "four servers a unit hold one stage each";
+  for (const AxisReport& report : reports) {
+    EXPECT_GT(report.bytes, 0);
+    EXPECT_GT(report.micros, 0);
+    EXPECT_EQ(report.groups * report.size, 64);
+  }
+}
+
+TEST(ReportAxes, HasNothingToSayOfOneGpu) {
+  EXPECT_THAT(Report({}, Sizes(1, 1, 1), 1), testing::IsEmpty());
+}
+
+TEST(ReportAxes, CountsPcieAsTheNodeWhereThereIsNoNvlink) {
+  GangRequest request = Gang(Sizes(1, 1, 8), 8);
+  ClusterState state = FreeCluster(FabricOf{.units = 1, .nodes = 2, .nvlink = false}.Build());
+  const Plan plan = Planned(state, request);
+  EXPECT_EQ(ReportAxes(state, request, plan.pods, plan.quality).at(0).worst, Level::kNode);
+}
+
+}  // namespace
+}  // namespace heddle::placement
