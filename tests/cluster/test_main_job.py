@@ -1,6 +1,8 @@
 """The main job of the project on a real control plane, with kill -9 at the worst moments."""
 
+import dataclasses
 import http.client
+import itertools
 import subprocess
 from pathlib import Path
 
@@ -85,24 +87,30 @@ class HeddleTestCase(BedTestCase):
 
 class MainJob(HeddleTestCase):
     cluster = h100()
+    numbers = itertools.count(1)
+
+    def setUp(self):
+        # A name of its own for each test: the Job controller keeps what it expects of a Job by name, and one that comes
+        # right after another of the same name may be left without pods for five minutes.
+        self.job = dataclasses.replace(MAIN_JOB, name=f"{MAIN_JOB.name}-{next(self.numbers)}")
 
     def place_main_job(self):
-        scenario.submit(self.plane, TEAM, MAIN_JOB)
-        scenario.wait_bound(self.plane, TEAM, MAIN_JOB.pods, MAIN_JOB.name)
-        return scenario.explain(self.plane, self.binaries, TEAM, MAIN_JOB)
+        scenario.submit(self.plane, TEAM, self.job)
+        scenario.wait_bound(self.plane, TEAM, self.job.pods, self.job.name)
+        return scenario.explain(self.plane, self.binaries, TEAM, self.job)
 
     def assert_well_placed(self, explained):
         self.assertEqual((explained["tpGroupsInDomain"], explained["tpGroups"]), (16, 16))
         self.assertEqual(explained["leafCrossings"]["dp"], 0)
         self.assertEqual(explained["railMisaligned"], 0)
-        self.assertEqual(self.assert_no_gpu_twice(), MAIN_JOB.total)
-        self.assert_not_failed(MAIN_JOB.name)
+        self.assertEqual(self.assert_no_gpu_twice(), self.job.total)
+        self.assert_not_failed(self.job.name)
 
     def test_tensor_groups_share_a_domain_and_data_parallel_rings_cross_no_leaf(self):
         explained = self.place_main_job()
         self.assert_well_placed(explained)
         self.assertFalse(explained["assumedGpus"])
-        gang = self.wait_gang(MAIN_JOB.name, "Running")
+        gang = self.wait_gang(self.job.name, "Running")
         placed = gang["status"]["placement"]
         for pod in self.plane.pods(TEAM):
             annotations = pod["metadata"]["annotations"]
@@ -114,8 +122,8 @@ class MainJob(HeddleTestCase):
     def test_the_stock_scheduler_places_the_same_job_worse(self):
         scenario.hold_gpus(self.plane, self.cluster, "su-0", 6)
         try:
-            stock = scenario.place(self.plane, self.binaries, STOCK, MAIN_JOB, annotated=False)
-            scenario.remove(self.plane, STOCK, MAIN_JOB.name)
+            stock = scenario.place(self.plane, self.binaries, STOCK, self.job, annotated=False)
+            scenario.remove(self.plane, STOCK, self.job.name)
             explained = self.place_main_job()
             self.assert_well_placed(explained)
             self.assertLess(explained["stepMicros"], stock["stepMicros"])
@@ -126,26 +134,26 @@ class MainJob(HeddleTestCase):
 
     def test_the_plan_is_committed_before_any_pod_moves_and_survives_kill_9_in_between(self):
         with self.releases_refused("true"):
-            scenario.submit(self.plane, TEAM, MAIN_JOB)
-            planned = self.wait_gang(MAIN_JOB.name, "Planned")["status"]["placement"]
+            scenario.submit(self.plane, TEAM, self.job)
+            planned = self.wait_gang(self.job.name, "Planned")["status"]["placement"]
             self.heddle.kill9("extender")
             pods = self.plane.pods(TEAM)
             self.assertTrue(all(not bound_to(pod) and pod["spec"].get("schedulingGates") for pod in pods))
         self.heddle.start_daemon("extender")
-        scenario.wait_bound(self.plane, TEAM, MAIN_JOB.pods, MAIN_JOB.name)
-        self.assert_well_placed(scenario.explain(self.plane, self.binaries, TEAM, MAIN_JOB))
-        self.assertEqual(self.gang(MAIN_JOB.name)["status"]["placement"]["nodes"], planned["nodes"])
+        scenario.wait_bound(self.plane, TEAM, self.job.pods, self.job.name)
+        self.assert_well_placed(scenario.explain(self.plane, self.binaries, TEAM, self.job))
+        self.assertEqual(self.gang(self.job.name)["status"]["placement"]["nodes"], planned["nodes"])
 
     def test_kill_9_in_the_middle_of_releasing_leaves_a_gang_that_completes(self):
         index = "int(object.metadata.labels['batch.kubernetes.io/job-completion-index'])"
         with self.releases_refused(f"{index} >= 16"):
-            scenario.submit(self.plane, TEAM, MAIN_JOB)
+            scenario.submit(self.plane, TEAM, self.job)
             self.heddle.wait_for(lambda: sum(1 for pod in self.plane.pods(TEAM) if bound_to(pod)) == 16,
                                  "the first 16 pods to be bound", 60)
             self.heddle.kill9("extender")
         self.heddle.start_daemon("extender")
-        scenario.wait_bound(self.plane, TEAM, MAIN_JOB.pods, MAIN_JOB.name)
-        self.assert_well_placed(scenario.explain(self.plane, self.binaries, TEAM, MAIN_JOB))
+        scenario.wait_bound(self.plane, TEAM, self.job.pods, self.job.name)
+        self.assert_well_placed(scenario.explain(self.plane, self.binaries, TEAM, self.job))
 
     def test_kill_9_of_the_operator_and_of_an_agent_harms_no_gang(self):
         agent = f"agent:{self.cluster.nodes[3].name}"
@@ -158,9 +166,9 @@ class MainJob(HeddleTestCase):
             self.heddle.start_daemon(agent)
 
     def test_a_remade_pod_gets_its_ranks_slot_at_once(self):
-        body = MAIN_JOB.manifest(backoff_limit=3)
+        body = self.job.manifest(backoff_limit=3)
         self.submit(body)
-        scenario.wait_bound(self.plane, TEAM, MAIN_JOB.pods, MAIN_JOB.name)
+        scenario.wait_bound(self.plane, TEAM, self.job.pods, self.job.name)
         victim = next(pod for pod in self.plane.pods(TEAM)
                       if pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "7")
         self.plane.rest.delete(path("pods", TEAM, victim["metadata"]["name"]), gracePeriodSeconds=0)
@@ -175,16 +183,16 @@ class MainJob(HeddleTestCase):
                          victim["metadata"]["annotations"]["heddle.dev/gpus"])
 
     def test_a_suspended_job_gives_its_gpus_back(self):
-        self.submit(MAIN_JOB.manifest())
-        scenario.wait_bound(self.plane, TEAM, MAIN_JOB.pods, MAIN_JOB.name)
-        self.plane.rest.patch(path("jobs", TEAM, MAIN_JOB.name), {"spec": {"suspend": True}})
+        self.submit(self.job.manifest())
+        scenario.wait_bound(self.plane, TEAM, self.job.pods, self.job.name)
+        self.plane.rest.patch(path("jobs", TEAM, self.job.name), {"spec": {"suspend": True}})
         self.heddle.wait_for(self.all_ended, "the suspended Job's Gang to be ended", 60)
 
     def test_the_apiserver_may_restart_in_the_middle(self):
-        scenario.submit(self.plane, TEAM, MAIN_JOB)
+        scenario.submit(self.plane, TEAM, self.job)
         self.plane.restart("apiserver")
-        scenario.wait_bound(self.plane, TEAM, MAIN_JOB.pods, MAIN_JOB.name, timeout=180)
-        self.assert_well_placed(scenario.explain(self.plane, self.binaries, TEAM, MAIN_JOB))
+        scenario.wait_bound(self.plane, TEAM, self.job.pods, self.job.name, timeout=180)
+        self.assert_well_placed(scenario.explain(self.plane, self.binaries, TEAM, self.job))
 
     def test_bad_annotations_are_refused_with_what_to_write_instead(self):
         cases = {
@@ -270,10 +278,23 @@ class MainJob(HeddleTestCase):
         self.assertEqual(self.post("/nowhere", b"{}")[0], 404)
         self.assertTrue(self.heddle.daemon("extender").running())
 
+    def test_daemons_say_that_they_are_ready_and_what_they_count(self):
+        for port, metric in ((self.heddle.operator_port, "heddle_operator_"), (self.heddle.extender_port, "heddle_extender_")):
+            for where in ("/healthz", "/readyz"):
+                self.assertEqual(self.ask(port, "GET", where), (200, "ok\n"))
+            status, text = self.ask(port, "GET", "/metrics")
+            self.assertEqual(status, 200)
+            self.assertIn(metric, text)
+            self.assertEqual(self.ask(port, "GET", "/elsewhere")[0], 404)
+
     def post(self, where, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self.heddle.extender_port, timeout=30)
+        return self.ask(self.heddle.extender_port, "POST", where, body)
+
+    @staticmethod
+    def ask(port, method, where, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         try:
-            connection.request("POST", where, body, {"Content-Type": "application/json"})
+            connection.request(method, where, body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
         finally:
