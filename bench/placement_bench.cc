@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "placement/planner.h"
+#include "placement/preemption.h"
 #include "placement/pricing.h"
 #include "topology/synthetic.h"
 
@@ -91,6 +92,37 @@ void RefuseOne(benchmark::State& bench) {
   }
 }
 BENCHMARK(RefuseOne)->ArgName("gpus")->Arg(128)->Arg(1024)->Arg(16384)->Unit(benchmark::kMicrosecond);
+
+// Who has to end for a gang of a whole unit: every node is held by somebody, a third by gangs of several
+// nodes.
+void ChooseVictimsOnAFullCluster(benchmark::State& bench) {
+  const int nodes = int(bench.range(0));
+  const auto fabric = FabricOfNodes(nodes);
+  if (fabric == nullptr) return bench.SkipWithError("no fabric");
+  base::Random random(kSeed);
+  std::vector<Victim> victims;
+  std::vector<NodeState> states = Occupied(*fabric, 0);
+  for (int node = 0; node < nodes;) {
+    Victim victim;
+    for (int left = random.Below(3) == 0 ? 1 + int(random.Below(12)) : 1; left > 0 && node < nodes;
+         --left, ++node) {
+      victim.holds.push_back({topology::NodeId(node), 0xff, {}});
+      states[std::size_t(node)].free_gpus = 0;
+    }
+    victim.cost = double(victim.holds.size()) * double(1 + random.Below(24));
+    victims.push_back(std::move(victim));
+  }
+  ClusterState state(fabric, std::move(states));
+  GangRequest request = Gang(128, 8);
+  request.require = {{Axis::kGang, Level::kUnit}};
+  VictimChoice choice;
+  for (auto _ : bench) choice = ChooseVictims(state, request, victims);
+  if (!choice.possible) return bench.SkipWithError("no choice");
+  bench.counters["candidates"] = double(victims.size());
+  bench.counters["victims"] = double(choice.victims.size());
+  bench.counters["trials"] = choice.trials;
+}
+BENCHMARK(ChooseVictimsOnAFullCluster)->ArgName("nodes")->Arg(256)->Arg(2000)->Unit(benchmark::kMicrosecond);
 
 void MakeState(benchmark::State& bench) {
   const auto fabric = FabricOfNodes(int(bench.range(0)));

@@ -13,11 +13,18 @@ void AssembleFabric(benchmark::State& bench) {
   const auto synthetic = ParseSynthetic("su:" + std::to_string(bench.range(0) / 32) + " node:32");
   if (!synthetic) return bench.SkipWithError("no nodes");
   for (auto _ : bench) {
-    auto nodes = synthetic->nodes;  // BuildFabric keeps them; the operator's copy from its cache is part of the work
+    auto nodes =
+        synthetic->nodes;  // BuildFabric keeps them; the operator's copy from its cache is part of the work
     benchmark::DoNotOptimize(BuildFabric(std::move(nodes), synthetic->declaration));
   }
 }
-BENCHMARK(AssembleFabric)->ArgName("nodes")->Arg(32)->Arg(512)->Arg(4096)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(AssembleFabric)
+    ->ArgName("nodes")
+    ->Arg(32)
+    ->Arg(512)
+    ->Arg(4096)
+    ->Arg(16384)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace heddle::topology

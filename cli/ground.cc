@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
 
 #include "cli/gpu_use.h"
@@ -15,8 +17,7 @@ namespace {
 
 using base::Code;
 
-using Counts = std::map<std::string, int>;           // GPUs by node
-using Masks = std::map<std::string, std::uint32_t>;  // positions by node
+using Counts = std::map<std::string, int>;  // GPUs by node
 
 base::Result<Counts> ParseCounts(std::string_view text) {
   Counts taken;
@@ -68,50 +69,100 @@ base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& optio
   return fabrics;
 }
 
-// What kubelets, pods and the plans of Gangs hold.
-Masks Held(const ClusterFiles& files) {
-  Masks held;
-  std::map<std::string, const topology::Node*> nodes;
-  for (const crds::NodeTopology& topology : files.topologies) {
-    nodes[topology.name] = &topology.status.node;
-    for (const crds::Grant& grant : topology.status.grants) {
-      for (const auto& gpu : grant.gpus) {
-        if (gpu.index >= 0 && gpu.index < 32) {
-          held[topology.name] |= crds::PositionsOf(topology.status.node, 1U << gpu.index);
+// Gives every GPU to the first who claims it: a gang before its own pods, and these before what their kubelet
+// says.
+class Claims {
+ public:
+  explicit Claims(const ClusterFiles& files) {
+    for (const crds::NodeTopology& topology : files.topologies) nodes_[topology.name] = &topology.status.node;
+  }
+
+  void OfGangs(const std::vector<crds::Gang>& gangs) {
+    for (const crds::Gang& gang : gangs) {
+      if (!gang.status.placement || crds::IsTrue(gang.status.conditions, crds::kEnded)) continue;
+      Holder holder{"gang " + gang.ns + "/" + gang.spec.owner.name, {}};
+      for (const crds::PlacedPod& row : crds::ToRows(*gang.status.placement)) {
+        if (const topology::Node* node = Find(row.node)) {
+          Claim(holder, row.node, crds::PositionsOf(*node, row.gpus == 0 ? ~0U : row.gpus));
         }
+      }
+      Keep(std::move(holder));
+    }
+  }
+
+  void OfPods(const ClusterFiles& files) {
+    const auto use = FindGpuUse(files.pods, files.topologies);
+    for (const Json& pod : files.pods) {
+      const auto gpus = use.find(kube::Uid(pod));
+      if (gpus == use.end()) continue;
+      Holder holder{"pod " + kube::KeyOf(pod).ToString(), {}};
+      Claim(holder, kube::StringAt(pod, {"spec", "nodeName"}), gpus->second.positions);
+      Keep(std::move(holder));
+    }
+  }
+
+  void OfKubelets(const std::vector<crds::NodeTopology>& topologies) {
+    for (const crds::NodeTopology& topology : topologies) {
+      for (const crds::Grant& grant : topology.status.grants) {
+        Holder holder{"pod " + grant.pod_namespace + "/" + grant.pod_name, {}};
+        for (const auto& gpu : grant.gpus) {
+          if (gpu.index < 0 || gpu.index > 31) continue;
+          Claim(holder, topology.name, crds::PositionsOf(topology.status.node, 1U << gpu.index));
+        }
+        Keep(std::move(holder));
       }
     }
   }
-  for (const crds::Gang& gang : files.gangs) {
-    if (!gang.status.placement || crds::IsTrue(gang.status.conditions, crds::kEnded)) continue;
-    for (const crds::PlacedPod& row : crds::ToRows(*gang.status.placement)) {
-      const auto node = nodes.find(row.node);
-      if (node == nodes.end()) continue;
-      held[row.node] |= crds::PositionsOf(*node->second, row.gpus == 0 ? ~0U : row.gpus);
-    }
-  }
-  const auto use = FindGpuUse(files.pods, files.topologies);
-  for (const Json& pod : files.pods) {
-    if (const auto gpus = use.find(kube::Uid(pod)); gpus != use.end()) {
-      held[kube::StringAt(pod, {"spec", "nodeName"})] |= gpus->second.positions;
-    }
-  }
-  return held;
-}
 
-std::vector<placement::NodeState> StatesOf(const topology::Fabric& fabric, const Masks& held,
-                                           const Counts& counts) {
+  // The lowest GPUs that are left.
+  void OfCounts(const Counts& counts) {
+    for (const auto& [name, count] : counts) {
+      const topology::Node* node = Find(name);
+      if (node == nullptr) continue;
+      std::uint32_t gpus = 0;
+      for (std::size_t p = 0; p < node->gpus.size() && p < 32 && std::popcount(gpus) < count; ++p) {
+        if (node->gpus[p].healthy && (taken_[name] >> p & 1U) == 0) gpus |= 1U << p;
+      }
+      Holder holder{"others on " + name, {}};
+      Claim(holder, name, gpus);
+      Keep(std::move(holder));
+    }
+  }
+
+  std::uint32_t TakenOn(const std::string& node) const {
+    const auto found = taken_.find(node);
+    return found == taken_.end() ? 0 : found->second;
+  }
+  std::vector<Holder> TakeHolders() { return std::move(holders_); }
+
+ private:
+  const topology::Node* Find(const std::string& name) const {
+    const auto found = nodes_.find(name);
+    return found == nodes_.end() ? nullptr : found->second;
+  }
+  void Claim(Holder& holder, const std::string& node, std::uint32_t positions) {
+    std::uint32_t& taken = taken_[node];
+    if ((positions & ~taken) != 0) holder.gpus[node] |= positions & ~taken;
+    taken |= positions;
+  }
+  void Keep(Holder holder) {
+    if (!holder.gpus.empty()) holders_.push_back(std::move(holder));
+  }
+
+  std::map<std::string, const topology::Node*> nodes_;
+  std::map<std::string, std::uint32_t> taken_;
+  std::vector<Holder> holders_;
+};
+
+std::vector<placement::NodeState> StatesOf(const topology::Fabric& fabric, const Claims& claims) {
   std::vector<placement::NodeState> states(fabric.nodes.size());
   for (std::size_t n = 0; n < states.size(); ++n) {
     const topology::Node& node = fabric.nodes[n].node;
-    const auto mask = held.find(node.name);
-    const auto count = counts.find(node.name);
-    int left = count == counts.end() ? 0 : count->second;
+    const std::uint32_t taken = claims.TakenOn(node.name);
     states[n].free_milli_cpu = states[n].free_memory_bytes = std::int64_t{1} << 50;
     states[n].free_pods = 1000;
     for (std::size_t p = 0; p < node.gpus.size() && p < 32; ++p) {
-      if (!node.gpus[p].healthy || (mask != held.end() && (mask->second >> p & 1U) != 0)) continue;
-      if (left-- <= 0) states[n].free_gpus |= 1U << p;
+      if (node.gpus[p].healthy && (taken >> p & 1U) == 0) states[n].free_gpus |= 1U << p;
     }
   }
   return states;
@@ -119,7 +170,7 @@ std::vector<placement::NodeState> StatesOf(const topology::Fabric& fabric, const
 
 }  // namespace
 
-base::Result<std::vector<Ground>> ReadGround(const GroundOptions& options, const ReadFile& read) {
+base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& read) {
   if (options.synthetic.empty() == options.topology.empty()) {
     return base::Fail(Code::kInvalid, "give either --synthetic LINE or --topology FILE");
   }
@@ -129,6 +180,10 @@ base::Result<std::vector<Ground>> ReadGround(const GroundOptions& options, const
     TRY(ReadClusterFile(path, text, files), "--topology");
   }
   ASSIGN_OR_RETURN(std::vector<topology::Fabric> fabrics, FabricsOf(options, files));
+  if (fabrics.empty()) {
+    return base::Fail(Code::kInvalid,
+                      "--topology: every node is excluded by its Fabric, so there is nothing to plan on");
+  }
   Counts counts;
   if (options.taken.find('=') != std::string::npos) {
     ASSIGN_OR_RETURN(counts, ParseCounts(options.taken));
@@ -146,12 +201,18 @@ base::Result<std::vector<Ground>> ReadGround(const GroundOptions& options, const
                       fabrics.front().nodes.empty() ? "none" : fabrics.front().nodes.front().node.name));
     }
   }
-  const Masks held = Held(files);
-  std::vector<Ground> grounds;
+  Claims claims(files);
+  claims.OfGangs(files.gangs);
+  claims.OfPods(files);
+  claims.OfKubelets(files.topologies);
+  claims.OfCounts(counts);
+  Grounds grounds;
   for (topology::Fabric& fabric : fabrics) {
-    std::vector<placement::NodeState> states = StatesOf(fabric, held, counts);
-    grounds.push_back({std::make_shared<const topology::Fabric>(std::move(fabric)), std::move(states)});
+    std::vector<placement::NodeState> states = StatesOf(fabric, claims);
+    grounds.fabrics.push_back(
+        {std::make_shared<const topology::Fabric>(std::move(fabric)), std::move(states)});
   }
+  grounds.holders = claims.TakeHolders();
   return grounds;
 }
 

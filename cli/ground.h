@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,9 +24,19 @@ struct Ground {
   std::vector<placement::NodeState> nodes;  // CPU, memory and pod slots without end: what-ifs are about GPUs
 };
 
+// Who stands on GPUs: a Gang, a pod of none, or what --taken said.
+struct Holder {
+  std::string name;                           // "gang train/llama", "pod dev/notebook"
+  std::map<std::string, std::uint32_t> gpus;  // positions by node; no two holders share one
+};
+
+struct Grounds {
+  std::vector<Ground> fabrics;
+  std::vector<Holder> holders;
+};
+
 // All fabrics of the cluster. GPUs that are broken, granted by a kubelet, or in the plan of a Gang that has
 // not ended are taken. Errors are of the input (kInvalid) or of reading (as `read` says).
-[[nodiscard]] base::Result<std::vector<Ground>> ReadGround(const GroundOptions& options,
-                                                           const ReadFile& read);
+[[nodiscard]] base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& read);
 
 }  // namespace heddle::cli

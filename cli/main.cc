@@ -78,6 +78,8 @@ void Define(CLI::App& app, Flags& flags) {
   plan->add_option("--model", flags.plan.model, "params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1");
   plan->add_option("--require", flags.plan.require, "tp=nvlink,dp=leaf");
   plan->add_option("--prefer", flags.plan.prefer, "pp=spine");
+  plan->add_flag("--what-if", flags.plan.what_if,
+                 "Also: how many of these fit now, or who would have to end to make room");
   plan->add_option("--taken", flags.plan.ground.taken,
                    "GPUs that others hold: FILE of `kubectl get pods -A -o json`, or node-00=4,node-03=8");
 }

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "cli/plan_view.h"
+#include "cli/what_if.h"
 #include "crds/parallelism.h"
 #include "placement/planner.h"
 
@@ -46,14 +47,15 @@ base::Result<placement::GangRequest> RequestOf(const PlanOptions& options) {
 // The best plan of all fabrics; of several refusals, the one of the fabric with the most GPUs is the one to
 // act on.
 struct Best {
+  const Ground* ground = nullptr;
   std::optional<placement::ClusterState> state;
   placement::Decision decision;
 };
 
-Best DecideBest(std::vector<Ground> grounds, const placement::GangRequest& request) {
+Best DecideBest(const std::vector<Ground>& grounds, const placement::GangRequest& request) {
   Best best;
-  for (Ground& ground : grounds) {
-    placement::ClusterState state(ground.fabric, std::move(ground.nodes));
+  for (const Ground& ground : grounds) {
+    placement::ClusterState state(ground.fabric, ground.nodes);
     placement::Decision decision = placement::PlanGang(state, request);
     const auto* plan = std::get_if<placement::Plan>(&decision);
     const auto* known = best.state ? std::get_if<placement::Plan>(&best.decision) : nullptr;
@@ -63,6 +65,7 @@ Best DecideBest(std::vector<Ground> grounds, const placement::GangRequest& reque
         (plan == nullptr && known == nullptr &&
          state.fabric().gpu_count() > best.state->fabric().gpu_count());
     if (!better) continue;
+    best.ground = &ground;
     best.state.emplace(std::move(state));
     best.decision = std::move(decision);
   }
@@ -71,18 +74,23 @@ Best DecideBest(std::vector<Ground> grounds, const placement::GangRequest& reque
 
 base::Result<Output> Decide(const PlanOptions& options, const ReadFile& read, const OutputOptions& look) {
   ASSIGN_OR_RETURN(const placement::GangRequest request, RequestOf(options));
-  ASSIGN_OR_RETURN(std::vector<Ground> grounds, ReadGround(options.ground, read));
-  const Best best = DecideBest(std::move(grounds), request);
+  ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
+  const Best best = DecideBest(grounds.fabrics, request);
+  const auto* refusal = std::get_if<placement::Refusal>(&best.decision);
+  const auto* plan = std::get_if<placement::Plan>(&best.decision);
+  std::optional<WhatIf> what_if;
+  if (options.what_if) what_if = AskWhatIf(*best.ground, grounds.holders, request);
   Output output;
-  const bool text = look.format == Format::kText;
-  if (const auto* refusal = std::get_if<placement::Refusal>(&best.decision)) {
-    output.exit_code = Output::kRefused;
-    output.out = text ? RefusalText(*refusal, look.style) : Printed(RefusalJson(*refusal), look.format);
-    return output;
+  output.exit_code = refusal != nullptr ? Output::kRefused : Output::kOk;
+  if (look.format == Format::kText) {
+    output.out = refusal != nullptr ? RefusalText(*refusal, look.style)
+                                    : PlanText(*best.state, request, *plan, look.style);
+    if (what_if) output.out += "\n" + WhatIfText(*what_if, look.style);
+  } else {
+    Json json = refusal != nullptr ? RefusalJson(*refusal) : PlanJson(*best.state, request, *plan);
+    if (what_if) json["whatIf"] = WhatIfJson(*what_if);
+    output.out = Printed(json, look.format);
   }
-  const auto& plan = std::get<placement::Plan>(best.decision);
-  output.out = text ? PlanText(*best.state, request, plan, look.style)
-                    : Printed(PlanJson(*best.state, request, plan), look.format);
   return output;
 }
 

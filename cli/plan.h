@@ -13,6 +13,7 @@ struct PlanOptions {
   std::string parallelism;  // "tp=8,pp=2,dp=8"
   int gpus_per_pod = 8;
   std::string model, require, prefer;
+  bool what_if = false;  // also: how many more of these fit, or who would have to end
 };
 
 // Exit codes: 0 planned, 3 refused, 2 bad input. JSON and YAML have the stable form

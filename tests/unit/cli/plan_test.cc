@@ -158,6 +158,28 @@ TEST(PlanCommand, CountsThePodsOfAFileAsTaken) {
   EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused);
 }
 
+TEST(PlanCommand, SaysHowManyFitNowOrWhoWouldHaveToEnd) {
+  Files files;
+  Json items = NodeTopologiesOf("su:1 node:4 gpu:8 nic:8 rail:8");
+  items.push_back(GangOn({{"node-00", 0, {}}}));
+  files.texts["nt.json"] = ListOf(items);
+  const auto ask = [&](const std::string& parallelism) {
+    PlanOptions options = OnFile(parallelism);
+    options.what_if = true;
+    return Json::parse(Plan(options, files.read, {.format = Format::kJson}).out)["whatIf"];
+  };
+  EXPECT_EQ(ask("tp=8"), Json::parse(R"({"copies":3,"possible":true,"endings":[]})"));
+  EXPECT_EQ(ask("tp=8,dp=4"),
+            Json::parse(R"({"copies":0,"possible":true,"endings":[{"name":"gang train/other","gpus":8}]})"));
+  EXPECT_EQ(ask("tp=8,dp=5"), Json::parse(R"({"copies":0,"possible":false,"endings":[]})"));
+  PlanOptions options = OnFile("tp=8,dp=4");
+  options.what_if = true;
+  const Output text = Plan(options, files.read, {});
+  EXPECT_EQ(text.exit_code, Output::kRefused);
+  EXPECT_THAT(text.out, HasSubstr("room for one once 8 GPUs are given back"));
+  EXPECT_THAT(text.out, HasSubstr("gang train/other"));
+}
+
 TEST(PlanCommand, NamesTheFileAndTheItemThatCannotBeRead) {
   Files files;
   const auto error_of = [&](const std::string& text) {

@@ -1,0 +1,130 @@
+#include "placement/preemption.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "placement/embedding.h"
+#include "placement/gang_classes.h"
+#include "placement/search.h"
+
+namespace heddle::placement {
+namespace {
+
+class Trials {
+ public:
+  Trials(ClusterState& state, const GangRequest& request, const std::vector<Victim>& victims)
+      : state_(state),
+        request_(request),
+        victims_(victims),
+        require_(EffectiveRequirements(request)),
+        classes_(ClassesOf(request, require_)) {}
+
+  // Whether the gang has a place once these have ended.
+  bool Fits(const std::vector<int>& ended) {
+    ++count_;
+    const ClusterState::Savepoint before = state_.Mark();
+    for (const int v : ended) {
+      for (const Victim::Hold& hold : victims_[std::size_t(v)].holds) {
+        state_.Free(hold.node, hold.gpus, hold.resources);
+      }
+    }
+    const bool fits = HasPlace();
+    state_.Rollback(before);
+    return fits;
+  }
+  int count() const { return count_; }
+
+ private:
+  // Counting refuses most trials; what it does not refuse may still fail at a leaf or a spine.
+  bool HasPlace() {
+    if (classes_.uniform && state_.dense().nested()) {
+      Embedding embedding(state_, request_, classes_);
+      embedding.Measure({});
+      if (!embedding.fits()) return false;
+    }
+    return FindPlace(state_, request_, require_, {}).found.has_value();
+  }
+
+  ClusterState& state_;
+  const GangRequest& request_;
+  const std::vector<Victim>& victims_;
+  const std::vector<Requirement> require_;
+  const GangClasses classes_;
+  int count_ = 0;
+};
+
+int GpusOf(const Victim& victim) {
+  return std::accumulate(victim.holds.begin(), victim.holds.end(), 0,
+                         [](int sum, const Victim::Hold& hold) { return sum + std::popcount(hold.gpus); });
+}
+
+// The cheapest first; of equals the one that frees most, then the first.
+std::vector<int> ByCost(const std::vector<Victim>& victims) {
+  std::vector<int> order(victims.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&victims](int a, int b) {
+    const Victim &one = victims[std::size_t(a)], &other = victims[std::size_t(b)];
+    if (one.cost != other.cost) return one.cost < other.cost;
+    return GpusOf(one) > GpusOf(other);
+  });
+  return order;
+}
+
+// The shortest run of the order that makes room; the whole order is known to. More free GPUs never make a
+// gang lose its place, so halving finds it.
+std::vector<int> ShortestRun(Trials& trials, const std::vector<int>& order) {
+  std::size_t fails = 0, works = order.size();
+  while (works - fails > 1) {
+    const std::size_t middle = (fails + works) / 2;
+    const std::vector<int> run(order.begin(), order.begin() + std::ptrdiff_t(middle));
+    (trials.Fits(run) ? works : fails) = middle;
+  }
+  return {order.begin(), order.begin() + std::ptrdiff_t(works)};
+}
+
+// Spares whoever is not needed, the dearest first.
+void Spare(Trials& trials, std::vector<int>& ended, int budget) {
+  for (std::size_t i = ended.size(); i > 0 && ended.size() > 1 && budget > 0; --i, --budget) {
+    std::vector<int> fewer = ended;
+    fewer.erase(fewer.begin() + std::ptrdiff_t(i - 1));
+    if (trials.Fits(fewer)) ended = std::move(fewer);
+  }
+}
+
+double CostOf(const std::vector<Victim>& victims, const std::vector<int>& ended) {
+  return std::accumulate(ended.begin(), ended.end(), 0.0,
+                         [&victims](double sum, int v) { return sum + victims[std::size_t(v)].cost; });
+}
+
+}  // namespace
+
+VictimChoice ChooseVictims(ClusterState& state, const GangRequest& request,
+                           const std::vector<Victim>& victims) {
+  Trials trials(state, request, victims);
+  VictimChoice choice;
+  const auto answer = [&](std::vector<int> ended) {
+    std::sort(ended.begin(), ended.end());
+    choice = {true, std::move(ended), 0, trials.count()};
+    choice.cost = CostOf(victims, choice.victims);
+    return choice;
+  };
+  if (trials.Fits({})) return answer({});
+  const std::vector<int> order = ByCost(victims);
+  if (order.empty() || !trials.Fits(order)) {
+    choice.trials = trials.count();
+    return choice;
+  }
+  std::vector<int> several = ShortestRun(trials, order);
+  Spare(trials, several, kMostTrials);
+  // One alone may be cheaper than several that come before it in the order.
+  const double bound = CostOf(victims, several);
+  int budget = kMostTrials - 1;
+  for (const int v : order) {
+    if (victims[std::size_t(v)].cost >= bound || budget-- == 0) break;
+    if (trials.Fits({v})) return answer({v});
+  }
+  return answer(std::move(several));
+}
+
+}  // namespace heddle::placement
