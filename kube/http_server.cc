@@ -109,7 +109,7 @@ HttpServer::HttpServer(std::string address, std::unique_ptr<Listener> listener)
 HttpServer::~HttpServer() = default;
 
 base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& listen, std::size_t max_body,
-                                                            Handler handler) {
+                                                            const Handler& handler) {
   ASSIGN_OR_RETURN(Address address, ParseAddress(listen));
   const bool any_port = address.port == 0;
   std::string why = "no free port";

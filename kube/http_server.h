@@ -33,7 +33,8 @@ class HttpServer {
   // listen: "127.0.0.1:8010", or ":8010" for all addresses; port 0 takes a free one. max_body in bytes.
   // Errors: kInvalid where the address cannot be read, kUnavailable where it cannot be had.
   [[nodiscard]] static base::Result<std::unique_ptr<HttpServer>> Start(const std::string& listen,
-                                                                       std::size_t max_body, Handler handler);
+                                                                       std::size_t max_body,
+                                                                       const Handler& handler);
   ~HttpServer();  // waits for requests in progress
 
   const std::string& address() const { return address_; }  // "127.0.0.1:38211"

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "placement/constants.h"
@@ -120,7 +121,38 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
   }
   NumberCells();
   ClassifyLeaves();
+  FindPatterns();
   FindOddGpus();
+}
+
+void DenseFabric::FindPatterns() {
+  const auto alike = [](const GpuPort& a, const GpuPort& b) {
+    return a.leaf == b.leaf && a.rail == b.rail && a.net_gbps == b.net_gbps && a.nvlink_gbps == b.nvlink_gbps;
+  };
+  std::unordered_multimap<std::uint64_t, NodeId> first_of;  // by hash: the first node of each pattern
+  std::int32_t next = 0;
+  for (NodeId n = 0; n < NodeId(fabric_.nodes.size()); ++n) {
+    std::uint64_t hash = 1469598103934665603U;
+    const auto mix = [&hash](std::int64_t value) { hash = (hash ^ std::uint64_t(value)) * 1099511628211U; };
+    for (int g = 0; g < gpus(n); ++g) {
+      const GpuPort& here = port(n, g);
+      for (const std::int64_t value : {here.leaf, std::int32_t(here.rail), here.net_gbps, here.nvlink_gbps})
+        mix(value);
+    }
+    std::int32_t known = kNone;
+    const auto [begin, end] = first_of.equal_range(hash);
+    for (auto it = begin; it != end && known == kNone; ++it) {
+      const NodeId other = it->second;
+      bool same = gpus(other) == gpus(n);
+      for (int g = 0; same && g < gpus(n); ++g) same = alike(port(other, g), port(n, g));
+      if (same) known = pattern_[std::size_t(other)];
+    }
+    if (known == kNone) {
+      known = next++;
+      first_of.emplace(hash, n);
+    }
+    pattern_.push_back(known);
+  }
 }
 
 void DenseFabric::NumberCells() {

@@ -32,6 +32,7 @@ struct Hop {
   bool network = false;        // leaves the node and its NVLink domain
   bool crosses_leaf = false;   // … and its two NICs are not known to sit on one leaf
   bool crosses_rail = false;   // … and they are on two different rails
+  friend bool operator==(const Hop&, const Hop&) = default;
 };
 
 // The slow way, for a single question; DenseFabric::Between gives the same answer.
@@ -66,6 +67,8 @@ class DenseFabric {
   int gpus(topology::NodeId node) const {
     return first_port_[std::size_t(node) + 1] - first_port_[std::size_t(node)];
   }
+  // Equal for nodes whose ports are alike, GPU by GPU: the same leaves, rails and rates.
+  std::int32_t pattern(topology::NodeId node) const { return pattern_[std::size_t(node)]; }
   // GPUs whose NVLink, NIC rate or leaf differ from what their unit has at that position.
   std::uint32_t odd_gpus(topology::NodeId node) const { return odd_[std::size_t(node)]; }
 
@@ -76,6 +79,7 @@ class DenseFabric {
 
  private:
   void NumberCells();
+  void FindPatterns();
   void FindOddGpus();
   void ClassifyLeaves();
 
@@ -87,6 +91,7 @@ class DenseFabric {
   bool nested_ = true;
   std::vector<std::int32_t> first_port_;
   std::vector<GpuPort> ports_;
+  std::vector<std::int32_t> pattern_;
   std::vector<std::uint32_t> odd_;
   // Leaves with equal spines are alike; hops are looked up by kind, so that the table stays small.
   std::vector<std::int32_t> leaf_kind_;

@@ -90,6 +90,13 @@ void Embedding::Fill(const FillOrder& order, const FillChoice& choice, std::vect
 }
 
 void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end) {
+  // Where there is one way down nothing is chosen: most nodes are an NVLink domain of their own.
+  while (tier != Tier::kNode) {
+    const auto [first, last] = state_.dense().children(tier, cell);
+    if (last - first != 1) break;
+    tier = Tier(int(tier) - 1);
+    cell = first;
+  }
   if (tier == Tier::kNode) {
     segments_.push_back({state_.dense().node_at(cell), begin, end});
     shared_nodes_ = shared_nodes_ || end - begin > 1;
@@ -176,6 +183,12 @@ void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {
   bool down = false;
   for (const Segment& segment : segments_) {
     const int count = segment.end - segment.begin;
+    const std::uint32_t usable = usable_[std::size_t(segment.node)];
+    if (count == 1 && std::popcount(usable) == sample_->gpus) {  // the whole node: nothing to cut up
+      out[std::size_t(order_->pods[std::size_t(segment.begin)])] = {segment.node, usable};
+      if (choice_.snake) down = !down;
+      continue;
+    }
     auto slots = SlotsOf(usable_[std::size_t(segment.node)], state_.dense().odd_gpus(segment.node),
                          sample_->gpus, count, down);
     if (down) std::reverse(slots.begin(), slots.end());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <optional>
+#include <set>
 
 #include "placement/embedding.h"
 #include "placement/gang_classes.h"
@@ -20,8 +22,8 @@ class Trials {
         require_(EffectiveRequirements(request)),
         classes_(ClassesOf(request, require_)) {}
 
-  // Whether the gang has a place once these have ended.
-  bool Fits(const std::vector<int>& ended) {
+  // Where the gang would go once these have ended; nothing where it has no place then.
+  std::optional<std::vector<PodPlacement>> PlaceAfter(const std::vector<int>& ended) {
     ++count_;
     const ClusterState::Savepoint before = state_.Mark();
     for (const int v : ended) {
@@ -29,21 +31,24 @@ class Trials {
         state_.Free(hold.node, hold.gpus, hold.resources);
       }
     }
-    const bool fits = HasPlace();
+    auto place = Place();
     state_.Rollback(before);
-    return fits;
+    return place;
   }
+  bool Fits(const std::vector<int>& ended) { return PlaceAfter(ended).has_value(); }
   int count() const { return count_; }
 
  private:
   // Counting refuses most trials; what it does not refuse may still fail at a leaf or a spine.
-  bool HasPlace() {
+  std::optional<std::vector<PodPlacement>> Place() {
     if (classes_.uniform && state_.dense().nested()) {
       Embedding embedding(state_, request_, classes_);
       embedding.Measure({});
-      if (!embedding.fits()) return false;
+      if (!embedding.fits()) return std::nullopt;
     }
-    return FindPlace(state_, request_, require_, {}).found.has_value();
+    SearchResult result = FindPlace(state_, request_, require_, {});
+    if (!result.found) return std::nullopt;
+    return std::move(result.found->pods);
   }
 
   ClusterState& state_;
@@ -83,12 +88,35 @@ std::vector<int> ShortestRun(Trials& trials, const std::vector<int>& order) {
   return {order.begin(), order.begin() + std::ptrdiff_t(works)};
 }
 
-// Spares whoever is not needed, the dearest first.
-void Spare(Trials& trials, std::vector<int>& ended, int budget) {
+// Those among them whose GPUs, or whose CPU and memory, a place on these nodes needs.
+std::vector<int> Touched(const std::vector<Victim>& victims, const std::vector<int>& ended,
+                         const std::vector<PodPlacement>& place) {
+  std::set<topology::NodeId> nodes;
+  for (const PodPlacement& pod : place) nodes.insert(pod.node);
+  std::vector<int> touched;
+  for (const int v : ended) {
+    const auto& holds = victims[std::size_t(v)].holds;
+    if (std::any_of(holds.begin(), holds.end(),
+                    [&nodes](const Victim::Hold& hold) { return nodes.contains(hold.node); })) {
+      touched.push_back(v);
+    }
+  }
+  return touched;
+}
+
+// Spares whoever is not needed, the dearest first: at once those who do not stand where the gang would go,
+// then one by one.
+void Spare(Trials& trials, const std::vector<Victim>& victims, std::vector<int>& ended) {
+  if (const auto place = trials.PlaceAfter(ended)) ended = Touched(victims, ended, *place);
+  int budget = kMostTrials;
   for (std::size_t i = ended.size(); i > 0 && ended.size() > 1 && budget > 0; --i, --budget) {
     std::vector<int> fewer = ended;
     fewer.erase(fewer.begin() + std::ptrdiff_t(i - 1));
-    if (trials.Fits(fewer)) ended = std::move(fewer);
+    const auto place = trials.PlaceAfter(fewer);
+    if (!place) continue;
+    // Whoever comes later in the order was needed beside more of them, and is needed now.
+    ended = Touched(victims, fewer, *place);
+    i = std::min(i, ended.size() + 1);
   }
 }
 
@@ -116,7 +144,7 @@ VictimChoice ChooseVictims(ClusterState& state, const GangRequest& request,
     return choice;
   }
   std::vector<int> several = ShortestRun(trials, order);
-  Spare(trials, several, kMostTrials);
+  Spare(trials, victims, several);
   // One alone may be cheaper than several that come before it in the order.
   const double bound = CostOf(victims, several);
   int budget = kMostTrials - 1;

@@ -6,6 +6,7 @@
 #include "placement/cluster_state.h"
 #include "placement/cost.h"
 #include "placement/dense.h"
+#include "placement/lanes.h"
 #include "placement/plan.h"
 
 namespace heddle::placement {
@@ -26,7 +27,17 @@ class Pricing {
     topology::LeafId from, to;
     std::int64_t mbps;
   };
+  void ReadRanks(const std::vector<PodPlacement>& pods);
+  // Whether every pod has all GPUs of its node and nodes are of one size; then whole_ has them in order.
+  bool ReadWholeNodes(const std::vector<PodPlacement>& pods);
   void PriceAxis(Axis axis, Quality& quality);
+  // The same for a gang of whole nodes, a node's GPUs at once. False = it cannot say; nothing has changed
+  // then.
+  bool PriceInsideNodes(Axis axis, AxisStride stride, Quality& quality);
+  bool PriceBetweenNodes(Axis axis, AxisStride stride, Quality& quality);
+  void ShareBetweenNodes(Axis axis);
+  double CostOf(Axis axis, bool closed, int size, std::int64_t mbps, std::int64_t tenths) const;
+  double PartOf(topology::LeafId leaf, const std::vector<std::int64_t>& wanted) const;
   void ShareUplinks(Axis axis);
   void CountDomains(const std::vector<PodPlacement>& pods, Quality& quality);
 
@@ -34,6 +45,11 @@ class Pricing {
   const GangRequest& request_;
   AxisBytes bytes_;
   std::vector<GpuPort> ranks_;
+  Lanes lanes_;
+  std::vector<topology::NodeId> whole_;
+  int lane_count_ = 0;
+  std::vector<std::pair<std::size_t, Lanes::Row*>> node_crossings_;  // group, row
+  std::vector<Lanes::Row*> used_rows_;
   std::vector<std::int64_t> group_mbps_;
   std::vector<std::int32_t> group_tenths_;
   std::vector<Crossing> crossings_;

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+
+#include "placement/dense.h"
+
+namespace heddle::placement {
+
+// The hops between all GPUs of one whole node and the same GPUs of another, looked up at once: nodes of a
+// unit are cabled alike, so a gang of 16,384 GPUs has a few hundred different pairs. Thread rule: one owner.
+class Lanes {
+ public:
+  struct Row {
+    topology::NodeId from = topology::kNone, to = topology::kNone;  // a sample
+    Hop hop;                                                        // of every lane
+    bool alike = true;             // false: the lanes differ, and `hop` says nothing
+    std::int64_t uses = 0;         // for the caller to count with
+    std::int64_t shared_mbps = 0;  // … and to remember what sharing left
+  };
+  explicit Lanes(const DenseFabric& dense) : dense_(dense) {}
+
+  // Requires: both nodes have the same number of GPUs. The reference stays good.
+  Row& Between(topology::NodeId from, topology::NodeId to);
+
+ private:
+  const DenseFabric& dense_;
+  std::deque<Row> rows_;
+  std::unordered_map<std::uint64_t, Row*> by_pair_;
+  std::uint64_t last_key_ = 0;
+  Row* last_ = nullptr;
+};
+
+}  // namespace heddle::placement
