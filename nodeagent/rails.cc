@@ -109,6 +109,7 @@ class Measurement {
     for (int gpu = 0; gpu < gpus_; ++gpu) found[group[std::size_t(gpu)]].gpus.push_back(gpu);
     for (const std::size_t nic : compute_) found[group[std::size_t(gpus_) + nic]].nics.push_back(nic);
     std::vector<Group> groups;
+    groups.reserve(found.size());
     for (auto& [number, members] : found) groups.push_back(std::move(members));
     return groups;
   }

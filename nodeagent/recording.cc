@@ -96,7 +96,9 @@ base::Result<std::vector<std::string>> RecordingFileTree::List(std::string_view 
   // Whoever lists a folder counts its entries, read or not. Links are kept as such; what is a folder stays
   // one.
   for (const std::string& name : *names) {
-    const std::string entry = place.empty() ? name : place + "/" + name;
+    std::string entry = place;
+    if (!entry.empty()) entry += '/';
+    entry += name;
     if (const auto target = files_.ReadLink(entry); target && !LeadsOut(place, *target)) {
       links_[entry] = *target;
     } else if (files_.List(entry)) {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <deque>
-#include <unordered_map>
+#include <map>
 
 #include "placement/dense.h"
 
@@ -27,7 +27,7 @@ class Lanes {
  private:
   const DenseFabric& dense_;
   std::deque<Row> rows_;
-  std::unordered_map<std::uint64_t, Row*> by_pair_;
+  std::map<std::uint64_t, Row*> by_pair_;
   std::uint64_t last_key_ = 0;
   Row* last_ = nullptr;
 };

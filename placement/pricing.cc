@@ -66,7 +66,7 @@ bool Pricing::ReadWholeNodes(const std::vector<PodPlacement>& pods) {
     if (gpus != lane_count_ || std::popcount(pod.gpus) != gpus) return false;
     whole_.push_back(pod.node);
   }
-  return std::int64_t(whole_.size()) * lane_count_ == request_.parallelism.world();
+  return lane_count_ > 0 && std::int64_t(whole_.size()) * lane_count_ == request_.parallelism.world();
 }
 
 // A ring collective passes every edge but one in each pass; the chain's slowest pair sets its pace.
