@@ -22,7 +22,8 @@ check-all: install ## `test`, and what takes longer: thread sanitizer, clang-tid
 	@tools/test all
 
 .PHONY: bench
-bench: release ## Time the planner, the verbs and the reflector; see docs/performance.md
+bench: install ## Time the planner, the verbs and the reflector; see docs/performance.md
+	@tools/build release
 	@tools/bench
 
 .PHONY: format
@@ -35,7 +36,7 @@ dev: install ## Build quickly, with checks, into build/dev
 
 .PHONY: release
 release: install ## Build what is shipped into build/release/bin
-	@tools/build release
+	@tools/build release heddle-nodeagent heddle-operator heddle-extender kubectl-heddle
 
 .PHONY: install
 install: ## Install missing Debian packages

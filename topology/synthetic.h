@@ -13,14 +13,15 @@ namespace heddle::topology {
 // order:
 //
 //   "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100"
-//   "rack:2 tray:18 gpu:4 nic:4 rail:4 rate:400 nvl"          NVLink domains over nodes: one per rack
-//   "su:2 rack:8 tray:18 gpu:4 nic:4 nvl"                      the same with 8 racks in each scalable unit
-//   "tor:4 node:8 gpu:8 nic:2 rate:100 transport:roce"        plain ToR; `dualtor`: each NIC on tor-0a and
-//   tor-0b "su:2 node:4 gpu:8 nic:8 rail:8 railonly"                 no way between rails "su:1 node:4 gpu:8
-//   nic:8 rail:8 plane:2"                  two planes per rail: two ports per NIC, half the rate each "su:2
-//   node:16 ... oversub:200"                            2:1 above the leaves "torus:4x4x4 gpu:4 nic:4",
-//   "dragonfly:4 tor:4 node:2 gpu:8 nic:1" "site:2 su:1 node:4 ..."                                  two
-//   sites ("site-0", "site-1"), each with all that follows
+//   "rack:2 tray:18 gpu:4 nic:4 rail:4 rate:400 nvl"     NVLink domains over nodes: one per rack
+//   "su:2 rack:8 tray:18 gpu:4 nic:4 nvl"                the same with 8 racks in each scalable unit
+//   "tor:4 node:8 gpu:8 nic:2 rate:100 transport:roce"   plain ToR; `dualtor`: each NIC on tor-0a and tor-0b
+//   "su:2 node:4 gpu:8 nic:8 rail:8 railonly"            no way between rails
+//   "su:1 node:4 gpu:8 nic:8 rail:8 plane:2"             two planes per rail: two ports per NIC, half the rate each
+//   "su:2 node:16 ... oversub:200"                       2:1 above the leaves
+//   "torus:4x4x4 gpu:4 nic:4"
+//   "dragonfly:4 tor:4 node:2 gpu:8 nic:1"
+//   "site:2 su:1 node:4 ..."                             two sites ("site-0", "site-1"), each with all that follows
 //
 // `node` counts per unit or ToR, `tor` per dragonfly group. What is left out: gpu:8, nic = gpu, rail = nic,
 // plane:1, spine:2 (0 = nobody declared any; railonly, torus and dragonfly have none), rate:400, transport:ib
