@@ -28,6 +28,7 @@ bool Plain(std::string_view text) {
 
 // As deep as the object is: it is ours, a handful of levels.
 void Emit(YAML::Emitter& out, const Json& json) {
+  if (json.is_structured() && json.empty()) out << YAML::Flow;  // {} and [] behind their key
   if (json.is_object()) {
     out << YAML::BeginMap;
     for (const auto& [key, value] : json.items()) {

@@ -14,6 +14,10 @@ TEST(Yaml, QuotesWhatOtherReadersWouldTakeForSomethingElse) {
   EXPECT_EQ(yaml, "a: \"yes\"\nb: \"1\"\nc: mlx5_0\nd: \"x: y\"\ne: 7\nf: \"0000:1b:00.0\"\n");
 }
 
+TEST(Yaml, WritesWhatIsEmptyBehindItsKey) {
+  EXPECT_EQ(ToYaml({{"a", Json::object()}, {"b", Json::array()}, {"c", 1}}), "a: {}\nb: []\nc: 1\n");
+}
+
 TEST(Yaml, ComesBackAsItWas) {
   const Json json = Json::parse(R"({"text":"1","word":"true","yes":true,"none":null,"n":-7,"x":0.5,"e":"",
       "list":[1,"a",{"b":[]}],"map":{}})");
