@@ -21,20 +21,12 @@ bool LooksLikeJson(std::string_view text) {
   return first != std::string_view::npos && text[first] == '{';
 }
 
-template <class T>
-Status Keep(base::Result<T> read, std::vector<T>& into) {
-  if (!read) return base::Fail(std::move(read).error());
-  into.push_back(*std::move(read));
-  return {};
-}
-
 Status KeepObject(const Json& object, ClusterFiles& into) {
   const std::string kind = kube::StringAt(object, {"kind"});
   if (kind == keys::kNodeTopology.kind) {
-    auto topology = crds::NodeTopologyFromJson(object);
-    if (!topology) return base::Fail(std::move(topology).error());
+    ASSIGN_OR_RETURN(crds::NodeTopology topology, crds::NodeTopologyFromJson(object));
     // Without a status its agent has not reported yet.
-    if (topology->status.observed_at) into.topologies.push_back(*std::move(topology));
+    if (topology.status.observed_at) into.topologies.push_back(std::move(topology));
     return {};
   }
   if (kind == keys::kFabric.kind) {
@@ -42,7 +34,11 @@ Status KeepObject(const Json& object, ClusterFiles& into) {
     into.declared[fabric.name] = std::move(fabric.spec);
     return {};
   }
-  if (kind == keys::kGang.kind) return Keep(crds::GangFromJson(object), into.gangs);
+  if (kind == keys::kGang.kind) {
+    ASSIGN_OR_RETURN(crds::Gang gang, crds::GangFromJson(object));
+    into.gangs.push_back(std::move(gang));
+    return {};
+  }
   if (kind == "Pod") into.pods.push_back(object);
   return {};
 }

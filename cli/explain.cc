@@ -104,14 +104,6 @@ struct Placed {
   std::string problem;
 };
 
-std::vector<int> IndexesOf(const topology::Node& node, std::uint32_t positions) {
-  std::vector<int> indexes;
-  for (std::size_t p = 0; p < node.gpus.size() && p < 32; ++p) {
-    if ((positions >> p & 1U) != 0) indexes.push_back(node.gpus[p].index);
-  }
-  return indexes;
-}
-
 Placed Place(const std::map<int, const Json*>& pods, const topology::Fabric& fabric,
              const std::map<std::string, PodGpus>& use) {
   Placed placed;
@@ -132,7 +124,7 @@ Placed Place(const std::map<int, const Json*>& pods, const topology::Fabric& fab
                            explained.name, GpusWanted(*pod), explained.node));
     } else {
       const topology::Node& machine = fabric.nodes[static_cast<std::size_t>(node)].node;
-      explained.gpus = IndexesOf(machine, gpus->second.positions);
+      explained.gpus = IndexesAt(machine, gpus->second.positions);
       explained.source = gpus->second.source;
       placed.placements.push_back({.node = node, .gpus = gpus->second.positions});
     }

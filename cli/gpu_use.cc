@@ -87,6 +87,14 @@ bool IsLive(const Json& pod) {
   return phase != "Succeeded" && phase != "Failed";
 }
 
+std::vector<int> IndexesAt(const topology::Node& node, std::uint32_t positions) {
+  std::vector<int> indexes;
+  for (std::size_t p = 0; p < node.gpus.size() && p < 32; ++p) {
+    if ((positions >> p & 1U) != 0) indexes.push_back(node.gpus[p].index);
+  }
+  return indexes;
+}
+
 std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,
                                           const std::vector<crds::NodeTopology>& topologies) {
   std::map<std::string, const crds::NodeTopology*> by_name;

@@ -29,6 +29,9 @@ struct PodGpus {
 // The GPUs a pod asks for: of its containers, or of its largest init container if that is more.
 int GpusWanted(const Json& pod);
 bool IsLive(const Json& pod);  // neither finished nor failed
+// The indexes, as people count, of the GPUs at these positions.
+std::vector<int> IndexesAt(const topology::Node& node, std::uint32_t positions);
+
 // Who holds which GPUs, by pod UID, of all bound live pods. Pods that say nothing get the lowest free indexes
 // in the order of their creation, then of their completion index, then of their names. A pod that finds too
 // few free GPUs is missing in the answer.

@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "cli/gpu_use.h"
 #include "cli/quality_view.h"
 
 namespace heddle::cli {
@@ -15,14 +16,6 @@ using topology::kNone;
 
 double Milliseconds(std::int64_t micros) {
   return double(micros) / 1000;
-}
-
-std::vector<int> Indexes(const topology::Node& node, std::uint32_t positions) {
-  std::vector<int> indexes;
-  for (std::size_t p = 0; p < node.gpus.size() && p < 32; ++p) {
-    if ((positions >> p & 1U) != 0) indexes.push_back(node.gpus[p].index);
-  }
-  return indexes;
 }
 
 Json RankJson(const topology::Fabric& fabric, const topology::FabricNode& at, std::size_t position) {
@@ -132,8 +125,8 @@ std::string PlanText(const placement::ClusterState& state, const placement::Gang
   Table pods({"POD", "NODE", "GPUS"});
   for (std::size_t i = 0; i < plan.pods.size(); ++i) {
     const topology::Node& node = fabric.nodes[std::size_t(plan.pods[i].node)].node;
-    pods.Add(
-        {std::to_string(i), node.name, fmt::format("{}", fmt::join(Indexes(node, plan.pods[i].gpus), ","))});
+    pods.Add({std::to_string(i), node.name,
+              fmt::format("{}", fmt::join(IndexesAt(node, plan.pods[i].gpus), ","))});
   }
   return out + "\n" + pods.Format(style);
 }

@@ -45,6 +45,16 @@ def make_namespaces(plane):
     plane.create_namespace(TEAM, {"heddle.dev/scope": "enabled"})
 
 
+def start_heddle(heddle, nodes, cluster):
+    """Everything on a running control plane, until the Fabric of the whole cluster is assembled."""
+    nodes.add(cluster)
+    heddle.install()
+    make_namespaces(heddle.plane)
+    heddle.start(cluster)
+    declare_fabric(heddle.plane, cluster)
+    wait_fabric(heddle, cluster)
+
+
 def hold_gpus(plane, cluster, unit, nodes, seed=SEED):
     """Other people's jobs on some servers of one unit: 2, 4 or 8 GPUs each. Returns GPUs held, by node."""
     chance = random.Random(seed)

@@ -33,12 +33,7 @@ class Soak:
         self.jobs, self.cordoned, self.count, self.kills = {}, set(), 0, 0
 
     def start(self):
-        Nodes(self.plane).add(self.cluster)
-        self.heddle.install()
-        scenario.make_namespaces(self.plane)
-        self.heddle.start(self.cluster)
-        scenario.declare_fabric(self.plane, self.cluster)
-        scenario.wait_fabric(self.heddle, self.cluster)
+        scenario.start_heddle(self.heddle, Nodes(self.plane), self.cluster)
 
     # What happens
 

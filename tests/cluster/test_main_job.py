@@ -20,13 +20,8 @@ class HeddleTestCase(BedTestCase):
     @classmethod
     def set_up_bed(cls):
         cls.binaries = Path(options.binaries).resolve()
-        cls.nodes.add(cls.cluster)
         cls.heddle = Heddle(cls.plane, cls.binaries)
-        cls.heddle.install()
-        scenario.make_namespaces(cls.plane)
-        cls.heddle.start(cls.cluster)
-        scenario.declare_fabric(cls.plane, cls.cluster)
-        scenario.wait_fabric(cls.heddle, cls.cluster)
+        scenario.start_heddle(cls.heddle, cls.nodes, cls.cluster)
 
     def tearDown(self):
         for namespace in (TEAM, STOCK):
