@@ -88,10 +88,8 @@ PlannedGang ToRows(const FabricView& view, placement::Plan plan) {
   for (std::size_t i = 0; i < plan.pods.size(); ++i) {
     const topology::Node& node = view.fabric->nodes[std::size_t(plan.pods[i].node)].node;
     crds::PlacedPod row{node.name, crds::IndexesOf(node, plan.pods[i].gpus), {}};
-    if (i < plan.substitutes.size()) {
-      for (const NodeId id : plan.substitutes[i]) {
-        row.substitutes.push_back(view.fabric->nodes[std::size_t(id)].node.name);
-      }
+    for (const NodeId id : plan.substitutes.For(i)) {
+      row.substitutes.push_back(view.fabric->nodes[std::size_t(id)].node.name);
     }
     planned.rows.push_back(std::move(row));
   }

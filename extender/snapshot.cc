@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "crds/fabric_assembly.h"
+#include "crds/gang_load.h"
 #include "crds/gpu_indexes.h"
 #include "extender/occupancy.h"
 
@@ -108,6 +109,10 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
   }
   Occupancy occupancy(topologies);
   occupancy.Fill(inputs);
+  std::vector<const crds::Gang*> holders;
+  for (const auto& gang : inputs.gangs) {
+    if (HoldsSlots(*gang)) holders.push_back(gang.get());
+  }
   for (const auto& fabric : inputs.fabrics->fabrics) {
     std::vector<placement::NodeState> nodes;
     for (const topology::FabricNode& one : fabric->nodes) {
@@ -116,6 +121,8 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
           StateOf(inputs, occupancy, one.node, node == snapshot.nodes.end() ? nullptr : node->second.get()));
     }
     snapshot.fabrics.push_back({fabric, nodes, placement::ClusterState(fabric, nodes)});
+    placement::ClusterState& state = snapshot.fabrics.back().state;
+    state.SetLoads(crds::LoadsOf(state, holders));
   }
   for (const auto& [name, node] : snapshot.nodes) {
     if (node->gpus == 0 || topologies.contains(name)) continue;
@@ -123,8 +130,8 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
     ++snapshot.left_out[why == inputs.fabrics->unusable.end() ? "NoTopology" : why->second];
   }
   snapshot.holds = occupancy.TakeHolds();
-  for (const auto& gang : inputs.gangs) {
-    if (HoldsSlots(*gang)) snapshot.gangs[gang->spec.owner.uid] = gang->ns + "/" + gang->spec.owner.name;
+  for (const crds::Gang* gang : holders) {
+    snapshot.gangs[gang->spec.owner.uid] = gang->ns + "/" + gang->spec.owner.name;
   }
   return snapshot;
 }

@@ -30,6 +30,10 @@ void Add(std::vector<std::pair<std::string, std::int64_t>>& sorted, const Resour
   }
 }
 
+// Below these a product of both does not overflow.
+constexpr std::int64_t kExact = std::int64_t(1) << 48;
+constexpr std::int64_t kMostCopies = std::int64_t(1) << 14;
+
 int ClassOf(std::uint32_t free) {
   return std::popcount(free);
 }
@@ -43,13 +47,17 @@ ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::
   dense_ = std::make_shared<const DenseFabric>(*fabric_);
   domain_free_.assign(fabric_->domains.size(), 0);
   domain_healthy_.assign(fabric_->domains.size(), 0);
+  rooms_.reserve(nodes_.size());
   unit_free_.assign(fabric_->units.size(), 0);
   unit_classes_.assign(fabric_->units.size(), {});
-  leaf_load_.assign(fabric_->leaves.size(), 0);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto& where = fabric_->nodes[i];
     // Bits beyond the node's own GPUs mean nothing: what was granted may be newer than the fabric.
     if (where.node.gpus.size() < 32) nodes_[i].free_gpus &= (1U << where.node.gpus.size()) - 1;
+    const NodeState& node = nodes_[i];
+    const bool usable = node.unusable.empty();
+    rooms_.push_back(
+        {node.free_milli_cpu, node.free_memory_bytes, node.free_pods, usable ? node.free_gpus : 0, usable});
     const int healthy = int(std::count_if(where.node.gpus.begin(), where.node.gpus.end(),
                                           [](const topology::Gpu& gpu) { return gpu.healthy; }));
     const int free = free_gpus(NodeId(i));
@@ -64,15 +72,22 @@ ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::
   }
   for (std::size_t d = 0; d < domain_free_.size(); ++d)
     whole_domains_ += domain_is_whole(DomainId(d)) ? 1 : 0;
+  SetLoads(loads);
+}
+
+void ClusterState::SetLoads(const std::vector<LeafLoad>& loads) {
+  link_load_mbps_.clear();
+  if (!loads.empty()) link_load_mbps_.assign(dense_->link_mbps().size(), 0);
+  const std::size_t leaves = fabric_->leaves.size();
   for (const LeafLoad& load : loads) {
-    if (load.leaf >= 0 && std::size_t(load.leaf) < leaf_load_.size())
-      leaf_load_[std::size_t(load.leaf)] += load.gbps;
+    if (load.leaf < 0 || std::size_t(load.leaf) >= leaves) continue;
+    link_load_mbps_[std::size_t(load.leaf)] += load.mbps;
+    link_load_mbps_[std::size_t(load.leaf) + leaves] += load.mbps;
   }
 }
 
 int ClusterState::free_gpus(NodeId id) const {
-  const NodeState& state = nodes_[std::size_t(id)];
-  return state.unusable.empty() ? ClassOf(state.free_gpus) : 0;
+  return ClassOf(open_gpus(id));
 }
 int ClusterState::free_gpus_in_domain(DomainId id) const {
   return domain_free_[std::size_t(id)];
@@ -83,10 +98,6 @@ int ClusterState::free_gpus_in_unit(UnitId id) const {
 int ClusterState::nodes_with_free(UnitId id, int gpus) const {
   return gpus < 0 || gpus > 32 ? 0 : unit_classes_[std::size_t(id)][std::size_t(gpus)];
 }
-std::int64_t ClusterState::leaf_load_gbps(LeafId id) const {
-  return leaf_load_[std::size_t(id)];
-}
-
 bool ClusterState::domain_is_whole(DomainId id) const {
   return domain_healthy_[std::size_t(id)] > 0 &&
          domain_free_[std::size_t(id)] == domain_healthy_[std::size_t(id)];
@@ -97,14 +108,18 @@ bool ClusterState::Fits(NodeId id, const Resources& resources) const {
 }
 
 int ClusterState::Copies(NodeId id, const Resources& resources, int limit) const {
-  const NodeState& state = nodes_[std::size_t(id)];
-  std::int64_t copies = std::min<std::int64_t>(limit, state.free_pods);
+  const Room& room = rooms_[std::size_t(id)];
+  std::int64_t copies = std::min<std::int64_t>(limit, room.pods);
   const auto bound = [&copies](std::int64_t free, std::int64_t wanted) {
-    if (wanted > 0) copies = std::min(copies, free / wanted);
+    // Most pods fit as often as is asked: a product is cheaper than a quotient.
+    if (wanted <= 0 || (wanted <= kExact && copies <= kMostCopies && copies * wanted <= free)) return;
+    copies = std::min(copies, free / wanted);
   };
-  bound(state.free_milli_cpu, resources.milli_cpu);
-  bound(state.free_memory_bytes, resources.memory_bytes);
-  for (const auto& [name, amount] : resources.extended) bound(AmountOf(state.free_extended, name), amount);
+  bound(room.milli_cpu, resources.milli_cpu);
+  bound(room.memory_bytes, resources.memory_bytes);
+  for (const auto& [name, amount] : resources.extended) {
+    bound(AmountOf(nodes_[std::size_t(id)].free_extended, name), amount);
+  }
   return int(std::max<std::int64_t>(copies, 0));
 }
 
@@ -132,6 +147,7 @@ void ClusterState::Rollback(Savepoint mark) {
 void ClusterState::Apply(NodeId id, std::uint32_t gpus, const Resources& resources, bool take) {
   NodeState& state = nodes_[std::size_t(id)];
   const topology::FabricNode& where = fabric_->nodes[std::size_t(id)];
+  Room& room = rooms_[std::size_t(id)];
   const int before = free_gpus(id);
   state.free_gpus = take ? state.free_gpus & ~gpus : state.free_gpus | gpus;
   const int sign = take ? -1 : 1;
@@ -139,6 +155,8 @@ void ClusterState::Apply(NodeId id, std::uint32_t gpus, const Resources& resourc
   state.free_memory_bytes += sign * resources.memory_bytes;
   state.free_pods += sign;
   Add(state.free_extended, resources, sign);
+  room = {state.free_milli_cpu, state.free_memory_bytes, state.free_pods, room.usable ? state.free_gpus : 0,
+          room.usable};
   const int after = free_gpus(id);
   if (where.domain != topology::kNone) {
     whole_domains_ -= domain_is_whole(where.domain) ? 1 : 0;

@@ -26,10 +26,10 @@ struct NodeState {
   friend bool operator==(const NodeState&, const NodeState&) = default;
 };
 
-// One edge of traffic that another gang already puts on a leaf's way up, for the load on shared uplinks.
+// What another gang sends over a leaf's links to the switches above, each way.
 struct LeafLoad {
   topology::LeafId leaf = topology::kNone;
-  std::int64_t gbps = 0;
+  std::int64_t mbps = 0;
 };
 
 // The dense, mutable view over one immutable Fabric: free counters per node class, NVLink domain and unit,
@@ -49,7 +49,13 @@ class ClusterState {
   int free_gpus_in_unit(topology::UnitId id) const;
   // Nodes of a unit with exactly `gpus` free.
   int nodes_with_free(topology::UnitId id, int gpus) const;
-  std::int64_t leaf_load_gbps(topology::LeafId id) const;
+  // What other gangs send, in place of what was known before.
+  void SetLoads(const std::vector<LeafLoad>& loads);
+  // What other gangs send over the shared links, Mb/s, numbered as DenseFabric::link_mbps.
+  const std::vector<std::int64_t>& link_load_mbps() const { return link_load_mbps_; }
+  // Free GPUs as bits; none when unusable.
+  std::uint32_t open_gpus(topology::NodeId id) const { return rooms_[std::size_t(id)].gpus; }
+  bool usable(topology::NodeId id) const { return rooms_[std::size_t(id)].usable; }
   bool Fits(topology::NodeId id, const Resources& resources) const;
   // How often `resources` fit beside each other on one node, at most `limit`.
   int Copies(topology::NodeId id, const Resources& resources, int limit) const;
@@ -69,6 +75,12 @@ class ClusterState {
   void Commit() { log_.clear(); }
 
  private:
+  // What searches ask of every node, apart from names and words: 32 bytes a node.
+  struct Room {
+    std::int64_t milli_cpu = 0, memory_bytes = 0, pods = 0;
+    std::uint32_t gpus = 0;  // 0 when unusable
+    bool usable = false;
+  };
   struct Change {
     topology::NodeId node;
     std::uint32_t gpus;
@@ -80,12 +92,13 @@ class ClusterState {
   std::shared_ptr<const topology::Fabric> fabric_;
   std::shared_ptr<const DenseFabric> dense_;
   std::vector<NodeState> nodes_;
+  std::vector<Room> rooms_;  // by node, as nodes_
   std::vector<std::int32_t> domain_free_;
   std::vector<std::int32_t> domain_healthy_;
   int whole_domains_ = 0;
   std::vector<std::int32_t> unit_free_;
   std::vector<std::array<std::int32_t, 33>> unit_classes_;  // nodes by free-GPU count
-  std::vector<std::int64_t> leaf_load_;
+  std::vector<std::int64_t> link_load_mbps_;                // empty = none
   std::vector<Change> log_;
 };
 

@@ -118,41 +118,54 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
     const int gpus = int(std::min<std::size_t>(fabric.nodes[n].node.gpus.size(), 32));
     for (int g = 0; g < gpus; ++g) ports_.push_back(PortOf(fabric, NodeId(n), g));
     first_port_.push_back(std::int32_t(ports_.size()));
+    domain_.push_back(fabric.nodes[n].domain);
   }
+  for (int way = 0; way < 2; ++way) {
+    for (const topology::Leaf& leaf : fabric.leaves) link_mbps_.push_back(std::int64_t(leaf.up_gbps) * 1000);
+  }
+  oversubscribed_ = std::any_of(fabric.leaves.begin(), fabric.leaves.end(), [](const topology::Leaf& leaf) {
+    return leaf.up_gbps > 0 && leaf.up_gbps < leaf.down_gbps;
+  });
   NumberCells();
   ClassifyLeaves();
-  FindPatterns();
+  pattern_ = Patterns([](const GpuPort& port) {
+    return std::array<std::int64_t, 4>{port.leaf, port.rail, port.net_gbps, port.nvlink_gbps};
+  });
+  inside_ = Patterns([](const GpuPort& port) {
+    return std::array<std::int64_t, 2>{port.nvlink_gbps > 0 ? 0 : port.net_gbps, port.nvlink_gbps};
+  });
   FindOddGpus();
 }
 
-void DenseFabric::FindPatterns() {
-  const auto alike = [](const GpuPort& a, const GpuPort& b) {
-    return a.leaf == b.leaf && a.rail == b.rail && a.net_gbps == b.net_gbps && a.nvlink_gbps == b.nvlink_gbps;
-  };
+// Numbers nodes so that equal numbers mean equal descriptions, GPU by GPU.
+template <class Describe>
+std::vector<std::int32_t> DenseFabric::Patterns(const Describe& describe) const {
+  std::vector<std::int32_t> out;
+  out.reserve(fabric_.nodes.size());
   std::unordered_multimap<std::uint64_t, NodeId> first_of;  // by hash: the first node of each pattern
   std::int32_t next = 0;
   for (NodeId n = 0; n < NodeId(fabric_.nodes.size()); ++n) {
-    std::uint64_t hash = 1469598103934665603U;
-    const auto mix = [&hash](std::int64_t value) { hash = (hash ^ std::uint64_t(value)) * 1099511628211U; };
+    std::uint64_t hash = 1469598103934665603U;  // FNV-1a
     for (int g = 0; g < gpus(n); ++g) {
-      const GpuPort& here = port(n, g);
-      for (const std::int64_t value : {here.leaf, std::int32_t(here.rail), here.net_gbps, here.nvlink_gbps})
-        mix(value);
+      for (const std::int64_t value : describe(port(n, g))) {
+        hash = (hash ^ std::uint64_t(value)) * 1099511628211U;
+      }
     }
     std::int32_t known = kNone;
     const auto [begin, end] = first_of.equal_range(hash);
     for (auto it = begin; it != end && known == kNone; ++it) {
       const NodeId other = it->second;
       bool same = gpus(other) == gpus(n);
-      for (int g = 0; same && g < gpus(n); ++g) same = alike(port(other, g), port(n, g));
-      if (same) known = pattern_[std::size_t(other)];
+      for (int g = 0; same && g < gpus(n); ++g) same = describe(port(other, g)) == describe(port(n, g));
+      if (same) known = out[std::size_t(other)];
     }
     if (known == kNone) {
       known = next++;
       first_of.emplace(hash, n);
     }
-    pattern_.push_back(known);
+    out.push_back(known);
   }
+  return out;
 }
 
 void DenseFabric::NumberCells() {

@@ -67,11 +67,18 @@ class DenseFabric {
   int gpus(topology::NodeId node) const {
     return first_port_[std::size_t(node) + 1] - first_port_[std::size_t(node)];
   }
+  topology::DomainId domain(topology::NodeId node) const { return domain_[std::size_t(node)]; }
   // Equal for nodes whose ports are alike, GPU by GPU: the same leaves, rails and rates.
   std::int32_t pattern(topology::NodeId node) const { return pattern_[std::size_t(node)]; }
+  // Equal for nodes whose GPUs reach each other alike, whatever they are cabled to.
+  std::int32_t inside(topology::NodeId node) const { return inside_[std::size_t(node)]; }
   // GPUs whose NVLink, NIC rate or leaf differ from what their unit has at that position.
   std::uint32_t odd_gpus(topology::NodeId node) const { return odd_[std::size_t(node)]; }
 
+  // One way of every shared link, Mb/s: of leaf l upwards at [l], downwards at [l + leaves]; 0 = not known.
+  const std::vector<std::int64_t>& link_mbps() const { return link_mbps_; }
+  // Whether the hosts under some leaf could fill its way up.
+  bool oversubscribed() const { return oversubscribed_; }
   Hop Between(const GpuPort& a, const GpuPort& b) const;
   int Hops(topology::LeafId a, topology::LeafId b) const;
   bool OneSpineOver(std::span<const topology::LeafId> leaves) const;
@@ -79,7 +86,8 @@ class DenseFabric {
 
  private:
   void NumberCells();
-  void FindPatterns();
+  template <class Describe>
+  std::vector<std::int32_t> Patterns(const Describe& describe) const;
   void FindOddGpus();
   void ClassifyLeaves();
 
@@ -91,8 +99,11 @@ class DenseFabric {
   bool nested_ = true;
   std::vector<std::int32_t> first_port_;
   std::vector<GpuPort> ports_;
-  std::vector<std::int32_t> pattern_;
+  std::vector<topology::DomainId> domain_;
+  std::vector<std::int32_t> pattern_, inside_;
   std::vector<std::uint32_t> odd_;
+  std::vector<std::int64_t> link_mbps_;
+  bool oversubscribed_ = false;
   // Leaves with equal spines are alike; hops are looked up by kind, so that the table stays small.
   std::vector<std::int32_t> leaf_kind_;
   std::vector<std::int8_t> kind_hops_;

@@ -10,6 +10,14 @@ namespace heddle::placement {
 
 using topology::NodeId;
 
+namespace {
+
+std::uint32_t AllGpus(int count) {
+  return count == 32 ? ~0U : (1U << count) - 1;
+}
+
+}  // namespace
+
 Embedding::Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes)
     : state_(state), request_(request), classes_(classes) {
   for (const PodRequest& pod : request.pods) {
@@ -36,27 +44,24 @@ Embedding::Embedding(const ClusterState& state, const GangRequest& request, cons
 }
 
 int Embedding::PodsOn(NodeId node, bool empty) const {
-  const int slots = std::popcount(usable_[std::size_t(node)]) / sample_->gpus;
-  return empty || slots == 0 ? slots : state_.Copies(node, sample_->resources, slots);
+  const int gpus = std::popcount(usable_[std::size_t(node)]);
+  if (gpus < sample_->gpus) return 0;
+  const int slots = gpus == sample_->gpus ? 1 : gpus / sample_->gpus;
+  return empty ? slots : state_.Copies(node, sample_->resources, slots);
 }
 
 void Embedding::Measure(const GpuFilter& filter, bool empty) {
+  ranked_.clear();
   const DenseFabric& dense = state_.dense();
   for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
     const NodeId node = dense.node_at(cell);
     const auto n = std::size_t(node);
-    std::uint32_t gpus = 0;
-    const int count = dense.gpus(node);
-    const std::uint32_t all = count == 32 ? ~0U : (1U << count) - 1;
-    if (empty) {
-      gpus = all;
-    } else if (state_.node(node).unusable.empty()) {
-      gpus = state_.node(node).free_gpus & all;
-    }
+    std::uint32_t gpus = empty ? AllGpus(dense.gpus(node)) : state_.open_gpus(node);
     if (!allowed_[n]) gpus = 0;
     free_[0][std::size_t(cell)] = std::popcount(gpus);
     usable_[n] = gpus & filter.window & (filter.skip_odd ? ~dense.odd_gpus(node) : ~0U);
-    capacity_[0][std::size_t(cell)] = PodsOn(node, empty) / pods_per_class_[0];
+    const int pods = PodsOn(node, empty);
+    capacity_[0][std::size_t(cell)] = pods_per_class_[0] == 1 ? pods : pods / pods_per_class_[0];
   }
   const bool nvlink =
       classes_.needs_nvlink[std::size_t(classes_.of_pod[1][std::size_t(sample_ - request_.pods.data())])];
@@ -70,7 +75,7 @@ void Embedding::Measure(const GpuFilter& filter, bool empty) {
         free += free_[std::size_t(t) - 1][std::size_t(child)];
       }
       if (Tier(t) == Tier::kDomain && nvlink && !dense.known(Tier::kDomain, cell)) held = 0;
-      capacity_[std::size_t(t)][std::size_t(cell)] = held / parts;
+      capacity_[std::size_t(t)][std::size_t(cell)] = parts == 1 ? held : held / parts;
       free_[std::size_t(t)][std::size_t(cell)] = free;
     }
   }
@@ -119,10 +124,14 @@ void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Shar
   const auto below = std::size_t(tier) - 1;
   const auto [first, last] = state_.dense().children(tier, cell);
   shares.clear();
-  int holding = 0;
+  int holding = 0, total = 0;
+  bool equal = true;
   for (std::int32_t child = first; child < last; ++child) {
     const int held = capacity_[below][std::size_t(child)];
-    if (held > 0) shares.push_back({child, 0, held, free_[below][std::size_t(child)]});
+    if (held == 0) continue;
+    shares.push_back({child, 0, held, free_[below][std::size_t(child)]});
+    equal = equal && held == shares.front().capacity;
+    total += held;
     holding += held >= items ? 1 : 0;
   }
   if (holding > 0) {
@@ -141,27 +150,44 @@ void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Shar
     shares.front().items = items;
     return;
   }
+  if (equal && total == items) {  // all of them, and none before another
+    for (Share& share : shares) share.items = share.capacity;
+    return;
+  }
   const int per_item = pods_per_class_[below] * sample_->gpus;
   const int grain = int(GrainFor(shares, items, per_item));
-  for (Share& share : shares) share.capacity = share.capacity / grain * grain;
-  std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
+  const std::vector<Share>& ranked = RankedFor(tier, cell, grain, shares);
+  shares.clear();
+  int left = items;
+  for (std::size_t next = 0; left > 0; ++next) {
+    CHECK(next < ranked.size());
+    shares.push_back(ranked[next]);
+    if (ranked[next].capacity >= left) {
+      // The last of equal capacity that still holds the rest would be tighter: take the smallest that does.
+      std::size_t best = next;
+      for (std::size_t i = next + 1; i < ranked.size() && ranked[i].capacity >= left; ++i) {
+        if (ranked[i].capacity < ranked[best].capacity) best = i;
+      }
+      shares.back() = ranked[best];
+    }
+    shares.back().items = std::min(left, shares.back().capacity);
+    left -= shares.back().items;
+  }
+}
+
+const std::vector<Embedding::Share>& Embedding::RankedFor(Tier tier, std::int32_t cell, int grain,
+                                                          const std::vector<Share>& shares) {
+  for (const Ranked& known : ranked_) {
+    if (known.tier == tier && known.cell == cell && known.grain == grain) return known.shares;
+  }
+  constexpr std::size_t kMostKept = 64;  // the coarse cells, which come first and are the costly ones
+  if (ranked_.size() == kMostKept) ranked_.pop_back();
+  Ranked& fresh = ranked_.emplace_back(Ranked{tier, cell, grain, shares});
+  for (Share& share : fresh.shares) share.capacity = share.capacity / grain * grain;
+  std::sort(fresh.shares.begin(), fresh.shares.end(), [](const Share& a, const Share& b) {
     return std::tie(b.capacity, a.free, a.cell) < std::tie(a.capacity, b.free, b.cell);
   });
-  std::size_t used = 0;
-  for (int left = items; left > 0; ++used) {
-    CHECK(used < shares.size());
-    if (shares[used].capacity >= left) {
-      // The last of equal capacity that still holds the rest would be tighter: take the smallest that does.
-      std::size_t best = used;
-      for (std::size_t i = used + 1; i < shares.size() && shares[i].capacity >= left; ++i) {
-        if (shares[i].capacity < shares[best].capacity) best = i;
-      }
-      std::swap(shares[used], shares[best]);
-    }
-    shares[used].items = std::min(left, shares[used].capacity);
-    left -= shares[used].items;
-  }
-  shares.resize(used);
+  return fresh.shares;
 }
 
 std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "placement/cluster_state.h"
@@ -17,7 +18,7 @@ struct FillOrder {
   std::vector<std::int64_t> grains;  // ranks of whole groups along the order, ascending: tp, tp·a, tp·a·b, …
 };
 // One per order of the axes beyond tp (a shard or expert group counts as an axis inside dp); Megatron-Core's
-// first.
+// first. Requires: classes.uniform.
 std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses& classes);
 
 // Which GPUs of a node may be used in one try.
@@ -60,7 +61,16 @@ class Embedding {
     topology::NodeId node;
     std::int32_t begin, end;
   };
+  // The children of a cell that hold something, by how they are chosen; kept until the next Measure.
+  struct Ranked {
+    Tier tier;
+    std::int32_t cell;
+    int grain;
+    std::vector<Share> shares;  // capacities are whole grains
+  };
   int PodsOn(topology::NodeId node, bool empty) const;
+  const std::vector<Share>& RankedFor(Tier tier, std::int32_t cell, int grain,
+                                      const std::vector<Share>& shares);
   void FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end);
   void Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares);
   std::int64_t GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item) const;
@@ -75,6 +85,7 @@ class Embedding {
   std::vector<std::uint32_t> usable_;  // GPUs by node under the filter
   std::array<std::vector<std::int32_t>, kTierCount> capacity_, free_;
   std::vector<Segment> segments_;
+  std::deque<Ranked> ranked_;
   std::array<std::vector<Share>, kTierCount> shares_;
   const FillOrder* order_ = nullptr;
   FillChoice choice_;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <set>
 
 namespace heddle::placement {
 namespace {
@@ -21,24 +20,25 @@ std::string Plural(std::int64_t count, std::string_view one) {
 
 std::string Where(const ClusterState& state, const std::vector<PodPlacement>& pods) {
   const DenseFabric& dense = state.dense();
-  std::set<std::int32_t> units;
-  std::set<topology::NodeId> nodes;
+  std::vector<char> has_unit(std::size_t(dense.cells(Tier::kUnit)), 0),
+      has_node(state.fabric().nodes.size(), 0);
+  std::int64_t nodes = 0;
   for (const PodPlacement& pod : pods) {
     if (pod.gpus == 0) continue;
-    nodes.insert(pod.node);
-    units.insert(dense.cell(Tier::kUnit, pod.node));
+    nodes += has_node[std::size_t(pod.node)] == 0 ? 1 : 0;
+    has_node[std::size_t(pod.node)] = 1;
+    has_unit[std::size_t(dense.cell(Tier::kUnit, pod.node))] = 1;
   }
   constexpr std::size_t kNamed = 4;
   std::string names;
-  std::size_t named = 0;
-  for (std::int32_t unit : units) {
-    if (named == kNamed) {
-      names += fmt::format(" and {} more", units.size() - named);
-      break;
-    }
-    names += (named++ > 0 ? ", " : "") + dense.CellName(Tier::kUnit, unit);
+  std::size_t units = 0;
+  for (std::size_t unit = 0; unit < has_unit.size(); ++unit) {
+    if (has_unit[unit] == 0) continue;
+    if (units < kNamed) names += (units > 0 ? ", " : "") + dense.CellName(Tier::kUnit, std::int32_t(unit));
+    ++units;
   }
-  return fmt::format("{} in {}", Plural(std::int64_t(nodes.size()), "node"), names);
+  if (units > kNamed) names += fmt::format(" and {} more", units - kNamed);
+  return fmt::format("{} in {}", Plural(nodes, "node"), names);
 }
 
 std::string AxisSentence(const Quality& quality, Axis axis) {

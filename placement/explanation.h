@@ -14,10 +14,9 @@ namespace heddle::placement {
 std::vector<std::string> Explain(const ClusterState& state, const GangRequest& request, const Found& found,
                                  const std::vector<Requirement>& missed_preferences);
 
-// Up to 7 nodes per pod that could take it instead; see Plan::substitutes.
-std::vector<std::vector<topology::NodeId>> Substitutes(ClusterState& state, const GangRequest& request,
-                                                       const GangClasses& classes,
-                                                       const std::vector<PodPlacement>& pods);
+// Up to 7 nodes per pod that could take it instead; see Substitutes.
+Substitutes FindSubstitutes(ClusterState& state, const GangRequest& request, const GangClasses& classes,
+                            const std::vector<PodPlacement>& pods);
 
 // Why a request that FindPlace did not place has no place. Requires: the request is sound.
 Refusal Refuse(ClusterState& state, const GangRequest& request, const SearchResult& result);

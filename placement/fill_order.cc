@@ -47,6 +47,35 @@ void VisitInOrder(const std::vector<Dimension>& order, std::size_t depth, std::i
   }
 }
 
+// The same where every pod holds as many ranks and no group cuts through pods unevenly: pods are counted, not
+// ranks. False = it is not like that.
+bool VisitPods(const std::vector<Dimension>& order, std::int64_t gpus, const std::vector<std::int32_t>& pods,
+               std::vector<std::int32_t>& out) {
+  std::vector<std::int32_t> places{0};
+  places.reserve(pods.size());
+  for (const Dimension& dimension : order) {
+    const std::int64_t span = dimension.stride * dimension.size;
+    std::int64_t stride = 1;
+    int size = 1;
+    if (dimension.stride % gpus == 0) {
+      stride = dimension.stride / gpus;
+      size = dimension.size;
+    } else if (gpus % dimension.stride == 0 && span % gpus == 0) {
+      size = int(span / gpus);
+    } else if (gpus % span != 0) {
+      return false;
+    }
+    const std::size_t before = places.size();
+    if (before * std::size_t(size) > pods.size()) return false;
+    for (int i = 1; i < size; ++i) {
+      for (std::size_t p = 0; p < before; ++p) places.push_back(std::int32_t(places[p] + i * stride));
+    }
+  }
+  if (places.size() != pods.size()) return false;
+  for (const std::int32_t place : places) out.push_back(pods[std::size_t(place)]);
+  return true;
+}
+
 // Brings the pods of a class together, classes by first appearance. Stable, so finer classes stay together.
 void Regroup(const std::vector<std::int32_t>& class_of_pod, std::size_t classes,
              std::vector<std::int32_t>& pods) {
@@ -75,6 +104,11 @@ std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses&
   const std::vector<Dimension> dimensions = Dimensions(request.parallelism);
   std::vector<std::size_t> turn(dimensions.size());
   for (std::size_t i = 0; i < turn.size(); ++i) turn[i] = i;
+  std::vector<std::int32_t> gpu_pods;
+  for (std::size_t p = 0; p < request.pods.size(); ++p) {
+    if (request.pods[p].gpus > 0) gpu_pods.push_back(std::int32_t(p));
+  }
+  const std::int64_t gpus = request.pods[std::size_t(gpu_pods.front())].gpus;
   std::vector<FillOrder> out;
   do {
     std::vector<Dimension> order{{tp.stride, tp.size}};
@@ -85,9 +119,11 @@ std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses&
       order.push_back(dimensions[t]);
       ranks *= dimensions[t].size;
     }
-    std::vector<char> seen(request.pods.size(), 0);
     fill.pods.reserve(std::size_t(classes.gpu_pods));
-    VisitInOrder(order, order.size() - 1, 0, classes.pod_of_rank, seen, fill.pods);
+    if (!VisitPods(order, gpus, gpu_pods, fill.pods)) {
+      std::vector<char> seen(request.pods.size(), 0);
+      VisitInOrder(order, order.size() - 1, 0, classes.pod_of_rank, seen, fill.pods);
+    }
     for (int t = 0; t < int(Tier::kRoot); ++t) {
       if (classes.gpus[std::size_t(t)].size() == request.pods.size()) continue;
       Regroup(classes.of_pod[std::size_t(t)], classes.gpus[std::size_t(t)].size(), fill.pods);

@@ -79,6 +79,13 @@ AxisStride StrideOf(const Parallelism& parallelism, Axis axis) {
   return {stride, parallelism.size(axis)};
 }
 
+AxisStride TrafficStrideOf(const Parallelism& parallelism, Axis axis) {
+  AxisStride out = StrideOf(parallelism, axis);
+  if (axis != Axis::kDp) return out;
+  const int shard = parallelism.size(Axis::kFsdp);
+  return {out.stride * shard, out.size / shard};
+}
+
 std::string WhyNotLaidOut(const Parallelism& parallelism) {
   std::int64_t world = 1;
   for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kDp, Axis::kPp}) {

@@ -49,6 +49,10 @@ struct AxisStride {
 // in both of Megatron-Core's orders (tp-cp-ep-dp-pp and tp-cp-ep-pp-dp).
 AxisStride StrideOf(const Parallelism& parallelism, Axis axis);
 
+// The groups that send the axis's traffic: with a shard (fsdp), dp's traffic runs between the replicas of each
+// shard only.
+AxisStride TrafficStrideOf(const Parallelism& parallelism, Axis axis);
+
 // Why these sizes cannot be laid out, as a sentence; empty = sound.
 std::string WhyNotLaidOut(const Parallelism& parallelism);
 
@@ -102,6 +106,10 @@ struct GangRequest {
   std::vector<Requirement> prefer;
   std::vector<PodRequest> pods;  // by rank
   std::vector<std::vector<topology::NodeId>> allowed_nodes;
+  // Free nodes that stay free in every NVLink domain over several nodes that the gang uses, to take the place
+  // of nodes that fail (18 trays: plan for 16 and keep 2). A gang with bound pods is being repaired and may
+  // use them.
+  int spares = 0;
 };
 
 }  // namespace heddle::placement

@@ -214,11 +214,20 @@ GangClasses ClassesOf(const GangRequest& request, const std::vector<Requirement>
   std::vector<std::int32_t> parent(request.pods.size());
   std::iota(parent.begin(), parent.end(), 0);
   for (int tier = 0; tier < kTierCount; ++tier) {
+    bool joined = tier == 0;
     for (const Requirement& requirement : require) {
-      if (TierOf(requirement.level) == Tier(tier)) JoinRequired(request, out, requirement, parent);
+      if (TierOf(requirement.level) != Tier(tier)) continue;
+      JoinRequired(request, out, requirement, parent);
+      joined = true;
     }
     if (Tier(tier) == Tier::kRoot) std::fill(parent.begin(), parent.end(), 0);
-    NumberClasses(request, parent, std::size_t(tier), out);
+    if (joined || Tier(tier) == Tier::kRoot) {
+      NumberClasses(request, parent, std::size_t(tier), out);
+      continue;
+    }
+    out.of_pod[std::size_t(tier)] = out.of_pod[std::size_t(tier) - 1];
+    out.gpus[std::size_t(tier)] = out.gpus[std::size_t(tier) - 1];
+    out.pods[std::size_t(tier)] = out.pods[std::size_t(tier) - 1];
   }
   out.needs_nvlink.assign(out.gpus[std::size_t(Tier::kDomain)].size(), false);
   for (const Requirement& requirement : require) {
@@ -263,6 +272,7 @@ std::string WhyBadRequest(const topology::Fabric& fabric, const GangRequest& req
       model.seq < 0 || model.microbatch < 0 || model.microbatches < 0) {
     return "the model's sizes must be numbers that are not negative";
   }
+  if (request.spares < 0) return fmt::format("spares={}: must not be negative", request.spares);
   if (request.pods.empty()) return "the gang has no pods";
   std::int64_t gpus = 0;
   for (std::size_t p = 0; p < request.pods.size(); ++p) {

@@ -1,34 +1,67 @@
 #include "placement/lanes.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace heddle::placement {
+namespace {
+
+constexpr std::size_t kFirstSlots = 256;
+
+std::size_t Spread(std::uint64_t key) {
+  return std::size_t((key * 0x9e3779b97f4a7c15U) >> 32);  // Fibonacci hashing (Knuth, TAOCP 6.4)
+}
+
+}  // namespace
 
 using topology::kNone;
 using topology::NodeId;
 
+Lanes::Lanes(const DenseFabric& dense) : dense_(dense), slots_(kFirstSlots) {}
+
+Lanes::Slot& Lanes::SlotFor(std::uint64_t key) {
+  const std::size_t mask = slots_.size() - 1;
+  std::size_t at = Spread(key) & mask;
+  while (slots_[at].row != nullptr && slots_[at].key != key) at = (at + 1) & mask;
+  return slots_[at];
+}
+
+void Lanes::Grow() {
+  std::vector<Slot> old(slots_.size() * 2);
+  std::swap(old, slots_);
+  for (const Slot& slot : old) {
+    if (slot.row != nullptr) SlotFor(slot.key) = slot;
+  }
+}
+
 Lanes::Row& Lanes::Between(NodeId from, NodeId to) {
-  const std::int32_t domain = dense_.port(from, 0).domain;
+  const topology::DomainId domain = dense_.domain(from);
   // A pair is told by both patterns, and by whether NVLink joins them.
   enum : std::uint64_t { kApart, kOneDomain, kOneNode };
-  const std::uint64_t near = from == to                                               ? kOneNode
-                             : domain != kNone && domain == dense_.port(to, 0).domain ? kOneDomain
-                                                                                      : kApart;
+  const std::uint64_t near = from == to                                       ? kOneNode
+                             : domain != kNone && domain == dense_.domain(to) ? kOneDomain
+                                                                              : kApart;
   const std::uint64_t key = (std::uint64_t(std::uint32_t(dense_.pattern(from))) << 33) |
                             (std::uint64_t(std::uint32_t(dense_.pattern(to))) << 2) | near;
   if (last_ != nullptr && key == last_key_) return *last_;
-  const auto [entry, fresh] = by_pair_.try_emplace(key, nullptr);
-  if (fresh) {
-    Row& row = rows_.emplace_back();
-    row.from = from;
-    row.to = to;
-    row.hop = dense_.Between(dense_.port(from, 0), dense_.port(to, 0));
-    for (int g = 1; g < dense_.gpus(from) && row.alike; ++g) {
-      row.alike = dense_.Between(dense_.port(from, g), dense_.port(to, g)) == row.hop;
-    }
-    entry->second = &row;
-  }
+  Slot& slot = SlotFor(key);
   last_key_ = key;
-  last_ = entry->second;
-  return *last_;
+  last_ = slot.row;
+  if (last_ != nullptr) return *last_;
+  Row& row = rows_.emplace_back();
+  last_ = &row;
+  row.from = from;
+  row.to = to;
+  std::vector<Hop> lanes;
+  for (int g = 0; g < dense_.gpus(from); ++g) {
+    lanes.push_back(dense_.Between(dense_.port(from, g), dense_.port(to, g)));
+  }
+  row.hop = lanes.front();
+  const bool alike = std::all_of(lanes.begin(), lanes.end(), [&](const Hop& hop) { return hop == row.hop; });
+  if (!alike) row.unlike = std::move(lanes);
+  slot = {key, &row};
+  if (rows_.size() * 2 > slots_.size()) Grow();
+  return row;
 }
 
 }  // namespace heddle::placement

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
+#include <vector>
 
 #include "placement/dense.h"
 
@@ -14,20 +14,31 @@ class Lanes {
  public:
   struct Row {
     topology::NodeId from = topology::kNone, to = topology::kNone;  // a sample
-    Hop hop;                                                        // of every lane
-    bool alike = true;             // false: the lanes differ, and `hop` says nothing
-    std::int64_t uses = 0;         // for the caller to count with
-    std::int64_t shared_mbps = 0;  // … and to remember what sharing left
+    Hop hop;                                                        // of every lane, where they are alike
+    std::vector<Hop> unlike;                                        // by lane, where they are not; else empty
+    // For the caller to count with, and to remember what sharing left.
+    bool listed = false;
+    std::int64_t uses = 0;
+    std::size_t first_flow = 0;
+    double least_part = 1;
+    Hop At(int lane) const { return unlike.empty() ? hop : unlike[std::size_t(lane)]; }
   };
-  explicit Lanes(const DenseFabric& dense) : dense_(dense) {}
+  explicit Lanes(const DenseFabric& dense);
 
   // Requires: both nodes have the same number of GPUs. The reference stays good.
   Row& Between(topology::NodeId from, topology::NodeId to);
 
  private:
+  struct Slot {
+    std::uint64_t key = 0;
+    Row* row = nullptr;  // null = empty
+  };
+  Slot& SlotFor(std::uint64_t key);
+  void Grow();
+
   const DenseFabric& dense_;
   std::deque<Row> rows_;
-  std::map<std::uint64_t, Row*> by_pair_;
+  std::vector<Slot> slots_;  // open addressing; a power of two, at most half full
   std::uint64_t last_key_ = 0;
   Row* last_ = nullptr;
 };

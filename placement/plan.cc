@@ -2,6 +2,11 @@
 
 namespace heddle::placement {
 
+std::span<const topology::NodeId> Substitutes::For(std::size_t pod) const {
+  if (pod >= of_pod.size() || of_pod[pod] == topology::kNone) return {};
+  return sets[std::size_t(of_pod[pod])];
+}
+
 std::string_view RefusalReasonName(RefusalReason reason) {
   switch (reason) {
     case RefusalReason::kBadRequest:

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -34,11 +35,18 @@ struct Quality {
   std::int64_t crossings() const { return leaf_crossings[std::size_t(Axis::kDp)]; }
 };
 
+// Up to 7 nodes per pod in the same NVLink-domain or unit neighbourhood that could take the pod instead, best
+// first. Most pods share their list with others.
+struct Substitutes {
+  std::vector<std::vector<topology::NodeId>> sets;
+  std::vector<std::int32_t> of_pod;  // index into sets; kNone = none. Empty = none at all
+  std::span<const topology::NodeId> For(std::size_t pod) const;
+  friend bool operator==(const Substitutes&, const Substitutes&) = default;
+};
+
 struct Plan {
   std::vector<PodPlacement> pods;  // by pod
-  // Up to 7 nodes per pod in the same NVLink-domain/unit neighbourhood that could take the pod instead, best
-  // first.
-  std::vector<std::vector<topology::NodeId>> substitutes;
+  Substitutes substitutes;
   Quality quality;
   std::vector<std::string> explanation;  // sentences, most important first: why here
   friend bool operator==(const Plan&, const Plan&) = default;

@@ -1,5 +1,7 @@
 #include "placement/planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -14,33 +16,101 @@ namespace {
 using topology::kNone;
 using topology::NodeId;
 
+// Takes the spares of every domain over several nodes, and all that is free where there are too few of them;
+// gives them back in the end.
+class SparesHeld {
+ public:
+  SparesHeld(ClusterState& state, int spares) : state_(state), mark_(state.Mark()) {
+    if (spares <= 0) return;
+    for (const topology::NvlinkDomain& domain : state.fabric().domains) {
+      if (domain.nodes.size() < 2) continue;
+      std::vector<NodeId> kept;
+      for (const NodeId node : domain.nodes) {
+        if (state.free_gpus(node) == state.dense().gpus(node)) kept.push_back(node);
+      }
+      if (kept.size() >= std::size_t(spares)) {
+        kept.erase(kept.begin(), kept.end() - spares);
+      } else {
+        kept = domain.nodes;
+      }
+      for (const NodeId node : kept) {
+        if (state.free_gpus(node) > 0) state.Take(node, state.open_gpus(node), {});
+      }
+    }
+  }
+  ~SparesHeld() { state_.Rollback(mark_); }
+  SparesHeld(const SparesHeld&) = delete;
+  SparesHeld& operator=(const SparesHeld&) = delete;
+
+ private:
+  ClusterState& state_;
+  const ClusterState::Savepoint mark_;
+};
+
+struct Search {
+  std::vector<Requirement> require;  // with the preferences that can be had
+  std::vector<Requirement> missed;
+  SearchResult result;
+};
+
+// Each preference that can be had beside those before it is had; none refuses.
+Search FindPreferred(ClusterState& state, const GangRequest& request,
+                     const std::vector<PodPlacement>& hints) {
+  Search search{EffectiveRequirements(request), {}, {}};
+  search.result = FindPlace(state, request, search.require, hints);
+  if (!search.result.found) return search;
+  std::vector<Requirement>& require = search.require;
+  for (const Requirement& preference : request.prefer) {
+    if (std::find(require.begin(), require.end(), preference) != require.end()) continue;
+    require.push_back(preference);
+    if (!FirstBroken(state.dense(), request, ClassesOf(request, require), search.result.found->pods))
+      continue;
+    SearchResult preferred = FindPlace(state, request, require, hints);
+    if (preferred.found) {
+      search.result = std::move(preferred);
+    } else {
+      search.missed.push_back(preference);
+      require.pop_back();
+    }
+  }
+  return search;
+}
+
 Decision Decide(ClusterState& state, const GangRequest& request, const std::vector<PodPlacement>& hints) {
   if (std::string why = WhyBadRequest(state.fabric(), request); !why.empty()) {
     return Refusal{RefusalReason::kBadRequest, std::move(why), {}};
   }
-  std::vector<Requirement> require = EffectiveRequirements(request);
-  SearchResult result = FindPlace(state, request, require, hints);
-  if (!result.found) return Refuse(state, request, result);
-  // Each preference that can be had beside those before it is had; none refuses.
-  std::vector<Requirement> missed;
-  for (const Requirement& preference : request.prefer) {
-    if (std::find(require.begin(), require.end(), preference) != require.end()) continue;
-    require.push_back(preference);
-    if (!FirstBroken(state.dense(), request, ClassesOf(request, require), result.found->pods)) continue;
-    SearchResult preferred = FindPlace(state, request, require, hints);
-    if (preferred.found) {
-      result = std::move(preferred);
-    } else {
-      missed.push_back(preference);
-      require.pop_back();
+  const bool bound = std::any_of(request.pods.begin(), request.pods.end(),
+                                 [](const PodRequest& pod) { return pod.fixed_node.has_value(); });
+  const int spares = bound ? 0 : request.spares;
+  Search search;
+  {
+    const SparesHeld held(state, spares);
+    search = FindPreferred(state, request, hints);
+    if (!search.result.found) {
+      Refusal refusal = Refuse(state, request, search.result);
+      if (spares > 0) {
+        refusal.sentence += fmt::format("; {} free nodes of each NVLink domain are kept as spares", spares);
+      }
+      return refusal;
     }
   }
-  const GangClasses classes = ClassesOf(request, require);
+  Found& found = *search.result.found;
+  // Spares are substitutes too, and a domain that only spares were held in is whole.
+  if (spares > 0) found.quality = Pricing(state, request).Price(found.pods);
+  // A preference that the first answer met already is not in the classes of its search.
+  const GangClasses classes = search.result.classes.require == search.require
+                                  ? std::move(search.result.classes)
+                                  : ClassesOf(request, search.require);
   Plan plan;
-  plan.substitutes = Substitutes(state, request, classes, result.found->pods);
-  plan.explanation = Explain(state, request, *result.found, missed);
-  plan.pods = std::move(result.found->pods);
-  plan.quality = result.found->quality;
+  plan.substitutes = FindSubstitutes(state, request, classes, found.pods);
+  plan.explanation = Explain(state, request, found, search.missed);
+  if (spares > 0) {
+    plan.explanation.push_back(
+        fmt::format("spare nodes that stay free in every NVLink domain used: {}", spares));
+  }
+  plan.quality = found.quality;
+  plan.pods = std::move(found.pods);
   return plan;
 }
 

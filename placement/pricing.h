@@ -4,10 +4,11 @@
 #include <vector>
 
 #include "placement/cluster_state.h"
-#include "placement/cost.h"
 #include "placement/dense.h"
+#include "placement/group_cost.h"
 #include "placement/lanes.h"
 #include "placement/plan.h"
+#include "placement/sharing.h"
 
 namespace heddle::placement {
 
@@ -15,47 +16,66 @@ namespace heddle::placement {
 // candidates does not allocate. Thread rule: one owner.
 class Pricing {
  public:
+  // Nodes that the gang has whole are taken all GPUs at once, which gives the same price sooner; rank by rank
+  // is for checking that it does.
+  enum class Stride : std::uint8_t { kWholeNodes, kRanks };
   // Requires: WhyNotLaidOut is empty and the pods' GPUs make the world. Keeps references.
-  Pricing(const ClusterState& state, const GangRequest& request);
+  Pricing(const ClusterState& state, const GangRequest& request, Stride by = Stride::kWholeNodes);
 
   // `pods` by pod, all placed.
   Quality Price(const std::vector<PodPlacement>& pods);
 
  private:
+  // The groups of one axis: where their ranks lie, and whether the last meets the first again.
+  struct Cut {
+    Axis axis;
+    AxisStride stride;
+    bool closed;  // a chain of stages does not close; a ring of two has its one edge in both directions
+  };
+  // An edge between two leaves: what sharing leaves of it slows its group.
   struct Crossing {
-    std::int64_t group;
-    topology::LeafId from, to;
-    std::int64_t mbps;
+    std::size_t group, flow;
+  };
+  struct RowCrossing {
+    std::size_t group;
+    Lanes::Row* row;
+    int lane;  // kNone = all, of which the slowest counts
   };
   void ReadRanks(const std::vector<PodPlacement>& pods);
-  // Whether every pod has all GPUs of its node and nodes are of one size; then whole_ has them in order.
+  // Whether the pods take whole nodes of one size, each node's ranks in the order of its GPUs; then whole_ has
+  // the nodes in rank order.
   bool ReadWholeNodes(const std::vector<PodPlacement>& pods);
-  void PriceAxis(Axis axis, Quality& quality);
-  // The same for a gang of whole nodes, a node's GPUs at once. False = it cannot say; nothing has changed
-  // then.
-  bool PriceInsideNodes(Axis axis, AxisStride stride, Quality& quality);
-  bool PriceBetweenNodes(Axis axis, AxisStride stride, Quality& quality);
-  void ShareBetweenNodes(Axis axis);
-  double CostOf(Axis axis, bool closed, int size, std::int64_t mbps, std::int64_t tenths) const;
-  double PartOf(topology::LeafId leaf, const std::vector<std::int64_t>& wanted) const;
-  void ShareUplinks(Axis axis);
+  void TallyRanks(const Cut& cut, Quality& quality);
+  void TallyGroup(const Cut& cut, std::int64_t first, Quality& quality);
+  // The same for a gang of whole nodes, a node's GPUs at once. False = not cut that way.
+  bool TallyInsideNodes(const Cut& cut, Quality& quality);
+  bool TallyBetweenNodes(const Cut& cut, Quality& quality);
+  bool TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, Quality& quality);
+  void TallyLane(const Cut& cut, std::size_t first, std::size_t step, int lane, Quality& quality);
+  void ShareLinks(Axis axis);
+  void CountRowFlows();
+  void TakeWorst(const Cut& cut, Quality& quality);
+  void StartGroup();
+  bool IsNewDomain(topology::NodeId node);
   void CountDomains(const std::vector<PodPlacement>& pods, Quality& quality);
 
   const ClusterState& state_;
+  const DenseFabric& dense_;
   const GangRequest& request_;
-  AxisBytes bytes_;
+  const Stride by_;
+  GroupCost cost_;
+  Sharing sharing_;
   std::vector<GpuPort> ranks_;
   Lanes lanes_;
   std::vector<topology::NodeId> whole_;
   int lane_count_ = 0;
-  std::vector<std::pair<std::size_t, Lanes::Row*>> node_crossings_;  // group, row
-  std::vector<Lanes::Row*> used_rows_;
-  std::vector<std::int64_t> group_mbps_;
-  std::vector<std::int32_t> group_tenths_;
+  std::vector<GroupTally> tallies_;
   std::vector<Crossing> crossings_;
-  std::vector<std::int64_t> leaf_up_, leaf_down_;  // zero between axes
-  std::vector<std::uint32_t> seen_;                // by domain
-  std::uint32_t round_ = 0;
+  std::vector<RowCrossing> row_crossings_;
+  std::vector<Lanes::Row*> rows_;  // with uses
+  std::vector<Flow> flows_;
+  std::vector<std::uint32_t> seen_;  // by domain, then by node without one
+  std::uint32_t mark_ = 0;
 };
 
 // The order in which plans are preferred: predicted time, then all leaf crossings, then rails, then whole

@@ -33,7 +33,7 @@ class CountingSearch {
         pricing_(pricing),
         embedding_(state, request, classes) {
     // Large gangs are priced rarely: their time is the pricing.
-    prices_left_ = int(std::clamp<std::int64_t>((1 << 18) / request.parallelism.world(), 8, 64));
+    prices_left_ = int(std::clamp<std::int64_t>((1 << 17) / request.parallelism.world(), 6, 64));
   }
 
   // False = the gang does not fit, proved.
@@ -42,9 +42,11 @@ class CountingSearch {
     if (!embedding_.fits()) return false;
     orders_ = FillOrders(request_, classes_);
     const bool odd = AnyOdd();
+    bool measured = true;
     for (std::uint32_t window : Windows()) {
       for (int skip = odd ? 1 : 0; skip >= 0; --skip) {
-        embedding_.Measure({skip == 1, window});
+        if (!measured || skip == 1) embedding_.Measure({skip == 1, window});
+        measured = false;
         if (embedding_.fits()) TryOrders();
         if (done_ || prices_left_ <= 0) return true;
       }
@@ -57,7 +59,7 @@ class CountingSearch {
  private:
   bool AnyOdd() const {
     for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
-      if ((state_.dense().odd_gpus(NodeId(n)) & state_.node(NodeId(n)).free_gpus) != 0) return true;
+      if ((state_.dense().odd_gpus(NodeId(n)) & state_.open_gpus(NodeId(n))) != 0) return true;
     }
     return false;
   }
@@ -80,17 +82,18 @@ class CountingSearch {
     return windows;
   }
 
+  // Every order of the axes before the finer choices.
   void TryOrders() {
-    for (const FillOrder& order : orders_) {
-      int ranks = 1;
-      for (int rank = 0; rank < ranks; ++rank) {
-        for (int coarser = 0; coarser < 3; ++coarser) {
+    constexpr int kCellsTried = 4;
+    int ranks = 1;
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int coarser = 0; coarser < 3; ++coarser) {
+        for (const FillOrder& order : orders_) {
           Try(order, {coarser, rank, false});
           if (embedding_.shared_nodes()) Try(order, {coarser, rank, true});
           if (done_ || prices_left_ <= 0) return;
+          ranks = std::max(ranks, std::min(embedding_.cells_to_choose(), kCellsTried));
         }
-        constexpr int kCellsTried = 4;
-        ranks = std::min(embedding_.cells_to_choose(), kCellsTried);
       }
     }
   }
@@ -98,12 +101,13 @@ class CountingSearch {
   void Try(const FillOrder& order, const FillChoice& choice) {
     embedding_.Fill(order, choice, trial_);
     if (trial_ == last_) return;
-    last_ = trial_;
+    std::swap(trial_, last_);
     --prices_left_;
-    const Quality quality = pricing_.Price(trial_);
+    const Quality quality = pricing_.Price(last_);
     if (best_ && !Better(quality, best_->quality)) return;
-    if (FirstBroken(state_.dense(), request_, classes_, trial_)) return;
-    best_ = Found{trial_, quality};
+    // Cells keep every requirement but those that are judged GPU by GPU.
+    if (classes_.judged_by_gpu && FirstBroken(state_.dense(), request_, classes_, last_)) return;
+    best_ = Found{last_, quality};
     done_ = Clean();
   }
 
@@ -218,9 +222,10 @@ class Walk {
 
 SearchResult FindPlace(ClusterState& state, const GangRequest& request,
                        const std::vector<Requirement>& require, const std::vector<PodPlacement>& hints) {
-  const GangClasses classes = ClassesOf(request, require);
-  Pricing pricing(state, request);
   SearchResult result;
+  result.classes = ClassesOf(request, require);
+  const GangClasses& classes = result.classes;
+  Pricing pricing(state, request);
   if (classes.uniform && state.dense().nested()) {
     CountingSearch counting(state, request, classes, pricing);
     if (!counting.Run()) return result;

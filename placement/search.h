@@ -15,6 +15,7 @@ struct Found {
 };
 
 struct SearchResult {
+  GangClasses classes;  // of the request under the requirements
   std::optional<Found> found;
   bool gave_up = false;      // nothing is proved
   int pod_in_conflict = -1;  // a bound pod that breaks a requirement together with other bound pods

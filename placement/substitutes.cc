@@ -2,6 +2,7 @@
 #include <bit>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "placement/explanation.h"
 
@@ -23,7 +24,7 @@ class SubstituteLists {
   }
 
   // Where the pod may go without any other pod moving: inside the cell that its class must share.
-  const std::vector<NodeId>& For(std::size_t pod, const PodPlacement& place) {
+  std::int32_t For(std::size_t pod, const PodPlacement& place) {
     Tier tier = Tier::kUnit;
     for (int t = 0; t < int(Tier::kUnit); ++t) {
       if (classes_.pods[std::size_t(t)][std::size_t(classes_.of_pod[std::size_t(t)][pod])] > 1) {
@@ -34,17 +35,22 @@ class SubstituteLists {
     // Inside a domain over nodes the pod's own rack comes first, so racks have lists of their own.
     const std::int32_t rack = SpansNodes(place.node) ? state_.dense().cell(Tier::kDomain, place.node) : kNone;
     const Key key{tier, state_.dense().cell(tier, place.node), rack, place.gpus, ShapeOf(pod)};
-    auto [entry, fresh] = lists_.try_emplace(key);
-    if (fresh) entry->second = List(pod, place, tier);
-    return entry->second;
+    if (last_ != kNone && key == last_key_) return last_;
+    const auto [entry, fresh] = lists_.try_emplace(key, std::int32_t(sets_.size()));
+    if (fresh) sets_.push_back(List(pod, place, tier));
+    last_key_ = key;
+    last_ = entry->second;
+    return last_;
   }
+  std::vector<std::vector<NodeId>> sets() && { return std::move(sets_); }
 
  private:
   using Key = std::tuple<Tier, std::int32_t, std::int32_t, std::uint32_t, std::size_t>;
 
   bool SpansNodes(NodeId node) const {
-    const topology::DomainId domain = state_.fabric().nodes[std::size_t(node)].domain;
-    return domain != kNone && state_.fabric().domains[std::size_t(domain)].nodes.size() > 1;
+    const DenseFabric& dense = state_.dense();
+    const auto [first, last] = dense.children(Tier::kDomain, dense.cell(Tier::kDomain, node));
+    return last - first > 1;
   }
 
   // Pods that ask for the same share a list. Few shapes: a linear look is enough.
@@ -74,7 +80,7 @@ class SubstituteLists {
     for (std::int32_t cell = first; cell < last; ++cell) {
       const NodeId node = dense.node_at(cell);
       if (used_[std::size_t(node)] || !MayTake(wanted, node)) continue;
-      const std::uint32_t free = state_.node(node).free_gpus;
+      const std::uint32_t free = state_.open_gpus(node);
       const bool same = (free & place.gpus) == place.gpus;
       if (!same && classes_.judged_by_gpu) continue;
       if (!HoldsNvlink(pod, node)) continue;
@@ -89,12 +95,12 @@ class SubstituteLists {
   }
 
   bool HoldsNvlink(std::size_t pod, NodeId node) const {
-    return state_.fabric().nodes[std::size_t(node)].domain != kNone ||
+    return state_.dense().domain(node) != kNone ||
            !classes_.needs_nvlink[std::size_t(classes_.of_pod[std::size_t(Tier::kDomain)][pod])];
   }
 
   bool MayTake(const PodRequest& wanted, NodeId node) const {
-    if (state_.free_gpus(node) < wanted.gpus || !state_.node(node).unusable.empty()) return false;
+    if (!state_.usable(node) || state_.free_gpus(node) < wanted.gpus) return false;
     if (wanted.allowed) {
       const auto& nodes = request_.allowed_nodes[*wanted.allowed];
       if (!std::binary_search(nodes.begin(), nodes.end(), node)) return false;
@@ -107,20 +113,23 @@ class SubstituteLists {
   const GangClasses& classes_;
   std::vector<char> used_;
   std::vector<std::size_t> shapes_;
-  std::map<Key, std::vector<NodeId>> lists_;
+  std::map<Key, std::int32_t> lists_;  // index into sets_
+  std::vector<std::vector<NodeId>> sets_;
+  Key last_key_;
+  std::int32_t last_ = kNone;
 };
 
 }  // namespace
 
-std::vector<std::vector<NodeId>> Substitutes(ClusterState& state, const GangRequest& request,
-                                             const GangClasses& classes,
-                                             const std::vector<PodPlacement>& pods) {
+Substitutes FindSubstitutes(ClusterState& state, const GangRequest& request, const GangClasses& classes,
+                            const std::vector<PodPlacement>& pods) {
   SubstituteLists lists(state, request, classes, pods);
-  std::vector<std::vector<NodeId>> out(pods.size());
+  Substitutes out;
+  out.of_pod.assign(pods.size(), kNone);
   for (std::size_t p = 0; p < pods.size(); ++p) {
-    if (request.pods[p].fixed_node) continue;
-    out[p] = lists.For(p, pods[p]);
+    if (!request.pods[p].fixed_node) out.of_pod[p] = lists.For(p, pods[p]);
   }
+  out.sets = std::move(lists).sets();
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "placement/planner.h"
+#include "placement/pricing.h"
 #include "tests/support/seeds.h"
 #include "tests/unit/placement/fabrics.h"
 #include "topology/synthetic.h"
@@ -61,7 +62,7 @@ TEST(Lanes, PriceWholeNodesAsRankByRank) {
         std::make_shared<const topology::Fabric>(topology::BuildFabric(made->nodes, made->declaration));
     std::vector<LeafLoad> loads;
     for (std::size_t leaf = 0; leaf < fabric->leaves.size(); ++leaf) {
-      if (random.Below(4) == 0) loads.push_back({topology::LeafId(leaf), 400});
+      if (random.Below(4) == 0) loads.push_back({topology::LeafId(leaf), 400'000});
     }
     const ClusterState state(fabric, AllFree(*fabric), loads);
     std::vector<topology::NodeId> nodes(fabric->nodes.size());
@@ -78,8 +79,10 @@ TEST(Lanes, PriceWholeNodesAsRankByRank) {
       halves.push_back({node, low});
       halves.push_back({node, all & ~low});
     }
-    const Quality by_node = Evaluate(state, Request(sizes, gpus), whole);
-    EXPECT_EQ(by_node, Evaluate(state, Request(sizes, gpus / 2), halves));
+    const GangRequest of_whole = Request(sizes, gpus), of_halves = Request(sizes, gpus / 2);
+    const Quality by_node = Pricing(state, of_whole).Price(whole);
+    EXPECT_EQ(by_node, Pricing(state, of_whole, Pricing::Stride::kRanks).Price(whole));
+    EXPECT_EQ(by_node, Pricing(state, of_halves).Price(halves));
     EXPECT_GT(by_node.tp_groups, 0);
     ++compared;
   }
@@ -94,7 +97,7 @@ TEST(Lanes, TellNodesApartThatAreCabledAlikeButLieInDifferentDomains) {
   EXPECT_FALSE(lanes.Between(0, 1).hop.network);
   EXPECT_TRUE(lanes.Between(1, 2).hop.network);
   EXPECT_FALSE(lanes.Between(2, 3).hop.network);
-  EXPECT_TRUE(lanes.Between(0, 0).alike);
+  EXPECT_TRUE(lanes.Between(0, 0).unlike.empty());
 }
 
 }  // namespace

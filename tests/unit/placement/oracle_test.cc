@@ -6,8 +6,8 @@
 #include <functional>
 
 #include "base/random.h"
-#include "tests/support/seeds.h"
 #include "placement/planner.h"
+#include "tests/support/seeds.h"
 #include "tests/unit/placement/fabrics.h"
 
 namespace heddle::placement {

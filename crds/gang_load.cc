@@ -1,0 +1,42 @@
+#include "crds/gang_load.h"
+
+#include <bit>
+
+#include "crds/gpu_indexes.h"
+#include "placement/dense.h"
+#include "placement/load.h"
+#include "placement/planner.h"
+
+namespace heddle::crds {
+
+std::optional<PlacedGang> PlacedOn(const topology::Fabric& fabric, const Gang& gang) {
+  if (!gang.spec.parallelism || !gang.status.placement) return std::nullopt;
+  PlacedGang placed;
+  placed.request.parallelism = *gang.spec.parallelism;
+  placed.request.model = gang.spec.model;
+  for (const PlacedPod& row : ToRows(*gang.status.placement)) {
+    const topology::NodeId node = fabric.FindNode(row.node);
+    if (node == topology::kNone) return std::nullopt;
+    const topology::Node& at = fabric.nodes[std::size_t(node)].node;
+    const std::uint32_t gpus = PositionsOf(at, row.gpus == 0 ? ~0U : row.gpus);
+    placed.request.pods.push_back({.gpus = std::popcount(gpus)});
+    placed.pods.push_back({node, gpus});
+  }
+  return placed;
+}
+
+std::vector<placement::LeafLoad> LoadsOf(const placement::ClusterState& state,
+                                         std::span<const Gang* const> gangs) {
+  std::vector<placement::LeafLoad> loads;
+  if (!state.dense().oversubscribed()) return loads;  // nothing is shared
+  for (const Gang* gang : gangs) {
+    const auto placed = PlacedOn(state.fabric(), *gang);
+    if (!placed) continue;
+    const placement::Quality quality = placement::Evaluate(state, placed->request, placed->pods);
+    const auto more = placement::LoadOf(state, placed->request, placed->pods, quality);
+    loads.insert(loads.end(), more.begin(), more.end());
+  }
+  return loads;
+}
+
+}  // namespace heddle::crds

@@ -1,0 +1,50 @@
+#include "placement/load.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "placement/cost.h"
+#include "placement/dense.h"
+
+namespace heddle::placement {
+
+std::vector<LeafLoad> LoadOf(const ClusterState& state, const GangRequest& request,
+                             const std::vector<PodPlacement>& pods, const Quality& quality) {
+  const DenseFabric& dense = state.dense();
+  if (!dense.oversubscribed() || quality.step_micros <= 0) return {};
+  std::vector<GpuPort> ranks;
+  ranks.reserve(std::size_t(request.parallelism.world()));
+  for (const PodPlacement& pod : pods) {
+    for (std::uint32_t left = pod.gpus; left != 0; left &= left - 1) {
+      ranks.push_back(dense.port(pod.node, std::countr_zero(left)));
+    }
+  }
+  const AxisBytes bytes = BytesPerStep(request.parallelism, request.model);
+  const double step = double(quality.step_micros) * 100 / kCommunicationPercent;
+  std::vector<double> mbps(state.fabric().leaves.size(), 0);
+  const auto world = std::int64_t(ranks.size());
+  for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
+    const auto [stride, size] = TrafficStrideOf(request.parallelism, axis);
+    if (size < 2) continue;
+    const double rate = bytes.bytes[std::size_t(axis)] * 8 / step;  // bits per microsecond are Mb/s
+    for (std::int64_t rank = 0; rank < world; ++rank) {
+      const std::int64_t place = rank / stride % size;
+      if (place == size - 1 && axis == Axis::kPp) continue;  // a chain of stages does not close
+      const std::int64_t next = place == size - 1 ? rank - stride * (size - 1) : rank + stride;
+      const GpuPort &from = ranks[std::size_t(rank)], &to = ranks[std::size_t(next)];
+      if (!dense.Between(from, to).crosses_leaf) continue;
+      // A ring sends one way, up from one leaf and down to the other: half of each counts for both ways.
+      for (const topology::LeafId leaf : {from.leaf, to.leaf}) {
+        if (leaf != topology::kNone) mbps[std::size_t(leaf)] += rate / 2;
+      }
+    }
+  }
+  std::vector<LeafLoad> out;
+  for (std::size_t leaf = 0; leaf < mbps.size(); ++leaf) {
+    if (mbps[leaf] >= 1) out.push_back({topology::LeafId(leaf), std::llround(mbps[leaf])});
+  }
+  return out;
+}
+
+}  // namespace heddle::placement
