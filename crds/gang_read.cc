@@ -67,6 +67,7 @@ placement::ModelHints ReadModel(const Field& field) {
   model.seq = field("seq").Int(1, 1'000'000'000);
   model.microbatch = field("microbatch").Int(1, 1'000'000);
   model.microbatches = field("microbatches").Int(1, 1'000'000);
+  model.tflops = field("tflops").Int(1, 1'000'000);
   return model;
 }
 

@@ -38,6 +38,7 @@ Json WriteModel(const placement::ModelHints& model) {
   PutPositive(json, "seq", model.seq);
   PutPositive(json, "microbatch", model.microbatch);
   PutPositive(json, "microbatches", model.microbatches);
+  PutPositive(json, "tflops", model.tflops);
   return json;
 }
 

@@ -194,7 +194,8 @@ base::Result<placement::ModelHints> ParseModel(std::string_view text) {
                 {"hidden", &model.hidden, 10'000'000},
                 {"seq", &model.seq, 1'000'000'000},
                 {"microbatch", &model.microbatch, 1'000'000},
-                {"microbatches", &model.microbatches, 1'000'000}};
+                {"microbatches", &model.microbatches, 1'000'000},
+                {"tflops", &model.tflops, 1'000'000}};
   for (const Word& word : words) {
     if (word.name == "params") {
       const char* end = word.value.data() + word.value.size();
@@ -212,8 +213,8 @@ base::Result<placement::ModelHints> ParseModel(std::string_view text) {
         std::find_if(std::begin(counts), std::end(counts), [&](auto& c) { return c.name == word.name; });
     if (count == std::end(counts)) {
       return Fail(Code::kInvalid,
-                  fmt::format("unknown word {}: the words are params, layers, hidden, seq, microbatch "
-                              "and microbatches",
+                  fmt::format("unknown word {}: the words are params, layers, hidden, seq, microbatch, "
+                              "microbatches and tflops",
                               Quote(word.name)));
     }
     ASSIGN_OR_RETURN(*count->to, ParseCount(word, count->max));

@@ -70,6 +70,8 @@ struct ModelHints {
   double params = 0;
   int layers = 0, hidden = 0, seq = 0, microbatch = 0;
   int microbatches = 0;  // per step and pipeline; 0 = pp·4
+  int tflops = 0;  // achieved per GPU, TFLOP/s; with it a step's computation is predicted, and what hides
+                   // behind it
   friend bool operator==(const ModelHints&, const ModelHints&) = default;
 };
 

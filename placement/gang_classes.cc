@@ -269,7 +269,7 @@ std::string WhyBadRequest(const topology::Fabric& fabric, const GangRequest& req
   if (std::string why = WhyNotLaidOut(request.parallelism); !why.empty()) return why;
   const ModelHints& model = request.model;
   if (!std::isfinite(model.params) || model.params < 0 || model.layers < 0 || model.hidden < 0 ||
-      model.seq < 0 || model.microbatch < 0 || model.microbatches < 0) {
+      model.seq < 0 || model.microbatch < 0 || model.microbatches < 0 || model.tflops < 0) {
     return "the model's sizes must be numbers that are not negative";
   }
   if (request.spares < 0) return fmt::format("spares={}: must not be negative", request.spares);

@@ -98,9 +98,10 @@ TEST(ParseOrder, ReadsWhatFormatOrderWrites) {
 }
 
 TEST(ParseModel, ReadsWhatIsSaidAndRefusesTheRest) {
-  const auto model = ParseModel("params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1,microbatches=32");
+  const auto model =
+      ParseModel("params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1,microbatches=32,tflops=400");
   ASSERT_TRUE(model) << model.error().message;
-  EXPECT_EQ(*model, (placement::ModelHints{70e9, 80, 8192, 8192, 1, 32}));
+  EXPECT_EQ(*model, (placement::ModelHints{70e9, 80, 8192, 8192, 1, 32, 400}));
   EXPECT_EQ(ParseModel("params=6700000000.4")->params, 6700000000);
   EXPECT_EQ(ParseModel("layers=80")->params, 0);
   for (const std::string_view text :
@@ -112,7 +113,7 @@ TEST(ParseModel, ReadsWhatIsSaidAndRefusesTheRest) {
   EXPECT_EQ(Refusal(ParseModel("layers=0")),
             "layers=0 does not fit: write a whole number from 1 to 1000000, or leave layers out");
   EXPECT_THAT(Refusal(ParseModel("heads=64")),
-              HasSubstr("the words are params, layers, hidden, seq, microbatch"));
+              HasSubstr("the words are params, layers, hidden, seq, microbatch, microbatches and tflops"));
   EXPECT_THAT(Refusal(ParseModel("seq=1,seq=1")), HasSubstr("stands twice"));
 }
 

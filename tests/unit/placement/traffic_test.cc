@@ -1,0 +1,148 @@
+#include "placement/traffic.h"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+#include "placement/cost.h"
+
+namespace heddle::placement {
+namespace {
+
+// The worked case of performance anchors 3.3: 70B on 1,024 GPUs, tp 8, pp 4, dp 32, one micro-batch.
+Parallelism SeventyBillion() {
+  Parallelism p;
+  p.tp = 8;
+  p.pp = 4;
+  p.dp = 32;
+  return p;
+}
+
+const ModelHints kSeventyBillion{70e9, 80, 8192, 8192, 1, 1, 400};
+
+TEST(Traffic, SendsTheBytesThatTheWorkedCaseSays) {
+  const StepTraffic traffic = TrafficPerStep(SeventyBillion(), kSeventyBillion);
+  EXPECT_NEAR(WireBytes(traffic.of(Axis::kTp)), 18.8e9, 0.1e9);
+  EXPECT_NEAR(WireBytes(traffic.of(Axis::kDp)), 12.7e9, 0.1e9);
+  EXPECT_NEAR(WireBytes(traffic.of(Axis::kPp)), 2 * 16.8e6, 0.1e6);
+  EXPECT_EQ(WireBytes(traffic.of(Axis::kCp)), 0);
+  EXPECT_EQ(WireBytes(traffic.of(Axis::kGang)), 0);
+}
+
+// Every cut of 64 ranks, with and without hints, against the sums that the planner weighed axes by before.
+TEST(Traffic, SendsAsManyBytesAsItsParts) {
+  const ModelHints model{70e9, 80, 8192, 8192, 2, 6, 0};
+  for (const ModelHints& hints : {ModelHints{}, model}) {
+    for (const int tp : {1, 2, 8}) {
+      for (const int cp : {1, 2}) {
+        for (const int fsdp : {0, 2, 4}) {
+          Parallelism p{.tp = tp, .cp = cp, .dp = 4, .pp = 2, .ep = 2, .fsdp = fsdp};
+          const AxisBytes sums = BytesPerStep(p, hints);
+          const StepTraffic traffic = TrafficPerStep(p, hints);
+          for (int a = 0; a < kAxisCount; ++a) {
+            EXPECT_NEAR(WireBytes(traffic.axes[std::size_t(a)]), sums.bytes[std::size_t(a)],
+                        1e-9 * sums.bytes[std::size_t(a)])
+                << AxisName(Axis(a)) << " tp=" << tp << " cp=" << cp << " fsdp=" << fsdp;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Traffic, CallsAsOftenAsTheLayersAndMicrobatchesAsk) {
+  const StepTraffic traffic = TrafficPerStep(SeventyBillion(), kSeventyBillion);
+  const AxisTraffic& tp = traffic.of(Axis::kTp);
+  ASSERT_EQ(tp.count, 1);
+  EXPECT_EQ(tp.transfers[0].collective, Collective::kAllReduce);
+  EXPECT_EQ(tp.transfers[0].calls, 4 * 20);  // four a layer, 20 layers a stage, one micro-batch
+  EXPECT_DOUBLE_EQ(tp.transfers[0].bytes, 8192.0 * 8192 * 2);
+  EXPECT_FALSE(tp.transfers[0].overlappable());
+  const AxisTraffic& dp = traffic.of(Axis::kDp);
+  ASSERT_EQ(dp.count, 2);
+  EXPECT_EQ(dp.transfers[0].collective, Collective::kReduceScatter);
+  EXPECT_EQ(dp.transfers[1].collective, Collective::kAllGather);
+  EXPECT_TRUE(dp.transfers[0].overlappable());
+}
+
+TEST(Traffic, ReducesTheReplicasOfAShardByItsPart) {
+  Parallelism p;
+  p.dp = 32;
+  p.fsdp = 8;
+  const StepTraffic traffic = TrafficPerStep(p, kSeventyBillion);
+  EXPECT_EQ(traffic.of(Axis::kFsdp).ranks, 8);
+  EXPECT_EQ(traffic.of(Axis::kFsdp).count, 3);
+  const AxisTraffic& dp = traffic.of(Axis::kDp);
+  EXPECT_EQ(dp.ranks, 4);
+  ASSERT_EQ(dp.count, 1);
+  EXPECT_EQ(dp.transfers[0].collective, Collective::kAllReduce);
+  EXPECT_NEAR(dp.transfers[0].bytes * double(dp.transfers[0].calls), 2 * 70e9 / 8, 1e6);
+}
+
+// 6 x 70e9 x 8192 operations over 32 GPUs of 400 TFLOP/s, and a pipeline of four that one micro-batch fills badly.
+TEST(Traffic, PredictsTheComputationOfAStep) {
+  const double alone = 6 * 70e9 * 8192 / (32 * 400e12) * 1e6;
+  EXPECT_NEAR(ComputeMicrosPerStep(SeventyBillion(), kSeventyBillion), 4 * alone, 1);
+  ModelHints many = kSeventyBillion;
+  many.microbatches = 16;
+  EXPECT_NEAR(ComputeMicrosPerStep(SeventyBillion(), many), (16 + 3) * alone, 1);
+  ModelHints silent = kSeventyBillion;
+  silent.tflops = 0;
+  EXPECT_EQ(ComputeMicrosPerStep(SeventyBillion(), silent), 0);
+}
+
+TEST(Traffic, HidesGradientsBehindTheLastBackwardPassAndNoFurther) {
+  const Windows whole = WindowsOf(SeventyBillion(), kSeventyBillion);
+  EXPECT_NEAR(whole.backward_us, 2 * whole.forward_us, 1e-6);
+  const Transfer reduce{Collective::kReduceScatter, 1e9, 1, Overlap::kBackward};
+  const Transfer critical{Collective::kAllReduce, 1e9, 1, Overlap::kNone};
+  Windows left = whole;
+  EXPECT_EQ(VisibleMicros(critical, 5000, left), 5000);
+  EXPECT_DOUBLE_EQ(VisibleMicros(reduce, 5000, left), 5000.0 / 20);  // the last layer's part of it
+  EXPECT_DOUBLE_EQ(VisibleMicros(reduce, 1e9, left), 1e9 - (whole.backward_us - 4750));
+  EXPECT_DOUBLE_EQ(VisibleMicros(reduce, 700, left), 700);  // nothing is left to hide behind
+  Windows silent = WindowsOf(SeventyBillion(), ModelHints{});
+  EXPECT_EQ(VisibleMicros(reduce, 700, silent), 700);
+}
+
+TEST(Traffic, SumsToTheSameInAnyOrder) {
+  const Windows whole = WindowsOf(SeventyBillion(), kSeventyBillion);
+  const Transfer reduce{Collective::kReduceScatter, 1e9, 1, Overlap::kBackward};
+  const auto sum = [&](std::initializer_list<double> all) {
+    Windows left = whole;
+    double visible = 0;
+    for (const double micros : all) visible += VisibleMicros(reduce, micros, left);
+    return visible;
+  };
+  const double most = whole.backward_us;
+  EXPECT_NEAR(sum({most * 0.8, most * 0.3, most * 0.4}), sum({most * 0.4, most * 0.3, most * 0.8}), 1e-6);
+  EXPECT_NEAR(sum({most, 100}), sum({100, most}), 1e-6);
+}
+
+TEST(Traffic, CountsTheStateOfAGpu) {
+  Parallelism p = SeventyBillion();
+  EXPECT_NEAR(StateBytesPerGpu(p, kSeventyBillion), 70e9 / 32 * (2 + 4 + 12.0 / 32), 1);
+  p.cp = 2;
+  EXPECT_NEAR(StateBytesPerGpu(p, kSeventyBillion), 70e9 / 32 * (2 + 4 + 12.0 / 64), 1);
+  p.cp = 1;
+  p.fsdp = 8;
+  EXPECT_NEAR(StateBytesPerGpu(p, kSeventyBillion), 70e9 / 32 * 18 / 8, 1);
+  EXPECT_EQ(StateBytesPerGpu(p, ModelHints{}), 0);
+}
+
+// TP ~ EP >> CP > FSDP shard > DP > PP.
+TEST(Traffic, KeepsTheOrderOfAxesWithoutHints) {
+  Parallelism p;
+  p.tp = p.cp = p.pp = p.fsdp = p.ep = 2;
+  p.dp = 4;
+  const StepTraffic traffic = TrafficPerStep(p, {});
+  const auto of = [&](Axis axis) { return WireBytes(traffic.of(axis)); };
+  EXPECT_NEAR(of(Axis::kTp), of(Axis::kEp), 1);
+  EXPECT_GT(of(Axis::kTp), 2 * of(Axis::kCp));
+  EXPECT_GT(of(Axis::kCp), of(Axis::kFsdp));
+  EXPECT_GT(of(Axis::kFsdp), of(Axis::kDp));
+  EXPECT_GT(of(Axis::kDp), of(Axis::kPp));
+}
+
+}  // namespace
+}  // namespace heddle::placement
