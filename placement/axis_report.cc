@@ -1,10 +1,12 @@
 #include "placement/axis_report.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
-#include "placement/cost.h"
 #include "placement/dense.h"
+#include "placement/pricing.h"
+#include "placement/traffic.h"
 
 namespace heddle::placement {
 namespace {
@@ -27,6 +29,11 @@ Level LevelOf(const DenseFabric& dense, const GpuPort& a, const GpuPort& b) {
 
 }  // namespace
 
+std::string_view BoundName(Bound bound) {
+  constexpr std::array<std::string_view, 4> kNames{"NVLink", "PCIe", "NIC", "uplink"};
+  return kNames[std::size_t(bound)];
+}
+
 std::vector<AxisReport> ReportAxes(const ClusterState& state, const GangRequest& request,
                                    const std::vector<PodPlacement>& pods, const Quality& quality) {
   const DenseFabric& dense = state.dense();
@@ -37,7 +44,9 @@ std::vector<AxisReport> ReportAxes(const ClusterState& state, const GangRequest&
       ranks.push_back(dense.port(pod.node, std::countr_zero(left)));
     }
   }
-  const AxisBytes bytes = BytesPerStep(request.parallelism, request.model);
+  const StepTraffic traffic = TrafficPerStep(request.parallelism, request.model);
+  Pricing pricing(state, request);
+  pricing.Price(pods);
   const auto world = std::int64_t(ranks.size());
   std::vector<AxisReport> reports;
   for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
@@ -49,8 +58,9 @@ std::vector<AxisReport> ReportAxes(const ClusterState& state, const GangRequest&
                       .groups = world / size,
                       .edges = quality.edges[a],
                       .leaf_crossings = quality.leaf_crossings[a],
-                      .bytes = bytes.bytes[a],
-                      .micros = quality.axis_micros[a]};
+                      .bytes = WireBytes(traffic.of(axis)),
+                      .micros = quality.axis_micros[a],
+                      .bottleneck = pricing.BottleneckOf(axis)};
     // The closing edge of a ring is no farther than the farthest of the others' ends lie apart, but it may be
     // farther than each of them; a chain of stages does not close.
     const bool closed = axis != Axis::kPp;

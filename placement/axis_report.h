@@ -1,12 +1,25 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "placement/cluster_state.h"
+#include "placement/collective.h"
 #include "placement/plan.h"
 
 namespace heddle::placement {
+
+// What the slowest group of an axis is held back by.
+enum class Bound : std::uint8_t { kNvlink, kPcie, kNic, kUplink };
+std::string_view BoundName(Bound bound);  // "NVLink", "PCIe", "NIC", "uplink"
+struct AxisBottleneck {
+  Bound bound = Bound::kNvlink;
+  std::int64_t gbps = 0;  // what the group counts on there, one way
+  Algorithm algorithm = Algorithm::kRing;
+  Protocol protocol = Protocol::kSimple;
+  friend bool operator==(const AxisBottleneck&, const AxisBottleneck&) = default;
+};
 
 // What one axis of a placed gang crosses and costs: the explanation of a plan as values.
 struct AxisReport {
@@ -20,6 +33,7 @@ struct AxisReport {
   std::int64_t leaf_crossings = 0;  // of them, between two leaves
   double bytes = 0;                 // on the wire per GPU and step, as predicted
   std::int64_t micros = 0;          // per step, as predicted
+  AxisBottleneck bottleneck;
   friend bool operator==(const AxisReport&, const AxisReport&) = default;
 };
 

@@ -24,6 +24,9 @@ inline constexpr std::int32_t kPcieGbps = 192;
 inline constexpr int kCrossingCollectivePercent = 83;
 inline constexpr int kCrossingSendPercent = 30;
 
+// NVLink bridges join two H100 PCIe or four A100 and H200 NVL GPUs; larger domains have NVSwitches.
+inline constexpr int kMostBridged = 4;
+
 // Our own assumptions, each on the careful side.
 inline constexpr std::int32_t kSwitchHopTenths = 5;       // one more switch and its cable: half a microsecond
 inline constexpr std::int32_t kUnknownNvlinkGbps = 2400;  // NVLink of an A100, the slowest with NVSwitch

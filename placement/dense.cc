@@ -118,7 +118,13 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
     const int gpus = int(std::min<std::size_t>(fabric.nodes[n].node.gpus.size(), 32));
     for (int g = 0; g < gpus; ++g) ports_.push_back(PortOf(fabric, NodeId(n), g));
     first_port_.push_back(std::int32_t(ports_.size()));
-    domain_.push_back(fabric.nodes[n].domain);
+    const topology::FabricNode& where = fabric.nodes[n];
+    domain_.push_back(where.domain);
+    const int generation = where.domain == kNone ? 0 : where.node.nvlink.generation;
+    generation_.push_back(std::int16_t(generation));
+    // Agents that cannot see the switches say nothing of them; more GPUs than bridges join are on one.
+    nvswitch_.push_back(generation > 0 && (!where.node.nvswitches.empty() ||
+                                           fabric.domains[std::size_t(where.domain)].gpus > kMostBridged));
   }
   for (int way = 0; way < 2; ++way) {
     for (const topology::Leaf& leaf : fabric.leaves) link_mbps_.push_back(std::int64_t(leaf.up_gbps) * 1000);

@@ -72,6 +72,9 @@ class DenseFabric {
   std::int32_t pattern(topology::NodeId node) const { return pattern_[std::size_t(node)]; }
   // Equal for nodes whose GPUs reach each other alike, whatever they are cabled to.
   std::int32_t inside(topology::NodeId node) const { return inside_[std::size_t(node)]; }
+  // 0 = none; of unlike GPUs of one node, of all.
+  std::int16_t nvlink_generation(topology::NodeId node) const { return generation_[std::size_t(node)]; }
+  bool has_nvswitch(topology::NodeId node) const { return nvswitch_[std::size_t(node)] != 0; }
   // GPUs whose NVLink, NIC rate or leaf differ from what their unit has at that position.
   std::uint32_t odd_gpus(topology::NodeId node) const { return odd_[std::size_t(node)]; }
 
@@ -100,6 +103,8 @@ class DenseFabric {
   std::vector<std::int32_t> first_port_;
   std::vector<GpuPort> ports_;
   std::vector<topology::DomainId> domain_;
+  std::vector<std::int16_t> generation_;
+  std::vector<char> nvswitch_;
   std::vector<std::int32_t> pattern_, inside_;
   std::vector<std::uint32_t> odd_;
   std::vector<std::int64_t> link_mbps_;

@@ -3,38 +3,54 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
-#include "placement/cost.h"
+#include "placement/traffic.h"
 
 namespace heddle::placement {
 
 // What one group of an axis crosses: all that its time depends on.
 struct GroupTally {
   static constexpr std::int64_t kNothing = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int16_t kNewest = std::numeric_limits<std::int16_t>::max();
   std::int64_t near_mbps = kNothing;  // the slowest edge inside an NVLink domain or a node
   std::int64_t net_mbps = kNothing;   // the slowest edge over the network, after sharing
-  std::int32_t tenths_us = 0;         // latency of all edges together
-  std::int32_t domains = 1;           // NVLink domains; a node without one counts as one
+  std::int32_t domains = 0;           // NVLink domains; a node without one counts as one
+  std::int32_t extra_tenths = 0;      // latency beyond one leaf's, of the farthest edge
+  std::int16_t generation = kNewest;  // of NVLink, the oldest; 0 = some edge inside is PCIe
+  bool nvswitch = true;               // every domain has switches
+  bool crosses_rail = false;
+  bool shared = false;  // that edge has less than it could have alone
   friend bool operator==(const GroupTally&, const GroupTally&) = default;
 };
 
-// Predicted time of one axis for groups of one gang. Thread rule: one owner; it remembers recent answers.
+// Predicted time of the axes for groups of one gang. Thread rule: one owner; it remembers answers.
 class GroupCost {
  public:
   GroupCost(const Parallelism& parallelism, const ModelHints& model);
 
-  // Microseconds per training step of one group of `size` ranks.
-  double Micros(Axis axis, int size, const GroupTally& tally);
+  // Microseconds per training step of one group's calls, hidden or not.
+  double Micros(Axis axis, const GroupTally& tally);
+  // The same without what runs beside computation; `left` is what is left to hide behind.
+  double VisibleMicros(Axis axis, const GroupTally& tally, Windows& left) const;
+  // The computation of one step that calls may hide behind; nothing without the model's tflops.
+  const Windows& windows() const { return windows_; }
+  const StepTraffic& traffic() const { return traffic_; }
 
  private:
   struct Known {
     GroupTally tally;
     double micros = -1;
   };
-  double Compute(Axis axis, int size, const GroupTally& tally) const;
+  Known& Slot(Axis axis, const GroupTally& tally);
+  double OneCall(const AxisTraffic& traffic, const Transfer& transfer, const GroupTally& tally) const;
 
-  AxisBytes bytes_;
-  std::array<Known, kAxisCount> known_;  // the last answer by axis: most groups are alike
+  StepTraffic traffic_;
+  Windows windows_;
+  std::vector<Known> known_;  // by axis and hash: most groups are alike
 };
+
+// The call that takes most of the axis's time, as NCCL would run it.
+Prediction MainCall(const AxisTraffic& traffic, const GroupTally& tally);
 
 }  // namespace heddle::placement

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 
-#include "placement/cost.h"
 #include "placement/dense.h"
+#include "placement/traffic.h"
 
 namespace heddle::placement {
 
@@ -20,14 +20,16 @@ std::vector<LeafLoad> LoadOf(const ClusterState& state, const GangRequest& reque
       ranks.push_back(dense.port(pod.node, std::countr_zero(left)));
     }
   }
-  const AxisBytes bytes = BytesPerStep(request.parallelism, request.model);
-  const double step = double(quality.step_micros) * 100 / kCommunicationPercent;
+  const StepTraffic traffic = TrafficPerStep(request.parallelism, request.model);
+  const double computing = ComputeMicrosPerStep(request.parallelism, request.model);
+  const auto sending = double(quality.step_micros);
+  const double step = computing > 0 ? computing + sending : sending * 100 / kCommunicationPercent;
   std::vector<double> mbps(state.fabric().leaves.size(), 0);
   const auto world = std::int64_t(ranks.size());
   for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
     const auto [stride, size] = TrafficStrideOf(request.parallelism, axis);
     if (size < 2) continue;
-    const double rate = bytes.bytes[std::size_t(axis)] * 8 / step;  // bits per microsecond are Mb/s
+    const double rate = WireBytes(traffic.of(axis)) * 8 / step;  // bits per microsecond are Mb/s
     for (std::int64_t rank = 0; rank < world; ++rank) {
       const std::int64_t place = rank / stride % size;
       if (place == size - 1 && axis == Axis::kPp) continue;  // a chain of stages does not close

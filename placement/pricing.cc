@@ -26,9 +26,15 @@ Flow FlowBetween(const DenseFabric& dense, const GpuPort& from, const GpuPort& t
 }
 
 void Pass(const Hop& hop, GroupTally& tally) {
-  (hop.network ? tally.net_mbps : tally.near_mbps) =
-      std::min(hop.network ? tally.net_mbps : tally.near_mbps, hop.mbps);
-  tally.tenths_us += hop.tenths_us;
+  if (!hop.network) {
+    tally.near_mbps = std::min(tally.near_mbps, hop.mbps);
+    // PCIe: no edge inside may be taken for NVLink.
+    if (hop.tenths_us == kPcieStepTenths) tally.generation = 0;
+    return;
+  }
+  tally.net_mbps = std::min(tally.net_mbps, hop.mbps);
+  tally.extra_tenths = std::max(tally.extra_tenths, hop.tenths_us - kNetStepTenths);
+  tally.crosses_rail = tally.crosses_rail || hop.crosses_rail;
 }
 
 }  // namespace
@@ -66,10 +72,22 @@ Quality Pricing::Price(const std::vector<PodPlacement>& pods) {
     ShareLinks(axis);
     TakeWorst(cut, quality);
   }
+  HideBehindCompute(quality);
   quality.step_micros =
       std::accumulate(quality.axis_micros.begin(), quality.axis_micros.end(), std::int64_t{0});
   CountDomains(pods, quality);
   return quality;
+}
+
+AxisBottleneck Pricing::BottleneckOf(Axis axis) const {
+  const GroupTally& worst = worst_[std::size_t(axis)];
+  const Prediction call = MainCall(cost_.traffic().of(axis), worst);
+  if (worst.net_mbps != GroupTally::kNothing) {
+    return {worst.shared ? Bound::kUplink : Bound::kNic, worst.net_mbps / 1000, call.algorithm,
+            call.protocol};
+  }
+  return {worst.generation > 0 ? Bound::kNvlink : Bound::kPcie, worst.near_mbps / 1000, call.algorithm,
+          call.protocol};
 }
 
 void Pricing::ReadRanks(const std::vector<PodPlacement>& pods) {
@@ -109,6 +127,12 @@ void Pricing::StartGroup() {
   mark_ = 1;
 }
 
+void Pricing::Enter(NodeId node, GroupTally& tally) {
+  tally.domains += IsNewDomain(node) ? 1 : 0;
+  tally.generation = std::min(tally.generation, dense_.nvlink_generation(node));
+  tally.nvswitch = tally.nvswitch && dense_.has_nvswitch(node);
+}
+
 bool Pricing::IsNewDomain(NodeId node) {
   const topology::DomainId domain = dense_.domain(node);
   auto& seen =
@@ -133,6 +157,8 @@ bool Pricing::TallyInsideNodes(const Cut& cut, Quality& quality) {
     for (std::int64_t first = 0; first < lane_count_; ++first) {
       if (first % block >= stride) continue;  // not the first of a group
       GroupTally tally;
+      StartGroup();
+      Enter(node, tally);
       const std::int64_t last = first + (size - 1) * stride;
       for (std::int64_t from = first; cut.closed ? from <= last : from < last; from += stride) {
         const std::int64_t next = from == last ? first : from + stride;
@@ -162,11 +188,10 @@ bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step,
   const std::size_t last = first + std::size_t(cut.stride.size - 1) * step, crossings = row_crossings_.size();
   const auto a = std::size_t(cut.axis);
   GroupTally tally;
-  tally.domains = 0;
   std::int64_t edges = 0, misaligned = 0;
   StartGroup();
   for (std::size_t from = first; from <= last; from += step) {
-    tally.domains += IsNewDomain(whole_[from]) ? 1 : 0;
+    Enter(whole_[from], tally);
     if (from == last && !cut.closed) break;
     Lanes::Row& row = lanes_.Between(whole_[from], whole_[from == last ? first : from + step]);
     if (!row.unlike.empty()) {
@@ -193,10 +218,9 @@ void Pricing::TallyLane(const Cut& cut, std::size_t first, std::size_t step, int
   const std::size_t last = first + std::size_t(cut.stride.size - 1) * step;
   const auto a = std::size_t(cut.axis);
   GroupTally tally;
-  tally.domains = 0;
   StartGroup();
   for (std::size_t from = first; from <= last; from += step) {
-    tally.domains += IsNewDomain(whole_[from]) ? 1 : 0;
+    Enter(whole_[from], tally);
     if (from == last && !cut.closed) break;
     Lanes::Row& row = lanes_.Between(whole_[from], whole_[from == last ? first : from + step]);
     const Hop hop = row.At(lane);
@@ -227,11 +251,10 @@ void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
   const auto a = std::size_t(cut.axis);
   const std::int64_t last = first + (size - 1) * stride;
   GroupTally tally;
-  tally.domains = 0;
   StartGroup();
   for (std::int64_t from = first; from <= last; from += stride) {
     const GpuPort& here = ranks_[std::size_t(from)];
-    tally.domains += IsNewDomain(here.node) ? 1 : 0;
+    Enter(here.node, tally);
     if (from == last && !cut.closed) break;
     const GpuPort& next = ranks_[std::size_t(from == last ? first : from + stride)];
     const Hop hop = dense_.Between(here, next);
@@ -267,8 +290,10 @@ void Pricing::ShareLinks(Axis axis) {
   }
   const int percent = axis == Axis::kPp ? kCrossingSendPercent : kCrossingCollectivePercent;
   const auto slow = [&](std::size_t group, std::int64_t mbps, double part) {
-    auto& slowest = tallies_[group].net_mbps;
-    slowest = std::min(slowest, std::max<std::int64_t>(1, std::int64_t(double(mbps) * part) * percent / 100));
+    const auto left = std::max<std::int64_t>(1, std::int64_t(double(mbps) * part) * percent / 100);
+    if (left >= tallies_[group].net_mbps) return;
+    tallies_[group].net_mbps = left;
+    tallies_[group].shared = part < 1;
   };
   for (const Crossing& crossing : crossings_) {
     const Flow& flow = flows_[crossing.flow];
@@ -315,11 +340,27 @@ void Pricing::CountRowFlows() {
 }
 
 void Pricing::TakeWorst(const Cut& cut, Quality& quality) {
-  double worst = 0;
+  double most = -1;
+  const GroupTally* worst = nullptr;
   for (const GroupTally& tally : tallies_) {
-    worst = std::max(worst, cost_.Micros(cut.axis, cut.stride.size, tally));
+    const double micros = cost_.Micros(cut.axis, tally);
+    if (micros <= most) continue;
+    most = micros;
+    worst = &tally;
   }
-  quality.axis_micros[std::size_t(cut.axis)] = std::llround(worst);
+  worst_[std::size_t(cut.axis)] = *worst;
+  quality.axis_micros[std::size_t(cut.axis)] = std::llround(most);
+}
+
+// Shards before replicas, as their calls come first; the sum does not depend on it.
+void Pricing::HideBehindCompute(Quality& quality) {
+  Windows left = cost_.windows();
+  if (left.backward_us <= 0) return;
+  for (const Axis axis : {Axis::kFsdp, Axis::kDp}) {
+    if (cost_.traffic().of(axis).ranks < 2) continue;
+    const auto a = std::size_t(axis);
+    quality.axis_micros[a] = std::llround(cost_.VisibleMicros(axis, worst_[a], left));
+  }
 }
 
 void Pricing::CountDomains(const std::vector<PodPlacement>& pods, Quality& quality) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "placement/axis_report.h"
 #include "placement/cluster_state.h"
 #include "placement/dense.h"
 #include "placement/group_cost.h"
@@ -24,6 +26,9 @@ class Pricing {
 
   // `pods` by pod, all placed.
   Quality Price(const std::vector<PodPlacement>& pods);
+
+  // What held back the axis's slowest group when last priced. Requires: groups of two ranks or more.
+  AxisBottleneck BottleneckOf(Axis axis) const;
 
  private:
   // The groups of one axis: where their ranks lie, and whether the last meets the first again.
@@ -57,6 +62,8 @@ class Pricing {
   void TakeWorst(const Cut& cut, Quality& quality);
   void StartGroup();
   bool IsNewDomain(topology::NodeId node);
+  void Enter(topology::NodeId node, GroupTally& tally);
+  void HideBehindCompute(Quality& quality);
   void CountDomains(const std::vector<PodPlacement>& pods, Quality& quality);
 
   const ClusterState& state_;
@@ -70,6 +77,7 @@ class Pricing {
   std::vector<topology::NodeId> whole_;
   int lane_count_ = 0;
   std::vector<GroupTally> tallies_;
+  std::array<GroupTally, kAxisCount> worst_;  // the slowest group of each axis
   std::vector<Crossing> crossings_;
   std::vector<RowCrossing> row_crossings_;
   std::vector<Lanes::Row*> rows_;  // with uses

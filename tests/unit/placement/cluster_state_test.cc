@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "placement/cost.h"
+#include "placement/dense.h"
 #include "tests/unit/placement/fabrics.h"
 
 namespace heddle::placement {
@@ -70,47 +70,25 @@ TEST(ClusterState, RollsBackAnyRunOfTrials) {
   EXPECT_EQ(state.whole_domains(), 8);
 }
 
-TEST(Cost, KeepsTheOrderOfAxesWithoutHints) {
-  Parallelism p;
-  p.tp = p.cp = p.pp = p.fsdp = p.ep = 2;
-  p.dp = 4;
-  const AxisBytes bytes = BytesPerStep(p, {});
-  const auto of = [&](Axis axis) { return bytes.bytes[std::size_t(axis)]; };
-  EXPECT_EQ(of(Axis::kTp), of(Axis::kEp));
-  EXPECT_GT(of(Axis::kTp), 2 * of(Axis::kCp));
-  EXPECT_GT(of(Axis::kCp), of(Axis::kFsdp));
-  EXPECT_GT(of(Axis::kFsdp), of(Axis::kDp));
-  EXPECT_GT(of(Axis::kDp), of(Axis::kPp));
+Hop Between(const topology::Fabric& fabric, topology::NodeId a, topology::NodeId b, int gpu, int other) {
+  return HopOf(fabric, PortOf(fabric, a, gpu), PortOf(fabric, b, other));
 }
 
-// The worked case of performance anchors 3.3: 70B on 1,024 GPUs, tp 8, pp 4, dp 32, one micro-batch.
-TEST(Cost, GivesTheBytesOfTheWorkedSeventyBillionCase) {
-  Parallelism p;
-  p.tp = 8;
-  p.pp = 4;
-  p.dp = 32;
-  const ModelHints model{70e9, 80, 8192, 8192, 1, 1};
-  const AxisBytes bytes = BytesPerStep(p, model);
-  EXPECT_NEAR(bytes.bytes[std::size_t(Axis::kTp)], 18.8e9, 0.1e9);
-  EXPECT_NEAR(bytes.bytes[std::size_t(Axis::kDp)], 12.7e9, 0.1e9);
-  EXPECT_NEAR(bytes.bytes[std::size_t(Axis::kPp)], 2 * 16.8e6, 0.1e6);
-}
-
-TEST(Cost, PricesNvlinkBelowARailBelowALeafCrossing) {
+TEST(Hop, IsFasterOverNvlinkThanOnARailThanAcrossLeaves) {
   const auto fabric = FabricOf{.units = 2, .nodes = 2}.Build();
-  const EdgeCost nvlink = CostOfEdge(fabric, 0, 0, 0, 1), rail = CostOfEdge(fabric, 0, 0, 1, 0);
-  const EdgeCost crossing = CostOfEdge(fabric, 0, 0, 2, 0);
-  EXPECT_GT(nvlink.gbps, rail.gbps);
-  EXPECT_GT(rail.gbps, crossing.gbps);
-  EXPECT_LT(nvlink.latency_us, rail.latency_us);
-  EXPECT_LT(rail.latency_us, crossing.latency_us);
-  EXPECT_DOUBLE_EQ(rail.gbps, 388);
+  const Hop nvlink = Between(fabric, 0, 0, 0, 1), rail = Between(fabric, 0, 1, 0, 0);
+  const Hop crossing = Between(fabric, 0, 2, 0, 0);
+  EXPECT_GT(nvlink.mbps, rail.mbps);
+  EXPECT_EQ(rail.mbps, 388'000);
+  EXPECT_LT(nvlink.tenths_us, rail.tenths_us);
+  EXPECT_LT(rail.tenths_us, crossing.tenths_us);
+  EXPECT_TRUE(crossing.crosses_leaf);
 }
 
-TEST(Cost, HalvesWithTheSlowerOfTwoLinks) {
+TEST(Hop, HalvesWithTheSlowerOfTwoLinks) {
   auto fabric = FabricOf{.nodes = 2}.Build();
   fabric.nodes[1].uplinks[3].gbps = 200;
-  EXPECT_DOUBLE_EQ(CostOfEdge(fabric, 0, 3, 1, 3).gbps * 2, CostOfEdge(fabric, 0, 2, 1, 2).gbps);
+  EXPECT_EQ(Between(fabric, 0, 1, 3, 3).mbps * 2, Between(fabric, 0, 1, 2, 2).mbps);
 }
 
 }  // namespace

@@ -4,8 +4,6 @@
 
 #include <initializer_list>
 
-#include "placement/cost.h"
-
 namespace heddle::placement {
 namespace {
 
@@ -27,27 +25,6 @@ TEST(Traffic, SendsTheBytesThatTheWorkedCaseSays) {
   EXPECT_NEAR(WireBytes(traffic.of(Axis::kPp)), 2 * 16.8e6, 0.1e6);
   EXPECT_EQ(WireBytes(traffic.of(Axis::kCp)), 0);
   EXPECT_EQ(WireBytes(traffic.of(Axis::kGang)), 0);
-}
-
-// Every cut of 64 ranks, with and without hints, against the sums that the planner weighed axes by before.
-TEST(Traffic, SendsAsManyBytesAsItsParts) {
-  const ModelHints model{70e9, 80, 8192, 8192, 2, 6, 0};
-  for (const ModelHints& hints : {ModelHints{}, model}) {
-    for (const int tp : {1, 2, 8}) {
-      for (const int cp : {1, 2}) {
-        for (const int fsdp : {0, 2, 4}) {
-          Parallelism p{.tp = tp, .cp = cp, .dp = 4, .pp = 2, .ep = 2, .fsdp = fsdp};
-          const AxisBytes sums = BytesPerStep(p, hints);
-          const StepTraffic traffic = TrafficPerStep(p, hints);
-          for (int a = 0; a < kAxisCount; ++a) {
-            EXPECT_NEAR(WireBytes(traffic.axes[std::size_t(a)]), sums.bytes[std::size_t(a)],
-                        1e-9 * sums.bytes[std::size_t(a)])
-                << AxisName(Axis(a)) << " tp=" << tp << " cp=" << cp << " fsdp=" << fsdp;
-          }
-        }
-      }
-    }
-  }
 }
 
 TEST(Traffic, CallsAsOftenAsTheLayersAndMicrobatchesAsk) {
