@@ -100,15 +100,25 @@ class CountingSearch {
 
   void Try(const FillOrder& order, const FillChoice& choice) {
     embedding_.Fill(order, choice, trial_);
-    if (trial_ == last_) return;
-    std::swap(trial_, last_);
+    if (!IsNew()) return;
     --prices_left_;
-    const Quality quality = pricing_.Price(last_);
+    const Quality quality = pricing_.Price(trial_);
     if (best_ && !Better(quality, best_->quality)) return;
     // Cells keep every requirement but those that are judged GPU by GPU.
-    if (classes_.judged_by_gpu && FirstBroken(state_.dense(), request_, classes_, last_)) return;
-    best_ = Found{last_, quality};
+    if (classes_.judged_by_gpu && FirstBroken(state_.dense(), request_, classes_, trial_)) return;
+    best_ = Found{trial_, quality};
     done_ = Clean();
+  }
+
+  // Many choices come to the same places. Two different places with one hash cost a try, nothing else.
+  bool IsNew() {
+    std::uint64_t hash = 1469598103934665603U;  // FNV-1a, by pod
+    for (const PodPlacement& pod : trial_) {
+      hash = (hash ^ (std::uint64_t(std::uint32_t(pod.node)) << 32 | pod.gpus)) * 1099511628211U;
+    }
+    if (std::find(tried_.begin(), tried_.end(), hash) != tried_.end()) return false;
+    tried_.push_back(hash);
+    return true;
   }
 
   // Nothing crosses a leaf or a rail and every GPU is sound: what is left to gain is small.
@@ -129,7 +139,8 @@ class CountingSearch {
   Pricing& pricing_;
   Embedding embedding_;
   std::vector<FillOrder> orders_;
-  std::vector<PodPlacement> trial_, last_;
+  std::vector<PodPlacement> trial_;
+  std::vector<std::uint64_t> tried_;  // hashes of places
   std::optional<Found> best_;
   int prices_left_ = 0;
   bool done_ = false;
