@@ -216,22 +216,27 @@ void AddTorus(Fabric& fabric) {
     const NodeId id = fabric.FindNode(position.node);
     if (id == kNone) continue;
     const std::array<int, 3> xyz{position.x, position.y, position.z};
+    std::array<int, 3>& known = fabric.nodes[std::size_t(id)].torus;
     bool inside = true;
     for (std::size_t i = 0; i < 3; ++i) {
       inside = inside && xyz[i] >= 0 && xyz[i] < fabric.declaration.torus_size[i];
     }
-    if (inside && taken.insert(xyz).second) {
-      fabric.nodes[std::size_t(id)].torus = xyz;
+    const bool again = known != std::array<int, 3>{kNone, kNone, kNone};
+    if (inside && !again && taken.insert(xyz).second) {
+      known = xyz;
       continue;
     }
-    fabric.faults.push_back(CablingFault{
-        position.node,
-        "",
-        1,
-        {},
-        "",
-        fmt::format("{} is declared at {},{},{}, which is {}", position.node, position.x, position.y,
-                    position.z, inside ? "taken by another node" : "outside of the torus")});
+    if (again && known == xyz) continue;
+    fabric.faults.push_back(CablingFault{position.node,
+                                         "",
+                                         1,
+                                         {},
+                                         "",
+                                         fmt::format("{} is declared at {},{},{}, which is {}", position.node,
+                                                     position.x, position.y, position.z,
+                                                     again    ? "not where it was declared before"
+                                                     : inside ? "taken by another node"
+                                                              : "outside of the torus")});
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -15,6 +16,16 @@ Declared ByName(const Declaration& declaration) {
   Declared by_name;
   for (const SwitchDeclaration& declared : declaration.switches) by_name.emplace(declared.name, &declared);
   return by_name;
+}
+
+void ReportDoubled(Fabric& fabric) {
+  std::map<std::string_view, int> times;
+  for (const SwitchDeclaration& declared : fabric.declaration.switches) ++times[declared.name];
+  for (const auto& [name, count] : times) {
+    if (count < 2) continue;
+    fabric.assumptions.push_back(
+        fmt::format("switch {} is declared {} times: the first declaration is used", name, count));
+  }
 }
 
 // Whether the rails of most hosts have different leaves. On a plain ToR, single or dual, all rails have the
@@ -96,11 +107,18 @@ class Tiers {
 };
 
 void AddGroups(Fabric& fabric) {
-  for (std::size_t g = 0; g < fabric.declaration.groups.size(); ++g) {
-    for (const std::string& name : fabric.declaration.groups[g].leaves) {
+  const std::vector<DragonflyGroup>& groups = fabric.declaration.groups;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const std::string& name : groups[g].leaves) {
       const LeafId leaf = fabric.FindLeaf(name);
-      if (leaf != kNone && fabric.leaves[std::size_t(leaf)].group == kNone) {
-        fabric.leaves[std::size_t(leaf)].group = int(g);
+      if (leaf == kNone) continue;
+      int& group = fabric.leaves[std::size_t(leaf)].group;
+      if (group == kNone) {
+        group = int(g);
+      } else {
+        fabric.assumptions.push_back(
+            fmt::format("leaf {} is declared in dragonfly group {} and again in {}: the first is used", name,
+                        groups[std::size_t(group)].name, groups[g].name));
       }
     }
   }
@@ -112,20 +130,38 @@ void AddGroups(Fabric& fabric) {
   }
 }
 
+// At least 1: 0 would say that there is no way up.
+int UpGbps(const Declared& declared, std::string_view name, int down_gbps, const Declaration& declaration) {
+  const auto said = declared.find(name);
+  if (said != declared.end() && said->second->uplink_gbps > 0) return said->second->uplink_gbps;
+  const int percent = declaration.oversubscription_percent > 0 ? declaration.oversubscription_percent : 100;
+  return int(std::clamp<std::int64_t>(std::int64_t{down_gbps} * 100 / percent, 1, INT32_MAX));
+}
+
 void AddBandwidthUp(const Declared& declared, Fabric& fabric) {
-  const int percent = fabric.declaration.oversubscription_percent;
   for (Leaf& leaf : fabric.leaves) {
-    const auto said = declared.find(leaf.name);
-    const bool is_declared = said != declared.end();
+    const bool is_declared = declared.contains(leaf.name);
     const bool reaches = fabric.shape == Shape::kDragonfly || !leaf.spines.empty() ||
                          (!is_declared && fabric.shape != Shape::kRailOnly && fabric.leaves.size() > 1);
-    if (!reaches) continue;
-    if (is_declared && said->second->uplink_gbps > 0) {
-      leaf.up_gbps = said->second->uplink_gbps;
-    } else {
-      // At least 1: 0 would say that there is no way up.
-      leaf.up_gbps = std::max(1, int(std::int64_t{leaf.down_gbps} * 100 / (percent > 0 ? percent : 100)));
-    }
+    if (reaches) leaf.up_gbps = UpGbps(declared, leaf.name, leaf.down_gbps, fabric.declaration);
+  }
+}
+
+// An even share of `up_gbps` to each of the switches above.
+void ShareOut(int up_gbps, const std::vector<std::int32_t>& above, Fabric& fabric) {
+  for (const std::int32_t spine : above) {
+    int& down = fabric.spines[std::size_t(spine)].down_gbps;
+    down = std::min(kMaxGbps, down + std::min(kMaxGbps, up_gbps / int(above.size())));
+  }
+}
+
+// Spines are sorted by tier, so all that is below one is known before it.
+void AddBandwidthOfSpines(const Declared& declared, Fabric& fabric) {
+  for (const Leaf& leaf : fabric.leaves) ShareOut(leaf.up_gbps, leaf.spines, fabric);
+  for (Spine& spine : fabric.spines) {
+    if (spine.uplinks.empty()) continue;
+    spine.up_gbps = UpGbps(declared, spine.name, spine.down_gbps, fabric.declaration);
+    ShareOut(spine.up_gbps, spine.uplinks, fabric);
   }
 }
 
@@ -188,9 +224,11 @@ void AddSwitches(const Wiring& wiring, Fabric& fabric) {
   Tiers tiers(fabric);
   fabric.spines = tiers.Spines();
   for (Leaf& leaf : fabric.leaves) leaf.spines = tiers.UplinkIndexes(leaf.name);
+  ReportDoubled(fabric);
   for (const std::string& sentence : tiers.odd()) fabric.assumptions.push_back(sentence);
   AddGroups(fabric);
   AddBandwidthUp(declared, fabric);
+  AddBandwidthOfSpines(declared, fabric);
   ReportUndeclared(declared, wiring, fabric);
 }
 
