@@ -14,11 +14,15 @@ using Declared = std::map<std::string_view, const SwitchDeclaration*>;
 
 Declared ByName(const Declaration& declaration) {
   Declared by_name;
-  for (const SwitchDeclaration& declared : declaration.switches) by_name.emplace(declared.name, &declared);
+  // Mostly they come sorted.
+  for (const SwitchDeclaration& declared : declaration.switches) {
+    by_name.emplace_hint(by_name.end(), declared.name, &declared);
+  }
   return by_name;
 }
 
-void ReportDoubled(Fabric& fabric) {
+void ReportDoubled(const Declared& by_name, Fabric& fabric) {
+  if (by_name.size() == fabric.declaration.switches.size()) return;
   std::map<std::string_view, int> times;
   for (const SwitchDeclaration& declared : fabric.declaration.switches) ++times[declared.name];
   for (const auto& [name, count] : times) {
@@ -46,14 +50,19 @@ bool RailsHaveLeaves(const Fabric& fabric, const Units& units) {
 // left out.
 class Tiers {
  public:
-  explicit Tiers(const Fabric& fabric) : declared_(ByName(fabric.declaration)) {
+  Tiers(const Declared& declared, const Fabric& fabric) : declared_(declared) {
     std::set<std::string_view> level;
     for (const Leaf& leaf : fabric.leaves) level.insert(leaf.name);
     for (int tier = 1; !level.empty(); ++tier) {
       for (const std::string_view name : level) tier_.emplace(name, tier);
       std::set<std::string_view> next;
+      const std::vector<std::string>* before = nullptr;
       for (const std::string_view name : level) {
-        for (const std::string_view up : UplinksOf(name)) {
+        // Neighbours mostly lead up to the same switches.
+        const std::vector<std::string>& uplinks = UplinksOf(name);
+        if (before != nullptr && uplinks == *before) continue;
+        before = &uplinks;
+        for (const std::string_view up : uplinks) {
           if (!tier_.contains(up)) next.insert(up);
         }
       }
@@ -72,15 +81,18 @@ class Tiers {
       index_.emplace(name, std::int32_t(spines.size()));
       spines.push_back(Spine{std::string(name), tier, {}});
     }
-    for (Spine& spine : spines) spine.uplinks = UplinkIndexes(spine.name);
+    for (Spine& spine : spines) spine.uplinks = UplinkIndexes(spine.name, spine.tier);
     return spines;
   }
 
   // Requires: Spines() was called.
-  std::vector<std::int32_t> UplinkIndexes(std::string_view name) {
+  std::vector<std::int32_t> UplinkIndexes(std::string_view name, int tier) {
+    const std::vector<std::string>& uplinks = UplinksOf(name);
+    if (last_.uplinks != nullptr && last_.tier == tier && uplinks == *last_.uplinks) return last_.found;
+    const std::size_t odd_before = odd_.size();
     std::vector<std::int32_t> found;
-    for (const std::string_view up : UplinksOf(name)) {
-      if (tier_.at(up) == tier_.at(name) + 1) {
+    for (const std::string_view up : uplinks) {
+      if (tier_.at(up) == tier + 1) {
         found.push_back(index_.at(up));
       } else {
         odd_.push_back(fmt::format(
@@ -89,6 +101,7 @@ class Tiers {
     }
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
+    if (odd_.size() == odd_before) last_ = {&uplinks, tier, found};
     return found;
   }
   const std::vector<std::string>& odd() const { return odd_; }
@@ -100,7 +113,15 @@ class Tiers {
     return found == declared_.end() ? kNothing : found->second->uplinks;
   }
 
-  Declared declared_;
+  // What was answered last: neighbours mostly lead up to the same switches.
+  struct Answer {
+    const std::vector<std::string>* uplinks = nullptr;
+    int tier = 0;
+    std::vector<std::int32_t> found;
+  };
+
+  const Declared& declared_;
+  Answer last_;
   std::map<std::string_view, int> tier_;
   std::map<std::string_view, std::int32_t> index_;
   std::vector<std::string> odd_;
@@ -186,11 +207,12 @@ void ReportUndeclared(const Declared& declared, const Wiring& wiring, Fabric& fa
                     undeclared.front()->name,
                     undeclared.size() > 1 ? fmt::format(" (and {} more)", undeclared.size() - 1) : ""));
   }
-  if (!people_declare_leaves) return;
-  std::set<LeafId> reported;
+  if (!people_declare_leaves || undeclared.empty()) return;
+  std::set<LeafId> to_report;
+  for (const Leaf* leaf : undeclared) to_report.insert(LeafId(leaf - fabric.leaves.data()));
   for (const Cable& cable : wiring.cables) {
+    if (to_report.erase(cable.leaf) == 0) continue;
     const Leaf& leaf = fabric.leaves[std::size_t(cable.leaf)];
-    if (declared.contains(leaf.name) || !reported.insert(cable.leaf).second) continue;
     const Node& node = fabric.nodes[std::size_t(cable.node)].node;
     const Nic& nic = node.nics[std::size_t(cable.nic)];
     const NicPort& port = nic.ports[std::size_t(cable.port)];
@@ -221,10 +243,10 @@ Shape FindShape(const Fabric& fabric, const Units& units) {
 
 void AddSwitches(const Wiring& wiring, Fabric& fabric) {
   const Declared declared = ByName(fabric.declaration);
-  Tiers tiers(fabric);
+  Tiers tiers(declared, fabric);
   fabric.spines = tiers.Spines();
-  for (Leaf& leaf : fabric.leaves) leaf.spines = tiers.UplinkIndexes(leaf.name);
-  ReportDoubled(fabric);
+  for (Leaf& leaf : fabric.leaves) leaf.spines = tiers.UplinkIndexes(leaf.name, 1);
+  ReportDoubled(declared, fabric);
   for (const std::string& sentence : tiers.odd()) fabric.assumptions.push_back(sentence);
   AddGroups(fabric);
   AddBandwidthUp(declared, fabric);

@@ -324,16 +324,15 @@ class LineReader {
 
   Status ReadNames() {
     if (Has("transport")) {
-      const auto found =
-          std::find_if(kTransportWords.begin(), kTransportWords.end(),
-                       [&](const TransportWord& known) { return known.word == ValueOf("transport"); });
-      if (found == kTransportWords.end()) {
-        std::vector<std::string_view> words;
-        for (const TransportWord& known : kTransportWords) words.push_back(known.word);
+      const auto names = TransportNames();
+      std::vector<std::string> words;
+      for (const std::string_view name : names) words.push_back(TransportWord(*ParseTransport(name)));
+      const auto found = std::find(words.begin(), words.end(), ValueOf("transport"));
+      if (found == words.end()) {
         return Fail(Code::kInvalid, fmt::format("transport:{}: must be one of {}", Cut(ValueOf("transport")),
                                                 fmt::join(words, ", ")));
       }
-      line_.transport = found->transport;
+      line_.transport = *ParseTransport(names[std::size_t(found - words.begin())]);
     }
     if (!Has("machine")) return {};
     line_.machines.clear();

@@ -31,15 +31,8 @@ const SyntheticMachine* FindMachine(std::string_view word);
 // "a100, b200, …"
 std::string MachineWords();
 
-struct TransportWord {
-  std::string_view word;
-  Transport transport;
-};
-// One entry a transport is all that the notation needs to know of it.
-inline constexpr std::array<TransportWord, 4> kTransportWords = {{{"ib", Transport::kInfiniBand},
-                                                                  {"roce", Transport::kRoce},
-                                                                  {"efa", Transport::kEfa},
-                                                                  {"ethernet", Transport::kEthernet}}};
+// Its name in small letters, but for InfiniBand "ib".
+std::string TransportWord(Transport transport);
 
 enum class Layout { kUnits, kRacks, kTor, kTorus, kDragonfly };
 

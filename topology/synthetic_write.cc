@@ -33,10 +33,7 @@ class LineWriter {
     WriteSwitches();
     AddList("rate", line_.rates_gbps);
     WriteOversubscription();
-    const auto transport =
-        std::find_if(kTransportWords.begin(), kTransportWords.end(),
-                     [&](const TransportWord& known) { return known.transport == line_.transport; });
-    Add("transport", transport->word);
+    Add("transport", TransportWord(line_.transport));
     AddList("machine", line_.machines);
     if (line_.nvlink_nodes == 0) Add("nvlink", "none");
     if (line_.nvlink_nodes > 1) Add("nvlink", line_.nvlink_nodes);
@@ -127,6 +124,13 @@ const SyntheticMachine* FindMachine(std::string_view word) {
   const auto found = std::find_if(Machines().begin(), Machines().end(),
                                   [&](const SyntheticMachine& machine) { return machine.word == word; });
   return found == Machines().end() ? nullptr : &*found;
+}
+
+std::string TransportWord(Transport transport) {
+  if (transport == Transport::kInfiniBand) return "ib";
+  std::string word(TransportName(transport));
+  for (char& letter : word) letter = letter >= 'A' && letter <= 'Z' ? char(letter - 'A' + 'a') : letter;
+  return word;
 }
 
 std::string MachineWords() {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <string>
 
 #include "base/random.h"
@@ -216,6 +218,22 @@ TEST(SyntheticShapes, KindsOfNodesGoByUnitInTurn) {
   EXPECT_EQ(fabric.nodes[2].uplinks[0].gbps, 100) << "two GPUs share 200 Gb/s";
   EXPECT_EQ(fabric.nodes[4].node.machine, "HGX H100");
   EXPECT_THAT(FabricOf("node:2 machine:h100,a100").units, SizeIs(2)) << "one of each";
+}
+
+// What a new transport needs is its value and its name: the notation finds it by itself.
+TEST(SyntheticShapes, EveryTransportHasAWord) {
+  int value = 0;
+  for (const std::string_view name : TransportNames()) {
+    const Transport transport = static_cast<Transport>(value++);
+    EXPECT_EQ(TransportName(transport), name);
+    std::string word = transport == Transport::kInfiniBand ? "ib" : std::string(name);
+    std::transform(word.begin(), word.end(), word.begin(),
+                   [](unsigned char c) { return char(std::tolower(c)); });
+    const Fabric fabric = FabricOf("su:2 node:2 transport:" + word);
+    EXPECT_EQ(fabric.transport, transport);
+    EXPECT_THAT(Check(fabric), IsEmpty());
+    EXPECT_THAT(*CanonicalSynthetic("node:1 transport:" + word), testing::HasSubstr("transport:" + word));
+  }
 }
 
 // Any words that go together, with lists, faults and ratios.
