@@ -1,13 +1,27 @@
-// Assembling the Fabric from all nodes, as the operator does on every change of one.
+// Making nodes from a line, and assembling the Fabric from all nodes, as the operator does on every change of one.
 // build/release/bin/topology_bench --benchmark_repetitions=5
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <fstream>
+#include <optional>
 #include <string>
 
 #include "topology/synthetic.h"
 
 namespace heddle::topology {
 namespace {
+
+// The kernel's peak of this process, from now on: "5" resets it (proc(5), clear_refs).
+void ResetPeak() {
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+double PeakMegabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return double(usage.ru_maxrss) / 1024;  // it is in KiB
+}
 
 void AssembleFabric(benchmark::State& bench) {
   const auto synthetic = ParseSynthetic("su:" + std::to_string(bench.range(0) / 32) + " node:32");
@@ -25,6 +39,51 @@ BENCHMARK(AssembleFabric)
     ->Arg(4096)
     ->Arg(16384)
     ->Unit(benchmark::kMillisecond);
+
+// Three tiers: pods of 20 units of 25 nodes, 8 GPUs and 8 NICs each.
+std::string PodsOf(std::int64_t nodes) {
+  return fmt::format("pod:{} su:20 node:25 spine:8 core:16", nodes / 500);
+}
+
+void MakeNodes(benchmark::State& bench) {
+  const std::string line = PodsOf(bench.range(0));
+  ResetPeak();
+  std::optional<base::Result<Synthetic>> made;
+  for (auto _ : bench) {
+    made.emplace(ParseSynthetic(line));
+    bench.PauseTiming();
+    made.reset();
+    bench.ResumeTiming();
+  }
+  bench.counters["peak_MB"] = PeakMegabytes();
+  bench.SetComplexityN(bench.range(0));
+}
+
+// The nodes are handed over; to copy them and to free the fabric is not in the time.
+void BuildLargeFabric(benchmark::State& bench) {
+  const auto synthetic = ParseSynthetic(PodsOf(bench.range(0)));
+  if (!synthetic) return bench.SkipWithError("no nodes");
+  ResetPeak();
+  const double before = PeakMegabytes();
+  std::optional<Fabric> fabric;
+  for (auto _ : bench) {
+    bench.PauseTiming();
+    fabric.reset();
+    auto nodes = synthetic->nodes;
+    bench.ResumeTiming();
+    fabric.emplace(BuildFabric(std::move(nodes), synthetic->declaration));
+  }
+  bench.counters["nodes_MB"] = before;
+  bench.counters["peak_MB"] = PeakMegabytes();
+  bench.SetComplexityN(bench.range(0));
+}
+
+void Large(benchmark::internal::Benchmark* bench) {
+  bench->ArgName("nodes")->Arg(12'500)->Arg(25'000)->Arg(50'000)->Arg(100'000);
+  bench->Unit(benchmark::kMillisecond)->Complexity(benchmark::oN);
+}
+BENCHMARK(MakeNodes)->Apply(Large);
+BENCHMARK(BuildLargeFabric)->Apply(Large);
 
 }  // namespace
 }  // namespace heddle::topology

@@ -14,10 +14,14 @@ namespace {
 std::vector<FabricNode> Admit(std::vector<Node> nodes, const Declaration& declaration, Fabric& fabric) {
   const std::set<std::string_view> excluded(declaration.excluded_nodes.begin(),
                                             declaration.excluded_nodes.end());
-  std::erase_if(nodes, [&](const Node& node) { return excluded.contains(node.name); });
-  std::sort(nodes.begin(), nodes.end(), [](const Node& a, const Node& b) {
+  if (!excluded.empty()) {
+    std::erase_if(nodes, [&](const Node& node) { return excluded.contains(node.name); });
+  }
+  const auto before = [](const Node& a, const Node& b) {
     return a.name != b.name ? a.name < b.name : ContentHash(a) < ContentHash(b);
-  });
+  };
+  // Mostly they come sorted, and to move a node is dear.
+  if (!std::is_sorted(nodes.begin(), nodes.end(), before)) std::sort(nodes.begin(), nodes.end(), before);
   std::vector<FabricNode> admitted;
   admitted.reserve(nodes.size());
   for (Node& node : nodes) {
@@ -134,6 +138,11 @@ void AddDomains(Fabric& fabric) {
     if (!node.nvlink_domain || node.nvlink_domain->id.empty()) continue;
     // An id that does not span nodes is one node's own: two nodes that claim it have a domain each.
     const std::string& id = node.nvlink_domain->id;
+    // Nodes are sorted by name, and so mostly are their domains.
+    if (nodes_of.empty() || nodes_of.rbegin()->first < id) {
+      nodes_of.emplace_hint(nodes_of.end(), id, std::vector<NodeId>{NodeId(n)});
+      continue;
+    }
     nodes_of[spanning.contains(id) || !nodes_of.contains(id) ? id : fmt::format("{}@{}", id, node.name)]
         .push_back(NodeId(n));
   }
@@ -165,15 +174,30 @@ GpuUplink UplinkOf(const Node& node, const std::vector<int>& nics, const std::ve
   return uplink;
 }
 
+// Whether all that DealNics looks at is equal: most nodes are built like the one before.
+bool DealtAlike(const Node& a, const Node& b) {
+  const auto gpu = [](const Gpu& x, const Gpu& y) { return x.index == y.index; };
+  const auto nic = [](const Nic& x, const Nic& y) {
+    return x.role == y.role && x.rail == y.rail && x.name == y.name;
+  };
+  return std::equal(a.gpus.begin(), a.gpus.end(), b.gpus.begin(), b.gpus.end(), gpu) &&
+         std::equal(a.nics.begin(), a.nics.end(), b.nics.begin(), b.nics.end(), nic) && a.paths == b.paths;
+}
+
 void AddUplinks(const Wiring& wiring, Fabric& fabric) {
   std::vector<int> users;
   std::vector<LeafId> leaf_of_nic;
+  const Node* dealt_for = nullptr;
+  std::vector<std::vector<int>> dealt;
   for (std::size_t n = 0; n < fabric.nodes.size(); ++n) {
     const Node& node = fabric.nodes[n].node;
-    const std::vector<std::vector<int>> dealt = DealNics(node);
-    users.assign(node.nics.size(), 0);
-    for (const auto& nics : dealt) {
-      for (const int nic : nics) ++users[std::size_t(nic)];
+    if (dealt_for == nullptr || !DealtAlike(*dealt_for, node)) {
+      dealt_for = &node;
+      dealt = DealNics(node);
+      users.assign(node.nics.size(), 0);
+      for (const auto& nics : dealt) {
+        for (const int nic : nics) ++users[std::size_t(nic)];
+      }
     }
     leaf_of_nic.assign(node.nics.size(), kNone);
     for (std::size_t c = wiring.first_cable[n]; c < wiring.first_cable[n + 1]; ++c) {
@@ -182,6 +206,7 @@ void AddUplinks(const Wiring& wiring, Fabric& fabric) {
       LeafId& leaf = leaf_of_nic[std::size_t(cable.nic)];
       if (leaf == kNone && port.state != LinkState::kDown && port.usable_gbps > 0) leaf = cable.leaf;
     }
+    fabric.nodes[n].uplinks.reserve(dealt.size());
     for (std::size_t gpu = 0; gpu < dealt.size(); ++gpu) {
       fabric.nodes[n].uplinks.push_back(UplinkOf(node, dealt[gpu], users, int(gpu), leaf_of_nic));
     }
@@ -216,22 +241,27 @@ void AddTorus(Fabric& fabric) {
     const NodeId id = fabric.FindNode(position.node);
     if (id == kNone) continue;
     const std::array<int, 3> xyz{position.x, position.y, position.z};
+    std::array<int, 3>& known = fabric.nodes[std::size_t(id)].torus;
     bool inside = true;
     for (std::size_t i = 0; i < 3; ++i) {
       inside = inside && xyz[i] >= 0 && xyz[i] < fabric.declaration.torus_size[i];
     }
-    if (inside && taken.insert(xyz).second) {
-      fabric.nodes[std::size_t(id)].torus = xyz;
+    const bool again = known != std::array<int, 3>{kNone, kNone, kNone};
+    if (inside && !again && taken.insert(xyz).second) {
+      known = xyz;
       continue;
     }
-    fabric.faults.push_back(CablingFault{
-        position.node,
-        "",
-        1,
-        {},
-        "",
-        fmt::format("{} is declared at {},{},{}, which is {}", position.node, position.x, position.y,
-                    position.z, inside ? "taken by another node" : "outside of the torus")});
+    if (again && known == xyz) continue;
+    fabric.faults.push_back(CablingFault{position.node,
+                                         "",
+                                         1,
+                                         {},
+                                         "",
+                                         fmt::format("{} is declared at {},{},{}, which is {}", position.node,
+                                                     position.x, position.y, position.z,
+                                                     again    ? "not where it was declared before"
+                                                     : inside ? "taken by another node"
+                                                              : "outside of the torus")});
   }
 }
 

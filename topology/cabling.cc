@@ -163,23 +163,29 @@ class CablingFaults {
   }
 
   void ReportDoubledPorts() {
-    std::vector<const Cable*> named;
-    for (const Cable& cable : wiring_.cables) {
-      if (!PortOf(cable).leaf_port->port.empty()) named.push_back(&cable);
-    }
-    const auto key = [&](const Cable* cable) {
-      return std::tuple(cable->leaf, std::string_view(PortOf(*cable).leaf_port->port));
+    struct Claim {
+      std::string_view port;
+      const Cable* cable;
     };
-    std::stable_sort(named.begin(), named.end(),
-                     [&](const Cable* a, const Cable* b) { return key(a) < key(b); });
-    for (std::size_t i = 1; i < named.size(); ++i) {
-      const Cable &first = *named[i - 1], &second = *named[i];
-      if (key(&first) != key(&second)) continue;
-      faults_.push_back(
-          At(second, "",
-             fmt::format("{} and {} both say that they are cabled to {}: one of them is out of date",
-                         End(first), End(second), PortWords(*PortOf(second).leaf_port))));
+    std::vector<std::vector<Claim>> of_leaf(wiring_.leaves.size());
+    for (const Cable& cable : wiring_.cables) {
+      const std::string& port = PortOf(cable).leaf_port->port;
+      if (!port.empty()) of_leaf[std::size_t(cable.leaf)].push_back({port, &cable});
     }
+    for (std::vector<Claim>& claims : of_leaf) {
+      std::stable_sort(claims.begin(), claims.end(),
+                       [](const Claim& a, const Claim& b) { return a.port < b.port; });
+      for (std::size_t i = 1; i < claims.size(); ++i) {
+        if (claims[i - 1].port == claims[i].port) ReportDoubledPort(*claims[i - 1].cable, *claims[i].cable);
+      }
+    }
+  }
+
+  void ReportDoubledPort(const Cable& first, const Cable& second) {
+    faults_.push_back(
+        At(second, "",
+           fmt::format("{} and {} both say that they are cabled to {}: one of them is out of date",
+                       End(first), End(second), PortWords(*PortOf(second).leaf_port))));
   }
 
   const std::vector<FabricNode>& nodes_;

@@ -48,8 +48,8 @@ struct Declaration {
   std::optional<Shape> shape;  // else found from the leaves
   int rails = 0;               // 0 = measured
   std::vector<SwitchDeclaration> switches;
-  // Downlink : uplink bandwidth in hundredths for switches that say nothing (100 = 1:1, 200 = 2:1); 0 = not
-  // said = 1:1.
+  // Downlink : uplink bandwidth in hundredths for switches of any tier that say nothing (100 = 1:1, 200 = 2:1);
+  // 0 = not said = 1:1.
   int oversubscription_percent = 0;
   std::vector<std::string> excluded_nodes;
   std::vector<DragonflyGroup> groups;
@@ -76,6 +76,11 @@ struct Spine {
   std::string name;
   int tier = 2;                       // leaf = 1
   std::vector<std::int32_t> uplinks;  // spines of the next tier
+  // Of what is below: an even share of each switch's way up. Leaves count by the host ports seen on them.
+  int down_gbps = 0;
+  // Towards `uplinks`, all together: as declared, else down_gbps over the declaration's percent; 0 = nothing
+  // is above.
+  int up_gbps = 0;
   friend bool operator==(const Spine&, const Spine&) = default;
 };
 

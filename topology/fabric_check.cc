@@ -119,6 +119,7 @@ class FabricCheck {
       if (spine.tier < 2) Say("spine {} is of tier {}", spine.name, spine.tier);
       if (s > 0 && !(key(fabric_.spines[s - 1]) < key(spine))) Say("spine {} is out of order", spine.name);
       CheckUplinks(spine.name, spine.tier, spine.uplinks);
+      if (spine.down_gbps < 0 || spine.up_gbps < 0) Say("spine {} has a negative bandwidth", spine.name);
     }
   }
 

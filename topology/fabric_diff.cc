@@ -24,7 +24,7 @@ class FabricDiff {
         [this](const Leaf& a, const Leaf& b) { DiffLeaf(a, b); });
     Named(
         "spine ", before_.spines, after_.spines, [](const Spine& spine) { return spine.name; },
-        [this](const Spine& a, const Spine& b) { Changed("spine " + a.name + " tier", a.tier, b.tier); });
+        [this](const Spine& a, const Spine& b) { DiffSpine(a, b); });
     Named(
         "", before_.units, after_.units, [](const Unit& unit) { return unit.name; },
         [this](const Unit& a, const Unit& b) { Changed(a.name + " nodes", a.nodes.size(), b.nodes.size()); });
@@ -88,6 +88,13 @@ class FabricDiff {
     const std::string what = "leaf " + before.name;
     Changed(what + " rail", RailName(before), RailName(after));
     Changed(what + " unit", NameIn(before_.units, before.unit), NameIn(after_.units, after.unit));
+    Changed(what + " Gb/s down", before.down_gbps, after.down_gbps);
+    Changed(what + " Gb/s up", before.up_gbps, after.up_gbps);
+  }
+
+  void DiffSpine(const Spine& before, const Spine& after) {
+    const std::string what = "spine " + before.name;
+    Changed(what + " tier", before.tier, after.tier);
     Changed(what + " Gb/s down", before.down_gbps, after.down_gbps);
     Changed(what + " Gb/s up", before.up_gbps, after.up_gbps);
   }

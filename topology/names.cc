@@ -12,7 +12,7 @@ namespace {
 
 // The names of an enum in the order of its values, which start at 0.
 constexpr std::array<std::string_view, 4> kMissing = {"Unknown", "NotApplicable", "Stale", "Ambiguous"};
-constexpr std::array<std::string_view, 4> kTransport = {"InfiniBand", "RoCE", "EFA", "Ethernet"};
+constexpr auto kTransport = std::to_array<std::string_view>({"InfiniBand", "RoCE", "EFA", "Ethernet"});
 constexpr std::array<std::string_view, 3> kNicRole = {"compute", "storage", "management"};
 constexpr std::array<std::string_view, 3> kLinkState = {"Active", "Down", "Unknown"};
 constexpr std::array<std::string_view, 5> kPciDistance = {"PIX", "PXB", "PHB", "NODE", "SYS"};
@@ -46,6 +46,9 @@ std::string_view TransportName(Transport transport) {
 }
 std::optional<Transport> ParseTransport(std::string_view name) {
   return Parse<Transport>(kTransport, name);
+}
+std::span<const std::string_view> TransportNames() {
+  return kTransport;
 }
 
 std::string_view NicRoleName(NicRole role) {

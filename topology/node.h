@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@ namespace heddle::topology {
 
 // One machine of the fabric as its agent saw it. All are values: they copy, compare and do nothing else.
 
+// A transport is a value with a name: a new one is an entry here and its name in names.cc, in the same order.
 enum class Transport : std::uint8_t { kInfiniBand, kRoce, kEfa, kEthernet };  // kEthernet: no RDMA
 enum class NicRole : std::uint8_t { kCompute, kStorage, kManagement };
 enum class LinkState : std::uint8_t { kActive, kDown, kUnknown };
@@ -25,6 +27,8 @@ std::string_view NicRoleName(NicRole role);              // "compute", "storage"
 std::string_view LinkStateName(LinkState state);         // "Active", "Down", "Unknown"
 std::string_view PciDistanceName(PciDistance distance);  // "PIX", "PXB", "PHB", "NODE", "SYS"
 std::optional<Transport> ParseTransport(std::string_view name);
+// All of them, in the order of the values.
+std::span<const std::string_view> TransportNames();
 std::optional<NicRole> ParseNicRole(std::string_view name);
 std::optional<LinkState> ParseLinkState(std::string_view name);
 std::optional<PciDistance> ParsePciDistance(std::string_view name);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 
@@ -13,8 +14,22 @@ using Declared = std::map<std::string_view, const SwitchDeclaration*>;
 
 Declared ByName(const Declaration& declaration) {
   Declared by_name;
-  for (const SwitchDeclaration& declared : declaration.switches) by_name.emplace(declared.name, &declared);
+  // Mostly they come sorted.
+  for (const SwitchDeclaration& declared : declaration.switches) {
+    by_name.emplace_hint(by_name.end(), declared.name, &declared);
+  }
   return by_name;
+}
+
+void ReportDoubled(const Declared& by_name, Fabric& fabric) {
+  if (by_name.size() == fabric.declaration.switches.size()) return;
+  std::map<std::string_view, int> times;
+  for (const SwitchDeclaration& declared : fabric.declaration.switches) ++times[declared.name];
+  for (const auto& [name, count] : times) {
+    if (count < 2) continue;
+    fabric.assumptions.push_back(
+        fmt::format("switch {} is declared {} times: the first declaration is used", name, count));
+  }
 }
 
 // Whether the rails of most hosts have different leaves. On a plain ToR, single or dual, all rails have the
@@ -35,14 +50,19 @@ bool RailsHaveLeaves(const Fabric& fabric, const Units& units) {
 // left out.
 class Tiers {
  public:
-  explicit Tiers(const Fabric& fabric) : declared_(ByName(fabric.declaration)) {
+  Tiers(const Declared& declared, const Fabric& fabric) : declared_(declared) {
     std::set<std::string_view> level;
     for (const Leaf& leaf : fabric.leaves) level.insert(leaf.name);
     for (int tier = 1; !level.empty(); ++tier) {
       for (const std::string_view name : level) tier_.emplace(name, tier);
       std::set<std::string_view> next;
+      const std::vector<std::string>* before = nullptr;
       for (const std::string_view name : level) {
-        for (const std::string_view up : UplinksOf(name)) {
+        // Neighbours mostly lead up to the same switches.
+        const std::vector<std::string>& uplinks = UplinksOf(name);
+        if (before != nullptr && uplinks == *before) continue;
+        before = &uplinks;
+        for (const std::string_view up : uplinks) {
           if (!tier_.contains(up)) next.insert(up);
         }
       }
@@ -61,15 +81,18 @@ class Tiers {
       index_.emplace(name, std::int32_t(spines.size()));
       spines.push_back(Spine{std::string(name), tier, {}});
     }
-    for (Spine& spine : spines) spine.uplinks = UplinkIndexes(spine.name);
+    for (Spine& spine : spines) spine.uplinks = UplinkIndexes(spine.name, spine.tier);
     return spines;
   }
 
   // Requires: Spines() was called.
-  std::vector<std::int32_t> UplinkIndexes(std::string_view name) {
+  std::vector<std::int32_t> UplinkIndexes(std::string_view name, int tier) {
+    const std::vector<std::string>& uplinks = UplinksOf(name);
+    if (last_.uplinks != nullptr && last_.tier == tier && uplinks == *last_.uplinks) return last_.found;
+    const std::size_t odd_before = odd_.size();
     std::vector<std::int32_t> found;
-    for (const std::string_view up : UplinksOf(name)) {
-      if (tier_.at(up) == tier_.at(name) + 1) {
+    for (const std::string_view up : uplinks) {
+      if (tier_.at(up) == tier + 1) {
         found.push_back(index_.at(up));
       } else {
         odd_.push_back(fmt::format(
@@ -78,6 +101,7 @@ class Tiers {
     }
     std::sort(found.begin(), found.end());
     found.erase(std::unique(found.begin(), found.end()), found.end());
+    if (odd_.size() == odd_before) last_ = {&uplinks, tier, found};
     return found;
   }
   const std::vector<std::string>& odd() const { return odd_; }
@@ -89,18 +113,33 @@ class Tiers {
     return found == declared_.end() ? kNothing : found->second->uplinks;
   }
 
-  Declared declared_;
+  // What was answered last: neighbours mostly lead up to the same switches.
+  struct Answer {
+    const std::vector<std::string>* uplinks = nullptr;
+    int tier = 0;
+    std::vector<std::int32_t> found;
+  };
+
+  const Declared& declared_;
+  Answer last_;
   std::map<std::string_view, int> tier_;
   std::map<std::string_view, std::int32_t> index_;
   std::vector<std::string> odd_;
 };
 
 void AddGroups(Fabric& fabric) {
-  for (std::size_t g = 0; g < fabric.declaration.groups.size(); ++g) {
-    for (const std::string& name : fabric.declaration.groups[g].leaves) {
+  const std::vector<DragonflyGroup>& groups = fabric.declaration.groups;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const std::string& name : groups[g].leaves) {
       const LeafId leaf = fabric.FindLeaf(name);
-      if (leaf != kNone && fabric.leaves[std::size_t(leaf)].group == kNone) {
-        fabric.leaves[std::size_t(leaf)].group = int(g);
+      if (leaf == kNone) continue;
+      int& group = fabric.leaves[std::size_t(leaf)].group;
+      if (group == kNone) {
+        group = int(g);
+      } else {
+        fabric.assumptions.push_back(
+            fmt::format("leaf {} is declared in dragonfly group {} and again in {}: the first is used", name,
+                        groups[std::size_t(group)].name, groups[g].name));
       }
     }
   }
@@ -112,20 +151,38 @@ void AddGroups(Fabric& fabric) {
   }
 }
 
+// At least 1: 0 would say that there is no way up.
+int UpGbps(const Declared& declared, std::string_view name, int down_gbps, const Declaration& declaration) {
+  const auto said = declared.find(name);
+  if (said != declared.end() && said->second->uplink_gbps > 0) return said->second->uplink_gbps;
+  const int percent = declaration.oversubscription_percent > 0 ? declaration.oversubscription_percent : 100;
+  return int(std::clamp<std::int64_t>(std::int64_t{down_gbps} * 100 / percent, 1, INT32_MAX));
+}
+
 void AddBandwidthUp(const Declared& declared, Fabric& fabric) {
-  const int percent = fabric.declaration.oversubscription_percent;
   for (Leaf& leaf : fabric.leaves) {
-    const auto said = declared.find(leaf.name);
-    const bool is_declared = said != declared.end();
+    const bool is_declared = declared.contains(leaf.name);
     const bool reaches = fabric.shape == Shape::kDragonfly || !leaf.spines.empty() ||
                          (!is_declared && fabric.shape != Shape::kRailOnly && fabric.leaves.size() > 1);
-    if (!reaches) continue;
-    if (is_declared && said->second->uplink_gbps > 0) {
-      leaf.up_gbps = said->second->uplink_gbps;
-    } else {
-      // At least 1: 0 would say that there is no way up.
-      leaf.up_gbps = std::max(1, int(std::int64_t{leaf.down_gbps} * 100 / (percent > 0 ? percent : 100)));
-    }
+    if (reaches) leaf.up_gbps = UpGbps(declared, leaf.name, leaf.down_gbps, fabric.declaration);
+  }
+}
+
+// An even share of `up_gbps` to each of the switches above.
+void ShareOut(int up_gbps, const std::vector<std::int32_t>& above, Fabric& fabric) {
+  for (const std::int32_t spine : above) {
+    int& down = fabric.spines[std::size_t(spine)].down_gbps;
+    down = std::min(kMaxGbps, down + std::min(kMaxGbps, up_gbps / int(above.size())));
+  }
+}
+
+// Spines are sorted by tier, so all that is below one is known before it.
+void AddBandwidthOfSpines(const Declared& declared, Fabric& fabric) {
+  for (const Leaf& leaf : fabric.leaves) ShareOut(leaf.up_gbps, leaf.spines, fabric);
+  for (Spine& spine : fabric.spines) {
+    if (spine.uplinks.empty()) continue;
+    spine.up_gbps = UpGbps(declared, spine.name, spine.down_gbps, fabric.declaration);
+    ShareOut(spine.up_gbps, spine.uplinks, fabric);
   }
 }
 
@@ -150,11 +207,12 @@ void ReportUndeclared(const Declared& declared, const Wiring& wiring, Fabric& fa
                     undeclared.front()->name,
                     undeclared.size() > 1 ? fmt::format(" (and {} more)", undeclared.size() - 1) : ""));
   }
-  if (!people_declare_leaves) return;
-  std::set<LeafId> reported;
+  if (!people_declare_leaves || undeclared.empty()) return;
+  std::set<LeafId> to_report;
+  for (const Leaf* leaf : undeclared) to_report.insert(LeafId(leaf - fabric.leaves.data()));
   for (const Cable& cable : wiring.cables) {
+    if (to_report.erase(cable.leaf) == 0) continue;
     const Leaf& leaf = fabric.leaves[std::size_t(cable.leaf)];
-    if (declared.contains(leaf.name) || !reported.insert(cable.leaf).second) continue;
     const Node& node = fabric.nodes[std::size_t(cable.node)].node;
     const Nic& nic = node.nics[std::size_t(cable.nic)];
     const NicPort& port = nic.ports[std::size_t(cable.port)];
@@ -185,12 +243,14 @@ Shape FindShape(const Fabric& fabric, const Units& units) {
 
 void AddSwitches(const Wiring& wiring, Fabric& fabric) {
   const Declared declared = ByName(fabric.declaration);
-  Tiers tiers(fabric);
+  Tiers tiers(declared, fabric);
   fabric.spines = tiers.Spines();
-  for (Leaf& leaf : fabric.leaves) leaf.spines = tiers.UplinkIndexes(leaf.name);
+  for (Leaf& leaf : fabric.leaves) leaf.spines = tiers.UplinkIndexes(leaf.name, 1);
+  ReportDoubled(declared, fabric);
   for (const std::string& sentence : tiers.odd()) fabric.assumptions.push_back(sentence);
   AddGroups(fabric);
   AddBandwidthUp(declared, fabric);
+  AddBandwidthOfSpines(declared, fabric);
   ReportUndeclared(declared, wiring, fabric);
 }
 

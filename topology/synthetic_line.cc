@@ -7,8 +7,6 @@
 #include <map>
 #include <optional>
 
-#include "base/check.h"
-
 namespace heddle::topology {
 namespace {
 
@@ -18,40 +16,13 @@ using base::Result;
 using base::Status;
 
 constexpr std::string_view kWords =
-    "badgpu, down, dragonfly, dualtor, gpu, half, machine, nic, node, nvl, oversub, plane, rack, rail, "
-    "railonly, rate, "
-    "site, spine, su, swap, tor, torus, transport, tray";
-// The largest that a line makes: four times the largest cluster that Heddle is measured on.
-constexpr long long kMaxNodes = 65'536;
-constexpr long long kMaxGpus = 524'288;
+    "badgpu, core, down, dragonfly, dualtor, gpu, half, machine, nic, node, nvl, nvlink, oversub, plane, "
+    "pod, "
+    "rack, rail, railonly, rate, site, spine, su, superspine, swap, tor, torus, transport, tray, zone";
 
-struct TransportWord {
-  std::string_view word;
-  Transport transport;
-};
-constexpr std::array<TransportWord, 4> kTransports = {{{"ib", Transport::kInfiniBand},
-                                                       {"roce", Transport::kRoce},
-                                                       {"efa", Transport::kEfa},
-                                                       {"ethernet", Transport::kEthernet}}};
-
-// One direction, all links: 12 and 18 links of 25 GB/s, 18 of 50 GB/s.
-const std::array<SyntheticMachine, 6>& Machines() {
-  static const std::array<SyntheticMachine, 6> kMachines = {{
-      {"a100", "HGX A100", "NVIDIA A100-SXM4-80GB", 80, {3, 12, 2400, {}}},
-      {"b200", "HGX B200", "NVIDIA B200", 180, {5, 18, 7200, {}}},
-      {"gb200", "GB200 NVL72", "NVIDIA GB200", 186, {5, 18, 7200, {}}},
-      {"h100", "HGX H100", "NVIDIA H100 80GB HBM3", 80, {4, 18, 3600, {}}},
-      {"h200", "HGX H200", "NVIDIA H200", 141, {4, 18, 3600, {}}},
-      {"l40s", "L40S server", "NVIDIA L40S", 48, {}},
-  }};
-  return kMachines;
-}
-
-const SyntheticMachine* FindMachine(std::string_view word) {
-  const auto found = std::find_if(Machines().begin(), Machines().end(),
-                                  [&](const SyntheticMachine& machine) { return machine.word == word; });
-  return found == Machines().end() ? nullptr : &*found;
-}
+// Of the levels and of what stands above the leaves. A whole level may be as many as there may be nodes.
+constexpr int kMost = int(kMaxSyntheticNodes);
+constexpr int kMostSwitches = 4096;
 
 std::optional<int> Number(std::string_view text) {
   int value = 0;
@@ -72,14 +43,39 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
+// What the user said, cut where it is long: it stands in a sentence.
+std::string_view Cut(std::string_view text) {
+  return text.substr(0, 60);
+}
+
+// "2" or "1.5" or "1.25" as hundredths, from 1 to 1000.
+std::optional<int> Ratio(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  const std::string_view tail = dot == std::string_view::npos ? "" : text.substr(dot + 1);
+  const std::optional<int> whole = Number(text.substr(0, dot));
+  std::optional<int> part = tail.empty() ? 0 : Number(tail);
+  if (!whole || !part || (dot != std::string_view::npos && tail.empty()) || tail.size() > 2) {
+    return std::nullopt;
+  }
+  if (tail.size() == 1) *part *= 10;
+  if (*whole < 1 || *whole > 1000 || *whole * 100 + *part > 100'000) return std::nullopt;
+  return *whole * 100 + *part;
+}
+
 class LineReader {
  public:
   Result<SyntheticLine> Read(std::string_view text) && {
     TRY(ReadWords(text));
     TRY(ReadLayout());
-    TRY(ReadNumbers());
+    TRY(ReadHosts());
+    TRY(ReadSwitches());
     TRY(ReadNames());
-    TRY(CheckTogether());
+    TRY(ReadNvlink());
+    TRY(ReadOversubscription());
+    ASSIGN_OR_RETURN(SyntheticTree tree, GrowSyntheticTree(line_));
+    TRY(CheckHosts(tree));
+    TRY(CheckSizes(line_, tree));
+    Normalise(line_, tree);
     std::sort(line_.faults.begin(), line_.faults.end());
     return std::move(line_);
   }
@@ -92,11 +88,12 @@ class LineReader {
     return word == "down" || word == "half" || word == "swap" || word == "badgpu";
   }
   static bool IsKnown(std::string_view word) {
-    const auto words = Split(kWords, ',');
-    return std::any_of(words.begin(), words.end(), [&](std::string_view known) {
-      if (known.starts_with(' ')) known.remove_prefix(1);
-      return known == word;
-    });
+    static const std::vector<std::string_view> known = [] {
+      auto words = Split(kWords, ',');
+      for (std::string_view& each : words) each.remove_prefix(each.starts_with(' ') ? 1 : 0);
+      return words;
+    }();
+    return std::binary_search(known.begin(), known.end(), word);
   }
 
   Status ReadWords(std::string_view text) {
@@ -107,10 +104,10 @@ class LineReader {
       const std::string_view value =
           colon == std::string_view::npos ? std::string_view{} : item.substr(colon + 1);
       if (!IsKnown(word)) {
-        return Fail(Code::kInvalid, fmt::format("{}: unknown word; the words are {}", word, kWords));
+        return Fail(Code::kInvalid, fmt::format("{}: unknown word; the words are {}", Cut(word), kWords));
       }
       if (IsFlag(word) != (colon == std::string_view::npos)) {
-        return Fail(Code::kInvalid, IsFlag(word) ? fmt::format("{}: takes no value", item)
+        return Fail(Code::kInvalid, IsFlag(word) ? fmt::format("{}: takes no value", Cut(item))
                                                  : fmt::format("{}: needs a value, as in {}:2", word, word));
       }
       if (IsFault(word)) {
@@ -153,136 +150,304 @@ class LineReader {
   }
 
   bool Has(std::string_view word) const { return values_.contains(word); }
+  std::string_view ValueOf(std::string_view word) const {
+    const auto found = values_.find(word);
+    return found == values_.end() ? std::string_view{} : found->second;
+  }
+  bool HasList(std::string_view word) const { return ValueOf(word).find(',') != std::string_view::npos; }
 
   // Which words shape the cluster, and which of them need each other.
   Status ReadLayout() {
     struct Rule {
       Layout layout;
-      std::string_view key;  // the word that tells this layout from those below it
-      std::vector<std::string_view> needs, takes;
+      std::vector<std::string_view> keys;  // any of them tells this layout from those below it
+      std::vector<std::string_view> takes;
     };
-    const std::vector<Rule> rules = {
-        {Layout::kTorus, "torus", {}, {}},
-        {Layout::kDragonfly, "dragonfly", {"tor", "node"}, {"dualtor"}},
-        {Layout::kTor, "tor", {"node"}, {"dualtor", "spine"}},
-        {Layout::kRacks, "rack", {"tray"}, {"su", "nvl", "rail", "plane", "spine", "railonly"}},
-        {Layout::kUnits, "su", {"node"}, {"rail", "plane", "spine", "railonly", "nvl"}},
+    static const std::vector<Rule> kRules = {
+        {Layout::kTorus, {"torus"}, {}},
+        {Layout::kDragonfly, {"dragonfly"}, {"tor", "node", "dualtor"}},
+        {Layout::kTor, {"tor"}, {"zone", "pod", "node", "dualtor", "spine", "superspine", "core"}},
+        {Layout::kRacks,
+         {"rack", "tray"},
+         {"zone", "pod", "su", "nvl", "plane", "spine", "superspine", "core", "railonly"}},
+        {Layout::kUnits,
+         {"su", "node", "gpu", "site", "zone", "pod", "spine", "superspine", "core"},
+         {"plane", "railonly", "nvl"}},
     };
-    const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& r) { return Has(r.key); });
-    if (rule == rules.end()) {
+    const auto is_said = [&](std::string_view word) { return Has(word); };
+    const auto rule = std::find_if(kRules.begin(), kRules.end(), [&](const Rule& r) {
+      return std::any_of(r.keys.begin(), r.keys.end(), is_said);
+    });
+    if (rule == kRules.end()) {
       return Fail(Code::kInvalid,
                   "what shape? Say su and node, rack and tray, tor and node, dragonfly, or torus");
     }
-    for (const std::string_view word : rule->needs) {
-      if (!Has(word)) return Fail(Code::kInvalid, fmt::format("{}: needs {} beside it", rule->key, word));
-    }
+    const std::string_view key = *std::find_if(rule->keys.begin(), rule->keys.end(), is_said);
     // Rails of one ToR are not rails, but a torus and a ToR may still have more NICs than one.
-    for (const std::string_view word : {"torus", "dragonfly", "tor", "rack", "su", "node", "tray", "dualtor",
-                                        "spine", "nvl", "plane", "railonly"}) {
+    for (const std::string_view word :
+         {"torus", "dragonfly", "tor", "rack", "zone", "pod", "su", "node", "tray", "dualtor", "spine",
+          "superspine", "core", "nvl", "plane", "railonly"}) {
       const auto in = [&](const std::vector<std::string_view>& words) {
         return std::find(words.begin(), words.end(), word) != words.end();
       };
-      if (Has(word) && word != rule->key && !in(rule->needs) && !in(rule->takes)) {
-        return Fail(Code::kInvalid, fmt::format("{}: does not go with {}", word, rule->key));
+      if (Has(word) && !in(rule->keys) && !in(rule->takes)) {
+        return Fail(Code::kInvalid, fmt::format("{}: does not go with {}", word, key));
       }
     }
     line_.layout = rule->layout;
-    line_.units_given = Has("su");
-    return {};
+    return ReadLevels();
   }
 
-  Status Take(std::string_view word, int lowest, int highest, int& into) const {
-    const auto found = values_.find(word);
-    if (found == values_.end()) return {};
-    const std::optional<int> number = Number(found->second);
-    if (!number || *number < lowest || *number > highest) {
-      return Fail(Code::kInvalid, fmt::format("{}:{}: must be a whole number from {} to {}", word,
-                                              found->second, lowest, highest));
+  Status ReadLevels() {
+    const auto add = [&](LevelKind kind, std::string_view word) {
+      line_.levels.push_back(Level{kind, word, {1}});
+    };
+    add(LevelKind::kSite, "site");
+    if (line_.layout == Layout::kDragonfly) {
+      add(LevelKind::kGroup, "dragonfly");
+    } else if (line_.layout != Layout::kTorus) {
+      add(LevelKind::kZone, "zone");
+      add(LevelKind::kPod, "pod");
     }
-    into = *number;
+    if (line_.layout == Layout::kUnits || Has("su")) add(LevelKind::kUnit, "su");
+    if (line_.layout == Layout::kRacks) add(LevelKind::kRack, "rack");
+    if (line_.layout == Layout::kTor || line_.layout == Layout::kDragonfly) add(LevelKind::kTor, "tor");
+    if (line_.layout == Layout::kTorus) return ReadTorus();
+    add(LevelKind::kHost, line_.layout == Layout::kRacks ? "tray" : "node");
+    std::string_view dragonfly = ValueOf("dragonfly");
+    if (dragonfly.starts_with("groups=")) values_["dragonfly"] = dragonfly.substr(7);
+    for (Level& level : line_.levels) {
+      const bool site = level.kind == LevelKind::kSite;
+      TRY(TakeList(level.word, 1, site ? 64 : kMost, level.counts));
+      if (site && level.counts.size() > 1) {
+        return Fail(Code::kInvalid, fmt::format("site:{}: must be one number", Cut(ValueOf("site"))));
+      }
+    }
+    // A list stands for as many of what is around it, where nobody said how many of these there are.
+    for (std::size_t l = line_.levels.size() - 1; l > 1; --l) {
+      Level& around = line_.levels[l - 1];
+      const bool may_grow = around.kind == LevelKind::kUnit || around.kind == LevelKind::kRack ||
+                            around.kind == LevelKind::kTor;
+      if (may_grow && !Has(around.word)) around.counts = {int(line_.levels[l].counts.size())};
+    }
     return {};
   }
 
-  Status ReadNumbers() {
-    TRY(Take("site", 1, 64, line_.sites));
-    TRY(Take("dragonfly", 1, 4096, line_.groups));
-    TRY(Take("su", 1, 4096, line_.units));
-    TRY(Take("rack", 1, 4096, line_.racks));
-    TRY(Take("tor", 1, 16'384, line_.tors));
-    TRY(Take("node", 1, 16'384, line_.hosts));
-    TRY(Take("tray", 1, 576, line_.hosts));
-    TRY(Take("gpu", 0, 64, line_.gpus));
-    line_.nics = line_.gpus;
-    TRY(Take("nic", 0, 64, line_.nics));
-    line_.rails = line_.nics;
-    TRY(Take("rail", 0, 64, line_.rails));
-    TRY(Take("plane", 1, 13, line_.planes));
-    TRY(Take("rate", 1, 12'800, line_.rate_gbps));
-    TRY(Take("oversub", 100, 100'000, line_.oversubscription_percent));
-    line_.nvlink_over_nodes = Has("nvl");
-    line_.rail_only = Has("railonly");
-    line_.dual_tor = Has("dualtor");
-    const bool no_spines =
-        line_.rail_only || line_.layout == Layout::kTorus || line_.layout == Layout::kDragonfly;
-    if (no_spines) line_.spines = 0;
-    TRY(Take("spine", 0, no_spines ? 0 : 4096, line_.spines));
-    if (line_.layout != Layout::kTorus) return {};
+  Status ReadTorus() {
     const std::string_view size = values_.at("torus");
     const auto sides = Split(size, 'x');
     for (std::size_t i = 0; i < sides.size() && i < 3; ++i) line_.torus[i] = Number(sides[i]).value_or(0);
     if (sides.size() != 3 || *std::min_element(line_.torus.begin(), line_.torus.end()) < 1 ||
         *std::max_element(line_.torus.begin(), line_.torus.end()) > 1024) {
       return Fail(Code::kInvalid,
-                  fmt::format("torus:{}: want three sides from 1 to 1024, as torus:4x4x4", size));
+                  fmt::format("torus:{}: want three sides from 1 to 1024, as torus:4x4x4", Cut(size)));
+    }
+    TRY(Take("site", 1, 64, line_.levels.front().counts.front()));
+    // 1024 x 1024 x 1024 is still an int.
+    line_.levels.push_back(
+        Level{LevelKind::kHost, "torus", {line_.torus[0] * line_.torus[1] * line_.torus[2]}});
+    return {};
+  }
+
+  Status Take(std::string_view word, int lowest, int highest, int& into) const {
+    if (!Has(word)) return {};
+    const std::optional<int> number = Number(ValueOf(word));
+    if (!number || *number < lowest || *number > highest) {
+      return Fail(Code::kInvalid, fmt::format("{}:{}: must be a whole number from {} to {}", word,
+                                              Cut(ValueOf(word)), lowest, highest));
+    }
+    into = *number;
+    return {};
+  }
+
+  // One number, or several with commas between them.
+  Status TakeList(std::string_view word, int lowest, int highest, std::vector<int>& into) const {
+    if (!HasList(word)) {
+      int number = into.front();
+      TRY(Take(word, lowest, highest, number));
+      if (Has(word)) into = {number};
+      return {};
+    }
+    into.clear();
+    for (const std::string_view part : Split(ValueOf(word), ',')) {
+      const std::optional<int> number = Number(part);
+      if (!number || *number < lowest || *number > highest) {
+        return Fail(Code::kInvalid, fmt::format("{}:{}: must be whole numbers from {} to {}", word,
+                                                Cut(ValueOf(word)), lowest, highest));
+      }
+      into.push_back(*number);
+    }
+    return {};
+  }
+
+  Status ReadHosts() {
+    TRY(TakeList("gpu", 0, 64, line_.gpus));
+    line_.nics = line_.gpus;
+    TRY(TakeList("nic", 0, 64, line_.nics));
+    line_.rails = line_.nics;
+    TRY(TakeList("rail", 0, 64, line_.rails));
+    TRY(TakeList("rate", 1, 12'800, line_.rates_gbps));
+    TRY(Take("plane", 1, 13, line_.planes));
+    line_.dual_tor = Has("dualtor");
+    return {};
+  }
+
+  Status ReadSwitches() {
+    line_.rail_only = Has("railonly");
+    const auto several = [&](LevelKind kind) {
+      return std::any_of(line_.levels.begin(), line_.levels.end(), [&](const Level& level) {
+        return level.kind == kind && *std::max_element(level.counts.begin(), level.counts.end()) > 1;
+      });
+    };
+    const bool none = line_.rail_only || line_.layout == Layout::kTorus || line_.layout == Layout::kDragonfly;
+    line_.spines = none ? 0 : 2;
+    TRY(Take("spine", 0, kMostSwitches, line_.spines));
+    // What joins several zones or pods, where nobody says what does.
+    const bool zones = several(LevelKind::kZone), pods = several(LevelKind::kPod);
+    line_.superspines = line_.spines > 0 && zones ? 2 : 0;
+    TRY(Take("superspine", 0, kMostSwitches, line_.superspines));
+    line_.cores = line_.spines > 0 && (zones || (pods && line_.superspines == 0)) ? 2 : 0;
+    TRY(Take("core", 0, kMostSwitches, line_.cores));
+    for (const auto& [word, count] :
+         {std::pair("spine", line_.spines), std::pair("superspine", line_.superspines),
+          std::pair("core", line_.cores)}) {
+      if (count == 0) continue;
+      if (line_.rail_only) {
+        return Fail(Code::kInvalid, fmt::format("{}:{}: does not go with railonly", word, count));
+      }
+      if (line_.spines == 0) {
+        return Fail(Code::kInvalid, fmt::format("{}:{}: needs spines below it, not spine:0", word, count));
+      }
     }
     return {};
   }
 
   Status ReadNames() {
-    if (const auto said = values_.find("transport"); said != values_.end()) {
-      const auto found = std::find_if(kTransports.begin(), kTransports.end(),
-                                      [&](const TransportWord& known) { return known.word == said->second; });
-      if (found == kTransports.end()) {
-        return Fail(Code::kInvalid,
-                    fmt::format("transport:{}: must be ib, roce, efa or ethernet", said->second));
+    if (Has("transport")) {
+      const auto names = TransportNames();
+      std::vector<std::string> words;
+      for (const std::string_view name : names) words.push_back(TransportWord(*ParseTransport(name)));
+      const auto found = std::find(words.begin(), words.end(), ValueOf("transport"));
+      if (found == words.end()) {
+        return Fail(Code::kInvalid, fmt::format("transport:{}: must be one of {}", Cut(ValueOf("transport")),
+                                                fmt::join(words, ", ")));
       }
-      line_.transport = found->transport;
+      line_.transport = *ParseTransport(names[std::size_t(found - words.begin())]);
     }
-    if (const auto said = values_.find("machine"); said != values_.end()) {
-      if (FindMachine(said->second) == nullptr) {
-        return Fail(Code::kInvalid,
-                    fmt::format("machine:{}: must be a100, b200, gb200, h100, h200 or l40s", said->second));
+    if (!Has("machine")) return {};
+    line_.machines.clear();
+    for (const std::string_view word : Split(ValueOf("machine"), ',')) {
+      if (FindMachine(word) == nullptr) {
+        return Fail(Code::kInvalid, fmt::format("machine:{}: must be one of {}", Cut(word), MachineWords()));
       }
-      line_.machine = said->second;
+      line_.machines.emplace_back(word);
     }
     return {};
   }
 
-  Status CheckTogether() const {
-    if (line_.rails > line_.nics) {
-      return Fail(Code::kInvalid, fmt::format("rail:{}: more than nic:{}", line_.rails, line_.nics));
+  Status ReadNvlink() {
+    const std::string_view said = ValueOf("nvlink");
+    if (Has("nvl") && Has("nvlink")) return Fail(Code::kInvalid, "nvl: does not go with nvlink");
+    if (said == "none") {
+      line_.nvlink_nodes = 0;
+    } else if (said != "node" && Has("nvlink")) {
+      const std::optional<int> nodes = Number(said);
+      if (!nodes || *nodes < 1 || *nodes > kMost) {
+        return Fail(Code::kInvalid,
+                    fmt::format("nvlink:{}: must be node, none, or the nodes of a domain, 1 to {}", Cut(said),
+                                kMost));
+      }
+      line_.nvlink_nodes = *nodes;
     }
-    if (line_.nics > 0 && line_.rails == 0) return Fail(Code::kInvalid, "rail:0: NICs need a rail");
-    if (line_.gpus > 0 && line_.nics > line_.gpus && line_.nics % line_.gpus != 0) {
-      return Fail(Code::kInvalid,
-                  fmt::format("nic:{}: more than gpu:{} and no multiple of it", line_.nics, line_.gpus));
-    }
-    if (line_.nvlink_over_nodes && FindMachine(line_.machine)->nvlink.generation == 0) {
-      return Fail(Code::kInvalid, fmt::format("nvl: machine:{} has no NVLink", line_.machine));
-    }
-    if (line_.rate_gbps < line_.planes) {
-      return Fail(Code::kInvalid,
-                  fmt::format("rate:{}: too little for plane:{}", line_.rate_gbps, line_.planes));
-    }
-    const std::array<int, 5> factors = {line_.groups, line_.units, line_.racks, line_.tors, line_.hosts};
-    long long nodes = line_.sites;
-    for (const int factor : factors) nodes = std::min(nodes * factor, kMaxNodes + 1);
+    if (Has("nvl")) line_.nvlink_nodes = SyntheticLine::kWholeRack;
+    const bool spans = line_.nvlink_nodes > 1 || line_.nvlink_nodes == SyntheticLine::kWholeRack;
+    if (!spans) return {};
+    const std::string word = Has("nvl") ? "nvl" : fmt::format("nvlink:{}", line_.nvlink_nodes);
     if (line_.layout == Layout::kTorus) {
-      nodes = line_.sites;
-      for (const int side : line_.torus) nodes = std::min(nodes * side, kMaxNodes + 1);
+      return Fail(Code::kInvalid, fmt::format("{}: does not go with torus", word));
     }
-    if (nodes > kMaxNodes || nodes * std::max(line_.gpus, line_.nics) > kMaxGpus) {
-      return Fail(Code::kTooLarge, fmt::format("more than {} nodes or {} GPUs or NICs", kMaxNodes, kMaxGpus));
+    for (const std::string& machine : line_.machines) {
+      if (FindMachine(machine)->nvlink.generation == 0) {
+        return Fail(Code::kInvalid, fmt::format("{}: machine:{} has no NVLink", word, machine));
+      }
+    }
+    return {};
+  }
+
+  // "200" for the leaves in percent, or "su=2,spine=4".
+  Status ReadOversubscription() {
+    if (!Has("oversub")) return {};
+    const std::string_view said = ValueOf("oversub");
+    if (said.find('=') == std::string_view::npos) return Take("oversub", 100, 100'000, line_.leaf_percent);
+    for (const std::string_view part : Split(said, ',')) {
+      const std::size_t equals = part.find('=');
+      const std::string_view tier = part.substr(0, equals);
+      const auto ratio = equals == std::string_view::npos ? std::nullopt : Ratio(part.substr(equals + 1));
+      int* const into = tier == "su" || tier == "leaf" || tier == "tor" ? &line_.leaf_percent
+                        : tier == "spine"                               ? &line_.spine_percent
+                        : tier == "superspine"                          ? &line_.superspine_percent
+                                                                        : nullptr;
+      if (into == nullptr || !ratio) {
+        return Fail(Code::kInvalid,
+                    fmt::format("oversub:{}: want su, spine or superspine with a ratio from 1 "
+                                "to 1000, as oversub:su=2,spine=1.5",
+                                Cut(said)));
+      }
+      if (*into != 0) return Fail(Code::kInvalid, fmt::format("oversub:{}: {} said twice", Cut(said), tier));
+      *into = *ratio;
+    }
+    const bool above_spines = line_.superspines > 0 || line_.cores > 0;
+    if (line_.spine_percent > 0 && !above_spines) {
+      return Fail(Code::kInvalid,
+                  fmt::format("oversub:{}: nothing is above the spines; say core", Cut(said)));
+    }
+    if (line_.superspine_percent > 0 && (line_.superspines == 0 || line_.cores == 0)) {
+      return Fail(Code::kInvalid, fmt::format("oversub:{}: needs superspine and core", Cut(said)));
+    }
+    // Nothing said is 1:1 there.
+    if (line_.spine_percent == 100) line_.spine_percent = 0;
+    if (line_.superspine_percent == 100) line_.superspine_percent = 0;
+    return {};
+  }
+
+  // By unit, since each may have another kind of node.
+  Status CheckHosts(SyntheticTree& tree) {
+    int units = tree.groups.back()[LevelKind::kUnit] + 1;
+    const auto longest = std::max({line_.gpus.size(), line_.nics.size(), line_.rails.size(),
+                                   line_.rates_gbps.size(), line_.machines.size()});
+    // As a list of counts does: as many units as kinds of nodes, where nobody says how many.
+    auto unit = std::find_if(line_.levels.begin(), line_.levels.end(), [&](const Level& level) {
+      const LevelKind owner = line_.Has(LevelKind::kUnit) ? LevelKind::kUnit : LevelKind::kRack;
+      return level.kind == owner;
+    });
+    if (units == 1 && longest > 1 && unit != line_.levels.end() && !Has(unit->word)) {
+      unit->counts = {int(std::min<std::size_t>(longest, kMost))};
+      ASSIGN_OR_RETURN(tree, GrowSyntheticTree(line_));
+      units = tree.groups.back()[LevelKind::kUnit] + 1;
+    }
+    for (const std::string_view word : {"gpu", "nic", "rail", "rate", "machine"}) {
+      const auto said = Split(ValueOf(word), ',').size();
+      if (said > std::size_t(units)) {
+        return Fail(Code::kInvalid, fmt::format("{}:{}: names {} kinds of nodes, and there are {} units",
+                                                word, Cut(ValueOf(word)), said, units));
+      }
+    }
+    for (int u = 0; u < units; ++u) TRY(CheckKind(line_.KindOf(u)));
+    return {};
+  }
+
+  Status CheckKind(const HostKind& kind) const {
+    if (kind.rails > kind.nics) {
+      return Fail(Code::kInvalid, fmt::format("rail:{}: more than nic:{}", kind.rails, kind.nics));
+    }
+    if (kind.nics > 0 && kind.rails == 0) return Fail(Code::kInvalid, "rail:0: NICs need a rail");
+    if (kind.gpus > 0 && kind.nics > kind.gpus && kind.nics % kind.gpus != 0) {
+      return Fail(Code::kInvalid,
+                  fmt::format("nic:{}: more than gpu:{} and no multiple of it", kind.nics, kind.gpus));
+    }
+    if (kind.rate_gbps < line_.ports_per_nic()) {
+      return Fail(Code::kInvalid,
+                  fmt::format("rate:{}: too little for {} ports", kind.rate_gbps, line_.ports_per_nic()));
     }
     return {};
   }
@@ -293,65 +458,10 @@ class LineReader {
 
 }  // namespace
 
-const SyntheticMachine& MachineNamed(std::string_view word) {
-  const SyntheticMachine* const machine = FindMachine(word);
-  CHECK(machine != nullptr);
-  return *machine;
-}
-
-int SyntheticLine::nodes_per_site() const {
-  if (layout == Layout::kTorus) return torus[0] * torus[1] * torus[2];
-  return groups * units * racks * tors * hosts;  // those that a layout does not have are 1
-}
-
 Result<SyntheticLine> ReadSyntheticLine(std::string_view line) {
   auto read = LineReader().Read(line);
   if (!read) return Fail(std::move(read).error().In("synthetic cluster"));
   return read;
-}
-
-std::string WriteSyntheticLine(const SyntheticLine& line) {
-  std::string out;
-  const auto add = [&](std::string_view word, auto value) {
-    out += fmt::format("{}{}:{}", out.empty() ? "" : " ", word, value);
-  };
-  if (line.sites > 1) add("site", line.sites);
-  if (line.layout == Layout::kTorus) {
-    add("torus", fmt::format("{}x{}x{}", line.torus[0], line.torus[1], line.torus[2]));
-  }
-  if (line.layout == Layout::kDragonfly) add("dragonfly", line.groups);
-  if (line.units_given) add("su", line.units);
-  if (line.layout == Layout::kRacks) add("rack", line.racks);
-  if (line.layout == Layout::kTor || line.layout == Layout::kDragonfly) add("tor", line.tors);
-  if (line.layout != Layout::kTorus) add(line.layout == Layout::kRacks ? "tray" : "node", line.hosts);
-  add("gpu", line.gpus);
-  add("nic", line.nics);
-  add("rail", line.rails);
-  if (line.planes > 1) add("plane", line.planes);
-  const bool may_have_spines =
-      line.layout != Layout::kTorus && line.layout != Layout::kDragonfly && !line.rail_only;
-  if (may_have_spines) add("spine", line.spines);
-  add("rate", line.rate_gbps);
-  if (line.oversubscription_percent > 0) add("oversub", line.oversubscription_percent);
-  const auto transport =
-      std::find_if(kTransports.begin(), kTransports.end(),
-                   [&](const TransportWord& known) { return known.transport == line.transport; });
-  add("transport", transport->word);
-  add("machine", line.machine);
-  if (line.nvlink_over_nodes) out += " nvl";
-  if (line.rail_only) out += " railonly";
-  if (line.dual_tor) out += " dualtor";
-  for (const SyntheticFault& fault : line.faults) {
-    if (fault.word == "badgpu") {
-      add(fault.word, fmt::format("{}/{}", fault.node, fault.number));
-    } else if (fault.word != "swap") {
-      add(fault.word, fmt::format("{}/rail-{}", fault.node, fault.number));
-    } else {
-      const std::string other = fault.other_node == fault.node ? "" : "/" + fault.other_node;
-      add(fault.word, fmt::format("{}/rail-{}{}/rail-{}", fault.node, fault.number, other, fault.other));
-    }
-  }
-  return out;
 }
 
 }  // namespace heddle::topology

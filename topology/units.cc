@@ -19,6 +19,7 @@ struct HostClass {
 std::vector<HostClass> ClassesOf(const Wiring& wiring, std::size_t node_count) {
   std::map<LeafSet, std::vector<NodeId>> by_leaves;
   LeafSet leaves;
+  auto last = by_leaves.end();  // of the host before: neighbours are mostly of one class
   for (std::size_t n = 0; n < node_count; ++n) {
     leaves.clear();
     for (std::size_t c = wiring.first_cable[n]; c < wiring.first_cable[n + 1]; ++c) {
@@ -26,7 +27,9 @@ std::vector<HostClass> ClassesOf(const Wiring& wiring, std::size_t node_count) {
     }
     std::sort(leaves.begin(), leaves.end());
     leaves.erase(std::unique(leaves.begin(), leaves.end()), leaves.end());
-    if (!leaves.empty()) by_leaves[leaves].push_back(NodeId(n));
+    if (leaves.empty()) continue;
+    if (last == by_leaves.end() || last->first != leaves) last = by_leaves.try_emplace(leaves).first;
+    last->second.push_back(NodeId(n));
   }
   std::vector<HostClass> classes;
   classes.reserve(by_leaves.size());
@@ -99,13 +102,14 @@ class Election {
  public:
   Election(const Wiring& wiring, const std::vector<UnitId>& unit_of_node)
       : outside_(wiring.leaves.size(), 0) {
+    votes_.reserve(wiring.cables.size());
     for (const Cable& cable : wiring.cables) {
       ++outside_[std::size_t(cable.leaf)];
       if (cable.slot.rail != kNone) {
         votes_.push_back({unit_of_node[std::size_t(cable.node)], cable.slot, cable.leaf});
       }
     }
-    std::sort(votes_.begin(), votes_.end());
+    SortVotes();
   }
 
   std::vector<Expectation> Run() && {
@@ -125,6 +129,23 @@ class Election {
   }
 
  private:
+  // Dealt out to the units first: what is left to sort is small.
+  void SortVotes() {
+    std::vector<std::size_t> next;
+    for (const Vote& vote : votes_) {
+      if (std::size_t(vote.unit) + 1 >= next.size()) next.resize(std::size_t(vote.unit) + 2, 0);
+      ++next[std::size_t(vote.unit) + 1];
+    }
+    std::partial_sum(next.begin(), next.end(), next.begin());
+    const std::vector<std::size_t> first = next;
+    std::vector<Vote> sorted(votes_.size());
+    for (const Vote& vote : votes_) sorted[next[std::size_t(vote.unit)]++] = vote;
+    for (std::size_t u = 0; u + 1 < first.size(); ++u) {
+      std::sort(sorted.begin() + std::ptrdiff_t(first[u]), sorted.begin() + std::ptrdiff_t(first[u + 1]));
+    }
+    votes_ = std::move(sorted);
+  }
+
   // Most votes; then a leaf that no other rail of the unit has; then the one with the fewest cables of
   // others; then by name. The second rule decides for two hosts of which one has two cables swapped.
   void Decide(std::size_t begin, std::size_t end) {
@@ -171,10 +192,12 @@ class Election {
 }  // namespace
 
 const Expectation* Units::Find(UnitId unit, const Slot& slot) const {
+  if (unit == kNone) return nullptr;
+  const auto begin = expectations.begin() + std::ptrdiff_t(first_expectation[std::size_t(unit)]);
+  const auto end = expectations.begin() + std::ptrdiff_t(first_expectation[std::size_t(unit) + 1]);
   const auto found =
-      std::lower_bound(expectations.begin(), expectations.end(), std::tie(unit, slot),
-                       [](const Expectation& e, const auto& key) { return std::tie(e.unit, e.slot) < key; });
-  return found != expectations.end() && found->unit == unit && found->slot == slot ? &*found : nullptr;
+      std::lower_bound(begin, end, slot, [](const Expectation& e, const Slot& key) { return e.slot < key; });
+  return found != end && found->slot == slot ? &*found : nullptr;
 }
 
 bool Units::Fits(UnitId unit, const Cable& cable) const {
@@ -198,6 +221,10 @@ Units FindUnits(const Wiring& wiring, std::size_t node_count) {
   units.count = grouping.count();
   NumberBySmallestNode(units);
   units.expectations = Election(wiring, units.of_node).Run();
+  units.first_expectation.assign(std::size_t(units.count) + 1, 0);
+  for (const Expectation& e : units.expectations) ++units.first_expectation[std::size_t(e.unit) + 1];
+  std::partial_sum(units.first_expectation.begin(), units.first_expectation.end(),
+                   units.first_expectation.begin());
   return units;
 }
 

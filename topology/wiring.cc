@@ -23,10 +23,13 @@ std::int16_t Ordinal(std::size_t end, Key key) {
 // move.
 class LeafNames {
  public:
-  LeafId Intern(std::string_view name) {
-    const auto [found, fresh] = ids_.try_emplace(name, LeafId(names_.size()));
-    if (fresh) names_.push_back(name);
-    return found->second;
+  // `place` is the cable's place on its host: equal places of neighbouring hosts mostly have one leaf, which
+  // is then found without a look into the table.
+  LeafId Intern(std::string_view name, std::size_t place) {
+    if (place >= last_.size()) last_.resize(place + 1, kNone);
+    LeafId& last = last_[place];
+    if (last == kNone || names_[std::size_t(last)] != name) last = Intern(name);
+    return last;
   }
   // Fills `wiring.leaves` and puts sorted ids into its cables.
   void Sort(Wiring& wiring) const {
@@ -43,8 +46,15 @@ class LeafNames {
   }
 
  private:
+  LeafId Intern(std::string_view name) {
+    const auto [found, fresh] = ids_.try_emplace(name, LeafId(names_.size()));
+    if (fresh) names_.push_back(name);
+    return found->second;
+  }
+
   std::unordered_map<std::string_view, LeafId> ids_;  // only looked up
   std::vector<std::string_view> names_;
+  std::vector<LeafId> last_;  // by place
 };
 
 }  // namespace
@@ -70,9 +80,9 @@ Wiring ReadWiring(const std::vector<FabricNode>& nodes) {
         if (!ports[p].leaf_port || ports[p].leaf_port->leaf.empty()) continue;
         const auto plane = std::int16_t(std::clamp(ports[p].plane, 0, kMaxPlane));
         const std::int16_t port = Ordinal(p, [&](std::size_t at) { return ports[at].plane; });
-        wiring.cables.push_back(Cable{NodeId(n), positions[i], int(p),
-                                      Slot{RailOf(*compute[i]), nic, plane, port},
-                                      names.Intern(ports[p].leaf_port->leaf)});
+        wiring.cables.push_back(
+            Cable{NodeId(n), positions[i], int(p), Slot{RailOf(*compute[i]), nic, plane, port},
+                  names.Intern(ports[p].leaf_port->leaf, wiring.cables.size() - wiring.first_cable.back())});
       }
     }
   }

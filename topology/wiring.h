@@ -56,6 +56,8 @@ struct Units {
   int count = 0;
   std::vector<UnitId> of_node;            // kNone = no cable is known
   std::vector<Expectation> expectations;  // by unit, slot, second, leaf
+  // expectations[first_expectation[u]] is the first of unit u; one more at the end.
+  std::vector<std::size_t> first_expectation;
   // The first expectation of the slot, or null.
   const Expectation* Find(UnitId unit, const Slot& slot) const;
   bool Fits(UnitId unit, const Cable& cable) const;

@@ -86,6 +86,63 @@ TEST(BuildFabric, TakesOversubscriptionOrTheDeclaredBandwidth) {
   EXPECT_EQ(BuildFabric(made.nodes, made.declaration).leaves[0].up_gbps, 123);
 }
 
+TEST(BuildFabric, CarriesTheBandwidthOfEveryTier) {
+  std::vector<Node> nodes;
+  Declaration declaration;
+  for (int i = 0; i < 4; ++i) {
+    const std::string number = std::to_string(i);
+    nodes.push_back(NodeNamed("n" + number).Gpus(1).Rail(0, "leaf" + number));
+    declaration.switches.push_back({"leaf" + number, {"spine0", "spine1"}, 0});
+  }
+  declaration.switches.push_back({"spine0", {"core"}, 0});
+  declaration.switches.push_back({"spine1", {"core"}, 70});
+  declaration.oversubscription_percent = 200;
+  const Fabric fabric = BuildFabric(nodes, declaration);
+  ASSERT_THAT(fabric.spines, SizeIs(3));
+  const int up = fabric.leaves[0].down_gbps / 2;
+  EXPECT_EQ(fabric.leaves[0].up_gbps, up);
+  EXPECT_EQ(fabric.spines[0].down_gbps, 4 * (up / 2)) << "each leaf shares its way up among two";
+  EXPECT_EQ(fabric.spines[0].up_gbps, fabric.spines[0].down_gbps / 2) << "the percent is for every tier";
+  EXPECT_EQ(fabric.spines[1].up_gbps, 70) << "as declared";
+  EXPECT_EQ(fabric.spines[2].down_gbps, fabric.spines[0].up_gbps + 70);
+  EXPECT_EQ(fabric.spines[2].up_gbps, 0) << "nothing is above";
+}
+
+TEST(BuildFabric, NamesACircleOfDeclaredSwitches) {
+  Declaration declaration;
+  declaration.switches = {
+      {"a", {"s", "a"}, 0}, {"b", {"s"}, 0}, {"s", {"t"}, 0}, {"t", {"u"}, 0}, {"u", {"s", "a"}, 0}};
+  const Fabric fabric =
+      BuildFabric({NodeNamed("n0").Gpus(1).Rail(0, "a"), NodeNamed("n1").Gpus(1).Rail(0, "b")}, declaration);
+  EXPECT_THAT(Check(fabric), IsEmpty());
+  EXPECT_EQ(fabric.Hops(0, 1), 2);
+  EXPECT_THAT(fabric.assumptions,
+              ElementsAre("u is declared to lead up to s, which is not one tier above it: not used",
+                          "u is declared to lead up to a, which is not one tier above it: not used",
+                          "a is declared to lead up to a, which is not one tier above it: not used"));
+}
+
+TEST(BuildFabric, NamesWhatIsDeclaredTwice) {
+  Declaration declaration;
+  declaration.switches = {{"a", {"s"}, 0}, {"b", {"t"}, 0}, {"b", {"s"}, 0}};
+  const std::vector<Node> nodes = {NodeNamed("n0").Gpus(1).Rail(0, "a"),
+                                   NodeNamed("n1").Gpus(1).Rail(0, "b")};
+  const Fabric fabric = BuildFabric(nodes, declaration);
+  EXPECT_THAT(fabric.assumptions, ElementsAre("switch b is declared 2 times: the first declaration is used"));
+  EXPECT_EQ(fabric.Hops(0, 1), kNone);
+  declaration = {};
+  declaration.groups = {{"g", {"a", "b"}}, {"h", {"b"}}};
+  EXPECT_THAT(BuildFabric(nodes, declaration).assumptions,
+              ElementsAre("leaf b is declared in dragonfly group g and again in h: the first is used"));
+  declaration = {};
+  declaration.torus_size = {2, 1, 1};
+  declaration.torus = {{"n0", 0, 0, 0}, {"n0", 1, 0, 0}, {"n0", 0, 0, 0}};
+  const Fabric torus = BuildFabric(nodes, declaration);
+  EXPECT_THAT(Sentences(torus),
+              ElementsAre("n0 is declared at 1,0,0, which is not where it was declared before"));
+  EXPECT_EQ(torus.nodes[0].torus, (std::array<int, 3>{0, 0, 0}));
+}
+
 TEST(BuildFabric, HasNoWayBetweenTheRailsOfARailOnlyFabric) {
   const Fabric fabric = FabricOf("su:2 node:4 gpu:8 nic:8 rail:8 railonly");
   EXPECT_EQ(fabric.shape, Shape::kRailOnly);
