@@ -1,18 +1,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include "base/clock.h"
 #include "base/file_tree.h"
 #include "cli/commands.h"
+#include "cli/import.h"
 #include "cli/plan.h"
+#include "cli/read_path.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 
@@ -29,6 +26,7 @@ Examples:
   kubectl heddle topology                     all nodes
   kubectl heddle topology gpu-017             one node: GPU, NIC, rail, leaf
   kubectl heddle fabric
+  kubectl heddle fabric import ibnetdiscover.txt ndv4-topo.xml -o json > fabric.json    from files; asks no cluster
   kubectl get nt,fabrics,gangs -A -o json | kubectl heddle plan --topology - --parallelism "tp=8,dp=16"
   kubectl heddle plan --synthetic "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100" \
       --parallelism "tp=8,pp=2,dp=8" --gpus-per-pod 4
@@ -39,7 +37,23 @@ struct Flags {
   std::string kubeconfig, context, output = "table", node;
   cli::ExplainOptions explain;
   cli::PlanOptions plan;
+  cli::ImportOptions import;
 };
+
+void DefineImport(CLI::App& fabric, cli::ImportOptions& flags) {
+  CLI::App* import = fabric.add_subcommand(
+      "import", "NodeTopology and Fabric objects for `plan --topology`, from files that you have already");
+  import
+      ->add_option(
+          "FILE", flags.sources,
+          "ibnetdiscover text, Slurm topology.conf or topology.yaml, NCCL topology XML, `nvidia-smi topo "
+          "-m`, lldpd json0; HOST=FILE for one host's, KIND:FILE where the content does not tell")
+      ->required();
+  import->add_option("--gpus-per-node", flags.gpus_per_node, "Where no file shows a host's inside (8)");
+  import->add_option("--link-gbps", flags.link_gbps, "Where no file says how fast a link is (400)");
+  import->add_option("--transport", flags.transport, "ib, roce, efa or ethernet, where no file says it");
+  import->add_flag("--nvlink-blocks", flags.nvlink_blocks, "Slurm's blocks are NVLink domains");
+}
 
 void Define(CLI::App& app, Flags& flags) {
   app.footer(kExamples);
@@ -64,7 +78,9 @@ void Define(CLI::App& app, Flags& flags) {
       app.add_subcommand("topology", "What the nodes' agents see: all nodes, or one as a tree");
   topology->add_option("NODE", flags.node, "Name of a node");
 
-  app.add_subcommand("fabric", "Leaves by rail and scalable unit, NVLink domains, cabling faults");
+  CLI::App* fabric =
+      app.add_subcommand("fabric", "Leaves by rail and scalable unit, NVLink domains, cabling faults");
+  DefineImport(*fabric, flags.import);
 
   CLI::App* plan = app.add_subcommand(
       "plan", "What if: places a gang on a cluster in files or in one line; asks no cluster");
@@ -82,17 +98,6 @@ void Define(CLI::App& app, Flags& flags) {
                  "Also: how many of these fit now, or who would have to end to make room");
   plan->add_option("--taken", flags.plan.ground.taken,
                    "GPUs that others hold: FILE of `kubectl get pods -A -o json`, or node-00=4,node-03=8");
-}
-
-base::Result<std::string> ReadPath(const std::string& path) {
-  std::ifstream file;
-  if (path != "-") file.open(path, std::ios::binary);
-  std::istream& from = path == "-" ? std::cin : file;
-  std::string text{std::istreambuf_iterator<char>(from), {}};
-  if (path != "-" && (!file || file.bad())) {
-    return base::Fail(base::Code::kNotFound, path + " cannot be read: " + std::strerror(errno));
-  }
-  return text;
 }
 
 cli::Output AskCluster(const CLI::App& app, Flags& flags, const cli::OutputOptions& look) {
@@ -129,8 +134,11 @@ int main(int argc, char** argv) {
                              : flags.output == "yaml" ? cli::Format::kYaml
                                                       : cli::Format::kText;
   const cli::OutputOptions look{.format = format, .style = {.colours = colours}};
-  const cli::Output output =
-      app.got_subcommand("plan") ? cli::Plan(flags.plan, ReadPath, look) : AskCluster(app, flags, look);
+  const bool import = app.got_subcommand("fabric") && app.get_subcommand("fabric")->got_subcommand("import");
+  flags.import.now = base::SystemClock().WallNow();
+  const cli::Output output = app.got_subcommand("plan") ? cli::Plan(flags.plan, cli::ReadPath, look)
+                             : import                   ? cli::ImportFabric(flags.import, cli::ReadPath, look)
+                                                        : AskCluster(app, flags, look);
   std::fputs(output.out.c_str(), stdout);
   std::fputs(output.err.c_str(), stderr);
   return output.exit_code;

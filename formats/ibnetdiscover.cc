@@ -23,14 +23,14 @@ class Reader {
     if (scan.AtEnd() || scan.rest().front() == '#') return;
     if (scan.rest().front() == '[') {
       if (!LinkLine(scan)) Complain(line, number);
-    } else if (!NodeLine(scan) && !Known(scan.rest())) {
+    } else if (!NodeLine(scan, number) && !Known(scan.rest())) {
       Complain(line, number);
     }
   }
   IbNetwork Finish();
 
  private:
-  bool NodeLine(Scanner scan);
+  bool NodeLine(Scanner scan, int line);
   bool LinkLine(Scanner scan);
   void CheckNode(const IbNode& node);
 
@@ -62,8 +62,9 @@ int LidIn(std::string_view comment) {
 }
 
 // `Switch  24 "S-…"  # "ISR9024 Voltaire" base port 0 lid 6 lmc 0`
-bool Reader::NodeLine(Scanner scan) {
+bool Reader::NodeLine(Scanner scan, int line) {
   IbNode node;
+  node.line = line;
   const std::string_view word = scan.Word();
   if (word == "Switch")
     node.kind = IbNodeKind::kSwitch;
@@ -87,8 +88,10 @@ bool Reader::NodeLine(Scanner scan) {
     if (const auto description = scan.Between('"', '"')) node.description = Printable(*description);
     node.lid = LidIn(scan.rest());
   }
-  if (!by_id_.emplace(node.id, network_.nodes.size()).second) {
-    Problem(fmt::format("{} \"{}\" is listed twice", node.id, node.description));
+  const auto [known, fresh] = by_id_.emplace(node.id, network_.nodes.size());
+  if (!fresh) {
+    Problem(fmt::format("line {}: {} \"{}\" is listed in line {} already", line, node.id, node.description,
+                        network_.nodes[known->second].line));
   }
   network_.nodes.push_back(std::move(node));
   return true;
@@ -134,7 +137,6 @@ void Reader::CheckNode(const IbNode& node) {
     }
     const std::string end =
         fmt::format("{} port {} to {} port {}", node.id, link.port, link.remote_id, link.remote_port);
-    if (link.lanes == 1) Problem(fmt::format("{} runs on one lane ({}x{})", end, link.lanes, link.speed));
     const auto other = by_id_.find(link.remote_id);
     if (other == by_id_.end()) {
       Problem(fmt::format("{}: the other end is not in the dump", end));
@@ -173,6 +175,44 @@ IbNetwork ParseIbNetwork(std::string_view dump) {
   Reader reader;
   ForEachLine(dump, [&reader](std::string_view line, int number) { reader.Line(line, number); });
   return reader.Finish();
+}
+
+IbAdapterName ParseIbAdapterName(std::string_view description) {
+  IbAdapterName name;
+  if (description.find("Aggregation Node") != std::string_view::npos) {
+    name.kind = IbAdapterKind::kAggregation;
+    return name;
+  }
+  constexpr std::array<std::string_view, 4> kMakers{"Mellanox Technologies", "InfiniHost", "QLogic",
+                                                    "Voltaire"};
+  const bool by_maker = std::any_of(kMakers.begin(), kMakers.end(), [&](std::string_view maker) {
+    return description.find(maker) != std::string_view::npos;
+  });
+  Scanner scan(description);
+  const std::string_view host = scan.Word(), device = scan.Word();
+  if (by_maker || host.empty()) return name;
+  name.kind = IbAdapterKind::kHost;
+  name.host = Printable(host);
+  name.device = device.empty() ? "HCA-1" : Printable(device, 64);
+  return name;
+}
+
+int IbLinkGbps(const IbLink& link) {
+  // Tenths of Gb/s by lane: the signalling rate up to QDR, as people call these links; FDR is 14.
+  constexpr std::array<std::pair<std::string_view, int>, 10> kSpeeds{{{"SDR", 25},
+                                                                      {"DDR", 50},
+                                                                      {"QDR", 100},
+                                                                      {"FDR10", 100},
+                                                                      {"FDR", 140},
+                                                                      {"EDR", 250},
+                                                                      {"HDR", 500},
+                                                                      {"NDR", 1000},
+                                                                      {"XDR", 2000},
+                                                                      {"GDR", 4000}}};
+  for (const auto& [name, tenths] : kSpeeds) {
+    if (link.speed == name) return link.lanes * tenths / 10;
+  }
+  return 0;
 }
 
 bool IsLoopback(const IbNode& node, const IbLink& link) {

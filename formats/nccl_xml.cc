@@ -16,6 +16,7 @@ using topology::PciDistance;
 // NCCL itself holds at most 640 nodes (src/graph/xml.h, MAX_NODES at 2.18); depth is switches in a row.
 constexpr int kMaxDevices = 4096;
 constexpr int kMaxDepth = 32;
+constexpr int kMaxLinks = 256;  // of one GPU: as the schema of NodeTopology has it
 
 std::string Lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
@@ -89,9 +90,13 @@ class Reader {
     static_cast<NcclDevice&>(gpu) = device;
     const pugi::xml_node element = pci.child("gpu");
     gpu.index = IntAttribute(element, "dev");
+    gpu.sm = std::min(1000, IntAttribute(element, "sm").value_or(0));
     for (const pugi::xml_node& link : element.children()) {
       if (!IsElement(link, "nvlink") && !IsElement(link, "xgmi")) continue;
       gpu.link_targets.push_back(Lower(Printable(link.attribute("target").value(), 32)));
+      gpu.links =
+          std::min(kMaxLinks, gpu.links + std::clamp(IntAttribute(link, "count").value_or(1), 0, kMaxLinks));
+      gpu.xgmi = gpu.xgmi || IsElement(link, "xgmi");
     }
     topology_.gpus.push_back(std::move(gpu));
   }

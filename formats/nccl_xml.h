@@ -23,6 +23,9 @@ struct NcclDevice {
 struct NcclGpu : NcclDevice {
   topology::Fact<int> index;              // `dev` where the file has a <gpu>
   std::vector<std::string> link_targets;  // NVLink or xGMI neighbours by PCI address, as listed
+  int links = 0;                          // NVLinks or xGMI links of this GPU, over all of its targets
+  bool xgmi = false;                      // they are xGMI
+  int sm = 0;                             // compute capability: 90 = H100; 0 = not said
   friend bool operator==(const NcclGpu&, const NcclGpu&) = default;
 };
 struct NcclNic : NcclDevice {

@@ -32,8 +32,28 @@ TEST(IbNetwork, ReadsSwitchesAdaptersAndTheirPorts) {
   EXPECT_THAT(network.problems, IsEmpty());
 }
 
-TEST(IbNetwork, NamesTheLinkThatRunsOnOneLane) {
-  EXPECT_THAT(Dump(1).problems, Contains(HasSubstr("one lane (1xSDR)")));
+TEST(IbNetwork, SaysWhatALinkCarries) {
+  EXPECT_EQ(IbLinkGbps({1, "S-1", 1, 4, "NDR"}), 400);
+  EXPECT_EQ(IbLinkGbps({1, "S-1", 1, 2, "HDR"}), 100);
+  EXPECT_EQ(IbLinkGbps({1, "S-1", 1, 4, "FDR"}), 56);
+  EXPECT_EQ(IbLinkGbps({1, "S-1", 1, 1, "SDR"}), 2);
+  EXPECT_EQ(IbLinkGbps({1, "S-1", 1, 4, "ZDR"}), 0);
+}
+
+TEST(IbNetwork, TellsHostsFromAggregationNodesAndFromAdaptersWithoutAName) {
+  const IbAdapterName host = ParseIbAdapterName("gpu-017 mlx5_3");
+  EXPECT_EQ(host.kind, IbAdapterKind::kHost);
+  EXPECT_EQ(host.host, "gpu-017");
+  EXPECT_EQ(host.device, "mlx5_3");
+  EXPECT_EQ(ParseIbAdapterName("gpu-017").device, "HCA-1");
+  EXPECT_EQ(ParseIbAdapterName("Mellanox Technologies Aggregation Node").kind, IbAdapterKind::kAggregation);
+  EXPECT_EQ(ParseIbAdapterName("MT4123 ConnectX6   Mellanox Technologies").kind, IbAdapterKind::kNameless);
+  EXPECT_EQ(ParseIbAdapterName("").kind, IbAdapterKind::kNameless);
+}
+
+TEST(IbNetwork, NamesTheLineOfANodeThatIsListedTwice) {
+  const IbNetwork network = ParseIbNetwork("Switch 4 \"S-0001\" # \"a\"\n\nSwitch 4 \"S-0001\" # \"a\"\n");
+  EXPECT_THAT(network.problems, Contains(HasSubstr("line 3: S-0001 \"a\" is listed in line 1 already")));
 }
 
 TEST(IbNetwork, TellsAdaptersOfOneNameApartByGuid) {

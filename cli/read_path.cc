@@ -1,0 +1,43 @@
+#include "cli/read_path.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace heddle::cli {
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{1} << 30;
+constexpr std::size_t kChunk = std::size_t{1} << 20;
+
+struct Close {
+  void operator()(std::FILE* file) const {
+    if (file != stdin) std::fclose(file);
+  }
+};
+
+}  // namespace
+
+base::Result<std::string> ReadPath(const std::string& path) {
+  const std::unique_ptr<std::FILE, Close> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
+  const auto failed = [&path] {
+    return base::Fail(base::Code::kNotFound, path + " cannot be read: " + std::strerror(errno));
+  };
+  if (file == nullptr) return failed();
+  std::string text;
+  for (;;) {
+    const std::size_t before = text.size();
+    text.resize(before + kChunk);
+    const std::size_t got = std::fread(text.data() + before, 1, kChunk, file.get());
+    text.resize(before + got);
+    if (text.size() > kMaxBytes) {
+      return base::Fail(base::Code::kTooLarge, path + " is larger than 1 GiB, the most that is read");
+    }
+    if (got == kChunk) continue;
+    if (std::ferror(file.get()) != 0) return failed();
+    return text;
+  }
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace heddle::cli {
+
+// The whole file, "-" for standard input. Errors name the path: what cannot be opened, a directory, and what
+// is larger than 1 GiB (the topology of 100,000 nodes is a third of that), so that a device without an end is
+// no end of memory.
+[[nodiscard]] base::Result<std::string> ReadPath(const std::string& path);
+
+}  // namespace heddle::cli
