@@ -219,9 +219,9 @@ TEST(Properties, EqualInputsGiveEqualAnswersAndTheStateComesBack) {
 }
 
 TEST(Properties, BoundPodsStayWhereTheyAre) {
-  int planned = 0;
+  int planned = 0, given_up = 0;
   ForAll(40, [&] {
-    Case drawn = DrawCase(512);
+    Case drawn = DrawCase(96);
     ClusterState state = StateOf(drawn);
     const Decision free = PlanGang(state, drawn.request);
     if (PlanOf(free) == nullptr) return;
@@ -231,13 +231,17 @@ TEST(Properties, BoundPodsStayWhereTheyAre) {
       drawn.request.pods[p].fixed_gpus = PlanOf(free)->pods[p].gpus;
     }
     const Decision bound = PlanGang(state, drawn.request);
-    if (PlanOf(bound) == nullptr) RC_ASSERT(NotFound(bound));  // a place is known, so it is not impossible
-    if (PlanOf(bound) == nullptr) return;
+    if (PlanOf(bound) == nullptr) {
+      RC_ASSERT(NotFound(bound));  // a place is known, so it is not impossible
+      ++given_up;
+      return;
+    }
     ++planned;
     RC_ASSERT(Faults(state, drawn.request, *PlanOf(bound)) == std::vector<std::string>{});
   });
+  std::printf("bound pods: %d planned, %d given up though a place is known\n", planned, given_up);
   if (!Alone()) {
-    EXPECT_GE(planned, 1);
+    EXPECT_GE(planned, given_up);
   }
 }
 
