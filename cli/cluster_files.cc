@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
+#include <algorithm>
+
 #include "crds/fabric.h"
 #include "crds/keys.h"
 #include "crds/yaml.h"
@@ -12,6 +14,7 @@ namespace heddle::cli {
 namespace {
 
 namespace keys = crds::keys;
+namespace dom = simdjson::dom;
 namespace ondemand = simdjson::ondemand;
 using base::Code;
 using base::Status;
@@ -55,21 +58,91 @@ Status KeepItem(const std::string& path, std::size_t number, const Json& item, C
   return {};
 }
 
+// As the codecs read it. The parser bounds the depth.
+Json Copied(dom::element value) {
+  switch (value.type()) {
+    case dom::element_type::OBJECT: {
+      Json json = Json::object();
+      auto& members = json.get_ref<Json::object_t&>();
+      // kubectl sorts keys, so the next belongs at the end.
+      for (const auto& [key, member] : dom::object(value)) {
+        members.insert_or_assign(members.end(), std::string(key), Copied(member));
+      }
+      return json;
+    }
+    case dom::element_type::ARRAY: {
+      Json json = Json::array();
+      for (const dom::element item : dom::array(value)) json.push_back(Copied(item));
+      return json;
+    }
+    case dom::element_type::STRING:
+      return std::string(std::string_view(value));
+    case dom::element_type::INT64:
+      return std::int64_t(value);
+    case dom::element_type::UINT64:
+      return std::uint64_t(value);
+    case dom::element_type::DOUBLE:
+      return double(value);
+    case dom::element_type::BOOL:
+      return bool(value);
+    default:
+      return {};
+  }
+}
+
+// simdjson is quicker by far, and refuses what is no fault of the file (a number of 30 digits): then the other
+// parser has the last word, and the codecs name the field.
+Json ParseItem(dom::parser& parser, std::string_view raw) {
+  dom::element element;
+  // The text goes on after the item, or is padded.
+  if (parser.parse(raw.data(), raw.size(), false).get(element) == simdjson::SUCCESS) return Copied(element);
+  return Json::parse(raw, nullptr, false);
+}
+
+std::size_t LineOf(std::string_view text, std::size_t at) {
+  return 1 + std::size_t(
+                 std::count(text.begin(), text.begin() + std::ptrdiff_t(std::min(at, text.size())), '\n'));
+}
+
+// A file that holds no list.
+Status ReadOne(const std::string& path, std::string_view text, ClusterFiles& into) {
+  try {
+    // First without keeping anything: what is no JSON may be of any size.
+    [[maybe_unused]] const Json nothing =
+        Json::parse(text, [](int, Json::parse_event_t, Json&) { return false; });
+    return KeepItem(path, 0, Json::parse(text), into);
+  } catch (const Json::parse_error& error) {
+    return base::Fail(
+        Bad(path, fmt::format("line {}: it is no JSON, or ends too early", LineOf(text, error.byte))));
+  }
+}
+
 // The items one by one, without a tree of all of them.
-Status ReadJson(const std::string& path, const std::string& text, ClusterFiles& into) {
-  const simdjson::padded_string padded(text);
+Status ReadJson(const std::string& path, const std::string& file, ClusterFiles& into) {
+  // simdjson reads past the end, though it does not look at what is there.
+  std::string copy;
+  if (file.capacity() - file.size() < simdjson::SIMDJSON_PADDING) {
+    copy.reserve(file.size() + simdjson::SIMDJSON_PADDING);
+    copy = file;
+  }
+  const std::string& padded = copy.empty() ? file : copy;
+  const std::size_t first = padded.find('{');  // a byte order mark may stand before it
+  const std::string_view text = std::string_view(padded).substr(first);
   ondemand::parser parser;
+  dom::parser item_parser;
   ondemand::document document;
   ondemand::array items;
-  if (const auto error = parser.iterate(padded).get(document)) {
-    return base::Fail(Bad(path, std::string("it is no JSON: ") + simdjson::error_message(error)));
-  }
-  if (document["items"].get_array().get(items) != simdjson::SUCCESS) {
-    const Json one = Json::parse(text, nullptr, false);
-    if (!one.is_object()) return base::Fail(Bad(path, "it is no JSON object"));
-    return KeepItem(path, 0, one, into);
+  if (parser.iterate(text.data(), text.size(), padded.capacity() - first).get(document) !=
+          simdjson::SUCCESS ||
+      document["items"].get_array().get(items) != simdjson::SUCCESS) {
+    return ReadOne(path, text, into);
   }
   std::size_t number = 0;
+  std::size_t at = 0;
+  const auto fail = [&](const char* what) {
+    return base::Fail(Bad(path, fmt::format("item {} {}, in the object that begins after line {}", number,
+                                            what, LineOf(text, at))));
+  };
   for (auto item : items) {
     ondemand::object object;
     std::string_view raw;
@@ -77,11 +150,9 @@ Status ReadJson(const std::string& path, const std::string& text, ClusterFiles& 
     if (error == simdjson::INCORRECT_TYPE)
       return base::Fail(Bad(path, fmt::format("item {} is no object", number)));
     if (error == simdjson::SUCCESS) error = object.raw_json().get(raw);
-    if (error != simdjson::SUCCESS) {
-      return base::Fail(
-          Bad(path, fmt::format("item {} is no JSON: {}", number, simdjson::error_message(error))));
-    }
-    TRY(KeepItem(path, number, Json::parse(raw, nullptr, false), into));
+    if (error != simdjson::SUCCESS) return fail("is no JSON, or ends too early");
+    TRY(KeepItem(path, number, ParseItem(item_parser, raw), into));
+    at = std::size_t(raw.data() - text.data()) + raw.size();
     ++number;
   }
   return {};

@@ -78,9 +78,10 @@ class Claims {
   }
 
   void OfGangs(const std::vector<crds::Gang>& gangs) {
-    for (const crds::Gang& gang : gangs) {
+    for (std::size_t g = 0; g < gangs.size(); ++g) {
+      const crds::Gang& gang = gangs[g];
       if (!gang.status.placement || crds::IsTrue(gang.status.conditions, crds::kEnded)) continue;
-      Holder holder{"gang " + gang.ns + "/" + gang.spec.owner.name, {}};
+      Holder holder{"gang " + gang.ns + "/" + gang.spec.owner.name, {}, int(g)};
       for (const crds::PlacedPod& row : crds::ToRows(*gang.status.placement)) {
         if (const topology::Node* node = Find(row.node)) {
           Claim(holder, row.node, crds::PositionsOf(*node, row.gpus == 0 ? ~0U : row.gpus));
@@ -213,6 +214,7 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
         {std::make_shared<const topology::Fabric>(std::move(fabric)), std::move(states)});
   }
   grounds.holders = claims.TakeHolders();
+  grounds.gangs = std::move(files.gangs);
   return grounds;
 }
 

@@ -28,11 +28,13 @@ struct Ground {
 struct Holder {
   std::string name;                           // "gang train/llama", "pod dev/notebook"
   std::map<std::string, std::uint32_t> gpus;  // positions by node; no two holders share one
+  int gang = -1;                              // index into Grounds::gangs; -1 = no Gang
 };
 
 struct Grounds {
   std::vector<Ground> fabrics;
   std::vector<Holder> holders;
+  std::vector<crds::Gang> gangs;  // as the files have them, ended ones too
 };
 
 // All fabrics of the cluster. GPUs that are broken, granted by a kubelet, or in the plan of a Gang that has

@@ -89,13 +89,23 @@ void Define(CLI::App& app, Flags& flags) {
       "FILE of `kubectl get nt,fabrics,gangs -A -o json`; repeat for several, - is standard input");
   plan->add_option("--synthetic,--fabric", flags.plan.ground.synthetic,
                    "Or the cluster in one line, as su:2 node:16 gpu:8 nic:8 rail:8");
-  plan->add_option("--parallelism", flags.plan.parallelism, "tp=8,pp=2,dp=8")->required();
+  plan->add_option("--parallelism", flags.plan.parallelism, "tp=8,pp=2,dp=8");
   plan->add_option("--gpus-per-pod", flags.plan.gpus_per_pod, "GPUs of one pod")->capture_default_str();
   plan->add_option("--model", flags.plan.model, "params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1");
   plan->add_option("--require", flags.plan.require, "tp=nvlink,dp=leaf");
   plan->add_option("--prefer", flags.plan.prefer, "pp=spine");
   plan->add_flag("--what-if", flags.plan.what_if,
                  "Also: how many of these fit now, or who would have to end to make room");
+  plan->add_flag("--suggest", flags.plan.suggest,
+                 "Instead: the fastest layouts for --model on --gpus N (or as many as --parallelism has)");
+  plan->add_option("--gpus", flags.plan.gpus, "With --suggest: how many GPUs");
+  plan->add_option("--global-batch", flags.plan.global_batch, "With --suggest: sequences per step");
+  plan->add_option("--defragment", flags.plan.defragment,
+                   "Instead: the gangs to move so that so many NVLink domains are whole");
+  plan->add_option("--defragment-level", flags.plan.defragment_level, "nvlink, or su for scalable units");
+  plan->add_option("--defragment-gpus", flags.plan.defragment_gpus, "Count places with so many GPUs or more");
+  plan->add_option("--slower", flags.plan.slower_percent,
+                   "Percent that a moved gang may be slower; -1 = any");
   plan->add_option("--taken", flags.plan.ground.taken,
                    "GPUs that others hold: FILE of `kubectl get pods -A -o json`, or node-00=4,node-03=8");
 }

@@ -5,44 +5,17 @@
 #include <optional>
 #include <variant>
 
+#include "cli/defragment.h"
+#include "cli/plan_request.h"
 #include "cli/plan_view.h"
+#include "cli/suggest.h"
 #include "cli/what_if.h"
-#include "crds/parallelism.h"
 #include "placement/planner.h"
 
 namespace heddle::cli {
 namespace {
 
-using base::Code;
-
-base::Result<placement::GangRequest> RequestOf(const PlanOptions& options) {
-  placement::GangRequest request;
-  ASSIGN_OR_RETURN(request.parallelism, crds::ParseParallelism(options.parallelism), "--parallelism");
-  if (!options.model.empty()) {
-    ASSIGN_OR_RETURN(request.model, crds::ParseModel(options.model), "--model");
-  }
-  if (!options.require.empty()) {
-    ASSIGN_OR_RETURN(request.require, crds::ParseConstraints(options.require), "--require");
-  }
-  if (!options.prefer.empty()) {
-    ASSIGN_OR_RETURN(request.prefer, crds::ParseConstraints(options.prefer), "--prefer");
-  }
-  const std::int64_t world = request.parallelism.world();
-  if (options.gpus_per_pod < 1 || world % options.gpus_per_pod != 0) {
-    return base::Fail(Code::kInvalid,
-                      fmt::format("{} ranks do not fill pods of {} GPUs: choose --gpus-per-pod so that "
-                                  "it divides tp*cp*dp*pp",
-                                  world, options.gpus_per_pod));
-  }
-  const std::int64_t pods = world / options.gpus_per_pod;
-  if (pods > crds::kMaxPods) {
-    return base::Fail(Code::kInvalid,
-                      fmt::format("{} pods are more than {}: choose larger pods", pods, crds::kMaxPods));
-  }
-  TRY(crds::CheckWorld(request.parallelism, static_cast<int>(pods), options.gpus_per_pod));
-  request.pods.assign(static_cast<std::size_t>(pods), placement::PodRequest{.gpus = options.gpus_per_pod});
-  return request;
-}
+constexpr int kMostPlaces = 1'000'000;
 
 // The best plan of all fabrics; of several refusals, the one of the fabric with the most GPUs is the one to
 // act on.
@@ -72,7 +45,81 @@ Best DecideBest(const std::vector<Ground>& grounds, const placement::GangRequest
   return best;
 }
 
+base::Result<Output> DecideSuggest(const PlanOptions& options, const ReadFile& read,
+                                   const OutputOptions& look) {
+  ASSIGN_OR_RETURN(const placement::GangRequest request, SuggestRequestOf(options));
+  ASSIGN_OR_RETURN(const std::int64_t batch, GlobalBatchOf(options, request));
+  ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
+  const SuggestAnswer answer = AskSuggest(grounds.fabrics, request, batch, !options.parallelism.empty());
+  Output output;
+  output.exit_code = answer.found.fastest.empty() ? Output::kRefused : Output::kOk;
+  output.out = look.format == Format::kText ? SuggestText(answer, look.style)
+                                            : Printed(SuggestJson(answer), look.format);
+  return output;
+}
+
+base::Result<placement::DefragmentGoal> GoalOf(const PlanOptions& options) {
+  const auto refuse = [](std::string why) { return base::Fail(base::Code::kInvalid, std::move(why)); };
+  placement::DefragmentGoal goal;
+  goal.places = *options.defragment;
+  if (goal.places < 1 || goal.places > kMostPlaces) {
+    return refuse(
+        fmt::format("--defragment {} does not fit: say how many places should be whole, from 1 to {}",
+                    goal.places, kMostPlaces));
+  }
+  const auto level = placement::ParseLevel(options.defragment_level);
+  if (level != placement::Level::kNvlink && level != placement::Level::kUnit) {
+    return refuse(fmt::format("--defragment-level \"{}\": write nvlink or su", options.defragment_level));
+  }
+  goal.level = *level;
+  goal.min_gpus = options.defragment_gpus;
+  if (goal.min_gpus < 1) return refuse("--defragment-gpus: write a number of GPUs, 1 or more");
+  goal.slower_percent = options.slower_percent;
+  if (goal.slower_percent < -1 || goal.slower_percent > 1000) {
+    return refuse("--slower: write a percentage from 0 to 1000, or -1 for wherever there is room");
+  }
+  return goal;
+}
+
+base::Result<Output> DecideDefragment(const PlanOptions& options, const ReadFile& read,
+                                      const OutputOptions& look) {
+  if (options.suggest || options.what_if || !options.parallelism.empty() || !options.model.empty()) {
+    return base::Fail(
+        base::Code::kInvalid,
+        "--defragment asks about the gangs in the file: leave --parallelism, --model, --suggest "
+        "and --what-if out");
+  }
+  ASSIGN_OR_RETURN(const placement::DefragmentGoal goal, GoalOf(options));
+  ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
+  if (grounds.gangs.empty()) {
+    return base::Fail(
+        base::Code::kInvalid,
+        options.ground.synthetic.empty()
+            ? "--defragment: there is no Gang in the files, so there is nobody to move; make them "
+              "with `kubectl get nt,fabrics,gangs -A -o json`"
+            : "--defragment: a cluster in one line has no gangs to move, --taken or not; give "
+              "--topology FILE with them");
+  }
+  const DefragmentAnswer answer = AskDefragment(grounds, goal);
+  Output output;
+  output.exit_code = answer.found.refusal ? Output::kRefused : Output::kOk;
+  output.out = look.format == Format::kText ? DefragmentText(answer, look.style)
+                                            : Printed(DefragmentJson(answer), look.format);
+  return output;
+}
+
 base::Result<Output> Decide(const PlanOptions& options, const ReadFile& read, const OutputOptions& look) {
+  if (options.defragment) return DecideDefragment(options, read, look);
+  if (options.suggest && options.what_if) {
+    return base::Fail(base::Code::kInvalid, "--suggest and --what-if are two questions: ask one at a time");
+  }
+  if (options.suggest) return DecideSuggest(options, read, look);
+  if (options.gpus || options.global_batch) {
+    return base::Fail(
+        base::Code::kInvalid,
+        fmt::format("{} goes with --suggest only: add it, or leave {} out",
+                    options.gpus ? "--gpus" : "--global-batch", options.gpus ? "--gpus" : "--global-batch"));
+  }
   ASSIGN_OR_RETURN(const placement::GangRequest request, RequestOf(options));
   ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
   const Best best = DecideBest(grounds.fabrics, request);

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "cli/plan.h"
+#include "placement/gang.h"
+
+namespace heddle::cli {
+
+// The gang that the options of `plan` describe. Errors name the option.
+[[nodiscard]] base::Result<placement::GangRequest> RequestOf(const PlanOptions& options);
+
+// The gang of --suggest: the layout is --parallelism where it is given, else dp alone over --gpus.
+[[nodiscard]] base::Result<placement::GangRequest> SuggestRequestOf(const PlanOptions& options);
+
+// Sequences per step: --global-batch, else microbatches · microbatch · dp of the layout that was given, with pp·4
+// microbatches where the model does not say. Requires: SuggestRequestOf(options) is `request`.
+[[nodiscard]] base::Result<std::int64_t> GlobalBatchOf(const PlanOptions& options,
+                                                       const placement::GangRequest& request);
+
+}  // namespace heddle::cli

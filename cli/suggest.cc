@@ -1,0 +1,101 @@
+#include "cli/suggest.h"
+
+#include <algorithm>
+
+#include "cli/fabrics.h"
+
+namespace heddle::cli {
+namespace {
+
+using placement::Axis;
+using placement::Level;
+
+// Hints may say what a GPU achieves on this very model.
+template <class Hints>
+double SaidTflops(const Hints& hints) {
+  if constexpr (requires { hints.tflops; }) return hints.tflops;
+  return 0;
+}
+
+// The most GPUs that one TP group may have: an NVLink domain's, unless --require puts tp elsewhere.
+int MostTp(const topology::Fabric& fabric, const placement::GangRequest& request) {
+  int domain = 1, node = 1;
+  for (const topology::NvlinkDomain& one : fabric.domains) domain = std::max(domain, one.gpus);
+  for (const topology::FabricNode& one : fabric.nodes) node = std::max(node, int(one.node.gpus.size()));
+  for (const placement::Requirement& require : request.require) {
+    if (require.axis != Axis::kTp || require.level == Level::kNvlink) continue;
+    return require.level == Level::kNode ? node : int(request.parallelism.world());
+  }
+  return domain;
+}
+
+// The slowest and the smallest GPU set the pace: every rank does the same.
+void ReadGpus(const topology::Fabric& fabric, SuggestAnswer& answer) {
+  bool first = true;
+  for (const topology::FabricNode& node : fabric.nodes) {
+    for (const topology::Gpu& gpu : node.node.gpus) {
+      int& smallest = answer.limits.gpu_memory_gib;
+      if (gpu.memory_gib > 0 && (smallest == 0 || gpu.memory_gib < smallest)) smallest = gpu.memory_gib;
+      if (!first && gpu.model == answer.gpu_model) continue;
+      const double tflops = placement::AchievedTflops(gpu.model);
+      if (first || tflops < answer.limits.tflops) {
+        answer.limits.tflops = tflops;
+        answer.gpu_model = gpu.model;
+      }
+      first = false;
+    }
+  }
+}
+
+SuggestAnswer AskOn(const Ground& ground, const placement::GangRequest& request, std::int64_t global_batch,
+                    bool asked_given) {
+  SuggestAnswer answer;
+  answer.fabric = Title(*ground.fabric);
+  answer.nodes = int(ground.fabric->nodes.size());
+  answer.model = request.model;
+  answer.asked_given = asked_given;
+  ReadGpus(*ground.fabric, answer);
+  if (const double said = SaidTflops(request.model); said > 0) answer.limits.tflops = said;
+  if (answer.limits.tflops <= 0) answer.limits.tflops = kAssumedTflops;
+  answer.limits.world = request.parallelism.world();
+  answer.limits.global_batch = global_batch;
+  answer.limits.largest_domain = MostTp(*ground.fabric, request);
+  placement::Layouts layouts = placement::EnumerateLayouts(request.parallelism, request.model, answer.limits);
+  answer.counts = layouts.counts;
+  placement::ClusterState state(ground.fabric, ground.nodes);
+  answer.found = placement::FindFastest(state, request, layouts, kMostSuggestions);
+  if (asked_given) {
+    std::erase_if(layouts.legal, [&](const placement::Layout& layout) {
+      return !(layout.parallelism == request.parallelism);
+    });
+    auto found = placement::FindFastest(state, request, layouts, 1);
+    if (!found.fastest.empty()) answer.given = std::move(found.fastest.front());
+  }
+  return answer;
+}
+
+// A plan that is faster; of refusals, the one of the fabric with the most GPUs is the one to act on.
+bool Better(const SuggestAnswer& one, const Ground& on, const SuggestAnswer& other, const Ground& there) {
+  const auto &fast = one.found.fastest, &known = other.found.fastest;
+  if (fast.empty() != known.empty()) return known.empty();
+  if (!fast.empty()) return fast.front().step_micros < known.front().step_micros;
+  return on.fabric->gpu_count() > there.fabric->gpu_count();
+}
+
+}  // namespace
+
+SuggestAnswer AskSuggest(const std::vector<Ground>& grounds, const placement::GangRequest& request,
+                         std::int64_t global_batch, bool asked_given) {
+  std::optional<SuggestAnswer> best;
+  const Ground* where = nullptr;
+  for (const Ground& ground : grounds) {
+    SuggestAnswer answer = AskOn(ground, request, global_batch, asked_given);
+    if (best && !Better(answer, ground, *best, *where)) continue;
+    best = std::move(answer);
+    where = &ground;
+  }
+  for (placement::Suggestion& suggestion : best->found.fastest) suggestion.plan.pods.clear();
+  return *std::move(best);
+}
+
+}  // namespace heddle::cli

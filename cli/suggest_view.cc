@@ -1,0 +1,205 @@
+#include <fmt/format.h>
+
+#include <numeric>
+#include <set>
+
+#include "cli/plan_view.h"
+#include "cli/quality_view.h"
+#include "cli/suggest.h"
+
+namespace heddle::cli {
+namespace {
+
+using crds::Json;
+using placement::Axis;
+using placement::Suggestion;
+
+constexpr Axis kAxes[] = {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp};
+constexpr double kGib = 1 << 30;
+
+double TokensPerSecond(const SuggestAnswer& answer, const Suggestion& one) {
+  return double(answer.limits.global_batch) * answer.model.seq / (one.step_micros / 1e6);
+}
+
+std::int64_t Crossings(const Suggestion& one) {
+  const auto& by_axis = one.plan.quality.leaf_crossings;
+  return std::accumulate(by_axis.begin(), by_axis.end(), std::int64_t{0});
+}
+
+Json OneJson(const SuggestAnswer& answer, const Suggestion& one) {
+  const placement::Parallelism& p = one.layout.parallelism;
+  Json axes = Json::array();
+  for (const Axis axis : kAxes) {
+    const auto micros = one.plan.quality.axis_micros[std::size_t(axis)];
+    if (p.size(axis) > 1) {
+      axes.push_back({{"axis", placement::AxisName(axis)}, {"milliseconds", double(micros) / 1000}});
+    }
+  }
+  return {{"parallelism", {{"tp", p.tp}, {"cp", p.cp}, {"pp", p.pp}, {"dp", p.dp}}},
+          {"microbatches", one.layout.microbatches},
+          {"recompute", one.layout.full_recompute ? "full" : "selective"},
+          {"milliseconds", one.step_micros / 1000},
+          {"computeMilliseconds", one.layout.compute_micros / 1000},
+          {"bubbleMilliseconds", one.bubble_micros / 1000},
+          {"communicationMilliseconds", one.communication_micros / 1000},
+          {"axes", std::move(axes)},
+          {"memoryGib", one.layout.memory_bytes / kGib},
+          {"leafCrossings", Crossings(one)},
+          {"tokensPerSecond", TokensPerSecond(answer, one)}};
+}
+
+// What left layouts out, the most frequent rule of each kind in the words of the options.
+std::vector<std::pair<std::string, std::int64_t>> LeftOut(const placement::LayoutCounts& counts) {
+  return {{"domain", counts.domain},     {"heads", counts.heads}, {"layers", counts.layers},
+          {"sequence", counts.sequence}, {"batch", counts.batch}, {"experts", counts.experts},
+          {"memory", counts.memory}};
+}
+
+std::string NothingLegal(const SuggestAnswer& answer) {
+  return fmt::format(
+      "none of the {} ways to write {} as tp*cp*pp*dp is legal for this model: change the global "
+      "batch of {}, or the number of GPUs",
+      answer.counts.all, answer.limits.world, answer.limits.global_batch);
+}
+
+placement::Refusal RefusalOf(const SuggestAnswer& answer) {
+  if (answer.counts.legal > 0) return answer.found.refusal;
+  placement::Refusal refusal;
+  refusal.reason = placement::RefusalReason::kBadRequest;
+  refusal.sentence = NothingLegal(answer);
+  return refusal;
+}
+
+std::vector<Cell> Row(const SuggestAnswer& answer, const Suggestion& one, std::string name,
+                      const std::set<Axis>& shown) {
+  const placement::Parallelism& p = one.layout.parallelism;
+  const auto ms = [](double micros) { return fmt::format("{:.1f}", micros / 1000); };
+  std::vector<Cell> row{
+      std::move(name),      std::to_string(p.tp), std::to_string(p.cp),          std::to_string(p.pp),
+      std::to_string(p.dp), ms(one.step_micros),  ms(one.layout.compute_micros), ms(one.bubble_micros)};
+  for (const Axis axis : shown) row.emplace_back(ms(double(one.plan.quality.axis_micros[std::size_t(axis)])));
+  const std::int64_t crossings = Crossings(one);
+  row.emplace_back(std::to_string(crossings), crossings == 0 ? Colour::kGood : Colour::kBad);
+  row.emplace_back(fmt::format("{:.1f}", one.layout.memory_bytes / kGib));
+  row.emplace_back(one.layout.full_recompute ? "full" : "selective");
+  row.emplace_back(fmt::format("{:.0f}", TokensPerSecond(answer, one)));
+  return row;
+}
+
+std::string TableText(const SuggestAnswer& answer, const Style& style) {
+  std::set<Axis> shown;
+  const auto look = [&](const Suggestion& one) {
+    for (const Axis axis : kAxes) {
+      if (one.plan.quality.axis_micros[std::size_t(axis)] > 0) shown.insert(axis);
+    }
+  };
+  for (const Suggestion& one : answer.found.fastest) look(one);
+  if (answer.given) look(*answer.given);
+  std::vector<std::string> header{"RANK", "TP", "CP", "PP", "DP", "STEP MS", "COMPUTE", "BUBBLE"};
+  for (const Axis axis : shown) {
+    std::string name(placement::AxisName(axis));
+    for (char& c : name) c = char(c - 'a' + 'A');
+    header.push_back(name + " MS");
+  }
+  for (const char* word : {"LEAF CROSSINGS", "GIB", "RECOMPUTE", "TOKENS/S"}) header.emplace_back(word);
+  Table table(header);
+  int rank = 0;
+  for (const Suggestion& one : answer.found.fastest)
+    table.Add(Row(answer, one, std::to_string(++rank), shown));
+  if (answer.given) table.Add(Row(answer, *answer.given, "given", shown));
+  return table.Format(style);
+}
+
+std::string CountsText(const SuggestAnswer& answer) {
+  const placement::LayoutCounts& counts = answer.counts;
+  const std::pair<std::int64_t, std::string> reasons[] = {
+      {counts.domain,
+       fmt::format("TP group larger than an NVLink domain ({} GPUs)", answer.limits.largest_domain)},
+      {counts.heads,
+       fmt::format("tp does not divide the heads (hidden={}, heads of 128)", answer.model.hidden)},
+      {counts.layers, fmt::format("pp does not divide layers={}", answer.model.layers)},
+      {counts.sequence, fmt::format("2*cp does not divide seq={}", answer.model.seq)},
+      {counts.batch,
+       fmt::format("dp x microbatch={} does not divide the global batch", answer.model.microbatch)},
+      {counts.experts, "ep, etp or fsdp do not divide the rest"},
+      {counts.memory, fmt::format("more than {} % of {} GiB, even with full recompute",
+                                  placement::kUsableMemoryPercent, answer.limits.gpu_memory_gib)}};
+  std::string out = fmt::format("{} ways to write {} as tp*cp*pp*dp, {} of them legal\n", counts.all,
+                                answer.limits.world, counts.legal);
+  for (const auto& [count, why] : reasons) {
+    if (count > 0) out += fmt::format("  {:>6} left out: {}\n", count, why);
+  }
+  out += fmt::format("  {:>6} placed and priced, {} of them refused\n", answer.found.priced,
+                     answer.found.unplaced);
+  if (answer.found.skipped > 0) {
+    out += fmt::format(
+        "  {:>6} not priced: their compute and bubble alone take longer than the last in the table\n",
+        answer.found.skipped);
+  }
+  return out;
+}
+
+std::string AssumptionsText(const SuggestAnswer& answer) {
+  std::string out =
+      "A step is compute (6 x params x tokens, 8 with full recompute), the pipeline's bubble and "
+      "communication; "
+      "nothing overlaps.\n";
+  if (placement::AchievedTflops(answer.gpu_model) <= 0) {
+    out += fmt::format(
+        "Nobody measured {}: {:.0f} TFLOP/s is what an H100 achieves, so trust the order, not the "
+        "times.\n",
+        answer.gpu_model.empty() ? "these GPUs" : answer.gpu_model, answer.limits.tflops);
+  }
+  out += answer.limits.gpu_memory_gib > 0
+             ? fmt::format("Memory is an estimate; a layout may use {} % of {} GiB.\n",
+                           placement::kUsableMemoryPercent, answer.limits.gpu_memory_gib)
+             : std::string("No GPU says how much memory it has, so memory left no layout out.\n");
+  return out;
+}
+
+}  // namespace
+
+Json SuggestJson(const SuggestAnswer& answer) {
+  Json suggestions = Json::array();
+  for (const Suggestion& one : answer.found.fastest) {
+    suggestions.push_back(OneJson(answer, one));
+    suggestions.back()["rank"] = suggestions.size();
+  }
+  Json left_out = Json::object();
+  for (const auto& [word, count] : LeftOut(answer.counts)) left_out[word] = count;
+  const bool feasible = !answer.found.fastest.empty();
+  return {{"feasible", feasible},
+          {"fabric", answer.fabric},
+          {"world", answer.limits.world},
+          {"globalBatch", answer.limits.global_batch},
+          {"gpuModel", answer.gpu_model},
+          {"tflopsPerGpu", answer.limits.tflops},
+          {"gpuMemoryGib", answer.limits.gpu_memory_gib},
+          {"suggestions", std::move(suggestions)},
+          {"given", answer.given ? OneJson(answer, *answer.given) : Json()},
+          {"layouts",
+           {{"all", answer.counts.all},
+            {"legal", answer.counts.legal},
+            {"priced", answer.found.priced},
+            {"refused", answer.found.unplaced},
+            {"skipped", answer.found.skipped},
+            {"leftOut", std::move(left_out)}}},
+          {"refusal", feasible ? Json() : RefusalJson(RefusalOf(answer))["refusal"]}};
+}
+
+std::string SuggestText(const SuggestAnswer& answer, const Style& style) {
+  std::string out = fmt::format(
+      "{} GPUs ({}) of {} with {} nodes, {} sequences of {} tokens a step, {:.0f} TFLOP/s per GPU\n\n",
+      answer.limits.world, answer.gpu_model.empty() ? "unknown" : answer.gpu_model, answer.fabric,
+      answer.nodes, answer.limits.global_batch, answer.model.seq, answer.limits.tflops);
+  if (answer.found.fastest.empty()) {
+    out += RefusalText(RefusalOf(answer), style);
+  } else {
+    out += TableText(answer, style);
+    if (answer.asked_given && !answer.given)
+      out += "The layout that was given is not legal here, or has no place.\n";
+  }
+  return out + "\n" + CountsText(answer) + "\n" + AssumptionsText(answer);
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,189 @@
+#include "placement/layouts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+#include "placement/planner.h"
+
+namespace heddle::placement {
+namespace {
+
+// Nearly all models have heads of 128 (GPT-3, Llama 1 to 3, Qwen, Mistral).
+constexpr int kHeadSize = 128;
+
+constexpr double kSelectiveBytes = 34;  // per token and hidden element of a layer, before tp and cp
+constexpr double kFullBytes = 2;        // only the layer's input
+constexpr double kFullRecomputeWork = 4.0 / 3;
+
+std::vector<int> DivisorsOf(std::int64_t number) {
+  std::vector<int> divisors;
+  for (std::int64_t d = 1; d * d <= number; ++d) {
+    if (number % d != 0) continue;
+    divisors.push_back(int(d));
+    if (d * d != number) divisors.push_back(int(number / d));
+  }
+  std::sort(divisors.begin(), divisors.end());
+  return divisors;
+}
+
+double MemoryOf(const Parallelism& p, const ModelHints& model, int microbatches, bool full_recompute) {
+  const double optimizer = p.fsdp > 1 ? 12.0 / p.fsdp : 12.0 / (double(p.dp) * p.cp);
+  const double held = p.fsdp > 1 ? 6.0 / p.fsdp : 6.0;
+  const double parameters = model.params * (held + optimizer) / (double(p.tp) * p.pp);
+  const double element = double(model.seq) * model.microbatch * model.hidden / (double(p.tp) * p.cp);
+  const double passes = double(model.layers) / p.pp * std::min(p.pp, microbatches);
+  const double activations =
+      full_recompute ? (kFullBytes * passes + kSelectiveBytes) * element : kSelectiveBytes * passes * element;
+  return parameters + activations;
+}
+
+class Enumeration {
+ public:
+  Enumeration(const Parallelism& like, const ModelHints& model, const LayoutLimits& limits)
+      : like_(like),
+        model_(model),
+        limits_(limits),
+        heads_(model.hidden % kHeadSize == 0 ? model.hidden / kHeadSize : model.hidden) {}
+
+  Layouts Run() {
+    for (const int tp : DivisorsOf(limits_.world)) {
+      for (const int cp : DivisorsOf(limits_.world / tp)) {
+        for (const int pp : DivisorsOf(limits_.world / tp / cp)) {
+          Parallelism p = like_;
+          p.tp = tp;
+          p.cp = cp;
+          p.pp = pp;
+          p.dp = int(limits_.world / tp / cp / pp);
+          ++found_.counts.all;
+          Look(p);
+        }
+      }
+    }
+    found_.counts.legal = std::int64_t(found_.legal.size());
+    return std::move(found_);
+  }
+
+ private:
+  void Look(const Parallelism& p) {
+    LayoutCounts& counts = found_.counts;
+    const std::int64_t together = std::int64_t(p.dp) * model_.microbatch;  // sequences of one round
+    if (p.tp > std::max(1, limits_.largest_domain)) {
+      ++counts.domain;
+    } else if (heads_ % p.tp != 0) {
+      ++counts.heads;
+    } else if (model_.layers % p.pp != 0) {
+      ++counts.layers;
+    } else if (p.cp > 1 && model_.seq % (2 * std::int64_t(p.cp)) != 0) {
+      ++counts.sequence;
+    } else if (limits_.global_batch % together != 0) {
+      ++counts.batch;
+    } else if (!WhyNotLaidOut(p).empty()) {
+      ++counts.experts;
+    } else {
+      Keep(p, int(limits_.global_batch / together));
+    }
+  }
+
+  void Keep(const Parallelism& p, int microbatches) {
+    Layout layout{.parallelism = p, .microbatches = microbatches};
+    const double holds = double(limits_.gpu_memory_gib) * (1 << 30) * kUsableMemoryPercent / 100;
+    layout.memory_bytes = MemoryOf(p, model_, microbatches, false);
+    if (holds > 0 && layout.memory_bytes > holds) {
+      layout.full_recompute = true;
+      layout.memory_bytes = MemoryOf(p, model_, microbatches, true);
+      if (layout.memory_bytes > holds) {
+        ++found_.counts.memory;
+        return;
+      }
+    }
+    const double tokens = double(limits_.global_batch) * model_.seq;
+    const double work = 6 * model_.params * tokens * (layout.full_recompute ? kFullRecomputeWork : 1);
+    layout.compute_micros = work / (double(limits_.world) * limits_.tflops * 1e12) * 1e6;
+    layout.bubble_micros = layout.compute_micros * (p.pp - 1) / microbatches;
+    found_.legal.push_back(std::move(layout));
+  }
+
+  const Parallelism& like_;
+  const ModelHints& model_;
+  const LayoutLimits& limits_;
+  const int heads_;
+  Layouts found_;
+};
+
+Suggestion Timed(const Layout& layout, Plan plan) {
+  const auto& axes = plan.quality.axis_micros;
+  const double again = layout.full_recompute ? 1 : 0;  // of the forward pass
+  const double tp = double(axes[std::size_t(Axis::kTp)]) * (1 + again / 2);
+  const double cp = double(axes[std::size_t(Axis::kCp)]) * (1 + again / 3);
+  const double all = double(plan.quality.step_micros) + tp - double(axes[std::size_t(Axis::kTp)]) + cp -
+                     double(axes[std::size_t(Axis::kCp)]);
+  const double stage = layout.compute_micros + tp + cp + double(axes[std::size_t(Axis::kEp)]);
+  Suggestion suggestion{.layout = layout, .plan = std::move(plan)};
+  suggestion.communication_micros = all;
+  suggestion.bubble_micros = stage * (layout.parallelism.pp - 1) / layout.microbatches;
+  suggestion.step_micros = layout.compute_micros + suggestion.bubble_micros + all;
+  return suggestion;
+}
+
+auto SizesOf(const Layout& layout) {
+  return std::tuple(layout.parallelism.tp, layout.parallelism.cp, layout.parallelism.pp);
+}
+
+}  // namespace
+
+double AchievedTflops(std::string_view model) {
+  // The longer names first: GB200 holds B200, and H200 is not H20.
+  constexpr std::pair<std::string_view, double> kKnown[] = {
+      {"GB300", 1000}, {"GB200", 1000}, {"B300", 900}, {"B200", 900}, {"GH200", 400},
+      {"H200", 400},   {"H100", 400},   {"A100", 163}, {"L40S", 145},
+  };
+  for (const auto& [name, tflops] : kKnown) {
+    if (model.find(name) != std::string_view::npos) return tflops;
+  }
+  return 0;
+}
+
+Layouts EnumerateLayouts(const Parallelism& like, const ModelHints& model, const LayoutLimits& limits) {
+  CHECK(limits.world >= 1 && limits.world <= kMaxWorld && limits.global_batch >= 1 && limits.tflops > 0);
+  CHECK(model.params > 0 && model.layers > 0 && model.hidden > 0 && model.seq > 0 && model.microbatch > 0);
+  return Enumeration(like, model, limits).Run();
+}
+
+Suggestions FindFastest(ClusterState& state, const GangRequest& request, const Layouts& layouts, int most) {
+  std::vector<const Layout*> order;
+  for (const Layout& layout : layouts.legal) order.push_back(&layout);
+  const auto bound = [](const Layout& layout) { return layout.compute_micros + layout.bubble_micros; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Layout* a, const Layout* b) { return bound(*a) < bound(*b); });
+  Suggestions found;
+  const auto faster = [](const Suggestion& a, const Suggestion& b) {
+    return std::pair(a.step_micros, SizesOf(a.layout)) < std::pair(b.step_micros, SizesOf(b.layout));
+  };
+  GangRequest trial = request;
+  for (const Layout* layout : order) {
+    if (int(found.fastest.size()) == most && bound(*layout) > found.fastest.back().step_micros) {
+      ++found.skipped;
+      continue;
+    }
+    trial.parallelism = layout->parallelism;
+    trial.model.microbatches = layout->microbatches;
+    ++found.priced;
+    Decision decision = PlanGang(state, trial);
+    if (auto* refusal = std::get_if<Refusal>(&decision)) {
+      if (found.unplaced++ == 0) found.refusal = std::move(*refusal);
+      continue;
+    }
+    Suggestion suggestion = Timed(*layout, std::get<Plan>(std::move(decision)));
+    found.fastest.insert(std::upper_bound(found.fastest.begin(), found.fastest.end(), suggestion, faster),
+                         suggestion);
+    if (int(found.fastest.size()) > most) found.fastest.pop_back();
+  }
+  return found;
+}
+
+}  // namespace heddle::placement

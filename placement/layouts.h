@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "placement/cluster_state.h"
+#include "placement/plan.h"
+
+namespace heddle::placement {
+
+// Every way to cut one training step of one model over a number of GPUs, and the fastest of them on a fabric.
+
+// bf16 TFLOP/s that one GPU achieves in training, not its peak. `model` as nvidia-smi names it. 0 = unknown.
+//   H100, H200  400   Llama 3 405B: 380 to 430 TFLOP/s on 8,192 to 16,384 H100 (arXiv 2407.21783, table 4)
+//   A100        163   a 1T GPT on 3,072 A100 (Megatron-LM, arXiv 2104.04473, section 5.1)
+// Nobody published the others at scale: 40 % of the dense bf16 peak of their data sheets, as the H100 reaches.
+double AchievedTflops(std::string_view model);
+
+// A GPU's memory holds 90 % of this model: the rest is the CUDA context, NCCL's buffers and what fragmentation
+// wastes. Our own assumption.
+inline constexpr int kUsableMemoryPercent = 90;
+
+struct LayoutLimits {
+  std::int64_t world = 0;         // GPUs, 1 … kMaxWorld
+  std::int64_t global_batch = 0;  // sequences per step; 1 or more
+  int largest_domain = 0;         // GPUs of the largest NVLink domain: no TP group is larger
+  int gpu_memory_gib = 0;         // of the smallest GPU; 0 = nobody knows, and memory leaves no layout out
+  double tflops = 0;              // per GPU, achieved; more than 0
+};
+
+// One layout that can run.
+struct Layout {
+  Parallelism parallelism;
+  int microbatches = 1;         // per step and pipeline: global_batch / (dp · microbatch)
+  bool full_recompute = false;  // activations are computed again in the backward pass: 4/3 of the work
+  double memory_bytes = 0;      // estimate for a GPU of the first stage, which holds most
+  double compute_micros = 0;    // of one step, without the wait of the pipeline
+  double bubble_micros = 0;     // of that wait, as long as communication costs nothing
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+// How many ways there are to write the world as tp·cp·pp·dp, and what left the others out; each is counted at
+// the first of these that it fails.
+struct LayoutCounts {
+  std::int64_t all = 0;
+  std::int64_t domain = 0;    // a TP group larger than any NVLink domain
+  std::int64_t heads = 0;     // tp does not divide the attention heads
+  std::int64_t layers = 0;    // pp does not divide the layers
+  std::int64_t sequence = 0;  // cp does not cut the sequence in equal halves of equal parts
+  std::int64_t batch = 0;     // the global batch is no whole number of microbatches for each pipeline
+  std::int64_t experts = 0;   // ep, etp or fsdp do not divide what is left
+  std::int64_t memory = 0;    // more than a GPU holds, even when activations are computed again
+  std::int64_t legal = 0;
+  friend bool operator==(const LayoutCounts&, const LayoutCounts&) = default;
+};
+
+struct Layouts {
+  std::vector<Layout> legal;  // by tp, cp, pp ascending
+  LayoutCounts counts;
+};
+
+// `like` says ep, etp, fsdp and the order; its tp, cp, pp and dp are not looked at. Requires: the model's params,
+// layers, hidden, seq and microbatch are more than 0, and so is what `limits` says must be.
+//   tp  divides the heads (hidden/128 where that is whole, else hidden) and fits the largest NVLink domain
+//   pp  divides the layers: stages are equal
+//   cp  divides the sequence twice over, as Megatron-Core cuts it (each rank has a part from both ends)
+//   memory, per GPU: params·(2 + 4 + 12/(dp·cp)) / (tp·pp) bytes for bf16 weights, fp32 gradients and Adam's
+//   state sharded as Megatron-Core's distributed optimizer does; activations of min(pp, microbatches) passes of
+//   layers/pp layers at 34·seq·microbatch·hidden/(tp·cp) bytes, or 2 with full recompute and one layer in work
+//   (arXiv 2205.05198, table 2: sequence parallel, selective recompute)
+//   compute: 6·params·tokens / (world·tflops); the pipeline waits (pp - 1)/microbatches of it
+Layouts EnumerateLayouts(const Parallelism& like, const ModelHints& model, const LayoutLimits& limits);
+
+// What a step takes once the layout has a place.
+struct Suggestion {
+  Layout layout;
+  Plan plan;
+  // As the plan predicts it; full recompute does the forward pass twice, and with it a half more of TP's traffic
+  // and a third more of CP's.
+  double communication_micros = 0;
+  // Longer than the layout's own: TP, CP and EP traffic of every microbatch makes the stages longer, and so the
+  // wait for them.
+  double bubble_micros = 0;
+  double step_micros = 0;  // compute + bubble + communication
+  friend bool operator==(const Suggestion&, const Suggestion&) = default;
+};
+
+struct Suggestions {
+  std::vector<Suggestion> fastest;  // the least step time first; ties to the smaller tp, cp, pp
+  int priced = 0;                   // layouts for which a place was looked for
+  int unplaced = 0;                 // of them, refused
+  int skipped = 0;                  // their compute and bubble alone take longer than the last of the fastest
+  Refusal refusal;                  // of the first that was refused
+};
+
+// Places the layouts on what is free in `state` and keeps the `most` fastest. `request` is a gang whose pods suit
+// the world; its parallelism and microbatches are replaced. `state` comes back as it was.
+Suggestions FindFastest(ClusterState& state, const GangRequest& request, const Layouts& layouts, int most);
+
+}  // namespace heddle::placement

@@ -1,0 +1,208 @@
+#include "placement/layouts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/seeds.h"
+#include "tests/unit/placement/fabrics.h"
+
+namespace heddle::placement {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+// Small enough to fit anywhere: 1,024 = 8 heads of 128.
+const ModelHints kSmall{.params = 1e9, .layers = 4, .hidden = 1024, .seq = 2048, .microbatch = 1};
+// Llama 3 405B (arXiv 2407.21783, table 3).
+const ModelHints kLlama{.params = 405e9, .layers = 126, .hidden = 16384, .seq = 8192, .microbatch = 1};
+
+LayoutLimits Limits(std::int64_t world, std::int64_t batch, int domain = 8) {
+  return {
+      .world = world, .global_batch = batch, .largest_domain = domain, .gpu_memory_gib = 80, .tflops = 400};
+}
+
+std::vector<std::array<int, 4>> SizesOf(const Layouts& layouts) {
+  std::vector<std::array<int, 4>> sizes;
+  for (const Layout& layout : layouts.legal) {
+    const Parallelism& p = layout.parallelism;
+    sizes.push_back({p.tp, p.cp, p.pp, p.dp});
+  }
+  return sizes;
+}
+
+const Layout* Find(const Layouts& layouts, const Parallelism& sizes) {
+  const auto found = std::find_if(layouts.legal.begin(), layouts.legal.end(),
+                                  [&](const Layout& layout) { return layout.parallelism == sizes; });
+  return found == layouts.legal.end() ? nullptr : &*found;
+}
+
+TEST(EnumerateLayouts, CountsTheWaysToCutFourGpusByHand) {
+  // 4 = 2·2: ten ways to deal two twos to four axes, and none fails.
+  const Layouts layouts = EnumerateLayouts({}, kSmall, Limits(4, 4));
+  EXPECT_THAT(SizesOf(layouts),
+              ElementsAre(std::array{1, 1, 1, 4}, std::array{1, 1, 2, 2}, std::array{1, 1, 4, 1},
+                          std::array{1, 2, 1, 2}, std::array{1, 2, 2, 1}, std::array{1, 4, 1, 1},
+                          std::array{2, 1, 1, 2}, std::array{2, 1, 2, 1}, std::array{2, 2, 1, 1},
+                          std::array{4, 1, 1, 1}));
+  EXPECT_EQ(layouts.counts, (LayoutCounts{.all = 10, .legal = 10}));
+}
+
+TEST(EnumerateLayouts, NamesTheFirstRuleThatALayoutBreaks) {
+  // 6 GPUs: tp = 6 fits no domain of 4 (1 cut) and tp = 3 divides no 8 heads (3). Of the 9 cuts with tp = 1 and the
+  // 3 with tp = 2, pp = 3 or 6 divides no 4 layers (3 and 1), cp = 3 or 6 no 2,048 (3 and 1), and dp = 3 or 6 no
+  // batch of 4 (3 and 1).
+  const Layouts layouts = EnumerateLayouts({}, kSmall, Limits(6, 4, 4));
+  EXPECT_EQ(
+      layouts.counts,
+      (LayoutCounts{.all = 16, .domain = 1, .heads = 3, .layers = 4, .sequence = 4, .batch = 4, .legal = 0}));
+}
+
+TEST(EnumerateLayouts, SplitsTheBatchOverTheReplicas) {
+  const Layouts layouts = EnumerateLayouts({}, kSmall, Limits(8, 32));
+  for (const Layout& layout : layouts.legal) {
+    EXPECT_EQ(layout.microbatches * layout.parallelism.dp * kSmall.microbatch, 32);
+    EXPECT_DOUBLE_EQ(layout.bubble_micros,
+                     layout.compute_micros * (layout.parallelism.pp - 1) / layout.microbatches);
+  }
+}
+
+TEST(EnumerateLayouts, CountsMemoryAndWorkAsTheLiterature) {
+  // 576 GPUs, tp=8, pp=9, dp=8, 64 microbatches: 405e9·(6 + 12/8)/72 bytes of state, and 14 layers of 9 passes would
+  // hold 34·8192·16384/8 bytes each, 72 GB: so they are computed again.
+  const Layouts layouts = EnumerateLayouts({}, kLlama, Limits(576, 512));
+  const Layout* layout = Find(layouts, Sizes(8, 9, 8));
+  ASSERT_NE(layout, nullptr);
+  EXPECT_EQ(layout->microbatches, 64);
+  EXPECT_TRUE(layout->full_recompute);
+  const double element = 8192.0 * 16384 / 8;
+  EXPECT_THAT(layout->memory_bytes, DoubleNear(405e9 * 7.5 / 72 + (2 * 14 * 9 + 34) * element, 1));
+  const double work = 8 * 405e9 * 512 * 8192;
+  EXPECT_THAT(layout->compute_micros, DoubleNear(work / (576 * 400e12) * 1e6, 1));
+  // 405 GB of gradients and weights on one GPU is no layout.
+  EXPECT_EQ(Find(layouts, Sizes(1, 1, 576)), nullptr);
+  EXPECT_GT(layouts.counts.memory, 0);
+}
+
+TEST(EnumerateLayouts, LeavesMemoryAloneWhereNobodyKnowsIt) {
+  LayoutLimits limits = Limits(576, 576);
+  limits.gpu_memory_gib = 0;
+  const Layouts layouts = EnumerateLayouts({}, kLlama, limits);
+  EXPECT_EQ(layouts.counts.memory, 0);
+  ASSERT_NE(Find(layouts, Sizes(1, 1, 576)), nullptr);
+  EXPECT_FALSE(Find(layouts, Sizes(1, 1, 576))->full_recompute);
+}
+
+TEST(EnumerateLayouts, KeepsTheExpertLayoutWhereItFits) {
+  Parallelism like;
+  like.ep = 4;
+  const Layouts layouts = EnumerateLayouts(like, kSmall, Limits(8, 8));
+  ASSERT_FALSE(layouts.legal.empty());
+  for (const Layout& layout : layouts.legal) {
+    EXPECT_EQ(layout.parallelism.ep, 4);
+    EXPECT_EQ(WhyNotLaidOut(layout.parallelism), "");
+  }
+  EXPECT_GT(layouts.counts.experts, 0);
+}
+
+TEST(EnumerateLayouts, OnRandomWorldsTellsEveryCutFromTheOthers) {
+  for (const std::uint64_t seed : test::Seeds(100)) {
+    SCOPED_TRACE(test::Replay(seed));
+    base::Random random(seed);
+    const std::int64_t world = 1 + std::int64_t(random.Below(400));
+    ModelHints model = kSmall;
+    model.params = double(1 + random.Below(100)) * 1e9;
+    model.layers = 1 + int(random.Below(130));
+    model.hidden = 128 * (1 + int(random.Below(130)));
+    const LayoutLimits limits =
+        Limits(world, 1 + std::int64_t(random.Below(1000)), 1 + int(random.Below(72)));
+    const Layouts layouts = EnumerateLayouts({}, model, limits);
+    std::int64_t all = 0;
+    for (std::int64_t a = 1; a <= world; ++a) {
+      for (std::int64_t b = 1; a * b <= world; ++b) {
+        for (std::int64_t c = 1; a * b * c <= world; ++c) all += world % (a * b * c) == 0 ? 1 : 0;
+      }
+    }
+    const LayoutCounts& counts = layouts.counts;
+    EXPECT_EQ(counts.all, all);
+    EXPECT_EQ(all, counts.domain + counts.heads + counts.layers + counts.sequence + counts.batch +
+                       counts.experts + counts.memory + counts.legal);
+    auto sizes = SizesOf(layouts);
+    EXPECT_TRUE(std::is_sorted(sizes.begin(), sizes.end()));
+    EXPECT_EQ(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    for (const auto& [tp, cp, pp, dp] : sizes) {
+      EXPECT_EQ(std::int64_t(tp) * cp * pp * dp, world);
+      EXPECT_LE(tp, limits.largest_domain);
+      EXPECT_EQ(model.layers % pp, 0);
+      EXPECT_EQ(limits.global_batch % dp, 0);
+    }
+  }
+}
+
+TEST(AchievedTflops, KnowsTheModelsByTheirDriversNames) {
+  EXPECT_EQ(AchievedTflops("NVIDIA H100 80GB HBM3"), 400);
+  EXPECT_EQ(AchievedTflops("NVIDIA A100-SXM4-80GB"), 163);
+  EXPECT_GT(AchievedTflops("NVIDIA GB200"), AchievedTflops("NVIDIA B200"));
+  EXPECT_EQ(AchievedTflops("Abacus"), 0);
+}
+
+// What FindFastest would find without its bound.
+TEST(FindFastest, LosesNothingByTheLayoutsItDoesNotPrice) {
+  for (const int taken : {0, 3}) {
+    const topology::Fabric fabric = FabricOf{.units = 2, .nodes = 8}.Build();
+    auto nodes = AllFree(fabric);
+    for (int n = 0; n < taken; ++n) nodes[std::size_t(3 * n)].free_gpus = 0;
+    ClusterState state = Cluster(fabric, nodes);
+    ModelHints model = kSmall;
+    model.params = 30e9;
+    GangRequest request = Gang(Sizes(8, 1, 8), 8);
+    request.model = model;
+    const Layouts layouts = EnumerateLayouts({}, model, Limits(64, 64));
+    const Suggestions fast = FindFastest(state, request, layouts, 5);
+    const Suggestions all = FindFastest(state, request, layouts, int(layouts.legal.size()));
+    EXPECT_EQ(all.skipped, 0);
+    EXPECT_GT(fast.skipped, 0) << "the bound left nothing out";
+    EXPECT_EQ(fast.priced + fast.skipped, int(layouts.legal.size()));
+    ASSERT_EQ(fast.fastest.size(), 5u);
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(fast.fastest[i], all.fastest[i]) << i;
+    for (const Suggestion& one : all.fastest) {
+      request.parallelism = one.layout.parallelism;
+      EXPECT_THAT(Faults(state, request, one.plan), Each(std::string())) << one.layout.parallelism.tp;
+      EXPECT_GE(one.bubble_micros, one.layout.bubble_micros);
+      EXPECT_GE(one.communication_micros, double(one.plan.quality.step_micros));
+      EXPECT_DOUBLE_EQ(one.step_micros,
+                       one.layout.compute_micros + one.bubble_micros + one.communication_micros);
+    }
+  }
+}
+
+TEST(FindFastest, PutsSlowLinksToUseForWhatIsSmall) {
+  // With a hundredth of the bandwidth between nodes, gradients cost more than a pipeline does.
+  const auto best_on = [](int gbps) {
+    ClusterState state = FreeCluster(FabricOf{.units = 1, .nodes = 8, .gbps = gbps}.Build());
+    GangRequest request = Gang(Sizes(8, 1, 8), 8);
+    request.model = kSmall;
+    request.model.params = 30e9;
+    return FindFastest(state, request, EnumerateLayouts({}, request.model, Limits(64, 1024)), 1)
+        .fastest.at(0)
+        .layout.parallelism;
+  };
+  EXPECT_LT(best_on(4).dp, best_on(400).dp);
+}
+
+TEST(FindFastest, SaysWhyNothingHasAPlace) {
+  ClusterState state = FreeCluster(FabricOf{.units = 1, .nodes = 2}.Build());
+  GangRequest request = Gang(Sizes(8, 1, 4), 8);
+  request.model = kSmall;
+  const Layouts layouts = EnumerateLayouts({}, kSmall, Limits(32, 32));
+  const Suggestions none = FindFastest(state, request, layouts, 5);
+  EXPECT_TRUE(none.fastest.empty());
+  EXPECT_EQ(none.unplaced, int(layouts.legal.size()));
+  EXPECT_EQ(none.refusal.reason, RefusalReason::kTooLargeForFabric) << none.refusal.sentence;
+}
+
+}  // namespace
+}  // namespace heddle::placement
