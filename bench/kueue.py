@@ -48,7 +48,7 @@ def main():
         sys.exit("Kueue's benchmark printed no time")
     kueue = nanoseconds[len(nanoseconds) // 2] / 1e6
     ours = run(str(ROOT / "build/release/bin/growth_bench"), "--kueue", cwd=ROOT)
-    print(ours)
+    print(ours.strip() + "\n")
     planned = float(re.search(r"\| plan, [^|]*\| ([0-9.]+) ms", ours).group(1))
     print(f"Kueue {VERSION}, {BENCHMARK}: {kueue:.2f} ms (median of {len(nanoseconds)} runs of 2 s); "
           f"ours {planned:.3f} ms: {kueue / planned:.0f} times")

@@ -1,6 +1,6 @@
 #include "bench/quality/cases.h"
 
-#include <chrono>
+#include "bench/growth/clock.h"
 
 namespace heddle::quality {
 
@@ -16,9 +16,9 @@ void PlaceByAll(ClusterState& state, const GangRequest& request, Case& like, std
   base::Random random(like.seed * 1000 + std::uint64_t(like.gang));
   for (const Policy policy : kPolicies) {
     like.policy = policy;
-    const auto start = std::chrono::steady_clock::now();
+    const double start = growth::Micros(growth::Clock::kThread);
     const peers::Assignment pods = Place(policy, state, request, random);
-    like.micros = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+    like.micros = growth::Micros(growth::Clock::kThread) - start;
     like.placed = pods.has_value();
     like.measures = pods ? Measure(state, request, *pods) : Measures{};
     out.push_back(like);

@@ -22,7 +22,7 @@ void PrintLives(bool quick) {
   shape.ticks = quick ? 2000 : 6000;
   const int seeds = quick ? 1 : 5;
   fmt::print(
-      "\n## One policy places everything\n\nAbout {} nodes in units of {}, 2:1, {} jobs come, offered load "
+      "\n### One policy places everything\n\nAbout {} nodes in units of {}, 2:1, {} jobs come, offered load "
       "{} %, "
       "seeds 1 to {}.\n\n",
       shape.cluster.nodes, shape.cluster.unit, shape.ticks, shape.load_percent, seeds);
@@ -53,7 +53,7 @@ void PrintAll(bool quick) {
   const Survey survey = quick ? QuickSurvey() : FullSurvey();
   for (const peers::Ties ties : {peers::Ties::kByLot, peers::Ties::kByName}) {
     const std::vector<Case> cases = Run(survey, ties);
-    fmt::print("\n## One gang, {}\n\n{} states and gangs, seeds 1 to {}.\n", NameOf(ties),
+    fmt::print("\n### One gang, {}\n\n{} states and gangs, seeds 1 to {}.\n", NameOf(ties),
                cases.size() / kPolicies.size(), survey.seeds);
     PrintByGang(cases);
     fmt::print(
@@ -68,7 +68,7 @@ void PrintAll(bool quick) {
   small_pods.oversubscriptions = {200};
   small_pods.gangs = {128, 512};
   small_pods.gpus_per_pod = 4;
-  fmt::print("\n## Pods of 4 GPUs, tp 8, free nodes scattered\n");
+  fmt::print("\n### Pods of 4 GPUs, tp 8, free nodes scattered\n");
   PrintSplitGroups(Run(small_pods, peers::Ties::kByLot));
   PrintLives(quick);
 }

@@ -91,21 +91,20 @@ void PrintNetworkRow(const std::string& name, const std::vector<Case>& cases, co
 
 void PrintByGang(const std::vector<Case>& cases) {
   fmt::print(
-      "\n| gang | policy | states | refused | units of a DP group, mean (worst) | units of a PP group | "
+      "\n| gang | policy | states | refused | units of a DP group: mean (worst) | units of a PP group | "
       "DP crossings | PP crossings | off-rail | network ms | step ms | nodes left whole | units left whole | "
-      "planned in, p50 |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
+      "chosen in, p50 |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const int gang : KeysOf<int>(cases, [](const Case& one) { return one.gang; })) {
     for (const Policy policy : kPolicies) {
       Mean mean = MeanOf(cases, policy, [gang](const Case& one) { return one.gang == gang; });
       const Measures& sum = mean.sum;
-      fmt::print(
-          "| {} | {} | {} | {} | {:.1f} ({}) | {:.1f} ({}) | {:.0f} | {:.0f} | {:.0f} | {:.1f} | {:.1f} | "
-          "{:.0f} | "
-          "{:.1f} | {:.2f} ms |\n",
-          gang, PolicyName(policy), mean.states, mean.refused, mean.Of(mean.dp_spread), mean.worst_dp,
-          mean.Of(mean.pp_spread), mean.worst_pp, mean.Of(sum.dp_crossings), mean.Of(sum.pp_crossings),
-          mean.Of(sum.misaligned), mean.Of(sum.network_ms), mean.Of(sum.step_ms), mean.Of(sum.whole_domains),
-          mean.Of(sum.whole_units), mean.P50() / 1000);
+      fmt::print("| {} | {} | {} | {} | {:.1f} ({}) | {:.1f} ({}) | {:.0f} | {:.0f} | {:.0f} | ", gang,
+                 PolicyName(policy), mean.states, mean.refused, mean.Of(mean.dp_spread), mean.worst_dp,
+                 mean.Of(mean.pp_spread), mean.worst_pp, mean.Of(sum.dp_crossings), mean.Of(sum.pp_crossings),
+                 mean.Of(sum.misaligned));
+      fmt::print("{:.1f} | {:.1f} | {:.0f} | {:.1f} | {:.2f} ms |\n", mean.Of(sum.network_ms),
+                 mean.Of(sum.step_ms), mean.Of(sum.whole_domains), mean.Of(sum.whole_units),
+                 mean.P50() / 1000);
     }
   }
 }
@@ -136,14 +135,17 @@ void PrintNetworkTime(const std::vector<Case>& cases) {
 
 void PrintSplitGroups(const std::vector<Case>& cases) {
   fmt::print(
-      "\n| gang | policy | states | refused | TP groups over several nodes | step ms | units of a DP group | "
-      "planned in, p50 |\n|---|---|---|---|---|---|---|---|\n");
+      "\n| gang | policy | states | refused | TP groups over several nodes | off-rail | step ms | "
+      "units of a DP group: mean (worst) | nodes left whole | chosen in, p50 |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n");
   for (const int gang : KeysOf<int>(cases, [](const Case& one) { return one.gang; })) {
     for (const Policy policy : kPolicies) {
       Mean mean = MeanOf(cases, policy, [gang](const Case& one) { return one.gang == gang; });
-      fmt::print("| {} | {} | {} | {} | {:.1f} of {} | {:.1f} | {:.1f} ({}) | {:.2f} ms |\n", gang,
-                 PolicyName(policy), mean.states, mean.refused, mean.Of(mean.sum.broken_tp), gang / 8,
-                 mean.Of(mean.sum.step_ms), mean.Of(mean.dp_spread), mean.worst_dp, mean.P50() / 1000);
+      fmt::print(
+          "| {} | {} | {} | {} | {:.1f} of {} | {:.0f} | {:.1f} | {:.1f} ({}) | {:.0f} | {:.2f} ms |\n", gang,
+          PolicyName(policy), mean.states, mean.refused, mean.Of(mean.sum.broken_tp), gang / 8,
+          mean.Of(mean.sum.misaligned), mean.Of(mean.sum.step_ms), mean.Of(mean.dp_spread), mean.worst_dp,
+          mean.Of(mean.sum.whole_domains), mean.P50() / 1000);
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "bench/peers/clusters.h"
+#include "bench/quality/policies.h"
 #include "placement/dense.h"
 #include "tests/support/seeds.h"
 #include "tests/unit/placement/fabrics.h"
@@ -205,6 +206,40 @@ TEST(MakeFabric, HasUnevenUnitsInGroupsOfSpines) {
   for (const auto& leaf : fabric->leaves) EXPECT_EQ(leaf.up_gbps * 4, leaf.down_gbps);
   const ClusterState state(fabric, std::vector<NodeState>(fabric->nodes.size(), RoomyNode(0xff)));
   EXPECT_EQ(state.dense().cells(placement::Tier::kSpine), int(fabric->units.size() + 15) / 16);
+}
+
+TEST(Measure, CountsTheUnitsOfAGroupAndThoseLeftWhole) {
+  // Three units of four nodes; ranks: dp fastest, then pp. Stages 0 and 1 of dp 0 lie in one unit, those of dp 1 in
+  // two.
+  const ClusterState state = Free({.units = 3, .nodes = 4}, {});
+  const GangRequest request = Gang(Sizes(8, 2, 2), 8);
+  const std::vector<PodPlacement> pods{{0, 0xff}, {1, 0xff}, {2, 0xff}, {4, 0xff}};
+  const quality::Measures measures = quality::Measure(state, request, pods);
+  EXPECT_EQ(measures.dp_spread, 2);
+  EXPECT_EQ(measures.pp_spread, 2);
+  EXPECT_EQ(measures.whole_units, 1);
+  EXPECT_EQ(measures.whole_domains, 8);
+  EXPECT_EQ(measures.broken_tp, 0);
+  EXPECT_EQ(measures.pp_crossings, 8);  // 1 to 4, on each of 8 rails
+  EXPECT_LT(measures.network_ms, measures.step_ms);
+  const quality::Measures packed =
+      quality::Measure(state, request, {{0, 0xff}, {1, 0xff}, {2, 0xff}, {3, 0xff}});
+  EXPECT_EQ(packed.dp_spread, 1);
+  EXPECT_EQ(packed.whole_units, 2);
+  EXPECT_LT(packed.network_ms, measures.network_ms);
+}
+
+TEST(Measure, SeesBrokenTpGroupsAndEdgesOffTheirRail) {
+  const ClusterState state = Free({.units = 1, .nodes = 4}, {});
+  const GangRequest request = Gang(Sizes(4, 1, 2), 2);
+  const quality::Measures broken =
+      quality::Measure(state, request, {{0, 0x03}, {1, 0x0c}, {2, 0x03}, {2, 0x0c}});
+  EXPECT_EQ(broken.broken_tp, 1);
+  EXPECT_GT(broken.misaligned, 0);
+  const quality::Measures whole =
+      quality::Measure(state, request, {{0, 0x03}, {0, 0x0c}, {2, 0x03}, {2, 0x0c}});
+  EXPECT_EQ(whole.broken_tp, 0);
+  EXPECT_EQ(whole.misaligned, 0);
 }
 
 TEST(DrawVisits, LoadsTheClusterAsAsked) {
