@@ -21,13 +21,14 @@ constexpr std::array<std::string_view, 3> kProtocols{"LL", "LL128", "Simple"};
 
 constexpr double kMiB = 1 << 20;
 constexpr double kLeastGbs = 0.001;  // a byte a microsecond
+constexpr double kBoundless = 1e9;
 
 // What the formulas need of a shape, worked out once.
 struct Terms {
   Collective collective;
   double bytes, root_mib;
   int ranks, domains, local;  // local: ranks of the fullest domain
-  bool nvlink, net, nvls, sharp;
+  bool nvlink, net, nvls, sharp, ll128;
   std::size_t generation;   // 0 A100 and older, 1 H100, 2 Blackwell
   double inside, own, all;  // GB/s of one GPU inside, of its own way out, of a domain's ways together
   double extra;             // us one way beyond what InfiniBand takes to the next domain
@@ -59,7 +60,11 @@ Terms TermsOf(Collective collective, const GroupShape& shape, double bytes) {
   t.generation = std::size_t(std::clamp(shape.nvlink_generation, 3, 5) - 3);
   t.nvls = t.nvlink && shape.nvswitch && shape.nvlink_generation >= 4 && t.local > 1;
   t.sharp = shape.sharp;
-  t.inside = std::max(kLeastGbs, t.nvlink ? shape.nvlink_gbs : shape.pcie_gbs);
+  // Its stores of 128 bytes arrive whole over NVLink, and over the network from GPUs that have it.
+  t.ll128 = t.nvlink || (t.local == 1 && shape.nvlink_generation > 0);
+  // A rank alone in its domain meets nobody inside.
+  t.inside =
+      t.local == 1 && t.net ? kBoundless : std::max(kLeastGbs, t.nvlink ? shape.nvlink_gbs : shape.pcie_gbs);
   t.own = std::max(kLeastGbs, shape.net_gbs);
   t.all = shape.net_domain_gbs > 0 ? std::max(kLeastGbs, shape.net_domain_gbs) : t.local * t.own;
   t.extra = std::max(0.0, shape.extra_latency_us);
@@ -100,8 +105,7 @@ void OfferRing(Terms& t) {
   t.Offer(Algorithm::kRing, Protocol::kSimple, RingLatency(t, 2) + fill, bus / t.bus_factor);
   t.Offer(Algorithm::kRing, Protocol::kLl, RingLatency(t, 0) + fill,
           std::min(most_ll, bus * kRingLlShare) / t.bus_factor);
-  // LL128 needs stores of 128 bytes that arrive whole: NVLink inside.
-  if (t.nvlink)
+  if (t.ll128)
     t.Offer(Algorithm::kRing, Protocol::kLl128, RingLatency(t, 1) + fill,
             bus * kRingLl128Share / t.bus_factor);
 }
@@ -128,7 +132,7 @@ double NvlsTreeRate(const Terms& t) {
 void OfferTree(Terms& t) {
   const double gpu = t.inside * (t.nvlink ? (t.generation == 0 ? kTreeAmpere : kTreeShare) : kPcieShare);
   for (const std::size_t p : {0U, 1U, 2U}) {
-    if (p == 1 && !t.nvlink) continue;
+    if (p == 1 && !t.ll128) continue;
     double share = 1;
     if (p == 0) share = kTreeLlShare;
     if (p == 1) share = t.net ? kTreeLl128More : kTreeLl128One;

@@ -30,8 +30,8 @@ struct GroupShape {
   int ranks = 2;             // >= 1
   int domains = 1;           // 1 … ranks
   int ranks_per_domain = 2;  // in the fullest domain; >= ranks / domains
-  // Of one GPU, as NCCL counts it (kNvlink4Percent and its like: 370 for the 18 links of an H100); 0 = the
-  // group's GPUs meet over PCIe.
+  // Between the ranks of a domain, without meaning where each has but one: of one GPU, as NCCL counts it
+  // (kNvlink4Percent and its like: 369 for the 18 links of an H100); 0 = the GPUs meet over PCIe.
   double nvlink_gbs = 0;
   int nvlink_generation = 0;  // 3 A100, 4 H100 and H200, 5 B200, GB200 and GB300; 0 = none or not known
   bool nvswitch = false;      // with generation 4 and up: the switch can add (NVLS)
@@ -40,9 +40,9 @@ struct GroupShape {
   // use), as slow as the slowest hop to the group's other domains; sharing with other gangs already taken off.
   double net_gbs = 0;         // of the slowest member's own way, payload: kNetPercent of what its NIC signals
   double net_domain_gbs = 0;  // of all members of the poorest domain together; 0 = ranks_per_domain x net_gbs
-  bool crosses_rails =
-      false;           // some peer sits on another rail: its bytes turn in a spine or a peer GPU (PXN)
-  bool sharp = false;  // measured in-network reduction on every switch the group crosses
+  // Some peer sits on another rail: its bytes turn in a peer GPU (PXN) or in a spine.
+  bool crosses_rails = false;
+  bool sharp = false;           // measured in-network reduction on every switch the group crosses
   double extra_latency_us = 0;  // one way, beyond the first leaf switch: 0.5 a switch, fibre to another site
 };
 

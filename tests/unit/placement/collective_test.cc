@@ -121,6 +121,19 @@ TEST(Collective, HoldsUpARingByItsSlowestWayAndATreeByItsSum) {
   EXPECT_LT(tree / Micros(Collective::kAllReduce, H100(4), 64 * kGiB), 1.1);
 }
 
+// A lane of data parallelism: one rank a server, whatever joins the GPUs inside.
+TEST(Collective, AsksNothingOfLinksInsideWhereRanksStandAlone) {
+  GroupShape lane = H100(16, 1), bare = lane;
+  bare.nvlink_gbs = 0;
+  for (const double bytes : {65536.0, kGiB}) {
+    EXPECT_DOUBLE_EQ(Micros(Collective::kReduceScatter, lane, bytes),
+                     Micros(Collective::kReduceScatter, bare, bytes));
+  }
+  EXPECT_NEAR(BusBandwidth(Collective::kReduceScatter, 16, 16 * kGiB,
+                           Micros(Collective::kReduceScatter, bare, 16 * kGiB)),
+              0.97 * 48.5, 0.5);
+}
+
 TEST(Collective, StaysFiniteWithoutANetwork) {
   GroupShape shape = H100(2);
   shape.net_gbs = 0;
@@ -142,7 +155,8 @@ GroupShape DrawShape(base::Random& random) {
   shape.ranks = std::max(2, shape.domains * shape.ranks_per_domain);
   if (shape.domains == 1) shape.ranks_per_domain = shape.ranks;
   shape.nvlink_generation = int(Of(random, {0, 3, 4, 5}));
-  shape.nvlink_gbs = shape.nvlink_generation == 0 ? 0 : Of(random, {240, 370, 722});
+  constexpr double kNvlink[] = {0, 0, 0, 240, 370, 722};
+  shape.nvlink_gbs = kNvlink[shape.nvlink_generation];
   shape.nvswitch = random.Below(2) == 0;
   shape.net_gbs = Of(random, {1.2, 12, 24, 48.5, 97});
   shape.extra_latency_us = Of(random, {0, 0.5, 20});
@@ -212,6 +226,7 @@ TEST(Collective, IsNeverFasterOverMoreDomains) {
     for (int i = 0; i < kDraws; ++i) {
       GroupShape shape = DrawShape(random);
       if (shape.ranks_per_domain < 2) continue;
+      if (shape.nvlink_gbs == 0 && shape.net_gbs > 0.8 * shape.pcie_gbs) continue;  // apart is better there
       shape.sharp = false;
       GroupShape spread = shape;
       spread.domains *= 2;
