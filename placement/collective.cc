@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -72,7 +71,6 @@ Terms TermsOf(Collective collective, const GroupShape& shape, double bytes) {
   t.depth = t.net ? std::log2(double(t.domains)) : 0;
   t.passes = collective == Collective::kAllReduce ? 2 : 1;
   t.bus_factor = BusFactor(collective, shape.ranks);
-  t.best.micros = std::numeric_limits<double>::infinity();
   return t;
 }
 
