@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -72,7 +71,6 @@ Terms TermsOf(Collective collective, const GroupShape& shape, double bytes) {
   t.depth = t.net ? std::log2(double(t.domains)) : 0;
   t.passes = collective == Collective::kAllReduce ? 2 : 1;
   t.bus_factor = BusFactor(collective, shape.ranks);
-  t.best.micros = std::numeric_limits<double>::infinity();
   return t;
 }
 
@@ -173,7 +171,7 @@ void OfferCollNet(Terms& t) {
   const double net = t.all * kRingNetShare;
   const double gpu = t.inside * (t.nvlink ? kRingShare[t.generation] : kPcieShare) / 2;
   t.Offer(Algorithm::kCollNetChain, Protocol::kSimple,
-          2 * (t.local - 1) * kCollNetChainNvlink + kCollNetChainNet + 2 * t.extra, std::min(gpu, net));
+          2.0 * (t.local - 1) * kCollNetChainNvlink + kCollNetChainNet + 2 * t.extra, std::min(gpu, net));
   if (!t.nvls) return;
   t.Offer(Algorithm::kCollNetDirect, Protocol::kSimple,
           2 * (kCollNetDirectNvlink + (t.local - 1) * kArity) + kCollNetDirectNet + 2 * t.extra,

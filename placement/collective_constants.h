@@ -45,7 +45,7 @@ inline constexpr std::array<std::array<double, 24>, 3> kTreeCorrection{{
 }};
 
 // What the measurements say where the tuner only ranks algorithms (docs/cost-model.md, "Measured shares"): shares
-// of the links' rate, each fitted to systems under tests/fixtures/busbw that say `use fit`.
+// of the links' rate, fitted to systems under tests/fixtures/busbw that say `use fit`.
 inline constexpr std::array<double, 3> kRingShare{0.97, 0.965, 0.93};  // of NVLink, generation 3, 4, 5
 inline constexpr double kRingNetShare = 0.97;                          // of the network's payload rate
 // The same where a ring leaves the domain: twenty NVL72 racks reach 426 of 722 GB/s.

@@ -193,4 +193,14 @@ double VisibleMicros(const Transfer& transfer, double micros, Windows& left) {
   return micros - hidden;
 }
 
+double AxisMicros(const AxisTraffic& traffic, const GroupShape& shape, Windows& left) {
+  double micros = 0;
+  for (int i = 0; i < traffic.count; ++i) {
+    const Transfer& transfer = traffic.transfers[std::size_t(i)];
+    const double call = Predict(transfer.collective, shape, transfer.bytes).micros;
+    micros += VisibleMicros(transfer, call * double(transfer.calls), left);
+  }
+  return micros;
+}
+
 }  // namespace heddle::placement

@@ -78,4 +78,8 @@ Windows WindowsOf(const Parallelism& parallelism, const ModelHints& model);  // 
 // Of `micros` that all calls of the transfer in a step take, what the step waits for.
 double VisibleMicros(const Transfer& transfer, double micros, Windows& left);
 
+// What a step waits for one axis: each transfer predicted on the axis's worst group, as often as it is called,
+// less what hides. `shape.ranks` is the axis's.
+double AxisMicros(const AxisTraffic& traffic, const GroupShape& shape, Windows& left);
+
 }  // namespace heddle::placement

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <string>
 
 #include "base/random.h"
@@ -132,6 +133,21 @@ TEST(Collective, AsksNothingOfLinksInsideWhereRanksStandAlone) {
   EXPECT_NEAR(BusBandwidth(Collective::kReduceScatter, 16, 16 * kGiB,
                            Micros(Collective::kReduceScatter, bare, 16 * kGiB)),
               0.97 * 48.5, 0.5);
+}
+
+TEST(Collective, TakesAnyShapeWithoutHarm) {
+  for (const double odd : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    for (const int count : {-5, 0, 1, 3, std::numeric_limits<int>::max()}) {
+      GroupShape shape;
+      shape.ranks = shape.domains = shape.ranks_per_domain = count;
+      shape.nvlink_gbs = shape.pcie_gbs = shape.net_gbs = shape.net_domain_gbs = odd;
+      shape.nvlink_generation = count;
+      shape.nvswitch = shape.sharp = true;
+      for (const Collective collective : kCollectives) EXPECT_GE(Micros(collective, shape, kGiB), 0);
+      shape.ranks = 16;
+      for (const Collective collective : kCollectives) EXPECT_GE(Micros(collective, shape, kGiB), 0);
+    }
+  }
 }
 
 TEST(Collective, StaysFiniteWithoutANetwork) {

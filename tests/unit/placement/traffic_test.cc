@@ -121,5 +121,48 @@ TEST(Traffic, KeepsTheOrderOfAxesWithoutHints) {
   EXPECT_GT(of(Axis::kDp), of(Axis::kPp));
 }
 
+GroupShape Hopper(int domains, int local) {
+  GroupShape shape;
+  shape.ranks = domains * local;
+  shape.domains = domains;
+  shape.ranks_per_domain = local;
+  shape.nvlink_gbs = 369;
+  shape.nvlink_generation = 4;
+  shape.nvswitch = true;
+  shape.net_gbs = 48.5;
+  return shape;
+}
+
+// Anchors 3.3: sharding 70B over 1,024 GPUs takes five times what a shard inside the server and replicas
+// between take; tensor parallelism over two servers' NICs costs more than the computation it shares.
+TEST(Traffic, PricesTheWorkedCasesChoices) {
+  ModelHints model = kSeventyBillion;
+  model.tflops = 0;
+  Windows none;
+  Parallelism full, hybrid;
+  full.dp = full.fsdp = hybrid.dp = 1024;
+  hybrid.fsdp = 8;
+  const double flat = AxisMicros(TrafficPerStep(full, model).of(Axis::kFsdp), Hopper(128, 8), none);
+  const StepTraffic traffic = TrafficPerStep(hybrid, model);
+  const double inside = AxisMicros(traffic.of(Axis::kFsdp), Hopper(1, 8), none);
+  const double between = AxisMicros(traffic.of(Axis::kDp), Hopper(128, 1), none);
+  EXPECT_NEAR(inside / 1e6, 1.05, 0.15);
+  EXPECT_NEAR(between / 1e6, 0.85, 0.1);  // 0.72 of bytes, the rest latency
+  EXPECT_GT(flat, inside);
+
+  const AxisTraffic tp = TrafficPerStep(SeventyBillion(), model).of(Axis::kTp);
+  const double one_server = AxisMicros(tp, Hopper(1, 8), none);
+  EXPECT_NEAR(one_server / 1000, 45, 8);
+  EXPECT_GT(AxisMicros(tp, Hopper(8, 1), none), 7 * one_server);
+}
+
+TEST(Traffic, HidesWhatItCanOfAnAxis) {
+  Windows none, left = WindowsOf(SeventyBillion(), kSeventyBillion);
+  const AxisTraffic dp = TrafficPerStep(SeventyBillion(), kSeventyBillion).of(Axis::kDp);
+  const double whole = AxisMicros(dp, Hopper(32, 1), none), seen = AxisMicros(dp, Hopper(32, 1), left);
+  EXPECT_LT(seen, 0.3 * whole);
+  EXPECT_GE(seen, whole / 20);
+}
+
 }  // namespace
 }  // namespace heddle::placement
