@@ -20,7 +20,6 @@ class Lanes {
     bool listed = false;
     std::int64_t uses = 0;
     std::size_t first_flow = 0;
-    double least_part = 1;
     Hop At(int lane) const { return unlike.empty() ? hop : unlike[std::size_t(lane)]; }
   };
   explicit Lanes(const DenseFabric& dense);

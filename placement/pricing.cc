@@ -264,12 +264,15 @@ void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
     quality.rail_misaligned += hop.crosses_rail ? 1 : 0;
     if (!hop.crosses_leaf) continue;
     ++quality.leaf_crossings[a];
-    crossings_.push_back({tallies_.size(), flows_.size()});
+    crossings_.push_back({tallies_.size(), flows_.size(), hop.mbps});
     flows_.push_back(FlowBetween(dense_, here, next, hop.mbps));
     flows_.back().count = 1;
   }
   if (cut.axis == Axis::kTp && tally.domains == 1 && ranks_[std::size_t(first)].domain != kNone) {
     ++quality.tp_groups_in_domain;
+  }
+  for (auto flow = crossings_.rbegin(); flow != crossings_.rend() && flow->group == tallies_.size(); ++flow) {
+    flows_[flow->flow].mbps = tally.net_mbps;
   }
   tallies_.push_back(tally);
 }
@@ -281,59 +284,62 @@ void Pricing::ShareLinks(Axis axis) {
   if (shared) {
     CountRowFlows();
     sharing_.Share(flows_);
-    for (Lanes::Row* row : rows_) {
-      const auto first = flows_.begin() + std::ptrdiff_t(row->first_flow);
-      row->least_part = std::min_element(first, first + lane_count_, [](const Flow& a, const Flow& b) {
-                          return a.part < b.part;
-                        })->part;
-    }
   }
   const int percent = axis == Axis::kPp ? kCrossingSendPercent : kCrossingCollectivePercent;
-  const auto slow = [&](std::size_t group, std::int64_t mbps, double part) {
-    const auto left = std::max<std::int64_t>(1, std::int64_t(double(mbps) * part) * percent / 100);
-    if (left >= tallies_[group].net_mbps) return;
-    tallies_[group].net_mbps = left;
-    tallies_[group].shared = part < 1;
+  const auto slow = [&](std::size_t group, std::int64_t alone, const Flow& flow) {
+    GroupTally& tally = tallies_[group];
+    // What crossing costs alone is not paid again where the link is full anyway.
+    const std::int64_t own = alone * percent / 100;
+    const auto given = flow.part < 1 ? std::int64_t(double(flow.mbps) * flow.part) : own;
+    const auto left = std::max<std::int64_t>(1, std::min(own, given));
+    if (left >= tally.net_mbps) return;
+    tally.net_mbps = left;
+    tally.shared = given < own;
   };
-  for (const Crossing& crossing : crossings_) {
-    const Flow& flow = flows_[crossing.flow];
-    slow(crossing.group, flow.mbps, flow.part);
-  }
+  for (const Crossing& crossing : crossings_) slow(crossing.group, crossing.mbps, flows_[crossing.flow]);
   for (const RowCrossing& crossing : row_crossings_) {
-    const Lanes::Row& row = *crossing.row;
-    if (crossing.lane == kNone) {
-      slow(crossing.group, row.hop.mbps, shared ? row.least_part : 1);
-    } else {
-      const double part = shared ? flows_[row.first_flow + std::size_t(crossing.lane)].part : 1;
-      slow(crossing.group, row.At(crossing.lane).mbps, part);
+    if (!shared) {
+      slow(crossing.group, crossing.row->At(std::max(0, crossing.lane)).mbps, Flow{});
+      continue;
+    }
+    const int lanes = crossing.lane == kNone ? lane_count_ : 1;
+    for (int lane = 0; lane < lanes; ++lane) {
+      slow(crossing.group, crossing.row->At(crossing.lane == kNone ? lane : crossing.lane).mbps,
+           flows_[crossing.flow + std::size_t(lane)]);
     }
   }
 }
 
-// Each pair of patterns has its flows once, one a lane, counted as often as the gang's nodes make them.
+// Each pair of patterns has its flows once, one a lane, counted as often as the gang's nodes make them; groups
+// that run slower than the pair could have flows of their own.
 void Pricing::CountRowFlows() {
   rows_.clear();
-  for (const RowCrossing& crossing : row_crossings_) {
+  for (RowCrossing& crossing : row_crossings_) {
     Lanes::Row& row = *crossing.row;
-    if (!row.listed) {
-      row.listed = true;
-      row.uses = 0;
-      row.first_flow = flows_.size();
-      rows_.push_back(&row);
-      for (int lane = 0; lane < lane_count_; ++lane) {
-        flows_.push_back(
-            FlowBetween(dense_, dense_.port(row.from, lane), dense_.port(row.to, lane), row.At(lane).mbps));
-      }
-    }
+    const std::int64_t pace = tallies_[crossing.group].net_mbps;
+    const auto add = [&](int lane, std::int64_t count) {
+      flows_.push_back(FlowBetween(dense_, dense_.port(row.from, lane), dense_.port(row.to, lane), pace));
+      flows_.back().count = count;
+    };
+    crossing.flow = flows_.size();
     if (crossing.lane != kNone) {
-      ++flows_[row.first_flow + std::size_t(crossing.lane)].count;
-    } else {
+      add(crossing.lane, 1);
+    } else if (pace != row.hop.mbps) {
+      for (int lane = 0; lane < lane_count_; ++lane) add(lane, 1);
+    } else if (row.listed) {
+      crossing.flow = row.first_flow;
       ++row.uses;
+    } else {
+      row.listed = true;
+      row.uses = 1;
+      row.first_flow = crossing.flow;
+      rows_.push_back(&row);
+      for (int lane = 0; lane < lane_count_; ++lane) add(lane, 0);
     }
   }
   for (Lanes::Row* row : rows_) {
     for (int lane = 0; lane < lane_count_; ++lane) {
-      flows_[row->first_flow + std::size_t(lane)].count += row->uses;
+      flows_[row->first_flow + std::size_t(lane)].count = row->uses;
     }
     row->listed = false;
   }

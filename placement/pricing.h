@@ -37,14 +37,17 @@ class Pricing {
     AxisStride stride;
     bool closed;  // a chain of stages does not close; a ring of two has its one edge in both directions
   };
-  // An edge between two leaves: what sharing leaves of it slows its group.
+  // An edge between two leaves: what sharing leaves of it slows its group. A ring runs everywhere at the pace
+  // of its slowest edge, so its flows want no more than that.
   struct Crossing {
     std::size_t group, flow;
+    std::int64_t mbps;  // alone
   };
   struct RowCrossing {
     std::size_t group;
     Lanes::Row* row;
-    int lane;  // kNone = all, of which the slowest counts
+    int lane;              // kNone = all, of which the slowest counts
+    std::size_t flow = 0;  // the first of its lanes
   };
   void ReadRanks(const std::vector<PodPlacement>& pods);
   // Whether the pods take whole nodes of one size, each node's ranks in the order of its GPUs; then whole_ has

@@ -132,20 +132,25 @@ TEST(Metamorphic, HalvingANicSlowsTheAxisThatCrossesIt) {
   }
 }
 
-TEST(Metamorphic, HalvingTheNicsOfAllNodesSlowsEveryAxisThatLeavesNvlink) {
+TEST(Metamorphic, CuttingAllNicsToAnEighthSlowsEveryAxisThatLeavesNvlink) {
   for (const std::uint64_t seed : test::Seeds(200)) {
     SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
     Placed placed = Draw(random);
     const Quality before = placed.Price();
     for (auto& node : placed.fabric.nodes) {
-      for (auto& uplink : node.uplinks) uplink.gbps /= 2;
+      for (auto& uplink : node.uplinks) uplink.gbps /= 8;  // half a NIC is still more than a send fills
     }
-    for (auto& leaf : placed.fabric.leaves) leaf.up_gbps /= 2;
+    for (auto& leaf : placed.fabric.leaves) leaf.up_gbps /= 8;
     const Quality after = placed.Price();
     for (const Axis axis : kPricedAxes) {
       const auto a = std::size_t(axis);
-      if (before.edges[a] > 0 && before.axis_micros[a] > 0) {
+      EXPECT_GE(after.axis_micros[a], before.axis_micros[a]) << AxisName(axis);
+      // A slower edge inside a server may be what holds the axis back.
+      const auto [stride, size] = TrafficStrideOf(placed.request.parallelism, axis);
+      const std::int64_t world = placed.request.parallelism.world();
+      const std::int64_t edges = axis == Axis::kPp ? world / size * (size - 1) : world;
+      if (before.edges[a] == edges && before.axis_micros[a] > 0) {
         EXPECT_GT(after.axis_micros[a], before.axis_micros[a]) << AxisName(axis);
       }
       if (before.edges[a] == 0) {
