@@ -56,16 +56,21 @@ std::size_t Position(const SyntheticLine& line, LevelKind kind) {
   return std::size_t(found - line.levels.begin());
 }
 
-// The shortest list that says the same of `units` units in turn.
+// The shortest list that says the same of `units` units in turn: without the longest border of what they are
+// (Knuth, Morris and Pratt), since a list may be as long as there are units. Requires: not longer.
 template <class T>
 void ShortenTurns(std::vector<T>& turns, std::size_t units) {
-  for (std::size_t period = 1; period < turns.size(); ++period) {
-    bool same = true;
-    for (std::size_t u = 0; same && u < units; ++u) same = turns[u % turns.size()] == turns[u % period];
-    if (!same) continue;
-    turns.resize(period);
-    return;
+  if (turns.size() == 1) return;
+  const auto same = [&](std::size_t a, std::size_t b) {
+    return turns[a % turns.size()] == turns[b % turns.size()];
+  };
+  std::vector<std::size_t> border(units, 0);
+  for (std::size_t u = 1; u < units; ++u) {
+    std::size_t length = border[u - 1];
+    while (length > 0 && !same(u, length)) length = border[length - 1];
+    border[u] = same(u, length) ? length + 1 : 0;
   }
+  turns.resize(std::min(turns.size(), units - border.back()));
 }
 
 // Two levels become one: what `inner` counts is now counted by the container around `outer`, which there is
