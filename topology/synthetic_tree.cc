@@ -16,7 +16,10 @@ using base::Result;
 using base::Status;
 
 // "node:16,11,7", cut where it is long.
-std::string Said(const Level& level) {
+std::string Said(const SyntheticLine& line, const Level& level) {
+  if (line.layout == Layout::kTorus && level.kind == LevelKind::kHost) {
+    return fmt::format("torus:{}", fmt::join(line.torus, "x"));
+  }
   constexpr std::size_t kShown = 8;
   std::string text = fmt::format(
       "{}:{}", level.word,
@@ -117,8 +120,9 @@ Result<SyntheticTree> GrowSyntheticTree(const SyntheticLine& line) {
     tree.scopes.push_back(ScopesOf(containers));
     if (!std::binary_search(tree.scopes.back().begin(), tree.scopes.back().end(), length)) {
       const Level& around = line.levels[l - 1];
-      return Fail(Code::kInvalid, fmt::format("{}: has {} numbers, and {}:{} makes {}", Said(level), length,
-                                              around.word, fmt::join(around.counts, ","), containers.size()));
+      return Fail(Code::kInvalid,
+                  fmt::format("{}: has {} numbers, and {}:{} makes {}", Said(line, level), length,
+                              around.word, fmt::join(around.counts, ","), containers.size()));
     }
     tree.full.emplace_back();
     std::vector<HostGroup> inner;
@@ -127,7 +131,7 @@ Result<SyntheticTree> GrowSyntheticTree(const SyntheticLine& line) {
       const int count = level.counts[i % length];
       if (made + count > kMaxSyntheticNodes) {
         return Fail(Code::kTooLarge,
-                    fmt::format("{}: makes more than {} nodes", Said(level), kMaxSyntheticNodes));
+                    fmt::format("{}: makes more than {} nodes", Said(line, level), kMaxSyntheticNodes));
       }
       tree.full.back().push_back(count);
       if (hosts) {

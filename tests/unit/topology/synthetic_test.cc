@@ -210,7 +210,7 @@ TEST(Synthetic, RefusesWhatDoesNotMakeACluster) {
   refused("su:2 node:4 railonly spine:2", "spine:2: does not go with railonly");
   refused("torus:4x4", "torus:4x4: want three sides from 1 to 1024, as torus:4x4x4");
   refused("torus:4x4x4x4", "torus:4x4x4x4: want three sides from 1 to 1024, as torus:4x4x4");
-  refused("torus:1024x1024x1024", "torus:1073741824: makes more than 131072 nodes");
+  refused("torus:1024x1024x1024", "torus:1024x1024x1024: makes more than 131072 nodes");
   refused("torus:4x0x4", "torus:4x0x4: want three sides from 1 to 1024, as torus:4x4x4");
 }
 
