@@ -14,17 +14,18 @@ namespace {
 std::vector<FabricNode> Admit(std::vector<Node> nodes, const Declaration& declaration, Fabric& fabric) {
   const std::set<std::string_view> excluded(declaration.excluded_nodes.begin(),
                                             declaration.excluded_nodes.end());
-  if (!excluded.empty()) {
-    std::erase_if(nodes, [&](const Node& node) { return excluded.contains(node.name); });
-  }
-  const auto before = [](const Node& a, const Node& b) {
-    return a.name != b.name ? a.name < b.name : ContentHash(a) < ContentHash(b);
-  };
-  // Mostly they come sorted, and to move a node is dear.
-  if (!std::is_sorted(nodes.begin(), nodes.end(), before)) std::sort(nodes.begin(), nodes.end(), before);
-  std::vector<FabricNode> admitted;
-  admitted.reserve(nodes.size());
+  std::vector<Node*> order;  // to move a node is dear
+  order.reserve(nodes.size());
   for (Node& node : nodes) {
+    if (excluded.empty() || !excluded.contains(node.name)) order.push_back(&node);
+  }
+  std::sort(order.begin(), order.end(), [](const Node* a, const Node* b) {
+    return a->name != b->name ? a->name < b->name : ContentHash(*a) < ContentHash(*b);
+  });
+  std::vector<FabricNode> admitted;
+  admitted.reserve(order.size());
+  for (Node* const next : order) {
+    Node& node = *next;
     if (!admitted.empty() && admitted.back().node.name == node.name) {
       if (admitted.back().node != node) {
         fabric.faults.push_back(CablingFault{

@@ -145,21 +145,24 @@ class CablingFaults {
     int sharing = 0, proper = 0;
     for (std::size_t unit = 0; unit < shares.size(); ++unit) (shares[unit] ? sharing : proper) += hosts[unit];
     if (sharing == 0 || sharing >= proper) return;
-    for (const auto& [key, ends] : rails) {
-      if (ends.first != ends.second) ReportSharedLeaf(key.first, key.second, ends.first, ends.second);
+    std::map<std::pair<UnitId, LeafId>, const Cable*> first;  // of the highest rail
+    for (const Cable& cable : wiring_.cables) {
+      const UnitId unit = units_.of_node[std::size_t(cable.node)];
+      if (unit == kNone || !shares[std::size_t(unit)]) continue;
+      const auto ends = rails.find({unit, cable.leaf});
+      if (ends == rails.end() || cable.slot.rail != ends->second.second) continue;
+      if (ends->second.first != ends->second.second) first.try_emplace(ends->first, &cable);
     }
+    for (const auto& [key, cable] : first) ReportSharedLeaf(*cable, rails.at(key).first);
   }
 
-  void ReportSharedLeaf(UnitId unit, LeafId leaf, int low, int high) {
-    const auto cable = std::find_if(wiring_.cables.begin(), wiring_.cables.end(), [&](const Cable& c) {
-      return c.leaf == leaf && c.slot.rail == high && units_.of_node[std::size_t(c.node)] == unit;
-    });
-    if (cable == wiring_.cables.end()) return;
+  // `low` is the other rail there.
+  void ReportSharedLeaf(const Cable& cable, int low) {
     faults_.push_back(
-        At(*cable, "",
+        At(cable, "",
            fmt::format("{} is cabled to {}, where rail {} of its unit ends too; in other units rails {} "
                        "and {} have leaves of their own",
-                       End(*cable), PortWords(*PortOf(*cable).leaf_port), low, low, high)));
+                       End(cable), PortWords(*PortOf(cable).leaf_port), low, low, cable.slot.rail)));
   }
 
   void ReportDoubledPorts() {

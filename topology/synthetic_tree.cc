@@ -16,7 +16,10 @@ using base::Result;
 using base::Status;
 
 // "node:16,11,7", cut where it is long.
-std::string Said(const Level& level) {
+std::string Said(const SyntheticLine& line, const Level& level) {
+  if (line.layout == Layout::kTorus && level.kind == LevelKind::kHost) {
+    return fmt::format("torus:{}", fmt::join(line.torus, "x"));
+  }
   constexpr std::size_t kShown = 8;
   std::string text = fmt::format(
       "{}:{}", level.word,
@@ -56,16 +59,21 @@ std::size_t Position(const SyntheticLine& line, LevelKind kind) {
   return std::size_t(found - line.levels.begin());
 }
 
-// The shortest list that says the same of `units` units in turn.
+// The shortest list that says the same of `units` units in turn: without the longest border of what they are
+// (Knuth, Morris and Pratt), since a list may be as long as there are units. Requires: not longer.
 template <class T>
 void ShortenTurns(std::vector<T>& turns, std::size_t units) {
-  for (std::size_t period = 1; period < turns.size(); ++period) {
-    bool same = true;
-    for (std::size_t u = 0; same && u < units; ++u) same = turns[u % turns.size()] == turns[u % period];
-    if (!same) continue;
-    turns.resize(period);
-    return;
+  if (turns.size() == 1) return;
+  const auto same = [&](std::size_t a, std::size_t b) {
+    return turns[a % turns.size()] == turns[b % turns.size()];
+  };
+  std::vector<std::size_t> border(units, 0);
+  for (std::size_t u = 1; u < units; ++u) {
+    std::size_t length = border[u - 1];
+    while (length > 0 && !same(u, length)) length = border[length - 1];
+    border[u] = same(u, length) ? length + 1 : 0;
   }
+  turns.resize(std::min(turns.size(), units - border.back()));
 }
 
 // Two levels become one: what `inner` counts is now counted by the container around `outer`, which there is
@@ -112,8 +120,9 @@ Result<SyntheticTree> GrowSyntheticTree(const SyntheticLine& line) {
     tree.scopes.push_back(ScopesOf(containers));
     if (!std::binary_search(tree.scopes.back().begin(), tree.scopes.back().end(), length)) {
       const Level& around = line.levels[l - 1];
-      return Fail(Code::kInvalid, fmt::format("{}: has {} numbers, and {}:{} makes {}", Said(level), length,
-                                              around.word, fmt::join(around.counts, ","), containers.size()));
+      return Fail(Code::kInvalid,
+                  fmt::format("{}: has {} numbers, and {}:{} makes {}", Said(line, level), length,
+                              around.word, fmt::join(around.counts, ","), containers.size()));
     }
     tree.full.emplace_back();
     std::vector<HostGroup> inner;
@@ -122,7 +131,7 @@ Result<SyntheticTree> GrowSyntheticTree(const SyntheticLine& line) {
       const int count = level.counts[i % length];
       if (made + count > kMaxSyntheticNodes) {
         return Fail(Code::kTooLarge,
-                    fmt::format("{}: makes more than {} nodes", Said(level), kMaxSyntheticNodes));
+                    fmt::format("{}: makes more than {} nodes", Said(line, level), kMaxSyntheticNodes));
       }
       tree.full.back().push_back(count);
       if (hosts) {

@@ -49,20 +49,23 @@ class Grouping {
 
   // Returns the unit of the class, new if none has most of its leaves.
   UnitId Join(const HostClass& hosts) {
+    // A lone host with half of its leaves here and half there has a wrong cable; many such hosts are a unit.
+    const bool half_is_enough =
+        hosts.nodes.size() == 1 && std::all_of(hosts.leaves.begin(), hosts.leaves.end(), [&](LeafId leaf) {
+          return !units_of_leaf_[std::size_t(leaf)].empty();
+        });
+    const std::size_t enough = half_is_enough ? (hosts.leaves.size() + 1) / 2 : hosts.leaves.size() / 2 + 1;
     UnitId best = kNone;
-    std::size_t most = 0, owned = 0;
-    std::map<UnitId, std::size_t> shared;
-    for (const LeafId leaf : hosts.leaves) {
-      owned += units_of_leaf_[std::size_t(leaf)].empty() ? 0 : 1;
-      for (const UnitId unit : units_of_leaf_[std::size_t(leaf)]) ++shared[unit];
-    }
-    for (const auto& [unit, count] : shared) {
+    std::size_t most = 0;
+    for (const UnitId unit : Candidates(hosts.leaves, enough)) {
+      const auto count =
+          std::size_t(std::count_if(hosts.leaves.begin(), hosts.leaves.end(), [&](LeafId leaf) {
+            const std::vector<UnitId>& units = units_of_leaf_[std::size_t(leaf)];
+            return std::binary_search(units.begin(), units.end(), unit);
+          }));
       if (count > most) std::tie(best, most) = std::pair(unit, count);
     }
-    // A lone host with half of its leaves here and half there has a wrong cable; many such hosts are a unit.
-    const bool torn =
-        hosts.nodes.size() == 1 && owned == hosts.leaves.size() && most * 2 == hosts.leaves.size();
-    if (most * 2 <= hosts.leaves.size() && !torn) {
+    if (most < enough) {
       best = count_++;
       for (const LeafId leaf : hosts.leaves) units_of_leaf_[std::size_t(leaf)].push_back(best);
       return best;
@@ -75,7 +78,24 @@ class Grouping {
   int count() const { return count_; }
 
  private:
-  std::vector<std::vector<UnitId>> units_of_leaf_;
+  // The units that may have `enough` of the leaves: they have one of any so many that too few would be left.
+  // Looked for on the leaves that the fewest units have: a leaf that all hosts share says nothing.
+  std::vector<UnitId> Candidates(LeafSet leaves, std::size_t enough) const {
+    std::stable_sort(leaves.begin(), leaves.end(), [&](LeafId a, LeafId b) {
+      return units_of_leaf_[std::size_t(a)].size() < units_of_leaf_[std::size_t(b)].size();
+    });
+    leaves.resize(leaves.size() - enough + 1);
+    std::vector<UnitId> candidates;
+    for (const LeafId leaf : leaves) {
+      const std::vector<UnitId>& units = units_of_leaf_[std::size_t(leaf)];
+      candidates.insert(candidates.end(), units.begin(), units.end());
+    }
+    std::sort(candidates.begin(), candidates.end());
+    candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
+    return candidates;
+  }
+
+  std::vector<std::vector<UnitId>> units_of_leaf_;  // ascending
   int count_ = 0;
 };
 

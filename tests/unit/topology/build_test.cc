@@ -388,6 +388,25 @@ TEST(Units, WithoutKnownRailsStillHaveLeaves) {
   EXPECT_EQ(fabric.leaves[0].unit, 0);
 }
 
+// Each would take minutes if every host were compared with every other.
+TEST(Units, OfOneHostEachMayBeMany) {
+  std::vector<Node> nodes;
+  for (int i = 0; i < 4000; ++i) {
+    NodeNamed node("n" + std::to_string(i));
+    const std::string own = "own" + std::to_string(i) + "-";
+    if (i % 3 == 0) {
+      node.Gpus(4).Rails(3, own).Rail(3, own + "2");  // two rails on one leaf
+    } else {
+      node.Gpus(4).Rails(3, own).Rail(3, i % 3 == 1 ? "shared" : own + "3");
+    }
+    nodes.push_back(node);
+  }
+  const Fabric fabric = BuildFabric(nodes, {});
+  EXPECT_THAT(Check(fabric), IsEmpty());
+  EXPECT_THAT(fabric.units, SizeIs(4000));
+  EXPECT_THAT(fabric.faults, SizeIs(1334)) << "the shared leaf is no fault, one leaf for two rails is";
+}
+
 TEST(CablingFaults, NameBothEndsOfASwap) {
   const Fabric fabric = FabricOf("su:2 node:4 swap:node-1/rail-3/rail-4");
   ASSERT_THAT(fabric.faults, SizeIs(2));

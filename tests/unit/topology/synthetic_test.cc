@@ -113,6 +113,19 @@ TEST(Synthetic, HasOneCanonicalLineForAllLinesOfACluster) {
   same("su:4 gpu:8,4,8,4", "su:4 gpu:8,4");
   same("gpu:8,8", "su:2");
   same("pod:2 oversub:spine=1", "pod:2 core:2");
+  same("su:5 gpu:8,4,8", "su:5 gpu:8,4,8,8,4");
+  EXPECT_EQ(*CanonicalSynthetic("su:5 gpu:1,2,1,2,1 nic:1"), *CanonicalSynthetic("su:5 gpu:1,2 nic:1"));
+}
+
+// As long as the line may be, and it differs only at its end.
+TEST(Synthetic, ReadsAListOfEveryUnit) {
+  std::string list = "1";
+  for (int i = 0; i < 99'998; ++i) list += ",1";
+  const auto canonical = CanonicalSynthetic("su:100000 nic:0 gpu:" + list + ",2");
+  ASSERT_TRUE(canonical.has_value());
+  EXPECT_THAT(*canonical, HasSubstr(list + ",2 nic:0"));
+  EXPECT_THAT(*CanonicalSynthetic("su:100000 nic:0 gpu:" + list + ",1"), HasSubstr(" gpu:1 nic:0"));
+  EXPECT_THAT(*CanonicalSynthetic("nic:0 gpu:1 node:" + list + ",2"), HasSubstr("su:100000 node:1,1,1"));
 }
 
 TEST(Synthetic, WritesWhatWasLeftOut) {
@@ -197,7 +210,7 @@ TEST(Synthetic, RefusesWhatDoesNotMakeACluster) {
   refused("su:2 node:4 railonly spine:2", "spine:2: does not go with railonly");
   refused("torus:4x4", "torus:4x4: want three sides from 1 to 1024, as torus:4x4x4");
   refused("torus:4x4x4x4", "torus:4x4x4x4: want three sides from 1 to 1024, as torus:4x4x4");
-  refused("torus:1024x1024x1024", "torus:1073741824: makes more than 131072 nodes");
+  refused("torus:1024x1024x1024", "torus:1024x1024x1024: makes more than 131072 nodes");
   refused("torus:4x0x4", "torus:4x0x4: want three sides from 1 to 1024, as torus:4x4x4");
 }
 
