@@ -4,6 +4,9 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "crds/fabric.h"
 #include "crds/keys.h"
@@ -24,16 +27,52 @@ bool LooksLikeJson(std::string_view text) {
   return first != std::string_view::npos && text[first] == '{';
 }
 
+// A switch that is its own ancestor, by way of what it is declared to hang on; empty = none.
+std::string FindLoop(const topology::Declaration& declaration) {
+  std::map<std::string_view, const topology::SwitchDeclaration*> switches;
+  for (const topology::SwitchDeclaration& one : declaration.switches) switches[one.name] = &one;
+  std::set<std::string_view> sound;
+  for (const topology::SwitchDeclaration& start : declaration.switches) {
+    std::vector<std::pair<const topology::SwitchDeclaration*, std::size_t>> way{{&start, 0}};
+    std::set<std::string_view> on_way{start.name};
+    while (!way.empty()) {
+      auto& [at, next] = way.back();
+      if (next == at->uplinks.size() || sound.contains(at->name)) {
+        sound.insert(at->name);
+        on_way.erase(at->name);
+        way.pop_back();
+        continue;
+      }
+      const std::string& above = at->uplinks[next++];
+      if (on_way.contains(above)) return above;
+      const auto found = switches.find(above);
+      if (found == switches.end()) continue;
+      on_way.insert(above);
+      way.emplace_back(found->second, 0);
+    }
+  }
+  return "";
+}
+
 Status KeepObject(const Json& object, ClusterFiles& into) {
   const std::string kind = kube::StringAt(object, {"kind"});
   if (kind == keys::kNodeTopology.kind) {
     ASSIGN_OR_RETURN(crds::NodeTopology topology, crds::NodeTopologyFromJson(object));
+    if (!into.names.insert(topology.name).second) {
+      return base::Fail(Code::kInvalid,
+                        fmt::format("NodeTopology {} stands twice; was a file given twice?", topology.name));
+    }
     // Without a status its agent has not reported yet.
     if (topology.status.observed_at) into.topologies.push_back(std::move(topology));
     return {};
   }
   if (kind == keys::kFabric.kind) {
     ASSIGN_OR_RETURN(crds::Fabric fabric, crds::FabricFromJson(object));
+    if (const std::string loop = FindLoop(fabric.spec); !loop.empty()) {
+      return base::Fail(
+          Code::kInvalid,
+          fmt::format("Fabric {}: spec.switches: the uplinks of {} lead back to it", fabric.name, loop));
+    }
     into.declared[fabric.name] = std::move(fabric.spec);
     return {};
   }
@@ -42,7 +81,11 @@ Status KeepObject(const Json& object, ClusterFiles& into) {
     into.gangs.push_back(std::move(gang));
     return {};
   }
-  if (kind == "Pod") into.pods.push_back(object);
+  if (kind == "Pod") {
+    into.pods.push_back(object);
+  } else {
+    ++into.passed_over[kind.empty() ? "objects without a kind" : kind];
+  }
   return {};
 }
 
@@ -90,18 +133,22 @@ Json Copied(dom::element value) {
   }
 }
 
-// simdjson is quicker by far, and refuses what is no fault of the file (a number of 30 digits): then the other
-// parser has the last word, and the codecs name the field.
-Json ParseItem(dom::parser& parser, std::string_view raw) {
-  dom::element element;
-  // The text goes on after the item, or is padded.
-  if (parser.parse(raw.data(), raw.size(), false).get(element) == simdjson::SUCCESS) return Copied(element);
-  return Json::parse(raw, nullptr, false);
-}
-
 std::size_t LineOf(std::string_view text, std::size_t at) {
   return 1 + std::size_t(
                  std::count(text.begin(), text.begin() + std::ptrdiff_t(std::min(at, text.size())), '\n'));
+}
+
+// simdjson is quicker by far, and refuses what is no fault of the file (a number of 30 digits): then the other
+// parser has the last word, and the codecs name the field. `raw` is a part of `text`, which is padded.
+base::Result<Json> ParseItem(dom::parser& parser, std::string_view raw, std::string_view text) {
+  dom::element element;
+  if (parser.parse(raw.data(), raw.size(), false).get(element) == simdjson::SUCCESS) return Copied(element);
+  try {
+    return Json::parse(raw);
+  } catch (const Json::parse_error& error) {
+    const std::size_t at = std::size_t(raw.data() - text.data()) + error.byte;
+    return base::Fail(Code::kInvalid, fmt::format("line {}: it is no JSON", LineOf(text, at)));
+  }
 }
 
 // A file that holds no list.
@@ -151,7 +198,8 @@ Status ReadJson(const std::string& path, const std::string& file, ClusterFiles& 
       return base::Fail(Bad(path, fmt::format("item {} is no object", number)));
     if (error == simdjson::SUCCESS) error = object.raw_json().get(raw);
     if (error != simdjson::SUCCESS) return fail("is no JSON, or ends too early");
-    TRY(KeepItem(path, number, ParseItem(item_parser, raw), into));
+    ASSIGN_OR_RETURN(const Json one, ParseItem(item_parser, raw, text), path);
+    TRY(KeepItem(path, number, one, into));
     at = std::size_t(raw.data() - text.data()) + raw.size();
     ++number;
   }

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct ClusterFiles {
   std::map<std::string, topology::Declaration> declared;  // by Fabric
   std::vector<crds::Gang> gangs;
   std::vector<Json> pods;
+  std::map<std::string, int> passed_over;  // how many objects of each other kind there were
+  std::set<std::string> names;             // of the NodeTopologies; two of one name are an error
 };
 
 // Reads a List, one object, or several YAML documents into `into`; kinds that say nothing of GPUs are passed

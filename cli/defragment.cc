@@ -78,6 +78,8 @@ std::string_view ReasonName(placement::DefragmentRefusal reason) {
       return "TooFewPlaces";
     case placement::DefragmentRefusal::kPinned:
       return "Pinned";
+    case placement::DefragmentRefusal::kTooFewFree:
+      return "TooFewFree";
     case placement::DefragmentRefusal::kNoRoom:
       return "NoRoom";
   }

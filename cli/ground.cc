@@ -53,9 +53,13 @@ base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& optio
     return whole;
   }
   if (files.topologies.empty()) {
-    return base::Fail(Code::kInvalid,
-                      "--topology: no NodeTopology with a status is in there; make the file with "
-                      "`kubectl get nt,fabrics,gangs -A -o json`");
+    std::vector<std::string> others;
+    for (const auto& [kind, count] : files.passed_over) others.push_back(fmt::format("{} {}", count, kind));
+    return base::Fail(
+        Code::kInvalid,
+        fmt::format("--topology: no NodeTopology with a status is in there{}; make the file with "
+                    "`kubectl get nt,fabrics,gangs -A -o json`",
+                    others.empty() ? "" : fmt::format(", only {}", fmt::join(others, ", "))));
   }
   std::vector<topology::Node> nodes;
   for (const crds::NodeTopology& topology : files.topologies) {

@@ -1,6 +1,7 @@
 #include "cli/suggest.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/fabrics.h"
 
@@ -9,13 +10,6 @@ namespace {
 
 using placement::Axis;
 using placement::Level;
-
-// Hints may say what a GPU achieves on this very model.
-template <class Hints>
-double SaidTflops(const Hints& hints) {
-  if constexpr (requires { hints.tflops; }) return hints.tflops;
-  return 0;
-}
 
 // The most GPUs that one TP group may have: an NVLink domain's, unless --require puts tp elsewhere.
 int MostTp(const topology::Fabric& fabric, const placement::GangRequest& request) {
@@ -55,7 +49,7 @@ SuggestAnswer AskOn(const Ground& ground, const placement::GangRequest& request,
   answer.model = request.model;
   answer.asked_given = asked_given;
   ReadGpus(*ground.fabric, answer);
-  if (const double said = SaidTflops(request.model); said > 0) answer.limits.tflops = said;
+  if (request.model.tflops > 0) answer.limits.tflops = request.model.tflops;
   if (answer.limits.tflops <= 0) answer.limits.tflops = kAssumedTflops;
   answer.limits.world = request.parallelism.world();
   answer.limits.global_batch = global_batch;
@@ -63,12 +57,15 @@ SuggestAnswer AskOn(const Ground& ground, const placement::GangRequest& request,
   placement::Layouts layouts = placement::EnumerateLayouts(request.parallelism, request.model, answer.limits);
   answer.counts = layouts.counts;
   placement::ClusterState state(ground.fabric, ground.nodes);
-  answer.found = placement::FindFastest(state, request, layouts, kMostSuggestions);
+  // The planner then knows what computation communication can hide behind.
+  placement::GangRequest timed = request;
+  timed.model.tflops = int(std::lround(answer.limits.tflops));
+  answer.found = placement::FindFastest(state, timed, layouts, kMostSuggestions);
   if (asked_given) {
     std::erase_if(layouts.legal, [&](const placement::Layout& layout) {
       return !(layout.parallelism == request.parallelism);
     });
-    auto found = placement::FindFastest(state, request, layouts, 1);
+    auto found = placement::FindFastest(state, timed, layouts, 1);
     if (!found.fastest.empty()) answer.given = std::move(found.fastest.front());
   }
   return answer;

@@ -117,7 +117,7 @@ std::string CountsText(const SuggestAnswer& answer) {
        fmt::format("TP group larger than an NVLink domain ({} GPUs)", answer.limits.largest_domain)},
       {counts.heads,
        fmt::format("tp does not divide the heads (hidden={}, heads of 128)", answer.model.hidden)},
-      {counts.layers, fmt::format("pp does not divide layers={}", answer.model.layers)},
+      {counts.layers, fmt::format("pp divides neither layers={} nor 2 more", answer.model.layers)},
       {counts.sequence, fmt::format("2*cp does not divide seq={}", answer.model.seq)},
       {counts.batch,
        fmt::format("dp x microbatch={} does not divide the global batch", answer.model.microbatch)},
@@ -141,10 +141,10 @@ std::string CountsText(const SuggestAnswer& answer) {
 
 std::string AssumptionsText(const SuggestAnswer& answer) {
   std::string out =
-      "A step is compute (6 x params x tokens, 8 with full recompute), the pipeline's bubble and "
-      "communication; "
-      "nothing overlaps.\n";
-  if (placement::AchievedTflops(answer.gpu_model) <= 0) {
+      "A step is compute (6 x params x tokens, 8 with full recompute), the pipeline's bubble and the "
+      "communication that "
+      "hides behind neither.\n";
+  if (answer.model.tflops <= 0 && placement::AchievedTflops(answer.gpu_model) <= 0) {
     out += fmt::format(
         "Nobody measured {}: {:.0f} TFLOP/s is what an H100 achieves, so trust the order, not the "
         "times.\n",

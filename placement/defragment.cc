@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "placement/defragment_trials.h"
@@ -51,12 +52,10 @@ class Search {
     if (answer) Exchange(*answer);
     return answer;
   }
-  // The most places below `count` that can be opened.
+  // The most places up to `count` that were opened together, one after the other.
   int Most(int count) {
-    while (--count > 0) {
-      if (Greedy(count)) return count;
-    }
-    return 0;
+    Greedy(count);
+    return reached_;
   }
 
  private:
@@ -112,6 +111,7 @@ class Search {
       if (!moves) continue;
       moving.insert(with.back()->gangs.begin(), with.back()->gangs.end());
       answer = {std::move(with), *std::move(moves), 0};
+      reached_ = std::max(reached_, int(answer.places.size()));
     }
     answer.cost = trials_.CostOf(answer.moves);
     return answer;
@@ -143,13 +143,28 @@ class Search {
 
   DefragmentTrials& trials_;
   std::vector<const OpenablePlace*> places_;
+  int reached_ = 0;
 };
+
+int FreeGpus(const ClusterState& state) {
+  int free = 0;
+  for (std::size_t n = 0; n < state.fabric().nodes.size(); ++n) free += state.free_gpus(topology::NodeId(n));
+  return free;
+}
+
+// What the smallest places that could be the answer have together.
+int GpusOfSmallest(const std::vector<OpenablePlace>& places, int count) {
+  std::vector<int> sizes;
+  for (const OpenablePlace& place : places) sizes.push_back(place.gpus);
+  std::sort(sizes.begin(), sizes.end());
+  return std::accumulate(sizes.begin(), sizes.begin() + count, 0);
+}
 
 std::string_view PlacesPhrase(const DefragmentGoal& goal) {
   return goal.level == Level::kUnit ? "scalable units" : "NVLink domains";
 }
 
-void Refuse(DefragmentRefusal why, const DefragmentGoal& goal, const OpenablePlaces& openable,
+void Refuse(DefragmentRefusal why, const DefragmentGoal& goal, const OpenablePlaces& openable, int free,
             Defragmentation& answer) {
   answer.refusal = why;
   const std::string wanted = fmt::format("{} whole {} wanted", goal.places, PlacesPhrase(goal));
@@ -162,6 +177,10 @@ void Refuse(DefragmentRefusal why, const DefragmentGoal& goal, const OpenablePla
       answer.sentence = fmt::format(
           "{}; of the {} that are large enough, {} hold GPUs that no movable gang has or that are out of use",
           wanted, openable.large_enough, openable.large_enough - int(openable.places.size()));
+      break;
+    case DefragmentRefusal::kTooFewFree:
+      answer.sentence = fmt::format("{}: {} GPUs or more, and {} are free in all", wanted,
+                                    GpusOfSmallest(openable.places, goal.places), free);
       break;
     case DefragmentRefusal::kNoRoom:
       answer.sentence = fmt::format("{}; moves were found for {} of them", wanted, answer.most);
@@ -178,25 +197,30 @@ Defragmentation PlanDefragmentation(ClusterState& state, const std::vector<Runni
   if (answer.whole_before >= goal.places) return answer;
   const OpenablePlaces openable = FindOpenable(state, gangs, goal);
   answer.most = answer.whole_before;
+  const int free = FreeGpus(state);
   if (openable.large_enough < goal.places) {
-    Refuse(DefragmentRefusal::kTooFewPlaces, goal, openable, answer);
+    Refuse(DefragmentRefusal::kTooFewPlaces, goal, openable, free, answer);
     return answer;
   }
   DefragmentTrials trials(state, gangs, goal);
   Search search(trials, openable.places);
   if (int(openable.places.size()) < goal.places) {
-    answer.most = search.Most(int(openable.places.size()) + 1);
+    answer.most = std::max(answer.most, search.Most(int(openable.places.size())));
     answer.trials = trials.trials();
-    Refuse(DefragmentRefusal::kPinned, goal, openable, answer);
+    Refuse(DefragmentRefusal::kPinned, goal, openable, free, answer);
+    return answer;
+  }
+  if (GpusOfSmallest(openable.places, goal.places) > free) {
+    Refuse(DefragmentRefusal::kTooFewFree, goal, openable, free, answer);
     return answer;
   }
   std::optional<Answer> found = search.Run(goal.places);
   if (!found) {
     answer.stuck = trials.stuck();
     answer.stuck_refusal = trials.stuck_refusal();
-    answer.most = search.Most(goal.places);
+    answer.most = std::max(answer.most, search.Most(goal.places));
     answer.trials = trials.trials();
-    Refuse(DefragmentRefusal::kNoRoom, goal, openable, answer);
+    Refuse(DefragmentRefusal::kNoRoom, goal, openable, free, answer);
     return answer;
   }
   for (const OpenablePlace* place : found->places) {

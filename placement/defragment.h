@@ -40,6 +40,8 @@ struct GangMove {
 enum class DefragmentRefusal : std::uint8_t {
   kTooFewPlaces,  // not so many places of that size exist
   kPinned,        // they do, but in too many stand GPUs that no movable gang holds, or that are out of use
+  // Fewer GPUs are free in all than the smallest places have together, and moving frees none.
+  kTooFewFree,
   kNoRoom,  // the gangs have no other place, or none that is quick enough; or none was found in the budget
 };
 

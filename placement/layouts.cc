@@ -31,12 +31,18 @@ std::vector<int> DivisorsOf(std::int64_t number) {
   return divisors;
 }
 
+// Of the largest stage; 0 = stages cannot be made.
+int LayersPerStage(int layers, int pp) {
+  if (layers % pp == 0) return layers / pp;
+  return (layers + 2) % pp == 0 ? (layers + 2) / pp : 0;
+}
+
 double MemoryOf(const Parallelism& p, const ModelHints& model, int microbatches, bool full_recompute) {
   const double optimizer = p.fsdp > 1 ? 12.0 / p.fsdp : 12.0 / (double(p.dp) * p.cp);
   const double held = p.fsdp > 1 ? 6.0 / p.fsdp : 6.0;
   const double parameters = model.params * (held + optimizer) / (double(p.tp) * p.pp);
   const double element = double(model.seq) * model.microbatch * model.hidden / (double(p.tp) * p.cp);
-  const double passes = double(model.layers) / p.pp * std::min(p.pp, microbatches);
+  const double passes = double(LayersPerStage(model.layers, p.pp)) * std::min(p.pp, microbatches);
   const double activations =
       full_recompute ? (kFullBytes * passes + kSelectiveBytes) * element : kSelectiveBytes * passes * element;
   return parameters + activations;
@@ -76,7 +82,7 @@ class Enumeration {
       ++counts.domain;
     } else if (heads_ % p.tp != 0) {
       ++counts.heads;
-    } else if (model_.layers % p.pp != 0) {
+    } else if (LayersPerStage(model_.layers, p.pp) == 0) {
       ++counts.layers;
     } else if (p.cp > 1 && model_.seq % (2 * std::int64_t(p.cp)) != 0) {
       ++counts.sequence;
@@ -103,7 +109,9 @@ class Enumeration {
     }
     const double tokens = double(limits_.global_batch) * model_.seq;
     const double work = 6 * model_.params * tokens * (layout.full_recompute ? kFullRecomputeWork : 1);
-    layout.compute_micros = work / (double(limits_.world) * limits_.tflops * 1e12) * 1e6;
+    // The largest stage sets the pace.
+    const double pace = double(LayersPerStage(model_.layers, p.pp)) * p.pp / model_.layers;
+    layout.compute_micros = pace * work / (double(limits_.world) * limits_.tflops * 1e12) * 1e6;
     layout.bubble_micros = layout.compute_micros * (p.pp - 1) / microbatches;
     found_.legal.push_back(std::move(layout));
   }

@@ -46,7 +46,7 @@ struct LayoutCounts {
   std::int64_t all = 0;
   std::int64_t domain = 0;    // a TP group larger than any NVLink domain
   std::int64_t heads = 0;     // tp does not divide the attention heads
-  std::int64_t layers = 0;    // pp does not divide the layers
+  std::int64_t layers = 0;    // pp divides neither the layers nor the layers + 2
   std::int64_t sequence = 0;  // cp does not cut the sequence in equal halves of equal parts
   std::int64_t batch = 0;     // the global batch is no whole number of microbatches for each pipeline
   std::int64_t experts = 0;   // ep, etp or fsdp do not divide what is left
@@ -63,13 +63,15 @@ struct Layouts {
 // `like` says ep, etp, fsdp and the order; its tp, cp, pp and dp are not looked at. Requires: the model's params,
 // layers, hidden, seq and microbatch are more than 0, and so is what `limits` says must be.
 //   tp  divides the heads (hidden/128 where that is whole, else hidden) and fits the largest NVLink domain
-//   pp  divides the layers: stages are equal
+//   pp  divides the layers, or the layers + 2: then the first and the last stage have one layer less, beside the
+//       embedding and the output (as Llama 3 405B with 126 layers in 16 stages, arXiv 2407.21783, section 3.3.2)
 //   cp  divides the sequence twice over, as Megatron-Core cuts it (each rank has a part from both ends)
 //   memory, per GPU: params·(2 + 4 + 12/(dp·cp)) / (tp·pp) bytes for bf16 weights, fp32 gradients and Adam's
 //   state sharded as Megatron-Core's distributed optimizer does; activations of min(pp, microbatches) passes of
 //   layers/pp layers at 34·seq·microbatch·hidden/(tp·cp) bytes, or 2 with full recompute and one layer in work
 //   (arXiv 2205.05198, table 2: sequence parallel, selective recompute)
-//   compute: 6·params·tokens / (world·tflops); the pipeline waits (pp - 1)/microbatches of it
+//   compute: 6·params·tokens / (world·tflops), and more by 2/layers where stages are unequal; the pipeline waits
+//   (pp - 1)/microbatches of it
 Layouts EnumerateLayouts(const Parallelism& like, const ModelHints& model, const LayoutLimits& limits);
 
 // What a step takes once the layout has a place.

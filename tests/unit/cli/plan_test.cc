@@ -6,6 +6,7 @@
 #include "crds/node_topology.h"
 #include "crds/yaml.h"
 #include "tests/support/seeds.h"
+#include "tests/unit/cli/cluster_text.h"
 #include "tests/unit/cli/golden.h"
 #include "topology/synthetic.h"
 
@@ -15,44 +16,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr const char* kTwoNodes = "su:1 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib";
-
-// Files in memory.
-struct Files {
-  std::map<std::string, std::string> texts;
-  ReadFile read = [this](const std::string& path) -> base::Result<std::string> {
-    const auto found = texts.find(path);
-    if (found == texts.end()) return base::Fail(base::Code::kNotFound, path + ": No such file or directory");
-    return found->second;
-  };
-};
-
-Json NodeTopologiesOf(const char* line) {
-  Json items = Json::array();
-  const auto made = topology::ParseSynthetic(line);
-  for (const topology::Node& node : made->nodes) {
-    crds::NodeTopology object;
-    object.name = node.name;
-    object.status.node = node;
-    object.status.observed_at = base::WallTime(std::chrono::seconds(1'800'000'000));
-    items.push_back(crds::ToJson(object));
-  }
-  return items;
-}
-
-Json GangOn(const std::vector<crds::PlacedPod>& rows) {
-  crds::Gang gang;
-  gang.ns = "train";
-  gang.name = "other";
-  gang.spec.owner = {"batch/v1", "Job", "other", "uid"};
-  gang.spec.pods = int(rows.size());
-  gang.spec.gpus_per_pod = 8;
-  gang.status.placement = crds::ToColumns(rows, 1);
-  return crds::ToJson(gang);
-}
-
-std::string ListOf(Json items) {
-  return Json{{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}}.dump();
-}
 
 PlanOptions OnFile(const std::string& parallelism = "tp=8,dp=2") {
   return {.ground = {.topology = {"nt.json"}}, .parallelism = parallelism};

@@ -160,16 +160,26 @@ TEST(Defragmentation, LeavesThePinnedWhereTheyAre) {
 }
 
 TEST(Defragmentation, SaysWhoHasNoOtherPlace) {
-  Stage stage(2);
-  stage.Runs(1, 3, {0});
-  const int last = stage.Runs(1, 3, {1});
+  Stage stage(4);
+  for (int node = 0; node < 4; ++node) stage.Runs(1, 3, {node});
   const Defragmentation answer = stage.Ask(1);
-  EXPECT_EQ(answer.refusal, DefragmentRefusal::kNoRoom);
+  EXPECT_EQ(answer.refusal, DefragmentRefusal::kNoRoom) << "4 GPUs are free, one on each server";
   EXPECT_EQ(answer.most, 0);
-  EXPECT_TRUE(answer.stuck == 0 || answer.stuck == last);
+  EXPECT_TRUE(answer.stuck);
   ASSERT_TRUE(answer.stuck_refusal);
-  EXPECT_FALSE(answer.stuck_refusal->sentence.empty());
-  EXPECT_EQ(stage.Ask(3).refusal, DefragmentRefusal::kTooFewPlaces);
+  EXPECT_THAT(answer.stuck_refusal->sentence, HasSubstr("3"));
+}
+
+TEST(Defragmentation, CountsBeforeItSearches) {
+  Stage stage(3);
+  stage.Runs(1, 3, {0});
+  stage.Runs(1, 3, {1});
+  const Defragmentation answer = stage.Ask(2);
+  EXPECT_EQ(answer.refusal, DefragmentRefusal::kTooFewFree);
+  EXPECT_THAT(answer.sentence, HasSubstr("8 GPUs or more, and 6 are free"));
+  EXPECT_EQ(answer.most, 1);
+  EXPECT_EQ(answer.trials, 0);
+  EXPECT_EQ(stage.Ask(4).refusal, DefragmentRefusal::kTooFewPlaces);
   EXPECT_EQ(stage.Ask(1, -1, Level::kNvlink, 5).refusal, DefragmentRefusal::kTooFewPlaces);
 }
 
