@@ -28,8 +28,7 @@ struct Mean {
   Measures sum;
   int worst_dp = 0, worst_pp = 0;
   double dp_spread = 0, pp_spread = 0;
-  double ratio = 0;  // of its network time to Heddle's
-  double log_ratio = 0;
+  double log_ratio = 0;  // of its network time to Heddle's
   std::vector<double> micros;
 
   double Of(double total) const { return states == 0 ? 0 : total / states; }
