@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+
 #include "base/check.h"
 #include "base/random.h"
 #include "topology/synthetic.h"

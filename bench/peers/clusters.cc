@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdio>
 
 #include "base/check.h"
 #include "topology/synthetic.h"
@@ -52,9 +53,11 @@ std::shared_ptr<const topology::Fabric> MakeFabric(const ClusterShape& shape, st
   base::Random random(seed);
   // Two thirds of the units lack an eighth of their nodes on average.
   const int units = (shape.nodes * 12 / 11 + shape.unit - 1) / shape.unit;
-  auto line = topology::ParseSynthetic(
-      fmt::format("su:{} node:{} gpu:8 nic:8 rail:8 spine:1 rate:400 transport:ib machine:h100 oversub:{}",
-                  units, shape.unit, shape.oversubscription_percent));
+  const std::string layout = shape.nvl72 ? "rack:{} tray:{} gpu:4 nic:4 rail:4 machine:gb200 nvl"
+                                         : "su:{} node:{} gpu:8 nic:8 rail:8 machine:h100";
+  auto line =
+      topology::ParseSynthetic(fmt::format(fmt::runtime(layout + " spine:1 rate:400 transport:ib oversub:{}"),
+                                           units, shape.unit, shape.oversubscription_percent));
   CHECK(line.has_value());
   const std::vector<char> kept = KeptNodes(units, shape.unit, random);
   std::vector<topology::Node> nodes;
@@ -121,7 +124,8 @@ Churn::Churn(const topology::Fabric& fabric, Ties ties, std::uint64_t seed) : ti
   rank_.assign(fabric.nodes.size(), 0);
   for (std::size_t n = 0; n < free_.size(); ++n) {
     by_free_[0].insert({0, NodeId(n)});
-    Set(NodeId(n), (1U << fabric.nodes[n].node.gpus.size()) - 1);
+    node_gpus_ = int(fabric.nodes[n].node.gpus.size());  // all alike
+    Set(NodeId(n), (1U << node_gpus_) - 1);
     all_ += std::popcount(free_[n]);
   }
 }
@@ -143,18 +147,18 @@ NodeId Churn::TightestNode(int gpus) {
 }
 
 bool Churn::Arrive() {
-  const int gpus = DrawJobSize(random_);
+  const int gpus = DrawJobSize(random_), part = std::min(gpus, node_gpus_);
   std::vector<Part> job;
-  for (int left = gpus; left > 0; left -= std::min(gpus, 8)) {
-    const NodeId node = TightestNode(std::min(gpus, 8));
+  for (int left = gpus; left > 0; left -= part) {
+    const NodeId node = TightestNode(part);
     if (node == topology::kNone) break;
     std::uint32_t free = free_[std::size_t(node)], taken = 0;
-    for (int i = 0; i < std::min(gpus, 8); ++i, free &= free - 1) taken |= free & -free;
+    for (int i = 0; i < part; ++i, free &= free - 1) taken |= free & -free;
     Set(node, free);
     job.push_back({node, taken});
   }
-  if (int(job.size()) * std::min(gpus, 8) < gpus) {
-    for (const Part& part : job) Set(part.node, free_[std::size_t(part.node)] | part.gpus);
+  if (int(job.size()) * part < gpus) {
+    for (const Part& held : job) Set(held.node, free_[std::size_t(held.node)] | held.gpus);
     return false;
   }
   held_ += gpus;

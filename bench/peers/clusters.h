@@ -20,6 +20,7 @@ struct ClusterShape {
   int unit = 16;                       // nodes of a full scalable unit
   int oversubscription_percent = 100;  // above the leaves
   int units_per_spine_group = 16;      // that share spines; groups meet over a core
+  bool nvl72 = false;                  // nodes are trays of 4 GPUs, a unit is one rack and one NVLink domain
 };
 // Units are uneven: a third are full, the others lack one node up to a quarter of them, by lot.
 std::shared_ptr<const topology::Fabric> MakeFabric(const ClusterShape& shape, std::uint64_t seed);
@@ -31,7 +32,7 @@ int DrawJobSize(base::Random& random);
 double MeanJobSize();
 
 // tp within a node, pp and dp beyond: what a job of so many GPUs, a power of two, asks for. `gpus_per_pod`
-// divides 8; jobs of less than a node are one pod. tp is 8, or the job.
+// is a power of two up to 8; jobs of less are one pod. tp is 8, or the job.
 placement::GangRequest RequestOf(int gpus, int gpus_per_pod = 8);
 
 // How a scheduler that knows no topology chooses between equally full nodes.
@@ -63,6 +64,7 @@ class Churn {
 
   Ties ties_;
   base::Random random_;
+  int node_gpus_ = 0;
   std::vector<std::uint32_t> free_;
   // Nodes by free GPUs, each in a drawn or the natural order: (rank, node).
   std::array<std::set<std::pair<std::uint64_t, topology::NodeId>>, 33> by_free_;

@@ -33,8 +33,8 @@ Assignment PickAtRandom(const placement::ClusterState& state, const placement::G
 // and there the tightest such domain; where none does, the fewest domains of the top level, most free first
 // and the tightest for what is left. Then go down level by level over the children of all that was taken, in
 // the same manner. Pods go to the nodes in rank order, nodes in the order of their names.
-// `slice`: so many consecutive pods must share a node (podset-slice-size at the host level); their number
-// must divide the gang's.
+// `slice`: so many consecutive pods must share a node, or an NVLink domain where no node could hold them
+// (podset-slice-size with its level); their number must divide the gang's.
 // Levels: set of spines, scalable unit, NVLink domain where it spans nodes, node.
 // Volcano (HyperNode tiers), KAI (fewest free first) and kube-scheduler's own (one level) pick the domain by
 // the same counts. Left out: quota, preemption, leaders, balanced placement (alpha, off), taints. Domains sort

@@ -20,7 +20,7 @@ using topology::NodeId;
 
 struct Domain {
   std::int32_t cell;
-  int slices;  // that it holds, then that it is given
+  int slices;  // that it holds, then that it is given; below the slices' level pods
 };
 
 class RackPacking {
@@ -33,12 +33,18 @@ class RackPacking {
     levels_ = {Tier::kSpine, Tier::kUnit};
     if (over_nodes) levels_.push_back(Tier::kDomain);
     levels_.push_back(Tier::kNode);
+    int largest = 0;
+    for (std::size_t n = 0; n < state.fabric().nodes.size(); ++n) {
+      largest = std::max(largest, state.dense().gpus(NodeId(n)));
+    }
+    if (over_nodes && pod_.gpus * slice > largest) slice_tier_ = Tier::kDomain;
   }
 
   Assignment Place() {
     Count();
     const int slices = int(pods_) / slice_;
-    std::size_t level = levels_.size();
+    std::size_t level =
+        std::size_t(std::find(levels_.begin(), levels_.end(), slice_tier_) - levels_.begin()) + 1;
     std::vector<Domain> chosen;
     while (chosen.empty() && level-- > 0) {
       std::vector<Domain> domains = All(levels_[level]);
@@ -47,7 +53,7 @@ class RackPacking {
       if (level == 0) break;
     }
     if (chosen.empty()) return std::nullopt;
-    for (; level + 1 < levels_.size(); ++level) {
+    for (; levels_[level] > slice_tier_; ++level) {
       std::vector<Domain> below;
       for (const Domain& domain : chosen) {
         AddBelow(levels_[level], domain.cell, levels_[level + 1], below);
@@ -56,7 +62,7 @@ class RackPacking {
       chosen = Fewest(below, slices);
       CHECK(!chosen.empty());
     }
-    return GiveNodes(chosen);
+    return GiveNodes(slice_tier_ == Tier::kNode ? chosen : NodesBelow(chosen));
   }
 
  private:
@@ -68,12 +74,31 @@ class RackPacking {
     }
     for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
       const NodeId node = dense.node_at(cell);
-      const int slices = PodsOn(state_, node, pod_) / slice_;
-      if (slices == 0) continue;
-      for (int t = 0; t < placement::kTierCount; ++t) {
-        held_[std::size_t(t)][std::size_t(dense.cell(Tier(t), node))] += slices;
+      const int pods = PodsOn(state_, node, pod_);
+      held_[0][std::size_t(cell)] = slice_tier_ == Tier::kNode ? pods / slice_ : pods;
+    }
+    for (int t = 1; t < placement::kTierCount; ++t) {
+      for (std::int32_t cell = 0; cell < dense.cells(Tier(t)); ++cell) {
+        const auto [first, last] = dense.children(Tier(t), cell);
+        int& held = held_[std::size_t(t)][std::size_t(cell)];
+        for (std::int32_t child = first; child < last; ++child) held += Held(Tier(t - 1), child);
+        if (Tier(t) == slice_tier_) held /= slice_;
       }
     }
+  }
+
+  // Below the level of the slices each domain's own nodes take what the domain was given.
+  std::vector<Domain> NodesBelow(const std::vector<Domain>& domains) const {
+    std::vector<Domain> nodes;
+    for (const Domain& domain : domains) {
+      std::vector<Domain> below;
+      AddBelow(slice_tier_, domain.cell, Tier::kNode, below);
+      Sort(below);
+      const std::vector<Domain> chosen = Fewest(below, domain.slices * slice_);
+      CHECK(!chosen.empty());
+      nodes.insert(nodes.end(), chosen.begin(), chosen.end());
+    }
+    return nodes;
   }
 
   int Held(Tier tier, std::int32_t cell) const { return held_[std::size_t(tier)][std::size_t(cell)]; }
@@ -124,14 +149,14 @@ class RackPacking {
     return {};
   }
 
-  std::vector<PodPlacement> GiveNodes(std::vector<Domain>& nodes) const {
+  std::vector<PodPlacement> GiveNodes(std::vector<Domain> nodes) const {
     std::sort(nodes.begin(), nodes.end(), [](const Domain& a, const Domain& b) { return a.cell < b.cell; });
     std::vector<PodPlacement> out;
     out.reserve(pods_);
     for (const Domain& domain : nodes) {
       const NodeId node = state_.dense().node_at(domain.cell);
       std::uint32_t free = state_.node(node).free_gpus;
-      for (int left = domain.slices * slice_; left > 0; --left) {
+      for (int left = domain.slices * (slice_tier_ == Tier::kNode ? slice_ : 1); left > 0; --left) {
         std::uint32_t gpus = 0;
         for (int i = 0; i < pod_.gpus; ++i, free &= free - 1) gpus |= free & -free;
         out.push_back({node, gpus});
@@ -146,6 +171,7 @@ class RackPacking {
   const std::size_t pods_;
   const int slice_;
   std::vector<Tier> levels_;  // top first
+  Tier slice_tier_ = Tier::kNode;
   std::array<std::vector<int>, placement::kTierCount> held_;
 };
 

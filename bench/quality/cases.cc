@@ -30,14 +30,14 @@ void PlaceByAll(ClusterState& state, const GangRequest& request, Case& like, std
 Survey FullSurvey() {
   Survey survey;
   for (const int nodes : {4000, 8000, 16'000}) {
-    for (const int unit : {16, 32}) survey.shapes.push_back({nodes, unit, 100, 16});
+    for (const int unit : {16, 32}) survey.shapes.push_back({nodes, unit, 100, 16, false});
   }
   return survey;
 }
 
 Survey QuickSurvey() {
   Survey survey;
-  survey.shapes = {{4000, 16, 100, 16}, {8000, 32, 100, 16}};
+  survey.shapes = {{4000, 16, 100, 16, false}, {8000, 32, 100, 16, false}};
   survey.seeds = 3;
   return survey;
 }

@@ -45,7 +45,7 @@ struct Life {
   double crossings_per_gpu = 0;               // of all their groups
 };
 struct LifeShape {
-  peers::ClusterShape cluster{4000, 16, 200, 16};
+  peers::ClusterShape cluster{4000, 16, 200, 16, false};
   int load_percent = 85;
   int ticks = 6000;
 };

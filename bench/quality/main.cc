@@ -64,12 +64,22 @@ void PrintAll(bool quick) {
     std::fflush(stdout);
   }
   Survey small_pods = survey;
-  small_pods.shapes = {{4000, 16, 100, 16}};
+  small_pods.shapes = {{4000, 16, 100, 16, false}};
   small_pods.oversubscriptions = {200};
   small_pods.gangs = {128, 512};
   small_pods.gpus_per_pod = 4;
   fmt::print("\n### Pods of 4 GPUs, tp 8, free nodes scattered\n");
   PrintSplitGroups(Run(small_pods, peers::Ties::kByLot));
+  Survey racks = survey;
+  racks.shapes = {{4000, 18, 100, 16, true}};
+  if (!quick) racks.shapes.push_back({16'000, 18, 100, 16, true});
+  racks.oversubscriptions = {100, 200};
+  racks.gpus_per_pod = 4;
+  for (const peers::Ties ties : {peers::Ties::kByLot, peers::Ties::kByName}) {
+    fmt::print("\n### NVL72 racks (a unit is a rack of up to 18 trays of 4 GPUs), pods of 4 GPUs, tp 8, {}\n",
+               NameOf(ties));
+    PrintSplitGroups(Run(racks, ties));
+  }
   PrintLives(quick);
 }
 

@@ -28,8 +28,7 @@ struct Mean {
   Measures sum;
   int worst_dp = 0, worst_pp = 0;
   double dp_spread = 0, pp_spread = 0;
-  double ratio = 0;  // of its network time to Heddle's
-  double log_ratio = 0;
+  double log_ratio = 0;  // of its network time to Heddle's
   std::vector<double> micros;
 
   double Of(double total) const { return states == 0 ? 0 : total / states; }
@@ -92,7 +91,8 @@ void PrintNetworkRow(const std::string& name, const std::vector<Case>& cases, co
 void PrintByGang(const std::vector<Case>& cases) {
   fmt::print(
       "\n| gang | policy | states | refused | units of a DP group: mean (worst) | units of a PP group | "
-      "DP crossings | PP crossings | off-rail | network ms | step ms | nodes left whole | units left whole | "
+      "DP crossings | PP crossings | off-rail | network ms | step ms | NVLink domains left whole | units "
+      "left whole | "
       "chosen in, p50 |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   for (const int gang : KeysOf<int>(cases, [](const Case& one) { return one.gang; })) {
     for (const Policy policy : kPolicies) {
@@ -135,8 +135,8 @@ void PrintNetworkTime(const std::vector<Case>& cases) {
 
 void PrintSplitGroups(const std::vector<Case>& cases) {
   fmt::print(
-      "\n| gang | policy | states | refused | TP groups over several nodes | off-rail | step ms | "
-      "units of a DP group: mean (worst) | nodes left whole | chosen in, p50 |\n"
+      "\n| gang | policy | states | refused | TP groups over several domains | off-rail | step ms | "
+      "units of a DP group: mean (worst) | NVLink domains left whole | chosen in, p50 |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n");
   for (const int gang : KeysOf<int>(cases, [](const Case& one) { return one.gang; })) {
     for (const Policy policy : kPolicies) {

@@ -144,6 +144,20 @@ TEST(PackRacks, KeepsTheSlicesOfAGangOnOneNode) {
   EXPECT_NE(PackRacks(state, Gang(Sizes(8, 1, 3), 4)), std::nullopt);  // 3 × 8 GPUs are free
 }
 
+TEST(PackRacks, KeepsSlicesTooLargeForANodeInOneNvlinkDomain) {
+  // Racks of three trays of 4 GPUs with 3, 1, 2 and 3 of them free; a tp group is two pods.
+  const ClusterState state = Free({.units = 4, .nodes = 3, .gpus = 4, .leaves = 4, .racks_per_unit = 1},
+                                  {0xf, 0xf, 0xf, 0, 0xf, 0, 0xf, 0xf, 0, 0xf, 0xf, 0xf});
+  const GangRequest two = Gang(Sizes(8, 1, 2), 4);
+  EXPECT_EQ(NodesOf(PackRacks(state, two, 2)), (std::vector<NodeId>{0, 1, 6, 7}));
+  EXPECT_EQ(quality::Measure(state, two, *PackRacks(state, two, 2)).broken_tp, 0);
+  EXPECT_EQ(NodesOf(PackRacks(state, Gang(Sizes(8, 1, 1), 4), 2)), (std::vector<NodeId>{0, 1}));
+  EXPECT_EQ(PackRacks(state, Gang(Sizes(8, 1, 4), 4), 2), std::nullopt);  // three racks hold a group each
+  EXPECT_EQ(
+      quality::Measure(state, Gang(Sizes(8, 1, 4), 4), *PackRacks(state, Gang(Sizes(8, 1, 4), 4))).broken_tp,
+      2);
+}
+
 TEST(Peers, AreSoundAndPlaceWheneverRoomIsThere) {
   for (const std::uint64_t seed : test::Seeds(100)) {
     SCOPED_TRACE(test::Replay(seed));
@@ -240,6 +254,17 @@ TEST(Measure, SeesBrokenTpGroupsAndEdgesOffTheirRail) {
       quality::Measure(state, request, {{0, 0x03}, {0, 0x0c}, {2, 0x03}, {2, 0x0c}});
   EXPECT_EQ(whole.broken_tp, 0);
   EXPECT_EQ(whole.misaligned, 0);
+}
+
+TEST(MakeFabric, MakesEveryRackOneDomainAndOneUnit) {
+  const auto fabric = MakeFabric({.nodes = 180, .unit = 18, .nvl72 = true}, 1);
+  ASSERT_EQ(fabric->domains.size(), fabric->units.size());
+  EXPECT_TRUE(fabric->domains.front().spans_nodes);
+  Churn churn(*fabric, Ties::kByName, 1);
+  churn.RunAt(60);
+  EXPECT_GE(churn.held_percent(), 60);
+  const ClusterState state(fabric, churn.nodes());
+  EXPECT_TRUE(state.dense().nested());
 }
 
 TEST(DrawVisits, LoadsTheClusterAsAsked) {
