@@ -40,7 +40,7 @@ TEST(LoadOf, LoadsEveryLeafThatARingCrosses) {
 }
 
 TEST(LoadOf, MakesTheNextGangsCrossingDearer) {
-  ClusterState state = FreeCluster(FabricOf{.units = 2, .nodes = 4, .oversubscription_percent = 400}.Build());
+  ClusterState state = FreeCluster(FabricOf{.units = 2, .nodes = 4, .oversubscription_percent = 800}.Build());
   const GangRequest request = Gang(Sizes(8, 1, 4), 8);
   std::vector<PodPlacement> pods, others;
   for (const topology::NodeId node : {0, 1, 4, 5}) pods.push_back({node, 0xff});
