@@ -1,6 +1,7 @@
 #include "placement/dense.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -56,8 +57,31 @@ int NvlinkGbps(const topology::Node& node, int index) {
   return int(std::max<std::int64_t>(1, gbps * percent / 100));
 }
 
-template <class HopsOf>
-Hop HopBetween(const GpuPort& a, const GpuPort& b, bool rail_only, const HopsOf& hops_of) {
+TorusWay WayOn(const std::array<int, 3>& size, const std::array<int, 3>& a, const std::array<int, 3>& b) {
+  TorusWay way;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const int apart = std::abs(a[i] - b[i]);
+    // A node without a position is taken to be as far away as can be.
+    const bool known = a[i] != kNone && b[i] != kNone;
+    const int links = known ? std::min(apart, size[i] - apart) : size[i] / 2;
+    way.links += links;
+    way.longest = std::max(way.longest, links);
+  }
+  return way;
+}
+
+// A torus node forwards for others: it has two links in each dimension, each as fast as its NICs together.
+// Routing goes one dimension after the other, so where every node sends as far the same way, as in a ring or
+// between stages, a link carries as many flows as a flow takes links in that dimension. Neighbours have the
+// full rate, a hop of d links in its longest dimension a d-th of it; every link adds its latency.
+void CrossTorus(const TorusWay& way, Hop& hop) {
+  hop.mbps = std::max<std::int64_t>(1, hop.mbps / std::max(1, way.longest));
+  hop.tenths_us += kSwitchHopTenths * way.links;
+}
+
+template <class HopsOf, class WayOf>
+Hop HopBetween(const GpuPort& a, const GpuPort& b, topology::Shape shape, const HopsOf& hops_of,
+               const WayOf& way_of) {
   Hop hop;
   if (a.node == b.node || (a.domain != kNone && a.domain == b.domain)) {
     const std::int32_t nvlink = std::min(a.nvlink_gbps, b.nvlink_gbps);
@@ -70,10 +94,14 @@ Hop HopBetween(const GpuPort& a, const GpuPort& b, bool rail_only, const HopsOf&
   hop.mbps = std::int64_t(std::min(a.net_gbps, b.net_gbps)) * 10 * kNetPercent;
   hop.tenths_us = kNetStepTenths;
   hop.crosses_rail = a.rail != kNone && b.rail != kNone && a.rail != b.rail;
+  if (shape == topology::Shape::kTorus3d) {  // there are no leaves to cross
+    CrossTorus(way_of(a.node, b.node), hop);
+    return hop;
+  }
   hop.crosses_leaf = a.leaf == kNone || b.leaf == kNone || a.leaf != b.leaf;
   if (!hop.crosses_leaf) return hop;
   const int hops = a.leaf == kNone || b.leaf == kNone ? kNone : hops_of(a.leaf, b.leaf);
-  if (hops == kNone && rail_only) {
+  if (hops == kNone && shape == topology::Shape::kRailOnly) {
     // No spine: NCCL forwards over NVLink to the peer's rail (PXN), whose NIC then carries two flows. Where
     // no rail is shared there is no way at all; the price says so, and Meets() does not need to.
     hop.mbps = hop.crosses_rail ? hop.mbps / 2 : kNoWayMbps;
@@ -108,8 +136,12 @@ GpuPort PortOf(const Fabric& fabric, NodeId id, int gpu) {
 }
 
 Hop HopOf(const Fabric& fabric, const GpuPort& a, const GpuPort& b) {
-  return HopBetween(a, b, fabric.shape == topology::Shape::kRailOnly,
-                    [&fabric](LeafId x, LeafId y) { return fabric.Hops(x, y); });
+  return HopBetween(
+      a, b, fabric.shape, [&fabric](LeafId x, LeafId y) { return fabric.Hops(x, y); },
+      [&fabric](NodeId x, NodeId y) {
+        return WayOn(fabric.declaration.torus_size, fabric.nodes[std::size_t(x)].torus,
+                     fabric.nodes[std::size_t(y)].torus);
+      });
 }
 
 DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
@@ -118,6 +150,9 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
     const int gpus = int(std::min<std::size_t>(fabric.nodes[n].node.gpus.size(), 32));
     for (int g = 0; g < gpus; ++g) ports_.push_back(PortOf(fabric, NodeId(n), g));
     first_port_.push_back(std::int32_t(ports_.size()));
+  }
+  if (fabric.shape == topology::Shape::kTorus3d) {
+    for (const auto& where : fabric.nodes) torus_.push_back(where.torus);
   }
   NumberCells();
   ClassifyLeaves();
@@ -295,8 +330,14 @@ bool DenseFabric::OneSpineOver(std::span<const LeafId> leaves) const {
 }
 
 Hop DenseFabric::Between(const GpuPort& a, const GpuPort& b) const {
-  return HopBetween(a, b, fabric_.shape == topology::Shape::kRailOnly,
-                    [this](LeafId x, LeafId y) { return Hops(x, y); });
+  return HopBetween(
+      a, b, fabric_.shape, [this](LeafId x, LeafId y) { return Hops(x, y); },
+      [this](NodeId x, NodeId y) { return WayBetween(x, y); });
+}
+
+TorusWay DenseFabric::WayBetween(NodeId a, NodeId b) const {
+  if (torus_.empty()) return {};
+  return WayOn(fabric_.declaration.torus_size, torus_[std::size_t(a)], torus_[std::size_t(b)]);
 }
 
 std::string DenseFabric::CellName(Tier tier, std::int32_t cell) const {

@@ -35,6 +35,14 @@ struct Hop {
   friend bool operator==(const Hop&, const Hop&) = default;
 };
 
+// The way between two nodes of a 3D torus, routed one dimension after the other and around the ends where
+// that is shorter. All zero off a torus.
+struct TorusWay {
+  int links = 0;    // in all: Fabric::TorusHops
+  int longest = 0;  // … along one dimension
+  friend bool operator==(const TorusWay&, const TorusWay&) = default;
+};
+
 // The slow way, for a single question; DenseFabric::Between gives the same answer.
 Hop HopOf(const topology::Fabric& fabric, const GpuPort& a, const GpuPort& b);
 
@@ -73,6 +81,7 @@ class DenseFabric {
   std::uint32_t odd_gpus(topology::NodeId node) const { return odd_[std::size_t(node)]; }
 
   Hop Between(const GpuPort& a, const GpuPort& b) const;
+  TorusWay WayBetween(topology::NodeId a, topology::NodeId b) const;
   int Hops(topology::LeafId a, topology::LeafId b) const;
   bool OneSpineOver(std::span<const topology::LeafId> leaves) const;
   const topology::Fabric& fabric() const { return fabric_; }
@@ -93,6 +102,7 @@ class DenseFabric {
   std::vector<GpuPort> ports_;
   std::vector<std::int32_t> pattern_;
   std::vector<std::uint32_t> odd_;
+  std::vector<std::array<int, 3>> torus_;  // by node; empty off a torus
   // Leaves with equal spines are alike; hops are looked up by kind, so that the table stays small.
   std::vector<std::int32_t> leaf_kind_;
   std::vector<std::int8_t> kind_hops_;

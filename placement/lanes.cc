@@ -7,13 +7,14 @@ using topology::NodeId;
 
 Lanes::Row& Lanes::Between(NodeId from, NodeId to) {
   const std::int32_t domain = dense_.port(from, 0).domain;
-  // A pair is told by both patterns, and by whether NVLink joins them.
   enum : std::uint64_t { kApart, kOneDomain, kOneNode };
   const std::uint64_t near = from == to                                               ? kOneNode
                              : domain != kNone && domain == dense_.port(to, 0).domain ? kOneDomain
                                                                                       : kApart;
-  const std::uint64_t key = (std::uint64_t(std::uint32_t(dense_.pattern(from))) << 33) |
-                            (std::uint64_t(std::uint32_t(dense_.pattern(to))) << 2) | near;
+  const TorusWay way = dense_.WayBetween(from, to);
+  const Key key{(std::uint64_t(std::uint32_t(dense_.pattern(from))) << 33) |
+                    (std::uint64_t(std::uint32_t(dense_.pattern(to))) << 2) | near,
+                (std::uint64_t(std::uint32_t(way.longest)) << 32) | std::uint32_t(way.links)};
   if (last_ != nullptr && key == last_key_) return *last_;
   const auto [entry, fresh] = by_pair_.try_emplace(key, nullptr);
   if (fresh) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <utility>
 
 #include "placement/dense.h"
 
@@ -25,10 +26,13 @@ class Lanes {
   Row& Between(topology::NodeId from, topology::NodeId to);
 
  private:
+  // Both patterns and whether NVLink joins them; on a torus also how far the nodes lie apart.
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
+
   const DenseFabric& dense_;
   std::deque<Row> rows_;
-  std::map<std::uint64_t, Row*> by_pair_;
-  std::uint64_t last_key_ = 0;
+  std::map<Key, Row*> by_pair_;
+  Key last_key_;
   Row* last_ = nullptr;
 };
 
