@@ -26,19 +26,28 @@ std::int32_t Root(std::vector<std::int32_t>& parent, std::int32_t item) {
   return item;
 }
 
-// Units whose leaves share a spine, joined: index = unit, value = the smallest unit of its set.
+// The dragonfly group that a leaf is known to be in.
+std::int32_t GroupOf(const Fabric& fabric, const topology::Leaf& leaf) {
+  return fabric.shape == topology::Shape::kDragonfly ? leaf.group : kNone;
+}
+
+// Units whose leaves share a spine or a dragonfly group, joined: index = unit, value = the smallest unit of
+// its set.
 std::vector<std::int32_t> UnitsBySpine(const Fabric& fabric) {
   std::vector<std::int32_t> parent(fabric.units.size());
   std::iota(parent.begin(), parent.end(), 0);
   std::vector<std::int32_t> unit_of_spine(fabric.spines.size(), kNone);
+  std::vector<std::int32_t> unit_of_group(fabric.declaration.groups.size(), kNone);
+  const auto join = [&parent](std::int32_t& first, std::int32_t unit) {
+    if (first == kNone) first = unit;
+    const std::int32_t a = Root(parent, first), b = Root(parent, unit);
+    parent[std::size_t(std::max(a, b))] = std::min(a, b);
+  };
   for (const topology::Leaf& leaf : fabric.leaves) {
     if (leaf.unit == kNone) continue;
-    for (std::int32_t spine : leaf.spines) {
-      std::int32_t& first = unit_of_spine[std::size_t(spine)];
-      if (first == kNone) first = leaf.unit;
-      const std::int32_t a = Root(parent, first), b = Root(parent, leaf.unit);
-      parent[std::size_t(std::max(a, b))] = std::min(a, b);
-    }
+    for (std::int32_t spine : leaf.spines) join(unit_of_spine[std::size_t(spine)], leaf.unit);
+    const std::int32_t group = GroupOf(fabric, leaf);
+    if (group != kNone) join(unit_of_group[std::size_t(group)], leaf.unit);
   }
   for (std::int32_t u = 0; u < std::int32_t(parent.size()); ++u) parent[std::size_t(u)] = Root(parent, u);
   return parent;
@@ -242,8 +251,10 @@ void DenseFabric::NumberCells() {
       if (Tier(t) == Tier::kSpine) {
         known = where.unit != kNone &&
                 std::any_of(fabric_.units[std::size_t(where.unit)].leaves.begin(),
-                            fabric_.units[std::size_t(where.unit)].leaves.end(),
-                            [&](LeafId leaf) { return !fabric_.leaves[std::size_t(leaf)].spines.empty(); });
+                            fabric_.units[std::size_t(where.unit)].leaves.end(), [&](LeafId id) {
+                              const topology::Leaf& leaf = fabric_.leaves[std::size_t(id)];
+                              return !leaf.spines.empty() || GroupOf(fabric_, leaf) != kNone;
+                            });
       }
       known_[std::size_t(t)].push_back(known);
     }
@@ -285,10 +296,13 @@ void DenseFabric::FindOddGpus() {
 }
 
 void DenseFabric::ClassifyLeaves() {
-  std::map<std::vector<std::int32_t>, std::int32_t> kinds;
+  using Kind = std::pair<std::vector<std::int32_t>, std::int32_t>;  // spines, group
+  std::map<Kind, std::int32_t> kinds;
   std::vector<LeafId> sample, second;
   for (std::size_t i = 0; i < fabric_.leaves.size(); ++i) {
-    const auto [entry, fresh] = kinds.emplace(fabric_.leaves[i].spines, std::int32_t(kinds.size()));
+    const topology::Leaf& leaf = fabric_.leaves[i];
+    const auto [entry, fresh] =
+        kinds.emplace(Kind{leaf.spines, GroupOf(fabric_, leaf)}, std::int32_t(kinds.size()));
     if (fresh) {
       sample.push_back(LeafId(i));
       second.push_back(LeafId(i));
@@ -320,6 +334,12 @@ bool DenseFabric::OneSpineOver(std::span<const LeafId> leaves) const {
     return leaves.front() != kNone;
   }
   if (std::find(leaves.begin(), leaves.end(), kNone) != leaves.end()) return false;
+  const std::int32_t group = GroupOf(fabric_, fabric_.leaves[std::size_t(leaves.front())]);
+  if (group != kNone) {
+    return std::all_of(leaves.begin(), leaves.end(), [&](LeafId leaf) {
+      return GroupOf(fabric_, fabric_.leaves[std::size_t(leaf)]) == group;
+    });
+  }
   std::vector<std::int32_t> shared = fabric_.leaves[std::size_t(leaves.front())].spines;
   for (LeafId leaf : leaves.subspan(1)) {
     const auto& spines = fabric_.leaves[std::size_t(leaf)].spines;
@@ -354,6 +374,8 @@ std::string DenseFabric::CellName(Tier tier, std::int32_t cell) const {
     case Tier::kSpine: {
       if (where.unit != kNone) {
         for (LeafId leaf : fabric_.units[std::size_t(where.unit)].leaves) {
+          const std::int32_t group = GroupOf(fabric_, fabric_.leaves[std::size_t(leaf)]);
+          if (group != kNone) return fabric_.declaration.groups[std::size_t(group)].name;
           const auto& spines = fabric_.leaves[std::size_t(leaf)].spines;
           if (!spines.empty()) return fabric_.spines[std::size_t(spines.front())].name;
         }

@@ -10,7 +10,8 @@
 
 namespace heddle::placement {
 
-// The tiers that nest: every cell of one lies whole inside one cell of the next.
+// The tiers that nest: every cell of one lies whole inside one cell of the next. Of a dragonfly, a group is a
+// cell of kSpine: its leaves reach each other as those under one spine do.
 enum class Tier : std::uint8_t { kNode, kDomain, kUnit, kSpine, kSite, kRoot };
 inline constexpr int kTierCount = 6;
 
@@ -103,7 +104,8 @@ class DenseFabric {
   std::vector<std::int32_t> pattern_;
   std::vector<std::uint32_t> odd_;
   std::vector<std::array<int, 3>> torus_;  // by node; empty off a torus
-  // Leaves with equal spines are alike; hops are looked up by kind, so that the table stays small.
+  // Leaves with equal spines, or of one dragonfly group, are alike; hops are looked up by kind, so that the
+  // table stays small.
   std::vector<std::int32_t> leaf_kind_;
   std::vector<std::int8_t> kind_hops_;
   int kinds_ = 0;
