@@ -83,6 +83,8 @@ class DenseFabric {
 
   Hop Between(const GpuPort& a, const GpuPort& b) const;
   TorusWay WayBetween(topology::NodeId a, topology::NodeId b) const;
+  // x, y and z of a node; kNone where it has none. Requires: the fabric is a torus.
+  const std::array<int, 3>& torus(topology::NodeId node) const { return torus_[std::size_t(node)]; }
   int Hops(topology::LeafId a, topology::LeafId b) const;
   bool OneSpineOver(std::span<const topology::LeafId> leaves) const;
   const topology::Fabric& fabric() const { return fabric_; }

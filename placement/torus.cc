@@ -1,7 +1,6 @@
 #include "placement/torus.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 #include "base/check.h"
@@ -88,40 +87,74 @@ int TorusGrid::FreeIn(const TorusBox& box) const {
   return column(to_z) - column(z);
 }
 
+// The free places over the x and y of a box, below every z.
+class TorusGrid::Columns {
+ public:
+  void Point(const TorusGrid& grid, const TorusBox& box, int length) {
+    const int x = box.at[0], y = box.at[1], to_x = x + box.sides[0], to_y = y + box.sides[1];
+    const std::int32_t *a = &grid.below_[grid.At(x, y, 0)], *b = &grid.below_[grid.At(x, to_y, 0)];
+    const std::int32_t *c = &grid.below_[grid.At(to_x, y, 0)], *d = &grid.below_[grid.At(to_x, to_y, 0)];
+    below_.resize(std::size_t(length));
+    for (std::size_t z = 0; z < below_.size(); ++z) below_[z] = d[z] - c[z] - b[z] + a[z];
+  }
+  int In(int z, int side) const { return below_[std::size_t(z + side)] - below_[std::size_t(z)]; }
+
+ private:
+  std::vector<std::int32_t> below_;
+};
+
 std::optional<TorusBox> TorusGrid::Tightest(const Sides& sides, int wanted) const {
   std::array<int, 3> corners{};
   TorusBox around;
   for (std::size_t i = 0; i < 3; ++i) {
-    corners[i] = sides[i] == size_[i] ? 1 : size_[i];  // a side of the whole torus begins anywhere
+    corners[i] = sides[i] == size_[i] ? 1 : size_[i];  // a side of the whole torus may begin anywhere
     around.sides[i] = std::min(sides[i] + 2, size_[i]);
   }
   std::optional<TorusBox> best;
   std::pair<int, int> least{0, 0};
-  std::vector<std::int32_t> columns(
-      std::size_t(corners[2] + sides[2]));  // free below z, over the box's x and y
+  Columns own, outer;
   for (int x = 0; x < corners[0]; ++x) {
+    around.at[0] = around.sides[0] == sides[0] + 2 ? (x + size_[0] - 1) % size_[0] : x;
     for (int y = 0; y < corners[1]; ++y) {
-      const std::int32_t *a = &below_[At(x, y, 0)], *b = &below_[At(x, y + sides[1], 0)];
-      const std::int32_t *c = &below_[At(x + sides[0], y, 0)],
-                         *d = &below_[At(x + sides[0], y + sides[1], 0)];
-      const std::size_t end = columns.size();
-      if (d[end - 1] - c[end - 1] - b[end - 1] + a[end - 1] < wanted) continue;
-      for (std::size_t z = 0; z < end; ++z) columns[z] = d[z] - c[z] - b[z] + a[z];
+      own.Point(*this, {{x, y, 0}, sides}, corners[2] + sides[2]);
+      if (own.In(0, corners[2] + sides[2] - 1) < wanted) continue;
+      bool pointed = false;
       for (int z = 0; z < corners[2]; ++z) {
-        const int held = columns[std::size_t(z + sides[2])] - columns[std::size_t(z)];
+        const int held = own.In(z, sides[2]);
         if (held < wanted || (best && held > least.first)) continue;
-        const std::array<int, 3> at{x, y, z};
-        for (std::size_t i = 0; i < 3; ++i) {
-          around.at[i] = around.sides[i] == sides[i] + 2 ? (at[i] + size_[i] - 1) % size_[i] : at[i];
+        if (!pointed) {
+          around.at[1] = around.sides[1] == sides[1] + 2 ? (y + size_[1] - 1) % size_[1] : y;
+          outer.Point(*this, around, 2 * size_[2] + 1);
+          pointed = true;
         }
-        const std::pair<int, int> rank{held, FreeIn(around) - held};
+        around.at[2] = around.sides[2] == sides[2] + 2 ? (z + size_[2] - 1) % size_[2] : z;
+        const std::pair<int, int> rank{held, outer.In(around.at[2], around.sides[2]) - held};
         if (best && rank >= least) continue;
-        best = TorusBox{at, sides};
+        best = TorusBox{{x, y, z}, sides};
         least = rank;
+        if (rank == std::pair(wanted, 0)) return best;
       }
     }
   }
   return best;
+}
+
+std::vector<std::array<int, 3>> TorusGrid::FreeCorners(const Sides& sides) const {
+  std::array<int, 3> corners{};
+  for (std::size_t i = 0; i < 3; ++i) corners[i] = sides[i] == size_[i] ? 1 : size_[i];
+  const auto volume = int(Volume(sides));
+  std::vector<std::array<int, 3>> found;
+  Columns own;
+  for (int x = 0; x < corners[0]; ++x) {
+    for (int y = 0; y < corners[1]; ++y) {
+      own.Point(*this, {{x, y, 0}, sides}, corners[2] + sides[2]);
+      if (own.In(0, corners[2] + sides[2] - 1) < volume) continue;
+      for (int z = 0; z < corners[2]; ++z) {
+        if (own.In(z, sides[2]) == volume) found.push_back({x, y, z});
+      }
+    }
+  }
+  return found;
 }
 
 std::vector<Sides> BoxShapes(const Sides& torus, int places) {
@@ -148,6 +181,36 @@ std::vector<TorusBox> FreeBoxes(const TorusGrid& grid, int places, int most) {
     if (const auto box = grid.Tightest(sides, places)) boxes.push_back(*box);
   }
   return boxes;
+}
+
+std::vector<TorusBox> FreeBoxesApart(const TorusGrid& grid, const Sides& sides, int count) {
+  std::vector<std::array<int, 3>> corners = grid.FreeCorners(sides);
+  std::vector<TorusBox> boxes;
+  if (int(corners.size()) < count) return boxes;
+  const Sides& size = grid.size();
+  TorusBox next = *grid.Tightest(sides, int(Volume(sides)));
+  while (true) {
+    boxes.push_back(next);
+    if (int(boxes.size()) == count) return boxes;
+    int nearest = 0;
+    bool any = false;
+    std::erase_if(corners, [&](const std::array<int, 3>& corner) {
+      bool apart = false;
+      int links = 0;
+      for (std::size_t i = 0; i < 3; ++i) {
+        const int after = (corner[i] - boxes.back().at[i] + size[i]) % size[i];
+        apart = apart || (after >= sides[i] && size[i] - after >= sides[i]);
+        links += std::min(after, size[i] - after);
+      }
+      if (apart && (!any || links < nearest)) {
+        any = true;
+        nearest = links;
+        next.at = corner;
+      }
+      return !apart;
+    });
+    if (!any) return {};
+  }
 }
 
 std::optional<TorusBox> SmallestRegion(const TorusGrid& grid, int places) {

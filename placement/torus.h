@@ -41,8 +41,11 @@ class TorusGrid {
   // Of the boxes of these sides with at least `wanted` free places: the one with the fewest, then the one
   // that leaves the fewest free places around it, which others could still use, then the first corner.
   std::optional<TorusBox> Tightest(const Sides& sides, int wanted) const;
+  // Every corner from which a box of these sides is wholly free, ascending; 0 where a side is the torus.
+  std::vector<std::array<int, 3>> FreeCorners(const Sides& sides) const;
 
  private:
+  class Columns;
   std::size_t At(int x, int y, int z) const {
     return (std::size_t(x) * std::size_t(2 * size_[1] + 1) + std::size_t(y)) * std::size_t(2 * size_[2] + 1) +
            std::size_t(z);
@@ -60,6 +63,10 @@ std::vector<Sides> BoxShapes(const Sides& torus, int places);
 // At most `most` wholly free boxes of `places` places, one of each shape, in the order of BoxShapes. Empty if
 // and only if no box of any shape is free.
 std::vector<TorusBox> FreeBoxes(const TorusGrid& grid, int places, int most);
+
+// `count` free boxes of these sides that do not overlap, each the nearest to the one before. Empty where that
+// many were not found; they are looked for one after the other, so that none may be found where some are.
+std::vector<TorusBox> FreeBoxesApart(const TorusGrid& grid, const Sides& sides, int count);
 
 // A box with at least `places` free places, near a cube, of which no side can be one shorter. Nothing where
 // the whole torus has too few.

@@ -168,6 +168,41 @@ TEST(Torus, ARegionHoldsEnoughAndNoSideTooMany) {
   }
 }
 
+TEST(Torus, BoxesApartAreFreeAndDoNotOverlap) {
+  int found = 0, tried = 0;
+  for (const std::uint64_t seed : test::Seeds(100)) {
+    ++tried;
+    SCOPED_TRACE(test::Replay(seed));
+    base::Random random(seed);
+    const Sides size = RandomSize(random, 6);
+    auto free = Filled(size, 0);
+    for (auto& place : free) place = random.Below(8) != 0 ? 1 : 0;
+    const TorusGrid grid(size, free);
+    Sides sides = size;
+    for (int& side : sides) side = 1 + int(random.Below(std::uint64_t(side)));
+    std::vector<Place> corners;
+    ForEachBox(size, [&](const TorusBox& box) {
+      bool wanted = box.sides == sides && CountIn(size, free, box) == Volume(sides);
+      for (std::size_t i = 0; i < 3; ++i) wanted = wanted && (sides[i] < size[i] || box.at[i] == 0);
+      if (wanted) corners.push_back(box.at);
+    });
+    EXPECT_EQ(grid.FreeCorners(sides), corners);
+    EXPECT_EQ(FreeBoxesApart(grid, sides, 1).empty(), corners.empty());
+    const auto boxes = FreeBoxesApart(grid, sides, 3);
+    if (boxes.empty()) continue;
+    ++found;
+    EXPECT_EQ(boxes.size(), 3u);
+    for (const TorusBox& box : boxes) {
+      ASSERT_EQ(CountIn(size, free, box), Volume(sides));
+      for (int i = 0; i < int(Volume(sides)); ++i) {
+        const int x = i / sides[2] / sides[1], y = i / sides[2] % sides[1], z = i % sides[2];
+        free[At(size, (box.at[0] + x) % size[0], (box.at[1] + y) % size[1], (box.at[2] + z) % size[2])] = 0;
+      }
+    }
+  }
+  EXPECT_TRUE(found > 5 || tried == 1) << found;
+}
+
 // The step between two places of a walk: in all, and along one dimension.
 std::pair<int, int> Step(const Place& a, const Place& b) {
   std::pair<int, int> step{0, 0};
