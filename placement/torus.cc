@@ -1,6 +1,7 @@
 #include "placement/torus.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <tuple>
 
 #include "base/check.h"
@@ -184,33 +185,47 @@ std::vector<TorusBox> FreeBoxes(const TorusGrid& grid, int places, int most) {
 }
 
 std::vector<TorusBox> FreeBoxesApart(const TorusGrid& grid, const Sides& sides, int count) {
-  std::vector<std::array<int, 3>> corners = grid.FreeCorners(sides);
-  std::vector<TorusBox> boxes;
-  if (int(corners.size()) < count) return boxes;
+  const std::vector<std::array<int, 3>> corners = grid.FreeCorners(sides);
+  if (int(corners.size()) < count) return {};
   const Sides& size = grid.size();
-  TorusBox next = *grid.Tightest(sides, int(Volume(sides)));
-  while (true) {
-    boxes.push_back(next);
-    if (int(boxes.size()) == count) return boxes;
-    int nearest = 0;
-    bool any = false;
-    std::erase_if(corners, [&](const std::array<int, 3>& corner) {
-      bool apart = false;
-      int links = 0;
-      for (std::size_t i = 0; i < 3; ++i) {
-        const int after = (corner[i] - boxes.back().at[i] + size[i]) % size[i];
-        apart = apart || (after >= sides[i] && size[i] - after >= sides[i]);
-        links += std::min(after, size[i] - after);
-      }
-      if (apart && (!any || links < nearest)) {
-        any = true;
-        nearest = links;
-        next.at = corner;
-      }
-      return !apart;
-    });
-    if (!any) return {};
+  const auto links = [&](const std::array<int, 3>& a, const std::array<int, 3>& b) {
+    int sum = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const int apart = std::abs(a[i] - b[i]);
+      sum += std::min(apart, size[i] - apart);
+    }
+    return sum;
+  };
+  const auto overlap = [&](const std::array<int, 3>& a, const std::array<int, 3>& b) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      const int apart = std::abs(a[i] - b[i]);
+      if (apart >= sides[i] && size[i] - apart >= sides[i]) return false;
+    }
+    return true;
+  };
+  // From the tightest outwards; most often enough are found long before the end.
+  const std::array<int, 3> start = grid.Tightest(sides, int(Volume(sides)))->at;
+  std::vector<std::vector<std::array<int, 3>>> by_links(std::size_t(Diameter(size, size)) + 1);
+  for (const auto& corner : corners) by_links[std::size_t(links(start, corner))].push_back(corner);
+  std::vector<TorusBox> boxes;
+  for (std::size_t d = 0; d < by_links.size() && int(boxes.size()) < count; ++d) {
+    for (const auto& corner : by_links[d]) {
+      if (std::any_of(boxes.begin(), boxes.end(),
+                      [&](const TorusBox& box) { return overlap(box.at, corner); }))
+        continue;
+      boxes.push_back({corner, sides});
+      if (int(boxes.size()) == count) break;
+    }
   }
+  if (int(boxes.size()) < count) return {};
+  for (std::size_t i = 1; i < boxes.size(); ++i) {
+    const auto next = std::min_element(boxes.begin() + std::ptrdiff_t(i), boxes.end(),
+                                       [&](const TorusBox& a, const TorusBox& b) {
+                                         return links(boxes[i - 1].at, a.at) < links(boxes[i - 1].at, b.at);
+                                       });
+    std::swap(boxes[i], *next);
+  }
+  return boxes;
 }
 
 std::optional<TorusBox> SmallestRegion(const TorusGrid& grid, int places) {

@@ -64,8 +64,9 @@ std::vector<Sides> BoxShapes(const Sides& torus, int places);
 // and only if no box of any shape is free.
 std::vector<TorusBox> FreeBoxes(const TorusGrid& grid, int places, int most);
 
-// `count` free boxes of these sides that do not overlap, each the nearest to the one before. Empty where that
-// many were not found; they are looked for one after the other, so that none may be found where some are.
+// `count` free boxes of these sides that do not overlap, near each other, and each followed by the nearest of
+// the rest. Empty where that many were not found; they are taken one after the other, so that another choice
+// might have found them.
 std::vector<TorusBox> FreeBoxesApart(const TorusGrid& grid, const Sides& sides, int count);
 
 // A box with at least `places` free places, near a cube, of which no side can be one shorter. Nothing where

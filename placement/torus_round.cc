@@ -13,6 +13,8 @@ namespace {
 constexpr int kMostPieces = 32;
 // Places moved in order to shorten steps, in all: about half a millisecond.
 constexpr std::int64_t kMoves = 1 << 18;
+// A round of more places than this that has no long step at all is hardly ever found.
+constexpr std::size_t kMostForNeighbours = 128;
 
 // Steps of at most `reach` along every dimension, nearest first: faces, edges, corners.
 std::vector<std::array<int, 3>> StepsWithin(int reach) {
@@ -201,7 +203,7 @@ std::vector<std::array<int, 3>> TorusRounds::Through(const std::vector<Place>& p
   if (order_.size() > 3) {
     const std::int64_t budget = std::min<std::int64_t>(kMoves, 64 * std::int64_t(order_.size()));
     Shorten(2, budget);
-    Shorten(1, budget);
+    if (order_.size() <= kMostForNeighbours) Shorten(1, budget);
   }
   std::vector<Place> round;
   round.reserve(order_.size());

@@ -146,8 +146,11 @@ class Comparison {
 std::vector<std::vector<Place>> WalksOver(const Sides& sides) {
   std::vector<std::vector<Place>> walks{WalkOf(sides, true, {})};
   const auto length = std::size_t(std::max_element(sides.begin(), sides.end()) - sides.begin());
-  // Thick snakes: blocks of k x k columns, each walked slice by slice, so that places left out cost less.
-  for (int thick = 1; thick <= 3; ++thick) {
+  // Thick snakes: blocks of k x k columns, each walked slice by slice, so that places left out cost less. Of a
+  // large region only one: rounds through its parts are better.
+  constexpr std::int64_t kLarge = 4096;
+  const bool large = Volume(sides) > kLarge;
+  for (int thick = large ? 2 : 1; thick <= (large ? 2 : 3); ++thick) {
     Sides blocks = sides;
     bool differs = thick == 1;
     for (std::size_t i = 0; i < 3; ++i) {
