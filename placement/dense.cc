@@ -1,6 +1,7 @@
 #include "placement/dense.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -25,19 +26,28 @@ std::int32_t Root(std::vector<std::int32_t>& parent, std::int32_t item) {
   return item;
 }
 
-// Units whose leaves share a spine, joined: index = unit, value = the smallest unit of its set.
+// The dragonfly group that a leaf is known to be in.
+std::int32_t GroupOf(const Fabric& fabric, const topology::Leaf& leaf) {
+  return fabric.shape == topology::Shape::kDragonfly ? leaf.group : kNone;
+}
+
+// Units whose leaves share a spine or a dragonfly group, joined: index = unit, value = the smallest unit of
+// its set.
 std::vector<std::int32_t> UnitsBySpine(const Fabric& fabric) {
   std::vector<std::int32_t> parent(fabric.units.size());
   std::iota(parent.begin(), parent.end(), 0);
   std::vector<std::int32_t> unit_of_spine(fabric.spines.size(), kNone);
+  std::vector<std::int32_t> unit_of_group(fabric.declaration.groups.size(), kNone);
+  const auto join = [&parent](std::int32_t& first, std::int32_t unit) {
+    if (first == kNone) first = unit;
+    const std::int32_t a = Root(parent, first), b = Root(parent, unit);
+    parent[std::size_t(std::max(a, b))] = std::min(a, b);
+  };
   for (const topology::Leaf& leaf : fabric.leaves) {
     if (leaf.unit == kNone) continue;
-    for (std::int32_t spine : leaf.spines) {
-      std::int32_t& first = unit_of_spine[std::size_t(spine)];
-      if (first == kNone) first = leaf.unit;
-      const std::int32_t a = Root(parent, first), b = Root(parent, leaf.unit);
-      parent[std::size_t(std::max(a, b))] = std::min(a, b);
-    }
+    for (std::int32_t spine : leaf.spines) join(unit_of_spine[std::size_t(spine)], leaf.unit);
+    const std::int32_t group = GroupOf(fabric, leaf);
+    if (group != kNone) join(unit_of_group[std::size_t(group)], leaf.unit);
   }
   for (std::int32_t u = 0; u < std::int32_t(parent.size()); ++u) parent[std::size_t(u)] = Root(parent, u);
   return parent;
@@ -56,8 +66,31 @@ int NvlinkGbps(const topology::Node& node, int index) {
   return int(std::max<std::int64_t>(1, gbps * percent / 100));
 }
 
-template <class HopsOf>
-Hop HopBetween(const GpuPort& a, const GpuPort& b, bool rail_only, const HopsOf& hops_of) {
+TorusWay WayOn(const std::array<int, 3>& size, const std::array<int, 3>& a, const std::array<int, 3>& b) {
+  TorusWay way;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const int apart = std::abs(a[i] - b[i]);
+    // A node without a position is taken to be as far away as can be.
+    const bool known = a[i] != kNone && b[i] != kNone;
+    const int links = known ? std::min(apart, size[i] - apart) : size[i] / 2;
+    way.links += links;
+    way.longest = std::max(way.longest, links);
+  }
+  return way;
+}
+
+// A torus node forwards for others: it has two links in each dimension, each as fast as its NICs together.
+// Routing goes one dimension after the other, so where every node sends as far the same way, as in a ring or
+// between stages, a link carries as many flows as a flow takes links in that dimension. Neighbours have the
+// full rate, a hop of d links in its longest dimension a d-th of it; every link adds its latency.
+void CrossTorus(const TorusWay& way, Hop& hop) {
+  hop.mbps = std::max<std::int64_t>(1, hop.mbps / std::max(1, way.longest));
+  hop.tenths_us += kSwitchHopTenths * way.links;
+}
+
+template <class HopsOf, class WayOf>
+Hop HopBetween(const GpuPort& a, const GpuPort& b, topology::Shape shape, const HopsOf& hops_of,
+               const WayOf& way_of) {
   Hop hop;
   if (a.node == b.node || (a.domain != kNone && a.domain == b.domain)) {
     const std::int32_t nvlink = std::min(a.nvlink_gbps, b.nvlink_gbps);
@@ -70,10 +103,14 @@ Hop HopBetween(const GpuPort& a, const GpuPort& b, bool rail_only, const HopsOf&
   hop.mbps = std::int64_t(std::min(a.net_gbps, b.net_gbps)) * 10 * kNetPercent;
   hop.tenths_us = kNetStepTenths;
   hop.crosses_rail = a.rail != kNone && b.rail != kNone && a.rail != b.rail;
+  if (shape == topology::Shape::kTorus3d) {  // there are no leaves to cross
+    CrossTorus(way_of(a.node, b.node), hop);
+    return hop;
+  }
   hop.crosses_leaf = a.leaf == kNone || b.leaf == kNone || a.leaf != b.leaf;
   if (!hop.crosses_leaf) return hop;
   const int hops = a.leaf == kNone || b.leaf == kNone ? kNone : hops_of(a.leaf, b.leaf);
-  if (hops == kNone && rail_only) {
+  if (hops == kNone && shape == topology::Shape::kRailOnly) {
     // No spine: NCCL forwards over NVLink to the peer's rail (PXN), whose NIC then carries two flows. Where
     // no rail is shared there is no way at all; the price says so, and Meets() does not need to.
     hop.mbps = hop.crosses_rail ? hop.mbps / 2 : kNoWayMbps;
@@ -108,8 +145,12 @@ GpuPort PortOf(const Fabric& fabric, NodeId id, int gpu) {
 }
 
 Hop HopOf(const Fabric& fabric, const GpuPort& a, const GpuPort& b) {
-  return HopBetween(a, b, fabric.shape == topology::Shape::kRailOnly,
-                    [&fabric](LeafId x, LeafId y) { return fabric.Hops(x, y); });
+  return HopBetween(
+      a, b, fabric.shape, [&fabric](LeafId x, LeafId y) { return fabric.Hops(x, y); },
+      [&fabric](NodeId x, NodeId y) {
+        return WayOn(fabric.declaration.torus_size, fabric.nodes[std::size_t(x)].torus,
+                     fabric.nodes[std::size_t(y)].torus);
+      });
 }
 
 DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
@@ -132,6 +173,9 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
   oversubscribed_ = std::any_of(fabric.leaves.begin(), fabric.leaves.end(), [](const topology::Leaf& leaf) {
     return leaf.up_gbps > 0 && leaf.up_gbps < leaf.down_gbps;
   });
+  if (fabric.shape == topology::Shape::kTorus3d) {
+    for (const auto& where : fabric.nodes) torus_.push_back(where.torus);
+  }
   NumberCells();
   ClassifyLeaves();
   pattern_ = Patterns([](const GpuPort& port) {
@@ -226,8 +270,10 @@ void DenseFabric::NumberCells() {
       if (Tier(t) == Tier::kSpine) {
         known = where.unit != kNone &&
                 std::any_of(fabric_.units[std::size_t(where.unit)].leaves.begin(),
-                            fabric_.units[std::size_t(where.unit)].leaves.end(),
-                            [&](LeafId leaf) { return !fabric_.leaves[std::size_t(leaf)].spines.empty(); });
+                            fabric_.units[std::size_t(where.unit)].leaves.end(), [&](LeafId id) {
+                              const topology::Leaf& leaf = fabric_.leaves[std::size_t(id)];
+                              return !leaf.spines.empty() || GroupOf(fabric_, leaf) != kNone;
+                            });
       }
       known_[std::size_t(t)].push_back(known);
     }
@@ -269,10 +315,13 @@ void DenseFabric::FindOddGpus() {
 }
 
 void DenseFabric::ClassifyLeaves() {
-  std::map<std::vector<std::int32_t>, std::int32_t> kinds;
+  using Kind = std::pair<std::vector<std::int32_t>, std::int32_t>;  // spines, group
+  std::map<Kind, std::int32_t> kinds;
   std::vector<LeafId> sample, second;
   for (std::size_t i = 0; i < fabric_.leaves.size(); ++i) {
-    const auto [entry, fresh] = kinds.emplace(fabric_.leaves[i].spines, std::int32_t(kinds.size()));
+    const topology::Leaf& leaf = fabric_.leaves[i];
+    const auto [entry, fresh] =
+        kinds.emplace(Kind{leaf.spines, GroupOf(fabric_, leaf)}, std::int32_t(kinds.size()));
     if (fresh) {
       sample.push_back(LeafId(i));
       second.push_back(LeafId(i));
@@ -304,6 +353,12 @@ bool DenseFabric::OneSpineOver(std::span<const LeafId> leaves) const {
     return leaves.front() != kNone;
   }
   if (std::find(leaves.begin(), leaves.end(), kNone) != leaves.end()) return false;
+  const std::int32_t group = GroupOf(fabric_, fabric_.leaves[std::size_t(leaves.front())]);
+  if (group != kNone) {
+    return std::all_of(leaves.begin(), leaves.end(), [&](LeafId leaf) {
+      return GroupOf(fabric_, fabric_.leaves[std::size_t(leaf)]) == group;
+    });
+  }
   std::vector<std::int32_t> shared = fabric_.leaves[std::size_t(leaves.front())].spines;
   for (LeafId leaf : leaves.subspan(1)) {
     const auto& spines = fabric_.leaves[std::size_t(leaf)].spines;
@@ -314,8 +369,14 @@ bool DenseFabric::OneSpineOver(std::span<const LeafId> leaves) const {
 }
 
 Hop DenseFabric::Between(const GpuPort& a, const GpuPort& b) const {
-  return HopBetween(a, b, fabric_.shape == topology::Shape::kRailOnly,
-                    [this](LeafId x, LeafId y) { return Hops(x, y); });
+  return HopBetween(
+      a, b, fabric_.shape, [this](LeafId x, LeafId y) { return Hops(x, y); },
+      [this](NodeId x, NodeId y) { return WayBetween(x, y); });
+}
+
+TorusWay DenseFabric::WayBetween(NodeId a, NodeId b) const {
+  if (torus_.empty()) return {};
+  return WayOn(fabric_.declaration.torus_size, torus_[std::size_t(a)], torus_[std::size_t(b)]);
 }
 
 std::string DenseFabric::CellName(Tier tier, std::int32_t cell) const {
@@ -332,6 +393,8 @@ std::string DenseFabric::CellName(Tier tier, std::int32_t cell) const {
     case Tier::kSpine: {
       if (where.unit != kNone) {
         for (LeafId leaf : fabric_.units[std::size_t(where.unit)].leaves) {
+          const std::int32_t group = GroupOf(fabric_, fabric_.leaves[std::size_t(leaf)]);
+          if (group != kNone) return fabric_.declaration.groups[std::size_t(group)].name;
           const auto& spines = fabric_.leaves[std::size_t(leaf)].spines;
           if (!spines.empty()) return fabric_.spines[std::size_t(spines.front())].name;
         }

@@ -10,7 +10,8 @@
 
 namespace heddle::placement {
 
-// The tiers that nest: every cell of one lies whole inside one cell of the next.
+// The tiers that nest: every cell of one lies whole inside one cell of the next. Of a dragonfly, a group is a
+// cell of kSpine: its leaves reach each other as those under one spine do.
 enum class Tier : std::uint8_t { kNode, kDomain, kUnit, kSpine, kSite, kRoot };
 inline constexpr int kTierCount = 6;
 
@@ -33,6 +34,14 @@ struct Hop {
   bool crosses_leaf = false;   // … and its two NICs are not known to sit on one leaf
   bool crosses_rail = false;   // … and they are on two different rails
   friend bool operator==(const Hop&, const Hop&) = default;
+};
+
+// The way between two nodes of a 3D torus, routed one dimension after the other and around the ends where
+// that is shorter. All zero off a torus.
+struct TorusWay {
+  int links = 0;    // in all: Fabric::TorusHops
+  int longest = 0;  // … along one dimension
+  friend bool operator==(const TorusWay&, const TorusWay&) = default;
 };
 
 // The slow way, for a single question; DenseFabric::Between gives the same answer.
@@ -83,6 +92,9 @@ class DenseFabric {
   // Whether the hosts under some leaf could fill its way up.
   bool oversubscribed() const { return oversubscribed_; }
   Hop Between(const GpuPort& a, const GpuPort& b) const;
+  TorusWay WayBetween(topology::NodeId a, topology::NodeId b) const;
+  // x, y and z of a node; kNone where it has none. Requires: the fabric is a torus.
+  const std::array<int, 3>& torus(topology::NodeId node) const { return torus_[std::size_t(node)]; }
   int Hops(topology::LeafId a, topology::LeafId b) const;
   bool OneSpineOver(std::span<const topology::LeafId> leaves) const;
   const topology::Fabric& fabric() const { return fabric_; }
@@ -109,7 +121,9 @@ class DenseFabric {
   std::vector<std::uint32_t> odd_;
   std::vector<std::int64_t> link_mbps_;
   bool oversubscribed_ = false;
-  // Leaves with equal spines are alike; hops are looked up by kind, so that the table stays small.
+  std::vector<std::array<int, 3>> torus_;  // by node; empty off a torus
+  // Leaves with equal spines, or of one dragonfly group, are alike; hops are looked up by kind, so that the
+  // table stays small.
   std::vector<std::int32_t> leaf_kind_;
   std::vector<std::int8_t> kind_hops_;
   int kinds_ = 0;

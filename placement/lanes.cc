@@ -8,8 +8,9 @@ namespace {
 
 constexpr std::size_t kFirstSlots = 256;
 
-std::size_t Spread(std::uint64_t key) {
-  return std::size_t((key * 0x9e3779b97f4a7c15U) >> 32);  // Fibonacci hashing (Knuth, TAOCP 6.4)
+std::size_t Spread(std::uint64_t pair, std::uint64_t way) {
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15U;  // Fibonacci hashing (Knuth, TAOCP 6.4)
+  return std::size_t(((pair ^ way * kGolden) * kGolden) >> 32);
 }
 
 }  // namespace
@@ -19,9 +20,9 @@ using topology::NodeId;
 
 Lanes::Lanes(const DenseFabric& dense) : dense_(dense), slots_(kFirstSlots) {}
 
-Lanes::Slot& Lanes::SlotFor(std::uint64_t key) {
+Lanes::Slot& Lanes::SlotFor(const Key& key) {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t at = Spread(key) & mask;
+  std::size_t at = Spread(key.pair, key.way) & mask;
   while (slots_[at].row != nullptr && slots_[at].key != key) at = (at + 1) & mask;
   return slots_[at];
 }
@@ -36,13 +37,14 @@ void Lanes::Grow() {
 
 Lanes::Row& Lanes::Between(NodeId from, NodeId to) {
   const topology::DomainId domain = dense_.domain(from);
-  // A pair is told by both patterns, and by whether NVLink joins them.
   enum : std::uint64_t { kApart, kOneDomain, kOneNode };
   const std::uint64_t near = from == to                                       ? kOneNode
                              : domain != kNone && domain == dense_.domain(to) ? kOneDomain
                                                                               : kApart;
-  const std::uint64_t key = (std::uint64_t(std::uint32_t(dense_.pattern(from))) << 33) |
-                            (std::uint64_t(std::uint32_t(dense_.pattern(to))) << 2) | near;
+  const TorusWay way = dense_.WayBetween(from, to);
+  const Key key{(std::uint64_t(std::uint32_t(dense_.pattern(from))) << 33) |
+                    (std::uint64_t(std::uint32_t(dense_.pattern(to))) << 2) | near,
+                (std::uint64_t(std::uint32_t(way.longest)) << 32) | std::uint32_t(way.links)};
   if (last_ != nullptr && key == last_key_) return *last_;
   Slot& slot = SlotFor(key);
   last_key_ = key;

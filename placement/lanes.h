@@ -28,17 +28,22 @@ class Lanes {
   Row& Between(topology::NodeId from, topology::NodeId to);
 
  private:
+  // Both patterns and whether NVLink joins them; on a torus also how far the nodes lie apart.
+  struct Key {
+    std::uint64_t pair = 0, way = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
   struct Slot {
-    std::uint64_t key = 0;
+    Key key;
     Row* row = nullptr;  // null = empty
   };
-  Slot& SlotFor(std::uint64_t key);
+  Slot& SlotFor(const Key& key);
   void Grow();
 
   const DenseFabric& dense_;
   std::deque<Row> rows_;
   std::vector<Slot> slots_;  // open addressing; a power of two, at most half full
-  std::uint64_t last_key_ = 0;
+  Key last_key_;
   Row* last_ = nullptr;
 };
 

@@ -8,6 +8,7 @@
 #include "placement/embedding.h"
 #include "placement/improve.h"
 #include "placement/pricing.h"
+#include "placement/torus_search.h"
 
 namespace heddle::placement {
 namespace {
@@ -237,10 +238,16 @@ SearchResult FindPlace(ClusterState& state, const GangRequest& request,
   result.classes = ClassesOf(request, require);
   const GangClasses& classes = result.classes;
   Pricing pricing(state, request);
-  if (classes.uniform && state.dense().nested()) {
+  std::optional<TorusPlace> torus = PlaceOnTorus(state, request, classes, pricing);
+  if (torus && torus->ideal) {
+    result.found = Found{std::move(torus->pods), torus->quality};
+  } else if (classes.uniform && state.dense().nested()) {
     CountingSearch counting(state, request, classes, pricing);
     if (!counting.Run()) return result;
     result.found = std::move(counting).best();
+    if (torus && (!result.found || Better(torus->quality, result.found->quality))) {
+      result.found = Found{std::move(torus->pods), torus->quality};
+    }
   }
   const bool counted = result.found.has_value();
   const int trials = TrialsFor(request.parallelism.world());

@@ -172,6 +172,11 @@ bool GroupLies(const topology::Fabric& fabric, Level level, const std::vector<Pl
       leaves_under[spine].insert(leaf(place));
   }
   if (leaves.size() == 1) return true;
+  if (fabric.shape == topology::Shape::kDragonfly) {
+    std::set<int> groups;
+    for (const std::int32_t id : leaves) groups.insert(fabric.leaves[std::size_t(id)].group);
+    return groups.size() == 1 && *groups.begin() != kNone;
+  }
   for (const auto& [spine, under] : leaves_under) {
     if (under == leaves) return true;
   }
