@@ -75,6 +75,9 @@ void Embedding::Measure(const GpuFilter& filter, bool empty) {
         free += free_[std::size_t(t) - 1][std::size_t(child)];
       }
       if (Tier(t) == Tier::kDomain && nvlink && !dense.known(Tier::kDomain, cell)) held = 0;
+      if (Tier(t) == Tier::kUnit && filter.most_per_unit > 0) {
+        held = std::min(held, filter.most_per_unit / (pods_per_class_[std::size_t(t) - 1] * sample_->gpus));
+      }
       capacity_[std::size_t(t)][std::size_t(cell)] = parts == 1 ? held : held / parts;
       free_[std::size_t(t)][std::size_t(cell)] = free;
     }
@@ -118,6 +121,19 @@ void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::
   CHECK(begin == end);
 }
 
+// The lowest tier at which one cell inside this one holds so many pods.
+Tier Embedding::LowestHolding(Tier tier, std::int32_t cell, int pods) const {
+  Tier lowest = tier;
+  if (tier <= Tier::kUnit) return lowest;  // nodes and racks are told by their units
+  const Tier below = Tier(int(tier) - 1);
+  const auto [first, last] = state_.dense().children(tier, cell);
+  for (std::int32_t child = first; child < last && lowest > Tier::kUnit; ++child) {
+    const int held = capacity_[std::size_t(below)][std::size_t(child)] * pods_per_class_[std::size_t(below)];
+    if (held >= pods) lowest = std::min(lowest, LowestHolding(below, child, pods));
+  }
+  return lowest;
+}
+
 // The tightest cell that holds everything, else the largest cells first and the tightest for the rest: the
 // fewest cells. Cells take whole grains where that fits, so that whole groups stay together.
 void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares) {
@@ -142,8 +158,14 @@ void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Shar
       cells_to_choose_ = holding;
       pick = std::size_t(std::min(choice_.rank_of_cell, holding - 1));
     }
+    if (holding > 1) {
+      for (Share& share : shares) {
+        share.lowest = LowestHolding(Tier(below), share.cell, items * pods_per_class_[below]);
+      }
+    }
+    // A set of spines that is tight but keeps the gang in no one unit comes after a roomier one that does.
     const auto tighter = [](const Share& a, const Share& b) {
-      return std::tie(a.capacity, a.free, a.cell) < std::tie(b.capacity, b.free, b.cell);
+      return std::tie(a.lowest, a.capacity, a.free, a.cell) < std::tie(b.lowest, b.capacity, b.free, b.cell);
     };
     std::nth_element(shares.begin(), shares.begin() + std::ptrdiff_t(pick), shares.end(), tighter);
     shares = {shares[pick]};

@@ -25,6 +25,7 @@ std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses&
 struct GpuFilter {
   bool skip_odd = false;       // leave slow or oddly cabled GPUs alone
   std::uint32_t window = ~0U;  // the same local indexes on every node
+  int most_per_unit = 0;       // GPUs that a unit gives, so that it does not fill its own way up; 0 = all
 };
 
 struct FillChoice {
@@ -56,6 +57,7 @@ class Embedding {
   struct Share {
     std::int32_t cell;
     int items, capacity, free;
+    Tier lowest = Tier::kRoot;  // of those that hold everything: where one cell still does
   };
   struct Segment {
     topology::NodeId node;
@@ -71,6 +73,7 @@ class Embedding {
   int PodsOn(topology::NodeId node, bool empty) const;
   const std::vector<Share>& RankedFor(Tier tier, std::int32_t cell, int grain,
                                       const std::vector<Share>& shares);
+  Tier LowestHolding(Tier tier, std::int32_t cell, int pods) const;
   void FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end);
   void Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares);
   std::int64_t GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item) const;

@@ -21,7 +21,18 @@ constexpr std::int64_t kSearchBudget = 2'000'000;
 // Gangs of at most so many ranks are worth pricing many of the places that the search comes by.
 constexpr std::int64_t kSmallWorld = 16;
 constexpr int kPlacesOfSmall = 2000;
+constexpr std::size_t kFewNodes = 1024;
 constexpr std::int64_t kPolishBudget = 50'000;  // nodes looked at; about 2 ms
+
+// Nothing crosses a leaf or a rail and every GPU is sound.
+bool CrossesNothing(const DenseFabric& dense, const Found& found) {
+  const Quality& q = found.quality;
+  if (q.rail_misaligned != 0) return false;
+  if (std::accumulate(q.leaf_crossings.begin(), q.leaf_crossings.end(), std::int64_t{0}) != 0) return false;
+  return std::all_of(found.pods.begin(), found.pods.end(), [&dense](const PodPlacement& pod) {
+    return pod.node == kNone || (pod.gpus & dense.odd_gpus(pod.node)) == 0;
+  });
+}
 
 // Tries the ways to embed a uniform gang and keeps the cheapest that meets what is judged per GPU.
 class CountingSearch {
@@ -49,9 +60,13 @@ class CountingSearch {
         if (!measured || skip == 1) embedding_.Measure({skip == 1, window});
         measured = false;
         if (embedding_.fits()) TryOrders();
-        if (done_ || prices_left_ <= 0) return true;
+        if (done_ || prices_left_ <= 0) {
+          SpareUplinks();
+          return true;
+        }
       }
     }
+    SpareUplinks();
     return true;
   }
 
@@ -122,16 +137,31 @@ class CountingSearch {
     return true;
   }
 
-  // Nothing crosses a leaf or a rail and every GPU is sound: what is left to gain is small.
+  // Units filled to the brim share their own way up where it is narrow: fewer GPUs of more units may be
+  // faster.
+  void SpareUplinks() {
+    const DenseFabric& dense = state_.dense();
+    if (!best_ || !dense.oversubscribed() || CrossesNothing(dense, *best_)) return;
+    constexpr int kOrdersTried = 4;
+    int largest = 0;
+    for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
+      largest = std::max(largest, dense.gpus(NodeId(n)));
+    }
+    for (const int nodes : {1, 2, 4, 8}) {
+      embedding_.Measure({.most_per_unit = nodes * largest});
+      if (!embedding_.fits()) continue;
+      prices_left_ = std::min(int(orders_.size()), kOrdersTried);
+      for (const FillOrder& order : orders_) {
+        Try(order, {});
+        if (prices_left_ <= 0) break;
+      }
+    }
+  }
+
+  // What is left to gain is small.
   bool Clean() const {
     constexpr std::int64_t kSearchedWell = 64;  // ranks; below, every way is priced
-    if (request_.parallelism.world() <= kSearchedWell) return false;
-    const Quality& q = best_->quality;
-    if (q.rail_misaligned != 0) return false;
-    if (std::accumulate(q.leaf_crossings.begin(), q.leaf_crossings.end(), std::int64_t{0}) != 0) return false;
-    return std::all_of(best_->pods.begin(), best_->pods.end(), [this](const PodPlacement& pod) {
-      return pod.node == kNone || (pod.gpus & state_.dense().odd_gpus(pod.node)) == 0;
-    });
+    return request_.parallelism.world() > kSearchedWell && CrossesNothing(state_.dense(), *best_);
   }
 
   const ClusterState& state_;
@@ -266,8 +296,10 @@ SearchResult FindPlace(ClusterState& state, const GangRequest& request,
     if (!result.found) return result;
     improve();
   }
-  // A small gang on the network: first other nodes, then other GPUs of the nodes.
-  if (small && UsesNetwork(result.found->quality)) {
+  // A small gang on the network: first other nodes, then other GPUs of the nodes. Among many nodes it is not
+  // worth the look at each of them where nothing is crossed.
+  const bool few = state.fabric().nodes.size() <= kFewNodes;
+  if (small && UsesNetwork(result.found->quality) && (few || !CrossesNothing(state.dense(), *result.found))) {
     if (counted) walk.Take(kPolishBudget, kPlacesOfSmall, false, result);
     walk.Take(kPolishBudget, kPlacesOfSmall, true, result);
     if (classes.gpu_pods == int(request.pods.size())) improve();

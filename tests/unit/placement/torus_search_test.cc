@@ -96,7 +96,9 @@ TEST(TorusSearch, FourByTwoByTwoIsCheaperThanFourByFourByOneWhereSidesDoNotClose
   const Quality round = Evaluate(state, request, Laid(state.fabric(), deep));
   EXPECT_LT(round.step_micros, folded.step_micros);
   const auto dp = std::size_t(Axis::kDp);
-  EXPECT_NEAR(double(folded.axis_micros[dp]), 2 * double(round.axis_micros[dp]), 200);
+  EXPECT_NEAR(double(folded.axis_micros[dp]), 2 * double(round.axis_micros[dp]),
+              double(round.axis_micros[dp]) / 50)
+      << "half the rate, the same start-up";
 
   const auto place = Searched(state, request);
   ASSERT_TRUE(place);
@@ -172,8 +174,10 @@ TEST(TorusSearch, CutsAGangIntoEqualBoxesWhereNoBoxHoldsIt) {
     ASSERT_TRUE(slice);
     EXPECT_EQ(slice->box.sides, (Sides{2, 2, 2}));
   }
-  // 4 GB at 388 Gb/s, 2 all-reduces of 8 steps, each of one link.
-  EXPECT_EQ(plan.quality.axis_micros[std::size_t(Axis::kDp)], 82474 + 2 * (14 * 7 + 8) + 8);
+  // As fast as a ring of neighbours can be: eight servers under one leaf.
+  auto flat = FreeCluster(FabricOf{.nodes = 16, .gpus = 4, .leaves = 4}.Build());
+  EXPECT_LE(plan.quality.axis_micros[std::size_t(Axis::kDp)] * 100,
+            Planned(flat, Gang(Sizes(4, 2, 8), 4)).quality.axis_micros[std::size_t(Axis::kDp)] * 101);
 }
 
 TEST(TorusSearch, LeavesSlowNodesAloneWhileThereAreOthers) {
