@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "placement/defragment_trials.h"
 
@@ -36,14 +38,31 @@ std::int64_t SetsOf(std::size_t places, int chosen) {
   return sets;
 }
 
+// Do these moves leave the place whole as they are? Then it may be one of those that have to be.
+bool IsEmptiedBy(const OpenablePlace& place, const std::set<int>& moving,
+                 const std::vector<GangMove>& moves) {
+  const auto moved = [&](int gang) { return moving.contains(gang); };
+  if (!std::all_of(place.gangs.begin(), place.gangs.end(), moved)) return false;
+  return std::none_of(moves.begin(), moves.end(), [&](const GangMove& move) {
+    return std::any_of(move.plan.pods.begin(), move.plan.pods.end(), [&](const PodPlacement& pod) {
+      return pod.gpus != 0 &&
+             std::find(place.nodes.begin(), place.nodes.end(), pod.node) != place.nodes.end();
+    });
+  });
+}
+
 class Search {
  public:
   Search(DefragmentTrials& trials, const std::vector<OpenablePlace>& places) : trials_(trials) {
-    for (const OpenablePlace& place : places) places_.push_back(&place);
+    std::vector<std::tuple<double, int, const OpenablePlace*>> keyed;
+    for (const OpenablePlace& place : places) {
+      keyed.emplace_back(trials_.CostBeside(place, {}), place.gpus, &place);
+    }
     // What is whole costs nothing and comes first; of equals the smallest, and then the first.
-    std::stable_sort(places_.begin(), places_.end(), [this](const auto* a, const auto* b) {
-      return std::pair(trials_.CostOf(Chosen{a}), a->gpus) < std::pair(trials_.CostOf(Chosen{b}), b->gpus);
+    std::stable_sort(keyed.begin(), keyed.end(), [](const auto& x, const auto& y) {
+      return std::pair(std::get<0>(x), std::get<1>(x)) < std::pair(std::get<0>(y), std::get<1>(y));
     });
+    for (const auto& [cost, gpus, place] : keyed) places_.push_back(place);
   }
 
   std::optional<Answer> Run(int count) {
@@ -107,6 +126,11 @@ class Search {
       Chosen with = answer.places;
       with.push_back(*next);
       left.erase(next);
+      if (IsEmptiedBy(*with.back(), moving, answer.moves)) {
+        answer.places = std::move(with);
+        reached_ = std::max(reached_, int(answer.places.size()));
+        continue;
+      }
       auto moves = trials_.Open(with, kNoLimit);
       if (!moves) continue;
       moving.insert(with.back()->gangs.begin(), with.back()->gangs.end());
