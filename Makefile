@@ -21,6 +21,12 @@ test: install ## Everything CI runs: unit tests (plain and under sanitizers), th
 check-all: install ## `test`, and what takes longer: thread sanitizer, clang-tidy on everything, soak
 	@tools/test all
 
+SECONDS ?= 60
+.PHONY: fuzz
+fuzz: install ## Every parser under libFuzzer, SECONDS=60 each; what breaks is kept in tests/fuzz/corpus
+	@tools/build fuzz fuzzers
+	@tests/fuzz/run $(SECONDS)
+
 .PHONY: bench
 bench: install ## Time the planner, the verbs and the reflector; see docs/performance.md
 	@tools/build release

@@ -25,6 +25,7 @@ constexpr int kUsualGpus = 8;
 constexpr int kUsualGbps = 400;  // NDR, and what most RoCE clusters of these years have
 constexpr int kMaxGpus = 32;
 constexpr int kMaxGbps = 1'000'000;
+constexpr int kMaxLeafGbps = 100'000'000;  // as the schema of Fabric has it
 constexpr std::size_t kMaxNodes = 262'144;
 
 std::optional<Transport> TransportOfWord(std::string_view word) {
@@ -286,6 +287,10 @@ Json Import::Objects() {
     object.name = name;
     object.spec = declaration_;
     object.status = crds::Summarise(fabric);
+    for (crds::LeafSummary& leaf : object.status.leaves) {
+      leaf.down_gbps = std::min(leaf.down_gbps, kMaxLeafGbps);
+      leaf.up_gbps = std::min(leaf.up_gbps, kMaxLeafGbps);
+    }
     for (const topology::CablingFault& fault : fabric.faults) findings_.warnings.push_back(fault.sentence);
     for (const std::string& assumption : fabric.assumptions) {
       object.status.assumptions.push_back(assumption);

@@ -17,6 +17,8 @@ using topology::LinkState;
 
 constexpr std::size_t kMaxPorts = 8;   // of one NIC, as the schema of NodeTopology has it
 constexpr std::size_t kMaxNics = 128;  // of one node
+// Descriptions have 64 bytes; with a GUID behind it the name still fits the 128 of the schema.
+constexpr std::size_t kMaxSwitchName = 64;
 
 class Hosts {
  public:
@@ -158,14 +160,14 @@ void IbGraph::Finish(Findings& findings) {
   std::map<std::string, std::vector<std::size_t>> by_name;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (nodes_[i].kind != IbNodeKind::kSwitch) continue;
-    names_[i] = formats::IbSwitchName(nodes_[i].description, nodes_[i].guid);
+    names_[i] = formats::IbSwitchName(nodes_[i].description, nodes_[i].guid).substr(0, kMaxSwitchName);
     by_name[names_[i]].push_back(i);
   }
   for (const auto& [name, nodes] : by_name) {
     if (nodes.size() == 1) continue;
     findings.warnings.push_back(
         fmt::format("{} switches are called {}: their GUIDs are added", nodes.size(), name));
-    for (const std::size_t i : nodes) names_[i] += "/" + nodes_[i].guid;
+    for (const std::size_t i : nodes) names_[i] += "/" + nodes_[i].guid.substr(0, 63);
   }
 }
 

@@ -18,6 +18,8 @@ using topology::PciDistance;
 
 constexpr std::size_t kMaxGpus = 32;  // of one node, as the schema of NodeTopology has it
 constexpr std::size_t kMaxNics = 128;
+constexpr int kMaxNuma = 1023;
+constexpr int kMaxGbps = 1'000'000;
 
 // One direction of one link in Gb/s, as the machines of topology/synthetic_line.cc have it: 25 GB/s of NVLink
 // 2 to 4, 50 of NVLink 5, 64 of xGMI 3.
@@ -30,6 +32,10 @@ int GenerationOfSm(int sm) {
   if (sm >= 90) return 4;
   if (sm >= 80) return 3;
   return sm >= 70 ? 2 : 1;
+}
+
+topology::Fact<int> Numa(const topology::Fact<int>& said) {
+  return said && *said <= kMaxNuma ? said : topology::Fact<int>();
 }
 
 base::Status CheckSize(std::size_t gpus, std::size_t nics) {
@@ -274,13 +280,13 @@ base::Result<Machine> MachineFromNcclXml(const std::string& source, std::string_
     topology::Gpu gpu;
     gpu.index = int(g);
     gpu.pci = topology.gpus[g].pci;
-    gpu.numa = topology.gpus[g].numa;
+    gpu.numa = Numa(topology.gpus[g].numa);
     machine.gpus.push_back(std::move(gpu));
     auto& row = machine.distances.emplace_back();
     for (const formats::NcclNic& nic : topology.nics) row.push_back(formats::Distance(topology.gpus[g], nic));
   }
   for (const formats::NcclNic& nic : topology.nics) {
-    machine.nics.push_back({nic.name, nic.pci, nic.numa, nic.gbps, false});
+    machine.nics.push_back({nic.name, nic.pci, Numa(nic.numa), std::min(nic.gbps, kMaxGbps), false});
   }
   SettleNics(machine);
   ReadNvlink(topology, machine, findings);

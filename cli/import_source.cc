@@ -83,7 +83,7 @@ SourceWord ParseSourceWord(std::string_view word) {
   const std::size_t equals = word.find('=');
   if (equals != std::string_view::npos && equals > 0 &&
       word.substr(0, equals).find('/') == std::string_view::npos) {
-    source.host = formats::Printable(word.substr(0, equals));
+    source.host = formats::Printable(word.substr(0, equals), 253);
     word.remove_prefix(equals + 1);
   }
   for (const auto& [kind, name] : kKinds) {

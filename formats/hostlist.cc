@@ -138,12 +138,12 @@ base::Result<std::vector<std::string>> ExpandHostlist(std::string_view list, std
                         fmt::format("`{}` makes it more than {} names, the most that are read",
                                     Printable(name, 80), limit));
     }
-    if (name.size() > kMaxName * 4) return base::Fail(Bad(name, "is longer than a host name can be"));
+    if (name.size() > kMaxHostName * 8) return base::Fail(Bad(name, "is longer than a host name can be"));
     const std::size_t before = names.size();
     Expand(pattern, 0, {}, names);
     for (std::size_t i = before; i < names.size(); ++i) {
-      if (names[i].size() > kMaxName) {
-        return base::Fail(Bad(name, fmt::format("is longer than {} bytes", kMaxName)));
+      if (names[i].size() > kMaxHostName) {
+        return base::Fail(Bad(name, fmt::format("is longer than {} bytes", kMaxHostName)));
       }
     }
     if (comma == std::string_view::npos) return names;

@@ -15,6 +15,7 @@ namespace heddle::formats {
 namespace {
 
 constexpr std::size_t kMaxProblems = 1000;
+constexpr std::size_t kMaxLinks = 512;  // of one node: ports are numbered up to 254
 
 class Reader {
  public:
@@ -118,6 +119,7 @@ bool Reader::LinkLine(Scanner scan) {
   const auto remote = scan.Between('"', '"');
   const auto remote_port = scan.Between('[', ']');
   if (!port || !remote || !remote_port || network_.nodes.empty()) return false;
+  if (network_.nodes.back().links.size() == kMaxLinks) return false;
   const auto number = Number<std::uint8_t>(*port);
   const auto remote_number = Number<std::uint8_t>(*remote_port);
   if (!number || !remote_number) return false;
@@ -192,7 +194,7 @@ IbAdapterName ParseIbAdapterName(std::string_view description) {
   const std::string_view host = scan.Word(), device = scan.Word();
   if (by_maker || host.empty()) return name;
   name.kind = IbAdapterKind::kHost;
-  name.host = Printable(host);
+  name.host = Printable(host, 253);
   name.device = device.empty() ? "HCA-1" : Printable(device, 64);
   return name;
 }

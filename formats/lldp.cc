@@ -71,9 +71,9 @@ base::Result<LldpNeighbours> ParseLldp(std::string_view json0) {
   const auto add = [&neighbours](const Json& interface) {
     const Json& name = Member(interface, "name");
     if (!name.is_string()) return;
-    if (auto found = ParseNeighbour(interface)) {
-      neighbours[Printable(name.get_ref<const std::string&>())].push_back(*std::move(found));
-    }
+    std::string key = Printable(name.get_ref<const std::string&>());
+    if (key.empty()) return;
+    if (auto found = ParseNeighbour(interface)) neighbours[std::move(key)].push_back(*std::move(found));
   };
   if (listed.is_array()) {
     std::for_each(listed.begin(), listed.end(), add);

@@ -15,8 +15,8 @@ namespace {
 
 using base::Code;
 
-// 100,000 hosts written one by one are 2 MB.
-constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+// 100,000 hosts written one by one are 2 MB; a tree of values takes a hundred times its text.
+constexpr std::size_t kMaxBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxItems = 65'536;
 
 base::Error At(const YAML::Node& node, const std::string& why) {
@@ -162,7 +162,7 @@ class Reader {
 
 base::Result<SlurmTopology> ParseSlurmYaml(const std::string& text) {
   if (text.size() > kMaxBytes) {
-    return base::Fail(Code::kTooLarge, "topology.yaml of more than 16 MiB is not read; topology.conf is");
+    return base::Fail(Code::kTooLarge, "topology.yaml of more than 4 MiB is not read; topology.conf is");
   }
   try {
     return Reader().Read(YAML::Load(text));

@@ -596,6 +596,13 @@ TEST(Import, RefusesWhatIsNoSource) {
   EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--transport token-ring"));
 }
 
+TEST(Import, OfHostsOnOneSwitchStaysInsideTheSchema) {
+  Desk desk;
+  desk.texts["conf"] = "SwitchName=all Nodes=n[1-200]\n";
+  desk.options.link_gbps = 1'000'000;
+  EXPECT_EQ(PlanOn(desk, desk.Import({"conf"}), "tp=8,dp=2").exit_code, Output::kOk);
+}
+
 TEST(Import, WritesYamlThatIsTheSameObjects) {
   Desk desk;
   const Output json = desk.Import({"ibnetdiscover/ibtopotool-3.topo"});

@@ -76,7 +76,7 @@ TEST(Lldp, HasNoNeighboursWhereLldpdHearsNobody) {
 TEST(Lldp, SkipsEntriesThatProveNothing) {
   const auto parsed =
       ParseLldp(Document(R"({"name":"eth0"},{"name":7},42,null,)" + Neighbour("eth1", kMac, "{}") + "," +
-                         Neighbour("eth2", kMac, kPort)));
+                         Neighbour(" ", kMac, kPort) + "," + Neighbour("eth2", kMac, kPort)));
   ASSERT_TRUE(parsed);
   EXPECT_THAT(*parsed, testing::ElementsAre(testing::Key("eth2")));
 }

@@ -1,0 +1,122 @@
+// The parsers of formats/ and of topology/.
+
+#include <algorithm>
+#include <string>
+
+#include "base/check.h"
+#include "formats/hostlist.h"
+#include "formats/ib_neighbours.h"
+#include "formats/ibnetdiscover.h"
+#include "formats/lldp.h"
+#include "formats/nccl_xml.h"
+#include "formats/printable.h"
+#include "formats/scanner.h"
+#include "formats/slurm_topology.h"
+#include "formats/topo_matrix.h"
+#include "tests/fuzz/targets.h"
+#include "topology/synthetic.h"
+
+namespace heddle::fuzz {
+namespace {
+
+void CheckSlurm(const formats::SlurmTopology& topology) {
+  std::size_t hosts = 0;
+  for (const auto& one : topology.switches) {
+    CHECK(!one.name.empty());
+    CHECK(one.line > 0);
+    hosts += one.nodes.size();
+  }
+  CHECK(hosts <= formats::kMaxHosts);
+}
+
+}  // namespace
+
+void Hostlist(std::string_view bytes) {
+  const auto names = formats::ExpandHostlist(bytes, 1000);
+  if (!Read(names)) return;
+  CHECK(!names->empty() && names->size() <= 1000);
+  std::string joined;
+  for (const std::string& name : *names) joined += (joined.empty() ? "" : ",") + name;
+  const auto again = formats::ExpandHostlist(joined, 1000);
+  CHECK(again && *again == *names);
+}
+
+void SlurmConf(std::string_view bytes) {
+  const auto topology = formats::ParseSlurmConf(bytes);
+  if (Read(topology)) CheckSlurm(*topology);
+}
+
+void SlurmYaml(std::string_view bytes) {
+  const auto topology = formats::ParseSlurmYaml(std::string(bytes));
+  if (Read(topology)) CheckSlurm(*topology);
+}
+
+void TopoMatrix(std::string_view bytes) {
+  const auto matrix = formats::ParseTopoMatrix(bytes);
+  if (!Read(matrix)) return;
+  CHECK(!matrix->gpus.empty());
+  for (const formats::TopoGpu& gpu : matrix->gpus) {
+    CHECK(gpu.nvlinks.size() == matrix->gpus.size());
+    CHECK(gpu.distances.size() == matrix->nics.size());
+  }
+}
+
+void Ibnetdiscover(std::string_view bytes) {
+  const formats::IbNetwork network = formats::ParseIbNetwork(bytes);
+  for (const formats::IbNode& node : network.nodes) {
+    CHECK(node.description == formats::Printable(node.description));
+    CHECK(network.Find(node.id) != nullptr);
+    (void)formats::ParseIbAdapterName(node.description);
+    for (const formats::IbLink& link : node.links) CHECK(formats::IbLinkGbps(link) >= 0);
+  }
+}
+
+void IbNeighbours(std::string_view bytes) {
+  for (const formats::IbNeighbour& one : formats::ParseIbNeighbours(bytes).entries) {
+    CHECK(!formats::IbSwitchName(one.description, "0x1").empty());
+  }
+}
+
+void Lldp(std::string_view bytes) {
+  const auto neighbours = formats::ParseLldp(bytes);
+  if (!Read(neighbours)) return;
+  for (const auto& [interface, heard] : *neighbours) {
+    CHECK(!heard.empty());
+    (void)formats::LeafOf(heard);
+  }
+}
+
+void NcclXml(std::string_view bytes) {
+  const auto topology = formats::ParseNcclXml(bytes);
+  if (!Read(topology)) return;
+  for (const formats::NcclGpu& gpu : topology->gpus) {
+    CHECK(formats::NearestNics(*topology, gpu).empty() == topology->nics.empty());
+  }
+}
+
+void Synthetic(std::string_view bytes) {
+  const auto canonical = topology::CanonicalSynthetic(bytes);
+  if (!Read(canonical)) return;
+  const auto again = topology::CanonicalSynthetic(*canonical);
+  CHECK(again && *again == *canonical);
+  // A cluster takes as long as it is large: only small ones are built here.
+  std::uint64_t size = 1;
+  for (std::size_t i = 0; i < canonical->size(); ++i) {
+    const char c = (*canonical)[i];
+    if (c < '0' || c > '9') continue;
+    std::uint64_t number = 0;
+    for (; i < canonical->size() && (*canonical)[i] >= '0' && (*canonical)[i] <= '9'; ++i) {
+      number = std::min<std::uint64_t>(number * 10 + std::uint64_t((*canonical)[i] - '0'), 1'000'000);
+    }
+    if (number < 100)
+      size = std::min<std::uint64_t>(size * std::max<std::uint64_t>(number, 1), 1'000'000'000);
+    if (number >= 1000) return;
+  }
+  if (size > 100'000) return;
+  const auto made = topology::ParseSynthetic(bytes);
+  if (!Read(made)) return;
+  const topology::Fabric fabric = topology::BuildFabric(made->nodes, made->declaration);
+  CHECK(topology::Check(fabric).empty());
+}
+
+}  // namespace heddle::fuzz

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/result.h"
+
+namespace heddle::fuzz {
+
+// Whatever the bytes are, a target neither crashes nor hangs nor takes memory without end, and stops the
+// process where the parser breaks a promise of its header.
+struct Target {
+  std::string_view name;
+  void (*run)(std::string_view bytes);
+};
+
+// Whether it was read; an error has a sentence for people.
+template <class T>
+bool Read(const base::Result<T>& result) {
+  if (!result) CHECK(!result.error().message.empty());
+  return result.has_value();
+}
+
+void Hostlist(std::string_view bytes);
+void SlurmConf(std::string_view bytes);
+void SlurmYaml(std::string_view bytes);
+void TopoMatrix(std::string_view bytes);
+void Ibnetdiscover(std::string_view bytes);
+void IbNeighbours(std::string_view bytes);
+void Lldp(std::string_view bytes);
+void NcclXml(std::string_view bytes);
+void Synthetic(std::string_view bytes);
+void Annotations(std::string_view bytes);
+void ClusterFile(std::string_view bytes);
+void Import(std::string_view bytes);
+
+// Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
+inline constexpr std::array<Target, 12> kTargets{{
+    {"hostlist", Hostlist},
+    {"slurm_conf", SlurmConf},
+    {"slurm_yaml", SlurmYaml},
+    {"topo_matrix", TopoMatrix},
+    {"ibnetdiscover", Ibnetdiscover},
+    {"ib_neighbours", IbNeighbours},
+    {"lldp", Lldp},
+    {"nccl_xml", NcclXml},
+    {"synthetic", Synthetic},
+    {"annotations", Annotations},
+    {"cluster_file", ClusterFile},
+    {"import", Import},
+}};
+
+}  // namespace heddle::fuzz
