@@ -60,7 +60,8 @@ void Embedding::Measure(const GpuFilter& filter, bool empty) {
     if (!allowed_[n]) gpus = 0;
     free_[0][std::size_t(cell)] = std::popcount(gpus);
     usable_[n] = gpus & filter.window & (filter.skip_odd ? ~dense.odd_gpus(node) : ~0U);
-    const int pods = PodsOn(node, empty);
+    int pods = PodsOn(node, empty);
+    if (filter.node_grain > 1) pods -= pods % filter.node_grain;
     capacity_[0][std::size_t(cell)] = pods_per_class_[0] == 1 ? pods : pods / pods_per_class_[0];
   }
   const bool nvlink =

@@ -25,6 +25,7 @@ std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses&
 struct GpuFilter {
   bool skip_odd = false;       // leave slow or oddly cabled GPUs alone
   std::uint32_t window = ~0U;  // the same local indexes on every node
+  int node_grain = 1;          // a node takes pods by so many at once: whole groups, not the rest of one
   int most_per_unit = 0;       // GPUs that a unit gives, so that it does not fill its own way up; 0 = all
 };
 

@@ -60,7 +60,12 @@ Search FindPreferred(ClusterState& state, const GangRequest& request,
   search.result = FindPlace(state, request, search.require, hints);
   if (!search.result.found) return search;
   std::vector<Requirement>& require = search.require;
-  for (const Requirement& preference : request.prefer) {
+  std::vector<Requirement> prefer = request.prefer;
+  // Who allows tp to leave its NVLink domain does not wish it to.
+  const Requirement kept{Axis::kTp, Level::kNvlink};
+  const bool unsaid = std::find(prefer.begin(), prefer.end(), kept) == prefer.end();
+  if (unsaid && request.parallelism.tp > 1) prefer.insert(prefer.begin(), kept);
+  for (const Requirement& preference : prefer) {
     if (std::find(require.begin(), require.end(), preference) != require.end()) continue;
     require.push_back(preference);
     if (!FirstBroken(state.dense(), request, ClassesOf(request, require), search.result.found->pods))
@@ -69,7 +74,7 @@ Search FindPreferred(ClusterState& state, const GangRequest& request,
     if (preferred.found) {
       search.result = std::move(preferred);
     } else {
-      search.missed.push_back(preference);
+      if (!(unsaid && preference == kept)) search.missed.push_back(preference);
       require.pop_back();
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <numeric>
 
 #include "placement/backtrack.h"
@@ -54,17 +55,11 @@ class CountingSearch {
     if (!embedding_.fits()) return false;
     orders_ = FillOrders(request_, classes_);
     const bool odd = AnyOdd();
-    bool measured = true;
-    for (std::uint32_t window : Windows()) {
-      for (int skip = odd ? 1 : 0; skip >= 0; --skip) {
-        if (!measured || skip == 1) embedding_.Measure({skip == 1, window});
-        measured = false;
-        if (embedding_.fits()) TryOrders();
-        if (done_ || prices_left_ <= 0) {
-          SpareUplinks();
-          return true;
-        }
-      }
+    const int budget = prices_left_;
+    for (const int grain : NodeGrains()) {
+      prices_left_ = budget;
+      TryWindows(odd, grain);
+      if (done_) break;
     }
     SpareUplinks();
     return true;
@@ -80,13 +75,43 @@ class CountingSearch {
     return false;
   }
 
-  // All GPUs; then one block a node at the same local indexes everywhere, which keeps rings on their rails.
-  std::vector<std::uint32_t> Windows() const {
-    std::vector<std::uint32_t> windows{~0U};
+  void TryWindows(bool odd, int grain) {
+    for (const std::uint32_t window : Windows()) {
+      for (int skip = odd ? 1 : 0; skip >= 0; --skip) {
+        embedding_.Measure({.skip_odd = skip == 1, .window = window, .node_grain = grain});
+        if (embedding_.fits()) TryOrders();
+        if (done_ || prices_left_ <= 0) return;
+      }
+    }
+  }
+
+  // Of pods smaller than a node: the groups that a node can hold whole, the largest first; at last single pods.
+  std::vector<int> NodeGrains() const {
+    const int pod = request_.pods[std::size_t(orders_.front().pods.front())].gpus;
+    const int most = LargestNode() / pod;
+    std::vector<int> grains{1};
+    for (const FillOrder& order : orders_) {
+      for (const std::int64_t ranks : order.grains) {
+        if (ranks % pod == 0 && ranks / pod > 1 && ranks / pod <= most) grains.push_back(int(ranks / pod));
+      }
+    }
+    std::sort(grains.begin(), grains.end(), std::greater<>());
+    grains.erase(std::unique(grains.begin(), grains.end()), grains.end());
+    return grains;
+  }
+
+  int LargestNode() const {
     int largest = 0;
     for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
       largest = std::max(largest, state_.dense().gpus(NodeId(n)));
     }
+    return largest;
+  }
+
+  // All GPUs; then one block a node at the same local indexes everywhere, which keeps rings on their rails.
+  std::vector<std::uint32_t> Windows() const {
+    std::vector<std::uint32_t> windows{~0U};
+    const int largest = LargestNode();
     const int pod =
         classes_.gpus[0][std::size_t(classes_.of_pod[0][std::size_t(orders_.front().pods.front())])];
     const int block =
@@ -143,10 +168,7 @@ class CountingSearch {
     const DenseFabric& dense = state_.dense();
     if (!best_ || !dense.oversubscribed() || CrossesNothing(dense, *best_)) return;
     constexpr int kOrdersTried = 4;
-    int largest = 0;
-    for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
-      largest = std::max(largest, dense.gpus(NodeId(n)));
-    }
+    const int largest = LargestNode();
     for (const int nodes : {1, 2, 4, 8}) {
       embedding_.Measure({.most_per_unit = nodes * largest});
       if (!embedding_.fits()) continue;
