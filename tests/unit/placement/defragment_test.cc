@@ -295,5 +295,27 @@ TEST(Defragmentation, OnRandomClustersIsAsCheapAsEveryOrderOfEveryMove) {
   EXPECT_GE(optimal * 100, possible * 97);
 }
 
+// Too many sets of places to weigh each.
+TEST(Defragmentation, OnLargerRandomClustersMovesInAnOrderThatWorks) {
+  int opened = 0;
+  for (const std::uint64_t seed : test::Seeds(40)) {
+    SCOPED_TRACE(test::Replay(seed));
+    base::Random random(seed);
+    Stage stage(40);
+    for (int node = 0; node + 1 < 40; node += 2) {
+      const int gpus = 1 + int(random.Below(2));
+      const bool wide = random.Below(2) == 0;
+      stage.Runs(double(1 + random.Below(9)), gpus, wide ? std::vector{node, node + 1} : std::vector{node});
+    }
+    const Defragmentation before = stage.Ask(1);
+    const Defragmentation answer = stage.Ask(before.whole_before + 5);
+    if (answer.refusal) continue;
+    ++opened;
+    EXPECT_GE(answer.whole_after, before.whole_before + 5);
+    EXPECT_FALSE(answer.moves.empty());
+  }
+  EXPECT_GT(opened, 5);
+}
+
 }  // namespace
 }  // namespace heddle::placement
