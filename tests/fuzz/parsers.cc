@@ -94,25 +94,22 @@ void NcclXml(std::string_view bytes) {
   }
 }
 
+// A cluster takes as long as it is large, and 100,000 nodes are no fault: only small ones are built here.
 void Synthetic(std::string_view bytes) {
+  std::uint64_t size = 1;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::uint64_t number = 0;
+    for (; i < bytes.size() && bytes[i] >= '0' && bytes[i] <= '9'; ++i) {
+      number = std::min<std::uint64_t>(number * 10 + std::uint64_t(bytes[i] - '0'), 10'000'000);
+    }
+    // Larger numbers are refused whatever they count.
+    if (number > 1 && number < 10'000'000) size = std::min<std::uint64_t>(size * number, 1'000'000'000);
+  }
+  if (size > 20'000) return;
   const auto canonical = topology::CanonicalSynthetic(bytes);
   if (!Read(canonical)) return;
   const auto again = topology::CanonicalSynthetic(*canonical);
   CHECK(again && *again == *canonical);
-  // A cluster takes as long as it is large: only small ones are built here.
-  std::uint64_t size = 1;
-  for (std::size_t i = 0; i < canonical->size(); ++i) {
-    const char c = (*canonical)[i];
-    if (c < '0' || c > '9') continue;
-    std::uint64_t number = 0;
-    for (; i < canonical->size() && (*canonical)[i] >= '0' && (*canonical)[i] <= '9'; ++i) {
-      number = std::min<std::uint64_t>(number * 10 + std::uint64_t((*canonical)[i] - '0'), 1'000'000);
-    }
-    if (number < 100)
-      size = std::min<std::uint64_t>(size * std::max<std::uint64_t>(number, 1), 1'000'000'000);
-    if (number >= 1000) return;
-  }
-  if (size > 100'000) return;
   const auto made = topology::ParseSynthetic(bytes);
   if (!Read(made)) return;
   const topology::Fabric fabric = topology::BuildFabric(made->nodes, made->declaration);
