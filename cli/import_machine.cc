@@ -332,7 +332,7 @@ std::vector<topology::Nic> NicsOf(const Machine& machine, topology::Transport tr
     nic.name = name;
     nic.transport = transport;
     nic.role = topology::NicRole::kCompute;
-    nic.ports.push_back({});
+    nic.ports.emplace_back();
     nic.ports.front().state = topology::LinkState::kActive;
     nic.ports.front().rate_gbps = nic.ports.front().usable_gbps = rate > 0 ? rate : gbps;
     nics.push_back(std::move(nic));

@@ -16,6 +16,13 @@ std::uint32_t AllGpus(int count) {
   return count == 32 ? ~0U : (1U << count) - 1;
 }
 
+// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+std::uint64_t Mixed(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
+  return value ^ (value >> 31);
+}
+
 }  // namespace
 
 Embedding::Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes)
@@ -32,6 +39,7 @@ Embedding::Embedding(const ClusterState& state, const GangRequest& request, cons
         *std::max_element(classes.pods[std::size_t(t)].begin(), classes.pods[std::size_t(t)].end());
     capacity_[std::size_t(t)].resize(std::size_t(state.dense().cells(Tier(t))));
     free_[std::size_t(t)].resize(capacity_[std::size_t(t)].size());
+    content_[std::size_t(t)].resize(capacity_[std::size_t(t)].size());
   }
   const std::size_t nodes = state.fabric().nodes.size();
   usable_.resize(nodes);
@@ -60,6 +68,7 @@ void Embedding::Measure(const GpuFilter& filter, bool empty) {
     if (!allowed_[n]) gpus = 0;
     free_[0][std::size_t(cell)] = std::popcount(gpus);
     usable_[n] = gpus & filter.window & (filter.skip_odd ? ~dense.odd_gpus(node) : ~0U);
+    content_[0][std::size_t(cell)] = Mixed(std::uint64_t(dense.odd_gpus(node)) << 32 | usable_[n]);
     int pods = PodsOn(node, empty);
     if (filter.node_grain > 1) pods -= pods % filter.node_grain;
     capacity_[0][std::size_t(cell)] = pods_per_class_[0] == 1 ? pods : pods / pods_per_class_[0];
@@ -71,9 +80,11 @@ void Embedding::Measure(const GpuFilter& filter, bool empty) {
     for (std::int32_t cell = 0; cell < dense.cells(Tier(t)); ++cell) {
       const auto [first, last] = dense.children(Tier(t), cell);
       int held = 0, free = 0;
+      std::uint64_t content = 0;
       for (std::int32_t child = first; child < last; ++child) {
         held += capacity_[std::size_t(t) - 1][std::size_t(child)];
         free += free_[std::size_t(t) - 1][std::size_t(child)];
+        content += content_[std::size_t(t) - 1][std::size_t(child)];
       }
       if (Tier(t) == Tier::kDomain && nvlink && !dense.known(Tier::kDomain, cell)) held = 0;
       if (Tier(t) == Tier::kUnit && filter.most_per_unit > 0) {
@@ -81,6 +92,7 @@ void Embedding::Measure(const GpuFilter& filter, bool empty) {
       }
       capacity_[std::size_t(t)][std::size_t(cell)] = parts == 1 ? held : held / parts;
       free_[std::size_t(t)][std::size_t(cell)] = free;
+      content_[std::size_t(t)][std::size_t(cell)] = last - first > 1 ? Mixed(content) : content;
     }
   }
 }
@@ -146,7 +158,7 @@ void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Shar
   for (std::int32_t child = first; child < last; ++child) {
     const int held = capacity_[below][std::size_t(child)];
     if (held == 0) continue;
-    shares.push_back({child, 0, held, free_[below][std::size_t(child)]});
+    shares.push_back({child, 0, held, free_[below][std::size_t(child)], content_[below][std::size_t(child)]});
     equal = equal && held == shares.front().capacity;
     total += held;
     holding += held >= items ? 1 : 0;
@@ -166,7 +178,8 @@ void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Shar
     }
     // A set of spines that is tight but keeps the gang in no one unit comes after a roomier one that does.
     const auto tighter = [](const Share& a, const Share& b) {
-      return std::tie(a.lowest, a.capacity, a.free, a.cell) < std::tie(b.lowest, b.capacity, b.free, b.cell);
+      return std::tie(a.lowest, a.capacity, a.free, a.content, a.cell) <
+             std::tie(b.lowest, b.capacity, b.free, b.content, b.cell);
     };
     std::nth_element(shares.begin(), shares.begin() + std::ptrdiff_t(pick), shares.end(), tighter);
     shares = {shares[pick]};
@@ -208,7 +221,7 @@ const std::vector<Embedding::Share>& Embedding::RankedFor(Tier tier, std::int32_
   Ranked& fresh = ranked_.emplace_back(Ranked{tier, cell, grain, shares});
   for (Share& share : fresh.shares) share.capacity = share.capacity / grain * grain;
   std::sort(fresh.shares.begin(), fresh.shares.end(), [](const Share& a, const Share& b) {
-    return std::tie(b.capacity, a.free, a.cell) < std::tie(a.capacity, b.free, b.cell);
+    return std::tie(b.capacity, a.free, a.content, a.cell) < std::tie(a.capacity, b.free, b.content, b.cell);
   });
   return fresh.shares;
 }

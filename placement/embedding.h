@@ -58,6 +58,8 @@ class Embedding {
   struct Share {
     std::int32_t cell;
     int items, capacity, free;
+    // Equal for cells with equally free nodes: a choice hangs on names last of all.
+    std::uint64_t content;
     Tier lowest = Tier::kRoot;  // of those that hold everything: where one cell still does
   };
   struct Segment {
@@ -88,6 +90,7 @@ class Embedding {
   std::vector<char> allowed_;
   std::vector<std::uint32_t> usable_;  // GPUs by node under the filter
   std::array<std::vector<std::int32_t>, kTierCount> capacity_, free_;
+  std::array<std::vector<std::uint64_t>, kTierCount> content_;
   std::vector<Segment> segments_;
   std::deque<Ranked> ranked_;
   std::array<std::vector<Share>, kTierCount> shares_;
