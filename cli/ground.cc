@@ -8,6 +8,7 @@
 
 #include "cli/gpu_use.h"
 #include "crds/fabric_assembly.h"
+#include "crds/gang_load.h"
 #include "crds/gpu_indexes.h"
 #include "kube/object.h"
 #include "topology/synthetic.h"
@@ -175,6 +176,10 @@ std::vector<placement::NodeState> StatesOf(const topology::Fabric& fabric, const
 
 }  // namespace
 
+placement::ClusterState Ground::State() const {
+  return placement::ClusterState(fabric, nodes, loads);
+}
+
 base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& read) {
   if (options.synthetic.empty() == options.topology.empty()) {
     return base::Fail(Code::kInvalid, "give either --synthetic LINE or --topology FILE");
@@ -211,11 +216,16 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
   claims.OfPods(files);
   claims.OfKubelets(files.topologies);
   claims.OfCounts(counts);
+  std::vector<const crds::Gang*> running;
+  for (const crds::Gang& gang : files.gangs) {
+    if (!crds::IsTrue(gang.status.conditions, crds::kEnded)) running.push_back(&gang);
+  }
   Grounds grounds;
   for (topology::Fabric& fabric : fabrics) {
     std::vector<placement::NodeState> states = StatesOf(fabric, claims);
-    grounds.fabrics.push_back(
-        {std::make_shared<const topology::Fabric>(std::move(fabric)), std::move(states)});
+    Ground ground{std::make_shared<const topology::Fabric>(std::move(fabric)), std::move(states), {}};
+    ground.loads = crds::LoadsOf(ground.State(), running);
+    grounds.fabrics.push_back(std::move(ground));
   }
   grounds.holders = claims.TakeHolders();
   grounds.gangs = std::move(files.gangs);

@@ -22,6 +22,9 @@ struct GroundOptions {
 struct Ground {
   FabricPtr fabric;
   std::vector<placement::NodeState> nodes;  // CPU, memory and pod slots without end: what-ifs are about GPUs
+  std::vector<placement::LeafLoad> loads;   // what gangs in the files send over shared links
+
+  placement::ClusterState State() const;
 };
 
 // Who stands on GPUs: a Gang, a pod of none, or what --taken said.

@@ -94,6 +94,7 @@ void Define(CLI::App& app, Flags& flags) {
   plan->add_option("--model", flags.plan.model, "params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1");
   plan->add_option("--require", flags.plan.require, "tp=nvlink,dp=leaf");
   plan->add_option("--prefer", flags.plan.prefer, "pp=spine");
+  plan->add_option("--spares", flags.plan.spares, "Free nodes to keep in each NVLink domain over nodes");
   plan->add_flag("--what-if", flags.plan.what_if,
                  "Also: how many of these fit now, or who would have to end to make room");
   plan->add_flag("--suggest", flags.plan.suggest,

@@ -28,7 +28,7 @@ struct Best {
 Best DecideBest(const std::vector<Ground>& grounds, const placement::GangRequest& request) {
   Best best;
   for (const Ground& ground : grounds) {
-    placement::ClusterState state(ground.fabric, ground.nodes);
+    placement::ClusterState state = ground.State();
     placement::Decision decision = placement::PlanGang(state, request);
     const auto* plan = std::get_if<placement::Plan>(&decision);
     const auto* known = best.state ? std::get_if<placement::Plan>(&best.decision) : nullptr;

@@ -15,6 +15,7 @@ struct PlanOptions {
   std::string parallelism;  // "tp=8,pp=2,dp=8"
   int gpus_per_pod = 8;
   std::string model, require, prefer;
+  int spares = 0;        // free nodes to keep in every NVLink domain over nodes that is used
   bool what_if = false;  // also: how many more of these fit, or who would have to end
   // Instead of a plan: the fastest layouts for this model and number of GPUs. `parallelism` may then be empty.
   bool suggest = false;
@@ -29,7 +30,8 @@ struct PlanOptions {
 
 // Exit codes: 0 planned, 3 refused, 2 bad input. JSON and YAML have the stable form
 //   feasible, ranks: [{rank, pod, node, gpu, nic, rail, leaf, nvlinkDomain}],
-//   axes: [{axis, size, groups, worstTier, edges, leafCrossings, bytes, milliseconds}], leafCrossings,
+//   axes: [{axis, size, groups, worstTier, edges, leafCrossings, bytes, algorithm, boundBy, gbps,
+//   milliseconds}], leafCrossings,
 //   milliseconds, refusal: {reason, message, closest: {place, name, neededGpus, hasGpus}}; rail, leaf, nic
 //   and closest may be null. With suggest the form is SuggestJson's (suggest.h), with defragment DefragmentJson's
 //   (defragment.h).

@@ -43,6 +43,7 @@ base::Status AddPods(const PlanOptions& options, placement::GangRequest& request
                 fmt::format("{} pods are more than {}: choose larger pods", pods, crds::kMaxPods));
   }
   TRY(crds::CheckWorld(request.parallelism, static_cast<int>(pods), options.gpus_per_pod));
+  request.spares = options.spares;
   request.pods.assign(static_cast<std::size_t>(pods), placement::PodRequest{.gpus = options.gpus_per_pod});
   return {};
 }

@@ -58,6 +58,9 @@ Json PlanJson(const placement::ClusterState& state, const placement::GangRequest
                     {"edges", report.edges},
                     {"leafCrossings", report.leaf_crossings},
                     {"bytes", report.bytes},
+                    {"algorithm", placement::AlgorithmName(report.bottleneck.algorithm)},
+                    {"boundBy", placement::BoundName(report.bottleneck.bound)},
+                    {"gbps", report.bottleneck.gbps},
                     {"milliseconds", Milliseconds(report.micros)}});
     crossings += report.leaf_crossings;
   }
@@ -103,16 +106,20 @@ std::string PlanText(const placement::ClusterState& state, const placement::Gang
   std::string out = fmt::format("{} pods of {} GPUs, {}, on {} nodes with {} GPUs\n\n", request.pods.size(),
                                 request.pods.front().gpus, ParallelismText(request.parallelism),
                                 fabric.nodes.size(), fabric.gpu_count());
-  Table axes({"AXIS", "SIZE", "GROUPS", "FARTHEST", "LEAF CROSSINGS", "GB PER GPU", "MS PER STEP"});
+  Table axes({"AXIS", "SIZE", "GROUPS", "FARTHEST", "LEAF CROSSINGS", "GB PER GPU", "BOUND BY", "AS",
+              "MS PER STEP"});
   for (const AxisReport& report : placement::ReportAxes(state, request, plan.pods, quality)) {
-    axes.Add({std::string(placement::AxisName(report.axis)),
-              std::to_string(report.size),
-              std::to_string(report.groups),
-              std::string(placement::LevelName(report.worst)),
-              {fmt::format("{}/{}", report.leaf_crossings, report.edges),
-               report.leaf_crossings == 0 ? Colour::kGood : Colour::kBad},
-              fmt::format("{:.2f}", report.bytes / 1e9),
-              fmt::format("{:.3f}", Milliseconds(report.micros))});
+    axes.Add(
+        {std::string(placement::AxisName(report.axis)),
+         std::to_string(report.size),
+         std::to_string(report.groups),
+         std::string(placement::LevelName(report.worst)),
+         {fmt::format("{}/{}", report.leaf_crossings, report.edges),
+          report.leaf_crossings == 0 ? Colour::kGood : Colour::kBad},
+         fmt::format("{:.2f}", report.bytes / 1e9),
+         fmt::format("{} {} Gb/s", placement::BoundName(report.bottleneck.bound), report.bottleneck.gbps),
+         std::string(placement::AlgorithmName(report.bottleneck.algorithm)),
+         fmt::format("{:.3f}", Milliseconds(report.micros))});
   }
   if (!axes.empty()) out += axes.Format(style) + "\n";
   out += fmt::format("TP groups inside one NVLink domain  {}/{}\n", quality.tp_groups_in_domain,

@@ -56,7 +56,7 @@ SuggestAnswer AskOn(const Ground& ground, const placement::GangRequest& request,
   answer.limits.largest_domain = MostTp(*ground.fabric, request);
   placement::Layouts layouts = placement::EnumerateLayouts(request.parallelism, request.model, answer.limits);
   answer.counts = layouts.counts;
-  placement::ClusterState state(ground.fabric, ground.nodes);
+  placement::ClusterState state = ground.State();
   // The planner then knows what computation communication can hide behind.
   placement::GangRequest timed = request;
   timed.model.tflops = int(std::lround(answer.limits.tflops));

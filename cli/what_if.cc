@@ -41,7 +41,7 @@ std::vector<placement::Victim> VictimsOn(const topology::Fabric& fabric, const s
 
 WhatIf AskWhatIf(const Ground& ground, const std::vector<Holder>& holders,
                  const placement::GangRequest& request) {
-  placement::ClusterState state(ground.fabric, ground.nodes);
+  placement::ClusterState state = ground.State();
   WhatIf answer;
   while (answer.copies < kMostCopies) {
     const placement::Decision decision = placement::PlanGang(state, request);

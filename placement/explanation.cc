@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "placement/torus_search.h"
+
 namespace heddle::placement {
 namespace {
 
@@ -77,6 +79,12 @@ std::vector<std::string> Explain(const ClusterState& state, const GangRequest& r
   if (request.parallelism.tp > 1) {
     out.push_back(fmt::format("{} of {} TP groups lie whole in an NVLink domain", quality.tp_groups_in_domain,
                               quality.tp_groups));
+  }
+  if (const auto slice = SliceOf(state.fabric(), found.pods)) {
+    const auto& [corner, sides] = slice->box;
+    out.push_back(fmt::format("{} nodes {} {}x{}x{} of the torus, from {},{},{}", slice->nodes,
+                              slice->whole() ? "as a slice of" : "in a region of", sides[0], sides[1],
+                              sides[2], corner[0], corner[1], corner[2]));
   }
   for (const Requirement& missed : missed_preferences) {
     out.push_back(
