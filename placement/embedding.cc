@@ -59,6 +59,8 @@ int Embedding::PodsOn(NodeId node, bool empty) const {
 }
 
 void Embedding::Measure(const GpuFilter& filter, bool empty) {
+  if (measured_ == std::pair(filter, empty)) return;
+  measured_ = {filter, empty};
   ranked_.clear();
   const DenseFabric& dense = state_.dense();
   for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
@@ -103,6 +105,7 @@ void Embedding::Fill(const FillOrder& order, const FillChoice& choice, std::vect
   choice_ = choice;
   chosen_ = false;
   cells_to_choose_ = 0;
+  grains_to_pass_ = 0;
   shared_nodes_ = false;
   segments_.clear();
   FillCell(Tier::kRoot, 0, 0, std::int32_t(order.pods.size()));
@@ -226,19 +229,20 @@ const std::vector<Embedding::Share>& Embedding::RankedFor(Tier tier, std::int32_
   return fresh.shares;
 }
 
-std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items,
-                                 std::int64_t ranks_per_item) const {
+std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item) {
   int passed = 0;
+  std::int64_t chosen = 1;
   for (auto grain = order_->grains.rbegin(); grain != order_->grains.rend(); ++grain) {
     const std::int64_t size = *grain / ranks_per_item;
     if (size < 2 || *grain % ranks_per_item != 0 || size >= items || items % size != 0) continue;
     std::int64_t held = 0;
     for (const Share& share : shares) held += share.capacity / size * size;
     if (held < items) continue;
-    if (passed++ < choice_.coarser_grains) continue;
-    return size;
+    if (passed++ == choice_.coarser_grains) chosen = size;
+    if (passed > kMostPassed) break;
   }
-  return 1;
+  grains_to_pass_ = std::max(grains_to_pass_, std::min(passed, kMostPassed));
+  return chosen;
 }
 
 void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "placement/cluster_state.h"
@@ -27,8 +29,10 @@ struct GpuFilter {
   std::uint32_t window = ~0U;  // the same local indexes on every node
   int node_grain = 1;          // a node takes pods by so many at once: whole groups, not the rest of one
   int most_per_unit = 0;       // GPUs that a unit gives, so that it does not fill its own way up; 0 = all
+  friend bool operator==(const GpuFilter&, const GpuFilter&) = default;
 };
 
+inline constexpr int kMostPassed = 2;  // grains, by FillChoice::coarser_grains
 struct FillChoice {
   int coarser_grains = 0;  // how many of the coarsest grains that fit are passed over
   int rank_of_cell = 0;    // which of the cells that hold everything: 0 = the tightest
@@ -53,6 +57,8 @@ class Embedding {
   // Some tier had more than one cell that held everything at the last Fill.
   int cells_to_choose() const { return cells_to_choose_; }
   bool shared_nodes() const { return shared_nodes_; }
+  // The most grains that some cell could have taken at the last Fill: passing over more changes nothing.
+  int grains_to_pass() const { return grains_to_pass_; }
 
  private:
   struct Share {
@@ -79,7 +85,7 @@ class Embedding {
   Tier LowestHolding(Tier tier, std::int32_t cell, int pods) const;
   void FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end);
   void Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares);
-  std::int64_t GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item) const;
+  std::int64_t GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item);
   void GiveSlots(std::vector<PodPlacement>& out) const;
 
   const ClusterState& state_;
@@ -97,6 +103,8 @@ class Embedding {
   const FillOrder* order_ = nullptr;
   FillChoice choice_;
   int cells_to_choose_ = 0;
+  int grains_to_pass_ = 0;
+  std::optional<std::pair<GpuFilter, bool>> measured_;
   bool chosen_ = false;
   bool shared_nodes_ = false;
 };

@@ -127,13 +127,16 @@ class CountingSearch {
   void TryOrders() {
     constexpr int kCellsTried = 4;
     int ranks = 1;
+    std::vector<int> finest(orders_.size(), kMostPassed);
     for (int rank = 0; rank < ranks; ++rank) {
-      for (int coarser = 0; coarser < 3; ++coarser) {
-        for (const FillOrder& order : orders_) {
-          Try(order, {coarser, rank, false});
-          if (embedding_.shared_nodes()) Try(order, {coarser, rank, true});
-          if (done_ || prices_left_ <= 0) return;
+      for (int coarser = 0; coarser <= kMostPassed; ++coarser) {
+        for (std::size_t o = 0; o < orders_.size(); ++o) {
+          if (coarser > finest[o]) continue;
+          Try(orders_[o], {coarser, rank, false});
+          finest[o] = std::min(finest[o], embedding_.grains_to_pass());
           ranks = std::max(ranks, std::min(embedding_.cells_to_choose(), kCellsTried));
+          if (embedding_.shared_nodes()) Try(orders_[o], {coarser, rank, true});
+          if (done_ || prices_left_ <= 0) return;
         }
       }
     }
