@@ -160,12 +160,11 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
     for (int g = 0; g < gpus; ++g) ports_.push_back(PortOf(fabric, NodeId(n), g));
     first_port_.push_back(std::int32_t(ports_.size()));
     const topology::FabricNode& where = fabric.nodes[n];
-    domain_.push_back(where.domain);
     const int generation = where.domain == kNone ? 0 : where.node.nvlink.generation;
-    generation_.push_back(std::int16_t(generation));
     // Agents that cannot see the switches say nothing of them; more GPUs than bridges join are on one.
-    nvswitch_.push_back(generation > 0 && (!where.node.nvswitches.empty() ||
-                                           fabric.domains[std::size_t(where.domain)].gpus > kMostBridged));
+    const bool nvswitch = generation > 0 && (!where.node.nvswitches.empty() ||
+                                             fabric.domains[std::size_t(where.domain)].gpus > kMostBridged);
+    facts_.push_back({where.domain, 0, 0, std::int16_t(generation), nvswitch});
   }
   for (int way = 0; way < 2; ++way) {
     for (const topology::Leaf& leaf : fabric.leaves) link_mbps_.push_back(std::int64_t(leaf.up_gbps) * 1000);
@@ -178,12 +177,19 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
   }
   NumberCells();
   ClassifyLeaves();
-  pattern_ = Patterns([](const GpuPort& port) {
+  const std::vector<std::int32_t> pattern = Patterns([](const GpuPort& port) {
     return std::array<std::int64_t, 4>{port.leaf, port.rail, port.net_gbps, port.nvlink_gbps};
   });
-  inside_ = Patterns([](const GpuPort& port) {
+  const std::vector<std::int32_t> inside = Patterns([](const GpuPort& port) {
     return std::array<std::int64_t, 2>{port.nvlink_gbps > 0 ? 0 : port.net_gbps, port.nvlink_gbps};
   });
+  for (std::size_t n = 0; n < facts_.size(); ++n) {
+    facts_[n].pattern = pattern[n];
+    facts_[n].inside = inside[n];
+  }
+  domains_span_nodes_ =
+      std::any_of(fabric.domains.begin(), fabric.domains.end(),
+                  [](const topology::NvlinkDomain& domain) { return domain.nodes.size() > 1; });
   FindOddGpus();
 }
 

@@ -76,14 +76,23 @@ class DenseFabric {
   int gpus(topology::NodeId node) const {
     return first_port_[std::size_t(node) + 1] - first_port_[std::size_t(node)];
   }
-  topology::DomainId domain(topology::NodeId node) const { return domain_[std::size_t(node)]; }
+  topology::DomainId domain(topology::NodeId node) const { return facts_[std::size_t(node)].domain; }
+  // Whether some NVLink domain has GPUs of two nodes.
+  bool domains_span_nodes() const { return domains_span_nodes_; }
   // Equal for nodes whose ports are alike, GPU by GPU: the same leaves, rails and rates.
-  std::int32_t pattern(topology::NodeId node) const { return pattern_[std::size_t(node)]; }
+  std::int32_t pattern(topology::NodeId node) const { return facts_[std::size_t(node)].pattern; }
+  // Alike in everything but the links of a torus: patterns, and what joins their GPUs.
+  bool Alike(topology::NodeId a, topology::NodeId b) const {
+    const NodeFacts &one = facts_[std::size_t(a)], &other = facts_[std::size_t(b)];
+    return one.pattern == other.pattern && one.generation == other.generation &&
+           one.nvswitch == other.nvswitch;
+  }
+  bool is_torus() const { return !torus_.empty(); }
   // Equal for nodes whose GPUs reach each other alike, whatever they are cabled to.
-  std::int32_t inside(topology::NodeId node) const { return inside_[std::size_t(node)]; }
+  std::int32_t inside(topology::NodeId node) const { return facts_[std::size_t(node)].inside; }
   // 0 = none; of unlike GPUs of one node, of all.
-  std::int16_t nvlink_generation(topology::NodeId node) const { return generation_[std::size_t(node)]; }
-  bool has_nvswitch(topology::NodeId node) const { return nvswitch_[std::size_t(node)] != 0; }
+  std::int16_t nvlink_generation(topology::NodeId node) const { return facts_[std::size_t(node)].generation; }
+  bool has_nvswitch(topology::NodeId node) const { return facts_[std::size_t(node)].nvswitch; }
   // GPUs whose NVLink, NIC rate or leaf differ from what their unit has at that position.
   std::uint32_t odd_gpus(topology::NodeId node) const { return odd_[std::size_t(node)]; }
 
@@ -100,6 +109,13 @@ class DenseFabric {
   const topology::Fabric& fabric() const { return fabric_; }
 
  private:
+  // What pricing asks of each node, in one place: 16 bytes.
+  struct NodeFacts {
+    topology::DomainId domain = topology::kNone;
+    std::int32_t pattern = 0, inside = 0;
+    std::int16_t generation = 0;
+    bool nvswitch = false;
+  };
   void NumberCells();
   template <class Describe>
   std::vector<std::int32_t> Patterns(const Describe& describe) const;
@@ -114,10 +130,8 @@ class DenseFabric {
   bool nested_ = true;
   std::vector<std::int32_t> first_port_;
   std::vector<GpuPort> ports_;
-  std::vector<topology::DomainId> domain_;
-  std::vector<std::int16_t> generation_;
-  std::vector<char> nvswitch_;
-  std::vector<std::int32_t> pattern_, inside_;
+  std::vector<NodeFacts> facts_;  // by node
+  bool domains_span_nodes_ = false;
   std::vector<std::uint32_t> odd_;
   std::vector<std::int64_t> link_mbps_;
   bool oversubscribed_ = false;

@@ -127,14 +127,41 @@ void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::
     return;
   }
   const int per_item = pods_per_class_[std::size_t(tier) - 1];
+  const int items = (end - begin) / per_item;
+  const Tier below = Tier(int(tier) - 1);
+  if (TakesAll(tier, cell, items)) {
+    const auto [first, last] = state_.dense().children(tier, cell);
+    for (std::int32_t child = first; child < last; ++child) {
+      const int held = capacity_[std::size_t(below)][std::size_t(child)];
+      if (held == 0) continue;
+      FillCell(below, child, begin, begin + held * per_item);
+      begin += held * per_item;
+    }
+    return;
+  }
   auto& shares = shares_[std::size_t(tier)];  // one per tier: a tier never recurses into itself
-  Choose(tier, cell, (end - begin) / per_item, shares);
+  Choose(tier, cell, items, shares);
   for (const Share& share : shares) {
     const std::int32_t next = begin + share.items * per_item;
-    FillCell(Tier(int(tier) - 1), share.cell, begin, next);
+    FillCell(below, share.cell, begin, next);
     begin = next;
   }
   CHECK(begin == end);
+}
+
+// Whether the cell is filled to the brim and its children are alike: then none comes before another.
+bool Embedding::TakesAll(Tier tier, std::int32_t cell, int items) const {
+  const auto& held = capacity_[std::size_t(tier) - 1];
+  const auto [first, last] = state_.dense().children(tier, cell);
+  int total = 0, usual = 0;
+  for (std::int32_t child = first; child < last; ++child) {
+    const int capacity = held[std::size_t(child)];
+    if (capacity == 0) continue;
+    if (usual == 0) usual = capacity;
+    if (capacity != usual) return false;
+    total += capacity;
+  }
+  return total == items && usual < items;
 }
 
 // The lowest tier at which one cell inside this one holds so many pods.
@@ -156,14 +183,11 @@ void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Shar
   const auto below = std::size_t(tier) - 1;
   const auto [first, last] = state_.dense().children(tier, cell);
   shares.clear();
-  int holding = 0, total = 0;
-  bool equal = true;
+  int holding = 0;
   for (std::int32_t child = first; child < last; ++child) {
     const int held = capacity_[below][std::size_t(child)];
     if (held == 0) continue;
     shares.push_back({child, 0, held, free_[below][std::size_t(child)], content_[below][std::size_t(child)]});
-    equal = equal && held == shares.front().capacity;
-    total += held;
     holding += held >= items ? 1 : 0;
   }
   if (holding > 0) {
@@ -187,10 +211,6 @@ void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Shar
     std::nth_element(shares.begin(), shares.begin() + std::ptrdiff_t(pick), shares.end(), tighter);
     shares = {shares[pick]};
     shares.front().items = items;
-    return;
-  }
-  if (equal && total == items) {  // all of them, and none before another
-    for (Share& share : shares) share.items = share.capacity;
     return;
   }
   const int per_item = pods_per_class_[below] * sample_->gpus;
@@ -233,8 +253,9 @@ std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items, st
   int passed = 0;
   std::int64_t chosen = 1;
   for (auto grain = order_->grains.rbegin(); grain != order_->grains.rend(); ++grain) {
-    const std::int64_t size = *grain / ranks_per_item;
-    if (size < 2 || *grain % ranks_per_item != 0 || size >= items || items % size != 0) continue;
+    if (*grain % ranks_per_item != 0 || *grain / ranks_per_item >= items) continue;
+    const int size = int(*grain / ranks_per_item);
+    if (size < 2 || items % size != 0) continue;
     std::int64_t held = 0;
     for (const Share& share : shares) held += share.capacity / size * size;
     if (held < items) continue;

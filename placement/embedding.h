@@ -82,6 +82,7 @@ class Embedding {
   int PodsOn(topology::NodeId node, bool empty) const;
   const std::vector<Share>& RankedFor(Tier tier, std::int32_t cell, int grain,
                                       const std::vector<Share>& shares);
+  bool TakesAll(Tier tier, std::int32_t cell, int items) const;
   Tier LowestHolding(Tier tier, std::int32_t cell, int pods) const;
   void FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end);
   void Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares);

@@ -1,6 +1,5 @@
 #include "placement/lanes.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace heddle::placement {
@@ -54,13 +53,14 @@ Lanes::Row& Lanes::Between(NodeId from, NodeId to) {
   last_ = &row;
   row.from = from;
   row.to = to;
-  std::vector<Hop> lanes;
-  for (int g = 0; g < dense_.gpus(from); ++g) {
-    lanes.push_back(dense_.Between(dense_.port(from, g), dense_.port(to, g)));
+  row.hop = dense_.Between(dense_.port(from, 0), dense_.port(to, 0));
+  const int count = dense_.gpus(from);
+  for (int g = 1; g < count; ++g) {
+    const Hop hop = dense_.Between(dense_.port(from, g), dense_.port(to, g));
+    if (row.unlike.empty() && hop == row.hop) continue;
+    if (row.unlike.empty()) row.unlike.assign(std::size_t(g), row.hop);
+    row.unlike.push_back(hop);
   }
-  row.hop = lanes.front();
-  const bool alike = std::all_of(lanes.begin(), lanes.end(), [&](const Hop& hop) { return hop == row.hop; });
-  if (!alike) row.unlike = std::move(lanes);
   slot = {key, &row};
   if (rows_.size() * 2 > slots_.size()) Grow();
   return row;

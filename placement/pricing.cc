@@ -25,6 +25,12 @@ Flow FlowBetween(const DenseFabric& dense, const GpuPort& from, const GpuPort& t
   return flow;
 }
 
+// What crossing a leaf leaves of a flow that is alone on its way.
+void Cross(std::int64_t mbps, Axis axis, GroupTally& tally) {
+  const int percent = axis == Axis::kPp ? kCrossingSendPercent : kCrossingCollectivePercent;
+  tally.net_mbps = std::min(tally.net_mbps, std::max<std::int64_t>(1, mbps * percent / 100));
+}
+
 void Pass(const Hop& hop, GroupTally& tally) {
   if (!hop.network) {
     tally.near_mbps = std::min(tally.near_mbps, hop.mbps);
@@ -46,6 +52,7 @@ Pricing::Pricing(const ClusterState& state, const GangRequest& request, Stride b
       by_(by),
       cost_(request.parallelism, request.model),
       sharing_(state.dense().link_mbps(), state.link_load_mbps()),
+      shares_links_(state.dense().oversubscribed() || !state.link_load_mbps().empty()),
       lanes_(state.dense()) {
   seen_.assign(state.fabric().domains.size() + state.fabric().nodes.size(), 0);
 }
@@ -129,6 +136,16 @@ void Pricing::StartGroup() {
 
 void Pricing::Enter(NodeId node, GroupTally& tally) {
   tally.domains += IsNewDomain(node) ? 1 : 0;
+  EnterNew(node, tally);
+}
+
+// As Enter, where the group has one rank on a node: no domain of one node is met twice.
+void Pricing::EnterOnce(NodeId node, GroupTally& tally) {
+  tally.domains += !dense_.domains_span_nodes() || IsNewDomain(node) ? 1 : 0;
+  EnterNew(node, tally);
+}
+
+void Pricing::EnterNew(NodeId node, GroupTally& tally) const {
   tally.generation = std::min(tally.generation, dense_.nvlink_generation(node));
   tally.nvswitch = tally.nvswitch && dense_.has_nvswitch(node);
 }
@@ -171,27 +188,51 @@ bool Pricing::TallyInsideNodes(const Cut& cut, Quality& quality) {
 }
 
 // Groups of the same GPU of many nodes: all lanes of a node are taken as one for as long as they are alike.
+// Where no link is shared, groups over nodes like the last one's are like it.
 bool Pricing::TallyBetweenNodes(const Cut& cut, Quality& quality) {
   if (cut.stride.stride % lane_count_ != 0) return false;
   const auto step = std::size_t(cut.stride.stride / lane_count_), size = std::size_t(cut.stride.size);
+  const bool told_by_patterns = !shares_links_ && !dense_.domains_span_nodes() && !dense_.is_torus();
   for (std::size_t outer = 0; outer < whole_.size(); outer += step * size) {
+    bool tallied = false;
+    LaneCounts counts;
     for (std::size_t first = outer; first < outer + step; ++first) {
-      if (TallyAllLanes(cut, first, step, quality)) continue;
+      if (!tallied || !told_by_patterns || !LikeTheOneBefore(first, step, size)) {
+        counts = {};
+        tallied = TallyAllLanes(cut, first, step, counts);
+      }
+      if (tallied) {
+        Count(cut.axis, counts, quality);
+        continue;
+      }
       for (int lane = 0; lane < lane_count_; ++lane) TallyLane(cut, first, step, lane, quality);
     }
   }
   return true;
 }
 
+bool Pricing::LikeTheOneBefore(std::size_t first, std::size_t step, std::size_t size) const {
+  for (std::size_t at = first; at < first + step * size; at += step) {
+    if (!dense_.Alike(whole_[at], whole_[at - 1])) return false;
+  }
+  return true;
+}
+
+void Pricing::Count(Axis axis, const LaneCounts& counts, Quality& quality) const {
+  const auto a = std::size_t(axis);
+  quality.edges[a] += counts.edges * lane_count_;
+  quality.rail_misaligned += counts.misaligned * lane_count_;
+  quality.leaf_crossings[a] += counts.leaf_crossings * lane_count_;
+  if (axis == Axis::kTp && counts.in_domain) quality.tp_groups_in_domain += lane_count_;
+}
+
 // False = some lanes differ, and nothing has changed.
-bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, Quality& quality) {
+bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, LaneCounts& counts) {
   const std::size_t last = first + std::size_t(cut.stride.size - 1) * step, crossings = row_crossings_.size();
-  const auto a = std::size_t(cut.axis);
   GroupTally tally;
-  std::int64_t edges = 0, misaligned = 0;
   StartGroup();
   for (std::size_t from = first; from <= last; from += step) {
-    Enter(whole_[from], tally);
+    EnterOnce(whole_[from], tally);
     if (from == last && !cut.closed) break;
     Lanes::Row& row = lanes_.Between(whole_[from], whole_[from == last ? first : from + step]);
     if (!row.unlike.empty()) {
@@ -200,17 +241,18 @@ bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step,
     }
     Pass(row.hop, tally);
     if (!row.hop.network) continue;
-    ++edges;
-    misaligned += row.hop.crosses_rail ? 1 : 0;
-    if (row.hop.crosses_leaf) row_crossings_.push_back({tallies_.size(), &row, kNone});
+    ++counts.edges;
+    counts.misaligned += row.hop.crosses_rail ? 1 : 0;
+    if (!row.hop.crosses_leaf) continue;
+    ++counts.leaf_crossings;
+    if (shares_links_) {
+      row_crossings_.push_back({tallies_.size(), &row, kNone});
+    } else {
+      Cross(row.hop.mbps, cut.axis, tally);
+    }
   }
   tallies_.push_back(tally);
-  quality.edges[a] += edges * lane_count_;
-  quality.rail_misaligned += misaligned * lane_count_;
-  quality.leaf_crossings[a] += std::int64_t(row_crossings_.size() - crossings) * lane_count_;
-  if (cut.axis == Axis::kTp && tally.domains == 1 && dense_.domain(whole_[first]) != kNone) {
-    quality.tp_groups_in_domain += lane_count_;
-  }
+  counts.in_domain = tally.domains == 1 && dense_.domain(whole_[first]) != kNone;
   return true;
 }
 
@@ -220,7 +262,7 @@ void Pricing::TallyLane(const Cut& cut, std::size_t first, std::size_t step, int
   GroupTally tally;
   StartGroup();
   for (std::size_t from = first; from <= last; from += step) {
-    Enter(whole_[from], tally);
+    EnterOnce(whole_[from], tally);
     if (from == last && !cut.closed) break;
     Lanes::Row& row = lanes_.Between(whole_[from], whole_[from == last ? first : from + step]);
     const Hop hop = row.At(lane);
@@ -230,7 +272,11 @@ void Pricing::TallyLane(const Cut& cut, std::size_t first, std::size_t step, int
     quality.rail_misaligned += hop.crosses_rail ? 1 : 0;
     if (!hop.crosses_leaf) continue;
     ++quality.leaf_crossings[a];
-    row_crossings_.push_back({tallies_.size(), &row, lane});
+    if (shares_links_) {
+      row_crossings_.push_back({tallies_.size(), &row, lane});
+    } else {
+      Cross(hop.mbps, cut.axis, tally);
+    }
   }
   tallies_.push_back(tally);
   if (cut.axis == Axis::kTp && tally.domains == 1 && dense_.domain(whole_[first]) != kNone) {
@@ -264,6 +310,10 @@ void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
     quality.rail_misaligned += hop.crosses_rail ? 1 : 0;
     if (!hop.crosses_leaf) continue;
     ++quality.leaf_crossings[a];
+    if (!shares_links_) {
+      Cross(hop.mbps, cut.axis, tally);
+      continue;
+    }
     crossings_.push_back({tallies_.size(), flows_.size(), hop.mbps});
     flows_.push_back(FlowBetween(dense_, here, next, hop.mbps));
     flows_.back().count = 1;
@@ -280,28 +330,21 @@ void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
 // Flows of one axis leave together. Where a leaf's way up is too narrow for them and for what other gangs
 // send, they share it.
 void Pricing::ShareLinks(Axis axis) {
-  const bool shared = dense_.oversubscribed() || !state_.link_load_mbps().empty();
-  if (shared) {
-    CountRowFlows();
-    sharing_.Share(flows_);
-  }
-  const int percent = axis == Axis::kPp ? kCrossingSendPercent : kCrossingCollectivePercent;
+  if (!shares_links_) return;
+  CountRowFlows();
+  sharing_.Share(flows_);
   const auto slow = [&](std::size_t group, std::int64_t alone, const Flow& flow) {
     GroupTally& tally = tallies_[group];
     // What crossing costs alone is not paid again where the link is full anyway.
-    const std::int64_t own = alone * percent / 100;
-    const auto given = flow.part < 1 ? std::int64_t(double(flow.mbps) * flow.part) : own;
-    const auto left = std::max<std::int64_t>(1, std::min(own, given));
-    if (left >= tally.net_mbps) return;
-    tally.net_mbps = left;
-    tally.shared = given < own;
+    Cross(alone, axis, tally);
+    if (flow.part >= 1) return;
+    const auto given = std::max<std::int64_t>(1, std::int64_t(double(flow.mbps) * flow.part));
+    if (given >= tally.net_mbps) return;
+    tally.net_mbps = given;
+    tally.shared = true;
   };
   for (const Crossing& crossing : crossings_) slow(crossing.group, crossing.mbps, flows_[crossing.flow]);
   for (const RowCrossing& crossing : row_crossings_) {
-    if (!shared) {
-      slow(crossing.group, crossing.row->At(std::max(0, crossing.lane)).mbps, Flow{});
-      continue;
-    }
     const int lanes = crossing.lane == kNone ? lane_count_ : 1;
     for (int lane = 0; lane < lanes; ++lane) {
       slow(crossing.group, crossing.row->At(crossing.lane == kNone ? lane : crossing.lane).mbps,

@@ -43,6 +43,11 @@ class Pricing {
     std::size_t group, flow;
     std::int64_t mbps;  // alone
   };
+  // Of one group, each lane.
+  struct LaneCounts {
+    std::int64_t edges = 0, misaligned = 0, leaf_crossings = 0;
+    bool in_domain = false;
+  };
   struct RowCrossing {
     std::size_t group;
     Lanes::Row* row;
@@ -58,7 +63,9 @@ class Pricing {
   // The same for a gang of whole nodes, a node's GPUs at once. False = not cut that way.
   bool TallyInsideNodes(const Cut& cut, Quality& quality);
   bool TallyBetweenNodes(const Cut& cut, Quality& quality);
-  bool TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, Quality& quality);
+  bool TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, LaneCounts& counts);
+  bool LikeTheOneBefore(std::size_t first, std::size_t step, std::size_t size) const;
+  void Count(Axis axis, const LaneCounts& counts, Quality& quality) const;
   void TallyLane(const Cut& cut, std::size_t first, std::size_t step, int lane, Quality& quality);
   void ShareLinks(Axis axis);
   void CountRowFlows();
@@ -66,6 +73,8 @@ class Pricing {
   void StartGroup();
   bool IsNewDomain(topology::NodeId node);
   void Enter(topology::NodeId node, GroupTally& tally);
+  void EnterOnce(topology::NodeId node, GroupTally& tally);
+  void EnterNew(topology::NodeId node, GroupTally& tally) const;
   void HideBehindCompute(Quality& quality);
   void CountDomains(const std::vector<PodPlacement>& pods, Quality& quality);
 
@@ -75,6 +84,7 @@ class Pricing {
   const Stride by_;
   GroupCost cost_;
   Sharing sharing_;
+  const bool shares_links_;  // else every flow is alone
   std::vector<GpuPort> ranks_;
   Lanes lanes_;
   std::vector<topology::NodeId> whole_;

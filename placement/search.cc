@@ -46,7 +46,7 @@ class CountingSearch {
         pricing_(pricing),
         embedding_(state, request, classes) {
     // Large gangs are priced rarely: their time is the pricing.
-    prices_left_ = int(std::clamp<std::int64_t>((1 << 17) / request.parallelism.world(), 6, 64));
+    prices_left_ = int(std::clamp<std::int64_t>((1 << 16) / request.parallelism.world(), 4, 64));
   }
 
   // False = the gang does not fit, proved.
