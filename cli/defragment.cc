@@ -61,7 +61,8 @@ DefragmentAnswer AskOn(const Ground& ground, const Grounds& grounds, const place
     answer.gangs.push_back(*std::move(running));
     answer.names.push_back(holder.name);
   }
-  placement::ClusterState state = ground.State();
+  // Without loads: a gang that moves takes its own with it.
+  placement::ClusterState state(ground.fabric, ground.nodes);
   answer.found = placement::PlanDefragmentation(state, answer.gangs, goal);
   return answer;
 }

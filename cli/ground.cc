@@ -27,9 +27,10 @@ base::Result<Counts> ParseCounts(std::string_view text) {
     const std::string_view word = text.substr(0, comma);
     const std::size_t equals = word.find('=');
     int count = -1;
+    const char* end = word.data();
     if (equals != std::string_view::npos)
-      std::from_chars(word.data() + equals + 1, word.data() + word.size(), count);
-    if (count < 0) {
+      end = std::from_chars(word.data() + equals + 1, word.data() + word.size(), count).ptr;
+    if (count < 0 || end != word.data() + word.size()) {
       return base::Fail(Code::kInvalid, fmt::format("--taken \"{}\": write NODE=GPUS, as node-00=4", word));
     }
     taken[std::string(word.substr(0, equals))] = count;
@@ -48,10 +49,10 @@ base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& optio
       object.status.node = node;
       files.topologies.push_back(std::move(object));
     }
-    // One fabric even over several sites: the notation says how they are joined.
-    std::vector<topology::Fabric> whole;
-    whole.push_back(topology::BuildFabric(std::move(made.nodes), made.declaration));
-    return whole;
+    // No switch joins two sites: each is a fabric of its own, and a gang lies in one.
+    std::map<std::string, topology::Declaration> by_site;
+    for (const topology::Node& node : made.nodes) by_site.emplace(node.site, made.declaration);
+    return topology::BuildFabrics(std::move(made.nodes), by_site);
   }
   if (files.topologies.empty()) {
     std::vector<std::string> others;
@@ -69,7 +70,8 @@ base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& optio
   }
   std::vector<topology::Fabric> fabrics;
   for (auto& [name, fabric] : crds::AssembleFabrics(std::move(nodes), files.declared)) {
-    fabrics.push_back(std::move(fabric));
+    // People may exclude every node of a fabric.
+    if (!fabric.nodes.empty()) fabrics.push_back(std::move(fabric));
   }
   return fabrics;
 }
@@ -224,7 +226,11 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
   for (topology::Fabric& fabric : fabrics) {
     std::vector<placement::NodeState> states = StatesOf(fabric, claims);
     Ground ground{std::make_shared<const topology::Fabric>(std::move(fabric)), std::move(states), {}};
-    ground.loads = crds::LoadsOf(ground.State(), running);
+    const placement::ClusterState state = ground.State();
+    for (const crds::Gang* gang : running) {
+      const auto load = crds::LoadOf(state, *gang);
+      ground.loads.insert(ground.loads.end(), load.begin(), load.end());
+    }
     grounds.fabrics.push_back(std::move(ground));
   }
   grounds.holders = claims.TakeHolders();

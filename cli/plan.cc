@@ -83,11 +83,12 @@ base::Result<placement::DefragmentGoal> GoalOf(const PlanOptions& options) {
 
 base::Result<Output> DecideDefragment(const PlanOptions& options, const ReadFile& read,
                                       const OutputOptions& look) {
-  if (options.suggest || options.what_if || !options.parallelism.empty() || !options.model.empty()) {
+  if (options.suggest || options.what_if || options.spares != 0 || !options.parallelism.empty() ||
+      !options.model.empty()) {
     return base::Fail(
         base::Code::kInvalid,
-        "--defragment asks about the gangs in the file: leave --parallelism, --model, --suggest "
-        "and --what-if out");
+        "--defragment asks about the gangs in the file: leave --parallelism, --model, --suggest, "
+        "--spares and --what-if out");
   }
   ASSIGN_OR_RETURN(const placement::DefragmentGoal goal, GoalOf(options));
   ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));

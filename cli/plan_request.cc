@@ -9,6 +9,8 @@
 namespace heddle::cli {
 namespace {
 
+constexpr int kMostSpares = 576;  // nodes; no NVLink domain has more GPUs
+
 using base::Code;
 using base::Fail;
 
@@ -26,6 +28,10 @@ base::Status ReadWords(const PlanOptions& options, placement::GangRequest& reque
 }
 
 base::Status AddPods(const PlanOptions& options, placement::GangRequest& request) {
+  if (options.spares < 0 || options.spares > kMostSpares) {
+    return Fail(Code::kInvalid, fmt::format("--spares {} does not fit: write a number from 0 to {}",
+                                            options.spares, kMostSpares));
+  }
   const std::int64_t world = request.parallelism.world();
   if (options.gpus_per_pod < 1 || options.gpus_per_pod > crds::kMaxGpusPerPod) {
     return Fail(Code::kInvalid, fmt::format("--gpus-per-pod {} does not fit: write a number from 1 to {}",

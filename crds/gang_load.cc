@@ -4,6 +4,7 @@
 
 #include "crds/gpu_indexes.h"
 #include "placement/dense.h"
+#include "placement/gang_classes.h"
 #include "placement/load.h"
 #include "placement/planner.h"
 
@@ -22,21 +23,16 @@ std::optional<PlacedGang> PlacedOn(const topology::Fabric& fabric, const Gang& g
     placed.request.pods.push_back({.gpus = std::popcount(gpus)});
     placed.pods.push_back({node, gpus});
   }
+  if (!placement::WhyBadRequest(fabric, placed.request).empty()) return std::nullopt;
   return placed;
 }
 
-std::vector<placement::LeafLoad> LoadsOf(const placement::ClusterState& state,
-                                         std::span<const Gang* const> gangs) {
-  std::vector<placement::LeafLoad> loads;
-  if (!state.dense().oversubscribed()) return loads;  // nothing is shared
-  for (const Gang* gang : gangs) {
-    const auto placed = PlacedOn(state.fabric(), *gang);
-    if (!placed) continue;
-    const placement::Quality quality = placement::Evaluate(state, placed->request, placed->pods);
-    const auto more = placement::LoadOf(state, placed->request, placed->pods, quality);
-    loads.insert(loads.end(), more.begin(), more.end());
-  }
-  return loads;
+std::vector<placement::LeafLoad> LoadOf(const placement::ClusterState& state, const Gang& gang) {
+  if (!state.dense().oversubscribed()) return {};  // nothing is shared
+  const auto placed = PlacedOn(state.fabric(), gang);
+  if (!placed) return {};
+  const placement::Quality quality = placement::Evaluate(state, placed->request, placed->pods);
+  return placement::LoadOf(state, placed->request, placed->pods, quality);
 }
 
 }  // namespace heddle::crds

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "crds/gang.h"
@@ -9,12 +8,12 @@
 
 namespace heddle::crds {
 
-// What gangs that hold their places send over the shared links of one fabric; see placement::LoadOf. Gangs
-// without a placement, or with pods on nodes that the fabric does not know, are left out.
-std::vector<placement::LeafLoad> LoadsOf(const placement::ClusterState& state,
-                                         std::span<const Gang* const> gangs);
+// What a gang that holds its places sends over the shared links of one fabric; see placement::LoadOf. Empty
+// where PlacedOn says nothing.
+std::vector<placement::LeafLoad> LoadOf(const placement::ClusterState& state, const Gang& gang);
 
-// What was asked and where it was put, in the fabric's numbers; nothing where it cannot be said.
+// What was asked and where it was put, in the fabric's numbers. Nothing without a layout and a placement, or
+// where the fabric does not know all of its nodes or their GPUs do not make the layout.
 struct PlacedGang {
   placement::GangRequest request;
   std::vector<placement::PodPlacement> pods;

@@ -193,6 +193,7 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
     request.pods[std::size_t(rank)].fixed_gpus.reset();
   }
   placement::ClusterState state = view->state;
+  state.SetLoads(view->LoadsWithout(members.spec.owner.uid));  // its own is no other gang's
   placement::Decision decision = placement::RepairGang(state, request, placed, lost);
   if (auto* plan = std::get_if<placement::Plan>(&decision)) {
     PlannedGang planned = ToRows(*view, std::move(*plan));

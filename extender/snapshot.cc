@@ -73,7 +73,26 @@ placement::NodeState StateOf(const SnapshotInputs& inputs, const Occupancy& occu
   return state;
 }
 
+void AddLoads(const std::vector<const crds::Gang*>& holders, FabricView& view) {
+  std::vector<placement::LeafLoad> all;
+  for (const crds::Gang* gang : holders) {
+    auto load = crds::LoadOf(view.state, *gang);
+    if (load.empty()) continue;
+    all.insert(all.end(), load.begin(), load.end());
+    view.loads.emplace_back(gang->spec.owner.uid, std::move(load));
+  }
+  view.state.SetLoads(all);
+}
+
 }  // namespace
+
+std::vector<placement::LeafLoad> FabricView::LoadsWithout(const std::string& owner_uid) const {
+  std::vector<placement::LeafLoad> others;
+  for (const auto& [uid, load] : loads) {
+    if (uid != owner_uid) others.insert(others.end(), load.begin(), load.end());
+  }
+  return others;
+}
 
 FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
                           const std::vector<Shared<crds::Fabric>>& declared) {
@@ -95,7 +114,9 @@ FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topolog
     nodes.push_back(std::move(node));
   }
   for (auto& [name, fabric] : crds::AssembleFabrics(std::move(nodes), by_name)) {
-    set.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
+    // People may exclude every node of a fabric.
+    if (!fabric.nodes.empty())
+      set.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
   }
   return set;
 }
@@ -120,9 +141,8 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
       nodes.push_back(
           StateOf(inputs, occupancy, one.node, node == snapshot.nodes.end() ? nullptr : node->second.get()));
     }
-    snapshot.fabrics.push_back({fabric, nodes, placement::ClusterState(fabric, nodes)});
-    placement::ClusterState& state = snapshot.fabrics.back().state;
-    state.SetLoads(crds::LoadsOf(state, holders));
+    snapshot.fabrics.push_back({fabric, nodes, placement::ClusterState(fabric, nodes), {}});
+    AddLoads(holders, snapshot.fabrics.back());
   }
   for (const auto& [name, node] : snapshot.nodes) {
     if (node->gpus == 0 || topologies.contains(name)) continue;

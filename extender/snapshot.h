@@ -52,7 +52,11 @@ struct Hold {
 struct FabricView {
   Shared<topology::Fabric> fabric;
   std::vector<placement::NodeState> nodes;
-  placement::ClusterState state;  // of these nodes; copy it to plan
+  placement::ClusterState state;  // of these nodes, with all loads; copy it to plan
+  // What each gang sends over shared links, by its owner's UID.
+  std::vector<std::pair<std::string, std::vector<placement::LeafLoad>>> loads;
+
+  std::vector<placement::LeafLoad> LoadsWithout(const std::string& owner_uid) const;
 };
 
 // Everything that planning reads, frozen. Which GPU is taken: the kubelet's grant, else the annotation of the

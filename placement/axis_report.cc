@@ -30,7 +30,7 @@ Level LevelOf(const DenseFabric& dense, const GpuPort& a, const GpuPort& b) {
 }  // namespace
 
 std::string_view BoundName(Bound bound) {
-  constexpr std::array<std::string_view, 4> kNames{"NVLink", "PCIe", "NIC", "uplink"};
+  constexpr std::array<std::string_view, 5> kNames{"NVLink", "PCIe", "NIC", "leaf crossing", "uplink"};
   return kNames[std::size_t(bound)];
 }
 

@@ -11,8 +11,9 @@
 namespace heddle::placement {
 
 // What the slowest group of an axis is held back by.
-enum class Bound : std::uint8_t { kNvlink, kPcie, kNic, kUplink };
-std::string_view BoundName(Bound bound);  // "NVLink", "PCIe", "NIC", "uplink"
+enum class Bound : std::uint8_t { kNvlink, kPcie, kNic, kCrossing, kUplink };
+// "NVLink", "PCIe", "NIC", "leaf crossing" (what it costs even alone), "uplink" (shared with others)
+std::string_view BoundName(Bound bound);
 struct AxisBottleneck {
   Bound bound = Bound::kNvlink;
   std::int64_t gbps = 0;  // what the group counts on there, one way

@@ -49,7 +49,6 @@ ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::
   domain_healthy_.assign(fabric_->domains.size(), 0);
   rooms_.reserve(nodes_.size());
   unit_free_.assign(fabric_->units.size(), 0);
-  unit_classes_.assign(fabric_->units.size(), {});
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto& where = fabric_->nodes[i];
     // Bits beyond the node's own GPUs mean nothing: what was granted may be newer than the fabric.
@@ -67,7 +66,6 @@ ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::
     }
     if (where.unit != topology::kNone) {
       unit_free_[std::size_t(where.unit)] += free;
-      ++unit_classes_[std::size_t(where.unit)][std::size_t(free)];
     }
   }
   for (std::size_t d = 0; d < domain_free_.size(); ++d)
@@ -94,9 +92,6 @@ int ClusterState::free_gpus_in_domain(DomainId id) const {
 }
 int ClusterState::free_gpus_in_unit(UnitId id) const {
   return unit_free_[std::size_t(id)];
-}
-int ClusterState::nodes_with_free(UnitId id, int gpus) const {
-  return gpus < 0 || gpus > 32 ? 0 : unit_classes_[std::size_t(id)][std::size_t(gpus)];
 }
 bool ClusterState::domain_is_whole(DomainId id) const {
   return domain_healthy_[std::size_t(id)] > 0 &&
@@ -165,9 +160,6 @@ void ClusterState::Apply(NodeId id, std::uint32_t gpus, const Resources& resourc
   }
   if (where.unit != topology::kNone) {
     unit_free_[std::size_t(where.unit)] += after - before;
-    auto& classes = unit_classes_[std::size_t(where.unit)];
-    --classes[std::size_t(before)];
-    ++classes[std::size_t(after)];
   }
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -47,8 +46,6 @@ class ClusterState {
   int free_gpus(topology::NodeId id) const;  // 0 when unusable
   int free_gpus_in_domain(topology::DomainId id) const;
   int free_gpus_in_unit(topology::UnitId id) const;
-  // Nodes of a unit with exactly `gpus` free.
-  int nodes_with_free(topology::UnitId id, int gpus) const;
   // What other gangs send, in place of what was known before.
   void SetLoads(const std::vector<LeafLoad>& loads);
   // What other gangs send over the shared links, Mb/s, numbered as DenseFabric::link_mbps.
@@ -97,8 +94,7 @@ class ClusterState {
   std::vector<std::int32_t> domain_healthy_;
   int whole_domains_ = 0;
   std::vector<std::int32_t> unit_free_;
-  std::vector<std::array<std::int32_t, 33>> unit_classes_;  // nodes by free-GPU count
-  std::vector<std::int64_t> link_load_mbps_;                // empty = none
+  std::vector<std::int64_t> link_load_mbps_;  // empty = none
   std::vector<Change> log_;
 };
 

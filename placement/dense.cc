@@ -180,8 +180,10 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
   const std::vector<std::int32_t> pattern = Patterns([](const GpuPort& port) {
     return std::array<std::int64_t, 4>{port.leaf, port.rail, port.net_gbps, port.nvlink_gbps};
   });
-  const std::vector<std::int32_t> inside = Patterns([](const GpuPort& port) {
-    return std::array<std::int64_t, 2>{port.nvlink_gbps > 0 ? 0 : port.net_gbps, port.nvlink_gbps};
+  const std::vector<std::int32_t> inside = Patterns([this](const GpuPort& port) {
+    const NodeFacts& facts = facts_[std::size_t(port.node)];
+    return std::array<std::int64_t, 4>{port.nvlink_gbps > 0 ? 0 : port.net_gbps, port.nvlink_gbps,
+                                       facts.generation, facts.nvswitch ? 1 : 0};
   });
   for (std::size_t n = 0; n < facts_.size(); ++n) {
     facts_[n].pattern = pattern[n];

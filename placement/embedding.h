@@ -46,9 +46,12 @@ class Embedding {
  public:
   Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes);
 
-  // Counts what each cell holds. With `empty`, as if every GPU were free and every node usable.
+  // Counts what each cell holds; the state must be as it was at the last call. With `empty`, as if every GPU were free and every node usable.
   void Measure(const GpuFilter& filter, bool empty = false);
-  bool fits() const { return capacity_[std::size_t(Tier::kRoot)][0] > 0; }
+  bool fits() const {  // an empty fabric has no root
+    const auto& root = capacity_[std::size_t(Tier::kRoot)];
+    return !root.empty() && root.front() > 0;
+  }
   // How many classes of the tier a cell holds.
   int capacity(Tier tier, std::int32_t cell) const { return capacity_[std::size_t(tier)][std::size_t(cell)]; }
 

@@ -47,7 +47,7 @@ std::string AxisSentence(const Quality& quality, Axis axis) {
   const auto a = std::size_t(axis);
   const std::string cost = Milliseconds(quality.axis_micros[a]);
   if (quality.edges[a] == 0)
-    return fmt::format("{} stays inside NVLink domains: {} a step", AxisName(axis), cost);
+    return fmt::format("{} leaves no node or NVLink domain: {} a step", AxisName(axis), cost);
   if (quality.leaf_crossings[a] == 0) {
     return fmt::format("{} uses {} network edges and crosses no leaf: {} a step", AxisName(axis),
                        quality.edges[a], cost);
@@ -91,7 +91,7 @@ std::vector<std::string> Explain(const ClusterState& state, const GangRequest& r
         fmt::format("the preference {}={} could not be met", AxisName(missed.axis), LevelName(missed.level)));
   }
   for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
-    if (request.parallelism.size(axis) > 1) out.push_back(AxisSentence(quality, axis));
+    if (TrafficStrideOf(request.parallelism, axis).size > 1) out.push_back(AxisSentence(quality, axis));
   }
   if (quality.rail_misaligned > 0) {
     out.push_back(

@@ -15,9 +15,9 @@ GroupShape ShapeOf(int ranks, const GroupTally& tally) {
   GroupShape shape;
   shape.ranks = ranks;
   shape.domains = std::max(1, tally.domains);
-  shape.ranks_per_domain = (ranks + shape.domains - 1) / shape.domains;
+  shape.ranks_per_domain = std::min(ranks, tally.most);
   if (tally.near_mbps != GroupTally::kNothing) {
-    (tally.generation > 0 ? shape.nvlink_gbs : shape.pcie_gbs) = double(tally.near_mbps) / kMbpsPerGbs;
+    (tally.pcie ? shape.pcie_gbs : shape.nvlink_gbs) = double(tally.near_mbps) / kMbpsPerGbs;
   }
   shape.nvlink_generation = tally.generation;
   shape.nvswitch = tally.nvswitch;
@@ -25,7 +25,7 @@ GroupShape ShapeOf(int ranks, const GroupTally& tally) {
   shape.extra_latency_us = double(tally.extra_tenths) / 10;
   if (tally.net_mbps != GroupTally::kNothing) {
     shape.net_gbs = double(tally.net_mbps) / kMbpsPerGbs;
-    shape.net_domain_gbs = shape.net_gbs * std::max(1, ranks / shape.domains);
+    shape.net_domain_gbs = shape.net_gbs * std::max(1, tally.fewest);
   }
   return shape;
 }
@@ -37,6 +37,7 @@ Prediction PredictSend(double bytes, const GroupTally& tally) {
     if ((net ? tally.net_mbps : tally.near_mbps) == GroupTally::kNothing) continue;
     GroupTally pair = tally;
     pair.domains = net ? 2 : 1;
+    pair.fewest = pair.most = net ? 1 : 2;
     const Prediction one = Predict(Collective::kSendRecv, ShapeOf(2, pair), bytes);
     if (one.micros > worst.micros) worst = one;
   }
@@ -50,8 +51,8 @@ Prediction PredictCall(const AxisTraffic& traffic, const Transfer& transfer, con
 
 std::uint64_t HashOf(const GroupTally& tally) {
   std::uint64_t hash = 1469598103934665603U;  // FNV-1a, by word
-  for (const std::int64_t value :
-       {tally.near_mbps, tally.net_mbps, std::int64_t(tally.domains), std::int64_t(tally.extra_tenths)}) {
+  for (const std::int64_t value : {tally.near_mbps, tally.net_mbps, std::int64_t(tally.domains),
+                                   std::int64_t(tally.extra_tenths), std::int64_t(tally.fewest)}) {
     hash = (hash ^ std::uint64_t(value)) * 1099511628211U;
   }
   return hash ^ (hash >> 32);
@@ -68,11 +69,6 @@ GroupCost::Known& GroupCost::Slot(Axis axis, const GroupTally& tally) {
   return known_[std::size_t(axis) * kSlots + HashOf(tally) % kSlots];
 }
 
-double GroupCost::OneCall(const AxisTraffic& traffic, const Transfer& transfer,
-                          const GroupTally& tally) const {
-  return PredictCall(traffic, transfer, tally).micros;
-}
-
 double GroupCost::Micros(Axis axis, const GroupTally& tally) {
   Known& known = Slot(axis, tally);
   if (known.micros >= 0 && known.tally == tally) return known.micros;
@@ -80,7 +76,7 @@ double GroupCost::Micros(Axis axis, const GroupTally& tally) {
   double micros = 0;
   for (int i = 0; i < traffic.count; ++i) {
     const Transfer& transfer = traffic.transfers[std::size_t(i)];
-    micros += double(transfer.calls) * OneCall(traffic, transfer, tally);
+    micros += double(transfer.calls) * PredictCall(traffic, transfer, tally).micros;
   }
   known = {tally, micros};
   return micros;
@@ -91,8 +87,8 @@ double GroupCost::VisibleMicros(Axis axis, const GroupTally& tally, Windows& lef
   double micros = 0;
   for (int i = 0; i < traffic.count; ++i) {
     const Transfer& transfer = traffic.transfers[std::size_t(i)];
-    micros +=
-        placement::VisibleMicros(transfer, double(transfer.calls) * OneCall(traffic, transfer, tally), left);
+    micros += placement::VisibleMicros(
+        transfer, double(transfer.calls) * PredictCall(traffic, transfer, tally).micros, left);
   }
   return micros;
 }

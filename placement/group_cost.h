@@ -16,11 +16,14 @@ struct GroupTally {
   std::int64_t near_mbps = kNothing;  // the slowest edge inside an NVLink domain or a node
   std::int64_t net_mbps = kNothing;   // the slowest edge over the network, after sharing
   std::int32_t domains = 0;           // NVLink domains; a node without one counts as one
+  std::int32_t fewest = 1, most = 1;  // ranks in one of them
   std::int32_t extra_tenths = 0;      // latency beyond one leaf's, of the farthest edge
-  std::int16_t generation = kNewest;  // of NVLink, the oldest; 0 = some edge inside is PCIe
+  std::int16_t generation = kNewest;  // of NVLink, the oldest; 0 = none, or not known
   bool nvswitch = true;               // every domain has switches
+  bool pcie = false;                  // some edge inside is PCIe
   bool crosses_rail = false;
-  bool shared = false;  // that edge has less than it could have alone
+  bool crosses_leaf = false;  // the slowest edge over the network does
+  bool shared = false;        // … and has less than it could have alone
   friend bool operator==(const GroupTally&, const GroupTally&) = default;
 };
 
@@ -43,7 +46,6 @@ class GroupCost {
     double micros = -1;
   };
   Known& Slot(Axis axis, const GroupTally& tally);
-  double OneCall(const AxisTraffic& traffic, const Transfer& transfer, const GroupTally& tally) const;
 
   StepTraffic traffic_;
   Windows windows_;

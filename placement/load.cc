@@ -35,10 +35,11 @@ std::vector<LeafLoad> LoadOf(const ClusterState& state, const GangRequest& reque
       if (place == size - 1 && axis == Axis::kPp) continue;  // a chain of stages does not close
       const std::int64_t next = place == size - 1 ? rank - stride * (size - 1) : rank + stride;
       const GpuPort &from = ranks[std::size_t(rank)], &to = ranks[std::size_t(next)];
-      if (!dense.Between(from, to).crosses_leaf) continue;
+      const Hop hop = dense.Between(from, to);
+      if (!hop.crosses_leaf) continue;
       // A ring sends one way, up from one leaf and down to the other: half of each counts for both ways.
       for (const topology::LeafId leaf : {from.leaf, to.leaf}) {
-        if (leaf != topology::kNone) mbps[std::size_t(leaf)] += rate / 2;
+        if (leaf != topology::kNone) mbps[std::size_t(leaf)] += std::min(rate, double(hop.mbps)) / 2;
       }
     }
   }

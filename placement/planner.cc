@@ -9,43 +9,13 @@
 #include "placement/gang_classes.h"
 #include "placement/pricing.h"
 #include "placement/search.h"
+#include "placement/spares.h"
 
 namespace heddle::placement {
 namespace {
 
 using topology::kNone;
 using topology::NodeId;
-
-// Takes the spares of every domain over several nodes, and all that is free where there are too few of them;
-// gives them back in the end.
-class SparesHeld {
- public:
-  SparesHeld(ClusterState& state, int spares) : state_(state), mark_(state.Mark()) {
-    if (spares <= 0) return;
-    for (const topology::NvlinkDomain& domain : state.fabric().domains) {
-      if (domain.nodes.size() < 2) continue;
-      std::vector<NodeId> kept;
-      for (const NodeId node : domain.nodes) {
-        if (state.free_gpus(node) == state.dense().gpus(node)) kept.push_back(node);
-      }
-      if (kept.size() >= std::size_t(spares)) {
-        kept.erase(kept.begin(), kept.end() - spares);
-      } else {
-        kept = domain.nodes;
-      }
-      for (const NodeId node : kept) {
-        if (state.free_gpus(node) > 0) state.Take(node, state.open_gpus(node), {});
-      }
-    }
-  }
-  ~SparesHeld() { state_.Rollback(mark_); }
-  SparesHeld(const SparesHeld&) = delete;
-  SparesHeld& operator=(const SparesHeld&) = delete;
-
- private:
-  ClusterState& state_;
-  const ClusterState::Savepoint mark_;
-};
 
 struct Search {
   std::vector<Requirement> require;  // with the preferences that can be had
@@ -94,7 +64,7 @@ Decision Decide(ClusterState& state, const GangRequest& request, const std::vect
     search = FindPreferred(state, request, hints);
     if (!search.result.found) {
       Refusal refusal = Refuse(state, request, search.result);
-      if (spares > 0) {
+      if (spares > 0 && state.dense().domains_span_nodes()) {
         refusal.sentence += fmt::format("; {} free nodes of each NVLink domain are kept as spares", spares);
       }
       return refusal;
@@ -110,7 +80,11 @@ Decision Decide(ClusterState& state, const GangRequest& request, const std::vect
   Plan plan;
   plan.substitutes = FindSubstitutes(state, request, classes, found.pods);
   plan.explanation = Explain(state, request, found, search.missed);
-  if (spares > 0) {
+  const bool in_racks = std::any_of(found.pods.begin(), found.pods.end(), [&](const PodPlacement& pod) {
+    const auto domain = pod.node == kNone ? kNone : state.dense().domain(pod.node);
+    return domain != kNone && state.fabric().domains[std::size_t(domain)].nodes.size() > 1;
+  });
+  if (spares > 0 && in_racks) {
     plan.explanation.push_back(
         fmt::format("spare nodes that stay free in every NVLink domain used: {}", spares));
   }
@@ -130,10 +104,10 @@ Quality Evaluate(const ClusterState& state, const GangRequest& request,
   if (!WhyBadRequest(state.fabric(), request).empty() || pods.size() != request.pods.size()) return {};
   for (std::size_t p = 0; p < pods.size(); ++p) {
     const auto& [node, gpus] = pods[p];
-    if (request.pods[p].gpus == 0) continue;
+    if (std::popcount(gpus) != request.pods[p].gpus) return {};
+    if (gpus == 0) continue;
     if (node < 0 || std::size_t(node) >= state.fabric().nodes.size()) return {};
-    if (std::popcount(gpus) != request.pods[p].gpus || int(std::bit_width(gpus)) > state.dense().gpus(node))
-      return {};
+    if (int(std::bit_width(gpus)) > state.dense().gpus(node)) return {};
   }
   return Pricing(state, request).Price(pods);
 }

@@ -9,6 +9,7 @@
 #include "placement/embedding.h"
 #include "placement/gang_classes.h"
 #include "placement/search.h"
+#include "placement/spares.h"
 
 namespace heddle::placement {
 namespace {
@@ -31,7 +32,11 @@ class Trials {
         state_.Free(hold.node, hold.gpus, hold.resources);
       }
     }
-    auto place = Place();
+    std::optional<std::vector<PodPlacement>> place;
+    {
+      const SparesHeld held(state_, request_.spares);
+      place = Place();
+    }
     state_.Rollback(before);
     return place;
   }

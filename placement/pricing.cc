@@ -25,17 +25,24 @@ Flow FlowBetween(const DenseFabric& dense, const GpuPort& from, const GpuPort& t
   return flow;
 }
 
+// The largest hints come to 1e30; thirty years a step is as good as never, and the sum of six does not overflow.
+std::int64_t WholeMicros(double micros) {
+  return std::llround(std::min(micros, 1e15));
+}
+
 // What crossing a leaf leaves of a flow that is alone on its way.
 void Cross(std::int64_t mbps, Axis axis, GroupTally& tally) {
   const int percent = axis == Axis::kPp ? kCrossingSendPercent : kCrossingCollectivePercent;
-  tally.net_mbps = std::min(tally.net_mbps, std::max<std::int64_t>(1, mbps * percent / 100));
+  const std::int64_t left = std::max<std::int64_t>(1, mbps * percent / 100);
+  if (left >= tally.net_mbps) return;
+  tally.net_mbps = left;
+  tally.crosses_leaf = true;
 }
 
 void Pass(const Hop& hop, GroupTally& tally) {
   if (!hop.network) {
     tally.near_mbps = std::min(tally.near_mbps, hop.mbps);
-    // PCIe: no edge inside may be taken for NVLink.
-    if (hop.tenths_us == kPcieStepTenths) tally.generation = 0;
+    tally.pcie = tally.pcie || hop.tenths_us == kPcieStepTenths;
     return;
   }
   tally.net_mbps = std::min(tally.net_mbps, hop.mbps);
@@ -51,10 +58,11 @@ Pricing::Pricing(const ClusterState& state, const GangRequest& request, Stride b
       request_(request),
       by_(by),
       cost_(request.parallelism, request.model),
-      sharing_(state.dense().link_mbps(), state.link_load_mbps()),
+      sharing_(state.dense().link_mbps()),
       shares_links_(state.dense().oversubscribed() || !state.link_load_mbps().empty()),
       lanes_(state.dense()) {
   seen_.assign(state.fabric().domains.size() + state.fabric().nodes.size(), 0);
+  ranks_there_.resize(seen_.size());
 }
 
 Quality Pricing::Price(const std::vector<PodPlacement>& pods) {
@@ -86,15 +94,20 @@ Quality Pricing::Price(const std::vector<PodPlacement>& pods) {
   return quality;
 }
 
+// The network holds a group back where a wider one would make it faster; else what is inside does.
 AxisBottleneck Pricing::BottleneckOf(Axis axis) const {
   const GroupTally& worst = worst_[std::size_t(axis)];
-  const Prediction call = MainCall(cost_.traffic().of(axis), worst);
-  if (worst.net_mbps != GroupTally::kNothing) {
-    return {worst.shared ? Bound::kUplink : Bound::kNic, worst.net_mbps / 1000, call.algorithm,
-            call.protocol};
+  const AxisTraffic& traffic = cost_.traffic().of(axis);
+  const Prediction call = MainCall(traffic, worst);
+  bool network = worst.net_mbps != GroupTally::kNothing;
+  if (network && worst.near_mbps != GroupTally::kNothing) {
+    GroupTally wider = worst;
+    wider.net_mbps *= 2;
+    network = MainCall(traffic, wider).micros < call.micros;
   }
-  return {worst.generation > 0 ? Bound::kNvlink : Bound::kPcie, worst.near_mbps / 1000, call.algorithm,
-          call.protocol};
+  Bound bound = worst.pcie ? Bound::kPcie : Bound::kNvlink;
+  if (network) bound = worst.shared ? Bound::kUplink : worst.crosses_leaf ? Bound::kCrossing : Bound::kNic;
+  return {bound, (network ? worst.net_mbps : worst.near_mbps) / 1000, call.algorithm, call.protocol};
 }
 
 void Pricing::ReadRanks(const std::vector<PodPlacement>& pods) {
@@ -129,34 +142,47 @@ bool Pricing::ReadWholeNodes(const std::vector<PodPlacement>& pods) {
 }
 
 void Pricing::StartGroup() {
+  met_.clear();
   if (++mark_ != 0) return;
   std::fill(seen_.begin(), seen_.end(), 0);
   mark_ = 1;
 }
 
-void Pricing::Enter(NodeId node, GroupTally& tally) {
-  tally.domains += IsNewDomain(node) ? 1 : 0;
-  EnterNew(node, tally);
+bool Pricing::IsNewDomain(NodeId node, int ranks) {
+  const topology::DomainId domain = dense_.domain(node);
+  const std::size_t slot =
+      domain != kNone ? std::size_t(domain) : state_.fabric().domains.size() + std::size_t(node);
+  if (seen_[slot] == mark_) {
+    ranks_there_[slot] += ranks;
+    return false;
+  }
+  seen_[slot] = mark_;
+  ranks_there_[slot] = ranks;
+  met_.push_back(std::int32_t(slot));
+  return true;
 }
 
-// As Enter, where the group has one rank on a node: no domain of one node is met twice.
-void Pricing::EnterOnce(NodeId node, GroupTally& tally) {
-  tally.domains += !dense_.domains_span_nodes() || IsNewDomain(node) ? 1 : 0;
-  EnterNew(node, tally);
-}
-
-void Pricing::EnterNew(NodeId node, GroupTally& tally) const {
+void Pricing::Enter(NodeId node, int ranks, GroupTally& tally) {
+  tally.domains += IsNewDomain(node, ranks) ? 1 : 0;
   tally.generation = std::min(tally.generation, dense_.nvlink_generation(node));
   tally.nvswitch = tally.nvswitch && dense_.has_nvswitch(node);
 }
 
-bool Pricing::IsNewDomain(NodeId node) {
-  const topology::DomainId domain = dense_.domain(node);
-  auto& seen =
-      seen_[domain != kNone ? std::size_t(domain) : state_.fabric().domains.size() + std::size_t(node)];
-  if (seen == mark_) return false;
-  seen = mark_;
-  return true;
+// As Enter, where the group has one rank on a node: no domain of one node is met twice.
+void Pricing::EnterOnce(NodeId node, GroupTally& tally) {
+  if (dense_.domains_span_nodes()) return Enter(node, 1, tally);
+  ++tally.domains;
+  tally.generation = std::min(tally.generation, dense_.nvlink_generation(node));
+  tally.nvswitch = tally.nvswitch && dense_.has_nvswitch(node);
+}
+
+// Of the domains entered since StartGroup.
+void Pricing::CountRanks(GroupTally& tally) const {
+  tally.fewest = tally.most = met_.empty() ? 1 : ranks_there_[std::size_t(met_.front())];
+  for (const std::int32_t slot : met_) {
+    tally.fewest = std::min(tally.fewest, ranks_there_[std::size_t(slot)]);
+    tally.most = std::max(tally.most, ranks_there_[std::size_t(slot)]);
+  }
 }
 
 // Groups of neighbouring GPUs of one node: nodes that are alike inside cost the same.
@@ -175,7 +201,8 @@ bool Pricing::TallyInsideNodes(const Cut& cut, Quality& quality) {
       if (first % block >= stride) continue;  // not the first of a group
       GroupTally tally;
       StartGroup();
-      Enter(node, tally);
+      Enter(node, size, tally);
+      CountRanks(tally);
       const std::int64_t last = first + (size - 1) * stride;
       for (std::int64_t from = first; cut.closed ? from <= last : from < last; from += stride) {
         const std::int64_t next = from == last ? first : from + stride;
@@ -251,6 +278,7 @@ bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step,
       Cross(row.hop.mbps, cut.axis, tally);
     }
   }
+  CountRanks(tally);
   tallies_.push_back(tally);
   counts.in_domain = tally.domains == 1 && dense_.domain(whole_[first]) != kNone;
   return true;
@@ -278,6 +306,7 @@ void Pricing::TallyLane(const Cut& cut, std::size_t first, std::size_t step, int
       Cross(hop.mbps, cut.axis, tally);
     }
   }
+  CountRanks(tally);
   tallies_.push_back(tally);
   if (cut.axis == Axis::kTp && tally.domains == 1 && dense_.domain(whole_[first]) != kNone) {
     ++quality.tp_groups_in_domain;
@@ -300,7 +329,7 @@ void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
   StartGroup();
   for (std::int64_t from = first; from <= last; from += stride) {
     const GpuPort& here = ranks_[std::size_t(from)];
-    Enter(here.node, tally);
+    Enter(here.node, 1, tally);
     if (from == last && !cut.closed) break;
     const GpuPort& next = ranks_[std::size_t(from == last ? first : from + stride)];
     const Hop hop = dense_.Between(here, next);
@@ -324,6 +353,7 @@ void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
   for (auto flow = crossings_.rbegin(); flow != crossings_.rend() && flow->group == tallies_.size(); ++flow) {
     flows_[flow->flow].mbps = tally.net_mbps;
   }
+  CountRanks(tally);
   tallies_.push_back(tally);
 }
 
@@ -332,7 +362,7 @@ void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
 void Pricing::ShareLinks(Axis axis) {
   if (!shares_links_) return;
   CountRowFlows();
-  sharing_.Share(flows_);
+  sharing_.Share(flows_, state_.link_load_mbps());
   const auto slow = [&](std::size_t group, std::int64_t alone, const Flow& flow) {
     GroupTally& tally = tallies_[group];
     // What crossing costs alone is not paid again where the link is full anyway.
@@ -398,7 +428,7 @@ void Pricing::TakeWorst(const Cut& cut, Quality& quality) {
     worst = &tally;
   }
   worst_[std::size_t(cut.axis)] = *worst;
-  quality.axis_micros[std::size_t(cut.axis)] = std::llround(most);
+  quality.axis_micros[std::size_t(cut.axis)] = WholeMicros(most);
 }
 
 // Shards before replicas, as their calls come first; the sum does not depend on it.
@@ -408,7 +438,7 @@ void Pricing::HideBehindCompute(Quality& quality) {
   for (const Axis axis : {Axis::kFsdp, Axis::kDp}) {
     if (cost_.traffic().of(axis).ranks < 2) continue;
     const auto a = std::size_t(axis);
-    quality.axis_micros[a] = std::llround(cost_.VisibleMicros(axis, worst_[a], left));
+    quality.axis_micros[a] = WholeMicros(cost_.VisibleMicros(axis, worst_[a], left));
   }
 }
 
@@ -416,7 +446,7 @@ void Pricing::CountDomains(const std::vector<PodPlacement>& pods, Quality& quali
   StartGroup();
   quality.whole_domains_left = state_.whole_domains();
   for (const PodPlacement& pod : pods) {
-    if (pod.gpus == 0 || !IsNewDomain(pod.node) || dense_.domain(pod.node) == kNone) continue;
+    if (pod.gpus == 0 || !IsNewDomain(pod.node, 0) || dense_.domain(pod.node) == kNone) continue;
     quality.whole_domains_left -= state_.domain_is_whole(dense_.domain(pod.node)) ? 1 : 0;
   }
 }

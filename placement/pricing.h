@@ -71,10 +71,10 @@ class Pricing {
   void CountRowFlows();
   void TakeWorst(const Cut& cut, Quality& quality);
   void StartGroup();
-  bool IsNewDomain(topology::NodeId node);
-  void Enter(topology::NodeId node, GroupTally& tally);
+  bool IsNewDomain(topology::NodeId node, int ranks);
+  void Enter(topology::NodeId node, int ranks, GroupTally& tally);
   void EnterOnce(topology::NodeId node, GroupTally& tally);
-  void EnterNew(topology::NodeId node, GroupTally& tally) const;
+  void CountRanks(GroupTally& tally) const;
   void HideBehindCompute(Quality& quality);
   void CountDomains(const std::vector<PodPlacement>& pods, Quality& quality);
 
@@ -95,7 +95,9 @@ class Pricing {
   std::vector<RowCrossing> row_crossings_;
   std::vector<Lanes::Row*> rows_;  // with uses
   std::vector<Flow> flows_;
-  std::vector<std::uint32_t> seen_;  // by domain, then by node without one
+  std::vector<std::uint32_t> seen_;        // by domain, then by node without one
+  std::vector<std::int32_t> ranks_there_;  // of the group, by the same
+  std::vector<std::int32_t> met_;          // by the group, of the same
   std::uint32_t mark_ = 0;
 };
 

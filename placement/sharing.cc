@@ -10,8 +10,7 @@ constexpr int kMostRounds = 64;  // one per bottleneck; what still moves then st
 
 }  // namespace
 
-Sharing::Sharing(std::span<const std::int64_t> capacity, std::span<const std::int64_t> load)
-    : capacity_(capacity), load_(load) {}
+Sharing::Sharing(std::span<const std::int64_t> capacity) : capacity_(capacity) {}
 
 // The part at which a link is full when all that moves on it rises further.
 double Sharing::FullAt(std::int32_t link) const {
@@ -27,7 +26,8 @@ bool Sharing::Stops(const Flow& flow, double part) const {
                      [&](std::int32_t link) { return link >= 0 && FullAt(link) <= part + kRounding; });
 }
 
-void Sharing::Share(std::span<Flow> flows) {
+void Sharing::Share(std::span<Flow> flows, std::span<const std::int64_t> load) {
+  load_ = load;
   moving_.resize(capacity_.size(), 0);
   stopped_.resize(capacity_.size(), 0);
   used_.clear();

@@ -21,12 +21,12 @@ struct Flow {
 // Thread rule: one owner; buffers are reused.
 class Sharing {
  public:
-  // By link, Mb/s: what it carries (0 = no bottleneck: nobody knows its width), and what others send over it
-  // (links beyond the end of `load` carry nothing else). Keeps the spans.
-  Sharing(std::span<const std::int64_t> capacity, std::span<const std::int64_t> load);
+  // By link, Mb/s: what it carries; 0 = no bottleneck, since nobody knows its width. Keeps the span.
+  explicit Sharing(std::span<const std::int64_t> capacity);
 
-  // Fills in `part`. Others' traffic takes its share as if it wanted the same part of its load.
-  void Share(std::span<Flow> flows);
+  // Fills in `part`. `load`: what others send over each link, Mb/s; links beyond its end carry nothing else.
+  // Their traffic takes its share as if it wanted the same part of its load.
+  void Share(std::span<Flow> flows, std::span<const std::int64_t> load);
 
  private:
   double FullAt(std::int32_t link) const;

@@ -108,6 +108,16 @@ Json FabricWith(const std::vector<topology::SwitchDeclaration>& switches) {
   return crds::ToJson(fabric);
 }
 
+// A Fabric that excludes every node.
+std::string Excluded() {
+  Json items = Items();
+  crds::Fabric fabric;
+  fabric.name = "infiniband";
+  for (const Json& item : items) fabric.spec.excluded_nodes.push_back(item.at("metadata").at("name"));
+  items.push_back(crds::ToJson(fabric));
+  return ListOf(std::move(items));
+}
+
 std::string Replaced(std::string text, const std::string& from, const std::string& to) {
   const std::size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
@@ -142,6 +152,7 @@ INSTANTIATE_TEST_SUITE_P(
                 },
                 {"no NodeTopology", "only 2 Node, 1 Service", "kubectl get nt"}},
         BadFile{"cut short", [] { return Pretty().substr(0, 4000); }, {"nt.json: line ", "ends too early"}},
+        BadFile{"a Fabric that excludes every node", Excluded, {"every node is excluded"}},
         BadFile{"cut short in a string", [] { return R"({"items":[{"kind":"NodeTo)"; }, {"nt.json: line 1"}},
         BadFile{"a word that is no JSON",
                 [] { return Replaced(Pretty(), "\"memoryGib\": 80", "\"memoryGib\": NaN"); },

@@ -34,6 +34,29 @@ TEST(ReportAxes, SaysTheSmallestLevelThatHoldsEveryGroupOfAnAxis) {
   }
 }
 
+Bound BoundOf(FabricOf fabric, const Parallelism& parallelism, Axis axis) {
+  for (const AxisReport& report : Report(fabric, parallelism, 8)) {
+    if (report.axis == axis) return report.bottleneck.bound;
+  }
+  ADD_FAILURE() << "no " << AxisName(axis);
+  return Bound::kNvlink;
+}
+
+TEST(ReportAxes, SaysWhatHoldsTheSlowestGroupBack) {
+  EXPECT_EQ(BoundOf({.nodes = 4}, Sizes(8, 1, 4), Axis::kTp), Bound::kNvlink);
+  EXPECT_EQ(BoundOf({.nodes = 4, .nvlink = false}, Sizes(1, 1, 8), Axis::kDp), Bound::kPcie);
+  EXPECT_EQ(BoundOf({.nodes = 4}, Sizes(8, 1, 4), Axis::kDp), Bound::kNic);
+  EXPECT_EQ(BoundOf({.units = 2, .nodes = 2}, Sizes(8, 1, 4), Axis::kDp), Bound::kCrossing);
+  EXPECT_EQ(BoundOf({.units = 2, .nodes = 2, .oversubscription_percent = 800}, Sizes(8, 1, 4), Axis::kDp),
+            Bound::kUplink);
+}
+
+TEST(ReportAxes, NamesNcclsAlgorithm) {
+  const auto reports = Report({.nodes = 4}, Sizes(8, 1, 4), 8);
+  EXPECT_EQ(reports[0].bottleneck.algorithm, Algorithm::kNvls) << "an all-reduce inside one H100 server";
+  EXPECT_EQ(reports[1].bottleneck.algorithm, Algorithm::kRing) << "a reduce-scatter knows no other";
+}
+
 TEST(ReportAxes, HasNothingToSayOfOneGpu) {
   EXPECT_THAT(Report({}, Sizes(1, 1, 1), 1), testing::IsEmpty());
 }

@@ -25,6 +25,7 @@ constexpr const char* kLines[] = {
     "tor:3 node:4 gpu:4 nic:1 rate:100 transport:roce machine:l40s oversub:300",
     "su:2 node:6 gpu:8 nic:8 rail:8 badgpu:node-2/5",
     "dragonfly:3 tor:2 node:2 gpu:8 nic:1",
+    "su:4 node:3 gpu:8 nic:8 rail:8 machine:h100,a100",
     "torus:4x3x2 gpu:4 nic:4 half:node-03/rail-2 half:node-04/rail-0",
 };
 

@@ -430,6 +430,37 @@ TEST(Evaluate, CountsWhatARankOrderWithoutRailsCosts) {
   EXPECT_EQ(Evaluate(state, request, {{0, 0x0f}}), Quality{}) << "half an assignment has no price";
 }
 
+// A domain with two members has two NICs out, however many the others have.
+TEST(Evaluate, HoldsAnUnevenSplitUpByItsPoorestNode) {
+  const ClusterState state = FreeCluster(FabricOf{.nodes = 2}.Build());
+  GangRequest request;
+  request.parallelism.dp = 8;
+  request.pods.assign(8, PodRequest{.gpus = 1});
+  const auto split = [](int first) {
+    std::vector<PodPlacement> pods;
+    for (int i = 0; i < 8; ++i) pods.push_back({i < first ? 0 : 1, 1U << (i < first ? i : i - first)});
+    return pods;
+  };
+  const auto even = Evaluate(state, request, split(4)).step_micros;
+  EXPECT_GT(Evaluate(state, request, split(6)).step_micros, even);
+  EXPECT_GT(Evaluate(state, request, split(7)).step_micros, Evaluate(state, request, split(6)).step_micros);
+}
+
+// As large as the annotation may say: dear, but a number.
+TEST(Planner, PricesTheLargestHintsWithoutOverflow) {
+  auto state = FreeCluster(FabricOf{.nodes = 4}.Build());
+  auto request = Gang(Sizes(8, 2, 2), 8);
+  request.model = {1e15, 1'000'000, 10'000'000, 1'000'000'000, 1'000'000, 1'000'000};
+  const Plan plan = Planned(state, request);
+  EXPECT_GT(plan.quality.step_micros, 0);
+  for (const std::int64_t micros : plan.quality.axis_micros) EXPECT_GE(micros, 0);
+}
+
+TEST(Planner, RefusesAFabricWithoutNodes) {
+  auto state = FreeCluster(topology::Fabric{});
+  EXPECT_EQ(Refused(state, Gang(Sizes(8, 1, 1), 8)).reason, RefusalReason::kTooLargeForFabric);
+}
+
 TEST(Evaluate, SharesANarrowUplinkWithTheLoadThatIsThere) {
   auto fabric = std::make_shared<const topology::Fabric>(FabricOf{.units = 2, .nodes = 2}.Build());
   const auto request = Gang(Sizes(8, 1, 2), 8);

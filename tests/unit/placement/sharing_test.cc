@@ -15,7 +15,7 @@ Flow FlowOver(std::int32_t up, std::int32_t down, std::int64_t mbps, std::int64_
 TEST(Sharing, LeavesFlowsAloneThatFit) {
   const std::vector<std::int64_t> capacity{1000, 1000};
   std::vector<Flow> flows{FlowOver(0, 1, 600), FlowOver(0, -1, 400)};
-  Sharing(capacity, {}).Share(flows);
+  Sharing(capacity).Share(flows, {});
   EXPECT_EQ(flows[0].part, 1);
   EXPECT_EQ(flows[1].part, 1);
 }
@@ -23,7 +23,7 @@ TEST(Sharing, LeavesFlowsAloneThatFit) {
 TEST(Sharing, GivesFlowsOfAFullLinkTheSamePart) {
   const std::vector<std::int64_t> capacity{900};
   std::vector<Flow> flows{FlowOver(0, -1, 300, 4), FlowOver(0, -1, 600)};
-  Sharing(capacity, {}).Share(flows);
+  Sharing(capacity).Share(flows, {});
   EXPECT_DOUBLE_EQ(flows[0].part, 0.5);
   EXPECT_DOUBLE_EQ(flows[1].part, 0.5);
 }
@@ -32,7 +32,7 @@ TEST(Sharing, GivesFlowsOfAFullLinkTheSamePart) {
 TEST(Sharing, GivesToOthersWhatAFlowHeldBackElsewhereCannotUse) {
   const std::vector<std::int64_t> capacity{1000, 100};
   std::vector<Flow> flows{FlowOver(0, 1, 1000), FlowOver(0, -1, 1000)};
-  Sharing(capacity, {}).Share(flows);
+  Sharing(capacity).Share(flows, {});
   EXPECT_DOUBLE_EQ(flows[0].part, 0.1);
   EXPECT_DOUBLE_EQ(flows[1].part, 0.9);
 }
@@ -40,14 +40,14 @@ TEST(Sharing, GivesToOthersWhatAFlowHeldBackElsewhereCannotUse) {
 TEST(Sharing, CountsWhatOtherGangsSend) {
   const std::vector<std::int64_t> capacity{1000}, load{3000};
   std::vector<Flow> flows{FlowOver(0, -1, 1000)};
-  Sharing(capacity, load).Share(flows);
+  Sharing(capacity).Share(flows, load);
   EXPECT_DOUBLE_EQ(flows[0].part, 0.25);
 }
 
 TEST(Sharing, TakesALinkOfUnknownWidthForNoBottleneck) {
   const std::vector<std::int64_t> capacity{0};
   std::vector<Flow> flows{FlowOver(0, -1, 1'000'000)};
-  Sharing(capacity, {}).Share(flows);
+  Sharing(capacity).Share(flows, {});
   EXPECT_EQ(flows[0].part, 1);
 }
 
@@ -67,7 +67,7 @@ TEST(Sharing, IsMaxMinFairOnRandomLinks) {
       flows.push_back(
           FlowOver(up, down, std::int64_t(50 + random.Below(900)), 1 + std::int64_t(random.Below(3))));
     }
-    Sharing(capacity, {}).Share(flows);
+    Sharing(capacity).Share(flows, {});
     std::vector<double> carried(capacity.size(), 0), largest(capacity.size(), 0);
     for (const Flow& flow : flows) {
       for (const std::int32_t link : {flow.links[0], flow.links[1]}) {
