@@ -46,7 +46,8 @@ class Embedding {
  public:
   Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes);
 
-  // Counts what each cell holds; the state must be as it was at the last call. With `empty`, as if every GPU were free and every node usable.
+  // Counts what each cell holds; the state must be as it was at the last call. With `empty`, as if every GPU
+  // were free and every node usable.
   void Measure(const GpuFilter& filter, bool empty = false);
   bool fits() const {  // an empty fabric has no root
     const auto& root = capacity_[std::size_t(Tier::kRoot)];
