@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <numeric>
+#include <string>
 
+#include "placement/anneal.h"
 #include "placement/backtrack.h"
 #include "placement/embedding.h"
 #include "placement/improve.h"
@@ -22,6 +26,10 @@ constexpr std::int64_t kSearchBudget = 2'000'000;
 // Gangs of at most so many ranks are worth pricing many of the places that the search comes by.
 constexpr std::int64_t kSmallWorld = 16;
 constexpr int kPlacesOfSmall = 2000;
+// Gangs of at most so many ranks also fill nodes by every even share.
+constexpr std::int64_t kEvenWorld = 256;
+// Pods that differ in nothing but their wishes are counted as if all had them, up to so many ranks.
+constexpr std::int64_t kAlikeWorld = 4096;
 constexpr std::size_t kFewNodes = 1024;
 constexpr std::int64_t kPolishBudget = 50'000;  // nodes looked at; about 2 ms
 
@@ -93,6 +101,12 @@ class CountingSearch {
     for (const FillOrder& order : orders_) {
       for (const std::int64_t ranks : order.grains) {
         if (ranks % pod == 0 && ranks / pod > 1 && ranks / pod <= most) grains.push_back(int(ranks / pod));
+      }
+    }
+    // A ring over nodes that give it equally many runs at the pace of all their NICs.
+    if (request_.parallelism.world() <= kEvenWorld) {
+      for (int even = 2; even <= most; ++even) {
+        if (classes_.gpu_pods % even == 0) grains.push_back(even);
       }
     }
     std::sort(grains.begin(), grains.end(), std::greater<>());
@@ -248,6 +262,48 @@ bool PlaceLaunchers(ClusterState& state, const GangRequest& request, const GangC
   return all;
 }
 
+// The gang as if every pod wanted what the most demanding wants: a place for that is one for the gang itself,
+// and it can be counted. Nothing where pods differ in GPUs or are bound.
+std::optional<GangRequest> AsIfAlike(const GangRequest& request) {
+  const PodRequest* first = nullptr;
+  std::vector<const std::vector<NodeId>*> lists;
+  Resources most;
+  std::map<std::string, std::int64_t> extended;
+  for (const PodRequest& pod : request.pods) {
+    if (pod.gpus == 0) continue;
+    if (first == nullptr) first = &pod;
+    if (pod.fixed_node || pod.gpus != first->gpus) return std::nullopt;
+    if (pod.allowed) lists.push_back(&request.allowed_nodes[*pod.allowed]);
+    most.milli_cpu = std::max(most.milli_cpu, pod.resources.milli_cpu);
+    most.memory_bytes = std::max(most.memory_bytes, pod.resources.memory_bytes);
+    for (const auto& [name, amount] : pod.resources.extended)
+      extended[name] = std::max(extended[name], amount);
+  }
+  if (first == nullptr) return std::nullopt;
+  most.extended.assign(extended.begin(), extended.end());
+  std::sort(lists.begin(), lists.end());
+  lists.erase(std::unique(lists.begin(), lists.end()), lists.end());
+  GangRequest alike = request;
+  std::optional<std::uint32_t> allowed;
+  if (!lists.empty()) {
+    std::vector<NodeId> common = *lists.front(), kept;
+    for (const auto* list : lists) {
+      kept.clear();
+      std::set_intersection(common.begin(), common.end(), list->begin(), list->end(),
+                            std::back_inserter(kept));
+      common.swap(kept);
+    }
+    allowed = std::uint32_t(alike.allowed_nodes.size());
+    alike.allowed_nodes.push_back(std::move(common));
+  }
+  for (PodRequest& pod : alike.pods) {
+    if (pod.gpus == 0) continue;
+    pod.resources = most;
+    pod.allowed = allowed;
+  }
+  return alike;
+}
+
 bool UsesNetwork(const Quality& quality) {
   return std::any_of(quality.edges.begin(), quality.edges.end(),
                      [](std::int64_t edges) { return edges > 0; });
@@ -301,9 +357,26 @@ SearchResult FindPlace(ClusterState& state, const GangRequest& request,
       result.found = Found{std::move(torus->pods), torus->quality};
     }
   }
+  std::optional<GangRequest> alike;
+  if (!classes.uniform && state.dense().nested() && request.parallelism.world() <= kAlikeWorld) {
+    alike = AsIfAlike(request);
+  }
+  if (alike) {
+    const GangClasses as_one = ClassesOf(*alike, require);
+    if (as_one.uniform) {
+      CountingSearch counting(state, *alike, as_one, pricing);
+      if (counting.Run()) result.found = std::move(counting).best();
+    }
+  }
   const bool counted = result.found.has_value();
   const int trials = TrialsFor(request.parallelism.world());
+  const bool bound = std::any_of(request.pods.begin(), request.pods.end(),
+                                 [](const PodRequest& pod) { return pod.fixed_node.has_value(); });
+  const int anneals = bound ? 0 : AnnealTrialsFor(request.parallelism.world());
   const auto improve = [&] {
+    if (UsesNetwork(result.found->quality) && !CrossesNothing(state.dense(), *result.found)) {
+      Anneal(state, request, classes, pricing, anneals, result.found->pods, result.found->quality);
+    }
     Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
   };
   if (counted) {
