@@ -316,7 +316,7 @@ void Anneal(const ClusterState& state, const GangRequest& request, const GangCla
 
 int AnnealTrialsFor(std::int64_t world) {
   if (world > 256) return 0;
-  return int(std::min<std::int64_t>(2000, (1 << 17) / world));
+  return int(world <= 64 ? 2000 : (1 << 16) / world);
 }
 
 }  // namespace heddle::placement

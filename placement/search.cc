@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "placement/anneal.h"
 #include "placement/backtrack.h"
@@ -26,8 +27,10 @@ constexpr std::int64_t kSearchBudget = 2'000'000;
 // Gangs of at most so many ranks are worth pricing many of the places that the search comes by.
 constexpr std::int64_t kSmallWorld = 16;
 constexpr int kPlacesOfSmall = 2000;
-// Gangs of at most so many ranks also fill nodes by every even share.
+// Gangs of at most so many ranks, among at most so many nodes, also fill nodes by every even share, and racks
+// and units by whole groups.
 constexpr std::int64_t kEvenWorld = 256;
+constexpr std::size_t kEvenNodes = 4096;
 // Pods that differ in nothing but their wishes are counted as if all had them, up to so many ranks.
 constexpr std::int64_t kAlikeWorld = 4096;
 constexpr std::size_t kFewNodes = 1024;
@@ -64,7 +67,7 @@ class CountingSearch {
     orders_ = FillOrders(request_, classes_);
     const bool odd = AnyOdd();
     const int budget = prices_left_;
-    for (const int grain : NodeGrains()) {
+    for (const Grain& grain : Grains()) {
       prices_left_ = budget;
       TryWindows(odd, grain);
       if (done_) break;
@@ -76,6 +79,8 @@ class CountingSearch {
   std::optional<Found> best() && { return std::move(best_); }
 
  private:
+  using Grain = std::pair<Tier, int>;  // pods that a cell of the tier takes at once
+
   bool AnyOdd() const {
     for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
       if ((state_.dense().odd_gpus(NodeId(n)) & state_.open_gpus(NodeId(n))) != 0) return true;
@@ -83,31 +88,41 @@ class CountingSearch {
     return false;
   }
 
-  void TryWindows(bool odd, int grain) {
+  void TryWindows(bool odd, const Grain& grain) {
     for (const std::uint32_t window : Windows()) {
       for (int skip = odd ? 1 : 0; skip >= 0; --skip) {
-        embedding_.Measure({.skip_odd = skip == 1, .window = window, .node_grain = grain});
+        embedding_.Measure(
+            {.skip_odd = skip == 1, .window = window, .grain = grain.second, .grain_tier = grain.first});
         if (embedding_.fits()) TryOrders();
         if (done_ || prices_left_ <= 0) return;
       }
     }
   }
 
-  // Of pods smaller than a node: the groups that a node can hold whole, the largest first; at last single pods.
-  std::vector<int> NodeGrains() const {
+  // Of pods smaller than a node: the groups that a node can hold whole, the largest first; of small gangs, those
+  // that units and NVLink domains can; at last single pods.
+  std::vector<Grain> Grains() const {
     const int pod = request_.pods[std::size_t(orders_.front().pods.front())].gpus;
     const int most = LargestNode() / pod;
-    std::vector<int> grains{1};
+    const topology::Fabric& fabric = state_.fabric();
+    const bool small = request_.parallelism.world() <= kEvenWorld && fabric.nodes.size() <= kEvenNodes;
+    const bool racks =
+        std::any_of(fabric.domains.begin(), fabric.domains.end(),
+                    [](const topology::NvlinkDomain& domain) { return domain.nodes.size() > 1; });
+    std::vector<Grain> grains{{Tier::kNode, 1}};
     for (const FillOrder& order : orders_) {
       for (const std::int64_t ranks : order.grains) {
-        if (ranks % pod == 0 && ranks / pod > 1 && ranks / pod <= most) grains.push_back(int(ranks / pod));
+        const int pods = int(ranks / pod);
+        if (ranks % pod != 0 || pods < 2) continue;
+        if (pods <= most) grains.push_back({Tier::kNode, pods});
+        if (!small) continue;
+        if (racks) grains.push_back({Tier::kDomain, pods});
+        grains.push_back({Tier::kUnit, pods});
       }
     }
     // A ring over nodes that give it equally many runs at the pace of all their NICs.
-    if (request_.parallelism.world() <= kEvenWorld) {
-      for (int even = 2; even <= most; ++even) {
-        if (classes_.gpu_pods % even == 0) grains.push_back(even);
-      }
+    for (int even = 2; small && even <= most; ++even) {
+      if (classes_.gpu_pods % even == 0) grains.push_back({Tier::kNode, even});
     }
     std::sort(grains.begin(), grains.end(), std::greater<>());
     grains.erase(std::unique(grains.begin(), grains.end()), grains.end());
@@ -146,6 +161,7 @@ class CountingSearch {
         for (const FillOrder& order : orders_) {
           Try(order, {coarser, rank, false});
           if (embedding_.shared_nodes()) Try(order, {coarser, rank, true});
+          if (!order.unclassed.empty()) Try(order, {coarser, rank, false, true});
           if (done_ || prices_left_ <= 0) return;
           ranks = std::max(ranks, std::min(embedding_.cells_to_choose(), kCellsTried));
         }
