@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "base/random.h"
 #include "placement/embedding.h"
@@ -41,6 +42,7 @@ class Annealer {
       auto& place = lines_.emplace_back(pods_.size(), 0);
       for (std::size_t i = 0; i < order.pods.size(); ++i) place[std::size_t(order.pods[i])] = int(i);
     }
+    for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kDp, Axis::kPp, Axis::kFsdp}) LineUpBy(axis);
   }
 
   void Run(int trials) {
@@ -82,6 +84,20 @@ class Annealer {
     const std::int64_t edges = sum(quality.edges) + 2 * sum(quality.leaf_crossings) + quality.rail_misaligned;
     constexpr double kWeight = 0.0005;
     return double(quality.step_micros) * (1 + kWeight * double(edges)) + double(edges) * 1e-3;
+  }
+
+  // The pods of each group of the axis one after another.
+  void LineUpBy(Axis axis) {
+    const auto [stride, size] = StrideOf(request_.parallelism, axis);
+    if (size < 2) return;
+    std::vector<std::size_t> pods = movable_;
+    const auto key = [&, block = stride * size](std::size_t pod) {
+      const std::int64_t rank = classes_.first_rank[pod];
+      return std::pair(rank / block * block + rank % stride, rank);
+    };
+    std::sort(pods.begin(), pods.end(), [&key](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    auto& place = lines_.emplace_back(pods_.size(), 0);
+    for (std::size_t i = 0; i < pods.size(); ++i) place[pods[i]] = int(i);
   }
 
   void ListNodes() {
