@@ -72,7 +72,7 @@ void Embedding::Measure(const GpuFilter& filter, bool empty) {
     usable_[n] = gpus & filter.window & (filter.skip_odd ? ~dense.odd_gpus(node) : ~0U);
     content_[0][std::size_t(cell)] = Mixed(std::uint64_t(dense.odd_gpus(node)) << 32 | usable_[n]);
     int pods = PodsOn(node, empty);
-    if (filter.node_grain > 1) pods -= pods % filter.node_grain;
+    if (filter.grain_tier == Tier::kNode && filter.grain > 1) pods -= pods % filter.grain;
     capacity_[0][std::size_t(cell)] = pods_per_class_[0] == 1 ? pods : pods / pods_per_class_[0];
   }
   const bool nvlink =
@@ -92,6 +92,8 @@ void Embedding::Measure(const GpuFilter& filter, bool empty) {
       if (Tier(t) == Tier::kUnit && filter.most_per_unit > 0) {
         held = std::min(held, filter.most_per_unit / (pods_per_class_[std::size_t(t) - 1] * sample_->gpus));
       }
+      if (Tier(t) == filter.grain_tier)
+        held -= held % std::max(1, filter.grain / pods_per_class_[std::size_t(t) - 1]);
       capacity_[std::size_t(t)][std::size_t(cell)] = parts == 1 ? held : held / parts;
       free_[std::size_t(t)][std::size_t(cell)] = free;
       content_[std::size_t(t)][std::size_t(cell)] = last - first > 1 ? Mixed(content) : content;
@@ -108,9 +110,26 @@ void Embedding::Fill(const FillOrder& order, const FillChoice& choice, std::vect
   grains_to_pass_ = 0;
   shared_nodes_ = false;
   segments_.clear();
+  line_ = &order.pods;
+  if (choice.unclassed) {
+    unclassed_ = order.pods;
+    line_ = &unclassed_;
+  }
   FillCell(Tier::kRoot, 0, 0, std::int32_t(order.pods.size()));
   out.assign(request_.pods.size(), {});
   GiveSlots(out);
+}
+
+// All of the range goes into this one cell, which keeps every class of its tier and above.
+void Embedding::DropClasses(Tier tier, std::int32_t begin, std::int32_t end) {
+  const std::vector<std::int32_t>& place = order_->unclassed;
+  const std::span<std::int32_t> pods(unclassed_.data() + begin, std::size_t(end - begin));
+  std::sort(pods.begin(), pods.end(), [&place](std::int32_t a, std::int32_t b) {
+    return place[std::size_t(a)] < place[std::size_t(b)];
+  });
+  for (std::size_t t = 0; t < std::size_t(tier); ++t) {
+    if (pods_per_class_[t] > 1) Regroup(classes_.of_pod[t], classes_.gpus[t].size(), pods);
+  }
 }
 
 void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end) {
@@ -121,6 +140,7 @@ void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::
     tier = Tier(int(tier) - 1);
     cell = first;
   }
+  if (choice_.unclassed && end - begin > 1) DropClasses(tier, begin, end);
   if (tier == Tier::kNode) {
     segments_.push_back({state_.dense().node_at(cell), begin, end});
     shared_nodes_ = shared_nodes_ || end - begin > 1;
@@ -272,7 +292,7 @@ void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {
     const int count = segment.end - segment.begin;
     const std::uint32_t usable = usable_[std::size_t(segment.node)];
     if (count == 1 && std::popcount(usable) == sample_->gpus) {  // the whole node: nothing to cut up
-      out[std::size_t(order_->pods[std::size_t(segment.begin)])] = {segment.node, usable};
+      out[std::size_t((*line_)[std::size_t(segment.begin)])] = {segment.node, usable};
       if (choice_.snake) down = !down;
       continue;
     }
@@ -280,8 +300,8 @@ void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {
                          sample_->gpus, count, down);
     if (down) std::reverse(slots.begin(), slots.end());
     for (int i = 0; i < count; ++i) {
-      out[std::size_t(order_->pods[std::size_t(segment.begin) + std::size_t(i)])] = {segment.node,
-                                                                                     slots[std::size_t(i)]};
+      out[std::size_t((*line_)[std::size_t(segment.begin) + std::size_t(i)])] = {segment.node,
+                                                                                 slots[std::size_t(i)]};
     }
     if (choice_.snake) down = !down;
   }

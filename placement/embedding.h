@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,17 +19,24 @@ namespace heddle::placement {
 struct FillOrder {
   std::vector<std::int32_t> pods;  // those with GPUs
   std::vector<std::int64_t> grains;  // ranks of whole groups along the order, ascending: tp, tp·a, tp·a·b, …
+  // By pod: its place in the line before the classes were brought together. Empty = they were together, or the
+  // gang is too large to line up twice.
+  std::vector<std::int32_t> unclassed;
 };
 // One per order of the axes beyond tp (a shard or expert group counts as an axis inside dp); Megatron-Core's
 // first. Requires: classes.uniform.
 std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses& classes);
+// Brings the pods of a class together, classes by first appearance. Stable, so finer classes stay together.
+void Regroup(const std::vector<std::int32_t>& class_of_pod, std::size_t classes,
+             std::span<std::int32_t> pods);
 
 // Which GPUs of a node may be used in one try.
 struct GpuFilter {
   bool skip_odd = false;       // leave slow or oddly cabled GPUs alone
   std::uint32_t window = ~0U;  // the same local indexes on every node
-  int node_grain = 1;          // a node takes pods by so many at once: whole groups, not the rest of one
-  int most_per_unit = 0;       // GPUs that a unit gives, so that it does not fill its own way up; 0 = all
+  int grain = 1;  // a cell of that tier takes pods by so many at once: whole groups, not the rest of one
+  Tier grain_tier = Tier::kNode;
+  int most_per_unit = 0;  // GPUs that a unit gives, so that it does not fill its own way up; 0 = all
   friend bool operator==(const GpuFilter&, const GpuFilter&) = default;
 };
 
@@ -38,6 +46,8 @@ struct FillChoice {
   int rank_of_cell = 0;    // which of the cells that hold everything: 0 = the tightest
   bool snake =
       false;  // pods run to and fro over the nodes' slots, so that a ring stays on its rail between nodes
+  // Inside a cell that holds whole classes they are no longer kept together: other axes may be nearer there.
+  bool unclassed = false;
 };
 
 // Embeds the tree of a uniform gang's classes in the tree of the fabric's cells. Counting is exact: whether
@@ -88,6 +98,7 @@ class Embedding {
                                       const std::vector<Share>& shares);
   bool TakesAll(Tier tier, std::int32_t cell, int items) const;
   Tier LowestHolding(Tier tier, std::int32_t cell, int pods) const;
+  void DropClasses(Tier tier, std::int32_t begin, std::int32_t end);
   void FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end);
   void Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares);
   std::int64_t GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item);
@@ -106,6 +117,8 @@ class Embedding {
   std::deque<Ranked> ranked_;
   std::array<std::vector<Share>, kTierCount> shares_;
   const FillOrder* order_ = nullptr;
+  const std::vector<std::int32_t>* line_ = nullptr;  // the order's pods, as they are placed
+  std::vector<std::int32_t> unclassed_;              // that line, where classes are dropped
   FillChoice choice_;
   int cells_to_choose_ = 0;
   int grains_to_pass_ = 0;

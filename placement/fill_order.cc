@@ -76,9 +76,10 @@ bool VisitPods(const std::vector<Dimension>& order, std::int64_t gpus, const std
   return true;
 }
 
-// Brings the pods of a class together, classes by first appearance. Stable, so finer classes stay together.
+}  // namespace
+
 void Regroup(const std::vector<std::int32_t>& class_of_pod, std::size_t classes,
-             std::vector<std::int32_t>& pods) {
+             std::span<std::int32_t> pods) {
   std::vector<std::int32_t> rank(classes, -1), count;
   for (std::int32_t pod : pods) {
     std::int32_t& r = rank[std::size_t(class_of_pod[std::size_t(pod)])];
@@ -94,10 +95,8 @@ void Regroup(const std::vector<std::int32_t>& class_of_pod, std::size_t classes,
   for (std::int32_t pod : pods) {
     grouped[std::size_t(count[std::size_t(rank[std::size_t(class_of_pod[std::size_t(pod)])])]++)] = pod;
   }
-  pods = std::move(grouped);
+  std::copy(grouped.begin(), grouped.end(), pods.begin());
 }
-
-}  // namespace
 
 std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses& classes) {
   const auto tp = StrideOf(request.parallelism, Axis::kTp);
@@ -124,9 +123,18 @@ std::vector<FillOrder> FillOrders(const GangRequest& request, const GangClasses&
       std::vector<char> seen(request.pods.size(), 0);
       VisitInOrder(order, order.size() - 1, 0, classes.pod_of_rank, seen, fill.pods);
     }
+    constexpr std::int64_t kLinedUpTwice = 4096;  // ranks
+    std::vector<std::int32_t> before;
+    if (ranks <= kLinedUpTwice) before = fill.pods;
     for (int t = 0; t < int(Tier::kRoot); ++t) {
       if (classes.gpus[std::size_t(t)].size() == request.pods.size()) continue;
       Regroup(classes.of_pod[std::size_t(t)], classes.gpus[std::size_t(t)].size(), fill.pods);
+    }
+    if (!before.empty() && before != fill.pods) {
+      fill.unclassed.resize(request.pods.size());
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        fill.unclassed[std::size_t(before[i])] = std::int32_t(i);
+      }
     }
   } while (std::next_permutation(turn.begin(), turn.end()));
   return out;

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <numeric>
+#include <string>
+#include <utility>
 
+#include "placement/anneal.h"
 #include "placement/backtrack.h"
 #include "placement/embedding.h"
 #include "placement/improve.h"
@@ -22,6 +27,12 @@ constexpr std::int64_t kSearchBudget = 2'000'000;
 // Gangs of at most so many ranks are worth pricing many of the places that the search comes by.
 constexpr std::int64_t kSmallWorld = 16;
 constexpr int kPlacesOfSmall = 2000;
+// Gangs of at most so many ranks, among at most so many nodes, also fill nodes by every even share, and racks
+// and units by whole groups.
+constexpr std::int64_t kEvenWorld = 256;
+constexpr std::size_t kEvenNodes = 4096;
+// Pods that differ in nothing but their wishes are counted as if all had them, up to so many ranks.
+constexpr std::int64_t kAlikeWorld = 4096;
 constexpr std::size_t kFewNodes = 1024;
 constexpr std::int64_t kPolishBudget = 50'000;  // nodes looked at; about 2 ms
 
@@ -56,7 +67,7 @@ class CountingSearch {
     orders_ = FillOrders(request_, classes_);
     const bool odd = AnyOdd();
     const int budget = prices_left_;
-    for (const int grain : NodeGrains()) {
+    for (const Grain& grain : Grains()) {
       prices_left_ = budget;
       TryWindows(odd, grain);
       if (done_) break;
@@ -68,6 +79,8 @@ class CountingSearch {
   std::optional<Found> best() && { return std::move(best_); }
 
  private:
+  using Grain = std::pair<Tier, int>;  // pods that a cell of the tier takes at once
+
   bool AnyOdd() const {
     for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
       if ((state_.dense().odd_gpus(NodeId(n)) & state_.open_gpus(NodeId(n))) != 0) return true;
@@ -75,25 +88,41 @@ class CountingSearch {
     return false;
   }
 
-  void TryWindows(bool odd, int grain) {
+  void TryWindows(bool odd, const Grain& grain) {
     for (const std::uint32_t window : Windows()) {
       for (int skip = odd ? 1 : 0; skip >= 0; --skip) {
-        embedding_.Measure({.skip_odd = skip == 1, .window = window, .node_grain = grain});
+        embedding_.Measure(
+            {.skip_odd = skip == 1, .window = window, .grain = grain.second, .grain_tier = grain.first});
         if (embedding_.fits()) TryOrders();
         if (done_ || prices_left_ <= 0) return;
       }
     }
   }
 
-  // Of pods smaller than a node: the groups that a node can hold whole, the largest first; at last single pods.
-  std::vector<int> NodeGrains() const {
+  // Of pods smaller than a node: the groups that a node can hold whole, the largest first; of small gangs, those
+  // that units and NVLink domains can; at last single pods.
+  std::vector<Grain> Grains() const {
     const int pod = request_.pods[std::size_t(orders_.front().pods.front())].gpus;
     const int most = LargestNode() / pod;
-    std::vector<int> grains{1};
+    const topology::Fabric& fabric = state_.fabric();
+    const bool small = request_.parallelism.world() <= kEvenWorld && fabric.nodes.size() <= kEvenNodes;
+    const bool racks =
+        std::any_of(fabric.domains.begin(), fabric.domains.end(),
+                    [](const topology::NvlinkDomain& domain) { return domain.nodes.size() > 1; });
+    std::vector<Grain> grains{{Tier::kNode, 1}};
     for (const FillOrder& order : orders_) {
       for (const std::int64_t ranks : order.grains) {
-        if (ranks % pod == 0 && ranks / pod > 1 && ranks / pod <= most) grains.push_back(int(ranks / pod));
+        const int pods = int(ranks / pod);
+        if (ranks % pod != 0 || pods < 2) continue;
+        if (pods <= most) grains.push_back({Tier::kNode, pods});
+        if (!small) continue;
+        if (racks) grains.push_back({Tier::kDomain, pods});
+        grains.push_back({Tier::kUnit, pods});
       }
+    }
+    // A ring over nodes that give it equally many runs at the pace of all their NICs.
+    for (int even = 2; small && even <= most; ++even) {
+      if (classes_.gpu_pods % even == 0) grains.push_back({Tier::kNode, even});
     }
     std::sort(grains.begin(), grains.end(), std::greater<>());
     grains.erase(std::unique(grains.begin(), grains.end()), grains.end());
@@ -136,6 +165,7 @@ class CountingSearch {
           finest[o] = std::min(finest[o], embedding_.grains_to_pass());
           ranks = std::max(ranks, std::min(embedding_.cells_to_choose(), kCellsTried));
           if (embedding_.shared_nodes()) Try(orders_[o], {coarser, rank, true});
+          if (!orders_[o].unclassed.empty()) Try(orders_[o], {coarser, rank, false, true});
           if (done_ || prices_left_ <= 0) return;
         }
       }
@@ -251,6 +281,48 @@ bool PlaceLaunchers(ClusterState& state, const GangRequest& request, const GangC
   return all;
 }
 
+// The gang as if every pod wanted what the most demanding wants: a place for that is one for the gang itself,
+// and it can be counted. Nothing where pods differ in GPUs or are bound.
+std::optional<GangRequest> AsIfAlike(const GangRequest& request) {
+  const PodRequest* first = nullptr;
+  std::vector<const std::vector<NodeId>*> lists;
+  Resources most;
+  std::map<std::string, std::int64_t> extended;
+  for (const PodRequest& pod : request.pods) {
+    if (pod.gpus == 0) continue;
+    if (first == nullptr) first = &pod;
+    if (pod.fixed_node || pod.gpus != first->gpus) return std::nullopt;
+    if (pod.allowed) lists.push_back(&request.allowed_nodes[*pod.allowed]);
+    most.milli_cpu = std::max(most.milli_cpu, pod.resources.milli_cpu);
+    most.memory_bytes = std::max(most.memory_bytes, pod.resources.memory_bytes);
+    for (const auto& [name, amount] : pod.resources.extended)
+      extended[name] = std::max(extended[name], amount);
+  }
+  if (first == nullptr) return std::nullopt;
+  most.extended.assign(extended.begin(), extended.end());
+  std::sort(lists.begin(), lists.end());
+  lists.erase(std::unique(lists.begin(), lists.end()), lists.end());
+  GangRequest alike = request;
+  std::optional<std::uint32_t> allowed;
+  if (!lists.empty()) {
+    std::vector<NodeId> common = *lists.front(), kept;
+    for (const auto* list : lists) {
+      kept.clear();
+      std::set_intersection(common.begin(), common.end(), list->begin(), list->end(),
+                            std::back_inserter(kept));
+      common.swap(kept);
+    }
+    allowed = std::uint32_t(alike.allowed_nodes.size());
+    alike.allowed_nodes.push_back(std::move(common));
+  }
+  for (PodRequest& pod : alike.pods) {
+    if (pod.gpus == 0) continue;
+    pod.resources = most;
+    pod.allowed = allowed;
+  }
+  return alike;
+}
+
 bool UsesNetwork(const Quality& quality) {
   return std::any_of(quality.edges.begin(), quality.edges.end(),
                      [](std::int64_t edges) { return edges > 0; });
@@ -304,9 +376,26 @@ SearchResult FindPlace(ClusterState& state, const GangRequest& request,
       result.found = Found{std::move(torus->pods), torus->quality};
     }
   }
+  std::optional<GangRequest> alike;
+  if (!classes.uniform && state.dense().nested() && request.parallelism.world() <= kAlikeWorld) {
+    alike = AsIfAlike(request);
+  }
+  if (alike) {
+    const GangClasses as_one = ClassesOf(*alike, require);
+    if (as_one.uniform) {
+      CountingSearch counting(state, *alike, as_one, pricing);
+      if (counting.Run()) result.found = std::move(counting).best();
+    }
+  }
   const bool counted = result.found.has_value();
   const int trials = TrialsFor(request.parallelism.world());
+  const bool bound = std::any_of(request.pods.begin(), request.pods.end(),
+                                 [](const PodRequest& pod) { return pod.fixed_node.has_value(); });
+  const int anneals = bound ? 0 : AnnealTrialsFor(request.parallelism.world());
   const auto improve = [&] {
+    if (UsesNetwork(result.found->quality) && !CrossesNothing(state.dense(), *result.found)) {
+      Anneal(state, request, classes, pricing, anneals, result.found->pods, result.found->quality);
+    }
     Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
   };
   if (counted) {

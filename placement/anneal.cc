@@ -1,0 +1,338 @@
+#include "placement/anneal.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
+
+#include "base/random.h"
+#include "placement/embedding.h"
+
+namespace heddle::placement {
+namespace {
+
+using topology::kNone;
+using topology::NodeId;
+
+constexpr std::size_t kMostNodes = 64;  // of the gang and near it
+
+class Annealer {
+ public:
+  Annealer(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
+           Pricing& pricing, const std::vector<PodPlacement>& pods, const Quality& quality)
+      : state_(state),
+        request_(request),
+        classes_(classes),
+        pricing_(pricing),
+        pods_(pods),
+        best_(pods),
+        best_quality_(quality),
+        energy_(EnergyOf(quality)) {
+    for (std::size_t p = 0; p < pods_.size(); ++p) {
+      if (request.pods[p].gpus > 0) movable_.push_back(p);
+    }
+    for (const auto& list : request.allowed_nodes) {
+      auto& bits = allowed_.emplace_back(state.fabric().nodes.size(), 0);
+      for (NodeId n : list) {
+        if (n >= 0 && std::size_t(n) < bits.size()) bits[std::size_t(n)] = 1;
+      }
+    }
+    ListNodes();
+    for (const FillOrder& order : FillOrders(request, classes)) {
+      auto& place = lines_.emplace_back(pods_.size(), 0);
+      for (std::size_t i = 0; i < order.pods.size(); ++i) place[std::size_t(order.pods[i])] = int(i);
+    }
+    for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kDp, Axis::kPp, Axis::kFsdp}) LineUpBy(axis);
+  }
+
+  void Run(int trials) {
+    if (movable_.size() < 2 || nodes_.size() < 2) return;
+    constexpr double kFirst = 0.3, kLast = 0.002;  // of the price
+    const int looks = trials * 8;                  // most moves that keep no requirement cost no price
+    int priced = 0;
+    for (int look = 0; look < looks && priced < trials; ++look) {
+      before_ = pods_;
+      if (!Move() || pods_ == before_ || !KeepsClasses()) {
+        pods_ = before_;
+        continue;
+      }
+      const double left = 1 - double(priced++) / trials;
+      const double threshold = kLast + (kFirst - kLast) * left * left * left;
+      const Quality tried = pricing_.Price(pods_);
+      const double energy = EnergyOf(tried);
+      if (energy > energy_ * (1 + threshold * random_.Unit()) ||
+          FirstBroken(state_.dense(), request_, classes_, pods_)) {
+        pods_ = before_;
+        continue;
+      }
+      energy_ = energy;
+      if (!Better(tried, best_quality_)) continue;
+      best_ = pods_;
+      best_quality_ = tried;
+    }
+  }
+
+  const std::vector<PodPlacement>& best() const { return best_; }
+  const Quality& best_quality() const { return best_quality_; }
+
+ private:
+  // The slowest group of each axis sets the price, so that mending one of several shows in the edges alone.
+  static double EnergyOf(const Quality& quality) {
+    const auto sum = [](const auto& counts) {
+      return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    };
+    const std::int64_t edges = sum(quality.edges) + 2 * sum(quality.leaf_crossings) + quality.rail_misaligned;
+    constexpr double kWeight = 0.0005;
+    return double(quality.step_micros) * (1 + kWeight * double(edges)) + double(edges) * 1e-3;
+  }
+
+  // The pods of each group of the axis one after another.
+  void LineUpBy(Axis axis) {
+    const auto [stride, size] = StrideOf(request_.parallelism, axis);
+    if (size < 2) return;
+    std::vector<std::size_t> pods = movable_;
+    const auto key = [&, block = stride * size](std::size_t pod) {
+      const std::int64_t rank = classes_.first_rank[pod];
+      return std::pair(rank / block * block + rank % stride, rank);
+    };
+    std::sort(pods.begin(), pods.end(), [&key](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    auto& place = lines_.emplace_back(pods_.size(), 0);
+    for (std::size_t i = 0; i < pods.size(); ++i) place[pods[i]] = int(i);
+  }
+
+  void ListNodes() {
+    const DenseFabric& dense = state_.dense();
+    std::vector<char> used(state_.fabric().nodes.size(), 0);
+    std::vector<char> unit_used(std::size_t(dense.cells(Tier::kUnit)), 0);
+    for (const std::size_t p : movable_) {
+      used[std::size_t(pods_[p].node)] = 1;
+      unit_used[std::size_t(dense.cell(Tier::kUnit, pods_[p].node))] = 1;
+    }
+    std::vector<NodeId> near, far;
+    for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
+      const NodeId n = dense.node_at(cell);
+      if (used[std::size_t(n)]) {
+        nodes_.push_back(n);
+      } else if (state_.open_gpus(n) != 0) {
+        (unit_used[std::size_t(dense.cell(Tier::kUnit, n))] ? near : far).push_back(n);
+      }
+    }
+    near.insert(near.end(), far.begin(), far.end());
+    const std::size_t others = nodes_.size() < kMostNodes ? kMostNodes - nodes_.size() : 0;
+    if (near.size() > others) near.resize(others);
+    nodes_.insert(nodes_.end(), near.begin(), near.end());
+  }
+
+  std::size_t AnyPod() { return movable_[random_.Below(movable_.size())]; }
+  NodeId AnyNode() { return nodes_[random_.Below(nodes_.size())]; }
+
+  // False = not possible; pods_ may be half changed then.
+  bool Move() {
+    switch (random_.Below(8)) {
+      case 0:
+      case 1:
+        return Exchange(AnyPod(), AnyPod());
+      case 2:
+      case 3:
+        return MoveOne(AnyPod(), AnyNode());
+      case 4:
+        return Trade(AnyNode(), AnyNode());
+      case 5:
+        return MoveNeighbours(AnyPod(), AnyNode());
+      default:
+        return Deal();
+    }
+  }
+
+  bool Exchange(std::size_t a, std::size_t b) {
+    if (pods_[a] == pods_[b]) return false;
+    const NodeId left = pods_[a].node, right = pods_[b].node;
+    if (request_.pods[a].gpus == request_.pods[b].gpus) {
+      std::swap(pods_[a], pods_[b]);
+      return left == right || (Holds(left) && Holds(right));
+    }
+    if (left == right) return false;
+    std::swap(pods_[a].node, pods_[b].node);
+    return Lay(left) && Lay(right);
+  }
+
+  bool MoveOne(std::size_t pod, NodeId node) {
+    const int size = request_.pods[pod].gpus;
+    pods_[pod].gpus = 0;
+    const std::uint32_t open = state_.open_gpus(node) & ~UsedOn(node);
+    const int fit = std::popcount(open) / size;
+    if (fit == 0) return false;
+    const auto slots = SlotsOf(open, state_.dense().odd_gpus(node), size, fit, false);
+    pods_[pod] = {node, slots[random_.Below(slots.size())]};
+    return Holds(node);
+  }
+
+  // The contents of two nodes.
+  bool Trade(NodeId a, NodeId b) {
+    if (a == b) return false;
+    std::uint32_t on_a = 0, on_b = 0;
+    for (const std::size_t p : movable_) {
+      if (pods_[p].node == a) on_a |= pods_[p].gpus;
+      if (pods_[p].node == b) on_b |= pods_[p].gpus;
+    }
+    if ((on_a | on_b) == 0) return false;
+    for (const std::size_t p : movable_) {
+      NodeId& node = pods_[p].node;
+      if (node == a || node == b) node = node == a ? b : a;
+    }
+    if ((on_a & ~state_.open_gpus(b)) == 0 && (on_b & ~state_.open_gpus(a)) == 0) return Holds(a) && Holds(b);
+    return Lay(a) && Lay(b);
+  }
+
+  // As many pods that follow each other in some line as a node has room for.
+  bool MoveNeighbours(std::size_t first, NodeId node) {
+    const auto& line = lines_[random_.Below(lines_.size())];
+    const int most = 2 + int(random_.Below(7)), begin = line[first];
+    std::uint32_t open = state_.open_gpus(node) & ~UsedOn(node);
+    int room = std::popcount(open), moved = 0;
+    std::vector<std::size_t> chosen;
+    for (const std::size_t p : movable_) {
+      if (line[p] >= begin && line[p] < begin + most && pods_[p].node != node) chosen.push_back(p);
+    }
+    std::sort(chosen.begin(), chosen.end(),
+              [&line](std::size_t a, std::size_t b) { return line[a] < line[b]; });
+    for (const std::size_t p : chosen) {
+      if (room < request_.pods[p].gpus) break;
+      room -= request_.pods[p].gpus;
+      pods_[p].node = node;
+      ++moved;
+    }
+    return moved > 0 && Lay(node);
+  }
+
+  // The pods of some nodes once more over their places, in another line.
+  bool Deal() {
+    const std::size_t most = random_.Below(4) == 0 ? nodes_.size() : 2 + random_.Below(3);
+    const auto& line = lines_[random_.Below(lines_.size())];
+    std::vector<NodeId> dealt;
+    std::vector<std::size_t> members;
+    while (dealt.size() < most) {
+      const NodeId node = most == nodes_.size() ? nodes_[dealt.size()] : pods_[AnyPod()].node;
+      dealt.push_back(node);
+    }
+    for (std::size_t i = dealt.size(); i > 1; --i) std::swap(dealt[i - 1], dealt[random_.Below(i)]);
+    std::vector<PodPlacement> places;
+    const int size = request_.pods[movable_.front()].gpus;
+    for (std::size_t i = 0; i < dealt.size(); ++i) {
+      if (std::find(dealt.begin(), dealt.begin() + std::ptrdiff_t(i), dealt[i]) !=
+          dealt.begin() + std::ptrdiff_t(i)) {
+        continue;
+      }
+      const std::size_t before = places.size();
+      for (const std::size_t p : movable_) {
+        if (pods_[p].node != dealt[i]) continue;
+        if (request_.pods[p].gpus != size) return false;
+        places.push_back(pods_[p]);
+        members.push_back(p);
+      }
+      std::sort(places.begin() + std::ptrdiff_t(before), places.end(),
+                [](const PodPlacement& a, const PodPlacement& b) { return a.gpus < b.gpus; });
+    }
+    std::sort(members.begin(), members.end(),
+              [&line](std::size_t a, std::size_t b) { return line[a] < line[b]; });
+    for (std::size_t i = 0; i < members.size(); ++i) pods_[members[i]] = places[i];
+    return std::all_of(dealt.begin(), dealt.end(), [this](NodeId node) { return Holds(node); });
+  }
+
+  std::uint32_t UsedOn(NodeId node) const {
+    std::uint32_t used = 0;
+    for (const std::size_t p : movable_) used |= pods_[p].node == node ? pods_[p].gpus : 0;
+    return used;
+  }
+
+  // The gang's pods on a node take GPUs anew, in rank order.
+  bool Lay(NodeId node) {
+    std::uint32_t open = state_.open_gpus(node);
+    for (const std::size_t p : movable_) {
+      if (pods_[p].node != node) continue;
+      const int size = request_.pods[p].gpus;
+      if (std::popcount(open) < size) return false;
+      pods_[p].gpus = SlotsOf(open, state_.dense().odd_gpus(node), size, 1, false).front();
+      open &= ~pods_[p].gpus;
+    }
+    return Holds(node);
+  }
+
+  // Whether the node has room for what the gang's pods there want beside GPUs, and they may be there.
+  bool Holds(NodeId node) const {
+    Resources sum;
+    std::int64_t count = 0;
+    for (std::size_t p = 0; p < pods_.size(); ++p) {
+      if (pods_[p].node != node) continue;
+      const PodRequest& pod = request_.pods[p];
+      if (pod.allowed && !allowed_[*pod.allowed][std::size_t(node)]) return false;
+      ++count;
+      sum.milli_cpu += pod.resources.milli_cpu;
+      sum.memory_bytes += pod.resources.memory_bytes;
+      for (const auto& [name, amount] : pod.resources.extended) {
+        const auto at =
+            std::lower_bound(sum.extended.begin(), sum.extended.end(), name,
+                             [](const auto& known, const auto& other) { return known.first < other; });
+        if (at != sum.extended.end() && at->first == name) {
+          at->second += amount;
+        } else {
+          sum.extended.insert(at, {name, amount});
+        }
+      }
+    }
+    return count == 0 ||
+           (state_.usable(node) && count <= state_.node(node).free_pods && state_.Fits(node, sum));
+  }
+
+  bool KeepsClasses() {
+    const DenseFabric& dense = state_.dense();
+    for (int t = 0; t < int(Tier::kRoot); ++t) {
+      const auto& of_pod = classes_.of_pod[std::size_t(t)];
+      const std::size_t classes = classes_.gpus[std::size_t(t)].size();
+      if (classes == pods_.size()) continue;
+      cell_of_class_.assign(classes, kNone);
+      for (std::size_t p = 0; p < pods_.size(); ++p) {
+        if (pods_[p].node == kNone) continue;
+        std::int32_t& known = cell_of_class_[std::size_t(of_pod[p])];
+        const std::int32_t cell = dense.cell(Tier(t), pods_[p].node);
+        if (known != kNone && known != cell) return false;
+        known = cell;
+      }
+    }
+    return true;
+  }
+
+  const ClusterState& state_;
+  const GangRequest& request_;
+  const GangClasses& classes_;
+  Pricing& pricing_;
+  std::vector<PodPlacement> pods_, before_, best_;
+  Quality best_quality_;
+  double energy_;
+  std::vector<std::size_t> movable_;
+  std::vector<std::vector<char>> allowed_;
+  std::vector<NodeId> nodes_;
+  std::vector<std::vector<int>> lines_;  // by order of the axes: a pod's position
+  std::vector<std::int32_t> cell_of_class_;
+  base::Random random_{1};
+};
+
+}  // namespace
+
+void Anneal(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
+            Pricing& pricing, int trials, std::vector<PodPlacement>& pods, Quality& quality) {
+  if (trials <= 0) return;
+  Annealer annealer(state, request, classes, pricing, pods, quality);
+  annealer.Run(trials);
+  // As fast is no reason to leave the order in which cells were filled.
+  if (annealer.best_quality().step_micros >= quality.step_micros) return;
+  pods = annealer.best();
+  quality = annealer.best_quality();
+}
+
+int AnnealTrialsFor(std::int64_t world) {
+  if (world > 256) return 0;
+  return int(world <= 64 ? 2000 : (1 << 16) / world);
+}
+
+}  // namespace heddle::placement
