@@ -88,7 +88,9 @@ class Annealer {
 
   // The pods of each group of the axis one after another.
   void LineUpBy(Axis axis) {
-    const auto [stride, size] = StrideOf(request_.parallelism, axis);
+    // Not a structured binding: clang 14 does not let a lambda have one.
+    const AxisStride cut = StrideOf(request_.parallelism, axis);
+    const std::int64_t stride = cut.stride, size = cut.size;
     if (size < 2) return;
     std::vector<std::size_t> pods = movable_;
     const auto key = [&, block = stride * size](std::size_t pod) {
