@@ -214,8 +214,8 @@ class Import {
     }
     for (const auto& [host, neighbours] : lldp_) {
       topology::Node heard = LldpHost(host, neighbours, transport, findings_);
-      const auto known =
-          std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& node) { return node.name == host; });
+      const auto known = std::find_if(nodes_.begin(), nodes_.end(),
+                                      [&name = host](const auto& node) { return node.name == name; });
       if (known == nodes_.end()) {
         nodes_.push_back(std::move(heard));
         continue;
