@@ -93,7 +93,7 @@ TEST(Anneal, KeepsEveryRuleAndIsNeverDearer) {
     faster += plan->quality.step_micros < before.step_micros ? 1 : 0;
     ++runs;
   }
-  EXPECT_TRUE(runs <= 1 || (runs > 10 && faster > 5)) << runs << " runs, " << faster << " faster";
+  EXPECT_TRUE(runs <= 1 || faster * 4 > runs) << runs << " runs, " << faster << " faster";
 }
 
 // Beyond 256 ranks nothing walks afterwards: what follows is filling alone.
