@@ -148,6 +148,11 @@ base::Result<Json> ParseItem(dom::parser& parser, std::string_view raw, std::str
   } catch (const Json::parse_error& error) {
     const std::size_t at = std::size_t(raw.data() - text.data()) + error.byte;
     return base::Fail(Code::kInvalid, fmt::format("line {}: it is no JSON", LineOf(text, at)));
+  } catch (const Json::out_of_range&) {
+    const std::size_t at = std::size_t(raw.data() - text.data());
+    return base::Fail(
+        Code::kInvalid,
+        fmt::format("line {}: the item that begins here has a number beyond all bounds", LineOf(text, at)));
   }
 }
 
@@ -161,6 +166,8 @@ Status ReadOne(const std::string& path, std::string_view text, ClusterFiles& int
   } catch (const Json::parse_error& error) {
     return base::Fail(
         Bad(path, fmt::format("line {}: it is no JSON, or ends too early", LineOf(text, error.byte))));
+  } catch (const Json::out_of_range&) {
+    return base::Fail(Bad(path, "a number in it is beyond all bounds"));
   }
 }
 
