@@ -97,6 +97,7 @@ std::vector<std::string> NodesOf(const topology::Fabric& fabric,
   std::set<topology::NodeId> nodes;
   for (const placement::PodPlacement& pod : pods) nodes.insert(pod.node);
   std::vector<std::string> names;
+  names.reserve(nodes.size());
   for (const topology::NodeId node : nodes) names.push_back(fabric.nodes[std::size_t(node)].node.name);
   return names;
 }

@@ -39,6 +39,7 @@ std::vector<Kind> KindsOf(const std::vector<Node>& nodes) {
   std::map<Names, std::vector<std::size_t>> by_names;
   for (std::size_t n = 0; n < nodes.size(); ++n) by_names[NamesOf(nodes[n])].push_back(n);
   std::vector<Kind> kinds;
+  kinds.reserve(by_names.size());
   for (auto& [names, hosts] : by_names) kinds.push_back({names, std::move(hosts)});
   std::stable_sort(kinds.begin(), kinds.end(),
                    [](const Kind& a, const Kind& b) { return a.hosts.size() > b.hosts.size(); });

@@ -298,7 +298,8 @@ base::Result<Machine> MachineFromTopoMatrix(const std::string& source, std::stri
                                             Findings& findings) {
   ASSIGN_OR_RETURN(const formats::TopoMatrix matrix, formats::ParseTopoMatrix(text));
   TRY(CheckSize(matrix.gpus.size(), matrix.nics.size()));
-  for (const std::string& problem : matrix.problems) findings.warnings.push_back(source + ": " + problem);
+  for (const std::string& problem : matrix.problems)
+    findings.warnings.push_back(fmt::format("{}: {}", source, problem));
   Machine machine;
   machine.source = source;
   for (std::size_t g = 0; g < matrix.gpus.size(); ++g) {
