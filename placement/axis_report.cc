@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 
 #include "placement/dense.h"
 #include "placement/pricing.h"
+#include "placement/rank_ports.h"
 #include "placement/traffic.h"
 
 namespace heddle::placement {
@@ -39,11 +39,7 @@ std::vector<AxisReport> ReportAxes(const ClusterState& state, const GangRequest&
   const DenseFabric& dense = state.dense();
   std::vector<GpuPort> ranks;
   ranks.reserve(std::size_t(request.parallelism.world()));
-  for (const PodPlacement& pod : pods) {
-    for (std::uint32_t left = pod.gpus; left != 0; left &= left - 1) {
-      ranks.push_back(dense.port(pod.node, std::countr_zero(left)));
-    }
-  }
+  ReadPorts(dense, pods, ranks);
   const StepTraffic traffic = TrafficPerStep(request.parallelism, request.model);
   Pricing pricing(state, request);
   pricing.Price(pods);
@@ -63,13 +59,11 @@ std::vector<AxisReport> ReportAxes(const ClusterState& state, const GangRequest&
                       .bottleneck = pricing.BottleneckOf(axis)};
     // The closing edge of a ring is no farther than the farthest of the others' ends lie apart, but it may be
     // farther than each of them; a chain of stages does not close.
-    const bool closed = axis != Axis::kPp;
     for (std::int64_t rank = 0; rank < world; ++rank) {
-      const std::int64_t place = rank / stride % size;
-      if (place == size - 1 && !closed) continue;
-      const std::int64_t next = place == size - 1 ? rank - stride * (size - 1) : rank + stride;
+      const auto next = NextInGroup(axis, {stride, size}, rank);
+      if (!next) continue;
       report.worst =
-          std::max(report.worst, LevelOf(dense, ranks[std::size_t(rank)], ranks[std::size_t(next)]));
+          std::max(report.worst, LevelOf(dense, ranks[std::size_t(rank)], ranks[std::size_t(*next)]));
     }
     reports.push_back(report);
   }

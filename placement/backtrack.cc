@@ -16,10 +16,6 @@ using topology::NodeId;
 // Nodes that a frame keeps to come back to, over all frames: 16 MiB.
 constexpr std::size_t kKeptNodes = std::size_t(1) << 22;
 
-std::uint32_t AllGpus(int count) {
-  return count >= 32 ? ~0U : (1U << count) - 1;
-}
-
 // The next larger number with as many bits, within `width` bits; 0 = none (Gosper's hack). Requires: bits !=
 // 0.
 std::uint32_t NextCombination(std::uint32_t bits, int width) {

@@ -26,6 +26,11 @@ struct GpuPort {
 };
 GpuPort PortOf(const topology::Fabric& fabric, topology::NodeId node, int gpu);
 
+// So many GPUs of a node as bits, from the first on; 32 at most.
+constexpr std::uint32_t AllGpus(int count) {
+  return count >= 32 ? ~0U : (1U << count) - 1;
+}
+
 // One hop of a ring or chain between two GPUs.
 struct Hop {
   std::int64_t mbps = 0;       // alone on its way, Mb/s

@@ -12,10 +12,6 @@ using topology::NodeId;
 
 namespace {
 
-std::uint32_t AllGpus(int count) {
-  return count == 32 ? ~0U : (1U << count) - 1;
-}
-
 // The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 std::uint64_t Mixed(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;

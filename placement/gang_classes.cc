@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "placement/rank_ports.h"
+
 namespace heddle::placement {
 namespace {
 
@@ -247,11 +249,7 @@ std::optional<Requirement> FirstBroken(const DenseFabric& dense, const GangReque
                                        const GangClasses& classes, const std::vector<PodPlacement>& pods) {
   std::vector<GpuPort> ranks;
   ranks.reserve(classes.pod_of_rank.size());
-  for (const PodPlacement& pod : pods) {
-    for (std::uint32_t left = pod.gpus; left != 0; left &= left - 1) {
-      ranks.push_back(dense.port(pod.node, std::countr_zero(left)));
-    }
-  }
+  ReadPorts(dense, pods, ranks);
   for (const Requirement& requirement : classes.require) {
     const auto [stride, size] = StrideOf(request.parallelism, requirement.axis);
     const std::int64_t world = std::int64_t(ranks.size()), block = stride * size;

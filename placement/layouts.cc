@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "placement/planner.h"
+#include "placement/traffic.h"
 
 namespace heddle::placement {
 namespace {
@@ -38,14 +39,11 @@ int LayersPerStage(int layers, int pp) {
 }
 
 double MemoryOf(const Parallelism& p, const ModelHints& model, int microbatches, bool full_recompute) {
-  const double optimizer = p.fsdp > 1 ? 12.0 / p.fsdp : 12.0 / (double(p.dp) * p.cp);
-  const double held = p.fsdp > 1 ? 6.0 / p.fsdp : 6.0;
-  const double parameters = model.params * (held + optimizer) / (double(p.tp) * p.pp);
   const double element = double(model.seq) * model.microbatch * model.hidden / (double(p.tp) * p.cp);
   const double passes = double(LayersPerStage(model.layers, p.pp)) * std::min(p.pp, microbatches);
   const double activations =
       full_recompute ? (kFullBytes * passes + kSelectiveBytes) * element : kSelectiveBytes * passes * element;
-  return parameters + activations;
+  return StateBytesPerGpu(p, model) + activations;
 }
 
 class Enumeration {

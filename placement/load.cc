@@ -1,10 +1,10 @@
 #include "placement/load.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "placement/dense.h"
+#include "placement/rank_ports.h"
 #include "placement/traffic.h"
 
 namespace heddle::placement {
@@ -15,11 +15,7 @@ std::vector<LeafLoad> LoadOf(const ClusterState& state, const GangRequest& reque
   if (!dense.oversubscribed() || quality.step_micros <= 0) return {};
   std::vector<GpuPort> ranks;
   ranks.reserve(std::size_t(request.parallelism.world()));
-  for (const PodPlacement& pod : pods) {
-    for (std::uint32_t left = pod.gpus; left != 0; left &= left - 1) {
-      ranks.push_back(dense.port(pod.node, std::countr_zero(left)));
-    }
-  }
+  ReadPorts(dense, pods, ranks);
   const StepTraffic traffic = TrafficPerStep(request.parallelism, request.model);
   const double computing = ComputeMicrosPerStep(request.parallelism, request.model);
   const auto sending = double(quality.step_micros);
@@ -31,10 +27,9 @@ std::vector<LeafLoad> LoadOf(const ClusterState& state, const GangRequest& reque
     if (size < 2) continue;
     const double rate = WireBytes(traffic.of(axis)) * 8 / step;  // bits per microsecond are Mb/s
     for (std::int64_t rank = 0; rank < world; ++rank) {
-      const std::int64_t place = rank / stride % size;
-      if (place == size - 1 && axis == Axis::kPp) continue;  // a chain of stages does not close
-      const std::int64_t next = place == size - 1 ? rank - stride * (size - 1) : rank + stride;
-      const GpuPort &from = ranks[std::size_t(rank)], &to = ranks[std::size_t(next)];
+      const auto next = NextInGroup(axis, {stride, size}, rank);
+      if (!next) continue;
+      const GpuPort &from = ranks[std::size_t(rank)], &to = ranks[std::size_t(*next)];
       const Hop hop = dense.Between(from, to);
       if (!hop.crosses_leaf) continue;
       // A ring sends one way, up from one leaf and down to the other: half of each counts for both ways.

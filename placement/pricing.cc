@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "placement/constants.h"
+#include "placement/rank_ports.h"
 
 namespace heddle::placement {
 namespace {
@@ -112,11 +113,7 @@ AxisBottleneck Pricing::BottleneckOf(Axis axis) const {
 
 void Pricing::ReadRanks(const std::vector<PodPlacement>& pods) {
   ranks_.reserve(std::size_t(request_.parallelism.world()));
-  for (const PodPlacement& pod : pods) {
-    for (std::uint32_t left = pod.gpus; left != 0; left &= left - 1) {
-      ranks_.push_back(dense_.port(pod.node, std::countr_zero(left)));
-    }
-  }
+  ReadPorts(dense_, pods, ranks_);
   CHECK(std::int64_t(ranks_.size()) == request_.parallelism.world());
 }
 
@@ -222,14 +219,14 @@ bool Pricing::TallyBetweenNodes(const Cut& cut, Quality& quality) {
   const bool told_by_patterns = !shares_links_ && !dense_.domains_span_nodes() && !dense_.is_torus();
   for (std::size_t outer = 0; outer < whole_.size(); outer += step * size) {
     bool tallied = false;
-    LaneCounts counts;
+    GroupCounts counts;
     for (std::size_t first = outer; first < outer + step; ++first) {
       if (!tallied || !told_by_patterns || !LikeTheOneBefore(first, step, size)) {
         counts = {};
         tallied = TallyAllLanes(cut, first, step, counts);
       }
       if (tallied) {
-        Count(cut.axis, counts, quality);
+        Count(cut.axis, counts, lane_count_, quality);
         continue;
       }
       for (int lane = 0; lane < lane_count_; ++lane) TallyLane(cut, first, step, lane, quality);
@@ -245,16 +242,28 @@ bool Pricing::LikeTheOneBefore(std::size_t first, std::size_t step, std::size_t 
   return true;
 }
 
-void Pricing::Count(Axis axis, const LaneCounts& counts, Quality& quality) const {
+// True = it crosses between leaves whose links are shared, and the caller says over which.
+bool Pricing::CountEdge(const Hop& hop, Axis axis, GroupTally& tally, GroupCounts& counts) const {
+  Pass(hop, tally);
+  if (!hop.network) return false;
+  ++counts.edges;
+  counts.misaligned += hop.crosses_rail ? 1 : 0;
+  if (!hop.crosses_leaf) return false;
+  ++counts.leaf_crossings;
+  if (!shares_links_) Cross(hop.mbps, axis, tally);
+  return shares_links_;
+}
+
+void Pricing::Count(Axis axis, const GroupCounts& counts, int groups, Quality& quality) {
   const auto a = std::size_t(axis);
-  quality.edges[a] += counts.edges * lane_count_;
-  quality.rail_misaligned += counts.misaligned * lane_count_;
-  quality.leaf_crossings[a] += counts.leaf_crossings * lane_count_;
-  if (axis == Axis::kTp && counts.in_domain) quality.tp_groups_in_domain += lane_count_;
+  quality.edges[a] += counts.edges * groups;
+  quality.rail_misaligned += counts.misaligned * groups;
+  quality.leaf_crossings[a] += counts.leaf_crossings * groups;
+  if (axis == Axis::kTp && counts.in_domain) quality.tp_groups_in_domain += groups;
 }
 
 // False = some lanes differ, and nothing has changed.
-bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, LaneCounts& counts) {
+bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, GroupCounts& counts) {
   const std::size_t last = first + std::size_t(cut.stride.size - 1) * step, crossings = row_crossings_.size();
   GroupTally tally;
   StartGroup();
@@ -266,17 +275,8 @@ bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step,
       row_crossings_.resize(crossings);
       return false;
     }
-    Pass(row.hop, tally);
-    if (!row.hop.network) continue;
-    ++counts.edges;
-    counts.misaligned += row.hop.crosses_rail ? 1 : 0;
-    if (!row.hop.crosses_leaf) continue;
-    ++counts.leaf_crossings;
-    if (shares_links_) {
-      row_crossings_.push_back({tallies_.size(), &row, kNone});
-    } else {
-      Cross(row.hop.mbps, cut.axis, tally);
-    }
+    if (!CountEdge(row.hop, cut.axis, tally, counts)) continue;
+    row_crossings_.push_back({tallies_.size(), &row, kNone});
   }
   CountRanks(tally);
   tallies_.push_back(tally);
@@ -286,31 +286,20 @@ bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step,
 
 void Pricing::TallyLane(const Cut& cut, std::size_t first, std::size_t step, int lane, Quality& quality) {
   const std::size_t last = first + std::size_t(cut.stride.size - 1) * step;
-  const auto a = std::size_t(cut.axis);
   GroupTally tally;
+  GroupCounts counts;
   StartGroup();
   for (std::size_t from = first; from <= last; from += step) {
     EnterOnce(whole_[from], tally);
     if (from == last && !cut.closed) break;
     Lanes::Row& row = lanes_.Between(whole_[from], whole_[from == last ? first : from + step]);
-    const Hop hop = row.At(lane);
-    Pass(hop, tally);
-    if (!hop.network) continue;
-    ++quality.edges[a];
-    quality.rail_misaligned += hop.crosses_rail ? 1 : 0;
-    if (!hop.crosses_leaf) continue;
-    ++quality.leaf_crossings[a];
-    if (shares_links_) {
-      row_crossings_.push_back({tallies_.size(), &row, lane});
-    } else {
-      Cross(hop.mbps, cut.axis, tally);
-    }
+    if (!CountEdge(row.At(lane), cut.axis, tally, counts)) continue;
+    row_crossings_.push_back({tallies_.size(), &row, lane});
   }
   CountRanks(tally);
   tallies_.push_back(tally);
-  if (cut.axis == Axis::kTp && tally.domains == 1 && dense_.domain(whole_[first]) != kNone) {
-    ++quality.tp_groups_in_domain;
-  }
+  counts.in_domain = tally.domains == 1 && dense_.domain(whole_[first]) != kNone;
+  Count(cut.axis, counts, 1, quality);
 }
 
 void Pricing::TallyRanks(const Cut& cut, Quality& quality) {
@@ -323,9 +312,9 @@ void Pricing::TallyRanks(const Cut& cut, Quality& quality) {
 
 void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
   const auto [stride, size] = cut.stride;
-  const auto a = std::size_t(cut.axis);
   const std::int64_t last = first + (size - 1) * stride;
   GroupTally tally;
+  GroupCounts counts;
   StartGroup();
   for (std::int64_t from = first; from <= last; from += stride) {
     const GpuPort& here = ranks_[std::size_t(from)];
@@ -333,23 +322,13 @@ void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
     if (from == last && !cut.closed) break;
     const GpuPort& next = ranks_[std::size_t(from == last ? first : from + stride)];
     const Hop hop = dense_.Between(here, next);
-    Pass(hop, tally);
-    if (!hop.network) continue;
-    ++quality.edges[a];
-    quality.rail_misaligned += hop.crosses_rail ? 1 : 0;
-    if (!hop.crosses_leaf) continue;
-    ++quality.leaf_crossings[a];
-    if (!shares_links_) {
-      Cross(hop.mbps, cut.axis, tally);
-      continue;
-    }
+    if (!CountEdge(hop, cut.axis, tally, counts)) continue;
     crossings_.push_back({tallies_.size(), flows_.size(), hop.mbps});
     flows_.push_back(FlowBetween(dense_, here, next, hop.mbps));
     flows_.back().count = 1;
   }
-  if (cut.axis == Axis::kTp && tally.domains == 1 && ranks_[std::size_t(first)].domain != kNone) {
-    ++quality.tp_groups_in_domain;
-  }
+  counts.in_domain = tally.domains == 1 && ranks_[std::size_t(first)].domain != kNone;
+  Count(cut.axis, counts, 1, quality);
   for (auto flow = crossings_.rbegin(); flow != crossings_.rend() && flow->group == tallies_.size(); ++flow) {
     flows_[flow->flow].mbps = tally.net_mbps;
   }

@@ -43,8 +43,8 @@ class Pricing {
     std::size_t group, flow;
     std::int64_t mbps;  // alone
   };
-  // Of one group, each lane.
-  struct LaneCounts {
+  // Of one group; of one that stands for a node's lanes, each lane's.
+  struct GroupCounts {
     std::int64_t edges = 0, misaligned = 0, leaf_crossings = 0;
     bool in_domain = false;
   };
@@ -63,9 +63,10 @@ class Pricing {
   // The same for a gang of whole nodes, a node's GPUs at once. False = not cut that way.
   bool TallyInsideNodes(const Cut& cut, Quality& quality);
   bool TallyBetweenNodes(const Cut& cut, Quality& quality);
-  bool TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, LaneCounts& counts);
+  bool TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, GroupCounts& counts);
   bool LikeTheOneBefore(std::size_t first, std::size_t step, std::size_t size) const;
-  void Count(Axis axis, const LaneCounts& counts, Quality& quality) const;
+  bool CountEdge(const Hop& hop, Axis axis, GroupTally& tally, GroupCounts& counts) const;
+  static void Count(Axis axis, const GroupCounts& counts, int groups, Quality& quality);
   void TallyLane(const Cut& cut, std::size_t first, std::size_t step, int lane, Quality& quality);
   void ShareLinks(Axis axis);
   void CountRowFlows();
