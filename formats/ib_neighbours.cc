@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -14,12 +16,23 @@ namespace {
 // A host has a few dozen ports; a file with more problems than this is no such file.
 constexpr std::size_t kMaxProblems = 20;
 
+constexpr std::array<std::pair<std::string_view, IbNodeKind>, 4> kKinds{{{"none", IbNodeKind::kNone},
+                                                                         {"switch", IbNodeKind::kSwitch},
+                                                                         {"ca", IbNodeKind::kChannelAdapter},
+                                                                         {"router", IbNodeKind::kRouter}}};
+
 std::optional<IbNodeKind> ParseKind(std::string_view word) {
-  if (word == "none") return IbNodeKind::kNone;
-  if (word == "switch") return IbNodeKind::kSwitch;
-  if (word == "ca") return IbNodeKind::kChannelAdapter;
-  if (word == "router") return IbNodeKind::kRouter;
+  for (const auto& [name, kind] : kKinds) {
+    if (name == word) return kind;
+  }
   return std::nullopt;
+}
+
+std::string_view KindName(IbNodeKind kind) {
+  for (const auto& [name, known] : kKinds) {
+    if (known == kind) return name;
+  }
+  return "none";
 }
 
 std::optional<IbNeighbour> ParseLine(std::string_view line) {
@@ -33,7 +46,11 @@ std::optional<IbNeighbour> ParseLine(std::string_view line) {
   neighbour.port = *port;
   neighbour.lid = *lid;
   neighbour.kind = *kind;
-  if (*kind == IbNodeKind::kNone) return neighbour;
+  if (*kind == IbNodeKind::kNone) {
+    scan.SkipBlanks();
+    neighbour.description = Printable(scan.Between('"', '"').value_or(""));
+    return neighbour;
+  }
   neighbour.guid = Printable(scan.Word());
   scan.SkipBlanks();
   const auto description = scan.Between('"', '"');
@@ -59,6 +76,22 @@ IbNeighbours ParseIbNeighbours(std::string_view text) {
     }
   });
   return found;
+}
+
+std::string FormatIbNeighbours(const std::vector<IbNeighbour>& entries) {
+  std::string text;
+  for (const IbNeighbour& entry : entries) {
+    std::string description = Printable(entry.description);
+    std::replace(description.begin(), description.end(), '"', '\'');
+    text += fmt::format("{} {} {} {}", entry.device, entry.port, entry.lid, KindName(entry.kind));
+    if (entry.kind != IbNodeKind::kNone) {
+      text += fmt::format(" {} \"{}\" {}", entry.guid, description, entry.remote_port);
+    } else if (!description.empty()) {
+      text += fmt::format(" \"{}\"", description);
+    }
+    text += '\n';
+  }
+  return text;
 }
 
 std::string IbSwitchName(std::string_view description, std::string_view guid) {

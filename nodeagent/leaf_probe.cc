@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
-#include "formats/ib_neighbours.h"
 #include "formats/lldp.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -37,14 +37,15 @@ void LeafReadings::Merge(LeafReadings other) {
   for (const auto& [netdev, leaf] : other.by_netdev) Put(by_netdev, netdev, leaf);
   if (!of_efa) of_efa = other.of_efa;
   problems.insert(problems.end(), other.problems.begin(), other.problems.end());
+  proof.merge(other.proof);
+  lldp_unanswered = lldp_unanswered || other.lldp_unanswered;
+  unanswered.merge(other.unanswered);
+  files.merge(other.files);
 }
 
-LeafReadings IbFileLeaves::Read() {
+LeafReadings LeavesOfIb(const formats::IbNeighbours& neighbours) {
   LeafReadings readings;
-  const auto text = ReadOptional(files_, "ib.txt", readings);
-  if (!text) return readings;
-  formats::IbNeighbours neighbours = formats::ParseIbNeighbours(*text);
-  readings.problems = std::move(neighbours.problems);
+  readings.problems = neighbours.problems;
   for (const formats::IbNeighbour& neighbour : neighbours.entries) {
     LeafFact leaf;
     if (neighbour.kind == formats::IbNodeKind::kSwitch) {
@@ -52,19 +53,21 @@ LeafReadings IbFileLeaves::Read() {
                                 neighbour.remote_port};
     } else if (neighbour.kind == formats::IbNodeKind::kChannelAdapter) {
       leaf = topology::Missing::kNotApplicable;  // cabled back to back
+    } else if (!neighbour.description.empty()) {
+      readings.problems.push_back(fmt::format("{} port {}: its leaf is unknown: {}", neighbour.device,
+                                              neighbour.port, neighbour.description));
     }
     Put(readings.by_port, std::pair(neighbour.device, neighbour.port), leaf);
   }
   return readings;
 }
 
-LeafReadings LldpFileLeaves::Read() {
+LeafReadings LeavesOfLldp(std::string_view json0, std::string_view from) {
   LeafReadings readings;
-  const auto text = ReadOptional(files_, "lldp.json", readings);
-  if (!text) return readings;
-  const auto neighbours = formats::ParseLldp(*text);
+  const auto neighbours = formats::ParseLldp(json0);
   if (!neighbours) {
-    readings.problems.push_back("lldp.json: " + neighbours.error().message);
+    readings.lldp_unanswered = true;
+    readings.problems.push_back(fmt::format("{}: {}", from, neighbours.error().message));
     return readings;
   }
   for (const auto& [netdev, heard] : *neighbours) {
@@ -75,9 +78,24 @@ LeafReadings LldpFileLeaves::Read() {
                       "in between, or a second LLDP agent on this host?",
                       netdev, heard.size()));
     }
+    const auto shortest = std::min_element(heard.begin(), heard.end(),
+                                           [](const auto& a, const auto& b) { return a.ttl < b.ttl; });
+    if (shortest != heard.end()) readings.proof[netdev] = shortest->ttl;
     Put(readings.by_netdev, netdev, leaf);
   }
   return readings;
+}
+
+LeafReadings IbFileLeaves::Read() {
+  LeafReadings readings;
+  const auto text = ReadOptional(files_, "ib.txt", readings);
+  return text ? LeavesOfIb(formats::ParseIbNeighbours(*text)) : readings;
+}
+
+LeafReadings LldpFileLeaves::Read() {
+  LeafReadings readings;
+  const auto text = ReadOptional(files_, "lldp.json", readings);
+  return text ? LeavesOfLldp(*text, "lldp.json") : readings;
 }
 
 LeafReadings LabelFileLeaves::Read() {

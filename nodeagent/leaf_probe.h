@@ -1,14 +1,17 @@
 #pragma once
 
+#include <chrono>
 #include <compare>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/file_tree.h"
+#include "formats/ib_neighbours.h"
 #include "topology/node.h"
 
 namespace heddle::nodeagent {
@@ -22,8 +25,19 @@ struct LeafReadings {
   LeafFact of_efa;                                          // the cloud's name for what all EFA ports hang on
   std::vector<std::string> problems;
 
+  // How long LLDP lets an interface's neighbours count as proof; shortest where there are several.
+  std::map<std::string, std::chrono::seconds, std::less<>> proof;
+  bool lldp_unanswered = false;                      // lldpd could not be asked: no neighbour is no news
+  std::set<std::pair<std::string, int>> unanswered;  // ports that are up and whose other end did not answer
+  std::map<std::string, std::string> files;          // what a recording keeps of this: "lldp.json", "ib.txt"
+
   void Merge(LeafReadings other);
 };
+
+// lldpd's json0, wherever it is from; `from` names that in problems. Text that is none: lldp_unanswered.
+LeafReadings LeavesOfLldp(std::string_view json0, std::string_view from);
+// Directed-route answers, wherever they are from.
+LeafReadings LeavesOfIb(const formats::IbNeighbours& neighbours);
 
 // Whoever knows which switch is at the other end.
 // Thread rule: one thread.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "nodeagent/leaf_memory.h"
 #include "nodeagent/nvml_gpus.h"
 #include "nodeagent/recording.h"
 
@@ -47,22 +48,24 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
                   folder);
 }
 
-base::Result<Machine> OpenLive(const base::FileTree& files, std::string node) {
+base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, base::Clock& clock) {
   const Identity identity{std::move(node), {}, {}};
   TRY(CheckName(identity));
-  return Assemble(files, identity, std::make_unique<NvmlGpus>(kNvml), {}, "/");
+  return Assemble(files, identity, std::make_unique<NvmlGpus>(kNvml), LiveLeaves(files, clock), "/");
 }
 
-base::Status Record(const base::FileTree& files, const std::string& node, const std::string& folder) {
+base::Status Record(const base::FileTree& files, const std::string& node, base::Clock& clock,
+                    const std::string& folder) {
   const RecordingFileTree recording(files);
-  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node));
+  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, clock));
   const Readings readings = machine.discovery->Read();
   ReadForHwloc(recording);
   Identity identity = readings.identity;
   identity.product = readings.locality.product;
-  return WriteRecording(
-      recording,
-      {{"machine.yaml", FormatMachineYaml(identity)}, {"nvml.yaml", FormatNvmlYaml(readings.gpus)}}, folder);
+  std::map<std::string, std::string> extra = readings.leaves.files;
+  extra["machine.yaml"] = FormatMachineYaml(identity);
+  extra["nvml.yaml"] = FormatNvmlYaml(readings.gpus);
+  return WriteRecording(recording, extra, folder);
 }
 
 }  // namespace heddle::nodeagent

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/file_tree.h"
 #include "base/result.h"
 #include "nodeagent/discovery.h"
@@ -22,11 +23,12 @@ struct Machine {
 [[nodiscard]] base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder,
                                                  std::string node);
 
-// This machine. `files` is rooted at "/".
-[[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node);
+// This machine. `files` is rooted at "/"; `clock` must outlive the machine.
+[[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node,
+                                             base::Clock& clock);
 
 // Copies what discovery reads of the live machine into `folder`, as a recorded machine.
-[[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,
+[[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node, base::Clock& clock,
                                   const std::string& folder);
 
 }  // namespace heddle::nodeagent

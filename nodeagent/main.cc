@@ -70,11 +70,11 @@ int main(int argc, char** argv) {
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
-    if (const auto done = nodeagent::Record(root, live_node, flags.record_to); !done)
+    if (const auto done = nodeagent::Record(root, live_node, clock, flags.record_to); !done)
       return Failed(done.error());
     return 0;
   }
-  auto machine = flags.machine.empty() ? nodeagent::OpenLive(root, live_node)
+  auto machine = flags.machine.empty() ? nodeagent::OpenLive(root, live_node, clock)
                                        : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
   if (!flags.print) return Publish(flags, *machine, root, clock, signals);

@@ -19,6 +19,26 @@ TEST(IbNeighbours, ReadsSwitchesAndPortsWithoutAnswer) {
   EXPECT_EQ(found.entries[1].port, 3);
 }
 
+TEST(IbNeighbours, AreWrittenSoThatTheyReadTheSame) {
+  const std::vector<IbNeighbour> entries{
+      {"mlx5_0", 1, 34, IbNodeKind::kSwitch, "0xfc6a1c0300ab12cd", "leaf r0", "7"},
+      {"mlx5_1", 2, 65535, IbNodeKind::kChannelAdapter, "0x1", "", "1"},
+      {"mlx5_2", 12, 0, IbNodeKind::kRouter, "0x2", "router", "3"},
+      {"mlx5_3", 1, 0, IbNodeKind::kNone, "", "", ""},
+      {"mlx5_4", 1, 0, IbNodeKind::kNone, "", "the port is Down", ""}};
+  const auto found = ParseIbNeighbours(FormatIbNeighbours(entries));
+  EXPECT_EQ(found.entries, entries);
+  EXPECT_THAT(found.problems, testing::IsEmpty());
+}
+
+TEST(IbNeighbours, StayOnTheirLineWhateverASwitchIsCalled) {
+  const IbNeighbour hostile{"mlx5_0", 1, 34, IbNodeKind::kSwitch, "0x1", "a\" 9\nmlx5_1 1 0 none", "7"};
+  const auto found = ParseIbNeighbours(FormatIbNeighbours({hostile}));
+  ASSERT_EQ(found.entries.size(), 1u);
+  EXPECT_EQ(found.entries[0].description, "a' 9?mlx5_1 1 0 none");
+  EXPECT_EQ(found.entries[0].remote_port, "7");
+}
+
 TEST(IbNeighbours, KeepsTheOthersWhenALineIsBad) {
   const auto found =
       ParseIbNeighbours("mlx5_0 one 34 switch\nmlx5_1 1 0 none\nmlx5_2 1 9 switch 0x1 \"open 7");

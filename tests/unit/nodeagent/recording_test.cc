@@ -6,6 +6,7 @@
 
 #include "nodeagent/report.h"
 #include "recorded_machine.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/memory_file_tree.h"
 
 namespace heddle::nodeagent {
@@ -67,9 +68,10 @@ TEST(Recording, EndsOnALoopOfLinks) {
 TEST(Recording, OfThisVeryMachineSaysWhatTheMachineSays) {
   const test::TemporaryFolder folder;
   const base::DiskFileTree root("/");
+  test::FakeClock clock;
   const std::string target = folder.path() + "/recorded";
-  ASSERT_TRUE(Record(root, "this-host", target));
-  auto live = OpenLive(root, "this-host");
+  ASSERT_TRUE(Record(root, "this-host", clock, target));
+  auto live = OpenLive(root, "this-host", clock);
   ASSERT_TRUE(live);
   EXPECT_EQ(live->discovery->Look().node, test::LookAt(target).node);
 }

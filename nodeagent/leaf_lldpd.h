@@ -1,0 +1,28 @@
+#pragma once
+
+#include "base/file_tree.h"
+#include "nodeagent/leaf_command.h"
+#include "nodeagent/leaf_probe.h"
+
+namespace heddle::nodeagent {
+
+// The host's lldpd, by its own client: the protocol of its control socket is private and changes between
+// versions, and liblldpctl waits for an answer without a limit.
+// Asks for json0, whose shape does not change with the number of neighbours.
+CommandOptions AskLldpd();
+
+// What lldpd hears. Where lldpcli is not installed, that is a problem only on a host with a RoCE port: InfiniBand
+// and cloud hosts need none.
+// Thread rule: one thread.
+class LldpdLeaves final : public LeafSource {
+ public:
+  explicit LldpdLeaves(const base::FileTree& files, CommandOptions lldpcli = AskLldpd())
+      : files_(files), lldpcli_(std::move(lldpcli)) {}
+  LeafReadings Read() override;
+
+ private:
+  const base::FileTree& files_;
+  Command lldpcli_;
+};
+
+}  // namespace heddle::nodeagent
