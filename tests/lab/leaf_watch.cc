@@ -1,0 +1,41 @@
+// Looks at the live leaf sources once for every line of its input and prints what they say, one JSON object a
+// look. The folder it is given holds sys/; lldpcli and umad are asked where they are.
+
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/clock.h"
+#include "base/file_tree.h"
+#include "nodeagent/leaf_memory.h"
+
+namespace {
+
+using heddle::nodeagent::LeafFact;
+
+std::string Show(const LeafFact& leaf) {
+  return leaf ? leaf->leaf + " " + leaf->port : std::string(heddle::topology::MissingName(leaf.missing()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  heddle::base::SystemClock clock;
+  const heddle::base::DiskFileTree files(argv[1]);
+  const auto sources = heddle::nodeagent::LiveLeaves(files, clock);
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto start = clock.Now();
+    heddle::nodeagent::LeafReadings readings;
+    for (const auto& source : sources) readings.Merge(source->Read());
+    nlohmann::json out{{"cables", nlohmann::json::object()}, {"problems", readings.problems}};
+    for (const auto& [netdev, leaf] : readings.by_netdev) out["cables"][netdev] = Show(leaf);
+    for (const auto& [port, leaf] : readings.by_port)
+      out["cables"][port.first + ":" + std::to_string(port.second)] = Show(leaf);
+    out["files"] = readings.files;
+    out["milliseconds"] = std::chrono::duration<double, std::milli>(clock.Now() - start).count();
+    std::cout << out.dump() << std::endl;
+  }
+  return 0;
+}
