@@ -15,6 +15,21 @@ bool HasRoce(const base::FileTree& files) {
                      [](const RdmaDevice& device) { return device.transport == topology::Transport::kRoce; });
 }
 
+// lldpcli is not there, or fails because lldpd is not.
+bool IsAbsent(base::Code code) {
+  return code == base::Code::kNotFound || code == base::Code::kForbidden || code == base::Code::kInternal;
+}
+
+// lldpcli writes "2026-11-21T23:35:55 [WARN/control] " before a complaint. What is the same problem at each look
+// has to read the same.
+std::string WithoutTime(const std::string& complaint) {
+  const std::size_t level = complaint.find(" [");
+  const std::size_t end = complaint.find("] ", level);
+  constexpr std::size_t kTime = 19;
+  if (level == std::string::npos || end == std::string::npos || level < kTime) return complaint;
+  return complaint.substr(0, level - kTime) + complaint.substr(end + 2);
+}
+
 }  // namespace
 
 CommandOptions AskLldpd() {
@@ -32,9 +47,9 @@ LeafReadings LldpdLeaves::Read() {
   }
   LeafReadings readings;
   readings.lldp_unanswered = true;
-  if (text.error().code != base::Code::kNotFound || HasRoce(files_)) {
+  if (!IsAbsent(text.error().code) || HasRoce(files_)) {
     readings.problems.push_back(
-        fmt::format("lldpd does not say where Ethernet cables end: {}", text.error().message));
+        fmt::format("lldpd does not say where Ethernet cables end: {}", WithoutTime(text.error().message)));
   }
   return readings;
 }

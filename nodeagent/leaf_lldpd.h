@@ -11,8 +11,8 @@ namespace heddle::nodeagent {
 // Asks for json0, whose shape does not change with the number of neighbours.
 CommandOptions AskLldpd();
 
-// What lldpd hears. Where lldpcli is not installed, that is a problem only on a host with a RoCE port: InfiniBand
-// and cloud hosts need none.
+// What lldpd hears. Where lldpcli or lldpd is not there, that is a problem only on a host with a RoCE port:
+// InfiniBand and cloud hosts need none.
 // Thread rule: one thread.
 class LldpdLeaves final : public LeafSource {
  public:

@@ -44,8 +44,8 @@ class Lldp(Lab):
         namespace.run(*client, "lldp", "portidsubtype", "ifname")
         return daemon
 
-    def watch(self):
-        return Watch(self, "/", self.host.enter)
+    def watch(self, root="/"):
+        return Watch(self, root, self.host.enter)
 
     def until(self, watch, cable, value):
         def look():
@@ -94,8 +94,13 @@ class Lldp(Lab):
 
     def test_goes_on_without_lldpd(self):
         seen = self.watch().look()
-        self.assertEqual(seen["cables"], {})
-        self.assertRegex(seen["problems"][0], "lldpd does not say where Ethernet cables end: lldpcli failed")
+        self.assertEqual((seen["cables"], seen["problems"]), ({}, []))
+        port = self.folder / "sys/class/infiniband/mlx5_0/ports/1"
+        port.mkdir(parents=True)
+        (port / "state").write_text("4: ACTIVE\n")
+        (port / "link_layer").write_text("Ethernet\n")
+        self.assertRegex(self.watch(self.folder).look()["problems"][0],
+                         "^lldpd does not say where Ethernet cables end: lldpcli failed with status 1: unable to connect")
 
     def test_is_not_held_by_an_lldpd_that_hangs_and_keeps_what_still_counts(self):
         self.cable(self.host, "eth1", self.leaf, "swp7")

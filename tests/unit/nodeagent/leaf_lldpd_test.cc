@@ -55,11 +55,17 @@ TEST(LldpdLeaves, SayThatLldpcliIsMissingWhereAPortSpeaksRoce) {
   EXPECT_THAT(LldpdLeaves(files, missing).Read().problems, ElementsAre(HasSubstr("is not installed")));
 }
 
-TEST(LldpdLeaves, QuoteLldpcliWhereItIsRefused) {
-  const test::MemoryFileTree files;
-  LldpdLeaves leaves(files, Says("echo 'unable to connect to socket /run/lldpd.socket' >&2; exit 1"));
-  const LeafReadings readings = leaves.Read();
-  EXPECT_THAT(readings.problems, ElementsAre(HasSubstr("unable to connect to socket")));
+TEST(LldpdLeaves, QuoteLldpcliWithoutTheTimeWhereLldpdIsNotRunning) {
+  test::MemoryFileTree files;
+  const CommandOptions refused = Says(
+      "echo '2026-11-21T23:35:55 [WARN/control] unable to connect to socket /run/lldpd.socket' >&2; exit 1");
+  EXPECT_THAT(LldpdLeaves(files, refused).Read().problems, IsEmpty()) << "nobody needs it here";
+  AddRoceDevice(files);
+  const LeafReadings readings = LldpdLeaves(files, refused).Read();
+  EXPECT_THAT(
+      readings.problems,
+      ElementsAre("lldpd does not say where Ethernet cables end: /bin/sh failed with status 1: unable to "
+                  "connect to socket /run/lldpd.socket"));
   EXPECT_TRUE(readings.lldp_unanswered);
   EXPECT_THAT(readings.by_netdev, IsEmpty());
 }
