@@ -4,13 +4,10 @@
 
 #include <algorithm>
 
-#include "nodeagent/rdma_probe.h"
-
 namespace heddle::nodeagent {
 namespace {
 
-bool HasRoce(const base::FileTree& files) {
-  const RdmaReadings rdma = RdmaProbe(files).Read();
+bool HasRoce(const RdmaReadings& rdma) {
   return std::any_of(rdma.devices.begin(), rdma.devices.end(),
                      [](const RdmaDevice& device) { return device.transport == topology::Transport::kRoce; });
 }
@@ -47,7 +44,7 @@ LeafReadings LldpdLeaves::Read() {
   }
   LeafReadings readings;
   readings.lldp_unanswered = true;
-  if (!IsAbsent(text.error().code) || HasRoce(files_)) {
+  if (!IsAbsent(text.error().code) || HasRoce(rdma_.Read())) {
     readings.problems.push_back(
         fmt::format("lldpd does not say where Ethernet cables end: {}", WithoutTime(text.error().message)));
   }

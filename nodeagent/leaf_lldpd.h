@@ -1,8 +1,11 @@
 #pragma once
 
+#include <utility>
+
 #include "base/file_tree.h"
 #include "nodeagent/leaf_command.h"
 #include "nodeagent/leaf_probe.h"
+#include "nodeagent/rdma_probe.h"
 
 namespace heddle::nodeagent {
 
@@ -17,11 +20,11 @@ CommandOptions AskLldpd();
 class LldpdLeaves final : public LeafSource {
  public:
   explicit LldpdLeaves(const base::FileTree& files, CommandOptions lldpcli = AskLldpd())
-      : files_(files), lldpcli_(std::move(lldpcli)) {}
+      : rdma_(files), lldpcli_(std::move(lldpcli)) {}
   LeafReadings Read() override;
 
  private:
-  const base::FileTree& files_;
+  RdmaProbe rdma_;
   Command lldpcli_;
 };
 
