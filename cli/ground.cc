@@ -30,14 +30,38 @@ base::Result<Counts> ParseCounts(std::string_view text) {
     const char* end = word.data();
     if (equals != std::string_view::npos)
       end = std::from_chars(word.data() + equals + 1, word.data() + word.size(), count).ptr;
-    if (count < 0 || end != word.data() + word.size()) {
+    if (equals == 0 || count < 0 || end != word.data() + word.size()) {
       return base::Fail(Code::kInvalid, fmt::format("--taken \"{}\": write NODE=GPUS, as node-00=4", word));
     }
-    taken[std::string(word.substr(0, equals))] = count;
+    if (!taken.emplace(word.substr(0, equals), count).second) {
+      return base::Fail(Code::kInvalid,
+                        fmt::format("--taken: {} stands twice: keep one of them", word.substr(0, equals)));
+    }
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
   }
   return taken;
+}
+
+base::Status CheckCounts(const Counts& counts, const std::vector<topology::Fabric>& fabrics) {
+  for (const auto& [name, count] : counts) {
+    const topology::Node* node = nullptr;
+    for (const topology::Fabric& fabric : fabrics) {
+      const topology::NodeId id = fabric.FindNode(name);
+      if (id != topology::kNone) node = &fabric.nodes[std::size_t(id)].node;
+    }
+    if (node == nullptr) {
+      return base::Fail(
+          Code::kInvalid,
+          fmt::format("--taken: there is no node {}; the first is {}", name,
+                      fabrics.front().nodes.empty() ? "none" : fabrics.front().nodes.front().node.name));
+    }
+    if (count > int(node->gpus.size())) {
+      return base::Fail(Code::kInvalid,
+                        fmt::format("--taken {}={}: {} has {} GPUs", name, count, name, node->gpus.size()));
+    }
+  }
+  return {};
 }
 
 base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& options, ClusterFiles& files) {
@@ -203,16 +227,7 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
     ASSIGN_OR_RETURN(const std::string text, read(options.taken), "--taken");
     TRY(ReadClusterFile(options.taken, text, files), "--taken");
   }
-  for (const auto& [name, count] : counts) {
-    bool known = false;
-    for (const topology::Fabric& fabric : fabrics) known = known || fabric.FindNode(name) != topology::kNone;
-    if (!known) {
-      return base::Fail(
-          Code::kInvalid,
-          fmt::format("--taken: there is no node {}; the first is {}", name,
-                      fabrics.front().nodes.empty() ? "none" : fabrics.front().nodes.front().node.name));
-    }
-  }
+  TRY(CheckCounts(counts, fabrics));
   Claims claims(files);
   claims.OfGangs(files.gangs);
   claims.OfPods(files);

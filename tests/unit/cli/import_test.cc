@@ -592,8 +592,16 @@ TEST(Import, RefusesWhatIsNoSource) {
   desk.options.gpus_per_node = 33;
   EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--gpus-per-node 33"));
   desk.options.gpus_per_node = 0;
+  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--gpus-per-node 0 does not fit"));
+  desk.options.gpus_per_node.reset();
+  desk.options.link_gbps = 0;
+  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--link-gbps 0 does not fit"));
+  desk.options.link_gbps.reset();
   desk.options.transport = "token-ring";
-  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--transport token-ring"));
+  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--transport \"token-ring\""));
+  desk.options.transport = "";
+  desk.options.nvlink_blocks = true;
+  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--nvlink-blocks"));
 }
 
 TEST(Import, OfHostsOnOneSwitchStaysInsideTheSchema) {
