@@ -39,11 +39,13 @@ Json OneJson(const SuggestAnswer& answer, const Suggestion& one) {
           {"microbatches", one.layout.microbatches},
           {"recompute", one.layout.full_recompute ? "full" : "selective"},
           {"milliseconds", one.step_micros / 1000},
+          {"virtualStages", one.virtual_stages},
           {"computeMilliseconds", one.layout.compute_micros / 1000},
+          {"fixedMilliseconds", one.layout.fixed_micros / 1000},
           {"bubbleMilliseconds", one.bubble_micros / 1000},
           {"communicationMilliseconds", one.communication_micros / 1000},
           {"axes", std::move(axes)},
-          {"memoryGib", one.layout.memory_bytes / kGib},
+          {"memoryGib", one.memory_bytes / kGib},
           {"leafCrossings", Crossings(one)},
           {"tokensPerSecond", TokensPerSecond(answer, one)}};
 }
@@ -75,12 +77,14 @@ std::vector<Cell> Row(const SuggestAnswer& answer, const Suggestion& one, std::s
   const placement::Parallelism& p = one.layout.parallelism;
   const auto ms = [](double micros) { return fmt::format("{:.1f}", micros / 1000); };
   std::vector<Cell> row{
-      std::move(name),      std::to_string(p.tp), std::to_string(p.cp),          std::to_string(p.pp),
-      std::to_string(p.dp), ms(one.step_micros),  ms(one.layout.compute_micros), ms(one.bubble_micros)};
+      std::move(name),      std::to_string(p.tp),          std::to_string(p.cp),
+      std::to_string(p.pp), std::to_string(p.dp),          std::to_string(one.virtual_stages),
+      ms(one.step_micros),  ms(one.layout.compute_micros), ms(one.layout.fixed_micros),
+      ms(one.bubble_micros)};
   for (const Axis axis : shown) row.emplace_back(ms(double(one.plan.quality.axis_micros[std::size_t(axis)])));
   const std::int64_t crossings = Crossings(one);
   row.emplace_back(std::to_string(crossings), crossings == 0 ? Colour::kGood : Colour::kBad);
-  row.emplace_back(fmt::format("{:.1f}", one.layout.memory_bytes / kGib));
+  row.emplace_back(fmt::format("{:.1f}", one.memory_bytes / kGib));
   row.emplace_back(one.layout.full_recompute ? "full" : "selective");
   row.emplace_back(fmt::format("{:.0f}", TokensPerSecond(answer, one)));
   return row;
@@ -95,7 +99,8 @@ std::string TableText(const SuggestAnswer& answer, const Style& style) {
   };
   for (const Suggestion& one : answer.found.fastest) look(one);
   if (answer.given) look(*answer.given);
-  std::vector<std::string> header{"RANK", "TP", "CP", "PP", "DP", "STEP MS", "COMPUTE", "BUBBLE"};
+  std::vector<std::string> header{"RANK", "TP",      "CP",      "PP",    "DP",
+                                  "VP",   "STEP MS", "COMPUTE", "FIXED", "BUBBLE"};
   for (const Axis axis : shown) {
     std::string name(placement::AxisName(axis));
     for (char& c : name) c = char(c - 'a' + 'A');
@@ -133,20 +138,22 @@ std::string CountsText(const SuggestAnswer& answer) {
                      answer.found.unplaced);
   if (answer.found.skipped > 0) {
     out += fmt::format(
-        "  {:>6} not priced: their compute and bubble alone take longer than the last in the table\n",
+        "  {:>6} not priced: their computing and waiting alone takes longer than the last in the table\n",
         answer.found.skipped);
   }
   return out;
 }
 
 std::string AssumptionsText(const SuggestAnswer& answer) {
-  std::string out =
-      "A step is compute (6 x params x tokens, 8 with full recompute), the pipeline's bubble and the "
-      "communication that "
-      "hides behind neither.\n";
+  std::string out = fmt::format(
+      "A step is COMPUTE (6 operations a parameter and token and attention's; with full recompute a third "
+      "more),\nFIXED ({:.1f} ms a layer and microbatch, which tp and cp do not cut), BUBBLE (the wait of the "
+      "pipeline,\n"
+      "over VP interleaved parts of each stage) and the communication of each axis that nothing hides.\n",
+      placement::kLayerMicros / 1000);
   if (answer.model.tflops <= 0 && placement::AchievedTflops(answer.gpu_model) <= 0) {
     out += fmt::format(
-        "Nobody measured {}: {:.0f} TFLOP/s is what an H100 achieves, so trust the order, not the "
+        "Nobody measured {}: {:.0f} TFLOP/s is what an H100 reaches, so trust the order, not the "
         "times.\n",
         answer.gpu_model.empty() ? "these GPUs" : answer.gpu_model, answer.limits.tflops);
   }
@@ -189,7 +196,8 @@ Json SuggestJson(const SuggestAnswer& answer) {
 
 std::string SuggestText(const SuggestAnswer& answer, const Style& style) {
   std::string out = fmt::format(
-      "{} GPUs ({}) of {} with {} nodes, {} sequences of {} tokens a step, {:.0f} TFLOP/s per GPU\n\n",
+      "{} GPUs ({}) of {} with {} nodes, {} sequences of {} tokens a step, {:.0f} TFLOP/s per GPU while it "
+      "computes\n\n",
       answer.limits.world, answer.gpu_model.empty() ? "unknown" : answer.gpu_model, answer.fabric,
       answer.nodes, answer.limits.global_batch, answer.model.seq, answer.limits.tflops);
   if (answer.found.fastest.empty()) {

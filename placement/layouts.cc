@@ -38,9 +38,12 @@ int LayersPerStage(int layers, int pp) {
   return (layers + 2) % pp == 0 ? (layers + 2) / pp : 0;
 }
 
-double MemoryOf(const Parallelism& p, const ModelHints& model, int microbatches, bool full_recompute) {
+// `parts` are the virtual stages of one stage.
+double MemoryOf(const Parallelism& p, const ModelHints& model, int microbatches, bool full_recompute,
+                int parts) {
   const double element = double(model.seq) * model.microbatch * model.hidden / (double(p.tp) * p.cp);
-  const double passes = double(LayersPerStage(model.layers, p.pp)) * std::min(p.pp, microbatches);
+  const double held = parts == 1 ? std::min(p.pp, microbatches) : p.pp + double(p.pp - 1) / parts;
+  const double passes = double(LayersPerStage(model.layers, p.pp)) * held;
   const double activations =
       full_recompute ? (kFullBytes * passes + kSelectiveBytes) * element : kSelectiveBytes * passes * element;
   return StateBytesPerGpu(p, model) + activations;
@@ -96,21 +99,31 @@ class Enumeration {
   void Keep(const Parallelism& p, int microbatches) {
     Layout layout{.parallelism = p, .microbatches = microbatches};
     const double holds = double(limits_.gpu_memory_gib) * (1 << 30) * kUsableMemoryPercent / 100;
-    layout.memory_bytes = MemoryOf(p, model_, microbatches, false);
+    layout.memory_bytes = MemoryOf(p, model_, microbatches, false, 1);
     if (holds > 0 && layout.memory_bytes > holds) {
       layout.full_recompute = true;
-      layout.memory_bytes = MemoryOf(p, model_, microbatches, true);
+      layout.memory_bytes = MemoryOf(p, model_, microbatches, true, 1);
       if (layout.memory_bytes > holds) {
         ++found_.counts.memory;
         return;
       }
     }
+    const double again = layout.full_recompute ? kFullRecomputeWork : 1;
     const double tokens = double(limits_.global_batch) * model_.seq;
-    const double work = 6 * model_.params * tokens * (layout.full_recompute ? kFullRecomputeWork : 1);
+    const double work = tokens * (6 * model_.params + 6 * double(model_.layers) * model_.hidden * model_.seq);
     // The largest stage sets the pace.
-    const double pace = double(LayersPerStage(model_.layers, p.pp)) * p.pp / model_.layers;
-    layout.compute_micros = pace * work / (double(limits_.world) * limits_.tflops * 1e12) * 1e6;
-    layout.bubble_micros = layout.compute_micros * (p.pp - 1) / microbatches;
+    const int layers = LayersPerStage(model_.layers, p.pp);
+    const double pace = double(layers) * p.pp / model_.layers;
+    layout.compute_micros = pace * again * work / (double(limits_.world) * limits_.tflops * 1e12) * 1e6;
+    layout.fixed_micros = again * kLayerMicros * layers * microbatches;
+    layout.bubble_micros = (layout.compute_micros + layout.fixed_micros) * (p.pp - 1) / microbatches;
+    if (p.pp > 1 && microbatches % p.pp == 0) {
+      for (const int parts : DivisorsOf(layers)) {
+        if (parts == 1 || parts > limits_.most_virtual_stages) continue;
+        const double memory = MemoryOf(p, model_, microbatches, layout.full_recompute, parts);
+        if (holds <= 0 || memory <= holds) layout.interleavings.push_back({parts, memory});
+      }
+    }
     found_.legal.push_back(std::move(layout));
   }
 
@@ -122,18 +135,32 @@ class Enumeration {
 };
 
 Suggestion Timed(const Layout& layout, Plan plan) {
-  const auto& axes = plan.quality.axis_micros;
+  const auto micros = [&](Axis axis) { return double(plan.quality.axis_micros[std::size_t(axis)]); };
   const double again = layout.full_recompute ? 1 : 0;  // of the forward pass
-  const double tp = double(axes[std::size_t(Axis::kTp)]) * (1 + again / 2);
-  const double cp = double(axes[std::size_t(Axis::kCp)]) * (1 + again / 3);
-  const double all = double(plan.quality.step_micros) + tp - double(axes[std::size_t(Axis::kTp)]) + cp -
-                     double(axes[std::size_t(Axis::kCp)]);
-  const double stage = layout.compute_micros + tp + cp + double(axes[std::size_t(Axis::kEp)]);
-  Suggestion suggestion{.layout = layout, .plan = std::move(plan)};
-  suggestion.communication_micros = all;
-  suggestion.bubble_micros = stage * (layout.parallelism.pp - 1) / layout.microbatches;
-  suggestion.step_micros = layout.compute_micros + suggestion.bubble_micros + all;
+  const double tp = micros(Axis::kTp) * (1 + again / 2);
+  const double cp = micros(Axis::kCp) * (1 + again / 3);
+  const double sends = micros(Axis::kPp);
+  const double others = double(plan.quality.step_micros) - micros(Axis::kTp) - micros(Axis::kCp) - sends;
+  const double stage = layout.compute_micros + layout.fixed_micros + tp + cp + micros(Axis::kEp);
+  const double wait = stage * (layout.parallelism.pp - 1) / layout.microbatches;
+  Suggestion suggestion{.layout = layout, .plan = std::move(plan), .memory_bytes = layout.memory_bytes};
+  for (const Interleaving& one : layout.interleavings) {
+    const int known = suggestion.virtual_stages;
+    if (wait / one.virtual_stages + sends * one.virtual_stages >= wait / known + sends * known) continue;
+    suggestion.virtual_stages = one.virtual_stages;
+    suggestion.memory_bytes = one.memory_bytes;
+  }
+  suggestion.communication_micros = others + tp + cp + sends * suggestion.virtual_stages;
+  suggestion.bubble_micros = wait / suggestion.virtual_stages;
+  suggestion.step_micros = layout.compute_micros + layout.fixed_micros + suggestion.bubble_micros +
+                           suggestion.communication_micros;
   return suggestion;
+}
+
+// No step of the layout is shorter, however little it communicates.
+double LeastMicros(const Layout& layout) {
+  const int parts = layout.interleavings.empty() ? 1 : layout.interleavings.back().virtual_stages;
+  return layout.compute_micros + layout.fixed_micros + layout.bubble_micros / parts;
 }
 
 auto SizesOf(const Layout& layout) {
@@ -145,8 +172,8 @@ auto SizesOf(const Layout& layout) {
 double AchievedTflops(std::string_view model) {
   // The longer names first: GB200 holds B200, and H200 is not H20.
   constexpr std::pair<std::string_view, double> kKnown[] = {
-      {"GB300", 1000}, {"GB200", 1000}, {"B300", 900}, {"B200", 900}, {"GH200", 400},
-      {"H200", 400},   {"H100", 400},   {"A100", 163}, {"L40S", 145},
+      {"GB300", 1600}, {"GB200", 1600}, {"B300", 1440}, {"B200", 1440}, {"GH200", 630},
+      {"H200", 630},   {"H100", 630},   {"A100", 200},  {"L40S", 232},
   };
   for (const auto& [name, tflops] : kKnown) {
     if (model.find(name) != std::string_view::npos) return tflops;
@@ -163,16 +190,15 @@ Layouts EnumerateLayouts(const Parallelism& like, const ModelHints& model, const
 Suggestions FindFastest(ClusterState& state, const GangRequest& request, const Layouts& layouts, int most) {
   std::vector<const Layout*> order;
   for (const Layout& layout : layouts.legal) order.push_back(&layout);
-  const auto bound = [](const Layout& layout) { return layout.compute_micros + layout.bubble_micros; };
   std::stable_sort(order.begin(), order.end(),
-                   [&](const Layout* a, const Layout* b) { return bound(*a) < bound(*b); });
+                   [&](const Layout* a, const Layout* b) { return LeastMicros(*a) < LeastMicros(*b); });
   Suggestions found;
   const auto faster = [](const Suggestion& a, const Suggestion& b) {
     return std::pair(a.step_micros, SizesOf(a.layout)) < std::pair(b.step_micros, SizesOf(b.layout));
   };
   GangRequest trial = request;
   for (const Layout* layout : order) {
-    if (int(found.fastest.size()) == most && bound(*layout) > found.fastest.back().step_micros) {
+    if (int(found.fastest.size()) == most && LeastMicros(*layout) > found.fastest.back().step_micros) {
       ++found.skipped;
       continue;
     }
