@@ -34,8 +34,7 @@ SuggestAnswer AskSuggest(const std::vector<Ground>& grounds, const placement::Ga
 //   "communicationMilliseconds","axes":[{"axis","milliseconds"}],"memoryGib","leafCrossings",
 //   "tokensPerSecond"}],
 //  "given":…,"layouts":{"all","legal","priced","refused","skipped","leftOut":{…}},"refusal":…}
-// compute, fixed, bubble and communication sum to milliseconds; axes are as planned, before full recompute and
-// interleaving add to them.
+// compute, fixed, bubble and communication sum to milliseconds, and the axes to communication.
 crds::Json SuggestJson(const SuggestAnswer& answer);
 std::string SuggestText(const SuggestAnswer& answer, const Style& style);
 

@@ -30,9 +30,9 @@ Json OneJson(const SuggestAnswer& answer, const Suggestion& one) {
   const placement::Parallelism& p = one.layout.parallelism;
   Json axes = Json::array();
   for (const Axis axis : kAxes) {
-    const auto micros = one.plan.quality.axis_micros[std::size_t(axis)];
+    const double micros = one.axis_micros[std::size_t(axis)];
     if (p.size(axis) > 1) {
-      axes.push_back({{"axis", placement::AxisName(axis)}, {"milliseconds", double(micros) / 1000}});
+      axes.push_back({{"axis", placement::AxisName(axis)}, {"milliseconds", micros / 1000}});
     }
   }
   return {{"parallelism", {{"tp", p.tp}, {"cp", p.cp}, {"pp", p.pp}, {"dp", p.dp}}},
@@ -81,7 +81,7 @@ std::vector<Cell> Row(const SuggestAnswer& answer, const Suggestion& one, std::s
       std::to_string(p.pp), std::to_string(p.dp),          std::to_string(one.virtual_stages),
       ms(one.step_micros),  ms(one.layout.compute_micros), ms(one.layout.fixed_micros),
       ms(one.bubble_micros)};
-  for (const Axis axis : shown) row.emplace_back(ms(double(one.plan.quality.axis_micros[std::size_t(axis)])));
+  for (const Axis axis : shown) row.emplace_back(ms(one.axis_micros[std::size_t(axis)]));
   const std::int64_t crossings = Crossings(one);
   row.emplace_back(std::to_string(crossings), crossings == 0 ? Colour::kGood : Colour::kBad);
   row.emplace_back(fmt::format("{:.1f}", one.memory_bytes / kGib));
@@ -94,7 +94,7 @@ std::string TableText(const SuggestAnswer& answer, const Style& style) {
   std::set<Axis> shown;
   const auto look = [&](const Suggestion& one) {
     for (const Axis axis : kAxes) {
-      if (one.plan.quality.axis_micros[std::size_t(axis)] > 0) shown.insert(axis);
+      if (one.axis_micros[std::size_t(axis)] > 0) shown.insert(axis);
     }
   };
   for (const Suggestion& one : answer.found.fastest) look(one);

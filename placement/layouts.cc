@@ -135,22 +135,25 @@ class Enumeration {
 };
 
 Suggestion Timed(const Layout& layout, Plan plan) {
-  const auto micros = [&](Axis axis) { return double(plan.quality.axis_micros[std::size_t(axis)]); };
+  Suggestion suggestion{.layout = layout, .memory_bytes = layout.memory_bytes};
+  auto& axes = suggestion.axis_micros;
+  std::copy(plan.quality.axis_micros.begin(), plan.quality.axis_micros.end(), axes.begin());
+  suggestion.plan = std::move(plan);
   const double again = layout.full_recompute ? 1 : 0;  // of the forward pass
-  const double tp = micros(Axis::kTp) * (1 + again / 2);
-  const double cp = micros(Axis::kCp) * (1 + again / 3);
-  const double sends = micros(Axis::kPp);
-  const double others = double(plan.quality.step_micros) - micros(Axis::kTp) - micros(Axis::kCp) - sends;
-  const double stage = layout.compute_micros + layout.fixed_micros + tp + cp + micros(Axis::kEp);
+  axes[std::size_t(Axis::kTp)] *= 1 + again / 2;
+  axes[std::size_t(Axis::kCp)] *= 1 + again / 3;
+  double stage = layout.compute_micros + layout.fixed_micros;
+  for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp}) stage += axes[std::size_t(axis)];
   const double wait = stage * (layout.parallelism.pp - 1) / layout.microbatches;
-  Suggestion suggestion{.layout = layout, .plan = std::move(plan), .memory_bytes = layout.memory_bytes};
+  double& sends = axes[std::size_t(Axis::kPp)];
   for (const Interleaving& one : layout.interleavings) {
     const int known = suggestion.virtual_stages;
     if (wait / one.virtual_stages + sends * one.virtual_stages >= wait / known + sends * known) continue;
     suggestion.virtual_stages = one.virtual_stages;
     suggestion.memory_bytes = one.memory_bytes;
   }
-  suggestion.communication_micros = others + tp + cp + sends * suggestion.virtual_stages;
+  sends *= suggestion.virtual_stages;
+  suggestion.communication_micros = std::accumulate(axes.begin(), axes.end(), 0.0);
   suggestion.bubble_micros = wait / suggestion.virtual_stages;
   suggestion.step_micros = layout.compute_micros + layout.fixed_micros + suggestion.bubble_micros +
                            suggestion.communication_micros;

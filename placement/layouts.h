@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -102,9 +103,10 @@ struct Suggestion {
   Plan plan;
   // As the plan predicts it; full recompute does the forward pass twice, and with it a half more of TP's traffic
   // and a third more of CP's; interleaving has more sends.
-  double communication_micros = 0;
-  int virtual_stages = 1;   // the interleaving that makes the shortest step; 1 = none
-  double memory_bytes = 0;  // with it
+  std::array<double, kAxisCount> axis_micros{};
+  double communication_micros = 0;  // their sum
+  int virtual_stages = 1;           // the interleaving that makes the shortest step; 1 = none
+  double memory_bytes = 0;          // with it
   // TP, CP and EP traffic of every microbatch makes the stages longer, and so the wait for them; interleaving
   // makes it shorter.
   double bubble_micros = 0;

@@ -48,6 +48,9 @@ TEST(Suggest, ListsTheFiveFastestInOrder) {
                 one["computeMilliseconds"].get<double>() + one["fixedMilliseconds"].get<double>() +
                     one["bubbleMilliseconds"].get<double>() + one["communicationMilliseconds"].get<double>(),
                 1e-6 * step);
+    double axes = 0;
+    for (const Json& axis : one["axes"]) axes += axis["milliseconds"].get<double>();
+    EXPECT_NEAR(axes, one["communicationMilliseconds"].get<double>(), 1e-6 * step);
     EXPECT_NEAR(one["tokensPerSecond"].get<double>(), 256 * 4096 / (step / 1000), 1);
     EXPECT_LT(one["memoryGib"].get<double>(), 72);
   }
