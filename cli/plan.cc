@@ -12,6 +12,7 @@
 #include "cli/plan_view.h"
 #include "cli/suggest.h"
 #include "cli/what_if.h"
+#include "placement/fabric_choice.h"
 #include "placement/planner.h"
 
 namespace heddle::cli {
@@ -19,8 +20,7 @@ namespace {
 
 constexpr int kMostPlaces = 1'000'000;
 
-// The best plan of all fabrics; of several refusals, the one of the fabric with the most GPUs is the one to
-// act on.
+// The best answer of all fabrics.
 struct Best {
   const Ground* ground = nullptr;
   std::optional<placement::ClusterState> state;
@@ -29,17 +29,15 @@ struct Best {
 
 Best DecideBest(const std::vector<Ground>& grounds, const placement::GangRequest& request) {
   Best best;
+  placement::FabricAnswer known;
   for (const Ground& ground : grounds) {
     placement::ClusterState state = ground.State();
     placement::Decision decision = placement::PlanGang(state, request);
-    const auto* plan = std::get_if<placement::Plan>(&decision);
-    const auto* known = best.state ? std::get_if<placement::Plan>(&best.decision) : nullptr;
-    const bool better =
-        !best.state ||
-        (plan != nullptr && (known == nullptr || plan->quality.step_micros < known->quality.step_micros)) ||
-        (plan == nullptr && known == nullptr &&
-         state.fabric().gpu_count() > best.state->fabric().gpu_count());
-    if (!better) continue;
+    placement::FabricAnswer answer{std::nullopt, state.fabric().gpu_count()};
+    if (const auto* plan = std::get_if<placement::Plan>(&decision))
+      answer.step_micros = double(plan->quality.step_micros);
+    if (best.state && !placement::IsBetter(answer, known)) continue;
+    known = answer;
     best.ground = &ground;
     best.state.emplace(std::move(state));
     best.decision = std::move(decision);
