@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "cli/defragment.h"
+#include "cli/fabrics.h"
 #include "cli/plan_request.h"
 #include "cli/plan_view.h"
 #include "cli/suggest.h"
@@ -177,8 +178,14 @@ base::Result<Output> Decide(const PlanOptions& options, const ReadFile& read, co
   Output output;
   output.exit_code = refusal != nullptr ? Output::kRefused : Output::kOk;
   if (look.format == Format::kText) {
-    output.out = refusal != nullptr ? RefusalText(*refusal, look.style) + SmallNodesText(options, *best.state)
-                                    : PlanText(*best.state, request, *plan, look.style);
+    if (grounds.fabrics.size() > 1) {
+      output.out =
+          fmt::format("Of {} fabrics, {} {}; no gang lies on two.\n\n", grounds.fabrics.size(),
+                      Title(*best.ground->fabric), plan != nullptr ? "is the fastest" : "has the most GPUs");
+    }
+    output.out += refusal != nullptr
+                      ? RefusalText(*refusal, look.style) + SmallNodesText(options, *best.state)
+                      : PlanText(*best.state, request, *plan, look.style);
     if (what_if) output.out += "\n" + WhatIfText(*what_if, look.style);
   } else {
     Json json = refusal != nullptr ? RefusalJson(*refusal) : PlanJson(*best.state, request, *plan);

@@ -82,6 +82,38 @@ TEST(PlanCommand, ExitsWithThreeAndTheClosestMissWhenThereIsNoPlace) {
   EXPECT_EQ(json["refusal"]["closest"]["hasGpus"], 8);
 }
 
+TEST(PlanCommand, SaysOnWhichOfSeveralFabricsTheGangLies) {
+  Files files;
+  PlanOptions options{.ground = {.synthetic = "site:2 su:1 node:2,4"}, .parallelism = "tp=8,dp=4"};
+  EXPECT_THAT(
+      Plan(options, files.read, {}).out,
+      testing::StartsWith("Of 2 fabrics, InfiniBand at site-1 is the fastest; no gang lies on two.\n"));
+  options.parallelism = "tp=8,dp=6";
+  const Output refused = Plan(options, files.read, {});
+  EXPECT_EQ(refused.exit_code, Output::kRefused);
+  EXPECT_THAT(refused.out, testing::StartsWith("Of 2 fabrics, InfiniBand at site-1 has the most GPUs;"));
+  options.ground.synthetic = "su:1 node:8";
+  EXPECT_THAT(Plan(options, files.read, {}).out, testing::StartsWith("6 pods of 8 GPUs"));
+}
+
+TEST(PlanCommand, SaysWhenPodsAreLargerThanNodesBecauseNobodySaidHowLarge) {
+  Files files;
+  PlanOptions options{.ground = {.synthetic = "nvlink:18 su:1 node:18 gpu:4"}, .parallelism = "tp=8,dp=2"};
+  EXPECT_THAT(Plan(options, files.read, {}).out, HasSubstr("try --gpus-per-pod 4\n"));
+  options.gpus_per_pod = 8;
+  EXPECT_THAT(Plan(options, files.read, {}).out, testing::Not(HasSubstr("try --gpus-per-pod")));
+  options.gpus_per_pod = 4;
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk);
+}
+
+TEST(PlanCommand, SaysThatMillisecondsAreAGuessWithoutAModel) {
+  Files files;
+  PlanOptions options{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=8,dp=2"};
+  EXPECT_THAT(Plan(options, files.read, {}).out, HasSubstr("without --model the bytes are a guess"));
+  options.model = "params=8e9,layers=32,hidden=4096,seq=8192";
+  EXPECT_THAT(Plan(options, files.read, {}).out, testing::Not(HasSubstr("a guess")));
+}
+
 TEST(PlanCommand, PlansOnWhatKubectlPrinted) {
   Files files;
   Json items = NodeTopologiesOf("su:1 node:3 gpu:8 nic:8 rail:8");
