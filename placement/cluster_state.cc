@@ -30,10 +30,6 @@ void Add(std::vector<std::pair<std::string, std::int64_t>>& sorted, const Resour
   }
 }
 
-// Below these a product of both does not overflow.
-constexpr std::int64_t kExact = std::int64_t(1) << 48;
-constexpr std::int64_t kMostCopies = std::int64_t(1) << 14;
-
 int ClassOf(std::uint32_t free) {
   return std::popcount(free);
 }
@@ -102,13 +98,11 @@ bool ClusterState::Fits(NodeId id, const Resources& resources) const {
   return Copies(id, resources, 1) == 1;
 }
 
-int ClusterState::Copies(NodeId id, const Resources& resources, int limit) const {
+int ClusterState::CountCopies(NodeId id, const Resources& resources, int limit) const {
   const Room& room = rooms_[std::size_t(id)];
   std::int64_t copies = std::min<std::int64_t>(limit, room.pods);
   const auto bound = [&copies](std::int64_t free, std::int64_t wanted) {
-    // Most pods fit as often as is asked: a product is cheaper than a quotient.
-    if (wanted <= 0 || (wanted <= kExact && copies <= kMostCopies && copies * wanted <= free)) return;
-    copies = std::min(copies, free / wanted);
+    if (wanted > 0) copies = std::min(copies, free / wanted);
   };
   bound(room.milli_cpu, resources.milli_cpu);
   bound(room.memory_bytes, resources.memory_bytes);

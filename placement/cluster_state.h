@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -55,7 +56,14 @@ class ClusterState {
   bool usable(topology::NodeId id) const { return rooms_[std::size_t(id)].usable; }
   bool Fits(topology::NodeId id, const Resources& resources) const;
   // How often `resources` fit beside each other on one node, at most `limit`.
-  int Copies(topology::NodeId id, const Resources& resources, int limit) const;
+  int Copies(topology::NodeId id, const Resources& resources, int limit) const {
+    const Room& room = rooms_[std::size_t(id)];
+    // Most pods fit as often as is asked: a product is cheaper than a quotient.
+    const bool fits = resources.extended.empty() && limit <= std::min(room.pods, kMostCopies) &&
+                      resources.milli_cpu <= kExact && limit * resources.milli_cpu <= room.milli_cpu &&
+                      resources.memory_bytes <= kExact && limit * resources.memory_bytes <= room.memory_bytes;
+    return fits ? limit : CountCopies(id, resources, limit);
+  }
   // NVLink domains whose every healthy GPU is free.
   int whole_domains() const { return whole_domains_; }
   bool domain_is_whole(topology::DomainId id) const;
@@ -84,6 +92,9 @@ class ClusterState {
     Resources resources;
     bool taken;
   };
+  // Below these a product of both does not overflow.
+  static constexpr std::int64_t kExact = std::int64_t(1) << 48, kMostCopies = std::int64_t(1) << 14;
+  int CountCopies(topology::NodeId id, const Resources& resources, int limit) const;
   void Apply(topology::NodeId id, std::uint32_t gpus, const Resources& resources, bool take);
 
   std::shared_ptr<const topology::Fabric> fabric_;

@@ -164,7 +164,8 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
     // Agents that cannot see the switches say nothing of them; more GPUs than bridges join are on one.
     const bool nvswitch = generation > 0 && (!where.node.nvswitches.empty() ||
                                              fabric.domains[std::size_t(where.domain)].gpus > kMostBridged);
-    facts_.push_back({where.domain, 0, 0, std::int16_t(generation), nvswitch});
+    facts_.push_back({where.domain, 0, 0, 0, 0, std::int16_t(generation), nvswitch});
+    largest_node_ = std::max(largest_node_, gpus);
   }
   for (int way = 0; way < 2; ++way) {
     for (const topology::Leaf& leaf : fabric.leaves) link_mbps_.push_back(std::int64_t(leaf.up_gbps) * 1000);
@@ -177,8 +178,21 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
   }
   NumberCells();
   ClassifyLeaves();
+  DescribeNodes();
+  domains_span_nodes_ =
+      std::any_of(fabric.domains.begin(), fabric.domains.end(),
+                  [](const topology::NvlinkDomain& domain) { return domain.nodes.size() > 1; });
+  FindOddGpus();
+}
+
+// Needs cells and kinds of leaves.
+void DenseFabric::DescribeNodes() {
   const std::vector<std::int32_t> pattern = Patterns([](const GpuPort& port) {
     return std::array<std::int64_t, 4>{port.leaf, port.rail, port.net_gbps, port.nvlink_gbps};
+  });
+  const std::vector<std::int32_t> kind = Patterns([this](const GpuPort& port) {
+    const std::int32_t leaf_kind = port.leaf == kNone ? kNone : leaf_kind_[std::size_t(port.leaf)];
+    return std::array<std::int64_t, 4>{leaf_kind, port.rail, port.net_gbps, port.nvlink_gbps};
   });
   const std::vector<std::int32_t> inside = Patterns([this](const GpuPort& port) {
     const NodeFacts& facts = facts_[std::size_t(port.node)];
@@ -187,12 +201,24 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
   });
   for (std::size_t n = 0; n < facts_.size(); ++n) {
     facts_[n].pattern = pattern[n];
+    facts_[n].kind = kind[n];
+    facts_[n].unit = cell(Tier::kUnit, NodeId(n));
     facts_[n].inside = inside[n];
   }
-  domains_span_nodes_ =
-      std::any_of(fabric.domains.begin(), fabric.domains.end(),
-                  [](const topology::NvlinkDomain& domain) { return domain.nodes.size() > 1; });
-  FindOddGpus();
+  for (NodeId n = 0; n < NodeId(facts_.size()) && !gpus_differ_; ++n) {
+    for (int g = 1; g < gpus(n); ++g) {
+      const GpuPort &one = port(n, 0), &other = port(n, g);
+      gpus_differ_ = gpus_differ_ || std::tie(one.leaf, one.rail, one.net_gbps, one.nvlink_gbps) !=
+                                         std::tie(other.leaf, other.rail, other.net_gbps, other.nvlink_gbps);
+    }
+  }
+  std::vector<std::int32_t> unit_of(fabric_.leaves.size(), kNone);
+  for (const GpuPort& port : ports_) {
+    if (port.leaf == kNone) continue;
+    std::int32_t& unit = unit_of[std::size_t(port.leaf)];
+    if (unit == kNone) unit = facts_[std::size_t(port.node)].unit;
+    leaves_in_units_ = leaves_in_units_ && unit == facts_[std::size_t(port.node)].unit;
+  }
 }
 
 // Numbers nodes so that equal numbers mean equal descriptions, GPU by GPU.
@@ -288,6 +314,9 @@ void DenseFabric::NumberCells() {
     for (int t = 0; t < kTierCount; ++t) cell_[std::size_t(t)][std::size_t(n)] = count[std::size_t(t)] - 1;
   }
   for (int t = 1; t < kTierCount; ++t) first_child_[std::size_t(t)].push_back(count[std::size_t(t) - 1]);
+  for (std::size_t t = 0; t < kTierCount; ++t) {
+    all_known_[t] = std::find(known_[t].begin(), known_[t].end(), false) == known_[t].end();
+  }
   first_child_[0].assign(std::size_t(nodes) + 1, 0);
 }
 
@@ -320,6 +349,7 @@ void DenseFabric::FindOddGpus() {
       }
     }
   }
+  any_odd_gpus_ = std::any_of(odd_.begin(), odd_.end(), [](std::uint32_t odd) { return odd != 0; });
 }
 
 void DenseFabric::ClassifyLeaves() {

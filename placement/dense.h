@@ -71,6 +71,7 @@ class DenseFabric {
   // A cell that stands for something real: an NVLink domain, a unit with leaves, a set of spines. Nodes whose
   // place nobody knows get cells of their own, which prove nothing.
   bool known(Tier tier, std::int32_t cell) const { return known_[std::size_t(tier)][std::size_t(cell)]; }
+  bool all_known(Tier tier) const { return all_known_[std::size_t(tier)]; }
   // False when some NVLink domain spans scalable units: then cells bound the search and do not decide it.
   bool nested() const { return nested_; }
   std::string CellName(Tier tier, std::int32_t cell) const;
@@ -86,6 +87,12 @@ class DenseFabric {
   bool domains_span_nodes() const { return domains_span_nodes_; }
   // Equal for nodes whose ports are alike, GPU by GPU: the same leaves, rails and rates.
   std::int32_t pattern(topology::NodeId node) const { return facts_[std::size_t(node)].pattern; }
+  // Equal for nodes whose ports differ in their leaves at most, and those leaves in nothing but their nodes.
+  std::int32_t kind(topology::NodeId node) const { return facts_[std::size_t(node)].kind; }
+  // Whether no leaf of the one is a leaf of the other, for sure.
+  bool UnderOtherLeaves(topology::NodeId a, topology::NodeId b) const {
+    return leaves_in_units_ && facts_[std::size_t(a)].unit != facts_[std::size_t(b)].unit;
+  }
   // Alike in everything but the links of a torus: patterns, and what joins their GPUs.
   bool Alike(topology::NodeId a, topology::NodeId b) const {
     const NodeFacts &one = facts_[std::size_t(a)], &other = facts_[std::size_t(b)];
@@ -100,6 +107,11 @@ class DenseFabric {
   bool has_nvswitch(topology::NodeId node) const { return facts_[std::size_t(node)].nvswitch; }
   // GPUs whose NVLink, NIC rate or leaf differ from what their unit has at that position.
   std::uint32_t odd_gpus(topology::NodeId node) const { return odd_[std::size_t(node)]; }
+  bool any_odd_gpus() const { return any_odd_gpus_; }
+  // Whether some node's GPUs differ in leaf, rail or rates: else it is all one which of them a pod has.
+  bool gpus_differ() const { return gpus_differ_; }
+  // GPUs of the node with most.
+  int largest_node() const { return largest_node_; }
 
   // One way of every shared link, Mb/s: of leaf l upwards at [l], downwards at [l + leaves]; 0 = not known.
   const std::vector<std::int64_t>& link_mbps() const { return link_mbps_; }
@@ -114,10 +126,11 @@ class DenseFabric {
   const topology::Fabric& fabric() const { return fabric_; }
 
  private:
-  // What pricing asks of each node, in one place: 16 bytes.
+  // What pricing asks of each node, in one place: 24 bytes.
   struct NodeFacts {
     topology::DomainId domain = topology::kNone;
-    std::int32_t pattern = 0, inside = 0;
+    std::int32_t pattern = 0, kind = 0, inside = 0;
+    std::int32_t unit = 0;  // cell
     std::int16_t generation = 0;
     bool nvswitch = false;
   };
@@ -125,19 +138,25 @@ class DenseFabric {
   template <class Describe>
   std::vector<std::int32_t> Patterns(const Describe& describe) const;
   void FindOddGpus();
+  void DescribeNodes();
   void ClassifyLeaves();
 
   const topology::Fabric& fabric_;
   std::array<std::vector<std::int32_t>, kTierCount> cell_;
   std::array<std::vector<std::int32_t>, kTierCount> first_child_;
   std::array<std::vector<bool>, kTierCount> known_;
+  std::array<bool, kTierCount> all_known_{};
   std::vector<topology::NodeId> node_at_;
   bool nested_ = true;
   std::vector<std::int32_t> first_port_;
   std::vector<GpuPort> ports_;
   std::vector<NodeFacts> facts_;  // by node
   bool domains_span_nodes_ = false;
+  bool leaves_in_units_ = true;  // no leaf has nodes of two units
   std::vector<std::uint32_t> odd_;
+  bool any_odd_gpus_ = false;
+  bool gpus_differ_ = false;
+  int largest_node_ = 0;
   std::vector<std::int64_t> link_mbps_;
   bool oversubscribed_ = false;
   std::vector<std::array<int, 3>> torus_;  // by node; empty off a torus

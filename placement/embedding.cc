@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <numeric>
 #include <tuple>
 
 #include "base/check.h"
@@ -33,67 +35,98 @@ Embedding::Embedding(const ClusterState& state, const GangRequest& request, cons
   for (int t = 0; t < kTierCount; ++t) {
     pods_per_class_[std::size_t(t)] =
         *std::max_element(classes.pods[std::size_t(t)].begin(), classes.pods[std::size_t(t)].end());
-    capacity_[std::size_t(t)].resize(std::size_t(state.dense().cells(Tier(t))));
-    free_[std::size_t(t)].resize(capacity_[std::size_t(t)].size());
-    content_[std::size_t(t)].resize(capacity_[std::size_t(t)].size());
   }
+  for (int gpus = sample_->gpus; gpus <= 32; ++gpus)
+    slots_of_[std::size_t(gpus)] = std::int8_t(gpus / sample_->gpus);
   const std::size_t nodes = state.fabric().nodes.size();
   usable_.resize(nodes);
-  allowed_.assign(nodes, sample_->allowed ? 0 : 1);
   if (sample_->allowed) {
+    allowed_.assign(nodes, 0);
     for (NodeId n : request.allowed_nodes[*sample_->allowed]) {
       if (n >= 0 && std::size_t(n) < nodes) allowed_[std::size_t(n)] = 1;
     }
   }
 }
 
-int Embedding::PodsOn(NodeId node, bool empty) const {
-  const int gpus = std::popcount(usable_[std::size_t(node)]);
-  if (gpus < sample_->gpus) return 0;
-  const int slots = gpus == sample_->gpus ? 1 : gpus / sample_->gpus;
-  return empty ? slots : state_.Copies(node, sample_->resources, slots);
-}
-
 void Embedding::Measure(const GpuFilter& filter, bool empty) {
   if (measured_ == std::pair(filter, empty)) return;
   measured_ = {filter, empty};
-  ranked_.clear();
+  children_.clear();
+  for (auto& at : children_at_) at.clear();
+  MeasureNodes(filter, empty);
+  measured_as_[0] = 0;
+  const bool nvlink =
+      classes_.needs_nvlink[std::size_t(classes_.of_pod[1][std::size_t(sample_ - request_.pods.data())])];
+  for (std::size_t t = 1; t < kTierCount; ++t) {
+    const bool same = SameAsBelow(Tier(t), filter, nvlink);
+    measured_as_[t] = same ? measured_as_[t - 1] : t;
+    if (!same) MeasureCells(Tier(t), filter, nvlink);
+  }
+}
+
+void Embedding::MeasureNodes(const GpuFilter& filter, bool empty) {
   const DenseFabric& dense = state_.dense();
-  for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
+  const std::int32_t nodes = dense.cells(Tier::kNode);
+  auto &capacity = capacity_[0], &free = free_[0];
+  auto& content = content_[0];
+  capacity.resize(std::size_t(nodes));
+  free.resize(std::size_t(nodes));
+  content.resize(std::size_t(nodes));
+  const int grain = filter.grain_tier == Tier::kNode ? filter.grain : 1;
+  for (int pods = 0; pods <= 32; ++pods) {
+    classes_of_[std::size_t(pods)] = std::int8_t(pods / grain * grain / pods_per_class_[0]);
+  }
+  for (std::int32_t cell = 0; cell < nodes; ++cell) {
     const NodeId node = dense.node_at(cell);
     const auto n = std::size_t(node);
     std::uint32_t gpus = empty ? AllGpus(dense.gpus(node)) : state_.open_gpus(node);
-    if (!allowed_[n]) gpus = 0;
-    free_[0][std::size_t(cell)] = std::popcount(gpus);
-    usable_[n] = gpus & filter.window & (filter.skip_odd ? ~dense.odd_gpus(node) : ~0U);
-    content_[0][std::size_t(cell)] = Mixed(std::uint64_t(dense.odd_gpus(node)) << 32 | usable_[n]);
-    int pods = PodsOn(node, empty);
-    if (filter.grain_tier == Tier::kNode && filter.grain > 1) pods -= pods % filter.grain;
-    capacity_[0][std::size_t(cell)] = pods_per_class_[0] == 1 ? pods : pods / pods_per_class_[0];
+    if (!allowed_.empty() && !allowed_[n]) gpus = 0;
+    const std::uint32_t odd = dense.odd_gpus(node);
+    usable_[n] = gpus & filter.window & (filter.skip_odd ? ~odd : ~0U);
+    int pods = slots_of_[std::size_t(std::popcount(usable_[n]))];
+    if (pods > 0 && !empty) pods = state_.Copies(node, sample_->resources, pods);
+    capacity[std::size_t(cell)] = classes_of_[std::size_t(pods)];
+    free[std::size_t(cell)] = std::popcount(gpus);
+    content[std::size_t(cell)] = Mixed(std::uint64_t(odd) << 32 | usable_[n]);
   }
-  const bool nvlink =
-      classes_.needs_nvlink[std::size_t(classes_.of_pod[1][std::size_t(sample_ - request_.pods.data())])];
-  for (int t = 1; t < kTierCount; ++t) {
-    const int parts = pods_per_class_[std::size_t(t)] / pods_per_class_[std::size_t(t) - 1];
-    for (std::int32_t cell = 0; cell < dense.cells(Tier(t)); ++cell) {
-      const auto [first, last] = dense.children(Tier(t), cell);
-      int held = 0, free = 0;
-      std::uint64_t content = 0;
-      for (std::int32_t child = first; child < last; ++child) {
-        held += capacity_[std::size_t(t) - 1][std::size_t(child)];
-        free += free_[std::size_t(t) - 1][std::size_t(child)];
-        content += content_[std::size_t(t) - 1][std::size_t(child)];
-      }
-      if (Tier(t) == Tier::kDomain && nvlink && !dense.known(Tier::kDomain, cell)) held = 0;
-      if (Tier(t) == Tier::kUnit && filter.most_per_unit > 0) {
-        held = std::min(held, filter.most_per_unit / (pods_per_class_[std::size_t(t) - 1] * sample_->gpus));
-      }
-      if (Tier(t) == filter.grain_tier)
-        held -= held % std::max(1, filter.grain / pods_per_class_[std::size_t(t) - 1]);
-      capacity_[std::size_t(t)][std::size_t(cell)] = parts == 1 ? held : held / parts;
-      free_[std::size_t(t)][std::size_t(cell)] = free;
-      content_[std::size_t(t)][std::size_t(cell)] = last - first > 1 ? Mixed(content) : content;
+}
+
+// Whether each cell is one of the tier below and holds as many classes as that.
+bool Embedding::SameAsBelow(Tier tier, const GpuFilter& filter, bool nvlink) const {
+  const DenseFabric& dense = state_.dense();
+  const Tier below = Tier(int(tier) - 1);
+  const int part = pods_per_class_[std::size_t(below)];
+  if (dense.cells(tier) != dense.cells(below) || pods_per_class_[std::size_t(tier)] != part) return false;
+  if (tier == filter.grain_tier && filter.grain > part) return false;
+  if (tier == Tier::kUnit && filter.most_per_unit > 0) return false;
+  return tier != Tier::kDomain || !nvlink || dense.all_known(Tier::kDomain);
+}
+
+void Embedding::MeasureCells(Tier tier, const GpuFilter& filter, bool nvlink) {
+  const DenseFabric& dense = state_.dense();
+  const auto t = std::size_t(tier), below = measured_as_[t - 1];
+  const int part = pods_per_class_[t - 1], parts = pods_per_class_[t] / part;
+  const std::int32_t cells = dense.cells(tier);
+  capacity_[t].resize(std::size_t(cells));
+  free_[t].resize(std::size_t(cells));
+  content_[t].resize(std::size_t(cells));
+  const int grain = tier == filter.grain_tier ? std::max(1, filter.grain / part) : 1;
+  const bool capped = tier == Tier::kUnit && filter.most_per_unit > 0;
+  for (std::int32_t cell = 0; cell < cells; ++cell) {
+    const auto [first, last] = dense.children(tier, cell);
+    int held = 0, free = 0;
+    std::uint64_t content = 0;
+    for (std::int32_t child = first; child < last; ++child) {
+      held += capacity_[below][std::size_t(child)];
+      free += free_[below][std::size_t(child)];
+      content += content_[below][std::size_t(child)];
     }
+    if (tier == Tier::kDomain && nvlink && !dense.known(Tier::kDomain, cell)) held = 0;
+    if (capped) held = std::min(held, filter.most_per_unit / (part * sample_->gpus));
+    if (grain > 1) held -= held % grain;
+    capacity_[t][std::size_t(cell)] = parts == 1 ? held : held / parts;
+    free_[t][std::size_t(cell)] = free;
+    content_[t][std::size_t(cell)] = last - first > 1 ? Mixed(content) : content;
   }
 }
 
@@ -148,7 +181,7 @@ void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::
   if (TakesAll(tier, cell, items)) {
     const auto [first, last] = state_.dense().children(tier, cell);
     for (std::int32_t child = first; child < last; ++child) {
-      const int held = capacity_[std::size_t(below)][std::size_t(child)];
+      const int held = capacity(below, child);
       if (held == 0) continue;
       FillCell(below, child, begin, begin + held * per_item);
       begin += held * per_item;
@@ -167,7 +200,7 @@ void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::
 
 // Whether the cell is filled to the brim and its children are alike: then none comes before another.
 bool Embedding::TakesAll(Tier tier, std::int32_t cell, int items) const {
-  const auto& held = capacity_[std::size_t(tier) - 1];
+  const auto& held = capacity_[measured_as_[std::size_t(tier) - 1]];
   const auto [first, last] = state_.dense().children(tier, cell);
   int total = 0, usual = 0;
   for (std::int32_t child = first; child < last; ++child) {
@@ -187,7 +220,7 @@ Tier Embedding::LowestHolding(Tier tier, std::int32_t cell, int pods) const {
   const Tier below = Tier(int(tier) - 1);
   const auto [first, last] = state_.dense().children(tier, cell);
   for (std::int32_t child = first; child < last && lowest > Tier::kUnit; ++child) {
-    const int held = capacity_[std::size_t(below)][std::size_t(child)] * pods_per_class_[std::size_t(below)];
+    const int held = capacity(below, child) * pods_per_class_[std::size_t(below)];
     if (held >= pods) lowest = std::min(lowest, LowestHolding(below, child, pods));
   }
   return lowest;
@@ -196,42 +229,10 @@ Tier Embedding::LowestHolding(Tier tier, std::int32_t cell, int pods) const {
 // The tightest cell that holds everything, else the largest cells first and the tightest for the rest: the
 // fewest cells. Cells take whole grains where that fits, so that whole groups stay together.
 void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares) {
-  const auto below = std::size_t(tier) - 1;
-  const auto [first, last] = state_.dense().children(tier, cell);
-  shares.clear();
-  int holding = 0;
-  for (std::int32_t child = first; child < last; ++child) {
-    const int held = capacity_[below][std::size_t(child)];
-    if (held == 0) continue;
-    shares.push_back({child, 0, held, free_[below][std::size_t(child)], content_[below][std::size_t(child)]});
-    holding += held >= items ? 1 : 0;
-  }
-  if (holding > 0) {
-    std::erase_if(shares, [items](const Share& share) { return share.capacity < items; });
-    std::size_t pick = 0;
-    if (holding > 1 && !chosen_) {
-      chosen_ = true;
-      cells_to_choose_ = holding;
-      pick = std::size_t(std::min(choice_.rank_of_cell, holding - 1));
-    }
-    if (holding > 1) {
-      for (Share& share : shares) {
-        share.lowest = LowestHolding(Tier(below), share.cell, items * pods_per_class_[below]);
-      }
-    }
-    // A set of spines that is tight but keeps the gang in no one unit comes after a roomier one that does.
-    const auto tighter = [](const Share& a, const Share& b) {
-      return std::tie(a.lowest, a.capacity, a.free, a.content, a.cell) <
-             std::tie(b.lowest, b.capacity, b.free, b.content, b.cell);
-    };
-    std::nth_element(shares.begin(), shares.begin() + std::ptrdiff_t(pick), shares.end(), tighter);
-    shares = {shares[pick]};
-    shares.front().items = items;
-    return;
-  }
-  const int per_item = pods_per_class_[below] * sample_->gpus;
-  const int grain = int(GrainFor(shares, items, per_item));
-  const std::vector<Share>& ranked = RankedFor(tier, cell, grain, shares);
+  Children& children = ChildrenOf(tier, cell);
+  if (children.largest >= items) return ChooseOne(children, items, shares);
+  const int per_item = pods_per_class_[std::size_t(tier) - 1] * sample_->gpus;
+  const std::vector<Share>& ranked = RankedFor(children, int(GrainFor(children, items, per_item)));
   shares.clear();
   int left = items;
   for (std::size_t next = 0; left > 0; ++next) {
@@ -250,22 +251,84 @@ void Embedding::Choose(Tier tier, std::int32_t cell, int items, std::vector<Shar
   }
 }
 
-const std::vector<Embedding::Share>& Embedding::RankedFor(Tier tier, std::int32_t cell, int grain,
-                                                          const std::vector<Share>& shares) {
-  for (const Ranked& known : ranked_) {
-    if (known.tier == tier && known.cell == cell && known.grain == grain) return known.shares;
+void Embedding::ChooseOne(const Children& children, int items, std::vector<Share>& shares) {
+  const Tier below = Tier(int(children.tier) - 1);
+  shares.clear();
+  std::copy_if(children.shares.begin(), children.shares.end(), std::back_inserter(shares),
+               [items](const Share& share) { return share.capacity >= items; });
+  const int holding = int(shares.size());
+  std::size_t pick = 0;
+  if (holding > 1 && !chosen_) {
+    chosen_ = true;
+    cells_to_choose_ = holding;
+    pick = std::size_t(std::min(choice_.rank_of_cell, holding - 1));
   }
-  constexpr std::size_t kMostKept = 64;  // the coarse cells, which come first and are the costly ones
-  if (ranked_.size() == kMostKept) ranked_.pop_back();
-  Ranked& fresh = ranked_.emplace_back(Ranked{tier, cell, grain, shares});
-  for (Share& share : fresh.shares) share.capacity = share.capacity / grain * grain;
+  if (holding > 1) {
+    for (Share& share : shares) {
+      share.lowest = LowestHolding(below, share.cell, items * pods_per_class_[std::size_t(below)]);
+    }
+  }
+  // A set of spines that is tight but keeps the gang in no one unit comes after a roomier one that does.
+  const auto tighter = [](const Share& a, const Share& b) {
+    return std::tie(a.lowest, a.capacity, a.free, a.content, a.cell) <
+           std::tie(b.lowest, b.capacity, b.free, b.content, b.cell);
+  };
+  std::nth_element(shares.begin(), shares.begin() + std::ptrdiff_t(pick), shares.end(), tighter);
+  shares = {shares[pick]};
+  shares.front().items = items;
+}
+
+Embedding::Children& Embedding::ChildrenOf(Tier tier, std::int32_t cell) {
+  auto& at = children_at_[std::size_t(tier)];
+  if (at.empty()) at.assign(std::size_t(state_.dense().cells(tier)), topology::kNone);
+  std::int32_t& index = at[std::size_t(cell)];
+  if (index != topology::kNone) return children_[std::size_t(index)];
+  index = std::int32_t(children_.size());
+  Children& fresh = children_.emplace_back();
+  fresh.tier = tier;
+  const std::size_t below = measured_as_[std::size_t(tier) - 1];
+  const auto [first, last] = state_.dense().children(tier, cell);
+  fresh.shares.reserve(std::size_t(last - first));
+  for (std::int32_t child = first; child < last; ++child) {
+    const int held = capacity_[below][std::size_t(child)];
+    if (held == 0) continue;
+    fresh.shares.push_back(
+        {child, 0, held, free_[below][std::size_t(child)], content_[below][std::size_t(child)]});
+    fresh.largest = std::max(fresh.largest, held);
+  }
+  std::vector<int> count(std::size_t(fresh.largest) + 1, 0);
+  for (const Share& share : fresh.shares) ++count[std::size_t(share.capacity)];
+  for (std::size_t held = 0; held < count.size(); ++held) {
+    if (count[held] > 0) fresh.by_capacity.emplace_back(int(held), count[held]);
+  }
   std::sort(fresh.shares.begin(), fresh.shares.end(), [](const Share& a, const Share& b) {
-    return std::tie(b.capacity, a.free, a.content, a.cell) < std::tie(a.capacity, b.free, b.content, b.cell);
+    return std::tie(a.free, a.content, a.cell) < std::tie(b.free, b.content, b.cell);
   });
+  return fresh;
+}
+
+// Largest first; shares come ordered by what breaks ties, which a stable distribution keeps.
+const std::vector<Embedding::Share>& Embedding::RankedFor(Children& children, int grain) {
+  if (grain == 1 && children.by_capacity.size() == 1) return children.shares;
+  for (const Ranked& known : children.ranked) {
+    if (known.grain == grain) return known.shares;
+  }
+  Ranked& fresh = children.ranked.emplace_back();
+  fresh.grain = grain;
+  std::vector<std::size_t> begin(std::size_t(children.largest / grain) + 1, 0);
+  const auto place = [&](int capacity) { return begin.size() - 1 - std::size_t(capacity / grain); };
+  for (const auto& [capacity, count] : children.by_capacity) begin[place(capacity)] += std::size_t(count);
+  std::exclusive_scan(begin.begin(), begin.end(), begin.begin(), std::size_t{0});
+  fresh.shares.resize(children.shares.size());
+  for (const Share& share : children.shares) {
+    Share& placed = fresh.shares[begin[place(share.capacity)]++];
+    placed = share;
+    placed.capacity = share.capacity / grain * grain;
+  }
   return fresh.shares;
 }
 
-std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item) {
+std::int64_t Embedding::GrainFor(const Children& children, int items, std::int64_t ranks_per_item) {
   int passed = 0;
   std::int64_t chosen = 1;
   for (auto grain = order_->grains.rbegin(); grain != order_->grains.rend(); ++grain) {
@@ -273,7 +336,9 @@ std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items, st
     const int size = int(*grain / ranks_per_item);
     if (size < 2 || items % size != 0) continue;
     std::int64_t held = 0;
-    for (const Share& share : shares) held += share.capacity / size * size;
+    for (const auto& [capacity, count] : children.by_capacity) {
+      held += std::int64_t(capacity / size * size) * count;
+    }
     if (held < items) continue;
     if (passed++ == choice_.coarser_grains) chosen = size;
     if (passed > kMostPassed) break;
@@ -284,6 +349,9 @@ std::int64_t Embedding::GrainFor(const std::vector<Share>& shares, int items, st
 
 void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {
   bool down = false;
+  // Most nodes give what the one before gave.
+  std::vector<std::uint32_t> slots;
+  std::tuple<std::uint32_t, std::uint32_t, int, bool> given;
   for (const Segment& segment : segments_) {
     const int count = segment.end - segment.begin;
     const std::uint32_t usable = usable_[std::size_t(segment.node)];
@@ -292,12 +360,15 @@ void Embedding::GiveSlots(std::vector<PodPlacement>& out) const {
       if (choice_.snake) down = !down;
       continue;
     }
-    auto slots = SlotsOf(usable_[std::size_t(segment.node)], state_.dense().odd_gpus(segment.node),
-                         sample_->gpus, count, down);
-    if (down) std::reverse(slots.begin(), slots.end());
+    const std::uint32_t odd = state_.dense().odd_gpus(segment.node);
+    if (slots.empty() || given != std::tuple(usable, odd, count, down)) {
+      given = {usable, odd, count, down};
+      slots = SlotsOf(usable, odd, sample_->gpus, count, down);
+      if (down) std::reverse(slots.begin(), slots.end());
+    }
     for (int i = 0; i < count; ++i) {
-      out[std::size_t((*line_)[std::size_t(segment.begin) + std::size_t(i)])] = {segment.node,
-                                                                                 slots[std::size_t(i)]};
+      const std::int32_t pod = (*line_)[std::size_t(segment.begin) + std::size_t(i)];
+      out[std::size_t(pod)] = {segment.node, slots[std::size_t(i)]};
     }
     if (choice_.snake) down = !down;
   }

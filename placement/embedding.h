@@ -60,11 +60,13 @@ class Embedding {
   // were free and every node usable.
   void Measure(const GpuFilter& filter, bool empty = false);
   bool fits() const {  // an empty fabric has no root
-    const auto& root = capacity_[std::size_t(Tier::kRoot)];
+    const auto& root = capacity_[measured_as_[std::size_t(Tier::kRoot)]];
     return !root.empty() && root.front() > 0;
   }
   // How many classes of the tier a cell holds.
-  int capacity(Tier tier, std::int32_t cell) const { return capacity_[std::size_t(tier)][std::size_t(cell)]; }
+  int capacity(Tier tier, std::int32_t cell) const {
+    return capacity_[measured_as_[std::size_t(tier)]][std::size_t(cell)];
+  }
 
   // Places every pod of the order. Requires: fits().
   void Fill(const FillOrder& order, const FillChoice& choice, std::vector<PodPlacement>& out);
@@ -86,22 +88,31 @@ class Embedding {
     topology::NodeId node;
     std::int32_t begin, end;
   };
-  // The children of a cell that hold something, by how they are chosen; kept until the next Measure.
+  // Cells by how they are chosen where they take whole grains.
   struct Ranked {
-    Tier tier;
-    std::int32_t cell;
     int grain;
-    std::vector<Share> shares;  // capacities are whole grains
+    std::vector<Share> shares;  // capacities are whole grains, largest first
   };
-  int PodsOn(topology::NodeId node, bool empty) const;
-  const std::vector<Share>& RankedFor(Tier tier, std::int32_t cell, int grain,
-                                      const std::vector<Share>& shares);
+  // The children of a cell that hold something, as the choices among them need them; kept until the next Measure.
+  struct Children {
+    Tier tier;
+    std::vector<Share> shares;                     // by free GPUs, content and name
+    int largest = 0;                               // capacity
+    std::vector<std::pair<int, int>> by_capacity;  // how many hold so much
+    std::deque<Ranked> ranked;
+  };
+  Children& ChildrenOf(Tier tier, std::int32_t cell);
+  static const std::vector<Share>& RankedFor(Children& children, int grain);
+  void MeasureNodes(const GpuFilter& filter, bool empty);
+  void MeasureCells(Tier tier, const GpuFilter& filter, bool nvlink);
+  bool SameAsBelow(Tier tier, const GpuFilter& filter, bool nvlink) const;
   bool TakesAll(Tier tier, std::int32_t cell, int items) const;
   Tier LowestHolding(Tier tier, std::int32_t cell, int pods) const;
   void DropClasses(Tier tier, std::int32_t begin, std::int32_t end);
   void FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::int32_t end);
   void Choose(Tier tier, std::int32_t cell, int items, std::vector<Share>& shares);
-  std::int64_t GrainFor(const std::vector<Share>& shares, int items, std::int64_t ranks_per_item);
+  void ChooseOne(const Children& children, int items, std::vector<Share>& shares);
+  std::int64_t GrainFor(const Children& children, int items, std::int64_t ranks_per_item);
   void GiveSlots(std::vector<PodPlacement>& out) const;
 
   const ClusterState& state_;
@@ -109,12 +120,17 @@ class Embedding {
   const GangClasses& classes_;
   const PodRequest* sample_ = nullptr;
   std::array<int, kTierCount> pods_per_class_{};
-  std::vector<char> allowed_;
-  std::vector<std::uint32_t> usable_;  // GPUs by node under the filter
+  std::array<std::int8_t, 33> slots_of_{};    // pods by free GPUs
+  std::array<std::int8_t, 33> classes_of_{};  // of Tier::kNode, by pods in whole grains
+  std::vector<char> allowed_;                 // by node; empty = all
+  std::vector<std::uint32_t> usable_;         // GPUs by node under the filter
   std::array<std::vector<std::int32_t>, kTierCount> capacity_, free_;
   std::array<std::vector<std::uint64_t>, kTierCount> content_;
+  // By tier, the one whose numbers are its own too: most nodes are an NVLink domain.
+  std::array<std::size_t, kTierCount> measured_as_{};
   std::vector<Segment> segments_;
-  std::deque<Ranked> ranked_;
+  std::deque<Children> children_;
+  std::array<std::vector<std::int32_t>, kTierCount> children_at_;  // index into children_; kNone = not yet
   std::array<std::vector<Share>, kTierCount> shares_;
   const FillOrder* order_ = nullptr;
   const std::vector<std::int32_t>* line_ = nullptr;  // the order's pods, as they are placed

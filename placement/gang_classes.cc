@@ -40,17 +40,25 @@ void ForEachPair(const Parallelism& parallelism, Axis axis, const Visit& visit) 
   }
 }
 
-void JoinRequired(const GangRequest& request, const GangClasses& classes, const Requirement& requirement,
+// False = its groups lie inside pods, and there is nothing to join.
+bool JoinRequired(const GangRequest& request, const GangClasses& classes, const Requirement& requirement,
                   std::vector<std::int32_t>& parent) {
   if (requirement.axis == Axis::kGang) {
     for (std::size_t p = 1; p < request.pods.size(); ++p) Join(parent, 0, std::int32_t(p));
-    return;
+    return true;
+  }
+  const auto [stride, size] = StrideOf(request.parallelism, requirement.axis);
+  const std::int64_t span = stride * size;
+  if (span == 1 || std::all_of(request.pods.begin(), request.pods.end(),
+                               [span](const PodRequest& pod) { return pod.gpus % span == 0; })) {
+    return false;
   }
   ForEachPair(request.parallelism, requirement.axis, [&](std::int64_t a, std::int64_t b) {
     const std::int32_t pod_a = classes.pod_of_rank[std::size_t(a)],
                        pod_b = classes.pod_of_rank[std::size_t(b)];
     if (pod_a != pod_b) Join(parent, pod_a, pod_b);
   });
+  return true;
 }
 
 void NumberClasses(const GangRequest& request, std::vector<std::int32_t>& parent, std::size_t tier,
@@ -71,23 +79,39 @@ void NumberClasses(const GangRequest& request, std::vector<std::int32_t>& parent
   }
 }
 
-bool IsUniform(const GangRequest& request, const GangClasses& classes) {
+// Every pod a class of its own.
+void NumberPods(const GangRequest& request, GangClasses& out) {
+  const std::size_t pods = request.pods.size();
+  out.of_pod[0].resize(pods);
+  out.gpus[0].resize(pods);
+  out.pods[0].resize(pods);
+  for (std::size_t p = 0; p < pods; ++p) {
+    out.of_pod[0][p] = std::int32_t(p);
+    out.gpus[0][p] = request.pods[p].gpus;
+    out.pods[0][p] = request.pods[p].gpus > 0 ? 1 : 0;
+  }
+}
+
+bool AlikeAndFree(const std::vector<PodRequest>& pods) {
   const PodRequest* sample = nullptr;
-  for (const PodRequest& pod : request.pods) {
+  for (const PodRequest& pod : pods) {
     if (pod.fixed_node) return false;
     if (pod.gpus == 0) continue;
     if (sample == nullptr) sample = &pod;
     if (!(pod == *sample)) return false;
   }
-  for (const auto& sizes : classes.pods) {
-    int usual = 0;
-    for (int size : sizes) {
-      if (size == 0) continue;  // a class of launchers
-      if (usual == 0) usual = size;
-      if (size != usual) return false;
-    }
-  }
   return sample != nullptr;
+}
+
+// Classes of launchers aside.
+bool OfOneSize(const std::vector<int>& sizes) {
+  int usual = 0;
+  for (const int size : sizes) {
+    if (size == 0) continue;
+    if (usual == 0) usual = size;
+    if (size != usual) return false;
+  }
+  return true;
 }
 
 struct GroupPlace {
@@ -207,29 +231,38 @@ std::vector<Requirement> EffectiveRequirements(const GangRequest& request) {
 GangClasses ClassesOf(const GangRequest& request, const std::vector<Requirement>& require) {
   GangClasses out;
   out.require = require;
+  out.first_rank.reserve(request.pods.size() + 1);
+  out.pod_of_rank.reserve(std::size_t(request.parallelism.world()));
   for (std::size_t p = 0; p < request.pods.size(); ++p) {
     out.first_rank.push_back(std::int32_t(out.pod_of_rank.size()));
-    out.pod_of_rank.insert(out.pod_of_rank.end(), std::size_t(request.pods[p].gpus), std::int32_t(p));
+    for (int gpu = 0; gpu < request.pods[p].gpus; ++gpu) out.pod_of_rank.push_back(std::int32_t(p));
     out.gpu_pods += request.pods[p].gpus > 0 ? 1 : 0;
   }
   out.first_rank.push_back(std::int32_t(out.pod_of_rank.size()));
   std::vector<std::int32_t> parent(request.pods.size());
   std::iota(parent.begin(), parent.end(), 0);
-  for (int tier = 0; tier < kTierCount; ++tier) {
-    bool joined = tier == 0;
+  out.uniform = AlikeAndFree(request.pods);
+  NumberPods(request, out);
+  for (std::size_t tier = 0; tier < kTierCount; ++tier) {
+    bool joined = false;
     for (const Requirement& requirement : require) {
-      if (TierOf(requirement.level) != Tier(tier)) continue;
-      JoinRequired(request, out, requirement, parent);
+      if (TierOf(requirement.level) == Tier(tier))
+        joined = JoinRequired(request, out, requirement, parent) || joined;
+    }
+    if (Tier(tier) == Tier::kRoot) {
+      std::fill(parent.begin(), parent.end(), 0);
       joined = true;
     }
-    if (Tier(tier) == Tier::kRoot) std::fill(parent.begin(), parent.end(), 0);
-    if (joined || Tier(tier) == Tier::kRoot) {
-      NumberClasses(request, parent, std::size_t(tier), out);
-      continue;
+    if (joined) {
+      out.gpus[tier].clear();
+      out.pods[tier].clear();
+      NumberClasses(request, parent, tier, out);
+      out.uniform = out.uniform && OfOneSize(out.pods[tier]);
+    } else if (tier > 0) {
+      out.of_pod[tier] = out.of_pod[tier - 1];
+      out.gpus[tier] = out.gpus[tier - 1];
+      out.pods[tier] = out.pods[tier - 1];
     }
-    out.of_pod[std::size_t(tier)] = out.of_pod[std::size_t(tier) - 1];
-    out.gpus[std::size_t(tier)] = out.gpus[std::size_t(tier) - 1];
-    out.pods[std::size_t(tier)] = out.pods[std::size_t(tier) - 1];
   }
   out.needs_nvlink.assign(out.gpus[std::size_t(Tier::kDomain)].size(), false);
   for (const Requirement& requirement : require) {
@@ -241,7 +274,6 @@ GangClasses ClassesOf(const GangRequest& request, const std::vector<Requirement>
         out.needs_nvlink[std::size_t(out.of_pod[std::size_t(Tier::kDomain)][p])] = true;
     }
   }
-  out.uniform = IsUniform(request, out);
   return out;
 }
 

@@ -98,7 +98,7 @@ class Climber {
   // Keeps pods_ as they are now if that is better; the caller undoes otherwise.
   bool Keep() {
     --trials_;
-    const Quality tried = pricing_.Price(pods_);
+    const Quality tried = pricing_.Price(pods_, &quality_);
     if (!Better(tried, quality_)) return false;
     if (FirstBroken(state_.dense(), request_, classes_, pods_)) return false;
     quality_ = tried;
@@ -214,7 +214,9 @@ void Improve(const ClusterState& state, const GangRequest& request, const GangCl
 
 int TrialsFor(std::int64_t world) {
   if (world <= 32) return 2000;
-  return int(std::min<std::int64_t>(100, 8192 / world));
+  constexpr std::int64_t kFewest = 8;  // fewer are seldom worth making the lists for
+  const std::int64_t trials = std::min<std::int64_t>(100, 8192 / world);
+  return trials < kFewest ? 0 : int(trials);
 }
 
 }  // namespace heddle::placement

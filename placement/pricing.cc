@@ -61,14 +61,15 @@ Pricing::Pricing(const ClusterState& state, const GangRequest& request, Stride b
       cost_(request.parallelism, request.model),
       sharing_(state.dense().link_mbps()),
       shares_links_(state.dense().oversubscribed() || !state.link_load_mbps().empty()),
-      lanes_(state.dense()) {
+      lanes_(state.dense(), shares_links_) {
   seen_.assign(state.fabric().domains.size() + state.fabric().nodes.size(), 0);
   ranks_there_.resize(seen_.size());
 }
 
-Quality Pricing::Price(const std::vector<PodPlacement>& pods) {
+Quality Pricing::Price(const std::vector<PodPlacement>& pods, const Quality* rival) {
   ranks_.clear();
   Quality quality;
+  const bool hides = cost_.windows().backward_us > 0;
   const bool whole = by_ == Stride::kWholeNodes && ReadWholeNodes(pods);
   for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kDp, Axis::kPp, Axis::kFsdp}) {
     const Cut cut{axis, TrafficStrideOf(request_.parallelism, axis), axis != Axis::kPp};
@@ -81,17 +82,20 @@ Quality Pricing::Price(const std::vector<PodPlacement>& pods) {
     crossings_.clear();
     row_crossings_.clear();
     flows_.clear();
-    if (!whole || (!TallyInsideNodes(cut, quality) && !TallyBetweenNodes(cut, quality))) {
+    if (!whole || (!TallyInsideNodes(cut, quality) && !TallyBetweenNodes(cut, quality) &&
+                   !TallyThroughNodes(cut, quality))) {
       if (ranks_.empty()) ReadRanks(pods);
       TallyRanks(cut, quality);
     }
     ShareLinks(axis);
     TakeWorst(cut, quality);
+    quality.step_micros += quality.axis_micros[std::size_t(axis)];
+    if (rival != nullptr && !hides && quality.step_micros > rival->step_micros) return quality;
   }
   HideBehindCompute(quality);
   quality.step_micros =
       std::accumulate(quality.axis_micros.begin(), quality.axis_micros.end(), std::int64_t{0});
-  CountDomains(pods, quality);
+  if (rival == nullptr || quality.step_micros <= rival->step_micros) CountDomains(pods, whole, quality);
   return quality;
 }
 
@@ -115,27 +119,6 @@ void Pricing::ReadRanks(const std::vector<PodPlacement>& pods) {
   ranks_.reserve(std::size_t(request_.parallelism.world()));
   ReadPorts(dense_, pods, ranks_);
   CHECK(std::int64_t(ranks_.size()) == request_.parallelism.world());
-}
-
-bool Pricing::ReadWholeNodes(const std::vector<PodPlacement>& pods) {
-  whole_.clear();
-  lane_count_ = 0;
-  std::uint32_t held = 0;  // of the node that the pods before have begun
-  for (const PodPlacement& pod : pods) {
-    if (pod.gpus == 0) continue;
-    if (held == 0) {
-      const int gpus = dense_.gpus(pod.node);
-      if (lane_count_ == 0) lane_count_ = gpus;
-      if (gpus != lane_count_) return false;
-      whole_.push_back(pod.node);
-    } else if (pod.node != whole_.back() || std::countr_zero(pod.gpus) < int(std::bit_width(held))) {
-      return false;
-    }
-    held |= pod.gpus;
-    if (std::popcount(held) == lane_count_) held = 0;
-  }
-  return held == 0 && lane_count_ > 0 &&
-         std::int64_t(whole_.size()) * lane_count_ == request_.parallelism.world();
 }
 
 void Pricing::StartGroup() {
@@ -165,141 +148,42 @@ void Pricing::Enter(NodeId node, int ranks, GroupTally& tally) {
   tally.nvswitch = tally.nvswitch && dense_.has_nvswitch(node);
 }
 
-// As Enter, where the group has one rank on a node: no domain of one node is met twice.
-void Pricing::EnterOnce(NodeId node, GroupTally& tally) {
-  if (dense_.domains_span_nodes()) return Enter(node, 1, tally);
-  ++tally.domains;
+// As Enter, for so many like nodes of which the group has `ranks` each: no domain of one node is met twice.
+void Pricing::EnterRun(NodeId node, std::int64_t nodes, int ranks, GroupTally& tally) {
+  if (dense_.domains_span_nodes()) return Enter(node, int(nodes) * ranks, tally);
+  tally.domains += std::int32_t(nodes);
   tally.generation = std::min(tally.generation, dense_.nvlink_generation(node));
   tally.nvswitch = tally.nvswitch && dense_.has_nvswitch(node);
 }
 
-// Of the domains entered since StartGroup.
-void Pricing::CountRanks(GroupTally& tally) const {
-  tally.fewest = tally.most = met_.empty() ? 1 : ranks_there_[std::size_t(met_.front())];
+// Of the domains entered since StartGroup; `ranks` in each where EnterRun did not need to tell them apart.
+void Pricing::CountRanks(GroupTally& tally, int ranks) const {
+  tally.fewest = tally.most = met_.empty() ? ranks : ranks_there_[std::size_t(met_.front())];
   for (const std::int32_t slot : met_) {
     tally.fewest = std::min(tally.fewest, ranks_there_[std::size_t(slot)]);
     tally.most = std::max(tally.most, ranks_there_[std::size_t(slot)]);
   }
 }
 
-// Groups of neighbouring GPUs of one node: nodes that are alike inside cost the same.
-bool Pricing::TallyInsideNodes(const Cut& cut, Quality& quality) {
-  const auto [stride, size] = cut.stride;
-  const std::int64_t block = stride * size;
-  if (block > lane_count_ || lane_count_ % block != 0) return false;
-  std::int32_t known = kNone;
-  for (const NodeId node : whole_) {
-    if (cut.axis == Axis::kTp && dense_.domain(node) != kNone) {
-      quality.tp_groups_in_domain += lane_count_ / size;
-    }
-    if (dense_.inside(node) == known) continue;
-    known = dense_.inside(node);
-    for (std::int64_t first = 0; first < lane_count_; ++first) {
-      if (first % block >= stride) continue;  // not the first of a group
-      GroupTally tally;
-      StartGroup();
-      Enter(node, size, tally);
-      CountRanks(tally);
-      const std::int64_t last = first + (size - 1) * stride;
-      for (std::int64_t from = first; cut.closed ? from <= last : from < last; from += stride) {
-        const std::int64_t next = from == last ? first : from + stride;
-        Pass(dense_.Between(dense_.port(node, int(from)), dense_.port(node, int(next))), tally);
-      }
-      if (tallies_.empty() || !(tallies_.back() == tally)) tallies_.push_back(tally);
-    }
-  }
-  return true;
-}
-
-// Groups of the same GPU of many nodes: all lanes of a node are taken as one for as long as they are alike.
-// Where no link is shared, groups over nodes like the last one's are like it.
-bool Pricing::TallyBetweenNodes(const Cut& cut, Quality& quality) {
-  if (cut.stride.stride % lane_count_ != 0) return false;
-  const auto step = std::size_t(cut.stride.stride / lane_count_), size = std::size_t(cut.stride.size);
-  const bool told_by_patterns = !shares_links_ && !dense_.domains_span_nodes() && !dense_.is_torus();
-  for (std::size_t outer = 0; outer < whole_.size(); outer += step * size) {
-    bool tallied = false;
-    GroupCounts counts;
-    for (std::size_t first = outer; first < outer + step; ++first) {
-      if (!tallied || !told_by_patterns || !LikeTheOneBefore(first, step, size)) {
-        counts = {};
-        tallied = TallyAllLanes(cut, first, step, counts);
-      }
-      if (tallied) {
-        Count(cut.axis, counts, lane_count_, quality);
-        continue;
-      }
-      for (int lane = 0; lane < lane_count_; ++lane) TallyLane(cut, first, step, lane, quality);
-    }
-  }
-  return true;
-}
-
-bool Pricing::LikeTheOneBefore(std::size_t first, std::size_t step, std::size_t size) const {
-  for (std::size_t at = first; at < first + step * size; at += step) {
-    if (!dense_.Alike(whole_[at], whole_[at - 1])) return false;
-  }
-  return true;
-}
-
 // True = it crosses between leaves whose links are shared, and the caller says over which.
-bool Pricing::CountEdge(const Hop& hop, Axis axis, GroupTally& tally, GroupCounts& counts) const {
+bool Pricing::CountEdge(const Hop& hop, Axis axis, std::int64_t times, GroupTally& tally,
+                        GroupCounts& counts) const {
   Pass(hop, tally);
   if (!hop.network) return false;
-  ++counts.edges;
-  counts.misaligned += hop.crosses_rail ? 1 : 0;
+  counts.edges += times;
+  counts.misaligned += hop.crosses_rail ? times : 0;
   if (!hop.crosses_leaf) return false;
-  ++counts.leaf_crossings;
+  counts.leaf_crossings += times;
   if (!shares_links_) Cross(hop.mbps, axis, tally);
   return shares_links_;
 }
 
-void Pricing::Count(Axis axis, const GroupCounts& counts, int groups, Quality& quality) {
+void Pricing::Count(Axis axis, const GroupCounts& counts, std::int64_t groups, Quality& quality) {
   const auto a = std::size_t(axis);
   quality.edges[a] += counts.edges * groups;
   quality.rail_misaligned += counts.misaligned * groups;
   quality.leaf_crossings[a] += counts.leaf_crossings * groups;
-  if (axis == Axis::kTp && counts.in_domain) quality.tp_groups_in_domain += groups;
-}
-
-// False = some lanes differ, and nothing has changed.
-bool Pricing::TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, GroupCounts& counts) {
-  const std::size_t last = first + std::size_t(cut.stride.size - 1) * step, crossings = row_crossings_.size();
-  GroupTally tally;
-  StartGroup();
-  for (std::size_t from = first; from <= last; from += step) {
-    EnterOnce(whole_[from], tally);
-    if (from == last && !cut.closed) break;
-    Lanes::Row& row = lanes_.Between(whole_[from], whole_[from == last ? first : from + step]);
-    if (!row.unlike.empty()) {
-      row_crossings_.resize(crossings);
-      return false;
-    }
-    if (!CountEdge(row.hop, cut.axis, tally, counts)) continue;
-    row_crossings_.push_back({tallies_.size(), &row, kNone});
-  }
-  CountRanks(tally);
-  tallies_.push_back(tally);
-  counts.in_domain = tally.domains == 1 && dense_.domain(whole_[first]) != kNone;
-  return true;
-}
-
-void Pricing::TallyLane(const Cut& cut, std::size_t first, std::size_t step, int lane, Quality& quality) {
-  const std::size_t last = first + std::size_t(cut.stride.size - 1) * step;
-  GroupTally tally;
-  GroupCounts counts;
-  StartGroup();
-  for (std::size_t from = first; from <= last; from += step) {
-    EnterOnce(whole_[from], tally);
-    if (from == last && !cut.closed) break;
-    Lanes::Row& row = lanes_.Between(whole_[from], whole_[from == last ? first : from + step]);
-    if (!CountEdge(row.At(lane), cut.axis, tally, counts)) continue;
-    row_crossings_.push_back({tallies_.size(), &row, lane});
-  }
-  CountRanks(tally);
-  tallies_.push_back(tally);
-  counts.in_domain = tally.domains == 1 && dense_.domain(whole_[first]) != kNone;
-  Count(cut.axis, counts, 1, quality);
+  if (axis == Axis::kTp && counts.in_domain) quality.tp_groups_in_domain += int(groups);
 }
 
 void Pricing::TallyRanks(const Cut& cut, Quality& quality) {
@@ -322,17 +206,26 @@ void Pricing::TallyGroup(const Cut& cut, std::int64_t first, Quality& quality) {
     if (from == last && !cut.closed) break;
     const GpuPort& next = ranks_[std::size_t(from == last ? first : from + stride)];
     const Hop hop = dense_.Between(here, next);
-    if (!CountEdge(hop, cut.axis, tally, counts)) continue;
-    crossings_.push_back({tallies_.size(), flows_.size(), hop.mbps});
-    flows_.push_back(FlowBetween(dense_, here, next, hop.mbps));
-    flows_.back().count = 1;
+    if (CountEdge(hop, cut.axis, 1, tally, counts)) AddFlow(here, next, hop.mbps, 1);
   }
   counts.in_domain = tally.domains == 1 && ranks_[std::size_t(first)].domain != kNone;
   Count(cut.axis, counts, 1, quality);
+  CountRanks(tally);
+  FinishGroup(tally);
+}
+
+// An edge of the group that is being tallied, over links that it shares.
+void Pricing::AddFlow(const GpuPort& from, const GpuPort& to, std::int64_t mbps, std::int64_t count) {
+  crossings_.push_back({tallies_.size(), flows_.size(), mbps});
+  flows_.push_back(FlowBetween(dense_, from, to, mbps));
+  flows_.back().count = count;
+}
+
+// The group's flows want no more than its pace.
+void Pricing::FinishGroup(GroupTally& tally) {
   for (auto flow = crossings_.rbegin(); flow != crossings_.rend() && flow->group == tallies_.size(); ++flow) {
     flows_[flow->flow].mbps = tally.net_mbps;
   }
-  CountRanks(tally);
   tallies_.push_back(tally);
 }
 
@@ -375,15 +268,15 @@ void Pricing::CountRowFlows() {
     };
     crossing.flow = flows_.size();
     if (crossing.lane != kNone) {
-      add(crossing.lane, 1);
+      add(crossing.lane, crossing.edges);
     } else if (pace != row.hop.mbps) {
-      for (int lane = 0; lane < lane_count_; ++lane) add(lane, 1);
+      for (int lane = 0; lane < lane_count_; ++lane) add(lane, crossing.edges);
     } else if (row.listed) {
       crossing.flow = row.first_flow;
-      ++row.uses;
+      row.uses += crossing.edges;
     } else {
       row.listed = true;
-      row.uses = 1;
+      row.uses = crossing.edges;
       row.first_flow = crossing.flow;
       rows_.push_back(&row);
       for (int lane = 0; lane < lane_count_; ++lane) add(lane, 0);
@@ -421,12 +314,20 @@ void Pricing::HideBehindCompute(Quality& quality) {
   }
 }
 
-void Pricing::CountDomains(const std::vector<PodPlacement>& pods, Quality& quality) {
+void Pricing::CountDomains(const std::vector<PodPlacement>& pods, bool whole, Quality& quality) {
   StartGroup();
   quality.whole_domains_left = state_.whole_domains();
+  const auto leave = [&](NodeId node) {
+    const topology::DomainId domain = dense_.domain(node);
+    if (domain == kNone || !IsNewDomain(node, 0)) return;
+    quality.whole_domains_left -= state_.domain_is_whole(domain) ? 1 : 0;
+  };
+  if (whole) {
+    for (const NodeId node : whole_) leave(node);
+    return;
+  }
   for (const PodPlacement& pod : pods) {
-    if (pod.gpus == 0 || !IsNewDomain(pod.node, 0) || dense_.domain(pod.node) == kNone) continue;
-    quality.whole_domains_left -= state_.domain_is_whole(dense_.domain(pod.node)) ? 1 : 0;
+    if (pod.gpus != 0) leave(pod.node);
   }
 }
 

@@ -24,8 +24,9 @@ class Pricing {
   // Requires: WhyNotLaidOut is empty and the pods' GPUs make the world. Keeps references.
   Pricing(const ClusterState& state, const GangRequest& request, Stride by = Stride::kWholeNodes);
 
-  // `pods` by pod, all placed.
-  Quality Price(const std::vector<PodPlacement>& pods);
+  // `pods` by pod, all placed. Where the step is slower than the rival's, only that is known of it: `step_micros` is
+  // too small and still more than the rival's, and the rest may be missing.
+  Quality Price(const std::vector<PodPlacement>& pods, const Quality* rival = nullptr);
 
   // What held back the axis's slowest group when last priced. Requires: groups of two ranks or more.
   AxisBottleneck BottleneckOf(Axis axis) const;
@@ -43,6 +44,12 @@ class Pricing {
     std::size_t group, flow;
     std::int64_t mbps;  // alone
   };
+  // The group that starts at a position of whole_ and takes every `step`-th node, and those after it that are like
+  // it: the same lanes of nodes of the same runs.
+  struct Alike {
+    std::size_t first, step;
+    std::int64_t groups;
+  };
   // Of one group; of one that stands for a node's lanes, each lane's.
   struct GroupCounts {
     std::int64_t edges = 0, misaligned = 0, leaf_crossings = 0;
@@ -51,33 +58,42 @@ class Pricing {
   struct RowCrossing {
     std::size_t group;
     Lanes::Row* row;
-    int lane;              // kNone = all, of which the slowest counts
+    int lane;  // kNone = all, of which the slowest counts
+    std::int64_t edges;
     std::size_t flow = 0;  // the first of its lanes
   };
   void ReadRanks(const std::vector<PodPlacement>& pods);
   // Whether the pods take whole nodes of one size, each node's ranks in the order of its GPUs; then whole_ has
   // the nodes in rank order.
   bool ReadWholeNodes(const std::vector<PodPlacement>& pods);
+  void FindRuns();
   void TallyRanks(const Cut& cut, Quality& quality);
   void TallyGroup(const Cut& cut, std::int64_t first, Quality& quality);
-  // The same for a gang of whole nodes, a node's GPUs at once. False = not cut that way.
+  // The same for a gang of whole nodes, a node's GPUs at once and runs of like nodes at once. False = not cut
+  // that way.
   bool TallyInsideNodes(const Cut& cut, Quality& quality);
   bool TallyBetweenNodes(const Cut& cut, Quality& quality);
-  bool TallyAllLanes(const Cut& cut, std::size_t first, std::size_t step, GroupCounts& counts);
-  bool LikeTheOneBefore(std::size_t first, std::size_t step, std::size_t size) const;
-  bool CountEdge(const Hop& hop, Axis axis, GroupTally& tally, GroupCounts& counts) const;
-  static void Count(Axis axis, const GroupCounts& counts, int groups, Quality& quality);
-  void TallyLane(const Cut& cut, std::size_t first, std::size_t step, int lane, Quality& quality);
+  bool TallyThroughNodes(const Cut& cut, Quality& quality);
+  bool TallyAllLanes(const Cut& cut, const Alike& alike, GroupCounts& counts);
+  void TallyLane(const Cut& cut, const Alike& alike, int lane, Quality& quality);
+  template <class Visit>
+  bool WalkRuns(const Cut& cut, const Alike& alike, GroupTally& tally, const Visit& visit);
+  void TallyRing(const Cut& cut, std::size_t first, std::size_t nodes, int lane, Quality& quality);
+  std::int64_t GroupsAlike(std::size_t first, std::size_t step, std::size_t size, std::size_t end) const;
+  bool CountEdge(const Hop& hop, Axis axis, std::int64_t times, GroupTally& tally, GroupCounts& counts) const;
+  void AddFlow(const GpuPort& from, const GpuPort& to, std::int64_t mbps, std::int64_t count);
+  void FinishGroup(GroupTally& tally);
+  static void Count(Axis axis, const GroupCounts& counts, std::int64_t groups, Quality& quality);
   void ShareLinks(Axis axis);
   void CountRowFlows();
   void TakeWorst(const Cut& cut, Quality& quality);
   void StartGroup();
   bool IsNewDomain(topology::NodeId node, int ranks);
   void Enter(topology::NodeId node, int ranks, GroupTally& tally);
-  void EnterOnce(topology::NodeId node, GroupTally& tally);
-  void CountRanks(GroupTally& tally) const;
+  void EnterRun(topology::NodeId node, std::int64_t nodes, int ranks, GroupTally& tally);
+  void CountRanks(GroupTally& tally, int ranks = 1) const;
   void HideBehindCompute(Quality& quality);
-  void CountDomains(const std::vector<PodPlacement>& pods, Quality& quality);
+  void CountDomains(const std::vector<PodPlacement>& pods, bool whole, Quality& quality);
 
   const ClusterState& state_;
   const DenseFabric& dense_;
@@ -89,6 +105,8 @@ class Pricing {
   std::vector<GpuPort> ranks_;
   Lanes lanes_;
   std::vector<topology::NodeId> whole_;
+  std::vector<std::int32_t>
+      run_end_;  // by position in whole_: where the run of like nodes that it is in ends
   int lane_count_ = 0;
   std::vector<GroupTally> tallies_;
   std::array<GroupTally, kAxisCount> worst_;  // the slowest group of each axis

@@ -82,6 +82,7 @@ class CountingSearch {
   using Grain = std::pair<Tier, int>;  // pods that a cell of the tier takes at once
 
   bool AnyOdd() const {
+    if (!state_.dense().any_odd_gpus()) return false;
     for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
       if ((state_.dense().odd_gpus(NodeId(n)) & state_.open_gpus(NodeId(n))) != 0) return true;
     }
@@ -103,7 +104,7 @@ class CountingSearch {
   // that units and NVLink domains can; at last single pods.
   std::vector<Grain> Grains() const {
     const int pod = request_.pods[std::size_t(orders_.front().pods.front())].gpus;
-    const int most = LargestNode() / pod;
+    const int most = state_.dense().largest_node() / pod;
     const topology::Fabric& fabric = state_.fabric();
     const bool small = request_.parallelism.world() <= kEvenWorld && fabric.nodes.size() <= kEvenNodes;
     const bool racks =
@@ -129,18 +130,11 @@ class CountingSearch {
     return grains;
   }
 
-  int LargestNode() const {
-    int largest = 0;
-    for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
-      largest = std::max(largest, state_.dense().gpus(NodeId(n)));
-    }
-    return largest;
-  }
-
   // All GPUs; then one block a node at the same local indexes everywhere, which keeps rings on their rails.
   std::vector<std::uint32_t> Windows() const {
     std::vector<std::uint32_t> windows{~0U};
-    const int largest = LargestNode();
+    if (!state_.dense().gpus_differ()) return windows;
+    const int largest = state_.dense().largest_node();
     const int pod =
         classes_.gpus[0][std::size_t(classes_.of_pod[0][std::size_t(orders_.front().pods.front())])];
     const int block =
@@ -164,7 +158,8 @@ class CountingSearch {
           Try(orders_[o], {coarser, rank, false});
           finest[o] = std::min(finest[o], embedding_.grains_to_pass());
           ranks = std::max(ranks, std::min(embedding_.cells_to_choose(), kCellsTried));
-          if (embedding_.shared_nodes()) Try(orders_[o], {coarser, rank, true});
+          if (embedding_.shared_nodes() && state_.dense().gpus_differ())
+            Try(orders_[o], {coarser, rank, true});
           if (!orders_[o].unclassed.empty()) Try(orders_[o], {coarser, rank, false, true});
           if (done_ || prices_left_ <= 0) return;
         }
@@ -176,7 +171,7 @@ class CountingSearch {
     embedding_.Fill(order, choice, trial_);
     if (!IsNew()) return;
     --prices_left_;
-    const Quality quality = pricing_.Price(trial_);
+    const Quality quality = pricing_.Price(trial_, best_ ? &best_->quality : nullptr);
     if (best_ && !Better(quality, best_->quality)) return;
     // Cells keep every requirement but those that are judged GPU by GPU.
     if (classes_.judged_by_gpu && FirstBroken(state_.dense(), request_, classes_, trial_)) return;
@@ -201,7 +196,7 @@ class CountingSearch {
     const DenseFabric& dense = state_.dense();
     if (!best_ || !dense.oversubscribed() || CrossesNothing(dense, *best_)) return;
     constexpr int kOrdersTried = 4;
-    const int largest = LargestNode();
+    const int largest = state_.dense().largest_node();
     for (const int nodes : {1, 2, 4, 8}) {
       embedding_.Measure({.most_per_unit = nodes * largest});
       if (!embedding_.fits()) continue;
@@ -340,7 +335,7 @@ class Walk {
     Backtrack search(state_, request_, classes_, hints_, budget);
     const Backtrack::Outcome outcome = search.Run(
         [&](const std::vector<PodPlacement>& pods) {
-          const Quality quality = pricing_.Price(pods);
+          const Quality quality = pricing_.Price(pods, result.found ? &result.found->quality : nullptr);
           if (!result.found || Better(quality, result.found->quality)) result.found = Found{pods, quality};
           return --places <= 0;
         },

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <bit>
+#include <compare>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "placement/explanation.h"
@@ -19,22 +19,29 @@ class SubstituteLists {
  public:
   SubstituteLists(ClusterState& state, const GangRequest& request, const GangClasses& classes,
                   const std::vector<PodPlacement>& pods)
-      : state_(state), request_(request), classes_(classes), used_(state.fabric().nodes.size(), 0) {
+      : state_(state),
+        request_(request),
+        classes_(classes),
+        racks_(state.dense().domains_span_nodes()),
+        used_(state.fabric().nodes.size(), 0) {
     for (const PodPlacement& pod : pods) used_[std::size_t(pod.node)] = 1;
+    if (!classes.uniform) return;
+    // Shape 0 is that of the pods with GPUs.
+    const auto first = std::find_if(request.pods.begin(), request.pods.end(),
+                                    [](const PodRequest& pod) { return pod.gpus > 0; });
+    shapes_.push_back(std::size_t(first - request.pods.begin()));
+    usual_tier_ = TierFor(shapes_.front());
   }
 
   // Where the pod may go without any other pod moving: inside the cell that its class must share.
   std::int32_t For(std::size_t pod, const PodPlacement& place) {
-    Tier tier = Tier::kUnit;
-    for (int t = 0; t < int(Tier::kUnit); ++t) {
-      if (classes_.pods[std::size_t(t)][std::size_t(classes_.of_pod[std::size_t(t)][pod])] > 1) {
-        tier = Tier(t);
-        break;
-      }
-    }
+    const std::size_t shape = ShapeOf(pod);
+    const Tier tier = classes_.uniform && request_.pods[pod].gpus > 0 ? usual_tier_ : TierFor(pod);
     // Inside a domain over nodes the pod's own rack comes first, so racks have lists of their own.
-    const std::int32_t rack = SpansNodes(place.node) ? state_.dense().cell(Tier::kDomain, place.node) : kNone;
-    const Key key{tier, state_.dense().cell(tier, place.node), rack, place.gpus, ShapeOf(pod)};
+    const std::int32_t rack = racks_ ? RackOf(place.node) : kNone;
+    // Where GPUs are alike it does not matter which of them are free.
+    const std::uint32_t gpus = state_.dense().gpus_differ() ? place.gpus : 0;
+    const Key key{tier, state_.dense().cell(tier, place.node), rack, gpus, shape};
     if (last_ != kNone && key == last_key_) return last_;
     const auto [entry, fresh] = lists_.try_emplace(key, std::int32_t(sets_.size()));
     if (fresh) sets_.push_back(List(pod, place, tier));
@@ -45,16 +52,31 @@ class SubstituteLists {
   std::vector<std::vector<NodeId>> sets() && { return std::move(sets_); }
 
  private:
-  using Key = std::tuple<Tier, std::int32_t, std::int32_t, std::uint32_t, std::size_t>;
+  struct Key {
+    Tier tier;
+    std::int32_t cell, rack;
+    std::uint32_t gpus;
+    std::size_t shape;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
 
-  bool SpansNodes(NodeId node) const {
+  Tier TierFor(std::size_t pod) const {
+    for (std::size_t t = 0; t < std::size_t(Tier::kUnit); ++t) {
+      if (classes_.pods[t][std::size_t(classes_.of_pod[t][pod])] > 1) return Tier(t);
+    }
+    return Tier::kUnit;
+  }
+
+  std::int32_t RackOf(NodeId node) const {
     const DenseFabric& dense = state_.dense();
-    const auto [first, last] = dense.children(Tier::kDomain, dense.cell(Tier::kDomain, node));
-    return last - first > 1;
+    const std::int32_t rack = dense.cell(Tier::kDomain, node);
+    const auto [first, last] = dense.children(Tier::kDomain, rack);
+    return last - first > 1 ? rack : kNone;
   }
 
   // Pods that ask for the same share a list. Few shapes: a linear look is enough.
   std::size_t ShapeOf(std::size_t pod) {
+    if (classes_.uniform && request_.pods[pod].gpus > 0) return 0;
     const PodRequest& wanted = request_.pods[pod];
     for (std::size_t s = 0; s < shapes_.size(); ++s) {
       if (request_.pods[shapes_[s]].gpus == wanted.gpus &&
@@ -67,7 +89,7 @@ class SubstituteLists {
     return shapes_.size() - 1;
   }
 
-  std::vector<NodeId> List(std::size_t pod, const PodPlacement& place, Tier tier) const {
+  std::vector<NodeId> List(std::size_t pod, const PodPlacement& place, Tier tier) {
     const DenseFabric& dense = state_.dense();
     const PodRequest& wanted = request_.pods[pod];
     std::int32_t first = dense.cell(tier, place.node), last = first + 1;
@@ -76,21 +98,28 @@ class SubstituteLists {
       last = dense.children(Tier(t), last - 1).second;
     }
     // Same domain, then the same GPUs free, then sound ones, then the tightest; names last.
-    std::vector<std::tuple<bool, bool, bool, int, std::int32_t>> ranked;
+    std::vector<std::uint64_t>& ranked = ranked_;
+    ranked.clear();
     for (std::int32_t cell = first; cell < last; ++cell) {
       const NodeId node = dense.node_at(cell);
       if (used_[std::size_t(node)] || !MayTake(wanted, node)) continue;
       const std::uint32_t free = state_.open_gpus(node);
-      const bool same = (free & place.gpus) == place.gpus;
+      const bool same = !dense.gpus_differ() || (free & place.gpus) == place.gpus;
       if (!same && classes_.judged_by_gpu) continue;
       if (!HoldsNvlink(pod, node)) continue;
-      ranked.emplace_back(dense.cell(Tier::kDomain, node) != dense.cell(Tier::kDomain, place.node), !same,
-                          (dense.odd_gpus(node) & place.gpus) != 0, std::popcount(free), cell);
+      const bool elsewhere =
+          !racks_ || dense.cell(Tier::kDomain, node) != dense.cell(Tier::kDomain, place.node);
+      const bool odd = (dense.odd_gpus(node) & place.gpus) != 0;
+      ranked.push_back(std::uint64_t(elsewhere) << 63 | std::uint64_t(!same) << 62 |
+                       std::uint64_t(odd) << 61 | std::uint64_t(std::popcount(free)) << 32 |
+                       std::uint32_t(cell));
     }
     const std::size_t keep = std::min(ranked.size(), kMostSubstitutes);
     std::partial_sort(ranked.begin(), ranked.begin() + std::ptrdiff_t(keep), ranked.end());
     std::vector<NodeId> out;
-    for (std::size_t i = 0; i < keep; ++i) out.push_back(dense.node_at(std::get<4>(ranked[i])));
+    out.reserve(keep);
+    for (std::size_t i = 0; i < keep; ++i)
+      out.push_back(dense.node_at(std::int32_t(std::uint32_t(ranked[i]))));
     return out;
   }
 
@@ -111,11 +140,14 @@ class SubstituteLists {
   ClusterState& state_;
   const GangRequest& request_;
   const GangClasses& classes_;
+  const bool racks_;  // some NVLink domain spans nodes
   std::vector<char> used_;
-  std::vector<std::size_t> shapes_;
+  Tier usual_tier_ = Tier::kUnit;      // of a uniform gang's pods with GPUs
+  std::vector<std::size_t> shapes_;    // a pod of each
+  std::vector<std::uint64_t> ranked_;  // of List
   std::map<Key, std::int32_t> lists_;  // index into sets_
   std::vector<std::vector<NodeId>> sets_;
-  Key last_key_;
+  Key last_key_{};
   std::int32_t last_ = kNone;
 };
 

@@ -52,6 +52,20 @@ Parallelism RandomSizes(base::Random& random, int world) {
   return p;
 }
 
+// Whoever is not slower than its rival is known in full; of the others that they are slower.
+void ExpectRivalsToldApart(const ClusterState& state, const GangRequest& request,
+                           const std::vector<PodPlacement>& pods, const Quality& quality) {
+  Pricing pricing(state, request);
+  Quality rival = quality;
+  EXPECT_EQ(pricing.Price(pods, &rival), quality);
+  rival.step_micros += 1;
+  EXPECT_EQ(pricing.Price(pods, &rival), quality);
+  rival.step_micros -= 2;
+  const Quality slower = pricing.Price(pods, &rival);
+  EXPECT_GT(slower.step_micros, rival.step_micros);
+  EXPECT_LE(slower.step_micros, quality.step_micros);
+}
+
 TEST(Lanes, PriceWholeNodesAsRankByRank) {
   int compared = 0;
   for (const std::uint64_t seed : test::Seeds(400)) {
@@ -62,8 +76,10 @@ TEST(Lanes, PriceWholeNodesAsRankByRank) {
     ASSERT_TRUE(made);
     auto fabric =
         std::make_shared<const topology::Fabric>(topology::BuildFabric(made->nodes, made->declaration));
+    // Without loads many fabrics share no link, and leaves are not told apart.
+    const bool loaded = random.Below(2) == 0;
     std::vector<LeafLoad> loads;
-    for (std::size_t leaf = 0; leaf < fabric->leaves.size(); ++leaf) {
+    for (std::size_t leaf = 0; loaded && leaf < fabric->leaves.size(); ++leaf) {
       if (random.Below(4) == 0) loads.push_back({topology::LeafId(leaf), 400'000});
     }
     const ClusterState state(fabric, AllFree(*fabric), loads);
@@ -86,16 +102,29 @@ TEST(Lanes, PriceWholeNodesAsRankByRank) {
     EXPECT_EQ(by_node, Pricing(state, of_whole, Pricing::Stride::kRanks).Price(whole));
     EXPECT_EQ(by_node, Pricing(state, of_halves).Price(halves));
     EXPECT_GT(by_node.tp_groups, 0);
+    ExpectRivalsToldApart(state, of_whole, whole, by_node);
     ++compared;
   }
   EXPECT_TRUE(compared <= 1 || compared > 50) << compared;
+}
+
+TEST(Lanes, AreTheSameForAllPairsOfUnitsUnlessLeavesAreTold) {
+  const auto made = topology::ParseSynthetic("su:3 node:2 gpu:8 nic:8 rail:8 spine:4");
+  const topology::Fabric fabric = topology::BuildFabric(made->nodes, made->declaration);
+  const DenseFabric dense(fabric);
+  Lanes alike(dense, false), told(dense, true);
+  EXPECT_EQ(&alike.Between(0, 2), &alike.Between(3, 5));
+  EXPECT_EQ(&alike.Between(0, 1), &alike.Between(2, 3));
+  EXPECT_NE(&alike.Between(0, 1), &alike.Between(1, 2));
+  EXPECT_NE(&told.Between(0, 2), &told.Between(3, 5));
+  EXPECT_EQ(told.Between(0, 2).hop, told.Between(3, 5).hop);
 }
 
 TEST(Lanes, TellNodesApartThatAreCabledAlikeButLieInDifferentDomains) {
   const auto made = topology::ParseSynthetic("rack:2 tray:2 gpu:4 nic:4 rail:4 nvl");
   const topology::Fabric fabric = topology::BuildFabric(made->nodes, made->declaration);
   const DenseFabric dense(fabric);
-  Lanes lanes(dense);
+  Lanes lanes(dense, false);
   EXPECT_FALSE(lanes.Between(0, 1).hop.network);
   EXPECT_TRUE(lanes.Between(1, 2).hop.network);
   EXPECT_FALSE(lanes.Between(2, 3).hop.network);

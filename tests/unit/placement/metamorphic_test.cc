@@ -190,7 +190,7 @@ TEST(Metamorphic, ALargerModelIsNeverFaster) {
 }
 
 TEST(Metamorphic, OversubscriptionNeverMakesAnyAxisFaster) {
-  int slower = 0;
+  int slower = 0, compared = 0;
   for (const std::uint64_t seed : test::Seeds(300)) {
     SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
@@ -203,12 +203,13 @@ TEST(Metamorphic, OversubscriptionNeverMakesAnyAxisFaster) {
           << AxisName(axis);
     }
     slower += after.step_micros > before.step_micros ? 1 : 0;
+    ++compared;
   }
-  EXPECT_GE(slower, 1);
+  EXPECT_TRUE(compared == 1 || slower > 0) << compared;
 }
 
 TEST(Metamorphic, AnotherGangOnTheUplinksNeverMakesAnyAxisFaster) {
-  int slower = 0;
+  int slower = 0, compared = 0;
   for (const std::uint64_t seed : test::Seeds(300)) {
     SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
@@ -224,8 +225,9 @@ TEST(Metamorphic, AnotherGangOnTheUplinksNeverMakesAnyAxisFaster) {
           << AxisName(axis);
     }
     slower += after.step_micros > before.step_micros ? 1 : 0;
+    ++compared;
   }
-  EXPECT_GE(slower, 1);
+  EXPECT_TRUE(compared == 1 || slower > 0) << compared;
 }
 
 TEST(Metamorphic, NicsDoNotChangeATpGroupInsideANode) {
