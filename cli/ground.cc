@@ -210,6 +210,11 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
   if (options.synthetic.empty() == options.topology.empty()) {
     return base::Fail(Code::kInvalid, "give either --synthetic LINE or --topology FILE");
   }
+  Counts counts;  // before anything large is made
+  const bool counted = options.taken.find('=') != std::string::npos;
+  if (counted) {
+    ASSIGN_OR_RETURN(counts, ParseCounts(options.taken));
+  }
   ClusterFiles files;
   for (const std::string& path : options.topology) {
     ASSIGN_OR_RETURN(const std::string text, read(path), "--topology");
@@ -220,10 +225,7 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
     return base::Fail(Code::kInvalid,
                       "--topology: every node is excluded by its Fabric, so there is nothing to plan on");
   }
-  Counts counts;
-  if (options.taken.find('=') != std::string::npos) {
-    ASSIGN_OR_RETURN(counts, ParseCounts(options.taken));
-  } else if (!options.taken.empty()) {
+  if (!counted && !options.taken.empty()) {
     ASSIGN_OR_RETURN(const std::string text, read(options.taken), "--taken");
     TRY(ReadClusterFile(options.taken, text, files), "--taken");
   }

@@ -66,6 +66,33 @@ TEST(PlanCommand, WritesEveryRankWithItsPlaceForScripts) {
   EXPECT_EQ(*crds::FromYaml(yaml.out), json);
 }
 
+std::set<std::string> KeysOf(const Json& object) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.insert(key);
+  return keys;
+}
+
+// Scripts read these: a new one may come, none may go. docs/plan.md has them.
+TEST(PlanCommand, KeepsTheKeysThatScriptsRead) {
+  Files files;
+  PlanOptions options{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=8,dp=2"};
+  const auto ask = [&] { return Json::parse(Plan(options, files.read, {.format = Format::kJson}).out); };
+  using Keys = std::set<std::string>;
+  const Json plan = ask();
+  EXPECT_EQ(KeysOf(plan),
+            (Keys{"axes", "explanation", "feasible", "leafCrossings", "milliseconds", "railMisaligned",
+                  "ranks", "refusal", "tpGroups", "tpGroupsInDomain", "wholeDomainsLeft"}));
+  EXPECT_EQ(KeysOf(plan["ranks"][0]),
+            (Keys{"rank", "pod", "node", "gpu", "nic", "rail", "leaf", "nvlinkDomain"}));
+  EXPECT_EQ(KeysOf(plan["axes"][0]), (Keys{"axis", "size", "groups", "worstTier", "edges", "leafCrossings",
+                                           "bytes", "algorithm", "boundBy", "gbps", "milliseconds"}));
+  options.parallelism = "tp=8,dp=4";
+  const Json refused = ask();
+  EXPECT_EQ(KeysOf(refused), (Keys{"axes", "feasible", "leafCrossings", "milliseconds", "ranks", "refusal"}));
+  EXPECT_EQ(KeysOf(refused["refusal"]), (Keys{"reason", "message", "closest", "leftOut"}));
+  EXPECT_EQ(KeysOf(refused["refusal"]["closest"]), (Keys{"place", "name", "neededGpus", "hasGpus"}));
+}
+
 TEST(PlanCommand, ExitsWithThreeAndTheClosestMissWhenThereIsNoPlace) {
   Files files;
   const PlanOptions options{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=16"};
