@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -90,6 +91,13 @@ std::vector<Cell> Row(const SuggestAnswer& answer, const Suggestion& one, std::s
   return row;
 }
 
+// "TP MS"
+std::string Column(Axis axis) {
+  std::string name(placement::AxisName(axis));
+  for (char& c : name) c = char(c - 'a' + 'A');
+  return name + " MS";
+}
+
 std::string TableText(const SuggestAnswer& answer, const Style& style) {
   std::set<Axis> shown;
   const auto look = [&](const Suggestion& one) {
@@ -102,9 +110,7 @@ std::string TableText(const SuggestAnswer& answer, const Style& style) {
   std::vector<std::string> header{"RANK", "TP",      "CP",      "PP",    "DP",
                                   "VP",   "STEP MS", "COMPUTE", "FIXED", "BUBBLE"};
   for (const Axis axis : shown) {
-    std::string name(placement::AxisName(axis));
-    for (char& c : name) c = char(c - 'a' + 'A');
-    header.push_back(name + " MS");
+    header.push_back(Column(axis));
   }
   for (const char* word : {"LEAF CROSSINGS", "GIB", "RECOMPUTE", "TOKENS/S"}) header.emplace_back(word);
   Table table(header);
@@ -113,6 +119,28 @@ std::string TableText(const SuggestAnswer& answer, const Style& style) {
     table.Add(Row(answer, one, std::to_string(++rank), shown));
   if (answer.given) table.Add(Row(answer, *answer.given, "given", shown));
   return table.Format(style);
+}
+
+// What makes the given layout slower than the first, the two largest parts of it.
+std::string GivenText(const SuggestAnswer& answer) {
+  if (!answer.given) return "The layout that was given is not legal here, or has no place.\n";
+  const Suggestion &given = *answer.given, &first = answer.found.fastest.front();
+  if (given.layout.parallelism == first.layout.parallelism)
+    return "The layout that was given is the fastest.\n";
+  std::vector<std::pair<double, std::string>> more{
+      {given.layout.compute_micros - first.layout.compute_micros, "COMPUTE"},
+      {given.layout.fixed_micros - first.layout.fixed_micros, "FIXED"},
+      {given.bubble_micros - first.bubble_micros, "BUBBLE"}};
+  for (const Axis axis : kAxes)
+    more.emplace_back(given.axis_micros[std::size_t(axis)] - first.axis_micros[std::size_t(axis)],
+                      Column(axis));
+  std::stable_sort(more.begin(), more.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> words;
+  for (const auto& [micros, name] : more) {
+    if (words.size() < 2 && micros > 0) words.push_back(fmt::format("{} +{:.1f}", name, micros / 1000));
+  }
+  return fmt::format("The layout that was given takes {:.1f} % longer than the first: {}\n",
+                     (given.step_micros / first.step_micros - 1) * 100, fmt::join(words, ", "));
 }
 
 std::string CountsText(const SuggestAnswer& answer) {
@@ -204,8 +232,7 @@ std::string SuggestText(const SuggestAnswer& answer, const Style& style) {
     out += RefusalText(RefusalOf(answer), style);
   } else {
     out += TableText(answer, style);
-    if (answer.asked_given && !answer.given)
-      out += "The layout that was given is not legal here, or has no place.\n";
+    if (answer.asked_given) out += GivenText(answer);
   }
   return out + "\n" + CountsText(answer) + "\n" + AssumptionsText(answer);
 }

@@ -565,6 +565,8 @@ TEST(ImportSource, ReadsKindAndHostOfAWord) {
   EXPECT_EQ(ParseSourceWord("a/b.txt"), (SourceWord{std::nullopt, "", "a/b.txt"}));
   EXPECT_EQ(ParseSourceWord("lldp:x"), (SourceWord{SourceKind::kLldp, "", "x"}));
   EXPECT_EQ(ParseSourceWord("n1=lldp:x=y"), (SourceWord{SourceKind::kLldp, "n1", "x=y"}));
+  EXPECT_EQ(ParseSourceWord("lldp:n1=x=y"), (SourceWord{SourceKind::kLldp, "n1", "x=y"}));
+  EXPECT_EQ(ParseSourceWord("lldp:topo-m:x"), (SourceWord{SourceKind::kLldp, "", "topo-m:x"}));
   EXPECT_EQ(ParseSourceWord("dir/a=b"), (SourceWord{std::nullopt, "", "dir/a=b"}));
   EXPECT_EQ(ParseSourceWord("other:x"), (SourceWord{std::nullopt, "", "other:x"}));
 }

@@ -1,5 +1,6 @@
 #include "cli/suggest.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "cli/plan.h"
@@ -75,6 +76,12 @@ TEST(Suggest, PutsTheGivenLayoutBesideTheFastest) {
   EXPECT_GE(json["given"]["milliseconds"], json["suggestions"][0]["milliseconds"]);
   const std::string text = Plan(options, Files().read, {}).out;
   EXPECT_THAT(text, HasSubstr("\ngiven "));
+  // The difference in words is that of the numbers.
+  const double longer =
+      (json["given"]["milliseconds"].get<double>() / json["suggestions"][0]["milliseconds"].get<double>() -
+       1) *
+      100;
+  EXPECT_THAT(text, HasSubstr(fmt::format("that was given takes {:.1f} % longer than the first: ", longer)));
   EXPECT_THAT(text, HasSubstr("84 ways to write 64 as tp*cp*pp*dp"));
   EXPECT_THAT(text, HasSubstr("90 % of 80 GiB"));
 }
