@@ -193,7 +193,7 @@ std::string DefragmentText(const DefragmentAnswer& answer, const Style& style) {
         answer.goal.min_gpus > 1 ? fmt::format(" of {} GPUs or more", answer.goal.min_gpus) : std::string());
   };
   const std::string who =
-      fmt::format("{} gangs can be planned anew; {} others hold GPUs and stay where they are\n",
+      fmt::format("Gangs that can be planned anew: {}; others who hold GPUs and stay where they are: {}\n",
                   answer.gangs.size(), answer.unmovable_holders);
   if (found.refusal) {
     std::string out = fmt::format("{} {}\n{}\n", style.Paint("Refused", Colour::kBad),

@@ -146,19 +146,27 @@ class Claims {
     }
   }
 
-  // The lowest GPUs that are left.
-  void OfCounts(const Counts& counts) {
+  // The lowest sound GPUs that are left; what is broken nobody else gets either.
+  base::Status OfCounts(const Counts& counts) {
     for (const auto& [name, count] : counts) {
       const topology::Node* node = Find(name);
       if (node == nullptr) continue;
+      const int all = std::min(int(node->gpus.size()), 32), held = std::popcount(taken_[name]);
+      if (count > all - held) {
+        return base::Fail(Code::kInvalid,
+                          fmt::format("--taken {}={}: the files say that {} of its {} GPUs are "
+                                      "taken already",
+                                      name, count, held, all));
+      }
       std::uint32_t gpus = 0;
-      for (std::size_t p = 0; p < node->gpus.size() && p < 32 && std::popcount(gpus) < count; ++p) {
-        if (node->gpus[p].healthy && (taken_[name] >> p & 1U) == 0) gpus |= 1U << p;
+      for (int p = 0; p < all && std::popcount(gpus) < count; ++p) {
+        if (node->gpus[std::size_t(p)].healthy && (taken_[name] >> p & 1U) == 0) gpus |= 1U << p;
       }
       Holder holder{"others on " + name, {}};
       Claim(holder, name, gpus);
       Keep(std::move(holder));
     }
+    return {};
   }
 
   std::uint32_t TakenOn(const std::string& node) const {
@@ -234,7 +242,7 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
   claims.OfGangs(files.gangs);
   claims.OfPods(files);
   claims.OfKubelets(files.topologies);
-  claims.OfCounts(counts);
+  TRY(claims.OfCounts(counts));
   std::vector<const crds::Gang*> running;
   for (const crds::Gang& gang : files.gangs) {
     if (!crds::IsTrue(gang.status.conditions, crds::kEnded)) running.push_back(&gang);

@@ -6,7 +6,6 @@
 
 #include "cli/gpu_use.h"
 #include "cli/quality_view.h"
-#include "placement/traffic.h"
 
 namespace heddle::cli {
 namespace {
@@ -137,7 +136,7 @@ std::string PlanText(const placement::ClusterState& state, const placement::Gang
                      Milliseconds(quality.step_micros));
   out += fmt::format("NVLink domains left whole           {}\n\n", quality.whole_domains_left);
   for (const std::string& sentence : plan.explanation) out += sentence + "\n";
-  if (!placement::SaysBytes(request.model)) {
+  if (request.model == placement::ModelHints{}) {
     out += "without --model the bytes are a guess: the plan stands, the milliseconds are of no real step\n";
   }
   Table pods({"POD", "NODE", "GPUS"});

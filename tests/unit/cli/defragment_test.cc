@@ -89,7 +89,8 @@ TEST(Defragment, LeavesPodsOfNoGangAlone) {
   const Json json = Json::parse(Plan(options, files.read, {.format = Format::kJson}).out);
   EXPECT_EQ(json["possible"], true);
   EXPECT_NE(json["opened"][0], "node-02");
-  EXPECT_THAT(Plan(options, files.read, {}).out, HasSubstr("1 others hold GPUs"));
+  EXPECT_THAT(Plan(options, files.read, {}).out,
+              HasSubstr("others who hold GPUs and stay where they are: 1"));
 }
 
 TEST(Defragment, SaysWhatIsWrongWithTheQuestion) {

@@ -137,6 +137,8 @@ TEST(PlanCommand, SaysThatMillisecondsAreAGuessWithoutAModel) {
   Files files;
   PlanOptions options{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=8,dp=2"};
   EXPECT_THAT(Plan(options, files.read, {}).out, HasSubstr("without --model the bytes are a guess"));
+  options.model = "params=8e9";
+  EXPECT_THAT(Plan(options, files.read, {}).out, HasSubstr("axes weigh by default"));
   options.model = "params=8e9,layers=32,hidden=4096,seq=8192";
   EXPECT_THAT(Plan(options, files.read, {}).out, testing::Not(HasSubstr("a guess")));
 }
@@ -178,6 +180,21 @@ TEST(PlanCommand, CountsThePodsOfAFileAsTaken) {
   EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk);
   options.ground.taken = "pods.json";
   EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused);
+}
+
+TEST(PlanCommand, AddsCountsToWhatTheFilesHold) {
+  Files files;
+  Json items = NodeTopologiesOf("su:1 node:2 gpu:8 nic:8 rail:8");
+  items.push_back(GangOn({{"node-00", 0x3F, {}}}));
+  files.texts["nt.json"] = ListOf(items);
+  PlanOptions options = OnFile("tp=2");
+  options.gpus_per_pod = 2;
+  options.ground.taken = "node-00=2,node-01=8";
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused) << "the gang has six, others two";
+  options.ground.taken = "node-00=3,node-01=1";
+  const Output wrong = Plan(options, files.read, {});
+  EXPECT_EQ(wrong.exit_code, Output::kUsage);
+  EXPECT_THAT(wrong.err, HasSubstr("node-00=3: the files say that 6 of its 8 GPUs are taken already"));
 }
 
 TEST(PlanCommand, SaysHowManyFitNowOrWhoWouldHaveToEnd) {
