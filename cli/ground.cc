@@ -20,6 +20,11 @@ using base::Code;
 
 using Counts = std::map<std::string, int>;  // GPUs by node
 
+// "node-00=4", and no file's name.
+bool SaysCounts(std::string_view taken) {
+  return taken.find('=') != std::string_view::npos;
+}
+
 base::Result<Counts> ParseCounts(std::string_view text) {
   Counts taken;
   while (!text.empty()) {
@@ -67,11 +72,14 @@ base::Status CheckCounts(const Counts& counts, const std::vector<topology::Fabri
 base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& options, ClusterFiles& files) {
   if (!options.synthetic.empty()) {
     ASSIGN_OR_RETURN(topology::Synthetic made, topology::ParseSynthetic(options.synthetic), "--synthetic");
-    for (const topology::Node& node : made.nodes) {
-      crds::NodeTopology object;
-      object.name = node.name;
-      object.status.node = node;
-      files.topologies.push_back(std::move(object));
+    // Only a file of Pods asks what kubelets said, which weighs as much as the fabric.
+    if (!options.taken.empty() && !SaysCounts(options.taken)) {
+      for (const topology::Node& node : made.nodes) {
+        crds::NodeTopology object;
+        object.name = node.name;
+        object.status.node = node;
+        files.topologies.push_back(std::move(object));
+      }
     }
     // No switch joins two sites: each is a fabric of its own, and a gang lies in one.
     std::map<std::string, topology::Declaration> by_site;
@@ -104,8 +112,11 @@ base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& optio
 // says.
 class Claims {
  public:
-  explicit Claims(const ClusterFiles& files) {
-    for (const crds::NodeTopology& topology : files.topologies) nodes_[topology.name] = &topology.status.node;
+  // The fabrics stay where they are as long as claims are made.
+  explicit Claims(const std::vector<topology::Fabric>& fabrics) {
+    for (const topology::Fabric& fabric : fabrics) {
+      for (const topology::FabricNode& one : fabric.nodes) nodes_[one.node.name] = &one.node;
+    }
   }
 
   void OfGangs(const std::vector<crds::Gang>& gangs) {
@@ -189,7 +200,7 @@ class Claims {
     if (!holder.gpus.empty()) holders_.push_back(std::move(holder));
   }
 
-  std::map<std::string, const topology::Node*> nodes_;
+  std::map<std::string_view, const topology::Node*> nodes_;
   std::map<std::string, std::uint32_t> taken_;
   std::vector<Holder> holders_;
 };
@@ -219,7 +230,7 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
     return base::Fail(Code::kInvalid, "give either --synthetic LINE or --topology FILE");
   }
   Counts counts;  // before anything large is made
-  const bool counted = options.taken.find('=') != std::string::npos;
+  const bool counted = SaysCounts(options.taken);
   if (counted) {
     ASSIGN_OR_RETURN(counts, ParseCounts(options.taken));
   }
@@ -238,7 +249,7 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
     TRY(ReadClusterFile(options.taken, text, files), "--taken");
   }
   TRY(CheckCounts(counts, fabrics));
-  Claims claims(files);
+  Claims claims(fabrics);
   claims.OfGangs(files.gangs);
   claims.OfPods(files);
   claims.OfKubelets(files.topologies);

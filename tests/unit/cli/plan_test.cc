@@ -180,6 +180,10 @@ TEST(PlanCommand, CountsThePodsOfAFileAsTaken) {
   EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk);
   options.ground.taken = "pods.json";
   EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused);
+  options.ground = {.synthetic = "su:1 node:2 gpu:8 nic:8 rail:8"};
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk);
+  options.ground.taken = "pods.json";
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused) << "on a cluster in one line too";
 }
 
 TEST(PlanCommand, AddsCountsToWhatTheFilesHold) {
