@@ -80,6 +80,41 @@ TEST(Collective, ChoosesAsNcclDoes) {
   EXPECT_EQ(Predict(Collective::kAllToAll, H100(2), kGiB).algorithm, Algorithm::kPairwise);
 }
 
+TEST(Collective, RunsRingsWhereToldTo) {
+  GroupShape shape = H100(2);
+  shape.ring_only = true;
+  for (const double bytes : {1024.0, kMiB, kGiB}) {
+    EXPECT_EQ(Predict(Collective::kAllReduce, shape, bytes).algorithm, Algorithm::kRing) << bytes;
+  }
+  // The NICs bind: each ring leaves by another GPU, so NVLink carries seven hops of eight.
+  EXPECT_NEAR(
+      BusBandwidth(Collective::kAllReduce, 16, 16 * kGiB, Micros(Collective::kAllReduce, shape, 16 * kGiB)),
+      0.97 * 388, 5);
+}
+
+// Oracle's A100 with sixteen ports that NCCL 2.19 does not fuse: 238 GB/s, more than the NICs' 194.
+TEST(Collective, HoldsATreeByItsChannelsUnlessNicsBringMore) {
+  GroupShape shape = A100(2);
+  shape.net_gbs = 24.25;
+  EXPECT_EQ(Predict(Collective::kAllReduce, shape, 8 * kGiB).algorithm, Algorithm::kRing);
+  shape.net_devices = 16;
+  const Prediction unfused = Predict(Collective::kAllReduce, shape, 8 * kGiB);
+  EXPECT_EQ(unfused.algorithm, Algorithm::kTree);
+  EXPECT_NEAR(BusBandwidth(Collective::kAllReduce, 16, 8 * kGiB, unfused.micros), 0.92 * 240, 3);
+}
+
+TEST(Collective, FillsAPipelineTwiceAsLongOverNicsHalfAsFast) {
+  const auto beyond = [](double net_gbs) {  // what a doubling of the bytes does not double
+    GroupShape shape = A100(2);
+    shape.net_gbs = net_gbs;
+    return 2 * Micros(Collective::kAllGather, shape, 4 * kGiB) -
+           Micros(Collective::kAllGather, shape, 8 * kGiB);
+  };
+  const double latency = 2 * beyond(24.25) - beyond(12.125);
+  EXPECT_NEAR(beyond(24.25) - latency, 63, 1);
+  EXPECT_NEAR(beyond(12.125) - latency, 126, 1);
+}
+
 // Two domains: a double tree sends every byte over the network once, a ring nearly twice.
 TEST(Collective, GivesTwoDomainsTheTreesTwofoldAndMoreTheNicsTotal) {
   const auto bus = [](int domains) {
@@ -247,6 +282,8 @@ TEST(Collective, IsNeverFasterOverMoreDomains) {
       GroupShape spread = shape;
       spread.domains *= 2;
       spread.ranks_per_domain /= 2;
+      // Where the NICs of half the ranks outrun NVLink, a shorter chain inside is better too.
+      if (shape.nvlink_gbs > 0 && spread.ranks_per_domain * shape.net_gbs > shape.nvlink_gbs) continue;
       const double bytes = DrawBytes(random);
       for (const Collective collective : kCollectives) {
         ASSERT_LE(Micros(collective, shape, bytes), Micros(collective, spread, bytes) * (1 + 1e-12))
