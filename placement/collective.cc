@@ -60,10 +60,8 @@ Terms TermsOf(Collective collective, const GroupShape& shape, double bytes) {
   t.generation = std::size_t(std::clamp(shape.nvlink_generation, 3, 5) - 3);
   t.nvls = t.nvlink && shape.nvswitch && shape.nvlink_generation >= 4 && t.local > 1;
   t.sharp = shape.sharp;
-  // One a network device; from Hopper on each way is shared by two.
-  t.channels = shape.net_devices > 0 ? shape.net_devices : t.local;
-  t.channels =
-      std::min(kMostChannels, t.generation == 0 ? t.channels : 2 * std::min(t.channels, kMostChannels));
+  t.channels = std::min(kMostChannels, shape.net_devices > 0 ? shape.net_devices : t.local);
+  if (t.generation > 0 && t.channels <= kFewChannels) t.channels *= 2;
   // Its stores of 128 bytes arrive whole over NVLink, and over the network from GPUs that have it.
   t.ll128 = t.nvlink || (t.local == 1 && shape.nvlink_generation > 0);
   // A rank alone in its domain meets nobody inside.
@@ -196,8 +194,18 @@ void OfferCollNet(Terms& t) {
           std::min(t.inside * kNvlsShare[t.generation] * kNvlsTreeTwo[t.generation], net));
 }
 
+// Of the network, for each peer: as many as a NIC's rate asks for, as long as all peers find one at once.
+int PeerChannels(const Terms& t, int asked) {
+  if (asked > 0) return asked;
+  int channels = 1;
+  while (channels < kMostChannels && channels * kPeerChannelNic < t.own) channels *= 2;
+  const int rounds = (t.ranks - 1) / kPeersAtOnce + 1;
+  while (channels > 1 && std::int64_t(channels) * rounds > 2 * t.channels) channels /= 2;
+  return channels;
+}
+
 // Every rank sends its part to every other: what stays in the domain and what leaves it go side by side.
-void OfferPairwise(Terms& t) {
+void OfferPairwise(Terms& t, int peer_channels) {
   const bool send = t.collective == Collective::kSendRecv;
   const int peers = send ? 1 : t.ranks - 1;
   const int near = send ? (t.net ? 0 : 1) : std::min(t.local - 1, peers);
@@ -205,12 +213,16 @@ void OfferPairwise(Terms& t) {
   const double inside = t.inside * (t.nvlink ? kPairwiseShare : kPcieShare);
   // Without NVLink what leaves the domain crosses the GPU's PCIe as well.
   double micros = t.bytes * part * (t.nvlink ? near : peers) / (1000 * inside);
-  double latency = kRingBase[2] + near * kArity + t.Filled(kPairwiseFill, 1, 1);
+  // A lone send starts as quickly as LL does, and overlaps nothing that it would have to wait for.
+  const std::size_t p = send ? 0 : 2;
+  double latency = kRingBase[p] + near * kArity;
+  if (near > 0 || !send) latency += t.Filled(kPairwiseFill, 1, 1);
   if (t.net) {
-    const double rate = std::min(t.own * kRingNetShare, kPairwiseNetGbs);
+    const double channels = PeerChannels(t, peer_channels) * (send ? kSendChannelGbs : kAllToAllChannelGbs);
+    const double rate = std::min(t.own * kPairwiseNetShare, channels);
     micros = std::max(micros, t.bytes * part * (peers - near) / (1000 * rate));
-    latency += NetLatency(t, kRingNet[2], 2) - kNetMeasured + (peers - near) * kNetPost;
-    latency += t.Filled(kPairwiseNetFill, 1, 1);
+    latency += NetLatency(t, kRingNet[p], p) + (peers - near) * kNetPost;
+    if (!send) latency += t.Filled(kPairwiseNetFill, 1, 1) - kNetMeasured;
   }
   t.best = {latency + micros, Algorithm::kPairwise, Protocol::kSimple};
 }
@@ -251,7 +263,7 @@ Prediction Predict(Collective collective, const GroupShape& shape, double bytes)
   if (shape.ranks < 2 || !(bytes > 0)) return {};
   Terms t = TermsOf(collective, shape, bytes);
   if (collective == Collective::kAllToAll || collective == Collective::kSendRecv) {
-    OfferPairwise(t);
+    OfferPairwise(t, shape.peer_channels);
     return t.best;
   }
   OfferRing(t);

@@ -43,6 +43,7 @@ struct GroupShape {
   // Network devices of a domain as NCCL counts them, from which it makes its channels: a NIC of two ports that
   // it does not fuse (before 2.20, NCCL_IB_MERGE_NICS=0) is two. 0 = one a rank.
   int net_devices = 0;
+  int peer_channels = 0;  // of a send or all-to-all: NCCL_NCHANNELS_PER_NET_PEER; 0 = as NCCL chooses
   // Some peer sits on another rail: its bytes turn in a peer GPU (PXN) or in a spine.
   bool crosses_rails = false;
   bool ring_only = false;       // NCCL_ALGO=Ring

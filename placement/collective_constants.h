@@ -40,7 +40,11 @@ inline constexpr double kTreeLl128One = 7.0 / 9, kTreeLl128More = 120.0 / 128;
 inline constexpr std::array<double, 3> kTreeChannelTwo{23.6, 41.4, 42.8}, kTreeChannelMore{17.8, 36, 24};
 inline constexpr std::array<double, 3> kTreeLl128ChannelTwo{20, 36.7, 31.67},
     kTreeLl128ChannelMore{20, 29, 20};
-inline constexpr int kMostChannels = 16;  // of a graph over the network
+// Channels over the network (src/graph/search.cc): one a network device; from Hopper on so few are doubled.
+inline constexpr int kMostChannels = 16, kFewChannels = 4;
+// A peer's channels (src/graph/paths.cc): one for each so many GB/s of the NIC, and so many peers in a round.
+inline constexpr double kPeerChannelNic = 14;
+inline constexpr int kPeersAtOnce = 8;
 
 // How far a tree falls short of its model by size, 64 B … 256 MiB in powers of two; from 512 MiB not at all.
 inline constexpr std::array<std::array<double, 24>, 3> kTreeCorrection{{
@@ -63,10 +67,10 @@ inline constexpr std::array<double, 3> kNvlsTreeMore{0, 0.70, 0.45};  // … mor
 inline constexpr std::array<double, 3> kTreeOfNvlsTreeTwo{1, 0.72, 0.446};
 inline constexpr std::array<double, 3> kTreeOfNvlsTreeMore{1, 0.79, 0.3};
 inline constexpr double kTreeNetShare = 0.985;
-inline constexpr double kPairwiseShare = 0.93;  // of NVLink
-// What a rank sends over the network in NCCL up to 2.28, whatever its NIC: two channels a peer at most. From 2.29
-// it takes one for each 14 GB/s of the NIC, which no public sweep shows yet.
-inline constexpr double kPairwiseNetGbs = 22.5;
+inline constexpr double kPairwiseShare = 0.93;     // of NVLink
+inline constexpr double kPairwiseNetShare = 0.88;  // of the network's payload rate
+// GB/s that a rank sends over the network for each channel that a peer is given: to one peer, and to many at once.
+inline constexpr double kSendChannelGbs = 9.8, kAllToAllChannelGbs = 22.6;
 
 // What filling the pipeline costs beyond the tuner's latency: `slope` microseconds times the root of the size in
 // MiB, at most `most`.

@@ -99,6 +99,7 @@ GroupShape ShapeOf(const System& system) {
   shape.nvswitch = system.number("nvls", 1) != 0;
   shape.ring_only = system.word("algo") == "Ring";
   shape.net_devices = int(system.number("devices"));
+  shape.peer_channels = int(system.number("peer_channels"));
   const double nic = system.number("nic_gbps") / 8 * kNetPercent / 100;
   const double slow = system.number("slow_nic_gbps", system.number("nic_gbps")) / 8 * kNetPercent / 100;
   shape.net_domain_gbs = system.number("nics") * nic;

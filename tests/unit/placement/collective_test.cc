@@ -157,6 +157,19 @@ TEST(Collective, HoldsUpARingByItsSlowestWayAndATreeByItsSum) {
   EXPECT_LT(tree / Micros(Collective::kAllReduce, H100(4), 64 * kGiB), 1.1);
 }
 
+TEST(Collective, GivesAPeerFewerChannelsTheMorePeersThereAre) {
+  const auto leaving = [](const GroupShape& shape) {  // GB/s of one rank over the network
+    const double bytes = 64 * kGiB, out = bytes * (shape.ranks - 8) / shape.ranks;
+    return out / (1000 * Micros(Collective::kAllToAll, shape, bytes));
+  };
+  EXPECT_NEAR(leaving(H100(2)), 0.88 * 48.5, 0.5);  // four channels: the NIC binds
+  EXPECT_NEAR(leaving(H100(8)), 0.88 * 48.5, 0.5);
+  EXPECT_NEAR(leaving(H100(16)), 22.6, 0.2);
+  GroupShape told = H100(2);
+  told.peer_channels = 1;
+  EXPECT_NEAR(leaving(told), 22.6, 0.2);
+}
+
 // A lane of data parallelism: one rank a server, whatever joins the GPUs inside.
 TEST(Collective, AsksNothingOfLinksInsideWhereRanksStandAlone) {
   GroupShape lane = H100(16, 1), bare = lane;
