@@ -194,10 +194,11 @@ void OfferCollNet(Terms& t) {
           std::min(t.inside * kNvlsShare[t.generation] * kNvlsTreeTwo[t.generation], net));
 }
 
-// Of the network, for each peer: as many as a NIC's rate asks for, as long as all peers find one at once.
+// Of the network, for each peer: as many as a NIC's rate asks for, as long as all peers find one at once. A way that
+// others share is no slower NIC, so none counts for less than one of 400 Gb/s.
 int PeerChannels(const Terms& t, int asked) {
   if (asked > 0) return asked;
-  int channels = 1;
+  int channels = kLeastPeerChannels;
   while (channels < kMostChannels && channels * kPeerChannelNic < t.own) channels *= 2;
   const int rounds = (t.ranks - 1) / kPeersAtOnce + 1;
   while (channels > 1 && std::int64_t(channels) * rounds > 2 * t.channels) channels /= 2;

@@ -44,6 +44,7 @@ inline constexpr std::array<double, 3> kTreeLl128ChannelTwo{20, 36.7, 31.67},
 inline constexpr int kMostChannels = 16, kFewChannels = 4;
 // A peer's channels (src/graph/paths.cc): one for each so many GB/s of the NIC, and so many peers in a round.
 inline constexpr double kPeerChannelNic = 14;
+inline constexpr int kLeastPeerChannels = 4;
 inline constexpr int kPeersAtOnce = 8;
 
 // How far a tree falls short of its model by size, 64 B … 256 MiB in powers of two; from 512 MiB not at all.
