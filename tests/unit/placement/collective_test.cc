@@ -189,7 +189,7 @@ TEST(Collective, TakesAnyShapeWithoutHarm) {
       GroupShape shape;
       shape.ranks = shape.domains = shape.ranks_per_domain = count;
       shape.nvlink_gbs = shape.pcie_gbs = shape.net_gbs = shape.net_domain_gbs = odd;
-      shape.nvlink_generation = count;
+      shape.nvlink_generation = shape.net_devices = shape.peer_channels = count;
       shape.nvswitch = shape.sharp = true;
       for (const Collective collective : kCollectives) EXPECT_GE(Micros(collective, shape, kGiB), 0);
       shape.ranks = 16;
