@@ -23,7 +23,7 @@ struct SuggestAnswer {
 };
 inline constexpr int kMostSuggestions = 5;
 // What an H100 reaches (placement/layouts.h), for GPUs that nobody measured; the answer says so.
-inline constexpr double kAssumedTflops = 630;
+inline constexpr double kAssumedTflops = 605;
 
 SuggestAnswer AskSuggest(const std::vector<Ground>& grounds, const placement::GangRequest& request,
                          std::int64_t global_batch, bool asked_given);

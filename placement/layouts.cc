@@ -175,8 +175,8 @@ auto SizesOf(const Layout& layout) {
 double AchievedTflops(std::string_view model) {
   // The longer names first: GB200 holds B200, and H200 is not H20.
   constexpr std::pair<std::string_view, double> kKnown[] = {
-      {"GB300", 1600}, {"GB200", 1600}, {"B300", 1440}, {"B200", 1440}, {"GH200", 630},
-      {"H200", 630},   {"H100", 630},   {"A100", 200},  {"L40S", 232},
+      {"GB300", 1525}, {"GB200", 1525}, {"B300", 1370}, {"B200", 1370}, {"GH200", 605},
+      {"H200", 605},   {"H100", 605},   {"A100", 200},  {"L40S", 221},
   };
   for (const auto& [name, tflops] : kKnown) {
     if (model.find(name) != std::string_view::npos) return tflops;

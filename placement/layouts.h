@@ -15,10 +15,10 @@ namespace heddle::placement {
 // bf16 TFLOP/s that one GPU reaches inside the layers of a training step: not its peak, and more than a whole
 // step shows, which also waits and communicates. `model` as nvidia-smi names it. 0 = unknown.
 //   A100        200   fitted, with kLayerMicros, to 23 runs of a 30B and a 65B model on 64 A100 (arXiv 2311.05610)
-//   H100, H200  630   fitted to the 430 TFLOP/s that steps of Llama 3 405B showed on 8,192 H100 (arXiv
+//   H100, H200  605   fitted to the 430 TFLOP/s that steps of Llama 3 405B showed on 8,192 H100 (arXiv
 //                     2407.21783, table 4)
-// What was fitted and what was not, with errors: docs/cost-model.md. Nobody published enough of the others: 64 % of
-// the dense bf16 peak of their data sheets, as both reach.
+// What was fitted and what was not, with errors: docs/cost-model.md. Nobody published enough of the others: 61 % of
+// the dense bf16 peak of their data sheets, as the H100 reaches.
 double AchievedTflops(std::string_view model);
 
 // What a layer costs for each microbatch beside its operations, forward and backward: kernels start, and their

@@ -32,7 +32,7 @@ TEST(Suggest, ListsTheFiveFastestInOrder) {
   EXPECT_EQ(json["feasible"], true);
   EXPECT_EQ(json["refusal"], nullptr);
   EXPECT_EQ(json["given"], nullptr);
-  EXPECT_EQ(json["tflopsPerGpu"], 630);
+  EXPECT_EQ(json["tflopsPerGpu"], 605);
   EXPECT_EQ(json["gpuMemoryGib"], 80);
   ASSERT_EQ(json["suggestions"].size(), std::size_t(kMostSuggestions));
   double before = 0;
