@@ -30,7 +30,7 @@ SuggestAnswer AskSuggest(const std::vector<Ground>& grounds, const placement::Ga
 
 // {"feasible":…,"fabric":…,"world":…,"globalBatch":…,"gpuModel":…,"tflopsPerGpu":…,"gpuMemoryGib":…,
 //  "suggestions":[{"rank","parallelism":{"tp","cp","pp","dp"},"microbatches","virtualStages","recompute",
-//   "milliseconds","computeMilliseconds","fixedMilliseconds","bubbleMilliseconds",
+//   "recomputedLayers","milliseconds","computeMilliseconds","fixedMilliseconds","bubbleMilliseconds",
 //   "communicationMilliseconds","axes":[{"axis","milliseconds"}],"memoryGib","leafCrossings",
 //   "tokensPerSecond"}],
 //  "given":…,"layouts":{"all","legal","priced","refused","skipped","leftOut":{…}},"refusal":…}

@@ -27,6 +27,18 @@ std::int64_t Crossings(const Suggestion& one) {
   return std::accumulate(by_axis.begin(), by_axis.end(), std::int64_t{0});
 }
 
+// Megatron's words: attention alone is computed again, whole layers of each stage, or all of them.
+std::string_view RecomputeWord(const Suggestion& one) {
+  if (one.schedule.recomputed_layers == 0) return "selective";
+  return one.schedule.recomputed_layers == one.layout.stage_layers ? "full" : "block";
+}
+
+std::string RecomputeText(const Suggestion& one) {
+  const std::string_view word = RecomputeWord(one);
+  if (word != "block") return std::string(word);
+  return fmt::format("{} of {} layers", one.schedule.recomputed_layers, one.layout.stage_layers);
+}
+
 Json OneJson(const SuggestAnswer& answer, const Suggestion& one) {
   const placement::Parallelism& p = one.layout.parallelism;
   Json axes = Json::array();
@@ -38,15 +50,16 @@ Json OneJson(const SuggestAnswer& answer, const Suggestion& one) {
   }
   return {{"parallelism", {{"tp", p.tp}, {"cp", p.cp}, {"pp", p.pp}, {"dp", p.dp}}},
           {"microbatches", one.layout.microbatches},
-          {"recompute", one.layout.full_recompute ? "full" : "selective"},
+          {"recompute", RecomputeWord(one)},
+          {"recomputedLayers", one.schedule.recomputed_layers},
           {"milliseconds", one.step_micros / 1000},
-          {"virtualStages", one.virtual_stages},
-          {"computeMilliseconds", one.layout.compute_micros / 1000},
-          {"fixedMilliseconds", one.layout.fixed_micros / 1000},
+          {"virtualStages", one.schedule.virtual_stages},
+          {"computeMilliseconds", one.schedule.compute_micros / 1000},
+          {"fixedMilliseconds", one.schedule.fixed_micros / 1000},
           {"bubbleMilliseconds", one.bubble_micros / 1000},
           {"communicationMilliseconds", one.communication_micros / 1000},
           {"axes", std::move(axes)},
-          {"memoryGib", one.memory_bytes / kGib},
+          {"memoryGib", one.schedule.memory_bytes / kGib},
           {"leafCrossings", Crossings(one)},
           {"tokensPerSecond", TokensPerSecond(answer, one)}};
 }
@@ -77,16 +90,21 @@ std::vector<Cell> Row(const SuggestAnswer& answer, const Suggestion& one, std::s
                       const std::set<Axis>& shown) {
   const placement::Parallelism& p = one.layout.parallelism;
   const auto ms = [](double micros) { return fmt::format("{:.1f}", micros / 1000); };
-  std::vector<Cell> row{
-      std::move(name),      std::to_string(p.tp),          std::to_string(p.cp),
-      std::to_string(p.pp), std::to_string(p.dp),          std::to_string(one.virtual_stages),
-      ms(one.step_micros),  ms(one.layout.compute_micros), ms(one.layout.fixed_micros),
-      ms(one.bubble_micros)};
+  std::vector<Cell> row{std::move(name),
+                        std::to_string(p.tp),
+                        std::to_string(p.cp),
+                        std::to_string(p.pp),
+                        std::to_string(p.dp),
+                        std::to_string(one.schedule.virtual_stages),
+                        ms(one.step_micros),
+                        ms(one.schedule.compute_micros),
+                        ms(one.schedule.fixed_micros),
+                        ms(one.bubble_micros)};
   for (const Axis axis : shown) row.emplace_back(ms(one.axis_micros[std::size_t(axis)]));
   const std::int64_t crossings = Crossings(one);
   row.emplace_back(std::to_string(crossings), crossings == 0 ? Colour::kGood : Colour::kBad);
-  row.emplace_back(fmt::format("{:.1f}", one.memory_bytes / kGib));
-  row.emplace_back(one.layout.full_recompute ? "full" : "selective");
+  row.emplace_back(fmt::format("{:.1f}", one.schedule.memory_bytes / kGib));
+  row.emplace_back(RecomputeText(one));
   row.emplace_back(fmt::format("{:.0f}", TokensPerSecond(answer, one)));
   return row;
 }
@@ -128,8 +146,8 @@ std::string GivenText(const SuggestAnswer& answer) {
   if (given.layout.parallelism == first.layout.parallelism)
     return "The layout that was given is the fastest.\n";
   std::vector<std::pair<double, std::string>> more{
-      {given.layout.compute_micros - first.layout.compute_micros, "COMPUTE"},
-      {given.layout.fixed_micros - first.layout.fixed_micros, "FIXED"},
+      {given.schedule.compute_micros - first.schedule.compute_micros, "COMPUTE"},
+      {given.schedule.fixed_micros - first.schedule.fixed_micros, "FIXED"},
       {given.bubble_micros - first.bubble_micros, "BUBBLE"}};
   for (const Axis axis : kAxes)
     more.emplace_back(given.axis_micros[std::size_t(axis)] - first.axis_micros[std::size_t(axis)],
@@ -174,10 +192,12 @@ std::string CountsText(const SuggestAnswer& answer) {
 
 std::string AssumptionsText(const SuggestAnswer& answer) {
   std::string out = fmt::format(
-      "A step is COMPUTE (6 operations a parameter and token and attention's; with full recompute a third "
-      "more),\nFIXED ({:.1f} ms a layer and microbatch, which tp and cp do not cut), BUBBLE (the wait of the "
-      "pipeline,\n"
-      "over VP interleaved parts of each stage) and the communication of each axis that nothing hides.\n",
+      "A step is COMPUTE (6 operations a parameter and token, and attention's; a third more of layers that\n"
+      "are computed again), FIXED ({:.1f} ms a layer and microbatch, which tp and cp do not cut), BUBBLE "
+      "(the\n"
+      "wait of the pipeline over VP interleaved parts of each stage) and the communication of each axis "
+      "that\n"
+      "nothing hides.\n",
       placement::kLayerMicros / 1000);
   if (answer.model.tflops <= 0 && placement::AchievedTflops(answer.gpu_model) <= 0) {
     out += fmt::format(

@@ -39,24 +39,27 @@ struct LayoutLimits {
   int most_virtual_stages = 64;   // of one pipeline stage; 1 = plain 1F1B, no interleaving
 };
 
-// Megatron-Core's interleaved pipeline: each stage holds `virtual_stages` parts of the model, so the wait is
-// shorter by as much, and there are as many times more sends (SC'21, arXiv 2104.04473, section 2.2.2).
-struct Interleaving {
-  int virtual_stages = 2;
-  double memory_bytes = 0;
-  friend bool operator==(const Interleaving&, const Interleaving&) = default;
+// One way to run a layout's pipeline.
+struct Schedule {
+  // Parts of the model that each stage holds, 1 = plain 1F1B. Megatron-Core interleaves them: the wait is shorter by
+  // as much, and there are as many times more sends (SC'21, arXiv 2104.04473, section 2.2.2).
+  int virtual_stages = 1;
+  // As few as memory asks for: their activations are computed again in the backward pass (Megatron-Core's
+  // recompute-method block).
+  int recomputed_layers = 0;  // of each stage
+  double memory_bytes = 0;    // estimate for a GPU of the first stage, which holds most
+  double compute_micros = 0;  // the operations of one step, without the wait of the pipeline
+  double fixed_micros = 0;    // kLayerMicros of all its layers and microbatches
+  double bubble_micros = 0;   // that wait, as long as communication costs nothing
+  friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
 // One layout that can run.
 struct Layout {
   Parallelism parallelism;
-  int microbatches = 1;         // per step and pipeline: global_batch / (dp · microbatch)
-  bool full_recompute = false;  // activations are computed again in the backward pass: 4/3 of the work
-  double memory_bytes = 0;      // estimate for a GPU of the first stage, which holds most
-  double compute_micros = 0;    // the operations of one step, without the wait of the pipeline
-  double fixed_micros = 0;      // kLayerMicros of all its layers and microbatches
-  double bubble_micros = 0;     // that wait, not interleaved and as long as communication costs nothing
-  std::vector<Interleaving> interleavings;  // that fit, by virtual stages
+  int microbatches = 1;             // per step and pipeline: global_batch / (dp · microbatch)
+  int stage_layers = 1;             // of the largest stage
+  std::vector<Schedule> schedules;  // that fit, by virtual stages; at least the plain one
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
@@ -88,11 +91,12 @@ struct Layouts {
 //   cp  divides the sequence twice over, as Megatron-Core cuts it (each rank has a part from both ends)
 //   memory, per GPU: params·(2 + 4 + 12/(dp·cp)) / (tp·pp) bytes for bf16 weights, fp32 gradients and Adam's
 //   state sharded as Megatron-Core's distributed optimizer does; activations of min(pp, microbatches) passes of
-//   layers/pp layers at 34·seq·microbatch·hidden/(tp·cp) bytes, or 2 with full recompute and one layer in work
-//   (arXiv 2205.05198, table 2: sequence parallel, selective recompute)
+//   layers/pp layers at 34·seq·microbatch·hidden/(tp·cp) bytes, or 2 of those that are computed again, and one of
+//   these in work (arXiv 2205.05198, table 2: sequence parallel, selective recompute)
 //   compute: tokens·(6·params + 6·layers·hidden·seq) / (world·tflops), the second for causal attention (SC'21,
-//   appendix); more by 2/layers where stages are unequal; 4/3 of it with full recompute. fixed: kLayerMicros a
-//   layer of a stage and microbatch. The pipeline waits (pp - 1)/microbatches of both
+//   appendix); more by 2/layers where stages are unequal, and by a third of what is computed again. fixed:
+//   kLayerMicros a layer of a stage and microbatch, and a third again. The pipeline waits (pp - 1)/microbatches of
+//   both, less by the virtual stages
 //   interleaving: parts of whole layers and as many microbatches as are a multiple of pp (Megatron-Core's rules);
 //   a stage then holds 1 + (pp - 1)/(pp·parts) of pp passes (arXiv 2205.05198, section 4.2.3)
 Layouts EnumerateLayouts(const Parallelism& like, const ModelHints& model, const LayoutLimits& limits);
@@ -100,15 +104,15 @@ Layouts EnumerateLayouts(const Parallelism& like, const ModelHints& model, const
 // What a step takes once the layout has a place.
 struct Suggestion {
   Layout layout;
+  Schedule
+      schedule;  // of the layout's, the one that makes the shortest step; its bubble is not yet the step's
   Plan plan;
-  // As the plan predicts it; full recompute does the forward pass twice, and with it a half more of TP's traffic
-  // and a third more of CP's; interleaving has more sends.
+  // As the plan predicts them, but: what is computed again does its forward pass twice, and with it a half more of
+  // TP's traffic and a third more of CP's; each virtual stage has sends of its own.
   std::array<double, kAxisCount> axis_micros{};
   double communication_micros = 0;  // their sum
-  int virtual_stages = 1;           // the interleaving that makes the shortest step; 1 = none
-  double memory_bytes = 0;          // with it
-  // TP, CP and EP traffic of every microbatch makes the stages longer, and so the wait for them; interleaving
-  // makes it shorter.
+  // Longer than the schedule's: TP, CP and EP traffic of every microbatch makes the stages longer, and so the
+  // wait for them.
   double bubble_micros = 0;
   double step_micros = 0;  // compute + fixed + bubble + communication
   friend bool operator==(const Suggestion&, const Suggestion&) = default;
