@@ -72,10 +72,13 @@ std::vector<std::pair<std::string, std::int64_t>> LeftOut(const placement::Layou
 }
 
 std::string NothingLegal(const SuggestAnswer& answer) {
-  return fmt::format(
-      "none of the {} ways to write {} as tp*cp*pp*dp is legal for this model: change the global "
-      "batch of {}, or the number of GPUs",
-      answer.counts.all, answer.limits.world, answer.limits.global_batch);
+  // What fell last was the nearest to being legal.
+  std::string advice = "change the number of GPUs";
+  if (answer.counts.batch > 0)
+    advice = fmt::format("change the global batch of {}, or the number of GPUs", answer.limits.global_batch);
+  if (answer.counts.memory > 0) advice = "take more GPUs, or shorter or smaller microbatches";
+  return fmt::format("none of the {} ways to write {} as tp*cp*pp*dp is legal for this model: {}",
+                     answer.counts.all, answer.limits.world, advice);
 }
 
 placement::Refusal RefusalOf(const SuggestAnswer& answer) {

@@ -106,6 +106,10 @@ TEST(Suggest, RefusesAWorldThatNoLayoutFits) {
   EXPECT_EQ(output.exit_code, Output::kRefused);
   EXPECT_EQ(Json::parse(output.out)["refusal"]["reason"], "BadRequest");
   EXPECT_THAT(Plan(options, Files().read, {}).out, HasSubstr("none of the 84 ways"));
+  EXPECT_THAT(Plan(options, Files().read, {}).out, HasSubstr("change the global batch of 1, or"));
+  options = Asked();
+  options.model = "params=9e12,layers=48,hidden=8192,seq=4096,microbatch=1";
+  EXPECT_THAT(Plan(options, Files().read, {}).out, HasSubstr("take more GPUs"));
 }
 
 TEST(Suggest, SaysWhenNobodyMeasuredTheGpus) {
