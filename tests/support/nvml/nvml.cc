@@ -19,8 +19,16 @@ using heddle::test::nvml::Gpu;
 using heddle::test::nvml::Link;
 using heddle::test::nvml::Script;
 
-constexpr int kSuccess = 0, kUninitialized = 1, kInvalidArgument = 2, kNotSupported = 3, kNotFound = 6,
-              kInsufficientSize = 7, kTimeout = 10, kGpuIsLost = 15, kVersionMismatch = 25;
+enum Result : int {
+  kSuccess = 0,
+  kUninitialized = 1,
+  kInvalidArgument = 2,
+  kNotSupported = 3,
+  kInsufficientSize = 7,
+  kTimeout = 10,
+  kGpuIsLost = 15,
+  kVersionMismatch = 25
+};
 
 struct Device {
   unsigned index;
