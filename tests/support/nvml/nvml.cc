@@ -119,6 +119,10 @@ int Write(const std::string& address, void* out) {
 EXPORTED nvmlInit_v2() {
   Load();
   if (const int result = Enter("nvmlInit_v2", -1); result != kSuccess) return result;
+  if (!script->prints.empty()) {
+    std::puts(script->prints.c_str());
+    std::fflush(stdout);
+  }
   return script->init;
 }
 

@@ -14,6 +14,7 @@ namespace heddle::test::nvml {
 //     fails: {nvmlDeviceGetTotalEccErrors: 3}         # what a call answers
 //     hangs: {nvmlDeviceGetName: 3}                   # a call that never comes back, of GPU 3 (-1: of any or none)
 //     crashes: nvmlDeviceGetUUID
+//     prints: noise                                   # on stdout, as it starts
 //     lost: {2: 0, 5: 30}                             # GPU 2 is gone; GPU 5 after 30 more calls of it
 //     fabric_version: 2                               # the newest nvmlGpuFabricInfoV that it knows
 //     speeds: common                                  # only field 90, as before Hopper; none: no speed at all
@@ -44,7 +45,7 @@ struct Script {
   std::string driver;
   std::vector<Gpu> gpus;  // by index
   int init = 0, fabric_version = 3;
-  std::string speeds = "all", crashes;
+  std::string speeds = "all", crashes, prints;
   std::map<std::string, int> fails, hangs;
   std::map<unsigned, int> lost;
 };

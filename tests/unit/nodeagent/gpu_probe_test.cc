@@ -55,6 +55,16 @@ TEST(NvlinkDomain, IsUnknownWhereAGpuCouldNotJoin) {
   EXPECT_THAT(problems, testing::ElementsAre(HasSubstr("GPU 0 could not join")));
 }
 
+TEST(NvlinkDomain, OfARackIsThatOfTheGpusThatAreLeft) {
+  std::vector<GpuReading> gpus{Gpu(0, 18), Gpu(1, 0, 0), Gpu(2, 18)};
+  for (GpuReading& gpu : gpus) gpu.fabric.cluster_uuid = "7a1c";
+  gpus[1].fabric = {};
+  gpus[1].state = GpuState::kLost;
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf(gpus, "n", problems)->id, "7a1c.0");
+  EXPECT_THAT(problems, IsEmpty());
+}
+
 TEST(NvlinkDomain, DoesNotApplyWhereEveryGpuIsLost) {
   GpuReading gpu = Gpu(0, 0, 0);
   gpu.state = GpuState::kLost;

@@ -151,6 +151,21 @@ TEST(NvmlGpus, KeepsTheNameOfAGpuThatIsLostBetweenTwoLooks) {
   EXPECT_THAT(problems, IsEmpty());
 }
 
+// Each call of a lost GPU may take the driver's whole time-out.
+TEST(NvmlGpus, AsksALostGpuNothingMore) {
+  const test::NvmlBed bed("hgx-h100");
+  std::vector<std::string> calls;
+  NvmlGpus gpus(test::Nvml(), [&calls](std::string_view call, int gpu) {
+    if (gpu == 2) calls.emplace_back(call);
+  });
+  (void)gpus.Read();
+  bed.Misbehave("{lost: {2: 3}}");
+  calls.clear();
+  (void)gpus.Read();
+  EXPECT_THAT(calls, ElementsAre("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName",
+                                 "nvmlDeviceGetPciInfo_v3"));
+}
+
 // Wherever in the questions it happens: every call of the GPU may be the last that is answered.
 TEST(NvmlGpus, NoticesAGpuThatIsLostInTheMiddleOfALook) {
   const test::NvmlBed bed("dgx-a100");

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "nodeagent/discovery.h"
 #include "nvml_bed.h"
 
 namespace heddle::nodeagent {
@@ -84,6 +85,9 @@ TEST(NvmlProcess, NamesTheCallThatHangsAndComesBackWhenTheDriverDoes) {
     after = driver.Read();  // while the new child starts
   EXPECT_EQ(after.gpus, before.gpus);
   EXPECT_THAT(after.problems, IsEmpty());
+  const pid_t second = driver.child();
+  EXPECT_THAT(driver.Read().problems, IsEmpty());
+  EXPECT_EQ(driver.child(), second);
 }
 
 TEST(NvmlProcess, TakesTheGpusForUnusableWhenTheDriverStaysSilent) {
@@ -202,11 +206,32 @@ TEST(NvmlProcess, SaysWhenItsProgramDoesNotStartOrAnswersNonsense) {
 // A driver that prints would spoil what the agent prints.
 TEST(NvmlProcess, PrintsAMachineOverTheWholeBinary) {
   const test::NvmlBed bed("hgx-h100");
+  bed.Misbehave("{prints: noise}");
   const std::string printed =
-      test::Output("HEDDLE_TEST_NVML=" + bed.path() + " " + test::Built("bin/heddle-nodeagent") + " --nvml " +
-                   test::Nvml() + " --node this-host --print -o json");
+      test::Output("(HEDDLE_TEST_NVML=" + bed.path() + " " + test::Built("bin/heddle-nodeagent") +
+                   " --nvml " + test::Nvml() + " --node this-host --print -o json 2>" + bed.path() + ".err)");
   EXPECT_THAT(printed, HasSubstr("NVIDIA H100"));
   EXPECT_EQ(printed.front(), '{');
+  EXPECT_THAT(printed, testing::Not(HasSubstr("noise")));
+}
+
+// A GPU that goes is still there in words, and no rail is renumbered for it.
+TEST(NvmlProcess, ShowsALostGpuAsOneThatIsNotToBeUsed) {
+  const test::RecordedMachine machine("hgx-h100");
+  const base::DiskFileTree files(machine.path());
+  const test::NvmlBed bed("hgx-h100");
+  NvmlProcess driver(Options(bed));
+  Discovery discovery(files, driver, RecordedLeaves(files), {"node-00", "", ""}, {});
+  const Observation before = discovery.Look();
+  bed.Misbehave("{lost: {2: 0}}");
+  const Observation after = discovery.Look();
+  EXPECT_THAT(topology::Diff(before.node, after.node), testing::Contains(HasSubstr("fell off the bus")));
+  ASSERT_EQ(after.node.gpus.size(), 8u);
+  EXPECT_FALSE(after.node.gpus[2].healthy);
+  EXPECT_TRUE(after.node.gpus[3].healthy);
+  EXPECT_EQ(after.node.gpus[2].uuid, before.node.gpus[2].uuid);
+  EXPECT_EQ(after.node.nics, before.node.nics);
+  EXPECT_EQ(after.node.nvlink_domain, before.node.nvlink_domain);
 }
 
 }  // namespace
