@@ -67,11 +67,6 @@ bool WriteAll(int descriptor, std::string_view text) {
   return true;
 }
 
-bool WaitFor(int descriptor, std::chrono::milliseconds limit) {
-  pollfd one{descriptor, POLLIN, 0};
-  return ::poll(&one, 1, int(limit.count())) > 0;
-}
-
 std::vector<char*> Pointers(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (std::string& text : texts) pointers.push_back(text.data());
@@ -139,13 +134,8 @@ std::string NvmlProcess::Start() {
   std::string why = ready ? Spawn(theirs, page) : Failed("memfd_create, mmap or timerfd_create");
   Close(theirs);
   Close(page);
-  if (why.empty() && (gone_ = OpenProcess(child_)) < 0) {
-    why = Failed("pidfd_open");
-    ::kill(child_, SIGKILL);
-    while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    child_ = -1;
-  }
+  // Where a kernel or a container's filter refuses it, an ended child is waited for `grace` long.
+  if (why.empty()) gone_ = OpenProcess(child_);
   if (!why.empty()) CloseAll();
   return why;
 }
@@ -224,7 +214,8 @@ std::string NvmlProcess::Where() const {
 bool NvmlProcess::End() {
   ended_ = true;
   ::kill(child_, options_.end_signal);
-  if (!WaitFor(gone_, options_.grace)) return false;
+  pollfd gone{gone_, POLLIN, 0};
+  (void)::poll(&gone, 1, int(options_.grace.count()));
   return Reap();
 }
 
