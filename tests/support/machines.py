@@ -376,24 +376,32 @@ def write_host(host, shape, folder, common=None):
     return folder
 
 
-def write_common(folder, shape):
+def write_common(folder, shape, system=None):
+    """With `system`, a folder that write_system wrote, its thousands of files of CPUs are a link."""
     out = Folder(folder)
-    write_system(out, shape)
+    if system:
+        out.link("sys/devices/system", os.path.relpath(f"{system}/sys/devices/system", f"{folder}/sys/devices"))
+    else:
+        write_system(out, shape)
     write_pci(out, shape)
     return folder
 
 
 def write(cluster, folder):
     """Writes every node of a cluster below `folder`; returns {node name: its folder}."""
-    shapes, commons, machines = {}, {}, {}
+    shapes, systems, commons, machines = {}, {}, {}, {}
     for description in cluster["nodes"]:
         host = Host(**description)
         host.leaves = {str(key): value for key, value in host.leaves.items()}
         host.down, host.half = [str(key) for key in host.down], [str(key) for key in host.half]
         if host.shape not in shapes:
-            shapes[host.shape] = SHAPES[host.shape]()
+            shape = shapes[host.shape] = SHAPES[host.shape]()
+            processors = (shape.cpus, shape.numa_gib)
+            if processors not in systems:
+                systems[processors] = os.path.join(folder, ".common", f"system-{len(systems)}")
+                write_system(Folder(systems[processors]), shape)
             common = os.path.join(folder, ".common", host.shape)
-            commons[host.shape] = write_common(common, shapes[host.shape])
+            commons[host.shape] = write_common(common, shape, systems[processors])
         machines[host.name] = write_host(host, shapes[host.shape], os.path.join(folder, host.name),
                                          commons[host.shape])
     return machines
