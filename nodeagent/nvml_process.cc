@@ -95,22 +95,14 @@ std::string NvmlProcess::Spawn(int socket_end, int page) {
   std::vector<std::string> arguments{"heddle-nodeagent", "nvml-probe", options_.library};
   std::vector<std::string> environment = options_.environment;
   posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, 2, 1);  // our own output is no place for a driver's
   posix_spawn_file_actions_adddup2(&files, socket_end, kSocket);
   posix_spawn_file_actions_adddup2(&files, page, kPage);
   posix_spawn_file_actions_addclosefrom_np(&files, kPage + 1);
-  // The agent blocks SIGTERM and SIGINT for one thread to take them; the child takes them as they come.
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  errno = ::posix_spawn(&child_, options_.program.c_str(), &files, &attributes, Pointers(arguments).data(),
+  errno = ::posix_spawn(&child_, options_.program.c_str(), &files, nullptr, Pointers(arguments).data(),
                         Pointers(environment).data());
-  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (errno == 0) return {};
   child_ = -1;
