@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "nodeagent/nvml_gpus.h"
 #include "nodeagent/recording.h"
 
 namespace heddle::nodeagent {
 namespace {
-
-constexpr const char* kNvml = "libnvidia-ml.so.1";
 
 base::Status CheckName(const Identity& identity) {
   const std::string wrong = WhyNotNodeName(identity.node);
@@ -47,15 +44,17 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
                   folder);
 }
 
-base::Result<Machine> OpenLive(const base::FileTree& files, std::string node) {
+base::Result<Machine> OpenLive(const base::FileTree& files, std::string node,
+                               std::unique_ptr<GpuSource> gpus) {
   const Identity identity{std::move(node), {}, {}};
   TRY(CheckName(identity));
-  return Assemble(files, identity, std::make_unique<NvmlGpus>(kNvml), {}, "/");
+  return Assemble(files, identity, std::move(gpus), {}, "/");
 }
 
-base::Status Record(const base::FileTree& files, const std::string& node, const std::string& folder) {
+base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,
+                    const std::string& folder) {
   const RecordingFileTree recording(files);
-  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node));
+  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus)));
   const Readings readings = machine.discovery->Read();
   ReadForHwloc(recording);
   Identity identity = readings.identity;

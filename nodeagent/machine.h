@@ -22,11 +22,12 @@ struct Machine {
 [[nodiscard]] base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder,
                                                  std::string node);
 
-// This machine. `files` is rooted at "/".
-[[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node);
+// This machine. `files` is rooted at "/"; `gpus`: its driver.
+[[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node,
+                                             std::unique_ptr<GpuSource> gpus);
 
 // Copies what discovery reads of the live machine into `folder`, as a recorded machine.
 [[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,
-                                  const std::string& folder);
+                                  std::unique_ptr<GpuSource> gpus, const std::string& folder);
 
 }  // namespace heddle::nodeagent

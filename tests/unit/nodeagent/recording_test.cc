@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "nodeagent/nvml_gpus.h"
 #include "nodeagent/report.h"
 #include "recorded_machine.h"
 #include "tests/support/memory_file_tree.h"
@@ -68,8 +69,9 @@ TEST(Recording, OfThisVeryMachineSaysWhatTheMachineSays) {
   const test::TemporaryFolder folder;
   const base::DiskFileTree root("/");
   const std::string target = folder.path() + "/recorded";
-  ASSERT_TRUE(Record(root, "this-host", target));
-  auto live = OpenLive(root, "this-host");
+  const auto driver = [] { return std::make_unique<NvmlGpus>("libnvidia-ml.so.1"); };
+  ASSERT_TRUE(Record(root, "this-host", driver(), target));
+  auto live = OpenLive(root, "this-host", driver());
   ASSERT_TRUE(live);
   EXPECT_EQ(live->discovery->Look().node, test::LookAt(target).node);
 }
