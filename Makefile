@@ -23,7 +23,7 @@ check-all: install ## `test`, and what takes longer: thread sanitizer, clang-tid
 
 SECONDS ?= 60
 .PHONY: fuzz
-fuzz: install ## Every parser under libFuzzer, SECONDS=60 each; what breaks is kept in tests/fuzz/corpus
+fuzz: install ## Every parser under libFuzzer, SECONDS=60 each; what breaks them lies in build/fuzz/found
 	@tools/build fuzz fuzzers
 	@tests/fuzz/run $(SECONDS)
 

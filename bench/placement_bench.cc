@@ -5,56 +5,22 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <string>
 #include <variant>
 #include <vector>
 
 #include "base/random.h"
+#include "bench/fabrics.h"
 #include "placement/planner.h"
 #include "placement/preemption.h"
 #include "placement/pricing.h"
-#include "topology/synthetic.h"
 
 namespace heddle::placement {
 namespace {
 
-constexpr std::uint64_t kSeed = 20261121;
-
-std::shared_ptr<const topology::Fabric> FabricOfNodes(int nodes) {
-  const int units = (nodes + 15) / 16;
-  const std::string line = "su:" + std::to_string(units) +
-                           " node:16 gpu:8 nic:8 rail:8 spine:8 rate:400 transport:ib machine:h100";
-  auto synthetic = topology::ParseSynthetic(line);
-  if (!synthetic) return nullptr;
-  return std::make_shared<const topology::Fabric>(
-      topology::BuildFabric(std::move(synthetic->nodes), synthetic->declaration));
-}
-
-// One node in ten is taken whole and one in ten by half: fragments, as a busy cluster has them.
-std::vector<NodeState> Occupied(const topology::Fabric& fabric, int percent) {
-  base::Random random(kSeed);
-  std::vector<NodeState> nodes(fabric.nodes.size());
-  for (NodeState& node : nodes) {
-    const auto draw = int(random.Below(100));
-    node.free_gpus = draw < percent ? 0 : draw < 2 * percent ? 0x0f : 0xff;
-    node.free_milli_cpu = 192'000;
-    node.free_memory_bytes = std::int64_t(2) << 40;
-    node.free_pods = 110;
-  }
-  return nodes;
-}
-
-GangRequest Gang(int world, int gpus_per_pod) {
-  GangRequest request;
-  request.parallelism.tp = 8;
-  request.parallelism.pp = world >= 1024 ? 8 : 2;
-  request.parallelism.dp = world / 8 / request.parallelism.pp;
-  PodRequest pod;
-  pod.gpus = gpus_per_pod;
-  pod.resources.milli_cpu = 8'000;
-  request.pods.assign(std::size_t(world / gpus_per_pod), pod);
-  return request;
-}
+using bench::FabricOfNodes;
+using bench::Gang;
+using bench::kSeed;
+using bench::Occupied;
 
 // Time of each of many plannings, for the tail that a mean hides.
 void ReportPercentiles(benchmark::State& bench, std::vector<double>& micros) {
@@ -68,7 +34,6 @@ void ReportPercentiles(benchmark::State& bench, std::vector<double>& micros) {
 void PlanOne(benchmark::State& bench) {
   const int world = int(bench.range(0)), all = int(bench.range(1));
   const auto fabric = FabricOfNodes(all / 8);
-  if (fabric == nullptr) return bench.SkipWithError("no fabric");
   ClusterState state(fabric, Occupied(*fabric, world == all ? 0 : 10));
   const GangRequest request = Gang(world, int(bench.range(2)));
   std::int64_t crossings = 0;
@@ -101,7 +66,6 @@ BENCHMARK(PlanOne)
 void RefuseOne(benchmark::State& bench) {
   const int world = int(bench.range(0));
   const auto fabric = FabricOfNodes(2 * world / 8);
-  if (fabric == nullptr) return bench.SkipWithError("no fabric");
   ClusterState state(fabric, Occupied(*fabric, 40));
   const GangRequest request = Gang(world, 8);
   for (auto _ : bench) {
@@ -117,7 +81,6 @@ BENCHMARK(RefuseOne)->ArgName("gpus")->Arg(128)->Arg(1024)->Arg(16384)->Unit(ben
 void ChooseVictimsOnAFullCluster(benchmark::State& bench) {
   const int nodes = int(bench.range(0));
   const auto fabric = FabricOfNodes(nodes);
-  if (fabric == nullptr) return bench.SkipWithError("no fabric");
   base::Random random(kSeed);
   std::vector<Victim> victims;
   std::vector<NodeState> states = Occupied(*fabric, 0);
@@ -145,7 +108,6 @@ BENCHMARK(ChooseVictimsOnAFullCluster)->ArgName("nodes")->Arg(256)->Arg(2000)->U
 
 void MakeState(benchmark::State& bench) {
   const auto fabric = FabricOfNodes(int(bench.range(0)));
-  if (fabric == nullptr) return bench.SkipWithError("no fabric");
   for (auto _ : bench) {
     ClusterState state(fabric, Occupied(*fabric, 10));
     benchmark::DoNotOptimize(state.whole_domains());
@@ -155,7 +117,6 @@ BENCHMARK(MakeState)->ArgName("nodes")->Arg(32)->Arg(256)->Arg(4096)->Unit(bench
 
 void TakeAndFree(benchmark::State& bench) {
   const auto fabric = FabricOfNodes(4096);
-  if (fabric == nullptr) return bench.SkipWithError("no fabric");
   ClusterState state(fabric, Occupied(*fabric, 0));
   base::Random random(kSeed);
   const Resources resources{8'000, 1 << 30, {}};
@@ -171,7 +132,6 @@ BENCHMARK(TakeAndFree);
 void EvaluateOne(benchmark::State& bench) {
   const int world = int(bench.range(0));
   const auto fabric = FabricOfNodes(2 * world / 8);
-  if (fabric == nullptr) return bench.SkipWithError("no fabric");
   ClusterState state(fabric, Occupied(*fabric, 10));
   const GangRequest request = Gang(world, 8);
   const Decision decision = PlanGang(state, request);

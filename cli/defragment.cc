@@ -9,7 +9,7 @@
 
 #include "cli/gpu_use.h"
 #include "cli/plan_view.h"
-#include "crds/gpu_indexes.h"
+#include "crds/gang_load.h"
 
 namespace heddle::cli {
 namespace {
@@ -21,25 +21,18 @@ using placement::RunningGang;
 // GPUs are not the ones it holds, or nobody knows how it is cut.
 std::optional<RunningGang> RunningOn(const topology::Fabric& fabric, const crds::Gang& gang,
                                      const Holder& holder) {
-  if (!gang.spec.parallelism || !gang.status.placement || gang.spec.gpus_per_pod < 1) return std::nullopt;
-  if (gang.spec.parallelism->world() != gang.spec.gpus()) return std::nullopt;
-  RunningGang running;
-  running.request.parallelism = *gang.spec.parallelism;
-  running.request.model = gang.spec.model;
+  std::optional<crds::PlacedGang> placed = crds::PlacedOn(fabric, gang);
+  if (!placed || int(placed->pods.size()) != gang.spec.pods) return std::nullopt;
+  std::map<std::string, std::uint32_t> planned;
+  for (const placement::PodPlacement& pod : placed->pods) {
+    std::uint32_t& gpus = planned[fabric.nodes[std::size_t(pod.node)].node.name];
+    if (std::popcount(pod.gpus) != gang.spec.gpus_per_pod || (gpus & pod.gpus) != 0) return std::nullopt;
+    gpus |= pod.gpus;
+  }
+  if (planned != holder.gpus) return std::nullopt;
+  RunningGang running{.request = std::move(placed->request), .pods = std::move(placed->pods)};
   running.request.require = gang.spec.require;
   running.request.prefer = gang.spec.prefer;
-  std::map<std::string, std::uint32_t> planned;
-  for (const crds::PlacedPod& row : crds::ToRows(*gang.status.placement)) {
-    const topology::NodeId node = fabric.FindNode(row.node);
-    if (node == topology::kNone) return std::nullopt;
-    const std::uint32_t gpus =
-        crds::PositionsOf(fabric.nodes[std::size_t(node)].node, row.gpus == 0 ? ~0U : row.gpus);
-    if (std::popcount(gpus) != gang.spec.gpus_per_pod || (planned[row.node] & gpus) != 0) return std::nullopt;
-    planned[row.node] |= gpus;
-    running.pods.push_back({node, gpus});
-    running.request.pods.push_back({.gpus = gang.spec.gpus_per_pod});
-  }
-  if (planned != holder.gpus || int(running.pods.size()) != gang.spec.pods) return std::nullopt;
   running.cost = gang.spec.gpus();
   return running;
 }
@@ -200,7 +193,7 @@ std::string DefragmentText(const DefragmentAnswer& answer, const Style& style) {
         answer.goal.min_gpus > 1 ? fmt::format(" of {} GPUs or more", answer.goal.min_gpus) : std::string());
   };
   const std::string who =
-      fmt::format("{} gangs can be planned anew; {} others hold GPUs and stay where they are\n",
+      fmt::format("Gangs that can be planned anew: {}; others who hold GPUs and stay where they are: {}\n",
                   answer.gangs.size(), answer.unmovable_holders);
   if (found.refusal) {
     std::string out = fmt::format("{} {}\n{}\n", style.Paint("Refused", Colour::kBad),

@@ -20,6 +20,11 @@ using base::Code;
 
 using Counts = std::map<std::string, int>;  // GPUs by node
 
+// "node-00=4", and no file's name.
+bool SaysCounts(std::string_view taken) {
+  return taken.find('=') != std::string_view::npos;
+}
+
 base::Result<Counts> ParseCounts(std::string_view text) {
   Counts taken;
   while (!text.empty()) {
@@ -30,24 +35,51 @@ base::Result<Counts> ParseCounts(std::string_view text) {
     const char* end = word.data();
     if (equals != std::string_view::npos)
       end = std::from_chars(word.data() + equals + 1, word.data() + word.size(), count).ptr;
-    if (count < 0 || end != word.data() + word.size()) {
+    if (equals == 0 || count < 0 || end != word.data() + word.size()) {
       return base::Fail(Code::kInvalid, fmt::format("--taken \"{}\": write NODE=GPUS, as node-00=4", word));
     }
-    taken[std::string(word.substr(0, equals))] = count;
+    if (!taken.emplace(word.substr(0, equals), count).second) {
+      return base::Fail(Code::kInvalid,
+                        fmt::format("--taken: {} stands twice: keep one of them", word.substr(0, equals)));
+    }
     if (comma == std::string_view::npos) break;
     text.remove_prefix(comma + 1);
   }
   return taken;
 }
 
+base::Status CheckCounts(const Counts& counts, const std::vector<topology::Fabric>& fabrics) {
+  for (const auto& [name, count] : counts) {
+    const topology::Node* node = nullptr;
+    for (const topology::Fabric& fabric : fabrics) {
+      const topology::NodeId id = fabric.FindNode(name);
+      if (id != topology::kNone) node = &fabric.nodes[std::size_t(id)].node;
+    }
+    if (node == nullptr) {
+      return base::Fail(
+          Code::kInvalid,
+          fmt::format("--taken: there is no node {}; the first is {}", name,
+                      fabrics.front().nodes.empty() ? "none" : fabrics.front().nodes.front().node.name));
+    }
+    if (count > int(node->gpus.size())) {
+      return base::Fail(Code::kInvalid,
+                        fmt::format("--taken {}={}: {} has {} GPUs", name, count, name, node->gpus.size()));
+    }
+  }
+  return {};
+}
+
 base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& options, ClusterFiles& files) {
   if (!options.synthetic.empty()) {
     ASSIGN_OR_RETURN(topology::Synthetic made, topology::ParseSynthetic(options.synthetic), "--synthetic");
-    for (const topology::Node& node : made.nodes) {
-      crds::NodeTopology object;
-      object.name = node.name;
-      object.status.node = node;
-      files.topologies.push_back(std::move(object));
+    // Only a file of Pods asks what kubelets said, which weighs as much as the fabric.
+    if (!options.taken.empty() && !SaysCounts(options.taken)) {
+      for (const topology::Node& node : made.nodes) {
+        crds::NodeTopology object;
+        object.name = node.name;
+        object.status.node = node;
+        files.topologies.push_back(std::move(object));
+      }
     }
     // No switch joins two sites: each is a fabric of its own, and a gang lies in one.
     std::map<std::string, topology::Declaration> by_site;
@@ -80,8 +112,11 @@ base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& optio
 // says.
 class Claims {
  public:
-  explicit Claims(const ClusterFiles& files) {
-    for (const crds::NodeTopology& topology : files.topologies) nodes_[topology.name] = &topology.status.node;
+  // The fabrics stay where they are as long as claims are made.
+  explicit Claims(const std::vector<topology::Fabric>& fabrics) {
+    for (const topology::Fabric& fabric : fabrics) {
+      for (const topology::FabricNode& one : fabric.nodes) nodes_[one.node.name] = &one.node;
+    }
   }
 
   void OfGangs(const std::vector<crds::Gang>& gangs) {
@@ -122,19 +157,27 @@ class Claims {
     }
   }
 
-  // The lowest GPUs that are left.
-  void OfCounts(const Counts& counts) {
+  // The lowest sound GPUs that are left; what is broken nobody else gets either.
+  base::Status OfCounts(const Counts& counts) {
     for (const auto& [name, count] : counts) {
       const topology::Node* node = Find(name);
       if (node == nullptr) continue;
+      const int all = std::min(int(node->gpus.size()), 32), held = std::popcount(taken_[name]);
+      if (count > all - held) {
+        return base::Fail(Code::kInvalid,
+                          fmt::format("--taken {}={}: the files say that {} of its {} GPUs are "
+                                      "taken already",
+                                      name, count, held, all));
+      }
       std::uint32_t gpus = 0;
-      for (std::size_t p = 0; p < node->gpus.size() && p < 32 && std::popcount(gpus) < count; ++p) {
-        if (node->gpus[p].healthy && (taken_[name] >> p & 1U) == 0) gpus |= 1U << p;
+      for (int p = 0; p < all && std::popcount(gpus) < count; ++p) {
+        if (node->gpus[std::size_t(p)].healthy && (taken_[name] >> p & 1U) == 0) gpus |= 1U << p;
       }
       Holder holder{"others on " + name, {}};
       Claim(holder, name, gpus);
       Keep(std::move(holder));
     }
+    return {};
   }
 
   std::uint32_t TakenOn(const std::string& node) const {
@@ -157,7 +200,7 @@ class Claims {
     if (!holder.gpus.empty()) holders_.push_back(std::move(holder));
   }
 
-  std::map<std::string, const topology::Node*> nodes_;
+  std::map<std::string_view, const topology::Node*> nodes_;
   std::map<std::string, std::uint32_t> taken_;
   std::vector<Holder> holders_;
 };
@@ -186,6 +229,11 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
   if (options.synthetic.empty() == options.topology.empty()) {
     return base::Fail(Code::kInvalid, "give either --synthetic LINE or --topology FILE");
   }
+  Counts counts;  // before anything large is made
+  const bool counted = SaysCounts(options.taken);
+  if (counted) {
+    ASSIGN_OR_RETURN(counts, ParseCounts(options.taken));
+  }
   ClusterFiles files;
   for (const std::string& path : options.topology) {
     ASSIGN_OR_RETURN(const std::string text, read(path), "--topology");
@@ -196,28 +244,16 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
     return base::Fail(Code::kInvalid,
                       "--topology: every node is excluded by its Fabric, so there is nothing to plan on");
   }
-  Counts counts;
-  if (options.taken.find('=') != std::string::npos) {
-    ASSIGN_OR_RETURN(counts, ParseCounts(options.taken));
-  } else if (!options.taken.empty()) {
+  if (!counted && !options.taken.empty()) {
     ASSIGN_OR_RETURN(const std::string text, read(options.taken), "--taken");
     TRY(ReadClusterFile(options.taken, text, files), "--taken");
   }
-  for (const auto& [name, count] : counts) {
-    bool known = false;
-    for (const topology::Fabric& fabric : fabrics) known = known || fabric.FindNode(name) != topology::kNone;
-    if (!known) {
-      return base::Fail(
-          Code::kInvalid,
-          fmt::format("--taken: there is no node {}; the first is {}", name,
-                      fabrics.front().nodes.empty() ? "none" : fabrics.front().nodes.front().node.name));
-    }
-  }
-  Claims claims(files);
+  TRY(CheckCounts(counts, fabrics));
+  Claims claims(fabrics);
   claims.OfGangs(files.gangs);
   claims.OfPods(files);
   claims.OfKubelets(files.topologies);
-  claims.OfCounts(counts);
+  TRY(claims.OfCounts(counts));
   std::vector<const crds::Gang*> running;
   for (const crds::Gang& gang : files.gangs) {
     if (!crds::IsTrue(gang.status.conditions, crds::kEnded)) running.push_back(&gang);

@@ -14,6 +14,7 @@
 #include "crds/fabric.h"
 #include "crds/fabric_assembly.h"
 #include "crds/node_topology.h"
+#include "topology/synthetic_line.h"
 
 namespace heddle::cli {
 namespace {
@@ -29,11 +30,18 @@ constexpr int kMaxLeafGbps = 100'000'000;  // as the schema of Fabric has it
 constexpr std::size_t kMaxNodes = 262'144;
 
 std::optional<Transport> TransportOfWord(std::string_view word) {
-  if (word == "ib") return Transport::kInfiniBand;
-  if (word == "roce") return Transport::kRoce;
-  if (word == "efa") return Transport::kEfa;
-  if (word == "ethernet") return Transport::kEthernet;
+  for (const std::string_view name : topology::TransportNames()) {
+    const auto transport = topology::ParseTransport(name);
+    if (topology::TransportWord(*transport) == word) return transport;
+  }
   return std::nullopt;
+}
+
+std::string TransportWords() {
+  std::vector<std::string> words;
+  for (const std::string_view name : topology::TransportNames())
+    words.push_back(topology::TransportWord(*topology::ParseTransport(name)));
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 // What all files together say.
@@ -48,6 +56,10 @@ class Import {
       if (source.path.empty()) return base::Fail(Code::kInvalid, "\"" + word + "\" names no file");
       ASSIGN_OR_RETURN(const std::string text, read_(source.path));
       TRY(Read(source, text), source.path);
+    }
+    if (options_.nvlink_blocks && !slurm_) {
+      return base::Fail(Code::kInvalid,
+                        "--nvlink-blocks speaks of Slurm's blocks, and no Slurm topology is among the files");
     }
     graph_.Finish(findings_);
     const Machines machines = TakeMachines();
@@ -66,18 +78,23 @@ class Import {
   std::string Words() const;
 
  private:
-  int Gbps() const { return options_.link_gbps == 0 ? kUsualGbps : options_.link_gbps; }
+  int Gpus() const { return options_.gpus_per_node.value_or(kUsualGpus); }
+  int Gbps() const { return options_.link_gbps.value_or(kUsualGbps); }
 
   base::Status CheckOptions() const {
-    if (options_.gpus_per_node < 0 || options_.gpus_per_node > kMaxGpus) {
-      return base::Fail(Code::kInvalid,
-                        fmt::format("--gpus-per-node {}: 1 to {}", options_.gpus_per_node, kMaxGpus));
+    if (Gpus() < 1 || Gpus() > kMaxGpus) {
+      return base::Fail(
+          Code::kInvalid,
+          fmt::format("--gpus-per-node {} does not fit: write a number from 1 to {}", Gpus(), kMaxGpus));
     }
-    if (options_.link_gbps < 0 || options_.link_gbps > kMaxGbps) {
-      return base::Fail(Code::kInvalid, fmt::format("--link-gbps {}: 1 to {}", options_.link_gbps, kMaxGbps));
+    if (Gbps() < 1 || Gbps() > kMaxGbps) {
+      return base::Fail(
+          Code::kInvalid,
+          fmt::format("--link-gbps {} does not fit: write a number from 1 to {}", Gbps(), kMaxGbps));
     }
     if (!options_.transport.empty() && !TransportOfWord(options_.transport)) {
-      return base::Fail(Code::kInvalid, "--transport " + options_.transport + ": ib, roce, efa or ethernet");
+      return base::Fail(Code::kInvalid, fmt::format("--transport \"{}\": write one of {}", options_.transport,
+                                                    TransportWords()));
     }
     return {};
   }
@@ -156,9 +173,8 @@ class Import {
   }
 
   Machines TakeMachines() {
-    const int gpus = options_.gpus_per_node == 0 ? kUsualGpus : options_.gpus_per_node;
     described_ = usual_.has_value();
-    Machines machines(usual_ ? *std::move(usual_) : AssumedMachine(gpus));
+    Machines machines(usual_ ? *std::move(usual_) : AssumedMachine(Gpus()));
     for (auto& [host, machine] : machines_) machines.Add(host, std::move(machine));
     return machines;
   }
@@ -168,13 +184,12 @@ class Import {
     for (const topology::Node& node : nodes_)
       assumed += described_ || machines.by_host().contains(node.name) ? 0 : 1;
     if (assumed == 0) return;
-    const int gpus = options_.gpus_per_node == 0 ? kUsualGpus : options_.gpus_per_node;
     findings_.notes.push_back(fmt::format(
         "no file shows the inside of {} host{}: taken for {} GPU{} in one NVLink domain, GPU i beside NIC "
         "i{}",
-        assumed, assumed == 1 ? "" : "s", gpus, gpus == 1 ? "" : "s",
-        options_.gpus_per_node == 0 ? " (--gpus-per-node, or an NCCL topology XML or `nvidia-smi topo -m`)"
-                                    : ""));
+        assumed, assumed == 1 ? "" : "s", Gpus(), Gpus() == 1 ? "" : "s",
+        !options_.gpus_per_node ? " (--gpus-per-node, or an NCCL topology XML or `nvidia-smi topo -m`)"
+                                : ""));
   }
 
   base::Status FindHosts(const Machines& machines) {
@@ -328,6 +343,7 @@ Output ImportFabric(const ImportOptions& options, const ReadFile& read, const Ou
   if (const base::Status done = import.Run(); !done) {
     Output failure = Failure(done.error());
     failure.exit_code = Output::kUsage;
+    failure.err = import.Words() + failure.err;  // the reason may be among what was passed over
     return failure;
   }
   Output output;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,12 @@ namespace heddle::cli {
 
 struct ImportOptions {
   std::vector<std::string> sources;  // as ParseSourceWord reads them
-  int gpus_per_node = 0;             // of hosts that no NCCL XML or topo -m describes; 0 = 8, said aloud
-  int link_gbps = 0;                 // of links whose speed no file says; 0 = 400, said aloud
-  std::string transport;             // "ib", "roce", "efa", "ethernet"; empty = ib, and roce for LLDP
-  bool nvlink_blocks = false;        // Slurm's blocks are NVLink domains
-  base::WallTime now;                // stands in the objects as the time at which they were seen
+  std::optional<int>
+      gpus_per_node;             // of hosts that no NCCL XML or topo -m describes; nothing = 8, said aloud
+  std::optional<int> link_gbps;  // of links whose speed no file says; nothing = 400, said aloud
+  std::string transport;         // "ib", "roce", "efa", "ethernet"; empty = ib, and roce for LLDP
+  bool nvlink_blocks = false;    // Slurm's blocks are NVLink domains
+  base::WallTime now;            // stands in the objects as the time at which they were seen
 };
 
 // `fabric import`: what admins already hold, as a List of NodeTopologies and a Fabric that `plan --topology`

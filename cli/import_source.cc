@@ -80,18 +80,21 @@ std::string_view SourceKindName(SourceKind kind) {
 
 SourceWord ParseSourceWord(std::string_view word) {
   SourceWord source;
+  const auto take_kind = [&] {
+    for (const auto& [kind, name] : kKinds) {
+      if (source.kind || !word.starts_with(name) || word.substr(name.size(), 1) != ":") continue;
+      source.kind = kind;
+      word.remove_prefix(name.size() + 1);
+    }
+  };
+  take_kind();
   const std::size_t equals = word.find('=');
   if (equals != std::string_view::npos && equals > 0 &&
       word.substr(0, equals).find('/') == std::string_view::npos) {
     source.host = formats::Printable(word.substr(0, equals), 253);
     word.remove_prefix(equals + 1);
   }
-  for (const auto& [kind, name] : kKinds) {
-    if (!word.starts_with(name) || word.size() <= name.size() || word[name.size()] != ':') continue;
-    source.kind = kind;
-    word.remove_prefix(name.size() + 1);
-    break;
-  }
+  take_kind();
   source.path = std::string(word);
   return source;
 }

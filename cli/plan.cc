@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "cli/defragment.h"
+#include "cli/fabrics.h"
 #include "cli/plan_request.h"
 #include "cli/plan_view.h"
 #include "cli/suggest.h"
 #include "cli/what_if.h"
+#include "placement/fabric_choice.h"
 #include "placement/planner.h"
 
 namespace heddle::cli {
@@ -17,8 +21,7 @@ namespace {
 
 constexpr int kMostPlaces = 1'000'000;
 
-// The best plan of all fabrics; of several refusals, the one of the fabric with the most GPUs is the one to
-// act on.
+// The best answer of all fabrics.
 struct Best {
   const Ground* ground = nullptr;
   std::optional<placement::ClusterState> state;
@@ -27,17 +30,15 @@ struct Best {
 
 Best DecideBest(const std::vector<Ground>& grounds, const placement::GangRequest& request) {
   Best best;
+  placement::FabricAnswer known;
   for (const Ground& ground : grounds) {
     placement::ClusterState state = ground.State();
     placement::Decision decision = placement::PlanGang(state, request);
-    const auto* plan = std::get_if<placement::Plan>(&decision);
-    const auto* known = best.state ? std::get_if<placement::Plan>(&best.decision) : nullptr;
-    const bool better =
-        !best.state ||
-        (plan != nullptr && (known == nullptr || plan->quality.step_micros < known->quality.step_micros)) ||
-        (plan == nullptr && known == nullptr &&
-         state.fabric().gpu_count() > best.state->fabric().gpu_count());
-    if (!better) continue;
+    placement::FabricAnswer answer{std::nullopt, state.fabric().gpu_count()};
+    if (const auto* plan = std::get_if<placement::Plan>(&decision))
+      answer.step_micros = double(plan->quality.step_micros);
+    if (best.state && !placement::IsBetter(answer, known)) continue;
+    known = answer;
     best.ground = &ground;
     best.state.emplace(std::move(state));
     best.decision = std::move(decision);
@@ -67,28 +68,67 @@ base::Result<placement::DefragmentGoal> GoalOf(const PlanOptions& options) {
         fmt::format("--defragment {} does not fit: say how many places should be whole, from 1 to {}",
                     goal.places, kMostPlaces));
   }
-  const auto level = placement::ParseLevel(options.defragment_level);
+  const auto level = options.defragment_level.empty() ? placement::Level::kNvlink
+                                                      : placement::ParseLevel(options.defragment_level);
   if (level != placement::Level::kNvlink && level != placement::Level::kUnit) {
     return refuse(fmt::format("--defragment-level \"{}\": write nvlink or su", options.defragment_level));
   }
   goal.level = *level;
-  goal.min_gpus = options.defragment_gpus;
+  goal.min_gpus = options.defragment_gpus.value_or(goal.min_gpus);
   if (goal.min_gpus < 1) return refuse("--defragment-gpus: write a number of GPUs, 1 or more");
-  goal.slower_percent = options.slower_percent;
+  goal.slower_percent = options.slower_percent.value_or(goal.slower_percent);
   if (goal.slower_percent < -1 || goal.slower_percent > 1000) {
     return refuse("--slower: write a percentage from 0 to 1000, or -1 for wherever there is room");
   }
   return goal;
 }
 
+// The first option that speaks of one gang to place; empty = none is given.
+std::string_view WordOfAGang(const PlanOptions& options) {
+  const std::pair<bool, std::string_view> words[] = {{!options.parallelism.empty(), "--parallelism"},
+                                                     {!options.model.empty(), "--model"},
+                                                     {options.gpus_per_pod.has_value(), "--gpus-per-pod"},
+                                                     {!options.require.empty(), "--require"},
+                                                     {!options.prefer.empty(), "--prefer"},
+                                                     {options.spares != 0, "--spares"},
+                                                     {options.what_if, "--what-if"},
+                                                     {options.suggest, "--suggest"},
+                                                     {options.gpus.has_value(), "--gpus"},
+                                                     {options.global_batch.has_value(), "--global-batch"}};
+  for (const auto& [given, word] : words) {
+    if (given) return word;
+  }
+  return "";
+}
+
+// An option that says nothing without another is a mistake, and no wish to ignore.
+base::Status CheckCompany(const PlanOptions& options) {
+  struct Word {
+    bool given;
+    std::string_view word, company;
+    bool has_company;
+  };
+  const bool defragment = options.defragment.has_value();
+  const Word words[] = {
+      {options.gpus.has_value(), "--gpus", "--suggest", options.suggest || defragment},
+      {options.global_batch.has_value(), "--global-batch", "--suggest", options.suggest || defragment},
+      {!options.defragment_level.empty(), "--defragment-level", "--defragment", defragment},
+      {options.defragment_gpus.has_value(), "--defragment-gpus", "--defragment", defragment},
+      {options.slower_percent.has_value(), "--slower", "--defragment", defragment}};
+  for (const Word& one : words) {
+    if (one.given && !one.has_company) {
+      return base::Fail(base::Code::kInvalid, fmt::format("{0} goes with {1} only: add {1}, or leave {0} out",
+                                                          one.word, one.company));
+    }
+  }
+  return {};
+}
+
 base::Result<Output> DecideDefragment(const PlanOptions& options, const ReadFile& read,
                                       const OutputOptions& look) {
-  if (options.suggest || options.what_if || options.spares != 0 || !options.parallelism.empty() ||
-      !options.model.empty()) {
-    return base::Fail(
-        base::Code::kInvalid,
-        "--defragment asks about the gangs in the file: leave --parallelism, --model, --suggest, "
-        "--spares and --what-if out");
+  if (const std::string_view word = WordOfAGang(options); !word.empty()) {
+    return base::Fail(base::Code::kInvalid,
+                      fmt::format("--defragment asks about the gangs in the file: leave {} out", word));
   }
   ASSIGN_OR_RETURN(const placement::DefragmentGoal goal, GoalOf(options));
   ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
@@ -109,18 +149,25 @@ base::Result<Output> DecideDefragment(const PlanOptions& options, const ReadFile
   return output;
 }
 
+// Nobody said how large the pods are, and what is usual fits no node here.
+std::string SmallNodesText(const PlanOptions& options, const placement::ClusterState& state) {
+  int largest = 0;
+  for (const topology::FabricNode& node : state.fabric().nodes)
+    largest = std::max(largest, int(node.node.gpus.size()));
+  if (options.gpus_per_pod || largest == 0 || largest >= kUsualGpusPerPod) return "";
+  return fmt::format(
+      "Pods have {0} GPUs unless --gpus-per-pod says otherwise, and no node here has more than {1}: "
+      "try --gpus-per-pod {1}\n",
+      kUsualGpusPerPod, largest);
+}
+
 base::Result<Output> Decide(const PlanOptions& options, const ReadFile& read, const OutputOptions& look) {
+  TRY(CheckCompany(options));
   if (options.defragment) return DecideDefragment(options, read, look);
   if (options.suggest && options.what_if) {
     return base::Fail(base::Code::kInvalid, "--suggest and --what-if are two questions: ask one at a time");
   }
   if (options.suggest) return DecideSuggest(options, read, look);
-  if (options.gpus || options.global_batch) {
-    return base::Fail(
-        base::Code::kInvalid,
-        fmt::format("{} goes with --suggest only: add it, or leave {} out",
-                    options.gpus ? "--gpus" : "--global-batch", options.gpus ? "--gpus" : "--global-batch"));
-  }
   ASSIGN_OR_RETURN(const placement::GangRequest request, RequestOf(options));
   ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
   const Best best = DecideBest(grounds.fabrics, request);
@@ -131,8 +178,14 @@ base::Result<Output> Decide(const PlanOptions& options, const ReadFile& read, co
   Output output;
   output.exit_code = refusal != nullptr ? Output::kRefused : Output::kOk;
   if (look.format == Format::kText) {
-    output.out = refusal != nullptr ? RefusalText(*refusal, look.style)
-                                    : PlanText(*best.state, request, *plan, look.style);
+    if (grounds.fabrics.size() > 1) {
+      output.out =
+          fmt::format("Of {} fabrics, {} {}; no gang lies on two.\n\n", grounds.fabrics.size(),
+                      Title(*best.ground->fabric), plan != nullptr ? "is the fastest" : "has the most GPUs");
+    }
+    output.out += refusal != nullptr
+                      ? RefusalText(*refusal, look.style) + SmallNodesText(options, *best.state)
+                      : PlanText(*best.state, request, *plan, look.style);
     if (what_if) output.out += "\n" + WhatIfText(*what_if, look.style);
   } else {
     Json json = refusal != nullptr ? RefusalJson(*refusal) : PlanJson(*best.state, request, *plan);

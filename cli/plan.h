@@ -9,11 +9,13 @@
 
 namespace heddle::cli {
 
+inline constexpr int kUsualGpusPerPod = 8;
+
 // A what-if on a cluster in files or in one line: no API server is asked.
 struct PlanOptions {
   GroundOptions ground;
-  std::string parallelism;  // "tp=8,pp=2,dp=8"
-  int gpus_per_pod = 8;
+  std::string parallelism;          // "tp=8,pp=2,dp=8"
+  std::optional<int> gpus_per_pod;  // nothing = kUsualGpusPerPod
   std::string model, require, prefer;
   int spares = 0;        // free nodes to keep in every NVLink domain over nodes that is used
   bool what_if = false;  // also: how many more of these fit, or who would have to end
@@ -23,9 +25,10 @@ struct PlanOptions {
   std::optional<std::int64_t> global_batch;  // with suggest: sequences per step
   // Instead of a plan: which gangs to move so that so many NVLink domains (or scalable units) are whole.
   std::optional<int> defragment;
-  std::string defragment_level = "nvlink";  // or su
-  int defragment_gpus = 1;                  // the least that a place must have to count
-  int slower_percent = 10;  // a moved gang may be slower than now by so much; -1 = by any much
+  // With defragment only; nothing = nvlink, 1 and 10.
+  std::string defragment_level;        // "nvlink" or "su"
+  std::optional<int> defragment_gpus;  // the least that a place must have to count
+  std::optional<int> slower_percent;   // a moved gang may be slower than now by so much; -1 = by any much
 };
 
 // Exit codes: 0 planned, 3 refused, 2 bad input. JSON and YAML have the stable form

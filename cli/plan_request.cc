@@ -33,24 +33,25 @@ base::Status AddPods(const PlanOptions& options, placement::GangRequest& request
                                             options.spares, kMostSpares));
   }
   const std::int64_t world = request.parallelism.world();
-  if (options.gpus_per_pod < 1 || options.gpus_per_pod > crds::kMaxGpusPerPod) {
+  const int gpus = options.gpus_per_pod.value_or(kUsualGpusPerPod);
+  if (gpus < 1 || gpus > crds::kMaxGpusPerPod) {
     return Fail(Code::kInvalid, fmt::format("--gpus-per-pod {} does not fit: write a number from 1 to {}",
-                                            options.gpus_per_pod, crds::kMaxGpusPerPod));
+                                            gpus, crds::kMaxGpusPerPod));
   }
-  if (world % options.gpus_per_pod != 0) {
+  if (world % gpus != 0) {
     return Fail(Code::kInvalid,
                 fmt::format("{} ranks do not fill pods of {} GPUs: choose --gpus-per-pod so that "
                             "it divides {}",
-                            world, options.gpus_per_pod, options.suggest ? "their number" : "tp*cp*dp*pp"));
+                            world, gpus, options.suggest ? "their number" : "tp*cp*dp*pp"));
   }
-  const std::int64_t pods = world / options.gpus_per_pod;
+  const std::int64_t pods = world / gpus;
   if (pods > crds::kMaxPods) {
     return Fail(Code::kInvalid,
                 fmt::format("{} pods are more than {}: choose larger pods", pods, crds::kMaxPods));
   }
-  TRY(crds::CheckWorld(request.parallelism, static_cast<int>(pods), options.gpus_per_pod));
+  TRY(crds::CheckWorld(request.parallelism, static_cast<int>(pods), gpus));
   request.spares = options.spares;
-  request.pods.assign(static_cast<std::size_t>(pods), placement::PodRequest{.gpus = options.gpus_per_pod});
+  request.pods.assign(static_cast<std::size_t>(pods), placement::PodRequest{.gpus = gpus});
   return {};
 }
 

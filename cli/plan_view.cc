@@ -14,6 +14,11 @@ using crds::Json;
 using placement::AxisReport;
 using topology::kNone;
 
+// "1 node", "2 nodes"
+std::string Counted(std::size_t count, std::string_view word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
 double Milliseconds(std::int64_t micros) {
   return double(micros) / 1000;
 }
@@ -103,23 +108,25 @@ std::string PlanText(const placement::ClusterState& state, const placement::Gang
                      const placement::Plan& plan, const Style& style) {
   const topology::Fabric& fabric = state.fabric();
   const placement::Quality& quality = plan.quality;
-  std::string out = fmt::format("{} pods of {} GPUs, {}, on {} nodes with {} GPUs\n\n", request.pods.size(),
-                                request.pods.front().gpus, ParallelismText(request.parallelism),
-                                fabric.nodes.size(), fabric.gpu_count());
+  std::string out = fmt::format("{} of {}, {}, on {} with {}\n\n", Counted(request.pods.size(), "pod"),
+                                Counted(std::size_t(request.pods.front().gpus), "GPU"),
+                                ParallelismText(request.parallelism), Counted(fabric.nodes.size(), "node"),
+                                Counted(std::size_t(fabric.gpu_count()), "GPU"));
   Table axes({"AXIS", "SIZE", "GROUPS", "FARTHEST", "LEAF CROSSINGS", "GB PER GPU", "BOUND BY", "AS",
               "MS PER STEP"});
   for (const AxisReport& report : placement::ReportAxes(state, request, plan.pods, quality)) {
-    axes.Add(
-        {std::string(placement::AxisName(report.axis)),
-         std::to_string(report.size),
-         std::to_string(report.groups),
-         std::string(placement::LevelName(report.worst)),
-         {fmt::format("{}/{}", report.leaf_crossings, report.edges),
-          report.leaf_crossings == 0 ? Colour::kGood : Colour::kBad},
-         fmt::format("{:.2f}", report.bytes / 1e9),
-         fmt::format("{} {} Gb/s", placement::BoundName(report.bottleneck.bound), report.bottleneck.gbps),
-         std::string(placement::AlgorithmName(report.bottleneck.algorithm)),
-         fmt::format("{:.3f}", Milliseconds(report.micros))});
+    axes.Add({std::string(placement::AxisName(report.axis)),
+              std::to_string(report.size),
+              std::to_string(report.groups),
+              std::string(placement::LevelName(report.worst)),
+              {fmt::format("{}/{}", report.leaf_crossings, report.edges),
+               report.leaf_crossings == 0 ? Colour::kGood : Colour::kBad},
+              fmt::format("{:.2f}", report.bytes / 1e9),
+              fmt::format("{} {}", placement::BoundName(report.bottleneck.bound),
+                          report.bottleneck.gbps > 0 ? fmt::format("{} Gb/s", report.bottleneck.gbps)
+                                                     : "under 1 Gb/s"),
+              std::string(placement::AlgorithmName(report.bottleneck.algorithm)),
+              fmt::format("{:.3f}", Milliseconds(report.micros))});
   }
   if (!axes.empty()) out += axes.Format(style) + "\n";
   out += fmt::format("TP groups inside one NVLink domain  {}/{}\n", quality.tp_groups_in_domain,
@@ -129,6 +136,9 @@ std::string PlanText(const placement::ClusterState& state, const placement::Gang
                      Milliseconds(quality.step_micros));
   out += fmt::format("NVLink domains left whole           {}\n\n", quality.whole_domains_left);
   for (const std::string& sentence : plan.explanation) out += sentence + "\n";
+  if (request.model == placement::ModelHints{}) {
+    out += "without --model the bytes are a guess: the plan stands, the milliseconds are of no real step\n";
+  }
   Table pods({"POD", "NODE", "GPUS"});
   for (std::size_t i = 0; i < plan.pods.size(); ++i) {
     const topology::Node& node = fabric.nodes[std::size_t(plan.pods[i].node)].node;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cli/fabrics.h"
+#include "placement/fabric_choice.h"
 
 namespace heddle::cli {
 namespace {
@@ -71,12 +72,10 @@ SuggestAnswer AskOn(const Ground& ground, const placement::GangRequest& request,
   return answer;
 }
 
-// A plan that is faster; of refusals, the one of the fabric with the most GPUs is the one to act on.
-bool Better(const SuggestAnswer& one, const Ground& on, const SuggestAnswer& other, const Ground& there) {
-  const auto &fast = one.found.fastest, &known = other.found.fastest;
-  if (fast.empty() != known.empty()) return known.empty();
-  if (!fast.empty()) return fast.front().step_micros < known.front().step_micros;
-  return on.fabric->gpu_count() > there.fabric->gpu_count();
+placement::FabricAnswer Compared(const SuggestAnswer& answer, const Ground& ground) {
+  placement::FabricAnswer compared{std::nullopt, ground.fabric->gpu_count()};
+  if (!answer.found.fastest.empty()) compared.step_micros = answer.found.fastest.front().step_micros;
+  return compared;
 }
 
 }  // namespace
@@ -84,12 +83,13 @@ bool Better(const SuggestAnswer& one, const Ground& on, const SuggestAnswer& oth
 SuggestAnswer AskSuggest(const std::vector<Ground>& grounds, const placement::GangRequest& request,
                          std::int64_t global_batch, bool asked_given) {
   std::optional<SuggestAnswer> best;
-  const Ground* where = nullptr;
+  placement::FabricAnswer known;
   for (const Ground& ground : grounds) {
     SuggestAnswer answer = AskOn(ground, request, global_batch, asked_given);
-    if (best && !Better(answer, ground, *best, *where)) continue;
+    const placement::FabricAnswer compared = Compared(answer, ground);
+    if (best && !placement::IsBetter(compared, known)) continue;
     best = std::move(answer);
-    where = &ground;
+    known = compared;
   }
   for (placement::Suggestion& suggestion : best->found.fastest) suggestion.plan.pods.clear();
   return *std::move(best);

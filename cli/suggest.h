@@ -22,17 +22,19 @@ struct SuggestAnswer {
   std::optional<placement::Suggestion> given;  // … and this is what it takes; nothing = illegal, or no place
 };
 inline constexpr int kMostSuggestions = 5;
-// What an H100 achieves (placement/layouts.h), for GPUs that nobody measured; the answer says so.
-inline constexpr double kAssumedTflops = 400;
+// What an H100 reaches (placement/layouts.h), for GPUs that nobody measured; the answer says so.
+inline constexpr double kAssumedTflops = 605;
 
 SuggestAnswer AskSuggest(const std::vector<Ground>& grounds, const placement::GangRequest& request,
                          std::int64_t global_batch, bool asked_given);
 
-// {"feasible":…,"world":…,"globalBatch":…,"gpuModel":…,"tflopsPerGpu":…,"gpuMemoryGib":…,
-//  "suggestions":[{"rank","parallelism":{"tp","cp","pp","dp"},"microbatches","recompute","milliseconds",
-//   "computeMilliseconds","bubbleMilliseconds","communicationMilliseconds","axes":[{"axis","milliseconds"}],
-//   "memoryGib","leafCrossings","tokensPerSecond"}],
+// {"feasible":…,"fabric":…,"world":…,"globalBatch":…,"gpuModel":…,"tflopsPerGpu":…,"gpuMemoryGib":…,
+//  "suggestions":[{"rank","parallelism":{"tp","cp","pp","dp"},"microbatches","virtualStages","recompute",
+//   "recomputedLayers","milliseconds","computeMilliseconds","fixedMilliseconds","bubbleMilliseconds",
+//   "communicationMilliseconds","axes":[{"axis","milliseconds"}],"memoryGib","leafCrossings",
+//   "tokensPerSecond"}],
 //  "given":…,"layouts":{"all","legal","priced","refused","skipped","leftOut":{…}},"refusal":…}
+// compute, fixed, bubble and communication sum to milliseconds, and the axes to communication.
 crds::Json SuggestJson(const SuggestAnswer& answer);
 std::string SuggestText(const SuggestAnswer& answer, const Style& style);
 

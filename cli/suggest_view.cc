@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -26,24 +27,39 @@ std::int64_t Crossings(const Suggestion& one) {
   return std::accumulate(by_axis.begin(), by_axis.end(), std::int64_t{0});
 }
 
+// Megatron's words: attention alone is computed again, whole layers of each stage, or all of them.
+std::string_view RecomputeWord(const Suggestion& one) {
+  if (one.schedule.recomputed_layers == 0) return "selective";
+  return one.schedule.recomputed_layers == one.layout.stage_layers ? "full" : "block";
+}
+
+std::string RecomputeText(const Suggestion& one) {
+  const std::string_view word = RecomputeWord(one);
+  if (word != "block") return std::string(word);
+  return fmt::format("{} of {} layers", one.schedule.recomputed_layers, one.layout.stage_layers);
+}
+
 Json OneJson(const SuggestAnswer& answer, const Suggestion& one) {
   const placement::Parallelism& p = one.layout.parallelism;
   Json axes = Json::array();
   for (const Axis axis : kAxes) {
-    const auto micros = one.plan.quality.axis_micros[std::size_t(axis)];
+    const double micros = one.axis_micros[std::size_t(axis)];
     if (p.size(axis) > 1) {
-      axes.push_back({{"axis", placement::AxisName(axis)}, {"milliseconds", double(micros) / 1000}});
+      axes.push_back({{"axis", placement::AxisName(axis)}, {"milliseconds", micros / 1000}});
     }
   }
   return {{"parallelism", {{"tp", p.tp}, {"cp", p.cp}, {"pp", p.pp}, {"dp", p.dp}}},
           {"microbatches", one.layout.microbatches},
-          {"recompute", one.layout.full_recompute ? "full" : "selective"},
+          {"recompute", RecomputeWord(one)},
+          {"recomputedLayers", one.schedule.recomputed_layers},
           {"milliseconds", one.step_micros / 1000},
-          {"computeMilliseconds", one.layout.compute_micros / 1000},
+          {"virtualStages", one.schedule.virtual_stages},
+          {"computeMilliseconds", one.schedule.compute_micros / 1000},
+          {"fixedMilliseconds", one.schedule.fixed_micros / 1000},
           {"bubbleMilliseconds", one.bubble_micros / 1000},
           {"communicationMilliseconds", one.communication_micros / 1000},
           {"axes", std::move(axes)},
-          {"memoryGib", one.layout.memory_bytes / kGib},
+          {"memoryGib", one.schedule.memory_bytes / kGib},
           {"leafCrossings", Crossings(one)},
           {"tokensPerSecond", TokensPerSecond(answer, one)}};
 }
@@ -56,10 +72,13 @@ std::vector<std::pair<std::string, std::int64_t>> LeftOut(const placement::Layou
 }
 
 std::string NothingLegal(const SuggestAnswer& answer) {
-  return fmt::format(
-      "none of the {} ways to write {} as tp*cp*pp*dp is legal for this model: change the global "
-      "batch of {}, or the number of GPUs",
-      answer.counts.all, answer.limits.world, answer.limits.global_batch);
+  // What fell last was the nearest to being legal.
+  std::string advice = "change the number of GPUs";
+  if (answer.counts.batch > 0)
+    advice = fmt::format("change the global batch of {}, or the number of GPUs", answer.limits.global_batch);
+  if (answer.counts.memory > 0) advice = "take more GPUs, or shorter or smaller microbatches";
+  return fmt::format("none of the {} ways to write {} as tp*cp*pp*dp is legal for this model: {}",
+                     answer.counts.all, answer.limits.world, advice);
 }
 
 placement::Refusal RefusalOf(const SuggestAnswer& answer) {
@@ -74,32 +93,45 @@ std::vector<Cell> Row(const SuggestAnswer& answer, const Suggestion& one, std::s
                       const std::set<Axis>& shown) {
   const placement::Parallelism& p = one.layout.parallelism;
   const auto ms = [](double micros) { return fmt::format("{:.1f}", micros / 1000); };
-  std::vector<Cell> row{
-      std::move(name),      std::to_string(p.tp), std::to_string(p.cp),          std::to_string(p.pp),
-      std::to_string(p.dp), ms(one.step_micros),  ms(one.layout.compute_micros), ms(one.bubble_micros)};
-  for (const Axis axis : shown) row.emplace_back(ms(double(one.plan.quality.axis_micros[std::size_t(axis)])));
+  std::vector<Cell> row{std::move(name),
+                        std::to_string(p.tp),
+                        std::to_string(p.cp),
+                        std::to_string(p.pp),
+                        std::to_string(p.dp),
+                        std::to_string(one.schedule.virtual_stages),
+                        ms(one.step_micros),
+                        ms(one.schedule.compute_micros),
+                        ms(one.schedule.fixed_micros),
+                        ms(one.bubble_micros)};
+  for (const Axis axis : shown) row.emplace_back(ms(one.axis_micros[std::size_t(axis)]));
   const std::int64_t crossings = Crossings(one);
   row.emplace_back(std::to_string(crossings), crossings == 0 ? Colour::kGood : Colour::kBad);
-  row.emplace_back(fmt::format("{:.1f}", one.layout.memory_bytes / kGib));
-  row.emplace_back(one.layout.full_recompute ? "full" : "selective");
+  row.emplace_back(fmt::format("{:.1f}", one.schedule.memory_bytes / kGib));
+  row.emplace_back(RecomputeText(one));
   row.emplace_back(fmt::format("{:.0f}", TokensPerSecond(answer, one)));
   return row;
+}
+
+// "TP MS"
+std::string Column(Axis axis) {
+  std::string name(placement::AxisName(axis));
+  for (char& c : name) c = char(c - 'a' + 'A');
+  return name + " MS";
 }
 
 std::string TableText(const SuggestAnswer& answer, const Style& style) {
   std::set<Axis> shown;
   const auto look = [&](const Suggestion& one) {
     for (const Axis axis : kAxes) {
-      if (one.plan.quality.axis_micros[std::size_t(axis)] > 0) shown.insert(axis);
+      if (one.axis_micros[std::size_t(axis)] > 0) shown.insert(axis);
     }
   };
   for (const Suggestion& one : answer.found.fastest) look(one);
   if (answer.given) look(*answer.given);
-  std::vector<std::string> header{"RANK", "TP", "CP", "PP", "DP", "STEP MS", "COMPUTE", "BUBBLE"};
+  std::vector<std::string> header{"RANK", "TP",      "CP",      "PP",    "DP",
+                                  "VP",   "STEP MS", "COMPUTE", "FIXED", "BUBBLE"};
   for (const Axis axis : shown) {
-    std::string name(placement::AxisName(axis));
-    for (char& c : name) c = char(c - 'a' + 'A');
-    header.push_back(name + " MS");
+    header.push_back(Column(axis));
   }
   for (const char* word : {"LEAF CROSSINGS", "GIB", "RECOMPUTE", "TOKENS/S"}) header.emplace_back(word);
   Table table(header);
@@ -108,6 +140,28 @@ std::string TableText(const SuggestAnswer& answer, const Style& style) {
     table.Add(Row(answer, one, std::to_string(++rank), shown));
   if (answer.given) table.Add(Row(answer, *answer.given, "given", shown));
   return table.Format(style);
+}
+
+// What makes the given layout slower than the first, the two largest parts of it.
+std::string GivenText(const SuggestAnswer& answer) {
+  if (!answer.given) return "The layout that was given is not legal here, or has no place.\n";
+  const Suggestion &given = *answer.given, &first = answer.found.fastest.front();
+  if (given.layout.parallelism == first.layout.parallelism)
+    return "The layout that was given is the fastest.\n";
+  std::vector<std::pair<double, std::string>> more{
+      {given.schedule.compute_micros - first.schedule.compute_micros, "COMPUTE"},
+      {given.schedule.fixed_micros - first.schedule.fixed_micros, "FIXED"},
+      {given.bubble_micros - first.bubble_micros, "BUBBLE"}};
+  for (const Axis axis : kAxes)
+    more.emplace_back(given.axis_micros[std::size_t(axis)] - first.axis_micros[std::size_t(axis)],
+                      Column(axis));
+  std::stable_sort(more.begin(), more.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> words;
+  for (const auto& [micros, name] : more) {
+    if (words.size() < 2 && micros > 0) words.push_back(fmt::format("{} +{:.1f}", name, micros / 1000));
+  }
+  return fmt::format("The layout that was given takes {:.1f} % longer than the first: {}\n",
+                     (given.step_micros / first.step_micros - 1) * 100, fmt::join(words, ", "));
 }
 
 std::string CountsText(const SuggestAnswer& answer) {
@@ -133,20 +187,24 @@ std::string CountsText(const SuggestAnswer& answer) {
                      answer.found.unplaced);
   if (answer.found.skipped > 0) {
     out += fmt::format(
-        "  {:>6} not priced: their compute and bubble alone take longer than the last in the table\n",
+        "  {:>6} not priced: their computing and waiting alone takes longer than the last in the table\n",
         answer.found.skipped);
   }
   return out;
 }
 
 std::string AssumptionsText(const SuggestAnswer& answer) {
-  std::string out =
-      "A step is compute (6 x params x tokens, 8 with full recompute), the pipeline's bubble and the "
-      "communication that "
-      "hides behind neither.\n";
+  std::string out = fmt::format(
+      "A step is COMPUTE (6 operations a parameter and token, and attention's; a third more of layers that\n"
+      "are computed again), FIXED ({:.1f} ms a layer and microbatch, which tp and cp do not cut), BUBBLE "
+      "(the\n"
+      "wait of the pipeline over VP interleaved parts of each stage) and the communication of each axis "
+      "that\n"
+      "nothing hides.\n",
+      placement::kLayerMicros / 1000);
   if (answer.model.tflops <= 0 && placement::AchievedTflops(answer.gpu_model) <= 0) {
     out += fmt::format(
-        "Nobody measured {}: {:.0f} TFLOP/s is what an H100 achieves, so trust the order, not the "
+        "Nobody measured {}: {:.0f} TFLOP/s is what an H100 reaches, so trust the order, not the "
         "times.\n",
         answer.gpu_model.empty() ? "these GPUs" : answer.gpu_model, answer.limits.tflops);
   }
@@ -189,15 +247,15 @@ Json SuggestJson(const SuggestAnswer& answer) {
 
 std::string SuggestText(const SuggestAnswer& answer, const Style& style) {
   std::string out = fmt::format(
-      "{} GPUs ({}) of {} with {} nodes, {} sequences of {} tokens a step, {:.0f} TFLOP/s per GPU\n\n",
+      "{} GPUs ({}) of {} with {} nodes, {} sequences of {} tokens a step, {:.0f} TFLOP/s per GPU while it "
+      "computes\n\n",
       answer.limits.world, answer.gpu_model.empty() ? "unknown" : answer.gpu_model, answer.fabric,
       answer.nodes, answer.limits.global_batch, answer.model.seq, answer.limits.tflops);
   if (answer.found.fastest.empty()) {
     out += RefusalText(RefusalOf(answer), style);
   } else {
     out += TableText(answer, style);
-    if (answer.asked_given && !answer.given)
-      out += "The layout that was given is not legal here, or has no place.\n";
+    if (answer.asked_given) out += GivenText(answer);
   }
   return out + "\n" + CountsText(answer) + "\n" + AssumptionsText(answer);
 }

@@ -102,6 +102,7 @@ class Field {
 };
 
 inline constexpr std::string_view kMissingWords = "Unknown, NotApplicable, Stale, Ambiguous";
+std::string_view TransportWords();  // all of topology::TransportNames(), as a refusal lists them
 
 // `key` or `key`Missing; neither is Unknown, both are refused.
 topology::Fact<int> ReadFact(const Field& parent, std::string_view key, std::string_view missing_key,

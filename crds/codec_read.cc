@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "crds/codec.h"
+#include "topology/node.h"
 
 namespace heddle::crds::codec {
 namespace {
@@ -143,6 +144,11 @@ std::optional<base::WallTime> Field::Time() const {
 
 std::vector<std::string> Field::Names(std::size_t max_items, std::size_t max_length) const {
   return List(max_items, [&](const Field& item) { return item.Name(max_length); });
+}
+
+std::string_view TransportWords() {
+  static const std::string words = fmt::format("{}", fmt::join(topology::TransportNames(), ", "));
+  return words;
 }
 
 topology::Fact<int> ReadFact(const Field& parent, std::string_view key, std::string_view missing_key,

@@ -27,9 +27,9 @@ std::string FabricName(topology::Transport transport, const std::string& site) {
 }
 
 std::optional<topology::Transport> TransportOfName(const std::string& fabric_name) {
-  using enum topology::Transport;
-  for (const topology::Transport transport : {kInfiniBand, kRoce, kEfa, kEthernet}) {
-    const std::string plain = FabricName(transport, "");
+  for (const std::string_view name : topology::TransportNames()) {
+    const auto transport = topology::ParseTransport(name);
+    const std::string plain = FabricName(*transport, "");
     if (fabric_name == plain || fabric_name.starts_with(plain + "-")) return transport;
   }
   return std::nullopt;

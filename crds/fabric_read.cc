@@ -89,7 +89,7 @@ FabricStatus ReadStatus(const Field& field) {
   status.observed_generation = field("observedGeneration").Int64(0, codec::kMaxInt64);
   status.transport =
       field("transport")
-          .Word(topology::ParseTransport, "InfiniBand, RoCE, EFA, Ethernet", topology::Transport::kEthernet);
+          .Word(topology::ParseTransport, codec::TransportWords(), topology::Transport::kEthernet);
   status.site = field("site").Text(63);
   status.shape = field("shape").Word(topology::ParseShape, kShapes, topology::Shape::kToR);
   status.rails = field("rails").Int(0, 256);

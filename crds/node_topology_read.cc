@@ -65,7 +65,7 @@ topology::Nic ReadNic(const Field& field) {
   nic.transport =
       field("transport")
           .Required()
-          .Word(topology::ParseTransport, "InfiniBand, RoCE, EFA, Ethernet", topology::Transport::kEthernet);
+          .Word(topology::ParseTransport, codec::TransportWords(), topology::Transport::kEthernet);
   nic.role = field("role").Required().Word(topology::ParseNicRole, "compute, storage, management",
                                            topology::NicRole::kManagement);
   nic.rail = codec::ReadFact(field, "rail", "railMissing", 255);

@@ -36,7 +36,7 @@ std::string Quote(std::string_view text) {
 // "a=1, b=2" as words, none of them empty and no name twice.
 base::Result<std::vector<Word>> SplitWords(std::string_view text, std::string_view example) {
   if (Trim(text).empty())
-    return Fail(Code::kInvalid, fmt::format("is empty: write it as in {}", Quote(example)));
+    return Fail(Code::kInvalid, fmt::format("is empty: write it as in \"{}\"", example));
   std::vector<Word> words;
   while (true) {
     const std::size_t comma = text.find(',');
@@ -46,11 +46,11 @@ base::Result<std::vector<Word>> SplitWords(std::string_view text, std::string_vi
                     equals == std::string_view::npos ? std::string_view() : Trim(piece.substr(equals + 1))};
     if (piece.empty()) {
       return Fail(Code::kInvalid,
-                  fmt::format("has a comma with nothing beside it: write it as in {}", Quote(example)));
+                  fmt::format("has a comma with nothing beside it: write it as in \"{}\"", example));
     }
     if (word.name.empty() || word.value.empty()) {
       return Fail(Code::kInvalid,
-                  fmt::format("{} is not NAME=VALUE: write it as in {}", Quote(piece), Quote(example)));
+                  fmt::format("{} is not NAME=VALUE: write it as in \"{}\"", Quote(piece), example));
     }
     if (std::any_of(words.begin(), words.end(), [&](const Word& other) { return other.name == word.name; })) {
       return Fail(Code::kInvalid,

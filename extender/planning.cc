@@ -5,6 +5,7 @@
 
 #include "crds/gpu_indexes.h"
 #include "extender/node_constraints.h"
+#include "placement/fabric_choice.h"
 
 namespace heddle::extender {
 namespace {
@@ -96,17 +97,13 @@ PlannedGang ToRows(const FabricView& view, placement::Plan plan) {
   return planned;
 }
 
-// Of several refusals the one of the fabric with the most GPUs is the one to act on.
-void Keep(std::optional<PlanAnswer>& best, int& best_gpus, PlanAnswer answer, int gpus) {
-  const auto* plan = std::get_if<PlannedGang>(&answer);
-  const auto* known = best ? std::get_if<PlannedGang>(&*best) : nullptr;
-  const bool better =
-      !best ||
-      (plan != nullptr && (known == nullptr || plan->quality.step_micros < known->quality.step_micros)) ||
-      (plan == nullptr && known == nullptr && gpus > best_gpus);
-  if (!better) return;
+void Keep(std::optional<PlanAnswer>& best, placement::FabricAnswer& known, PlanAnswer answer, int gpus) {
+  placement::FabricAnswer compared{std::nullopt, gpus};
+  if (const auto* plan = std::get_if<PlannedGang>(&answer))
+    compared.step_micros = double(plan->quality.step_micros);
+  if (best && !placement::IsBetter(compared, known)) return;
   best = std::move(answer);
-  best_gpus = gpus;
+  known = compared;
 }
 
 placement::Refusal NoFabric(const Snapshot& snapshot) {
@@ -155,15 +152,15 @@ std::vector<topology::UnitId> UnitsByRoom(const FabricView& view) {
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
                        const std::set<std::string>& kept) {
   std::optional<PlanAnswer> best;
-  int best_gpus = 0;
+  placement::FabricAnswer known;
   for (const FabricView& view : snapshot.fabrics) {
     placement::ClusterState state = view.state;
     const placement::GangRequest request = RequestBuilder(snapshot, view, members, kept).Build();
     placement::Decision decision = placement::PlanGang(state, request);
     if (auto* plan = std::get_if<placement::Plan>(&decision)) {
-      Keep(best, best_gpus, ToRows(view, std::move(*plan)), view.fabric->gpu_count());
+      Keep(best, known, ToRows(view, std::move(*plan)), view.fabric->gpu_count());
     } else {
-      Keep(best, best_gpus, std::get<placement::Refusal>(std::move(decision)), view.fabric->gpu_count());
+      Keep(best, known, std::get<placement::Refusal>(std::move(decision)), view.fabric->gpu_count());
     }
   }
   if (!best) return NoFabric(snapshot);

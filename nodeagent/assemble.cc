@@ -131,6 +131,9 @@ class Assembly {
   void AddNvlink() {
     seen_.node.nvlink = NvlinkOf(readings_.gpus.gpus);
     seen_.node.nvlink_domain = DomainOf(readings_.gpus.gpus, seen_.node.name, seen_.problems);
+    const auto& gpus = readings_.gpus.gpus;
+    if (std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.fabric.health_mask != 0; }))
+      seen_.fabric_faults = FabricFaults(gpus);
     if (seen_.gpus_unreadable) seen_.node.nvlink_domain = topology::Missing::kUnknown;
   }
 

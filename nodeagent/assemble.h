@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,10 @@ struct Readings {
 struct Observation {
   topology::Node node;
   std::vector<Exclusion> excluded;
-  std::string no_driver;                // why the driver could not be asked; empty when it was
-  bool gpus_unreadable = false;         // GPUs are on the bus, and their driver does not answer
-  std::vector<std::string> problems;    // what could not be read, as sentences
+  std::string no_driver;         // why the driver could not be asked; empty when it was
+  bool gpus_unreadable = false;  // GPUs are on the bus, and their driver does not answer
+  std::optional<std::vector<std::string>> fabric_faults;  // of the NVLink fabric; nothing: NVML says nothing
+  std::vector<std::string> problems;                      // what could not be read, as sentences
   std::vector<std::string> rail_notes;  // on what the rails stand where it is not a PCIe switch
 };
 

@@ -103,6 +103,12 @@ Condition NvlinksUp(const topology::Node& node) {
               good ? fmt::format("{} NVLinks of every GPU are up", node.nvlink.links_per_gpu) : Join(faults));
 }
 
+Condition NvlinkFabricHealthy(const std::vector<std::string>& faults) {
+  const bool good = faults.empty();
+  return Make(kNvlinkFabricHealthy, good, good ? "Healthy" : "FabricFault",
+              good ? "NVML finds nothing wrong with the NVLink fabric" : Join(faults));
+}
+
 Condition RailsMeasured(const Observation& seen) {
   const auto& nics = seen.node.nics;
   const bool good = std::all_of(nics.begin(), nics.end(), [](const Nic& nic) {
@@ -181,6 +187,7 @@ std::vector<Condition> ConditionsOf(const Observation& observation) {
   std::vector<Condition> conditions{Ready(observation), Complete(observation)};
   if (!node.gpus.empty()) conditions.push_back(GpusHealthy(node));
   if (node.nvlink.links_per_gpu > 0) conditions.push_back(NvlinksUp(node));
+  if (observation.fabric_faults) conditions.push_back(NvlinkFabricHealthy(*observation.fabric_faults));
   const bool compute = std::any_of(node.nics.begin(), node.nics.end(),
                                    [](const Nic& nic) { return nic.role == NicRole::kCompute; });
   if (compute) {

@@ -13,6 +13,7 @@ namespace heddle::nodeagent {
 inline constexpr std::string_view kDiscoveryComplete = "DiscoveryComplete";  // every probe got its answers
 inline constexpr std::string_view kGpusHealthy = "GpusHealthy";
 inline constexpr std::string_view kNvlinksUp = "NvlinksUp";
+inline constexpr std::string_view kNvlinkFabricHealthy = "NvlinkFabricHealthy";  // by NVML's health mask
 inline constexpr std::string_view kRailsMeasured = "RailsMeasured";
 inline constexpr std::string_view kLinksUp = "LinksUp";          // of compute NICs, at full rate
 inline constexpr std::string_view kLeavesKnown = "LeavesKnown";  // of compute NICs' ports that are up

@@ -23,11 +23,13 @@ Examples:
 // What heddle-nodeagent was asked to do. For its main.cc alone.
 struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
+  std::string probe;  // the library that a child was started for
+  std::string nvml = "libnvidia-ml.so.1";
   bool print = false, once = false;
   double interval_s = 30, jitter_s = 10;
 };
 
-// Returns the subcommand `record`.
+// Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
 inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.footer(kExamples);
   app.add_option("--node", flags.node,
@@ -48,10 +50,14 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_flag("--once", flags.once, "Exit after the first publication");
+  app.add_option("--nvml", flags.nvml, "The GPU driver's management library: a name for the loader or a path")
+      ->capture_default_str();
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
   CLI::App* record =
       app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");
   record->add_option("DIR", flags.record_to, "The folder; it must not exist, or be empty")->required();
+  CLI::App* probe = app.add_subcommand("nvml-probe", "")->group("");
+  probe->add_option("LIBRARY", flags.probe)->required();
   return record;
 }
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
+#include <utility>
 
 namespace heddle::nodeagent {
 namespace {
@@ -19,6 +21,11 @@ constexpr std::array<int, 9> kFatalXids{48, 62, 64, 74, 79, 95, 119, 120, 140};
 int ActiveLinks(const GpuReading& gpu) {
   return int(
       std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const auto& link) { return link.active; }));
+}
+
+// Of a GPU that is gone nothing is known any more, and it does not speak against the others.
+bool IsGone(const GpuReading& gpu) {
+  return gpu.state == GpuState::kLost || gpu.state == GpuState::kResetRequired;
 }
 
 // GPUs that reach each other, over switches (all of them are in one plane) or hop by hop.
@@ -40,14 +47,66 @@ bool AllConnected(const std::vector<GpuReading>& gpus) {
         merge(i, gpus.size());
     }
   }
-  return std::all_of(group.begin(), group.end() - 1, [&](std::size_t g) { return g == group.front(); });
+  std::set<std::size_t> groups;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (!IsGone(gpus[i])) groups.insert(group[i]);
+  }
+  return groups.size() <= 1;
+}
+
+constexpr int kUnhealthy = 2;        // NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY
+constexpr int kLimitedCapacity = 3;  // NVML_GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY
+
+// What the health mask says is wrong: each question has two bits, 1 = yes, 2 = no, 0 = not supported; the
+// configuration has four, 1 = right (nvml.h, NVML_GPU_FABRIC_HEALTH_MASK_*). Empty when nothing is.
+std::string FabricFault(const GpuReading& gpu) {
+  const std::uint32_t mask = gpu.fabric.health_mask;
+  std::vector<std::string> faults;
+  const auto yes = [mask](int shift) { return (mask >> shift & 3U) == 1; };
+  if (yes(0)) faults.emplace_back("its bandwidth is degraded");
+  if (yes(2)) faults.emplace_back("routes are being recovered");
+  if (yes(4)) faults.emplace_back("a route is unhealthy");
+  if (yes(6)) faults.emplace_back("it recovers from an access time-out");
+  constexpr std::array<std::string_view, 9> kWrong{"",
+                                                   "",
+                                                   "wrong system GUID",
+                                                   "wrong chassis serial number",
+                                                   "no partition",
+                                                   "too few NVLinks",
+                                                   "incompatible GPU firmware",
+                                                   "invalid location",
+                                                   "invalid GPU state"};
+  const std::uint32_t wrong = mask >> 8 & 15U;
+  if (wrong >= kWrong.size()) {
+    faults.push_back(fmt::format("its configuration is wrong (code {})", wrong));
+  } else if (!kWrong[wrong].empty()) {
+    faults.push_back(fmt::format("its configuration is wrong: {}", kWrong[wrong]));
+  }
+  if ((mask >> 12 & 3U) == 2) faults.emplace_back("it is assigned to no partition");
+  if (faults.empty() && gpu.fabric.health_summary == kUnhealthy) return "NVML does not say why";
+  if (faults.empty() && gpu.fabric.health_summary == kLimitedCapacity) return "its capacity is limited";
+  return fmt::format("{}", fmt::join(faults, ", "));
 }
 
 }  // namespace
 
+bool IsFatalXid(int xid) {
+  return std::find(kFatalXids.begin(), kFatalXids.end(), xid) != kFatalXids.end();
+}
+
 std::string FaultOf(const GpuReading& gpu) {
+  switch (gpu.state) {
+    case GpuState::kLost:
+      return "the driver has lost it, so it fell off the bus: power-cycle the node";
+    case GpuState::kResetRequired:
+      return "the driver asks for a reset: drain the node and reset the GPU";
+    case GpuState::kSilent:
+      return "the driver hangs and does not answer for it: drain and reboot the node";
+    case GpuState::kAnswers:
+      break;
+  }
   if (gpu.row_remap_failure.value_or(false)) return "a memory row could not be remapped: replace the GPU";
-  if (std::find(kFatalXids.begin(), kFatalXids.end(), gpu.last_xid) != kFatalXids.end()) {
+  if (IsFatalXid(gpu.last_xid)) {
     return fmt::format("XID {} was reported: drain the node and reset the GPU", gpu.last_xid);
   }
   if (gpu.uncorrected_ecc.value_or(0) > 0) {
@@ -56,10 +115,28 @@ std::string FaultOf(const GpuReading& gpu) {
         *gpu.uncorrected_ecc);
   }
   if (gpu.row_remap_pending.value_or(false)) return "a memory row waits to be remapped: reset the GPU";
+  if (gpu.fabric.health_summary == kUnhealthy) return "its NVLink fabric is unhealthy: " + FabricFault(gpu);
+  // NVLink and the fabric are closed to MIG instances.
+  if (gpu.mig.value_or(false)) return "MIG is on, and a gang needs whole GPUs: nvidia-smi -mig 0";
   return {};
 }
 
-int NvlinkGbps(int generation) {
+std::vector<std::string> FabricFaults(const std::vector<GpuReading>& gpus) {
+  std::vector<std::string> faults;
+  for (const GpuReading& gpu : gpus) {
+    if (std::string fault = FabricFault(gpu); !fault.empty())
+      faults.push_back(fmt::format("GPU {}: {}", gpu.index, fault));
+  }
+  return faults;
+}
+
+int NvlinkGbps(const NvlinkReading& link, int generation) {
+  if (link.speed_mbps > 0) {
+    // What is left of the wire: 64 of 66 bits to generation 3 (25,781 MB/s carry 25,000); from 4 on PAM4 with
+    // RS(544,514) over 256b/257b, which is 16 of 17 (26,562 carry 25,000, 53,125 carry 50,000).
+    const auto [data, wire] = generation >= 4 ? std::pair(16, 17) : std::pair(32, 33);
+    return int(std::lround(double(link.speed_mbps) * 8 * data / wire / 1000));
+  }
   switch (generation) {
     case 1:
       return 160;
@@ -76,14 +153,18 @@ int NvlinkGbps(int generation) {
 
 topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus) {
   topology::NvLink nvlink;
+  int link_gbps = 0;
   for (const GpuReading& gpu : gpus) {
     nvlink.generation = std::max(nvlink.generation, gpu.nvlink_generation);
+    for (const NvlinkReading& link : gpu.nvlinks) {
+      if (link.active) link_gbps = std::max(link_gbps, NvlinkGbps(link, gpu.nvlink_generation));
+    }
     // Export variants have fewer links than the chip has slots: what should be up is what the best GPU here
     // has up.
     nvlink.links_per_gpu = std::max(nvlink.links_per_gpu, ActiveLinks(gpu));
   }
   if (nvlink.links_per_gpu == 0) nvlink.generation = 0;
-  nvlink.gbps_per_gpu = nvlink.links_per_gpu * NvlinkGbps(nvlink.generation);
+  nvlink.gbps_per_gpu = nvlink.links_per_gpu * link_gbps;
   for (const GpuReading& gpu : gpus) {
     if (ActiveLinks(gpu) < nvlink.links_per_gpu) nvlink.exceptions.push_back({gpu.index, ActiveLinks(gpu)});
   }
@@ -96,8 +177,15 @@ topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading
   std::set<std::string> ids;
   bool linked = false;
   for (const GpuReading& gpu : gpus) {
+    if (IsGone(gpu)) continue;
     linked = linked || ActiveLinks(gpu) > 0;
     const FabricReading& fabric = gpu.fabric;
+    if (fabric.error != 0) {
+      problems.push_back(fmt::format(
+          "GPU {} could not join its NVLink fabric (NVML error {}): check nvidia-fabricmanager and IMEX",
+          gpu.index, fabric.error));
+      return topology::Missing::kUnknown;
+    }
     if (fabric.state == FabricState::kNotStarted || fabric.state == FabricState::kInProgress) {
       problems.push_back(fmt::format(
           "GPU {} has not joined its NVLink fabric yet: check nvidia-fabricmanager and IMEX", gpu.index));
@@ -106,7 +194,7 @@ topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading
     const bool spans = fabric.state == FabricState::kCompleted && !fabric.cluster_uuid.empty();
     ids.insert(spans ? fmt::format("{}.{}", fabric.cluster_uuid, fabric.clique) : std::string());
   }
-  if (gpus.empty() || !linked) return topology::Missing::kNotApplicable;
+  if (ids.empty() || !linked) return topology::Missing::kNotApplicable;
   if (ids.size() > 1) {
     problems.push_back(
         fmt::format("the GPUs of this node are in {} NVLink cliques ({})", ids.size(), fmt::join(ids, ", ")));

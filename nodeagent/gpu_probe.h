@@ -19,6 +19,7 @@ struct NvlinkReading {
   bool active = false;
   LinkEnd end = LinkEnd::kUnknown;
   std::string remote_pci;  // empty where NVML does not tell
+  int speed_mbps = 0;      // MB/s on the wire in one direction, line coding included; 0 = not said
   friend bool operator==(const NvlinkReading&, const NvlinkReading&) = default;
 };
 
@@ -28,8 +29,14 @@ struct FabricReading {
   FabricState state = FabricState::kUnknown;
   std::string cluster_uuid;  // empty = in no fabric beyond the host: NVML says all zeros there
   std::uint32_t clique = 0;
+  std::uint32_t health_mask = 0;  // NVML_GPU_FABRIC_HEALTH_MASK_*; 0 = nothing of it is supported
+  int health_summary = 0;         // 0 not said, 1 healthy, 2 unhealthy, 3 limited capacity
+  int error = 0;                  // nvmlReturn_t of a registration that is through; 0 = it succeeded
   friend bool operator==(const FabricReading&, const FabricReading&) = default;
 };
+
+// Whether the driver speaks for a GPU. kSilent: it hangs, and the rest of the reading is what it last said.
+enum class GpuState : std::uint8_t { kAnswers, kLost, kResetRequired, kSilent };
 
 // What one GPU said. What it did not say is empty, never zero-with-a-meaning.
 struct GpuReading {
@@ -37,14 +44,16 @@ struct GpuReading {
   std::string uuid;
   std::string name;
   std::string pci;
+  GpuState state = GpuState::kAnswers;
   int memory_mib = 0;
+  std::optional<bool> mig;
   int nvlink_generation = 0;
   std::vector<NvlinkReading> nvlinks;
   FabricReading fabric;
   std::optional<std::int64_t> uncorrected_ecc;  // since the driver was loaded
   std::optional<bool> row_remap_pending;
   std::optional<bool> row_remap_failure;
-  int last_xid = 0;  // 0 = none seen
+  int last_xid = 0;  // 0 = none seen; one that ends the use of the GPU is not replaced by one that does not
   friend bool operator==(const GpuReading&, const GpuReading&) = default;
 };
 
@@ -78,14 +87,21 @@ class RecordedGpus final : public GpuSource {
 
 // Total: one GPU that is written wrong does not hide the others; text that is no YAML is one problem.
 GpuReadings ParseNvmlYaml(std::string_view yaml);
-// The recording: ParseNvmlYaml(FormatNvmlYaml(x)) is x without its problems.
+// The recording: ParseNvmlYaml(FormatNvmlYaml(x)) is x, of its problems the first 64.
 std::string FormatNvmlYaml(const GpuReadings& readings);
 
 // Why this GPU must not be used; empty when there is no evidence against it. A missing answer is none.
 std::string FaultOf(const GpuReading& gpu);
 
-// Bandwidth of one link in one direction in Gb/s; 0 for a generation that we do not know.
-int NvlinkGbps(int generation);
+// XIDs that end the use of a GPU until somebody resets or replaces it.
+bool IsFatalXid(int xid);
+
+// What NVML says of the NVLink fabric beyond its state: a sentence for each GPU with something wrong.
+std::vector<std::string> FabricFaults(const std::vector<GpuReading>& gpus);
+
+// Bandwidth of one link in one direction in Gb/s of data, from the speed that it trained to. Where the driver
+// does not say, what that generation has; 0 for a generation that we do not know.
+int NvlinkGbps(const NvlinkReading& link, int generation);
 
 // NVLink as counts, and the domain of a machine with that name. Problems found on the way are appended.
 topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus);

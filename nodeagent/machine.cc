@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include "nodeagent/leaf_memory.h"
-#include "nodeagent/nvml_gpus.h"
 #include "nodeagent/recording.h"
 
 namespace heddle::nodeagent {
 namespace {
-
-constexpr const char* kNvml = "libnvidia-ml.so.1";
 
 base::Status CheckName(const Identity& identity) {
   const std::string wrong = WhyNotNodeName(identity.node);
@@ -48,16 +45,17 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
                   folder);
 }
 
-base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, base::Clock& clock) {
+base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, std::unique_ptr<GpuSource> gpus,
+                               base::Clock& clock) {
   const Identity identity{std::move(node), {}, {}};
   TRY(CheckName(identity));
-  return Assemble(files, identity, std::make_unique<NvmlGpus>(kNvml), LiveLeaves(files, clock), "/");
+  return Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock), "/");
 }
 
-base::Status Record(const base::FileTree& files, const std::string& node, base::Clock& clock,
-                    const std::string& folder) {
+base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,
+                    base::Clock& clock, const std::string& folder) {
   const RecordingFileTree recording(files);
-  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, clock));
+  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock));
   const Readings readings = machine.discovery->Read();
   ReadForHwloc(recording);
   Identity identity = readings.identity;

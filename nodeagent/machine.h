@@ -23,12 +23,13 @@ struct Machine {
 [[nodiscard]] base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder,
                                                  std::string node);
 
-// This machine. `files` is rooted at "/"; `clock` must outlive the machine.
+// This machine. `files` is rooted at "/"; `gpus`: its driver; `clock` must outlive the machine.
 [[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node,
-                                             base::Clock& clock);
+                                             std::unique_ptr<GpuSource> gpus, base::Clock& clock);
 
 // Copies what discovery reads of the live machine into `folder`, as a recorded machine.
-[[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node, base::Clock& clock,
+[[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,
+                                  std::unique_ptr<GpuSource> gpus, base::Clock& clock,
                                   const std::string& folder);
 
 }  // namespace heddle::nodeagent

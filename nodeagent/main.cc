@@ -12,6 +12,7 @@
 #include "nodeagent/agent.h"
 #include "nodeagent/flags.h"
 #include "nodeagent/machine.h"
+#include "nodeagent/nvml_process.h"
 #include "nodeagent/report.h"
 
 namespace {
@@ -25,6 +26,13 @@ int Failed(const base::Error& error) {
 
 std::chrono::nanoseconds Seconds(double seconds) {
   return std::chrono::nanoseconds(std::int64_t(seconds * 1e9));
+}
+
+std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags) {
+  nodeagent::NvmlProcessOptions options;
+  options.library = flags.nvml;
+  for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
+  return std::make_unique<nodeagent::NvmlProcess>(std::move(options));
 }
 
 int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const base::FileTree& root,
@@ -63,6 +71,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  if (!flags.probe.empty()) return nodeagent::ServeNvml(flags.probe);
   spdlog::set_default_logger(spdlog::stderr_logger_mt("heddle-nodeagent"));
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   base::SystemClock clock;
@@ -70,11 +79,11 @@ int main(int argc, char** argv) {
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
-    if (const auto done = nodeagent::Record(root, live_node, clock, flags.record_to); !done)
+    if (const auto done = nodeagent::Record(root, live_node, Driver(flags), clock, flags.record_to); !done)
       return Failed(done.error());
     return 0;
   }
-  auto machine = flags.machine.empty() ? nodeagent::OpenLive(root, live_node, clock)
+  auto machine = flags.machine.empty() ? nodeagent::OpenLive(root, live_node, Driver(flags), clock)
                                        : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
   if (!flags.print) return Publish(flags, *machine, root, clock, signals);

@@ -1,50 +1,20 @@
 #include "nodeagent/nvml_gpus.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
+#include <limits>
+#include <utility>
 
 #include "formats/printable.h"
 
 namespace heddle::nodeagent {
 namespace {
 
-// NVML's ABI as its public header gives it; only what is called here.
-using Return = int;
-constexpr Return kSuccess = 0;
-using Device = void*;
-
-struct PciInfo {
-  char bus_id_legacy[16];
-  unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
-  char bus_id[32];
-};
-static_assert(sizeof(PciInfo) == 68);
-
-struct Memory {
-  unsigned long long total, free, used;
-};
-
-// nvmlGpuFabricInfo_v2_t: asked for by its version word, so newer drivers keep answering in this layout.
-struct FabricInfo {
-  unsigned version;
-  unsigned char cluster_uuid[16];
-  Return status;
-  unsigned clique;
-  unsigned char state;
-  unsigned health_mask;
-};
-static_assert(sizeof(FabricInfo) == 36);
-constexpr unsigned kFabricInfoVersion = sizeof(FabricInfo) | 2u << 24;
-
-constexpr unsigned kMaxGpus = 64;
-constexpr unsigned kMaxLinks = 36;    // NVML_NVLINK_MAX_LINKS
-constexpr unsigned kUncorrected = 1;  // nvmlMemoryErrorType_t
-constexpr unsigned kVolatile = 0;     // nvmlEccCounterType_t
+using nvml::Device;
+using nvml::Return;
 
 // nvmlNvlinkVersion_t is an enum of revisions, not the generation: 5 means 3.1.
 int Generation(unsigned version) {
@@ -52,23 +22,16 @@ int Generation(unsigned version) {
   return version < kGenerations.size() ? kGenerations[version] : 0;
 }
 
-std::string Address(const PciInfo& pci) {
+// Empty for what is no address: NVML writes all ones where the other end is on no bus of this host.
+std::string Address(const nvml::PciInfo& pci) {
+  if (pci.domain == std::numeric_limits<unsigned>::max() || pci.bus > 0xff || pci.device > 0x1f) return {};
   return fmt::format("{:04x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
 }
 
 FabricState StateOf(unsigned char state) {
-  switch (state) {
-    case 0:
-      return FabricState::kNotSupported;
-    case 1:
-      return FabricState::kNotStarted;
-    case 2:
-      return FabricState::kInProgress;
-    case 3:
-      return FabricState::kCompleted;
-    default:
-      return FabricState::kUnknown;
-  }
+  constexpr std::array<FabricState, 4> kStates{FabricState::kNotSupported, FabricState::kNotStarted,
+                                               FabricState::kInProgress, FabricState::kCompleted};
+  return state < kStates.size() ? kStates[state] : FabricState::kUnknown;
 }
 
 std::string Uuid(const unsigned char (&bytes)[16]) {
@@ -81,180 +44,215 @@ std::string Uuid(const unsigned char (&bytes)[16]) {
   return text;
 }
 
-// A call of the library, or the fact that this version has none.
-template <class... Arguments>
-class Call {
+// Asks one GPU everything, and stops asking as soon as the driver says that it is gone: each further call could
+// take its whole time-out.
+class Question {
  public:
-  void Find(void* library, const char* symbol) {
-    function_ = reinterpret_cast<Function>(::dlsym(library, symbol));
+  Question(const nvml::Library& library, Device device, int index) : nvml_(library), device_(device) {
+    gpu_.index = index;
   }
-  explicit operator bool() const { return function_ != nullptr; }
-  bool operator()(Arguments... arguments) const { return function_ && function_(arguments...) == kSuccess; }
-  Return Ask(Arguments... arguments) const { return function_(arguments...); }
+
+  GpuReading Run() {
+    ReadIdentity();
+    ReadLinks();
+    ReadFabric();
+    ReadHealth();
+    return std::move(gpu_);
+  }
 
  private:
-  using Function = Return (*)(Arguments...);
-  Function function_ = nullptr;
+  template <class... Formals, class... Arguments>
+  bool Ask(const nvml::Call<Device, Formals...>& call, Arguments... arguments) {
+    if (gpu_.state != GpuState::kAnswers) return false;
+    const Return result = call(device_, arguments...);
+    if (result == nvml::kGpuIsLost) gpu_.state = GpuState::kLost;
+    if (result == nvml::kResetRequired) gpu_.state = GpuState::kResetRequired;
+    return result == nvml::kSuccess;
+  }
+
+  void ReadIdentity() {
+    std::array<char, 97> text{};
+    if (Ask(nvml_.uuid, text.data(), unsigned(text.size() - 1))) gpu_.uuid = formats::Printable(text.data());
+    text.fill('\0');
+    if (Ask(nvml_.name, text.data(), unsigned(text.size() - 1))) gpu_.name = formats::Printable(text.data());
+    nvml::PciInfo pci{};
+    if (Ask(nvml_.pci, &pci)) gpu_.pci = Address(pci);
+    nvml::Memory memory{};
+    if (Ask(nvml_.memory, &memory)) gpu_.memory_mib = int(std::min(memory.total >> 20, 1ULL << 30));
+    unsigned mig = 0, pending = 0;
+    if (Ask(nvml_.mig, &mig, &pending)) gpu_.mig = mig == 1;
+  }
+
+  // A field of one link; nothing where this driver or GPU has none.
+  std::optional<unsigned long long> Field(unsigned field, unsigned link) {
+    nvml::FieldValue value{};
+    value.field = field;
+    value.scope = link;
+    if (!Ask(nvml_.fields, 1, &value) || value.result != nvml::kSuccess) return std::nullopt;
+    // The types are double, unsigned, unsigned long, unsigned long long, signed long long, int.
+    if (value.type == 0) return std::nullopt;
+    return value.type == 1 || value.type == 5 ? value.value.u : value.value.ull;
+  }
+
+  // Whether the link is up; nothing where the GPU has no such link. From Hopper on the field answers, too.
+  std::optional<bool> LinkUp(unsigned link) {
+    unsigned active = 0;
+    if (Ask(nvml_.link_state, link, &active)) return active == 1;
+    if (nvml_.link_state) return std::nullopt;
+    const auto state = Field(nvml::kFieldLinkState, link);
+    if (!state) return std::nullopt;
+    return *state == 1 || *state == 2;  // a link that sleeps wakes by itself
+  }
+
+  int SpeedOf(unsigned link) {
+    auto speed = Field(nvml::kFieldLinkSpeed, link);
+    if (!speed || *speed == 0) speed = Field(nvml::kFieldLinkSpeedCommon, 0);
+    constexpr unsigned long long kMost = 10'000'000;  // 10 TB/s
+    return speed && *speed <= kMost ? int(*speed) : 0;
+  }
+
+  void ReadLinks() {
+    for (unsigned link = 0; link < nvml::kMaxLinks; ++link) {
+      const auto up = LinkUp(link);
+      if (!up) continue;
+      NvlinkReading reading{int(link), *up, LinkEnd::kUnknown, {}, 0};
+      unsigned end = 0xff;
+      if (Ask(nvml_.link_end, link, &end))
+        reading.end = end == 0 ? LinkEnd::kGpu : end == 2 ? LinkEnd::kSwitch : LinkEnd::kUnknown;
+      nvml::PciInfo remote{};
+      if (reading.active && Ask(nvml_.link_pci, link, &remote)) reading.remote_pci = Address(remote);
+      unsigned version = 0;
+      if (reading.active && Ask(nvml_.link_version, link, &version))
+        gpu_.nvlink_generation = Generation(version);
+      if (reading.active) reading.speed_mbps = SpeedOf(link);
+      gpu_.nvlinks.push_back(std::move(reading));
+    }
+  }
+
+  void ReadFabric() {
+    for (const unsigned version : {nvml::kFabricInfo3, nvml::kFabricInfo2}) {
+      nvml::FabricInfo info{};
+      info.version = version;
+      if (!Ask(nvml_.fabric, &info)) continue;
+      gpu_.fabric = {StateOf(info.state),
+                     Uuid(info.cluster_uuid),
+                     info.clique,
+                     info.health_mask,
+                     version == nvml::kFabricInfo3 ? int(info.health_summary) : 0,
+                     0};
+      // Says something only once the probe is through (nvml.h).
+      if (gpu_.fabric.state == FabricState::kCompleted) gpu_.fabric.error = info.status;
+      return;
+    }
+    nvml::FabricInfo1 info{};
+    if (!Ask(nvml_.fabric1, &info)) return;
+    gpu_.fabric = {StateOf(info.state), Uuid(info.cluster_uuid), info.clique, 0, 0, 0};
+    if (gpu_.fabric.state == FabricState::kCompleted) gpu_.fabric.error = info.status;
+  }
+
+  void ReadHealth() {
+    unsigned long long errors = 0;
+    if (Ask(nvml_.ecc, nvml::kUncorrected, nvml::kVolatile, &errors))
+      gpu_.uncorrected_ecc = std::int64_t(std::min(errors, 1ULL << 62));
+    unsigned correctable = 0, uncorrectable = 0, pending = 0, failure = 0;
+    if (Ask(nvml_.remapped, &correctable, &uncorrectable, &pending, &failure)) {
+      gpu_.row_remap_pending = pending != 0;
+      gpu_.row_remap_failure = failure != 0;
+    }
+  }
+
+  const nvml::Library& nvml_;
+  const Device device_;
+  GpuReading gpu_;
 };
+
+// What a GPU is called does not change while NVML runs; the last look still knows it.
+void Remember(const GpuReading& known, GpuReading& gpu) {
+  if (gpu.uuid.empty()) gpu.uuid = known.uuid;
+  if (gpu.name.empty()) gpu.name = known.name;
+  if (gpu.pci.empty()) gpu.pci = known.pci;
+  if (gpu.memory_mib == 0) gpu.memory_mib = known.memory_mib;
+}
 
 }  // namespace
 
-class NvmlGpus::Library {
- public:
-  // Empty on success, else why not.
-  std::string Open(const std::string& name);
-  ~Library() {
-    if (started_) (void)shutdown_();
-    if (handle_ != nullptr) ::dlclose(handle_);
-  }
-  Library() = default;
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+NvmlGpus::NvmlGpus(std::string library, nvml::OnCall on_call)
+    : name_(std::move(library)), on_call_(std::move(on_call)) {}
 
-  GpuReadings Read() const;
-
- private:
-  GpuReading ReadGpu(int index, Device device) const;
-  void ReadLinks(Device device, GpuReading& gpu) const;
-  void ReadFabric(Device device, GpuReading& gpu) const;
-  void ReadHealth(Device device, GpuReading& gpu) const;
-
-  void* handle_ = nullptr;
-  bool started_ = false;
-  Call<> init_, shutdown_;
-  Call<char*, unsigned> driver_version_;
-  Call<unsigned*> count_;
-  Call<unsigned, Device*> by_index_;
-  Call<Device, char*, unsigned> uuid_, name_;
-  Call<Device, PciInfo*> pci_;
-  Call<Device, Memory*> memory_;
-  Call<Device, unsigned, unsigned*> link_state_, link_version_, link_end_;
-  Call<Device, unsigned, PciInfo*> link_pci_;
-  Call<Device, FabricInfo*> fabric_;
-  Call<Device, unsigned, unsigned, unsigned long long*> ecc_;
-  Call<Device, unsigned*, unsigned*, unsigned*, unsigned*> remapped_;
-};
-
-std::string NvmlGpus::Library::Open(const std::string& name) {
-  handle_ = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle_ == nullptr) {
-    const char* why = ::dlerror();
-    return fmt::format("no NVIDIA driver here ({})", formats::Printable(why == nullptr ? name : why, 160));
-  }
-  init_.Find(handle_, "nvmlInit_v2");
-  shutdown_.Find(handle_, "nvmlShutdown");
-  driver_version_.Find(handle_, "nvmlSystemGetDriverVersion");
-  count_.Find(handle_, "nvmlDeviceGetCount_v2");
-  by_index_.Find(handle_, "nvmlDeviceGetHandleByIndex_v2");
-  uuid_.Find(handle_, "nvmlDeviceGetUUID");
-  name_.Find(handle_, "nvmlDeviceGetName");
-  pci_.Find(handle_, "nvmlDeviceGetPciInfo_v3");
-  memory_.Find(handle_, "nvmlDeviceGetMemoryInfo");
-  link_state_.Find(handle_, "nvmlDeviceGetNvLinkState");
-  link_version_.Find(handle_, "nvmlDeviceGetNvLinkVersion");
-  link_end_.Find(handle_, "nvmlDeviceGetNvLinkRemoteDeviceType");
-  link_pci_.Find(handle_, "nvmlDeviceGetNvLinkRemotePciInfo_v2");
-  fabric_.Find(handle_, "nvmlDeviceGetGpuFabricInfoV");
-  ecc_.Find(handle_, "nvmlDeviceGetTotalEccErrors");
-  remapped_.Find(handle_, "nvmlDeviceGetRemappedRows");
-  if (!init_ || !count_ || !by_index_)
-    return fmt::format("{} is not NVML: it lacks nvmlInit_v2 and its like", name);
-  const Return result = init_.Ask();
-  if (result != kSuccess)
-    return fmt::format("NVML does not start (error {}): is the nvidia module loaded?", result);
-  started_ = true;
-  return {};
+NvmlGpus::~NvmlGpus() {
+  if (library_ != nullptr && events_ != nullptr) (void)library_->free_events(events_);
 }
 
-GpuReadings NvmlGpus::Library::Read() const {
-  GpuReadings readings;
-  std::array<char, 81> driver{};
-  if (driver_version_(driver.data(), unsigned(driver.size() - 1)))
-    readings.driver = formats::Printable(driver.data());
-  unsigned count = 0;
-  if (!count_(&count)) {
-    readings.absent = "NVML does not say how many GPUs there are";
-    readings.problems.push_back(readings.absent);
-    return readings;
-  }
-  for (unsigned index = 0; index < std::min(count, kMaxGpus); ++index) {
-    Device device = nullptr;
-    if (by_index_(index, &device)) {
-      readings.gpus.push_back(ReadGpu(int(index), device));
-    } else {
-      readings.problems.push_back(
-          fmt::format("GPU {} does not answer: it may have fallen off the bus", index));
-    }
-  }
-  return readings;
-}
-
-GpuReading NvmlGpus::Library::ReadGpu(int index, Device device) const {
+void NvmlGpus::ReadGpu(unsigned index, GpuReadings& readings) {
+  library_->trace.gpu = int(index);
+  const auto known = known_.find(index);
+  Device device = nullptr;
+  const Return result = library_->by_index(index, &device);
   GpuReading gpu;
-  gpu.index = index;
-  std::array<char, 97> text{};
-  if (uuid_(device, text.data(), unsigned(text.size() - 1))) gpu.uuid = formats::Printable(text.data());
-  text.fill('\0');
-  if (name_(device, text.data(), unsigned(text.size() - 1))) gpu.name = formats::Printable(text.data());
-  PciInfo pci{};
-  if (pci_(device, &pci)) gpu.pci = Address(pci);
-  Memory memory{};
-  if (memory_(device, &memory)) gpu.memory_mib = int(memory.total >> 20);
-  ReadLinks(device, gpu);
-  ReadFabric(device, gpu);
-  ReadHealth(device, gpu);
-  return gpu;
+  if (result == nvml::kSuccess) {
+    if (!watched_.contains(device)) Watch(device, index);
+    gpu = Question(*library_, device, int(index)).Run();
+  } else if (known != known_.end() && (result == nvml::kGpuIsLost || result == nvml::kResetRequired)) {
+    gpu.index = int(index);
+    gpu.state = result == nvml::kGpuIsLost ? GpuState::kLost : GpuState::kResetRequired;
+  } else {
+    readings.problems.push_back(fmt::format("GPU {} does not answer: {}", index, nvml::Meaning(result)));
+    return;
+  }
+  if (known != known_.end()) Remember(known->second, gpu);
+  known_[index] = gpu;
+  readings.gpus.push_back(std::move(gpu));
 }
 
-void NvmlGpus::Library::ReadLinks(Device device, GpuReading& gpu) const {
-  for (unsigned link = 0; link < kMaxLinks; ++link) {
-    unsigned active = 0;
-    if (!link_state_(device, link, &active)) continue;  // this GPU has no such link
-    NvlinkReading reading{int(link), active == 1, LinkEnd::kUnknown, {}};
-    unsigned end = 0xff;
-    if (link_end_(device, link, &end)) {
-      reading.end = end == 0 ? LinkEnd::kGpu : end == 2 ? LinkEnd::kSwitch : LinkEnd::kUnknown;
-    }
-    PciInfo remote{};
-    if (reading.active && link_pci_(device, link, &remote)) reading.remote_pci = Address(remote);
-    unsigned version = 0;
-    if (reading.active && link_version_(device, link, &version)) gpu.nvlink_generation = Generation(version);
-    gpu.nvlinks.push_back(std::move(reading));
+// A GPU or driver without events says so once, and its XIDs stay unknown.
+void NvmlGpus::Watch(Device device, unsigned index) {
+  watched_[device] = index;
+  if (events_ == nullptr && library_->make_events(&events_) != nvml::kSuccess) events_ = nullptr;
+  if (events_ != nullptr) (void)library_->register_events(device, nvml::kEventXid, events_);
+}
+
+void NvmlGpus::CollectXids() {
+  library_->trace.gpu = -1;
+  constexpr int kMost = 1000;  // of one look; an application in a loop may make thousands
+  for (int i = 0; events_ != nullptr && i < kMost; ++i) {
+    nvml::EventData event{};
+    if (library_->wait_events(events_, &event, 0) != nvml::kSuccess) break;  // a time-out: there are no more
+    const auto of = watched_.find(event.device);
+    if (of == watched_.end() || event.type != nvml::kEventXid) continue;
+    int& last = xids_[of->second];
+    const int xid = int(std::min(event.data, 999ULL));
+    if (!IsFatalXid(last) || IsFatalXid(xid)) last = xid;
   }
 }
-
-void NvmlGpus::Library::ReadFabric(Device device, GpuReading& gpu) const {
-  FabricInfo info{};
-  info.version = kFabricInfoVersion;
-  if (!fabric_(device, &info)) return;
-  gpu.fabric = {StateOf(info.state), Uuid(info.cluster_uuid), info.clique};
-}
-
-void NvmlGpus::Library::ReadHealth(Device device, GpuReading& gpu) const {
-  unsigned long long errors = 0;
-  if (ecc_(device, kUncorrected, kVolatile, &errors)) gpu.uncorrected_ecc = std::int64_t(errors);
-  unsigned correctable = 0, uncorrectable = 0, pending = 0, failure = 0;
-  if (remapped_(device, &correctable, &uncorrectable, &pending, &failure)) {
-    gpu.row_remap_pending = pending != 0;
-    gpu.row_remap_failure = failure != 0;
-  }
-}
-
-NvmlGpus::NvmlGpus(std::string library) : name_(std::move(library)) {}
-NvmlGpus::~NvmlGpus() = default;
 
 GpuReadings NvmlGpus::Read() {
+  GpuReadings readings;
   if (library_ == nullptr) {
-    auto library = std::make_unique<Library>();
-    if (std::string why = library->Open(name_); !why.empty()) {
-      GpuReadings readings;
-      readings.absent = std::move(why);
-      return readings;
-    }
+    known_.clear();
+    watched_.clear();
+    xids_.clear();
+    events_ = nullptr;
+    auto library = std::make_unique<nvml::Library>(on_call_);
+    readings.absent = library->Open(name_);
+    if (!readings.absent.empty()) return readings;
     library_ = std::move(library);
   }
-  GpuReadings readings = library_->Read();
-  if (!readings.absent.empty()) library_.reset();
+  library_->trace.gpu = -1;
+  std::array<char, 81> driver{};
+  if (library_->driver_version(driver.data(), unsigned(driver.size() - 1)) == nvml::kSuccess)
+    readings.driver = formats::Printable(driver.data());
+  unsigned count = 0;
+  if (const Return result = library_->count(&count); result != nvml::kSuccess) {
+    readings.absent = fmt::format("NVML does not say how many GPUs there are: {}", nvml::Meaning(result));
+    readings.problems.push_back(readings.absent);
+    library_.reset();
+    return readings;
+  }
+  for (unsigned index = 0; index < std::min(count, nvml::kMaxGpus); ++index) ReadGpu(index, readings);
+  CollectXids();
+  for (GpuReading& gpu : readings.gpus) {
+    if (const auto xid = xids_.find(unsigned(gpu.index)); xid != xids_.end()) gpu.last_xid = xid->second;
+  }
   return readings;
 }
 

@@ -15,11 +15,22 @@ namespace {
 constexpr std::size_t kMaxGpus = 64;
 constexpr std::size_t kMaxLinks = 72;  // NVML_NVLINK_MAX_LINKS is 36 today
 
+constexpr int kMaxLinkSpeed = 10'000'000;  // 10 TB/s: above all that is built
+
 constexpr std::array<std::pair<FabricState, std::string_view>, 4> kFabricStates{
     {{FabricState::kNotSupported, "not_supported"},
      {FabricState::kNotStarted, "not_started"},
      {FabricState::kInProgress, "in_progress"},
      {FabricState::kCompleted, "completed"}}};
+
+constexpr std::size_t kMaxProblems = 64;
+constexpr std::size_t kMaxSentence = 512;
+
+constexpr std::array<std::pair<GpuState, std::string_view>, 4> kGpuStates{
+    {{GpuState::kAnswers, "answers"},
+     {GpuState::kLost, "lost"},
+     {GpuState::kResetRequired, "reset_required"},
+     {GpuState::kSilent, "silent"}}};
 
 // yaml-cpp throws on a member of what is no map; every access goes through here instead.
 YAML::Node Member(const YAML::Node& node, const char* name) {
@@ -50,6 +61,9 @@ FabricReading ReadFabric(const YAML::Node& node) {
   fabric.cluster_uuid = Text(Member(node, "cluster_uuid"));
   if (fabric.cluster_uuid.find_first_not_of("0-") == std::string::npos) fabric.cluster_uuid.clear();
   fabric.clique = Int<std::uint32_t>(Member(node, "clique")).value_or(0);
+  fabric.health_mask = Int<std::uint32_t>(Member(node, "health_mask")).value_or(0);
+  fabric.health_summary = Int<int>(Member(node, "health_summary")).value_or(0);
+  fabric.error = Int<int>(Member(node, "error")).value_or(0);
   return fabric;
 }
 
@@ -64,7 +78,8 @@ std::vector<NvlinkReading> ReadLinks(const YAML::Node& list) {
                      end == "switch" ? LinkEnd::kSwitch
                      : end == "gpu"  ? LinkEnd::kGpu
                                      : LinkEnd::kUnknown,
-                     Text(Member(entry, "remote_pci"))});
+                     Text(Member(entry, "remote_pci")),
+                     std::clamp(Int<int>(Member(entry, "speed_mbps")).value_or(0), 0, kMaxLinkSpeed)});
   }
   return links;
 }
@@ -77,6 +92,10 @@ std::optional<GpuReading> ReadGpu(const YAML::Node& node) {
   gpu.uuid = Text(Member(node, "uuid"));
   gpu.name = Text(Member(node, "name"));
   gpu.pci = Text(Member(node, "pci"));
+  for (const auto& [value, name] : kGpuStates) {
+    if (name == Text(Member(node, "state"))) gpu.state = value;
+  }
+  gpu.mig = Bool(Member(node, "mig"));
   gpu.memory_mib = std::max(0, Int<int>(Member(node, "memory_mib")).value_or(0));
   gpu.nvlink_generation = std::clamp(Int<int>(Member(node, "nvlink_version")).value_or(0), 0, 99);
   gpu.nvlinks = ReadLinks(Member(node, "nvlinks"));
@@ -106,6 +125,13 @@ void ReadGpus(const YAML::Node& list, GpuReadings& readings) {
             [](const GpuReading& a, const GpuReading& b) { return a.index < b.index; });
 }
 
+void ReadProblems(const YAML::Node& list, GpuReadings& readings) {
+  if (!list.IsDefined() || !list.IsSequence()) return;
+  for (std::size_t i = 0; i < list.size() && i < kMaxProblems; ++i) {
+    if (list[i].IsScalar()) readings.problems.push_back(formats::Printable(list[i].Scalar(), kMaxSentence));
+  }
+}
+
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -115,25 +141,37 @@ std::string Quoted(std::string_view text) {
   return quoted + '"';
 }
 
+std::string FormatFabric(const FabricReading& fabric) {
+  std::string_view state = "unknown";
+  for (const auto& [value, name] : kFabricStates) {
+    if (value == fabric.state) state = name;
+  }
+  std::string text = fmt::format("  fabric: {{state: {}, cluster_uuid: {}, clique: {}", state,
+                                 Quoted(fabric.cluster_uuid), fabric.clique);
+  if (fabric.health_mask != 0) text += fmt::format(", health_mask: {}", fabric.health_mask);
+  if (fabric.health_summary != 0) text += fmt::format(", health_summary: {}", fabric.health_summary);
+  if (fabric.error != 0) text += fmt::format(", error: {}", fabric.error);
+  return text + "}\n";
+}
+
 std::string FormatGpu(const GpuReading& gpu) {
-  std::string text = fmt::format(
-      "- index: {}\n  uuid: {}\n  name: {}\n  pci: {}\n  memory_mib: {}\n  nvlink_version: {}\n  "
-      "nvlinks:{}\n",
-      gpu.index, Quoted(gpu.uuid), Quoted(gpu.name), Quoted(gpu.pci), gpu.memory_mib, gpu.nvlink_generation,
-      gpu.nvlinks.empty() ? " []" : "");
+  std::string text = fmt::format("- index: {}\n  uuid: {}\n  name: {}\n  pci: {}\n", gpu.index,
+                                 Quoted(gpu.uuid), Quoted(gpu.name), Quoted(gpu.pci));
+  for (const auto& [value, name] : kGpuStates) {
+    if (value == gpu.state && value != GpuState::kAnswers) text += fmt::format("  state: {}\n", name);
+  }
+  if (gpu.mig) text += fmt::format("  mig: {}\n", *gpu.mig);
+  text += fmt::format("  memory_mib: {}\n  nvlink_version: {}\n  nvlinks:{}\n", gpu.memory_mib,
+                      gpu.nvlink_generation, gpu.nvlinks.empty() ? " []" : "");
   for (const NvlinkReading& link : gpu.nvlinks) {
     const std::string_view end = link.end == LinkEnd::kSwitch ? "switch"
                                  : link.end == LinkEnd::kGpu  ? "gpu"
                                                               : "unknown";
-    text += fmt::format("  - {{link: {}, state: {}, remote_type: {}, remote_pci: {}}}\n", link.link,
+    text += fmt::format("  - {{link: {}, state: {}, remote_type: {}, remote_pci: {}", link.link,
                         link.active ? "active" : "inactive", end, Quoted(link.remote_pci));
+    text += link.speed_mbps > 0 ? fmt::format(", speed_mbps: {}}}\n", link.speed_mbps) : "}\n";
   }
-  std::string_view state = "unknown";
-  for (const auto& [value, name] : kFabricStates) {
-    if (value == gpu.fabric.state) state = name;
-  }
-  text += fmt::format("  fabric: {{state: {}, cluster_uuid: {}, clique: {}}}\n", state,
-                      Quoted(gpu.fabric.cluster_uuid), gpu.fabric.clique);
+  text += FormatFabric(gpu.fabric);
   if (gpu.uncorrected_ecc) text += fmt::format("  ecc: {{volatile_uncorrected: {}}}\n", *gpu.uncorrected_ecc);
   text += fmt::format("  health: {{last_xid: {}", gpu.last_xid);
   if (gpu.row_remap_pending) text += fmt::format(", row_remap_pending: {}", *gpu.row_remap_pending);
@@ -149,6 +187,7 @@ GpuReadings ParseNvmlYaml(std::string_view yaml) {
     const YAML::Node document = YAML::Load(std::string(yaml));
     readings.driver = Text(Member(document, "driver_version"));
     readings.absent = Text(Member(document, "absent"));
+    ReadProblems(Member(document, "problems"), readings);
     const YAML::Node gpus = Member(document, "gpus");
     if (gpus.IsDefined() && gpus.IsSequence()) {
       ReadGpus(gpus, readings);
@@ -167,6 +206,9 @@ GpuReadings ParseNvmlYaml(std::string_view yaml) {
 std::string FormatNvmlYaml(const GpuReadings& readings) {
   std::string text = fmt::format("driver_version: {}\n", Quoted(readings.driver));
   if (!readings.absent.empty()) text += fmt::format("absent: {}\n", Quoted(readings.absent));
+  if (!readings.problems.empty()) text += "problems:\n";
+  for (std::size_t i = 0; i < readings.problems.size() && i < kMaxProblems; ++i)
+    text += fmt::format("- {}\n", Quoted(readings.problems[i]));
   text += readings.gpus.empty() ? "gpus: []\n" : "gpus:\n";
   for (const GpuReading& gpu : readings.gpus) text += FormatGpu(gpu);
   return text;

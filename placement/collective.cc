@@ -27,6 +27,7 @@ struct Terms {
   Collective collective;
   double bytes, root_mib;
   int ranks, domains, local;  // local: ranks of the fullest domain
+  int channels;               // NCCL's, of a ring or tree over the network
   bool nvlink, net, nvls, sharp, ll128;
   std::size_t generation;   // 0 A100 and older, 1 H100, 2 Blackwell
   double inside, own, all;  // GB/s of one GPU inside, of its own way out, of a domain's ways together
@@ -59,6 +60,8 @@ Terms TermsOf(Collective collective, const GroupShape& shape, double bytes) {
   t.generation = std::size_t(std::clamp(shape.nvlink_generation, 3, 5) - 3);
   t.nvls = t.nvlink && shape.nvswitch && shape.nvlink_generation >= 4 && t.local > 1;
   t.sharp = shape.sharp;
+  t.channels = std::min(kMostChannels, shape.net_devices > 0 ? shape.net_devices : t.local);
+  if (t.generation > 0 && t.channels <= kFewChannels) t.channels *= 2;
   // Its stores of 128 bytes arrive whole over NVLink, and over the network from GPUs that have it.
   t.ll128 = t.nvlink || (t.local == 1 && shape.nvlink_generation > 0);
   // A rank alone in its domain meets nobody inside.
@@ -94,18 +97,21 @@ double RingLatency(const Terms& t, std::size_t p) {
 }
 
 void OfferRing(Terms& t) {
-  const double inside =
-      t.inside * (t.nvlink ? (t.net ? kRingShareNet : kRingShare)[t.generation] : kPcieShare);
+  double inside = t.inside * (t.nvlink ? (t.net ? kRingShareNet : kRingShare)[t.generation] : kPcieShare);
+  // Every ring leaves the domain by another rank, which spares that rank's NVLink.
+  if (t.net && t.nvlink && t.local > 1) inside *= double(t.local) / (t.local - 1);
   // Every way carries the same share of a ring, so the slowest holds up all of them.
-  const double bus = t.net ? std::min(inside, std::min(t.all, t.own * t.local) * kRingNetShare) : inside;
+  const double way = std::min(t.all / t.local, t.own);
+  const double bus = t.net ? std::min(inside, way * t.local * kRingNetShare) : inside;
   const double most_ll = !t.net ? kLlMax[t.generation] : t.domains == 2 ? kLlMaxTwo : kLlMaxMore;
-  const double fill = t.passes * t.Filled(t.net ? kRingNetFill : kRingFill, 1, 1);
+  // The network's share of it is bytes on their way: a NIC half as fast takes twice as long.
+  const double fill =
+      t.passes * (t.net ? t.Filled(kRingNetFill, kFillNic / way, kFillNic / way) : t.Filled(kRingFill, 1, 1));
   t.Offer(Algorithm::kRing, Protocol::kSimple, RingLatency(t, 2) + fill, bus / t.bus_factor);
   t.Offer(Algorithm::kRing, Protocol::kLl, RingLatency(t, 0) + fill,
           std::min(most_ll, bus * kRingLlShare) / t.bus_factor);
-  if (t.ll128)
-    t.Offer(Algorithm::kRing, Protocol::kLl128, RingLatency(t, 1) + fill,
-            bus * kRingLl128Share / t.bus_factor);
+  if (!t.ll128) return;
+  t.Offer(Algorithm::kRing, Protocol::kLl128, RingLatency(t, 1) + fill, bus * kRingLl128Share / t.bus_factor);
 }
 
 // Between the table's powers of two by the logarithm, so that more bytes are never faster.
@@ -127,17 +133,27 @@ double NvlsTreeRate(const Terms& t) {
   return t.inside * kNvlsShare[t.generation] * (t.domains == 2 ? kNvlsTreeTwo : kNvlsTreeMore)[t.generation];
 }
 
+// What NCCL takes a tree's channels to carry over the network, bytes reduced.
+double TreeChannels(const Terms& t, std::size_t p) {
+  if (!t.net || !t.nvlink) return kBoundless;
+  const auto& two = p == 1 ? kTreeLl128ChannelTwo : kTreeChannelTwo;
+  const auto& more = p == 1 ? kTreeLl128ChannelMore : kTreeChannelMore;
+  return t.channels * (t.domains == 2 ? two : more)[t.generation] / 2;
+}
+
 void OfferTree(Terms& t) {
-  const double gpu = t.inside * (t.nvlink ? (t.generation == 0 ? kTreeAmpere : kTreeShare) : kPcieShare);
+  // Inside a domain every channel is a chain, up and down: a ring's bytes.
+  const double gpu = t.inside * (t.nvlink ? kTreeShare : kPcieShare) / t.bus_factor;
   for (const std::size_t p : {0U, 1U, 2U}) {
     if (p == 1 && !t.ll128) continue;
     double share = 1;
     if (p == 0) share = kTreeLlShare;
     if (p == 1) share = t.net ? kTreeLl128More : kTreeLl128One;
-    double rate = gpu * share / 2;
-    if (t.net && t.nvlink && t.generation > 0) {
-      const auto& cap = t.domains == 2 ? kTreeOfNvlsTreeTwo : kTreeOfNvlsTreeMore;
-      rate = std::min(rate, NvlsTreeRate(t) * cap[t.generation] * share);
+    double rate = std::min(gpu, TreeChannels(t, 2)) * share;
+    if (p == 1) rate = std::min(rate, TreeChannels(t, 1));
+    if (t.net && t.nvls) {  // NCCL ranks it below the NVLSTree, by these
+      const auto& under = t.domains == 2 ? kTreeOfNvlsTreeTwo : kTreeOfNvlsTreeMore;
+      rate = std::min(rate, NvlsTreeRate(t) * under[t.generation] * share);
     }
     if (t.net) rate = std::min(rate, TreeNet(t) * kTreeShare * share);
     if (p == 0)
@@ -178,8 +194,19 @@ void OfferCollNet(Terms& t) {
           std::min(t.inside * kNvlsShare[t.generation] * kNvlsTreeTwo[t.generation], net));
 }
 
+// Of the network, for each peer: as many as a NIC's rate asks for, as long as all peers find one at once. A way that
+// others share is no slower NIC, so none counts for less than one of 400 Gb/s.
+int PeerChannels(const Terms& t, int asked) {
+  if (asked > 0) return asked;
+  int channels = kLeastPeerChannels;
+  while (channels < kMostChannels && channels * kPeerChannelNic < t.own) channels *= 2;
+  const int rounds = (t.ranks - 1) / kPeersAtOnce + 1;
+  while (channels > 1 && std::int64_t(channels) * rounds > 2 * t.channels) channels /= 2;
+  return channels;
+}
+
 // Every rank sends its part to every other: what stays in the domain and what leaves it go side by side.
-void OfferPairwise(Terms& t) {
+void OfferPairwise(Terms& t, int peer_channels) {
   const bool send = t.collective == Collective::kSendRecv;
   const int peers = send ? 1 : t.ranks - 1;
   const int near = send ? (t.net ? 0 : 1) : std::min(t.local - 1, peers);
@@ -187,12 +214,16 @@ void OfferPairwise(Terms& t) {
   const double inside = t.inside * (t.nvlink ? kPairwiseShare : kPcieShare);
   // Without NVLink what leaves the domain crosses the GPU's PCIe as well.
   double micros = t.bytes * part * (t.nvlink ? near : peers) / (1000 * inside);
-  double latency = kRingBase[2] + near * kArity + t.Filled(kPairwiseFill, 1, 1);
+  // A lone send starts as quickly as LL does, and overlaps nothing that it would have to wait for.
+  const std::size_t p = send ? 0 : 2;
+  double latency = kRingBase[p] + near * kArity;
+  if (near > 0 || !send) latency += t.Filled(kPairwiseFill, 1, 1);
   if (t.net) {
-    const double rate = std::min(t.own * kRingNetShare, kPairwiseNetGbs);
+    const double channels = PeerChannels(t, peer_channels) * (send ? kSendChannelGbs : kAllToAllChannelGbs);
+    const double rate = std::min(t.own * kPairwiseNetShare, channels);
     micros = std::max(micros, t.bytes * part * (peers - near) / (1000 * rate));
-    latency += NetLatency(t, kRingNet[2], 2) - kNetMeasured + (peers - near) * kNetPost;
-    latency += t.Filled(kPairwiseNetFill, 1, 1);
+    latency += NetLatency(t, kRingNet[p], p) + (peers - near) * kNetPost;
+    if (!send) latency += t.Filled(kPairwiseNetFill, 1, 1) - kNetMeasured;
   }
   t.best = {latency + micros, Algorithm::kPairwise, Protocol::kSimple};
 }
@@ -233,11 +264,11 @@ Prediction Predict(Collective collective, const GroupShape& shape, double bytes)
   if (shape.ranks < 2 || !(bytes > 0)) return {};
   Terms t = TermsOf(collective, shape, bytes);
   if (collective == Collective::kAllToAll || collective == Collective::kSendRecv) {
-    OfferPairwise(t);
+    OfferPairwise(t, shape.peer_channels);
     return t.best;
   }
   OfferRing(t);
-  if (collective == Collective::kAllReduce) {
+  if (collective == Collective::kAllReduce && !shape.ring_only) {
     OfferTree(t);
     OfferNvls(t);
     OfferCollNet(t);

@@ -34,14 +34,19 @@ struct GroupShape {
   // (kNvlink4Percent and its like: 369 for the 18 links of an H100); 0 = the GPUs meet over PCIe.
   double nvlink_gbs = 0;
   int nvlink_generation = 0;  // 3 A100, 4 H100 and H200, 5 B200, GB200 and GB300; 0 = none or not known
-  bool nvswitch = false;      // with generation 4 and up: the switch can add (NVLS)
-  double pcie_gbs = 24;       // of one GPU
+  bool nvswitch = false;  // with generation 4 and up: the switch can add (NVLS; NCCL_NVLS_ENABLE=0 says no)
+  double pcie_gbs = 24;   // of one GPU
   // The network, where domains > 1. A rank's own way out is its NIC (or its share of one that several ranks
   // use), as slow as the slowest hop to the group's other domains; sharing with other gangs already taken off.
   double net_gbs = 0;         // of the slowest member's own way, payload: kNetPercent of what its NIC signals
   double net_domain_gbs = 0;  // of all members of the poorest domain together; 0 = ranks_per_domain x net_gbs
+  // Network devices of a domain as NCCL counts them, from which it makes its channels: a NIC of two ports that
+  // it does not fuse (before 2.20, NCCL_IB_MERGE_NICS=0) is two. 0 = one a rank.
+  int net_devices = 0;
+  int peer_channels = 0;  // of a send or all-to-all: NCCL_NCHANNELS_PER_NET_PEER; 0 = as NCCL chooses
   // Some peer sits on another rail: its bytes turn in a peer GPU (PXN) or in a spine.
   bool crosses_rails = false;
+  bool ring_only = false;       // NCCL_ALGO=Ring
   bool sharp = false;           // measured in-network reduction on every switch the group crosses
   double extra_latency_us = 0;  // one way, beyond the first leaf switch: 0.5 a switch, fibre to another site
 };

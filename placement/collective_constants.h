@@ -35,13 +35,23 @@ inline constexpr double kLlMaxTwo = 39, kLlMaxMore = 20.4;
 inline constexpr double kRingLlShare = 0.5, kRingLl128Share = 0.92;
 inline constexpr double kTreeShare = 0.92, kTreeLlShare = 1 / 3.8;
 inline constexpr double kTreeLl128One = 7.0 / 9, kTreeLl128More = 120.0 / 128;
-inline constexpr double kTreeAmpere = 23.6 / 30;  // 8 channels of 23.6 GB/s of the 240 of an A100
 
-// How far a tree falls short of its model by size, 64 B … 512 MiB in powers of two.
+// GB/s that a channel carries over the network at most, by NVLink generation 3, 4, 5; with two domains or more.
+inline constexpr std::array<double, 3> kTreeChannelTwo{23.6, 41.4, 42.8}, kTreeChannelMore{17.8, 36, 24};
+inline constexpr std::array<double, 3> kTreeLl128ChannelTwo{20, 36.7, 31.67},
+    kTreeLl128ChannelMore{20, 29, 20};
+// Channels over the network (src/graph/search.cc): one a network device; from Hopper on so few are doubled.
+inline constexpr int kMostChannels = 16, kFewChannels = 4;
+// A peer's channels (src/graph/paths.cc): one for each so many GB/s of the NIC, and so many peers in a round.
+inline constexpr double kPeerChannelNic = 14;
+inline constexpr int kLeastPeerChannels = 4;
+inline constexpr int kPeersAtOnce = 8;
+
+// How far a tree falls short of its model by size, 64 B … 256 MiB in powers of two; from 512 MiB not at all.
 inline constexpr std::array<std::array<double, 24>, 3> kTreeCorrection{{
     {1.0, 1.0, 1.0, 1.0, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1.0, 1.0, 1.0, 1.0, 1.0},
     {1.0, 1.0, 1.0, 1.0, 1.0, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1.0, 1.0, 1.0},
-    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9},
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, 1.0},
 }};
 
 // What the measurements say where the tuner only ranks algorithms (docs/cost-model.md, "Measured shares"): shares
@@ -58,16 +68,19 @@ inline constexpr std::array<double, 3> kNvlsTreeMore{0, 0.70, 0.45};  // … mor
 inline constexpr std::array<double, 3> kTreeOfNvlsTreeTwo{1, 0.72, 0.446};
 inline constexpr std::array<double, 3> kTreeOfNvlsTreeMore{1, 0.79, 0.3};
 inline constexpr double kTreeNetShare = 0.985;
-inline constexpr double kPairwiseShare = 0.93;   // of NVLink
-inline constexpr double kPairwiseNetGbs = 22.5;  // NCCL's one network channel per peer, whatever the NIC
+inline constexpr double kPairwiseShare = 0.93;     // of NVLink
+inline constexpr double kPairwiseNetShare = 0.88;  // of the network's payload rate
+// GB/s that a rank sends over the network for each channel that a peer is given: to one peer, and to many at once.
+inline constexpr double kSendChannelGbs = 9.8, kAllToAllChannelGbs = 22.6;
 
 // What filling the pipeline costs beyond the tuner's latency: `slope` microseconds times the root of the size in
 // MiB, at most `most`.
 struct Fill {
   double slope, most;
 };
-inline constexpr Fill kRingFill{2.5, 60};     // a pass, in one domain
-inline constexpr Fill kRingNetFill{10, 240};  // a pass, over the network
+inline constexpr Fill kRingFill{0.6, 17};   // a pass, in one domain
+inline constexpr Fill kRingNetFill{7, 63};  // a pass, over the network, with NICs of kFillNic
+inline constexpr double kFillNic = 24.25;   // GB/s of payload: the 200 Gb/s of Azure
 inline constexpr Fill kTreeNetFill{13, 100};
 inline constexpr Fill kNvlsFill{9.5, 320};     // of eight ranks a domain
 inline constexpr Fill kNvlsTreeFill{15, 150};  // … of two domains

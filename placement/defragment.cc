@@ -55,6 +55,7 @@ class Search {
  public:
   Search(DefragmentTrials& trials, const std::vector<OpenablePlace>& places) : trials_(trials) {
     std::vector<std::tuple<double, int, const OpenablePlace*>> keyed;
+    keyed.reserve(places.size());
     for (const OpenablePlace& place : places) {
       keyed.emplace_back(trials_.CostBeside(place, {}), place.gpus, &place);
     }
@@ -179,6 +180,7 @@ int FreeGpus(const ClusterState& state) {
 // What the smallest places that could be the answer have together.
 int GpusOfSmallest(const std::vector<OpenablePlace>& places, int count) {
   std::vector<int> sizes;
+  sizes.reserve(places.size());
   for (const OpenablePlace& place : places) sizes.push_back(place.gpus);
   std::sort(sizes.begin(), sizes.end());
   return std::accumulate(sizes.begin(), sizes.begin() + count, 0);

@@ -37,7 +37,7 @@ Embedding::Embedding(const ClusterState& state, const GangRequest& request, cons
         *std::max_element(classes.pods[std::size_t(t)].begin(), classes.pods[std::size_t(t)].end());
   }
   for (int gpus = sample_->gpus; gpus <= 32; ++gpus)
-    slots_of_[std::size_t(gpus)] = std::int8_t(gpus / sample_->gpus);
+    slots_of_[std::size_t(gpus)] = std::uint8_t(gpus / sample_->gpus);
   const std::size_t nodes = state.fabric().nodes.size();
   usable_.resize(nodes);
   if (sample_->allowed) {
@@ -74,7 +74,7 @@ void Embedding::MeasureNodes(const GpuFilter& filter, bool empty) {
   content.resize(std::size_t(nodes));
   const int grain = filter.grain_tier == Tier::kNode ? filter.grain : 1;
   for (int pods = 0; pods <= 32; ++pods) {
-    classes_of_[std::size_t(pods)] = std::int8_t(pods / grain * grain / pods_per_class_[0]);
+    classes_of_[std::size_t(pods)] = std::uint8_t(pods / grain * grain / pods_per_class_[0]);
   }
   for (std::int32_t cell = 0; cell < nodes; ++cell) {
     const NodeId node = dense.node_at(cell);

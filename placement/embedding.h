@@ -120,8 +120,8 @@ class Embedding {
   const GangClasses& classes_;
   const PodRequest* sample_ = nullptr;
   std::array<int, kTierCount> pods_per_class_{};
-  std::array<std::int8_t, 33> slots_of_{};    // pods by free GPUs
-  std::array<std::int8_t, 33> classes_of_{};  // of Tier::kNode, by pods in whole grains
+  std::array<std::uint8_t, 33> slots_of_{};    // pods by free GPUs
+  std::array<std::uint8_t, 33> classes_of_{};  // of Tier::kNode, by pods in whole grains
   std::vector<char> allowed_;                 // by node; empty = all
   std::vector<std::uint32_t> usable_;         // GPUs by node under the filter
   std::array<std::vector<std::int32_t>, kTierCount> capacity_, free_;

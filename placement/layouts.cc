@@ -1,8 +1,9 @@
 #include "placement/layouts.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -19,7 +20,6 @@ constexpr int kHeadSize = 128;
 
 constexpr double kSelectiveBytes = 34;  // per token and hidden element of a layer, before tp and cp
 constexpr double kFullBytes = 2;        // only the layer's input
-constexpr double kFullRecomputeWork = 4.0 / 3;
 
 std::vector<int> DivisorsOf(std::int64_t number) {
   std::vector<int> divisors;
@@ -38,13 +38,29 @@ int LayersPerStage(int layers, int pp) {
   return (layers + 2) % pp == 0 ? (layers + 2) / pp : 0;
 }
 
-double MemoryOf(const Parallelism& p, const ModelHints& model, int microbatches, bool full_recompute) {
-  const double element = double(model.seq) * model.microbatch * model.hidden / (double(p.tp) * p.cp);
-  const double passes = double(LayersPerStage(model.layers, p.pp)) * std::min(p.pp, microbatches);
-  const double activations =
-      full_recompute ? (kFullBytes * passes + kSelectiveBytes) * element : kSelectiveBytes * passes * element;
-  return StateBytesPerGpu(p, model) + activations;
-}
+// What the first stage of one layout holds.
+struct Held {
+  double state = 0;    // bytes
+  double element = 0;  // of one layer and pass, before it counts its bytes
+  int layers = 1;      // of the stage
+  double passes = 1;   // in flight
+
+  double Bytes(int recomputed) const {
+    const double kept = kSelectiveBytes * (layers - recomputed) + kFullBytes * recomputed;
+    return state + (kept * passes + (recomputed > 0 ? kSelectiveBytes : 0)) * element;
+  }
+  // The fewest layers to compute again so that it fits into `bytes`; none are enough: nothing. 0 bytes = any.
+  std::optional<int> LayersToRecompute(double bytes) const {
+    if (bytes <= 0 || Bytes(0) <= bytes) return 0;
+    if (Bytes(layers) > bytes) return std::nullopt;
+    int few = 0, enough = layers;
+    while (enough - few > 1) {
+      const int middle = few + (enough - few) / 2;
+      (Bytes(middle) <= bytes ? enough : few) = middle;
+    }
+    return enough;
+  }
+};
 
 class Enumeration {
  public:
@@ -94,24 +110,45 @@ class Enumeration {
   }
 
   void Keep(const Parallelism& p, int microbatches) {
-    Layout layout{.parallelism = p, .microbatches = microbatches};
-    const double holds = double(limits_.gpu_memory_gib) * (1 << 30) * kUsableMemoryPercent / 100;
-    layout.memory_bytes = MemoryOf(p, model_, microbatches, false);
-    if (holds > 0 && layout.memory_bytes > holds) {
-      layout.full_recompute = true;
-      layout.memory_bytes = MemoryOf(p, model_, microbatches, true);
-      if (layout.memory_bytes > holds) {
-        ++found_.counts.memory;
-        return;
-      }
+    Layout layout{
+        .parallelism = p, .microbatches = microbatches, .stage_layers = LayersPerStage(model_.layers, p.pp)};
+    const bool interleaves = p.pp > 1 && microbatches % p.pp == 0;
+    for (const int parts : DivisorsOf(layout.stage_layers)) {
+      if (parts > 1 && (!interleaves || parts > limits_.most_virtual_stages)) break;
+      if (const auto schedule = ScheduleOf(layout, parts)) layout.schedules.push_back(*schedule);
+      if (layout.schedules.empty()) break;  // others hold more
     }
+    if (layout.schedules.empty()) {
+      ++found_.counts.memory;
+    } else {
+      found_.legal.push_back(std::move(layout));
+    }
+  }
+
+  // Nothing = it does not fit.
+  std::optional<Schedule> ScheduleOf(const Layout& layout, int parts) const {
+    const Parallelism& p = layout.parallelism;
+    const int layers = layout.stage_layers;
+    const Held held{
+        .state = StateBytesPerGpu(p, model_),
+        .element = double(model_.seq) * model_.microbatch * model_.hidden / (double(p.tp) * p.cp),
+        .layers = layers,
+        .passes = parts == 1 ? std::min(p.pp, layout.microbatches) : p.pp + double(p.pp - 1) / parts};
+    const auto again =
+        held.LayersToRecompute(double(limits_.gpu_memory_gib) * (1 << 30) * kUsableMemoryPercent / 100);
+    if (!again) return std::nullopt;
+    Schedule schedule{
+        .virtual_stages = parts, .recomputed_layers = *again, .memory_bytes = held.Bytes(*again)};
+    const double passes = 1 + double(*again) / layers / 3;
     const double tokens = double(limits_.global_batch) * model_.seq;
-    const double work = 6 * model_.params * tokens * (layout.full_recompute ? kFullRecomputeWork : 1);
+    const double work = tokens * (6 * model_.params + 6 * double(model_.layers) * model_.hidden * model_.seq);
     // The largest stage sets the pace.
-    const double pace = double(LayersPerStage(model_.layers, p.pp)) * p.pp / model_.layers;
-    layout.compute_micros = pace * work / (double(limits_.world) * limits_.tflops * 1e12) * 1e6;
-    layout.bubble_micros = layout.compute_micros * (p.pp - 1) / microbatches;
-    found_.legal.push_back(std::move(layout));
+    const double pace = double(layers) * p.pp / model_.layers;
+    schedule.compute_micros = pace * passes * work / (double(limits_.world) * limits_.tflops * 1e12) * 1e6;
+    schedule.fixed_micros = passes * kLayerMicros * layers * layout.microbatches;
+    schedule.bubble_micros =
+        (schedule.compute_micros + schedule.fixed_micros) * (p.pp - 1) / layout.microbatches / parts;
+    return schedule;
   }
 
   const Parallelism& like_;
@@ -121,19 +158,40 @@ class Enumeration {
   Layouts found_;
 };
 
-Suggestion Timed(const Layout& layout, Plan plan) {
-  const auto& axes = plan.quality.axis_micros;
-  const double again = layout.full_recompute ? 1 : 0;  // of the forward pass
-  const double tp = double(axes[std::size_t(Axis::kTp)]) * (1 + again / 2);
-  const double cp = double(axes[std::size_t(Axis::kCp)]) * (1 + again / 3);
-  const double all = double(plan.quality.step_micros) + tp - double(axes[std::size_t(Axis::kTp)]) + cp -
-                     double(axes[std::size_t(Axis::kCp)]);
-  const double stage = layout.compute_micros + tp + cp + double(axes[std::size_t(Axis::kEp)]);
-  Suggestion suggestion{.layout = layout, .plan = std::move(plan)};
-  suggestion.communication_micros = all;
-  suggestion.bubble_micros = stage * (layout.parallelism.pp - 1) / layout.microbatches;
-  suggestion.step_micros = layout.compute_micros + suggestion.bubble_micros + all;
+Suggestion Timed(const Layout& layout, const Schedule& schedule, const Plan& plan) {
+  Suggestion suggestion{.layout = layout, .schedule = schedule};
+  auto& axes = suggestion.axis_micros;
+  std::copy(plan.quality.axis_micros.begin(), plan.quality.axis_micros.end(), axes.begin());
+  const double again = double(schedule.recomputed_layers) / layout.stage_layers;  // of the forward pass
+  axes[std::size_t(Axis::kTp)] *= 1 + again / 2;
+  axes[std::size_t(Axis::kCp)] *= 1 + again / 3;
+  axes[std::size_t(Axis::kPp)] *= schedule.virtual_stages;
+  double stage = schedule.compute_micros + schedule.fixed_micros;
+  for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp}) stage += axes[std::size_t(axis)];
+  suggestion.communication_micros = std::accumulate(axes.begin(), axes.end(), 0.0);
+  suggestion.bubble_micros =
+      stage * (layout.parallelism.pp - 1) / layout.microbatches / schedule.virtual_stages;
+  suggestion.step_micros = schedule.compute_micros + schedule.fixed_micros + suggestion.bubble_micros +
+                           suggestion.communication_micros;
   return suggestion;
+}
+
+Suggestion Fastest(const Layout& layout, Plan plan) {
+  std::optional<Suggestion> best;
+  for (const Schedule& schedule : layout.schedules) {
+    Suggestion one = Timed(layout, schedule, plan);
+    if (!best || one.step_micros < best->step_micros) best = std::move(one);
+  }
+  best->plan = std::move(plan);
+  return *std::move(best);
+}
+
+// No step of the layout is shorter, however little it communicates.
+double LeastMicros(const Layout& layout) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Schedule& one : layout.schedules)
+    least = std::min(least, one.compute_micros + one.fixed_micros + one.bubble_micros);
+  return least;
 }
 
 auto SizesOf(const Layout& layout) {
@@ -145,8 +203,8 @@ auto SizesOf(const Layout& layout) {
 double AchievedTflops(std::string_view model) {
   // The longer names first: GB200 holds B200, and H200 is not H20.
   constexpr std::pair<std::string_view, double> kKnown[] = {
-      {"GB300", 1000}, {"GB200", 1000}, {"B300", 900}, {"B200", 900}, {"GH200", 400},
-      {"H200", 400},   {"H100", 400},   {"A100", 163}, {"L40S", 145},
+      {"GB300", 1525}, {"GB200", 1525}, {"B300", 1370}, {"B200", 1370}, {"GH200", 605},
+      {"H200", 605},   {"H100", 605},   {"A100", 200},  {"L40S", 221},
   };
   for (const auto& [name, tflops] : kKnown) {
     if (model.find(name) != std::string_view::npos) return tflops;
@@ -163,16 +221,15 @@ Layouts EnumerateLayouts(const Parallelism& like, const ModelHints& model, const
 Suggestions FindFastest(ClusterState& state, const GangRequest& request, const Layouts& layouts, int most) {
   std::vector<const Layout*> order;
   for (const Layout& layout : layouts.legal) order.push_back(&layout);
-  const auto bound = [](const Layout& layout) { return layout.compute_micros + layout.bubble_micros; };
   std::stable_sort(order.begin(), order.end(),
-                   [&](const Layout* a, const Layout* b) { return bound(*a) < bound(*b); });
+                   [&](const Layout* a, const Layout* b) { return LeastMicros(*a) < LeastMicros(*b); });
   Suggestions found;
   const auto faster = [](const Suggestion& a, const Suggestion& b) {
     return std::pair(a.step_micros, SizesOf(a.layout)) < std::pair(b.step_micros, SizesOf(b.layout));
   };
   GangRequest trial = request;
   for (const Layout* layout : order) {
-    if (int(found.fastest.size()) == most && bound(*layout) > found.fastest.back().step_micros) {
+    if (int(found.fastest.size()) == most && LeastMicros(*layout) > found.fastest.back().step_micros) {
       ++found.skipped;
       continue;
     }
@@ -184,7 +241,7 @@ Suggestions FindFastest(ClusterState& state, const GangRequest& request, const L
       if (found.unplaced++ == 0) found.refusal = std::move(*refusal);
       continue;
     }
-    Suggestion suggestion = Timed(*layout, std::get<Plan>(std::move(decision)));
+    Suggestion suggestion = Fastest(*layout, std::get<Plan>(std::move(decision)));
     found.fastest.insert(std::upper_bound(found.fastest.begin(), found.fastest.end(), suggestion, faster),
                          suggestion);
     if (int(found.fastest.size()) > most) found.fastest.pop_back();

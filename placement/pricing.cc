@@ -299,6 +299,7 @@ void Pricing::TakeWorst(const Cut& cut, Quality& quality) {
     most = micros;
     worst = &tally;
   }
+  CHECK(worst != nullptr);
   worst_[std::size_t(cut.axis)] = *worst;
   quality.axis_micros[std::size_t(cut.axis)] = WholeMicros(most);
 }

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <bit>
-#include <compare>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "placement/explanation.h"
@@ -57,7 +57,11 @@ class SubstituteLists {
     std::int32_t cell, rack;
     std::uint32_t gpus;
     std::size_t shape;
-    friend auto operator<=>(const Key&, const Key&) = default;
+    friend bool operator==(const Key&, const Key&) = default;
+    friend bool operator<(const Key& a, const Key& b) {
+      return std::tie(a.tier, a.cell, a.rack, a.gpus, a.shape) <
+             std::tie(b.tier, b.cell, b.rack, b.gpus, b.shape);
+    }
   };
 
   Tier TierFor(std::size_t pod) const {

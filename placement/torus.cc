@@ -98,7 +98,7 @@ class TorusGrid::Columns {
     below_.resize(std::size_t(length));
     for (std::size_t z = 0; z < below_.size(); ++z) below_[z] = d[z] - c[z] - b[z] + a[z];
   }
-  int In(int z, int side) const { return below_[std::size_t(z + side)] - below_[std::size_t(z)]; }
+  int In(int z, int side) const { return below_[std::size_t(z) + std::size_t(side)] - below_[std::size_t(z)]; }
 
  private:
   std::vector<std::int32_t> below_;

@@ -347,6 +347,7 @@ class TorusSearch {
       turn.pop_back();
       if (parts > kMostParts) return;
       std::vector<TorusAxis> inner;
+      inner.reserve(turn.size());
       for (const std::size_t axis : turn) inner.push_back(axes_[axis]);
       int left = kShapesOfParts;
       for (const Sides& sides : BoxShapes(size_, nodes_ / parts)) {

@@ -11,8 +11,8 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "bench/fabrics.h"
 #include "bench/growth/clock.h"
-#include "bench/growth/fabrics.h"
 #include "bench/growth/fit.h"
 #include "placement/dense.h"
 #include "placement/planner.h"
@@ -20,6 +20,12 @@
 namespace heddle::growth {
 namespace {
 
+using bench::FabricOfNodes;
+using bench::Gang;
+using bench::kSeed;
+using bench::KueuesFabric;
+using bench::KueuesGang;
+using bench::Occupied;
 using placement::ClusterState;
 using placement::GangRequest;
 using placement::Plan;

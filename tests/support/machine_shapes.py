@@ -7,11 +7,17 @@ CHIPS = {
     "A100": (0x10DE, 0x20B2, 0x030200),
     "H100": (0x10DE, 0x2330, 0x030200),
     "GB200": (0x10DE, 0x2941, 0x030200),
+    "A800": (0x10DE, 0x20F3, 0x030200),
+    "H800": (0x10DE, 0x2324, 0x030200),
+    "H200": (0x10DE, 0x2335, 0x030200),
+    "B200": (0x10DE, 0x2901, 0x030200),
+    "GB300": (0x10DE, 0x31C2, 0x030200),
     "L40S": (0x10DE, 0x26B9, 0x030200),
     "NVSwitch3": (0x10DE, 0x1AF1, 0x068000),
     "NVSwitch4": (0x10DE, 0x22A3, 0x068000),
     "CX6": (0x15B3, 0x101B, 0x020700),
     "CX7": (0x15B3, 0x1021, 0x020700),
+    "CX8": (0x15B3, 0x1023, 0x020700),
     "CX7-eth": (0x15B3, 0x1021, 0x020000),
     "EFA": (0x1D0F, 0xEFA2, 0x020000),
     "ENA": (0x1D0F, 0xEC20, 0x020000),
@@ -55,6 +61,7 @@ class NicSpec:
     ports: list
     bond: str = ""
     mtu: int = 0
+    vpd: str = ""  # "SW_MNG": the management port of the NVLink switches
 
 
 @dataclass
@@ -119,15 +126,15 @@ class Shape:
         self.nics.append(NicSpec("", bdf, "eth", gbps, [Port(key, netdev, leaf, "Ethernet1")], mtu=1500))
 
 
-def dgx_a100():
+def dgx_a100(product="DGX A100", chip="A100", links=12):
     # 2 EPYC 7742 as 4 NUMA nodes each; GPU 0 and 1 hang on NUMA node 3, as on the real board.
-    m = Shape("DGX A100", (2, 4, 16, 2), 256, "NVIDIA A100-SXM4-80GB", "535.183.01", (3, 12),
+    m = Shape(product, (2, 4, 16, 2), 256, f"NVIDIA {chip}-SXM4-80GB", "535.183.01", (3, links),
               root_chip="AMD port", generation=4)
     blocks = [(0x00, 3, (0x07, 0x0F, 0x0C, 0x12)), (0x40, 1, (0x47, 0x4E, 0x4B, 0x54)),
               (0x80, 7, (0x87, 0x90, 0x8D, 0x94)), (0xB0, 5, (0xB7, 0xBD, 0xBA, 0xC0))]
     rail_device = [0, 1, 2, 3, 6, 7, 8, 9]  # mlx5_4 and mlx5_5 are the two storage ports
     for block, (root, numa, (gpu_a, gpu_b, nic_a, nic_b)) in enumerate(blocks):
-        found = m.switch(root, {gpu_a: "A100", nic_a: "CX6", gpu_b: "A100", nic_b: "CX6"}, numa)
+        found = m.switch(root, {gpu_a: chip, nic_a: "CX6", gpu_b: chip, nic_b: "CX6"}, numa)
         m.gpus += [GpuSpec(found[0], 81920), GpuSpec(found[2], 81920)]
         for side in range(2):
             rail = 2 * block + side
@@ -140,17 +147,39 @@ def dgx_a100():
     return m
 
 
-def hgx_h100():
-    m = Shape("HGX H100", (2, 1, 56, 2), 1024, "NVIDIA H100 80GB HBM3", "550.90.07", (4, 18),
-              fabric="completed")
+def hgx_h100(product="HGX H100", chip="H100", name="NVIDIA H100 80GB HBM3", memory_mib=81559, nvlink=(4, 18),
+             driver="550.90.07"):
+    m = Shape(product, (2, 1, 56, 2), 1024, name, driver, nvlink, fabric="completed")
     blocks = [(0x15, 0x18, 0x1B), (0x3D, 0x40, 0x43), (0x4C, 0x4F, 0x52), (0x5B, 0x5E, 0x61),
               (0x97, 0x9A, 0x9D), (0xBD, 0xC0, 0xC3), (0xCB, 0xCE, 0xD1), (0xD9, 0xDC, 0xDF)]
     for rail, (root, nic, gpu) in enumerate(blocks):
-        found = m.switch(root, {nic: "CX7", gpu: "H100"}, rail // 4)
+        found = m.switch(root, {nic: "CX7", gpu: chip}, rail // 4)
         m.infiniband(rail, found[0], 400, str(rail), f"leaf-r{rail}")
-        m.gpus.append(GpuSpec(found[1], 81559))
-    m.nvswitches = m.switch(0x02, {bus: "NVSwitch4" for bus in range(0x05, 0x09)}, 0)
+        m.gpus.append(GpuSpec(found[1], memory_mib))
+    if nvlink[0] == 4:
+        m.nvswitches = m.switch(0x02, {bus: "NVSwitch4" for bus in range(0x05, 0x09)}, 0)
     m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
+    return m
+
+
+def hgx_b200():
+    # The NVSwitches are on no bus of the host: two ConnectX-7 that manage them are, and look like NICs.
+    m = hgx_h100("HGX B200", "B200", "NVIDIA B200", 183359, (5, 18), "570.124.06")
+    for number, bdf in enumerate(m.switch(0x02, {0x05: "CX7", 0x06: "CX7"}, 0)):
+        m.infiniband(8 + number, bdf, 400, f"nvlink{number}", "")
+        m.nics[-1].vpd = "SW_MNG"
+    return m
+
+
+def gb300_tray():
+    # As a GB200's, with a ConnectX-8 for each GPU.
+    m = Shape("GB300 NVL72", (2, 1, 72, 1), 480, "NVIDIA GB300", "580.65.06", (5, 18), fabric="rack",
+              root_chip="Grace port")
+    for gpu, domain in enumerate((0x08, 0x09, 0x18, 0x19)):
+        m.gpus.append(GpuSpec(m.direct(0, 1, "GB300", gpu // 2, domain=domain), 284208))
+    for rail, domain in enumerate((0x00, 0x02, 0x10, 0x12)):
+        m.infiniband(rail, m.direct(0, 3, "CX8", rail // 2, domain=domain), 800, str(rail), f"leaf-r{rail}")
+    m.ethernet("enP5p1s0", m.direct(0, 1, "I210", 0, domain=5, width=1), 1)
     return m
 
 
@@ -204,7 +233,12 @@ def plain_host():
 
 SHAPES = {
     "dgx-a100": dgx_a100,
+    "dgx-a800": lambda: dgx_a100("DGX A800", "A800", 8),
     "hgx-h100": hgx_h100,
+    "hgx-h800": lambda: hgx_h100("HGX H800", "H800", "NVIDIA H800", 81559, (4, 8)),
+    "hgx-h200": lambda: hgx_h100("HGX H200", "H200", "NVIDIA H200", 143771),
+    "hgx-b200": hgx_b200,
+    "gb300-nvl72-tray": gb300_tray,
     "gb200-tray": gb200_tray,
     "gb200-nvl72-tray": gb200_tray,
     "p5-48xlarge": p5_48xlarge,

@@ -25,6 +25,7 @@ from machine_shapes import CHIPS, SHAPES
 NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # what NVML says on an HGX board: a fabric of one host
 SOME_RACK = "5eed5eed-0072-4000-8000-000000000000"  # of a tray that nobody gave a rack
 GT = {3: "8.0 GT/s PCIe", 4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe"}
+NVLINK_MBPS = {3: 25781, 4: 26562, 5: 53125}  # one link on the wire, as the driver says it
 RATE = {  # Gb/s: the InfiniBand name of the speed, and the same with half of the lanes
     100: ("100 Gb/sec (4X EDR)", "50 Gb/sec (2X EDR)"),
     200: ("200 Gb/sec (4X HDR)", "100 Gb/sec (2X HDR)"),
@@ -200,6 +201,8 @@ def write_pci(out, shape):
     for nic in shape.nics:
         if nic.rdma:
             out.folder(f"sys/devices/{paths[nic.bdf]}/infiniband/{nic.rdma}")
+        if nic.vpd:
+            out.put(f"sys/devices/{paths[nic.bdf]}/vpd", nic.vpd)
         for port, bdf in zip(nic.ports, port_addresses(nic)):
             if port.netdev:
                 out.folder(f"sys/devices/{paths[bdf]}/net/{port.netdev}")
@@ -336,7 +339,8 @@ def nvml_yaml(host, shape):
         for link in range(links):
             remote = shape.nvswitches[link % len(shape.nvswitches)] if shape.nvswitches else ""
             lines.append(f"  - {{link: {link}, state: {'inactive' if link < down else 'active'}, "
-                         f'remote_type: switch, remote_pci: "{remote}"}}')
+                         f'remote_type: switch, remote_pci: "{remote}"'
+                         + (f", speed_mbps: {NVLINK_MBPS[generation]}}}" if link >= down else "}"))
         lines += [f'  fabric: {{state: {state}, cluster_uuid: "{uuid}", clique: {clique}}}',
                   f"  ecc: {{mode: enabled, volatile_uncorrected: {int(bad)}, "
                   f"aggregate_uncorrected: {int(bad)}}}",
@@ -372,24 +376,32 @@ def write_host(host, shape, folder, common=None):
     return folder
 
 
-def write_common(folder, shape):
+def write_common(folder, shape, system=None):
+    """With `system`, a folder that write_system wrote, its thousands of files of CPUs are a link."""
     out = Folder(folder)
-    write_system(out, shape)
+    if system:
+        out.link("sys/devices/system", os.path.relpath(f"{system}/sys/devices/system", f"{folder}/sys/devices"))
+    else:
+        write_system(out, shape)
     write_pci(out, shape)
     return folder
 
 
 def write(cluster, folder):
     """Writes every node of a cluster below `folder`; returns {node name: its folder}."""
-    shapes, commons, machines = {}, {}, {}
+    shapes, systems, commons, machines = {}, {}, {}, {}
     for description in cluster["nodes"]:
         host = Host(**description)
         host.leaves = {str(key): value for key, value in host.leaves.items()}
         host.down, host.half = [str(key) for key in host.down], [str(key) for key in host.half]
         if host.shape not in shapes:
-            shapes[host.shape] = SHAPES[host.shape]()
+            shape = shapes[host.shape] = SHAPES[host.shape]()
+            processors = (shape.cpus, shape.numa_gib)
+            if processors not in systems:
+                systems[processors] = os.path.join(folder, ".common", f"system-{len(systems)}")
+                write_system(Folder(systems[processors]), shape)
             common = os.path.join(folder, ".common", host.shape)
-            commons[host.shape] = write_common(common, shapes[host.shape])
+            commons[host.shape] = write_common(common, shape, systems[processors])
         machines[host.name] = write_host(host, shapes[host.shape], os.path.join(folder, host.name),
                                          commons[host.shape])
     return machines

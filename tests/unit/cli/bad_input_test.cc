@@ -43,6 +43,9 @@ std::function<void(PlanOptions&)> Parallelism(const char* text) {
 std::function<void(PlanOptions&)> Model(const char* text) {
   return [text](PlanOptions& options) { options.model = text; };
 }
+std::function<void(PlanOptions&)> Taken(const char* text) {
+  return [text](PlanOptions& options) { options.ground.taken = text; };
+}
 std::function<void(PlanOptions&)> Line(const char* text) {
   return [text](PlanOptions& options) { options.ground.synthetic = text; };
 }
@@ -69,6 +72,21 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"pods without GPUs", [](PlanOptions& o) { o.gpus_per_pod = 0; }, "--gpus-per-pod 0"},
         Mistake{"negative pods", [](PlanOptions& o) { o.gpus_per_pod = -8; }, "--gpus-per-pod -8"},
         Mistake{"pods beyond any machine", [](PlanOptions& o) { o.gpus_per_pod = 64; }, "--gpus-per-pod 64"},
+        Mistake{"more GPUs taken than there are", Taken("node-00=99"), "node-00 has 8 GPUs"},
+        Mistake{"a node taken twice", Taken("node-00=2,node-00=4"), "node-00 stands twice"},
+        Mistake{"GPUs taken of nobody", Taken("=4"), "write NODE=GPUS"},
+        Mistake{"GPUs taken of a node that is not there", Taken("node-7=1"), "no node node-7"},
+        Mistake{"a file of taken GPUs that is not there", Taken("pods"), "pods: No such file"},
+        Mistake{"a share to be slower by, without a question", [](PlanOptions& o) { o.slower_percent = 5; },
+                "--slower goes with --defragment only"},
+        Mistake{"a level to open, without a question", [](PlanOptions& o) { o.defragment_level = "su"; },
+                "--defragment-level goes with --defragment"},
+        Mistake{"a size of places, without a question", [](PlanOptions& o) { o.defragment_gpus = 8; },
+                "--defragment-gpus goes with --defragment"},
+        Mistake{"a batch without a question", [](PlanOptions& o) { o.global_batch = 8; },
+                "--global-batch goes with --suggest"},
+        Mistake{"a model without values", Model("foo"),
+                "as in \"params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1\""},
         Mistake{"a cluster beyond any site", Line("su:1000000 node:1000000"), "su:1000000"},
         Mistake{"a cluster of nothing", Line("su:0 node:0"), "su:0"},
         Mistake{"a torus that is no box", Line("torus:4x4"), "torus:4x4"},

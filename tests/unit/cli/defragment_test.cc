@@ -89,7 +89,8 @@ TEST(Defragment, LeavesPodsOfNoGangAlone) {
   const Json json = Json::parse(Plan(options, files.read, {.format = Format::kJson}).out);
   EXPECT_EQ(json["possible"], true);
   EXPECT_NE(json["opened"][0], "node-02");
-  EXPECT_THAT(Plan(options, files.read, {}).out, HasSubstr("1 others hold GPUs"));
+  EXPECT_THAT(Plan(options, files.read, {}).out,
+              HasSubstr("others who hold GPUs and stay where they are: 1"));
 }
 
 TEST(Defragment, SaysWhatIsWrongWithTheQuestion) {
@@ -106,6 +107,9 @@ TEST(Defragment, SaysWhatIsWrongWithTheQuestion) {
   EXPECT_THAT(error_of([](PlanOptions& o) { o.defragment_gpus = 0; }), HasSubstr("--defragment-gpus"));
   EXPECT_THAT(error_of([](PlanOptions& o) { o.slower_percent = -2; }), HasSubstr("--slower"));
   EXPECT_THAT(error_of([](PlanOptions& o) { o.parallelism = "tp=8"; }), HasSubstr("leave --parallelism"));
+  EXPECT_THAT(error_of([](PlanOptions& o) { o.gpus_per_pod = 8; }), HasSubstr("leave --gpus-per-pod"));
+  EXPECT_THAT(error_of([](PlanOptions& o) { o.require = "tp=nvlink"; }), HasSubstr("leave --require"));
+  EXPECT_THAT(error_of([](PlanOptions& o) { o.suggest = true; }), HasSubstr("leave --suggest"));
   EXPECT_THAT(error_of([](PlanOptions& o) { o.ground = {.synthetic = "su:1 node:2", .taken = "node-00=4"}; }),
               HasSubstr("no gangs to move"));
   Files none;

@@ -565,6 +565,8 @@ TEST(ImportSource, ReadsKindAndHostOfAWord) {
   EXPECT_EQ(ParseSourceWord("a/b.txt"), (SourceWord{std::nullopt, "", "a/b.txt"}));
   EXPECT_EQ(ParseSourceWord("lldp:x"), (SourceWord{SourceKind::kLldp, "", "x"}));
   EXPECT_EQ(ParseSourceWord("n1=lldp:x=y"), (SourceWord{SourceKind::kLldp, "n1", "x=y"}));
+  EXPECT_EQ(ParseSourceWord("lldp:n1=x=y"), (SourceWord{SourceKind::kLldp, "n1", "x=y"}));
+  EXPECT_EQ(ParseSourceWord("lldp:topo-m:x"), (SourceWord{SourceKind::kLldp, "", "topo-m:x"}));
   EXPECT_EQ(ParseSourceWord("dir/a=b"), (SourceWord{std::nullopt, "", "dir/a=b"}));
   EXPECT_EQ(ParseSourceWord("other:x"), (SourceWord{std::nullopt, "", "other:x"}));
 }
@@ -592,8 +594,16 @@ TEST(Import, RefusesWhatIsNoSource) {
   desk.options.gpus_per_node = 33;
   EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--gpus-per-node 33"));
   desk.options.gpus_per_node = 0;
+  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--gpus-per-node 0 does not fit"));
+  desk.options.gpus_per_node.reset();
+  desk.options.link_gbps = 0;
+  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--link-gbps 0 does not fit"));
+  desk.options.link_gbps.reset();
   desk.options.transport = "token-ring";
-  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--transport token-ring"));
+  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--transport \"token-ring\""));
+  desk.options.transport = "";
+  desk.options.nvlink_blocks = true;
+  EXPECT_THAT(refusal({"ibnetdiscover/ibtopotool-2.topo"}), HasSubstr("--nvlink-blocks"));
 }
 
 TEST(Import, OfHostsOnOneSwitchStaysInsideTheSchema) {

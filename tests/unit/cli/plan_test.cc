@@ -66,6 +66,33 @@ TEST(PlanCommand, WritesEveryRankWithItsPlaceForScripts) {
   EXPECT_EQ(*crds::FromYaml(yaml.out), json);
 }
 
+std::set<std::string> KeysOf(const Json& object) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.insert(key);
+  return keys;
+}
+
+// Scripts read these: a new one may come, none may go. docs/plan.md has them.
+TEST(PlanCommand, KeepsTheKeysThatScriptsRead) {
+  Files files;
+  PlanOptions options{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=8,dp=2"};
+  const auto ask = [&] { return Json::parse(Plan(options, files.read, {.format = Format::kJson}).out); };
+  using Keys = std::set<std::string>;
+  const Json plan = ask();
+  EXPECT_EQ(KeysOf(plan),
+            (Keys{"axes", "explanation", "feasible", "leafCrossings", "milliseconds", "railMisaligned",
+                  "ranks", "refusal", "tpGroups", "tpGroupsInDomain", "wholeDomainsLeft"}));
+  EXPECT_EQ(KeysOf(plan["ranks"][0]),
+            (Keys{"rank", "pod", "node", "gpu", "nic", "rail", "leaf", "nvlinkDomain"}));
+  EXPECT_EQ(KeysOf(plan["axes"][0]), (Keys{"axis", "size", "groups", "worstTier", "edges", "leafCrossings",
+                                           "bytes", "algorithm", "boundBy", "gbps", "milliseconds"}));
+  options.parallelism = "tp=8,dp=4";
+  const Json refused = ask();
+  EXPECT_EQ(KeysOf(refused), (Keys{"axes", "feasible", "leafCrossings", "milliseconds", "ranks", "refusal"}));
+  EXPECT_EQ(KeysOf(refused["refusal"]), (Keys{"reason", "message", "closest", "leftOut"}));
+  EXPECT_EQ(KeysOf(refused["refusal"]["closest"]), (Keys{"place", "name", "neededGpus", "hasGpus"}));
+}
+
 TEST(PlanCommand, ExitsWithThreeAndTheClosestMissWhenThereIsNoPlace) {
   Files files;
   const PlanOptions options{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=16"};
@@ -80,6 +107,40 @@ TEST(PlanCommand, ExitsWithThreeAndTheClosestMissWhenThereIsNoPlace) {
   EXPECT_EQ(json["refusal"]["closest"]["place"], "NVLink domain");
   EXPECT_EQ(json["refusal"]["closest"]["neededGpus"], 16);
   EXPECT_EQ(json["refusal"]["closest"]["hasGpus"], 8);
+}
+
+TEST(PlanCommand, SaysOnWhichOfSeveralFabricsTheGangLies) {
+  Files files;
+  PlanOptions options{.ground = {.synthetic = "site:2 su:1 node:2,4"}, .parallelism = "tp=8,dp=4"};
+  EXPECT_THAT(
+      Plan(options, files.read, {}).out,
+      testing::StartsWith("Of 2 fabrics, InfiniBand at site-1 is the fastest; no gang lies on two.\n"));
+  options.parallelism = "tp=8,dp=6";
+  const Output refused = Plan(options, files.read, {});
+  EXPECT_EQ(refused.exit_code, Output::kRefused);
+  EXPECT_THAT(refused.out, testing::StartsWith("Of 2 fabrics, InfiniBand at site-1 has the most GPUs;"));
+  options.ground.synthetic = "su:1 node:8";
+  EXPECT_THAT(Plan(options, files.read, {}).out, testing::StartsWith("6 pods of 8 GPUs"));
+}
+
+TEST(PlanCommand, SaysWhenPodsAreLargerThanNodesBecauseNobodySaidHowLarge) {
+  Files files;
+  PlanOptions options{.ground = {.synthetic = "nvlink:18 su:1 node:18 gpu:4"}, .parallelism = "tp=8,dp=2"};
+  EXPECT_THAT(Plan(options, files.read, {}).out, HasSubstr("try --gpus-per-pod 4\n"));
+  options.gpus_per_pod = 8;
+  EXPECT_THAT(Plan(options, files.read, {}).out, testing::Not(HasSubstr("try --gpus-per-pod")));
+  options.gpus_per_pod = 4;
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk);
+}
+
+TEST(PlanCommand, SaysThatMillisecondsAreAGuessWithoutAModel) {
+  Files files;
+  PlanOptions options{.ground = {.synthetic = kTwoNodes}, .parallelism = "tp=8,dp=2"};
+  EXPECT_THAT(Plan(options, files.read, {}).out, HasSubstr("without --model the bytes are a guess"));
+  options.model = "params=8e9";
+  EXPECT_THAT(Plan(options, files.read, {}).out, HasSubstr("axes weigh by default"));
+  options.model = "params=8e9,layers=32,hidden=4096,seq=8192";
+  EXPECT_THAT(Plan(options, files.read, {}).out, testing::Not(HasSubstr("a guess")));
 }
 
 TEST(PlanCommand, PlansOnWhatKubectlPrinted) {
@@ -119,6 +180,25 @@ TEST(PlanCommand, CountsThePodsOfAFileAsTaken) {
   EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk);
   options.ground.taken = "pods.json";
   EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused);
+  options.ground = {.synthetic = "su:1 node:2 gpu:8 nic:8 rail:8"};
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kOk);
+  options.ground.taken = "pods.json";
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused) << "on a cluster in one line too";
+}
+
+TEST(PlanCommand, AddsCountsToWhatTheFilesHold) {
+  Files files;
+  Json items = NodeTopologiesOf("su:1 node:2 gpu:8 nic:8 rail:8");
+  items.push_back(GangOn({{"node-00", 0x3F, {}}}));
+  files.texts["nt.json"] = ListOf(items);
+  PlanOptions options = OnFile("tp=2");
+  options.gpus_per_pod = 2;
+  options.ground.taken = "node-00=2,node-01=8";
+  EXPECT_EQ(Plan(options, files.read, {}).exit_code, Output::kRefused) << "the gang has six, others two";
+  options.ground.taken = "node-00=3,node-01=1";
+  const Output wrong = Plan(options, files.read, {});
+  EXPECT_EQ(wrong.exit_code, Output::kUsage);
+  EXPECT_THAT(wrong.err, HasSubstr("node-00=3: the files say that 6 of its 8 GPUs are taken already"));
 }
 
 TEST(PlanCommand, SaysHowManyFitNowOrWhoWouldHaveToEnd) {

@@ -1,5 +1,6 @@
 #include "cli/suggest.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "cli/plan.h"
@@ -31,7 +32,7 @@ TEST(Suggest, ListsTheFiveFastestInOrder) {
   EXPECT_EQ(json["feasible"], true);
   EXPECT_EQ(json["refusal"], nullptr);
   EXPECT_EQ(json["given"], nullptr);
-  EXPECT_EQ(json["tflopsPerGpu"], 400);
+  EXPECT_EQ(json["tflopsPerGpu"], 605);
   EXPECT_EQ(json["gpuMemoryGib"], 80);
   ASSERT_EQ(json["suggestions"].size(), std::size_t(kMostSuggestions));
   double before = 0;
@@ -45,9 +46,12 @@ TEST(Suggest, ListsTheFiveFastestInOrder) {
     EXPECT_GE(step, before);
     before = step;
     EXPECT_NEAR(step,
-                one["computeMilliseconds"].get<double>() + one["bubbleMilliseconds"].get<double>() +
-                    one["communicationMilliseconds"].get<double>(),
+                one["computeMilliseconds"].get<double>() + one["fixedMilliseconds"].get<double>() +
+                    one["bubbleMilliseconds"].get<double>() + one["communicationMilliseconds"].get<double>(),
                 1e-6 * step);
+    double axes = 0;
+    for (const Json& axis : one["axes"]) axes += axis["milliseconds"].get<double>();
+    EXPECT_NEAR(axes, one["communicationMilliseconds"].get<double>(), 1e-6 * step);
     EXPECT_NEAR(one["tokensPerSecond"].get<double>(), 256 * 4096 / (step / 1000), 1);
     EXPECT_LT(one["memoryGib"].get<double>(), 72);
   }
@@ -72,6 +76,12 @@ TEST(Suggest, PutsTheGivenLayoutBesideTheFastest) {
   EXPECT_GE(json["given"]["milliseconds"], json["suggestions"][0]["milliseconds"]);
   const std::string text = Plan(options, Files().read, {}).out;
   EXPECT_THAT(text, HasSubstr("\ngiven "));
+  // The difference in words is that of the numbers.
+  const double longer =
+      (json["given"]["milliseconds"].get<double>() / json["suggestions"][0]["milliseconds"].get<double>() -
+       1) *
+      100;
+  EXPECT_THAT(text, HasSubstr(fmt::format("that was given takes {:.1f} % longer than the first: ", longer)));
   EXPECT_THAT(text, HasSubstr("84 ways to write 64 as tp*cp*pp*dp"));
   EXPECT_THAT(text, HasSubstr("90 % of 80 GiB"));
 }
@@ -96,6 +106,10 @@ TEST(Suggest, RefusesAWorldThatNoLayoutFits) {
   EXPECT_EQ(output.exit_code, Output::kRefused);
   EXPECT_EQ(Json::parse(output.out)["refusal"]["reason"], "BadRequest");
   EXPECT_THAT(Plan(options, Files().read, {}).out, HasSubstr("none of the 84 ways"));
+  EXPECT_THAT(Plan(options, Files().read, {}).out, HasSubstr("change the global batch of 1, or"));
+  options = Asked();
+  options.model = "params=9e12,layers=48,hidden=8192,seq=4096,microbatch=1";
+  EXPECT_THAT(Plan(options, Files().read, {}).out, HasSubstr("take more GPUs"));
 }
 
 TEST(Suggest, SaysWhenNobodyMeasuredTheGpus) {

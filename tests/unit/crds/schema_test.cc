@@ -120,6 +120,25 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Schema, testing::ValuesIn(Kinds()),
                          [](const auto& param) { return param.param.plural; });
 
 // Random values reach corners that the full samples do not.
+// The transports that a schema allows, wherever it names them.
+void CollectTransports(const Json& schema, std::vector<Json>& found) {
+  if (!schema.is_structured()) return;
+  if (schema.is_object() && schema.contains("transport") && schema["transport"].contains("enum")) {
+    found.push_back(schema["transport"]["enum"]);
+  }
+  for (const Json& part : schema) CollectTransports(part, found);
+}
+
+TEST(SchemaOfTransports, AllowsAllThatAreKnownInTheirOrder) {
+  const auto names = topology::TransportNames();
+  for (const char* plural : {"nodetopologies", "fabrics"}) {
+    std::vector<Json> found;
+    CollectTransports(schema::LoadSchema(plural), found);
+    ASSERT_EQ(found.size(), 1u) << plural;
+    EXPECT_EQ(found.front(), Json(std::vector<std::string>(names.begin(), names.end()))) << plural;
+  }
+}
+
 TEST(SchemaOfRandomValues, AllowsThem) {
   const Json node = schema::LoadSchema("nodetopologies");
   const Json fabric = schema::LoadSchema("fabrics");

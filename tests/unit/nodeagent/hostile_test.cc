@@ -72,15 +72,19 @@ TEST(Hostile, NvmlYamlSurvivesDamage) {
   for (int i = 0; i < 2; ++i) {
     GpuReading gpu;
     gpu.index = i;
-    gpu.nvlinks = {{0, true, LinkEnd::kSwitch, "0000:c4:00.0"}, {1, false, LinkEnd::kGpu, ""}};
+    gpu.nvlinks = {{0, true, LinkEnd::kSwitch, "0000:c4:00.0", 26562}, {1, false, LinkEnd::kGpu, "", 0}};
     readings.gpus.push_back(gpu);
   }
+  readings.gpus[0].fabric = {FabricState::kCompleted, "7a1c", 1, 0x2fff, 2, 9};
+  readings.gpus[1].state = GpuState::kLost;
+  readings.problems = {"one", "two"};
   const std::string good = FormatNvmlYaml(readings);
   for (const std::uint64_t seed : test::Seeds(2000)) {
     base::Random random(seed);
     const GpuReadings damaged = ParseNvmlYaml(test::Damage(good, random));
     std::vector<std::string> problems;
     (void)NvlinkOf(damaged.gpus);
+    (void)FabricFaults(damaged.gpus);
     (void)DomainOf(damaged.gpus, "n", problems);
   }
 }

@@ -116,6 +116,52 @@ TEST(Machines, Gb200TrayBelongsToTheRacksDomain) {
   EXPECT_EQ(ConditionOf(seen, "RailsMeasured").reason, "PciOrder");
 }
 
+// The boards of A100 and H100 with fewer or other links: what is up counts, not what the chip could have.
+TEST(Machines, ExportVariantsAndH200AreTheirBoardsWithOtherLinks) {
+  struct Variant {
+    const char* name;
+    const char* board;
+    int links, gbps, memory_gib;
+  };
+  for (const Variant& of :
+       {Variant{"dgx-a800", "dgx-a100", 8, 1600, 80}, Variant{"hgx-h800", "hgx-h100", 8, 1600, 80},
+        Variant{"hgx-h200", "hgx-h100", 18, 3600, 140}}) {
+    const Observation seen = test::RecordedMachine(of.name).Look();
+    ExpectGolden(of.name, seen);
+    EXPECT_THAT(topology::Check(seen.node), IsEmpty()) << of.name;
+    EXPECT_EQ(NicsOfGpus(seen.node), NicsOfGpus(test::RecordedMachine(of.board).Look().node)) << of.name;
+    EXPECT_EQ(seen.node.nvlink.links_per_gpu, of.links) << of.name;
+    EXPECT_EQ(seen.node.nvlink.gbps_per_gpu, of.gbps) << of.name;
+    EXPECT_EQ(seen.node.gpus.at(0).memory_gib, of.memory_gib) << of.name;
+    EXPECT_TRUE(Says(seen, "NvlinksUp", crds::ConditionStatus::kTrue)) << of.name;
+  }
+}
+
+TEST(Machines, HgxB200LeavesOutTheNicsThatManageItsNvlinkSwitches) {
+  const Observation seen = test::RecordedMachine("hgx-b200").Look();
+  ExpectGolden("hgx-b200", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  EXPECT_THAT(NicsOfGpus(seen.node),
+              testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_2@2", "3: mlx5_3@3", "4: mlx5_4@4",
+                                   "5: mlx5_5@5", "6: mlx5_6@6", "7: mlx5_7@7"));
+  EXPECT_EQ(seen.node.nvlink.gbps_per_gpu, 7200);
+  EXPECT_THAT(seen.node.nvswitches, IsEmpty());  // no bus of the host shows them
+  EXPECT_EQ(seen.excluded.size(), 2u);
+  EXPECT_EQ(seen.node.FindNic("mlx5_8"), nullptr);
+  EXPECT_THAT(ConditionOf(seen, "DiscoveryComplete").message,
+              HasSubstr("mlx5_8 manages the NVLink switches"));
+}
+
+TEST(Machines, Gb300TrayHasXdrRails) {
+  const Observation seen = test::RecordedMachine("gb300-nvl72-tray").Look();
+  ExpectGolden("gb300-nvl72-tray", seen);
+  EXPECT_EQ(seen.node.nvlink_domain->id, "7a1c0000-0000-4000-8000-00000000000a.3");
+  EXPECT_THAT(NicsOfGpus(seen.node),
+              testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_2@2", "3: mlx5_3@3"));
+  EXPECT_EQ(seen.node.FindNic("mlx5_3")->usable_gbps(), 800);
+  EXPECT_EQ(seen.node.nvlink.gbps_per_gpu, 7200);
+}
+
 TEST(Machines, P5GivesEachGpuFourEfaDevicesOfItsRail) {
   const Observation seen = test::RecordedMachine("p5-48xlarge").Look();
   ExpectGolden("p5-48xlarge", seen);

@@ -17,10 +17,12 @@ constexpr const char* kFleet = R"(
 import sys
 sys.path.insert(0, sys.argv[1])
 import machines
-shapes = ("dgx-a100", "hgx-h100", "p5-48xlarge", "roce-dual-tor", "plain-host")
+shapes = ("dgx-a100", "dgx-a800", "hgx-h100", "hgx-h800", "hgx-h200", "hgx-b200", "p5-48xlarge", "roce-dual-tor",
+          "plain-host")
 hosts = [{"name": shape, "shape": shape} for shape in shapes]
-hosts += [{"name": "gb200-nvl72-tray", "shape": "gb200-nvl72-tray", "clique": 3,
-           "cluster_uuid": "7a1c0000-0000-4000-8000-00000000000a"},
+hosts += [{"name": f"gb{chip}00-nvl72-tray", "shape": f"gb{chip}00-nvl72-tray", "clique": 3,
+           "cluster_uuid": "7a1c0000-0000-4000-8000-00000000000a"} for chip in (2, 3)]
+hosts += [
           {"name": "hgx-down", "shape": "hgx-h100", "down": ["3"], "half": ["5"]},
           {"name": "hgx-bad-gpu", "shape": "hgx-h100", "bad_gpus": [5]},
           {"name": "hgx-recabled", "shape": "hgx-h100", "leaves": {"3": "su1-r3/17"}},

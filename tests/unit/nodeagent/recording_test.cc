@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "nodeagent/nvml_gpus.h"
 #include "nodeagent/report.h"
 #include "recorded_machine.h"
 #include "tests/support/fake_clock.h"
@@ -70,8 +71,9 @@ TEST(Recording, OfThisVeryMachineSaysWhatTheMachineSays) {
   const base::DiskFileTree root("/");
   test::FakeClock clock;
   const std::string target = folder.path() + "/recorded";
-  ASSERT_TRUE(Record(root, "this-host", clock, target));
-  auto live = OpenLive(root, "this-host", clock);
+  const auto driver = [] { return std::make_unique<NvmlGpus>("libnvidia-ml.so.1"); };
+  ASSERT_TRUE(Record(root, "this-host", driver(), clock, target));
+  auto live = OpenLive(root, "this-host", driver(), clock);
   ASSERT_TRUE(live);
   EXPECT_EQ(live->discovery->Look().node, test::LookAt(target).node);
 }

@@ -80,6 +80,41 @@ TEST(Collective, ChoosesAsNcclDoes) {
   EXPECT_EQ(Predict(Collective::kAllToAll, H100(2), kGiB).algorithm, Algorithm::kPairwise);
 }
 
+TEST(Collective, RunsRingsWhereToldTo) {
+  GroupShape shape = H100(2);
+  shape.ring_only = true;
+  for (const double bytes : {1024.0, kMiB, kGiB}) {
+    EXPECT_EQ(Predict(Collective::kAllReduce, shape, bytes).algorithm, Algorithm::kRing) << bytes;
+  }
+  // The NICs bind: each ring leaves by another GPU, so NVLink carries seven hops of eight.
+  EXPECT_NEAR(
+      BusBandwidth(Collective::kAllReduce, 16, 16 * kGiB, Micros(Collective::kAllReduce, shape, 16 * kGiB)),
+      0.97 * 388, 5);
+}
+
+// Oracle's A100 with sixteen ports that NCCL 2.19 does not fuse: 238 GB/s, more than the NICs' 194.
+TEST(Collective, HoldsATreeByItsChannelsUnlessNicsBringMore) {
+  GroupShape shape = A100(2);
+  shape.net_gbs = 24.25;
+  EXPECT_EQ(Predict(Collective::kAllReduce, shape, 8 * kGiB).algorithm, Algorithm::kRing);
+  shape.net_devices = 16;
+  const Prediction unfused = Predict(Collective::kAllReduce, shape, 8 * kGiB);
+  EXPECT_EQ(unfused.algorithm, Algorithm::kTree);
+  EXPECT_NEAR(BusBandwidth(Collective::kAllReduce, 16, 8 * kGiB, unfused.micros), 0.92 * 240, 3);
+}
+
+TEST(Collective, FillsAPipelineTwiceAsLongOverNicsHalfAsFast) {
+  const auto beyond = [](double net_gbs) {  // what a doubling of the bytes does not double
+    GroupShape shape = A100(2);
+    shape.net_gbs = net_gbs;
+    return 2 * Micros(Collective::kAllGather, shape, 4 * kGiB) -
+           Micros(Collective::kAllGather, shape, 8 * kGiB);
+  };
+  const double latency = 2 * beyond(24.25) - beyond(12.125);
+  EXPECT_NEAR(beyond(24.25) - latency, 63, 1);
+  EXPECT_NEAR(beyond(12.125) - latency, 126, 1);
+}
+
 // Two domains: a double tree sends every byte over the network once, a ring nearly twice.
 TEST(Collective, GivesTwoDomainsTheTreesTwofoldAndMoreTheNicsTotal) {
   const auto bus = [](int domains) {
@@ -122,6 +157,19 @@ TEST(Collective, HoldsUpARingByItsSlowestWayAndATreeByItsSum) {
   EXPECT_LT(tree / Micros(Collective::kAllReduce, H100(4), 64 * kGiB), 1.1);
 }
 
+TEST(Collective, GivesAPeerFewerChannelsTheMorePeersThereAre) {
+  const auto leaving = [](const GroupShape& shape) {  // GB/s of one rank over the network
+    const double bytes = 64 * kGiB, out = bytes * (shape.ranks - 8) / shape.ranks;
+    return out / (1000 * Micros(Collective::kAllToAll, shape, bytes));
+  };
+  EXPECT_NEAR(leaving(H100(2)), 0.88 * 48.5, 0.5);  // four channels: the NIC binds
+  EXPECT_NEAR(leaving(H100(8)), 0.88 * 48.5, 0.5);
+  EXPECT_NEAR(leaving(H100(16)), 22.6, 0.2);
+  GroupShape told = H100(2);
+  told.peer_channels = 1;
+  EXPECT_NEAR(leaving(told), 22.6, 0.2);
+}
+
 // A lane of data parallelism: one rank a server, whatever joins the GPUs inside.
 TEST(Collective, AsksNothingOfLinksInsideWhereRanksStandAlone) {
   GroupShape lane = H100(16, 1), bare = lane;
@@ -141,7 +189,7 @@ TEST(Collective, TakesAnyShapeWithoutHarm) {
       GroupShape shape;
       shape.ranks = shape.domains = shape.ranks_per_domain = count;
       shape.nvlink_gbs = shape.pcie_gbs = shape.net_gbs = shape.net_domain_gbs = odd;
-      shape.nvlink_generation = count;
+      shape.nvlink_generation = shape.net_devices = shape.peer_channels = count;
       shape.nvswitch = shape.sharp = true;
       for (const Collective collective : kCollectives) EXPECT_GE(Micros(collective, shape, kGiB), 0);
       shape.ranks = 16;
@@ -247,6 +295,8 @@ TEST(Collective, IsNeverFasterOverMoreDomains) {
       GroupShape spread = shape;
       spread.domains *= 2;
       spread.ranks_per_domain /= 2;
+      // Where the NICs of half the ranks outrun NVLink, a shorter chain inside is better too.
+      if (shape.nvlink_gbs > 0 && spread.ranks_per_domain * shape.net_gbs > shape.nvlink_gbs) continue;
       const double bytes = DrawBytes(random);
       for (const Collective collective : kCollectives) {
         ASSERT_LE(Micros(collective, shape, bytes), Micros(collective, spread, bytes) * (1 + 1e-12))

@@ -1,4 +1,4 @@
-#include "bench/growth/fabrics.h"
+#include "bench/fabrics.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "topology/synthetic.h"
 
-namespace heddle::growth {
+namespace heddle::bench {
 
 using placement::GangRequest;
 using placement::NodeState;
@@ -76,15 +76,15 @@ std::vector<NodeState> Occupied(const topology::Fabric& fabric, int percent) {
   return nodes;
 }
 
-GangRequest Gang(int world) {
+GangRequest Gang(int world, int gpus_per_pod) {
   GangRequest request;
   request.parallelism.tp = 8;
   request.parallelism.pp = world >= 1024 ? 8 : 2;
   request.parallelism.dp = world / 8 / request.parallelism.pp;
   PodRequest pod;
-  pod.gpus = 8;
+  pod.gpus = gpus_per_pod;
   pod.resources.milli_cpu = 8'000;
-  request.pods.assign(std::size_t(world / 8), pod);
+  request.pods.assign(std::size_t(world / gpus_per_pod), pod);
   return request;
 }
 
@@ -115,4 +115,4 @@ GangRequest KueuesGang() {
   return request;
 }
 
-}  // namespace heddle::growth
+}  // namespace heddle::bench

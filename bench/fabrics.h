@@ -7,7 +7,7 @@
 #include "placement/gang.h"
 #include "topology/fabric.h"
 
-namespace heddle::growth {
+namespace heddle::bench {
 
 inline constexpr std::uint64_t kSeed = 20261121;
 
@@ -18,8 +18,8 @@ std::shared_ptr<const topology::Fabric> FabricOfNodes(int nodes);
 // `percent` of the nodes taken whole and as many by half, by lot.
 std::vector<placement::NodeState> Occupied(const topology::Fabric& fabric, int percent);
 
-// tp 8, pp 8 (2 below 1,024 GPUs), the rest dp; pods of 8 GPUs.
-placement::GangRequest Gang(int world);
+// tp 8, pp 8 (2 below 1,024 GPUs), the rest dp.
+placement::GangRequest Gang(int world, int gpus_per_pod = 8);
 
 // Kueue's BenchmarkTASFlavorAssignment/nodes=2500/workersOnly (pkg/cache/scheduler of kubernetes-sigs/kueue):
 // 2,500 empty nodes in racks of 16 and blocks of 16 racks; each holds 12 pods (96 CPUs, 8 a pod) and 2,304 pods
@@ -27,4 +27,4 @@ placement::GangRequest Gang(int world);
 std::shared_ptr<const topology::Fabric> KueuesFabric();
 placement::GangRequest KueuesGang();
 
-}  // namespace heddle::growth
+}  // namespace heddle::bench

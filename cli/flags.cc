@@ -1,0 +1,174 @@
+#include "cli/flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <sstream>
+
+namespace heddle::cli {
+namespace {
+
+constexpr const char* kAbout =
+    "Shows how training jobs lie on the fabric: NVLink domains, rails, leaves, and what that costs.";
+constexpr const char* kExamples = R"(
+Examples:
+  kubectl heddle explain job/llama -n train
+  kubectl heddle explain job/llama -n train --parallelism "tp=8,pp=2,dp=8"   a Job that Heddle did not place
+  kubectl heddle topology                     all nodes
+  kubectl heddle topology gpu-017             one node: GPU, NIC, rail, leaf
+  kubectl heddle fabric
+  kubectl heddle fabric import ibnetdiscover.txt ndv4-topo.xml -o json > fabric.json    from files; asks no cluster
+  kubectl get nt,fabrics,gangs -A -o json | kubectl heddle plan --topology - --parallelism "tp=8,dp=16"
+  kubectl heddle plan --synthetic "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100" \
+      --parallelism "tp=8,pp=2,dp=8" --gpus-per-pod 4
+
+Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal.)";
+
+void DefineImport(CLI::App& fabric, ImportOptions& flags) {
+  CLI::App* import = fabric.add_subcommand(
+      "import", "NodeTopology and Fabric objects for `plan --topology`, from files that you have already");
+  import
+      ->add_option(
+          "FILE", flags.sources,
+          "ibnetdiscover text, Slurm topology.conf or topology.yaml, NCCL topology XML, `nvidia-smi topo "
+          "-m`, lldpd json0; HOST=FILE for one host's, KIND:FILE where the content does not tell")
+      ->required();
+  import->add_option("--gpus-per-node", flags.gpus_per_node, "Where no file shows a host's inside (8)");
+  import->add_option("--link-gbps", flags.link_gbps, "Where no file says how fast a link is (400)");
+  import->add_option("--transport", flags.transport, "ib, roce, efa or ethernet, where no file says it");
+  import->add_flag("--nvlink-blocks", flags.nvlink_blocks, "Slurm's blocks are NVLink domains");
+}
+
+void DefinePlan(CLI::App& plan, PlanOptions& flags) {
+  plan.add_option(
+      "--topology", flags.ground.topology,
+      "FILE of `kubectl get nt,fabrics,gangs -A -o json`; repeat for several, - is standard input");
+  plan.add_option("--synthetic,--fabric", flags.ground.synthetic,
+                  "Or the cluster in one line, as su:2 node:16 gpu:8 nic:8 rail:8");
+  plan.add_option("--parallelism", flags.parallelism, "tp=8,pp=2,dp=8");
+  plan.add_option("--gpus-per-pod", flags.gpus_per_pod, "GPUs of one pod (8)");
+  plan.add_option("--model", flags.model, "params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1");
+  plan.add_option("--require", flags.require, "tp=nvlink,dp=leaf");
+  plan.add_option("--prefer", flags.prefer, "pp=spine");
+  plan.add_option("--spares", flags.spares, "Free nodes to keep in each NVLink domain over nodes");
+  plan.add_flag("--what-if", flags.what_if,
+                "Also: how many of these fit now, or who would have to end to make room");
+  plan.add_flag("--suggest", flags.suggest,
+                "Instead: the fastest layouts for --model on --gpus N (or as many as --parallelism has)");
+  plan.add_option("--gpus", flags.gpus, "With --suggest: how many GPUs");
+  plan.add_option("--global-batch", flags.global_batch, "With --suggest: sequences per step");
+  plan.add_option("--defragment", flags.defragment,
+                  "Instead: the gangs to move so that so many NVLink domains are whole");
+  plan.add_option("--defragment-level", flags.defragment_level,
+                  "With --defragment: nvlink, or su for scalable units (nvlink)");
+  plan.add_option("--defragment-gpus", flags.defragment_gpus,
+                  "With --defragment: count places with so many GPUs or more (1)");
+  plan.add_option("--slower", flags.slower_percent,
+                  "With --defragment: percent that a moved gang may be slower, -1 = any (10)");
+  plan.add_option("--taken", flags.ground.taken,
+                  "GPUs that others hold: FILE of `kubectl get pods -A -o json`, or node-00=4,node-03=8");
+}
+
+void Define(CLI::App& app, Flags& flags, std::string& output) {
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG, then ~/.kube/config");
+  app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
+  app.add_option("-n,--namespace", flags.explain.ns, "Namespace (default: the context's)");
+  app.add_option("-o,--output", output, "table, or json or yaml for scripts")->capture_default_str();
+
+  CLI::App* explain =
+      app.add_subcommand("explain", "Where a Job's pods are, what crosses what, and the predicted cost");
+  explain->add_option("JOB", flags.explain.target, "job/NAME")->required();
+  explain->add_option("--parallelism", flags.explain.flags.parallelism,
+                      "tp=8,pp=2,dp=8: instead of the annotation heddle.dev/parallelism");
+  explain->add_option("--model", flags.explain.flags.model,
+                      "params=70e9,layers=80,...: instead of heddle.dev/model");
+
+  CLI::App* topology =
+      app.add_subcommand("topology", "What the nodes' agents see: all nodes, or one as a tree");
+  topology->add_option("NODE", flags.node, "Name of a node");
+
+  CLI::App* fabric =
+      app.add_subcommand("fabric", "Leaves by rail and scalable unit, NVLink domains, cabling faults");
+  DefineImport(*fabric, flags.import);
+
+  DefinePlan(*app.add_subcommand(
+                 "plan", "What if: places a gang on a cluster in files or in one line; asks no cluster"),
+             flags.plan);
+}
+
+// What a person reads of an error in the words of the parser.
+std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
+  std::string what = error.what();
+  if (error.get_name() == "ConversionError") {
+    // "Could not convert: --spares = x"; every option that is converted is a whole number.
+    const std::size_t name = what.find(": "), value = what.find(" = ");
+    if (name != std::string::npos && value != std::string::npos && name < value) {
+      return fmt::format("{} \"{}\": write a whole number that is not beyond all bounds",
+                         what.substr(name + 2, value - name - 2), what.substr(value + 3));
+    }
+  }
+  if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
+    const std::vector<std::string> others = app.remaining();
+    return fmt::format("{}: explain, topology, fabric or plan",
+                       others.empty() ? "say what to do" : "there is no command " + others.front());
+  }
+  while (!what.empty() && what.back() == '\n') what.pop_back();
+  return what;
+}
+
+std::string CalledAs(const CLI::App& app) {
+  std::string words = "kubectl heddle";
+  for (std::vector<CLI::App*> inner = app.get_subcommands(); !inner.empty();
+       inner = inner.front()->get_subcommands()) {
+    words += " " + inner.front()->get_name();
+  }
+  return words;
+}
+
+Output Refused(const CLI::App& app, const std::string& sentence) {
+  Output output = Failure({base::Code::kInvalid, sentence, std::nullopt});
+  output.err += "`" + CalledAs(app) + " --help` says how it is called.\n";
+  return output;
+}
+
+Command CommandOf(const CLI::App& app) {
+  if (app.got_subcommand("explain")) return Command::kExplain;
+  if (app.got_subcommand("topology")) return Command::kTopology;
+  if (app.got_subcommand("plan")) return Command::kPlan;
+  return app.get_subcommand("fabric")->got_subcommand("import") ? Command::kImport : Command::kFabric;
+}
+
+}  // namespace
+
+CommandLine ReadCommandLine(int argc, const char* const* argv) {
+  CommandLine line;
+  std::string output = "table";
+  CLI::App app(kAbout, "kubectl heddle");
+  Define(app, line.flags, output);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0) {
+      line.instead = Refused(app, Sentence(app, error));
+      return line;
+    }
+    std::ostringstream out, err;
+    app.exit(error, out, err);
+    line.instead = Output{.out = out.str()};
+    return line;
+  }
+  line.flags.command = CommandOf(app);
+  if (output == "json") {
+    line.flags.format = Format::kJson;
+  } else if (output == "yaml") {
+    line.flags.format = Format::kYaml;
+  } else if (output != "table") {
+    line.instead = Refused(app, "--output \"" + output + "\": write table, json or yaml");
+  }
+  return line;
+}
+
+}  // namespace heddle::cli

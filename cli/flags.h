@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/import.h"
+#include "cli/output.h"
+#include "cli/plan.h"
+
+namespace heddle::cli {
+
+enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan };
+
+// What stands on the command line.
+struct Flags {
+  Command command = Command::kPlan;
+  Format format = Format::kText;
+  std::string kubeconfig, context;
+  std::string node;  // of topology; empty = all
+  ExplainOptions explain;
+  PlanOptions plan;
+  ImportOptions import;
+};
+
+struct CommandLine {
+  Flags flags;
+  std::optional<Output> instead;  // to print and to end with: what --help says, or what is wrong (kUsage)
+};
+
+// `argv` with the program's name first.
+CommandLine ReadCommandLine(int argc, const char* const* argv);
+
+}  // namespace heddle::cli

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace heddle::test::nvml {
+
+// What the test library answers: a recorded machine's nvml.yaml, and under `fake:` how the driver misbehaves:
+//   fake:
+//     init: 9                                         # what nvmlInit answers
+//     fails: {nvmlDeviceGetTotalEccErrors: 3}         # what a call answers
+//     hangs: {nvmlDeviceGetName: 3}                   # a call that never comes back, of GPU 3 (-1: of any or none)
+//     crashes: nvmlDeviceGetUUID
+//     prints: noise                                   # on stdout, as it starts
+//     lost: {2: 0, 5: 30}                             # GPU 2 is gone; GPU 5 after 30 more calls of it
+//     fabric_version: 2                               # the newest nvmlGpuFabricInfoV that it knows
+//     speeds: common                                  # only field 90, as before Hopper; none: no speed at all
+struct Link {
+  unsigned number = 0;
+  bool active = false;
+  unsigned end = 0xff;
+  std::string remote_pci;
+  unsigned speed_mbps = 0;
+};
+
+struct Gpu {
+  std::string uuid, name, pci;
+  std::optional<unsigned long long> memory_mib, uncorrected;
+  std::optional<bool> mig, remap_pending, remap_failure;
+  int generation = 0;
+  std::vector<Link> links;
+  bool has_fabric = false;
+  unsigned char fabric_state = 0;
+  unsigned char cluster[16] = {};
+  unsigned clique = 0, health_mask = 0;
+  int fabric_error = 0, health_summary = 0, xid = 0;
+
+  const Link* FindLink(unsigned number) const;
+};
+
+struct Script {
+  std::string driver;
+  std::vector<Gpu> gpus;  // by index
+  int init = 0, fabric_version = 3;
+  std::string speeds = "all", crashes, prints;
+  std::map<std::string, int> fails, hangs;
+  std::map<unsigned, int> lost;
+};
+
+// Reads the file; a file that is none ends the program, since a test wrote it.
+Script ReadScript(const char* path);
+
+}  // namespace heddle::test::nvml

@@ -1,0 +1,80 @@
+#include "cli/flags.h"
+
+#include <gmock/gmock.h>
+
+namespace heddle::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+CommandLine Read(std::vector<const char*> words) {
+  words.insert(words.begin(), "kubectl-heddle");
+  return ReadCommandLine(int(words.size()), words.data());
+}
+
+std::string ErrorOf(std::vector<const char*> words) {
+  const CommandLine line = Read(std::move(words));
+  EXPECT_TRUE(line.instead);
+  if (!line.instead) return "";
+  EXPECT_EQ(line.instead->exit_code, Output::kUsage);
+  EXPECT_EQ(line.instead->out, "");
+  EXPECT_THAT(line.instead->err, StartsWith("Error: "));
+  return line.instead->err;
+}
+
+TEST(Flags, SayWhatToPlan) {
+  const CommandLine line = Read(
+      {"plan", "--synthetic", "su:2 node:4", "--taken", "node-0=4", "--parallelism", "tp=8", "-o", "json"});
+  ASSERT_FALSE(line.instead) << line.instead->err;
+  EXPECT_EQ(line.flags.command, Command::kPlan);
+  EXPECT_EQ(line.flags.format, Format::kJson);
+  EXPECT_EQ(line.flags.plan.ground.synthetic, "su:2 node:4");
+  EXPECT_EQ(line.flags.plan.ground.taken, "node-0=4");
+  EXPECT_EQ(line.flags.plan.parallelism, "tp=8");
+  EXPECT_FALSE(line.flags.plan.gpus_per_pod || line.flags.plan.defragment || line.flags.plan.slower_percent);
+}
+
+TEST(Flags, TellWhatWasGivenFromWhatIsUsual) {
+  const CommandLine line = Read({"plan", "--defragment", "4", "--slower", "-1", "--gpus-per-pod", "0"});
+  ASSERT_FALSE(line.instead) << line.instead->err;
+  EXPECT_EQ(line.flags.plan.defragment, 4);
+  EXPECT_EQ(line.flags.plan.slower_percent, -1);
+  EXPECT_EQ(line.flags.plan.gpus_per_pod, 0);
+  EXPECT_EQ(line.flags.plan.defragment_gpus, std::nullopt);
+}
+
+TEST(Flags, TellTheFabricFromItsImport) {
+  EXPECT_EQ(Read({"fabric"}).flags.command, Command::kFabric);
+  const CommandLine line = Read({"fabric", "import", "ib.txt", "gpu-1=machine.xml", "--link-gbps", "0"});
+  EXPECT_EQ(line.flags.command, Command::kImport);
+  EXPECT_THAT(line.flags.import.sources, ElementsAre("ib.txt", "gpu-1=machine.xml"));
+  EXPECT_EQ(line.flags.import.link_gbps, 0);
+  EXPECT_EQ(line.flags.import.gpus_per_node, std::nullopt);
+}
+
+TEST(Flags, SayWhatIsWrongInSentences) {
+  EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: explain, topology, fabric or plan"));
+  EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("there is no command plam"));
+  EXPECT_THAT(ErrorOf({"plan", "--defragment", "x"}), HasSubstr("--defragment \"x\": write a whole number"));
+  EXPECT_THAT(ErrorOf({"plan", "--spares", "99999999999"}), HasSubstr("--spares \"99999999999\": write"));
+  EXPECT_THAT(ErrorOf({"plan", "--nope"}), HasSubstr("--nope"));
+  EXPECT_THAT(ErrorOf({"plan", "--nope"}), HasSubstr("`kubectl heddle plan --help`"));
+  EXPECT_THAT(ErrorOf({"plan", "-o", "xml"}), HasSubstr("--output \"xml\": write table, json or yaml"));
+  EXPECT_THAT(ErrorOf({"fabric", "import"}), HasSubstr("FILE"));
+  EXPECT_THAT(ErrorOf({"fabric", "import"}), HasSubstr("`kubectl heddle fabric import --help`"));
+  EXPECT_THAT(ErrorOf({"plan", "--parallelism", "tp=8", "--parallelism", "tp=4"}),
+              HasSubstr("--parallelism"));
+}
+
+TEST(Flags, PrintHelpWhenAsked) {
+  const CommandLine line = Read({"plan", "--help"});
+  ASSERT_TRUE(line.instead);
+  EXPECT_EQ(line.instead->exit_code, Output::kOk);
+  EXPECT_EQ(line.instead->err, "");
+  EXPECT_THAT(line.instead->out, HasSubstr("--global-batch"));
+}
+
+}  // namespace
+}  // namespace heddle::cli
