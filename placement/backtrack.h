@@ -20,6 +20,8 @@ class Backtrack {
   // `budget`: nodes looked at, in all. `state` is used for trials and comes back as it was.
   Backtrack(ClusterState& state, const GangRequest& request, const GangClasses& classes,
             const std::vector<PodPlacement>& hints, std::int64_t budget);
+  // Pods by what must lie together, the largest first, instead of by who talks to whom: packs tightly.
+  void PackLargestFirst() { largest_first_ = true; }
   // Calls `visit` for every place found until it says that it has seen enough. With `every_set`, all sets of
   // a node's GPUs are tried, not one that stands for them. kFound if `visit` was called at all.
   using Visit = std::function<bool(const std::vector<PodPlacement>&)>;
@@ -38,6 +40,7 @@ class Backtrack {
     ClusterState::Savepoint mark = 0;
   };
   Outcome Search(const Visit& visit);
+  void OrderPods();
   bool PlaceFixed();
   void ListNodes(Frame& frame);
   bool NextPlace(Frame& frame);
@@ -59,6 +62,7 @@ class Backtrack {
   std::size_t keep_;
   bool cut_ = false;
   bool every_set_ = false;
+  bool largest_first_ = false;
   int pod_in_conflict_ = -1;
   std::vector<PodPlacement> places_;
   std::array<std::vector<std::int32_t>, kTierCount> pinned_, members_, gpus_left_;

@@ -35,6 +35,8 @@ constexpr std::size_t kEvenNodes = 4096;
 constexpr std::int64_t kAlikeWorld = 4096;
 constexpr std::size_t kFewNodes = 1024;
 constexpr std::int64_t kPolishBudget = 50'000;  // nodes looked at; about 2 ms
+// Beyond so many ranks reading the spread of a place would cost as much as its price.
+constexpr std::int64_t kSpreadWorld = 4096;
 
 // Nothing crosses a leaf or a rail and every GPU is sound.
 bool CrossesNothing(const DenseFabric& dense, const Found& found) {
@@ -50,11 +52,12 @@ bool CrossesNothing(const DenseFabric& dense, const Found& found) {
 class CountingSearch {
  public:
   CountingSearch(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
-                 Pricing& pricing)
+                 Pricing& pricing, Front& front)
       : state_(state),
         request_(request),
         classes_(classes),
         pricing_(pricing),
+        front_(front),
         embedding_(state, request, classes) {
     // Large gangs are priced rarely: their time is the pricing.
     prices_left_ = int(std::clamp<std::int64_t>((1 << 16) / request.parallelism.world(), 4, 64));
@@ -75,8 +78,6 @@ class CountingSearch {
     SpareUplinks();
     return true;
   }
-
-  std::optional<Found> best() && { return std::move(best_); }
 
  private:
   using Grain = std::pair<Tier, int>;  // pods that a cell of the tier takes at once
@@ -177,9 +178,11 @@ class CountingSearch {
     if (!IsNew()) return;
     --prices_left_;
     const Quality quality = pricing_.Price(trial_);
-    if (best_ && !Better(quality, best_->quality)) return;
+    if (best_ && !Better(quality, best_->quality) && !front_.Wants(quality)) return;
     // Cells keep every requirement but those that are judged GPU by GPU.
     if (classes_.judged_by_gpu && FirstBroken(state_.dense(), request_, classes_, trial_)) return;
+    front_.Offer(trial_, quality);
+    if (best_ && !Better(quality, best_->quality)) return;
     best_ = Found{trial_, quality};
     done_ = Clean();
   }
@@ -223,6 +226,7 @@ class CountingSearch {
   const GangRequest& request_;
   const GangClasses& classes_;
   Pricing& pricing_;
+  Front& front_;
   Embedding embedding_;
   std::vector<FillOrder> orders_;
   std::vector<PodPlacement> trial_;
@@ -328,33 +332,118 @@ bool UsesNetwork(const Quality& quality) {
                      [](std::int64_t edges) { return edges > 0; });
 }
 
-// Walks the tree of all assignments within the budget; the cheapest of the first `places` found replaces a
-// dearer one.
-class Walk {
+// One question of FindPlace: every way of searching offers what it finds to one front.
+class PlaceSearch {
  public:
-  Walk(ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing,
-       const std::vector<PodPlacement>& hints)
-      : state_(state), request_(request), classes_(classes), pricing_(pricing), hints_(hints) {}
+  PlaceSearch(ClusterState& state, const GangRequest& request, const std::vector<PodPlacement>& hints,
+              SearchResult& result)
+      : state_(state),
+        request_(request),
+        classes_(result.classes),
+        hints_(hints),
+        result_(result),
+        world_(request.parallelism.world()),
+        pricing_(state, request),
+        bound_(std::any_of(request.pods.begin(), request.pods.end(),
+                           [](const PodRequest& pod) { return pod.fixed_node.has_value(); })) {
+    if (world_ > kSpreadWorld) return;
+    spread_.emplace(state, request);
+    front_ = Front(&*spread_);
+  }
 
-  void Take(std::int64_t budget, int places, bool every_set, SearchResult& result) {
-    Backtrack search(state_, request_, classes_, hints_, budget);
-    const Backtrack::Outcome outcome = search.Run(
-        [&](const std::vector<PodPlacement>& pods) {
-          const Quality quality = pricing_.Price(pods);
-          if (!result.found || Better(quality, result.found->quality)) result.found = Found{pods, quality};
-          return --places <= 0;
-        },
-        every_set);
-    result.gave_up = outcome == Backtrack::Outcome::kGaveUp;
-    result.pod_in_conflict = search.pod_in_conflict();
+  void Run() {
+    if (!Count()) return;
+    const bool counted = !front_.empty();
+    if (counted) {
+      Improve();
+      Found found = front_.chosen();
+      if (!PlaceLaunchers(state_, request_, classes_, found.pods)) {
+        front_.Clear();
+      } else if (classes_.gpu_pods < int(request_.pods.size())) {
+        front_.Clear();
+        front_.Offer(found.pods, found.quality);
+      }
+    }
+    const bool small = world_ <= kSmallWorld;
+    if (front_.empty()) {
+      const auto descent = std::int64_t(request_.pods.size()) * std::int64_t(state_.fabric().nodes.size());
+      Walk(std::max(kSearchBudget, 3 * descent), small ? kPlacesOfSmall : 1, false);
+      if (front_.empty() && result_.gave_up) Walk(kSearchBudget, 1, false, true);
+      if (front_.empty()) return;
+      Improve();
+    }
+    // A small gang on the network: first other nodes, then other GPUs of the nodes. Among many nodes it is not
+    // worth the look at each of them where nothing is crossed.
+    const bool few = state_.fabric().nodes.size() <= kFewNodes;
+    if (small && UsesNetwork(front_.chosen().quality) &&
+        (few || !CrossesNothing(state_.dense(), front_.chosen()))) {
+      if (counted) Walk(kPolishBudget, kPlacesOfSmall, false);
+      Walk(kPolishBudget, kPlacesOfSmall, true);
+      if (classes_.gpu_pods == int(request_.pods.size())) Improve();
+      result_.gave_up = false;
+    }
+    result_.found = front_.chosen();
   }
 
  private:
+  // False = the gang does not fit, proved.
+  bool Count() {
+    std::optional<TorusPlace> torus = PlaceOnTorus(state_, request_, classes_, pricing_);
+    if (torus && torus->ideal) {
+      front_.Offer(torus->pods, torus->quality);
+      return true;
+    }
+    if (classes_.uniform && state_.dense().nested()) {
+      CountingSearch counting(state_, request_, classes_, pricing_, front_);
+      if (!counting.Run()) return false;
+      if (torus) front_.Offer(torus->pods, torus->quality);
+    }
+    if (classes_.uniform || !state_.dense().nested() || world_ > kAlikeWorld) return true;
+    if (const std::optional<GangRequest> alike = AsIfAlike(request_)) {
+      const GangClasses as_one = ClassesOf(*alike, classes_.require);
+      if (as_one.uniform) CountingSearch(state_, *alike, as_one, pricing_, front_).Run();
+    }
+    return true;
+  }
+
+  void Improve() {
+    const int trials = bound_ ? 0 : AnnealTrialsFor(world_);
+    Found best = front_.fastest();
+    if (UsesNetwork(best.quality) && !CrossesNothing(state_.dense(), best)) {
+      Anneal(state_, request_, classes_, pricing_, trials, front_);
+      best = front_.fastest();
+    }
+    placement::Improve(state_, request_, classes_, pricing_, TrialsFor(world_), best.pods, best.quality);
+    front_.Offer(best.pods, best.quality);
+    if (spread_ && trials > 0 && front_.chosen_spread() > spread_->Least()) {
+      Gather(state_, request_, classes_, pricing_, trials / 2, *spread_, front_);
+    }
+  }
+
+  // The tree of all assignments within the budget, at most the first `places` of them.
+  void Walk(std::int64_t budget, int places, bool every_set, bool largest_first = false) {
+    Backtrack search(state_, request_, classes_, hints_, budget);
+    if (largest_first) search.PackLargestFirst();
+    const Backtrack::Outcome outcome = search.Run(
+        [&](const std::vector<PodPlacement>& pods) {
+          front_.Offer(pods, pricing_.Price(pods));
+          return --places <= 0;
+        },
+        every_set);
+    result_.gave_up = outcome == Backtrack::Outcome::kGaveUp;
+    result_.pod_in_conflict = search.pod_in_conflict();
+  }
+
   ClusterState& state_;
   const GangRequest& request_;
   const GangClasses& classes_;
-  Pricing& pricing_;
   const std::vector<PodPlacement>& hints_;
+  SearchResult& result_;
+  const std::int64_t world_;
+  Pricing pricing_;
+  const bool bound_;
+  std::optional<Spread> spread_;
+  Front front_{nullptr};
 };
 
 }  // namespace
@@ -363,62 +452,7 @@ SearchResult FindPlace(ClusterState& state, const GangRequest& request,
                        const std::vector<Requirement>& require, const std::vector<PodPlacement>& hints) {
   SearchResult result;
   result.classes = ClassesOf(request, require);
-  const GangClasses& classes = result.classes;
-  Pricing pricing(state, request);
-  std::optional<TorusPlace> torus = PlaceOnTorus(state, request, classes, pricing);
-  if (torus && torus->ideal) {
-    result.found = Found{std::move(torus->pods), torus->quality};
-  } else if (classes.uniform && state.dense().nested()) {
-    CountingSearch counting(state, request, classes, pricing);
-    if (!counting.Run()) return result;
-    result.found = std::move(counting).best();
-    if (torus && (!result.found || Better(torus->quality, result.found->quality))) {
-      result.found = Found{std::move(torus->pods), torus->quality};
-    }
-  }
-  std::optional<GangRequest> alike;
-  if (!classes.uniform && state.dense().nested() && request.parallelism.world() <= kAlikeWorld) {
-    alike = AsIfAlike(request);
-  }
-  if (alike) {
-    const GangClasses as_one = ClassesOf(*alike, require);
-    if (as_one.uniform) {
-      CountingSearch counting(state, *alike, as_one, pricing);
-      if (counting.Run()) result.found = std::move(counting).best();
-    }
-  }
-  const bool counted = result.found.has_value();
-  const int trials = TrialsFor(request.parallelism.world());
-  const bool bound = std::any_of(request.pods.begin(), request.pods.end(),
-                                 [](const PodRequest& pod) { return pod.fixed_node.has_value(); });
-  const int anneals = bound ? 0 : AnnealTrialsFor(request.parallelism.world());
-  const auto improve = [&] {
-    if (UsesNetwork(result.found->quality) && !CrossesNothing(state.dense(), *result.found)) {
-      Anneal(state, request, classes, pricing, anneals, result.found->pods, result.found->quality);
-    }
-    Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
-  };
-  if (counted) {
-    improve();
-    if (!PlaceLaunchers(state, request, classes, result.found->pods)) result.found.reset();
-  }
-  const bool small = request.parallelism.world() <= kSmallWorld;
-  Walk walk(state, request, classes, pricing, hints);
-  if (!result.found) {
-    const auto descent = std::int64_t(request.pods.size()) * std::int64_t(state.fabric().nodes.size());
-    walk.Take(std::max(kSearchBudget, 3 * descent), small ? kPlacesOfSmall : 1, false, result);
-    if (!result.found) return result;
-    improve();
-  }
-  // A small gang on the network: first other nodes, then other GPUs of the nodes. Among many nodes it is not
-  // worth the look at each of them where nothing is crossed.
-  const bool few = state.fabric().nodes.size() <= kFewNodes;
-  if (small && UsesNetwork(result.found->quality) && (few || !CrossesNothing(state.dense(), *result.found))) {
-    if (counted) walk.Take(kPolishBudget, kPlacesOfSmall, false, result);
-    walk.Take(kPolishBudget, kPlacesOfSmall, true, result);
-    if (classes.gpu_pods == int(request.pods.size())) improve();
-    result.gave_up = false;
-  }
+  PlaceSearch(state, request, hints, result).Run();
   return result;
 }
 
