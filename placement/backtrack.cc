@@ -78,6 +78,7 @@ Backtrack::Outcome Backtrack::Run(const Visit& visit, bool every_set) {
       return visit(places);
     });
   }
+  saw_all_ = outcome == Outcome::kImpossible;
   if (found) outcome = Outcome::kFound;
   state_.Rollback(mark);
   return outcome;

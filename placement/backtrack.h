@@ -26,6 +26,9 @@ class Backtrack {
   // a node's GPUs are tried, not one that stands for them. kFound if `visit` was called at all.
   using Visit = std::function<bool(const std::vector<PodPlacement>&)>;
   Outcome Run(const Visit& visit, bool every_set);
+  // After Run: no place was left out but those that differ by nodes that nothing tells apart, and, without
+  // `every_set`, by the GPUs of a node.
+  bool saw_all() const { return saw_all_; }
   // After kImpossible: the bound pod that breaks a requirement together with those bound before it; -1 =
   // none.
   int pod_in_conflict() const { return pod_in_conflict_; }
@@ -61,6 +64,7 @@ class Backtrack {
   std::int64_t budget_;
   std::size_t keep_;
   bool cut_ = false;
+  bool saw_all_ = false;
   bool every_set_ = false;
   bool largest_first_ = false;
   int pod_in_conflict_ = -1;

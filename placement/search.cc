@@ -24,9 +24,11 @@ using topology::NodeId;
 
 // Nodes that the fallback search may look at, about 50 ms; a gang that needs more for one descent gets three.
 constexpr std::int64_t kSearchBudget = 2'000'000;
-// Gangs of at most so many ranks are worth pricing many of the places that the search comes by.
+// Gangs of at most so many ranks, or so few pods, are worth pricing many of the places that the search comes by. Where
+// that is all of them, the answer is exact.
 constexpr std::int64_t kSmallWorld = 16;
-constexpr int kPlacesOfSmall = 2000;
+constexpr std::size_t kFewPods = 4;
+constexpr int kPlacesOfSmall = 2000, kPlacesOfExact = 4096;
 // Gangs of at most so many ranks, among at most so many nodes, also fill nodes by every even share, and racks
 // and units by whole groups.
 constexpr std::int64_t kEvenWorld = 256;
@@ -345,7 +347,9 @@ class PlaceSearch {
         world_(request.parallelism.world()),
         pricing_(state, request),
         bound_(std::any_of(request.pods.begin(), request.pods.end(),
-                           [](const PodRequest& pod) { return pod.fixed_node.has_value(); })) {
+                           [](const PodRequest& pod) { return pod.fixed_node.has_value(); })),
+        complete_(classes_.gpu_pods == int(request.pods.size())),
+        small_(world_ <= kSmallWorld || request.pods.size() <= kFewPods) {
     if (world_ > kSpreadWorld) return;
     spread_.emplace(state, request);
     front_ = Front(&*spread_);
@@ -353,34 +357,26 @@ class PlaceSearch {
 
   void Run() {
     if (!Count()) return;
-    const bool counted = !front_.empty();
-    if (counted) {
+    if (!front_.empty() && !complete_) {
       Improve();
-      Found found = front_.chosen();
-      if (!PlaceLaunchers(state_, request_, classes_, found.pods)) {
-        front_.Clear();
-      } else if (classes_.gpu_pods < int(request_.pods.size())) {
-        front_.Clear();
-        front_.Offer(found.pods, found.quality);
-      }
+      KeepWithLaunchers();
     }
-    const bool small = world_ <= kSmallWorld;
-    if (front_.empty()) {
+    const bool counted = !front_.empty();
+    if (!counted) {
       const auto descent = std::int64_t(request_.pods.size()) * std::int64_t(state_.fabric().nodes.size());
-      Walk(std::max(kSearchBudget, 3 * descent), small ? kPlacesOfSmall : 1, false);
+      Walk(std::max(kSearchBudget, 3 * descent), small_ ? kPlacesOfSmall : 1, false);
       if (front_.empty() && result_.gave_up) Walk(kSearchBudget, 1, false, true);
       if (front_.empty()) return;
-      Improve();
     }
-    // A small gang on the network: first other nodes, then other GPUs of the nodes. Among many nodes it is not
-    // worth the look at each of them where nothing is crossed.
-    const bool few = state_.fabric().nodes.size() <= kFewNodes;
-    if (small && UsesNetwork(front_.chosen().quality) &&
-        (few || !CrossesNothing(state_.dense(), front_.chosen()))) {
-      if (counted) Walk(kPolishBudget, kPlacesOfSmall, false);
-      Walk(kPolishBudget, kPlacesOfSmall, true);
-      if (classes_.gpu_pods == int(request_.pods.size())) Improve();
-      result_.gave_up = false;
+    if (!TryAll()) {
+      if (complete_ || !counted) Improve();
+      // First other nodes, then other GPUs of the nodes.
+      if (small_ && WorthWalking()) {
+        if (counted) Walk(kPolishBudget, kPlacesOfSmall, false);
+        if (!complete_) Walk(kPolishBudget, kPlacesOfSmall, true);
+        if (complete_) Improve();
+        result_.gave_up = false;
+      }
     }
     result_.found = front_.chosen();
   }
@@ -406,6 +402,27 @@ class PlaceSearch {
     return true;
   }
 
+  // Among many nodes it is not worth the look at each of them where nothing is crossed.
+  bool WorthWalking() const {
+    const bool few = state_.fabric().nodes.size() <= kFewNodes;
+    return UsesNetwork(front_.chosen().quality) && (few || !CrossesNothing(state_.dense(), front_.chosen()));
+  }
+
+  // Every place there is of a small gang, but for those that differ by equal nodes. False = there are too many.
+  bool TryAll() {
+    if (!small_ || !complete_ || !WorthWalking()) return false;
+    const bool all = Walk(kPolishBudget, kPlacesOfExact, true);
+    result_.gave_up = false;
+    return all;
+  }
+
+  // What was counted has no place for pods without GPUs yet.
+  void KeepWithLaunchers() {
+    Found found = front_.chosen();
+    front_.Clear();
+    if (PlaceLaunchers(state_, request_, classes_, found.pods)) front_.Offer(found.pods, found.quality);
+  }
+
   void Improve() {
     const int trials = bound_ ? 0 : AnnealTrialsFor(world_);
     Found best = front_.fastest();
@@ -420,8 +437,8 @@ class PlaceSearch {
     }
   }
 
-  // The tree of all assignments within the budget, at most the first `places` of them.
-  void Walk(std::int64_t budget, int places, bool every_set, bool largest_first = false) {
+  // The tree of all assignments within the budget, at most the first `places` of them. Returns whether that was all.
+  bool Walk(std::int64_t budget, int places, bool every_set, bool largest_first = false) {
     Backtrack search(state_, request_, classes_, hints_, budget);
     if (largest_first) search.PackLargestFirst();
     const Backtrack::Outcome outcome = search.Run(
@@ -432,6 +449,7 @@ class PlaceSearch {
         every_set);
     result_.gave_up = outcome == Backtrack::Outcome::kGaveUp;
     result_.pod_in_conflict = search.pod_in_conflict();
+    return search.saw_all();
   }
 
   ClusterState& state_;
@@ -442,6 +460,8 @@ class PlaceSearch {
   const std::int64_t world_;
   Pricing pricing_;
   const bool bound_;
+  const bool complete_;  // no pod is without GPUs
+  const bool small_;
   std::optional<Spread> spread_;
   Front front_{nullptr};
 };

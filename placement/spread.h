@@ -14,10 +14,11 @@ namespace heddle::placement {
 // that a group touches is one thing less that may fail or be busy.
 inline constexpr std::int64_t kAsFastPercent = 1;
 
-// How far the groups of a gang reach: for each axis with groups, the most scalable units (of a dragonfly: the most
-// groups of switches) and the most NVLink domains that one group touches, added up with the weights of the axes (design section 6: TP = EP >> CP > FSDP > DP > PP, in
-// the proportions of the default objective). What nobody knows the place of counts as one each. Buffers are reused.
-// Keeps a reference. Thread rule: one owner.
+// How far the groups of a gang reach: for each axis with groups, the most scalable units (of a dragonfly: the
+// most groups of switches) and the most NVLink domains that one group touches, added up with the weights of
+// the axes (design section 6: TP = EP >> CP > FSDP > DP > PP, in the proportions of the default objective).
+// What nobody knows the place of counts as one each. Buffers are reused. Keeps a reference. Thread rule: one
+// owner.
 class Spread {
  public:
   // Requires: WhyNotLaidOut is empty.
