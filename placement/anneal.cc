@@ -32,6 +32,8 @@ class Annealer {
         if (n >= 0 && std::size_t(n) < bits.size()) bits[std::size_t(n)] = 1;
       }
     }
+    alike_ = std::all_of(request.pods.begin(), request.pods.end(),
+                         [&request](const PodRequest& pod) { return pod == request.pods.front(); });
     ListNodes();
     for (const FillOrder& order : FillOrders(request, classes)) {
       auto& place = lines_.emplace_back(pods_.size(), 0);
@@ -51,8 +53,7 @@ class Annealer {
   }
 
   // Returns the least spread met, whatever it costs.
-  std::vector<PodPlacement> ToLessSpread(int trials, Spread& spread, Front& front) {
-    const std::int64_t least = spread.Least();
+  std::vector<PodPlacement> ToLessSpread(int trials, std::int64_t least, Spread& spread, Front& front) {
     std::vector<PodPlacement> nearest = pods_;
     const Spread::Reach start = spread.Of(pods_);
     const double gap = double(std::max<std::int64_t>(1, start.worst - least));
@@ -333,6 +334,13 @@ class Annealer {
 
   // Whether the node has room for what the gang's pods there want beside GPUs, and they may be there.
   bool Holds(NodeId node) const {
+    if (alike_) {
+      const auto there = [node](const PodPlacement& pod) { return pod.node == node; };
+      const int pods = int(std::count_if(pods_.begin(), pods_.end(), there));
+      const PodRequest& pod = request_.pods.front();
+      return pods == 0 || ((!pod.allowed || allowed_[*pod.allowed][std::size_t(node)]) &&
+                           state_.usable(node) && state_.Copies(node, pod.resources, pods) >= pods);
+    }
     Resources sum;
     std::int64_t count = 0;
     for (std::size_t p = 0; p < pods_.size(); ++p) {
@@ -381,6 +389,7 @@ class Annealer {
   Pricing& pricing_;
   std::vector<PodPlacement> pods_, before_;
   std::vector<std::size_t> movable_, members_;
+  bool alike_ = false;  // all pods are
   std::vector<std::vector<char>> allowed_;
   std::vector<NodeId> nodes_;
   std::vector<std::vector<int>> lines_;  // by order of the axes: a pod's position
@@ -397,16 +406,20 @@ void Anneal(const ClusterState& state, const GangRequest& request, const GangCla
 }
 
 void Gather(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
-            Pricing& pricing, int trials, Spread& spread, Front& front) {
+            Pricing& pricing, int trials, std::int64_t least, Spread& spread, Front& front) {
   if (trials <= 0) return;
-  const std::vector<PodPlacement> nearest =
-      Annealer(state, request, classes, pricing, front.chosen().pods).ToLessSpread(trials, spread, front);
-  Annealer(state, request, classes, pricing, nearest).ToFaster(trials, front);
+  const std::vector<PodPlacement> nearest = Annealer(state, request, classes, pricing, front.chosen().pods)
+                                                .ToLessSpread(trials, least, spread, front);
+  Annealer(state, request, classes, pricing, nearest).ToFaster(trials / 2, front);
 }
 
 int AnnealTrialsFor(std::int64_t world) {
   if (world > 256) return 0;
   return int(world <= 64 ? 2000 : (1 << 16) / world);
+}
+
+int GatherTrialsFor(std::int64_t world) {
+  return AnnealTrialsFor(world) / (world <= 64 ? 2 : 4);
 }
 
 }  // namespace heddle::placement

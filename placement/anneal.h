@@ -20,12 +20,14 @@ namespace heddle::placement {
 void Anneal(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
             Pricing& pricing, int trials, Front& front);
 
-// From the chosen place to those that spread less and are as fast, by at most twice as many looks at the spread
-// alone; then, from the least spread met, to faster ones again.
+// From the chosen place to those that spread less and are as fast; then, from the least spread met, to faster ones
+// again. `least`: what no place goes below.
 void Gather(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
-            Pricing& pricing, int trials, Spread& spread, Front& front);
+            Pricing& pricing, int trials, std::int64_t least, Spread& spread, Front& front);
 
-// How many trials a gang of this size is worth, about 3 ms; none where filling and climbing have to do.
+// How many trials a gang of this size is worth, about 3 ms; none where filling and climbing have to do. Gathering
+// gets a third of that.
 int AnnealTrialsFor(std::int64_t world);
+int GatherTrialsFor(std::int64_t world);
 
 }  // namespace heddle::placement

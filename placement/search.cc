@@ -77,7 +77,7 @@ class CountingSearch {
       TryWindows(odd, grain);
       if (done_) break;
     }
-    SpareUplinks();
+    SpareUplinks(odd);
     return true;
   }
 
@@ -202,13 +202,14 @@ class CountingSearch {
 
   // Units filled to the brim share their own way up where it is narrow: fewer GPUs of more units may be
   // faster.
-  void SpareUplinks() {
+  void SpareUplinks(bool odd) {
     const DenseFabric& dense = state_.dense();
     if (!best_ || !dense.oversubscribed() || CrossesNothing(dense, *best_)) return;
     constexpr int kOrdersTried = 4;
     const int largest = LargestNode();
     for (const int nodes : {1, 2, 4, 8}) {
-      embedding_.Measure({.most_per_unit = nodes * largest});
+      embedding_.Measure({.skip_odd = odd, .most_per_unit = nodes * largest});
+      if (odd && !embedding_.fits()) embedding_.Measure({.most_per_unit = nodes * largest});
       if (!embedding_.fits()) continue;
       prices_left_ = std::min(int(orders_.size()), kOrdersTried);
       for (const FillOrder& order : orders_) {
@@ -432,8 +433,10 @@ class PlaceSearch {
     }
     placement::Improve(state_, request_, classes_, pricing_, TrialsFor(world_), best.pods, best.quality);
     front_.Offer(best.pods, best.quality);
-    if (spread_ && trials > 0 && front_.chosen_spread() > spread_->Least()) {
-      Gather(state_, request_, classes_, pricing_, trials / 2, *spread_, front_);
+    if (!spread_ || trials == 0) return;
+    if (!least_spread_) least_spread_ = spread_->Least();
+    if (front_.chosen_spread() > *least_spread_) {
+      Gather(state_, request_, classes_, pricing_, GatherTrialsFor(world_), *least_spread_, *spread_, front_);
     }
   }
 
@@ -463,6 +466,7 @@ class PlaceSearch {
   const bool complete_;  // no pod is without GPUs
   const bool small_;
   std::optional<Spread> spread_;
+  std::optional<std::int64_t> least_spread_;
   Front front_{nullptr};
 };
 

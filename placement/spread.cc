@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <functional>
 #include <numeric>
 #include <tuple>
 
@@ -31,14 +30,13 @@ std::int64_t CrossingsOf(const Quality& quality) {
   return std::accumulate(quality.leaf_crossings.begin(), quality.leaf_crossings.end(), std::int64_t{0});
 }
 
-// How many of the cells, the fullest first, hold so many GPUs; at least one.
-std::int64_t FewestFor(std::int64_t gpus, std::vector<std::int64_t>& rooms) {
-  std::sort(rooms.begin(), rooms.end(), std::greater<>());
+// How many of the cells, the fullest first, hold so many GPUs; at least one. Requires: `rooms` is a heap.
+std::int64_t FewestFor(std::int64_t gpus, std::vector<std::int64_t> rooms) {
   std::int64_t count = 0;
-  for (const std::int64_t room : rooms) {
-    if (gpus <= 0 || room == 0) break;
-    gpus -= room;
-    ++count;
+  for (; gpus > 0 && !rooms.empty() && rooms.front() > 0; ++count) {
+    gpus -= rooms.front();
+    std::pop_heap(rooms.begin(), rooms.end());
+    rooms.pop_back();
   }
   return std::max<std::int64_t>(1, count);
 }
@@ -46,17 +44,22 @@ std::int64_t FewestFor(std::int64_t gpus, std::vector<std::int64_t>& rooms) {
 }  // namespace
 
 Spread::Spread(const ClusterState& state, const GangRequest& request)
-    : state_(state), wide_(state.fabric().shape == topology::Shape::kDragonfly ? Tier::kSpine : Tier::kUnit) {
+    : state_(state),
+      request_(request),
+      wide_(state.fabric().shape == topology::Shape::kDragonfly ? Tier::kSpine : Tier::kUnit) {}
+
+void Spread::ReadGroups() {
+  if (!units_.empty()) return;
   std::vector<std::int32_t> pod_of_rank;
-  for (std::size_t p = 0; p < request.pods.size(); ++p) {
-    const int gpus = request.pods[p].gpus;
+  for (std::size_t p = 0; p < request_.pods.size(); ++p) {
+    const int gpus = request_.pods[p].gpus;
     pod_of_rank.insert(pod_of_rank.end(), std::size_t(gpus), std::int32_t(p));
     if (gpus > 0 && (smallest_pod_ == 0 || gpus < smallest_pod_)) smallest_pod_ = gpus;
   }
   const auto world = std::int64_t(pod_of_rank.size());
-  CHECK(world == request.parallelism.world());
+  CHECK(world == request_.parallelism.world());
   for (const auto& [axis, weight] : kWeights) {
-    const auto [stride, size] = StrideOf(request.parallelism, axis);
+    const auto [stride, size] = StrideOf(request_.parallelism, axis);
     if (size < 2) continue;
     AxisGroups groups{.weight = weight};
     std::vector<std::vector<std::int32_t>> known;
@@ -75,14 +78,14 @@ Spread::Spread(const ClusterState& state, const GangRequest& request)
       groups.first.push_back(std::int32_t(groups.pods.size()));
       groups.pods.insert(groups.pods.end(), pods.begin(), pods.end());
       int gpus = 0;
-      for (const std::int32_t pod : pods) gpus += request.pods[std::size_t(pod)].gpus;
+      for (const std::int32_t pod : pods) gpus += request_.pods[std::size_t(pod)].gpus;
       groups.gpus = std::max(groups.gpus, gpus);
     }
     groups.first.push_back(std::int32_t(groups.pods.size()));
     axes_.push_back(std::move(groups));
   }
-  units_.resize(std::size_t(state.dense().cells(wide_)));
-  domains_.resize(std::size_t(state.dense().cells(Tier::kDomain)));
+  units_.resize(std::size_t(state_.dense().cells(wide_)));
+  domains_.resize(std::size_t(state_.dense().cells(Tier::kDomain)));
 }
 
 void Spread::Meet(Met& met, std::uint32_t group, int& cells, std::int64_t& all) {
@@ -95,6 +98,7 @@ void Spread::Meet(Met& met, std::uint32_t group, int& cells, std::int64_t& all) 
 }
 
 Spread::Reach Spread::Of(const std::vector<PodPlacement>& pods) {
+  ReadGroups();
   const DenseFabric& dense = state_.dense();
   Reach reach;
   for (const AxisGroups& axis : axes_) {
@@ -121,7 +125,8 @@ Spread::Reach Spread::Of(const std::vector<PodPlacement>& pods) {
   return reach;
 }
 
-std::int64_t Spread::Least() const {
+std::int64_t Spread::Least() {
+  ReadGroups();
   const DenseFabric& dense = state_.dense();
   std::vector<std::int64_t> in_unit(units_.size(), 0), in_domain(domains_.size(), 0);
   for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
@@ -130,6 +135,8 @@ std::int64_t Spread::Least() const {
     in_unit[std::size_t(dense.cell(wide_, NodeId(n)))] += open;
     in_domain[std::size_t(dense.cell(Tier::kDomain, NodeId(n)))] += open;
   }
+  std::make_heap(in_unit.begin(), in_unit.end());
+  std::make_heap(in_domain.begin(), in_domain.end());
   std::int64_t least = 0;
   for (const AxisGroups& axis : axes_) {
     least += axis.weight * (FewestFor(axis.gpus, in_unit) + FewestFor(axis.gpus, in_domain));
@@ -152,14 +159,18 @@ void Front::Offer(const std::vector<PodPlacement>& pods, const Quality& quality)
   if (!Wants(quality)) return;
   tried_.found.quality = quality;
   tried_.crossings = CrossingsOf(quality);
-  tried_.spread = spread_ != nullptr ? spread_->Of(pods).worst : 0;
+  tried_.found.pods = pods;
+  tried_.spread = kNotRead;
+  if (!places_.empty()) {
+    ReadSpread(places_.front());
+    ReadSpread(tried_);
+  }
   for (const Place& known : places_) {
     if (!Better(quality, known.found.quality) && !LessSpread(tried_, known)) return;
   }
   std::erase_if(places_, [this, &quality](const Place& known) {
     return !Better(known.found.quality, quality) && !LessSpread(known, tried_);
   });
-  tried_.found.pods = pods;
   places_.push_back(tried_);
   const std::int64_t limit = limit_micros();
   std::erase_if(places_, [limit](const Place& known) { return known.found.quality.step_micros > limit; });
@@ -185,7 +196,13 @@ const Front::Place& Front::Chosen() const {
 const Found& Front::chosen() const {
   return Chosen().found;
 }
-std::int64_t Front::chosen_spread() const {
+void Front::ReadSpread(Place& place) {
+  if (spread_ != nullptr && place.spread == kNotRead) place.spread = spread_->Of(place.found.pods).worst;
+}
+
+std::int64_t Front::chosen_spread() {
+  CHECK(!places_.empty());
+  ReadSpread(places_.front());  // the only one that may not have been read
   return Chosen().spread;
 }
 

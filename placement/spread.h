@@ -17,11 +17,11 @@ inline constexpr std::int64_t kAsFastPercent = 1;
 // How far the groups of a gang reach: for each axis with groups, the most scalable units (of a dragonfly: the
 // most groups of switches) and the most NVLink domains that one group touches, added up with the weights of
 // the axes (design section 6: TP = EP >> CP > FSDP > DP > PP, in the proportions of the default objective).
-// What nobody knows the place of counts as one each. Buffers are reused. Keeps a reference. Thread rule: one
+// What nobody knows the place of counts as one each. Buffers are reused. Keeps references. Thread rule: one
 // owner.
 class Spread {
  public:
-  // Requires: WhyNotLaidOut is empty.
+  // Requires: WhyNotLaidOut is empty. Nothing is read before something is asked.
   Spread(const ClusterState& state, const GangRequest& request);
 
   struct Reach {
@@ -33,7 +33,7 @@ class Spread {
   // Pods with GPUs are placed.
   Reach Of(const std::vector<PodPlacement>& pods);
   // No place in what is open can have less: each group alone in the fullest cells.
-  std::int64_t Least() const;
+  std::int64_t Least();
 
  private:
   struct AxisGroups {
@@ -46,9 +46,11 @@ class Spread {
     std::uint32_t group = 0;
     int pods = 0;
   };
+  void ReadGroups();
   static void Meet(Met& met, std::uint32_t group, int& cells, std::int64_t& all);
 
   const ClusterState& state_;
+  const GangRequest& request_;
   const Tier wide_;  // the tier of units
   int smallest_pod_ = 0;
   std::vector<AxisGroups> axes_;
@@ -82,16 +84,18 @@ class Front {
   // Of the places whose step is at most kAsFastPercent longer than the fastest: the least spread, then the fewest leaf
   // crossings, then by Better.
   const Found& chosen() const;
-  std::int64_t chosen_spread() const;
+  std::int64_t chosen_spread();
   // The longest step that may still be chosen.
   std::int64_t limit_micros() const;
 
  private:
+  static constexpr std::int64_t kNotRead = -1;  // as long as there is nothing to compare with
   struct Place {
     Found found;
-    std::int64_t spread = 0, crossings = 0;
+    std::int64_t spread = kNotRead, crossings = 0;
   };
   bool LessSpread(const Place& a, const Place& b) const;
+  void ReadSpread(Place& place);
   const Place& Chosen() const;
 
   Spread* spread_;
