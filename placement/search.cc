@@ -50,6 +50,15 @@ bool CrossesNothing(const DenseFabric& dense, const Found& found) {
   });
 }
 
+// … and nothing can be faster: servers that pods have whole are all alike to the ranks. In racks, and of pods that share
+// servers, who is together decides too.
+bool NothingIsFaster(const DenseFabric& dense, const Found& found) {
+  if (dense.domains_span_nodes() || !CrossesNothing(dense, found)) return false;
+  return std::all_of(found.pods.begin(), found.pods.end(), [&dense](const PodPlacement& pod) {
+    return pod.gpus == 0 || std::popcount(pod.gpus) == dense.gpus(pod.node);
+  });
+}
+
 // Tries the ways to embed a uniform gang and keeps the cheapest that meets what is judged per GPU.
 class CountingSearch {
  public:
@@ -222,7 +231,7 @@ class CountingSearch {
   // What is left to gain is small.
   bool Clean() const {
     constexpr std::int64_t kSearchedWell = 64;  // ranks; below, every way is priced
-    return request_.parallelism.world() > kSearchedWell && CrossesNothing(state_.dense(), *best_);
+    return request_.parallelism.world() > kSearchedWell && NothingIsFaster(state_.dense(), *best_);
   }
 
   const ClusterState& state_;
@@ -427,7 +436,7 @@ class PlaceSearch {
   void Improve() {
     const int trials = bound_ ? 0 : AnnealTrialsFor(world_);
     Found best = front_.fastest();
-    if (UsesNetwork(best.quality) && !CrossesNothing(state_.dense(), best)) {
+    if (UsesNetwork(best.quality) && !NothingIsFaster(state_.dense(), best)) {
       Anneal(state_, request_, classes_, pricing_, trials, front_);
       best = front_.fastest();
     }
