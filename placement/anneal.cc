@@ -154,9 +154,33 @@ class Annealer {
       }
     }
     near.insert(near.end(), far.begin(), far.end());
+    Interleave(near);
     const std::size_t others = nodes_.size() < kMostNodes ? kMostNodes - nodes_.size() : 0;
     if (near.size() > others) near.resize(others);
     nodes_.insert(nodes_.end(), near.begin(), near.end());
+  }
+
+  // Every second one of those whose NVLink domain has most room, so that what is tried hangs less on names.
+  void Interleave(std::vector<NodeId>& nodes) const {
+    std::vector<int> room(std::size_t(state_.dense().cells(Tier::kDomain)), 0);
+    for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
+      room[std::size_t(state_.dense().cell(Tier::kDomain, NodeId(n)))] +=
+          std::popcount(state_.open_gpus(NodeId(n)));
+    }
+    std::vector<std::pair<int, std::size_t>> roomy;  // least first: the room below zero, the position
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      roomy.emplace_back(-room[std::size_t(state_.dense().cell(Tier::kDomain, nodes[i]))], i);
+    }
+    const std::size_t most = std::min(kMostNodes, roomy.size());
+    std::partial_sort(roomy.begin(), roomy.begin() + std::ptrdiff_t(most), roomy.end());
+    std::vector<NodeId> out;
+    std::vector<char> taken(state_.fabric().nodes.size(), 0);
+    for (std::size_t i = 0; i < most; ++i) {
+      for (const NodeId n : {nodes[i], nodes[roomy[i].second]}) {
+        if (!std::exchange(taken[std::size_t(n)], 1)) out.push_back(n);
+      }
+    }
+    nodes = std::move(out);
   }
 
   std::size_t AnyPod() { return movable_[random_.Below(movable_.size())]; }

@@ -50,8 +50,8 @@ bool CrossesNothing(const DenseFabric& dense, const Found& found) {
   });
 }
 
-// … and nothing can be faster: servers that pods have whole are all alike to the ranks. In racks, and of pods that share
-// servers, who is together decides too.
+// … and nothing can be faster: servers that pods have whole are all alike to the ranks. In racks, and of pods that
+// share servers, who is together decides too.
 bool NothingIsFaster(const DenseFabric& dense, const Found& found) {
   if (dense.domains_span_nodes() || !CrossesNothing(dense, found)) return false;
   return std::all_of(found.pods.begin(), found.pods.end(), [&dense](const PodPlacement& pod) {
