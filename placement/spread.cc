@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
 #include "base/check.h"
 #include "placement/pricing.h"
@@ -51,41 +51,51 @@ Spread::Spread(const ClusterState& state, const GangRequest& request)
 void Spread::ReadGroups() {
   if (!units_.empty()) return;
   std::vector<std::int32_t> pod_of_rank;
+  pod_of_rank.reserve(std::size_t(request_.parallelism.world()));
+  int largest = 0;
   for (std::size_t p = 0; p < request_.pods.size(); ++p) {
     const int gpus = request_.pods[p].gpus;
     pod_of_rank.insert(pod_of_rank.end(), std::size_t(gpus), std::int32_t(p));
     if (gpus > 0 && (smallest_pod_ == 0 || gpus < smallest_pod_)) smallest_pod_ = gpus;
+    largest = std::max(largest, gpus);
   }
-  const auto world = std::int64_t(pod_of_rank.size());
-  CHECK(world == request_.parallelism.world());
+  CHECK(std::int64_t(pod_of_rank.size()) == request_.parallelism.world());
   for (const auto& [axis, weight] : kWeights) {
     const auto [stride, size] = StrideOf(request_.parallelism, axis);
     if (size < 2) continue;
-    AxisGroups groups{.weight = weight};
-    std::vector<std::vector<std::int32_t>> known;
-    for (std::int64_t head = 0; head < world; ++head) {
-      if (head / stride % size != 0) continue;
-      std::vector<std::int32_t> pods;
-      for (std::int64_t rank = head; rank < head + stride * size; rank += stride) {
-        const std::int32_t pod = pod_of_rank[std::size_t(rank)];
-        if (pods.empty() || pods.back() != pod) pods.push_back(pod);
-      }
-      known.push_back(std::move(pods));
-    }
-    std::sort(known.begin(), known.end());
-    known.erase(std::unique(known.begin(), known.end()), known.end());
-    for (const auto& pods : known) {
-      groups.first.push_back(std::int32_t(groups.pods.size()));
-      groups.pods.insert(groups.pods.end(), pods.begin(), pods.end());
-      int gpus = 0;
-      for (const std::int32_t pod : pods) gpus += request_.pods[std::size_t(pod)].gpus;
-      groups.gpus = std::max(groups.gpus, gpus);
-    }
-    groups.first.push_back(std::int32_t(groups.pods.size()));
-    axes_.push_back(std::move(groups));
+    // The ranks of pods that are alike are in groups of the same pods: the first of each says it.
+    const bool alike = largest == smallest_pod_ && stride % largest == 0;
+    ReadGroupsOf(weight, {stride, size}, alike ? largest : 1, pod_of_rank);
   }
   units_.resize(std::size_t(state_.dense().cells(wide_)));
   domains_.resize(std::size_t(state_.dense().cells(Tier::kDomain)));
+}
+
+void Spread::ReadGroupsOf(std::int64_t weight, const AxisStride& cut, int step,
+                          const std::vector<std::int32_t>& pod_of_rank) {
+  AxisGroups groups{.weight = weight};
+  const std::int64_t world = std::int64_t(pod_of_rank.size()), block = cut.stride * cut.size;
+  bool alone = false;  // a group in one pod is known: all those are one and the same
+  for (std::int64_t outer = 0; outer < world; outer += block) {
+    for (std::int64_t head = outer; head < outer + cut.stride; head += step) {
+      const std::size_t begin = groups.pods.size();
+      int gpus = 0;
+      for (std::int64_t rank = head; rank < head + block; rank += cut.stride) {
+        const std::int32_t pod = pod_of_rank[std::size_t(rank)];
+        if (groups.pods.size() > begin && groups.pods.back() == pod) continue;
+        groups.pods.push_back(pod);
+        gpus += request_.pods[std::size_t(pod)].gpus;
+      }
+      if (groups.pods.size() == begin + 1 && std::exchange(alone, true)) {
+        groups.pods.pop_back();
+        continue;
+      }
+      groups.first.push_back(std::int32_t(begin));
+      groups.gpus = std::max(groups.gpus, gpus);
+    }
+  }
+  groups.first.push_back(std::int32_t(groups.pods.size()));
+  axes_.push_back(std::move(groups));
 }
 
 void Spread::Meet(Met& met, std::uint32_t group, int& cells, std::int64_t& all) {

@@ -47,6 +47,8 @@ class Spread {
     int pods = 0;
   };
   void ReadGroups();
+  void ReadGroupsOf(std::int64_t weight, const AxisStride& cut, int step,
+                    const std::vector<std::int32_t>& pod_of_rank);
   static void Meet(Met& met, std::uint32_t group, int& cells, std::int64_t& all);
 
   const ClusterState& state_;
