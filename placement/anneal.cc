@@ -8,6 +8,7 @@
 
 #include "base/random.h"
 #include "placement/embedding.h"
+#include "placement/nearby.h"
 
 namespace heddle::placement {
 namespace {
@@ -34,7 +35,7 @@ class Annealer {
     }
     alike_ = std::all_of(request.pods.begin(), request.pods.end(),
                          [&request](const PodRequest& pod) { return pod == request.pods.front(); });
-    ListNodes();
+    nodes_ = NodesNear(state, pods, kMostNodes);
     for (const FillOrder& order : FillOrders(request, classes)) {
       auto& place = lines_.emplace_back(pods_.size(), 0);
       for (std::size_t i = 0; i < order.pods.size(); ++i) place[std::size_t(order.pods[i])] = int(i);
@@ -134,53 +135,6 @@ class Annealer {
     std::sort(pods.begin(), pods.end(), [&key](std::size_t a, std::size_t b) { return key(a) < key(b); });
     auto& place = lines_.emplace_back(pods_.size(), 0);
     for (std::size_t i = 0; i < pods.size(); ++i) place[pods[i]] = int(i);
-  }
-
-  void ListNodes() {
-    const DenseFabric& dense = state_.dense();
-    std::vector<char> used(state_.fabric().nodes.size(), 0);
-    std::vector<char> unit_used(std::size_t(dense.cells(Tier::kUnit)), 0);
-    for (const std::size_t p : movable_) {
-      used[std::size_t(pods_[p].node)] = 1;
-      unit_used[std::size_t(dense.cell(Tier::kUnit, pods_[p].node))] = 1;
-    }
-    std::vector<NodeId> near, far;
-    for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
-      const NodeId n = dense.node_at(cell);
-      if (used[std::size_t(n)]) {
-        nodes_.push_back(n);
-      } else if (state_.open_gpus(n) != 0) {
-        (unit_used[std::size_t(dense.cell(Tier::kUnit, n))] ? near : far).push_back(n);
-      }
-    }
-    near.insert(near.end(), far.begin(), far.end());
-    Interleave(near);
-    const std::size_t others = nodes_.size() < kMostNodes ? kMostNodes - nodes_.size() : 0;
-    if (near.size() > others) near.resize(others);
-    nodes_.insert(nodes_.end(), near.begin(), near.end());
-  }
-
-  // Every second one of those whose NVLink domain has most room, so that what is tried hangs less on names.
-  void Interleave(std::vector<NodeId>& nodes) const {
-    std::vector<int> room(std::size_t(state_.dense().cells(Tier::kDomain)), 0);
-    for (std::size_t n = 0; n < state_.fabric().nodes.size(); ++n) {
-      room[std::size_t(state_.dense().cell(Tier::kDomain, NodeId(n)))] +=
-          std::popcount(state_.open_gpus(NodeId(n)));
-    }
-    std::vector<std::pair<int, std::size_t>> roomy;  // least first: the room below zero, the position
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-      roomy.emplace_back(-room[std::size_t(state_.dense().cell(Tier::kDomain, nodes[i]))], i);
-    }
-    const std::size_t most = std::min(kMostNodes, roomy.size());
-    std::partial_sort(roomy.begin(), roomy.begin() + std::ptrdiff_t(most), roomy.end());
-    std::vector<NodeId> out;
-    std::vector<char> taken(state_.fabric().nodes.size(), 0);
-    for (std::size_t i = 0; i < most; ++i) {
-      for (const NodeId n : {nodes[i], nodes[roomy[i].second]}) {
-        if (!std::exchange(taken[std::size_t(n)], 1)) out.push_back(n);
-      }
-    }
-    nodes = std::move(out);
   }
 
   std::size_t AnyPod() { return movable_[random_.Below(movable_.size())]; }
