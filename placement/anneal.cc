@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "base/random.h"
 #include "placement/embedding.h"
+#include "placement/nearby.h"
 
 namespace heddle::placement {
 namespace {
@@ -15,19 +17,13 @@ using topology::kNone;
 using topology::NodeId;
 
 constexpr std::size_t kMostNodes = 64;  // of the gang and near it
+constexpr double kAllWeight = 0.5;      // of how all groups lie, against what the worst could gain
 
 class Annealer {
  public:
   Annealer(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
-           Pricing& pricing, const std::vector<PodPlacement>& pods, const Quality& quality)
-      : state_(state),
-        request_(request),
-        classes_(classes),
-        pricing_(pricing),
-        pods_(pods),
-        best_(pods),
-        best_quality_(quality),
-        energy_(EnergyOf(quality)) {
+           Pricing& pricing, const std::vector<PodPlacement>& pods)
+      : state_(state), request_(request), classes_(classes), pricing_(pricing), pods_(pods) {
     for (std::size_t p = 0; p < pods_.size(); ++p) {
       if (request.pods[p].gpus > 0) movable_.push_back(p);
     }
@@ -37,7 +33,9 @@ class Annealer {
         if (n >= 0 && std::size_t(n) < bits.size()) bits[std::size_t(n)] = 1;
       }
     }
-    ListNodes();
+    alike_ = std::all_of(request.pods.begin(), request.pods.end(),
+                         [&request](const PodRequest& pod) { return pod == request.pods.front(); });
+    nodes_ = NodesNear(state, pods, kMostNodes);
     for (const FillOrder& order : FillOrders(request, classes)) {
       auto& place = lines_.emplace_back(pods_.size(), 0);
       for (std::size_t i = 0; i < order.pods.size(); ++i) place[std::size_t(order.pods[i])] = int(i);
@@ -45,37 +43,74 @@ class Annealer {
     for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kDp, Axis::kPp, Axis::kFsdp}) LineUpBy(axis);
   }
 
-  void Run(int trials) {
+  void ToFaster(int trials, Front& front) {
+    Search(trials, EnergyOf(pricing_.Price(pods_)), [&](double most) -> std::optional<double> {
+      const Quality tried = pricing_.Price(pods_);
+      const double energy = EnergyOf(tried);
+      if (energy > most || Broken()) return std::nullopt;
+      if (tried.step_micros < front.fastest().quality.step_micros) front.Offer(pods_, tried);
+      return energy;
+    });
+  }
+
+  // Returns the least spread met, whatever it costs.
+  std::vector<PodPlacement> ToLessSpread(int trials, std::int64_t least, Spread& spread, Front& front) {
+    std::vector<PodPlacement> nearest = pods_;
+    const Spread::Reach start = spread.Of(pods_);
+    const double gap = double(std::max<std::int64_t>(1, start.worst - least));
+    const auto far = [&](const Spread::Reach& reach) {
+      return double(reach.worst - least) + kAllWeight * gap * double(reach.all) / double(start.all);
+    };
+    const auto energy_of = [&](double reach, const Quality& quality) {
+      const double over =
+          double(quality.step_micros) / double(std::max<std::int64_t>(1, front.limit_micros()));
+      return over <= 1 ? reach : reach * over * over;
+    };
+    std::int64_t nearest_spread = start.worst;
+    const double first = energy_of(far(start), pricing_.Price(pods_));
+    Search(trials, first, [&](double most) -> std::optional<double> {
+      const Spread::Reach reach = spread.Of(pods_);
+      const double bare = far(reach);
+      if (bare > most) return std::nullopt;
+      const Quality tried = pricing_.Price(pods_);
+      const double energy = energy_of(bare, tried);
+      if (energy > most || Broken()) return std::nullopt;
+      if (reach.worst < front.chosen_spread()) front.Offer(pods_, tried);
+      if (reach.worst < nearest_spread) {
+        nearest_spread = reach.worst;
+        nearest = pods_;
+      }
+      return energy;
+    });
+    return nearest;
+  }
+
+ private:
+  // `try_it` says the energy of pods_ where that is at most what it is told and keeps every requirement.
+  template <class Try>
+  void Search(int trials, double energy, const Try& try_it) {
     if (movable_.size() < 2 || nodes_.size() < 2) return;
-    constexpr double kFirst = 0.3, kLast = 0.002;  // of the price
-    const int looks = trials * 8;                  // most moves that keep no requirement cost no price
-    int priced = 0;
-    for (int look = 0; look < looks && priced < trials; ++look) {
+    constexpr double kFirst = 0.3, kLast = 0.002;  // of the energy
+    const int looks = trials * 8;                  // most moves that keep no requirement cost no trial
+    int tried = 0;
+    for (int look = 0; look < looks && tried < trials; ++look) {
       before_ = pods_;
       if (!Move() || pods_ == before_ || !KeepsClasses()) {
         pods_ = before_;
         continue;
       }
-      const double left = 1 - double(priced++) / trials;
+      const double left = 1 - double(tried++) / trials;
       const double threshold = kLast + (kFirst - kLast) * left * left * left;
-      const Quality tried = pricing_.Price(pods_);
-      const double energy = EnergyOf(tried);
-      if (energy > energy_ * (1 + threshold * random_.Unit()) ||
-          FirstBroken(state_.dense(), request_, classes_, pods_)) {
+      if (const auto now = try_it(energy * (1 + threshold * random_.Unit()))) {
+        energy = *now;
+      } else {
         pods_ = before_;
-        continue;
       }
-      energy_ = energy;
-      if (!Better(tried, best_quality_)) continue;
-      best_ = pods_;
-      best_quality_ = tried;
     }
   }
 
-  const std::vector<PodPlacement>& best() const { return best_; }
-  const Quality& best_quality() const { return best_quality_; }
+  bool Broken() const { return FirstBroken(state_.dense(), request_, classes_, pods_).has_value(); }
 
- private:
   // The slowest group of each axis sets the price, so that mending one of several shows in the edges alone.
   static double EnergyOf(const Quality& quality) {
     const auto sum = [](const auto& counts) {
@@ -102,35 +137,12 @@ class Annealer {
     for (std::size_t i = 0; i < pods.size(); ++i) place[pods[i]] = int(i);
   }
 
-  void ListNodes() {
-    const DenseFabric& dense = state_.dense();
-    std::vector<char> used(state_.fabric().nodes.size(), 0);
-    std::vector<char> unit_used(std::size_t(dense.cells(Tier::kUnit)), 0);
-    for (const std::size_t p : movable_) {
-      used[std::size_t(pods_[p].node)] = 1;
-      unit_used[std::size_t(dense.cell(Tier::kUnit, pods_[p].node))] = 1;
-    }
-    std::vector<NodeId> near, far;
-    for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
-      const NodeId n = dense.node_at(cell);
-      if (used[std::size_t(n)]) {
-        nodes_.push_back(n);
-      } else if (state_.open_gpus(n) != 0) {
-        (unit_used[std::size_t(dense.cell(Tier::kUnit, n))] ? near : far).push_back(n);
-      }
-    }
-    near.insert(near.end(), far.begin(), far.end());
-    const std::size_t others = nodes_.size() < kMostNodes ? kMostNodes - nodes_.size() : 0;
-    if (near.size() > others) near.resize(others);
-    nodes_.insert(nodes_.end(), near.begin(), near.end());
-  }
-
   std::size_t AnyPod() { return movable_[random_.Below(movable_.size())]; }
   NodeId AnyNode() { return nodes_[random_.Below(nodes_.size())]; }
 
   // False = not possible; pods_ may be half changed then.
   bool Move() {
-    switch (random_.Below(8)) {
+    switch (random_.Below(10)) {
       case 0:
       case 1:
         return Exchange(AnyPod(), AnyPod());
@@ -141,6 +153,9 @@ class Annealer {
         return Trade(AnyNode(), AnyNode());
       case 5:
         return MoveNeighbours(AnyPod(), AnyNode());
+      case 6:
+      case 7:
+        return Pour(random_.Below(2) == 0 ? Tier::kUnit : Tier::kDomain, AnyPod(), AnyNode());
       default:
         return Deal();
     }
@@ -207,6 +222,41 @@ class Annealer {
     return moved > 0 && Lay(node);
   }
 
+  // All pods of two cells once more, the second cell filled first: what units hold is gathered or traded, which single
+  // moves reach only through places that spread more.
+  bool Pour(Tier tier, std::size_t pod, NodeId node) {
+    const DenseFabric& dense = state_.dense();
+    const std::int32_t from = dense.cell(tier, pods_[pod].node), to = dense.cell(tier, node);
+    if (from == to) return false;
+    members_.clear();
+    for (const std::int32_t cell : {from, to}) {
+      for (const std::size_t p : movable_) {
+        if (dense.cell(tier, pods_[p].node) == cell) members_.push_back(p);
+      }
+    }
+    if (random_.Below(2) == 0) {
+      const auto& line = lines_[random_.Below(lines_.size())];
+      std::sort(members_.begin(), members_.end(),
+                [&line](std::size_t a, std::size_t b) { return line[a] < line[b]; });
+    }
+    auto next = members_.begin();
+    for (const std::int32_t cell : {to, from}) {
+      for (const NodeId n : nodes_) {
+        if (dense.cell(tier, n) != cell) continue;
+        std::uint32_t open = state_.open_gpus(n);
+        const auto first = next;
+        for (; next != members_.end(); ++next) {
+          const int size = request_.pods[*next].gpus;
+          if (std::popcount(open) < size) break;
+          pods_[*next] = {n, SlotsOf(open, dense.odd_gpus(n), size, 1, false).front()};
+          open &= ~pods_[*next].gpus;
+        }
+        if (next != first && !Holds(n)) return false;
+      }
+    }
+    return next == members_.end();
+  }
+
   // The pods of some nodes once more over their places, in another line.
   bool Deal() {
     const std::size_t most = random_.Below(4) == 0 ? nodes_.size() : 2 + random_.Below(3);
@@ -262,6 +312,13 @@ class Annealer {
 
   // Whether the node has room for what the gang's pods there want beside GPUs, and they may be there.
   bool Holds(NodeId node) const {
+    if (alike_) {
+      const auto there = [node](const PodPlacement& pod) { return pod.node == node; };
+      const int pods = int(std::count_if(pods_.begin(), pods_.end(), there));
+      const PodRequest& pod = request_.pods.front();
+      return pods == 0 || ((!pod.allowed || allowed_[*pod.allowed][std::size_t(node)]) &&
+                           state_.usable(node) && state_.Copies(node, pod.resources, pods) >= pods);
+    }
     Resources sum;
     std::int64_t count = 0;
     for (std::size_t p = 0; p < pods_.size(); ++p) {
@@ -308,10 +365,9 @@ class Annealer {
   const GangRequest& request_;
   const GangClasses& classes_;
   Pricing& pricing_;
-  std::vector<PodPlacement> pods_, before_, best_;
-  Quality best_quality_;
-  double energy_;
-  std::vector<std::size_t> movable_;
+  std::vector<PodPlacement> pods_, before_;
+  std::vector<std::size_t> movable_, members_;
+  bool alike_ = false;  // all pods are
   std::vector<std::vector<char>> allowed_;
   std::vector<NodeId> nodes_;
   std::vector<std::vector<int>> lines_;  // by order of the axes: a pod's position
@@ -322,19 +378,26 @@ class Annealer {
 }  // namespace
 
 void Anneal(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
-            Pricing& pricing, int trials, std::vector<PodPlacement>& pods, Quality& quality) {
+            Pricing& pricing, int trials, Front& front) {
   if (trials <= 0) return;
-  Annealer annealer(state, request, classes, pricing, pods, quality);
-  annealer.Run(trials);
-  // As fast is no reason to leave the order in which cells were filled.
-  if (annealer.best_quality().step_micros >= quality.step_micros) return;
-  pods = annealer.best();
-  quality = annealer.best_quality();
+  Annealer(state, request, classes, pricing, front.fastest().pods).ToFaster(trials, front);
+}
+
+void Gather(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
+            Pricing& pricing, int trials, std::int64_t least, Spread& spread, Front& front) {
+  if (trials <= 0) return;
+  const std::vector<PodPlacement> nearest = Annealer(state, request, classes, pricing, front.chosen().pods)
+                                                .ToLessSpread(trials, least, spread, front);
+  Annealer(state, request, classes, pricing, nearest).ToFaster(trials / 2, front);
 }
 
 int AnnealTrialsFor(std::int64_t world) {
   if (world > 256) return 0;
   return int(world <= 64 ? 2000 : (1 << 16) / world);
+}
+
+int GatherTrialsFor(std::int64_t world) {
+  return AnnealTrialsFor(world) / (world <= 64 ? 2 : 4);
 }
 
 }  // namespace heddle::placement

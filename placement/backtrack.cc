@@ -78,6 +78,7 @@ Backtrack::Outcome Backtrack::Run(const Visit& visit, bool every_set) {
       return visit(places);
     });
   }
+  saw_all_ = outcome == Outcome::kImpossible;
   if (found) outcome = Outcome::kFound;
   state_.Rollback(mark);
   return outcome;
@@ -103,15 +104,33 @@ bool Backtrack::PlaceFixed() {
   return true;
 }
 
-Backtrack::Outcome Backtrack::Search(const Visit& visit) {
+void Backtrack::OrderPods() {
   order_.clear();
   const std::vector<FillOrder> orders = FillOrders(request_, classes_);
   for (std::int32_t pod : orders.front().pods) {
     if (places_[std::size_t(pod)].node == kNone) order_.push_back(pod);
   }
+  if (largest_first_) {
+    const auto larger = [this](std::int32_t a, std::int32_t b) {
+      for (int t = int(Tier::kRoot) - 1; t >= 0; --t) {
+        const auto& of_pod = classes_.of_pod[std::size_t(t)];
+        const std::int32_t one = of_pod[std::size_t(a)], other = of_pod[std::size_t(b)];
+        if (one == other) continue;
+        const auto& gpus = classes_.gpus[std::size_t(t)];
+        const int difference = gpus[std::size_t(one)] - gpus[std::size_t(other)];
+        return difference != 0 ? difference > 0 : one < other;
+      }
+      return false;
+    };
+    std::stable_sort(order_.begin(), order_.end(), larger);
+  }
   for (std::size_t p = 0; p < request_.pods.size(); ++p) {
     if (request_.pods[p].gpus == 0 && places_[p].node == kNone) order_.push_back(std::int32_t(p));
   }
+}
+
+Backtrack::Outcome Backtrack::Search(const Visit& visit) {
+  OrderPods();
   frames_.assign(order_.size(), {});
   gpus_unplaced_ = 0;
   for (std::int32_t pod : order_) gpus_unplaced_ += request_.pods[std::size_t(pod)].gpus;

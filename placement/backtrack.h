@@ -20,10 +20,15 @@ class Backtrack {
   // `budget`: nodes looked at, in all. `state` is used for trials and comes back as it was.
   Backtrack(ClusterState& state, const GangRequest& request, const GangClasses& classes,
             const std::vector<PodPlacement>& hints, std::int64_t budget);
+  // Pods by what must lie together, the largest first, instead of by who talks to whom: packs tightly.
+  void PackLargestFirst() { largest_first_ = true; }
   // Calls `visit` for every place found until it says that it has seen enough. With `every_set`, all sets of
   // a node's GPUs are tried, not one that stands for them. kFound if `visit` was called at all.
   using Visit = std::function<bool(const std::vector<PodPlacement>&)>;
   Outcome Run(const Visit& visit, bool every_set);
+  // After Run: no place was left out but those that differ by nodes that nothing tells apart, and, without
+  // `every_set`, by the GPUs of a node.
+  bool saw_all() const { return saw_all_; }
   // After kImpossible: the bound pod that breaks a requirement together with those bound before it; -1 =
   // none.
   int pod_in_conflict() const { return pod_in_conflict_; }
@@ -38,6 +43,7 @@ class Backtrack {
     ClusterState::Savepoint mark = 0;
   };
   Outcome Search(const Visit& visit);
+  void OrderPods();
   bool PlaceFixed();
   void ListNodes(Frame& frame);
   bool NextPlace(Frame& frame);
@@ -58,7 +64,9 @@ class Backtrack {
   std::int64_t budget_;
   std::size_t keep_;
   bool cut_ = false;
+  bool saw_all_ = false;
   bool every_set_ = false;
+  bool largest_first_ = false;
   int pod_in_conflict_ = -1;
   std::vector<PodPlacement> places_;
   std::array<std::vector<std::int32_t>, kTierCount> pinned_, members_, gpus_left_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "placement/embedding.h"
+#include "placement/nearby.h"
 
 namespace heddle::placement {
 namespace {
@@ -38,7 +39,10 @@ class Climber {
         if (n >= 0 && std::size_t(n) < bits.size()) bits[std::size_t(n)] = 1;
       }
     }
-    ListTargets();
+    constexpr std::size_t kOthers = 12;
+    const auto used =
+        std::size_t(std::count_if(count_.begin(), count_.end(), [](int there) { return there > 0; }));
+    targets_ = NodesNear(state, pods_, used + kOthers);
   }
 
   void Climb() {
@@ -47,28 +51,6 @@ class Climber {
   }
 
  private:
-  // Nodes of the gang, and the nearest others in cell order: first those of the gang's own units.
-  void ListTargets() {
-    constexpr std::size_t kOthers = 12;
-    const DenseFabric& dense = state_.dense();
-    std::vector<char> unit_used(std::size_t(dense.cells(Tier::kUnit)), 0);
-    for (const PodPlacement& pod : pods_) {
-      if (pod.node != kNone) unit_used[std::size_t(dense.cell(Tier::kUnit, pod.node))] = 1;
-    }
-    std::vector<NodeId> near, far;
-    for (std::int32_t cell = 0; cell < dense.cells(Tier::kNode); ++cell) {
-      const NodeId n = dense.node_at(cell);
-      if (count_[std::size_t(n)] > 0) {
-        targets_.push_back(n);
-      } else if (state_.free_gpus(n) > 0) {
-        (unit_used[std::size_t(dense.cell(Tier::kUnit, n))] ? near : far).push_back(n);
-      }
-    }
-    near.insert(near.end(), far.begin(), far.end());
-    if (near.size() > kOthers) near.resize(kOthers);
-    targets_.insert(targets_.end(), near.begin(), near.end());
-  }
-
   bool Movable(std::size_t pod) const {
     return !request_.pods[pod].fixed_node && request_.pods[pod].gpus > 0;
   }
@@ -98,7 +80,7 @@ class Climber {
   // Keeps pods_ as they are now if that is better; the caller undoes otherwise.
   bool Keep() {
     --trials_;
-    const Quality tried = pricing_.Price(pods_, &quality_);
+    const Quality tried = pricing_.Price(pods_, quality_.step_micros);
     if (!Better(tried, quality_)) return false;
     if (FirstBroken(state_.dense(), request_, classes_, pods_)) return false;
     quality_ = tried;

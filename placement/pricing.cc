@@ -66,7 +66,7 @@ Pricing::Pricing(const ClusterState& state, const GangRequest& request, Stride b
   ranks_there_.resize(seen_.size());
 }
 
-Quality Pricing::Price(const std::vector<PodPlacement>& pods, const Quality* rival) {
+Quality Pricing::Price(const std::vector<PodPlacement>& pods, std::int64_t limit_micros) {
   ranks_.clear();
   Quality quality;
   const bool hides = cost_.windows().backward_us > 0;
@@ -90,12 +90,12 @@ Quality Pricing::Price(const std::vector<PodPlacement>& pods, const Quality* riv
     ShareLinks(axis);
     TakeWorst(cut, quality);
     quality.step_micros += quality.axis_micros[std::size_t(axis)];
-    if (rival != nullptr && !hides && quality.step_micros > rival->step_micros) return quality;
+    if (!hides && quality.step_micros > limit_micros) return quality;
   }
   HideBehindCompute(quality);
   quality.step_micros =
       std::accumulate(quality.axis_micros.begin(), quality.axis_micros.end(), std::int64_t{0});
-  if (rival == nullptr || quality.step_micros <= rival->step_micros) CountDomains(pods, whole, quality);
+  if (quality.step_micros <= limit_micros) CountDomains(pods, whole, quality);
   return quality;
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "placement/axis_report.h"
@@ -24,9 +25,10 @@ class Pricing {
   // Requires: WhyNotLaidOut is empty and the pods' GPUs make the world. Keeps references.
   Pricing(const ClusterState& state, const GangRequest& request, Stride by = Stride::kWholeNodes);
 
-  // `pods` by pod, all placed. Where the step is slower than the rival's, only that is known of it: `step_micros` is
-  // too small and still more than the rival's, and the rest may be missing.
-  Quality Price(const std::vector<PodPlacement>& pods, const Quality* rival = nullptr);
+  static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+  // `pods` by pod, all placed. Of a step longer than the limit, µs, only that is known: `step_micros` may be too small,
+  // but is beyond the limit, and the rest may be missing.
+  Quality Price(const std::vector<PodPlacement>& pods, std::int64_t limit_micros = kNoLimit);
 
   // What held back the axis's slowest group when last priced. Requires: groups of two ranks or more.
   AxisBottleneck BottleneckOf(Axis axis) const;

@@ -24,9 +24,11 @@ using topology::NodeId;
 
 // Nodes that the fallback search may look at, about 50 ms; a gang that needs more for one descent gets three.
 constexpr std::int64_t kSearchBudget = 2'000'000;
-// Gangs of at most so many ranks are worth pricing many of the places that the search comes by.
+// Gangs of at most so many ranks, or so few pods, are worth pricing many of the places that the search comes by. Where
+// that is all of them, the answer is exact.
 constexpr std::int64_t kSmallWorld = 16;
-constexpr int kPlacesOfSmall = 2000;
+constexpr std::size_t kFewPods = 4;
+constexpr int kPlacesOfSmall = 2000, kPlacesOfExact = 4096;
 // Gangs of at most so many ranks, among at most so many nodes, also fill nodes by every even share, and racks
 // and units by whole groups.
 constexpr std::int64_t kEvenWorld = 256;
@@ -35,6 +37,8 @@ constexpr std::size_t kEvenNodes = 4096;
 constexpr std::int64_t kAlikeWorld = 4096;
 constexpr std::size_t kFewNodes = 1024;
 constexpr std::int64_t kPolishBudget = 50'000;  // nodes looked at; about 2 ms
+// Beyond so many ranks reading the spread of a place would cost as much as its price.
+constexpr std::int64_t kSpreadWorld = 4096;
 
 // Nothing crosses a leaf or a rail and every GPU is sound.
 bool CrossesNothing(const DenseFabric& dense, const Found& found) {
@@ -46,15 +50,25 @@ bool CrossesNothing(const DenseFabric& dense, const Found& found) {
   });
 }
 
+// … and nothing can be faster: servers that pods have whole are all alike to the ranks. In racks, and of pods that
+// share servers, who is together decides too.
+bool NothingIsFaster(const DenseFabric& dense, const Found& found) {
+  if (dense.domains_span_nodes() || !CrossesNothing(dense, found)) return false;
+  return std::all_of(found.pods.begin(), found.pods.end(), [&dense](const PodPlacement& pod) {
+    return pod.gpus == 0 || std::popcount(pod.gpus) == dense.gpus(pod.node);
+  });
+}
+
 // Tries the ways to embed a uniform gang and keeps the cheapest that meets what is judged per GPU.
 class CountingSearch {
  public:
   CountingSearch(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
-                 Pricing& pricing)
+                 Pricing& pricing, Front& front)
       : state_(state),
         request_(request),
         classes_(classes),
         pricing_(pricing),
+        front_(front),
         embedding_(state, request, classes) {
     // Large gangs are priced rarely: their time is the pricing.
     prices_left_ = int(std::clamp<std::int64_t>((1 << 16) / request.parallelism.world(), 4, 64));
@@ -72,11 +86,9 @@ class CountingSearch {
       TryWindows(odd, grain);
       if (done_) break;
     }
-    SpareUplinks();
+    SpareUplinks(odd);
     return true;
   }
-
-  std::optional<Found> best() && { return std::move(best_); }
 
  private:
   using Grain = std::pair<Tier, int>;  // pods that a cell of the tier takes at once
@@ -171,10 +183,14 @@ class CountingSearch {
     embedding_.Fill(order, choice, trial_);
     if (!IsNew()) return;
     --prices_left_;
-    const Quality quality = pricing_.Price(trial_, best_ ? &best_->quality : nullptr);
-    if (best_ && !Better(quality, best_->quality)) return;
+    const std::int64_t limit =
+        best_ ? std::max(front_.limit_micros(), best_->quality.step_micros) : Pricing::kNoLimit;
+    const Quality quality = pricing_.Price(trial_, limit);
+    if (best_ && !Better(quality, best_->quality) && !front_.Wants(quality)) return;
     // Cells keep every requirement but those that are judged GPU by GPU.
     if (classes_.judged_by_gpu && FirstBroken(state_.dense(), request_, classes_, trial_)) return;
+    front_.Offer(trial_, quality);
+    if (best_ && !Better(quality, best_->quality)) return;
     best_ = Found{trial_, quality};
     done_ = Clean();
   }
@@ -192,13 +208,14 @@ class CountingSearch {
 
   // Units filled to the brim share their own way up where it is narrow: fewer GPUs of more units may be
   // faster.
-  void SpareUplinks() {
+  void SpareUplinks(bool odd) {
     const DenseFabric& dense = state_.dense();
     if (!best_ || !dense.oversubscribed() || CrossesNothing(dense, *best_)) return;
     constexpr int kOrdersTried = 4;
     const int largest = state_.dense().largest_node();
     for (const int nodes : {1, 2, 4, 8}) {
-      embedding_.Measure({.most_per_unit = nodes * largest});
+      embedding_.Measure({.skip_odd = odd, .most_per_unit = nodes * largest});
+      if (odd && !embedding_.fits()) embedding_.Measure({.most_per_unit = nodes * largest});
       if (!embedding_.fits()) continue;
       prices_left_ = std::min(int(orders_.size()), kOrdersTried);
       for (const FillOrder& order : orders_) {
@@ -211,13 +228,14 @@ class CountingSearch {
   // What is left to gain is small.
   bool Clean() const {
     constexpr std::int64_t kSearchedWell = 64;  // ranks; below, every way is priced
-    return request_.parallelism.world() > kSearchedWell && CrossesNothing(state_.dense(), *best_);
+    return request_.parallelism.world() > kSearchedWell && NothingIsFaster(state_.dense(), *best_);
   }
 
   const ClusterState& state_;
   const GangRequest& request_;
   const GangClasses& classes_;
   Pricing& pricing_;
+  Front& front_;
   Embedding embedding_;
   std::vector<FillOrder> orders_;
   std::vector<PodPlacement> trial_;
@@ -323,33 +341,140 @@ bool UsesNetwork(const Quality& quality) {
                      [](std::int64_t edges) { return edges > 0; });
 }
 
-// Walks the tree of all assignments within the budget; the cheapest of the first `places` found replaces a
-// dearer one.
-class Walk {
+// One question of FindPlace: every way of searching offers what it finds to one front.
+class PlaceSearch {
  public:
-  Walk(ClusterState& state, const GangRequest& request, const GangClasses& classes, Pricing& pricing,
-       const std::vector<PodPlacement>& hints)
-      : state_(state), request_(request), classes_(classes), pricing_(pricing), hints_(hints) {}
+  PlaceSearch(ClusterState& state, const GangRequest& request, const std::vector<PodPlacement>& hints,
+              SearchResult& result)
+      : state_(state),
+        request_(request),
+        classes_(result.classes),
+        hints_(hints),
+        result_(result),
+        world_(request.parallelism.world()),
+        pricing_(state, request),
+        bound_(std::any_of(request.pods.begin(), request.pods.end(),
+                           [](const PodRequest& pod) { return pod.fixed_node.has_value(); })),
+        complete_(classes_.gpu_pods == int(request.pods.size())),
+        small_(world_ <= kSmallWorld || request.pods.size() <= kFewPods) {
+    if (world_ > kSpreadWorld) return;
+    spread_.emplace(state, request);
+    front_ = Front(&*spread_);
+  }
 
-  void Take(std::int64_t budget, int places, bool every_set, SearchResult& result) {
-    Backtrack search(state_, request_, classes_, hints_, budget);
-    const Backtrack::Outcome outcome = search.Run(
-        [&](const std::vector<PodPlacement>& pods) {
-          const Quality quality = pricing_.Price(pods, result.found ? &result.found->quality : nullptr);
-          if (!result.found || Better(quality, result.found->quality)) result.found = Found{pods, quality};
-          return --places <= 0;
-        },
-        every_set);
-    result.gave_up = outcome == Backtrack::Outcome::kGaveUp;
-    result.pod_in_conflict = search.pod_in_conflict();
+  void Run() {
+    if (!Count()) return;
+    if (!front_.empty() && !complete_) {
+      Improve();
+      KeepWithLaunchers();
+    }
+    const bool counted = !front_.empty();
+    if (!counted) {
+      const auto descent = std::int64_t(request_.pods.size()) * std::int64_t(state_.fabric().nodes.size());
+      Walk(std::max(kSearchBudget, 3 * descent), small_ ? kPlacesOfSmall : 1, false);
+      if (front_.empty() && result_.gave_up) Walk(kSearchBudget, 1, false, true);
+      if (front_.empty()) return;
+    }
+    if (!TryAll()) {
+      if (complete_ || !counted) Improve();
+      // First other nodes, then other GPUs of the nodes.
+      if (small_ && WorthWalking()) {
+        if (counted) Walk(kPolishBudget, kPlacesOfSmall, false);
+        if (!complete_) Walk(kPolishBudget, kPlacesOfSmall, true);
+        if (complete_) Improve();
+        result_.gave_up = false;
+      }
+    }
+    result_.found = front_.chosen();
   }
 
  private:
+  // False = the gang does not fit, proved.
+  bool Count() {
+    std::optional<TorusPlace> torus = PlaceOnTorus(state_, request_, classes_, pricing_);
+    if (torus && torus->ideal) {
+      front_.Offer(torus->pods, torus->quality);
+      return true;
+    }
+    if (classes_.uniform && state_.dense().nested()) {
+      CountingSearch counting(state_, request_, classes_, pricing_, front_);
+      if (!counting.Run()) return false;
+      if (torus) front_.Offer(torus->pods, torus->quality);
+    }
+    if (classes_.uniform || !state_.dense().nested() || world_ > kAlikeWorld) return true;
+    if (const std::optional<GangRequest> alike = AsIfAlike(request_)) {
+      const GangClasses as_one = ClassesOf(*alike, classes_.require);
+      if (as_one.uniform) CountingSearch(state_, *alike, as_one, pricing_, front_).Run();
+    }
+    return true;
+  }
+
+  // Among many nodes it is not worth the look at each of them where nothing is crossed.
+  bool WorthWalking() const {
+    const bool few = state_.fabric().nodes.size() <= kFewNodes;
+    return UsesNetwork(front_.chosen().quality) && (few || !CrossesNothing(state_.dense(), front_.chosen()));
+  }
+
+  // Every place there is of a small gang, but for those that differ by equal nodes. False = there are too many.
+  bool TryAll() {
+    if (!small_ || !complete_ || !WorthWalking()) return false;
+    const bool all = Walk(kPolishBudget, kPlacesOfExact, true);
+    result_.gave_up = false;
+    return all;
+  }
+
+  // What was counted has no place for pods without GPUs yet.
+  void KeepWithLaunchers() {
+    Found found = front_.chosen();
+    front_.Clear();
+    if (PlaceLaunchers(state_, request_, classes_, found.pods)) front_.Offer(found.pods, found.quality);
+  }
+
+  void Improve() {
+    const int trials = bound_ ? 0 : AnnealTrialsFor(world_);
+    Found best = front_.fastest();
+    if (UsesNetwork(best.quality) && !NothingIsFaster(state_.dense(), best)) {
+      Anneal(state_, request_, classes_, pricing_, trials, front_);
+      best = front_.fastest();
+    }
+    placement::Improve(state_, request_, classes_, pricing_, TrialsFor(world_), best.pods, best.quality);
+    front_.Offer(best.pods, best.quality);
+    if (!spread_ || trials == 0) return;
+    if (!least_spread_) least_spread_ = spread_->Least();
+    if (front_.chosen_spread() > *least_spread_) {
+      Gather(state_, request_, classes_, pricing_, GatherTrialsFor(world_), *least_spread_, *spread_, front_);
+    }
+  }
+
+  // The tree of all assignments within the budget, at most the first `places` of them. Returns whether that was all.
+  bool Walk(std::int64_t budget, int places, bool every_set, bool largest_first = false) {
+    Backtrack search(state_, request_, classes_, hints_, budget);
+    if (largest_first) search.PackLargestFirst();
+    const Backtrack::Outcome outcome = search.Run(
+        [&](const std::vector<PodPlacement>& pods) {
+          front_.Offer(pods,
+                       pricing_.Price(pods, front_.empty() ? Pricing::kNoLimit : front_.limit_micros()));
+          return --places <= 0;
+        },
+        every_set);
+    result_.gave_up = outcome == Backtrack::Outcome::kGaveUp;
+    result_.pod_in_conflict = search.pod_in_conflict();
+    return search.saw_all();
+  }
+
   ClusterState& state_;
   const GangRequest& request_;
   const GangClasses& classes_;
-  Pricing& pricing_;
   const std::vector<PodPlacement>& hints_;
+  SearchResult& result_;
+  const std::int64_t world_;
+  Pricing pricing_;
+  const bool bound_;
+  const bool complete_;  // no pod is without GPUs
+  const bool small_;
+  std::optional<Spread> spread_;
+  std::optional<std::int64_t> least_spread_;
+  Front front_{nullptr};
 };
 
 }  // namespace
@@ -358,62 +483,7 @@ SearchResult FindPlace(ClusterState& state, const GangRequest& request,
                        const std::vector<Requirement>& require, const std::vector<PodPlacement>& hints) {
   SearchResult result;
   result.classes = ClassesOf(request, require);
-  const GangClasses& classes = result.classes;
-  Pricing pricing(state, request);
-  std::optional<TorusPlace> torus = PlaceOnTorus(state, request, classes, pricing);
-  if (torus && torus->ideal) {
-    result.found = Found{std::move(torus->pods), torus->quality};
-  } else if (classes.uniform && state.dense().nested()) {
-    CountingSearch counting(state, request, classes, pricing);
-    if (!counting.Run()) return result;
-    result.found = std::move(counting).best();
-    if (torus && (!result.found || Better(torus->quality, result.found->quality))) {
-      result.found = Found{std::move(torus->pods), torus->quality};
-    }
-  }
-  std::optional<GangRequest> alike;
-  if (!classes.uniform && state.dense().nested() && request.parallelism.world() <= kAlikeWorld) {
-    alike = AsIfAlike(request);
-  }
-  if (alike) {
-    const GangClasses as_one = ClassesOf(*alike, require);
-    if (as_one.uniform) {
-      CountingSearch counting(state, *alike, as_one, pricing);
-      if (counting.Run()) result.found = std::move(counting).best();
-    }
-  }
-  const bool counted = result.found.has_value();
-  const int trials = TrialsFor(request.parallelism.world());
-  const bool bound = std::any_of(request.pods.begin(), request.pods.end(),
-                                 [](const PodRequest& pod) { return pod.fixed_node.has_value(); });
-  const int anneals = bound ? 0 : AnnealTrialsFor(request.parallelism.world());
-  const auto improve = [&] {
-    if (UsesNetwork(result.found->quality) && !CrossesNothing(state.dense(), *result.found)) {
-      Anneal(state, request, classes, pricing, anneals, result.found->pods, result.found->quality);
-    }
-    Improve(state, request, classes, pricing, trials, result.found->pods, result.found->quality);
-  };
-  if (counted) {
-    improve();
-    if (!PlaceLaunchers(state, request, classes, result.found->pods)) result.found.reset();
-  }
-  const bool small = request.parallelism.world() <= kSmallWorld;
-  Walk walk(state, request, classes, pricing, hints);
-  if (!result.found) {
-    const auto descent = std::int64_t(request.pods.size()) * std::int64_t(state.fabric().nodes.size());
-    walk.Take(std::max(kSearchBudget, 3 * descent), small ? kPlacesOfSmall : 1, false, result);
-    if (!result.found) return result;
-    improve();
-  }
-  // A small gang on the network: first other nodes, then other GPUs of the nodes. Among many nodes it is not
-  // worth the look at each of them where nothing is crossed.
-  const bool few = state.fabric().nodes.size() <= kFewNodes;
-  if (small && UsesNetwork(result.found->quality) && (few || !CrossesNothing(state.dense(), *result.found))) {
-    if (counted) walk.Take(kPolishBudget, kPlacesOfSmall, false, result);
-    walk.Take(kPolishBudget, kPlacesOfSmall, true, result);
-    if (classes.gpu_pods == int(request.pods.size())) improve();
-    result.gave_up = false;
-  }
+  PlaceSearch(state, request, hints, result).Run();
   return result;
 }
 

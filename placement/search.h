@@ -6,13 +6,9 @@
 #include "placement/cluster_state.h"
 #include "placement/gang_classes.h"
 #include "placement/plan.h"
+#include "placement/spread.h"
 
 namespace heddle::placement {
-
-struct Found {
-  std::vector<PodPlacement> pods;
-  Quality quality;
-};
 
 struct SearchResult {
   GangClasses classes;  // of the request under the requirements

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -40,8 +41,14 @@ std::vector<int> ClassesOfNodes(const ClusterState& state, const GangRequest& re
 
 class Enumeration {
  public:
-  Enumeration(const ClusterState& state, const GangRequest& request, std::int64_t budget)
-      : state_(state), request_(request), left_(budget), class_of_(ClassesOfNodes(state, request)) {
+  Enumeration(const ClusterState& state, const GangRequest& request, std::int64_t budget,
+              std::int64_t planned, const SpreadOfPods& spread)
+      : state_(state),
+        request_(request),
+        left_(budget),
+        planned_(planned),
+        spread_(spread),
+        class_of_(ClassesOfNodes(state, request)) {
     for (std::size_t n = 0; n < class_of_.size(); ++n) {
       const NodeState& node = state.node(NodeId(n));
       rooms_.push_back({node.unusable.empty() ? node.free_gpus : 0, node.free_milli_cpu,
@@ -52,6 +59,11 @@ class Enumeration {
   Truth Run() {
     Next(0);
     truth_.complete = left_ > 0;
+    truth_.as_fast_spread = truth_.near_spread = std::numeric_limits<std::int64_t>::max();
+    for (const auto& [micros, spread] : sound_) {
+      if (micros <= planned_) truth_.as_fast_spread = std::min(truth_.as_fast_spread, spread);
+      if (micros <= Limit()) truth_.near_spread = std::min(truth_.near_spread, spread);
+    }
     return truth_;
   }
 
@@ -96,15 +108,25 @@ class Enumeration {
   void Price() {
     if (--left_ <= 0) return;
     const std::int64_t micros = Evaluate(state_, request_, plan_.pods).step_micros;
-    if (truth_.feasible && micros >= truth_.best_micros) return;
-    if (!Faults(state_, request_, plan_).empty()) return;
+    if (truth_.feasible && micros > std::max(planned_, Limit())) return;
+    const std::int64_t spread = spread_(plan_.pods);
+    const bool beaten = std::any_of(sound_.begin(), sound_.end(), [&](const auto& known) {
+      return known.first <= micros && known.second <= spread;
+    });
+    if (beaten || !Faults(state_, request_, plan_).empty()) return;
+    if (!truth_.feasible || micros < truth_.best_micros) truth_.best_micros = micros;
     truth_.feasible = true;
-    truth_.best_micros = micros;
+    sound_.emplace_back(micros, spread);
   }
+  std::int64_t Limit() const { return truth_.best_micros + truth_.best_micros / 100; }
 
   const ClusterState& state_;
   const GangRequest& request_;
   std::int64_t left_;
+  const std::int64_t planned_;
+  const SpreadOfPods& spread_;
+  std::vector<std::pair<std::int64_t, std::int64_t>>
+      sound_;  // micros and spread of places that none before beats
   std::vector<int> class_of_;
   std::vector<Room> rooms_;
   placement::Plan plan_;
@@ -113,8 +135,9 @@ class Enumeration {
 
 }  // namespace
 
-Truth PriceEverything(const ClusterState& state, const GangRequest& request, std::int64_t budget) {
-  return Enumeration(state, request, budget).Run();
+Truth PriceEverything(const ClusterState& state, const GangRequest& request, std::int64_t budget,
+                      std::int64_t planned, const SpreadOfPods& spread) {
+  return Enumeration(state, request, budget, planned, spread).Run();
 }
 
 }  // namespace heddle::oracle

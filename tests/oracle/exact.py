@@ -1,5 +1,6 @@
 """The exact answer to an instance by CP-SAT: whether any assignment keeps the hard constraints, and the least spread."""
 
+import random
 from collections import defaultdict
 
 from ortools.sat.python import cp_model
@@ -176,6 +177,16 @@ class Exact:
                 if x is not None:
                     self.model.add_hint(x, bins[node_of_pod[p]] == b)
         self.model.add(self.objective <= weighed(self.instance.spread(node_of_pod)))
+
+    def spread_at_most(self, most):
+        self.minimise_spread()
+        self.model.add(self.objective <= most)
+
+    def prefer_by_lot(self, lot):
+        """Any answer will do: by lot, so that several are not much the same."""
+        draw = random.Random(lot)
+        self.model.clear_objective()
+        self.model.minimize(sum(draw.randrange(10) * x for row in self.at for x in row if x is not None))
 
     def solve(self, seconds):
         """(status, nodes by pod): "optimal" also where there was nothing to minimise."""

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -69,16 +70,21 @@ json AsJson(const Instance& instance) {
           {"order", std::move(order)}};
 }
 
+struct AxisReach {
+  Axis axis;
+  std::size_t units = 0, domains = 0;
+};
+
 // By axis with groups: the most units, and the most NVLink domains, that one group touches. A node without a domain
 // is one.
-json SpreadOf(const Instance& instance, const std::vector<PodPlacement>& pods) {
+std::vector<AxisReach> ReachOf(const Instance& instance, const std::vector<PodPlacement>& pods) {
   std::vector<topology::NodeId> node_of_rank;
   for (const PodPlacement& pod : pods)
     node_of_rank.insert(node_of_rank.end(), std::size_t(std::popcount(pod.gpus)), pod.node);
-  json out = json::object();
+  std::vector<AxisReach> out;
   for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kDp, Axis::kPp, Axis::kFsdp}) {
     if (instance.request.parallelism.size(axis) < 2) continue;
-    std::size_t most_units = 0, most_domains = 0;
+    AxisReach reach{axis};
     for (const auto& group : Groups(instance.request.parallelism, axis)) {
       std::set<int> units, domains;
       for (std::int32_t rank : group) {
@@ -87,12 +93,29 @@ json SpreadOf(const Instance& instance, const std::vector<PodPlacement>& pods) {
         units.insert(where.unit);
         domains.insert(where.domain == topology::kNone ? -1 - node : where.domain);
       }
-      most_units = std::max(most_units, units.size());
-      most_domains = std::max(most_domains, domains.size());
+      reach.units = std::max(reach.units, units.size());
+      reach.domains = std::max(reach.domains, domains.size());
     }
-    out[std::string(AxisName(axis))] = {most_units, most_domains};
+    out.push_back(reach);
   }
   return out;
+}
+
+json SpreadOf(const Instance& instance, const std::vector<PodPlacement>& pods) {
+  json out = json::object();
+  for (const AxisReach& reach : ReachOf(instance, pods))
+    out[std::string(AxisName(reach.axis))] = {reach.units, reach.domains};
+  return out;
+}
+
+// As `weighed` in tests/oracle/instances.py.
+std::int64_t WeighedSpread(const Instance& instance, const std::vector<PodPlacement>& pods) {
+  static const std::map<Axis, std::int64_t> kWeights{{Axis::kTp, 384},  {Axis::kEp, 384}, {Axis::kCp, 96},
+                                                     {Axis::kFsdp, 48}, {Axis::kDp, 24},  {Axis::kPp, 1}};
+  std::int64_t sum = 0;
+  for (const AxisReach& reach : ReachOf(instance, pods))
+    sum += kWeights.at(reach.axis) * std::int64_t(reach.units + reach.domains);
+  return sum;
 }
 
 json Answer(const Instance& instance, const placement::Decision& decision) {
@@ -154,10 +177,19 @@ void PrintBruteForce(std::uint64_t first, int count, std::int64_t budget) {
   for (std::uint64_t seed = first; seed < first + std::uint64_t(count); ++seed) {
     const Instance instance = MakeTinyInstance(seed);
     ClusterState state = StateOf(instance);
-    const Truth truth = PriceEverything(state, instance.request, budget);
+    const placement::Decision decision = PlanGang(state, instance.request);
+    const auto* plan = std::get_if<placement::Plan>(&decision);
+    const auto spread = [&](const std::vector<PodPlacement>& pods) { return WeighedSpread(instance, pods); };
+    const Truth truth = PriceEverything(state, instance.request, budget,
+                                        plan != nullptr ? plan->quality.step_micros : 0, spread);
     json line{{"seed", seed}, {"complete", truth.complete}, {"feasible", truth.feasible}};
     if (truth.feasible) line["best"] = truth.best_micros;
-    line["answer"] = Answer(instance, PlanGang(state, instance.request));
+    line["answer"] = Answer(instance, decision);
+    if (plan != nullptr) {
+      line["spread"] = spread(plan->pods);
+      line["as_fast"] = truth.as_fast_spread;
+      line["near"] = truth.near_spread;
+    }
     std::cout << line << "\n";
   }
 }

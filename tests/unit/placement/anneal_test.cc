@@ -33,10 +33,12 @@ TEST(Anneal, GathersARingThatIsSpreadOneRankANode) {
   Pricing pricing(state, request);
   std::vector<PodPlacement> pods;
   for (NodeId n = 0; n < 8; ++n) pods.push_back({n, 1U << n});
-  Quality quality = pricing.Price(pods);
-  Anneal(state, request, classes, pricing, AnnealTrialsFor(8), pods, quality);
-  EXPECT_EQ(MostNodesOfAGroup(request, pods, Axis::kDp), 1U);
-  EXPECT_EQ(quality, pricing.Price(pods));
+  Spread spread(state, request);
+  Front front(&spread);
+  front.Offer(pods, pricing.Price(pods));
+  Anneal(state, request, classes, pricing, AnnealTrialsFor(8), front);
+  EXPECT_EQ(MostNodesOfAGroup(request, front.fastest().pods, Axis::kDp), 1U);
+  EXPECT_EQ(front.fastest().quality, pricing.Price(front.fastest().pods));
 }
 
 TEST(Anneal, LeavesAPlaceAloneThatItCannotMakeFaster) {
@@ -45,10 +47,11 @@ TEST(Anneal, LeavesAPlaceAloneThatItCannotMakeFaster) {
   const Plan plan = Planned(state, request);
   const GangClasses classes = ClassesOf(request, EffectiveRequirements(request));
   Pricing pricing(state, request);
-  std::vector<PodPlacement> pods = plan.pods;
-  Quality quality = plan.quality;
-  Anneal(state, request, classes, pricing, 500, pods, quality);
-  EXPECT_EQ(pods, plan.pods);
+  Spread spread(state, request);
+  Front front(&spread);
+  front.Offer(plan.pods, plan.quality);
+  Anneal(state, request, classes, pricing, 500, front);
+  EXPECT_EQ(front.chosen().pods, plan.pods);
 }
 
 TEST(Anneal, KeepsEveryRuleAndIsNeverDearer) {
@@ -86,7 +89,11 @@ TEST(Anneal, KeepsEveryRuleAndIsNeverDearer) {
     Pricing pricing(state, request);
     plan->quality = pricing.Price(plan->pods);
     const Quality before = plan->quality;
-    Anneal(state, request, classes, pricing, 500, plan->pods, plan->quality);
+    Front front(nullptr);
+    front.Offer(plan->pods, before);
+    Anneal(state, request, classes, pricing, 500, front);
+    plan->pods = front.chosen().pods;
+    plan->quality = front.chosen().quality;
     EXPECT_EQ(Faults(state, request, *plan), std::vector<std::string>{});
     EXPECT_LE(plan->quality.step_micros, before.step_micros);
     EXPECT_EQ(plan->quality, pricing.Price(plan->pods));

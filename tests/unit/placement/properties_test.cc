@@ -297,9 +297,9 @@ TEST(Properties, MoreFreeGpusNeverCostMuch) {
     frequency.Count(case_seed, least, now);
   });
   frequency.Print("more free GPUs");
-  // Measured on 1,500 seeds: 56 of 1,107 cases.
+  // Measured on 1,500 seeds: 27 of 1,107 cases.
   if (!Alone()) {
-    EXPECT_LE(frequency.by_more, 2 + frequency.cases / 10);
+    EXPECT_LE(frequency.by_more, 2 + frequency.cases / 20);
   }
 }
 
@@ -338,39 +338,70 @@ TEST(Properties, OtherNodeNamesCostTheSame) {
     frequency.Count(case_seed, std::min(a, b), std::max(a, b));
   });
   frequency.Print("other names");
-  // Measured on 1,500 seeds: 25 of 1,107 cases.
+  // Measured on 1,500 seeds: 22 of 1,107 cases.
   if (!Alone()) {
     EXPECT_LE(frequency.by_more, 2 + frequency.cases / 20);
   }
 }
 
+// So few places that all are tried.
+Case DrawTinyCase() {
+  Case drawn;
+  FabricOf shape{
+      .units = Draw(1, 2, "units"), .nodes = Draw(1, 2, "nodes of a unit"), .gpus = 4, .leaves = 4};
+  shape.oversubscription_percent = DrawOneOf({100, 300}, "oversubscription in percent");
+  drawn.fabric = shape.Build();
+  drawn.nodes = AllFree(drawn.fabric);
+  drawn.random = base::Random(std::uint64_t(Draw(1, 1 << 30, "what is in use")));
+  Fragment(drawn.random, 30, drawn);
+  Parallelism p;
+  p.tp = DrawOneOf({1, 2}, "tp");
+  p.pp = DrawOneOf({1, 2}, "pp");
+  p.dp = DrawOneOf({1, 2}, "dp");
+  const int pod = int(std::min<std::int64_t>(p.world(), DrawOneOf({1, 2, 4}, "GPUs of a pod")));
+  drawn.request = Gang(p, pod);
+  return drawn;
+}
+
 TEST(Properties, OtherNodeNamesCostExactlyTheSameWhereEveryPlaceIsTried) {
-  Frequency frequency;
+  int planned = 0;
   ForAll(300, [&] {
-    Case drawn;
-    FabricOf shape{
-        .units = Draw(1, 2, "units"), .nodes = Draw(1, 2, "nodes of a unit"), .gpus = 4, .leaves = 4};
-    shape.oversubscription_percent = DrawOneOf({100, 300}, "oversubscription in percent");
-    drawn.fabric = shape.Build();
-    drawn.nodes = AllFree(drawn.fabric);
-    drawn.random = base::Random(std::uint64_t(Draw(1, 1 << 30, "what is in use")));
-    Fragment(drawn.random, 30, drawn);
-    Parallelism p;
-    p.tp = DrawOneOf({1, 2}, "tp");
-    p.pp = DrawOneOf({1, 2}, "pp");
-    p.dp = DrawOneOf({1, 2}, "dp");
-    const int pod = int(std::min<std::int64_t>(p.world(), DrawOneOf({1, 2, 4}, "GPUs of a pod")));
-    drawn.request = Gang(p, pod);
+    Case drawn = DrawTinyCase();
     const Case other = Renamed(drawn, drawn.random);
     ClusterState state = StateOf(drawn), renamed = StateOf(other);
     const Decision before = PlanGang(state, drawn.request), after = PlanGang(renamed, other.request);
     RC_ASSERT(before.index() == after.index());
     if (PlanOf(before) == nullptr) return;
-    RC_ASSERT(PlanOf(before)->quality.step_micros == PlanOf(after)->quality.step_micros);
-    ++frequency.cases;
+    const Quality &one = PlanOf(before)->quality, &two = PlanOf(after)->quality;
+    RC_ASSERT(one.step_micros == two.step_micros);
+    RC_ASSERT(one.leaf_crossings == two.leaf_crossings);
+    RC_ASSERT(one.whole_domains_left == two.whole_domains_left);
+    ++planned;
   });
   if (!Alone()) {
-    EXPECT_GE(frequency.cases, 1);
+    EXPECT_GE(planned, 1);
+  }
+}
+
+// Least spread within 1 % of the fastest: where every place is tried nothing but that per cent can be lost.
+TEST(Properties, MoreFreeGpusCostAtMostOnePercentWhereEveryPlaceIsTried) {
+  int planned = 0;
+  ForAll(300, [&] {
+    Case drawn = DrawTinyCase();
+    ClusterState state = StateOf(drawn);
+    const Decision before = PlanGang(state, drawn.request);
+    if (PlanOf(before) == nullptr) return;
+    for (std::size_t n = 0; n < drawn.nodes.size(); ++n) {
+      if (Chance(drawn.random, 50)) drawn.nodes[n] = AllFree(drawn.fabric)[n];
+    }
+    ClusterState roomier = StateOf(drawn);
+    const Decision after = PlanGang(roomier, drawn.request);
+    RC_ASSERT(PlanOf(after) != nullptr);
+    RC_ASSERT(PlanOf(after)->quality.step_micros * 100 <= PlanOf(before)->quality.step_micros * 101);
+    ++planned;
+  });
+  if (!Alone()) {
+    EXPECT_GE(planned, 1);
   }
 }
 
