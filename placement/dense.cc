@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -164,7 +165,7 @@ DenseFabric::DenseFabric(const Fabric& fabric) : fabric_(fabric) {
     // Agents that cannot see the switches say nothing of them; more GPUs than bridges join are on one.
     const bool nvswitch = generation > 0 && (!where.node.nvswitches.empty() ||
                                              fabric.domains[std::size_t(where.domain)].gpus > kMostBridged);
-    facts_.push_back({where.domain, 0, 0, 0, 0, std::int16_t(generation), nvswitch});
+    facts_.push_back({where.domain, 0, 0, 0, 0, 0, std::int16_t(generation), nvswitch});
     largest_node_ = std::max(largest_node_, gpus);
   }
   for (int way = 0; way < 2; ++way) {
@@ -194,6 +195,12 @@ void DenseFabric::DescribeNodes() {
     const std::int32_t leaf_kind = port.leaf == kNone ? kNone : leaf_kind_[std::size_t(port.leaf)];
     return std::array<std::int64_t, 4>{leaf_kind, port.rail, port.net_gbps, port.nvlink_gbps};
   });
+  const std::vector<std::int32_t> cabling = Patterns([this](const GpuPort& port) {
+    const LeafId first = this->port(port.node, 0).leaf;
+    const std::int64_t leaf = port.leaf == kNone || first == kNone ? std::numeric_limits<std::int64_t>::min()
+                                                                   : std::int64_t(port.leaf) - first;
+    return std::array<std::int64_t, 4>{leaf, port.rail, port.net_gbps, port.nvlink_gbps};
+  });
   const std::vector<std::int32_t> inside = Patterns([this](const GpuPort& port) {
     const NodeFacts& facts = facts_[std::size_t(port.node)];
     return std::array<std::int64_t, 4>{port.nvlink_gbps > 0 ? 0 : port.net_gbps, port.nvlink_gbps,
@@ -202,6 +209,7 @@ void DenseFabric::DescribeNodes() {
   for (std::size_t n = 0; n < facts_.size(); ++n) {
     facts_[n].pattern = pattern[n];
     facts_[n].kind = kind[n];
+    facts_[n].cabling = cabling[n];
     facts_[n].unit = cell(Tier::kUnit, NodeId(n));
     facts_[n].inside = inside[n];
   }

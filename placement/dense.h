@@ -89,6 +89,9 @@ class DenseFabric {
   std::int32_t pattern(topology::NodeId node) const { return facts_[std::size_t(node)].pattern; }
   // Equal for nodes whose ports differ in their leaves at most, and those leaves in nothing but their nodes.
   std::int32_t kind(topology::NodeId node) const { return facts_[std::size_t(node)].kind; }
+  // Equal for nodes that are cabled alike among their own GPUs, wherever they lie: rails, rates, and which of them share
+  // a leaf.
+  std::int32_t cabling(topology::NodeId node) const { return facts_[std::size_t(node)].cabling; }
   // Whether no leaf of the one is a leaf of the other, for sure.
   bool UnderOtherLeaves(topology::NodeId a, topology::NodeId b) const {
     return leaves_in_units_ && facts_[std::size_t(a)].unit != facts_[std::size_t(b)].unit;
@@ -126,10 +129,10 @@ class DenseFabric {
   const topology::Fabric& fabric() const { return fabric_; }
 
  private:
-  // What pricing asks of each node, in one place: 24 bytes.
+  // What pricing asks of each node, in one place: 28 bytes.
   struct NodeFacts {
     topology::DomainId domain = topology::kNone;
-    std::int32_t pattern = 0, kind = 0, inside = 0;
+    std::int32_t pattern = 0, kind = 0, inside = 0, cabling = 0;
     std::int32_t unit = 0;  // cell
     std::int16_t generation = 0;
     bool nvswitch = false;

@@ -14,6 +14,8 @@ using topology::NodeId;
 
 namespace {
 
+constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15U;  // SplitMix64's step
+
 // The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 std::uint64_t Mixed(std::uint64_t value) {
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
@@ -24,7 +26,11 @@ std::uint64_t Mixed(std::uint64_t value) {
 }  // namespace
 
 Embedding::Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes)
-    : state_(state), request_(request), classes_(classes) {
+    : state_(state),
+      request_(request),
+      classes_(classes),
+      alike_cost_alike_(!state.dense().oversubscribed() && state.link_load_mbps().empty() &&
+                        !state.dense().is_torus()) {
   for (const PodRequest& pod : request.pods) {
     if (pod.gpus > 0) {
       sample_ = &pod;
@@ -36,6 +42,7 @@ Embedding::Embedding(const ClusterState& state, const GangRequest& request, cons
     pods_per_class_[std::size_t(t)] =
         *std::max_element(classes.pods[std::size_t(t)].begin(), classes.pods[std::size_t(t)].end());
   }
+  nodes_are_domains_ = state.dense().cells(Tier::kDomain) == state.dense().cells(Tier::kNode);
   for (int gpus = sample_->gpus; gpus <= 32; ++gpus)
     slots_of_[std::size_t(gpus)] = std::uint8_t(gpus / sample_->gpus);
   const std::size_t nodes = state.fabric().nodes.size();
@@ -87,7 +94,8 @@ void Embedding::MeasureNodes(const GpuFilter& filter, bool empty) {
     if (pods > 0 && !empty) pods = state_.Copies(node, sample_->resources, pods);
     capacity[std::size_t(cell)] = classes_of_[std::size_t(pods)];
     free[std::size_t(cell)] = std::popcount(gpus);
-    content[std::size_t(cell)] = Mixed(std::uint64_t(odd) << 32 | usable_[n]);
+    content[std::size_t(cell)] =
+        Mixed((std::uint64_t(odd) << 32 | usable_[n]) + std::uint64_t(dense.cabling(node)) * kGolden);
   }
 }
 
@@ -169,22 +177,20 @@ void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::
     tier = Tier(int(tier) - 1);
     cell = first;
   }
+  if (tier == Tier::kNode) return FillNode(cell, begin, end);
   if (choice_.unclassed && end - begin > 1) DropClasses(tier, begin, end);
-  if (tier == Tier::kNode) {
-    segments_.push_back({state_.dense().node_at(cell), begin, end});
-    shared_nodes_ = shared_nodes_ || end - begin > 1;
-    return;
-  }
   const int per_item = pods_per_class_[std::size_t(tier) - 1];
   const int items = (end - begin) / per_item;
   const Tier below = Tier(int(tier) - 1);
+  const bool below_is_nodes = below == Tier::kNode || (below == Tier::kDomain && nodes_are_domains_);
   if (TakesAll(tier, cell, items)) {
     const auto [first, last] = state_.dense().children(tier, cell);
     for (std::int32_t child = first; child < last; ++child) {
       const int held = capacity(below, child);
       if (held == 0) continue;
-      FillCell(below, child, begin, begin + held * per_item);
-      begin += held * per_item;
+      const std::int32_t next = begin + held * per_item;
+      below_is_nodes ? FillNode(child, begin, next) : FillCell(below, child, begin, next);
+      begin = next;
     }
     return;
   }
@@ -192,10 +198,18 @@ void Embedding::FillCell(Tier tier, std::int32_t cell, std::int32_t begin, std::
   Choose(tier, cell, items, shares);
   for (const Share& share : shares) {
     const std::int32_t next = begin + share.items * per_item;
-    FillCell(below, share.cell, begin, next);
+    below_is_nodes ? FillNode(share.cell, begin, next) : FillCell(below, share.cell, begin, next);
     begin = next;
   }
   CHECK(begin == end);
+}
+
+void Embedding::FillNode(std::int32_t node_cell, std::int32_t begin, std::int32_t end) {
+  if (end - begin > 1) {
+    if (choice_.unclassed) DropClasses(Tier::kNode, begin, end);
+    shared_nodes_ = true;
+  }
+  segments_.push_back({state_.dense().node_at(node_cell), begin, end});
 }
 
 // Whether the cell is filled to the brim and its children are alike: then none comes before another.
@@ -256,6 +270,13 @@ void Embedding::ChooseOne(const Children& children, int items, std::vector<Share
   shares.clear();
   std::copy_if(children.shares.begin(), children.shares.end(), std::back_inserter(shares),
                [items](const Share& share) { return share.capacity >= items; });
+  if (alike_cost_alike_ && !chosen_) {
+    // The first of like ones stands for all.
+    const auto same = [](const Share& a, const Share& b) {
+      return std::tie(a.capacity, a.free, a.content) == std::tie(b.capacity, b.free, b.content);
+    };
+    shares.erase(std::unique(shares.begin(), shares.end(), same), shares.end());
+  }
   const int holding = int(shares.size());
   std::size_t pick = 0;
   if (holding > 1 && !chosen_) {

@@ -80,7 +80,7 @@ class Embedding {
   struct Share {
     std::int32_t cell;
     int items, capacity, free;
-    // Equal for cells with equally free nodes: a choice hangs on names last of all.
+    // Equal for cells with equally free nodes that are cabled alike: a choice hangs on names last of all.
     std::uint64_t content;
     Tier lowest = Tier::kRoot;  // of those that hold everything: where one cell still does
   };
@@ -99,13 +99,14 @@ class Embedding {
     std::vector<Share> shares;                     // by free GPUs, content and name
     int largest = 0;                               // capacity
     std::vector<std::pair<int, int>> by_capacity;  // how many hold so much
-    std::deque<Ranked> ranked;
+    std::vector<Ranked> ranked;
   };
   Children& ChildrenOf(Tier tier, std::int32_t cell);
   static const std::vector<Share>& RankedFor(Children& children, int grain);
   void MeasureNodes(const GpuFilter& filter, bool empty);
   void MeasureCells(Tier tier, const GpuFilter& filter, bool nvlink);
   bool SameAsBelow(Tier tier, const GpuFilter& filter, bool nvlink) const;
+  void FillNode(std::int32_t node_cell, std::int32_t begin, std::int32_t end);
   bool TakesAll(Tier tier, std::int32_t cell, int items) const;
   Tier LowestHolding(Tier tier, std::int32_t cell, int pods) const;
   void DropClasses(Tier tier, std::int32_t begin, std::int32_t end);
@@ -119,15 +120,17 @@ class Embedding {
   const GangRequest& request_;
   const GangClasses& classes_;
   const PodRequest* sample_ = nullptr;
+  const bool alike_cost_alike_;  // cells of one content: where no link is shared
   std::array<int, kTierCount> pods_per_class_{};
   std::array<std::uint8_t, 33> slots_of_{};    // pods by free GPUs
   std::array<std::uint8_t, 33> classes_of_{};  // of Tier::kNode, by pods in whole grains
-  std::vector<char> allowed_;                 // by node; empty = all
-  std::vector<std::uint32_t> usable_;         // GPUs by node under the filter
+  std::vector<char> allowed_;                  // by node; empty = all
+  std::vector<std::uint32_t> usable_;          // GPUs by node under the filter
   std::array<std::vector<std::int32_t>, kTierCount> capacity_, free_;
   std::array<std::vector<std::uint64_t>, kTierCount> content_;
   // By tier, the one whose numbers are its own too: most nodes are an NVLink domain.
   std::array<std::size_t, kTierCount> measured_as_{};
+  bool nodes_are_domains_ = false;  // each of its own: cells of both are numbered alike
   std::vector<Segment> segments_;
   std::deque<Children> children_;
   std::array<std::vector<std::int32_t>, kTierCount> children_at_;  // index into children_; kNone = not yet

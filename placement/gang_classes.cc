@@ -49,10 +49,13 @@ bool JoinRequired(const GangRequest& request, const GangClasses& classes, const 
   }
   const auto [stride, size] = StrideOf(request.parallelism, requirement.axis);
   const std::int64_t span = stride * size;
-  if (span == 1 || std::all_of(request.pods.begin(), request.pods.end(),
-                               [span](const PodRequest& pod) { return pod.gpus % span == 0; })) {
-    return false;
-  }
+  int known = 0;  // GPUs of a pod that hold whole groups: most pods have as many
+  const auto holds_groups = [&known, whole = span](const PodRequest& pod) {
+    if (pod.gpus != known && pod.gpus % whole != 0) return false;
+    known = pod.gpus;
+    return true;
+  };
+  if (span == 1 || std::all_of(request.pods.begin(), request.pods.end(), holds_groups)) return false;
   ForEachPair(request.parallelism, requirement.axis, [&](std::int64_t a, std::int64_t b) {
     const std::int32_t pod_a = classes.pod_of_rank[std::size_t(a)],
                        pod_b = classes.pod_of_rank[std::size_t(b)];
@@ -232,13 +235,17 @@ GangClasses ClassesOf(const GangRequest& request, const std::vector<Requirement>
   GangClasses out;
   out.require = require;
   out.first_rank.reserve(request.pods.size() + 1);
-  out.pod_of_rank.reserve(std::size_t(request.parallelism.world()));
-  for (std::size_t p = 0; p < request.pods.size(); ++p) {
-    out.first_rank.push_back(std::int32_t(out.pod_of_rank.size()));
-    for (int gpu = 0; gpu < request.pods[p].gpus; ++gpu) out.pod_of_rank.push_back(std::int32_t(p));
-    out.gpu_pods += request.pods[p].gpus > 0 ? 1 : 0;
+  std::int32_t ranks = 0;
+  for (const PodRequest& pod : request.pods) {
+    out.first_rank.push_back(ranks);
+    ranks += pod.gpus;
+    out.gpu_pods += pod.gpus > 0 ? 1 : 0;
   }
-  out.first_rank.push_back(std::int32_t(out.pod_of_rank.size()));
+  out.first_rank.push_back(ranks);
+  out.pod_of_rank.resize(std::size_t(ranks));
+  for (std::size_t p = 0; p < request.pods.size(); ++p) {
+    std::fill_n(out.pod_of_rank.begin() + out.first_rank[p], request.pods[p].gpus, std::int32_t(p));
+  }
   std::vector<std::int32_t> parent(request.pods.size());
   std::iota(parent.begin(), parent.end(), 0);
   out.uniform = AlikeAndFree(request.pods);
@@ -250,8 +257,10 @@ GangClasses ClassesOf(const GangRequest& request, const std::vector<Requirement>
         joined = JoinRequired(request, out, requirement, parent) || joined;
     }
     if (Tier(tier) == Tier::kRoot) {
-      std::fill(parent.begin(), parent.end(), 0);
-      joined = true;
+      out.of_pod[tier].assign(request.pods.size(), 0);
+      out.gpus[tier] = {int(out.pod_of_rank.size())};
+      out.pods[tier] = {out.gpu_pods};
+      break;
     }
     if (joined) {
       out.gpus[tier].clear();

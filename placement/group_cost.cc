@@ -61,12 +61,12 @@ std::uint64_t HashOf(const GroupTally& tally) {
 }  // namespace
 
 GroupCost::GroupCost(const Parallelism& parallelism, const ModelHints& model)
-    : traffic_(TrafficPerStep(parallelism, model)),
-      windows_(WindowsOf(parallelism, model)),
-      known_(kSlots * kAxisCount) {}
+    : traffic_(TrafficPerStep(parallelism, model)), windows_(WindowsOf(parallelism, model)) {}
 
 GroupCost::Known& GroupCost::Slot(Axis axis, const GroupTally& tally) {
-  return known_[std::size_t(axis) * kSlots + HashOf(tally) % kSlots];
+  std::vector<Known>& known = known_[std::size_t(axis)];
+  if (known.empty()) known.resize(kSlots);
+  return known[HashOf(tally) % kSlots];
 }
 
 double GroupCost::Micros(Axis axis, const GroupTally& tally) {

@@ -49,7 +49,8 @@ class GroupCost {
 
   StepTraffic traffic_;
   Windows windows_;
-  std::vector<Known> known_;  // by axis and hash: most groups are alike
+  std::array<std::vector<Known>, kAxisCount>
+      known_;  // by hash: most groups are alike; empty = nobody asked yet
 };
 
 // The call that takes most of the axis's time, as NCCL would run it.

@@ -196,9 +196,9 @@ void Improve(const ClusterState& state, const GangRequest& request, const GangCl
 
 int TrialsFor(std::int64_t world) {
   if (world <= 32) return 2000;
-  constexpr std::int64_t kFewest = 8;  // fewer are seldom worth making the lists for
-  const std::int64_t trials = std::min<std::int64_t>(100, 8192 / world);
-  return trials < kFewest ? 0 : int(trials);
+  constexpr std::int64_t kImproved = 256;  // ranks, as Anneal: beyond, so few trials find nothing
+  if (world > kImproved) return 0;
+  return int(std::min<std::int64_t>(100, 8192 / world));
 }
 
 }  // namespace heddle::placement

@@ -33,6 +33,30 @@ struct Rank {
   friend auto operator<=>(const Rank&, const Rank&) = default;
 };
 
+// The nodes of the lowest keys of all that were offered.
+template <class Key>
+class First {
+ public:
+  explicit First(std::size_t count) : count_(count) {}
+  void Offer(const Key& key, NodeId node) {
+    if (kept_.size() == count_) {
+      if (count_ == 0 || !(key < kept_.front().first)) return;
+      std::pop_heap(kept_.begin(), kept_.end());
+      kept_.pop_back();
+    }
+    kept_.emplace_back(key, node);
+    std::push_heap(kept_.begin(), kept_.end());
+  }
+  std::vector<std::pair<Key, NodeId>> Sorted() && {
+    std::sort_heap(kept_.begin(), kept_.end());
+    return std::move(kept_);
+  }
+
+ private:
+  std::size_t count_;
+  std::vector<std::pair<Key, NodeId>> kept_;  // a heap, the highest first
+};
+
 class Neighbourhood {
  public:
   Neighbourhood(const ClusterState& state, const std::vector<PodPlacement>& pods)
@@ -48,10 +72,15 @@ class Neighbourhood {
         facts->first_pod = std::min(facts->first_pod, std::int32_t(p));
       }
     }
+    std::uint64_t last_seed = 0, content = 0;  // most nodes are like the one before
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const std::uint32_t open = state.open_gpus(NodeId(n));
       const std::uint64_t seed = std::uint64_t(dense_.odd_gpus(NodeId(n))) << 32 | open;
-      nodes_[n].content = base::Random(seed).Next();
+      if (n == 0 || seed != last_seed) {
+        last_seed = seed;
+        content = base::Random(seed).Next();
+      }
+      nodes_[n].content = content;
       for (CellFacts* facts : {&nodes_[n], &Domain(NodeId(n)), &Unit(NodeId(n))}) {
         facts->room += std::popcount(open);
         if (facts != &nodes_[n]) facts->content += nodes_[n].content;
@@ -62,19 +91,19 @@ class Neighbourhood {
   std::vector<NodeId> List(std::size_t most) {
     std::vector<NodeId> out = used_;
     if (out.size() >= most) return out;
-    std::vector<std::pair<Rank, NodeId>> near;
-    std::vector<std::pair<std::pair<std::int32_t, Rank>, NodeId>> roomy;
+    First<Rank> near(most - out.size());
+    First<std::pair<std::int32_t, Rank>> roomy(most - out.size());
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       if (nodes_[n].first_pod != kNoPod || nodes_[n].room == 0) continue;
       const Rank rank = RankOf(NodeId(n));
-      near.emplace_back(rank, NodeId(n));
-      roomy.emplace_back(std::pair(-Domain(NodeId(n)).room, rank), NodeId(n));
+      near.Offer(rank, NodeId(n));
+      roomy.Offer(std::pair(-Domain(NodeId(n)).room, rank), NodeId(n));
     }
-    const std::size_t count = std::min(most - out.size(), near.size());
-    std::partial_sort(near.begin(), near.begin() + std::ptrdiff_t(count), near.end());
-    std::partial_sort(roomy.begin(), roomy.begin() + std::ptrdiff_t(count), roomy.end());
+    const auto nearest = std::move(near).Sorted();
+    const auto roomiest = std::move(roomy).Sorted();
+    const std::size_t count = nearest.size();
     for (std::size_t i = 0; i < count; ++i) {
-      for (const NodeId node : {near[i].second, roomy[i].second}) {
+      for (const NodeId node : {nearest[i].second, roomiest[i].second}) {
         if (out.size() < most && nodes_[std::size_t(node)].first_pod == kNoPod) {
           nodes_[std::size_t(node)].first_pod = 0;  // listed
           out.push_back(node);

@@ -80,11 +80,11 @@ Decision Decide(ClusterState& state, const GangRequest& request, const std::vect
   Plan plan;
   plan.substitutes = FindSubstitutes(state, request, classes, found.pods);
   plan.explanation = Explain(state, request, found, search.missed);
-  const bool in_racks = std::any_of(found.pods.begin(), found.pods.end(), [&](const PodPlacement& pod) {
+  const auto in_rack = [&](const PodPlacement& pod) {
     const auto domain = pod.node == kNone ? kNone : state.dense().domain(pod.node);
     return domain != kNone && state.fabric().domains[std::size_t(domain)].nodes.size() > 1;
-  });
-  if (spares > 0 && in_racks) {
+  };
+  if (spares > 0 && std::any_of(found.pods.begin(), found.pods.end(), in_rack)) {
     plan.explanation.push_back(
         fmt::format("spare nodes that stay free in every NVLink domain used: {}", spares));
   }

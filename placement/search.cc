@@ -431,13 +431,14 @@ class PlaceSearch {
   }
 
   void Improve() {
-    const int trials = bound_ ? 0 : AnnealTrialsFor(world_);
+    const int trials = bound_ ? 0 : AnnealTrialsFor(world_), climbs = TrialsFor(world_);
+    if (trials == 0 && climbs == 0) return;
     Found best = front_.fastest();
     if (UsesNetwork(best.quality) && !NothingIsFaster(state_.dense(), best)) {
       Anneal(state_, request_, classes_, pricing_, trials, front_);
       best = front_.fastest();
     }
-    placement::Improve(state_, request_, classes_, pricing_, TrialsFor(world_), best.pods, best.quality);
+    placement::Improve(state_, request_, classes_, pricing_, climbs, best.pods, best.quality);
     front_.Offer(best.pods, best.quality);
     if (!spread_ || trials == 0) return;
     if (!least_spread_) least_spread_ = spread_->Least();

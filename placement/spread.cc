@@ -55,7 +55,7 @@ void Spread::ReadGroups() {
   int largest = 0;
   for (std::size_t p = 0; p < request_.pods.size(); ++p) {
     const int gpus = request_.pods[p].gpus;
-    pod_of_rank.insert(pod_of_rank.end(), std::size_t(gpus), std::int32_t(p));
+    for (int gpu = 0; gpu < gpus; ++gpu) pod_of_rank.push_back(std::int32_t(p));
     if (gpus > 0 && (smallest_pod_ == 0 || gpus < smallest_pod_)) smallest_pod_ = gpus;
     largest = std::max(largest, gpus);
   }
@@ -74,6 +74,7 @@ void Spread::ReadGroups() {
 void Spread::ReadGroupsOf(std::int64_t weight, const AxisStride& cut, int step,
                           const std::vector<std::int32_t>& pod_of_rank) {
   AxisGroups groups{.weight = weight};
+  groups.pods.reserve(request_.pods.size());
   const std::int64_t world = std::int64_t(pod_of_rank.size()), block = cut.stride * cut.size;
   bool alone = false;  // a group in one pod is known: all those are one and the same
   for (std::int64_t outer = 0; outer < world; outer += block) {
@@ -107,6 +108,44 @@ void Spread::Meet(Met& met, std::uint32_t group, int& cells, std::int64_t& all) 
   ++met.pods;
 }
 
+void Spread::StartGroup() {
+  if (++group_ != 0) return;
+  std::fill(units_.begin(), units_.end(), Met{});
+  std::fill(domains_.begin(), domains_.end(), Met{});
+  group_ = 1;
+}
+
+// Of().worst, for which it is enough to meet each node once.
+std::int64_t Spread::WorstOf(const std::vector<PodPlacement>& pods) {
+  ReadGroups();
+  const DenseFabric& dense = state_.dense();
+  const auto meet = [this](Met& met) {
+    if (met.group == group_) return 0;
+    met.group = group_;
+    return 1;
+  };
+  std::int64_t worst = 0;
+  for (const AxisGroups& axis : axes_) {
+    int most_units = 0, most_domains = 0;
+    for (std::size_t g = 0; g + 1 < axis.first.size(); ++g) {
+      StartGroup();
+      int units = 0, domains = 0;
+      NodeId last = topology::kNone;
+      for (std::int32_t i = axis.first[g]; i < axis.first[g + 1]; ++i) {
+        const NodeId node = pods[std::size_t(axis.pods[std::size_t(i)])].node;
+        if (node == last) continue;
+        last = node;
+        units += meet(units_[std::size_t(dense.cell(wide_, node))]);
+        domains += meet(domains_[std::size_t(dense.cell(Tier::kDomain, node))]);
+      }
+      most_units = std::max(most_units, units);
+      most_domains = std::max(most_domains, domains);
+    }
+    worst += axis.weight * (most_units + most_domains);
+  }
+  return worst;
+}
+
 Spread::Reach Spread::Of(const std::vector<PodPlacement>& pods) {
   ReadGroups();
   const DenseFabric& dense = state_.dense();
@@ -115,11 +154,7 @@ Spread::Reach Spread::Of(const std::vector<PodPlacement>& pods) {
     int most_units = 0, most_domains = 0;
     std::int64_t all = 0;
     for (std::size_t g = 0; g + 1 < axis.first.size(); ++g) {
-      if (++group_ == 0) {
-        std::fill(units_.begin(), units_.end(), Met{});
-        std::fill(domains_.begin(), domains_.end(), Met{});
-        group_ = 1;
-      }
+      StartGroup();
       int units = 0, domains = 0;
       for (std::int32_t i = axis.first[g]; i < axis.first[g + 1]; ++i) {
         const NodeId node = pods[std::size_t(axis.pods[std::size_t(i)])].node;
@@ -207,7 +242,7 @@ const Found& Front::chosen() const {
   return Chosen().found;
 }
 void Front::ReadSpread(Place& place) {
-  if (spread_ != nullptr && place.spread == kNotRead) place.spread = spread_->Of(place.found.pods).worst;
+  if (spread_ != nullptr && place.spread == kNotRead) place.spread = spread_->WorstOf(place.found.pods);
 }
 
 std::int64_t Front::chosen_spread() {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -42,12 +43,19 @@ class SubstituteLists {
     // Where GPUs are alike it does not matter which of them are free.
     const std::uint32_t gpus = state_.dense().gpus_differ() ? place.gpus : 0;
     const Key key{tier, state_.dense().cell(tier, place.node), rack, gpus, shape};
-    if (last_ != kNone && key == last_key_) return last_;
-    const auto [entry, fresh] = lists_.try_emplace(key, std::int32_t(sets_.size()));
-    if (fresh) sets_.push_back(List(pod, place, tier));
-    last_key_ = key;
-    last_ = entry->second;
-    return last_;
+    if (!usual_ ||
+        (usual_->tier == tier && usual_->rack == rack && usual_->gpus == gpus && usual_->shape == shape)) {
+      if (!usual_) {
+        usual_ = key;
+        of_cell_.assign(std::size_t(state_.dense().cells(tier)), kNone);
+      }
+      std::int32_t& list = of_cell_[std::size_t(key.cell)];
+      if (list == kNone) list = Add(pod, place, tier);
+      return list;
+    }
+    const auto known = lists_.find(key);
+    if (known != lists_.end()) return known->second;
+    return lists_.emplace(key, Add(pod, place, tier)).first->second;
   }
   std::vector<std::vector<NodeId>> sets() && { return std::move(sets_); }
 
@@ -57,12 +65,16 @@ class SubstituteLists {
     std::int32_t cell, rack;
     std::uint32_t gpus;
     std::size_t shape;
-    friend bool operator==(const Key&, const Key&) = default;
     friend bool operator<(const Key& a, const Key& b) {
       return std::tie(a.tier, a.cell, a.rack, a.gpus, a.shape) <
              std::tie(b.tier, b.cell, b.rack, b.gpus, b.shape);
     }
   };
+
+  std::int32_t Add(std::size_t pod, const PodPlacement& place, Tier tier) {
+    sets_.push_back(List(pod, place, tier));
+    return std::int32_t(sets_.size()) - 1;
+  }
 
   Tier TierFor(std::size_t pod) const {
     for (std::size_t t = 0; t < std::size_t(Tier::kUnit); ++t) {
@@ -150,9 +162,10 @@ class SubstituteLists {
   std::vector<std::size_t> shapes_;    // a pod of each
   std::vector<std::uint64_t> ranked_;  // of List
   std::map<Key, std::int32_t> lists_;  // index into sets_
+  // Most pods of a gang differ in nothing but the cell; those are not looked up by key.
+  std::optional<Key> usual_;
+  std::vector<std::int32_t> of_cell_;  // kNone = not yet
   std::vector<std::vector<NodeId>> sets_;
-  Key last_key_{};
-  std::int32_t last_ = kNone;
 };
 
 }  // namespace
