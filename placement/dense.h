@@ -89,8 +89,8 @@ class DenseFabric {
   std::int32_t pattern(topology::NodeId node) const { return facts_[std::size_t(node)].pattern; }
   // Equal for nodes whose ports differ in their leaves at most, and those leaves in nothing but their nodes.
   std::int32_t kind(topology::NodeId node) const { return facts_[std::size_t(node)].kind; }
-  // Equal for nodes that are cabled alike among their own GPUs, wherever they lie: rails, rates, and which of them share
-  // a leaf.
+  // Equal for nodes that are cabled alike among their own GPUs, wherever they lie: rails, rates, and which of
+  // them share a leaf.
   std::int32_t cabling(topology::NodeId node) const { return facts_[std::size_t(node)].cabling; }
   // Whether no leaf of the one is a leaf of the other, for sure.
   bool UnderOtherLeaves(topology::NodeId a, topology::NodeId b) const {
