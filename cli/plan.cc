@@ -104,17 +104,16 @@ std::string_view WordOfAGang(const PlanOptions& options) {
 // An option that says nothing without another is a mistake, and no wish to ignore.
 base::Status CheckCompany(const PlanOptions& options) {
   struct Word {
-    bool given;
     std::string_view word, company;
-    bool has_company;
+    bool given, has_company;
   };
   const bool defragment = options.defragment.has_value();
   const Word words[] = {
-      {options.gpus.has_value(), "--gpus", "--suggest", options.suggest || defragment},
-      {options.global_batch.has_value(), "--global-batch", "--suggest", options.suggest || defragment},
-      {!options.defragment_level.empty(), "--defragment-level", "--defragment", defragment},
-      {options.defragment_gpus.has_value(), "--defragment-gpus", "--defragment", defragment},
-      {options.slower_percent.has_value(), "--slower", "--defragment", defragment}};
+      {"--gpus", "--suggest", options.gpus.has_value(), options.suggest || defragment},
+      {"--global-batch", "--suggest", options.global_batch.has_value(), options.suggest || defragment},
+      {"--defragment-level", "--defragment", !options.defragment_level.empty(), defragment},
+      {"--defragment-gpus", "--defragment", options.defragment_gpus.has_value(), defragment},
+      {"--slower", "--defragment", options.slower_percent.has_value(), defragment}};
   for (const Word& one : words) {
     if (one.given && !one.has_company) {
       return base::Fail(base::Code::kInvalid, fmt::format("{0} goes with {1} only: add {1}, or leave {0} out",

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <compare>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "base/random.h"
@@ -30,8 +30,15 @@ struct Rank {
   std::int32_t domain_pod;
   std::uint64_t domain_content, content;
   std::int32_t cell;
-  friend auto operator<=>(const Rank&, const Rank&) = default;
 };
+
+bool operator<(const Rank& a, const Rank& b) {
+  const auto fields = [](const Rank& rank) {
+    return std::tie(rank.unit_pod, rank.unit_content, rank.domain_pod, rank.domain_content, rank.content,
+                    rank.cell);
+  };
+  return fields(a) < fields(b);
+}
 
 // The nodes of the lowest keys of all that were offered.
 template <class Key>

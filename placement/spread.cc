@@ -59,7 +59,7 @@ void Spread::ReadGroups() {
     if (gpus > 0 && (smallest_pod_ == 0 || gpus < smallest_pod_)) smallest_pod_ = gpus;
     largest = std::max(largest, gpus);
   }
-  CHECK(std::int64_t(pod_of_rank.size()) == request_.parallelism.world());
+  CHECK(largest > 0 && std::int64_t(pod_of_rank.size()) == request_.parallelism.world());
   for (const auto& [axis, weight] : kWeights) {
     const auto [stride, size] = StrideOf(request_.parallelism, axis);
     if (size < 2) continue;
