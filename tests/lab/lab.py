@@ -77,7 +77,8 @@ class Namespace:
             raise AssertionError(f"no namespaces here: {lab.log()}")
         children = pathlib.Path(f"/proc/{outer.pid}/task/{outer.pid}/children").read_text().split()
         self.pid = int(children[0])
-        self.enter = ["nsenter", "--target", str(self.pid), "--net", "--mount", "--pid"]
+        # --root: our own may not be the root of the mount namespace.
+        self.enter = ["nsenter", "--target", str(self.pid), "--net", "--mount", "--pid", "--root"]
 
     def run(self, *command):
         done = subprocess.run([*self.enter, *command], capture_output=True, text=True, timeout=30, cwd="/")
