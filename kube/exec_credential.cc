@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/null_terminated.h"
 #include "kube/object.h"
 
 namespace heddle::kube {
@@ -32,14 +33,6 @@ Json ExecInfo(const ExecSettings& settings) {
   return info;
 }
 
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 struct Child {
   pid_t pid = -1;
   int output = -1;
@@ -57,8 +50,9 @@ Result<Child> Start(const ExecSettings& settings) {
   std::vector<std::string> environment = settings.environment;
   environment.push_back("KUBERNETES_EXEC_INFO=" + ExecInfo(settings).dump());
   Child child{-1, pipe[0]};
-  const int failure = ::posix_spawnp(&child.pid, settings.command.c_str(), &actions, nullptr,
-                                     Pointers(arguments).data(), Pointers(environment).data());
+  const int failure =
+      ::posix_spawnp(&child.pid, settings.command.c_str(), &actions, nullptr,
+                     base::NullTerminated(arguments).data(), base::NullTerminated(environment).data());
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(pipe[1]);
   if (failure == 0) return child;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +14,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/null_terminated.h"
 #include "formats/printable.h"
+#include "nodeagent/child_process.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -51,21 +52,6 @@ bool Pipe(Descriptor& read, Descriptor& write) {
   return true;
 }
 
-bool Arm(int timer, std::chrono::milliseconds limit) {
-  itimerspec when{};
-  when.it_value.tv_sec = limit.count() / 1'000;
-  when.it_value.tv_nsec = limit.count() % 1'000 * 1'000'000 + 1;  // zero would be never
-  return ::timerfd_settime(timer, 0, &when, nullptr) == 0;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Appends what is there. False at the end of the stream.
 bool ReadSome(int descriptor, std::string& into) {
   std::array<char, 16'384> buffer;
@@ -91,8 +77,7 @@ bool Command::Reap(int& status) {
 void Command::Kill() {
   if (child_ < 0) return;
   ::kill(-child_, SIGKILL);
-  // By its number: glibc 2.36 declares the call without C linkage.
-  const Descriptor gone(int(::syscall(SYS_pidfd_open, child_, 0)));
+  const Descriptor gone(OpenProcess(child_));
   pollfd one{gone.get(), POLLIN, 0};
   if (gone.get() >= 0) (void)::poll(&one, 1, kGraceMs);
   int status = 0;
@@ -117,8 +102,9 @@ base::Status Command::Start(int output, int complaints) {
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  const int error = ::posix_spawnp(&child_, arguments.front().c_str(), &files, &attributes,
-                                   Pointers(arguments).data(), Pointers(environment).data());
+  const int error =
+      ::posix_spawnp(&child_, arguments.front().c_str(), &files, &attributes,
+                     base::NullTerminated(arguments).data(), base::NullTerminated(environment).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error == 0) return {};
@@ -154,7 +140,7 @@ base::Result<std::string> Command::Collect(int output, int complaints, int timer
                                                            program(), options_.max_output));
     }
   }
-  const Descriptor gone(int(::syscall(SYS_pidfd_open, child_, 0)));
+  const Descriptor gone(OpenProcess(child_));
   std::array<pollfd, 2> ready{{{gone.get(), POLLIN, 0}, {timer, POLLIN, 0}}};
   while (gone.get() >= 0 && ::poll(ready.data(), ready.size(), -1) < 0) {
   }

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,8 +17,10 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/null_terminated.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
+#include "nodeagent/child_process.h"
 #include "nodeagent/nvml_gpus.h"
 
 namespace heddle::nodeagent {
@@ -46,12 +47,6 @@ int MoveUp(int descriptor) {
   return moved;
 }
 
-// A descriptor that becomes readable when the process is gone. By its number, since glibc 2.36 declares the call
-// without C linkage.
-int OpenProcess(pid_t process) {
-  return int(::syscall(SYS_pidfd_open, process, 0));
-}
-
 void Close(int& descriptor) {
   if (descriptor >= 0) ::close(descriptor);
   descriptor = -1;
@@ -65,14 +60,6 @@ bool WriteAll(int descriptor, std::string_view text) {
     text.remove_prefix(std::size_t(count));
   }
   return true;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  pointers.reserve(texts.size() + 1);
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 }  // namespace
@@ -102,8 +89,8 @@ std::string NvmlProcess::Spawn(int socket_end, int page) {
   posix_spawn_file_actions_adddup2(&files, socket_end, kSocket);
   posix_spawn_file_actions_adddup2(&files, page, kPage);
   posix_spawn_file_actions_addclosefrom_np(&files, kPage + 1);
-  errno = ::posix_spawn(&child_, options_.program.c_str(), &files, nullptr, Pointers(arguments).data(),
-                        Pointers(environment).data());
+  errno = ::posix_spawn(&child_, options_.program.c_str(), &files, nullptr,
+                        base::NullTerminated(arguments).data(), base::NullTerminated(environment).data());
   posix_spawn_file_actions_destroy(&files);
   if (errno == 0) return {};
   child_ = -1;
@@ -136,10 +123,7 @@ std::string NvmlProcess::Start() {
 bool NvmlProcess::Ask() {
   if (asked_) return true;
   const std::chrono::milliseconds limit = answered_ ? options_.answer : options_.start;
-  itimerspec when{};
-  when.it_value.tv_sec = limit.count() / 1000;
-  when.it_value.tv_nsec = limit.count() % 1000 * 1'000'000 + 1;  // zero would be never
-  ::timerfd_settime(timer_, 0, &when, nullptr);
+  (void)Arm(timer_, limit);
   asked_ = WriteAll(socket_, "\n");
   return asked_;
 }
