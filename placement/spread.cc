@@ -115,38 +115,16 @@ void Spread::StartGroup() {
   group_ = 1;
 }
 
-// Of().worst, for which it is enough to meet each node once.
-std::int64_t Spread::WorstOf(const std::vector<PodPlacement>& pods) {
-  ReadGroups();
-  const DenseFabric& dense = state_.dense();
-  const auto meet = [this](Met& met) {
-    if (met.group == group_) return 0;
-    met.group = group_;
-    return 1;
-  };
-  std::int64_t worst = 0;
-  for (const AxisGroups& axis : axes_) {
-    int most_units = 0, most_domains = 0;
-    for (std::size_t g = 0; g + 1 < axis.first.size(); ++g) {
-      StartGroup();
-      int units = 0, domains = 0;
-      NodeId last = topology::kNone;
-      for (std::int32_t i = axis.first[g]; i < axis.first[g + 1]; ++i) {
-        const NodeId node = pods[std::size_t(axis.pods[std::size_t(i)])].node;
-        if (node == last) continue;
-        last = node;
-        units += meet(units_[std::size_t(dense.cell(wide_, node))]);
-        domains += meet(domains_[std::size_t(dense.cell(Tier::kDomain, node))]);
-      }
-      most_units = std::max(most_units, units);
-      most_domains = std::max(most_domains, domains);
-    }
-    worst += axis.weight * (most_units + most_domains);
-  }
-  return worst;
+Spread::Reach Spread::Of(const std::vector<PodPlacement>& pods) {
+  return Walk(pods, false);
 }
 
-Spread::Reach Spread::Of(const std::vector<PodPlacement>& pods) {
+std::int64_t Spread::WorstOf(const std::vector<PodPlacement>& pods) {
+  return Walk(pods, true).worst;
+}
+
+// `nodes_once`: pods on the node of the one before are passed over, which leaves the worst as it is.
+Spread::Reach Spread::Walk(const std::vector<PodPlacement>& pods, bool nodes_once) {
   ReadGroups();
   const DenseFabric& dense = state_.dense();
   Reach reach;
@@ -156,8 +134,11 @@ Spread::Reach Spread::Of(const std::vector<PodPlacement>& pods) {
     for (std::size_t g = 0; g + 1 < axis.first.size(); ++g) {
       StartGroup();
       int units = 0, domains = 0;
+      NodeId last = topology::kNone;
       for (std::int32_t i = axis.first[g]; i < axis.first[g + 1]; ++i) {
         const NodeId node = pods[std::size_t(axis.pods[std::size_t(i)])].node;
+        if (nodes_once && node == last) continue;
+        last = node;
         Meet(units_[std::size_t(dense.cell(wide_, node))], group_, units, all);
         Meet(domains_[std::size_t(dense.cell(Tier::kDomain, node))], group_, domains, all);
       }

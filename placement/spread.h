@@ -32,7 +32,7 @@ class Spread {
   };
   // Pods with GPUs are placed.
   Reach Of(const std::vector<PodPlacement>& pods);
-  std::int64_t WorstOf(const std::vector<PodPlacement>& pods);
+  std::int64_t WorstOf(const std::vector<PodPlacement>& pods);  // the worst alone, sooner
   // No place in what is open can have less: each group alone in the fullest cells.
   std::int64_t Least();
 
@@ -49,6 +49,7 @@ class Spread {
   };
   void ReadGroups();
   void StartGroup();
+  Reach Walk(const std::vector<PodPlacement>& pods, bool nodes_once);
   void ReadGroupsOf(std::int64_t weight, const AxisStride& cut, int step,
                     const std::vector<std::int32_t>& pod_of_rank);
   static void Meet(Met& met, std::uint32_t group, int& cells, std::int64_t& all);
