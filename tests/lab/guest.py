@@ -90,6 +90,7 @@ class Guest:
         (self.folder / "serve").write_text(SERVE)
         self.commands, self.monitor = Line(self.folder / "commands"), Line(self.folder / "monitor")
         self.numbers, self.started, self.events = 0, time.monotonic(), []
+        self.agent_command = f"{options.binaries / 'heddle-nodeagent'} --node {name}"
         machine = kernel()
         self.modules = machine.folder
         kind = accelerator()
@@ -168,7 +169,7 @@ class Guest:
 
     def agent(self, *arguments):
         """What heddle-nodeagent writes in the guest."""
-        return self.run(" ".join([str(options.binaries / "heddle-nodeagent"), "--node", self.name, *arguments]))
+        return self.run(" ".join([self.agent_command, *arguments]))
 
     def status(self):
         return json.loads(self.agent("--print", "-o", "json"))["status"]

@@ -1,7 +1,7 @@
 """PCIe trees of a real kernel: expander bridges, root ports and switches of QEMU, two NUMA nodes."""
 
 from guest import Guest, GuestCase
-from lab import need, wait_for
+from lab import need, options, wait_for
 from pci_device import NVIDIA_GPU, PciDevice
 
 # Host bridge A on node 0: a switch with GPU 0, a NIC and a second switch with a NIC; a NIC on a port of its own.
@@ -19,13 +19,25 @@ x3130-upstream,id=ta,bus=sa2
 xio3130-downstream,id=ta0,bus=ta,chassis=5
 pcie-root-port,id=a1,bus=a,chassis=6
 pcie-root-port,id=b0,bus=b,chassis=7
+pcie-root-port,id=z0,bus=pcie.0,chassis=20
 pcie-root-port,id=c0,bus=c,chassis=8
 x3130-upstream,id=sc,bus=c0
 xio3130-downstream,id=sc0,bus=sc,chassis=9
 xio3130-downstream,id=sc1,bus=sc,chassis=10
 """
-# Each NIC is named after its distance from GPU 0.
-SLOTS = {"pix": "sa1", "pxb": "ta0", "phb": "a1", "node": "b0", "sys": "sc1"}
+# Each NIC is named after its distance from GPU 0. "none" hangs on the one host bridge that is of no NUMA node.
+SLOTS = {"pix": "sa1", "pxb": "ta0", "phb": "a1", "node": "b0", "sys": "sc1", "none": "z0"}
+PLACES = {0: "0000:23:00.0", 1: "0000:a3:00.0"}  # of the GPUs: buses are numbered depth first from bus_nr
+
+NVML_LIBRARY = options.binaries.parent / "nvml/libnvidia-ml.so.1"
+# What NVML says of them, to the test library that tests/support/nvml builds.
+NVML = "driver_version: '570.86'\ngpus:\n" + "".join(f"""
+- index: {index}
+  uuid: GPU-{index}
+  name: NVIDIA H100 80GB HBM3
+  pci: "{place}"
+  memory_mib: 81559
+""" for index, place in PLACES.items())
 
 
 def address(name):
@@ -35,7 +47,7 @@ def address(name):
 class Pcie(GuestCase):
     @classmethod
     def boot(cls):
-        need("rdma")
+        need("rdma", str(NVML_LIBRARY))
         gpus = [PciDevice(**NVIDIA_GPU) for _ in range(2)]
         cls.addClassCleanup(lambda: [gpu.close() for gpu in gpus])
         devices = [*TREE.split(), gpus[0].argument("sa0", "gpu0"), gpus[1].argument("sc0", "gpu1")]
@@ -46,8 +58,10 @@ class Pcie(GuestCase):
 
     @classmethod
     def prepare(cls):
-        cls.guests[0].load("virtio_net", "crc32_generic", "rdma_rxe")
-        cls.guests[0].run("mkdir -p /run/lldpd && lldpd")
+        guest = cls.guests[0]
+        guest.load("virtio_net", "crc32_generic", "rdma_rxe")
+        (guest.folder / "nvml.yaml").write_text(NVML)
+        guest.agent_command = f"HEDDLE_TEST_NVML=/mnt/nvml.yaml {guest.agent_command} --nvml {NVML_LIBRARY}"
         for name in SLOTS:
             cls.plug(name)
         for name in SLOTS:
@@ -76,9 +90,10 @@ class Pcie(GuestCase):
     def test_finds_switches_host_bridges_and_numa_nodes(self):
         status = self.guests[0].status()
         self.assertEqual(status["numaNodes"], 2)
-        self.assertEqual([(gpu["index"], gpu["numa"]) for gpu in status["gpus"]], [(0, 0), (1, 1)])
-        self.assertEqual({nic["name"]: nic["numa"] for nic in status["nics"]},
-                         {"pix": 0, "pxb": 0, "phb": 0, "node": 0, "sys": 1})
+        self.assertEqual([(gpu["index"], gpu["pci"], gpu["numa"], gpu["health"]) for gpu in status["gpus"]],
+                         [(0, PLACES[0], 0, "Healthy"), (1, PLACES[1], 1, "Healthy")])
+        self.assertEqual({nic["name"]: nic.get("numa") for nic in status["nics"]},
+                         {"pix": 0, "pxb": 0, "phb": 0, "node": 0, "sys": 1, "none": None})
         for nic in status["nics"]:
             # The bus tells the same of the interface to whoever asks.
             link = self.guests[0].run(f"readlink -f /sys/class/net/{nic['netdev']}/device/..")
@@ -87,7 +102,8 @@ class Pcie(GuestCase):
         self.assertEqual(self.paths(status, 1), {"sys": "PIX"})
         # Behind a switch with a GPU is compute, its rail the number of the GPU; the rest serves storage.
         self.assertEqual(self.roles(status), {"pix": ("compute", 0), "pxb": ("compute", None), "sys": ("compute", 1),
-                                              "phb": ("storage", None), "node": ("storage", None)})
+                                              "phb": ("storage", None), "node": ("storage", None),
+                                              "none": ("storage", None)})
 
     def test_follows_what_is_unplugged_and_plugged(self):
         guest = self.guests[0]
@@ -104,7 +120,7 @@ class Pcie(GuestCase):
         guest.unplug("phb")
         status = guest.status()
         self.assertEqual(self.paths(status, 0), {"node": "NODE"})
-        self.assertEqual(self.roles(status), {"node": ("compute", 0)})
+        self.assertEqual(self.roles(status), {"node": ("compute", 0), "none": ("storage", None)})
         for name in ("pix", "pxb", "sys", "phb"):
             self.plug(name)
         for name in ("pix", "pxb", "sys", "phb"):
@@ -113,17 +129,19 @@ class Pcie(GuestCase):
         for part in ("gpus", "nics", "paths", "hash"):
             self.assertEqual(again[part], whole[part])
 
-    def test_a_gpu_that_leaves_the_bus_leaves_its_number_free_until_it_is_back(self):
+    def test_a_gpu_that_falls_off_the_bus_is_named_until_it_is_back(self):
         guest = self.guests[0]
         whole = guest.status()
         guest.unplug("gpu0")
-        status = guest.status()
-        self.assertEqual([gpu["pci"] for gpu in status["gpus"]], [whole["gpus"][1]["pci"]])
-        self.assertEqual(self.roles(status)["pix"], ("storage", None))
+        # The driver still lists it.
+        self.assertEqual([(gpu["pci"], gpu["health"], gpu.get("reason")) for gpu in guest.status()["gpus"]],
+                         [(PLACES[0], "Unhealthy", "the PCI bus does not show it: power-cycle the node"),
+                          (PLACES[1], "Healthy", None)])
         gpu = PciDevice(**NVIDIA_GPU)
         self.addClassCleanup(gpu.close)
         gpu.plug(guest, "sa0", "gpu0")
-        again = wait_for("the GPU", lambda: next((s for s in [guest.status()] if len(s["gpus"]) == 2), None), 60)
+        again = wait_for("the GPU", lambda: next(
+            (s for s in [guest.status()] if s["gpus"][0]["health"] == "Healthy"), None), 60)
         self.assertEqual((again["gpus"], again["hash"]), (whole["gpus"], whole["hash"]))
 
     def test_a_recording_replays_outside_byte_for_byte(self):

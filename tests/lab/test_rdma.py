@@ -101,6 +101,20 @@ class Rdma(GuestCase):
         guest.qmp("set_link", name="cable", up=True)
         wait_for("the port up", lambda: self.rdma_nic(guest.status())["ports"][0]["state"] == "Active")
 
+    def test_a_device_that_is_renamed_while_the_agent_looks_is_never_half_there(self):
+        guest = self.guests[1]
+        guest.run("""
+            touch /mnt/renaming
+            while [ -e /mnt/renaming ]; do
+              rdma dev set rxe0 name rxe9 && sleep 0.02; rdma dev set rxe9 name rxe0 && sleep 0.02
+            done >/dev/null 2>&1 &""")
+        self.addCleanup(guest.run, "rm -f /mnt/renaming; sleep 0.5; rdma dev show rxe0")
+        for _ in range(8):
+            nics = guest.status()["nics"]
+            self.assertEqual([(nic["transport"], nic["netdev"], nic["ports"][0].get("leaf")) for nic in nics],
+                             [("RoCE", "eth0", "guest-0")])
+            self.assertIn(nics[0]["name"], ("rxe0", "rxe9"))
+
     def test_a_recording_replays_outside_byte_for_byte(self):
         recorded = self.replays(self.guests[0])
         self.assertIn("guest-1", (recorded / "lldp.json").read_text())
