@@ -89,7 +89,7 @@ class Guest:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"heddle-{name}-"))
         (self.folder / "serve").write_text(SERVE)
         self.commands, self.monitor = Line(self.folder / "commands"), Line(self.folder / "monitor")
-        self.numbers, self.started, self.events = 0, time.monotonic(), []
+        self.numbers, self.events = 0, []
         self.agent_command = f"{options.binaries / 'heddle-nodeagent'} --node {name}"
         machine = kernel()
         self.modules = machine.folder
@@ -108,6 +108,7 @@ class Guest:
             "-fsdev", "local,readonly=on," + share("host", "/"), "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
             "-fsdev", "local," + share("test", self.folder), "-device", "virtio-9p-pci,fsdev=test,mount_tag=test",
             *arguments]
+        self.started = time.monotonic()
         with open(self.folder / "qemu", "wb") as out:
             self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out,
                                             stderr=out, start_new_session=True, pass_fds=passed)

@@ -1,8 +1,8 @@
 """PCIe trees of a real kernel: expander bridges, root ports and switches of QEMU, two NUMA nodes."""
 
 from guest import Guest, GuestCase
-from lab import need, options, wait_for
-from pci_device import NVIDIA_GPU, PciDevice
+from lab import need, wait_for
+from pci_device import NVIDIA_GPU, PciDevice, give_driver
 
 # Host bridge A on node 0: a switch with GPU 0, a NIC and a second switch with a NIC; a NIC on a port of its own.
 # Host bridge B on node 0: a NIC. Host bridge C on node 1: a switch with GPU 1 and a NIC.
@@ -27,17 +27,7 @@ xio3130-downstream,id=sc1,bus=sc,chassis=10
 """
 # Each NIC is named after its distance from GPU 0. "none" hangs on the one host bridge that is of no NUMA node.
 SLOTS = {"pix": "sa1", "pxb": "ta0", "phb": "a1", "node": "b0", "sys": "sc1", "none": "z0"}
-PLACES = {0: "0000:23:00.0", 1: "0000:a3:00.0"}  # of the GPUs: buses are numbered depth first from bus_nr
-
-NVML_LIBRARY = options.binaries.parent / "nvml/libnvidia-ml.so.1"
-# What NVML says of them, to the test library that tests/support/nvml builds.
-NVML = "driver_version: '570.86'\ngpus:\n" + "".join(f"""
-- index: {index}
-  uuid: GPU-{index}
-  name: NVIDIA H100 80GB HBM3
-  pci: "{place}"
-  memory_mib: 81559
-""" for index, place in PLACES.items())
+PLACES = ("0000:23:00.0", "0000:a3:00.0")  # of the GPUs: buses are numbered depth first from bus_nr
 
 
 def address(name):
@@ -47,7 +37,7 @@ def address(name):
 class Pcie(GuestCase):
     @classmethod
     def boot(cls):
-        need("rdma", str(NVML_LIBRARY))
+        need("rdma")
         gpus = [PciDevice(**NVIDIA_GPU) for _ in range(2)]
         cls.addClassCleanup(lambda: [gpu.close() for gpu in gpus])
         devices = [*TREE.split(), gpus[0].argument("sa0", "gpu0"), gpus[1].argument("sc0", "gpu1")]
@@ -60,8 +50,7 @@ class Pcie(GuestCase):
     def prepare(cls):
         guest = cls.guests[0]
         guest.load("virtio_net", "crc32_generic", "rdma_rxe")
-        (guest.folder / "nvml.yaml").write_text(NVML)
-        guest.agent_command = f"HEDDLE_TEST_NVML=/mnt/nvml.yaml {guest.agent_command} --nvml {NVML_LIBRARY}"
+        give_driver(guest, PLACES)
         for name in SLOTS:
             cls.plug(name)
         for name in SLOTS:
@@ -128,6 +117,24 @@ class Pcie(GuestCase):
         again = guest.status()
         for part in ("gpus", "nics", "paths", "hash"):
             self.assertEqual(again[part], whole[part])
+
+    def test_two_interfaces_of_a_bond_are_one_nic_with_two_ports(self):
+        guest = self.guests[0]
+        whole = guest.status()
+        guest.load("bonding")
+        guest.run("""
+            rdma link delete phb && rdma link delete node
+            ip link add bond0 type bond mode 802.3ad miimon 100
+            for slave in phb-eth node-eth; do ip link set $slave down && ip link set $slave master bond0; done
+            ip link set bond0 up && rdma link add bond type rxe netdev bond0""")
+        bond = next(nic for nic in guest.status()["nics"] if nic["name"] == "bond")
+        guest.run("""
+            rdma link delete bond && ip link delete bond0
+            for nic in phb node; do ip link set $nic-eth up && rdma link add $nic type rxe netdev $nic-eth; done""")
+        self.assertEqual((bond["netdev"], bond["transport"], bond["pci"]), ("bond0", "RoCE", "0000:28:00.0"))
+        self.assertEqual([(port["number"], port["state"], port["rateGbps"]) for port in bond["ports"]],
+                         [(1, "Active", 100), (2, "Active", 100)])
+        self.assertEqual(guest.status()["hash"], whole["hash"])
 
     def test_a_gpu_that_falls_off_the_bus_is_named_until_it_is_back(self):
         guest = self.guests[0]
