@@ -69,7 +69,9 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.add_flag("--once", flags.once, "Exit after the first publication");
   app.add_option("--nvml", flags.nvml, "The GPU driver's management library: a name for the loader or a path")
       ->capture_default_str();
-  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
   CLI::App* record =
       app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");
   record->add_option("DIR", flags.record_to, "The folder; it must not exist, or be empty")->required();
