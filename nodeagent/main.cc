@@ -79,12 +79,15 @@ int main(int argc, char** argv) {
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
-    if (const auto done = nodeagent::Record(root, live_node, Driver(flags), clock, flags.record_to); !done)
+    if (const auto done =
+            nodeagent::Record(root, live_node, Driver(flags), clock, flags.record_to, flags.lldpd_socket);
+        !done)
       return Failed(done.error());
     return 0;
   }
-  auto machine = flags.machine.empty() ? nodeagent::OpenLive(root, live_node, Driver(flags), clock)
-                                       : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
+  auto machine = flags.machine.empty()
+                     ? nodeagent::OpenLive(root, live_node, Driver(flags), clock, {}, flags.lldpd_socket)
+                     : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
   if (!flags.print) return Publish(flags, *machine, root, clock, signals);
   crds::NodeTopology object;
