@@ -7,6 +7,7 @@
 
 #include "crds/condition.h"
 #include "crds/object_meta.h"
+#include "crds/place_labels.h"
 #include "topology/node.h"
 
 namespace heddle::crds {
@@ -14,9 +15,9 @@ namespace heddle::crds {
 // One per Node, of the same name. The operator makes it and writes spec; that node's agent alone writes
 // status.
 
-// Reserved: the RDMA devices and lossless settings that a node should have. Empty until their issue defines
-// them.
+// What the operator tells the agent. Reserved: the RDMA devices and lossless settings that a node should have.
 struct NodeTopologySpec {
+  PlaceLabels labels;  // of the Node's; see PlaceLabelsOf
   friend bool operator==(const NodeTopologySpec&, const NodeTopologySpec&) = default;
 };
 

@@ -10,6 +10,7 @@ using codec::Field;
 
 constexpr int kMaxGpuIndex = 31;
 constexpr std::int64_t kMaxGbps = 1'000'000;
+constexpr std::size_t kMaxLabels = 16;
 
 std::optional<bool> ParseHealth(std::string_view text) {
   if (text == "Healthy") return true;
@@ -192,7 +193,8 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   const Field root(json, problem);
   NodeTopology object;
   codec::ReadHead(root, keys::kNodeTopology.kind, object);
-  root("spec").CheckObject();
+  const Field spec = root("spec");
+  object.spec.labels = spec("labels").Texts(kMaxLabels, 63);
   const Field status = root("status");
   NodeTopologyStatus& to = object.status;
   to.observed_generation = status("observedGeneration").Int64(0, codec::kMaxInt64);

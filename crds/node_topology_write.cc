@@ -122,6 +122,12 @@ void PutNode(Json& json, const topology::Node& node) {
           }));
 }
 
+Json WriteSpec(const NodeTopologySpec& spec) {
+  Json json = Json::object();
+  for (const auto& [key, value] : spec.labels) json["labels"][key] = codec::Clean(value, 63);
+  return json;
+}
+
 Json WriteStatus(const NodeTopologyStatus& status) {
   Json json = Json::object();
   PutPositive(json, "observedGeneration", status.observed_generation);
@@ -139,14 +145,14 @@ Json WriteStatus(const NodeTopologyStatus& status) {
 
 Json ToJson(const NodeTopology& object) {
   Json json = codec::WriteHead(keys::kNodeTopology.kind, object);
-  json["spec"] = Json::object();
+  json["spec"] = WriteSpec(object.spec);
   json["status"] = WriteStatus(object.status);
   return json;
 }
 
 Json SpecApplyJson(const NodeTopology& object) {
   Json json = codec::ApplyHead(keys::kNodeTopology.kind, object, true);
-  json["spec"] = Json::object();
+  json["spec"] = WriteSpec(object.spec);
   return json;
 }
 

@@ -29,7 +29,7 @@ inline constexpr const char* kDefaultListen = "127.0.0.1:9559";
 struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
   std::string probe;  // the library that a child was started for
-  std::string nvml = "libnvidia-ml.so.1";
+  std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
   // nullopt: the default, which is off for a recorded machine.
   std::optional<std::string> listen;
   bool print = false, follow = false, once = false;
@@ -67,8 +67,15 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_flag("--once", flags.once, "Exit after the first publication");
-  app.add_option("--nvml", flags.nvml, "The GPU driver's management library: a name for the loader or a path")
+  app.add_option(
+         "--nvml", flags.nvml,
+         "The GPU driver's management library: a name for the loader, a path, or, with a / at its end, "
+         "the root of the file system that the driver is installed in")
+      ->take_last()
       ->capture_default_str();
+  app.add_option("--lldpd-socket", flags.lldpd_socket,
+                 "lldpd's control socket (default: where lldpcli looks for it)")
+      ->take_last();
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();

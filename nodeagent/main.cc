@@ -126,11 +126,13 @@ int main(int argc, char** argv) {
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
-    const auto done = nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to);
+    const auto done =
+        nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to, flags.lldpd_socket);
     return done ? 0 : Failed(done.error());
   }
-  auto machine = live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop)
-                      : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
+  auto machine =
+      live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd_socket)
+           : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
   if (flags.print && !flags.follow) return Print(flags, *machine, clock, stop);
   nodeagent::LiveEthtool live_ethtool;

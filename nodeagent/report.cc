@@ -6,8 +6,9 @@
 
 namespace heddle::nodeagent {
 
-crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
-                          base::WallTime now) {
+crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& seen, base::WallTime now) {
+  Observation observation = seen;
+  crds::FillLeaves(observation.node, current.spec.labels);
   now = std::chrono::floor<std::chrono::seconds>(now);
   crds::NodeTopology next = current;
   crds::NodeTopologyStatus& status = next.status;

@@ -164,9 +164,13 @@ std::vector<placement::Requirement> RandomRequirements(Random& random) {
 }
 
 topology::CablingFault RandomFault(Random& random) {
-  return {Text(random, 253, 1),   Text(random, 64),
-          Number(random, 0, 255), {Text(random, 128), Text(random, 64)},
-          Text(random, 128),      Text(random, 512, 1)};
+  return {Text(random, 253, 1),
+          Text(random, 64),
+          Number(random, 0, 255),
+          {Text(random, 128), Text(random, 64)},
+          Text(random, 128),
+          Text(random, 512, 1),
+          Coin(random)};
 }
 
 topology::Declaration RandomDeclaration(Random& random) {
@@ -177,8 +181,10 @@ topology::Declaration RandomDeclaration(Random& random) {
   declaration.switches = Many(random, 5, [&] {
     return topology::SwitchDeclaration{Text(random, 128, 1),
                                        Many(random, 4, [&] { return Text(random, 128, 1); }),
-                                       Number(random, 0, 51200)};
+                                       Number(random, 0, 51200), Number(random, -1, 255)};
   });
+  if (Coin(random)) declaration.leaf_names = {"su{unit}-r{rail}", "{rail}"};
+  declaration.first_rail = Number(random, 0, 255);
   declaration.excluded_nodes = Many(random, 3, [&] { return Text(random, 253, 1); });
   declaration.groups = Many(random, 3, [&] {
     topology::DragonflyGroup group{Text(random, 128, 1),
@@ -201,6 +207,7 @@ topology::Declaration RandomDeclaration(Random& random) {
 NodeTopology RandomNodeTopology(Random& random) {
   NodeTopology object;
   static_cast<ObjectMeta&>(object) = RandomMeta(random);
+  if (Coin(random)) object.spec.labels = {{Text(random, 60, 1), Text(random, 63)}};
   NodeTopologyStatus& status = object.status;
   status.observed_generation = Number(random, 0, 9);
   status.node = RandomNode(random, object.name);
