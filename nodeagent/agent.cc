@@ -8,6 +8,7 @@
 
 #include "crds/keys.h"
 #include "kube/lease.h"
+#include "nodeagent/grant_watch.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -60,6 +61,37 @@ class Heartbeat {
   std::jthread thread_;  // last: ends before the heartbeat does
 };
 
+// Offers what containers hold, at first before this returns, so that the first publication has it.
+class Grants {
+ public:
+  Grants(Publisher& publisher, base::Clock& clock, const AgentOptions& options, const std::stop_token& stop) {
+    if (options.grants == nullptr) {
+      publisher.Offer(GrantReadings());
+      return;
+    }
+    GrantWatchOptions watching;
+    watching.interval = options.interval;
+    watch_ = std::make_unique<GrantWatch>(
+        *options.grants, clock, watching,
+        [&publisher, &options, before = std::string()](const auto& now) mutable {
+          if (options.log && now.problem != before) {
+            options.log(now.problem.empty() ? fmt::format("Reading grants again node={}", options.node)
+                                            : fmt::format("Could not read grants node={} why=\"{}\"",
+                                                          options.node, now.problem));
+          }
+          before = now.problem;
+          publisher.Offer(now);
+        });
+    watch_->RunOnce(stop);
+    if (options.once) return;
+    thread_ = std::jthread([this](std::stop_token ended) { watch_->Run(std::move(ended)); });
+  }
+
+ private:
+  std::unique_ptr<GrantWatch> watch_;
+  std::jthread thread_;  // last: ends before the watch does
+};
+
 }  // namespace
 
 void RunAgent(Discovery& discovery, kube::Client& client, base::Clock& clock, base::Random random,
@@ -74,6 +106,7 @@ void RunAgent(Discovery& discovery, kube::Client& client, base::Clock& clock, ba
   const std::jthread watcher([&publisher](std::stop_token ended) { publisher.Watch(std::move(ended)); });
   const std::jthread writer([&publisher](std::stop_token ended) { publisher.Run(std::move(ended)); });
 
+  const Grants grants(publisher, clock, options, stop);
   Observation before;
   for (bool first = true; !stop.stop_requested(); first = false) {
     Observation now = discovery.Look();

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "kube/client.h"
 #include "nodeagent/discovery.h"
+#include "nodeagent/grants.h"
 #include "nodeagent/publisher.h"
 
 namespace heddle::nodeagent {
@@ -18,11 +19,12 @@ struct AgentOptions {
   std::chrono::nanoseconds publish_jitter = std::chrono::seconds(10);
   bool once = false;  // return after the first successful publication
   kube::Log log;
+  GrantSource* grants = nullptr;  // null = what containers hold is not published; it must outlive the call
 };
 
-// The daemon: looks at the machine every interval, publishes what changed, and renews the Lease
-// heddle-node-<node> as its sign of life. An API server that is away stops neither; a SIGTERM (stop) ends all
-// three.
+// The daemon: looks at the machine every interval and asks for the grants, publishes what changed, and renews the
+// Lease heddle-node-<node> as its sign of life. An API server that is away stops none of them; a SIGTERM (stop)
+// ends all.
 void RunAgent(Discovery& discovery, kube::Client& client, base::Clock& clock, base::Random random,
               const AgentOptions& options, std::stop_token stop);
 

@@ -13,6 +13,7 @@
 #include "nodeagent/flags.h"
 #include "nodeagent/machine.h"
 #include "nodeagent/nvml_process.h"
+#include "nodeagent/pod_resources.h"
 #include "nodeagent/report.h"
 
 namespace {
@@ -35,8 +36,16 @@ std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags) {
   return std::make_unique<nodeagent::NvmlProcess>(std::move(options));
 }
 
-int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const base::FileTree& root,
-            base::Clock& clock, base::StopSignals& signals) {
+// Null where nobody wants to ask a kubelet.
+std::unique_ptr<nodeagent::GrantSource> Kubelet(const nodeagent::Flags& flags, const base::FileTree& root) {
+  nodeagent::PodResourcesOptions options;
+  options.socket = flags.pod_resources.value_or(flags.machine.empty() ? options.socket : "");
+  if (options.socket.empty()) return nullptr;
+  return std::make_unique<nodeagent::PodResources>(root, std::move(options));
+}
+
+int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, nodeagent::GrantSource* grants,
+            const base::FileTree& root, base::Clock& clock, base::StopSignals& signals) {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
@@ -51,8 +60,12 @@ int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const ba
   kube::Client client(transport, clock,
                       {.user_agent = "heddle-nodeagent", .field_manager = "heddle-nodeagent"});
   std::random_device device;
-  nodeagent::AgentOptions options{machine.identity.node, Seconds(flags.interval_s), Seconds(flags.jitter_s),
-                                  flags.once, [](std::string_view line) { spdlog::info(line); }};
+  nodeagent::AgentOptions options{machine.identity.node,
+                                  Seconds(flags.interval_s),
+                                  Seconds(flags.jitter_s),
+                                  flags.once,
+                                  [](std::string_view line) { spdlog::info(line); },
+                                  grants};
   nodeagent::RunAgent(*machine.discovery, client, clock,
                       base::Random((std::uint64_t{device()} << 32) | device()), options, stop);
   spdlog::info("Stopped");
@@ -86,10 +99,13 @@ int main(int argc, char** argv) {
   auto machine = flags.machine.empty() ? nodeagent::OpenLive(root, live_node, Driver(flags), clock)
                                        : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
-  if (!flags.print) return Publish(flags, *machine, root, clock, signals);
+  const auto kubelet = Kubelet(flags, flags.machine.empty() ? root : recorded);
+  if (!flags.print) return Publish(flags, *machine, kubelet.get(), root, clock, signals);
   crds::NodeTopology object;
   object.name = machine->identity.node;
-  const auto json = crds::ToJson(nodeagent::Report(object, machine->discovery->Look(), clock.WallNow()));
+  const auto grants = kubelet ? kubelet->Read({}) : nodeagent::GrantReadings();
+  const auto json =
+      crds::ToJson(nodeagent::Report(object, machine->discovery->Look(), clock.WallNow(), &grants));
   std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
   return 0;
 }

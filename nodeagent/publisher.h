@@ -16,6 +16,7 @@
 #include "kube/reflector.h"
 #include "kube/work_queue.h"
 #include "nodeagent/assemble.h"
+#include "nodeagent/grants.h"
 
 namespace heddle::nodeagent {
 
@@ -46,6 +47,8 @@ class Publisher {
   Publisher(kube::Client& client, base::Clock& clock, base::Random random, PublisherOptions options);
 
   void Offer(const Observation& observation);
+  // Nothing is published before the first observation.
+  void Offer(const GrantReadings& grants);
 
   void Watch(std::stop_token stop);  // blocks until stop
   void Run(std::stop_token stop);    // blocks until stop; waits out any outage of the server
@@ -75,6 +78,7 @@ class Publisher {
   mutable std::mutex mutex_;  // guards what follows
   base::Random random_;
   std::optional<Observation> wanted_;
+  std::optional<GrantReadings> grants_;
   bool published_ = false;
   bool seen_object_ = false;
   std::uint64_t writes_ = 0;
