@@ -8,6 +8,7 @@
 
 #include "crds/keys.h"
 #include "kube/lease.h"
+#include "nodeagent/allocation_events.h"
 #include "nodeagent/grant_watch.h"
 
 namespace heddle::nodeagent {
@@ -85,11 +86,15 @@ class Grants {
     watch_->RunOnce(stop);
     if (options.once) return;
     thread_ = std::jthread([this](std::stop_token ended) { watch_->Run(std::move(ended)); });
+    if (options.device_plugins.empty()) return;
+    events_ = std::jthread([this, &clock, folder = options.device_plugins](std::stop_token ended) {
+      AllocationEvents(folder, clock).Run([this] { watch_->Wake(); }, std::move(ended));
+    });
   }
 
  private:
   std::unique_ptr<GrantWatch> watch_;
-  std::jthread thread_;  // last: ends before the watch does
+  std::jthread thread_, events_;  // last: they end before the watch does
 };
 
 }  // namespace

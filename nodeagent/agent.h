@@ -20,6 +20,8 @@ struct AgentOptions {
   bool once = false;  // return after the first successful publication
   kube::Log log;
   GrantSource* grants = nullptr;  // null = what containers hold is not published; it must outlive the call
+  // Of the kubelet's device plugins, where an allocation is heard at once; "" = grants are asked for every interval.
+  std::string device_plugins;
 };
 
 // The daemon: looks at the machine every interval and asks for the grants, publishes what changed, and renews the

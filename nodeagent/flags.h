@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "nodeagent/pod_resources.h"
+
 namespace heddle::nodeagent {
 
 inline constexpr const char* kAbout =
@@ -26,10 +28,15 @@ struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
   std::string probe;  // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1";
-  std::optional<std::string>
-      pod_resources;  // nothing: the kubelet's own on a live machine, none on a recorded one
+  std::optional<std::string> pod_resources;  // as given
   bool print = false, once = false;
   double interval_s = 30, jitter_s = 10;
+
+  // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
+  std::string PodResources() const {
+    if (pod_resources) return *pod_resources == "none" ? std::string() : *pod_resources;
+    return machine.empty() ? std::string(kPodResourcesSocket) : std::string();
+  }
 };
 
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
@@ -55,10 +62,9 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.add_flag("--once", flags.once, "Exit after the first publication");
   app.add_option("--nvml", flags.nvml, "The GPU driver's management library: a name for the loader or a path")
       ->capture_default_str();
-  app.add_option(
-      "--pod-resources", flags.pod_resources,
-      "The kubelet's socket to ask which container holds which devices; \"\" = do not ask (default: "
-      "/var/lib/kubelet/pod-resources/kubelet.sock, and with --machine not to ask)");
+  app.add_option("--pod-resources", flags.pod_resources,
+                 "The kubelet's socket to ask which container holds which devices, or none (default: "
+                 "/var/lib/kubelet/pod-resources/kubelet.sock; with --machine, none)");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
   CLI::App* record =
       app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");

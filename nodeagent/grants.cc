@@ -198,7 +198,12 @@ void NoteDoubles(const GrantReadings& readings, const Names& names, std::vector<
   }
 }
 
-void NoteForeign(const GrantReadings& readings, const Names& names, std::vector<std::string>& notes) {
+void NoteForeign(const GrantReadings& readings, const topology::Node& node, const Names& names,
+                 std::vector<std::string>& notes) {
+  // A driver that does not name all of its GPUs proves nothing.
+  const bool all_named =
+      std::none_of(node.gpus.begin(), node.gpus.end(), [](const auto& gpu) { return gpu.uuid.empty(); });
+  if (!all_named || node.gpus.empty()) return;
   for (const ContainerDevices& container : readings.containers) {
     for (const DeviceSet& set : container.devices) {
       for (const std::string& id : set.ids) {
@@ -317,7 +322,7 @@ JoinedGrants JoinGrants(const GrantReadings& readings, const topology::Node& nod
     if (named && !grant.resources.empty()) joined.grants.push_back(std::move(grant));
   }
   NoteDoubles(readings, names, joined.notes);
-  NoteForeign(readings, names, joined.notes);
+  NoteForeign(readings, node, names, joined.notes);
   KeepBiggest(joined.grants, joined.notes);
   return joined;
 }

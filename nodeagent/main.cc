@@ -10,6 +10,7 @@
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "nodeagent/agent.h"
+#include "nodeagent/allocation_events.h"
 #include "nodeagent/flags.h"
 #include "nodeagent/machine.h"
 #include "nodeagent/nvml_process.h"
@@ -37,11 +38,10 @@ std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags) {
 }
 
 // Null where nobody wants to ask a kubelet.
-std::unique_ptr<nodeagent::GrantSource> Kubelet(const nodeagent::Flags& flags, const base::FileTree& root) {
-  nodeagent::PodResourcesOptions options;
-  options.socket = flags.pod_resources.value_or(flags.machine.empty() ? options.socket : "");
-  if (options.socket.empty()) return nullptr;
-  return std::make_unique<nodeagent::PodResources>(root, std::move(options));
+std::unique_ptr<nodeagent::GrantSource> Kubelet(const nodeagent::Flags& flags, const base::FileTree& files) {
+  if (flags.PodResources().empty()) return nullptr;
+  return std::make_unique<nodeagent::PodResources>(files,
+                                                   nodeagent::PodResourcesOptions{flags.PodResources()});
 }
 
 int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, nodeagent::GrantSource* grants,
@@ -65,7 +65,8 @@ int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, nodeagen
                                   Seconds(flags.jitter_s),
                                   flags.once,
                                   [](std::string_view line) { spdlog::info(line); },
-                                  grants};
+                                  grants,
+                                  nodeagent::DevicePluginsFolder(flags.PodResources())};
   nodeagent::RunAgent(*machine.discovery, client, clock,
                       base::Random((std::uint64_t{device()} << 32) | device()), options, stop);
   spdlog::info("Stopped");
@@ -103,7 +104,9 @@ int main(int argc, char** argv) {
   if (!flags.print) return Publish(flags, *machine, kubelet.get(), root, clock, signals);
   crds::NodeTopology object;
   object.name = machine->identity.node;
-  const auto grants = kubelet ? kubelet->Read({}) : nodeagent::GrantReadings();
+  auto grants = kubelet ? kubelet->Read({}) : nodeagent::GrantReadings();
+  // Who prints a machine that is no node has not asked for its kubelet.
+  if (!flags.pod_resources && grants.state == nodeagent::GrantsState::kNoSocket) grants = {};
   const auto json =
       crds::ToJson(nodeagent::Report(object, machine->discovery->Look(), clock.WallNow(), &grants));
   std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);

@@ -64,6 +64,8 @@ class Grants(unittest.TestCase):
                                 [f"{gpu['uuid']}@{gpu['numa']}" for gpu in cls.machine["gpus"]]).start()
         cls.nics = DevicePlugin(cls.node, "vpc.amazonaws.com/efa", [nic["name"] for nic in cls.compute_nics()]).start()
         cls.shared = DevicePlugin(cls.node, "rdma/shared", [str(slot) for slot in range(100)]).start()
+        cls.slices = DevicePlugin(cls.node, "nvidia.com/gpu.shared",
+                                  [f"{cls.machine['gpus'][7]['uuid']}::{share}" for share in range(4)]).start()
         cls.heddle = Heddle(cls.plane, options.binaries)
         cls.heddle.install()
         cls.heddle.machines[NODE] = cls.recording
@@ -149,6 +151,26 @@ class Grants(unittest.TestCase):
         self.delete_pod("two")
         self.wait_for(lambda: "two" not in self.grants(), "the grant to go with its pod")
 
+    def test_takes_shares_of_a_gpu_for_that_gpu(self):
+        self.start_pod("share-a", **{"nvidia.com/gpu.shared": 2})
+        self.start_pod("share-b", **{"nvidia.com/gpu.shared": 1})
+        seventh = {"index": 7, "uuid": self.machine["gpus"][7]["uuid"]}
+        for pod in ("share-a", "share-b"):
+            grant = self.wait_for(lambda: self.grants().get(pod), f"the grant of {pod}")
+            self.assertEqual((grant["gpus"], grant["resources"]), ([seventh], ["nvidia.com/gpu.shared"]))
+        self.assertEqual(self.condition()["reason"], "Read")
+
+    def test_shows_as_many_containers_as_a_node_has(self):
+        names = [f"many-{index}" for index in range(20)]
+        for name in names:
+            body = self.node.pod(name, **{"rdma/shared": "1"})
+            body["spec"]["containers"] += [body["spec"]["containers"][0] | {"name": f"c{i}"} for i in range(3)]
+            self.plane.rest.create(path("pods", "default"), body)
+            self.addCleanup(self.plane.rest.delete, path("pods", "default", name))
+        self.wait_for(lambda: len(self.status().get("grants", [])) == 80, "the grants of 80 containers")
+        slots = [grant["unmatched"][0]["id"] for grant in self.status()["grants"]]
+        self.assertEqual(len(set(slots)), 80)
+
     def test_leaves_out_a_pod_that_has_ended(self):
         self.start_pod("ends", **{"nvidia.com/gpu": 1})
         self.wait_for(lambda: "ends" in self.grants(), "the grant of the pod")
@@ -172,7 +194,7 @@ class Grants(unittest.TestCase):
         self.wait_for(lambda: self.condition()["reason"] == "NoSocket", "the agent to miss the kubelet")
         self.assertEqual(self.grants().get("stays"), before)
         self.node.start_kubelet()
-        for plugin in (self.gpus, self.nics, self.shared):
+        for plugin in (self.gpus, self.nics, self.shared, self.slices):
             plugin.wait_offered()
         self.wait_for(lambda: self.condition()["status"] == "True", "the agent to find the kubelet again")
         self.assertEqual(self.grants().get("stays"), before)

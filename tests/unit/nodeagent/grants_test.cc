@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/support/memory_file_tree.h"
+#include "tests/support/seeds.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -212,6 +213,13 @@ TEST(Grants, NameAGpuThatTheNodeDoesNotHave) {
   EXPECT_THAT(condition.message, HasSubstr("train/a holds nvidia.com/gpu " + Uuid(7) + ", which is no GPU"));
 }
 
+TEST(Grants, DoNotCallAGpuForeignWhereTheDriverNamesNone) {
+  topology::Node node = Node();
+  node.gpus[3].uuid.clear();
+  EXPECT_THAT(JoinGrants(Read({Container("a", {Plugin("nvidia.com/gpu", {Uuid(3)})})}), node).notes,
+              IsEmpty());
+}
+
 TEST(Grants, KeepTheBiggestOfMoreThanFit) {
   std::vector<ContainerDevices> containers;
   for (int i = 0; i < 200; ++i)
@@ -252,6 +260,48 @@ TEST(Grants, FitTheSchemaWhateverOneContainerHolds) {
 TEST(Grants, DropWhatHasNoName) {
   GrantReadings readings = Read({Container("", {Plugin("nvidia.com/gpu", {Uuid(0)})})});
   EXPECT_THAT(JoinGrants(readings, Node()).grants, IsEmpty());
+}
+
+std::string AnyId(base::Random& random) {
+  const std::vector<std::string> ids = {Uuid(1),
+                                        Uuid(2) + "::3",
+                                        Uuid(12),
+                                        "MIG-" + Uuid(0) + "/1/0",
+                                        "nvidia1",
+                                        "card0",
+                                        "0000:21:00.0",
+                                        "pci-0000-10-00-0",
+                                        "mlx5_3",
+                                        "",
+                                        std::string(400, 'x'),
+                                        "42"};
+  return test::Damage(ids[random.Below(ids.size())], random);
+}
+
+TEST(Grants, AreWhatTheSchemaTakesWhateverAKubeletSays) {
+  for (const std::uint64_t seed : test::Seeds(500)) {
+    SCOPED_TRACE(test::Replay(seed));
+    base::Random random(seed);
+    GrantReadings readings;
+    readings.state = GrantsState::kRead;
+    for (std::uint64_t i = random.Below(300); i > 0; --i) {
+      ContainerDevices container{test::Damage("train", random), test::Damage("pod", random), "c", {}};
+      for (std::uint64_t j = random.Below(20); j > 0; --j)
+        container.devices.push_back(
+            {test::Damage("nvidia.com/gpu", random), random.Below(3) == 0, {AnyId(random)}});
+      readings.containers.push_back(std::move(container));
+    }
+    Sort(readings);
+    FindFunctions(test::MemoryFileTree(), readings);
+    crds::NodeTopology object;
+    object.name = "node-1";
+    object.status.grants = JoinGrants(readings, Node()).grants;
+    const auto read = crds::NodeTopologyFromJson(crds::ToJson(object));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(read->status.grants.size(), object.status.grants.size());
+    const crds::Condition condition = ConditionOf(readings);
+    EXPECT_LE(condition.message.size(), 1024U);
+  }
 }
 
 TEST(Grants, SayWhatTheKubeletCanGive) {
