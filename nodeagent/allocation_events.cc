@@ -78,9 +78,4 @@ bool AllocationEvents::Listen(const std::function<void()>& on_event, const std::
   return true;
 }
 
-std::string DevicePluginsFolder(std::string_view pod_resources_socket) {
-  const auto parent = [](std::string_view path) { return path.substr(0, path.rfind('/')); };
-  return std::string(parent(parent(pod_resources_socket))) + "/device-plugins";
-}
-
 }  // namespace heddle::nodeagent

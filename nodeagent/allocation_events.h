@@ -30,7 +30,4 @@ class AllocationEvents {
   base::Clock& clock_;
 };
 
-// The folder of the device plugins beside a pod-resources socket, as a kubelet lays them out.
-std::string DevicePluginsFolder(std::string_view pod_resources_socket);
-
 }  // namespace heddle::nodeagent

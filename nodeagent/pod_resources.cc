@@ -190,4 +190,22 @@ GrantReadings PodResources::Read(std::stop_token stop) {
   return readings;
 }
 
+std::string DevicePluginsFolder(std::string_view pod_resources_socket) {
+  const auto parent = [](std::string_view path) { return path.substr(0, path.rfind('/')); };
+  return std::string(parent(parent(pod_resources_socket))) + "/device-plugins";
+}
+
+GrantReadings ReadOnce(GrantSource* kubelet, bool named, const std::stop_token& stop) {
+  if (kubelet == nullptr) return {};
+  GrantReadings readings = kubelet->Read(stop);
+  return !named && readings.state == GrantsState::kNoSocket ? GrantReadings() : readings;
+}
+
+std::unique_ptr<GrantSource> OpenKubelet(const base::FileTree& files, const std::string& socket) {
+  if (socket.empty()) return nullptr;
+  PodResourcesOptions options;
+  options.socket = socket;
+  return std::make_unique<PodResources>(files, std::move(options));
+}
+
 }  // namespace heddle::nodeagent

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -35,5 +36,15 @@ class PodResources final : public GrantSource {
   const base::FileTree& files_;
   const PodResourcesOptions options_;
 };
+
+// The folder of the device plugins beside a pod-resources socket, as a kubelet lays them out.
+std::string DevicePluginsFolder(std::string_view pod_resources_socket);
+
+// For --print: asks once, and nobody where there is no kubelet (null). Where no socket was `named`, that none is there
+// says nothing: who prints a machine that is no node has not asked for its kubelet.
+GrantReadings ReadOnce(GrantSource* kubelet, bool named, const std::stop_token& stop);
+
+// The kubelet that listens on a socket; null for "".
+std::unique_ptr<GrantSource> OpenKubelet(const base::FileTree& files, const std::string& socket);
 
 }  // namespace heddle::nodeagent

@@ -100,11 +100,5 @@ TEST_F(AllocationEventsTest, EndsWhenAskedWhateverItWaitsFor) {
   EXPECT_FALSE(thread_.joinable());
 }
 
-TEST(DevicePlugins, LieBesideThePodResources) {
-  EXPECT_EQ(DevicePluginsFolder("/var/lib/kubelet/pod-resources/kubelet.sock"),
-            "/var/lib/kubelet/device-plugins");
-  EXPECT_EQ(DevicePluginsFolder(""), "/device-plugins");
-}
-
 }  // namespace
 }  // namespace heddle::nodeagent

@@ -291,5 +291,21 @@ TEST_F(PodResourcesTest, FindsAKubeletThatWasRestartedAtOnce) {
   }
 }
 
+TEST(DevicePlugins, LieBesideThePodResources) {
+  EXPECT_EQ(DevicePluginsFolder("/var/lib/kubelet/pod-resources/kubelet.sock"),
+            "/var/lib/kubelet/device-plugins");
+  EXPECT_EQ(DevicePluginsFolder(""), "/device-plugins");
+}
+
+TEST_F(PodResourcesTest, PrintsNothingOfAKubeletThatNobodyNamedAndThatIsNotThere) {
+  EXPECT_EQ(OpenKubelet(files_, ""), nullptr);
+  EXPECT_EQ(ReadOnce(nullptr, true, {}).state, GrantsState::kNotAsked);
+  const auto kubelet = OpenKubelet(files_, options_.socket);
+  EXPECT_EQ(ReadOnce(kubelet.get(), false, {}).state, GrantsState::kNotAsked);
+  EXPECT_EQ(ReadOnce(kubelet.get(), true, {}).state, GrantsState::kNoSocket);
+  Serve(&kubelet_);
+  EXPECT_EQ(ReadOnce(kubelet.get(), false, {}).state, GrantsState::kRead);
+}
+
 }  // namespace
 }  // namespace heddle::nodeagent
