@@ -152,9 +152,17 @@ Grant ReadGrant(const Field& field) {
     return Grant::GpuRef{item("index").Required().Int(0, kMaxGpuIndex), item("uuid").Text(96)};
   });
   grant.nics = field("nics").Names(128, 64);
+  grant.resources = field("resources").Names(16, 317);
+  grant.unmatched = field("unmatched").List(32, [](const Field& item) {
+    return Grant::DeviceRef{item("resource").Required().Text(317), item("id").Required().Text(253)};
+  });
   std::stable_sort(grant.gpus.begin(), grant.gpus.end(),
                    [](const auto& a, const auto& b) { return a.index < b.index; });
   std::sort(grant.nics.begin(), grant.nics.end());
+  std::sort(grant.resources.begin(), grant.resources.end());
+  std::stable_sort(grant.unmatched.begin(), grant.unmatched.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.resource, a.id) < std::tie(b.resource, b.id);
+  });
   return grant;
 }
 
