@@ -24,6 +24,12 @@ std::optional<bool> ParseSpansNodes(std::string_view text) {
   return std::nullopt;
 }
 
+// No fault is no word: the key is absent.
+std::optional<topology::LinkFault> ParseFault(std::string_view text) {
+  const auto fault = topology::ParseLinkFault(text);
+  return fault == topology::LinkFault::kNone ? std::nullopt : fault;
+}
+
 topology::Gpu ReadGpu(const Field& field) {
   topology::Gpu gpu;
   gpu.index = field("index").Required().Int(0, kMaxGpuIndex);
@@ -54,8 +60,8 @@ topology::NicPort ReadPort(const Field& field) {
   port.rate_gbps = field("rateGbps").Int(0, kMaxGbps);
   port.usable_gbps = field("usableGbps").Int(0, kMaxGbps);
   port.leaf_port = ReadLeafPort(field);
-  port.fault = field("fault").Word(topology::ParseLinkFault, "None, Flapping, Errors, PauseStorm, PathLoss",
-                                   topology::LinkFault::kNone);
+  port.fault =
+      field("fault").Word(ParseFault, "Flapping, Errors, PauseStorm, PathLoss", topology::LinkFault::kNone);
   port.reason = field("reason").Text(256);
   return port;
 }

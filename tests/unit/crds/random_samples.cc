@@ -80,6 +80,8 @@ topology::NicPort RandomPort(Random& random) {
   } else {
     port.leaf_port = Missing(random.Below(4));
   }
+  port.fault = topology::LinkFault(random.Below(5));
+  if (port.fault != topology::LinkFault::kNone) port.reason = Text(random, 256, 1);
   return port;
 }
 

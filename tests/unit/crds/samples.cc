@@ -115,6 +115,8 @@ std::vector<NodeTopology> FullNodeTopologies() {
   node.nics[2].rail = Missing::kAmbiguous;
   node.nics[2].numa = Missing::kStale;
   node.nics[2].ports[0].plane = 1;
+  node.nics[2].ports[0].fault = topology::LinkFault::kFlapping;
+  node.nics[2].ports[0].reason = "4 link downs in 10 min, since 2026-11-22T01:46:30Z";
   node.nics[2].ports[0].leaf_port = Missing::kStale;
   NodeTopology unlinked = full;
   unlinked.status.node.nvlink_domain = Missing::kNotApplicable;
