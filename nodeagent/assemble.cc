@@ -171,6 +171,25 @@ class Assembly {
       nics[i].rail = rails.places[i].rail;
     }
     seen_.rail_notes = std::move(rails.notes);
+    HearRails();
+  }
+
+  // Rails that a supplied file tells: taken where none could be measured, else only compared.
+  void HearRails() {
+    if (!readings_.pci.source.empty())
+      seen_.rail_notes.insert(seen_.rail_notes.begin(), "the PCIe tree is that of " + readings_.pci.source);
+    for (const RdmaDevice& device : readings_.rdma.devices) {
+      const auto nic = std::find_if(seen_.node.nics.begin(), seen_.node.nics.end(),
+                                    [&](const Nic& one) { return one.name == device.name; });
+      if (!device.rail || nic == seen_.node.nics.end() || nic->role != NicRole::kCompute) continue;
+      if (*device.rail > topology::kMaxRail) continue;
+      if (!nic->rail) {
+        nic->rail = device.rail;
+      } else if (*nic->rail != *device.rail) {
+        Problem(fmt::format("{} is on rail {} by its place and on rail {} by {}", nic->name, *nic->rail,
+                            *device.rail, readings_.pci.source));
+      }
+    }
   }
 
   void AddPaths() {

@@ -20,6 +20,7 @@ Readings Discovery::Read() {
   readings.rdma = rdma_.Read();
   readings.net = ProbeNet(files_);
   for (const auto& source : leaves_) readings.leaves.Merge(source->Read());
+  if (supplied_) Supply(*supplied_, readings);
   return readings;
 }
 

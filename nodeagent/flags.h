@@ -16,6 +16,8 @@ inline constexpr const char* kExamples = R"(
 Examples:
   heddle-nodeagent --print -o yaml                   what would be published of this machine
   heddle-nodeagent --machine DIR --print -o json     the same of a recorded machine
+  heddle-nodeagent --nccl-topo topo.xml              NCCL's topology file of this machine, rails and planes included
+  heddle-nodeagent --from-nccl-xml topo.xml --print  where the hypervisor hides PCIe: the cloud's file tells it
   heddle-nodeagent record DIR                        record this machine, to attach to a bug report
   heddle-nodeagent --node gpu-17                     in a DaemonSet, with its ServiceAccount
   heddle-nodeagent --machine DIR --kubeconfig FILE   publish a recorded machine, as demos and tests do)";
@@ -23,6 +25,7 @@ Examples:
 // What heddle-nodeagent was asked to do. For its main.cc alone.
 struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
+  std::string nccl_topo, from_nccl_xml;
   std::string probe;  // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1";
   bool print = false, once = false;
@@ -36,6 +39,16 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
                  "Name of the Node (default: $NODE_NAME, machine.yaml, the host's name)");
   app.add_option("--machine", flags.machine, "Folder of a recorded machine, in place of this one");
   app.add_flag("--print", flags.print, "Print the NodeTopology and exit; needs no cluster");
+  app.add_option(
+         "--nccl-topo", flags.nccl_topo,
+         "Write NCCL's topology file of the machine (NCCL_TOPO_FILE) to FILE, or - for the terminal, and "
+         "exit")
+      ->type_name("FILE");
+  app.add_option(
+         "--from-nccl-xml", flags.from_nccl_xml,
+         "Take the PCIe tree from this NCCL topology file: for VMs whose hypervisor hides it. With --print "
+         "on a machine that has none of its devices: print what the file says")
+      ->type_name("FILE");
   app.add_option("-o,--output", flags.output, "json or yaml")
       ->check(CLI::IsMember({"json", "yaml"}))
       ->capture_default_str();

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
 
 #include "base/process.h"
@@ -12,6 +13,7 @@
 #include "nodeagent/agent.h"
 #include "nodeagent/flags.h"
 #include "nodeagent/machine.h"
+#include "nodeagent/nccl_export.h"
 #include "nodeagent/nvml_process.h"
 #include "nodeagent/report.h"
 
@@ -33,6 +35,25 @@ std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags) {
   options.library = flags.nvml;
   for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
   return std::make_unique<nodeagent::NvmlProcess>(std::move(options));
+}
+
+// The file is found as the shell would find it, not below the recorded machine.
+base::Status UseNcclXml(const nodeagent::Flags& flags, nodeagent::Machine& machine) {
+  if (flags.from_nccl_xml.empty()) return {};
+  const std::filesystem::path path(flags.from_nccl_xml);
+  const base::DiskFileTree folder(path.has_parent_path() ? path.parent_path().string() : ".");
+  ASSIGN_OR_RETURN(auto supplied,
+                   nodeagent::ReadSuppliedTopology(folder, path.filename().string(), path.string()));
+  supplied.alone = flags.print && flags.machine.empty();
+  machine.discovery->Use(std::move(supplied));
+  return {};
+}
+
+int WriteNccl(const nodeagent::Flags& flags, const base::FileTree& files, nodeagent::Machine& machine) {
+  const nodeagent::Readings readings = machine.discovery->Read();
+  const std::string xml = nodeagent::NcclTopologyOf(files, readings, nodeagent::Assemble(readings));
+  const auto written = nodeagent::WriteNcclTopology(xml, flags.nccl_topo);
+  return written ? 0 : Failed(written.error());
 }
 
 int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const base::FileTree& root,
@@ -86,6 +107,8 @@ int main(int argc, char** argv) {
   auto machine = flags.machine.empty() ? nodeagent::OpenLive(root, live_node, Driver(flags), clock)
                                        : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
+  if (const auto used = UseNcclXml(flags, *machine); !used) return Failed(used.error());
+  if (!flags.nccl_topo.empty()) return WriteNccl(flags, flags.machine.empty() ? root : recorded, *machine);
   if (!flags.print) return Publish(flags, *machine, root, clock, signals);
   crds::NodeTopology object;
   object.name = machine->identity.node;

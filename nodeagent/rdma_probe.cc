@@ -134,6 +134,7 @@ RdmaReadings RdmaProbe::Read() {
     device.name = formats::Printable(name, 64);
     device.pci = PciOf(files_, base);
     device.guid = ParseGuid(Line(files_, base + "/node_guid"));
+    device.system_guid = ParseGuid(Line(files_, base + "/sys_image_guid"));
     device.board = Line(files_, base + "/board_id");
     device.ports = ReadPorts(files_, base);
     device.transport = TransportOf(device, Line(files_, base + "/device/vendor"));

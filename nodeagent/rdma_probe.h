@@ -20,17 +20,20 @@ struct RdmaPort {
   int rate_gbps = 0;       // 0 = not said
   int lid = 0;
   std::vector<std::string> netdevs;  // that its GIDs stand for, each once
+  topology::Fact<int> plane;         // where somebody told it: sysfs does not
   friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
 };
 
 struct RdmaDevice {
   std::string name;
-  std::string pci;   // empty for software devices (rxe, siw)
-  std::string guid;  // "0x506b4b0300c3b4a2", empty where it is all zeros
+  std::string pci;          // empty for software devices (rxe, siw)
+  std::string guid;         // "0x506b4b0300c3b4a2", empty where it is all zeros
+  std::string system_guid;  // of the card: equal for all of its functions
   std::string board;
   topology::Transport transport = topology::Transport::kInfiniBand;
   std::vector<std::string> netdevs;  // of its PCI function, sorted
   std::vector<RdmaPort> ports;       // sorted by number, those down by design left out
+  topology::Fact<int> rail;          // where somebody told it; what is measured wins
   friend bool operator==(const RdmaDevice&, const RdmaDevice&) = default;
 };
 

@@ -85,6 +85,12 @@ class Shape:
     fabric: str = "not_supported"  # not_supported, completed, rack
     root_chip: str = "Intel port"
     generation: int = 5
+    cpu_type: str = ""
+
+    # As the kernel's modalias names the processor: Sapphire Rapids, Milan, Neoverse V2.
+    def __post_init__(self):
+        self.cpu_type = self.cpu_type or {"AMD port": "x86,ven0002fam0019mod0001",
+                                          "Grace port": "aarch64"}.get(self.root_chip, "x86,ven0000fam0006mod008F")
 
     # A root port of its own for one device; returns the device's address.
     def direct(self, root_bus, bus, chip, numa, functions=1, domain=0, width=16):

@@ -138,6 +138,7 @@ def write_system(out, shape):
     base = "sys/devices/system/cpu"
     for name in ("online", "possible", "present"):
         out.put(f"{base}/{name}", cpu_list(range(total)))
+    out.put(f"{base}/modalias", f"cpu:type:{shape.cpu_type}:feature:,0000,0001,0002,0003")
     for numa, cpus in enumerate(by_numa):
         socket = numa // per_socket
         package = sorted(sum(by_numa[socket * per_socket:(socket + 1) * per_socket], []))
@@ -358,6 +359,8 @@ def write_host(host, shape, folder, common=None):
         out.link("sys/devices", f"{target}/sys/devices")
     else:
         write_common(folder, shape)
+    if any(nic.kind in ("ib", "roce") for nic in shape.nics) and shape.gpus:
+        out.folder("sys/module/nvidia_peermem")
     lids = {}
     for nic in shape.nics:
         if nic.kind == "ib":
@@ -396,7 +399,7 @@ def write(cluster, folder):
         host.down, host.half = [str(key) for key in host.down], [str(key) for key in host.half]
         if host.shape not in shapes:
             shape = shapes[host.shape] = SHAPES[host.shape]()
-            processors = (shape.cpus, shape.numa_gib)
+            processors = (shape.cpus, shape.numa_gib, shape.cpu_type)
             if processors not in systems:
                 systems[processors] = os.path.join(folder, ".common", f"system-{len(systems)}")
                 write_system(Folder(systems[processors]), shape)

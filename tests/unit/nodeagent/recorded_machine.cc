@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -83,6 +84,15 @@ nodeagent::Observation RecordedMachine::Look() const {
 
 void RecordedMachine::Write(const std::string& name, const std::string& content) const {
   std::ofstream(path_ + "/" + name, std::ios::binary) << content;
+}
+
+std::vector<std::string> FleetNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(Fleet())) {
+    if (std::filesystem::exists(entry.path() / "machine.yaml")) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 void WriteMachine(const std::string& shape, const std::string& folder) {

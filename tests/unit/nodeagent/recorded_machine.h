@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/file_tree.h"
 #include "nodeagent/machine.h"
@@ -36,6 +37,9 @@ class RecordedMachine {
  private:
   std::string path_;
 };
+
+// Every machine of the fleet.
+std::vector<std::string> FleetNames();
 
 // Writes a machine of that shape, called node-00, with a PCI tree of its own.
 void WriteMachine(const std::string& shape, const std::string& folder);
