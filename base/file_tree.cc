@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,12 +16,29 @@ namespace heddle::base {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 4 << 20;
+constexpr std::size_t kMaxNames = 1 << 16;
+
+Code CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ENODEV:  // what a file of sysfs says whose device goes while it is read
+      return Code::kNotFound;
+    case EACCES:
+    case EPERM:
+      return Code::kForbidden;
+    // How sysfs says that there is no such value now: the speed of a link that is down, an unused GID.
+    case EINVAL:
+    case EOPNOTSUPP:
+    case ENAMETOOLONG:
+      return Code::kInvalid;
+    default:
+      return Code::kUnavailable;
+  }
+}
 
 Error FromErrno(int error, std::string_view path) {
-  const Code code = error == ENOENT || error == ENOTDIR ? Code::kNotFound
-                    : error == EACCES || error == EPERM ? Code::kForbidden
-                                                        : Code::kUnavailable;
-  return Error{code, fmt::format("{}: {}", path, std::strerror(error)), std::nullopt};
+  return Error{CodeOf(error), fmt::format("{}: {}", path, std::strerror(error)), std::nullopt};
 }
 
 class Descriptor {
@@ -35,6 +54,19 @@ class Descriptor {
  private:
   int fd_;
 };
+
+bool IsPipe(int fd) {
+  struct stat about {};
+  return ::fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode);
+}
+
+// Lies in a folder, and reading waits for somebody who writes. One without a name was handed to us by whoever
+// started us, as in `--kubeconfig <(command)`.
+bool HasName(int pipe) {
+  constexpr auto kPipeFs = 0x50495045;  // PIPEFS_MAGIC of linux/magic.h
+  struct statfs system {};
+  return ::fstatfs(pipe, &system) != 0 || system.f_type != kPipeFs;
+}
 
 }  // namespace
 
@@ -54,8 +86,14 @@ Result<std::string> DiskFileTree::Resolve(std::string_view path) const {
 
 Result<std::string> DiskFileTree::Read(std::string_view path) const {
   ASSIGN_OR_RETURN(const std::string full, Resolve(path));
-  const Descriptor file(::open(full.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK the mere opening of a named pipe waits until somebody writes.
+  const Descriptor file(::open(full.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return Fail(FromErrno(errno, Shown(path)));
+  if (IsPipe(file.get())) {
+    if (HasName(file.get()))
+      return Fail(Code::kUnavailable, fmt::format("{}: a named pipe and no file", Shown(path)));
+    (void)::fcntl(file.get(), F_SETFL, 0);
+  }
   std::string content;
   std::array<char, 16384> buffer;
   for (;;) {
@@ -64,7 +102,7 @@ Result<std::string> DiskFileTree::Read(std::string_view path) const {
     if (count < 0) return Fail(FromErrno(errno, Shown(path)));
     if (count == 0) return content;
     if (content.size() + std::size_t(count) > kMaxFileBytes) {
-      return Fail(Code::kTooLarge, fmt::format("{}: over {} bytes", path, kMaxFileBytes));
+      return Fail(Code::kTooLarge, fmt::format("{}: over {} bytes", Shown(path), kMaxFileBytes));
     }
     content.append(buffer.data(), std::size_t(count));
   }
@@ -77,6 +115,8 @@ Result<std::vector<std::string>> DiskFileTree::List(std::string_view path) const
   if (error) return Fail(FromErrno(error.value(), Shown(path)));
   std::vector<std::string> names;
   for (const auto end = std::filesystem::directory_iterator{}; entries != end; entries.increment(error)) {
+    if (names.size() >= kMaxNames)
+      return Fail(Code::kTooLarge, fmt::format("{}: over {} entries", Shown(path), kMaxNames));
     names.push_back(entries->path().filename().string());
   }
   // An increment that fails also ends the loop.

@@ -109,7 +109,8 @@ topology::Fact<int> ReadFact(const Field& parent, std::string_view key, std::str
                              std::int64_t max);
 // Reads metadata and refuses another apiVersion or kind. Lists leave both out of their items.
 void ReadHead(const Field& root, std::string_view kind, ObjectMeta& meta);
-std::vector<Condition> ReadConditions(const Field& field);
+// `max`: what that kind's schema takes.
+std::vector<Condition> ReadConditions(const Field& field, std::size_t max = 16);
 
 // Writing. Text from machines is cut to the schema's length and made valid UTF-8: one strange cable label
 // must not keep a whole node from being published.
@@ -131,7 +132,7 @@ Json WriteList(const std::vector<T>& values, std::size_t max_items, Write write)
 }
 
 Json WriteHead(std::string_view kind, const ObjectMeta& meta);
-Json WriteConditions(const std::vector<Condition>& conditions);
+Json WriteConditions(const std::vector<Condition>& conditions, std::size_t max = 16);
 // apiVersion, kind and what identifies the object, for server-side apply.
 Json ApplyHead(std::string_view kind, const ObjectMeta& meta, bool with_owners);
 

@@ -179,8 +179,8 @@ void ReadHead(const Field& root, std::string_view kind, ObjectMeta& meta) {
   meta.owners = metadata("ownerReferences").List(1000, ReadOwner);
 }
 
-std::vector<Condition> ReadConditions(const Field& field) {
-  auto conditions = field.List(16, [](const Field& item) {
+std::vector<Condition> ReadConditions(const Field& field, std::size_t max) {
+  auto conditions = field.List(max, [](const Field& item) {
     Condition condition;
     condition.type = item("type").Required().CamelCase(64);
     condition.status = item("status").Required().Word(ParseConditionStatus, "True, False, Unknown",

@@ -118,8 +118,8 @@ Json ApplyHead(std::string_view kind, const ObjectMeta& meta, bool with_owners) 
   return Json{{"apiVersion", keys::kApiVersion}, {"kind", kind}, {"metadata", std::move(metadata)}};
 }
 
-Json WriteConditions(const std::vector<Condition>& conditions) {
-  return WriteList(conditions, 16, [](const Condition& condition) {
+Json WriteConditions(const std::vector<Condition>& conditions, std::size_t max) {
+  return WriteList(conditions, max, [](const Condition& condition) {
     Json json{{"type", Clean(condition.type, 64)},
               {"status", ConditionStatusName(condition.status)},
               // The API server refuses an empty reason; the type at least says what it is about.

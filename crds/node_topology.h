@@ -36,6 +36,9 @@ struct Grant {
   friend bool operator==(const Grant&, const Grant&) = default;
 };
 
+// A dozen of the machine, and one for each rail.
+inline constexpr std::size_t kMaxConditions = 48;
+
 struct NodeTopologyStatus {
   std::int64_t observed_generation = 0;
   topology::Node node;                        // its name is the object's and is not repeated in JSON

@@ -53,6 +53,9 @@ topology::NicPort ReadPort(const Field& field) {
   port.rate_gbps = field("rateGbps").Int(0, kMaxGbps);
   port.usable_gbps = field("usableGbps").Int(0, kMaxGbps);
   port.leaf_port = ReadLeafPort(field);
+  port.fault = field("fault").Word(topology::ParseLinkFault, "None, Flapping, Errors, PauseStorm, PathLoss",
+                                   topology::LinkFault::kNone);
+  port.reason = field("reason").Text(256);
   return port;
 }
 
@@ -198,7 +201,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   to.agent_version = status("agentVersion").Text(64);
   to.node = ReadNode(status, object.name);
   to.grants = ReadGrants(status("grants"));
-  to.conditions = codec::ReadConditions(status("conditions"));
+  to.conditions = codec::ReadConditions(status("conditions"), kMaxConditions);
   if (problem.found()) return base::Fail(problem.error().In("NodeTopology " + object.name));
   return object;
 }

@@ -34,6 +34,11 @@ Json WritePort(const topology::NicPort& port) {
             {"rateGbps", port.rate_gbps},
             {"usableGbps", port.usable_gbps}};
   PutPositive(json, "plane", port.plane);
+  if (port.fault != topology::LinkFault::kNone) {
+    json["fault"] = topology::LinkFaultName(port.fault);
+    PutText(json, "reason", port.reason, 256);
+    if (port.reason.empty()) json["reason"] = "no reason was given";
+  }
   if (port.leaf_port) {
     json["leaf"] = Clean(port.leaf_port->leaf, 128);
     PutText(json, "leafPort", port.leaf_port->port, 64);
@@ -126,7 +131,7 @@ Json WriteStatus(const NodeTopologyStatus& status) {
   if (status.observed_at) json["summary"] = WriteSummary(status.node);
   PutNode(json, status.node);
   PutList(json, "grants", WriteList(status.grants, 128, WriteGrant));
-  PutList(json, "conditions", codec::WriteConditions(status.conditions));
+  PutList(json, "conditions", codec::WriteConditions(status.conditions, kMaxConditions));
   return json;
 }
 

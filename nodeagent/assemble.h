@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nodeagent/exclusion.h"
@@ -34,7 +36,11 @@ struct Observation {
   std::string no_driver;         // why the driver could not be asked; empty when it was
   bool gpus_unreadable = false;  // GPUs are on the bus, and their driver does not answer
   std::optional<std::vector<std::string>> fabric_faults;  // of the NVLink fabric; nothing: NVML says nothing
-  std::vector<std::string> problems;                      // what could not be read, as sentences
+  // By ApplyHealth (health.h). What stands against any NVLink; nothing: nobody watches them. Ports, by NIC and
+  // number, whose state cannot be read, and why.
+  std::optional<std::vector<std::string>> nvlink_faults;
+  std::map<std::pair<std::string, int>, std::string> unread_ports;
+  std::vector<std::string> problems;    // what could not be read, as sentences
   std::vector<std::string> rail_notes;  // on what the rails stand where it is not a PCIe switch
 };
 

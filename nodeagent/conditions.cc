@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,7 @@ namespace {
 
 using crds::Condition;
 using crds::ConditionStatus;
+using topology::LinkFault;
 using topology::LinkState;
 using topology::Nic;
 using topology::NicPort;
@@ -109,6 +112,97 @@ Condition NvlinkFabricHealthy(const std::vector<std::string>& faults) {
               good ? "NVML finds nothing wrong with the NVLink fabric" : Join(faults));
 }
 
+Condition NvlinkHealthy(const std::vector<std::string>& faults) {
+  const bool good = faults.empty();
+  return Make(kNvlinkHealthy, good, good ? "Healthy" : "NvlinkFault",
+              good ? "nothing stands against any NVLink" : Join(faults));
+}
+
+// What is wrong with one port, worst first; its place in this order is its weight.
+constexpr std::array<std::string_view, 7> kPortReasons{"Flapping", "LinkDown", "PauseStorm", "LinkErrors",
+                                                       "PathLoss", "SlowLink", "Healthy"};
+
+std::size_t WeighPort(const NicPort& port, int best_gbps) {
+  switch (port.fault) {
+    case LinkFault::kFlapping:
+      return 0;
+    case LinkFault::kPauseStorm:
+      return port.state == LinkState::kDown ? 1 : 2;
+    case LinkFault::kErrors:
+      return port.state == LinkState::kDown ? 1 : 3;
+    case LinkFault::kPathLoss:
+      return port.state == LinkState::kDown ? 1 : 4;
+    case LinkFault::kNone:
+      break;
+  }
+  if (port.state == LinkState::kDown) return 1;
+  return port.state == LinkState::kActive && port.rate_gbps < best_gbps ? 5 : 6;
+}
+
+// "mlx5_3 port 1 (leaf-4 port 17)"
+std::string PortWithLeaf(const Nic& nic, const NicPort& port) {
+  const std::string name = fmt::format("{} port {}", nic.name, port.number);
+  if (!port.leaf_port) return name;
+  return port.leaf_port->port.empty()
+             ? fmt::format("{} ({})", name, port.leaf_port->leaf)
+             : fmt::format("{} ({} port {})", name, port.leaf_port->leaf, port.leaf_port->port);
+}
+
+std::string SayPort(const Nic& nic, const NicPort& port, int best_gbps) {
+  std::string text = PortWithLeaf(nic, port);
+  if (port.state == LinkState::kDown) text += " is down";
+  if (!port.reason.empty()) text += ": " + port.reason;
+  if (port.state == LinkState::kActive && port.rate_gbps < best_gbps)
+    text += fmt::format(": trained to {} Gb/s, others to {}", port.rate_gbps, best_gbps);
+  return text;
+}
+
+Condition RailCondition(const Observation& seen, int rail, int best_gbps) {
+  std::vector<std::string> names, faults, unread;
+  std::size_t worst = kPortReasons.size() - 1;
+  for (const Nic& nic : seen.node.nics) {
+    if (nic.role != NicRole::kCompute || nic.rail.value_or(-1) != rail) continue;
+    for (const NicPort& port : nic.ports) {
+      const std::size_t weight = WeighPort(port, best_gbps);
+      worst = std::min(worst, weight);
+      names.push_back(PortWithLeaf(nic, port));
+      if (weight < kPortReasons.size() - 1) faults.push_back(SayPort(nic, port, best_gbps));
+      const auto why = seen.unread_ports.find({nic.name, port.number});
+      if (why != seen.unread_ports.end()) unread.push_back(fmt::format("{}: {}", names.back(), why->second));
+    }
+  }
+  if (!faults.empty()) return Make(RailHealthy(rail), false, kPortReasons[worst], Join(faults));
+  if (!unread.empty()) {
+    Condition condition = Make(RailHealthy(rail), false, "Unread", Join(unread));
+    condition.status = ConditionStatus::kUnknown;
+    return condition;
+  }
+  return Make(RailHealthy(rail), true, "Healthy", "nothing stands against " + Join(names));
+}
+
+int BestGbps(const topology::Node& node) {
+  int best = 0;
+  for (const Nic& nic : node.nics) {
+    for (const NicPort& port : nic.ports) {
+      if (nic.role == NicRole::kCompute) best = std::max(best, port.rate_gbps);
+    }
+  }
+  return best;
+}
+
+void AddRails(const Observation& seen, std::vector<Condition>& conditions) {
+  std::set<int> rails;
+  for (const Nic& nic : seen.node.nics) {
+    if (nic.role == NicRole::kCompute && nic.rail) rails.insert(*nic.rail);
+  }
+  const int best = BestGbps(seen.node);
+  int count = 0;
+  for (const int rail : rails) {
+    if (++count > kMaxRailConditions) break;
+    conditions.push_back(RailCondition(seen, rail, best));
+  }
+}
+
 Condition RailsMeasured(const Observation& seen) {
   const auto& nics = seen.node.nics;
   const bool good = std::all_of(nics.begin(), nics.end(), [](const Nic& nic) {
@@ -125,12 +219,7 @@ Condition RailsMeasured(const Observation& seen) {
 }
 
 Condition LinksUp(const topology::Node& node) {
-  int best = 0;
-  for (const Nic& nic : node.nics) {
-    for (const NicPort& port : nic.ports) {
-      if (nic.role == NicRole::kCompute) best = std::max(best, port.rate_gbps);
-    }
-  }
+  const int best = BestGbps(node);
   std::vector<std::string> down, slow;
   for (const Nic& nic : node.nics) {
     if (nic.role != NicRole::kCompute) continue;
@@ -182,12 +271,18 @@ Condition LeavesKnown(const topology::Node& node) {
 
 }  // namespace
 
+std::string RailHealthy(int rail) {
+  return fmt::format("Rail{}Healthy", rail);
+}
+
 std::vector<Condition> ConditionsOf(const Observation& observation) {
   const topology::Node& node = observation.node;
   std::vector<Condition> conditions{Ready(observation), Complete(observation)};
   if (!node.gpus.empty()) conditions.push_back(GpusHealthy(node));
   if (node.nvlink.links_per_gpu > 0) conditions.push_back(NvlinksUp(node));
   if (observation.fabric_faults) conditions.push_back(NvlinkFabricHealthy(*observation.fabric_faults));
+  if (observation.nvlink_faults) conditions.push_back(NvlinkHealthy(*observation.nvlink_faults));
+  AddRails(observation, conditions);
   const bool compute = std::any_of(node.nics.begin(), node.nics.end(),
                                    [](const Nic& nic) { return nic.role == NicRole::kCompute; });
   if (compute) {

@@ -1,6 +1,11 @@
 #include "nodeagent/discovery.h"
 
 namespace heddle::nodeagent {
+namespace {
+
+constexpr int kPasses = 3;
+
+}  // namespace
 
 Discovery::Discovery(const base::FileTree& files, GpuSource& gpus,
                      std::vector<std::unique_ptr<LeafSource>> leaves, Identity identity, Locality locality)
@@ -9,18 +14,34 @@ Discovery::Discovery(const base::FileTree& files, GpuSource& gpus,
       leaves_(std::move(leaves)),
       identity_(std::move(identity)),
       locality_(std::move(locality)),
-      rdma_(files) {}
+      rdma_(files_) {}
+
+std::vector<std::vector<std::string>> Discovery::Devices() const {
+  std::vector<std::vector<std::string>> devices;
+  for (const char* folder : {"sys/bus/pci/devices", "sys/class/infiniband", "sys/class/net"})
+    devices.push_back(files_.List(folder).value_or(std::vector<std::string>()));
+  return devices;
+}
 
 Readings Discovery::Read() {
   Readings readings;
   readings.identity = identity_;
   readings.locality = locality_;
-  readings.pci = ProbePci(files_);
+  files_.Begin();
   readings.gpus = gpus_.Read();
-  readings.rdma = rdma_.Read();
-  readings.net = ProbeNet(files_);
+  // A device that is renamed while it is looked at has no files under the name that was listed: look again.
+  auto before = Devices();
+  for (int pass = 1;; ++pass) {
+    readings.pci = ProbePci(files_);
+    readings.rdma = rdma_.Read();
+    readings.net = ProbeNet(files_);
+    auto after = Devices();
+    if (after == before || pass == kPasses) break;
+    before = std::move(after);
+  }
   for (const auto& source : leaves_) readings.leaves.Merge(source->Read());
   if (supplied_) Supply(*supplied_, readings);
+  for (std::string& problem : files_.problems()) readings.pci.problems.push_back(std::move(problem));
   return readings;
 }
 

@@ -7,6 +7,7 @@
 #include "base/file_tree.h"
 #include "nodeagent/assemble.h"
 #include "nodeagent/nccl_import.h"
+#include "nodeagent/steady_files.h"
 
 namespace heddle::nodeagent {
 
@@ -25,7 +26,10 @@ class Discovery {
   Readings Read();
 
  private:
-  const base::FileTree& files_;
+  // The devices of the machine, by folder of sysfs.
+  std::vector<std::vector<std::string>> Devices() const;
+
+  SteadyFileTree files_;
   GpuSource& gpus_;
   std::vector<std::unique_ptr<LeafSource>> leaves_;
   const Identity identity_;

@@ -16,6 +16,8 @@ struct NicFacts {
   bool manages_nvlink =
       false;  // its VPD says SW_MNG: an NVSwitch's management port that looks like a ConnectX
   bool has_ports = true;
+  std::string_view served_by =
+      {};  // of a software device (rxe, siw): the RDMA device in hardware that its interface has anyway
   friend bool operator==(const NicFacts&, const NicFacts&) = default;
 };
 

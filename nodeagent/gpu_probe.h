@@ -14,12 +14,22 @@ namespace heddle::nodeagent {
 
 enum class LinkEnd : std::uint8_t { kUnknown, kGpu, kSwitch };
 
+// What a link has counted since the driver was loaded; nothing where this driver or GPU does not count it.
+struct NvlinkErrors {
+  std::optional<std::uint64_t> crc;         // broken flits
+  std::optional<std::uint64_t> replays;     // of what was lost
+  std::optional<std::uint64_t> recoveries;  // retrainings
+  std::optional<std::uint64_t> receive;     // broken packets, from Blackwell on
+  friend bool operator==(const NvlinkErrors&, const NvlinkErrors&) = default;
+};
+
 struct NvlinkReading {
   int link = 0;
   bool active = false;
   LinkEnd end = LinkEnd::kUnknown;
   std::string remote_pci;  // empty where NVML does not tell
   int speed_mbps = 0;      // MB/s on the wire in one direction, line coding included; 0 = not said
+  NvlinkErrors errors;
   friend bool operator==(const NvlinkReading&, const NvlinkReading&) = default;
 };
 

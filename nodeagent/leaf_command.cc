@@ -115,15 +115,17 @@ base::Status Command::Start(int output, int complaints) {
                     fmt::format("{} cannot be started: {}", program(), Say(error)));
 }
 
-base::Result<std::string> Command::Collect(int output, int complaints, int timer) {
+base::Result<std::string> Command::Collect(int output, int complaints, int timer, int stopped) {
   std::string said;
   std::string complained;
   bool output_open = true, complaints_open = true;
   while (output_open || complaints_open) {
-    std::array<pollfd, 3> ready{{{output_open ? output : -1, POLLIN, 0},
+    std::array<pollfd, 4> ready{{{output_open ? output : -1, POLLIN, 0},
                                  {complaints_open ? complaints : -1, POLLIN, 0},
-                                 {timer, POLLIN, 0}}};
+                                 {timer, POLLIN, 0},
+                                 {stopped, POLLIN, 0}}};
     if (::poll(ready.data(), ready.size(), -1) < 0) continue;  // EINTR; the timer still ends it
+    if (ready[3].revents != 0) return Cancel();
     if (ready[2].revents != 0) {
       Kill();
       return base::Fail(base::Code::kTimeout, fmt::format("{} did not finish within {} ms and was ended",
@@ -141,9 +143,10 @@ base::Result<std::string> Command::Collect(int output, int complaints, int timer
     }
   }
   const Descriptor gone(OpenProcess(child_));
-  std::array<pollfd, 2> ready{{{gone.get(), POLLIN, 0}, {timer, POLLIN, 0}}};
+  std::array<pollfd, 3> ready{{{gone.get(), POLLIN, 0}, {timer, POLLIN, 0}, {stopped, POLLIN, 0}}};
   while (gone.get() >= 0 && ::poll(ready.data(), ready.size(), -1) < 0) {
   }
+  if (ready[0].revents == 0 && ready[2].revents != 0) return Cancel();
   int status = 0;
   if (!Reap(status)) {
     Kill();
@@ -158,13 +161,25 @@ base::Result<std::string> Command::Collect(int output, int complaints, int timer
                     fmt::format("{} {}{}{}", program(), how, words.empty() ? "" : ": ", words));
 }
 
+base::Error Command::Stopped() const {
+  return {base::Code::kCancelled, fmt::format("{} was not waited for: the agent ends", program()),
+          std::nullopt};
+}
+
+base::Result<std::string> Command::Cancel() {
+  Kill();
+  return base::Fail(Stopped());
+}
+
 base::Result<std::string> Command::Run() {
+  if (options_.stop.stop_requested()) return base::Fail(Stopped());
   int status = 0;
   if (child_ >= 0 && !Reap(status)) {
     return base::Fail(base::Code::kUnavailable,
                       fmt::format("the last {} (pid {}) was killed and is not gone yet", program(), child_));
   }
   Descriptor output, output_end, complaints, complaints_end;
+  const StopEvent stopped(options_.stop);
   const Descriptor timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
   if (timer.get() < 0 || !Arm(timer.get(), options_.deadline) || !Pipe(output, output_end) ||
       !Pipe(complaints, complaints_end)) {
@@ -174,7 +189,7 @@ base::Result<std::string> Command::Run() {
   TRY(Start(output_end.get(), complaints_end.get()));
   output_end.Reset();
   complaints_end.Reset();
-  return Collect(output.get(), complaints.get(), timer.get());
+  return Collect(output.get(), complaints.get(), timer.get(), stopped.get());
 }
 
 }  // namespace heddle::nodeagent

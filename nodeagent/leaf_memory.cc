@@ -76,10 +76,13 @@ LeafReadings RememberedLeaves::Read() {
   return readings;
 }
 
-std::vector<std::unique_ptr<LeafSource>> LiveLeaves(const base::FileTree& files, base::Clock& clock) {
+std::vector<std::unique_ptr<LeafSource>> LiveLeaves(const base::FileTree& files, base::Clock& clock,
+                                                    const std::stop_token& stop) {
   std::vector<std::unique_ptr<LeafSource>> asked;
-  asked.push_back(std::make_unique<UmadLeaves>(files, std::make_unique<UmadPorts>(files)));
-  asked.push_back(std::make_unique<LldpdLeaves>(files));
+  asked.push_back(std::make_unique<UmadLeaves>(files, std::make_unique<UmadPorts>(files), stop));
+  CommandOptions lldpcli = AskLldpd();
+  lldpcli.stop = stop;
+  asked.push_back(std::make_unique<LldpdLeaves>(files, std::move(lldpcli)));
   std::vector<std::unique_ptr<LeafSource>> sources;
   sources.push_back(std::make_unique<RememberedLeaves>(files, clock, std::move(asked)));
   return sources;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,6 +63,8 @@ class RememberedLeaves final : public LeafSource {
 };
 
 // The sources of a live machine: InfiniBand's and lldpd's, with a memory.
-std::vector<std::unique_ptr<LeafSource>> LiveLeaves(const base::FileTree& files, base::Clock& clock);
+// `stop` ends whatever they wait for.
+std::vector<std::unique_ptr<LeafSource>> LiveLeaves(const base::FileTree& files, base::Clock& clock,
+                                                    const std::stop_token& stop = {});
 
 }  // namespace heddle::nodeagent

@@ -161,7 +161,7 @@ LeafReadings UmadLeaves::Read() {
   for (const RdmaDevice& device : rdma.devices) {
     if (device.transport != topology::Transport::kInfiniBand) continue;
     for (const RdmaPort& port : device.ports) {
-      if (port.link_layer != "InfiniBand") continue;
+      if (port.link_layer != "InfiniBand" || stop_.stop_requested()) continue;
       bool silent = false;
       found.entries.push_back(Ask(device, port, silent));
       if (silent) unanswered.emplace(device.name, port.number);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -40,8 +41,9 @@ class UmadPorts final : public SmpPorts {
 // Thread rule: one thread.
 class UmadLeaves final : public LeafSource {
  public:
-  UmadLeaves(const base::FileTree& files, std::unique_ptr<SmpPorts> ports)
-      : files_(files), rdma_(files), ports_(std::move(ports)) {}
+  // `stop` ends a walk at the next port.
+  UmadLeaves(const base::FileTree& files, std::unique_ptr<SmpPorts> ports, std::stop_token stop = {})
+      : files_(files), rdma_(files), ports_(std::move(ports)), stop_(std::move(stop)) {}
   LeafReadings Read() override;
 
  private:
@@ -51,6 +53,7 @@ class UmadLeaves final : public LeafSource {
   const base::FileTree& files_;
   RdmaProbe rdma_;
   std::unique_ptr<SmpPorts> ports_;
+  const std::stop_token stop_;
   std::uint32_t transaction_ = 0;
 };
 

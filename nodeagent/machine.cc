@@ -46,10 +46,10 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
 }
 
 base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, std::unique_ptr<GpuSource> gpus,
-                               base::Clock& clock) {
+                               base::Clock& clock, const std::stop_token& stop) {
   const Identity identity{std::move(node), {}, {}};
   TRY(CheckName(identity));
-  return Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock), "/");
+  return Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop), "/");
 }
 
 base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "base/clock.h"
@@ -23,9 +24,11 @@ struct Machine {
 [[nodiscard]] base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder,
                                                  std::string node);
 
-// This machine. `files` is rooted at "/"; `gpus`: its driver; `clock` must outlive the machine.
+// This machine. `files` is rooted at "/"; `gpus`: its driver; `clock` must outlive the machine;
+// `stop` ends a look that waits, which then says less than it could.
 [[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node,
-                                             std::unique_ptr<GpuSource> gpus, base::Clock& clock);
+                                             std::unique_ptr<GpuSource> gpus, base::Clock& clock,
+                                             const std::stop_token& stop = {});
 
 // Copies what discovery reads of the live machine into `folder`, as a recorded machine.
 [[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,

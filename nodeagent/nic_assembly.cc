@@ -95,20 +95,31 @@ class NicAssembly {
     claimed_.insert(netdev.slaves.begin(), netdev.slaves.end());
   }
 
+  // The PCI function of an interface; of a bond, that of its first slave that has one.
+  std::string PlaceOf(const Netdev& netdev) const {
+    std::string pci = netdev.pci;
+    for (const std::string& name : netdev.slaves) {
+      const Netdev* slave = FindNetdev(name);
+      if (pci.empty() && slave != nullptr) pci = slave->pci;
+    }
+    return pci;
+  }
+
   void AddRdma(const RdmaDevice& device) {
     Nic nic;
     nic.name = device.name;
     nic.pci = device.pci;
     nic.guid = device.guid;
     nic.transport = device.transport;
-    nic.numa = NumaOf(readings_, device.pci);
     claimed_.insert(device.netdevs.begin(), device.netdevs.end());
     const Netdev* interface = InterfaceOf(device);
     if (interface != nullptr) {
       Claim(*interface);
       nic.netdev = interface->name;
       nic.mtu = interface->mtu;
+      if (nic.pci.empty()) nic.pci = PlaceOf(*interface);  // software: its traffic goes through there
     }
+    nic.numa = NumaOf(readings_, nic.pci);
     // The driver shows a bond as one RDMA port; its cables are those of the slaves.
     if (interface != nullptr && !interface->slaves.empty()) {
       for (std::size_t i = 0; i < interface->slaves.size(); ++i) {
@@ -126,13 +137,11 @@ class NicAssembly {
     Claim(netdev);
     Nic nic;
     nic.name = nic.netdev = netdev.name;
-    nic.pci = netdev.pci;
+    nic.pci = PlaceOf(netdev);
     nic.transport = Transport::kEthernet;
     nic.mtu = netdev.mtu;
     for (std::size_t i = 0; i < netdev.slaves.size(); ++i) {
       nic.ports.push_back(PortOfNetdev(int(i) + 1, netdev.slaves[i]));
-      const Netdev* slave = FindNetdev(netdev.slaves[i]);
-      if (nic.pci.empty() && slave != nullptr) nic.pci = slave->pci;
     }
     if (netdev.slaves.empty()) nic.ports.push_back(PortOfNetdev(1, netdev.name));
     nic.numa = NumaOf(readings_, nic.pci);

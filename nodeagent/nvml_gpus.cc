@@ -88,9 +88,13 @@ class Question {
     nvml::FieldValue value{};
     value.field = field;
     value.scope = link;
-    if (!Ask(nvml_.fields, 1, &value) || value.result != nvml::kSuccess) return std::nullopt;
+    if (!Ask(nvml_.fields, 1, &value)) return std::nullopt;
+    return NumberOf(value);
+  }
+
+  static std::optional<unsigned long long> NumberOf(const nvml::FieldValue& value) {
     // The types are double, unsigned, unsigned long, unsigned long long, signed long long, int.
-    if (value.type == 0) return std::nullopt;
+    if (value.result != nvml::kSuccess || value.type == 0) return std::nullopt;
     return value.type == 1 || value.type == 5 ? value.value.u : value.value.ull;
   }
 
@@ -111,11 +115,47 @@ class Question {
     return speed && *speed <= kMost ? int(*speed) : 0;
   }
 
+  // One call for all links: each is a way into the driver, and a rack's GPU has 18.
+  void ReadLinkErrors() {
+    constexpr std::array<unsigned, 5> kFields{nvml::kFieldLinkReplays, nvml::kFieldLinkRecoveries,
+                                              nvml::kFieldLinkCrc, nvml::kFieldLinkReceiveErrors,
+                                              nvml::kFieldLinkRecoveryEvents};
+    std::vector<nvml::FieldValue> values;
+    for (const NvlinkReading& link : gpu_.nvlinks) {
+      for (const unsigned field : kFields) {
+        nvml::FieldValue value{};
+        value.field = field;
+        value.scope = unsigned(link.link);
+        values.push_back(value);
+      }
+    }
+    if (values.empty() || !Ask(nvml_.fields, int(values.size()), values.data())) return;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto number = NumberOf(values[i]);
+      if (!number) continue;
+      NvlinkErrors& errors = gpu_.nvlinks[i / kFields.size()].errors;
+      switch (values[i].field) {
+        case nvml::kFieldLinkReplays:
+          errors.replays = number;
+          break;
+        case nvml::kFieldLinkRecoveries:
+        case nvml::kFieldLinkRecoveryEvents:
+          errors.recoveries = number;
+          break;
+        case nvml::kFieldLinkCrc:
+          errors.crc = number;
+          break;
+        default:
+          errors.receive = number;
+      }
+    }
+  }
+
   void ReadLinks() {
     for (unsigned link = 0; link < nvml::kMaxLinks; ++link) {
       const auto up = LinkUp(link);
       if (!up) continue;
-      NvlinkReading reading{int(link), *up, LinkEnd::kUnknown, {}, 0};
+      NvlinkReading reading{int(link), *up, LinkEnd::kUnknown, {}, 0, {}};
       unsigned end = 0xff;
       if (Ask(nvml_.link_end, link, &end))
         reading.end = end == 0 ? LinkEnd::kGpu : end == 2 ? LinkEnd::kSwitch : LinkEnd::kUnknown;
@@ -127,6 +167,7 @@ class Question {
       if (reading.active) reading.speed_mbps = SpeedOf(link);
       gpu_.nvlinks.push_back(std::move(reading));
     }
+    ReadLinkErrors();
   }
 
   void ReadFabric() {

@@ -82,6 +82,12 @@ static_assert(sizeof(FieldValue) == 40);
 inline constexpr unsigned kFieldLinkSpeedCommon = 90;  // MB/s, of every active link
 inline constexpr unsigned kFieldLinkSpeed = 164;       // MB/s, of the link in `scope`
 inline constexpr unsigned kFieldLinkState = 165;       // 0 inactive, 1 active, 2 asleep
+// Of the link in `scope`: to Hopper, and the two that replace them from Blackwell on.
+inline constexpr unsigned kFieldLinkReplays = 161;
+inline constexpr unsigned kFieldLinkRecoveries = 162;
+inline constexpr unsigned kFieldLinkCrc = 163;
+inline constexpr unsigned kFieldLinkReceiveErrors = 208;
+inline constexpr unsigned kFieldLinkRecoveryEvents = 215;
 
 struct EventData {
   Device device;

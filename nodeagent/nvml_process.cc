@@ -33,6 +33,7 @@ constexpr int kSpare = 10;  // ours are from here on, so that none is overwritte
 constexpr std::size_t kPageSize = 256;
 // An answer is its length in decimal, a newline, and an nvml.yaml. 64 GPUs with 36 links make 300 KB.
 constexpr std::size_t kMaxAnswer = 1 << 20;
+constexpr const char* kEnding = "the NVIDIA driver was not waited for: the agent ends";
 
 std::string Failed(const char* what) {
   return fmt::format("the driver cannot be asked: {} failed ({})", what,
@@ -143,6 +144,7 @@ bool NvmlProcess::ReadSome(std::string& why) {
 std::string NvmlProcess::Await(std::string& why) {
   // A child that starts anew after a failure may take its time, and the rest of the machine is looked at
   // meanwhile: its answer is fetched by a later look.
+  const StopEvent stopped(options_.stop);
   const int patience = unanswered_ > 0 && !answered_ ? int(options_.answer.count()) : -1;
   for (;;) {
     const std::size_t newline = received_.find('\n');
@@ -159,11 +161,15 @@ std::string NvmlProcess::Await(std::string& why) {
     } else if (received_.size() > 20) {
       break;
     }
-    std::array<pollfd, 2> ready{{{socket_, POLLIN, 0}, {timer_, POLLIN, 0}}};
+    std::array<pollfd, 3> ready{{{socket_, POLLIN, 0}, {timer_, POLLIN, 0}, {stopped.get(), POLLIN, 0}}};
     const int count = ::poll(ready.data(), ready.size(), patience);
     if (count < 0 && errno == EINTR) continue;
     if (count == 0) {
       why = fmt::format("the NVIDIA driver is still starting ({})", Where());
+      return {};
+    }
+    if (ready[2].revents != 0) {
+      why = kEnding;
       return {};
     }
     if (ready[0].revents == 0) {
@@ -229,6 +235,7 @@ GpuReadings NvmlProcess::Unanswered(std::string why) {
 }
 
 GpuReadings NvmlProcess::Read() {
+  if (options_.stop.stop_requested()) return Unanswered(kEnding);
   // Killed before, and perhaps gone by now.
   if (child_ >= 0 && ended_ && !Reap()) {
     return Unanswered(

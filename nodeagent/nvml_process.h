@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct NvmlProcessOptions {
   std::chrono::milliseconds grace{500};
   // So many looks without an answer in a row are taken for a slow driver; then the GPUs count as unusable.
   int tolerated = 1;
+  std::stop_token stop;      // ends a wait for the driver, and starts no other
   int end_signal = SIGKILL;  // what ends a child; tests send one that a stuck child does not hear
 };
 

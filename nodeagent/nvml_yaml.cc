@@ -74,12 +74,16 @@ std::vector<NvlinkReading> ReadLinks(const YAML::Node& list) {
     const auto number = Int<int>(Member(entry, "link"));
     if (!number || *number < 0 || links.size() >= kMaxLinks) continue;
     const std::string end = Text(Member(entry, "remote_type"));
-    links.push_back({*number, Text(Member(entry, "state")) == "active",
+    links.push_back({*number,
+                     Text(Member(entry, "state")) == "active",
                      end == "switch" ? LinkEnd::kSwitch
                      : end == "gpu"  ? LinkEnd::kGpu
                                      : LinkEnd::kUnknown,
                      Text(Member(entry, "remote_pci")),
-                     std::clamp(Int<int>(Member(entry, "speed_mbps")).value_or(0), 0, kMaxLinkSpeed)});
+                     std::clamp(Int<int>(Member(entry, "speed_mbps")).value_or(0), 0, kMaxLinkSpeed),
+                     {Int<std::uint64_t>(Member(entry, "crc")), Int<std::uint64_t>(Member(entry, "replays")),
+                      Int<std::uint64_t>(Member(entry, "recoveries")),
+                      Int<std::uint64_t>(Member(entry, "receive_errors"))}});
   }
   return links;
 }
@@ -169,7 +173,14 @@ std::string FormatGpu(const GpuReading& gpu) {
                                                               : "unknown";
     text += fmt::format("  - {{link: {}, state: {}, remote_type: {}, remote_pci: {}", link.link,
                         link.active ? "active" : "inactive", end, Quoted(link.remote_pci));
-    text += link.speed_mbps > 0 ? fmt::format(", speed_mbps: {}}}\n", link.speed_mbps) : "}\n";
+    if (link.speed_mbps > 0) text += fmt::format(", speed_mbps: {}", link.speed_mbps);
+    for (const auto& [name, count] :
+         {std::pair("crc", link.errors.crc), std::pair("replays", link.errors.replays),
+          std::pair("recoveries", link.errors.recoveries),
+          std::pair("receive_errors", link.errors.receive)}) {
+      if (count) text += fmt::format(", {}: {}", name, *count);
+    }
+    text += "}\n";
   }
   text += FormatFabric(gpu.fabric);
   if (gpu.uncorrected_ecc) text += fmt::format("  ecc: {{volatile_uncorrected: {}}}\n", *gpu.uncorrected_ecc);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -39,7 +40,8 @@ std::string ParseGuid(std::string_view text) {
 
 std::string PciOf(const base::FileTree& files, const std::string& base) {
   const auto target = files.ReadLink(base + "/device");
-  if (!target) return {};
+  // rxe names its interface there, and up to Linux 5.10 calls the interface's function its own device.
+  if (!target || files.Read(base + "/parent")) return {};
   const std::string_view last = std::string_view(*target).substr(target->find_last_of('/') + 1);
   return IsPciAddress(last) ? std::string(last) : std::string();
 }
@@ -96,6 +98,33 @@ Transport TransportOf(const RdmaDevice& device, std::string_view vendor) {
   return ethernet ? Transport::kRoce : Transport::kInfiniBand;
 }
 
+std::set<std::string> InterfacesOf(const RdmaDevice& device) {
+  std::set<std::string> names(device.netdevs.begin(), device.netdevs.end());
+  for (const RdmaPort& port : device.ports) names.insert(port.netdevs.begin(), port.netdevs.end());
+  return names;
+}
+
+// Both would count as NICs of the same cable.
+void ExcludeSoftwareBesideHardware(RdmaReadings& readings) {
+  std::map<std::string, std::string> served_by;  // interface → device in hardware
+  for (const RdmaDevice& device : readings.devices) {
+    if (device.pci.empty()) continue;
+    for (const std::string& netdev : InterfacesOf(device)) served_by.emplace(netdev, device.name);
+  }
+  std::erase_if(readings.devices, [&](const RdmaDevice& device) {
+    if (!device.pci.empty()) return false;
+    NicFacts facts{device.name};
+    for (const std::string& netdev : InterfacesOf(device)) {
+      if (const auto found = served_by.find(netdev); found != served_by.end())
+        facts.served_by = found->second;
+    }
+    auto reason = WhyExcluded(facts);
+    if (!reason) return false;
+    readings.excluded.push_back({device.name, {}, *std::move(reason), false});
+    return true;
+  });
+}
+
 }  // namespace
 
 int ParseRateGbps(std::string_view text) {
@@ -139,6 +168,7 @@ RdmaReadings RdmaProbe::Read() {
     device.ports = ReadPorts(files_, base);
     device.transport = TransportOf(device, Line(files_, base + "/device/vendor"));
     if (auto netdevs = files_.List(base + "/device/net")) device.netdevs = *std::move(netdevs);
+    if (const std::string parent = Line(files_, base + "/parent"); !parent.empty()) device.netdevs = {parent};
     const bool virtual_function = files_.ReadLink(base + "/device/physfn").has_value();
     const NicFacts facts{device.name, virtual_function, !virtual_function && ManagesNvlink(base, device),
                          !device.ports.empty()};
@@ -148,6 +178,7 @@ RdmaReadings RdmaProbe::Read() {
       readings.devices.push_back(std::move(device));
     }
   }
+  ExcludeSoftwareBesideHardware(readings);
   return readings;
 }
 

@@ -26,7 +26,7 @@ struct RdmaPort {
 
 struct RdmaDevice {
   std::string name;
-  std::string pci;          // empty for software devices (rxe, siw)
+  std::string pci;          // empty for software devices (rxe, siw), also where the kernel links them to one
   std::string guid;         // "0x506b4b0300c3b4a2", empty where it is all zeros
   std::string system_guid;  // of the card: equal for all of its functions
   std::string board;

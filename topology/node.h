@@ -18,19 +18,24 @@ namespace heddle::topology {
 enum class Transport : std::uint8_t { kInfiniBand, kRoce, kEfa, kEthernet };  // kEthernet: no RDMA
 enum class NicRole : std::uint8_t { kCompute, kStorage, kManagement };
 enum class LinkState : std::uint8_t { kActive, kDown, kUnknown };
+// What stands against a port that its state does not say: it comes and goes, it takes in broken packets, its
+// lossless class is stopped by pause frames, packets are lost somewhere behind it.
+enum class LinkFault : std::uint8_t { kNone, kFlapping, kErrors, kPauseStorm, kPathLoss };
 // The PCIe distance of a GPU and a NIC, nearest first, as NCCL and nvidia-smi name it: one switch, several
 // switches, one host bridge, one NUMA node, across sockets.
 enum class PciDistance : std::uint8_t { kPix, kPxb, kPhb, kNode, kSys };
 
-std::string_view TransportName(Transport transport);     // "InfiniBand", "RoCE", "EFA", "Ethernet"
-std::string_view NicRoleName(NicRole role);              // "compute", "storage", "management"
-std::string_view LinkStateName(LinkState state);         // "Active", "Down", "Unknown"
+std::string_view TransportName(Transport transport);  // "InfiniBand", "RoCE", "EFA", "Ethernet"
+std::string_view NicRoleName(NicRole role);           // "compute", "storage", "management"
+std::string_view LinkStateName(LinkState state);      // "Active", "Down", "Unknown"
+std::string_view LinkFaultName(LinkFault fault);  // "None", "Flapping", "Errors", "PauseStorm", "PathLoss"
 std::string_view PciDistanceName(PciDistance distance);  // "PIX", "PXB", "PHB", "NODE", "SYS"
 std::optional<Transport> ParseTransport(std::string_view name);
 // All of them, in the order of the values.
 std::span<const std::string_view> TransportNames();
 std::optional<NicRole> ParseNicRole(std::string_view name);
 std::optional<LinkState> ParseLinkState(std::string_view name);
+std::optional<LinkFault> ParseLinkFault(std::string_view name);
 std::optional<PciDistance> ParsePciDistance(std::string_view name);
 
 struct Gpu {
@@ -87,6 +92,8 @@ struct NicPort {
   int rate_gbps = 0;         // what the link trained to
   int usable_gbps = 0;       // what placement may count on: 0 when down, less than rate when degraded
   Fact<LeafPort> leaf_port;  // where the cable ends
+  LinkFault fault = LinkFault::kNone;
+  std::string reason;  // the evidence, as a sentence; empty without a fault
   friend bool operator==(const NicPort&, const NicPort&) = default;
 };
 

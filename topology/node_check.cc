@@ -108,6 +108,10 @@ class NodeCheck {
       if (port.state == LinkState::kDown && port.usable_gbps > 0) {
         Say("{} port {} is down and has {} Gb/s usable", nic.name, port.number, port.usable_gbps);
       }
+      if ((port.fault == LinkFault::kNone) != port.reason.empty()) {
+        Say("{} port {} has {} fault and {} reason", nic.name, port.number,
+            port.fault == LinkFault::kNone ? "no" : "a", port.reason.empty() ? "no" : "a");
+      }
       if (port.leaf_port && port.leaf_port->leaf.empty()) {
         Say("{} port {} has a leaf without name", nic.name, port.number);
       }

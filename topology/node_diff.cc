@@ -22,6 +22,9 @@ std::string Show(const std::string& value) {
 std::string Show(LinkState state) {
   return std::string(LinkStateName(state));
 }
+std::string Show(LinkFault fault) {
+  return std::string(LinkFaultName(fault));
+}
 std::string Show(Transport transport) {
   return std::string(TransportName(transport));
 }
@@ -138,6 +141,8 @@ class NodeDiff {
     Changed(what, before.state, after.state);
     Changed(what + " rate in Gb/s", before.rate_gbps, after.rate_gbps);
     Changed(what + " usable Gb/s", before.usable_gbps, after.usable_gbps);
+    Changed(what + " fault", before.fault, after.fault);
+    if (before.fault == after.fault) Changed(what + " evidence", before.reason, after.reason);
     Changed(what + " leaf", before.leaf_port, after.leaf_port);
     Changed(what + " plane", before.plane, after.plane);
   }

@@ -52,6 +52,9 @@ class Fnv1a {
   void Add(const LeafPort& leaf_port) { AddAll(leaf_port.leaf, leaf_port.port); }
   void Add(const NicPort& port) {
     AddAll(port.number, port.plane, port.state, port.rate_gbps, port.usable_gbps, port.leaf_port);
+    if (port.fault == LinkFault::kNone) return;
+    Bytes("!");  // no number and no fact starts so
+    AddAll(port.fault, port.reason);
   }
   void Add(const Nic& nic) {
     AddAll(nic.name, nic.netdev, nic.pci, nic.guid, nic.transport, nic.role, nic.rail, nic.numa, nic.mtu,

@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 class options:
     binaries = ROOT / "build/dev/bin"
+    accelerator = None  # of guests: "kvm" or "tcg"; nothing: what the machine can
 
 
 def need(*programs):

@@ -124,7 +124,7 @@ base::Result<std::string> MemoryFileTree::ReadLink(std::string_view path) const 
   ASSIGN_OR_RETURN(const std::string at, Follow(path, false, 0));
   const auto entry = entries_.find(at);
   if (entry == entries_.end() || entry->second.kind != Entry::Kind::kLink) {
-    return Fail(Code::kUnavailable, std::string(path) + ": Invalid argument");
+    return Fail(Code::kInvalid, std::string(path) + ": Invalid argument");
   }
   return entry->second.content;
 }

@@ -1,9 +1,12 @@
 #include "base/file_tree.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -61,6 +64,48 @@ TEST(DiskFileTree, NamesAFileOfTheMachineAsAPersonWouldTypeIt) {
   EXPECT_THAT(root.Read("/nonexistent/config").error().message, testing::StartsWith("/nonexistent/config: "));
 }
 
+// Opening one waits for somebody who writes.
+TEST(DiskFileTree, DoesNotWaitForANamedPipe) {
+  const std::string folder =
+      std::filesystem::temp_directory_path() / ("heddle-pipe-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string pipe = folder + "/state";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const DiskFileTree tree(folder);
+  EXPECT_EQ(tree.Read("state").error().code, Code::kUnavailable);
+  const int both = ::open(pipe.c_str(), O_RDWR | O_CLOEXEC);  // a writer who never writes
+  EXPECT_THAT(tree.Read("state").error().message, testing::HasSubstr("named pipe"));
+  ::close(both);
+  std::filesystem::remove_all(folder);
+}
+
+// `--kubeconfig <(command)` of a shell is one of those.
+TEST(DiskFileTree, ReadsAPipeThatWasHandedToUs) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  ASSERT_EQ(::write(ends[1], "kind: Config", 12), 12);
+  ::close(ends[1]);
+  EXPECT_EQ(*DiskFileTree("/").Read("dev/fd/" + std::to_string(ends[0])), "kind: Config");
+  ::close(ends[0]);
+}
+
+TEST(DiskFileTree, EndsOnADeviceThatNeverEnds) {
+  const DiskFileTree root("/");
+  EXPECT_EQ(*root.Read("dev/null"), "") << "KUBECONFIG=/dev/null means that there is none";
+  EXPECT_EQ(root.Read("dev/zero").error().code, Code::kTooLarge);
+}
+
+TEST(DiskFileTree, RefusesAFolderWithMoreEntriesThanAnyMachineHas) {
+  const std::string folder =
+      std::filesystem::temp_directory_path() / ("heddle-many-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const int at = ::open(folder.c_str(), O_PATH | O_CLOEXEC);
+  for (int i = 0; i < 100'000; ++i) ASSERT_EQ(::symlinkat("x", at, std::to_string(i).c_str()), 0);
+  ::close(at);
+  EXPECT_EQ(DiskFileTree(folder).List("").error().code, Code::kTooLarge);
+  std::filesystem::remove_all(folder);
+}
+
 TEST_P(FileTreeTest, SaysThatAFileIsAbsent) {
   Write("file", "x");
   for (const char* path : {"absent", "absent/below", "file/below"}) {
@@ -113,6 +158,7 @@ TEST_P(FileTreeTest, RefusesAFileOverItsBound) {
 TEST_P(FileTreeTest, SaysThatAFolderIsNoFile) {
   MakeFolder("d");
   EXPECT_FALSE(tree().Read("d"));
+  EXPECT_EQ(tree().ReadLink("d").error().code, Code::kInvalid);
 }
 
 TEST_P(FileTreeTest, TrimsTheLineEndOfSysfs) {

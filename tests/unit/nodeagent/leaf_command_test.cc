@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <stop_token>
+#include <thread>
+
 namespace heddle::nodeagent {
 namespace {
 
@@ -85,6 +88,18 @@ TEST(Command, IsNotStoppedByEndlessComplaints) {
   const auto result =
       Command(Shell("i=0; while [ $i -lt 20000 ]; do echo complaint >&2; i=$((i+1)); done; echo done")).Run();
   EXPECT_EQ(result, "done\n");
+}
+
+TEST(Command, IsNotWaitedForOnceStopIsAsked) {
+  std::stop_source stop;
+  CommandOptions options = Shell("echo begun; exec cat /dev/zero > /dev/null");
+  options.stop = stop.get_token();
+  Command command(options);
+  std::jthread ends([&stop] { stop.request_stop(); });
+  const auto result = command.Run();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, base::Code::kCancelled);
+  EXPECT_EQ(command.Run().error().code, base::Code::kCancelled);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <stop_token>
 
 #include "tests/support/memory_file_tree.h"
 
@@ -143,6 +144,14 @@ TEST_F(UmadLeavesTest, SaySoInARecordingThatReplaysTheSame) {
   const LeafReadings again = IbFileLeaves(recorded).Read();
   EXPECT_EQ(again.by_port, readings.by_port);
   EXPECT_EQ(again.problems, readings.problems);
+}
+
+TEST_F(UmadLeavesTest, EndAWalkAtTheNextPortOnceStopIsAsked) {
+  AddPort("mlx5_1", "4: ACTIVE", "InfiniBand");
+  std::stop_source stop;
+  switch_.spoil = [&stop](Mad&) { stop.request_stop(); };
+  (void)UmadLeaves(files_, std::make_unique<FakePorts>(switch_), stop.get_token()).Read();
+  EXPECT_THAT(switch_.asked, SizeIs(2));
 }
 
 TEST_F(UmadLeavesTest, FallBackToTheGuidWhereTheNameIsTheMakersDefault) {

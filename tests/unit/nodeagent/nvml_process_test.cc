@@ -9,6 +9,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <stop_token>
+#include <thread>
 
 #include "nodeagent/discovery.h"
 #include "nvml_bed.h"
@@ -115,6 +117,18 @@ TEST(NvmlProcess, SaysWhereADriverHangsThatNeverAnswered) {
   EXPECT_THAT(readings.gpus, IsEmpty());
   EXPECT_THAT(readings.absent, "the NVIDIA driver hangs in nvmlInit_v2");
   EXPECT_THAT(readings.problems, ElementsAre(readings.absent));
+}
+
+TEST(NvmlProcess, IsNotWaitedForOnceStopIsAsked) {
+  const test::NvmlBed bed("hgx-h100");
+  bed.Misbehave("{hangs: {nvmlInit_v2: -1}}");
+  std::stop_source stop;
+  NvmlProcessOptions options = Options(bed);
+  options.stop = stop.get_token();
+  NvmlProcess driver(options);
+  std::jthread ends([&stop] { stop.request_stop(); });
+  EXPECT_EQ(driver.Read().absent, "the NVIDIA driver was not waited for: the agent ends");
+  EXPECT_EQ(driver.Read().absent, "the NVIDIA driver was not waited for: the agent ends");
 }
 
 // A call that sleeps uninterruptibly in the kernel outlives SIGKILL. SIGCONT stands for it here: the child does

@@ -1,0 +1,106 @@
+"""Soft-RoCE between two guests: real verbs, GIDs and counters of a real kernel, as the agent sees them."""
+
+import socket
+
+from guest import Guest, GuestCase
+from lab import need, wait_for
+
+MAC = "52:54:00:00:00:0{}".format
+COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
+
+
+class Rdma(GuestCase):
+    @classmethod
+    def boot(cls):
+        need("ibv_rc_pingpong", "rdma", "tc", "lldpd", "lldpcli")
+        cable = socket.socketpair()
+        for i, end in enumerate(cable):
+            cls.guests.append(Guest(f"guest-{i}", [
+                "-device", "pcie-root-port,id=root0,chassis=1", "-netdev", f"socket,id=cable,fd={end.fileno()}",
+                "-device", f"virtio-net-pci,bus=root0,netdev=cable,mac={MAC(i)},speed=100000,duplex=full",
+            ], passed=[end.fileno()]))
+        for end in cable:
+            end.close()
+
+    @classmethod
+    def prepare(cls):
+        for i, guest in enumerate(cls.guests):
+            guest.load("virtio_net", "crc32_generic", "rdma_rxe", "sch_netem")
+            guest.run(f"hostname guest-{i} && ip address add 10.0.0.{i + 1}/24 dev eth0 && ip link set eth0 up && "
+                      "rdma link add rxe0 type rxe netdev eth0 && mkdir -p /run/lldpd && lldpd && "
+                      "lldpcli configure lldp tx-interval 1 && lldpcli configure lldp portidsubtype ifname")
+        wait_for("both guests to hear each other", lambda: all(
+            "SysName" in guest.run("lldpcli show neighbors") for guest in cls.guests), 60)
+
+    def counters(self, guest):
+        text = guest.run(f"cd {COUNTERS} && grep . *")
+        return {name: int(value) for name, value in (line.split(":") for line in text.split())}
+
+    def rdma_nic(self, status):
+        return next(nic for nic in status["nics"] if nic["name"] == "rxe0")
+
+    def pingpong(self, iterations, size):
+        """Reliable-connection messages there and back, over the GID of the IPv4 address."""
+        command = f"ibv_rc_pingpong -d rxe0 -g 1 -n {iterations} -s {size}"
+        server, client = self.guests
+        server.run(f"{command} >/mnt/server 2>&1 & echo $! >/mnt/pid")
+        # The server listens on TCP before it has a peer.
+        wait_for("the server", lambda: server.attempt("ss -ltn | grep -q :18515")[0] == 0)
+        said = client.run(f"{command} 10.0.0.1")
+        wait_for("the server's end", lambda: server.attempt("kill -0 $(cat /mnt/pid)")[0] != 0)
+        for text in (said, (server.folder / "server").read_text()):
+            self.assertIn(f"{iterations} iters in", text)
+
+    def test_the_agent_sees_the_device_where_its_interface_is(self):
+        for i, guest in enumerate(self.guests):
+            status = guest.status()
+            nic = self.rdma_nic(status)
+            # EUI-64 of the interface's address, as the kernel forms it, is the GUID and the end of GID 0.
+            self.assertEqual(nic["guid"], f"0x505400fffe00000{i}")
+            gids = guest.run("cd /sys/class/infiniband/rxe0/ports/1 && head -n 1 gids/[01] gid_attrs/types/[01]")
+            self.assertIn(f"fe80:0000:0000:0000:5054:00ff:fe00:000{i}", gids)
+            self.assertIn(f"0000:0000:0000:0000:0000:ffff:0a00:000{i + 1}", gids)
+            self.assertEqual(gids.count("RoCE v2"), 2)
+            self.assertEqual((nic["transport"], nic["netdev"], nic["mtu"]), ("RoCE", "eth0", 1500))
+            self.assertEqual([nic["name"] for nic in status["nics"]], ["rxe0"], "the interface is no second NIC")
+            self.assertEqual(len(nic["ports"]), 1)
+            port = nic["ports"][0]
+            self.assertEqual((port["number"], port["state"], port["rateGbps"]), (1, "Active", 100))
+            self.assertEqual((port["leaf"], port["leafPort"]), (f"guest-{1 - i}", "eth0"))
+
+    def test_verbs_move_the_counters_and_nothing_else(self):
+        before = [self.counters(guest) for guest in self.guests]
+        self.pingpong(iterations=100, size=4096)
+        for guest, was in zip(self.guests, before):
+            now = self.counters(guest)
+            grown = {name for name in now if now[name] > was[name]}
+            self.assertLessEqual({"sent_pkts", "rcvd_pkts"}, grown)
+            # 100 messages of four packets each (the path's MTU is 1024).
+            self.assertGreaterEqual(now["rcvd_pkts"] - was["rcvd_pkts"], 400)
+            self.assertFalse(grown & {"out_of_seq_request", "rcvd_seq_err", "retry_exceeded_err", "link_downed"})
+
+    def test_loss_on_the_cable_raises_the_counters_of_it(self):
+        sender = self.guests[1]
+        before = [self.counters(guest) for guest in self.guests]
+        sender.run("tc qdisc add dev eth0 root netem loss 5% seed 5 || tc qdisc add dev eth0 root netem loss 5%")
+        self.addCleanup(sender.run, "tc qdisc del dev eth0 root")
+        self.pingpong(iterations=100, size=16384)
+        grown = [{name: now[name] - was[name] for name in now if now[name] > was[name]}
+                 for was, now in zip(before, map(self.counters, self.guests))]
+        # What is lost leaves a gap before the receiver, which asks for it again.
+        self.assertIn("out_of_seq_request", grown[0])
+        self.assertIn("rcvd_seq_err", grown[1])
+
+    def test_a_cable_that_is_pulled_takes_the_port_down_and_back(self):
+        guest = self.guests[0]
+        guest.qmp("set_link", name="cable", up=False)
+        self.addCleanup(guest.qmp, "set_link", name="cable", up=True)
+        down = wait_for("the port down", lambda: next(
+            (s for s in [guest.status()] if self.rdma_nic(s)["ports"][0]["state"] == "Down"), None))
+        self.assertEqual(self.rdma_nic(down)["ports"][0]["rateGbps"], 0)
+        guest.qmp("set_link", name="cable", up=True)
+        wait_for("the port up", lambda: self.rdma_nic(guest.status())["ports"][0]["state"] == "Active")
+
+    def test_a_recording_replays_outside_byte_for_byte(self):
+        recorded = self.replays(self.guests[0])
+        self.assertIn("guest-1", (recorded / "lldp.json").read_text())
