@@ -1,5 +1,7 @@
 #include "nodeagent/discovery.h"
 
+#include "nodeagent/amd_gpus.h"
+
 namespace heddle::nodeagent {
 namespace {
 
@@ -39,6 +41,7 @@ Readings Discovery::Read() {
     if (after == before || pass == kPasses) break;
     before = std::move(after);
   }
+  AddAmdGpus(files_, readings.pci, readings.gpus);
   for (const auto& source : leaves_) readings.leaves.Merge(source->Read());
   if (supplied_) Supply(*supplied_, readings);
   for (std::string& problem : files_.problems()) readings.pci.problems.push_back(std::move(problem));

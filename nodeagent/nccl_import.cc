@@ -58,6 +58,7 @@ GpuReading GpuOf(const NcclGpu& from, int index, const PciDevice& device) {
   gpu.name = fmt::format("{} GPU", device.vendor == kVendorAmd ? "AMD" : "NVIDIA");
   if (device.device != 0) gpu.name += fmt::format(" {:04x}", device.device);
   gpu.pci = from.pci;
+  gpu.xgmi = from.xgmi;
   gpu.nvlink_generation = GenerationOf(from);
   for (std::size_t i = 0; i < from.link_targets.size(); ++i) {
     for (int n = 0; n < from.link_counts[i] && int(gpu.nvlinks.size()) < from.links; ++n) {
@@ -189,9 +190,11 @@ void Supply(const SuppliedTopology& supplied, Readings& readings) {
   for (const NcclDevice* device : devices) {
     if (!placed.insert(device->pci).second) continue;  // ports of one card
     const auto found = readings.pci.devices.find(device->pci);
+    // Under a <cpu> of no NUMA node and behind no switch it is nowhere in particular.
+    const bool nowhere = !device->numa && device->switches.empty();
     if (found == readings.pci.devices.end())
       absent.push_back(device->pci);
-    else
+    else if (!nowhere)
       Move(*device, found->second);
   }
   if (absent.size() == placed.size()) {

@@ -154,6 +154,10 @@ bool IsGpu(const PciDevice& device) {
                                       (device.vendor == kVendorAmd && (kind == 0x1200 || kind == 0x0302)));
 }
 
+bool IsEfa(const PciDevice& device) {
+  return device.vendor == kVendorAmazon && (device.device & 0xfff0) == 0xefa0;
+}
+
 bool IsNvSwitch(const PciDevice& device) {
   return device.vendor == kVendorNvidia && device.class_code >> 8 == 0x0680;
 }

@@ -57,6 +57,8 @@ int ParseLinkSpeed(std::string_view text);
 
 // A GPU that computes: 3D controllers of NVIDIA, processing accelerators of AMD. A display adapter is none.
 bool IsGpu(const PciDevice& device);
+// A function that the EFA driver serves: 1d0f:efa0 to efaf.
+bool IsEfa(const PciDevice& device);
 bool IsNvSwitch(const PciDevice& device);
 
 // PIX when at most one bridge port stands between each of them and the bridge they share (one switch), PXB

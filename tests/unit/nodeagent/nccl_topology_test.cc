@@ -6,8 +6,10 @@
 #include <map>
 #include <set>
 
+#include "nodeagent/conditions.h"
 #include "nodeagent/nccl_export.h"
 #include "nodeagent/nccl_import.h"
+#include "nvml_bed.h"
 #include "recorded_machine.h"
 #include "tests/support/seeds.h"
 #include "tests/unit/formats/shared_data.h"
@@ -25,7 +27,7 @@ using Pairs = std::map<std::string, std::set<std::string>>;  // PCI addresses: a
 constexpr const char* kRealFiles[] = {"p4d-24xl-topo.xml", "ndv4-topo.xml", "mi300-topo_8p_940.xml",
                                       "mi300-topo_8p_940vm.xml"};
 
-Pairs PairsOf(const formats::NcclTopology& topology) {
+Pairs PairsOfFile(const formats::NcclTopology& topology) {
   Pairs pairs;
   for (const formats::NcclGpu& gpu : topology.gpus) {
     for (const std::size_t nic : formats::NearestNics(topology, gpu))
@@ -34,24 +36,8 @@ Pairs PairsOf(const formats::NcclTopology& topology) {
   return pairs;
 }
 
-Pairs PairsOf(const topology::Node& node) {
-  std::map<int, std::string> gpus;
-  for (const topology::Gpu& gpu : node.gpus) gpus[gpu.index] = gpu.pci;
-  Pairs pairs;
-  for (const topology::GpuNicPath& path : node.paths)
-    pairs[gpus[path.gpu]].insert(node.FindNic(path.nic)->pci);
-  return pairs;
-}
-
-std::vector<std::string> RailsOf(const topology::Node& node) {
-  std::vector<std::string> rails;
-  for (const topology::Nic& nic : node.nics) {
-    if (nic.role == topology::NicRole::kCompute)
-      rails.push_back(nic.pci + "@" + std::to_string(nic.rail.value_or(-1)));
-  }
-  std::sort(rails.begin(), rails.end());
-  return rails;
-}
+using test::PairsOf;
+using test::RailsOf;
 
 SuppliedTopology Supplied(const std::string& xml, bool alone) {
   auto topology = formats::ParseNcclXml(xml);
@@ -87,7 +73,7 @@ std::string Renamed(std::string xml) {
 TEST(NcclImport, PairsAsTheFileDoesWhateverTheDevicesAreCalled) {
   for (const char* name : kRealFiles) {
     const std::string xml = test::SharedData(std::string("nccl-xml/") + name);
-    const Pairs wanted = PairsOf(*formats::ParseNcclXml(xml));
+    const Pairs wanted = PairsOfFile(*formats::ParseNcclXml(xml));
     ASSERT_EQ(wanted.size(), 8u) << name;
     for (const std::string& text : {xml, Renamed(xml)}) {
       Readings readings;
@@ -137,7 +123,7 @@ TEST(NcclExport, ReadBackPairsEveryRecordedMachineAsTheMachineItselfDoes) {
     const auto file = formats::ParseNcclXml(xml);
     ASSERT_TRUE(file) << file.error().message;
     const Pairs wanted = PairsOf(seen.node);
-    Pairs pairs = PairsOf(*file);
+    Pairs pairs = PairsOfFile(*file);
     // A GPU that the driver lost is in the file for its place, and in no NodeTopology.
     std::erase_if(pairs, [&](const auto& pair) { return !wanted.contains(pair.first); });
     EXPECT_EQ(pairs, wanted);
@@ -175,6 +161,10 @@ TEST(NcclExport, WritesWhatNcclReads) {
   EXPECT_THAT(xml, HasSubstr("gdr=\"1\" rail=\"7\"/>"));
   EXPECT_THAT(xml, Not(HasSubstr("plane=")));  // one plane is no news
   EXPECT_THAT(xml, Not(HasSubstr("eno1")));
+  // RCCL's dialect, as RCCL dumps it.
+  const std::string amd = XmlOf("mi300x");
+  EXPECT_THAT(amd, testing::StartsWith("<system version=\"2\">"));
+  EXPECT_THAT(amd, HasSubstr("<xgmi target=\"0000:15:00.0\" count=\"1\" tclass=\"0x120000\"/>"));
   // NVSwitches of a VM or a rack are on no bus: NCCL's own word for them.
   EXPECT_THAT(XmlOf("hgx-b200"),
               HasSubstr("<nvlink target=\"fffffff:ffff:ff\" count=\"18\" tclass=\"0x068000\"/>"));
@@ -185,6 +175,41 @@ TEST(NcclExport, LeavesOutTheSpeedOfAPortThatIsDown) {
   const std::size_t at = xml.find("<net name=\"mlx5_3\"");
   ASSERT_NE(at, std::string::npos);
   EXPECT_THAT(xml.substr(at, xml.find("/>", at) - at), Not(HasSubstr("speed=")));
+}
+
+// The guest that the hypervisor shows nothing of its PCIe tree, with the file that its cloud ships for it.
+TEST(NcclImport, GivesAGuestItsSwitches) {
+  const std::string xml = test::SharedData("nccl-xml/ndv4-topo.xml");
+  const Pairs wanted = PairsOfFile(*formats::ParseNcclXml(xml));
+  for (const char* name : {"nd-a100-v4-vm", "nd-a100-v4-vm-blind"}) {
+    Readings readings = ReadingsOf(name);
+    EXPECT_NE(PairsOf(Assemble(readings).node), Pairs()) << name;
+    Supply(Supplied(xml, false), readings);
+    const Observation seen = Assemble(readings);
+    EXPECT_EQ(PairsOf(seen.node), wanted) << name;
+    EXPECT_EQ(seen.node.paths.front().distance, topology::PciDistance::kPix) << name;
+    EXPECT_EQ(seen.node.gpus.at(0).numa, 1) << name;
+    for (const topology::Nic& nic : seen.node.nics) EXPECT_TRUE(nic.rail.known()) << name << " " << nic.name;
+    EXPECT_EQ(seen.node.NicOfGpu(3)->pci, "0104:00:00.0") << name;
+  }
+}
+
+// Planes come back from a file that tells them, wherever the leaves' names do not.
+TEST(NcclImport, TellsThePlanesOfPorts) {
+  const std::string xml = XmlOf("hgx-b300");
+  EXPECT_THAT(xml, HasSubstr("port=\"9\" guid=\"0x"));
+  EXPECT_THAT(xml, HasSubstr("rail=\"5\" plane=\"2\"/>"));
+  Readings readings = ReadingsOf("hgx-b300");
+  readings.leaves = {};
+  EXPECT_EQ(Assemble(readings).node.FindNic("mlx5_5")->ports.at(2).plane, 0);
+  Supply(Supplied(xml, false), readings);
+  const topology::Node node = Assemble(readings).node;
+  const std::vector<topology::NicPort>& ports = node.FindNic("mlx5_5")->ports;
+  ASSERT_EQ(ports.size(), 4u);
+  for (int plane = 0; plane < 4; ++plane) {
+    EXPECT_EQ(ports[std::size_t(plane)].number, 3 * (plane + 1));
+    EXPECT_EQ(ports[std::size_t(plane)].plane, plane);
+  }
 }
 
 TEST(NcclImport, SaysWhereTheFileAndTheMachineDiffer) {
@@ -219,7 +244,9 @@ TEST(NcclImport, TakesARailWhereNoneIsMeasuredAndComparesItElsewhere) {
   const Observation seen = Assemble(readings);
   EXPECT_EQ(seen.node.FindNic("mlx5_6")->rail, 6);
   EXPECT_THAT(seen.problems, ElementsAre("mlx5_6 is on rail 6 by its place and on rail 2 by topo.xml"));
-  EXPECT_THAT(seen.rail_notes, ElementsAre("the PCIe tree is that of topo.xml"));
+  EXPECT_EQ(seen.pci_source, "topo.xml");
+  const auto conditions = ConditionsOf(seen);
+  EXPECT_EQ(crds::FindCondition(conditions, kRailsMeasured)->reason, "SuppliedTopology");
 }
 
 TEST(NcclImport, IsTotalOverDamagedFiles) {
@@ -237,6 +264,27 @@ TEST(NcclImport, IsTotalOverDamagedFiles) {
       EXPECT_THAT(topology::Check(Assemble(readings).node), IsEmpty());
     }
   }
+}
+
+// As a person types it: a file is written, read back where the cloud would hide the tree, and shown alone.
+TEST(NcclCommand, WritesAndReadsFiles) {
+  const test::TemporaryFolder folder;
+  const test::RecordedMachine machine("hgx-h100");
+  const std::string agent = test::Built("bin/heddle-nodeagent"), file = folder.path() + "/topo.xml";
+  EXPECT_EQ(test::Output(agent + " --machine " + machine.path() + " --nccl-topo " + file), "");
+  EXPECT_EQ(base::DiskFileTree(folder.path()).Read("topo.xml"), XmlOf("hgx-h100"));
+  EXPECT_EQ(test::Output(agent + " --machine " + machine.path() + " --nccl-topo -"), XmlOf("hgx-h100"));
+  const std::string here = test::Output(agent + " --machine " + machine.path() + " --from-nccl-xml " + file +
+                                        " --print -o json --node x");
+  EXPECT_THAT(here, HasSubstr("from the PCIe switches of " + file));
+  const std::string alone = test::Output("cd " + folder.path() + " && " + agent +
+                                         " --from-nccl-xml topo.xml --print -o json --node x");
+  EXPECT_THAT(alone, HasSubstr("all of this is what topo.xml says"));
+  EXPECT_THAT(alone, HasSubstr("\"name\": \"mlx5_7\""));
+  EXPECT_THAT(test::Output("! " + agent + " --from-nccl-xml " + folder.path() + "/none.xml --print --node x"),
+              HasSubstr("none.xml cannot be read"));
+  EXPECT_THAT(test::Output("! " + agent + " --machine " + machine.path() + " --nccl-topo /nonexistent/x"),
+              HasSubstr("/nonexistent/x cannot be written"));
 }
 
 TEST(NcclImport, RefusesAFileThatIsNone) {
