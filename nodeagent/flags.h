@@ -18,7 +18,8 @@ Examples:
   heddle-nodeagent --machine DIR --print -o json     the same of a recorded machine
   heddle-nodeagent --nccl-topo topo.xml              NCCL's topology file of this machine, rails and planes included
   heddle-nodeagent --from-nccl-xml topo.xml --print  where the hypervisor hides PCIe: the cloud's file tells it
-  heddle-nodeagent record DIR                        record this machine, to attach to a bug report
+  heddle-nodeagent record DIR --scrub                record this machine under other names, to attach to a bug report
+  heddle-nodeagent --machine DIR record DIR2 --scrub give a recording other names
   heddle-nodeagent --node gpu-17                     in a DaemonSet, with its ServiceAccount
   heddle-nodeagent --machine DIR --kubeconfig FILE   publish a recorded machine, as demos and tests do)";
 
@@ -28,7 +29,7 @@ struct Flags {
   std::string nccl_topo, from_nccl_xml;
   std::string probe;  // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1";
-  bool print = false, once = false;
+  bool print = false, once = false, scrub = false;
   double interval_s = 30, jitter_s = 10;
 };
 
@@ -69,6 +70,9 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   CLI::App* record =
       app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");
   record->add_option("DIR", flags.record_to, "The folder; it must not exist, or be empty")->required();
+  record->add_flag(
+      "--scrub", flags.scrub,
+      "Under other names: GUIDs, MAC and IP addresses, UUIDs, serial numbers, hosts and switches");
   CLI::App* probe = app.add_subcommand("nvml-probe", "")->group("");
   probe->add_option("LIBRARY", flags.probe)->required();
   return record;

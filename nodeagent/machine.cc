@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include "nodeagent/leaf_memory.h"
+#include "nodeagent/nccl_export.h"
 #include "nodeagent/recording.h"
+#include "nodeagent/scrub.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -22,6 +24,23 @@ Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr
   machine.discovery = std::make_unique<Discovery>(files, *machine.gpus, std::move(leaves), machine.identity,
                                                   ProbeLocality(files, root));
   return machine;
+}
+
+// Reads all that a replay may ask for, and writes it.
+base::Status Keep(const RecordingFileTree& recording, Machine& machine, bool scrub,
+                  const std::string& folder) {
+  const Readings readings = machine.discovery->Read();
+  ReadForHwloc(recording);
+  (void)NcclTopologyOf(recording, readings, nodeagent::Assemble(readings));
+  Identity identity = readings.identity;
+  if (identity.product.empty()) identity.product = readings.locality.product;
+  std::map<std::string, std::string> extra = readings.leaves.files;
+  extra["machine.yaml"] = FormatMachineYaml(identity);
+  GpuReadings gpus = readings.gpus;
+  std::erase_if(gpus.gpus, [](const GpuReading& gpu) { return gpu.xgmi; });  // sysfs has those
+  extra["nvml.yaml"] = FormatNvmlYaml(gpus);
+  const RecordedFiles recorded = recording.Recorded(extra);
+  return WriteRecording(scrub ? Scrub(recorded) : recorded, folder);
 }
 
 }  // namespace
@@ -53,17 +72,17 @@ base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, st
 }
 
 base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,
-                    base::Clock& clock, const std::string& folder) {
+                    base::Clock& clock, bool scrub, const std::string& folder) {
   const RecordingFileTree recording(files);
   ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock));
-  const Readings readings = machine.discovery->Read();
-  ReadForHwloc(recording);
-  Identity identity = readings.identity;
-  identity.product = readings.locality.product;
-  std::map<std::string, std::string> extra = readings.leaves.files;
-  extra["machine.yaml"] = FormatMachineYaml(identity);
-  extra["nvml.yaml"] = FormatNvmlYaml(readings.gpus);
-  return WriteRecording(recording, extra, folder);
+  return Keep(recording, machine, scrub, folder);
+}
+
+base::Status RecordAgain(const base::FileTree& files, const std::string& source, const std::string& node,
+                         bool scrub, const std::string& folder) {
+  const RecordingFileTree recording(files);
+  ASSIGN_OR_RETURN(Machine machine, OpenRecorded(recording, source, node));
+  return Keep(recording, machine, scrub, folder);
 }
 
 }  // namespace heddle::nodeagent

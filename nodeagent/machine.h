@@ -30,9 +30,14 @@ struct Machine {
                                              std::unique_ptr<GpuSource> gpus, base::Clock& clock,
                                              const std::stop_token& stop = {});
 
-// Copies what discovery reads of the live machine into `folder`, as a recorded machine.
+// Copies what discovery reads of the live machine into `folder`, as a recorded machine. `scrub`: under other
+// names (scrub.h).
 [[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,
-                                  std::unique_ptr<GpuSource> gpus, base::Clock& clock,
+                                  std::unique_ptr<GpuSource> gpus, base::Clock& clock, bool scrub,
                                   const std::string& folder);
+
+// The same of a recorded machine, so that an old recording can be scrubbed. `files` is rooted at `source`.
+[[nodiscard]] base::Status RecordAgain(const base::FileTree& files, const std::string& source,
+                                       const std::string& node, bool scrub, const std::string& folder);
 
 }  // namespace heddle::nodeagent

@@ -100,9 +100,11 @@ int main(int argc, char** argv) {
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
-    if (const auto done = nodeagent::Record(root, live_node, Driver(flags), clock, flags.record_to); !done)
-      return Failed(done.error());
-    return 0;
+    const auto done =
+        flags.machine.empty()
+            ? nodeagent::Record(root, live_node, Driver(flags), clock, flags.scrub, flags.record_to)
+            : nodeagent::RecordAgain(recorded, flags.machine, flags.node, flags.scrub, flags.record_to);
+    return done ? 0 : Failed(done.error());
   }
   auto machine = flags.machine.empty() ? nodeagent::OpenLive(root, live_node, Driver(flags), clock)
                                        : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
