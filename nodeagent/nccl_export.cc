@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -217,19 +215,6 @@ class Export {
 
 std::string NcclTopologyOf(const base::FileTree& files, const Readings& readings, const Observation& seen) {
   return Export(files, readings, seen).Run();
-}
-
-base::Status WriteNcclTopology(const std::string& xml, const std::string& path) {
-  if (path == "-") {
-    if (std::fputs(xml.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return {};
-    return base::Fail(base::Code::kUnavailable, "standard output cannot be written");
-  }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << xml;
-  file.close();
-  if (file) return {};
-  return base::Fail(base::Code::kUnavailable,
-                    fmt::format("{} cannot be written: does its folder exist, and is there space?", path));
 }
 
 }  // namespace heddle::nodeagent

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "base/file_tree.h"
-#include "base/result.h"
 #include "nodeagent/assemble.h"
 
 namespace heddle::nodeagent {
@@ -16,8 +15,5 @@ namespace heddle::nodeagent {
 // write: of the two bridge ports on the way through a switch the upper one. What NCCL cannot express is lost:
 // it knows no host bridges, so PHB and NODE are both "one <cpu>".
 std::string NcclTopologyOf(const base::FileTree& files, const Readings& readings, const Observation& seen);
-
-// Into a file, or to standard output for "-".
-[[nodiscard]] base::Status WriteNcclTopology(const std::string& xml, const std::string& path);
 
 }  // namespace heddle::nodeagent

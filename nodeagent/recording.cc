@@ -125,6 +125,11 @@ RecordedFiles RecordingFileTree::Recorded(const std::map<std::string, std::strin
   return recorded;
 }
 
+std::map<std::string, std::string> RecordingFileTree::files() const {
+  const std::lock_guard lock(mutex_);
+  return read_;
+}
+
 base::Status WriteRecording(const RecordedFiles& recorded, const std::string& folder) {
   const fs::path root(folder);
   std::error_code error;

@@ -25,6 +25,8 @@ class RecordingFileTree final : public base::FileTree {
 
   // What was read until now, and `extra`: files at the root, such as nvml.yaml.
   RecordedFiles Recorded(const std::map<std::string, std::string>& extra) const;
+  // Of that the files, by path below the root, without links in it.
+  std::map<std::string, std::string> files() const;
 
  private:
   // Where `path` really is; records the links it went through. `last`: whether to follow the last part too.
@@ -39,5 +41,10 @@ class RecordingFileTree final : public base::FileTree {
 
 // Writes a recorded machine into `folder`, which must be empty or absent: nobody's files are overwritten.
 [[nodiscard]] base::Status WriteRecording(const RecordedFiles& recorded, const std::string& folder);
+[[nodiscard]] inline base::Status WriteRecording(const RecordingFileTree& recording,
+                                                 const std::map<std::string, std::string>& extra,
+                                                 const std::string& folder) {
+  return WriteRecording(recording.Recorded(extra), folder);
+}
 
 }  // namespace heddle::nodeagent

@@ -24,7 +24,7 @@ TEST(Recording, ReplaysAMachine) {
     const Observation seen = machine->discovery->Look();
     ReadForHwloc(recording);
     const test::TemporaryFolder target;
-    ASSERT_TRUE(WriteRecording(recording.Recorded({}), target.path()));
+    ASSERT_TRUE(WriteRecording(recording, {}, target.path()));
     const Observation again = test::LookAt(target.path());
     EXPECT_EQ(seen.node, again.node) << shape;
     EXPECT_EQ(seen.problems, again.problems) << shape;
@@ -41,7 +41,7 @@ TEST(Recording, FollowsLinksAsSysfsHasThem) {
   ASSERT_TRUE(recording.Read("sys/class/infiniband/mlx5_0/ports/1/state"));
   ASSERT_TRUE(recording.Read("sys/class/infiniband/mlx5_0/device/vendor"));
   const test::TemporaryFolder target;
-  ASSERT_TRUE(WriteRecording(recording.Recorded({{"machine.yaml", "hostname: x\n"}}), target.path()));
+  ASSERT_TRUE(WriteRecording(recording, {{"machine.yaml", "hostname: x\n"}}, target.path()));
   const base::DiskFileTree again(target.path());
   EXPECT_EQ(again.Read("sys/class/infiniband/mlx5_0/device/vendor"), "0x15b3\n");
   EXPECT_EQ(again.Read("machine.yaml"), "hostname: x\n");
@@ -52,7 +52,7 @@ TEST(Recording, OverwritesNothing) {
   target.Write("precious", "mine");
   test::MemoryFileTree files;
   const RecordingFileTree recording(files);
-  const auto status = WriteRecording(recording.Recorded({{"precious", "yours"}}), target.path());
+  const auto status = WriteRecording(recording, {{"precious", "yours"}}, target.path());
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().message, testing::HasSubstr("name a new folder"));
 }

@@ -11,6 +11,7 @@
 #include "nodeagent/report.h"
 #include "recorded_machine.h"
 #include "tests/support/fake_clock.h"
+#include "tests/support/seeds.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -48,6 +49,22 @@ TEST(Identifiers, DealNoNumberThatADeviceHas) {
   Identifiers identifiers;
   identifiers.Learn("02:00:00:a0:00:01");
   EXPECT_EQ(identifiers.Replace("02:00:00:11:22:33"), "02:00:00:a0:00:02");
+}
+
+TEST(Identifiers, SurviveAnyText) {
+  const std::string text =
+      "GPU-89abcdef-1111-2222-3333-444455556666 0c:42:a1:da:09:b6 fe80:0000:0000:0000:0e42:a1ff:feda:09b6 "
+      "0000:0000:0000:0000:0000:ffff:0a01:0203 enx0c42a1da09b6 0x0c42a10300da09b6 ::--:: "
+      "2001:0db8:0001:0002:0003:"
+      "0004:0005:0006";
+  for (const std::uint64_t seed : test::Seeds(500)) {
+    SCOPED_TRACE(test::Replay(seed));
+    base::Random random(seed);
+    const std::string damaged = test::Damage(text, random);
+    Identifiers identifiers;
+    identifiers.Learn(damaged);
+    EXPECT_EQ(identifiers.Replace(damaged), identifiers.Replace(damaged));
+  }
 }
 
 TEST(Scrub, ReplacesNamesInEveryFileOfARecording) {
