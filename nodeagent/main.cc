@@ -7,16 +7,16 @@
 #include <random>
 
 #include "base/process.h"
-#include "crds/yaml.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "nodeagent/agent.h"
 #include "nodeagent/flags.h"
 #include "nodeagent/follow.h"
 #include "nodeagent/machine.h"
+#include "nodeagent/nccl_files.h"
 #include "nodeagent/nvml_process.h"
 #include "nodeagent/pod_resources.h"
-#include "nodeagent/report.h"
+#include "nodeagent/print.h"
 
 namespace {
 
@@ -74,18 +74,6 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   return 0;
 }
 
-int Print(const nodeagent::Flags& flags, nodeagent::Machine& machine, nodeagent::GrantSource* kubelet,
-          base::Clock& clock, const std::stop_token& stop) {
-  const auto grants = nodeagent::ReadOnce(kubelet, flags.pod_resources.has_value(), stop);
-  const nodeagent::Observation seen = machine.discovery->Look();
-  if (stop.stop_requested()) return kInterrupted;
-  crds::NodeTopology object;
-  object.name = machine.identity.node;
-  const auto json = crds::ToJson(nodeagent::Report(object, seen, clock.WallNow(), &grants));
-  std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
-  return 0;
-}
-
 int RunFollow(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,
               base::Clock& clock, const std::stop_token& stop) {
   nodeagent::Follow follow(
@@ -135,15 +123,20 @@ int main(int argc, char** argv) {
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
     const auto done =
-        nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to, flags.lldpd_socket);
+        live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to,
+                                 flags.lldpd_socket, flags.scrub)
+             : nodeagent::RecordAgain(recorded, flags.machine, flags.node, flags.scrub, flags.record_to);
     return done ? 0 : Failed(done.error());
   }
   auto machine =
       live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd_socket)
            : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
+  const auto nccl = nodeagent::ServeNccl(live ? root : recorded, flags, live, *machine->discovery);
+  if (!nccl || *nccl) return nccl ? 0 : Failed(nccl.error());
   const auto kubelet = nodeagent::OpenKubelet(live ? root : recorded, flags.PodResources());
-  if (flags.print && !flags.follow) return Print(flags, *machine, kubelet.get(), clock, stop);
+  if (flags.print && !flags.follow)
+    return nodeagent::PrintNode(*machine, kubelet.get(), flags, clock, stop) ? 0 : kInterrupted;
   nodeagent::LiveEthtool live_ethtool;
   nodeagent::RecordedEthtool recorded_ethtool(recorded);
   nodeagent::CounterReader reader(live ? root : recorded,
