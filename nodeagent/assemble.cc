@@ -171,6 +171,7 @@ class Assembly {
       nics[i].rail = rails.places[i].rail;
     }
     seen_.rail_notes = std::move(rails.notes);
+    crds::FillLeaves(seen_.node, readings_.leaves.labels);
   }
 
   void AddPaths() {

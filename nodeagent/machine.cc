@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "nodeagent/counters.h"
+#include "nodeagent/ethtool_stats.h"
 #include "nodeagent/leaf_memory.h"
 #include "nodeagent/recording.h"
 
@@ -46,21 +48,25 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
 }
 
 base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, std::unique_ptr<GpuSource> gpus,
-                               base::Clock& clock, const std::stop_token& stop) {
+                               base::Clock& clock, const std::stop_token& stop,
+                               const std::string& lldpd_socket) {
   const Identity identity{std::move(node), {}, {}};
   TRY(CheckName(identity));
-  return Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop), "/");
+  return Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop, lldpd_socket), "/");
 }
 
 base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,
-                    base::Clock& clock, const std::string& folder) {
+                    base::Clock& clock, const std::string& folder, const std::string& lldpd_socket) {
   const RecordingFileTree recording(files);
-  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock));
+  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock, {}, lldpd_socket));
   const Readings readings = machine.discovery->Read();
   ReadForHwloc(recording);
   Identity identity = readings.identity;
   identity.product = readings.locality.product;
   std::map<std::string, std::string> extra = readings.leaves.files;
+  LiveEthtool ethtool;
+  const Observation seen = Assemble(readings);
+  extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
   extra["machine.yaml"] = FormatMachineYaml(identity);
   extra["nvml.yaml"] = FormatNvmlYaml(readings.gpus);
   return WriteRecording(recording, extra, folder);

@@ -25,14 +25,15 @@ struct Machine {
                                                  std::string node);
 
 // This machine. `files` is rooted at "/"; `gpus`: its driver; `clock` must outlive the machine;
-// `stop` ends a look that waits, which then says less than it could.
+// `stop` ends a look that waits, which then says less than it could; `lldpd_socket` as AskLldpd takes it.
 [[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node,
                                              std::unique_ptr<GpuSource> gpus, base::Clock& clock,
-                                             const std::stop_token& stop = {});
+                                             const std::stop_token& stop = {},
+                                             const std::string& lldpd_socket = {});
 
 // Copies what discovery reads of the live machine into `folder`, as a recorded machine.
 [[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,
                                   std::unique_ptr<GpuSource> gpus, base::Clock& clock,
-                                  const std::string& folder);
+                                  const std::string& folder, const std::string& lldpd_socket = {});
 
 }  // namespace heddle::nodeagent
