@@ -51,7 +51,7 @@ base::Result<Output> DecideSuggest(const PlanOptions& options, const ReadFile& r
   ASSIGN_OR_RETURN(const placement::GangRequest request, SuggestRequestOf(options));
   ASSIGN_OR_RETURN(const std::int64_t batch, GlobalBatchOf(options, request));
   ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
-  const SuggestAnswer answer = AskSuggest(grounds.fabrics, request, batch, !options.parallelism.empty());
+  const SuggestAnswer answer = AskSuggest(grounds.fabrics, request, batch, SaysASize(options.parallelism));
   Output output;
   output.exit_code = answer.found.fastest.empty() ? Output::kRefused : Output::kOk;
   output.out = look.format == Format::kText ? SuggestText(answer, look.style)

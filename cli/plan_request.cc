@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "crds/parallelism.h"
@@ -57,6 +60,18 @@ base::Status AddPods(const PlanOptions& options, placement::GangRequest& request
 
 }  // namespace
 
+bool SaysASize(std::string_view words) {
+  while (!words.empty()) {
+    const auto end = std::min(words.find(','), words.size());
+    std::string_view word = words.substr(0, end);
+    word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
+    const std::string_view name = word.substr(0, word.find_first_of(" ="));
+    if (name == "tp" || name == "cp" || name == "dp" || name == "pp") return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
 base::Result<placement::GangRequest> RequestOf(const PlanOptions& options) {
   placement::GangRequest request;
   if (options.parallelism.empty()) {
@@ -80,7 +95,10 @@ base::Result<placement::GangRequest> SuggestRequestOf(const PlanOptions& options
                                             *options.gpus, crds::kMaxWorld));
   }
   if (!options.parallelism.empty()) {
-    ASSIGN_OR_RETURN(request.parallelism, crds::ParseParallelism(options.parallelism), "--parallelism");
+    std::string words = options.parallelism;
+    // ep, etp, fsdp and the order are what a person may fix of a layout that is looked for.
+    if (options.gpus && !SaysASize(words)) words += fmt::format(",dp={}", *options.gpus);
+    ASSIGN_OR_RETURN(request.parallelism, crds::ParseParallelism(words), "--parallelism");
     if (options.gpus && *options.gpus != request.parallelism.world()) {
       return Fail(Code::kInvalid,
                   fmt::format("--gpus {} is not the {} ranks of --parallelism: leave one of them out",

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include "cli/plan.h"
 #include "placement/gang.h"
 
@@ -9,11 +11,15 @@ namespace heddle::cli {
 [[nodiscard]] base::Result<placement::GangRequest> RequestOf(const PlanOptions& options);
 
 // The gang of --suggest: the layout is --parallelism where it is given, else dp alone over --gpus.
+// Without tp, cp, dp and pp the words of --parallelism are those of every layout that is looked at.
 [[nodiscard]] base::Result<placement::GangRequest> SuggestRequestOf(const PlanOptions& options);
 
 // Sequences per step: --global-batch, else microbatches · microbatch · dp of the layout that was given, with pp·4
 // microbatches where the model does not say. Requires: SuggestRequestOf(options) is `request`.
 [[nodiscard]] base::Result<std::int64_t> GlobalBatchOf(const PlanOptions& options,
                                                        const placement::GangRequest& request);
+
+// Whether tp, cp, dp or pp is among the words.
+bool SaysASize(std::string_view words);
 
 }  // namespace heddle::cli

@@ -170,7 +170,9 @@ std::string CountsText(const SuggestAnswer& answer) {
       {counts.domain,
        fmt::format("TP group larger than an NVLink domain ({} GPUs)", answer.limits.largest_domain)},
       {counts.heads,
-       fmt::format("tp does not divide the heads (hidden={}, heads of 128)", answer.model.hidden)},
+       answer.model.heads > 0
+           ? fmt::format("tp does not divide heads={}", answer.model.heads)
+           : fmt::format("tp does not divide the heads (hidden={}, heads of 128)", answer.model.hidden)},
       {counts.layers, fmt::format("pp divides neither layers={} nor 2 more", answer.model.layers)},
       {counts.sequence, fmt::format("2*cp does not divide seq={}", answer.model.seq)},
       {counts.batch,

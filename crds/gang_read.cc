@@ -68,6 +68,11 @@ placement::ModelHints ReadModel(const Field& field) {
   model.microbatch = field("microbatch").Int(1, 1'000'000);
   model.microbatches = field("microbatches").Int(1, 1'000'000);
   model.tflops = field("tflops").Int(1, 1'000'000);
+  model.active = double(field("active").Int64(1, 1'000'000'000'000'000));
+  model.experts = field("experts").Int(1, 1'000'000);
+  model.topk = field("topk").Int(1, 1'000'000);
+  model.heads = field("heads").Int(1, 1'000'000);
+  model.kvheads = field("kvheads").Int(1, 1'000'000);
   return model;
 }
 

@@ -39,6 +39,11 @@ Json WriteModel(const placement::ModelHints& model) {
   PutPositive(json, "microbatch", model.microbatch);
   PutPositive(json, "microbatches", model.microbatches);
   PutPositive(json, "tflops", model.tflops);
+  PutPositive(json, "active", std::llround(model.active));
+  PutPositive(json, "experts", model.experts);
+  PutPositive(json, "topk", model.topk);
+  PutPositive(json, "heads", model.heads);
+  PutPositive(json, "kvheads", model.kvheads);
   return json;
 }
 

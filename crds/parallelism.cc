@@ -121,6 +121,18 @@ std::string Product(const placement::Parallelism& parallelism) {
   return text.empty() ? "tp=1" : text;
 }
 
+base::Result<double> ParseParameters(const Word& word) {
+  double parameters = 0;
+  const char* end = word.value.data() + word.value.size();
+  const auto [stop, error] = std::from_chars(word.value.data(), end, parameters);
+  if (error != std::errc() || stop != end || !(parameters >= 1) || parameters > 1e15) {
+    return Fail(Code::kInvalid, fmt::format("{0}={1} does not fit: write the number of parameters, from 1 to "
+                                            "1e15, as in {0}=70e9",
+                                            word.name, codec::Clean(word.value, 40)));
+  }
+  return std::round(parameters);
+}
+
 }  // namespace
 
 base::Result<std::array<Axis, 4>> ParseOrder(std::string_view text) {
@@ -195,18 +207,14 @@ base::Result<placement::ModelHints> ParseModel(std::string_view text) {
                 {"seq", &model.seq, 1'000'000'000},
                 {"microbatch", &model.microbatch, 1'000'000},
                 {"microbatches", &model.microbatches, 1'000'000},
-                {"tflops", &model.tflops, 1'000'000}};
+                {"tflops", &model.tflops, 1'000'000},
+                {"experts", &model.experts, 1'000'000},
+                {"topk", &model.topk, 1'000'000},
+                {"heads", &model.heads, 1'000'000},
+                {"kvheads", &model.kvheads, 1'000'000}};
   for (const Word& word : words) {
-    if (word.name == "params") {
-      const char* end = word.value.data() + word.value.size();
-      const auto [stop, error] = std::from_chars(word.value.data(), end, model.params);
-      if (error != std::errc() || stop != end || !(model.params >= 1) || model.params > 1e15) {
-        return Fail(Code::kInvalid,
-                    fmt::format("params={} does not fit: write the number of parameters, from 1 to "
-                                "1e15, as in params=70e9",
-                                codec::Clean(word.value, 40)));
-      }
-      model.params = std::round(model.params);
+    if (word.name == "params" || word.name == "active") {
+      ASSIGN_OR_RETURN((word.name == "params" ? model.params : model.active), ParseParameters(word));
       continue;
     }
     const auto* count =
@@ -214,11 +222,13 @@ base::Result<placement::ModelHints> ParseModel(std::string_view text) {
     if (count == std::end(counts)) {
       return Fail(Code::kInvalid,
                   fmt::format("unknown word {}: the words are params, layers, hidden, seq, microbatch, "
-                              "microbatches and tflops",
+                              "microbatches, tflops, active, experts, topk, heads and kvheads",
                               Quote(word.name)));
     }
     ASSIGN_OR_RETURN(*count->to, ParseCount(word, count->max));
   }
+  if (std::string why = placement::WhyNoModel(model); !why.empty())
+    return Fail(Code::kInvalid, std::move(why));
   return model;
 }
 

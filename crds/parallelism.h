@@ -20,7 +20,8 @@ inline constexpr int kMaxWorld = kMaxPods * kMaxGpusPerPod;
 
 // "tp=8,pp=2,dp=8", also ep, etp, fsdp and order=tp-cp-ep-dp-pp. Spaces around words are allowed.
 [[nodiscard]] base::Result<placement::Parallelism> ParseParallelism(std::string_view text);
-// "params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1", also microbatches and tflops.
+// "params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1", also microbatches and tflops, and of a mixture of
+// experts active, experts and topk; heads and kvheads of attention.
 [[nodiscard]] base::Result<placement::ModelHints> ParseModel(std::string_view text);
 // "tp=nvlink,dp=leaf"; sorted by axis.
 [[nodiscard]] base::Result<std::vector<placement::Requirement>> ParseConstraints(std::string_view text);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace heddle::kube {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr std::size_t kMaxNoteBytes = 1024;       // what the API server takes (
 constexpr std::size_t kMaxNamePrefixBytes = 200;  // leaves room for the suffix under 253
 constexpr std::size_t kMaxSeries = 4096;          // client-go's event cache size
 constexpr std::chrono::minutes kSeriesLife{10};   // as client-go's aggregation interval
-constexpr int kTries = 3;
+constexpr int kMaxBackOffShift = 6;               // 64 s
 const std::string kWake = "send";
 
 std::string Cut(std::string_view text) {
@@ -110,8 +112,9 @@ void EventRecorder::Send(const Note& note, const std::stop_token& stop) {
       series = {};  // the event lived out its hour
       continue;
     }
-    if (attempt >= kTries || !WorthRepeating(sent.error().code) ||
-        !clock_.SleepFor(std::chrono::seconds(1 << attempt), stop)) {
+    const bool last = options_.tries > 0 && attempt >= options_.tries;
+    if (last || !WorthRepeating(sent.error().code) ||
+        !clock_.SleepFor(std::chrono::seconds(1 << std::min(attempt, kMaxBackOffShift)), stop)) {
       if (options_.log) options_.log("Dropped an event: " + base::ToString(sent.error()));
       const std::lock_guard lock(mutex_);
       ++dropped_;

@@ -30,6 +30,8 @@ struct EventRecorderOptions {
   std::string component;  // "heddle-extender"
   std::string instance;   // the pod's or host's name
   std::size_t max_queued = 1000;
+  // Of one event, with 2 s between them and up to a minute later on; 0: until the server takes it, or refuses it.
+  int tries = 3;
   // Of one object: client-go's spam filter (record/events_cache.go) allows 25, then one in five minutes.
   int burst = 25;
   std::chrono::nanoseconds refill = std::chrono::minutes(5);

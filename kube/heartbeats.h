@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "kube/lease.h"
 #include "kube/object.h"
 
 namespace heddle::kube {
@@ -21,7 +22,7 @@ class Heartbeats {
  public:
   struct Options {
     std::string prefix;
-    std::chrono::nanoseconds default_duration = std::chrono::seconds(40);  // kube/lease.h's heartbeat
+    std::chrono::nanoseconds default_duration = kHeartbeatDuration;
     // The server's cache, which we read, may be this far behind; add the time between two looks.
     std::chrono::nanoseconds slack = std::chrono::seconds(5);
   };

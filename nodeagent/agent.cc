@@ -3,19 +3,23 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "crds/keys.h"
+#include "kube/events.h"
 #include "kube/lease.h"
+#include "nodeagent/node_events.h"
 
 namespace heddle::nodeagent {
 namespace {
 
-void LogObservation(const AgentOptions& options, const Observation& before, const Observation& now,
-                    bool first) {
+void LogObservation(const AgentOptions& options, const SightPtr& before, const Sight& sight) {
   if (!options.log) return;
-  if (first) {
+  const Observation& now = sight.seen;
+  if (before == nullptr) {
     options.log(fmt::format("Discovered node={} machine=\"{}\" gpus={} nics={} driver=\"{}\"", options.node,
                             now.node.machine, now.node.gpus.size(), now.node.nics.size(),
                             now.no_driver.empty() ? "answers" : now.no_driver));
@@ -23,12 +27,12 @@ void LogObservation(const AgentOptions& options, const Observation& before, cons
       options.log(fmt::format("Left out node={} device={} reason=\"{}\"", options.node, excluded.device,
                               excluded.reason));
     }
-  } else {
-    for (const std::string& change : topology::Diff(before.node, now.node)) {
+  } else if (before->seen.node != now.node) {
+    for (const std::string& change : topology::Diff(before->seen.node, now.node)) {
       options.log(fmt::format("Changed node={} what=\"{}\"", options.node, change));
     }
   }
-  if (first || before.problems != now.problems) {
+  if (before == nullptr || before->seen.problems != now.problems) {
     for (const std::string& problem : now.problems) {
       options.log(fmt::format("Could not see node={} what=\"{}\"", options.node, problem));
     }
@@ -60,32 +64,97 @@ class Heartbeat {
   std::jthread thread_;  // last: ends before the heartbeat does
 };
 
+// Tells what became of the node. A line of the log says each event, so that one which the server never takes is
+// known here; while the server is away they wait, with the time at which they happened.
+class Teller {
+ public:
+  Teller(kube::EventRecorder& recorder, Metrics& metrics, const AgentOptions& options)
+      : recorder_(recorder), metrics_(metrics), options_(options), about_(NodeReference(options.node)) {}
+
+  void Restore(const topology::Node& published) {
+    const std::lock_guard lock(mutex_);
+    events_.Restore(published);
+  }
+  void Look(const Sight& sight) {
+    const std::lock_guard lock(mutex_);
+    for (const NodeEvent& event : events_.Look(sight)) {
+      if (options_.log)
+        options_.log(
+            fmt::format("Told node={} reason={} note=\"{}\"", options_.node, event.reason, event.note));
+      recorder_.Record(about_, event.severity, event.reason, event.note);
+      metrics_.Told(event.reason);
+    }
+    metrics_.Dropped(recorder_.dropped());
+  }
+
+ private:
+  kube::EventRecorder& recorder_;
+  Metrics& metrics_;
+  const AgentOptions& options_;
+  const kube::ObjectReference about_;
+  std::mutex mutex_;
+  NodeEvents events_;
+};
+
+kube::EventRecorderOptions RecorderOf(const AgentOptions& options) {
+  kube::EventRecorderOptions recorder;
+  recorder.component = "heddle-nodeagent";
+  recorder.instance = options.node;
+  recorder.tries = 0;  // an outage of the server is when links break, too
+  recorder.log = options.log;
+  return recorder;
+}
+
 }  // namespace
 
-void RunAgent(Discovery& discovery, kube::Client& client, base::Clock& clock, base::Random random,
-              const AgentOptions& options, std::stop_token stop) {
+void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::Random random,
+              Metrics& metrics, const AgentOptions& options, std::stop_token stop) {
   Heartbeat heartbeat(client, clock, random.Fork(), options);
+  kube::EventRecorder recorder(client, clock, random.Fork(), RecorderOf(options));
+  Teller teller(recorder, metrics, options);
   PublisherOptions publishing;
   publishing.node = options.node;
   publishing.jitter = options.publish_jitter;
   publishing.log = options.log;
-  publishing.on_object = [&heartbeat](const auto& owner) { heartbeat.Start(owner); };
+  publishing.on_write = [&metrics](bool written) { metrics.Wrote(written); };
+  publishing.on_object = [&](const auto& owner, const kube::Json& object) {
+    heartbeat.Start(owner);
+    // One that makes no sense, or that no agent has written yet, has nothing to remember.
+    const auto published = crds::NodeTopologyFromJson(object);
+    const bool has_status = published && published->status.observed_at;
+    if (has_status) teller.Restore(published->status.node);
+    monitor.Restore(has_status ? published->status : crds::NodeTopologyStatus());
+  };
   Publisher publisher(client, clock, random.Fork(), std::move(publishing));
   const std::jthread watcher([&publisher](std::stop_token ended) { publisher.Watch(std::move(ended)); });
   const std::jthread writer([&publisher](std::stop_token ended) { publisher.Run(std::move(ended)); });
+  const std::jthread sender([&recorder](std::stop_token ended) { recorder.Run(std::move(ended)); });
 
-  Observation before;
-  for (bool first = true; !stop.stop_requested(); first = false) {
-    Observation now = discovery.Look();
-    LogObservation(options, before, now, first);
-    publisher.Offer(now);
-    before = std::move(now);
-    // With --once there is nothing to look for again: only to wait until it is published.
-    constexpr auto kPoll = std::chrono::milliseconds(100);
-    while (options.once && !publisher.published() && clock.SleepFor(kPoll, stop)) {
-    }
-    if (options.once || !clock.SleepFor(options.interval, stop)) break;
+  std::stop_source ended;
+  const std::stop_callback also(stop, [&ended] { ended.request_stop(); });
+  SightPtr before;
+  MonitorCallbacks callbacks;
+  callbacks.on_sight = [&](const SightPtr& sight) {
+    LogObservation(options, before, *sight);
+    teller.Look(*sight);
+    metrics.Saw(sight);
+    publisher.Offer(sight->seen);
+    before = sight;
+  };
+  callbacks.on_pass = [&metrics](Pass pass, auto took) { metrics.Passed(pass, took); };
+  callbacks.on_events = [&metrics](const std::vector<KernelEvent>& events) { metrics.Heard(events); };
+  callbacks.on_sources = [&metrics](const auto& sources) { metrics.Sources(sources); };
+  // With --once there is nothing to do but to wait until it is published.
+  std::jthread waiter;
+  if (options.once) {
+    waiter = std::jthread([&](std::stop_token gone) {
+      constexpr auto kPoll = std::chrono::milliseconds(100);
+      while (!publisher.published() && clock.SleepFor(kPoll, gone)) {
+      }
+      ended.request_stop();
+    });
   }
+  monitor.Run(callbacks, ended.get_token());
 }
 
 }  // namespace heddle::nodeagent

@@ -7,23 +7,23 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "kube/client.h"
-#include "nodeagent/discovery.h"
+#include "nodeagent/metrics.h"
+#include "nodeagent/monitor.h"
 #include "nodeagent/publisher.h"
 
 namespace heddle::nodeagent {
 
 struct AgentOptions {
   std::string node;
-  std::chrono::nanoseconds interval = std::chrono::seconds(30);
   std::chrono::nanoseconds publish_jitter = std::chrono::seconds(10);
   bool once = false;  // return after the first successful publication
   kube::Log log;
 };
 
-// The daemon: looks at the machine every interval, publishes what changed, and renews the Lease
-// heddle-node-<node> as its sign of life. An API server that is away stops neither; a SIGTERM (stop) ends all
-// three.
-void RunAgent(Discovery& discovery, kube::Client& client, base::Clock& clock, base::Random random,
-              const AgentOptions& options, std::stop_token stop);
+// The daemon: watches the machine, publishes what changed, tells the Node's events, counts for Prometheus, and renews
+// the Lease heddle-node-<node> as its sign of life. An API server that is away stops none of them; a SIGTERM (stop)
+// ends them all. `monitor` should be patient: it is told what was published before.
+void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::Random random,
+              Metrics& metrics, const AgentOptions& options, std::stop_token stop);
 
 }  // namespace heddle::nodeagent

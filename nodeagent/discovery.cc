@@ -1,9 +1,23 @@
 #include "nodeagent/discovery.h"
 
+#include <algorithm>
+
 namespace heddle::nodeagent {
 namespace {
 
 constexpr int kPasses = 3;
+
+// Whether a probe has said it already, alone or within a sentence of its own.
+bool IsSaid(const Readings& readings, const std::string& problem) {
+  const auto says = [&problem](const std::string& sentence) {
+    return sentence.find(problem) != std::string::npos;
+  };
+  for (const auto* list : {&readings.pci.problems, &readings.gpus.problems, &readings.rdma.problems,
+                           &readings.net.problems, &readings.leaves.problems}) {
+    if (std::any_of(list->begin(), list->end(), says)) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -40,7 +54,9 @@ Readings Discovery::Read() {
     before = std::move(after);
   }
   for (const auto& source : leaves_) readings.leaves.Merge(source->Read());
-  for (std::string& problem : files_.problems()) readings.pci.problems.push_back(std::move(problem));
+  for (std::string& problem : files_.problems()) {
+    if (!IsSaid(readings, problem)) readings.pci.problems.push_back(std::move(problem));
+  }
   return readings;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 namespace heddle::nodeagent {
@@ -16,17 +17,23 @@ inline constexpr const char* kExamples = R"(
 Examples:
   heddle-nodeagent --print -o yaml                   what would be published of this machine
   heddle-nodeagent --machine DIR --print -o json     the same of a recorded machine
+  heddle-nodeagent --print --follow                  then a line for each change, until Ctrl-C
   heddle-nodeagent record DIR                        record this machine, to attach to a bug report
   heddle-nodeagent --node gpu-17                     in a DaemonSet, with its ServiceAccount
   heddle-nodeagent --machine DIR --kubeconfig FILE   publish a recorded machine, as demos and tests do)";
+
+// Of a live machine, and free on most. Loopback: who else may see the node's links is for the chart to say.
+inline constexpr const char* kDefaultListen = "127.0.0.1:9559";
 
 // What heddle-nodeagent was asked to do. For its main.cc alone.
 struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
   std::string probe;  // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
-  bool print = false, once = false;
-  double interval_s = 30, jitter_s = 10;
+  // nullopt: the default, which is off for a recorded machine.
+  std::optional<std::string> listen;
+  bool print = false, follow = false, once = false;
+  double interval_s = 60, counters_interval_s = 5, jitter_s = 10;
 };
 
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
@@ -36,15 +43,25 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
                  "Name of the Node (default: $NODE_NAME, machine.yaml, the host's name)");
   app.add_option("--machine", flags.machine, "Folder of a recorded machine, in place of this one");
   app.add_flag("--print", flags.print, "Print the NodeTopology and exit; needs no cluster");
-  app.add_option("-o,--output", flags.output, "json or yaml")
+  app.add_flag("--follow", flags.follow,
+               "With --print: go on, and print each change of health or topology as a line")
+      ->needs("--print");
+  app.add_option("-o,--output", flags.output, "json or yaml; with --follow one JSON object a line, or text")
       ->check(CLI::IsMember({"json", "yaml"}))
       ->capture_default_str();
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "Default: $KUBECONFIG, the pod's service account, ~/.kube/config");
   app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
-  app.add_option("--interval", flags.interval_s, "Seconds between two looks at the machine")
+  app.add_option("--interval", flags.interval_s, "Seconds between two full looks at the machine")
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str();
+  app.add_option("--counters-interval", flags.counters_interval_s,
+                 "Seconds between two passes over the links' counters, while the kernel says nothing")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  app.add_option("--listen", flags.listen,
+                 "ADDRESS:PORT of /metrics, /healthz and /readyz; port 0 takes a free one, \"\" is none "
+                 "(default: 127.0.0.1:9559, none with --machine)");
   app.add_option("--publish-jitter", flags.jitter_s,
                  "A change waits up to so many seconds, so that agents do not write at once")
       ->check(CLI::Range(0.0, 3600.0))
@@ -59,7 +76,9 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.add_option("--lldpd-socket", flags.lldpd_socket,
                  "lldpd's control socket (default: where lldpcli looks for it)")
       ->take_last();
-  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
+  app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
+      ->capture_default_str();
   CLI::App* record =
       app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");
   record->add_option("DIR", flags.record_to, "The folder; it must not exist, or be empty")->required();

@@ -4,8 +4,11 @@
 #include <hwloc.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -53,6 +56,44 @@ Topology Load(const std::string& root, std::vector<std::string>& problems) {
   return nullptr;
 }
 
+// The largest number in "0-3,8" or "cpu12"; numbers of over nine digits count as the largest.
+std::int64_t LargestIn(std::string_view text) {
+  constexpr std::int64_t kLargest = 1'000'000'000;
+  std::int64_t largest = 0, number = 0;
+  for (const char c : text) {
+    number = c < '0' || c > '9' ? 0 : std::min(number * 10 + (c - '0'), kLargest);
+    largest = std::max(largest, number);
+  }
+  return largest;
+}
+
+// Where a recording has the numbers of processors or NUMA nodes, as a list.
+bool IsList(std::string_view name) {
+  return name.ends_with("list") || name == "online" || name == "possible" || name == "present" ||
+         name == "offline";
+}
+
+// What hwloc would wait for, or count to the end, in a recording; the kernel writes neither. Empty: nothing.
+std::string WhyNotForHwloc(const base::FileTree& files, const std::string& root) {
+  namespace fs = std::filesystem;
+  constexpr std::int64_t kMaxNumber = 8191;  // the kernel's NR_CPUS goes to 8192
+  std::error_code error;
+  fs::recursive_directory_iterator entries(root, fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && entries != end; entries.increment(error)) {
+    const fs::file_type type = entries->symlink_status(error).type();
+    const std::string path = entries->path().lexically_relative(root).string();
+    const std::string name = entries->path().filename().string();
+    if (type == fs::file_type::fifo) return fmt::format("{}: a named pipe and no file", path);
+    if (!path.starts_with("sys/devices/system/")) continue;
+    const bool numbered = name.starts_with("cpu") || name.starts_with("node");
+    const std::int64_t number = type == fs::file_type::directory ? (numbered ? LargestIn(name) : 0)
+                                : IsList(name)                   ? LargestIn(files.Read(path).value_or(""))
+                                                                 : 0;
+    if (number > kMaxNumber) return fmt::format("{}: more than a kernel can have", path);
+  }
+  return {};
+}
+
 std::string ProductOf(hwloc_topology_t topology) {
   const char* product = hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), "DMIProductName");
   return product == nullptr ? std::string() : formats::Printable(product, 128);
@@ -65,6 +106,10 @@ Locality ProbeLocality(const base::FileTree& files, const std::string& root) {
   // Where there is nothing to read, hwloc makes up a machine with one NUMA node.
   if (const auto cpus = files.List("sys/devices/system/cpu"); !cpus) {
     locality.problems.push_back(fmt::format("the processors cannot be read ({})", cpus.error().message));
+    return locality;
+  }
+  if (const std::string why = root == "/" ? std::string() : WhyNotForHwloc(files, root); !why.empty()) {
+    locality.problems.push_back(fmt::format("{}, so processors and NUMA nodes are not read", why));
     return locality;
   }
   const Topology topology = Load(root, locality.problems);

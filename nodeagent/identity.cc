@@ -8,6 +8,8 @@
 namespace heddle::nodeagent {
 namespace {
 
+constexpr std::size_t kMaxBytes = 64 << 10;
+
 std::string Text(const YAML::Node& document, const char* key) {
   const YAML::Node value = document[key];
   return value.IsDefined() && value.IsScalar() ? formats::Printable(value.Scalar(), 128) : std::string();
@@ -20,6 +22,8 @@ bool LowerOrDigit(char c) {
 }  // namespace
 
 base::Result<Identity> ParseMachineYaml(std::string_view yaml) {
+  if (yaml.size() > kMaxBytes)
+    return base::Fail(base::Code::kTooLarge, fmt::format("machine.yaml: over {} bytes", kMaxBytes));
   try {
     const YAML::Node document = YAML::Load(std::string(yaml));
     if (!document.IsMap())

@@ -48,6 +48,7 @@ LeafReadings LldpdLeaves::Read() {
   if (!IsAbsent(text.error().code) || HasRoce(rdma_.Read())) {
     readings.problems.push_back(
         fmt::format("lldpd does not say where Ethernet cables end: {}", WithoutTime(text.error().message)));
+    readings.files[kLldpUnanswered] = readings.problems.back() + "\n";
   }
   return readings;
 }

@@ -93,8 +93,12 @@ LeafReadings IbFileLeaves::Read() {
 
 LeafReadings LldpFileLeaves::Read() {
   LeafReadings readings;
-  const auto text = ReadOptional(files_, "lldp.json", readings);
-  return text ? LeavesOfLldp(*text, "lldp.json") : readings;
+  if (const auto text = ReadOptional(files_, "lldp.json", readings)) return LeavesOfLldp(*text, "lldp.json");
+  if (const auto why = ReadOptional(files_, kLldpUnanswered, readings)) {
+    readings.lldp_unanswered = true;
+    readings.problems.push_back(formats::Printable(*why, 512));
+  }
+  return readings;
 }
 
 LeafReadings LabelFileLeaves::Read() {

@@ -61,7 +61,10 @@ class IbFileLeaves final : public LeafSource {
   const base::FileTree& files_;
 };
 
-// lldp.json: lldpd's json0.
+// In place of lldp.json: the sentence that says why lldpd could not be asked when the machine was recorded.
+inline constexpr const char* kLldpUnanswered = "lldp-unanswered.txt";
+
+// lldp.json: lldpd's json0; else kLldpUnanswered.
 class LldpFileLeaves final : public LeafSource {
  public:
   explicit LldpFileLeaves(const base::FileTree& files) : files_(files) {}
@@ -82,7 +85,7 @@ class LabelFileLeaves final : public LeafSource {
   const base::FileTree& files_;
 };
 
-// The three files of a recorded machine.
+// The files of a recorded machine.
 std::vector<std::unique_ptr<LeafSource>> RecordedLeaves(const base::FileTree& files);
 
 }  // namespace heddle::nodeagent

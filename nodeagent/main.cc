@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <random>
 
 #include "base/process.h"
@@ -11,6 +12,7 @@
 #include "kube/cpprest_transport.h"
 #include "nodeagent/agent.h"
 #include "nodeagent/flags.h"
+#include "nodeagent/follow.h"
 #include "nodeagent/machine.h"
 #include "nodeagent/nvml_process.h"
 #include "nodeagent/report.h"
@@ -18,6 +20,8 @@
 namespace {
 
 using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc names all of them
+
+constexpr int kInterrupted = 130;  // what a shell says of a program that Ctrl-C ended
 
 int Failed(const base::Error& error) {
   spdlog::error("Failed error=\"{}\"", error.message);
@@ -28,15 +32,16 @@ std::chrono::nanoseconds Seconds(double seconds) {
   return std::chrono::nanoseconds(std::int64_t(seconds * 1e9));
 }
 
-std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags) {
+std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags, const std::stop_token& stop) {
   nodeagent::NvmlProcessOptions options;
   options.library = flags.nvml;
+  options.stop = stop;
   for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
   return std::make_unique<nodeagent::NvmlProcess>(std::move(options));
 }
 
-int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const base::FileTree& root,
-            base::Clock& clock, base::StopSignals& signals) {
+int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,
+            const base::FileTree& root, base::Clock& clock, const std::stop_token& stop) {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
@@ -44,18 +49,54 @@ int Publish(const nodeagent::Flags& flags, nodeagent::Machine& machine, const ba
   if (!config)
     return Failed(
         config.error().In("no API server to talk to (give --kubeconfig FILE, or --print to need none)"));
-  spdlog::info("Started server={} node={} machine=\"{}\"", config->server, machine.identity.node,
-               flags.machine);
-  const std::stop_token stop = signals.Wait([](int signal) { spdlog::info("Stopping signal={}", signal); });
+  spdlog::info("Started server={} node={} machine=\"{}\"", config->server, node, flags.machine);
   kube::CpprestTransport transport(*std::move(config), clock);
   kube::Client client(transport, clock,
                       {.user_agent = "heddle-nodeagent", .field_manager = "heddle-nodeagent"});
+  nodeagent::Metrics metrics;
+  const auto server = nodeagent::Serve(
+      metrics, flags.listen.value_or(flags.machine.empty() ? nodeagent::kDefaultListen : ""));
+  if (!server) return Failed(server.error());
+  if (*server) spdlog::info("Serving metrics and health at=http://{}", (*server)->address());
   std::random_device device;
-  nodeagent::AgentOptions options{machine.identity.node, Seconds(flags.interval_s), Seconds(flags.jitter_s),
-                                  flags.once, [](std::string_view line) { spdlog::info(line); }};
-  nodeagent::RunAgent(*machine.discovery, client, clock,
-                      base::Random((std::uint64_t{device()} << 32) | device()), options, stop);
+  const nodeagent::AgentOptions options{node, Seconds(flags.jitter_s), flags.once,
+                                        [](std::string_view line) { spdlog::info(line); }};
+  nodeagent::RunAgent(monitor, client, clock, base::Random((std::uint64_t{device()} << 32) | device()),
+                      metrics, options, stop);
   spdlog::info("Stopped");
+  return 0;
+}
+
+int Print(const nodeagent::Flags& flags, nodeagent::Machine& machine, base::Clock& clock,
+          const std::stop_token& stop) {
+  const nodeagent::Observation seen = machine.discovery->Look();
+  if (stop.stop_requested()) return kInterrupted;
+  crds::NodeTopology object;
+  object.name = machine.identity.node;
+  const auto json = crds::ToJson(nodeagent::Report(object, seen, clock.WallNow()));
+  std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
+  return 0;
+}
+
+int RunFollow(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,
+              base::Clock& clock, const std::stop_token& stop) {
+  nodeagent::Follow follow(
+      node, flags.output == "json" ? nodeagent::FollowFormat::kJson : nodeagent::FollowFormat::kText);
+  std::mutex mutex;  // the kernel's words and the sights come on two threads
+  const auto say = [](const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  };
+  nodeagent::MonitorCallbacks callbacks;
+  callbacks.on_sight = [&](const nodeagent::SightPtr& sight) {
+    const std::lock_guard lock(mutex);
+    say(follow.Look(*sight, clock.WallNow()));
+  };
+  callbacks.on_events = [&](const std::vector<nodeagent::KernelEvent>& events) {
+    const std::lock_guard lock(mutex);
+    say(follow.Hear(events, clock.WallNow()));
+  };
+  monitor.Run(callbacks, stop);
   return 0;
 }
 
@@ -74,25 +115,38 @@ int main(int argc, char** argv) {
   if (!flags.probe.empty()) return nodeagent::ServeNvml(flags.probe);
   spdlog::set_default_logger(spdlog::stderr_logger_mt("heddle-nodeagent"));
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
+  const std::stop_token stop = signals.Wait([print = flags.print, once = record->parsed()](int signal) {
+    // Half a recording is none.
+    if (once) std::_Exit(128 + signal);
+    if (!print) spdlog::info("Stopping signal={}", signal);
+  });
   base::SystemClock clock;
   const base::DiskFileTree root("/"), recorded(flags.machine);
+  const bool live = flags.machine.empty();
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
-    if (const auto done =
-            nodeagent::Record(root, live_node, Driver(flags), clock, flags.record_to, flags.lldpd_socket);
-        !done)
-      return Failed(done.error());
-    return 0;
+    const auto done =
+        nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to, flags.lldpd_socket);
+    return done ? 0 : Failed(done.error());
   }
-  auto machine = flags.machine.empty()
-                     ? nodeagent::OpenLive(root, live_node, Driver(flags), clock, {}, flags.lldpd_socket)
-                     : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
+  auto machine =
+      live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd_socket)
+           : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
-  if (!flags.print) return Publish(flags, *machine, root, clock, signals);
-  crds::NodeTopology object;
-  object.name = machine->identity.node;
-  const auto json = crds::ToJson(nodeagent::Report(object, machine->discovery->Look(), clock.WallNow()));
-  std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
-  return 0;
+  if (flags.print && !flags.follow) return Print(flags, *machine, clock, stop);
+  nodeagent::LiveEthtool live_ethtool;
+  nodeagent::RecordedEthtool recorded_ethtool(recorded);
+  nodeagent::CounterReader reader(live ? root : recorded,
+                                  live ? static_cast<nodeagent::EthtoolSource&>(live_ethtool)
+                                       : static_cast<nodeagent::EthtoolSource&>(recorded_ethtool));
+  const auto kernel = live ? nodeagent::OpenKernelEvents() : nullptr;
+  nodeagent::MonitorOptions options;
+  options.look_interval = Seconds(flags.interval_s);
+  options.counters_interval = Seconds(flags.counters_interval_s);
+  if (!flags.follow) options.patience = std::chrono::seconds(10);
+  nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
+  const std::string& node = machine->identity.node;
+  return flags.follow ? RunFollow(flags, node, monitor, clock, stop)
+                      : Publish(flags, node, monitor, root, clock, stop);
 }

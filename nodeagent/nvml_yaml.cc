@@ -23,6 +23,9 @@ constexpr std::array<std::pair<FabricState, std::string_view>, 4> kFabricStates{
      {FabricState::kInProgress, "in_progress"},
      {FabricState::kCompleted, "completed"}}};
 
+// 64 GPUs with 36 links make 14,000. A value costs yaml-cpp half a kilobyte.
+constexpr std::ptrdiff_t kMaxValues = 100'000;
+
 constexpr std::size_t kMaxProblems = 64;
 constexpr std::size_t kMaxSentence = 512;
 
@@ -194,6 +197,11 @@ std::string FormatGpu(const GpuReading& gpu) {
 
 GpuReadings ParseNvmlYaml(std::string_view yaml) {
   GpuReadings readings;
+  if (std::count_if(yaml.begin(), yaml.end(), [](char c) { return c == ',' || c == '\n'; }) > kMaxValues) {
+    readings.absent = fmt::format("nvml.yaml has over {} values", kMaxValues);
+    readings.problems.push_back(readings.absent);
+    return readings;
+  }
   try {
     const YAML::Node document = YAML::Load(std::string(yaml));
     readings.driver = Text(Member(document, "driver_version"));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "crds/keys.h"
@@ -39,6 +40,14 @@ kube::ReflectorOptions WatchOf(const PublisherOptions& options) {
   return watch;
 }
 
+bool SamePorts(const topology::Nic& a, const topology::Nic& b) {
+  const auto same = [](const topology::NicPort& one, const topology::NicPort& other) {
+    return one.number == other.number && one.state == other.state && one.fault == other.fault &&
+           one.usable_gbps == other.usable_gbps;
+  };
+  return a.name == b.name && std::equal(a.ports.begin(), a.ports.end(), b.ports.begin(), b.ports.end(), same);
+}
+
 // What to do about an error, for the log.
 std::string_view Advice(Code code) {
   switch (code) {
@@ -62,12 +71,22 @@ const kube::Resource& NodeTopologies() {
   return resource;
 }
 
+bool HealthDiffers(const topology::Node& before, const topology::Node& now) {
+  const auto same_gpu = [](const topology::Gpu& one, const topology::Gpu& other) {
+    return one.index == other.index && one.healthy == other.healthy;
+  };
+  return !std::equal(before.nics.begin(), before.nics.end(), now.nics.begin(), now.nics.end(), SamePorts) ||
+         !std::equal(before.gpus.begin(), before.gpus.end(), now.gpus.begin(), now.gpus.end(), same_gpu) ||
+         before.nvlink.exceptions != now.nvlink.exceptions || before.nvlink_domain != now.nvlink_domain;
+}
+
 Publisher::Publisher(kube::Client& client, base::Clock& clock, base::Random random, PublisherOptions options)
     : client_(client),
       clock_(clock),
       options_(std::move(options)),
       queue_(clock, {std::chrono::milliseconds(500), options_.max_back_off}),
       random_(random),
+      urgent_left_(options_.urgent_burst),
       reflector_(client, clock, random_.Fork(), NodeTopologies(), [this] {
         kube::ReflectorOptions watch = WatchOf(options_);
         watch.on_change = [this](kube::ChangeType type, const kube::ObjectKey&, const kube::ObjectPtr&,
@@ -79,9 +98,21 @@ void Publisher::Offer(const Observation& observation) {
   const std::lock_guard lock(mutex_);
   if (wanted_ && wanted_->node == observation.node && ConditionsOf(*wanted_) == ConditionsOf(observation))
     return;
+  const bool urgent = wanted_ && HealthDiffers(wanted_->node, observation.node) && TakeUrgent();
   wanted_ = observation;
   published_ = false;
-  queue_.AddAfter(options_.node, random_.Jitter(options_.jitter + std::chrono::nanoseconds(1)));
+  const auto wait = urgent ? std::min(options_.jitter, options_.urgent_jitter) : options_.jitter;
+  queue_.AddAfter(options_.node, random_.Jitter(wait + std::chrono::nanoseconds(1)));
+}
+
+bool Publisher::TakeUrgent() {
+  const base::MonotonicTime now = clock_.Now();
+  urgent_left_ += double((now - urgent_at_).count()) / double(options_.urgent_refill.count());
+  urgent_left_ = std::min(urgent_left_, double(options_.urgent_burst));
+  urgent_at_ = now;
+  if (urgent_left_ < 1) return false;
+  urgent_left_ -= 1;
+  return true;
 }
 
 void Publisher::Watch(std::stop_token stop) {
@@ -99,7 +130,7 @@ void Publisher::ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& curr
   }
   if (!first || !options_.on_object) return;
   const auto owner = kube::ControllerOwner(*current);
-  options_.on_object(owner && owner->kind == "Node" ? owner : std::nullopt);
+  options_.on_object(owner && owner->kind == "Node" ? owner : std::nullopt, *current);
 }
 
 void Publisher::Run(std::stop_token stop) {
@@ -168,6 +199,7 @@ kube::ObjectPtr Publisher::Current() const {
 Publisher::Outcome Publisher::Write(const crds::NodeTopology& object, const Json& wanted,
                                     std::stop_token stop) {
   const auto written = client_.UpdateStatus(NodeTopologies(), crds::ToJson(object), std::move(stop));
+  if (options_.on_write) options_.on_write(written.has_value());
   if (written) {
     const std::lock_guard lock(mutex_);
     sent_ = wanted;

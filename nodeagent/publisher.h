@@ -27,11 +27,24 @@ struct PublisherOptions {
   // A change waits a random part of this before it is written, so that 10,000 agents that see one switch
   // reboot do not write in the same second.
   std::chrono::nanoseconds jitter = std::chrono::seconds(10);
+  // A change of health waits a random part of this instead: a link that flaps is on the way to the planner within
+  // 10 s, of which the pass over the counters takes 5 at most. The server bears it, because only those who hang
+  // on one leaf change at once, some hundred nodes, and because each node has a budget: so many in a row, and one
+  // more each urgent_refill. Beyond it, a change waits as any other.
+  std::chrono::nanoseconds urgent_jitter = std::chrono::seconds(4);
+  int urgent_burst = 4;
+  std::chrono::nanoseconds urgent_refill = std::chrono::minutes(1);
   std::chrono::nanoseconds max_back_off = std::chrono::minutes(1);
   kube::Log log;
   // The first sight of the own object, with the Node that owns it; on Watch's thread.
-  std::function<void(const std::optional<kube::OwnerReference>& owner)> on_object;
+  std::function<void(const std::optional<kube::OwnerReference>& owner, const kube::Json& object)> on_object;
+  // How each attempt to write ended; on Run's thread.
+  std::function<void(bool written)> on_write;
 };
+
+// Whether placement should know soon: the state, fault or usable bandwidth of a port, the health of a GPU, the
+// NVLinks that are up, the NVLink domain. Pure.
+bool HealthDiffers(const topology::Node& before, const topology::Node& now);
 
 // Keeps the status of one NodeTopology equal to what the machine looks like: the object of this node and no
 // other, and of that only /status, by PUT with its resourceVersion, so that a field which somebody else put
@@ -64,6 +77,8 @@ class Publisher {
   // What the watch has last shown, or our own last write where the watch is still at what was there before
   // it.
   kube::ObjectPtr Current() const;
+  // Under the lock: takes one of the budget of urgent changes, if one is left.
+  bool TakeUrgent();
   Outcome Write(const crds::NodeTopology& object, const kube::Json& wanted, std::stop_token stop);
   void Say(const std::string& line);  // the same line twice in a row is said once
 
@@ -75,6 +90,8 @@ class Publisher {
   mutable std::mutex mutex_;  // guards what follows
   base::Random random_;
   std::optional<Observation> wanted_;
+  double urgent_left_;
+  base::MonotonicTime urgent_at_{};
   bool published_ = false;
   bool seen_object_ = false;
   std::uint64_t writes_ = 0;

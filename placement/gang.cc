@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 #include "base/check.h"
 
@@ -11,10 +13,6 @@ namespace {
 
 constexpr std::array<std::string_view, kAxisCount> kAxisNames{"tp", "cp", "ep", "dp", "pp", "fsdp", "gang"};
 constexpr std::array<std::string_view, 6> kLevelNames{"nvlink", "node", "leaf", "su", "spine", "site"};
-
-int ExpertTp(const Parallelism& parallelism) {
-  return parallelism.etp == 0 ? parallelism.tp : parallelism.etp;
-}
 
 std::int64_t ExpertStride(const Parallelism& parallelism) {
   std::int64_t stride = 1;
@@ -26,6 +24,28 @@ std::int64_t ExpertStride(const Parallelism& parallelism) {
 }
 
 }  // namespace
+
+int ExpertTp(const Parallelism& parallelism) {
+  return parallelism.etp == 0 ? parallelism.tp : parallelism.etp;
+}
+
+std::string WhyNoModel(const ModelHints& model) {
+  const int sizes[] = {model.layers, model.hidden,  model.seq,  model.microbatch, model.microbatches,
+                       model.tflops, model.experts, model.topk, model.heads,      model.kvheads};
+  if (!std::isfinite(model.params) || model.params < 0 || !std::isfinite(model.active) || model.active < 0 ||
+      std::any_of(std::begin(sizes), std::end(sizes), [](int size) { return size < 0; })) {
+    return "the model's sizes must be numbers that are not negative";
+  }
+  if (model.params > 0 && model.active > model.params) {
+    return fmt::format("active={:g} is more than params={:g}: a token meets some of the parameters",
+                       model.active, model.params);
+  }
+  if (model.experts > 0 && model.topk > model.experts)
+    return fmt::format("topk={} is more than the experts={} of a layer", model.topk, model.experts);
+  if (model.heads > 0 && model.kvheads > model.heads)
+    return fmt::format("kvheads={} is more than heads={}", model.kvheads, model.heads);
+  return {};
+}
 
 std::string_view AxisName(Axis axis) {
   return kAxisNames[std::size_t(axis)];

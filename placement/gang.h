@@ -65,6 +65,9 @@ inline constexpr std::int64_t kMaxWorld = std::int64_t(1) << 20;
 // all ranks. Requires: WhyNotLaidOut is empty.
 std::vector<std::vector<std::int32_t>> Groups(const Parallelism& parallelism, Axis axis);
 
+// The expert layout's tensor parallelism: etp, or tp where it is 0.
+int ExpertTp(const Parallelism& parallelism);
+
 // What a person said of the model; weighs the axes by real bytes. Zero = not said.
 struct ModelHints {
   double params = 0;
@@ -72,8 +75,16 @@ struct ModelHints {
   int microbatches = 0;  // per step and pipeline; 0 = pp·4
   int tflops = 0;  // achieved per GPU, TFLOP/s; with it a step's computation is predicted, and what hides
                    // behind it
+  // Of a mixture of experts: the parameters that a token meets, the experts of a layer and how many of them
+  // it is sent to ("671B, of which 37B are active; 8 of 256").
+  double active = 0;
+  int experts = 0, topk = 0;
+  int heads = 0, kvheads = 0;  // attention heads, and how many of keys and values (grouped queries)
   friend bool operator==(const ModelHints&, const ModelHints&) = default;
 };
+
+// Why no model looks like that, as a sentence; empty = one may.
+std::string WhyNoModel(const ModelHints& model);
 
 struct Requirement {
   Axis axis = Axis::kTp;

@@ -306,10 +306,10 @@ std::optional<Requirement> FirstBroken(const DenseFabric& dense, const GangReque
 
 std::string WhyBadRequest(const topology::Fabric& fabric, const GangRequest& request) {
   if (std::string why = WhyNotLaidOut(request.parallelism); !why.empty()) return why;
-  const ModelHints& model = request.model;
-  if (!std::isfinite(model.params) || model.params < 0 || model.layers < 0 || model.hidden < 0 ||
-      model.seq < 0 || model.microbatch < 0 || model.microbatches < 0 || model.tflops < 0) {
-    return "the model's sizes must be numbers that are not negative";
+  if (std::string why = WhyNoModel(request.model); !why.empty()) return why;
+  if (request.model.experts % request.parallelism.ep != 0) {
+    return fmt::format("ep={} does not divide the {} experts of the model", request.parallelism.ep,
+                       request.model.experts);
   }
   if (request.spares < 0) return fmt::format("spares={}: must not be negative", request.spares);
   if (request.pods.empty()) return "the gang has no pods";

@@ -68,7 +68,9 @@ class Enumeration {
       : like_(like),
         model_(model),
         limits_(limits),
-        heads_(model.hidden % kHeadSize == 0 ? model.hidden / kHeadSize : model.hidden) {}
+        heads_(model.heads > 0                 ? model.heads
+               : model.hidden % kHeadSize == 0 ? model.hidden / kHeadSize
+                                               : model.hidden) {}
 
   Layouts Run() {
     for (const int tp : DivisorsOf(limits_.world)) {
@@ -141,7 +143,8 @@ class Enumeration {
         .virtual_stages = parts, .recomputed_layers = *again, .memory_bytes = held.Bytes(*again)};
     const double passes = 1 + double(*again) / layers / 3;
     const double tokens = double(limits_.global_batch) * model_.seq;
-    const double work = tokens * (6 * model_.params + 6 * double(model_.layers) * model_.hidden * model_.seq);
+    const double work =
+        tokens * (6 * ActiveParameters(model_) + 6 * double(model_.layers) * model_.hidden * model_.seq);
     // The largest stage sets the pace.
     const double pace = double(layers) * p.pp / model_.layers;
     schedule.compute_micros = pace * passes * work / (double(limits_.world) * limits_.tflops * 1e12) * 1e6;

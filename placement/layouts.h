@@ -85,7 +85,7 @@ struct Layouts {
 
 // `like` says ep, etp, fsdp and the order; its tp, cp, pp and dp are not looked at. Requires: the model's params,
 // layers, hidden, seq and microbatch are more than 0, and so is what `limits` says must be.
-//   tp  divides the heads (hidden/128 where that is whole, else hidden) and fits the largest NVLink domain
+//   tp  divides the heads (else hidden/128 where that is whole, else hidden) and fits the largest NVLink domain
 //   pp  divides the layers, or the layers + 2: then the first and the last stage have one layer less, beside the
 //       embedding and the output (as Llama 3 405B with 126 layers in 16 stages, arXiv 2407.21783, section 3.3.2)
 //   cp  divides the sequence twice over, as Megatron-Core cuts it (each rank has a part from both ends)

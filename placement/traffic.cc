@@ -9,7 +9,7 @@ constexpr double kGiga = 1e9;
 constexpr double kActivationBytes = 2;  // BF16
 constexpr double kParameterBytes = 2;   // BF16
 constexpr double kGradientBytes = 4;    // Megatron-Core accumulates in FP32
-constexpr double kTopK = 8;             // routed experts of a token: DeepSeek-V3, Qwen3
+constexpr int kTopK = 8;                // routed experts of a token: DeepSeek-V3, Qwen3
 constexpr double kDispatchBytes = 1;    // FP8 out (DeepEP's example)
 constexpr double kCombineBytes = 2;     // BF16 back
 constexpr double kQueryPerKv = 8;       // grouped-query models: Llama 3 has 64 query heads and 8 of keys
@@ -26,8 +26,42 @@ double MicroBatches(const Parallelism& p, const ModelHints& model) {
   return model.microbatches > 0 ? model.microbatches : 4.0 * p.pp;
 }
 
-double OwnParameters(const Parallelism& p, const ModelHints& model) {
-  return model.params / (double(p.tp) * p.pp);
+double QueriesPerKv(const ModelHints& model) {
+  return model.heads > 0 && model.kvheads > 0 ? double(model.heads) / model.kvheads : kQueryPerKv;
+}
+
+double TopK(const ModelHints& model) {
+  if (model.topk > 0) return model.topk;
+  return model.experts > 0 ? std::min(model.experts, kTopK) : kTopK;
+}
+
+// Of a mixture of experts with P parameters of which A are active, k of E experts a token: P = D + X and
+// A = D + X·k/E. Where E was not said, k/E is taken for nothing. A model that is none has D alone.
+struct Parameters {
+  double dense = 0, experts = 0;
+};
+
+Parameters PartsOf(const ModelHints& model) {
+  if (model.active <= 0 || model.active >= model.params) return {model.params, 0};
+  const double share = model.experts > 0 ? TopK(model) / model.experts : 0;
+  if (share >= 1) return {model.params, 0};
+  const double experts = std::min(model.params, (model.params - model.active) / (1 - share));
+  return {model.params - experts, experts};
+}
+
+// The ranks that hold the same experts.
+double ExpertReplicas(const Parallelism& p) {
+  return double(p.world()) / (double(p.ep) * ExpertTp(p) * p.pp);
+}
+
+Parameters OwnParameters(const Parallelism& p, const ModelHints& model) {
+  const Parameters all = PartsOf(model);
+  return {all.dense / (double(p.tp) * p.pp), all.experts / (double(p.ep) * ExpertTp(p) * p.pp)};
+}
+
+// What a token meets of them on one GPU: the experts' work is spread evenly.
+double ActiveOf(const Parallelism& p, const ModelHints& model) {
+  return ActiveParameters(model) / (double(p.tp) * p.pp);
 }
 
 // 2(n-1)/n for what passes over the array twice, (n-1)/n once, 1 for a send.
@@ -78,9 +112,12 @@ void DefaultTraffic(const Parallelism& p, StepTraffic& out) {
 
 // Gradients and parameters. ZeRO-1 and 2 scatter FP32 gradients and gather parameters once a step; a shard
 // gathers them layer by layer, forward and backward, scatters gradients likewise, and its replicas reduce
-// their parts of those.
+// their parts of those. The replicas of experts are fewer than those of the rest and lie among them: their
+// bytes are counted with dp's, none where no expert has a replica.
 void GradientTraffic(const Parallelism& p, const ModelHints& model, StepTraffic& out) {
-  const double own = OwnParameters(p, model), layers = std::max(1.0, Layers(p, model));
+  const Parameters parts = OwnParameters(p, model);
+  const double own = parts.dense + (ExpertReplicas(p) > 1 ? parts.experts : 0);
+  const double layers = std::max(1.0, Layers(p, model));
   AxisTraffic& fsdp = out.axes[std::size_t(Axis::kFsdp)];
   AxisTraffic& dp = out.axes[std::size_t(Axis::kDp)];
   if (fsdp.ranks > 1) {
@@ -111,14 +148,14 @@ void ActivationTraffic(const Parallelism& p, const ModelHints& model, StepTraffi
   if (p.cp > 1) {
     // Keys and values of a GPU's own heads go once around the ring; backward they go again with their
     // gradients.
-    const double kv = 2 * tokens * (model.hidden / kQueryPerKv / p.tp) * kActivationBytes;
+    const double kv = 2 * tokens * (model.hidden / QueriesPerKv(model) / p.tp) * kActivationBytes;
     const double hops = (p.cp - 1) * layers * steps;
     Add(out.axes[std::size_t(Axis::kCp)], Collective::kSendRecv, kv, hops, Overlap::kNone);
     Add(out.axes[std::size_t(Axis::kCp)], Collective::kSendRecv, 2 * kv, hops, Overlap::kNone);
   }
   if (p.ep > 1) {
     // Out and back, forward and backward.
-    const double routed = tokens / p.tp * kTopK * model.hidden;
+    const double routed = tokens / p.tp * TopK(model) * model.hidden;
     Add(out.axes[std::size_t(Axis::kEp)], Collective::kAllToAll, routed * kDispatchBytes, 2 * layers * steps,
         Overlap::kNone);
     Add(out.axes[std::size_t(Axis::kEp)], Collective::kAllToAll, routed * kCombineBytes, 2 * layers * steps,
@@ -166,17 +203,23 @@ double ComputeMicrosPerStep(const Parallelism& p, const ModelHints& model) {
   return (one.forward_us + one.backward_us) * (MicroBatches(p, model) + p.pp - 1);
 }
 
+double ActiveParameters(const ModelHints& model) {
+  return model.active > 0 ? model.active : model.params;
+}
+
 double StateBytesPerGpu(const Parallelism& p, const ModelHints& model) {
-  const double own = OwnParameters(p, model);
-  if (const int shard = p.size(Axis::kFsdp); shard > 1) return own * (2 + 4 + 12) / shard;
-  return own * (2 + 4 + 12.0 / (double(p.dp) * p.cp));
+  const Parameters own = OwnParameters(p, model);
+  const double replicas = std::max(1.0, ExpertReplicas(p));
+  if (const int shard = p.size(Axis::kFsdp); shard > 1)
+    return (2 + 4 + 12) * (own.dense / shard + own.experts / std::min<double>(shard, replicas));
+  return own.dense * (2 + 4 + 12.0 / (double(p.dp) * p.cp)) + own.experts * (2 + 4 + 12.0 / replicas);
 }
 
 Windows WindowsOf(const Parallelism& p, const ModelHints& model) {
   Windows out;
   if (!SaysCompute(model)) return out;
   const double tokens = Batch(model) * model.seq / p.cp;
-  const double forward = 2 * OwnParameters(p, model) * tokens / (model.tflops * 1e6);
+  const double forward = 2 * ActiveOf(p, model) * tokens / (model.tflops * 1e6);
   out.forward_us = forward;
   out.backward_us = 2 * forward;
   out.layers = std::max(1, model.layers / p.pp);

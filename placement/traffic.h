@@ -54,14 +54,18 @@ double WireBytes(const Transfer& transfer, int ranks);  // of all its calls in a
 bool SaysBytes(const ModelHints& model);
 bool SaysCompute(const ModelHints& model);
 
-// Microseconds of computation in a step, pipeline bubble included: 6 operations per parameter and token (two
-// forward, four backward; arXiv 2001.08361 section 2.1) at the rate that `tflops` says, times (m + pp - 1) / m
-// for m micro-batches (SC'21 section 2.2). 0 without the hints.
+// The parameters that one token meets: `active`, else all.
+double ActiveParameters(const ModelHints& model);
+
+// Microseconds of computation in a step, pipeline bubble included: 6 operations per active parameter and
+// token (two forward, four backward; arXiv 2001.08361 section 2.1) at the rate that `tflops` says, times
+// (m + pp - 1) / m for m micro-batches (SC'21 section 2.2). 0 without the hints.
 double ComputeMicrosPerStep(const Parallelism& parallelism, const ModelHints& model);
 
 // Parameters, gradients and optimizer state that one GPU holds, in bytes; mixed precision with Adam: 2 + 4 +
 // 12 per parameter, the optimizer's twelve divided over the gradient group (ZeRO-1), all of them where fsdp
-// shards. Activations are not in it, nor is what ep divides. 0 without params.
+// shards. Experts (what of params is not active) are divided by ep and etp, and their optimizer over those
+// that hold the same ones. Activations are not in it. 0 without params.
 double StateBytesPerGpu(const Parallelism& parallelism, const ModelHints& model);
 
 // The computation of a step that communication can still hide behind: gradients behind the last micro-batch's

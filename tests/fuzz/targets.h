@@ -34,9 +34,12 @@ void Synthetic(std::string_view bytes);
 void Annotations(std::string_view bytes);
 void ClusterFile(std::string_view bytes);
 void Import(std::string_view bytes);
+void NvmlYaml(std::string_view bytes);
+void MachineYaml(std::string_view bytes);
+void Sysfs(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 12> kTargets{{
+inline constexpr std::array<Target, 15> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -49,6 +52,9 @@ inline constexpr std::array<Target, 12> kTargets{{
     {"annotations", Annotations},
     {"cluster_file", ClusterFile},
     {"import", Import},
+    {"nvml_yaml", NvmlYaml},
+    {"machine_yaml", MachineYaml},
+    {"sysfs", Sysfs},
 }};
 
 }  // namespace heddle::fuzz

@@ -89,7 +89,8 @@ class Guest:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"heddle-{name}-"))
         (self.folder / "serve").write_text(SERVE)
         self.commands, self.monitor = Line(self.folder / "commands"), Line(self.folder / "monitor")
-        self.numbers, self.started, self.events = 0, time.monotonic(), []
+        self.numbers, self.events = 0, []
+        self.agent_command = f"{options.binaries / 'heddle-nodeagent'} --node {name}"
         machine = kernel()
         self.modules = machine.folder
         kind = accelerator()
@@ -107,6 +108,7 @@ class Guest:
             "-fsdev", "local,readonly=on," + share("host", "/"), "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
             "-fsdev", "local," + share("test", self.folder), "-device", "virtio-9p-pci,fsdev=test,mount_tag=test",
             *arguments]
+        self.started = time.monotonic()
         with open(self.folder / "qemu", "wb") as out:
             self.process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out,
                                             stderr=out, start_new_session=True, pass_fds=passed)
@@ -168,7 +170,7 @@ class Guest:
 
     def agent(self, *arguments):
         """What heddle-nodeagent writes in the guest."""
-        return self.run(" ".join([str(options.binaries / "heddle-nodeagent"), "--node", self.name, *arguments]))
+        return self.run(" ".join([self.agent_command, *arguments]))
 
     def status(self):
         return json.loads(self.agent("--print", "-o", "json"))["status"]

@@ -8,6 +8,8 @@ import socket
 import struct
 import threading
 
+from lab import need, options
+
 # Commands of the protocol, and its messages: the command, the length of what follows, that.
 SYNC_MEMORY, ANSWER, WRITE, READ, _, _, SET_IRQ, RESET = range(8)
 HEADER = struct.Struct("=i4xQ")
@@ -89,3 +91,15 @@ class PciDevice:
 
     def close(self):
         self.socket.close()
+
+
+def give_driver(guest, places):
+    """What NVML says of GPUs there: the test library that tests/support/nvml builds, which reads nvml.yaml."""
+    library = options.binaries.parent / "nvml/libnvidia-ml.so.1"
+    need(str(library))
+    lines = ["driver_version: '570.86'", "gpus:"]
+    for index, place in enumerate(places):
+        lines += [f"- index: {index}", f"  uuid: GPU-{index}", "  name: NVIDIA H100 80GB HBM3", f'  pci: "{place}"',
+                  "  memory_mib: 81559"]
+    (guest.folder / "nvml.yaml").write_text("\n".join(lines) + "\n")
+    guest.agent_command = f"HEDDLE_TEST_NVML=/mnt/nvml.yaml {guest.agent_command} --nvml {library}"

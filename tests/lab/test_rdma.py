@@ -4,6 +4,7 @@ import socket
 
 from guest import Guest, GuestCase
 from lab import need, wait_for
+from pci_device import NVIDIA_GPU, PciDevice, give_driver
 
 MAC = "52:54:00:00:00:0{}".format
 COUNTERS = "/sys/class/infiniband/rxe0/ports/1/hw_counters"
@@ -15,16 +16,22 @@ class Rdma(GuestCase):
         need("ibv_rc_pingpong", "rdma", "tc", "lldpd", "lldpcli")
         cable = socket.socketpair()
         for i, end in enumerate(cable):
+            # With a GPU beside it the NIC carries the traffic of jobs, and its health matters.
+            gpu = PciDevice(**NVIDIA_GPU)
+            cls.addClassCleanup(gpu.close)
             cls.guests.append(Guest(f"guest-{i}", [
-                "-device", "pcie-root-port,id=root0,chassis=1", "-netdev", f"socket,id=cable,fd={end.fileno()}",
-                "-device", f"virtio-net-pci,bus=root0,netdev=cable,mac={MAC(i)},speed=100000,duplex=full",
-            ], passed=[end.fileno()]))
+                "-device", "pcie-root-port,id=root0,chassis=1", "-device", "pcie-root-port,id=root1,chassis=2",
+                "-device", gpu.argument("root1", "gpu0"), "-netdev", f"socket,id=cable,fd={end.fileno()}",
+                "-device", f"virtio-net-pci,bus=root0,id=nic,netdev=cable,mac={MAC(i)},speed=100000,duplex=full",
+            ], passed=[end.fileno(), gpu.end.fileno()]))
+            gpu.end.close()
         for end in cable:
             end.close()
 
     @classmethod
     def prepare(cls):
         for i, guest in enumerate(cls.guests):
+            give_driver(guest, ["0000:02:00.0"])
             guest.load("virtio_net", "crc32_generic", "rdma_rxe", "sch_netem")
             guest.run(f"hostname guest-{i} && ip address add 10.0.0.{i + 1}/24 dev eth0 && ip link set eth0 up && "
                       "rdma link add rxe0 type rxe netdev eth0 && mkdir -p /run/lldpd && lldpd && "
@@ -64,6 +71,8 @@ class Rdma(GuestCase):
             self.assertEqual((nic["transport"], nic["netdev"], nic["mtu"]), ("RoCE", "eth0", 1500))
             self.assertEqual([nic["name"] for nic in status["nics"]], ["rxe0"], "the interface is no second NIC")
             self.assertEqual(len(nic["ports"]), 1)
+            self.assertEqual((nic["pci"], nic["role"], nic["rail"]), ("0000:01:00.0", "compute", 0))
+            self.assertEqual(status["paths"], [{"gpu": 0, "nic": "rxe0", "distance": "PHB"}])
             port = nic["ports"][0]
             self.assertEqual((port["number"], port["state"], port["rateGbps"]), (1, "Active", 100))
             self.assertEqual((port["leaf"], port["leafPort"]), (f"guest-{1 - i}", "eth0"))
@@ -100,6 +109,20 @@ class Rdma(GuestCase):
         self.assertEqual(self.rdma_nic(down)["ports"][0]["rateGbps"], 0)
         guest.qmp("set_link", name="cable", up=True)
         wait_for("the port up", lambda: self.rdma_nic(guest.status())["ports"][0]["state"] == "Active")
+
+    def test_a_device_that_is_renamed_while_the_agent_looks_is_never_half_there(self):
+        guest = self.guests[1]
+        guest.run("""
+            touch /mnt/renaming
+            while [ -e /mnt/renaming ]; do
+              rdma dev set rxe0 name rxe9 && sleep 0.02; rdma dev set rxe9 name rxe0 && sleep 0.02
+            done >/dev/null 2>&1 &""")
+        self.addCleanup(guest.run, "rm -f /mnt/renaming; sleep 0.5; rdma dev show rxe0")
+        for _ in range(8):
+            nics = guest.status()["nics"]
+            self.assertEqual([(nic["transport"], nic["netdev"], nic["ports"][0].get("leaf")) for nic in nics],
+                             [("RoCE", "eth0", "guest-0")])
+            self.assertIn(nics[0]["name"], ("rxe0", "rxe9"))
 
     def test_a_recording_replays_outside_byte_for_byte(self):
         recorded = self.replays(self.guests[0])

@@ -86,6 +86,25 @@ TEST(Suggest, PutsTheGivenLayoutBesideTheFastest) {
   EXPECT_THAT(text, HasSubstr("90 % of 80 GiB"));
 }
 
+TEST(Suggest, KeepsTheExpertLayoutThatIsGivenWithoutSizes) {
+  PlanOptions options = Asked();
+  options.parallelism = " ep = 8, etp=1";
+  const Json json = Answer(options);
+  EXPECT_EQ(json["given"], nullptr) << "it is no layout yet";
+  EXPECT_EQ(json["layouts"]["all"], 84);
+  EXPECT_THAT(json["suggestions"][0]["axes"].dump(), HasSubstr("\"ep\""));
+}
+
+TEST(Suggest, HoldsAMixtureOfExpertsInLayoutsThatHoldNoDenseModelOfItsSize) {
+  PlanOptions options = Asked();
+  options.parallelism = "ep=16";
+  options.model = "params=100e9,layers=48,hidden=4096,seq=4096,microbatch=1";
+  const auto legal = [&] { return Answer(options)["layouts"]["legal"].get<int>(); };
+  const int dense = legal();
+  options.model += ",active=10e9,experts=128,topk=4";
+  EXPECT_GT(legal(), dense);
+}
+
 TEST(Suggest, KnowsWhatIsTaken) {
   PlanOptions options = Asked();
   options.ground.taken = "node-00=1";

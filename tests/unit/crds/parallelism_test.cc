@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 namespace heddle::crds {
 namespace {
 
@@ -112,9 +114,23 @@ TEST(ParseModel, ReadsWhatIsSaidAndRefusesTheRest) {
   }
   EXPECT_EQ(Refusal(ParseModel("layers=0")),
             "layers=0 does not fit: write a whole number from 1 to 1000000, or leave layers out");
-  EXPECT_THAT(Refusal(ParseModel("heads=64")),
-              HasSubstr("the words are params, layers, hidden, seq, microbatch, microbatches and tflops"));
+  EXPECT_THAT(Refusal(ParseModel("vocabulary=64")),
+              HasSubstr("the words are params, layers, hidden, seq, microbatch, microbatches, tflops, "
+                        "active, experts, topk, heads and kvheads"));
   EXPECT_THAT(Refusal(ParseModel("seq=1,seq=1")), HasSubstr("stands twice"));
+}
+
+TEST(ParseModel, ReadsAMixtureOfExpertsAndItsAttention) {
+  const auto model = ParseModel("params=671e9,active=37e9,experts=256,topk=8,heads=128,kvheads=128");
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->active, 37e9);
+  EXPECT_EQ(std::tuple(model->experts, model->topk, model->heads, model->kvheads),
+            std::tuple(256, 8, 128, 128));
+  EXPECT_THAT(Refusal(ParseModel("active=37B")), HasSubstr("as in active=70e9"));
+  EXPECT_THAT(Refusal(ParseModel("params=37e9,active=671e9")),
+              HasSubstr("active=6.71e+11 is more than params=3.7e+10"));
+  EXPECT_THAT(Refusal(ParseModel("experts=8,topk=9")), HasSubstr("topk=9 is more than the experts=8"));
+  EXPECT_THAT(Refusal(ParseModel("heads=8,kvheads=9")), HasSubstr("kvheads=9 is more than heads=8"));
 }
 
 TEST(ParseConstraints, ReadsAxesAndLevelsSorted) {

@@ -284,7 +284,13 @@ Gang RandomGang(Random& random) {
                 Number(random, 0, 10000),
                 Number(random, 0, 1'000'000),
                 Number(random, 0, 64),
-                Number(random, 0, 64)};
+                Number(random, 0, 64),
+                Number(random, 0, 2000),
+                double(random.Below(1'000'000'000'000)),
+                Number(random, 0, 512),
+                Number(random, 0, 64),
+                Number(random, 0, 128),
+                Number(random, 0, 128)};
   GangStatus& status = object.status;
   status.observed_generation = Number(random, 0, 9);
   status.progress = {Number(random, 0, 64), Number(random, 0, 64), Number(random, 0, 64)};

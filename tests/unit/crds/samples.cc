@@ -170,7 +170,7 @@ std::vector<Gang> FullGangs() {
   spec.parallelism = parallelism;
   spec.require = {{placement::Axis::kTp, placement::Level::kNvlink}};
   spec.prefer = {{placement::Axis::kDp, placement::Level::kLeaf}};
-  spec.model = {70e9, 80, 8192, 4096, 1, 16, 400};
+  spec.model = {70e9, 80, 8192, 4096, 1, 16, 400, 13e9, 64, 8, 64, 8};
   GangStatus& status = full.status;
   status.observed_generation = 1;
   status.progress = {4, 4, 3};

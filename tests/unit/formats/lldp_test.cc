@@ -88,6 +88,37 @@ TEST(Lldp, RefusesWhatIsNoLldpJson) {
   EXPECT_FALSE(ParseLldp("{\"lldp\":[]}"));
 }
 
+TEST(Lldp, RefusesMoreThanAnyLldpdSays) {
+  const auto refused = [](const std::string& text) {
+    const auto parsed = ParseLldp(text);
+    return !parsed && parsed.error().code == base::Code::kTooLarge;
+  };
+  EXPECT_TRUE(refused(std::string(4'000'000, '[')));
+  std::string wide = "{\"lldp\":[";
+  for (int i = 0; i < 300'000; ++i) wide += "0,";
+  EXPECT_TRUE(refused(wide + "0]}"));
+  EXPECT_FALSE(refused("{\"lldp\": \"" + std::string(100, '[') + "\\\"" + std::string(100, '[') + "\"}"));
+}
+
+TEST(Lldp, ReadsAHostWhoseEveryInterfaceHearsAsManyAsLldpdKeeps) {
+  std::string text = "{\"lldp\":[{\"interface\":[";
+  for (int i = 0; i < 64 * 32; ++i) {
+    text +=
+        (i > 0 ? "," : "") + std::string("{\"name\":\"eth") + std::to_string(i / 32) +
+        "\",\"via\":\"LLDP\",\"rid\":\"1\",\"age\":\"0 "
+        "day\",\"chassis\":[{\"id\":[{\"type\":\"mac\",\"value\":\"0c:" +
+        std::to_string(i) +
+        "\"}],\"name\":[{\"value\":\"tor\"}],\"descr\":[{\"value\":\"x\"}],\"mgmt-ip\":[{\"value\":\"10.0.0."
+        "1\"}],"
+        "\"capability\":[{\"type\":\"Bridge\",\"enabled\":true},{\"type\":\"Router\",\"enabled\":true}]}],"
+        "\"port\":[{\"id\":[{\"type\":\"ifname\",\"value\":\"swp1\"}],\"descr\":[{\"value\":\"swp1\"}],"
+        "\"ttl\":[{\"value\":\"120\"}],\"mfs\":[{\"value\":\"9216\"}]}]}";
+  }
+  const auto parsed = ParseLldp(text + "]}]}");
+  ASSERT_TRUE(parsed) << parsed.error().message;
+  EXPECT_EQ(parsed->size(), 64U);
+}
+
 TEST(Lldp, MakesNamesPrintable) {
   const auto parsed = ParseLldp(Document(Neighbour(
       "eth1", R"({"id":[{"type":"mac","value":"a"}],"name":[{"value":"t\u0007or\u00e9"}]})", kPort)));

@@ -115,6 +115,18 @@ TEST_F(EventRecorderTest, TriesThreeTimesAndThenGoesOn) {
   EXPECT_EQ(recorder_.dropped(), 1u);
 }
 
+TEST_F(EventRecorderTest, WaitsForAServerThatIsAwayWhereToldTo) {
+  EventRecorder patient(client_, clock_, base::Random(1), {.component = "heddle-nodeagent", .tries = 0});
+  server_.FailNext({.method = "POST", .status = 503}, 20);
+  const base::WallTime happened = clock_.WallNow();
+  patient.Record(job_, Severity::kWarning, "LinkDown", "kept");
+  patient.Flush({});
+  ASSERT_EQ(Events().size(), 1u);
+  EXPECT_EQ(Events()[0]["firstTimestamp"], base::FormatTime(happened));
+  EXPECT_GT(clock_.WallNow() - happened, std::chrono::minutes(10));
+  EXPECT_EQ(patient.dropped(), 0u);
+}
+
 TEST_F(EventRecorderTest, DropsWhatItMayNotWriteAtOnce) {
   server_.FailNext({.method = "POST", .status = 403});
   Say("lost");

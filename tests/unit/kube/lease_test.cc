@@ -273,7 +273,7 @@ TEST_F(LeaseTest, HeartbeatMakesItsLeaseAndThenOnlyPuts) {
                                    "PUT leases heddle-system/heddle-operator"));
   EXPECT_EQ(StringAt(Lease(), {"spec", "renewTime"}), base::FormatMicroTime(clock_.WallNow()));
   EXPECT_EQ(Lease()["metadata"]["ownerReferences"][0]["uid"], "u");
-  EXPECT_EQ(IntAt(Lease(), {"spec", "leaseDurationSeconds"}), 40);
+  EXPECT_EQ(IntAt(Lease(), {"spec", "leaseDurationSeconds"}), 240);
 }
 
 TEST_F(LeaseTest, HeartbeatSurvivesDeletionAndOtherWriters) {

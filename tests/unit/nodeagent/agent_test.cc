@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "crds/keys.h"
+#include "nodeagent/machine.h"
 #include "recorded_machine.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
@@ -34,9 +35,13 @@ class AgentTest : public testing::Test {
     server_.Put(NodeTopologies(), std::move(object));
   }
   void Start(bool once = false) {
-    AgentOptions options{"hgx-pulled", seconds(30), seconds(0), once, [](std::string_view) {}};
+    AgentOptions options{"hgx-pulled", seconds(0), once, [](std::string_view) {}};
+    MonitorOptions watching;
+    watching.look_interval = seconds(30);
+    watching.patience = seconds(10);
+    monitor_ = std::make_unique<Monitor>(*machine_.discovery, reader_, nullptr, clock_, watching);
     agent_ = std::jthread([this, options](std::stop_token stop) {
-      RunAgent(*machine_.discovery, client_, clock_, base::Random(1), options, std::move(stop));
+      RunAgent(*monitor_, client_, clock_, base::Random(1), metrics_, options, std::move(stop));
       ended_ = true;
     });
   }
@@ -58,6 +63,10 @@ class AgentTest : public testing::Test {
   test::FakeClock clock_;
   test::FakeApiServer server_{clock_};
   kube::Client client_{server_, clock_, {.field_manager = "heddle-nodeagent"}};
+  RecordedEthtool ethtool_{files_};
+  CounterReader reader_{files_, ethtool_};
+  Metrics metrics_;
+  std::unique_ptr<Monitor> monitor_;
   std::atomic<bool> ended_ = false;
   std::jthread agent_;
 };
@@ -80,6 +89,47 @@ TEST_F(AgentTest, PublishesACableThatWasPulled) {
   EXPECT_TRUE(Until([&] { return Rails() == "7/8"; }));
   recorded_.Write("sys/class/infiniband/mlx5_3/ports/1/state", "4: ACTIVE\n");
   EXPECT_TRUE(Until([&] { return Rails() == "8/8"; }));
+}
+
+TEST_F(AgentTest, TellsTheNodeThatALinkWentDownAndCameBack) {
+  MakeObject();
+  Start();
+  ASSERT_TRUE(Until([&] { return Rails() == "8/8"; }));
+  const auto told = [this](const std::string& reason) {
+    for (const Json& event : server_.All(kube::kEvents)) {
+      if (event["reason"] == reason) return event;
+    }
+    return Json();
+  };
+  // An outage does not lose it.
+  server_.FailNext({.method = "POST", .path_contains = "events", .status = 503}, 10);
+  recorded_.Write("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n");
+  ASSERT_TRUE(Until([&] { return !told("LinkDown").is_null(); }));
+  const Json event = told("LinkDown");
+  EXPECT_EQ(kube::Namespace(event), "default");
+  EXPECT_EQ(event["involvedObject"],
+            (Json{{"apiVersion", "v1"}, {"kind", "Node"}, {"name", "hgx-pulled"}, {"uid", "hgx-pulled"}}));
+  EXPECT_EQ(event["type"], "Warning");
+  recorded_.Write("sys/class/infiniband/mlx5_3/ports/1/state", "4: ACTIVE\n");
+  EXPECT_TRUE(Until([&] { return !told("LinkHealthy").is_null(); }));
+  EXPECT_THAT(metrics_.Text(), testing::HasSubstr("heddle_nodeagent_events_total{reason=\"LinkDown\"} 1\n"));
+}
+
+TEST_F(AgentTest, WritesNothingAtRestButItsLease) {
+  MakeObject();
+  Start();
+  ASSERT_TRUE(Until([&] { return Rails() == "8/8"; }));
+  ASSERT_TRUE(Until([&] { return !server_.All(kube::kLeases).empty(); }));
+  server_.ClearRequests();
+  const auto begin = clock_.Now();
+  ASSERT_TRUE(Until([&] { return clock_.Now() - begin > std::chrono::minutes(10); }));
+  std::size_t renewals = 0;
+  for (const test::ApiRequest& request : server_.writes()) {
+    EXPECT_EQ(request.plural, "leases") << request.Line();
+    ++renewals;
+  }
+  EXPECT_GE(renewals, 8u);
+  EXPECT_LE(renewals, 11u);
 }
 
 TEST_F(AgentTest, OutlivesAnApiServerThatIsAway) {

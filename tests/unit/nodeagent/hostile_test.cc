@@ -89,6 +89,19 @@ TEST(Hostile, NvmlYamlSurvivesDamage) {
   }
 }
 
+TEST(Hostile, NvmlYamlOfMoreValuesThanAnyDriverGivesIsNotMadeATree) {
+  std::string text = "gpus: [0";
+  for (int i = 0; i < 200'000; ++i) text += ",0";
+  EXPECT_EQ(ParseNvmlYaml(text + "]").absent, "nvml.yaml has over 100000 values");
+  GpuReadings readings;
+  for (int gpu = 0; gpu < 64; ++gpu) {
+    readings.gpus.emplace_back().index = gpu;
+    for (int link = 0; link < 36; ++link)
+      readings.gpus.back().nvlinks.push_back({link, true, LinkEnd::kSwitch, "0000:c4:00.0", 53125});
+  }
+  EXPECT_EQ(ParseNvmlYaml(FormatNvmlYaml(readings)).gpus, readings.gpus);
+}
+
 TEST(Hostile, MachineYamlSurvivesDamage) {
   const std::string good = FormatMachineYaml({"node-00", "HGX H100", "eu"});
   for (const std::uint64_t seed : test::Seeds(2000)) {
@@ -97,6 +110,7 @@ TEST(Hostile, MachineYamlSurvivesDamage) {
   }
   EXPECT_FALSE(ParseMachineYaml(std::string(100'000, '[')));
   EXPECT_FALSE(ParseMachineYaml("- a\n"));
+  EXPECT_EQ(ParseMachineYaml("name: " + std::string(100'000, 'x')).error().code, base::Code::kTooLarge);
 }
 
 }  // namespace

@@ -70,6 +70,17 @@ TEST(LldpdLeaves, QuoteLldpcliWithoutTheTimeWhereLldpdIsNotRunning) {
   EXPECT_THAT(readings.by_netdev, IsEmpty());
 }
 
+TEST(LldpdLeaves, AreRecordedWithTheReasonWhereLldpdDoesNotAnswer) {
+  test::MemoryFileTree files, recording;
+  AddRoceDevice(files);
+  const LeafReadings live = LldpdLeaves(files, Says("echo 'no socket' >&2; exit 1")).Read();
+  for (const auto& [name, content] : live.files) recording.Write(name, content);
+  const LeafReadings replayed = LldpFileLeaves(recording).Read();
+  EXPECT_THAT(replayed.problems, ElementsAre(HasSubstr("no socket")));
+  EXPECT_EQ(replayed.problems, live.problems);
+  EXPECT_TRUE(replayed.lldp_unanswered);
+}
+
 TEST(LldpdLeaves, AreNotStoppedByAnLldpdThatHangs) {
   const test::MemoryFileTree files;
   CommandOptions hangs = Says("sleep 1000");

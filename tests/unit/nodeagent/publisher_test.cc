@@ -38,7 +38,7 @@ class PublisherTest : public testing::Test {
       const std::lock_guard lock(mutex_);
       lines_.emplace_back(line);
     };
-    options.on_object = [this](const auto& owner) {
+    options.on_object = [this](const auto& owner, const Json& /*object*/) {
       const std::lock_guard lock(mutex_);
       owner_ = owner;
     };
@@ -248,6 +248,39 @@ TEST_F(PublisherTest, TouchesNobodyElsesObject) {
       EXPECT_EQ(request.Line(), "PUT nodetopologies/status node-1");
     }
   }
+}
+
+TEST_F(PublisherTest, WritesAChangeOfHealthSoonAndBeyondItsBudgetLikeAnyOther) {
+  MakeObject();
+  Start(seconds(100));
+  ASSERT_TRUE(Publish(node_));
+  topology::Node node = node_;
+  std::vector<std::int64_t> delays;
+  for (int i = 0; i < 8; ++i) {
+    topology::NicPort& port = node.nics[0].ports[0];
+    port.state =
+        port.state == topology::LinkState::kDown ? topology::LinkState::kActive : topology::LinkState::kDown;
+    port.usable_gbps = port.state == topology::LinkState::kDown ? 0 : 400;
+    const auto begin = clock_.Now();
+    ASSERT_TRUE(Publish(node));
+    delays.push_back(std::chrono::duration_cast<seconds>(clock_.Now() - begin).count());
+  }
+  // The budget is four; what takes longer than those lets it grow again by one a minute.
+  for (int i = 0; i < 4; ++i) EXPECT_LE(delays[std::size_t(i)], 5) << i;
+  EXPECT_GT(*std::max_element(delays.begin(), delays.end()), 5);
+}
+
+TEST_F(PublisherTest, TakesNoOtherChangeForUrgent) {
+  topology::Node node = node_;
+  EXPECT_FALSE(HealthDiffers(node_, node));
+  node.machine = "another name";
+  node.nics[0].mtu = 9000;
+  EXPECT_FALSE(HealthDiffers(node_, node));
+  node.nics[0].ports[0].fault = topology::LinkFault::kFlapping;
+  EXPECT_TRUE(HealthDiffers(node_, node));
+  node = node_;
+  node.gpus[3].healthy = false;
+  EXPECT_TRUE(HealthDiffers(node_, node));
 }
 
 TEST_F(PublisherTest, SpreadsWritesOverTheJitter) {

@@ -27,7 +27,7 @@ hosts += [
           {"name": "hgx-bad-gpu", "shape": "hgx-h100", "bad_gpus": [5]},
           {"name": "hgx-recabled", "shape": "hgx-h100", "leaves": {"3": "su1-r3/17"}},
           {"name": "roce-half", "shape": "roce-dual-tor", "down": ["0.2"]}]
-changed = ("no-driver", "lost-gpu", "bad-files", "pulled")
+changed = ("no-driver", "lost-gpu", "bad-files", "pulled", "watched")
 hosts += [{"name": "hgx-" + name, "shape": "hgx-h100"} for name in changed]
 machines.write({"nodes": hosts}, sys.argv[2])
 )";

@@ -107,6 +107,62 @@ TEST(Traffic, CountsTheStateOfAGpu) {
   EXPECT_EQ(StateBytesPerGpu(p, ModelHints{}), 0);
 }
 
+// DeepSeek-V3's report (arXiv 2412.19437 section 4.2): 671B parameters, 37B of a token, 8 of 256 experts, 61 layers,
+// pp=16, ep=64, no tp, 2,048 GPUs.
+const ModelHints kMixture{671e9, 61, 7168, 4096, 1, 0, 400, 37e9, 256, 8};
+
+Parallelism OfTheMixture() {
+  Parallelism p;
+  p.pp = 16;
+  p.dp = 128;
+  p.ep = 64;
+  return p;
+}
+
+TEST(Traffic, CountsTheExpertsOnceForEachOfTheirReplicas) {
+  const Parallelism p = OfTheMixture();
+  const double experts = (671e9 - 37e9) / (1 - 8.0 / 256), dense = 671e9 - experts;
+  const double own_experts = experts / (64 * 16), own_dense = dense / 16;  // 639M and 1.0B
+  EXPECT_NEAR(StateBytesPerGpu(p, kMixture), own_dense * (6 + 12.0 / 128) + own_experts * (6 + 12.0 / 2),
+              1e3);
+  const AxisTraffic dp = TrafficPerStep(p, kMixture).of(Axis::kDp);
+  EXPECT_NEAR(dp.transfers[0].bytes, 4 * (own_dense + own_experts), 1e3);
+  // No expert has a replica: nothing of theirs is reduced.
+  Parallelism alone = p;
+  alone.ep = 128;
+  EXPECT_NEAR(TrafficPerStep(alone, kMixture).of(Axis::kDp).transfers[0].bytes, 4 * own_dense, 1e3);
+  EXPECT_NEAR(StateBytesPerGpu(alone, kMixture), own_dense * (6 + 12.0 / 128) + own_experts / 2 * (6 + 12),
+              1e3);
+}
+
+TEST(Traffic, ComputesWithTheParametersThatATokenMeets) {
+  ModelHints dense = kMixture;
+  dense.active = 0;
+  EXPECT_NEAR(ComputeMicrosPerStep(OfTheMixture(), kMixture) / ComputeMicrosPerStep(OfTheMixture(), dense),
+              37.0 / 671, 1e-9);
+}
+
+TEST(Traffic, SendsATokenToAsManyExpertsAsTheModelSays) {
+  ModelHints two = kMixture;
+  two.topk = 2;
+  const auto bytes = [](const ModelHints& model) {
+    return WireBytes(TrafficPerStep(OfTheMixture(), model).of(Axis::kEp));
+  };
+  EXPECT_NEAR(bytes(kMixture) / bytes(two), 4, 1e-9);
+}
+
+TEST(Traffic, SendsAsManyKeysAndValuesAsThereAreHeadsOfThem) {
+  Parallelism p;
+  p.cp = 4;
+  ModelHints model = kSeventyBillion;
+  const double guessed = WireBytes(TrafficPerStep(p, model).of(Axis::kCp));
+  model.heads = 64;
+  model.kvheads = 8;
+  EXPECT_DOUBLE_EQ(WireBytes(TrafficPerStep(p, model).of(Axis::kCp)), guessed);  // as Llama 3
+  model.kvheads = 64;
+  EXPECT_DOUBLE_EQ(WireBytes(TrafficPerStep(p, model).of(Axis::kCp)), 8 * guessed);
+}
+
 // TP ~ EP >> CP > FSDP shard > DP > PP.
 TEST(Traffic, KeepsTheOrderOfAxesWithoutHints) {
   Parallelism p;

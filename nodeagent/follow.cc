@@ -1,0 +1,82 @@
+#include "nodeagent/follow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "crds/yaml.h"
+#include "nodeagent/conditions.h"
+#include "nodeagent/report.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+// Sentences that stand in `now` and not in `before`.
+std::vector<std::string> Added(const std::vector<std::string>& before, const std::vector<std::string>& now) {
+  std::vector<std::string> added;
+  for (const std::string& sentence : now) {
+    if (std::find(before.begin(), before.end(), sentence) == before.end()) added.push_back(sentence);
+  }
+  return added;
+}
+
+std::string Say(const crds::Condition& condition) {
+  const std::string_view status = condition.status == crds::ConditionStatus::kTrue    ? "True"
+                                  : condition.status == crds::ConditionStatus::kFalse ? "False"
+                                                                                      : "Unknown";
+  return fmt::format("{} {} ({}): {}", condition.type, status, condition.reason, condition.message);
+}
+
+}  // namespace
+
+std::string Follow::Line(base::WallTime now, std::string_view kind, std::string_view text) const {
+  const std::string time = base::FormatMicroTime(now);
+  if (format_ == FollowFormat::kText) return fmt::format("{} {:<9} {}\n", time, kind, text);
+  const crds::Json line{{"time", time}, {"kind", kind}, {"text", text}};
+  return line.dump(-1, ' ', false, crds::Json::error_handler_t::replace) + "\n";
+}
+
+std::string Follow::First(const Sight& sight, base::WallTime now) const {
+  crds::NodeTopology object;
+  object.name = node_;
+  const crds::Json json = crds::ToJson(Report(object, sight.seen, now));
+  if (format_ == FollowFormat::kText) return crds::ToYaml(json) + "---\n";
+  const crds::Json line{{"time", base::FormatMicroTime(now)}, {"kind", "observation"}, {"object", json}};
+  return line.dump(-1, ' ', false, crds::Json::error_handler_t::replace) + "\n";
+}
+
+std::string Follow::Look(const Sight& sight, base::WallTime now) {
+  std::string text;
+  if (first_) {
+    first_ = false;
+    text = First(sight, now);
+  } else {
+    for (const std::string& change : topology::Diff(before_.node, sight.seen.node))
+      text += Line(now, "topology", change);
+    for (const HealthChange& change : sight.changes) text += Line(now, "health", change.sentence);
+    for (const std::string& change : sight.nvlink_changes) text += Line(now, "health", change);
+    const std::vector<crds::Condition> before = ConditionsOf(before_);
+    for (const crds::Condition& condition : ConditionsOf(sight.seen)) {
+      const crds::Condition* old = crds::FindCondition(before, condition.type);
+      if (old == nullptr || old->status != condition.status || old->reason != condition.reason)
+        text += Line(now, "condition", Say(condition));
+    }
+    for (const std::string& problem : Added(before_.problems, sight.seen.problems))
+      text += Line(now, "problem", problem);
+    for (const std::string& problem : Added(sight.seen.problems, before_.problems))
+      text += Line(now, "problem", "over: " + problem);
+  }
+  before_ = sight.seen;
+  return text;
+}
+
+std::string Follow::Hear(const std::vector<KernelEvent>& events, base::WallTime now) const {
+  std::string text;
+  for (const KernelEvent& event : events) {
+    text += Line(now, "kernel",
+                 event.subject.empty() ? event.what : fmt::format("{}: {}", event.subject, event.what));
+  }
+  return text;
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,117 @@
+// What the node agent reads: the driver's answers, recordings, and every file of a machine.
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "nodeagent/discovery.h"
+#include "nodeagent/report.h"
+#include "tests/fuzz/targets.h"
+#include "tests/support/memory_file_tree.h"
+
+namespace heddle::fuzz {
+namespace {
+
+using namespace nodeagent;  // NOLINT(google-build-using-namespace): this file is about nothing else
+
+// A host with a GPU and a NIC behind one switch, a bond, and all that a recording has beside sysfs.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 32> kFiles{{
+    {"nvml.yaml", "gpus:\n- {index: 0, pci: \"0000:1b:00.0\"}\n"},
+    {"lldp.json", "{}"},
+    {"ib.txt", "mlx5_0 1 7 switch 0xfc6a1ce29eeb9602 \"leaf-r0\" 1\n"},
+    {"labels.txt", "topology.k8s.aws/network-node-layer-3=nn-1\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0/class", "0x030200\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0/vendor", "0x10de\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0/device", "0x2330\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0/numa_node", "0\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0/class", "0x020700\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0/vendor", "0x15b3\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0/device", "0x1021\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0/numa_node", "-1\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0/vpd", "x"},
+    {"sys/class/infiniband/mlx5_0/node_guid", "506b:4b03:00c3:b4a2\n"},
+    {"sys/class/infiniband/mlx5_0/board_id", "MT_0000000838\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/phys_state", "5: LinkUp\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/lid", "0x7\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0", "eth0\n"},
+    {"sys/class/net/eth0/operstate", "up\n"},
+    {"sys/class/net/eth0/speed", "100000\n"},
+    {"sys/class/net/eth0/mtu", "9000\n"},
+    {"sys/class/net/eth0/type", "1\n"},
+    {"sys/class/net/bond0/bonding/slaves", "eth0 eth1\n"},
+    {"sys/class/net/bond0/operstate", "up\n"},
+    {"sys/class/net/bond0/speed", "-1\n"},
+    {"sys/class/net/bond0/mtu", "1500\n"},
+    {"sys/class/net/bond0/type", "1\n"},
+    // Links, by what they say.
+    {"sys/bus/pci/devices/0000:1b:00.0",
+     "../../../devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0"},
+    {"sys/bus/pci/devices/0000:18:00.0",
+     "../../../devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0"},
+}};
+constexpr std::size_t kLinks = 2;
+constexpr std::string_view kNic = "/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0";
+
+void Put(test::MemoryFileTree& files, std::size_t which, std::string_view content) {
+  if (which + kLinks >= kFiles.size()) {
+    files.Link(kFiles[which].first, std::string(content));
+  } else {
+    files.Write(kFiles[which].first, std::string(content));
+  }
+}
+
+}  // namespace
+
+// What is read can be written, and reads the same.
+void NvmlYaml(std::string_view bytes) {
+  const GpuReadings readings = ParseNvmlYaml(bytes);
+  if (!readings.absent.empty()) return;
+  std::vector<std::string> problems;
+  (void)NvlinkOf(readings.gpus);
+  (void)FabricFaults(readings.gpus);
+  (void)DomainOf(readings.gpus, "node", problems);
+  CHECK(ParseNvmlYaml(FormatNvmlYaml(readings)).gpus == readings.gpus);
+}
+
+void MachineYaml(std::string_view bytes) {
+  const auto identity = ParseMachineYaml(bytes);
+  if (!Read(identity)) return;
+  (void)WhyNotNodeName(identity->node);
+  CHECK(Read(ParseMachineYaml(FormatMachineYaml(*identity))));
+}
+
+// Records of one byte that names a file and what it holds from now on, ended by 0x1e; a byte above 0x7f makes it fail.
+// Two ends in a row are a look, and so is the end: later ones have the answers of the first to fall back on.
+void Sysfs(std::string_view bytes) {
+  test::MemoryFileTree files;
+  for (std::size_t i = 0; i < kFiles.size(); ++i) Put(files, i, kFiles[i].second);
+  files.Link("sys/class/infiniband/mlx5_0/device", "../../.." + std::string(kNic));
+  RecordedGpus gpus(files);
+  Discovery discovery(files, gpus, RecordedLeaves(files), {"node-00", "", ""}, {});
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\x1e');
+    const std::string_view record = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (record.empty()) continue;
+    const std::size_t which = std::uint8_t(record.front()) % kFiles.size();
+    if (std::uint8_t(record.front()) >= 0x80) {
+      files.FailReads(kFiles[which].first, {base::Code::kUnavailable, "Input/output error", std::nullopt});
+    } else {
+      Put(files, which, record.substr(1));
+    }
+    if (!bytes.empty() && bytes.front() != '\x1e') continue;
+    const Observation seen = discovery.Look();
+    (void)topology::Check(seen.node);
+    crds::NodeTopology object;
+    object.name = "node-00";
+    const auto json = crds::ToJson(Report(object, seen, {}));
+    CHECK(Read(crds::NodeTopologyFromJson(json)));
+    const std::string said = json.dump();
+    CHECK(said.size() < 200'000);
+  }
+}
+
+}  // namespace heddle::fuzz
