@@ -1,6 +1,6 @@
 """PCIe trees of a real kernel: expander bridges, root ports and switches of QEMU, two NUMA nodes."""
 
-from guest import Guest, GuestCase
+from guest import Follow, Guest, GuestCase
 from lab import need, wait_for
 from pci_device import NVIDIA_GPU, PciDevice, give_driver
 
@@ -93,6 +93,20 @@ class Pcie(GuestCase):
         self.assertEqual(self.roles(status), {"pix": ("compute", 0), "pxb": ("compute", None), "sys": ("compute", 1),
                                               "phb": ("storage", None), "node": ("storage", None),
                                               "none": ("storage", None)})
+
+    def test_an_agent_that_follows_tells_of_plugs_as_they_come_and_holds_none_back(self):
+        """It listens to the devices: none may be kept open for that, or the guest could not let go of it."""
+        guest = self.guests[0]
+        follow = Follow(guest)
+        self.addCleanup(follow.stop)
+        guest.unplug("pix")
+        follow.until("kernel", "0000:24:00.0: PCI device went")
+        follow.until("topology", "pix: is gone")
+        follow.until("topology", "GPU 0 to pxb: ", "-> PXB")
+        self.plug("pix")
+        self.found("pix")
+        follow.until("kernel", "0000:24:00.0: PCI device came")
+        follow.until("topology", "GPU 0 to pix: ", "-> PIX")
 
     def test_follows_what_is_unplugged_and_plugged(self):
         guest = self.guests[0]
