@@ -315,7 +315,7 @@ class InstallTest(ChartTestCase):
         self.assertNotIn("[ERROR]", said)
 
     def test_unknown_and_wrong_values_are_refused(self):
-        for wrong in ("typo=1", "mode=off", "scope=node", "managedResources={gpu}", "extender.port=0", "agent.port=1"):
+        for wrong in ("typo=1", "mode=off", "scope=node", "managedResources={gpu}", "extender.port=0", "agent.prot=1", "agent.port=0"):
             with self.subTest(wrong=wrong):
                 done = self.helm("template", "heddle", CHART, "--set", wrong, check=False)
                 self.assertNotEqual(done.returncode, 0, done.stdout[:200])
