@@ -28,12 +28,21 @@ struct Grant {
     std::string uuid;  // empty where nothing names the GPU
     friend bool operator==(const GpuRef&, const GpuRef&) = default;
   };
+  // A device that is none of the node's GPUs and NICs, or whose id does not say which: a MIG device, a slot of
+  // a shared RDMA device.
+  struct DeviceRef {
+    std::string resource;
+    std::string id;  // as the device plugin or DRA driver calls it
+    friend bool operator==(const DeviceRef&, const DeviceRef&) = default;
+  };
   std::string pod_namespace;
   std::string pod_name;
-  std::string pod_uid;
+  std::string pod_uid;  // empty where the kubelet did not say: its pod-resources API never does
   std::string container;
-  std::vector<GpuRef> gpus;       // sorted by index
-  std::vector<std::string> nics;  // sorted
+  std::vector<GpuRef> gpus;            // sorted by index
+  std::vector<std::string> nics;       // sorted
+  std::vector<std::string> resources;  // by which it holds them, sorted: "nvidia.com/gpu", a DRA driver
+  std::vector<DeviceRef> unmatched;    // in the order of resource and id
   friend bool operator==(const Grant&, const Grant&) = default;
 };
 

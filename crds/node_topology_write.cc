@@ -84,6 +84,10 @@ Json WriteGrant(const Grant& grant) {
             return ref;
           }));
   PutList(json, "nics", codec::TextList(grant.nics, 128, 64));
+  PutList(json, "resources", codec::TextList(grant.resources, 16, 317));
+  PutList(json, "unmatched", WriteList(grant.unmatched, 32, [](const Grant::DeviceRef& device) {
+            return Json{{"resource", Clean(device.resource, 317)}, {"id", Clean(device.id, 253)}};
+          }));
   return json;
 }
 

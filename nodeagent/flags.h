@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "nodeagent/pod_resources.h"
+
 namespace heddle::nodeagent {
 
 inline constexpr const char* kAbout =
@@ -28,12 +30,19 @@ inline constexpr const char* kDefaultListen = "127.0.0.1:9559";
 // What heddle-nodeagent was asked to do. For its main.cc alone.
 struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
-  std::string probe;  // the library that a child was started for
-  std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
+  std::string probe;                              // the library that a child was started for
+  std::string nvml = "libnvidia-ml.so.1", lldpd;  // the latter: its socket
+  std::optional<std::string> pod_resources;       // as given
   // nullopt: the default, which is off for a recorded machine.
   std::optional<std::string> listen;
   bool print = false, follow = false, once = false;
   double interval_s = 60, counters_interval_s = 5, jitter_s = 10;
+
+  // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
+  std::string PodResources() const {
+    if (pod_resources) return *pod_resources == "none" ? std::string() : *pod_resources;
+    return machine.empty() ? std::string(kPodResourcesSocket) : std::string();
+  }
 };
 
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
@@ -73,9 +82,12 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
          "the root of the file system that the driver is installed in")
       ->take_last()
       ->capture_default_str();
-  app.add_option("--lldpd-socket", flags.lldpd_socket,
+  app.add_option("--lldpd-socket", flags.lldpd,
                  "lldpd's control socket (default: where lldpcli looks for it)")
       ->take_last();
+  app.add_option("--pod-resources", flags.pod_resources,
+                 "The kubelet's socket to ask which container holds which devices, or none (default: "
+                 "/var/lib/kubelet/pod-resources/kubelet.sock; with --machine, none)");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "nodeagent/counters.h"
+#include "nodeagent/ethtool_stats.h"
 #include "nodeagent/leaf_memory.h"
 #include "nodeagent/recording.h"
 
@@ -62,6 +64,9 @@ base::Status Record(const base::FileTree& files, const std::string& node, std::u
   Identity identity = readings.identity;
   identity.product = readings.locality.product;
   std::map<std::string, std::string> extra = readings.leaves.files;
+  LiveEthtool ethtool;
+  const Observation seen = Assemble(readings);
+  extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
   extra["machine.yaml"] = FormatMachineYaml(identity);
   extra["nvml.yaml"] = FormatNvmlYaml(readings.gpus);
   return WriteRecording(recording, extra, folder);

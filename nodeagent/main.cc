@@ -15,6 +15,7 @@
 #include "nodeagent/follow.h"
 #include "nodeagent/machine.h"
 #include "nodeagent/nvml_process.h"
+#include "nodeagent/pod_resources.h"
 #include "nodeagent/report.h"
 
 namespace {
@@ -41,7 +42,8 @@ std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags, cons
 }
 
 int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,
-            const base::FileTree& root, base::Clock& clock, const std::stop_token& stop) {
+            nodeagent::GrantSource* kubelet, const base::FileTree& root, base::Clock& clock,
+            const std::stop_token& stop) {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
@@ -59,21 +61,27 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   if (!server) return Failed(server.error());
   if (*server) spdlog::info("Serving metrics and health at=http://{}", (*server)->address());
   std::random_device device;
-  const nodeagent::AgentOptions options{node, Seconds(flags.jitter_s), flags.once,
-                                        [](std::string_view line) { spdlog::info(line); }};
+  const nodeagent::AgentOptions options{node,
+                                        Seconds(flags.jitter_s),
+                                        flags.once,
+                                        [](std::string_view line) { spdlog::info(line); },
+                                        kubelet,
+                                        Seconds(flags.interval_s),
+                                        nodeagent::DevicePluginsFolder(flags.PodResources())};
   nodeagent::RunAgent(monitor, client, clock, base::Random((std::uint64_t{device()} << 32) | device()),
                       metrics, options, stop);
   spdlog::info("Stopped");
   return 0;
 }
 
-int Print(const nodeagent::Flags& flags, nodeagent::Machine& machine, base::Clock& clock,
-          const std::stop_token& stop) {
+int Print(const nodeagent::Flags& flags, nodeagent::Machine& machine, nodeagent::GrantSource* kubelet,
+          base::Clock& clock, const std::stop_token& stop) {
+  const auto grants = nodeagent::ReadOnce(kubelet, flags.pod_resources.has_value(), stop);
   const nodeagent::Observation seen = machine.discovery->Look();
   if (stop.stop_requested()) return kInterrupted;
   crds::NodeTopology object;
   object.name = machine.identity.node;
-  const auto json = crds::ToJson(nodeagent::Report(object, seen, clock.WallNow()));
+  const auto json = crds::ToJson(nodeagent::Report(object, seen, clock.WallNow(), &grants));
   std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
   return 0;
 }
@@ -126,15 +134,14 @@ int main(int argc, char** argv) {
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
-    const auto done =
-        nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to, flags.lldpd_socket);
+    auto done = nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to, flags.lldpd);
     return done ? 0 : Failed(done.error());
   }
-  auto machine =
-      live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd_socket)
-           : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
+  auto machine = live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd)
+                      : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
-  if (flags.print && !flags.follow) return Print(flags, *machine, clock, stop);
+  const auto kubelet = nodeagent::OpenKubelet(live ? root : recorded, flags.PodResources());
+  if (flags.print && !flags.follow) return Print(flags, *machine, kubelet.get(), clock, stop);
   nodeagent::LiveEthtool live_ethtool;
   nodeagent::RecordedEthtool recorded_ethtool(recorded);
   nodeagent::CounterReader reader(live ? root : recorded,
@@ -148,5 +155,5 @@ int main(int argc, char** argv) {
   nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
   const std::string& node = machine->identity.node;
   return flags.follow ? RunFollow(flags, node, monitor, clock, stop)
-                      : Publish(flags, node, monitor, root, clock, stop);
+                      : Publish(flags, node, monitor, kubelet.get(), root, clock, stop);
 }

@@ -80,6 +80,8 @@ topology::NicPort RandomPort(Random& random) {
   } else {
     port.leaf_port = Missing(random.Below(4));
   }
+  port.fault = topology::LinkFault(random.Below(5));
+  if (port.fault != topology::LinkFault::kNone) port.reason = Text(random, 256, 1);
   return port;
 }
 
@@ -147,11 +149,15 @@ topology::Node RandomNode(Random& random, const std::string& name) {
 }
 
 Grant RandomGrant(Random& random) {
-  Grant grant{Text(random, 63, 1), Text(random, 253, 1), Text(random, 64), Text(random, 63), {}, {}};
+  Grant grant{Text(random, 63, 1), Text(random, 253, 1), Text(random, 64), Text(random, 63), {}, {}, {}, {}};
   grant.gpus = Many(random, 8, [&] { return Grant::GpuRef{Number(random, 0, 31), Text(random, 96)}; });
   grant.nics = Many(random, 8, [&] { return Text(random, 64, 1); });
   Sort(grant.gpus, [](const auto& gpu) { return gpu.index; });
   std::sort(grant.nics.begin(), grant.nics.end());
+  grant.resources = Many(random, 4, [&] { return Text(random, 317, 1); });
+  std::sort(grant.resources.begin(), grant.resources.end());
+  grant.unmatched = Many(random, 4, [&] { return Grant::DeviceRef{Text(random, 317), Text(random, 253)}; });
+  Sort(grant.unmatched, [](const auto& device) { return std::tie(device.resource, device.id); });
   return grant;
 }
 

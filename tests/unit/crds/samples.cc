@@ -85,7 +85,13 @@ NodeTopology DgxH100() {
   status.hash = "0123456789abcdef";
   status.observed_at = At(1'800'000'200);
   status.agent_version = "v0.1.0";
-  Grant grant{"training", "llama-70b-worker-17-abcde", "1f1c1a2b-3333-4444-5555-666677778888", "worker", {},
+  Grant grant{"training",
+              "llama-70b-worker-17-abcde",
+              "1f1c1a2b-3333-4444-5555-666677778888",
+              "worker",
+              {},
+              {},
+              {"nvidia.com/gpu"},
               {}};
   for (int i = 0; i < 8; ++i) {
     grant.gpus.push_back({i, node.gpus[std::size_t(i)].uuid});
@@ -109,6 +115,8 @@ std::vector<NodeTopology> FullNodeTopologies() {
   node.nics[2].rail = Missing::kAmbiguous;
   node.nics[2].numa = Missing::kStale;
   node.nics[2].ports[0].plane = 1;
+  node.nics[2].ports[0].fault = topology::LinkFault::kFlapping;
+  node.nics[2].ports[0].reason = "4 link downs in 10 min, since 2026-11-22T01:46:30Z";
   node.nics[2].ports[0].leaf_port = Missing::kStale;
   NodeTopology unlinked = full;
   unlinked.status.node.nvlink_domain = Missing::kNotApplicable;
