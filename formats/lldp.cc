@@ -114,6 +114,24 @@ base::Result<LldpNeighbours> ParseLldp(std::string_view json0) {
   return neighbours;
 }
 
+std::string FormatLldp(const LldpNeighbours& neighbours) {
+  const auto value = [](const std::string& text) { return Json::array({{{"value", text}}}); };
+  Json interfaces = Json::array();
+  for (const auto& [name, heard] : neighbours) {
+    for (const LldpNeighbour& one : heard) {
+      Json chassis = {{"id", Json::array({{{"type", one.chassis_type}, {"value", one.chassis_id}}})}};
+      if (!one.system_name.empty()) chassis["name"] = value(one.system_name);
+      Json port = {{"id", Json::array({{{"type", one.port_type}, {"value", one.port_id}}})},
+                   {"ttl", value(std::to_string(one.ttl.count()))}};
+      if (!one.port_description.empty()) port["descr"] = value(one.port_description);
+      interfaces.push_back(
+          {{"name", name}, {"chassis", Json::array({chassis})}, {"port", Json::array({port})}});
+    }
+  }
+  const Json root = Json::array({{{"interface", interfaces}}});
+  return Json{{"lldp", root}}.dump(1) + "\n";
+}
+
 topology::Fact<topology::LeafPort> LeafOf(const std::vector<LldpNeighbour>& neighbours) {
   topology::Fact<topology::LeafPort> leaf;
   for (const LldpNeighbour& neighbour : neighbours) {

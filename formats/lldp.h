@@ -30,6 +30,9 @@ using LldpNeighbours = std::map<std::string, std::vector<LldpNeighbour>>;
 // out. An entry without an interface name, chassis or port is skipped: it proves nothing.
 [[nodiscard]] base::Result<LldpNeighbours> ParseLldp(std::string_view json0);
 
+// The recording: ParseLldp(FormatLldp(x)) is x, where each neighbour has a name or chassis, a port and a TTL.
+std::string FormatLldp(const LldpNeighbours& neighbours);
+
 // Where the cable of an interface ends. The same neighbour heard by two protocols counts once; different ones
 // are kAmbiguous, none is kUnknown. The leaf is the system name, else the chassis id.
 topology::Fact<topology::LeafPort> LeafOf(const std::vector<LldpNeighbour>& neighbours);

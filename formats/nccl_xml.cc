@@ -16,6 +16,7 @@ using topology::PciDistance;
 // NCCL itself holds at most 640 nodes (src/graph/xml.h, MAX_NODES at 2.18); depth is switches in a row.
 constexpr int kMaxDevices = 4096;
 constexpr int kMaxDepth = 32;
+constexpr std::uint64_t kMaxSockets = 0xffff;
 constexpr int kMaxLinks = 256;  // of one GPU: as the schema of NodeTopology has it
 
 std::string Lower(std::string text) {
@@ -33,6 +34,12 @@ std::uint32_t HexAttribute(const pugi::xml_node& node, const char* name) {
   std::string_view text = node.attribute(name).value();
   if (text.starts_with("0x")) text.remove_prefix(2);
   return Number<std::uint32_t>(text, 16).value_or(0);
+}
+
+// Where NCCL could not read a class it writes the first of its three bytes alone: "0x03", "0x02".
+std::uint32_t ClassOf(const pugi::xml_node& pci) {
+  const std::uint32_t code = HexAttribute(pci, "class");
+  return std::string_view(pci.attribute("class").value()).size() <= 4 ? code << 16 : code;
 }
 
 bool IsElement(const pugi::xml_node& node, std::string_view name) {
@@ -65,7 +72,9 @@ class Reader {
     }
     NcclDevice device = above;
     device.pci = Lower(Printable(pci.attribute("busid").value(), 32));
-    device.class_code = HexAttribute(pci, "class");
+    device.class_code = ClassOf(pci);
+    device.vendor = std::uint16_t(std::min(0xffffU, HexAttribute(pci, "vendor")));
+    device.device = std::uint16_t(std::min(0xffffU, HexAttribute(pci, "device")));
     if (device.pci.empty()) {
       return base::Fail(base::Code::kInvalid,
                         fmt::format("a <pci> at byte {} has no busid", pci.offset_debug()));
@@ -94,8 +103,8 @@ class Reader {
     for (const pugi::xml_node& link : element.children()) {
       if (!IsElement(link, "nvlink") && !IsElement(link, "xgmi")) continue;
       gpu.link_targets.push_back(Lower(Printable(link.attribute("target").value(), 32)));
-      gpu.links =
-          std::min(kMaxLinks, gpu.links + std::clamp(IntAttribute(link, "count").value_or(1), 0, kMaxLinks));
+      gpu.link_counts.push_back(std::clamp(IntAttribute(link, "count").value_or(1), 0, kMaxLinks));
+      gpu.links = std::min(kMaxLinks, gpu.links + gpu.link_counts.back());
       gpu.xgmi = gpu.xgmi || IsElement(link, "xgmi");
     }
     topology_.gpus.push_back(std::move(gpu));
@@ -111,6 +120,11 @@ class Reader {
       nic.gbps = IntAttribute(net, "speed").value_or(0) / 1000;  // Mb/s in the file
       nic.port = IntAttribute(net, "port").value_or(0);
       nic.rail = IntAttribute(net, "rail");
+      nic.plane = IntAttribute(net, "plane");
+      // A real GUID has a vendor's prefix; sockets have their number there, and hand-made files nothing.
+      std::string_view guid = net.attribute("guid").value();
+      if (guid.starts_with("0x")) guid.remove_prefix(2);
+      nic.rdma = Number<std::uint64_t>(guid, 16).value_or(kMaxSockets + 1) > kMaxSockets;
       topology_.nics.push_back(nic);
     }
     if (topology_.nics.size() == before) topology_.nics.push_back(std::move(nic));
@@ -133,6 +147,115 @@ class Reader {
   int devices_ = 0;
 };
 
+// Written by hand rather than by pugixml: NCCL's reader is a small one and takes `"/>`, not `" />`.
+class Writer {
+ public:
+  using Attributes = std::vector<std::pair<std::string_view, std::string>>;
+
+  void Open(std::string_view name, const Attributes& attributes, bool has_children) {
+    text_ += std::string(2 * depth_, ' ');
+    text_ += '<';
+    text_ += name;
+    for (const auto& [key, value] : attributes) text_ += fmt::format(" {}=\"{}\"", key, Escaped(value));
+    text_ += has_children ? ">\n" : "/>\n";
+    depth_ += has_children ? 1 : 0;
+  }
+  void Close(std::string_view name) {
+    --depth_;
+    text_ += fmt::format("{}</{}>\n", std::string(2 * depth_, ' '), name);
+  }
+
+  void Cpu(const NcclXmlCpu& cpu) {
+    Attributes attributes{{"numaid", fmt::format("{}", cpu.numa)}};
+    if (!cpu.affinity.empty()) attributes.emplace_back("affinity", cpu.affinity);
+    if (!cpu.arch.empty()) attributes.emplace_back("arch", cpu.arch);
+    if (!cpu.vendor.empty()) attributes.emplace_back("vendor", cpu.vendor);
+    if (cpu.family >= 0) attributes.emplace_back("familyid", fmt::format("{}", cpu.family));
+    if (cpu.model >= 0) attributes.emplace_back("modelid", fmt::format("{}", cpu.model));
+    Open("cpu", attributes, !cpu.children.empty());
+    for (const NcclXmlPci& pci : cpu.children) Pci(pci);
+    if (!cpu.children.empty()) Close("cpu");
+  }
+
+  std::string Text() && { return std::move(text_); }
+
+ private:
+  static std::string Escaped(std::string_view value) {
+    std::string text;
+    for (const char c : value) {
+      switch (c) {
+        case '&':
+          text += "&amp;";
+          break;
+        case '<':
+          text += "&lt;";
+          break;
+        case '"':
+          text += "&quot;";
+          break;
+        default:
+          text += c;
+      }
+    }
+    return text;
+  }
+
+  // As Linux 5.7 and later print it: the strings that NCCL knows.
+  static std::string Speed(int speed) {
+    if (speed == 0) return {};
+    return fmt::format("{}.{} GT/s PCIe", speed / 1000, speed % 1000 / 100);
+  }
+
+  void Pci(const NcclXmlPci& pci) {
+    Attributes attributes{{"busid", pci.busid}, {"class", fmt::format("0x{:06x}", pci.class_code)}};
+    if (pci.vendor != 0) {
+      attributes.emplace_back("vendor", fmt::format("0x{:04x}", pci.vendor));
+      attributes.emplace_back("device", fmt::format("0x{:04x}", pci.device));
+    }
+    // NCCL wants both of every device; empty and 0 are what it writes itself where a VM hides them.
+    attributes.emplace_back("link_speed", Speed(pci.link_speed));
+    attributes.emplace_back("link_width", fmt::format("{}", pci.link_width));
+    const bool has_children = pci.gpu || !pci.nets.empty() || !pci.children.empty();
+    Open("pci", attributes, has_children);
+    if (pci.gpu) Gpu(*pci.gpu);
+    if (!pci.nets.empty()) {
+      Open("nic", {}, true);
+      for (const NcclXmlNet& net : pci.nets) Net(net);
+      Close("nic");
+    }
+    for (const NcclXmlPci& child : pci.children) Pci(child);
+    if (has_children) Close("pci");
+  }
+
+  void Gpu(const NcclXmlGpu& gpu) {
+    Attributes attributes{{"dev", fmt::format("{}", gpu.dev)}};
+    if (gpu.sm > 0) attributes.emplace_back("sm", fmt::format("{}", gpu.sm));
+    Open("gpu", attributes, !gpu.links.empty());
+    for (const NcclXmlLink& link : gpu.links) {
+      Open(gpu.xgmi ? "xgmi" : "nvlink",
+           {{"target", link.target},
+            {"count", fmt::format("{}", link.count)},
+            {"tclass", fmt::format("0x{:06x}", link.target_class)}},
+           false);
+    }
+    if (!gpu.links.empty()) Close("gpu");
+  }
+
+  void Net(const NcclXmlNet& net) {
+    Attributes attributes{{"name", net.name}, {"dev", fmt::format("{}", net.dev)}};
+    if (net.speed > 0) attributes.emplace_back("speed", fmt::format("{}", net.speed));
+    if (net.port > 0) attributes.emplace_back("port", fmt::format("{}", net.port));
+    if (!net.guid.empty()) attributes.emplace_back("guid", net.guid);
+    if (net.gdr) attributes.emplace_back("gdr", "1");
+    if (net.rail) attributes.emplace_back("rail", fmt::format("{}", *net.rail));
+    if (net.plane) attributes.emplace_back("plane", fmt::format("{}", *net.plane));
+    Open("net", attributes, false);
+  }
+
+  std::string text_;
+  std::size_t depth_ = 0;
+};
+
 }  // namespace
 
 base::Result<NcclTopology> ParseNcclXml(std::string_view xml) {
@@ -145,6 +268,14 @@ base::Result<NcclTopology> ParseNcclXml(std::string_view xml) {
   const pugi::xml_node system = document.child("system");
   if (!system) return base::Fail(base::Code::kInvalid, "not an NCCL topology: no <system> element");
   return Reader().Read(system);
+}
+
+std::string FormatNcclXml(const std::vector<NcclXmlCpu>& cpus, int version) {
+  Writer writer;
+  writer.Open("system", {{"version", fmt::format("{}", version)}}, !cpus.empty());
+  for (const NcclXmlCpu& cpu : cpus) writer.Cpu(cpu);
+  if (!cpus.empty()) writer.Close("system");
+  return std::move(writer).Text();
 }
 
 PciDistance Distance(const NcclDevice& a, const NcclDevice& b) {

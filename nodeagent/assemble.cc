@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "nodeagent/nic_assembly.h"
+#include "nodeagent/pcie_links.h"
+#include "nodeagent/plane.h"
 #include "nodeagent/rails.h"
 
 namespace heddle::nodeagent {
@@ -37,7 +39,9 @@ class Assembly {
     AddGpus();
     AddNvlink();
     AddNics();
+    NamePlanes(readings_.rdma, node.nics);
     AddPaths();
+    seen_.pcie_faults = PcieFaults(readings_.pci, node);
     std::sort(node.nics.begin(), node.nics.end(), [](const Nic& a, const Nic& b) { return a.name < b.name; });
     return std::move(seen_);
   }
@@ -51,8 +55,47 @@ class Assembly {
       seen_.problems.insert(seen_.problems.end(), list->begin(), list->end());
     }
     seen_.no_driver = readings_.gpus.absent;
+    FindSilentEfa();
+    FindUnroutableRoce();
     for (const auto* list : {&readings_.rdma.excluded, &readings_.net.excluded}) {
       seen_.excluded.insert(seen_.excluded.end(), list->begin(), list->end());
+    }
+  }
+
+  // p5en brings its EFA devices up one by one, minutes after the boot: fewer of them than functions on the bus
+  // are not fewer rails but some that are not there yet.
+  void FindSilentEfa() {
+    std::vector<std::string> silent;
+    int functions = 0;
+    for (const auto& [address, device] : readings_.pci.devices) {
+      if (!IsEfa(device) || device.virtual_function) continue;
+      ++functions;
+      const auto& devices = readings_.rdma.devices;
+      const bool up = std::any_of(devices.begin(), devices.end(),
+                                  [&address = address](const RdmaDevice& one) { return one.pci == address; });
+      if (!up) silent.push_back(address);
+    }
+    if (silent.empty()) return;
+    Problem(fmt::format(
+        "{} of {} EFA functions on the PCI bus have no RDMA device (first: {}): they come up late, "
+        "or the efa driver is not loaded or failed (dmesg)",
+        silent.size(), functions, silent.front()));
+  }
+
+  // A table that has addresses and none of RoCE v2: traffic stays on its Ethernet segment, and NCCL finds no
+  // GID. A table that is empty or was not read is no evidence.
+  void FindUnroutableRoce() {
+    for (const RdmaDevice& device : readings_.rdma.devices) {
+      if (device.transport != topology::Transport::kRoce) continue;
+      for (const RdmaPort& port : device.ports) {
+        const bool typed =
+            !port.gids.empty() && std::all_of(port.gids.begin(), port.gids.end(),
+                                              [](const Gid& gid) { return gid.type == GidType::kIbOrRoce1; });
+        if (!typed || port.state != topology::LinkState::kActive) continue;
+        Problem(fmt::format(
+            "{} port {} has {} GIDs and none of RoCE v2: give {} an IP address, or switch RoCE v2 on",
+            device.name, port.number, port.gids.size(), port.gids.front().netdev));
+      }
     }
   }
 
@@ -132,6 +175,13 @@ class Assembly {
     seen_.node.nvlink = NvlinkOf(readings_.gpus.gpus);
     seen_.node.nvlink_domain = DomainOf(readings_.gpus.gpus, seen_.node.name, seen_.problems);
     const auto& gpus = readings_.gpus.gpus;
+    for (const GpuReading& gpu : gpus) {
+      seen_.xgmi = seen_.xgmi || (gpu.xgmi && !gpu.nvlinks.empty());
+      for (const NvlinkReading& link : gpu.nvlinks) {
+        const bool unseen = link.active && link.end == LinkEnd::kSwitch && seen_.node.nvswitches.empty();
+        seen_.nvswitches_unseen = seen_.nvswitches_unseen || unseen;
+      }
+    }
     if (std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.fabric.health_mask != 0; }))
       seen_.fabric_faults = FabricFaults(gpus);
     if (seen_.gpus_unreadable) seen_.node.nvlink_domain = topology::Missing::kUnknown;
@@ -171,7 +221,25 @@ class Assembly {
       nics[i].rail = rails.places[i].rail;
     }
     seen_.rail_notes = std::move(rails.notes);
+    HearRails();
     crds::FillLeaves(seen_.node, readings_.leaves.labels);
+  }
+
+  // Rails that a supplied file tells: taken where none could be measured, else only compared.
+  void HearRails() {
+    seen_.pci_source = readings_.pci.source;
+    for (const RdmaDevice& device : readings_.rdma.devices) {
+      const auto nic = std::find_if(seen_.node.nics.begin(), seen_.node.nics.end(),
+                                    [&](const Nic& one) { return one.name == device.name; });
+      if (!device.rail || nic == seen_.node.nics.end() || nic->role != NicRole::kCompute) continue;
+      if (*device.rail > topology::kMaxRail) continue;
+      if (!nic->rail) {
+        nic->rail = device.rail;
+      } else if (*nic->rail != *device.rail) {
+        Problem(fmt::format("{} is on rail {} by its place and on rail {} by {}", nic->name, *nic->rail,
+                            *device.rail, readings_.pci.source));
+      }
+    }
   }
 
   void AddPaths() {

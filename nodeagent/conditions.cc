@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "nodeagent/rdma_mtu.h"
+
 namespace heddle::nodeagent {
 namespace {
 
@@ -95,15 +97,21 @@ Condition GpusHealthy(const topology::Node& node) {
               good ? "no evidence against any GPU" : Join(faults));
 }
 
-Condition NvlinksUp(const topology::Node& node) {
+Condition NvlinksUp(const Observation& seen) {
+  const topology::Node& node = seen.node;
   std::vector<std::string> faults;
   for (const auto& exception : node.nvlink.exceptions) {
     faults.push_back(fmt::format("GPU {} has {} of {} NVLinks up", exception.gpu, exception.links_up,
                                  node.nvlink.links_per_gpu));
   }
   const bool good = faults.empty();
-  return Make(kNvlinksUp, good, good ? "AllUp" : "LinkDown",
-              good ? fmt::format("{} NVLinks of every GPU are up", node.nvlink.links_per_gpu) : Join(faults));
+  return Make(
+      kNvlinksUp, good, good ? "AllUp" : "LinkDown",
+      good ? fmt::format(
+                 "{} {} of every GPU are up{}", node.nvlink.links_per_gpu,
+                 seen.xgmi ? "xGMI links" : "NVLinks",
+                 seen.nvswitches_unseen ? ", to NVLink switches that no PCI bus of this host shows" : "")
+           : Join(faults));
 }
 
 Condition NvlinkFabricHealthy(const std::vector<std::string>& faults) {
@@ -213,9 +221,17 @@ Condition RailsMeasured(const Observation& seen) {
                 seen.rail_notes.empty() ? "no GPU is near enough to tell the rail of every compute NIC"
                                         : Join(seen.rail_notes));
   }
-  return seen.rail_notes.empty()
-             ? Make(kRailsMeasured, true, "PciSwitches", "from the PCIe switches that GPUs and NICs share")
-             : Make(kRailsMeasured, true, "PciOrder", Join(seen.rail_notes));
+  if (!seen.rail_notes.empty()) return Make(kRailsMeasured, true, "PciOrder", Join(seen.rail_notes));
+  if (!seen.pci_source.empty())
+    return Make(kRailsMeasured, true, "SuppliedTopology", "from the PCIe switches of " + seen.pci_source);
+  return Make(kRailsMeasured, true, "PciSwitches", "from the PCIe switches that GPUs and NICs share");
+}
+
+Condition PcieLinksFull(const std::vector<std::string>& faults) {
+  const bool good = faults.empty();
+  return Make(kPcieLinksFull, good, good ? "Full" : "LinkDegraded",
+              good ? "the PCIe links of GPUs and compute NICs have all lanes and the speed of their ends"
+                   : Join(faults));
 }
 
 Condition LinksUp(const topology::Node& node) {
@@ -231,11 +247,22 @@ Condition LinksUp(const topology::Node& node) {
       }
     }
   }
+  if (down.empty() && slow.empty() && best == 0) {
+    Condition condition = Make(kLinksUp, false, "Unread", "the state of no compute port is known");
+    condition.status = ConditionStatus::kUnknown;
+    return condition;
+  }
   if (down.empty() && slow.empty())
     return Make(kLinksUp, true, "AllUp", fmt::format("all compute ports run at {} Gb/s", best));
   const bool any_down = !down.empty();
   down.insert(down.end(), slow.begin(), slow.end());
   return Make(kLinksUp, false, any_down ? "LinkDown" : "LinkDegraded", Join(down));
+}
+
+Condition RdmaMtuEqual(const RdmaMtus& mtus) {
+  if (!mtus.faults.empty()) return Make(kRdmaMtuEqual, false, "MtuDiffers", Join(mtus.faults));
+  return Make(kRdmaMtuEqual, true, "Equal",
+              fmt::format("{} bytes, by the MTU of the interfaces; the driver was not asked", mtus.bytes));
 }
 
 Condition LeavesKnown(const topology::Node& node) {
@@ -279,8 +306,9 @@ std::vector<Condition> ConditionsOf(const Observation& observation) {
   const topology::Node& node = observation.node;
   std::vector<Condition> conditions{Ready(observation), Complete(observation)};
   if (!node.gpus.empty()) conditions.push_back(GpusHealthy(node));
-  if (node.nvlink.links_per_gpu > 0) conditions.push_back(NvlinksUp(node));
+  if (node.nvlink.links_per_gpu > 0) conditions.push_back(NvlinksUp(observation));
   if (observation.fabric_faults) conditions.push_back(NvlinkFabricHealthy(*observation.fabric_faults));
+  if (observation.pcie_faults) conditions.push_back(PcieLinksFull(*observation.pcie_faults));
   if (observation.nvlink_faults) conditions.push_back(NvlinkHealthy(*observation.nvlink_faults));
   AddRails(observation, conditions);
   const bool compute = std::any_of(node.nics.begin(), node.nics.end(),
@@ -289,6 +317,7 @@ std::vector<Condition> ConditionsOf(const Observation& observation) {
     conditions.push_back(RailsMeasured(observation));
     conditions.push_back(LinksUp(node));
     conditions.push_back(LeavesKnown(node));
+    if (const auto mtus = CompareRdmaMtus(node)) conditions.push_back(RdmaMtuEqual(*mtus));
   }
   std::sort(conditions.begin(), conditions.end(),
             [](const Condition& a, const Condition& b) { return a.type < b.type; });

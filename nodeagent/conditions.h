@@ -17,6 +17,8 @@ inline constexpr std::string_view kNvlinksUp = "NvlinksUp";
 inline constexpr std::string_view kNvlinkFabricHealthy = "NvlinkFabricHealthy";  // by NVML's health mask
 inline constexpr std::string_view kNvlinkHealthy =
     "NvlinkHealthy";  // by errors, links lost and clique changes
+inline constexpr std::string_view kPcieLinksFull = "PcieLinksFull";  // of GPUs and compute NICs: pcie_links.h
+inline constexpr std::string_view kRdmaMtuEqual = "RdmaMtuEqual";    // of compute NICs over RoCE: rdma_mtu.h
 inline constexpr std::string_view kRailsMeasured = "RailsMeasured";
 inline constexpr std::string_view kLinksUp = "LinksUp";          // of compute NICs, at full rate
 inline constexpr std::string_view kLeavesKnown = "LeavesKnown";  // of compute NICs' ports that are up

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "nodeagent/amd_gpus.h"
+
 namespace heddle::nodeagent {
 namespace {
 
@@ -53,7 +55,9 @@ Readings Discovery::Read() {
     if (after == before || pass == kPasses) break;
     before = std::move(after);
   }
+  AddAmdGpus(files_, readings.pci, readings.gpus);
   for (const auto& source : leaves_) readings.leaves.Merge(source->Read());
+  if (supplied_) Supply(*supplied_, readings);
   for (std::string& problem : files_.problems()) {
     if (!IsSaid(readings, problem)) readings.pci.problems.push_back(std::move(problem));
   }

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/file_tree.h"
 #include "nodeagent/assemble.h"
+#include "nodeagent/nccl_import.h"
 #include "nodeagent/steady_files.h"
 
 namespace heddle::nodeagent {
@@ -15,6 +17,9 @@ class Discovery {
  public:
   Discovery(const base::FileTree& files, GpuSource& gpus, std::vector<std::unique_ptr<LeafSource>> leaves,
             Identity identity, Locality locality);
+
+  // Devices are where this file has them, from the next look on.
+  void Use(SuppliedTopology supplied) { supplied_ = std::move(supplied); }
 
   Observation Look();
   // The same before it is put together; what `record` keeps.
@@ -30,6 +35,7 @@ class Discovery {
   const Identity identity_;
   const Locality locality_;
   RdmaProbe rdma_;
+  std::optional<SuppliedTopology> supplied_;
 };
 
 }  // namespace heddle::nodeagent

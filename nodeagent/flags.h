@@ -20,22 +20,26 @@ Examples:
   heddle-nodeagent --print -o yaml                   what would be published of this machine
   heddle-nodeagent --machine DIR --print -o json     the same of a recorded machine
   heddle-nodeagent --print --follow                  then a line for each change, until Ctrl-C
-  heddle-nodeagent record DIR                        record this machine, to attach to a bug report
+  heddle-nodeagent --nccl-topo topo.xml              NCCL's topology file of this machine, rails and planes included
+  heddle-nodeagent --from-nccl-xml topo.xml --print  where the hypervisor hides PCIe: the cloud's file tells it
+  heddle-nodeagent record DIR --scrub                record this machine under other names, to attach to a bug report
+  heddle-nodeagent --machine DIR record DIR2 --scrub give a recording other names
   heddle-nodeagent --node gpu-17                     in a DaemonSet, with its ServiceAccount
   heddle-nodeagent --machine DIR --kubeconfig FILE   publish a recorded machine, as demos and tests do)";
 
 // Of a live machine, and free on most. Loopback: who else may see the node's links is for the chart to say.
 inline constexpr const char* kDefaultListen = "127.0.0.1:9559";
 
-// What heddle-nodeagent was asked to do. For its main.cc alone.
+// What heddle-nodeagent was asked to do. For its main.cc, and what only that calls.
 struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
-  std::string probe;                              // the library that a child was started for
-  std::string nvml = "libnvidia-ml.so.1", lldpd;  // the latter: its socket
-  std::optional<std::string> pod_resources;       // as given
+  std::string nccl_topo, from_nccl_xml;
+  std::string probe;  // the library that a child was started for
+  std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
+  std::optional<std::string> pod_resources;  // as given
   // nullopt: the default, which is off for a recorded machine.
   std::optional<std::string> listen;
-  bool print = false, follow = false, once = false;
+  bool print = false, follow = false, once = false, scrub = false;
   double interval_s = 60, counters_interval_s = 5, jitter_s = 10;
 
   // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
@@ -55,6 +59,16 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.add_flag("--follow", flags.follow,
                "With --print: go on, and print each change of health or topology as a line")
       ->needs("--print");
+  app.add_option(
+         "--nccl-topo", flags.nccl_topo,
+         "Write NCCL's topology file of the machine (NCCL_TOPO_FILE) to FILE, or - for the terminal, and "
+         "exit")
+      ->type_name("FILE");
+  app.add_option(
+         "--from-nccl-xml", flags.from_nccl_xml,
+         "Take the PCIe tree from this NCCL topology file: for VMs whose hypervisor hides it. With --print "
+         "on a machine that has none of its devices: print what the file says")
+      ->type_name("FILE");
   app.add_option("-o,--output", flags.output, "json or yaml; with --follow one JSON object a line, or text")
       ->check(CLI::IsMember({"json", "yaml"}))
       ->capture_default_str();
@@ -82,7 +96,7 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
          "the root of the file system that the driver is installed in")
       ->take_last()
       ->capture_default_str();
-  app.add_option("--lldpd-socket", flags.lldpd,
+  app.add_option("--lldpd-socket", flags.lldpd_socket,
                  "lldpd's control socket (default: where lldpcli looks for it)")
       ->take_last();
   app.add_option("--pod-resources", flags.pod_resources,
@@ -94,6 +108,9 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   CLI::App* record =
       app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");
   record->add_option("DIR", flags.record_to, "The folder; it must not exist, or be empty")->required();
+  record->add_flag(
+      "--scrub", flags.scrub,
+      "Under other names: GUIDs, MAC and IP addresses, UUIDs, serial numbers, hosts and switches");
   CLI::App* probe = app.add_subcommand("nvml-probe", "")->group("");
   probe->add_option("LIBRARY", flags.probe)->required();
   return record;

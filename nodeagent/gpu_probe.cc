@@ -151,13 +151,21 @@ int NvlinkGbps(const NvlinkReading& link, int generation) {
   }
 }
 
+namespace {
+
+int LinkGbps(const GpuReading& gpu, const NvlinkReading& link) {
+  return gpu.xgmi ? link.speed_mbps / 125 : NvlinkGbps(link, gpu.nvlink_generation);
+}
+
+}  // namespace
+
 topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus) {
   topology::NvLink nvlink;
   int link_gbps = 0;
   for (const GpuReading& gpu : gpus) {
     nvlink.generation = std::max(nvlink.generation, gpu.nvlink_generation);
     for (const NvlinkReading& link : gpu.nvlinks) {
-      if (link.active) link_gbps = std::max(link_gbps, NvlinkGbps(link, gpu.nvlink_generation));
+      if (link.active) link_gbps = std::max(link_gbps, LinkGbps(gpu, link));
     }
     // Export variants have fewer links than the chip has slots: what should be up is what the best GPU here
     // has up.

@@ -56,6 +56,7 @@ struct GpuReading {
   std::string pci;
   GpuState state = GpuState::kAnswers;
   int memory_mib = 0;
+  bool xgmi = false;  // AMD's: its links below are xGMI, their speeds are of data, and there is no generation
   std::optional<bool> mig;
   int nvlink_generation = 0;
   std::vector<NvlinkReading> nvlinks;

@@ -5,7 +5,9 @@
 #include "nodeagent/counters.h"
 #include "nodeagent/ethtool_stats.h"
 #include "nodeagent/leaf_memory.h"
+#include "nodeagent/nccl_export.h"
 #include "nodeagent/recording.h"
+#include "nodeagent/scrub.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -24,6 +26,25 @@ Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr
   machine.discovery = std::make_unique<Discovery>(files, *machine.gpus, std::move(leaves), machine.identity,
                                                   ProbeLocality(files, root));
   return machine;
+}
+
+// Reads all that a replay may ask for, and writes it.
+base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolSource& ethtool, bool scrub,
+                  const std::string& folder) {
+  const Readings readings = machine.discovery->Read();
+  ReadForHwloc(recording);
+  const Observation seen = nodeagent::Assemble(readings);
+  (void)NcclTopologyOf(recording, readings, seen);
+  Identity identity = readings.identity;
+  if (identity.product.empty()) identity.product = readings.locality.product;
+  std::map<std::string, std::string> extra = readings.leaves.files;
+  extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
+  extra["machine.yaml"] = FormatMachineYaml(identity);
+  GpuReadings gpus = readings.gpus;
+  std::erase_if(gpus.gpus, [](const GpuReading& gpu) { return gpu.xgmi; });  // sysfs has those
+  extra["nvml.yaml"] = FormatNvmlYaml(gpus);
+  const RecordedFiles recorded = recording.Recorded(extra);
+  return WriteRecording(scrub ? Scrub(recorded) : recorded, folder);
 }
 
 }  // namespace
@@ -56,20 +77,20 @@ base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, st
 }
 
 base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,
-                    base::Clock& clock, const std::string& folder, const std::string& lldpd_socket) {
+                    base::Clock& clock, const std::string& folder, const std::string& lldpd_socket,
+                    bool scrub) {
   const RecordingFileTree recording(files);
   ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock, {}, lldpd_socket));
-  const Readings readings = machine.discovery->Read();
-  ReadForHwloc(recording);
-  Identity identity = readings.identity;
-  identity.product = readings.locality.product;
-  std::map<std::string, std::string> extra = readings.leaves.files;
   LiveEthtool ethtool;
-  const Observation seen = Assemble(readings);
-  extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
-  extra["machine.yaml"] = FormatMachineYaml(identity);
-  extra["nvml.yaml"] = FormatNvmlYaml(readings.gpus);
-  return WriteRecording(recording, extra, folder);
+  return Keep(recording, machine, ethtool, scrub, folder);
+}
+
+base::Status RecordAgain(const base::FileTree& files, const std::string& source, const std::string& node,
+                         bool scrub, const std::string& folder) {
+  const RecordingFileTree recording(files);
+  ASSIGN_OR_RETURN(Machine machine, OpenRecorded(recording, source, node));
+  RecordedEthtool ethtool(files);
+  return Keep(recording, machine, ethtool, scrub, folder);
 }
 
 }  // namespace heddle::nodeagent

@@ -31,9 +31,15 @@ struct Machine {
                                              const std::stop_token& stop = {},
                                              const std::string& lldpd_socket = {});
 
-// Copies what discovery reads of the live machine into `folder`, as a recorded machine.
+// Copies what discovery reads of the live machine into `folder`, as a recorded machine. `scrub`: under other
+// names (scrub.h).
 [[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,
                                   std::unique_ptr<GpuSource> gpus, base::Clock& clock,
-                                  const std::string& folder, const std::string& lldpd_socket = {});
+                                  const std::string& folder, const std::string& lldpd_socket = {},
+                                  bool scrub = false);
+
+// The same of a recorded machine, so that an old recording can be scrubbed. `files` is rooted at `source`.
+[[nodiscard]] base::Status RecordAgain(const base::FileTree& files, const std::string& source,
+                                       const std::string& node, bool scrub, const std::string& folder);
 
 }  // namespace heddle::nodeagent

@@ -7,16 +7,16 @@
 #include <random>
 
 #include "base/process.h"
-#include "crds/yaml.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "nodeagent/agent.h"
 #include "nodeagent/flags.h"
 #include "nodeagent/follow.h"
 #include "nodeagent/machine.h"
+#include "nodeagent/nccl_files.h"
 #include "nodeagent/nvml_process.h"
 #include "nodeagent/pod_resources.h"
-#include "nodeagent/report.h"
+#include "nodeagent/print.h"
 
 namespace {
 
@@ -51,6 +51,8 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   if (!config)
     return Failed(
         config.error().In("no API server to talk to (give --kubeconfig FILE, or --print to need none)"));
+  // Else cpprestsdk reads the system's for every connection, 40 ms of CPU, and asks none of them.
+  if (config->tls.authority) ::setenv("SSL_CERT_FILE", "/dev/null", 1);
   spdlog::info("Started server={} node={} machine=\"{}\"", config->server, node, flags.machine);
   kube::CpprestTransport transport(*std::move(config), clock);
   kube::Client client(transport, clock,
@@ -71,18 +73,6 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   nodeagent::RunAgent(monitor, client, clock, base::Random((std::uint64_t{device()} << 32) | device()),
                       metrics, options, stop);
   spdlog::info("Stopped");
-  return 0;
-}
-
-int Print(const nodeagent::Flags& flags, nodeagent::Machine& machine, nodeagent::GrantSource* kubelet,
-          base::Clock& clock, const std::stop_token& stop) {
-  const auto grants = nodeagent::ReadOnce(kubelet, flags.pod_resources.has_value(), stop);
-  const nodeagent::Observation seen = machine.discovery->Look();
-  if (stop.stop_requested()) return kInterrupted;
-  crds::NodeTopology object;
-  object.name = machine.identity.node;
-  const auto json = crds::ToJson(nodeagent::Report(object, seen, clock.WallNow(), &grants));
-  std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
   return 0;
 }
 
@@ -134,14 +124,21 @@ int main(int argc, char** argv) {
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
-    auto done = nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to, flags.lldpd);
+    const auto done =
+        live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to,
+                                 flags.lldpd_socket, flags.scrub)
+             : nodeagent::RecordAgain(recorded, flags.machine, flags.node, flags.scrub, flags.record_to);
     return done ? 0 : Failed(done.error());
   }
-  auto machine = live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd)
-                      : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
+  auto machine =
+      live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd_socket)
+           : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
+  const auto nccl = nodeagent::ServeNccl(live ? root : recorded, flags, live, *machine->discovery);
+  if (!nccl || *nccl) return nccl ? 0 : Failed(nccl.error());
   const auto kubelet = nodeagent::OpenKubelet(live ? root : recorded, flags.PodResources());
-  if (flags.print && !flags.follow) return Print(flags, *machine, kubelet.get(), clock, stop);
+  if (flags.print && !flags.follow)
+    return nodeagent::PrintNode(*machine, kubelet.get(), flags, clock, stop) ? 0 : kInterrupted;
   nodeagent::LiveEthtool live_ethtool;
   nodeagent::RecordedEthtool recorded_ethtool(recorded);
   nodeagent::CounterReader reader(live ? root : recorded,
@@ -153,7 +150,6 @@ int main(int argc, char** argv) {
   options.counters_interval = Seconds(flags.counters_interval_s);
   if (!flags.follow) options.patience = std::chrono::seconds(10);
   nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
-  const std::string& node = machine->identity.node;
-  return flags.follow ? RunFollow(flags, node, monitor, clock, stop)
-                      : Publish(flags, node, monitor, kubelet.get(), root, clock, stop);
+  return flags.follow ? RunFollow(flags, machine->identity.node, monitor, clock, stop)
+                      : Publish(flags, machine->identity.node, monitor, kubelet.get(), root, clock, stop);
 }

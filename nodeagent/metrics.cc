@@ -168,10 +168,10 @@ struct Metrics::Series {
                                                       .Name("heddle_nodeagent_events_total")
                                                       .Help("Events of the Node, by reason")
                                                       .Register(registry);
-  prometheus::Family<prometheus::Gauge>& dropped =
-      prometheus::BuildGauge()
-          .Name("heddle_nodeagent_events_dropped")
-          .Help("Events of the Node that were too many, or that the API server refused, since the start")
+  prometheus::Family<prometheus::Counter>& dropped =
+      prometheus::BuildCounter()
+          .Name("heddle_nodeagent_events_dropped_total")
+          .Help("Events of the Node that were too many, or that the API server refused")
           .Register(registry);
   prometheus::Family<prometheus::Gauge>& problems =
       prometheus::BuildGauge()
@@ -248,7 +248,8 @@ void Metrics::Told(std::string_view reason) {
 }
 
 void Metrics::Dropped(std::uint64_t events) {
-  series_->dropped.Add({}).Set(double(events));
+  prometheus::Counter& dropped = series_->dropped.Add({});
+  dropped.Increment(double(events) - dropped.Value());
 }
 
 bool Metrics::saw() const {

@@ -175,8 +175,8 @@ SightPtr Monitor::PassOver() {
     for (const KernelSourceState& state : kernel_->States()) {
       if (state.closed.empty()) continue;
       sight.seen.problems.push_back(fmt::format(
-          "what the kernel says by {} cannot be heard, and links are looked at every {} s instead: {}", state.source,
-          std::chrono::duration_cast<std::chrono::seconds>(options_.counters_interval).count(),
+          "what the kernel says by {} cannot be heard, and links are looked at every {} s instead: {}",
+          state.source, std::chrono::duration_cast<std::chrono::seconds>(options_.counters_interval).count(),
           state.closed));
     }
   }

@@ -83,7 +83,9 @@ class NicAssembly {
     } else if (interface != nullptr && device.ports.size() == 1) {
       leaf = &LeafOfNetdev(interface->name);
     }
-    return MakePort(port.number, port.state, port.rate_gbps, *leaf);
+    NicPort made = MakePort(port.number, port.state, port.rate_gbps, *leaf);
+    made.plane = port.plane.value_or(0);
+    return made;
   }
 
   void Claim(const Netdev& netdev) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -65,6 +67,42 @@ bool ReadDevice(const base::FileTree& files, const std::string& base, PciDevice&
   return true;
 }
 
+// Lanes as PCIe has them. A device that is off the bus answers all ones, which sysfs prints as 63 or 255.
+int ReadWidth(const base::FileTree& files, const std::string& path) {
+  constexpr std::array<int, 7> kWidths{1, 2, 4, 8, 12, 16, 32};
+  const auto text = base::ReadTrimmed(files, path);
+  const int width = text ? formats::Number<int>(*text).value_or(0) : 0;
+  return std::find(kWidths.begin(), kWidths.end(), width) != kWidths.end() ? width : 0;
+}
+
+int ReadSpeed(const base::FileTree& files, const std::string& path) {
+  const auto text = base::ReadTrimmed(files, path);
+  return text ? ParseLinkSpeed(*text) : 0;
+}
+
+bool HasLinkOfInterest(const PciDevice& device) {
+  const std::uint32_t kind = device.class_code >> 16;
+  return !device.virtual_function && (kind == 0x02 || kind == 0x03 || kind == 0x12);
+}
+
+// Four files a device, so only where the answer matters.
+void ReadLinks(const base::FileTree& files, PciTree& tree) {
+  std::set<std::string> wanted;
+  for (const auto& [address, device] : tree.devices) {
+    if (!HasLinkOfInterest(device)) continue;
+    wanted.insert(address);
+    wanted.insert(device.bridges.begin(), device.bridges.end());
+  }
+  for (const std::string& address : wanted) {
+    const auto found = tree.devices.find(address);
+    if (found == tree.devices.end()) continue;
+    const std::string base = fmt::format("{}/{}", kDevices, address);
+    found->second.link = {
+        ReadSpeed(files, base + "/current_link_speed"), ReadWidth(files, base + "/current_link_width"),
+        ReadSpeed(files, base + "/max_link_speed"), ReadWidth(files, base + "/max_link_width")};
+  }
+}
+
 }  // namespace
 
 bool IsPciAddress(std::string_view text) {
@@ -96,13 +134,28 @@ PciTree ProbePci(const base::FileTree& files) {
       tree.problems.push_back(fmt::format("PCI device {} cannot be read and is left out", name));
     }
   }
+  ReadLinks(files, tree);
   return tree;
+}
+
+int ParseLinkSpeed(std::string_view text) {
+  const std::size_t unit = text.find(" GT/s");
+  if (unit == std::string_view::npos) return 0;
+  const std::string_view number = text.substr(0, unit);
+  if (number == "2.5") return 2500;
+  const auto whole = formats::Number<int>(number.substr(0, number.find('.')));
+  constexpr std::array<int, 6> kSpeeds{5, 8, 16, 32, 64, 128};  // GT/s of generations 2 to 7
+  return whole && std::find(kSpeeds.begin(), kSpeeds.end(), *whole) != kSpeeds.end() ? *whole * 1000 : 0;
 }
 
 bool IsGpu(const PciDevice& device) {
   const std::uint32_t kind = device.class_code >> 8;
   return !device.virtual_function && ((device.vendor == kVendorNvidia && kind == 0x0302) ||
                                       (device.vendor == kVendorAmd && (kind == 0x1200 || kind == 0x0302)));
+}
+
+bool IsEfa(const PciDevice& device) {
+  return device.vendor == kVendorAmazon && (device.device & 0xfff0) == 0xefa0;
 }
 
 bool IsNvSwitch(const PciDevice& device) {

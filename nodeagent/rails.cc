@@ -126,6 +126,14 @@ class Measurement {
       const bool even =
           group.nics.size() % group.gpus.size() == 0 || group.gpus.size() % group.nics.size() == 0;
       if (limit_ == PciDistance::kSys || (guess && !even)) {
+        if (limit_ == PciDistance::kSys) {
+          rails_.notes.emplace_back(
+              "neither a PCIe switch nor a NUMA node tells which NIC is near which GPU, so their rails are "
+              "unknown: "
+              "where a hypervisor hides both, give the NCCL topology file of the machine type "
+              "(--from-nccl-xml)");
+          continue;
+        }
         rails_.notes.emplace_back(
             "no PCIe switch is visible and the NICs do not divide evenly among the GPUs of a NUMA "
             "node, so their rails are unknown");

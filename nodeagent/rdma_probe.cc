@@ -46,15 +46,43 @@ std::string PciOf(const base::FileTree& files, const std::string& base) {
   return IsPciAddress(last) ? std::string(last) : std::string();
 }
 
-std::vector<std::string> GidNetdevs(const base::FileTree& files, const std::string& port) {
+GidType ParseGidType(std::string_view text) {
+  if (text == "RoCE v2") return GidType::kRoce2;
+  return text == "IB/RoCE v1" ? GidType::kIbOrRoce1 : GidType::kUnknown;
+}
+
+// An IPv4 address inside a GID: 0000:0000:0000:0000:0000:ffff:0a01:0203.
+bool HoldsIpv4(std::string_view gid) {
+  return gid.starts_with("0000:0000:0000:0000:0000:ffff:");
+}
+
+// Reading an entry that is not used is an error, and an address that goes leaves a hole.
+std::vector<Gid> ReadGids(const base::FileTree& files, const std::string& port) {
+  constexpr int kMostHoles = 4;
+  std::vector<Gid> gids;
+  for (int index = 0, holes = 0; index < kMaxGids && holes < kMostHoles; ++index) {
+    std::string netdev = Line(files, fmt::format("{}/gid_attrs/ndevs/{}", port, index));
+    if (netdev.empty()) {
+      ++holes;
+      continue;
+    }
+    gids.push_back({index, ParseGidType(Line(files, fmt::format("{}/gid_attrs/types/{}", port, index))),
+                    std::move(netdev), HoldsIpv4(Line(files, fmt::format("{}/gids/{}", port, index)))});
+  }
+  return gids;
+}
+
+std::vector<std::string> NetdevsOf(const std::vector<Gid>& gids) {
   std::vector<std::string> netdevs;
-  for (int gid = 0; gid < kMaxGids; ++gid) {
-    std::string netdev = Line(files, fmt::format("{}/gid_attrs/ndevs/{}", port, gid));
-    const bool known = std::find(netdevs.begin(), netdevs.end(), netdev) != netdevs.end();
-    if (netdev.empty()) break;  // the table is filled from its start
-    if (!known) netdevs.push_back(std::move(netdev));
+  for (const Gid& gid : gids) {
+    if (std::find(netdevs.begin(), netdevs.end(), gid.netdev) == netdevs.end()) netdevs.push_back(gid.netdev);
   }
   return netdevs;
+}
+
+std::string DriverOf(const base::FileTree& files, const std::string& base) {
+  const auto target = files.ReadLink(base + "/device/driver");
+  return target ? formats::Printable(target->substr(target->find_last_of('/') + 1), 64) : std::string();
 }
 
 RdmaPort ReadPort(const base::FileTree& files, const std::string& base, int number) {
@@ -68,7 +96,8 @@ RdmaPort ReadPort(const base::FileTree& files, const std::string& base, int numb
   const std::string lid_text = Line(files, base + "/lid");
   lid = lid_text;
   if (lid.starts_with("0x")) port.lid = formats::Number<std::uint16_t>(lid.substr(2), 16).value_or(0);
-  port.netdevs = GidNetdevs(files, base);
+  if (port.link_layer != "InfiniBand") port.gids = ReadGids(files, base);
+  port.netdevs = NetdevsOf(port.gids);
   return port;
 }
 
@@ -90,9 +119,10 @@ std::vector<RdmaPort> ReadPorts(const base::FileTree& files, const std::string& 
   return ports;
 }
 
-// EFA says "Unspecified", and older kernels of it nothing at all: then the vendor decides.
+// EFA is what its driver drives; its ports say "Unspecified" or, on older kernels, nothing at all. The vendor
+// decides only where sysfs names no driver.
 Transport TransportOf(const RdmaDevice& device, std::string_view vendor) {
-  if (vendor == "0x1d0f") return Transport::kEfa;
+  if (device.driver == "efa" || (device.driver.empty() && vendor == "0x1d0f")) return Transport::kEfa;
   const bool ethernet = std::any_of(device.ports.begin(), device.ports.end(),
                                     [](const RdmaPort& port) { return port.link_layer == "Ethernet"; });
   return ethernet ? Transport::kRoce : Transport::kInfiniBand;
@@ -126,6 +156,15 @@ void ExcludeSoftwareBesideHardware(RdmaReadings& readings) {
 }
 
 }  // namespace
+
+const Gid* RoceGid(const RdmaPort& port, std::string_view netdev) {
+  const Gid* best = nullptr;
+  for (const Gid& gid : port.gids) {
+    if (gid.type != GidType::kRoce2 || gid.netdev != netdev) continue;
+    if (best == nullptr || (gid.ipv4 && !best->ipv4)) best = &gid;
+  }
+  return best;
+}
 
 int ParseRateGbps(std::string_view text) {
   const std::size_t unit = text.find(" Gb/sec");
@@ -163,7 +202,9 @@ RdmaReadings RdmaProbe::Read() {
     device.name = formats::Printable(name, 64);
     device.pci = PciOf(files_, base);
     device.guid = ParseGuid(Line(files_, base + "/node_guid"));
+    device.system_guid = ParseGuid(Line(files_, base + "/sys_image_guid"));
     device.board = Line(files_, base + "/board_id");
+    device.driver = DriverOf(files_, base);
     device.ports = ReadPorts(files_, base);
     device.transport = TransportOf(device, Line(files_, base + "/device/vendor"));
     if (auto netdevs = files_.List(base + "/device/net")) device.netdevs = *std::move(netdevs);

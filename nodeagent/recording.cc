@@ -118,31 +118,28 @@ base::Result<std::string> RecordingFileTree::ReadLink(std::string_view path) con
   return target;
 }
 
+RecordedFiles RecordingFileTree::Recorded(const std::map<std::string, std::string>& extra) const {
+  const std::lock_guard lock(mutex_);
+  RecordedFiles recorded{read_, links_, folders_};
+  for (const auto& [path, content] : extra) recorded.files[path] = content;
+  return recorded;
+}
+
 std::map<std::string, std::string> RecordingFileTree::files() const {
   const std::lock_guard lock(mutex_);
   return read_;
 }
-std::map<std::string, std::string> RecordingFileTree::links() const {
-  const std::lock_guard lock(mutex_);
-  return links_;
-}
-std::set<std::string> RecordingFileTree::folders() const {
-  const std::lock_guard lock(mutex_);
-  return folders_;
-}
 
-base::Status WriteRecording(const RecordingFileTree& recorded,
-                            const std::map<std::string, std::string>& extra, const std::string& folder) {
+base::Status WriteRecording(const RecordedFiles& recorded, const std::string& folder) {
   const fs::path root(folder);
   std::error_code error;
   if (fs::exists(root, error) && !fs::is_empty(root, error)) {
     return base::Fail(base::Code::kAlreadyExists, fmt::format("{} is not empty: name a new folder", folder));
   }
   TRY(MakeFolder(root));
-  for (const std::string& path : recorded.folders()) TRY(MakeFolder(root / path));
-  for (const auto& [path, content] : recorded.files()) TRY(WriteFile(root / path, content));
-  for (const auto& [path, content] : extra) TRY(WriteFile(root / path, content));
-  for (const auto& [path, target] : recorded.links()) {
+  for (const std::string& path : recorded.folders) TRY(MakeFolder(root / path));
+  for (const auto& [path, content] : recorded.files) TRY(WriteFile(root / path, content));
+  for (const auto& [path, target] : recorded.links) {
     const fs::path link = root / path;
     TRY(MakeFolder(link.parent_path()));
     // A recording may be looked at on another machine: no link leads out of it.

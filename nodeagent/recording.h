@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file_tree.h"
+#include "nodeagent/scrub.h"
 
 namespace heddle::nodeagent {
 
@@ -22,10 +23,10 @@ class RecordingFileTree final : public base::FileTree {
   [[nodiscard]] base::Result<std::vector<std::string>> List(std::string_view path) const override;
   [[nodiscard]] base::Result<std::string> ReadLink(std::string_view path) const override;
 
-  // By path below the root, without links in it.
+  // What was read until now, and `extra`: files at the root, such as nvml.yaml.
+  RecordedFiles Recorded(const std::map<std::string, std::string>& extra) const;
+  // Of that the files, by path below the root, without links in it.
   std::map<std::string, std::string> files() const;
-  std::map<std::string, std::string> links() const;
-  std::set<std::string> folders() const;
 
  private:
   // Where `path` really is; records the links it went through. `last`: whether to follow the last part too.
@@ -39,9 +40,11 @@ class RecordingFileTree final : public base::FileTree {
 };
 
 // Writes a recorded machine into `folder`, which must be empty or absent: nobody's files are overwritten.
-// `extra`: files at its root, such as nvml.yaml.
-[[nodiscard]] base::Status WriteRecording(const RecordingFileTree& recorded,
-                                          const std::map<std::string, std::string>& extra,
-                                          const std::string& folder);
+[[nodiscard]] base::Status WriteRecording(const RecordedFiles& recorded, const std::string& folder);
+[[nodiscard]] inline base::Status WriteRecording(const RecordingFileTree& recording,
+                                                 const std::map<std::string, std::string>& extra,
+                                                 const std::string& folder) {
+  return WriteRecording(recording.Recorded(extra), folder);
+}
 
 }  // namespace heddle::nodeagent

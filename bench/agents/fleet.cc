@@ -62,7 +62,7 @@ class Agent {
     nodeagent::PublisherOptions publishing;
     publishing.node = node_;
     publishing.jitter = options.jitter;
-    publishing.on_object = [this](const auto& owner) {
+    publishing.on_object = [this](const auto& owner, const auto&) {
       kube::HeartbeatOptions beat;
       beat.lease = {std::string(crds::keys::kNamespace), crds::keys::NodeLease(node_)};
       beat.identity = node_;

@@ -1,5 +1,5 @@
 // What agents cost:
-//   build/release/bin/agents_bench look DIR                 one look at a recorded machine, CPU time
+//   build/release/bin/agents_bench look DIR                 a look and a pass over the counters, CPU time
 //   build/release/bin/agents_bench fleet DIR --kubeconfigs  many agents that start at once; bench/agent_fleet.py has the
 //                                                           API server for it
 #include <fmt/format.h>
@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "bench/agents/fleet.h"
 #include "bench/growth/clock.h"
+#include "nodeagent/counters.h"
+#include "nodeagent/link_health.h"
 #include "nodeagent/machine.h"
 #include "nodeagent/report.h"
 
@@ -43,6 +45,19 @@ int Look(const std::string& folder) {
   nodeagent::RdmaProbe rdma(files);
   Row("of it the RDMA devices", time([&] { (void)rdma.Read(); }));
   Row("of it the interfaces", time([&] { (void)nodeagent::ProbeNet(files); }));
+  nodeagent::RecordedEthtool ethtool(files);
+  nodeagent::CounterReader reader(files, ethtool);
+  const nodeagent::Readings readings = machine->discovery->Read();
+  reader.Watch(nodeagent::WatchedPorts(readings, seen.node));
+  nodeagent::LinkHealth links;
+  base::MonotonicTime now{};
+  const auto pass = [&](nodeagent::Ask ask) {
+    now += std::chrono::seconds(5);
+    (void)links.Look(reader.Read(ask), now,
+                     base::WallTime(now.time_since_epoch().count() / 1000 * std::chrono::microseconds(1)));
+  };
+  Row("a pass over the counters", time([&] { pass(nodeagent::Ask::kFiles); }));
+  Row("one with ethtool's", time([&] { pass(nodeagent::Ask::kFilesAndEthtool); }));
   Row("the object's JSON of it", time([&] {
         (void)crds::ToJson(nodeagent::Report({}, seen, base::WallTime(std::chrono::seconds(1)))).dump();
       }));

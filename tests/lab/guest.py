@@ -194,6 +194,13 @@ class Guest:
             parts.append(f"--- {self.name}: {name}\n{text[-6000:]}")
         return "\n".join(parts)
 
+    def dmesg(self):
+        """The kernel's last lines, where the guest still answers."""
+        try:
+            return f"--- {self.name}: dmesg\n{self.attempt('dmesg | tail -n 40', 20)[1]}"
+        except (AssertionError, OSError):
+            return f"--- {self.name} takes no command any more"
+
     def close(self):
         if self.process.poll() is None:
             self.process.kill()
@@ -201,6 +208,39 @@ class Guest:
         self.commands.close()
         self.monitor.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Follow:
+    """`heddle-nodeagent --print --follow` in a guest."""
+
+    def __init__(self, guest, *arguments):
+        self.guest = guest
+        guest.run("rm -f /mnt/follow* && touch /mnt/follow")
+        command = f"{guest.agent_command} --print --follow -o json {' '.join(arguments)} >/mnt/follow 2>/mnt/follow.err"
+        guest.run(f"({command} & echo $! >/mnt/follow.pid; wait $!; echo $? >/mnt/follow.end) >/dev/null 2>&1 &")
+        self.until("observation")
+
+    def lines(self):
+        text = (self.guest.folder / "follow").read_text(errors="replace")
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("}\n")]
+
+    def until(self, kind, *words, seconds=90.0):
+        """The first line of the kind that has all of the words in it."""
+        def found():
+            for line in self.lines():
+                if line["kind"] == kind and all(word in line.get("text", "") for word in words):
+                    return line
+            if (self.guest.folder / "follow.end").exists():
+                raise AssertionError("the agent has ended")
+            return None
+        try:
+            return wait_for(f"{kind} {' '.join(words)}", found, seconds)
+        except AssertionError as problem:
+            said = [(self.guest.folder / name).read_text(errors="replace")[-6000:] for name in ("follow", "follow.err")]
+            raise AssertionError(f"{problem}\n{''.join(said)}") from None
+
+    def stop(self):
+        self.guest.run("kill $(cat /mnt/follow.pid); until [ -e /mnt/follow.end ]; do sleep 0.1; done")
 
 
 def without_times(text):
@@ -223,7 +263,10 @@ class GuestCase(unittest.TestCase):
             guest.ready()
         took = max(guest.boot_seconds for guest in cls.guests)
         print(f"({len(cls.guests)} up after {took:.1f} s, {accelerator()}) ", end="", flush=True)
-        cls.prepare()
+        try:
+            cls.prepare()
+        except AssertionError as problem:
+            raise AssertionError("\n".join([str(problem), *(g.said() + g.dmesg() for g in cls.guests)])) from None
 
     @classmethod
     def boot(cls):
@@ -237,7 +280,7 @@ class GuestCase(unittest.TestCase):
         before = len(result.failures) + len(result.errors)
         super().run(result)
         if len(result.failures) + len(result.errors) > before:
-            print("\n".join(["", *(guest.said() for guest in self.guests)]), flush=True)
+            print("\n".join(["", *(guest.said() + guest.dmesg() for guest in self.guests)]), flush=True)
         return result
 
     def replays(self, guest):

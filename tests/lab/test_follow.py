@@ -1,8 +1,10 @@
 """`heddle-nodeagent --print --follow` on real interfaces: what the kernel says shows at once, and a word ends it."""
 
 import json
+import os
 import pathlib
 import queue
+import signal
 import subprocess
 import threading
 import time
@@ -19,7 +21,19 @@ class Follower:
         self.lines = queue.Queue()
         reader = threading.Thread(target=self.read, daemon=True)
         reader.start()
-        lab.addCleanup(reader.join, 10)
+        lab.addCleanup(self.end, reader)
+
+    def agent(self):
+        # nsenter forks for the process namespace, waits for what it started and ends as that does.
+        outer = self.process.pid
+        children = pathlib.Path(f"/proc/{outer}/task/{outer}/children")
+        return int(wait_for("the agent", lambda: children.read_text().split())[0])
+
+    def end(self, reader):
+        """Before its output is closed, which a reader that still waits would not let happen."""
+        if self.process.poll() is None:
+            os.kill(self.agent(), signal.SIGKILL)
+        reader.join(30)
 
     def read(self):
         for line in self.process.stdout:
@@ -88,14 +102,8 @@ class Follow(Lab):
     def test_ends_at_ctrl_c(self):
         follower = Follower(self, self.host)
         follower.until("observation", seconds=60)
-        subprocess.run(["kill", "-INT", self.agent(follower)], check=True, timeout=30)
+        os.kill(follower.agent(), signal.SIGINT)
         self.assertEqual(follower.process.wait(timeout=30), 0, self.log("follow.log"))
-
-    def agent(self, follower):
-        # nsenter forks for the process namespace, waits for what it started and ends as that does.
-        outer = follower.process.pid
-        children = pathlib.Path(f"/proc/{outer}/task/{outer}/children")
-        return wait_for("the agent", lambda: children.read_text().split())[0]
 
     def test_ends_though_lldpd_hangs(self):
         need("lldpd", "lldpcli")
@@ -107,7 +115,7 @@ class Follow(Lab):
         follower = Follower(self, self.host)
         waits = [*self.host.enter, "pidof", "lldpcli"]
         wait_for("a look that waits for lldpd", lambda: subprocess.run(waits, capture_output=True, cwd="/").returncode == 0)
-        subprocess.run(["kill", "-TERM", self.agent(follower)], check=True, timeout=30)
+        os.kill(follower.agent(), signal.SIGTERM)
         # Its own patience with lldpd is 5 s.
         began = time.monotonic()
         self.assertEqual(follower.process.wait(timeout=30), 0, self.log("follow.log"))

@@ -12,6 +12,11 @@ CHIPS = {
     "H200": (0x10DE, 0x2335, 0x030200),
     "B200": (0x10DE, 0x2901, 0x030200),
     "GB300": (0x10DE, 0x31C2, 0x030200),
+    "B300": (0x10DE, 0x3182, 0x030200),
+    "MI300X": (0x1002, 0x74A1, 0x120000),
+    "MI300X switch": (0x1022, 0x1500, 0x060400),
+    "CX7 switch": (0x15B3, 0x1979, 0x060400),
+    "CX6-VF": (0x15B3, 0x101C, 0x020700),
     "L40S": (0x10DE, 0x26B9, 0x030200),
     "NVSwitch3": (0x10DE, 0x1AF1, 0x068000),
     "NVSwitch4": (0x10DE, 0x22A3, 0x068000),
@@ -40,6 +45,8 @@ class Pci:
     width: int = 16
     port_type: int = 0  # PCIe capability: 0 endpoint, 4 root port, 5 upstream, 6 downstream
     buses: tuple = (0, 0, 0)  # of a bridge: primary, secondary, subordinate
+    idle: bool = False  # trained down to generation 1, as a GPU does that nobody uses
+    files: dict = field(default_factory=dict)  # what its driver shows beside
 
 
 @dataclass
@@ -62,6 +69,7 @@ class NicSpec:
     bond: str = ""
     mtu: int = 0
     vpd: str = ""  # "SW_MNG": the management port of the NVLink switches
+    data_ports: list = field(default_factory=list)  # of a card with twelve ports: those with a cable
 
 
 @dataclass
@@ -85,6 +93,13 @@ class Shape:
     fabric: str = "not_supported"  # not_supported, completed, rack
     root_chip: str = "Intel port"
     generation: int = 5
+    cpu_type: str = ""
+    amd: bool = False  # its GPUs are AMD's
+
+    # As the kernel's modalias names the processor: Sapphire Rapids, Milan, Neoverse V2.
+    def __post_init__(self):
+        self.cpu_type = self.cpu_type or {"AMD port": "x86,ven0002fam0019mod0001",
+                                          "Grace port": "aarch64"}.get(self.root_chip, "x86,ven0000fam0006mod008F")
 
     # A root port of its own for one device; returns the device's address.
     def direct(self, root_bus, bus, chip, numa, functions=1, domain=0, width=16):
@@ -218,9 +233,80 @@ def roce_dual_tor():
         chips = {root + 3 + gpu: "L40S" for gpu in range(4)} | {root + 7: "CX7-eth"}
         found = m.switch(root, chips, rail, two_functions=(root + 7,))
         m.gpus += [GpuSpec(bdf, 46068) for bdf in found[:4]]
+        for pci in m.pcis:
+            pci.idle = pci.chip == "L40S"
         ports = [Port(str(rail), f"ens{rail + 1}f0np0", "tor-a", f"Ethernet{4 * rail}"),
                  Port(f"{rail}.2", f"ens{rail + 1}f1np1", "tor-b", f"Ethernet{4 * rail}")]
         m.nics.append(NicSpec(f"mlx5_bond_{rail}", found[4], "roce", 200, ports, f"bond{rail}", 9000))
+    m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
+    return m
+
+
+def hgx_b300():
+    # ConnectX-8 in a fabric of four planes: ports 3, 6, 9 and 12 of each have a cable, each into another plane.
+    m = Shape("HGX B300", (2, 1, 56, 2), 1024, "NVIDIA B300", "580.65.06", (5, 18), fabric="completed")
+    blocks = [(0x15, 0x18, 0x1B), (0x3D, 0x40, 0x43), (0x4C, 0x4F, 0x52), (0x5B, 0x5E, 0x61),
+              (0x97, 0x9A, 0x9D), (0xBD, 0xC0, 0xC3), (0xCB, 0xCE, 0xD1), (0xD9, 0xDC, 0xDF)]
+    for rail, (root, nic, gpu) in enumerate(blocks):
+        found = m.switch(root, {nic: "CX8", gpu: "B300"}, rail // 4)
+        keys = [f"{rail}" if plane == 0 else f"{rail}.{plane + 1}" for plane in range(4)]
+        ports = [Port(key, f"ibp{root}p{plane}", f"leaf-r{rail}-p{plane}", "1") for plane, key in enumerate(keys)]
+        m.nics.append(NicSpec(f"mlx5_{rail}", found[0], "ib", 200, ports, mtu=4092, data_ports=[3, 6, 9, 12]))
+        m.gpus.append(GpuSpec(found[1], 275040))
+    m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
+    return m
+
+
+def nd_a100_v4_vm(numa=True):
+    # A guest of Azure's: each device has a host bridge of its own below VMBus, with no port above it. The real
+    # pairs stand in ../shared/data/nccl-xml/ndv4-topo.xml: GPU 0 and 1 share a switch with NIC 0 and 1, on NUMA 1.
+    m = Shape("ND96amsr A100 v4", (2, 2, 24, 1), 450, "NVIDIA A100-SXM4-80GB", "535.183.01", (3, 12),
+              root_chip="AMD port", generation=4)
+    nodes = [1, 1, 0, 0, 3, 3, 2, 2]
+    gpus = (0x0001, 0x0002, 0x0003, 0x0004, 0x000B, 0x000C, 0x000D, 0x000E)
+
+    def guest(domain, chip, node):
+        vmbus = f"LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500-{domain:04x}-0000-3130-444531303244"
+        name = f"{domain:04x}:00:00.0"
+        m.pcis.append(Pci(name, chip, f"{vmbus}/pci{domain:04x}:00/{name}", node if numa else -1, 4))
+        return name
+
+    for index, (domain, node) in enumerate(zip(gpus, nodes)):
+        m.gpus.append(GpuSpec(guest(domain, "A100", node), 81920))
+        m.infiniband(index, guest(0x0101 + index, "CX6-VF", node), 200, str(index), f"leaf-r{index}")
+    return m
+
+
+def mi300x():
+    # After ../shared/data/nccl-xml/mi300-topo_8p_940.xml: a switch of the NIC's maker with the NIC and, behind a
+    # second switch and the GPU's own, the GPU. Every GPU has an xGMI link to every other.
+    m = Shape("8x MI300X", (2, 1, 48, 2), 1152, "AMD Instinct MI300X OAM", amd=True)
+    for rail, bus in enumerate((0x05, 0x0E, 0x17, 0x62, 0x98, 0xA8, 0xB8, 0xD8)):
+        numa, root = rail // 4, bus - 1
+        path = f"pci0000:{root:02x}"
+
+        def bridge(at, chip, port_type, last, device=0):
+            nonlocal path
+            path += f"/0000:{at:02x}:{device:02x}.0"
+            m.pcis.append(Pci(path.rsplit("/", 1)[1], chip, path, numa, 5, 16, port_type, (at, at + 1, last)))
+            return path
+
+        last = bus + 7
+        bridge(root, m.root_chip, 4, last, 1)
+        top = bridge(bus, "CX7 switch", 5, last)
+        nic = bridge(bus + 1, "CX7 switch", 6, bus + 2) + f"/0000:{bus + 2:02x}:00.0"
+        m.pcis.append(Pci(f"0000:{bus + 2:02x}:00.0", "CX7", nic, numa))
+        path = top
+        bridge(bus + 1, "CX7 switch", 6, last, 1)
+        bridge(bus + 3, "CX7 switch", 5, last)
+        bridge(bus + 4, "CX7 switch", 6, last)
+        bridge(bus + 5, "MI300X switch", 5, last)
+        bridge(bus + 6, "MI300X switch", 6, last)
+        gpu = f"0000:{last:02x}:00.0"
+        m.pcis.append(Pci(gpu, "MI300X", f"{path}/{gpu}", numa, files={
+            "product_name": m.gpu_name, "mem_info_vram_total": 196592 << 20, "ras/umc_err_count": "ue: 0\nce: 3"}))
+        m.gpus.append(GpuSpec(gpu, 196592))
+        m.infiniband(rail, f"0000:{bus + 2:02x}:00.0", 400, str(rail), f"leaf-r{rail}")
     m.ethernet("eno1", m.direct(0x29, 0x2A, "X550", 0, width=4), 10)
     return m
 
@@ -243,5 +329,9 @@ SHAPES = {
     "gb200-nvl72-tray": gb200_tray,
     "p5-48xlarge": p5_48xlarge,
     "roce-dual-tor": roce_dual_tor,
+    "hgx-b300": hgx_b300,
+    "nd-a100-v4-vm": nd_a100_v4_vm,
+    "nd-a100-v4-vm-blind": lambda: nd_a100_v4_vm(numa=False),
+    "mi300x": mi300x,
     "plain-host": plain_host,
 }

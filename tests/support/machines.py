@@ -24,7 +24,7 @@ from machine_shapes import CHIPS, SHAPES
 
 NO_CLUSTER = "00000000-0000-0000-0000-000000000000"  # what NVML says on an HGX board: a fabric of one host
 SOME_RACK = "5eed5eed-0072-4000-8000-000000000000"  # of a tray that nobody gave a rack
-GT = {3: "8.0 GT/s PCIe", 4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe"}
+GT = {1: "2.5 GT/s PCIe", 3: "8.0 GT/s PCIe", 4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe"}
 NVLINK_MBPS = {3: 25781, 4: 26562, 5: 53125}  # one link on the wire, as the driver says it
 RATE = {  # Gb/s: the InfiniBand name of the speed, and the same with half of the lanes
     100: ("100 Gb/sec (4X EDR)", "50 Gb/sec (2X EDR)"),
@@ -138,6 +138,7 @@ def write_system(out, shape):
     base = "sys/devices/system/cpu"
     for name in ("online", "possible", "present"):
         out.put(f"{base}/{name}", cpu_list(range(total)))
+    out.put(f"{base}/modalias", f"cpu:type:{shape.cpu_type}:feature:,0000,0001,0002,0003")
     for numa, cpus in enumerate(by_numa):
         socket = numa // per_socket
         package = sorted(sum(by_numa[socket * per_socket:(socket + 1) * per_socket], []))
@@ -184,18 +185,23 @@ def config_space(pci):
 def write_pci(out, shape):
     by_numa = numa_cpus(shape)
     total = sum(map(len, by_numa))
+    above_idle = {pci.path.rsplit("/", 1)[0] for pci in shape.pcis if pci.idle}  # both ends of a link agree
     for pci in shape.pcis:
         base = f"sys/devices/{pci.path}"
         vendor, device, cls = CHIPS[pci.chip]
         speed = GT[pci.generation]
+        local = by_numa[pci.numa] if pci.numa >= 0 else range(total)
         for name, value in {
                 "vendor": f"0x{vendor:04x}", "device": f"0x{device:04x}", "class": f"0x{cls:06x}",
                 "revision": "0x00", "numa_node": pci.numa, "config": config_space(pci),
-                "local_cpulist": cpu_list(by_numa[pci.numa]),
-                "local_cpus": cpu_mask(by_numa[pci.numa], total),
-                "current_link_speed": speed, "max_link_speed": speed,
+                "local_cpulist": cpu_list(local), "local_cpus": cpu_mask(local, total),
+                "current_link_speed": GT[1] if pci.idle or pci.path in above_idle else speed, "max_link_speed": speed,
                 "current_link_width": pci.width, "max_link_width": pci.width}.items():
             out.put(f"{base}/{name}", value)
+        for name, value in pci.files.items():
+            out.put(f"{base}/{name}", value)
+        if vendor == 0x1D0F and device & 0xFFF0 == 0xEFA0:
+            out.link(f"{base}/driver", "/".join([".."] * (pci.path.count("/") + 2)) + "/bus/pci/drivers/efa")
         out.link(f"sys/bus/pci/devices/{pci.bdf}", f"../../../devices/{pci.path}")
     paths = {pci.bdf: pci.path for pci in shape.pcis}
     for nic in shape.nics:
@@ -209,7 +215,9 @@ def write_pci(out, shape):
 
 
 def port_addresses(nic):
-    """The second port of a card is its second PCI function."""
+    """The second port of a card is its second PCI function, unless it has all of them on one."""
+    if nic.data_ports:
+        return [nic.bdf] * len(nic.ports)
     return [nic.bdf[:-1] + str(index) for index in range(len(nic.ports))]
 
 
@@ -245,10 +253,36 @@ def write_rdma(out, host, shape, nic, lid):
         "ports/1/gids/0": gid, "ports/1/gid_attrs/types/0": "RoCE v2" if nic.kind == "roce" else "IB/RoCE v1",
     }
     if nic.kind == "roce":
-        files["ports/1/gid_attrs/ndevs/0"] = netdev
+        # As the kernel fills the table: each address once for RoCE v1 and once for v2.
+        address = int(host.digest(nic.rdma, "ip")[:4], 16)
+        ipv4 = f"0000:0000:0000:0000:0000:ffff:0a{address >> 8:02x}:{address & 0xff:02x}01"
+        for index, entry in enumerate((gid, gid, ipv4, ipv4)):
+            files[f"ports/1/gids/{index}"] = entry
+            files[f"ports/1/gid_attrs/types/{index}"] = ("IB/RoCE v1", "RoCE v2")[index % 2]
+            files[f"ports/1/gid_attrs/ndevs/{index}"] = netdev
+    if nic.data_ports:
+        write_data_ports(files, host, nic, lid)
     for name, value in files.items():
         out.put(f"{base}/{name}", value)
     out.link(f"{base}/device", f"../../../devices/{paths[nic.bdf]}")
+
+
+def write_data_ports(files, host, nic, lid):
+    """A ConnectX-8 in a multi-plane fabric: twelve ports, of which every third has a cable and the rest are off."""
+    one = {name[len("ports/1/"):]: value for name, value in files.items() if name.startswith("ports/1/")}
+    for number in range(1, 13):
+        data = number in nic.data_ports
+        port = nic.ports[nic.data_ports.index(number)] if data else None
+        down = not data or port.key in host.down
+        for name, value in one.items():
+            files[f"ports/{number}/{name}"] = value
+        files[f"ports/{number}/lid"] = f"0x{lid + number:x}" if data else "0x0"
+        if down:
+            files[f"ports/{number}/state"] = "1: DOWN"
+            files[f"ports/{number}/phys_state"] = "2: Polling" if data else "3: Disabled"
+            files[f"ports/{number}/rate"] = "10 Gb/sec (4X SDR)"
+        else:
+            files[f"ports/{number}/state"], files[f"ports/{number}/phys_state"] = "4: ACTIVE", "5: LinkUp"
 
 
 def write_netdevs(out, host, shape, nic):
@@ -312,17 +346,46 @@ def ib_text(host, shape, lids):
     for nic in shape.nics:
         if nic.kind != "ib":
             continue
-        port = nic.ports[0]
-        leaf, leaf_port = place(host, port)
-        if port.key in host.down or not leaf:
-            lines.append(f"{nic.rdma} 1 0 none")
-        else:
-            lines.append(f'{nic.rdma} 1 {lids[nic.rdma]} switch {leaf_guid(leaf)} "{leaf}" {leaf_port}')
+        for port, number in zip(nic.ports, nic.data_ports or [1]):
+            leaf, leaf_port = place(host, port)
+            if port.key in host.down or not leaf:
+                lines.append(f"{nic.rdma} {number} 0 none")
+            else:
+                lid = lids[nic.rdma] + (number if nic.data_ports else 0)
+                lines.append(f'{nic.rdma} {number} {lid} switch {leaf_guid(leaf)} "{leaf}" {leaf_port}')
     return "\n".join(lines)
 
 
+def write_kfd(out, host, shape):
+    """AMD's GPUs as the kernel's compute driver shows them: first the processors' nodes, then every GPU linked with
+    every other by one xGMI of 64 GB/s."""
+    base = "sys/class/kfd/kfd/topology/nodes"
+    sockets = shape.cpus[0]
+    for node in range(sockets):
+        out.put(f"{base}/{node}/gpu_id", 0)
+        out.put(f"{base}/{node}/properties", "cpu_cores_count 48\nsimd_count 0\nmem_banks_count 1\nio_links_count 0")
+    for index, gpu in enumerate(shape.gpus):
+        domain, bus, device = gpu.bdf.split(":")
+        place_of = int(bus, 16) << 8 | int(device.split(".")[0], 16) << 3 | int(device.split(".")[1])
+        unique = int(host.digest("gpu", index)[:16], 16)
+        node = f"{base}/{sockets + index}"
+        out.put(f"{node}/gpu_id", int(host.digest("gpu_id", index)[:4], 16))
+        out.put(f"{node}/properties", "\n".join(
+            ["cpu_cores_count 0", "simd_count 1216", "mem_banks_count 1", "gfx_target_version 90402",
+             "vendor_id 4098", "device_id 29857", f"location_id {place_of}", f"domain {int(domain, 16)}",
+             f"hive_id {int(host.digest('hive')[:16], 16)}", f"unique_id {unique}", "num_xcc 8"]))
+        out.put(f"{node}/mem_banks/0/properties",
+                f"heap_type 1\nsize_in_bytes {gpu.memory_mib << 20}\nflags 0\nwidth 8192\nmem_clk_max 1300")
+        others = [other for other in range(len(shape.gpus)) if other != index]
+        links = [(2, index * sockets // len(shape.gpus), 20, 0)] + [(11, sockets + o, 15, 64000) for o in others]
+        for link, (kind, to, weight, speed) in enumerate(links):
+            out.put(f"{node}/io_links/{link}/properties", "\n".join(
+                [f"type {kind}", "version_major 0", f"node_from {sockets + index}", f"node_to {to}",
+                 f"weight {weight}", f"min_bandwidth {speed}", f"max_bandwidth {speed}", "flags 1"]))
+
+
 def nvml_yaml(host, shape):
-    if not shape.gpus:
+    if not shape.gpus or shape.amd:
         return 'absent: "libnvidia-ml.so.1 was not found"\ngpus: []'
     lines = [f'driver_version: "{shape.driver}"', "gpus:"]
     generation, links = shape.nvlink
@@ -358,6 +421,8 @@ def write_host(host, shape, folder, common=None):
         out.link("sys/devices", f"{target}/sys/devices")
     else:
         write_common(folder, shape)
+    if any(nic.kind in ("ib", "roce") for nic in shape.nics) and shape.gpus and not shape.amd:
+        out.folder("sys/module/nvidia_peermem")
     lids = {}
     for nic in shape.nics:
         if nic.kind == "ib":
@@ -371,6 +436,8 @@ def write_host(host, shape, folder, common=None):
     machine += [f"cluster_uuid: {host.cluster_uuid}"] if host.cluster_uuid else []
     out.put("machine.yaml", "\n".join(machine))
     out.put("nvml.yaml", nvml_yaml(host, shape))
+    if shape.amd:
+        write_kfd(out, host, shape)
     out.put("lldp.json", lldp_json(host, shape))
     out.put("ib.txt", ib_text(host, shape, lids))
     return folder
@@ -396,7 +463,7 @@ def write(cluster, folder):
         host.down, host.half = [str(key) for key in host.down], [str(key) for key in host.half]
         if host.shape not in shapes:
             shape = shapes[host.shape] = SHAPES[host.shape]()
-            processors = (shape.cpus, shape.numa_gib)
+            processors = (shape.cpus, shape.numa_gib, shape.cpu_type)
             if processors not in systems:
                 systems[processors] = os.path.join(folder, ".common", f"system-{len(systems)}")
                 write_system(Folder(systems[processors]), shape)

@@ -126,5 +126,18 @@ TEST(Lldp, MakesNamesPrintable) {
   EXPECT_EQ(LeafOf(parsed->at("eth1"))->leaf, "t?or??");
 }
 
+TEST(Lldp, ReadsWhatItWrites) {
+  const LldpNeighbours heard{
+      {"eth1",
+       {{"mac", "fc:6a:1c:01:02:03", "leaf-1", "local", "Ethernet4", "to gpu-17", std::chrono::seconds(60)},
+        {"local", "x\"y", "", "ifname", "swp7", "", std::chrono::seconds(120)}}},
+      {"eth2",
+       {{"mac", "fc:6a:1c:01:02:04", "leaf-2", "mac", "fc:6a:1c:01:02:05", "", std::chrono::seconds(120)}}}};
+  const auto again = ParseLldp(FormatLldp(heard));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, heard);
+  EXPECT_TRUE(ParseLldp(FormatLldp({})));
+}
+
 }  // namespace
 }  // namespace heddle::formats

@@ -77,6 +77,52 @@ TEST(NcclXml, SeesOnlyNumaInAVirtualMachine) {
   }
 }
 
+TEST(NcclXml, KnowsAGpuAndANicWhoseClassNcclCouldNotRead) {
+  const auto topology = ParseNcclXml(
+      R"(<system version="1"><cpu numaid="0"><pci busid="0000:01:00.0" class="0x03"/>)"
+      R"(<pci busid="0000:02:00.0" class="0x02"><nic><net name="eth0" guid="0x0" dev="0"/></nic></pci>)"
+      R"(<pci busid="0000:03:00.0" class="0x02"/></cpu></system>)");
+  ASSERT_TRUE(topology);
+  ASSERT_EQ(topology->gpus.size(), 1u);
+  ASSERT_EQ(topology->nics.size(), 2u);
+  EXPECT_FALSE(topology->nics[0].rdma);  // a socket's GUID is its number
+  EXPECT_TRUE(topology->nics[1].rdma);
+}
+
+TEST(NcclXml, ReadsWhatItWrites) {
+  NcclXmlPci gpu{"0000:1b:00.0", 0x030200, 0x10de, 0x2330, 32000, 16, NcclXmlGpu{3, 90, false, {}}, {}, {}};
+  gpu.gpu->links = {{"0000:05:00.0", 0x068000, 5}, {"fffffff:ffff:ff", 0x068000, 13}};
+  NcclXmlPci nic{"0000:18:00.0", 0x020700, 0x15b3, 0x1021, 32000, 16, std::nullopt, {}, {}};
+  nic.nets = {{"mlx5_\"<&", 7, 400'000, 9, "0xa2b4c300034b6b50", true, 3, 1}};
+  const NcclXmlPci upper{"0000:16:00.0", 0x060400, 0x1000, 0xc030, 2500, 16, std::nullopt, {}, {gpu, nic}};
+  const NcclXmlCpu cpu{1, "00000000,ffffffff", "x86_64", "GenuineIntel", 6, 143, {upper}};
+  const std::string xml = FormatNcclXml({cpu}, 1);
+  EXPECT_THAT(xml, testing::StartsWith("<system version=\"1\">\n  <cpu numaid=\"1\" affinity="));
+  EXPECT_THAT(xml, testing::HasSubstr("link_speed=\"2.5 GT/s PCIe\" link_width=\"16\">"));
+  EXPECT_THAT(xml, testing::Not(testing::HasSubstr(" />")));  // NCCL's reader does not take it
+  const auto read = ParseNcclXml(xml);
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->gpus.size(), 1u);
+  ASSERT_EQ(read->nics.size(), 1u);
+  const NcclGpu& g = read->gpus[0];
+  EXPECT_EQ(g.numa, 1);
+  EXPECT_EQ(g.index, 3);
+  EXPECT_EQ(g.sm, 90);
+  EXPECT_EQ(g.device, 0x2330);
+  EXPECT_THAT(g.link_targets, ElementsAre("0000:05:00.0", "fffffff:ffff:ff"));
+  EXPECT_THAT(g.link_counts, ElementsAre(5, 13));
+  EXPECT_EQ(g.links, 18);
+  const NcclNic& n = read->nics[0];
+  EXPECT_EQ(n.name, "mlx5_\"<&");
+  EXPECT_EQ(n.gbps, 400);
+  EXPECT_EQ(n.port, 9);
+  EXPECT_EQ(n.rail, 3);
+  EXPECT_EQ(n.plane, 1);
+  EXPECT_TRUE(n.rdma);
+  EXPECT_EQ(Distance(g, n), PciDistance::kPix);
+  EXPECT_EQ(FormatNcclXml({}, 2), "<system version=\"2\"/>\n");
+}
+
 TEST(NcclXml, SaysWhatIsWrongAndWhere) {
   const auto cut = ParseNcclXml("<system><cpu><pci busid=\"0000:1\"");
   ASSERT_FALSE(cut);

@@ -145,7 +145,9 @@ TEST(Machines, HgxB200LeavesOutTheNicsThatManageItsNvlinkSwitches) {
               testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_2@2", "3: mlx5_3@3", "4: mlx5_4@4",
                                    "5: mlx5_5@5", "6: mlx5_6@6", "7: mlx5_7@7"));
   EXPECT_EQ(seen.node.nvlink.gbps_per_gpu, 7200);
-  EXPECT_THAT(seen.node.nvswitches, IsEmpty());  // no bus of the host shows them
+  EXPECT_THAT(seen.node.nvswitches, IsEmpty());  // no bus of the host shows them, and that is said
+  EXPECT_EQ(ConditionOf(seen, "NvlinksUp").message,
+            "18 NVLinks of every GPU are up, to NVLink switches that no PCI bus of this host shows");
   EXPECT_EQ(seen.excluded.size(), 2u);
   EXPECT_EQ(seen.node.FindNic("mlx5_8"), nullptr);
   EXPECT_THAT(ConditionOf(seen, "DiscoveryComplete").message,
@@ -194,6 +196,95 @@ TEST(Machines, RoceDualTorIsTwoBondsOnTwoLeavesEach) {
   EXPECT_EQ(seen.node.NicOfGpu(3)->name, "mlx5_bond_0");
   EXPECT_EQ(seen.node.NicOfGpu(4)->name, "mlx5_bond_1");
   EXPECT_EQ(seen.node.nvlink_domain.missing(), Missing::kNotApplicable);
+}
+
+// Four planes: ports 3, 6, 9 and 12 of each ConnectX-8 have a cable, into the leaf of their rail and plane.
+TEST(Machines, HgxB300HasFourPlanesOnEachRail) {
+  const Observation seen = test::RecordedMachine("hgx-b300").Look();
+  ExpectGolden("hgx-b300", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const Nic* nic = seen.node.NicOfGpu(gpu);
+    ASSERT_NE(nic, nullptr);
+    EXPECT_EQ(nic->rail, gpu);
+    ASSERT_EQ(nic->ports.size(), 4u);
+    for (int plane = 0; plane < 4; ++plane) {
+      const topology::NicPort& port = nic->ports[std::size_t(plane)];
+      EXPECT_EQ(port.number, 3 * (plane + 1));
+      EXPECT_EQ(port.plane, plane);
+      EXPECT_EQ(port.leaf_port->leaf, "leaf-r" + std::to_string(gpu) + "-p" + std::to_string(plane));
+    }
+    EXPECT_EQ(nic->usable_gbps(), 800);
+  }
+  EXPECT_THAT(seen.node.nvswitches, IsEmpty());
+}
+
+// A guest without a PCIe tree: two GPUs and two NICs on each NUMA node are all that it shows, and their order.
+TEST(Machines, AGuestWithNumaNodesIsPairedWithinThem) {
+  const Observation seen = test::RecordedMachine("nd-a100-v4-vm").Look();
+  ExpectGolden("nd-a100-v4-vm", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  EXPECT_EQ(seen.node.gpus.at(0).numa, 1);
+  EXPECT_THAT(NicsOfGpus(seen.node),
+              testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_2@2", "3: mlx5_3@3", "4: mlx5_4@4",
+                                   "5: mlx5_5@5", "6: mlx5_6@6", "7: mlx5_7@7"));
+  EXPECT_EQ(seen.node.paths.front().distance, topology::PciDistance::kNode);
+  EXPECT_EQ(ConditionOf(seen, "RailsMeasured").reason, "PciOrder");
+  EXPECT_THAT(seen.node.nvswitches, IsEmpty());
+}
+
+// The same without NUMA nodes: nothing tells a pair, so no rail is made up; a supplied file would tell all.
+TEST(Machines, AGuestWithoutNumaNodesHasUnknownRails) {
+  const Observation seen = test::RecordedMachine("nd-a100-v4-vm-blind").Look();
+  ExpectGolden("nd-a100-v4-vm-blind", seen);
+  EXPECT_EQ(seen.node.gpus.at(0).numa.missing(), Missing::kUnknown);
+  EXPECT_EQ(OfRole(seen.node, NicRole::kCompute).size(), 8u);
+  for (const Nic& nic : seen.node.nics) EXPECT_FALSE(nic.rail.known()) << nic.name;
+  EXPECT_TRUE(Says(seen, "RailsMeasured", crds::ConditionStatus::kFalse));
+  EXPECT_EQ(seen.node.nvlink.links_per_gpu, 12);
+}
+
+// AMD's by sysfs alone. The NIC is one switch nearer to the host than the GPU: PXB.
+TEST(Machines, Mi300xPairsEachGpuWithTheNicBehindItsSwitch) {
+  const Observation seen = test::RecordedMachine("mi300x").Look();
+  ExpectGolden("mi300x", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  EXPECT_THAT(seen.problems, IsEmpty());
+  EXPECT_THAT(NicsOfGpus(seen.node),
+              testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_2@2", "3: mlx5_3@3", "4: mlx5_4@4",
+                                   "5: mlx5_5@5", "6: mlx5_6@6", "7: mlx5_7@7"));
+  EXPECT_EQ(seen.node.paths.front().distance, topology::PciDistance::kPxb);
+  EXPECT_EQ(seen.node.gpus.at(0).model, "AMD Instinct MI300X OAM");
+  EXPECT_EQ(seen.node.gpus.at(0).memory_gib, 192);
+  EXPECT_TRUE(seen.node.gpus.at(0).healthy);
+  EXPECT_EQ(seen.node.nvlink.links_per_gpu, 7);
+  EXPECT_EQ(seen.node.nvlink.gbps_per_gpu, 7 * 512);
+  EXPECT_EQ(seen.node.nvlink_domain->id, "mi300x");
+}
+
+TEST(Machines, P5SaysWhichEfaDevicesHaveNotComeUp) {
+  const test::TemporaryFolder folder;
+  test::WriteMachine("p5-48xlarge", folder.path());
+  for (const char* late : {"rdmap80s0", "rdmap81s0"})
+    std::filesystem::remove_all(folder.path() + "/sys/class/infiniband/" + late);
+  const Observation seen = test::LookAt(folder.path());
+  EXPECT_THAT(seen.problems,
+              testing::ElementsAre(HasSubstr("2 of 32 EFA functions on the PCI bus have no RDMA "
+                                             "device (first: 0000:50:00.0)")));
+}
+
+TEST(Machines, RoceWithoutRoce2IsSaid) {
+  const test::TemporaryFolder folder;
+  test::WriteMachine("roce-dual-tor", folder.path());
+  EXPECT_THAT(test::LookAt(folder.path()).problems, IsEmpty());
+  for (const char* index : {"1", "3"}) {
+    folder.Write(std::string("sys/class/infiniband/mlx5_bond_0/ports/1/gid_attrs/types/") + index,
+                 "IB/RoCE v1\n");
+  }
+  EXPECT_THAT(
+      test::LookAt(folder.path()).problems,
+      testing::ElementsAre("mlx5_bond_0 port 1 has 4 GIDs and none of RoCE v2: give bond0 an IP address, or "
+                           "switch RoCE v2 on"));
 }
 
 TEST(Machines, PlainHostIsHonest) {

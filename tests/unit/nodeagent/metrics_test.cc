@@ -125,7 +125,7 @@ TEST_F(MetricsTest, CountsTheAgentsOwnDoings) {
   EXPECT_THAT(text, HasSubstr("heddle_nodeagent_publications_total{result=\"written\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("heddle_nodeagent_publications_total{result=\"failed\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("heddle_nodeagent_events_total{reason=\"LinkFlapping\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("heddle_nodeagent_events_dropped 2\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_nodeagent_events_dropped_total 2\n"));
   EXPECT_THAT(text, HasSubstr("heddle_nodeagent_kernel_events_total{kind=\"port\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("heddle_nodeagent_kernel_source_open{source=\"rtnetlink\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("heddle_nodeagent_kernel_source_open{source=\"verbs\"} 0\n"));

@@ -3,6 +3,7 @@
 #include "nodeagent/exclusion.h"
 #include "nodeagent/net_probe.h"
 #include "nodeagent/pci_probe.h"
+#include "nodeagent/rdma_mtu.h"
 #include "nodeagent/rdma_probe.h"
 #include "recorded_machine.h"
 #include "tests/support/memory_file_tree.h"
@@ -149,11 +150,81 @@ TEST(RdmaProbe, ExcludesVirtualFunctionsAndDevicesWithoutPorts) {
   EXPECT_EQ(readings.excluded.size(), 2u);
 }
 
-TEST(RdmaProbe, KnowsEfaByItsVendor) {
+TEST(RdmaProbe, KnowsEfaByItsDriverAndByItsVendorOnlyWithoutOne) {
   test::MemoryFileTree files;
   PutRdma(files, "rdmap79s0", "Unspecified");
   files.Write("sys/class/infiniband/rdmap79s0/device/vendor", "0x1d0f\n");
   EXPECT_EQ(RdmaProbe(files).Read().devices.at(0).transport, Transport::kEfa);
+  files.Link("sys/class/infiniband/rdmap79s0/device/driver", "../../../../bus/pci/drivers/efa");
+  files.Write("sys/class/infiniband/rdmap79s0/device/vendor", "0x1af4\n");
+  EXPECT_EQ(RdmaProbe(files).Read().devices.at(0).transport, Transport::kEfa);
+  files.Write("sys/class/infiniband/rdmap79s0/device/vendor", "0x1d0f\n");
+  files.Remove("sys/class/infiniband/rdmap79s0/device/driver");
+  files.Link("sys/class/infiniband/rdmap79s0/device/driver", "../../../../bus/pci/drivers/other");
+  const RdmaDevice other = RdmaProbe(files).Read().devices.at(0);
+  EXPECT_NE(other.transport, Transport::kEfa);
+  EXPECT_EQ(other.driver, "other");
+}
+
+TEST(RdmaProbe, ChoosesTheGidThatRoceTrafficCanUse) {
+  test::MemoryFileTree files;
+  PutRdma(files, "mlx5_0", "Ethernet");
+  const std::string port = "sys/class/infiniband/mlx5_0/ports/1";
+  const auto put = [&](int index, const std::string& gid, const std::string& type,
+                       const std::string& netdev) {
+    const std::string number = std::to_string(index);
+    files.Write(port + "/gids/" + number, gid + "\n");
+    files.Write(port + "/gid_attrs/types/" + number, type + "\n");
+    files.Write(port + "/gid_attrs/ndevs/" + number, netdev + "\n");
+  };
+  put(0, "fe80:0000:0000:0000:0e42:a1ff:feda:09b6", "IB/RoCE v1", "eth1");
+  put(1, "fe80:0000:0000:0000:0e42:a1ff:feda:09b6", "RoCE v2", "eth1");
+  // 2 was an address that went; 3 is a VLAN's.
+  put(3, "0000:0000:0000:0000:0000:ffff:0a01:0203", "RoCE v2", "eth1.7");
+  put(4, "0000:0000:0000:0000:0000:ffff:0a01:0203", "IB/RoCE v1", "eth1");
+  put(5, "0000:0000:0000:0000:0000:ffff:0a01:0203", "RoCE v2", "eth1");
+  const RdmaReadings readings = RdmaProbe(files).Read();
+  const RdmaPort& read = readings.devices.at(0).ports.at(0);
+  EXPECT_EQ(read.gids.size(), 5u);
+  EXPECT_THAT(read.netdevs, ElementsAre("eth1", "eth1.7"));
+  ASSERT_NE(RoceGid(read, "eth1"), nullptr);
+  EXPECT_EQ(*RoceGid(read, "eth1"), (Gid{5, GidType::kRoce2, "eth1", true}));
+  EXPECT_EQ(RoceGid(read, "eth1.7")->index, 3);
+  EXPECT_EQ(RoceGid(read, "eth2"), nullptr);
+}
+
+TEST(RdmaMtu, IsDerivedAsTheKernelDoes) {
+  EXPECT_EQ(RoceMtu(1500), 1024);
+  EXPECT_EQ(RoceMtu(4191), 2048);
+  EXPECT_EQ(RoceMtu(4192), 4096);
+  EXPECT_EQ(RoceMtu(9000), 4096);
+  EXPECT_EQ(RoceMtu(300), 0);
+  EXPECT_EQ(RoceMtu(0), 0);
+}
+
+TEST(RdmaMtu, IsComparedAmongTheRoceNicsOfJobs) {
+  topology::Node node;
+  EXPECT_EQ(CompareRdmaMtus(node), std::nullopt);
+  const auto add = [&node](const char* name, topology::Transport transport, topology::NicRole role, int mtu) {
+    topology::Nic& nic = node.nics.emplace_back();
+    nic.name = name;
+    nic.netdev = std::string("eth-") + name;
+    nic.transport = transport;
+    nic.role = role;
+    nic.mtu = mtu;
+  };
+  using topology::NicRole;
+  add("a", Transport::kRoce, NicRole::kCompute, 9000);
+  add("b", Transport::kRoce, NicRole::kCompute, 4200);  // as much in one RDMA packet
+  add("c", Transport::kInfiniBand, NicRole::kCompute, 2044);
+  add("d", Transport::kRoce, NicRole::kStorage, 1500);
+  add("e", Transport::kRoce, NicRole::kCompute, 0);  // not said
+  ASSERT_TRUE(CompareRdmaMtus(node));
+  EXPECT_EQ(CompareRdmaMtus(node)->bytes, 4096);
+  EXPECT_THAT(CompareRdmaMtus(node)->faults, IsEmpty());
+  add("f", Transport::kRoce, NicRole::kCompute, 1500);
+  EXPECT_THAT(CompareRdmaMtus(node)->faults,
+              ElementsAre("f carries 1024 bytes (eth-f has MTU 1500), others 4096"));
 }
 
 TEST(RdmaProbe, ReadsARealNodeOfEightRailsAndABond) {

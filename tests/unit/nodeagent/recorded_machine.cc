@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +19,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import machines
 shapes = ("dgx-a100", "dgx-a800", "hgx-h100", "hgx-h800", "hgx-h200", "hgx-b200", "p5-48xlarge", "roce-dual-tor",
-          "plain-host")
+          "plain-host", "hgx-b300", "nd-a100-v4-vm", "nd-a100-v4-vm-blind", "mi300x")
 hosts = [{"name": shape, "shape": shape} for shape in shapes]
 hosts += [{"name": f"gb{chip}00-nvl72-tray", "shape": f"gb{chip}00-nvl72-tray", "clique": 3,
            "cluster_uuid": "7a1c0000-0000-4000-8000-00000000000a"} for chip in (2, 3)]
@@ -83,6 +84,34 @@ nodeagent::Observation RecordedMachine::Look() const {
 
 void RecordedMachine::Write(const std::string& name, const std::string& content) const {
   std::ofstream(path_ + "/" + name, std::ios::binary) << content;
+}
+
+std::vector<std::string> FleetNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(Fleet())) {
+    if (std::filesystem::exists(entry.path() / "machine.yaml")) names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::map<std::string, std::set<std::string>> PairsOf(const topology::Node& node) {
+  std::map<int, std::string> gpus;
+  for (const topology::Gpu& gpu : node.gpus) gpus[gpu.index] = gpu.pci;
+  std::map<std::string, std::set<std::string>> pairs;
+  for (const topology::GpuNicPath& path : node.paths)
+    pairs[gpus[path.gpu]].insert(node.FindNic(path.nic)->pci);
+  return pairs;
+}
+
+std::vector<std::string> RailsOf(const topology::Node& node) {
+  std::vector<std::string> rails;
+  for (const topology::Nic& nic : node.nics) {
+    if (nic.role == topology::NicRole::kCompute)
+      rails.push_back(nic.pci + "@" + std::to_string(nic.rail.value_or(-1)));
+  }
+  std::sort(rails.begin(), rails.end());
+  return rails;
 }
 
 void WriteMachine(const std::string& shape, const std::string& folder) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "base/file_tree.h"
 #include "nodeagent/machine.h"
@@ -36,6 +39,14 @@ class RecordedMachine {
  private:
   std::string path_;
 };
+
+// Every machine of the fleet.
+std::vector<std::string> FleetNames();
+
+// Which NICs each GPU is nearest to, by PCI address.
+std::map<std::string, std::set<std::string>> PairsOf(const topology::Node& node);
+// "0000:18:00.0@3" of each compute NIC, sorted; -1: unknown.
+std::vector<std::string> RailsOf(const topology::Node& node);
 
 // Writes a machine of that shape, called node-00, with a PCI tree of its own.
 void WriteMachine(const std::string& shape, const std::string& folder);
