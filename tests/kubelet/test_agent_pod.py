@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bed import ControlPlane, Heddle
 from bed.heddle import CHART, NAMESPACE
-from bed.process import run
+from bed.process import free_port, run
 from bed.rest import path
 from bed.testing import REPOSITORY, options
 from real_node import RealNode
@@ -124,7 +124,12 @@ class AgentPod(unittest.TestCase):
         spec = template["spec"] | {"nodeName": NODE, "terminationGracePeriodSeconds": 1}
         host, port = re.match(r"https://(.*):(\d+)", self.plane.server).groups()
         environment |= {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
-        spec["containers"][0]["env"] += [{"name": key, "value": value} for key, value in environment.items()]
+        agent = spec["containers"][0]
+        # Nothing of a test listens where others can reach it.
+        agent["command"] = [word.replace("--listen=:", f"--listen={host}:") for word in agent["command"]]
+        for probe in ("livenessProbe", "readinessProbe"):
+            agent[probe]["httpGet"]["host"] = host
+        agent["env"] += [{"name": key, "value": value} for key, value in environment.items()]
         where = path("pods", NAMESPACE, name)
         self.plane.rest.create(path("pods", NAMESPACE), {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
@@ -154,7 +159,7 @@ class AgentPod(unittest.TestCase):
 
     def test_it_starts_everywhere_and_sees_a_driver_that_comes_later(self):
         """The default, on a node without GPU, InfiniBand and lldpd."""
-        self.start("host", {"arguments": ["--interval=1", "--publish-jitter=0"], "port": 19559},
+        self.start("host", {"arguments": ["--interval=1", "--publish-jitter=0"], "port": free_port()},
                    HEDDLE_TEST_NVML=str(Path("/host") / str(self.plane.folder)[1:] / "nvml.yaml"))
         self.wait_published()
         self.assertEqual(self.status().get("gpus", []), [])
@@ -171,12 +176,12 @@ class AgentPod(unittest.TestCase):
         self.assertIn("H100", self.status()["gpus"][0]["model"])
 
     def test_without_any_access_it_runs_and_says_so(self):
-        self.start("nothing", {"access": NOTHING, "arguments": ["--publish-jitter=0"], "port": 19560})
+        self.start("nothing", {"access": NOTHING, "arguments": ["--publish-jitter=0"], "port": free_port()})
         self.wait_published()
 
     def test_lldpd_runs_beside_it_and_answers(self):
         self.start("sidecar", {"access": NOTHING | {"lldp": "sidecar"}, "arguments": ["--publish-jitter=0"],
-                               "port": 19561})
+                               "port": free_port()})
         self.wait_published()
         pod = self.plane.rest.get(path("pods", NAMESPACE, "sidecar"))
         self.assertEqual([state["restartCount"] for state in pod["status"]["initContainerStatuses"]], [0])
