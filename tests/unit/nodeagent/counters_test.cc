@@ -346,7 +346,7 @@ TEST(Counters, WatchesComputeAndStorageAndNoManagement) {
   Readings readings;
   RdmaDevice device;
   device.name = "mlx5_0";
-  device.ports = {RdmaPort{3, LinkState::kActive, false, "InfiniBand", 800, 1, {"ibs1"}}};
+  device.ports = {RdmaPort{3, LinkState::kActive, false, "InfiniBand", 800, 1, {}, {"ibs1"}, {}}};
   readings.rdma.devices = {device};
   const auto ports = WatchedPorts(readings, node);
   ASSERT_EQ(ports.size(), 2u);
