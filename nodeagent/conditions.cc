@@ -176,7 +176,11 @@ Condition RailCondition(const Observation& seen, int rail, int best_gbps) {
       names.push_back(PortWithLeaf(nic, port));
       if (weight < kPortReasons.size() - 1) faults.push_back(SayPort(nic, port, best_gbps));
       const auto why = seen.unread_ports.find({nic.name, port.number});
-      if (why != seen.unread_ports.end()) unread.push_back(fmt::format("{}: {}", names.back(), why->second));
+      if (why != seen.unread_ports.end()) {
+        unread.push_back(fmt::format("{}: {}", names.back(), why->second));
+      } else if (port.state == LinkState::kUnknown) {
+        unread.push_back(fmt::format("{} says neither that it is up nor that it is down", names.back()));
+      }
     }
   }
   if (!faults.empty()) return Make(RailHealthy(rail), false, kPortReasons[worst], Join(faults));
@@ -236,10 +240,12 @@ Condition PcieLinksFull(const std::vector<std::string>& faults) {
 
 Condition LinksUp(const topology::Node& node) {
   const int best = BestGbps(node);
-  std::vector<std::string> down, slow;
+  std::vector<std::string> down, slow, unknown;
   for (const Nic& nic : node.nics) {
     if (nic.role != NicRole::kCompute) continue;
     for (const NicPort& port : nic.ports) {
+      if (port.state == LinkState::kUnknown)
+        unknown.push_back(PortName(nic, port) + " says neither that it is up nor that it is down");
       if (port.state == LinkState::kDown) down.push_back(PortName(nic, port) + " is down");
       if (port.state == LinkState::kActive && port.rate_gbps < best) {
         slow.push_back(
@@ -252,10 +258,16 @@ Condition LinksUp(const topology::Node& node) {
     condition.status = ConditionStatus::kUnknown;
     return condition;
   }
+  if (down.empty() && slow.empty() && !unknown.empty()) {
+    Condition condition = Make(kLinksUp, false, "Unread", Join(unknown));
+    condition.status = ConditionStatus::kUnknown;
+    return condition;
+  }
   if (down.empty() && slow.empty())
     return Make(kLinksUp, true, "AllUp", fmt::format("all compute ports run at {} Gb/s", best));
   const bool any_down = !down.empty();
   down.insert(down.end(), slow.begin(), slow.end());
+  down.insert(down.end(), unknown.begin(), unknown.end());
   return Make(kLinksUp, false, any_down ? "LinkDown" : "LinkDegraded", Join(down));
 }
 

@@ -155,7 +155,7 @@ crds::Grant Join(const ContainerDevices& container, const Names& names) {
   std::set<std::string> nics, resources;
   for (const DeviceSet& set : container.devices) {
     // Our own stands for the node's files; it is no device.
-    if (set.resource == crds::keys::kFabricResource) continue;
+    if (set.resource.empty() || set.resource == crds::keys::kFabricResource) continue;
     resources.insert(set.resource);
     for (const std::string& id : set.ids) {
       if (const topology::Gpu* gpu = names.Gpu(set.resource, id)) {

@@ -177,6 +177,7 @@ GrantReadings PodResources::Read(std::stop_token stop) {
   const grpc::Status listed = call(&v1::PodResourcesLister::Stub::List, v1::ListPodResourcesRequest(), given);
   if (!listed.ok()) return call.Refused(listed);
   Take(given, readings);
+  if (readings.state != GrantsState::kRead) return readings;
   v1::AllocatableResourcesResponse all;
   // Older kubelets do not have it, or switched off: then the rest stands for itself.
   if (call(&v1::PodResourcesLister::Stub::GetAllocatableResources, v1::AllocatableResourcesRequest(), all)

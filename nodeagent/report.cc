@@ -36,11 +36,11 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   status.node = observation.node;
   status.observed_generation = current.generation;
   status.agent_version = std::string(kAgentVersion);
-  std::vector<crds::Condition> conditions, seen = ConditionsOf(observation);
-  if (auto condition = ReportGrants(grants, observation.node, status)) seen.push_back(*std::move(condition));
-  std::sort(seen.begin(), seen.end(),
+  std::vector<crds::Condition> conditions, found = ConditionsOf(observation);
+  if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));
+  std::sort(found.begin(), found.end(),
             [](const crds::Condition& a, const crds::Condition& b) { return a.type < b.type; });
-  for (crds::Condition& condition : seen) {
+  for (crds::Condition& condition : found) {
     if (const auto* old = crds::FindCondition(current.status.conditions, condition.type))
       conditions.push_back(*old);
     condition.observed_generation = current.generation;

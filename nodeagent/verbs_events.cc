@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -30,6 +32,18 @@ constexpr std::array<Meaning, 8> kMeanings{{
     {IBV_EVENT_DEVICE_FATAL, "device failed or went", false},
 }};
 
+// Linux, drivers/infiniband: those with ib_device_ops.disassociate_ucontext, by the driver of their function. EFA,
+// rxe and siw have none.
+constexpr std::array<std::string_view, 9> kLetGo{"mlx5_core", "mlx4_core", "bnxt_en", "ice", "i40e",
+                                                 "idpf",      "mana",      "ionic",   "hns3"};
+
+std::string DriverOf(const ibv_device& device) {
+  std::error_code none;
+  return std::filesystem::read_symlink(std::string(device.ibdev_path) + "/device/driver", none)
+      .filename()
+      .string();
+}
+
 ibv_context* ContextOf(void* context) {
   return static_cast<ibv_context*>(context);
 }
@@ -49,6 +63,10 @@ std::optional<KernelEvent> OfAsyncEvent(const std::string& device, int type, int
   return std::nullopt;
 }
 
+bool LetsGoOfOpen(std::string_view driver) {
+  return std::find(kLetGo.begin(), kLetGo.end(), driver) != kLetGo.end();
+}
+
 VerbsDevices::~VerbsDevices() {
   for (const auto& [name, device] : devices_) Close(device);
 }
@@ -63,17 +81,24 @@ std::string VerbsDevices::Open(const std::set<std::string>& wanted) {
     Close(entry.second);
     return true;
   });
-  if (devices_.size() == wanted.size()) return {};
+  std::erase_if(left_alone_, [&wanted](const std::string& name) { return !wanted.contains(name); });
+  if (devices_.size() + left_alone_.size() == wanted.size()) return {};
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   const int listed = errno;
   std::map<std::string, std::string> why;
   for (const std::string& name : wanted) {
-    if (!devices_.contains(name)) why[name] = "libibverbs does not list it: is ib_uverbs loaded?";
+    if (!devices_.contains(name) && !left_alone_.contains(name))
+      why[name] = "libibverbs does not list it: is ib_uverbs loaded?";
   }
   for (int i = 0; list != nullptr && i < count; ++i) {
     const std::string name = ibv_get_device_name(list[i]);
     if (!why.contains(name)) continue;
+    if (!LetsGoOfOpen(DriverOf(*list[i]))) {
+      left_alone_.insert(name);
+      why.erase(name);
+      continue;
+    }
     errno = 0;
     ibv_context* context = ibv_open_device(list[i]);
     if (context == nullptr) {

@@ -146,15 +146,20 @@ class CablingFaults {
 
   // Where no host of a unit has a rail where it is declared: one fault for the leaf, or a fault for the one host.
   void ReportContradictions() {
-    std::map<std::pair<UnitId, Slot>, const Cable*> first;  // that contradicts, of each slot
     if (wiring_.roles.empty()) return;
+    std::map<std::tuple<UnitId, Slot, LeafId>, const Cable*> first;  // of each slot and leaf that contradict
     for (const Cable& cable : wiring_.cables) {
       const UnitId unit = units_.of_node[std::size_t(cable.node)];
-      if (wiring_.Contradicts(cable.leaf, cable.slot)) first.try_emplace({unit, cable.slot}, &cable);
+      if (wiring_.Contradicts(cable.leaf, cable.slot))
+        first.try_emplace({unit, cable.slot, cable.leaf}, &cable);
+    }
+    if (first.empty()) return;
+    for (std::size_t leaf = 0; leaf < wiring_.roles.size(); ++leaf) {
+      const auto [at, fresh] = declared_.try_emplace(KeyOf(wiring_.roles[leaf]), LeafId(leaf));
+      if (!fresh) at->second = kNone;
     }
     for (const Expectation& expectation : units_.expectations) {
-      if (!wiring_.Contradicts(expectation.leaf, expectation.slot)) continue;
-      const auto found = first.find({expectation.unit, expectation.slot});
+      const auto found = first.find({expectation.unit, expectation.slot, expectation.leaf});
       if (found != first.end()) ReportContradiction(expectation, *found->second);
     }
   }
@@ -182,17 +187,15 @@ class CablingFaults {
     faults_.push_back(At(cable, right == kNone ? "" : LeafName(right), std::move(sentence)));
   }
 
+  using RoleKey = std::tuple<int, int, std::string_view>;
+  static RoleKey KeyOf(const LeafRole& role) { return {role.rail, role.plane, role.unit}; }
+
   // The leaf beside `expectation`'s that is declared for its rail; kNone where none is, or several.
   LeafId DeclaredLeaf(const Expectation& expectation) const {
-    const LeafRole& seen = wiring_.roles[std::size_t(expectation.leaf)];
-    LeafId found = kNone;
-    for (std::size_t leaf = 0; leaf < wiring_.roles.size(); ++leaf) {
-      const LeafRole& role = wiring_.roles[leaf];
-      if (role.rail != expectation.slot.rail || role.unit != seen.unit || role.plane != seen.plane) continue;
-      if (found != kNone) return kNone;
-      found = LeafId(leaf);
-    }
-    return found;
+    LeafRole wanted = wiring_.roles[std::size_t(expectation.leaf)];
+    wanted.rail = expectation.slot.rail;
+    const auto found = declared_.find(KeyOf(wanted));
+    return found == declared_.end() ? kNone : found->second;
   }
 
   // The first cable of the node on that leaf, or null.
@@ -274,6 +277,7 @@ class CablingFaults {
   const Wiring& wiring_;
   const Units& units_;
   std::vector<Deviation> deviations_;
+  std::map<RoleKey, LeafId> declared_;  // kNone = several leaves are declared alike
   std::vector<CablingFault> faults_;
 };
 

@@ -15,7 +15,7 @@ from kernel import SERVE, kernel
 from lab import need, options, wait_for
 
 QEMU = "qemu-system-x86_64"
-# From start to the first command. On two quiet cores without KVM it is 8 to 10 s.
+# From start to the first command. On two busy cores without KVM it was 9 to 26 s.
 BOOT_SECONDS = 150
 MEBIBYTES = 256  # of each NUMA node
 
@@ -85,20 +85,19 @@ class Guest:
     files, a console and two lines for the test. `passed`: descriptors named in them. Thread rule: one thread."""
 
     def __init__(self, name, arguments, nodes=1, passed=()):
-        self.name = name
+        machine = kernel()
+        self.name, self.modules = name, machine.folder
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"heddle-{name}-"))
         (self.folder / "serve").write_text(SERVE)
         self.commands, self.monitor = Line(self.folder / "commands"), Line(self.folder / "monitor")
         self.numbers, self.events = 0, []
         self.agent_command = f"{options.binaries / 'heddle-nodeagent'} --node {name}"
-        machine = kernel()
-        self.modules = machine.folder
         kind = accelerator()
         share = "security_model=none,multidevs=remap,id={0},path={1}".format
         command = [
             "nice", "-n", "5", "setpriv", "--pdeathsig", "KILL", QEMU, "-nodefaults", "-display", "none", "-no-reboot",
             "-accel", kind, "-cpu", "host" if kind == "kvm" else "max", "-machine", "q35",
-            # Slots as PCI Express has them: with ACPI's, QEMU 7.2 forgets those of expander bridges.
+            # Plugs by the slot's own button and power, as PCI Express has them.
             "-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
             "-smp", nodes, "-m", f"{MEBIBYTES * nodes}M", *numa(nodes),
             "-kernel", machine.image, "-initrd", machine.initrd,

@@ -1,6 +1,6 @@
 """PCIe trees of a real kernel: expander bridges, root ports and switches of QEMU, two NUMA nodes."""
 
-from guest import Guest, GuestCase
+from guest import Follow, Guest, GuestCase
 from lab import need, wait_for
 from pci_device import NVIDIA_GPU, PciDevice, give_driver
 
@@ -87,12 +87,28 @@ class Pcie(GuestCase):
             # The bus tells the same of the interface to whoever asks.
             link = self.guests[0].run(f"readlink -f /sys/class/net/{nic['netdev']}/device/..")
             self.assertEqual(nic["pci"], link.strip().rpartition("/")[2])
+        # The ports of these switches say 2.5 GT/s and one lane whatever is plugged in: that speaks against no link.
+        self.assertNotIn(("PcieLinksFull", "False"), [(c["type"], c["status"]) for c in status["conditions"]])
         self.assertEqual(self.paths(status, 0), {"pix": "PIX"})
         self.assertEqual(self.paths(status, 1), {"sys": "PIX"})
         # Behind a switch with a GPU is compute, its rail the number of the GPU; the rest serves storage.
         self.assertEqual(self.roles(status), {"pix": ("compute", 0), "pxb": ("compute", None), "sys": ("compute", 1),
                                               "phb": ("storage", None), "node": ("storage", None),
                                               "none": ("storage", None)})
+
+    def test_an_agent_that_follows_tells_of_plugs_and_holds_none_back(self):
+        # It listens to the devices. None may be kept open for that, or the guest could not let go of it.
+        guest = self.guests[0]
+        follow = Follow(guest)
+        self.addCleanup(follow.stop)
+        guest.unplug("pix")
+        follow.until("kernel", "0000:24:00.0: PCI device went")
+        follow.until("topology", "pix: is gone")
+        follow.until("topology", "GPU 0 to pxb: ", "-> PXB")
+        self.plug("pix")
+        self.found("pix")
+        follow.until("kernel", "0000:24:00.0: PCI device came")
+        follow.until("topology", "GPU 0 to pix: ", "-> PIX")
 
     def test_follows_what_is_unplugged_and_plugged(self):
         guest = self.guests[0]

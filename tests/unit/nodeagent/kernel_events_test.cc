@@ -213,6 +213,13 @@ TEST(AsyncEvent, NamesTheDeviceAndThePort) {
   EXPECT_EQ(OfAsyncEvent("mlx5_0", IBV_EVENT_QP_FATAL, 1), std::nullopt);
 }
 
+// A hot-unplugged soft-RoCE NIC of the lab's guests hung as long as an agent listened to it.
+TEST(AsyncEvent, IsNotAskedOfDriversThatWaitForWhoeverListens) {
+  for (const char* driver : {"mlx5_core", "bnxt_en", "ice", "ionic"})
+    EXPECT_TRUE(LetsGoOfOpen(driver)) << driver;
+  for (const char* driver : {"efa", "", "mlx5", "virtio-pci"}) EXPECT_FALSE(LetsGoOfOpen(driver)) << driver;
+}
+
 TEST(Coalesce, KeepsEachOnceInItsOrder) {
   const KernelEvent lost{Kind::kInterface, "eth1", "carrier lost", true};
   const KernelEvent back{Kind::kInterface, "eth1", "carrier back", true};

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -170,7 +171,7 @@ TEST_F(PodResourcesTest, ReadsAnOlderKubeletThatDoesNotSayWhatItCanGive) {
 }
 
 TEST_F(PodResourcesTest, SaysThatAKubeletIsTooOld) {
-  grpc::Service nothing;
+  v1::PodResourcesLister::Service nothing;  // every method is unknown
   Serve(&nothing);
   const GrantReadings readings = Read();
   EXPECT_EQ(readings.state, GrantsState::kTooOld);
@@ -211,11 +212,10 @@ TEST_F(PodResourcesTest, GivesUpOnAKubeletThatHangs) {
 
 TEST_F(PodResourcesTest, GivesUpOnASocketThatIsSilent) {
   options_.deadline = milliseconds(200);
-  std::mutex mutex;
-  mutex.lock();
-  const std::jthread silent = Listen([&](int) { mutex.lock(); });
+  std::promise<void> asked;
+  const std::jthread silent = Listen([&](int) { asked.get_future().wait(); });
   EXPECT_EQ(Read().state, GrantsState::kNoAnswer);
-  mutex.unlock();
+  asked.set_value();
 }
 
 TEST_F(PodResourcesTest, StopsAtOnceWhenAsked) {

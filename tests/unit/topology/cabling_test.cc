@@ -167,6 +167,31 @@ TEST(DeclaredRails, OutvoteAMajorityThatIsCabledWrong) {
   }
 }
 
+TEST(DeclaredRails, NameNoLeafWhereSeveralAreDeclaredAlike) {
+  auto made = *ParseSynthetic("su:2 node:1 swap:node-0/rail-3/rail-4");
+  made.declaration.switches = {{"su0-r3", {}, 0, 3}, {"su0-r4", {}, 0, 4}, {"su1-r3", {}, 0, 3}};
+  const Fabric fabric = BuildFabric(made.nodes, made.declaration);
+  std::vector<std::string> wrong;
+  for (const CablingFault& fault : fabric.faults) {
+    if (fault.sentence.find("which is declared for rail") == std::string::npos) continue;
+    EXPECT_EQ(fault.node, "node-00") << fault.sentence;
+    wrong.push_back(fault.nic + " belongs on " + (fault.expected_leaf.empty() ? "?" : fault.expected_leaf));
+  }
+  EXPECT_THAT(wrong, ElementsAre("mlx5_3 belongs on ?", "mlx5_4 belongs on su0-r4"));
+}
+
+// Every host a unit of its own, and a pattern that fits none of them: as many faults as cables.
+TEST(DeclaredRails, TakeNoLongerForADeclarationThatIsWrongEverywhere) {
+  std::vector<Node> nodes;
+  for (int i = 0; i < 4000; ++i) {
+    nodes.push_back(NodeNamed("n" + std::to_string(i)).Gpus(4).Rails(4, "own" + std::to_string(i) + "-"));
+  }
+  Declaration declaration = NamedBy("own{unit}-{rail}");
+  EXPECT_THAT(BuildFabric(nodes, declaration).faults, IsEmpty());
+  declaration.first_rail = 1;  // leaves count from 0 here: of each host three are on the wrong one
+  EXPECT_THAT(BuildFabric(nodes, declaration).faults, SizeIs(4000 * 3));
+}
+
 TEST(Cabling, NamesThePatchThatWentIntoTheUnitBesideAndWhatIsDeclaredThere) {
   auto made = *ParseSynthetic("su:2 node:4");
   made.nodes[2].nics[5].ports[0].leaf_port = LeafPort{"su1-r6", "40"};
