@@ -91,8 +91,8 @@ NodeTopology DgxH100() {
               "worker",
               {},
               {},
-              {"nvidia.com/gpu"},
-              {}};
+              {"nvidia.com/gpu", "rdma/hca_shared"},
+              {{"rdma/hca_shared", "17"}}};
   for (int i = 0; i < 8; ++i) {
     grant.gpus.push_back({i, node.gpus[std::size_t(i)].uuid});
     grant.nics.push_back(node.nics[std::size_t(i)].name);
