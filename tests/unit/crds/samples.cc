@@ -91,8 +91,8 @@ NodeTopology DgxH100() {
               "worker",
               {},
               {},
-              {"nvidia.com/gpu", "rdma/hca_shared"},
-              {{"rdma/hca_shared", "17"}}};
+              {"nvidia.com/gpu"},
+              {}};
   for (int i = 0; i < 8; ++i) {
     grant.gpus.push_back({i, node.gpus[std::size_t(i)].uuid});
     grant.nics.push_back(node.nics[std::size_t(i)].name);
@@ -104,6 +104,7 @@ NodeTopology DgxH100() {
 
 std::vector<NodeTopology> FullNodeTopologies() {
   NodeTopology full = DgxH100();
+  full.status.grants[0].unmatched = {{"rdma/hca_shared", "17"}};
   full.deleted_at = At(1'800'000'900);
   full.spec.labels = {{"topology.k8s.aws/network-node-layer-3", "nn-0123456789abcdef0"}};
   topology::Node& node = full.status.node;
