@@ -104,6 +104,7 @@ NodeTopology DgxH100() {
 
 std::vector<NodeTopology> FullNodeTopologies() {
   NodeTopology full = DgxH100();
+  full.status.grants[0].unmatched = {{"rdma/hca_shared", "17"}};
   full.deleted_at = At(1'800'000'900);
   full.spec.labels = {{"topology.k8s.aws/network-node-layer-3", "nn-0123456789abcdef0"}};
   topology::Node& node = full.status.node;
