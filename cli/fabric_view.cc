@@ -68,8 +68,13 @@ std::string Domains(const topology::Fabric& fabric, const Style& style) {
 std::string FabricText(const topology::Fabric& fabric, const Style& style) {
   std::string text =
       HeadLine(fabric) + RailTable(fabric, style) + OtherLeaves(fabric, style) + Domains(fabric, style);
+  const auto ambiguous = std::size_t(std::count_if(fabric.faults.begin(), fabric.faults.end(),
+                                                   [](const auto& fault) { return fault.ambiguous; }));
   if (!fabric.faults.empty()) {
-    text += "\n" + style.Paint(fmt::format("{} cabling faults", fabric.faults.size()), Colour::kBad) + "\n";
+    const std::size_t certain = fabric.faults.size() - ambiguous;
+    std::string head = fmt::format("{} cabling faults", certain);
+    if (ambiguous > 0) head += fmt::format(", {} cables of which nobody can tell", ambiguous);
+    text += "\n" + style.Paint(head, certain > 0 ? Colour::kBad : Colour::kNone) + "\n";
   }
   for (std::size_t i = 0; i < std::min(fabric.faults.size(), kMaxFaults); ++i) {
     text += "  " + Printable(fabric.faults[i].sentence) + "\n";

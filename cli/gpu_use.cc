@@ -39,10 +39,14 @@ std::uint32_t Bit(std::size_t position) {
   return position < 32 ? 1U << position : 0;
 }
 
-std::uint32_t Granted(const crds::NodeTopology& topology, const std::string& pod_uid) {
+std::uint32_t Granted(const crds::NodeTopology& topology, const Json& pod) {
+  const kube::ObjectKey key = kube::KeyOf(pod);
   std::uint32_t indexes = 0;
   for (const crds::Grant& grant : topology.status.grants) {
-    if (grant.pod_uid != pod_uid) continue;
+    // The kubelet gives names only. On its own node a name is one pod's at a time.
+    const bool same = grant.pod_uid.empty() ? kube::ObjectKey{grant.pod_namespace, grant.pod_name} == key
+                                            : grant.pod_uid == kube::Uid(pod);
+    if (!same) continue;
     for (const auto& gpu : grant.gpus) {
       if (gpu.index >= 0) indexes |= Bit(static_cast<std::size_t>(gpu.index));
     }
@@ -105,7 +109,7 @@ std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,
   for (const Json& pod : pods) {
     const auto node = by_name.find(kube::StringAt(pod, {"spec", "nodeName"}));
     if (node == by_name.end() || !IsLive(pod) || GpusWanted(pod) == 0) continue;
-    PodGpus gpus{Granted(*node->second, kube::Uid(pod)), GpuSource::kGranted};
+    PodGpus gpus{Granted(*node->second, pod), GpuSource::kGranted};
     if (gpus.positions == 0) gpus = {Annotated(node->second->status.node, pod), GpuSource::kAnnotated};
     if (gpus.positions == 0) {
       silent.push_back(&pod);

@@ -33,3 +33,22 @@ function(heddle_unit_tests NAME)
   add_test(NAME ${NAME} COMMAND ${NAME}_test --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(${NAME} PROPERTIES TIMEOUT 300)
 endfunction()
+
+# A library of the messages and services of one .proto, for #include "<its folder>/<its name>.grpc.pb.h".
+function(heddle_grpc NAME PROTO)
+  find_program(PROTOC protoc REQUIRED)
+  find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
+  set(OUT ${CMAKE_BINARY_DIR}/generated)
+  string(REGEX REPLACE "\\.proto$" "" STEM ${PROTO})
+  set(MADE ${OUT}/${STEM}.pb.cc ${OUT}/${STEM}.grpc.pb.cc)
+  add_custom_command(
+    OUTPUT ${MADE} ${OUT}/${STEM}.pb.h ${OUT}/${STEM}.grpc.pb.h
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${OUT}
+    COMMAND ${PROTOC} -I ${CMAKE_SOURCE_DIR} --cpp_out=${OUT} --grpc_out=${OUT}
+            --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN} ${PROTO}
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} DEPENDS ${CMAKE_SOURCE_DIR}/${PROTO} VERBATIM)
+  add_library(${NAME} STATIC ${MADE})
+  # SYSTEM: what protoc writes does not follow our warnings.
+  target_include_directories(${NAME} SYSTEM PUBLIC ${OUT})
+  target_link_libraries(${NAME} PUBLIC PkgConfig::GRPC)
+endfunction()

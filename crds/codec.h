@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,6 +82,8 @@ class Field {
     return values;
   }
   std::vector<std::string> Names(std::size_t max_items, std::size_t max_length) const;
+  // An object of texts. Absent is empty.
+  std::map<std::string, std::string> Texts(std::size_t max_items, std::size_t max_length) const;
   template <class T>
   std::vector<T> Ints(std::size_t max_items, std::int64_t min, std::int64_t max) const {
     return List(max_items, [&](const Field& item) { return T(item.Int64(min, max)); });

@@ -146,6 +146,16 @@ std::vector<std::string> Field::Names(std::size_t max_items, std::size_t max_len
   return List(max_items, [&](const Field& item) { return item.Name(max_length); });
 }
 
+std::map<std::string, std::string> Field::Texts(std::size_t max_items, std::size_t max_length) const {
+  std::map<std::string, std::string> texts;
+  if (!CheckObject() || !present()) return texts;
+  if (value_->size() > max_items) Refuse(fmt::format("has more than {} entries", max_items));
+  for (auto entry = value_->begin(); entry != value_->end() && !problem_->found(); ++entry) {
+    texts[entry.key()] = (*this)(entry.key()).Text(max_length);
+  }
+  return texts;
+}
+
 std::string_view TransportWords() {
   static const std::string words = fmt::format("{}", fmt::join(topology::TransportNames(), ", "));
   return words;

@@ -20,7 +20,7 @@ struct FabricCounts {
   int leaves = 0;
   int spines = 0;  // of all tiers above the leaves
   int nvlink_domains = 0;
-  int cabling_faults = 0;
+  int cabling_faults = 0;  // without the ambiguous
   friend bool operator==(const FabricCounts&, const FabricCounts&) = default;
 };
 

@@ -1,5 +1,6 @@
 #include "crds/codec.h"
 #include "crds/fabric.h"
+#include "topology/declared_leaves.h"
 
 namespace heddle::crds {
 namespace {
@@ -10,6 +11,12 @@ using codec::kMaxInt;
 constexpr std::int64_t kMaxSwitchGbps = 100'000'000;
 constexpr std::string_view kShapes = "FatTree, RailOptimised, RailOnly, Dragonfly, Torus3D, ToR";
 
+std::optional<bool> ParseAmbiguous(std::string_view text) {
+  if (text == "Ambiguous") return true;
+  if (text == "Certain") return false;
+  return std::nullopt;
+}
+
 topology::Declaration ReadSpec(const Field& spec) {
   topology::Declaration declaration;
   if (const Field shape = spec("shape"); shape.present()) {
@@ -19,9 +26,16 @@ topology::Declaration ReadSpec(const Field& spec) {
   declaration.oversubscription_percent = spec("oversubscriptionPercent").Int(10, 10000);
   declaration.switches = spec("switches").List(2048, [](const Field& item) {
     return topology::SwitchDeclaration{item("name").Name(128), item("uplinks").Names(64, 128),
-                                       item("uplinkGbps").Int(1, kMaxSwitchGbps)};
+                                       item("uplinkGbps").Int(1, kMaxSwitchGbps),
+                                       item("rail").Int(0, topology::kMaxRail, topology::kNone)};
   });
   declaration.excluded_nodes = spec("excludedNodes").Names(1024, 253);
+  declaration.leaf_names = spec("leafNames").List(8, [](const Field& item) {
+    std::string pattern = item.Name(128);
+    if (const std::string why = topology::WhyNotLeafPattern(pattern); !why.empty()) item.Refuse(why);
+    return pattern;
+  });
+  declaration.first_rail = spec("firstRail").Int(0, topology::kMaxRail);
   declaration.groups = spec("groups").List(512, [](const Field& item) {
     const Field leaves = item("leaves");
     topology::DragonflyGroup group{item("name").Name(128), leaves.Required().Names(256, 128)};
@@ -81,6 +95,7 @@ topology::CablingFault ReadFault(const Field& field) {
   fault.seen = {field("leaf").Text(128), field("leafPort").Text(64)};
   fault.expected_leaf = field("expectedLeaf").Text(128);
   fault.sentence = field("sentence").Name(512);
+  fault.ambiguous = field("certainty").Word(ParseAmbiguous, "Certain, Ambiguous", false);
   return fault;
 }
 

@@ -53,9 +53,14 @@ FabricStatus Summarise(const topology::Fabric& fabric) {
   status.site = fabric.site;
   status.shape = fabric.shape;
   status.rails = fabric.rails;
-  status.counts = {int(fabric.nodes.size()),  fabric.gpu_count(),        int(fabric.units.size()),
-                   int(fabric.leaves.size()), int(fabric.spines.size()), int(fabric.domains.size()),
-                   int(fabric.faults.size())};
+  status.counts = {int(fabric.nodes.size()),
+                   fabric.gpu_count(),
+                   int(fabric.units.size()),
+                   int(fabric.leaves.size()),
+                   int(fabric.spines.size()),
+                   int(fabric.domains.size()),
+                   int(std::count_if(fabric.faults.begin(), fabric.faults.end(),
+                                     [](const auto& fault) { return !fault.ambiguous; }))};
   for (std::size_t i = 0; i < std::min(fabric.units.size(), kMaxUnits); ++i) {
     status.units.push_back(SummariseUnit(fabric, fabric.units[i]));
   }

@@ -31,9 +31,12 @@ Json WriteSpec(const topology::Declaration& declaration) {
             Json to{{"name", Clean(from.name, 128)}};
             PutList(to, "uplinks", TextList(from.uplinks, 64, 128));
             PutPositive(to, "uplinkGbps", from.uplink_gbps);
+            if (from.rail != topology::kNone) to["rail"] = from.rail;
             return to;
           }));
   PutList(json, "excludedNodes", TextList(declaration.excluded_nodes, 1024, 253));
+  PutList(json, "leafNames", TextList(declaration.leaf_names, 8, 128));
+  PutPositive(json, "firstRail", declaration.first_rail);
   PutList(json, "groups", WriteList(declaration.groups, 512, [](const topology::DragonflyGroup& group) {
             return Json{{"name", Clean(group.name, 128)}, {"leaves", TextList(group.leaves, 256, 128)}};
           }));
@@ -77,6 +80,7 @@ Json WriteFault(const topology::CablingFault& fault) {
   PutText(json, "expectedLeaf", fault.expected_leaf, 128);
   json["sentence"] =
       fault.sentence.empty() ? "the cable contradicts what was expected" : Clean(fault.sentence, 512);
+  if (fault.ambiguous) json["certainty"] = "Ambiguous";
   return json;
 }
 

@@ -7,6 +7,7 @@
 
 #include "crds/condition.h"
 #include "crds/object_meta.h"
+#include "crds/place_labels.h"
 #include "topology/node.h"
 
 namespace heddle::crds {
@@ -14,9 +15,9 @@ namespace heddle::crds {
 // One per Node, of the same name. The operator makes it and writes spec; that node's agent alone writes
 // status.
 
-// Reserved: the RDMA devices and lossless settings that a node should have. Empty until their issue defines
-// them.
+// What the operator tells the agent. Reserved: the RDMA devices and lossless settings that a node should have.
 struct NodeTopologySpec {
+  PlaceLabels labels;  // of the Node's; see PlaceLabelsOf
   friend bool operator==(const NodeTopologySpec&, const NodeTopologySpec&) = default;
 };
 
@@ -27,12 +28,21 @@ struct Grant {
     std::string uuid;  // empty where nothing names the GPU
     friend bool operator==(const GpuRef&, const GpuRef&) = default;
   };
+  // A device that is none of the node's GPUs and NICs, or whose id does not say which: a MIG device, a slot of
+  // a shared RDMA device.
+  struct DeviceRef {
+    std::string resource;
+    std::string id;  // as the device plugin or DRA driver calls it
+    friend bool operator==(const DeviceRef&, const DeviceRef&) = default;
+  };
   std::string pod_namespace;
   std::string pod_name;
-  std::string pod_uid;
+  std::string pod_uid;  // empty where the kubelet did not say: its pod-resources API never does
   std::string container;
-  std::vector<GpuRef> gpus;       // sorted by index
-  std::vector<std::string> nics;  // sorted
+  std::vector<GpuRef> gpus;            // sorted by index
+  std::vector<std::string> nics;       // sorted
+  std::vector<std::string> resources;  // by which it holds them, sorted: "nvidia.com/gpu", a DRA driver
+  std::vector<DeviceRef> unmatched;    // in the order of resource and id
   friend bool operator==(const Grant&, const Grant&) = default;
 };
 

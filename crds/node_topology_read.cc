@@ -10,6 +10,7 @@ using codec::Field;
 
 constexpr int kMaxGpuIndex = 31;
 constexpr std::int64_t kMaxGbps = 1'000'000;
+constexpr std::size_t kMaxLabels = 16;
 
 std::optional<bool> ParseHealth(std::string_view text) {
   if (text == "Healthy") return true;
@@ -21,6 +22,12 @@ std::optional<bool> ParseSpansNodes(std::string_view text) {
   if (text == "MultiNode") return true;
   if (text == "Node") return false;
   return std::nullopt;
+}
+
+// No fault is no word: the key is absent.
+std::optional<topology::LinkFault> ParseFault(std::string_view text) {
+  const auto fault = topology::ParseLinkFault(text);
+  return fault == topology::LinkFault::kNone ? std::nullopt : fault;
 }
 
 topology::Gpu ReadGpu(const Field& field) {
@@ -53,8 +60,8 @@ topology::NicPort ReadPort(const Field& field) {
   port.rate_gbps = field("rateGbps").Int(0, kMaxGbps);
   port.usable_gbps = field("usableGbps").Int(0, kMaxGbps);
   port.leaf_port = ReadLeafPort(field);
-  port.fault = field("fault").Word(topology::ParseLinkFault, "None, Flapping, Errors, PauseStorm, PathLoss",
-                                   topology::LinkFault::kNone);
+  port.fault =
+      field("fault").Word(ParseFault, "Flapping, Errors, PauseStorm, PathLoss", topology::LinkFault::kNone);
   port.reason = field("reason").Text(256);
   return port;
 }
@@ -151,9 +158,17 @@ Grant ReadGrant(const Field& field) {
     return Grant::GpuRef{item("index").Required().Int(0, kMaxGpuIndex), item("uuid").Text(96)};
   });
   grant.nics = field("nics").Names(128, 64);
+  grant.resources = field("resources").Names(16, 317);
+  grant.unmatched = field("unmatched").List(32, [](const Field& item) {
+    return Grant::DeviceRef{item("resource").Required().Text(317), item("id").Required().Text(253)};
+  });
   std::stable_sort(grant.gpus.begin(), grant.gpus.end(),
                    [](const auto& a, const auto& b) { return a.index < b.index; });
   std::sort(grant.nics.begin(), grant.nics.end());
+  std::sort(grant.resources.begin(), grant.resources.end());
+  std::stable_sort(grant.unmatched.begin(), grant.unmatched.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.resource, a.id) < std::tie(b.resource, b.id);
+  });
   return grant;
 }
 
@@ -192,7 +207,8 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   const Field root(json, problem);
   NodeTopology object;
   codec::ReadHead(root, keys::kNodeTopology.kind, object);
-  root("spec").CheckObject();
+  const Field spec = root("spec");
+  object.spec.labels = spec("labels").Texts(kMaxLabels, 63);
   const Field status = root("status");
   NodeTopologyStatus& to = object.status;
   to.observed_generation = status("observedGeneration").Int64(0, codec::kMaxInt64);

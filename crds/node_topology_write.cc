@@ -84,6 +84,10 @@ Json WriteGrant(const Grant& grant) {
             return ref;
           }));
   PutList(json, "nics", codec::TextList(grant.nics, 128, 64));
+  PutList(json, "resources", codec::TextList(grant.resources, 16, 317));
+  PutList(json, "unmatched", WriteList(grant.unmatched, 32, [](const Grant::DeviceRef& device) {
+            return Json{{"resource", Clean(device.resource, 317)}, {"id", Clean(device.id, 253)}};
+          }));
   return json;
 }
 
@@ -122,6 +126,12 @@ void PutNode(Json& json, const topology::Node& node) {
           }));
 }
 
+Json WriteSpec(const NodeTopologySpec& spec) {
+  Json json = Json::object();
+  for (const auto& [key, value] : spec.labels) json["labels"][key] = codec::Clean(value, 63);
+  return json;
+}
+
 Json WriteStatus(const NodeTopologyStatus& status) {
   Json json = Json::object();
   PutPositive(json, "observedGeneration", status.observed_generation);
@@ -139,14 +149,14 @@ Json WriteStatus(const NodeTopologyStatus& status) {
 
 Json ToJson(const NodeTopology& object) {
   Json json = codec::WriteHead(keys::kNodeTopology.kind, object);
-  json["spec"] = Json::object();
+  json["spec"] = WriteSpec(object.spec);
   json["status"] = WriteStatus(object.status);
   return json;
 }
 
 Json SpecApplyJson(const NodeTopology& object) {
   Json json = codec::ApplyHead(keys::kNodeTopology.kind, object, true);
-  json["spec"] = Json::object();
+  json["spec"] = WriteSpec(object.spec);
   return json;
 }
 

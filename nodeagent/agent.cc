@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -11,6 +12,8 @@
 #include "crds/keys.h"
 #include "kube/events.h"
 #include "kube/lease.h"
+#include "nodeagent/allocation_events.h"
+#include "nodeagent/grant_watch.h"
 #include "nodeagent/node_events.h"
 
 namespace heddle::nodeagent {
@@ -62,6 +65,41 @@ class Heartbeat {
   const AgentOptions& options_;
   std::unique_ptr<kube::LeaseHeartbeat> heartbeat_;
   std::jthread thread_;  // last: ends before the heartbeat does
+};
+
+// Offers what containers hold, at first before this returns, so that the first publication has it.
+class Grants {
+ public:
+  Grants(Publisher& publisher, base::Clock& clock, const AgentOptions& options, const std::stop_token& stop) {
+    if (options.grants == nullptr) {
+      publisher.Offer(GrantReadings());
+      return;
+    }
+    GrantWatchOptions watching;
+    watching.interval = std::min(watching.interval, options.grants_interval);
+    watch_ = std::make_unique<GrantWatch>(
+        *options.grants, clock, watching,
+        [&publisher, &options, before = std::string()](const auto& now) mutable {
+          if (options.log && now.problem != before) {
+            options.log(now.problem.empty() ? fmt::format("Reading grants again node={}", options.node)
+                                            : fmt::format("Could not read grants node={} why=\"{}\"",
+                                                          options.node, now.problem));
+          }
+          before = now.problem;
+          publisher.Offer(now);
+        });
+    watch_->RunOnce(stop);
+    if (options.once) return;
+    thread_ = std::jthread([this](std::stop_token ended) { watch_->Run(std::move(ended)); });
+    if (options.device_plugins.empty()) return;
+    events_ = std::jthread([this, &clock, folder = options.device_plugins](std::stop_token ended) {
+      AllocationEvents(folder, clock).Run([this] { watch_->Wake(); }, std::move(ended));
+    });
+  }
+
+ private:
+  std::unique_ptr<GrantWatch> watch_;
+  std::jthread thread_, events_;  // last: they end before the watch does
 };
 
 // Tells what became of the node. A line of the log says each event, so that one which the server never takes is
@@ -130,6 +168,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   const std::jthread writer([&publisher](std::stop_token ended) { publisher.Run(std::move(ended)); });
   const std::jthread sender([&recorder](std::stop_token ended) { recorder.Run(std::move(ended)); });
 
+  const Grants grants(publisher, clock, options, stop);
   std::stop_source ended;
   const std::stop_callback also(stop, [&ended] { ended.request_stop(); });
   SightPtr before;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "kube/client.h"
+#include "nodeagent/grants.h"
 #include "nodeagent/metrics.h"
 #include "nodeagent/monitor.h"
 #include "nodeagent/publisher.h"
@@ -18,11 +19,16 @@ struct AgentOptions {
   std::chrono::nanoseconds publish_jitter = std::chrono::seconds(10);
   bool once = false;  // return after the first successful publication
   kube::Log log;
+  GrantSource* grants = nullptr;  // null = what containers hold is not published; it must outlive the call
+  // Between two questions to it; more than 30 s are 30.
+  std::chrono::nanoseconds grants_interval = std::chrono::seconds(30);
+  // Of the kubelet's device plugins, where an allocation is heard at once; "" = nothing is heard between questions.
+  std::string device_plugins;
 };
 
-// The daemon: watches the machine, publishes what changed, tells the Node's events, counts for Prometheus, and renews
-// the Lease heddle-node-<node> as its sign of life. An API server that is away stops none of them; a SIGTERM (stop)
-// ends them all. `monitor` should be patient: it is told what was published before.
+// The daemon: watches the machine and asks for the grants, publishes what changed, tells the Node's events, counts
+// for Prometheus, and renews the Lease heddle-node-<node> as its sign of life. An API server that is away stops none
+// of them; a SIGTERM (stop) ends them all. `monitor` should be patient: it is told what was published before.
 void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::Random random,
               Metrics& metrics, const AgentOptions& options, std::stop_token stop);
 

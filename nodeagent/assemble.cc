@@ -222,6 +222,7 @@ class Assembly {
     }
     seen_.rail_notes = std::move(rails.notes);
     HearRails();
+    crds::FillLeaves(seen_.node, readings_.leaves.labels);
   }
 
   // Rails that a supplied file tells: taken where none could be measured, else only compared.

@@ -239,4 +239,18 @@ CounterReadings CounterReader::Read(Ask ask) {
   return readings;
 }
 
+std::map<std::string, std::string> RecordCounters(const base::FileTree& files, EthtoolSource& ethtool,
+                                                  const std::vector<WatchedPort>& ports) {
+  CounterReader reader(files, ethtool);
+  reader.Watch(ports);
+  (void)reader.Read(Ask::kFiles);
+  std::map<std::string, std::string> texts;
+  for (const WatchedPort& port : ports) {
+    if (port.netdev.empty()) continue;
+    if (const auto stats = ethtool.Read(port.netdev))
+      texts[fmt::format("ethtool/{}", port.netdev)] = FormatEthtoolStats(*stats);
+  }
+  return texts;
+}
+
 }  // namespace heddle::nodeagent

@@ -113,4 +113,9 @@ class CounterReader {
   std::vector<Plan> plans_;
 };
 
+// Reads through `files` what a CounterReader would, so that a recording keeps it. Returns the statistics of the
+// interfaces as files at its root, "ethtool/eth1".
+std::map<std::string, std::string> RecordCounters(const base::FileTree& files, EthtoolSource& ethtool,
+                                                  const std::vector<WatchedPort>& ports);
+
 }  // namespace heddle::nodeagent

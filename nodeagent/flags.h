@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "nodeagent/pod_resources.h"
+
 namespace heddle::nodeagent {
 
 inline constexpr const char* kAbout =
@@ -28,16 +30,23 @@ Examples:
 // Of a live machine, and free on most. Loopback: who else may see the node's links is for the chart to say.
 inline constexpr const char* kDefaultListen = "127.0.0.1:9559";
 
-// What heddle-nodeagent was asked to do. For its main.cc alone.
+// What heddle-nodeagent was asked to do. For its main.cc, and what only that calls.
 struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
   std::string nccl_topo, from_nccl_xml;
   std::string probe;  // the library that a child was started for
-  std::string nvml = "libnvidia-ml.so.1";
+  std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
+  std::optional<std::string> pod_resources;  // as given
   // nullopt: the default, which is off for a recorded machine.
   std::optional<std::string> listen;
   bool print = false, follow = false, once = false, scrub = false;
   double interval_s = 60, counters_interval_s = 5, jitter_s = 10;
+
+  // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
+  std::string PodResources() const {
+    if (pod_resources) return *pod_resources == "none" ? std::string() : *pod_resources;
+    return machine.empty() ? std::string(kPodResourcesSocket) : std::string();
+  }
 };
 
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
@@ -81,8 +90,18 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_flag("--once", flags.once, "Exit after the first publication");
-  app.add_option("--nvml", flags.nvml, "The GPU driver's management library: a name for the loader or a path")
+  app.add_option(
+         "--nvml", flags.nvml,
+         "The GPU driver's management library: a name for the loader, a path, or, with a / at its end, "
+         "the root of the file system that the driver is installed in")
+      ->take_last()
       ->capture_default_str();
+  app.add_option("--lldpd-socket", flags.lldpd_socket,
+                 "lldpd's control socket (default: where lldpcli looks for it)")
+      ->take_last();
+  app.add_option("--pod-resources", flags.pod_resources,
+                 "The kubelet's socket to ask which container holds which devices, or none (default: "
+                 "/var/lib/kubelet/pod-resources/kubelet.sock; with --machine, none)");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();

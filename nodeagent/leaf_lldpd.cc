@@ -29,9 +29,10 @@ std::string WithoutTime(const std::string& complaint) {
 
 }  // namespace
 
-CommandOptions AskLldpd() {
+CommandOptions AskLldpd(const std::string& socket) {
   CommandOptions options;
   options.arguments = {"lldpcli", "-f", "json0", "show", "neighbors"};
+  if (!socket.empty()) options.arguments.insert(options.arguments.begin() + 1, {"-u", socket});
   return options;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "base/file_tree.h"
@@ -12,7 +13,8 @@ namespace heddle::nodeagent {
 // The host's lldpd, by its own client: the protocol of its control socket is private and changes between
 // versions, and liblldpctl waits for an answer without a limit.
 // Asks for json0, whose shape does not change with the number of neighbours.
-CommandOptions AskLldpd();
+// `socket`: where lldpd listens; empty = where lldpcli was built to look.
+CommandOptions AskLldpd(const std::string& socket = {});
 
 // What lldpd hears. Where lldpcli or lldpd is not there, that is a problem only on a host with a RoCE port:
 // InfiniBand and cloud hosts need none.

@@ -77,10 +77,11 @@ LeafReadings RememberedLeaves::Read() {
 }
 
 std::vector<std::unique_ptr<LeafSource>> LiveLeaves(const base::FileTree& files, base::Clock& clock,
-                                                    const std::stop_token& stop) {
+                                                    const std::stop_token& stop,
+                                                    const std::string& lldpd_socket) {
   std::vector<std::unique_ptr<LeafSource>> asked;
   asked.push_back(std::make_unique<UmadLeaves>(files, std::make_unique<UmadPorts>(files), stop));
-  CommandOptions lldpcli = AskLldpd();
+  CommandOptions lldpcli = AskLldpd(lldpd_socket);
   lldpcli.stop = stop;
   asked.push_back(std::make_unique<LldpdLeaves>(files, std::move(lldpcli)));
   std::vector<std::unique_ptr<LeafSource>> sources;

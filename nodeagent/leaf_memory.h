@@ -63,8 +63,9 @@ class RememberedLeaves final : public LeafSource {
 };
 
 // The sources of a live machine: InfiniBand's and lldpd's, with a memory.
-// `stop` ends whatever they wait for.
+// `stop` ends whatever they wait for; `lldpd_socket` as AskLldpd takes it.
 std::vector<std::unique_ptr<LeafSource>> LiveLeaves(const base::FileTree& files, base::Clock& clock,
-                                                    const std::stop_token& stop = {});
+                                                    const std::stop_token& stop = {},
+                                                    const std::string& lldpd_socket = {});
 
 }  // namespace heddle::nodeagent

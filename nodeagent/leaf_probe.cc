@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "formats/lldp.h"
@@ -35,7 +34,7 @@ std::optional<std::string> ReadOptional(const base::FileTree& files, std::string
 void LeafReadings::Merge(LeafReadings other) {
   for (const auto& [port, leaf] : other.by_port) Put(by_port, port, leaf);
   for (const auto& [netdev, leaf] : other.by_netdev) Put(by_netdev, netdev, leaf);
-  if (!of_efa) of_efa = other.of_efa;
+  labels.merge(other.labels);
   problems.insert(problems.end(), other.problems.begin(), other.problems.end());
   proof.merge(other.proof);
   lldp_unanswered = lldp_unanswered || other.lldp_unanswered;
@@ -106,21 +105,13 @@ LeafReadings LabelFileLeaves::Read() {
   LeafReadings readings;
   const auto text = ReadOptional(files_, "labels.txt", readings);
   if (!text) return readings;
-  constexpr std::array<std::string_view, 2> kLayers{"topology.k8s.aws/network-node-layer-4",
-                                                    "topology.k8s.aws/network-node-layer-3"};
-  std::array<std::string, kLayers.size()> values;
+  crds::PlaceLabels labels;
   formats::ForEachLine(*text, [&](std::string_view line, int) {
     const std::size_t equals = line.find('=');
     if (equals == std::string_view::npos) return;
-    for (std::size_t i = 0; i < kLayers.size(); ++i) {
-      if (formats::Printable(line.substr(0, equals)) == kLayers[i]) {
-        values[i] = formats::Printable(line.substr(equals + 1), 63);
-      }
-    }
+    labels[formats::Printable(line.substr(0, equals))] = formats::Printable(line.substr(equals + 1), 63);
   });
-  for (const std::string& value : values) {
-    if (!readings.of_efa && !value.empty()) readings.of_efa = topology::LeafPort{value, {}};
-  }
+  readings.labels = crds::PlaceLabelsOf(labels);
   return readings;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file_tree.h"
+#include "crds/place_labels.h"
 #include "formats/ib_neighbours.h"
 #include "topology/node.h"
 
@@ -22,7 +23,7 @@ using LeafFact = topology::Fact<topology::LeafPort>;
 struct LeafReadings {
   std::map<std::pair<std::string, int>, LeafFact> by_port;  // RDMA device and port: InfiniBand
   std::map<std::string, LeafFact, std::less<>> by_netdev;   // interface: LLDP
-  LeafFact of_efa;                                          // the cloud's name for what all EFA ports hang on
+  crds::PlaceLabels labels;                                 // of the Node, where a recording has them
   std::vector<std::string> problems;
 
   // How long LLDP lets an interface's neighbours count as proof; shortest where there are several.
@@ -73,8 +74,8 @@ class LldpFileLeaves final : public LeafSource {
   const base::FileTree& files_;
 };
 
-// labels.txt: `key=value` lines, as the cloud labels its nodes; there the network answers no other question.
-// The layer nearest to the host names the leaf: topology.k8s.aws/network-node-layer-4, else -3.
+// labels.txt: `key=value` lines, as the cloud labels its nodes; there the network answers no other question. A
+// live agent finds them in the spec of its NodeTopology.
 class LabelFileLeaves final : public LeafSource {
  public:
   explicit LabelFileLeaves(const base::FileTree& files) : files_(files) {}

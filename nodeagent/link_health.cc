@@ -14,6 +14,7 @@ using topology::LinkFault;
 using topology::LinkState;
 
 constexpr auto kForget = std::chrono::hours(1);
+constexpr auto kUncounted = 2 * kQuiet;   // longer than any look leaves a counter out
 constexpr std::size_t kMaxStates = 1024;  // a node has at most 128 NICs of 8 ports
 
 // What a counter did between two looks.
@@ -156,6 +157,7 @@ class LinkHealth::Step {
       Judge(rule, state_.rules[{i, sample.id.priority}], sample.id.priority, difference, gap, stuck);
     }
     if (stuck && judged) {
+      blind_ = true;
       unread_.push_back(fmt::format("{} stands at {} and counts no further: clear it with perfquery -R",
                                     CounterName(sample.id.counter), sample.value));
     }
@@ -176,6 +178,7 @@ class LinkHealth::Step {
   }
 
   void Decide(const LinkRule& rule, RuleState& state, int priority, std::uint64_t sum, bool stuck) {
+    state.told = now_;
     if (sum > rule.calm) busy_[rule.fault] = true;
     if (!state.in_trouble && sum >= rule.threshold) {
       state.in_trouble = true;
@@ -204,9 +207,13 @@ class LinkHealth::Step {
       if (LinkRules()[i].counter != unread.id.counter || LinkRules()[i].fault == LinkFault::kNone) continue;
       judged = true;
       const auto state = state_.rules.find({i, unread.id.priority});
-      if (state != state_.rules.end()) state->second.quiet_since.reset();
+      if (state == state_.rules.end()) continue;
+      state->second.quiet_since.reset();
+      state->second.told = now_;
     }
-    if (judged) unread_.push_back(unread.reason);
+    if (!judged) return;
+    blind_ = true;
+    unread_.push_back(unread.reason);
   }
 
   void JudgePauseFrames(const CounterSample& sample) {
@@ -231,15 +238,22 @@ class LinkHealth::Step {
   void JudgePublished() {
     Published& published = state_.published;
     if (published.fault == LinkFault::kNone) return;
-    const bool blind = !reading_.state_unread.empty() || !reading_.unread.empty();
-    if (!published.quiet_since || blind || busy_[published.fault]) {
+    if (!published.quiet_since || blind_ || !reading_.state_unread.empty() || busy_[published.fault]) {
       published.quiet_since = now_;
     } else if (now_ - *published.quiet_since >= kQuiet) {
       published = Published{};
     }
   }
 
+  // A counter that is gone, as PFC's are where somebody turns it off, would hold its fault for ever.
+  void EndUncounted() {
+    for (auto& [key, state] : state_.rules) {
+      if (state.in_trouble && now_ - state.told > kUncounted) state = RuleState{};
+    }
+  }
+
   void Conclude() {
+    EndUncounted();
     const RuleState* worst = nullptr;
     LinkFault fault = LinkFault::kNone;
     for (const auto& [key, state] : state_.rules) {
@@ -274,6 +288,7 @@ class LinkHealth::Step {
   const base::WallTime wall_;
   PortHealth health_;
   std::vector<std::string> unread_;
+  bool blind_ = false;              // a counter that speaks of faults tells nothing now
   std::map<LinkFault, bool> busy_;  // a rule of that fault is not calm
   std::map<int, std::uint64_t> frames_;
   std::optional<std::uint64_t> packets_;

@@ -75,6 +75,7 @@ class LinkHealth {
     bool in_trouble = false;
     bool at_least = false;  // a saturated counter was in it
     std::optional<base::MonotonicTime> quiet_since;
+    base::MonotonicTime told;  // when its counter was last read, or could not be
     std::uint64_t reported = 0;
     base::WallTime since;
     std::string evidence;

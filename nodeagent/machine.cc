@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "nodeagent/counters.h"
+#include "nodeagent/ethtool_stats.h"
 #include "nodeagent/leaf_memory.h"
 #include "nodeagent/nccl_export.h"
 #include "nodeagent/recording.h"
@@ -27,14 +29,16 @@ Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr
 }
 
 // Reads all that a replay may ask for, and writes it.
-base::Status Keep(const RecordingFileTree& recording, Machine& machine, bool scrub,
+base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolSource& ethtool, bool scrub,
                   const std::string& folder) {
   const Readings readings = machine.discovery->Read();
   ReadForHwloc(recording);
-  (void)NcclTopologyOf(recording, readings, nodeagent::Assemble(readings));
+  const Observation seen = nodeagent::Assemble(readings);
+  (void)NcclTopologyOf(recording, readings, seen);
   Identity identity = readings.identity;
   if (identity.product.empty()) identity.product = readings.locality.product;
   std::map<std::string, std::string> extra = readings.leaves.files;
+  extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
   extra["machine.yaml"] = FormatMachineYaml(identity);
   GpuReadings gpus = readings.gpus;
   std::erase_if(gpus.gpus, [](const GpuReading& gpu) { return gpu.xgmi; });  // sysfs has those
@@ -65,24 +69,28 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
 }
 
 base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, std::unique_ptr<GpuSource> gpus,
-                               base::Clock& clock, const std::stop_token& stop) {
+                               base::Clock& clock, const std::stop_token& stop,
+                               const std::string& lldpd_socket) {
   const Identity identity{std::move(node), {}, {}};
   TRY(CheckName(identity));
-  return Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop), "/");
+  return Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop, lldpd_socket), "/");
 }
 
 base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,
-                    base::Clock& clock, bool scrub, const std::string& folder) {
+                    base::Clock& clock, const std::string& folder, const std::string& lldpd_socket,
+                    bool scrub) {
   const RecordingFileTree recording(files);
-  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock));
-  return Keep(recording, machine, scrub, folder);
+  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock, {}, lldpd_socket));
+  LiveEthtool ethtool;
+  return Keep(recording, machine, ethtool, scrub, folder);
 }
 
 base::Status RecordAgain(const base::FileTree& files, const std::string& source, const std::string& node,
                          bool scrub, const std::string& folder) {
   const RecordingFileTree recording(files);
   ASSIGN_OR_RETURN(Machine machine, OpenRecorded(recording, source, node));
-  return Keep(recording, machine, scrub, folder);
+  RecordedEthtool ethtool(files);
+  return Keep(recording, machine, ethtool, scrub, folder);
 }
 
 }  // namespace heddle::nodeagent

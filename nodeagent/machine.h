@@ -25,16 +25,18 @@ struct Machine {
                                                  std::string node);
 
 // This machine. `files` is rooted at "/"; `gpus`: its driver; `clock` must outlive the machine;
-// `stop` ends a look that waits, which then says less than it could.
+// `stop` ends a look that waits, which then says less than it could; `lldpd_socket` as AskLldpd takes it.
 [[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node,
                                              std::unique_ptr<GpuSource> gpus, base::Clock& clock,
-                                             const std::stop_token& stop = {});
+                                             const std::stop_token& stop = {},
+                                             const std::string& lldpd_socket = {});
 
 // Copies what discovery reads of the live machine into `folder`, as a recorded machine. `scrub`: under other
 // names (scrub.h).
 [[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,
-                                  std::unique_ptr<GpuSource> gpus, base::Clock& clock, bool scrub,
-                                  const std::string& folder);
+                                  std::unique_ptr<GpuSource> gpus, base::Clock& clock,
+                                  const std::string& folder, const std::string& lldpd_socket = {},
+                                  bool scrub = false);
 
 // The same of a recorded machine, so that an old recording can be scrubbed. `files` is rooted at `source`.
 [[nodiscard]] base::Status RecordAgain(const base::FileTree& files, const std::string& source,

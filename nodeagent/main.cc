@@ -7,7 +7,6 @@
 #include <random>
 
 #include "base/process.h"
-#include "crds/yaml.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "nodeagent/agent.h"
@@ -16,7 +15,8 @@
 #include "nodeagent/machine.h"
 #include "nodeagent/nccl_files.h"
 #include "nodeagent/nvml_process.h"
-#include "nodeagent/report.h"
+#include "nodeagent/pod_resources.h"
+#include "nodeagent/print.h"
 
 namespace {
 
@@ -42,7 +42,8 @@ std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags, cons
 }
 
 int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,
-            const base::FileTree& root, base::Clock& clock, const std::stop_token& stop) {
+            nodeagent::GrantSource* kubelet, const base::FileTree& root, base::Clock& clock,
+            const std::stop_token& stop) {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
@@ -60,22 +61,16 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   if (!server) return Failed(server.error());
   if (*server) spdlog::info("Serving metrics and health at=http://{}", (*server)->address());
   std::random_device device;
-  const nodeagent::AgentOptions options{node, Seconds(flags.jitter_s), flags.once,
-                                        [](std::string_view line) { spdlog::info(line); }};
+  const nodeagent::AgentOptions options{node,
+                                        Seconds(flags.jitter_s),
+                                        flags.once,
+                                        [](std::string_view line) { spdlog::info(line); },
+                                        kubelet,
+                                        Seconds(flags.interval_s),
+                                        nodeagent::DevicePluginsFolder(flags.PodResources())};
   nodeagent::RunAgent(monitor, client, clock, base::Random((std::uint64_t{device()} << 32) | device()),
                       metrics, options, stop);
   spdlog::info("Stopped");
-  return 0;
-}
-
-int Print(const nodeagent::Flags& flags, nodeagent::Machine& machine, base::Clock& clock,
-          const std::stop_token& stop) {
-  const nodeagent::Observation seen = machine.discovery->Look();
-  if (stop.stop_requested()) return kInterrupted;
-  crds::NodeTopology object;
-  object.name = machine.identity.node;
-  const auto json = crds::ToJson(nodeagent::Report(object, seen, clock.WallNow()));
-  std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
   return 0;
 }
 
@@ -128,20 +123,20 @@ int main(int argc, char** argv) {
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
     const auto done =
-        live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.scrub, flags.record_to)
+        live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to,
+                                 flags.lldpd_socket, flags.scrub)
              : nodeagent::RecordAgain(recorded, flags.machine, flags.node, flags.scrub, flags.record_to);
     return done ? 0 : Failed(done.error());
   }
-  auto machine = live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop)
-                      : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
+  auto machine =
+      live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd_socket)
+           : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
-  const auto used = nodeagent::UseNcclXml(flags.from_nccl_xml, flags.print && live, *machine->discovery);
-  if (!used) return Failed(used.error());
-  if (!flags.nccl_topo.empty()) {
-    const auto written = nodeagent::WriteNccl(live ? root : recorded, *machine->discovery, flags.nccl_topo);
-    return written ? 0 : Failed(written.error());
-  }
-  if (flags.print && !flags.follow) return Print(flags, *machine, clock, stop);
+  const auto nccl = nodeagent::ServeNccl(live ? root : recorded, flags, live, *machine->discovery);
+  if (!nccl || *nccl) return nccl ? 0 : Failed(nccl.error());
+  const auto kubelet = nodeagent::OpenKubelet(live ? root : recorded, flags.PodResources());
+  if (flags.print && !flags.follow)
+    return nodeagent::PrintNode(*machine, kubelet.get(), flags, clock, stop) ? 0 : kInterrupted;
   nodeagent::LiveEthtool live_ethtool;
   nodeagent::RecordedEthtool recorded_ethtool(recorded);
   nodeagent::CounterReader reader(live ? root : recorded,
@@ -155,5 +150,5 @@ int main(int argc, char** argv) {
   nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
   const std::string& node = machine->identity.node;
   return flags.follow ? RunFollow(flags, node, monitor, clock, stop)
-                      : Publish(flags, node, monitor, root, clock, stop);
+                      : Publish(flags, node, monitor, kubelet.get(), root, clock, stop);
 }

@@ -10,9 +10,9 @@
 #include "nodeagent/nccl_import.h"
 
 namespace heddle::nodeagent {
+namespace {
 
 base::Status UseNcclXml(const std::string& path, bool alone, Discovery& discovery) {
-  if (path.empty()) return {};
   const std::filesystem::path file(path);
   const base::DiskFileTree folder(file.has_parent_path() ? file.parent_path().string() : ".");
   ASSIGN_OR_RETURN(SuppliedTopology supplied, ReadSuppliedTopology(folder, file.filename().string(), path));
@@ -34,6 +34,16 @@ base::Status WriteNccl(const base::FileTree& files, Discovery& discovery, const 
   if (file) return {};
   return base::Fail(base::Code::kUnavailable,
                     fmt::format("{} cannot be written: does its folder exist, and is there space?", path));
+}
+
+}  // namespace
+
+base::Result<bool> ServeNccl(const base::FileTree& files, const Flags& flags, bool live,
+                             Discovery& discovery) {
+  if (!flags.from_nccl_xml.empty()) TRY(UseNcclXml(flags.from_nccl_xml, flags.print && live, discovery));
+  if (flags.nccl_topo.empty()) return false;
+  TRY(WriteNccl(files, discovery, flags.nccl_topo));
+  return true;
 }
 
 }  // namespace heddle::nodeagent

@@ -78,8 +78,6 @@ class NicAssembly {
     if (device.transport == Transport::kInfiniBand) {
       const auto found = readings_.leaves.by_port.find({device.name, port.number});
       if (found != readings_.leaves.by_port.end()) leaf = &found->second;
-    } else if (device.transport == Transport::kEfa) {
-      leaf = &readings_.leaves.of_efa;
     } else if (!port.netdevs.empty() && FindNetdev(port.netdevs.front()) != nullptr) {
       leaf = &LeafOfNetdev(port.netdevs.front());
     } else if (interface != nullptr && device.ports.size() == 1) {

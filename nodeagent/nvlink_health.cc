@@ -95,16 +95,18 @@ class NvlinkHealth::Step {
                    std::string_view what) {
     std::uint64_t grown = 0;
     std::set<int> links;
-    bool told = false;
+    bool told = false, lost = false;
     for (const NvlinkReading& link : gpu.nvlinks) {
       const auto before = known.links.find(link.link);
-      told = told || (link.errors.*counter).has_value();
+      const bool tells = (link.errors.*counter).has_value();
+      told = told || tells;
       if (before == known.links.end()) continue;
+      lost = lost || (!tells && (before->second.*counter).has_value());
       const std::uint64_t one = Grown(before->second.*counter, link.errors.*counter);
       if (one > 0) links.insert(link.link);
       grown += one;
     }
-    if (!told) {  // not told now: nothing is quiet
+    if (grown < threshold && (lost || !told)) {  // what is not told now is not quiet
       const auto trouble = health_.troubles_.find({gpu.index, kind});
       if (trouble != health_.troubles_.end()) trouble->second.quiet_since.reset();
       return;
@@ -177,11 +179,11 @@ void NvlinkHealth::Restore(const topology::Node& published, std::vector<std::str
   published_links_ = published.nvlink.links_per_gpu;
   for (const topology::Gpu& gpu : published.gpus)
     published_gpus_.insert(gpu.uuid.empty() ? gpu.pci : gpu.uuid);
-  int place = -1;
+  int place = -int(faults.size());  // in front of every GPU, in their order
   for (std::string& fault : faults) {
     Trouble trouble;
     trouble.sentence = std::move(fault);
-    troubles_[{place--, Kind::kPublished}] = std::move(trouble);
+    troubles_[{place++, Kind::kPublished}] = std::move(trouble);
   }
 }
 

@@ -1,10 +1,44 @@
 #include "nodeagent/nvml_library.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "formats/printable.h"
 
 namespace heddle::nodeagent::nvml {
+namespace {
+
+// The first of the library's paths that is a file; empty where none is.
+std::string Present(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (::access(path.c_str(), R_OK) == 0) return path;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> LibraryPaths(std::string_view root) {
+  constexpr std::array<std::string_view, 3> kRoots{"run/nvidia/driver/", "driver/", ""};
+  constexpr std::array<std::string_view, 8> kFolders{"usr/lib/x86_64-linux-gnu/",
+                                                     "usr/lib/x86_64-linux-gnu/nvidia/current/",
+                                                     "usr/lib/aarch64-linux-gnu/",
+                                                     "usr/lib/aarch64-linux-gnu/nvidia/current/",
+                                                     "usr/lib64/",
+                                                     "usr/lib/",
+                                                     "usr/local/nvidia/lib64/",
+                                                     "home/kubernetes/bin/nvidia/lib64/"};
+  std::vector<std::string> paths;
+  paths.reserve(kRoots.size() * kFolders.size());
+  for (const std::string_view driver : kRoots) {
+    for (const std::string_view folder : kFolders) {
+      paths.push_back(fmt::format("{}{}{}{}", root, driver, folder, kLibrary));
+    }
+  }
+  return paths;
+}
 
 Library::~Library() {
   if (started_) (void)shutdown();
@@ -37,7 +71,10 @@ void Library::FindCalls() {
   wait_events.Find(handle_, trace, {"nvmlEventSetWait_v2", "nvmlEventSetWait"});
 }
 
-std::string Library::Open(const std::string& library) {
+std::string Library::Open(const std::string& where) {
+  const bool is_root = where.ends_with('/');
+  const std::string library = is_root ? Present(LibraryPaths(where)) : where;
+  if (library.empty()) return fmt::format("no NVIDIA driver here (no {} below {})", kLibrary, where);
   if (trace.on_call) trace.on_call("dlopen", -1);
   handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // NVML's C ABI, as far as it is called here, and the library that answers it. Declared by ourselves after
 // NVIDIA's public header nvml.h (go-nvml, gen/nvml/nvml.h, API 13), so that nothing of NVIDIA is needed
@@ -136,6 +137,13 @@ class Call {
   const Trace* trace_ = nullptr;
 };
 
+inline constexpr std::string_view kLibrary = "libnvidia-ml.so.1";
+
+// Where drivers put their library below `root`, which ends with a /: the GPU operator's driver container
+// (run/nvidia/driver), Debian and Ubuntu, RHEL, SUSE and Amazon Linux, and GKE's Container-Optimized OS. Debian's own
+// package is looked for in its real folder too: its link is absolute and leads nowhere below another root.
+std::vector<std::string> LibraryPaths(std::string_view root);
+
 // A loaded and started libnvidia-ml. Thread rule: one thread.
 class Library {
  public:
@@ -143,8 +151,9 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   ~Library();
-  // `name`: what dlopen takes. Empty on success, else why not, as a sentence.
-  std::string Open(const std::string& name);
+  // `where`: what dlopen takes, or with a / at its end the root of LibraryPaths. Empty on success, else why not, as
+  // a sentence.
+  std::string Open(const std::string& where);
 
   Trace trace;
   Call<> init, shutdown;

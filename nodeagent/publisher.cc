@@ -115,6 +115,14 @@ bool Publisher::TakeUrgent() {
   return true;
 }
 
+void Publisher::Offer(const GrantReadings& grants) {
+  const std::lock_guard lock(mutex_);
+  if (grants_ == grants) return;
+  grants_ = grants;
+  published_ = false;
+  queue_.AddAfter(options_.node, random_.Jitter(options_.jitter + std::chrono::nanoseconds(1)));
+}
+
 void Publisher::Watch(std::stop_token stop) {
   reflector_.Run(std::move(stop));
 }
@@ -154,9 +162,11 @@ void Publisher::Handle(const std::string& key, std::stop_token stop) {
 
 Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
   std::optional<Observation> wanted;
+  std::optional<GrantReadings> grants;
   {
     const std::lock_guard lock(mutex_);
     wanted = wanted_;
+    grants = grants_;
   }
   const kube::ObjectPtr object = Current();
   if (!wanted) return Outcome::kDone;
@@ -177,7 +187,7 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
                     current.error().message));
     return Outcome::kRetry;
   }
-  const crds::NodeTopology next = Report(*current, *wanted, clock_.WallNow());
+  const crds::NodeTopology next = Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr);
   const Json wanted_status = Said(StatusOf(crds::ToJson(next)));
   {
     const std::lock_guard lock(mutex_);

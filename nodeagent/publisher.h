@@ -16,6 +16,7 @@
 #include "kube/reflector.h"
 #include "kube/work_queue.h"
 #include "nodeagent/assemble.h"
+#include "nodeagent/grants.h"
 
 namespace heddle::nodeagent {
 
@@ -59,6 +60,8 @@ class Publisher {
   Publisher(kube::Client& client, base::Clock& clock, base::Random random, PublisherOptions options);
 
   void Offer(const Observation& observation);
+  // Nothing is published before the first observation.
+  void Offer(const GrantReadings& grants);
 
   void Watch(std::stop_token stop);  // blocks until stop
   void Run(std::stop_token stop);    // blocks until stop; waits out any outage of the server
@@ -90,6 +93,7 @@ class Publisher {
   mutable std::mutex mutex_;  // guards what follows
   base::Random random_;
   std::optional<Observation> wanted_;
+  std::optional<GrantReadings> grants_;
   double urgent_left_;
   base::MonotonicTime urgent_at_{};
   bool published_ = false;

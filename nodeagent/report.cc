@@ -5,9 +5,28 @@
 #include "nodeagent/conditions.h"
 
 namespace heddle::nodeagent {
+namespace {
 
-crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
-                          base::WallTime now) {
+// What there is to say of the grants; `status` gets them where they were read, or nobody wants them.
+std::optional<crds::Condition> ReportGrants(const GrantReadings* readings, const topology::Node& node,
+                                            crds::NodeTopologyStatus& status) {
+  if (readings == nullptr) {
+    const crds::Condition* old = crds::FindCondition(status.conditions, kGrantsKnown);
+    return old == nullptr ? std::nullopt : std::optional(*old);
+  }
+  JoinedGrants joined = JoinGrants(*readings, node);
+  std::optional<crds::Condition> condition = GrantsCondition(*readings, joined, node);
+  const bool final = readings->state == GrantsState::kRead || readings->state == GrantsState::kNotAsked;
+  if (final) status.grants = std::move(joined.grants);
+  return condition;
+}
+
+}  // namespace
+
+crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& seen, base::WallTime now,
+                          const GrantReadings* grants) {
+  Observation observation = seen;
+  crds::FillLeaves(observation.node, current.spec.labels);
   now = std::chrono::floor<std::chrono::seconds>(now);
   crds::NodeTopology next = current;
   crds::NodeTopologyStatus& status = next.status;
@@ -17,8 +36,11 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   status.node = observation.node;
   status.observed_generation = current.generation;
   status.agent_version = std::string(kAgentVersion);
-  std::vector<crds::Condition> conditions;
-  for (crds::Condition& condition : ConditionsOf(observation)) {
+  std::vector<crds::Condition> conditions, seen = ConditionsOf(observation);
+  if (auto condition = ReportGrants(grants, observation.node, status)) seen.push_back(*std::move(condition));
+  std::sort(seen.begin(), seen.end(),
+            [](const crds::Condition& a, const crds::Condition& b) { return a.type < b.type; });
+  for (crds::Condition& condition : seen) {
     if (const auto* old = crds::FindCondition(current.status.conditions, condition.type))
       conditions.push_back(*old);
     condition.observed_generation = current.generation;

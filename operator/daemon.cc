@@ -51,7 +51,10 @@ kube::Json KeepWhatIsRead(const kube::Json& node) {
 }
 
 bool SameButVersion(const kube::Json& a, const kube::Json& b) {
-  return kube::Uid(a) == kube::Uid(b) && kube::Labels(a) == kube::Labels(b) &&
+  const kube::Json* spec = kube::Find(a, {"spec"});
+  const kube::Json* other = kube::Find(b, {"spec"});
+  const bool same_spec = spec == nullptr || other == nullptr ? spec == other : *spec == *other;
+  return same_spec && kube::Uid(a) == kube::Uid(b) && kube::Labels(a) == kube::Labels(b) &&
          kube::ArrayAt(a, {"metadata", "ownerReferences"}) ==
              kube::ArrayAt(b, {"metadata", "ownerReferences"});
 }
@@ -131,7 +134,10 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                                     const kube::ObjectPtr&) { Settle(); }}),
       topology_reconciler_(client_, {.nodes = node_view_, .topologies = topology_view_}, options_.selection),
       fabric_reconciler_(client_, clock,
-                         {.topologies = topology_view_, .fabrics = fabric_view_, .heartbeats = heartbeats_},
+                         {.nodes = node_view_,
+                          .topologies = topology_view_,
+                          .fabrics = fabric_view_,
+                          .heartbeats = heartbeats_},
                          assembly_, events_),
       label_reconciler_(labels_client_, node_view_, assembly_) {}
 

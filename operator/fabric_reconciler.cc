@@ -123,13 +123,26 @@ void FabricReconciler::Tell(const kube::Json& object, const crds::FabricStatus& 
   const kube::ObjectReference about = kube::ReferenceTo(object);
   const FaultChanges changes = CompareFaults(before, after);
   std::size_t told = 0;
-  for (const std::string& sentence : changes.found) {
-    if (++told <= kMaxEvents) events_.Record(about, kube::Severity::kWarning, "CablingFault", sentence);
+  for (const topology::CablingFault& fault : changes.found) {
+    if (++told > kMaxEvents) break;
+    const auto severity = fault.ambiguous ? kube::Severity::kNormal : kube::Severity::kWarning;
+    const std::string_view reason = fault.ambiguous ? "CablingAmbiguous" : "CablingFault";
+    events_.Record(about, severity, reason, fault.sentence);
+    TellNode(fault, severity, reason, fault.sentence);
   }
-  for (const std::string& sentence : changes.gone) {
-    if (++told <= kMaxEvents)
-      events_.Record(about, kube::Severity::kNormal, "CablingRepaired", "No longer so: " + sentence);
+  for (const topology::CablingFault& fault : changes.gone) {
+    if (++told > kMaxEvents) break;
+    const std::string sentence = "No longer so: " + fault.sentence;
+    events_.Record(about, kube::Severity::kNormal, "CablingRepaired", sentence);
+    TellNode(fault, kube::Severity::kNormal, "CablingRepaired", sentence);
   }
+}
+
+void FabricReconciler::TellNode(const topology::CablingFault& fault, kube::Severity severity,
+                                std::string_view reason, const std::string& sentence) {
+  const kube::ObjectPtr node = reads_.nodes.Get({"", fault.node});
+  if (node == nullptr) return;
+  events_.Record({"v1", "Node", "", fault.node, kube::Uid(*node)}, severity, reason, sentence);
 }
 
 }  // namespace heddle::operators

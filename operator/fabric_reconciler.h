@@ -4,6 +4,7 @@
 #include <map>
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "crds/fabric.h"
 #include "kube/client.h"
@@ -23,6 +24,7 @@ namespace heddle::operators {
 class FabricReconciler {
  public:
   struct Reads {
+    const View& nodes;
     const View& topologies;
     const View& fabrics;
     const kube::Heartbeats& heartbeats;
@@ -46,6 +48,10 @@ class FabricReconciler {
   base::Result<Outcome> Retire(const crds::Fabric& empty, const std::stop_token& stop);
   base::Result<kube::Json> Make(const std::string& name, const std::stop_token& stop);
   void Tell(const kube::Json& object, const crds::FabricStatus& before, const crds::FabricStatus& after);
+
+  // On the Node at the host's end, where whoever repairs it looks.
+  void TellNode(const topology::CablingFault& fault, kube::Severity severity, std::string_view reason,
+                const std::string& sentence);
 
   kube::Client& client_;
   base::Clock& clock_;

@@ -71,16 +71,15 @@ Condition Cabled(const topology::Fabric* fabric) {
     condition.message = "Every cable ends where its rail and unit expect it";
     return condition;
   }
-  condition.status = ConditionStatus::kFalse;
-  condition.reason = "CablingFaults";
+  const auto certain =
+      std::count_if(fabric->faults.begin(), fabric->faults.end(), [](const auto& f) { return !f.ambiguous; });
+  condition.status = certain > 0 ? ConditionStatus::kFalse : ConditionStatus::kUnknown;
+  condition.reason = certain > 0 ? "CablingFaults" : "Ambiguous";
   std::vector<std::string> sentences;
   for (const topology::CablingFault& fault : fabric->faults) {
-    sentences.push_back(fault.sentence);
-    if (sentences.size() == kNamed) break;
+    if (certain == 0 || !fault.ambiguous) sentences.push_back(fault.sentence);
   }
-  condition.message = fmt::format("{}", fmt::join(sentences, "; "));
-  if (fabric->faults.size() > kNamed)
-    condition.message += fmt::format("; and {} more", fabric->faults.size() - kNamed);
+  condition.message = SomeOf(sentences, kNamed, "; ");
   return condition;
 }
 
@@ -136,18 +135,21 @@ std::vector<std::string> Assumptions(const topology::Fabric& fabric) {
 }
 
 using FaultKey = std::tuple<std::string, std::string, int, std::string>;
+FaultKey KeyOf(const topology::CablingFault& fault) {
+  return {fault.node, fault.nic, fault.port, fault.sentence};
+}
 std::set<FaultKey> KeysOf(const crds::FabricStatus& status) {
   std::set<FaultKey> keys;
-  for (const auto& fault : status.faults) keys.emplace(fault.node, fault.nic, fault.port, fault.sentence);
+  for (const auto& fault : status.faults) keys.insert(KeyOf(fault));
   return keys;
 }
 
 }  // namespace
 
-std::string SomeOf(const std::vector<std::string>& names, std::size_t limit) {
+std::string SomeOf(const std::vector<std::string>& names, std::size_t limit, std::string_view between) {
   const std::size_t shown = std::min(names.size(), limit);
-  std::string text =
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  std::string text = fmt::format(
+      "{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), between));
   if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
   return text;
 }
@@ -182,12 +184,10 @@ FaultChanges CompareFaults(const crds::FabricStatus& before, const crds::FabricS
   const std::set<FaultKey> old = KeysOf(before);
   const std::set<FaultKey> now = KeysOf(after);
   for (const auto& fault : after.faults) {
-    if (!old.contains({fault.node, fault.nic, fault.port, fault.sentence}))
-      changes.found.push_back(fault.sentence);
+    if (!old.contains(KeyOf(fault))) changes.found.push_back(fault);
   }
   for (const auto& fault : before.faults) {
-    if (!now.contains({fault.node, fault.nic, fault.port, fault.sentence}))
-      changes.gone.push_back(fault.sentence);
+    if (!now.contains(KeyOf(fault))) changes.gone.push_back(fault);
   }
   return changes;
 }

@@ -28,14 +28,14 @@ struct FabricView {
 crds::FabricStatus DesiredStatus(const FabricView& view, const crds::FabricStatus& current,
                                  std::int64_t generation, base::WallTime now);
 
-// Sentences for events: faults that are new, and those that are gone.
+// For events: faults that are new, and those that are gone.
 struct FaultChanges {
-  std::vector<std::string> found;
-  std::vector<std::string> gone;
+  std::vector<topology::CablingFault> found;
+  std::vector<topology::CablingFault> gone;
 };
 FaultChanges CompareFaults(const crds::FabricStatus& before, const crds::FabricStatus& after);
 
 // "a, b, c and 4 more"
-std::string SomeOf(const std::vector<std::string>& names, std::size_t limit);
+std::string SomeOf(const std::vector<std::string>& names, std::size_t limit, std::string_view between = ", ");
 
 }  // namespace heddle::operators

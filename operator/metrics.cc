@@ -5,6 +5,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
+
 namespace heddle::operators {
 
 struct Metrics::Series {
@@ -57,7 +59,8 @@ void Metrics::Assembled(const std::map<std::string, topology::Fabric>& fabrics, 
     const prometheus::Labels labels{{"fabric", name}};
     series_->nodes.Add(labels).Set(static_cast<double>(fabric.nodes.size()));
     series_->gpus.Add(labels).Set(fabric.gpu_count());
-    series_->faults.Add(labels).Set(static_cast<double>(fabric.faults.size()));
+    series_->faults.Add(labels).Set(static_cast<double>(std::count_if(
+        fabric.faults.begin(), fabric.faults.end(), [](const auto& fault) { return !fault.ambiguous; })));
   }
   series_->stale.Add({}).Set(static_cast<double>(stale));
   series_->left_out.Add({}).Set(static_cast<double>(left_out));

@@ -32,6 +32,7 @@ crds::NodeTopology Wanted(const Json& node) {
   wanted.name = kube::Name(node);
   wanted.owners.push_back(
       {.api_version = "v1", .kind = "Node", .name = kube::Name(node), .uid = kube::Uid(node)});
+  wanted.spec.labels = crds::PlaceLabelsOf(kube::Labels(node));
   return wanted;
 }
 
@@ -55,10 +56,27 @@ TopologyAction DecideTopology(const NodeSelection& selection, const Json* node, 
   bool other_machine = false;
   for (const Json& owner : kube::ArrayAt(*topology, {"metadata", "ownerReferences"})) {
     if (kube::StringAt(owner, {"kind"}) != "Node") continue;
-    if (kube::StringAt(owner, {"uid"}) == kube::Uid(*node)) return TopologyAction::kNothing;
+    if (kube::StringAt(owner, {"uid"}) == kube::Uid(*node))
+      return SpecLabelPatch(*node, *topology) ? TopologyAction::kLabel : TopologyAction::kNothing;
     other_machine = true;
   }
   return other_machine ? TopologyAction::kReplace : TopologyAction::kAdopt;
+}
+
+std::optional<Json> SpecLabelPatch(const Json& node, const Json& topology) {
+  const crds::PlaceLabels wanted = crds::PlaceLabelsOf(kube::Labels(node));
+  const Json* present = kube::Find(topology, {"spec", "labels"});
+  Json changes = Json::object();
+  if (present != nullptr && present->is_object()) {
+    for (auto label = present->begin(); label != present->end(); ++label) {
+      if (!wanted.contains(label.key())) changes[label.key()] = nullptr;
+    }
+  }
+  for (const auto& [key, value] : wanted) {
+    if (kube::StringAt(topology, {"spec", "labels", key}) != value) changes[key] = value;
+  }
+  if (changes.empty()) return std::nullopt;
+  return Json{{"metadata", {{"uid", kube::Uid(topology)}}}, {"spec", {{"labels", std::move(changes)}}}};
 }
 
 NodeTopologyReconciler::NodeTopologyReconciler(kube::Client& client, Reads reads, NodeSelection selection)
@@ -76,6 +94,8 @@ base::Result<Outcome> NodeTopologyReconciler::Reconcile(const std::string& node,
       return Create(*machine, stop);
     case TopologyAction::kAdopt:
       return Adopt(*machine, *topology, stop);
+    case TopologyAction::kLabel:
+      return Label(*machine, *topology, stop);
     case TopologyAction::kReplace:
       return Replace(*machine, *topology, stop);
   }
@@ -96,6 +116,15 @@ base::Result<Outcome> NodeTopologyReconciler::Adopt(const Json& node, const Json
   const auto applied = client_.Apply(kNodeTopologies, crds::SpecApplyJson(wanted), options, stop);
   if (applied) spdlog::info("Gave NodeTopology to its Node as owner node={}", wanted.name);
   return Written(applied, "set the owner of NodeTopology " + wanted.name);
+}
+
+base::Result<Outcome> NodeTopologyReconciler::Label(const Json& node, const Json& topology,
+                                                    const std::stop_token& stop) {
+  // No apply: what our own POST set would stay ours, and a label that is gone would not go.
+  const auto patched = client_.Patch(kNodeTopologies, {"", kube::Name(node)}, kube::PatchType::kMerge,
+                                     *SpecLabelPatch(node, topology), {}, stop);
+  if (patched) spdlog::info("Told NodeTopology its Node's place labels node={}", kube::Name(node));
+  return Written(patched, "write the labels in the spec of NodeTopology " + kube::Name(node));
 }
 
 base::Result<Outcome> NodeTopologyReconciler::Replace(const Json& node, const Json& topology,

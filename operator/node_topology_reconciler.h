@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ enum class TopologyAction : std::uint8_t {
   kNothing,
   kCreate,
   kAdopt,    // it is there and no Node owns it
+  kLabel,    // its spec does not say what the Node's labels do
   kReplace,  // it describes a machine that had this name before: delete it, the next look creates it
 };
 
@@ -31,8 +33,11 @@ enum class TopologyAction : std::uint8_t {
 TopologyAction DecideTopology(const NodeSelection& selection, const kube::Json* node,
                               const kube::Json* topology);
 
+// The merge patch that makes the labels in a NodeTopology's spec those of its Node; nothing when they already are.
+std::optional<kube::Json> SpecLabelPatch(const kube::Json& node, const kube::Json& topology);
+
 // Keeps one NodeTopology for each Node, named as it and owned by it (by UID), so that it goes when the Node
-// goes.
+// goes, and with the labels in its spec by which the Node's cloud says where it hangs.
 class NodeTopologyReconciler {
  public:
   struct Reads {
@@ -46,6 +51,8 @@ class NodeTopologyReconciler {
  private:
   base::Result<Outcome> Create(const kube::Json& node, const std::stop_token& stop);
   base::Result<Outcome> Adopt(const kube::Json& node, const kube::Json& topology,
+                              const std::stop_token& stop);
+  base::Result<Outcome> Label(const kube::Json& node, const kube::Json& topology,
                               const std::stop_token& stop);
   base::Result<Outcome> Replace(const kube::Json& node, const kube::Json& topology,
                                 const std::stop_token& stop);

@@ -275,7 +275,7 @@ Fabric BuildFabric(std::vector<Node> nodes, const Declaration& declaration) {
   fabric.transport = MostlyOf(fabric.nodes);
   if (!fabric.nodes.empty()) fabric.site = fabric.nodes.front().node.site;
 
-  const Wiring wiring = ReadWiring(fabric.nodes);
+  const Wiring wiring = ReadWiring(fabric.nodes, declaration);
   const Units units = FindUnits(wiring, fabric.nodes.size());
   std::vector<CablingFault> cabling = FindCablingFaults(fabric.nodes, wiring, units);
   fabric.faults.insert(fabric.faults.begin(), cabling.begin(), cabling.end());

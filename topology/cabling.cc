@@ -26,8 +26,12 @@ class CablingFaults {
     FindDeviations();
     PairSwaps();
     for (const Deviation& deviation : deviations_) Report(deviation);
+    ReportContradictions();
     ReportSharedLeaves();
     ReportDoubledPorts();
+    // What is wrong goes before what may be.
+    std::stable_sort(faults_.begin(), faults_.end(),
+                     [](const CablingFault& a, const CablingFault& b) { return a.ambiguous < b.ambiguous; });
     return std::move(faults_);
   }
 
@@ -58,10 +62,12 @@ class CablingFaults {
                         port.number,
                         *port.leaf_port,
                         std::move(expected_leaf),
-                        std::move(sentence)};
+                        std::move(sentence),
+                        false};
   }
 
-  static std::string PortWords(const LeafPort& seen) {
+  std::string PortWords(const Cable& cable) const {
+    const LeafPort& seen = *PortOf(cable).leaf_port;
     return seen.port.empty() ? seen.leaf : fmt::format("{} port {}", seen.leaf, seen.port);
   }
 
@@ -114,15 +120,88 @@ class CablingFaults {
   void Report(const Deviation& deviation) {
     const Cable& cable = *deviation.cable;
     const std::string& expected = LeafName(deviation.expected->leaf);
-    std::string sentence = fmt::format("{} is cabled to {}; its unit's {} is {}", End(cable),
-                                       PortWords(*PortOf(cable).leaf_port), SlotName(cable.slot), expected);
+    const bool declared = IsDeclared(*deviation.expected);
+    const bool tie = deviation.expected->votes * 2 <= deviation.expected->voters;
+    std::string sentence =
+        fmt::format("{} is cabled to {}; its unit's {} is {}{}", End(cable), PortWords(cable),
+                    SlotName(cable.slot), expected, declared ? ", as declared" : "");
     if (deviation.swapped_with != nullptr) {
-      sentence += fmt::format(": swapped with {}", End(*deviation.swapped_with));
-    } else if (deviation.expected->votes * 2 <= deviation.expected->voters) {
-      sentence +=
-          fmt::format(", by {} of {} hosts only", deviation.expected->votes, deviation.expected->voters);
+      sentence += fmt::format(": swapped with {} on {}", End(*deviation.swapped_with),
+                              PortWords(*deviation.swapped_with));
+    }
+    if (tie && !declared) {
+      sentence += fmt::format(
+          ", by {} of {} hosts only: no majority tells which is right; declare it in spec.leafNames or "
+          "spec.switches",
+          deviation.expected->votes, deviation.expected->voters);
     }
     faults_.push_back(At(cable, expected, std::move(sentence)));
+    faults_.back().ambiguous = tie && !declared;
+  }
+
+  // Whether people say that this rail ends there, and so the hosts need no majority.
+  bool IsDeclared(const Expectation& expectation) const {
+    return wiring_.DeclaredRail(expectation.leaf) == expectation.slot.rail;
+  }
+
+  // Where no host of a unit has a rail where it is declared: one fault for the leaf, or a fault for the one host.
+  void ReportContradictions() {
+    std::map<std::pair<UnitId, Slot>, const Cable*> first;  // that contradicts, of each slot
+    if (wiring_.roles.empty()) return;
+    for (const Cable& cable : wiring_.cables) {
+      const UnitId unit = units_.of_node[std::size_t(cable.node)];
+      if (wiring_.Contradicts(cable.leaf, cable.slot)) first.try_emplace({unit, cable.slot}, &cable);
+    }
+    for (const Expectation& expectation : units_.expectations) {
+      if (!wiring_.Contradicts(expectation.leaf, expectation.slot)) continue;
+      const auto found = first.find({expectation.unit, expectation.slot});
+      if (found != first.end()) ReportContradiction(expectation, *found->second);
+    }
+  }
+
+  void ReportContradiction(const Expectation& expectation, const Cable& cable) {
+    const LeafId right = DeclaredLeaf(expectation);
+    const Cable* other = right == kNone ? nullptr : CableOf(cable.node, right);
+    const bool swapped = other != nullptr && wiring_.DeclaredRail(cable.leaf) == other->slot.rail;
+    std::string sentence = fmt::format("{} is cabled to {}, which is declared for rail {}", End(cable),
+                                       PortWords(cable), wiring_.DeclaredRail(cable.leaf));
+    if (expectation.votes > 1) {
+      sentence = fmt::format(
+          "{} of {} hosts of a unit have {} on {}, which is declared for rail {}{} (the first is {} on {}): "
+          "correct "
+          "the declaration, the switch's name, or the cables",
+          expectation.votes, expectation.voters, SlotName(expectation.slot), LeafName(expectation.leaf),
+          wiring_.DeclaredRail(expectation.leaf),
+          swapped ? fmt::format(", and rail {} on {}", other->slot.rail, LeafName(right)) : "", End(cable),
+          PortWords(cable));
+    } else if (swapped) {
+      sentence += fmt::format(": swapped with {} on {}", End(*other), PortWords(*other));
+    } else if (right != kNone) {
+      sentence += fmt::format("; rail {} is declared for {}", expectation.slot.rail, LeafName(right));
+    }
+    faults_.push_back(At(cable, right == kNone ? "" : LeafName(right), std::move(sentence)));
+  }
+
+  // The leaf beside `expectation`'s that is declared for its rail; kNone where none is, or several.
+  LeafId DeclaredLeaf(const Expectation& expectation) const {
+    const LeafRole& seen = wiring_.roles[std::size_t(expectation.leaf)];
+    LeafId found = kNone;
+    for (std::size_t leaf = 0; leaf < wiring_.roles.size(); ++leaf) {
+      const LeafRole& role = wiring_.roles[leaf];
+      if (role.rail != expectation.slot.rail || role.unit != seen.unit || role.plane != seen.plane) continue;
+      if (found != kNone) return kNone;
+      found = LeafId(leaf);
+    }
+    return found;
+  }
+
+  // The first cable of the node on that leaf, or null.
+  const Cable* CableOf(NodeId node, LeafId leaf) const {
+    for (std::size_t c = wiring_.first_cable[std::size_t(node)];
+         c < wiring_.first_cable[std::size_t(node) + 1]; ++c) {
+      if (wiring_.cables[c].leaf == leaf) return &wiring_.cables[c];
+    }
+    return nullptr;
   }
 
   // Where the other units give each rail a leaf of its own, one leaf for two rails is a cable in the wrong
@@ -162,7 +241,7 @@ class CablingFaults {
         At(cable, "",
            fmt::format("{} is cabled to {}, where rail {} of its unit ends too; in other units rails {} "
                        "and {} have leaves of their own",
-                       End(cable), PortWords(*PortOf(cable).leaf_port), low, low, cable.slot.rail)));
+                       End(cable), PortWords(cable), low, low, cable.slot.rail)));
   }
 
   void ReportDoubledPorts() {
@@ -188,7 +267,7 @@ class CablingFaults {
     faults_.push_back(
         At(second, "",
            fmt::format("{} and {} both say that they are cabled to {}: one of them is out of date",
-                       End(first), End(second), PortWords(*PortOf(second).leaf_port))));
+                       End(first), End(second), PortWords(second))));
   }
 
   const std::vector<FabricNode>& nodes_;

@@ -27,6 +27,7 @@ struct SwitchDeclaration {
   std::string name;                  // a leaf, spine, or core
   std::vector<std::string> uplinks;  // names of the switches above
   int uplink_gbps = 0;               // all uplinks together; 0 = not said
+  int rail = kNone;                  // the rail that ends on this leaf; kNone = not said
   friend bool operator==(const SwitchDeclaration&, const SwitchDeclaration&) = default;
 };
 enum class Shape : std::uint8_t { kFatTree, kRailOptimised, kRailOnly, kDragonfly, kTorus3d, kToR };
@@ -52,6 +53,9 @@ struct Declaration {
   // 0 = not said = 1:1.
   int oversubscription_percent = 0;
   std::vector<std::string> excluded_nodes;
+  // Names of leaves that say which rail ends there, as patterns: "su{unit}-r{rail}" (see declared_leaves.h).
+  std::vector<std::string> leaf_names;
+  int first_rail = 0;  // what {rail} calls the first rail
   std::vector<DragonflyGroup> groups;
   std::vector<TorusPosition> torus;
   std::array<int, 3> torus_size{0, 0, 0};
@@ -105,8 +109,12 @@ struct CablingFault {
   int port = 1;
   LeafPort seen;
   std::string expected_leaf;  // empty = no expectation
-  // "gpu-017 mlx5_3 is cabled to su1-r4 port 18; its unit's rail 3 is su1-r3: swapped with gpu-017 mlx5_4"
+  // "gpu-017 mlx5_3 is cabled to su1-r4 port 18; its unit's rail 3 is su1-r3: swapped with gpu-017 mlx5_4 on
+  // su1-r3 port 18"
   std::string sentence;
+  // Something differs, and nobody can tell which of the two is wrong, or whether either is: no alarm, but a
+  // question. Two hosts are no majority.
+  bool ambiguous = false;
   friend bool operator==(const CablingFault&, const CablingFault&) = default;
 };
 

@@ -121,7 +121,7 @@ struct Vote {
 class Election {
  public:
   Election(const Wiring& wiring, const std::vector<UnitId>& unit_of_node)
-      : outside_(wiring.leaves.size(), 0) {
+      : wiring_(wiring), outside_(wiring.leaves.size(), 0) {
     votes_.reserve(wiring.cables.size());
     for (const Cable& cable : wiring.cables) {
       ++outside_[std::size_t(cable.leaf)];
@@ -166,12 +166,13 @@ class Election {
     votes_ = std::move(sorted);
   }
 
-  // Most votes; then a leaf that no other rail of the unit has; then the one with the fewest cables of
-  // others; then by name. The second rule decides for two hosts of which one has two cables swapped.
+  // A leaf that is not declared for another rail; then most votes; then a leaf that no other rail of the unit
+  // has; then the one with the fewest cables of others; then by name. The third rule decides for two hosts of
+  // which one has two cables swapped.
   void Decide(std::size_t begin, std::size_t end) {
     const Vote& slot = votes_[begin];
     Expectation best{slot.unit, slot.slot, kNone, 0, int(end - begin), false};
-    auto best_rank = std::tuple(0, true, 0);
+    auto best_rank = std::tuple(true, 0, true, 0);
     for (std::size_t from = begin; from < end;) {
       std::size_t to = from;
       while (to < end && votes_[to].leaf == votes_[from].leaf) ++to;
@@ -179,13 +180,15 @@ class Election {
       const int count = int(to - from);
       const auto taken = rail_of_.find({slot.unit, leaf});
       const bool is_taken = taken != rail_of_.end() && taken->second != slot.slot.rail;
-      const auto rank = std::tuple(-count, is_taken, outside_[std::size_t(leaf)] - count);
+      const bool contradicts = wiring_.Contradicts(leaf, slot.slot);
+      const auto rank = std::tuple(contradicts, -count, is_taken, outside_[std::size_t(leaf)] - count);
       if (best.leaf == kNone || rank < best_rank) {
         best_rank = rank;
         best.leaf = leaf;
         best.votes = count;
       }
-      if (count >= 2) runners_up_.push_back({slot.unit, slot.slot, leaf, count, int(end - begin), true});
+      if (count >= 2 && !contradicts)
+        runners_up_.push_back({slot.unit, slot.slot, leaf, count, int(end - begin), true});
       from = to;
     }
     rail_of_.emplace(std::pair(slot.unit, best.leaf), slot.slot.rail);
@@ -202,6 +205,7 @@ class Election {
     }
   }
 
+  const Wiring& wiring_;
   std::vector<Vote> votes_;
   std::vector<int> outside_;  // cables on a leaf
   std::map<std::pair<UnitId, LeafId>, std::int16_t> rail_of_;

@@ -59,7 +59,7 @@ class LeafNames {
 
 }  // namespace
 
-Wiring ReadWiring(const std::vector<FabricNode>& nodes) {
+Wiring ReadWiring(const std::vector<FabricNode>& nodes, const Declaration& declaration) {
   Wiring wiring;
   LeafNames names;
   std::vector<const Nic*> compute;
@@ -88,6 +88,9 @@ Wiring ReadWiring(const std::vector<FabricNode>& nodes) {
   }
   wiring.first_cable.push_back(wiring.cables.size());
   names.Sort(wiring);
+  const bool declared = std::any_of(declaration.switches.begin(), declaration.switches.end(),
+                                    [](const SwitchDeclaration& one) { return one.rail != kNone; });
+  if (declared || !declaration.leaf_names.empty()) wiring.roles = DeclaredRoles(declaration, wiring.leaves);
   return wiring;
 }
 

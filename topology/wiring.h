@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "topology/declared_leaves.h"
 #include "topology/fabric.h"
 
 namespace heddle::topology {
@@ -36,13 +37,20 @@ struct Cable {
 // them.
 struct Wiring {
   std::vector<std::string> leaves;  // sorted
+  std::vector<LeafRole> roles;      // of the leaves, as declared; empty = nothing is
   std::vector<Cable> cables;        // by node, then NIC, then port
   // cables[first_cable[n]] is the first of node n; one more at the end.
   std::vector<std::size_t> first_cable;
-};
-Wiring ReadWiring(const std::vector<FabricNode>& nodes);
 
-// Where the cables of one slot of a unit's hosts should end: where most of them do.
+  // The rail that is declared to end on the leaf; kNone = none is.
+  int DeclaredRail(LeafId leaf) const { return roles.empty() ? kNone : roles[std::size_t(leaf)].rail; }
+  bool Contradicts(LeafId leaf, const Slot& slot) const {
+    return DeclaredRail(leaf) != kNone && slot.rail != kNone && DeclaredRail(leaf) != slot.rail;
+  }
+};
+Wiring ReadWiring(const std::vector<FabricNode>& nodes, const Declaration& declaration);
+
+// Where the cables of one slot of a unit's hosts should end: where most of those do that contradict no declaration.
 struct Expectation {
   UnitId unit = kNone;
   Slot slot;

@@ -285,6 +285,23 @@ class OwnNodeTest(ChartTestCase):
         self.assert_refused(sentence, self.agent.replace, f"{leases}/heddle-node-node-b",
                             theirs | {"spec": {"holderIdentity": "node-a"}})
 
+    def test_an_agent_tells_of_its_own_node_only(self):
+        def event(kind, name, key="involvedObject"):
+            about = {"kind": kind, "name": name, "uid": name, "apiVersion": "v1"}
+            return {"metadata": {"generateName": "heddle-"}, key: about, "reason": "RailDown", "type": "Warning"}
+        events = path("events", "default")
+        made = self.agent.create(events, event("Node", "node-a"))
+        self.agent.patch(path("events", "default", made["metadata"]["name"]), {"count": 2})
+        self.agent.create(events, event("NodeTopology", "node-a"))
+        sentence = "the agent of node node-a writes events about the Node node-a only"
+        for wrong in (event("Node", "node-b"), event("Pod", "node-a")):
+            with self.subTest(about=wrong["involvedObject"]):
+                self.assert_refused(sentence, self.agent.create, events, wrong)
+        newer = event("Node", "node-b", "regarding") | {
+            "action": "Looked", "eventTime": "2026-01-02T03:04:05.000000Z", "reportingController": "heddle.dev/agent",
+            "reportingInstance": "node-a"}
+        self.assert_refused(sentence, self.agent.create, "/apis/events.k8s.io/v1/namespaces/default/events", newer)
+
     def test_others_are_not_held_to_it(self):
         operator = self.plane.account_rest(NAMESPACE, "heddle-operator")
         operator.patch(path("nodetopologies", name="node-b"), {"metadata": {"labels": {"seen": "yes"}}})
@@ -347,9 +364,10 @@ class InstallTest(ChartTestCase):
         ours = "heddle.dev"
         table = {
             "nodeagent": (
-                [("patch", ours, "nodetopologies/status"), ("watch", "", "nodes"), ("watch", ours, "nodetopologies"),
-                 ("create", "coordination.k8s.io", "leases")],
+                [("patch", ours, "nodetopologies/status"), ("watch", ours, "nodetopologies"),
+                 ("create", "", "events"), ("create", "coordination.k8s.io", "leases")],
                 [("patch", ours, "nodetopologies"), ("create", ours, "nodetopologies"), ("patch", "", "nodes"),
+                 ("get", "", "nodes"), ("list", "", "nodes"), ("delete", "", "events"), ("list", "", "events"),
                  ("list", "", "pods"), ("delete", "coordination.k8s.io", "leases"), ("get", ours, "gangs")]),
             "operator": (
                 [("create", ours, "nodetopologies"), ("patch", ours, "nodetopologies"),
@@ -389,6 +407,124 @@ class InstallTest(ChartTestCase):
             "resourceAttributes": {"verb": verb, "group": group, "resource": name, "subresource": sub, "name": object_name,
                                    "namespace": NAMESPACE}}}
         return self.rest.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)["status"]["allowed"]
+
+
+class AgentAccessTest(ChartTestCase):
+    """How the agent reaches the driver, InfiniBand and lldpd: what each choice makes of its pod."""
+
+    UNPRIVILEGED = {
+        "access": {"driver": "runtimeClass", "infiniband": "resource", "lldp": "sidecar"},
+        "infiniband": {"resource": "rdma/hca_shared_devices_a"}, "nodeSelector": {"nvidia.com/gpu.present": "true"}}
+    NOTHING = {"access": {"driver": "none", "infiniband": "none", "lldp": "none"}}
+
+    @classmethod
+    def set_up_bed(cls):
+        super().set_up_bed()
+        cls.rest.create("/apis/node.k8s.io/v1/runtimeclasses", {
+            "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"},
+            "handler": "nvidia"})
+        for level in ("baseline", "privileged"):
+            cls.plane.create_namespace(f"level-{level}", {"pod-security.kubernetes.io/enforce": level})
+            cls.plane.wait_for_account(f"level-{level}", "default")
+
+    def template(self, agent, check=True):
+        return self.helm("template", "heddle", CHART, "--namespace", NAMESPACE, "--values", "-", "--show-only",
+                         "templates/nodeagent.yaml", stdin=json.dumps({"agent": agent}), check=check)
+
+    def agent_pod(self, agent):
+        made = json.loads(self.plane.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-",
+                                             stdin=self.template(agent).stdout))
+        return made["spec"]["template"]["spec"]
+
+    @staticmethod
+    def host_paths(spec):
+        return {volume["name"]: volume["hostPath"]["path"] for volume in spec["volumes"] if "hostPath" in volume}
+
+    def create(self, spec, level):
+        """As the DaemonSet's controller would, in a namespace where Pod Security enforces `level`."""
+        body = {"metadata": {"generateName": "agent-"}, "spec": {
+            key: value for key, value in spec.items() if key != "serviceAccountName"}}
+        return self.dry_create(body, f"level-{level}")
+
+    def test_by_default_every_node_can_start_it_and_it_sees_what_is_there(self):
+        spec = self.agent_pod({})
+        agent = spec["containers"][0]
+        self.assertEqual(agent["securityContext"], {"privileged": True, "readOnlyRootFilesystem": True})
+        self.assertNotIn("runtimeClassName", spec)
+        self.assertNotIn("nodeSelector", spec)
+        self.assertEqual(self.host_paths(spec), {
+            "sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources", "driver-root": "/",
+            "infiniband": "/dev/infiniband", "lldpd": "/run"})
+        self.assertIn("--nvml=/host/", agent["command"])
+        self.assertIn("--lldpd-socket=/run/heddle-lldpd/lldpd.socket", agent["command"])
+        # What may be missing on a node must not keep its pod from starting.
+        self.assertEqual({volume["hostPath"]["type"] for volume in spec["volumes"] if "hostPath" in volume
+                          and volume["name"] != "sys"}, {"DirectoryOrCreate"})
+        writable = [mount["name"] for mount in agent["volumeMounts"] if not mount.get("readOnly")]
+        self.assertEqual(writable, ["infiniband"])
+        driver = next(mount for mount in agent["volumeMounts"] if mount["name"] == "driver-root")
+        self.assertEqual(driver["mountPropagation"], "HostToContainer")
+        self.assertEqual(self.create(spec, "privileged")["spec"]["hostNetwork"], True)
+
+    def test_unprivileged_it_gets_its_devices_from_others(self):
+        spec = self.agent_pod(self.UNPRIVILEGED)
+        agent, lldpd = spec["containers"][0], spec["initContainers"][0]
+        self.assertEqual(spec["runtimeClassName"], "nvidia")
+        self.assertEqual(agent["securityContext"], {
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}})
+        self.assertIn({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, agent["env"])
+        self.assertEqual(agent["resources"]["limits"], {"rdma/hca_shared_devices_a": "1"})
+        self.assertEqual(self.host_paths(spec), {"sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources"})
+        self.assertEqual(lldpd["restartPolicy"], "Always")
+        self.assertIn("-r", lldpd["command"], "it must not speak beside the host's own lldpd")
+        self.assertIn("--lldpd-socket=" + lldpd["command"][lldpd["command"].index("-u") + 1], agent["command"])
+        self.create(spec, "privileged")
+
+    def test_with_no_access_at_all_it_still_runs(self):
+        spec = self.agent_pod(self.NOTHING)
+        self.assertEqual(spec["containers"][0]["securityContext"]["capabilities"], {"drop": ["ALL"]})
+        self.assertFalse([word for word in spec["containers"][0]["command"] if "nvml" in word or "lldp" in word])
+        self.create(spec, "privileged")
+
+    def test_pod_security_says_what_each_choice_asks_for(self):
+        always = ("host namespaces (hostNetwork=true)", "hostPath volumes")
+        for agent, also, never in (({}, ("privileged (container",), ("non-default capabilities",)),
+                                   (self.UNPRIVILEGED, ("non-default capabilities",), ("privileged (container",)),
+                                   (self.NOTHING, (), ("privileged (container", "non-default capabilities"))):
+            with self.subTest(agent=agent):
+                with self.assertRaises(ApiError) as refused:
+                    self.create(self.agent_pod(agent), "baseline")
+                for words in always + also:
+                    self.assertIn(words, refused.exception.message)
+                for words in never:
+                    self.assertNotIn(words, refused.exception.message)
+
+    def test_folders_of_other_distributions(self):
+        spec = self.agent_pod({"driver": {"root": "/run/nvidia/driver"}, "kubeletRoot": "/var/lib/k0s/kubelet",
+                               "lldp": {"socket": "/run/lldpd/control.socket"}})
+        paths = self.host_paths(spec)
+        self.assertEqual((paths["driver-root"], paths["pod-resources"], paths["lldpd"]),
+                         ("/run/nvidia/driver", "/var/lib/k0s/kubelet/pod-resources", "/run/lldpd"))
+        self.assertIn("--lldpd-socket=/run/heddle-lldpd/control.socket", spec["containers"][0]["command"])
+
+    def test_contradictions_are_refused_with_what_to_change(self):
+        own_devices = {"driver": "none", "infiniband": "none"}
+        for agent, sentence in (
+                ({"access": {"driver": "runtimeClass"}}, "name the nodes that have it in agent.nodeSelector"),
+                ({"access": {"infiniband": "resource"}}, "name it in agent.infiniband.resource"),
+                ({"infiniband": {"resource": "rdma/hca"}}, "set that to resource, or leave the resource empty"),
+                ({"access": own_devices | {"lldp": "host"}}, "use sidecar, or start lldpd with -u"),
+                ({"access": {"driver": "auto"}}, "must be one of 'host', 'runtimeClass', 'none'"),
+                ({"access": {"nvml": "host"}}, "additional properties 'nvml' not allowed"),
+                ({"lldp": {"socket": "run/lldpd.socket"}}, "does not match pattern"),
+                ({"kubeletRoot": "../kubelet"}, "does not match pattern")):
+            with self.subTest(agent=agent):
+                done = self.template(agent, check=False)
+                self.assertNotEqual(done.returncode, 0, done.stdout[:200])
+                self.assertIn(sentence, done.stderr)
+        # A folder of lldpd's own gives away nothing else.
+        self.template({"access": own_devices | {"lldp": "host"}, "lldp": {"socket": "/run/lldpd/lldpd.socket"}})
 
 
 class UninstallTest(ChartTestCase):

@@ -49,13 +49,15 @@ class ControlPlane:
 
     COMPONENTS = ("etcd", "apiserver", "controller-manager", "scheduler", "kwok")
 
-    def __init__(self, name="bed", binaries=None, folder=None, components=COMPONENTS, progress=None):
+    def __init__(self, name="bed", binaries=None, folder=None, components=COMPONENTS, progress=None,
+                 users=None):
         self.name = name
         self.binaries = Path(binaries) if binaries else control_plane_binaries()
         self.folder = Path(folder) if folder else new_run_folder(name)
         self.logs = self.folder / "logs"
         self.audit_log = self.logs / "audit.log"
         self._wanted = tuple(components)
+        self._users = USERS | (users or {})  # `users` as in USERS: {kubeconfig: (name, group)}
         self._progress = progress or (lambda sentence: None)
         self._own_folder = folder is None
         self._processes = {}
@@ -174,11 +176,11 @@ class ControlPlane:
         run(["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", account_key])
         run(["openssl", "pkey", "-in", account_key, "-pubout", "-out", account_public_key])
 
-        self._tokens = {user: os.urandom(24).hex() for user in USERS}
+        self._tokens = {user: os.urandom(24).hex() for user in self._users}
         token_file = state / "tokens.csv"
         token_file.write_text("".join(
             ",".join(column for column in (self._tokens[user], name, user, group) if column) + "\n"
-            for user, (name, group) in USERS.items()))
+            for user, (name, group) in self._users.items()))
         token_file.chmod(0o600)
         self.rest = Rest(self.server, self.certificate_authority, self._tokens["admin"])
         self.kubeconfigs = state / "kubeconfigs"
@@ -258,7 +260,7 @@ class ControlPlane:
         if not self.certificate_authority.exists():
             return False
         if not self.kubeconfig.exists():
-            for user in USERS:
+            for user in self._users:
                 self.write_kubeconfig(user, self._tokens[user])
         return self.rest.request("GET", "/readyz") == "ok"
 

@@ -297,6 +297,25 @@ struct Field {
   unsigned long long value;
 };
 
+// A count of one link, which Blackwell has under other numbers than the GPUs before it.
+std::optional<unsigned long long> ErrorsOf(const Gpu& gpu, const Link& link, unsigned field) {
+  const bool blackwell = gpu.generation >= 5;
+  switch (field) {
+    case 161:
+      return blackwell ? std::nullopt : link.replays;
+    case 162:
+      return blackwell ? std::nullopt : link.recoveries;
+    case 163:
+      return blackwell ? std::nullopt : link.crc;
+    case 208:
+      return blackwell ? link.receive_errors : std::nullopt;
+    case 215:
+      return blackwell ? link.recoveries : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
 EXPORTED nvmlDeviceGetFieldValues(const Device* device, int count, Field* fields) {
   const Gpu* gpu = nullptr;
   if (const int result = Enter("nvmlDeviceGetFieldValues", device, &gpu); result != kSuccess) return result;
@@ -311,6 +330,11 @@ EXPORTED nvmlDeviceGetFieldValues(const Device* device, int count, Field* fields
     field.type = 1;  // unsigned int: the upper half of the union is somebody else's
     field.value = 0xdeadbeef00000000ULL | speed;
     field.result = speed == 0 ? kNotSupported : kSuccess;
+    if (const auto errors = link == nullptr ? std::nullopt : ErrorsOf(*gpu, *link, field.id)) {
+      field.type = 3;  // unsigned long long
+      field.value = *errors;
+      field.result = kSuccess;
+    }
   }
   return kSuccess;
 }

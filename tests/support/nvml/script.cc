@@ -29,11 +29,17 @@ void ReadUuid(const std::string& text, unsigned char (&bytes)[16]) {
 
 Link ReadLink(const YAML::Node& node) {
   const auto end = Or<std::string>(node["remote_type"], "unknown");
-  return {node["link"].as<unsigned>(), Or<std::string>(node["state"], "") == "active",
+  return {node["link"].as<unsigned>(),
+          Or<std::string>(node["state"], "") == "active",
           end == "gpu"      ? 0U
           : end == "switch" ? 2U
                             : 0xffU,
-          Or<std::string>(node["remote_pci"], ""), Or<unsigned>(node["speed_mbps"], 0)};
+          Or<std::string>(node["remote_pci"], ""),
+          Or<unsigned>(node["speed_mbps"], 0),
+          Maybe<unsigned long long>(node["crc"]),
+          Maybe<unsigned long long>(node["replays"]),
+          Maybe<unsigned long long>(node["recoveries"]),
+          Maybe<unsigned long long>(node["receive_errors"])};
 }
 
 Gpu ReadGpu(const YAML::Node& node) {

@@ -24,6 +24,7 @@ struct Link {
   unsigned end = 0xff;
   std::string remote_pci;
   unsigned speed_mbps = 0;
+  std::optional<unsigned long long> crc, replays, recoveries, receive_errors;
 };
 
 struct Gpu {

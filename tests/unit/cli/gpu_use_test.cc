@@ -48,6 +48,21 @@ TEST_F(GpuUse, BelievesTheKubeletMoreThanThePlan) {
   EXPECT_EQ(Find().at(kube::Uid(pod)), (PodGpus{0xc0, GpuSource::kGranted}));
 }
 
+TEST_F(GpuUse, KnowsThePodOfAGrantWithoutUidByItsName) {
+  const Json pod = AddPod("a", 0, "node-00", 2, "0,1"), other = AddPod("b", 0, "node-00", 2, "2,3");
+  server.Edit(ResourceOf(keys::kNodeTopology), {"", "node-00"}, [&](Json& object) {
+    crds::NodeTopology topology = *crds::NodeTopologyFromJson(object);
+    topology.status.grants.push_back({.pod_namespace = "train",
+                                      .pod_name = "a-0",
+                                      .container = "main",
+                                      .gpus = {{.index = 6}, {.index = 7}}});
+    object["status"] = crds::ToJson(topology)["status"];
+  });
+  const auto use = Find();
+  EXPECT_EQ(use.at(kube::Uid(pod)), (PodGpus{0xc0, GpuSource::kGranted}));
+  EXPECT_EQ(use.at(kube::Uid(other)), (PodGpus{0x0c, GpuSource::kAnnotated}));
+}
+
 TEST_F(GpuUse, CountsNoFinishedPodAndNoPodWithoutRoom) {
   const Json done = AddPod("a", 0, "node-00", 8);
   server.Edit(kube::kPods, {"train", "a-0"}, [](Json& pod) { pod["status"]["phase"] = "Succeeded"; });

@@ -56,7 +56,7 @@ TEST_F(ViewsTest, SaysThatHeddleIsNotInstalled) {
 
 TEST_F(ViewsTest, ShowsRailsByUnitAndWhatIsWrong) {
   ExpectGolden("fabric.txt",
-               FabricOf("su:2 node:2 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100 "
+               FabricOf("su:2 node:3 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100 "
                         "swap:node-01/rail-2/rail-3")
                    .out);
 }

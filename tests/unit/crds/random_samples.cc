@@ -80,6 +80,8 @@ topology::NicPort RandomPort(Random& random) {
   } else {
     port.leaf_port = Missing(random.Below(4));
   }
+  port.fault = topology::LinkFault(random.Below(5));
+  if (port.fault != topology::LinkFault::kNone) port.reason = Text(random, 256, 1);
   return port;
 }
 
@@ -147,11 +149,15 @@ topology::Node RandomNode(Random& random, const std::string& name) {
 }
 
 Grant RandomGrant(Random& random) {
-  Grant grant{Text(random, 63, 1), Text(random, 253, 1), Text(random, 64), Text(random, 63), {}, {}};
+  Grant grant{Text(random, 63, 1), Text(random, 253, 1), Text(random, 64), Text(random, 63), {}, {}, {}, {}};
   grant.gpus = Many(random, 8, [&] { return Grant::GpuRef{Number(random, 0, 31), Text(random, 96)}; });
   grant.nics = Many(random, 8, [&] { return Text(random, 64, 1); });
   Sort(grant.gpus, [](const auto& gpu) { return gpu.index; });
   std::sort(grant.nics.begin(), grant.nics.end());
+  grant.resources = Many(random, 4, [&] { return Text(random, 317, 1); });
+  std::sort(grant.resources.begin(), grant.resources.end());
+  grant.unmatched = Many(random, 4, [&] { return Grant::DeviceRef{Text(random, 317), Text(random, 253)}; });
+  Sort(grant.unmatched, [](const auto& device) { return std::tie(device.resource, device.id); });
   return grant;
 }
 
@@ -164,9 +170,13 @@ std::vector<placement::Requirement> RandomRequirements(Random& random) {
 }
 
 topology::CablingFault RandomFault(Random& random) {
-  return {Text(random, 253, 1),   Text(random, 64),
-          Number(random, 0, 255), {Text(random, 128), Text(random, 64)},
-          Text(random, 128),      Text(random, 512, 1)};
+  return {Text(random, 253, 1),
+          Text(random, 64),
+          Number(random, 0, 255),
+          {Text(random, 128), Text(random, 64)},
+          Text(random, 128),
+          Text(random, 512, 1),
+          Coin(random)};
 }
 
 topology::Declaration RandomDeclaration(Random& random) {
@@ -177,8 +187,10 @@ topology::Declaration RandomDeclaration(Random& random) {
   declaration.switches = Many(random, 5, [&] {
     return topology::SwitchDeclaration{Text(random, 128, 1),
                                        Many(random, 4, [&] { return Text(random, 128, 1); }),
-                                       Number(random, 0, 51200)};
+                                       Number(random, 0, 51200), Number(random, -1, 255)};
   });
+  if (Coin(random)) declaration.leaf_names = {"su{unit}-r{rail}", "{rail}"};
+  declaration.first_rail = Number(random, 0, 255);
   declaration.excluded_nodes = Many(random, 3, [&] { return Text(random, 253, 1); });
   declaration.groups = Many(random, 3, [&] {
     topology::DragonflyGroup group{Text(random, 128, 1),
@@ -201,6 +213,7 @@ topology::Declaration RandomDeclaration(Random& random) {
 NodeTopology RandomNodeTopology(Random& random) {
   NodeTopology object;
   static_cast<ObjectMeta&>(object) = RandomMeta(random);
+  if (Coin(random)) object.spec.labels = {{Text(random, 60, 1), Text(random, 63)}};
   NodeTopologyStatus& status = object.status;
   status.observed_generation = Number(random, 0, 9);
   status.node = RandomNode(random, object.name);

@@ -85,7 +85,13 @@ NodeTopology DgxH100() {
   status.hash = "0123456789abcdef";
   status.observed_at = At(1'800'000'200);
   status.agent_version = "v0.1.0";
-  Grant grant{"training", "llama-70b-worker-17-abcde", "1f1c1a2b-3333-4444-5555-666677778888", "worker", {},
+  Grant grant{"training",
+              "llama-70b-worker-17-abcde",
+              "1f1c1a2b-3333-4444-5555-666677778888",
+              "worker",
+              {},
+              {},
+              {"nvidia.com/gpu"},
               {}};
   for (int i = 0; i < 8; ++i) {
     grant.gpus.push_back({i, node.gpus[std::size_t(i)].uuid});
@@ -99,6 +105,7 @@ NodeTopology DgxH100() {
 std::vector<NodeTopology> FullNodeTopologies() {
   NodeTopology full = DgxH100();
   full.deleted_at = At(1'800'000'900);
+  full.spec.labels = {{"topology.k8s.aws/network-node-layer-3", "nn-0123456789abcdef0"}};
   topology::Node& node = full.status.node;
   node.site = "berlin";
   node.gpus[3].healthy = false;
@@ -108,6 +115,8 @@ std::vector<NodeTopology> FullNodeTopologies() {
   node.nics[2].rail = Missing::kAmbiguous;
   node.nics[2].numa = Missing::kStale;
   node.nics[2].ports[0].plane = 1;
+  node.nics[2].ports[0].fault = topology::LinkFault::kFlapping;
+  node.nics[2].ports[0].reason = "4 link downs in 10 min, since 2026-11-22T01:46:30Z";
   node.nics[2].ports[0].leaf_port = Missing::kStale;
   NodeTopology unlinked = full;
   unlinked.status.node.nvlink_domain = Missing::kNotApplicable;
@@ -120,7 +129,9 @@ std::vector<Fabric> FullFabrics() {
   full.spec.shape = topology::Shape::kFatTree;
   full.spec.rails = 8;
   full.spec.oversubscription_percent = 200;
-  full.spec.switches = {{"leaf-0", {"spine-0", "spine-1"}, 3200}, {"spine-0", {}, 0}};
+  full.spec.switches = {{"leaf-0", {"spine-0", "spine-1"}, 3200, 0}, {"spine-0", {}, 0}};
+  full.spec.leaf_names = {"su{unit}-r{rail}"};
+  full.spec.first_rail = 1;
   full.spec.excluded_nodes = {"gpu-007"};
   full.spec.groups = {{"group-0", {"leaf-0", "leaf-1"}}};
   full.spec.torus = {{"gpu-001", 0, 1, 2}};
@@ -139,6 +150,8 @@ std::vector<Fabric> FullFabrics() {
   status.nvlink_domains = {{"3f2a91c0-0000-0000-0000-000000000000.1", 18, 72}};
   status.faults = {
       {"gpu-017", "mlx5_3", 1, {"su1-r4", "18"}, "su1-r3", "gpu-017 mlx5_3 is cabled to su1-r4 port 18"}};
+  status.faults.push_back(status.faults.front());
+  status.faults.back().ambiguous = true;
   status.assumptions = {"spine uplinks were not declared: 1:1 is assumed"};
   status.conditions = {Ready("Cabled"), Ready()};
   return {full};

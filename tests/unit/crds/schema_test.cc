@@ -54,7 +54,7 @@ std::vector<KindUnderTest> Kinds() {
            Reader(NodeTopologyFromJson),
            {"status.summary"},
            {}},
-          {"fabrics", Write(samples::FullFabrics()), Reader(FabricFromJson), {}, {}},
+          {"fabrics", Write(samples::FullFabrics()), Reader(FabricFromJson), {}, {"spec.leafNames"}},
           {"gangs",
            Write(samples::FullGangs()),
            Reader(GangFromJson),

@@ -98,5 +98,11 @@ TEST(LldpdLeaves, TakeGarbageForNoAnswer) {
   EXPECT_THAT(readings.files, IsEmpty());
 }
 
+TEST(LldpdLeaves, AskTheSocketThatTheyAreGiven) {
+  EXPECT_THAT(AskLldpd().arguments, ElementsAre("lldpcli", "-f", "json0", "show", "neighbors"));
+  EXPECT_THAT(AskLldpd("/run/x/lldpd.socket").arguments,
+              ElementsAre("lldpcli", "-u", "/run/x/lldpd.socket", "-f", "json0", "show", "neighbors"));
+}
+
 }  // namespace
 }  // namespace heddle::nodeagent

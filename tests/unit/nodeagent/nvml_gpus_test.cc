@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 
 #include "nvml_bed.h"
@@ -227,6 +228,25 @@ TEST(NvmlGpus, SaysWhyTheDriverDoesNotStartAndTriesAgain) {
   EXPECT_THAT(gpus.Read().absent, HasSubstr("how many GPUs there are: error 999"));
   bed.Write(bed.recorded());
   EXPECT_EQ(gpus.Read().gpus.size(), 8u);
+}
+
+TEST(NvmlGpus, FindsTheDriverBelowTheRootOfAHost) {
+  const test::NvmlBed bed("hgx-h100");
+  const test::TemporaryFolder host;
+  NvmlGpus gpus(host.path() + "/");
+  EXPECT_THAT(gpus.Read().absent, HasSubstr("no libnvidia-ml.so.1 below " + host.path()));
+  const auto install = [&host](const std::string& library, const std::string& folder) {
+    const std::filesystem::path to = std::filesystem::path(host.path()) / folder;
+    std::filesystem::create_directories(to);
+    std::filesystem::create_symlink(library, to / "libnvidia-ml.so.1");
+  };
+  install("/nowhere/of/the/host", "usr/lib/x86_64-linux-gnu");  // Debian's alternatives
+  EXPECT_THAT(gpus.Read().absent, HasSubstr("no libnvidia-ml.so.1 below"));
+  install(test::OldNvml(), "usr/lib64");
+  EXPECT_EQ(gpus.Read().gpus.size(), 8u) << "the driver came after the agent";
+  install("/bin/true", "run/nvidia/driver/usr/lib64");
+  EXPECT_THAT(NvmlGpus(host.path() + "/").Read().absent, HasSubstr("run/nvidia/driver"))
+      << "a driver container goes first: its module is the one that is loaded";
 }
 
 TEST(NvmlGpus, ReportsAnAskedForResetAndMig) {

@@ -1,5 +1,6 @@
 #include "nodeagent/publisher.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <thread>
@@ -196,6 +197,71 @@ TEST_F(PublisherTest, KeepsTheTransitionTimeAndTheGrants) {
   ASSERT_TRUE(Publish(test::NodeNamed("node-1").Gpus(8).Rails(8, "su1-r")));
   const Json after = *kube::Condition(*server_.Find(NodeTopologies(), {"", "node-1"}), "Ready");
   EXPECT_EQ(before["lastTransitionTime"], after["lastTransitionTime"]);
+}
+
+GrantReadings Held(const topology::Node& node, const std::string& pod) {
+  GrantReadings readings;
+  readings.state = GrantsState::kRead;
+  if (!pod.empty())
+    readings.containers = {{"train", pod, "worker", {{"nvidia.com/gpu", false, {node.gpus[2].pci}}}}};
+  return readings;
+}
+
+TEST_F(PublisherTest, PublishesGrantsAndTakesThemBack) {
+  MakeObject();
+  Start();
+  topology::Node node = node_;
+  for (topology::Gpu& gpu : node.gpus) gpu.pci = fmt::format("0000:{}0:00.0", gpu.index + 1);
+  const auto pod = [this] {
+    const Json status = Status();
+    return status.contains("grants") ? kube::StringAt(status["grants"][0], {"pod"}) : std::string();
+  };
+  publisher_->Offer(Held(node, "a"));
+  ASSERT_TRUE(Publish(node));
+  EXPECT_EQ(pod(), "a");
+  EXPECT_EQ(Status()["grants"][0]["gpus"][0]["index"], 2);
+  const std::uint64_t writes = publisher_->writes();
+  publisher_->Offer(Held(node, "a"));
+  Settle();
+  EXPECT_EQ(publisher_->writes(), writes);
+  publisher_->Offer(Held(node, "b"));
+  EXPECT_TRUE(Until([&] { return pod() == "b"; }));
+  publisher_->Offer(Held(node, ""));
+  EXPECT_TRUE(Until([&] { return pod().empty(); }));
+}
+
+TEST_F(PublisherTest, KeepsGrantsWhileTheyCannotBeReadAndDropsThemWhenNobodyAsks) {
+  MakeObject();
+  Start();
+  publisher_->Offer(Held(node_, "a"));
+  ASSERT_TRUE(Publish(node_));
+  GrantReadings away;
+  away.state = GrantsState::kNoSocket;
+  away.problem = "no kubelet";
+  publisher_->Offer(away);
+  const auto reason = [this] {
+    const auto object = server_.Find(NodeTopologies(), {"", "node-1"});
+    const Json* condition = object ? kube::Condition(*object, std::string(kGrantsKnown)) : nullptr;
+    return condition == nullptr ? std::string() : kube::StringAt(*condition, {"reason"});
+  };
+  EXPECT_TRUE(Until([&] { return reason() == "NoSocket"; }));
+  EXPECT_TRUE(Status().contains("grants"));
+  publisher_->Offer(GrantReadings());
+  EXPECT_TRUE(Until([&] { return reason().empty(); }));
+  EXPECT_FALSE(Status().contains("grants"));
+}
+
+TEST_F(PublisherTest, KeepsWhatWasSaidOfGrantsUntilSomebodyHasAsked) {
+  MakeObject();
+  Start();
+  publisher_->Offer(Held(node_, "a"));
+  ASSERT_TRUE(Publish(node_));
+  const Json before = Status();
+  // As after a restart of the agent: nothing has been offered but an observation.
+  crds::NodeTopology object = *crds::NodeTopologyFromJson(*server_.Find(NodeTopologies(), {"", "node-1"}));
+  const Json after = crds::ToJson(Report(object, Seen(node_), clock_.WallNow()))["status"];
+  EXPECT_EQ(after["grants"], before["grants"]);
+  EXPECT_EQ(after["conditions"], before["conditions"]);
 }
 
 TEST_F(PublisherTest, SurvivesEveryAnswerOfABadServer) {

@@ -72,7 +72,7 @@ TEST(Recording, OfThisVeryMachineSaysWhatTheMachineSays) {
   test::FakeClock clock;
   const std::string target = folder.path() + "/recorded";
   const auto driver = [] { return std::make_unique<NvmlGpus>("libnvidia-ml.so.1"); };
-  ASSERT_TRUE(Record(root, "this-host", driver(), clock, false, target));
+  ASSERT_TRUE(Record(root, "this-host", driver(), clock, target));
   auto live = OpenLive(root, "this-host", driver(), clock);
   ASSERT_TRUE(live);
   EXPECT_EQ(live->discovery->Look().node, test::LookAt(target).node);

@@ -228,7 +228,7 @@ TEST(Scrub, HidesTheAddressesOfThisVeryMachine) {
   test::FakeClock clock;
   const std::string target = folder.path() + "/recorded";
   ASSERT_TRUE(
-      Record(root, "this-host", std::make_unique<NvmlGpus>("libnvidia-ml.so.1"), clock, true, target));
+      Record(root, "this-host", std::make_unique<NvmlGpus>("libnvidia-ml.so.1"), clock, target, {}, true));
   std::string all;
   for (const auto& [path, content] : AllOf(target)) all += path + "\n" + content + "\n";
   EXPECT_EQ(all.find("this-host"), std::string::npos);

@@ -14,6 +14,9 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
+// Three hosts a unit: two are no majority.
+constexpr const char* kSwapped =
+    "su:2 node:3 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100 swap:node-01/rail-2/rail-3";
 constexpr const char* kTwoUnits = "su:2 node:2 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100";
 
 class FabricReconcilerTest : public Stage {
@@ -22,7 +25,7 @@ class FabricReconcilerTest : public Stage {
   // A process that died and came back: no memory, the same server.
   void Restart() {
     reconciler_holder = std::make_unique<FabricReconciler>(
-        client, clock, FabricReconciler::Reads{topologies, fabrics, heartbeats}, assembly, events);
+        client, clock, FabricReconciler::Reads{nodes, topologies, fabrics, heartbeats}, assembly, events);
   }
   std::vector<std::string> EventNotes() {
     events.Flush(never);
@@ -44,7 +47,7 @@ class FabricReconcilerTest : public Stage {
   kube::EventRecorder events{
       client, clock, base::Random(1), {.component = "heddle-operator", .instance = "test"}};
   std::unique_ptr<FabricReconciler> reconciler_holder = std::make_unique<FabricReconciler>(
-      client, clock, FabricReconciler::Reads{topologies, fabrics, heartbeats}, assembly, events);
+      client, clock, FabricReconciler::Reads{nodes, topologies, fabrics, heartbeats}, assembly, events);
   FabricReconciler& reconciler = *reconciler_holder;
 };
 
@@ -95,7 +98,7 @@ TEST_F(FabricReconcilerTest, WritesAStatusAtMostOnceInTenSeconds) {
 }
 
 TEST_F(FabricReconcilerTest, NamesBothEndsOfASwappedCableAndSaysSoOnce) {
-  ReportCluster(std::string(kTwoUnits) + " swap:node-01/rail-2/rail-3");
+  ReportCluster(kSwapped);
   ASSERT_TRUE(Reconcile());
   const crds::Fabric fabric = FabricNamed("infiniband");
   EXPECT_EQ(ConditionOf(fabric, crds::kCabled).status, crds::ConditionStatus::kFalse);
@@ -109,8 +112,44 @@ TEST_F(FabricReconcilerTest, NamesBothEndsOfASwappedCableAndSaysSoOnce) {
   EXPECT_EQ(EventNotes().size(), notes.size());
 }
 
+TEST_F(FabricReconcilerTest, TellsTheNodeAtTheEndOfAWrongCableToo) {
+  const auto cluster = ReportCluster(kSwapped);
+  ASSERT_TRUE(Reconcile());
+  std::vector<std::string> about;
+  events.Flush(never);
+  for (const Json& event : server.All(kube::kEvents)) {
+    about.push_back(kube::StringAt(event, {"involvedObject", "kind"}) + " " +
+                    kube::StringAt(event, {"involvedObject", "name"}));
+    if (about.back() == "Node node-01") {
+      EXPECT_EQ(kube::StringAt(event, {"involvedObject", "uid"}),
+                kube::Uid(*server.Find(kube::kNodes, {"", "node-01"})));
+    }
+  }
+  EXPECT_EQ(std::count(about.begin(), about.end(), "Node node-01"), 2);
+  EXPECT_EQ(std::count(about.begin(), about.end(), "Fabric infiniband"), 2);
+}
+
+TEST_F(FabricReconcilerTest, AsksWhereTwoHostsDifferAndPeopleDeclareNothing) {
+  ReportCluster("su:1 node:2 gpu:8 nic:8 rail:8 swap:node-0/rail-2/rail-3");
+  ASSERT_TRUE(Reconcile());
+  crds::Fabric fabric = FabricNamed("infiniband");
+  EXPECT_EQ(ConditionOf(fabric, crds::kCabled).status, crds::ConditionStatus::kUnknown);
+  EXPECT_EQ(ConditionOf(fabric, crds::kCabled).reason, "Ambiguous");
+  EXPECT_THAT(ConditionOf(fabric, crds::kCabled).message, HasSubstr("declare it in spec.leafNames"));
+  EXPECT_EQ(fabric.status.counts.cabling_faults, 0);
+  EXPECT_THAT(EventNotes().front(), HasSubstr("CablingAmbiguous: "));
+  server.Edit(kFabrics, {"", "infiniband"},
+              [](Json& object) { object["spec"]["leafNames"] = {"su{unit}-r{rail}"}; });
+  clock.Advance(10s);
+  ASSERT_TRUE(Reconcile());
+  fabric = FabricNamed("infiniband");
+  EXPECT_EQ(ConditionOf(fabric, crds::kCabled).status, crds::ConditionStatus::kFalse);
+  EXPECT_THAT(ConditionOf(fabric, crds::kCabled).message, HasSubstr("node-00 mlx5_2 is cabled to su0-r3"));
+  EXPECT_EQ(fabric.status.counts.cabling_faults, 2);
+}
+
 TEST_F(FabricReconcilerTest, TellsOfAFaultOnlyAfterItWasWritten) {
-  ReportCluster(std::string(kTwoUnits) + " swap:node-01/rail-2/rail-3");
+  ReportCluster(kSwapped);
   server.FailNext({.method = "PATCH", .path_contains = "fabrics", .status = 500});
   EXPECT_FALSE(Reconcile());
   EXPECT_THAT(EventNotes(), IsEmpty());

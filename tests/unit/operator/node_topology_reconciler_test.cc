@@ -73,6 +73,38 @@ TEST_F(NodeTopologyReconcilerTest, AdoptsAnObjectThatNobodyOwnsAndKeepsItsStatus
   EXPECT_EQ(kube::StringAt(Topology("a1"), {"status", "hash"}), "0123456789abcdef");
 }
 
+TEST_F(NodeTopologyReconcilerTest, KeepsThePlaceLabelsOfTheNodeInTheSpecAndNoOthers) {
+  constexpr const char* kLayer = "topology.k8s.aws/network-node-layer-3";
+  AddNode("a1", {{kLayer, "nn-1"}, {"team", "blue"}});
+  ASSERT_TRUE(Reconcile("a1"));
+  EXPECT_EQ(Topology("a1")["spec"]["labels"], Json({{kLayer, "nn-1"}}));
+  server.ClearRequests();
+  EXPECT_EQ(Reconcile("a1")->writes, 0);
+  server.Edit(kube::kNodes, {"", "a1"}, [&](Json& node) {
+    node["metadata"]["labels"] = {{"fabric.topograph.run/tier-0", "s1"}, {"team", "red"}};
+  });
+  ASSERT_TRUE(Reconcile("a1"));
+  EXPECT_EQ(Topology("a1")["spec"]["labels"], Json({{"fabric.topograph.run/tier-0", "s1"}}));
+  EXPECT_EQ(WriteLines(), std::vector<std::string>{"PATCH nodetopologies a1"});
+  server.Edit(kNodeTopologies, {"", "a1"}, [](Json& topology) { topology["spec"]["labels"] = "nonsense"; });
+  ASSERT_TRUE(Reconcile("a1"));
+  EXPECT_EQ(Topology("a1")["spec"]["labels"], Json({{"fabric.topograph.run/tier-0", "s1"}}));
+}
+
+TEST_F(NodeTopologyReconcilerTest, WritesNoLabelsIntoTheObjectOfAnotherMachine) {
+  constexpr const char* kLayer = "topology.k8s.aws/network-node-layer-3";
+  AddNode("a1");
+  ASSERT_TRUE(Reconcile("a1"));
+  server.Edit(kube::kNodes, {"", "a1"}, [&](Json& node) { node["metadata"]["labels"][kLayer] = "nn-1"; });
+  topologies.Freeze();
+  server.Remove(kNodeTopologies, {"", "a1"});
+  server.Put(kNodeTopologies, kube::NewObject(kNodeTopologies, {"", "a1"}));
+  const auto outcome = Reconcile("a1");
+  ASSERT_TRUE(outcome);
+  EXPECT_TRUE(outcome->again);
+  EXPECT_FALSE(Topology("a1")["spec"].contains("labels"));
+}
+
 TEST_F(NodeTopologyReconcilerTest, LeavesAGoneNodeToGarbageCollection) {
   server.Put(kNodeTopologies, kube::NewObject(kNodeTopologies, {"", "a1"}));
   EXPECT_EQ(Reconcile("a1")->writes, 0);

@@ -66,6 +66,27 @@ TEST(Planner, RefusesATpGroupThatNoDomainHolds) {
             "a TP group of 16 GPUs must lie in one NVLink domain, the largest has 8 (node-0000)");
 }
 
+// What the node agent publishes of a rail that flaps, takes in errors or trained to less. Nobody has cordoned the node.
+TEST(Planner, AvoidsANodeWithARailOfLessUsableBandwidth) {
+  for (const int usable : {0, 100, 200}) {
+    for (const std::size_t sick : {0U, 1U, 2U}) {
+      auto line = topology::ParseSynthetic(
+          "su:1 node:3 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");
+      ASSERT_TRUE(line.has_value()) << line.error().message;
+      topology::NicPort& port = line->nodes[sick].nics[3].ports.front();
+      port.usable_gbps = usable;
+      port.fault = usable == 0 ? topology::LinkFault::kFlapping : topology::LinkFault::kErrors;
+      port.reason = "4 link downs in 10 min";
+      auto fabric = topology::BuildFabric(std::move(line->nodes), line->declaration);
+      auto nodes = AllFree(fabric);
+      auto state = Cluster(std::move(fabric), std::move(nodes));
+      const Plan plan = Planned(state, Gang(Sizes(8, 1, 2), 8));
+      for (const PodPlacement& pod : plan.pods)
+        EXPECT_NE(std::size_t(pod.node), sick) << usable << " Gb/s usable";
+    }
+  }
+}
+
 TEST(Planner, PlansTheDemoClusterOfTheSyntheticNotation) {
   auto line =
       topology::ParseSynthetic("su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");

@@ -221,9 +221,9 @@ TEST(BuildFabric, SeesASwapBehindADualTor) {
       Sentences(fabric),
       ElementsAre(
           "node-01 mlx5_0 port 1 is cabled to tor-0b port 3; its unit's rail 0 is tor-0a: swapped with "
-          "node-01 mlx5_0 port 2",
+          "node-01 mlx5_0 port 2 on tor-0a port 3",
           "node-01 mlx5_0 port 2 is cabled to tor-0a port 3; its unit's rail 0 is tor-0b: swapped with "
-          "node-01 mlx5_0 port 1"));
+          "node-01 mlx5_0 port 1 on tor-0b port 3"));
 }
 
 TEST(BuildFabric, JoinsTheTraysOfARackToOneNvlinkDomain) {
@@ -417,7 +417,8 @@ TEST(CablingFaults, NameBothEndsOfASwap) {
   EXPECT_EQ(fault.expected_leaf, "su0-r3");
   EXPECT_EQ(
       fault.sentence,
-      "node-01 mlx5_3 is cabled to su0-r4 port 2; its unit's rail 3 is su0-r3: swapped with node-01 mlx5_4");
+      "node-01 mlx5_3 is cabled to su0-r4 port 2; its unit's rail 3 is su0-r3: swapped with node-01 mlx5_4 "
+      "on su0-r3 port 2");
   EXPECT_EQ(fabric.leaves[std::size_t(fabric.FindLeaf("su0-r3"))].rail, 3)
       << "one wrong cable does not blur a leaf";
   EXPECT_EQ(fabric.nodes[1].uplinks[3].leaf, fabric.FindLeaf("su0-r4"))
@@ -428,9 +429,9 @@ TEST(CablingFaults, DoNotJoinTheUnitsOfACrossedPair) {
   const Fabric fabric = FabricOf("su:2 node:4 swap:node-1/rail-3/node-6/rail-3");
   EXPECT_THAT(fabric.units, SizeIs(2));
   EXPECT_THAT(Sentences(fabric), ElementsAre("node-01 mlx5_3 is cabled to su1-r3 port 3; its unit's rail 3 "
-                                             "is su0-r3: swapped with node-06 mlx5_3",
+                                             "is su0-r3: swapped with node-06 mlx5_3 on su0-r3 port 2",
                                              "node-06 mlx5_3 is cabled to su0-r3 port 2; its unit's rail 3 "
-                                             "is su1-r3: swapped with node-01 mlx5_3"));
+                                             "is su1-r3: swapped with node-01 mlx5_3 on su1-r3 port 3"));
 }
 
 TEST(CablingFaults, NameOneWrongCable) {
@@ -458,8 +459,10 @@ TEST(CablingFaults, AdmitThatTwoHostsAreNoMajority) {
       << "a tie goes to the order of the leaves' names";
   const Node a = NodeNamed("a").Rail(0, "x").Rail(1, "y").Rail(2, "w");
   const Node b = NodeNamed("b").Rail(0, "x").Rail(1, "z").Rail(2, "w");
-  EXPECT_THAT(Sentences(BuildFabric({a, b}, {})),
-              ElementsAre("b mlx5_1 is cabled to z; its unit's rail 1 is y, by 1 of 2 hosts only"));
+  EXPECT_THAT(
+      Sentences(BuildFabric({a, b}, {})),
+      ElementsAre("b mlx5_1 is cabled to z; its unit's rail 1 is y, by 1 of 2 hosts only: no majority tells "
+                  "which is right; declare it in spec.leafNames or spec.switches"));
 }
 
 TEST(CablingFaults, FindTwoRailsOnOneLeafWhereOthersHaveTheirOwn) {

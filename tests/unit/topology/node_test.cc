@@ -29,6 +29,7 @@ TEST(Names, ComeBackFromParsing) {
   ExpectNamesComeBack<Transport>(4, TransportName, ParseTransport);
   ExpectNamesComeBack<NicRole>(3, NicRoleName, ParseNicRole);
   ExpectNamesComeBack<LinkState>(3, LinkStateName, ParseLinkState);
+  ExpectNamesComeBack<LinkFault>(5, LinkFaultName, ParseLinkFault);
   ExpectNamesComeBack<PciDistance>(5, PciDistanceName, ParsePciDistance);
   ExpectNamesComeBack<Shape>(6, ShapeName, ParseShape);
 }
@@ -191,6 +192,10 @@ TEST(CheckNode, NamesEachContradiction) {
             "mlx5_0 port 1 has 401 Gb/s usable of 400");
   EXPECT_EQ(broken([](Node& n) { n.nics[0].ports[0].state = LinkState::kDown; }),
             "mlx5_0 port 1 is down and has 400 Gb/s usable");
+  EXPECT_EQ(broken([](Node& n) { n.nics[0].ports[0].fault = LinkFault::kErrors; }),
+            "mlx5_0 port 1 has a fault and no reason");
+  EXPECT_EQ(broken([](Node& n) { n.nics[0].ports[0].reason = "it flaps"; }),
+            "mlx5_0 port 1 has no fault and a reason");
   EXPECT_EQ(broken([](Node& n) {
               n.nics[1].ports[0].leaf_port = LeafPort{"r0", "4"};
             }),
@@ -225,6 +230,7 @@ TEST(ContentHash, ChangesWithEveryPart) {
   EXPECT_TRUE(differs([](Node& n) { n.gpus.pop_back(); }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].rail = Missing::kUnknown; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].leaf_port = LeafPort{"r0", "5"}; }));
+  EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].fault = LinkFault::kErrors; }));
   EXPECT_TRUE(differs([](Node& n) { n.paths[0].distance = PciDistance::kSys; }));
   EXPECT_TRUE(differs([](Node& n) { n.nvlink_domain = NvlinkMembership{"a", true}; }));
   EXPECT_TRUE(differs([](Node& n) { std::swap(n.machine, n.name); })) << "the same bytes in other places";
@@ -245,6 +251,18 @@ TEST(DiffNode, SaysWhatChanged) {
                           "mlx5_0 port 1 leaf: r0 port 4 -> r7 port 9", "mlx5_1 port 1: Active -> Down",
                           "mlx5_1 port 1 usable Gb/s: 400 -> 0"));
   EXPECT_THAT(Diff(after, before), testing::Contains("GPU 0: healthy again"));
+}
+
+TEST(DiffNode, SaysWhatStandsAgainstAPort) {
+  const Node before = NodeNamed("a").Gpus(2).Rails(2, "r", "4");
+  Node after = before;
+  after.nics[1].ports[0].fault = LinkFault::kFlapping;
+  after.nics[1].ports[0].reason = "4 link downs in 10 min";
+  EXPECT_THAT(Diff(before, after), ElementsAre("mlx5_1 port 1 fault: None -> Flapping"));
+  Node worse = after;
+  worse.nics[1].ports[0].reason = "8 link downs in 10 min";
+  EXPECT_THAT(Diff(after, worse),
+              ElementsAre("mlx5_1 port 1 evidence: 4 link downs in 10 min -> 8 link downs in 10 min"));
 }
 
 TEST(DiffNode, MatchesPartsByNameNotByPosition) {

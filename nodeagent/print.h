@@ -1,0 +1,16 @@
+#pragma once
+
+#include <stop_token>
+
+#include "base/clock.h"
+#include "nodeagent/flags.h"
+#include "nodeagent/grants.h"
+#include "nodeagent/machine.h"
+
+namespace heddle::nodeagent {
+
+// --print: the NodeTopology of one look, to standard output. `kubelet` may be null. False where `stop` ended it.
+bool PrintNode(Machine& machine, GrantSource* kubelet, const Flags& flags, base::Clock& clock,
+               const std::stop_token& stop);
+
+}  // namespace heddle::nodeagent
