@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "nodeagent/counters.h"
 #include "nodeagent/nvml_gpus.h"
 #include "nodeagent/report.h"
 #include "recorded_machine.h"
@@ -29,6 +31,47 @@ TEST(Recording, ReplaysAMachine) {
     EXPECT_EQ(seen.node, again.node) << shape;
     EXPECT_EQ(seen.problems, again.problems) << shape;
   }
+}
+
+TEST(Recording, KeepsTheCountersOfEveryPort) {
+  const test::TemporaryFolder source;
+  test::WriteMachine("roce-dual-tor", source.path());
+  const std::string port = "sys/class/infiniband/mlx5_bond_0/ports/1/";
+  const base::DiskFileTree files(source.path());
+  ASSERT_TRUE(files.List(port));
+  for (const auto& [name, value] :
+       {std::pair("counters/link_downed", "3"), std::pair("hw_counters/np_cnp_sent", "77"),
+        std::pair("hw_counters/lifespan", "10")}) {
+    const std::string path = source.path() + "/" + port + name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << value << "\n";
+  }
+  const std::string driver = source.path() + "/sys/class/infiniband/mlx5_bond_0/device/driver";
+  std::filesystem::remove(driver);
+  std::filesystem::create_symlink("../../../bus/pci/drivers/mlx5_core", driver);
+  const RecordingFileTree recording(files);
+  auto machine = OpenRecorded(recording, source.path(), "");
+  ASSERT_TRUE(machine);
+  const Readings readings = machine->discovery->Read();
+  const auto ports = WatchedPorts(readings, Assemble(readings).node);
+  ASSERT_GE(ports.size(), 2u);
+  source.Write("ethtool/" + ports[1].netdev, "NIC statistics:\n     rx_prio3_pause: 7\n");
+  RecordedEthtool ethtool(files);
+  const auto extra = RecordCounters(recording, ethtool, ports);
+  EXPECT_EQ(extra.size(), 1u);
+  const test::TemporaryFolder target;
+  ASSERT_TRUE(WriteRecording(recording, extra, target.path()));
+
+  const base::DiskFileTree kept(target.path());
+  RecordedEthtool kept_ethtool(kept);
+  CounterReader before(files, ethtool), after(kept, kept_ethtool);
+  before.Watch(ports);
+  after.Watch(ports);
+  const auto expected = before.Read(Ask::kFilesAndEthtool).ports;
+  EXPECT_EQ(after.Read(Ask::kFilesAndEthtool).ports, expected);
+  ASSERT_GE(expected[0].samples.size(), 2u);
+  EXPECT_EQ(expected[0].samples[0].value, 3u);
+  EXPECT_FALSE(kept.Read(port + "hw_counters/lifespan")) << "nothing that is not wanted";
 }
 
 TEST(Recording, FollowsLinksAsSysfsHasThem) {
