@@ -24,6 +24,7 @@ class Source final : public GrantSource {
     ++questions;
     GrantReadings readings;
     readings.state = GrantsState::kRead;
+    if (holds) readings.containers.emplace_back();
     if (!states.empty()) {
       readings.state = states.front();
       states.pop_front();
@@ -31,6 +32,7 @@ class Source final : public GrantSource {
     return readings;
   }
   std::deque<GrantsState> states;
+  bool holds = false;  // the answer has a container
   int questions = 0;
 };
 
@@ -48,8 +50,10 @@ class GrantWatchTest : public testing::Test {
   test::FakeClock clock_;
   Source source_;
   std::vector<GrantsState> told_;
+  std::size_t containers_ = 0;  // of the answer that was told last
   GrantWatch watch_{source_, clock_, {seconds(30), seconds(1)}, [this](const GrantReadings& readings) {
                       told_.push_back(readings.state);
+                      containers_ = readings.containers.size();
                     }};
 };
 
@@ -91,6 +95,31 @@ TEST_F(GrantWatchTest, TellsOfAFailureAtTheStartAtOnce) {
   source_.states = {GrantsState::kForbidden};
   Pass(1);
   EXPECT_THAT(told_, ElementsAre(GrantsState::kForbidden));
+}
+
+TEST_F(GrantWatchTest, KeepsWhatContainersHoldWhileAKubeletThatHasJustStartedListsNone) {
+  source_.holds = true;
+  Pass(1);
+  ASSERT_EQ(containers_, 1u);
+  source_.holds = false;
+  Pass(48);  // asked after 30, 35, 40 and 45 s
+  EXPECT_EQ(containers_, 1u);
+  source_.holds = true;
+  Pass(5);
+  EXPECT_EQ(told_.size(), 2u);
+  EXPECT_EQ(containers_, 1u);
+}
+
+TEST_F(GrantWatchTest, BelievesThatContainersAreGoneOnceTheKubeletHasSaidSoForAWhile) {
+  source_.holds = true;
+  Pass(1);
+  source_.holds = false;
+  Pass(51);
+  EXPECT_EQ(containers_, 0u);
+  EXPECT_EQ(told_.size(), 2u);
+  const int questions = source_.questions;
+  Pass(27);
+  EXPECT_EQ(source_.questions, questions) << "nothing is doubted any more";
 }
 
 TEST_F(GrantWatchTest, SaysNothingOfAQuestionThatWasBrokenOff) {
