@@ -56,7 +56,7 @@ class Rdma(GuestCase):
     def rdma_nic(self, status):
         return next(nic for nic in status["nics"] if nic["name"] == "rxe0")
 
-    def pingpong(self, iterations, size):
+    def pingpong(self, iterations, size, lossy=False):
         """Reliable-connection messages there and back, over the GID of the IPv4 address."""
         command = f"ibv_rc_pingpong -d rxe0 -g 1 -n {iterations} -s {size}"
         server, client = self.guests
@@ -64,8 +64,11 @@ class Rdma(GuestCase):
         # The server listens on TCP before it has a peer.
         wait_for("the server", lambda: server.attempt("ss -ltn | grep -q :18515")[0] == 0)
         said = client.run(f"{command} 10.0.0.1")
+        if lossy:
+            # The client may be gone before the server has the last acknowledgement, and then it never gets it.
+            server.attempt("kill $(cat /mnt/pid)")
         wait_for("the server's end", lambda: server.attempt("kill -0 $(cat /mnt/pid)")[0] != 0)
-        for text in (said, (server.folder / "server").read_text()):
+        for text in (said, *([] if lossy else [(server.folder / "server").read_text()])):
             self.assertIn(f"{iterations} iters in", text)
 
     def test_the_agent_sees_the_device_where_its_interface_is(self):
@@ -103,7 +106,7 @@ class Rdma(GuestCase):
         before = [self.counters(guest) for guest in self.guests]
         sender.run("tc qdisc add dev eth0 root netem loss 5% seed 5 || tc qdisc add dev eth0 root netem loss 5%")
         self.addCleanup(sender.run, "tc qdisc del dev eth0 root")
-        self.pingpong(iterations=100, size=16384)
+        self.pingpong(iterations=100, size=16384, lossy=True)
         grown = [{name: now[name] - was[name] for name in now if now[name] > was[name]}
                  for was, now in zip(before, map(self.counters, self.guests))]
         # What is lost leaves a gap before the receiver, which asks for it again.
@@ -126,7 +129,7 @@ class Rdma(GuestCase):
         follow = self.follow(sender)
         sender.run("tc qdisc add dev eth0 root netem loss 5%")
         self.addCleanup(sender.run, "tc qdisc del dev eth0 root")
-        self.pingpong(iterations=50, size=65536)
+        self.pingpong(iterations=50, size=65536, lossy=True)
         follow.until("health", "rxe0 port 1 (guest-0 port eth0): Degraded", "in 1 min")
         # It may be lost anywhere on the way: the port itself carries what it did.
         follow.until("topology", "rxe0 port 1 fault: None -> PathLoss")
@@ -140,11 +143,14 @@ class Rdma(GuestCase):
             self.link(up)
         follow.until("kernel", "eth0: carrier lost")
         follow.until("health", "rxe0 port 1 (guest-1 port eth0): Flapping: ", "in 10 min")
-        follow.until("topology", "rxe0 port 1 fault: None -> Flapping")
+        fault = "rxe0 port 1 fault: None -> Flapping"
+        follow.until("topology", fault)
         follow.until("condition", "Rail0Healthy False (Flapping): rxe0 port 1 (guest-1 port eth0)")
         # Up again, and nothing may count on it.
         self.assertEqual(self.rdma_nic(self.guests[0].status())["ports"][0]["state"], "Active")
-        self.assertFalse([line for line in follow.lines() if "usable Gb/s: 0 -> " in line.get("text", "")])
+        said = [line.get("text", "") for line in follow.lines()]
+        since = said[next(i for i, text in enumerate(said) if fault in text):]
+        self.assertFalse([text for text in since if "usable Gb/s: 0 -> " in text])
 
     def test_a_cable_that_is_pulled_takes_the_port_down_and_back(self):
         guest = self.guests[0]
