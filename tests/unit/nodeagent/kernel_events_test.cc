@@ -195,13 +195,18 @@ TEST(Uevent, SaysThatTheBusTriesToRecover) {
   EXPECT_EQ(event->what, "PCI device: BEGIN_RECOVERY");
 }
 
+// A literal with the zeros in it.
+template <std::size_t kSize>
+std::string Bytes(const char (&text)[kSize]) {
+  return {text, kSize - 1};
+}
+
 TEST(Uevent, PassesOverOtherSubsystemsAndWhatIsNoUevent) {
   EXPECT_EQ(ParseUevent(Uevent("add", "block", "/devices/vda")), std::nullopt);
   EXPECT_EQ(ParseUevent(Uevent("change", "pci", "/devices/0000:1b:00.0")), std::nullopt);
   EXPECT_EQ(ParseUevent(""), std::nullopt);
-  EXPECT_EQ(ParseUevent(std::string("libudev\0\0\0SUBSYSTEM=pci\0ACTION=add\0DEVPATH=/x\0", 50)),
-            std::nullopt);
-  EXPECT_EQ(ParseUevent(std::string("add@/x\0SUBSYSTEM=pci\0ACTION=add", 31)), std::nullopt);
+  EXPECT_EQ(ParseUevent(Bytes("libudev\0\0\0SUBSYSTEM=pci\0ACTION=add\0DEVPATH=/x\0")), std::nullopt);
+  EXPECT_EQ(ParseUevent(Bytes("add@/x\0SUBSYSTEM=pci\0ACTION=add")), std::nullopt);
 }
 
 TEST(AsyncEvent, NamesTheDeviceAndThePort) {
