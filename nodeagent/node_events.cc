@@ -15,12 +15,15 @@ using topology::Nic;
 constexpr std::size_t kNamed = 8;  // of several GPUs with one fault; a node has as many
 constexpr std::string_view kOver = "over: ";
 
-// By its place: the UUID is the driver's to tell, and the bus shows the GPU before the driver does.
-const std::string& KeyOf(const Gpu& gpu) {
+// A GPU as it is published, or as the driver told of it. By its place: the UUID is the driver's to tell, and the
+// bus shows the GPU before the driver does.
+template <class AnyGpu>
+const std::string& KeyOf(const AnyGpu& gpu) {
   return gpu.pci.empty() ? gpu.uuid : gpu.pci;
 }
 
-std::string NameOf(const Gpu& gpu) {
+template <class AnyGpu>
+std::string NameOf(const AnyGpu& gpu) {
   return fmt::format("GPU {} ({})", gpu.index, gpu.pci);
 }
 
@@ -135,8 +138,7 @@ void NodeEvents::LookAtGpus(const Sight& sight, std::vector<NodeEvent>& events) 
 void NodeEvents::LookAtXids(const Sight& sight, std::vector<NodeEvent>& events) {
   std::map<std::string, std::vector<std::string>> heard;
   for (const GpuReading& gpu : sight.gpus) {
-    const std::string& key = gpu.pci.empty() ? gpu.uuid : gpu.pci;
-    const auto [known, fresh] = xids_.try_emplace(key, gpu.last_xid);
+    const auto [known, fresh] = xids_.try_emplace(KeyOf(gpu), gpu.last_xid);
     // A new child of the driver has heard of none yet.
     if (gpu.last_xid == 0) continue;
     const bool told = fresh ? !looked_ : known->second == gpu.last_xid;
@@ -144,7 +146,7 @@ void NodeEvents::LookAtXids(const Sight& sight, std::vector<NodeEvent>& events) 
     if (told) continue;
     heard[fmt::format("the driver reports XID {}{}", gpu.last_xid,
                       IsFatalXid(gpu.last_xid) ? ", which ends the use of the GPU" : "")]
-        .push_back(fmt::format("GPU {} ({})", gpu.index, gpu.pci));
+        .push_back(NameOf(gpu));
   }
   Tell(heard, Severity::kWarning, kGpuXid, events);
 }
