@@ -13,6 +13,7 @@
 #include "placement/backtrack.h"
 #include "placement/embedding.h"
 #include "placement/improve.h"
+#include "placement/packing.h"
 #include "placement/pricing.h"
 #include "placement/torus_search.h"
 
@@ -24,6 +25,10 @@ using topology::NodeId;
 
 // Nodes that the fallback search may look at, about 50 ms; a gang that needs more for one descent gets three.
 constexpr std::int64_t kSearchBudget = 2'000'000;
+// Where a place is known and only one that is nearer is looked for.
+constexpr std::int64_t kNearerBudget = 200'000;
+// Counts that packing may look at, about 20 ms; on large fabrics so many for each node.
+constexpr std::int64_t kPackBudget = 4'000'000, kPackPerNode = 256;
 // Gangs of at most so many ranks, or so few pods, are worth pricing many of the places that the search comes by. Where
 // that is all of them, the answer is exact.
 constexpr std::int64_t kSmallWorld = 16;
@@ -370,10 +375,14 @@ class PlaceSearch {
     }
     const bool counted = !front_.empty();
     if (!counted) {
+      if (!Pack()) return;
+      const bool packed = !front_.empty();
       const auto descent = std::int64_t(request_.pods.size()) * std::int64_t(state_.fabric().nodes.size());
-      Walk(std::max(kSearchBudget, 3 * descent), small_ ? kPlacesOfSmall : 1, false);
+      Walk(packed ? std::max(kNearerBudget, descent) : std::max(kSearchBudget, 3 * descent),
+           small_ ? kPlacesOfSmall : 1, false);
       if (front_.empty() && result_.gave_up) Walk(kSearchBudget, 1, false, true);
       if (front_.empty()) return;
+      if (packed) result_.gave_up = false;
     }
     if (!TryAll()) {
       if (complete_ || !counted) Improve();
@@ -407,6 +416,17 @@ class PlaceSearch {
       if (as_one.uniform) CountingSearch(state_, *alike, as_one, pricing_, front_).Run();
     }
     return true;
+  }
+
+  // False = there is no place, proved. What is found only says that there is one: pods are not laid out by who talks to
+  // whom.
+  bool Pack() {
+    if (bound_ || !state_.dense().nested()) return true;
+    const auto nodes = std::int64_t(state_.fabric().nodes.size());
+    const Packing packing =
+        placement::Pack(state_, request_, classes_, std::max(kPackBudget, kPackPerNode * nodes));
+    if (packing.outcome == Packing::Outcome::kFound) front_.Offer(packing.pods, pricing_.Price(packing.pods));
+    return packing.outcome != Packing::Outcome::kImpossible;
   }
 
   // Among many nodes it is not worth the look at each of them where nothing is crossed.
