@@ -25,6 +25,8 @@ using topology::NodeId;
 
 // Nodes that the fallback search may look at, about 50 ms; a gang that needs more for one descent gets three.
 constexpr std::int64_t kSearchBudget = 2'000'000;
+// Gangs of at most so many ranks are gathered axis by axis before they are walked.
+constexpr std::int64_t kTightWorld = 256, kTightBudget = 400'000;
 // Where a place is known and only one that is nearer is looked for.
 constexpr std::int64_t kNearerBudget = 200'000;
 // Counts that packing may look at, about 20 ms; on large fabrics so many for each node.
@@ -77,6 +79,19 @@ class CountingSearch {
         embedding_(state, request, classes) {
     // Large gangs are priced rarely: their time is the pricing.
     prices_left_ = int(std::clamp<std::int64_t>((1 << 16) / request.parallelism.world(), 4, 64));
+  }
+
+  // The first prices alone: every order once.
+  bool RunOnce(std::optional<Found>& best) {
+    embedding_.Measure({});
+    if (!embedding_.fits()) return false;
+    orders_ = FillOrders(request_, classes_);
+    for (const FillOrder& order : orders_) {
+      Try(order, {});
+      if (!order.unclassed.empty()) Try(order, {0, 0, false, true});
+    }
+    best = best_;
+    return best_.has_value();
   }
 
   // False = the gang does not fit, proved.
@@ -385,6 +400,7 @@ class PlaceSearch {
       if (packed) result_.gave_up = false;
     }
     if (!TryAll()) {
+      if (complete_ && !bound_) Tighten();
       if (complete_ || !counted) Improve();
       // First other nodes, then other GPUs of the nodes.
       if (small_ && WorthWalking()) {
@@ -441,6 +457,42 @@ class PlaceSearch {
     const bool all = Walk(kPolishBudget, kPlacesOfExact, true);
     result_.gave_up = false;
     return all;
+  }
+
+  // A place where the groups of each axis lie in one NVLink domain, or else in one unit, if they can: the heaviest axis
+  // first. A walk reaches that only where every step on its way is no worse.
+  void Tighten() {
+    if (world_ > kTightWorld || !state_.dense().nested() || NothingIsFaster(state_.dense(), front_.fastest()))
+      return;
+    Found known = front_.fastest();
+    std::vector<Requirement> require = classes_.require;
+    for (const Axis axis : {Axis::kTp, Axis::kEp, Axis::kCp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
+      if (request_.parallelism.size(axis) < 2) continue;
+      for (const Level level : {Level::kNvlink, Level::kUnit}) {
+        require.push_back({axis, level});
+        if (FoundTight(require, known)) break;
+        require.pop_back();
+      }
+    }
+  }
+
+  // Whether the place known keeps these, or another that is found, which is known then.
+  bool FoundTight(const std::vector<Requirement>& require, Found& known) {
+    const GangClasses tight = ClassesOf(request_, require);
+    if (!FirstBroken(state_.dense(), request_, tight, known.pods)) return true;
+    if (tight.uniform) {
+      std::optional<Found> best;
+      if (!CountingSearch(state_, request_, tight, pricing_, front_).RunOnce(best)) return false;
+      known = std::move(*best);
+      return true;
+    }
+    if (state_.fabric().nodes.size() > kFewNodes) return false;
+    Packing packing = placement::Pack(state_, request_, tight, kTightBudget);
+    if (packing.outcome != Packing::Outcome::kFound) return false;
+    known.quality = pricing_.Price(packing.pods);
+    known.pods = std::move(packing.pods);
+    front_.Offer(known.pods, known.quality);
+    return true;
   }
 
   // What was counted has no place for pods without GPUs yet.

@@ -300,6 +300,22 @@ TEST(Packing, FillsOddRoomsWithUnlikePods) {
   EXPECT_EQ(Refused(state, PodsOf(Sizes(1, 1, 48), sizes)).reason, RefusalReason::kNotEnoughFree);
 }
 
+// Of tools/oracle: --nodes-max 16 --seed 2365. A cp group over two nodes makes the step three times as long, and no
+// single move mends one.
+TEST(Packing, KeepsCpGroupsOfUnlikePodsInNodes) {
+  auto fabric = FabricOf{.units = 3, .nodes = 4, .leaves = 4}.Build();
+  auto nodes = AllFree(fabric);
+  const std::array<std::uint32_t, 12> open{0xcf, 0xff, 0x75, 0xff, 0xbe, 0x3d,
+                                           0x21, 0x79, 0x68, 0x89, 0xff, 0};
+  for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n].free_gpus = open[n];
+  nodes[1].free_milli_cpu = 7000;
+  nodes[8].free_milli_cpu = 6000;
+  ClusterState state = Cluster(std::move(fabric), std::move(nodes));
+  GangRequest request = PodsOf(Sizes(1, 1, 17, 2), {8, 1, 1, 1, 4, 1, 1, 1, 1, 1, 1, 7, 1, 1, 1, 1, 2});
+  for (PodRequest& pod : request.pods) pod.resources.milli_cpu = 1000 * pod.gpus;
+  EXPECT_EQ(Planned(state, request).quality.edges[std::size_t(Axis::kCp)], 0);
+}
+
 // Sizes that leave rooms of one GPU in nodes by the hundred: nothing that goes pod by pod ends there.
 TEST(Packing, DecidesTightGangsOnManyNodes) {
   auto fabric = FabricOf{.units = 50, .nodes = 12}.Build();
