@@ -26,7 +26,7 @@ using topology::NodeId;
 // Nodes that the fallback search may look at, about 50 ms; a gang that needs more for one descent gets three.
 constexpr std::int64_t kSearchBudget = 2'000'000;
 // Gangs of at most so many ranks are gathered axis by axis before they are walked.
-constexpr std::int64_t kTightWorld = 256, kTightBudget = 400'000;
+constexpr std::int64_t kTightWorld = 128, kTightBudget = 400'000;
 // Where a place is known and only one that is nearer is looked for.
 constexpr std::int64_t kNearerBudget = 200'000;
 // Counts that packing may look at, about 20 ms; on large fabrics so many for each node.
