@@ -10,12 +10,12 @@
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "nodeagent/agent.h"
+#include "nodeagent/discovery/machine.h"
 #include "nodeagent/flags.h"
 #include "nodeagent/follow.h"
-#include "nodeagent/machine.h"
+#include "nodeagent/gpu/nvml_process.h"
+#include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/nccl_files.h"
-#include "nodeagent/nvml_process.h"
-#include "nodeagent/pod_resources.h"
 #include "nodeagent/print.h"
 
 namespace {

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "nodeagent/discovery.h"
-#include "nodeagent/report.h"
+#include "nodeagent/discovery/discovery.h"
+#include "nodeagent/publish/report.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/memory_file_tree.h"
 

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "crds/keys.h"
-#include "nodeagent/machine.h"
+#include "nodeagent/discovery/machine.h"
 #include "recorded_machine.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"

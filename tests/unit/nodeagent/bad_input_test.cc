@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "faulty_files.h"
-#include "nodeagent/nvml_gpus.h"
-#include "nodeagent/recording.h"
-#include "nodeagent/report.h"
+#include "nodeagent/gpu/nvml_gpus.h"
+#include "nodeagent/publish/report.h"
+#include "nodeagent/recording/recording.h"
 #include "nvml_bed.h"
 #include "recorded_machine.h"
 

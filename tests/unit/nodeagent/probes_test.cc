@@ -1,10 +1,10 @@
 #include <gmock/gmock.h>
 
-#include "nodeagent/exclusion.h"
-#include "nodeagent/net_probe.h"
-#include "nodeagent/pci_probe.h"
-#include "nodeagent/rdma_mtu.h"
-#include "nodeagent/rdma_probe.h"
+#include "nodeagent/nic/exclusion.h"
+#include "nodeagent/nic/net_probe.h"
+#include "nodeagent/nic/rdma_mtu.h"
+#include "nodeagent/nic/rdma_probe.h"
+#include "nodeagent/pci/probe.h"
 #include "recorded_machine.h"
 #include "tests/support/memory_file_tree.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/file_tree.h"
-#include "nodeagent/machine.h"
+#include "nodeagent/discovery/machine.h"
 
 namespace heddle::test {
 
