@@ -211,13 +211,12 @@ TEST_F(MonitorTest, DoesNotWaitForADriverThatHangs) {
 TEST_F(MonitorTest, PassesOverTheCountersAsSoonAsTheKernelSpeaks) {
   Start();
   ASSERT_TRUE(Comes([&] { return !sights_.empty(); }));
-  const int passes = Passes();
   State("1: DOWN\n");
   kernel_.Say(kKeys);
   ASSERT_TRUE(Comes([&] { return heard_ == 1; }));
+  // The next pass by the clock is seconds away, and the clock stands still.
   clock_.Advance(milliseconds(100));
-  ASSERT_TRUE(Comes([&] { return passes_ > passes; }));
-  EXPECT_EQ(Port(*Last())->state, LinkState::kDown);
+  EXPECT_TRUE(Comes([&] { return Port(*sights_.back())->state == LinkState::kDown; }));
 }
 
 TEST_F(MonitorTest, LooksAtEverythingWhenTheKernelSpeaksOfTopology) {
