@@ -77,7 +77,7 @@ requires kIsTable<Table> Words Both(Setting setting, const Table& want, const Ta
 Words Both(Setting setting, const Algorithms& want, const Algorithms& have) {
   Words words;
   for (std::size_t i = 0; i < want.size(); ++i) {
-    if (want[i] == have[i]) continue;
+    if (want[i] == have[i] || want[i] == Algorithm::kAny) continue;
     Append(words.want, EntryName(setting, i) + std::string(AlgorithmName(want[i])));
     Append(words.have, EntryName(setting, i) + std::string(AlgorithmName(have[i])));
   }

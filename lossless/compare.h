@@ -23,7 +23,7 @@ struct Comparison {
   friend bool operator==(const Comparison&, const Comparison&) = default;
 };
 // A setting that `want` does not name is not looked at. Of a table, an entry that `want` leaves open
-// (kNotSaid) is not looked at either, nor are DCQCN parameters that it does not name.
+// (kNotSaid, Any) is not looked at either, nor are DCQCN parameters that it does not name.
 Comparison Compare(const PortSettings& want, const PortSettings& have);
 
 // A setting in words: "26: 3, 48: 6, else 0", "DSCP", "9000". Empty where nobody said it.

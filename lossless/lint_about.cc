@@ -108,6 +108,12 @@ constexpr std::array kRules{
     RuleAbout{"lossless-dscps-differ", kError, "no DSCP that is lossless at both ends",
               "whatever mark data carries, one of both drops it",
               "map the DSCP of data to the lossless priority at both ends"},
+    RuleAbout{"drift", kError, "a port that its agent reports as changed",
+              "somebody else wrote it, or a reboot took it back",
+              "stop the other writer, or let the policy repair"},
+    RuleAbout{"two-policies", kError, "a port that several LosslessPolicies select",
+              "none of them is in force there: which one would be chance",
+              "narrow nodeSelector, roles or rails until one of them selects the port"},
     RuleAbout{"differs-from-policy", kError, "a port that is not as the policy says",
               "the policy is not in force there", "let the agent apply the policy, or change the policy"},
 };

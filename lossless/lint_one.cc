@@ -61,6 +61,8 @@ void ClaimsNoCongestion(const Subject& subject, Report& report) {
 void ProtectsData(const Subject& subject, Report& report) {
   const auto dscp = DataDscp(subject.settings);
   if (!dscp || IsLossless(subject.settings, *dscp) != std::optional(false)) return;
+  // Whoever writes a policy without PFC wants RoCE that takes losses.
+  if (subject.end == End::kPolicy && subject.settings.pfc->empty()) return;
   const int priority = PriorityOf(subject.settings, *dscp);
   std::string fact = fmt::format("data is sent with DSCP {}", *dscp);
   if (priority != kNotSaid) fact += fmt::format(", which is priority {}", priority);
@@ -206,7 +208,8 @@ void SharesAll(const Subject& subject, Report& report) {
   bool any = false;
   std::string shares;
   for (std::size_t i = 0; i < settings.class_percent->size(); ++i) {
-    if ((*settings.class_algorithm)[i] != Algorithm::kEts) continue;
+    if ((*settings.class_algorithm)[i] != Algorithm::kEts || (*settings.class_percent)[i] == kNotSaid)
+      continue;
     any = true;
     sum += (*settings.class_percent)[i];
     shares += fmt::format("{}class {}: {} %", shares.empty() ? "" : ", ", i, (*settings.class_percent)[i]);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kTrustNames{"PCP", "DSCP"};
 constexpr std::array<std::string_view, 2> kDcbxNames{"Host", "Firmware"};
-constexpr std::array<std::string_view, 4> kAlgorithmNames{"Strict", "ETS", "CBS", "Vendor"};
+constexpr std::array<std::string_view, 5> kAlgorithmNames{"Strict", "ETS", "CBS", "Vendor", "Any"};
 constexpr std::array<std::string_view, kDcqcnParameters> kDcqcnNames{"rpAiRate",
                                                                      "rpByteReset",
                                                                      "rpClampTgtRate",

@@ -22,9 +22,10 @@ void PutShares(const Policy& policy, PortSettings& settings) {
   PriorityTable classes;
   classes.fill(0);
   Algorithms algorithms;
-  // A class that no priority uses; the kernel wants some algorithm for it, and no share of the 100 %.
-  algorithms.fill(Algorithm::kStrict);
-  Numbers percent{};
+  // Of a class that no priority uses nothing is asked.
+  algorithms.fill(Algorithm::kAny);
+  Numbers percent;
+  percent.fill(kNotSaid);
   for (const EtsShare& share : policy.ets) {
     const auto index = std::size_t(share.priority);
     classes[index] = std::int8_t(share.priority);

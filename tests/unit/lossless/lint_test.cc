@@ -159,6 +159,8 @@ TEST(Lint, FindsEachFaultByItsRuleAndSaysBothFactsAndWhatToDo) {
     }
     tried.insert(one.rule);
   }
+  // Agents report these; the linter passes them on.
+  tried.insert({"drift", "two-policies"});
   for (const RuleAbout& rule : Rules()) EXPECT_THAT(tried, Contains(std::string(rule.id)));
   EXPECT_EQ(Rules().size(), tried.size());
 }
@@ -223,6 +225,10 @@ TEST(Lint, ComparesHostsWithAPolicyOnlyWhereThereIsOne) {
   other.name = "LosslessPolicy other";
   EXPECT_THAT(RulesOf(Lint({GoodPolicy(), host})), Contains("differs-from-policy"));
   EXPECT_THAT(RulesOf(Lint({GoodPolicy(), other, host})), testing::Not(Contains("differs-from-policy")));
+}
+
+TEST(Lint, LetsAPolicyDoWithoutPfc) {
+  EXPECT_THAT(Lint({GoodPolicy({.pfc = PrioritySet{}, .watchdog_ms = kWatchdogOff})}), IsEmpty());
 }
 
 TEST(Lint, PutsErrorsFirst) {

@@ -129,7 +129,8 @@ TEST(Render, GivesEachNamedPriorityItsTrafficClass) {
   EXPECT_EQ(*port.priority_to_class, (PriorityTable{0, 0, 0, 3, 0, 0, 6, 0}));
   EXPECT_EQ((*port.class_algorithm)[6], Algorithm::kStrict);
   EXPECT_EQ((*port.class_algorithm)[3], Algorithm::kEts);
-  EXPECT_EQ(*port.class_percent, (Numbers{50, 0, 0, 50, 0, 0, 0, 0}));
+  EXPECT_EQ((*port.class_algorithm)[1], Algorithm::kAny);
+  EXPECT_EQ(*port.class_percent, (Numbers{50, -1, -1, 50, -1, -1, -1, -1}));
 }
 
 TEST(Render, LeavesOutWhatNobodyAskedFor) {

@@ -80,7 +80,7 @@ TEST(Settings, HaveANameEachAndAreVisitedInTheirOrder) {
 TEST(Settings, WordsComeBack) {
   for (const Trust trust : {Trust::kPcp, Trust::kDscp}) EXPECT_EQ(ParseTrust(TrustName(trust)), trust);
   for (const Dcbx dcbx : {Dcbx::kHost, Dcbx::kFirmware}) EXPECT_EQ(ParseDcbx(DcbxName(dcbx)), dcbx);
-  for (int i = 0; i < 4; ++i) EXPECT_EQ(ParseAlgorithm(AlgorithmName(Algorithm(i))), Algorithm(i));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ParseAlgorithm(AlgorithmName(Algorithm(i))), Algorithm(i));
   for (int i = 0; i < kDcqcnParameters; ++i) {
     EXPECT_EQ(ParseDcqcnParameter(DcqcnParameterName(DcqcnParameter(i))), DcqcnParameter(i));
   }
@@ -146,6 +146,8 @@ TEST(Compare, LeavesOpenWhatATableLeavesOpen) {
   (*have.priority_to_class)[5] = 0;
   want.dcqcn = Dcqcn{{DcqcnParameter::kRpAiRate, 5}};
   have.dcqcn = Dcqcn{{DcqcnParameter::kRpAiRate, 5}, {DcqcnParameter::kRpGd, 11}};
+  want.class_algorithm.emplace().fill(Algorithm::kAny);
+  have.class_algorithm.emplace().fill(Algorithm::kVendor);
   EXPECT_TRUE(Compare(want, have).compliant());
   (*have.priority_to_class)[3] = kNotSaid;
   have.dcqcn = Dcqcn{};
