@@ -338,7 +338,7 @@ class InstallTest(ChartTestCase):
         self.helm("package", CHART, "--destination", folder)
         archive = next(folder.glob("heddle-*.tgz"))
         names = run(["tar", "-tzf", archive]).stdout
-        for crd in ("nodetopologies", "fabrics", "gangs"):
+        for crd in ("nodetopologies", "fabrics", "gangs", "losslesspolicies"):
             self.assertIn(f"heddle/files/crds/{crd}.yaml", names)
         self.assertNotIn(".h\n", names)
         self.assertEqual(self.helm("template", "heddle", archive).stdout, self.helm("template", "heddle", CHART).stdout)
