@@ -40,6 +40,7 @@ topology::Gpu ReadGpu(const Field& field) {
   gpu.healthy = field("health").Required().Word(ParseHealth, "Healthy, Unhealthy", true);
   gpu.unhealthy_reason = field("reason").Text(256);
   gpu.memory_gib = field("memoryGib").Int(0, 65535);
+  gpu.mig = field("mig").Bool();
   return gpu;
 }
 
@@ -63,6 +64,8 @@ topology::NicPort ReadPort(const Field& field) {
   port.fault =
       field("fault").Word(ParseFault, "Flapping, Errors, PauseStorm, PathLoss", topology::LinkFault::kNone);
   port.reason = field("reason").Text(256);
+  port.rdma_mtu = field("rdmaMtu").Int(1, 4096);
+  if (field("gidIndex").present()) port.gid_index = field("gidIndex").Int(0, 65535);
   return port;
 }
 
@@ -70,6 +73,7 @@ topology::Nic ReadNic(const Field& field) {
   topology::Nic nic;
   nic.name = field("name").Name(64);
   nic.netdev = field("netdev").Text(64);
+  nic.driver = field("driver").Text(64);
   nic.pci = field("pci").Text(32);
   nic.guid = field("guid").Text(32);
   nic.transport =

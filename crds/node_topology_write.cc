@@ -25,6 +25,7 @@ Json WriteGpu(const topology::Gpu& gpu) {
   PutText(json, "reason", gpu.unhealthy_reason, 256);
   if (!gpu.healthy && gpu.unhealthy_reason.empty()) json["reason"] = "no reason was given";
   PutPositive(json, "memoryGib", gpu.memory_gib);
+  if (gpu.mig) json["mig"] = true;
   return json;
 }
 
@@ -34,6 +35,8 @@ Json WritePort(const topology::NicPort& port) {
             {"rateGbps", port.rate_gbps},
             {"usableGbps", port.usable_gbps}};
   PutPositive(json, "plane", port.plane);
+  PutPositive(json, "rdmaMtu", port.rdma_mtu);
+  if (port.gid_index) json["gidIndex"] = *port.gid_index;
   if (port.fault != topology::LinkFault::kNone) {
     json["fault"] = topology::LinkFaultName(port.fault);
     PutText(json, "reason", port.reason, 256);
@@ -54,6 +57,7 @@ Json WriteNic(const topology::Nic& nic) {
             {"role", topology::NicRoleName(nic.role)},
             {"ports", WriteList(nic.ports, 8, WritePort)}};
   PutText(json, "netdev", nic.netdev, 64);
+  PutText(json, "driver", nic.driver, 64);
   PutText(json, "pci", nic.pci, 32);
   PutText(json, "guid", nic.guid, 32);
   codec::PutFact(json, "rail", "railMissing", nic.rail);

@@ -125,6 +125,7 @@ class Assembly {
               true,
               {},
               (reading.memory_mib + 512) / 1024};
+      gpu.mig = reading.mig.value_or(false);
       gpu.unhealthy_reason = FaultOf(reading);
       const bool lost = !readings_.pci.devices.empty() && readings_.pci.Find(reading.pci) == nullptr;
       if (gpu.unhealthy_reason.empty() && lost)

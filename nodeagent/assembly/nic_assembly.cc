@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "nodeagent/nic/rdma_mtu.h"
+
 namespace heddle::nodeagent {
 namespace {
 
@@ -85,7 +87,20 @@ class NicAssembly {
     }
     NicPort made = MakePort(port.number, port.state, port.rate_gbps, *leaf);
     made.plane = port.plane.value_or(0);
+    AddRoce(device, port, interface, made);
     return made;
+  }
+
+  // What NCCL needs to know of a RoCE port: it speaks over the port's own interface, or the bond above it.
+  void AddRoce(const RdmaDevice& device, const RdmaPort& port, const Netdev* interface, NicPort& made) const {
+    if (device.transport != Transport::kRoce) return;
+    const bool bond = interface != nullptr && !interface->slaves.empty();
+    const Netdev* own = bond || port.netdevs.empty() ? nullptr : FindNetdev(port.netdevs.front());
+    if (own == nullptr) own = interface;
+    if (own == nullptr) return;
+    made.rdma_mtu = RoceMtu(own->mtu);
+    const Gid* gid = RoceGid(port, own->name);
+    if (gid != nullptr) made.gid_index = gid->index;
   }
 
   void Claim(const Netdev& netdev) {
@@ -108,6 +123,7 @@ class NicAssembly {
     nic.name = device.name;
     nic.pci = device.pci;
     nic.guid = device.guid;
+    nic.driver = device.driver;
     nic.transport = device.transport;
     claimed_.insert(device.netdevs.begin(), device.netdevs.end());
     const Netdev* interface = InterfaceOf(device);
@@ -122,6 +138,7 @@ class NicAssembly {
     if (interface != nullptr && !interface->slaves.empty()) {
       for (std::size_t i = 0; i < interface->slaves.size(); ++i) {
         nic.ports.push_back(PortOfNetdev(int(i) + 1, interface->slaves[i]));
+        if (!device.ports.empty()) AddRoce(device, device.ports.front(), interface, nic.ports.back());
       }
     } else {
       for (const RdmaPort& port : device.ports) nic.ports.push_back(PortOfRdma(device, port, interface));
