@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "nodeagent/assembly/lost_gpus.h"
 #include "nodeagent/assembly/nic_assembly.h"
 #include "nodeagent/assembly/rails.h"
 #include "nodeagent/nic/plane.h"
@@ -188,16 +189,43 @@ class Assembly {
     if (seen_.gpus_unreadable) seen_.node.nvlink_domain = topology::Missing::kUnknown;
   }
 
+  // What is equal for cards of one kind; a board's id tells one with two ports from one with a single port.
+  std::string ModelOf(const Nic& nic) const {
+    const PciDevice* device = readings_.pci.Find(nic.pci);
+    const auto& devices = readings_.rdma.devices;
+    const auto rdma = std::find_if(devices.begin(), devices.end(),
+                                   [&](const RdmaDevice& one) { return one.name == nic.name; });
+    return fmt::format("{:04x}:{:04x} {}", device == nullptr ? 0 : device->vendor,
+                       device == nullptr ? 0 : device->device, rdma == devices.end() ? "" : rdma->board);
+  }
+
   // The GPUs by which rails are numbered: those of the bus, so that one which the driver lost leaves its
-  // number free. Where the driver counts in another order (CUDA_DEVICE_ORDER does not reach NVML, but vGPUs
-  // do), the driver's.
-  std::vector<std::string> RailGpus() const {
-    std::vector<std::string> driver;
-    for (const Gpu& gpu : seen_.node.gpus) driver.push_back(gpu.pci);
-    const bool in_bus_order =
-        std::includes(bus_gpus_.begin(), bus_gpus_.end(), driver.begin(), driver.end()) &&
-        std::is_sorted(driver.begin(), driver.end());
-    return in_bus_order ? bus_gpus_ : driver;
+  // number free, and those that are gone from the bus, too. Where the driver counts in another order
+  // (CUDA_DEVICE_ORDER does not reach NVML, but vGPUs do), the driver's.
+  std::vector<std::string> GpusOfRails() {
+    std::vector<std::string> driver, gone;
+    for (const Gpu& gpu : seen_.node.gpus) {
+      driver.push_back(gpu.pci);
+      if (!std::binary_search(bus_gpus_.begin(), bus_gpus_.end(), gpu.pci)) gone.push_back(gpu.pci);
+    }
+    const bool unplaced = gone.size() == driver.size();  // no bus to speak of: a supplied file, or none
+    if (unplaced || !std::is_sorted(driver.begin(), driver.end())) return driver;
+    std::vector<PlacedNic> nics;
+    for (const Nic& nic : seen_.node.nics) {
+      if (nic.transport != topology::Transport::kEthernet)
+        nics.push_back({nic.name, nic.pci, ModelOf(nic), nic.transport, nic.usable_gbps()});
+    }
+    RailGpus gpus = FindLostGpus(readings_.pci, bus_gpus_, driver.size(), nics);
+    if (gpus.lost > 0) {
+      seen_.lost_gpus = fmt::format(
+          "{} of {} GPUs are gone from the PCI bus, and the rails are those that all of them had{}{}",
+          gpus.lost, gpus.places.size(), gpus.orphans.empty() ? "" : ": beside ",
+          fmt::join(gpus.orphans, ", "));
+      return std::move(gpus.places);
+    }
+    gpus.places.insert(gpus.places.end(), gone.begin(), gone.end());
+    std::sort(gpus.places.begin(), gpus.places.end());
+    return std::move(gpus.places);
   }
 
   void AddNics() {
@@ -207,7 +235,7 @@ class Assembly {
       Problem(fmt::format("{} NICs are left out: a node has at most {}", nics.size() - kMaxNics, kMaxNics));
       nics.resize(kMaxNics);
     }
-    const std::vector<std::string> gpus = RailGpus();
+    const std::vector<std::string> gpus = GpusOfRails();
     std::vector<RailNic> measured;
     for (Nic& nic : nics) {
       if (nic.ports.size() > kMaxPorts) nic.ports.resize(kMaxPorts);
@@ -222,6 +250,7 @@ class Assembly {
       nics[i].rail = rails.places[i].rail;
     }
     seen_.rail_notes = std::move(rails.notes);
+    seen_.rail_reach = rails.reach;
     HearRails();
     crds::FillLeaves(seen_.node, readings_.leaves.labels);
   }

@@ -47,7 +47,9 @@ struct Observation {
       pcie_faults;                      // links that are not full; nothing: none could be judged
   std::vector<std::string> problems;    // what could not be read, as sentences
   std::string pci_source;               // the file that the PCIe tree is from; empty: sysfs
-  std::vector<std::string> rail_notes;  // on what the rails stand where it is not a PCIe switch
+  std::vector<std::string> rail_notes;  // what else the rails stand on, and why some are unknown
+  topology::PciDistance rail_reach = topology::PciDistance::kPix;  // as Rails::reach
+  std::string lost_gpus;  // which rails stand as if GPUs were there that are gone; a sentence, empty: none
 };
 
 // Pure and total.

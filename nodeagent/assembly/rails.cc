@@ -1,5 +1,7 @@
 #include "nodeagent/assembly/rails.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -143,14 +145,16 @@ class Measurement {
       Deal(group, share);
     }
     if (dealt_blindly) {
-      rails_.notes.emplace_back(
-          "no PCIe switch is visible, so rails follow the PCI order within a NUMA node");
+      rails_.notes.push_back(
+          fmt::format("no PCIe switch is visible, so rails follow the PCI order within a {}",
+                      rails_.reach == PciDistance::kPhb ? "host bridge" : "NUMA node"));
     }
   }
 
   void Deal(const Group& group, std::size_t share) {
     const std::size_t gpus = group.gpus.size(), nics = group.nics.size();
     for (std::size_t i = 0; i < nics; ++i) {
+      rails_.reach = std::max(rails_.reach, Nearest(nics_[group.nics[i]]));
       const std::size_t owner = nics >= gpus ? std::min(i / (nics / gpus), gpus - 1) : i * gpus / nics;
       rails_.places[group.nics[i]].rail = group.gpus[owner] / int(share);
     }

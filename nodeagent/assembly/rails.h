@@ -23,8 +23,10 @@ struct RailPlace {
 };
 
 struct Rails {
-  std::vector<RailPlace> places;   // by position of the NIC
-  std::vector<std::string> notes;  // on what the result stands where it is not a PCIe switch
+  std::vector<RailPlace> places;  // by position of the NIC
+  // The farthest GPU by which a rail was told: PIX and PXB are PCIe switches, PHB a host bridge, NODE a NUMA node.
+  topology::PciDistance reach = topology::PciDistance::kPix;
+  std::vector<std::string> notes;  // what else the rails stand on, and why some are unknown
 };
 
 // Which NICs carry the traffic of GPUs, and on which rail, from measurements only: names and slots mean

@@ -215,6 +215,23 @@ void AddRails(const Observation& seen, std::vector<Condition>& conditions) {
   }
 }
 
+// Reason and message of rails that are all known.
+std::pair<std::string, std::string> RailBasis(const Observation& seen) {
+  if (!seen.rail_notes.empty()) return {"PciOrder", Join(seen.rail_notes)};
+  switch (seen.rail_reach) {
+    case topology::PciDistance::kPix:
+    case topology::PciDistance::kPxb:
+      break;
+    case topology::PciDistance::kPhb:
+      return {"HostBridges", "from the host bridges that GPUs and NICs share: no PCIe switch is visible"};
+    case topology::PciDistance::kNode:
+    case topology::PciDistance::kSys:
+      return {"NumaNodes", "from the NUMA nodes that GPUs and NICs share: no PCIe switch is visible"};
+  }
+  if (!seen.pci_source.empty()) return {"SuppliedTopology", "from the PCIe switches of " + seen.pci_source};
+  return {"PciSwitches", "from the PCIe switches that GPUs and NICs share"};
+}
+
 Condition RailsMeasured(const Observation& seen) {
   const auto& nics = seen.node.nics;
   const bool good = std::all_of(nics.begin(), nics.end(), [](const Nic& nic) {
@@ -225,10 +242,9 @@ Condition RailsMeasured(const Observation& seen) {
                 seen.rail_notes.empty() ? "no GPU is near enough to tell the rail of every compute NIC"
                                         : Join(seen.rail_notes));
   }
-  if (!seen.rail_notes.empty()) return Make(kRailsMeasured, true, "PciOrder", Join(seen.rail_notes));
-  if (!seen.pci_source.empty())
-    return Make(kRailsMeasured, true, "SuppliedTopology", "from the PCIe switches of " + seen.pci_source);
-  return Make(kRailsMeasured, true, "PciSwitches", "from the PCIe switches that GPUs and NICs share");
+  auto [reason, message] = RailBasis(seen);
+  if (!seen.lost_gpus.empty()) message = Join({std::move(message), seen.lost_gpus});
+  return Make(kRailsMeasured, true, reason, std::move(message));
 }
 
 Condition PcieLinksFull(const std::vector<std::string>& faults) {

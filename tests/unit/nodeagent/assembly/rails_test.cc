@@ -81,6 +81,15 @@ TEST(Rails, FollowThePciOrderWithinANumaNodeWhereNoSwitchIsVisible) {
   EXPECT_THAT(MeasureRails(4, nics).notes, ElementsAre(testing::HasSubstr("PCI order")));
 }
 
+TEST(Rails, SayHowFarTheGpuIsThatTheyAreNumberedBy) {
+  EXPECT_EQ(MeasureRails(1, {Nic({kPix})}).reach, kPix);
+  EXPECT_EQ(MeasureRails(2, {Nic({kPix, kSys}), Nic({kSys, kPxb})}).reach, kPxb);
+  EXPECT_EQ(MeasureRails(1, {Nic({kPhb})}).reach, kPhb);
+  EXPECT_EQ(MeasureRails(2, {Nic({kPhb, kSys}), Nic({kSys, kNode})}).reach, kNode);
+  EXPECT_THAT(MeasureRails(2, {Nic({kPhb, kPhb}), Nic({kPhb, kPhb})}).notes,
+              ElementsAre("no PCIe switch is visible, so rails follow the PCI order within a host bridge"));
+}
+
 TEST(Rails, AreUnknownWhereNothingTells) {
   const std::vector<RailNic> uneven{Nic({kNode, kNode}), Nic({kNode, kNode}), Nic({kNode, kNode})};
   EXPECT_THAT(RailsOf(2, uneven), ElementsAre(-1, -1, -1));
