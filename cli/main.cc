@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/import.h"
+#include "cli/lint.h"
 #include "cli/plan.h"
 #include "cli/read_path.h"
 #include "kube/config.h"
@@ -45,6 +46,8 @@ cli::Output Run(cli::Flags& flags) {
     case cli::Command::kImport:
       flags.import.now = base::SystemClock().WallNow();
       return cli::ImportFabric(flags.import, cli::ReadPath, look);
+    case cli::Command::kLint:
+      return cli::Lint(flags.lint, cli::ReadPath, look);
     default:
       return AskCluster(flags, look);
   }

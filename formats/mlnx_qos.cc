@@ -30,6 +30,11 @@ class Reader {
     if (scan.Take("DCBX mode:")) return DcbxMode(scan);
     if (scan.Take("Priority trust state:")) return TrustState(scan);
     if (scan.Take("prio:")) return DscpsOfPriority(scan);
+    // Older versions go on without repeating the priority.
+    const bool more =
+        !scan.rest().empty() && scan.rest().find_first_not_of("0123456789, \t\r") == std::string_view::npos;
+    if (more && dscp_priority_) return AddDscps(scan.rest());
+    dscp_priority_.reset();
     if (scan.Take("Receive buffer size (bytes):")) return BufferSizes(scan);
     if (scan.Take("Cable len:")) return CableLength(scan);
     if (scan.Take("enabled")) return Enabled(scan);
@@ -75,16 +80,20 @@ class Reader {
     return std::nullopt;
   }
 
-  // "3 dscp:31,30,29,"; of a longer list the priority stands again on the next line.
+  // "3 dscp:31,30,29,"; of a longer list the priority stands again on the next line, or the list just goes on.
   std::optional<std::string> DscpsOfPriority(Scanner& scan) {
-    const auto priority = Within(scan.Word(), 0, kPriorities - 1);
+    dscp_priority_ = Within(scan.Word(), 0, kPriorities - 1);
     scan.SkipBlanks();
-    if (!priority || !scan.Take("dscp:")) return "a line of the dscp2prio mapping is prio:N dscp:N,N,…";
+    if (!dscp_priority_ || !scan.Take("dscp:")) return "a line of the dscp2prio mapping is prio:N dscp:N,N,…";
+    return AddDscps(scan.rest());
+  }
+
+  std::optional<std::string> AddDscps(std::string_view list) {
     if (!settings.dscp_to_priority) settings.dscp_to_priority = lossless::AllDscps(lossless::kNotSaid);
-    for (const auto& item : Items(scan.rest())) {
+    for (const auto& item : Items(list)) {
       const auto dscp = Within(item, 0, lossless::kDscps - 1);
       if (!dscp) return fmt::format("\"{}\" is no DSCP, which are 0 to 63", Printable(item, 20));
-      (*settings.dscp_to_priority)[std::size_t(*dscp)] = std::int8_t(*priority);
+      (*settings.dscp_to_priority)[std::size_t(*dscp)] = std::int8_t(*dscp_priority_);
     }
     read = true;
     return std::nullopt;
@@ -190,6 +199,7 @@ class Reader {
   }
 
   std::optional<int> class_;
+  std::optional<int> dscp_priority_;  // whose list of DSCPs may go on
 };
 
 }  // namespace

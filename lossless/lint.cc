@@ -16,7 +16,8 @@ namespace {
 
 // All that rules look at, the name left out.
 std::string Likeness(const Subject& subject) {
-  std::string key = fmt::format("{}\n{}\n", int(subject.end), subject.rdma_dscp.value_or(kNotSaid));
+  std::string key = fmt::format("{}\n{}\n{}\n", int(subject.end), subject.rdma_dscp.value_or(kNotSaid),
+                                subject.reported_for);
   for (const OtherClass& other : subject.classes) {
     key +=
         fmt::format("{} {} {} {}\n", other.name, int(other.use), other.priority, fmt::join(other.dscps, ","));
@@ -52,17 +53,22 @@ std::vector<Subject> Grouped(const std::vector<Subject>& subjects) {
 
 // Hosts of one fabric talk to each other: the largest MTU is what they could have.
 void CompareMtus(const std::vector<Subject>& subjects, std::vector<Finding>& findings) {
-  const Subject* largest = nullptr;
+  std::map<std::string_view, const Subject*> largest;
+  const auto has_mtu = [](const Subject& subject) {
+    return subject.end == End::kHost && subject.settings.mtu;
+  };
   for (const Subject& subject : subjects) {
-    if (subject.end != End::kHost || !subject.settings.mtu) continue;
-    if (largest == nullptr || *subject.settings.mtu > *largest->settings.mtu) largest = &subject;
+    if (!has_mtu(subject)) continue;
+    const Subject*& best = largest.try_emplace(subject.reported_for, &subject).first->second;
+    if (*subject.settings.mtu > *best->settings.mtu) best = &subject;
   }
   for (const Subject& subject : subjects) {
-    if (subject.end != End::kHost || !subject.settings.mtu) continue;
-    if (*subject.settings.mtu == *largest->settings.mtu) continue;
-    rules::Report(findings, subject, largest)
+    if (!has_mtu(subject)) continue;
+    const Subject& best = *largest.at(subject.reported_for);
+    if (*subject.settings.mtu == *best.settings.mtu) continue;
+    rules::Report(findings, subject, &best)
         .Find("mtu-peers", fmt::format("the MTU is {}", *subject.settings.mtu),
-              fmt::format("its peer's is {}", *largest->settings.mtu));
+              fmt::format("its peer's is {}", *best.settings.mtu));
   }
 }
 
@@ -78,7 +84,7 @@ void ComparePolicy(const std::vector<Subject>& subjects, std::vector<Finding>& f
   const Subject& policy = *std::find_if(subjects.begin(), subjects.end(), is_policy);
   const PortSettings want = HostSettings(policy.settings);
   for (const Subject& subject : subjects) {
-    if (subject.end != End::kHost) continue;
+    if (subject.end != End::kHost || !subject.reported_for.empty()) continue;
     for (const Drift& drift : Compare(want, subject.settings).drifts) {
       const std::string name(SettingName(drift.setting));
       rules::Report(findings, subject, &policy)

@@ -28,6 +28,9 @@ struct Subject {
   PortSettings settings;
   std::optional<int> rdma_dscp;     // of a policy: where data is meant to be
   std::vector<OtherClass> classes;  // of a policy: what else is there
+  // Of a host that an agent reports: its policy. Hosts with the same one talk to each other, and the agent
+  // has held them against it already.
+  std::string reported_for;
   friend bool operator==(const Subject&, const Subject&) = default;
 };
 Subject SubjectOf(std::string name, const ResolvedPolicy& policy);

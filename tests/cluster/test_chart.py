@@ -373,10 +373,11 @@ class InstallTest(ChartTestCase):
                 [("create", ours, "nodetopologies"), ("patch", ours, "nodetopologies"),
                  ("delete", ours, "nodetopologies"),
                  ("patch", ours, "fabrics/status"), ("patch", "", "nodes"), ("create", "", "events"),
+                 ("watch", ours, "losslesspolicies"), ("patch", ours, "losslesspolicies/status"),
                  ("update", "coordination.k8s.io", "leases@heddle-operator")],
                 [("update", "coordination.k8s.io", "leases@heddle-scheduler"),
                  ("patch", ours, "nodetopologies/status"), ("delete", "", "nodes"), ("list", "", "pods"),
-                 ("patch", ours, "gangs")]),
+                 ("patch", ours, "losslesspolicies"), ("patch", ours, "gangs")]),
             "extender": (
                 [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
                  ("watch", "batch", "jobs"),

@@ -49,6 +49,18 @@ TEST(MlnxQos, LeavesOpenWhatAnOlderVersionDoesNotPrint) {
   EXPECT_EQ((*read->priority_to_class)[0], lossless::kNotSaid);
 }
 
+TEST(MlnxQos, ReadsListsThatGoOnUnderTheirPriority) {
+  const auto older = ParseMlnxQos(
+      "Priority trust state: dscp\ndscp2prio mapping:\n\tprio:0 dscp:00,01,02,03,04,05,06,07,\n"
+      "\t            08,09,\n\tprio:3 dscp:26,\ndefault priority:\n");
+  ASSERT_TRUE(older) << older.error().message;
+  EXPECT_EQ(lossless::DscpRanges(*older->dscp_to_priority, 0), "0-9");
+  EXPECT_EQ(lossless::DscpRanges(*older->dscp_to_priority, 3), "26");
+  const auto newer = ParseMlnxQos("\tprio:0 dscp:00,01,\n\tprio:0 dscp:02,\nCable len: 7\n99,\n");
+  ASSERT_TRUE(newer) << newer.error().message;
+  EXPECT_EQ(lossless::DscpRanges(*newer->dscp_to_priority, 0), "0-2");
+}
+
 TEST(MlnxQos, DoesNotTakeWhatItCouldNotFindOutForAnAnswer) {
   const auto read =
       ParseMlnxQos("Priority trust state: none\nBuffers commands are not supported on your system\n");

@@ -227,6 +227,18 @@ TEST(Lint, ComparesHostsWithAPolicyOnlyWhereThereIsOne) {
   EXPECT_THAT(RulesOf(Lint({GoodPolicy(), other, host})), testing::Not(Contains("differs-from-policy")));
 }
 
+TEST(Lint, ComparesReportedHostsWithThoseOfTheirPolicyOnly) {
+  Subject compute = GoodHost(), peer = GoodHost(), storage = GoodHost();
+  compute.reported_for = peer.reported_for = "roce";
+  storage.reported_for = "nvme";
+  peer.name = "gpu-018 eth2";
+  storage.name = "gpu-017 eth9";
+  storage.settings.mtu = 4200;
+  EXPECT_THAT(Lint({GoodPolicy(), compute, peer, storage}), IsEmpty());
+  peer.settings.mtu = 8000;
+  EXPECT_THAT(RulesOf(Lint({GoodPolicy(), compute, peer, storage})), testing::ElementsAre("mtu-peers"));
+}
+
 TEST(Lint, LetsAPolicyDoWithoutPfc) {
   EXPECT_THAT(Lint({GoodPolicy({.pfc = PrioritySet{}, .watchdog_ms = kWatchdogOff})}), IsEmpty());
 }
