@@ -21,6 +21,7 @@ using topology::PciDistance;
 
 // The limits of NodeTopology's schema.
 constexpr std::size_t kMaxGpus = 32;
+constexpr std::size_t kMaxNvSwitches = 32;
 constexpr std::size_t kMaxNics = 128;
 constexpr std::size_t kMaxPorts = 8;
 constexpr std::size_t kMaxPaths = 1024;
@@ -49,6 +50,13 @@ class Assembly {
 
  private:
   void Problem(std::string sentence) { seen_.problems.push_back(std::move(sentence)); }
+
+  template <class T>
+  void Cut(std::vector<T>& list, std::size_t most, const std::string& what) {
+    if (list.size() <= most) return;
+    Problem(fmt::format("{} {} are left out: {} are published", list.size() - most, what, most));
+    list.erase(list.begin() + std::ptrdiff_t(most), list.end());
+  }
 
   void CollectProblems() {
     for (const auto* list : {&readings_.locality.problems, &readings_.pci.problems, &readings_.gpus.problems,
@@ -151,7 +159,10 @@ class Assembly {
         Problem(fmt::format("the GPU at {} is on the PCI bus and the driver does not list it", address));
         continue;
       }
-      if (index >= int(kMaxGpus)) continue;
+      if (index >= int(kMaxGpus)) {
+        Problem(fmt::format("the GPU at {} is left out: a node has at most {} GPUs", address, kMaxGpus));
+        continue;
+      }
       Gpu gpu{index++,
               {},
               fmt::format("{} GPU {:04x}", device.vendor == kVendorAmd ? "AMD" : "NVIDIA", device.device),
@@ -168,9 +179,9 @@ class Assembly {
       seen_.node.gpus.push_back(std::move(gpu));
     }
     for (const auto& [address, device] : readings_.pci.devices) {
-      if (IsNvSwitch(device) && seen_.node.nvswitches.size() < kMaxGpus)
-        seen_.node.nvswitches.push_back({address});
+      if (IsNvSwitch(device)) seen_.node.nvswitches.push_back({address});
     }
+    Cut(seen_.node.nvswitches, kMaxNvSwitches, "NVSwitches");
   }
 
   void AddNvlink() {
@@ -231,14 +242,11 @@ class Assembly {
   void AddNics() {
     auto& nics = seen_.node.nics;
     nics = AssembleNics(readings_);
-    if (nics.size() > kMaxNics) {
-      Problem(fmt::format("{} NICs are left out: a node has at most {}", nics.size() - kMaxNics, kMaxNics));
-      nics.resize(kMaxNics);
-    }
+    Cut(nics, kMaxNics, "NICs");
     const std::vector<std::string> gpus = GpusOfRails();
     std::vector<RailNic> measured;
     for (Nic& nic : nics) {
-      if (nic.ports.size() > kMaxPorts) nic.ports.resize(kMaxPorts);
+      Cut(nic.ports, kMaxPorts, "ports of " + nic.name);
       RailNic one{nic.transport, nic.usable_gbps(), nic.usable_gbps() > 0, {}};
       for (const std::string& gpu : gpus)
         one.distance.push_back(DistanceOf(gpu, nic.pci).value_or(PciDistance::kSys));
@@ -251,8 +259,21 @@ class Assembly {
     }
     seen_.rail_notes = std::move(rails.notes);
     seen_.rail_reach = rails.reach;
+    FindDerivedMtus();
     HearRails();
     crds::FillLeaves(seen_.node, readings_.leaves.labels);
+  }
+
+  void FindDerivedMtus() {
+    for (const RdmaDevice& device : readings_.rdma.devices) {
+      const auto nic = std::find_if(seen_.node.nics.begin(), seen_.node.nics.end(),
+                                    [&](const Nic& one) { return one.name == device.name; });
+      if (nic == seen_.node.nics.end() || nic->role != NicRole::kCompute) continue;
+      const bool told = std::all_of(device.ports.begin(), device.ports.end(), [](const RdmaPort& port) {
+        return port.active_mtu > 0 || port.state != topology::LinkState::kActive;
+      });
+      seen_.derived_mtus = seen_.derived_mtus || !told;
+    }
   }
 
   // Rails that a supplied file tells: taken where none could be measured, else only compared.
@@ -286,7 +307,7 @@ class Assembly {
       std::sort(nearest.begin(), nearest.end(), [](const auto& a, const auto& b) { return a.nic < b.nic; });
       paths.insert(paths.end(), nearest.begin(), nearest.end());
     }
-    if (paths.size() > kMaxPaths) paths.resize(kMaxPaths);
+    Cut(paths, kMaxPaths, "pairs of a GPU and a NIC");
   }
 
   const Readings& readings_;

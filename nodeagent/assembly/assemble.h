@@ -49,6 +49,7 @@ struct Observation {
   std::string pci_source;               // the file that the PCIe tree is from; empty: sysfs
   std::vector<std::string> rail_notes;  // what else the rails stand on, and why some are unknown
   topology::PciDistance rail_reach = topology::PciDistance::kPix;  // as Rails::reach
+  bool derived_mtus = false;  // the RDMA MTU of a compute port is that of its interface: no driver said one
   std::string lost_gpus;  // which rails stand as if GPUs were there that are gone; a sentence, empty: none
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "nodeagent/nic/heard.h"
 #include "nodeagent/nic/rdma_mtu.h"
 
 namespace heddle::nodeagent {
@@ -64,15 +65,16 @@ class NicAssembly {
     return found;
   }
 
-  static NicPort MakePort(int number, LinkState state, int gbps, const LeafFact& leaf) {
-    const int rate = state == LinkState::kActive ? gbps : 0;  // a port that is down trained to nothing
+  static NicPort MakePort(int number, LinkState state, bool unread, int gbps, const LeafFact& leaf) {
+    const int rate = CountedGbps(state, unread, gbps);
     return NicPort{number, 0, state, rate, rate, leaf};
   }
 
   NicPort PortOfNetdev(int number, const std::string& name) const {
     const Netdev* netdev = FindNetdev(name);
-    return netdev == nullptr ? MakePort(number, LinkState::kUnknown, 0, LeafOfNetdev(name))
-                             : MakePort(number, netdev->state, netdev->gbps, LeafOfNetdev(name));
+    return netdev == nullptr
+               ? MakePort(number, LinkState::kUnknown, false, 0, LeafOfNetdev(name))
+               : MakePort(number, netdev->state, netdev->state_unread, netdev->gbps, LeafOfNetdev(name));
   }
 
   NicPort PortOfRdma(const RdmaDevice& device, const RdmaPort& port, const Netdev* interface) const {
@@ -85,7 +87,7 @@ class NicAssembly {
     } else if (interface != nullptr && device.ports.size() == 1) {
       leaf = &LeafOfNetdev(interface->name);
     }
-    NicPort made = MakePort(port.number, port.state, port.rate_gbps, *leaf);
+    NicPort made = MakePort(port.number, port.state, port.state_unread, port.rate_gbps, *leaf);
     made.plane = port.plane.value_or(0);
     AddRoce(device, port, interface, made);
     return made;
@@ -93,12 +95,13 @@ class NicAssembly {
 
   // What NCCL needs to know of a RoCE port: it speaks over the port's own interface, or the bond above it.
   void AddRoce(const RdmaDevice& device, const RdmaPort& port, const Netdev* interface, NicPort& made) const {
+    made.rdma_mtu = port.active_mtu;
     if (device.transport != Transport::kRoce) return;
     const bool bond = interface != nullptr && !interface->slaves.empty();
     const Netdev* own = bond || port.netdevs.empty() ? nullptr : FindNetdev(port.netdevs.front());
     if (own == nullptr) own = interface;
     if (own == nullptr) return;
-    made.rdma_mtu = RoceMtu(own->mtu);
+    if (made.rdma_mtu == 0) made.rdma_mtu = RoceMtu(own->mtu);
     const Gid* gid = RoceGid(port, own->name);
     if (gid != nullptr) made.gid_index = gid->index;
   }

@@ -55,6 +55,8 @@ Readings Discovery::Read() {
     if (after == before || pass == kPasses) break;
     before = std::move(after);
   }
+  counted_.Settle(readings.rdma, readings.net);
+  if (mtus_) mtus_->Tell(readings.rdma, readings.net);
   AddAmdGpus(files_, readings.pci, readings.gpus);
   for (const auto& source : leaves_) readings.leaves.Merge(source->Read());
   if (supplied_) Supply(*supplied_, readings);

@@ -8,6 +8,8 @@
 #include "nodeagent/assembly/assemble.h"
 #include "nodeagent/discovery/steady_files.h"
 #include "nodeagent/nccl/import.h"
+#include "nodeagent/nic/heard.h"
+#include "nodeagent/nic/verbs.h"
 
 namespace heddle::nodeagent {
 
@@ -18,6 +20,8 @@ class Discovery {
   Discovery(const base::FileTree& files, GpuSource& gpus, std::vector<std::unique_ptr<LeafSource>> leaves,
             Identity identity, Locality locality);
 
+  // Who knows the RDMA MTU of ports; without it they are derived. Before the first look.
+  void Ask(std::unique_ptr<MtuSource> mtus) { mtus_ = std::move(mtus); }
   // Devices are where this file has them, from the next look on.
   void Use(SuppliedTopology supplied) { supplied_ = std::move(supplied); }
 
@@ -35,6 +39,8 @@ class Discovery {
   const Identity identity_;
   const Locality locality_;
   RdmaProbe rdma_;
+  LastCounted counted_;
+  std::unique_ptr<MtuSource> mtus_;
   std::optional<SuppliedTopology> supplied_;
 };
 

@@ -39,6 +39,7 @@ base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolS
   if (identity.product.empty()) identity.product = readings.locality.product;
   std::map<std::string, std::string> extra = readings.leaves.files;
   extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
+  if (std::string told = FormatVerbsYaml(readings.rdma); !told.empty()) extra["verbs.yaml"] = std::move(told);
   extra["machine.yaml"] = FormatMachineYaml(identity);
   GpuReadings gpus = readings.gpus;
   std::erase_if(gpus.gpus, [](const GpuReading& gpu) { return gpu.xgmi; });  // sysfs has those
@@ -64,8 +65,10 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
   }
   if (!node.empty()) identity.node = std::move(node);
   TRY(CheckName(identity), folder);
-  return Assemble(files, std::move(identity), std::make_unique<RecordedGpus>(files), RecordedLeaves(files),
-                  folder);
+  Machine machine = Assemble(files, std::move(identity), std::make_unique<RecordedGpus>(files),
+                             RecordedLeaves(files), folder);
+  machine.discovery->Ask(std::make_unique<RecordedMtus>(files));
+  return machine;
 }
 
 base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, std::unique_ptr<GpuSource> gpus,
@@ -73,7 +76,10 @@ base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, st
                                const std::string& lldpd_socket) {
   const Identity identity{std::move(node), {}, {}};
   TRY(CheckName(identity));
-  return Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop, lldpd_socket), "/");
+  Machine machine =
+      Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop, lldpd_socket), "/");
+  machine.discovery->Ask(std::make_unique<DriverMtus>(std::make_unique<LiveVerbs>(), stop));
+  return machine;
 }
 
 base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,

@@ -61,16 +61,26 @@ std::uint64_t Get(const Properties& properties, std::string_view name) {
   return found == properties.end() ? 0 : found->second;
 }
 
-std::vector<std::string> Names(const base::FileTree& files, const std::string& path, std::size_t most) {
-  std::vector<std::string> names = files.List(path).value_or(std::vector<std::string>());
-  if (names.size() > most) names.resize(most);
+// What of KFD's was looked at, and what was left out.
+struct Kfd {
+  const base::FileTree& files;
+  std::vector<std::string>& problems;
+};
+
+std::vector<std::string> Names(const Kfd& kfd, const std::string& path, std::size_t most) {
+  std::vector<std::string> names = kfd.files.List(path).value_or(std::vector<std::string>());
+  if (names.size() > most) {
+    kfd.problems.push_back(fmt::format("{} entries of {} are left out: {} are looked at", names.size() - most,
+                                       formats::Printable(path), most));
+    names.resize(most);
+  }
   return names;
 }
 
-std::vector<KfdLink> ReadLinks(const base::FileTree& files, const std::string& base) {
+std::vector<KfdLink> ReadLinks(const Kfd& kfd, const std::string& base) {
   std::vector<KfdLink> links;
-  for (const std::string& name : Names(files, base + "/io_links", kMaxLinks)) {
-    const Properties link = ReadProperties(files, fmt::format("{}/io_links/{}/properties", base, name));
+  for (const std::string& name : Names(kfd, base + "/io_links", kMaxLinks)) {
+    const Properties link = ReadProperties(kfd.files, fmt::format("{}/io_links/{}/properties", base, name));
     const std::uint64_t weight = Get(link, "weight"), to = Get(link, "node_to");
     if (Get(link, "type") != kXgmi || weight == 0 || weight > kOneHop || to >= kMaxNodes) continue;
     // The least is one link's, the most is all of them together; old kernels say neither.
@@ -82,10 +92,10 @@ std::vector<KfdLink> ReadLinks(const base::FileTree& files, const std::string& b
   return links;
 }
 
-std::uint64_t ReadMemory(const base::FileTree& files, const std::string& base) {
+std::uint64_t ReadMemory(const Kfd& kfd, const std::string& base) {
   std::uint64_t memory = 0;
-  for (const std::string& name : Names(files, base + "/mem_banks", kMaxBanks)) {
-    const Properties bank = ReadProperties(files, fmt::format("{}/mem_banks/{}/properties", base, name));
+  for (const std::string& name : Names(kfd, base + "/mem_banks", kMaxBanks)) {
+    const Properties bank = ReadProperties(kfd.files, fmt::format("{}/mem_banks/{}/properties", base, name));
     const std::uint64_t heap = Get(bank, "heap_type"), size = Get(bank, "size_in_bytes");
     const bool frame_buffer =
         std::find(std::begin(kFrameBuffers), std::end(kFrameBuffers), heap) != std::end(kFrameBuffers);
@@ -94,9 +104,9 @@ std::uint64_t ReadMemory(const base::FileTree& files, const std::string& base) {
   return memory;
 }
 
-std::optional<KfdNode> ReadNode(const base::FileTree& files, int number) {
+std::optional<KfdNode> ReadNode(const Kfd& kfd, int number) {
   const std::string base = fmt::format("{}/{}", kNodes, number);
-  const Properties properties = ReadProperties(files, base + "/properties");
+  const Properties properties = ReadProperties(kfd.files, base + "/properties");
   if (Get(properties, "simd_count") == 0) return std::nullopt;  // a CPU's, or not shown to us
   KfdNode node;
   node.number = number;
@@ -104,21 +114,21 @@ std::optional<KfdNode> ReadNode(const base::FileTree& files, int number) {
   node.pci = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", domain, at >> 8 & 0xff, at >> 3 & 0x1f, at & 7);
   node.unique_id = Get(properties, "unique_id");
   node.target = Get(properties, "gfx_target_version");
-  node.memory = ReadMemory(files, base);
-  node.links = ReadLinks(files, base);
+  node.memory = ReadMemory(kfd, base);
+  node.links = ReadLinks(kfd, base);
   return node;
 }
 
-std::vector<KfdNode> ReadNodes(const base::FileTree& files) {
+std::vector<KfdNode> ReadNodes(const Kfd& kfd) {
   std::vector<int> numbers;
-  for (const std::string& name : Names(files, std::string(kNodes), kMaxNodes)) {
+  for (const std::string& name : Names(kfd, std::string(kNodes), kMaxNodes)) {
     const auto number = formats::Number<int>(name);
     if (number && *number >= 0) numbers.push_back(*number);
   }
   std::sort(numbers.begin(), numbers.end());
   std::vector<KfdNode> nodes;
   for (const int number : numbers) {
-    if (auto node = ReadNode(files, number)) nodes.push_back(*std::move(node));
+    if (auto node = ReadNode(kfd, number)) nodes.push_back(*std::move(node));
   }
   return nodes;
 }
@@ -153,7 +163,7 @@ class AmdProbe {
       if (IsGpu(device) && device.vendor == kVendorAmd) devices.push_back(&device);
     }
     if (devices.empty()) return;
-    nodes_ = ReadNodes(files_);
+    nodes_ = ReadNodes({files_, readings_.problems});
     for (const KfdNode& node : nodes_) pci_of_.emplace(node.number, node.pci);
     // In the order in which AMD's runtime counts them, which is KFD's; those that it does not show come last.
     const auto order = [this](const PciDevice* device) {

@@ -290,6 +290,10 @@ GpuReadings NvmlGpus::Read() {
     return readings;
   }
   for (unsigned index = 0; index < std::min(count, nvml::kMaxGpus); ++index) ReadGpu(index, readings);
+  if (count > nvml::kMaxGpus) {
+    readings.problems.push_back(fmt::format("{} of the driver's GPUs are left out: {} are looked at",
+                                            count - nvml::kMaxGpus, nvml::kMaxGpus));
+  }
   CollectXids();
   for (GpuReading& gpu : readings.gpus) {
     if (const auto xid = xids_.find(unsigned(gpu.index)); xid != xids_.end()) gpu.last_xid = xid->second;

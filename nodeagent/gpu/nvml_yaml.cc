@@ -70,12 +70,17 @@ FabricReading ReadFabric(const YAML::Node& node) {
   return fabric;
 }
 
-std::vector<NvlinkReading> ReadLinks(const YAML::Node& list) {
+// `beyond`: counts those that are left out.
+std::vector<NvlinkReading> ReadLinks(const YAML::Node& list, std::size_t& beyond) {
   std::vector<NvlinkReading> links;
   if (!list.IsDefined() || !list.IsSequence()) return links;
   for (const YAML::Node& entry : list) {
     const auto number = Int<int>(Member(entry, "link"));
-    if (!number || *number < 0 || links.size() >= kMaxLinks) continue;
+    if (!number || *number < 0) continue;
+    if (links.size() >= kMaxLinks) {
+      ++beyond;
+      continue;
+    }
     const std::string end = Text(Member(entry, "remote_type"));
     links.push_back({*number,
                      Text(Member(entry, "state")) == "active",
@@ -91,7 +96,7 @@ std::vector<NvlinkReading> ReadLinks(const YAML::Node& list) {
   return links;
 }
 
-std::optional<GpuReading> ReadGpu(const YAML::Node& node) {
+std::optional<GpuReading> ReadGpu(const YAML::Node& node, std::vector<std::string>& problems) {
   GpuReading gpu;
   const auto index = Int<int>(Member(node, "index"));
   if (!index || *index < 0) return std::nullopt;
@@ -105,7 +110,12 @@ std::optional<GpuReading> ReadGpu(const YAML::Node& node) {
   gpu.mig = Bool(Member(node, "mig"));
   gpu.memory_mib = std::max(0, Int<int>(Member(node, "memory_mib")).value_or(0));
   gpu.nvlink_generation = std::clamp(Int<int>(Member(node, "nvlink_version")).value_or(0), 0, 99);
-  gpu.nvlinks = ReadLinks(Member(node, "nvlinks"));
+  std::size_t beyond = 0;
+  gpu.nvlinks = ReadLinks(Member(node, "nvlinks"), beyond);
+  if (beyond > 0) {
+    problems.push_back(fmt::format("nvml.yaml: {} NVLinks of GPU {} are left out: {} are looked at", beyond,
+                                   gpu.index, kMaxLinks));
+  }
   gpu.fabric = ReadFabric(Member(node, "fabric"));
   gpu.uncorrected_ecc = Int<std::int64_t>(Member(Member(node, "ecc"), "volatile_uncorrected"));
   const YAML::Node health = Member(node, "health");
@@ -116,8 +126,12 @@ std::optional<GpuReading> ReadGpu(const YAML::Node& node) {
 }
 
 void ReadGpus(const YAML::Node& list, GpuReadings& readings) {
+  if (list.size() > kMaxGpus) {
+    readings.problems.push_back(fmt::format("nvml.yaml: {} GPU entries are left out: {} are looked at",
+                                            list.size() - kMaxGpus, kMaxGpus));
+  }
   for (std::size_t i = 0; i < list.size() && i < kMaxGpus; ++i) {
-    auto gpu = ReadGpu(list[i]);
+    auto gpu = ReadGpu(list[i], readings.problems);
     const bool doubled =
         gpu && std::any_of(readings.gpus.begin(), readings.gpus.end(),
                            [&](const GpuReading& other) { return other.index == gpu->index; });

@@ -17,6 +17,7 @@ namespace heddle::nodeagent {
 namespace {
 
 // The schema's limits for one grant.
+constexpr std::size_t kMaxGpus = 32;
 constexpr std::size_t kMaxNics = 128;
 constexpr std::size_t kMaxResources = 16;
 constexpr std::size_t kMaxUnmatched = 32;
@@ -146,7 +147,16 @@ class Names {
   ByName<topology::Nic> nics_;  // by name, interface and PCI address
 };
 
-crds::Grant Join(const ContainerDevices& container, const Names& names) {
+template <class T>
+void Cut(std::vector<T>& list, std::size_t most, std::string_view what, const crds::Grant& grant,
+         std::vector<std::string>& notes) {
+  if (list.size() <= most) return;
+  notes.push_back(fmt::format("{} {} of {}/{} are left out: {} are shown", list.size() - most, what,
+                              grant.pod_namespace, grant.pod_name, most));
+  list.erase(list.begin() + std::ptrdiff_t(most), list.end());
+}
+
+crds::Grant Join(const ContainerDevices& container, const Names& names, std::vector<std::string>& notes) {
   crds::Grant grant;
   grant.pod_namespace = container.pod_namespace;
   grant.pod_name = container.pod;
@@ -162,7 +172,7 @@ crds::Grant Join(const ContainerDevices& container, const Names& names) {
         gpus.emplace(gpu->index, gpu->uuid);
       } else if (const topology::Nic* nic = names.Nic(set.resource, id)) {
         nics.insert(nic->name);
-      } else if (grant.unmatched.size() < kMaxUnmatched) {
+      } else {
         grant.unmatched.push_back({set.resource, id});
       }
     }
@@ -170,8 +180,10 @@ crds::Grant Join(const ContainerDevices& container, const Names& names) {
   for (const auto& [index, uuid] : gpus) grant.gpus.push_back({index, uuid});
   grant.nics.assign(nics.begin(), nics.end());
   grant.resources.assign(resources.begin(), resources.end());
-  if (grant.nics.size() > kMaxNics) grant.nics.resize(kMaxNics);
-  if (grant.resources.size() > kMaxResources) grant.resources.resize(kMaxResources);
+  Cut(grant.gpus, kMaxGpus, "GPUs", grant, notes);
+  Cut(grant.nics, kMaxNics, "NICs", grant, notes);
+  Cut(grant.resources, kMaxResources, "resources", grant, notes);
+  Cut(grant.unmatched, kMaxUnmatched, "device ids that name nothing here", grant, notes);
   return grant;
 }
 
@@ -317,7 +329,7 @@ JoinedGrants JoinGrants(const GrantReadings& readings, const topology::Node& nod
   const Names names(node, readings.functions);
   JoinedGrants joined;
   for (const ContainerDevices& container : readings.containers) {
-    crds::Grant grant = Join(container, names);
+    crds::Grant grant = Join(container, names, joined.notes);
     const bool named = !grant.pod_namespace.empty() && !grant.pod_name.empty();
     if (named && !grant.resources.empty()) joined.grants.push_back(std::move(grant));
   }

@@ -185,9 +185,22 @@ GrantReadings PodResources::Read(std::stop_token stop) {
     std::size_t ids = 0;
     readings.allocatable.emplace();
     for (const v1::ContainerDevices& devices : all.devices()) Add(devices, *readings.allocatable, ids);
+    if (ids > kMaxIds) readings.allocatable.reset();  // half a list would say that devices are kept back
   }
   Sort(readings);
   FindFunctions(files_, readings);
+  return readings;
+}
+
+GrantReadings GrantsOfAnswer(std::string_view message) {
+  v1::ListPodResourcesResponse given;
+  if (message.size() > std::size_t(PodResourcesOptions().max_message) ||
+      !given.ParseFromArray(message.data(), int(message.size())))
+    return Failed(GrantsState::kNoAnswer, "the kubelet's answer is no list of pods");
+  GrantReadings readings;
+  readings.state = GrantsState::kRead;
+  Take(given, readings);
+  Sort(readings);
   return readings;
 }
 

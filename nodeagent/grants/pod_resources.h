@@ -37,6 +37,10 @@ class PodResources final : public GrantSource {
   const PodResourcesOptions options_;
 };
 
+// What one encoded ListPodResourcesResponse says, sorted, without `functions`. kNoAnswer: it is none, or beyond all
+// bounds. Pure and total.
+GrantReadings GrantsOfAnswer(std::string_view message);
+
 // The folder of the device plugins beside a pod-resources socket, as a kubelet lays them out.
 std::string DevicePluginsFolder(std::string_view pod_resources_socket);
 

@@ -77,8 +77,21 @@ Condition Ready(const Observation& seen) {
   return Make(crds::kReady, true, "Discovered", Counts(seen.node));
 }
 
+std::set<int> RailsOf(const topology::Node& node) {
+  std::set<int> rails;
+  for (const Nic& nic : node.nics) {
+    if (nic.role == NicRole::kCompute && nic.rail) rails.insert(*nic.rail);
+  }
+  return rails;
+}
+
 Condition Complete(const Observation& seen) {
-  if (!seen.problems.empty()) return Make(kDiscoveryComplete, false, "ProbesFailed", Join(seen.problems));
+  std::vector<std::string> problems = seen.problems;
+  if (const std::size_t rails = RailsOf(seen.node).size(); rails > std::size_t(kMaxRailConditions)) {
+    problems.push_back(fmt::format("{} rails have no condition of their own: the first {} have",
+                                   rails - std::size_t(kMaxRailConditions), kMaxRailConditions));
+  }
+  if (!problems.empty()) return Make(kDiscoveryComplete, false, "ProbesFailed", Join(problems));
   std::vector<std::string> left_out;
   for (const Exclusion& excluded : seen.excluded)
     left_out.push_back(fmt::format("{} {}", excluded.device, excluded.reason));
@@ -203,10 +216,7 @@ int BestGbps(const topology::Node& node) {
 }
 
 void AddRails(const Observation& seen, std::vector<Condition>& conditions) {
-  std::set<int> rails;
-  for (const Nic& nic : seen.node.nics) {
-    if (nic.role == NicRole::kCompute && nic.rail) rails.insert(*nic.rail);
-  }
+  const std::set<int> rails = RailsOf(seen.node);
   const int best = BestGbps(seen.node);
   int count = 0;
   for (const int rail : rails) {
@@ -287,10 +297,12 @@ Condition LinksUp(const topology::Node& node) {
   return Make(kLinksUp, false, any_down ? "LinkDown" : "LinkDegraded", Join(down));
 }
 
-Condition RdmaMtuEqual(const RdmaMtus& mtus) {
+Condition RdmaMtuEqual(const RdmaMtus& mtus, bool derived) {
   if (!mtus.faults.empty()) return Make(kRdmaMtuEqual, false, "MtuDiffers", Join(mtus.faults));
   return Make(kRdmaMtuEqual, true, "Equal",
-              fmt::format("{} bytes, by the MTU of the interfaces; the driver was not asked", mtus.bytes));
+              derived
+                  ? fmt::format("{} bytes, by the MTU of the interfaces: no driver said its own", mtus.bytes)
+                  : fmt::format("{} bytes, as the drivers say", mtus.bytes));
 }
 
 Condition LeavesKnown(const topology::Node& node) {
@@ -345,7 +357,8 @@ std::vector<Condition> ConditionsOf(const Observation& observation) {
     conditions.push_back(RailsMeasured(observation));
     conditions.push_back(LinksUp(node));
     conditions.push_back(LeavesKnown(node));
-    if (const auto mtus = CompareRdmaMtus(node)) conditions.push_back(RdmaMtuEqual(*mtus));
+    if (const auto mtus = CompareRdmaMtus(node))
+      conditions.push_back(RdmaMtuEqual(*mtus, observation.derived_mtus));
   }
   std::sort(conditions.begin(), conditions.end(),
             [](const Condition& a, const Condition& b) { return a.type < b.type; });

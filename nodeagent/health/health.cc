@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nodeagent/health/conditions.h"
+#include "nodeagent/nic/heard.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -39,9 +40,11 @@ void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlin
   for (const PortHealth& health : ports) {
     NicPort* port = FindPort(seen.node, health.port);
     if (port == nullptr) continue;
-    if (health.state == LinkState::kDown) {
-      port->state = LinkState::kDown;
-      port->rate_gbps = 0;  // a port that is down trained to nothing
+    // What a port trained to only the look tells: one that came up since waits for it.
+    const bool was_unread = port->state == LinkState::kUnknown && port->rate_gbps > 0;
+    if (port->state == LinkState::kActive || health.state != LinkState::kActive || was_unread) {
+      port->state = health.state;
+      port->rate_gbps = CountedGbps(health.state, health.state_unread, port->rate_gbps);
     }
     port->fault = health.fault;
     port->reason = health.evidence;

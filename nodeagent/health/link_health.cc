@@ -279,6 +279,7 @@ class LinkHealth::Step {
       unread_.insert(unread_.begin(),
                      "the port is neither up nor down: it waits for a subnet manager or trains");
     health_.state = state;
+    health_.state_unread = !reading_.state_unread.empty();
     health_.unread = fmt::format("{}", fmt::join(unread_, "; "));
   }
 

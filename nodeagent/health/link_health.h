@@ -31,6 +31,7 @@ struct PortHealth {
   std::string congestion;  // "congested: 5000 CNPs/s": no fault of the link
   // Since this agent started, wraps and resets taken out; for people and metrics.
   std::map<CounterId, std::uint64_t> totals;
+  bool state_unread = false;  // the state could not be read just now
   friend bool operator==(const PortHealth&, const PortHealth&) = default;
 };
 

@@ -136,6 +136,11 @@ void Replace(const SuppliedTopology& supplied, Readings& readings) {
     alone.gpus.gpus.push_back(GpuOf(gpu, index, device));
     if (device.numa) numa.insert(*device.numa);
   }
+  if (file.gpus.size() > kMaxGpus || file.nics.size() > kMaxNics) {
+    alone.gpus.problems.push_back(fmt::format("{} has {} GPUs and {} NICs: the first {} and {} are shown",
+                                              supplied.source, file.gpus.size(), file.nics.size(), kMaxGpus,
+                                              kMaxNics));
+  }
   SettleLinkEnds(alone.gpus.gpus);
   for (std::size_t i = 0; i < std::min(kMaxNics, file.nics.size()); ++i) {
     AddNic(file.nics[i], i, alone);

@@ -53,20 +53,34 @@ LinkState StateOf(std::string_view operstate) {
   return operstate == "down" || operstate == "lowerlayerdown" ? LinkState::kDown : LinkState::kUnknown;
 }
 
-Netdev ReadNetdev(const base::FileTree& files, const std::string& name) {
+Netdev ReadNetdev(const base::FileTree& files, const std::string& name, std::vector<std::string>& problems) {
   const std::string base = fmt::format("{}/{}", kClass, name);
   Netdev netdev;
   netdev.name = formats::Printable(name, 64);
   ReadDevice(files, base, netdev);
   const std::string slave_line = Line(files, base + "/bonding/slaves");
-  for (formats::Scanner scan(slave_line); !scan.AtEnd() && netdev.slaves.size() < kMaxSlaves;) {
-    netdev.slaves.emplace_back(scan.Word());
+  std::size_t beyond = 0;
+  for (formats::Scanner scan(slave_line); !scan.AtEnd();) {
+    std::string slave(scan.Word());
+    if (netdev.slaves.size() < kMaxSlaves)
+      netdev.slaves.push_back(std::move(slave));
+    else
+      ++beyond;
   }
+  if (beyond > 0)
+    problems.push_back(
+        fmt::format("{} slaves of {} are left out: {} are looked at", beyond, netdev.name, kMaxSlaves));
   if (!netdev.hardware && netdev.slaves.empty()) return netdev;
   if (const auto master = files.ReadLink(base + "/master"))
     netdev.bond = formats::Printable(LastPart(*master), 64);
-  netdev.state = StateOf(Line(files, base + "/operstate"));
-  netdev.gbps = std::clamp(Int(files, base + "/speed"), 0, 100'000'000) / 1000;  // Mb/s; -1 without a carrier
+  const auto state = files.Read(base + "/operstate");
+  netdev.state = StateOf(state ? formats::Printable(*state, 512) : std::string());
+  netdev.state_unread = !state && state.error().code != base::Code::kNotFound;
+  const auto speed = files.Read(base + "/speed");  // Mb/s; -1, or no value, without a carrier
+  const int mbps = speed ? formats::Number<int>(formats::Printable(*speed, 512)).value_or(0) : 0;
+  netdev.gbps = std::clamp(mbps, 0, 100'000'000) / 1000;
+  netdev.rate_unread =
+      !speed && speed.error().code != base::Code::kNotFound && speed.error().code != base::Code::kInvalid;
   netdev.mtu = std::clamp(Int(files, base + "/mtu"), 0, 65'536);
   netdev.type = Int(files, base + "/type");
   return netdev;
@@ -81,9 +95,15 @@ NetReadings ProbeNet(const base::FileTree& files) {
     if (names.error().code != base::Code::kNotFound) readings.problems.push_back(names.error().message);
     return readings;
   }
+  std::size_t beyond = 0;
   for (const std::string& name : *names) {
-    if (readings.netdevs.size() >= kMaxNetdevs) break;
-    Netdev netdev = ReadNetdev(files, name);
+    // A node has hundreds of pods' interfaces: how many of hardware are left out takes a look at each.
+    if (readings.netdevs.size() >= kMaxNetdevs) {
+      const std::string base = fmt::format("{}/{}", kClass, name);
+      beyond += files.ReadLink(base + "/device") || files.Read(base + "/bonding/slaves") ? 1 : 0;
+      continue;
+    }
+    Netdev netdev = ReadNetdev(files, name, readings.problems);
     if (!netdev.hardware && netdev.slaves.empty()) continue;
     const bool virtual_function =
         files.ReadLink(fmt::format("{}/{}/device/physfn", kClass, name)).has_value();
@@ -93,6 +113,9 @@ NetReadings ProbeNet(const base::FileTree& files) {
       readings.netdevs.emplace(netdev.name, std::move(netdev));
     }
   }
+  if (beyond > 0)
+    readings.problems.push_back(
+        fmt::format("{} interfaces are left out: {} are looked at", beyond, kMaxNetdevs));
   return readings;
 }
 

@@ -17,9 +17,10 @@ struct Netdev {
   topology::LinkState state = topology::LinkState::kUnknown;
   int gbps = 0;  // 0 = not said
   int mtu = 0;
-  int type = 0;                     // ARPHRD: 1 Ethernet, 32 InfiniBand
-  std::string bond;                 // the bond it is a slave of
-  std::vector<std::string> slaves;  // of a bond, in its order
+  int type = 0;                                    // ARPHRD: 1 Ethernet, 32 InfiniBand
+  std::string bond;                                // the bond it is a slave of
+  std::vector<std::string> slaves;                 // of a bond, in its order
+  bool state_unread = false, rate_unread = false;  // as RdmaPort's
   friend bool operator==(const Netdev&, const Netdev&) = default;
 };
 

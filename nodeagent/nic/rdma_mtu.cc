@@ -7,9 +7,10 @@
 namespace heddle::nodeagent {
 namespace {
 
-bool Counts(const topology::Nic& nic) {
-  return nic.role == topology::NicRole::kCompute && nic.transport == topology::Transport::kRoce &&
-         nic.mtu > 0;
+// EFA sends its own datagrams, of a size that no peer has to share.
+bool Counts(const topology::Nic& nic, const topology::NicPort& port) {
+  return nic.role == topology::NicRole::kCompute && port.rdma_mtu > 0 &&
+         (nic.transport == topology::Transport::kRoce || nic.transport == topology::Transport::kInfiniBand);
 }
 
 }  // namespace
@@ -27,15 +28,21 @@ int RoceMtu(int netdev_mtu) {
 std::optional<RdmaMtus> CompareRdmaMtus(const topology::Node& node) {
   std::optional<RdmaMtus> found;
   for (const topology::Nic& nic : node.nics) {
-    if (!Counts(nic)) continue;
-    if (!found) found.emplace();
-    found->bytes = std::max(found->bytes, RoceMtu(nic.mtu));
+    for (const topology::NicPort& port : nic.ports) {
+      if (!Counts(nic, port)) continue;
+      if (!found) found.emplace();
+      found->bytes = std::max(found->bytes, port.rdma_mtu);
+    }
   }
   if (!found) return found;
   for (const topology::Nic& nic : node.nics) {
-    if (!Counts(nic) || RoceMtu(nic.mtu) == found->bytes) continue;
-    found->faults.push_back(fmt::format("{} carries {} bytes ({} has MTU {}), others {}", nic.name,
-                                        RoceMtu(nic.mtu), nic.netdev, nic.mtu, found->bytes));
+    const auto less = std::find_if(nic.ports.begin(), nic.ports.end(), [&](const topology::NicPort& port) {
+      return Counts(nic, port) && port.rdma_mtu < found->bytes;
+    });
+    if (less == nic.ports.end()) continue;
+    const std::string of_netdev = nic.mtu > 0 ? fmt::format(" ({} has MTU {})", nic.netdev, nic.mtu) : "";
+    found->faults.push_back(
+        fmt::format("{} carries {} bytes{}, others {}", nic.name, less->rdma_mtu, of_netdev, found->bytes));
   }
   return found;
 }

@@ -12,8 +12,8 @@ namespace heddle::nodeagent {
 // greatest of 256, 512, … 4096 that fits beside its headers. 0 where none fits.
 int RoceMtu(int netdev_mtu);
 
-// What the RoCE NICs of jobs carry at once, by the rule above: sysfs does not show active_mtu, and InfiniBand's and
-// EFA's are not the interface's.
+// What the InfiniBand and RoCE NICs of jobs carry at once, by NicPort::rdma_mtu: as the driver says it (verbs.h), else
+// of RoCE by the rule above. EFA's is nobody else's.
 struct RdmaMtus {
   int bytes = 0;                    // the greatest
   std::vector<std::string> faults;  // a sentence for each NIC that carries less

@@ -26,6 +26,13 @@ std::string Line(const base::FileTree& files, const std::string& path) {
   return text ? formats::Printable(*text) : std::string();
 }
 
+// As Line; also whether the file is there and gives no answer.
+std::string Line(const base::FileTree& files, const std::string& path, bool& unread) {
+  const auto text = files.Read(path);
+  unread = !text && text.error().code != base::Code::kNotFound;
+  return text ? formats::Printable(*text) : std::string();
+}
+
 // "506b:4b03:00c3:b4a2" → "0x506b4b0300c3b4a2"
 std::string ParseGuid(std::string_view text) {
   std::string digits;
@@ -88,10 +95,10 @@ std::string DriverOf(const base::FileTree& files, const std::string& base) {
 RdmaPort ReadPort(const base::FileTree& files, const std::string& base, int number) {
   RdmaPort port;
   port.number = number;
-  port.state = ParsePortState(Line(files, base + "/state"));
+  port.state = ParsePortState(Line(files, base + "/state", port.state_unread));
   port.disabled = Line(files, base + "/phys_state").starts_with("3:");
   port.link_layer = Line(files, base + "/link_layer");
-  port.rate_gbps = ParseRateGbps(Line(files, base + "/rate"));
+  port.rate_gbps = ParseRateGbps(Line(files, base + "/rate", port.rate_unread));
   std::string_view lid;
   const std::string lid_text = Line(files, base + "/lid");
   lid = lid_text;
@@ -101,15 +108,23 @@ RdmaPort ReadPort(const base::FileTree& files, const std::string& base, int numb
   return port;
 }
 
-std::vector<RdmaPort> ReadPorts(const base::FileTree& files, const std::string& base) {
+std::vector<RdmaPort> ReadPorts(const base::FileTree& files, const std::string& base,
+                                std::vector<std::string>& problems) {
   std::vector<RdmaPort> ports;
+  std::size_t beyond = 0;
   const auto names = files.List(base + "/ports");
   if (!names) return ports;
   for (const std::string& name : *names) {
     const auto number = formats::Number<std::uint8_t>(name);
-    if (!number || *number == 0 || ports.size() >= kMaxPorts) continue;
-    ports.push_back(ReadPort(files, fmt::format("{}/ports/{}", base, name), *number));
+    if (!number || *number == 0) continue;
+    if (ports.size() < kMaxPorts)
+      ports.push_back(ReadPort(files, fmt::format("{}/ports/{}", base, name), *number));
+    else
+      ++beyond;
   }
+  if (beyond > 0)
+    problems.push_back(fmt::format("{}: {} ports are left out: {} are looked at", formats::Printable(base),
+                                   beyond, kMaxPorts));
   std::sort(ports.begin(), ports.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
   const auto active = [](const RdmaPort& port) { return port.state == LinkState::kActive; };
   const bool any_active = std::any_of(ports.begin(), ports.end(), active);
@@ -179,12 +194,11 @@ LinkState ParsePortState(std::string_view text) {
 }
 
 bool RdmaProbe::ManagesNvlink(const std::string& base, const RdmaDevice& device) {
-  const auto [entry, fresh] = manages_nvlink_.try_emplace(device.name + " " + device.guid, false);
-  if (fresh) {
-    const auto vpd = files_.Read(base + "/device/vpd");
-    entry->second = vpd && vpd->find("SW_MNG") != std::string::npos;
-  }
-  return entry->second;
+  const std::string card = device.name + " " + device.guid;
+  if (const auto known = manages_nvlink_.find(card); known != manages_nvlink_.end()) return known->second;
+  const auto vpd = files_.Read(base + "/device/vpd");
+  if (!vpd) return false;  // asked again: it may be closed to us, or the card be busy
+  return manages_nvlink_[card] = vpd->find("SW_MNG") != std::string::npos;
 }
 
 RdmaReadings RdmaProbe::Read() {
@@ -195,8 +209,13 @@ RdmaReadings RdmaProbe::Read() {
     if (names.error().code != base::Code::kNotFound) readings.problems.push_back(names.error().message);
     return readings;
   }
-  for (const std::string& name : *names) {
-    if (readings.devices.size() >= kMaxDevices) break;
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    if (readings.devices.size() >= kMaxDevices) {
+      readings.problems.push_back(
+          fmt::format("{} RDMA devices are left out: {} are looked at", names->size() - i, kMaxDevices));
+      break;
+    }
+    const std::string& name = (*names)[i];
     const std::string base = fmt::format("{}/{}", kClass, name);
     RdmaDevice device;
     device.name = formats::Printable(name, 64);
@@ -205,7 +224,7 @@ RdmaReadings RdmaProbe::Read() {
     device.system_guid = ParseGuid(Line(files_, base + "/sys_image_guid"));
     device.board = Line(files_, base + "/board_id");
     device.driver = DriverOf(files_, base);
-    device.ports = ReadPorts(files_, base);
+    device.ports = ReadPorts(files_, base, readings.problems);
     device.transport = TransportOf(device, Line(files_, base + "/device/vendor"));
     if (auto netdevs = files_.List(base + "/device/net")) device.netdevs = *std::move(netdevs);
     if (const std::string parent = Line(files_, base + "/parent"); !parent.empty()) device.netdevs = {parent};

@@ -33,6 +33,10 @@ struct RdmaPort {
   std::vector<Gid> gids;             // of Ethernet ports: the table's used entries, of its first 16
   std::vector<std::string> netdevs;  // that its GIDs stand for, each once
   topology::Fact<int> plane;         // where somebody told it: sysfs does not
+  // The file is there and could not be read: heard.h says what such a port counts with.
+  bool state_unread = false, rate_unread = false;
+  // Bytes, 256 to 4096, as the driver says (verbs.h); 0 = nobody said.
+  int active_mtu = 0;
   friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
 };
 
@@ -57,7 +61,8 @@ struct RdmaReadings {
 };
 
 // sys/class/infiniband. Keeps what a device's VPD said: reading it takes milliseconds of the card's firmware
-// each time, and it does not change while the card is in. Thread rule: one thread.
+// each time, and it does not change while the card is in. One that could not be read is asked for again.
+// Thread rule: one thread.
 class RdmaProbe {
  public:
   explicit RdmaProbe(const base::FileTree& files) : files_(files) {}

@@ -124,16 +124,27 @@ PciTree ProbePci(const base::FileTree& files) {
     tree.problems.push_back(fmt::format("the PCI tree cannot be read ({})", names.error().message));
     return tree;
   }
+  std::size_t unread = 0, beyond = 0;
   for (const std::string& name : *names) {
-    if (!IsPciAddress(name) || tree.devices.size() >= kMaxDevices) continue;
+    if (!IsPciAddress(name)) continue;
+    if (tree.devices.size() >= kMaxDevices) {
+      ++beyond;
+      continue;
+    }
     PciDevice device;
     device.address = name;
     if (ReadDevice(files, fmt::format("{}/{}", kDevices, name), device)) {
       tree.devices.emplace(name, std::move(device));
-    } else if (tree.problems.size() < kMaxProblems) {
+    } else if (++unread <= kMaxProblems) {
       tree.problems.push_back(fmt::format("PCI device {} cannot be read and is left out", name));
     }
   }
+  if (unread > kMaxProblems)
+    tree.problems.push_back(
+        fmt::format("{} more PCI devices cannot be read and are left out", unread - kMaxProblems));
+  if (beyond > 0)
+    tree.problems.push_back(
+        fmt::format("{} PCI devices are left out: {} are looked at", beyond, kMaxDevices));
   ReadLinks(files, tree);
   return tree;
 }

@@ -41,9 +41,15 @@ void Lint(std::string_view bytes);
 void NvmlYaml(std::string_view bytes);
 void MachineYaml(std::string_view bytes);
 void Sysfs(std::string_view bytes);
+void VerbsYaml(std::string_view bytes);
+void EthtoolText(std::string_view bytes);
+void Uevent(std::string_view bytes);
+void Rtnetlink(std::string_view bytes);
+void PodResources(std::string_view bytes);
+void NcclSource(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 19> kTargets{{
+inline constexpr std::array<Target, 25> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -63,6 +69,12 @@ inline constexpr std::array<Target, 19> kTargets{{
     {"nvml_yaml", NvmlYaml},
     {"machine_yaml", MachineYaml},
     {"sysfs", Sysfs},
+    {"verbs_yaml", VerbsYaml},
+    {"ethtool_text", EthtoolText},
+    {"uevent", Uevent},
+    {"rtnetlink", Rtnetlink},
+    {"pod_resources", PodResources},
+    {"nccl_source", NcclSource},
 }};
 
 }  // namespace heddle::fuzz

@@ -279,7 +279,7 @@ std::string AnyId(base::Random& random) {
 }
 
 TEST(Grants, AreWhatTheSchemaTakesWhateverAKubeletSays) {
-  for (const std::uint64_t seed : test::Seeds(500)) {
+  for (const std::uint64_t seed : test::Seeds(200)) {
     SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
     GrantReadings readings;
