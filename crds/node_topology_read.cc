@@ -1,6 +1,7 @@
 #include <tuple>
 
 #include "crds/codec.h"
+#include "crds/lossless_codec.h"
 #include "crds/node_topology.h"
 
 namespace heddle::crds {
@@ -40,6 +41,7 @@ topology::Gpu ReadGpu(const Field& field) {
   gpu.healthy = field("health").Required().Word(ParseHealth, "Healthy, Unhealthy", true);
   gpu.unhealthy_reason = field("reason").Text(256);
   gpu.memory_gib = field("memoryGib").Int(0, 65535);
+  gpu.mig = field("mig").Bool();
   return gpu;
 }
 
@@ -63,6 +65,8 @@ topology::NicPort ReadPort(const Field& field) {
   port.fault =
       field("fault").Word(ParseFault, "Flapping, Errors, PauseStorm, PathLoss", topology::LinkFault::kNone);
   port.reason = field("reason").Text(256);
+  port.rdma_mtu = field("rdmaMtu").Int(1, 4096);
+  if (field("gidIndex").present()) port.gid_index = field("gidIndex").Int(0, 65535);
   return port;
 }
 
@@ -70,6 +74,7 @@ topology::Nic ReadNic(const Field& field) {
   topology::Nic nic;
   nic.name = field("name").Name(64);
   nic.netdev = field("netdev").Text(64);
+  nic.driver = field("driver").Text(64);
   nic.pci = field("pci").Text(32);
   nic.guid = field("guid").Text(32);
   nic.transport =
@@ -209,6 +214,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   codec::ReadHead(root, keys::kNodeTopology.kind, object);
   const Field spec = root("spec");
   object.spec.labels = spec("labels").Texts(kMaxLabels, 63);
+  object.spec.lossless = spec("lossless").List(kMaxLosslessEntries, codec::ReadWish);
   const Field status = root("status");
   NodeTopologyStatus& to = object.status;
   to.observed_generation = status("observedGeneration").Int64(0, codec::kMaxInt64);
@@ -217,6 +223,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   to.agent_version = status("agentVersion").Text(64);
   to.node = ReadNode(status, object.name);
   to.grants = ReadGrants(status("grants"));
+  to.lossless = status("lossless").List(kMaxLosslessEntries, codec::ReadReport);
   to.conditions = codec::ReadConditions(status("conditions"), kMaxConditions);
   if (problem.found()) return base::Fail(problem.error().In("NodeTopology " + object.name));
   return object;

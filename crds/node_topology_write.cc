@@ -1,4 +1,5 @@
 #include "crds/codec.h"
+#include "crds/lossless_codec.h"
 #include "crds/node_topology.h"
 
 namespace heddle::crds {
@@ -25,6 +26,7 @@ Json WriteGpu(const topology::Gpu& gpu) {
   PutText(json, "reason", gpu.unhealthy_reason, 256);
   if (!gpu.healthy && gpu.unhealthy_reason.empty()) json["reason"] = "no reason was given";
   PutPositive(json, "memoryGib", gpu.memory_gib);
+  if (gpu.mig) json["mig"] = true;
   return json;
 }
 
@@ -34,6 +36,8 @@ Json WritePort(const topology::NicPort& port) {
             {"rateGbps", port.rate_gbps},
             {"usableGbps", port.usable_gbps}};
   PutPositive(json, "plane", port.plane);
+  PutPositive(json, "rdmaMtu", port.rdma_mtu);
+  if (port.gid_index) json["gidIndex"] = *port.gid_index;
   if (port.fault != topology::LinkFault::kNone) {
     json["fault"] = topology::LinkFaultName(port.fault);
     PutText(json, "reason", port.reason, 256);
@@ -54,6 +58,7 @@ Json WriteNic(const topology::Nic& nic) {
             {"role", topology::NicRoleName(nic.role)},
             {"ports", WriteList(nic.ports, 8, WritePort)}};
   PutText(json, "netdev", nic.netdev, 64);
+  PutText(json, "driver", nic.driver, 64);
   PutText(json, "pci", nic.pci, 32);
   PutText(json, "guid", nic.guid, 32);
   codec::PutFact(json, "rail", "railMissing", nic.rail);
@@ -129,6 +134,7 @@ void PutNode(Json& json, const topology::Node& node) {
 Json WriteSpec(const NodeTopologySpec& spec) {
   Json json = Json::object();
   for (const auto& [key, value] : spec.labels) json["labels"][key] = codec::Clean(value, 63);
+  PutList(json, "lossless", WriteList(spec.lossless, kMaxLosslessEntries, codec::WriteWish));
   return json;
 }
 
@@ -139,8 +145,10 @@ Json WriteStatus(const NodeTopologyStatus& status) {
   PutText(json, "hash", status.hash, 16);
   PutText(json, "agentVersion", status.agent_version, 64);
   if (status.observed_at) json["summary"] = WriteSummary(status.node);
+  if (!status.lossless.empty()) json["summary"]["lossless"] = LosslessSummary(status.lossless);
   PutNode(json, status.node);
   PutList(json, "grants", WriteList(status.grants, 128, WriteGrant));
+  PutList(json, "lossless", WriteList(status.lossless, kMaxLosslessEntries, codec::WriteReport));
   PutList(json, "conditions", codec::WriteConditions(status.conditions, kMaxConditions));
   return json;
 }

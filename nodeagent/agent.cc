@@ -12,9 +12,9 @@
 #include "crds/keys.h"
 #include "kube/events.h"
 #include "kube/lease.h"
-#include "nodeagent/allocation_events.h"
-#include "nodeagent/grant_watch.h"
-#include "nodeagent/node_events.h"
+#include "nodeagent/grants/allocation_events.h"
+#include "nodeagent/grants/grant_watch.h"
+#include "nodeagent/publish/node_events.h"
 
 namespace heddle::nodeagent {
 namespace {

@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "kube/client.h"
-#include "nodeagent/grants.h"
-#include "nodeagent/metrics.h"
-#include "nodeagent/monitor.h"
-#include "nodeagent/publisher.h"
+#include "nodeagent/grants/grants.h"
+#include "nodeagent/monitor/monitor.h"
+#include "nodeagent/publish/metrics.h"
+#include "nodeagent/publish/publisher.h"
 
 namespace heddle::nodeagent {
 

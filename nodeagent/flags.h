@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "nodeagent/pod_resources.h"
+#include "nodeagent/grants/pod_resources.h"
 
 namespace heddle::nodeagent {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "crds/yaml.h"
-#include "nodeagent/conditions.h"
-#include "nodeagent/report.h"
+#include "nodeagent/health/conditions.h"
+#include "nodeagent/publish/report.h"
 
 namespace heddle::nodeagent {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "nodeagent/monitor.h"
+#include "nodeagent/monitor/monitor.h"
 
 namespace heddle::nodeagent {
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "nodeagent/nccl_export.h"
-#include "nodeagent/nccl_import.h"
+#include "nodeagent/nccl/export.h"
+#include "nodeagent/nccl/import.h"
 
 namespace heddle::nodeagent {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "base/file_tree.h"
 #include "base/result.h"
-#include "nodeagent/discovery.h"
+#include "nodeagent/discovery/discovery.h"
 #include "nodeagent/flags.h"
 
 namespace heddle::nodeagent {

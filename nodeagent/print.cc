@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "crds/yaml.h"
-#include "nodeagent/pod_resources.h"
-#include "nodeagent/report.h"
+#include "nodeagent/grants/pod_resources.h"
+#include "nodeagent/publish/report.h"
 
 namespace heddle::nodeagent {
 

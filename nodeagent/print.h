@@ -3,9 +3,9 @@
 #include <stop_token>
 
 #include "base/clock.h"
+#include "nodeagent/discovery/machine.h"
 #include "nodeagent/flags.h"
-#include "nodeagent/grants.h"
-#include "nodeagent/machine.h"
+#include "nodeagent/grants/grants.h"
 
 namespace heddle::nodeagent {
 

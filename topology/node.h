@@ -47,6 +47,7 @@ struct Gpu {
   bool healthy = true;
   std::string unhealthy_reason;  // a sentence; empty while healthy
   int memory_gib = 0;
+  bool mig = false;  // cut into MIG instances, which are no whole GPUs
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
@@ -94,6 +95,9 @@ struct NicPort {
   Fact<LeafPort> leaf_port;  // where the cable ends
   LinkFault fault = LinkFault::kNone;
   std::string reason;  // the evidence, as a sentence; empty without a fault
+  int rdma_mtu = 0;    // bytes of one RDMA packet's payload, 256 to 4096; 0 = unknown
+  // RoCE: the entry of the GID table that traffic over its interface should use (NCCL_IB_GID_INDEX), of RoCE v2.
+  std::optional<int> gid_index;
   friend bool operator==(const NicPort&, const NicPort&) = default;
 };
 
@@ -101,7 +105,8 @@ struct Nic {
   std::string name;    // RDMA device: "mlx5_0"
   std::string netdev;  // "eth1" where there is one
   std::string pci;
-  std::string guid;  // "0x506b4b0300c3b4a2" or empty
+  std::string guid;    // "0x506b4b0300c3b4a2" or empty
+  std::string driver;  // of its PCI function: "mlx5_core", "efa"; empty = unknown
   Transport transport = Transport::kEthernet;
   NicRole role = NicRole::kManagement;
   Fact<int> rail;  // compute NICs: which plane of rails

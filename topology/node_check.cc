@@ -98,6 +98,10 @@ class NodeCheck {
       if (port.plane < 0 || port.plane > kMaxPlane) {
         Say("{} port {} is on plane {}", nic.name, port.number, port.plane);
       }
+      if (port.rdma_mtu < 0) Say("{} port {} has an RDMA MTU of {}", nic.name, port.number, port.rdma_mtu);
+      if (port.gid_index.value_or(0) < 0) {
+        Say("{} port {} has GID index {}", nic.name, port.number, *port.gid_index);
+      }
       if (port.rate_gbps < 0 || port.usable_gbps < 0) {
         Say("{} port {} has a negative rate: {} Gb/s, usable {}", nic.name, port.number, port.rate_gbps,
             port.usable_gbps);

@@ -19,6 +19,12 @@ std::string Show(int value) {
 std::string Show(const std::string& value) {
   return value.empty() ? "none" : value;
 }
+std::string Show(bool on) {
+  return on ? "on" : "off";
+}
+std::string Show(const std::optional<int>& value) {
+  return value ? Show(*value) : "none";
+}
 std::string Show(LinkState state) {
   return std::string(LinkStateName(state));
 }
@@ -106,6 +112,7 @@ class NodeDiff {
     Changed(what + " address", before.pci, after.pci);
     Changed(what + " NUMA node", before.numa, after.numa);
     Changed(what + " memory in GiB", before.memory_gib, after.memory_gib);
+    Changed(what + " MIG", before.mig, after.mig);
   }
 
   void DiffNvlink(const NvLink& before, const NvLink& after) {
@@ -126,6 +133,7 @@ class NodeDiff {
     Changed(what + " netdev", before.netdev, after.netdev);
     Changed(what + " address", before.pci, after.pci);
     Changed(what + " GUID", before.guid, after.guid);
+    Changed(what + " driver", before.driver, after.driver);
     Changed(what + " transport", before.transport, after.transport);
     Changed(what + " role", before.role, after.role);
     Changed(what + " rail", before.rail, after.rail);
@@ -145,6 +153,8 @@ class NodeDiff {
     if (before.fault == after.fault) Changed(what + " evidence", before.reason, after.reason);
     Changed(what + " leaf", before.leaf_port, after.leaf_port);
     Changed(what + " plane", before.plane, after.plane);
+    Changed(what + " RDMA MTU", before.rdma_mtu, after.rdma_mtu);
+    Changed(what + " RoCE v2 GID index", before.gid_index, after.gid_index);
   }
 
   void DiffPaths(const Node& before, const Node& after) {

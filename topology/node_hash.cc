@@ -42,6 +42,7 @@ class Fnv1a {
   void Add(const Gpu& gpu) {
     AddAll(gpu.index, gpu.uuid, gpu.model, gpu.pci, gpu.numa, gpu.healthy, gpu.unhealthy_reason,
            gpu.memory_gib);
+    if (gpu.mig) Bytes("!mig");
   }
   void Add(const NvSwitch& nvswitch) { Add(nvswitch.pci); }
   void Add(const NvLink::Exception& exception) { AddAll(exception.gpu, exception.links_up); }
@@ -52,13 +53,26 @@ class Fnv1a {
   void Add(const LeafPort& leaf_port) { AddAll(leaf_port.leaf, leaf_port.port); }
   void Add(const NicPort& port) {
     AddAll(port.number, port.plane, port.state, port.rate_gbps, port.usable_gbps, port.leaf_port);
-    if (port.fault == LinkFault::kNone) return;
-    Bytes("!");  // no number and no fact starts so
-    AddAll(port.fault, port.reason);
+    // What an older agent did not know of comes by its name, where it is there: no number and no fact starts so.
+    if (port.fault != LinkFault::kNone) {
+      Bytes("!");
+      AddAll(port.fault, port.reason);
+    }
+    if (port.rdma_mtu != 0) {
+      Bytes("!mtu");
+      Add(port.rdma_mtu);
+    }
+    if (port.gid_index) {
+      Bytes("!gid");
+      Add(*port.gid_index);
+    }
   }
   void Add(const Nic& nic) {
     AddAll(nic.name, nic.netdev, nic.pci, nic.guid, nic.transport, nic.role, nic.rail, nic.numa, nic.mtu,
            nic.ports);
+    if (nic.driver.empty()) return;
+    Bytes("!driver");
+    Add(nic.driver);
   }
   void Add(const GpuNicPath& path) { AddAll(path.gpu, path.nic, path.distance); }
   void Add(const Node& node) {

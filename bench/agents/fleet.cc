@@ -11,7 +11,7 @@
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "kube/lease.h"
-#include "nodeagent/publisher.h"
+#include "nodeagent/publish/publisher.h"
 
 namespace heddle::bench {
 namespace {

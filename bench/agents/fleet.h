@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/file_tree.h"
 #include "base/result.h"
-#include "nodeagent/assemble.h"
+#include "nodeagent/assembly/assemble.h"
 
 namespace heddle::bench {
 

@@ -10,10 +10,10 @@
 #include "base/clock.h"
 #include "bench/agents/fleet.h"
 #include "bench/growth/clock.h"
-#include "nodeagent/counters.h"
-#include "nodeagent/link_health.h"
-#include "nodeagent/machine.h"
-#include "nodeagent/report.h"
+#include "nodeagent/discovery/machine.h"
+#include "nodeagent/health/counters.h"
+#include "nodeagent/health/link_health.h"
+#include "nodeagent/publish/report.h"
 
 namespace {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "nodeagent/discovery.h"
-#include "nodeagent/report.h"
+#include "nodeagent/discovery/discovery.h"
+#include "nodeagent/publish/report.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/memory_file_tree.h"
 
@@ -15,7 +15,7 @@ namespace {
 using namespace nodeagent;  // NOLINT(google-build-using-namespace): this file is about nothing else
 
 // A host with a GPU and a NIC behind one switch, a bond, and all that a recording has beside sysfs.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 32> kFiles{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 33> kFiles{{
     {"nvml.yaml", "gpus:\n- {index: 0, pci: \"0000:1b:00.0\"}\n"},
     {"lldp.json", "{}"},
     {"ib.txt", "mlx5_0 1 7 switch 0xfc6a1ce29eeb9602 \"leaf-r0\" 1\n"},
@@ -46,6 +46,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 32> kFiles{{
     {"sys/class/net/bond0/speed", "-1\n"},
     {"sys/class/net/bond0/mtu", "1500\n"},
     {"sys/class/net/bond0/type", "1\n"},
+    {"verbs.yaml", "- {device: mlx5_0, port: 1, link_layer: InfiniBand, active_mtu: 4096}\n"},
     // Links, by what they say.
     {"sys/bus/pci/devices/0000:1b:00.0",
      "../../../devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0"},
@@ -91,6 +92,7 @@ void Sysfs(std::string_view bytes) {
   files.Link("sys/class/infiniband/mlx5_0/device", "../../.." + std::string(kNic));
   RecordedGpus gpus(files);
   Discovery discovery(files, gpus, RecordedLeaves(files), {"node-00", "", ""}, {});
+  discovery.Ask(std::make_unique<RecordedMtus>(files));
   while (!bytes.empty()) {
     const std::size_t end = bytes.find('\x1e');
     const std::string_view record = bytes.substr(0, end);

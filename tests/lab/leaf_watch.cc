@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file_tree.h"
-#include "nodeagent/leaf_memory.h"
+#include "nodeagent/leaf/memory.h"
 
 namespace {
 

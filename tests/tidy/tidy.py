@@ -15,13 +15,31 @@ MAY_INCLUDE = {
     "topology": ["base"],
     "placement": ["base", "topology"],
     "lossless": ["base", "topology"],
-    "formats": ["base", "topology"],
+    "formats": ["base", "topology", "lossless"],
     "crds": ["base", "topology", "placement", "lossless"],
     "kube": ["base"],
     "nodeagent": ["base", "topology", "formats", "crds", "kube", "lossless"],
     "operator": ["base", "topology", "placement", "crds", "kube", "lossless"],
     "extender": ["base", "topology", "placement", "crds", "kube"],
     "cli": ["base", "topology", "placement", "formats", "crds", "kube", "lossless"],
+}
+# A room of nodeagent/ may include itself, these, and the folders that nodeagent/ may. What lies in no room (the loops,
+# main.cc) may include every room.
+ROOMS = {
+    "nodeagent": {
+        "pci": [],
+        "gpu": ["pci"],
+        "nic": ["pci"],
+        "leaf": ["nic"],
+        "assembly": ["pci", "gpu", "nic", "leaf"],
+        "nccl": ["assembly", "pci", "nic"],
+        "recording": ["assembly", "gpu", "nic"],
+        "health": ["assembly", "gpu", "nic"],
+        "discovery": ["assembly", "nccl", "recording", "health", "gpu", "leaf", "nic"],
+        "monitor": ["assembly", "health", "discovery"],
+        "grants": ["pci"],
+        "publish": ["assembly", "health", "grants", "monitor"],
+    },
 }
 PURE = ["topology", "placement", "lossless", "formats", "crds"]
 
@@ -61,11 +79,14 @@ def check_file(path, text):
     folder = path.split("/")[0]
     lines = text.split("\n")
     code = code_of(text)
+    rooms, room = ROOMS.get(folder, {}), path.split("/")[1]
     for number, line in enumerate(lines, 1):
-        if match := re.match(r'#include "([a-z]+)/', line):
-            other = match.group(1)
+        if match := re.match(r'#include "([a-z]+)/([a-z_]+)', line):
+            other, part = match.groups()
             if other != folder and other in MAY_INCLUDE and other not in MAY_INCLUDE[folder]:
                 yield number, f"{folder}/ may not include {other}/ (see MAY_INCLUDE in tests/tidy/tidy.py)"
+            if other == folder and room in rooms and part != room and part not in rooms[room]:
+                yield number, f"{folder}/{room}/ may not include {folder}/{part} (see ROOMS in tests/tidy/tidy.py)"
         if len(line) > MAX_COLUMNS:
             yield number, f"is {len(line)} columns wide; {MAX_COLUMNS} at most"
     rules = ONLY_AT_THE_EDGE + (IN_PURE_CODE if folder in PURE else [])

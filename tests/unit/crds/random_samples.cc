@@ -72,6 +72,8 @@ topology::NicPort RandomPort(Random& random) {
   topology::NicPort port;
   port.number = Number(random, 0, 255);
   port.plane = Number(random, 0, 3);
+  port.rdma_mtu = Number(random, 0, 4096);
+  if (random.Below(2) == 0) port.gid_index = Number(random, 0, 65535);
   port.state = topology::LinkState(random.Below(3));
   port.rate_gbps = Number(random, 0, 800);
   port.usable_gbps = Number(random, 0, 800);
@@ -89,6 +91,7 @@ topology::Nic RandomNic(Random& random) {
   topology::Nic nic;
   nic.name = Text(random, 64, 1);
   nic.netdev = Text(random, 64);
+  nic.driver = Text(random, 64);
   nic.pci = Text(random, 32);
   nic.guid = Text(random, 32);
   nic.transport = topology::Transport(random.Below(4));
@@ -110,7 +113,8 @@ topology::Gpu RandomGpu(Random& random) {
                     FactOf(random, 1023),
                     true,
                     "",
-                    Number(random, 0, 65535)};
+                    Number(random, 0, 65535),
+                    Coin(random)};
   if (Coin(random)) {
     gpu.healthy = false;
     gpu.unhealthy_reason = Text(random, 256, 1);
@@ -214,6 +218,8 @@ NodeTopology RandomNodeTopology(Random& random) {
   NodeTopology object;
   static_cast<ObjectMeta&>(object) = RandomMeta(random);
   if (Coin(random)) object.spec.labels = {{Text(random, 60, 1), Text(random, 63)}};
+  object.spec.lossless = RandomWishes(random);
+  object.status.lossless = RandomReports(random);
   NodeTopologyStatus& status = object.status;
   status.observed_generation = Number(random, 0, 9);
   status.node = RandomNode(random, object.name);

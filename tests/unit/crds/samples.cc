@@ -28,6 +28,7 @@ topology::Nic NicOf(int i, topology::NicRole role) {
   topology::Nic nic;
   nic.name = fmt::format("mlx5_{}", i);
   nic.netdev = fmt::format("ibp{}s0", 24 + i * 8);
+  nic.driver = "mlx5_core";
   nic.pci = fmt::format("0000:{:02x}:00.0", 24 + i * 8);
   nic.guid = fmt::format("0x506b4b0300c3b4{:02x}", i);
   nic.transport = topology::Transport::kInfiniBand;
@@ -107,6 +108,8 @@ std::vector<NodeTopology> FullNodeTopologies() {
   full.status.grants[0].unmatched = {{"rdma/hca_shared", "17"}};
   full.deleted_at = At(1'800'000'900);
   full.spec.labels = {{"topology.k8s.aws/network-node-layer-3", "nn-0123456789abcdef0"}};
+  full.spec.lossless = FullWishes();
+  full.status.lossless = FullReports();
   topology::Node& node = full.status.node;
   node.site = "berlin";
   node.gpus[3].healthy = false;
@@ -116,6 +119,9 @@ std::vector<NodeTopology> FullNodeTopologies() {
   node.nics[2].rail = Missing::kAmbiguous;
   node.nics[2].numa = Missing::kStale;
   node.nics[2].ports[0].plane = 1;
+  node.nics[2].ports[0].rdma_mtu = 4096;
+  node.nics[2].ports[0].gid_index = 3;
+  node.gpus[3].mig = true;
   node.nics[2].ports[0].fault = topology::LinkFault::kFlapping;
   node.nics[2].ports[0].reason = "4 link downs in 10 min, since 2026-11-22T01:46:30Z";
   node.nics[2].ports[0].leaf_port = Missing::kStale;

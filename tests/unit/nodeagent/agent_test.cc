@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "crds/keys.h"
-#include "nodeagent/machine.h"
+#include "nodeagent/discovery/machine.h"
 #include "recorded_machine.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
@@ -45,10 +45,11 @@ class AgentTest : public testing::Test {
       ended_ = true;
     });
   }
-  bool Until(const std::function<bool()>& condition) {
+  // `step`: how far the clock goes for each 5 ms that the agent's threads are given.
+  bool Until(const std::function<bool()>& condition, seconds step = seconds(1)) {
     for (int round = 0; round < 2000; ++round) {
       if (server_.WaitUntil(condition, std::chrono::milliseconds(5))) return true;
-      clock_.Advance(seconds(1));
+      clock_.Advance(step);
     }
     return false;
   }
@@ -122,7 +123,7 @@ TEST_F(AgentTest, WritesNothingAtRestButItsLease) {
   ASSERT_TRUE(Until([&] { return !server_.All(kube::kLeases).empty(); }));
   server_.ClearRequests();
   const auto begin = clock_.Now();
-  ASSERT_TRUE(Until([&] { return clock_.Now() - begin > std::chrono::minutes(10); }));
+  ASSERT_TRUE(Until([&] { return clock_.Now() - begin > std::chrono::minutes(10); }, seconds(5)));
   std::size_t renewals = 0;
   for (const test::ApiRequest& request : server_.writes()) {
     EXPECT_EQ(request.plural, "leases") << request.Line();

@@ -6,9 +6,10 @@
 #include <filesystem>
 
 #include "faulty_files.h"
-#include "nodeagent/nvml_gpus.h"
-#include "nodeagent/recording.h"
-#include "nodeagent/report.h"
+#include "nodeagent/gpu/nvml_gpus.h"
+#include "nodeagent/health/health.h"
+#include "nodeagent/publish/report.h"
+#include "nodeagent/recording/recording.h"
 #include "nvml_bed.h"
 #include "recorded_machine.h"
 
@@ -26,6 +27,13 @@ using topology::Nic;
 using topology::Node;
 
 constexpr const char* kMlx5_3 = "sys/class/infiniband/mlx5_3";
+class NoEthtool final : public EthtoolSource {
+ public:
+  base::Result<EthtoolStats> Read(const std::string&) override {
+    return base::Fail(base::Code::kNotFound, "none");
+  }
+};
+
 constexpr const char* kState = "sys/class/infiniband/mlx5_3/ports/1/state";
 
 // An HGX H100 of its own, to be broken: what a look reads of one, without the thousands of files of its processors.
@@ -66,10 +74,10 @@ void ExpectOnlyItsStateIsUnknown(const std::string& nic, const Node& good, Node 
   for (std::size_t i = 0; i < seen.nics.size(); ++i) {
     if (seen.nics[i].name != nic) continue;
     ASSERT_EQ(seen.nics[i].ports.size(), good.nics.at(i).ports.size());
+    EXPECT_GT(seen.nics[i].usable_gbps(), 0) << "nothing was seen that speaks against it";
     for (std::size_t p = 0; p < seen.nics[i].ports.size(); ++p) {
       EXPECT_EQ(seen.nics[i].ports[p].state, LinkState::kUnknown);
-      EXPECT_EQ(seen.nics[i].ports[p].usable_gbps, 0) << "nobody is sent where nothing is known";
-      seen.nics[i].ports[p] = good.nics[i].ports[p];
+      seen.nics[i].ports[p].state = good.nics[i].ports[p].state;
     }
   }
   EXPECT_EQ(seen, good);
@@ -85,6 +93,56 @@ TEST_F(BadInput, APortWhoseStateCannotBeReadIsUnknownAndSaysWhy) {
     ExpectOnlyItsStateIsUnknown("mlx5_3", good.node, seen.node, why);
     EXPECT_THAT(seen.problems, testing::ElementsAre(std::string(kState) + ": " + why));
     files_.Heal();
+    EXPECT_EQ(discovery_->Look().node, good.node);
+  }
+}
+
+// A zero takes evidence, at a full look as between two: the port said that it is down, or that it trains.
+TEST_F(BadInput, APortThatCannotBeReadKeepsWhatItWasCountedWithLast) {
+  const auto usable = [this] { return discovery_->Look().node.FindNic("mlx5_3")->usable_gbps(); };
+  EXPECT_EQ(usable(), 400);
+  files_.Fail("sys/class/infiniband/mlx5_3/ports/1/rate");
+  EXPECT_EQ(usable(), 400);
+  files_.Fail(kState);
+  EXPECT_EQ(usable(), 400);
+  EXPECT_EQ(usable(), 400) << "and the look after that";
+  files_.Heal();
+  Replace(kState, "2: INIT\n");
+  EXPECT_EQ(usable(), 0) << "it was read: it waits for a subnet manager";
+  files_.Fail(kState);
+  EXPECT_EQ(usable(), 0);
+  files_.Heal();
+  Replace(kState, "1: DOWN\n");
+  EXPECT_EQ(usable(), 0);
+  files_.Fail("sys/class/infiniband/mlx5_3/ports/1");
+  EXPECT_EQ(usable(), 0) << "it was down when it was asked last";
+  files_.Heal();
+  Replace(kState, "4: ACTIVE\n");
+  EXPECT_EQ(usable(), 400);
+  files_.Fail("sys/class/net/eno1");
+  EXPECT_EQ(discovery_->Look().node.FindNic("eno1")->usable_gbps(), 10);
+}
+
+// The same port by both ways: what the counters' pass makes of a look is what a look makes of it.
+TEST_F(BadInput, ALookAndAPassOverTheCountersSayTheSameOfAPort) {
+  const Readings readings = discovery_->Read();
+  const Observation good = Assemble(readings);
+  for (const char* state : {"4: ACTIVE\n", "2: INIT\n", "1: DOWN\n", ""}) {
+    if (*state == '\0')
+      files_.Fail(kState);
+    else
+      Replace(kState, state);
+    Observation passed = good;
+    NoEthtool ethtool;
+    CounterReader reader(files_, ethtool);
+    reader.Watch(WatchedPorts(readings, good.node));
+    LinkHealth links;
+    links.Look(reader.Read(Ask::kFiles), base::MonotonicTime(std::chrono::minutes(5)), {});
+    ApplyHealth(links.ports(), nullptr, passed);
+    const Observation looked = discovery_->Look();
+    EXPECT_EQ(passed.node.FindNic("mlx5_3")->ports, looked.node.FindNic("mlx5_3")->ports) << state;
+    files_.Heal();
+    Replace(kState, "4: ACTIVE\n");
     EXPECT_EQ(discovery_->Look().node, good.node);
   }
 }
@@ -186,10 +244,10 @@ TEST_F(BadInput, NamedPipesAndFoldersInPlaceOfFilesAreNotWaitedFor) {
 }
 
 TEST_F(BadInput, LinksInACircleAreNamed) {
-  const Observation good = Look();
+  const Observation good = discovery_->Look();
   fs::remove(At(kState));
   fs::create_symlink("state", At(kState));
-  const Observation seen = Look();
+  const Observation seen = discovery_->Look();
   ExpectOnlyItsStateIsUnknown("mlx5_3", good.node, seen.node, "circle");
   EXPECT_THAT(seen.problems, Contains(HasSubstr("symbolic links")));
 }

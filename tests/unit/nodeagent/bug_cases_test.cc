@@ -9,9 +9,9 @@
 #include <thread>
 
 #include "faulty_files.h"
-#include "nodeagent/publisher.h"
-#include "nodeagent/recording.h"
-#include "nodeagent/report.h"
+#include "nodeagent/publish/publisher.h"
+#include "nodeagent/publish/report.h"
+#include "nodeagent/recording/recording.h"
 #include "nvml_bed.h"
 #include "recorded_machine.h"
 #include "tests/support/fake_api_server.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
-#include "nodeagent/report.h"
+#include "nodeagent/publish/report.h"
 #include "recorded_machine.h"
 #include "tests/support/memory_file_tree.h"
 #include "tests/support/seeds.h"

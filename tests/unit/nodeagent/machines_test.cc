@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "nodeagent/report.h"
+#include "nodeagent/publish/report.h"
 #include "recorded_machine.h"
 
 namespace heddle::nodeagent {

@@ -1,10 +1,11 @@
 #include <gmock/gmock.h>
 
-#include "nodeagent/exclusion.h"
-#include "nodeagent/net_probe.h"
-#include "nodeagent/pci_probe.h"
-#include "nodeagent/rdma_mtu.h"
-#include "nodeagent/rdma_probe.h"
+#include "faulty_files.h"
+#include "nodeagent/nic/exclusion.h"
+#include "nodeagent/nic/net_probe.h"
+#include "nodeagent/nic/rdma_mtu.h"
+#include "nodeagent/nic/rdma_probe.h"
+#include "nodeagent/pci/probe.h"
 #include "recorded_machine.h"
 #include "tests/support/memory_file_tree.h"
 
@@ -140,6 +141,21 @@ TEST(RdmaProbe, ReadsADevicesVpdOnce) {
   EXPECT_EQ(std::count(reads.begin(), reads.end(), "sys/class/infiniband/mlx5_0/device/vpd"), 1);
 }
 
+TEST(RdmaProbe, AsksAgainForAVpdThatCouldNotBeRead) {
+  test::MemoryFileTree files;
+  const std::string vpd = "sys/class/infiniband/mlx5_8/device/vpd";
+  PutRdma(files, "mlx5_8");
+  files.Write(vpd, "SW_MNG");
+  test::FaultyFileTree faulty(files);
+  faulty.Fail(vpd);
+  RdmaProbe probe(faulty);
+  EXPECT_EQ(probe.Read().devices.size(), 1U);
+  faulty.Heal();
+  EXPECT_EQ(probe.Read().excluded.size(), 1U) << "it manages the NVLink switches";
+  faulty.Fail(vpd);
+  EXPECT_EQ(probe.Read().excluded.size(), 1U) << "which it was asked once";
+}
+
 TEST(RdmaProbe, ExcludesVirtualFunctionsAndDevicesWithoutPorts) {
   test::MemoryFileTree files;
   PutRdma(files, "mlx5_9");
@@ -202,7 +218,7 @@ TEST(RdmaMtu, IsDerivedAsTheKernelDoes) {
   EXPECT_EQ(RoceMtu(0), 0);
 }
 
-TEST(RdmaMtu, IsComparedAmongTheRoceNicsOfJobs) {
+TEST(RdmaMtu, IsComparedAmongTheNicsOfJobs) {
   topology::Node node;
   EXPECT_EQ(CompareRdmaMtus(node), std::nullopt);
   const auto add = [&node](const char* name, topology::Transport transport, topology::NicRole role, int mtu) {
@@ -211,12 +227,14 @@ TEST(RdmaMtu, IsComparedAmongTheRoceNicsOfJobs) {
     nic.netdev = std::string("eth-") + name;
     nic.transport = transport;
     nic.role = role;
-    nic.mtu = mtu;
+    nic.mtu = transport == Transport::kRoce ? mtu : 0;
+    nic.ports.emplace_back();
+    nic.ports[0].rdma_mtu = transport == Transport::kRoce ? RoceMtu(mtu) : mtu;
   };
   using topology::NicRole;
   add("a", Transport::kRoce, NicRole::kCompute, 9000);
   add("b", Transport::kRoce, NicRole::kCompute, 4200);  // as much in one RDMA packet
-  add("c", Transport::kInfiniBand, NicRole::kCompute, 2044);
+  add("c", Transport::kEfa, NicRole::kCompute, 2048);
   add("d", Transport::kRoce, NicRole::kStorage, 1500);
   add("e", Transport::kRoce, NicRole::kCompute, 0);  // not said
   ASSERT_TRUE(CompareRdmaMtus(node));
@@ -225,6 +243,8 @@ TEST(RdmaMtu, IsComparedAmongTheRoceNicsOfJobs) {
   add("f", Transport::kRoce, NicRole::kCompute, 1500);
   EXPECT_THAT(CompareRdmaMtus(node)->faults,
               ElementsAre("f carries 1024 bytes (eth-f has MTU 1500), others 4096"));
+  add("g", Transport::kInfiniBand, NicRole::kCompute, 2048);
+  EXPECT_EQ(CompareRdmaMtus(node)->faults.at(1), "g carries 2048 bytes, others 4096");
 }
 
 TEST(RdmaProbe, ReadsARealNodeOfEightRailsAndABond) {

@@ -119,6 +119,29 @@ void WriteMachine(const std::string& shape, const std::string& folder) {
          " --hostname node-00");
 }
 
+void Fill(const nodeagent::RecordedFiles& recorded, MemoryFileTree& files) {
+  for (const std::string& folder : recorded.folders) files.MakeFolder(folder);
+  for (const auto& [path, content] : recorded.files) files.Write(path, content);
+  for (const auto& [path, target] : recorded.links) files.Link(path, target);
+}
+
+nodeagent::RecordedFiles ReadOf(const std::string& name) {
+  const RecordedMachine machine(name);
+  const base::DiskFileTree disk(machine.path());
+  const nodeagent::RecordingFileTree recording(disk);
+  (void)LookAt(recording);
+  return recording.Recorded({});
+}
+
+nodeagent::Observation LookAt(const base::FileTree& files, const std::string& node) {
+  nodeagent::RecordedGpus gpus(files);
+  const auto text = files.Read("machine.yaml");
+  auto identity = text ? nodeagent::ParseMachineYaml(*text) : nodeagent::Identity();
+  EXPECT_TRUE(identity);
+  if (!node.empty()) identity->node = node;
+  return nodeagent::Discovery(files, gpus, nodeagent::RecordedLeaves(files), *identity, {}).Look();
+}
+
 nodeagent::Observation LookAt(const std::string& folder, const std::string& node) {
   const base::DiskFileTree files(folder);
   auto machine = nodeagent::OpenRecorded(files, folder, node);

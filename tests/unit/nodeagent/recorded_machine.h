@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/file_tree.h"
-#include "nodeagent/machine.h"
+#include "nodeagent/discovery/machine.h"
+#include "nodeagent/recording/recording.h"
+#include "tests/support/memory_file_tree.h"
 
 namespace heddle::test {
 
@@ -40,6 +42,11 @@ class RecordedMachine {
   std::string path_;
 };
 
+// What a look reads of that machine of the fleet, without the thousands of files of its processors, and the same as
+// files in memory, to be broken without a disk.
+nodeagent::RecordedFiles ReadOf(const std::string& name);
+void Fill(const nodeagent::RecordedFiles& recorded, MemoryFileTree& files);
+
 // Every machine of the fleet.
 std::vector<std::string> FleetNames();
 
@@ -51,6 +58,8 @@ std::vector<std::string> RailsOf(const topology::Node& node);
 // Writes a machine of that shape, called node-00, with a PCI tree of its own.
 void WriteMachine(const std::string& shape, const std::string& folder);
 
+// The same for any files; `node`: what machine.yaml says.
+nodeagent::Observation LookAt(const base::FileTree& files, const std::string& node = "");
 // The same for any folder.
 nodeagent::Observation LookAt(const std::string& folder, const std::string& node = "");
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
-#include "nodeagent/nic_assembly.h"
-#include "nodeagent/rdma_probe.h"
+#include "nodeagent/assembly/nic_assembly.h"
+#include "nodeagent/nic/rdma_probe.h"
 #include "tests/support/memory_file_tree.h"
 
 namespace heddle::nodeagent {

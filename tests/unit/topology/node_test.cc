@@ -231,6 +231,10 @@ TEST(ContentHash, ChangesWithEveryPart) {
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].rail = Missing::kUnknown; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].leaf_port = LeafPort{"r0", "5"}; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].fault = LinkFault::kErrors; }));
+  EXPECT_TRUE(differs([](Node& n) { n.gpus[0].mig = true; }));
+  EXPECT_TRUE(differs([](Node& n) { n.nics[0].driver = "mlx5_core"; }));
+  EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].rdma_mtu = 4096; }));
+  EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].gid_index = 0; }));
   EXPECT_TRUE(differs([](Node& n) { n.paths[0].distance = PciDistance::kSys; }));
   EXPECT_TRUE(differs([](Node& n) { n.nvlink_domain = NvlinkMembership{"a", true}; }));
   EXPECT_TRUE(differs([](Node& n) { std::swap(n.machine, n.name); })) << "the same bytes in other places";
@@ -251,6 +255,18 @@ TEST(DiffNode, SaysWhatChanged) {
                           "mlx5_0 port 1 leaf: r0 port 4 -> r7 port 9", "mlx5_1 port 1: Active -> Down",
                           "mlx5_1 port 1 usable Gb/s: 400 -> 0"));
   EXPECT_THAT(Diff(after, before), testing::Contains("GPU 0: healthy again"));
+}
+
+TEST(DiffNode, SaysWhatNcclNeedsToKnow) {
+  const Node before = NodeNamed("a").Gpus(2).Rails(2, "r", "4");
+  Node after = before;
+  after.gpus[1].mig = true;
+  after.nics[0].driver = "mlx5_core";
+  after.nics[0].ports[0].rdma_mtu = 4096;
+  after.nics[0].ports[0].gid_index = 3;
+  EXPECT_THAT(Diff(before, after),
+              ElementsAre("GPU 1 MIG: off -> on", "mlx5_0 driver: none -> mlx5_core",
+                          "mlx5_0 port 1 RDMA MTU: 0 -> 4096", "mlx5_0 port 1 RoCE v2 GID index: none -> 3"));
 }
 
 TEST(DiffNode, SaysWhatStandsAgainstAPort) {

@@ -1,0 +1,324 @@
+#include "nodeagent/assembly/assemble.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "nodeagent/assembly/lost_gpus.h"
+#include "nodeagent/assembly/nic_assembly.h"
+#include "nodeagent/assembly/rails.h"
+#include "nodeagent/nic/plane.h"
+#include "nodeagent/pci/pcie_links.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using topology::Gpu;
+using topology::Nic;
+using topology::NicRole;
+using topology::PciDistance;
+
+// The limits of NodeTopology's schema.
+constexpr std::size_t kMaxGpus = 32;
+constexpr std::size_t kMaxNvSwitches = 32;
+constexpr std::size_t kMaxNics = 128;
+constexpr std::size_t kMaxPorts = 8;
+constexpr std::size_t kMaxPaths = 1024;
+
+class Assembly {
+ public:
+  explicit Assembly(const Readings& readings) : readings_(readings) {}
+
+  Observation Run() {
+    topology::Node& node = seen_.node;
+    node.name = readings_.identity.node;
+    node.machine =
+        readings_.identity.product.empty() ? readings_.locality.product : readings_.identity.product;
+    node.site = readings_.identity.site;
+    node.numa_nodes = readings_.locality.numa_nodes;
+    CollectProblems();
+    AddGpus();
+    AddNvlink();
+    AddNics();
+    NamePlanes(readings_.rdma, node.nics);
+    AddPaths();
+    seen_.pcie_faults = PcieFaults(readings_.pci, node);
+    std::sort(node.nics.begin(), node.nics.end(), [](const Nic& a, const Nic& b) { return a.name < b.name; });
+    return std::move(seen_);
+  }
+
+ private:
+  void Problem(std::string sentence) { seen_.problems.push_back(std::move(sentence)); }
+
+  template <class T>
+  void Cut(std::vector<T>& list, std::size_t most, const std::string& what) {
+    if (list.size() <= most) return;
+    Problem(fmt::format("{} {} are left out: {} are published", list.size() - most, what, most));
+    list.erase(list.begin() + std::ptrdiff_t(most), list.end());
+  }
+
+  void CollectProblems() {
+    for (const auto* list : {&readings_.locality.problems, &readings_.pci.problems, &readings_.gpus.problems,
+                             &readings_.rdma.problems, &readings_.net.problems, &readings_.leaves.problems}) {
+      seen_.problems.insert(seen_.problems.end(), list->begin(), list->end());
+    }
+    seen_.no_driver = readings_.gpus.absent;
+    FindSilentEfa();
+    FindUnroutableRoce();
+    for (const auto* list : {&readings_.rdma.excluded, &readings_.net.excluded}) {
+      seen_.excluded.insert(seen_.excluded.end(), list->begin(), list->end());
+    }
+  }
+
+  // p5en brings its EFA devices up one by one, minutes after the boot: fewer of them than functions on the bus
+  // are not fewer rails but some that are not there yet.
+  void FindSilentEfa() {
+    std::vector<std::string> silent;
+    int functions = 0;
+    for (const auto& [address, device] : readings_.pci.devices) {
+      if (!IsEfa(device) || device.virtual_function) continue;
+      ++functions;
+      const auto& devices = readings_.rdma.devices;
+      const bool up = std::any_of(devices.begin(), devices.end(),
+                                  [&address = address](const RdmaDevice& one) { return one.pci == address; });
+      if (!up) silent.push_back(address);
+    }
+    if (silent.empty()) return;
+    Problem(fmt::format(
+        "{} of {} EFA functions on the PCI bus have no RDMA device (first: {}): they come up late, "
+        "or the efa driver is not loaded or failed (dmesg)",
+        silent.size(), functions, silent.front()));
+  }
+
+  // A table that has addresses and none of RoCE v2: traffic stays on its Ethernet segment, and NCCL finds no
+  // GID. A table that is empty or was not read is no evidence.
+  void FindUnroutableRoce() {
+    for (const RdmaDevice& device : readings_.rdma.devices) {
+      if (device.transport != topology::Transport::kRoce) continue;
+      for (const RdmaPort& port : device.ports) {
+        const bool typed =
+            !port.gids.empty() && std::all_of(port.gids.begin(), port.gids.end(),
+                                              [](const Gid& gid) { return gid.type == GidType::kIbOrRoce1; });
+        if (!typed || port.state != topology::LinkState::kActive) continue;
+        Problem(fmt::format(
+            "{} port {} has {} GIDs and none of RoCE v2: give {} an IP address, or switch RoCE v2 on",
+            device.name, port.number, port.gids.size(), port.gids.front().netdev));
+      }
+    }
+  }
+
+  // The distance, where both ends are in the PCI tree.
+  std::optional<PciDistance> DistanceOf(const std::string& a, const std::string& b) const {
+    const PciDevice* left = readings_.pci.Find(a);
+    const PciDevice* right = readings_.pci.Find(b);
+    if (left == nullptr || right == nullptr) return std::nullopt;
+    PciDevice x = *left, y = *right;
+    x.numa = NumaOf(readings_, a);
+    y.numa = NumaOf(readings_, b);
+    return Distance(x, y, readings_.locality.numa_nodes);
+  }
+
+  void AddGpus() {
+    for (const GpuReading& reading : readings_.gpus.gpus) {
+      if (reading.index >= int(kMaxGpus)) {
+        Problem(fmt::format("GPU {} is left out: a node has at most {} GPUs", reading.index, kMaxGpus));
+        continue;
+      }
+      Gpu gpu{reading.index,
+              reading.uuid,
+              reading.name,
+              reading.pci,
+              NumaOf(readings_, reading.pci),
+              true,
+              {},
+              (reading.memory_mib + 512) / 1024};
+      gpu.mig = reading.mig.value_or(false);
+      gpu.unhealthy_reason = FaultOf(reading);
+      const bool lost = !readings_.pci.devices.empty() && readings_.pci.Find(reading.pci) == nullptr;
+      if (gpu.unhealthy_reason.empty() && lost)
+        gpu.unhealthy_reason = "the PCI bus does not show it: power-cycle the node";
+      gpu.healthy = gpu.unhealthy_reason.empty();
+      seen_.node.gpus.push_back(std::move(gpu));
+    }
+    AddGpusOfTheBus();
+  }
+
+  // GPUs that the bus shows and the driver does not: a machine whose driver is missing, broken, or of another
+  // vendor.
+  void AddGpusOfTheBus() {
+    const bool driver_answers = readings_.gpus.absent.empty() && !readings_.gpus.gpus.empty();
+    int index = int(seen_.node.gpus.size());
+    for (const auto& [address, device] : readings_.pci.devices) {
+      if (!IsGpu(device)) continue;
+      bus_gpus_.push_back(address);
+      const bool known = std::any_of(seen_.node.gpus.begin(), seen_.node.gpus.end(),
+                                     [&address = address](const Gpu& gpu) { return gpu.pci == address; });
+      if (known) continue;
+      if (driver_answers && device.vendor == kVendorNvidia) {
+        Problem(fmt::format("the GPU at {} is on the PCI bus and the driver does not list it", address));
+        continue;
+      }
+      if (index >= int(kMaxGpus)) {
+        Problem(fmt::format("the GPU at {} is left out: a node has at most {} GPUs", address, kMaxGpus));
+        continue;
+      }
+      Gpu gpu{index++,
+              {},
+              fmt::format("{} GPU {:04x}", device.vendor == kVendorAmd ? "AMD" : "NVIDIA", device.device),
+              address,
+              NumaOf(readings_, address),
+              true,
+              {},
+              0};
+      if (device.vendor == kVendorNvidia) {
+        gpu.healthy = false;
+        gpu.unhealthy_reason = "its driver does not answer: install or restart the NVIDIA driver";
+        seen_.gpus_unreadable = true;
+      }
+      seen_.node.gpus.push_back(std::move(gpu));
+    }
+    for (const auto& [address, device] : readings_.pci.devices) {
+      if (IsNvSwitch(device)) seen_.node.nvswitches.push_back({address});
+    }
+    Cut(seen_.node.nvswitches, kMaxNvSwitches, "NVSwitches");
+  }
+
+  void AddNvlink() {
+    seen_.node.nvlink = NvlinkOf(readings_.gpus.gpus);
+    seen_.node.nvlink_domain = DomainOf(readings_.gpus.gpus, seen_.node.name, seen_.problems);
+    const auto& gpus = readings_.gpus.gpus;
+    for (const GpuReading& gpu : gpus) {
+      seen_.xgmi = seen_.xgmi || (gpu.xgmi && !gpu.nvlinks.empty());
+      for (const NvlinkReading& link : gpu.nvlinks) {
+        const bool unseen = link.active && link.end == LinkEnd::kSwitch && seen_.node.nvswitches.empty();
+        seen_.nvswitches_unseen = seen_.nvswitches_unseen || unseen;
+      }
+    }
+    if (std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.fabric.health_mask != 0; }))
+      seen_.fabric_faults = FabricFaults(gpus);
+    if (seen_.gpus_unreadable) seen_.node.nvlink_domain = topology::Missing::kUnknown;
+  }
+
+  // What is equal for cards of one kind; a board's id tells one with two ports from one with a single port.
+  std::string ModelOf(const Nic& nic) const {
+    const PciDevice* device = readings_.pci.Find(nic.pci);
+    const auto& devices = readings_.rdma.devices;
+    const auto rdma = std::find_if(devices.begin(), devices.end(),
+                                   [&](const RdmaDevice& one) { return one.name == nic.name; });
+    return fmt::format("{:04x}:{:04x} {}", device == nullptr ? 0 : device->vendor,
+                       device == nullptr ? 0 : device->device, rdma == devices.end() ? "" : rdma->board);
+  }
+
+  // The GPUs by which rails are numbered: those of the bus, so that one which the driver lost leaves its
+  // number free, and those that are gone from the bus, too. Where the driver counts in another order
+  // (CUDA_DEVICE_ORDER does not reach NVML, but vGPUs do), the driver's.
+  std::vector<std::string> GpusOfRails() {
+    std::vector<std::string> driver, gone;
+    for (const Gpu& gpu : seen_.node.gpus) {
+      driver.push_back(gpu.pci);
+      if (!std::binary_search(bus_gpus_.begin(), bus_gpus_.end(), gpu.pci)) gone.push_back(gpu.pci);
+    }
+    const bool unplaced = gone.size() == driver.size();  // no bus to speak of: a supplied file, or none
+    if (unplaced || !std::is_sorted(driver.begin(), driver.end())) return driver;
+    std::vector<PlacedNic> nics;
+    for (const Nic& nic : seen_.node.nics) {
+      if (nic.transport != topology::Transport::kEthernet)
+        nics.push_back({nic.name, nic.pci, ModelOf(nic), nic.transport, nic.usable_gbps()});
+    }
+    RailGpus gpus = FindLostGpus(readings_.pci, bus_gpus_, driver.size(), nics);
+    if (gpus.lost > 0) {
+      seen_.lost_gpus = fmt::format(
+          "{} of {} GPUs are gone from the PCI bus, and the rails are those that all of them had{}{}",
+          gpus.lost, gpus.places.size(), gpus.orphans.empty() ? "" : ": beside ",
+          fmt::join(gpus.orphans, ", "));
+      return std::move(gpus.places);
+    }
+    gpus.places.insert(gpus.places.end(), gone.begin(), gone.end());
+    std::sort(gpus.places.begin(), gpus.places.end());
+    return std::move(gpus.places);
+  }
+
+  void AddNics() {
+    auto& nics = seen_.node.nics;
+    nics = AssembleNics(readings_);
+    Cut(nics, kMaxNics, "NICs");
+    const std::vector<std::string> gpus = GpusOfRails();
+    std::vector<RailNic> measured;
+    for (Nic& nic : nics) {
+      Cut(nic.ports, kMaxPorts, "ports of " + nic.name);
+      RailNic one{nic.transport, nic.usable_gbps(), nic.usable_gbps() > 0, {}};
+      for (const std::string& gpu : gpus)
+        one.distance.push_back(DistanceOf(gpu, nic.pci).value_or(PciDistance::kSys));
+      measured.push_back(std::move(one));
+    }
+    Rails rails = MeasureRails(int(gpus.size()), measured);
+    for (std::size_t i = 0; i < nics.size(); ++i) {
+      nics[i].role = rails.places[i].role;
+      nics[i].rail = rails.places[i].rail;
+    }
+    seen_.rail_notes = std::move(rails.notes);
+    seen_.rail_reach = rails.reach;
+    FindDerivedMtus();
+    HearRails();
+    crds::FillLeaves(seen_.node, readings_.leaves.labels);
+  }
+
+  void FindDerivedMtus() {
+    for (const RdmaDevice& device : readings_.rdma.devices) {
+      const auto nic = std::find_if(seen_.node.nics.begin(), seen_.node.nics.end(),
+                                    [&](const Nic& one) { return one.name == device.name; });
+      if (nic == seen_.node.nics.end() || nic->role != NicRole::kCompute) continue;
+      const bool told = std::all_of(device.ports.begin(), device.ports.end(), [](const RdmaPort& port) {
+        return port.active_mtu > 0 || port.state != topology::LinkState::kActive;
+      });
+      seen_.derived_mtus = seen_.derived_mtus || !told;
+    }
+  }
+
+  // Rails that a supplied file tells: taken where none could be measured, else only compared.
+  void HearRails() {
+    seen_.pci_source = readings_.pci.source;
+    for (const RdmaDevice& device : readings_.rdma.devices) {
+      const auto nic = std::find_if(seen_.node.nics.begin(), seen_.node.nics.end(),
+                                    [&](const Nic& one) { return one.name == device.name; });
+      if (!device.rail || nic == seen_.node.nics.end() || nic->role != NicRole::kCompute) continue;
+      if (*device.rail > topology::kMaxRail) continue;
+      if (!nic->rail) {
+        nic->rail = device.rail;
+      } else if (*nic->rail != *device.rail) {
+        Problem(fmt::format("{} is on rail {} by its place and on rail {} by {}", nic->name, *nic->rail,
+                            *device.rail, readings_.pci.source));
+      }
+    }
+  }
+
+  void AddPaths() {
+    auto& paths = seen_.node.paths;
+    for (const Gpu& gpu : seen_.node.gpus) {
+      std::vector<topology::GpuNicPath> nearest;
+      for (const Nic& nic : seen_.node.nics) {
+        const auto distance = DistanceOf(gpu.pci, nic.pci);
+        if (nic.role != NicRole::kCompute || !distance) continue;
+        if (!nearest.empty() && *distance > nearest.front().distance) continue;
+        if (!nearest.empty() && *distance < nearest.front().distance) nearest.clear();
+        nearest.push_back({gpu.index, nic.name, *distance});
+      }
+      std::sort(nearest.begin(), nearest.end(), [](const auto& a, const auto& b) { return a.nic < b.nic; });
+      paths.insert(paths.end(), nearest.begin(), nearest.end());
+    }
+    Cut(paths, kMaxPaths, "pairs of a GPU and a NIC");
+  }
+
+  const Readings& readings_;
+  std::vector<std::string> bus_gpus_;  // sorted
+  Observation seen_;
+};
+
+}  // namespace
+
+Observation Assemble(const Readings& readings) {
+  return Assembly(readings).Run();
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nodeagent/assembly/identity.h"
+#include "nodeagent/gpu/probe.h"
+#include "nodeagent/leaf/probe.h"
+#include "nodeagent/nic/exclusion.h"
+#include "nodeagent/nic/net_probe.h"
+#include "nodeagent/nic/rdma_probe.h"
+#include "nodeagent/pci/hwloc_probe.h"
+#include "nodeagent/pci/probe.h"
+#include "topology/node.h"
+
+namespace heddle::nodeagent {
+
+// One look at a machine: what every probe said. Each stands for itself; that one failed hides no other.
+struct Readings {
+  Identity identity;
+  Locality locality;
+  PciTree pci;
+  GpuReadings gpus;
+  RdmaReadings rdma;
+  NetReadings net;
+  LeafReadings leaves;
+};
+
+// What the readings come to.
+struct Observation {
+  topology::Node node;
+  std::vector<Exclusion> excluded;
+  std::string no_driver;  // why the driver could not be asked; empty when it was
+  bool nvswitches_unseen =
+      false;          // NVLinks end in switches, and the PCI bus shows none: a rack's, or a VM's host's
+  bool xgmi = false;  // what counts as NVLinks is AMD's xGMI
+  bool gpus_unreadable = false;  // GPUs are on the bus, and their driver does not answer
+  std::optional<std::vector<std::string>> fabric_faults;  // of the NVLink fabric; nothing: NVML says nothing
+  // By ApplyHealth (health.h). What stands against any NVLink; nothing: nobody watches them. Ports, by NIC and
+  // number, whose state cannot be read, and why.
+  std::optional<std::vector<std::string>> nvlink_faults;
+  std::map<std::pair<std::string, int>, std::string> unread_ports;
+  std::optional<std::vector<std::string>>
+      pcie_faults;                      // links that are not full; nothing: none could be judged
+  std::vector<std::string> problems;    // what could not be read, as sentences
+  std::string pci_source;               // the file that the PCIe tree is from; empty: sysfs
+  std::vector<std::string> rail_notes;  // what else the rails stand on, and why some are unknown
+  topology::PciDistance rail_reach = topology::PciDistance::kPix;  // as Rails::reach
+  bool derived_mtus = false;  // the RDMA MTU of a compute port is that of its interface: no driver said one
+  std::string lost_gpus;  // which rails stand as if GPUs were there that are gone; a sentence, empty: none
+};
+
+// Pure and total.
+Observation Assemble(const Readings& readings);
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,60 @@
+#include "nodeagent/assembly/identity.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include "formats/printable.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+constexpr std::size_t kMaxBytes = 64 << 10;
+
+std::string Text(const YAML::Node& document, const char* key) {
+  const YAML::Node value = document[key];
+  return value.IsDefined() && value.IsScalar() ? formats::Printable(value.Scalar(), 128) : std::string();
+}
+
+bool LowerOrDigit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+}  // namespace
+
+base::Result<Identity> ParseMachineYaml(std::string_view yaml) {
+  if (yaml.size() > kMaxBytes)
+    return base::Fail(base::Code::kTooLarge, fmt::format("machine.yaml: over {} bytes", kMaxBytes));
+  try {
+    const YAML::Node document = YAML::Load(std::string(yaml));
+    if (!document.IsMap())
+      return base::Fail(base::Code::kInvalid, "machine.yaml is no map of name, hostname and site");
+    return Identity{Text(document, "hostname"), Text(document, "name"), Text(document, "site")};
+  } catch (const std::exception& error) {
+    return base::Fail(base::Code::kInvalid,
+                      fmt::format("machine.yaml is not YAML ({})", formats::Printable(error.what(), 120)));
+  }
+}
+
+std::string FormatMachineYaml(const Identity& identity) {
+  YAML::Emitter out;
+  out << YAML::BeginMap << YAML::Key << "name" << YAML::Value << YAML::DoubleQuoted << identity.product;
+  out << YAML::Key << "hostname" << YAML::Value << YAML::DoubleQuoted << identity.node;
+  if (!identity.site.empty())
+    out << YAML::Key << "site" << YAML::Value << YAML::DoubleQuoted << identity.site;
+  out << YAML::EndMap;
+  return std::string(out.c_str()) + "\n";
+}
+
+std::string WhyNotNodeName(std::string_view name) {
+  if (name.empty()) return "it is empty";
+  if (name.size() > 253) return "it has more than 253 characters";
+  if (!LowerOrDigit(name.front()) || !LowerOrDigit(name.back()))
+    return "it must begin and end with a-z or 0-9";
+  for (const char c : name) {
+    if (!LowerOrDigit(c) && c != '-' && c != '.')
+      return fmt::format("'{}' is not of a-z, 0-9, '-' and '.'", formats::Printable({&c, 1}));
+  }
+  return {};
+}
+
+}  // namespace heddle::nodeagent

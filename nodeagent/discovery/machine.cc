@@ -1,0 +1,102 @@
+#include "nodeagent/discovery/machine.h"
+
+#include <fmt/format.h>
+
+#include "nodeagent/health/counters.h"
+#include "nodeagent/health/ethtool_stats.h"
+#include "nodeagent/leaf/memory.h"
+#include "nodeagent/nccl/export.h"
+#include "nodeagent/recording/recording.h"
+#include "nodeagent/recording/scrub.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+base::Status CheckName(const Identity& identity) {
+  const std::string wrong = WhyNotNodeName(identity.node);
+  if (wrong.empty()) return {};
+  return base::Fail(
+      base::Code::kInvalid,
+      fmt::format("\"{}\" is not the name of a Node: {}; give --node NAME", identity.node, wrong));
+}
+
+Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr<GpuSource> gpus,
+                 std::vector<std::unique_ptr<LeafSource>> leaves, const std::string& root) {
+  Machine machine{std::move(identity), std::move(gpus), nullptr};
+  machine.discovery = std::make_unique<Discovery>(files, *machine.gpus, std::move(leaves), machine.identity,
+                                                  ProbeLocality(files, root));
+  return machine;
+}
+
+// Reads all that a replay may ask for, and writes it.
+base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolSource& ethtool, bool scrub,
+                  const std::string& folder) {
+  const Readings readings = machine.discovery->Read();
+  ReadForHwloc(recording);
+  const Observation seen = nodeagent::Assemble(readings);
+  (void)NcclTopologyOf(recording, readings, seen);
+  Identity identity = readings.identity;
+  if (identity.product.empty()) identity.product = readings.locality.product;
+  std::map<std::string, std::string> extra = readings.leaves.files;
+  extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
+  if (std::string told = FormatVerbsYaml(readings.rdma); !told.empty()) extra["verbs.yaml"] = std::move(told);
+  extra["machine.yaml"] = FormatMachineYaml(identity);
+  GpuReadings gpus = readings.gpus;
+  std::erase_if(gpus.gpus, [](const GpuReading& gpu) { return gpu.xgmi; });  // sysfs has those
+  extra["nvml.yaml"] = FormatNvmlYaml(gpus);
+  const RecordedFiles recorded = recording.Recorded(extra);
+  return WriteRecording(scrub ? Scrub(recorded) : recorded, folder);
+}
+
+}  // namespace
+
+base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder, std::string node) {
+  if (const auto entries = files.List(""); !entries) {
+    return base::Fail(
+        entries.error().code,
+        fmt::format("{}: no recorded machine there (heddle-nodeagent record DIR makes one)", folder));
+  }
+  Identity identity;
+  const auto text = files.Read("machine.yaml");
+  if (text) {
+    ASSIGN_OR_RETURN(identity, ParseMachineYaml(*text), folder);
+  } else if (text.error().code != base::Code::kNotFound) {
+    return base::Fail(text.error().In(folder));
+  }
+  if (!node.empty()) identity.node = std::move(node);
+  TRY(CheckName(identity), folder);
+  Machine machine = Assemble(files, std::move(identity), std::make_unique<RecordedGpus>(files),
+                             RecordedLeaves(files), folder);
+  machine.discovery->Ask(std::make_unique<RecordedMtus>(files));
+  return machine;
+}
+
+base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, std::unique_ptr<GpuSource> gpus,
+                               base::Clock& clock, const std::stop_token& stop,
+                               const std::string& lldpd_socket) {
+  const Identity identity{std::move(node), {}, {}};
+  TRY(CheckName(identity));
+  Machine machine =
+      Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop, lldpd_socket), "/");
+  machine.discovery->Ask(std::make_unique<DriverMtus>(std::make_unique<LiveVerbs>(), stop));
+  return machine;
+}
+
+base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,
+                    base::Clock& clock, const std::string& folder, const std::string& lldpd_socket,
+                    bool scrub) {
+  const RecordingFileTree recording(files);
+  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock, {}, lldpd_socket));
+  LiveEthtool ethtool;
+  return Keep(recording, machine, ethtool, scrub, folder);
+}
+
+base::Status RecordAgain(const base::FileTree& files, const std::string& source, const std::string& node,
+                         bool scrub, const std::string& folder) {
+  const RecordingFileTree recording(files);
+  ASSIGN_OR_RETURN(Machine machine, OpenRecorded(recording, source, node));
+  RecordedEthtool ethtool(files);
+  return Keep(recording, machine, ethtool, scrub, folder);
+}
+
+}  // namespace heddle::nodeagent

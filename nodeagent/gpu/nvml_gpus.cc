@@ -1,0 +1,304 @@
+#include "nodeagent/gpu/nvml_gpus.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "formats/printable.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using nvml::Device;
+using nvml::Return;
+
+// nvmlNvlinkVersion_t is an enum of revisions, not the generation: 5 means 3.1.
+int Generation(unsigned version) {
+  constexpr std::array<int, 9> kGenerations{0, 1, 2, 2, 3, 3, 4, 5, 6};
+  return version < kGenerations.size() ? kGenerations[version] : 0;
+}
+
+// Empty for what is no address: NVML writes all ones where the other end is on no bus of this host.
+std::string Address(const nvml::PciInfo& pci) {
+  if (pci.domain == std::numeric_limits<unsigned>::max() || pci.bus > 0xff || pci.device > 0x1f) return {};
+  return fmt::format("{:04x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device);
+}
+
+FabricState StateOf(unsigned char state) {
+  constexpr std::array<FabricState, 4> kStates{FabricState::kNotSupported, FabricState::kNotStarted,
+                                               FabricState::kInProgress, FabricState::kCompleted};
+  return state < kStates.size() ? kStates[state] : FabricState::kUnknown;
+}
+
+std::string Uuid(const unsigned char (&bytes)[16]) {
+  if (std::all_of(std::begin(bytes), std::end(bytes), [](unsigned char b) { return b == 0; })) return {};
+  std::string text;
+  for (std::size_t i = 0; i < sizeof bytes; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", bytes[i]);
+  }
+  return text;
+}
+
+// Asks one GPU everything, and stops asking as soon as the driver says that it is gone: each further call could
+// take its whole time-out.
+class Question {
+ public:
+  Question(const nvml::Library& library, Device device, int index) : nvml_(library), device_(device) {
+    gpu_.index = index;
+  }
+
+  GpuReading Run() {
+    ReadIdentity();
+    ReadLinks();
+    ReadFabric();
+    ReadHealth();
+    return std::move(gpu_);
+  }
+
+ private:
+  template <class... Formals, class... Arguments>
+  bool Ask(const nvml::Call<Device, Formals...>& call, Arguments... arguments) {
+    if (gpu_.state != GpuState::kAnswers) return false;
+    const Return result = call(device_, arguments...);
+    if (result == nvml::kGpuIsLost) gpu_.state = GpuState::kLost;
+    if (result == nvml::kResetRequired) gpu_.state = GpuState::kResetRequired;
+    return result == nvml::kSuccess;
+  }
+
+  void ReadIdentity() {
+    std::array<char, 97> text{};
+    if (Ask(nvml_.uuid, text.data(), unsigned(text.size() - 1))) gpu_.uuid = formats::Printable(text.data());
+    text.fill('\0');
+    if (Ask(nvml_.name, text.data(), unsigned(text.size() - 1))) gpu_.name = formats::Printable(text.data());
+    nvml::PciInfo pci{};
+    if (Ask(nvml_.pci, &pci)) gpu_.pci = Address(pci);
+    nvml::Memory memory{};
+    if (Ask(nvml_.memory, &memory)) gpu_.memory_mib = int(std::min(memory.total >> 20, 1ULL << 30));
+    unsigned mig = 0, pending = 0;
+    if (Ask(nvml_.mig, &mig, &pending)) gpu_.mig = mig == 1;
+  }
+
+  // A field of one link; nothing where this driver or GPU has none.
+  std::optional<unsigned long long> Field(unsigned field, unsigned link) {
+    nvml::FieldValue value{};
+    value.field = field;
+    value.scope = link;
+    if (!Ask(nvml_.fields, 1, &value)) return std::nullopt;
+    return NumberOf(value);
+  }
+
+  static std::optional<unsigned long long> NumberOf(const nvml::FieldValue& value) {
+    // The types are double, unsigned, unsigned long, unsigned long long, signed long long, int.
+    if (value.result != nvml::kSuccess || value.type == 0) return std::nullopt;
+    return value.type == 1 || value.type == 5 ? value.value.u : value.value.ull;
+  }
+
+  // Whether the link is up; nothing where the GPU has no such link. From Hopper on the field answers, too.
+  std::optional<bool> LinkUp(unsigned link) {
+    unsigned active = 0;
+    if (Ask(nvml_.link_state, link, &active)) return active == 1;
+    if (nvml_.link_state) return std::nullopt;
+    const auto state = Field(nvml::kFieldLinkState, link);
+    if (!state) return std::nullopt;
+    return *state == 1 || *state == 2;  // a link that sleeps wakes by itself
+  }
+
+  int SpeedOf(unsigned link) {
+    auto speed = Field(nvml::kFieldLinkSpeed, link);
+    if (!speed || *speed == 0) speed = Field(nvml::kFieldLinkSpeedCommon, 0);
+    constexpr unsigned long long kMost = 10'000'000;  // 10 TB/s
+    return speed && *speed <= kMost ? int(*speed) : 0;
+  }
+
+  // One call for all links: each is a way into the driver, and a rack's GPU has 18.
+  void ReadLinkErrors() {
+    constexpr std::array<unsigned, 5> kFields{nvml::kFieldLinkReplays, nvml::kFieldLinkRecoveries,
+                                              nvml::kFieldLinkCrc, nvml::kFieldLinkReceiveErrors,
+                                              nvml::kFieldLinkRecoveryEvents};
+    std::vector<nvml::FieldValue> values;
+    for (const NvlinkReading& link : gpu_.nvlinks) {
+      for (const unsigned field : kFields) {
+        nvml::FieldValue value{};
+        value.field = field;
+        value.scope = unsigned(link.link);
+        values.push_back(value);
+      }
+    }
+    if (values.empty() || !Ask(nvml_.fields, int(values.size()), values.data())) return;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto number = NumberOf(values[i]);
+      if (!number) continue;
+      NvlinkErrors& errors = gpu_.nvlinks[i / kFields.size()].errors;
+      switch (values[i].field) {
+        case nvml::kFieldLinkReplays:
+          errors.replays = number;
+          break;
+        case nvml::kFieldLinkRecoveries:
+        case nvml::kFieldLinkRecoveryEvents:
+          errors.recoveries = number;
+          break;
+        case nvml::kFieldLinkCrc:
+          errors.crc = number;
+          break;
+        default:
+          errors.receive = number;
+      }
+    }
+  }
+
+  void ReadLinks() {
+    for (unsigned link = 0; link < nvml::kMaxLinks; ++link) {
+      const auto up = LinkUp(link);
+      if (!up) continue;
+      NvlinkReading reading{int(link), *up, LinkEnd::kUnknown, {}, 0, {}};
+      unsigned end = 0xff;
+      if (Ask(nvml_.link_end, link, &end))
+        reading.end = end == 0 ? LinkEnd::kGpu : end == 2 ? LinkEnd::kSwitch : LinkEnd::kUnknown;
+      nvml::PciInfo remote{};
+      if (reading.active && Ask(nvml_.link_pci, link, &remote)) reading.remote_pci = Address(remote);
+      unsigned version = 0;
+      if (reading.active && Ask(nvml_.link_version, link, &version))
+        gpu_.nvlink_generation = Generation(version);
+      if (reading.active) reading.speed_mbps = SpeedOf(link);
+      gpu_.nvlinks.push_back(std::move(reading));
+    }
+    ReadLinkErrors();
+  }
+
+  void ReadFabric() {
+    for (const unsigned version : {nvml::kFabricInfo3, nvml::kFabricInfo2}) {
+      nvml::FabricInfo info{};
+      info.version = version;
+      if (!Ask(nvml_.fabric, &info)) continue;
+      gpu_.fabric = {StateOf(info.state),
+                     Uuid(info.cluster_uuid),
+                     info.clique,
+                     info.health_mask,
+                     version == nvml::kFabricInfo3 ? int(info.health_summary) : 0,
+                     0};
+      // Says something only once the probe is through (nvml.h).
+      if (gpu_.fabric.state == FabricState::kCompleted) gpu_.fabric.error = info.status;
+      return;
+    }
+    nvml::FabricInfo1 info{};
+    if (!Ask(nvml_.fabric1, &info)) return;
+    gpu_.fabric = {StateOf(info.state), Uuid(info.cluster_uuid), info.clique, 0, 0, 0};
+    if (gpu_.fabric.state == FabricState::kCompleted) gpu_.fabric.error = info.status;
+  }
+
+  void ReadHealth() {
+    unsigned long long errors = 0;
+    if (Ask(nvml_.ecc, nvml::kUncorrected, nvml::kVolatile, &errors))
+      gpu_.uncorrected_ecc = std::int64_t(std::min(errors, 1ULL << 62));
+    unsigned correctable = 0, uncorrectable = 0, pending = 0, failure = 0;
+    if (Ask(nvml_.remapped, &correctable, &uncorrectable, &pending, &failure)) {
+      gpu_.row_remap_pending = pending != 0;
+      gpu_.row_remap_failure = failure != 0;
+    }
+  }
+
+  const nvml::Library& nvml_;
+  const Device device_;
+  GpuReading gpu_;
+};
+
+// What a GPU is called does not change while NVML runs; the last look still knows it.
+void Remember(const GpuReading& known, GpuReading& gpu) {
+  if (gpu.uuid.empty()) gpu.uuid = known.uuid;
+  if (gpu.name.empty()) gpu.name = known.name;
+  if (gpu.pci.empty()) gpu.pci = known.pci;
+  if (gpu.memory_mib == 0) gpu.memory_mib = known.memory_mib;
+}
+
+}  // namespace
+
+NvmlGpus::NvmlGpus(std::string library, nvml::OnCall on_call)
+    : name_(std::move(library)), on_call_(std::move(on_call)) {}
+
+NvmlGpus::~NvmlGpus() {
+  if (library_ != nullptr && events_ != nullptr) (void)library_->free_events(events_);
+}
+
+void NvmlGpus::ReadGpu(unsigned index, GpuReadings& readings) {
+  library_->trace.gpu = int(index);
+  const auto known = known_.find(index);
+  Device device = nullptr;
+  const Return result = library_->by_index(index, &device);
+  GpuReading gpu;
+  if (result == nvml::kSuccess) {
+    if (!watched_.contains(device)) Watch(device, index);
+    gpu = Question(*library_, device, int(index)).Run();
+  } else if (known != known_.end() && (result == nvml::kGpuIsLost || result == nvml::kResetRequired)) {
+    gpu.index = int(index);
+    gpu.state = result == nvml::kGpuIsLost ? GpuState::kLost : GpuState::kResetRequired;
+  } else {
+    readings.problems.push_back(fmt::format("GPU {} does not answer: {}", index, nvml::Meaning(result)));
+    return;
+  }
+  if (known != known_.end()) Remember(known->second, gpu);
+  known_[index] = gpu;
+  readings.gpus.push_back(std::move(gpu));
+}
+
+// A GPU or driver without events says so once, and its XIDs stay unknown.
+void NvmlGpus::Watch(Device device, unsigned index) {
+  watched_[device] = index;
+  if (events_ == nullptr && library_->make_events(&events_) != nvml::kSuccess) events_ = nullptr;
+  if (events_ != nullptr) (void)library_->register_events(device, nvml::kEventXid, events_);
+}
+
+void NvmlGpus::CollectXids() {
+  library_->trace.gpu = -1;
+  constexpr int kMost = 1000;  // of one look; an application in a loop may make thousands
+  for (int i = 0; events_ != nullptr && i < kMost; ++i) {
+    nvml::EventData event{};
+    if (library_->wait_events(events_, &event, 0) != nvml::kSuccess) break;  // a time-out: there are no more
+    const auto of = watched_.find(event.device);
+    if (of == watched_.end() || event.type != nvml::kEventXid) continue;
+    int& last = xids_[of->second];
+    const int xid = int(std::min(event.data, 999ULL));
+    if (!IsFatalXid(last) || IsFatalXid(xid)) last = xid;
+  }
+}
+
+GpuReadings NvmlGpus::Read() {
+  GpuReadings readings;
+  if (library_ == nullptr) {
+    known_.clear();
+    watched_.clear();
+    xids_.clear();
+    events_ = nullptr;
+    auto library = std::make_unique<nvml::Library>(on_call_);
+    readings.absent = library->Open(name_);
+    if (!readings.absent.empty()) return readings;
+    library_ = std::move(library);
+  }
+  library_->trace.gpu = -1;
+  std::array<char, 81> driver{};
+  if (library_->driver_version(driver.data(), unsigned(driver.size() - 1)) == nvml::kSuccess)
+    readings.driver = formats::Printable(driver.data());
+  unsigned count = 0;
+  if (const Return result = library_->count(&count); result != nvml::kSuccess) {
+    readings.absent = fmt::format("NVML does not say how many GPUs there are: {}", nvml::Meaning(result));
+    readings.problems.push_back(readings.absent);
+    library_.reset();
+    return readings;
+  }
+  for (unsigned index = 0; index < std::min(count, nvml::kMaxGpus); ++index) ReadGpu(index, readings);
+  if (count > nvml::kMaxGpus) {
+    readings.problems.push_back(fmt::format("{} of the driver's GPUs are left out: {} are looked at",
+                                            count - nvml::kMaxGpus, nvml::kMaxGpus));
+  }
+  CollectXids();
+  for (GpuReading& gpu : readings.gpus) {
+    if (const auto xid = xids_.find(unsigned(gpu.index)); xid != xids_.end()) gpu.last_xid = xid->second;
+  }
+  return readings;
+}
+
+}  // namespace heddle::nodeagent

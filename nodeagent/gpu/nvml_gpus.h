@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "nodeagent/gpu/nvml_library.h"
+#include "nodeagent/gpu/probe.h"
+
+namespace heddle::nodeagent {
+
+// The live driver, in this process: whoever must not hang with it takes NvmlProcess (nvml_process.h), which
+// runs this in a child. Each call is looked up by itself: an old driver lacks some, and those facts stay
+// unknown.
+class NvmlGpus final : public GpuSource {
+ public:
+  // `library`: what dlopen takes, "libnvidia-ml.so.1" on a real machine. `on_call` hears of every call.
+  explicit NvmlGpus(std::string library, nvml::OnCall on_call = {});
+  ~NvmlGpus() override;
+  // Loads the library on the first call and again after a failure: the driver may be installed after the
+  // agent. XIDs are those that were reported since then.
+  GpuReadings Read() override;
+
+ private:
+  void ReadGpu(unsigned index, GpuReadings& readings);
+  void Watch(nvml::Device device, unsigned index);
+  void CollectXids();
+
+  std::string name_;
+  nvml::OnCall on_call_;
+  std::unique_ptr<nvml::Library> library_;
+  // Of this load of the library: NVML keeps indexes while it runs, so a GPU that is lost is still known.
+  std::map<unsigned, GpuReading> known_;
+  nvml::EventSet events_ = nullptr;
+  std::map<nvml::Device, unsigned> watched_;
+  std::map<unsigned, int> xids_;
+};
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,219 @@
+#include "nodeagent/gpu/probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace heddle::nodeagent {
+namespace {
+
+// XIDs that end the use of a GPU until somebody resets or replaces it (NVIDIA, "XID errors"): double-bit ECC,
+// halted engine, failed row remap, NVLink, fallen off the bus, uncontained ECC, GSP. Those that an
+// application causes (13, 31, 43, 45, 68, 109) are not evidence against the GPU.
+constexpr std::array<int, 9> kFatalXids{48, 62, 64, 74, 79, 95, 119, 120, 140};
+
+int ActiveLinks(const GpuReading& gpu) {
+  return int(
+      std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const auto& link) { return link.active; }));
+}
+
+// Of a GPU that is gone nothing is known any more, and it does not speak against the others.
+bool IsGone(const GpuReading& gpu) {
+  return gpu.state == GpuState::kLost || gpu.state == GpuState::kResetRequired;
+}
+
+// GPUs that reach each other, over switches (all of them are in one plane) or hop by hop.
+bool AllConnected(const std::vector<GpuReading>& gpus) {
+  std::map<std::string_view, std::size_t> by_pci;
+  for (std::size_t i = 0; i < gpus.size(); ++i) by_pci.emplace(gpus[i].pci, i);
+  std::vector<std::size_t> group(gpus.size() + 1);  // the last stands for the switches
+  std::iota(group.begin(), group.end(), 0);
+  const auto merge = [&group](std::size_t a, std::size_t b) {
+    std::replace(group.begin(), group.end(), std::size_t(group[a]), std::size_t(group[b]));
+  };
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    for (const NvlinkReading& link : gpus[i].nvlinks) {
+      if (!link.active) continue;
+      const auto other = by_pci.find(link.remote_pci);
+      if (other != by_pci.end())
+        merge(i, other->second);
+      else if (link.end == LinkEnd::kSwitch)
+        merge(i, gpus.size());
+    }
+  }
+  std::set<std::size_t> groups;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    if (!IsGone(gpus[i])) groups.insert(group[i]);
+  }
+  return groups.size() <= 1;
+}
+
+constexpr int kUnhealthy = 2;        // NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY
+constexpr int kLimitedCapacity = 3;  // NVML_GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY
+
+// What the health mask says is wrong: each question has two bits, 1 = yes, 2 = no, 0 = not supported; the
+// configuration has four, 1 = right (nvml.h, NVML_GPU_FABRIC_HEALTH_MASK_*). Empty when nothing is.
+std::string FabricFault(const GpuReading& gpu) {
+  const std::uint32_t mask = gpu.fabric.health_mask;
+  std::vector<std::string> faults;
+  const auto yes = [mask](int shift) { return (mask >> shift & 3U) == 1; };
+  if (yes(0)) faults.emplace_back("its bandwidth is degraded");
+  if (yes(2)) faults.emplace_back("routes are being recovered");
+  if (yes(4)) faults.emplace_back("a route is unhealthy");
+  if (yes(6)) faults.emplace_back("it recovers from an access time-out");
+  constexpr std::array<std::string_view, 9> kWrong{"",
+                                                   "",
+                                                   "wrong system GUID",
+                                                   "wrong chassis serial number",
+                                                   "no partition",
+                                                   "too few NVLinks",
+                                                   "incompatible GPU firmware",
+                                                   "invalid location",
+                                                   "invalid GPU state"};
+  const std::uint32_t wrong = mask >> 8 & 15U;
+  if (wrong >= kWrong.size()) {
+    faults.push_back(fmt::format("its configuration is wrong (code {})", wrong));
+  } else if (!kWrong[wrong].empty()) {
+    faults.push_back(fmt::format("its configuration is wrong: {}", kWrong[wrong]));
+  }
+  if ((mask >> 12 & 3U) == 2) faults.emplace_back("it is assigned to no partition");
+  if (faults.empty() && gpu.fabric.health_summary == kUnhealthy) return "NVML does not say why";
+  if (faults.empty() && gpu.fabric.health_summary == kLimitedCapacity) return "its capacity is limited";
+  return fmt::format("{}", fmt::join(faults, ", "));
+}
+
+}  // namespace
+
+bool IsFatalXid(int xid) {
+  return std::find(kFatalXids.begin(), kFatalXids.end(), xid) != kFatalXids.end();
+}
+
+std::string FaultOf(const GpuReading& gpu) {
+  switch (gpu.state) {
+    case GpuState::kLost:
+      return "the driver has lost it, so it fell off the bus: power-cycle the node";
+    case GpuState::kResetRequired:
+      return "the driver asks for a reset: drain the node and reset the GPU";
+    case GpuState::kSilent:
+      return "the driver hangs and does not answer for it: drain and reboot the node";
+    case GpuState::kAnswers:
+      break;
+  }
+  if (gpu.row_remap_failure.value_or(false)) return "a memory row could not be remapped: replace the GPU";
+  if (IsFatalXid(gpu.last_xid)) {
+    return fmt::format("XID {} was reported: drain the node and reset the GPU", gpu.last_xid);
+  }
+  if (gpu.uncorrected_ecc.value_or(0) > 0) {
+    return fmt::format(
+        "{} uncorrectable ECC errors since the driver was loaded: drain the node and reset the GPU",
+        *gpu.uncorrected_ecc);
+  }
+  if (gpu.row_remap_pending.value_or(false)) return "a memory row waits to be remapped: reset the GPU";
+  if (gpu.fabric.health_summary == kUnhealthy) return "its NVLink fabric is unhealthy: " + FabricFault(gpu);
+  // NVLink and the fabric are closed to MIG instances.
+  if (gpu.mig.value_or(false)) return "MIG is on, and a gang needs whole GPUs: nvidia-smi -mig 0";
+  return {};
+}
+
+std::vector<std::string> FabricFaults(const std::vector<GpuReading>& gpus) {
+  std::vector<std::string> faults;
+  for (const GpuReading& gpu : gpus) {
+    if (std::string fault = FabricFault(gpu); !fault.empty())
+      faults.push_back(fmt::format("GPU {}: {}", gpu.index, fault));
+  }
+  return faults;
+}
+
+int NvlinkGbps(const NvlinkReading& link, int generation) {
+  if (link.speed_mbps > 0) {
+    // What is left of the wire: 64 of 66 bits to generation 3 (25,781 MB/s carry 25,000); from 4 on PAM4 with
+    // RS(544,514) over 256b/257b, which is 16 of 17 (26,562 carry 25,000, 53,125 carry 50,000).
+    const auto [data, wire] = generation >= 4 ? std::pair(16, 17) : std::pair(32, 33);
+    return int(std::lround(double(link.speed_mbps) * 8 * data / wire / 1000));
+  }
+  switch (generation) {
+    case 1:
+      return 160;
+    case 2:
+    case 3:
+    case 4:
+      return 200;
+    case 5:
+      return 400;
+    default:
+      return 0;
+  }
+}
+
+namespace {
+
+int LinkGbps(const GpuReading& gpu, const NvlinkReading& link) {
+  return gpu.xgmi ? link.speed_mbps / 125 : NvlinkGbps(link, gpu.nvlink_generation);
+}
+
+}  // namespace
+
+topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus) {
+  topology::NvLink nvlink;
+  int link_gbps = 0;
+  for (const GpuReading& gpu : gpus) {
+    nvlink.generation = std::max(nvlink.generation, gpu.nvlink_generation);
+    for (const NvlinkReading& link : gpu.nvlinks) {
+      if (link.active) link_gbps = std::max(link_gbps, LinkGbps(gpu, link));
+    }
+    // Export variants have fewer links than the chip has slots: what should be up is what the best GPU here
+    // has up.
+    nvlink.links_per_gpu = std::max(nvlink.links_per_gpu, ActiveLinks(gpu));
+  }
+  if (nvlink.links_per_gpu == 0) nvlink.generation = 0;
+  nvlink.gbps_per_gpu = nvlink.links_per_gpu * link_gbps;
+  for (const GpuReading& gpu : gpus) {
+    if (ActiveLinks(gpu) < nvlink.links_per_gpu) nvlink.exceptions.push_back({gpu.index, ActiveLinks(gpu)});
+  }
+  return nvlink;
+}
+
+topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading>& gpus,
+                                                    std::string_view node_name,
+                                                    std::vector<std::string>& problems) {
+  std::set<std::string> ids;
+  bool linked = false;
+  for (const GpuReading& gpu : gpus) {
+    if (IsGone(gpu)) continue;
+    linked = linked || ActiveLinks(gpu) > 0;
+    const FabricReading& fabric = gpu.fabric;
+    if (fabric.error != 0) {
+      problems.push_back(fmt::format(
+          "GPU {} could not join its NVLink fabric (NVML error {}): check nvidia-fabricmanager and IMEX",
+          gpu.index, fabric.error));
+      return topology::Missing::kUnknown;
+    }
+    if (fabric.state == FabricState::kNotStarted || fabric.state == FabricState::kInProgress) {
+      problems.push_back(fmt::format(
+          "GPU {} has not joined its NVLink fabric yet: check nvidia-fabricmanager and IMEX", gpu.index));
+      return topology::Missing::kUnknown;
+    }
+    const bool spans = fabric.state == FabricState::kCompleted && !fabric.cluster_uuid.empty();
+    ids.insert(spans ? fmt::format("{}.{}", fabric.cluster_uuid, fabric.clique) : std::string());
+  }
+  if (ids.empty() || !linked) return topology::Missing::kNotApplicable;
+  if (ids.size() > 1) {
+    problems.push_back(
+        fmt::format("the GPUs of this node are in {} NVLink cliques ({})", ids.size(), fmt::join(ids, ", ")));
+    return topology::Missing::kAmbiguous;
+  }
+  if (!ids.begin()->empty()) return topology::NvlinkMembership{*ids.begin(), true};
+  if (!AllConnected(gpus)) {
+    problems.emplace_back("NVLink joins only some of the GPUs of this node, so they are in no common domain");
+    return topology::Missing::kAmbiguous;
+  }
+  return topology::NvlinkMembership{std::string(node_name), false};
+}
+
+}  // namespace heddle::nodeagent

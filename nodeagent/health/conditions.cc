@@ -1,0 +1,368 @@
+#include "nodeagent/health/conditions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "nodeagent/nic/rdma_mtu.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using crds::Condition;
+using crds::ConditionStatus;
+using topology::LinkFault;
+using topology::LinkState;
+using topology::Nic;
+using topology::NicPort;
+using topology::NicRole;
+
+constexpr std::size_t kMaxMessage = 1000;  // the schema takes 1024
+
+// As many sentences as fit, and how many more there are.
+std::string Join(const std::vector<std::string>& sentences) {
+  std::string text;
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    if (text.size() + sentences[i].size() + 20 > kMaxMessage) {
+      return fmt::format("{}{}and {} more", text.substr(0, kMaxMessage - 20), text.empty() ? "" : "; ",
+                         sentences.size() - i);
+    }
+    if (!text.empty()) text += "; ";
+    text += sentences[i];
+  }
+  return text;
+}
+
+Condition Make(std::string_view type, bool good, std::string_view reason, std::string message) {
+  return Condition{std::string(type),
+                   good ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+                   std::string(reason),
+                   std::move(message),
+                   0,
+                   {}};
+}
+
+std::string PortName(const Nic& nic, const NicPort& port) {
+  return nic.ports.size() == 1 ? nic.name : fmt::format("{} port {}", nic.name, port.number);
+}
+
+std::string Counts(const topology::Node& node) {
+  int rails = 0, up = 0;
+  for (const Nic& nic : node.nics) {
+    rails += nic.role == NicRole::kCompute ? 1 : 0;
+    up += nic.up() ? 1 : 0;
+  }
+  return fmt::format("{} GPUs, {} NICs, {} of {} compute NICs up", node.gpus.size(), node.nics.size(), up,
+                     rails);
+}
+
+Condition Ready(const Observation& seen) {
+  if (const auto wrong = topology::Check(seen.node); !wrong.empty()) {
+    return Make(crds::kReady, false, "Contradictory", Join(wrong));
+  }
+  if (seen.gpus_unreadable) {
+    return Make(crds::kReady, false, "GpusUnreadable",
+                fmt::format("GPUs are on the PCI bus, but {}",
+                            seen.no_driver.empty() ? "NVML lists none" : seen.no_driver));
+  }
+  if (seen.node.gpus.empty()) {
+    return Make(crds::kReady, true, "NoGpus",
+                seen.no_driver.empty() ? "no GPU here" : fmt::format("no GPU here: {}", seen.no_driver));
+  }
+  return Make(crds::kReady, true, "Discovered", Counts(seen.node));
+}
+
+std::set<int> RailsOf(const topology::Node& node) {
+  std::set<int> rails;
+  for (const Nic& nic : node.nics) {
+    if (nic.role == NicRole::kCompute && nic.rail) rails.insert(*nic.rail);
+  }
+  return rails;
+}
+
+Condition Complete(const Observation& seen) {
+  std::vector<std::string> problems = seen.problems;
+  if (const std::size_t rails = RailsOf(seen.node).size(); rails > std::size_t(kMaxRailConditions)) {
+    problems.push_back(fmt::format("{} rails have no condition of their own: the first {} have",
+                                   rails - std::size_t(kMaxRailConditions), kMaxRailConditions));
+  }
+  if (!problems.empty()) return Make(kDiscoveryComplete, false, "ProbesFailed", Join(problems));
+  std::vector<std::string> left_out;
+  for (const Exclusion& excluded : seen.excluded)
+    left_out.push_back(fmt::format("{} {}", excluded.device, excluded.reason));
+  return Make(kDiscoveryComplete, true, "AllAnswered",
+              left_out.empty() ? "every probe answered" : "left out: " + Join(left_out));
+}
+
+Condition GpusHealthy(const topology::Node& node) {
+  std::vector<std::string> faults;
+  for (const topology::Gpu& gpu : node.gpus) {
+    if (!gpu.healthy)
+      faults.push_back(fmt::format("GPU {} ({}): {}", gpu.index, gpu.pci, gpu.unhealthy_reason));
+  }
+  const bool good = faults.empty();
+  return Make(kGpusHealthy, good, good ? "NoFaults" : "GpuFault",
+              good ? "no evidence against any GPU" : Join(faults));
+}
+
+Condition NvlinksUp(const Observation& seen) {
+  const topology::Node& node = seen.node;
+  std::vector<std::string> faults;
+  for (const auto& exception : node.nvlink.exceptions) {
+    faults.push_back(fmt::format("GPU {} has {} of {} NVLinks up", exception.gpu, exception.links_up,
+                                 node.nvlink.links_per_gpu));
+  }
+  const bool good = faults.empty();
+  return Make(
+      kNvlinksUp, good, good ? "AllUp" : "LinkDown",
+      good ? fmt::format(
+                 "{} {} of every GPU are up{}", node.nvlink.links_per_gpu,
+                 seen.xgmi ? "xGMI links" : "NVLinks",
+                 seen.nvswitches_unseen ? ", to NVLink switches that no PCI bus of this host shows" : "")
+           : Join(faults));
+}
+
+Condition NvlinkFabricHealthy(const std::vector<std::string>& faults) {
+  const bool good = faults.empty();
+  return Make(kNvlinkFabricHealthy, good, good ? "Healthy" : "FabricFault",
+              good ? "NVML finds nothing wrong with the NVLink fabric" : Join(faults));
+}
+
+Condition NvlinkHealthy(const std::vector<std::string>& faults) {
+  const bool good = faults.empty();
+  return Make(kNvlinkHealthy, good, good ? "Healthy" : "NvlinkFault",
+              good ? "nothing stands against any NVLink" : Join(faults));
+}
+
+// What is wrong with one port, worst first; its place in this order is its weight.
+constexpr std::array<std::string_view, 7> kPortReasons{"Flapping", "LinkDown", "PauseStorm", "LinkErrors",
+                                                       "PathLoss", "SlowLink", "Healthy"};
+
+std::size_t WeighPort(const NicPort& port, int best_gbps) {
+  switch (port.fault) {
+    case LinkFault::kFlapping:
+      return 0;
+    case LinkFault::kPauseStorm:
+      return port.state == LinkState::kDown ? 1 : 2;
+    case LinkFault::kErrors:
+      return port.state == LinkState::kDown ? 1 : 3;
+    case LinkFault::kPathLoss:
+      return port.state == LinkState::kDown ? 1 : 4;
+    case LinkFault::kNone:
+      break;
+  }
+  if (port.state == LinkState::kDown) return 1;
+  return port.state == LinkState::kActive && port.rate_gbps < best_gbps ? 5 : 6;
+}
+
+// "mlx5_3 port 1 (leaf-4 port 17)"
+std::string PortWithLeaf(const Nic& nic, const NicPort& port) {
+  std::string name = fmt::format("{} port {}", nic.name, port.number);
+  if (!port.leaf_port) return name;
+  return port.leaf_port->port.empty()
+             ? fmt::format("{} ({})", name, port.leaf_port->leaf)
+             : fmt::format("{} ({} port {})", name, port.leaf_port->leaf, port.leaf_port->port);
+}
+
+std::string SayPort(const Nic& nic, const NicPort& port, int best_gbps) {
+  std::string text = PortWithLeaf(nic, port);
+  if (port.state == LinkState::kDown) text += " is down";
+  if (!port.reason.empty()) text += ": " + port.reason;
+  if (port.state == LinkState::kActive && port.rate_gbps < best_gbps)
+    text += fmt::format(": trained to {} Gb/s, others to {}", port.rate_gbps, best_gbps);
+  return text;
+}
+
+Condition RailCondition(const Observation& seen, int rail, int best_gbps) {
+  std::vector<std::string> names, faults, unread;
+  std::size_t worst = kPortReasons.size() - 1;
+  for (const Nic& nic : seen.node.nics) {
+    if (nic.role != NicRole::kCompute || nic.rail.value_or(-1) != rail) continue;
+    for (const NicPort& port : nic.ports) {
+      const std::size_t weight = WeighPort(port, best_gbps);
+      worst = std::min(worst, weight);
+      names.push_back(PortWithLeaf(nic, port));
+      if (weight < kPortReasons.size() - 1) faults.push_back(SayPort(nic, port, best_gbps));
+      const auto why = seen.unread_ports.find({nic.name, port.number});
+      if (why != seen.unread_ports.end()) {
+        unread.push_back(fmt::format("{}: {}", names.back(), why->second));
+      } else if (port.state == LinkState::kUnknown) {
+        unread.push_back(fmt::format("{} says neither that it is up nor that it is down", names.back()));
+      }
+    }
+  }
+  if (!faults.empty()) return Make(RailHealthy(rail), false, kPortReasons[worst], Join(faults));
+  if (!unread.empty()) {
+    Condition condition = Make(RailHealthy(rail), false, "Unread", Join(unread));
+    condition.status = ConditionStatus::kUnknown;
+    return condition;
+  }
+  return Make(RailHealthy(rail), true, "Healthy", "nothing stands against " + Join(names));
+}
+
+int BestGbps(const topology::Node& node) {
+  int best = 0;
+  for (const Nic& nic : node.nics) {
+    for (const NicPort& port : nic.ports) {
+      if (nic.role == NicRole::kCompute) best = std::max(best, port.rate_gbps);
+    }
+  }
+  return best;
+}
+
+void AddRails(const Observation& seen, std::vector<Condition>& conditions) {
+  const std::set<int> rails = RailsOf(seen.node);
+  const int best = BestGbps(seen.node);
+  int count = 0;
+  for (const int rail : rails) {
+    if (++count > kMaxRailConditions) break;
+    conditions.push_back(RailCondition(seen, rail, best));
+  }
+}
+
+// Reason and message of rails that are all known.
+std::pair<std::string, std::string> RailBasis(const Observation& seen) {
+  if (!seen.rail_notes.empty()) return {"PciOrder", Join(seen.rail_notes)};
+  switch (seen.rail_reach) {
+    case topology::PciDistance::kPix:
+    case topology::PciDistance::kPxb:
+      break;
+    case topology::PciDistance::kPhb:
+      return {"HostBridges", "from the host bridges that GPUs and NICs share: no PCIe switch is visible"};
+    case topology::PciDistance::kNode:
+    case topology::PciDistance::kSys:
+      return {"NumaNodes", "from the NUMA nodes that GPUs and NICs share: no PCIe switch is visible"};
+  }
+  if (!seen.pci_source.empty()) return {"SuppliedTopology", "from the PCIe switches of " + seen.pci_source};
+  return {"PciSwitches", "from the PCIe switches that GPUs and NICs share"};
+}
+
+Condition RailsMeasured(const Observation& seen) {
+  const auto& nics = seen.node.nics;
+  const bool good = std::all_of(nics.begin(), nics.end(), [](const Nic& nic) {
+    return nic.role != NicRole::kCompute || nic.rail.known();
+  });
+  if (!good) {
+    return Make(kRailsMeasured, false, "Unknown",
+                seen.rail_notes.empty() ? "no GPU is near enough to tell the rail of every compute NIC"
+                                        : Join(seen.rail_notes));
+  }
+  auto [reason, message] = RailBasis(seen);
+  if (!seen.lost_gpus.empty()) message = Join({std::move(message), seen.lost_gpus});
+  return Make(kRailsMeasured, true, reason, std::move(message));
+}
+
+Condition PcieLinksFull(const std::vector<std::string>& faults) {
+  const bool good = faults.empty();
+  return Make(kPcieLinksFull, good, good ? "Full" : "LinkDegraded",
+              good ? "the PCIe links of GPUs and compute NICs have all lanes and the speed of their ends"
+                   : Join(faults));
+}
+
+Condition LinksUp(const topology::Node& node) {
+  const int best = BestGbps(node);
+  std::vector<std::string> down, slow, unknown;
+  for (const Nic& nic : node.nics) {
+    if (nic.role != NicRole::kCompute) continue;
+    for (const NicPort& port : nic.ports) {
+      if (port.state == LinkState::kUnknown)
+        unknown.push_back(PortName(nic, port) + " says neither that it is up nor that it is down");
+      if (port.state == LinkState::kDown) down.push_back(PortName(nic, port) + " is down");
+      if (port.state == LinkState::kActive && port.rate_gbps < best) {
+        slow.push_back(
+            fmt::format("{} trained to {} Gb/s, others to {}", PortName(nic, port), port.rate_gbps, best));
+      }
+    }
+  }
+  if (down.empty() && slow.empty() && best == 0) {
+    Condition condition = Make(kLinksUp, false, "Unread", "the state of no compute port is known");
+    condition.status = ConditionStatus::kUnknown;
+    return condition;
+  }
+  if (down.empty() && slow.empty() && !unknown.empty()) {
+    Condition condition = Make(kLinksUp, false, "Unread", Join(unknown));
+    condition.status = ConditionStatus::kUnknown;
+    return condition;
+  }
+  if (down.empty() && slow.empty())
+    return Make(kLinksUp, true, "AllUp", fmt::format("all compute ports run at {} Gb/s", best));
+  const bool any_down = !down.empty();
+  down.insert(down.end(), slow.begin(), slow.end());
+  down.insert(down.end(), unknown.begin(), unknown.end());
+  return Make(kLinksUp, false, any_down ? "LinkDown" : "LinkDegraded", Join(down));
+}
+
+Condition RdmaMtuEqual(const RdmaMtus& mtus, bool derived) {
+  if (!mtus.faults.empty()) return Make(kRdmaMtuEqual, false, "MtuDiffers", Join(mtus.faults));
+  return Make(kRdmaMtuEqual, true, "Equal",
+              derived
+                  ? fmt::format("{} bytes, by the MTU of the interfaces: no driver said its own", mtus.bytes)
+                  : fmt::format("{} bytes, as the drivers say", mtus.bytes));
+}
+
+Condition LeavesKnown(const topology::Node& node) {
+  std::vector<std::string> unknown, ambiguous, stale;
+  std::size_t ports = 0;
+  for (const Nic& nic : node.nics) {
+    for (const NicPort& port : nic.ports) {
+      if (nic.role != NicRole::kCompute || port.state == LinkState::kDown) continue;
+      ++ports;
+      if (port.leaf_port.known() || port.leaf_port.missing() == topology::Missing::kNotApplicable) continue;
+      const topology::Missing why = port.leaf_port.missing();
+      (why == topology::Missing::kAmbiguous ? ambiguous
+       : why == topology::Missing::kStale   ? stale
+                                            : unknown)
+          .push_back(PortName(nic, port));
+    }
+  }
+  if (unknown.empty() && ambiguous.empty() && stale.empty()) {
+    return Make(kLeavesKnown, true, "AllKnown", "every compute port knows its leaf");
+  }
+  std::vector<std::string> sentences;
+  for (const auto& [names, what] :
+       {std::pair(&ambiguous, "several neighbours answer"), std::pair(&stale, "the last answer has expired"),
+        std::pair(&unknown, "no neighbour answers")}) {
+    if (names->empty()) continue;
+    const std::size_t shown = std::min<std::size_t>(names->size(), 8);
+    sentences.push_back(fmt::format("{} of {} compute ports: {} ({}{})", names->size(), ports, what,
+                                    fmt::join(names->begin(), names->begin() + std::ptrdiff_t(shown), ", "),
+                                    shown < names->size() ? ", …" : ""));
+  }
+  return Make(kLeavesKnown, false, ambiguous.empty() ? "LeafUnknown" : "LeafAmbiguous", Join(sentences));
+}
+
+}  // namespace
+
+std::string RailHealthy(int rail) {
+  return fmt::format("Rail{}Healthy", rail);
+}
+
+std::vector<Condition> ConditionsOf(const Observation& observation) {
+  const topology::Node& node = observation.node;
+  std::vector<Condition> conditions{Ready(observation), Complete(observation)};
+  if (!node.gpus.empty()) conditions.push_back(GpusHealthy(node));
+  if (node.nvlink.links_per_gpu > 0) conditions.push_back(NvlinksUp(observation));
+  if (observation.fabric_faults) conditions.push_back(NvlinkFabricHealthy(*observation.fabric_faults));
+  if (observation.pcie_faults) conditions.push_back(PcieLinksFull(*observation.pcie_faults));
+  if (observation.nvlink_faults) conditions.push_back(NvlinkHealthy(*observation.nvlink_faults));
+  AddRails(observation, conditions);
+  const bool compute = std::any_of(node.nics.begin(), node.nics.end(),
+                                   [](const Nic& nic) { return nic.role == NicRole::kCompute; });
+  if (compute) {
+    conditions.push_back(RailsMeasured(observation));
+    conditions.push_back(LinksUp(node));
+    conditions.push_back(LeavesKnown(node));
+    if (const auto mtus = CompareRdmaMtus(node))
+      conditions.push_back(RdmaMtuEqual(*mtus, observation.derived_mtus));
+  }
+  std::sort(conditions.begin(), conditions.end(),
+            [](const Condition& a, const Condition& b) { return a.type < b.type; });
+  return conditions;
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,146 @@
+#include "nodeagent/health/ethtool_stats.h"
+
+#include <fmt/format.h>
+#include <linux/ethtool.h>
+#include <linux/if.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "formats/printable.h"
+#include "formats/scanner.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+// mlx5 with all channels of a large host has some 10,000; the kernel itself sets no bound.
+constexpr std::size_t kMaxStats = 65'536;
+constexpr std::size_t kMaxName = 64;
+
+base::Error FromErrno(int error, const std::string& netdev, std::string_view what) {
+  const bool none = error == ENODEV || error == EOPNOTSUPP || error == EINVAL;
+  return base::Error{none                                ? base::Code::kNotFound
+                     : error == EPERM || error == EACCES ? base::Code::kForbidden
+                                                         : base::Code::kUnavailable,
+                     fmt::format("ethtool {} of {}: {}", what, netdev, std::strerror(error)), std::nullopt};
+}
+
+// One ioctl on a buffer that begins with an ethtool command. 0, or errno.
+int Ask(int socket, const std::string& netdev, void* command) {
+  ifreq request{};
+  if (netdev.size() >= sizeof request.ifr_name) return ENODEV;
+  std::copy(netdev.begin(), netdev.end(), std::begin(request.ifr_name));
+  request.ifr_data = static_cast<char*>(command);
+  return ::ioctl(socket, SIOCETHTOOL, &request) == 0 ? 0 : errno;
+}
+
+// The kernel's structures end in an array of no fixed length; what they are laid over is aligned for them.
+template <class Header>
+std::vector<std::uint64_t> BufferFor(std::size_t bytes_behind) {
+  return std::vector<std::uint64_t>((sizeof(Header) + bytes_behind) / sizeof(std::uint64_t) + 1);
+}
+
+base::Result<std::size_t> CountOf(int socket, const std::string& netdev) {
+  auto buffer = BufferFor<ethtool_sset_info>(sizeof(std::uint32_t));
+  auto* info = reinterpret_cast<ethtool_sset_info*>(buffer.data());
+  info->cmd = ETHTOOL_GSSET_INFO;
+  info->sset_mask = std::uint64_t(1) << ETH_SS_STATS;
+  if (const int error = Ask(socket, netdev, info); error != 0)
+    return base::Fail(FromErrno(error, netdev, "statistics"));
+  if (info->sset_mask == 0) return std::size_t(0);
+  std::uint32_t count = 0;
+  std::memcpy(&count, reinterpret_cast<const char*>(info) + offsetof(ethtool_sset_info, data), sizeof count);
+  return std::min<std::size_t>(count, kMaxStats);
+}
+
+base::Result<std::vector<std::string>> NamesOf(int socket, const std::string& netdev, std::size_t count) {
+  auto buffer = BufferFor<ethtool_gstrings>(count * ETH_GSTRING_LEN);
+  auto* strings = reinterpret_cast<ethtool_gstrings*>(buffer.data());
+  strings->cmd = ETHTOOL_GSTRINGS;
+  strings->string_set = ETH_SS_STATS;
+  strings->len = std::uint32_t(count);
+  if (const int error = Ask(socket, netdev, strings); error != 0)
+    return base::Fail(FromErrno(error, netdev, "names of statistics"));
+  const char* text = reinterpret_cast<const char*>(buffer.data()) + sizeof(ethtool_gstrings);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < count; ++i, text += ETH_GSTRING_LEN)
+    names.push_back(formats::Printable(std::string_view(text, ::strnlen(text, ETH_GSTRING_LEN)), kMaxName));
+  return names;
+}
+
+}  // namespace
+
+LiveEthtool::~LiveEthtool() {
+  if (socket_ >= 0) ::close(socket_);
+}
+
+base::Result<EthtoolStats> LiveEthtool::Read(const std::string& netdev) {
+  if (socket_ < 0) socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket_ < 0) return base::Fail(FromErrno(errno, netdev, "socket"));
+  ASSIGN_OR_RETURN(const std::size_t count, CountOf(socket_, netdev));
+  auto& names = names_[netdev];
+  if (names == nullptr || names->size() != count) {
+    ASSIGN_OR_RETURN(std::vector<std::string> fresh, NamesOf(socket_, netdev, count));
+    names = std::make_shared<const std::vector<std::string>>(std::move(fresh));
+  }
+  EthtoolStats result{names, std::vector<std::uint64_t>(count)};
+  if (count == 0) return result;
+  // The driver writes as many as it has now, whatever is asked for: room for some more, should a channel have
+  // come in between.
+  auto buffer = BufferFor<ethtool_stats>((2 * count + 1024) * sizeof(std::uint64_t));
+  auto* stats = reinterpret_cast<ethtool_stats*>(buffer.data());
+  stats->cmd = ETHTOOL_GSTATS;
+  stats->n_stats = std::uint32_t(count);
+  if (const int error = Ask(socket_, netdev, stats); error != 0) {
+    names_.erase(netdev);
+    return base::Fail(FromErrno(error, netdev, "statistics"));
+  }
+  if (stats->n_stats != count) {
+    names_.erase(netdev);
+    return base::Fail(
+        base::Code::kUnavailable,
+        fmt::format("ethtool statistics of {}: their number changed while they were read", netdev));
+  }
+  const char* values = reinterpret_cast<const char*>(buffer.data()) + sizeof(ethtool_stats);
+  std::memcpy(result.values.data(), values, count * sizeof(std::uint64_t));
+  return result;
+}
+
+base::Result<EthtoolStats> RecordedEthtool::Read(const std::string& netdev) {
+  ASSIGN_OR_RETURN(const std::string text, files_.Read("ethtool/" + netdev));
+  return ParseEthtoolStats(text);
+}
+
+EthtoolStats ParseEthtoolStats(std::string_view text) {
+  std::vector<std::string> names;
+  EthtoolStats stats;
+  while (!text.empty() && names.size() < kMaxStats) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    // A name may have colons and spaces in it; the value is behind the last colon.
+    const std::size_t colon = line.rfind(": ");
+    const std::size_t start = line.find_first_not_of(' ');
+    if (colon == std::string_view::npos || start >= colon) continue;
+    const auto value = formats::Number<std::uint64_t>(line.substr(colon + 2));
+    if (!value) continue;
+    names.push_back(formats::Printable(line.substr(start, colon - start), kMaxName));
+    stats.values.push_back(*value);
+  }
+  stats.names = std::make_shared<const std::vector<std::string>>(std::move(names));
+  return stats;
+}
+
+std::string FormatEthtoolStats(const EthtoolStats& stats) {
+  std::string text = "NIC statistics:\n";
+  for (std::size_t i = 0; i < stats.values.size(); ++i)
+    text += fmt::format("     {}: {}\n", (*stats.names)[i], stats.values[i]);
+  return text;
+}
+
+}  // namespace heddle::nodeagent

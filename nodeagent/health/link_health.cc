@@ -1,0 +1,343 @@
+#include "nodeagent/health/link_health.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace heddle::nodeagent {
+namespace {
+
+using base::MonotonicTime;
+using topology::LinkFault;
+using topology::LinkState;
+
+constexpr auto kForget = std::chrono::hours(1);
+constexpr auto kUncounted = 2 * kQuiet;   // longer than any look leaves a counter out
+constexpr std::size_t kMaxStates = 1024;  // a node has at most 128 NICs of 8 ports
+
+// What a counter did between two looks.
+struct Difference {
+  std::uint64_t count = 0;
+  bool at_least = false;
+};
+
+Difference Between(std::uint64_t before, std::uint64_t now, Width width) {
+  // Larger than it can be: the driver has the extended counters under the old names.
+  if (std::max(before, now) > width.max()) width = Width{};
+  if (now >= before) return {now - before, width.saturates && now == width.max() && now > before};
+  const std::uint64_t quarter = width.max() / 4;
+  const bool wrapped = !width.saturates && before > width.max() - quarter && now < quarter;
+  // Else somebody cleared it, or loaded the driver anew: what it counts from now on is known, and no more.
+  return wrapped ? Difference{width.max() - before + 1 + now, false} : Difference{};
+}
+
+bool IsStuck(const CounterSample& sample) {
+  return sample.width.saturates && sample.value == sample.width.max();
+}
+
+std::string Duration(std::chrono::seconds time) {
+  const auto count = time.count();
+  if (count % 3600 == 0) return fmt::format("{} h", count / 3600);
+  return count % 60 == 0 ? fmt::format("{} min", count / 60) : fmt::format("{} s", count);
+}
+
+std::string Evidence(const LinkRule& rule, int priority, std::uint64_t count, bool at_least,
+                     base::WallTime since) {
+  std::string text;
+  if (rule.counter == Counter::kPauseReceivedTime || rule.counter == Counter::kPauseSentTime) {
+    const auto percent = count / std::uint64_t(rule.window.count()) / 10'000;
+    text = fmt::format(
+        "{} pause for {} % of {}",
+        rule.counter == Counter::kPauseReceivedTime ? "stopped by received" : "stops its leaf by sent",
+        std::min<std::uint64_t>(percent, 100), Duration(rule.window));
+  } else {
+    text = fmt::format("{}{} {} in {}", at_least ? "at least " : "", count, rule.what, Duration(rule.window));
+  }
+  if (priority >= 0) text += fmt::format(" (priority {})", priority);
+  return fmt::format("{}, since {}", text, base::FormatTime(since));
+}
+
+// Which of two faults a port is called by.
+int Weight(LinkFault fault) {
+  switch (fault) {
+    case LinkFault::kFlapping:
+      return 4;
+    case LinkFault::kPauseStorm:
+      return 3;
+    case LinkFault::kErrors:
+      return 2;
+    case LinkFault::kPathLoss:
+      return 1;
+    case LinkFault::kNone:
+      return 0;
+  }
+  return 0;
+}
+
+Verdict VerdictOf(LinkState state, LinkFault fault) {
+  if (state == LinkState::kUnknown) return Verdict::kUnknown;
+  if (fault == LinkFault::kFlapping) return Verdict::kFlapping;
+  if (state == LinkState::kDown) return Verdict::kDown;
+  return fault == LinkFault::kNone ? Verdict::kHealthy : Verdict::kDegraded;
+}
+
+// Of a time that is longer than the window, the window's share.
+std::uint64_t ShareOf(std::uint64_t count, std::chrono::nanoseconds gap, std::chrono::seconds window) {
+  if (gap <= window) return count;
+  constexpr std::uint64_t kMost = std::uint64_t(1) << 36;  // so that the product fits
+  const auto gap_ms = std::uint64_t(std::chrono::duration_cast<std::chrono::milliseconds>(gap).count());
+  const auto window_ms = std::uint64_t(std::chrono::duration_cast<std::chrono::milliseconds>(window).count());
+  return std::min(count, kMost) * window_ms / gap_ms;
+}
+
+std::string NameOf(const WatchedPort& port) {
+  return fmt::format("{} port {}{}", port.nic, port.number,
+                     port.leaf.empty() ? std::string() : fmt::format(" ({})", port.leaf));
+}
+
+}  // namespace
+
+// One look at one port.
+class LinkHealth::Step {
+ public:
+  Step(State& state, const PortReading& reading, MonotonicTime now, base::WallTime wall)
+      : state_(state), reading_(reading), now_(now), wall_(std::chrono::floor<std::chrono::seconds>(wall)) {}
+
+  PortHealth Run() {
+    health_.port = reading_.port;
+    if (!reading_.state_unread.empty()) unread_.push_back(reading_.state_unread);
+    for (const CounterSample& sample : reading_.samples) Take(sample);
+    for (const UnreadCounter& unread : reading_.unread) Miss(unread);
+    for (const CounterSample& sample : reading_.samples) JudgePauseFrames(sample);
+    JudgePublished();
+    Conclude();
+    return std::move(health_);
+  }
+
+ private:
+  std::int64_t BucketNow(std::chrono::seconds window) const {
+    return now_.time_since_epoch() / (std::chrono::nanoseconds(window) / kBuckets);
+  }
+
+  std::uint64_t Add(std::vector<Bucket>& buckets, std::chrono::seconds window, std::uint64_t count) const {
+    const std::int64_t number = BucketNow(window);
+    std::erase_if(buckets, [number](const Bucket& bucket) { return bucket.number <= number - kBuckets; });
+    if (count > 0) {
+      if (buckets.empty() || buckets.back().number != number) buckets.push_back({number, 0});
+      buckets.back().count +=
+          std::min(count, std::numeric_limits<std::uint64_t>::max() - buckets.back().count);
+    }
+    std::uint64_t sum = 0;
+    for (const Bucket& bucket : buckets)
+      sum += std::min(bucket.count, std::numeric_limits<std::uint64_t>::max() - sum);
+    return sum;
+  }
+
+  void Take(const CounterSample& sample) {
+    const auto [at, first] = state_.counters.try_emplace(sample.id, Known{sample.value, 0, now_});
+    Known& known = at->second;
+    Difference difference;
+    std::chrono::nanoseconds gap{};
+    if (!first) {
+      difference = Between(known.raw, sample.value, sample.width);
+      gap = now_ - known.at;
+      known.raw = sample.value;
+      known.total += difference.count;
+      known.at = now_;
+    }
+    health_.totals[sample.id] = known.total;
+    const bool stuck = IsStuck(sample) && difference.count == 0;
+    bool judged = false;
+    for (std::size_t i = 0; i < LinkRules().size(); ++i) {
+      const LinkRule& rule = LinkRules()[i];
+      if (rule.counter != sample.id.counter) continue;
+      judged = judged || rule.fault != LinkFault::kNone;
+      Judge(rule, state_.rules[{i, sample.id.priority}], sample.id.priority, difference, gap, stuck);
+    }
+    if (stuck && judged) {
+      blind_ = true;
+      unread_.push_back(fmt::format("{} stands at {} and counts no further: clear it with perfquery -R",
+                                    CounterName(sample.id.counter), sample.value));
+    }
+    if (sample.id.counter == Counter::kPacketsSent && !stuck)
+      packets_ = Add(state_.packets, kPauseWindow, ShareOf(difference.count, gap, kPauseWindow));
+    if (sample.id.counter == Counter::kPauseReceived) {
+      frames_[sample.id.priority] = Add(state_.pause_frames[sample.id.priority], kPauseWindow,
+                                        ShareOf(difference.count, gap, kPauseWindow));
+    }
+  }
+
+  // `stuck`: it could have counted more and did not, so nothing is known and no time is quiet.
+  void Judge(const LinkRule& rule, RuleState& state, int priority, const Difference& difference,
+             std::chrono::nanoseconds gap, bool stuck) {
+    const std::uint64_t sum = Add(state.buckets, rule.window, ShareOf(difference.count, gap, rule.window));
+    state.at_least = difference.at_least || (state.at_least && sum > 0);
+    Decide(rule, state, priority, sum, stuck);
+  }
+
+  void Decide(const LinkRule& rule, RuleState& state, int priority, std::uint64_t sum, bool stuck) {
+    state.told = now_;
+    if (sum > rule.calm) busy_[rule.fault] = true;
+    if (!state.in_trouble && sum >= rule.threshold) {
+      state.in_trouble = true;
+      state.reported = 0;
+      state.since = wall_;
+    }
+    if (!state.in_trouble) return;
+    if (sum >= rule.threshold && sum / 2 >= state.reported) {
+      state.reported = sum;
+      state.evidence = Evidence(rule, priority, sum, state.at_least, state.since);
+    }
+    if (sum > rule.calm || stuck) {
+      state.quiet_since.reset();
+    } else if (!state.quiet_since) {
+      state.quiet_since = now_;
+    } else if (now_ - *state.quiet_since >= rule.quiet) {
+      state.in_trouble = false;
+      state.quiet_since.reset();
+    }
+  }
+
+  // A counter that cannot be read now may be counting: its trouble stays, and its quiet time begins anew.
+  void Miss(const UnreadCounter& unread) {
+    bool judged = false;
+    for (std::size_t i = 0; i < LinkRules().size(); ++i) {
+      if (LinkRules()[i].counter != unread.id.counter || LinkRules()[i].fault == LinkFault::kNone) continue;
+      judged = true;
+      const auto state = state_.rules.find({i, unread.id.priority});
+      if (state == state_.rules.end()) continue;
+      state->second.quiet_since.reset();
+      state->second.told = now_;
+    }
+    if (!judged) return;
+    blind_ = true;
+    unread_.push_back(unread.reason);
+  }
+
+  void JudgePauseFrames(const CounterSample& sample) {
+    if (sample.id.counter != Counter::kPauseReceived || !packets_) return;
+    const CounterId time{Counter::kPauseReceivedTime, sample.id.priority};
+    if (state_.counters.contains(time)) return;
+    const std::uint64_t frames = frames_[sample.id.priority];
+    const std::uint64_t full =
+        FullPausePerSecond(reading_.port.rate_gbps) * std::uint64_t(kPauseWindow.count());
+    const LinkRule rule{LinkFault::kPauseStorm,
+                        Counter::kPauseReceived,
+                        "pause frames received and next to no packet sent",
+                        kPauseWindow,
+                        full,
+                        full / 4,
+                        kQuiet};
+    RuleState& state = state_.rules[{LinkRules().size(), sample.id.priority}];
+    // Whoever sends more packets than it gets pause frames is slow, and not stopped.
+    Decide(rule, state, sample.id.priority, *packets_ < frames ? frames : 0, false);
+  }
+
+  void JudgePublished() {
+    Published& published = state_.published;
+    if (published.fault == LinkFault::kNone) return;
+    if (!published.quiet_since || blind_ || !reading_.state_unread.empty() || busy_[published.fault]) {
+      published.quiet_since = now_;
+    } else if (now_ - *published.quiet_since >= kQuiet) {
+      published = Published{};
+    }
+  }
+
+  // A counter that is gone, as PFC's are where somebody turns it off, would hold its fault for ever.
+  void EndUncounted() {
+    for (auto& [key, state] : state_.rules) {
+      if (state.in_trouble && now_ - state.told > kUncounted) state = RuleState{};
+    }
+  }
+
+  void Conclude() {
+    EndUncounted();
+    const RuleState* worst = nullptr;
+    LinkFault fault = LinkFault::kNone;
+    for (const auto& [key, state] : state_.rules) {
+      if (!state.in_trouble) continue;
+      const bool frames = key.first == LinkRules().size();
+      const LinkFault one = frames ? LinkFault::kPauseStorm : LinkRules()[key.first].fault;
+      if (one == LinkFault::kNone && health_.congestion.empty())
+        health_.congestion = "congested: " + state.evidence;
+      if (Weight(one) <= Weight(fault)) continue;
+      fault = one;
+      worst = &state;
+    }
+    health_.fault = fault;
+    if (worst != nullptr) health_.evidence = worst->evidence;
+    // What was published is older, so it is the time since when the port is in trouble.
+    if (state_.published.fault != LinkFault::kNone && Weight(state_.published.fault) >= Weight(fault)) {
+      health_.fault = state_.published.fault;
+      health_.evidence = state_.published.evidence;
+    }
+    const LinkState state = reading_.state_unread.empty() ? reading_.state : LinkState::kUnknown;
+    health_.verdict = VerdictOf(state, health_.fault);
+    if (health_.verdict == Verdict::kUnknown && reading_.state_unread.empty())
+      unread_.insert(unread_.begin(),
+                     "the port is neither up nor down: it waits for a subnet manager or trains");
+    health_.state = state;
+    health_.state_unread = !reading_.state_unread.empty();
+    health_.unread = fmt::format("{}", fmt::join(unread_, "; "));
+  }
+
+  State& state_;
+  const PortReading& reading_;
+  const MonotonicTime now_;
+  const base::WallTime wall_;
+  PortHealth health_;
+  std::vector<std::string> unread_;
+  bool blind_ = false;              // a counter that speaks of faults tells nothing now
+  std::map<LinkFault, bool> busy_;  // a rule of that fault is not calm
+  std::map<int, std::uint64_t> frames_;
+  std::optional<std::uint64_t> packets_;
+};
+
+std::string_view VerdictName(Verdict verdict) {
+  constexpr std::array<std::string_view, 5> kNames{"Healthy", "Degraded", "Flapping", "Down", "Unknown"};
+  const auto index = std::size_t(verdict);
+  return index < kNames.size() ? kNames[index] : kNames.back();
+}
+
+int UsableGbps(int rate_gbps, LinkFault fault) {
+  return int(std::int64_t(std::max(rate_gbps, 0)) * UsablePercent(fault) / 100);
+}
+
+void LinkHealth::Restore(const topology::Node& published) {
+  for (const topology::Nic& nic : published.nics) {
+    for (const topology::NicPort& port : nic.ports) {
+      if (states_.size() >= kMaxStates) return;
+      State& state = states_[PortKey(nic, port.number)];
+      state.verdict = VerdictOf(port.state, port.fault);
+      if (port.fault != LinkFault::kNone) state.published = {port.fault, port.reason, std::nullopt};
+    }
+  }
+}
+
+std::vector<HealthChange> LinkHealth::Look(const CounterReadings& readings, MonotonicTime now,
+                                           base::WallTime wall) {
+  std::vector<HealthChange> changes;
+  ports_.clear();
+  for (const PortReading& reading : readings.ports) {
+    State& state = states_[reading.port.key];
+    state.seen = now;
+    PortHealth health = Step(state, reading, now, wall).Run();
+    const Verdict before = std::exchange(state.verdict, health.verdict).value_or(health.verdict);
+    if (before != health.verdict) {
+      const std::string& why = health.verdict == Verdict::kUnknown ? health.unread : health.evidence;
+      changes.push_back({health.port, before, health.verdict,
+                         fmt::format("{}: {}{}{}", NameOf(health.port), VerdictName(health.verdict),
+                                     why.empty() ? "" : ": ", why)});
+    }
+    ports_.push_back(std::move(health));
+  }
+  for (auto& [key, state] : states_) {
+    if (!state.seen) state.seen = now;
+  }
+  std::erase_if(states_, [now](const auto& entry) { return now - *entry.second.seen > kForget; });
+  return changes;
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "nodeagent/health/counters.h"
+#include "nodeagent/health/link_rules.h"
+#include "topology/node.h"
+
+namespace heddle::nodeagent {
+
+// kUnknown: the port's state could not be read. It neither takes a verdict back nor makes one.
+enum class Verdict : std::uint8_t { kHealthy, kDegraded, kFlapping, kDown, kUnknown };
+std::string_view VerdictName(Verdict verdict);  // "Healthy", "Degraded", "Flapping", "Down", "Unknown"
+
+struct PortHealth {
+  WatchedPort port;
+  Verdict verdict = Verdict::kHealthy;
+  topology::LinkState state = topology::LinkState::kUnknown;  // as read just now
+  topology::LinkFault fault = topology::LinkFault::kNone;     // stays while the state is unknown or down
+  // With its time: "41 link changes in 10 min, since 2026-11-22T01:46:30Z". It stays as it was when the fault
+  // began until it is twice as bad, so that a fault which goes on is not published again and again.
+  std::string evidence;
+  std::string unread;      // why the state is unknown, and which counters that matter cannot be read
+  std::string congestion;  // "congested: 5000 CNPs/s": no fault of the link
+  // Since this agent started, wraps and resets taken out; for people and metrics.
+  std::map<CounterId, std::uint64_t> totals;
+  bool state_unread = false;  // the state could not be read just now
+  friend bool operator==(const PortHealth&, const PortHealth&) = default;
+};
+
+// What placement may count on of `rate_gbps`, see link_rules.h.
+int UsableGbps(int rate_gbps, topology::LinkFault fault);
+
+struct HealthChange {
+  WatchedPort port;
+  Verdict before = Verdict::kHealthy, after = Verdict::kHealthy;
+  std::string
+      sentence;  // for an event or a log line: "mlx5_3 port 1 (leaf-4 port 17): Flapping: 4 link downs in …"
+};
+
+// The health of every port by what its counters did from look to look: fast into trouble, out of it only after
+// a quiet time. A missing file is evidence of nothing. A value: no clock, no I/O. Thread rule: one thread.
+class LinkHealth {
+ public:
+  // What was published before this agent started: the faults are taken over with their evidence, and their
+  // quiet time begins at the first Look. Before the first Look.
+  void Restore(const topology::Node& published);
+
+  // A port that the readings do not have is left out of ports(), and forgotten after an hour: a file that could not
+  // be read takes no fault back. Returns the verdicts that changed; the first sight of a port is a change only
+  // where another verdict was published. `now` never goes back.
+  std::vector<HealthChange> Look(const CounterReadings& readings, base::MonotonicTime now,
+                                 base::WallTime wall);
+
+  // As of the last Look, in the order of its readings.
+  const std::vector<PortHealth>& ports() const { return ports_; }
+
+ private:
+  struct Known {
+    std::uint64_t raw = 0, total = 0;
+    base::MonotonicTime at;
+  };
+  struct Bucket {
+    std::int64_t number = 0;
+    std::uint64_t count = 0;
+  };
+  struct RuleState {
+    std::vector<Bucket> buckets;  // ascending; of the last window
+    bool in_trouble = false;
+    bool at_least = false;  // a saturated counter was in it
+    std::optional<base::MonotonicTime> quiet_since;
+    base::MonotonicTime told;  // when its counter was last read, or could not be
+    std::uint64_t reported = 0;
+    base::WallTime since;
+    std::string evidence;
+  };
+  struct Published {  // before this agent started
+    topology::LinkFault fault = topology::LinkFault::kNone;
+    std::string evidence;
+    std::optional<base::MonotonicTime> quiet_since;
+  };
+  struct State {
+    std::map<CounterId, Known> counters;
+    std::map<std::pair<std::size_t, int>, RuleState> rules;  // by place in LinkRules() and priority
+    std::map<int, std::vector<Bucket>> pause_frames;         // by priority
+    std::vector<Bucket> packets;
+    Published published;
+    std::optional<Verdict> verdict;           // of the last look; nothing before the first
+    std::optional<base::MonotonicTime> seen;  // nothing: only published
+  };
+  class Step;
+
+  std::map<std::string, State> states_;  // by PortKey
+  std::vector<PortHealth> ports_;
+};
+
+}  // namespace heddle::nodeagent

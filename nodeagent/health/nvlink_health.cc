@@ -1,0 +1,204 @@
+#include "nodeagent/health/nvlink_health.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nodeagent/health/link_rules.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using base::MonotonicTime;
+
+// DCGM (dcgm_gpu_hardware_limits.h and its health watch): a replay or a recovery is a failure, CRC errors matter
+// from 100 a second on. Received errors: as an InfiniBand port's, NVSentinel's 10 a second.
+constexpr std::uint64_t kCrcPerSecond = 100;
+constexpr std::uint64_t kReceivePerSecond = 10;
+
+int LinksUp(const GpuReading& gpu) {
+  return int(
+      std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const auto& link) { return link.active; }));
+}
+
+std::string IdOf(const GpuReading& gpu) {
+  return gpu.uuid.empty() ? gpu.pci : gpu.uuid;
+}
+
+// A smaller value is a driver that was loaded anew.
+std::uint64_t Grown(const std::optional<std::uint64_t>& before, const std::optional<std::uint64_t>& now) {
+  return before && now && *now > *before ? *now - *before : 0;
+}
+
+std::string CliqueOf(const FabricReading& fabric) {
+  const bool joined = fabric.state == FabricState::kCompleted && !fabric.cluster_uuid.empty();
+  return joined ? fmt::format("{}.{}", fabric.cluster_uuid, fabric.clique) : std::string();
+}
+
+}  // namespace
+
+class NvlinkHealth::Step {
+ public:
+  Step(NvlinkHealth& health, MonotonicTime now, base::WallTime wall)
+      : health_(health), now_(now), wall_(std::chrono::floor<std::chrono::seconds>(wall)) {}
+
+  std::vector<std::string> Run(const GpuReadings& readings) {
+    Expect(readings);
+    for (const GpuReading& gpu : readings.gpus) {
+      if (gpu.state == GpuState::kAnswers) LookAt(gpu);
+    }
+    const auto all = [](const GpuReading& gpu) { return gpu.state == GpuState::kAnswers; };
+    const bool answers =
+        !readings.gpus.empty() && std::all_of(readings.gpus.begin(), readings.gpus.end(), all);
+    EndPublished(answers);
+    return std::move(said_);
+  }
+
+ private:
+  // Export variants have fewer links than their chip has slots, so what should be up is the most that was.
+  void Expect(const GpuReadings& readings) {
+    std::set<std::string> here;
+    for (const GpuReading& gpu : readings.gpus) {
+      here.insert(IdOf(gpu));
+      if (gpu.state == GpuState::kAnswers) health_.expected_ = std::max(health_.expected_, LinksUp(gpu));
+    }
+    if (health_.published_links_ == 0 || readings.gpus.empty()) return;
+    // Other GPUs in the same node are counted anew.
+    if (here == health_.published_gpus_)
+      health_.expected_ = std::max(health_.expected_, health_.published_links_);
+    health_.published_links_ = 0;
+  }
+
+  void LookAt(const GpuReading& gpu) {
+    Gpu& known = health_.gpus_[IdOf(gpu)];
+    std::uint64_t seconds = 0;
+    if (known.at)
+      seconds = std::uint64_t(std::chrono::duration_cast<std::chrono::seconds>(now_ - *known.at).count());
+    seconds = std::max<std::uint64_t>(seconds, 1);
+    const int up = LinksUp(gpu);
+    if (health_.expected_ > 0) {
+      Judge(gpu.index, Kind::kWidth, std::uint64_t(std::max(0, health_.expected_ - up)), {},
+            [&](const Trouble&) { return fmt::format("has {} of {} NVLinks up", up, health_.expected_); });
+    }
+    JudgeErrors(gpu, known, Kind::kReplays, &NvlinkErrors::replays, 1, "replays");
+    JudgeErrors(gpu, known, Kind::kRecoveries, &NvlinkErrors::recoveries, 1, "recoveries");
+    JudgeErrors(gpu, known, Kind::kCrc, &NvlinkErrors::crc, kCrcPerSecond * seconds, "CRC errors");
+    JudgeErrors(gpu, known, Kind::kReceive, &NvlinkErrors::receive, kReceivePerSecond * seconds,
+                "receive errors");
+    JudgeClique(gpu, known);
+    for (const NvlinkReading& link : gpu.nvlinks) known.links[link.link] = link.errors;
+    known.at = now_;
+  }
+
+  void JudgeErrors(const GpuReading& gpu, const Gpu& known, Kind kind,
+                   std::optional<std::uint64_t> NvlinkErrors::*counter, std::uint64_t threshold,
+                   std::string_view what) {
+    std::uint64_t grown = 0;
+    std::set<int> links;
+    bool told = false, lost = false;
+    for (const NvlinkReading& link : gpu.nvlinks) {
+      const auto before = known.links.find(link.link);
+      const bool tells = (link.errors.*counter).has_value();
+      told = told || tells;
+      if (before == known.links.end()) continue;
+      lost = lost || (!tells && (before->second.*counter).has_value());
+      const std::uint64_t one = Grown(before->second.*counter, link.errors.*counter);
+      if (one > 0) links.insert(link.link);
+      grown += one;
+    }
+    if (grown < threshold && (lost || !told)) {  // what is not told now is not quiet
+      const auto trouble = health_.troubles_.find({gpu.index, kind});
+      if (trouble != health_.troubles_.end()) trouble->second.quiet_since.reset();
+      return;
+    }
+    Judge(gpu.index, kind, grown >= threshold ? grown : 0, links, [&](const Trouble& trouble) {
+      return fmt::format("counts {} {} on NVLink{} {}", trouble.count, what,
+                         trouble.links.size() == 1 ? "" : "s", fmt::join(trouble.links, ", "));
+    });
+  }
+
+  void JudgeClique(const GpuReading& gpu, Gpu& known) {
+    const std::string clique = CliqueOf(gpu.fabric);
+    std::string before;
+    if (!clique.empty()) before = std::exchange(known.clique, clique);
+    const bool moved = !before.empty() && before != clique;
+    Judge(gpu.index, Kind::kClique, moved ? 1 : 0, {}, [&](const Trouble& trouble) {
+      return trouble.count > 1
+                 ? fmt::format("changed its NVLink clique {} times, now {}", trouble.count, clique)
+                 : fmt::format("moved from NVLink clique {} to {}", before, clique);
+    });
+  }
+
+  // `count`: evidence of this look; of the width, how many links are missing.
+  template <class Say>
+  void Judge(int gpu, Kind kind, std::uint64_t count, const std::set<int>& links, Say say) {
+    const auto found = health_.troubles_.find({gpu, kind});
+    if (count == 0) {
+      if (found == health_.troubles_.end()) return;
+      Trouble& trouble = found->second;
+      if (!trouble.quiet_since) {
+        trouble.quiet_since = now_;
+      } else if (now_ - *trouble.quiet_since >= kQuiet) {
+        said_.push_back("over: " + trouble.sentence);
+        health_.troubles_.erase(found);
+      }
+      return;
+    }
+    const bool fresh = found == health_.troubles_.end();
+    Trouble& trouble = health_.troubles_[{gpu, kind}];
+    if (fresh) trouble.since = wall_;
+    trouble.quiet_since.reset();
+    const bool is_level = kind == Kind::kWidth;
+    trouble.count = is_level ? count : trouble.count + count;
+    trouble.links.insert(links.begin(), links.end());
+    // A level is said whenever it changes, a count when it has doubled.
+    if (is_level ? trouble.count == trouble.reported : trouble.count / 2 < trouble.reported) return;
+    trouble.reported = trouble.count;
+    trouble.sentence = fmt::format("GPU {} {}, since {}", gpu, say(trouble), base::FormatTime(trouble.since));
+    said_.push_back(trouble.sentence);
+  }
+
+  // What was published goes when its quiet time is over; what still holds has its own sentence by then.
+  void EndPublished(bool answers) {
+    for (auto at = health_.troubles_.begin(); at != health_.troubles_.end();) {
+      auto& [key, trouble] = *at;
+      if (key.second == Kind::kPublished && (!answers || !trouble.quiet_since)) trouble.quiet_since = now_;
+      const bool over = key.second == Kind::kPublished && now_ - *trouble.quiet_since >= kQuiet;
+      if (over) said_.push_back("over: " + trouble.sentence);
+      at = over ? health_.troubles_.erase(at) : std::next(at);
+    }
+  }
+
+  NvlinkHealth& health_;
+  const MonotonicTime now_;
+  const base::WallTime wall_;
+  std::vector<std::string> said_;
+};
+
+void NvlinkHealth::Restore(const topology::Node& published, std::vector<std::string> faults) {
+  published_links_ = published.nvlink.links_per_gpu;
+  for (const topology::Gpu& gpu : published.gpus)
+    published_gpus_.insert(gpu.uuid.empty() ? gpu.pci : gpu.uuid);
+  int place = -int(faults.size());  // in front of every GPU, in their order
+  for (std::string& fault : faults) {
+    Trouble trouble;
+    trouble.sentence = std::move(fault);
+    troubles_[{place++, Kind::kPublished}] = std::move(trouble);
+  }
+}
+
+std::vector<std::string> NvlinkHealth::Look(const GpuReadings& readings, MonotonicTime now,
+                                            base::WallTime wall) {
+  return Step(*this, now, wall).Run(readings);
+}
+
+std::vector<std::string> NvlinkHealth::Faults() const {
+  std::vector<std::string> faults;
+  std::set<std::string> said;  // one that was published and holds still may read the same
+  for (const auto& [key, trouble] : troubles_) {
+    if (said.insert(trouble.sentence).second) faults.push_back(trouble.sentence);
+  }
+  return faults;
+}
+
+}  // namespace heddle::nodeagent

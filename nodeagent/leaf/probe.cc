@@ -1,0 +1,126 @@
+#include "nodeagent/leaf/probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "formats/lldp.h"
+#include "formats/printable.h"
+#include "formats/scanner.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+// Two different answers for one cable are both doubtful.
+template <class Map, class Key>
+void Put(Map& map, const Key& key, const LeafFact& leaf) {
+  const auto [entry, fresh] = map.try_emplace(key, leaf);
+  if (fresh || !leaf || entry->second == leaf) return;
+  entry->second = entry->second.known() ? LeafFact(topology::Missing::kAmbiguous) : leaf;
+}
+
+// The text of a file that may be absent; an unreadable one is a problem.
+std::optional<std::string> ReadOptional(const base::FileTree& files, std::string_view path,
+                                        LeafReadings& readings) {
+  auto text = files.Read(path);
+  if (text) return *std::move(text);
+  if (text.error().code != base::Code::kNotFound) readings.problems.push_back(text.error().message);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void LeafReadings::Merge(LeafReadings other) {
+  for (const auto& [port, leaf] : other.by_port) Put(by_port, port, leaf);
+  for (const auto& [netdev, leaf] : other.by_netdev) Put(by_netdev, netdev, leaf);
+  labels.merge(other.labels);
+  problems.insert(problems.end(), other.problems.begin(), other.problems.end());
+  proof.merge(other.proof);
+  lldp_unanswered = lldp_unanswered || other.lldp_unanswered;
+  unanswered.merge(other.unanswered);
+  files.merge(other.files);
+}
+
+LeafReadings LeavesOfIb(const formats::IbNeighbours& neighbours) {
+  LeafReadings readings;
+  readings.problems = neighbours.problems;
+  for (const formats::IbNeighbour& neighbour : neighbours.entries) {
+    LeafFact leaf;
+    if (neighbour.kind == formats::IbNodeKind::kSwitch) {
+      leaf = topology::LeafPort{formats::IbSwitchName(neighbour.description, neighbour.guid),
+                                neighbour.remote_port};
+    } else if (neighbour.kind == formats::IbNodeKind::kChannelAdapter) {
+      leaf = topology::Missing::kNotApplicable;  // cabled back to back
+    } else if (!neighbour.description.empty()) {
+      readings.problems.push_back(fmt::format("{} port {}: its leaf is unknown: {}", neighbour.device,
+                                              neighbour.port, neighbour.description));
+    }
+    Put(readings.by_port, std::pair(neighbour.device, neighbour.port), leaf);
+  }
+  return readings;
+}
+
+LeafReadings LeavesOfLldp(std::string_view json0, std::string_view from) {
+  LeafReadings readings;
+  const auto neighbours = formats::ParseLldp(json0);
+  if (!neighbours) {
+    readings.lldp_unanswered = true;
+    readings.problems.push_back(fmt::format("{}: {}", from, neighbours.error().message));
+    return readings;
+  }
+  for (const auto& [netdev, heard] : *neighbours) {
+    const LeafFact leaf = formats::LeafOf(heard);
+    if (!leaf && leaf.missing() == topology::Missing::kAmbiguous) {
+      readings.problems.push_back(
+          fmt::format("{} hears {} LLDP neighbours, so its leaf is ambiguous: a hub or bridge "
+                      "in between, or a second LLDP agent on this host?",
+                      netdev, heard.size()));
+    }
+    const auto shortest = std::min_element(heard.begin(), heard.end(),
+                                           [](const auto& a, const auto& b) { return a.ttl < b.ttl; });
+    if (shortest != heard.end()) readings.proof[netdev] = shortest->ttl;
+    Put(readings.by_netdev, netdev, leaf);
+  }
+  return readings;
+}
+
+LeafReadings IbFileLeaves::Read() {
+  LeafReadings readings;
+  const auto text = ReadOptional(files_, "ib.txt", readings);
+  return text ? LeavesOfIb(formats::ParseIbNeighbours(*text)) : readings;
+}
+
+LeafReadings LldpFileLeaves::Read() {
+  LeafReadings readings;
+  if (const auto text = ReadOptional(files_, "lldp.json", readings)) return LeavesOfLldp(*text, "lldp.json");
+  if (const auto why = ReadOptional(files_, kLldpUnanswered, readings)) {
+    readings.lldp_unanswered = true;
+    readings.problems.push_back(formats::Printable(*why, 512));
+  }
+  return readings;
+}
+
+LeafReadings LabelFileLeaves::Read() {
+  LeafReadings readings;
+  const auto text = ReadOptional(files_, "labels.txt", readings);
+  if (!text) return readings;
+  crds::PlaceLabels labels;
+  formats::ForEachLine(*text, [&](std::string_view line, int) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) return;
+    labels[formats::Printable(line.substr(0, equals))] = formats::Printable(line.substr(equals + 1), 63);
+  });
+  readings.labels = crds::PlaceLabelsOf(labels);
+  return readings;
+}
+
+std::vector<std::unique_ptr<LeafSource>> RecordedLeaves(const base::FileTree& files) {
+  std::vector<std::unique_ptr<LeafSource>> sources;
+  sources.push_back(std::make_unique<IbFileLeaves>(files));
+  sources.push_back(std::make_unique<LldpFileLeaves>(files));
+  sources.push_back(std::make_unique<LabelFileLeaves>(files));
+  return sources;
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,188 @@
+#include "nodeagent/monitor/monitor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+namespace heddle::nodeagent {
+namespace {
+
+const std::string kKey = "pass";  // each queue has one kind of work
+
+using States = std::map<std::string, topology::LinkState>;
+
+States StatesOf(const std::vector<PortHealth>& ports) {
+  States states;
+  for (const PortHealth& port : ports) states.emplace(port.port.key, port.state);
+  return states;
+}
+
+std::set<std::string> DevicesOf(const std::vector<WatchedPort>& ports) {
+  std::set<std::string> devices;
+  for (const WatchedPort& port : ports) {
+    if (!port.device.empty()) devices.insert(port.device);
+  }
+  return devices;
+}
+
+bool AnyFault(const std::vector<PortHealth>& ports) {
+  return std::any_of(ports.begin(), ports.end(),
+                     [](const PortHealth& port) { return port.fault != topology::LinkFault::kNone; });
+}
+
+}  // namespace
+
+std::string_view PassName(Pass pass) {
+  return pass == Pass::kLook ? "look" : "counters";
+}
+
+Monitor::Monitor(Discovery& discovery, CounterReader& reader, KernelEvents* kernel, base::Clock& clock,
+                 MonitorOptions options)
+    : discovery_(discovery),
+      reader_(reader),
+      kernel_(kernel),
+      clock_(clock),
+      options_(options),
+      look_(clock),
+      counters_(clock) {}
+
+void Monitor::Run(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
+  look_.Add(kKey);
+  const std::jthread look([&] { LookLoop(callbacks, stop); });
+  std::jthread kernel;
+  if (kernel_ != nullptr) kernel = std::jthread([&] { KernelLoop(callbacks, stop); });
+  CountersLoop(callbacks, stop);
+}
+
+void Monitor::Restore(const crds::NodeTopologyStatus& published) {
+  {
+    const std::lock_guard lock(mutex_);
+    published_ = published;
+  }
+  counters_.Add(kKey);
+}
+
+void Monitor::LookLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
+  while (look_.Get(stop)) {
+    const base::MonotonicTime started = clock_.Now();
+    Readings readings = discovery_.Read();
+    // One that was cut short says less than there is.
+    if (stop.stop_requested()) return;
+    Observation seen = Assemble(readings);
+    const base::MonotonicTime ended = clock_.Now();
+    {
+      const std::lock_guard lock(mutex_);
+      looked_ = Looked{std::move(readings), std::move(seen)};
+      last_look_ = ended;
+    }
+    if (callbacks.on_pass) callbacks.on_pass(Pass::kLook, ended - started);
+    counters_.Add(kKey);
+    look_.Done(kKey);
+    look_.AddAfter(kKey, options_.look_interval);
+  }
+}
+
+void Monitor::AskForLook() {
+  std::chrono::nanoseconds wait = options_.look_settle;
+  {
+    const std::lock_guard lock(mutex_);
+    wait = std::max(wait, last_look_ + options_.look_spacing - clock_.Now());
+  }
+  look_.AddAfter(kKey, wait);
+}
+
+void Monitor::KernelLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const std::vector<KernelEvent> events = kernel_->Wait(stop);
+    if (events.empty()) continue;
+    counters_.AddAfter(kKey, options_.counters_settle);
+    if (std::any_of(events.begin(), events.end(), [](const KernelEvent& event) { return event.topology; }))
+      AskForLook();
+    if (callbacks.on_events) callbacks.on_events(events);
+  }
+}
+
+void Monitor::CountersLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
+  while (counters_.Get(stop)) {
+    const base::MonotonicTime started = clock_.Now();
+    const SightPtr sight = PassOver();
+    const base::MonotonicTime ended = clock_.Now();
+    if (kernel_ != nullptr && callbacks.on_sources) callbacks.on_sources(kernel_->States());
+    if (sight && callbacks.on_pass) callbacks.on_pass(Pass::kCounterPass, ended - started);
+    if (sight && callbacks.on_sight) callbacks.on_sight(sight);
+    counters_.Done(kKey);
+    counters_.AddAfter(kKey, options_.counters_interval);
+  }
+}
+
+void Monitor::TakeRestored(const crds::NodeTopologyStatus& published) {
+  // Late, as after an API server was away: what this agent has found itself by now is newer.
+  const bool late = restored_ || !links_.ports().empty();
+  restored_ = true;
+  if (late && AnyFault(links_.ports())) return;
+  if (late) {
+    links_ = LinkHealth();
+    nvlinks_ = NvlinkHealth();
+  }
+  RestoreHealth(published, links_, nvlinks_);
+}
+
+bool Monitor::TakeOver() {
+  std::optional<Looked> looked;
+  std::optional<crds::NodeTopologyStatus> published;
+  {
+    const std::lock_guard lock(mutex_);
+    published = std::exchange(published_, std::nullopt);
+    looked = std::exchange(looked_, std::nullopt);
+  }
+  const base::MonotonicTime now = clock_.Now();
+  if (published) TakeRestored(*published);
+  if (looked) {
+    std::vector<WatchedPort> ports = WatchedPorts(looked->readings, looked->seen.node);
+    if (kernel_ != nullptr) kernel_->Watch(DevicesOf(ports));
+    reader_.Watch(std::move(ports));
+    seen_ = std::move(looked->seen);
+    gpus_ = looked->readings.gpus.gpus;
+    unjudged_ = std::move(looked->readings.gpus);
+    if (!waiting_since_) waiting_since_ = now;
+  }
+  return seen_ && (restored_ || now - *waiting_since_ >= options_.patience);
+}
+
+SightPtr Monitor::PassOver() {
+  if (!TakeOver()) return nullptr;
+  const base::MonotonicTime now = clock_.Now();
+  const base::WallTime wall = clock_.WallNow();
+  Ask ask = Ask::kFiles;
+  if (!last_ethtool_ || now - *last_ethtool_ >= options_.ethtool_interval) {
+    ask = Ask::kFilesAndEthtool;
+    last_ethtool_ = now;
+  }
+  const States before = StatesOf(links_.ports());
+  Sight sight;
+  sight.changes = links_.Look(reader_.Read(ask), now, wall);
+  sight.ports = links_.ports();
+  if (const auto gpus = std::exchange(unjudged_, std::nullopt))
+    sight.nvlink_changes = nvlinks_.Look(*gpus, now, wall);
+  sight.gpus = gpus_;
+  sight.seen = *seen_;
+  ApplyHealth(sight.ports, &nvlinks_, sight.seen);
+  if (kernel_ != nullptr) {
+    for (const KernelSourceState& state : kernel_->States()) {
+      if (state.closed.empty()) continue;
+      sight.seen.problems.push_back(fmt::format(
+          "what the kernel says by {} cannot be heard, and links are looked at every {} s instead: {}",
+          state.source, std::chrono::duration_cast<std::chrono::seconds>(options_.counters_interval).count(),
+          state.closed));
+    }
+  }
+  // What a port trained to, and which leaf it hangs on, only a full look tells.
+  if (!before.empty() && StatesOf(sight.ports) != before) AskForLook();
+  return std::make_shared<const Sight>(std::move(sight));
+}
+
+}  // namespace heddle::nodeagent

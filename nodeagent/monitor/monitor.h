@@ -1,0 +1,120 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "crds/node_topology.h"
+#include "kube/work_queue.h"
+#include "nodeagent/discovery/discovery.h"
+#include "nodeagent/health/counters.h"
+#include "nodeagent/health/health.h"
+#include "nodeagent/health/link_health.h"
+#include "nodeagent/health/nvlink_health.h"
+#include "nodeagent/monitor/kernel_events.h"
+
+namespace heddle::nodeagent {
+
+struct MonitorOptions {
+  // Between two full looks: all of discovery, some ten milliseconds.
+  std::chrono::nanoseconds look_interval = std::chrono::seconds(60);
+  // Between two passes over the counters, where the kernel says nothing: with the publication's own wait it keeps
+  // a flap under 10 s.
+  std::chrono::nanoseconds counters_interval = std::chrono::seconds(5);
+  // Ethtool statistics, whose windows are 30 s, are asked for in the first pass after this.
+  std::chrono::nanoseconds ethtool_interval = std::chrono::seconds(15);
+  // From a word of the kernel to the pass over the counters: what it said of one cable in this time is one pass.
+  std::chrono::nanoseconds counters_settle = std::chrono::milliseconds(100);
+  // The same to a full look; a driver that comes back brings its ports one after the other.
+  std::chrono::nanoseconds look_settle = std::chrono::seconds(1);
+  // From the end of a look to one that the kernel asks for: a storm does not make a loop of them.
+  std::chrono::nanoseconds look_spacing = std::chrono::seconds(5);
+  // Where Restore will be called, the first Sight waits for it, but no longer than this; 0: no Restore comes.
+  std::chrono::nanoseconds patience{0};
+};
+
+// What is known of the machine now.
+struct Sight {
+  Observation seen;                         // with what the counters say of its links
+  std::vector<PortHealth> ports;            // compute and storage, see WatchedPorts
+  std::vector<GpuReading> gpus;             // of the last look
+  std::vector<HealthChange> changes;        // of verdicts, since the Sight before
+  std::vector<std::string> nvlink_changes;  // sentences; those that begin with "over: " end something
+};
+
+using SightPtr = std::shared_ptr<const Sight>;
+
+enum class Pass : std::uint8_t { kLook, kCounterPass };
+std::string_view PassName(Pass pass);  // "look", "counters"
+
+// What a Monitor tells. All may be empty; all are called on its threads, on_sight always on the same.
+struct MonitorCallbacks {
+  std::function<void(const SightPtr& sight)> on_sight;  // never null
+  std::function<void(const std::vector<KernelEvent>& events)> on_events;
+  std::function<void(Pass pass, std::chrono::nanoseconds took)> on_pass;
+  std::function<void(const std::vector<KernelSourceState>& sources)>
+      on_sources;  // with each pass over the counters
+};
+
+// Watches one machine by two loops: a full look, which may wait for a driver or a daemon, and a pass over the
+// counters, which never waits for it. Each runs at its interval, and soon after the kernel speaks. Whatever came of
+// either is one Sight.
+// Thread rule: Run on one thread, which starts the others; the rest from any. What is passed must outlive it.
+class Monitor {
+ public:
+  // `kernel`: null for a machine that is not this one.
+  Monitor(Discovery& discovery, CounterReader& reader, KernelEvents* kernel, base::Clock& clock,
+          MonitorOptions options = {});
+
+  // Blocks until stop. The full look has a thread of its own, the same from the first to the last: the driver's
+  // process ends with it.
+  void Run(const MonitorCallbacks& callbacks, const std::stop_token& stop);
+  // The status that was published before this agent started. Once; a verdict found meanwhile outranks it.
+  void Restore(const crds::NodeTopologyStatus& published);
+
+ private:
+  struct Looked {
+    Readings readings;
+    Observation seen;
+  };
+  void LookLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
+  void CountersLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
+  void KernelLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
+  // One pass; null while there is nothing to say yet.
+  SightPtr PassOver();
+  // Takes over what came from the other threads. False while there is nothing to watch yet.
+  bool TakeOver();
+  void TakeRestored(const crds::NodeTopologyStatus& published);
+  void AskForLook();
+
+  Discovery& discovery_;
+  CounterReader& reader_;
+  KernelEvents* const kernel_;
+  base::Clock& clock_;
+  const MonitorOptions options_;
+  kube::WorkQueue look_, counters_;
+
+  std::mutex mutex_;  // guards what follows
+  std::optional<Looked> looked_;
+  std::optional<crds::NodeTopologyStatus> published_;
+  base::MonotonicTime last_look_{};
+
+  // Of the counters' thread.
+  std::optional<Observation> seen_;
+  std::vector<GpuReading> gpus_;
+  std::optional<GpuReadings> unjudged_;  // of a look whose NVLinks were not judged yet
+  LinkHealth links_;
+  NvlinkHealth nvlinks_;
+  bool restored_ = false;
+  std::optional<base::MonotonicTime> waiting_since_;
+  std::optional<base::MonotonicTime> last_ethtool_;
+};
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "nodeagent/nic/net_probe.h"
+#include "nodeagent/nic/rdma_probe.h"
+#include "topology/node.h"
+
+namespace heddle::nodeagent {
+
+// The one rule for the bandwidth that is published of a port, after a full look as after a pass over the counters:
+// it is taken away on evidence only. A port that says that it is down, trains or waits for a subnet manager carries
+// nothing. One that cannot be asked (`unread`) counts with what it was counted with last, and its state is unknown.
+// `gbps`: what it trained to, or was counted with last.
+int CountedGbps(topology::LinkState state, bool unread, int gbps);
+
+// What ports were counted with at the last look, for those that cannot be asked now. Thread rule: one thread.
+class LastCounted {
+ public:
+  // Once a look. Puts into ports of which state or rate is unread the rate that they were counted with last, 0 where
+  // they never answered. A card is known by name and GUID, an interface by name and PCI function.
+  void Settle(RdmaReadings& rdma, NetReadings& net);
+
+ private:
+  std::map<std::string, int> last_;
+};
+
+}  // namespace heddle::nodeagent

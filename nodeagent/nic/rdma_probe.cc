@@ -1,0 +1,244 @@
+#include "nodeagent/nic/rdma_probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "formats/printable.h"
+#include "formats/scanner.h"
+#include "nodeagent/pci/probe.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using topology::LinkState;
+using topology::Transport;
+
+constexpr std::string_view kClass = "sys/class/infiniband";
+constexpr std::size_t kMaxDevices = 512;  // 32 EFA, or 8 NICs with some dozens of VFs each
+constexpr std::size_t kMaxPorts = 32;
+constexpr int kMaxGids = 16;  // enough to meet the netdev; RoCE tables have 256 entries
+constexpr int kMaxGbps = 100'000;
+
+std::string Line(const base::FileTree& files, const std::string& path) {
+  const auto text = files.Read(path);
+  return text ? formats::Printable(*text) : std::string();
+}
+
+// As Line; also whether the file is there and gives no answer.
+std::string Line(const base::FileTree& files, const std::string& path, bool& unread) {
+  const auto text = files.Read(path);
+  unread = !text && text.error().code != base::Code::kNotFound;
+  return text ? formats::Printable(*text) : std::string();
+}
+
+// "506b:4b03:00c3:b4a2" → "0x506b4b0300c3b4a2"
+std::string ParseGuid(std::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    if (c != ':') digits += c;
+  }
+  const bool good = digits.size() == 16 &&
+                    digits.find_first_not_of("0123456789abcdef") == std::string::npos &&
+                    digits.find_first_not_of('0') != std::string::npos;
+  return good ? "0x" + digits : std::string();
+}
+
+std::string PciOf(const base::FileTree& files, const std::string& base) {
+  const auto target = files.ReadLink(base + "/device");
+  // rxe names its interface there, and up to Linux 5.10 calls the interface's function its own device.
+  if (!target || files.Read(base + "/parent")) return {};
+  const std::string_view last = std::string_view(*target).substr(target->find_last_of('/') + 1);
+  return IsPciAddress(last) ? std::string(last) : std::string();
+}
+
+GidType ParseGidType(std::string_view text) {
+  if (text == "RoCE v2") return GidType::kRoce2;
+  return text == "IB/RoCE v1" ? GidType::kIbOrRoce1 : GidType::kUnknown;
+}
+
+// An IPv4 address inside a GID: 0000:0000:0000:0000:0000:ffff:0a01:0203.
+bool HoldsIpv4(std::string_view gid) {
+  return gid.starts_with("0000:0000:0000:0000:0000:ffff:");
+}
+
+// Reading an entry that is not used is an error, and an address that goes leaves a hole.
+std::vector<Gid> ReadGids(const base::FileTree& files, const std::string& port) {
+  constexpr int kMostHoles = 4;
+  std::vector<Gid> gids;
+  for (int index = 0, holes = 0; index < kMaxGids && holes < kMostHoles; ++index) {
+    std::string netdev = Line(files, fmt::format("{}/gid_attrs/ndevs/{}", port, index));
+    if (netdev.empty()) {
+      ++holes;
+      continue;
+    }
+    gids.push_back({index, ParseGidType(Line(files, fmt::format("{}/gid_attrs/types/{}", port, index))),
+                    std::move(netdev), HoldsIpv4(Line(files, fmt::format("{}/gids/{}", port, index)))});
+  }
+  return gids;
+}
+
+std::vector<std::string> NetdevsOf(const std::vector<Gid>& gids) {
+  std::vector<std::string> netdevs;
+  for (const Gid& gid : gids) {
+    if (std::find(netdevs.begin(), netdevs.end(), gid.netdev) == netdevs.end()) netdevs.push_back(gid.netdev);
+  }
+  return netdevs;
+}
+
+std::string DriverOf(const base::FileTree& files, const std::string& base) {
+  const auto target = files.ReadLink(base + "/device/driver");
+  return target ? formats::Printable(target->substr(target->find_last_of('/') + 1), 64) : std::string();
+}
+
+RdmaPort ReadPort(const base::FileTree& files, const std::string& base, int number) {
+  RdmaPort port;
+  port.number = number;
+  port.state = ParsePortState(Line(files, base + "/state", port.state_unread));
+  port.disabled = Line(files, base + "/phys_state").starts_with("3:");
+  port.link_layer = Line(files, base + "/link_layer");
+  port.rate_gbps = ParseRateGbps(Line(files, base + "/rate", port.rate_unread));
+  std::string_view lid;
+  const std::string lid_text = Line(files, base + "/lid");
+  lid = lid_text;
+  if (lid.starts_with("0x")) port.lid = formats::Number<std::uint16_t>(lid.substr(2), 16).value_or(0);
+  if (port.link_layer != "InfiniBand") port.gids = ReadGids(files, base);
+  port.netdevs = NetdevsOf(port.gids);
+  return port;
+}
+
+std::vector<RdmaPort> ReadPorts(const base::FileTree& files, const std::string& base,
+                                std::vector<std::string>& problems) {
+  std::vector<RdmaPort> ports;
+  std::size_t beyond = 0;
+  const auto names = files.List(base + "/ports");
+  if (!names) return ports;
+  for (const std::string& name : *names) {
+    const auto number = formats::Number<std::uint8_t>(name);
+    if (!number || *number == 0) continue;
+    if (ports.size() < kMaxPorts)
+      ports.push_back(ReadPort(files, fmt::format("{}/ports/{}", base, name), *number));
+    else
+      ++beyond;
+  }
+  if (beyond > 0)
+    problems.push_back(fmt::format("{}: {} ports are left out: {} are looked at", formats::Printable(base),
+                                   beyond, kMaxPorts));
+  std::sort(ports.begin(), ports.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
+  const auto active = [](const RdmaPort& port) { return port.state == LinkState::kActive; };
+  const bool any_active = std::any_of(ports.begin(), ports.end(), active);
+  std::erase_if(ports, [any_active](const RdmaPort& port) {
+    return IsDownByDesign({port.state, port.disabled, port.link_layer == "InfiniBand", any_active});
+  });
+  return ports;
+}
+
+// EFA is what its driver drives; its ports say "Unspecified" or, on older kernels, nothing at all. The vendor
+// decides only where sysfs names no driver.
+Transport TransportOf(const RdmaDevice& device, std::string_view vendor) {
+  if (device.driver == "efa" || (device.driver.empty() && vendor == "0x1d0f")) return Transport::kEfa;
+  const bool ethernet = std::any_of(device.ports.begin(), device.ports.end(),
+                                    [](const RdmaPort& port) { return port.link_layer == "Ethernet"; });
+  return ethernet ? Transport::kRoce : Transport::kInfiniBand;
+}
+
+std::set<std::string> InterfacesOf(const RdmaDevice& device) {
+  std::set<std::string> names(device.netdevs.begin(), device.netdevs.end());
+  for (const RdmaPort& port : device.ports) names.insert(port.netdevs.begin(), port.netdevs.end());
+  return names;
+}
+
+// Both would count as NICs of the same cable.
+void ExcludeSoftwareBesideHardware(RdmaReadings& readings) {
+  std::map<std::string, std::string> served_by;  // interface → device in hardware
+  for (const RdmaDevice& device : readings.devices) {
+    if (device.pci.empty()) continue;
+    for (const std::string& netdev : InterfacesOf(device)) served_by.emplace(netdev, device.name);
+  }
+  std::erase_if(readings.devices, [&](const RdmaDevice& device) {
+    if (!device.pci.empty()) return false;
+    NicFacts facts{device.name};
+    for (const std::string& netdev : InterfacesOf(device)) {
+      if (const auto found = served_by.find(netdev); found != served_by.end())
+        facts.served_by = found->second;
+    }
+    auto reason = WhyExcluded(facts);
+    if (!reason) return false;
+    readings.excluded.push_back({device.name, {}, *std::move(reason), false});
+    return true;
+  });
+}
+
+}  // namespace
+
+const Gid* RoceGid(const RdmaPort& port, std::string_view netdev) {
+  const Gid* best = nullptr;
+  for (const Gid& gid : port.gids) {
+    if (gid.type != GidType::kRoce2 || gid.netdev != netdev) continue;
+    if (best == nullptr || (gid.ipv4 && !best->ipv4)) best = &gid;
+  }
+  return best;
+}
+
+int ParseRateGbps(std::string_view text) {
+  const std::size_t unit = text.find(" Gb/sec");
+  if (unit == std::string_view::npos) return 0;
+  const auto whole = formats::Number<int>(text.substr(0, std::min(unit, text.find('.'))));
+  return whole && *whole > 0 && *whole <= kMaxGbps ? *whole : 0;
+}
+
+LinkState ParsePortState(std::string_view text) {
+  if (text.ends_with(": ACTIVE")) return LinkState::kActive;
+  return text.ends_with(": DOWN") ? LinkState::kDown : LinkState::kUnknown;
+}
+
+bool RdmaProbe::ManagesNvlink(const std::string& base, const RdmaDevice& device) {
+  const std::string card = device.name + " " + device.guid;
+  if (const auto known = manages_nvlink_.find(card); known != manages_nvlink_.end()) return known->second;
+  const auto vpd = files_.Read(base + "/device/vpd");
+  if (!vpd) return false;  // asked again: it may be closed to us, or the card be busy
+  return manages_nvlink_[card] = vpd->find("SW_MNG") != std::string::npos;
+}
+
+RdmaReadings RdmaProbe::Read() {
+  RdmaReadings readings;
+  const auto names = files_.List(kClass);
+  if (!names) {
+    // No such folder: no RDMA driver is loaded, which is nothing to complain of.
+    if (names.error().code != base::Code::kNotFound) readings.problems.push_back(names.error().message);
+    return readings;
+  }
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    if (readings.devices.size() >= kMaxDevices) {
+      readings.problems.push_back(
+          fmt::format("{} RDMA devices are left out: {} are looked at", names->size() - i, kMaxDevices));
+      break;
+    }
+    const std::string& name = (*names)[i];
+    const std::string base = fmt::format("{}/{}", kClass, name);
+    RdmaDevice device;
+    device.name = formats::Printable(name, 64);
+    device.pci = PciOf(files_, base);
+    device.guid = ParseGuid(Line(files_, base + "/node_guid"));
+    device.system_guid = ParseGuid(Line(files_, base + "/sys_image_guid"));
+    device.board = Line(files_, base + "/board_id");
+    device.driver = DriverOf(files_, base);
+    device.ports = ReadPorts(files_, base, readings.problems);
+    device.transport = TransportOf(device, Line(files_, base + "/device/vendor"));
+    if (auto netdevs = files_.List(base + "/device/net")) device.netdevs = *std::move(netdevs);
+    if (const std::string parent = Line(files_, base + "/parent"); !parent.empty()) device.netdevs = {parent};
+    const bool virtual_function = files_.ReadLink(base + "/device/physfn").has_value();
+    const NicFacts facts{device.name, virtual_function, !virtual_function && ManagesNvlink(base, device),
+                         !device.ports.empty()};
+    if (auto reason = WhyExcluded(facts)) {
+      readings.excluded.push_back({device.name, device.pci, *std::move(reason), facts.has_ports});
+    } else {
+      readings.devices.push_back(std::move(device));
+    }
+  }
+  ExcludeSoftwareBesideHardware(readings);
+  return readings;
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,158 @@
+#include "nodeagent/publish/node_events.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+namespace heddle::nodeagent {
+namespace {
+
+using kube::Severity;
+using topology::Gpu;
+using topology::Nic;
+
+constexpr std::size_t kNamed = 8;  // of several GPUs with one fault; a node has as many
+constexpr std::string_view kOver = "over: ";
+
+// A GPU as it is published, or as the driver told of it. By its place: the UUID is the driver's to tell, and the
+// bus shows the GPU before the driver does.
+template <class AnyGpu>
+const std::string& KeyOf(const AnyGpu& gpu) {
+  return gpu.pci.empty() ? gpu.uuid : gpu.pci;
+}
+
+template <class AnyGpu>
+std::string NameOf(const AnyGpu& gpu) {
+  return fmt::format("GPU {} ({})", gpu.index, gpu.pci);
+}
+
+std::string_view ReasonOf(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFlapping:
+      return kLinkFlapping;
+    case Verdict::kDown:
+      return kLinkDown;
+    case Verdict::kDegraded:
+      return kLinkDegraded;
+    default:
+      return kLinkHealthy;
+  }
+}
+
+// One event for all GPUs with the same to say: a driver that hangs is one thing, not eight.
+void Tell(const std::map<std::string, std::vector<std::string>>& by_fault, Severity severity,
+          std::string_view reason, std::vector<NodeEvent>& events) {
+  for (const auto& [fault, names] : by_fault) {
+    std::string who;
+    for (std::size_t i = 0; i < names.size() && i < kNamed; ++i) who += (i == 0 ? "" : ", ") + names[i];
+    if (names.size() > kNamed) who += fmt::format(" and {} more", names.size() - kNamed);
+    events.push_back({severity, reason, fault.empty() ? who : fmt::format("{}: {}", who, fault)});
+  }
+}
+
+}  // namespace
+
+void NodeEvents::Restore(const topology::Node& published) {
+  compares_ = true;
+  for (const Nic& nic : published.nics) {
+    for (const topology::NicPort& port : nic.ports) {
+      if (port.leaf_port.known()) leaves_[PortKey(nic, port.number)] = *port.leaf_port;
+    }
+  }
+  for (const Gpu& gpu : published.gpus) gpus_[KeyOf(gpu)] = gpu;
+}
+
+std::vector<NodeEvent> NodeEvents::Look(const Sight& sight) {
+  std::vector<NodeEvent> events;
+  LookAtLinks(sight, events);
+  LookAtLeaves(sight, events);
+  LookAtGpus(sight, events);
+  LookAtXids(sight, events);
+  for (const std::string& change : sight.nvlink_changes) {
+    const bool over = change.starts_with(kOver);
+    events.push_back(
+        {over ? Severity::kNormal : Severity::kWarning, over ? kNvlinkRecovered : kNvlinkFault, change});
+  }
+  compares_ = looked_ = true;
+  return events;
+}
+
+// A state that cannot be read for a while is between two verdicts and none of its own.
+void NodeEvents::LookAtLinks(const Sight& sight, std::vector<NodeEvent>& events) {
+  for (const HealthChange& change : sight.changes) {
+    if (change.before != Verdict::kUnknown) verdicts_.try_emplace(change.port.key, change.before);
+    if (change.after == Verdict::kUnknown) continue;
+    const auto [known, fresh] = verdicts_.try_emplace(change.port.key, Verdict::kHealthy);
+    if (known->second == change.after) continue;
+    known->second = change.after;
+    const bool good = change.after == Verdict::kHealthy;
+    events.push_back(
+        {good ? Severity::kNormal : Severity::kWarning, ReasonOf(change.after), change.sentence});
+  }
+}
+
+void NodeEvents::LookAtLeaves(const Sight& sight, std::vector<NodeEvent>& events) {
+  for (const Nic& nic : sight.seen.node.nics) {
+    for (const topology::NicPort& port : nic.ports) {
+      if (!port.leaf_port.known()) continue;
+      const topology::LeafPort& now = *port.leaf_port;
+      const auto [known, fresh] = leaves_.try_emplace(PortKey(nic, port.number), now);
+      if (fresh || known->second == now) continue;
+      events.push_back({Severity::kWarning, kLeafChanged,
+                        fmt::format("{} port {} ends at {} port {}; it was {} port {}", nic.name, port.number,
+                                    now.leaf, now.port, known->second.leaf, known->second.port)});
+      known->second = now;
+    }
+  }
+}
+
+void NodeEvents::LookAtGpus(const Sight& sight, std::vector<NodeEvent>& events) {
+  std::map<std::string, std::vector<std::string>> faulty, sound, gone;
+  std::set<std::string> here;
+  for (const Gpu& gpu : sight.seen.node.gpus) {
+    here.insert(KeyOf(gpu));
+    const auto [known, fresh] = gpus_.try_emplace(KeyOf(gpu), gpu);
+    const bool was_healthy = fresh ? !compares_ || gpu.healthy : known->second.healthy;
+    if (!fresh) known->second = gpu;
+    // Another fault of a GPU that has one is told by the condition.
+    if (was_healthy && !gpu.healthy && (compares_ || !fresh))
+      faulty[gpu.unhealthy_reason].push_back(NameOf(gpu));
+    if (!was_healthy && gpu.healthy) sound["no evidence against it any more"].push_back(NameOf(gpu));
+  }
+  // Without the bus nothing is known to be gone.
+  const bool seen_all = !sight.seen.gpus_unreadable;
+  for (auto known = gpus_.begin(); seen_all && known != gpus_.end();) {
+    if (here.contains(known->first)) {
+      ++known;
+      continue;
+    }
+    gone["it is no longer found"].push_back(NameOf(known->second));
+    known = gpus_.erase(known);
+  }
+  Tell(faulty, Severity::kWarning, kGpuUnhealthy, events);
+  Tell(sound, Severity::kNormal, kGpuHealthy, events);
+  Tell(gone, Severity::kWarning, kGpuGone, events);
+}
+
+void NodeEvents::LookAtXids(const Sight& sight, std::vector<NodeEvent>& events) {
+  std::map<std::string, std::vector<std::string>> heard;
+  for (const GpuReading& gpu : sight.gpus) {
+    const auto [known, fresh] = xids_.try_emplace(KeyOf(gpu), gpu.last_xid);
+    // A new child of the driver has heard of none yet.
+    if (gpu.last_xid == 0) continue;
+    const bool told = fresh ? !looked_ : known->second == gpu.last_xid;
+    known->second = gpu.last_xid;
+    if (told) continue;
+    heard[fmt::format("the driver reports XID {}{}", gpu.last_xid,
+                      IsFatalXid(gpu.last_xid) ? ", which ends the use of the GPU" : "")]
+        .push_back(NameOf(gpu));
+  }
+  Tell(heard, Severity::kWarning, kGpuXid, events);
+}
+
+kube::ObjectReference NodeReference(const std::string& node) {
+  return {"v1", "Node", "", node, node};
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,54 @@
+#include "nodeagent/publish/report.h"
+
+#include <algorithm>
+
+#include "nodeagent/health/conditions.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+// What there is to say of the grants; `status` gets them where they were read, or nobody wants them.
+std::optional<crds::Condition> ReportGrants(const GrantReadings* readings, const topology::Node& node,
+                                            crds::NodeTopologyStatus& status) {
+  if (readings == nullptr) {
+    const crds::Condition* old = crds::FindCondition(status.conditions, kGrantsKnown);
+    return old == nullptr ? std::nullopt : std::optional(*old);
+  }
+  JoinedGrants joined = JoinGrants(*readings, node);
+  std::optional<crds::Condition> condition = GrantsCondition(*readings, joined, node);
+  const bool final = readings->state == GrantsState::kRead || readings->state == GrantsState::kNotAsked;
+  if (final) status.grants = std::move(joined.grants);
+  return condition;
+}
+
+}  // namespace
+
+crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& seen, base::WallTime now,
+                          const GrantReadings* grants) {
+  Observation observation = seen;
+  crds::FillLeaves(observation.node, current.spec.labels);
+  now = std::chrono::floor<std::chrono::seconds>(now);
+  crds::NodeTopology next = current;
+  crds::NodeTopologyStatus& status = next.status;
+  const std::string hash = topology::ContentHash(observation.node);
+  if (status.hash != hash || !status.observed_at) status.observed_at = now;
+  status.hash = hash;
+  status.node = observation.node;
+  status.observed_generation = current.generation;
+  status.agent_version = std::string(kAgentVersion);
+  std::vector<crds::Condition> conditions, found = ConditionsOf(observation);
+  if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));
+  std::sort(found.begin(), found.end(),
+            [](const crds::Condition& a, const crds::Condition& b) { return a.type < b.type; });
+  for (crds::Condition& condition : found) {
+    if (const auto* old = crds::FindCondition(current.status.conditions, condition.type))
+      conditions.push_back(*old);
+    condition.observed_generation = current.generation;
+    condition.last_transition = now;
+    crds::SetCondition(conditions, condition);
+  }
+  status.conditions = std::move(conditions);
+  return next;
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string_view>
+
+#include "crds/node_topology.h"
+#include "nodeagent/assembly/assemble.h"
+#include "nodeagent/grants/grants.h"
+
+namespace heddle::nodeagent {
+
+inline constexpr std::string_view kAgentVersion = "0.1.0";
+
+// `current` with the status that an observation comes to: the same facts keep the time at which they were
+// seen first, the same condition the time of its last transition. Spec and metadata stay as they are.
+// Leaves that no switch and no lldpd told are those of the labels in its spec: here and not in a probe, because
+// here the object and what was seen are one moment's.
+//
+// Grants that could not be read stay as they are, too: a kubelet that is away starts no pods meanwhile, and who
+// reads a grant leaves out those of pods that are gone. Null: nobody has asked yet, so what is said of them stays.
+crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
+                          base::WallTime now, const GrantReadings* grants = nullptr);
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,276 @@
+// The real path to the driver, dlopen and all, against a libnvidia-ml of our own (tests/support/nvml).
+#include "nodeagent/gpu/nvml_gpus.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+#include "nvml_bed.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using topology::Missing;
+
+// What the recording says is all that the driver says: MIG and the like are unknown where it is silent.
+void ExpectAsRecorded(const std::string& machine) {
+  const test::NvmlBed bed(machine);
+  const GpuReadings recorded = ParseNvmlYaml(bed.recorded());
+  NvmlGpus gpus(test::Nvml());
+  const GpuReadings live = gpus.Read();
+  EXPECT_EQ(live.gpus, recorded.gpus) << machine << "\n" << FormatNvmlYaml(live);
+  EXPECT_EQ(live.driver, recorded.driver) << machine;
+  EXPECT_THAT(live.problems, IsEmpty()) << machine;
+  EXPECT_EQ(gpus.Read().gpus, recorded.gpus) << machine << ", the second time";
+}
+
+TEST(NvmlGpus, SaysThroughTheDriverWhatTheRecordingSays) {
+  for (const char* machine : {"dgx-a100", "hgx-h100", "gb200-nvl72-tray", "p5-48xlarge", "roce-dual-tor"})
+    ExpectAsRecorded(machine);
+}
+
+TEST(NvmlGpus, ReadsXidsEccAndRowRemapping) {
+  ExpectAsRecorded("hgx-bad-gpu");
+  NvmlGpus gpus(test::Nvml());
+  const test::NvmlBed bed("hgx-bad-gpu");
+  EXPECT_EQ(gpus.Read().gpus.at(5).last_xid, 95);
+}
+
+TEST(NvmlGpus, KeepsAFatalXidWhenAnApplicationsOwnFollows) {
+  const test::NvmlBed bed("hgx-bad-gpu");
+  NvmlGpus gpus(test::Nvml());
+  EXPECT_EQ(gpus.Read().gpus.at(5).last_xid, 95);
+  bed.Write(bed.Changed("last_xid: 95", "95", "13"));
+  EXPECT_EQ(gpus.Read().gpus.at(5).last_xid, 95);
+  bed.Write(bed.Changed("last_xid: 95", "95", "79"));
+  EXPECT_EQ(gpus.Read().gpus.at(5).last_xid, 79);
+}
+
+TEST(NvmlGpus, LeavesUnknownWhatAnOldDriverCannotTell) {
+  const test::NvmlBed bed("hgx-bad-gpu");
+  const GpuReadings readings = NvmlGpus(test::OldNvml()).Read();
+  EXPECT_THAT(readings.problems, IsEmpty());
+  ASSERT_EQ(readings.gpus.size(), 8u);
+  const GpuReading& bad = readings.gpus.at(5);
+  const GpuReading recorded = ParseNvmlYaml(bed.recorded()).gpus.at(5);
+  EXPECT_EQ(bad.pci, recorded.pci);  // by nvmlDeviceGetPciInfo_v2
+  EXPECT_EQ(bad.uuid, recorded.uuid);
+  ASSERT_EQ(bad.nvlinks.size(), recorded.nvlinks.size());
+  EXPECT_EQ(bad.nvlinks.at(3).remote_pci, recorded.nvlinks.at(3).remote_pci);
+  EXPECT_EQ(bad.nvlinks.at(3).end, LinkEnd::kUnknown);
+  EXPECT_EQ(bad.fabric.state, FabricState::kUnknown);
+  EXPECT_EQ(bad.row_remap_pending, std::nullopt);
+  EXPECT_EQ(bad.mig, std::nullopt);
+  EXPECT_EQ(bad.last_xid, 0);
+  EXPECT_EQ(bad.uncorrected_ecc, 1);
+}
+
+TEST(NvmlGpus, AsksOfTheFabricInTheNewestWordsThatTheDriverKnows) {
+  const test::NvmlBed bed("gb200-nvl72-tray");
+  const std::string sick =
+      bed.Changed("clique: 3", "clique: 3", "clique: 3, health_mask: 5, health_summary: 3");
+  for (const int version : {3, 2}) {
+    bed.Write(sick + "fake: {fabric_version: " + std::to_string(version) + "}\n");
+    const FabricReading fabric = NvmlGpus(test::Nvml()).Read().gpus.at(0).fabric;
+    EXPECT_EQ(fabric.state, FabricState::kCompleted) << version;
+    EXPECT_EQ(fabric.cluster_uuid, "7a1c0000-0000-4000-8000-00000000000a") << version;
+    EXPECT_EQ(fabric.clique, 3u) << version;
+    EXPECT_EQ(fabric.health_mask, 5u) << version;
+    EXPECT_EQ(fabric.health_summary, version == 3 ? 3 : 0) << version;
+  }
+  bed.Write(sick + "fake: {fabric_version: 1}\n");
+  EXPECT_EQ(NvmlGpus(test::Nvml()).Read().gpus.at(0).fabric.state, FabricState::kUnknown);
+}
+
+TEST(NvmlGpus, ReadsTheFabricAnewEachTime) {
+  const test::NvmlBed bed("gb200-nvl72-tray");
+  NvmlGpus gpus(test::Nvml());
+  std::vector<std::string> problems;
+  EXPECT_TRUE(DomainOf(gpus.Read().gpus, "n", problems).known());
+  bed.Write(bed.Changed("index: 1", "clique: 3", "clique: 4"));
+  EXPECT_EQ(DomainOf(gpus.Read().gpus, "n", problems).missing(), Missing::kAmbiguous);
+  bed.Write(bed.Changed("index: 1", "state: completed", "state: in_progress"));
+  EXPECT_EQ(DomainOf(gpus.Read().gpus, "n", problems).missing(), Missing::kUnknown);
+  bed.Write(bed.recorded());
+  EXPECT_TRUE(DomainOf(gpus.Read().gpus, "n", problems).known());
+}
+
+TEST(NvmlGpus, SeesALinkGoDownAndComeBack) {
+  const test::NvmlBed bed("hgx-h100");
+  NvmlGpus gpus(test::Nvml());
+  EXPECT_THAT(NvlinkOf(gpus.Read().gpus).exceptions, IsEmpty());
+  bed.Write(bed.Changed("index: 4", "link: 7, state: active", "link: 7, state: inactive"));
+  const auto nvlink = NvlinkOf(gpus.Read().gpus);
+  ASSERT_EQ(nvlink.exceptions.size(), 1u);
+  EXPECT_EQ(nvlink.exceptions[0].gpu, 4);
+  EXPECT_EQ(nvlink.exceptions[0].links_up, 17);
+  bed.Write(bed.recorded());
+  EXPECT_THAT(NvlinkOf(gpus.Read().gpus).exceptions, IsEmpty());
+}
+
+std::string WithSpeeds(std::string yaml, const std::string& speed) {
+  std::size_t at = 0;
+  while ((at = yaml.find("remote_type:", at)) != std::string::npos) {
+    yaml.insert(at, "speed_mbps: " + speed + ", ");
+    at += speed.size() + 30;
+  }
+  return yaml;
+}
+
+TEST(NvmlGpus, TakesTheBandwidthOfALinkFromTheDriverInEitherField) {
+  const test::NvmlBed bed("hgx-h100");
+  for (const char* speeds : {"all", "common"}) {
+    bed.Write(WithSpeeds(bed.recorded(), "13281") + "fake: {speeds: " + speeds + "}\n");
+    EXPECT_EQ(NvlinkOf(NvmlGpus(test::Nvml()).Read().gpus).gbps_per_gpu, 1800) << speeds;
+  }
+  bed.Write(WithSpeeds(bed.recorded(), "26562") + "fake: {speeds: none}\n");
+  const auto silent = NvmlGpus(test::Nvml()).Read();
+  EXPECT_EQ(silent.gpus.at(0).nvlinks.at(0).speed_mbps, 0);
+  EXPECT_EQ(NvlinkOf(silent.gpus).gbps_per_gpu, 3600);
+}
+
+TEST(NvmlGpus, KeepsTheNameOfAGpuThatIsLostBetweenTwoLooks) {
+  const test::NvmlBed bed("hgx-h100");
+  NvmlGpus gpus(test::Nvml());
+  const GpuReadings before = gpus.Read();
+  bed.Misbehave("{lost: {2: 0}}");
+  const GpuReadings after = gpus.Read();
+  ASSERT_EQ(after.gpus.size(), 8u);
+  EXPECT_EQ(after.gpus[2].state, GpuState::kLost);
+  EXPECT_EQ(after.gpus[2].uuid, before.gpus[2].uuid);
+  EXPECT_EQ(after.gpus[2].pci, before.gpus[2].pci);
+  EXPECT_THAT(FaultOf(after.gpus[2]), HasSubstr("fell off the bus"));
+  EXPECT_EQ(after.gpus[3], before.gpus[3]);
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf(after.gpus, "n", problems)->id, "n");  // the other seven are still in one
+  EXPECT_THAT(problems, IsEmpty());
+}
+
+// Each call of a lost GPU may take the driver's whole time-out.
+TEST(NvmlGpus, AsksALostGpuNothingMore) {
+  const test::NvmlBed bed("hgx-h100");
+  std::vector<std::string> calls;
+  NvmlGpus gpus(test::Nvml(), [&calls](std::string_view call, int gpu) {
+    if (gpu == 2) calls.emplace_back(call);
+  });
+  (void)gpus.Read();
+  bed.Misbehave("{lost: {2: 3}}");
+  calls.clear();
+  (void)gpus.Read();
+  EXPECT_THAT(calls, ElementsAre("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID", "nvmlDeviceGetName",
+                                 "nvmlDeviceGetPciInfo_v3"));
+}
+
+// Wherever in the questions it happens: every call of the GPU may be the last that is answered.
+TEST(NvmlGpus, NoticesAGpuThatIsLostInTheMiddleOfALook) {
+  const test::NvmlBed bed("dgx-a100");
+  NvmlGpus gpus(test::Nvml());
+  const GpuReadings before = gpus.Read();
+  int calls = 1;
+  for (;; ++calls) {
+    bed.Misbehave("{lost: {6: " + std::to_string(calls) + "}}");
+    const GpuReadings after = gpus.Read();
+    ASSERT_EQ(after.gpus.size(), 8u) << calls;
+    EXPECT_EQ(after.gpus[7], before.gpus[7]) << calls;
+    EXPECT_EQ(after.gpus[6].uuid, before.gpus[6].uuid) << calls;
+    if (after.gpus[6] == before.gpus[6]) break;  // it was asked everything before it went
+    EXPECT_EQ(after.gpus[6].state, GpuState::kLost) << calls;
+    ASSERT_LT(calls, 1000);
+  }
+  EXPECT_GT(calls, 12 * 3);
+}
+
+TEST(NvmlGpus, NamesAGpuThatNeverAnswered) {
+  const test::NvmlBed bed("hgx-h100");
+  bed.Misbehave("{lost: {2: 0}}");
+  const GpuReadings readings = NvmlGpus(test::Nvml()).Read();
+  EXPECT_EQ(readings.gpus.size(), 7u);
+  EXPECT_THAT(readings.problems,
+              ElementsAre(HasSubstr("GPU 2 does not answer: the GPU has fallen off the bus")));
+}
+
+TEST(NvmlGpus, TakesAFailingCallForAnUnknownFactAndNoMore) {
+  const test::NvmlBed bed("hgx-h100");
+  const GpuReadings good = NvmlGpus(test::Nvml()).Read();
+  for (const char* call :
+       {"nvmlSystemGetDriverVersion", "nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetPciInfo_v3",
+        "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetNvLinkState", "nvmlDeviceGetNvLinkVersion",
+        "nvmlDeviceGetNvLinkRemoteDeviceType", "nvmlDeviceGetNvLinkRemotePciInfo_v2",
+        "nvmlDeviceGetFieldValues", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetTotalEccErrors",
+        "nvmlDeviceGetRemappedRows", "nvmlDeviceGetMigMode", "nvmlEventSetCreate", "nvmlDeviceRegisterEvents",
+        "nvmlEventSetWait_v2"}) {
+    bed.Misbehave(std::string("{fails: {") + call + ": 999}}");
+    const GpuReadings readings = NvmlGpus(test::Nvml()).Read();
+    EXPECT_EQ(readings.gpus.size(), 8u) << call;
+    EXPECT_THAT(readings.absent, IsEmpty()) << call;
+    for (const GpuReading& gpu : readings.gpus) EXPECT_EQ(FaultOf(gpu), "") << call;
+  }
+  bed.Misbehave("{fails: {nvmlDeviceGetHandleByIndex_v2: 4}}");
+  const GpuReadings none = NvmlGpus(test::Nvml()).Read();
+  EXPECT_THAT(none.gpus, IsEmpty());
+  EXPECT_THAT(none.problems, Contains(HasSubstr("give the agent's container the driver's device nodes")));
+}
+
+TEST(NvmlGpus, SaysWhyTheDriverDoesNotStartAndTriesAgain) {
+  const test::NvmlBed bed("hgx-h100");
+  NvmlGpus gpus(test::Nvml());
+  bed.Misbehave("{init: 9}");
+  EXPECT_THAT(gpus.Read().absent, HasSubstr("the nvidia kernel module is not loaded"));
+  bed.Misbehave("{init: 18}");
+  EXPECT_THAT(gpus.Read().absent, HasSubstr("different versions"));
+  bed.Misbehave("{fails: {nvmlDeviceGetCount_v2: 999}}");
+  EXPECT_THAT(gpus.Read().absent, HasSubstr("how many GPUs there are: error 999"));
+  bed.Write(bed.recorded());
+  EXPECT_EQ(gpus.Read().gpus.size(), 8u);
+}
+
+TEST(NvmlGpus, FindsTheDriverBelowTheRootOfAHost) {
+  const test::NvmlBed bed("hgx-h100");
+  const test::TemporaryFolder host;
+  NvmlGpus gpus(host.path() + "/");
+  EXPECT_THAT(gpus.Read().absent, HasSubstr("no libnvidia-ml.so.1 below " + host.path()));
+  const auto install = [&host](const std::string& library, const std::string& folder) {
+    const std::filesystem::path to = std::filesystem::path(host.path()) / folder;
+    std::filesystem::create_directories(to);
+    std::filesystem::create_symlink(library, to / "libnvidia-ml.so.1");
+  };
+  install("/nowhere/of/the/host", "usr/lib/x86_64-linux-gnu");  // Debian's alternatives
+  EXPECT_THAT(gpus.Read().absent, HasSubstr("no libnvidia-ml.so.1 below"));
+  install(test::OldNvml(), "usr/lib64");
+  EXPECT_EQ(gpus.Read().gpus.size(), 8u) << "the driver came after the agent";
+  install("/bin/true", "run/nvidia/driver/usr/lib64");
+  EXPECT_THAT(NvmlGpus(host.path() + "/").Read().absent, HasSubstr("run/nvidia/driver"))
+      << "a driver container goes first: its module is the one that is loaded";
+}
+
+TEST(NvmlGpus, ReportsAnAskedForResetAndMig) {
+  const test::NvmlBed bed("hgx-h100");
+  bed.Misbehave("{fails: {nvmlDeviceGetName: 16}}");
+  EXPECT_THAT(FaultOf(NvmlGpus(test::Nvml()).Read().gpus.at(0)), HasSubstr("reset the GPU"));
+  bed.Write(bed.Changed("index: 3", "memory_mib", "mig: true\n  memory_mib"));
+  const GpuReadings readings = NvmlGpus(test::Nvml()).Read();
+  EXPECT_THAT(FaultOf(readings.gpus.at(3)), HasSubstr("MIG is on"));
+  EXPECT_EQ(FaultOf(readings.gpus.at(4)), "");
+}
+
+TEST(NvmlGpus, NamesEveryCallBeforeItIsMade) {
+  const test::NvmlBed bed("hgx-h100");
+  std::vector<std::string> calls;
+  NvmlGpus gpus(test::Nvml(), [&calls](std::string_view call, int gpu) {
+    calls.push_back(std::string(call) + " " + std::to_string(gpu));
+  });
+  (void)gpus.Read();
+  ASSERT_GT(calls.size(), 100u);
+  EXPECT_EQ(calls[0], "dlopen -1");
+  EXPECT_EQ(calls[1], "nvmlInit_v2 -1");
+  EXPECT_THAT(calls, Contains("nvmlDeviceGetNvLinkState 7"));
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent

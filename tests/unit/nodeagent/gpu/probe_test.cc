@@ -1,0 +1,196 @@
+#include "nodeagent/gpu/probe.h"
+
+#include <gmock/gmock.h>
+
+#include "nodeagent/gpu/nvml_gpus.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using topology::Missing;
+
+GpuReading Gpu(int index, int links_up, int links = 18) {
+  GpuReading gpu;
+  gpu.index = index;
+  gpu.pci = "0000:0" + std::to_string(index) + ":00.0";
+  gpu.nvlink_generation = 4;
+  gpu.fabric.state = FabricState::kCompleted;
+  for (int link = 0; link < links; ++link)
+    gpu.nvlinks.push_back({link, link < links_up, LinkEnd::kSwitch, "", 0});
+  return gpu;
+}
+
+TEST(Nvlink, CountsLinksAndNamesTheGpusThatDiffer) {
+  const auto nvlink = NvlinkOf({Gpu(0, 18), Gpu(1, 16), Gpu(2, 18)});
+  EXPECT_EQ(nvlink.links_per_gpu, 18);
+  EXPECT_EQ(nvlink.gbps_per_gpu, 3600);
+  ASSERT_EQ(nvlink.exceptions.size(), 1u);
+  EXPECT_EQ(nvlink.exceptions[0].gpu, 1);
+  EXPECT_EQ(nvlink.exceptions[0].links_up, 16);
+}
+
+TEST(Nvlink, CountsWhatIsUpOnExportVariantsAndNotWhatTheChipCouldHave) {
+  const auto nvlink = NvlinkOf({Gpu(0, 8), Gpu(1, 8)});  // H800
+  EXPECT_EQ(nvlink.links_per_gpu, 8);
+  EXPECT_THAT(nvlink.exceptions, IsEmpty());
+}
+
+// Raw speeds as H100, B200 and A100 report them.
+TEST(Nvlink, CountsTheDataOfALinkAndNotItsLineCoding) {
+  EXPECT_EQ(NvlinkGbps({0, true, LinkEnd::kSwitch, "", 26562}, 4), 200);
+  EXPECT_EQ(NvlinkGbps({0, true, LinkEnd::kSwitch, "", 53125}, 5), 400);
+  EXPECT_EQ(NvlinkGbps({0, true, LinkEnd::kSwitch, "", 25781}, 3), 200);
+  EXPECT_EQ(NvlinkGbps({0, true, LinkEnd::kSwitch, "", 106250}, 6), 800);  // one that we have never seen
+  EXPECT_EQ(NvlinkGbps({0, true, LinkEnd::kSwitch, "", 0}, 5), 400);
+  EXPECT_EQ(NvlinkGbps({0, true, LinkEnd::kSwitch, "", 0}, 7), 0);
+}
+
+TEST(NvlinkDomain, IsUnknownWhereAGpuCouldNotJoin) {
+  GpuReading gpu = Gpu(0, 18);
+  gpu.fabric.error = 999;
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf({gpu, Gpu(1, 18)}, "n", problems).missing(), Missing::kUnknown);
+  EXPECT_THAT(problems, testing::ElementsAre(HasSubstr("GPU 0 could not join")));
+}
+
+TEST(NvlinkDomain, OfARackIsThatOfTheGpusThatAreLeft) {
+  std::vector<GpuReading> gpus{Gpu(0, 18), Gpu(1, 0, 0), Gpu(2, 18)};
+  for (GpuReading& gpu : gpus) gpu.fabric.cluster_uuid = "7a1c";
+  gpus[1].fabric = {};
+  gpus[1].state = GpuState::kLost;
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf(gpus, "n", problems)->id, "7a1c.0");
+  EXPECT_THAT(problems, IsEmpty());
+}
+
+TEST(NvlinkDomain, DoesNotApplyWhereEveryGpuIsLost) {
+  GpuReading gpu = Gpu(0, 0, 0);
+  gpu.state = GpuState::kLost;
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf({gpu}, "n", problems).missing(), Missing::kNotApplicable);
+}
+
+TEST(NvlinkFabric, SaysWhatTheHealthMaskMeans) {
+  const auto of = [](std::uint32_t mask, int summary = 0) {
+    GpuReading gpu;
+    gpu.fabric.health_mask = mask;
+    gpu.fabric.health_summary = summary;
+    return FabricFaults({gpu});
+  };
+  EXPECT_THAT(of(0), IsEmpty());       // an older driver
+  EXPECT_THAT(of(0x11aa), IsEmpty());  // nothing degraded, well configured, in a partition
+  EXPECT_THAT(of(0x11a9), testing::ElementsAre("GPU 0: its bandwidth is degraded"));
+  EXPECT_THAT(of(0x119a), testing::ElementsAre("GPU 0: a route is unhealthy"));
+  EXPECT_THAT(
+      of(0x15a6),
+      testing::ElementsAre("GPU 0: routes are being recovered, its configuration is wrong: too few NVLinks"));
+  EXPECT_THAT(of(0x2faa), testing::ElementsAre(HasSubstr("(code 15), it is assigned to no partition")));
+  EXPECT_THAT(of(0, 3), testing::ElementsAre("GPU 0: its capacity is limited"));
+}
+
+TEST(NvlinkDomain, IsAmbiguousWhenTheGpusOfANodeAreInTwoCliques) {
+  GpuReading a = Gpu(0, 18), b = Gpu(1, 18);
+  a.fabric.cluster_uuid = b.fabric.cluster_uuid = "7a1c";
+  b.fabric.clique = 1;
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf({a, b}, "n", problems).missing(), Missing::kAmbiguous);
+  EXPECT_THAT(problems, testing::ElementsAre(HasSubstr("7a1c.0, 7a1c.1")));
+}
+
+TEST(NvlinkDomain, IsUnknownUntilTheFabricIsJoined) {
+  GpuReading gpu = Gpu(0, 18);
+  gpu.fabric.state = FabricState::kInProgress;
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf({gpu}, "n", problems).missing(), Missing::kUnknown);
+  EXPECT_EQ(problems.size(), 1u);
+}
+
+TEST(NvlinkDomain, IsNotOneWhereBridgesJoinPairs) {
+  std::vector<GpuReading> gpus;
+  for (int i = 0; i < 4; ++i) {
+    gpus.push_back(Gpu(i, 0, 0));
+    gpus.back().nvlinks.push_back({0, true, LinkEnd::kGpu, "0000:0" + std::to_string(i ^ 1) + ":00.0", 0});
+  }
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf(gpus, "n", problems).missing(), Missing::kAmbiguous);
+  gpus[1].nvlinks.push_back({1, true, LinkEnd::kGpu, "0000:02:00.0", 0});
+  EXPECT_EQ(DomainOf(gpus, "n", problems)->id, "n");
+}
+
+TEST(GpuHealth, NeedsPositiveEvidence) {
+  GpuReading gpu;
+  EXPECT_EQ(FaultOf(gpu), "");
+  gpu.last_xid = 13;  // an application's own fault
+  EXPECT_EQ(FaultOf(gpu), "");
+  gpu.last_xid = 79;
+  EXPECT_THAT(FaultOf(gpu), HasSubstr("XID 79"));
+  gpu = {};
+  gpu.row_remap_failure = true;
+  EXPECT_THAT(FaultOf(gpu), HasSubstr("replace"));
+  gpu = {};
+  gpu.uncorrected_ecc = 2;
+  EXPECT_THAT(FaultOf(gpu), HasSubstr("2 uncorrectable"));
+  gpu = {};
+  gpu.fabric.health_mask = 0x11a9;  // less bandwidth is no reason to leave the GPU alone
+  gpu.fabric.health_summary = 3;
+  EXPECT_EQ(FaultOf(gpu), "");
+  gpu.fabric.health_summary = 2;
+  EXPECT_THAT(FaultOf(gpu), HasSubstr("unhealthy: its bandwidth is degraded"));
+  gpu = {};
+  gpu.mig = false;
+  EXPECT_EQ(FaultOf(gpu), "");
+}
+
+TEST(NvmlYaml, ReadsBackWhatItWrote) {
+  GpuReadings readings;
+  readings.driver = "550.90.07";
+  readings.gpus = {Gpu(0, 17), Gpu(1, 0, 0)};
+  readings.gpus[0].uuid = "GPU-1";
+  readings.gpus[0].name = "NVIDIA \"H100\" \\ 80GB: #1";
+  readings.gpus[0].uncorrected_ecc = 3;
+  readings.gpus[0].row_remap_pending = true;
+  readings.gpus[0].nvlinks[2].speed_mbps = 26562;
+  readings.gpus[0].mig = false;
+  readings.gpus[1].state = GpuState::kLost;
+  readings.gpus[1].fabric = {
+      FabricState::kCompleted, "7a1c0000-0000-4000-8000-00000000000a", 4, 0x2aa6, 2, 999};
+  readings.problems = {"GPU 2 does not answer: \"lost\"", "- x: y"};
+  const GpuReadings again = ParseNvmlYaml(FormatNvmlYaml(readings));
+  EXPECT_EQ(again.gpus, readings.gpus);
+  EXPECT_EQ(again.driver, readings.driver);
+  EXPECT_EQ(again.problems, readings.problems);
+}
+
+TEST(NvmlYaml, LeavesOutTheGpuThatIsWrittenWrong) {
+  const auto readings = ParseNvmlYaml(
+      "gpus: [{index: 1, uuid: [x], memory_mib: much, nvlinks: 7}, {index: -1}, 5, {index: 1}, {index: 0}]");
+  ASSERT_EQ(readings.gpus.size(), 2u);
+  EXPECT_EQ(readings.gpus[0].index, 0);
+  EXPECT_EQ(readings.gpus[1].uuid, "");
+  EXPECT_EQ(readings.problems.size(), 3u);
+}
+
+TEST(NvmlYaml, IsOneProblemWhenItIsNoYaml) {
+  for (const char* text : {"", "gpus", "gpus: {}", "{", "a: b: c", "[1", "&a [*a]", "gpus: 7"}) {
+    const auto readings = ParseNvmlYaml(text);
+    EXPECT_THAT(readings.gpus, IsEmpty()) << text;
+    EXPECT_FALSE(readings.absent.empty()) << text;
+  }
+}
+
+TEST(Nvml, SaysThatThereIsNoDriver) {
+  NvmlGpus gpus("libheddle-has-no-such-library.so.1");
+  const GpuReadings readings = gpus.Read();
+  EXPECT_THAT(readings.gpus, IsEmpty());
+  EXPECT_THAT(readings.absent, HasSubstr("no NVIDIA driver here"));
+  EXPECT_THAT(readings.problems, IsEmpty());  // a machine without GPUs is not a fault
+}
+
+TEST(Nvml, RefusesALibraryThatIsNoNvml) {
+  EXPECT_THAT(NvmlGpus("libc.so.6").Read().absent, HasSubstr("is not NVML"));
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent

@@ -1,0 +1,305 @@
+// Health on whole machines: what counters do to the published ports, rails, conditions and to placement, and what of
+// it lives through a restart.
+#include "nodeagent/health/health.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "nodeagent/health/conditions.h"
+#include "nodeagent/publish/report.h"
+#include "recorded_machine.h"
+#include "topology/fabric.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using crds::ConditionStatus;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using topology::LinkFault;
+using topology::LinkState;
+
+constexpr base::WallTime kThen{seconds(1'800'000'000)};
+
+class NoEthtool final : public EthtoolSource {
+ public:
+  base::Result<EthtoolStats> Read(const std::string&) override {
+    return base::Fail(base::Code::kNotFound, "none");
+  }
+};
+
+// A recorded machine of this test's own, whose counters it moves.
+class Machine {
+ public:
+  Machine() {
+    test::WriteMachine("hgx-h100", folder_.path());
+    for (int i = 0; i < 8; ++i) Set(i, "counters/link_downed", "0");
+  }
+
+  void Set(int nic, const std::string& name, const std::string& value) {
+    const std::string path =
+        fmt::format("{}/sys/class/infiniband/mlx5_{}/ports/1/{}", folder_.path(), nic, name);
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << value << "\n";
+  }
+
+  // A whole cycle of the agent: a look at the machine, one at the counters, and what is published of both.
+  Observation Cycle() {
+    const base::DiskFileTree files(folder_.path());
+    auto machine = OpenRecorded(files, folder_.path(), "");
+    EXPECT_TRUE(machine) << machine.error().message;
+    const Readings readings = machine->discovery->Read();
+    Observation seen = Assemble(readings);
+    CounterReader reader(files, ethtool_);
+    reader.Watch(WatchedPorts(readings, seen.node));
+    now_ += minutes(1);
+    links.Look(reader.Read(Ask::kFilesAndEthtool), now_, kThen);
+    nvlinks.Look(readings.gpus, now_, kThen);
+    ApplyHealth(links.ports(), &nvlinks, seen);
+    return seen;
+  }
+  const std::string& path() const { return folder_.path(); }
+
+  LinkHealth links;
+  NvlinkHealth nvlinks;
+
+ private:
+  test::TemporaryFolder folder_;
+  NoEthtool ethtool_;
+  base::MonotonicTime now_{minutes(1)};
+};
+
+const crds::Condition& Find(const std::vector<crds::Condition>& conditions, std::string_view type) {
+  static const crds::Condition none;
+  const auto* found = crds::FindCondition(conditions, type);
+  EXPECT_NE(found, nullptr) << type;
+  return found == nullptr ? none : *found;
+}
+
+const topology::NicPort& PortOf(const Observation& seen, const std::string& nic) {
+  return seen.node.FindNic(nic)->ports.front();
+}
+
+TEST(Health, ChangesNothingOfASoundMachine) {
+  Machine machine;
+  const Observation before = test::LookAt(machine.path());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(machine.Cycle().node, before.node);
+  const auto conditions = ConditionsOf(machine.Cycle());
+  for (int rail = 0; rail < 8; ++rail) {
+    const auto& condition = Find(conditions, RailHealthy(rail));
+    EXPECT_EQ(condition.status, ConditionStatus::kTrue);
+    EXPECT_EQ(condition.reason, "Healthy");
+  }
+  EXPECT_EQ(Find(conditions, kNvlinkHealthy).status, ConditionStatus::kTrue);
+}
+
+TEST(Health, PublishesAFlappingRailWithItsLeafItsEvidenceAndNoBandwidth) {
+  Machine machine;
+  machine.Cycle();
+  machine.Set(3, "counters/link_downed", "4");
+  const Observation seen = machine.Cycle();
+  const topology::NicPort& port = PortOf(seen, "mlx5_3");
+  EXPECT_EQ(port.state, LinkState::kActive);
+  EXPECT_EQ(port.rate_gbps, 400);
+  EXPECT_EQ(port.usable_gbps, 0);
+  EXPECT_EQ(port.fault, LinkFault::kFlapping);
+  EXPECT_EQ(seen.node.FindNic("mlx5_3")->rail.value_or(-1), 3)
+      << "a rail is where its cable ends, flapping or not";
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  const auto conditions = ConditionsOf(seen);
+  const auto& rail = Find(conditions, "Rail3Healthy");
+  EXPECT_EQ(rail.status, ConditionStatus::kFalse);
+  EXPECT_EQ(rail.reason, "Flapping");
+  EXPECT_THAT(rail.message, AllOf(HasSubstr("mlx5_3 port 1 ("), HasSubstr(port.leaf_port->leaf),
+                                  HasSubstr("4 link downs in 10 min, since 2027-01-15T08:00:00Z")));
+  EXPECT_EQ(Find(conditions, "Rail2Healthy").status, ConditionStatus::kTrue);
+  EXPECT_EQ(crds::Summarise(seen.node).rails, "7/8");
+}
+
+TEST(Health, SaysTheSameOfAFlapThatGoesOn) {
+  Machine machine;
+  machine.Cycle();
+  machine.Set(3, "counters/link_downed", "4");
+  const Observation first = machine.Cycle();
+  machine.Set(3, "counters/link_downed", "5");
+  const Observation second = machine.Cycle();
+  EXPECT_EQ(first.node, second.node);
+  EXPECT_EQ(ConditionsOf(first), ConditionsOf(second));
+}
+
+TEST(Health, CountsOnHalfOfAPortThatTakesInErrors) {
+  Machine machine;
+  machine.Set(5, "counters/symbol_error", "7");
+  machine.Cycle();
+  machine.Set(5, "counters/symbol_error", "500");
+  const Observation seen = machine.Cycle();
+  EXPECT_EQ(PortOf(seen, "mlx5_5").usable_gbps, 200);
+  EXPECT_EQ(Find(ConditionsOf(seen), "Rail5Healthy").reason, "LinkErrors");
+}
+
+TEST(Health, IsUnknownOfARailWhoseStateCannotBeRead) {
+  Machine machine;
+  machine.Cycle();
+  const Observation seen_before = test::LookAt(machine.path());
+  Observation seen = seen_before;
+  PortReading reading;
+  const topology::Nic& nic = *seen.node.FindNic("mlx5_1");
+  reading.port.key = PortKey(nic, 1);
+  reading.port.nic = "mlx5_1";
+  reading.state_unread = "sys/class/infiniband/mlx5_1/ports/1/state: Input/output error";
+  LinkHealth links;
+  links.Look({{reading}}, base::MonotonicTime(minutes(5)), kThen);
+  ApplyHealth(links.ports(), nullptr, seen);
+  EXPECT_EQ(PortOf(seen, "mlx5_1").usable_gbps, 400) << "nothing was seen that speaks against it";
+  const auto conditions = ConditionsOf(seen);
+  const auto& rail = Find(conditions, "Rail1Healthy");
+  EXPECT_EQ(rail.status, ConditionStatus::kUnknown);
+  EXPECT_EQ(rail.reason, "Unread");
+  EXPECT_THAT(rail.message, HasSubstr("Input/output error"));
+  EXPECT_EQ(crds::FindCondition(conditions, kNvlinkHealthy), nullptr) << "nobody asked";
+}
+
+TEST(Health, LearnsBetweenTwoLooksThatAPortWentDown) {
+  Machine machine;
+  Observation seen = test::LookAt(machine.path());
+  PortReading reading;
+  reading.port.key = PortKey(*seen.node.FindNic("mlx5_1"), 1);
+  reading.port.nic = "mlx5_1";
+  reading.state = LinkState::kDown;
+  LinkHealth links;
+  links.Look({{reading}}, base::MonotonicTime(minutes(5)), kThen);
+  ApplyHealth(links.ports(), nullptr, seen);
+  EXPECT_EQ(PortOf(seen, "mlx5_1").state, LinkState::kDown);
+  EXPECT_EQ(PortOf(seen, "mlx5_1").usable_gbps, 0);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  EXPECT_EQ(Find(ConditionsOf(seen), "Rail1Healthy").reason, "LinkDown");
+}
+
+// After a reboot the card is called otherwise: nothing of what stood against it may be said of its successor, and the
+// condition of the rail stays one.
+TEST(Health, LeavesNoConditionBehindWhenARebootRenamesACard) {
+  Machine machine;
+  machine.Cycle();
+  machine.Set(2, "counters/link_downed", "4");
+  const Observation before = machine.Cycle();
+  crds::NodeTopology object;
+  object.name = before.node.name;
+  const crds::NodeTopology published = Report(object, before, kThen);
+
+  Observation after = test::LookAt(machine.path());
+  for (topology::Nic& nic : after.node.nics) {
+    if (nic.name == "mlx5_2") nic.name = "mlx5_9";
+  }
+  for (topology::GpuNicPath& path : after.node.paths) {
+    if (path.nic == "mlx5_2") path.nic = "mlx5_9";
+  }
+  std::sort(after.node.nics.begin(), after.node.nics.end(),
+            [](const topology::Nic& a, const topology::Nic& b) { return a.name < b.name; });
+  LinkHealth links;
+  NvlinkHealth nvlinks;
+  RestoreHealth(published.status, links, nvlinks);
+  std::vector<PortReading> readings;
+  for (const topology::Nic& nic : after.node.nics) {
+    PortReading reading;
+    reading.port.key = PortKey(nic, 1);
+    reading.port.nic = nic.name;
+    reading.state = LinkState::kActive;
+    readings.push_back(reading);
+  }
+  EXPECT_THAT(links.Look({readings}, base::MonotonicTime(minutes(5)), kThen), IsEmpty());
+  ApplyHealth(links.ports(), nullptr, after);
+  const crds::NodeTopology next = Report(published, after, kThen);
+  EXPECT_EQ(Find(next.status.conditions, "Rail2Healthy").status, ConditionStatus::kFalse);
+  EXPECT_THAT(Find(next.status.conditions, "Rail2Healthy").message,
+              AllOf(HasSubstr("mlx5_9 port 1"), HasSubstr("4 link downs in 10 min")));
+  for (const crds::Condition& condition : next.status.conditions)
+    EXPECT_THAT(condition.message, testing::Not(HasSubstr("mlx5_2 "))) << condition.type;
+}
+
+TEST(Health, LivesThroughTheObjectAndARestart) {
+  Machine machine;
+  machine.Cycle();
+  machine.Set(3, "counters/link_downed", "4");
+  machine.Set(6, "counters/symbol_error", "0");
+  machine.Cycle();
+  machine.Set(6, "counters/symbol_error", "400");
+  const Observation before = machine.Cycle();
+  crds::NodeTopology object;
+  object.name = before.node.name;
+  const auto read = crds::NodeTopologyFromJson(crds::ToJson(Report(object, before, kThen)));
+  ASSERT_TRUE(read) << read.error().message;
+  machine.links = LinkHealth();  // kill -9
+  machine.nvlinks = NvlinkHealth();
+  RestoreHealth(read->status, machine.links, machine.nvlinks);
+  const Observation after = machine.Cycle();
+  EXPECT_EQ(before.node, after.node);
+  EXPECT_EQ(ConditionsOf(before), ConditionsOf(after)) << "so nothing is written";
+  machine.links = LinkHealth();
+  EXPECT_EQ(PortOf(machine.Cycle(), "mlx5_3").fault, LinkFault::kNone)
+      << "what stands nowhere is not made up";
+}
+
+TEST(Health, KeepsAnNvlinkFaultThroughARestart) {
+  Machine machine;
+  crds::NodeTopologyStatus status;
+  Observation seen = test::LookAt(machine.path());
+  seen.nvlink_faults = {"GPU 3 counts 3 replays on NVLinks 4, 11, since T",
+                        "GPU 5 counts 1 recoveries on NVLink 0, since T"};
+  crds::NodeTopology object;
+  object.name = seen.node.name;
+  RestoreHealth(Report(object, seen, kThen).status, machine.links, machine.nvlinks);
+  EXPECT_EQ(machine.Cycle().nvlink_faults, seen.nvlink_faults);
+}
+
+TEST(Health, ExpectsTheLinksThatEveryGpuLost) {
+  Machine machine;
+  Observation seen = test::LookAt(machine.path());
+  const int gbps = seen.node.nvlink.gbps_per_gpu;
+  NvlinkHealth nvlinks;
+  topology::Node published = seen.node;
+  nvlinks.Restore(published, {});
+  GpuReadings readings;
+  for (const topology::Gpu& gpu : seen.node.gpus) {
+    GpuReading reading;
+    reading.index = gpu.index;
+    reading.uuid = gpu.uuid;
+    for (int link = 0; link < 17; ++link)
+      reading.nvlinks.push_back({link, true, LinkEnd::kSwitch, {}, 0, {}});
+    readings.gpus.push_back(reading);
+  }
+  nvlinks.Look(readings, base::MonotonicTime(minutes(5)), kThen);
+  seen.node.nvlink = {4, 17, gbps * 17 / 18, {}};
+  ApplyHealth({}, &nvlinks, seen);
+  EXPECT_EQ(seen.node.nvlink.links_per_gpu, 18);
+  ASSERT_EQ(seen.node.nvlink.exceptions.size(), 8u);
+  EXPECT_EQ(seen.node.nvlink.exceptions[7].links_up, 17);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  EXPECT_EQ(Find(ConditionsOf(seen), kNvlinksUp).status, ConditionStatus::kFalse);
+  EXPECT_EQ(Find(ConditionsOf(seen), kNvlinkHealthy).reason, "NvlinkFault");
+}
+
+TEST(Health, LowersWhatPlacementCountsOnBeforeAnybodyCordonsTheNode) {
+  Machine machine;
+  machine.Cycle();
+  machine.Set(3, "counters/link_downed", "4");
+  machine.Set(5, "counters/local_link_integrity_errors", "0");
+  machine.Cycle();
+  machine.Set(5, "counters/local_link_integrity_errors", "1");
+  topology::Node node = machine.Cycle().node;
+  const topology::Fabric fabric = topology::BuildFabric({node}, {});
+  const auto& uplinks = fabric.nodes.front().uplinks;
+  ASSERT_EQ(uplinks.size(), 8u);
+  EXPECT_EQ(uplinks[0].gbps, 400);
+  EXPECT_EQ(uplinks[3].gbps, 0) << "flapping";
+  EXPECT_EQ(uplinks[5].gbps, 200) << "errors";
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent

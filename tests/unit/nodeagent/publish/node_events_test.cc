@@ -1,0 +1,164 @@
+#include "nodeagent/publish/node_events.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/builders.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using kube::Severity;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Sight Seen(const topology::Node& node) {
+  Sight sight;
+  sight.seen.node = node;
+  return sight;
+}
+
+HealthChange Change(Verdict before, Verdict after, std::string sentence) {
+  HealthChange change;
+  change.port.key = "0000:1b:00.0/1";
+  change.before = before;
+  change.after = after;
+  change.sentence = std::move(sentence);
+  return change;
+}
+
+std::vector<std::string> Reasons(const std::vector<NodeEvent>& events) {
+  std::vector<std::string> reasons;
+  for (const NodeEvent& event : events) reasons.emplace_back(event.reason);
+  return reasons;
+}
+
+class NodeEventsTest : public testing::Test {
+ protected:
+  NodeEventsTest() {
+    for (topology::Gpu& gpu : node_.gpus) gpu.pci = "0000:0" + std::to_string(gpu.index) + ":00.0";
+  }
+  std::vector<NodeEvent> Look(const topology::Node& node) { return events_.Look(Seen(node)); }
+  std::vector<NodeEvent> Look(HealthChange change) {
+    Sight sight = Seen(node_);
+    sight.changes.push_back(std::move(change));
+    return events_.Look(sight);
+  }
+
+  topology::Node node_ = test::NodeNamed("node-1").Gpus(8).Rails(8, "su0-r");
+  NodeEvents events_;
+};
+
+TEST_F(NodeEventsTest, SaysNothingOfWhatWasThereBefore) {
+  node_.gpus[2].healthy = false;
+  EXPECT_THAT(Look(node_), IsEmpty());
+  EXPECT_THAT(Look(node_), IsEmpty());
+}
+
+TEST_F(NodeEventsTest, SaysEachTransitionOfALinkOnce) {
+  EXPECT_THAT(Look(Change(Verdict::kHealthy, Verdict::kFlapping, "mlx5_3 port 1: Flapping")),
+              ElementsAre(NodeEvent{Severity::kWarning, kLinkFlapping, "mlx5_3 port 1: Flapping"}));
+  EXPECT_THAT(Look(node_), IsEmpty());
+  EXPECT_THAT(Look(Change(Verdict::kFlapping, Verdict::kHealthy, "mlx5_3 port 1: Healthy")),
+              ElementsAre(NodeEvent{Severity::kNormal, kLinkHealthy, "mlx5_3 port 1: Healthy"}));
+}
+
+TEST_F(NodeEventsTest, TakesALinkThatCannotBeReadForNoTransition) {
+  (void)Look(Change(Verdict::kHealthy, Verdict::kFlapping, "flaps"));
+  EXPECT_THAT(Look(Change(Verdict::kFlapping, Verdict::kUnknown, "cannot be read")), IsEmpty());
+  EXPECT_THAT(Look(Change(Verdict::kUnknown, Verdict::kFlapping, "flaps")), IsEmpty());
+  EXPECT_THAT(Look(Change(Verdict::kFlapping, Verdict::kUnknown, "cannot be read")), IsEmpty());
+  EXPECT_THAT(Reasons(Look(Change(Verdict::kUnknown, Verdict::kHealthy, "healthy"))),
+              ElementsAre("LinkHealthy"));
+}
+
+TEST_F(NodeEventsTest, SaysThatAGpuFailedAndThatItIsBack) {
+  (void)Look(node_);
+  topology::Node broken = node_;
+  broken.gpus[3].healthy = false;
+  broken.gpus[3].unhealthy_reason = "it fell off the bus: power-cycle the node";
+  EXPECT_THAT(Look(broken),
+              ElementsAre(NodeEvent{Severity::kWarning, kGpuUnhealthy,
+                                    "GPU 3 (0000:03:00.0): it fell off the bus: power-cycle the node"}));
+  broken.gpus[3].unhealthy_reason = "another reason";
+  EXPECT_THAT(Look(broken), IsEmpty());
+  EXPECT_THAT(Reasons(Look(node_)), ElementsAre("GpuHealthy"));
+}
+
+TEST_F(NodeEventsTest, MakesOneEventOfADriverThatHangsForAllGpus) {
+  (void)Look(node_);
+  for (topology::Gpu& gpu : node_.gpus) {
+    gpu.healthy = false;
+    gpu.unhealthy_reason = "the driver hangs and does not answer for it";
+  }
+  const auto events = Look(node_);
+  ASSERT_THAT(Reasons(events), ElementsAre("GpuUnhealthy"));
+  EXPECT_THAT(events[0].note, HasSubstr("GPU 0 (0000:00:00.0), GPU 1"));
+}
+
+TEST_F(NodeEventsTest, SaysThatAGpuIsGoneOnlyWhereTheOthersAnswer) {
+  (void)Look(node_);
+  topology::Node seven = node_;
+  seven.gpus.pop_back();
+  Sight blind = Seen(seven);
+  blind.seen.gpus_unreadable = true;
+  EXPECT_THAT(events_.Look(blind), IsEmpty());
+  EXPECT_THAT(Reasons(Look(seven)), ElementsAre("GpuGone"));
+  EXPECT_THAT(Look(seven), IsEmpty());
+}
+
+TEST_F(NodeEventsTest, SaysThatACableWasMoved) {
+  (void)Look(node_);
+  topology::NicPort& port = node_.nics[1].ports[0];
+  const topology::LeafPort before = *port.leaf_port;
+  port.leaf_port = topology::Missing::kStale;
+  EXPECT_THAT(Look(node_), IsEmpty());
+  port.leaf_port = before;
+  EXPECT_THAT(Look(node_), IsEmpty());
+  port.leaf_port = topology::LeafPort{"su0-r7", "12"};
+  const auto events = Look(node_);
+  ASSERT_THAT(Reasons(events), ElementsAre("LeafChanged"));
+  EXPECT_THAT(events[0].note, HasSubstr("ends at su0-r7 port 12; it was " + before.leaf));
+}
+
+TEST_F(NodeEventsTest, ComparesWithWhatWasPublishedBeforeARestart) {
+  events_.Restore(node_);
+  node_.nics[1].ports[0].leaf_port = topology::LeafPort{"su0-r7", "12"};
+  node_.gpus[0].healthy = false;
+  EXPECT_THAT(Reasons(Look(node_)), ElementsAre("LeafChanged", "GpuUnhealthy"));
+}
+
+TEST_F(NodeEventsTest, SaysAnXidOnceAndWhetherItEndsTheUseOfTheGpu) {
+  GpuReading gpu;
+  gpu.pci = "0000:03:00.0";
+  gpu.index = 3;
+  Sight sight = Seen(node_);
+  sight.gpus = {gpu};
+  EXPECT_THAT(events_.Look(sight), IsEmpty());
+  sight.gpus[0].last_xid = 79;
+  EXPECT_THAT(events_.Look(sight),
+              ElementsAre(NodeEvent{
+                  Severity::kWarning, kGpuXid,
+                  "GPU 3 (0000:03:00.0): the driver reports XID 79, which ends the use of the GPU"}));
+  EXPECT_THAT(events_.Look(sight), IsEmpty());
+  sight.gpus[0].last_xid = 0;  // a new child of the driver
+  EXPECT_THAT(events_.Look(sight), IsEmpty());
+  sight.gpus[0].last_xid = 79;
+  EXPECT_THAT(events_.Look(sight), IsEmpty());
+}
+
+TEST_F(NodeEventsTest, PassesOnWhatNvlinkSays) {
+  Sight sight = Seen(node_);
+  sight.nvlink_changes = {"GPU 3 has 17 of 18 NVLinks up, since now", "over: GPU 2 counts 9 CRC errors"};
+  EXPECT_THAT(Reasons(events_.Look(sight)), ElementsAre("NvlinkFault", "NvlinkRecovered"));
+}
+
+TEST(NodeReference, NamesTheNodeAsTheKubeletDoes) {
+  const kube::ObjectReference node = NodeReference("gpu-17");
+  EXPECT_EQ(node.kind, "Node");
+  EXPECT_EQ(node.ns, "");
+  EXPECT_EQ(node.uid, "gpu-17");
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent

@@ -1,0 +1,40 @@
+#include "nodeagent/publish/report.h"
+
+#include <gmock/gmock.h>
+
+#include "nodeagent/health/conditions.h"
+#include "tests/support/builders.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using topology::LeafPort;
+using topology::Missing;
+
+// A host of EFA, of whose network no one on it can tell.
+Observation EfaHost() {
+  Observation seen;
+  seen.node = test::NodeNamed("n").Gpus(1).Rail(0, "");
+  seen.node.nics[0].transport = topology::Transport::kEfa;
+  seen.node.nics[0].ports[0].leaf_port = Missing::kUnknown;
+  return seen;
+}
+
+TEST(Report, TakesTheLeafOfEfaFromTheLabelsInTheSpec) {
+  crds::NodeTopology current;
+  current.name = "n";
+  const base::WallTime now{};
+  const crds::NodeTopology unlabelled = Report(current, EfaHost(), now);
+  EXPECT_FALSE(crds::IsTrue(unlabelled.status.conditions, kLeavesKnown));
+  current = unlabelled;
+  current.spec.labels = {{"topology.k8s.aws/network-node-layer-3", "nn-3"}};
+  const crds::NodeTopology labelled = Report(current, EfaHost(), now + std::chrono::minutes(1));
+  EXPECT_EQ(labelled.status.node.nics[0].ports[0].leaf_port, (LeafPort{"nn-3", ""}));
+  EXPECT_TRUE(crds::IsTrue(labelled.status.conditions, kLeavesKnown));
+  EXPECT_EQ(labelled.status.hash, topology::ContentHash(labelled.status.node));
+  EXPECT_EQ(labelled.status.observed_at, now + std::chrono::minutes(1)) << "the facts changed";
+  EXPECT_EQ(Report(labelled, EfaHost(), now + std::chrono::hours(1)).status, labelled.status);
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent
