@@ -28,6 +28,7 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   if (!config)
     return cli::Failure({base::Code::kNotFound, config.error().message + "; give --kubeconfig FILE"});
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
+  kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport transport(*std::move(config), clock);
   kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
   if (flags.command == cli::Command::kExplain) return cli::RunExplain(client, flags.explain, look, {});

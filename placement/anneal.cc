@@ -288,22 +288,29 @@ class Annealer {
       std::sort(members_.begin(), members_.end(),
                 [&line](std::size_t a, std::size_t b) { return line[a] < line[b]; });
     }
-    auto next = members_.begin();
+    const bool backwards = random_.Below(2) == 0;
     for (const std::int32_t cell : {to, from}) {
-      for (const NodeId n : nodes_) {
-        if (dense.cell(tier, n) != cell) continue;
-        std::uint32_t open = state_.open_gpus(n);
-        const auto first = next;
-        for (; next != members_.end(); ++next) {
-          const int size = request_.pods[*next].gpus;
-          if (std::popcount(open) < size) break;
-          pods_[*next] = {n, SlotsOf(open, dense.odd_gpus(n), size, 1, false).front()};
-          open &= ~pods_[*next].gpus;
-        }
-        if (next != first && !Holds(n)) return false;
+      for (std::size_t i = 0; i < nodes_.size() && !members_.empty(); ++i) {
+        const NodeId n = nodes_[backwards ? nodes_.size() - 1 - i : i];
+        if (dense.cell(tier, n) == cell && !PourInto(n)) return false;
       }
     }
-    return next == members_.end();
+    return members_.empty();
+  }
+
+  // As many of members_ as the node takes, in their order, which are then no members any more.
+  bool PourInto(NodeId node) {
+    std::uint32_t open = state_.open_gpus(node);
+    bool any = false;
+    std::erase_if(members_, [&](std::size_t p) {
+      const PodRequest& pod = request_.pods[p];
+      if (std::popcount(open) < pod.gpus || (pod.allowed && !allowed_[*pod.allowed][std::size_t(node)]))
+        return false;
+      pods_[p] = {node, SlotsOf(open, state_.dense().odd_gpus(node), pod.gpus, 1, false).front()};
+      open &= ~pods_[p].gpus;
+      return any = true;
+    });
+    return !any || Holds(node);
   }
 
   // The pods of some nodes once more over their places, in another line.

@@ -390,14 +390,16 @@ class PlaceSearch {
     }
     const bool counted = !front_.empty();
     if (!counted) {
-      if (!Pack()) return;
+      const bool few = state_.fabric().nodes.size() <= kFewNodes;  // else a walk may end before all are read
+      if (few && !Pack()) return;
       const bool packed = !front_.empty();
       const auto descent = std::int64_t(request_.pods.size()) * std::int64_t(state_.fabric().nodes.size());
       Walk(packed ? std::max(kNearerBudget, descent) : std::max(kSearchBudget, 3 * descent),
            small_ ? kPlacesOfSmall : 1, false);
+      if (!few && front_.empty() && result_.gave_up && !Pack()) return;
       if (front_.empty() && result_.gave_up) Walk(kSearchBudget, 1, false, true);
       if (front_.empty()) return;
-      if (packed) result_.gave_up = false;
+      result_.gave_up = false;
     }
     if (!TryAll()) {
       if (complete_ && !bound_) Tighten();
@@ -442,7 +444,9 @@ class PlaceSearch {
     const Packing packing =
         placement::Pack(state_, request_, classes_, std::max(kPackBudget, kPackPerNode * nodes));
     if (packing.outcome == Packing::Outcome::kFound) front_.Offer(packing.pods, pricing_.Price(packing.pods));
-    return packing.outcome != Packing::Outcome::kImpossible;
+    if (packing.outcome != Packing::Outcome::kImpossible) return true;
+    result_.gave_up = false;
+    return false;
   }
 
   // Among many nodes it is not worth the look at each of them where nothing is crossed.

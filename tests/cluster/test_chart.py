@@ -454,8 +454,8 @@ class AgentAccessTest(ChartTestCase):
         self.assertNotIn("runtimeClassName", spec)
         self.assertNotIn("nodeSelector", spec)
         self.assertEqual(self.host_paths(spec), {
-            "sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources", "driver-root": "/",
-            "infiniband": "/dev/infiniband", "lldpd": "/run"})
+            "sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources",
+            "device-plugins": "/var/lib/kubelet/device-plugins", "driver-root": "/", "infiniband": "/dev/infiniband", "lldpd": "/run"})
         self.assertIn("--nvml=/host/", agent["command"])
         self.assertIn("--lldpd-socket=/run/heddle-lldpd/lldpd.socket", agent["command"])
         # What may be missing on a node must not keep its pod from starting.
@@ -476,7 +476,8 @@ class AgentAccessTest(ChartTestCase):
             "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}})
         self.assertIn({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, agent["env"])
         self.assertEqual(agent["resources"]["limits"], {"rdma/hca_shared_devices_a": "1"})
-        self.assertEqual(self.host_paths(spec), {"sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources"})
+        self.assertEqual(self.host_paths(spec), {"sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources",
+                                                 "device-plugins": "/var/lib/kubelet/device-plugins"})
         self.assertEqual(lldpd["restartPolicy"], "Always")
         self.assertIn("-r", lldpd["command"], "it must not speak beside the host's own lldpd")
         self.assertIn("--lldpd-socket=" + lldpd["command"][lldpd["command"].index("-u") + 1], agent["command"])
@@ -505,8 +506,9 @@ class AgentAccessTest(ChartTestCase):
         spec = self.agent_pod({"driver": {"root": "/run/nvidia/driver"}, "kubeletRoot": "/var/lib/k0s/kubelet",
                                "lldp": {"socket": "/run/lldpd/control.socket"}})
         paths = self.host_paths(spec)
-        self.assertEqual((paths["driver-root"], paths["pod-resources"], paths["lldpd"]),
-                         ("/run/nvidia/driver", "/var/lib/k0s/kubelet/pod-resources", "/run/lldpd"))
+        self.assertEqual((paths["driver-root"], paths["pod-resources"], paths["device-plugins"], paths["lldpd"]),
+                         ("/run/nvidia/driver", "/var/lib/k0s/kubelet/pod-resources",
+                          "/var/lib/k0s/kubelet/device-plugins", "/run/lldpd"))
         self.assertIn("--lldpd-socket=/run/heddle-lldpd/control.socket", spec["containers"][0]["command"])
 
     def test_contradictions_are_refused_with_what_to_change(self):
