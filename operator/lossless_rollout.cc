@@ -64,7 +64,8 @@ class Decision {
     LosslessRollout rollout;
     for (const LosslessPolicy* policy : policies_) admitted_[policy->name] = AdmittedNodes(*policy);
     for (std::size_t i = 0; i < nodes_.size(); ++i) rollout.wishes[nodes_[i].name] = WishesOf(i);
-    for (const LosslessPolicy* policy : policies_) rollout.statuses[policy->name] = StatusOf(*policy, now);
+    for (const LosslessPolicy* policy : policies_)
+      rollout.statuses[policy->name] = StatusOf(*policy, rollout, now);
     return rollout;
   }
 
@@ -85,12 +86,27 @@ class Decision {
     });
   }
 
-  // Is this port as this generation of the policy wants it? Nothing to set is as good.
+  // Is this port as the policy wants it? Nothing to set is as good.
   bool Settled(std::size_t node, const LosslessPolicy& policy, const std::string& port) const {
+    const LosslessWish* told = EntryOf(nodes_[node].wishes, port);
     const LosslessReport* report = EntryOf(nodes_[node].reports, port);
-    if (report == nullptr || report->policy != policy.name || report->generation != policy.generation)
-      return false;
+    if (told == nullptr || report == nullptr || !soundness_.at(policy.name).resolved) return false;
+    const LosslessWish wanted = WishOf(policy, port, TransportOf(node, port), told);
+    if (wanted.generation != told->generation || !Answers(*report, policy, told->generation)) return false;
     return report->state == LosslessState::kCompliant || report->state == LosslessState::kNotApplicable;
+  }
+
+  static bool Answers(const LosslessReport& report, const LosslessPolicy& policy, std::int64_t generation) {
+    return report.policy == policy.name && report.generation == generation;
+  }
+
+  topology::Transport TransportOf(std::size_t node, const std::string& port) const {
+    for (const topology::Nic& nic : nodes_[node].node.nics) {
+      for (const topology::NicPort& nic_port : nic.ports) {
+        if (PortName(nic, nic_port) == port) return nic.transport;
+      }
+    }
+    return topology::Transport::kEthernet;
   }
 
   // The nodes that may have this generation.
@@ -118,8 +134,10 @@ class Decision {
     return admitted;
   }
 
-  LosslessWish WishOf(const LosslessPolicy& policy, const std::string& port,
-                      topology::Transport transport) const {
+  // A new generation that tells a port nothing new keeps the number of the old one: nothing is written, and
+  // what its agent reported still holds.
+  LosslessWish WishOf(const LosslessPolicy& policy, const std::string& port, topology::Transport transport,
+                      const LosslessWish* told) const {
     LosslessWish wish;
     wish.ports = {port};
     wish.policies = {policy.name};
@@ -130,6 +148,11 @@ class Decision {
         lossless::Render(*soundness_.at(policy.name).resolved, {.transport = transport, .device = ""});
     wish.settings = std::move(rendering.settings);
     wish.reason = std::move(rendering.reason);
+    if (told == nullptr) return wish;
+    LosslessWish same = *told;
+    same.ports = wish.ports;
+    same.generation = wish.generation;
+    if (same == wish) wish.generation = told->generation;
     return wish;
   }
 
@@ -176,7 +199,7 @@ class Decision {
         }
         const LosslessPolicy& policy = *policies.front();
         if (soundness_.at(policy.name).resolved && admitted_.at(policy.name).contains(node.name)) {
-          Add(wishes, WishOf(policy, port, nic.transport));
+          Add(wishes, WishOf(policy, port, nic.transport, EntryOf(node.wishes, port)));
           continue;
         }
         // Held up: what this policy said before stays in force.
@@ -190,7 +213,7 @@ class Decision {
     return wishes;
   }
 
-  crds::LosslessCounts CountsOf(const LosslessPolicy& policy) const {
+  crds::LosslessCounts CountsOf(const LosslessPolicy& policy, const LosslessRollout& rollout) const {
     crds::LosslessCounts counts;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (Selects(i, policy)) ++counts.nodes;
@@ -202,8 +225,11 @@ class Decision {
           continue;
         }
         const LosslessReport* report = EntryOf(nodes_[i].reports, port);
+        const LosslessWish* told = EntryOf(rollout.wishes.at(nodes_[i].name), port);
+        const bool in_force =
+            soundness_.at(policy.name).resolved && admitted_.at(policy.name).contains(nodes_[i].name);
         const bool current =
-            report != nullptr && report->policy == policy.name && report->generation == policy.generation;
+            report != nullptr && told != nullptr && in_force && Answers(*report, policy, told->generation);
         Count(current ? report->state : LosslessState::kUnknown, counts);
       }
     }
@@ -232,12 +258,13 @@ class Decision {
     }
   }
 
-  crds::LosslessPolicyStatus StatusOf(const LosslessPolicy& policy, base::WallTime now) const {
+  crds::LosslessPolicyStatus StatusOf(const LosslessPolicy& policy, const LosslessRollout& rollout,
+                                      base::WallTime now) const {
     const LosslessSoundness& soundness = soundness_.at(policy.name);
     crds::LosslessPolicyStatus status;
     status.observed_generation = policy.generation;
     status.profile = soundness.resolved ? soundness.resolved->profile : "";
-    status.counts = CountsOf(policy);
+    status.counts = CountsOf(policy, rollout);
     status.findings = soundness.findings;
     status.conditions = policy.status.conditions;
     crds::SetCondition(status.conditions, ReadyOf(policy, soundness, status.counts, now));

@@ -59,8 +59,11 @@ class LosslessTest(BedTestCase):
         self.heddle.wait_for(lambda: self.ready("roce") == "Compliant", "the policy to be compliant", 60)
         self.assertRegex(self.plane.kubectl("get", "losslesspolicies"), r"roce +True +6/6 +0 +3 +generic/v1 +Observe ")
         before = [self.rest.get(path("nodetopologies", name=name))["metadata"]["resourceVersion"] for name in NODES]
-        # It changes nothing that a port should have: what is told is equal but for the generation's number.
-        self.rest.patch(path("losslesspolicies", name="roce"), {"metadata": {"labels": {"seen": "yes"}}})
+        # A new generation that tells no port anything new: 26 is what the profile has.
+        self.rest.patch(path("losslesspolicies", name="roce"), {"spec": {"rdma": {"dscp": 26}}})
+        self.heddle.wait_for(
+            lambda: self.rest.get(path("losslesspolicies", name="roce"))["status"]["observedGeneration"] == 2,
+            "the new generation to be seen", 60)
         self.rest.patch(path("nodes", name="gpu-001"), {"metadata": {"labels": {"other": "label"}}})
         self.heddle.wait_for(lambda: self.ready("roce") == "Compliant", "the policy to stay compliant")
         after = [self.rest.get(path("nodetopologies", name=name))["metadata"]["resourceVersion"] for name in NODES]

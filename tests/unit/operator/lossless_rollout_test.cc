@@ -201,6 +201,25 @@ TEST(LosslessRollout, ChangesNothingOfWhatStandsAlready) {
   EXPECT_TRUE(again.statuses.at("roce") == policy.status) << "a time is no change";
 }
 
+TEST(LosslessRollout, KeepsTheGenerationOfWhatANewOneDoesNotChange) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.canary = 1;
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b")};
+  for (int round = 0; round < 2; ++round) {
+    const auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+    for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+  }
+  policy.generation = 2;
+  policy.spec.canary = 0;
+  policy.spec.policy.rdma_dscp = 26;  // as the profile has it
+  const auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  for (const LosslessNode& node : nodes) EXPECT_EQ(rollout.wishes.at(node.name), node.wishes);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Compliant");
+  EXPECT_EQ(rollout.statuses.at("roce").observed_generation, 2);
+  policy.spec.policy.mtu = 8000;
+  EXPECT_EQ(DecideRollout({{policy}, {}}, nodes, kNow).wishes.at("b").at(0).generation, 2);
+}
+
 TEST(LosslessRollout, TakesBackWhatADeletedPolicySaid) {
   LosslessPolicy policy = PolicyNamed("roce");
   LosslessNode node = NodeNamed("a");
