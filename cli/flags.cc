@@ -21,6 +21,7 @@ Examples:
   kubectl get nt,fabrics,gangs -A -o json | kubectl heddle plan --topology - --parallelism "tp=8,dp=16"
   kubectl heddle plan --synthetic "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100" \
       --parallelism "tp=8,pp=2,dp=8" --gpus-per-pod 4
+  kubectl heddle lint policy.yaml config_db.json mlnx_qos.txt    lossless settings that contradict each other
 
 Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal.)";
 
@@ -37,6 +38,31 @@ void DefineImport(CLI::App& fabric, ImportOptions& flags) {
   import->add_option("--link-gbps", flags.link_gbps, "Where no file says how fast a link is (400)");
   import->add_option("--transport", flags.transport, "ib, roce, efa or ethernet, where no file says it");
   import->add_flag("--nvlink-blocks", flags.nvlink_blocks, "Slurm's blocks are NVLink domains");
+}
+
+constexpr const char* kLintHelp = R"(
+A FILE is, as its content tells:
+  a LosslessPolicy, or NodeTopologies        kubectl get losslesspolicies,nt -o yaml > cluster.yaml
+  a SONiC switch's config_db.json            scp leaf-3:/etc/sonic/config_db.json leaf-3.json
+  what mlnx_qos prints of one interface      mlnx_qos -i eth2 > gpu-017-eth2.txt
+  what dcb prints of one interface           for it in pfc ets app buffer; do dcb -j $it show dev eth2; done > eth2.json
+  -                                          any of these on standard input
+
+Each policy and port is looked at by itself; hosts and policies against every switch that is given, hosts against
+each other, and against the policy where there is just one. What a file does not say is not held against it.
+
+Examples:
+  kubectl heddle lint policy.yaml                             before `kubectl apply`
+  kubectl heddle lint policy.yaml leaf-*.json -o json         in CI: does the fabric take what hosts will send?
+  kubectl get losslesspolicies,nt -o json | kubectl heddle lint - leaf-3.json
+  kubectl heddle lint --rules                                 what it looks for; docs/lossless.md says why
+
+Exit codes: 0 nothing was found, 3 something was (errors or warnings), 2 a file could not be read.)";
+
+void DefineLint(CLI::App& lint, LintOptions& flags) {
+  lint.add_option("FILE", flags.files, "What to look at; repeat for several, - is standard input");
+  lint.add_flag("--rules", flags.rules, "Instead: list the rules");
+  lint.footer(kLintHelp);
 }
 
 void DefinePlan(CLI::App& plan, PlanOptions& flags) {
@@ -97,6 +123,9 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   DefinePlan(*app.add_subcommand(
                  "plan", "What if: places a gang on a cluster in files or in one line; asks no cluster"),
              flags.plan);
+  DefineLint(
+      *app.add_subcommand("lint", "Lossless settings that contradict each other, in files; asks no cluster"),
+      flags.lint);
 }
 
 // What a person reads of an error in the words of the parser.
@@ -112,7 +141,7 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
-    return fmt::format("{}: explain, topology, fabric or plan",
+    return fmt::format("{}: explain, topology, fabric, plan or lint",
                        others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
@@ -138,6 +167,7 @@ Command CommandOf(const CLI::App& app) {
   if (app.got_subcommand("explain")) return Command::kExplain;
   if (app.got_subcommand("topology")) return Command::kTopology;
   if (app.got_subcommand("plan")) return Command::kPlan;
+  if (app.got_subcommand("lint")) return Command::kLint;
   return app.get_subcommand("fabric")->got_subcommand("import") ? Command::kImport : Command::kFabric;
 }
 

@@ -6,12 +6,13 @@
 
 #include "cli/commands.h"
 #include "cli/import.h"
+#include "cli/lint.h"
 #include "cli/output.h"
 #include "cli/plan.h"
 
 namespace heddle::cli {
 
-enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan };
+enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint };
 
 // What stands on the command line.
 struct Flags {
@@ -22,6 +23,7 @@ struct Flags {
   ExplainOptions explain;
   PlanOptions plan;
   ImportOptions import;
+  LintOptions lint;
 };
 
 struct CommandLine {

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/import.h"
+#include "cli/lint.h"
 #include "cli/plan.h"
 #include "cli/read_path.h"
 #include "kube/config.h"
@@ -27,6 +28,7 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   if (!config)
     return cli::Failure({base::Code::kNotFound, config.error().message + "; give --kubeconfig FILE"});
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
+  kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport transport(*std::move(config), clock);
   kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
   if (flags.command == cli::Command::kExplain) return cli::RunExplain(client, flags.explain, look, {});
@@ -44,6 +46,8 @@ cli::Output Run(cli::Flags& flags) {
     case cli::Command::kImport:
       flags.import.now = base::SystemClock().WallNow();
       return cli::ImportFabric(flags.import, cli::ReadPath, look);
+    case cli::Command::kLint:
+      return cli::Lint(flags.lint, cli::ReadPath, look);
     default:
       return AskCluster(flags, look);
   }

@@ -20,6 +20,7 @@ struct Kind {
 inline constexpr Kind kNodeTopology{"NodeTopology", "nodetopologies"};
 inline constexpr Kind kFabric{"Fabric", "fabrics"};
 inline constexpr Kind kGang{"Gang", "gangs"};
+inline constexpr Kind kLosslessPolicy{"LosslessPolicy", "losslesspolicies"};
 
 // What an ML engineer writes on the pod template.
 inline constexpr std::string_view kParallelism = "heddle.dev/parallelism";

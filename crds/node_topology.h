@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "crds/condition.h"
+#include "crds/node_lossless.h"
 #include "crds/object_meta.h"
 #include "crds/place_labels.h"
 #include "topology/node.h"
@@ -15,9 +16,10 @@ namespace heddle::crds {
 // One per Node, of the same name. The operator makes it and writes spec; that node's agent alone writes
 // status.
 
-// What the operator tells the agent. Reserved: the RDMA devices and lossless settings that a node should have.
+// What the operator tells the agent. Reserved: the RDMA devices that a node should have.
 struct NodeTopologySpec {
-  PlaceLabels labels;  // of the Node's; see PlaceLabelsOf
+  PlaceLabels labels;                  // of the Node's; see PlaceLabelsOf
+  std::vector<LosslessWish> lossless;  // no port in two of them
   friend bool operator==(const NodeTopologySpec&, const NodeTopologySpec&) = default;
 };
 
@@ -56,6 +58,7 @@ struct NodeTopologyStatus {
   std::optional<base::WallTime> observed_at;  // whole seconds; nothing = no agent has reported yet
   std::string agent_version;
   std::vector<Grant> grants;  // sorted by namespace, pod, container
+  std::vector<LosslessReport> lossless;
   std::vector<Condition> conditions;
   friend bool operator==(const NodeTopologyStatus&, const NodeTopologyStatus&) = default;
 };

@@ -1,6 +1,7 @@
 #include <tuple>
 
 #include "crds/codec.h"
+#include "crds/lossless_codec.h"
 #include "crds/node_topology.h"
 
 namespace heddle::crds {
@@ -213,6 +214,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   codec::ReadHead(root, keys::kNodeTopology.kind, object);
   const Field spec = root("spec");
   object.spec.labels = spec("labels").Texts(kMaxLabels, 63);
+  object.spec.lossless = spec("lossless").List(kMaxLosslessEntries, codec::ReadWish);
   const Field status = root("status");
   NodeTopologyStatus& to = object.status;
   to.observed_generation = status("observedGeneration").Int64(0, codec::kMaxInt64);
@@ -221,6 +223,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   to.agent_version = status("agentVersion").Text(64);
   to.node = ReadNode(status, object.name);
   to.grants = ReadGrants(status("grants"));
+  to.lossless = status("lossless").List(kMaxLosslessEntries, codec::ReadReport);
   to.conditions = codec::ReadConditions(status("conditions"), kMaxConditions);
   if (problem.found()) return base::Fail(problem.error().In("NodeTopology " + object.name));
   return object;

@@ -1,4 +1,5 @@
 #include "crds/codec.h"
+#include "crds/lossless_codec.h"
 #include "crds/node_topology.h"
 
 namespace heddle::crds {
@@ -133,6 +134,7 @@ void PutNode(Json& json, const topology::Node& node) {
 Json WriteSpec(const NodeTopologySpec& spec) {
   Json json = Json::object();
   for (const auto& [key, value] : spec.labels) json["labels"][key] = codec::Clean(value, 63);
+  PutList(json, "lossless", WriteList(spec.lossless, kMaxLosslessEntries, codec::WriteWish));
   return json;
 }
 
@@ -143,8 +145,10 @@ Json WriteStatus(const NodeTopologyStatus& status) {
   PutText(json, "hash", status.hash, 16);
   PutText(json, "agentVersion", status.agent_version, 64);
   if (status.observed_at) json["summary"] = WriteSummary(status.node);
+  if (!status.lossless.empty()) json["summary"]["lossless"] = LosslessSummary(status.lossless);
   PutNode(json, status.node);
   PutList(json, "grants", WriteList(status.grants, 128, WriteGrant));
+  PutList(json, "lossless", WriteList(status.lossless, kMaxLosslessEntries, codec::WriteReport));
   PutList(json, "conditions", codec::WriteConditions(status.conditions, kMaxConditions));
   return json;
 }

@@ -67,6 +67,7 @@ int Run(Flags flags, base::StopSignals& signals) {
     return 1;
   }
   spdlog::info("Started server={} identity={}", config->server, daemon.identity);
+  kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport transport(*std::move(config), clock);
   const std::stop_token stop = signals.Wait([](int signal) { spdlog::info("Stopping signal={}", signal); });
   if (const auto ran = extender::RunDaemon(transport, clock, random.Fork(), daemon, stop); !ran) {

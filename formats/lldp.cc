@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "formats/json_bounds.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
 
@@ -17,26 +18,6 @@ using Json = nlohmann::json;
 // 64 interfaces that each hear 32 neighbours, lldpd's max-neighbors, make some 100,000 of them.
 constexpr std::size_t kMaxValues = 200'000;
 constexpr int kMaxDepth = 32;  // lldpd's own are about ten
-
-// Whether the text is worth a tree. Four megabytes of brackets would become 300 of memory.
-bool IsBounded(std::string_view json) {
-  std::size_t values = 0;
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      quoted = c != '"';
-      continue;
-    }
-    quoted = c == '"';
-    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
-    values += c == ',' || c == '[' || c == '{' ? 1 : 0;
-    if (depth > kMaxDepth || values > kMaxValues) return false;
-  }
-  return true;
-}
 
 // json0 wraps everything in arrays; json leaves out the array around a single entry.
 const Json& First(const Json& value) {
@@ -86,7 +67,7 @@ std::optional<LldpNeighbour> ParseNeighbour(const Json& interface) {
 }  // namespace
 
 base::Result<LldpNeighbours> ParseLldp(std::string_view json0) {
-  if (!IsBounded(json0)) {
+  if (!IsBounded(json0, kMaxValues, kMaxDepth)) {
     return base::Fail(
         base::Code::kTooLarge,
         fmt::format("over {} values or {} levels: more than lldpd has to say", kMaxValues, kMaxDepth));

@@ -7,6 +7,7 @@
 #define _TURN_OFF_PLATFORM_STRING  // NOLINT(bugprone-reserved-identifier): the name is theirs
 #include <cpprest/http_client.h>
 #include <pplx/threadpool.h>
+#include <stdlib.h>
 
 #include "kube/body_channel.h"
 #include "kube/tls_context.h"
@@ -276,6 +277,10 @@ Result<HttpResponse> CpprestTransport::Do(const HttpRequest& request, std::stop_
 Result<HttpResponse> CpprestTransport::Stream(const HttpRequest& request, const ChunkReader& on_chunk,
                                               std::stop_token stop) {
   return impl_->Exchange(request, &on_chunk, stop);
+}
+
+void PassOverSystemAuthorities(const ClientConfig& config) {
+  if (config.tls.authority) ::setenv("SSL_CERT_FILE", "/dev/null", 1);
 }
 
 }  // namespace heddle::kube

@@ -51,8 +51,7 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   if (!config)
     return Failed(
         config.error().In("no API server to talk to (give --kubeconfig FILE, or --print to need none)"));
-  // Else cpprestsdk reads the system's for every connection, 40 ms of CPU, and asks none of them.
-  if (config->tls.authority) ::setenv("SSL_CERT_FILE", "/dev/null", 1);
+  kube::PassOverSystemAuthorities(*config);
   spdlog::info("Started server={} node={} machine=\"{}\"", config->server, node, flags.machine);
   kube::CpprestTransport transport(*std::move(config), clock);
   kube::Client client(transport, clock,

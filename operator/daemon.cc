@@ -16,6 +16,7 @@
 #include "kube/work_queue.h"
 #include "operator/advice.h"
 #include "operator/fabric_reconciler.h"
+#include "operator/lossless_reconciler.h"
 #include "operator/metrics.h"
 #include "operator/node_label_reconciler.h"
 #include "operator/resources.h"
@@ -24,6 +25,7 @@ namespace heddle::operators {
 namespace {
 
 constexpr std::string_view kFabricKey = "fabric";
+constexpr std::string_view kLosslessKey = "lossless";
 constexpr std::string_view kTopologyPrefix = "topology/";
 constexpr std::string_view kLabelsPrefix = "labels/";
 
@@ -77,6 +79,7 @@ class Daemon::Impl {
   void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
                        const kube::ObjectPtr& current);
   void Settle() { queue_.AddAfter(std::string(kFabricKey), options_.settle); }
+  void SettleLossless() { queue_.AddAfter(std::string(kLosslessKey), options_.settle); }
 
   void LeadOnce(const std::stop_token& stop);
   void Work(const std::stop_token& stop);      // everything that only the leader does
@@ -97,9 +100,11 @@ class Daemon::Impl {
   kube::Reflector nodes_;
   kube::Reflector topologies_;
   kube::Reflector fabrics_;
+  kube::Reflector policies_;
   StoreView node_view_{nodes_.store()};
   StoreView topology_view_{topologies_.store()};
   StoreView fabric_view_{fabrics_.store()};
+  StoreView policy_view_{policies_.store()};
   // A look may be that much later than the renewal it finds, and the server's cache a little more.
   kube::Heartbeats heartbeats_{{.prefix = std::string(crds::keys::kNodeLeasePrefix),
                                 .slack = options_.lease_period + std::chrono::seconds(5)}};
@@ -107,6 +112,7 @@ class Daemon::Impl {
   NodeTopologyReconciler topology_reconciler_;
   FabricReconciler fabric_reconciler_;
   NodeLabelReconciler label_reconciler_;
+  LosslessReconciler lossless_reconciler_;
 };
 
 Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
@@ -132,6 +138,10 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
       fabrics_(client_, clock, random_.Fork(), kFabrics,
                {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
                                     const kube::ObjectPtr&) { Settle(); }}),
+      policies_(client_, clock, random_.Fork(), kLosslessPolicies,
+                {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
+                                     const kube::ObjectPtr&) { SettleLossless(); },
+                 .on_synced = [this] { SettleLossless(); }}),
       topology_reconciler_(client_, {.nodes = node_view_, .topologies = topology_view_}, options_.selection),
       fabric_reconciler_(client_, clock,
                          {.nodes = node_view_,
@@ -139,7 +149,9 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                           .fabrics = fabric_view_,
                           .heartbeats = heartbeats_},
                          assembly_, events_),
-      label_reconciler_(labels_client_, node_view_, assembly_) {}
+      label_reconciler_(labels_client_, node_view_, assembly_),
+      lossless_reconciler_(client_, clock,
+                           {.nodes = node_view_, .topologies = topology_view_, .policies = policy_view_}) {}
 
 bool Daemon::Impl::ready() const {
   return nodes_.store().synced() && topologies_.store().synced() && fabrics_.store().synced();
@@ -150,8 +162,10 @@ void Daemon::Impl::NodeChanged(const kube::ObjectKey& key, const kube::ObjectPtr
   if (old != nullptr && current != nullptr && *old == *current) return;
   queue_.Add(TopologyKey(key.name));
   // Labels only where they, or the Node itself, changed: a heartbeat is no reason.
-  if (old == nullptr || current == nullptr || !SameButVersion(*old, *current))
+  if (old == nullptr || current == nullptr || !SameButVersion(*old, *current)) {
     queue_.Add(LabelsKey(key.name));
+    SettleLossless();
+  }
 }
 
 void Daemon::Impl::TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
@@ -159,11 +173,12 @@ void Daemon::Impl::TopologyChanged(const kube::ObjectKey& key, const kube::Objec
   if (old == nullptr || current == nullptr || !SameButVersion(*old, *current))
     queue_.Add(TopologyKey(key.name));
   Settle();
+  SettleLossless();
 }
 
 void Daemon::Impl::Run(const std::stop_token& stop) {
   std::vector<std::jthread> caches;
-  for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_}) {
+  for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_, &policies_}) {
     caches.emplace_back([reflector, stop] { reflector->Run(stop); });
   }
   caches.emplace_back([this, stop] { Complain(stop); });
@@ -213,6 +228,7 @@ void Daemon::Impl::Work(const std::stop_token& stop) {
   // What changed while another led was worked off by nobody here.
   for (const kube::ObjectPtr& node : node_view_.List()) queue_.Add(TopologyKey(kube::Name(*node)));
   Settle();
+  SettleLossless();
   std::vector<std::jthread> threads;
   threads.emplace_back([this, stop] { events_.Run(stop); });
   threads.emplace_back([this, stop] { LookAtLeases(stop); });
@@ -236,6 +252,11 @@ void Daemon::Impl::DoKey(const std::string& key, const std::stop_token& stop) {
   } else if (key.starts_with(kLabelsPrefix)) {
     name = "node_label";
     outcome = label_reconciler_.Reconcile(key.substr(kLabelsPrefix.size()), stop);
+  } else if (key == kLosslessKey) {
+    name = "lossless";
+    // Without all policies every port would seem to be told nothing; their list brings the key back. No other
+    // work waits for it: a cluster may be without the kind.
+    outcome = policies_.store().synced() ? lossless_reconciler_.Reconcile(stop) : Outcome{};
   } else {
     outcome = ReconcileFabrics(stop);
   }
@@ -288,7 +309,8 @@ void Daemon::Impl::Complain(const std::stop_token& stop) {
     std::string_view kind;
     bool complained = false;
   };
-  std::array caches{Cache{&nodes_, "Node"}, Cache{&topologies_, "NodeTopology"}, Cache{&fabrics_, "Fabric"}};
+  std::array caches{Cache{&nodes_, "Node"}, Cache{&topologies_, "NodeTopology"}, Cache{&fabrics_, "Fabric"},
+                    Cache{&policies_, "LosslessPolicy"}};
   for (std::chrono::seconds wait(2); clock_.SleepFor(wait, stop); wait = std::chrono::seconds(15)) {
     for (Cache& cache : caches) {
       const std::optional<base::Error> error = cache.reflector->last_error();

@@ -68,6 +68,7 @@ int Run(Flags& flags, base::StopSignals& signals) {
   auto config = kube::LoadConfig(flags.sources, root, clock);
   if (!config) return Fail(config.error(), "give --kubeconfig FILE");
   spdlog::info("Started server={} identity={} nodes={}", config->server, identity, flags.nodes);
+  kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport transport(*std::move(config), clock);
   operators::Metrics metrics;
   operators::Daemon daemon(transport, clock, random.Fork(), metrics, flags.daemon);

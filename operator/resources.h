@@ -13,5 +13,6 @@ inline kube::Resource ClusterResource(crds::keys::Kind kind) {
 }
 inline const kube::Resource kNodeTopologies = ClusterResource(crds::keys::kNodeTopology);
 inline const kube::Resource kFabrics = ClusterResource(crds::keys::kFabric);
+inline const kube::Resource kLosslessPolicies = ClusterResource(crds::keys::kLosslessPolicy);
 
 }  // namespace heddle::operators

@@ -1,9 +1,11 @@
 #include "placement/anneal.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/random.h"
@@ -22,8 +24,14 @@ constexpr double kAllWeight = 0.5;      // of how all groups lie, against what t
 class Annealer {
  public:
   Annealer(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
-           Pricing& pricing, const std::vector<PodPlacement>& pods)
-      : state_(state), request_(request), classes_(classes), pricing_(pricing), pods_(pods) {
+           Pricing& pricing, const std::vector<PodPlacement>& pods, std::uint64_t lot)
+      : state_(state),
+        request_(request),
+        classes_(classes),
+        pricing_(pricing),
+        pods_(pods),
+        cables_differ_(state.dense().gpus_differ()),
+        random_(lot) {
     for (std::size_t p = 0; p < pods_.size(); ++p) {
       if (request.pods[p].gpus > 0) movable_.push_back(p);
     }
@@ -142,7 +150,7 @@ class Annealer {
 
   // False = not possible; pods_ may be half changed then.
   bool Move() {
-    switch (random_.Below(10)) {
+    switch (random_.Below(cables_differ_ ? 12 : 10)) {
       case 0:
       case 1:
         return Exchange(AnyPod(), AnyPod());
@@ -156,8 +164,13 @@ class Annealer {
       case 6:
       case 7:
         return Pour(random_.Below(2) == 0 ? Tier::kUnit : Tier::kDomain, AnyPod(), AnyNode());
-      default:
+      case 8:
+      case 9:
         return Deal();
+      case 10:
+        return TakeAs(AnyPod(), AnyPod());
+      default:
+        return TradeGpu(AnyPod());
     }
   }
 
@@ -182,6 +195,42 @@ class Annealer {
     const auto slots = SlotsOf(open, state_.dense().odd_gpus(node), size, fit, false);
     pods_[pod] = {node, slots[random_.Below(slots.size())]};
     return Holds(node);
+  }
+
+  // The GPUs at the other pod's positions: the same rails.
+  bool TakeAs(std::size_t pod, std::size_t other) {
+    const std::uint32_t wanted = pods_[other].gpus, own = pods_[pod].gpus;
+    const std::uint32_t open = state_.open_gpus(pods_[pod].node);
+    if (wanted == own || std::popcount(wanted) != std::popcount(own) || (wanted & ~open) != 0) return false;
+    // Who has some of them gets as many of the pod's own.
+    std::uint32_t given_up = own & ~wanted;
+    for (const std::size_t p : movable_) {
+      if (p == pod || pods_[p].node != pods_[pod].node) continue;
+      for (std::uint32_t taken = pods_[p].gpus & wanted; taken != 0; taken &= taken - 1) {
+        pods_[p].gpus ^= (taken & -taken) | (given_up & -given_up);
+        given_up &= given_up - 1;
+      }
+    }
+    pods_[pod].gpus = wanted;
+    return true;
+  }
+
+  // One GPU of the pod for another of its node.
+  bool TradeGpu(std::size_t pod) {
+    const std::uint32_t own = pods_[pod].gpus, others = state_.open_gpus(pods_[pod].node) & ~own;
+    if (others == 0) return false;
+    const auto any_of = [this](std::uint32_t gpus) {
+      for (std::uint64_t skip = random_.Below(std::uint64_t(std::popcount(gpus))); skip > 0; --skip) {
+        gpus &= gpus - 1;
+      }
+      return gpus & -gpus;
+    };
+    const std::uint32_t given = any_of(own), taken = any_of(others);
+    for (const std::size_t p : movable_) {
+      if (pods_[p].node == pods_[pod].node && (pods_[p].gpus & taken) != 0) pods_[p].gpus ^= given | taken;
+    }
+    pods_[pod].gpus ^= given | taken;
+    return true;
   }
 
   // The contents of two nodes.
@@ -239,22 +288,29 @@ class Annealer {
       std::sort(members_.begin(), members_.end(),
                 [&line](std::size_t a, std::size_t b) { return line[a] < line[b]; });
     }
-    auto next = members_.begin();
+    const bool backwards = random_.Below(2) == 0;
     for (const std::int32_t cell : {to, from}) {
-      for (const NodeId n : nodes_) {
-        if (dense.cell(tier, n) != cell) continue;
-        std::uint32_t open = state_.open_gpus(n);
-        const auto first = next;
-        for (; next != members_.end(); ++next) {
-          const int size = request_.pods[*next].gpus;
-          if (std::popcount(open) < size) break;
-          pods_[*next] = {n, SlotsOf(open, dense.odd_gpus(n), size, 1, false).front()};
-          open &= ~pods_[*next].gpus;
-        }
-        if (next != first && !Holds(n)) return false;
+      for (std::size_t i = 0; i < nodes_.size() && !members_.empty(); ++i) {
+        const NodeId n = nodes_[backwards ? nodes_.size() - 1 - i : i];
+        if (dense.cell(tier, n) == cell && !PourInto(n)) return false;
       }
     }
-    return next == members_.end();
+    return members_.empty();
+  }
+
+  // As many of members_ as the node takes, in their order, which are then no members any more.
+  bool PourInto(NodeId node) {
+    std::uint32_t open = state_.open_gpus(node);
+    bool any = false;
+    std::erase_if(members_, [&](std::size_t p) {
+      const PodRequest& pod = request_.pods[p];
+      if (std::popcount(open) < pod.gpus || (pod.allowed && !allowed_[*pod.allowed][std::size_t(node)]))
+        return false;
+      pods_[p] = {node, SlotsOf(open, state_.dense().odd_gpus(node), pod.gpus, 1, false).front()};
+      open &= ~pods_[p].gpus;
+      return any = true;
+    });
+    return !any || Holds(node);
   }
 
   // The pods of some nodes once more over their places, in another line.
@@ -368,27 +424,41 @@ class Annealer {
   std::vector<PodPlacement> pods_, before_;
   std::vector<std::size_t> movable_, members_;
   bool alike_ = false;  // all pods are
+  const bool cables_differ_;
   std::vector<std::vector<char>> allowed_;
   std::vector<NodeId> nodes_;
   std::vector<std::vector<int>> lines_;  // by order of the axes: a pod's position
   std::vector<std::int32_t> cell_of_class_;
-  base::Random random_{1};
+  base::Random random_;
 };
+
+// Walked from the best so far once for each: what one draw of moves does not come by another may.
+std::span<const std::uint64_t> LotsFor(std::int64_t world) {
+  constexpr std::int64_t kWalkedTwice = 128;  // ranks
+  static constexpr std::array<std::uint64_t, 2> kLots{1, 2};
+  return std::span(kLots).first(world <= kWalkedTwice ? 2 : 1);
+}
 
 }  // namespace
 
 void Anneal(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
             Pricing& pricing, int trials, Front& front) {
   if (trials <= 0) return;
-  Annealer(state, request, classes, pricing, front.fastest().pods).ToFaster(trials, front);
+  for (const std::uint64_t lot : LotsFor(request.parallelism.world())) {
+    Annealer(state, request, classes, pricing, front.fastest().pods, lot).ToFaster(trials, front);
+  }
 }
 
 void Gather(const ClusterState& state, const GangRequest& request, const GangClasses& classes,
             Pricing& pricing, int trials, std::int64_t least, Spread& spread, Front& front) {
   if (trials <= 0) return;
-  const std::vector<PodPlacement> nearest = Annealer(state, request, classes, pricing, front.chosen().pods)
-                                                .ToLessSpread(trials, least, spread, front);
-  Annealer(state, request, classes, pricing, nearest).ToFaster(trials / 2, front);
+  for (const std::uint64_t lot : LotsFor(request.parallelism.world())) {
+    if (front.chosen_spread() <= least) return;
+    const std::vector<PodPlacement> nearest =
+        Annealer(state, request, classes, pricing, front.chosen().pods, lot)
+            .ToLessSpread(trials, least, spread, front);
+    Annealer(state, request, classes, pricing, nearest, lot).ToFaster(trials / 2, front);
+  }
 }
 
 int AnnealTrialsFor(std::int64_t world) {

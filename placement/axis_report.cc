@@ -45,7 +45,7 @@ std::vector<AxisReport> ReportAxes(const ClusterState& state, const GangRequest&
   pricing.Price(pods);
   const auto world = std::int64_t(ranks.size());
   std::vector<AxisReport> reports;
-  for (const Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
+  for (const Axis axis : kReportedAxes) {
     const auto [stride, size] = TrafficStrideOf(request.parallelism, axis);
     if (size < 2) continue;
     const auto a = std::size_t(axis);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "placement/plan.h"
 
 namespace heddle::placement {
+
+// The axes with groups of their own, in the order in which a plan speaks of them.
+inline constexpr std::array kReportedAxes{Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp};
 
 // What the slowest group of an axis is held back by.
 enum class Bound : std::uint8_t { kNvlink, kPcie, kNic, kCrossing, kUplink };
@@ -38,7 +42,7 @@ struct AxisReport {
   friend bool operator==(const AxisReport&, const AxisReport&) = default;
 };
 
-// One for each axis with groups of two or more, in the order tp, cp, ep, fsdp, dp, pp. `pods` by pod index,
+// One for each of kReportedAxes with groups of two or more. `pods` by pod index,
 // all placed; `quality` is Evaluate's answer for them.
 std::vector<AxisReport> ReportAxes(const ClusterState& state, const GangRequest& request,
                                    const std::vector<PodPlacement>& pods, const Quality& quality);

@@ -7,23 +7,11 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "placement/content.h"
 
 namespace heddle::placement {
 
 using topology::NodeId;
-
-namespace {
-
-constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15U;  // SplitMix64's step
-
-// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-std::uint64_t Mixed(std::uint64_t value) {
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9U;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebU;
-  return value ^ (value >> 31);
-}
-
-}  // namespace
 
 Embedding::Embedding(const ClusterState& state, const GangRequest& request, const GangClasses& classes)
     : state_(state),
@@ -94,8 +82,7 @@ void Embedding::MeasureNodes(const GpuFilter& filter, bool empty) {
     if (pods > 0 && !empty) pods = state_.Copies(node, sample_->resources, pods);
     capacity[std::size_t(cell)] = classes_of_[std::size_t(pods)];
     free[std::size_t(cell)] = std::popcount(gpus);
-    content[std::size_t(cell)] =
-        Mixed((std::uint64_t(odd) << 32 | usable_[n]) + std::uint64_t(dense.cabling(node)) * kGolden);
+    content[std::size_t(cell)] = ContentOf(dense, node, usable_[n]);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "placement/axis_report.h"
 #include "placement/torus_search.h"
 
 namespace heddle::placement {
@@ -90,7 +91,7 @@ std::vector<std::string> Explain(const ClusterState& state, const GangRequest& r
     out.push_back(
         fmt::format("the preference {}={} could not be met", AxisName(missed.axis), LevelName(missed.level)));
   }
-  for (Axis axis : {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
+  for (const Axis axis : kReportedAxes) {
     if (TrafficStrideOf(request.parallelism, axis).size > 1) out.push_back(AxisSentence(quality, axis));
   }
   if (quality.rail_misaligned > 0) {

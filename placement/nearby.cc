@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/random.h"
+#include "placement/content.h"
 #include "placement/dense.h"
 
 namespace heddle::placement {
@@ -79,15 +79,9 @@ class Neighbourhood {
         facts->first_pod = std::min(facts->first_pod, std::int32_t(p));
       }
     }
-    std::uint64_t last_seed = 0, content = 0;  // most nodes are like the one before
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const std::uint32_t open = state.open_gpus(NodeId(n));
-      const std::uint64_t seed = std::uint64_t(dense_.odd_gpus(NodeId(n))) << 32 | open;
-      if (n == 0 || seed != last_seed) {
-        last_seed = seed;
-        content = base::Random(seed).Next();
-      }
-      nodes_[n].content = content;
+      nodes_[n].content = ContentOf(dense_, NodeId(n), open);
       for (CellFacts* facts : {&nodes_[n], &Domain(NodeId(n)), &Unit(NodeId(n))}) {
         facts->room += std::popcount(open);
         if (facts != &nodes_[n]) facts->content += nodes_[n].content;

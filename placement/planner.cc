@@ -31,7 +31,7 @@ Search FindPreferred(ClusterState& state, const GangRequest& request,
   if (!search.result.found) return search;
   std::vector<Requirement>& require = search.require;
   std::vector<Requirement> prefer = request.prefer;
-  // Who allows tp to leave its NVLink domain does not wish it to.
+  // Who allows tp to leave its NVLink domain does not wish it to, unless that is faster.
   const Requirement kept{Axis::kTp, Level::kNvlink};
   const bool unsaid = std::find(prefer.begin(), prefer.end(), kept) == prefer.end();
   if (unsaid && request.parallelism.tp > 1) prefer.insert(prefer.begin(), kept);
@@ -41,10 +41,14 @@ Search FindPreferred(ClusterState& state, const GangRequest& request,
     if (!FirstBroken(state.dense(), request, ClassesOf(request, require), search.result.found->pods))
       continue;
     SearchResult preferred = FindPlace(state, request, require, hints);
-    if (preferred.found) {
+    const bool implied = unsaid && preference == kept;
+    const std::int64_t micros = search.result.found->quality.step_micros;
+    const bool slower =
+        preferred.found && preferred.found->quality.step_micros > micros + micros * kAsFastPercent / 100;
+    if (preferred.found && !(implied && slower)) {
       search.result = std::move(preferred);
     } else {
-      if (!(unsaid && preference == kept)) search.missed.push_back(preference);
+      if (!implied) search.missed.push_back(preference);
       require.pop_back();
     }
   }

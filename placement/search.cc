@@ -13,6 +13,7 @@
 #include "placement/backtrack.h"
 #include "placement/embedding.h"
 #include "placement/improve.h"
+#include "placement/packing.h"
 #include "placement/pricing.h"
 #include "placement/torus_search.h"
 
@@ -24,6 +25,12 @@ using topology::NodeId;
 
 // Nodes that the fallback search may look at, about 50 ms; a gang that needs more for one descent gets three.
 constexpr std::int64_t kSearchBudget = 2'000'000;
+// Gangs of at most so many ranks are gathered axis by axis before they are walked.
+constexpr std::int64_t kTightWorld = 256, kTightBudget = 400'000;
+// Where a place is known and only one that is nearer is looked for.
+constexpr std::int64_t kNearerBudget = 200'000;
+// Counts that packing may look at, about 20 ms; on large fabrics so many for each node.
+constexpr std::int64_t kPackBudget = 4'000'000, kPackPerNode = 256;
 // Gangs of at most so many ranks, or so few pods, are worth pricing many of the places that the search comes by. Where
 // that is all of them, the answer is exact.
 constexpr std::int64_t kSmallWorld = 16;
@@ -72,6 +79,19 @@ class CountingSearch {
         embedding_(state, request, classes) {
     // Large gangs are priced rarely: their time is the pricing.
     prices_left_ = int(std::clamp<std::int64_t>((1 << 16) / request.parallelism.world(), 4, 64));
+  }
+
+  // The first prices alone: every order once.
+  bool RunOnce(std::optional<Found>& best) {
+    embedding_.Measure({});
+    if (!embedding_.fits()) return false;
+    orders_ = FillOrders(request_, classes_);
+    for (const FillOrder& order : orders_) {
+      Try(order, {});
+      if (!order.unclassed.empty()) Try(order, {0, 0, false, true});
+    }
+    best = best_;
+    return best_.has_value();
   }
 
   // False = the gang does not fit, proved.
@@ -370,12 +390,19 @@ class PlaceSearch {
     }
     const bool counted = !front_.empty();
     if (!counted) {
+      const bool few = state_.fabric().nodes.size() <= kFewNodes;  // else a walk may end before all are read
+      if (few && !Pack()) return;
+      const bool packed = !front_.empty();
       const auto descent = std::int64_t(request_.pods.size()) * std::int64_t(state_.fabric().nodes.size());
-      Walk(std::max(kSearchBudget, 3 * descent), small_ ? kPlacesOfSmall : 1, false);
+      Walk(packed ? std::max(kNearerBudget, descent) : std::max(kSearchBudget, 3 * descent),
+           small_ ? kPlacesOfSmall : 1, false);
+      if (!few && front_.empty() && result_.gave_up && !Pack()) return;
       if (front_.empty() && result_.gave_up) Walk(kSearchBudget, 1, false, true);
       if (front_.empty()) return;
+      result_.gave_up = false;
     }
     if (!TryAll()) {
+      if (complete_ && !bound_) Tighten();
       if (complete_ || !counted) Improve();
       // First other nodes, then other GPUs of the nodes.
       if (small_ && WorthWalking()) {
@@ -409,6 +436,19 @@ class PlaceSearch {
     return true;
   }
 
+  // False = there is no place, proved. What is found only says that there is one: pods are not laid out by who talks to
+  // whom.
+  bool Pack() {
+    if (bound_ || !state_.dense().nested()) return true;
+    const auto nodes = std::int64_t(state_.fabric().nodes.size());
+    const Packing packing =
+        placement::Pack(state_, request_, classes_, std::max(kPackBudget, kPackPerNode * nodes));
+    if (packing.outcome == Packing::Outcome::kFound) front_.Offer(packing.pods, pricing_.Price(packing.pods));
+    if (packing.outcome != Packing::Outcome::kImpossible) return true;
+    result_.gave_up = false;
+    return false;
+  }
+
   // Among many nodes it is not worth the look at each of them where nothing is crossed.
   bool WorthWalking() const {
     const bool few = state_.fabric().nodes.size() <= kFewNodes;
@@ -421,6 +461,42 @@ class PlaceSearch {
     const bool all = Walk(kPolishBudget, kPlacesOfExact, true);
     result_.gave_up = false;
     return all;
+  }
+
+  // A place where the groups of each axis lie in one NVLink domain, or else in one unit, if they can: the heaviest axis
+  // first. A walk reaches that only where every step on its way is no worse.
+  void Tighten() {
+    if (world_ > kTightWorld || !state_.dense().nested() || NothingIsFaster(state_.dense(), front_.fastest()))
+      return;
+    Found known = front_.fastest();
+    std::vector<Requirement> require = classes_.require;
+    for (const Axis axis : {Axis::kTp, Axis::kEp, Axis::kCp, Axis::kFsdp, Axis::kDp, Axis::kPp}) {
+      if (request_.parallelism.size(axis) < 2) continue;
+      for (const Level level : {Level::kNvlink, Level::kUnit}) {
+        require.push_back({axis, level});
+        if (FoundTight(require, known)) break;
+        require.pop_back();
+      }
+    }
+  }
+
+  // Whether the place known keeps these, or another that is found, which is known then.
+  bool FoundTight(const std::vector<Requirement>& require, Found& known) {
+    const GangClasses tight = ClassesOf(request_, require);
+    if (!FirstBroken(state_.dense(), request_, tight, known.pods)) return true;
+    if (tight.uniform) {
+      std::optional<Found> best;
+      if (!CountingSearch(state_, request_, tight, pricing_, front_).RunOnce(best)) return false;
+      known = std::move(*best);
+      return true;
+    }
+    if (state_.fabric().nodes.size() > kFewNodes) return false;
+    Packing packing = placement::Pack(state_, request_, tight, kTightBudget);
+    if (packing.outcome != Packing::Outcome::kFound) return false;
+    known.quality = pricing_.Price(packing.pods);
+    known.pods = std::move(packing.pods);
+    front_.Offer(known.pods, known.quality);
+    return true;
   }
 
   // What was counted has no place for pods without GPUs yet.

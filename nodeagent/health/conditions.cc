@@ -162,7 +162,7 @@ std::size_t WeighPort(const NicPort& port, int best_gbps) {
 
 // "mlx5_3 port 1 (leaf-4 port 17)"
 std::string PortWithLeaf(const Nic& nic, const NicPort& port) {
-  const std::string name = fmt::format("{} port {}", nic.name, port.number);
+  std::string name = fmt::format("{} port {}", nic.name, port.number);
   if (!port.leaf_port) return name;
   return port.leaf_port->port.empty()
              ? fmt::format("{} ({})", name, port.leaf_port->leaf)

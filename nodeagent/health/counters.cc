@@ -175,6 +175,7 @@ CounterReader::Plan CounterReader::MakePlan(WatchedPort port) const {
 
 void CounterReader::Watch(std::vector<WatchedPort> ports) {
   std::vector<Plan> plans;
+  plans.reserve(ports.size());
   for (WatchedPort& port : ports) plans.push_back(MakePlan(std::move(port)));
   plans_ = std::move(plans);
 }

@@ -87,6 +87,7 @@ Publisher::Publisher(kube::Client& client, base::Clock& clock, base::Random rand
       queue_(clock, {std::chrono::milliseconds(500), options_.max_back_off}),
       random_(random),
       urgent_left_(options_.urgent_burst),
+      first_at_(clock.Now() + random_.Jitter(options_.jitter + std::chrono::nanoseconds(1))),
       reflector_(client, clock, random_.Fork(), NodeTopologies(), [this] {
         kube::ReflectorOptions watch = WatchOf(options_);
         watch.on_change = [this](kube::ChangeType type, const kube::ObjectKey&, const kube::ObjectPtr&,
@@ -101,8 +102,15 @@ void Publisher::Offer(const Observation& observation) {
   const bool urgent = wanted_ && HealthDiffers(wanted_->node, observation.node) && TakeUrgent();
   wanted_ = observation;
   published_ = false;
-  const auto wait = urgent ? std::min(options_.jitter, options_.urgent_jitter) : options_.jitter;
-  queue_.AddAfter(options_.node, random_.Jitter(wait + std::chrono::nanoseconds(1)));
+  constexpr std::chrono::nanoseconds kAny{1};
+  queue_.AddAfter(options_.node,
+                  urgent ? random_.Jitter(std::min(options_.jitter, options_.urgent_jitter) + kAny) : Wait());
+}
+
+std::chrono::nanoseconds Publisher::Wait() {
+  const std::chrono::nanoseconds before_first = first_at_ - clock_.Now();
+  if (!settled_) return std::max(before_first, std::chrono::nanoseconds(0));
+  return random_.Jitter(options_.jitter + std::chrono::nanoseconds(1));
 }
 
 bool Publisher::TakeUrgent() {
@@ -120,10 +128,11 @@ void Publisher::Offer(const GrantReadings& grants) {
   if (grants_ == grants) return;
   grants_ = grants;
   published_ = false;
-  queue_.AddAfter(options_.node, random_.Jitter(options_.jitter + std::chrono::nanoseconds(1)));
+  queue_.AddAfter(options_.node, Wait());
 }
 
 void Publisher::Watch(std::stop_token stop) {
+  if (!clock_.SleepFor(std::max(first_at_ - clock_.Now(), std::chrono::nanoseconds(0)), stop)) return;
   reflector_.Run(std::move(stop));
 }
 
@@ -134,7 +143,7 @@ void Publisher::ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& curr
   {
     const std::lock_guard lock(mutex_);
     first = !std::exchange(seen_object_, true);
-    queue_.AddAfter(options_.node, random_.Jitter(options_.jitter + std::chrono::nanoseconds(1)));
+    queue_.AddAfter(options_.node, Wait());
   }
   if (!first || !options_.on_object) return;
   const auto owner = kube::ControllerOwner(*current);
@@ -193,6 +202,7 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
     const std::lock_guard lock(mutex_);
     const Json& have = StatusOf(*object);
     published_ = Said(have) == wanted_status || (sent_ == wanted_status && stored_ == have);
+    settled_ = settled_ || published_;
     if (published_) return Outcome::kDone;
   }
   return Write(next, wanted_status, std::move(stop));
@@ -217,7 +227,7 @@ Publisher::Outcome Publisher::Write(const crds::NodeTopology& object, const Json
     written_ = std::make_shared<const Json>(*written);
     written_over_ = object.resource_version;
     ++writes_;
-    published_ = true;
+    published_ = settled_ = true;
     last_line_.clear();
     if (options_.log)
       options_.log(fmt::format("Published node={} hash={}", options_.node, object.status.hash));

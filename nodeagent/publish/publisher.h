@@ -26,7 +26,8 @@ const kube::Resource& NodeTopologies();
 struct PublisherOptions {
   std::string node;
   // A change waits a random part of this before it is written, so that 10,000 agents that see one switch
-  // reboot do not write in the same second.
+  // reboot do not write in the same second. So does the first request of all, the watch, when a site gets its power
+  // back; what is published first waits for that alone.
   std::chrono::nanoseconds jitter = std::chrono::seconds(10);
   // A change of health waits a random part of this instead: a link that flaps is on the way to the planner within
   // 10 s, of which the pass over the counters takes 5 at most. The server bears it, because only those who hang
@@ -80,6 +81,8 @@ class Publisher {
   // What the watch has last shown, or our own last write where the watch is still at what was there before
   // it.
   kube::ObjectPtr Current() const;
+  // Under the lock: how long a change waits that nothing makes urgent.
+  std::chrono::nanoseconds Wait();
   // Under the lock: takes one of the budget of urgent changes, if one is left.
   bool TakeUrgent();
   Outcome Write(const crds::NodeTopology& object, const kube::Json& wanted, std::stop_token stop);
@@ -96,7 +99,9 @@ class Publisher {
   std::optional<GrantReadings> grants_;
   double urgent_left_;
   base::MonotonicTime urgent_at_{};
+  const base::MonotonicTime first_at_;  // not before: nothing is asked of the server
   bool published_ = false;
+  bool settled_ = false;  // the object has once said what was offered
   bool seen_object_ = false;
   std::uint64_t writes_ = 0;
   // The last successful write: what was sent, and what the server made of it. Should the server drop or

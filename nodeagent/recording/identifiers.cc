@@ -147,13 +147,13 @@ std::string Identifiers::Middle(std::string_view digits) {
 }
 
 std::string Identifiers::Mac(std::string_view digits) {
-  const std::string lower = Lower(digits);
+  std::string lower = Lower(digits);
   if (NamesNothing(lower)) return lower;
   return lower.substr(0, 6) + Low(std::string_view(lower).substr(6));
 }
 
 std::string Identifiers::Guid(std::string_view digits) {
-  const std::string lower = Lower(digits);
+  std::string lower = Lower(digits);
   if (NamesNothing(lower)) return lower;
   const std::string_view all = lower;
   return lower.substr(0, 6) + Middle(all.substr(6, 4)) + Low(all.substr(10));
@@ -165,7 +165,7 @@ std::string Identifiers::Address4(std::string_view digits) {
 }
 
 std::string Identifiers::Uuid(std::string_view text) {
-  const std::string lower = Lower(text);
+  std::string lower = Lower(text);
   if (NamesNothing(Digits(lower))) return lower;
   return uuids_.try_emplace(lower, fmt::format("00000000-0000-4000-8000-{:012x}", uuids_.size() + 1))
       .first->second;

@@ -338,7 +338,7 @@ class InstallTest(ChartTestCase):
         self.helm("package", CHART, "--destination", folder)
         archive = next(folder.glob("heddle-*.tgz"))
         names = run(["tar", "-tzf", archive]).stdout
-        for crd in ("nodetopologies", "fabrics", "gangs"):
+        for crd in ("nodetopologies", "fabrics", "gangs", "losslesspolicies"):
             self.assertIn(f"heddle/files/crds/{crd}.yaml", names)
         self.assertNotIn(".h\n", names)
         self.assertEqual(self.helm("template", "heddle", archive).stdout, self.helm("template", "heddle", CHART).stdout)
@@ -373,10 +373,11 @@ class InstallTest(ChartTestCase):
                 [("create", ours, "nodetopologies"), ("patch", ours, "nodetopologies"),
                  ("delete", ours, "nodetopologies"),
                  ("patch", ours, "fabrics/status"), ("patch", "", "nodes"), ("create", "", "events"),
+                 ("watch", ours, "losslesspolicies"), ("patch", ours, "losslesspolicies/status"),
                  ("update", "coordination.k8s.io", "leases@heddle-operator")],
                 [("update", "coordination.k8s.io", "leases@heddle-scheduler"),
                  ("patch", ours, "nodetopologies/status"), ("delete", "", "nodes"), ("list", "", "pods"),
-                 ("patch", ours, "gangs")]),
+                 ("patch", ours, "losslesspolicies"), ("patch", ours, "gangs")]),
             "extender": (
                 [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
                  ("watch", "batch", "jobs"),
@@ -453,8 +454,8 @@ class AgentAccessTest(ChartTestCase):
         self.assertNotIn("runtimeClassName", spec)
         self.assertNotIn("nodeSelector", spec)
         self.assertEqual(self.host_paths(spec), {
-            "sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources", "driver-root": "/",
-            "infiniband": "/dev/infiniband", "lldpd": "/run"})
+            "sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources",
+            "device-plugins": "/var/lib/kubelet/device-plugins", "driver-root": "/", "infiniband": "/dev/infiniband", "lldpd": "/run"})
         self.assertIn("--nvml=/host/", agent["command"])
         self.assertIn("--lldpd-socket=/run/heddle-lldpd/lldpd.socket", agent["command"])
         # What may be missing on a node must not keep its pod from starting.
@@ -475,7 +476,8 @@ class AgentAccessTest(ChartTestCase):
             "capabilities": {"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}})
         self.assertIn({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, agent["env"])
         self.assertEqual(agent["resources"]["limits"], {"rdma/hca_shared_devices_a": "1"})
-        self.assertEqual(self.host_paths(spec), {"sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources"})
+        self.assertEqual(self.host_paths(spec), {"sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources",
+                                                 "device-plugins": "/var/lib/kubelet/device-plugins"})
         self.assertEqual(lldpd["restartPolicy"], "Always")
         self.assertIn("-r", lldpd["command"], "it must not speak beside the host's own lldpd")
         self.assertIn("--lldpd-socket=" + lldpd["command"][lldpd["command"].index("-u") + 1], agent["command"])
@@ -504,8 +506,9 @@ class AgentAccessTest(ChartTestCase):
         spec = self.agent_pod({"driver": {"root": "/run/nvidia/driver"}, "kubeletRoot": "/var/lib/k0s/kubelet",
                                "lldp": {"socket": "/run/lldpd/control.socket"}})
         paths = self.host_paths(spec)
-        self.assertEqual((paths["driver-root"], paths["pod-resources"], paths["lldpd"]),
-                         ("/run/nvidia/driver", "/var/lib/k0s/kubelet/pod-resources", "/run/lldpd"))
+        self.assertEqual((paths["driver-root"], paths["pod-resources"], paths["device-plugins"], paths["lldpd"]),
+                         ("/run/nvidia/driver", "/var/lib/k0s/kubelet/pod-resources",
+                          "/var/lib/k0s/kubelet/device-plugins", "/run/lldpd"))
         self.assertIn("--lldpd-socket=/run/heddle-lldpd/control.socket", spec["containers"][0]["command"])
 
     def test_contradictions_are_refused_with_what_to_change(self):

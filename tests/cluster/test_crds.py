@@ -8,8 +8,9 @@ from bed import REPOSITORY, ApiError, path
 from bed.control_plane import ControlPlane
 
 SAMPLES = REPOSITORY / "tests" / "cluster" / "samples"
-PLURALS = ("nodetopologies", "fabrics", "gangs")
-PLURAL_OF = {"NodeTopology": "nodetopologies", "Fabric": "fabrics", "Gang": "gangs"}
+PLURALS = ("nodetopologies", "fabrics", "gangs", "losslesspolicies")
+PLURAL_OF = {"NodeTopology": "nodetopologies", "Fabric": "fabrics", "Gang": "gangs",
+             "LosslessPolicy": "losslesspolicies"}
 
 
 def documents(file):

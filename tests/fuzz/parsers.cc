@@ -4,15 +4,19 @@
 #include <string>
 
 #include "base/check.h"
+#include "formats/dcb.h"
 #include "formats/hostlist.h"
 #include "formats/ib_neighbours.h"
 #include "formats/ibnetdiscover.h"
 #include "formats/lldp.h"
+#include "formats/mlnx_qos.h"
 #include "formats/nccl_xml.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
 #include "formats/slurm_topology.h"
+#include "formats/sonic_config.h"
 #include "formats/topo_matrix.h"
+#include "lossless/compare.h"
 #include "tests/fuzz/targets.h"
 #include "topology/synthetic.h"
 
@@ -27,6 +31,19 @@ void CheckSlurm(const formats::SlurmTopology& topology) {
     hosts += one.nodes.size();
   }
   CHECK(hosts <= formats::kMaxHosts);
+}
+
+// What was read is in range: a port compares with itself, and every table points inside itself.
+void CheckSettings(const lossless::PortSettings& settings) {
+  CHECK(lossless::Compare(settings, settings).compliant());
+  for (int dscp = 0; dscp < lossless::kDscps; ++dscp) {
+    const int priority = lossless::PriorityOf(settings, dscp);
+    CHECK(priority >= lossless::kNotSaid && priority < lossless::kPriorities);
+  }
+  if (settings.priority_to_buffer) {
+    for (const int buffer : *settings.priority_to_buffer)
+      CHECK(buffer >= -1 && buffer < lossless::kPriorities);
+  }
 }
 
 }  // namespace
@@ -92,6 +109,29 @@ void NcclXml(std::string_view bytes) {
   for (const formats::NcclGpu& gpu : topology->gpus) {
     CHECK(formats::NearestNics(*topology, gpu).empty() == topology->nics.empty());
   }
+}
+
+void SonicConfig(std::string_view bytes) {
+  const auto config = formats::ParseSonicConfig(bytes);
+  if (!Read(config)) return;
+  for (const formats::SonicPort& port : config->ports) {
+    CHECK(port.name == formats::Printable(port.name));
+    CheckSettings(port.settings);
+  }
+}
+
+void MlnxQos(std::string_view bytes) {
+  const auto settings = formats::ParseMlnxQos(bytes);
+  if (!Read(settings)) return;
+  CHECK(formats::LooksLikeMlnxQos(bytes) || settings->dscp_to_priority || settings->pfc);
+  CheckSettings(*settings);
+}
+
+void Dcb(std::string_view bytes) {
+  (void)formats::LooksLikeDcb(bytes);
+  const auto settings = formats::ParseDcb(bytes);
+  if (!Read(settings)) return;
+  CheckSettings(*settings);
 }
 
 // A cluster takes as long as it is large, and 100,000 nodes are no fault: only small ones are built here.

@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "cli/cluster_files.h"
 #include "cli/import.h"
+#include "cli/lint.h"
 #include "crds/parallelism.h"
 #include "tests/fuzz/targets.h"
 
@@ -41,6 +42,20 @@ void Import(std::string_view bytes) {
   const base::Status status = cli::ReadClusterFile("imported", output.out, files);
   CHECK(status);
   CHECK(!files.topologies.empty());
+}
+
+// Whatever a file holds, the linter ends with one of its three exit codes and prints what scripts can read.
+void Lint(std::string_view bytes) {
+  const cli::Output output =
+      cli::Lint({.files = {"a"}},
+                [bytes](const std::string&) -> base::Result<std::string> { return std::string(bytes); },
+                {.format = cli::Format::kJson});
+  const auto printed = crds::Json::parse(output.out, nullptr, false);
+  CHECK(!printed.is_discarded());
+  const bool found = !printed.at("findings").empty(), unread = !printed.at("unreadable").empty();
+  CHECK(output.exit_code == (unread  ? cli::Output::kUsage
+                             : found ? cli::Output::kRefused
+                                     : cli::Output::kOk));
 }
 
 }  // namespace heddle::fuzz

@@ -30,10 +30,14 @@ void Ibnetdiscover(std::string_view bytes);
 void IbNeighbours(std::string_view bytes);
 void Lldp(std::string_view bytes);
 void NcclXml(std::string_view bytes);
+void SonicConfig(std::string_view bytes);
+void MlnxQos(std::string_view bytes);
+void Dcb(std::string_view bytes);
 void Synthetic(std::string_view bytes);
 void Annotations(std::string_view bytes);
 void ClusterFile(std::string_view bytes);
 void Import(std::string_view bytes);
+void Lint(std::string_view bytes);
 void NvmlYaml(std::string_view bytes);
 void MachineYaml(std::string_view bytes);
 void Sysfs(std::string_view bytes);
@@ -45,7 +49,7 @@ void PodResources(std::string_view bytes);
 void NcclSource(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 21> kTargets{{
+inline constexpr std::array<Target, 25> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -54,10 +58,14 @@ inline constexpr std::array<Target, 21> kTargets{{
     {"ib_neighbours", IbNeighbours},
     {"lldp", Lldp},
     {"nccl_xml", NcclXml},
+    {"sonic_config", SonicConfig},
+    {"mlnx_qos", MlnxQos},
+    {"dcb", Dcb},
     {"synthetic", Synthetic},
     {"annotations", Annotations},
     {"cluster_file", ClusterFile},
     {"import", Import},
+    {"lint", Lint},
     {"nvml_yaml", NvmlYaml},
     {"machine_yaml", MachineYaml},
     {"sysfs", Sysfs},

@@ -15,7 +15,7 @@ MAY_INCLUDE = {
     "topology": ["base"],
     "placement": ["base", "topology"],
     "lossless": ["base", "topology"],
-    "formats": ["base", "topology"],
+    "formats": ["base", "topology", "lossless"],
     "crds": ["base", "topology", "placement", "lossless"],
     "kube": ["base"],
     "nodeagent": ["base", "topology", "formats", "crds", "kube", "lossless"],

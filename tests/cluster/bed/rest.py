@@ -25,6 +25,7 @@ RESOURCES = {
     "nodetopologies": ("/apis/heddle.dev/v1alpha1", False),
     "fabrics": ("/apis/heddle.dev/v1alpha1", False),
     "gangs": ("/apis/heddle.dev/v1alpha1", True),
+    "losslesspolicies": ("/apis/heddle.dev/v1alpha1", False),
 }
 
 PATCH_TYPES = {

@@ -54,8 +54,18 @@ TEST(Flags, TellTheFabricFromItsImport) {
   EXPECT_EQ(line.flags.import.gpus_per_node, std::nullopt);
 }
 
+TEST(Flags, SayWhatToLint) {
+  const CommandLine line = Read({"lint", "policy.yaml", "leaf.json", "-", "-o", "yaml"});
+  ASSERT_FALSE(line.instead) << line.instead->err;
+  EXPECT_EQ(line.flags.command, Command::kLint);
+  EXPECT_THAT(line.flags.lint.files, ElementsAre("policy.yaml", "leaf.json", "-"));
+  EXPECT_EQ(line.flags.format, Format::kYaml);
+  EXPECT_TRUE(Read({"lint", "--rules"}).flags.lint.rules);
+  EXPECT_THAT(Read({"lint", "--help"}).instead->out, HasSubstr("Exit codes: 0 nothing was found, 3"));
+}
+
 TEST(Flags, SayWhatIsWrongInSentences) {
-  EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: explain, topology, fabric or plan"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: explain, topology, fabric, plan or lint"));
   EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("there is no command plam"));
   EXPECT_THAT(ErrorOf({"plan", "--defragment", "x"}), HasSubstr("--defragment \"x\": write a whole number"));
   EXPECT_THAT(ErrorOf({"plan", "--spares", "99999999999"}), HasSubstr("--spares \"99999999999\": write"));

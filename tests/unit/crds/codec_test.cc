@@ -21,6 +21,10 @@ base::Result<Gang> Read(const Json& json, const Gang&) {
   return GangFromJson(json);
 }
 
+base::Result<LosslessPolicy> Read(const Json& json, const LosslessPolicy&) {
+  return LosslessPolicyFromJson(json);
+}
+
 // Through text, as it goes over the wire.
 template <class T>
 void ExpectRoundTrip(const T& object) {
@@ -34,6 +38,7 @@ TEST(Codec, FullSamplesComeBack) {
   for (const auto& object : samples::FullNodeTopologies()) ExpectRoundTrip(object);
   for (const auto& object : samples::FullFabrics()) ExpectRoundTrip(object);
   for (const auto& object : samples::FullGangs()) ExpectRoundTrip(object);
+  for (const auto& object : samples::FullLosslessPolicies()) ExpectRoundTrip(object);
   ExpectRoundTrip(samples::DgxH100());
   ExpectRoundTrip(samples::LargeGang(1000, 40));
 }
@@ -64,6 +69,7 @@ TEST(Codec, RandomValuesComeBack) {
     ExpectRoundTrip(samples::RandomNodeTopology(random));
     ExpectRoundTrip(samples::RandomFabric(random));
     ExpectRoundTrip(samples::RandomGang(random));
+    ExpectRoundTrip(samples::RandomLosslessPolicy(random));
     if (HasFailure()) return;
   }
 }
@@ -227,6 +233,7 @@ TEST(Codec, HostileJsonIsRefusedOrReadAndNeverMore) {
   const auto node = samples::FullNodeTopologies()[0];
   const auto fabric = samples::FullFabrics()[0];
   const auto gang = samples::FullGangs()[0];
+  const auto lossless = samples::FullLosslessPolicies()[0];
   for (const std::uint64_t seed : test::Seeds(4000)) {
     if (HasFailure()) return;
     SCOPED_TRACE(test::Replay(seed));
@@ -234,6 +241,7 @@ TEST(Codec, HostileJsonIsRefusedOrReadAndNeverMore) {
     ExpectTotal(node, random);
     ExpectTotal(fabric, random);
     ExpectTotal(gang, random);
+    ExpectTotal(lossless, random);
   }
 }
 

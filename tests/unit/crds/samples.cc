@@ -108,6 +108,8 @@ std::vector<NodeTopology> FullNodeTopologies() {
   full.status.grants[0].unmatched = {{"rdma/hca_shared", "17"}};
   full.deleted_at = At(1'800'000'900);
   full.spec.labels = {{"topology.k8s.aws/network-node-layer-3", "nn-0123456789abcdef0"}};
+  full.spec.lossless = FullWishes();
+  full.status.lossless = FullReports();
   topology::Node& node = full.status.node;
   node.site = "berlin";
   node.gpus[3].healthy = false;

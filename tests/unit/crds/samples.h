@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "crds/fabric.h"
 #include "crds/gang.h"
+#include "crds/lossless_policy.h"
 #include "crds/node_topology.h"
 
 namespace heddle::crds::samples {
@@ -14,6 +15,7 @@ namespace heddle::crds::samples {
 std::vector<NodeTopology> FullNodeTopologies();
 std::vector<Fabric> FullFabrics();
 std::vector<Gang> FullGangs();
+std::vector<LosslessPolicy> FullLosslessPolicies();
 
 // A machine as it really is: 8 GPUs, 8 compute and 2 storage NICs, 4 NVSwitches, one grant, everything named.
 NodeTopology DgxH100();
@@ -24,6 +26,13 @@ Gang LargeGang(int pods, std::size_t name_length);
 NodeTopology RandomNodeTopology(base::Random& random);
 Fabric RandomFabric(base::Random& random);
 Gang RandomGang(base::Random& random);
+LosslessPolicy RandomLosslessPolicy(base::Random& random);
+
+// In samples_lossless.cc: all that a NodeTopology says of its lossless ports.
+std::vector<LosslessWish> FullWishes();
+std::vector<LosslessReport> FullReports();
+std::vector<LosslessWish> RandomWishes(base::Random& random);
+std::vector<LosslessReport> RandomReports(base::Random& random);
 
 base::WallTime At(std::int64_t second);
 

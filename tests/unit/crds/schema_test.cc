@@ -60,7 +60,12 @@ std::vector<KindUnderTest> Kinds() {
            Reader(GangFromJson),
            {"status.summary", "status.predicted.stepMs"},
            {"spec.pods", "spec.gpusPerPod", "spec.gpus", "status.placement", "spec.parallelism",
-            "spec.require", "spec.prefer"}}};
+            "spec.require", "spec.prefer"}},
+          {"losslesspolicies",
+           Write(samples::FullLosslessPolicies()),
+           Reader(LosslessPolicyFromJson),
+           {"status.summary"},
+           {"spec.ets[1].algorithm"}}};
 }
 
 bool Under(const std::string& path, const std::vector<std::string>& roots) {
@@ -143,6 +148,7 @@ TEST(SchemaOfRandomValues, AllowsThem) {
   const Json node = schema::LoadSchema("nodetopologies");
   const Json fabric = schema::LoadSchema("fabrics");
   const Json gang = schema::LoadSchema("gangs");
+  const Json lossless = schema::LoadSchema("losslesspolicies");
   std::set<std::string> seen;
   for (const std::uint64_t seed : test::Seeds(100)) {
     if (HasFailure()) return;
@@ -151,6 +157,7 @@ TEST(SchemaOfRandomValues, AllowsThem) {
     EXPECT_THAT(schema::Violations(node, ToJson(samples::RandomNodeTopology(random)), seen), IsEmpty());
     EXPECT_THAT(schema::Violations(fabric, ToJson(samples::RandomFabric(random)), seen), IsEmpty());
     EXPECT_THAT(schema::Violations(gang, ToJson(samples::RandomGang(random)), seen), IsEmpty());
+    EXPECT_THAT(schema::Violations(lossless, ToJson(samples::RandomLosslessPolicy(random)), seen), IsEmpty());
   }
 }
 
@@ -169,6 +176,8 @@ TEST(Samples, GoodOnesAreReadByTheCodecs) {
         error = Reader(FabricFromJson)(json);
       else if (kind == "Gang")
         error = Reader(GangFromJson)(json);
+      else if (kind == "LosslessPolicy")
+        error = Reader(LosslessPolicyFromJson)(json);
       else
         ADD_FAILURE() << "no kind of ours: " << kind;
       EXPECT_FALSE(error) << ToString(*error);
@@ -199,7 +208,7 @@ TEST(Samples, EveryRuleHasABadOne) {
         << entry.path() << " must begin with \"# refused: <message>\"";
     refusals += line + "\n";
   }
-  for (const std::string plural : {"nodetopologies", "fabrics", "gangs"}) {
+  for (const std::string plural : {"nodetopologies", "fabrics", "gangs", "losslesspolicies"}) {
     std::vector<std::string> messages;
     CollectRules(schema::LoadSchema(plural), messages);
     for (const std::string& message : messages) {

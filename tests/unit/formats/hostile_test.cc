@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "formats/dcb.h"
 #include "formats/ib_neighbours.h"
 #include "formats/ibnetdiscover.h"
 #include "formats/lldp.h"
+#include "formats/mlnx_qos.h"
 #include "formats/nccl_xml.h"
 #include "formats/printable.h"
+#include "formats/sonic_config.h"
+#include "qos_text.h"
 #include "shared_data.h"
 #include "tests/support/seeds.h"
 
@@ -34,6 +38,27 @@ TEST(Hostile, LldpSurvivesDamage) {
           (void)LeafOf(neighbours);
         }
       });
+}
+
+TEST(Hostile, QosOfPortsSurvivesDamage) {
+  Torture(test::LosslessFixture("mlnx_qos.txt"), [](const std::string& text) { (void)ParseMlnxQos(text); });
+  for (const char* name : {"dcb.txt", "dcb.json"}) {
+    Torture(test::LosslessFixture(name), [](const std::string& text) {
+      (void)LooksLikeDcb(text);
+      (void)ParseDcb(text);
+    });
+  }
+}
+
+TEST(Hostile, SonicConfigSurvivesDamage) {
+  Torture(test::LosslessFixture("sonic-default.json"), [](const std::string& text) {
+    const auto config = ParseSonicConfig(text);
+    if (!config) {
+      EXPECT_EQ(config.error().message, Printable(config.error().message, 1000));
+      return;
+    }
+    for (const SonicPort& port : config->ports) EXPECT_EQ(port.name, Printable(port.name));
+  });
 }
 
 TEST(Hostile, IbNeighboursSurviveDamage) {

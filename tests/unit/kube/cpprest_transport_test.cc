@@ -482,5 +482,22 @@ TEST_F(TlsTransportTest, ReadsTheAuthorityAnewForANewConnection) {
   EXPECT_TRUE(response) << response.error().message;
 }
 
+TEST(SystemAuthorities, ArePassedOverOnlyWhereTheConfigNamesItsOwn) {
+  const char* before = std::getenv("SSL_CERT_FILE");
+  const std::string kept = before == nullptr ? "" : before;
+  ::unsetenv("SSL_CERT_FILE");
+  PassOverSystemAuthorities(ClientConfig{});
+  EXPECT_EQ(std::getenv("SSL_CERT_FILE"), nullptr);
+  ClientConfig config;
+  config.tls.authority = [] { return base::Result<std::string>("CA"); };
+  PassOverSystemAuthorities(config);
+  EXPECT_STREQ(std::getenv("SSL_CERT_FILE"), "/dev/null");
+  if (before == nullptr) {
+    ::unsetenv("SSL_CERT_FILE");
+  } else {
+    ::setenv("SSL_CERT_FILE", kept.c_str(), 1);
+  }
+}
+
 }  // namespace
 }  // namespace heddle::kube

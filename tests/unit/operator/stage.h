@@ -58,6 +58,7 @@ class Stage : public testing::Test {
   Stage() {
     server.Serve(kNodeTopologies);
     server.Serve(kFabrics);
+    server.Serve(kLosslessPolicies);
   }
 
   Json AddNode(const std::string& name, Json labels = Json::object()) {

@@ -54,9 +54,28 @@ TEST(Anneal, LeavesAPlaceAloneThatItCannotMakeFaster) {
   EXPECT_EQ(front.chosen().pods, plan.pods);
 }
 
+TEST(Anneal, TakesTheRailsThatAPeerOnAnotherNodeHas) {
+  auto fabric = FabricOf{.units = 1, .nodes = 2}.Build();
+  auto nodes = AllFree(fabric);
+  nodes[1].free_gpus = 0b10110100;
+  const ClusterState state = Cluster(std::move(fabric), std::move(nodes));
+  GangRequest request = Gang(Sizes(4, 1, 2), 4);
+  request.allowed_nodes = {{0}, {1}};
+  request.pods[0].allowed = 0;
+  request.pods[1].allowed = 1;
+  const GangClasses classes = ClassesOf(request, EffectiveRequirements(request));
+  Pricing pricing(state, request);
+  const std::vector<PodPlacement> pods{{0, 0b1111}, {1, 0b10110100}};
+  Front front(nullptr);
+  front.Offer(pods, pricing.Price(pods));
+  Anneal(state, request, classes, pricing, AnnealTrialsFor(8), front);
+  EXPECT_EQ(front.fastest().pods[0], (PodPlacement{0, 0b10110100}));
+  EXPECT_EQ(front.fastest().quality.rail_misaligned, 0);
+}
+
 TEST(Anneal, KeepsEveryRuleAndIsNeverDearer) {
   int faster = 0, runs = 0;
-  for (const std::uint64_t seed : test::Seeds(40)) {
+  for (const std::uint64_t seed : test::Seeds(25)) {
     SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
     auto fabric = FabricOf{.units = 3, .nodes = 4, .racks_per_unit = random.Below(2) == 0 ? 2 : 0}.Build();

@@ -228,15 +228,15 @@ TEST(AchievedTflops, KnowsTheModelsByTheirDriversNames) {
 // What FindFastest would find without its bound.
 TEST(FindFastest, LosesNothingByTheLayoutsItDoesNotPrice) {
   for (const int taken : {0, 3}) {
-    const topology::Fabric fabric = FabricOf{.units = 2, .nodes = 8}.Build();
+    const topology::Fabric fabric = FabricOf{.units = 2, .nodes = 4}.Build();
     auto nodes = AllFree(fabric);
     for (int n = 0; n < taken; ++n) nodes[std::size_t(3 * n)].free_gpus = 0;
     ClusterState state = Cluster(fabric, nodes);
     ModelHints model = kSmall;
     model.params = 30e9;
-    GangRequest request = Gang(Sizes(8, 1, 8), 8);
+    GangRequest request = Gang(Sizes(8, 1, 4), 8);
     request.model = model;
-    const Layouts layouts = EnumerateLayouts({}, model, Limits(64, 64));
+    const Layouts layouts = EnumerateLayouts({}, model, Limits(32, 32));
     const Suggestions fast = FindFastest(state, request, layouts, 5);
     const Suggestions all = FindFastest(state, request, layouts, int(layouts.legal.size()));
     EXPECT_EQ(all.skipped, 0);
@@ -258,11 +258,11 @@ TEST(FindFastest, LosesNothingByTheLayoutsItDoesNotPrice) {
 TEST(FindFastest, PutsSlowLinksToUseForWhatIsSmall) {
   // With a hundredth of the bandwidth between nodes, gradients cost more than a pipeline does.
   const auto best_on = [](int gbps) {
-    ClusterState state = FreeCluster(FabricOf{.units = 1, .nodes = 8, .gbps = gbps}.Build());
-    GangRequest request = Gang(Sizes(8, 1, 8), 8);
+    ClusterState state = FreeCluster(FabricOf{.units = 1, .nodes = 4, .gbps = gbps}.Build());
+    GangRequest request = Gang(Sizes(8, 1, 4), 8);
     request.model = kSmall;
     request.model.params = 30e9;
-    return FindFastest(state, request, EnumerateLayouts({}, request.model, Limits(64, 1024)), 1)
+    return FindFastest(state, request, EnumerateLayouts({}, request.model, Limits(32, 512)), 1)
         .fastest.at(0)
         .layout.parallelism;
   };

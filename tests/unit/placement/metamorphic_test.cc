@@ -51,7 +51,8 @@ void Shuffle(base::Random& random, std::vector<PodPlacement>& pods) {
   for (std::size_t i = pods.size(); i > 1; --i) std::swap(pods[i - 1], pods[random.Below(i)]);
 }
 
-// Up to 24 nodes and 192 ranks, with room for all; half of the assignments are the planner's.
+// Up to 24 nodes and 192 ranks, with room for all; an eighth of the assignments are the planner's, as it costs a hundred
+// times what is asked here.
 Placed Draw(base::Random& random) {
   Placed out;
   FabricOf shape;
@@ -73,11 +74,13 @@ Placed Draw(base::Random& random) {
   while (p.world() % pod != 0) pod /= 2;
   out.request = Gang(p, pod);
   if (Chance(random, 50)) out.request.model = SomeModel(random);
-  auto state = FreeCluster(out.fabric);
-  const Decision decision = PlanGang(state, out.request);
-  if (const auto* plan = std::get_if<Plan>(&decision); plan != nullptr && Chance(random, 50)) {
-    out.pods = plan->pods;
-    return out;
+  if (Chance(random, 12)) {
+    auto state = FreeCluster(out.fabric);
+    const Decision decision = PlanGang(state, out.request);
+    if (const auto* plan = std::get_if<Plan>(&decision)) {
+      out.pods = plan->pods;
+      return out;
+    }
   }
   std::vector<PodPlacement> slots;
   for (std::size_t n = 0; n < out.fabric.nodes.size(); ++n) {
@@ -98,7 +101,7 @@ void HalveOneNic(base::Random& random, Placed& placed) {
 }
 
 TEST(Metamorphic, HalvingANicNeverMakesAnyAxisFaster) {
-  for (const std::uint64_t seed : test::Seeds(400)) {
+  for (const std::uint64_t seed : test::Seeds(300)) {
     SCOPED_TRACE(test::Replay(seed));
     base::Random random(seed);
     Placed placed = Draw(random);

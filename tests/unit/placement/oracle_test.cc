@@ -174,7 +174,7 @@ std::vector<std::int64_t> Fingerprint(const ClusterState& state) {
 }
 
 TEST(Oracle, NeverRefusesWhatBruteForceCanPlaceAndIsRarelySlower) {
-  const std::vector<std::uint64_t> seeds = test::Seeds(600);
+  const std::vector<std::uint64_t> seeds = test::Seeds(400);
   const bool replaying = seeds.size() == 1;
   int planned = 0, equal = 0, refused = 0, undecided = 0;
   for (const std::uint64_t seed : seeds) {

@@ -477,6 +477,18 @@ TEST(Planner, PricesTheLargestHintsWithoutOverflow) {
   for (const std::int64_t micros : plan.quality.axis_micros) EXPECT_GE(micros, 0);
 }
 
+// Both cannot have their node: what tp wins there ep loses twice.
+TEST(Planner, LetsTpLeaveItsDomainWhereItMayAndThatIsFaster) {
+  auto state = FreeCluster(FabricOf{.nodes = 2}.Build());
+  auto request = Gang(Sizes(8, 1, 2), 4);
+  request.parallelism.ep = 2;
+  request.require = {{Axis::kTp, Level::kUnit}};
+  const auto tp_inside = Evaluate(state, request, {{0, 0x0f}, {0, 0xf0}, {1, 0x0f}, {1, 0xf0}}).step_micros;
+  const auto ep_inside = Evaluate(state, request, {{0, 0x0f}, {1, 0x0f}, {0, 0xf0}, {1, 0xf0}}).step_micros;
+  ASSERT_LT(ep_inside * 102, tp_inside * 100);
+  EXPECT_LE(Planned(state, request).quality.step_micros * 100, ep_inside * 101);
+}
+
 TEST(Planner, RefusesAFabricWithoutNodes) {
   auto state = FreeCluster(topology::Fabric{});
   EXPECT_EQ(Refused(state, Gang(Sizes(8, 1, 1), 8)).reason, RefusalReason::kTooLargeForFabric);

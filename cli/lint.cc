@@ -1,0 +1,158 @@
+#include "cli/lint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/lint_file.h"
+#include "lossless/lint.h"
+
+namespace heddle::cli {
+namespace {
+
+using lossless::Finding;
+using lossless::Severity;
+
+constexpr std::size_t kMaxFiles = 10'000;
+
+struct Unread {
+  std::string path;
+  std::string why;
+};
+
+struct Looked {
+  std::vector<LintFile> files;  // without their subjects
+  std::vector<Unread> unread;
+  std::size_t subjects = 0;
+  std::vector<Finding> findings;
+};
+
+Looked LookAt(const LintOptions& options, const ReadFile& read) {
+  Looked looked;
+  std::vector<lossless::Subject> subjects;
+  for (const std::string& path : options.files) {
+    const auto text = read(path);
+    if (!text) {
+      looked.unread.push_back({path, text.error().message});
+      continue;
+    }
+    auto file = ReadLintFile(path, *text);
+    if (!file) {
+      looked.unread.push_back({path, path + ": " + file.error().message});
+      continue;
+    }
+    std::move(file->subjects.begin(), file->subjects.end(), std::back_inserter(subjects));
+    std::move(file->findings.begin(), file->findings.end(), std::back_inserter(looked.findings));
+    file->subjects.clear();
+    looked.files.push_back(*std::move(file));
+  }
+  looked.subjects = subjects.size();
+  std::vector<Finding> found = lossless::Lint(subjects);
+  std::move(found.begin(), found.end(), std::back_inserter(looked.findings));
+  std::stable_sort(looked.findings.begin(), looked.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
+  return looked;
+}
+
+std::size_t Count(const std::vector<Finding>& findings, Severity severity) {
+  return std::size_t(std::count_if(findings.begin(), findings.end(),
+                                   [&](const Finding& finding) { return finding.severity == severity; }));
+}
+
+std::string Plural(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string Summary(const Looked& looked) {
+  const std::string read = fmt::format("{}, {} policies and ports looked at",
+                                       Plural(looked.files.size(), "file"), looked.subjects);
+  if (looked.findings.empty()) return read + ": nothing was found\n";
+  return fmt::format("{} and {} in {}\n", Plural(Count(looked.findings, Severity::kError), "error"),
+                     Plural(Count(looked.findings, Severity::kWarning), "warning"), read);
+}
+
+std::string TextOf(const Looked& looked, const Style& style) {
+  std::string text;
+  for (const Finding& finding : looked.findings) {
+    const bool error = finding.severity == Severity::kError;
+    const std::string where = finding.with.empty() ? finding.where : finding.where + " with " + finding.with;
+    text += fmt::format("{}  {}  {}\n",
+                        style.Paint(error ? "ERROR  " : "WARNING", error ? Colour::kBad : Colour::kNone),
+                        finding.rule, Printable(where));
+    text += fmt::format("         {}; {}\n", Printable(finding.fact), Printable(finding.contrary));
+    text +=
+        style.Paint(fmt::format("         to do: {}", Printable(finding.remedy)), Colour::kFaint) + "\n\n";
+  }
+  return text + Summary(looked);
+}
+
+Json JsonOf(const Looked& looked) {
+  Json findings = Json::array(), files = Json::array(), unread = Json::array();
+  for (const Finding& finding : looked.findings) {
+    Json one{{"rule", finding.rule},         {"severity", lossless::SeverityName(finding.severity)},
+             {"where", finding.where},       {"fact", finding.fact},
+             {"contrary", finding.contrary}, {"remedy", finding.remedy}};
+    if (!finding.with.empty()) one["with"] = finding.with;
+    findings.push_back(std::move(one));
+  }
+  for (const LintFile& file : looked.files)
+    files.push_back({{"file", file.path}, {"kind", file.kind}, {"notes", file.notes}});
+  for (const Unread& one : looked.unread) unread.push_back({{"file", one.path}, {"why", one.why}});
+  return {{"findings", std::move(findings)},
+          {"files", std::move(files)},
+          {"unreadable", std::move(unread)},
+          {"lookedAt", looked.subjects}};
+}
+
+}  // namespace
+
+Output Lint(const LintOptions& options, const ReadFile& read, const OutputOptions& look) {
+  if (options.rules) return LintRules(look);
+  if (options.files.empty() || options.files.size() > kMaxFiles) {
+    return Failure({base::Code::kInvalid,
+                    options.files.empty() ? "name at least one FILE to look at"
+                                          : fmt::format("name at most {} files", kMaxFiles),
+                    std::nullopt});
+  }
+  const Looked looked = LookAt(options, read);
+  Output output;
+  output.out =
+      look.format == Format::kText ? TextOf(looked, look.style) : Printed(JsonOf(looked), look.format);
+  for (const LintFile& file : looked.files) {
+    for (const std::string& note : file.notes)
+      output.err += Printable("Note: " + file.path + ": " + note) + "\n";
+  }
+  for (const Unread& one : looked.unread) output.err += "Error: " + Printable(one.why) + "\n";
+  if (!looked.unread.empty()) {
+    output.exit_code = Output::kUsage;
+  } else if (!looked.findings.empty()) {
+    output.exit_code = Output::kRefused;
+  }
+  return output;
+}
+
+Output LintRules(const OutputOptions& look) {
+  Output output;
+  if (look.format != Format::kText) {
+    Json rules = Json::array();
+    for (const lossless::RuleAbout& rule : lossless::Rules()) {
+      rules.push_back({{"rule", rule.id},
+                       {"severity", lossless::SeverityName(rule.severity)},
+                       {"forbids", rule.forbids},
+                       {"why", rule.why},
+                       {"remedy", rule.remedy}});
+    }
+    output.out = Printed({{"rules", std::move(rules)}}, look.format);
+    return output;
+  }
+  Table table({"RULE", "SEVERITY", "FORBIDS"});
+  for (const lossless::RuleAbout& rule : lossless::Rules()) {
+    table.Add({std::string(rule.id), std::string(lossless::SeverityName(rule.severity)),
+               std::string(rule.forbids)});
+  }
+  output.out = table.Format(look.style);
+  return output;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,193 @@
+#include "cli/lint_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "crds/keys.h"
+#include "crds/lossless_policy.h"
+#include "crds/node_topology.h"
+#include "crds/yaml.h"
+#include "formats/dcb.h"
+#include "formats/json_bounds.h"
+#include "formats/mlnx_qos.h"
+#include "formats/sonic_config.h"
+#include "kube/object.h"
+
+namespace heddle::cli {
+namespace {
+
+using base::Code;
+using crds::Json;
+using lossless::End;
+using lossless::Subject;
+
+// 5,000 NodeTopologies with all they can have are 80 MB.
+constexpr std::size_t kMaxObjectsBytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxObjectsValues = 20'000'000;
+
+std::string Ports(const std::vector<std::string>& ports) {
+  if (ports.size() == 1) return ports.front();
+  return fmt::format("{} and {} more", ports.front(), ports.size() - 1);
+}
+
+lossless::Finding Reported(std::string_view rule, std::string where, std::string with, std::string fact,
+                           std::string contrary) {
+  const lossless::RuleAbout* about = lossless::FindRule(rule);
+  return {std::string(rule), about->severity,     std::move(where),          std::move(with),
+          std::move(fact),   std::move(contrary), std::string(about->remedy)};
+}
+
+void AddNode(const crds::NodeTopology& node, LintFile& file) {
+  for (const crds::LosslessReport& report : node.status.lossless) {
+    const std::string where = fmt::format("{} {}", node.name, Ports(report.ports));
+    if (report.have)
+      file.subjects.push_back({where, End::kHost, *report.have, std::nullopt, {}, report.policy});
+    for (const crds::PortDrift& drift : report.drift) {
+      std::string fact = fmt::format("{} is {} since {}", lossless::SettingName(drift.drift.setting),
+                                     drift.drift.have, base::FormatTime(drift.since));
+      if (!drift.writer.empty()) fact += ", probably by " + drift.writer;
+      file.findings.push_back(Reported("drift", where, "LosslessPolicy " + report.policy, std::move(fact),
+                                       "the policy wants " + drift.drift.want));
+    }
+  }
+  for (const crds::LosslessWish& wish : node.spec.lossless) {
+    const std::string where = fmt::format("{} {}", node.name, Ports(wish.ports));
+    if (wish.policies.size() > 1) {
+      file.findings.push_back(
+          Reported("two-policies", where, "",
+                   fmt::format("LosslessPolicies {} select it", fmt::join(wish.policies, ", ")),
+                   wish.reason.empty() ? "a port has one policy" : wish.reason));
+    }
+    // What a port has says more than what it is to get.
+    const bool reported =
+        std::any_of(node.status.lossless.begin(), node.status.lossless.end(),
+                    [](const crds::LosslessReport& report) { return report.have.has_value(); });
+    if (wish.settings && !reported)
+      file.subjects.push_back(
+          {where + " (wanted)", End::kHost, *wish.settings, std::nullopt, {}, wish.policies.front()});
+  }
+}
+
+base::Status AddObject(const Json& object, LintFile& file, std::map<std::string, int>& others) {
+  const std::string kind = kube::StringAt(object, {"kind"});
+  if (kind == crds::keys::kLosslessPolicy.kind) {
+    ASSIGN_OR_RETURN(const crds::LosslessPolicy policy, crds::LosslessPolicyFromJson(object));
+    ASSIGN_OR_RETURN(const lossless::ResolvedPolicy resolved, lossless::Resolve(policy.spec.policy),
+                     "LosslessPolicy " + policy.name);
+    file.subjects.push_back(lossless::SubjectOf("LosslessPolicy " + policy.name, resolved));
+  } else if (kind == crds::keys::kNodeTopology.kind) {
+    ASSIGN_OR_RETURN(const crds::NodeTopology node, crds::NodeTopologyFromJson(object));
+    AddNode(node, file);
+  } else {
+    ++others[kind.empty() ? "object without a kind" : kind];
+  }
+  return {};
+}
+
+base::Status AddDocument(const Json& document, LintFile& file, std::map<std::string, int>& others) {
+  if (!document.is_object()) return base::Fail(Code::kInvalid, "it holds no Kubernetes objects");
+  const Json* items = kube::Find(document, {"items"});
+  if (items == nullptr) return AddObject(document, file, others);
+  if (!items->is_array()) return base::Fail(Code::kInvalid, "items is no list");
+  std::size_t number = 0;
+  for (const Json& item : *items) {
+    if (!item.is_object()) return base::Fail(Code::kInvalid, fmt::format("items[{}] is no object", number));
+    TRY(AddObject(item, file, others), fmt::format("items[{}]", number));
+    ++number;
+  }
+  return {};
+}
+
+base::Result<Json> JsonOf(const std::string& text) {
+  if (text.size() > kMaxObjectsBytes || !formats::IsBounded(text, kMaxObjectsValues, 64))
+    return base::Fail(Code::kTooLarge, "it is larger than 256 MiB, or nests deeper than objects do");
+  try {
+    return Json::parse(text);
+  } catch (const Json::parse_error& failure) {
+    return base::Fail(Code::kInvalid,
+                      fmt::format("line {}: this is no JSON", formats::LineOf(text, failure.byte)));
+  } catch (const Json::out_of_range&) {
+    return base::Fail(Code::kInvalid, "a number in it is beyond all bounds");
+  }
+}
+
+base::Status AddYaml(const std::string& text, LintFile& file, std::map<std::string, int>& others) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = text.find("\n---", begin);
+    if (end == std::string::npos) end = text.size();
+    ASSIGN_OR_RETURN(const Json document, crds::FromYaml(text.substr(begin, end - begin)));
+    begin = end == text.size() ? end : std::min(text.find('\n', end + 1), text.size());
+    if (document.is_null()) continue;
+    TRY(AddDocument(document, file, others));
+  }
+  return {};
+}
+
+base::Status AddObjects(const Json* json, const std::string& text, LintFile& file) {
+  file.kind = "Kubernetes objects";
+  std::map<std::string, int> others;
+  TRY(json != nullptr ? AddDocument(*json, file, others) : AddYaml(text, file, others));
+  for (const auto& [kind, count] : others)
+    file.notes.push_back(fmt::format("{} of kind {} left out", count, kind));
+  if (file.subjects.empty() && file.findings.empty() && !others.empty()) {
+    return base::Fail(Code::kInvalid, "there is no LosslessPolicy and no NodeTopology in it");
+  }
+  return {};
+}
+
+base::Status AddSwitch(const std::string& text, LintFile& file) {
+  file.kind = "config_db.json";
+  ASSIGN_OR_RETURN(formats::SonicConfig config, formats::ParseSonicConfig(text));
+  const std::string name = config.hostname.empty() ? file.path : config.hostname;
+  for (formats::SonicPort& port : config.ports) {
+    file.subjects.push_back(
+        {name + " " + port.name, End::kSwitch, std::move(port.settings), std::nullopt, {}, ""});
+  }
+  file.notes = std::move(config.notes);
+  return {};
+}
+
+base::Status AddHost(base::Result<lossless::PortSettings> settings, std::string kind, LintFile& file) {
+  file.kind = std::move(kind);
+  if (!settings) return base::Fail(std::move(settings).error());
+  file.subjects.push_back({file.path, End::kHost, *std::move(settings), std::nullopt, {}, ""});
+  return {};
+}
+
+bool IsJson(const std::string& text) {
+  const std::size_t start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
+  return start != std::string::npos && (text[start] == '{' || text[start] == '[');
+}
+
+// A key of a Kubernetes object at the start of a line.
+bool HasObjects(const std::string& text) {
+  return text.starts_with("kind:") || text.starts_with("apiVersion:") ||
+         text.find("\nkind:") != std::string::npos || text.find("\napiVersion:") != std::string::npos;
+}
+
+base::Status AddAll(const std::string& text, LintFile& file) {
+  if (IsJson(text)) {
+    if (formats::LooksLikeDcb(text)) return AddHost(formats::ParseDcb(text), "dcb", file);
+    ASSIGN_OR_RETURN(const Json json, JsonOf(text));
+    const bool objects = json.is_object() && (json.contains("kind") || json.contains("items"));
+    return objects ? AddObjects(&json, text, file) : AddSwitch(text, file);
+  }
+  if (HasObjects(text)) return AddObjects(nullptr, text, file);
+  if (formats::LooksLikeMlnxQos(text)) return AddHost(formats::ParseMlnxQos(text), "mlnx_qos", file);
+  if (formats::LooksLikeDcb(text)) return AddHost(formats::ParseDcb(text), "dcb", file);
+  return base::Fail(Code::kInvalid,
+                    "this is none of LosslessPolicy, NodeTopology, config_db.json, mlnx_qos and dcb output");
+}
+
+}  // namespace
+
+base::Result<LintFile> ReadLintFile(const std::string& path, const std::string& text) {
+  LintFile file;
+  file.path = path;
+  TRY(AddAll(text, file));
+  return file;
+}
+
+}  // namespace heddle::cli

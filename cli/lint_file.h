@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lossless/lint.h"
+
+namespace heddle::cli {
+
+// A file that the linter was given, as what is to be looked at.
+struct LintFile {
+  std::string path;
+  std::string kind;  // "config_db.json", "mlnx_qos", "dcb", "Kubernetes objects"
+  std::vector<lossless::Subject> subjects;
+  std::vector<lossless::Finding> findings;  // that the file itself reports: drift, conflicts
+  std::vector<std::string> notes;           // what was left out
+};
+
+// What it is, is told from the content: objects (JSON or YAML, one, a List, or several documents), SONiC's
+// config_db.json, what mlnx_qos or dcb printed. Errors: kInvalid or kTooLarge, with the line or field.
+[[nodiscard]] base::Result<LintFile> ReadLintFile(const std::string& path, const std::string& text);
+
+}  // namespace heddle::cli

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "crds/codec.h"
+#include "crds/node_lossless.h"
+
+// Between our own codecs and included by nobody else.
+namespace heddle::crds::codec {
+
+// Settings of hosts. What nobody said has no key.
+Json WriteSettings(const lossless::PortSettings& settings);
+lossless::PortSettings ReadSettings(const Field& field);
+
+Json WritePriorities(const lossless::PrioritySet& set);
+lossless::PrioritySet ReadPriorities(const Field& field);
+lossless::PriorityTable ReadTable(const Field& field);
+lossless::Numbers ReadNumbers(const Field& field, std::int64_t max);
+Json WriteDcqcn(const lossless::Dcqcn& dcqcn);
+lossless::Dcqcn ReadDcqcn(const Field& field);
+std::vector<int> ReadDscps(const Field& field);
+
+LosslessMode ReadMode(const Field& field);
+OnDrift ReadOnDrift(const Field& field);
+
+Json WriteWish(const LosslessWish& wish);
+LosslessWish ReadWish(const Field& field);
+Json WriteReport(const LosslessReport& report);
+LosslessReport ReadReport(const Field& field);
+
+inline constexpr std::int64_t kMaxBufferBytes = 1 << 30;
+inline constexpr std::int64_t kMinMtu = 68;  // RFC 791
+inline constexpr std::int64_t kMaxMtu = 65535;
+inline constexpr std::int64_t kMaxCableMetres = 1000;
+
+}  // namespace heddle::crds::codec

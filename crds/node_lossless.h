@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "crds/lossless_policy.h"
+#include "lossless/compare.h"
+#include "lossless/port_settings.h"
+#include "lossless/render.h"
+
+namespace heddle::crds {
+
+// The lossless half of a NodeTopology: in spec what ports should have, in status what they have. Ports are
+// "mlx5_0:1" (RDMA device and port, as NCCL writes them). Ports for which the same is true share an entry.
+
+// Either settings or a reason why there are none.
+struct LosslessWish {
+  std::vector<std::string> ports;     // sorted
+  std::vector<std::string> policies;  // one; several = they conflict, and none of them applies
+  std::int64_t generation = 0;        // of the policy
+  LosslessMode mode = LosslessMode::kObserve;
+  OnDrift on_drift = OnDrift::kReport;
+  std::optional<lossless::PortSettings> settings;  // those of hosts
+  std::string reason;
+  friend bool operator==(const LosslessWish&, const LosslessWish&) = default;
+};
+
+enum class LosslessState : std::uint8_t {
+  kCompliant,
+  kDrifted,
+  kPending,  // to be set: waits for its turn, or for queue pairs to go
+  kFailed,   // setting it failed, or had to be taken back
+  kConflict,
+  kNotApplicable,
+  kUnknown,
+};
+std::string_view LosslessStateName(LosslessState state);  // "Compliant", …
+
+struct PortDrift {
+  lossless::Drift drift;
+  base::WallTime since;  // whole seconds
+  std::string writer;    // who it probably was: "lldpad", "firmware DCBX", "manual"; empty = no guess
+  friend bool operator==(const PortDrift&, const PortDrift&) = default;
+};
+
+struct LosslessReport {
+  std::vector<std::string> ports;  // sorted
+  std::string policy;
+  std::int64_t generation = 0;  // of the policy, that this speaks of
+  LosslessState state = LosslessState::kUnknown;
+  std::string reason;  // a sentence; empty while compliant
+  std::optional<lossless::PortSettings> have;
+  std::vector<PortDrift> drift;     // in the order of the settings
+  std::vector<lossless::Gap> gaps;  // settings that could not be read or set, in their order
+  friend bool operator==(const LosslessReport&, const LosslessReport&) = default;
+};
+
+inline constexpr std::size_t kMaxLosslessEntries = 32;
+
+// "8/8": ports as their policies want them, of those that have settings; "-" where none has, "?" where
+// nobody reported.
+std::string LosslessSummary(const std::vector<LosslessReport>& reports);
+
+}  // namespace heddle::crds

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace heddle::formats {
+
+// Whether a text is worth a tree: four megabytes of brackets would become 300 of memory. Counts what would
+// become values, and how deep they nest; says nothing of whether it is JSON.
+bool IsBounded(std::string_view json, std::size_t max_values, int max_depth);
+
+// The line, counted from 1, of a byte of `text`.
+int LineOf(std::string_view text, std::size_t byte);
+
+}  // namespace heddle::formats

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lossless/port_settings.h"
+
+namespace heddle::formats {
+
+struct SonicPort {
+  std::string name;  // "Ethernet0"
+  lossless::PortSettings settings;
+  friend bool operator==(const SonicPort&, const SonicPort&) = default;
+};
+
+struct SonicConfig {
+  std::string hostname;            // empty where it says none
+  std::vector<SonicPort> ports;    // in the order of their numbers
+  std::vector<std::string> notes;  // what was left out, as sentences
+  friend bool operator==(const SonicConfig&, const SonicConfig&) = default;
+};
+
+// SONiC's /etc/sonic/config_db.json, or a part of it as `sonic-cfggen` writes qos.json: DSCP_TO_TC_MAP,
+// TC_TO_PRIORITY_GROUP_MAP, TC_TO_QUEUE_MAP, MAP_PFC_PRIORITY_TO_QUEUE, PORT_QOS_MAP, QUEUE, WRED_PROFILE,
+// PFC_WD, and MTU of PORT (sonic-net/sonic-buildimage, src/sonic-yang-models). Tables are named by plain
+// names or, as before 2022, by "[TABLE|NAME]". In a whole configuration (with PORT) what is missing is off;
+// in a part of one nothing is said of it. Ports that are shut down, and ports without PORT_QOS_MAP where
+// others have it, are left out with a note.
+// Errors: kInvalid with the line or the field, kTooLarge past 32 MiB, 500,000 values or 4,096 ports.
+[[nodiscard]] base::Result<SonicConfig> ParseSonicConfig(std::string_view json);
+
+}  // namespace heddle::formats

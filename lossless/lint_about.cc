@@ -1,0 +1,137 @@
+// What every rule says of itself.
+#include <algorithm>
+#include <array>
+
+#include "lossless/lint.h"
+
+namespace heddle::lossless {
+namespace {
+
+constexpr Severity kError = Severity::kError;
+constexpr Severity kWarning = Severity::kWarning;
+
+constexpr std::array kRules{
+    RuleAbout{"trust-not-dscp", kError, "priorities by the VLAN tag where RDMA is marked by DSCP",
+              "RoCE packets carry no VLAN tag on a routed fabric, so all of them would be priority 0",
+              "trust DSCP (`trust: DSCP`, `mlnx_qos --trust dscp`)"},
+    RuleAbout{"rdma-unmarked", kError, "DSCP 0 as the mark of RDMA",
+              "every packet that nobody marked has DSCP 0 and would be in the lossless class",
+              "give RDMA a DSCP of its own; 26 is usual"},
+    RuleAbout{"tos-elsewhere", kError, "a ToS byte of rdma_cm with another DSCP than the RDMA class",
+              "connections by rdma_cm would run outside of the class that was made for them",
+              "set tos to the RDMA DSCP times 4 plus 2 (ECT)"},
+    RuleAbout{"tos-nccl-differ", kError, "a ToS byte of rdma_cm other than NCCL_IB_TC",
+              "NCCL asks verbs and not rdma_cm: half of a job's traffic would be in another class",
+              "make both the same; 106 is DSCP 26 with ECT(0)"},
+    RuleAbout{"tos-congested", kError, "a ToS byte that ends in the bits 11",
+              "the two last bits are ECN, and 11 says that the packet has met congestion: every packet would "
+              "be answered by a CNP",
+              "end the byte in 2 (ECT) or 0"},
+    RuleAbout{
+        "data-lossy", kError, "data in a class without PFC",
+        "the class that was made lossless would stay empty, and data would be dropped like anything else",
+        "map the DSCP of data to the priority that has PFC"},
+    RuleAbout{"pfc-several-classes", kError, "PFC on several priorities",
+              "every lossless priority takes headroom from the same buffer, and pauses of one spread to the "
+              "other through it",
+              "leave PFC on the RDMA priority alone"},
+    RuleAbout{"pfc-without-watchdog", kError, "PFC without a watchdog",
+              "one NIC that pauses for ever stops its leaf, then the spines, then the fabric",
+              "turn the watchdog on: hosts pfc-prevention-tout auto, SONiC `pfcwd start_default`"},
+    RuleAbout{"watchdog-range", kError, "a watchdog of fewer than 80 or more than 8000 ms",
+              "mlx5 takes 80 to 8000, 0 for off and 65535 for auto", "use auto (100 ms)"},
+    RuleAbout{"cnp-lossless", kError, "congestion notifications in a lossless class",
+              "they say that a class is congested, and would wait behind the very packets it holds",
+              "send CNPs with DSCP 48 and map it to a priority without PFC"},
+    RuleAbout{"class-lossless", kError, "storage or management in a lossless class",
+              "bursts that DCQCN does not slow down would fill the class and pause RDMA",
+              "map those DSCPs to a priority without PFC"},
+    RuleAbout{"lossless-shared", kWarning, "other DSCPs than that of data in the lossless class",
+              "whatever is marked so by chance pauses RDMA", "map them to priority 0"},
+    RuleAbout{"class-shared", kWarning, "a traffic class that a lossless priority shares with others",
+              "a pause for the one holds up all that wait in the same queue",
+              "give the lossless priority a traffic class of its own"},
+    RuleAbout{"queue-differs", kError, "a pause that stops another queue than the one that data waits in",
+              "the pause would not stop the data it is for",
+              "map the priority to the same queue in both tables"},
+    RuleAbout{"buffer-shared", kError, "a buffer that a lossless priority shares with a lossy one",
+              "the lossy one can fill it, and then lossless packets are dropped or all is paused",
+              "give the lossless priority a buffer of its own"},
+    RuleAbout{"buffer-empty", kError, "a lossless priority whose buffer has no bytes",
+              "nothing can be held while the other end stops",
+              "give that buffer room, or leave sizes to the driver"},
+    RuleAbout{"ets-sum", kError, "ETS shares that do not sum to 100",
+              "IEEE 802.1Qaz and the kernel take nothing else", "make the shares sum to 100"},
+    RuleAbout{"ets-starved", kError, "a lossless class with no share",
+              "it would be sent only when nobody else has anything to send",
+              "give the RDMA priority a share"},
+    RuleAbout{"ets-strict-data", kWarning, "data sent strictly before all others",
+              "bulk data that always goes first starves everything else on the port",
+              "give the RDMA priority a share by ETS and leave strict to CNPs"},
+    RuleAbout{"cnp-waits", kWarning, "CNPs that wait their turn among others",
+              "a late CNP slows a sender when the queue is full already",
+              "send the CNP priority strictly before the others"},
+    RuleAbout{"cnp-two-priorities", kWarning, "CNPs whose DSCP and 802.1p priority disagree",
+              "switches that look at the one and those that look at the other put them in different queues",
+              "map the CNP DSCP to the CNP priority"},
+    RuleAbout{"ecn-off", kWarning, "a lossless class without ECN",
+              "then PFC alone slows senders down, and it stops whole ports instead of flows",
+              "turn ECN on for the lossless priority (hosts: DCQCN; switches: a WRED profile with ecn_all)"},
+    RuleAbout{"ecn-thresholds", kError, "ECN that begins at or above where it ends, or marks nothing",
+              "the marking has no room to grow: no packet is marked until all are",
+              "set min below max, and a probability above 0; SONiC's own are 1 and 2 MiB, 5 %"},
+    RuleAbout{"mtu-small", kError, "an MTU below 4192",
+              "RDMA payloads are powers of two, and 4096 needs 4192: each step less halves the packets",
+              "set the MTU to 9000 on hosts and at least that on switches"},
+    RuleAbout{"mtu-above-switch", kError, "a host's MTU above its switch's",
+              "the switch drops what is larger, and RDMA retries it for ever",
+              "raise the switch's MTU, or lower the host's"},
+    RuleAbout{"mtu-below-switch", kWarning,
+              "a host's MTU that makes RDMA packets smaller than the switch takes",
+              "more packets for the same bytes", "raise the host's MTU"},
+    RuleAbout{"mtu-peers", kError, "hosts with different MTUs",
+              "queue pairs agree on the smaller one: one host slows down all that talk to it",
+              "set the same MTU on all of them"},
+    RuleAbout{"dcbx-firmware", kWarning, "DCB settings under the control of the NIC's firmware",
+              "firmware takes over what its switch says by DCBX, and overwrites what the host set",
+              "let the OS control them (`mlnx_qos -d os`, `dcbx: Host`)"},
+    RuleAbout{"switch-data-lossy", kError, "data that its switch puts in a class without PFC",
+              "the host pauses for a class that the switch drops from",
+              "map that DSCP to the lossless TC on the switch, or send the DSCP that it has for it"},
+    RuleAbout{"switch-cnp-lossless", kError, "CNPs that their switch puts in a lossless class",
+              "they wait behind the congestion that they report",
+              "send CNPs with DSCP 48, or map theirs to a TC without PFC on the switch"},
+    RuleAbout{"switch-pauses-other", kError,
+              "a switch that pauses another priority than the host sends data in",
+              "a pause for priority 4 does not stop priority 3: the switch's buffer overflows",
+              "use one number for the lossless priority at both ends"},
+    RuleAbout{"lossless-dscps-differ", kError, "no DSCP that is lossless at both ends",
+              "whatever mark data carries, one of both drops it",
+              "map the DSCP of data to the lossless priority at both ends"},
+    RuleAbout{"drift", kError, "a port that its agent reports as changed",
+              "somebody else wrote it, or a reboot took it back",
+              "stop the other writer, or let the policy repair"},
+    RuleAbout{"two-policies", kError, "a port that several LosslessPolicies select",
+              "none of them is in force there: which one would be chance",
+              "narrow nodeSelector, roles or rails until one of them selects the port"},
+    RuleAbout{"differs-from-policy", kError, "a port that is not as the policy says",
+              "the policy is not in force there", "let the agent apply the policy, or change the policy"},
+};
+
+}  // namespace
+
+std::span<const RuleAbout> Rules() {
+  return kRules;
+}
+
+const RuleAbout* FindRule(std::string_view id) {
+  const auto found =
+      std::find_if(kRules.begin(), kRules.end(), [&](const RuleAbout& rule) { return rule.id == id; });
+  return found == kRules.end() ? nullptr : &*found;
+}
+
+std::string_view SeverityName(Severity severity) {
+  return severity == kError ? "Error" : "Warning";
+}
+
+}  // namespace heddle::lossless

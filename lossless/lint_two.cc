@@ -1,0 +1,86 @@
+// Rules about a sender (a host, or what a policy makes of one) and the switch that it is cabled to.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "lossless/lint_rules.h"
+
+namespace heddle::lossless::rules {
+namespace {
+
+DscpMap LosslessDscps(const PortSettings& settings) {
+  DscpMap map = AllDscps(kNotSaid);
+  for (int dscp = 0; dscp < kDscps; ++dscp) {
+    if (IsLossless(settings, dscp) == std::optional(true)) map[std::size_t(dscp)] = 0;
+  }
+  return map;
+}
+
+void SwitchProtectsData(const Subject& sender, const Subject& leaf, Report& report) {
+  const auto dscp = DataDscp(sender.settings);
+  if (!dscp || IsLossless(leaf.settings, *dscp) != std::optional(false)) return;
+  const int priority = PriorityOf(leaf.settings, *dscp);
+  const std::string where =
+      priority == kNotSaid ? std::string("nothing") : fmt::format("priority group {}", priority);
+  const std::string lossless =
+      leaf.settings.pfc->empty() ? "PFC is off" : "PFC is on for " + Text(*leaf.settings.pfc);
+  report.Find("switch-data-lossy", fmt::format("data is sent with DSCP {}", *dscp),
+              fmt::format("the switch puts DSCP {} in {}, and {} only", *dscp, where, lossless));
+}
+
+void SwitchLetsCnpsPass(const Subject& sender, const Subject& leaf, Report& report) {
+  const auto& dscp = sender.settings.cnp_dscp;
+  if (!dscp || IsLossless(leaf.settings, *dscp) != std::optional(true)) return;
+  report.Find("switch-cnp-lossless", fmt::format("CNPs are sent with DSCP {}", *dscp),
+              fmt::format("the switch puts DSCP {} in priority group {}, which has PFC", *dscp,
+                          PriorityOf(leaf.settings, *dscp)));
+}
+
+void BothPauseTheSame(const Subject& sender, const Subject& leaf, Report& report) {
+  const auto dscp = DataDscp(sender.settings);
+  if (!dscp || IsLossless(sender.settings, *dscp) != std::optional(true) ||
+      IsLossless(leaf.settings, *dscp) != std::optional(true)) {
+    return;
+  }
+  const int here = PriorityOf(sender.settings, *dscp), there = PriorityOf(leaf.settings, *dscp);
+  if (here == there) return;
+  report.Find("switch-pauses-other", fmt::format("the host sends DSCP {} in priority {}", *dscp, here),
+              fmt::format("the switch pauses priority {} for it", there));
+}
+
+// Where nobody says which DSCP data has.
+void SomeDscpIsLossless(const Subject& sender, const Subject& leaf, Report& report) {
+  if (DataDscp(sender.settings)) return;
+  const DscpMap here = LosslessDscps(sender.settings), there = LosslessDscps(leaf.settings);
+  const std::string ours = DscpRanges(here, 0), theirs = DscpRanges(there, 0);
+  if (ours.empty() || theirs.empty()) return;
+  for (std::size_t dscp = 0; dscp < here.size(); ++dscp) {
+    if (here[dscp] == 0 && there[dscp] == 0) return;
+  }
+  report.Find("lossless-dscps-differ", "the host's lossless DSCPs are " + ours,
+              "the switch's lossless DSCPs are " + theirs);
+}
+
+void PacketsFit(const Subject& sender, const Subject& leaf, Report& report) {
+  const auto &here = sender.settings.mtu, &there = leaf.settings.mtu;
+  if (!here || !there) return;
+  if (*here > *there) {
+    report.Find("mtu-above-switch", fmt::format("the host's MTU is {}", *here),
+                fmt::format("the switch's is {}", *there));
+  } else if (RdmaMtu(*here) < RdmaMtu(*there)) {
+    report.Find("mtu-below-switch",
+                fmt::format("the host's MTU is {}: {} bytes of RDMA", *here, RdmaMtu(*here)),
+                fmt::format("the switch's is {}: {} bytes", *there, RdmaMtu(*there)));
+  }
+}
+
+constexpr std::array<PairRule, 5> kOfTwoEnds{SwitchProtectsData, SwitchLetsCnpsPass, BothPauseTheSame,
+                                             SomeDscpIsLossless, PacketsFit};
+
+}  // namespace
+
+std::span<const PairRule> OfTwoEnds() {
+  return kOfTwoEnds;
+}
+
+}  // namespace heddle::lossless::rules

@@ -1,0 +1,212 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::lossless {
+
+// What makes one port lossless, as values: of a host's netdev, or of a switch port. Every setting is
+// optional and stands alone: it can be wanted alone, read back alone and compared alone. Nothing = nobody
+// said, which is never zero.
+
+inline constexpr int kPriorities = 8;   // IEEE 802.1Q priorities; traffic classes and buffers are as many
+inline constexpr int kDscps = 64;       // RFC 2474
+inline constexpr int kNotSaid = -1;     // in tables: nothing says where this one goes
+inline constexpr int kWatchdogOff = 0;  // ETHTOOL_PFC_PREVENTION_TOUT (linux/ethtool.h)
+inline constexpr int kWatchdogAuto = 65535;
+inline constexpr int kMinWatchdogMs = 80;  // mlx5's range (drivers/net/ethernet/mellanox/mlx5, en_ethtool.c)
+inline constexpr int kMaxWatchdogMs = 8000;
+
+// A set of priorities, 0 to 7.
+class PrioritySet {
+ public:
+  PrioritySet() = default;
+  PrioritySet(std::initializer_list<int> priorities) {
+    for (const int priority : priorities) Insert(priority);
+  }
+  void Insert(int priority) {  // others than 0 to 7 are left out
+    if (priority >= 0 && priority < kPriorities) bits_ |= std::uint8_t(1U << unsigned(priority));
+  }
+  bool Contains(int priority) const {
+    return priority >= 0 && priority < kPriorities && (bits_ & (1U << unsigned(priority))) != 0;
+  }
+  std::vector<int> Members() const;  // ascending
+  int size() const { return int(Members().size()); }
+  bool empty() const { return bits_ == 0; }
+  std::uint8_t bits() const { return bits_; }
+  friend bool operator==(const PrioritySet&, const PrioritySet&) = default;
+
+ private:
+  std::uint8_t bits_ = 0;
+};
+std::string Text(const PrioritySet& set);  // "3,4", "none"
+
+enum class Trust : std::uint8_t { kPcp, kDscp };  // which header field picks the priority
+enum class Dcbx : std::uint8_t {
+  kHost,
+  kFirmware
+};  // who writes DCB settings: the OS, or an agent in the NIC
+// IEEE 802.1Qaz transmission selection. kAny: nothing is said of this class, or asked of it.
+enum class Algorithm : std::uint8_t { kStrict, kEts, kCbs, kVendor, kAny };
+std::string_view TrustName(Trust trust);                               // "PCP", "DSCP"
+std::string_view DcbxName(Dcbx dcbx);                                  // "Host", "Firmware"
+std::string_view AlgorithmName(Algorithm algorithm);                   // "Strict", "ETS", "CBS", "Vendor", "Any"
+std::optional<Trust> ParseTrust(std::string_view name);
+std::optional<Dcbx> ParseDcbx(std::string_view name);
+std::optional<Algorithm> ParseAlgorithm(std::string_view name);
+
+using DscpMap = std::array<std::int8_t, kDscps>;             // DSCP → priority, or kNotSaid
+using PriorityTable = std::array<std::int8_t, kPriorities>;  // priority → class, buffer or queue, or kNotSaid
+using Algorithms = std::array<Algorithm, kPriorities>;       // by traffic class
+using Numbers = std::array<int, kPriorities>;  // by traffic class or buffer, or kNotSaid
+DscpMap AllDscps(int priority);
+PriorityTable Identity();
+
+// The DSCPs of one priority, as ranges: "0-25,27-47,49-63"; empty = none. Back: nothing where the text is no
+// such list of numbers 0 to 63 (each once, at most 256 characters).
+std::string DscpRanges(const DscpMap& map, int priority);
+std::optional<std::vector<int>> ParseDscpRanges(std::string_view text);
+
+// DCQCN as mlx5 has it (drivers/infiniband/hw/mlx5/cong.c): names are the kernel's debugfs files in
+// lowerCamelCase, values and units its own (rates Mb/s, times µs). rp = reaction point (the sender), np =
+// notification point.
+enum class DcqcnParameter : std::uint8_t {
+  kRpAiRate,
+  kRpByteReset,
+  kRpClampTgtRate,
+  kRpDceTcpG,
+  kRpGd,
+  kRpHaiRate,
+  kRpInitialAlphaValue,
+  kRpMinDecFac,
+  kRpMinRate,
+  kRpRateReduceMonitorPeriod,
+  kRpRateToSetOnFirstCnp,
+  kRpThreshold,
+  kRpTimeReset,
+  kNpMinTimeBetweenCnps,
+};
+inline constexpr int kDcqcnParameters = 14;
+std::span<const std::string_view> DcqcnParameterNames();  // in the order of the values: "rpAiRate", …
+std::string_view DcqcnParameterName(DcqcnParameter parameter);
+std::optional<DcqcnParameter> ParseDcqcnParameter(std::string_view name);
+using Dcqcn = std::map<DcqcnParameter, int>;
+
+// Where a queue begins to mark packets as having met congestion, and where it marks all it still takes.
+struct EcnMarking {
+  int min_bytes = 0;
+  int max_bytes = 0;
+  int probability_percent = 0;  // at max_bytes
+  friend bool operator==(const EcnMarking&, const EcnMarking&) = default;
+};
+using EcnMarkings = std::map<int, EcnMarking>;  // by priority
+
+struct PortSettings {
+  std::optional<Dcbx> dcbx;
+  std::optional<Trust> trust;
+  std::optional<DscpMap> dscp_to_priority;
+  std::optional<PrioritySet> pfc;
+  std::optional<int> watchdog_ms;   // how long pause may last: kWatchdogOff, kWatchdogAuto, or milliseconds
+  std::optional<int> cable_metres;  // by which the driver sizes the headroom, 0 to 1000
+  std::optional<PriorityTable> priority_to_class;
+  std::optional<Algorithms> class_algorithm;
+  std::optional<Numbers> class_percent;
+  std::optional<PriorityTable> priority_to_buffer;
+  std::optional<Numbers> buffer_bytes;
+  std::optional<int> mtu;          // of IP packets, bytes
+  std::optional<PrioritySet> ecn;  // hosts: DCQCN acts on these; switches: their queues mark
+  std::optional<int> cnp_dscp;
+  std::optional<int> cnp_priority;
+  std::optional<int> tos;            // the ToS byte of RDMA connections that say none (rdma_cm)
+  std::optional<int> traffic_class;  // the ToS byte of NCCL: NCCL_IB_TC
+  std::optional<Dcqcn> dcqcn;
+
+  // Of switches only.
+  std::optional<PriorityTable> priority_to_group;  // the priority that pauses the sender of this one
+  std::optional<PriorityTable> priority_to_queue;
+  std::optional<PriorityTable> pause_to_queue;  // the queue that a pause for this priority stops
+  std::optional<PrioritySet> watched;           // the watchdog looks at these
+  std::optional<EcnMarkings> marking;
+  friend bool operator==(const PortSettings&, const PortSettings&) = default;
+};
+
+enum class Setting : std::uint8_t {
+  kDcbx,
+  kTrust,
+  kDscpToPriority,
+  kPfc,
+  kWatchdogMs,
+  kCableMetres,
+  kPriorityToClass,
+  kClassAlgorithm,
+  kClassPercent,
+  kPriorityToBuffer,
+  kBufferBytes,
+  kMtu,
+  kEcn,
+  kCnpDscp,
+  kCnpPriority,
+  kTos,
+  kTrafficClass,
+  kDcqcn,
+  kPriorityToGroup,
+  kPriorityToQueue,
+  kPauseToQueue,
+  kWatched,
+  kMarking,
+};
+inline constexpr int kHostSettings = 18;  // the first ones; the rest is of switches only
+inline constexpr int kSettings = 23;
+// In the order of the values, as the fields of our resources are called: "dscpToPriority".
+std::span<const std::string_view> SettingNames();
+std::string_view SettingName(Setting setting);
+std::optional<Setting> ParseSetting(std::string_view name);
+
+// Calls each(setting, member) with a pointer to every member that hosts have.
+template <class Each>
+void ForEachHostSetting(Each each) {
+  each(Setting::kDcbx, &PortSettings::dcbx);
+  each(Setting::kTrust, &PortSettings::trust);
+  each(Setting::kDscpToPriority, &PortSettings::dscp_to_priority);
+  each(Setting::kPfc, &PortSettings::pfc);
+  each(Setting::kWatchdogMs, &PortSettings::watchdog_ms);
+  each(Setting::kCableMetres, &PortSettings::cable_metres);
+  each(Setting::kPriorityToClass, &PortSettings::priority_to_class);
+  each(Setting::kClassAlgorithm, &PortSettings::class_algorithm);
+  each(Setting::kClassPercent, &PortSettings::class_percent);
+  each(Setting::kPriorityToBuffer, &PortSettings::priority_to_buffer);
+  each(Setting::kBufferBytes, &PortSettings::buffer_bytes);
+  each(Setting::kMtu, &PortSettings::mtu);
+  each(Setting::kEcn, &PortSettings::ecn);
+  each(Setting::kCnpDscp, &PortSettings::cnp_dscp);
+  each(Setting::kCnpPriority, &PortSettings::cnp_priority);
+  each(Setting::kTos, &PortSettings::tos);
+  each(Setting::kTrafficClass, &PortSettings::traffic_class);
+  each(Setting::kDcqcn, &PortSettings::dcqcn);
+}
+// All of them, those of switches last.
+template <class Each>
+void ForEachSetting(Each each) {
+  ForEachHostSetting(each);
+  each(Setting::kPriorityToGroup, &PortSettings::priority_to_group);
+  each(Setting::kPriorityToQueue, &PortSettings::priority_to_queue);
+  each(Setting::kPauseToQueue, &PortSettings::pause_to_queue);
+  each(Setting::kWatched, &PortSettings::watched);
+  each(Setting::kMarking, &PortSettings::marking);
+}
+
+// The priority by which a packet of this DSCP is paused, or kNotSaid: over the group, where a switch has one.
+int PriorityOf(const PortSettings& settings, int dscp);
+// Whether its class is lossless: nothing where neither the map nor PFC is known.
+std::optional<bool> IsLossless(const PortSettings& settings, int dscp);
+// The DSCP of data: of the ToS byte of rdma_cm, else of NCCL's.
+std::optional<int> DataDscp(const PortSettings& settings);
+
+}  // namespace heddle::lossless

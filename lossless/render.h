@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lossless/policy.h"
+#include "lossless/port_settings.h"
+#include "topology/node.h"
+
+namespace heddle::lossless {
+
+// What is known of the port that a policy is to be rendered for.
+struct PortFacts {
+  topology::Transport transport = topology::Transport::kEthernet;
+  std::string device;  // PCI "15b3:1021"; empty = not known, and then not held against the profile
+  friend bool operator==(const PortFacts&, const PortFacts&) = default;
+};
+
+// A setting that the port cannot have, and why.
+struct Gap {
+  Setting setting = Setting::kDcbx;
+  std::string reason;
+  friend bool operator==(const Gap&, const Gap&) = default;
+};
+
+// What a port should have, or one sentence why the policy has nothing to say to it.
+struct Rendering {
+  std::optional<PortSettings> settings;  // nothing = not applicable
+  std::string reason;                    // why; empty with settings
+  std::vector<Gap> gaps;
+  friend bool operator==(const Rendering&, const Rendering&) = default;
+};
+
+// A whole DSCP map (what no class claims goes to priority 0), PFC, ETS, ECN, MTU, watchdog, ToS.
+Rendering Render(const ResolvedPolicy& policy, const PortFacts& port);
+
+// Why a port of this transport has no lossless settings; empty = it has.
+std::string NotApplicable(topology::Transport transport);
+
+}  // namespace heddle::lossless

@@ -1,0 +1,340 @@
+#include "operator/lossless_rollout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "lossless/lint.h"
+#include "lossless/render.h"
+
+namespace heddle::operators {
+namespace {
+
+using crds::LosslessPolicy;
+using crds::LosslessReport;
+using crds::LosslessState;
+using crds::LosslessWish;
+
+constexpr std::size_t kMaxFindings = 64;
+constexpr std::size_t kMaxPorts = 128;  // of one entry, as the schema has it
+
+std::string PortName(const topology::Nic& nic, const topology::NicPort& port) {
+  return fmt::format("{}:{}", nic.name, port.number);
+}
+
+// By port of one node, the policies that select it, in the order of their names.
+using Selections = std::map<std::string, std::vector<const LosslessPolicy*>>;
+
+template <class Entry>
+const Entry* EntryOf(const std::vector<Entry>& entries, const std::string& port) {
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+    return std::find(entry.ports.begin(), entry.ports.end(), port) != entry.ports.end();
+  });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+// Ports that are told the same share an entry, in the order of their first ports.
+void Add(std::vector<LosslessWish>& wishes, LosslessWish wish) {
+  for (LosslessWish& known : wishes) {
+    LosslessWish same = known;
+    same.ports = wish.ports;
+    if (same != wish || known.ports.size() >= kMaxPorts) continue;
+    known.ports.insert(known.ports.end(), wish.ports.begin(), wish.ports.end());
+    std::sort(known.ports.begin(), known.ports.end());
+    return;
+  }
+  wishes.push_back(std::move(wish));
+}
+
+class Decision {
+ public:
+  Decision(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes)
+      : unreadable_(policies.unreadable), nodes_(nodes) {
+    for (const LosslessPolicy& policy : policies.read) {
+      if (!policy.deleted_at) policies_.push_back(&policy);
+    }
+    std::sort(policies_.begin(), policies_.end(),
+              [](const LosslessPolicy* a, const LosslessPolicy* b) { return a->name < b->name; });
+    for (const LosslessPolicy* policy : policies_) soundness_.emplace(policy->name, CheckPolicy(*policy));
+    for (const LosslessNode& node : nodes_) selections_.push_back(SelectionsOf(node));
+  }
+
+  LosslessRollout Decide(base::WallTime now) {
+    LosslessRollout rollout;
+    for (const LosslessPolicy* policy : policies_) admitted_[policy->name] = AdmittedNodes(*policy);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) rollout.wishes[nodes_[i].name] = WishesOf(i);
+    for (const LosslessPolicy* policy : policies_) rollout.statuses[policy->name] = StatusOf(*policy, now);
+    return rollout;
+  }
+
+ private:
+  Selections SelectionsOf(const LosslessNode& node) const {
+    Selections selections;
+    for (const LosslessPolicy* policy : policies_) {
+      if (!SelectsNode(policy->spec, node.labels)) continue;
+      for (std::string& port : SelectedPorts(policy->spec, node.node))
+        selections[std::move(port)].push_back(policy);
+    }
+    return selections;
+  }
+
+  bool Selects(std::size_t node, const LosslessPolicy& policy) const {
+    return std::any_of(selections_[node].begin(), selections_[node].end(), [&](const auto& selection) {
+      return std::find(selection.second.begin(), selection.second.end(), &policy) != selection.second.end();
+    });
+  }
+
+  // Is this port as this generation of the policy wants it? Nothing to set is as good.
+  bool Settled(std::size_t node, const LosslessPolicy& policy, const std::string& port) const {
+    const LosslessReport* report = EntryOf(nodes_[node].reports, port);
+    if (report == nullptr || report->policy != policy.name || report->generation != policy.generation)
+      return false;
+    return report->state == LosslessState::kCompliant || report->state == LosslessState::kNotApplicable;
+  }
+
+  // The nodes that may have this generation.
+  std::set<std::string> AdmittedNodes(const LosslessPolicy& policy) const {
+    std::vector<std::pair<std::string, std::size_t>> selected;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (Selects(i, policy)) selected.emplace_back(nodes_[i].name, i);
+    }
+    std::sort(selected.begin(), selected.end());
+    const bool careful = policy.spec.canary > 0 && policy.spec.mode == crds::LosslessMode::kApply;
+    const std::size_t canaries =
+        careful ? std::min(std::size_t(policy.spec.canary), selected.size()) : selected.size();
+    bool settled = true;
+    for (std::size_t i = 0; i < canaries && careful; ++i) {
+      const std::size_t node = selected[i].second;
+      for (const auto& [port, by] : selections_[node]) {
+        // A conflict is settled by people, and would hold the others up for ever.
+        if (by.size() == 1 && by.front() == &policy) settled = settled && Settled(node, policy, port);
+      }
+    }
+    std::set<std::string> admitted;
+    for (std::size_t i = 0; i < selected.size(); ++i) {
+      if (i < canaries || settled) admitted.insert(selected[i].first);
+    }
+    return admitted;
+  }
+
+  LosslessWish WishOf(const LosslessPolicy& policy, const std::string& port,
+                      topology::Transport transport) const {
+    LosslessWish wish;
+    wish.ports = {port};
+    wish.policies = {policy.name};
+    wish.generation = policy.generation;
+    wish.mode = policy.spec.mode;
+    wish.on_drift = policy.spec.on_drift;
+    lossless::Rendering rendering =
+        lossless::Render(*soundness_.at(policy.name).resolved, {.transport = transport, .device = ""});
+    wish.settings = std::move(rendering.settings);
+    wish.reason = std::move(rendering.reason);
+    return wish;
+  }
+
+  static LosslessWish Conflict(const std::vector<const LosslessPolicy*>& policies, const std::string& port) {
+    LosslessWish wish;
+    wish.ports = {port};
+    for (const LosslessPolicy* policy : policies) wish.policies.push_back(policy->name);
+    if (wish.policies.size() > 8) wish.policies.resize(8);
+    wish.reason = fmt::format(
+        "LosslessPolicies {} select this port: narrow nodeSelector, roles or rails of all but one",
+        fmt::join(wish.policies, ", "));
+    return wish;
+  }
+
+  // A policy that a newer version wrote is not one that was taken back.
+  void KeepUnreadable(const LosslessNode& node, const std::string& port,
+                      std::vector<LosslessWish>& wishes) const {
+    const LosslessWish* old = EntryOf(node.wishes, port);
+    if (old == nullptr ||
+        std::none_of(old->policies.begin(), old->policies.end(),
+                     [&](const std::string& policy) { return unreadable_.contains(policy); })) {
+      return;
+    }
+    LosslessWish kept = *old;
+    kept.ports = {port};
+    Add(wishes, std::move(kept));
+  }
+
+  std::vector<LosslessWish> WishesOf(std::size_t index) const {
+    const LosslessNode& node = nodes_[index];
+    std::vector<LosslessWish> wishes;
+    for (const topology::Nic& nic : node.node.nics) {
+      for (const topology::NicPort& nic_port : nic.ports) {
+        const std::string port = PortName(nic, nic_port);
+        const auto selection = selections_[index].find(port);
+        if (selection == selections_[index].end()) {
+          KeepUnreadable(node, port, wishes);
+          continue;
+        }
+        const auto& policies = selection->second;
+        if (policies.size() > 1) {
+          Add(wishes, Conflict(policies, port));
+          continue;
+        }
+        const LosslessPolicy& policy = *policies.front();
+        if (soundness_.at(policy.name).resolved && admitted_.at(policy.name).contains(node.name)) {
+          Add(wishes, WishOf(policy, port, nic.transport));
+          continue;
+        }
+        // Held up: what this policy said before stays in force.
+        const LosslessWish* old = EntryOf(node.wishes, port);
+        if (old == nullptr || old->policies != std::vector{policy.name}) continue;
+        LosslessWish kept = *old;
+        kept.ports = {port};
+        Add(wishes, std::move(kept));
+      }
+    }
+    return wishes;
+  }
+
+  crds::LosslessCounts CountsOf(const LosslessPolicy& policy) const {
+    crds::LosslessCounts counts;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (Selects(i, policy)) ++counts.nodes;
+      for (const auto& [port, policies] : selections_[i]) {
+        if (std::find(policies.begin(), policies.end(), &policy) == policies.end()) continue;
+        ++counts.ports;
+        if (policies.size() > 1) {
+          ++counts.conflicting;
+          continue;
+        }
+        const LosslessReport* report = EntryOf(nodes_[i].reports, port);
+        const bool current =
+            report != nullptr && report->policy == policy.name && report->generation == policy.generation;
+        Count(current ? report->state : LosslessState::kUnknown, counts);
+      }
+    }
+    return counts;
+  }
+
+  static void Count(LosslessState state, crds::LosslessCounts& counts) {
+    switch (state) {
+      case LosslessState::kCompliant:
+        ++counts.compliant;
+        break;
+      case LosslessState::kDrifted:
+      case LosslessState::kFailed:
+        ++counts.drifted;
+        break;
+      case LosslessState::kNotApplicable:
+        ++counts.not_applicable;
+        break;
+      case LosslessState::kConflict:
+        ++counts.conflicting;
+        break;
+      case LosslessState::kPending:
+      case LosslessState::kUnknown:
+        ++counts.unknown;
+        break;
+    }
+  }
+
+  crds::LosslessPolicyStatus StatusOf(const LosslessPolicy& policy, base::WallTime now) const {
+    const LosslessSoundness& soundness = soundness_.at(policy.name);
+    crds::LosslessPolicyStatus status;
+    status.observed_generation = policy.generation;
+    status.profile = soundness.resolved ? soundness.resolved->profile : "";
+    status.counts = CountsOf(policy);
+    status.findings = soundness.findings;
+    status.conditions = policy.status.conditions;
+    crds::SetCondition(status.conditions, ReadyOf(policy, soundness, status.counts, now));
+    return status;
+  }
+
+  crds::Condition ReadyOf(const LosslessPolicy& policy, const LosslessSoundness& soundness,
+                          const crds::LosslessCounts& counts, base::WallTime now) const {
+    crds::Condition ready;
+    ready.type = std::string(crds::kReady);
+    ready.status = crds::ConditionStatus::kFalse;
+    ready.observed_generation = policy.generation;
+    ready.last_transition = now;
+    const auto say = [&](std::string reason, std::string message) {
+      ready.reason = std::move(reason);
+      ready.message = std::move(message);
+    };
+    const std::size_t admitted = admitted_.at(policy.name).size();
+    if (!soundness.resolved) {
+      say("Refused", soundness.refusal);
+    } else if (counts.ports == 0) {
+      say("NothingSelected", "no port of any node is selected: see nodeSelector, roles and rails");
+    } else if (counts.conflicting > 0) {
+      say("Conflict",
+          fmt::format("{} ports are selected by other LosslessPolicies too, and none of them applies "
+                      "there: `kubectl heddle lint` on `kubectl get nt -o yaml` names them",
+                      counts.conflicting));
+    } else if (int(admitted) < counts.nodes) {
+      say("Canary",
+          fmt::format("{} of {} nodes have it; the others wait until every port of these is compliant",
+                      admitted, counts.nodes));
+    } else if (counts.drifted > 0) {
+      say("Drifted",
+          fmt::format("{} ports are not as they should be: status.lossless of their NodeTopologies says "
+                      "which settings and since when",
+                      counts.drifted));
+    } else if (counts.unknown > 0) {
+      say("Waiting", fmt::format("{} ports have not been reported yet", counts.unknown));
+    } else {
+      ready.status = crds::ConditionStatus::kTrue;
+      say("Compliant", fmt::format("{} ports are as they should be", counts.compliant));
+    }
+    return ready;
+  }
+
+  const std::set<std::string>& unreadable_;
+  const std::vector<LosslessNode>& nodes_;
+  std::vector<const LosslessPolicy*> policies_;  // by name
+  std::map<std::string, LosslessSoundness> soundness_;
+  std::vector<Selections> selections_;                     // of each node
+  std::map<std::string, std::set<std::string>> admitted_;  // by policy, the nodes that may have it
+};
+
+}  // namespace
+
+LosslessSoundness CheckPolicy(const crds::LosslessPolicy& policy) {
+  LosslessSoundness soundness;
+  auto resolved = lossless::Resolve(policy.spec.policy);
+  if (!resolved) {
+    soundness.refusal = resolved.error().message;
+    return soundness;
+  }
+  const auto findings = lossless::Lint({lossless::SubjectOf(policy.name, *resolved)});
+  for (const lossless::Finding& finding : findings) {
+    std::string sentence = fmt::format("{}: {}; {}", finding.rule, finding.fact, finding.contrary);
+    if (finding.severity == lossless::Severity::kError && soundness.refusal.empty())
+      soundness.refusal = fmt::format("{} ({})", sentence, finding.remedy);
+    if (soundness.findings.size() < kMaxFindings) soundness.findings.push_back(std::move(sentence));
+  }
+  if (soundness.refusal.empty()) soundness.resolved = *std::move(resolved);
+  return soundness;
+}
+
+bool SelectsNode(const crds::LosslessPolicySpec& spec, const std::map<std::string, std::string>& labels) {
+  return std::all_of(spec.node_selector.begin(), spec.node_selector.end(), [&](const auto& wanted) {
+    const auto found = labels.find(wanted.first);
+    return found != labels.end() && found->second == wanted.second;
+  });
+}
+
+std::vector<std::string> SelectedPorts(const crds::LosslessPolicySpec& spec, const topology::Node& node) {
+  std::vector<std::string> ports;
+  for (const topology::Nic& nic : node.nics) {
+    const bool role = spec.roles.empty()
+                          ? nic.role == topology::NicRole::kCompute
+                          : std::find(spec.roles.begin(), spec.roles.end(), nic.role) != spec.roles.end();
+    const bool rail = spec.rails.empty() || (nic.rail && std::find(spec.rails.begin(), spec.rails.end(),
+                                                                   *nic.rail) != spec.rails.end());
+    if (!role || !rail) continue;
+    for (const topology::NicPort& port : nic.ports) ports.push_back(PortName(nic, port));
+  }
+  return ports;
+}
+
+LosslessRollout DecideRollout(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes,
+                              base::WallTime now) {
+  return Decision(policies, nodes).Decide(now);
+}
+
+}  // namespace heddle::operators

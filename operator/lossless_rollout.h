@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "crds/lossless_policy.h"
+#include "crds/node_lossless.h"
+#include "topology/node.h"
+
+namespace heddle::operators {
+
+// What one node says that decides its lossless settings.
+struct LosslessNode {
+  std::string name;
+  std::map<std::string, std::string> labels;  // of the Node
+  topology::Node node;                        // as its agent published it
+  std::vector<crds::LosslessWish> wishes;     // that stand in its spec
+  std::vector<crds::LosslessReport> reports;  // of its agent
+};
+
+// What is to stand in the specs of nodes and in the statuses of policies.
+struct LosslessRollout {
+  std::map<std::string, std::vector<crds::LosslessWish>> wishes;  // by node; every node is in it
+  std::map<std::string, crds::LosslessPolicyStatus> statuses;     // by policy
+};
+
+// Why a policy is not rolled out: its profile is not known, or the linter has an error against it. Nothing =
+// it is sound. `findings`: all that the linter has to say, a sentence each.
+struct LosslessSoundness {
+  std::optional<lossless::ResolvedPolicy> resolved;  // nothing = refused
+  std::string refusal;
+  std::vector<std::string> findings;
+};
+LosslessSoundness CheckPolicy(const crds::LosslessPolicy& policy);
+
+// All policies that there are.
+struct LosslessPolicies {
+  std::vector<crds::LosslessPolicy> read;
+  std::set<std::string> unreadable;  // ports keep what these told them
+};
+
+// From all policies and all nodes what each port should have. A port that several sound policies select gets
+// none of them and names them all. A policy that contradicts itself is rolled out nowhere; ports keep what
+// they were told by its earlier generation. With `canary: N` in mode Apply the first N of the selected nodes
+// by name get a new generation, and the others keep the old one until every applicable port of those N is
+// compliant with the new; one that failed or drifted holds all the others up. Pure: equal inputs give equal
+// results. `now` is only the time of conditions whose status changes.
+LosslessRollout DecideRollout(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes,
+                              base::WallTime now);
+
+// "mlx5_0:1", of the NICs whose role and rail the policy selects; sorted as the node has them.
+std::vector<std::string> SelectedPorts(const crds::LosslessPolicySpec& spec, const topology::Node& node);
+bool SelectsNode(const crds::LosslessPolicySpec& spec, const std::map<std::string, std::string>& labels);
+
+}  // namespace heddle::operators

@@ -1,0 +1,213 @@
+#include "cli/lint.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "cli/flags.h"
+#include "lossless/lint.h"
+#include "tests/unit/cli/golden.h"
+
+namespace heddle::cli {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string kFixtures = std::string(HEDDLE_SOURCE_DIR) + "/tests/fixtures/lossless/";
+const std::string kSamples = std::string(HEDDLE_SOURCE_DIR) + "/tests/cluster/samples/";
+
+base::Result<std::string> FromDisk(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return base::Fail(base::Code::kNotFound, path + " cannot be read: No such file or directory");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Output LintOf(const std::vector<std::string>& files, Format format = Format::kText) {
+  return Lint({.files = files}, FromDisk, {.format = format});
+}
+
+// Of a text that stands nowhere.
+Output LintText(const std::string& text, Format format = Format::kText) {
+  return Lint({.files = {"-"}}, [&](const std::string&) -> base::Result<std::string> { return text; },
+              {.format = format});
+}
+
+std::vector<std::string> RulesOf(const Output& output) {
+  std::vector<std::string> rules;
+  const Json json = Json::parse(output.out);
+  for (const Json& finding : json.at("findings")) rules.push_back(finding.at("rule"));
+  return rules;
+}
+
+// One operator's defaults against the defaults of the switch that most have: CNPs ride the lossless class,
+// and data does not.
+TEST(LintCommand, RefusesTheGoldenCaseWithBothFaultsNamed) {
+  const Output output = LintOf({kFixtures + "nic-operator.yaml", kFixtures + "sonic-default.json"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out,
+              HasSubstr("CNPs are sent with DSCP 4; the switch puts DSCP 4 in priority group 4, which "
+                        "has PFC"));
+  EXPECT_THAT(
+      output.out,
+      HasSubstr("data is sent with DSCP 0; the switch puts DSCP 0 in priority group 0, and PFC is on for "
+                "3,4 only"));
+  ExpectGolden("lint.txt", output.out);
+}
+
+TEST(LintCommand, SaysTheSameForScripts) {
+  const Output output =
+      LintOf({kFixtures + "nic-operator.yaml", kFixtures + "sonic-default.json"}, Format::kJson);
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  const Json json = Json::parse(output.out);
+  EXPECT_THAT(RulesOf(output), AllOf(Contains("switch-cnp-lossless"), Contains("switch-data-lossy")));
+  for (const Json& finding : json["findings"]) {
+    for (const char* key : {"rule", "severity", "where", "fact", "contrary", "remedy"}) {
+      EXPECT_TRUE(finding.contains(key)) << finding.dump();
+    }
+  }
+  EXPECT_EQ(json["files"][1]["kind"], "config_db.json");
+  EXPECT_EQ(json["lookedAt"], 3);
+  const Output yaml = LintOf({kFixtures + "nic-operator.yaml"}, Format::kYaml);
+  EXPECT_THAT(yaml.out, HasSubstr("rule: rdma-unmarked"));
+}
+
+TEST(LintCommand, KnowsEachFileByItsContent) {
+  const Output output = LintOf({kFixtures + "mlnx_qos.txt", kFixtures + "dcb.txt", kFixtures + "dcb.json",
+                                kSamples + "good/lossless-connectx-7.yaml"},
+                               Format::kJson);
+  const Json json = Json::parse(output.out);
+  std::vector<std::string> kinds;
+  for (const Json& file : json["files"]) kinds.push_back(file["kind"]);
+  EXPECT_THAT(kinds, ElementsAre("mlnx_qos", "dcb", "dcb", "Kubernetes objects"));
+  EXPECT_EQ(json["unreadable"], Json::array());
+  // The driver's own map, held against the policy.
+  EXPECT_THAT(RulesOf(output), Contains("differs-from-policy"));
+}
+
+TEST(LintCommand, FindsNoDscpThatIsLosslessAtBothEnds) {
+  const Output output = LintOf({kFixtures + "mlnx_qos.txt", kFixtures + "sonic-default.json"});
+  EXPECT_THAT(output.out,
+              HasSubstr("the host's lossless DSCPs are 24-31; the switch's lossless DSCPs are 3-4"));
+}
+
+TEST(LintCommand, HasNothingAgainstWhatFits) {
+  for (const char* name : {"lossless-defaults.yaml", "lossless-connectx-7.yaml", "lossless-no-pfc.yaml"}) {
+    const Output output = LintOf({kSamples + "good/" + name});
+    EXPECT_EQ(output.exit_code, Output::kOk) << name << output.out << output.err;
+    EXPECT_THAT(output.out, HasSubstr("nothing was found"));
+  }
+}
+
+// Whatever the API server refuses of a policy, the linter refuses before.
+TEST(LintCommand, RefusesWhatTheApiServerRefuses) {
+  const std::map<std::string, std::string> expected{{"pfc-on-two", "pfc-several-classes"},
+                                                    {"pfc-elsewhere", "data-lossy"},
+                                                    {"no-watchdog", "pfc-without-watchdog"},
+                                                    {"ecn-upside-down", "ecn-thresholds"},
+                                                    {"cnp-with-data", "cnp-lossless"},
+                                                    {"cnp-of-profile-with-data", "cnp-lossless"},
+                                                    {"storage-with-data", "class-lossless"},
+                                                    {"rdma-unmarked", "rdma-unmarked"},
+                                                    {"one-dscp-for-both", "cnp-lossless"},
+                                                    {"tos-of-another-dscp", "tos-elsewhere"},
+                                                    {"tos-congested", "tos-congested"},
+                                                    {"tos-other-than-nccl", "tos-nccl-differ"},
+                                                    {"shares-of-90", "ets-sum"}};
+  for (const auto& [file, rule] : expected) {
+    const Output output = LintOf({kSamples + "bad/lossless-" + file + ".yaml"}, Format::kJson);
+    EXPECT_EQ(output.exit_code, Output::kRefused) << file << output.err;
+    EXPECT_THAT(RulesOf(output), Contains(rule)) << file;
+  }
+}
+
+TEST(LintCommand, PassesOnWhatAgentsAndTheOperatorReport) {
+  const Output output = LintOf(
+      {kSamples + "good/status-nt-lossless-drift.yaml", kSamples + "good/nt-with-lossless-settings.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out,
+              HasSubstr("pfc is 3,4 since 2026-01-31T12:00:00Z, probably by lldpad; the policy wants 3"));
+  EXPECT_THAT(output.out, HasSubstr("LosslessPolicies roce, roce-2 select it"));
+}
+
+TEST(LintCommand, ReadsListsAndSeveralDocuments) {
+  const std::string policy =
+      R"({"kind": "LosslessPolicy", "metadata": {"name": "a"}, "spec": {"mtu": 1500}})";
+  EXPECT_THAT(RulesOf(LintText(R"({"kind": "List", "items": [)" + policy + "]}", Format::kJson)),
+              ElementsAre("mtu-small"));
+  EXPECT_THAT(RulesOf(LintText("kind: Pod\nmetadata: {name: p}\n---\n" + policy + "\n", Format::kJson)),
+              ElementsAre("mtu-small"));
+  EXPECT_THAT(LintText("kind: Pod\nmetadata: {name: p}\n---\n" + policy + "\n").err,
+              HasSubstr("1 of kind Pod left out"));
+}
+
+TEST(LintCommand, NamesTheFileAndTheFieldThatItCannotRead) {
+  const auto refusal = [](const std::string& text) {
+    const Output output = LintText(text);
+    EXPECT_EQ(output.exit_code, Output::kUsage) << text;
+    return output.err;
+  };
+  const auto policy = [](const std::string& spec) {
+    return R"({"kind": "LosslessPolicy", "metadata": {"name": "a"}, "spec": )" + spec + "}";
+  };
+  EXPECT_THAT(refusal(policy(R"({"pfcPriorities": [9]})")),
+              HasSubstr("Error: -: LosslessPolicy a: spec.pfcPriorities[0]: is 9, must be 0 to 7"));
+  EXPECT_THAT(refusal(policy(R"({"profile": "connectx-5/v1"})")), HasSubstr("there is no profile"));
+  EXPECT_THAT(refusal(policy(R"({"watchdog": {"mode": "Fixed"}})")),
+              HasSubstr("spec.watchdog.timeoutMs: is missing"));
+  EXPECT_THAT(
+      refusal(policy(R"({"classes": [{"name": "x", "use": "Other", "dscps": "3-1", "priority": 0}]})")),
+      HasSubstr("spec.classes[0].dscps: \"3-1\" is no list of DSCPs"));
+  EXPECT_THAT(refusal(R"({"kind": "List", "items": [7]})"), HasSubstr("items[0] is no object"));
+  EXPECT_THAT(refusal(R"({"kind": "Pod"})"), HasSubstr("no LosslessPolicy and no NodeTopology"));
+  EXPECT_THAT(refusal("{\n\"PORT\": {\n,"), HasSubstr("line 3"));
+  EXPECT_THAT(refusal("dear linter,\n"), HasSubstr("none of LosslessPolicy, NodeTopology, config_db.json"));
+  EXPECT_THAT(refusal(""), HasSubstr("none of"));
+  EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("nests deeper"));
+  EXPECT_THAT(refusal("kind: LosslessPolicy\nspec: [\n"), HasSubstr("line 3"));
+  EXPECT_THAT(refusal("PFC configuration:\n\tenabled 0 0 5\n"), HasSubstr("line 2: PFC is 0 or 1"));
+}
+
+TEST(LintCommand, LooksAtTheOtherFilesWhenOneCannotBeRead) {
+  const Output output = LintOf({"/nowhere", kFixtures + "nic-operator.yaml"}, Format::kJson);
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_THAT(RulesOf(output), Contains("rdma-unmarked"));
+  EXPECT_THAT(output.err, HasSubstr("/nowhere cannot be read"));
+  EXPECT_EQ(Json::parse(output.out)["unreadable"][0]["file"], "/nowhere");
+  EXPECT_EQ(LintOf({}).exit_code, Output::kUsage);
+}
+
+TEST(LintCommand, ListsItsRules) {
+  const Output output = Lint({.files = {}, .rules = true}, FromDisk, {});
+  EXPECT_EQ(output.exit_code, Output::kOk);
+  for (const lossless::RuleAbout& rule : lossless::Rules())
+    EXPECT_THAT(output.out, HasSubstr(std::string(rule.id)));
+  const Json json = Json::parse(Lint({.files = {}, .rules = true}, FromDisk, {.format = Format::kJson}).out);
+  EXPECT_EQ(json["rules"].size(), lossless::Rules().size());
+}
+
+// docs/lossless.md names every rule, and no other.
+TEST(LintCommand, IsDescribedRuleByRule) {
+  const auto page = FromDisk(std::string(HEDDLE_SOURCE_DIR) + "/docs/lossless.md");
+  ASSERT_TRUE(page);
+  std::size_t described = 0;
+  for (std::size_t at = page->find("\n| `"); at != std::string::npos; at = page->find("\n| `", at + 1)) {
+    const std::string name = page->substr(at + 4, page->find('`', at + 4) - at - 4);
+    if (lossless::FindRule(name) != nullptr) ++described;
+  }
+  EXPECT_EQ(described, lossless::Rules().size());
+  for (const lossless::RuleAbout& rule : lossless::Rules()) {
+    EXPECT_THAT(*page, HasSubstr("\n| `" + std::string(rule.id) + "` |")) << rule.id;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::cli

@@ -1,0 +1,117 @@
+#include "formats/sonic_config.h"
+
+#include <gmock/gmock.h>
+
+#include "qos_text.h"
+
+namespace heddle::formats {
+namespace {
+
+using lossless::PrioritySet;
+using test::LosslessFixture;
+using test::Replaced;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string Refusal(const std::string& text) {
+  const auto read = ParseSonicConfig(text);
+  return read ? "was read" : read.error().message;
+}
+
+TEST(SonicConfig, ReadsTheMapsThatAPortNames) {
+  const auto config = ParseSonicConfig(LosslessFixture("sonic-default.json"));
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->hostname, "leaf-3");
+  ASSERT_EQ(config->ports.size(), 2u);
+  EXPECT_EQ(config->ports[0].name, "Ethernet0");
+  EXPECT_EQ(config->ports[1].name, "Ethernet4");
+  EXPECT_THAT(config->notes, ElementsAre("1 ports are shut down and left out"));
+  const lossless::PortSettings& port = config->ports[0].settings;
+  EXPECT_EQ(port.trust, lossless::Trust::kDscp);
+  EXPECT_EQ((*port.dscp_to_priority)[26], 1);
+  EXPECT_EQ((*port.dscp_to_priority)[4], 4);
+  EXPECT_EQ(lossless::PriorityOf(port, 26), 0) << "TC 1 is in priority group 0";
+  EXPECT_EQ(port.pfc, (PrioritySet{3, 4}));
+  EXPECT_EQ(port.watched, (PrioritySet{3, 4}));
+  EXPECT_EQ(port.watchdog_ms, 200);
+  EXPECT_EQ(port.mtu, 9100);
+  EXPECT_EQ(port.ecn, (PrioritySet{3, 4}));
+  EXPECT_EQ(port.marking->at(3), (lossless::EcnMarking{1'048'576, 2'097'152, 5}));
+  EXPECT_EQ((*port.pause_to_queue)[3], 3);
+}
+
+TEST(SonicConfig, TakesWhatAWholeConfigurationLacksForOff) {
+  const auto config = ParseSonicConfig(R"({"PORT": {"Ethernet0": {"mtu": "1500"}}})");
+  ASSERT_TRUE(config);
+  ASSERT_EQ(config->ports.size(), 1u);
+  const lossless::PortSettings& port = config->ports[0].settings;
+  EXPECT_EQ(port.pfc, PrioritySet{});
+  EXPECT_EQ(port.watched, PrioritySet{});
+  EXPECT_EQ(port.ecn, PrioritySet{});
+  EXPECT_FALSE(port.dscp_to_priority || port.trust);
+}
+
+TEST(SonicConfig, SaysNothingOfWhatAPartLeavesOut) {
+  const auto config = ParseSonicConfig(R"({"PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}}})");
+  ASSERT_TRUE(config);
+  const lossless::PortSettings& port = config->ports.at(0).settings;
+  EXPECT_EQ(port.pfc, PrioritySet{3});
+  EXPECT_FALSE(port.watched || port.watchdog_ms || port.ecn || port.marking || port.mtu);
+}
+
+TEST(SonicConfig, ReadsNamesInBracketsAndQueuesOfAChassis) {
+  const auto config = ParseSonicConfig(R"({
+    "DSCP_TO_TC_MAP": {"ROCE": {"26": 3}},
+    "WRED_PROFILE": {"W": {"ecn": "ecn_green", "green_min_threshold": "1", "green_max_threshold": "2",
+                           "green_drop_probability": "3"}, "OFF": {"ecn": "ecn_none"}},
+    "QUEUE": {"host|asic0|Ethernet0,Ethernet4|3": {"wred_profile": "[WRED_PROFILE|W]"},
+              "Ethernet4|4": {"wred_profile": "OFF"}, "Ethernet4|8-9": {"wred_profile": "W"}},
+    "PORT_QOS_MAP": {"global": {"dscp_to_tc_map": "ROCE"}, "Ethernet4": {"pfc_enable": ""},
+                     "Ethernet0": {"dscp_to_tc_map": "[DSCP_TO_TC_MAP|ROCE]", "pfc_enable": "3"},
+                     "Ethernet12": {"dot1p_to_tc_map": "AZURE"}}})");
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->ports.size(), 3u);
+  EXPECT_EQ(config->ports[2].name, "Ethernet12") << "in the order of numbers";
+  for (std::size_t i : {0, 1}) {
+    EXPECT_EQ((*config->ports[i].settings.dscp_to_priority)[26], 3);
+    EXPECT_EQ((*config->ports[i].settings.dscp_to_priority)[0], lossless::kNotSaid);
+    EXPECT_EQ(config->ports[i].settings.ecn, PrioritySet{3});
+  }
+  EXPECT_EQ(config->ports[0].settings.marking->at(3), (lossless::EcnMarking{1, 2, 3}));
+  EXPECT_EQ(config->ports[2].settings.trust, lossless::Trust::kPcp);
+}
+
+TEST(SonicConfig, LeavesOutPortsWithoutQosWhereOthersHaveIt) {
+  const auto config = ParseSonicConfig(
+      R"({"PORT": {"Ethernet0": {}, "Ethernet4": {}}, "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}}})");
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->ports.size(), 1u);
+  EXPECT_THAT(config->notes, ElementsAre("1 ports have no PORT_QOS_MAP and are left out"));
+}
+
+TEST(SonicConfig, NamesTheFieldOrTheLineThatIsWrong) {
+  const std::string good = LosslessFixture("sonic-default.json");
+  EXPECT_THAT(Refusal(Replaced(good, "\"46\": \"5\"", "\"64\": \"5\"")),
+              HasSubstr("DSCP_TO_TC_MAP: \"64\": \"5\" is not 0 to 63 with a value of 0 to 7"));
+  EXPECT_THAT(Refusal(Replaced(good, "\"46\": \"5\"", "\"46\": \"8\"")), HasSubstr("\"46\": \"8\""));
+  EXPECT_THAT(Refusal(Replaced(good, "\"pfc_enable\": \"3,4\"", "\"pfc_enable\": \"3,9\"")),
+              HasSubstr("PORT_QOS_MAP|Ethernet0: pfc_enable \"3,9\" is no list of priorities"));
+  EXPECT_THAT(
+      Refusal(Replaced(good, "\"tc_to_pg_map\": \"AZURE\"", "\"tc_to_pg_map\": \"ROCE\"")),
+      HasSubstr("PORT_QOS_MAP|Ethernet0: tc_to_pg_map names ROCE, which is not in TC_TO_PRIORITY_GROUP_MAP"));
+  EXPECT_THAT(Refusal(Replaced(good, "\"mtu\": \"9100\"", "\"mtu\": \"-1\"")),
+              HasSubstr("PORT|Ethernet0: mtu"));
+  EXPECT_THAT(Refusal(Replaced(good, "\"detection_time\": \"200\"", "\"detection_time\": \"soon\"")),
+              HasSubstr("PFC_WD|Ethernet0: detection_time \"soon\""));
+  EXPECT_THAT(Refusal(Replaced(good, "\"1048576\"", "\"many\"")), HasSubstr("WRED_PROFILE|AZURE_LOSSLESS"));
+  EXPECT_THAT(Refusal(Replaced(good, "Ethernet0|3-4", "Ethernet0|x")), HasSubstr("QUEUE|Ethernet0|x"));
+  EXPECT_THAT(Refusal(Replaced(good, "\"leaf-3\",", "\"leaf-3\"")), HasSubstr("line 5: this is no JSON"));
+  EXPECT_THAT(Refusal("{}"), HasSubstr("neither PORT nor PORT_QOS_MAP"));
+  EXPECT_THAT(Refusal("[]"), HasSubstr("neither"));
+  EXPECT_THAT(Refusal("nonsense"), HasSubstr("line 1"));
+  EXPECT_THAT(Refusal(std::string(1'000'000, '[')), HasSubstr("levels"));
+  EXPECT_THAT(Refusal("{\"PORT\": {\"a\": {\"mtu\": 1e999}}}"), HasSubstr("no JSON"));
+}
+
+}  // namespace
+}  // namespace heddle::formats

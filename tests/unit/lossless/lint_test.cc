@@ -1,0 +1,275 @@
+#include "lossless/lint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+
+#include "lossless/lint_rules.h"
+#include "lossless/profiles.h"
+
+namespace heddle::lossless {
+namespace {
+
+using testing::Contains;
+using testing::Each;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<std::string> RulesOf(const std::vector<Finding>& findings) {
+  std::vector<std::string> rules;
+  for (const Finding& finding : findings) rules.push_back(finding.rule);
+  return rules;
+}
+
+Subject GoodPolicy(const Policy& declared = {}) {
+  return SubjectOf("LosslessPolicy roce", *Resolve(declared));
+}
+
+Subject GoodHost() {
+  Subject host = GoodPolicy();
+  host.name = "gpu-017 eth2";
+  host.end = End::kHost;
+  host.rdma_dscp.reset();
+  host.settings.marking.reset();
+  host.settings.buffer_bytes = Numbers{100'000, 200'000, 0, 0, 0, 0, 0, 0};
+  host.settings.priority_to_buffer = PriorityTable{0, 0, 0, 1, 0, 0, 0, 0};
+  return host;
+}
+
+// A switch made for the generic profile.
+Subject GoodSwitch() {
+  Subject leaf;
+  leaf.name = "leaf Ethernet0";
+  leaf.end = End::kSwitch;
+  PortSettings& port = leaf.settings;
+  port.trust = Trust::kDscp;
+  port.dscp_to_priority = AllDscps(0);
+  (*port.dscp_to_priority)[26] = 3;
+  (*port.dscp_to_priority)[48] = 6;
+  port.pfc = port.watched = port.ecn = PrioritySet{3};
+  port.priority_to_group = PriorityTable{0, 0, 0, 3, 4, 0, 0, 7};
+  port.priority_to_queue = port.pause_to_queue = Identity();
+  port.watchdog_ms = 200;
+  port.mtu = 9100;
+  port.marking = EcnMarkings{{3, {1'048'576, 2'097'152, 5}}};
+  return leaf;
+}
+
+TEST(Lint, HasNothingAgainstWhatFitsTogether) {
+  for (const Profile& profile : Profiles()) {
+    Policy declared;
+    declared.profile = profile.name;
+    EXPECT_THAT(Lint({GoodPolicy(declared)}), IsEmpty()) << profile.name;
+  }
+  EXPECT_THAT(Lint({GoodHost()}), IsEmpty());
+  EXPECT_THAT(Lint({GoodSwitch()}), IsEmpty());
+  EXPECT_THAT(Lint({GoodPolicy(), GoodHost(), GoodSwitch()}), IsEmpty());
+  EXPECT_THAT(Lint({}), IsEmpty());
+}
+
+TEST(Lint, SaysNothingOfWhatNobodyRead) {
+  Subject host;
+  Subject leaf;
+  leaf.end = End::kSwitch;
+  EXPECT_THAT(Lint({host, leaf}), IsEmpty());
+}
+
+struct Case {
+  std::string rule;
+  std::function<void(Subject& policy, Subject& host, Subject& leaf)> spoil;
+};
+
+// One fault each. `Alone`: the policy, the host or the switch by itself shows it.
+std::vector<Case> Cases() {
+  using S = Subject&;
+  return {
+      {"trust-not-dscp", [](S, S host, S) { host.settings.trust = Trust::kPcp; }},
+      {"rdma-unmarked", [](S policy, S, S) { policy = GoodPolicy({.rdma_dscp = 0}); }},
+      {"tos-elsewhere", [](S policy, S, S) { policy.settings.tos = 0; }},
+      {"tos-nccl-differ", [](S, S host, S) { host.settings.traffic_class = 104; }},
+      {"tos-congested", [](S, S host, S) { host.settings.tos = host.settings.traffic_class = 107; }},
+      {"data-lossy", [](S, S host, S) { (*host.settings.dscp_to_priority)[26] = 0; }},
+      {"pfc-several-classes",
+       [](S, S, S leaf) {
+         leaf.settings.pfc = leaf.settings.watched = PrioritySet{3, 4};
+       }},
+      {"pfc-without-watchdog", [](S, S host, S) { host.settings.watchdog_ms = kWatchdogOff; }},
+      {"watchdog-range", [](S, S host, S) { host.settings.watchdog_ms = 79; }},
+      {"cnp-lossless", [](S, S host, S) { (*host.settings.dscp_to_priority)[48] = 3; }},
+      {"class-lossless",
+       [](S policy, S, S) {
+         policy.classes = {{"nvme", ClassUse::kStorage, {26}, 0}};
+       }},
+      {"lossless-shared", [](S, S host, S) { (*host.settings.dscp_to_priority)[24] = 3; }},
+      {"class-shared", [](S, S host, S) { (*host.settings.priority_to_class)[4] = 3; }},
+      {"queue-differs", [](S, S, S leaf) { (*leaf.settings.pause_to_queue)[3] = 2; }},
+      {"buffer-shared", [](S, S host, S) { (*host.settings.priority_to_buffer)[5] = 1; }},
+      {"buffer-empty", [](S, S host, S) { (*host.settings.buffer_bytes)[1] = 0; }},
+      {"ets-sum", [](S, S host, S) { (*host.settings.class_percent)[0] = 40; }},
+      {"ets-starved", [](S, S host, S) { host.settings.class_percent = Numbers{100, 0, 0, 0, 0, 0, 0, 0}; }},
+      {"ets-strict-data", [](S, S host, S) { (*host.settings.class_algorithm)[3] = Algorithm::kStrict; }},
+      {"cnp-waits", [](S, S host, S) { (*host.settings.class_algorithm)[6] = Algorithm::kEts; }},
+      {"cnp-two-priorities", [](S, S host, S) { host.settings.cnp_priority = 7; }},
+      {"ecn-off", [](S, S, S leaf) { leaf.settings.ecn = PrioritySet{}; }},
+      {"ecn-thresholds",
+       [](S, S, S leaf) {
+         leaf.settings.marking = EcnMarkings{{3, {2000, 2000, 5}}};
+       }},
+      {"mtu-small", [](S, S, S leaf) { leaf.settings.mtu = 4191; }},
+      {"mtu-above-switch", [](S, S, S leaf) { leaf.settings.mtu = 8999; }},
+      {"mtu-below-switch", [](S, S host, S) { host.settings.mtu = 4191; }},
+      {"mtu-peers", [](S, S host, S) { host.settings.mtu = 8000; }},
+      {"dcbx-firmware", [](S, S host, S) { host.settings.dcbx = Dcbx::kFirmware; }},
+      {"switch-data-lossy", [](S, S, S leaf) { (*leaf.settings.dscp_to_priority)[26] = 1; }},
+      {"switch-cnp-lossless", [](S, S, S leaf) { (*leaf.settings.dscp_to_priority)[48] = 3; }},
+      {"switch-pauses-other",
+       [](S, S, S leaf) {
+         (*leaf.settings.dscp_to_priority)[26] = 4;
+         leaf.settings.pfc = leaf.settings.watched = leaf.settings.ecn = PrioritySet{4};
+       }},
+      {"lossless-dscps-differ",
+       [](S, S host, S leaf) {
+         host.settings.tos.reset();
+         host.settings.traffic_class.reset();
+         (*leaf.settings.dscp_to_priority)[26] = 1;
+         (*leaf.settings.dscp_to_priority)[3] = 3;
+       }},
+      {"differs-from-policy", [](S, S host, S) { host.settings.cnp_dscp = 49; }},
+  };
+}
+
+TEST(Lint, FindsEachFaultByItsRuleAndSaysBothFactsAndWhatToDo) {
+  std::set<std::string> tried;
+  for (const Case& one : Cases()) {
+    SCOPED_TRACE(one.rule);
+    Subject policy = GoodPolicy(), host = GoodHost(), leaf = GoodSwitch(), peer = GoodHost();
+    peer.name = "gpu-018 eth2";
+    one.spoil(policy, host, leaf);
+    const auto findings = Lint({policy, host, peer, leaf});
+    EXPECT_THAT(RulesOf(findings), Contains(one.rule));
+    for (const Finding& finding : findings) {
+      const RuleAbout* about = FindRule(finding.rule);
+      ASSERT_NE(about, nullptr);
+      EXPECT_EQ(finding.severity, about->severity);
+      EXPECT_FALSE(finding.where.empty() || finding.fact.empty() || finding.contrary.empty());
+      EXPECT_FALSE(finding.remedy.empty());
+    }
+    tried.insert(one.rule);
+  }
+  // Agents report these; the linter passes them on.
+  tried.insert({"drift", "two-policies"});
+  for (const RuleAbout& rule : Rules()) EXPECT_THAT(tried, Contains(std::string(rule.id)));
+  EXPECT_EQ(Rules().size(), tried.size());
+}
+
+// nic-configuration-operator sets ToS 0, CNP DSCP 4, PFC on 3; SONiC's template is what a switch starts with.
+TEST(Lint, RefusesTheTwoDefaultsThatContradictEachOther) {
+  Subject host;
+  host.name = "nic-configuration-operator";
+  host.settings.trust = Trust::kDscp;
+  host.settings.dscp_to_priority = AllDscps(0);
+  for (std::size_t dscp = 0; dscp < kDscps; ++dscp)
+    (*host.settings.dscp_to_priority)[dscp] = std::int8_t(dscp / 8);
+  host.settings.pfc = PrioritySet{3};
+  host.settings.tos = 0;
+  host.settings.cnp_dscp = 4;
+  host.settings.cnp_priority = 6;
+  Subject leaf = GoodSwitch();
+  leaf.settings.dscp_to_priority = AllDscps(1);
+  for (const auto& [dscp, tc] : {std::pair(3, 3), {4, 4}, {5, 2}, {8, 0}, {46, 5}, {48, 6}}) {
+    (*leaf.settings.dscp_to_priority)[std::size_t(dscp)] = std::int8_t(tc);
+  }
+  leaf.settings.pfc = PrioritySet{3, 4};
+  const auto findings = Lint({host, leaf});
+  const auto find = [&](std::string_view rule) {
+    for (const Finding& finding : findings) {
+      if (finding.rule == rule) return finding;
+    }
+    ADD_FAILURE() << rule;
+    return Finding{};
+  };
+  const Finding cnp = find("switch-cnp-lossless"), data = find("switch-data-lossy");
+  EXPECT_EQ(cnp.fact, "CNPs are sent with DSCP 4");
+  EXPECT_THAT(cnp.contrary, HasSubstr("DSCP 4 in priority group 4, which has PFC"));
+  EXPECT_EQ(cnp.with, "leaf Ethernet0");
+  EXPECT_EQ(data.fact, "data is sent with DSCP 0");
+  EXPECT_THAT(data.contrary, HasSubstr("priority group 0, and PFC is on for 3,4 only"));
+  EXPECT_EQ(find("data-lossy").contrary, "PFC is on for priority 3 only");
+  // The right ToS alone does not help on that switch.
+  host.settings.tos = 106;
+  EXPECT_THAT(Lint({host, leaf}),
+              Contains(testing::AllOf(Field(&Finding::rule, "switch-data-lossy"),
+                                      Field(&Finding::fact, "data is sent with DSCP 26"))));
+}
+
+TEST(Lint, LooksOnceAtPortsThatAreAlike) {
+  std::vector<Subject> subjects;
+  for (int i = 0; i < 32; ++i) {
+    subjects.push_back(GoodSwitch());
+    subjects.back().name = "leaf Ethernet" + std::to_string(i * 4);
+    subjects.back().settings.mtu = 1500;
+  }
+  subjects.push_back(GoodSwitch());
+  const auto findings = Lint(subjects);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].where, "leaf Ethernet0 and 31 more like it");
+  EXPECT_EQ(findings[0].contrary, "RDMA packets carry 1024 bytes there, of 4096");
+}
+
+TEST(Lint, ComparesHostsWithAPolicyOnlyWhereThereIsOne) {
+  Subject host = GoodHost(), other = GoodPolicy({.mtu = 8900});
+  host.settings.mtu = 8000;
+  other.name = "LosslessPolicy other";
+  EXPECT_THAT(RulesOf(Lint({GoodPolicy(), host})), Contains("differs-from-policy"));
+  EXPECT_THAT(RulesOf(Lint({GoodPolicy(), other, host})), testing::Not(Contains("differs-from-policy")));
+}
+
+TEST(Lint, ComparesReportedHostsWithThoseOfTheirPolicyOnly) {
+  Subject compute = GoodHost(), peer = GoodHost(), storage = GoodHost();
+  compute.reported_for = peer.reported_for = "roce";
+  storage.reported_for = "nvme";
+  peer.name = "gpu-018 eth2";
+  storage.name = "gpu-017 eth9";
+  storage.settings.mtu = 4200;
+  EXPECT_THAT(Lint({GoodPolicy(), compute, peer, storage}), IsEmpty());
+  peer.settings.mtu = 8000;
+  EXPECT_THAT(RulesOf(Lint({GoodPolicy(), compute, peer, storage})), testing::ElementsAre("mtu-peers"));
+}
+
+TEST(Lint, LetsAPolicyDoWithoutPfc) {
+  EXPECT_THAT(Lint({GoodPolicy({.pfc = PrioritySet{}, .watchdog_ms = kWatchdogOff})}), IsEmpty());
+}
+
+TEST(Lint, PutsErrorsFirst) {
+  Subject host = GoodHost();
+  host.settings.dcbx = Dcbx::kFirmware;  // a warning
+  host.settings.mtu = 1500;
+  const auto findings = Lint({host});
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].rule, "mtu-small");
+  EXPECT_EQ(findings[1].severity, Severity::kWarning);
+}
+
+TEST(RdmaMtu, IsThePowerOfTwoThatFits) {
+  EXPECT_EQ(rules::RdmaMtu(9000), 4096);
+  EXPECT_EQ(rules::RdmaMtu(4192), 4096);
+  EXPECT_EQ(rules::RdmaMtu(4191), 2048);
+  EXPECT_EQ(rules::RdmaMtu(1500), 1024);
+  EXPECT_EQ(rules::RdmaMtu(351), 0);
+}
+
+TEST(Rules, AreWordedForPeople) {
+  std::set<std::string_view> ids;
+  for (const RuleAbout& rule : Rules()) {
+    EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
+    EXPECT_FALSE(rule.forbids.empty() || rule.why.empty() || rule.remedy.empty()) << rule.id;
+    EXPECT_EQ(rule.id.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string_view::npos);
+  }
+  EXPECT_EQ(FindRule("no-such-rule"), nullptr);
+}
+
+}  // namespace
+}  // namespace heddle::lossless

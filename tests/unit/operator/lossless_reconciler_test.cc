@@ -1,0 +1,124 @@
+#include "operator/lossless_reconciler.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/operator/stage.h"
+
+namespace heddle::operators {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+class LosslessReconcilerTest : public Stage {
+ protected:
+  void AddPolicy(const std::string& name, Json spec, int generation = 1) {
+    Json policy = kube::NewObject(kLosslessPolicies, {"", name});
+    policy["metadata"]["generation"] = generation;
+    policy["spec"] = std::move(spec);
+    server.Put(kLosslessPolicies, policy);
+  }
+  void AddRoceNode(const std::string& name) {
+    AddNode(name, {{"pool", "gpu"}});
+    topology::Node node;
+    node.name = name;
+    topology::Nic nic;
+    nic.name = "mlx5_0";
+    nic.transport = topology::Transport::kRoce;
+    nic.role = topology::NicRole::kCompute;
+    nic.rail = 0;
+    nic.ports.emplace_back();
+    node.nics = {nic};
+    Report(node);
+  }
+  int Reconcile() {
+    const auto outcome = reconciler.Reconcile({});
+    EXPECT_TRUE(outcome) << (outcome ? "" : base::ToString(outcome.error()));
+    return outcome ? outcome->writes : -1;
+  }
+  crds::NodeTopology NodeOf(const std::string& name) {
+    return *crds::NodeTopologyFromJson(*server.Find(kNodeTopologies, {"", name}));
+  }
+  crds::LosslessPolicy PolicyOf(const std::string& name) {
+    return *crds::LosslessPolicyFromJson(*server.Find(kLosslessPolicies, {"", name}));
+  }
+
+  ServerView policies{server, kLosslessPolicies};
+  LosslessReconciler reconciler{
+      client, clock, {.nodes = nodes, .topologies = topologies, .policies = policies}};
+};
+
+TEST_F(LosslessReconcilerTest, TellsNodesAndThenHasNothingMoreToWrite) {
+  AddRoceNode("a");
+  AddRoceNode("b");
+  EXPECT_EQ(Reconcile(), 0) << "no policy";
+  AddPolicy("roce", {{"nodeSelector", {{"pool", "gpu"}}}, {"mtu", 8900}});
+  EXPECT_EQ(Reconcile(), 3) << "two specs and one status";
+  ASSERT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+  EXPECT_EQ(NodeOf("a").spec.lossless[0].settings->mtu, 8900);
+  EXPECT_EQ(NodeOf("a").status.node.nics.size(), 1u) << "the agent's half stays";
+  EXPECT_EQ(PolicyOf("roce").status.counts.ports, 2);
+  clock.Advance(1h);
+  EXPECT_EQ(Reconcile(), 0);
+}
+
+TEST_F(LosslessReconcilerTest, TakesBackWhatNoPolicySays) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  Reconcile();
+  ASSERT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+  server.Remove(kLosslessPolicies, {"", "roce"});
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
+  EXPECT_EQ(Reconcile(), 0);
+}
+
+TEST_F(LosslessReconcilerTest, WritesAStatusAtMostOnceInTenSeconds) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  EXPECT_EQ(Reconcile(), 2);
+  AddRoceNode("b");
+  const auto outcome = reconciler.Reconcile({});
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->writes, 1) << "the spec of b only";
+  ASSERT_TRUE(outcome->again);
+  EXPECT_LE(*outcome->again, 10s);
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(PolicyOf("roce").status.counts.nodes, 2);
+}
+
+TEST_F(LosslessReconcilerTest, LeavesPortsAloneWhosePolicyItCannotRead) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  Reconcile();
+  const auto told = NodeOf("a").spec.lossless;
+  AddPolicy("roce", {{"trust", "FromTheFuture"}}, 2);
+  EXPECT_EQ(Reconcile(), 0);
+  EXPECT_EQ(NodeOf("a").spec.lossless, told);
+}
+
+TEST_F(LosslessReconcilerTest, DoesNotWriteAgainWhatTheSchemaCutsShort) {
+  AddRoceNode("a");
+  for (const char letter : {'b', 'c', 'd', 'e'}) AddPolicy(std::string(200, letter), Json::object());
+  EXPECT_EQ(Reconcile(), 5);
+  ASSERT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+  EXPECT_THAT(NodeOf("a").spec.lossless[0].reason, testing::EndsWith("…"));
+  clock.Advance(1h);
+  EXPECT_EQ(Reconcile(), 0);
+}
+
+TEST_F(LosslessReconcilerTest, SaysInTheStatusWhyAPolicyIsRefused) {
+  AddRoceNode("a");
+  AddPolicy("roce", {{"tos", 0}});
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
+  const crds::LosslessPolicy policy = PolicyOf("roce");
+  const auto* ready = crds::FindCondition(policy.status.conditions, crds::kReady);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ(ready->reason, "Refused");
+  EXPECT_THAT(ready->message, HasSubstr("rdma_cm sends ToS 0, which is DSCP 0; the RDMA class is DSCP 26"));
+}
+
+}  // namespace
+}  // namespace heddle::operators

@@ -1,0 +1,229 @@
+#include "operator/lossless_rollout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace heddle::operators {
+namespace {
+
+using crds::LosslessPolicy;
+using crds::LosslessState;
+using crds::LosslessWish;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const base::WallTime kNow{std::chrono::seconds(1'800'000'000)};
+
+LosslessPolicy PolicyNamed(std::string name, std::int64_t generation = 1) {
+  LosslessPolicy policy;
+  policy.name = std::move(name);
+  policy.generation = generation;
+  policy.spec.mode = crds::LosslessMode::kApply;
+  return policy;
+}
+
+topology::Nic NicNamed(std::string name, int rail, topology::Transport transport = topology::Transport::kRoce,
+                       topology::NicRole role = topology::NicRole::kCompute) {
+  topology::Nic nic;
+  nic.name = std::move(name);
+  nic.rail = rail;
+  nic.transport = transport;
+  nic.role = role;
+  nic.ports.emplace_back();
+  return nic;
+}
+
+LosslessNode NodeNamed(std::string name) {
+  LosslessNode node;
+  node.name = std::move(name);
+  node.labels = {{"pool", "gpu"}};
+  node.node.nics = {NicNamed("mlx5_0", 0), NicNamed("mlx5_1", 1),
+                    NicNamed("mlx5_2", 0, topology::Transport::kRoce, topology::NicRole::kStorage)};
+  return node;
+}
+
+// The agent says of all that it was told that it is in this state.
+void Report(LosslessNode& node, const LosslessRollout& rollout, LosslessState state) {
+  node.wishes = rollout.wishes.at(node.name);
+  node.reports.clear();
+  for (const LosslessWish& wish : node.wishes) {
+    crds::LosslessReport report;
+    report.ports = wish.ports;
+    report.policy = wish.policies.front();
+    report.generation = wish.generation;
+    report.state = state;
+    node.reports.push_back(report);
+  }
+}
+
+std::string ReasonOf(const LosslessRollout& rollout, const std::string& policy) {
+  const auto* ready = crds::FindCondition(rollout.statuses.at(policy).conditions, crds::kReady);
+  return ready == nullptr ? "" : ready->reason;
+}
+
+TEST(LosslessRollout, TellsEqualPortsTheSameInOneEntry) {
+  const auto rollout = DecideRollout({{PolicyNamed("roce", 7)}, {}}, {NodeNamed("a")}, kNow);
+  const auto& wishes = rollout.wishes.at("a");
+  ASSERT_EQ(wishes.size(), 1u);
+  EXPECT_THAT(wishes[0].ports, ElementsAre("mlx5_0:1", "mlx5_1:1")) << "storage is not asked for";
+  EXPECT_THAT(wishes[0].policies, ElementsAre("roce"));
+  EXPECT_EQ(wishes[0].generation, 7);
+  ASSERT_TRUE(wishes[0].settings);
+  EXPECT_EQ(wishes[0].settings->pfc, lossless::PrioritySet{3});
+  const auto& status = rollout.statuses.at("roce");
+  EXPECT_EQ(status.counts, (crds::LosslessCounts{1, 2, 0, 0, 0, 0, 2}));
+  EXPECT_EQ(status.profile, "generic/v1");
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Waiting");
+}
+
+TEST(LosslessRollout, SelectsByLabelRoleAndRail) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.node_selector = {{"pool", "gpu"}};
+  policy.spec.roles = {topology::NicRole::kCompute, topology::NicRole::kStorage};
+  policy.spec.rails = {0};
+  LosslessNode other = NodeNamed("b");
+  other.labels["pool"] = "cpu";
+  const auto rollout = DecideRollout({{policy}, {}}, {NodeNamed("a"), other}, kNow);
+  EXPECT_THAT(rollout.wishes.at("a").at(0).ports, ElementsAre("mlx5_0:1", "mlx5_2:1"));
+  EXPECT_THAT(rollout.wishes.at("b"), IsEmpty());
+  EXPECT_EQ(rollout.statuses.at("roce").counts.nodes, 1);
+}
+
+TEST(LosslessRollout, SaysWhySomePortsHaveNothingToSet) {
+  LosslessNode node = NodeNamed("a");
+  node.node.nics[1].transport = topology::Transport::kInfiniBand;
+  auto rollout = DecideRollout({{PolicyNamed("roce")}, {}}, {node}, kNow);
+  const auto& wishes = rollout.wishes.at("a");
+  ASSERT_EQ(wishes.size(), 2u);
+  EXPECT_FALSE(wishes[1].settings);
+  EXPECT_THAT(wishes[1].reason, HasSubstr("InfiniBand"));
+}
+
+TEST(LosslessRollout, AppliesNeitherOfTwoPoliciesOnOnePortAndNamesBoth) {
+  LosslessPolicy second = PolicyNamed("rails");
+  second.spec.rails = {1};
+  const auto rollout = DecideRollout({{PolicyNamed("roce"), second}, {}}, {NodeNamed("a")}, kNow);
+  const auto& wishes = rollout.wishes.at("a");
+  ASSERT_EQ(wishes.size(), 2u);
+  EXPECT_TRUE(wishes[0].settings);
+  EXPECT_FALSE(wishes[1].settings);
+  EXPECT_THAT(wishes[1].ports, ElementsAre("mlx5_1:1"));
+  EXPECT_THAT(wishes[1].policies, ElementsAre("rails", "roce"));
+  for (const char* name : {"roce", "rails"}) {
+    EXPECT_EQ(rollout.statuses.at(name).counts.conflicting, 1) << name;
+    EXPECT_EQ(ReasonOf(rollout, name), "Conflict");
+  }
+}
+
+TEST(LosslessRollout, RefusesAPolicyThatContradictsItselfAndKeepsWhatWas) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  LosslessNode node = NodeNamed("a");
+  Report(node, DecideRollout({{policy}, {}}, {node}, kNow), LosslessState::kCompliant);
+  policy.generation = 2;
+  policy.spec.policy.tos = 0;
+  const auto rollout = DecideRollout({{policy}, {}}, {node}, kNow);
+  EXPECT_EQ(rollout.wishes.at("a"), node.wishes) << "generation 1 stays in force";
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Refused");
+  EXPECT_THAT(rollout.statuses.at("roce").findings,
+              testing::Contains(HasSubstr("tos-elsewhere: rdma_cm sends ToS 0")));
+  policy.spec.policy.tos.reset();
+  policy.spec.policy.profile = "connectx-5/v1";
+  const auto unknown = DecideRollout({{policy}, {}}, {node}, kNow);
+  const auto* ready = crds::FindCondition(unknown.statuses.at("roce").conditions, crds::kReady);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_THAT(ready->message, HasSubstr("there is no profile"));
+}
+
+TEST(LosslessRollout, GoesOnWithAWarning) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.policy.ecn = lossless::PrioritySet{};
+  const auto rollout = DecideRollout({{policy}, {}}, {NodeNamed("a")}, kNow);
+  EXPECT_EQ(rollout.wishes.at("a").size(), 1u);
+  EXPECT_THAT(rollout.statuses.at("roce").findings, ElementsAre(HasSubstr("ecn-off")));
+}
+
+TEST(LosslessRollout, TriesAFewNodesFirstAndStopsOnTheFirstFailure) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.canary = 2;
+  std::vector<LosslessNode> nodes{NodeNamed("d"), NodeNamed("b"), NodeNamed("a"), NodeNamed("c")};
+  const auto told = [](const LosslessRollout& rollout, std::int64_t generation) {
+    std::vector<std::string> names;
+    for (const auto& [name, wishes] : rollout.wishes) {
+      if (!wishes.empty() && wishes[0].generation == generation) names.push_back(name);
+    }
+    return names;
+  };
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(told(rollout, 1), ElementsAre("a", "b"));
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Canary");
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(told(rollout, 1), ElementsAre("a", "b", "c", "d"));
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Compliant");
+  EXPECT_EQ(rollout.statuses.at("roce").counts.compliant, 8);
+
+  // The next generation fails on one canary: the others keep the last.
+  policy.generation = 2;
+  policy.spec.policy.mtu = 8000;
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(told(rollout, 2), ElementsAre("a", "b"));
+  EXPECT_THAT(told(rollout, 1), ElementsAre("c", "d"));
+  for (LosslessNode& node : nodes) {
+    Report(node, rollout, node.name == "b" ? LosslessState::kFailed : LosslessState::kCompliant);
+  }
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(told(rollout, 1), ElementsAre("c", "d"));
+  EXPECT_EQ(rollout.statuses.at("roce").counts.drifted, 2);
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+  EXPECT_THAT(told(DecideRollout({{policy}, {}}, nodes, kNow), 2), ElementsAre("a", "b", "c", "d"));
+}
+
+TEST(LosslessRollout, LooksEverywhereAtOnceWhereItOnlyObserves) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.canary = 1;
+  policy.spec.mode = crds::LosslessMode::kObserve;
+  const auto rollout = DecideRollout({{policy}, {}}, {NodeNamed("a"), NodeNamed("b")}, kNow);
+  EXPECT_EQ(rollout.wishes.at("b").size(), 1u);
+}
+
+TEST(LosslessRollout, ChangesNothingOfWhatStandsAlready) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b")};
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  policy.status = rollout.statuses.at("roce");
+  const auto again = DecideRollout({{policy}, {}}, nodes, kNow + std::chrono::hours(1));
+  for (const LosslessNode& node : nodes) EXPECT_EQ(again.wishes.at(node.name), node.wishes);
+  EXPECT_TRUE(again.statuses.at("roce") == policy.status) << "a time is no change";
+}
+
+TEST(LosslessRollout, TakesBackWhatADeletedPolicySaid) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  LosslessNode node = NodeNamed("a");
+  Report(node, DecideRollout({{policy}, {}}, {node}, kNow), LosslessState::kCompliant);
+  EXPECT_THAT(DecideRollout({{}, {}}, {node}, kNow).wishes.at("a"), IsEmpty());
+  policy.deleted_at = kNow;
+  const auto rollout = DecideRollout({{policy}, {}}, {node}, kNow);
+  EXPECT_THAT(rollout.wishes.at("a"), IsEmpty());
+  EXPECT_THAT(rollout.statuses, IsEmpty());
+}
+
+TEST(LosslessRollout, KeepsWhatAPolicySaidThatItCannotRead) {
+  LosslessNode node = NodeNamed("a");
+  Report(node, DecideRollout({{PolicyNamed("roce")}, {}}, {node}, kNow), LosslessState::kCompliant);
+  EXPECT_EQ(DecideRollout({{}, {"roce"}}, {node}, kNow).wishes.at("a"), node.wishes);
+  EXPECT_THAT(DecideRollout({{}, {"another"}}, {node}, kNow).wishes.at("a"), IsEmpty());
+}
+
+TEST(LosslessRollout, SaysWhenNothingIsSelected) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.node_selector = {{"pool", "none"}};
+  EXPECT_EQ(ReasonOf(DecideRollout({{policy}, {}}, {NodeNamed("a")}, kNow), "roce"), "NothingSelected");
+}
+
+}  // namespace
+}  // namespace heddle::operators
