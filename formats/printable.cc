@@ -10,6 +10,7 @@ std::string Printable(std::string_view bytes, std::size_t limit) {
   if (begin == std::string_view::npos) return {};
   bytes = bytes.substr(begin, bytes.find_last_not_of(kBlank) - begin + 1);
   std::string text(bytes.substr(0, limit));
+  text.resize(text.find_last_not_of(kBlank) + 1);  // a cut may end in a blank; npos + 1 is 0
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
   return text;

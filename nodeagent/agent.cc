@@ -113,6 +113,10 @@ class Teller {
     const std::lock_guard lock(mutex_);
     events_.Restore(published);
   }
+  void Learn(crds::PlaceLabels labels) {
+    const std::lock_guard lock(mutex_);
+    events_.Learn(std::move(labels));
+  }
   void Look(const Sight& sight) {
     const std::lock_guard lock(mutex_);
     for (const NodeEvent& event : events_.Look(sight)) {
@@ -160,6 +164,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     // One that makes no sense, or that no agent has written yet, has nothing to remember.
     const auto published = crds::NodeTopologyFromJson(object);
     const bool has_status = published && published->status.observed_at;
+    if (published) teller.Learn(published->spec.labels);
     if (has_status) teller.Restore(published->status.node);
     monitor.Restore(has_status ? published->status : crds::NodeTopologyStatus());
   };

@@ -54,7 +54,7 @@ std::string Follow::Look(const Sight& sight, base::WallTime now) {
     for (const std::string& change : topology::Diff(before_.node, sight.seen.node))
       text += Line(now, "topology", change);
     for (const HealthChange& change : sight.changes) text += Line(now, "health", change.sentence);
-    for (const std::string& change : sight.nvlink_changes) text += Line(now, "health", change);
+    for (const NvlinkChange& change : sight.nvlink_changes) text += Line(now, "health", SayChange(change));
     const std::vector<crds::Condition> before = ConditionsOf(before_);
     for (const crds::Condition& condition : ConditionsOf(sight.seen)) {
       const crds::Condition* old = crds::FindCondition(before, condition.type);

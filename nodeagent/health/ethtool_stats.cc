@@ -128,8 +128,9 @@ EthtoolStats ParseEthtoolStats(std::string_view text) {
     const std::size_t start = line.find_first_not_of(' ');
     if (colon == std::string_view::npos || start >= colon) continue;
     const auto value = formats::Number<std::uint64_t>(line.substr(colon + 2));
-    if (!value) continue;
-    names.push_back(formats::Printable(line.substr(start, colon - start), kMaxName));
+    std::string name = formats::Printable(line.substr(start, colon - start), kMaxName);
+    if (!value || name.empty()) continue;
+    names.push_back(std::move(name));
     stats.values.push_back(*value);
   }
   stats.names = std::make_shared<const std::vector<std::string>>(std::move(names));

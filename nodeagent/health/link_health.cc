@@ -92,12 +92,12 @@ std::uint64_t ShareOf(std::uint64_t count, std::chrono::nanoseconds gap, std::ch
   return std::min(count, kMost) * window_ms / gap_ms;
 }
 
-std::string NameOf(const WatchedPort& port) {
-  return fmt::format("{} port {}{}", port.nic, port.number,
-                     port.leaf.empty() ? std::string() : fmt::format(" ({})", port.leaf));
-}
-
 }  // namespace
+
+std::string NameOf(const WatchedPort& port, std::string_view leaf) {
+  return fmt::format("{} port {}{}", port.nic, port.number,
+                     leaf.empty() ? std::string() : fmt::format(" ({})", leaf));
+}
 
 // One look at one port.
 class LinkHealth::Step {
@@ -327,9 +327,9 @@ std::vector<HealthChange> LinkHealth::Look(const CounterReadings& readings, Mono
     const Verdict before = std::exchange(state.verdict, health.verdict).value_or(health.verdict);
     if (before != health.verdict) {
       const std::string& why = health.verdict == Verdict::kUnknown ? health.unread : health.evidence;
-      changes.push_back({health.port, before, health.verdict,
-                         fmt::format("{}: {}{}{}", NameOf(health.port), VerdictName(health.verdict),
-                                     why.empty() ? "" : ": ", why)});
+      std::string what = fmt::format("{}{}{}", VerdictName(health.verdict), why.empty() ? "" : ": ", why);
+      std::string sentence = fmt::format("{}: {}", NameOf(health.port, health.port.leaf), what);
+      changes.push_back({health.port, before, health.verdict, std::move(sentence), std::move(what)});
     }
     ports_.push_back(std::move(health));
   }

@@ -38,11 +38,15 @@ struct PortHealth {
 // What placement may count on of `rate_gbps`, see link_rules.h.
 int UsableGbps(int rate_gbps, topology::LinkFault fault);
 
+// "mlx5_3 port 1 (leaf-4 port 17)"; `leaf`: as WatchedPort has it.
+std::string NameOf(const WatchedPort& port, std::string_view leaf);
+
 struct HealthChange {
   WatchedPort port;
   Verdict before = Verdict::kHealthy, after = Verdict::kHealthy;
   std::string
       sentence;  // for an event or a log line: "mlx5_3 port 1 (leaf-4 port 17): Flapping: 4 link downs in …"
+  std::string what;  // of that, what is behind the name: "Flapping: 4 link downs in …"
 };
 
 // The health of every port by what its counters did from look to look: fast into trouble, out of it only after

@@ -42,7 +42,7 @@ class NvlinkHealth::Step {
   Step(NvlinkHealth& health, MonotonicTime now, base::WallTime wall)
       : health_(health), now_(now), wall_(std::chrono::floor<std::chrono::seconds>(wall)) {}
 
-  std::vector<std::string> Run(const GpuReadings& readings) {
+  std::vector<NvlinkChange> Run(const GpuReadings& readings) {
     Expect(readings);
     for (const GpuReading& gpu : readings.gpus) {
       if (gpu.state == GpuState::kAnswers) LookAt(gpu);
@@ -139,7 +139,7 @@ class NvlinkHealth::Step {
       if (!trouble.quiet_since) {
         trouble.quiet_since = now_;
       } else if (now_ - *trouble.quiet_since >= kQuiet) {
-        said_.push_back("over: " + trouble.sentence);
+        said_.push_back({true, trouble.sentence});
         health_.troubles_.erase(found);
       }
       return;
@@ -155,7 +155,7 @@ class NvlinkHealth::Step {
     if (is_level ? trouble.count == trouble.reported : trouble.count / 2 < trouble.reported) return;
     trouble.reported = trouble.count;
     trouble.sentence = fmt::format("GPU {} {}, since {}", gpu, say(trouble), base::FormatTime(trouble.since));
-    said_.push_back(trouble.sentence);
+    said_.push_back({false, trouble.sentence});
   }
 
   // What was published goes when its quiet time is over; what still holds has its own sentence by then.
@@ -164,7 +164,7 @@ class NvlinkHealth::Step {
       auto& [key, trouble] = *at;
       if (key.second == Kind::kPublished && (!answers || !trouble.quiet_since)) trouble.quiet_since = now_;
       const bool over = key.second == Kind::kPublished && now_ - *trouble.quiet_since >= kQuiet;
-      if (over) said_.push_back("over: " + trouble.sentence);
+      if (over) said_.push_back({true, trouble.sentence});
       at = over ? health_.troubles_.erase(at) : std::next(at);
     }
   }
@@ -172,8 +172,12 @@ class NvlinkHealth::Step {
   NvlinkHealth& health_;
   const MonotonicTime now_;
   const base::WallTime wall_;
-  std::vector<std::string> said_;
+  std::vector<NvlinkChange> said_;
 };
+
+std::string SayChange(const NvlinkChange& change) {
+  return change.over ? "over: " + change.sentence : change.sentence;
+}
 
 void NvlinkHealth::Restore(const topology::Node& published, std::vector<std::string> faults) {
   published_links_ = published.nvlink.links_per_gpu;
@@ -187,8 +191,8 @@ void NvlinkHealth::Restore(const topology::Node& published, std::vector<std::str
   }
 }
 
-std::vector<std::string> NvlinkHealth::Look(const GpuReadings& readings, MonotonicTime now,
-                                            base::WallTime wall) {
+std::vector<NvlinkChange> NvlinkHealth::Look(const GpuReadings& readings, MonotonicTime now,
+                                             base::WallTime wall) {
   return Step(*this, now, wall).Run(readings);
 }
 

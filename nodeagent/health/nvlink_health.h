@@ -14,6 +14,15 @@
 
 namespace heddle::nodeagent {
 
+// What began, or grew worse, and what ended.
+struct NvlinkChange {
+  bool over = false;
+  std::string sentence;  // of the fault, with its time
+  friend bool operator==(const NvlinkChange&, const NvlinkChange&) = default;
+};
+// "over: GPU 3 has …" of what ended.
+std::string SayChange(const NvlinkChange& change);
+
 // The health of the NVLinks by what changed from look to look: errors of each link, links that should be up, the
 // clique of each GPU. Fast into trouble, out of it after a quiet time (kQuiet in link_rules.h). A GPU that does
 // not answer is evidence of nothing here. A value: no clock, no I/O. Thread rule: one thread.
@@ -24,8 +33,8 @@ class NvlinkHealth {
   // Look.
   void Restore(const topology::Node& published, std::vector<std::string> faults);
 
-  // Returns what began or ended, as sentences for events.
-  std::vector<std::string> Look(const GpuReadings& readings, base::MonotonicTime now, base::WallTime wall);
+  // Returns what began or ended.
+  std::vector<NvlinkChange> Look(const GpuReadings& readings, base::MonotonicTime now, base::WallTime wall);
 
   // With evidence and time, by GPU; empty = nothing against any link. They stay as they are while a fault goes on,
   // until it is twice as bad.

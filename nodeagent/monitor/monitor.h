@@ -42,11 +42,11 @@ struct MonitorOptions {
 
 // What is known of the machine now.
 struct Sight {
-  Observation seen;                         // with what the counters say of its links
-  std::vector<PortHealth> ports;            // compute and storage, see WatchedPorts
-  std::vector<GpuReading> gpus;             // of the last look
-  std::vector<HealthChange> changes;        // of verdicts, since the Sight before
-  std::vector<std::string> nvlink_changes;  // sentences; those that begin with "over: " end something
+  Observation seen;                   // with what the counters say of its links
+  std::vector<PortHealth> ports;      // compute and storage, see WatchedPorts
+  std::vector<GpuReading> gpus;       // of the last look
+  std::vector<HealthChange> changes;  // of verdicts, since the Sight before
+  std::vector<NvlinkChange> nvlink_changes;
 };
 
 using SightPtr = std::shared_ptr<const Sight>;

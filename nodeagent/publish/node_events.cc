@@ -13,7 +13,6 @@ using topology::Gpu;
 using topology::Nic;
 
 constexpr std::size_t kNamed = 8;  // of several GPUs with one fault; a node has as many
-constexpr std::string_view kOver = "over: ";
 
 // A GPU as it is published, or as the driver told of it. By its place: the UUID is the driver's to tell, and the
 // bus shows the GPU before the driver does.
@@ -69,13 +68,25 @@ std::vector<NodeEvent> NodeEvents::Look(const Sight& sight) {
   LookAtLeaves(sight, events);
   LookAtGpus(sight, events);
   LookAtXids(sight, events);
-  for (const std::string& change : sight.nvlink_changes) {
-    const bool over = change.starts_with(kOver);
-    events.push_back(
-        {over ? Severity::kNormal : Severity::kWarning, over ? kNvlinkRecovered : kNvlinkFault, change});
+  for (const NvlinkChange& change : sight.nvlink_changes) {
+    events.push_back({change.over ? Severity::kNormal : Severity::kWarning,
+                      change.over ? kNvlinkRecovered : kNvlinkFault, SayChange(change)});
   }
   compares_ = looked_ = true;
   return events;
+}
+
+// Where the network tells no leaf the Node's labels may, and those the agent reads in its own object.
+std::string NodeEvents::LeafByLabels(const WatchedPort& watched, const Sight& sight) const {
+  if (!watched.leaf.empty() || labels_.empty()) return {};
+  topology::Node node = sight.seen.node;
+  crds::FillLeaves(node, labels_);
+  const Nic* nic = node.FindNic(watched.nic);
+  if (nic == nullptr) return {};
+  for (const topology::NicPort& port : nic->ports) {
+    if (port.number == watched.number && port.leaf_port.known()) return port.leaf_port->leaf;
+  }
+  return {};
 }
 
 // A state that cannot be read for a while is between two verdicts and none of its own.
@@ -87,8 +98,10 @@ void NodeEvents::LookAtLinks(const Sight& sight, std::vector<NodeEvent>& events)
     if (known->second == change.after) continue;
     known->second = change.after;
     const bool good = change.after == Verdict::kHealthy;
+    const std::string leaf = LeafByLabels(change.port, sight);
     events.push_back(
-        {good ? Severity::kNormal : Severity::kWarning, ReasonOf(change.after), change.sentence});
+        {good ? Severity::kNormal : Severity::kWarning, ReasonOf(change.after),
+         leaf.empty() ? change.sentence : fmt::format("{}: {}", NameOf(change.port, leaf), change.what)});
   }
 }
 

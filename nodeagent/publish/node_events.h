@@ -4,8 +4,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "crds/place_labels.h"
 #include "kube/events.h"
 #include "nodeagent/monitor/monitor.h"
 
@@ -36,6 +38,8 @@ inline constexpr std::string_view kNvlinkRecovered = "NvlinkRecovered";
 class NodeEvents {
  public:
   void Restore(const topology::Node& published);
+  // The labels of the Node that name a place: the leaf of ports whose network tells none.
+  void Learn(crds::PlaceLabels labels) { labels_ = std::move(labels); }
   std::vector<NodeEvent> Look(const Sight& sight);
 
  private:
@@ -44,6 +48,9 @@ class NodeEvents {
   void LookAtGpus(const Sight& sight, std::vector<NodeEvent>& events);
   void LookAtXids(const Sight& sight, std::vector<NodeEvent>& events);
 
+  std::string LeafByLabels(const WatchedPort& watched, const Sight& sight) const;
+
+  crds::PlaceLabels labels_;
   bool compares_ = false;                             // there is something to compare with
   bool looked_ = false;                               // and it is not what was published, which has no XIDs
   std::map<std::string, Verdict> verdicts_;           // by WatchedPort::key; those that are not kUnknown

@@ -93,6 +93,7 @@ TEST(Hostile, DeeplyNestedJsonIsNoLldpAndNoCrash) {
 
 TEST(Printable, KeepsAsciiAndNothingElse) {
   EXPECT_EQ(Printable("  leaf-1\n"), "leaf-1");
+  EXPECT_EQ(Printable("leaf 1", 5), "leaf") << "nothing ends in a blank, cut or not";
   EXPECT_EQ(Printable(std::string("a\0b\xff\x7f", 5)), "a?b??");
   EXPECT_EQ(Printable("abcdef", 3), "abc");
   EXPECT_EQ(Printable("\n \t"), "");

@@ -40,7 +40,9 @@ struct Gpus {
   std::vector<std::string> LookAfter(std::chrono::seconds time) {
     now += time;
     wall += time;
-    return health.Look(readings, now, wall);
+    std::vector<std::string> said;
+    for (const NvlinkChange& change : health.Look(readings, now, wall)) said.push_back(SayChange(change));
+    return said;
   }
   topology::Node Published() const {
     topology::Node node;

@@ -63,6 +63,22 @@ TEST_F(NodeEventsTest, SaysEachTransitionOfALinkOnce) {
               ElementsAre(NodeEvent{Severity::kNormal, kLinkHealthy, "mlx5_3 port 1: Healthy"}));
 }
 
+TEST_F(NodeEventsTest, NamesTheLeafThatTheLabelsOfTheNodeTell) {
+  node_.nics[3].transport = topology::Transport::kEfa;
+  node_.nics[3].ports[0].leaf_port = topology::Missing::kUnknown;
+  events_.Learn({{"topology.k8s.aws/network-node-layer-4", "nn-0123"}});
+  HealthChange change = Change(Verdict::kHealthy, Verdict::kDown, "efa port 1: Down");
+  change.port.nic = node_.nics[3].name;
+  change.port.transport = topology::Transport::kEfa;
+  change.what = "Down";
+  const auto events = Look(change);
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].note, node_.nics[3].name + " port 1 (nn-0123): Down");
+  change.port.leaf = "su0-r3";
+  change.port.key = "another";
+  EXPECT_EQ(Look(change).at(0).note, "efa port 1: Down") << "what the cable says is said already";
+}
+
 TEST_F(NodeEventsTest, TakesALinkThatCannotBeReadForNoTransition) {
   (void)Look(Change(Verdict::kHealthy, Verdict::kFlapping, "flaps"));
   EXPECT_THAT(Look(Change(Verdict::kFlapping, Verdict::kUnknown, "cannot be read")), IsEmpty());
@@ -149,8 +165,11 @@ TEST_F(NodeEventsTest, SaysAnXidOnceAndWhetherItEndsTheUseOfTheGpu) {
 
 TEST_F(NodeEventsTest, PassesOnWhatNvlinkSays) {
   Sight sight = Seen(node_);
-  sight.nvlink_changes = {"GPU 3 has 17 of 18 NVLinks up, since now", "over: GPU 2 counts 9 CRC errors"};
-  EXPECT_THAT(Reasons(events_.Look(sight)), ElementsAre("NvlinkFault", "NvlinkRecovered"));
+  sight.nvlink_changes = {{false, "GPU 3 has 17 of 18 NVLinks up, since now"},
+                          {true, "GPU 2 counts 9 CRC errors"}};
+  const auto events = events_.Look(sight);
+  EXPECT_THAT(Reasons(events), ElementsAre("NvlinkFault", "NvlinkRecovered"));
+  EXPECT_EQ(events.at(1).note, "over: GPU 2 counts 9 CRC errors");
 }
 
 TEST(NodeReference, NamesTheNodeAsTheKubeletDoes) {
