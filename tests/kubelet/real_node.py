@@ -10,11 +10,12 @@ import shutil
 import subprocess
 import sys
 import time
+import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cluster"))
 
-from bed import REPOSITORY  # noqa: E402
+from bed import REPOSITORY, ControlPlane  # noqa: E402
 from bed.process import Process, free_port, run, stop_at_exit  # noqa: E402
 from bed.rest import path  # noqa: E402
 from bed.waiting import wait_for  # noqa: E402
@@ -255,3 +256,41 @@ runtime_type = "io.containerd.runc.v2"
             "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": False,
             "containers": [{"name": container, "image": IMAGE, "imagePullPolicy": "Never",
                             "resources": {"limits": limits}}]}}
+
+
+class NodeTestCase(unittest.TestCase):
+    """Tests on one real node of a control plane of their own, called BED. What a class needs on it, prepare() makes."""
+
+    COMPONENTS = ("etcd", "apiserver", "controller-manager", "scheduler")
+    NODE = "real-0"
+    maxDiff = None
+
+    @classmethod
+    def prepare(cls):
+        pass
+
+    @classmethod
+    def setUpClass(cls):
+        users = {"kubelet": (f"system:node:{cls.NODE}", "system:nodes")}
+        cls.plane = ControlPlane(cls.BED, components=cls.COMPONENTS, users=users)
+        cls.addClassCleanup(cls._end)
+        cls.ended_well = False
+        cls.plane.start()
+        cls.node = RealNode(cls.plane, cls.NODE)
+        cls.node.start()
+        cls.prepare()
+        cls.ended_well = True
+
+    @classmethod
+    def _end(cls):
+        if not cls.ended_well:
+            logs = cls.plane.copy_logs(REPOSITORY / "build" / "cluster-logs" / cls.__name__)
+            print(f"    logs of the failed class: {logs.relative_to(REPOSITORY)}", file=sys.stderr)
+        cls.plane.stop()
+
+    def run(self, result=None):
+        before = len(result.failures) + len(result.errors)
+        answer = super().run(result)
+        if len(result.failures) + len(result.errors) > before:
+            type(self).ended_well = False
+        return answer

@@ -5,19 +5,16 @@ import os
 import re
 import shutil
 import sys
-import unittest
 from pathlib import Path
 
-from bed import ControlPlane, Heddle
+from bed import Heddle
 from bed.heddle import CHART, NAMESPACE
 from bed.process import free_port, run
 from bed.rest import path
 from bed.testing import REPOSITORY, options
-from real_node import RealNode
+from real_node import NodeTestCase
 
-NODE = "real-0"
-USERS = {"kubelet": (f"system:node:{NODE}", "system:nodes")}
-COMPONENTS = ("etcd", "apiserver", "controller-manager", "scheduler")
+NODE = NodeTestCase.NODE
 IMAGE = "localhost/heddle:0.1.0"
 NOTHING = {"driver": "none", "infiniband": "none", "lldp": "none"}
 
@@ -64,17 +61,11 @@ def make_image(folder):
     return folder / "heddle.tar"
 
 
-class AgentPod(unittest.TestCase):
-    maxDiff = None
+class AgentPod(NodeTestCase):
+    BED = "agent-pod"
 
     @classmethod
-    def setUpClass(cls):
-        cls.plane = ControlPlane("agent-pod", components=COMPONENTS, users=USERS)
-        cls.addClassCleanup(cls._end)
-        cls.ended_well = False
-        cls.plane.start()
-        cls.node = RealNode(cls.plane, NODE)
-        cls.node.start()
+    def prepare(cls):
         # As systemd has it on every host: a mount that comes later shows where HostToContainer asks for it.
         cls.inside("mount", "--make-rshared", "/")
         folder = cls.plane.folder / "heddle-image"
@@ -83,7 +74,6 @@ class AgentPod(unittest.TestCase):
                    "images", "import", "--local", "--snapshotter", "native", make_image(folder))
         cls.heddle = Heddle(cls.plane, options.binaries)
         cls.heddle.install()
-        cls.ended_well = True
 
     def setUp(self):
         # The operator's to make on a cluster.
@@ -92,22 +82,8 @@ class AgentPod(unittest.TestCase):
         self.addCleanup(self.plane.rest.delete, path("nodetopologies", name=NODE))
 
     @classmethod
-    def _end(cls):
-        if not cls.ended_well:
-            logs = cls.plane.copy_logs(REPOSITORY / "build" / "cluster-logs" / cls.__name__)
-            print(f"    logs of the failed class: {logs}", file=sys.stderr)
-        cls.plane.stop()
-
-    @classmethod
     def inside(cls, *command):
         return run(["nsenter", "--target", cls.node._first, "--mount", "--", *command]).stdout
-
-    def run(self, result=None):
-        before = len(result.failures) + len(result.errors)
-        answer = super().run(result)
-        if len(result.failures) + len(result.errors) > before:
-            type(self).ended_well = False
-        return answer
 
     def template(self, agent):
         values = {"image": {"registry": "localhost"}, "agent": agent}

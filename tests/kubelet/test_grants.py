@@ -3,20 +3,17 @@
 import json
 import shutil
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from bed import ControlPlane, Heddle
+from bed import Heddle
 from bed.process import Process, run
 from bed.rest import path
-from bed.testing import REPOSITORY, options
-from real_node import RealNode
+from bed.testing import options
+from real_node import NodeTestCase
 
-NODE = "real-0"
-USERS = {"kubelet": (f"system:node:{NODE}", "system:nodes")}
-COMPONENTS = ("etcd", "apiserver", "controller-manager", "scheduler")
+NODE = NodeTestCase.NODE
 
 
 class DevicePlugin:
@@ -48,17 +45,11 @@ class DevicePlugin:
         return [line.split()[1:] for line in self._log.read_text().splitlines() if line.split()[:1] == [word]]
 
 
-class Grants(unittest.TestCase):
-    maxDiff = None
+class Grants(NodeTestCase):
+    BED = "grants"
 
     @classmethod
-    def setUpClass(cls):
-        cls.plane = ControlPlane("grants", components=COMPONENTS, users=USERS)
-        cls.addClassCleanup(cls._end)
-        cls.ended_well = False
-        cls.plane.start()
-        cls.node = RealNode(cls.plane, NODE)
-        cls.node.start()
+    def prepare(cls):
         cls.machine = cls._record()
         cls.gpus = DevicePlugin(cls.node, "nvidia.com/gpu",
                                 [f"{gpu['uuid']}@{gpu['numa']}" for gpu in cls.machine["gpus"]]).start()
@@ -75,21 +66,6 @@ class Grants(unittest.TestCase):
         cls.heddle.start_agent(NODE, "--pod-resources", cls.node.pod_resources, "--interval", "1",
                                "--publish-jitter", "0.1")
         cls.heddle.wait_published([NODE])
-        cls.ended_well = True
-
-    @classmethod
-    def _end(cls):
-        if not cls.ended_well:
-            logs = cls.plane.copy_logs(REPOSITORY / "build" / "cluster-logs" / cls.__name__)
-            print(f"    logs of the failed class: {logs.relative_to(REPOSITORY)}", file=sys.stderr)
-        cls.plane.stop()
-
-    def run(self, result=None):
-        before = len(result.failures) + len(result.errors)
-        answer = super().run(result)
-        if len(result.failures) + len(result.errors) > before:
-            type(self).ended_well = False
-        return answer
 
     @classmethod
     def _record(cls):

@@ -43,7 +43,8 @@ class Rdma(GuestCase):
                       "lldpcli configure lldp tx-interval 1 && lldpcli configure lldp portidsubtype ifname")
         try:
             wait_for("both guests to hear each other", lambda: all(
-                "SysName" in guest.run("lldpcli show neighbors") for guest in cls.guests), 60)
+                # On a busy machine an lldpd may begin and fall silent after its first message: it is asked to speak.
+                "SysName" in guest.run("lldpcli update && lldpcli show neighbors") for guest in cls.guests), 120)
         except AssertionError as problem:
             told = [guest.attempt("ip -s link show eth0; lldpcli show statistics; lldpcli show interfaces; pidof lldpd")[1]
                     for guest in cls.guests]

@@ -129,4 +129,10 @@ topology::Fabric FabricOf(std::string_view synthetic_line) {
   return topology::BuildFabric(std::move(made->nodes), made->declaration);
 }
 
+std::vector<std::string> Sentences(const topology::Fabric& fabric) {
+  std::vector<std::string> sentences;
+  for (const topology::CablingFault& fault : fabric.faults) sentences.push_back(fault.sentence);
+  return sentences;
+}
+
 }  // namespace heddle::test

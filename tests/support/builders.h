@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "topology/fabric.h"
 #include "topology/node.h"
@@ -39,5 +40,7 @@ class NodeNamed {
 
 // What a synthetic line builds; a line that does not parse ends the test program with its refusal.
 topology::Fabric FabricOf(std::string_view synthetic_line);
+// What its cabling faults say.
+std::vector<std::string> Sentences(const topology::Fabric& fabric);
 
 }  // namespace heddle::test

@@ -12,17 +12,12 @@ namespace {
 
 using test::FabricOf;
 using test::NodeNamed;
+using test::Sentences;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-std::vector<std::string> Sentences(const Fabric& fabric) {
-  std::vector<std::string> sentences;
-  for (const CablingFault& fault : fabric.faults) sentences.push_back(fault.sentence);
-  return sentences;
-}
 
 TEST(BuildFabric, KeepsALeafForEveryRailOfEveryUnit) {
   const Fabric fabric =

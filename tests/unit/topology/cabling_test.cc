@@ -9,6 +9,7 @@ namespace heddle::topology {
 namespace {
 
 using test::NodeNamed;
+using test::Sentences;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
@@ -16,12 +17,6 @@ using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-std::vector<std::string> Sentences(const Fabric& fabric) {
-  std::vector<std::string> sentences;
-  for (const CablingFault& fault : fabric.faults) sentences.push_back(fault.sentence);
-  return sentences;
-}
 
 Fabric Declared(const std::string& line, Declaration declaration) {
   auto made = *ParseSynthetic(line);
