@@ -35,12 +35,11 @@ void TakeOut(const std::vector<std::string>& addresses, test::MemoryFileTree& fi
   files.Write("nvml.yaml", FormatNvmlYaml(gpus));
 }
 
-const crds::Condition& RailsMeasuredOf(const Observation& seen) {
-  static std::vector<crds::Condition> conditions;
-  conditions = ConditionsOf(seen);
+crds::Condition RailsMeasuredOf(const Observation& seen) {
+  const std::vector<crds::Condition> conditions = ConditionsOf(seen);
   const crds::Condition* found = crds::FindCondition(conditions, kRailsMeasured);
   EXPECT_NE(found, nullptr);
-  return *found;
+  return found == nullptr ? crds::Condition() : *found;
 }
 
 // A GPU beside its own NIC, two GPUs beside two NICs or with four each, bonds, AMD's, Grace, a guest with NUMA nodes.
