@@ -21,7 +21,6 @@ namespace {
 using base::Code;
 using crds::Json;
 using lossless::End;
-using lossless::Subject;
 
 // 5,000 NodeTopologies with all they can have are 80 MB.
 constexpr std::size_t kMaxObjectsBytes = std::size_t{256} << 20;

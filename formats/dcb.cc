@@ -132,7 +132,7 @@ class Reader {
 
   Problem Pfc(const Entry& entry) {
     lossless::PrioritySet pfc;
-    const Problem problem = Each(entry, "on or off", [&](std::size_t at, std::string_view value) {
+    Problem problem = Each(entry, "on or off", [&](std::size_t at, std::string_view value) {
       const bool on = value == "on" || value == "true";
       if (on) pfc.Insert(int(at));
       return on || value == "off" || value == "false";

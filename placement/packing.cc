@@ -17,7 +17,6 @@
 namespace heddle::placement {
 namespace {
 
-using topology::kNone;
 using topology::NodeId;
 
 constexpr std::size_t kMostKinds = 256;
@@ -151,6 +150,7 @@ class Packer {
     std::map<std::vector<std::int32_t>, std::int32_t> known;
     for (const auto& members : level.members) {
       std::vector<std::int32_t> kinds;
+      kinds.reserve(members.size());
       for (const std::int32_t member : members) kinds.push_back(kind_of[std::size_t(member)]);
       std::sort(kinds.begin(), kinds.end());
       const auto [at, fresh] = known.emplace(kinds, std::int32_t(level.count.size()));
@@ -398,6 +398,7 @@ class Packer {
       }
     }
     std::vector<std::int32_t> need;
+    need.reserve(waiting.size());
     for (const auto& parts : waiting) need.push_back(std::int32_t(parts.size()));
     const Shape& shape = shapes_[l][std::size_t(level.shape_of_cell[std::size_t(cell)])];
     const CountRows& sums = shape.sums->sums();
