@@ -7,6 +7,7 @@
 #include "cli/plan_view.h"
 #include "cli/quality_view.h"
 #include "cli/suggest.h"
+#include "placement/axis_report.h"
 
 namespace heddle::cli {
 namespace {
@@ -15,7 +16,6 @@ using crds::Json;
 using placement::Axis;
 using placement::Suggestion;
 
-constexpr Axis kAxes[] = {Axis::kTp, Axis::kCp, Axis::kEp, Axis::kFsdp, Axis::kDp, Axis::kPp};
 constexpr double kGib = 1 << 30;
 
 double TokensPerSecond(const SuggestAnswer& answer, const Suggestion& one) {
@@ -42,7 +42,7 @@ std::string RecomputeText(const Suggestion& one) {
 Json OneJson(const SuggestAnswer& answer, const Suggestion& one) {
   const placement::Parallelism& p = one.layout.parallelism;
   Json axes = Json::array();
-  for (const Axis axis : kAxes) {
+  for (const Axis axis : placement::kReportedAxes) {
     const double micros = one.axis_micros[std::size_t(axis)];
     if (p.size(axis) > 1) {
       axes.push_back({{"axis", placement::AxisName(axis)}, {"milliseconds", micros / 1000}});
@@ -122,7 +122,7 @@ std::string Column(Axis axis) {
 std::string TableText(const SuggestAnswer& answer, const Style& style) {
   std::set<Axis> shown;
   const auto look = [&](const Suggestion& one) {
-    for (const Axis axis : kAxes) {
+    for (const Axis axis : placement::kReportedAxes) {
       if (one.axis_micros[std::size_t(axis)] > 0) shown.insert(axis);
     }
   };
@@ -152,7 +152,7 @@ std::string GivenText(const SuggestAnswer& answer) {
       {given.schedule.compute_micros - first.schedule.compute_micros, "COMPUTE"},
       {given.schedule.fixed_micros - first.schedule.fixed_micros, "FIXED"},
       {given.bubble_micros - first.bubble_micros, "BUBBLE"}};
-  for (const Axis axis : kAxes)
+  for (const Axis axis : placement::kReportedAxes)
     more.emplace_back(given.axis_micros[std::size_t(axis)] - first.axis_micros[std::size_t(axis)],
                       Column(axis));
   std::stable_sort(more.begin(), more.end(), [](const auto& a, const auto& b) { return a.first > b.first; });

@@ -47,11 +47,6 @@ std::optional<int> DscpOf(std::string_view name) {
   return number && *number >= 0 && *number < lossless::kDscps ? number : std::nullopt;
 }
 
-std::optional<int> Within(std::string_view text, int least, int most) {
-  const auto number = Number<int>(text);
-  return number && *number >= least && *number <= most ? number : std::nullopt;
-}
-
 // "130944b", "128Kb", "1.5Mb" as print_size writes them (lib/utils.c, powers of 1024), or plain bytes.
 std::optional<int> Bytes(std::string_view text) {
   double factor = 1;
@@ -280,24 +275,6 @@ std::vector<Entry> EntriesOf(const Json& object) {
   }
   if (!dcbx.values.empty()) entries.push_back(std::move(dcbx));
   return entries;
-}
-
-// Where the JSON value at the start of `text` ends: each call of dcb prints one.
-std::size_t EndOfValue(std::string_view text) {
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      quoted = c != '"';
-      continue;
-    }
-    quoted = c == '"';
-    depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
-    if (depth == 0 && (c == '}' || c == ']')) return i + 1;
-  }
-  return text.size();
 }
 
 std::string_view WithoutBlanks(std::string_view text) {

@@ -4,8 +4,12 @@
 
 namespace heddle::formats {
 
-bool IsBounded(std::string_view json, std::size_t max_values, int max_depth) {
-  std::size_t values = 0;
+namespace {
+
+// Calls each(byte, character, depth behind it) for all that stands in no string, until it says false; whether it
+// never did.
+template <class Each>
+bool OutsideStrings(std::string_view json, Each each) {
   int depth = 0;
   bool quoted = false;
   for (std::size_t i = 0; i < json.size(); ++i) {
@@ -17,10 +21,29 @@ bool IsBounded(std::string_view json, std::size_t max_values, int max_depth) {
     }
     quoted = c == '"';
     depth += c == '[' || c == '{' ? 1 : c == ']' || c == '}' ? -1 : 0;
-    values += c == ',' || c == '[' || c == '{' ? 1 : 0;
-    if (depth > max_depth || values > max_values) return false;
+    if (!each(i, c, depth)) return false;
   }
   return true;
+}
+
+}  // namespace
+
+bool IsBounded(std::string_view json, std::size_t max_values, int max_depth) {
+  std::size_t values = 0;
+  return OutsideStrings(json, [&](std::size_t, char c, int depth) {
+    values += c == ',' || c == '[' || c == '{' ? 1 : 0;
+    return depth <= max_depth && values <= max_values;
+  });
+}
+
+std::size_t EndOfValue(std::string_view text) {
+  std::size_t end = text.size();
+  OutsideStrings(text, [&](std::size_t at, char c, int depth) {
+    if (depth != 0 || (c != '}' && c != ']')) return true;
+    end = at + 1;
+    return false;
+  });
+  return end;
 }
 
 int LineOf(std::string_view text, std::size_t byte) {

@@ -48,12 +48,6 @@ class Reader {
   bool read = false;
 
  private:
-  template <class T>
-  static std::optional<T> Within(std::string_view text, T least, T most) {
-    const auto number = Number<T>(text);
-    return number && *number >= least && *number <= most ? number : std::nullopt;
-  }
-
   std::optional<std::string> DcbxMode(Scanner& scan) {
     const std::string_view word = scan.Word();
     if (word == "OS") {

@@ -58,6 +58,13 @@ std::optional<T> Number(std::string_view text, int base = 10) {
   return value;
 }
 
+// Nothing also where it is less than `least` or more than `most`.
+template <class T>
+std::optional<T> Within(std::string_view text, T least, T most) {
+  const auto number = Number<T>(text);
+  return number && *number >= least && *number <= most ? number : std::nullopt;
+}
+
 // Calls `each(line, number)` for every line, counted from 1, without its newline.
 template <class Each>
 void ForEachLine(std::string_view text, Each each) {

@@ -27,12 +27,6 @@ constexpr int kMaxDepth = 16;
 constexpr std::size_t kMaxPorts = 4096;
 constexpr std::size_t kMaxNotes = 20;
 
-template <class T>
-std::optional<T> Within(std::string_view text, T least, T most) {
-  const auto number = Number<T>(text);
-  return number && *number >= least && *number <= most ? number : std::nullopt;
-}
-
 // Values are strings as a rule; some generators write numbers.
 std::string TextOf(const Json& value) {
   if (value.is_string()) return value.get<std::string>();

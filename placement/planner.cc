@@ -42,9 +42,8 @@ Search FindPreferred(ClusterState& state, const GangRequest& request,
       continue;
     SearchResult preferred = FindPlace(state, request, require, hints);
     const bool implied = unsaid && preference == kept;
-    const std::int64_t micros = search.result.found->quality.step_micros;
-    const bool slower =
-        preferred.found && preferred.found->quality.step_micros > micros + micros * kAsFastPercent / 100;
+    const std::int64_t as_fast = AsFast(search.result.found->quality.step_micros);
+    const bool slower = preferred.found && preferred.found->quality.step_micros > as_fast;
     if (preferred.found && !(implied && slower)) {
       search.result = std::move(preferred);
     } else {

@@ -204,7 +204,7 @@ void Front::Offer(const std::vector<PodPlacement>& pods, const Quality& quality)
 
 std::int64_t Front::limit_micros() const {
   const std::int64_t micros = fastest().quality.step_micros;
-  return spread_ != nullptr ? micros + micros * kAsFastPercent / 100 : micros;
+  return spread_ != nullptr ? AsFast(micros) : micros;
 }
 
 const Found& Front::fastest() const {

@@ -13,6 +13,10 @@ namespace heddle::placement {
 // A predicted step this much longer is no longer: the model errs by more (docs/cost-model.md), while every unit less
 // that a group touches is one thing less that may fail or be busy.
 inline constexpr std::int64_t kAsFastPercent = 1;
+// The longest step that counts as fast as one of `micros`.
+constexpr std::int64_t AsFast(std::int64_t micros) {
+  return micros + micros * kAsFastPercent / 100;
+}
 
 // How far the groups of a gang reach: for each axis with groups, the most scalable units (of a dragonfly: the
 // most groups of switches) and the most NVLink domains that one group touches, added up with the weights of
