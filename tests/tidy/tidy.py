@@ -38,7 +38,9 @@ ROOMS = {
         "discovery": ["assembly", "nccl", "recording", "health", "gpu", "leaf", "nic"],
         "monitor": ["assembly", "health", "discovery"],
         "grants": ["pci"],
-        "publish": ["assembly", "health", "grants", "monitor"],
+        "qos": ["assembly", "nic", "health"],
+        "devices": ["assembly", "nccl", "nic", "grants"],
+        "publish": ["assembly", "health", "grants", "monitor", "qos", "devices"],
     },
 }
 PURE = ["topology", "placement", "lossless", "formats", "crds"]

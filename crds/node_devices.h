@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::crds {
+
+// The RDMA devices of a NodeTopology: in spec which resources its kubelet is to have, in status which it has.
+
+// How pods get NICs (docs/devices.md).
+enum class DeviceMode : std::uint8_t {
+  kWholeNode,  // a pod takes a whole node: the resource is all of these NICs at once
+  kPairs,      // each device is a GPU with its NIC; the GPU vendor's own plugin is off
+  kNics,       // each device is a NIC; which one a pod gets follows its plan
+};
+// Who offers the resource to the kubelet.
+enum class DevicePlugin : std::uint8_t { kHeddle, kRdmaShared, kSriov };
+std::string_view DeviceModeName(DeviceMode mode);        // "WholeNode", "Pairs", "Nics"
+std::string_view DevicePluginName(DevicePlugin plugin);  // "Heddle", "RdmaShared", "Sriov"
+
+// One resource that the node is to offer, or why it does not.
+struct DeviceWish {
+  std::string resource;               // "heddle.dev/rail0"
+  std::vector<std::string> policies;  // one; several = they conflict, and none of them applies
+  std::int64_t generation = 0;        // of the policy
+  DeviceMode mode = DeviceMode::kWholeNode;
+  DevicePlugin plugin = DevicePlugin::kHeddle;
+  std::vector<std::string> ports;  // "mlx5_0:1", sorted
+  int slots = 1;                   // so many pods may hold each device at a time; 1 = exclusive
+  std::string reason;              // why it is not offered; empty = it is
+  friend bool operator==(const DeviceWish&, const DeviceWish&) = default;
+};
+
+enum class DeviceState : std::uint8_t {
+  kOffered,    // the kubelet took it
+  kPending,    // not yet: the kubelet is away
+  kRefused,    // it cannot be offered; see reason
+  kElsewhere,  // another plugin's
+};
+std::string_view DeviceStateName(DeviceState state);  // "Offered", …
+
+struct DeviceReport {
+  std::string resource;
+  std::string policy;
+  std::int64_t generation = 0;  // of the policy, that this speaks of
+  DeviceState state = DeviceState::kPending;
+  std::string reason;  // a sentence; empty while offered
+  int healthy = 0;     // devices (slots are not counted)
+  int total = 0;
+  friend bool operator==(const DeviceReport&, const DeviceReport&) = default;
+};
+
+inline constexpr std::size_t kMaxDeviceEntries = 64;
+
+}  // namespace heddle::crds

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lossless/port_settings.h"
+#include "lossless/render.h"
+
+namespace heddle::nodeagent {
+
+// A port of an RDMA device as the QoS of its host sees it.
+struct QosPort {
+  std::string name;         // "mlx5_0:1", as the resources call it
+  std::string rdma_device;  // "mlx5_0"
+  int rdma_port = 1;
+  std::string netdev;       // "eth2": DCB, MTU and the watchdog are set there
+  std::string pci_address;  // "0000:17:00.0"; empty = no PCI device
+  std::string driver;       // of that, "mlx5_core"; empty = not known
+  friend bool operator==(const QosPort&, const QosPort&) = default;
+};
+
+// What a port is set to now. A setting that cannot be read is absent from `have`, and a gap says why.
+struct QosReading {
+  lossless::PortSettings have;
+  std::vector<lossless::Gap> gaps;  // in the order of the settings
+  bool gone = false;                // the interface is not there (any more); then have and gaps are empty
+  friend bool operator==(const QosReading&, const QosReading&) = default;
+};
+
+// What a write must not make worse.
+struct LinkEvidence {
+  bool carrier = false;
+  std::uint64_t carrier_changes = 0;
+  std::map<std::string, std::uint64_t> errors;  // counters that only ever mean trouble, by the driver's names
+  friend bool operator==(const LinkEvidence&, const LinkEvidence&) = default;
+};
+
+// The settings of this host's ports, as the kernel keeps them. Each call asks anew; none waits for a link.
+// Thread rule: one thread.
+class PortIo {
+ public:
+  virtual ~PortIo() = default;
+  virtual QosReading Read(const QosPort& port) = 0;
+  // Writes these settings of `want` (each of them set there), in an order that the kernel takes, and those that
+  // it takes in one message as one. Stops at the first that fails; the error names the setting. kUnimplemented:
+  // the driver has no such setting. kUnavailable: busy, or the interface is gone. kForbidden: no right to.
+  [[nodiscard]] virtual base::Status Write(const QosPort& port, std::span<const lossless::Setting> settings,
+                                           const lossless::PortSettings& want) = 0;
+  // Queue pairs on this device that processes hold (rdma netlink); the kernel's own are not counted.
+  [[nodiscard]] virtual base::Result<int> UserQueuePairs(const QosPort& port) = 0;
+  [[nodiscard]] virtual base::Result<LinkEvidence> Link(const QosPort& port) = 0;
+  // Who probably wrote a setting that nobody of us did: "lldpad", "firmware DCBX", "manual"; empty = no guess.
+  virtual std::string LikelyWriter(const QosPort& port, lossless::Setting setting) = 0;
+};
+
+}  // namespace heddle::nodeagent
