@@ -54,4 +54,7 @@ struct DeviceReport {
 
 inline constexpr std::size_t kMaxDeviceEntries = 64;
 
+// "2/2": resources that are offered, of those that should be; "?" where nobody reported.
+std::string DevicesSummary(const std::vector<DeviceReport>& reports);
+
 }  // namespace heddle::crds

@@ -7,6 +7,7 @@
 
 #include "lossless/lint.h"
 #include "lossless/render.h"
+#include "operator/selection.h"
 
 namespace heddle::operators {
 namespace {
@@ -18,10 +19,6 @@ using crds::LosslessWish;
 
 constexpr std::size_t kMaxFindings = 64;
 constexpr std::size_t kMaxPorts = 128;  // of one entry, as the schema has it
-
-std::string PortName(const topology::Nic& nic, const topology::NicPort& port) {
-  return fmt::format("{}:{}", nic.name, port.number);
-}
 
 // By port of one node, the policies that select it, in the order of their names.
 using Selections = std::map<std::string, std::vector<const LosslessPolicy*>>;
@@ -73,7 +70,7 @@ class Decision {
   Selections SelectionsOf(const LosslessNode& node) const {
     Selections selections;
     for (const LosslessPolicy* policy : policies_) {
-      if (!SelectsNode(policy->spec, node.labels)) continue;
+      if (!SelectsNode(policy->spec.node_selector, node.labels)) continue;
       for (std::string& port : SelectedPorts(policy->spec, node.node))
         selections[std::move(port)].push_back(policy);
     }
@@ -336,13 +333,6 @@ LosslessSoundness CheckPolicy(const crds::LosslessPolicy& policy) {
   }
   if (soundness.refusal.empty()) soundness.resolved = *std::move(resolved);
   return soundness;
-}
-
-bool SelectsNode(const crds::LosslessPolicySpec& spec, const std::map<std::string, std::string>& labels) {
-  return std::all_of(spec.node_selector.begin(), spec.node_selector.end(), [&](const auto& wanted) {
-    const auto found = labels.find(wanted.first);
-    return found != labels.end() && found->second == wanted.second;
-  });
 }
 
 std::vector<std::string> SelectedPorts(const crds::LosslessPolicySpec& spec, const topology::Node& node) {

@@ -338,7 +338,7 @@ class InstallTest(ChartTestCase):
         self.helm("package", CHART, "--destination", folder)
         archive = next(folder.glob("heddle-*.tgz"))
         names = run(["tar", "-tzf", archive]).stdout
-        for crd in ("nodetopologies", "fabrics", "gangs", "losslesspolicies"):
+        for crd in ("nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies"):
             self.assertIn(f"heddle/files/crds/{crd}.yaml", names)
         self.assertNotIn(".h\n", names)
         self.assertEqual(self.helm("template", "heddle", archive).stdout, self.helm("template", "heddle", CHART).stdout)
@@ -374,10 +374,12 @@ class InstallTest(ChartTestCase):
                  ("delete", ours, "nodetopologies"),
                  ("patch", ours, "fabrics/status"), ("patch", "", "nodes"), ("create", "", "events"),
                  ("watch", ours, "losslesspolicies"), ("patch", ours, "losslesspolicies/status"),
+                 ("watch", ours, "rdmadevicepolicies"), ("patch", ours, "rdmadevicepolicies/status"),
                  ("update", "coordination.k8s.io", "leases@heddle-operator")],
                 [("update", "coordination.k8s.io", "leases@heddle-scheduler"),
                  ("patch", ours, "nodetopologies/status"), ("delete", "", "nodes"), ("list", "", "pods"),
-                 ("patch", ours, "losslesspolicies"), ("patch", ours, "gangs")]),
+                 ("patch", ours, "losslesspolicies"), ("patch", ours, "rdmadevicepolicies"),
+                 ("patch", ours, "gangs")]),
             "extender": (
                 [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
                  ("watch", "batch", "jobs"),
