@@ -1,6 +1,7 @@
 #include "operator/policy_writes.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -49,9 +50,44 @@ base::Result<Outcome> PolicyWrites::Status(const kube::Resource& kind, const std
   return base::Fail(done.error().In(fmt::format("write the status of {} {}", kind.kind, name)));
 }
 
-void AddUp(Outcome& total, const Outcome& one) {
-  total.writes += one.writes;
-  if (one.again) total.again = total.again ? std::min(*total.again, *one.again) : *one.again;
+void PolicyPass::Spec(const std::string& node, const std::string& uid, std::string_view field,
+                      const kube::Json& has, kube::Json wanted) {
+  if (stop_.stop_requested() || has == wanted) return;
+  spdlog::info("Telling NodeTopology node={} field={} entries={}", node, field, wanted.size());
+  Take(writes_.Spec(node, uid, field, std::move(wanted), stop_));
+}
+
+void PolicyPass::Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
+                        const kube::Json& applied, const Ready& ready) {
+  if (stop_.stop_requested() || has == applied.value("status", kube::Json())) return;
+  const auto done = writes_.Status(kind, policy.name, applied, stop_);
+  if (done && done->writes > 0 && !done->again) Tell(kind, policy, ready);
+  Take(done);
+}
+
+void PolicyPass::Tell(const kube::Resource& kind, const crds::ObjectMeta& policy, const Ready& ready) {
+  const crds::Condition* before = crds::FindCondition(ready.before, crds::kReady);
+  const crds::Condition* now = crds::FindCondition(ready.now, crds::kReady);
+  if (now == nullptr || (before != nullptr && before->reason == now->reason)) return;
+  const auto told = std::find_if(told_.begin(), told_.end(),
+                                 [now](const PolicyEvent& one) { return one.reason == now->reason; });
+  if (told == told_.end()) return;
+  events_.Record({kind.ApiVersion(), kind.kind, "", policy.name, policy.uid}, told->severity, told->event,
+                 now->message);
+}
+
+void PolicyPass::Take(const base::Result<Outcome>& one) {
+  if (!one) {
+    if (!failed_) failed_ = one.error();
+    return;
+  }
+  total_.writes += one->writes;
+  if (one->again) total_.again = total_.again ? std::min(*total_.again, *one->again) : *one->again;
+}
+
+base::Result<Outcome> PolicyPass::Sum() const {
+  if (failed_) return base::Fail(*failed_);
+  return total_;
 }
 
 }  // namespace heddle::operators

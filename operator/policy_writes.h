@@ -3,12 +3,17 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
+#include "crds/condition.h"
+#include "crds/object_meta.h"
 #include "kube/client.h"
+#include "kube/events.h"
 #include "operator/outcome.h"
 
 namespace heddle::operators {
@@ -34,7 +39,42 @@ class PolicyWrites {
   std::map<std::string, base::MonotonicTime> last_status_;  // tried or done, by kind and name
 };
 
-// The sum of what two did.
-void AddUp(Outcome& total, const Outcome& one);
+// An event of a policy: what its condition Ready turned to, for those of its reasons that people are to be told of;
+// the others are on the way to one of these.
+struct PolicyEvent {
+  std::string_view reason, event;
+  kube::Severity severity;
+};
+
+// What one look at all nodes and policies of a kind writes: what differs, and the next where one fails.
+class PolicyPass {
+ public:
+  PolicyPass(PolicyWrites& writes, kube::EventRecorder& events, std::span<const PolicyEvent> told,
+             const std::stop_token& stop)
+      : writes_(writes), events_(events), told_(told), stop_(stop) {}
+
+  // One field of a node's spec, null = none, where `wanted` is another than `has`.
+  void Spec(const std::string& node, const std::string& uid, std::string_view field, const kube::Json& has,
+            kube::Json wanted);
+  // A policy's status, where `applied` has another than `has`, and then its event.
+  struct Ready {
+    const std::vector<crds::Condition>& before;
+    const std::vector<crds::Condition>& now;
+  };
+  void Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
+              const kube::Json& applied, const Ready& ready);
+  void Take(const base::Result<Outcome>& one);
+  [[nodiscard]] base::Result<Outcome> Sum() const;  // or the first error
+
+ private:
+  void Tell(const kube::Resource& kind, const crds::ObjectMeta& policy, const Ready& ready);
+
+  PolicyWrites& writes_;
+  kube::EventRecorder& events_;
+  const std::span<const PolicyEvent> told_;
+  const std::stop_token& stop_;
+  Outcome total_;
+  std::optional<base::Error> failed_;
+};
 
 }  // namespace heddle::operators
