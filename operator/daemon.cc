@@ -165,7 +165,8 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                          assembly_, events_),
       label_reconciler_(labels_client_, node_view_, assembly_),
       lossless_reconciler_(client_, clock,
-                           {.nodes = node_view_, .topologies = topology_view_, .policies = policy_view_}),
+                           {.nodes = node_view_, .topologies = topology_view_, .policies = policy_view_},
+                           events_),
       device_reconciler_(client_, labels_client_, clock,
                          {.nodes = node_view_, .topologies = topology_view_, .policies = device_policy_view_},
                          {.ns = options_.ns, .images = options_.plugins.images}) {}

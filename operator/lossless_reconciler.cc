@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "crds/keys.h"
 #include "crds/node_topology.h"
@@ -24,7 +26,30 @@ kube::Json StatusOf(const crds::LosslessPolicyStatus& status) {
   return crds::StatusApplyJson(object).value("status", kube::Json::object());
 }
 
+// What people are told of; the others are on the way to one of these.
+struct Told {
+  std::string_view reason, event;
+  kube::Severity severity;
+};
+constexpr std::array kTold{Told{"Refused", "LosslessRefused", kube::Severity::kWarning},
+                           Told{"Conflict", "LosslessConflict", kube::Severity::kWarning},
+                           Told{"CanaryStopped", "LosslessCanaryStopped", kube::Severity::kWarning},
+                           Told{"Failed", "LosslessFailed", kube::Severity::kWarning},
+                           Told{"Drifted", "LosslessDrifted", kube::Severity::kWarning},
+                           Told{"Compliant", "LosslessCompliant", kube::Severity::kNormal}};
+
 }  // namespace
+
+void LosslessReconciler::Tell(const crds::LosslessPolicy& policy, const crds::LosslessPolicyStatus& now) {
+  const crds::Condition* before = crds::FindCondition(policy.status.conditions, crds::kReady);
+  const crds::Condition* after = crds::FindCondition(now.conditions, crds::kReady);
+  if (after == nullptr || (before != nullptr && before->reason == after->reason)) return;
+  const auto told = std::find_if(kTold.begin(), kTold.end(),
+                                 [after](const Told& one) { return one.reason == after->reason; });
+  if (told == kTold.end()) return;
+  events_.Record({kLosslessPolicies.ApiVersion(), kLosslessPolicies.kind, "", policy.name, policy.uid},
+                 told->severity, told->event, after->message);
+}
 
 base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop) {
   const auto policies = ReadPolicies(reads_.policies, "LosslessPolicy", &crds::LosslessPolicyFromJson);
@@ -60,7 +85,9 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
     wanted.name = policy.name;
     wanted.uid = policy.uid;
     wanted.status = status->second;
-    take(writes_.Status(kLosslessPolicies, policy.name, crds::StatusApplyJson(wanted), stop));
+    const auto done = writes_.Status(kLosslessPolicies, policy.name, crds::StatusApplyJson(wanted), stop);
+    if (done && done->writes > 0 && !done->again) Tell(policy, status->second);
+    take(done);
   }
   if (failed) return base::Fail(*failed);
   return total;

@@ -4,6 +4,7 @@
 #include <stop_token>
 
 #include "kube/client.h"
+#include "kube/events.h"
 #include "operator/lossless_rollout.h"
 #include "operator/outcome.h"
 #include "operator/policy_reads.h"
@@ -14,7 +15,7 @@ namespace heddle::operators {
 
 // Writes what LosslessPolicies make of each node's ports into NodeTopology.spec.lossless, and what came of it
 // into their statuses, each on change only; a status at most once in 10 s. A policy that changes nothing
-// causes no write. Thread rule: Reconcile on one thread at a time.
+// causes no write, and an event says what a status changed to. Thread rule: Reconcile on one thread at a time.
 class LosslessReconciler {
  public:
   struct Reads {
@@ -22,17 +23,21 @@ class LosslessReconciler {
     const View& topologies;
     const View& policies;
   };
-  LosslessReconciler(kube::Client& client, base::Clock& clock, Reads reads)
-      : clock_(clock), writes_(client, clock), reads_(reads) {}
+  LosslessReconciler(kube::Client& client, base::Clock& clock, Reads reads, kube::EventRecorder& events)
+      : clock_(clock), writes_(client, clock), reads_(reads), events_(events) {}
 
   // All nodes and policies at once: one write that fails does not hold up the others, and the first error is
   // returned.
   [[nodiscard]] base::Result<Outcome> Reconcile(const std::stop_token& stop);
 
  private:
+  // An event of the policy where a status that was written has another reason than the one before.
+  void Tell(const crds::LosslessPolicy& policy, const crds::LosslessPolicyStatus& now);
+
   base::Clock& clock_;
   PolicyWrites writes_;
   const Reads reads_;
+  kube::EventRecorder& events_;
   PolicyNodes<LosslessNode> nodes_;
 };
 

@@ -383,7 +383,8 @@ class InstallTest(ChartTestCase):
             "extender": (
                 [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
                  ("watch", "batch", "jobs"),
-                 ("watch", "jobset.x-k8s.io", "jobsets"), ("create", ours, "gangs"), ("update", ours, "gangs/status"),
+                 ("watch", "jobset.x-k8s.io", "jobsets"), ("watch", "apps", "statefulsets"),
+                 ("watch", "kubeflow.org", "pytorchjobs"), ("watch", "kubeflow.org", "mpijobs"), ("create", ours, "gangs"), ("update", ours, "gangs/status"),
                  ("watch", ours, "fabrics"), ("watch", "", "namespaces"), ("create", "events.k8s.io", "events"),
                  ("update", "coordination.k8s.io", "leases@heddle-scheduler")],
                 [("update", "coordination.k8s.io", "leases@heddle-operator"), ("create", "", "pods"), ("create", "", "pods/binding"), ("patch", "", "nodes"),

@@ -6,6 +6,7 @@ from bed import ApiError, Heddle, path
 from bed.testing import BedTestCase, options
 
 NODES = ("gpu-001", "gpu-002")
+SYSTEM = "heddle-system"
 
 
 def status_of_a_roce_node(first):
@@ -81,11 +82,11 @@ class DevicesTest(BedTestCase):
     def test_another_plugin_runs_by_classes_of_nodes_and_goes_with_its_policy(self):
         self.make("shared", {"mode": "Nics", "plugin": "RdmaShared",
                              "resources": [{"name": "rdma/rail{rail}", "slots": 63}]})
-        sets = path("daemonsets", self.heddle.namespace)
+        sets = path("daemonsets", SYSTEM)
         self.heddle.wait_for(lambda: len(self.rest.list(sets)) == 2, "a DaemonSet for each class of nodes", 60)
         labels = [self.rest.get(path("nodes", name=name))["metadata"]["labels"]["heddle.dev/rdma-class"] for name in NODES]
         self.assertNotEqual(*labels)
-        config = self.rest.get(path("configmaps", self.heddle.namespace, f"heddle-rdma-shared-{labels[1]}"))
+        config = self.rest.get(path("configmaps", SYSTEM, f"heddle-rdma-shared-{labels[1]}"))
         self.assertEqual([entry["selectors"]["ifNames"] for entry in json.loads(config["data"]["config.json"])["configList"]],
                          [["eth10"], ["eth11"]])
         self.rest.delete(path("rdmadevicepolicies", name="shared"))
