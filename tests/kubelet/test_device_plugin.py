@@ -105,7 +105,8 @@ class Devices(NodeTestCase):
             cls.plane.rest.patch(where, {"spec": {"devices": devices}})
 
     def offer(self, mode, resource, nics=None, **more):
-        """A resource of the node for one test."""
+        """A resource of the node for one test. Each has a name of its own: the Node's status lags behind the kubelet, and
+        shows one that went and came back as if it had been there all the time."""
         ports = sorted(f"{nic['name']}:1" for nic in (nics or self.nics))
         self.want([{"resource": resource, "policies": ["bed"], "generation": 1, "mode": mode, "plugin": "Heddle",
                     "ports": ports} | more])
@@ -115,6 +116,11 @@ class Devices(NodeTestCase):
     def wait_allocatable(cls, resource, count):
         cls.node.wait_for(lambda: cls.plane.rest.get(path("nodes", name=NODE))["status"].get("allocatable", {}).get(
             resource) == str(count), f"{count} {resource} to be allocatable", 90)
+
+    def lists(self, resource):
+        """How often the kubelet took a list of its devices, by its log: what it says of itself lags behind."""
+        log = (self.plane.logs / f"{NODE}-kubelet.log").read_text(errors="replace")
+        return sum("Processed device updates" in line and f'"{resource}"' in line for line in log.splitlines())
 
     def status(self):
         return self.plane.rest.get(path("nodetopologies", name=NODE))["status"]
@@ -233,12 +239,12 @@ class Devices(NodeTestCase):
 
     def test_equal_pods_admitted_together_all_run(self):
         """Nobody says whose devices an Allocate is for. Whatever each gets, none fails, and what differs is said."""
-        self.offer("Pairs", "heddle.dev/gpu")
-        self.wait_allocatable("heddle.dev/gpu", 8)
+        self.offer("Pairs", "heddle.dev/pair")
+        self.wait_allocatable("heddle.dev/pair", 8)
         bodies = [self.pod(f"equal-{i}", annotations={
             "heddle.dev/gpus": f"{2 * i},{2 * i + 1}",
             "heddle.dev/nics": ",".join(nic["name"] for nic in self.nics[2 * i:2 * i + 2])},
-            **{"heddle.dev/gpu": "2"}) for i in range(4)]
+            **{"heddle.dev/pair": "2"}) for i in range(4)]
         places = [self.start(body) for body in bodies]
         seen = [tuple(node for node in self.nodes_seen(where) if node != "rdma_cm") for where in places]
         self.assertEqual(len(set(seen)), 4, seen)
@@ -270,44 +276,47 @@ class Devices(NodeTestCase):
     # Health
 
     def test_a_port_that_goes_down_takes_its_device_along_and_brings_it_back(self):
-        self.offer("Nics", "heddle.dev/nic")
-        self.wait_allocatable("heddle.dev/nic", 8)
+        self.offer("Nics", "heddle.dev/nic-down")
+        self.wait_allocatable("heddle.dev/nic-down", 8)
         port = self.recording / "sys/class/infiniband" / self.nics[2]["name"] / "ports/1"
         up = (port / "state").read_text()
         self.addCleanup((port / "state").write_text, up)
         (port / "state").write_text("1: DOWN\n")
-        self.wait_allocatable("heddle.dev/nic", 7)
-        self.node.wait_for(lambda: self.report("heddle.dev/nic").get("healthy") == 7, "the report")
-        self.assertIn(f"{self.nics[2]['name']} port 1 is down", self.report("heddle.dev/nic")["reason"])
+        self.wait_allocatable("heddle.dev/nic-down", 7)
+        self.node.wait_for(lambda: self.report("heddle.dev/nic-down").get("healthy") == 7, "the report")
+        self.assertIn(f"{self.nics[2]['name']} port 1 is down", self.report("heddle.dev/nic-down")["reason"])
         (port / "state").write_text(up)
-        self.wait_allocatable("heddle.dev/nic", 8)
+        self.wait_allocatable("heddle.dev/nic-down", 8)
 
     # Restarts
 
     def test_a_kubelet_that_starts_anew_has_the_devices_again(self):
-        self.offer("Nics", "heddle.dev/nic")
-        self.wait_allocatable("heddle.dev/nic", 8)
+        self.offer("Nics", "heddle.dev/nic-kubelet")
+        self.wait_allocatable("heddle.dev/nic-kubelet", 8)
         before = self.start(self.pod("before", **{FABRIC: "1"}))
         self.seen(before)
+        told = {resource: self.lists(resource) for resource in (FABRIC, "heddle.dev/nic-kubelet")}
         self.node.kill_kubelet()
         self.node.start_kubelet()
-        self.wait_allocatable("heddle.dev/nic", 8)
+        for resource, count in told.items():
+            self.node.wait_for(lambda: self.lists(resource) > count, f"the new kubelet to hear of {resource}")
+        self.wait_allocatable("heddle.dev/nic-kubelet", 8)
         self.wait_allocatable(FABRIC, 250)
-        after = self.start(self.pod("after", **{FABRIC: "1", "heddle.dev/nic": "1"}))
+        after = self.start(self.pod("after", **{FABRIC: "1", "heddle.dev/nic-kubelet": "1"}))
         self.assertIn("nccl: NCCL_CROSS_NIC=0", self.seen(after))
         self.assertEqual(self.plane.rest.get(before)["status"]["phase"], "Running")
 
     def test_an_agent_that_is_killed_and_starts_again_offers_what_it_did(self):
-        self.offer("Nics", "heddle.dev/nic")
-        self.wait_allocatable("heddle.dev/nic", 8)
-        running = self.start(self.pod("running", **{FABRIC: "1", "heddle.dev/nic": "1"}))
+        self.offer("Nics", "heddle.dev/nic-killed")
+        self.wait_allocatable("heddle.dev/nic-killed", 8)
+        running = self.start(self.pod("running", **{FABRIC: "1", "heddle.dev/nic-killed": "1"}))
         self.seen(running)
         self.heddle.kill9(f"agent:{NODE}")
-        self.wait_allocatable("heddle.dev/nic", 0)
+        self.wait_allocatable("heddle.dev/nic-killed", 0)
         self.assertEqual(self.plane.rest.get(running)["status"]["phase"], "Running")
         self.heddle.start_daemon(f"agent:{NODE}")
-        self.wait_allocatable("heddle.dev/nic", 8)
-        again = self.start(self.pod("again", **{FABRIC: "1", "heddle.dev/nic": "1"}))
+        self.wait_allocatable("heddle.dev/nic-killed", 8)
+        again = self.start(self.pod("again", **{FABRIC: "1", "heddle.dev/nic-killed": "1"}))
         self.assertIn("nccl: NCCL_CROSS_NIC=0", self.seen(again))
 
     def test_an_agent_that_is_told_to_end_takes_its_devices_along(self):
