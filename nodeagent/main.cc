@@ -1,9 +1,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <random>
 
 #include "base/process.h"
@@ -80,28 +78,6 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   return 0;
 }
 
-int RunFollow(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,
-              base::Clock& clock, const std::stop_token& stop) {
-  nodeagent::Follow follow(
-      node, flags.output == "json" ? nodeagent::FollowFormat::kJson : nodeagent::FollowFormat::kText);
-  std::mutex mutex;  // the kernel's words and the sights come on two threads
-  const auto say = [](const std::string& text) {
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
-  };
-  nodeagent::MonitorCallbacks callbacks;
-  callbacks.on_sight = [&](const nodeagent::SightPtr& sight) {
-    const std::lock_guard lock(mutex);
-    say(follow.Look(*sight, clock.WallNow()));
-  };
-  callbacks.on_events = [&](const std::vector<nodeagent::KernelEvent>& events) {
-    const std::lock_guard lock(mutex);
-    say(follow.Hear(events, clock.WallNow()));
-  };
-  monitor.Run(callbacks, stop);
-  return 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -158,7 +134,11 @@ int main(int argc, char** argv) {
   options.counters_interval = Seconds(flags.counters_interval_s);
   if (!flags.follow) options.patience = std::chrono::seconds(10);
   nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
-  return flags.follow ? RunFollow(flags, machine->identity.node, monitor, clock, stop)
-                      : Publish(flags, machine->identity.node, monitor, kubelet.get(), root,
-                                live ? root : recorded, clock, stop);
+  const std::string& node = machine->identity.node;
+  if (!flags.follow)
+    return Publish(flags, node, monitor, kubelet.get(), root, live ? root : recorded, clock, stop);
+  nodeagent::FollowMachine(
+      node, flags.output == "json" ? nodeagent::FollowFormat::kJson : nodeagent::FollowFormat::kText, monitor,
+      clock, stop);
+  return 0;
 }
