@@ -11,8 +11,17 @@
 #include "nodeagent/monitor/monitor.h"
 #include "nodeagent/publish/metrics.h"
 #include "nodeagent/publish/publisher.h"
+#include "nodeagent/qos/loop.h"
 
 namespace heddle::nodeagent {
+
+// What sets and watches the QoS of this machine's ports; all must outlive the agent.
+struct LosslessParts {
+  PortIo* io = nullptr;  // null: nobody looks at it, and what is published of it stays
+  PortGate* gate = nullptr;
+  Journal* journal = nullptr;
+  QosLoopOptions options;
+};
 
 struct AgentOptions {
   std::string node;
@@ -24,6 +33,7 @@ struct AgentOptions {
   std::chrono::nanoseconds grants_interval = std::chrono::seconds(30);
   // Of the kubelet's device plugins, where an allocation is heard at once; "" = nothing is heard between questions.
   std::string device_plugins;
+  LosslessParts lossless;
 };
 
 // The daemon: watches the machine and asks for the grants, publishes what changed, tells the Node's events, counts

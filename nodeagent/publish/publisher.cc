@@ -102,9 +102,12 @@ void Publisher::Offer(const Observation& observation) {
   const bool urgent = wanted_ && HealthDiffers(wanted_->node, observation.node) && TakeUrgent();
   wanted_ = observation;
   published_ = false;
+  queue_.AddAfter(options_.node, urgent ? UrgentWait() : Wait());
+}
+
+std::chrono::nanoseconds Publisher::UrgentWait() {
   constexpr std::chrono::nanoseconds kAny{1};
-  queue_.AddAfter(options_.node,
-                  urgent ? random_.Jitter(std::min(options_.jitter, options_.urgent_jitter) + kAny) : Wait());
+  return random_.Jitter(std::min(options_.jitter, options_.urgent_jitter) + kAny);
 }
 
 std::chrono::nanoseconds Publisher::Wait() {
@@ -131,6 +134,16 @@ void Publisher::Offer(const GrantReadings& grants) {
   queue_.AddAfter(options_.node, Wait());
 }
 
+void Publisher::Offer(const LosslessReadings& lossless) {
+  const std::lock_guard lock(mutex_);
+  if (lossless_ == lossless) return;
+  const bool urgent =
+      (lossless_ ? lossless_->withdrawn : decltype(lossless.withdrawn)()) != lossless.withdrawn;
+  lossless_ = lossless;
+  published_ = false;
+  queue_.AddAfter(options_.node, urgent && settled_ && TakeUrgent() ? UrgentWait() : Wait());
+}
+
 void Publisher::Watch(std::stop_token stop) {
   if (!clock_.SleepFor(std::max(first_at_ - clock_.Now(), std::chrono::nanoseconds(0)), stop)) return;
   reflector_.Run(std::move(stop));
@@ -145,9 +158,11 @@ void Publisher::ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& curr
     first = !std::exchange(seen_object_, true);
     queue_.AddAfter(options_.node, Wait());
   }
-  if (!first || !options_.on_object) return;
-  const auto owner = kube::ControllerOwner(*current);
-  options_.on_object(owner && owner->kind == "Node" ? owner : std::nullopt, *current);
+  if (first && options_.on_object) {
+    const auto owner = kube::ControllerOwner(*current);
+    options_.on_object(owner && owner->kind == "Node" ? owner : std::nullopt, *current);
+  }
+  if (options_.on_change) options_.on_change(*current);
 }
 
 void Publisher::Run(std::stop_token stop) {
@@ -172,10 +187,12 @@ void Publisher::Handle(const std::string& key, std::stop_token stop) {
 Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
   std::optional<Observation> wanted;
   std::optional<GrantReadings> grants;
+  std::optional<LosslessReadings> lossless;
   {
     const std::lock_guard lock(mutex_);
     wanted = wanted_;
     grants = grants_;
+    lossless = lossless_;
   }
   const kube::ObjectPtr object = Current();
   if (!wanted) return Outcome::kDone;
@@ -196,7 +213,8 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
                     current.error().message));
     return Outcome::kRetry;
   }
-  const crds::NodeTopology next = Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr);
+  const crds::NodeTopology next = Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr,
+                                         lossless ? &*lossless : nullptr);
   const Json wanted_status = Said(StatusOf(crds::ToJson(next)));
   {
     const std::lock_guard lock(mutex_);

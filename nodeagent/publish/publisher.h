@@ -17,6 +17,7 @@
 #include "kube/work_queue.h"
 #include "nodeagent/assembly/assemble.h"
 #include "nodeagent/grants/grants.h"
+#include "nodeagent/qos/report.h"
 
 namespace heddle::nodeagent {
 
@@ -40,6 +41,8 @@ struct PublisherOptions {
   kube::Log log;
   // The first sight of the own object, with the Node that owns it; on Watch's thread.
   std::function<void(const std::optional<kube::OwnerReference>& owner, const kube::Json& object)> on_object;
+  // Each sight of it, the first after on_object; on Watch's thread.
+  std::function<void(const kube::Json& object)> on_change;
   // How each attempt to write ended; on Run's thread.
   std::function<void(bool written)> on_write;
 };
@@ -63,6 +66,8 @@ class Publisher {
   void Offer(const Observation& observation);
   // Nothing is published before the first observation.
   void Offer(const GrantReadings& grants);
+  // A port that is taken away or given back is as urgent as its health.
+  void Offer(const LosslessReadings& lossless);
 
   void Watch(std::stop_token stop);  // blocks until stop
   void Run(std::stop_token stop);    // blocks until stop; waits out any outage of the server
@@ -83,6 +88,7 @@ class Publisher {
   kube::ObjectPtr Current() const;
   // Under the lock: how long a change waits that nothing makes urgent.
   std::chrono::nanoseconds Wait();
+  std::chrono::nanoseconds UrgentWait();  // under the lock
   // Under the lock: takes one of the budget of urgent changes, if one is left.
   bool TakeUrgent();
   Outcome Write(const crds::NodeTopology& object, const kube::Json& wanted, std::stop_token stop);
@@ -97,6 +103,7 @@ class Publisher {
   base::Random random_;
   std::optional<Observation> wanted_;
   std::optional<GrantReadings> grants_;
+  std::optional<LosslessReadings> lossless_;
   double urgent_left_;
   base::MonotonicTime urgent_at_{};
   const base::MonotonicTime first_at_;  // not before: nothing is asked of the server
