@@ -69,15 +69,19 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
       failed = one.error();
     }
   };
+  std::vector<PolicyWrites::SpecChange> changes;
   for (const LosslessNode& node : nodes) {
-    if (stop.stop_requested()) return total;
     const auto& wishes = rollout.wishes.at(node.name);
     if (wishes == node.wishes) continue;
     kube::Json wanted = WishesOf(wishes);
     if (wanted == WishesOf(node.wishes)) continue;
     spdlog::info("Telling NodeTopology its lossless settings node={} entries={}", node.name, wishes.size());
-    take(writes_.Spec(node.name, nodes_.UidOf(node.name), "lossless", std::move(wanted), stop));
+    changes.push_back({node.name, nodes_.UidOf(node.name), std::move(wanted)});
   }
+  const auto written = writes_.Specs("lossless", std::move(changes), stop);
+  AddUp(total, written.outcome);
+  failed = written.failed;
+  if (stop.stop_requested()) return total;
   for (const crds::LosslessPolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
     if (status == rollout.statuses.end() || StatusOf(status->second) == StatusOf(policy.status)) continue;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include "crds/keys.h"
@@ -31,6 +33,31 @@ base::Result<Outcome> PolicyWrites::Spec(const std::string& node, const std::str
   if (patched) return Outcome{.writes = 1};
   if (CacheIsBehind(patched.error())) return Outcome{.writes = 1, .again = std::chrono::seconds(1)};
   return base::Fail(patched.error().In(fmt::format("write spec.{} of NodeTopology {}", field, node)));
+}
+
+PolicyWrites::SpecsWritten PolicyWrites::Specs(std::string_view field, std::vector<SpecChange> changes,
+                                               const std::stop_token& stop) {
+  std::vector<base::Result<Outcome>> done(changes.size(), Outcome{});
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < changes.size() && !stop.stop_requested(); i = next++)
+      done[i] = Spec(changes[i].node, changes[i].uid, field, std::move(changes[i].value), stop);
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < std::min(changes.size(), std::size_t(kAtOnce)); ++i)
+      others.emplace_back(work);
+    work();
+  }
+  SpecsWritten written;
+  for (const base::Result<Outcome>& one : done) {
+    if (one) {
+      AddUp(written.outcome, *one);
+    } else if (!written.failed) {
+      written.failed = one.error();
+    }
+  }
+  return written;
 }
 
 base::Result<Outcome> PolicyWrites::Status(const kube::Resource& kind, const std::string& name,
