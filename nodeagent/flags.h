@@ -24,6 +24,7 @@ Examples:
   heddle-nodeagent --from-nccl-xml topo.xml --print  where the hypervisor hides PCIe: the cloud's file tells it
   heddle-nodeagent record DIR --scrub                record this machine under other names, to attach to a bug report
   heddle-nodeagent --machine DIR record DIR2 --scrub give a recording other names
+  heddle-nodeagent qos show                          what makes each RoCE port lossless, or not
   heddle-nodeagent --node gpu-17                     in a DaemonSet, with its ServiceAccount
   heddle-nodeagent --machine DIR --kubeconfig FILE   publish a recorded machine, as demos and tests do)";
 
@@ -34,7 +35,8 @@ inline constexpr const char* kDefaultListen = "127.0.0.1:9559";
 struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
   std::string nccl_topo, from_nccl_xml;
-  std::string probe;  // the library that a child was started for
+  std::string qos, qos_port, qos_output = "table";  // the verb: "show", "watch"; empty = none
+  std::string probe;                                // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
   std::optional<std::string> pod_resources;  // as given
   // nullopt: the default, which is off for a recorded machine.
@@ -48,6 +50,22 @@ struct Flags {
     return machine.empty() ? std::string(kPodResourcesSocket) : std::string();
   }
 };
+
+inline void DefineQos(CLI::App& app, Flags& flags) {
+  CLI::App* qos = app.add_subcommand("qos", "What makes RoCE ports lossless: read it, watch it change");
+  qos->require_subcommand(1);
+  CLI::App* show =
+      qos->add_subcommand("show", "Every setting of each port as the kernel has it now, or why not");
+  CLI::App* watch = qos->add_subcommand("watch", "A line for each change of DCB, and who probably made it");
+  for (CLI::App* verb : {show, watch}) {
+    verb->add_option("PORT", flags.qos_port, "mlx5_0:1, mlx5_0 or eth2 (default: all RoCE ports)");
+    verb->callback([&flags, name = verb->get_name()] { flags.qos = name; });
+  }
+  show->add_option("-o,--output", flags.qos_output,
+                   "table, json or yaml, which is what `record` keeps as qos.yaml")
+      ->check(CLI::IsMember({"table", "json", "yaml"}))
+      ->capture_default_str();
+}
 
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
 inline CLI::App* Define(CLI::App& app, Flags& flags) {
@@ -111,6 +129,7 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   record->add_flag(
       "--scrub", flags.scrub,
       "Under other names: GUIDs, MAC and IP addresses, UUIDs, serial numbers, hosts and switches");
+  DefineQos(app, flags);
   CLI::App* probe = app.add_subcommand("nvml-probe", "")->group("");
   probe->add_option("LIBRARY", flags.probe)->required();
   return record;
