@@ -21,6 +21,7 @@ inline constexpr Kind kNodeTopology{"NodeTopology", "nodetopologies"};
 inline constexpr Kind kFabric{"Fabric", "fabrics"};
 inline constexpr Kind kGang{"Gang", "gangs"};
 inline constexpr Kind kLosslessPolicy{"LosslessPolicy", "losslesspolicies"};
+inline constexpr Kind kRdmaDevicePolicy{"RdmaDevicePolicy", "rdmadevicepolicies"};
 
 // What an ML engineer writes on the pod template.
 inline constexpr std::string_view kParallelism = "heddle.dev/parallelism";
@@ -47,6 +48,8 @@ inline constexpr std::string_view kLabelNvlinkDomain = "heddle.dev/nvlink-domain
 inline constexpr std::string_view kLabelUnit = "heddle.dev/su";
 inline constexpr std::string_view kLabelSite = "heddle.dev/site";
 inline constexpr std::string_view kLabelRails = "heddle.dev/rails";
+// Which configuration of another RDMA device plugin the node gets.
+inline constexpr std::string_view kLabelRdmaClass = "heddle.dev/rdma-class";
 inline constexpr std::string_view kLabelLeafPrefix = "heddle.dev/leaf-";
 inline std::string LeafLabel(int rail) {
   return std::string(kLabelLeafPrefix) + std::to_string(rail);

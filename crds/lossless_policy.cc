@@ -114,6 +114,8 @@ LosslessCounts ReadCounts(const Field& field) {
   counts.not_applicable = field("notApplicable").Int(0, kMaxPorts);
   counts.conflicting = field("conflicting").Int(0, kMaxPorts);
   counts.unknown = field("unknown").Int(0, kMaxPorts);
+  counts.pending = field("pending").Int(0, kMaxPorts);
+  counts.failed = field("failed").Int(0, kMaxPorts);
   return counts;
 }
 
@@ -194,7 +196,9 @@ Json WriteStatus(const LosslessPolicyStatus& status) {
               {"drifted", counts.drifted},
               {"notApplicable", counts.not_applicable},
               {"conflicting", counts.conflicting},
-              {"unknown", counts.unknown}}}};
+              {"unknown", counts.unknown},
+              {"pending", counts.pending},
+              {"failed", counts.failed}}}};
   codec::PutPositive(json, "observedGeneration", status.observed_generation);
   codec::PutText(json, "profile", status.profile, 63);
   const int applicable = counts.ports - counts.not_applicable;

@@ -40,7 +40,9 @@ struct LosslessCounts {
   int drifted = 0;
   int not_applicable = 0;
   int conflicting = 0;
-  int unknown = 0;  // waiting for their agent's report, or for the canaries
+  int unknown = 0;  // cannot be read, not reported yet, or held up by the canaries
+  int pending = 0;  // their agents are about to set them
+  int failed = 0;   // set back; nothing more is tried
   friend bool operator==(const LosslessCounts&, const LosslessCounts&) = default;
 };
 

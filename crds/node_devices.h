@@ -46,12 +46,15 @@ struct DeviceReport {
   std::string policy;
   std::int64_t generation = 0;  // of the policy, that this speaks of
   DeviceState state = DeviceState::kPending;
-  std::string reason;  // a sentence; empty while offered
+  std::string reason;  // a sentence; while offered, what is wrong with a device that is not healthy
   int healthy = 0;     // devices (slots are not counted)
   int total = 0;
   friend bool operator==(const DeviceReport&, const DeviceReport&) = default;
 };
 
 inline constexpr std::size_t kMaxDeviceEntries = 64;
+
+// "2/2": resources that are offered, of those that should be; "?" where nobody reported.
+std::string DevicesSummary(const std::vector<DeviceReport>& reports);
 
 }  // namespace heddle::crds

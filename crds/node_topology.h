@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "crds/condition.h"
+#include "crds/node_devices.h"
 #include "crds/node_lossless.h"
 #include "crds/object_meta.h"
 #include "crds/place_labels.h"
@@ -16,10 +17,11 @@ namespace heddle::crds {
 // One per Node, of the same name. The operator makes it and writes spec; that node's agent alone writes
 // status.
 
-// What the operator tells the agent. Reserved: the RDMA devices that a node should have.
+// What the operator tells the agent.
 struct NodeTopologySpec {
   PlaceLabels labels;                  // of the Node's; see PlaceLabelsOf
   std::vector<LosslessWish> lossless;  // no port in two of them
+  std::vector<DeviceWish> devices;     // sorted by resource
   friend bool operator==(const NodeTopologySpec&, const NodeTopologySpec&) = default;
 };
 
@@ -59,6 +61,7 @@ struct NodeTopologyStatus {
   std::string agent_version;
   std::vector<Grant> grants;  // sorted by namespace, pod, container
   std::vector<LosslessReport> lossless;
+  std::vector<DeviceReport> devices;  // sorted by resource
   std::vector<Condition> conditions;
   friend bool operator==(const NodeTopologyStatus&, const NodeTopologyStatus&) = default;
 };

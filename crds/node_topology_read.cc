@@ -1,6 +1,7 @@
 #include <tuple>
 
 #include "crds/codec.h"
+#include "crds/devices_codec.h"
 #include "crds/lossless_codec.h"
 #include "crds/node_topology.h"
 
@@ -215,6 +216,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   const Field spec = root("spec");
   object.spec.labels = spec("labels").Texts(kMaxLabels, 63);
   object.spec.lossless = spec("lossless").List(kMaxLosslessEntries, codec::ReadWish);
+  object.spec.devices = spec("devices").List(kMaxDeviceEntries, codec::ReadDeviceWish);
   const Field status = root("status");
   NodeTopologyStatus& to = object.status;
   to.observed_generation = status("observedGeneration").Int64(0, codec::kMaxInt64);
@@ -224,6 +226,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   to.node = ReadNode(status, object.name);
   to.grants = ReadGrants(status("grants"));
   to.lossless = status("lossless").List(kMaxLosslessEntries, codec::ReadReport);
+  to.devices = status("devices").List(kMaxDeviceEntries, codec::ReadDeviceReport);
   to.conditions = codec::ReadConditions(status("conditions"), kMaxConditions);
   if (problem.found()) return base::Fail(problem.error().In("NodeTopology " + object.name));
   return object;

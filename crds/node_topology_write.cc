@@ -1,4 +1,5 @@
 #include "crds/codec.h"
+#include "crds/devices_codec.h"
 #include "crds/lossless_codec.h"
 #include "crds/node_topology.h"
 
@@ -135,6 +136,7 @@ Json WriteSpec(const NodeTopologySpec& spec) {
   Json json = Json::object();
   for (const auto& [key, value] : spec.labels) json["labels"][key] = codec::Clean(value, 63);
   PutList(json, "lossless", WriteList(spec.lossless, kMaxLosslessEntries, codec::WriteWish));
+  PutList(json, "devices", WriteList(spec.devices, kMaxDeviceEntries, codec::WriteDeviceWish));
   return json;
 }
 
@@ -146,9 +148,11 @@ Json WriteStatus(const NodeTopologyStatus& status) {
   PutText(json, "agentVersion", status.agent_version, 64);
   if (status.observed_at) json["summary"] = WriteSummary(status.node);
   if (!status.lossless.empty()) json["summary"]["lossless"] = LosslessSummary(status.lossless);
+  if (!status.devices.empty()) json["summary"]["devices"] = DevicesSummary(status.devices);
   PutNode(json, status.node);
   PutList(json, "grants", WriteList(status.grants, 128, WriteGrant));
   PutList(json, "lossless", WriteList(status.lossless, kMaxLosslessEntries, codec::WriteReport));
+  PutList(json, "devices", WriteList(status.devices, kMaxDeviceEntries, codec::WriteDeviceReport));
   PutList(json, "conditions", codec::WriteConditions(status.conditions, kMaxConditions));
   return json;
 }

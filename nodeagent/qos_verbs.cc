@@ -9,6 +9,7 @@
 
 #include "lossless/compare.h"
 #include "nodeagent/assembly/assemble.h"
+#include "nodeagent/nccl_files.h"
 #include "nodeagent/qos/kernel_port_io.h"
 #include "nodeagent/qos/ports.h"
 #include "nodeagent/qos/qos_events.h"
@@ -131,6 +132,13 @@ base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags
   if (ports.empty()) Say("no RoCE port: InfiniBand and EFA have no such settings (see --print)\n");
   for (const QosPort& port : ports) Say(Table(port, *io));
   return {};
+}
+
+base::Result<bool> ServeOnce(const base::FileTree& files, Machine& machine, const Flags& flags, bool live,
+                             const std::stop_token& stop) {
+  if (flags.qos.empty()) return ServeNccl(files, flags, live, *machine.discovery);
+  TRY(ServeQos(files, machine, flags, live, stop));
+  return true;
 }
 
 }  // namespace heddle::nodeagent

@@ -15,6 +15,7 @@
 #include "kube/reflector.h"
 #include "kube/work_queue.h"
 #include "operator/advice.h"
+#include "operator/device_reconciler.h"
 #include "operator/fabric_reconciler.h"
 #include "operator/lossless_reconciler.h"
 #include "operator/metrics.h"
@@ -26,6 +27,7 @@ namespace {
 
 constexpr std::string_view kFabricKey = "fabric";
 constexpr std::string_view kLosslessKey = "lossless";
+constexpr std::string_view kDevicesKey = "devices";
 constexpr std::string_view kTopologyPrefix = "topology/";
 constexpr std::string_view kLabelsPrefix = "labels/";
 
@@ -80,6 +82,11 @@ class Daemon::Impl {
                        const kube::ObjectPtr& current);
   void Settle() { queue_.AddAfter(std::string(kFabricKey), options_.settle); }
   void SettleLossless() { queue_.AddAfter(std::string(kLosslessKey), options_.settle); }
+  void SettleDevices() { queue_.AddAfter(std::string(kDevicesKey), options_.settle); }
+  void SettlePolicies() {
+    SettleLossless();
+    SettleDevices();
+  }
 
   void LeadOnce(const std::stop_token& stop);
   void Work(const std::stop_token& stop);      // everything that only the leader does
@@ -101,10 +108,12 @@ class Daemon::Impl {
   kube::Reflector topologies_;
   kube::Reflector fabrics_;
   kube::Reflector policies_;
+  kube::Reflector device_policies_;
   StoreView node_view_{nodes_.store()};
   StoreView topology_view_{topologies_.store()};
   StoreView fabric_view_{fabrics_.store()};
   StoreView policy_view_{policies_.store()};
+  StoreView device_policy_view_{device_policies_.store()};
   // A look may be that much later than the renewal it finds, and the server's cache a little more.
   kube::Heartbeats heartbeats_{{.prefix = std::string(crds::keys::kNodeLeasePrefix),
                                 .slack = options_.lease_period + std::chrono::seconds(5)}};
@@ -113,6 +122,7 @@ class Daemon::Impl {
   FabricReconciler fabric_reconciler_;
   NodeLabelReconciler label_reconciler_;
   LosslessReconciler lossless_reconciler_;
+  DeviceReconciler device_reconciler_;
 };
 
 Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
@@ -142,6 +152,10 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                 {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
                                      const kube::ObjectPtr&) { SettleLossless(); },
                  .on_synced = [this] { SettleLossless(); }}),
+      device_policies_(client_, clock, random_.Fork(), kRdmaDevicePolicies,
+                       {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
+                                            const kube::ObjectPtr&) { SettleDevices(); },
+                        .on_synced = [this] { SettleDevices(); }}),
       topology_reconciler_(client_, {.nodes = node_view_, .topologies = topology_view_}, options_.selection),
       fabric_reconciler_(client_, clock,
                          {.nodes = node_view_,
@@ -151,7 +165,11 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                          assembly_, events_),
       label_reconciler_(labels_client_, node_view_, assembly_),
       lossless_reconciler_(client_, clock,
-                           {.nodes = node_view_, .topologies = topology_view_, .policies = policy_view_}) {}
+                           {.nodes = node_view_, .topologies = topology_view_, .policies = policy_view_},
+                           events_),
+      device_reconciler_(client_, labels_client_, clock,
+                         {.nodes = node_view_, .topologies = topology_view_, .policies = device_policy_view_},
+                         {.ns = options_.ns, .images = options_.plugins.images}, events_) {}
 
 bool Daemon::Impl::ready() const {
   return nodes_.store().synced() && topologies_.store().synced() && fabrics_.store().synced();
@@ -164,7 +182,7 @@ void Daemon::Impl::NodeChanged(const kube::ObjectKey& key, const kube::ObjectPtr
   // Labels only where they, or the Node itself, changed: a heartbeat is no reason.
   if (old == nullptr || current == nullptr || !SameButVersion(*old, *current)) {
     queue_.Add(LabelsKey(key.name));
-    SettleLossless();
+    SettlePolicies();
   }
 }
 
@@ -173,12 +191,12 @@ void Daemon::Impl::TopologyChanged(const kube::ObjectKey& key, const kube::Objec
   if (old == nullptr || current == nullptr || !SameButVersion(*old, *current))
     queue_.Add(TopologyKey(key.name));
   Settle();
-  SettleLossless();
+  SettlePolicies();
 }
 
 void Daemon::Impl::Run(const std::stop_token& stop) {
   std::vector<std::jthread> caches;
-  for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_, &policies_}) {
+  for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_, &policies_, &device_policies_}) {
     caches.emplace_back([reflector, stop] { reflector->Run(stop); });
   }
   caches.emplace_back([this, stop] { Complain(stop); });
@@ -228,7 +246,7 @@ void Daemon::Impl::Work(const std::stop_token& stop) {
   // What changed while another led was worked off by nobody here.
   for (const kube::ObjectPtr& node : node_view_.List()) queue_.Add(TopologyKey(kube::Name(*node)));
   Settle();
-  SettleLossless();
+  SettlePolicies();
   std::vector<std::jthread> threads;
   threads.emplace_back([this, stop] { events_.Run(stop); });
   threads.emplace_back([this, stop] { LookAtLeases(stop); });
@@ -257,6 +275,9 @@ void Daemon::Impl::DoKey(const std::string& key, const std::stop_token& stop) {
     // Without all policies every port would seem to be told nothing; their list brings the key back. No other
     // work waits for it: a cluster may be without the kind.
     outcome = policies_.store().synced() ? lossless_reconciler_.Reconcile(stop) : Outcome{};
+  } else if (key == kDevicesKey) {
+    name = "devices";
+    outcome = device_policies_.store().synced() ? device_reconciler_.Reconcile(stop) : Outcome{};
   } else {
     outcome = ReconcileFabrics(stop);
   }
@@ -310,7 +331,7 @@ void Daemon::Impl::Complain(const std::stop_token& stop) {
     bool complained = false;
   };
   std::array caches{Cache{&nodes_, "Node"}, Cache{&topologies_, "NodeTopology"}, Cache{&fabrics_, "Fabric"},
-                    Cache{&policies_, "LosslessPolicy"}};
+                    Cache{&policies_, "LosslessPolicy"}, Cache{&device_policies_, "RdmaDevicePolicy"}};
   for (std::chrono::seconds wait(2); clock_.SleepFor(wait, stop); wait = std::chrono::seconds(15)) {
     for (Cache& cache : caches) {
       const std::optional<base::Error> error = cache.reflector->last_error();

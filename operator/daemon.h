@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "kube/http.h"
 #include "operator/node_topology_reconciler.h"
+#include "operator/plugin_objects.h"
 
 namespace heddle::operators {
 
@@ -20,6 +21,7 @@ struct DaemonOptions {
   bool leader_elect = true;
   std::string identity;              // unique among replicas
   std::string ns = "heddle-system";  // of the leader's and the agents' Leases
+  OtherPlugins plugins;              // RDMA device plugins of others; its namespace is `ns`
   int workers = 4;
   std::chrono::nanoseconds settle = std::chrono::seconds(1);  // changes within this are assembled together
   // Between two looks at the agents' Leases, which hold for minutes: of 10,000 nodes a look is some 6 MB.

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "lossless/lint.h"
 #include "lossless/render.h"
+#include "operator/selection.h"
 
 namespace heddle::operators {
 namespace {
@@ -18,10 +21,6 @@ using crds::LosslessWish;
 
 constexpr std::size_t kMaxFindings = 64;
 constexpr std::size_t kMaxPorts = 128;  // of one entry, as the schema has it
-
-std::string PortName(const topology::Nic& nic, const topology::NicPort& port) {
-  return fmt::format("{}:{}", nic.name, port.number);
-}
 
 // By port of one node, the policies that select it, in the order of their names.
 using Selections = std::map<std::string, std::vector<const LosslessPolicy*>>;
@@ -73,7 +72,7 @@ class Decision {
   Selections SelectionsOf(const LosslessNode& node) const {
     Selections selections;
     for (const LosslessPolicy* policy : policies_) {
-      if (!SelectsNode(policy->spec, node.labels)) continue;
+      if (!SelectsNode(policy->spec.node_selector, node.labels)) continue;
       for (std::string& port : SelectedPorts(policy->spec, node.node))
         selections[std::move(port)].push_back(policy);
     }
@@ -213,8 +212,16 @@ class Decision {
     return wishes;
   }
 
-  crds::LosslessCounts CountsOf(const LosslessPolicy& policy, const LosslessRollout& rollout) const {
+  // What the ports of a policy are, and of each kind of trouble the first, in words.
+  struct Tally {
     crds::LosslessCounts counts;
+    std::map<LosslessState, std::string> first;
+    int of_policies = 0;  // of the conflicting: those that other policies select, too
+  };
+
+  Tally TallyOf(const LosslessPolicy& policy, const LosslessRollout& rollout) const {
+    Tally tally;
+    crds::LosslessCounts& counts = tally.counts;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (Selects(i, policy)) ++counts.nodes;
       for (const auto& [port, policies] : selections_[i]) {
@@ -222,6 +229,7 @@ class Decision {
         ++counts.ports;
         if (policies.size() > 1) {
           ++counts.conflicting;
+          ++tally.of_policies;
           continue;
         }
         const LosslessReport* report = EntryOf(nodes_[i].reports, port);
@@ -231,9 +239,12 @@ class Decision {
         const bool current =
             report != nullptr && told != nullptr && in_force && Answers(*report, policy, told->generation);
         Count(current ? report->state : LosslessState::kUnknown, counts);
+        if (current && !report->reason.empty())
+          tally.first.try_emplace(report->state,
+                                  fmt::format("; {} {}: {}", nodes_[i].name, port, report->reason));
       }
     }
-    return counts;
+    return tally;
   }
 
   static void Count(LosslessState state, crds::LosslessCounts& counts) {
@@ -242,8 +253,10 @@ class Decision {
         ++counts.compliant;
         break;
       case LosslessState::kDrifted:
-      case LosslessState::kFailed:
         ++counts.drifted;
+        break;
+      case LosslessState::kFailed:
+        ++counts.failed;
         break;
       case LosslessState::kNotApplicable:
         ++counts.not_applicable;
@@ -252,6 +265,8 @@ class Decision {
         ++counts.conflicting;
         break;
       case LosslessState::kPending:
+        ++counts.pending;
+        break;
       case LosslessState::kUnknown:
         ++counts.unknown;
         break;
@@ -264,50 +279,78 @@ class Decision {
     crds::LosslessPolicyStatus status;
     status.observed_generation = policy.generation;
     status.profile = soundness.resolved ? soundness.resolved->profile : "";
-    status.counts = CountsOf(policy, rollout);
+    const Tally tally = TallyOf(policy, rollout);
+    status.counts = tally.counts;
     status.findings = soundness.findings;
     status.conditions = policy.status.conditions;
-    crds::SetCondition(status.conditions, ReadyOf(policy, soundness, status.counts, now));
+    crds::SetCondition(status.conditions, ReadyOf(policy, soundness, tally, now));
     return status;
   }
 
   crds::Condition ReadyOf(const LosslessPolicy& policy, const LosslessSoundness& soundness,
-                          const crds::LosslessCounts& counts, base::WallTime now) const {
+                          const Tally& tally, base::WallTime now) const {
     crds::Condition ready;
     ready.type = std::string(crds::kReady);
     ready.status = crds::ConditionStatus::kFalse;
     ready.observed_generation = policy.generation;
     ready.last_transition = now;
-    const auto say = [&](std::string reason, std::string message) {
-      ready.reason = std::move(reason);
-      ready.message = std::move(message);
-    };
-    const std::size_t admitted = admitted_.at(policy.name).size();
-    if (!soundness.resolved) {
-      say("Refused", soundness.refusal);
-    } else if (counts.ports == 0) {
-      say("NothingSelected", "no port of any node is selected: see nodeSelector, roles and rails");
-    } else if (counts.conflicting > 0) {
-      say("Conflict",
-          fmt::format("{} ports are selected by other LosslessPolicies too, and none of them applies "
-                      "there: `kubectl heddle lint` on `kubectl get nt -o yaml` names them",
-                      counts.conflicting));
-    } else if (int(admitted) < counts.nodes) {
-      say("Canary",
-          fmt::format("{} of {} nodes have it; the others wait until every port of these is compliant",
-                      admitted, counts.nodes));
-    } else if (counts.drifted > 0) {
-      say("Drifted",
-          fmt::format("{} ports are not as they should be: status.lossless of their NodeTopologies says "
-                      "which settings and since when",
-                      counts.drifted));
-    } else if (counts.unknown > 0) {
-      say("Waiting", fmt::format("{} ports have not been reported yet", counts.unknown));
-    } else {
-      ready.status = crds::ConditionStatus::kTrue;
-      say("Compliant", fmt::format("{} ports are as they should be", counts.compliant));
-    }
+    std::tie(ready.reason, ready.message) = Worst(policy, soundness, tally);
+    if (ready.reason == "Compliant") ready.status = crds::ConditionStatus::kTrue;
     return ready;
+  }
+
+  // Reason and message of the worst that there is to say. A canary that failed is said before what it failed of:
+  // nothing goes on until somebody looks at it.
+  std::pair<std::string, std::string> Worst(const LosslessPolicy& policy, const LosslessSoundness& soundness,
+                                            const Tally& tally) const {
+    const crds::LosslessCounts& counts = tally.counts;
+    const auto of = [&tally](LosslessState state) {
+      const auto first = tally.first.find(state);
+      return first == tally.first.end() ? std::string() : first->second;
+    };
+    if (!soundness.resolved) return {"Refused", soundness.refusal};
+    if (counts.ports == 0)
+      return {"NothingSelected", "no port of any node is selected: see nodeSelector, roles and rails"};
+    if (tally.of_policies > 0) {
+      return {"Conflict",
+              fmt::format("{} ports are selected by other LosslessPolicies too, and none of them "
+                          "applies there: `kubectl heddle lint` on `kubectl get nt -o yaml` names them",
+                          tally.of_policies)};
+    }
+    const std::string trouble = of(LosslessState::kConflict) + of(LosslessState::kFailed);
+    if (const std::size_t admitted = admitted_.at(policy.name).size(); int(admitted) < counts.nodes) {
+      const std::string drifted = of(LosslessState::kDrifted);
+      if (trouble.empty() && drifted.empty()) {
+        return {"Canary", fmt::format("{} of {} nodes have it; the others wait until every port of these is "
+                                      "compliant{}",
+                                      admitted, counts.nodes, of(LosslessState::kPending))};
+      }
+      return {"CanaryStopped",
+              fmt::format("{} of {} nodes have it and went no further: it is not well with one of "
+                          "these; mend it or change the policy{}{}",
+                          admitted, counts.nodes, trouble, drifted)};
+    }
+    if (counts.conflicting > 0)
+      return {"Conflict",
+              fmt::format("{} ports are written by somebody else, too{}", counts.conflicting, trouble)};
+    if (counts.failed > 0)
+      return {"Failed", fmt::format("{} ports could not be set{}", counts.failed, trouble)};
+    if (counts.drifted > 0) {
+      return {"Drifted", fmt::format("{} ports are not as they should be{}", counts.drifted,
+                                     of(LosslessState::kDrifted))};
+    }
+    if (counts.pending > 0) {
+      return {"Applying", fmt::format("{} ports are to be set, one of a node at a time{}", counts.pending,
+                                      of(LosslessState::kPending))};
+    }
+    if (counts.unknown > 0) {
+      const std::string unknown = of(LosslessState::kUnknown);
+      return {
+          "Waiting",
+          fmt::format("{} ports {}{}", counts.unknown,
+                      unknown.empty() ? "have not been reported yet" : "are not known to be well", unknown)};
+    }
+    return {"Compliant", fmt::format("{} ports are as they should be", counts.compliant)};
   }
 
   const std::set<std::string>& unreadable_;
@@ -336,13 +379,6 @@ LosslessSoundness CheckPolicy(const crds::LosslessPolicy& policy) {
   }
   if (soundness.refusal.empty()) soundness.resolved = *std::move(resolved);
   return soundness;
-}
-
-bool SelectsNode(const crds::LosslessPolicySpec& spec, const std::map<std::string, std::string>& labels) {
-  return std::all_of(spec.node_selector.begin(), spec.node_selector.end(), [&](const auto& wanted) {
-    const auto found = labels.find(wanted.first);
-    return found != labels.end() && found->second == wanted.second;
-  });
 }
 
 std::vector<std::string> SelectedPorts(const crds::LosslessPolicySpec& spec, const topology::Node& node) {

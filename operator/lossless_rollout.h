@@ -8,6 +8,7 @@
 
 #include "crds/lossless_policy.h"
 #include "crds/node_lossless.h"
+#include "operator/policies.h"
 #include "topology/node.h"
 
 namespace heddle::operators {
@@ -36,11 +37,8 @@ struct LosslessSoundness {
 };
 LosslessSoundness CheckPolicy(const crds::LosslessPolicy& policy);
 
-// All policies that there are.
-struct LosslessPolicies {
-  std::vector<crds::LosslessPolicy> read;
-  std::set<std::string> unreadable;  // ports keep what these told them
-};
+// Ports keep what policies that cannot be read told them.
+using LosslessPolicies = Policies<crds::LosslessPolicy>;
 
 // From all policies and all nodes what each port should have. A port that several sound policies select gets
 // none of them and names them all. A policy that contradicts itself is rolled out nowhere; ports keep what
@@ -54,6 +52,5 @@ LosslessRollout DecideRollout(const LosslessPolicies& policies, const std::vecto
 
 // "mlx5_0:1", of the NICs whose role and rail the policy selects; sorted as the node has them.
 std::vector<std::string> SelectedPorts(const crds::LosslessPolicySpec& spec, const topology::Node& node);
-bool SelectsNode(const crds::LosslessPolicySpec& spec, const std::map<std::string, std::string>& labels);
 
 }  // namespace heddle::operators

@@ -32,7 +32,7 @@ constexpr const char* kUnread = "the Nodes, NodeTopologies and Fabrics have not 
 
 struct Flags {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
-  std::string nodes = "all", listen, log_level = "info";
+  std::string nodes = "all", listen, log_level = "info", rdma_shared_image, sriov_image;
   operators::DaemonOptions daemon;
 };
 
@@ -48,6 +48,9 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_flag("--leader-elect,!--no-leader-elect", daemon.leader_elect, "Wait for the Lease (default)");
   app.add_option("--identity", daemon.identity, "Name in the Lease (default: host name and a random number)");
   app.add_option("--namespace", daemon.ns, "Where the Leases are")->capture_default_str();
+  app.add_option("--rdma-shared-image", flags.rdma_shared_image,
+                 "Of k8s-rdma-shared-dev-plugin, which RdmaDevicePolicies may name then");
+  app.add_option("--sriov-image", flags.sriov_image, "The same of sriov-network-device-plugin");
   app.add_option("--listen", flags.listen, "ADDRESS:PORT of /metrics, /healthz and /readyz");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
 }
@@ -65,6 +68,9 @@ int Run(Flags& flags, base::StopSignals& signals) {
   std::string& identity = flags.daemon.identity;
   if (identity.empty()) identity = base::ReplicaIdentity(random);
   flags.daemon.selection.all = flags.nodes == "all";
+  auto& images = flags.daemon.plugins.images;
+  if (!flags.rdma_shared_image.empty()) images[crds::DevicePlugin::kRdmaShared] = flags.rdma_shared_image;
+  if (!flags.sriov_image.empty()) images[crds::DevicePlugin::kSriov] = flags.sriov_image;
   auto config = kube::LoadConfig(flags.sources, root, clock);
   if (!config) return Fail(config.error(), "give --kubeconfig FILE");
   spdlog::info("Started server={} identity={} nodes={}", config->server, identity, flags.nodes);

@@ -14,5 +14,6 @@ inline kube::Resource ClusterResource(crds::keys::Kind kind) {
 inline const kube::Resource kNodeTopologies = ClusterResource(crds::keys::kNodeTopology);
 inline const kube::Resource kFabrics = ClusterResource(crds::keys::kFabric);
 inline const kube::Resource kLosslessPolicies = ClusterResource(crds::keys::kLosslessPolicy);
+inline const kube::Resource kRdmaDevicePolicies = ClusterResource(crds::keys::kRdmaDevicePolicy);
 
 }  // namespace heddle::operators

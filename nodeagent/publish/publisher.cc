@@ -131,6 +131,14 @@ void Publisher::Offer(const GrantReadings& grants) {
   queue_.AddAfter(options_.node, Wait());
 }
 
+void Publisher::Offer(const DeviceNews& devices) {
+  const std::lock_guard lock(mutex_);
+  if (devices_ == devices) return;
+  devices_ = devices;
+  published_ = false;
+  queue_.AddAfter(options_.node, Wait());
+}
+
 void Publisher::Watch(std::stop_token stop) {
   if (!clock_.SleepFor(std::max(first_at_ - clock_.Now(), std::chrono::nanoseconds(0)), stop)) return;
   reflector_.Run(std::move(stop));
@@ -145,6 +153,7 @@ void Publisher::ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& curr
     first = !std::exchange(seen_object_, true);
     queue_.AddAfter(options_.node, Wait());
   }
+  if (options_.on_change) options_.on_change(*current);
   if (!first || !options_.on_object) return;
   const auto owner = kube::ControllerOwner(*current);
   options_.on_object(owner && owner->kind == "Node" ? owner : std::nullopt, *current);
@@ -172,10 +181,12 @@ void Publisher::Handle(const std::string& key, std::stop_token stop) {
 Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
   std::optional<Observation> wanted;
   std::optional<GrantReadings> grants;
+  std::optional<DeviceNews> devices;
   {
     const std::lock_guard lock(mutex_);
     wanted = wanted_;
     grants = grants_;
+    devices = devices_;
   }
   const kube::ObjectPtr object = Current();
   if (!wanted) return Outcome::kDone;
@@ -196,7 +207,8 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
                     current.error().message));
     return Outcome::kRetry;
   }
-  const crds::NodeTopology next = Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr);
+  const crds::NodeTopology next =
+      Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr, devices ? &*devices : nullptr);
   const Json wanted_status = Said(StatusOf(crds::ToJson(next)));
   {
     const std::lock_guard lock(mutex_);

@@ -16,6 +16,7 @@
 #include "kube/reflector.h"
 #include "kube/work_queue.h"
 #include "nodeagent/assembly/assemble.h"
+#include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/grants.h"
 
 namespace heddle::nodeagent {
@@ -40,6 +41,8 @@ struct PublisherOptions {
   kube::Log log;
   // The first sight of the own object, with the Node that owns it; on Watch's thread.
   std::function<void(const std::optional<kube::OwnerReference>& owner, const kube::Json& object)> on_object;
+  // The spec of the own object, each time that the watch shows it; on Watch's thread.
+  std::function<void(const kube::Json& object)> on_change;
   // How each attempt to write ended; on Run's thread.
   std::function<void(bool written)> on_write;
 };
@@ -63,6 +66,7 @@ class Publisher {
   void Offer(const Observation& observation);
   // Nothing is published before the first observation.
   void Offer(const GrantReadings& grants);
+  void Offer(const DeviceNews& devices);
 
   void Watch(std::stop_token stop);  // blocks until stop
   void Run(std::stop_token stop);    // blocks until stop; waits out any outage of the server
@@ -97,6 +101,7 @@ class Publisher {
   base::Random random_;
   std::optional<Observation> wanted_;
   std::optional<GrantReadings> grants_;
+  std::optional<DeviceNews> devices_;
   double urgent_left_;
   base::MonotonicTime urgent_at_{};
   const base::MonotonicTime first_at_;  // not before: nothing is asked of the server

@@ -24,7 +24,7 @@ std::optional<crds::Condition> ReportGrants(const GrantReadings* readings, const
 }  // namespace
 
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& seen, base::WallTime now,
-                          const GrantReadings* grants) {
+                          const GrantReadings* grants, const DeviceNews* devices) {
   Observation observation = seen;
   crds::FillLeaves(observation.node, current.spec.labels);
   now = std::chrono::floor<std::chrono::seconds>(now);
@@ -38,6 +38,13 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   status.agent_version = std::string(kAgentVersion);
   std::vector<crds::Condition> conditions, found = ConditionsOf(observation);
   if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));
+  status.devices.clear();
+  if (devices != nullptr) {
+    found.insert(found.end(), devices->conditions.begin(), devices->conditions.end());
+    status.devices = devices->reports;
+    std::sort(status.devices.begin(), status.devices.end(),
+              [](const auto& a, const auto& b) { return a.resource < b.resource; });
+  }
   std::sort(found.begin(), found.end(),
             [](const crds::Condition& a, const crds::Condition& b) { return a.type < b.type; });
   for (crds::Condition& condition : found) {

@@ -8,9 +8,9 @@ from bed import REPOSITORY, ApiError, path
 from bed.control_plane import ControlPlane
 
 SAMPLES = REPOSITORY / "tests" / "cluster" / "samples"
-PLURALS = ("nodetopologies", "fabrics", "gangs", "losslesspolicies")
+PLURALS = ("nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies")
 PLURAL_OF = {"NodeTopology": "nodetopologies", "Fabric": "fabrics", "Gang": "gangs",
-             "LosslessPolicy": "losslesspolicies"}
+             "LosslessPolicy": "losslesspolicies", "RdmaDevicePolicy": "rdmadevicepolicies"}
 
 
 def documents(file):

@@ -84,7 +84,7 @@ class LosslessTest(BedTestCase):
         self.assertEqual([self.wishes(name) for name in NODES[1:]], [[], []])
         self.report("gpu-001", "Failed")
         self.heddle.wait_for(
-            lambda: self.rest.get(path("losslesspolicies", name="roce"))["status"]["counts"]["drifted"] == 2,
+            lambda: self.rest.get(path("losslesspolicies", name="roce"))["status"]["counts"]["failed"] == 2,
             "the failure to be counted", 60)
         self.assertEqual([self.wishes(name) for name in NODES[1:]], [[], []])
         self.report("gpu-001", "Compliant")

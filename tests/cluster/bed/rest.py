@@ -16,6 +16,7 @@ RESOURCES = {
     "configmaps": ("/api/v1", True),
     "secrets": ("/api/v1", True),
     "serviceaccounts": ("/api/v1", True),
+    "daemonsets": ("/apis/apps/v1", True),
     "jobs": ("/apis/batch/v1", True),
     "jobsets": ("/apis/jobset.x-k8s.io/v1alpha2", True),
     "leases": ("/apis/coordination.k8s.io/v1", True),
@@ -26,6 +27,7 @@ RESOURCES = {
     "fabrics": ("/apis/heddle.dev/v1alpha1", False),
     "gangs": ("/apis/heddle.dev/v1alpha1", True),
     "losslesspolicies": ("/apis/heddle.dev/v1alpha1", False),
+    "rdmadevicepolicies": ("/apis/heddle.dev/v1alpha1", False),
 }
 
 PATCH_TYPES = {

@@ -24,6 +24,9 @@ base::Result<Gang> Read(const Json& json, const Gang&) {
 base::Result<LosslessPolicy> Read(const Json& json, const LosslessPolicy&) {
   return LosslessPolicyFromJson(json);
 }
+base::Result<RdmaDevicePolicy> Read(const Json& json, const RdmaDevicePolicy&) {
+  return RdmaDevicePolicyFromJson(json);
+}
 
 // Through text, as it goes over the wire.
 template <class T>
@@ -39,6 +42,7 @@ TEST(Codec, FullSamplesComeBack) {
   for (const auto& object : samples::FullFabrics()) ExpectRoundTrip(object);
   for (const auto& object : samples::FullGangs()) ExpectRoundTrip(object);
   for (const auto& object : samples::FullLosslessPolicies()) ExpectRoundTrip(object);
+  for (const auto& object : samples::FullRdmaDevicePolicies()) ExpectRoundTrip(object);
   ExpectRoundTrip(samples::DgxH100());
   ExpectRoundTrip(samples::LargeGang(1000, 40));
 }
@@ -70,6 +74,7 @@ TEST(Codec, RandomValuesComeBack) {
     ExpectRoundTrip(samples::RandomFabric(random));
     ExpectRoundTrip(samples::RandomGang(random));
     ExpectRoundTrip(samples::RandomLosslessPolicy(random));
+    ExpectRoundTrip(samples::RandomRdmaDevicePolicy(random));
     if (HasFailure()) return;
   }
 }
@@ -234,6 +239,7 @@ TEST(Codec, HostileJsonIsRefusedOrReadAndNeverMore) {
   const auto fabric = samples::FullFabrics()[0];
   const auto gang = samples::FullGangs()[0];
   const auto lossless = samples::FullLosslessPolicies()[0];
+  const auto devices = samples::FullRdmaDevicePolicies()[0];
   for (const std::uint64_t seed : test::Seeds(4000)) {
     if (HasFailure()) return;
     SCOPED_TRACE(test::Replay(seed));
@@ -242,6 +248,7 @@ TEST(Codec, HostileJsonIsRefusedOrReadAndNeverMore) {
     ExpectTotal(fabric, random);
     ExpectTotal(gang, random);
     ExpectTotal(lossless, random);
+    ExpectTotal(devices, random);
   }
 }
 

@@ -220,6 +220,8 @@ NodeTopology RandomNodeTopology(Random& random) {
   if (Coin(random)) object.spec.labels = {{Text(random, 60, 1), Text(random, 63)}};
   object.spec.lossless = RandomWishes(random);
   object.status.lossless = RandomReports(random);
+  object.spec.devices = RandomDeviceWishes(random);
+  object.status.devices = RandomDeviceReports(random);
   NodeTopologyStatus& status = object.status;
   status.observed_generation = Number(random, 0, 9);
   status.node = RandomNode(random, object.name);

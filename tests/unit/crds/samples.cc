@@ -110,6 +110,8 @@ std::vector<NodeTopology> FullNodeTopologies() {
   full.spec.labels = {{"topology.k8s.aws/network-node-layer-3", "nn-0123456789abcdef0"}};
   full.spec.lossless = FullWishes();
   full.status.lossless = FullReports();
+  full.spec.devices = FullDeviceWishes();
+  full.status.devices = FullDeviceReports();
   topology::Node& node = full.status.node;
   node.site = "berlin";
   node.gpus[3].healthy = false;

@@ -197,7 +197,7 @@ std::vector<LosslessPolicy> FullLosslessPolicies() {
   LosslessPolicyStatus& status = full.status;
   status.observed_generation = 3;
   status.profile = "connectx-7/v1";
-  status.counts = {16, 128, 120, 4, 2, 1, 1};
+  status.counts = {16, 128, 116, 4, 2, 1, 1, 3, 1};
   status.findings = {"mtu-small: the MTU is 1500; RDMA packets carry 1024 bytes there, of 4096"};
   status.conditions = {
       {"Ready", ConditionStatus::kTrue, "Written", "all nodes have it", 3, At(1'800'000'100)}};
@@ -258,7 +258,7 @@ LosslessPolicy RandomLosslessPolicy(Random& random) {
   status.observed_generation = Number(random, 0, 9);
   if (Coin(random)) status.profile = "generic/v1";
   const auto count = [&] { return Number(random, 0, 10'000'000); };
-  status.counts = {count(), count(), count(), count(), count(), count(), count()};
+  status.counts = {count(), count(), count(), count(), count(), count(), count(), count(), count()};
   status.findings = Many(random, 3, [] { return std::string("ets-sum: they sum to 90"); });
   return object;
 }

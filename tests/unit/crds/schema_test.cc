@@ -65,7 +65,12 @@ std::vector<KindUnderTest> Kinds() {
            Write(samples::FullLosslessPolicies()),
            Reader(LosslessPolicyFromJson),
            {"status.summary"},
-           {"spec.ets[1].algorithm"}}};
+           {"spec.ets[1].algorithm"}},
+          {"rdmadevicepolicies",
+           Write(samples::FullRdmaDevicePolicies()),
+           Reader(RdmaDevicePolicyFromJson),
+           {"status.summary"},
+           {"spec.mode", "spec.plugin", "spec.resources"}}};
 }
 
 bool Under(const std::string& path, const std::vector<std::string>& roots) {
@@ -149,6 +154,7 @@ TEST(SchemaOfRandomValues, AllowsThem) {
   const Json fabric = schema::LoadSchema("fabrics");
   const Json gang = schema::LoadSchema("gangs");
   const Json lossless = schema::LoadSchema("losslesspolicies");
+  const Json devices = schema::LoadSchema("rdmadevicepolicies");
   std::set<std::string> seen;
   for (const std::uint64_t seed : test::Seeds(100)) {
     if (HasFailure()) return;
@@ -158,6 +164,8 @@ TEST(SchemaOfRandomValues, AllowsThem) {
     EXPECT_THAT(schema::Violations(fabric, ToJson(samples::RandomFabric(random)), seen), IsEmpty());
     EXPECT_THAT(schema::Violations(gang, ToJson(samples::RandomGang(random)), seen), IsEmpty());
     EXPECT_THAT(schema::Violations(lossless, ToJson(samples::RandomLosslessPolicy(random)), seen), IsEmpty());
+    EXPECT_THAT(schema::Violations(devices, ToJson(samples::RandomRdmaDevicePolicy(random)), seen),
+                IsEmpty());
   }
 }
 
@@ -178,6 +186,8 @@ TEST(Samples, GoodOnesAreReadByTheCodecs) {
         error = Reader(GangFromJson)(json);
       else if (kind == "LosslessPolicy")
         error = Reader(LosslessPolicyFromJson)(json);
+      else if (kind == "RdmaDevicePolicy")
+        error = Reader(RdmaDevicePolicyFromJson)(json);
       else
         ADD_FAILURE() << "no kind of ours: " << kind;
       EXPECT_FALSE(error) << ToString(*error);
@@ -208,7 +218,8 @@ TEST(Samples, EveryRuleHasABadOne) {
         << entry.path() << " must begin with \"# refused: <message>\"";
     refusals += line + "\n";
   }
-  for (const std::string plural : {"nodetopologies", "fabrics", "gangs", "losslesspolicies"}) {
+  for (const std::string plural :
+       {"nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies"}) {
     std::vector<std::string> messages;
     CollectRules(schema::LoadSchema(plural), messages);
     for (const std::string& message : messages) {

@@ -44,8 +44,10 @@ class LosslessReconcilerTest : public Stage {
   }
 
   ServerView policies{server, kLosslessPolicies};
+  kube::EventRecorder events{
+      client, clock, base::Random(7), {.component = "heddle-operator", .instance = "op-0"}};
   LosslessReconciler reconciler{
-      client, clock, {.nodes = nodes, .topologies = topologies, .policies = policies}};
+      client, clock, {.nodes = nodes, .topologies = topologies, .policies = policies}, events};
 };
 
 TEST_F(LosslessReconcilerTest, TellsNodesAndThenHasNothingMoreToWrite) {
@@ -118,6 +120,31 @@ TEST_F(LosslessReconcilerTest, SaysInTheStatusWhyAPolicyIsRefused) {
   ASSERT_NE(ready, nullptr);
   EXPECT_EQ(ready->reason, "Refused");
   EXPECT_THAT(ready->message, HasSubstr("rdma_cm sends ToS 0, which is DSCP 0; the RDMA class is DSCP 26"));
+}
+
+TEST_F(LosslessReconcilerTest, TellsOfAPolicyWhatItsStatusChangedTo) {
+  AddRoceNode("a");
+  AddPolicy("roce", {{"tos", 0}});
+  Reconcile();
+  clock.Advance(1h);
+  Reconcile();
+  events.Flush({});
+  ASSERT_EQ(server.All(kube::kEvents).size(), 1u) << "once";
+  const Json refused = server.All(kube::kEvents)[0];
+  EXPECT_EQ(refused["reason"], "LosslessRefused");
+  EXPECT_EQ(refused["type"], "Warning");
+  EXPECT_EQ(refused["involvedObject"]["kind"], "LosslessPolicy");
+  EXPECT_EQ(refused["involvedObject"]["name"], "roce");
+  EXPECT_THAT(refused["message"].get<std::string>(), HasSubstr("rdma_cm sends ToS 0"));
+  // On the way to something, which is no news.
+  Json policy = *server.Find(kLosslessPolicies, {"", "roce"});
+  policy["spec"] = Json::object();
+  policy["metadata"]["generation"] = 2;
+  server.Put(kLosslessPolicies, policy);
+  clock.Advance(1h);
+  Reconcile();
+  events.Flush({});
+  EXPECT_EQ(server.All(kube::kEvents).size(), 1u);
 }
 
 }  // namespace

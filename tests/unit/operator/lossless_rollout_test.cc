@@ -53,6 +53,7 @@ void Report(LosslessNode& node, const LosslessRollout& rollout, LosslessState st
     report.policy = wish.policies.front();
     report.generation = wish.generation;
     report.state = state;
+    if (state != LosslessState::kCompliant) report.reason = "as the test says";
     node.reports.push_back(report);
   }
 }
@@ -176,7 +177,8 @@ TEST(LosslessRollout, TriesAFewNodesFirstAndStopsOnTheFirstFailure) {
   }
   rollout = DecideRollout({{policy}, {}}, nodes, kNow);
   EXPECT_THAT(told(rollout, 1), ElementsAre("c", "d"));
-  EXPECT_EQ(rollout.statuses.at("roce").counts.drifted, 2);
+  EXPECT_EQ(rollout.statuses.at("roce").counts.failed, 2);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "CanaryStopped");
   for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
   EXPECT_THAT(told(DecideRollout({{policy}, {}}, nodes, kNow), 2), ElementsAre("a", "b", "c", "d"));
 }
@@ -236,6 +238,30 @@ TEST(LosslessRollout, KeepsWhatAPolicySaidThatItCannotRead) {
   Report(node, DecideRollout({{PolicyNamed("roce")}, {}}, {node}, kNow), LosslessState::kCompliant);
   EXPECT_EQ(DecideRollout({{}, {"roce"}}, {node}, kNow).wishes.at("a"), node.wishes);
   EXPECT_THAT(DecideRollout({{}, {"another"}}, {node}, kNow).wishes.at("a"), IsEmpty());
+}
+
+TEST(LosslessRollout, SaysTheWorstAndAnExampleOfIt) {
+  const LosslessPolicy policy = PolicyNamed("roce");
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b")};
+  const auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  const auto after = [&](LosslessState first, LosslessState second) {
+    Report(nodes[0], rollout, first);
+    Report(nodes[1], rollout, second);
+    const auto now = DecideRollout({{policy}, {}}, nodes, kNow);
+    const auto* ready = crds::FindCondition(now.statuses.at("roce").conditions, crds::kReady);
+    return ready->reason + ": " + ready->message;
+  };
+  using enum LosslessState;
+  EXPECT_EQ(after(kPending, kFailed), "Failed: 2 ports could not be set; b mlx5_0:1: as the test says");
+  EXPECT_EQ(
+      after(kConflict, kFailed),
+      "Conflict: 2 ports are written by somebody else, too; a mlx5_0:1: as the test says; b mlx5_0:1: as the "
+      "test says");
+  EXPECT_EQ(after(kDrifted, kPending),
+            "Drifted: 2 ports are not as they should be; a mlx5_0:1: as the test says");
+  EXPECT_THAT(after(kCompliant, kPending), HasSubstr("Applying: 2 ports are to be set"));
+  EXPECT_THAT(after(kCompliant, kUnknown), HasSubstr("Waiting: 2 ports are not known to be well; b"));
+  EXPECT_EQ(after(kCompliant, kNotApplicable), "Compliant: 2 ports are as they should be");
 }
 
 TEST(LosslessRollout, SaysWhenNothingIsSelected) {

@@ -59,6 +59,7 @@ class Stage : public testing::Test {
     server.Serve(kNodeTopologies);
     server.Serve(kFabrics);
     server.Serve(kLosslessPolicies);
+    server.Serve(kRdmaDevicePolicies);
   }
 
   Json AddNode(const std::string& name, Json labels = Json::object()) {

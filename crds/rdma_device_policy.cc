@@ -1,0 +1,140 @@
+#include "crds/rdma_device_policy.h"
+
+#include <algorithm>
+
+#include "crds/codec.h"
+#include "crds/devices_codec.h"
+#include "crds/keys.h"
+
+namespace heddle::crds {
+namespace {
+
+using codec::Field;
+
+constexpr std::int64_t kMaxCount = 10'000'000;
+
+RdmaResource ReadResource(const Field& field) {
+  RdmaResource resource;
+  const Field name = field("name");
+  resource.name = codec::ReadResourceName(name, true);
+  if (resource.name == keys::kFabricResource)
+    name.Refuse("every node offers heddle.dev/fabric; it cannot be given NICs by a policy");
+  resource.roles = field("roles").List(3, [](const Field& item) {
+    return item.Word(topology::ParseNicRole, "compute, storage, management", topology::NicRole::kCompute);
+  });
+  resource.rails = field("rails").Ints<int>(topology::kMaxRail + 1, 0, topology::kMaxRail);
+  resource.slots = field("slots").Int(1, kMaxSlots, 1);
+  return resource;
+}
+
+// What the schema says by CEL, for those who read without a server.
+void RefuseContradictions(const RdmaDevicePolicySpec& spec, const Field& field) {
+  const Field plugin = field("plugin");
+  if (spec.plugin != DevicePlugin::kHeddle && spec.mode != DeviceMode::kNics)
+    plugin.Refuse("other plugins know no GPU and no plan: they go with mode Nics");
+  const Field resources = field("resources");
+  for (std::size_t i = 0; i < spec.resources.size(); ++i) {
+    const RdmaResource& resource = spec.resources[i];
+    if (i > 0 && spec.resources[i - 1].name == resource.name)
+      resources.Refuse(resource.name + " stands twice");
+    if (spec.mode != DeviceMode::kNics && resource.slots != 1)
+      resources.Refuse(resource.name +
+                       ": slots go with mode Nics; a GPU and a whole node are held by one pod");
+    if (spec.mode == DeviceMode::kWholeNode && resource.name.ends_with(kRailMark))
+      resources.Refuse(resource.name + ": a whole node has all of its rails; {rail} goes with other modes");
+    const std::size_t slash = resource.name.find('/');
+    if (spec.plugin != DevicePlugin::kHeddle &&
+        resource.name.find_first_of("-.", slash == std::string::npos ? 0 : slash) != std::string::npos)
+      resources.Refuse(resource.name + ": other plugins take letters, digits and _ after the slash");
+    if (spec.plugin == DevicePlugin::kSriov && resource.slots != 1)
+      resources.Refuse(resource.name + ": the SR-IOV plugin gives a device to one pod only; leave slots out");
+  }
+}
+
+DeviceCounts ReadCounts(const Field& field) {
+  DeviceCounts counts;
+  counts.nodes = field("nodes").Int(0, kMaxCount);
+  counts.ready = field("ready").Int(0, kMaxCount);
+  counts.waiting = field("waiting").Int(0, kMaxCount);
+  counts.refused = field("refused").Int(0, kMaxCount);
+  counts.conflicting = field("conflicting").Int(0, kMaxCount);
+  counts.devices = field("devices").Int(0, kMaxCount);
+  counts.unhealthy = field("unhealthy").Int(0, kMaxCount);
+  return counts;
+}
+
+Json WriteResource(const RdmaResource& resource) {
+  Json json{{"name", codec::Clean(resource.name, 253)}};
+  codec::PutList(json, "roles", codec::WriteList(resource.roles, 3, [](topology::NicRole role) {
+                   return Json(topology::NicRoleName(role));
+                 }));
+  codec::PutList(json, "rails", Json(resource.rails));
+  if (resource.slots != 1) json["slots"] = resource.slots;
+  return json;
+}
+
+Json WriteSpec(const RdmaDevicePolicySpec& spec) {
+  Json json{{"mode", DeviceModeName(spec.mode)}, {"plugin", DevicePluginName(spec.plugin)}};
+  for (const auto& [key, value] : spec.node_selector) json["nodeSelector"][key] = codec::Clean(value, 63);
+  json["resources"] = codec::WriteList(spec.resources, kMaxRdmaResources, WriteResource);
+  return json;
+}
+
+Json WriteStatus(const RdmaDevicePolicyStatus& status) {
+  const DeviceCounts& counts = status.counts;
+  Json json{{"counts",
+             {{"nodes", counts.nodes},
+              {"ready", counts.ready},
+              {"waiting", counts.waiting},
+              {"refused", counts.refused},
+              {"conflicting", counts.conflicting},
+              {"devices", counts.devices},
+              {"unhealthy", counts.unhealthy}}}};
+  codec::PutPositive(json, "observedGeneration", status.observed_generation);
+  json["summary"] = {{"nodes", std::to_string(counts.ready) + "/" + std::to_string(counts.nodes)}};
+  codec::PutList(json, "problems", codec::TextList(status.problems, kMaxDeviceProblems, 512));
+  codec::PutList(json, "conditions", codec::WriteConditions(status.conditions));
+  return json;
+}
+
+}  // namespace
+
+base::Result<RdmaDevicePolicy> RdmaDevicePolicyFromJson(const Json& json) {
+  codec::Problem problem;
+  const Field root(json, problem);
+  RdmaDevicePolicy object;
+  codec::ReadHead(root, keys::kRdmaDevicePolicy.kind, object);
+  const Field spec = root("spec");
+  const Field resources = spec("resources");
+  spec.Required();
+  object.spec.node_selector = spec("nodeSelector").Texts(16, 63);
+  object.spec.mode = codec::ReadDeviceMode(spec("mode"));
+  object.spec.plugin = codec::ReadDevicePlugin(spec("plugin"));
+  object.spec.resources = resources.Required().List(kMaxRdmaResources, ReadResource);
+  if (object.spec.resources.empty()) resources.Refuse("names no resource");
+  std::sort(object.spec.resources.begin(), object.spec.resources.end(),
+            [](const RdmaResource& a, const RdmaResource& b) { return a.name < b.name; });
+  RefuseContradictions(object.spec, spec);
+  const Field status = root("status");
+  object.status.observed_generation = status("observedGeneration").Int64(0, codec::kMaxInt64);
+  object.status.counts = ReadCounts(status("counts"));
+  object.status.problems = status("problems").Names(kMaxDeviceProblems, 512);
+  object.status.conditions = codec::ReadConditions(status("conditions"));
+  if (problem.found()) return base::Fail(problem.error().In("RdmaDevicePolicy " + object.name));
+  return object;
+}
+
+Json ToJson(const RdmaDevicePolicy& object) {
+  Json json = codec::WriteHead(keys::kRdmaDevicePolicy.kind, object);
+  json["spec"] = WriteSpec(object.spec);
+  json["status"] = WriteStatus(object.status);
+  return json;
+}
+
+Json StatusApplyJson(const RdmaDevicePolicy& object) {
+  Json json = codec::ApplyHead(keys::kRdmaDevicePolicy.kind, object, false);
+  json["status"] = WriteStatus(object.status);
+  return json;
+}
+
+}  // namespace heddle::crds

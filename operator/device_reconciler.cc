@@ -1,0 +1,63 @@
+#include "operator/device_reconciler.h"
+
+#include <array>
+#include <utility>
+
+#include "crds/node_topology.h"
+#include "operator/resources.h"
+
+namespace heddle::operators {
+namespace {
+
+// As it is written: what the schema cuts short is no difference that another write would mend. null = none.
+kube::Json DevicesOf(const std::vector<crds::DeviceWish>& wishes) {
+  crds::NodeTopology object;
+  object.spec.devices = wishes;
+  return crds::SpecApplyJson(object).value("spec", kube::Json::object()).value("devices", kube::Json());
+}
+
+kube::Json StatusOf(const crds::RdmaDevicePolicyStatus& status) {
+  crds::RdmaDevicePolicy object;
+  object.status = status;
+  return crds::StatusApplyJson(object).value("status", kube::Json::object());
+}
+
+constexpr std::array kTold{PolicyEvent{"Refused", "DevicesRefused", kube::Severity::kWarning},
+                           PolicyEvent{"Conflict", "DevicesConflict", kube::Severity::kWarning},
+                           PolicyEvent{"Offered", "DevicesOffered", kube::Severity::kNormal}};
+
+}  // namespace
+
+base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
+  const auto policies = ReadPolicies(reads_.policies, "RdmaDevicePolicy", &crds::RdmaDevicePolicyFromJson);
+  const auto nodes =
+      nodes_.Read(reads_.nodes, reads_.topologies, [](DeviceNode& node, crds::NodeTopology&& topology) {
+        node.observed = topology.status.observed_at.has_value();
+        node.node.nics = std::move(topology.status.node.nics);
+        node.wishes = std::move(topology.spec.devices);
+        node.reports = std::move(topology.status.devices);
+      });
+  std::set<crds::DevicePlugin> others;
+  for (const auto& [plugin, image] : objects_.plugins().images) others.insert(plugin);
+  const DeviceRollout rollout = DecideDevices(policies, nodes, others, clock_.WallNow());
+  PolicyPass pass(writes_, events_, kTold, stop);
+  for (const DeviceNode& node : nodes) {
+    const auto& wanted = rollout.wishes.at(node.name);
+    if (wanted == node.wishes) continue;
+    pass.Spec(node.name, nodes_.UidOf(node.name), "devices", DevicesOf(node.wishes), DevicesOf(wanted));
+  }
+  for (const crds::RdmaDevicePolicy& policy : policies.read) {
+    const auto status = rollout.statuses.find(policy.name);
+    if (status == rollout.statuses.end()) continue;
+    crds::RdmaDevicePolicy wanted;
+    wanted.name = policy.name;
+    wanted.uid = policy.uid;
+    wanted.status = status->second;
+    pass.Status(kRdmaDevicePolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
+                {policy.status.conditions, status->second.conditions});
+  }
+  pass.Take(objects_.Reconcile(PluginClasses(nodes, rollout), reads_.nodes, stop));
+  return pass.Sum();
+}
+
+}  // namespace heddle::operators

@@ -1,0 +1,378 @@
+#include "operator/device_rollout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "operator/other_plugins.h"
+#include "operator/selection.h"
+
+namespace heddle::operators {
+namespace {
+
+using crds::DeviceState;
+using crds::DeviceWish;
+using crds::RdmaDevicePolicy;
+using crds::RdmaResource;
+
+constexpr std::size_t kMaxPorts = 128;  // of one resource, as the schema has it
+
+bool Contains(const auto& values, const auto& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// A NIC without RDMA is no device, whatever its role.
+bool Selects(const RdmaResource& resource, const topology::Nic& nic) {
+  const bool role =
+      resource.roles.empty() ? nic.role == topology::NicRole::kCompute : Contains(resource.roles, nic.role);
+  const bool rail = resource.rails.empty() || (nic.rail && Contains(resource.rails, *nic.rail));
+  return role && rail && nic.transport != topology::Transport::kEthernet;
+}
+
+DeviceWish WishOf(const RdmaDevicePolicy& policy, std::string resource, int slots) {
+  DeviceWish wish;
+  wish.resource = std::move(resource);
+  wish.policies = {policy.name};
+  wish.generation = policy.generation;
+  wish.mode = policy.spec.mode;
+  wish.plugin = policy.spec.plugin;
+  wish.slots = slots;
+  return wish;
+}
+
+// What one policy makes of one node, before others have their say.
+struct Offers {
+  std::map<std::string, DeviceWish> wishes;  // by resource
+  std::vector<std::string> problems;         // NICs that are in none though they are selected
+};
+
+using OtherPlugins = std::set<crds::DevicePlugin>;
+
+std::string WhyNotServed(crds::DevicePlugin plugin, const OtherPlugins& others) {
+  if (plugin == crds::DevicePlugin::kHeddle || others.contains(plugin)) return "";
+  const bool sriov = plugin == crds::DevicePlugin::kSriov;
+  return fmt::format(
+      "the operator was given no image of this plugin: set {} in the chart, or plugin to Heddle",
+      sriov ? "otherPlugins.sriov.image" : "otherPlugins.rdmaShared.image");
+}
+
+Offers OffersOf(const RdmaDevicePolicy& policy, const topology::Node& node, const OtherPlugins& others) {
+  Offers offers;
+  const std::string not_served = WhyNotServed(policy.spec.plugin, others);
+  for (const RdmaResource& resource : policy.spec.resources) {
+    const bool by_rail = resource.name.ends_with(crds::kRailMark);
+    const std::string stem =
+        resource.name.substr(0, resource.name.size() - (by_rail ? crds::kRailMark.size() : 0));
+    bool any = false;
+    for (const topology::Nic& nic : node.nics) {
+      if (!Selects(resource, nic)) continue;
+      any = true;
+      if (by_rail && !nic.rail) {
+        offers.problems.push_back(fmt::format("{} is in no {}: its rail is {}", nic.name, resource.name,
+                                              topology::MissingName(nic.rail.missing())));
+        continue;
+      }
+      const std::string name = by_rail ? stem + std::to_string(*nic.rail) : stem;
+      if (const std::string why = Unnameable(nic, policy.spec.plugin); !why.empty()) {
+        offers.problems.push_back(why);
+        continue;
+      }
+      DeviceWish& wish = offers.wishes.try_emplace(name, WishOf(policy, name, resource.slots)).first->second;
+      for (const topology::NicPort& port : nic.ports) {
+        if (wish.ports.size() < kMaxPorts) wish.ports.push_back(PortName(nic, port));
+      }
+    }
+    if (any || by_rail) continue;
+    DeviceWish none = WishOf(policy, resource.name, resource.slots);
+    none.reason = "no RDMA device of this node has the roles and rails that it asks for";
+    offers.wishes.try_emplace(resource.name, std::move(none));
+  }
+  for (auto& [name, wish] : offers.wishes) {
+    std::sort(wish.ports.begin(), wish.ports.end());
+    if (wish.reason.empty()) wish.reason = not_served;
+  }
+  return offers;
+}
+
+// The NIC of a port: "mlx5_0" of "mlx5_0:1".
+std::string_view NicOf(std::string_view port) {
+  return port.substr(0, port.rfind(':'));
+}
+
+void Refuse(DeviceWish& wish, std::string reason) {
+  wish.ports.clear();
+  if (wish.reason.empty()) wish.reason = std::move(reason);
+}
+
+// One node under all policies that select it.
+class NodeDecision {
+ public:
+  NodeDecision(const DeviceNode& node, const std::vector<const RdmaDevicePolicy*>& policies,
+               const OtherPlugins& others)
+      : node_(node) {
+    for (const RdmaDevicePolicy* policy : policies) {
+      Offers offers = OffersOf(*policy, node.node, others);
+      for (const std::string& problem : offers.problems) problems_[policy->name].push_back(problem);
+      for (auto& [name, wish] : offers.wishes) Take(std::move(wish));
+    }
+    RefuseSharedNics();
+    RefuseSecondPlugin();
+    KeepNumbers();
+  }
+
+  std::vector<DeviceWish> wishes() const {
+    std::vector<DeviceWish> all;
+    for (const auto& [name, wish] : wishes_) {
+      if (all.size() < crds::kMaxDeviceEntries) all.push_back(wish);
+    }
+    return all;
+  }
+  const std::map<std::string, std::vector<std::string>>& problems() const { return problems_; }  // by policy
+  bool Conflicts(const std::string& resource) const { return conflicts_.contains(resource); }
+
+ private:
+  void Take(DeviceWish wish) {
+    const auto [known, fresh] = wishes_.try_emplace(wish.resource, wish);
+    if (fresh) return;
+    DeviceWish& both = known->second;
+    constexpr std::size_t kMaxPolicies = 8;
+    if (both.policies.size() < kMaxPolicies) both.policies.push_back(wish.policies.front());
+    both.generation = 0;
+    both.slots = 1;
+    both.reason.clear();
+    conflicts_.insert(both.resource);
+    Refuse(both,
+           fmt::format("RdmaDevicePolicies {} both name this resource: narrow nodeSelector of all but one",
+                       fmt::join(both.policies, ", ")));
+  }
+
+  void RefuseSharedNics() {
+    std::map<std::string, std::vector<std::string>, std::less<>> by_nic;
+    for (const auto& [name, wish] : wishes_) {
+      std::set<std::string> nics;
+      for (const std::string& port : wish.ports) nics.emplace(NicOf(port));
+      for (const std::string& nic : nics) by_nic[nic].push_back(name);
+    }
+    for (const auto& [nic, resources] : by_nic) {
+      if (resources.size() < 2) continue;
+      for (const std::string& resource : resources) {
+        conflicts_.insert(resource);
+        Refuse(wishes_.at(resource),
+               fmt::format("{} is in {}: a NIC can be in one resource; narrow roles or rails", nic,
+                           fmt::join(resources, " and in ")));
+      }
+    }
+  }
+
+  // Both configure themselves by one label of the node.
+  void RefuseSecondPlugin() {
+    const auto runs = [](const DeviceWish& wish, crds::DevicePlugin plugin) {
+      return wish.reason.empty() && wish.plugin == plugin;
+    };
+    if (std::none_of(wishes_.begin(), wishes_.end(), [&](const auto& entry) {
+          return runs(entry.second, crds::DevicePlugin::kRdmaShared);
+        })) {
+      return;
+    }
+    for (auto& [name, wish] : wishes_) {
+      if (!runs(wish, crds::DevicePlugin::kSriov)) continue;
+      conflicts_.insert(name);
+      Refuse(wish, "another policy runs k8s-rdma-shared-dev-plugin on this node: one plugin for each node");
+    }
+  }
+
+  // What changes nothing here is the old generation's: no write, and what the agent reported still holds.
+  void KeepNumbers() {
+    for (const DeviceWish& told : node_.wishes) {
+      const auto wish = wishes_.find(told.resource);
+      if (wish == wishes_.end()) continue;
+      DeviceWish same = told;
+      same.generation = wish->second.generation;
+      if (same == wish->second) wish->second.generation = told.generation;
+    }
+  }
+
+  const DeviceNode& node_;
+  std::map<std::string, DeviceWish> wishes_;  // by resource
+  std::set<std::string> conflicts_;           // of these
+  std::map<std::string, std::vector<std::string>> problems_;
+};
+
+// How the node stands to what one policy tells it, the worst of its resources.
+enum class Standing : std::uint8_t { kReady, kWaiting, kRefused, kConflicting };
+
+struct Looked {
+  Standing standing = Standing::kReady;
+  std::string problem;  // of the worst; empty where ready
+  int devices = 0;
+  int unhealthy = 0;
+};
+
+Looked LookAt(const DeviceWish& wish, bool conflicts, const std::vector<crds::DeviceReport>& reports) {
+  if (!wish.reason.empty())
+    return {conflicts ? Standing::kConflicting : Standing::kRefused, wish.reason, 0, 0};
+  const auto report = std::find_if(reports.begin(), reports.end(),
+                                   [&](const auto& one) { return one.resource == wish.resource; });
+  if (report == reports.end() || report->policy != wish.policies.front() ||
+      report->generation != wish.generation)
+    return {Standing::kWaiting, "its agent has not reported it yet", 0, 0};
+  Looked looked;
+  looked.devices = report->healthy;
+  looked.unhealthy = report->total - report->healthy;
+  if (report->state == DeviceState::kPending) looked.standing = Standing::kWaiting;
+  if (report->state == DeviceState::kRefused) looked.standing = Standing::kRefused;
+  if (looked.standing != Standing::kReady) looked.problem = report->reason;
+  return looked;
+}
+
+class Decision {
+ public:
+  Decision(const DevicePolicies& policies, const std::vector<DeviceNode>& nodes, const OtherPlugins& others)
+      : others_(others), unreadable_(policies.unreadable), nodes_(nodes) {
+    for (const RdmaDevicePolicy& policy : policies.read) {
+      if (!policy.deleted_at) policies_.push_back(&policy);
+    }
+    std::sort(policies_.begin(), policies_.end(),
+              [](const RdmaDevicePolicy* a, const RdmaDevicePolicy* b) { return a->name < b->name; });
+    for (const RdmaDevicePolicy* policy : policies_) tallies_.emplace(policy->name, Tally());
+  }
+
+  DeviceRollout Decide(base::WallTime now) {
+    DeviceRollout rollout;
+    for (const DeviceNode& node : nodes_) rollout.wishes[node.name] = Node(node);
+    for (const RdmaDevicePolicy* policy : policies_) rollout.statuses[policy->name] = StatusOf(*policy, now);
+    return rollout;
+  }
+
+ private:
+  struct Tally {
+    crds::DeviceCounts counts;
+    // By how bad they are: conflicts, refusals, waits.
+    std::map<Standing, std::vector<std::string>, std::greater<>> problems;
+  };
+
+  std::vector<DeviceWish> Node(const DeviceNode& node) {
+    std::vector<const RdmaDevicePolicy*> selecting;
+    for (const RdmaDevicePolicy* policy : policies_) {
+      if (SelectsNode(policy->spec.node_selector, node.labels)) selecting.push_back(policy);
+    }
+    if (!node.observed) {
+      for (const RdmaDevicePolicy* policy : selecting) {
+        Tally& tally = tallies_.at(policy->name);
+        ++tally.counts.nodes;
+        Note(tally, node, {Standing::kWaiting, "its agent has not published yet", 0, 0});
+      }
+      return node.wishes;
+    }
+    const NodeDecision decision(node, selecting, others_);
+    std::vector<DeviceWish> wishes = decision.wishes();
+    for (const RdmaDevicePolicy* policy : selecting) Count(*policy, node, decision, wishes);
+    KeepUnreadable(node, wishes);
+    return wishes;
+  }
+
+  static void Note(Tally& tally, const DeviceNode& node, const Looked& looked) {
+    if (looked.standing == Standing::kReady) ++tally.counts.ready;
+    if (looked.standing == Standing::kWaiting) ++tally.counts.waiting;
+    if (looked.standing == Standing::kRefused) ++tally.counts.refused;
+    if (looked.standing == Standing::kConflicting) ++tally.counts.conflicting;
+    if (!looked.problem.empty())
+      tally.problems[looked.standing].push_back(fmt::format("{}: {}", node.name, looked.problem));
+  }
+
+  void Count(const RdmaDevicePolicy& policy, const DeviceNode& node, const NodeDecision& decision,
+             const std::vector<DeviceWish>& wishes) {
+    Tally& tally = tallies_.at(policy.name);
+    ++tally.counts.nodes;
+    Looked worst;
+    for (const DeviceWish& wish : wishes) {
+      if (std::find(wish.policies.begin(), wish.policies.end(), policy.name) == wish.policies.end()) continue;
+      const Looked looked = LookAt(wish, decision.Conflicts(wish.resource), node.reports);
+      tally.counts.devices += looked.devices;
+      tally.counts.unhealthy += looked.unhealthy;
+      if (looked.standing <= worst.standing) continue;
+      worst.standing = looked.standing;
+      worst.problem = fmt::format("{}: {}", wish.resource, looked.problem);
+    }
+    const auto problems = decision.problems().find(policy.name);
+    if (problems != decision.problems().end() && worst.standing < Standing::kRefused) {
+      worst.standing = Standing::kRefused;
+      worst.problem = problems->second.front();
+    }
+    Note(tally, node, worst);
+  }
+
+  // A policy that a newer version wrote is not one that was taken back.
+  void KeepUnreadable(const DeviceNode& node, std::vector<DeviceWish>& wishes) const {
+    for (const DeviceWish& told : node.wishes) {
+      const bool keeps = std::any_of(told.policies.begin(), told.policies.end(),
+                                     [&](const auto& policy) { return unreadable_.contains(policy); });
+      const bool there = std::any_of(wishes.begin(), wishes.end(),
+                                     [&](const DeviceWish& wish) { return wish.resource == told.resource; });
+      if (keeps && !there) wishes.push_back(told);
+    }
+    std::sort(wishes.begin(), wishes.end(),
+              [](const DeviceWish& a, const DeviceWish& b) { return a.resource < b.resource; });
+  }
+
+  crds::RdmaDevicePolicyStatus StatusOf(const RdmaDevicePolicy& policy, base::WallTime now) const {
+    const Tally& tally = tallies_.at(policy.name);
+    crds::RdmaDevicePolicyStatus status;
+    status.observed_generation = policy.generation;
+    status.counts = tally.counts;
+    for (const auto& [standing, problems] : tally.problems) {
+      for (const std::string& problem : problems) {
+        if (status.problems.size() < crds::kMaxDeviceProblems) status.problems.push_back(problem);
+      }
+    }
+    status.conditions = policy.status.conditions;
+    crds::SetCondition(status.conditions, ReadyOf(policy, status, now));
+    return status;
+  }
+
+  static crds::Condition ReadyOf(const RdmaDevicePolicy& policy, const crds::RdmaDevicePolicyStatus& status,
+                                 base::WallTime now) {
+    const crds::DeviceCounts& counts = status.counts;
+    crds::Condition ready;
+    ready.type = std::string(crds::kReady);
+    ready.status = crds::ConditionStatus::kFalse;
+    ready.observed_generation = policy.generation;
+    ready.last_transition = now;
+    const auto say = [&](std::string reason, int nodes, std::string_view what) {
+      ready.reason = std::move(reason);
+      ready.message = fmt::format("{} of {} nodes {}; {}", nodes, counts.nodes, what,
+                                  status.problems.empty() ? "" : status.problems.front());
+    };
+    if (counts.nodes == 0) {
+      ready.reason = "NothingSelected";
+      ready.message = "no Node has the labels of nodeSelector";
+    } else if (counts.conflicting > 0) {
+      say("Conflict", counts.conflicting, "have NICs or resources in two places");
+    } else if (counts.refused > 0) {
+      say("Refused", counts.refused, "cannot offer all of it");
+    } else if (counts.waiting > 0) {
+      say("Waiting", counts.waiting, "have not answered yet");
+    } else {
+      ready.status = crds::ConditionStatus::kTrue;
+      ready.reason = "Offered";
+      ready.message = fmt::format("{} nodes offer {} devices", counts.ready, counts.devices);
+    }
+    return ready;
+  }
+
+  const OtherPlugins& others_;
+  const std::set<std::string>& unreadable_;
+  const std::vector<DeviceNode>& nodes_;
+  std::vector<const RdmaDevicePolicy*> policies_;  // by name
+  std::map<std::string, Tally> tallies_;           // by policy
+};
+
+}  // namespace
+
+DeviceRollout DecideDevices(const DevicePolicies& policies, const std::vector<DeviceNode>& nodes,
+                            const std::set<crds::DevicePlugin>& others, base::WallTime now) {
+  return Decision(policies, nodes, others).Decide(now);
+}
+
+}  // namespace heddle::operators

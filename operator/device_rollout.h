@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "crds/node_devices.h"
+#include "crds/rdma_device_policy.h"
+#include "operator/policies.h"
+#include "topology/node.h"
+
+namespace heddle::operators {
+
+// What one node says that decides which RDMA devices it offers.
+struct DeviceNode {
+  std::string name;
+  std::map<std::string, std::string> labels;  // of the Node
+  topology::Node node;                        // as its agent published it
+  bool observed = false;                      // it has published
+  std::vector<crds::DeviceWish> wishes;       // that stand in its spec
+  std::vector<crds::DeviceReport> reports;    // of its agent
+};
+
+// Nodes keep what policies that cannot be read told them.
+using DevicePolicies = Policies<crds::RdmaDevicePolicy>;
+
+// What is to stand in the specs of nodes and in the statuses of policies.
+struct DeviceRollout {
+  std::map<std::string, std::vector<crds::DeviceWish>> wishes;   // by node; every node is in it
+  std::map<std::string, crds::RdmaDevicePolicyStatus> statuses;  // by policy
+};
+
+// From all policies and all nodes which resources each node offers, of which ports. A NIC that two resources
+// have, or a resource that two policies name, is offered by neither: each says so and names the other. A NIC
+// without a known rail is in no resource by rail. A generation that tells a node nothing new keeps the old one's
+// number there. A node whose agent has not published keeps what it was told. Pure: equal inputs give equal
+// results. `now` is only the time of conditions whose status changes.
+// `others`: the other plugins that can be run; a policy for one that cannot is refused on each node.
+DeviceRollout DecideDevices(const DevicePolicies& policies, const std::vector<DeviceNode>& nodes,
+                            const std::set<crds::DevicePlugin>& others, base::WallTime now);
+
+}  // namespace heddle::operators

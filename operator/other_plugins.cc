@@ -1,0 +1,202 @@
+#include "operator/other_plugins.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+#include "crds/keys.h"
+#include "operator/selection.h"
+
+namespace heddle::operators {
+namespace {
+
+using crds::DevicePlugin;
+using crds::DeviceWish;
+using crds::Json;
+
+constexpr int kSharedDefault = 1;
+
+// What sets one plugin apart from the other.
+struct PluginFacts {
+  std::string_view name;         // in the names of its objects
+  std::string_view config_path;  // where it looks for config.json
+  bool needs_devices = false;    // mounts /dev
+  // Leaves its findings there for Multus; empty = it leaves none.
+  std::string_view device_info;
+};
+// k8s-rdma-shared-dev-plugin: pkg/resources/resources_manager.go and deployment/k8s/base/daemonset.yaml, v1.5.
+// sriov-network-device-plugin: cmd/sriovdp/main.go and deployments/sriovdp-daemonset.yaml, v3.11.
+PluginFacts FactsOf(DevicePlugin plugin) {
+  if (plugin == DevicePlugin::kSriov)
+    return {"sriov", "/etc/pcidp", false, "/var/run/k8s.cni.cncf.io/devinfo/dp"};
+  return {"rdma-shared", "/k8s-rdma-shared-dev-plugin", true, ""};
+}
+
+// FNV-1a, as everywhere where a name stands for a text.
+std::string HashOf(std::string_view text) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : text) hash = (hash ^ std::uint8_t(c)) * 16777619U;
+  return fmt::format("{:08x}", hash);
+}
+
+const topology::Nic* NicOfPort(const topology::Node& node, const std::string& port) {
+  for (const topology::Nic& nic : node.nics) {
+    for (const topology::NicPort& nic_port : nic.ports) {
+      if (PortName(nic, nic_port) == port) return &nic;
+    }
+  }
+  return nullptr;
+}
+
+// Each NIC of the wish once, in the order of its ports.
+std::vector<const topology::Nic*> NicsOf(const topology::Node& node, const DeviceWish& wish) {
+  std::vector<const topology::Nic*> nics;
+  for (const std::string& port : wish.ports) {
+    const topology::Nic* nic = NicOfPort(node, port);
+    if (nic != nullptr && std::find(nics.begin(), nics.end(), nic) == nics.end()) nics.push_back(nic);
+  }
+  return nics;
+}
+
+Json SharedEntry(const topology::Node& node, const DeviceWish& wish) {
+  Json names = Json::array();
+  for (const topology::Nic* nic : NicsOf(node, wish)) names.push_back(nic->netdev);
+  const std::size_t slash = wish.resource.find('/');
+  return {{"resourcePrefix", wish.resource.substr(0, slash)},
+          {"resourceName", wish.resource.substr(slash + 1)},
+          {"rdmaHcaMax", std::max(wish.slots, kSharedDefault)},
+          {"selectors", {{"ifNames", names}}}};
+}
+
+// Virtual functions belong to their physical one; a port without any is a device itself.
+Json SriovEntry(const topology::Node& node, const DeviceWish& wish) {
+  Json names = Json::array(), addresses = Json::array(), selectors = Json::array();
+  for (const topology::Nic* nic : NicsOf(node, wish)) {
+    if (!nic->netdev.empty()) {
+      names.push_back(nic->netdev);
+    } else {
+      addresses.push_back(nic->pci);
+    }
+  }
+  if (!names.empty()) selectors.push_back({{"pfNames", names}, {"isRdma", true}});
+  if (!addresses.empty()) selectors.push_back({{"pciAddresses", addresses}, {"isRdma", true}});
+  const std::size_t slash = wish.resource.find('/');
+  return {{"resourcePrefix", wish.resource.substr(0, slash)},
+          {"resourceName", wish.resource.substr(slash + 1)},
+          {"selectors", selectors}};
+}
+
+Json MetaOf(const PluginClass& plugin_class, std::string_view ns) {
+  return {{"name", ObjectName(plugin_class)},
+          {"namespace", ns},
+          {"labels",
+           {{"app.kubernetes.io/part-of", "heddle"},
+            {"app.kubernetes.io/managed-by", crds::keys::kOperatorManager},
+            {crds::keys::kLabelRdmaClass, plugin_class.hash}}}};
+}
+
+Json HostFolder(std::string_view name, std::string_view path) {
+  return {{"name", name}, {"hostPath", {{"path", path}, {"type", "DirectoryOrCreate"}}}};
+}
+Json MountAt(std::string_view name, std::string_view path, bool read_only = false) {
+  Json mount{{"name", name}, {"mountPath", path}};
+  if (read_only) mount["readOnly"] = true;
+  return mount;
+}
+
+}  // namespace
+
+std::string Unnameable(const topology::Nic& nic, DevicePlugin plugin) {
+  if (plugin == DevicePlugin::kRdmaShared && nic.netdev.empty())
+    return fmt::format("{} has no interface, by which k8s-rdma-shared-dev-plugin finds its devices",
+                       nic.name);
+  if (plugin == DevicePlugin::kSriov && nic.netdev.empty() && nic.pci.empty())
+    return fmt::format(
+        "{} has neither interface nor PCI address, by which the SR-IOV plugin finds its devices", nic.name);
+  return "";
+}
+
+std::string ConfigOf(const topology::Node& node, const std::vector<DeviceWish>& wishes, DevicePlugin plugin) {
+  Json entries = Json::array();
+  for (const DeviceWish& wish : wishes) {
+    if (wish.plugin != plugin || !wish.reason.empty() || wish.ports.empty()) continue;
+    entries.push_back(plugin == DevicePlugin::kSriov ? SriovEntry(node, wish) : SharedEntry(node, wish));
+  }
+  if (entries.empty()) return "";
+  constexpr int kIndent = 2;
+  return Json{{plugin == DevicePlugin::kSriov ? "resourceList" : "configList", entries}}.dump(kIndent) + "\n";
+}
+
+std::vector<PluginClass> PluginClasses(const std::vector<DeviceNode>& nodes, const DeviceRollout& rollout) {
+  std::map<std::pair<DevicePlugin, std::string>, PluginClass> classes;
+  for (const DeviceNode& node : nodes) {
+    for (const DevicePlugin plugin : {DevicePlugin::kRdmaShared, DevicePlugin::kSriov}) {
+      std::string config = ConfigOf(node.node, rollout.wishes.at(node.name), plugin);
+      if (config.empty()) continue;
+      std::string hash = HashOf(config);
+      PluginClass& one = classes[{plugin, hash}];
+      one.plugin = plugin;
+      one.hash = std::move(hash);
+      one.config = std::move(config);
+      one.nodes.push_back(node.name);
+      break;
+    }
+  }
+  std::vector<PluginClass> all;
+  for (auto& [key, one] : classes) all.push_back(std::move(one));
+  for (PluginClass& one : all) std::sort(one.nodes.begin(), one.nodes.end());
+  return all;
+}
+
+std::string ObjectName(const PluginClass& plugin_class) {
+  return fmt::format("heddle-{}-{}", FactsOf(plugin_class.plugin).name, plugin_class.hash);
+}
+
+Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns) {
+  return {{"apiVersion", "v1"},
+          {"kind", "ConfigMap"},
+          {"metadata", MetaOf(plugin_class, ns)},
+          {"data", {{"config.json", plugin_class.config}}}};
+}
+
+Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image) {
+  const PluginFacts facts = FactsOf(plugin_class.plugin);
+  const Json labels{{"app.kubernetes.io/name", ObjectName(plugin_class)}};
+  Json volumes{HostFolder("device-plugins", "/var/lib/kubelet/device-plugins"),
+               HostFolder("plugins-registry", "/var/lib/kubelet/plugins_registry"),
+               {{"name", "config"}, {"configMap", {{"name", ObjectName(plugin_class)}}}}};
+  Json mounts{MountAt("device-plugins", "/var/lib/kubelet/device-plugins"),
+              MountAt("plugins-registry", "/var/lib/kubelet/plugins_registry"),
+              MountAt("config", facts.config_path, true)};
+  if (facts.needs_devices) {
+    volumes.push_back(HostFolder("devices", "/dev"));
+    mounts.push_back(MountAt("devices", "/dev"));
+  }
+  if (!facts.device_info.empty()) {
+    volumes.push_back(HostFolder("device-info", facts.device_info));
+    mounts.push_back(MountAt("device-info", facts.device_info));
+  }
+  const Json container{
+      {"name", facts.name},
+      {"image", image},
+      {"securityContext", {{"privileged", true}}},
+      {"resources", {{"requests", {{"cpu", "50m"}, {"memory", "40Mi"}}}, {"limits", {{"memory", "200Mi"}}}}},
+      {"volumeMounts", mounts}};
+  const Json pod{{"hostNetwork", true},
+                 {"automountServiceAccountToken", false},
+                 {"priorityClassName", "system-node-critical"},
+                 {"nodeSelector", {{crds::keys::kLabelRdmaClass, plugin_class.hash}}},
+                 {"tolerations", {{{"operator", "Exists"}}}},
+                 {"containers", {container}},
+                 {"volumes", volumes}};
+  return {{"apiVersion", "apps/v1"},
+          {"kind", "DaemonSet"},
+          {"metadata", MetaOf(plugin_class, ns)},
+          {"spec",
+           {{"selector", {{"matchLabels", labels}}},
+            {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod}}}}}};
+}
+
+}  // namespace heddle::operators

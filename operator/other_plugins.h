@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "crds/node_devices.h"
+#include "crds/object_meta.h"
+#include "operator/device_rollout.h"
+
+namespace heddle::operators {
+
+// Configuration for k8s-rdma-shared-dev-plugin and sriov-network-device-plugin: what spec.devices says, in their
+// words. Nodes with the same configuration are a class; each class has a ConfigMap, a DaemonSet and a label.
+
+struct PluginClass {
+  crds::DevicePlugin plugin = crds::DevicePlugin::kRdmaShared;
+  std::string hash;                // of `config`, 8 hex digits: the value of the nodes' label
+  std::string config;              // config.json
+  std::vector<std::string> nodes;  // sorted
+  friend bool operator==(const PluginClass&, const PluginClass&) = default;
+};
+
+// The value of such a label for one node, from what it is told; empty = no other plugin has anything to do there.
+// A node runs one of the two plugins: of wishes for both, those of the first plugin count.
+std::string ConfigOf(const topology::Node& node, const std::vector<crds::DeviceWish>& wishes,
+                     crds::DevicePlugin plugin);
+
+// All classes, sorted by plugin and hash. Nodes in the order of `nodes`; `rollout` has all of them.
+std::vector<PluginClass> PluginClasses(const std::vector<DeviceNode>& nodes, const DeviceRollout& rollout);
+
+// Why this NIC cannot be named to that plugin; empty = it can.
+std::string Unnameable(const topology::Nic& nic, crds::DevicePlugin plugin);
+
+// "heddle-rdma-shared-1f2e3d4c": of the ConfigMap and the DaemonSet of a class.
+std::string ObjectName(const PluginClass& plugin_class);
+crds::Json ConfigMapOf(const PluginClass& plugin_class, std::string_view ns);
+// Privileged, as both plugins are: they open devices of the host and the kubelet's folder.
+crds::Json DaemonSetOf(const PluginClass& plugin_class, std::string_view ns, std::string_view image);
+
+}  // namespace heddle::operators

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <spdlog/spdlog.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "crds/node_topology.h"
+#include "operator/policies.h"
+#include "operator/view.h"
+
+namespace heddle::operators {
+
+template <class Policy>
+Policies<Policy> ReadPolicies(const View& view, std::string_view kind,
+                              base::Result<Policy> (*parse)(const kube::Json&)) {
+  Policies<Policy> policies;
+  for (const kube::ObjectPtr& object : view.List()) {
+    if (auto policy = parse(*object)) {
+      policies.read.push_back(*std::move(policy));
+    } else {
+      spdlog::warn("Cannot read kind={} name={} error=\"{}\"", kind, kube::Name(*object),
+                   policy.error().message);
+      policies.unreadable.insert(kube::Name(*object));
+    }
+  }
+  return policies;
+}
+
+// All nodes as some policies see them: a Node with its NodeTopology. Node is a struct with `name`, `labels` (of the
+// Node) and whatever else the policies look at.
+template <class Node>
+class PolicyNodes {
+ public:
+  // `take(node, topology)` fills in what the NodeTopology says; only what changed since the last look is taken
+  // apart. Left out are those that cannot be read, that go, or whose Node is gone.
+  template <class Take>
+  std::vector<Node> Read(const View& nodes, const View& topologies, Take take) {
+    std::map<std::string, Known> known;
+    std::vector<Node> all;
+    for (const kube::ObjectPtr& object : topologies.List()) {
+      const std::string name = kube::Name(*object);
+      const auto before = known_.find(name);
+      Known one;
+      if (before != known_.end() && before->second.object == object) {
+        one = std::move(before->second);
+      } else {
+        one.object = object;
+        if (auto topology = crds::NodeTopologyFromJson(*object); topology && !topology->deleted_at) {
+          one.readable = true;
+          one.node.name = name;
+          take(one.node, *std::move(topology));
+        }
+      }
+      if (one.readable) {
+        const kube::ObjectPtr node = nodes.Get({"", name});
+        one.node.labels = node == nullptr ? std::map<std::string, std::string>{} : kube::Labels(*node);
+        // Of a Node that is gone the object goes too: no writes on its way.
+        if (node != nullptr) all.push_back(one.node);
+      }
+      known.emplace(name, std::move(one));
+    }
+    known_ = std::move(known);
+    return all;
+  }
+
+  // Of the NodeTopology that the last look found.
+  std::string UidOf(const std::string& name) const {
+    const auto found = known_.find(name);
+    return found == known_.end() ? "" : kube::Uid(*found->second.object);
+  }
+
+ private:
+  struct Known {
+    kube::ObjectPtr object;
+    Node node;
+    bool readable = false;
+  };
+  std::map<std::string, Known> known_;  // by name
+};
+
+}  // namespace heddle::operators

@@ -1,0 +1,93 @@
+#include "operator/policy_writes.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "crds/keys.h"
+#include "operator/resources.h"
+
+namespace heddle::operators {
+namespace {
+
+constexpr std::chrono::nanoseconds kLeastInterval = std::chrono::seconds(10);
+
+// The server is ahead of our cache, which is about to show it and brings the key back.
+bool CacheIsBehind(const base::Error& error) {
+  return error.code == base::Code::kNotFound || error.code == base::Code::kConflict;
+}
+
+}  // namespace
+
+base::Result<Outcome> PolicyWrites::Spec(const std::string& node, const std::string& uid,
+                                         std::string_view field, kube::Json value,
+                                         const std::stop_token& stop) {
+  // A merge patch, as the labels beside it are: an apply would fight with it.
+  kube::Json patch = kube::Json::object();
+  patch["spec"][std::string(field)] = std::move(value);
+  if (!uid.empty()) patch["metadata"]["uid"] = uid;
+  const auto patched = client_.Patch(kNodeTopologies, {"", node}, kube::PatchType::kMerge, patch, {}, stop);
+  if (patched) return Outcome{.writes = 1};
+  if (CacheIsBehind(patched.error())) return Outcome{.writes = 1, .again = std::chrono::seconds(1)};
+  return base::Fail(patched.error().In(fmt::format("write spec.{} of NodeTopology {}", field, node)));
+}
+
+base::Result<Outcome> PolicyWrites::Status(const kube::Resource& kind, const std::string& name,
+                                           const kube::Json& applied, const std::stop_token& stop) {
+  const base::MonotonicTime now = clock_.Now();
+  const std::string key = kind.kind + "/" + name;
+  const auto last = last_status_.find(key);
+  if (last != last_status_.end() && now - last->second < kLeastInterval)
+    return Outcome{.again = last->second + kLeastInterval - now};
+  last_status_[key] = now;  // also when it fails: a server in trouble is not helped by more writes
+  const kube::ApplyOptions options{
+      .field_manager = std::string(crds::keys::kOperatorManager), .force = true, .subresource = "status"};
+  const auto done = client_.Apply(kind, applied, options, stop);
+  if (done) return Outcome{.writes = 1};
+  if (CacheIsBehind(done.error())) return Outcome{.writes = 1, .again = std::chrono::seconds(1)};
+  return base::Fail(done.error().In(fmt::format("write the status of {} {}", kind.kind, name)));
+}
+
+void PolicyPass::Spec(const std::string& node, const std::string& uid, std::string_view field,
+                      const kube::Json& has, kube::Json wanted) {
+  if (stop_.stop_requested() || has == wanted) return;
+  spdlog::info("Telling NodeTopology node={} field={} entries={}", node, field, wanted.size());
+  Take(writes_.Spec(node, uid, field, std::move(wanted), stop_));
+}
+
+void PolicyPass::Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
+                        const kube::Json& applied, const Ready& ready) {
+  if (stop_.stop_requested() || has == applied.value("status", kube::Json())) return;
+  const auto done = writes_.Status(kind, policy.name, applied, stop_);
+  if (done && done->writes > 0 && !done->again) Tell(kind, policy, ready);
+  Take(done);
+}
+
+void PolicyPass::Tell(const kube::Resource& kind, const crds::ObjectMeta& policy, const Ready& ready) {
+  const crds::Condition* before = crds::FindCondition(ready.before, crds::kReady);
+  const crds::Condition* now = crds::FindCondition(ready.now, crds::kReady);
+  if (now == nullptr || (before != nullptr && before->reason == now->reason)) return;
+  const auto told = std::find_if(told_.begin(), told_.end(),
+                                 [now](const PolicyEvent& one) { return one.reason == now->reason; });
+  if (told == told_.end()) return;
+  events_.Record({kind.ApiVersion(), kind.kind, "", policy.name, policy.uid}, told->severity, told->event,
+                 now->message);
+}
+
+void PolicyPass::Take(const base::Result<Outcome>& one) {
+  if (!one) {
+    if (!failed_) failed_ = one.error();
+    return;
+  }
+  total_.writes += one->writes;
+  if (one->again) total_.again = total_.again ? std::min(*total_.again, *one->again) : *one->again;
+}
+
+base::Result<Outcome> PolicyPass::Sum() const {
+  if (failed_) return base::Fail(*failed_);
+  return total_;
+}
+
+}  // namespace heddle::operators

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "crds/condition.h"
+#include "crds/object_meta.h"
+#include "kube/client.h"
+#include "kube/events.h"
+#include "operator/outcome.h"
+
+namespace heddle::operators {
+
+// How what policies make of the nodes is written. A server whose cache is ahead of ours, or behind, is no failure:
+// the look that follows finds out. Thread rule: one thread at a time.
+class PolicyWrites {
+ public:
+  PolicyWrites(kube::Client& client, base::Clock& clock) : client_(client), clock_(clock) {}
+
+  // Sets one field of a NodeTopology's spec, or takes it away (null). `uid`: of the object that was decided on; one
+  // made anew meanwhile is not written to.
+  [[nodiscard]] base::Result<Outcome> Spec(const std::string& node, const std::string& uid,
+                                           std::string_view field, kube::Json value,
+                                           const std::stop_token& stop);
+  // Applies a policy's status, at most once in 10 s: `again` of the outcome is when that is over.
+  [[nodiscard]] base::Result<Outcome> Status(const kube::Resource& kind, const std::string& name,
+                                             const kube::Json& applied, const std::stop_token& stop);
+
+ private:
+  kube::Client& client_;
+  base::Clock& clock_;
+  std::map<std::string, base::MonotonicTime> last_status_;  // tried or done, by kind and name
+};
+
+// An event of a policy: what its condition Ready turned to, for those of its reasons that people are to be told of;
+// the others are on the way to one of these.
+struct PolicyEvent {
+  std::string_view reason, event;
+  kube::Severity severity;
+};
+
+// What one look at all nodes and policies of a kind writes: what differs, and the next where one fails.
+class PolicyPass {
+ public:
+  PolicyPass(PolicyWrites& writes, kube::EventRecorder& events, std::span<const PolicyEvent> told,
+             const std::stop_token& stop)
+      : writes_(writes), events_(events), told_(told), stop_(stop) {}
+
+  // One field of a node's spec, null = none, where `wanted` is another than `has`.
+  void Spec(const std::string& node, const std::string& uid, std::string_view field, const kube::Json& has,
+            kube::Json wanted);
+  // A policy's status, where `applied` has another than `has`, and then its event.
+  struct Ready {
+    const std::vector<crds::Condition>& before;
+    const std::vector<crds::Condition>& now;
+  };
+  void Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
+              const kube::Json& applied, const Ready& ready);
+  void Take(const base::Result<Outcome>& one);
+  [[nodiscard]] base::Result<Outcome> Sum() const;  // or the first error
+
+ private:
+  void Tell(const kube::Resource& kind, const crds::ObjectMeta& policy, const Ready& ready);
+
+  PolicyWrites& writes_;
+  kube::EventRecorder& events_;
+  const std::span<const PolicyEvent> told_;
+  const std::stop_token& stop_;
+  Outcome total_;
+  std::optional<base::Error> failed_;
+};
+
+}  // namespace heddle::operators

@@ -1,0 +1,105 @@
+"""RdmaDevicePolicies on a real API server: what the operator makes of them, under its own account."""
+
+import json
+
+from bed import ApiError, Heddle, path
+from bed.testing import BedTestCase, options
+
+NODES = ("gpu-001", "gpu-002")
+SYSTEM = "heddle-system"
+
+
+def status_of_a_roce_node(first):
+    nics = [{"name": f"mlx5_{i}", "netdev": f"eth{first + i}", "rail": i, "transport": "RoCE", "role": "compute",
+             "ports": [{"number": 1, "state": "Active", "leafMissing": "Unknown"}]} for i in range(2)]
+    return {"observedAt": "2026-01-31T12:00:00Z", "hash": "0123456789abcdef", "nvlinkDomainMissing": "NotApplicable",
+            "nics": nics}
+
+
+class DevicesTest(BedTestCase):
+
+    @classmethod
+    def set_up_bed(cls):
+        cls.nodes.add_plain(*NODES, labels={"pool": "gpu"})
+        cls.heddle = Heddle(cls.plane, options.binaries)
+        cls.heddle.install(otherPlugins={"rdmaShared": {"image": "registry.test/shared:v1"}, "sriov": {"image": ""}})
+        cls.rest = cls.plane.rest
+        cls.heddle.start_operator("--rdma-shared-image=registry.test/shared:v1")
+        for i, name in enumerate(NODES):
+            cls.heddle.wait_for(lambda n=name: cls.rest.find(path("nodetopologies", name=n)), f"NodeTopology {name}")
+            cls.rest.patch(path("nodetopologies", name=name, sub="status"), {"status": status_of_a_roce_node(10 * i)})
+
+    def tearDown(self):
+        for policy in self.rest.list(path("rdmadevicepolicies")):
+            self.rest.delete(path("rdmadevicepolicies", name=policy["metadata"]["name"]))
+        self.heddle.wait_for(lambda: not any(self.wishes(name) for name in NODES), "specs without policies to be empty")
+
+    def make(self, name, spec):
+        return self.rest.create(path("rdmadevicepolicies"), {
+            "apiVersion": "heddle.dev/v1alpha1", "kind": "RdmaDevicePolicy", "metadata": {"name": name}, "spec": spec})
+
+    def wishes(self, node):
+        return self.rest.get(path("nodetopologies", name=node)).get("spec", {}).get("devices", [])
+
+    def ready(self, name):
+        conditions = self.rest.get(path("rdmadevicepolicies", name=name)).get("status", {}).get("conditions", [])
+        return next((c["reason"] for c in conditions if c["type"] == "Ready"), None)
+
+    def report(self, node, state):
+        entries = [{"resource": wish["resource"], "policy": wish["policies"][0], "generation": wish["generation"],
+                    "state": state, "reason": "as the test says", "healthy": 1, "total": 1}
+                   for wish in self.wishes(node)]
+        self.rest.patch(path("nodetopologies", name=node, sub="status"), {"status": {"devices": entries}})
+
+    def test_each_node_is_told_and_the_tables_say_how_it_stands(self):
+        self.make("rails", {"nodeSelector": {"pool": "gpu"}, "mode": "Nics",
+                            "resources": [{"name": "heddle.dev/rail{rail}"}]})
+        self.heddle.wait_for(lambda: all(len(self.wishes(name)) == 2 for name in NODES), "all nodes to be told")
+        self.assertEqual([(wish["resource"], wish["ports"]) for wish in self.wishes("gpu-001")],
+                         [("heddle.dev/rail0", ["mlx5_0:1"]), ("heddle.dev/rail1", ["mlx5_1:1"])])
+        self.heddle.wait_for(lambda: self.ready("rails") == "Waiting", "the policy to wait for reports")
+        for name in NODES:
+            self.report(name, "Offered")
+        self.heddle.wait_for(lambda: self.ready("rails") == "Offered", "the policy to be ready", 60)
+        self.assertRegex(self.plane.kubectl("get", "rdmadevicepolicies"), r"rails +True +2/2 +4 +0 +Nics +Heddle ")
+        before = [self.rest.get(path("nodetopologies", name=name))["metadata"]["resourceVersion"] for name in NODES]
+        self.rest.patch(path("rdmadevicepolicies", name="rails"), {"spec": {"nodeSelector": None}})
+        self.heddle.wait_for(
+            lambda: self.rest.get(path("rdmadevicepolicies", name="rails"))["status"]["observedGeneration"] == 2,
+            "the new generation to be seen", 60)
+        after = [self.rest.get(path("nodetopologies", name=name))["metadata"]["resourceVersion"] for name in NODES]
+        self.assertEqual(before, after)
+
+    def test_a_nic_of_two_policies_is_offered_by_neither_and_both_are_named(self):
+        self.make("rails", {"mode": "Nics", "resources": [{"name": "heddle.dev/rail{rail}"}]})
+        self.make("whole", {"resources": [{"name": "heddle.dev/rdma"}]})
+        self.heddle.wait_for(lambda: self.ready("rails") == self.ready("whole") == "Conflict", "both to be told", 60)
+        wish = next(wish for wish in self.wishes("gpu-001") if wish["resource"] == "heddle.dev/rdma")
+        self.assertNotIn("ports", wish)
+        self.assertIn("is in heddle.dev/rail0 and in heddle.dev/rdma", wish["reason"])
+        self.assertIn("is in heddle.dev/rail0", self.plane.kubectl("get", "rdmadevicepolicies", "-o", "wide"))
+
+    def test_another_plugin_runs_by_classes_of_nodes_and_goes_with_its_policy(self):
+        self.make("shared", {"mode": "Nics", "plugin": "RdmaShared",
+                             "resources": [{"name": "rdma/rail{rail}", "slots": 63}]})
+        sets = path("daemonsets", SYSTEM)
+        self.heddle.wait_for(lambda: len(self.rest.list(sets)) == 2, "a DaemonSet for each class of nodes", 60)
+        labels = [self.rest.get(path("nodes", name=name))["metadata"]["labels"]["heddle.dev/rdma-class"] for name in NODES]
+        self.assertNotEqual(*labels)
+        config = self.rest.get(path("configmaps", SYSTEM, f"heddle-rdma-shared-{labels[1]}"))
+        self.assertEqual([entry["selectors"]["ifNames"] for entry in json.loads(config["data"]["config.json"])["configList"]],
+                         [["eth10"], ["eth11"]])
+        self.rest.delete(path("rdmadevicepolicies", name="shared"))
+        self.heddle.wait_for(lambda: not self.rest.list(sets), "the DaemonSets to go", 60)
+        for name in NODES:
+            self.assertNotIn("heddle.dev/rdma-class", self.rest.get(path("nodes", name=name))["metadata"]["labels"])
+
+    def test_a_plugin_without_an_image_is_refused_with_what_to_set(self):
+        self.make("sriov", {"mode": "Nics", "plugin": "Sriov", "resources": [{"name": "rdma/vf"}]})
+        self.heddle.wait_for(lambda: self.ready("sriov") == "Refused", "the policy to be refused", 60)
+        self.assertIn("otherPlugins.sriov.image", self.wishes("gpu-001")[0]["reason"])
+
+    def test_the_api_server_refuses_what_cannot_be(self):
+        with self.assertRaises(ApiError) as refused:
+            self.make("pairs", {"mode": "Pairs", "plugin": "Sriov", "resources": [{"name": "rdma/vf"}]})
+        self.assertIn("other plugins know no GPU and no plan", str(refused.exception))

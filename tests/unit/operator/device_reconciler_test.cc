@@ -1,0 +1,165 @@
+#include "operator/device_reconciler.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/operator/stage.h"
+
+namespace heddle::operators {
+namespace {
+
+using namespace std::chrono_literals;
+
+class DeviceReconcilerTest : public Stage {
+ protected:
+  DeviceReconcilerTest() {
+    server.Serve(kube::kConfigMaps);
+    server.Serve(daemon_sets);
+  }
+  void AddPolicy(const std::string& name, Json spec, int generation = 1) {
+    Json policy = kube::NewObject(kRdmaDevicePolicies, {"", name});
+    policy["metadata"]["generation"] = generation;
+    policy["spec"] = std::move(spec);
+    server.Put(kRdmaDevicePolicies, policy);
+  }
+  void AddRoceNode(const std::string& name) {
+    AddNode(name, {{"pool", "gpu"}});
+    topology::Node node;
+    node.name = name;
+    for (int rail = 0; rail < 2; ++rail) {
+      topology::Nic nic;
+      nic.name = "mlx5_" + std::to_string(rail);
+      nic.transport = topology::Transport::kRoce;
+      nic.role = topology::NicRole::kCompute;
+      nic.rail = rail;
+      nic.netdev = "eth" + std::to_string(rail);
+      nic.ports.emplace_back();
+      node.nics.push_back(nic);
+    }
+    Report(node);
+  }
+  int Reconcile() {
+    const auto outcome = reconciler.Reconcile({});
+    EXPECT_TRUE(outcome) << (outcome ? "" : base::ToString(outcome.error()));
+    return outcome ? outcome->writes : -1;
+  }
+  crds::NodeTopology NodeOf(const std::string& name) {
+    return *crds::NodeTopologyFromJson(*server.Find(kNodeTopologies, {"", name}));
+  }
+
+  ServerView policies{server, kRdmaDevicePolicies};
+  const kube::Resource daemon_sets{"apps", "v1", "daemonsets", "DaemonSet", true};
+  kube::Client labels_client{server, clock, {.field_manager = "heddle-operator-labels"}};
+  kube::EventRecorder events{
+      client, clock, base::Random(7), {.component = "heddle-operator", .instance = "op-0"}};
+  DeviceReconciler reconciler{
+      client,
+      labels_client,
+      clock,
+      {.nodes = nodes, .topologies = topologies, .policies = policies},
+      {.ns = "heddle-system", .images = {{crds::DevicePlugin::kRdmaShared, "registry.test/shared:v1"}}},
+      events};
+};
+
+TEST_F(DeviceReconcilerTest, TellsNodesAndThenHasNothingMoreToWrite) {
+  AddRoceNode("a");
+  AddRoceNode("b");
+  EXPECT_EQ(Reconcile(), 0) << "no policy";
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  EXPECT_EQ(Reconcile(), 3) << "two specs and one status";
+  ASSERT_EQ(NodeOf("a").spec.devices.size(), 2u);
+  EXPECT_EQ(NodeOf("a").spec.devices[1].ports, std::vector<std::string>{"mlx5_1:1"});
+  EXPECT_EQ(NodeOf("a").status.node.nics.size(), 2u) << "the agent's half stays";
+  EXPECT_EQ(Reconcile(), 0);
+}
+
+TEST_F(DeviceReconcilerTest, TakesBackWhatNoPolicySaysAnyMore) {
+  AddRoceNode("a");
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  Reconcile();
+  server.Remove(kRdmaDevicePolicies, {"", "rails"});
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_TRUE(NodeOf("a").spec.devices.empty());
+  EXPECT_EQ(Reconcile(), 0);
+}
+
+TEST_F(DeviceReconcilerTest, WritesAStatusOnceInTenSeconds) {
+  AddRoceNode("a");
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  Reconcile();
+  AddRoceNode("b");
+  const auto soon = reconciler.Reconcile({});
+  ASSERT_TRUE(soon);
+  EXPECT_EQ(soon->writes, 1) << "the new node's spec";
+  ASSERT_TRUE(soon->again);
+  clock.Advance(*soon->again);
+  EXPECT_EQ(Reconcile(), 1);
+}
+
+TEST_F(DeviceReconcilerTest, APolicyOfANewerVersionTakesNothingAway) {
+  AddRoceNode("a");
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  Reconcile();
+  AddPolicy("rails", {{"mode", "OfNextYear"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}}, 2);
+  EXPECT_EQ(Reconcile(), 0);
+  EXPECT_EQ(NodeOf("a").spec.devices.size(), 2u);
+}
+
+TEST_F(DeviceReconcilerTest, AnEventSaysWhatAPolicyTurnedTo) {
+  AddRoceNode("a");
+  AddPolicy("mgmt",
+            {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/mgmt"}, {"roles", {"management"}}}}}});
+  Reconcile();
+  events.Flush({});
+  const auto told = server.All(kube::kEvents);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0]["reason"], "DevicesRefused");
+  EXPECT_THAT(told[0].dump(), testing::HasSubstr("no RDMA device of this node"));
+  clock.Advance(1min);
+  Reconcile();
+  events.Flush({});
+  EXPECT_EQ(server.All(kube::kEvents).size(), 1u) << "said once";
+}
+
+TEST_F(DeviceReconcilerTest, RunsAnotherPluginWhereAPolicyNamesItAndCleansUpAfterIt) {
+  AddRoceNode("a");
+  AddRoceNode("b");
+  AddNode("c");
+  const Json spec{{"nodeSelector", {{"pool", "gpu"}}},
+                  {"mode", "Nics"},
+                  {"plugin", "RdmaShared"},
+                  {"resources", {{{"name", "rdma/rail{rail}"}, {"slots", 63}}}}};
+  AddPolicy("shared", spec);
+  Reconcile();
+  const auto maps = server.All(kube::kConfigMaps);
+  ASSERT_EQ(maps.size(), 1u) << "both nodes have the same interfaces";
+  const Json config = Json::parse(maps[0]["data"]["config.json"].get<std::string>());
+  ASSERT_EQ(config["configList"].size(), 2u);
+  EXPECT_EQ(config["configList"][1], (Json{{"resourcePrefix", "rdma"},
+                                           {"resourceName", "rail1"},
+                                           {"rdmaHcaMax", 63},
+                                           {"selectors", {{"ifNames", {"eth1"}}}}}));
+  const auto sets = server.All(daemon_sets);
+  ASSERT_EQ(sets.size(), 1u);
+  const std::string hash = kube::Labels(*server.Find(kube::kNodes, {"", "a"})).at("heddle.dev/rdma-class");
+  EXPECT_EQ(kube::Name(sets[0]), "heddle-rdma-shared-" + hash);
+  EXPECT_EQ(sets[0]["spec"]["template"]["spec"]["nodeSelector"], (Json{{"heddle.dev/rdma-class", hash}}));
+  EXPECT_EQ(sets[0]["spec"]["template"]["spec"]["containers"][0]["image"], "registry.test/shared:v1");
+  EXPECT_FALSE(kube::Labels(*server.Find(kube::kNodes, {"", "c"})).contains("heddle.dev/rdma-class"));
+  EXPECT_EQ(Reconcile(), 0);
+
+  server.Remove(daemon_sets, kube::KeyOf(sets[0]));
+  clock.Advance(1min);
+  EXPECT_EQ(Reconcile(), 1) << "what somebody took away is back within a minute";
+  EXPECT_EQ(server.All(daemon_sets).size(), 1u);
+
+  server.Remove(kRdmaDevicePolicies, {"", "shared"});
+  Reconcile();
+  EXPECT_TRUE(server.All(daemon_sets).empty());
+  EXPECT_TRUE(server.All(kube::kConfigMaps).empty());
+  EXPECT_FALSE(kube::Labels(*server.Find(kube::kNodes, {"", "a"})).contains("heddle.dev/rdma-class"));
+  clock.Advance(1min);
+  EXPECT_EQ(Reconcile(), 0);
+}
+
+}  // namespace
+}  // namespace heddle::operators
