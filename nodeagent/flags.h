@@ -62,22 +62,6 @@ struct Flags {
   }
 };
 
-inline void DefineQos(CLI::App& app, Flags& flags) {
-  CLI::App* qos = app.add_subcommand("qos", "What makes RoCE ports lossless: read it, watch it change");
-  qos->require_subcommand(1);
-  CLI::App* show =
-      qos->add_subcommand("show", "Every setting of each port as the kernel has it now, or why not");
-  CLI::App* watch = qos->add_subcommand("watch", "A line for each change of DCB, and who probably made it");
-  for (CLI::App* verb : {show, watch}) {
-    verb->add_option("PORT", flags.qos_port, "mlx5_0:1, mlx5_0 or eth2 (default: all RoCE ports)");
-    verb->callback([&flags, name = verb->get_name()] { flags.qos = name; });
-  }
-  show->add_option("-o,--output", flags.qos_output,
-                   "table, json or yaml, which is what `record` keeps as qos.yaml")
-      ->check(CLI::IsMember({"table", "json", "yaml"}))
-      ->capture_default_str();
-}
-
 // What the flags say of the device plugin; nothing where this agent is none.
 inline std::optional<NodeDevicesOptions> DevicesOf(const Flags& flags, GrantSource* kubelet) {
   if (flags.DevicePlugins().empty()) return std::nullopt;
@@ -109,6 +93,22 @@ inline void DefineDevices(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--follow-plans", flags.follow_plans,
                "Watch this node's pods, to give them the devices of their plans and to compare");
+}
+
+inline void DefineQos(CLI::App& app, Flags& flags) {
+  CLI::App* qos = app.add_subcommand("qos", "What makes RoCE ports lossless: read it, watch it change");
+  qos->require_subcommand(1);
+  CLI::App* show =
+      qos->add_subcommand("show", "Every setting of each port as the kernel has it now, or why not");
+  CLI::App* watch = qos->add_subcommand("watch", "A line for each change of DCB, and who probably made it");
+  for (CLI::App* verb : {show, watch}) {
+    verb->add_option("PORT", flags.qos_port, "mlx5_0:1, mlx5_0 or eth2 (default: all RoCE ports)");
+    verb->callback([&flags, name = verb->get_name()] { flags.qos = name; });
+  }
+  show->add_option("-o,--output", flags.qos_output,
+                   "table, json or yaml, which is what `record` keeps as qos.yaml")
+      ->check(CLI::IsMember({"table", "json", "yaml"}))
+      ->capture_default_str();
 }
 
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
