@@ -13,7 +13,6 @@
 #include "nodeagent/follow.h"
 #include "nodeagent/gpu/nvml_process.h"
 #include "nodeagent/grants/pod_resources.h"
-#include "nodeagent/nccl_files.h"
 #include "nodeagent/print.h"
 #include "nodeagent/qos_verbs.h"
 
@@ -114,12 +113,8 @@ int main(int argc, char** argv) {
       live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd_socket)
            : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
-  if (!flags.qos.empty()) {
-    const auto served = nodeagent::ServeQos(live ? root : recorded, *machine, flags, live, stop);
-    return served ? 0 : Failed(served.error());
-  }
-  const auto nccl = nodeagent::ServeNccl(live ? root : recorded, flags, live, *machine->discovery);
-  if (!nccl || *nccl) return nccl ? 0 : Failed(nccl.error());
+  const auto once = nodeagent::ServeOnce(live ? root : recorded, *machine, flags, live, stop);
+  if (!once || *once) return once ? 0 : Failed(once.error());
   const auto kubelet = nodeagent::OpenKubelet(live ? root : recorded, flags.PodResources());
   if (flags.print && !flags.follow)
     return nodeagent::PrintNode(*machine, kubelet.get(), flags, clock, stop) ? 0 : kInterrupted;

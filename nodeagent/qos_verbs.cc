@@ -9,6 +9,7 @@
 
 #include "lossless/compare.h"
 #include "nodeagent/assembly/assemble.h"
+#include "nodeagent/nccl_files.h"
 #include "nodeagent/qos/kernel_port_io.h"
 #include "nodeagent/qos/ports.h"
 #include "nodeagent/qos/qos_events.h"
@@ -116,7 +117,7 @@ base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags
   if (live) {
     io = std::make_unique<KernelPortIo>(LiveQosSources());
   } else {
-    io = std::make_unique<RecordedPortIo>(files);
+    io = std::make_unique<RecordedPortIo>(files, flags.qos_folder);
   }
   if (flags.qos == "watch") {
     if (live) return Watch(ports, *io, stop);
@@ -131,6 +132,13 @@ base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags
   if (ports.empty()) Say("no RoCE port: InfiniBand and EFA have no such settings (see --print)\n");
   for (const QosPort& port : ports) Say(Table(port, *io));
   return {};
+}
+
+base::Result<bool> ServeOnce(const base::FileTree& files, Machine& machine, const Flags& flags, bool live,
+                             const std::stop_token& stop) {
+  if (flags.qos.empty()) return ServeNccl(files, flags, live, *machine.discovery);
+  TRY(ServeQos(files, machine, flags, live, stop));
+  return true;
 }
 
 }  // namespace heddle::nodeagent

@@ -14,4 +14,8 @@ namespace heddle::nodeagent {
 [[nodiscard]] base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags& flags,
                                     bool live, const std::stop_token& stop);
 
+// What is asked of a machine once: that, or NCCL's files (nccl_files.h). True: that was all there was to do.
+[[nodiscard]] base::Result<bool> ServeOnce(const base::FileTree& files, Machine& machine, const Flags& flags,
+                                           bool live, const std::stop_token& stop);
+
 }  // namespace heddle::nodeagent

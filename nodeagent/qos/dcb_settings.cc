@@ -1,5 +1,7 @@
 #include "nodeagent/qos/dcb_settings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -54,7 +56,8 @@ std::optional<std::uint8_t> TsaOf(Algorithm algorithm) {
 
 class Reader {
  public:
-  Reader(const DcbState& state, DcbSettings& out) : state_(state), out_(out) {}
+  Reader(const DcbState& state, const QosPort& port, DcbSettings& out)
+      : state_(state), port_(port), out_(out) {}
 
   void Dcbx() {
     if (!state_.dcbx) return Gap(Setting::kDcbx, "the driver has no DCBX mode");
@@ -62,7 +65,8 @@ class Reader {
     const bool host = (flags & DCB_CAP_DCBX_HOST) != 0 && (flags & DCB_CAP_DCBX_LLD_MANAGED) == 0;
     if (host && (flags & DCB_CAP_DCBX_VER_IEEE) == 0) {
       return Gap(Setting::kDcbx,
-                 "DCBX is the host's, but of the old CEE kind: dcb dcbx set dev IF host ieee");
+                 fmt::format("DCBX is the host's, but of the old CEE kind: dcb dcbx set dev {} host ieee",
+                             port_.netdev));
     }
     out_.have.dcbx = host ? lossless::Dcbx::kHost : lossless::Dcbx::kFirmware;
   }
@@ -74,7 +78,9 @@ class Reader {
         out_.have.trust = selector == kDscpSelector ? lossless::Trust::kDscp : lossless::Trust::kPcp;
         return;
       }
-      return Gap(Setting::kTrust, "the port trusts neither DSCP nor PCP: dcb apptrust set dev IF order dscp");
+      return Gap(Setting::kTrust,
+                 fmt::format("the port trusts neither DSCP nor PCP: dcb apptrust set dev {} order dscp",
+                             port_.netdev));
     }
     if (file && (*file == "dscp" || *file == "pcp")) {
       out_.have.trust = *file == "dscp" ? lossless::Trust::kDscp : lossless::Trust::kPcp;
@@ -92,7 +98,7 @@ class Reader {
     out_.have.dscp_to_priority = map;
   }
 
-  void Pfc(const std::string& driver) {
+  void Pfc() {
     if (!state_.pfc) {
       Gap(Setting::kPfc, "the driver has no PFC");
       return Gap(Setting::kCableMetres, "the driver has no PFC");
@@ -102,7 +108,7 @@ class Reader {
       if ((state_.pfc->pfc_en >> priority & 1) != 0) pfc.Insert(priority);
     }
     out_.have.pfc = pfc;
-    if (driver != "mlx5_core") {
+    if (port_.driver != "mlx5_core") {
       return Gap(Setting::kCableMetres, "only mlx5 sizes its buffers by the length of the cable");
     }
     out_.have.cable_metres = std::min<int>(state_.pfc->delay, kMaxCableMetres);
@@ -144,6 +150,7 @@ class Reader {
  private:
   void Gap(Setting setting, std::string reason) { out_.gaps.push_back({setting, std::move(reason)}); }
   const DcbState& state_;
+  const QosPort& port_;
   DcbSettings& out_;
 };
 
@@ -155,14 +162,14 @@ std::optional<T> IfChanged(const T& have, const T& fresh) {
 
 }  // namespace
 
-DcbSettings SettingsOfDcb(const DcbState& state, std::optional<std::string> trust_file,
-                          const std::string& driver) {
+DcbSettings SettingsOfDcb(const DcbState& state, const std::optional<std::string>& trust_file,
+                          const QosPort& port) {
   DcbSettings settings;
-  Reader reader(state, settings);
+  Reader reader(state, port, settings);
   reader.Dcbx();
   reader.Trust(trust_file);
   reader.Dscps();
-  reader.Pfc(driver);
+  reader.Pfc();
   reader.Ets();
   reader.Buffers();
   return settings;

@@ -8,6 +8,7 @@
 #include "lossless/port_settings.h"
 #include "lossless/render.h"
 #include "nodeagent/qos/dcb_message.h"
+#include "nodeagent/qos/port_io.h"
 
 namespace heddle::nodeagent {
 
@@ -22,13 +23,14 @@ namespace heddle::nodeagent {
 // A DSCP without an entry is not said: mlx5 has it at dscp >> 3 as long as nobody touched it and at 0 once its entry
 // was deleted, and says neither. Of several entries of one DSCP the highest priority counts (dcb_ieee_getapp_mask).
 //
-// `driver`: cables are metres on mlx5_core alone; IEEE 802.1Qaz has bit times there.
+// Of `port` its driver counts, as cables are metres on mlx5_core alone and bit times in IEEE 802.1Qaz, and its
+// interface, which a gap tells what to type for.
 struct DcbSettings {
   lossless::PortSettings have;
   std::vector<lossless::Gap> gaps;
 };
-DcbSettings SettingsOfDcb(const DcbState& state, std::optional<std::string> trust_file,
-                          const std::string& driver);
+DcbSettings SettingsOfDcb(const DcbState& state, const std::optional<std::string>& trust_file,
+                          const QosPort& port);
 
 // The ETS message that makes these of the three ETS settings what `want` says, the rest staying as it is; nothing
 // where it is so already. A class that is left with a share which `want` does not give it has none afterwards and is

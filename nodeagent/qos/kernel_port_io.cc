@@ -19,6 +19,7 @@ namespace {
 
 using base::Code;
 using lossless::Gap;
+using lossless::kNotSaid;
 using lossless::PortSettings;
 using lossless::Setting;
 
@@ -89,7 +90,7 @@ QosReading KernelPortIo::Read(const QosPort& port) {
   if (!Exists(port)) return {{}, {}, true};
   QosReading reading;
   if (const auto state = sources_.dcb->Read(port.netdev); state) {
-    DcbSettings dcb = SettingsOfDcb(*state, TrustFile(port), port.driver);
+    DcbSettings dcb = SettingsOfDcb(*state, TrustFile(port), port);
     reading.have = std::move(dcb.have);
     reading.gaps = std::move(dcb.gaps);
   } else {
@@ -158,10 +159,10 @@ base::Status KernelPortIo::WriteTrust(const QosPort& port, const PortSettings& w
 
 base::Status KernelPortIo::WriteDscps(const QosPort& port, const PortSettings& want) {
   ASSIGN_OR_RETURN(DcbState state, sources_.dcb->Read(port.netdev));
-  if (want.trust == lossless::Trust::kPcp && !state.trust && !TrustFile(port)) {
+  DscpDifference difference = DscpsFor(state.apps, *want.dscp_to_priority);
+  if (want.trust == lossless::Trust::kPcp && !difference.add.empty() && !state.trust && !TrustFile(port)) {
     return base::Fail(Code::kUnimplemented, "this driver trusts DSCPs once one is mapped, and PCP is wanted");
   }
-  DscpDifference difference = DscpsFor(state.apps, *want.dscp_to_priority);
   if (!difference.add.empty()) {
     DcbChange change;
     change.apps = std::move(difference.add);

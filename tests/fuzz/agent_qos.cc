@@ -34,7 +34,9 @@ void Dcbnl(std::string_view bytes) {
   CHECK(answer.error >= 0 && (answer.error == 0 || answer.done));
   if (!answer.state) return;
   CHECK(std::is_sorted(answer.state->apps.begin(), answer.state->apps.end()));
-  const DcbSettings dcb = SettingsOfDcb(*answer.state, std::nullopt, "mlx5_core");
+  QosPort port;
+  port.driver = "mlx5_core";
+  const DcbSettings dcb = SettingsOfDcb(*answer.state, std::nullopt, port);
   const auto again = crds::PortSettingsFromJson(crds::ToJson(dcb.have));
   CHECK(again && *again == dcb.have);
   for (const lossless::Gap& gap : dcb.gaps) CHECK(!gap.reason.empty());

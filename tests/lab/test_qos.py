@@ -2,6 +2,7 @@
 `ethtool` and by the count of writes that the device itself keeps (dcbdev/)."""
 
 import json
+import subprocess
 
 from dcb_device import DcbDevice, module, network_card
 from guest import Guest, GuestCase
@@ -288,6 +289,10 @@ class Qos(GuestCase):
         live = json.loads(self.guest.agent("qos", "show", "-o", "json"))
         self.assertEqual([port["name"] for port in live["ports"]], ["rxe0:1", "rxe1:1"])
         self.assertEqual(live["ports"][0]["settings"], self.read()["have"])
+        recorded = self.replays(self.guest)
+        replayed = subprocess.run([options.binaries / "heddle-nodeagent", "--machine", recorded, "qos", "show", "-o", "json"],
+                                  capture_output=True, text=True, timeout=60)
+        self.assertEqual(json.loads(replayed.stdout), live, replayed.stderr)
         code, _, said = self.guest.attempt(f"{self.guest.agent_command} qos show eth7")
         self.assertEqual(code, 1)
         self.assertIn("there is no RoCE port eth7; there are rxe0:1, rxe1:1", said)

@@ -7,6 +7,7 @@
 
 #include "base/file_tree.h"
 #include "netlink_builder.h"
+#include "tests/support/seeds.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -212,6 +213,26 @@ TEST(DcbMessage, RefusesWhatIsCutShortByName) {
   for (std::size_t i = 0; i <= kMaxReadApps; ++i) apps += App(4, int(i % 8), int(i));
   EXPECT_THAT(WhyNot(Ieee(Attribute(DCB_ATTR_IEEE_APP_TABLE, apps))),
               HasSubstr("more than 4096 APP entries"));
+}
+
+TEST(DcbMessage, DamagedAnswersAreReadOrRefusedAndNothingElse) {
+  const base::DiskFileTree corpus("tests/fuzz/corpus/dcbnl");
+  int read = 0, refused = 0;
+  for (const std::uint64_t seed : test::Seeds(2'000)) {
+    SCOPED_TRACE(test::Replay(seed));
+    base::Random random(seed);
+    for (const char* name : {"state", "refused", "dcbx", "notice"}) {
+      const std::string bytes = test::Damage(corpus.Read(name).value(), random);
+      DcbAnswer answer;
+      const auto taken = TakeDcb(bytes, kSequence, answer);
+      ++(taken ? read : refused);
+      EXPECT_TRUE(taken || !taken.error().message.empty());
+      for (const std::string& netdev : ChangedByDcb(bytes)) EXPECT_LE(netdev.size(), 64U);
+      EXPECT_LE(answer.state.value_or(DcbState{}).apps.size(), kMaxReadApps);
+    }
+  }
+  // One seed alone, as HEDDLE_SEED has it, may do either.
+  EXPECT_TRUE(test::Seeds(2).size() == 1 || (read > 0 && refused > 0));
 }
 
 TEST(DcbMessage, NotificationsNameTheirInterfaces) {

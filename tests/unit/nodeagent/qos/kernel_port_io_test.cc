@@ -305,11 +305,34 @@ TEST_F(Ports, TrustInDscpsNeedsADscpWhereTheDriverHasNoOtherWord) {
   PortSettings want;
   want.trust = lossless::Trust::kDscp;
   EXPECT_EQ(WriteAll(want).error().code, Code::kUnimplemented);
-  // Both at once: the first entry is what flips it, and none is sent twice.
   want.dscp_to_priority = lossless::AllDscps(kNotSaid);
+  EXPECT_EQ(WriteAll(want).error().code, Code::kUnimplemented) << "an empty map flips nothing";
+  // Both at once: the first entry is what flips it, and none is sent twice.
   (*want.dscp_to_priority)[26] = 3;
   ASSERT_TRUE(WriteAll(want));
   EXPECT_THAT(driver_.written, ElementsAre("app 26:3"));
+  want.trust = lossless::Trust::kPcp;
+  EXPECT_THAT(WriteAll(want).error().message, HasSubstr("PCP is wanted"));
+}
+
+// What a port was before is what a failed apply writes back.
+TEST_F(Ports, WhatAPortWasCanBeWrittenBack) {
+  const auto sum = [this] {
+    int bytes = 0;
+    for (const std::uint8_t share : driver_.state.ets->tc_tx_bw) bytes += share;
+    return bytes;
+  };
+  for (const bool dscps : {false, true}) {
+    if (dscps) driver_.state.apps = {{5, 8, 1}, {5, 26, 2}};
+    driver_.state.ets->tc_tsa[2] = dscps ? IEEE_8021QAZ_TSA_ETS : IEEE_8021QAZ_TSA_VENDOR;
+    driver_.state.ets->tc_tx_bw[2] = dscps ? 100 : 0;
+    const PortSettings before = io_->Read(port_).have;
+    ASSERT_TRUE(WriteAll(Lossless()));
+    EXPECT_EQ(sum(), 100);
+    ASSERT_TRUE(WriteAll(before));
+    EXPECT_TRUE(lossless::Compare(before, io_->Read(port_).have).compliant());
+    EXPECT_EQ(sum(), dscps ? 100 : 0);
+  }
 }
 
 TEST_F(Ports, SharesGoInOneMessageThatTheKernelTakes) {
