@@ -46,7 +46,7 @@ struct DeviceReport {
   std::string policy;
   std::int64_t generation = 0;  // of the policy, that this speaks of
   DeviceState state = DeviceState::kPending;
-  std::string reason;  // a sentence; empty while offered
+  std::string reason;  // a sentence; while offered, what is wrong with a device that is not healthy
   int healthy = 0;     // devices (slots are not counted)
   int total = 0;
   friend bool operator==(const DeviceReport&, const DeviceReport&) = default;

@@ -4,6 +4,7 @@
 #include <array>
 #include <thread>
 
+#include "extender/owner_kinds.h"
 #include "extender/resources.h"
 
 namespace heddle::extender {
@@ -33,6 +34,16 @@ kube::Json SlimNode(const kube::Json& node) {
         kube::Json::array({{{"type", "Ready"}, {"status", kube::StringAt(*ready, {"status"})}}});
   }
   return slim;
+}
+
+// Of what makes pods, the pods' template is the most, and is read from the pods.
+kube::Json SlimOwner(kube::Json owner) {
+  owner = kube::DropManagedFields(std::move(owner));
+  if (const auto spec = owner.find("spec"); spec != owner.end() && spec->is_object()) {
+    spec->erase("template");
+    spec->erase("volumeClaimTemplates");
+  }
+  return owner;
 }
 
 bool SameButVersion(kube::Json a, kube::Json b) {
@@ -70,12 +81,6 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       nodes_(client, clock, random.Fork(), kube::kNodes,
              Watch(SlimNode, callbacks_,
                    [this](const auto&, const auto& o, const auto& c) { NodeChanged(o, c); })),
-      jobs_(client, clock, random.Fork(), kube::kJobs,
-            Watch(kube::DropManagedFields, callbacks_,
-                  [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); })),
-      jobsets_(client, clock, random.Fork(), kJobSets,
-               Watch(kube::DropManagedFields, callbacks_,
-                     [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); })),
       topologies_(client, clock, random.Fork(), kNodeTopologies,
                   Watch([](kube::Json one) { return crds::Packed(kube::DropManagedFields(std::move(one))); },
                         callbacks_,
@@ -90,38 +95,56 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       parsed_nodes_([](const kube::Json& node) { return std::make_shared<const NodeFacts>(ReadNode(node)); }),
       parsed_topologies_(Reader<crds::NodeTopology>(crds::NodeTopologyFromJson)),
       parsed_fabrics_(Reader<crds::Fabric>(crds::FabricFromJson)),
-      parsed_gangs_(Reader<crds::Gang>(crds::GangFromJson)) {}
+      parsed_gangs_(Reader<crds::Gang>(crds::GangFromJson)) {
+  for (const OwnerKind& kind : OwnerKinds()) {
+    owners_.push_back(std::make_unique<kube::Reflector>(
+        client, clock, random.Fork(), kind.resource,
+        Watch(SlimOwner, callbacks_,
+              [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); })));
+  }
+}
 
 void ClusterCache::Run(const std::stop_token& stop) {
   std::vector<std::jthread> threads;
-  for (kube::Reflector* reflector : {&pods_, &nodes_, &jobs_, &topologies_, &fabrics_, &gangs_}) {
+  for (kube::Reflector* reflector : {&pods_, &nodes_, &topologies_, &fabrics_, &gangs_}) {
     threads.emplace_back([reflector, stop] { reflector->Run(stop); });
   }
-  WatchJobSets(stop);
+  for (std::size_t kind = 0; kind < owners_.size(); ++kind) {
+    threads.emplace_back([this, kind, stop] { WatchOwners(kind, stop); });
+  }
 }
 
 // A reflector on a kind that is not served would complain for ever.
-void ClusterCache::WatchJobSets(const std::stop_token& stop) {
+void ClusterCache::WatchOwners(std::size_t kind, const std::stop_token& stop) {
+  const OwnerKind& owner = OwnerKinds()[kind];
   while (!stop.stop_requested()) {
-    if (client_.List(kJobSets, {.resource_version = "0", .limit = 1}, stop)) return jobsets_.Run(stop);
+    if (owner.everywhere || client_.List(owner.resource, {.resource_version = "0", .limit = 1}, stop))
+      return owners_[kind]->Run(stop);
     clock_.SleepFor(std::chrono::seconds(30), stop);
   }
 }
 
 bool ClusterCache::synced() const {
-  const std::array<const kube::Reflector*, 6> needed{&pods_,       &nodes_,   &jobs_,
-                                                     &topologies_, &fabrics_, &gangs_};
+  const auto needed = Needed();
   return std::all_of(needed.begin(), needed.end(),
                      [](const kube::Reflector* one) { return one->store().synced(); });
 }
 
 std::vector<std::string> ClusterCache::Troubles() const {
   std::vector<std::string> sentences;
-  for (const kube::Reflector* reflector : {&pods_, &nodes_, &jobs_, &topologies_, &fabrics_, &gangs_}) {
+  for (const kube::Reflector* reflector : Needed()) {
     if (reflector->healthy()) continue;
     if (const auto error = reflector->last_error()) sentences.push_back(base::ToString(*error));
   }
   return sentences;
+}
+
+std::vector<const kube::Reflector*> ClusterCache::Needed() const {
+  std::vector<const kube::Reflector*> needed{&pods_, &nodes_, &topologies_, &fabrics_, &gangs_};
+  for (std::size_t kind = 0; kind < owners_.size(); ++kind) {
+    if (OwnerKinds()[kind].everywhere) needed.push_back(owners_[kind].get());
+  }
+  return needed;
 }
 
 base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& view,
@@ -251,12 +274,13 @@ std::shared_ptr<const crds::Gang> ClusterCache::GangOf(const GangKey& key) {
 
 base::Result<kube::ObjectPtr> ClusterCache::OwnerOf(const GangKey& key, const crds::GangOwner& owner,
                                                     const std::stop_token& stop) {
-  const bool jobset = owner.kind == "JobSet";
-  if (!jobset && owner.kind != "Job") return nullptr;
-  const kube::ObjectPtr cached = (jobset ? jobsets_ : jobs_).store().Get({key.ns, owner.name});
+  const OwnerKind* kind = OwnerKindOf(owner.api_version, owner.kind);
+  if (kind == nullptr) return nullptr;
+  const kube::Reflector& reflector = *owners_[std::size_t(kind - OwnerKinds().data())];
+  const kube::ObjectPtr cached = reflector.store().Get({key.ns, owner.name});
   if (cached != nullptr && kube::Uid(*cached) == key.owner_uid) return cached;
   // The cache may not have seen it yet, or no longer: an end is too final to be guessed.
-  auto object = client_.Get(jobset ? kJobSets : kube::kJobs, {key.ns, owner.name}, stop);
+  auto object = client_.Get(kind->resource, {key.ns, owner.name}, stop);
   if (object) {
     if (kube::Uid(*object) != key.owner_uid) return nullptr;
     return std::make_shared<const kube::Json>(*std::move(object));

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -24,8 +25,8 @@ struct CacheCallbacks {
   kube::Log log;
 };
 
-// Everything the extender watches, as one picture of the cluster: Pods, Nodes, Jobs, JobSets where they are
-// served, NodeTopologies, Fabrics and Gangs. Newer than its reflectors where we wrote or read something
+// Everything the extender watches, as one picture of the cluster: Pods, Nodes, what makes gangs of pods where it
+// is served, NodeTopologies, Fabrics and Gangs. Newer than its reflectors where we wrote or read something
 // ourselves. Thread rule: Run on one thread, the rest from any.
 class ClusterCache {
  public:
@@ -44,7 +45,7 @@ class ClusterCache {
 
   std::vector<kube::ObjectPtr> PodsOf(const GangKey& key) const;
   std::shared_ptr<const crds::Gang> GangOf(const GangKey& key);
-  // The Job or JobSet; null when a read of the server says that there is none.
+  // The Job, JobSet …; null when a read of the server says that there is none, and for kinds that make no gangs.
   [[nodiscard]] base::Result<kube::ObjectPtr> OwnerOf(const GangKey& key, const crds::GangOwner& owner,
                                                       const std::stop_token& stop);
   std::set<GangKey> AllGangs();  // those with pods and those with an object
@@ -64,14 +65,16 @@ class ClusterCache {
   void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
                        const kube::ObjectPtr& current);
   void Index(const kube::Json& pod, bool there);
-  void WatchJobSets(const std::stop_token& stop);
+  void WatchOwners(std::size_t kind, const std::stop_token& stop);
+  std::vector<const kube::Reflector*> Needed() const;  // without which nothing can be decided
   base::Status ReadInto(const kube::Resource& resource, FreshView& view, const std::stop_token& stop);
   Shared<FabricSet> Fabrics(const std::vector<Shared<crds::NodeTopology>>& topologies);
 
   kube::Client& client_;
   base::Clock& clock_;
   const CacheCallbacks callbacks_;
-  kube::Reflector pods_, nodes_, jobs_, jobsets_, topologies_, fabrics_, gangs_;
+  kube::Reflector pods_, nodes_, topologies_, fabrics_, gangs_;
+  std::vector<std::unique_ptr<kube::Reflector>> owners_;  // in the order of OwnerKinds()
   FreshView pod_view_{pods_.store()}, gang_view_{gangs_.store()}, topology_view_{topologies_.store()};
   Parsed<PodFacts> parsed_pods_;
   Parsed<NodeFacts> parsed_nodes_;

@@ -192,7 +192,8 @@ base::Status GangController::Reconcile(const GangKey& key, const std::stop_token
   return Perform(key, look, std::move(action), stop);
 }
 
-base::Status GangController::Perform(const GangKey& key, Look& look, Action action, const std::stop_token& stop) {
+base::Status GangController::Perform(const GangKey& key, Look& look, Action action,
+                                     const std::stop_token& stop) {
   if (const auto* nothing = std::get_if<Nothing>(&action)) {
     if (nothing->look_again) queue_.AddAfter(key.ToString(), *nothing->look_again);
     return {};

@@ -222,8 +222,8 @@ constexpr Rule kRules[] = {
     FollowBinding,        // a pod was bound elsewhere: the slot follows
     RepairLostRanks,      // a rank's slot is gone → Repairing
     ReleaseRanks,         // Planned → Released; Running: a remade pod → its rank's slot at once
-    TrySubstitutes,       // Released: a pod cannot start although its slot is sound → a substitute, or Degraded
-    Report,               // Released → Running, and the counts
+    TrySubstitutes,  // Released: a pod cannot start although its slot is sound → a substitute, or Degraded
+    Report,          // Released → Running, and the counts
     LookAgain,
 };
 

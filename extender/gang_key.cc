@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "extender/owner_kinds.h"
+
 namespace heddle::extender {
 namespace {
 
@@ -51,8 +53,9 @@ std::optional<GangKey> GangOfOwner(const kube::Json& owner) {
     return GangKey{kube::Namespace(owner), kube::Uid(owner),
                    kube::IntAt(owner, {"status", "restarts"}).value_or(0)};
   }
-  if (kind != "Job") return std::nullopt;
-  if (const auto outer = kube::ControllerOwner(owner); outer && outer->kind == "JobSet") return std::nullopt;
+  if (OwnerKindOf(kube::StringAt(owner, {"apiVersion"}), kind) == nullptr) return std::nullopt;
+  const auto outer = kube::ControllerOwner(owner);
+  if (outer && OwnerKindOf(outer->api_version, outer->kind) != nullptr) return std::nullopt;
   return GangKey{kube::Namespace(owner), kube::Uid(owner), 0};
 }
 

@@ -30,8 +30,8 @@ struct Membership {
 };
 Membership MembershipOf(const kube::Json& pod);
 
-// The gang that a Job or a JobSet makes in its present attempt; nothing for a Job of a JobSet, which is no
-// gang alone.
+// The gang that an owner makes in its present attempt; nothing for one that another owner made, as a Job of a
+// JobSet, which is no gang alone.
 std::optional<GangKey> GangOfOwner(const kube::Json& owner);
 GangKey KeyOfGang(const crds::Gang& gang);
 

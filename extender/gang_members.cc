@@ -5,6 +5,7 @@
 
 #include "crds/keys.h"
 #include "crds/parallelism.h"
+#include "extender/owner_kinds.h"
 #include "extender/owner_layout.h"
 #include "extender/unmodelled.h"
 
@@ -80,7 +81,8 @@ void ReadTemplate(GangMembers& members, const Member& first) {
   ReadAnnotation(members, pod, keys::kWait, crds::ParseWait, spec.wait);
   RefuseUnknownAnnotations(members, pod);
   if (const auto unmodelled = UnmodelledConstraint(pod)) Refuse(members, "NotModelled", *unmodelled);
-  members.notes = UnweighedPreferences(pod);
+  const auto unweighed = UnweighedPreferences(pod);
+  members.notes.insert(members.notes.end(), unweighed.begin(), unweighed.end());
 }
 
 void CheckDemand(GangMembers& members, const Member& first) {
@@ -121,8 +123,8 @@ void Seat(GangMembers& members, const OwnerLayout& layout, Member member) {
   const auto last = std::to_string(std::int64_t(members.ranks.size()) - 1);
   if (!rank) {
     Refuse(members, "RankMissing",
-           "pod " + name + " carries no rank: it needs the label " + std::string(kCompletionIndex) +
-               ", which the Job controller sets on Indexed Jobs");
+           "pod " + name + " carries no rank: it needs the label " + std::string(layout.index_mark) +
+               ", which its controller sets");
   } else if (*rank < 0 || std::size_t(*rank) >= members.ranks.size()) {
     Refuse(members, "RankOutOfRange",
            "pod " + name + " stands outside the ranks 0 to " + last + " of its gang");
@@ -148,15 +150,16 @@ void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owne
     layout = ReadLayout(*owner);
   } else {
     const std::string& kind = members.spec.owner.kind;
-    if (kind == "Job" || kind == "JobSet" || pods.empty()) {
+    if (pods.empty() || OwnerKindOf(members.spec.owner.api_version, kind) != nullptr) {
       members.owner_state = OwnerState::kGone;
     } else {
-      layout.refusal = InputRefusal{"UnsupportedOwner", "pods of a " + kind +
-                                                            " cannot be ranked by this version; it "
-                                                            "plans Indexed Jobs and JobSets"};
+      layout.refusal = InputRefusal{
+          "UnsupportedOwner",
+          "pods of a " + kind + " cannot be ranked by this version; it plans " + OwnerKindWords()};
     }
   }
   members.refusal = layout.refusal;
+  members.notes = layout.notes;
   members.spec.pods = layout.refusal ? 0 : int(layout.pods);
   members.ranks.resize(std::size_t(members.spec.pods));
   members.done.resize(std::size_t(members.spec.pods));

@@ -49,7 +49,7 @@ struct GangMembers {
   std::vector<int> Missing() const;  // ranks that neither have a live pod nor are done
 };
 
-// `owner` is the Job or JobSet, null when it does not exist. Only pods of this gang may be in `pods`.
+// `owner` is what made the pods, null when it does not exist. Only pods of this gang may be in `pods`.
 // Requires: at least one pod, or an owner.
 GangMembers ReadMembers(const GangKey& key, const kube::Json* owner,
                         const std::vector<std::shared_ptr<const kube::Json>>& pods);

@@ -18,7 +18,8 @@ base::Status GangController::Create(const CreateGang& create, const std::stop_to
   return {};
 }
 
-base::Status GangController::Delete(const crds::Gang& gang, const std::string& why, const std::stop_token& stop) {
+base::Status GangController::Delete(const crds::Gang& gang, const std::string& why,
+                                    const std::stop_token& stop) {
   const kube::ObjectKey key{gang.ns, gang.name};
   const auto deleted =
       client_.Delete(kGangs, key, {.uid = gang.uid, .resource_version = gang.resource_version}, stop);
@@ -70,7 +71,8 @@ base::Status GangController::WriteCounts(const GangKey& key, const crds::Gang& g
   return {};
 }
 
-base::Status GangController::Repair(const Look& look, const RepairRanks& repair, const std::stop_token& stop) {
+base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
+                                    const std::stop_token& stop) {
   const GangInput input = look.Input(clock_.WallNow());
   PlanAnswer answer =
       RepairMembers(look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair.lost, {});

@@ -2,6 +2,7 @@
 
 #include "crds/keys.h"
 #include "crds/parallelism.h"
+#include "extender/owner_kinds.h"
 
 namespace heddle::extender {
 namespace {
@@ -44,8 +45,20 @@ void AddSegment(OwnerLayout& layout, std::string name, std::int64_t jobs, const 
   layout.pods += jobs * size.pods;
 }
 
+}  // namespace
+
+OwnerLayout LayoutOfJob(const kube::Json& owner) {
+  OwnerLayout layout;
+  const kube::Json* spec = kube::Find(owner, {"spec"});
+  AddSegment(layout, "", 1,
+             SizeOfJob(spec == nullptr ? kube::Json::object() : *spec, "Job " + kube::Name(owner)));
+  return layout;
+}
+
 OwnerLayout LayoutOfJobSet(const kube::Json& owner) {
   OwnerLayout layout;
+  layout.segment_mark = jobset::kReplicatedJob;
+  layout.job_mark = jobset::kJobIndex;
   for (const kube::Json& replicated : kube::ArrayAt(owner, {"spec", "replicatedJobs"})) {
     if (!WantsGang(replicated)) continue;
     const std::string name = kube::StringAt(replicated, {"name"});
@@ -56,19 +69,37 @@ OwnerLayout LayoutOfJobSet(const kube::Json& owner) {
   return layout;
 }
 
-}  // namespace
+OwnerLayout LayoutOfStatefulSet(const kube::Json& owner) {
+  OwnerLayout layout;
+  layout.index_mark = "apps.kubernetes.io/pod-index";
+  layout.first_index = kube::IntAt(owner, {"spec", "ordinals", "start"}).value_or(0);
+  AddSegment(layout, "", 1, {kube::IntAt(owner, {"spec", "replicas"}).value_or(1), std::nullopt});
+  if (kube::Label(owner, "leaderworkerset.sigs.k8s.io/name")) {
+    layout.refusal = InputRefusal{"UnsupportedOwner",
+                                  "pods of a LeaderWorkerSet cannot be ranked by this version; it "
+                                  "plans " +
+                                      OwnerKindWords()};
+  } else if (kube::StringAt(owner, {"spec", "podManagementPolicy"}) != "Parallel") {
+    layout.refusal =
+        InputRefusal{"OneByOne", "StatefulSet " + kube::Name(owner) +
+                                     " makes a pod only when the one before it runs, and a gang starts "
+                                     "all of them together; set spec.podManagementPolicy: Parallel"};
+  }
+  return layout;
+}
 
 std::optional<std::int64_t> OwnerLayout::RankOf(const kube::Json& pod) const {
-  const auto index = NumberMark(pod, kCompletionIndex);
+  auto index = NumberMark(pod, index_mark);
   if (!index) return std::nullopt;
-  const std::string name = kube::Label(pod, jobset::kReplicatedJob).value_or("");
+  *index -= first_index;
+  if (segment_mark.empty()) return index;
+  const std::string name = kube::Label(pod, segment_mark).value_or("");
   for (const RankSegment& segment : segments) {
-    if (segment.replicated_job != name) continue;
-    if (name.empty()) return *index;
-    const auto job = NumberMark(pod, jobset::kJobIndex);
+    if (segment.name != name) continue;
+    const auto job = job_mark.empty() ? 0 : NumberMark(pod, job_mark);
     if (!job) return std::nullopt;
     // Outside its own segment it would take another one's rank.
-    if (*job >= segment.jobs || *index >= segment.pods_per_job) return pods;
+    if (*index < 0 || *job >= segment.jobs || *index >= segment.pods_per_job) return pods;
     return segment.first + *job * segment.pods_per_job + *index;
   }
   return std::nullopt;
@@ -77,22 +108,19 @@ std::optional<std::int64_t> OwnerLayout::RankOf(const kube::Json& pod) const {
 OwnerLayout ReadLayout(const kube::Json& owner) {
   const std::string kind = kube::StringAt(owner, {"kind"}), name = kube::Name(owner);
   OwnerLayout layout;
-  if (kind == "JobSet") {
-    layout = LayoutOfJobSet(owner);
-  } else if (kind == "Job") {
-    const kube::Json* spec = kube::Find(owner, {"spec"});
-    AddSegment(layout, "", 1, SizeOfJob(spec == nullptr ? kube::Json::object() : *spec, "Job " + name));
+  if (const OwnerKind* known = OwnerKindOf(kube::StringAt(owner, {"apiVersion"}), kind)) {
+    layout = known->layout(owner);
   } else {
-    layout.refusal = InputRefusal{"UnsupportedOwner", "pods of a " + kind +
-                                                          " cannot be ranked by this version; it "
-                                                          "plans Indexed Jobs and JobSets"};
+    layout.refusal =
+        InputRefusal{"UnsupportedOwner",
+                     "pods of a " + kind + " cannot be ranked by this version; it plans " + OwnerKindWords()};
   }
   if (!layout.refusal && layout.pods > crds::kMaxPods) {
     layout.refusal =
         InputRefusal{"TooManyPods", kind + " " + name + " makes " + std::to_string(layout.pods) +
                                         " pods; a gang has at most " + std::to_string(crds::kMaxPods)};
   }
-  if (!layout.refusal && layout.pods == 0) {
+  if (!layout.refusal && layout.pods <= 0) {
     layout.refusal = InputRefusal{"NoPods", kind + " " + name + " makes no pods"};
   }
   return layout;
@@ -102,10 +130,13 @@ OwnerState ReadOwnerState(const kube::Json& owner, const GangKey& key) {
   if (kube::Uid(owner) != key.owner_uid) return OwnerState::kGone;
   if (kube::DeletionTimestamp(owner)) return OwnerState::kDeleting;
   for (const std::string_view type :
-       {"Complete", "Failed", "Completed", "SuccessCriteriaMet", "FailureTarget"}) {
+       {"Complete", "Failed", "Completed", "Succeeded", "SuccessCriteriaMet", "FailureTarget"}) {
     if (ConditionTrue(owner, type)) return OwnerState::kFinished;
   }
-  if (kube::BoolAt(owner, {"spec", "suspend"}).value_or(false)) return OwnerState::kSuspended;
+  if (kube::BoolAt(owner, {"spec", "suspend"}).value_or(false) ||
+      kube::BoolAt(owner, {"spec", "runPolicy", "suspend"}).value_or(false)) {
+    return OwnerState::kSuspended;
+  }
   if (kube::IntAt(owner, {"status", "restarts"}).value_or(0) > key.attempt) return OwnerState::kNextAttempt;
   return OwnerState::kActive;
 }

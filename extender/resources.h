@@ -15,8 +15,4 @@ inline const kube::Resource kNodeTopologies = HeddleResource(crds::keys::kNodeTo
 inline const kube::Resource kFabrics = HeddleResource(crds::keys::kFabric, false);
 inline const kube::Resource kGangs = HeddleResource(crds::keys::kGang, true);
 
-// Not everybody has JobSet; it is looked for at run time.
-inline const kube::Resource kJobSets =
-    kube::CustomResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true);
-
 }  // namespace heddle::extender

@@ -12,6 +12,7 @@
 #include "crds/keys.h"
 #include "kube/events.h"
 #include "kube/lease.h"
+#include "nodeagent/devices/pod_watch.h"
 #include "nodeagent/grants/allocation_events.h"
 #include "nodeagent/grants/grant_watch.h"
 #include "nodeagent/publish/node_events.h"
@@ -68,10 +69,36 @@ class Heartbeat {
   std::jthread thread_;  // last: ends before the heartbeat does
 };
 
+// The device plugin, and the pods whose plans it follows.
+class Devices {
+ public:
+  Devices(Publisher& publisher, kube::Client& client, base::Clock& clock, base::Random random,
+          const AgentOptions& options) {
+    NodeDevicesOptions offering = *options.devices;
+    if (options.follow_plans) {
+      pods_ = std::make_unique<PodWatch>(client, clock, random.Fork(), options.node, options.log, [this] {
+        if (devices_) devices_->PodsChanged();
+      });
+      offering.pods = [this] { return pods_->Pods(); };
+    }
+    devices_ = std::make_unique<NodeDevices>(*options.files, clock, random, std::move(offering),
+                                             [&publisher](const DeviceNews& news) { publisher.Offer(news); });
+    serving_ = std::jthread([this](std::stop_token stop) { devices_->Run(std::move(stop)); });
+    if (pods_) watching_ = std::jthread([this](std::stop_token stop) { pods_->Run(std::move(stop)); });
+  }
+  NodeDevices* operator->() { return devices_.get(); }
+
+ private:
+  std::unique_ptr<PodWatch> pods_;
+  std::unique_ptr<NodeDevices> devices_;
+  std::jthread serving_, watching_;  // last: they end before the rest does
+};
+
 // Offers what containers hold, at first before this returns, so that the first publication has it.
 class Grants {
  public:
-  Grants(Publisher& publisher, base::Clock& clock, const AgentOptions& options, const std::stop_token& stop) {
+  Grants(Publisher& publisher, base::Clock& clock, const AgentOptions& options, const std::stop_token& stop,
+         Devices* devices) {
     if (options.grants == nullptr) {
       publisher.Offer(GrantReadings());
       return;
@@ -80,13 +107,14 @@ class Grants {
     watching.interval = std::min(watching.interval, options.grants_interval);
     watch_ = std::make_unique<GrantWatch>(
         *options.grants, clock, watching,
-        [&publisher, &options, before = std::string()](const auto& now) mutable {
+        [&publisher, &options, devices, before = std::string()](GrantReadings now) mutable {
           if (options.log && now.problem != before) {
             options.log(now.problem.empty() ? fmt::format("Reading grants again node={}", options.node)
                                             : fmt::format("Could not read grants node={} why=\"{}\"",
                                                           options.node, now.problem));
           }
           before = now.problem;
+          if (devices != nullptr) (*devices)->Hear(now);
           publisher.Offer(now);
         });
     watch_->RunOnce(stop);
@@ -218,16 +246,31 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     if (has_status) lossless->Restore(published->status);
     monitor.Restore(has_status ? published->status : crds::NodeTopologyStatus());
   };
-  publishing.on_change = [&](const kube::Json& object) { lossless->Spec(object); };
+  Devices* wished = nullptr;
+  publishing.on_change = [&](const kube::Json& object) {
+    kube::Json spec = object;
+    spec.erase("status");  // whatever stands there
+    const auto current = crds::NodeTopologyFromJson(spec);
+    // What a newer operator wrote stays in force as it was last understood.
+    if (!current) return;
+    if (wished != nullptr) (*wished)->Wish(current->spec.devices, current->spec.lossless);
+    lossless->Want(current->spec.lossless);
+  };
   Publisher publisher(client, clock, random.Fork(), std::move(publishing));
-  Lossless qos(options.lossless, clock, metrics, teller, publisher, options);
+  std::unique_ptr<Devices> devices;  // ends after those who tell it something, and before whom it tells
+  if (options.devices && !options.once)
+    devices = std::make_unique<Devices>(publisher, client, clock, random.Fork(), options);
+  wished = devices.get();
+  DeviceGate gate(devices.get());
+  Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock, metrics,
+               teller, publisher, options);
   lossless = &qos;
   qos.Run();
   const std::jthread watcher([&publisher](std::stop_token ended) { publisher.Watch(std::move(ended)); });
   const std::jthread writer([&publisher](std::stop_token ended) { publisher.Run(std::move(ended)); });
   const std::jthread sender([&recorder](std::stop_token ended) { recorder.Run(std::move(ended)); });
 
-  const Grants grants(publisher, clock, options, stop);
+  const Grants grants(publisher, clock, options, stop, devices.get());
   std::stop_source ended;
   const std::stop_callback also(stop, [&ended] { ended.request_stop(); });
   SightPtr before;
@@ -237,6 +280,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     teller.Look(*sight);
     metrics.Saw(sight);
     publisher.Offer(sight->seen);
+    if (devices) (*devices)->Look(sight->seen);
     qos.Saw(*sight);
     before = sight;
   };

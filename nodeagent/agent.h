@@ -1,12 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <stop_token>
 #include <string>
 
 #include "base/clock.h"
+#include "base/file_tree.h"
 #include "base/random.h"
 #include "kube/client.h"
+#include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/grants.h"
 #include "nodeagent/monitor/monitor.h"
 #include "nodeagent/publish/metrics.h"
@@ -33,6 +36,10 @@ struct AgentOptions {
   std::chrono::nanoseconds grants_interval = std::chrono::seconds(30);
   // Of the kubelet's device plugins, where an allocation is heard at once; "" = nothing is heard between questions.
   std::string device_plugins;
+  // What the kubelet is offered; nothing = this agent is no device plugin. Its `pods` is set where plans are followed.
+  std::optional<NodeDevicesOptions> devices;
+  const base::FileTree* files = nullptr;  // of the machine; with `devices`, and it must outlive the call
+  bool follow_plans = false;              // watch this node's pods, which takes the right to
   LosslessParts lossless;
 };
 

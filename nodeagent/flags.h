@@ -1,9 +1,12 @@
 #pragma once
 
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 
+#include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/pod_resources.h"
 
 namespace heddle::nodeagent {
@@ -13,8 +16,8 @@ inline constexpr const char* kAbout =
 
 It reads GPUs and NVLinks (NVML), the PCI tree and NUMA nodes (sysfs, hwloc), RDMA devices and interfaces
 (sysfs), and the leaf switch of each NIC; measures which NIC serves which GPU on which rail; and publishes that
-as the status of the NodeTopology of this node (kubectl get nt), on change only. It changes nothing on the
-machine.)";
+as the status of the NodeTopology of this node (kubectl get nt), on change only. Pods with heddle.dev/fabric
+get NCCL's configuration of the node from it. It changes nothing on the machine.)";
 inline constexpr const char* kExamples = R"(
 Examples:
   heddle-nodeagent --print -o yaml                   what would be published of this machine
@@ -38,10 +41,12 @@ struct Flags {
   std::string qos, qos_port, qos_output = "table";  // the verb: "show", "watch"; empty = none
   std::string probe;                                // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
-  std::optional<std::string> pod_resources;  // as given
+  std::optional<std::string> pod_resources;   // as given
+  std::optional<std::string> device_plugins;  // as given
+  std::string state_dir = "/var/lib/heddle", infiniband_devices = "/dev/infiniband", nccl_conf = "variable";
   // nullopt: the default, which is off for a recorded machine.
   std::optional<std::string> listen;
-  bool print = false, follow = false, once = false, scrub = false;
+  bool print = false, follow = false, once = false, scrub = false, follow_plans = false;
   double interval_s = 60, counters_interval_s = 5, jitter_s = 10;
 
   // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
@@ -49,7 +54,45 @@ struct Flags {
     if (pod_resources) return *pod_resources == "none" ? std::string() : *pod_resources;
     return machine.empty() ? std::string(kPodResourcesSocket) : std::string();
   }
+  // The kubelet's folder of device plugins; empty = this agent is none.
+  std::string DevicePlugins() const {
+    if (device_plugins) return *device_plugins == "none" ? std::string() : *device_plugins;
+    return machine.empty() ? DevicePluginsFolder(kPodResourcesSocket) : std::string();
+  }
 };
+
+// What the flags say of the device plugin; nothing where this agent is none.
+inline std::optional<NodeDevicesOptions> DevicesOf(const Flags& flags, GrantSource* kubelet) {
+  if (flags.DevicePlugins().empty()) return std::nullopt;
+  NodeDevicesOptions options;
+  options.plugins.folder = flags.DevicePlugins();
+  options.plugins.log = [](const std::string& line) { spdlog::info(line); };
+  options.state = flags.state_dir;
+  options.infiniband = flags.infiniband_devices;
+  options.nccl_over_etc = flags.nccl_conf == "etc";
+  options.kubelet = kubelet;
+  return options;
+}
+
+inline void DefineDevices(CLI::App& app, Flags& flags) {
+  app.add_option("--device-plugins", flags.device_plugins,
+                 "The kubelet's folder of device plugins, to offer heddle.dev/fabric and the resources of "
+                 "RdmaDevicePolicies there, or none (default: /var/lib/kubelet/device-plugins; with "
+                 "--machine, none)");
+  app.add_option("--state-dir", flags.state_dir,
+                 "Folder of our own on the host, which pods with heddle.dev/fabric get the NCCL files from")
+      ->capture_default_str();
+  app.add_option("--infiniband-devices", flags.infiniband_devices,
+                 "Where the host's uverbs* and rdma_cm lie, for pods that get NICs")
+      ->capture_default_str();
+  app.add_option("--nccl-conf", flags.nccl_conf,
+                 "How NCCL in a pod finds its file: variable (NCCL_CONF_FILE; NCCL 2.23 and later), or etc "
+                 "(/etc/nccl.conf, in place of the image's own; any NCCL)")
+      ->check(CLI::IsMember({"variable", "etc"}))
+      ->capture_default_str();
+  app.add_flag("--follow-plans", flags.follow_plans,
+               "Watch this node's pods, to give them the devices of their plans and to compare");
+}
 
 inline void DefineQos(CLI::App& app, Flags& flags) {
   CLI::App* qos = app.add_subcommand("qos", "What makes RoCE ports lossless: read it, watch it change");
@@ -120,6 +163,7 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.add_option("--pod-resources", flags.pod_resources,
                  "The kubelet's socket to ask which container holds which devices, or none (default: "
                  "/var/lib/kubelet/pod-resources/kubelet.sock; with --machine, none)");
+  DefineDevices(app, flags);
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();

@@ -43,8 +43,8 @@ std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags, cons
 }
 
 int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,
-            nodeagent::GrantSource* kubelet, const base::FileTree& root, base::Clock& clock,
-            const std::stop_token& stop) {
+            nodeagent::GrantSource* kubelet, const base::FileTree& root, const base::FileTree& machine_files,
+            base::Clock& clock, const std::stop_token& stop) {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
@@ -63,13 +63,17 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   if (!server) return Failed(server.error());
   if (*server) spdlog::info("Serving metrics and health at=http://{}", (*server)->address());
   std::random_device device;
-  const nodeagent::AgentOptions options{node,
-                                        Seconds(flags.jitter_s),
-                                        flags.once,
-                                        [](std::string_view line) { spdlog::info(line); },
-                                        kubelet,
-                                        Seconds(flags.interval_s),
-                                        nodeagent::DevicePluginsFolder(flags.PodResources())};
+  nodeagent::AgentOptions options{node,
+                                  Seconds(flags.jitter_s),
+                                  flags.once,
+                                  [](std::string_view line) { spdlog::info(line); },
+                                  kubelet,
+                                  Seconds(flags.interval_s),
+                                  nodeagent::DevicePluginsFolder(flags.PodResources())};
+  const auto asked = nodeagent::OpenKubelet(machine_files, flags.PodResources(), std::chrono::seconds(1));
+  options.devices = nodeagent::DevicesOf(flags, asked.get());
+  options.files = &machine_files;
+  options.follow_plans = flags.follow_plans;
   nodeagent::RunAgent(monitor, client, clock, base::Random((std::uint64_t{device()} << 32) | device()),
                       metrics, options, stop);
   spdlog::info("Stopped");
@@ -155,5 +159,6 @@ int main(int argc, char** argv) {
   if (!flags.follow) options.patience = std::chrono::seconds(10);
   nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
   return flags.follow ? RunFollow(flags, machine->identity.node, monitor, clock, stop)
-                      : Publish(flags, machine->identity.node, monitor, kubelet.get(), root, clock, stop);
+                      : Publish(flags, machine->identity.node, monitor, kubelet.get(), root,
+                                live ? root : recorded, clock, stop);
 }

@@ -52,6 +52,8 @@ struct Observation {
   std::vector<std::string> rail_notes;  // what else the rails stand on, and why some are unknown
   topology::PciDistance rail_reach = topology::PciDistance::kPix;  // as Rails::reach
   bool derived_mtus = false;  // the RDMA MTU of a compute port is that of its interface: no driver said one
+  // NCCL's topology file of this machine, where the PCIe tree is from one (pci_source); by Discovery.
+  std::string nccl_topology;
   std::string lost_gpus;  // which rails stand as if GPUs were there that are gone; a sentence, empty: none
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nodeagent/gpu/amd_gpus.h"
+#include "nodeagent/nccl/export.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -67,7 +68,13 @@ Readings Discovery::Read() {
 }
 
 Observation Discovery::Look() {
-  return Assemble(Read());
+  return Put(Read());
+}
+
+Observation Discovery::Put(const Readings& readings) const {
+  Observation seen = Assemble(readings);
+  if (!seen.pci_source.empty()) seen.nccl_topology = NcclTopologyOf(files_, readings, seen);
+  return seen;
 }
 
 }  // namespace heddle::nodeagent

@@ -26,6 +26,8 @@ class Discovery {
   void Use(SuppliedTopology supplied) { supplied_ = std::move(supplied); }
 
   Observation Look();
+  // What such readings come to.
+  Observation Put(const Readings& readings) const;
   // The same before it is put together; what `record` keeps.
   Readings Read();
 

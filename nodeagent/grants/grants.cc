@@ -156,7 +156,8 @@ void Cut(std::vector<T>& list, std::size_t most, std::string_view what, const cr
   list.erase(list.begin() + std::ptrdiff_t(most), list.end());
 }
 
-crds::Grant Join(const ContainerDevices& container, const Names& names, std::vector<std::string>& notes) {
+crds::Grant Join(const ContainerDevices& container, const GrantReadings& readings, const Names& names,
+                 std::vector<std::string>& notes) {
   crds::Grant grant;
   grant.pod_namespace = container.pod_namespace;
   grant.pod_name = container.pod;
@@ -168,12 +169,16 @@ crds::Grant Join(const ContainerDevices& container, const Names& names, std::vec
     if (set.resource.empty() || set.resource == crds::keys::kFabricResource) continue;
     resources.insert(set.resource);
     for (const std::string& id : set.ids) {
-      if (const topology::Gpu* gpu = names.Gpu(set.resource, id)) {
-        gpus.emplace(gpu->index, gpu->uuid);
-      } else if (const topology::Nic* nic = names.Nic(set.resource, id)) {
-        nics.insert(nic->name);
-      } else {
-        grant.unmatched.push_back({set.resource, id});
+      const auto own = readings.own.find({set.resource, id});
+      const auto called = own == readings.own.end() ? std::vector<std::string>{id} : own->second;
+      for (const std::string& name : called) {
+        if (const topology::Gpu* gpu = names.Gpu(set.resource, name)) {
+          gpus.emplace(gpu->index, gpu->uuid);
+        } else if (const topology::Nic* nic = names.Nic(set.resource, name)) {
+          nics.insert(nic->name);
+        } else {
+          grant.unmatched.push_back({set.resource, name});
+        }
       }
     }
   }
@@ -329,7 +334,7 @@ JoinedGrants JoinGrants(const GrantReadings& readings, const topology::Node& nod
   const Names names(node, readings.functions);
   JoinedGrants joined;
   for (const ContainerDevices& container : readings.containers) {
-    crds::Grant grant = Join(container, names, joined.notes);
+    crds::Grant grant = Join(container, readings, names, joined.notes);
     const bool named = !grant.pod_namespace.empty() && !grant.pod_name.empty();
     if (named && !grant.resources.empty()) joined.grants.push_back(std::move(grant));
   }

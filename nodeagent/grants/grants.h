@@ -50,6 +50,8 @@ struct GrantReadings {
   // The PCI function behind a resource's device id where the id does not name it and sysfs does: a virtual
   // function's parent, "card1" of amdgpu, "nvidia0" by its minor number.
   std::map<std::pair<std::string, std::string>, std::string> functions;
+  // What ids of our own device plugin stand for, by resource and id: GPUs by UUID, NICs by name.
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> own;
   friend bool operator==(const GrantReadings&, const GrantReadings&) = default;
 };
 
@@ -84,6 +86,7 @@ struct JoinedGrants {
 //   0000:1b:00.0, or pci-0000-1b-00-0 as DRA drivers write it   by PCI address, of a GPU or a NIC
 //   mlx5_0, eth1                                                by name, of a NIC
 //   whatever `functions` has                                    by that PCI address
+//   whatever `own` has                                          by those names
 // All others (MIG devices, the counted slots of shared RDMA devices, a GPU that is not here) are published as
 // they are. Pure and total.
 JoinedGrants JoinGrants(const GrantReadings& readings, const topology::Node& node);

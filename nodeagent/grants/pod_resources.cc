@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "formats/printable.h"
+#include "nodeagent/grants/connect.h"
 #include "nodeagent/grants/pod_resources.grpc.pb.h"
 
 namespace heddle::nodeagent {
@@ -54,25 +51,6 @@ GrantReadings NotConnected(int error, const std::string& socket) {
     default:
       return Failed(GrantsState::kNoAnswer, fmt::format("{}: {}", socket, what));
   }
-}
-
-// A connected descriptor, or -1 and errno.
-int Connect(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
-    errno = ENAMETOOLONG;
-    return -1;
-  }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  const int descriptor = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (descriptor < 0) return -1;
-  if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0)
-    return descriptor;
-  const int error = errno;
-  ::close(descriptor);
-  errno = error;
-  return -1;
 }
 
 std::string Text(const std::string& bytes) {
@@ -168,7 +146,7 @@ class Call {
 }  // namespace
 
 GrantReadings PodResources::Read(std::stop_token stop) {
-  const int descriptor = Connect(options_.socket);
+  const int descriptor = ConnectUnix(options_.socket);
   if (descriptor < 0) return NotConnected(errno, options_.socket);
   Call call(descriptor, options_, std::move(stop));  // which closes it
   GrantReadings readings;
@@ -215,10 +193,12 @@ GrantReadings ReadOnce(GrantSource* kubelet, bool named, const std::stop_token& 
   return !named && readings.state == GrantsState::kNoSocket ? GrantReadings() : readings;
 }
 
-std::unique_ptr<GrantSource> OpenKubelet(const base::FileTree& files, const std::string& socket) {
+std::unique_ptr<GrantSource> OpenKubelet(const base::FileTree& files, const std::string& socket,
+                                         std::chrono::milliseconds deadline) {
   if (socket.empty()) return nullptr;
   PodResourcesOptions options;
   options.socket = socket;
+  options.deadline = deadline;
   return std::make_unique<PodResources>(files, std::move(options));
 }
 

@@ -49,6 +49,7 @@ std::string DevicePluginsFolder(std::string_view pod_resources_socket);
 GrantReadings ReadOnce(GrantSource* kubelet, bool named, const std::stop_token& stop);
 
 // The kubelet that listens on a socket; null for "".
-std::unique_ptr<GrantSource> OpenKubelet(const base::FileTree& files, const std::string& socket);
+std::unique_ptr<GrantSource> OpenKubelet(const base::FileTree& files, const std::string& socket,
+                                         std::chrono::milliseconds deadline = PodResourcesOptions().deadline);
 
 }  // namespace heddle::nodeagent

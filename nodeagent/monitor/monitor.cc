@@ -72,7 +72,7 @@ void Monitor::LookLoop(const MonitorCallbacks& callbacks, const std::stop_token&
     Readings readings = discovery_.Read();
     // One that was cut short says less than there is.
     if (stop.stop_requested()) return;
-    Observation seen = Assemble(readings);
+    Observation seen = discovery_.Put(readings);
     const base::MonotonicTime ended = clock_.Now();
     {
       const std::lock_guard lock(mutex_);

@@ -134,6 +134,14 @@ void Publisher::Offer(const GrantReadings& grants) {
   queue_.AddAfter(options_.node, Wait());
 }
 
+void Publisher::Offer(const DeviceNews& devices) {
+  const std::lock_guard lock(mutex_);
+  if (devices_ == devices) return;
+  devices_ = devices;
+  published_ = false;
+  queue_.AddAfter(options_.node, Wait());
+}
+
 void Publisher::Offer(const LosslessReadings& lossless) {
   const std::lock_guard lock(mutex_);
   if (lossless_ == lossless) return;
@@ -187,11 +195,13 @@ void Publisher::Handle(const std::string& key, std::stop_token stop) {
 Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
   std::optional<Observation> wanted;
   std::optional<GrantReadings> grants;
+  std::optional<DeviceNews> devices;
   std::optional<LosslessReadings> lossless;
   {
     const std::lock_guard lock(mutex_);
     wanted = wanted_;
     grants = grants_;
+    devices = devices_;
     lossless = lossless_;
   }
   const kube::ObjectPtr object = Current();
@@ -213,8 +223,9 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
                     current.error().message));
     return Outcome::kRetry;
   }
-  const crds::NodeTopology next = Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr,
-                                         lossless ? &*lossless : nullptr);
+  const crds::NodeTopology next =
+      Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr, devices ? &*devices : nullptr,
+             lossless ? &*lossless : nullptr);
   const Json wanted_status = Said(StatusOf(crds::ToJson(next)));
   {
     const std::lock_guard lock(mutex_);

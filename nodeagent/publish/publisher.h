@@ -16,6 +16,7 @@
 #include "kube/reflector.h"
 #include "kube/work_queue.h"
 #include "nodeagent/assembly/assemble.h"
+#include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/grants.h"
 #include "nodeagent/qos/report.h"
 
@@ -41,7 +42,7 @@ struct PublisherOptions {
   kube::Log log;
   // The first sight of the own object, with the Node that owns it; on Watch's thread.
   std::function<void(const std::optional<kube::OwnerReference>& owner, const kube::Json& object)> on_object;
-  // Each sight of it, the first after on_object; on Watch's thread.
+  // The spec of the own object, each time that the watch shows it, at first after on_object; on Watch's thread.
   std::function<void(const kube::Json& object)> on_change;
   // How each attempt to write ended; on Run's thread.
   std::function<void(bool written)> on_write;
@@ -66,6 +67,7 @@ class Publisher {
   void Offer(const Observation& observation);
   // Nothing is published before the first observation.
   void Offer(const GrantReadings& grants);
+  void Offer(const DeviceNews& devices);
   // A port that is taken away or given back is as urgent as its health.
   void Offer(const LosslessReadings& lossless);
 
@@ -103,6 +105,7 @@ class Publisher {
   base::Random random_;
   std::optional<Observation> wanted_;
   std::optional<GrantReadings> grants_;
+  std::optional<DeviceNews> devices_;
   std::optional<LosslessReadings> lossless_;
   double urgent_left_;
   base::MonotonicTime urgent_at_{};

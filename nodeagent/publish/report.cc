@@ -47,7 +47,8 @@ std::optional<crds::Condition> ReportLossless(const LosslessReadings* lossless,
 }  // namespace
 
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& seen, base::WallTime now,
-                          const GrantReadings* grants, const LosslessReadings* lossless) {
+                          const GrantReadings* grants, const DeviceNews* devices,
+                          const LosslessReadings* lossless) {
   Observation observation = seen;
   if (lossless != nullptr) WithdrawPorts(*lossless, observation);
   crds::FillLeaves(observation.node, current.spec.labels);
@@ -63,6 +64,13 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   std::vector<crds::Condition> conditions, found = ConditionsOf(observation);
   if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));
   if (auto condition = ReportLossless(lossless, status)) found.push_back(*std::move(condition));
+  status.devices.clear();
+  if (devices != nullptr) {
+    found.insert(found.end(), devices->conditions.begin(), devices->conditions.end());
+    status.devices = devices->reports;
+    std::sort(status.devices.begin(), status.devices.end(),
+              [](const auto& a, const auto& b) { return a.resource < b.resource; });
+  }
   std::sort(found.begin(), found.end(),
             [](const crds::Condition& a, const crds::Condition& b) { return a.type < b.type; });
   for (crds::Condition& condition : found) {

@@ -383,7 +383,8 @@ class InstallTest(ChartTestCase):
             "extender": (
                 [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
                  ("watch", "batch", "jobs"),
-                 ("watch", "jobset.x-k8s.io", "jobsets"), ("create", ours, "gangs"), ("update", ours, "gangs/status"),
+                 ("watch", "jobset.x-k8s.io", "jobsets"), ("watch", "apps", "statefulsets"),
+                 ("watch", "kubeflow.org", "pytorchjobs"), ("watch", "kubeflow.org", "mpijobs"), ("create", ours, "gangs"), ("update", ours, "gangs/status"),
                  ("watch", ours, "fabrics"), ("watch", "", "namespaces"), ("create", "events.k8s.io", "events"),
                  ("update", "coordination.k8s.io", "leases@heddle-scheduler")],
                 [("update", "coordination.k8s.io", "leases@heddle-operator"), ("create", "", "pods"), ("create", "", "pods/binding"), ("patch", "", "nodes"),
@@ -457,14 +458,15 @@ class AgentAccessTest(ChartTestCase):
         self.assertNotIn("nodeSelector", spec)
         self.assertEqual(self.host_paths(spec), {
             "sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources",
-            "device-plugins": "/var/lib/kubelet/device-plugins", "driver-root": "/", "infiniband": "/dev/infiniband", "lldpd": "/run"})
+            "device-plugins": "/var/lib/kubelet/device-plugins", "state": "/var/lib/heddle", "driver-root": "/",
+            "infiniband": "/dev/infiniband", "lldpd": "/run"})
         self.assertIn("--nvml=/host/", agent["command"])
         self.assertIn("--lldpd-socket=/run/heddle-lldpd/lldpd.socket", agent["command"])
         # What may be missing on a node must not keep its pod from starting.
         self.assertEqual({volume["hostPath"]["type"] for volume in spec["volumes"] if "hostPath" in volume
                           and volume["name"] != "sys"}, {"DirectoryOrCreate"})
         writable = [mount["name"] for mount in agent["volumeMounts"] if not mount.get("readOnly")]
-        self.assertEqual(writable, ["infiniband"])
+        self.assertEqual(writable, ["device-plugins", "state", "infiniband"])
         driver = next(mount for mount in agent["volumeMounts"] if mount["name"] == "driver-root")
         self.assertEqual(driver["mountPropagation"], "HostToContainer")
         self.assertEqual(self.create(spec, "privileged")["spec"]["hostNetwork"], True)
@@ -479,7 +481,8 @@ class AgentAccessTest(ChartTestCase):
         self.assertIn({"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}, agent["env"])
         self.assertEqual(agent["resources"]["limits"], {"rdma/hca_shared_devices_a": "1"})
         self.assertEqual(self.host_paths(spec), {"sys": "/sys", "pod-resources": "/var/lib/kubelet/pod-resources",
-                                                 "device-plugins": "/var/lib/kubelet/device-plugins"})
+                                                 "device-plugins": "/var/lib/kubelet/device-plugins",
+                                                 "state": "/var/lib/heddle"})
         self.assertEqual(lldpd["restartPolicy"], "Always")
         self.assertIn("-r", lldpd["command"], "it must not speak beside the host's own lldpd")
         self.assertIn("--lldpd-socket=" + lldpd["command"][lldpd["command"].index("-u") + 1], agent["command"])
@@ -512,6 +515,26 @@ class AgentAccessTest(ChartTestCase):
                          ("/run/nvidia/driver", "/var/lib/k0s/kubelet/pod-resources",
                           "/var/lib/k0s/kubelet/device-plugins", "/run/lldpd"))
         self.assertIn("--lldpd-socket=/run/heddle-lldpd/control.socket", spec["containers"][0]["command"])
+
+    def test_it_writes_nothing_on_the_host_where_it_offers_no_devices(self):
+        spec = self.agent_pod(self.NOTHING | {"devices": {"enabled": False}})
+        agent = spec["containers"][0]
+        self.assertIn("--device-plugins=none", agent["command"])
+        self.assertNotIn("state", self.host_paths(spec))
+        self.assertEqual([mount["name"] for mount in agent["volumeMounts"] if not mount.get("readOnly")], [])
+        self.create(spec, "privileged")
+
+    def test_it_may_read_pods_only_where_it_follows_plans(self):
+        def may(values):
+            rendered = self.helm("template", "heddle", CHART, "--namespace", NAMESPACE, "--values", "-", "--show-only",
+                                 "templates/rbac.yaml", stdin=json.dumps({"agent": values})).stdout
+            role = json.loads(self.plane.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-",
+                                                 stdin=next(text for text in rendered.split("\n---")
+                                                            if "kind: ClusterRole\n" in text and "heddle-nodeagent" in text)))
+            return [rule["verbs"] for rule in role["rules"] if "pods" in rule["resources"]]
+        self.assertEqual(may({}), [])
+        self.assertEqual(may({"devices": {"followPlans": True}}), [["list", "watch"]])
+        self.assertEqual(may({"devices": {"followPlans": True, "enabled": False}}), [])
 
     def test_contradictions_are_refused_with_what_to_change(self):
         own_devices = {"driver": "none", "infiniband": "none"}

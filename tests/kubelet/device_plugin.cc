@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/kubelet/device_plugin.grpc.pb.h"
+#include "nodeagent/devices/device_plugin.grpc.pb.h"
 
 namespace {
 

@@ -33,6 +33,14 @@ int main(void) {
   for (;;) pause();
 }
 """
+# A CNI plugin that makes nothing: containerd takes a sandbox only with an address.
+NO_NETWORK = """#!/bin/sh
+case $CNI_COMMAND in
+  VERSION) echo '{"cniVersion": "0.4.0", "supportedVersions": ["0.3.0", "0.3.1", "0.4.0"]}' ;;
+  ADD) echo '{"cniVersion": "0.4.0", "interfaces": [{"name": "eth0", "sandbox": "'$CNI_NETNS'"}],
+              "ips": [{"version": "4", "interface": 0, "address": "192.0.2.1/32"}]}' ;;
+esac
+"""
 
 
 def node_binaries():
@@ -73,22 +81,31 @@ def cgroup_roots():
                   if folder.is_dir() and not folder.is_symlink() and folder.name != "unified")
 
 
-def make_image(folder):
-    """A docker-archive of one static program."""
-    root = folder / "image"
-    root.mkdir()
-    (root / "pause.c").write_text(PAUSE)
-    run(["cc", "-static", "-O1", "-o", root / "pause", root / "pause.c"])
-    run(["tar", "-C", root, "--owner=0", "--group=0", "-cf", root / "layer.tar", "pause"])
-    digest = run(["sha256sum", root / "layer.tar"]).stdout.split()[0]
-    (root / "config.json").write_text(json.dumps({
+def archive_image(folder, name, files, entrypoint, links=None):
+    """A docker-archive of static programs: `files` by their path in it, `links` to names beside them."""
+    root = folder / "root"
+    for place, source in files.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(os.path.realpath(source), root / place)
+    for place, target in (links or {}).items():
+        (root / place).symlink_to(target)
+    run(["tar", "-C", root, "--owner=0", "--group=0", "-cf", folder / "layer.tar", "."])
+    digest = run(["sha256sum", folder / "layer.tar"]).stdout.split()[0]
+    (folder / "config.json").write_text(json.dumps({
         "architecture": {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine], "os": "linux",
-        "config": {"Entrypoint": ["/pause"]}, "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]}}))
-    (root / "manifest.json").write_text(json.dumps([
-        {"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]))
-    archive = folder / "pause.tar"
-    run(["tar", "-C", root, "-cf", archive, "manifest.json", "config.json", "layer.tar"])
-    return archive
+        "config": {"Entrypoint": entrypoint}, "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]}}))
+    (folder / "manifest.json").write_text(json.dumps([
+        {"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]))
+    run(["tar", "-C", folder, "-cf", folder / "image.tar", "manifest.json", "config.json", "layer.tar"])
+    return folder / "image.tar"
+
+
+def make_image(folder):
+    """That of pods that do nothing."""
+    folder.mkdir()
+    (folder / "pause.c").write_text(PAUSE)
+    run(["cc", "-static", "-O1", "-o", folder / "pause", folder / "pause.c"])
+    return archive_image(folder, IMAGE, {"pause": folder / "pause"}, ["/pause"])
 
 
 class RealNode:
@@ -120,7 +137,7 @@ class RealNode:
     # Life
 
     def start(self, timeout=120.0):
-        for folder in ("lib", "log", "run", "cni"):
+        for folder in ("lib", "log", "run", "cni", "cni-plugins"):
             (self.folder / folder).mkdir(parents=True)
         for root in cgroup_roots():
             (root / self._cgroup).mkdir(exist_ok=True)
@@ -167,22 +184,28 @@ sandbox = "{IMAGE}"
 # Lowering oom_score_adj needs CAP_SYS_RESOURCE, which containers of CI do not have.
 restrict_oom_score_adj = true
 [plugins.'io.containerd.cri.v1.runtime'.cni]
-bin_dirs = ["/usr/lib/cni"]
+bin_dirs = ["/usr/lib/cni", "{self.folder / 'cni-plugins'}"]
 conf_dir = "{self.folder / 'cni'}"
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 """)
-        # The kubelet is Ready when there is a network; no pod here uses it.
-        (self.folder / "cni" / "10-loopback.conflist").write_text(json.dumps({
-            "cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "loopback"}]}))
+        # The kubelet is Ready when there is a network. A pod that is not on the host's has an address and no way out.
+        (self.folder / "cni" / "10-none.conflist").write_text(json.dumps({
+            "cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}))
+        plugin = self.folder / "cni-plugins" / "none"
+        plugin.write_text(NO_NETWORK)
+        plugin.chmod(0o755)
         self._containerd = self._inside("containerd", self.binaries / "containerd", "--config", config)
         self._containerd.start()
-        archive = make_image(self.folder)
+        archive = make_image(self.folder / "image")
         socket = self.folder / "run" / "containerd" / "containerd.sock"
         self.wait_for(socket.exists, "containerd's socket", 60)
-        self.wait_for(lambda: run(["nsenter", "--target", self._first, "--mount", "--", self.binaries / "ctr",
-                                   "--address", self._runtime, "--namespace", "k8s.io", "images", "import",
-                                   "--local", "--snapshotter", "native", archive]), "the image to be imported", 60)
+        self.wait_for(lambda: self.import_image(archive), "the image to be imported", 60)
+
+    def import_image(self, archive):
+        return run(["nsenter", "--target", self._first, "--mount", "--", self.binaries / "ctr", "--address",
+                    self._runtime, "--namespace", "k8s.io", "images", "import", "--local", "--snapshotter", "native",
+                    archive])
 
     def _kubelet_arguments(self):
         config = self.folder / "kubelet.json"

@@ -6,6 +6,7 @@
 
 #include "crds/keys.h"
 #include "crds/node_topology.h"
+#include "extender/owner_kinds.h"
 #include "extender/resources.h"
 #include "topology/synthetic.h"
 
@@ -58,6 +59,9 @@ std::string JobOf(const Json& pod) {
 Cluster::Cluster(std::string_view synthetic) {
   for (const auto& resource : {extender::kNodeTopologies, extender::kFabrics, extender::kGangs})
     server.Serve(resource);
+  for (const extender::OwnerKind& kind : extender::OwnerKinds()) {
+    if (kind.everywhere && kind.resource != kube::kJobs) server.Serve(kind.resource);
+  }
   const auto parsed = topology::ParseSynthetic(synthetic);
   EXPECT_TRUE(parsed) << (parsed ? "" : parsed.error().message);
   if (!parsed) return;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "crds/keys.h"
+#include "extender/owner_kinds.h"
 #include "extender/resources.h"
 #include "tests/unit/extender/cluster.h"
 
@@ -532,6 +533,7 @@ TEST(GangController, QuotesTheControllerThatCannotMakeThePods) {
 
 TEST(GangController, PlansAJobSetAcrossItsReplicatedJobs) {
   Cluster cluster(kTwoUnits);
+  const kube::Resource kJobSets = OwnerKindOf("jobset.x-k8s.io/v1alpha2", "JobSet")->resource;
   cluster.server.Serve(kJobSets);
   kube::Json set = kube::NewObject(kJobSets, {"train", "set"});
   const auto replicated = [](const char* name, int replicas, int pods) {

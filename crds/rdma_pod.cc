@@ -1,0 +1,84 @@
+#include "crds/rdma_pod.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace heddle::crds {
+namespace {
+
+// Multus, "Kubernetes Network Custom Resource Definition De-facto Standard" 1.3, and its key for the default network.
+constexpr std::string_view kNetworks = "k8s.v1.cni.cncf.io/networks";
+constexpr std::string_view kDefaultNetwork = "v1.multus-cni.io/default-network";
+constexpr std::string_view kIpcLock = "IPC_LOCK";
+
+const Json& At(const Json& object, std::string_view key) {
+  static const Json kNone;
+  if (!object.is_object()) return kNone;
+  const auto found = object.find(key);
+  return found == object.end() ? kNone : *found;
+}
+
+std::string Text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+bool True(const Json& value) {
+  return value.is_boolean() && value.get<bool>();
+}
+
+bool Asks(const Json& container, std::span<const std::string> resources) {
+  const Json& limits = At(At(container, "resources"), "limits");
+  return std::any_of(resources.begin(), resources.end(), [&](const std::string& resource) {
+    const Json& count = At(limits, resource);
+    return !count.is_null() && count != "0" && count != 0;
+  });
+}
+
+bool HasInterface(const Json& pod) {
+  const Json& spec = At(pod, "spec");
+  const Json& annotations = At(At(pod, "metadata"), "annotations");
+  const Json& claims = At(spec, "resourceClaims");
+  return True(At(spec, "hostNetwork")) || !Text(At(annotations, kNetworks)).empty() ||
+         !Text(At(annotations, kDefaultNetwork)).empty() || (claims.is_array() && !claims.empty());
+}
+
+bool MayLock(const Json& container) {
+  const Json& security = At(container, "securityContext");
+  const Json& added = At(At(security, "capabilities"), "add");
+  const auto lock = [](const Json& name) {
+    return name == kIpcLock || name == "CAP_IPC_LOCK" || name == "ALL";
+  };
+  return True(At(security, "privileged")) ||
+         (added.is_array() && std::any_of(added.begin(), added.end(), lock));
+}
+
+}  // namespace
+
+std::vector<std::string> RdmaPodFaults(const Json& pod, std::span<const std::string> resources, bool roce) {
+  std::vector<std::string> faults;
+  bool asks = false;
+  for (const char* list : {"initContainers", "containers"}) {
+    const Json& containers = At(At(pod, "spec"), list);
+    if (!containers.is_array()) continue;
+    for (const Json& container : containers) {
+      if (!Asks(container, resources)) continue;
+      asks = true;
+      if (!MayLock(container)) {
+        faults.push_back(
+            "container " + Text(At(container, "name")) +
+            " may not pin memory, which RDMA needs: add IPC_LOCK to securityContext.capabilities.add, "
+            "unless the container runtime runs without a limit of locked memory");
+      }
+    }
+  }
+  if (asks && roce && !HasInterface(pod)) {
+    faults.emplace_back(
+        "it has no network interface of the NICs, and without one RoCE has no address: set hostNetwork: "
+        "true, attach "
+        "one by Multus (annotation k8s.v1.cni.cncf.io/networks), or claim one from a DRA driver such as "
+        "dranet");
+  }
+  return faults;
+}
+
+}  // namespace heddle::crds

@@ -1,0 +1,219 @@
+#include "nodeagent/devices/nccl_conf.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "lossless/port_settings.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using topology::Nic;
+using topology::NicPort;
+using topology::Transport;
+
+constexpr std::size_t kMaxValue = 1023;  // src/misc/param.cc
+constexpr std::size_t kMaxDevices = 32;  // MAX_IB_DEVS of net_ib/common.h
+
+struct Port {
+  const Nic* nic = nullptr;
+  const NicPort* port = nullptr;
+  std::string Name() const { return fmt::format("{}:{}", nic->name, port->number); }
+};
+
+std::size_t CountOf(const topology::Node& node, Transport transport) {
+  return std::size_t(std::count_if(node.nics.begin(), node.nics.end(), [&](const Nic& nic) {
+    return nic.role == topology::NicRole::kCompute && nic.transport == transport;
+  }));
+}
+
+// Of compute NICs that NCCL drives by verbs. It refuses to mix link types, so the more frequent one is taken.
+std::vector<Port> VerbsPorts(const topology::Node& node, std::vector<std::string>& notes) {
+  const std::size_t infiniband = CountOf(node, Transport::kInfiniBand),
+                    roce = CountOf(node, Transport::kRoce);
+  const Transport transport = infiniband >= roce ? Transport::kInfiniBand : Transport::kRoce;
+  if (infiniband > 0 && roce > 0) {
+    notes.push_back(
+        fmt::format("{} compute NICs speak InfiniBand and {} RoCE; NCCL uses one of both, here {}",
+                    infiniband, roce, topology::TransportName(transport)));
+  }
+  std::vector<Port> ports;
+  for (const Nic& nic : node.nics) {
+    if (nic.role != topology::NicRole::kCompute || nic.transport != transport) continue;
+    for (const NicPort& port : nic.ports) ports.push_back({&nic, &port});
+  }
+  const auto order = [](const Port& port) {
+    return std::tuple(!port.nic->rail.known(), port.nic->rail.value_or(0), port.port->plane,
+                      std::tie(port.nic->name, port.port->number));
+  };
+  std::sort(ports.begin(), ports.end(), [&](const Port& a, const Port& b) { return order(a) < order(b); });
+  return ports;
+}
+
+std::string HcaList(const std::vector<Port>& ports, bool rails) {
+  const bool planes =
+      std::any_of(ports.begin(), ports.end(), [](const Port& port) { return port.port->plane != 0; });
+  std::string list;
+  for (const Port& port : ports) {
+    list += (list.empty() ? "=" : ",") + port.Name();
+    if (!rails || !port.nic->rail) continue;
+    list += fmt::format(":{}", *port.nic->rail);
+    if (planes) list += fmt::format(":{}", port.port->plane);
+  }
+  return list;
+}
+
+class Lines {
+ public:
+  void Say(std::string_view comment) { text_ += fmt::format("# {}\n", comment); }
+  void Set(std::string_view name, std::string_view value) { text_ += fmt::format("{}={}\n", name, value); }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+void SetHcas(const std::vector<Port>& ports, Lines& lines, std::vector<std::string>& notes) {
+  std::set<std::string> devices;
+  for (const Port& port : ports) devices.insert(port.nic->name);
+  std::string list = HcaList(ports, true);
+  if (list.size() > kMaxValue) list = HcaList(ports, false);
+  if (devices.size() > kMaxDevices || list.size() > kMaxValue) {
+    notes.push_back(
+        fmt::format("NCCL_IB_HCA is left out: NCCL takes {} devices and {} bytes, and there are {} and {}",
+                    kMaxDevices, kMaxValue, devices.size(), list.size()));
+    return;
+  }
+  lines.Say("The NICs of this node that serve its GPUs, each as device:port:rail[:plane].");
+  lines.Set("NCCL_IB_HCA", list);
+}
+
+// 0 where each rail has leaves of its own, 1 where all rails end on the same, nothing where nobody knows. A port that
+// is down tells no leaf, and is no reason to think otherwise of the rest.
+std::optional<int> CrossNic(const std::vector<Port>& ports) {
+  std::map<int, std::set<std::string>> leaves;  // by rail
+  for (const Port& port : ports) {
+    if (!port.port->leaf_port && port.port->state == topology::LinkState::kDown) continue;
+    if (!port.nic->rail || !port.port->leaf_port) return std::nullopt;
+    leaves[*port.nic->rail].insert(port.port->leaf_port->leaf);
+  }
+  if (leaves.size() < 2) return std::nullopt;
+  std::set<std::string> all;
+  std::size_t sum = 0;
+  for (const auto& [rail, own] : leaves) {
+    all.insert(own.begin(), own.end());
+    sum += own.size();
+  }
+  if (all.size() == sum) return 0;
+  return all.size() == leaves.begin()->second.size() ? std::optional(1) : std::nullopt;
+}
+
+void SetCrossNic(const std::vector<Port>& ports, Lines& lines) {
+  const std::optional<int> cross = CrossNic(ports);
+  if (!cross) return;
+  lines.Say(*cross == 0 ? "Each rail has leaves of its own: rings stay on theirs."
+                        : "All rails end on the same leaves: nothing is gained by staying on one.");
+  lines.Set("NCCL_CROSS_NIC", std::to_string(*cross));
+}
+
+void SetRoce(const std::vector<Port>& ports, const NcclFacts& facts, Lines& lines,
+             std::vector<std::string>& notes) {
+  std::vector<std::string> with, without;
+  for (const Port& port : ports) {
+    if (!port.port->gid_index) continue;
+    auto& list = facts.without_ipv4.contains({port.nic->name, port.port->number}) ? without : with;
+    list.push_back(port.Name());
+  }
+  lines.Say("The GID by what it is and not by its index, which differs between network namespaces.");
+  lines.Set("NCCL_IB_ROCE_VERSION_NUM", "2");
+  if (with.empty() && without.empty()) return;
+  lines.Set("NCCL_IB_ADDR_FAMILY", with.empty() ? "AF_INET6" : "AF_INET");
+  if (!with.empty() && !without.empty()) {
+    notes.push_back(fmt::format("{} have no IPv4 address and {} have one: NCCL is told to look for IPv4",
+                                fmt::join(without, ", "), fmt::join(with, ", ")));
+  }
+}
+
+// How a policy marks data, as two numbers of NCCL.
+struct Marking {
+  int traffic_class = 0;
+  int service_level = lossless::kNotSaid;
+  friend bool operator==(const Marking&, const Marking&) = default;
+};
+
+void SetMarking(const std::vector<Port>& ports, const NcclFacts& facts, Lines& lines,
+                std::vector<std::string>& notes) {
+  std::map<std::string, Marking> by_port;
+  std::string policy;
+  for (const crds::LosslessWish& wish : facts.lossless) {
+    if (!wish.settings || !wish.settings->traffic_class || wish.mode != crds::LosslessMode::kApply) continue;
+    const int traffic_class = *wish.settings->traffic_class;
+    const Marking marking{traffic_class, lossless::PriorityOf(*wish.settings, traffic_class >> 2)};
+    for (const std::string& port : wish.ports) by_port.emplace(port, marking);
+    if (!wish.policies.empty()) policy = wish.policies.front();
+  }
+  std::optional<Marking> common;
+  std::string first;
+  std::vector<std::string> unmarked;
+  for (const Port& port : ports) {
+    const auto found = by_port.find(port.Name());
+    if (found == by_port.end()) {
+      unmarked.push_back(port.Name());
+    } else if (!common) {
+      common = found->second;
+      first = port.Name();
+    } else if (*common != found->second) {
+      notes.push_back(
+          fmt::format("NCCL_IB_TC is left out: {} should have {} and {} {}, and NCCL has one for all; make "
+                      "the LosslessPolicies "
+                      "of this node agree",
+                      first, common->traffic_class, port.Name(), found->second.traffic_class));
+      return;
+    }
+  }
+  if (!common) return;
+  if (!unmarked.empty())
+    notes.push_back(fmt::format("{} carry marked packets too, and no LosslessPolicy is applied to them",
+                                fmt::join(unmarked, ", ")));
+  lines.Say(
+      fmt::format("What LosslessPolicy {} marks data with: the whole ToS byte, and the priority.", policy));
+  lines.Set("NCCL_IB_TC", std::to_string(common->traffic_class));
+  if (common->service_level != lossless::kNotSaid)
+    lines.Set("NCCL_IB_SL", std::to_string(common->service_level));
+}
+
+}  // namespace
+
+NcclConf NcclConfOf(const topology::Node& node, const NcclFacts& facts) {
+  NcclConf conf;
+  Lines lines;
+  lines.Say("NCCL's configuration of this node, by heddle-nodeagent, which keeps it up to date.");
+  lines.Say("A variable that is set in the pod or in its image wins over the line here.");
+  const std::vector<Port> ports = VerbsPorts(node, conf.notes);
+  if (!ports.empty()) {
+    SetHcas(ports, lines, conf.notes);
+    SetCrossNic(ports, lines);
+    if (ports.front().nic->transport == Transport::kRoce) {
+      SetRoce(ports, facts, lines, conf.notes);
+      SetMarking(ports, facts, lines, conf.notes);
+    }
+  }
+  conf.efa = CountOf(node, Transport::kEfa) > 0;
+  if (node.nvlink_domain && node.nvlink_domain->spans_nodes) {
+    // Not 1: a process that has one node of the domain needs no IMEX channel, and 1 would fail it.
+    lines.Say("The NVLink domain spans nodes: NCCL goes over NVLink wherever all ranks can.");
+    lines.Set("NCCL_MNNVL_ENABLE", "2");
+  }
+  if (!facts.topology_file.empty()) {
+    lines.Say("This virtual machine does not show the PCIe tree of its host.");
+    lines.Set("NCCL_TOPO_FILE", facts.topology_file);
+  }
+  conf.text = lines.Take();
+  return conf;
+}
+
+}  // namespace heddle::nodeagent

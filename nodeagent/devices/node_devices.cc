@@ -1,0 +1,217 @@
+#include "nodeagent/devices/node_devices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "crds/keys.h"
+#include "crds/rdma_pod.h"
+#include "nodeagent/devices/nccl_conf.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+// The files of devices change when modules are loaded, of which nobody hears.
+constexpr auto kReadAgain = std::chrono::minutes(1);
+constexpr std::size_t kMaxMessage = 900;
+
+}  // namespace
+
+NodeDevices::NodeDevices(const base::FileTree& files, base::Clock& clock, base::Random random,
+                         NodeDevicesOptions options, std::function<void(const DeviceNews&)> on_news)
+    : files_(files),
+      clock_(clock),
+      options_(std::move(options)),
+      folder_(options_.state),
+      on_news_(std::move(on_news)),
+      plugins_(
+          clock, random,
+          [this] {
+            PluginsOptions plugins = options_.plugins;
+            plugins.prefer = [this](const auto& offer, const auto& question) {
+              return Prefer(offer, question);
+            };
+            return plugins;
+          }(),
+          [this](const std::map<std::string, Standing>& standings) {
+            const std::lock_guard lock(mutex_);
+            standings_ = standings;
+            Publish();
+          }) {
+  const std::lock_guard lock(mutex_);
+  facts_.folder = options_.infiniband;
+  facts_.nccl.over_etc = options_.nccl_over_etc;
+  // What an agent before this one wrote is good until this one has looked, which may take a driver's minute.
+  if (folder_.written()) facts_.nccl.folder = folder_.path();
+  Offer();
+}
+
+void NodeDevices::Look(const Observation& seen) {
+  const std::lock_guard lock(mutex_);
+  const base::MonotonicTime now = clock_.Now();
+  if (!seen_ || seen_->node != seen.node || !read_at_ || now - *read_at_ >= kReadAgain) {
+    device_files_ = ReadDeviceFiles(files_, seen.node);
+    read_at_ = now;
+  }
+  seen_ = seen;
+  WriteNccl();
+  Offer();
+}
+
+void NodeDevices::Wish(std::vector<crds::DeviceWish> devices, std::vector<crds::LosslessWish> lossless) {
+  const std::lock_guard lock(mutex_);
+  wishes_ = std::move(devices);
+  lossless_ = std::move(lossless);
+  WriteNccl();
+  Offer();
+}
+
+void NodeDevices::Hear(GrantReadings& readings) {
+  const std::lock_guard lock(mutex_);
+  NameOwn(offers_, readings);
+  if (readings.state != GrantsState::kRead) return;
+  facts_.allocatable = readings.allocatable;
+  if (seen_) grants_ = JoinGrants(readings, seen_->node).grants;
+  Offer();
+}
+
+void NodeDevices::PodsChanged() {
+  const std::lock_guard lock(mutex_);
+  Publish();
+}
+
+void NodeDevices::Withdraw(const std::string& port, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  facts_.withdrawn[port] = reason;
+  Offer();
+}
+
+void NodeDevices::Restore(const std::string& port) {
+  const std::lock_guard lock(mutex_);
+  facts_.withdrawn.erase(port);
+  Offer();
+}
+
+void NodeDevices::WriteNccl() {
+  if (!seen_) return;
+  NcclFacts known;
+  known.lossless = lossless_;
+  known.without_ipv4 = device_files_.without_ipv4;
+  if (!seen_->nccl_topology.empty()) known.topology_file = fmt::format("{}/{}", kNcclFolder, kNcclTopology);
+  NcclConf conf = NcclConfOf(seen_->node, known);
+  facts_.nccl.efa = conf.efa;
+  nccl_notes_ = std::move(conf.notes);
+  NcclFiles files{std::move(conf.text), seen_->nccl_topology};
+  if (nccl_written_ == files) return;
+  // A full disk is tried again with each look: the files that lie there are older, and good enough to run with.
+  const base::Status written = folder_.Write(files);
+  nccl_problem_ = written ? std::string() : written.error().message;
+  if (!written) return;
+  nccl_written_ = std::move(files);
+  facts_.nccl.folder = folder_.path();
+}
+
+void NodeDevices::Offer() {
+  facts_.verbs = device_files_.verbs;
+  facts_.rdma_cm = device_files_.rdma_cm;
+  static const topology::Node kNothingSeen;
+  // Before the first look nothing is known of the NICs, and so nothing of them is offered.
+  std::vector<nodeagent::Offer> offers =
+      OffersOf(seen_ ? wishes_ : std::vector<crds::DeviceWish>(), seen_ ? seen_->node : kNothingSeen, facts_);
+  if (offers != offers_) {
+    offers_ = std::move(offers);
+    plugins_.Set(offers_);
+  }
+  Publish();
+}
+
+void NodeDevices::Publish() {
+  DeviceNews news;
+  for (const nodeagent::Offer& offer : offers_) {
+    if (offer.resource == crds::keys::kFabricResource && offer.policy.empty() && &offer == offers_.data())
+      continue;
+    const auto standing = standings_.find(offer.resource);
+    const bool taken = standing != standings_.end() && standing->second.taken;
+    news.reports.push_back(ReportOf(
+        offer, taken ? crds::DeviceState::kOffered : crds::DeviceState::kPending,
+        standing == standings_.end() ? "the kubelet has not been asked yet" : standing->second.reason));
+  }
+  if (seen_) news.conditions.push_back(NcclCondition());
+  if (options_.pods) JudgePods(news.conditions);
+  if (news_ == news) return;
+  news_ = news;
+  if (on_news_) on_news_(news);
+}
+
+crds::Condition NodeDevices::NcclCondition() const {
+  crds::Condition files;
+  files.type = kNcclFilesWritten;
+  files.status = nccl_problem_.empty() ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse;
+  files.reason = !nccl_problem_.empty() ? "Failed" : nccl_notes_.empty() ? "Written" : "WrittenWithDoubts";
+  files.message = !nccl_problem_.empty()
+                      ? nccl_problem_
+                      : fmt::format("pods with {} find them in {}", crds::keys::kFabricResource, kNcclFolder);
+  const auto fabric = standings_.find(std::string(crds::keys::kFabricResource));
+  if (fabric != standings_.end() && !fabric->second.taken)
+    files.message += fmt::format("; the kubelet does not offer it: {}", fabric->second.reason);
+  for (const std::string& note : nccl_notes_) {
+    if (files.message.size() + note.size() > kMaxMessage) break;
+    files.message += "; " + note;
+  }
+  return files;
+}
+
+void NodeDevices::JudgePods(std::vector<crds::Condition>& conditions) const {
+  const std::vector<kube::ObjectPtr> pods = options_.pods();
+  if (auto planned = PlanCondition(grants_, PlannedPodsOf(pods))) conditions.push_back(*std::move(planned));
+  std::vector<std::string> resources;
+  for (const nodeagent::Offer& offer : offers_) {
+    if (offer.resource != crds::keys::kFabricResource) resources.push_back(offer.resource);
+  }
+  const bool roce =
+      seen_ && std::any_of(seen_->node.nics.begin(), seen_->node.nics.end(), [](const auto& nic) {
+        return nic.role == topology::NicRole::kCompute && nic.transport == topology::Transport::kRoce;
+      });
+  std::string faults;
+  for (const kube::ObjectPtr& pod : pods) {
+    if (!PlannedPodOf(*pod)) continue;  // it has ended
+    for (const std::string& fault : crds::RdmaPodFaults(*pod, resources, roce)) {
+      const std::string sentence = fmt::format("{}/{}: {}", kube::Namespace(*pod), kube::Name(*pod), fault);
+      if (faults.size() + sentence.size() > kMaxMessage) continue;
+      faults += (faults.empty() ? "" : "; ") + sentence;
+    }
+  }
+  if (faults.empty()) return;
+  crds::Condition complete;
+  complete.type = kRdmaPodsComplete;
+  complete.status = crds::ConditionStatus::kFalse;
+  complete.reason = "Incomplete";
+  complete.message = std::move(faults);
+  conditions.push_back(std::move(complete));
+}
+
+std::vector<std::string> NodeDevices::Prefer(const nodeagent::Offer& offer,
+                                             const PreferenceQuestion& question) {
+  GrantReadings readings;
+  std::vector<PlannedPod> pods;
+  if (options_.pods && options_.kubelet != nullptr) {
+    pods = PlannedPodsOf(options_.pods());
+    // Now and not what was last heard: of pods that are admitted one after the other, each call is about the next.
+    const std::lock_guard lock(asking_);
+    readings = options_.kubelet->Read({});
+    if (readings.state != GrantsState::kRead)
+      pods.clear();  // who holds what is not known, so nobody is guessed
+  }
+  const Choice choice = Choose(offer, question, pods, readings);
+  if (options_.plugins.log) {
+    std::string line =
+        fmt::format("Preferred resource={} ids={}", offer.resource, fmt::join(choice.ids, ","));
+    if (!choice.pod.empty()) line += fmt::format(" plan={}", choice.pod);
+    if (!choice.rivals.empty()) line += fmt::format(" maybe={}", fmt::join(choice.rivals, ","));
+    options_.plugins.log(line);
+  }
+  return choice.ids;
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/file_tree.h"
+#include "base/random.h"
+#include "crds/condition.h"
+#include "crds/node_devices.h"
+#include "crds/node_lossless.h"
+#include "kube/store.h"
+#include "nodeagent/assembly/assemble.h"
+#include "nodeagent/devices/device_files.h"
+#include "nodeagent/devices/nccl_folder.h"
+#include "nodeagent/devices/offer.h"
+#include "nodeagent/devices/plugins.h"
+#include "nodeagent/devices/preference.h"
+#include "nodeagent/grants/grants.h"
+
+namespace heddle::nodeagent {
+
+struct NodeDevicesOptions {
+  PluginsOptions plugins;                      // its prefer is set here
+  std::string state = "/var/lib/heddle";       // Heddle's own folder, of the same name on the host and here
+  std::string infiniband = "/dev/infiniband";  // where uverbs* lie on the host
+  bool nccl_over_etc = false;                  // for NCCL before 2.23, which reads /etc/nccl.conf only
+  GrantSource* kubelet = nullptr;  // asked when a container is about to get devices; null = nobody
+  // The pods of this node; empty = they are not watched, and plans are not followed.
+  std::function<std::vector<kube::ObjectPtr>()> pods;
+};
+
+// What there is to publish.
+struct DeviceNews {
+  std::vector<crds::DeviceReport> reports;  // one for each wish; none for heddle.dev/fabric
+  // NcclFilesWritten, and of pods that are watched DevicesAsPlanned and RdmaPodsComplete.
+  std::vector<crds::Condition> conditions;
+  friend bool operator==(const DeviceNews&, const DeviceNews&) = default;
+};
+
+inline constexpr std::string_view kNcclFilesWritten = "NcclFilesWritten";
+// Whether pods that have RDMA devices have what no device plugin brings (crds/rdma_pod.h).
+inline constexpr std::string_view kRdmaPodsComplete = "RdmaPodsComplete";
+
+// The devices of this node from end to end: from what was seen of it and what its spec wants, to what the kubelet is
+// offered and the NCCL files beside it, and back to what is published of them.
+// Thread rule: Run on a thread of its own; the rest from any. on_news comes on any of these threads, one at a time.
+class NodeDevices {
+ public:
+  // `files`: rooted at "/", or at a recorded machine. What is passed must outlive it.
+  NodeDevices(const base::FileTree& files, base::Clock& clock, base::Random random,
+              NodeDevicesOptions options, std::function<void(const DeviceNews&)> on_news);
+
+  void Look(const Observation& seen);
+  void Wish(std::vector<crds::DeviceWish> devices, std::vector<crds::LosslessWish> lossless);
+  // Learns what the kubelet can give, and names what ids of our own stand for (GrantReadings::own).
+  void Hear(GrantReadings& readings);
+  void PodsChanged();
+
+  // No more of a port's devices are given out until Restore; containers keep those that they have. `port`: "mlx5_0:1";
+  // `reason`: a sentence. Both may be called again.
+  void Withdraw(const std::string& port, const std::string& reason);
+  void Restore(const std::string& port);
+
+  void Run(std::stop_token stop) { plugins_.Run(std::move(stop)); }
+
+ private:
+  void Offer();                                                    // under the lock
+  void WriteNccl();                                                // under the lock
+  void Publish();                                                  // under the lock
+  crds::Condition NcclCondition() const;                           // under the lock
+  void JudgePods(std::vector<crds::Condition>& conditions) const;  // under the lock
+  std::vector<std::string> Prefer(const nodeagent::Offer& offer, const PreferenceQuestion& question);
+
+  const base::FileTree& files_;
+  base::Clock& clock_;
+  const NodeDevicesOptions options_;
+  const NcclFolder folder_;
+  const std::function<void(const DeviceNews&)> on_news_;
+
+  std::mutex asking_;  // guards the kubelet, which is asked by one at a time
+
+  std::mutex mutex_;  // guards what follows
+  std::optional<Observation> seen_;
+  DeviceFiles device_files_;
+  std::optional<base::MonotonicTime> read_at_;
+  std::vector<crds::DeviceWish> wishes_;
+  std::vector<crds::LosslessWish> lossless_;
+  DeviceFacts facts_;
+  std::optional<NcclFiles> nccl_written_;
+  std::vector<std::string> nccl_notes_;
+  std::string nccl_problem_;
+  std::vector<nodeagent::Offer> offers_;
+  std::map<std::string, Standing> standings_;
+  std::vector<crds::Grant> grants_;
+  std::optional<DeviceNews> news_;
+
+  Plugins plugins_;  // last: its callbacks use the rest
+};
+
+}  // namespace heddle::nodeagent

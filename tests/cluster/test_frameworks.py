@@ -1,0 +1,120 @@
+"""Gangs of other owners than Jobs on a real control plane. StatefulSets are Kubernetes' own; the controllers of Kubeflow
+cannot be had here, so the test plays them: it makes the pods that they would, with their labels and owner references."""
+
+import copy
+
+from bed import h100, path
+from bed.testing import bound_to, indexed_job
+from scenario import TEAM
+from test_main_job import HeddleTestCase
+
+KUBEFLOW = "training.kubeflow.org/"
+PARALLELISM = {"heddle.dev/parallelism": "tp=8,dp=4"}
+KINDS = {"PyTorchJob": ("v1", "pytorchjobs"), "MPIJob": ("v2beta1", "mpijobs")}
+
+
+def crd(kind):
+    version, plural = KINDS[kind]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.kubeflow.org"},
+        "spec": {"group": "kubeflow.org", "scope": "Namespaced",
+                 "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+                 "versions": [{"name": version, "served": True, "storage": True, "subresources": {"status": {}},
+                               "schema": {"openAPIV3Schema": {"type": "object",
+                                                              "x-kubernetes-preserve-unknown-fields": True}}}]}}
+
+
+class FrameworksTest(HeddleTestCase):
+    cluster = h100()
+
+    @classmethod
+    def set_up_bed(cls):
+        for kind, (version, plural) in KINDS.items():
+            cls.plane.rest.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd(kind))
+            listed = f"/apis/kubeflow.org/{version}/namespaces/default/{plural}"
+            cls.plane.wait_for(lambda at=listed: cls.plane.rest.list(at) == [], f"{plural} to be served")
+        super().set_up_bed()
+
+    def kubeflow(self, kind, name=""):
+        version, plural = KINDS[kind]
+        return f"/apis/kubeflow.org/{version}/namespaces/{TEAM}/{plural}" + (f"/{name}" if name else "")
+
+    def template(self, annotations=None):
+        template = copy.deepcopy(indexed_job("", 1, 8, annotations=PARALLELISM if annotations is None else annotations)
+                                 ["spec"]["template"])
+        template["spec"].pop("restartPolicy", None)
+        return template
+
+    def wait_placed(self, prefix, count):
+        def placed():
+            pods = [pod for pod in self.plane.pods(TEAM) if pod["metadata"]["name"].startswith(prefix)]
+            if len(pods) != count or not all(bound_to(pod) for pod in pods):
+                raise AssertionError(f"{sum(1 for pod in pods if bound_to(pod))} of {len(pods)} pods bound")
+            return {pod["metadata"]["name"]: int(pod["metadata"]["annotations"]["heddle.dev/rank"]) for pod in pods}
+        return self.heddle.wait_for(placed, f"all {count} pods of {prefix} to be bound", 60)
+
+    def make_pod(self, owner, name, labels):
+        template = self.template()
+        self.plane.rest.create(path("pods", TEAM), {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "labels": labels, "annotations": template["metadata"]["annotations"],
+                         "ownerReferences": [{"apiVersion": owner["apiVersion"], "kind": owner["kind"],
+                                              "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+                                              "controller": True, "blockOwnerDeletion": True}]},
+            "spec": template["spec"] | {"restartPolicy": "Never"}})
+
+    def test_a_stateful_set_is_placed_by_its_ordinals(self):
+        template = self.template()
+        template["metadata"]["labels"] = {"app": "set"}
+        made = self.plane.rest.create(f"/apis/apps/v1/namespaces/{TEAM}/statefulsets", {
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "set"},
+            "spec": {"replicas": 4, "serviceName": "set", "podManagementPolicy": "Parallel",
+                     "selector": {"matchLabels": {"app": "set"}}, "template": template}})
+        ranks = self.wait_placed("set-", 4)
+        self.assertEqual(ranks, {f"set-{i}": i for i in range(4)})
+        gang = self.wait_gang("set", "Running")
+        self.assertEqual((gang["spec"]["owner"]["kind"], gang["spec"]["owner"]["uid"]),
+                         ("StatefulSet", made["metadata"]["uid"]))
+        self.plane.rest.delete(f"/apis/apps/v1/namespaces/{TEAM}/statefulsets/set")
+        self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)
+        self.plane.wait_for(self.all_ended, "the Gang to end")
+
+    def test_a_stateful_set_that_goes_one_by_one_is_told_what_to_set(self):
+        template = self.template()
+        template["metadata"]["labels"] = {"app": "slow"}
+        self.plane.rest.create(f"/apis/apps/v1/namespaces/{TEAM}/statefulsets", {
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "slow"},
+            "spec": {"replicas": 4, "serviceName": "slow", "selector": {"matchLabels": {"app": "slow"}},
+                     "template": template}})
+        self.assertIn("podManagementPolicy: Parallel", self.wait_refused("slow", "OneByOne"))
+        self.plane.rest.delete(f"/apis/apps/v1/namespaces/{TEAM}/statefulsets/slow")
+        self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)
+
+    def test_a_pytorchjob_is_placed_with_its_master_as_rank_0_and_ends_with_it(self):
+        replica = {"replicas": 3, "template": self.template()}
+        job = self.plane.rest.create(self.kubeflow("PyTorchJob"), {
+            "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "torch"},
+            "spec": {"pytorchReplicaSpecs": {"Master": replica | {"replicas": 1}, "Worker": replica}}})
+        for kind, index in (("worker", 2), ("worker", 0), ("master", 0), ("worker", 1)):
+            self.make_pod(job, f"torch-{kind}-{index}", {f"{KUBEFLOW}job-name": "torch", f"{KUBEFLOW}replica-type": kind,
+                                                         f"{KUBEFLOW}replica-index": str(index)})
+        ranks = self.wait_placed("torch-", 4)
+        self.assertEqual(ranks, {"torch-master-0": 0, "torch-worker-0": 1, "torch-worker-1": 2, "torch-worker-2": 3})
+        self.plane.rest.patch(self.kubeflow("PyTorchJob", "torch") + "/status", {
+            "status": {"conditions": [{"type": "Succeeded", "status": "True"}]}})
+        self.plane.wait_for(self.all_ended, "the Gang to end", 60)
+        self.plane.rest.delete(self.kubeflow("PyTorchJob", "torch"))
+        self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)
+
+    def test_the_workers_of_an_mpijob_are_a_gang_and_its_launcher_is_not(self):
+        job = self.plane.rest.create(self.kubeflow("MPIJob"), {
+            "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "mpi"},
+            "spec": {"mpiReplicaSpecs": {"Launcher": {"replicas": 1}, "Worker": {"replicas": 4}}}})
+        for index in range(4):
+            self.make_pod(job, f"mpi-worker-{index}", {f"{KUBEFLOW}job-name": "mpi", f"{KUBEFLOW}job-role": "worker",
+                                                       f"{KUBEFLOW}replica-index": str(index)})
+        self.assertEqual(self.wait_placed("mpi-worker-", 4), {f"mpi-worker-{i}": i for i in range(4)})
+        self.plane.rest.delete(self.kubeflow("MPIJob", "mpi"))
+        self.plane.wait_for(self.all_ended, "the Gang to end", 60)
+        self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)

@@ -1,0 +1,331 @@
+"""The agent as a device plugin, on a real kubelet and containerd: what a container that asks for devices really has."""
+
+import json
+import os
+import shutil
+import stat
+import unittest
+from pathlib import Path
+
+from bed import Heddle
+from bed.process import run
+from bed.rest import ApiError, path
+from bed.testing import options
+from real_node import NodeTestCase, archive_image
+
+NODE = NodeTestCase.NODE
+BUSYBOX = "localhost/busybox:1"
+FABRIC = "heddle.dev/fabric"
+# What a container sees, a line each, and then nothing until it is told to end.
+LOOK = """
+trap 'exit 0' TERM
+echo "conf=$NCCL_CONF_FILE"
+echo "provider=$FI_PROVIDER"
+[ -n "$NCCL_CONF_FILE" ] && [ -e "$NCCL_CONF_FILE" ] && sed 's/^/nccl: /' "$NCCL_CONF_FILE"
+for file in /etc/heddle/nccl/*; do echo "file=$file"; done
+touch /etc/heddle/nccl/mine 2>/dev/null && echo "folder is writable"
+for node in /dev/infiniband/*; do [ -c "$node" ] && echo "node=$node" && cat "$node" >/dev/null && echo "opens=$node"; done
+echo "cdi=$BED_GPUS"
+echo "end"
+while :; do sleep 1; done
+"""
+
+
+class Devices(NodeTestCase):
+    """The tests share a node, and each takes back the devices that it asked for."""
+
+    BED = "devices"
+
+    @classmethod
+    def prepare(cls):
+        (cls.plane.folder / "busybox").mkdir()
+        archive = archive_image(cls.plane.folder / "busybox", BUSYBOX, {"bin/busybox": shutil.which("busybox")},
+                                ["/bin/busybox"], links={"bin/sh": "busybox"})
+        cls.node.import_image(archive)
+        import machines  # The generator of the C++ tests' fixtures.
+        written = machines.write({"nodes": [{"name": NODE, "shape": "hgx-h100"}]}, str(cls.plane.folder / "machines"))
+        cls.recording = Path(written[NODE])
+        cls.agent_root = cls.plane.folder / "agent"
+        printed = run([options.binaries / "heddle-nodeagent", "--machine", cls.recording, "--print", "-o", "json"])
+        cls.machine = json.loads(printed.stdout)["status"]
+        cls.nics = sorted((nic for nic in cls.machine["nics"] if nic["role"] == "compute"), key=lambda nic: nic["rail"])
+        cls._make_device_nodes()
+        cls._make_cdi()
+        cls.heddle = Heddle(cls.plane, options.binaries)
+        cls.heddle.install(agent={"devices": {"followPlans": True}})
+        cls.heddle.machines[NODE] = cls.recording
+        cls.want([])
+        cls.heddle.start_agent(
+            NODE, "--pod-resources", cls.node.pod_resources, "--device-plugins", cls.node.device_plugins,
+            "--state-dir", cls.agent_root / "state", "--infiniband-devices", cls.agent_root / "infiniband",
+            "--follow-plans", "--interval", "1", "--counters-interval", "0.5", "--publish-jitter", "0.1")
+        cls.heddle.wait_published([NODE])
+        cls.wait_allocatable(FABRIC, 250)
+
+    @classmethod
+    def _make_device_nodes(cls):
+        """uverbs0 to uverbs8 and rdma_cm as character devices that anybody may read, and what sysfs says of them."""
+        folder = cls.agent_root / "infiniband"
+        folder.mkdir(parents=True)
+        verbs = cls.recording / "sys/class/infiniband_verbs"
+        cls.verbs = {}
+        for number, nic in enumerate(cls.machine["nics"]):
+            (verbs / f"uverbs{number}").mkdir(parents=True)
+            (verbs / f"uverbs{number}" / "ibdev").write_text(nic["name"] + "\n")
+            cls.verbs[nic["name"]] = f"uverbs{number}"
+        misc = cls.recording / "sys/class/misc/rdma_cm"
+        misc.mkdir(parents=True)
+        (misc / "dev").write_text("10:58\n")
+        for name in [*cls.verbs.values(), "rdma_cm"]:
+            os.mknod(folder / name, stat.S_IFCHR | 0o666, os.makedev(1, 3))  # null
+
+    @classmethod
+    def _make_cdi(cls):
+        """As nvidia-ctk cdi generate does it: a device for each GPU, by UUID."""
+        folder = cls.node.folder / "run" / "cdi"
+        folder.mkdir()
+        spec = {"cdiVersion": "0.6.0", "kind": "nvidia.com/gpu", "devices": [
+            {"name": gpu["uuid"], "containerEdits": {"env": [f"BED_GPU_{gpu['index']}=1"],
+                                                     "mounts": [{"hostPath": str(cls.recording / "machine.yaml"),
+                                                                 "containerPath": f"/bed/gpu{gpu['index']}",
+                                                                 "options": ["ro", "bind"]}]}}
+            for gpu in cls.machine["gpus"]]}
+        (folder / "nvidia.json").write_text(json.dumps(spec))
+
+    # The NodeTopology, which is the operator's on a cluster
+
+    @classmethod
+    def want(cls, devices):
+        where = path("nodetopologies", name=NODE)
+        if not cls.plane.rest.find(where):
+            cls.plane.rest.create(path("nodetopologies"), {
+                "apiVersion": "heddle.dev/v1alpha1", "kind": "NodeTopology", "metadata": {"name": NODE},
+                "spec": {"devices": devices}})
+        else:
+            cls.plane.rest.patch(where, {"spec": {"devices": devices}})
+
+    def offer(self, mode, resource, nics=None, **more):
+        """A resource of the node for one test. Each has a name of its own: the Node's status lags behind the kubelet, and
+        shows one that went and came back as if it had been there all the time."""
+        ports = sorted(f"{nic['name']}:1" for nic in (nics or self.nics))
+        self.want([{"resource": resource, "policies": ["bed"], "generation": 1, "mode": mode, "plugin": "Heddle",
+                    "ports": ports} | more])
+        self.addCleanup(self.want, [])
+
+    @classmethod
+    def wait_allocatable(cls, resource, count):
+        cls.node.wait_for(lambda: cls.plane.rest.get(path("nodes", name=NODE))["status"].get("allocatable", {}).get(
+            resource) == str(count), f"{count} {resource} to be allocatable", 90)
+
+    def lists(self, resource):
+        """How often the kubelet took a list of its devices, by its log: what it says of itself lags behind."""
+        log = (self.plane.logs / f"{NODE}-kubelet.log").read_text(errors="replace")
+        return sum("Processed device updates" in line and f'"{resource}"' in line for line in log.splitlines())
+
+    def status(self):
+        return self.plane.rest.get(path("nodetopologies", name=NODE))["status"]
+
+    def report(self, resource):
+        return next((report for report in self.status().get("devices", []) if report["resource"] == resource), {})
+
+    def condition(self, name):
+        return next((c for c in self.status().get("conditions", []) if c["type"] == name), {})
+
+    # Pods
+
+    def pod(self, name, namespace="default", annotations=None, environment=None, **limits):
+        return {"apiVersion": "v1", "kind": "Pod",
+                "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}},
+                "spec": {"nodeName": NODE, "restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
+                         "automountServiceAccountToken": False, "hostNetwork": namespace == "default",
+                         "containers": [{"name": "worker", "image": BUSYBOX, "imagePullPolicy": "Never",
+                                         "args": ["sh", "-c", LOOK], "resources": {"limits": limits},
+                                         "env": [{"name": key, "value": value}
+                                                 for key, value in (environment or {}).items()]}]}}
+
+    def start(self, body):
+        metadata = body["metadata"]
+        where = path("pods", metadata["namespace"], metadata["name"])
+        extender = self.plane.rest.as_user("system:serviceaccount:heddle-system:heddle-extender",
+                                           groups=["system:masters"])
+        extender.create(path("pods", metadata["namespace"]), body)
+        self.addCleanup(self.end, where)
+        return where
+
+    def end(self, where):
+        if self.plane.rest.find(where):
+            self.plane.rest.delete(where)
+        self.node.wait_for(lambda: not self.plane.rest.find(where), "the pod to be gone", 60)
+
+    def seen(self, where):
+        """What the container of a pod saw, by the kubelet's log of it."""
+        def lines():
+            pod = self.plane.rest.get(where)
+            state = pod["status"].get("phase"), pod["status"].get("reason"), pod["status"].get("message")
+            if state[0] == "Failed":
+                raise AssertionError(f"the pod failed: {state}")
+            uid, meta = pod["metadata"]["uid"], pod["metadata"]
+            logs = sorted((self.node.folder / "log" / "pods").glob(f"{meta['namespace']}_{meta['name']}_{uid}/worker/*.log"))
+            text = [line.split(" ", 3)[3] for log in logs for line in log.read_text().splitlines()]
+            return text if "end" in text else None
+        return self.node.wait_for(lines, f"the container of {where} to say what it sees", 90)
+
+    def nodes_seen(self, where):
+        return sorted(line.removeprefix("opens=/dev/infiniband/") for line in self.seen(where)
+                      if line.startswith("opens="))
+
+    # heddle.dev/fabric
+
+    def test_a_pod_that_asks_for_fabric_has_the_nodes_nccl_file(self):
+        where = self.start(self.pod("fabric", **{FABRIC: "1"}))
+        seen = self.seen(where)
+        self.assertIn("conf=/etc/heddle/nccl/nccl.conf", seen)
+        hcas = ",".join(f"{nic['name']}:1:{nic['rail']}" for nic in self.nics)
+        self.assertIn(f"nccl: NCCL_IB_HCA=={hcas}", seen)
+        self.assertIn("nccl: NCCL_CROSS_NIC=0", seen)
+        self.assertNotIn("folder is writable", seen)
+        self.assertEqual([line for line in seen if line.startswith("file=")], ["file=/etc/heddle/nccl/nccl.conf"])
+        self.assertEqual(self.nodes_seen(where), [])
+        self.assertEqual(self.condition("NcclFilesWritten")["status"], "True")
+
+    def test_what_the_pod_sets_itself_wins(self):
+        where = self.start(self.pod("own", environment={"NCCL_CONF_FILE": "/mine.conf"}, **{FABRIC: "1"}))
+        self.assertIn("conf=/mine.conf", self.seen(where))
+
+    def test_it_works_in_a_namespace_with_pod_security(self):
+        for level in ("baseline", "restricted"):
+            namespace = f"pods-{level}"
+            self.plane.create_namespace(namespace, {"pod-security.kubernetes.io/enforce": level})
+            body = self.pod("fabric", namespace=namespace, **{FABRIC: "1"})
+            if level == "restricted":
+                body["spec"]["securityContext"] = {"runAsNonRoot": True, "runAsUser": 65534,
+                                                   "seccompProfile": {"type": "RuntimeDefault"}}
+                body["spec"]["containers"][0]["securityContext"] = {"allowPrivilegeEscalation": False,
+                                                                    "capabilities": {"drop": ["ALL"]}}
+            where = self.start(body)
+            self.assertIn("nccl: NCCL_CROSS_NIC=0", self.seen(where))
+            hostile = self.pod("hostpath", namespace=namespace)
+            hostile["spec"]["volumes"] = [{"name": "h", "hostPath": {"path": "/"}}]
+            with self.assertRaises(ApiError):
+                self.plane.rest.create(path("pods", namespace), hostile)
+
+    # The three modes
+
+    def test_whole_node_brings_every_compute_nic_to_one_pod(self):
+        self.offer("WholeNode", "heddle.dev/rdma")
+        self.wait_allocatable("heddle.dev/rdma", 1)
+        where = self.start(self.pod("whole", **{"heddle.dev/rdma": "1"}))
+        self.assertEqual(self.nodes_seen(where), sorted([self.verbs[nic["name"]] for nic in self.nics] + ["rdma_cm"]))
+        self.node.wait_for(lambda: self.report("heddle.dev/rdma").get("state") == "Offered", "the report")
+        self.node.wait_for(lambda: [grant["nics"] for grant in self.status().get("grants", [])
+                                    if grant["pod"] == "whole"] == [sorted(nic["name"] for nic in self.nics)],
+                           "the grant to name the NICs")
+
+    def test_pairs_bring_gpus_with_their_nics_and_follow_the_plan(self):
+        self.offer("Pairs", "heddle.dev/gpu")
+        self.wait_allocatable("heddle.dev/gpu", 8)
+        planned = [nic["name"] for nic in self.nics[4:6]]
+        where = self.start(self.pod("pairs", annotations={"heddle.dev/gpus": "4,5", "heddle.dev/nics": ",".join(planned)},
+                                    **{"heddle.dev/gpu": "2"}))
+        self.assertEqual(self.nodes_seen(where), sorted([self.verbs[name] for name in planned] + ["rdma_cm"]))
+
+        def granted():
+            grants = [grant for grant in self.status().get("grants", []) if grant["pod"] == "pairs"]
+            return grants and grants[0]
+        grant = self.node.wait_for(granted, "the grant")
+        self.assertEqual([gpu["index"] for gpu in grant["gpus"]], [4, 5])
+        self.assertEqual(grant["nics"], sorted(planned))
+        self.node.wait_for(lambda: self.condition("DevicesAsPlanned").get("status") == "True", "the comparison")
+
+    def test_equal_pods_admitted_together_all_run(self):
+        """Nobody says whose devices an Allocate is for. Whatever each gets, none fails, and what differs is said."""
+        self.offer("Pairs", "heddle.dev/pair")
+        self.wait_allocatable("heddle.dev/pair", 8)
+        bodies = [self.pod(f"equal-{i}", annotations={
+            "heddle.dev/gpus": f"{2 * i},{2 * i + 1}",
+            "heddle.dev/nics": ",".join(nic["name"] for nic in self.nics[2 * i:2 * i + 2])},
+            **{"heddle.dev/pair": "2"}) for i in range(4)]
+        places = [self.start(body) for body in bodies]
+        seen = [tuple(node for node in self.nodes_seen(where) if node != "rdma_cm") for where in places]
+        self.assertEqual(len(set(seen)), 4, seen)
+
+        def all_granted():
+            grants = {grant["pod"]: grant for grant in self.status().get("grants", []) if grant["pod"].startswith("equal")}
+            return grants if len(grants) == 4 else None
+        grants = self.node.wait_for(all_granted, "four grants")
+        as_planned = all([gpu["index"] for gpu in grants[f"equal-{i}"]["gpus"]] == [2 * i, 2 * i + 1] for i in range(4))
+        wanted = "True" if as_planned else "False"
+        self.node.wait_for(lambda: self.condition("DevicesAsPlanned").get("status") == wanted, f"the condition {wanted}")
+        print(f"    as planned: {as_planned}")
+
+    def test_nics_follow_the_plan_and_come_one_by_one(self):
+        self.offer("Nics", "heddle.dev/nic")
+        self.wait_allocatable("heddle.dev/nic", 8)
+        planned = [self.nics[6]["name"]]
+        where = self.start(self.pod("nic", annotations={"heddle.dev/gpus": "6", "heddle.dev/nics": planned[0]},
+                                    **{"heddle.dev/nic": "1"}))
+        self.assertEqual(self.nodes_seen(where), sorted([self.verbs[planned[0]], "rdma_cm"]))
+
+    def test_a_nic_that_many_share_is_a_slot_for_each(self):
+        self.offer("Nics", "heddle.dev/shared", nics=self.nics[:1], slots=3)
+        self.wait_allocatable("heddle.dev/shared", 3)
+        for name in ("one", "two", "three"):
+            where = self.start(self.pod(f"share-{name}", **{"heddle.dev/shared": "1"}))
+            self.assertEqual(self.nodes_seen(where), sorted([self.verbs[self.nics[0]["name"]], "rdma_cm"]))
+
+    # Health
+
+    def test_a_port_that_goes_down_takes_its_device_along_and_brings_it_back(self):
+        self.offer("Nics", "heddle.dev/nic-down")
+        self.wait_allocatable("heddle.dev/nic-down", 8)
+        port = self.recording / "sys/class/infiniband" / self.nics[2]["name"] / "ports/1"
+        up = (port / "state").read_text()
+        self.addCleanup((port / "state").write_text, up)
+        (port / "state").write_text("1: DOWN\n")
+        self.wait_allocatable("heddle.dev/nic-down", 7)
+        self.node.wait_for(lambda: self.report("heddle.dev/nic-down").get("healthy") == 7, "the report")
+        self.assertIn(f"{self.nics[2]['name']} port 1 is down", self.report("heddle.dev/nic-down")["reason"])
+        (port / "state").write_text(up)
+        self.wait_allocatable("heddle.dev/nic-down", 8)
+
+    # Restarts
+
+    def test_a_kubelet_that_starts_anew_has_the_devices_again(self):
+        self.offer("Nics", "heddle.dev/nic-kubelet")
+        self.wait_allocatable("heddle.dev/nic-kubelet", 8)
+        before = self.start(self.pod("before", **{FABRIC: "1"}))
+        self.seen(before)
+        told = {resource: self.lists(resource) for resource in (FABRIC, "heddle.dev/nic-kubelet")}
+        self.node.kill_kubelet()
+        self.node.start_kubelet()
+        for resource, count in told.items():
+            self.node.wait_for(lambda: self.lists(resource) > count, f"the new kubelet to hear of {resource}")
+        self.wait_allocatable("heddle.dev/nic-kubelet", 8)
+        self.wait_allocatable(FABRIC, 250)
+        after = self.start(self.pod("after", **{FABRIC: "1", "heddle.dev/nic-kubelet": "1"}))
+        self.assertIn("nccl: NCCL_CROSS_NIC=0", self.seen(after))
+        self.assertEqual(self.plane.rest.get(before)["status"]["phase"], "Running")
+
+    def test_an_agent_that_is_killed_and_starts_again_offers_what_it_did(self):
+        self.offer("Nics", "heddle.dev/nic-killed")
+        self.wait_allocatable("heddle.dev/nic-killed", 8)
+        running = self.start(self.pod("running", **{FABRIC: "1", "heddle.dev/nic-killed": "1"}))
+        self.seen(running)
+        self.heddle.kill9(f"agent:{NODE}")
+        self.wait_allocatable("heddle.dev/nic-killed", 0)
+        self.assertEqual(self.plane.rest.get(running)["status"]["phase"], "Running")
+        self.heddle.start_daemon(f"agent:{NODE}")
+        self.wait_allocatable("heddle.dev/nic-killed", 8)
+        again = self.start(self.pod("again", **{FABRIC: "1", "heddle.dev/nic-killed": "1"}))
+        self.assertIn("nccl: NCCL_CROSS_NIC=0", self.seen(again))
+
+    def test_an_agent_that_is_told_to_end_takes_its_devices_along(self):
+        self.heddle.stop_daemon(f"agent:{NODE}")
+        self.wait_allocatable(FABRIC, 0)
+        self.assertEqual([entry.name for entry in self.node.device_plugins.glob("heddle-*.sock")], [])
+        self.heddle.start_daemon(f"agent:{NODE}")
+        self.wait_allocatable(FABRIC, 250)
+
+
+if __name__ == "__main__":
+    unittest.main()

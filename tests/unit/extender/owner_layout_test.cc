@@ -1,0 +1,166 @@
+#include "extender/owner_layout.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "extender/owner_kinds.h"
+#include "tests/unit/extender/pod_words.h"
+
+namespace heddle::extender {
+namespace {
+
+using kube::Json;
+using test::GatedPod;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Json Owner(std::string api_version, std::string kind, Json spec) {
+  return {{"apiVersion", std::move(api_version)},
+          {"kind", std::move(kind)},
+          {"metadata", {{"name", "train"}, {"namespace", "train"}, {"uid", "owner-uid"}}},
+          {"spec", std::move(spec)}};
+}
+
+Json PodWith(Json labels) {
+  Json pod = GatedPod(0);
+  pod["metadata"]["labels"] = std::move(labels);
+  return pod;
+}
+
+Json StatefulSet(Json spec) {
+  spec.emplace("podManagementPolicy", "Parallel");
+  return Owner("apps/v1", "StatefulSet", std::move(spec));
+}
+
+TEST(StatefulSetLayout, RanksAreOrdinals) {
+  const OwnerLayout layout = ReadLayout(StatefulSet({{"replicas", 4}}));
+  ASSERT_FALSE(layout.refusal) << layout.refusal->sentence;
+  EXPECT_EQ(layout.pods, 4);
+  EXPECT_EQ(layout.RankOf(PodWith({{"apps.kubernetes.io/pod-index", "3"}})), 3);
+  EXPECT_EQ(layout.RankOf(PodWith({{"batch.kubernetes.io/job-completion-index", "3"}})), std::nullopt);
+}
+
+TEST(StatefulSetLayout, OrdinalsMayStartElsewhere) {
+  const OwnerLayout layout = ReadLayout(StatefulSet({{"replicas", 2}, {"ordinals", {{"start", 5}}}}));
+  EXPECT_EQ(layout.RankOf(PodWith({{"apps.kubernetes.io/pod-index", "6"}})), 1);
+  EXPECT_EQ(layout.RankOf(PodWith({{"apps.kubernetes.io/pod-index", "4"}})), -1) << "out of range";
+}
+
+TEST(StatefulSetLayout, OneThatMakesItsPodsOneByOneIsRefusedWithWhatToSet) {
+  const OwnerLayout layout = ReadLayout(Owner("apps/v1", "StatefulSet", {{"replicas", 4}}));
+  ASSERT_TRUE(layout.refusal);
+  EXPECT_EQ(layout.refusal->reason, "OneByOne");
+  EXPECT_THAT(layout.refusal->sentence, HasSubstr("podManagementPolicy: Parallel"));
+}
+
+TEST(StatefulSetLayout, ThoseOfALeaderWorkerSetAreNoGangs) {
+  Json owner = StatefulSet({{"replicas", 4}});
+  owner["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = "serve";
+  const OwnerLayout layout = ReadLayout(owner);
+  ASSERT_TRUE(layout.refusal);
+  EXPECT_THAT(layout.refusal->sentence, HasSubstr("LeaderWorkerSet"));
+}
+
+Json PyTorchJob(Json replicas) {
+  return Owner("kubeflow.org/v1", "PyTorchJob", {{"pytorchReplicaSpecs", std::move(replicas)}});
+}
+Json Replica(const std::string& type, int index) {
+  return PodWith({{"training.kubeflow.org/replica-type", type},
+                  {"training.kubeflow.org/replica-index", std::to_string(index)}});
+}
+
+TEST(PyTorchJobLayout, TheMasterIsRankZeroAndWorkersFollow) {
+  const OwnerLayout layout =
+      ReadLayout(PyTorchJob({{"Master", {{"replicas", 1}}}, {"Worker", {{"replicas", 7}}}}));
+  ASSERT_FALSE(layout.refusal);
+  EXPECT_EQ(layout.pods, 8);
+  EXPECT_EQ(layout.RankOf(Replica("master", 0)), 0);
+  EXPECT_EQ(layout.RankOf(Replica("worker", 0)), 1);
+  EXPECT_EQ(layout.RankOf(Replica("worker", 6)), 7);
+  EXPECT_EQ(layout.RankOf(Replica("worker", 7)), 8) << "out of range, and not another's";
+  EXPECT_EQ(layout.RankOf(Replica("evaluator", 0)), std::nullopt);
+  EXPECT_THAT(layout.notes, IsEmpty());
+}
+
+TEST(PyTorchJobLayout, OneReplicaEachIsTheDefault) {
+  EXPECT_EQ(ReadLayout(PyTorchJob({{"Master", Json::object()}, {"Worker", Json::object()}})).pods, 2);
+}
+
+TEST(PyTorchJobLayout, AnElasticJobSaysThatItsRanksAreAdvice) {
+  Json owner = PyTorchJob({{"Worker", {{"replicas", 4}}}});
+  owner["spec"]["elasticPolicy"] = {{"maxReplicas", 8}};
+  const OwnerLayout layout = ReadLayout(owner);
+  EXPECT_EQ(layout.RankOf(Replica("worker", 3)), 3);
+  EXPECT_THAT(layout.notes, testing::ElementsAre(HasSubstr("elastic")));
+}
+
+TEST(MpiJobLayout, WorkersAreTheGangAndTheLauncherIsNot) {
+  const OwnerLayout layout =
+      ReadLayout(Owner("kubeflow.org/v2beta1", "MPIJob",
+                       {{"mpiReplicaSpecs", {{"Launcher", Json::object()}, {"Worker", {{"replicas", 4}}}}}}));
+  ASSERT_FALSE(layout.refusal);
+  EXPECT_EQ(layout.pods, 4);
+  EXPECT_EQ(layout.RankOf(PodWith({{"training.kubeflow.org/job-role", "worker"},
+                                   {"training.kubeflow.org/replica-index", "2"}})),
+            2);
+  EXPECT_EQ(layout.RankOf(PodWith({{"training.kubeflow.org/job-role", "launcher"},
+                                   {"training.kubeflow.org/replica-index", "0"}})),
+            std::nullopt);
+}
+
+TEST(MpiJobLayout, ALauncherThatWorksIsRefusedWithWhatToSet) {
+  const OwnerLayout layout = ReadLayout(
+      Owner("kubeflow.org/v2beta1", "MPIJob",
+            {{"runLauncherAsWorker", true}, {"mpiReplicaSpecs", {{"Worker", {{"replicas", 4}}}}}}));
+  ASSERT_TRUE(layout.refusal);
+  EXPECT_THAT(layout.refusal->sentence, HasSubstr("runLauncherAsWorker: false"));
+}
+
+TEST(OwnerLayout, OtherKindsAndVersionsAreRefusedByNameWithThoseThatWork) {
+  for (const char* version : {"ray.io/v1", "kubeflow.org/v9"}) {
+    const OwnerLayout layout = ReadLayout(Owner(version, "PyTorchJobs", Json::object()));
+    ASSERT_TRUE(layout.refusal);
+    EXPECT_EQ(layout.refusal->reason, "UnsupportedOwner");
+    EXPECT_THAT(layout.refusal->sentence, HasSubstr("MPIJobs"));
+  }
+}
+
+TEST(OwnerLayout, AnOwnerThatMakesNothingIsRefused) {
+  EXPECT_EQ(ReadLayout(StatefulSet({{"replicas", 0}})).refusal->reason, "NoPods");
+  EXPECT_EQ(ReadLayout(PyTorchJob(Json::object())).refusal->reason, "NoPods");
+  EXPECT_EQ(ReadLayout(PyTorchJob({{"Worker", {{"replicas", -3}}}})).refusal->reason, "NoPods");
+}
+
+TEST(OwnerLayout, EveryKindHasItsOwnReader) {
+  for (const OwnerKind& kind : OwnerKinds()) {
+    EXPECT_EQ(OwnerKindOf(kind.resource.ApiVersion(), kind.resource.kind), &kind);
+    EXPECT_THAT(OwnerKindWords(), HasSubstr(kind.resource.kind));
+  }
+}
+
+TEST(OwnerState, KubeflowJobsEndAndSuspendInTheirOwnWords) {
+  const GangKey key{"train", "owner-uid", 0};
+  Json owner = PyTorchJob({{"Worker", {{"replicas", 4}}}});
+  EXPECT_EQ(ReadOwnerState(owner, key), OwnerState::kActive);
+  owner["spec"]["runPolicy"]["suspend"] = true;
+  EXPECT_EQ(ReadOwnerState(owner, key), OwnerState::kSuspended);
+  owner["status"]["conditions"] = Json::array({{{"type", "Succeeded"}, {"status", "True"}}});
+  EXPECT_EQ(ReadOwnerState(owner, key), OwnerState::kFinished);
+}
+
+TEST(GangOfOwner, WhatAnotherOwnerMadeIsNoGangAlone) {
+  Json launcher = Owner("batch/v1", "Job", Json::object());
+  EXPECT_TRUE(GangOfOwner(launcher));
+  launcher["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "kubeflow.org/v2beta1"},
+                                                          {"kind", "MPIJob"},
+                                                          {"name", "train"},
+                                                          {"uid", "mpi-uid"},
+                                                          {"controller", true}}});
+  EXPECT_FALSE(GangOfOwner(launcher));
+  launcher["metadata"]["ownerReferences"][0]["kind"] = "CronJob";
+  launcher["metadata"]["ownerReferences"][0]["apiVersion"] = "batch/v1";
+  EXPECT_TRUE(GangOfOwner(launcher)) << "a CronJob makes one gang after the other";
+}
+
+}  // namespace
+}  // namespace heddle::extender

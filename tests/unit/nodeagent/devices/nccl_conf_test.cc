@@ -1,0 +1,232 @@
+#include "nodeagent/devices/nccl_conf.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "nodeagent/devices/device_files.h"
+#include "nodeagent/devices/offer.h"
+#include "recorded_machine.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using topology::Nic;
+using topology::NicPort;
+
+void ExpectGolden(const std::string& machine, const std::string& text) {
+  const std::filesystem::path path =
+      std::filesystem::path(HEDDLE_SOURCE_DIR) / "tests/golden/nodeagent/nccl" / (machine + ".conf");
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+  }
+  std::ostringstream golden;
+  golden << std::ifstream(path).rdbuf();
+  EXPECT_EQ(golden.str(), text) << "run with UPDATE_GOLDEN=1 if this is meant";
+}
+
+// NCCL's own way with a file (setEnvFile of src/misc/param.cc).
+std::map<std::string, std::string> AsNcclReads(const std::string& text) {
+  std::map<std::string, std::string> variables;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t sign = line.find('=');
+    if (line.empty() || line[0] == '#' || sign == std::string::npos) continue;
+    variables.emplace(line.substr(0, sign), line.substr(sign + 1, 1023));
+  }
+  return variables;
+}
+
+topology::Node RoceNode(int nics) {
+  topology::Node node;
+  for (int i = 0; i < nics; ++i) {
+    Nic nic;
+    nic.name = "mlx5_" + std::to_string(i);
+    nic.transport = topology::Transport::kRoce;
+    nic.role = topology::NicRole::kCompute;
+    nic.rail = i;
+    NicPort port;
+    port.gid_index = 3;
+    port.leaf_port = topology::LeafPort{"r" + std::to_string(i), "1"};
+    nic.ports = {port};
+    node.nics.push_back(nic);
+  }
+  return node;
+}
+
+crds::LosslessWish Applied(std::vector<std::string> ports, int tos) {
+  crds::LosslessWish wish;
+  wish.ports = std::move(ports);
+  wish.policies = {"fabric"};
+  wish.mode = crds::LosslessMode::kApply;
+  wish.settings.emplace();
+  wish.settings->traffic_class = tos;
+  wish.settings->dscp_to_priority = lossless::AllDscps(0);
+  (*wish.settings->dscp_to_priority)[26] = 3;
+  return wish;
+}
+
+TEST(NcclConf, IsWhatItWasForEachMachineOfTheFleet) {
+  // Those whose files other tests change are all H100s.
+  const std::set<std::string> changed{"hgx-no-driver", "hgx-lost-gpu", "hgx-bad-files", "hgx-pulled",
+                                      "hgx-watched"};
+  for (const std::string& name : test::FleetNames()) {
+    SCOPED_TRACE(name);
+    if (changed.contains(name)) continue;
+    const Observation seen = test::RecordedMachine(name).Look();
+    NcclFacts facts;
+    if (!seen.pci_source.empty()) facts.topology_file = "/etc/heddle/nccl/topology.xml";
+    const NcclConf conf = NcclConfOf(seen.node, facts);
+    EXPECT_THAT(conf.text, Not(HasSubstr("COLLNET")));
+    EXPECT_THAT(conf.notes, IsEmpty());
+    ExpectGolden(name, conf.text);
+  }
+}
+
+TEST(NcclConf, ListsPortsByRailInExactForm) {
+  const auto variables = AsNcclReads(NcclConfOf(test::RecordedMachine("hgx-h100").Look().node, {}).text);
+  EXPECT_THAT(variables.at("NCCL_IB_HCA"), testing::StartsWith("=mlx5_"));
+  EXPECT_THAT(variables.at("NCCL_IB_HCA"), testing::ContainsRegex(":1:0,mlx5_[0-9]+:1:1,"));
+  EXPECT_EQ(variables.at("NCCL_CROSS_NIC"), "0");
+  EXPECT_FALSE(variables.contains("NCCL_IB_ROCE_VERSION_NUM"));
+  EXPECT_FALSE(variables.contains("NCCL_IB_TC"));
+}
+
+TEST(NcclConf, APortThatIsDownStays) {
+  EXPECT_EQ(NcclConfOf(test::RecordedMachine("hgx-down").Look().node, {}).text,
+            NcclConfOf(test::RecordedMachine("hgx-h100").Look().node, {}).text);
+}
+
+TEST(NcclConf, ARailThatNobodyKnowsIsLeftOut) {
+  topology::Node node = RoceNode(2);
+  node.nics[0].rail = topology::Missing::kUnknown;
+  const auto variables = AsNcclReads(NcclConfOf(node, {}).text);
+  EXPECT_EQ(variables.at("NCCL_IB_HCA"), "=mlx5_1:1:1,mlx5_0:1");
+  EXPECT_FALSE(variables.contains("NCCL_CROSS_NIC"));
+}
+
+TEST(NcclConf, PlanesFollowRails) {
+  topology::Node node = RoceNode(1);
+  node.nics[0].ports.push_back(node.nics[0].ports[0]);
+  node.nics[0].ports[1].number = 2;
+  node.nics[0].ports[1].plane = 1;
+  EXPECT_EQ(AsNcclReads(NcclConfOf(node, {}).text).at("NCCL_IB_HCA"), "=mlx5_0:1:0:0,mlx5_0:2:0:1");
+}
+
+TEST(NcclConf, RailsOfOneSwitchNeedNotStayOnTheirs) {
+  topology::Node node = RoceNode(2);
+  for (Nic& nic : node.nics) nic.ports[0].leaf_port = topology::LeafPort{"tor", nic.name};
+  EXPECT_EQ(AsNcclReads(NcclConfOf(node, {}).text).at("NCCL_CROSS_NIC"), "1");
+  node = RoceNode(3);
+  node.nics[2].ports[0].leaf_port = topology::LeafPort{"r0", "9"};  // neither the one nor the other
+  EXPECT_FALSE(AsNcclReads(NcclConfOf(node, {}).text).contains("NCCL_CROSS_NIC"));
+}
+
+TEST(NcclConf, RoceIsFoundByVersionAndFamilyAndNeverByIndex) {
+  NcclFacts facts;
+  auto variables = AsNcclReads(NcclConfOf(RoceNode(2), facts).text);
+  EXPECT_EQ(variables.at("NCCL_IB_ROCE_VERSION_NUM"), "2");
+  EXPECT_EQ(variables.at("NCCL_IB_ADDR_FAMILY"), "AF_INET");
+  EXPECT_FALSE(variables.contains("NCCL_IB_GID_INDEX"));
+  facts.without_ipv4 = {{"mlx5_0", 1}, {"mlx5_1", 1}};
+  EXPECT_EQ(AsNcclReads(NcclConfOf(RoceNode(2), facts).text).at("NCCL_IB_ADDR_FAMILY"), "AF_INET6");
+  facts.without_ipv4 = {{"mlx5_1", 1}};
+  const NcclConf mixed = NcclConfOf(RoceNode(2), facts);
+  EXPECT_EQ(AsNcclReads(mixed.text).at("NCCL_IB_ADDR_FAMILY"), "AF_INET");
+  EXPECT_THAT(mixed.notes, ElementsAre(HasSubstr("mlx5_1:1 have no IPv4 address")));
+}
+
+TEST(NcclConf, MarksAsThePolicyThatApplies) {
+  NcclFacts facts;
+  facts.lossless = {Applied({"mlx5_0:1", "mlx5_1:1"}, 106)};
+  auto variables = AsNcclReads(NcclConfOf(RoceNode(2), facts).text);
+  EXPECT_EQ(variables.at("NCCL_IB_TC"), "106");
+  EXPECT_EQ(variables.at("NCCL_IB_SL"), "3");
+  facts.lossless[0].mode = crds::LosslessMode::kObserve;
+  EXPECT_FALSE(AsNcclReads(NcclConfOf(RoceNode(2), facts).text).contains("NCCL_IB_TC"));
+}
+
+TEST(NcclConf, TwoMarkingsAreNone) {
+  NcclFacts facts;
+  facts.lossless = {Applied({"mlx5_0:1"}, 104), Applied({"mlx5_1:1"}, 96)};
+  const NcclConf conf = NcclConfOf(RoceNode(2), facts);
+  EXPECT_FALSE(AsNcclReads(conf.text).contains("NCCL_IB_TC"));
+  EXPECT_THAT(conf.notes,
+              ElementsAre("NCCL_IB_TC is left out: mlx5_0:1 should have 104 and mlx5_1:1 96, and NCCL has "
+                          "one for all; make the LosslessPolicies of this node agree"));
+}
+
+TEST(NcclConf, APortWithoutPolicyBesideOneIsSaid) {
+  NcclFacts facts;
+  facts.lossless = {Applied({"mlx5_0:1"}, 104)};
+  const NcclConf conf = NcclConfOf(RoceNode(2), facts);
+  EXPECT_EQ(AsNcclReads(conf.text).at("NCCL_IB_TC"), "104");
+  EXPECT_THAT(conf.notes, ElementsAre(HasSubstr("mlx5_1:1 carry marked packets too")));
+}
+
+TEST(NcclConf, OfTwoLinkTypesTheMoreFrequentIsUsed) {
+  topology::Node node = RoceNode(3);
+  node.nics[0].transport = topology::Transport::kInfiniBand;
+  const NcclConf conf = NcclConfOf(node, {});
+  EXPECT_EQ(AsNcclReads(conf.text).at("NCCL_IB_HCA"), "=mlx5_1:1:1,mlx5_2:1:2");
+  EXPECT_THAT(conf.notes, ElementsAre(HasSubstr("NCCL uses one of both, here RoCE")));
+}
+
+TEST(NcclConf, MoreThanNcclTakesIsLeftToNccl) {
+  const NcclConf conf = NcclConfOf(RoceNode(33), {});
+  EXPECT_FALSE(AsNcclReads(conf.text).contains("NCCL_IB_HCA"));
+  EXPECT_THAT(conf.notes, ElementsAre(HasSubstr("NCCL takes 32 devices")));
+  topology::Node long_names = RoceNode(32);
+  for (Nic& nic : long_names.nics) nic.name = "rocep123s0f0np0_" + std::string(9, 'x') + nic.name;
+  const auto variables = AsNcclReads(NcclConfOf(long_names, {}).text);
+  EXPECT_LE(variables.contains("NCCL_IB_HCA") ? variables.at("NCCL_IB_HCA").size() : 0, 1023U);
+}
+
+TEST(NcclConf, PointsToATopologyFileWhereThereIsOne) {
+  NcclFacts facts;
+  EXPECT_THAT(NcclConfOf(RoceNode(1), facts).text, Not(HasSubstr("NCCL_TOPO_FILE")));
+  facts.topology_file = "/etc/heddle/nccl/topology.xml";
+  EXPECT_EQ(AsNcclReads(NcclConfOf(RoceNode(1), facts).text).at("NCCL_TOPO_FILE"), facts.topology_file);
+}
+
+TEST(NcclConf, EfaIsForLibfabricAndHasNoVerbsVariables) {
+  const NcclConf conf = NcclConfOf(test::RecordedMachine("p5-48xlarge").Look().node, {});
+  EXPECT_TRUE(conf.efa);
+  EXPECT_THAT(conf.text, Not(HasSubstr("NCCL_IB_")));
+}
+
+TEST(NcclConf, ADomainOverNodesIsUsedWhereAllRanksCan) {
+  const auto variables =
+      AsNcclReads(NcclConfOf(test::RecordedMachine("gb200-nvl72-tray").Look().node, {}).text);
+  EXPECT_EQ(variables.at("NCCL_MNNVL_ENABLE"), "2");
+  EXPECT_FALSE(AsNcclReads(NcclConfOf(test::RecordedMachine("hgx-h100").Look().node, {}).text)
+                   .contains("NCCL_MNNVL_ENABLE"));
+}
+
+TEST(DeviceFiles, AreReadAndNamesThatAreNoneAreNot) {
+  test::MemoryFileTree files;
+  files.Write("sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_0\n");
+  files.Write("sys/class/infiniband_verbs/uverbs11/ibdev", "mlx5_1\n");
+  files.Write("sys/class/infiniband_verbs/uverbs..x/ibdev", "mlx5_2\n");
+  files.Write("sys/class/infiniband_verbs/abi_version", "6\n");
+  files.Write("sys/class/misc/rdma_cm/dev", "10:58\n");
+  files.Write("sys/class/infiniband/mlx5_0/ports/1/gids/3", "0000:0000:0000:0000:0000:ffff:0a00:0001\n");
+  files.Write("sys/class/infiniband/mlx5_1/ports/1/gids/3", "fd00:0000:0000:0000:0000:0000:0000:0001\n");
+  const DeviceFiles found = ReadDeviceFiles(files, RoceNode(3));
+  EXPECT_THAT(found.verbs, ElementsAre(std::pair<const std::string, std::string>("mlx5_0", "uverbs0"),
+                                       std::pair<const std::string, std::string>("mlx5_1", "uverbs11")));
+  EXPECT_TRUE(found.rdma_cm);
+  EXPECT_THAT(found.without_ipv4, ElementsAre(std::pair<std::string, int>("mlx5_1", 1)));
+  EXPECT_FALSE(ReadDeviceFiles(test::MemoryFileTree(), RoceNode(1)).rdma_cm);
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent

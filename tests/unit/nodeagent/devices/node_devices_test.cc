@@ -1,0 +1,237 @@
+#include "nodeagent/devices/node_devices.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "devices/kubelet_double.h"
+#include "recorded_machine.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* kFabric = "heddle.dev/fabric";
+constexpr const char* kResource = "heddle.dev/nic";
+
+// What the kubelet says of who holds what.
+class Holders final : public GrantSource {
+ public:
+  GrantReadings Read(std::stop_token) override {
+    const std::lock_guard lock(mutex_);
+    return readings_;
+  }
+  void Give(const std::string& pod, const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    readings_.containers.push_back({"train", pod, "w", {{kResource, false, {id}}}});
+  }
+  void BeAway() {
+    const std::lock_guard lock(mutex_);
+    readings_ = GrantReadings();
+    readings_.state = GrantsState::kNoAnswer;
+  }
+  Holders() { readings_.state = GrantsState::kRead; }
+
+ private:
+  std::mutex mutex_;
+  GrantReadings readings_;
+};
+
+class NodeDevicesTest : public testing::Test {
+ protected:
+  NodeDevicesTest() : kubelet_(plugins_.path()), seen_(test::RecordedMachine("hgx-h100").Look()) {
+    kubelet_.Start();
+    int number = 0;
+    for (const topology::Nic& nic : seen_.node.nics) {
+      files_.Write("sys/class/infiniband_verbs/uverbs" + std::to_string(number++) + "/ibdev",
+                   nic.name + "\n");
+      if (nic.role == topology::NicRole::kCompute) nics_.push_back(nic.name);
+    }
+  }
+  ~NodeDevicesTest() override { Stop(); }
+
+  NodeDevices& Start(bool plans = false) {
+    NodeDevicesOptions options;
+    options.plugins.folder = plugins_.path();
+    options.plugins.min_back_off = std::chrono::milliseconds(5);
+    options.state = state_.path();
+    options.kubelet = &holders_;
+    if (plans)
+      options.pods = [this] {
+        const std::lock_guard lock(mutex_);
+        return pods_;
+      };
+    devices_ =
+        std::make_unique<NodeDevices>(files_, clock_, base::Random(3), options, [this](const auto& news) {
+          const std::lock_guard lock(mutex_);
+          news_ = news;
+          changed_.notify_all();
+        });
+    thread_ = std::jthread([this](std::stop_token stop) { devices_->Run(std::move(stop)); });
+    return *devices_;
+  }
+  void Stop() {
+    thread_ = {};
+    devices_.reset();
+  }
+  crds::DeviceWish Nics() const {
+    crds::DeviceWish wish;
+    wish.resource = kResource;
+    wish.policies = {"all"};
+    wish.generation = 4;
+    wish.mode = crds::DeviceMode::kNics;
+    for (const std::string& nic : nics_) wish.ports.push_back(nic + ":1");
+    return wish;
+  }
+  bool WaitForNews(const std::function<bool(const DeviceNews&)>& as_wanted) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::minutes(1), [&] { return as_wanted(news_); });
+  }
+  bool WaitForReport(crds::DeviceState state, int healthy) {
+    return WaitForNews([&](const DeviceNews& news) {
+      return news.reports.size() == 1 && news.reports[0].state == state && news.reports[0].healthy == healthy;
+    });
+  }
+  void AddPod(const std::string& name, const std::string& gpu, const std::string& nic) {
+    kube::Json pod = kube::Json::parse(R"({"metadata": {"namespace": "train"}, "spec": {"containers": [
+        {"name": "w", "resources": {"limits": {"heddle.dev/nic": "1"}}}]}})");
+    pod["metadata"]["name"] = name;
+    pod["metadata"]["annotations"] = {{"heddle.dev/gpus", gpu}, {"heddle.dev/nics", nic}};
+    const std::lock_guard lock(mutex_);
+    pods_.push_back(std::make_shared<const kube::Json>(std::move(pod)));
+  }
+  std::string Conf() const {
+    std::ostringstream text;
+    text << std::ifstream(state_.path() + "/nccl/nccl.conf").rdbuf();
+    return text.str();
+  }
+
+  base::SystemClock clock_;
+  test::TemporaryFolder plugins_, state_;
+  test::MemoryFileTree files_;
+  test::KubeletDouble kubelet_;
+  Observation seen_;
+  std::vector<std::string> nics_;
+  Holders holders_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  DeviceNews news_;
+  std::vector<kube::ObjectPtr> pods_;
+  std::unique_ptr<NodeDevices> devices_;
+  std::jthread thread_;
+};
+
+TEST_F(NodeDevicesTest, OffersFabricOnceTheFilesAreThere) {
+  NodeDevices& devices = Start();
+  EXPECT_EQ(kubelet_.registrations(kFabric), 0);
+  devices.Look(seen_);
+  EXPECT_TRUE(kubelet_.WaitForCount(kFabric, 250));
+  EXPECT_THAT(Conf(), HasSubstr("NCCL_IB_HCA==mlx5_"));
+  EXPECT_TRUE(WaitForNews([](const DeviceNews& news) {
+    return news.conditions.size() == 1 && news.conditions[0].status == crds::ConditionStatus::kTrue &&
+           news.conditions[0].message == "pods with heddle.dev/fabric find them in /etc/heddle/nccl";
+  }));
+}
+
+TEST_F(NodeDevicesTest, AnAgentThatStartsAgainOffersFabricBeforeItHasLooked) {
+  Start().Look(seen_);
+  ASSERT_TRUE(kubelet_.WaitForCount(kFabric, 250));
+  Stop();
+  ASSERT_TRUE(kubelet_.WaitForGone(kFabric));
+  Start();
+  EXPECT_TRUE(kubelet_.WaitForCount(kFabric, 250));
+}
+
+TEST_F(NodeDevicesTest, OffersWhatTheSpecWantsAndReportsIt) {
+  NodeDevices& devices = Start();
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  ASSERT_TRUE(kubelet_.WaitForCount(kResource, 8));
+  ASSERT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_EQ(news_.reports[0].policy, "all");
+    EXPECT_EQ(news_.reports[0].generation, 4);
+    EXPECT_EQ(news_.reports[0].reason, "");
+  }
+  devices.Wish({}, {});
+  EXPECT_TRUE(kubelet_.WaitForGone(kResource));
+  EXPECT_TRUE(WaitForNews([](const DeviceNews& news) { return news.reports.empty(); }));
+}
+
+TEST_F(NodeDevicesTest, WithdrawsAPortAndRestoresIt) {
+  NodeDevices& devices = Start();
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  ASSERT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
+  devices.Withdraw(nics_[3] + ":1", "its QoS is being set");
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kOffered, 7));
+  EXPECT_TRUE(
+      WaitForNews([](const DeviceNews& news) { return news.reports[0].reason == "its QoS is being set"; }));
+  devices.Restore(nics_[3] + ":1");
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
+}
+
+TEST_F(NodeDevicesTest, IsPendingWhileTheKubeletIsAway) {
+  NodeDevices& devices = Start();
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  ASSERT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
+  kubelet_.Stop();
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kPending, 8));
+  EXPECT_TRUE(WaitForNews([](const DeviceNews& news) { return !news.reports[0].reason.empty(); }));
+}
+
+TEST_F(NodeDevicesTest, FollowsThePlanOfThePodThatTheKubeletHasNotServedYet) {
+  NodeDevices& devices = Start(true);
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  ASSERT_TRUE(kubelet_.WaitForCount(kResource, 8));
+  AddPod("a", "5", nics_[5]);
+  EXPECT_THAT(kubelet_.Prefer(kResource, nics_, {}, 1), ElementsAre(nics_[5]));
+  holders_.Give("a", nics_[5]);
+  AddPod("b", "2", nics_[2]);
+  EXPECT_THAT(kubelet_.Prefer(kResource, {nics_[0], nics_[2]}, {}, 1), ElementsAre(nics_[2]));
+  // Who holds what is not known: then nobody is meant.
+  holders_.BeAway();
+  EXPECT_THAT(kubelet_.Prefer(kResource, {nics_[0], nics_[2]}, {}, 1), ElementsAre(nics_[0]));
+}
+
+TEST_F(NodeDevicesTest, SaysWhatDiffersFromThePlanAndWhatAPodLacks) {
+  NodeDevices& devices = Start(true);
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  AddPod("a", "5", nics_[5]);
+  GrantReadings readings;
+  readings.state = GrantsState::kRead;
+  readings.containers = {{"train", "a", "w", {{kResource, false, {nics_[4]}}}}};
+  devices.Hear(readings);
+  devices.PodsChanged();
+  EXPECT_TRUE(WaitForNews([&](const DeviceNews& news) {
+    const auto* planned = crds::FindCondition(news.conditions, kDevicesAsPlanned);
+    const auto* complete = crds::FindCondition(news.conditions, kRdmaPodsComplete);
+    return planned != nullptr && planned->status == crds::ConditionStatus::kFalse &&
+           planned->message.find("train/a holds " + nics_[4] + " where its plan says " + nics_[5]) == 0 &&
+           complete != nullptr && complete->message.find("train/a: container w may not pin memory") == 0;
+  }));
+}
+
+TEST_F(NodeDevicesTest, AStateFolderThatCannotBeWrittenIsSaidAndTriedAgain) {
+  std::ofstream(state_.path() + "/nccl") << "in the way";
+  NodeDevices& devices = Start();
+  devices.Look(seen_);
+  EXPECT_TRUE(WaitForNews([](const DeviceNews& news) {
+    return news.conditions.size() == 1 && news.conditions[0].status == crds::ConditionStatus::kFalse;
+  }));
+  std::filesystem::remove(state_.path() + "/nccl");
+  devices.Look(seen_);
+  EXPECT_TRUE(kubelet_.WaitForCount(kFabric, 250));
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent
