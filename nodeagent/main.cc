@@ -1,9 +1,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <random>
 
 #include "base/process.h"
@@ -12,9 +10,9 @@
 #include "nodeagent/agent.h"
 #include "nodeagent/discovery/machine.h"
 #include "nodeagent/flags.h"
-#include "nodeagent/follow.h"
 #include "nodeagent/gpu/nvml_process.h"
 #include "nodeagent/grants/pod_resources.h"
+#include "nodeagent/lossless_parts.h"
 #include "nodeagent/nccl_files.h"
 #include "nodeagent/print.h"
 #include "nodeagent/qos_verbs.h"
@@ -74,31 +72,11 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   options.devices = nodeagent::DevicesOf(flags, asked.get());
   options.files = &machine_files;
   options.follow_plans = flags.follow_plans;
+  const nodeagent::OpenedLossless lossless(flags, machine_files);
+  options.lossless = lossless.parts();
   nodeagent::RunAgent(monitor, client, clock, base::Random((std::uint64_t{device()} << 32) | device()),
                       metrics, options, stop);
   spdlog::info("Stopped");
-  return 0;
-}
-
-int RunFollow(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,
-              base::Clock& clock, const std::stop_token& stop) {
-  nodeagent::Follow follow(
-      node, flags.output == "json" ? nodeagent::FollowFormat::kJson : nodeagent::FollowFormat::kText);
-  std::mutex mutex;  // the kernel's words and the sights come on two threads
-  const auto say = [](const std::string& text) {
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
-  };
-  nodeagent::MonitorCallbacks callbacks;
-  callbacks.on_sight = [&](const nodeagent::SightPtr& sight) {
-    const std::lock_guard lock(mutex);
-    say(follow.Look(*sight, clock.WallNow()));
-  };
-  callbacks.on_events = [&](const std::vector<nodeagent::KernelEvent>& events) {
-    const std::lock_guard lock(mutex);
-    say(follow.Hear(events, clock.WallNow()));
-  };
-  monitor.Run(callbacks, stop);
   return 0;
 }
 
@@ -158,7 +136,10 @@ int main(int argc, char** argv) {
   options.counters_interval = Seconds(flags.counters_interval_s);
   if (!flags.follow) options.patience = std::chrono::seconds(10);
   nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
-  return flags.follow ? RunFollow(flags, machine->identity.node, monitor, clock, stop)
-                      : Publish(flags, machine->identity.node, monitor, kubelet.get(), root,
-                                live ? root : recorded, clock, stop);
+  if (flags.follow) {
+    nodeagent::FollowNode(monitor, machine->identity.node, flags, clock, stop);
+    return 0;
+  }
+  return Publish(flags, machine->identity.node, monitor, kubelet.get(), root, live ? root : recorded, clock,
+                 stop);
 }
