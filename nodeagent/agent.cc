@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "nodeagent/grants/grant_watch.h"
 #include "nodeagent/publish/node_events.h"
 #include "nodeagent/qos/node_ports.h"
+#include "nodeagent/qos/ports.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -173,12 +175,40 @@ class Teller {
   NodeEvents events_;
 };
 
+// The device plugin as the gate of ports that are set.
+class DeviceGate final : public PortGate {
+ public:
+  explicit DeviceGate(Devices* devices) : devices_(devices) {}
+  void Withdraw(const std::string& port, const std::string& reason) override {
+    {
+      const std::lock_guard lock(mutex_);
+      withdrawn_.insert(port);
+    }
+    (*devices_)->Withdraw(port, reason);
+  }
+  void Restore(const std::string& port) override {
+    (*devices_)->Restore(port);
+    const std::lock_guard lock(mutex_);
+    withdrawn_.erase(port);
+  }
+  bool Withdrawn(const std::string& port) const override {
+    const std::lock_guard lock(mutex_);
+    return withdrawn_.contains(port);
+  }
+
+ private:
+  Devices* const devices_;
+  mutable std::mutex mutex_;
+  std::set<std::string> withdrawn_;
+};
+
 // Holds the ports against spec.lossless on a thread of its own. What an agent before this one left in the middle is
 // taken up before this returns, so that no pod gets such a port.
 class Lossless {
  public:
-  Lossless(const LosslessParts& parts, base::Clock& clock, Metrics& metrics, Teller& teller,
-           Publisher& publisher, const AgentOptions& options) {
+  Lossless(const LosslessParts& parts, PortGate* gate, base::Clock& clock, Metrics& metrics, Teller& teller,
+           Publisher& publisher, const AgentOptions& options)
+      : parts_(parts) {
     if (parts.io == nullptr) return;
     QosCallbacks callbacks;
     callbacks.on_readings = [&metrics, &publisher](const LosslessReadings& readings) {
@@ -188,30 +218,56 @@ class Lossless {
     callbacks.on_events = [&teller](const std::vector<QosEvent>& events) { teller.Tell(events); };
     callbacks.on_pass = [&metrics](const QosCounts& counts, auto took) { metrics.QosPassed(counts, took); };
     callbacks.log = options.log;
-    loop_ = std::make_unique<QosLoop>(*parts.io, *parts.gate, *parts.journal, clock, parts.options,
+    loop_ = std::make_unique<QosLoop>(*parts.io, *gate, *parts.journal, clock, parts.options,
                                       std::move(callbacks));
     loop_->RunOnce();
   }
   void Run() {
-    if (loop_) thread_ = std::jthread([this](std::stop_token stop) { loop_->Run(std::move(stop)); });
+    if (!loop_) return;
+    thread_ = std::jthread([this](std::stop_token stop) { loop_->Run(std::move(stop)); });
+    if (parts_.events == nullptr) return;
+    listener_ = std::jthread([this](std::stop_token stop) {
+      while (!stop.stop_requested()) {
+        parts_.events->Wait(stop);
+        loop_->Wake();
+      }
+    });
+  }
+  // The kernel speaks of an interface: its MTU may be another.
+  void Hear(const std::vector<KernelEvent>& events) {
+    const bool interface = std::any_of(events.begin(), events.end(), [](const KernelEvent& event) {
+      return event.kind != KernelEvent::Kind::kPort;
+    });
+    if (loop_ && interface) loop_->Wake();
   }
   void Restore(const crds::NodeTopologyStatus& published) {
     if (loop_) loop_->Restore(published.lossless);
   }
-  void Spec(const kube::Json& object) {
-    if (!loop_) return;
-    kube::Json bare = object;
-    bare.erase("status");
-    // What a newer operator wrote stays in force as it was last understood; the publisher says what is wrong with it.
-    if (const auto read = crds::NodeTopologyFromJson(bare)) loop_->Want(read->spec.lossless);
+  void Want(std::vector<crds::LosslessWish> wishes) {
+    if (loop_) loop_->Want(std::move(wishes));
   }
   void Saw(const Sight& sight) {
-    if (loop_) loop_->Have(QosPortsOf(sight.seen.node, sight.ports));
+    if (!loop_) return;
+    std::vector<WatchedPort> watched;
+    for (const PortHealth& port : sight.ports) watched.push_back(port.port);
+    if (watched_ == watched) return;
+    std::vector<QosPort> ports = QosPortsOf(sight.seen.node, sight.ports);
+    if (parts_.files != nullptr) {
+      for (QosPort& live : QosPorts(*parts_.files, watched)) {
+        const auto same = std::find_if(ports.begin(), ports.end(),
+                                       [&live](const QosPort& port) { return port.name == live.name; });
+        if (same != ports.end()) *same = std::move(live);
+      }
+    }
+    watched_ = std::move(watched);
+    loop_->Have(std::move(ports));
   }
 
  private:
+  const LosslessParts& parts_;
+  std::optional<std::vector<WatchedPort>> watched_;
   std::unique_ptr<QosLoop> loop_;
-  std::jthread thread_;  // last: ends before the loop does
+  std::jthread thread_, listener_;  // last: they end before the loop does
 };
 
 kube::EventRecorderOptions RecorderOf(const AgentOptions& options) {
@@ -262,8 +318,8 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     devices = std::make_unique<Devices>(publisher, client, clock, random.Fork(), options);
   wished = devices.get();
   DeviceGate gate(devices.get());
-  Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock, metrics,
-               teller, publisher, options);
+  Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock,
+               metrics, teller, publisher, options);
   lossless = &qos;
   qos.Run();
   const std::jthread watcher([&publisher](std::stop_token ended) { publisher.Watch(std::move(ended)); });
@@ -285,7 +341,10 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     before = sight;
   };
   callbacks.on_pass = [&metrics](Pass pass, auto took) { metrics.Passed(pass, took); };
-  callbacks.on_events = [&metrics](const std::vector<KernelEvent>& events) { metrics.Heard(events); };
+  callbacks.on_events = [&metrics, &qos](const std::vector<KernelEvent>& events) {
+    metrics.Heard(events);
+    qos.Hear(events);
+  };
   callbacks.on_sources = [&metrics](const auto& sources) { metrics.Sources(sources); };
   // With --once there is nothing to do but to wait until it is published.
   std::jthread waiter;

@@ -15,6 +15,7 @@
 #include "nodeagent/publish/metrics.h"
 #include "nodeagent/publish/publisher.h"
 #include "nodeagent/qos/loop.h"
+#include "nodeagent/qos/qos_events.h"
 
 namespace heddle::nodeagent {
 
@@ -23,6 +24,8 @@ struct LosslessParts {
   PortIo* io = nullptr;  // null: nobody looks at it, and what is published of it stays
   PortGate* gate = nullptr;
   Journal* journal = nullptr;
+  QosEvents* events = nullptr;            // null: a change is found at the next reading only
+  const base::FileTree* files = nullptr;  // of the machine; null: interfaces are those of their NICs
   QosLoopOptions options;
 };
 

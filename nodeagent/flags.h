@@ -17,7 +17,8 @@ inline constexpr const char* kAbout =
 It reads GPUs and NVLinks (NVML), the PCI tree and NUMA nodes (sysfs, hwloc), RDMA devices and interfaces
 (sysfs), and the leaf switch of each NIC; measures which NIC serves which GPU on which rail; and publishes that
 as the status of the NodeTopology of this node (kubectl get nt), on change only. Pods with heddle.dev/fabric
-get NCCL's configuration of the node from it. It changes nothing on the machine.)";
+get NCCL's configuration of the node from it. It changes nothing on the machine but what LosslessPolicies say,
+and that with --lossless apply only.)";
 inline constexpr const char* kExamples = R"(
 Examples:
   heddle-nodeagent --print -o yaml                   what would be published of this machine
@@ -49,6 +50,9 @@ struct Flags {
   std::optional<std::string> listen;
   bool print = false, follow = false, once = false, scrub = false, follow_plans = false;
   double interval_s = 60, counters_interval_s = 5, jitter_s = 10;
+  // Lossless settings of ports: "observe" or "apply", and how long their steps take (qos/apply.h).
+  std::string lossless = "observe", qos_dir;
+  double lossless_interval_s = 30, lossless_drain_s = 15, lossless_settle_s = 10;
 
   // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
   std::string PodResources() const {
@@ -81,7 +85,9 @@ inline void DefineDevices(CLI::App& app, Flags& flags) {
                  "RdmaDevicePolicies there, or none (default: /var/lib/kubelet/device-plugins; with "
                  "--machine, none)");
   app.add_option("--state-dir", flags.state_dir,
-                 "Folder of our own on the host, which pods with heddle.dev/fabric get the NCCL files from")
+                 "Folder of our own on the host: the NCCL files that pods get, and what a port was set to "
+                 "while it is "
+                 "changed")
       ->capture_default_str();
   app.add_option("--infiniband-devices", flags.infiniband_devices,
                  "Where the host's uverbs* and rdma_cm lie, for pods that get NICs")
@@ -109,6 +115,33 @@ inline void DefineQos(CLI::App& app, Flags& flags) {
                    "table, json or yaml, which is what `record` keeps as qos.yaml")
       ->check(CLI::IsMember({"table", "json", "yaml"}))
       ->capture_default_str();
+}
+
+inline void DefineLossless(CLI::App& app, Flags& flags) {
+  app.add_option("--lossless", flags.lossless,
+                 "What to do where a port is not as its LosslessPolicy says: observe (say so), or apply (set "
+                 "it, where the policy's mode is Apply; needs CAP_NET_ADMIN)")
+      ->check(CLI::IsMember({"observe", "apply"}))
+      ->take_last()
+      ->capture_default_str();
+  app.add_option("--lossless-interval", flags.lossless_interval_s,
+                 "Seconds between two readings of all ports")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->take_last()
+      ->capture_default_str();
+  app.add_option("--lossless-drain", flags.lossless_drain_s,
+                 "Seconds from taking a port away from new pods to asking who still uses it")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->take_last()
+      ->capture_default_str();
+  app.add_option("--lossless-settle", flags.lossless_settle_s,
+                 "Seconds for which the link of a port that was set is watched before pods get it again")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->take_last()
+      ->capture_default_str();
+  app.add_option("--qos-dir", flags.qos_dir,
+                 "With --machine: folder in which its ports are kept and written (default: in memory)")
+      ->type_name("DIR");
 }
 
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
@@ -170,6 +203,7 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
                  "The kubelet's socket to ask which container holds which devices, or none (default: "
                  "/var/lib/kubelet/pod-resources/kubelet.sock; with --machine, none)");
   DefineDevices(app, flags);
+  DefineLossless(app, flags);
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,9 +32,5 @@ class Follow {
   bool first_ = true;
   Observation before_;
 };
-
-// Writes all of it to standard output. Blocks until stop.
-void FollowMachine(const std::string& node, FollowFormat format, Monitor& monitor, base::Clock& clock,
-                   const std::stop_token& stop);
 
 }  // namespace heddle::nodeagent

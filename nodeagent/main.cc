@@ -10,9 +10,10 @@
 #include "nodeagent/agent.h"
 #include "nodeagent/discovery/machine.h"
 #include "nodeagent/flags.h"
-#include "nodeagent/follow.h"
 #include "nodeagent/gpu/nvml_process.h"
 #include "nodeagent/grants/pod_resources.h"
+#include "nodeagent/lossless_parts.h"
+#include "nodeagent/nccl_files.h"
 #include "nodeagent/print.h"
 #include "nodeagent/qos_verbs.h"
 
@@ -71,6 +72,8 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   options.devices = nodeagent::DevicesOf(flags, asked.get());
   options.files = &machine_files;
   options.follow_plans = flags.follow_plans;
+  const nodeagent::OpenedLossless lossless(flags, machine_files);
+  options.lossless = lossless.parts();
   nodeagent::RunAgent(monitor, client, clock, base::Random((std::uint64_t{device()} << 32) | device()),
                       metrics, options, stop);
   spdlog::info("Stopped");
@@ -129,11 +132,10 @@ int main(int argc, char** argv) {
   options.counters_interval = Seconds(flags.counters_interval_s);
   if (!flags.follow) options.patience = std::chrono::seconds(10);
   nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
-  const std::string& node = machine->identity.node;
-  if (!flags.follow)
-    return Publish(flags, node, monitor, kubelet.get(), root, live ? root : recorded, clock, stop);
-  nodeagent::FollowMachine(
-      node, flags.output == "json" ? nodeagent::FollowFormat::kJson : nodeagent::FollowFormat::kText, monitor,
-      clock, stop);
-  return 0;
+  if (flags.follow) {
+    nodeagent::FollowNode(monitor, machine->identity.node, flags, clock, stop);
+    return 0;
+  }
+  return Publish(flags, machine->identity.node, monitor, kubelet.get(), root, live ? root : recorded, clock,
+                 stop);
 }

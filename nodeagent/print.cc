@@ -1,8 +1,10 @@
 #include "nodeagent/print.h"
 
 #include <cstdio>
+#include <mutex>
 
 #include "crds/yaml.h"
+#include "nodeagent/follow.h"
 #include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/publish/report.h"
 
@@ -18,6 +20,26 @@ bool PrintNode(Machine& machine, GrantSource* kubelet, const Flags& flags, base:
   const auto json = crds::ToJson(Report(object, seen, clock.WallNow(), &grants));
   std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
   return true;
+}
+
+void FollowNode(Monitor& monitor, const std::string& node, const Flags& flags, base::Clock& clock,
+                const std::stop_token& stop) {
+  Follow follow(node, flags.output == "json" ? FollowFormat::kJson : FollowFormat::kText);
+  std::mutex mutex;  // the kernel's words and the sights come on two threads
+  const auto say = [](const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  };
+  MonitorCallbacks callbacks;
+  callbacks.on_sight = [&](const SightPtr& sight) {
+    const std::lock_guard lock(mutex);
+    say(follow.Look(*sight, clock.WallNow()));
+  };
+  callbacks.on_events = [&](const std::vector<KernelEvent>& events) {
+    const std::lock_guard lock(mutex);
+    say(follow.Hear(events, clock.WallNow()));
+  };
+  monitor.Run(callbacks, stop);
 }
 
 }  // namespace heddle::nodeagent

@@ -1,16 +1,22 @@
 #pragma once
 
 #include <stop_token>
+#include <string>
 
 #include "base/clock.h"
 #include "nodeagent/discovery/machine.h"
 #include "nodeagent/flags.h"
 #include "nodeagent/grants/grants.h"
+#include "nodeagent/monitor/monitor.h"
 
 namespace heddle::nodeagent {
 
 // --print: the NodeTopology of one look, to standard output. `kubelet` may be null. False where `stop` ended it.
 bool PrintNode(Machine& machine, GrantSource* kubelet, const Flags& flags, base::Clock& clock,
                const std::stop_token& stop);
+
+// --print --follow: the same, then a line for each change, until stop.
+void FollowNode(Monitor& monitor, const std::string& node, const Flags& flags, base::Clock& clock,
+                const std::stop_token& stop);
 
 }  // namespace heddle::nodeagent

@@ -223,9 +223,8 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
                     current.error().message));
     return Outcome::kRetry;
   }
-  const crds::NodeTopology next =
-      Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr, devices ? &*devices : nullptr,
-             lossless ? &*lossless : nullptr);
+  const crds::NodeTopology next = Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr,
+                                         devices ? &*devices : nullptr, lossless ? &*lossless : nullptr);
   const Json wanted_status = Said(StatusOf(crds::ToJson(next)));
   {
     const std::lock_guard lock(mutex_);

@@ -507,6 +507,26 @@ class AgentAccessTest(ChartTestCase):
                 for words in never:
                     self.assertNotIn(words, refused.exception.message)
 
+    def test_only_who_sets_ports_gets_what_that_takes(self):
+        for agent, capabilities in ((self.UNPRIVILEGED, ["DAC_OVERRIDE", "NET_ADMIN"]), (self.NOTHING, ["NET_ADMIN"])):
+            spec = self.agent_pod(agent | {"lossless": {"enabled": True}, "devices": {"enabled": False, "stateDir": "/var/lib/other"}})
+            container = spec["containers"][0]
+            self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"], "add": capabilities})
+            self.assertEqual(container["securityContext"]["appArmorProfile"], {"type": "Unconfined"})
+            self.assertIn("--lossless=apply", container["command"])
+            self.assertIn("--state-dir=/var/lib/other", container["command"])
+            self.assertEqual(self.host_paths(spec)["state"], "/var/lib/other")
+            mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+            self.assertNotIn("readOnly", mounts["sys"])
+            self.assertEqual(mounts["state"]["mountPath"], "/var/lib/other")
+            self.create(spec, "privileged")
+        for agent in (self.UNPRIVILEGED, self.NOTHING):
+            container = self.agent_pod(agent)["containers"][0]
+            self.assertNotIn("NET_ADMIN", json.dumps(container))
+            self.assertFalse([word for word in container["command"] if "lossless" in word])
+        refused = self.template({"lossless": {"enabled": "yes"}}, check=False)
+        self.assertIn("got string, want boolean", refused.stderr)
+
     def test_folders_of_other_distributions(self):
         spec = self.agent_pod({"driver": {"root": "/run/nvidia/driver"}, "kubeletRoot": "/var/lib/k0s/kubelet",
                                "lldp": {"socket": "/run/lldpd/control.socket"}})

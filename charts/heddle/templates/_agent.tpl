@@ -31,9 +31,16 @@ allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
-{{- if ne .Values.agent.access.lldp "none" }}
-  # lldpd's socket belongs to lldpd's own user and group.
-  add: [DAC_OVERRIDE]
+{{- $add := list }}
+{{- if ne .Values.agent.access.lldp "none" }}{{ $add = append $add "DAC_OVERRIDE" }}{{ end }}
+{{- if .Values.agent.lossless.enabled }}{{ $add = append $add "NET_ADMIN" }}{{ end }}
+{{- with $add }}
+  # DAC_OVERRIDE: lldpd's socket belongs to lldpd's own user and group. NET_ADMIN: to set DCB, MTU and the watchdog.
+  add: [{{ join ", " . }}]
+{{- end }}
+{{- if .Values.agent.lossless.enabled }}
+# The runtime's own profile denies writes below /sys.
+appArmorProfile: {type: Unconfined}
 {{- end }}
 {{- end }}
 {{- end }}
