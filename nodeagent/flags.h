@@ -40,7 +40,6 @@ struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
   std::string nccl_topo, from_nccl_xml;
   std::string qos, qos_port, qos_output = "table";  // the verb: "show", "watch"; empty = none
-  std::string qos_folder;                           // of RecordedPortIo; empty = memory
   std::string probe;                                // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
   std::optional<std::string> pod_resources;   // as given
@@ -150,11 +149,6 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.add_option("--node", flags.node,
                  "Name of the Node (default: $NODE_NAME, machine.yaml, the host's name)");
   app.add_option("--machine", flags.machine, "Folder of a recorded machine, in place of this one");
-  app.add_option("--qos-folder", flags.qos_folder,
-                 "With --machine: a folder whose qos.yaml takes what is written to the ports, and is read "
-                 "anew each time")
-      ->type_name("DIR")
-      ->needs("--machine");
   app.add_flag("--print", flags.print, "Print the NodeTopology and exit; needs no cluster");
   app.add_flag("--follow", flags.follow,
                "With --print: go on, and print each change of health or topology as a line")

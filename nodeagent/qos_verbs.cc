@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -41,7 +42,11 @@ std::string Table(const QosPort& port, PortIo& io) {
   }
   std::map<Setting, std::string> gaps;
   for (const lossless::Gap& gap : reading.gaps) gaps[gap.setting] = gap.reason;
-  for (int i = 0; i < lossless::kHostSettings; ++i) {
+  const bool nothing = reading.have == lossless::PortSettings{} && !gaps.empty() &&
+                       std::all_of(gaps.begin(), gaps.end(),
+                                   [&gaps](const auto& gap) { return gap.second == gaps.begin()->second; });
+  if (nothing) line("all settings", "? " + gaps.begin()->second);
+  for (int i = 0; i < lossless::kHostSettings && !nothing; ++i) {
     const auto setting = Setting(i);
     if (gaps.contains(setting)) {
       line(lossless::SettingName(setting), "? " + gaps[setting]);
@@ -117,7 +122,7 @@ base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags
   if (live) {
     io = std::make_unique<KernelPortIo>(LiveQosSources());
   } else {
-    io = std::make_unique<RecordedPortIo>(files, flags.qos_folder);
+    io = std::make_unique<RecordedPortIo>(files);
   }
   if (flags.qos == "watch") {
     if (live) return Watch(ports, *io, stop);

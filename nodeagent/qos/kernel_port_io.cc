@@ -149,7 +149,8 @@ base::Status KernelPortIo::WriteTrust(const QosPort& port, const PortSettings& w
   const std::vector<DcbApp> apps = DscpApps(state.apps);
   if (!dscp) return apps.empty() ? base::Status() : sources_.dcb->DeleteApps(port.netdev, apps);
   if (!apps.empty()) return {};
-  if (!want.dscp_to_priority) {
+  const lossless::DscpMap nothing = lossless::AllDscps(kNotSaid);
+  if (want.dscp_to_priority.value_or(nothing) == nothing) {
     return base::Fail(
         Code::kUnimplemented,
         "this driver trusts DSCPs once one is mapped, and the policy maps none: give it a DSCP");
@@ -236,7 +237,16 @@ base::Status KernelPortIo::Write(const QosPort& port, std::span<const Setting> s
   TRY(tables({Setting::kPriorityToBuffer, Setting::kBufferBytes}));
   if (asked(Setting::kWatchdogMs, want.watchdog_ms.has_value()))
     TRY(WriteWatchdog(port, *want.watchdog_ms), name(Setting::kWatchdogMs));
-  TRY(tables({Setting::kPfc, Setting::kCableMetres}));
+  // A length that the driver takes for bit times must neither be sent nor keep PFC from being set.
+  if (port.driver == "mlx5_core") {
+    TRY(tables({Setting::kPfc, Setting::kCableMetres}));
+  } else {
+    TRY(tables({Setting::kPfc}));
+    if (asked(Setting::kCableMetres, want.cable_metres.has_value())) {
+      return base::Fail(Code::kUnimplemented,
+                        "cableMetres: only mlx5 sizes its buffers by the length of the cable; leave it out");
+    }
+  }
   for (const Setting setting : {Setting::kEcn, Setting::kCnpDscp, Setting::kCnpPriority, Setting::kDcqcn}) {
     if (Has(settings, setting)) TRY(WriteCongestion(*sources_.files, port, setting, want), name(setting));
   }

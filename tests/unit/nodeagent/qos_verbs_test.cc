@@ -12,8 +12,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr const char* kPorts = R"(ports:
-- name: mlx5_0:1
-  netdev: eth0
+- name: mlx5_bond_0:1
+  netdev: ens1f0np0
   settings: {trust: DSCP, pfc: [3], mtu: 9000, dscpToPriority: [{priority: 3, dscps: "26"}]}
   gaps: [{setting: watchdogMs, reason: the driver has no watchdog}]
   queuePairs: 4
@@ -35,20 +35,24 @@ class QosVerbs : public testing::Test {
 };
 
 TEST_F(QosVerbs, ShowEachSettingOrWhyNot) {
-  const std::string shown = Run("qos show mlx5_0:1");
-  EXPECT_THAT(shown, HasSubstr("mlx5_0:1  "));
+  const std::string shown = Run("qos show mlx5_bond_0:1");
+  EXPECT_THAT(shown, HasSubstr("mlx5_bond_0:1  ens1f0np0"));
   EXPECT_THAT(shown, HasSubstr("\n  trust              DSCP\n"));
   EXPECT_THAT(shown, HasSubstr("\n  dscpToPriority     DSCP 26: 3\n"));
   EXPECT_THAT(shown, HasSubstr("\n  watchdogMs         ? the driver has no watchdog\n"));
   EXPECT_THAT(shown, HasSubstr("\n  queue pairs        4 of processes\n"));
   EXPECT_THAT(shown, HasSubstr("\n  link               up, 2 changes\n"));
-  EXPECT_THAT(shown, Not(HasSubstr("mlx5_1")));
-  EXPECT_THAT(Run("qos show"), HasSubstr("mlx5_1:1"));
+  EXPECT_THAT(shown, Not(HasSubstr("mlx5_bond_1")));
+  // A port of a bond has its own interface; nothing is known of it, which one line says.
+  EXPECT_THAT(Run("qos show ens1f1np1"), HasSubstr("mlx5_bond_0:2  ens1f1np1"));
+  EXPECT_THAT(Run("qos show ens1f1np1"),
+              HasSubstr("\n  all settings       ? qos.yaml of this recorded machine"));
+  EXPECT_THAT(Run("qos show ens1f1np1"), Not(HasSubstr("pfc")));
 }
 
 TEST_F(QosVerbs, SayWhichPortsThereAreAndWhatARecordingCannotDo) {
   const std::string refused = test::Output("! " + agent_ + " --machine " + machine_ + " qos show eth99 2>&1");
-  EXPECT_THAT(refused, HasSubstr("there is no RoCE port eth99; there are mlx5_0:1"));
+  EXPECT_THAT(refused, HasSubstr("there is no RoCE port eth99; there are mlx5_bond_0:1, mlx5_bond_0:2"));
   EXPECT_THAT(test::Output("! " + agent_ + " --machine " + machine_ + " qos watch 2>&1"),
               HasSubstr("a recorded machine does not change"));
 }
@@ -59,11 +63,11 @@ TEST_F(QosVerbs, ARecordingIsKeptByTheNextOneUnderOtherNamesToo) {
     Run("record " + copy + scrub);
     const auto ports = ParseQosYaml(base::DiskFileTree(copy).Read("qos.yaml").value());
     ASSERT_TRUE(ports) << ports.error().message;
-    EXPECT_EQ(ports->at("mlx5_0:1").reading.have.pfc, lossless::PrioritySet{3});
-    EXPECT_EQ(ports->at("mlx5_0:1").queue_pairs, 4);
+    EXPECT_EQ(ports->at("mlx5_bond_0:1").reading.have.pfc, lossless::PrioritySet{3});
+    EXPECT_EQ(ports->at("mlx5_bond_0:1").queue_pairs, 4);
     EXPECT_GT(ports->size(), 1U) << "ports that were not recorded are named as such";
   }
-  const std::string json = Run("qos show mlx5_0 -o json");
+  const std::string json = Run("qos show mlx5_bond_0 -o json");
   EXPECT_THAT(json, HasSubstr("\"carrierChanges\": 2"));
 }
 

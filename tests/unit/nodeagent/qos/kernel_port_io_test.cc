@@ -470,6 +470,12 @@ TEST_F(Ports, ADriverWithoutDcbIsAllGaps) {
   port_.driver = "ice";
   driver_.state.pfc.emplace();
   EXPECT_THAT(GapOf(Setting::kCableMetres), HasSubstr("only mlx5"));
+  want.cable_metres = 30;
+  const auto cable = WriteAll(want);
+  EXPECT_EQ(cable.error().code, Code::kUnimplemented);
+  EXPECT_TRUE(cable.error().message.starts_with("cableMetres: ")) << "PFC is not to blame";
+  EXPECT_EQ(driver_.state.pfc->pfc_en, 8);
+  EXPECT_EQ(driver_.state.pfc->delay, 0);
 }
 
 TEST(LikelyWriter, IsLldpadWhereItsSocketOrProcessIs) {
