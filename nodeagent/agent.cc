@@ -71,8 +71,8 @@ class Heartbeat {
 // The device plugin, and the pods whose plans it follows.
 class Devices {
  public:
-  Devices(Publisher& publisher, kube::Client& client, base::Clock& clock, base::Random random,
-          const AgentOptions& options) {
+  Devices(Publisher& publisher, Metrics& metrics, kube::Client& client, base::Clock& clock,
+          base::Random random, const AgentOptions& options) {
     NodeDevicesOptions offering = *options.devices;
     if (options.follow_plans) {
       pods_ = std::make_unique<PodWatch>(client, clock, random.Fork(), options.node, options.log, [this] {
@@ -81,7 +81,10 @@ class Devices {
       offering.pods = [this] { return pods_->Pods(); };
     }
     devices_ = std::make_unique<NodeDevices>(*options.files, clock, random, std::move(offering),
-                                             [&publisher](const DeviceNews& news) { publisher.Offer(news); });
+                                             [&publisher, &metrics](const DeviceNews& news) {
+                                               metrics.Offered(news.reports);
+                                               publisher.Offer(news);
+                                             });
     serving_ = std::jthread([this](std::stop_token stop) { devices_->Run(std::move(stop)); });
     if (pods_) watching_ = std::jthread([this](std::stop_token stop) { pods_->Run(std::move(stop)); });
   }
@@ -206,7 +209,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   Publisher publisher(client, clock, random.Fork(), std::move(publishing));
   std::unique_ptr<Devices> devices;  // ends after those who tell it something, and before whom it tells
   if (options.devices && !options.once)
-    devices = std::make_unique<Devices>(publisher, client, clock, random.Fork(), options);
+    devices = std::make_unique<Devices>(publisher, metrics, client, clock, random.Fork(), options);
   wished = devices.get();
   const std::jthread watcher([&publisher](std::stop_token ended) { publisher.Watch(std::move(ended)); });
   const std::jthread writer([&publisher](std::stop_token ended) { publisher.Run(std::move(ended)); });

@@ -72,8 +72,37 @@ void NodeDevices::Hear(GrantReadings& readings) {
   NameOwn(offers_, readings);
   if (readings.state != GrantsState::kRead) return;
   facts_.allocatable = readings.allocatable;
+  Compare(readings);
   if (seen_) grants_ = JoinGrants(readings, seen_->node).grants;
   Offer();
+}
+
+void NodeDevices::Compare(const GrantReadings& readings) {
+  // Once may be what was offered before: the kubelet and we are not of one moment.
+  std::map<std::string, std::string> foreign = ForeignDevices(offers_, readings);
+  elsewhere_.clear();
+  for (const auto& [resource, id] : foreign) {
+    if (foreign_.contains(resource)) elsewhere_.emplace(resource, id);
+  }
+  foreign_ = std::move(foreign);
+  std::set<std::string> missing;
+  if (readings.allocatable) {
+    for (const nodeagent::Offer& offer : offers_) {
+      const auto standing = standings_.find(offer.resource);
+      const bool taken = offer.offered() && standing != standings_.end() && standing->second.taken;
+      const bool healthy = std::any_of(offer.devices.begin(), offer.devices.end(),
+                                       [](const OfferedDevice& device) { return device.trouble.empty(); });
+      const bool there =
+          std::any_of(readings.allocatable->begin(), readings.allocatable->end(), [&](const DeviceSet& set) {
+            return !set.claim && set.resource == offer.resource && !set.ids.empty();
+          });
+      if (taken && healthy && !there) missing.insert(offer.resource);
+    }
+  }
+  for (const std::string& resource : missing) {
+    if (missing_.contains(resource)) plugins_.Renew(resource);
+  }
+  missing_ = std::move(missing);
 }
 
 void NodeDevices::PodsChanged() {
@@ -91,6 +120,20 @@ void NodeDevices::Restore(const std::string& port) {
   const std::lock_guard lock(mutex_);
   facts_.withdrawn.erase(port);
   Offer();
+}
+
+bool NodeDevices::Withdrawn(const std::string& port) const {
+  const std::lock_guard lock(mutex_);
+  return facts_.withdrawn.contains(port);
+}
+
+std::string NodeDevices::Leak() const {
+  const std::lock_guard lock(mutex_);
+  for (const nodeagent::Offer& offer : offers_) {
+    if (offer.state == crds::DeviceState::kElsewhere || elsewhere_.contains(offer.resource))
+      return fmt::format("{} is offered by another plugin, which cannot be told", offer.resource);
+  }
+  return {};
 }
 
 void NodeDevices::WriteNccl() {
@@ -133,6 +176,13 @@ void NodeDevices::Publish() {
       continue;
     const auto standing = standings_.find(offer.resource);
     const bool taken = standing != standings_.end() && standing->second.taken;
+    if (const auto other = elsewhere_.find(offer.resource); other != elsewhere_.end() && offer.offered()) {
+      news.reports.push_back(ReportOf(
+          offer, crds::DeviceState::kElsewhere,
+          fmt::format("another plugin offers {} too: \"{}\" is none of our devices; let one of both go",
+                      offer.resource, other->second)));
+      continue;
+    }
     news.reports.push_back(ReportOf(
         offer, taken ? crds::DeviceState::kOffered : crds::DeviceState::kPending,
         standing == standings_.end() ? "the kubelet has not been asked yet" : standing->second.reason));

@@ -332,6 +332,22 @@ crds::DeviceReport ReportOf(const Offer& offer, DeviceState state, std::string_v
   return report;
 }
 
+std::map<std::string, std::string> ForeignDevices(const std::vector<Offer>& offers,
+                                                  const GrantReadings& readings) {
+  std::map<std::string, std::string> foreign;
+  if (!readings.allocatable) return foreign;
+  for (const DeviceSet& set : *readings.allocatable) {
+    const auto offer = std::find_if(offers.begin(), offers.end(), [&](const Offer& other) {
+      return !set.claim && other.offered() && other.resource == set.resource;
+    });
+    if (offer == offers.end()) continue;
+    for (const std::string& id : set.ids) {
+      if (FindDevice(*offer, id) == nullptr) foreign.emplace(set.resource, id);
+    }
+  }
+  return foreign;
+}
+
 void NameOwn(const std::vector<Offer>& offers, GrantReadings& readings) {
   const auto name = [&](const DeviceSet& set) {
     if (set.claim) return;

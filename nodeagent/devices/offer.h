@@ -104,6 +104,11 @@ const OfferedDevice* FindDevice(const Offer& offer, std::string_view id);
 // The report of an offer: `state` and `reason` as the kubelet takes it, where it is offered.
 crds::DeviceReport ReportOf(const Offer& offer, crds::DeviceState state, std::string_view reason);
 
+// Of resources that are offered and of which the kubelet can give a device that is not ours: that device. Then another
+// plugin has the same resource, and the kubelet takes whichever spoke last.
+std::map<std::string, std::string> ForeignDevices(const std::vector<Offer>& offers,
+                                                  const GrantReadings& readings);
+
 // What ids of our own stand for: GPUs by UUID and NICs by name (GrantReadings::own).
 void NameOwn(const std::vector<Offer>& offers, GrantReadings& readings);
 
