@@ -318,6 +318,18 @@ std::string_view LosslessStateName(LosslessState state) {
   return codec::kStateNames[std::size_t(state)];
 }
 
+Json ToJson(const lossless::PortSettings& settings) {
+  return codec::WriteSettings(settings);
+}
+
+base::Result<lossless::PortSettings> PortSettingsFromJson(const Json& json) {
+  codec::Problem problem;
+  const codec::Field root(json, problem);
+  lossless::PortSettings settings = codec::ReadSettings(root);
+  if (problem.found()) return base::Fail(problem.error());
+  return settings;
+}
+
 std::string LosslessSummary(const std::vector<LosslessReport>& reports) {
   if (reports.empty()) return "?";
   std::size_t good = 0, all = 0;

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "crds/lossless_policy.h"
+#include "crds/object_meta.h"
 #include "lossless/compare.h"
 #include "lossless/port_settings.h"
 #include "lossless/render.h"
@@ -60,6 +62,11 @@ struct LosslessReport {
 };
 
 inline constexpr std::size_t kMaxLosslessEntries = 32;
+
+// Settings of a host's port under the names of the schema; what nobody said has no key. Errors: kInvalid with the
+// key.
+Json ToJson(const lossless::PortSettings& settings);
+[[nodiscard]] base::Result<lossless::PortSettings> PortSettingsFromJson(const Json& json);
 
 // "8/8": ports as their policies want them, of those that have settings; "-" where none has, "?" where
 // nobody reported.

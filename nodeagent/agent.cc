@@ -16,6 +16,7 @@
 #include "nodeagent/grants/allocation_events.h"
 #include "nodeagent/grants/grant_watch.h"
 #include "nodeagent/publish/node_events.h"
+#include "nodeagent/qos/node_ports.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -150,23 +151,70 @@ class Teller {
   }
   void Look(const Sight& sight) {
     const std::lock_guard lock(mutex_);
-    for (const NodeEvent& event : events_.Look(sight)) {
-      if (options_.log)
-        options_.log(
-            fmt::format("Told node={} reason={} note=\"{}\"", options_.node, event.reason, event.note));
-      recorder_.Record(about_, event.severity, event.reason, event.note);
-      metrics_.Told(event.reason);
-    }
+    for (const NodeEvent& event : events_.Look(sight)) Tell(event.severity, event.reason, event.note);
     metrics_.Dropped(recorder_.dropped());
+  }
+  void Tell(const std::vector<QosEvent>& events) {
+    const std::lock_guard lock(mutex_);
+    for (const QosEvent& event : events)
+      Tell(event.warning ? kube::Severity::kWarning : kube::Severity::kNormal, event.reason, event.note);
   }
 
  private:
+  void Tell(kube::Severity severity, std::string_view reason, const std::string& note) {
+    if (options_.log)
+      options_.log(fmt::format("Told node={} reason={} note=\"{}\"", options_.node, reason, note));
+    recorder_.Record(about_, severity, reason, note);
+    metrics_.Told(reason);
+  }
+
   kube::EventRecorder& recorder_;
   Metrics& metrics_;
   const AgentOptions& options_;
   const kube::ObjectReference about_;
   std::mutex mutex_;
   NodeEvents events_;
+};
+
+// Holds the ports against spec.lossless on a thread of its own. What an agent before this one left in the middle is
+// taken up before this returns, so that no pod gets such a port.
+class Lossless {
+ public:
+  Lossless(const LosslessParts& parts, base::Clock& clock, Metrics& metrics, Teller& teller,
+           Publisher& publisher, const AgentOptions& options) {
+    if (parts.io == nullptr) return;
+    QosCallbacks callbacks;
+    callbacks.on_readings = [&metrics, &publisher](const LosslessReadings& readings) {
+      metrics.Lossless(readings);
+      publisher.Offer(readings);
+    };
+    callbacks.on_events = [&teller](const std::vector<QosEvent>& events) { teller.Tell(events); };
+    callbacks.on_pass = [&metrics](const QosCounts& counts, auto took) { metrics.QosPassed(counts, took); };
+    callbacks.log = options.log;
+    loop_ = std::make_unique<QosLoop>(*parts.io, *parts.gate, *parts.journal, clock, parts.options,
+                                      std::move(callbacks));
+    loop_->RunOnce();
+  }
+  void Run() {
+    if (loop_) thread_ = std::jthread([this](std::stop_token stop) { loop_->Run(std::move(stop)); });
+  }
+  void Restore(const crds::NodeTopologyStatus& published) {
+    if (loop_) loop_->Restore(published.lossless);
+  }
+  void Spec(const kube::Json& object) {
+    if (!loop_) return;
+    kube::Json bare = object;
+    bare.erase("status");
+    // What a newer operator wrote stays in force as it was last understood; the publisher says what is wrong with it.
+    if (const auto read = crds::NodeTopologyFromJson(bare)) loop_->Want(read->spec.lossless);
+  }
+  void Saw(const Sight& sight) {
+    if (loop_) loop_->Have(QosPortsOf(sight.seen.node, sight.ports));
+  }
+
+ private:
+  std::unique_ptr<QosLoop> loop_;
+  std::jthread thread_;  // last: ends before the loop does
 };
 
 kube::EventRecorderOptions RecorderOf(const AgentOptions& options) {
@@ -185,6 +233,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   Heartbeat heartbeat(client, clock, random.Fork(), options);
   kube::EventRecorder recorder(client, clock, random.Fork(), RecorderOf(options));
   Teller teller(recorder, metrics, options);
+  Lossless* lossless = nullptr;
   PublisherOptions publishing;
   publishing.node = options.node;
   publishing.jitter = options.publish_jitter;
@@ -197,20 +246,29 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     const bool has_status = published && published->status.observed_at;
     if (published) teller.Learn(published->spec.labels);
     if (has_status) teller.Restore(published->status.node);
+    if (has_status) lossless->Restore(published->status);
     monitor.Restore(has_status ? published->status : crds::NodeTopologyStatus());
   };
   Devices* wished = nullptr;
-  publishing.on_change = [&wished](const kube::Json& object) {
+  publishing.on_change = [&](const kube::Json& object) {
     kube::Json spec = object;
     spec.erase("status");  // whatever stands there
     const auto current = crds::NodeTopologyFromJson(spec);
-    if (wished != nullptr && current) (*wished)->Wish(current->spec.devices, current->spec.lossless);
+    // What a newer operator wrote stays in force as it was last understood.
+    if (!current) return;
+    if (wished != nullptr) (*wished)->Wish(current->spec.devices, current->spec.lossless);
+    lossless->Want(current->spec.lossless);
   };
   Publisher publisher(client, clock, random.Fork(), std::move(publishing));
   std::unique_ptr<Devices> devices;  // ends after those who tell it something, and before whom it tells
   if (options.devices && !options.once)
     devices = std::make_unique<Devices>(publisher, metrics, client, clock, random.Fork(), options);
   wished = devices.get();
+  DeviceGate gate(devices.get());
+  Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock, metrics,
+               teller, publisher, options);
+  lossless = &qos;
+  qos.Run();
   const std::jthread watcher([&publisher](std::stop_token ended) { publisher.Watch(std::move(ended)); });
   const std::jthread writer([&publisher](std::stop_token ended) { publisher.Run(std::move(ended)); });
   const std::jthread sender([&recorder](std::stop_token ended) { recorder.Run(std::move(ended)); });
@@ -226,6 +284,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     metrics.Saw(sight);
     publisher.Offer(sight->seen);
     if (devices) (*devices)->Look(sight->seen);
+    qos.Saw(*sight);
     before = sight;
   };
   callbacks.on_pass = [&metrics](Pass pass, auto took) { metrics.Passed(pass, took); };

@@ -14,8 +14,17 @@
 #include "nodeagent/monitor/monitor.h"
 #include "nodeagent/publish/metrics.h"
 #include "nodeagent/publish/publisher.h"
+#include "nodeagent/qos/loop.h"
 
 namespace heddle::nodeagent {
+
+// What sets and watches the QoS of this machine's ports; all must outlive the agent.
+struct LosslessParts {
+  PortIo* io = nullptr;  // null: nobody looks at it, and what is published of it stays
+  PortGate* gate = nullptr;
+  Journal* journal = nullptr;
+  QosLoopOptions options;
+};
 
 struct AgentOptions {
   std::string node;
@@ -31,6 +40,7 @@ struct AgentOptions {
   std::optional<NodeDevicesOptions> devices;
   const base::FileTree* files = nullptr;  // of the machine; with `devices`, and it must outlive the call
   bool follow_plans = false;              // watch this node's pods, which takes the right to
+  LosslessParts lossless;
 };
 
 // The daemon: watches the machine and asks for the grants, publishes what changed, tells the Node's events, counts

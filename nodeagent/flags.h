@@ -27,6 +27,7 @@ Examples:
   heddle-nodeagent --from-nccl-xml topo.xml --print  where the hypervisor hides PCIe: the cloud's file tells it
   heddle-nodeagent record DIR --scrub                record this machine under other names, to attach to a bug report
   heddle-nodeagent --machine DIR record DIR2 --scrub give a recording other names
+  heddle-nodeagent qos show                          what makes each RoCE port lossless, or not
   heddle-nodeagent --node gpu-17                     in a DaemonSet, with its ServiceAccount
   heddle-nodeagent --machine DIR --kubeconfig FILE   publish a recorded machine, as demos and tests do)";
 
@@ -37,7 +38,9 @@ inline constexpr const char* kDefaultListen = "127.0.0.1:9559";
 struct Flags {
   std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
   std::string nccl_topo, from_nccl_xml;
-  std::string probe;  // the library that a child was started for
+  std::string qos, qos_port, qos_output = "table";  // the verb: "show", "watch"; empty = none
+  std::string qos_folder;                           // of RecordedPortIo; empty = memory
+  std::string probe;                                // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
   std::optional<std::string> pod_resources;   // as given
   std::optional<std::string> device_plugins;  // as given
@@ -92,12 +95,33 @@ inline void DefineDevices(CLI::App& app, Flags& flags) {
                "Watch this node's pods, to give them the devices of their plans and to compare");
 }
 
+inline void DefineQos(CLI::App& app, Flags& flags) {
+  CLI::App* qos = app.add_subcommand("qos", "What makes RoCE ports lossless: read it, watch it change");
+  qos->require_subcommand(1);
+  CLI::App* show =
+      qos->add_subcommand("show", "Every setting of each port as the kernel has it now, or why not");
+  CLI::App* watch = qos->add_subcommand("watch", "A line for each change of DCB, and who probably made it");
+  for (CLI::App* verb : {show, watch}) {
+    verb->add_option("PORT", flags.qos_port, "mlx5_0:1, mlx5_0 or eth2 (default: all RoCE ports)");
+    verb->callback([&flags, name = verb->get_name()] { flags.qos = name; });
+  }
+  show->add_option("-o,--output", flags.qos_output,
+                   "table, json or yaml, which is what `record` keeps as qos.yaml")
+      ->check(CLI::IsMember({"table", "json", "yaml"}))
+      ->capture_default_str();
+}
+
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
 inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.footer(kExamples);
   app.add_option("--node", flags.node,
                  "Name of the Node (default: $NODE_NAME, machine.yaml, the host's name)");
   app.add_option("--machine", flags.machine, "Folder of a recorded machine, in place of this one");
+  app.add_option("--qos-folder", flags.qos_folder,
+                 "With --machine: a folder whose qos.yaml takes what is written to the ports, and is read "
+                 "anew each time")
+      ->type_name("DIR")
+      ->needs("--machine");
   app.add_flag("--print", flags.print, "Print the NodeTopology and exit; needs no cluster");
   app.add_flag("--follow", flags.follow,
                "With --print: go on, and print each change of health or topology as a line")
@@ -155,6 +179,7 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
   record->add_flag(
       "--scrub", flags.scrub,
       "Under other names: GUIDs, MAC and IP addresses, UUIDs, serial numbers, hosts and switches");
+  DefineQos(app, flags);
   CLI::App* probe = app.add_subcommand("nvml-probe", "")->group("");
   probe->add_option("LIBRARY", flags.probe)->required();
   return record;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <mutex>
 
 #include "crds/yaml.h"
 #include "nodeagent/health/conditions.h"
@@ -77,6 +79,26 @@ std::string Follow::Hear(const std::vector<KernelEvent>& events, base::WallTime 
                  event.subject.empty() ? event.what : fmt::format("{}: {}", event.subject, event.what));
   }
   return text;
+}
+
+void FollowMachine(const std::string& node, FollowFormat format, Monitor& monitor, base::Clock& clock,
+                   const std::stop_token& stop) {
+  Follow follow(node, format);
+  std::mutex mutex;  // the kernel's words and the sights come on two threads
+  const auto say = [](const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  };
+  MonitorCallbacks callbacks;
+  callbacks.on_sight = [&](const SightPtr& sight) {
+    const std::lock_guard lock(mutex);
+    say(follow.Look(*sight, clock.WallNow()));
+  };
+  callbacks.on_events = [&](const std::vector<KernelEvent>& events) {
+    const std::lock_guard lock(mutex);
+    say(follow.Hear(events, clock.WallNow()));
+  };
+  monitor.Run(callbacks, stop);
 }
 
 }  // namespace heddle::nodeagent

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,5 +33,9 @@ class Follow {
   bool first_ = true;
   Observation before_;
 };
+
+// Writes all of it to standard output. Blocks until stop.
+void FollowMachine(const std::string& node, FollowFormat format, Monitor& monitor, base::Clock& clock,
+                   const std::stop_token& stop);
 
 }  // namespace heddle::nodeagent

@@ -1,9 +1,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <random>
 
 #include "base/process.h"
@@ -15,8 +13,8 @@
 #include "nodeagent/follow.h"
 #include "nodeagent/gpu/nvml_process.h"
 #include "nodeagent/grants/pod_resources.h"
-#include "nodeagent/nccl_files.h"
 #include "nodeagent/print.h"
+#include "nodeagent/qos_verbs.h"
 
 namespace {
 
@@ -79,28 +77,6 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
   return 0;
 }
 
-int RunFollow(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,
-              base::Clock& clock, const std::stop_token& stop) {
-  nodeagent::Follow follow(
-      node, flags.output == "json" ? nodeagent::FollowFormat::kJson : nodeagent::FollowFormat::kText);
-  std::mutex mutex;  // the kernel's words and the sights come on two threads
-  const auto say = [](const std::string& text) {
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
-  };
-  nodeagent::MonitorCallbacks callbacks;
-  callbacks.on_sight = [&](const nodeagent::SightPtr& sight) {
-    const std::lock_guard lock(mutex);
-    say(follow.Look(*sight, clock.WallNow()));
-  };
-  callbacks.on_events = [&](const std::vector<nodeagent::KernelEvent>& events) {
-    const std::lock_guard lock(mutex);
-    say(follow.Hear(events, clock.WallNow()));
-  };
-  monitor.Run(callbacks, stop);
-  return 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -137,8 +113,8 @@ int main(int argc, char** argv) {
       live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd_socket)
            : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
-  const auto nccl = nodeagent::ServeNccl(live ? root : recorded, flags, live, *machine->discovery);
-  if (!nccl || *nccl) return nccl ? 0 : Failed(nccl.error());
+  const auto once = nodeagent::ServeOnce(live ? root : recorded, *machine, flags, live, stop);
+  if (!once || *once) return once ? 0 : Failed(once.error());
   const auto kubelet = nodeagent::OpenKubelet(live ? root : recorded, flags.PodResources());
   if (flags.print && !flags.follow)
     return nodeagent::PrintNode(*machine, kubelet.get(), flags, clock, stop) ? 0 : kInterrupted;
@@ -153,7 +129,11 @@ int main(int argc, char** argv) {
   options.counters_interval = Seconds(flags.counters_interval_s);
   if (!flags.follow) options.patience = std::chrono::seconds(10);
   nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
-  return flags.follow ? RunFollow(flags, machine->identity.node, monitor, clock, stop)
-                      : Publish(flags, machine->identity.node, monitor, kubelet.get(), root,
-                                live ? root : recorded, clock, stop);
+  const std::string& node = machine->identity.node;
+  if (!flags.follow)
+    return Publish(flags, node, monitor, kubelet.get(), root, live ? root : recorded, clock, stop);
+  nodeagent::FollowMachine(
+      node, flags.output == "json" ? nodeagent::FollowFormat::kJson : nodeagent::FollowFormat::kText, monitor,
+      clock, stop);
+  return 0;
 }

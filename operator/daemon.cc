@@ -169,7 +169,7 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                            events_),
       device_reconciler_(client_, labels_client_, clock,
                          {.nodes = node_view_, .topologies = topology_view_, .policies = device_policy_view_},
-                         {.ns = options_.ns, .images = options_.plugins.images}) {}
+                         {.ns = options_.ns, .images = options_.plugins.images}, events_) {}
 
 bool Daemon::Impl::ready() const {
   return nodes_.store().synced() && topologies_.store().synced() && fabrics_.store().synced();

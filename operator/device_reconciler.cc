@@ -1,8 +1,6 @@
 #include "operator/device_reconciler.h"
 
-#include <spdlog/spdlog.h>
-
-#include <optional>
+#include <array>
 #include <utility>
 
 #include "crds/node_topology.h"
@@ -24,6 +22,10 @@ kube::Json StatusOf(const crds::RdmaDevicePolicyStatus& status) {
   return crds::StatusApplyJson(object).value("status", kube::Json::object());
 }
 
+constexpr std::array kTold{PolicyEvent{"Refused", "DevicesRefused", kube::Severity::kWarning},
+                           PolicyEvent{"Conflict", "DevicesConflict", kube::Severity::kWarning},
+                           PolicyEvent{"Offered", "DevicesOffered", kube::Severity::kNormal}};
+
 }  // namespace
 
 base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
@@ -38,36 +40,24 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
   std::set<crds::DevicePlugin> others;
   for (const auto& [plugin, image] : objects_.plugins().images) others.insert(plugin);
   const DeviceRollout rollout = DecideDevices(policies, nodes, others, clock_.WallNow());
-  Outcome total;
-  std::optional<base::Error> failed;
-  const auto take = [&](const base::Result<Outcome>& one) {
-    if (one) {
-      AddUp(total, *one);
-    } else if (!failed) {
-      failed = one.error();
-    }
-  };
+  PolicyPass pass(writes_, events_, kTold, stop);
   for (const DeviceNode& node : nodes) {
-    if (stop.stop_requested()) return total;
-    const auto& wishes = rollout.wishes.at(node.name);
-    if (wishes == node.wishes) continue;
-    kube::Json wanted = DevicesOf(wishes);
-    if (wanted == DevicesOf(node.wishes)) continue;
-    spdlog::info("Telling NodeTopology its devices node={} resources={}", node.name, wishes.size());
-    take(writes_.Spec(node.name, nodes_.UidOf(node.name), "devices", std::move(wanted), stop));
+    const auto& wanted = rollout.wishes.at(node.name);
+    if (wanted == node.wishes) continue;
+    pass.Spec(node.name, nodes_.UidOf(node.name), "devices", DevicesOf(node.wishes), DevicesOf(wanted));
   }
   for (const crds::RdmaDevicePolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
-    if (status == rollout.statuses.end() || StatusOf(status->second) == StatusOf(policy.status)) continue;
+    if (status == rollout.statuses.end()) continue;
     crds::RdmaDevicePolicy wanted;
     wanted.name = policy.name;
     wanted.uid = policy.uid;
     wanted.status = status->second;
-    take(writes_.Status(kRdmaDevicePolicies, policy.name, crds::StatusApplyJson(wanted), stop));
+    pass.Status(kRdmaDevicePolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
+                {policy.status.conditions, status->second.conditions});
   }
-  take(objects_.Reconcile(PluginClasses(nodes, rollout), reads_.nodes, stop));
-  if (failed) return base::Fail(*failed);
-  return total;
+  pass.Take(objects_.Reconcile(PluginClasses(nodes, rollout), reads_.nodes, stop));
+  return pass.Sum();
 }
 
 }  // namespace heddle::operators

@@ -14,7 +14,7 @@ namespace heddle::operators {
 
 // Writes what RdmaDevicePolicies make of each node into NodeTopology.spec.devices, and what came of it into their
 // statuses, each on change only; and keeps what runs other plugins where a policy names one. A policy that changes
-// nothing causes no write. Thread rule: Reconcile on one thread at a time.
+// nothing causes no write, and an event says what a status turned to. Thread rule: Reconcile on one thread at a time.
 class DeviceReconciler {
  public:
   struct Reads {
@@ -25,11 +25,12 @@ class DeviceReconciler {
   // `labels_client` writes as field manager heddle-operator-labels: nodes get the class of another plugin's
   // configuration as a label.
   DeviceReconciler(kube::Client& client, kube::Client& labels_client, base::Clock& clock, Reads reads,
-                   OtherPlugins others)
+                   OtherPlugins others, kube::EventRecorder& events)
       : clock_(clock),
         writes_(client, clock),
         objects_(client, labels_client, clock, std::move(others)),
-        reads_(reads) {}
+        reads_(reads),
+        events_(events) {}
 
   // All nodes and policies at once: one write that fails does not hold up the others, and the first error is
   // returned.
@@ -40,6 +41,7 @@ class DeviceReconciler {
   PolicyWrites writes_;
   PluginObjects objects_;
   const Reads reads_;
+  kube::EventRecorder& events_;
   PolicyNodes<DeviceNode> nodes_;
 };
 

@@ -1,10 +1,6 @@
 #include "operator/lossless_reconciler.h"
 
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "crds/keys.h"
 #include "crds/node_topology.h"
@@ -26,30 +22,14 @@ kube::Json StatusOf(const crds::LosslessPolicyStatus& status) {
   return crds::StatusApplyJson(object).value("status", kube::Json::object());
 }
 
-// What people are told of; the others are on the way to one of these.
-struct Told {
-  std::string_view reason, event;
-  kube::Severity severity;
-};
-constexpr std::array kTold{Told{"Refused", "LosslessRefused", kube::Severity::kWarning},
-                           Told{"Conflict", "LosslessConflict", kube::Severity::kWarning},
-                           Told{"CanaryStopped", "LosslessCanaryStopped", kube::Severity::kWarning},
-                           Told{"Failed", "LosslessFailed", kube::Severity::kWarning},
-                           Told{"Drifted", "LosslessDrifted", kube::Severity::kWarning},
-                           Told{"Compliant", "LosslessCompliant", kube::Severity::kNormal}};
+constexpr std::array kTold{PolicyEvent{"Refused", "LosslessRefused", kube::Severity::kWarning},
+                           PolicyEvent{"Conflict", "LosslessConflict", kube::Severity::kWarning},
+                           PolicyEvent{"CanaryStopped", "LosslessCanaryStopped", kube::Severity::kWarning},
+                           PolicyEvent{"Failed", "LosslessFailed", kube::Severity::kWarning},
+                           PolicyEvent{"Drifted", "LosslessDrifted", kube::Severity::kWarning},
+                           PolicyEvent{"Compliant", "LosslessCompliant", kube::Severity::kNormal}};
 
 }  // namespace
-
-void LosslessReconciler::Tell(const crds::LosslessPolicy& policy, const crds::LosslessPolicyStatus& now) {
-  const crds::Condition* before = crds::FindCondition(policy.status.conditions, crds::kReady);
-  const crds::Condition* after = crds::FindCondition(now.conditions, crds::kReady);
-  if (after == nullptr || (before != nullptr && before->reason == after->reason)) return;
-  const auto told = std::find_if(kTold.begin(), kTold.end(),
-                                 [after](const Told& one) { return one.reason == after->reason; });
-  if (told == kTold.end()) return;
-  events_.Record({kLosslessPolicies.ApiVersion(), kLosslessPolicies.kind, "", policy.name, policy.uid},
-                 told->severity, told->event, after->message);
-}
 
 base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop) {
   const auto policies = ReadPolicies(reads_.policies, "LosslessPolicy", &crds::LosslessPolicyFromJson);
@@ -60,37 +40,23 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
         node.reports = std::move(topology.status.lossless);
       });
   const LosslessRollout rollout = DecideRollout(policies, nodes, clock_.WallNow());
-  Outcome total;
-  std::optional<base::Error> failed;
-  const auto take = [&](const base::Result<Outcome>& one) {
-    if (one) {
-      AddUp(total, *one);
-    } else if (!failed) {
-      failed = one.error();
-    }
-  };
+  PolicyPass pass(writes_, events_, kTold, stop);
   for (const LosslessNode& node : nodes) {
-    if (stop.stop_requested()) return total;
-    const auto& wishes = rollout.wishes.at(node.name);
-    if (wishes == node.wishes) continue;
-    kube::Json wanted = WishesOf(wishes);
-    if (wanted == WishesOf(node.wishes)) continue;
-    spdlog::info("Telling NodeTopology its lossless settings node={} entries={}", node.name, wishes.size());
-    take(writes_.Spec(node.name, nodes_.UidOf(node.name), "lossless", std::move(wanted), stop));
+    const auto& wanted = rollout.wishes.at(node.name);
+    if (wanted == node.wishes) continue;
+    pass.Spec(node.name, nodes_.UidOf(node.name), "lossless", WishesOf(node.wishes), WishesOf(wanted));
   }
   for (const crds::LosslessPolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
-    if (status == rollout.statuses.end() || StatusOf(status->second) == StatusOf(policy.status)) continue;
+    if (status == rollout.statuses.end()) continue;
     crds::LosslessPolicy wanted;
     wanted.name = policy.name;
     wanted.uid = policy.uid;
     wanted.status = status->second;
-    const auto done = writes_.Status(kLosslessPolicies, policy.name, crds::StatusApplyJson(wanted), stop);
-    if (done && done->writes > 0 && !done->again) Tell(policy, status->second);
-    take(done);
+    pass.Status(kLosslessPolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
+                {policy.status.conditions, status->second.conditions});
   }
-  if (failed) return base::Fail(*failed);
-  return total;
+  return pass.Sum();
 }
 
 }  // namespace heddle::operators

@@ -31,9 +31,6 @@ class LosslessReconciler {
   [[nodiscard]] base::Result<Outcome> Reconcile(const std::stop_token& stop);
 
  private:
-  // An event of the policy where a status that was written has another reason than the one before.
-  void Tell(const crds::LosslessPolicy& policy, const crds::LosslessPolicyStatus& now);
-
   base::Clock& clock_;
   PolicyWrites writes_;
   const Reads reads_;

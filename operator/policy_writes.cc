@@ -1,8 +1,11 @@
 #include "operator/policy_writes.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include "crds/keys.h"
@@ -33,6 +36,21 @@ base::Result<Outcome> PolicyWrites::Spec(const std::string& node, const std::str
   return base::Fail(patched.error().In(fmt::format("write spec.{} of NodeTopology {}", field, node)));
 }
 
+std::vector<base::Result<Outcome>> PolicyWrites::Specs(std::vector<SpecChange> changes,
+                                                       const std::stop_token& stop) {
+  std::vector<base::Result<Outcome>> done(changes.size(), Outcome{});
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < changes.size() && !stop.stop_requested(); i = next++)
+      done[i] = Spec(changes[i].node, changes[i].uid, changes[i].field, std::move(changes[i].value), stop);
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < std::min(changes.size(), std::size_t(kAtOnce)); ++i) others.emplace_back(work);
+  work();
+  others.clear();
+  return done;
+}
+
 base::Result<Outcome> PolicyWrites::Status(const kube::Resource& kind, const std::string& name,
                                            const kube::Json& applied, const std::stop_token& stop) {
   const base::MonotonicTime now = clock_.Now();
@@ -49,9 +67,50 @@ base::Result<Outcome> PolicyWrites::Status(const kube::Resource& kind, const std
   return base::Fail(done.error().In(fmt::format("write the status of {} {}", kind.kind, name)));
 }
 
-void AddUp(Outcome& total, const Outcome& one) {
-  total.writes += one.writes;
-  if (one.again) total.again = total.again ? std::min(*total.again, *one.again) : *one.again;
+void PolicyPass::Spec(const std::string& node, const std::string& uid, std::string_view field,
+                      const kube::Json& has, kube::Json wanted) {
+  if (has == wanted) return;
+  spdlog::info("Telling NodeTopology node={} field={} entries={}", node, field, wanted.size());
+  changes_.push_back({node, uid, std::string(field), std::move(wanted)});
+}
+
+void PolicyPass::WriteSpecs() {
+  for (const base::Result<Outcome>& one : writes_.Specs(std::exchange(changes_, {}), stop_)) Take(one);
+}
+
+void PolicyPass::Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
+                        const kube::Json& applied, const Ready& ready) {
+  WriteSpecs();
+  if (stop_.stop_requested() || has == applied.value("status", kube::Json())) return;
+  const auto done = writes_.Status(kind, policy.name, applied, stop_);
+  if (done && done->writes > 0 && !done->again) Tell(kind, policy, ready);
+  Take(done);
+}
+
+void PolicyPass::Tell(const kube::Resource& kind, const crds::ObjectMeta& policy, const Ready& ready) {
+  const crds::Condition* before = crds::FindCondition(ready.before, crds::kReady);
+  const crds::Condition* now = crds::FindCondition(ready.now, crds::kReady);
+  if (now == nullptr || (before != nullptr && before->reason == now->reason)) return;
+  const auto told = std::find_if(told_.begin(), told_.end(),
+                                 [now](const PolicyEvent& one) { return one.reason == now->reason; });
+  if (told == told_.end()) return;
+  events_.Record({kind.ApiVersion(), kind.kind, "", policy.name, policy.uid}, told->severity, told->event,
+                 now->message);
+}
+
+void PolicyPass::Take(const base::Result<Outcome>& one) {
+  if (!one) {
+    if (!failed_) failed_ = one.error();
+    return;
+  }
+  total_.writes += one->writes;
+  if (one->again) total_.again = total_.again ? std::min(*total_.again, *one->again) : *one->again;
+}
+
+base::Result<Outcome> PolicyPass::Sum() {
+  WriteSpecs();
+  if (failed_) return base::Fail(*failed_);
+  return total_;
 }
 
 }  // namespace heddle::operators

@@ -43,6 +43,8 @@ struct Observation {
   // number, whose state cannot be read, and why.
   std::optional<std::vector<std::string>> nvlink_faults;
   std::map<std::pair<std::string, int>, std::string> unread_ports;
+  // Ports that pods and plans do not get for now though nothing is wrong with them, and why (publish/report.cc).
+  std::map<std::pair<std::string, int>, std::string> withdrawn_ports;
   std::optional<std::vector<std::string>>
       pcie_faults;                      // links that are not full; nothing: none could be judged
   std::vector<std::string> problems;    // what could not be read, as sentences

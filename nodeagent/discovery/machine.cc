@@ -6,6 +6,9 @@
 #include "nodeagent/health/ethtool_stats.h"
 #include "nodeagent/leaf/memory.h"
 #include "nodeagent/nccl/export.h"
+#include "nodeagent/qos/kernel_port_io.h"
+#include "nodeagent/qos/ports.h"
+#include "nodeagent/qos/recorded_port_io.h"
 #include "nodeagent/recording/recording.h"
 #include "nodeagent/recording/scrub.h"
 
@@ -29,8 +32,8 @@ Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr
 }
 
 // Reads all that a replay may ask for, and writes it.
-base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolSource& ethtool, bool scrub,
-                  const std::string& folder) {
+base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolSource& ethtool, PortIo* qos,
+                  bool scrub, const std::string& folder) {
   const Readings readings = machine.discovery->Read();
   ReadForHwloc(recording);
   const Observation seen = nodeagent::Assemble(readings);
@@ -40,6 +43,8 @@ base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolS
   std::map<std::string, std::string> extra = readings.leaves.files;
   extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
   if (std::string told = FormatVerbsYaml(readings.rdma); !told.empty()) extra["verbs.yaml"] = std::move(told);
+  const std::vector<QosPort> ports = QosPorts(recording, readings, seen.node);
+  if (qos != nullptr && !ports.empty()) extra["qos.yaml"] = FormatQosYaml(RecordQos(*qos, ports));
   extra["machine.yaml"] = FormatMachineYaml(identity);
   GpuReadings gpus = readings.gpus;
   std::erase_if(gpus.gpus, [](const GpuReading& gpu) { return gpu.xgmi; });  // sysfs has those
@@ -88,7 +93,8 @@ base::Status Record(const base::FileTree& files, const std::string& node, std::u
   const RecordingFileTree recording(files);
   ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock, {}, lldpd_socket));
   LiveEthtool ethtool;
-  return Keep(recording, machine, ethtool, scrub, folder);
+  KernelPortIo qos(LiveQosSources());
+  return Keep(recording, machine, ethtool, &qos, scrub, folder);
 }
 
 base::Status RecordAgain(const base::FileTree& files, const std::string& source, const std::string& node,
@@ -96,7 +102,8 @@ base::Status RecordAgain(const base::FileTree& files, const std::string& source,
   const RecordingFileTree recording(files);
   ASSIGN_OR_RETURN(Machine machine, OpenRecorded(recording, source, node));
   RecordedEthtool ethtool(files);
-  return Keep(recording, machine, ethtool, scrub, folder);
+  RecordedPortIo qos(files);
+  return Keep(recording, machine, ethtool, files.Read("qos.yaml") ? &qos : nullptr, scrub, folder);
 }
 
 }  // namespace heddle::nodeagent

@@ -140,8 +140,9 @@ Condition NvlinkHealthy(const std::vector<std::string>& faults) {
 }
 
 // What is wrong with one port, worst first; its place in this order is its weight.
-constexpr std::array<std::string_view, 7> kPortReasons{"Flapping", "LinkDown", "PauseStorm", "LinkErrors",
-                                                       "PathLoss", "SlowLink", "Healthy"};
+constexpr std::array<std::string_view, 8> kPortReasons{"Flapping", "LinkDown", "PauseStorm", "LinkErrors",
+                                                       "PathLoss", "BeingSet", "SlowLink",   "Healthy"};
+constexpr std::size_t kBeingSet = 5;
 
 std::size_t WeighPort(const NicPort& port, int best_gbps) {
   switch (port.fault) {
@@ -157,7 +158,7 @@ std::size_t WeighPort(const NicPort& port, int best_gbps) {
       break;
   }
   if (port.state == LinkState::kDown) return 1;
-  return port.state == LinkState::kActive && port.rate_gbps < best_gbps ? 5 : 6;
+  return port.state == LinkState::kActive && port.rate_gbps < best_gbps ? 6 : 7;
 }
 
 // "mlx5_3 port 1 (leaf-4 port 17)"
@@ -184,10 +185,16 @@ Condition RailCondition(const Observation& seen, int rail, int best_gbps) {
   for (const Nic& nic : seen.node.nics) {
     if (nic.role != NicRole::kCompute || nic.rail.value_or(-1) != rail) continue;
     for (const NicPort& port : nic.ports) {
-      const std::size_t weight = WeighPort(port, best_gbps);
-      worst = std::min(worst, weight);
+      std::size_t weight = WeighPort(port, best_gbps);
+      const auto withdrawn = seen.withdrawn_ports.find({nic.name, port.number});
       names.push_back(PortWithLeaf(nic, port));
-      if (weight < kPortReasons.size() - 1) faults.push_back(SayPort(nic, port, best_gbps));
+      if (withdrawn != seen.withdrawn_ports.end() && weight > kBeingSet) {
+        weight = kBeingSet;
+        faults.push_back(fmt::format("{}: {}", names.back(), withdrawn->second));
+      } else if (weight < kPortReasons.size() - 1) {
+        faults.push_back(SayPort(nic, port, best_gbps));
+      }
+      worst = std::min(worst, weight);
       const auto why = seen.unread_ports.find({nic.name, port.number});
       if (why != seen.unread_ports.end()) {
         unread.push_back(fmt::format("{}: {}", names.back(), why->second));

@@ -161,7 +161,7 @@ struct Metrics::Series {
   prometheus::Family<prometheus::Histogram>& passes =
       prometheus::BuildHistogram()
           .Name("heddle_nodeagent_pass_duration_seconds")
-          .Help("What a full look, and a pass over the counters, took")
+          .Help("What a full look, a pass over the counters, and one over lossless settings took")
           .Register(registry);
   prometheus::Family<prometheus::Counter>& publications =
       prometheus::BuildCounter()
@@ -190,6 +190,22 @@ struct Metrics::Series {
       prometheus::BuildGauge()
           .Name("heddle_nodeagent_problems")
           .Help("What could not be read at the last look; DiscoveryComplete names each")
+          .Register(registry);
+
+  prometheus::Family<prometheus::Gauge>& lossless =
+      prometheus::BuildGauge()
+          .Name("heddle_lossless_ports")
+          .Help("Ports that a LosslessPolicy speaks of, by how they stand to it")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& withdrawn =
+      prometheus::BuildGauge()
+          .Name("heddle_lossless_ports_withdrawn")
+          .Help("Ports that new pods do not get while their settings are changed")
+          .Register(registry);
+  prometheus::Family<prometheus::Counter>& qos =
+      prometheus::BuildCounter()
+          .Name("heddle_lossless_actions_total")
+          .Help("What was done to lossless settings: write, failed_write, apply, roll_back, drift, conflict")
           .Register(registry);
 
   std::mutex mutex;  // guards what follows
@@ -270,6 +286,31 @@ void Metrics::Told(std::string_view reason) {
 void Metrics::Dropped(std::uint64_t events) {
   prometheus::Counter& dropped = series_->dropped.Add({});
   dropped.Increment(double(events) - dropped.Value());
+}
+
+void Metrics::Lossless(const LosslessReadings& readings) {
+  if (!readings.reports) return;
+  std::map<crds::LosslessState, std::size_t> ports;
+  for (const crds::LosslessReport& report : *readings.reports) ports[report.state] += report.ports.size();
+  for (int i = 0; i <= int(crds::LosslessState::kUnknown); ++i) {
+    const auto state = crds::LosslessState(i);
+    series_->lossless.Add({{"state", std::string(crds::LosslessStateName(state))}}).Set(double(ports[state]));
+  }
+  series_->withdrawn.Add({}).Set(double(readings.withdrawn.size()));
+}
+
+void Metrics::QosPassed(const QosCounts& counts, std::chrono::nanoseconds took) {
+  const auto count = [this](const char* action, std::uint64_t total) {
+    prometheus::Counter& counter = series_->qos.Add({{"action", action}});
+    counter.Increment(double(total) - counter.Value());
+  };
+  count("write", counts.writes);
+  count("failed_write", counts.failed_writes);
+  count("apply", counts.applied);
+  count("roll_back", counts.rolled_back);
+  count("drift", counts.drifts);
+  count("conflict", counts.conflicts);
+  series_->passes.Add({{"pass", "qos"}}, kSeconds).Observe(std::chrono::duration<double>(took).count());
 }
 
 bool Metrics::saw() const {

@@ -11,6 +11,7 @@
 #include "kube/http_server.h"
 #include "nodeagent/monitor/kernel_events.h"
 #include "nodeagent/monitor/monitor.h"
+#include "nodeagent/qos/loop.h"
 
 namespace heddle::nodeagent {
 
@@ -32,6 +33,9 @@ class Metrics {
   void Wrote(bool written);                                      // an attempt to publish
   void Told(std::string_view reason);                            // an event of the Node
   void Dropped(std::uint64_t events);                            // so many were lost since the start
+
+  void Lossless(const LosslessReadings& readings);
+  void QosPassed(const QosCounts& counts, std::chrono::nanoseconds took);
 
   bool saw() const;          // anything yet
   std::string Text() const;  // the text exposition format

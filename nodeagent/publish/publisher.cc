@@ -102,9 +102,12 @@ void Publisher::Offer(const Observation& observation) {
   const bool urgent = wanted_ && HealthDiffers(wanted_->node, observation.node) && TakeUrgent();
   wanted_ = observation;
   published_ = false;
+  queue_.AddAfter(options_.node, urgent ? UrgentWait() : Wait());
+}
+
+std::chrono::nanoseconds Publisher::UrgentWait() {
   constexpr std::chrono::nanoseconds kAny{1};
-  queue_.AddAfter(options_.node,
-                  urgent ? random_.Jitter(std::min(options_.jitter, options_.urgent_jitter) + kAny) : Wait());
+  return random_.Jitter(std::min(options_.jitter, options_.urgent_jitter) + kAny);
 }
 
 std::chrono::nanoseconds Publisher::Wait() {
@@ -139,6 +142,16 @@ void Publisher::Offer(const DeviceNews& devices) {
   queue_.AddAfter(options_.node, Wait());
 }
 
+void Publisher::Offer(const LosslessReadings& lossless) {
+  const std::lock_guard lock(mutex_);
+  if (lossless_ == lossless) return;
+  const bool urgent =
+      (lossless_ ? lossless_->withdrawn : decltype(lossless.withdrawn)()) != lossless.withdrawn;
+  lossless_ = lossless;
+  published_ = false;
+  queue_.AddAfter(options_.node, urgent && settled_ && TakeUrgent() ? UrgentWait() : Wait());
+}
+
 void Publisher::Watch(std::stop_token stop) {
   if (!clock_.SleepFor(std::max(first_at_ - clock_.Now(), std::chrono::nanoseconds(0)), stop)) return;
   reflector_.Run(std::move(stop));
@@ -153,10 +166,11 @@ void Publisher::ObjectChanged(kube::ChangeType type, const kube::ObjectPtr& curr
     first = !std::exchange(seen_object_, true);
     queue_.AddAfter(options_.node, Wait());
   }
+  if (first && options_.on_object) {
+    const auto owner = kube::ControllerOwner(*current);
+    options_.on_object(owner && owner->kind == "Node" ? owner : std::nullopt, *current);
+  }
   if (options_.on_change) options_.on_change(*current);
-  if (!first || !options_.on_object) return;
-  const auto owner = kube::ControllerOwner(*current);
-  options_.on_object(owner && owner->kind == "Node" ? owner : std::nullopt, *current);
 }
 
 void Publisher::Run(std::stop_token stop) {
@@ -182,11 +196,13 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
   std::optional<Observation> wanted;
   std::optional<GrantReadings> grants;
   std::optional<DeviceNews> devices;
+  std::optional<LosslessReadings> lossless;
   {
     const std::lock_guard lock(mutex_);
     wanted = wanted_;
     grants = grants_;
     devices = devices_;
+    lossless = lossless_;
   }
   const kube::ObjectPtr object = Current();
   if (!wanted) return Outcome::kDone;
@@ -208,7 +224,8 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
     return Outcome::kRetry;
   }
   const crds::NodeTopology next =
-      Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr, devices ? &*devices : nullptr);
+      Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr, devices ? &*devices : nullptr,
+             lossless ? &*lossless : nullptr);
   const Json wanted_status = Said(StatusOf(crds::ToJson(next)));
   {
     const std::lock_guard lock(mutex_);

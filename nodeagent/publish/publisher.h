@@ -18,6 +18,7 @@
 #include "nodeagent/assembly/assemble.h"
 #include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/grants.h"
+#include "nodeagent/qos/report.h"
 
 namespace heddle::nodeagent {
 
@@ -41,7 +42,7 @@ struct PublisherOptions {
   kube::Log log;
   // The first sight of the own object, with the Node that owns it; on Watch's thread.
   std::function<void(const std::optional<kube::OwnerReference>& owner, const kube::Json& object)> on_object;
-  // The spec of the own object, each time that the watch shows it; on Watch's thread.
+  // The spec of the own object, each time that the watch shows it, at first after on_object; on Watch's thread.
   std::function<void(const kube::Json& object)> on_change;
   // How each attempt to write ended; on Run's thread.
   std::function<void(bool written)> on_write;
@@ -67,6 +68,8 @@ class Publisher {
   // Nothing is published before the first observation.
   void Offer(const GrantReadings& grants);
   void Offer(const DeviceNews& devices);
+  // A port that is taken away or given back is as urgent as its health.
+  void Offer(const LosslessReadings& lossless);
 
   void Watch(std::stop_token stop);  // blocks until stop
   void Run(std::stop_token stop);    // blocks until stop; waits out any outage of the server
@@ -87,6 +90,7 @@ class Publisher {
   kube::ObjectPtr Current() const;
   // Under the lock: how long a change waits that nothing makes urgent.
   std::chrono::nanoseconds Wait();
+  std::chrono::nanoseconds UrgentWait();  // under the lock
   // Under the lock: takes one of the budget of urgent changes, if one is left.
   bool TakeUrgent();
   Outcome Write(const crds::NodeTopology& object, const kube::Json& wanted, std::stop_token stop);
@@ -102,6 +106,7 @@ class Publisher {
   std::optional<Observation> wanted_;
   std::optional<GrantReadings> grants_;
   std::optional<DeviceNews> devices_;
+  std::optional<LosslessReadings> lossless_;
   double urgent_left_;
   base::MonotonicTime urgent_at_{};
   const base::MonotonicTime first_at_;  // not before: nothing is asked of the server

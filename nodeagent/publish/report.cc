@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nodeagent/health/conditions.h"
+#include "nodeagent/qos/node_ports.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -21,11 +22,35 @@ std::optional<crds::Condition> ReportGrants(const GrantReadings* readings, const
   return condition;
 }
 
+void WithdrawPorts(const LosslessReadings& lossless, Observation& observation) {
+  for (topology::Nic& nic : observation.node.nics) {
+    for (topology::NicPort& port : nic.ports) {
+      const auto why = lossless.withdrawn.find(QosPortName(nic, port));
+      if (why == lossless.withdrawn.end()) continue;
+      port.usable_gbps = 0;
+      observation.withdrawn_ports[{nic.name, port.number}] = why->second;
+    }
+  }
+}
+
+// As ReportGrants.
+std::optional<crds::Condition> ReportLossless(const LosslessReadings* lossless,
+                                              crds::NodeTopologyStatus& status) {
+  if (lossless == nullptr || !lossless->reports) {
+    const crds::Condition* old = crds::FindCondition(status.conditions, kLossless);
+    return old == nullptr ? std::nullopt : std::optional(*old);
+  }
+  status.lossless = *lossless->reports;
+  return LosslessCondition(*lossless);
+}
+
 }  // namespace
 
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& seen, base::WallTime now,
-                          const GrantReadings* grants, const DeviceNews* devices) {
+                          const GrantReadings* grants, const DeviceNews* devices,
+                          const LosslessReadings* lossless) {
   Observation observation = seen;
+  if (lossless != nullptr) WithdrawPorts(*lossless, observation);
   crds::FillLeaves(observation.node, current.spec.labels);
   now = std::chrono::floor<std::chrono::seconds>(now);
   crds::NodeTopology next = current;
@@ -38,6 +63,7 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   status.agent_version = std::string(kAgentVersion);
   std::vector<crds::Condition> conditions, found = ConditionsOf(observation);
   if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));
+  if (auto condition = ReportLossless(lossless, status)) found.push_back(*std::move(condition));
   status.devices.clear();
   if (devices != nullptr) {
     found.insert(found.end(), devices->conditions.begin(), devices->conditions.end());

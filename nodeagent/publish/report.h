@@ -6,6 +6,7 @@
 #include "nodeagent/assembly/assemble.h"
 #include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/grants.h"
+#include "nodeagent/qos/report.h"
 
 namespace heddle::nodeagent {
 
@@ -20,8 +21,11 @@ inline constexpr std::string_view kAgentVersion = "0.1.0";
 // reads a grant leaves out those of pods that are gone. Null: nobody has asked yet, so what is said of them stays.
 //
 // Of `devices` the reports are status.devices, and the conditions stand beside the others. Null: none are offered.
+//
+// Of ports that are withdrawn nothing is usable, so that placement goes past them. `lossless` null, or without
+// reports: what is said of them stays.
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
                           base::WallTime now, const GrantReadings* grants = nullptr,
-                          const DeviceNews* devices = nullptr);
+                          const DeviceNews* devices = nullptr, const LosslessReadings* lossless = nullptr);
 
 }  // namespace heddle::nodeagent

@@ -47,9 +47,12 @@ void Uevent(std::string_view bytes);
 void Rtnetlink(std::string_view bytes);
 void PodResources(std::string_view bytes);
 void NcclSource(std::string_view bytes);
+void Dcbnl(std::string_view bytes);
+void RdmaNetlink(std::string_view bytes);
+void QosYaml(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 25> kTargets{{
+inline constexpr std::array<Target, 28> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -75,6 +78,9 @@ inline constexpr std::array<Target, 25> kTargets{{
     {"rtnetlink", Rtnetlink},
     {"pod_resources", PodResources},
     {"nccl_source", NcclSource},
+    {"dcbnl", Dcbnl},
+    {"rdma_netlink", RdmaNetlink},
+    {"qos_yaml", QosYaml},
 }};
 
 }  // namespace heddle::fuzz

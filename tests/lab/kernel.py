@@ -16,7 +16,7 @@ NEWEST = "linux-image-amd64"
 # What the guest needs before it sees the host's files; the rest is loaded from there.
 EARLY = ("virtio_pci", "9p", "9pnet_virtio")
 # crc32_generic: rdma_rxe asks for it by a name that modules.dep does not know.
-LATE = ("virtio_net", "crc32_generic", "rdma_rxe", "sch_netem", "bonding")
+LATE = ("virtio_net", "crc32_generic", "rdma_rxe", "rdma_cm", "sch_netem", "bonding")
 
 # proc, sys and dev are the guest's own, all else is the host's: read-only, but for the test's folder at /mnt.
 # Commands arrive as numbers on the second serial line, their text and what they write lies in that folder.

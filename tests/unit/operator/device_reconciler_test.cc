@@ -49,12 +49,15 @@ class DeviceReconcilerTest : public Stage {
   ServerView policies{server, kRdmaDevicePolicies};
   const kube::Resource daemon_sets{"apps", "v1", "daemonsets", "DaemonSet", true};
   kube::Client labels_client{server, clock, {.field_manager = "heddle-operator-labels"}};
+  kube::EventRecorder events{
+      client, clock, base::Random(7), {.component = "heddle-operator", .instance = "op-0"}};
   DeviceReconciler reconciler{
       client,
       labels_client,
       clock,
       {.nodes = nodes, .topologies = topologies, .policies = policies},
-      {.ns = "heddle-system", .images = {{crds::DevicePlugin::kRdmaShared, "registry.test/shared:v1"}}}};
+      {.ns = "heddle-system", .images = {{crds::DevicePlugin::kRdmaShared, "registry.test/shared:v1"}}},
+      events};
 };
 
 TEST_F(DeviceReconcilerTest, TellsNodesAndThenHasNothingMoreToWrite) {
@@ -99,6 +102,22 @@ TEST_F(DeviceReconcilerTest, APolicyOfANewerVersionTakesNothingAway) {
   AddPolicy("rails", {{"mode", "OfNextYear"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}}, 2);
   EXPECT_EQ(Reconcile(), 0);
   EXPECT_EQ(NodeOf("a").spec.devices.size(), 2u);
+}
+
+TEST_F(DeviceReconcilerTest, AnEventSaysWhatAPolicyTurnedTo) {
+  AddRoceNode("a");
+  AddPolicy("mgmt",
+            {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/mgmt"}, {"roles", {"management"}}}}}});
+  Reconcile();
+  events.Flush({});
+  const auto told = server.All(kube::kEvents);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0]["reason"], "DevicesRefused");
+  EXPECT_THAT(told[0].dump(), testing::HasSubstr("no RDMA device of this node"));
+  clock.Advance(1min);
+  Reconcile();
+  events.Flush({});
+  EXPECT_EQ(server.All(kube::kEvents).size(), 1u) << "said once";
 }
 
 TEST_F(DeviceReconcilerTest, RunsAnotherPluginWhereAPolicyNamesItAndCleansUpAfterIt) {

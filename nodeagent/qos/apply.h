@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "nodeagent/qos/decide.h"
+
+namespace heddle::nodeagent {
+
+// How long things take.
+struct QosTimings {
+  // From the withdrawal to the first question who uses the port: the publication takes 4 s at most (an urgent
+  // change, PublisherOptions), and the planner and the kubelet have heard of it some seconds later.
+  std::chrono::nanoseconds drain = std::chrono::seconds(15);
+  std::chrono::nanoseconds poll = std::chrono::seconds(5);  // between two such questions
+  // How long a port may be without carrier after a write: a 400 Gb/s link trains for some seconds, and an optical
+  // one longer.
+  std::chrono::nanoseconds carrier = std::chrono::seconds(60);
+  std::chrono::nanoseconds settle = std::chrono::seconds(10);  // with carrier, in which errors are counted
+  std::chrono::nanoseconds settle_poll = std::chrono::seconds(1);
+  // After a write that found the port busy, doubling; at the last the write is taken back.
+  std::chrono::nanoseconds back_off = std::chrono::seconds(5);
+  std::chrono::nanoseconds max_back_off = std::chrono::minutes(5);
+};
+inline constexpr int kMaxBusy = 5;
+// A write may take the link down and up; several that the driver takes one by one, as often each.
+inline constexpr std::uint64_t kMaxBounces = 4;
+// Errors in the settle window that are no worse than what a bounce itself makes: symbol errors while the link trains.
+inline constexpr std::uint64_t kTolerated = 10;
+
+enum class ApplyStage : std::uint8_t {
+  kIdle,
+  kDraining,     // pods do not get the port any more; nothing was written
+  kWriting,      // something may have been written, and the journal says what was there before
+  kSettling,     // all reads back as wanted; the link is watched
+  kRollingBack,  // what was written is being taken back
+};
+
+// How far the work on one port has come. Only the journal outlives the agent: a write that it finds unsettled goes on
+// at kWriting, or at kRollingBack.
+struct ApplyProgress {
+  ApplyStage stage = ApplyStage::kIdle;
+  base::MonotonicTime since{};       // in this stage
+  base::MonotonicTime not_before{};  // no step until then
+  int busy = 0;                      // times in a row that the port was
+  std::optional<LinkEvidence> at;    // kDraining: at its begin; kSettling: with carrier again
+  base::MonotonicTime at_time{};
+};
+
+enum class ApplyStep : std::uint8_t {
+  kNothing,
+  kWithdraw,  // close the gate
+  kWrite,     // remember what is there (unless the journal does), then write what differs and read it back
+  kSettle,    // the write stands: forget what was before, open the gate
+  kRollBack,  // write what was there before and read it back; see why
+  kAbandon,   // nothing was written and nothing is to be: open the gate
+};
+
+// What is asked of a port besides its settings; nothing = not asked.
+struct PortQuestions {
+  std::optional<base::Result<int>> queue_pairs;
+  std::optional<base::Result<LinkEvidence>> link;
+};
+// Which of them NextApplyStep looks at in this stage.
+bool AsksQueuePairs(const ApplyProgress& progress, const QosTimings& timings, base::MonotonicTime now);
+bool AsksLink(const ApplyProgress& progress, const QosTimings& timings, base::MonotonicTime now);
+
+struct StepFacts {
+  const Judgement* judged = nullptr;  // null: no policy speaks of the port any more
+  bool wanted = false;                // a policy has it set, and this agent may
+  bool gone = false;                  // the interface
+  const PortRecord* record = nullptr;
+  ApplyProgress progress;
+  PortQuestions asked;
+  std::string before_it;  // the port whose turn it is; empty = this one's
+  std::string leak;       // PortGate::Leak
+  QosTimings timings;
+};
+
+// The next step of one port, and what is said of it until then.
+struct NextApplyStep {
+  ApplyStep step = ApplyStep::kNothing;
+  ApplyProgress progress;
+  std::string reason;  // why it waits, a sentence without numbers that change; empty = nothing is under way
+  std::string why;     // kRollBack: what went wrong; empty = nothing did, it is only not wanted any more
+  base::MonotonicTime when;  // of the next look at it, where it is under way
+};
+NextApplyStep NextStepOf(const StepFacts& facts, base::MonotonicTime now);
+
+// What the link lost by a write, as a sentence; empty = nothing. `noise`: errors that came in a time as long before.
+std::string Worse(const LinkEvidence& calm, const LinkEvidence& now,
+                  const std::map<std::string, std::uint64_t>& noise);
+// How much each counter grew; a counter that was reset grew by what it has.
+std::map<std::string, std::uint64_t> Growth(const LinkEvidence& before, const LinkEvidence& now);
+
+}  // namespace heddle::nodeagent

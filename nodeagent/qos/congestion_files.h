@@ -1,0 +1,25 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "lossless/render.h"
+#include "nodeagent/qos/port_io.h"
+#include "nodeagent/qos/setting_files.h"
+
+namespace heddle::nodeagent {
+
+// ECN, CNPs and DCQCN of mlx5, the only driver that has them as files:
+//   sys/class/net/IF/ecn/roce_{rp,np}/  MLNX_OFED and DOCA: all of it, and alone the switch by priority (enable/0…7)
+//   sys/kernel/debug/mlx5/BDF/cc_params/  the kernel's own (drivers/infiniband/hw/mlx5/cong.c): all but that switch
+// Where both are there the first counts. A CNP has the priority of np_cnp_prio only where np_cnp_prio_mode is 0, which
+// writing it makes it.
+
+// Puts kEcn, kCnpDscp, kCnpPriority and kDcqcn into `reading`, or gaps.
+void ReadCongestion(const base::FileTree& files, const QosPort& port, QosReading& reading);
+
+// Writes those of `settings` that are of this kind, of DCQCN and ECN what differs. kUnimplemented: no such file.
+[[nodiscard]] base::Status WriteCongestion(const SettingFiles& files, const QosPort& port,
+                                           lossless::Setting setting, const lossless::PortSettings& want);
+
+}  // namespace heddle::nodeagent

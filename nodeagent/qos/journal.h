@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "lossless/port_settings.h"
+#include "nodeagent/qos/port_io.h"
+
+namespace heddle::nodeagent {
+
+// A write that is not settled: what to go on with, or to go back to.
+struct UnsettledWrite {
+  QosPort port;
+  lossless::PortSettings want, before;         // of the settings below
+  std::vector<lossless::Setting> settings;     // in their order
+  LinkEvidence link;                           // before the write
+  std::map<std::string, std::uint64_t> noise;  // errors that came while it was waited for, by counter
+  int starts = 1;                              // agents that worked on it
+  bool interrupts = true;                      // the port was taken away from pods
+  bool back = false;                           // it is being taken back
+  std::string why;                             // that; empty = nobody wants it any more
+  bool conflict = false;                       // why: somebody else wrote over it
+  std::string about;                           // AboutOf the record that it was begun for
+  friend bool operator==(const UnsettledWrite&, const UnsettledWrite&) = default;
+};
+
+// What was decided for one port and must outlive the agent.
+struct PortRecord {
+  std::string port;                     // "mlx5_0:1"
+  std::string policy;                   // that the rest is about
+  std::int64_t generation = 0;          // of the policy
+  std::string subject;                  // the NIC and the settings that the rest is about, as a hash
+  bool applied = false;                 // it was as wanted once; what differs since is drift
+  std::string failed;                   // why nothing more is tried; empty = it is
+  std::string conflict;                 // the same, because somebody else keeps writing
+  std::vector<base::WallTime> repairs;  // whole seconds, the last few
+  std::map<lossless::Setting, std::string>
+      unsupported;   // settings that its driver cannot set, and how it said so
+  std::string boot;  // of the machine; what was written does not outlive it
+  int crashes = 0;   // restarts of the machine in the middle of a write
+  std::optional<UnsettledWrite> unsettled;
+  friend bool operator==(const PortRecord&, const PortRecord&) = default;
+};
+
+// Policy, generation and subject in one.
+std::string AboutOf(const PortRecord& record);
+
+// Keeps the records of a node's ports. What Put and Remove return with success has reached the disk.
+// Thread rule: one thread.
+class Journal {
+ public:
+  Journal() = default;
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+  virtual ~Journal() = default;
+
+  struct Loaded {
+    std::vector<PortRecord> records;    // by port
+    std::vector<std::string> problems;  // files that make no sense, as sentences; they stay where they are
+  };
+  virtual Loaded Load() = 0;
+  [[nodiscard]] virtual base::Status Put(const PortRecord& record) = 0;
+  [[nodiscard]] virtual base::Status Remove(const std::string& port) = 0;  // one that is not there is success
+};
+
+// One file for each port in `folder`, which it makes: written beside, synced, renamed, and the folder synced.
+std::unique_ptr<Journal> OpenJournal(std::string folder);
+
+// The text of such a file, and back. What does not come back as it was is refused: it would be no use later.
+[[nodiscard]] base::Result<std::string> RecordText(const PortRecord& record);
+[[nodiscard]] base::Result<PortRecord> ParseRecord(const std::string& text);
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,299 @@
+#include "nodeagent/qos/kernel_port_io.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <utility>
+
+#include "formats/printable.h"
+#include "formats/scanner.h"
+#include "nodeagent/qos/congestion_files.h"
+#include "nodeagent/qos/dcb_settings.h"
+#include "nodeagent/qos/likely_writer.h"
+#include "nodeagent/qos/rdma_cm_tos.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using base::Code;
+using lossless::Gap;
+using lossless::kNotSaid;
+using lossless::PortSettings;
+using lossless::Setting;
+
+constexpr int kMaxMtu = 65'535;
+
+std::string NetPath(const QosPort& port, std::string_view file) {
+  return fmt::format("sys/class/net/{}/{}", port.netdev, file);
+}
+
+bool Has(std::span<const Setting> settings, Setting setting) {
+  return std::find(settings.begin(), settings.end(), setting) != settings.end();
+}
+
+// Those of `settings` that are in `group`.
+std::vector<Setting> Among(std::span<const Setting> settings, std::initializer_list<Setting> group) {
+  std::vector<Setting> found;
+  for (const Setting setting : group) {
+    if (Has(settings, setting)) found.push_back(setting);
+  }
+  return found;
+}
+
+constexpr std::array kDcbSettings{Setting::kDcbx,
+                                  Setting::kTrust,
+                                  Setting::kDscpToPriority,
+                                  Setting::kPfc,
+                                  Setting::kCableMetres,
+                                  Setting::kPriorityToClass,
+                                  Setting::kClassAlgorithm,
+                                  Setting::kClassPercent,
+                                  Setting::kPriorityToBuffer,
+                                  Setting::kBufferBytes};
+
+}  // namespace
+
+QosSources LiveQosSources(const std::string& root) {
+  QosSources sources;
+  sources.files = std::make_unique<SettingFiles>(root);
+  sources.dcb = std::make_unique<NetlinkDcb>();
+  sources.watchdog = std::make_unique<EthtoolWatchdog>();
+  sources.queue_pairs = std::make_unique<NetlinkQueuePairs>(sources.files->files());
+  sources.statistics = std::make_unique<LiveEthtool>();
+  return sources;
+}
+
+bool KernelPortIo::Exists(const QosPort& port) const {
+  const auto link = sources_.files->files().List("sys/class/net/" + port.netdev);
+  return link || link.error().code != Code::kNotFound;
+}
+
+void KernelPortIo::ReadMtu(const QosPort& port, QosReading& reading) const {
+  const auto text = base::ReadTrimmed(sources_.files->files(), NetPath(port, "mtu"));
+  const auto mtu = text ? formats::Number<int>(*text) : std::nullopt;
+  if (mtu && *mtu > 0) {
+    reading.have.mtu = std::min(*mtu, kMaxMtu);
+  } else {
+    reading.gaps.push_back({Setting::kMtu, text ? "sysfs says no MTU" : text.error().message});
+  }
+}
+
+std::optional<std::string> KernelPortIo::TrustFile(const QosPort& port) const {
+  auto text = base::ReadTrimmed(sources_.files->files(), NetPath(port, "qos/trust"));
+  if (!text) return std::nullopt;
+  return *std::move(text);
+}
+
+QosReading KernelPortIo::Read(const QosPort& port) {
+  if (!Exists(port)) return {{}, {}, true};
+  QosReading reading;
+  if (const auto state = sources_.dcb->Read(port.netdev); state) {
+    DcbSettings dcb = SettingsOfDcb(*state, TrustFile(port), port);
+    reading.have = std::move(dcb.have);
+    reading.gaps = std::move(dcb.gaps);
+  } else {
+    for (const Setting setting : kDcbSettings) reading.gaps.push_back({setting, state.error().message});
+  }
+  if (const auto watchdog = sources_.watchdog->Read(port.netdev); watchdog) {
+    reading.have.watchdog_ms = *watchdog;
+  } else {
+    reading.gaps.push_back({Setting::kWatchdogMs, watchdog.error().message});
+  }
+  ReadMtu(port, reading);
+  ReadCongestion(sources_.files->files(), port, reading);
+  if (const auto tos = ReadRdmaCmTos(*sources_.files, port); tos) {
+    reading.have.tos = *tos;
+  } else {
+    reading.gaps.push_back({Setting::kTos, tos.error().message});
+  }
+  // Whatever went in between makes the rest of what was read a guess.
+  if (!Exists(port)) return {{}, {}, true};
+  std::stable_sort(reading.gaps.begin(), reading.gaps.end(),
+                   [](const Gap& a, const Gap& b) { return a.setting < b.setting; });
+  return reading;
+}
+
+base::Status KernelPortIo::WriteDcbx(const QosPort& port, const PortSettings& want) {
+  ASSIGN_OR_RETURN(const DcbState state, sources_.dcb->Read(port.netdev));
+  if (!state.dcbx) return base::Fail(Code::kUnimplemented, "the driver has no DCBX mode");
+  constexpr int kHost = DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_IEEE;
+  const bool host = (*state.dcbx & kHost) == kHost && (*state.dcbx & DCB_CAP_DCBX_LLD_MANAGED) == 0;
+  if (*want.dcbx == lossless::Dcbx::kHost)
+    return host ? base::Status() : sources_.dcb->ChangeDcbx(port.netdev, kHost);
+  // mlx5 takes no flag for "leave it to the firmware".
+  return (*state.dcbx & DCB_CAP_DCBX_HOST) == 0 ? base::Status() : sources_.dcb->ChangeDcbx(port.netdev, 0);
+}
+
+base::Status KernelPortIo::WriteMtu(const QosPort& port, int mtu) const {
+  const std::string path = NetPath(port, "mtu");
+  const auto have = base::ReadTrimmed(sources_.files->files(), path);
+  if (have && *have == std::to_string(mtu)) return {};
+  return sources_.files->Write(path, std::to_string(mtu));
+}
+
+base::Status KernelPortIo::WriteTrust(const QosPort& port, const PortSettings& want) {
+  ASSIGN_OR_RETURN(const DcbState state, sources_.dcb->Read(port.netdev));
+  if (state.trust) {
+    const auto trust = TrustFor(*state.trust, *want.trust);
+    DcbChange change;
+    change.trust = trust;
+    return trust ? sources_.dcb->Change(port.netdev, change) : base::Status();
+  }
+  const bool dscp = *want.trust == lossless::Trust::kDscp;
+  if (const auto file = TrustFile(port); file) {
+    const std::string_view word = dscp ? "dscp" : "pcp";
+    return *file == word ? base::Status() : sources_.files->Write(NetPath(port, "qos/trust"), word);
+  }
+  const std::vector<DcbApp> apps = DscpApps(state.apps);
+  if (!dscp) return apps.empty() ? base::Status() : sources_.dcb->DeleteApps(port.netdev, apps);
+  if (!apps.empty()) return {};
+  if (!want.dscp_to_priority) {
+    return base::Fail(
+        Code::kUnimplemented,
+        "this driver trusts DSCPs once one is mapped, and the policy maps none: give it a DSCP");
+  }
+  return WriteDscps(port, want);
+}
+
+base::Status KernelPortIo::WriteDscps(const QosPort& port, const PortSettings& want) {
+  ASSIGN_OR_RETURN(DcbState state, sources_.dcb->Read(port.netdev));
+  DscpDifference difference = DscpsFor(state.apps, *want.dscp_to_priority);
+  if (want.trust == lossless::Trust::kPcp && !difference.add.empty() && !state.trust && !TrustFile(port)) {
+    return base::Fail(Code::kUnimplemented, "this driver trusts DSCPs once one is mapped, and PCP is wanted");
+  }
+  if (!difference.add.empty()) {
+    DcbChange change;
+    change.apps = std::move(difference.add);
+    TRY(sources_.dcb->Change(port.netdev, change));
+    if (difference.remove.empty()) return {};
+    // The new entry took the place of the old one on mlx5, elsewhere both are there. Never the other way round: the
+    // last entry deleted takes trust along.
+    ASSIGN_OR_RETURN(state, sources_.dcb->Read(port.netdev));
+    difference = DscpsFor(state.apps, *want.dscp_to_priority);
+  }
+  return difference.remove.empty() ? base::Status()
+                                   : sources_.dcb->DeleteApps(port.netdev, difference.remove);
+}
+
+base::Status KernelPortIo::WriteTables(const QosPort& port, std::span<const Setting> settings,
+                                       const PortSettings& want) {
+  ASSIGN_OR_RETURN(const DcbState state, sources_.dcb->Read(port.netdev));
+  DcbChange change;
+  const auto none = [](std::string_view what) {
+    return base::Fail(Code::kUnimplemented, fmt::format("the driver has no {}", what));
+  };
+  switch (settings.front()) {
+    case Setting::kPriorityToBuffer:
+    case Setting::kBufferBytes:
+      if (!state.buffer) return none("buffers that can be set");
+      change.buffer = BufferFor(*state.buffer, settings, want);
+      break;
+    case Setting::kPfc:
+    case Setting::kCableMetres:
+      if (!state.pfc) return none("PFC");
+      if (Has(settings, Setting::kCableMetres) && port.driver != "mlx5_core")
+        return none("length of a cable");
+      change.pfc = PfcFor(*state.pfc, settings, want);
+      break;
+    default:
+      if (!state.ets) return none("ETS");
+      change.ets = EtsFor(*state.ets, settings, want);
+      break;
+  }
+  if (!change.ets && !change.buffer && !change.pfc) return {};
+  return sources_.dcb->Change(port.netdev, change);
+}
+
+base::Status KernelPortIo::WriteWatchdog(const QosPort& port, int milliseconds) {
+  ASSIGN_OR_RETURN(const int have, sources_.watchdog->Read(port.netdev));
+  return have == milliseconds ? base::Status() : sources_.watchdog->Write(port.netdev, milliseconds);
+}
+
+base::Status KernelPortIo::Write(const QosPort& port, std::span<const Setting> settings,
+                                 const PortSettings& want) {
+  if (!Exists(port)) {
+    return base::Fail(Code::kUnavailable, fmt::format("{}: the interface is gone", port.netdev));
+  }
+  const auto asked = [&](Setting setting, bool said) { return said && Has(settings, setting); };
+  const auto tables = [&](std::initializer_list<Setting> group) -> base::Status {
+    const std::vector<Setting> here = Among(settings, group);
+    if (here.empty()) return {};
+    std::string names;
+    for (const Setting setting : here)
+      names += (names.empty() ? "" : ", ") + std::string(lossless::SettingName(setting));
+    TRY(WriteTables(port, here, want), names);
+    return {};
+  };
+  const auto name = [](Setting setting) { return lossless::SettingName(setting); };
+  if (asked(Setting::kDcbx, want.dcbx.has_value())) TRY(WriteDcbx(port, want), name(Setting::kDcbx));
+  if (asked(Setting::kMtu, want.mtu.has_value())) TRY(WriteMtu(port, *want.mtu), name(Setting::kMtu));
+  if (asked(Setting::kTrust, want.trust.has_value())) TRY(WriteTrust(port, want), name(Setting::kTrust));
+  if (asked(Setting::kDscpToPriority, want.dscp_to_priority.has_value()))
+    TRY(WriteDscps(port, want), name(Setting::kDscpToPriority));
+  TRY(tables({Setting::kPriorityToClass, Setting::kClassAlgorithm, Setting::kClassPercent}));
+  TRY(tables({Setting::kPriorityToBuffer, Setting::kBufferBytes}));
+  if (asked(Setting::kWatchdogMs, want.watchdog_ms.has_value()))
+    TRY(WriteWatchdog(port, *want.watchdog_ms), name(Setting::kWatchdogMs));
+  TRY(tables({Setting::kPfc, Setting::kCableMetres}));
+  for (const Setting setting : {Setting::kEcn, Setting::kCnpDscp, Setting::kCnpPriority, Setting::kDcqcn}) {
+    if (Has(settings, setting)) TRY(WriteCongestion(*sources_.files, port, setting, want), name(setting));
+  }
+  if (asked(Setting::kTos, want.tos.has_value()))
+    TRY(WriteRdmaCmTos(*sources_.files, port, *want.tos), name(Setting::kTos));
+  return {};
+}
+
+base::Result<int> KernelPortIo::UserQueuePairs(const QosPort& port) {
+  return sources_.queue_pairs->CountUsers(port.rdma_device);
+}
+
+base::Result<LinkEvidence> KernelPortIo::Link(const QosPort& port) {
+  const base::FileTree& files = sources_.files->files();
+  LinkEvidence evidence;
+  const auto changes = base::ReadTrimmed(files, NetPath(port, "carrier_changes"));
+  if (!changes)
+    return base::Fail(changes.error().code == Code::kNotFound ? Code::kUnavailable : changes.error().code,
+                      fmt::format("the link of {}: {}", port.netdev, changes.error().message));
+  evidence.carrier_changes = formats::Number<std::uint64_t>(*changes).value_or(0);
+  // Of an interface that is set down there is no carrier to be read.
+  evidence.carrier = base::ReadTrimmed(files, NetPath(port, "carrier")).value_or("0") == "1";
+  if (const auto statistics = sources_.statistics->Read(port.netdev); statistics) {
+    for (std::size_t i = 0; i < statistics->values.size(); ++i) {
+      const std::string& statistic = (*statistics->names)[i];
+      if (IsLinkError(statistic)) evidence.errors[statistic] = statistics->values[i];
+    }
+  } else if (statistics.error().code != Code::kNotFound) {
+    return base::Fail(statistics.error());
+  }
+  return evidence;
+}
+
+std::string KernelPortIo::LikelyWriter(const QosPort& port, Setting setting) {
+  std::optional<DcbState> state;
+  if (auto read = sources_.dcb->Read(port.netdev); read) state = *std::move(read);
+  return LikelyWriterOf(sources_.files->files(), state, setting);
+}
+
+bool IsLinkError(std::string_view statistic) {
+  // mlx5 (en_stats.c), bnxt_en (bnxt_ethtool.c), ice (ice_ethtool.c), ionic (ionic_stats.c). Symbol errors, faults and
+  // the count of links lost are not among them: each retraining makes some, and a change of PFC is one on mlx5.
+  constexpr std::array<std::string_view, 14> kNames{"rx_crc_errors_phy",
+                                                    "rx_in_range_len_errors_phy",
+                                                    "rx_out_of_range_len_phy",
+                                                    "rx_oversize_pkts_phy",
+                                                    "rx_undersize_pkts_phy",
+                                                    "rx_fragments_phy",
+                                                    "rx_jabbers_phy",
+                                                    "tx_errors_phy",
+                                                    "tx_pause_storm_error_events",
+                                                    "rx_fcs_err_frames",
+                                                    "tx_err",
+                                                    "rx_crc_errors.nic",
+                                                    "illegal_bytes.nic",
+                                                    "frames_rx_bad_fcs"};
+  return std::find(kNames.begin(), kNames.end(), statistic) != kNames.end();
+}
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/file_tree.h"
+#include "base/result.h"
+#include "nodeagent/qos/netlink_exchange.h"
+
+namespace heddle::nodeagent {
+
+// Questions and answers of RDMA netlink (Linux, drivers/infiniband/core/nldev.c). Pure.
+std::string AskRdmaDevices(std::uint32_t sequence);
+std::string AskQueuePairs(std::uint32_t device, std::uint32_t sequence);  // `device`: its index
+
+struct RdmaAnswer {
+  bool done = false;
+  int error = 0;                        // errno, or 0
+  std::optional<std::uint32_t> device;  // the index of the device that was looked for
+  int user_queue_pairs = 0;             // those whose entry does not name a part of the kernel as their owner
+};
+// Adds one datagram of a dump; `device_name`: whom to look for. Total; kInvalid where a message is cut short.
+[[nodiscard]] base::Status TakeRdma(std::string_view datagram, std::uint32_t sequence,
+                                    std::string_view device_name, RdmaAnswer& answer);
+
+// Whether a kernel of this release ("6.1.0-56-amd64") shows queue pairs over PID namespaces.
+bool ShowsAllQueuePairs(std::string_view release);
+
+// Queue pairs of a device that processes hold. Thread rule: one thread.
+class QueuePairs {
+ public:
+  QueuePairs() = default;
+  QueuePairs(const QueuePairs&) = delete;
+  QueuePairs& operator=(const QueuePairs&) = delete;
+  virtual ~QueuePairs() = default;
+  // kForbidden: those of other processes cannot be seen. kUnavailable: there is no such device (any more).
+  [[nodiscard]] virtual base::Result<int> CountUsers(const std::string& rdma_device) = 0;
+};
+
+// Kernels before 5.5 show a process the queue pairs of its own PID namespace alone (rdma_is_visible_in_pid_ns), so that
+// a count from within a container that has its own would be a confident 0: it is refused there.
+class NetlinkQueuePairs final : public QueuePairs {
+ public:
+  // `files`: rooted at "/", for proc/self/ns/pid and proc/sys/kernel/osrelease. Must outlive it.
+  explicit NetlinkQueuePairs(const base::FileTree& files);
+  [[nodiscard]] base::Result<int> CountUsers(const std::string& rdma_device) override;
+
+ private:
+  [[nodiscard]] base::Result<RdmaAnswer> Ask(const std::string& question, std::uint32_t sequence,
+                                             const std::string& rdma_device);
+  const base::FileTree& files_;
+  NetlinkExchange kernel_;
+};
+
+}  // namespace heddle::nodeagent

@@ -1,0 +1,66 @@
+// What the node agent hears of QoS: dcbnl, RDMA netlink, and the ports of recorded machines.
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "base/check.h"
+#include "crds/node_lossless.h"
+#include "nodeagent/qos/dcb_settings.h"
+#include "nodeagent/qos/queue_pairs.h"
+#include "nodeagent/qos/recorded_port_io.h"
+#include "tests/fuzz/targets.h"
+
+namespace heddle::fuzz {
+
+using namespace nodeagent;  // NOLINT(google-build-using-namespace): this file is about nothing else
+
+namespace {
+
+// That of the first message, so that the answer is one to us.
+std::uint32_t SequenceOf(std::string_view datagram) {
+  std::uint32_t sequence = 0;
+  if (datagram.size() >= 12) std::memcpy(&sequence, datagram.data() + 8, sizeof sequence);
+  return sequence;
+}
+
+}  // namespace
+
+// Whatever a driver answers can be published, and a lossless port can be made of it.
+void Dcbnl(std::string_view bytes) {
+  DcbAnswer answer;
+  (void)Read(TakeDcb(bytes, SequenceOf(bytes), answer).map([] { return 0; }));
+  for (const std::string& netdev : ChangedByDcb(bytes)) CHECK(!netdev.empty());
+  CHECK(answer.error >= 0 && (answer.error == 0 || answer.done));
+  if (!answer.state) return;
+  CHECK(std::is_sorted(answer.state->apps.begin(), answer.state->apps.end()));
+  QosPort port;
+  port.driver = "mlx5_core";
+  const DcbSettings dcb = SettingsOfDcb(*answer.state, std::nullopt, port);
+  const auto again = crds::PortSettingsFromJson(crds::ToJson(dcb.have));
+  CHECK(again && *again == dcb.have);
+  for (const lossless::Gap& gap : dcb.gaps) CHECK(!gap.reason.empty());
+  const lossless::DscpMap want = lossless::AllDscps(3);
+  const DscpDifference difference = DscpsFor(answer.state->apps, want);
+  CHECK(difference.add.size() <= 64);
+  std::vector<DcbApp> apps = answer.state->apps;
+  for (const DcbApp& app : difference.remove) std::erase(apps, app);
+  apps.insert(apps.end(), difference.add.begin(), difference.add.end());
+  CHECK(DscpsFor(apps, want).add.empty() && DscpsFor(apps, want).remove.empty());
+}
+
+void RdmaNetlink(std::string_view bytes) {
+  RdmaAnswer answer;
+  (void)Read(TakeRdma(bytes, SequenceOf(bytes), "rxe0", answer).map([] { return 0; }));
+  CHECK(answer.user_queue_pairs >= 0 && std::size_t(answer.user_queue_pairs) <= bytes.size());
+}
+
+// What is read can be written, and reads the same.
+void QosYaml(std::string_view bytes) {
+  const auto ports = ParseQosYaml(bytes);
+  if (!Read(ports)) return;
+  const auto again = ParseQosYaml(FormatQosYaml(*ports));
+  CHECK(again && *again == *ports);
+}
+
+}  // namespace heddle::fuzz

@@ -1,0 +1,133 @@
+#include "nodeagent/qos/decide.h"
+
+#include <gmock/gmock.h>
+
+#include "nodeagent/qos/apply.h"
+#include "qos_bed.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using crds::LosslessState;
+using lossless::Setting;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const base::WallTime kNow{seconds(1'800'000'000)};
+
+class QosJudge : public testing::Test {
+ protected:
+  QosJudge() {
+    facts_.port = PortOf("mlx5_0:1");
+    facts_.wish = &wish_;
+    facts_.reading.have = AsWanted();
+    facts_.may_write = true;
+  }
+  Judgement Judged() { return Judge(facts_, record_, before_ ? &*before_ : nullptr, kNow); }
+
+  crds::LosslessWish wish_ = Wish({"mlx5_0:1"});
+  QosFacts facts_;
+  PortRecord record_;
+  std::optional<crds::LosslessReport> before_;
+};
+
+TEST_F(QosJudge, NcclsTrafficClassIsNoSettingOfAPort) {
+  ASSERT_TRUE(wish_.settings->traffic_class);
+  ASSERT_FALSE(facts_.reading.have.traffic_class);
+  const Judgement judged = Judged();
+  EXPECT_EQ(judged.report.state, LosslessState::kCompliant);
+  EXPECT_THAT(judged.report.gaps, IsEmpty());
+}
+
+TEST_F(QosJudge, WhatTheLastAgentPublishedIsRememberedWhereTheFolderIsNew) {
+  facts_.reading.have.mtu = 1500;
+  EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu)) << "never as wanted before";
+  before_.emplace();
+  before_->policy = "roce";
+  before_->generation = 1;
+  before_->state = LosslessState::kCompliant;
+  EXPECT_THAT(Judged().to_set, IsEmpty()) << "onDrift: Report";
+  EXPECT_EQ(Judged().report.state, LosslessState::kDrifted);
+  before_->generation = 0;
+  EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu)) << "another generation";
+}
+
+TEST_F(QosJudge, ADecisionAboutAnotherNicOrGenerationIsNone) {
+  facts_.reading.have.mtu = 1500;
+  record_ = Judged().record;
+  record_.failed = "no carrier";
+  EXPECT_EQ(Judged().report.state, LosslessState::kFailed);
+  facts_.port.pci_address = "0000:99:00.0";
+  EXPECT_EQ(Judged().report.state, LosslessState::kPending);
+  facts_.port = PortOf("mlx5_0:1");
+  wish_.generation = 2;
+  EXPECT_EQ(Judged().report.state, LosslessState::kPending);
+}
+
+TEST_F(QosJudge, ConflictingPoliciesSetNothing) {
+  wish_.settings.reset();
+  wish_.policies = {"roce", "other"};
+  wish_.reason = "LosslessPolicies roce, other select this port";
+  EXPECT_EQ(Judged().report.state, LosslessState::kConflict);
+  EXPECT_EQ(Judged().report.reason, wish_.reason);
+  EXPECT_THAT(Judged().to_set, IsEmpty());
+  wish_.policies = {"roce"};
+  EXPECT_EQ(Judged().report.state, LosslessState::kNotApplicable);
+}
+
+TEST_F(QosJudge, TheWriterOfWhatNeverWasSetIsNobody) {
+  facts_.reading.have.mtu = 1500;
+  facts_.writers[Setting::kMtu] = "manual";
+  EXPECT_EQ(Judged().report.drift.at(0).writer, "");
+  facts_.writers[Setting::kMtu] = "lldpad";
+  EXPECT_EQ(Judged().report.drift.at(0).writer, "lldpad");
+}
+
+TEST(QosApply, WhatRunsThroughAPortIsInterruptedByAllButParameters) {
+  std::vector<std::string_view> quiet;
+  for (int i = 0; i < lossless::kHostSettings; ++i) {
+    if (!Interrupts(Setting(i))) quiet.push_back(lossless::SettingName(Setting(i)));
+  }
+  EXPECT_THAT(quiet, ElementsAre("watchdogMs", "ecn", "cnpDscp", "cnpPriority", "tos", "dcqcn"));
+}
+
+TEST(QosApply, ErrorsThatWereThereBeforeAreNoRegression) {
+  const LinkEvidence calm{true, 2, {{"rx_crc", 100}, {"fresh", 5}}};
+  LinkEvidence now = calm;
+  EXPECT_EQ(Worse(calm, now, {}), "");
+  now.errors["rx_crc"] = 110;
+  EXPECT_EQ(Worse(calm, now, {}), "");
+  now.errors["rx_crc"] = 111;
+  EXPECT_THAT(Worse(calm, now, {}), HasSubstr("rx_crc grew by 11"));
+  EXPECT_EQ(Worse(calm, now, {{"rx_crc", 6}}), "");
+  now.errors["rx_crc"] = 3;  // reset by the bounce
+  EXPECT_EQ(Worse(calm, now, {}), "");
+  now.errors["never_seen"] = 1000;
+  EXPECT_EQ(Worse(calm, now, {}), "");
+}
+
+TEST(QosApply, NothingIsSetWhereNobodyKnowsWhoUsesThePort) {
+  QosBed bed;
+  Judgement judged;
+  judged.to_set = {Setting::kPfc};
+  const PortRecord record;
+  StepFacts facts;
+  facts.judged = &judged;
+  facts.wanted = true;
+  facts.record = &record;
+  facts.progress.stage = ApplyStage::kDraining;
+  const base::MonotonicTime now{std::chrono::hours(1)};
+  facts.progress.since = now - facts.timings.drain;
+  facts.asked.link = base::Result<LinkEvidence>(LinkEvidence{true, 0, {}});
+  facts.asked.queue_pairs = base::Result<int>(base::Fail(base::Code::kUnimplemented, "kernel 4.4 has none"));
+  NextApplyStep next = NextStepOf(facts, now);
+  EXPECT_EQ(next.step, ApplyStep::kNothing);
+  EXPECT_THAT(next.reason, HasSubstr("kernel 4.4 has none"));
+  facts.asked.queue_pairs = base::Result<int>(0);
+  EXPECT_EQ(NextStepOf(facts, now).step, ApplyStep::kWrite);
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent

@@ -1,0 +1,392 @@
+#include "nodeagent/qos/loop.h"
+
+#include <gmock/gmock.h>
+
+#include "qos_bed.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using crds::LosslessMode;
+using crds::LosslessState;
+using lossless::Setting;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+constexpr const char* kAll =
+    "mlx5_0:1 trust,dscpToPriority,pfc,watchdogMs,priorityToClass,classAlgorithm,classPercent,mtu,tos";
+
+TEST(QosLoop, SetsAPortWithExactlyTheWriteItNeeds) {
+  QosBed bed;
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.io.writes, ElementsAre(kAll));
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, AsWanted());
+  EXPECT_THAT(bed.Reasons(), ElementsAre(kLosslessApplied));
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
+  EXPECT_FALSE(bed.journal.records.at("mlx5_0:1").unsettled);
+}
+
+TEST(QosLoop, WritesNothingToAPortThatIsAsWanted) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].have = AsWanted();
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.io.writes, IsEmpty());
+  EXPECT_THAT(bed.events, IsEmpty());
+  EXPECT_EQ(bed.publications, 1);
+  bed.Start();
+  bed.RunAll();
+  EXPECT_THAT(bed.io.writes, IsEmpty());
+  EXPECT_EQ(bed.journal.puts, 1);  // that it was compliant once
+}
+
+TEST(QosLoop, TakesThePortAwayWaitsAndAsksForQueuePairsBeforeItWrites) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].queue_pairs = 4;
+  bed.Start();
+  bed.RunFor(seconds(1));
+  EXPECT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
+  EXPECT_THAT(bed.readings.withdrawn, SizeIs(1));
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kPending);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("queue pairs"));
+  EXPECT_THAT(bed.io.writes, IsEmpty());
+  const int publications = bed.publications;
+  bed.io["mlx5_0:1"].queue_pairs = 3;
+  bed.RunAll();
+  EXPECT_EQ(bed.publications, publications);  // a number that moves is no news
+  bed.io["mlx5_0:1"].queue_pairs = 0;
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.readings.withdrawn, IsEmpty());
+}
+
+TEST(QosLoop, WritesOnlyToPortsThatWereTakenAway) {
+  QosBed bed({"mlx5_0:1", "mlx5_1:1", "mlx5_2:1"});
+  bed.Start();
+  bed.io.before_write = [&](const QosPort& port, auto) {
+    EXPECT_TRUE(bed.gate->Withdrawn(port.name));
+    EXPECT_THAT(bed.gate->withdrawn, SizeIs(1)) << "one rail at a time";
+  };
+  bed.RunFor(seconds(5));
+  EXPECT_THAT(bed.Report("mlx5_2:1").reason, HasSubstr("waits for its turn: mlx5_0:1"));
+  bed.RunAll();
+  EXPECT_THAT(bed.io.writes, SizeIs(3));
+  EXPECT_EQ(bed.State("mlx5_2:1"), LosslessState::kCompliant);
+  EXPECT_THAT(*bed.readings.reports, SizeIs(1));
+}
+
+TEST(QosLoop, SetsWhatInterruptsNothingWhileTrafficRuns) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.have = AsWanted();
+  port.have.watchdog_ms = 0;
+  port.have.tos = 0;
+  port.queue_pairs = 16;
+  bed.Start();
+  bed.RunFor(seconds(1));
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.io.writes, ElementsAre("mlx5_0:1 watchdogMs,tos"));
+}
+
+TEST(QosLoop, ObservingWritesNothing) {
+  QosBed bed;
+  bed.wishes[0].mode = LosslessMode::kObserve;
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kDrifted);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("only observes"));
+  EXPECT_THAT(bed.Report().drift, SizeIs(9));
+  EXPECT_THAT(bed.io.writes, IsEmpty());
+  EXPECT_EQ(bed.journal.puts, 0);
+}
+
+TEST(QosLoop, SaysThatItMayNotSetAnything) {
+  QosBed bed;
+  bed.options.may_write = false;
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kDrifted);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("agent.lossless.enabled"));
+  EXPECT_THAT(bed.io.writes, IsEmpty());
+}
+
+TEST(QosLoop, ReportsDriftWithinAMinuteAndKeepsItsTime) {
+  QosBed bed;
+  bed.Start();
+  bed.RunAll();
+  bed.io["mlx5_0:1"].have.pfc = lossless::PrioritySet{3, 4};
+  bed.io["mlx5_0:1"].writers[Setting::kPfc] = "lldpad";
+  bed.RunFor(seconds(30));
+  ASSERT_EQ(bed.State(), LosslessState::kDrifted);
+  ASSERT_THAT(bed.Report().drift, SizeIs(1));
+  const crds::PortDrift drift = bed.Report().drift[0];
+  EXPECT_EQ(drift.drift, (lossless::Drift{Setting::kPfc, "3", "3,4"}));
+  EXPECT_EQ(drift.writer, "lldpad");
+  EXPECT_THAT(bed.Reasons(), ElementsAre(kLosslessApplied, kLosslessDrift));
+  bed.RunFor(minutes(5));
+  bed.Start();  // a restart
+  bed.RunFor(minutes(5));
+  EXPECT_EQ(bed.Report().drift[0], drift);
+  EXPECT_THAT(bed.events, SizeIs(2));
+  EXPECT_THAT(bed.io.writes, SizeIs(1));  // onDrift: Report
+}
+
+TEST(QosLoop, RepairsAFewTimesAndThenDoesNotFight) {
+  QosBed bed;
+  bed.wishes[0].on_drift = crds::OnDrift::kRepair;
+  bed.Start();
+  bed.RunAll();
+  for (int i = 0; i < 6; ++i) {
+    bed.io["mlx5_0:1"].have.pfc = lossless::PrioritySet{};
+    bed.RunFor(minutes(5));
+  }
+  EXPECT_EQ(bed.State(), LosslessState::kConflict);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("after 3 repairs in 2 hours, probably by hand"));
+  EXPECT_THAT(bed.io.writes, SizeIs(1 + kMaxRepairs));
+  EXPECT_THAT(bed.Reasons(), testing::Contains(kLosslessConflict).Times(1));
+  bed.Start();
+  bed.RunFor(std::chrono::hours(5));
+  EXPECT_EQ(bed.State(), LosslessState::kConflict);
+  EXPECT_THAT(bed.io.writes, SizeIs(1 + kMaxRepairs));
+  // A person made it right.
+  bed.io["mlx5_0:1"].have = AsWanted();
+  bed.RunFor(minutes(1));
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+}
+
+TEST(QosLoop, RollsBackWhatTakesTheCarrierAndTriesNoMoreUntilThePolicyChanges) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].on_write = [](auto& port) {
+    const bool lossless = !port.have.pfc->empty();
+    port.link.carrier = !lossless;
+    ++port.link.carrier_changes;
+  };
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("no carrier 60 s after the write"));
+  EXPECT_THAT(bed.Report().reason, HasSubstr("what was there before is set again"));
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, Fresh());
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
+  EXPECT_THAT(bed.Reasons(), testing::UnorderedElementsAre(kLosslessRolledBack, kLosslessFailed));
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
+  bed.io["mlx5_0:1"].on_write = nullptr;
+  bed.wishes[0].generation = 2;
+  bed.Want(bed.wishes[0]);
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+}
+
+TEST(QosLoop, RollsBackWhatBringsErrors) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].on_write = [](auto& port) { port.link.carrier_changes += 2; };
+  bed.Start();
+  bed.RunFor(seconds(20));
+  ASSERT_THAT(bed.io.writes, SizeIs(1));
+  bed.io["mlx5_0:1"].link.errors["rx_symbol_err_phy"] += 500;
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("rx_symbol_err_phy grew by 500"));
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, Fresh());
+}
+
+TEST(QosLoop, ADriverWithoutASettingGetsTheRest) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].faults[Setting::kWatchdogMs] = {base::Code::kUnimplemented, "the driver has none", -1};
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  ASSERT_THAT(bed.Report().gaps, SizeIs(1));
+  EXPECT_EQ(bed.Report().gaps[0],
+            (lossless::Gap{Setting::kWatchdogMs, "set watchdogMs: the driver has none"}));
+  EXPECT_THAT(bed.Report().drift, IsEmpty());
+  const std::size_t writes = bed.io.writes.size();
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.io.writes.size(), writes);
+}
+
+TEST(QosLoop, ADriverThatCannotSetPfcIsNotCalledLossless) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].faults[Setting::kPfc] = {base::Code::kUnimplemented, "no dcbnl_ops", -1};
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("the driver cannot set pfc"));
+  EXPECT_EQ(bed.io["mlx5_0:1"].have.mtu, 9000);
+  EXPECT_THAT(bed.Report().drift, SizeIs(1));
+}
+
+TEST(QosLoop, ABusyPortIsTriedAgainAfterPausesThatGrowAndThenSetBack) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].faults[Setting::kMtu] = {base::Code::kUnavailable, "busy", -1};
+  bed.Start();
+  bed.RunFor(seconds(16));
+  EXPECT_EQ(bed.State(), LosslessState::kPending);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("is busy"));
+  bed.RunFor(minutes(30));
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, Fresh());
+  EXPECT_LE(bed.io.writes.size(), 8u);
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
+}
+
+TEST(QosLoop, ABusyMomentIsSatOut) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].faults[Setting::kMtu] = {base::Code::kUnavailable, "busy", 2};
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+}
+
+TEST(QosLoop, FirmwareThatKeepsTheSayIsAConflictAndNothingElseIsWritten) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.have.dcbx = lossless::Dcbx::kFirmware;
+  port.faults[Setting::kDcbx] = {base::Code::kInvalid, "refused", -1};
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kConflict);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("firmware has the say"));
+  EXPECT_THAT(bed.io.writes, ElementsAre("mlx5_0:1 dcbx"));
+  port.faults.clear();
+  bed.wishes[0].generation = 2;
+  bed.Want(bed.wishes[0]);
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_EQ(bed.io.writes[1], "mlx5_0:1 dcbx");  // before all else
+}
+
+TEST(QosLoop, SomebodyWhoWritesOverItAtOnceIsAConflict) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.on_write = [](auto& one) { one.have.pfc = lossless::PrioritySet{}; };
+  port.writers[Setting::kPfc] = "lldpad";
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kConflict);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("lldpad wrote over pfc at once"));
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, Fresh());
+}
+
+TEST(QosLoop, APortThatVanishesInTheMiddleIsGoneOnWithWhenItIsBack) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.faults[Setting::kMtu] = {base::Code::kUnavailable, "eth2 is gone", 1};
+  bed.Start();
+  bed.RunFor(seconds(16));
+  ASSERT_THAT(bed.io.writes, SizeIs(1));
+  port.gone = true;
+  bed.RunFor(minutes(5));
+  EXPECT_EQ(bed.State(), LosslessState::kUnknown);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("vanished in the middle"));
+  EXPECT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
+  port.gone = false;
+  port.have = Fresh();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+}
+
+TEST(QosLoop, ANicThatThisMachineLacksIsUnknown) {
+  QosBed bed;
+  bed.wishes = {Wish({"mlx5_0:1", "mlx5_9:1"})};
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_EQ(bed.State("mlx5_9:1"), LosslessState::kUnknown);
+}
+
+TEST(QosLoop, APolicyThatGoesAwayInTheMiddleIsTakenBack) {
+  QosBed bed;
+  bed.Start();
+  bed.RunFor(seconds(17));
+  ASSERT_THAT(bed.io.writes, SizeIs(1));
+  ASSERT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
+  bed.wishes.clear();
+  bed.loop->Want({});
+  bed.RunAll();
+  // What reads back as wanted is only watched: nothing is half set, so it stays.
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
+  EXPECT_THAT(bed.journal.records, IsEmpty());
+  EXPECT_THAT(*bed.readings.reports, IsEmpty());
+}
+
+TEST(QosLoop, APolicyThatGoesAwayWhileItWaitsGivesThePortBack) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].queue_pairs = 1;
+  bed.Start();
+  bed.RunFor(minutes(1));
+  ASSERT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
+  bed.loop->Want({});
+  bed.RunAll();
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
+  EXPECT_THAT(bed.io.writes, IsEmpty());
+  EXPECT_THAT(bed.journal.records, IsEmpty());
+}
+
+TEST(QosLoop, WithoutAJournalNothingIsWritten) {
+  QosBed bed;
+  bed.journal.broken = base::Error{base::Code::kUnavailable, "read-only file system", {}};
+  bed.Start();
+  bed.RunAll();
+  EXPECT_THAT(bed.io.writes, IsEmpty());
+  EXPECT_EQ(bed.State(), LosslessState::kPending);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("--state-dir"));
+  bed.journal.broken.reset();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+}
+
+TEST(QosLoop, WhatAPortCannotTellIsUnknownWhereItMatters) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.have = AsWanted();
+  port.have.ecn.reset();
+  port.gaps = {{Setting::kEcn, "debugfs is not mounted"}};
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.Report().gaps, ElementsAre(port.gaps[0]));
+  port.have.pfc.reset();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kUnknown);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("pfc cannot be read"));
+}
+
+TEST(QosLoop, AMachineThatWasRestartedIsSetAgain) {
+  QosBed bed;
+  bed.Start();
+  bed.RunAll();
+  bed.io["mlx5_0:1"].have = Fresh();
+  bed.options.boot = "boot-2";
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.io.writes, SizeIs(2));
+}
+
+TEST(QosLoop, ReadsEachPortTwiceAMinuteAtRest) {
+  QosBed bed({"mlx5_0:1", "mlx5_1:1"});
+  bed.io["mlx5_0:1"].have = bed.io["mlx5_1:1"].have = AsWanted();
+  bed.Start();
+  bed.RunFor(minutes(1));
+  bed.io.reads = 0;
+  bed.RunFor(minutes(10));
+  EXPECT_EQ(bed.io.reads, 2 * 20);
+  EXPECT_EQ(bed.publications, 1);
+}
+
+}  // namespace
+}  // namespace heddle::nodeagent
