@@ -80,6 +80,7 @@ class Devices {
         if (devices_) devices_->PodsChanged();
       });
       offering.pods = [this] { return pods_->Pods(); };
+      offering.pods_now = [this] { return pods_->Now(); };
     }
     devices_ = std::make_unique<NodeDevices>(*options.files, clock, random, std::move(offering),
                                              [&publisher, &metrics](const DeviceNews& news) {
@@ -176,11 +177,26 @@ class Teller {
   NodeEvents events_;
 };
 
+// Takes the devices of a port away while it is being set.
+class DeviceGate final : public PortGate {
+ public:
+  explicit DeviceGate(Devices* devices) : devices_(devices) {}  // not null where it is used
+  void Withdraw(const std::string& port, const std::string& reason) override {
+    (*devices_)->Withdraw(port, reason);
+  }
+  void Restore(const std::string& port) override { (*devices_)->Restore(port); }
+  bool Withdrawn(const std::string& port) const override { return (*devices_)->Withdrawn(port); }
+  std::string Leak() const override { return (*devices_)->Leak(); }
+
+ private:
+  Devices* const devices_;
+};
+
 // Holds the ports against spec.lossless on a thread of its own. What an agent before this one left in the middle is
 // taken up before this returns, so that no pod gets such a port.
 class Lossless {
  public:
-  Lossless(const LosslessParts& parts, base::Clock& clock, Metrics& metrics, Teller& teller,
+  Lossless(const LosslessParts& parts, PortGate* gate, base::Clock& clock, Metrics& metrics, Teller& teller,
            Publisher& publisher, const AgentOptions& options) {
     if (parts.io == nullptr) return;
     QosCallbacks callbacks;
@@ -191,7 +207,7 @@ class Lossless {
     callbacks.on_events = [&teller](const std::vector<QosEvent>& events) { teller.Tell(events); };
     callbacks.on_pass = [&metrics](const QosCounts& counts, auto took) { metrics.QosPassed(counts, took); };
     callbacks.log = options.log;
-    loop_ = std::make_unique<QosLoop>(*parts.io, *parts.gate, *parts.journal, clock, parts.options,
+    loop_ = std::make_unique<QosLoop>(*parts.io, *gate, *parts.journal, clock, parts.options,
                                       std::move(callbacks));
     loop_->RunOnce();
   }
@@ -201,12 +217,8 @@ class Lossless {
   void Restore(const crds::NodeTopologyStatus& published) {
     if (loop_) loop_->Restore(published.lossless);
   }
-  void Spec(const kube::Json& object) {
-    if (!loop_) return;
-    kube::Json bare = object;
-    bare.erase("status");
-    // What a newer operator wrote stays in force as it was last understood; the publisher says what is wrong with it.
-    if (const auto read = crds::NodeTopologyFromJson(bare)) loop_->Want(read->spec.lossless);
+  void Want(const std::vector<crds::LosslessWish>& wishes) {
+    if (loop_) loop_->Want(wishes);
   }
   void Saw(const Sight& sight) {
     if (loop_) loop_->Have(QosPortsOf(sight.seen.node, sight.ports));
@@ -265,8 +277,8 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
     devices = std::make_unique<Devices>(publisher, metrics, client, clock, random.Fork(), options);
   wished = devices.get();
   DeviceGate gate(devices.get());
-  Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock, metrics,
-               teller, publisher, options);
+  Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock,
+               metrics, teller, publisher, options);
   lossless = &qos;
   qos.Run();
   const std::jthread watcher([&publisher](std::stop_token ended) { publisher.Watch(std::move(ended)); });

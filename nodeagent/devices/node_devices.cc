@@ -164,6 +164,9 @@ void NodeDevices::Offer() {
       OffersOf(seen_ ? wishes_ : std::vector<crds::DeviceWish>(), seen_ ? seen_->node : kNothingSeen, facts_);
   if (offers != offers_) {
     offers_ = std::move(offers);
+    for (const nodeagent::Offer& offer : offers_) {
+      if (offer.offered()) facts_.ours.insert(offer.resource);
+    }
     plugins_.Set(offers_);
   }
   Publish();
@@ -245,8 +248,10 @@ std::vector<std::string> NodeDevices::Prefer(const nodeagent::Offer& offer,
                                              const PreferenceQuestion& question) {
   GrantReadings readings;
   std::vector<PlannedPod> pods;
-  if (options_.pods && options_.kubelet != nullptr) {
-    pods = PlannedPodsOf(options_.pods());
+  // Of a whole node, and of the NCCL files, there is nothing to choose.
+  const bool chooses = offer.mode != crds::DeviceMode::kWholeNode;
+  if (chooses && options_.pods && options_.kubelet != nullptr) {
+    pods = PlannedPodsOf(options_.pods_now ? options_.pods_now() : options_.pods());
     // Now and not what was last heard: of pods that are admitted one after the other, each call is about the next.
     const std::lock_guard lock(asking_);
     readings = options_.kubelet->Read({});
@@ -254,7 +259,7 @@ std::vector<std::string> NodeDevices::Prefer(const nodeagent::Offer& offer,
       pods.clear();  // who holds what is not known, so nobody is guessed
   }
   const Choice choice = Choose(offer, question, pods, readings);
-  if (options_.plugins.log) {
+  if (chooses && options_.plugins.log) {
     std::string line =
         fmt::format("Preferred resource={} ids={}", offer.resource, fmt::join(choice.ids, ","));
     if (!choice.pod.empty()) line += fmt::format(" plan={}", choice.pod);

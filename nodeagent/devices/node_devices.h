@@ -34,6 +34,8 @@ struct NodeDevicesOptions {
   GrantSource* kubelet = nullptr;  // asked when a container is about to get devices; null = nobody
   // The pods of this node; empty = they are not watched, and plans are not followed.
   std::function<std::vector<kube::ObjectPtr>()> pods;
+  // The same, as new as can be had in a second or two; empty = `pods`.
+  std::function<std::vector<kube::ObjectPtr>()> pods_now;
 };
 
 // What there is to publish.

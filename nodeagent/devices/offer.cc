@@ -253,7 +253,7 @@ Offer OfferOf(const DeviceWish& wish, const std::set<std::string>& own, const No
 std::vector<Offer> OffersOf(const std::vector<DeviceWish>& wishes, const Node& node,
                             const DeviceFacts& facts) {
   std::vector<Offer> offers{FabricOffer(facts)};
-  std::set<std::string> own, seen{std::string(crds::keys::kFabricResource)};
+  std::set<std::string> own = facts.ours, seen{std::string(crds::keys::kFabricResource)};
   for (const DeviceWish& wish : wishes) own.insert(wish.resource);
   std::map<std::string, std::string> holders;  // GPUs and NICs → resource
   for (const DeviceWish& wish : wishes) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,6 +84,8 @@ struct DeviceFacts {
   std::string folder = "/dev/infiniband";    // where those lie on the host
   NcclMount nccl;
   std::map<std::string, std::string> withdrawn;  // ports ("mlx5_0:1") → why, as a sentence
+  // Resources that this agent offered before: the kubelet may still have their devices, which are no other plugin's.
+  std::set<std::string> ours;
   // What the kubelet can give at all; nothing = it did not say.
   std::optional<std::vector<DeviceSet>> allocatable;
   friend bool operator==(const DeviceFacts&, const DeviceFacts&) = default;

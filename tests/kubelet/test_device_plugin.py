@@ -310,11 +310,12 @@ class Devices(NodeTestCase):
     def test_pairs_wait_until_the_vendors_plugin_is_off(self):
         vendor = DevicePlugin(self.node, "nvidia.com/gpu", [gpu["uuid"] for gpu in self.machine["gpus"]]).start()
         self.addCleanup(vendor.stop)
+        self.node.wait_for(lambda: "8 GPUs" in self.condition("GrantsKnown").get("message", ""), "the agent to see it")
         resource = "heddle.dev/late-gpu"
         self.offer("Pairs", resource)
         report = self.node.wait_for(lambda: self.report(resource).get("state") == "Refused" and self.report(resource),
                                     "the report to refuse")
-        self.assertIn("nvidia.com/gpu offers GPU 0 on this node as well", report["reason"])
+        self.assertRegex(report["reason"], "^nvidia.com/gpu offers GPU [0-7] on this node as well")
         vendor.stop()
         self.wait_allocatable(resource, 8)
 

@@ -117,7 +117,7 @@ TEST(QosReport, OfAPortThatIsBeingSetNothingIsUsable) {
   current.status.lossless = {Of("mlx5_0:1", LosslessState::kCompliant)};
   LosslessReadings readings;
   readings.withdrawn["mlx5_0:1"] = "its lossless settings are being changed";
-  const auto next = Report(current, seen, base::WallTime{}, nullptr, &readings);
+  const auto next = Report(current, seen, base::WallTime{}, nullptr, nullptr, &readings);
   EXPECT_EQ(next.status.node.nics[0].ports[0].usable_gbps, 0);
   EXPECT_EQ(next.status.lossless, current.status.lossless) << "not known yet, so it stays";
   const auto* rail = crds::FindCondition(next.status.conditions, "Rail0Healthy");
