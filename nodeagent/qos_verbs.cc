@@ -122,7 +122,7 @@ base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags
   if (live) {
     io = std::make_unique<KernelPortIo>(LiveQosSources());
   } else {
-    io = std::make_unique<RecordedPortIo>(files);
+    io = std::make_unique<RecordedPortIo>(files, flags.qos_dir);
   }
   if (flags.qos == "watch") {
     if (live) return Watch(ports, *io, stop);
