@@ -74,17 +74,21 @@ class Heartbeat {
 // The device plugin, and the pods whose plans it follows.
 class Devices {
  public:
-  Devices(Publisher& publisher, kube::Client& client, base::Clock& clock, base::Random random,
-          const AgentOptions& options) {
+  Devices(Publisher& publisher, Metrics& metrics, kube::Client& client, base::Clock& clock,
+          base::Random random, const AgentOptions& options) {
     NodeDevicesOptions offering = *options.devices;
     if (options.follow_plans) {
       pods_ = std::make_unique<PodWatch>(client, clock, random.Fork(), options.node, options.log, [this] {
         if (devices_) devices_->PodsChanged();
       });
       offering.pods = [this] { return pods_->Pods(); };
+      offering.pods_now = [this] { return pods_->Now(); };
     }
     devices_ = std::make_unique<NodeDevices>(*options.files, clock, random, std::move(offering),
-                                             [&publisher](const DeviceNews& news) { publisher.Offer(news); });
+                                             [&publisher, &metrics](const DeviceNews& news) {
+                                               metrics.Offered(news.reports);
+                                               publisher.Offer(news);
+                                             });
     serving_ = std::jthread([this](std::stop_token stop) { devices_->Run(std::move(stop)); });
     if (pods_) watching_ = std::jthread([this](std::stop_token stop) { pods_->Run(std::move(stop)); });
   }
@@ -175,31 +179,19 @@ class Teller {
   NodeEvents events_;
 };
 
-// The device plugin as the gate of ports that are set.
+// Takes the devices of a port away while it is being set.
 class DeviceGate final : public PortGate {
  public:
-  explicit DeviceGate(Devices* devices) : devices_(devices) {}
+  explicit DeviceGate(Devices* devices) : devices_(devices) {}  // not null where it is used
   void Withdraw(const std::string& port, const std::string& reason) override {
-    {
-      const std::lock_guard lock(mutex_);
-      withdrawn_.insert(port);
-    }
     (*devices_)->Withdraw(port, reason);
   }
-  void Restore(const std::string& port) override {
-    (*devices_)->Restore(port);
-    const std::lock_guard lock(mutex_);
-    withdrawn_.erase(port);
-  }
-  bool Withdrawn(const std::string& port) const override {
-    const std::lock_guard lock(mutex_);
-    return withdrawn_.contains(port);
-  }
+  void Restore(const std::string& port) override { (*devices_)->Restore(port); }
+  bool Withdrawn(const std::string& port) const override { return (*devices_)->Withdrawn(port); }
+  std::string Leak() const override { return (*devices_)->Leak(); }
 
  private:
   Devices* const devices_;
-  mutable std::mutex mutex_;
-  std::set<std::string> withdrawn_;
 };
 
 // Holds the ports against spec.lossless on a thread of its own. What an agent before this one left in the middle is
@@ -315,7 +307,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   Publisher publisher(client, clock, random.Fork(), std::move(publishing));
   std::unique_ptr<Devices> devices;  // ends after those who tell it something, and before whom it tells
   if (options.devices && !options.once)
-    devices = std::make_unique<Devices>(publisher, client, clock, random.Fork(), options);
+    devices = std::make_unique<Devices>(publisher, metrics, client, clock, random.Fork(), options);
   wished = devices.get();
   DeviceGate gate(devices.get());
   Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock,

@@ -72,8 +72,37 @@ void NodeDevices::Hear(GrantReadings& readings) {
   NameOwn(offers_, readings);
   if (readings.state != GrantsState::kRead) return;
   facts_.allocatable = readings.allocatable;
+  Compare(readings);
   if (seen_) grants_ = JoinGrants(readings, seen_->node).grants;
   Offer();
+}
+
+void NodeDevices::Compare(const GrantReadings& readings) {
+  // Once may be what was offered before: the kubelet and we are not of one moment.
+  std::map<std::string, std::string> foreign = ForeignDevices(offers_, readings);
+  elsewhere_.clear();
+  for (const auto& [resource, id] : foreign) {
+    if (foreign_.contains(resource)) elsewhere_.emplace(resource, id);
+  }
+  foreign_ = std::move(foreign);
+  std::set<std::string> missing;
+  if (readings.allocatable) {
+    for (const nodeagent::Offer& offer : offers_) {
+      const auto standing = standings_.find(offer.resource);
+      const bool taken = offer.offered() && standing != standings_.end() && standing->second.taken;
+      const bool healthy = std::any_of(offer.devices.begin(), offer.devices.end(),
+                                       [](const OfferedDevice& device) { return device.trouble.empty(); });
+      const bool there =
+          std::any_of(readings.allocatable->begin(), readings.allocatable->end(), [&](const DeviceSet& set) {
+            return !set.claim && set.resource == offer.resource && !set.ids.empty();
+          });
+      if (taken && healthy && !there) missing.insert(offer.resource);
+    }
+  }
+  for (const std::string& resource : missing) {
+    if (missing_.contains(resource)) plugins_.Renew(resource);
+  }
+  missing_ = std::move(missing);
 }
 
 void NodeDevices::PodsChanged() {
@@ -91,6 +120,20 @@ void NodeDevices::Restore(const std::string& port) {
   const std::lock_guard lock(mutex_);
   facts_.withdrawn.erase(port);
   Offer();
+}
+
+bool NodeDevices::Withdrawn(const std::string& port) const {
+  const std::lock_guard lock(mutex_);
+  return facts_.withdrawn.contains(port);
+}
+
+std::string NodeDevices::Leak() const {
+  const std::lock_guard lock(mutex_);
+  for (const nodeagent::Offer& offer : offers_) {
+    if (offer.state == crds::DeviceState::kElsewhere || elsewhere_.contains(offer.resource))
+      return fmt::format("{} is offered by another plugin, which cannot be told", offer.resource);
+  }
+  return {};
 }
 
 void NodeDevices::WriteNccl() {
@@ -121,6 +164,9 @@ void NodeDevices::Offer() {
       OffersOf(seen_ ? wishes_ : std::vector<crds::DeviceWish>(), seen_ ? seen_->node : kNothingSeen, facts_);
   if (offers != offers_) {
     offers_ = std::move(offers);
+    for (const nodeagent::Offer& offer : offers_) {
+      if (offer.offered()) facts_.ours.insert(offer.resource);
+    }
     plugins_.Set(offers_);
   }
   Publish();
@@ -133,6 +179,13 @@ void NodeDevices::Publish() {
       continue;
     const auto standing = standings_.find(offer.resource);
     const bool taken = standing != standings_.end() && standing->second.taken;
+    if (const auto other = elsewhere_.find(offer.resource); other != elsewhere_.end() && offer.offered()) {
+      news.reports.push_back(ReportOf(
+          offer, crds::DeviceState::kElsewhere,
+          fmt::format("another plugin offers {} too: \"{}\" is none of our devices; let one of both go",
+                      offer.resource, other->second)));
+      continue;
+    }
     news.reports.push_back(ReportOf(
         offer, taken ? crds::DeviceState::kOffered : crds::DeviceState::kPending,
         standing == standings_.end() ? "the kubelet has not been asked yet" : standing->second.reason));
@@ -195,8 +248,10 @@ std::vector<std::string> NodeDevices::Prefer(const nodeagent::Offer& offer,
                                              const PreferenceQuestion& question) {
   GrantReadings readings;
   std::vector<PlannedPod> pods;
-  if (options_.pods && options_.kubelet != nullptr) {
-    pods = PlannedPodsOf(options_.pods());
+  // Of a whole node, and of the NCCL files, there is nothing to choose.
+  const bool chooses = offer.mode != crds::DeviceMode::kWholeNode;
+  if (chooses && options_.pods && options_.kubelet != nullptr) {
+    pods = PlannedPodsOf(options_.pods_now ? options_.pods_now() : options_.pods());
     // Now and not what was last heard: of pods that are admitted one after the other, each call is about the next.
     const std::lock_guard lock(asking_);
     readings = options_.kubelet->Read({});
@@ -204,7 +259,7 @@ std::vector<std::string> NodeDevices::Prefer(const nodeagent::Offer& offer,
       pods.clear();  // who holds what is not known, so nobody is guessed
   }
   const Choice choice = Choose(offer, question, pods, readings);
-  if (options_.plugins.log) {
+  if (chooses && options_.plugins.log) {
     std::string line =
         fmt::format("Preferred resource={} ids={}", offer.resource, fmt::join(choice.ids, ","));
     if (!choice.pod.empty()) line += fmt::format(" plan={}", choice.pod);

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -33,6 +34,8 @@ struct NodeDevicesOptions {
   GrantSource* kubelet = nullptr;  // asked when a container is about to get devices; null = nobody
   // The pods of this node; empty = they are not watched, and plans are not followed.
   std::function<std::vector<kube::ObjectPtr>()> pods;
+  // The same, as new as can be had in a second or two; empty = `pods`.
+  std::function<std::vector<kube::ObjectPtr>()> pods_now;
 };
 
 // What there is to publish.
@@ -66,14 +69,19 @@ class NodeDevices {
   // `reason`: a sentence. Both may be called again.
   void Withdraw(const std::string& port, const std::string& reason);
   void Restore(const std::string& port);
+  bool Withdrawn(const std::string& port) const;
+  // Why a port that is withdrawn may still be given to a pod, as a part of a sentence; empty = it is not.
+  std::string Leak() const;
 
   void Run(std::stop_token stop) { plugins_.Run(std::move(stop)); }
 
  private:
-  void Offer();                                                    // under the lock
-  void WriteNccl();                                                // under the lock
-  void Publish();                                                  // under the lock
-  crds::Condition NcclCondition() const;                           // under the lock
+  void Offer();  // under the lock
+  void Compare(
+      const GrantReadings& readings);     // under the lock: what is offered with what the kubelet can give
+  void WriteNccl();                       // under the lock
+  void Publish();                         // under the lock
+  crds::Condition NcclCondition() const;  // under the lock
   void JudgePods(std::vector<crds::Condition>& conditions) const;  // under the lock
   std::vector<std::string> Prefer(const nodeagent::Offer& offer, const PreferenceQuestion& question);
 
@@ -85,7 +93,7 @@ class NodeDevices {
 
   std::mutex asking_;  // guards the kubelet, which is asked by one at a time
 
-  std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards what follows
   std::optional<Observation> seen_;
   DeviceFiles device_files_;
   std::optional<base::MonotonicTime> read_at_;
@@ -97,6 +105,9 @@ class NodeDevices {
   std::string nccl_problem_;
   std::vector<nodeagent::Offer> offers_;
   std::map<std::string, Standing> standings_;
+  std::map<std::string, std::string> foreign_;  // resource → a device of it that is not ours, as heard last
+  std::set<std::string> missing_;  // resources that the kubelet took and cannot give, as heard last
+  std::map<std::string, std::string> elsewhere_;  // the same, heard twice in a row
   std::vector<crds::Grant> grants_;
   std::optional<DeviceNews> news_;
 

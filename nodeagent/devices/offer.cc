@@ -253,7 +253,7 @@ Offer OfferOf(const DeviceWish& wish, const std::set<std::string>& own, const No
 std::vector<Offer> OffersOf(const std::vector<DeviceWish>& wishes, const Node& node,
                             const DeviceFacts& facts) {
   std::vector<Offer> offers{FabricOffer(facts)};
-  std::set<std::string> own, seen{std::string(crds::keys::kFabricResource)};
+  std::set<std::string> own = facts.ours, seen{std::string(crds::keys::kFabricResource)};
   for (const DeviceWish& wish : wishes) own.insert(wish.resource);
   std::map<std::string, std::string> holders;  // GPUs and NICs → resource
   for (const DeviceWish& wish : wishes) {
@@ -330,6 +330,22 @@ crds::DeviceReport ReportOf(const Offer& offer, DeviceState state, std::string_v
   // Offered it is still, so the reason tells what is kept back.
   if (report.reason.empty()) report.reason = trouble;
   return report;
+}
+
+std::map<std::string, std::string> ForeignDevices(const std::vector<Offer>& offers,
+                                                  const GrantReadings& readings) {
+  std::map<std::string, std::string> foreign;
+  if (!readings.allocatable) return foreign;
+  for (const DeviceSet& set : *readings.allocatable) {
+    const auto offer = std::find_if(offers.begin(), offers.end(), [&](const Offer& other) {
+      return !set.claim && other.offered() && other.resource == set.resource;
+    });
+    if (offer == offers.end()) continue;
+    for (const std::string& id : set.ids) {
+      if (FindDevice(*offer, id) == nullptr) foreign.emplace(set.resource, id);
+    }
+  }
+  return foreign;
 }
 
 void NameOwn(const std::vector<Offer>& offers, GrantReadings& readings) {

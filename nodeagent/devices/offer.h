@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -83,6 +84,8 @@ struct DeviceFacts {
   std::string folder = "/dev/infiniband";    // where those lie on the host
   NcclMount nccl;
   std::map<std::string, std::string> withdrawn;  // ports ("mlx5_0:1") → why, as a sentence
+  // Resources that this agent offered before: the kubelet may still have their devices, which are no other plugin's.
+  std::set<std::string> ours;
   // What the kubelet can give at all; nothing = it did not say.
   std::optional<std::vector<DeviceSet>> allocatable;
   friend bool operator==(const DeviceFacts&, const DeviceFacts&) = default;
@@ -103,6 +106,11 @@ const OfferedDevice* FindDevice(const Offer& offer, std::string_view id);
 
 // The report of an offer: `state` and `reason` as the kubelet takes it, where it is offered.
 crds::DeviceReport ReportOf(const Offer& offer, crds::DeviceState state, std::string_view reason);
+
+// Of resources that are offered and of which the kubelet can give a device that is not ours: that device. Then another
+// plugin has the same resource, and the kubelet takes whichever spoke last.
+std::map<std::string, std::string> ForeignDevices(const std::vector<Offer>& offers,
+                                                  const GrantReadings& readings);
 
 // What ids of our own stand for: GPUs by UUID and NICs by name (GrantReadings::own).
 void NameOwn(const std::vector<Offer>& offers, GrantReadings& readings);

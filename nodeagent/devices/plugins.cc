@@ -151,6 +151,15 @@ void Plugins::Set(std::vector<Offer> offers) {
   (void)!::write(wake_, &one, sizeof(one));
 }
 
+void Plugins::Renew(const std::string& resource) {
+  {
+    const std::lock_guard lock(mutex_);
+    renew_.insert(resource);
+  }
+  const std::uint64_t one = 1;
+  (void)!::write(wake_, &one, sizeof(one));
+}
+
 std::string Plugins::SocketOf(const std::string& resource) const {
   std::string name = "heddle-";
   for (const char c : resource) name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '-';
@@ -180,6 +189,7 @@ void Plugins::Pass(Folder& folder, const std::stop_token& stop) {
   {
     const std::lock_guard lock(mutex_);
     wanted = wanted_;
+    for (const std::string& resource : std::exchange(renew_, {})) plugins_.erase(resource);
   }
   std::map<std::string, Standing> standings;
   std::chrono::nanoseconds wait = options_.look_interval;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -56,6 +57,9 @@ class Plugins {
 
   // Offers that are not offered (Offer::offered) have no endpoint.
   void Set(std::vector<Offer> offers);
+  // The kubelet listens and yet does not have the resource, as when another plugin of that name came and went: it is
+  // told anew.
+  void Renew(const std::string& resource);
   void Run(std::stop_token stop);  // blocks until stop; then the devices are gone from the kubelet
 
  private:
@@ -81,6 +85,7 @@ class Plugins {
 
   std::mutex mutex_;  // guards what follows
   std::map<std::string, Offer> wanted_;
+  std::set<std::string> renew_;
 
   // Of Run's thread.
   std::map<std::string, Plugin> plugins_;

@@ -22,8 +22,14 @@ class PodWatch {
 
   void Run(std::stop_token stop) { reflector_.Run(std::move(stop)); }
   std::vector<kube::ObjectPtr> Pods() const { return reflector_.store().List(); }
+  // The same, asked of the server anew, for two seconds at most; else what the watch has shown. Of a pod that was bound
+  // just now the kubelet may know before the watch does.
+  std::vector<kube::ObjectPtr> Now();
 
  private:
+  kube::Client& client_;
+  base::Clock& clock_;
+  const std::string node_;
   kube::Reflector reflector_;
 };
 

@@ -141,6 +141,19 @@ void AddGpus(const Sight& sight, std::vector<MetricFamily>& families) {
   }
 }
 
+// What is not offered can be given to nobody.
+void AddDevices(const std::vector<crds::DeviceReport>& devices, std::vector<MetricFamily>& families) {
+  if (devices.empty()) return;
+  MetricFamily family = Family(
+      "heddle_devices", "Devices of a resource of this node, by whether the kubelet can give them out");
+  for (const crds::DeviceReport& report : devices) {
+    const int healthy = report.state == crds::DeviceState::kOffered ? report.healthy : 0;
+    Add(family, {{"resource", report.resource}, {"health", "healthy"}}, healthy);
+    Add(family, {{"resource", report.resource}, {"health", "unhealthy"}}, report.total - healthy);
+  }
+  families.push_back(std::move(family));
+}
+
 }  // namespace
 
 struct Metrics::Series {
@@ -198,6 +211,7 @@ struct Metrics::Series {
   std::mutex mutex;  // guards what follows
   SightPtr sight;
   std::map<std::string, Known> known;  // by PortKey
+  std::vector<crds::DeviceReport> devices;
 
   // Made when somebody asks: a pass over the counters is more frequent than that, and has to be quick.
   std::vector<MetricFamily> OfMachine() const;
@@ -219,6 +233,7 @@ std::vector<MetricFamily> Metrics::Series::OfMachine() const {
   }
   std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });
   AddGpus(*sight, families);
+  AddDevices(devices, families);
   return families;
 }
 
@@ -253,6 +268,11 @@ void Metrics::Heard(const std::vector<KernelEvent>& events) {
 void Metrics::Sources(const std::vector<KernelSourceState>& sources) {
   for (const KernelSourceState& source : sources)
     series_->sources.Add({{"source", source.source}}).Set(source.closed.empty() ? 1 : 0);
+}
+
+void Metrics::Offered(const std::vector<crds::DeviceReport>& devices) {
+  const std::lock_guard lock(series_->mutex);
+  series_->devices = devices;
 }
 
 void Metrics::Wrote(bool written) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "crds/node_devices.h"
 #include "kube/http_server.h"
 #include "nodeagent/monitor/kernel_events.h"
 #include "nodeagent/monitor/monitor.h"
@@ -27,10 +28,11 @@ class Metrics {
   void Saw(const SightPtr& sight);
   void Passed(Pass pass, std::chrono::nanoseconds took);
   void Heard(const std::vector<KernelEvent>& events);
-  void Sources(const std::vector<KernelSourceState>& sources);  // whether the kernel can be heard
-  void Wrote(bool written);                                     // an attempt to publish
-  void Told(std::string_view reason);                           // an event of the Node
-  void Dropped(std::uint64_t events);                           // so many were lost since the start
+  void Sources(const std::vector<KernelSourceState>& sources);   // whether the kernel can be heard
+  void Offered(const std::vector<crds::DeviceReport>& devices);  // resources of which the kubelet is told
+  void Wrote(bool written);                                      // an attempt to publish
+  void Told(std::string_view reason);                            // an event of the Node
+  void Dropped(std::uint64_t events);                            // so many were lost since the start
 
   void Lossless(const LosslessReadings& readings);
   void QosPassed(const QosCounts& counts, std::chrono::nanoseconds took);

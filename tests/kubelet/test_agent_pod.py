@@ -140,6 +140,10 @@ class AgentPod(NodeTestCase):
         self.wait_published()
         self.assertEqual(self.status().get("gpus", []), [])
         self.assertTrue((self.node.lib / "kubelet" / "pod-resources").is_dir())
+        # It is the kubelet's device plugin from inside its container, and the files lie where the host has them.
+        self.node.wait_for(lambda: self.plane.rest.get(path("nodes", name=NODE))["status"]["allocatable"].get(
+            "heddle.dev/fabric") == "250", "heddle.dev/fabric to be allocatable", 90)
+        self.assertTrue((self.node.lib / "heddle" / "nccl" / "nccl.conf").is_file())
         # As the GPU operator's driver container does: a mount of its own, long after the agent has started.
         sys.path.insert(0, str(REPOSITORY / "tests" / "support"))
         import machines  # The generator of the C++ tests' fixtures.

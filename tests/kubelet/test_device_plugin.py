@@ -12,6 +12,7 @@ from bed.process import run
 from bed.rest import ApiError, path
 from bed.testing import options
 from real_node import NodeTestCase, archive_image
+from test_grants import DevicePlugin
 
 NODE = NodeTestCase.NODE
 BUSYBOX = "localhost/busybox:1"
@@ -287,6 +288,36 @@ class Devices(NodeTestCase):
         self.assertIn(f"{self.nics[2]['name']} port 1 is down", self.report("heddle.dev/nic-down")["reason"])
         (port / "state").write_text(up)
         self.wait_allocatable("heddle.dev/nic-down", 8)
+
+    # Others
+
+    def test_another_plugin_of_the_same_resource_is_said_and_survived(self):
+        resource = "heddle.dev/nic-foreign"
+        self.offer("Nics", resource)
+        self.wait_allocatable(resource, 8)
+        other = DevicePlugin(self.node, resource, ["not-ours"])
+        other.start()
+        self.addCleanup(other.stop)
+        report = self.node.wait_for(lambda: self.report(resource).get("state") == "Elsewhere" and self.report(resource),
+                                    "the report to say so")
+        self.assertIn('"not-ours" is none of our devices', report["reason"])
+        other.stop()
+        self.wait_allocatable(resource, 8)
+        self.node.wait_for(lambda: self.report(resource).get("state") == "Offered", "ours to be offered again")
+        where = self.start(self.pod("after-foreign", **{resource: "1"}))
+        self.assertEqual(len(self.nodes_seen(where)), 2)
+
+    def test_pairs_wait_until_the_vendors_plugin_is_off(self):
+        vendor = DevicePlugin(self.node, "nvidia.com/gpu", [gpu["uuid"] for gpu in self.machine["gpus"]]).start()
+        self.addCleanup(vendor.stop)
+        self.node.wait_for(lambda: "8 GPUs" in self.condition("GrantsKnown").get("message", ""), "the agent to see it")
+        resource = "heddle.dev/late-gpu"
+        self.offer("Pairs", resource)
+        report = self.node.wait_for(lambda: self.report(resource).get("state") == "Refused" and self.report(resource),
+                                    "the report to refuse")
+        self.assertRegex(report["reason"], "^nvidia.com/gpu offers GPU [0-7] on this node as well")
+        vendor.stop()
+        self.wait_allocatable(resource, 8)
 
     # Restarts
 

@@ -33,6 +33,9 @@ class DevicePlugin:
         self.wait_offered()
         return self
 
+    def stop(self):
+        self._process.kill9()
+
     def wait_offered(self):
         """Until the Node has them."""
         count = len(self._process.arguments) - 3

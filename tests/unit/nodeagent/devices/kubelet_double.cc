@@ -98,6 +98,10 @@ bool KubeletDouble::WaitForGone(const std::string& resource) {
   });
 }
 
+bool KubeletDouble::WaitForRegistrations(const std::string& resource, int count) {
+  return Wait([&] { return registrations_[resource] >= count && clients_.at(resource)->listening; });
+}
+
 int KubeletDouble::registrations(const std::string& resource) {
   const std::lock_guard lock(mutex_);
   return registrations_[resource];

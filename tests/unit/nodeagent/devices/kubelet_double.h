@@ -34,6 +34,7 @@ class KubeletDouble final : public v1beta1::Registration::Service {
   // Until some list is that long.
   bool WaitForCount(const std::string& resource, std::size_t count);
   bool WaitForGone(const std::string& resource);  // nobody offers it any more
+  bool WaitForRegistrations(const std::string& resource, int count);
   int registrations(const std::string& resource);
 
   std::vector<std::string> Prefer(const std::string& resource, const std::vector<std::string>& available,

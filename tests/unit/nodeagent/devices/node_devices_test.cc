@@ -173,7 +173,9 @@ TEST_F(NodeDevicesTest, WithdrawsAPortAndRestoresIt) {
   EXPECT_TRUE(WaitForReport(crds::DeviceState::kOffered, 7));
   EXPECT_TRUE(
       WaitForNews([](const DeviceNews& news) { return news.reports[0].reason == "its QoS is being set"; }));
+  EXPECT_TRUE(devices.Withdrawn(nics_[3] + ":1"));
   devices.Restore(nics_[3] + ":1");
+  EXPECT_FALSE(devices.Withdrawn(nics_[3] + ":1"));
   EXPECT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
 }
 
@@ -219,6 +221,39 @@ TEST_F(NodeDevicesTest, SaysWhatDiffersFromThePlanAndWhatAPodLacks) {
            planned->message.find("train/a holds " + nics_[4] + " where its plan says " + nics_[5]) == 0 &&
            complete != nullptr && complete->message.find("train/a: container w may not pin memory") == 0;
   }));
+}
+
+TEST_F(NodeDevicesTest, SaysWhenAnotherPluginHasTheResource) {
+  NodeDevices& devices = Start();
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  ASSERT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
+  EXPECT_EQ(devices.Leak(), "");
+  GrantReadings readings;
+  readings.state = GrantsState::kRead;
+  readings.allocatable = {{kResource, false, {"0", nics_[0]}}, {"other/thing", false, {"1"}}};
+  devices.Hear(readings);
+  EXPECT_EQ(devices.Leak(), "") << "once may be what was offered before";
+  devices.Hear(readings);
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kElsewhere, 8));
+  EXPECT_EQ(devices.Leak(), "heddle.dev/nic is offered by another plugin, which cannot be told");
+  readings.allocatable = {{kResource, false, nics_}};
+  devices.Hear(readings);
+  EXPECT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
+}
+
+TEST_F(NodeDevicesTest, OffersAnewWhatTheKubeletTookAndDoesNotHave) {
+  NodeDevices& devices = Start();
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  ASSERT_TRUE(WaitForReport(crds::DeviceState::kOffered, 8));
+  GrantReadings readings;
+  readings.state = GrantsState::kRead;
+  readings.allocatable = {{kFabric, false, {"fabric::0"}}};
+  devices.Hear(readings);
+  devices.Hear(readings);
+  EXPECT_TRUE(kubelet_.WaitForRegistrations(kResource, 2));
+  EXPECT_EQ(kubelet_.registrations(kFabric), 1);
 }
 
 TEST_F(NodeDevicesTest, AStateFolderThatCannotBeWrittenIsSaidAndTriedAgain) {

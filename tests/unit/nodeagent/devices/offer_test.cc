@@ -123,6 +123,10 @@ TEST(Offers, PairsAreRefusedBesideTheVendorsPlugin) {
             "nvidia.com/gpu offers GPU 3 on this node as well, and a GPU must not be given out twice: switch "
             "its device "
             "plugin off here");
+  facts.allocatable = {{"heddle.dev/old", false, {Machine().gpus[3].uuid}}};
+  EXPECT_FALSE(OfferOf(Wish(DeviceMode::kPairs), facts).offered());
+  facts.ours = {"heddle.dev/old"};
+  EXPECT_TRUE(OfferOf(Wish(DeviceMode::kPairs), facts).offered());
   facts.allocatable = {{"heddle.dev/gpu", false, {Machine().gpus[3].uuid}}};
   EXPECT_TRUE(OfferOf(Wish(DeviceMode::kPairs), facts).offered());
 }

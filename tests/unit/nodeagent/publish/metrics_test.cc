@@ -50,6 +50,16 @@ TEST_F(MetricsTest, ShowsALinkByItsRailAndLeaf) {
   EXPECT_THAT(text, HasSubstr("netdev=\"eth1\",role=\"compute\""));
 }
 
+TEST_F(MetricsTest, ShowsWhatTheKubeletCanGive) {
+  EXPECT_THAT(Text(), Not(HasSubstr("heddle_devices")));
+  metrics_.Offered({{"heddle.dev/rail0", "all", 1, crds::DeviceState::kOffered, "", 7, 8},
+                    {"heddle.dev/gpu", "all", 1, crds::DeviceState::kPending, "the kubelet is away", 8, 8}});
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("heddle_devices{resource=\"heddle.dev/rail0\",health=\"healthy\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_devices{resource=\"heddle.dev/rail0\",health=\"unhealthy\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_devices{resource=\"heddle.dev/gpu\",health=\"healthy\"} 0\n"));
+}
+
 TEST_F(MetricsTest, ShowsTheVerdictInForceAndTheOthersAsZero) {
   sight_.ports[0].verdict = Verdict::kFlapping;
   const std::string text = Text();
