@@ -56,7 +56,7 @@ class Run:
         specs = sum(count for (verb, name, _), count in asked.items() if name == "nodetopologies" and verb != "WATCH")
         print(f"{what}: {took:.1f} s, {specs / len(self.names):.2f} requests a node for its spec, "
               f"{sum(count for (verb, name, _), count in asked.items() if name == STATUS_WRITES[1]):.0f} for the policy's "
-              f"status; operator {cpu_seconds(self.operator.pid) - cpu:.2f} s of CPU, "
+              f"status; API server {after.cpu['apiserver'] - before.cpu['apiserver']:.1f} s of CPU, operator {cpu_seconds(self.operator.pid) - cpu:.2f} s of CPU, "
               f"{self.operator.resident_bytes() / 1e6:.0f} MB resident", flush=True)
 
     def report(self, state):

@@ -178,7 +178,7 @@ void QosLoop::Look(Port& port) {
   // Before the first look at the machine only a write that the journal knows can be gone on with.
   if (!seen_ && !port.record.unsettled) return;
   port.reading = QosReading();
-  port.reading.gone = seen_ && !port.known;
+  port.reading.gone = port.port.netdev.empty() || (seen_ && !port.known);
   const bool matters = port.record.unsettled || (port.wish && port.wish->settings);
   if (!port.reading.gone && matters) port.reading = io_.Read(port.port);
   if (!port.wish) return;

@@ -308,6 +308,19 @@ TEST(QosLoop, ANicThatThisMachineLacksIsUnknown) {
   EXPECT_EQ(bed.State("mlx5_9:1"), LosslessState::kUnknown);
 }
 
+TEST(QosLoop, ANicWithoutAnInterfaceIsUnknownAndLeftAlone) {
+  QosBed bed;
+  bed.Start(false);
+  std::vector<QosPort> ports = bed.Machine();
+  ports[0].netdev.clear();
+  bed.loop->Have(ports);
+  bed.loop->Want(bed.wishes);
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kUnknown);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("the interface of this port is not there"));
+  EXPECT_EQ(bed.io.reads, 0);
+}
+
 TEST(QosLoop, APolicyThatGoesAwayInTheMiddleIsTakenBack) {
   QosBed bed;
   bed.Start();
