@@ -138,6 +138,34 @@ TEST_F(NodeDevicesTest, OffersFabricOnceTheFilesAreThere) {
   }));
 }
 
+TEST_F(NodeDevicesTest, AMachineThatHidesItsPcieTreeHasItAsAFile) {
+  seen_.nccl_topology = "<system version=\"1\"/>\n";
+  NodeDevices& devices = Start();
+  devices.Look(seen_);
+  EXPECT_THAT(Conf(), HasSubstr("NCCL_TOPO_FILE=/etc/heddle/nccl/topology.xml\n"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(state_.path() + "/nccl/topology.xml"));
+  seen_.nccl_topology.clear();
+  devices.Look(seen_);
+  EXPECT_THAT(Conf(), testing::Not(HasSubstr("NCCL_TOPO_FILE")));
+  EXPECT_FALSE(std::filesystem::exists(state_.path() + "/nccl/topology.xml"));
+}
+
+TEST_F(NodeDevicesTest, MarksAsTheLosslessPolicySays) {
+  NodeDevices& devices = Start();
+  for (topology::Nic& nic : seen_.node.nics) {
+    if (nic.transport == topology::Transport::kInfiniBand) nic.transport = topology::Transport::kRoce;
+  }
+  devices.Look(seen_);
+  EXPECT_THAT(Conf(), testing::Not(HasSubstr("NCCL_IB_TC")));
+  crds::LosslessWish wish;
+  wish.policies = {"roce"};
+  wish.mode = crds::LosslessMode::kApply;
+  for (const std::string& nic : nics_) wish.ports.push_back(nic + ":1");
+  wish.settings.emplace().traffic_class = 106;
+  devices.Wish({}, {wish});
+  EXPECT_THAT(Conf(), HasSubstr("NCCL_IB_TC=106\n"));
+}
+
 TEST_F(NodeDevicesTest, AnAgentThatStartsAgainOffersFabricBeforeItHasLooked) {
   Start().Look(seen_);
   ASSERT_TRUE(kubelet_.WaitForCount(kFabric, 250));
