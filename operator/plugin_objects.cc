@@ -42,8 +42,9 @@ base::Status PluginObjects::Make(const kube::Resource& kind, const Wanted& wante
                    client_.List(kind, {.ns = plugins_.ns, .label_selector = Selector()}, stop),
                    "list what other RDMA device plugins run by");
   for (const auto& [name, object] : wanted) {
-    const auto found = std::find_if(there.items.begin(), there.items.end(),
-                                    [&](const kube::Json& item) { return kube::Name(item) == name; });
+    const auto found =
+        std::find_if(there.items.begin(), there.items.end(),
+                     [&key = name](const kube::Json& item) { return kube::Name(item) == key; });
     if (found != there.items.end() && MarkOf(*found) == MarkOf(object)) continue;
     spdlog::info("Making {} namespace={} name={}", kind.kind, plugins_.ns, name);
     const auto applied = client_.Apply(
