@@ -20,12 +20,14 @@ void KubeletDouble::Stop() {
   std::vector<std::thread> threads;
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [resource, client] : clients_) client->context->TryCancel();
+    // All of them: one that registered twice is followed twice.
+    for (const auto& client : followed_) client->context->TryCancel();
     threads.swap(threads_);
   }
   for (std::thread& thread : threads) thread.join();
   const std::lock_guard lock(mutex_);
   clients_.clear();
+  followed_.clear();
 }
 
 grpc::Status KubeletDouble::Register(grpc::ServerContext*, const v1beta1::RegisterRequest* request,
@@ -44,6 +46,7 @@ grpc::Status KubeletDouble::Register(grpc::ServerContext*, const v1beta1::Regist
   const std::lock_guard lock(mutex_);
   ++registrations_[request->resource_name()];
   clients_[request->resource_name()] = client;
+  followed_.push_back(client);
   threads_.emplace_back([this, resource = request->resource_name(), client] { Follow(resource, client); });
   return grpc::Status::OK;
 }

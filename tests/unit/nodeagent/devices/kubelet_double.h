@@ -59,7 +59,8 @@ class KubeletDouble final : public v1beta1::Registration::Service {
   const std::filesystem::path folder_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, std::shared_ptr<Client>> clients_;
+  std::map<std::string, std::shared_ptr<Client>> clients_;  // by resource, the last that registered
+  std::vector<std::shared_ptr<Client>> followed_;
   std::map<std::string, int> registrations_;
   std::vector<std::thread> threads_;
   std::unique_ptr<grpc::Server> server_;
