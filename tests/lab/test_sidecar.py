@@ -12,7 +12,8 @@ def of_the_chart():
     sidecar = (ROOT / "charts/heddle/templates/nodeagent.yaml").read_text()
     command = re.search(r"command: \[(lldpd,.*)\]", sidecar).group(1).split(", ")
     capabilities = re.search(r"add: \[(NET_RAW.*)\]", sidecar).group(1)
-    agent = re.search(r"add: \[(.*)\]", (ROOT / "charts/heddle/templates/_agent.tpl").read_text()).group(1)
+    template = (ROOT / "charts/heddle/templates/_agent.tpl").read_text()
+    agent = re.search(r'access\.lldp "none" }}{{ \$add = append \$add "(\w+)" }}', template).group(1)
     return command, capabilities, agent
 
 
