@@ -145,6 +145,7 @@ std::vector<PluginClass> PluginClasses(const std::vector<DeviceNode>& nodes, con
     }
   }
   std::vector<PluginClass> all;
+  all.reserve(classes.size());
   for (auto& [key, one] : classes) all.push_back(std::move(one));
   for (PluginClass& one : all) std::sort(one.nodes.begin(), one.nodes.end());
   return all;
