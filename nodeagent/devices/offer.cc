@@ -272,6 +272,7 @@ std::vector<Offer> OffersOf(const std::vector<DeviceWish>& wishes, const Node& n
 std::vector<std::string> IdsOf(const Offer& offer, const OfferedDevice& device) {
   if (offer.slots == 1) return {device.id};
   std::vector<std::string> ids;
+  ids.reserve(std::size_t(offer.slots));
   for (int slot = 0; slot < offer.slots; ++slot) ids.push_back(fmt::format("{}::{}", device.id, slot));
   return ids;
 }

@@ -23,7 +23,7 @@ std::string OfNode(const std::string& node) {
 }
 
 // No environment and no arguments: they are nobody's business here.
-Json Narrow(Json pod) {
+Json Narrow(const Json& pod) {
   Json kept = Json::object();
   Keep(pod, kept, {"apiVersion", "kind"});
   if (const Json* metadata = kube::Find(pod, {"metadata"}))
