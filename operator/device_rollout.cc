@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "crds/port_name.h"
 #include "operator/other_plugins.h"
 #include "operator/selection.h"
 
@@ -80,7 +81,7 @@ Offers OffersOf(const RdmaDevicePolicy& policy, const topology::Node& node, cons
       }
       DeviceWish& wish = offers.wishes.try_emplace(name, WishOf(policy, name, resource.slots)).first->second;
       for (const topology::NicPort& port : nic.ports) {
-        if (wish.ports.size() < kMaxPorts) wish.ports.push_back(PortName(nic, port));
+        if (wish.ports.size() < kMaxPorts) wish.ports.push_back(crds::PortName(nic, port));
       }
     }
     if (any || by_rail) continue;

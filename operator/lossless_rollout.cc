@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "crds/port_name.h"
 #include "lossless/lint.h"
 #include "lossless/render.h"
 #include "operator/selection.h"
@@ -102,7 +103,7 @@ class Decision {
   topology::Transport TransportOf(std::size_t node, const std::string& port) const {
     for (const topology::Nic& nic : nodes_[node].node.nics) {
       for (const topology::NicPort& nic_port : nic.ports) {
-        if (PortName(nic, nic_port) == port) return nic.transport;
+        if (crds::PortName(nic, nic_port) == port) return nic.transport;
       }
     }
     return topology::Transport::kEthernet;
@@ -185,7 +186,7 @@ class Decision {
     std::vector<LosslessWish> wishes;
     for (const topology::Nic& nic : node.node.nics) {
       for (const topology::NicPort& nic_port : nic.ports) {
-        const std::string port = PortName(nic, nic_port);
+        const std::string port = crds::PortName(nic, nic_port);
         const auto selection = selections_[index].find(port);
         if (selection == selections_[index].end()) {
           KeepUnreadable(node, port, wishes);
@@ -390,7 +391,7 @@ std::vector<std::string> SelectedPorts(const crds::LosslessPolicySpec& spec, con
     const bool rail = spec.rails.empty() || (nic.rail && std::find(spec.rails.begin(), spec.rails.end(),
                                                                    *nic.rail) != spec.rails.end());
     if (!role || !rail) continue;
-    for (const topology::NicPort& port : nic.ports) ports.push_back(PortName(nic, port));
+    for (const topology::NicPort& port : nic.ports) ports.push_back(crds::PortName(nic, port));
   }
   return ports;
 }

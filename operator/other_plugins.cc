@@ -7,7 +7,7 @@
 #include <map>
 
 #include "crds/keys.h"
-#include "operator/selection.h"
+#include "crds/port_name.h"
 
 namespace heddle::operators {
 namespace {
@@ -15,8 +15,6 @@ namespace {
 using crds::DevicePlugin;
 using crds::DeviceWish;
 using crds::Json;
-
-constexpr int kSharedDefault = 1;
 
 // What sets one plugin apart from the other.
 struct PluginFacts {
@@ -44,7 +42,7 @@ std::string HashOf(std::string_view text) {
 const topology::Nic* NicOfPort(const topology::Node& node, const std::string& port) {
   for (const topology::Nic& nic : node.nics) {
     for (const topology::NicPort& nic_port : nic.ports) {
-      if (PortName(nic, nic_port) == port) return &nic;
+      if (crds::PortName(nic, nic_port) == port) return &nic;
     }
   }
   return nullptr;
@@ -66,7 +64,7 @@ Json SharedEntry(const topology::Node& node, const DeviceWish& wish) {
   const std::size_t slash = wish.resource.find('/');
   return {{"resourcePrefix", wish.resource.substr(0, slash)},
           {"resourceName", wish.resource.substr(slash + 1)},
-          {"rdmaHcaMax", std::max(wish.slots, kSharedDefault)},
+          {"rdmaHcaMax", wish.slots},
           {"selectors", {{"ifNames", names}}}};
 }
 

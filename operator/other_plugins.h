@@ -21,12 +21,12 @@ struct PluginClass {
   friend bool operator==(const PluginClass&, const PluginClass&) = default;
 };
 
-// The value of such a label for one node, from what it is told; empty = no other plugin has anything to do there.
-// A node runs one of the two plugins: of wishes for both, those of the first plugin count.
+// config.json of that plugin for one node, from what it is told; empty = it has nothing to do there.
 std::string ConfigOf(const topology::Node& node, const std::vector<crds::DeviceWish>& wishes,
                      crds::DevicePlugin plugin);
 
-// All classes, sorted by plugin and hash. Nodes in the order of `nodes`; `rollout` has all of them.
+// All classes, sorted by plugin and hash; `rollout` has all of `nodes`. A node runs one of the two plugins: of wishes
+// for both, those for the shared one count.
 std::vector<PluginClass> PluginClasses(const std::vector<DeviceNode>& nodes, const DeviceRollout& rollout);
 
 // Why this NIC cannot be named to that plugin; empty = it can.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "crds/keys.h"
 
@@ -35,17 +36,25 @@ std::string MarkOf(const kube::Json& object) {
 
 }  // namespace
 
-base::Status PluginObjects::Make(const kube::Resource& kind, const Wanted& wanted,
-                                 const std::stop_token& stop, Outcome& total) {
-  if (wanted.empty()) return {};
-  ASSIGN_OR_RETURN(const kube::ObjectList there,
+base::Result<const kube::ObjectList*> PluginObjects::There(const kube::Resource& kind, Seen& seen,
+                                                           const std::stop_token& stop) {
+  const auto known = seen.find(kind.plural);
+  if (known != seen.end()) return &known->second;
+  ASSIGN_OR_RETURN(kube::ObjectList list,
                    client_.List(kind, {.ns = plugins_.ns, .label_selector = Selector()}, stop),
                    "list what other RDMA device plugins run by");
+  return &seen.emplace(kind.plural, std::move(list)).first->second;
+}
+
+base::Status PluginObjects::Make(const kube::Resource& kind, const Wanted& wanted, Seen& seen,
+                                 const std::stop_token& stop, Outcome& total) {
+  if (wanted.empty()) return {};
+  ASSIGN_OR_RETURN(const kube::ObjectList* there, There(kind, seen, stop));
   for (const auto& [name, object] : wanted) {
     const auto found =
-        std::find_if(there.items.begin(), there.items.end(),
+        std::find_if(there->items.begin(), there->items.end(),
                      [&key = name](const kube::Json& item) { return kube::Name(item) == key; });
-    if (found != there.items.end() && MarkOf(*found) == MarkOf(object)) continue;
+    if (found != there->items.end() && MarkOf(*found) == MarkOf(object)) continue;
     spdlog::info("Making {} namespace={} name={}", kind.kind, plugins_.ns, name);
     const auto applied = client_.Apply(
         kind, object, {.field_manager = std::string(crds::keys::kOperatorManager), .force = true}, stop);
@@ -55,12 +64,10 @@ base::Status PluginObjects::Make(const kube::Resource& kind, const Wanted& wante
   return {};
 }
 
-base::Status PluginObjects::Sweep(const kube::Resource& kind, const Wanted& wanted,
+base::Status PluginObjects::Sweep(const kube::Resource& kind, const Wanted& wanted, Seen& seen,
                                   const std::stop_token& stop, Outcome& total) {
-  ASSIGN_OR_RETURN(const kube::ObjectList there,
-                   client_.List(kind, {.ns = plugins_.ns, .label_selector = Selector()}, stop),
-                   "list what other RDMA device plugins run by");
-  for (const kube::Json& item : there.items) {
+  ASSIGN_OR_RETURN(const kube::ObjectList* there, There(kind, seen, stop));
+  for (const kube::Json& item : there->items) {
     const std::string name = kube::Name(item);
     if (wanted.contains(name)) continue;
     spdlog::info("Removing {} namespace={} name={}", kind.kind, plugins_.ns, name);
@@ -113,14 +120,15 @@ base::Result<Outcome> PluginObjects::Reconcile(const std::vector<PluginClass>& c
     sets[ObjectName(one)] = WithMark(DaemonSetOf(one, plugins_.ns, image->second));
   }
   Outcome total;
+  Seen seen;
   // In this order a plugin never starts without its configuration, and none stays behind on a node that lost it.
   // Without an image we may not even look at such objects.
   const bool may = !plugins_.images.empty();
-  if (may) TRY(Make(kube::kConfigMaps, maps, stop, total));
-  if (may) TRY(Make(kDaemonSets, sets, stop, total));
+  if (may) TRY(Make(kube::kConfigMaps, maps, seen, stop, total));
+  if (may) TRY(Make(kDaemonSets, sets, seen, stop, total));
   TRY(Label(classes, nodes, stop, total));
-  if (may) TRY(Sweep(kDaemonSets, sets, stop, total));
-  if (may) TRY(Sweep(kube::kConfigMaps, maps, stop, total));
+  if (may) TRY(Sweep(kDaemonSets, sets, seen, stop, total));
+  if (may) TRY(Sweep(kube::kConfigMaps, maps, seen, stop, total));
   idle_ = classes.empty();
   last_ = classes;
   last_look_ = now;

@@ -34,12 +34,15 @@ class PluginObjects {
                                                 const std::stop_token& stop);
 
  private:
-  using Wanted = std::map<std::string, kube::Json>;  // by name
+  using Wanted = std::map<std::string, kube::Json>;      // by name
+  using Seen = std::map<std::string, kube::ObjectList>;  // what there was of ours in this look, by kind
+  base::Result<const kube::ObjectList*> There(const kube::Resource& kind, Seen& seen,
+                                              const std::stop_token& stop);
   // Makes what is missing or other, counted in `total`.
-  base::Status Make(const kube::Resource& kind, const Wanted& wanted, const std::stop_token& stop,
+  base::Status Make(const kube::Resource& kind, const Wanted& wanted, Seen& seen, const std::stop_token& stop,
                     Outcome& total);
-  base::Status Sweep(const kube::Resource& kind, const Wanted& wanted, const std::stop_token& stop,
-                     Outcome& total);
+  base::Status Sweep(const kube::Resource& kind, const Wanted& wanted, Seen& seen,
+                     const std::stop_token& stop, Outcome& total);
   base::Status Label(const std::vector<PluginClass>& classes, const View& nodes, const std::stop_token& stop,
                      Outcome& total);
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "crds/port_name.h"
 #include "lossless/port_settings.h"
 
 namespace heddle::nodeagent {
@@ -22,7 +23,7 @@ constexpr std::size_t kMaxDevices = 32;  // MAX_IB_DEVS of net_ib/common.h
 struct Port {
   const Nic* nic = nullptr;
   const NicPort* port = nullptr;
-  std::string Name() const { return fmt::format("{}:{}", nic->name, port->number); }
+  std::string Name() const { return crds::PortName(*nic, *port); }
 };
 
 std::size_t CountOf(const topology::Node& node, Transport transport) {

@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/netlink.h"
 #include "base/poll.h"
 #include "nodeagent/monitor/kernel_events.h"
 #include "nodeagent/monitor/verbs_events.h"
@@ -21,7 +22,6 @@
 namespace heddle::nodeagent {
 namespace {
 
-constexpr std::size_t kMaxDatagram = 32'768;  // the kernel's own bound on one datagram of a dump
 constexpr int kBufferBytes = 1 << 20;  // a burst of 500 interface messages; the default holds a fifth of that
 constexpr int kMaxDatagrams = 4'096;   // of one Take: a storm must not keep us from saying so
 constexpr int kRetrySeconds = 60;
@@ -59,34 +59,7 @@ class Netlink {
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;
   }
-  // One datagram of the kernel's. False when there is none now; `lost`: some were dropped before it.
-  bool Receive(std::string& datagram, bool& lost) {
-    for (;;) {
-      datagram.resize(kMaxDatagram);
-      sockaddr_nl from{};
-      iovec into{datagram.data(), datagram.size()};
-      msghdr message{};
-      message.msg_name = &from;
-      message.msg_namelen = sizeof(from);
-      message.msg_iov = &into;
-      message.msg_iovlen = 1;
-      const ssize_t count = ::recvmsg(socket_, &message, 0);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && errno == ENOBUFS) {
-        lost = true;
-        continue;
-      }
-      if (count < 0) return false;
-      // Any process may send to our port; only the kernel's is 0.
-      if (from.nl_pid != 0) continue;
-      if ((message.msg_flags & MSG_TRUNC) != 0) {
-        lost = true;
-        continue;
-      }
-      datagram.resize(std::size_t(count));
-      return true;
-    }
-  }
+  bool Receive(std::string& datagram, bool& lost) { return base::ReceiveFromKernel(socket_, datagram, lost); }
   bool AskForLinks() {
     struct {
       nlmsghdr header;

@@ -126,20 +126,21 @@ bool Publisher::TakeUrgent() {
   return true;
 }
 
-void Publisher::Offer(const GrantReadings& grants) {
+template <class News>
+void Publisher::Take(std::optional<News>& last, const News& news) {
   const std::lock_guard lock(mutex_);
-  if (grants_ == grants) return;
-  grants_ = grants;
+  if (last == news) return;
+  last = news;
   published_ = false;
   queue_.AddAfter(options_.node, Wait());
 }
 
+void Publisher::Offer(const GrantReadings& grants) {
+  Take(grants_, grants);
+}
+
 void Publisher::Offer(const DeviceNews& devices) {
-  const std::lock_guard lock(mutex_);
-  if (devices_ == devices) return;
-  devices_ = devices;
-  published_ = false;
-  queue_.AddAfter(options_.node, Wait());
+  Take(devices_, devices);
 }
 
 void Publisher::Offer(const LosslessReadings& lossless) {

@@ -88,6 +88,9 @@ class Publisher {
   // What the watch has last shown, or our own last write where the watch is still at what was there before
   // it.
   kube::ObjectPtr Current() const;
+  // News that nothing makes urgent; `last` is what was offered of it before.
+  template <class News>
+  void Take(std::optional<News>& last, const News& news);
   // Under the lock: how long a change waits that nothing makes urgent.
   std::chrono::nanoseconds Wait();
   std::chrono::nanoseconds UrgentWait();  // under the lock

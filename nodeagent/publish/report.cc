@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "crds/port_name.h"
 #include "nodeagent/health/conditions.h"
-#include "nodeagent/qos/node_ports.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -25,7 +25,7 @@ std::optional<crds::Condition> ReportGrants(const GrantReadings* readings, const
 void WithdrawPorts(const LosslessReadings& lossless, Observation& observation) {
   for (topology::Nic& nic : observation.node.nics) {
     for (topology::NicPort& port : nic.ports) {
-      const auto why = lossless.withdrawn.find(QosPortName(nic, port));
+      const auto why = lossless.withdrawn.find(crds::PortName(nic, port));
       if (why == lossless.withdrawn.end()) continue;
       port.usable_gbps = 0;
       observation.withdrawn_ports[{nic.name, port.number}] = why->second;

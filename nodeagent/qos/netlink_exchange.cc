@@ -12,12 +12,12 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/netlink.h"
 #include "base/poll.h"
 
 namespace heddle::nodeagent {
 namespace {
 
-constexpr std::size_t kMaxDatagram = 32'768;  // the kernel's own bound on one datagram of a dump
 constexpr int kInternalUnsupported =
     524;  // ENOTSUPP: for the kernel alone, and drivers return it all the same
 
@@ -61,34 +61,6 @@ base::Error KernelError(int error, std::string_view what, std::string_view subje
       return fail(base::Code::kNotFound, Say(error));
     default:
       return fail(base::Code::kInternal, Say(error));
-  }
-}
-
-bool ReceiveFromKernel(int socket, std::string& datagram, bool& lost) {
-  for (;;) {
-    datagram.resize(kMaxDatagram);
-    sockaddr_nl from{};
-    iovec into{datagram.data(), datagram.size()};
-    msghdr message{};
-    message.msg_name = &from;
-    message.msg_namelen = sizeof from;
-    message.msg_iov = &into;
-    message.msg_iovlen = 1;
-    const ssize_t count = ::recvmsg(socket, &message, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == ENOBUFS) {
-      lost = true;
-      continue;
-    }
-    if (count < 0) return false;
-    // Any process with the right to may send to our port; only the kernel's is 0.
-    if (from.nl_pid != 0) continue;
-    if ((message.msg_flags & MSG_TRUNC) != 0) {
-      lost = true;
-      continue;
-    }
-    datagram.resize(std::size_t(count));
-    return true;
   }
 }
 
@@ -141,7 +113,7 @@ base::Status NetlinkExchange::Receive(const std::function<base::Result<bool>(std
     if (::poll(ready.data(), ready.size(), -1) < 0) continue;  // EINTR
     if (ready[0].revents == 0) return base::Fail(base::Code::kTimeout, "the kernel did not answer");
     bool lost = false;
-    while (ReceiveFromKernel(mnl_socket_get_fd(socket_), datagram, lost)) {
+    while (base::ReceiveFromKernel(mnl_socket_get_fd(socket_), datagram, lost)) {
       ASSIGN_OR_RETURN(const bool whole, take(datagram));
       if (whole) return {};
     }

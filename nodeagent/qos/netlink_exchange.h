@@ -42,10 +42,6 @@ class NetlinkExchange {
   std::uint32_t sequence_ = 0;
 };
 
-// The next datagram of the kernel's on a netlink socket, without waiting; false: there is none now. Those of other
-// processes are passed over. `lost`: some were dropped before it, or this one is cut short and was passed over.
-bool ReceiveFromKernel(int socket, std::string& datagram, bool& lost);
-
 // The code and the words of an errno that the kernel answered with; `what` was asked of `subject`, an interface or
 // an RDMA device. What to do next is said where it is known.
 base::Error KernelError(int error, std::string_view what, std::string_view subject);

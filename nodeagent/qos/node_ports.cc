@@ -1,20 +1,16 @@
 #include "nodeagent/qos/node_ports.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-namespace heddle::nodeagent {
+#include "crds/port_name.h"
 
-std::string QosPortName(const topology::Nic& nic, const topology::NicPort& port) {
-  return fmt::format("{}:{}", nic.name, port.number);
-}
+namespace heddle::nodeagent {
 
 std::vector<QosPort> QosPortsOf(const topology::Node& node, const std::vector<PortHealth>& watched) {
   std::vector<QosPort> ports;
   for (const topology::Nic& nic : node.nics) {
     for (const topology::NicPort& nic_port : nic.ports) {
-      QosPort port{QosPortName(nic, nic_port), nic.name, nic_port.number, nic.netdev, nic.pci, nic.driver};
+      QosPort port{crds::PortName(nic, nic_port), nic.name, nic_port.number, nic.netdev, nic.pci, nic.driver};
       for (const PortHealth& health : watched) {
         if (health.port.nic != nic.name || health.port.number != nic_port.number) continue;
         // Of a bond DCB is set on its members, and each port has one.

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "nodeagent/health/link_health.h"
@@ -8,9 +7,6 @@
 #include "topology/node.h"
 
 namespace heddle::nodeagent {
-
-// "mlx5_0:1", as spec.lossless calls a port.
-std::string QosPortName(const topology::Nic& nic, const topology::NicPort& port);
 
 // Every port of the node, sorted by name. `watched`: which interface and RDMA device each of the compute and storage
 // ports has, as the last look found; a port that is not in it has those of its NIC. Pure.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "crds/port_name.h"
 #include "formats/printable.h"
 #include "nodeagent/pci/probe.h"
 
@@ -22,7 +23,7 @@ std::vector<QosPort> QosPorts(const base::FileTree& files, std::span<const Watch
   for (const WatchedPort& one : watched) {
     if (one.transport != topology::Transport::kRoce || one.netdev.empty()) continue;
     QosPort port;
-    port.name = fmt::format("{}:{}", one.nic, one.number);
+    port.name = crds::PortName(one.nic, one.number);
     port.rdma_device = one.nic;
     port.rdma_port = one.device_port;
     port.netdev = one.netdev;

@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/netlink.h"
 #include "base/poll.h"
 #include "nodeagent/qos/dcb_message.h"
-#include "nodeagent/qos/netlink_exchange.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -55,7 +55,7 @@ class LiveQosEvents final : public QosEvents {
   Changed Take() {
     Changed changed;
     for (int taken = 0; taken < kMaxDatagrams; ++taken) {
-      if (!ReceiveFromKernel(mnl_socket_get_fd(socket_), datagram_, changed.lost)) break;
+      if (!base::ReceiveFromKernel(mnl_socket_get_fd(socket_), datagram_, changed.lost)) break;
       const std::vector<std::string> netdevs = ChangedByDcb(datagram_);
       changed.netdevs.insert(netdevs.begin(), netdevs.end());
     }

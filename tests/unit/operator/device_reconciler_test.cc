@@ -16,10 +16,7 @@ class DeviceReconcilerTest : public Stage {
     server.Serve(daemon_sets);
   }
   void AddPolicy(const std::string& name, Json spec, int generation = 1) {
-    Json policy = kube::NewObject(kRdmaDevicePolicies, {"", name});
-    policy["metadata"]["generation"] = generation;
-    policy["spec"] = std::move(spec);
-    server.Put(kRdmaDevicePolicies, policy);
+    Stage::AddPolicy(kRdmaDevicePolicies, name, std::move(spec), generation);
   }
   void AddRoceNode(const std::string& name) {
     AddNode(name, {{"pool", "gpu"}});
@@ -41,9 +38,6 @@ class DeviceReconcilerTest : public Stage {
     const auto outcome = reconciler.Reconcile({});
     EXPECT_TRUE(outcome) << (outcome ? "" : base::ToString(outcome.error()));
     return outcome ? outcome->writes : -1;
-  }
-  crds::NodeTopology NodeOf(const std::string& name) {
-    return *crds::NodeTopologyFromJson(*server.Find(kNodeTopologies, {"", name}));
   }
 
   ServerView policies{server, kRdmaDevicePolicies};

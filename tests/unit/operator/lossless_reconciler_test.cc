@@ -13,10 +13,7 @@ using testing::HasSubstr;
 class LosslessReconcilerTest : public Stage {
  protected:
   void AddPolicy(const std::string& name, Json spec, int generation = 1) {
-    Json policy = kube::NewObject(kLosslessPolicies, {"", name});
-    policy["metadata"]["generation"] = generation;
-    policy["spec"] = std::move(spec);
-    server.Put(kLosslessPolicies, policy);
+    Stage::AddPolicy(kLosslessPolicies, name, std::move(spec), generation);
   }
   void AddRoceNode(const std::string& name) {
     AddNode(name, {{"pool", "gpu"}});
@@ -35,9 +32,6 @@ class LosslessReconcilerTest : public Stage {
     const auto outcome = reconciler.Reconcile({});
     EXPECT_TRUE(outcome) << (outcome ? "" : base::ToString(outcome.error()));
     return outcome ? outcome->writes : -1;
-  }
-  crds::NodeTopology NodeOf(const std::string& name) {
-    return *crds::NodeTopologyFromJson(*server.Find(kNodeTopologies, {"", name}));
   }
   crds::LosslessPolicy PolicyOf(const std::string& name) {
     return *crds::LosslessPolicyFromJson(*server.Find(kLosslessPolicies, {"", name}));

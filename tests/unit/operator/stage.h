@@ -81,6 +81,16 @@ class Stage : public testing::Test {
     server.Put(kNodeTopologies, crds::ToJson(object));
   }
 
+  void AddPolicy(const kube::Resource& kind, const std::string& name, Json spec, int generation = 1) {
+    Json policy = kube::NewObject(kind, {"", name});
+    policy["metadata"]["generation"] = generation;
+    policy["spec"] = std::move(spec);
+    server.Put(kind, policy);
+  }
+  crds::NodeTopology NodeOf(const std::string& name) const {
+    return *crds::NodeTopologyFromJson(*server.Find(kNodeTopologies, {"", name}));
+  }
+
   std::vector<topology::Node> ReportCluster(const std::string& line) {
     const auto synthetic = topology::ParseSynthetic(line);
     EXPECT_TRUE(synthetic) << line;
