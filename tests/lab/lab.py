@@ -36,6 +36,12 @@ def wait_for(what, check, seconds=15.0):
         time.sleep(0.1)
 
 
+def lldpd_settings(*more):
+    """For `lldpd -O`: a frame a second, ports by their names. Who sets an lldpd once it runs races the lldpcli that it
+    starts itself: each writes all settings as it read them, and the one that read "paused" silences it for good."""
+    return "".join(f"configure {line}\n" for line in ("lldp tx-interval 1", "lldp portidsubtype ifname", *more))
+
+
 class Lab(unittest.TestCase):
     """A test with a folder of its own; whatever it starts ends with it."""
 
@@ -86,6 +92,11 @@ class Namespace:
         if done.returncode != 0:
             raise AssertionError(f"{self.name}: {' '.join(command)}: {done.stderr}")
         return done.stdout
+
+    def write(self, path, text):
+        """In its own /run everybody may read it, as lldpcli must, which lldpd starts without root's rights."""
+        subprocess.run([*self.enter, "tee", path], input=text, text=True, stdout=subprocess.DEVNULL, check=True,
+                       timeout=30, cwd="/")
 
     def spawn(self, *command, **kwargs):
         return self.lab.spawn(*self.enter, *command, **kwargs)

@@ -3,7 +3,7 @@
 import json
 import subprocess
 
-from lab import Lab, Namespace, Watch, need, options, wait_for
+from lab import Lab, Namespace, Watch, lldpd_settings, need, options, wait_for
 
 # Sends one LLDP frame: interface, chassis MAC, port name, seconds to live. No system name and no description.
 SEND = """
@@ -34,14 +34,11 @@ class Lldp(Lab):
 
     def lldpd(self, namespace, interfaces, name):
         """One that is quick: a frame a second, which counts for two."""
-        daemon = namespace.spawn("lldpd", "-d", "-I", interfaces, "-S", f"bed {name}", log=f"{namespace.name}.log")
-        client = ["lldpcli", "configure"]
+        namespace.write("/run/lldpd.conf", lldpd_settings("lldp tx-hold 2", f"system hostname {name}"))
+        daemon = namespace.spawn("lldpd", "-d", "-O", "/run/lldpd.conf", "-I", interfaces, "-S", f"bed {name}",
+                                 log=f"{namespace.name}.log")
         wait_for("lldpd", lambda: subprocess.run([*namespace.enter, "lldpcli", "show", "configuration"],
                                                  capture_output=True, cwd="/").returncode == 0)
-        namespace.run(*client, "lldp", "tx-interval", "1")
-        namespace.run(*client, "lldp", "tx-hold", "2")
-        namespace.run(*client, "system", "hostname", name)
-        namespace.run(*client, "lldp", "portidsubtype", "ifname")
         return daemon
 
     def watch(self, root="/"):

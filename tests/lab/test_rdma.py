@@ -3,7 +3,7 @@
 import socket
 
 from guest import Follow, Guest, GuestCase
-from lab import need, wait_for
+from lab import lldpd_settings, need, wait_for
 from pci_device import NVIDIA_GPU, PciDevice, give_driver
 
 MAC = "52:54:00:00:00:0{}".format
@@ -39,12 +39,12 @@ class Rdma(GuestCase):
             guest.load("virtio_net", "crc32_generic", "rdma_rxe", "sch_netem")
             # An lldpd that starts while the link comes up may miss that, and is silent then.
             guest.run(f"hostname guest-{i} && ip address add 10.0.0.{i + 1}/24 dev eth0 && ip link set eth0 up && "
-                      f"{until_link('up')} && rdma link add rxe0 type rxe netdev eth0 && mkdir -p /run/lldpd && lldpd && "
-                      "lldpcli configure lldp tx-interval 1 && lldpcli configure lldp portidsubtype ifname")
+                      f"{until_link('up')} && rdma link add rxe0 type rxe netdev eth0 && mkdir -p /run/lldpd && "
+                      f"echo '{lldpd_settings()}' >/run/lldpd.conf && lldpd -O /run/lldpd.conf")
         try:
             wait_for("both guests to hear each other", lambda: all(
-                # On a busy machine an lldpd may begin and fall silent after its first message: it is asked to speak.
-                "SysName" in guest.run("lldpcli update && lldpcli show neighbors") for guest in cls.guests), 120)
+                # Before it has its settings it answers nothing.
+                "SysName" in guest.attempt("lldpcli show neighbors")[1] for guest in cls.guests), 120)
         except AssertionError as problem:
             told = [guest.attempt("ip -s link show eth0; lldpcli show statistics; lldpcli show interfaces; pidof lldpd")[1]
                     for guest in cls.guests]

@@ -4,7 +4,7 @@ import json
 import re
 import subprocess
 
-from lab import ROOT, Lab, Namespace, need, options, wait_for
+from lab import ROOT, Lab, Namespace, lldpd_settings, need, options, wait_for
 
 
 def of_the_chart():
@@ -53,11 +53,8 @@ class Sidecar(Lab):
 
     def test_it_hears_the_leaf_and_never_speaks(self):
         self.start()
-        self.leaf.spawn("lldpd", "-d", "-I", "swp7", log="leaf.log")
-        wait_for("the leaf's lldpd", lambda: subprocess.run(
-            [*self.leaf.enter, "lldpcli", "show", "configuration"], capture_output=True, cwd="/").returncode == 0)
-        self.leaf.run("lldpcli", "configure", "lldp", "tx-interval", "1")
-        self.leaf.run("lldpcli", "configure", "system", "hostname", "tor-1")
+        self.leaf.write("/run/lldpd.conf", lldpd_settings("system hostname tor-1"))
+        self.leaf.spawn("lldpd", "-d", "-O", "/run/lldpd.conf", "-I", "swp7", log="leaf.log")
         wait_for("three frames", lambda: self.counts()["rx"] >= 3)
         self.assertEqual(self.counts()["tx"], 0)
         heard = json.loads(self.leaf.run("lldpcli", "-f", "json0", "show", "neighbors"))
