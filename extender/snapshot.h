@@ -57,11 +57,11 @@ struct Hold {
   friend bool operator==(const Hold&, const Hold&) = default;
 };
 
-// What prioritize answers for every node of a fabric, reckoned when a pod of that many GPUs first asks: thousands of names
-// in no order are then looked up in one small table. Thread rule: any thread.
+// What prioritize answers for every node of a fabric, reckoned when a pod of that many GPUs first asks: thousands of
+// names in no order are then looked up in one small table. Thread rule: any thread.
 class LonePodScores {
  public:
-  // By node, 0 … 100; see placement::ScoreLonePod. `state` is the same each time; the table stays while this object does.
+  // By node, 0 … 100; see placement::ScoreLonePod. `state` is the same each time; the table lives as long as this.
   const std::vector<std::int8_t>& Of(const placement::ClusterState& state, int gpus);
 
  private:
