@@ -350,7 +350,7 @@ std::string QosLoop::Holders(const Port& port, bool in_use) {
     if (end != names.end()) text += fmt::format(" and {} more", names.end() - end);
     return text;
   };
-  const std::string holders = list("pods that were given it:", gate_.Holders(port.port.name)) +
+  std::string holders = list("pods that were given it:", gate_.Holders(port.port.name)) +
                               list("processes:", io_.QueuePairHolders(port.port));
   if (!holders.empty() || !in_use) return holders;
   return "; whose they are is not seen from here: `rdma resource show qp` on the node tells";
