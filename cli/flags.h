@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/check.h"
 #include "cli/commands.h"
 #include "cli/import.h"
 #include "cli/lint.h"
@@ -12,7 +13,7 @@
 
 namespace heddle::cli {
 
-enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint };
+enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint, kCheck };
 
 // What stands on the command line.
 struct Flags {
@@ -24,6 +25,7 @@ struct Flags {
   PlanOptions plan;
   ImportOptions import;
   LintOptions lint;
+  CheckOptions check;
 };
 
 struct CommandLine {
