@@ -7,12 +7,13 @@
 #include "cli/commands.h"
 #include "cli/import.h"
 #include "cli/lint.h"
+#include "cli/observed.h"
 #include "cli/output.h"
 #include "cli/plan.h"
 
 namespace heddle::cli {
 
-enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint };
+enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint, kObserve };
 
 // What stands on the command line.
 struct Flags {
@@ -24,6 +25,7 @@ struct Flags {
   PlanOptions plan;
   ImportOptions import;
   LintOptions lint;
+  ObservedOptions observed;
 };
 
 struct CommandLine {

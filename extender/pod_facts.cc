@@ -10,6 +10,7 @@
 
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
+#include "extender/owner_kinds.h"
 #include "extender/quantity.h"
 
 namespace heddle::extender {
@@ -147,6 +148,19 @@ kube::Json SlimContainers(const kube::Json& containers) {
 
 }  // namespace
 
+bool AsksForGpus(const kube::Json& pod) {
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const kube::Json& container : kube::ArrayAt(pod, {"spec", list})) {
+      const kube::Json* limits = kube::Find(container, {"resources", "limits"});
+      if (limits == nullptr || !limits->is_object()) continue;
+      for (const auto& [name, amount] : limits->items()) {
+        if (crds::IsGpuResource(name) && amount != "0" && amount != 0) return true;
+      }
+    }
+  }
+  return false;
+}
+
 PodDemand ReadDemand(const kube::Json& pod) {
   PodDemand demand;
   const Amounts amounts = Effective(pod, demand.problem);
@@ -194,8 +208,17 @@ PodFacts ReadPod(const kube::Json& pod) {
   return facts;
 }
 
-bool IsGangPod(const kube::Json& pod) {
-  return HasOurGate(pod) || kube::Annotation(pod, keys::kGangUid).has_value();
+bool IsGangPod(const kube::Json& pod, Mode mode) {
+  if (mode == Mode::kPlace) return HasOurGate(pod) || kube::Annotation(pod, keys::kGangUid).has_value();
+  if (!AsksForGpus(pod)) return false;
+  if (kube::Annotation(pod, keys::kParallelism)) return true;
+  const Membership membership = MembershipOf(pod);
+  return !membership.group.empty() ||
+         OwnerKindOf(membership.owner.api_version, membership.owner.kind) != nullptr;
+}
+
+bool PassedTheGate(const kube::Json& pod) {
+  return kube::Annotation(pod, keys::kParallelism) && !IsGangPod(pod) && AsksForGpus(pod);
 }
 
 kube::Json SlimPod(kube::Json pod) {
@@ -210,7 +233,8 @@ kube::Json SlimPod(kube::Json pod) {
         "creationTimestamp", "deletionTimestamp"});
   Keep(spec, slim["spec"],
        {"nodeName", "schedulerName", "schedulingGates", "nodeSelector", "affinity", "tolerations", "priority",
-        "topologySpreadConstraints", "resourceClaims", "resources", "overhead", "hostNetwork", "volumes"});
+        "schedulingGroup", "hostname", "subdomain", "topologySpreadConstraints", "resourceClaims",
+        "resources", "overhead", "hostNetwork", "volumes"});
   for (const char* name : {"containers", "initContainers"}) {
     if (spec.is_object() && spec.contains(name)) slim["spec"][name] = SlimContainers(spec[name]);
   }

@@ -53,14 +53,6 @@ TEST(StatefulSetLayout, OneThatMakesItsPodsOneByOneIsRefusedWithWhatToSet) {
   EXPECT_THAT(layout.refusal->sentence, HasSubstr("podManagementPolicy: Parallel"));
 }
 
-TEST(StatefulSetLayout, ThoseOfALeaderWorkerSetAreNoGangs) {
-  Json owner = StatefulSet({{"replicas", 4}});
-  owner["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = "serve";
-  const OwnerLayout layout = ReadLayout(owner);
-  ASSERT_TRUE(layout.refusal);
-  EXPECT_THAT(layout.refusal->sentence, HasSubstr("LeaderWorkerSet"));
-}
-
 Json PyTorchJob(Json replicas) {
   return Owner("kubeflow.org/v1", "PyTorchJob", {{"pytorchReplicaSpecs", std::move(replicas)}});
 }
