@@ -117,7 +117,7 @@ class JobSetTest(HeddleTestCase):
         old = self.wait_placed(16, 0)
         names = [pod["metadata"]["name"] for pod in old]
         for name in names:
-            self.plane.rest.patch(path("pods", TEAM, name), {"metadata": {"finalizers": ["test.heddle.dev/slow"]}})
+            self.plane.rest.patch(path("pods", TEAM, name), {"metadata": {"annotations": {"bed.heddle.dev/end": "never"}}})
         self.plane.rest.delete(path("jobs", TEAM, "slow-workers-0"), propagationPolicy="Background")
         self.plane.wait_for(lambda: not self.plane.rest.find(path("jobs", TEAM, "slow-workers-0")), "the old Job to be gone")
         self.plane.rest.patch(f"{API}/{TEAM}/jobsets/slow/status", {"status": {"restarts": 1}})
@@ -127,7 +127,7 @@ class JobSetTest(HeddleTestCase):
         self.assertEqual(len(terminating), 16, "the pods of the first attempt are still there")
         self.assert_no_gpu_twice()
         for name in names:
-            self.plane.rest.patch(path("pods", TEAM, name), {"metadata": {"finalizers": None}})
+            self.plane.rest.delete(path("pods", TEAM, name), gracePeriodSeconds=0)
 
     def test_it_ends_with_its_jobset(self):
         jobset = self.submit_jobset("gone", [("workers", 1, 16)])
