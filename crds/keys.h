@@ -30,7 +30,7 @@ inline constexpr std::string_view kRequire = "heddle.dev/require";
 inline constexpr std::string_view kPrefer = "heddle.dev/prefer";
 inline constexpr std::string_view kWait = "heddle.dev/wait";
 
-// What makes a gang of pods that no controller numbers: labels, or annotations, of each of them.
+// What makes a gang of pods that no controller numbers, on each of them: a label, and two labels or annotations.
 inline constexpr std::string_view kGangName = "heddle.dev/gang-name";
 inline constexpr std::string_view kGangSize = "heddle.dev/gang-size";
 inline constexpr std::string_view kGangRank = "heddle.dev/gang-rank";

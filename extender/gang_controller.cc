@@ -222,7 +222,10 @@ base::Status GangController::Perform(const GangKey& key, Look& look, Action acti
     done = Delete(*look.gang, remove->why, stop);
   } else if (auto* update = std::get_if<UpdateStatus>(&action)) {
     if (!update->urgent) return WriteCounts(key, *look.gang, std::move(*update), stop);
+    const auto priced = look.gang->status.observed ? std::nullopt : update->status.observed;
+    const auto predicted = update->status.predicted;
     done = WriteStatus(*look.gang, std::move(update->status), update->note, stop);
+    if (done && priced && predicted) metrics_.Observed(*predicted, priced->heddle);
   } else if (const auto* repair = std::get_if<RepairRanks>(&action)) {
     done = Repair(look, *repair, stop);
   } else if (const auto* release = std::get_if<ReleasePods>(&action)) {

@@ -71,6 +71,13 @@ Decision EndWithOwner(const GangInput& input) {
   return UpdateStatus{std::move(status), std::nullopt, true};
 }
 
+// One that was only observed, before Heddle was told to place, reserves nothing and is no start for a plan.
+Decision LeaveObserved(const GangInput& input) {
+  if (input.gang == nullptr || !input.gang->status.observed) return std::nullopt;
+  if (HasLivePods(input.members)) return DeleteGang{"its pods wait for a plan now"};
+  return Nothing{};
+}
+
 Decision WaitWithoutPods(const GangInput& input) {
   if (HasLivePods(input.members) || (input.gang != nullptr && !Ended(input))) return std::nullopt;
   return Nothing{};
@@ -236,6 +243,7 @@ Decision LookAgain(const GangInput& input) {
 // to the next.
 constexpr Rule kRules[] = {
     EndWithOwner,         // any state, owner ended or suspended → Ended
+    LeaveObserved,        // mode observe made it
     WaitWithoutPods,      // no pods and no Gang yet
     StartAgain,           // Ended or another size, and pods are there → a new Gang
     CreateFirst,          // pods without a Gang → Collecting

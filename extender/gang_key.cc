@@ -56,8 +56,7 @@ Membership AmongPods(const kube::Json& pod, const std::string& name) {
 
 // What the pod says of its gang itself, where no controller that numbers pods made it.
 std::optional<Membership> OwnWords(const kube::Json& pod) {
-  auto name = kube::Label(pod, crds::keys::kGangName);
-  if (!name) name = kube::Annotation(pod, crds::keys::kGangName);
+  const auto name = kube::Label(pod, crds::keys::kGangName);
   if (name && !name->empty()) return AmongPods(pod, *name);
   if (std::string native = kube::StringAt(pod, {"spec", "schedulingGroup", "podGroupName"});
       !native.empty()) {

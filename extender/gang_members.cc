@@ -51,10 +51,10 @@ void RefuseUnequalWords(GangMembers& members, const Member& first) {
 
 // Heddle's annotations share one prefix, so a misspelt one can be told from somebody else's.
 void RefuseUnknownAnnotations(GangMembers& members, const kube::Json& pod) {
-  constexpr std::array<std::string_view, 15> kKnown{
-      keys::kParallelism, keys::kModel,    keys::kRequire,  keys::kPrefer,   keys::kWait,
-      keys::kRank,        keys::kGpus,     keys::kNics,     keys::kGangUid,  keys::kEpoch,
-      keys::kNode,        keys::kGangName, keys::kGangSize, keys::kGangRank, keys::kSubstitutes};
+  constexpr std::array<std::string_view, 14> kKnown{
+      keys::kParallelism, keys::kModel,    keys::kRequire,  keys::kPrefer,     keys::kWait,
+      keys::kRank,        keys::kGpus,     keys::kNics,     keys::kGangUid,    keys::kEpoch,
+      keys::kNode,        keys::kGangSize, keys::kGangRank, keys::kSubstitutes};
   for (const auto& [name, value] : kube::Annotations(pod)) {
     if (!name.starts_with("heddle.dev/")) continue;
     if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) continue;
@@ -183,6 +183,15 @@ void ReadNoOwner(GangMembers& members, OwnerLayout& layout, const std::vector<Po
   }
 }
 
+void NameRankFile(GangMembers& members, const OwnerLayout& layout) {
+  if (layout.refusal) return;
+  members.rank_file = RankFileName(layout.rank_file_for);
+  if (!layout.numbered) return;  // another note says so
+  members.notes.push_back(
+      "the framework ranks its processes itself, so the order of ranks is advice: the ConfigMap " +
+      members.rank_file + " says which pod was planned for which");
+}
+
 void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owner,
                const std::vector<PodPtr>& pods) {
   if (!pods.empty()) {
@@ -205,7 +214,7 @@ void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owne
   members.refusal = layout.refusal;
   members.notes = layout.notes;
   members.elastic = layout.elastic;
-  if (layout.own_ranks) members.rank_file = RankFileName(layout.rank_file_for);
+  if (layout.own_ranks || (!pods.empty() && MeetsByC10d(*pods.front()))) NameRankFile(members, layout);
   members.spec.pods = layout.refusal ? 0 : int(layout.pods);
   members.ranks.resize(std::size_t(members.spec.pods));
   members.done.resize(std::size_t(members.spec.pods));

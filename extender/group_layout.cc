@@ -60,25 +60,22 @@ OwnerLayout LayoutOfPods(const std::vector<std::shared_ptr<const kube::Json>>& p
   layout.index_mark = keys::kGangRank;
   if (pods.empty()) return layout;
   const kube::Json& first = *pods.front();
-  const bool ours = kube::Label(first, keys::kGangName) || kube::Annotation(first, keys::kGangName);
+  const auto said = kube::Label(first, keys::kGangName);
+  const bool ours = said.has_value();
   if (!ours) layout.index_mark = kueue::kPodIndex;
-  layout.rank_file_for = kube::Label(first, kueue::kGroupName).value_or("");
-  if (ours) {
-    layout.rank_file_for =
-        kube::Label(first, keys::kGangName).value_or(kube::Annotation(first, keys::kGangName).value_or(""));
-  }
+  layout.rank_file_for = ours ? *said : kube::Label(first, kueue::kGroupName).value_or("");
   const std::string_view mark = ours ? keys::kGangSize : kueue::kGroupSize;
   std::optional<std::int64_t> size;
   for (const auto& pod : pods) {
-    const auto said = NumberMark(*pod, mark);
-    if (said && (!size || *said == *size)) {
-      size = said;
+    const auto own = NumberMark(*pod, mark);
+    if (own && (!size || *own == *size)) {
+      size = own;
       continue;
     }
     layout.refusal = InputRefusal{
         "GangSize", "pod " + kube::Name(*pod) +
-                        (said ? " says another " + std::string(mark) + " than the others of its gang"
-                              : " does not say how many pods its gang has") +
+                        (own ? " says another " + std::string(mark) + " than the others of its gang"
+                             : " does not say how many pods its gang has") +
                         "; write " + std::string(mark) + ": \"<number of pods>\" on each of them"};
     return layout;
   }

@@ -26,9 +26,6 @@ OwnerLayout LayoutOfPyTorchJob(const kube::Json& owner) {
   AddReplicas(layout, "worker", kube::Find(owner, {"spec", "pytorchReplicaSpecs", "Worker"}));
   if (kube::Find(owner, {"spec", "elasticPolicy"}) != nullptr) {
     layout.elastic = layout.own_ranks = true;
-    layout.notes.push_back(
-        "the job is elastic: torchrun gives out ranks itself when its workers meet, so the order of ranks "
-        "here is advice and their nodes are what counts");
   }
   return layout;
 }

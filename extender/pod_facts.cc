@@ -136,11 +136,31 @@ void Keep(const kube::Json& from, kube::Json& to, std::initializer_list<const ch
   }
 }
 
+constexpr const char* kRendezvous = "PET_RDZV_BACKEND";  // torchrun's --rdzv-backend
+
+bool UsesC10d(const kube::Json& container) {
+  for (const kube::Json& variable : kube::ArrayAt(container, {"env"})) {
+    if (kube::StringAt(variable, {"name"}) == kRendezvous && kube::StringAt(variable, {"value"}) == "c10d")
+      return true;
+  }
+  for (const char* list : {"command", "args"}) {
+    for (const kube::Json& word : kube::ArrayAt(container, {list})) {
+      const std::string text = word.is_string() ? word.get<std::string>() : "";
+      const bool backend =
+          text.find("rdzv-backend") != std::string::npos || text.find("rdzv_backend") != std::string::npos;
+      if (text == "c10d" || (backend && text.find("c10d") != std::string::npos)) return true;
+    }
+  }
+  return false;
+}
+
 kube::Json SlimContainers(const kube::Json& containers) {
   kube::Json kept = kube::Json::array();
   for (const kube::Json& container : containers) {
     kube::Json slim = kube::Json::object();
     Keep(container, slim, {"name", "resources", "ports", "restartPolicy"});
+    // Words of a training command are long, and this is all that matters of them.
+    if (UsesC10d(container)) slim["env"] = kube::Json::array({{{"name", kRendezvous}, {"value", "c10d"}}});
     kept.push_back(std::move(slim));
   }
   return kept;
@@ -215,6 +235,11 @@ bool IsGangPod(const kube::Json& pod, Mode mode) {
   const Membership membership = MembershipOf(pod);
   return !membership.group.empty() ||
          OwnerKindOf(membership.owner.api_version, membership.owner.kind) != nullptr;
+}
+
+bool MeetsByC10d(const kube::Json& pod) {
+  const kube::Json& containers = kube::ArrayAt(pod, {"spec", "containers"});
+  return std::any_of(containers.begin(), containers.end(), UsesC10d);
 }
 
 bool PassedTheGate(const kube::Json& pod) {

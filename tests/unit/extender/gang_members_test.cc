@@ -176,6 +176,23 @@ TEST(GangMembers, APodThatWasLetGoKeepsTheRankThatItWasTold) {
   EXPECT_EQ(members.ranks[0]->facts.key.name, "job-1");
 }
 
+TEST(GangMembers, TorchrunThatMeetsByC10dGetsItsRanksInAFile) {
+  for (const char* container :
+       {R"({"env":[{"name":"PET_RDZV_BACKEND","value":"c10d"}]})",
+        R"({"command":["torchrun","--rdzv-backend=c10d"]})", R"({"args":["--rdzv_backend","c10d"]})",
+        R"({"command":["sh","-c"],"args":["torchrun --rdzv-backend c10d train.py"]})"}) {
+    Json pod = GatedPod(0);
+    pod["spec"]["containers"][0].merge_patch(Json::parse(container));
+    const GangMembers members = Read(IndexedJob(2), {SlimPod(pod), GatedPod(1)});
+    EXPECT_EQ(members.rank_file, "job-heddle-ranks") << container;
+    ASSERT_EQ(members.notes.size(), 1u);
+    EXPECT_THAT(members.notes[0], HasSubstr("order of ranks is advice"));
+  }
+  Json pod = GatedPod(0);
+  pod["spec"]["containers"][0]["args"] = {"--rdzv-backend=static", "--name=c10d-run", 7};
+  EXPECT_EQ(Read(IndexedJob(2), {SlimPod(pod), GatedPod(1)}).rank_file, "");
+}
+
 TEST(GangMembers, AJobThatIsOnlyObservedIsTakenToCutItsModelWithinAPod) {
   Json first = GatedPod(0), second = GatedPod(1);
   for (Json* pod : {&first, &second}) (*pod)["metadata"].erase("annotations");

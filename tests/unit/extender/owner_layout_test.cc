@@ -78,12 +78,12 @@ TEST(PyTorchJobLayout, OneReplicaEachIsTheDefault) {
   EXPECT_EQ(ReadLayout(PyTorchJob({{"Master", Json::object()}, {"Worker", Json::object()}})).pods, 2);
 }
 
-TEST(PyTorchJobLayout, AnElasticJobSaysThatItsRanksAreAdvice) {
+TEST(PyTorchJobLayout, AnElasticJobRanksItsProcessesItself) {
   Json owner = PyTorchJob({{"Worker", {{"replicas", 4}}}});
   owner["spec"]["elasticPolicy"] = {{"maxReplicas", 8}};
   const OwnerLayout layout = ReadLayout(owner);
   EXPECT_EQ(layout.RankOf(Replica("worker", 3)), 3);
-  EXPECT_THAT(layout.notes, testing::ElementsAre(HasSubstr("elastic")));
+  EXPECT_TRUE(layout.elastic && layout.own_ranks);
 }
 
 TEST(MpiJobLayout, WorkersAreTheGangAndTheLauncherIsNot) {
