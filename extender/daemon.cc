@@ -46,7 +46,7 @@ base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base:
       {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)});
   Metrics metrics;
   GangController controller(client, clock, random.Fork(), metrics,
-                            {.identity = options.identity, .log = options.log});
+                            {.mode = options.mode, .identity = options.identity, .log = options.log});
   const Endpoints endpoints{
       .snapshot = [&controller] { return controller.current(); },
       .status = {.metrics = [&metrics] { return metrics.Text(); },

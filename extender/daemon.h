@@ -8,12 +8,14 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "extender/leadership.h"
+#include "extender/pod_facts.h"
 #include "kube/http.h"
 
 namespace heddle::extender {
 
 struct DaemonOptions {
   std::string listen = "127.0.0.1:8010";
+  Mode mode = Mode::kPlace;
   std::string identity;  // unique; in the Lease and in events
   LeadershipOptions leadership;
   std::function<void(const std::string& address)> listening;  // called once requests are served

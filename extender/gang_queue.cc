@@ -1,6 +1,7 @@
 // The queue of the gang controller: who is planned next, and what waits behind whom.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "extender/gang_controller.h"
@@ -93,11 +94,15 @@ base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& 
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
     crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
-    const std::string where = Plural(std::int64_t(plan->rows.size()), "pod") + " on " +
-                              Plural(std::int64_t(status.placement->node_names.size()), "node");
+    const std::set<std::int32_t> nodes(status.placement->nodes.begin(), status.placement->nodes.end());
+    const std::string where =
+        Plural(std::int64_t(plan->rows.size()), "pod") + " on " + Plural(std::int64_t(nodes.size()), "node");
     TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Planned", where}, stop));
     waiting_.erase(key);
     queue_.Add(key.ToString());
+    if (look.members.released() == 0) return {};  // the release writes it
+    ASSIGN_OR_RETURN(const Look again, LookAt(key, stop));
+    if (again.gang != nullptr && again.gang->status.placement) TRY(WriteRankFile(again, stop));
     return {};
   }
   const auto& refusal = std::get<placement::Refusal>(answer);

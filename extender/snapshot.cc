@@ -81,7 +81,7 @@ void AddLoads(const std::vector<const crds::Gang*>& holders, FabricView& view) {
     auto load = crds::LoadOf(view.state, *gang);
     if (load.empty()) continue;
     all.insert(all.end(), load.begin(), load.end());
-    view.loads.emplace_back(gang->spec.owner.uid, std::move(load));
+    view.loads.emplace_back(KeyOfGang(*gang).owner_uid, std::move(load));
   }
   view.state.SetLoads(all);
 }
@@ -188,7 +188,7 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
   }
   snapshot.holds = occupancy.TakeHolds();
   for (const crds::Gang* gang : holders) {
-    snapshot.gangs[gang->spec.owner.uid] = gang->ns + "/" + gang->spec.owner.name;
+    snapshot.gangs[KeyOfGang(*gang).owner_uid] = gang->ns + "/" + crds::GangTitle(gang->spec);
   }
   return snapshot;
 }

@@ -51,7 +51,7 @@ struct Hold {
   std::uint32_t gpus = 0;  // bit = GPU index
   Source source = Source::kReserved;
   std::string pod_uid;                       // empty for a reservation without a pod
-  std::string owner_uid;                     // the outermost owner's
+  std::string owner_uid;                     // as in GangKey
   std::string name;                          // "pod ns/name" or "gang ns/name", for sentences
   std::optional<base::WallTime> planned_at;  // of a reservation
   friend bool operator==(const Hold&, const Hold&) = default;
@@ -73,7 +73,7 @@ struct FabricView {
   Shared<topology::Fabric> fabric;
   std::vector<placement::NodeState> nodes;
   placement::ClusterState state;  // of these nodes, with all loads; copy it to plan
-  // What each gang sends over shared links, by its owner's UID.
+  // What each gang sends over shared links, by its key's owner_uid.
   std::vector<std::pair<std::string, std::vector<placement::LeafLoad>>> loads;
   Shared<NodeIndex> index;  // null = none was made; Find searches then
   std::shared_ptr<LonePodScores> scores = std::make_shared<LonePodScores>();  // of `state`
@@ -90,7 +90,7 @@ struct Snapshot {
   std::map<std::string, Shared<NodeFacts>> nodes;
   std::map<std::string, std::vector<Hold>> holds;  // by node
   std::map<std::string, int> left_out;             // nodes outside of every fabric, by word
-  std::map<std::string, std::string> gangs;  // "ns/owner" of the gangs that hold slots, by their owner's UID
+  std::map<std::string, std::string> gangs;        // "ns/owner" of the gangs that hold slots, by owner_uid
 
   // The fabric and place of a node; null and kNone where it is in none.
   const FabricView* FindNode(const std::string& name, topology::NodeId& id) const;

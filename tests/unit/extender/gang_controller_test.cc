@@ -353,7 +353,7 @@ TEST(GangController, RevokesTheLaterOfTwoOverlappingPlans) {
     gang.spec.gpus_per_pod = 8;
     gang.spec.gpu_resource = "nvidia.com/gpu";
     gang.spec.parallelism = placement::Parallelism{.tp = 8, .dp = 2};
-    gang.name = crds::GangName(gang.spec.owner, 0);
+    gang.name = crds::GangName(gang.spec);
     gang.status.placement = crds::ToColumns({{"node-00", 255, {}}, {"node-01", 255, {}}}, 1);
     gang.status.planned_at = base::WallTime(std::chrono::seconds(1'799'999'000 + (name == "later" ? 1 : 0)));
     cluster.server.Put(kGangs, crds::ToJson(gang));

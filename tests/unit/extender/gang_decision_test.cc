@@ -384,6 +384,57 @@ TEST(GangDecision, KeepsTheSlotsOfARunningGangWhileTwoPodsFightOverARank) {
   EXPECT_TRUE(update.status.placement);
 }
 
+// A leader that is made anew has workers of its own; the old ones are on their way out.
+TEST(GangDecision, PlansAnotherAttemptOfAGroupAnew) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.gang->spec.group = "LeaderWorkerSet/serve/0";
+  scene.gang->spec.leader = "old-leader";
+  const auto decide = [&scene](const std::string& leader, const std::string& owner_uid) {
+    GangMembers members = ReadMembers(scene.key, &scene.job, scene.Shared());
+    members.spec.group = scene.gang->spec.group;
+    members.spec.leader = leader;
+    members.spec.owner.uid = owner_uid;
+    return std::holds_alternative<DeleteGang>(Decide({&*scene.gang, members, scene.snapshot, kNow}));
+  };
+  EXPECT_FALSE(decide("old-leader", "job-uid"));
+  EXPECT_FALSE(decide("", "job-uid")) << "the leader is being made anew";
+  EXPECT_TRUE(decide("new-leader", "job-uid"));
+  EXPECT_TRUE(decide("old-leader", "another-uid")) << "the owner's name was used again";
+}
+
+TEST(GangDecision, PlansAnElasticGangAnewOnceNobodyIsOnTheWay) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.Bind(0, scene.names[0]);
+  const auto decide = [&scene](bool elastic) {
+    GangMembers members = ReadMembers(scene.key, &scene.job, scene.Shared());
+    members.elastic = elastic;
+    members.spec.pods = 3;
+    members.ranks.resize(3);
+    members.done.resize(3);
+    return Decide({&*scene.gang, members, scene.snapshot, kNow});
+  };
+  EXPECT_TRUE(std::holds_alternative<UpdateStatus>(decide(true))) << "rank 1 is not bound yet";
+  scene.Bind(1, scene.names[1]);
+  EXPECT_TRUE(std::holds_alternative<DeleteGang>(decide(true)));
+  const Action rigid = decide(false);
+  ASSERT_TRUE(std::holds_alternative<UpdateStatus>(rigid));
+  EXPECT_EQ(std::get<UpdateStatus>(rigid).status.reason, "SizeChanged");
+}
+
+TEST(GangDecision, ReservesNothingForAGangThatWasOnlyObserved) {
+  Scene scene;
+  scene.Made().status.observed = crds::Observed{};
+  scene.Expect<DeleteGang>();  // its pods wait at the gate now
+  scene.pods.clear();
+  scene.Expect<Nothing>();
+}
+
 TEST(GangDecision, ReachesTheSameDecisionFromTheSameObjects) {
   Scene scene;
   scene.Planned();
