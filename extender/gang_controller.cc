@@ -214,7 +214,7 @@ base::Status GangController::Perform(const GangKey& key, Look& look, Action acti
     if (!update->urgent) return WriteCounts(key, *look.gang, std::move(*update), stop);
     done = WriteStatus(*look.gang, std::move(update->status), update->note, stop);
   } else if (const auto* repair = std::get_if<RepairRanks>(&action)) {
-    done = Repair(look, *repair, stop);
+    return Repair(look, *repair, stop);
   } else if (const auto* release = std::get_if<ReleasePods>(&action)) {
     done = Release(key, look, *release, stop);
   }
