@@ -21,6 +21,7 @@ Examples:
   kubectl get nt,fabrics,gangs -A -o json | kubectl heddle plan --topology - --parallelism "tp=8,dp=16"
   kubectl heddle plan --synthetic "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100" \
       --parallelism "tp=8,pp=2,dp=8" --gpus-per-pod 4
+  kubectl heddle observe                      with mode=observe: what the cluster's scheduler did, and Heddle would have
   kubectl heddle lint policy.yaml config_db.json mlnx_qos.txt    lossless settings that contradict each other
   kubectl heddle check llama.yaml             what of a workload would go wrong, before it runs
 
@@ -145,6 +146,12 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   explain->add_option("--model", flags.explain.flags.model,
                       "params=70e9,layers=80,...: instead of heddle.dev/model");
 
+  CLI::App* observe = app.add_subcommand(
+      "observe",
+      "What the cluster's own scheduler did with the last gangs, and Heddle would have (mode=observe)");
+  observe->add_option("--last", flags.observed.last, "So many jobs at most (20)");
+  observe->add_option("--days", flags.observed.days, "Those of so many days (7)");
+
   CLI::App* topology =
       app.add_subcommand("topology", "What the nodes' agents see: all nodes, or one as a tree");
   topology->add_option("NODE", flags.node, "Name of a node");
@@ -176,7 +183,7 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
-    return fmt::format("{}: explain, topology, fabric, plan, lint or check",
+    return fmt::format("{}: explain, observe, topology, fabric, plan, lint or check",
                        others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
@@ -200,6 +207,7 @@ Output Refused(const CLI::App& app, const std::string& sentence) {
 
 Command CommandOf(const CLI::App& app) {
   if (app.got_subcommand("explain")) return Command::kExplain;
+  if (app.got_subcommand("observe")) return Command::kObserve;
   if (app.got_subcommand("topology")) return Command::kTopology;
   if (app.got_subcommand("plan")) return Command::kPlan;
   if (app.got_subcommand("lint")) return Command::kLint;

@@ -8,12 +8,13 @@
 #include "cli/commands.h"
 #include "cli/import.h"
 #include "cli/lint.h"
+#include "cli/observed.h"
 #include "cli/output.h"
 #include "cli/plan.h"
 
 namespace heddle::cli {
 
-enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint, kCheck };
+enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint, kCheck, kObserve };
 
 // What stands on the command line.
 struct Flags {
@@ -26,6 +27,7 @@ struct Flags {
   ImportOptions import;
   LintOptions lint;
   CheckOptions check;
+  ObservedOptions observed;
 };
 
 struct CommandLine {

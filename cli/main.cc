@@ -10,6 +10,7 @@
 #include "cli/flags.h"
 #include "cli/import.h"
 #include "cli/lint.h"
+#include "cli/observed.h"
 #include "cli/plan.h"
 #include "cli/read_path.h"
 #include "kube/config.h"
@@ -28,12 +29,16 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   auto config = kube::LoadConfig(sources, root, clock);
   if (!config)
     return cli::Failure({base::Code::kNotFound, config.error().message + "; give --kubeconfig FILE"});
+  flags.observed.ns = flags.explain.ns;  // all namespaces, where none was given
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
   flags.check.ns = flags.explain.ns;
   kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport transport(*std::move(config), clock);
   kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
   if (flags.command == cli::Command::kExplain) return cli::RunExplain(client, flags.explain, look, {});
+  if (flags.command == cli::Command::kObserve) {
+    return cli::RunObserved(client, flags.observed, clock.WallNow(), look, {});
+  }
   if (flags.command == cli::Command::kTopology) return cli::RunTopology(client, flags.node, look, {});
   if (flags.command == cli::Command::kCheck)
     return cli::RunCheck(client, flags.check, cli::ReadPath, look, {});

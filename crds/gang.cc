@@ -89,7 +89,12 @@ std::string Summarise(const GangSpec& spec, const GangStatus& status) {
   return count("Collecting", status.progress.seen);
 }
 
-std::string GangName(const GangOwner& owner, std::int64_t attempt) {
+std::string GangTitle(const GangSpec& spec) {
+  const std::size_t slash = spec.group.find('/');
+  return slash == std::string::npos ? spec.owner.name : spec.group.substr(slash + 1);
+}
+
+std::string GangName(const GangSpec& spec) {
   // The API server gave the owner its name and UID, but a Gang's name must be valid whatever stands there.
   const auto dns = [](std::string_view text) {
     std::string name;
@@ -100,8 +105,10 @@ std::string GangName(const GangOwner& owner, std::int64_t attempt) {
     }
     return name;
   };
-  const std::string end = fmt::format("{}-{}", dns(owner.uid).substr(0, 8), attempt);
-  std::string start = dns(owner.name).substr(0, 62 - end.size());
+  const std::string whose =
+      spec.group.starts_with(kPodsGroup) ? std::string("pods") : dns(spec.owner.uid).substr(0, 8);
+  const std::string end = fmt::format("{}-{}", whose, spec.attempt);
+  std::string start = dns(GangTitle(spec)).substr(0, 62 - end.size());
   while (!start.empty() && start.back() == '-') start.pop_back();
   return (start.empty() ? "gang" : start) + "-" + end;
 }

@@ -26,8 +26,12 @@ struct GangOwner {
 
 // What was read from the owner and its pods.
 struct GangSpec {
-  GangOwner owner;           // the outermost
+  GangOwner owner;           // the outermost; of pods that name a gang themselves, one of them
   std::int64_t attempt = 0;  // restart attempt
+  // Which of its owner's gangs, "LeaderWorkerSet/serve/0", or of pods that nothing in them ties to an owner's
+  // UID, "Pods/train" and "PodGroup/train". Empty = the owner makes one.
+  std::string group;
+  std::string leader;  // UID of the pod whose successor starts another attempt; empty = none does
   int pods = 0;
   int gpus_per_pod = 0;
   std::string gpu_resource;  // "nvidia.com/gpu"
@@ -75,6 +79,17 @@ struct GangProgress {
   friend bool operator==(const GangProgress&, const GangProgress&) = default;
 };
 
+// What mode observe found of a gang that another scheduler placed, once every pod was on its node:
+// GangStatus.predicted is where that put them, and this is what Heddle would have done with the same free GPUs.
+struct Observed {
+  base::WallTime at;                         // whole seconds
+  bool assumed_parallelism = false;          // the pods do not say how their ranks are cut
+  bool assumed_gpus = false;                 // nobody says which GPUs some pods got
+  std::optional<placement::Quality> heddle;  // nothing = it would have made them wait
+  std::string refusal;                       // then why
+  friend bool operator==(const Observed&, const Observed&) = default;
+};
+
 struct GangStatus {
   std::int64_t observed_generation = 0;
   GangProgress progress;
@@ -83,6 +98,7 @@ struct GangStatus {
   std::optional<Placement> placement;
   std::optional<base::WallTime> planned_at;  // whole seconds
   std::optional<placement::Quality> predicted;
+  std::optional<Observed> observed;
   std::vector<std::string> explanation;  // why here: sentences, most important first
   std::vector<Condition> conditions;
   friend bool operator==(const GangStatus&, const GangStatus&) = default;
@@ -105,7 +121,13 @@ Json ToJson(const Gang& object);
 Json SpecApplyJson(const Gang& object);
 Json StatusApplyJson(const Gang& object);
 
-// DNS-1123 and stable: "<owner>-<first 8 of its UID>-<attempt>", cut to 63 characters.
-std::string GangName(const GangOwner& owner, std::int64_t attempt);
+// "train", or of one of several gangs "serve/0": the owner, or the group without its kind.
+std::string GangTitle(const GangSpec& spec);
+// DNS-1123 and stable: "<title>-<first 8 of the owner's UID>-<attempt>", cut to 63 characters. Of pods that
+// name their gang, "<title>-pods-<attempt>": which of them is the owner is chance.
+std::string GangName(const GangSpec& spec);
+
+// Groups of pods without an owner that all of them share.
+inline constexpr std::string_view kPodsGroup = "Pods/";
 
 }  // namespace heddle::crds

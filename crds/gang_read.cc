@@ -81,6 +81,8 @@ GangSpec ReadSpec(const Field& field) {
   GangSpec spec;
   spec.owner = ReadOwner(field("owner"));
   spec.attempt = field("attempt").Required().Int64(0, kMaxInt64);
+  spec.group = field("group").Text(320);
+  spec.leader = field("leader").Text(64);
   spec.pods = field("pods").Required().Int(1, kMaxPods);
   spec.gpus_per_pod = field("gpusPerPod").Required().Int(0, kMaxGpusPerPod);
   const Field gpus = field("gpus");
@@ -153,6 +155,17 @@ placement::Quality ReadPredicted(const Field& field) {
   return quality;
 }
 
+Observed ReadObserved(const Field& field) {
+  Observed observed;
+  observed.at = field("at").Required().Time().value_or(base::WallTime{});
+  if (const Field flag = field("assumedParallelism"); flag.present())
+    observed.assumed_parallelism = flag.Bool();
+  if (const Field flag = field("assumedGpus"); flag.present()) observed.assumed_gpus = flag.Bool();
+  if (const Field from = field("heddle"); from.present()) observed.heddle = ReadPredicted(from);
+  observed.refusal = field("refusal").Text(1024);
+  return observed;
+}
+
 GangStatus ReadStatus(const Field& field, int pods) {
   GangStatus status;
   status.observed_generation = field("observedGeneration").Int64(0, kMaxInt64);
@@ -164,6 +177,7 @@ GangStatus ReadStatus(const Field& field, int pods) {
   status.planned_at = field("plannedAt").Time();
   if (const Field from = field("placement"); from.present()) status.placement = ReadPlacement(from, pods);
   if (const Field from = field("predicted"); from.present()) status.predicted = ReadPredicted(from);
+  if (const Field from = field("observed"); from.present()) status.observed = ReadObserved(from);
   status.explanation = field("explanation").List(16, [](const Field& item) { return item.Text(512); });
   status.conditions = codec::ReadConditions(field("conditions"));
   return status;

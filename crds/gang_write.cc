@@ -56,6 +56,8 @@ Json WriteSpec(const GangSpec& spec) {
             {"pods", spec.pods},
             {"gpusPerPod", spec.gpus_per_pod},
             {"gpus", spec.gpus()}};
+  PutText(json, "group", spec.group, 320);
+  PutText(json, "leader", spec.leader, 64);
   PutText(json, "gpuResource", spec.gpu_resource, 253);
   PutPositive(json, "priority", spec.priority);
   if (spec.wait) json["waitSeconds"] = spec.wait->count();
@@ -94,6 +96,16 @@ Json WritePredicted(const placement::Quality& quality) {
   return json;
 }
 
+Json WriteObserved(const Observed& observed) {
+  Json json = Json::object();
+  codec::PutTime(json, "at", observed.at);
+  if (observed.assumed_parallelism) json["assumedParallelism"] = true;
+  if (observed.assumed_gpus) json["assumedGpus"] = true;
+  if (observed.heddle) json["heddle"] = WritePredicted(*observed.heddle);
+  PutText(json, "refusal", observed.refusal, 1024);
+  return json;
+}
+
 Json WriteStatus(const GangSpec& spec, const GangStatus& status) {
   Json json{{"progress", Json{{"seen", status.progress.seen},
                               {"released", status.progress.released},
@@ -105,6 +117,7 @@ Json WriteStatus(const GangSpec& spec, const GangStatus& status) {
   codec::PutTime(json, "plannedAt", status.planned_at);
   if (status.placement) json["placement"] = WritePlacement(*status.placement);
   if (status.predicted) json["predicted"] = WritePredicted(*status.predicted);
+  if (status.observed) json["observed"] = WriteObserved(*status.observed);
   PutList(json, "explanation", codec::TextList(status.explanation, 16, 512));
   PutList(json, "conditions", codec::WriteConditions(status.conditions));
   return json;

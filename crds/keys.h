@@ -30,6 +30,11 @@ inline constexpr std::string_view kRequire = "heddle.dev/require";
 inline constexpr std::string_view kPrefer = "heddle.dev/prefer";
 inline constexpr std::string_view kWait = "heddle.dev/wait";
 
+// What makes a gang of pods that no controller numbers, on each of them: a label, and two labels or annotations.
+inline constexpr std::string_view kGangName = "heddle.dev/gang-name";
+inline constexpr std::string_view kGangSize = "heddle.dev/gang-size";
+inline constexpr std::string_view kGangRank = "heddle.dev/gang-rank";
+
 // What admission adds to a pod of a gang.
 inline constexpr std::string_view kGangGate = "heddle.dev/gang";
 inline constexpr std::string_view kFabricResource = "heddle.dev/fabric";
@@ -42,6 +47,10 @@ inline constexpr std::string_view kGangUid = "heddle.dev/gang-uid";
 inline constexpr std::string_view kEpoch = "heddle.dev/epoch";
 inline constexpr std::string_view kNode = "heddle.dev/node";
 inline constexpr std::string_view kSubstitutes = "heddle.dev/substitutes";
+
+// The ConfigMap that says which pod has which rank, where these are not the pods' own numbers:
+// "<owner>-heddle-ranks".
+inline constexpr std::string_view kRankFileSuffix = "-heddle-ranks";
 
 // Labels that the operator puts on nodes, so that other schedulers can use the topology too.
 inline constexpr std::string_view kLabelNvlinkDomain = "heddle.dev/nvlink-domain";

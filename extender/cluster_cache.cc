@@ -187,7 +187,7 @@ void ClusterCache::SettleOverdue(const std::stop_token& stop) {
 }
 
 void ClusterCache::Index(const kube::Json& pod, bool there) {
-  if (!IsGangPod(pod)) return;
+  if (!IsGangPod(pod, callbacks_.mode)) return;
   const GangKey gang = MembershipOf(pod).key;
   const std::lock_guard lock(mutex_);
   if (there) {
@@ -206,7 +206,10 @@ void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr&
   }
   if (current != nullptr) Index(*current, true);
   for (const kube::ObjectPtr& pod : {old, current}) {
-    if (pod != nullptr && IsGangPod(*pod)) callbacks_.gang_changed(MembershipOf(*pod).key);
+    if (pod != nullptr && IsGangPod(*pod, callbacks_.mode)) callbacks_.gang_changed(MembershipOf(*pod).key);
+  }
+  if (old == nullptr && current != nullptr && callbacks_.passed_the_gate && PassedTheGate(*current)) {
+    callbacks_.passed_the_gate(current);
   }
   if (Holds(old) != Holds(current)) callbacks_.capacity_changed();
 }
@@ -219,7 +222,7 @@ void ClusterCache::NodeChanged(const kube::ObjectPtr& old, const kube::ObjectPtr
 void ClusterCache::OwnerChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
   for (const kube::ObjectPtr& owner : {old, current}) {
     if (owner == nullptr) continue;
-    if (const auto gang = GangOfOwner(*owner)) callbacks_.gang_changed(*gang);
+    for (const GangKey& gang : GangsOfOwner(*owner)) callbacks_.gang_changed(gang);
   }
 }
 
@@ -230,8 +233,7 @@ void ClusterCache::GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr
   }
   for (const kube::ObjectPtr& object : {old, current}) {
     if (object == nullptr) continue;
-    callbacks_.gang_changed({kube::Namespace(*object), kube::StringAt(*object, {"spec", "owner", "uid"}),
-                             kube::IntAt(*object, {"spec", "attempt"}).value_or(0)});
+    callbacks_.gang_changed(KeyOfGangObject(*object));
   }
   const auto places = [](const kube::ObjectPtr& gang) {
     const kube::Json* placement = gang == nullptr ? nullptr : kube::Find(*gang, {"status", "placement"});
@@ -276,13 +278,16 @@ base::Result<kube::ObjectPtr> ClusterCache::OwnerOf(const GangKey& key, const cr
                                                     const std::stop_token& stop) {
   const OwnerKind* kind = OwnerKindOf(owner.api_version, owner.kind);
   if (kind == nullptr) return nullptr;
+  const auto is_it = [&owner](const kube::Json& object) {
+    return owner.uid.empty() || kube::Uid(object) == owner.uid;
+  };
   const kube::Reflector& reflector = *owners_[std::size_t(kind - OwnerKinds().data())];
   const kube::ObjectPtr cached = reflector.store().Get({key.ns, owner.name});
-  if (cached != nullptr && kube::Uid(*cached) == key.owner_uid) return cached;
+  if (cached != nullptr && is_it(*cached)) return cached;
   // The cache may not have seen it yet, or no longer: an end is too final to be guessed.
   auto object = client_.Get(kind->resource, {key.ns, owner.name}, stop);
   if (object) {
-    if (kube::Uid(*object) != key.owner_uid) return nullptr;
+    if (!is_it(*object)) return nullptr;
     return std::make_shared<const kube::Json>(*std::move(object));
   }
   if (object.error().code == base::Code::kNotFound) return nullptr;

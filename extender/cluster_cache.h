@@ -21,7 +21,9 @@ namespace heddle::extender {
 struct CacheCallbacks {
   // On a reflector's thread; must not block.
   std::function<void(const GangKey& key)> gang_changed;
-  std::function<void()> capacity_changed;  // GPUs may have become free, or nodes fit
+  std::function<void(const kube::ObjectPtr& pod)> passed_the_gate;  // a pod of a gang that nothing held back
+  std::function<void()> capacity_changed;                           // GPUs may have become free, or nodes fit
+  Mode mode = Mode::kPlace;
   kube::Log log;
 };
 
@@ -46,6 +48,7 @@ class ClusterCache {
   std::vector<kube::ObjectPtr> PodsOf(const GangKey& key) const;
   std::shared_ptr<const crds::Gang> GangOf(const GangKey& key);
   // The Job, JobSet …; null when a read of the server says that there is none, and for kinds that make no gangs.
+  // Without a UID, whichever has the name.
   [[nodiscard]] base::Result<kube::ObjectPtr> OwnerOf(const GangKey& key, const crds::GangOwner& owner,
                                                       const std::stop_token& stop);
   std::set<GangKey> AllGangs();  // those with pods and those with an object

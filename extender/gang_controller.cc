@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "extender/observing.h"
 #include "extender/resources.h"
 
 namespace heddle::extender {
@@ -26,7 +27,9 @@ GangController::GangController(kube::Client& client, base::Clock& clock, base::R
               {.component = "heddle-extender", .instance = options_.identity, .log = options_.log}),
       cache_(client, clock, random.Fork(),
              {.gang_changed = [this](const GangKey& key) { queue_.Add(key.ToString()); },
+              .passed_the_gate = [this](const kube::ObjectPtr& pod) { WarnUngated(*pod); },
               .capacity_changed = [this] { queue_.AddAfter(std::string(kCapacityKey), options_.settle); },
+              .mode = options_.mode,
               .log = options_.log}) {}
 
 void GangController::Run(const std::stop_token& stop) {
@@ -89,6 +92,11 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
   if (key == kPlanKey) return PlanWaiting(stop);
   if (key == kSettleKey) {
     cache_.SettleOverdue(stop);
+    if (options_.mode == Mode::kObserve) {
+      for (const crds::Gang& gang : SurplusObservations(Inputs(std::nullopt).gangs)) {
+        TRY(Delete(gang, "newer observations take its place", stop));
+      }
+    }
     queue_.AddAfter(key, std::chrono::seconds(10));
     return {};
   }
@@ -143,16 +151,16 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
   crds::GangOwner owner;
   if (look.gang != nullptr) owner = look.gang->spec.owner;
   if (!pods.empty()) owner = MembershipOf(*pods.front()).owner;
-  if (!owner.uid.empty()) {
+  if (!owner.kind.empty()) {
     ASSIGN_OR_RETURN(const kube::ObjectPtr object, cache_.OwnerOf(key, owner, stop), "read the owner");
-    look.members = ReadMembers(key, object.get(), pods);
+    look.members = ReadMembers(key, object.get(), pods, options_.mode);
     if (pods.empty() && object == nullptr) look.members.spec.owner = owner;
   } else {
     look.members.key = key;  // neither pods nor a Gang: an owner that has made none yet, or not for us
   }
   const bool collecting = look.gang != nullptr && !HoldsSlots(*look.gang) && !look.members.refusal &&
                           look.members.seen() < look.members.spec.pods;
-  if (collecting) look.members.trouble = FailedCreate(owner, key.ns, stop);
+  if (collecting) look.members.trouble = FailedCreate(look.members.spec.owner, key.ns, stop);
   look.snapshot = TakeSnapshot(Inputs(std::nullopt));
   return look;
 }
@@ -186,7 +194,9 @@ base::Status GangController::Reconcile(const GangKey& key, const std::stop_token
   const auto lapsed_before = lapsed_;
   NoteLapsed(key, look);
   if (lapsed_ != lapsed_before) queue_.AddAfter(std::string(kCapacityKey), options_.settle);
-  Action action = Decide(look.Input(clock_.WallNow()));
+  Action action = options_.mode == Mode::kObserve
+                      ? DecideObserved(look.Input(clock_.WallNow()), Inputs(std::nullopt))
+                      : Decide(look.Input(clock_.WallNow()));
   if (!std::holds_alternative<NeedsPlan>(action) && waiting_.erase(key) > 0)
     metrics_.Waiting(int(waiting_.size()));
   return Perform(key, look, std::move(action), stop);
@@ -212,14 +222,37 @@ base::Status GangController::Perform(const GangKey& key, Look& look, Action acti
     done = Delete(*look.gang, remove->why, stop);
   } else if (auto* update = std::get_if<UpdateStatus>(&action)) {
     if (!update->urgent) return WriteCounts(key, *look.gang, std::move(*update), stop);
+    const auto priced = look.gang->status.observed ? std::nullopt : update->status.observed;
+    const auto predicted = update->status.predicted;
     done = WriteStatus(*look.gang, std::move(update->status), update->note, stop);
+    if (done && priced && predicted) metrics_.Observed(*predicted, priced->heddle);
   } else if (const auto* repair = std::get_if<RepairRanks>(&action)) {
-    done = Repair(look, *repair, stop);
+    return Repair(look, *repair, stop);
   } else if (const auto* release = std::get_if<ReleasePods>(&action)) {
     done = Release(key, look, *release, stop);
   }
   if (done) queue_.Add(key.ToString());
   return done;
+}
+
+// Once for all the pods of an owner: what it asked for is not done, and it would never know.
+void GangController::WarnUngated(const kube::Json& pod) {
+  constexpr std::size_t kMostRemembered = 10'000;
+  if (!leading_ || options_.mode != Mode::kPlace || kube::DeletionTimestamp(pod)) return;
+  const Membership membership = MembershipOf(pod);
+  crds::GangOwner owner = membership.owner;
+  if (owner.uid.empty()) owner = {"v1", "Pod", kube::Name(pod), kube::Uid(pod)};
+  {
+    const std::lock_guard lock(mutex_);
+    if (warned_.size() >= kMostRemembered) warned_.clear();
+    if (!warned_.insert(membership.key.owner_uid).second) return;
+  }
+  Tell(owner, membership.key.ns,
+       {true, "NotGated",
+        "pod " + kube::Name(pod) +
+            " carries heddle.dev/parallelism but not the gate heddle.dev/gang, so it was not planned: label "
+            "the "
+            "namespace heddle.dev/scope=enabled, name no other scheduler, and make the pods anew"});
 }
 
 void GangController::Tell(const crds::GangOwner& owner, const std::string& ns, const Note& note) {

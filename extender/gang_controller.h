@@ -18,6 +18,7 @@
 namespace heddle::extender {
 
 struct ControllerOptions {
+  Mode mode = Mode::kPlace;
   std::string identity = "heddle-extender";  // in events
   // Changes of the cluster come in swarms; planning waits this long for the rest of one.
   std::chrono::nanoseconds settle = std::chrono::milliseconds(200);
@@ -76,6 +77,8 @@ class GangController {
   base::Status Repair(const Look& look, const RepairRanks& repair, const std::stop_token& stop);
   base::Status Release(const GangKey& key, const Look& look, const ReleasePods& release,
                        const std::stop_token& stop);
+  base::Status WriteRankFile(const Look& look, const std::stop_token& stop);
+  base::Status BlameRankFile(const Look& look, const base::Status& failed, const std::stop_token& stop);
   base::Status PatchPod(const PodPatch& patch, const std::stop_token& stop);
 
   base::Status PlanWaiting(const std::stop_token& stop);
@@ -85,6 +88,7 @@ class GangController {
   base::Result<std::optional<InputRefusal>> VolumeRefusal(const GangMembers& members,
                                                           const std::stop_token& stop);
 
+  void WarnUngated(const kube::Json& pod);
   void Tell(const crds::GangOwner& owner, const std::string& ns, const Note& note);
   void Say(const std::string& line) const;
 
@@ -102,6 +106,7 @@ class GangController {
   std::map<GangKey, std::set<int>>
       lapsed_;  // ranks without a pod for so long that their slots are free; see NoteLapsed
   mutable std::mutex mutex_;
+  std::set<std::string> warned_;  // owners whose pods passed the gate
   std::shared_ptr<const Snapshot> current_;
 };
 

@@ -44,6 +44,8 @@ EndReason WhyEnded(OwnerState state) {
       return {"OwnerFinished", "the owner has finished"};
     case OwnerState::kNextAttempt:
       return {"Restarted", "the owner has started a later attempt"};
+    case OwnerState::kScaledDown:
+      return {"ScaledDown", "the owner has fewer groups now"};
     case OwnerState::kActive:
       break;
   }
@@ -53,7 +55,11 @@ EndReason WhyEnded(OwnerState state) {
 // An owner that is gone, suspended or done needs no slots. Pods that are still bound count for themselves.
 Decision EndWithOwner(const GangInput& input) {
   if (input.members.owner_state == OwnerState::kActive) return std::nullopt;
-  if (input.gang == nullptr || Ended(input)) return Nothing{};
+  if (input.gang == nullptr) return Nothing{};
+  // No owner takes it along.
+  const bool nobodys = input.gang->owners.empty() && input.members.owner_state == OwnerState::kGone;
+  if (nobodys) return DeleteGang{"its pods are gone"};
+  if (Ended(input)) return Nothing{};
   const EndReason why = WhyEnded(input.members.owner_state);
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
@@ -65,9 +71,25 @@ Decision EndWithOwner(const GangInput& input) {
   return UpdateStatus{std::move(status), std::nullopt, true};
 }
 
+// One that was only observed, before Heddle was told to place, reserves nothing and is no start for a plan.
+Decision LeaveObserved(const GangInput& input) {
+  if (input.gang == nullptr || !input.gang->status.observed) return std::nullopt;
+  if (HasLivePods(input.members)) return DeleteGang{"its pods wait for a plan now"};
+  return Nothing{};
+}
+
 Decision WaitWithoutPods(const GangInput& input) {
   if (HasLivePods(input.members) || (input.gang != nullptr && !Ended(input))) return std::nullopt;
   return Nothing{};
+}
+
+// Of gangs that are told apart by name: the name was used again, or the leader was made anew and its workers with
+// it.
+bool AnotherAttempt(const crds::GangSpec& was, const crds::GangSpec& is) {
+  if (was.group.empty() || is.owner.uid.empty()) return false;
+  const bool by_pods = was.owner.kind == "Pod" && is.owner.kind == "Pod";
+  if (!by_pods && was.owner.uid != is.owner.uid) return true;
+  return !was.leader.empty() && !is.leader.empty() && was.leader != is.leader;
 }
 
 // A Gang's spec never changes, so an owner that came back, or came back another size, gets another Gang. Pods
@@ -77,10 +99,14 @@ Decision StartAgain(const GangInput& input) {
   if (Ended(input)) return DeleteGang{"its owner is active again"};
   if (input.members.refusal) return std::nullopt;
   const crds::GangSpec &was = input.gang->spec, &is = input.members.spec;
+  if (AnotherAttempt(was, is)) return DeleteGang{"another attempt has started"};
   const bool same_template =
       input.members.seen() == 0 || (was.gpus_per_pod == is.gpus_per_pod && was.parallelism == is.parallelism);
   if (was.pods == is.pods && same_template) return std::nullopt;
   if (input.members.released() == 0) return DeleteGang{"its pods ask for something else now"};
+  if (input.members.elastic && input.members.released() == input.members.bound()) {
+    return DeleteGang{"its owner has another size now"};  // bound pods stay where they are in the next plan
+  }
   const std::string sentence = "the gang was started with " + std::to_string(was.pods) +
                                " pods and its owner now wants " + std::to_string(is.pods) +
                                "; delete the Gang's pods, or the owner, to plan it anew";
@@ -88,6 +114,8 @@ Decision StartAgain(const GangInput& input) {
       Write(input, DegradedStatus(input, "SizeChanged", sentence), Note{true, "SizeChanged", sentence});
   return write ? write : Nothing{};
 }
+
+}  // namespace
 
 crds::GangSpec StorableSpec(const GangMembers& members) {
   crds::GangSpec spec = members.spec;
@@ -99,12 +127,16 @@ crds::GangSpec StorableSpec(const GangMembers& members) {
   return spec;
 }
 
+namespace {
+
 Decision CreateFirst(const GangInput& input) {
   if (input.gang != nullptr) return std::nullopt;
   crds::Gang gang;
   gang.spec = StorableSpec(input.members);
   gang.ns = input.members.key.ns;
-  gang.name = crds::GangName(gang.spec.owner, gang.spec.attempt);
+  gang.name = crds::GangName(gang.spec);
+  // One of many pods may go before the others; then nobody owns the Gang, and the last pod takes it along.
+  if (!gang.spec.group.empty() && gang.spec.owner.kind == "Pod") return CreateGang{std::move(gang)};
   gang.owners.push_back(
       {gang.spec.owner.api_version, gang.spec.owner.kind, gang.spec.owner.name, gang.spec.owner.uid, false});
   return CreateGang{std::move(gang)};
@@ -211,6 +243,7 @@ Decision LookAgain(const GangInput& input) {
 // to the next.
 constexpr Rule kRules[] = {
     EndWithOwner,         // any state, owner ended or suspended → Ended
+    LeaveObserved,        // mode observe made it
     WaitWithoutPods,      // no pods and no Gang yet
     StartAgain,           // Ended or another size, and pods are there → a new Gang
     CreateFirst,          // pods without a Gang → Collecting

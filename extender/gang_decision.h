@@ -72,6 +72,9 @@ crds::GangStatus RefusedStatus(const GangInput& input, std::string reason, std::
 // No place for lost ranks: everything else stays, and the owner has the choice.
 crds::GangStatus DegradedStatus(const GangInput& input, std::string reason, std::string sentence);
 
+// What was read of the pods as a Gang can hold it.
+crds::GangSpec StorableSpec(const GangMembers& members);
+
 // The slot of a rank as its pod is told it.
 Slot SlotOf(const crds::Gang& gang, const crds::PlacedPod& row, int rank, const Snapshot& snapshot);
 

@@ -1,11 +1,15 @@
 #include "extender/gang_key.h"
 
+#include <algorithm>
 #include <charconv>
 
+#include "crds/keys.h"
 #include "extender/owner_kinds.h"
 
 namespace heddle::extender {
 namespace {
+
+constexpr std::int64_t kMostGroups = 16384;  // of one owner, as many as a gang may have pods
 
 std::optional<std::int64_t> ParseCount(std::string_view text) {
   std::int64_t number = 0;
@@ -35,16 +39,60 @@ std::optional<std::int64_t> NumberMark(const kube::Json& object, std::string_vie
   return text ? ParseCount(*text) : std::nullopt;
 }
 
+namespace {
+
+// Claims on GPUs are compared by owner_uid alone, and names repeat from namespace to namespace.
+GangKey KeyOfGroup(const std::string& ns, const std::string& group) {
+  return {ns, group + "@" + ns, 0};
+}
+
+Membership InGroup(const kube::Json& pod, std::string group, crds::GangOwner owner) {
+  return {KeyOfGroup(kube::Namespace(pod), group), std::move(owner), group};
+}
+
+Membership AmongPods(const kube::Json& pod, const std::string& name) {
+  return InGroup(pod, std::string(crds::kPodsGroup) + name, {"v1", "Pod", kube::Name(pod), kube::Uid(pod)});
+}
+
+// What the pod says of its gang itself, where no controller that numbers pods made it.
+std::optional<Membership> OwnWords(const kube::Json& pod) {
+  const auto name = kube::Label(pod, crds::keys::kGangName);
+  if (name && !name->empty()) return AmongPods(pod, *name);
+  if (std::string native = kube::StringAt(pod, {"spec", "schedulingGroup", "podGroupName"});
+      !native.empty()) {
+    return InGroup(pod, std::string(kPodGroup) + "/" + native,
+                   {std::string(kPodGroupApiVersion), std::string(kPodGroup), native, ""});
+  }
+  const auto queued = kube::Label(pod, kueue::kGroupName);
+  if (queued && !queued->empty()) return AmongPods(pod, *queued);
+  return std::nullopt;
+}
+
+std::string LwsGroup(const std::string& name, std::int64_t index) {
+  return std::string(lws::kKind) + "/" + name + "/" + std::to_string(index);
+}
+
+}  // namespace
+
 Membership MembershipOf(const kube::Json& pod) {
   const std::string ns = kube::Namespace(pod);
   if (const auto uid = kube::Label(pod, jobset::kUid); uid && !uid->empty()) {
     return {{ns, *uid, NumberMark(pod, jobset::kAttempt).value_or(0)},
-            {std::string(jobset::kApiVersion), "JobSet", kube::Label(pod, jobset::kName).value_or(""), *uid}};
+            {std::string(jobset::kApiVersion), "JobSet", kube::Label(pod, jobset::kName).value_or(""), *uid},
+            ""};
   }
-  if (const auto owner = kube::ControllerOwner(pod)) {
-    return {{ns, owner->uid, 0}, {owner->api_version, owner->kind, owner->name, owner->uid}};
+  const auto set = kube::Label(pod, lws::kName);
+  const auto group = NumberMark(pod, lws::kGroupIndex);
+  if (set && group) {
+    return InGroup(pod, LwsGroup(*set, *group),
+                   {std::string(lws::kApiVersion), std::string(lws::kKind), *set, ""});
   }
-  return {{ns, kube::Uid(pod), 0}, {"v1", "Pod", kube::Name(pod), kube::Uid(pod)}};
+  const auto owner = kube::ControllerOwner(pod);
+  if (owner == std::nullopt || OwnerKindOf(owner->api_version, owner->kind) == nullptr) {
+    if (auto said = OwnWords(pod)) return *std::move(said);
+  }
+  if (owner) return {{ns, owner->uid, 0}, {owner->api_version, owner->kind, owner->name, owner->uid}, ""};
+  return {{ns, kube::Uid(pod), 0}, {"v1", "Pod", kube::Name(pod), kube::Uid(pod)}, ""};
 }
 
 std::optional<GangKey> GangOfOwner(const kube::Json& owner) {
@@ -59,8 +107,33 @@ std::optional<GangKey> GangOfOwner(const kube::Json& owner) {
   return GangKey{kube::Namespace(owner), kube::Uid(owner), 0};
 }
 
+std::vector<GangKey> GangsOfOwner(const kube::Json& owner) {
+  const std::string kind = kube::StringAt(owner, {"kind"}), ns = kube::Namespace(owner);
+  std::vector<GangKey> keys;
+  if (kind == lws::kKind) {
+    const std::int64_t groups = kube::IntAt(owner, {"spec", "replicas"}).value_or(1);
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(groups, kMostGroups); ++i) {
+      keys.push_back(KeyOfGroup(ns, LwsGroup(kube::Name(owner), i)));
+    }
+  } else if (kind == kPodGroup) {
+    keys.push_back(KeyOfGroup(ns, std::string(kPodGroup) + "/" + kube::Name(owner)));
+  } else if (auto one = GangOfOwner(owner)) {
+    keys.push_back(*std::move(one));
+  }
+  return keys;
+}
+
 GangKey KeyOfGang(const crds::Gang& gang) {
-  return {gang.ns, gang.spec.owner.uid, gang.spec.attempt};
+  const crds::GangSpec& spec = gang.spec;
+  if (!spec.group.empty()) return KeyOfGroup(gang.ns, spec.group);
+  return {gang.ns, spec.owner.uid, spec.attempt};
+}
+
+GangKey KeyOfGangObject(const kube::Json& object) {
+  const std::string group = kube::StringAt(object, {"spec", "group"}), ns = kube::Namespace(object);
+  if (!group.empty()) return KeyOfGroup(ns, group);
+  return {ns, kube::StringAt(object, {"spec", "owner", "uid"}),
+          kube::IntAt(object, {"spec", "attempt"}).value_or(0)};
 }
 
 }  // namespace heddle::extender

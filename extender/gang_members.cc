@@ -7,6 +7,8 @@
 #include "crds/parallelism.h"
 #include "extender/owner_kinds.h"
 #include "extender/owner_layout.h"
+#include "extender/rank_file.h"
+#include "extender/seating.h"
 #include "extender/unmodelled.h"
 
 namespace heddle::extender {
@@ -49,26 +51,40 @@ void RefuseUnequalWords(GangMembers& members, const Member& first) {
 
 // Heddle's annotations share one prefix, so a misspelt one can be told from somebody else's.
 void RefuseUnknownAnnotations(GangMembers& members, const kube::Json& pod) {
-  constexpr std::array<std::string_view, 12> kKnown{
-      keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer, keys::kWait, keys::kRank,
-      keys::kGpus,        keys::kNics,  keys::kGangUid, keys::kEpoch,  keys::kNode, keys::kSubstitutes};
+  constexpr std::array<std::string_view, 14> kKnown{
+      keys::kParallelism, keys::kModel,    keys::kRequire,  keys::kPrefer,     keys::kWait,
+      keys::kRank,        keys::kGpus,     keys::kNics,     keys::kGangUid,    keys::kEpoch,
+      keys::kNode,        keys::kGangSize, keys::kGangRank, keys::kSubstitutes};
   for (const auto& [name, value] : kube::Annotations(pod)) {
     if (!name.starts_with("heddle.dev/")) continue;
     if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) continue;
     Refuse(members, "UnknownAnnotation",
            "the annotation " + name +
-               " is none of Heddle's; it knows parallelism, model, require, prefer and wait");
+               " is none of Heddle's; it knows parallelism, model, require, prefer, wait, gang-name, "
+               "gang-size and "
+               "gang-rank");
   }
 }
 
-void ReadTemplate(GangMembers& members, const Member& first) {
+// What most jobs do that say nothing: tensor groups inside a pod, replicas of the model over the pods.
+void AssumeParallelism(GangMembers& members) {
+  members.assumed_parallelism = true;
+  if (members.spec.gpus_per_pod < 1 || members.spec.pods < 1) return;
+  members.spec.parallelism.emplace();
+  members.spec.parallelism->tp = members.spec.gpus_per_pod;
+  members.spec.parallelism->dp = members.spec.pods;
+}
+
+void ReadTemplate(GangMembers& members, const Member& first, Mode mode) {
   const kube::Json& pod = *first.pod;
   const PodDemand& demand = first.facts.demand;
   crds::GangSpec& spec = members.spec;
   spec.gpus_per_pod = demand.gpus;
   spec.gpu_resource = demand.gpu_resource;
   spec.priority = first.facts.priority;
-  if (!kube::Annotation(pod, keys::kParallelism)) {
+  const bool cut = kube::Annotation(pod, keys::kParallelism).has_value();
+  if (!cut && mode == Mode::kObserve) AssumeParallelism(members);
+  if (!cut && mode == Mode::kPlace) {
     Refuse(members, "NoParallelism",
            "the pods wait at the gate heddle.dev/gang but carry no annotation heddle.dev/parallelism; write "
            "for example "
@@ -107,9 +123,21 @@ void CheckDemand(GangMembers& members, const Member& first) {
   }
 }
 
+// An elastic job trains with as many replicas of the model as it has pods for.
+void FitDataParallel(GangMembers& members) {
+  placement::Parallelism& said = *members.spec.parallelism;
+  const int replica = said.tp * said.cp * said.pp, gpus = members.spec.gpus();
+  const int dp = replica > 0 ? gpus / replica : 0;
+  if (dp < 1 || dp * replica != gpus || dp == said.dp) return;
+  members.notes.push_back("the job is elastic and has " + std::to_string(gpus) + " GPUs now, so dp is " +
+                          std::to_string(dp) + " and not " + std::to_string(said.dp));
+  said.dp = dp;
+}
+
 void CheckWorld(GangMembers& members) {
   if (members.refusal || !members.spec.parallelism) return;
   const crds::GangSpec& spec = members.spec;
+  if (members.elastic) FitDataParallel(members);
   if (const auto fits = crds::CheckWorld(*spec.parallelism, spec.pods, spec.gpus_per_pod); !fits) {
     Refuse(members, "WorldMismatch", fits.error().In(keys::kParallelism).message);
     // The number is kept out of the immutable spec: a parallelism that does not multiply is none.
@@ -117,52 +145,119 @@ void CheckWorld(GangMembers& members) {
   }
 }
 
-void Seat(GangMembers& members, const OwnerLayout& layout, Member member) {
-  const std::string name = member.facts.key.name;
-  const auto rank = layout.RankOf(*member.pod);
-  const auto last = std::to_string(std::int64_t(members.ranks.size()) - 1);
-  if (!rank) {
-    Refuse(members, "RankMissing",
-           "pod " + name + " carries no rank: it needs the label " + std::string(layout.index_mark) +
-               ", which its controller sets");
-  } else if (*rank < 0 || std::size_t(*rank) >= members.ranks.size()) {
-    Refuse(members, "RankOutOfRange",
-           "pod " + name + " stands outside the ranks 0 to " + last + " of its gang");
-  } else if (auto& seat = members.ranks[std::size_t(*rank)]; seat) {
-    Refuse(members, "RankDoubled",
-           "pods " + seat->facts.key.name + " and " + name + " both have rank " + std::to_string(*rank) +
-               "; one of them has to go");
-  } else {
-    seat = std::move(member);
+// Who stands for pods that nothing else owns: the one with the first name.
+crds::GangOwner OwnerAmong(const std::vector<PodPtr>& pods) {
+  const PodPtr& first = *std::min_element(pods.begin(), pods.end(), [](const PodPtr& a, const PodPtr& b) {
+    return kube::Name(*a) < kube::Name(*b);
+  });
+  return {"v1", "Pod", kube::Name(*first), kube::Uid(*first)};
+}
+
+// Pods that name their gang themselves last as long as one of them is not finished.
+void ReadOwnWords(GangMembers& members, OwnerLayout& layout, const std::vector<PodPtr>& pods) {
+  const bool finished = std::all_of(pods.begin(), pods.end(), [](const PodPtr& pod) {
+    const std::string phase = kube::StringAt(*pod, {"status", "phase"});
+    return phase == "Succeeded" || phase == "Failed";
+  });
+  if (pods.empty() || finished) {
+    members.owner_state = pods.empty() ? OwnerState::kGone : OwnerState::kFinished;
     return;
   }
-  members.unranked.push_back(std::move(member));
+  members.spec.owner = OwnerAmong(pods);
+  layout = LayoutOfPods(pods);
+}
+
+void ReadNoOwner(GangMembers& members, OwnerLayout& layout, const std::vector<PodPtr>& pods) {
+  const std::string kind = members.spec.owner.kind, name = members.spec.owner.name;
+  if (kind == kPodGroup && !pods.empty()) {
+    members.spec.owner = OwnerAmong(pods);
+    layout.refusal = InputRefusal{"NoPodGroup", "the pods name the PodGroup " + name +
+                                                    ", which does not exist; create it, with "
+                                                    "spec.schedulingPolicy.gang.minCount"};
+  } else if (pods.empty() || OwnerKindOf(members.spec.owner.api_version, kind) != nullptr) {
+    members.owner_state = OwnerState::kGone;
+  } else {
+    layout.refusal =
+        InputRefusal{"UnsupportedOwner",
+                     "pods of a " + kind + " cannot be ranked by this version; it plans " + OwnerKindWords()};
+  }
+}
+
+void NameRankFile(GangMembers& members, const OwnerLayout& layout) {
+  if (layout.refusal) return;
+  members.rank_file = RankFileName(layout.rank_file_for);
+  if (!layout.numbered) return;  // another note says so
+  members.notes.push_back(
+      "the framework ranks its processes itself, so the order of ranks is advice: the ConfigMap " +
+      members.rank_file + " says which pod was planned for which");
 }
 
 void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owner,
                const std::vector<PodPtr>& pods) {
-  if (!pods.empty()) members.spec.owner = MembershipOf(*pods.front()).owner;
+  if (!pods.empty()) {
+    Membership membership = MembershipOf(*pods.front());
+    members.spec.owner = std::move(membership.owner);
+    members.spec.group = std::move(membership.group);
+  }
   members.spec.attempt = members.key.attempt;
   if (owner != nullptr) {
     members.owner_state = ReadOwnerState(*owner, members.key);
     members.spec.owner = {kube::StringAt(*owner, {"apiVersion"}), kube::StringAt(*owner, {"kind"}),
                           kube::Name(*owner), kube::Uid(*owner)};
     layout = ReadLayout(*owner);
+  } else if (members.key.owner_uid.starts_with(crds::kPodsGroup)) {
+    ReadOwnWords(members, layout, pods);
   } else {
-    const std::string& kind = members.spec.owner.kind;
-    if (pods.empty() || OwnerKindOf(members.spec.owner.api_version, kind) != nullptr) {
-      members.owner_state = OwnerState::kGone;
-    } else {
-      layout.refusal = InputRefusal{
-          "UnsupportedOwner",
-          "pods of a " + kind + " cannot be ranked by this version; it plans " + OwnerKindWords()};
-    }
+    ReadNoOwner(members, layout, pods);
   }
+  ReadMarks(layout, pods);
   members.refusal = layout.refusal;
   members.notes = layout.notes;
+  members.elastic = layout.elastic;
+  if (layout.own_ranks || (!pods.empty() && MeetsByC10d(*pods.front()))) NameRankFile(members, layout);
   members.spec.pods = layout.refusal ? 0 : int(layout.pods);
   members.ranks.resize(std::size_t(members.spec.pods));
   members.done.resize(std::size_t(members.spec.pods));
+}
+
+// The leader of a group comes before its workers, and another leader has others: what is older than its leader
+// is on its way out.
+void SetOldAttemptAside(GangMembers& members, const OwnerLayout& layout, std::vector<Member>& live) {
+  if (layout.index_mark != lws::kWorkerIndex || layout.first_index != 0) return;
+  const auto leader = std::find_if(
+      live.begin(), live.end(), [&layout](const Member& member) { return layout.RankOf(*member.pod) == 0; });
+  if (leader == live.end()) return;
+  members.spec.leader = leader->facts.uid;
+  const auto born = leader->facts.created;
+  const auto old = std::stable_partition(live.begin(), live.end(), [&born](const Member& member) {
+    return !born || !member.facts.created || *member.facts.created >= *born;
+  });
+  members.leaving.insert(members.leaving.end(), std::make_move_iterator(old),
+                         std::make_move_iterator(live.end()));
+  live.erase(old, live.end());
+}
+
+void SeatAll(GangMembers& members, const OwnerLayout& layout, const std::vector<PodPtr>& pods) {
+  std::vector<Member> live;
+  for (const PodPtr& pod : pods) {
+    Member member{ReadPod(*pod), pod};
+    if (member.facts.live()) {
+      live.push_back(std::move(member));
+      continue;
+    }
+    const std::int64_t told = member.facts.plan ? member.facts.plan->rank : -1;
+    const std::int64_t rank = layout.RankOf(*pod).value_or(told);
+    if (member.facts.succeeded && rank >= 0 && std::size_t(rank) < members.done.size()) {
+      members.done[std::size_t(rank)] = true;
+    }
+    members.leaving.push_back(std::move(member));
+  }
+  SetOldAttemptAside(members, layout, live);
+  if (members.ranks.empty()) {
+    members.unranked = std::move(live);
+  } else {
+    Seat(members, layout, std::move(live));
+  }
 }
 
 }  // namespace
@@ -195,24 +290,15 @@ std::vector<int> GangMembers::Missing() const {
   return missing;
 }
 
-GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::vector<PodPtr>& pods) {
+GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::vector<PodPtr>& pods,
+                        Mode mode) {
   GangMembers members;
   members.key = key;
   OwnerLayout layout;
   ReadOwner(members, layout, owner, pods);
-  for (const PodPtr& pod : pods) {
-    Member member{ReadPod(*pod), pod};
-    if (!member.facts.live()) {
-      const auto rank = layout.RankOf(*pod).value_or(-1);
-      if (member.facts.succeeded && rank >= 0 && std::size_t(rank) < members.done.size()) {
-        members.done[std::size_t(rank)] = true;
-      }
-      members.leaving.push_back(std::move(member));
-    } else if (members.ranks.empty()) {
-      members.unranked.push_back(std::move(member));
-    } else {
-      Seat(members, layout, std::move(member));
-    }
+  SeatAll(members, layout, pods);
+  if (members.owner_state == OwnerState::kScaledDown && (members.seen() > 0 || !members.unranked.empty())) {
+    members.owner_state = OwnerState::kActive;  // a rolling update has more groups for a while
   }
   const Member* first = nullptr;
   for (const auto& rank : members.ranks) {
@@ -221,7 +307,7 @@ GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::
   if (first == nullptr && !members.unranked.empty()) first = &members.unranked.front();
   if (first == nullptr && !members.leaving.empty()) first = &members.leaving.front();
   if (first != nullptr) {
-    ReadTemplate(members, *first);
+    ReadTemplate(members, *first, mode);
     CheckDemand(members, *first);
     RefuseUnequalWords(members, *first);
     CheckWorld(members);

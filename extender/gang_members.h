@@ -19,7 +19,15 @@ struct InputRefusal {
   friend bool operator==(const InputRefusal&, const InputRefusal&) = default;
 };
 
-enum class OwnerState : std::uint8_t { kActive, kGone, kDeleting, kSuspended, kFinished, kNextAttempt };
+enum class OwnerState : std::uint8_t {
+  kActive,
+  kGone,
+  kDeleting,
+  kSuspended,
+  kFinished,
+  kNextAttempt,
+  kScaledDown
+};
 
 struct Member {
   PodFacts facts;
@@ -36,7 +44,11 @@ struct GangMembers {
   std::vector<Member> leaving;               // terminating or finished pods
   std::vector<Member> unranked;              // live pods that fit no rank
   std::vector<std::string> notes;            // for the explanation
-  std::string trouble;                       // what the controller says that cannot make the pods
+  bool assumed_parallelism = false;          // mode observe: the pods do not say how they are cut
+  bool elastic = false;                      // the owner may change its size while it runs
+  // The ConfigMap that says which pod has which rank; empty where the pods' own numbers say it.
+  std::string rank_file;
+  std::string trouble;  // what the controller says that cannot make the pods
   // Set when the gang must not be planned. What is wrong with the template holds for good; a doubled rank may
   // go away.
   std::optional<InputRefusal> refusal;
@@ -49,9 +61,11 @@ struct GangMembers {
   std::vector<int> Missing() const;  // ranks that neither have a live pod nor are done
 };
 
-// `owner` is what made the pods, null when it does not exist. Only pods of this gang may be in `pods`.
+// `owner` is what made the pods, null when it does not exist. Only pods of this gang may be in `pods`. Pods
+// whose numbers are missing, doubled or out of range are seated in the order of their names, as are those that
+// nothing numbers, and a note says so; a pod that was let go keeps the rank it was told.
 // Requires: at least one pod, or an owner.
 GangMembers ReadMembers(const GangKey& key, const kube::Json* owner,
-                        const std::vector<std::shared_ptr<const kube::Json>>& pods);
+                        const std::vector<std::shared_ptr<const kube::Json>>& pods, Mode mode = Mode::kPlace);
 
 }  // namespace heddle::extender

@@ -1,6 +1,7 @@
 // The queue of the gang controller: who is planned next, and what waits behind whom.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "extender/gang_controller.h"
@@ -32,9 +33,11 @@ std::string WithLeftOut(const placement::Refusal& refusal) {
 
 }  // namespace
 
-// Priority, then arrival, then name. This is an order of planning only: quota and fair share belong to Kueue.
+// Gangs that have begun come first: those ahead of them may wait for the very nodes that they hold, and a Gang that
+// somebody deleted arrives anew. Then priority, then arrival, then name. This is an order of planning only: quota
+// and fair share belong to Kueue.
 std::vector<GangKey> GangController::WaitingInOrder() {
-  using Place = std::tuple<int, base::WallTime, GangKey>;
+  using Place = std::tuple<bool, int, base::WallTime, GangKey>;
   std::vector<Place> places;
   std::map<GangKey, std::shared_ptr<const crds::Gang>> gangs;
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) gangs.emplace(KeyOfGang(*gang), gang);
@@ -44,7 +47,12 @@ std::vector<GangKey> GangController::WaitingInOrder() {
       queue_.Add(key.ToString());
       continue;
     }
-    places.emplace_back(-gang->second->spec.priority,
+    const auto pods = cache_.PodsOf(key);
+    const bool begun = std::any_of(pods.begin(), pods.end(), [](const kube::ObjectPtr& pod) {
+      const PodFacts facts = ReadPod(*pod);
+      return facts.live() && !facts.gated;
+    });
+    places.emplace_back(!begun, -gang->second->spec.priority,
                         gang->second->created_at.value_or(base::WallTime::max()), key);
   }
   std::sort(places.begin(), places.end());
@@ -93,11 +101,15 @@ base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& 
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
     crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
-    const std::string where = Plural(std::int64_t(plan->rows.size()), "pod") + " on " +
-                              Plural(std::int64_t(status.placement->node_names.size()), "node");
+    const std::set<std::int32_t> nodes(status.placement->nodes.begin(), status.placement->nodes.end());
+    const std::string where =
+        Plural(std::int64_t(plan->rows.size()), "pod") + " on " + Plural(std::int64_t(nodes.size()), "node");
     TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Planned", where}, stop));
     waiting_.erase(key);
     queue_.Add(key.ToString());
+    if (look.members.released() == 0) return {};  // the release writes it
+    ASSIGN_OR_RETURN(const Look again, LookAt(key, stop));
+    if (again.gang != nullptr && again.gang->status.placement) TRY(WriteRankFile(again, stop));
     return {};
   }
   const auto& refusal = std::get<placement::Refusal>(answer);

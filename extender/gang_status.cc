@@ -66,8 +66,6 @@ crds::GangStatus PlannedStatus(const GangInput& input, const std::vector<crds::P
   status.explanation = std::move(explanation);
   status.progress = ProgressOf(input.members);
   Blame(status, "", "");
-  const std::string where = Plural(std::int64_t(rows.size()), "pod") + " on " +
-                            Plural(std::int64_t(status.placement->node_names.size()), "node");
   Say(input, status, crds::kCollected, true, "AllPodsSeen",
       Plural(std::int64_t(rows.size()), "pod") + " seen");
   Say(input, status, crds::kPlanned, true, "Planned", "a slot for every rank is reserved");

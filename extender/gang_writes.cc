@@ -1,6 +1,7 @@
 // The writes of the gang controller: each is one request, or one a pod.
 #include "extender/gang_controller.h"
 #include "extender/gang_status.h"
+#include "extender/rank_file.h"
 #include "extender/resources.h"
 
 namespace heddle::extender {
@@ -81,8 +82,10 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
     extender::Say(input, status, crds::kRepairing, true, "SlotLost", ranks);
-    return WriteStatus(*look.gang, std::move(status),
-                       Note{false, "Repairing", ranks + "; they have new ones"}, stop);
+    TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Repairing", ranks + "; they have new ones"},
+                    stop));
+    queue_.Add(look.members.key.ToString());
+    return {};
   }
   const auto& refusal = std::get<placement::Refusal>(answer);
   const std::string reason(placement::RefusalReasonName(refusal.reason));
@@ -90,11 +93,14 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
       input, reason,
       ranks + ": " + refusal.sentence + "; delete the owner, or free a node of the same domain");
   if (status == look.gang->status) {
+    // Said before. To look again at once would be to plan without end.
     queue_.AddAfter(look.members.key.ToString(), std::chrono::seconds(30));
     return {};
   }
   const std::string sentence = status.message;
-  return WriteStatus(*look.gang, std::move(status), Note{true, reason, sentence}, stop);
+  TRY(WriteStatus(*look.gang, std::move(status), Note{true, reason, sentence}, stop));
+  queue_.Add(look.members.key.ToString());
+  return {};
 }
 
 base::Status GangController::Release(const GangKey& key, const Look& look, const ReleasePods& release,
@@ -110,6 +116,7 @@ base::Status GangController::Release(const GangKey& key, const Look& look, const
       return {};
     }
   }
+  if (base::Status written = WriteRankFile(look, stop); !written) return BlameRankFile(look, written, stop);
   // One pod that the server refuses does not hold up the others; a server that refuses many is left alone for
   // a while.
   constexpr int kMostRefusals = 8;
@@ -129,6 +136,47 @@ base::Status GangController::Release(const GangKey& key, const Look& look, const
   Say("Let go of pods key=" + look.gang->ns + "/" + look.gang->name +
       " count=" + std::to_string(release.patches.size()));
   return {};
+}
+
+// It has to be there before the first process reads it, and to change before a pod with another place starts.
+base::Status GangController::WriteRankFile(const Look& look, const std::stop_token& stop) {
+  if (look.members.rank_file.empty()) return {};
+  ASSIGN_OR_RETURN(kube::Json file, RankFile(*look.gang, look.members), "write the rank file");
+  const kube::ObjectKey key = kube::KeyOf(file);
+  const auto there = client_.Get(kube::kConfigMaps, key, stop);
+  if (!there && there.error().code != Code::kNotFound) {
+    return base::Fail(base::Error(there.error()).In("write the rank file"));
+  }
+  if (!there) {
+    TRY(client_.Create(kube::kConfigMaps, file, stop), "write the rank file");
+    return {};
+  }
+  if (!IsRankFile(*there)) {
+    return base::Fail(Code::kAlreadyExists,
+                      "the ConfigMap " + key.ToString() +
+                          " is not Heddle's, and the ranks of a gang belong there; rename it or its gang");
+  }
+  const kube::Json* data = kube::Find(*there, {"data"});
+  const bool same =
+      data != nullptr && *data == file["data"] &&
+      kube::ArrayAt(*there, {"metadata", "ownerReferences"}) == file["metadata"]["ownerReferences"];
+  if (same) return {};
+  file["metadata"]["resourceVersion"] = kube::ResourceVersion(*there);
+  TRY(client_.Update(kube::kConfigMaps, file, stop), "write the rank file");
+  return {};
+}
+
+// A name that is taken is for a person to clear; all else is tried again.
+base::Status GangController::BlameRankFile(const Look& look, const base::Status& failed,
+                                           const std::stop_token& stop) {
+  const base::Error& error = failed.error();
+  if (error.code != Code::kAlreadyExists && error.code != Code::kTooLarge) return failed;
+  crds::GangStatus status = look.gang->status;
+  Blame(status, "NoRankFile", error.message);
+  if (status != look.gang->status) {
+    TRY(WriteStatus(*look.gang, std::move(status), Note{true, "NoRankFile", error.message}, stop));
+  }
+  return failed;
 }
 
 base::Status GangController::PatchPod(const PodPatch& patch, const std::stop_token& stop) {

@@ -25,10 +25,7 @@ OwnerLayout LayoutOfPyTorchJob(const kube::Json& owner) {
   AddReplicas(layout, "master", kube::Find(owner, {"spec", "pytorchReplicaSpecs", "Master"}));
   AddReplicas(layout, "worker", kube::Find(owner, {"spec", "pytorchReplicaSpecs", "Worker"}));
   if (kube::Find(owner, {"spec", "elasticPolicy"}) != nullptr) {
-    layout.notes.push_back(
-        "the job is elastic: torchrun gives out ranks itself when its workers meet, so the order of ranks "
-        "here is "
-        "advice and their nodes are what counts");
+    layout.elastic = layout.own_ranks = true;
   }
   return layout;
 }
@@ -38,6 +35,7 @@ OwnerLayout LayoutOfMpiJob(const kube::Json& owner) {
   OwnerLayout layout;
   layout.index_mark = kReplicaIndex;
   layout.segment_mark = kJobRole;
+  layout.own_ranks = true;
   AddReplicas(layout, "worker", kube::Find(owner, {"spec", "mpiReplicaSpecs", "Worker"}));
   if (kube::BoolAt(owner, {"spec", "runLauncherAsWorker"}).value_or(false)) {
     layout.refusal = InputRefusal{

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <random>
 
 #include "base/process.h"
@@ -31,6 +32,13 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--listen", flags.daemon.listen,
                  "ADDRESS:PORT for the verbs; port 0 takes a free one, printed on stdout")
       ->capture_default_str();
+  app.add_option(
+         "--mode", flags.daemon.mode,
+         "place: plan gangs and let their pods go. observe: touch no pod, and say what the cluster's own "
+         "scheduler did and what Heddle would have done (give --own-lease too)")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, extender::Mode>{
+          {"place", extender::Mode::kPlace}, {"observe", extender::Mode::kObserve}}))
+      ->default_str("place");
   app.add_option("--scheduler-identity", lead.scheduler_identity,
                  "Host or pod name of the kube-scheduler beside this (default: this host's name)");
   app.add_flag("--own-lease", lead.own_lease,

@@ -43,6 +43,17 @@ struct Metrics::Families {
       Counters(registry, "heddle_extender_pods_released_total", "Pods pinned and let go").Add({});
   prometheus::Family<prometheus::Counter>& failures = Counters(
       registry, "heddle_extender_write_failures_total", "Writes to the API server that failed, by kind");
+  prometheus::Family<prometheus::Counter>& observed =
+      Counters(registry, "heddle_extender_observed_gangs_total",
+               "Gangs that mode observe priced, by what Heddle would have done");
+  prometheus::Family<prometheus::Counter>& observed_edges =
+      Counters(registry, "heddle_extender_observed_dp_edges_total",
+               "Data-parallel edges that leave NVLink, of observed gangs that can be compared, by who placed "
+               "and whether "
+               "they cross leaves");
+  prometheus::Family<prometheus::Counter>& observed_seconds = Counters(
+      registry, "heddle_extender_observed_step_seconds_total",
+      "Predicted communication of a step, summed over observed gangs that can be compared, by who placed");
   prometheus::Gauge& leading =
       Gauges(registry, "heddle_extender_leading", "1 while this process plans gangs");
   prometheus::Gauge& waiting =
@@ -74,6 +85,21 @@ void Metrics::Leading(bool leading) {
 }
 void Metrics::Waiting(int gangs) {
   families_->waiting.Set(gangs);
+}
+
+void Metrics::Observed(const placement::Quality& cluster, const std::optional<placement::Quality>& heddle) {
+  families_->observed.Add({{"heddle", heddle ? "places" : "waits"}}).Increment();
+  if (!heddle) return;
+  constexpr auto kDp = std::size_t(placement::Axis::kDp);
+  const auto add = [this](const char* by, const placement::Quality& quality) {
+    const double crossing = double(quality.leaf_crossings[kDp]);
+    families_->observed_edges.Add({{"by", by}, {"crosses", "true"}}).Increment(crossing);
+    families_->observed_edges.Add({{"by", by}, {"crosses", "false"}})
+        .Increment(double(quality.edges[kDp]) - crossing);
+    families_->observed_seconds.Add({{"by", by}}).Increment(double(quality.step_micros) / 1e6);
+  };
+  add("cluster", cluster);
+  add("heddle", *heddle);
 }
 
 std::string Metrics::Text() const {

@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+
+#include "placement/plan.h"
 
 namespace heddle::extender {
 
@@ -21,6 +24,8 @@ class Metrics {
   void WriteFailed(const std::string& code);
   void Leading(bool leading);
   void Waiting(int gangs);
+  // A gang that mode observe has priced: the cluster's side, and Heddle's where it would not have made it wait.
+  void Observed(const placement::Quality& cluster, const std::optional<placement::Quality>& heddle);
   std::string Text() const;  // Prometheus' text format
 
  private:

@@ -94,7 +94,7 @@ void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const crds:
                         const placement::Resources& demand) {
   const topology::Node* topology = Topology(node);
   if (gpus == 0 && topology != nullptr) gpus = crds::AllIndexes(*topology);
-  holds_[node].push_back({gpus, Hold::Source::kReserved, "", gang.spec.owner.uid,
+  holds_[node].push_back({gpus, Hold::Source::kReserved, "", KeyOfGang(gang).owner_uid,
                           "gang " + gang.ns + "/" + gang.name, gang.status.planned_at});
   Use(node, demand);
 }

@@ -1,5 +1,7 @@
 #include "extender/owner_layout.h"
 
+#include <algorithm>
+
 #include "crds/keys.h"
 #include "crds/parallelism.h"
 #include "extender/owner_kinds.h"
@@ -34,15 +36,21 @@ JobSize SizeOfJob(const kube::Json& spec, const std::string& title) {
   return {parallelism, std::nullopt};
 }
 
-bool WantsGang(const kube::Json& replicated_job) {
-  return kube::Find(replicated_job, {"template", "spec", "template", "metadata", "annotations",
-                                     crds::keys::kParallelism}) != nullptr;
-}
-
 void AddSegment(OwnerLayout& layout, std::string name, std::int64_t jobs, const JobSize& size) {
   if (size.refusal && !layout.refusal) layout.refusal = size.refusal;
   layout.segments.push_back({std::move(name), jobs, size.pods, layout.pods});
   layout.pods += jobs * size.pods;
+}
+
+void CheckPods(OwnerLayout& layout, const std::string& title) {
+  if (layout.refusal) return;
+  if (layout.pods > crds::kMaxPods) {
+    layout.refusal =
+        InputRefusal{"TooManyPods", title + " makes " + std::to_string(layout.pods) +
+                                        " pods; a gang has at most " + std::to_string(crds::kMaxPods)};
+  } else if (layout.pods <= 0) {
+    layout.refusal = InputRefusal{"NoPods", title + " makes no pods"};
+  }
 }
 
 }  // namespace
@@ -59,8 +67,13 @@ OwnerLayout LayoutOfJobSet(const kube::Json& owner) {
   OwnerLayout layout;
   layout.segment_mark = jobset::kReplicatedJob;
   layout.job_mark = jobset::kJobIndex;
-  for (const kube::Json& replicated : kube::ArrayAt(owner, {"spec", "replicatedJobs"})) {
-    if (!WantsGang(replicated)) continue;
+  const kube::Json& all = kube::ArrayAt(owner, {"spec", "replicatedJobs"});
+  const auto wants = [](const kube::Json& one) { return WantsGang(one, {"template", "spec", "template"}); };
+  const bool said = std::any_of(all.begin(), all.end(), wants);
+  for (const kube::Json& replicated : all) {
+    // Where none says that it is a gang, which happens to jobs that are only observed, GPUs make one.
+    const kube::Json* pod = kube::Find(replicated, {"template", "spec", "template"});
+    if (said ? !wants(replicated) : pod == nullptr || !AsksForGpus(*pod)) continue;
     const std::string name = kube::StringAt(replicated, {"name"});
     const kube::Json* spec = kube::Find(replicated, {"template", "spec"});
     AddSegment(layout, name, kube::IntAt(replicated, {"replicas"}).value_or(1),
@@ -74,12 +87,7 @@ OwnerLayout LayoutOfStatefulSet(const kube::Json& owner) {
   layout.index_mark = "apps.kubernetes.io/pod-index";
   layout.first_index = kube::IntAt(owner, {"spec", "ordinals", "start"}).value_or(0);
   AddSegment(layout, "", 1, {kube::IntAt(owner, {"spec", "replicas"}).value_or(1), std::nullopt});
-  if (kube::Label(owner, "leaderworkerset.sigs.k8s.io/name")) {
-    layout.refusal = InputRefusal{"UnsupportedOwner",
-                                  "pods of a LeaderWorkerSet cannot be ranked by this version; it "
-                                  "plans " +
-                                      OwnerKindWords()};
-  } else if (kube::StringAt(owner, {"spec", "podManagementPolicy"}) != "Parallel") {
+  if (kube::StringAt(owner, {"spec", "podManagementPolicy"}) != "Parallel") {
     layout.refusal =
         InputRefusal{"OneByOne", "StatefulSet " + kube::Name(owner) +
                                      " makes a pod only when the one before it runs, and a gang starts "
@@ -88,21 +96,30 @@ OwnerLayout LayoutOfStatefulSet(const kube::Json& owner) {
   return layout;
 }
 
+bool WantsGang(const kube::Json& object, kube::Path pod_template) {
+  const kube::Json* found = kube::Find(object, pod_template);
+  return found != nullptr && kube::Annotation(*found, crds::keys::kParallelism).has_value();
+}
+
+const RankSegment* OwnerLayout::SegmentOf(const kube::Json& pod) const {
+  const std::string name = segment_mark.empty() ? "" : kube::Label(pod, segment_mark).value_or("");
+  const auto found = std::find_if(segments.begin(), segments.end(),
+                                  [&name](const RankSegment& segment) { return segment.name == name; });
+  return found == segments.end() ? nullptr : &*found;
+}
+
 std::optional<std::int64_t> OwnerLayout::RankOf(const kube::Json& pod) const {
-  auto index = NumberMark(pod, index_mark);
+  auto index = numbered ? NumberMark(pod, index_mark) : std::nullopt;
   if (!index) return std::nullopt;
   *index -= first_index;
   if (segment_mark.empty()) return index;
-  const std::string name = kube::Label(pod, segment_mark).value_or("");
-  for (const RankSegment& segment : segments) {
-    if (segment.name != name) continue;
-    const auto job = job_mark.empty() ? 0 : NumberMark(pod, job_mark);
-    if (!job) return std::nullopt;
-    // Outside its own segment it would take another one's rank.
-    if (*index < 0 || *job >= segment.jobs || *index >= segment.pods_per_job) return pods;
-    return segment.first + *job * segment.pods_per_job + *index;
-  }
-  return std::nullopt;
+  const RankSegment* segment = SegmentOf(pod);
+  if (segment == nullptr) return std::nullopt;
+  const auto job = job_mark.empty() ? 0 : NumberMark(pod, job_mark);
+  if (!job) return std::nullopt;
+  // Outside its own segment it would take another one's rank.
+  if (*index < 0 || *job >= segment->jobs || *index >= segment->pods_per_job) return pods;
+  return segment->first + *job * segment->pods_per_job + *index;
 }
 
 OwnerLayout ReadLayout(const kube::Json& owner) {
@@ -115,19 +132,33 @@ OwnerLayout ReadLayout(const kube::Json& owner) {
         InputRefusal{"UnsupportedOwner",
                      "pods of a " + kind + " cannot be ranked by this version; it plans " + OwnerKindWords()};
   }
-  if (!layout.refusal && layout.pods > crds::kMaxPods) {
-    layout.refusal =
-        InputRefusal{"TooManyPods", kind + " " + name + " makes " + std::to_string(layout.pods) +
-                                        " pods; a gang has at most " + std::to_string(crds::kMaxPods)};
-  }
-  if (!layout.refusal && layout.pods <= 0) {
-    layout.refusal = InputRefusal{"NoPods", kind + " " + name + " makes no pods"};
-  }
+  if (layout.rank_file_for.empty()) layout.rank_file_for = name;
+  CheckPods(layout, kind + " " + name);
   return layout;
 }
 
+// A mark that cannot be read is as good as none.
+void ReadMarks(OwnerLayout& layout, const std::vector<std::shared_ptr<const kube::Json>>& pods) {
+  if (layout.refusal) return;
+  // Numbers that people may leave out; others come from controllers, and a pod without one is at fault.
+  if (layout.index_mark == crds::keys::kGangRank || layout.index_mark == kueue::kPodIndex) {
+    layout.numbered = std::any_of(pods.begin(), pods.end(), [&layout](const auto& pod) {
+      return NumberMark(*pod, layout.index_mark).has_value();
+    });
+  }
+  if (layout.size_mark.empty()) return;
+  for (const auto& pod : pods) {
+    const auto size = NumberMark(*pod, layout.size_mark);
+    if (!size || layout.segments.size() != 1) continue;
+    layout.pods = layout.segments.front().pods_per_job = *size - layout.first_index;
+    break;
+  }
+  CheckPods(layout, "the gang");
+}
+
 OwnerState ReadOwnerState(const kube::Json& owner, const GangKey& key) {
-  if (kube::Uid(owner) != key.owner_uid) return OwnerState::kGone;
+  const bool by_name = key.owner_uid.find('@') != std::string::npos;
+  if (!by_name && kube::Uid(owner) != key.owner_uid) return OwnerState::kGone;
   if (kube::DeletionTimestamp(owner)) return OwnerState::kDeleting;
   for (const std::string_view type :
        {"Complete", "Failed", "Completed", "Succeeded", "SuccessCriteriaMet", "FailureTarget"}) {
@@ -136,6 +167,10 @@ OwnerState ReadOwnerState(const kube::Json& owner, const GangKey& key) {
   if (kube::BoolAt(owner, {"spec", "suspend"}).value_or(false) ||
       kube::BoolAt(owner, {"spec", "runPolicy", "suspend"}).value_or(false)) {
     return OwnerState::kSuspended;
+  }
+  if (kube::StringAt(owner, {"kind"}) == lws::kKind) {
+    const auto groups = GangsOfOwner(owner);
+    if (std::find(groups.begin(), groups.end(), key) == groups.end()) return OwnerState::kScaledDown;
   }
   if (kube::IntAt(owner, {"status", "restarts"}).value_or(0) > key.attempt) return OwnerState::kNextAttempt;
   return OwnerState::kActive;

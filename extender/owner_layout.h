@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,24 +24,41 @@ struct OwnerLayout {
   std::string_view index_mark = kCompletionIndex;
   std::string_view segment_mark;  // empty = there is one segment
   std::string_view job_mark;      // which of the segment's jobs; empty = each segment is one
+  std::string_view size_mark;     // of the gang, where its pods know better than the owner; empty = none
   std::int64_t first_index = 0;
   std::vector<RankSegment> segments;
   std::int64_t pods = 0;
+  bool numbered = true;            // false: nothing numbers its pods, and Heddle gives the ranks out
+  bool elastic = false;            // the number of pods may change while they run
+  bool own_ranks = false;          // its processes are ranked at run time, whatever their pods' numbers are
+  std::string rank_file_for;       // the name that people know the owner by
   std::vector<std::string> notes;  // for the explanation
   std::optional<InputRefusal> refusal;
 
   // Where a pod stands; nothing when its labels do not say. May lie outside [0, pods).
   std::optional<std::int64_t> RankOf(const kube::Json& pod) const;
+  const RankSegment* SegmentOf(const kube::Json& pod) const;  // null where the pod fits none
 };
 OwnerLayout LayoutOfJob(const kube::Json& owner);
 OwnerLayout LayoutOfJobSet(const kube::Json& owner);
 OwnerLayout LayoutOfStatefulSet(const kube::Json& owner);
+// In group_layout.cc.
+OwnerLayout LayoutOfLeaderWorkerSet(const kube::Json& owner);
+OwnerLayout LayoutOfPodGroup(const kube::Json& owner);
+OwnerLayout LayoutOfPods(const std::vector<std::shared_ptr<const kube::Json>>& pods);
+// In ray_layout.cc.
+OwnerLayout LayoutOfRayCluster(const kube::Json& owner);
 // In kubeflow_layout.cc.
 OwnerLayout LayoutOfPyTorchJob(const kube::Json& owner);
 OwnerLayout LayoutOfMpiJob(const kube::Json& owner);
 
 // By the owner's kind, with what no gang of any kind can be.
 OwnerLayout ReadLayout(const kube::Json& owner);
+// The same for what the pods say themselves: the size, where they know better than the owner, and whether they
+// are numbered at all.
+void ReadMarks(OwnerLayout& layout, const std::vector<std::shared_ptr<const kube::Json>>& pods);
+// Whether a template of the owner's, at this path, makes pods of the gang.
+bool WantsGang(const kube::Json& object, kube::Path pod_template);
 OwnerState ReadOwnerState(const kube::Json& owner, const GangKey& key);
 
 }  // namespace heddle::extender

@@ -1,6 +1,7 @@
 #include "extender/planning.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "crds/gpu_indexes.h"
@@ -167,6 +168,28 @@ PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
   return *std::move(best);
 }
 
+std::variant<placement::Quality, std::string> EvaluateMembers(const Snapshot& snapshot,
+                                                              const GangMembers& members,
+                                                              const std::vector<crds::PlacedPod>& rows) {
+  std::vector<placement::PodPlacement> placed;
+  const FabricView* fabric = nullptr;
+  for (const crds::PlacedPod& row : rows) {
+    topology::NodeId id = topology::kNone;
+    const FabricView* view = snapshot.FindNode(row.node, id);
+    if (view == nullptr) return "the topology of node " + row.node + " is not known";
+    if (fabric != nullptr && fabric != view) return "its pods stand on nodes of two fabrics";
+    fabric = view;
+    const std::uint32_t gpus = crds::PositionsOf(view->fabric->nodes[std::size_t(id)].node, row.gpus);
+    if (std::popcount(gpus) != members.spec.gpus_per_pod) {
+      return "a pod on node " + row.node + " has other GPUs than its NodeTopology knows";
+    }
+    placed.push_back({id, gpus});
+  }
+  if (fabric == nullptr) return std::string("it has no pods");
+  const placement::GangRequest request = RequestBuilder(snapshot, *fabric, members, {}).Build();
+  return placement::Evaluate(fabric->state, request, placed);
+}
+
 PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
                          const std::set<std::string>& kept) {
@@ -190,7 +213,7 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
     request.pods[std::size_t(rank)].fixed_gpus.reset();
   }
   placement::ClusterState state = view->state;
-  state.SetLoads(view->LoadsWithout(members.spec.owner.uid));  // its own is no other gang's
+  state.SetLoads(view->LoadsWithout(members.key.owner_uid));  // its own is no other gang's
   placement::Decision decision = placement::RepairGang(state, request, placed, lost);
   if (auto* plan = std::get_if<placement::Plan>(&decision)) {
     PlannedGang planned = ToRows(*view, std::move(*plan));

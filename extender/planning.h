@@ -24,6 +24,12 @@ using PlanAnswer = std::variant<PlannedGang, placement::Refusal>;
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
                        const std::set<std::string>& kept);
 
+// What somebody else's placement is worth: a row for each rank, with its GPU indexes. The sentence says why it
+// cannot be priced. The gang's own pods must not be in the snapshot.
+std::variant<placement::Quality, std::string> EvaluateMembers(const Snapshot& snapshot,
+                                                              const GangMembers& members,
+                                                              const std::vector<crds::PlacedPod>& rows);
+
 // New slots for `lost` ranks only; the others keep theirs.
 PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,

@@ -10,6 +10,7 @@
 
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
+#include "extender/owner_kinds.h"
 #include "extender/quantity.h"
 
 namespace heddle::extender {
@@ -135,17 +136,50 @@ void Keep(const kube::Json& from, kube::Json& to, std::initializer_list<const ch
   }
 }
 
+constexpr const char* kRendezvous = "PET_RDZV_BACKEND";  // torchrun's --rdzv-backend
+
+bool UsesC10d(const kube::Json& container) {
+  for (const kube::Json& variable : kube::ArrayAt(container, {"env"})) {
+    if (kube::StringAt(variable, {"name"}) == kRendezvous && kube::StringAt(variable, {"value"}) == "c10d")
+      return true;
+  }
+  for (const char* list : {"command", "args"}) {
+    for (const kube::Json& word : kube::ArrayAt(container, {list})) {
+      const std::string text = word.is_string() ? word.get<std::string>() : "";
+      const bool backend =
+          text.find("rdzv-backend") != std::string::npos || text.find("rdzv_backend") != std::string::npos;
+      if (text == "c10d" || (backend && text.find("c10d") != std::string::npos)) return true;
+    }
+  }
+  return false;
+}
+
 kube::Json SlimContainers(const kube::Json& containers) {
   kube::Json kept = kube::Json::array();
   for (const kube::Json& container : containers) {
     kube::Json slim = kube::Json::object();
     Keep(container, slim, {"name", "resources", "ports", "restartPolicy"});
+    // Words of a training command are long, and this is all that matters of them.
+    if (UsesC10d(container)) slim["env"] = kube::Json::array({{{"name", kRendezvous}, {"value", "c10d"}}});
     kept.push_back(std::move(slim));
   }
   return kept;
 }
 
 }  // namespace
+
+bool AsksForGpus(const kube::Json& pod) {
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const kube::Json& container : kube::ArrayAt(pod, {"spec", list})) {
+      const kube::Json* limits = kube::Find(container, {"resources", "limits"});
+      if (limits == nullptr || !limits->is_object()) continue;
+      for (const auto& [name, amount] : limits->items()) {
+        if (crds::IsGpuResource(name) && amount != "0" && amount != 0) return true;
+      }
+    }
+  }
+  return false;
+}
 
 PodDemand ReadDemand(const kube::Json& pod) {
   PodDemand demand;
@@ -194,8 +228,22 @@ PodFacts ReadPod(const kube::Json& pod) {
   return facts;
 }
 
-bool IsGangPod(const kube::Json& pod) {
-  return HasOurGate(pod) || kube::Annotation(pod, keys::kGangUid).has_value();
+bool IsGangPod(const kube::Json& pod, Mode mode) {
+  if (mode == Mode::kPlace) return HasOurGate(pod) || kube::Annotation(pod, keys::kGangUid).has_value();
+  if (!AsksForGpus(pod)) return false;
+  if (kube::Annotation(pod, keys::kParallelism)) return true;
+  const Membership membership = MembershipOf(pod);
+  return !membership.group.empty() ||
+         OwnerKindOf(membership.owner.api_version, membership.owner.kind) != nullptr;
+}
+
+bool MeetsByC10d(const kube::Json& pod) {
+  const kube::Json& containers = kube::ArrayAt(pod, {"spec", "containers"});
+  return std::any_of(containers.begin(), containers.end(), UsesC10d);
+}
+
+bool PassedTheGate(const kube::Json& pod) {
+  return kube::Annotation(pod, keys::kParallelism) && !IsGangPod(pod) && AsksForGpus(pod);
 }
 
 kube::Json SlimPod(kube::Json pod) {
@@ -210,7 +258,8 @@ kube::Json SlimPod(kube::Json pod) {
         "creationTimestamp", "deletionTimestamp"});
   Keep(spec, slim["spec"],
        {"nodeName", "schedulerName", "schedulingGates", "nodeSelector", "affinity", "tolerations", "priority",
-        "topologySpreadConstraints", "resourceClaims", "resources", "overhead", "hostNetwork", "volumes"});
+        "schedulingGroup", "hostname", "subdomain", "topologySpreadConstraints", "resourceClaims",
+        "resources", "overhead", "hostNetwork", "volumes"});
   for (const char* name : {"containers", "initContainers"}) {
     if (spec.is_object() && spec.contains(name)) slim["spec"][name] = SlimContainers(spec[name]);
   }

@@ -59,8 +59,20 @@ struct PodFacts {
 };
 PodFacts ReadPod(const kube::Json& pod);
 
+bool AsksForGpus(const kube::Json& pod);  // or a pod template
+
+// kPlace: gangs are gated, planned and released. kObserve: no pod is touched; see observing.h.
+enum class Mode : std::uint8_t { kPlace, kObserve };
+
 // A pod of a gang: it waits at our gate, or we released it. Others, annotated or not, are not ours to move.
-bool IsGangPod(const kube::Json& pod);
+// Observed is every pod with GPUs that an owner of gangs made, or that says itself that it belongs to one.
+bool IsGangPod(const kube::Json& pod, Mode mode = Mode::kPlace);
+// torchrun's workers of this pod meet by c10d, which ranks them as they come; only what stands in the pod tells.
+bool MeetsByC10d(const kube::Json& pod);
+
+// It says how its gang is cut, and yet nothing held it back: made before Heddle was there, outside of its scope,
+// or for another scheduler.
+bool PassedTheGate(const kube::Json& pod);
 
 // Keeps of a pod what the extender reads, so that the cache of a large cluster stays small; a reflector
 // transform.

@@ -307,6 +307,17 @@ class OwnNodeTest(ChartTestCase):
         operator.patch(path("nodetopologies", name="node-b"), {"metadata": {"labels": {"seen": "yes"}}})
 
 
+def yaml_documents(plane, rendered):
+    """What helm rendered, as objects: kubectl reads YAML, and Python alone does not."""
+    text = plane.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", stdin=rendered).strip()
+    found = []
+    while text:
+        one, end = json.JSONDecoder().raw_decode(text)
+        found += one["items"] if one["kind"] == "List" else [one]
+        text = text[end:].lstrip()
+    return found
+
+
 class InstallTest(ChartTestCase):
 
     def test_lint_is_clean(self):
@@ -351,6 +362,20 @@ class InstallTest(ChartTestCase):
         for workload in ("deployment.apps/heddle-operator", "deployment.apps/heddle-scheduler",
                          "daemonset.apps/heddle-nodeagent", "secret/heddle-scheduler-token"):
             self.assertIn(workload, said)
+
+    def test_who_only_observes_runs_no_scheduler_and_may_touch_no_pod(self):
+        rendered = self.helm("template", "heddle", CHART, "--namespace", NAMESPACE, "--set", "mode=observe", "--api-versions",
+                             "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy").stdout
+        said = self.plane.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", "-",
+                                  stdin=rendered)
+        self.assertIn("deployment.apps/heddle-observer", said)
+        self.assertNotIn("deployment.apps/heddle-scheduler", said)
+        self.assertNotIn("mutatingadmissionpolicy", said)
+        role = next(one for one in yaml_documents(self.plane, rendered)
+                    if one["kind"] == "ClusterRole" and one["metadata"]["name"] == "heddle-extender")
+        rights = [(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]]
+        self.assertEqual([right for right in rights if right[1] not in ("get", "list", "watch")
+                          and right[0] not in ("gangs", "gangs/status", "events")], [])
 
     def test_the_scheduler_takes_the_chart_s_configuration(self):
         self.heddle.start_scheduler()

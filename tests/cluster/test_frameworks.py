@@ -5,7 +5,7 @@ import copy
 
 from bed import h100, path
 from bed.testing import bound_to, indexed_job
-from scenario import TEAM
+from scenario import STOCK, TEAM
 from test_main_job import HeddleTestCase
 
 KUBEFLOW = "training.kubeflow.org/"
@@ -118,3 +118,53 @@ class FrameworksTest(HeddleTestCase):
         self.plane.rest.delete(self.kubeflow("MPIJob", "mpi"))
         self.plane.wait_for(self.all_ended, "the Gang to end", 60)
         self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)
+
+    def test_an_elastic_pytorchjob_is_planned_again_at_its_new_size_and_nobody_moves(self):
+        def spec(workers):
+            return {"elasticPolicy": {"minReplicas": 2, "maxReplicas": 8},
+                    "pytorchReplicaSpecs": {"Worker": {"replicas": workers, "template": self.template()}}}
+        job = self.plane.rest.create(self.kubeflow("PyTorchJob"), {
+            "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "rubber"}, "spec": spec(2)})
+
+        def worker(index):
+            self.make_pod(job, f"rubber-worker-{index}", {f"{KUBEFLOW}job-name": "rubber", f"{KUBEFLOW}replica-type": "worker",
+                                                          f"{KUBEFLOW}replica-index": str(index)})
+        for index in range(2):
+            worker(index)
+        self.wait_placed("rubber-", 2)
+        self.assertEqual(self.wait_gang("rubber", "Running")["spec"]["parallelism"]["dp"], 2)
+        before = {pod["metadata"]["name"]: bound_to(pod) for pod in self.plane.pods(TEAM)}
+        self.plane.rest.patch(self.kubeflow("PyTorchJob", "rubber"), {"spec": spec(5)})
+        for index in (2, 3, 4):
+            worker(index)
+        self.assertEqual(self.wait_placed("rubber-", 5), {f"rubber-worker-{i}": i for i in range(5)})
+        after = {pod["metadata"]["name"]: bound_to(pod) for pod in self.plane.pods(TEAM)}
+        self.assertEqual({name: after[name] for name in before}, before)
+        self.assertEqual(self.wait_gang("rubber", "Running")["spec"]["pods"], 5)
+        # c10d ranks its processes itself: who was planned for which rank stands in a file.
+        self.assertIn("4\trubber-worker-4\t",
+                      self.plane.rest.get(path("configmaps", TEAM, "rubber-heddle-ranks"))["data"]["ranks.tsv"])
+        self.plane.rest.delete(self.kubeflow("PyTorchJob", "rubber"))
+        self.plane.wait_for(self.all_ended, "the Gang to end", 60)
+        self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)
+
+    def test_a_job_of_one_completion_and_a_hundred_pods_at_once_is_told_what_to_set(self):
+        job = indexed_job("lopsided", 1, 8, annotations=PARALLELISM)
+        job["spec"]["parallelism"] = 100
+        self.submit(job)
+        self.assertIn("completions 1 and parallelism 100", self.wait_refused("lopsided", "CompletionsNotParallelism"))
+        self.assertTrue(all(not bound_to(pod) for pod in self.plane.pods(TEAM)))
+        self.assert_not_failed("lopsided")
+
+    def test_an_annotated_pod_that_no_gate_held_is_told_to_its_job_once(self):
+        self.submit(indexed_job("elsewhere", 3, 8, annotations={"heddle.dev/parallelism": "tp=8,dp=3"}), STOCK)
+
+        def told():
+            return [event for event in self.plane.rest.list(path("events", STOCK)) if event["reason"] == "NotGated"]
+        event = self.heddle.wait_for(lambda: told() and told()[0], "an event on the Job", 60)
+        self.assertEqual((event["involvedObject"]["kind"], event["involvedObject"]["name"], event["type"]),
+                         ("Job", "elsewhere", "Warning"))
+        self.assertIn("heddle.dev/scope=enabled", event["message"])
+        self.plane.wait_for(lambda: all(bound_to(pod) for pod in self.plane.pods(STOCK)), "the Job to run all the same")
+        self.assertEqual([event.get("count", 1) for event in told()], [1])
+        self.assertEqual(self.plane.rest.list(path("gangs", STOCK)), [])

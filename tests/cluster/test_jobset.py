@@ -111,6 +111,24 @@ class JobSetTest(HeddleTestCase):
         self.assertFalse(ended()[1])
         self.assert_no_gpu_twice()
 
+    def test_the_next_attempt_starts_beside_the_one_that_still_terminates(self):
+        jobset = self.submit_jobset("slow", [("workers", 1, 16)])
+        self.play_controller(jobset)
+        old = self.wait_placed(16, 0)
+        names = [pod["metadata"]["name"] for pod in old]
+        for name in names:
+            self.plane.rest.patch(path("pods", TEAM, name), {"metadata": {"annotations": {"bed.heddle.dev/end": "never"}}})
+        self.plane.rest.delete(path("jobs", TEAM, "slow-workers-0"), propagationPolicy="Background")
+        self.plane.wait_for(lambda: not self.plane.rest.find(path("jobs", TEAM, "slow-workers-0")), "the old Job to be gone")
+        self.plane.rest.patch(f"{API}/{TEAM}/jobsets/slow/status", {"status": {"restarts": 1}})
+        self.play_controller(jobset, attempt=1)
+        self.wait_placed(16, 1)
+        terminating = [pod for pod in self.plane.pods(TEAM) if pod["metadata"].get("deletionTimestamp")]
+        self.assertEqual(len(terminating), 16, "the pods of the first attempt are still there")
+        self.assert_no_gpu_twice()
+        for name in names:
+            self.plane.rest.delete(path("pods", TEAM, name), gracePeriodSeconds=0)
+
     def test_it_ends_with_its_jobset(self):
         jobset = self.submit_jobset("gone", [("workers", 1, 16)])
         self.play_controller(jobset)

@@ -50,13 +50,14 @@ class ControlPlane:
     COMPONENTS = ("etcd", "apiserver", "controller-manager", "scheduler", "kwok")
 
     def __init__(self, name="bed", binaries=None, folder=None, components=COMPONENTS, progress=None,
-                 users=None):
+                 users=None, arguments=None):
         self.name = name
         self.binaries = Path(binaries) if binaries else control_plane_binaries()
         self.folder = Path(folder) if folder else new_run_folder(name)
         self.logs = self.folder / "logs"
         self.audit_log = self.logs / "audit.log"
         self._wanted = tuple(components)
+        self._arguments = dict(arguments or {})  # further ones by component, as features that are off by default
         self._users = USERS | (users or {})  # `users` as in USERS: {kubeconfig: (name, group)}
         self._progress = progress or (lambda sentence: None)
         self._own_folder = folder is None
@@ -236,6 +237,7 @@ class ControlPlane:
             "clientConnection": {"kubeconfig": str(self.kubeconfigs / "scheduler"), "qps": 1000, "burst": 2000}}))
         for component in self._wanted:
             program, *arguments = commands[component]
+            arguments += self._arguments.get(component, ())
             self._processes[component] = Process(
                 component, [self.binaries / program, *arguments], self.logs / f"{component}.log")
 

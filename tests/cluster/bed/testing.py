@@ -20,12 +20,13 @@ class BedTestCase(unittest.TestCase):
 
     plane: ControlPlane
     nodes: Nodes
+    arguments: dict = {}  # of the control plane's components, beside the usual ones
     _failed = False
 
     @classmethod
     def setUpClass(cls):
         cls._failed = False
-        cls.plane = ControlPlane(cls.__name__)
+        cls.plane = ControlPlane(cls.__name__, arguments=cls.arguments)
         cls.addClassCleanup(cls._tear_down_plane)
         cls.nodes = Nodes(cls.plane)
         try:

@@ -276,6 +276,8 @@ Gang RandomGang(Random& random) {
   GangSpec& spec = object.spec;
   spec.owner = {Text(random, 128, 1), Text(random, 63, 1), Text(random, 253, 1), Text(random, 64, 1)};
   spec.attempt = Number(random, 0, 9);
+  if (Coin(random)) spec.group = Text(random, 320, 1);
+  if (Coin(random)) spec.leader = Text(random, 64, 1);
   spec.pods = Number(random, 1, 64);
   spec.gpus_per_pod = Number(random, 0, 32);
   spec.gpu_resource = Text(random, 253);
@@ -335,6 +337,11 @@ Gang RandomGang(Random& random) {
     quality.step_micros = Number(random, 0, 1'000'000'000);
     quality.whole_domains_left = Number(random, 0, 100);
     status.predicted = quality;
+    if (Coin(random)) {
+      quality.step_micros = Number(random, 0, 1'000'000'000);
+      status.observed = Observed{At(Number(random, 0, 2'000'000'000)), Coin(random), Coin(random), quality,
+                                 Text(random, 1024)};
+    }
   }
   status.explanation = Many(random, 3, [&] { return Text(random, 512); });
   status.conditions = RandomConditions(random);

@@ -172,6 +172,8 @@ std::vector<Gang> FullGangs() {
   GangSpec& spec = full.spec;
   spec.owner = {"batch/v1", "Job", "llama", "2f0e6a3c-5b0d-4c58-9a43-0b3c8b5f6a11"};
   spec.attempt = 1;
+  spec.group = "LeaderWorkerSet/serve/0";
+  spec.leader = "6e0e6a3c-5b0d-4c58-9a43-0b3c8b5f6a12";
   spec.pods = 4;
   spec.gpus_per_pod = 4;
   spec.gpu_resource = "nvidia.com/gpu";
@@ -209,6 +211,7 @@ std::vector<Gang> FullGangs() {
   quality.step_micros = 12'345;
   quality.whole_domains_left = 3;
   status.predicted = quality;
+  status.observed = Observed{At(1'800'000'400), true, true, quality, "16 hosts needed, 12 are free"};
   status.explanation = {"both halves of each TP group share gpu-0's NVSwitches"};
   status.conditions = {Ready("Collected"), Ready("Planned")};
   return {full};

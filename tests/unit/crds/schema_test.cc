@@ -58,7 +58,7 @@ std::vector<KindUnderTest> Kinds() {
           {"gangs",
            Write(samples::FullGangs()),
            Reader(GangFromJson),
-           {"status.summary", "status.predicted.stepMs"},
+           {"status.summary", "status.predicted.stepMs", "status.observed.heddle.stepMs"},
            {"spec.pods", "spec.gpusPerPod", "spec.gpus", "status.placement", "spec.parallelism",
             "spec.require", "spec.prefer"}},
           {"losslesspolicies",

@@ -113,12 +113,24 @@ TEST(GangSummary, SaysTheFurthestState) {
 }
 
 TEST(GangName, IsAlwaysADnsLabel) {
-  EXPECT_EQ(GangName({"batch/v1", "Job", "llama", "2f0e6a3c-5b0d-4c58"}, 3), "llama-2f0e6a3c-3");
-  EXPECT_EQ(GangName({"", "", "", ""}, 0), "gang--0");
-  const std::string name = GangName({"batch/v1", "Job", std::string(300, 'a'), "2f0e6a3c-5b0d-4c58"}, 12);
+  EXPECT_EQ(GangName({.owner = {"batch/v1", "Job", "llama", "2f0e6a3c-5b0d-4c58"}, .attempt = 3}),
+            "llama-2f0e6a3c-3");
+  EXPECT_EQ(GangName({}), "gang--0");
+  const std::string name =
+      GangName({.owner = {"batch/v1", "Job", std::string(300, 'a'), "2f0e6a3c-5b0d-4c58"}, .attempt = 12});
   EXPECT_EQ(name.size(), 63U);
   EXPECT_TRUE(name.ends_with("a-2f0e6a3c-12"));
-  EXPECT_EQ(GangName({"", "", "My.Job", "2F0E6A3C-5"}, 0), "my-job-2f0e6a3c-0");
+  EXPECT_EQ(GangName({.owner = {"", "", "My.Job", "2F0E6A3C-5"}}), "my-job-2f0e6a3c-0");
+}
+
+TEST(GangName, TellsTheGroupsOfOneOwnerApart) {
+  GangSpec spec{.owner = {"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "serve", "2f0e6a3c-5b0d"},
+                .group = "LeaderWorkerSet/serve/1"};
+  EXPECT_EQ(GangName(spec), "serve-1-2f0e6a3c-0");
+  EXPECT_EQ(GangTitle(spec), "serve/1");
+  spec = {.owner = {"v1", "Pod", "any-of-them", "9a0e6a3c-5b0d"}, .group = "Pods/train"};
+  EXPECT_EQ(GangName(spec), "train-pods-0") << "whichever pod stands for them";
+  EXPECT_EQ(GangTitle({.owner = {"batch/v1", "Job", "llama", "u"}}), "llama");
 }
 
 TEST(Placement, ColumnsAndRowsSayTheSame) {

@@ -197,11 +197,12 @@ base::Result<kube::HttpResponse> MortalTransport::Stream(const kube::HttpRequest
       request, [&](std::string_view chunk) { return !dead_ && on_chunk(chunk); }, std::move(stop));
 }
 
-RunningExtender::RunningExtender(Cluster& cluster, kube::HttpTransport& transport)
+RunningExtender::RunningExtender(Cluster& cluster, kube::HttpTransport& transport, extender::Mode mode)
     : cluster_(cluster),
       client_(transport, cluster.clock, {.field_manager = "heddle-extender"}),
       controller_(client_, cluster.clock, base::Random(7), metrics_,
-                  {.log =
+                  {.mode = mode,
+                   .log =
                        [](std::string_view line) {
                          if (getenv("HEDDLE_TEST_LOG") != nullptr)
                            std::fprintf(stderr, "%.*s\n", int(line.size()), line.data());

@@ -71,7 +71,8 @@ class MortalTransport final : public kube::HttpTransport {
 class RunningExtender {
  public:
   explicit RunningExtender(Cluster& cluster) : RunningExtender(cluster, cluster.server) {}
-  RunningExtender(Cluster& cluster, kube::HttpTransport& transport);
+  RunningExtender(Cluster& cluster, kube::HttpTransport& transport,
+                  extender::Mode mode = extender::Mode::kPlace);
   ~RunningExtender();
 
   extender::GangController& controller() { return controller_; }

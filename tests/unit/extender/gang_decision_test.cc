@@ -157,6 +157,29 @@ TEST(GangDecision, ReleasesEveryGatedPodOfACommittedPlan) {
   EXPECT_EQ(rest.patches[0].rank, 1);
 }
 
+// Found by the simulation, seed 10.
+TEST(GangDecision, HoldsARemadePodBackWhileTheOldOneHasItsPartOfASharedNode) {
+  Scene scene;
+  scene.Planned();
+  auto rows = crds::ToRows(*scene.gang->status.placement);
+  rows[0].gpus = 0x0F;
+  scene.gang->status.placement = crds::ToColumns(rows, 1);
+  scene.Release(0);
+  scene.Release(1);
+  scene.Bind(0, scene.names[0]);
+  scene.Bind(1, scene.names[1]);
+  Json leaving = scene.pods[0];
+  leaving["metadata"]["name"] = "job-0-old";
+  leaving["metadata"]["uid"] = "uid-old";
+  leaving["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  scene.pods[0] = GatedPod(0);
+  scene.pods.push_back(leaving);
+  const Action action = scene.Next();
+  EXPECT_FALSE(std::holds_alternative<ReleasePods>(action)) << "action " << action.index();
+  scene.pods.pop_back();
+  EXPECT_EQ(scene.Expect<ReleasePods>().patches.size(), 1u);
+}
+
 TEST(GangDecision, ReportsReleasedAndThenRunning) {
   Scene scene;
   scene.Planned();
@@ -382,6 +405,57 @@ TEST(GangDecision, KeepsTheSlotsOfARunningGangWhileTwoPodsFightOverARank) {
   const auto update = scene.Expect<UpdateStatus>();
   EXPECT_EQ(update.status.reason, "RankDoubled");
   EXPECT_TRUE(update.status.placement);
+}
+
+// A leader that is made anew has workers of its own; the old ones are on their way out.
+TEST(GangDecision, PlansAnotherAttemptOfAGroupAnew) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.gang->spec.group = "LeaderWorkerSet/serve/0";
+  scene.gang->spec.leader = "old-leader";
+  const auto decide = [&scene](const std::string& leader, const std::string& owner_uid) {
+    GangMembers members = ReadMembers(scene.key, &scene.job, scene.Shared());
+    members.spec.group = scene.gang->spec.group;
+    members.spec.leader = leader;
+    members.spec.owner.uid = owner_uid;
+    return std::holds_alternative<DeleteGang>(Decide({&*scene.gang, members, scene.snapshot, kNow}));
+  };
+  EXPECT_FALSE(decide("old-leader", "job-uid"));
+  EXPECT_FALSE(decide("", "job-uid")) << "the leader is being made anew";
+  EXPECT_TRUE(decide("new-leader", "job-uid"));
+  EXPECT_TRUE(decide("old-leader", "another-uid")) << "the owner's name was used again";
+}
+
+TEST(GangDecision, PlansAnElasticGangAnewOnceNobodyIsOnTheWay) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  scene.Release(1);
+  scene.Bind(0, scene.names[0]);
+  const auto decide = [&scene](bool elastic) {
+    GangMembers members = ReadMembers(scene.key, &scene.job, scene.Shared());
+    members.elastic = elastic;
+    members.spec.pods = 3;
+    members.ranks.resize(3);
+    members.done.resize(3);
+    return Decide({&*scene.gang, members, scene.snapshot, kNow});
+  };
+  EXPECT_TRUE(std::holds_alternative<UpdateStatus>(decide(true))) << "rank 1 is not bound yet";
+  scene.Bind(1, scene.names[1]);
+  EXPECT_TRUE(std::holds_alternative<DeleteGang>(decide(true)));
+  const Action rigid = decide(false);
+  ASSERT_TRUE(std::holds_alternative<UpdateStatus>(rigid));
+  EXPECT_EQ(std::get<UpdateStatus>(rigid).status.reason, "SizeChanged");
+}
+
+TEST(GangDecision, ReservesNothingForAGangThatWasOnlyObserved) {
+  Scene scene;
+  scene.Made().status.observed = crds::Observed{};
+  scene.Expect<DeleteGang>();  // its pods wait at the gate now
+  scene.pods.clear();
+  scene.Expect<Nothing>();
 }
 
 TEST(GangDecision, ReachesTheSameDecisionFromTheSameObjects) {

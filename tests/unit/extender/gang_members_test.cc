@@ -87,6 +87,9 @@ Json Index(Json pod, const char* index) {
   pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] = index;
   return pod;
 }
+Json Named(int number) {
+  return GatedPod(number);
+}
 INSTANTIATE_TEST_SUITE_P(
     Table, WrongGang,
     testing::Values(
@@ -100,10 +103,10 @@ INSTANTIATE_TEST_SUITE_P(
               [](Json& job, auto&) { job["spec"]["completions"] = job["spec"]["parallelism"] = 20000; }},
         Wrong{"NoPods", "makes no pods",
               [](Json& job, auto&) { job["spec"]["completions"] = job["spec"]["parallelism"] = 0; }},
-        Wrong{"RankMissing", "job-1", [](Json&, auto& pods) { pods[1]["metadata"].erase("labels"); }},
-        Wrong{"RankMissing", "job-1", [](Json&, auto& pods) { pods[1] = Index(pods[1], "-1"); }},
-        Wrong{"RankOutOfRange", "0 to 1", [](Json&, auto& pods) { pods[1] = Index(pods[1], "2"); }},
-        Wrong{"RankDoubled", "job-0 and job-1", [](Json&, auto& pods) { pods[1] = Index(pods[1], "0"); }},
+        Wrong{"RankMissing", "job-2", [](Json&, auto& pods) { pods.push_back(Index(Named(2), "no")); }},
+        Wrong{"RankOutOfRange", "0 to 1", [](Json&, auto& pods) { pods.push_back(Index(Named(2), "2")); }},
+        Wrong{"RankDoubled", "job-0 and job-2",
+              [](Json&, auto& pods) { pods.push_back(Index(Named(2), "0")); }},
         Wrong{"BadAnnotation", "heddle.dev/model",
               [](Json&, auto& pods) { pods[0]["metadata"]["annotations"]["heddle.dev/model"] = "parms=1"; }},
         Wrong{"BadAnnotation", "heddle.dev/wait",
@@ -146,6 +149,61 @@ INSTANTIATE_TEST_SUITE_P(
                 pods = {GatedPod(0, "tp=8,dp=3"), GatedPod(1, "tp=8,dp=3")};
               }}),
     [](const auto& one) { return std::string(one.param.reason) + std::to_string(one.index); });
+
+// What is wrong with one pod's number leaves a gang that can be placed, only not in that order.
+TEST(GangMembers, SeatsPodsWithoutAGoodNumberByNameAndSaysSo) {
+  for (const char* index : {"-1", "2", "0"}) {
+    const GangMembers members = Read(IndexedJob(2), {Index(GatedPod(1), index), GatedPod(0)});
+    ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+    EXPECT_EQ(members.ranks[0]->facts.key.name, "job-0");
+    EXPECT_EQ(members.ranks[1]->facts.key.name, "job-1");
+    ASSERT_EQ(members.notes.size(), 1u);
+    EXPECT_THAT(members.notes[0], HasSubstr("ranks are not in order"));
+    EXPECT_THAT(members.notes[0], HasSubstr("job-heddle-ranks"));
+    EXPECT_EQ(members.rank_file, "job-heddle-ranks");
+  }
+  EXPECT_EQ(Read(IndexedJob(2), {GatedPod(0), GatedPod(1)}).rank_file, "");
+}
+
+TEST(GangMembers, APodThatWasLetGoKeepsTheRankThatItWasTold) {
+  Json told = Index(GatedPod(0), "0");
+  told["spec"].erase("schedulingGates");
+  told["metadata"]["annotations"]["heddle.dev/rank"] = "1";
+  told["metadata"]["annotations"]["heddle.dev/node"] = "node-3";
+  const GangMembers members = Read(IndexedJob(2), {Index(GatedPod(1), "0"), told});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_EQ(members.ranks[1]->facts.key.name, "job-0");
+  EXPECT_EQ(members.ranks[0]->facts.key.name, "job-1");
+}
+
+TEST(GangMembers, TorchrunThatMeetsByC10dGetsItsRanksInAFile) {
+  for (const char* container :
+       {R"({"env":[{"name":"PET_RDZV_BACKEND","value":"c10d"}]})",
+        R"({"command":["torchrun","--rdzv-backend=c10d"]})", R"({"args":["--rdzv_backend","c10d"]})",
+        R"({"command":["sh","-c"],"args":["torchrun --rdzv-backend c10d train.py"]})"}) {
+    Json pod = GatedPod(0);
+    pod["spec"]["containers"][0].merge_patch(Json::parse(container));
+    const GangMembers members = Read(IndexedJob(2), {SlimPod(pod), GatedPod(1)});
+    EXPECT_EQ(members.rank_file, "job-heddle-ranks") << container;
+    ASSERT_EQ(members.notes.size(), 1u);
+    EXPECT_THAT(members.notes[0], HasSubstr("order of ranks is advice"));
+  }
+  Json pod = GatedPod(0);
+  pod["spec"]["containers"][0]["args"] = {"--rdzv-backend=static", "--name=c10d-run", 7};
+  EXPECT_EQ(Read(IndexedJob(2), {SlimPod(pod), GatedPod(1)}).rank_file, "");
+}
+
+TEST(GangMembers, AJobThatIsOnlyObservedIsTakenToCutItsModelWithinAPod) {
+  Json first = GatedPod(0), second = GatedPod(1);
+  for (Json* pod : {&first, &second}) (*pod)["metadata"].erase("annotations");
+  const Json job = IndexedJob(2);
+  const GangMembers members = ReadMembers(kKey, &job, {Share(first), Share(second)}, Mode::kObserve);
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_TRUE(members.assumed_parallelism);
+  EXPECT_EQ(members.spec.parallelism->tp, 8);
+  EXPECT_EQ(members.spec.parallelism->dp, 2);
+  EXPECT_EQ(Read(job, {first, second}).refusal->reason, "NoParallelism") << "placing needs to know";
+}
 
 TEST(GangMembers, RefusesOwnersThatItCannotRank) {
   Json pod = GatedPod(0);

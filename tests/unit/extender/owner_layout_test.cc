@@ -53,14 +53,6 @@ TEST(StatefulSetLayout, OneThatMakesItsPodsOneByOneIsRefusedWithWhatToSet) {
   EXPECT_THAT(layout.refusal->sentence, HasSubstr("podManagementPolicy: Parallel"));
 }
 
-TEST(StatefulSetLayout, ThoseOfALeaderWorkerSetAreNoGangs) {
-  Json owner = StatefulSet({{"replicas", 4}});
-  owner["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = "serve";
-  const OwnerLayout layout = ReadLayout(owner);
-  ASSERT_TRUE(layout.refusal);
-  EXPECT_THAT(layout.refusal->sentence, HasSubstr("LeaderWorkerSet"));
-}
-
 Json PyTorchJob(Json replicas) {
   return Owner("kubeflow.org/v1", "PyTorchJob", {{"pytorchReplicaSpecs", std::move(replicas)}});
 }
@@ -86,12 +78,12 @@ TEST(PyTorchJobLayout, OneReplicaEachIsTheDefault) {
   EXPECT_EQ(ReadLayout(PyTorchJob({{"Master", Json::object()}, {"Worker", Json::object()}})).pods, 2);
 }
 
-TEST(PyTorchJobLayout, AnElasticJobSaysThatItsRanksAreAdvice) {
+TEST(PyTorchJobLayout, AnElasticJobRanksItsProcessesItself) {
   Json owner = PyTorchJob({{"Worker", {{"replicas", 4}}}});
   owner["spec"]["elasticPolicy"] = {{"maxReplicas", 8}};
   const OwnerLayout layout = ReadLayout(owner);
   EXPECT_EQ(layout.RankOf(Replica("worker", 3)), 3);
-  EXPECT_THAT(layout.notes, testing::ElementsAre(HasSubstr("elastic")));
+  EXPECT_TRUE(layout.elastic && layout.own_ranks);
 }
 
 TEST(MpiJobLayout, WorkersAreTheGangAndTheLauncherIsNot) {

@@ -1,0 +1,155 @@
+#include "cli/observed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "cli/quality_view.h"
+#include "crds/keys.h"
+#include "crds/observation.h"
+
+namespace heddle::cli {
+namespace {
+
+namespace keys = crds::keys;
+
+constexpr auto kDp = std::size_t(placement::Axis::kDp);
+
+std::string Milliseconds(std::int64_t micros) {
+  return fmt::format("{:.1f}", static_cast<double>(micros) / 1000);
+}
+
+std::string Crossings(const placement::Quality& quality) {
+  return fmt::format("{}/{}", quality.leaf_crossings.at(kDp), quality.edges.at(kDp));
+}
+
+std::string JobName(const crds::Gang& gang) {
+  return gang.ns + "/" + crds::GangTitle(gang.spec);
+}
+
+std::string Cut(const crds::Gang& gang) {
+  if (!gang.spec.parallelism) return "";
+  return ParallelismText(*gang.spec.parallelism) + (gang.status.observed->assumed_parallelism ? " *" : "");
+}
+
+std::string TableText(const std::vector<crds::Gang>& gangs, const Style& style) {
+  Table table(
+      {"JOB", "GPUS", "PARALLELISM", "MS PER STEP", "WITH HEDDLE", "LESS", "DP CROSSINGS", "WITH HEDDLE"});
+  std::vector<std::string> waits;
+  bool assumed = false;
+  for (const crds::Gang& gang : gangs) {
+    const placement::Quality& actual = *gang.status.predicted;
+    const crds::Observed& observed = *gang.status.observed;
+    assumed = assumed || observed.assumed_parallelism;
+    std::vector<Cell> row{JobName(gang), std::to_string(gang.spec.gpus()), Cut(gang),
+                          Milliseconds(actual.step_micros)};
+    if (observed.heddle) {
+      const std::int64_t less = crds::PercentLess(actual.step_micros, observed.heddle->step_micros);
+      row.emplace_back(Milliseconds(observed.heddle->step_micros));
+      row.emplace_back(fmt::format("{}%", less), less < 0 ? Colour::kBad : Colour::kGood);
+      row.emplace_back(Crossings(actual));
+      row.emplace_back(Crossings(*observed.heddle));
+    } else {
+      row.insert(row.end(), {Cell("waits"), Cell("-"), Cell(Crossings(actual)), Cell("-")});
+      waits.push_back(fmt::format("{} would have waited: {}", JobName(gang), Printable(observed.refusal)));
+    }
+    table.Add(std::move(row));
+  }
+  std::string text = table.Format(style);
+  if (assumed) {
+    text +=
+        "\n* assumed: tp within a pod, dp over the pods. The annotation heddle.dev/parallelism says it "
+        "better.\n";
+  }
+  if (!waits.empty()) text += "\n";
+  for (const std::string& sentence : waits) text += sentence + "\n";
+  return text + "\n";
+}
+
+Json SideJson(const crds::ObservedTotals::Side& side) {
+  return {
+      {"dpEdges", side.dp_edges}, {"dpLeafCrossings", side.dp_crossings}, {"stepMicros", side.step_micros}};
+}
+
+Json ObservedJson(const std::vector<crds::Gang>& gangs) {
+  Json jobs = Json::array();
+  for (const crds::Gang& gang : gangs) {
+    const crds::Observed& observed = *gang.status.observed;
+    const placement::Parallelism parallelism = gang.spec.parallelism.value_or(placement::Parallelism{});
+    Json job{{"namespace", gang.ns},
+             {"name", crds::GangTitle(gang.spec)},
+             {"kind", gang.spec.owner.kind},
+             {"gpus", gang.spec.gpus()},
+             {"parallelism", ParallelismText(parallelism)},
+             {"assumedParallelism", observed.assumed_parallelism},
+             {"assumedGpus", observed.assumed_gpus},
+             {"observedAt", base::FormatTime(observed.at)},
+             {"cluster", QualityJson(parallelism, *gang.status.predicted)}};
+    if (observed.heddle) {
+      job["heddle"] = QualityJson(parallelism, *observed.heddle);
+    } else {
+      job["refusal"] = observed.refusal;
+    }
+    jobs.push_back(std::move(job));
+  }
+  const crds::ObservedTotals totals = crds::SumObserved(gangs);
+  return {{"jobs", std::move(jobs)},           {"compared", totals.jobs},
+          {"waiting", totals.waiting},         {"cluster", SideJson(totals.cluster)},
+          {"heddle", SideJson(totals.heddle)}, {"line", crds::ObservedLine(totals)}};
+}
+
+constexpr const char* kNothing =
+    "No gang was observed in these days. Heddle observes where its chart was installed with mode=observe, "
+    "and\n"
+    "looks at a gang once all of its pods are on nodes whose agents have reported: see `kubectl get nt`.\n";
+
+}  // namespace
+
+std::vector<crds::Gang> LastObserved(std::vector<crds::Gang> gangs, const ObservedOptions& options,
+                                     base::WallTime now) {
+  const base::WallTime since = now - std::chrono::hours(24) * options.days;
+  std::erase_if(gangs, [since](const crds::Gang& gang) {
+    return !gang.status.observed || !gang.status.predicted || gang.status.observed->at < since;
+  });
+  std::sort(gangs.begin(), gangs.end(), [](const crds::Gang& a, const crds::Gang& b) {
+    return std::tie(b.status.observed->at, a.ns, a.name) < std::tie(a.status.observed->at, b.ns, b.name);
+  });
+  if (gangs.size() > std::size_t(options.last)) gangs.resize(std::size_t(options.last));
+  return gangs;
+}
+
+Output RunObserved(kube::Client& client, const ObservedOptions& options, base::WallTime now,
+                   const OutputOptions& look, const std::stop_token& stop) {
+  if (options.last < 1 || options.days < 1) {
+    Output wrong = Failure({base::Code::kInvalid, "--last and --days count from 1", std::nullopt});
+    wrong.exit_code = Output::kUsage;
+    return wrong;
+  }
+  const kube::Resource resource =
+      kube::CustomResource(std::string(keys::kGroup), std::string(keys::kVersion),
+                           std::string(keys::kGang.plural), std::string(keys::kGang.kind), true);
+  const auto list = client.ListAll(resource, {.ns = options.ns}, stop);
+  if (!list) return Failure(list.error());
+  Output output;
+  std::vector<crds::Gang> gangs;
+  for (const Json& object : list->items) {
+    if (auto gang = crds::GangFromJson(object)) {
+      gangs.push_back(*std::move(gang));
+    } else {
+      output.err += "Note: " + Printable(gang.error().message) + "\n";
+    }
+  }
+  gangs = LastObserved(std::move(gangs), options, now);
+  if (look.format != Format::kText) {
+    output.out = Printed(ObservedJson(gangs), look.format);
+  } else if (gangs.empty()) {
+    output.exit_code = Output::kFailed;
+    output.err += kNothing;
+  } else {
+    output.out = TableText(gangs, look.style) + crds::ObservedLine(crds::SumObserved(gangs)) + "\n";
+  }
+  return output;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/output.h"
+#include "crds/gang.h"
+#include "kube/client.h"
+
+namespace heddle::cli {
+
+// What mode observe found: job by job, and all of them in one line.
+struct ObservedOptions {
+  std::string ns;  // empty = all
+  int last = 20;   // of the jobs that were observed in the time
+  int days = 7;
+};
+
+// The last gangs that were observed within the days before `now`, latest first.
+std::vector<crds::Gang> LastObserved(std::vector<crds::Gang> gangs, const ObservedOptions& options,
+                                     base::WallTime now);
+
+Output RunObserved(kube::Client& client, const ObservedOptions& options, base::WallTime now,
+                   const OutputOptions& look, const std::stop_token& stop);
+
+}  // namespace heddle::cli

@@ -1,0 +1,181 @@
+#include "extender/observing.h"
+
+#include <algorithm>
+
+#include "crds/observation.h"
+#include "extender/gang_status.h"
+
+namespace heddle::extender {
+namespace {
+
+// Where the pods are, and with which GPUs; nothing where that is not known of one of them.
+struct Whereabouts {
+  std::vector<crds::PlacedPod> rows;
+  bool assumed = false;
+  std::string unknown;
+};
+
+Whereabouts Find(const Snapshot& snapshot, const GangMembers& members) {
+  Whereabouts found;
+  for (const auto& rank : members.ranks) {
+    crds::PlacedPod row{rank->facts.node, 0, {}};
+    if (const auto held = snapshot.holds.find(row.node); held != snapshot.holds.end()) {
+      for (const Hold& hold : held->second) {
+        if (hold.pod_uid != rank->facts.uid) continue;
+        row.gpus |= hold.gpus;
+        found.assumed = found.assumed || hold.source == Hold::Source::kAssumed;
+      }
+    }
+    if (row.gpus == 0 && found.unknown.empty()) {
+      found.unknown = "nobody knows the GPUs of pod " + rank->facts.key.name + " on node " + row.node +
+                      ": does heddle-nodeagent run there?";
+    }
+    found.rows.push_back(std::move(row));
+  }
+  return found;
+}
+
+// The cluster as it would be without the gang, and the gang as it came.
+SnapshotInputs Without(SnapshotInputs inputs, const GangKey& key) {
+  std::erase_if(inputs.pods, [&key](const auto& pod) { return pod->gang == key; });
+  return inputs;
+}
+
+GangMembers Unplaced(GangMembers members) {
+  for (auto& rank : members.ranks) {
+    rank->facts.gated = true;
+    rank->facts.node.clear();
+    rank->facts.plan.reset();
+  }
+  return members;
+}
+
+std::string OwnerEnded(const GangInput& input) {
+  switch (input.members.owner_state) {
+    case OwnerState::kActive:
+      return "";
+    case OwnerState::kFinished:
+      return "OwnerFinished";
+    default:
+      return "OwnerGone";
+  }
+}
+
+bool AllBound(const GangMembers& members) {
+  return std::all_of(members.ranks.begin(), members.ranks.end(),
+                     [](const auto& rank) { return rank && !rank->facts.node.empty(); });
+}
+
+// A pod alone has no ring, and what says nothing of Heddle and cannot be read is none of its business.
+bool WorthALook(const GangMembers& members) {
+  if (members.seen() == 0 && members.unranked.empty()) return false;
+  return !members.assumed_parallelism || (!members.refusal && members.spec.pods > 1);
+}
+
+Action Create(const GangInput& input) {
+  crds::Gang gang;
+  gang.spec = StorableSpec(input.members);
+  gang.ns = input.members.key.ns;
+  gang.name = crds::GangName(gang.spec);
+  return CreateGang{std::move(gang)};
+}
+
+Action Progress(const GangInput& input) {
+  crds::GangStatus status = StatusOf(input);
+  status.progress = ProgressOf(input.members);
+  if (status == input.gang->status) return Nothing{};
+  return UpdateStatus{std::move(status), std::nullopt, false};
+}
+
+Action Refuse(const GangInput& input, const std::string& reason, const std::string& sentence) {
+  crds::GangStatus status = RefusedStatus(input, reason, sentence);
+  if (status == input.gang->status) return Nothing{};
+  const bool told = status.reason == input.gang->status.reason;
+  return UpdateStatus{std::move(status), told ? std::nullopt : std::optional(Note{true, reason, sentence}),
+                      true};
+}
+
+Action Price(const GangInput& input, const SnapshotInputs& inputs) {
+  auto compared = Compare(inputs, input.members);
+  if (const auto* why = std::get_if<std::string>(&compared)) return Refuse(input, "NotPriced", *why);
+  const auto& comparison = std::get<Comparison>(compared);
+  crds::GangStatus status = StatusOf(input);
+  status.progress = ProgressOf(input.members);
+  Blame(status, "", "");
+  status.predicted = comparison.actual;
+  crds::Observed observed{.at = std::chrono::floor<std::chrono::seconds>(input.now),
+                          .assumed_parallelism = input.members.assumed_parallelism,
+                          .assumed_gpus = comparison.assumed_gpus};
+  if (const auto* quality = std::get_if<placement::Quality>(&comparison.heddle)) {
+    observed.heddle = *quality;
+  } else {
+    observed.refusal = std::get<placement::Refusal>(comparison.heddle).sentence;
+  }
+  status.observed = std::move(observed);
+  const std::string sentence = crds::ObservedSentence(status);
+  status.explanation = {sentence};
+  const std::string pods = Plural(input.members.spec.pods, "pod");
+  Say(input, status, crds::kCollected, true, "AllPodsSeen", pods + " seen");
+  Say(input, status, crds::kRunning, true, "AllBound", "another scheduler put every pod on a node");
+  return UpdateStatus{std::move(status), Note{false, "Observed", sentence}, true};
+}
+
+}  // namespace
+
+std::variant<Comparison, std::string> Compare(const SnapshotInputs& inputs, const GangMembers& members) {
+  Whereabouts found = Find(TakeSnapshot(inputs), members);
+  if (!found.unknown.empty()) return found.unknown;
+  const Snapshot without = TakeSnapshot(Without(inputs, members.key));
+  const GangMembers unplaced = Unplaced(members);
+  auto actual = EvaluateMembers(without, unplaced, found.rows);
+  if (const auto* why = std::get_if<std::string>(&actual)) return *why;
+  Comparison comparison{std::get<placement::Quality>(actual), found.assumed, {}};
+  PlanAnswer answer = PlanMembers(without, unplaced, {});
+  if (auto* plan = std::get_if<PlannedGang>(&answer)) {
+    comparison.heddle = plan->quality;
+  } else {
+    comparison.heddle = std::get<placement::Refusal>(std::move(answer));
+  }
+  return comparison;
+}
+
+Action DecideObserved(const GangInput& input, const SnapshotInputs& inputs) {
+  const GangMembers& members = input.members;
+  const std::string ended = OwnerEnded(input);
+  if (input.gang == nullptr) {
+    if (!ended.empty() || !WorthALook(members)) return Nothing{};
+    return Create(input);
+  }
+  // One that Heddle planned before it was told to observe keeps what it says.
+  if (input.gang->status.placement) return Nothing{};
+  const bool is_ended = crds::IsTrue(input.gang->status.conditions, crds::kEnded);
+  if (!ended.empty()) {
+    if (!input.gang->status.observed) return DeleteGang{"it ended before all of its pods had a node"};
+    if (is_ended) return Nothing{};
+    crds::GangStatus status = StatusOf(input);
+    Say(input, status, crds::kEnded, true, ended, "the owner has ended; what was observed stays");
+    return UpdateStatus{std::move(status), std::nullopt, true};
+  }
+  if (is_ended) return DeleteGang{"its owner is active again"};
+  if (input.gang->status.observed) return Nothing{};
+  if (members.refusal) return Refuse(input, members.refusal->reason, members.refusal->sentence);
+  if (!AllBound(members)) return Progress(input);
+  return Price(input, inputs);
+}
+
+std::vector<crds::Gang> SurplusObservations(const std::vector<Shared<crds::Gang>>& gangs, std::size_t kept) {
+  std::vector<const crds::Gang*> ended;
+  for (const auto& gang : gangs) {
+    if (gang->status.observed && crds::IsTrue(gang->status.conditions, crds::kEnded))
+      ended.push_back(gang.get());
+  }
+  std::sort(ended.begin(), ended.end(), [](const crds::Gang* a, const crds::Gang* b) {
+    return std::tie(b->status.observed->at, a->ns, a->name) <
+           std::tie(a->status.observed->at, b->ns, b->name);
+  });
+  std::vector<crds::Gang> surplus;
+  for (std::size_t i = kept; i < ended.size(); ++i) surplus.push_back(*ended[i]);
+  return surplus;
+}
+
+}  // namespace heddle::extender

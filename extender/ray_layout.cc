@@ -1,0 +1,50 @@
+// How KubeRay makes its pods (v1.5): one head, and groups of workers. A RayJob makes a RayCluster for each try,
+// and that is the gang.
+#include <algorithm>
+
+#include "extender/owner_layout.h"
+
+namespace heddle::extender {
+namespace {
+
+constexpr std::string_view kGroup = "ray.io/group";
+constexpr std::string_view kHeadGroup = "headgroup";
+constexpr std::string_view kMadeBy = "ray.io/originated-from-cr-name";  // the RayJob's name
+
+// Far more than any gang has, so that products fit; what is beyond is refused all the same.
+std::int64_t Count(const kube::Json& group, std::string_view field, std::int64_t unsaid) {
+  return std::clamp<std::int64_t>(kube::IntAt(group, {field}).value_or(unsaid), 0, 1 << 20);
+}
+
+void AddGroup(OwnerLayout& layout, std::string name, std::int64_t pods) {
+  layout.segments.push_back({std::move(name), 1, pods, layout.pods});
+  layout.pods += pods;
+}
+
+}  // namespace
+
+OwnerLayout LayoutOfRayCluster(const kube::Json& owner) {
+  OwnerLayout layout;
+  layout.segment_mark = kGroup;
+  // Its pods have names by chance. Newer versions number hosts behind a gate, but Ray does not go by it.
+  layout.numbered = false;
+  layout.own_ranks = true;
+  layout.elastic = kube::BoolAt(owner, {"spec", "enableInTreeAutoscaling"}).value_or(false);
+  layout.rank_file_for = kube::Label(owner, kMadeBy).value_or(kube::Name(owner));
+  const kube::Json& groups = kube::ArrayAt(owner, {"spec", "workerGroupSpecs"});
+  const auto wants = [](const kube::Json& one) { return WantsGang(one, {"template"}); };
+  const bool said = std::any_of(groups.begin(), groups.end(), wants);
+  if (WantsGang(owner, {"spec", "headGroupSpec", "template"})) AddGroup(layout, std::string(kHeadGroup), 1);
+  for (const kube::Json& group : groups) {
+    // Where none says that it is a gang, which happens to clusters that are only observed, GPUs make one.
+    const kube::Json* pod = kube::Find(group, {"template"});
+    const bool in = said ? wants(group) : pod != nullptr && AsksForGpus(*pod);
+    if (!in || kube::BoolAt(group, {"suspend"}).value_or(false)) continue;
+    const std::int64_t least = Count(group, "minReplicas", 0);
+    AddGroup(layout, kube::StringAt(group, {"groupName"}),
+             Count(group, "replicas", least) * Count(group, "numOfHosts", 1));
+  }
+  return layout;
+}
+
+}  // namespace heddle::extender

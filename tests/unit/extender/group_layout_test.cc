@@ -1,0 +1,288 @@
+// LeaderWorkerSets, PodGroups, pods by themselves and Ray's, whose gangs are not told by an owner's UID or whose
+// pods have no numbers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "extender/owner_layout.h"
+#include "tests/unit/extender/pod_words.h"
+
+namespace heddle::extender {
+namespace {
+
+using kube::Json;
+using test::GatedPod;
+using test::Share;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kLws = "leaderworkerset.sigs.k8s.io/";
+
+Json Set(Json spec) {
+  return {{"apiVersion", "leaderworkerset.x-k8s.io/v1"},
+          {"kind", "LeaderWorkerSet"},
+          {"metadata", {{"name", "serve"}, {"namespace", "train"}, {"uid", "lws-uid"}}},
+          {"spec", std::move(spec)}};
+}
+
+Json SetOf(int groups, int size) {
+  return Set({{"replicas", groups}, {"leaderWorkerTemplate", {{"size", size}}}});
+}
+
+// As the StatefulSets of LeaderWorkerSet and its webhook make them.
+Json SetPod(int group, int worker, const char* created = "2026-01-01T00:00:00Z") {
+  Json pod = GatedPod(worker);
+  const std::string leader = "serve-" + std::to_string(group);
+  auto& metadata = pod["metadata"];
+  metadata["name"] = worker == 0 ? leader : leader + "-" + std::to_string(worker);
+  metadata["uid"] = metadata["name"].get<std::string>() + "-uid";
+  metadata["creationTimestamp"] = created;
+  metadata["labels"] = {{kLws + std::string("name"), "serve"},
+                        {kLws + std::string("group-index"), std::to_string(group)},
+                        {kLws + std::string("worker-index"), std::to_string(worker)}};
+  metadata["annotations"][kLws + std::string("size")] = "2";
+  metadata["ownerReferences"][0] = {{"apiVersion", "apps/v1"},
+                                    {"kind", "StatefulSet"},
+                                    {"name", worker == 0 ? "serve" : leader},
+                                    {"uid", "set-uid"},
+                                    {"controller", true}};
+  return pod;
+}
+
+GangMembers Read(const Json* owner, const std::vector<Json>& pods) {
+  std::vector<std::shared_ptr<const Json>> shared;
+  for (const Json& pod : pods) shared.push_back(Share(pod));
+  return ReadMembers(MembershipOf(pods.front()).key, owner, shared);
+}
+
+TEST(LeaderWorkerSet, EachGroupIsAGangOfItsLeaderAndWorkers) {
+  const Json owner = SetOf(2, 2);
+  const GangMembers members = Read(&owner, {SetPod(1, 1), SetPod(1, 0)});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_EQ(members.spec.group, "LeaderWorkerSet/serve/1");
+  EXPECT_EQ(members.spec.owner,
+            (crds::GangOwner{"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "serve", "lws-uid"}));
+  EXPECT_EQ(members.spec.leader, "serve-1-uid");
+  EXPECT_EQ(members.owner_state, OwnerState::kActive);
+  ASSERT_EQ(members.ranks.size(), 2u);
+  EXPECT_EQ(members.ranks[1]->facts.key.name, "serve-1-1");
+  EXPECT_NE(MembershipOf(SetPod(0, 0)).key, MembershipOf(SetPod(1, 0)).key);
+  EXPECT_THAT(GangsOfOwner(owner),
+              ElementsAre(MembershipOf(SetPod(0, 1)).key, MembershipOf(SetPod(1, 0)).key));
+}
+
+TEST(LeaderWorkerSet, TheSameNameInTwoNamespacesIsTwoGangs) {
+  Json there = SetPod(0, 0);
+  there["metadata"]["namespace"] = "other";
+  EXPECT_NE(MembershipOf(there).key.owner_uid, MembershipOf(SetPod(0, 0)).key.owner_uid)
+      << "claims on GPUs are told apart by owner_uid alone";
+}
+
+TEST(LeaderWorkerSet, ThePodsKnowTheSizeOfTheirOwnRevision) {
+  const Json owner = SetOf(1, 4);
+  EXPECT_EQ(Read(&owner, {SetPod(0, 0)}).spec.pods, 2);
+}
+
+TEST(LeaderWorkerSet, ALeaderWithoutAPlaceInTheGangIsALauncher) {
+  const Json owner =
+      Set({{"leaderWorkerTemplate", {{"size", 2}, {"leaderTemplate", {{"spec", Json::object()}}}}}});
+  const OwnerLayout layout = ReadLayout(owner);
+  EXPECT_EQ(layout.pods, 1);
+  EXPECT_EQ(layout.RankOf(SetPod(0, 1)), 0);
+}
+
+TEST(LeaderWorkerSet, OneThatMakesItsWorkersLaterIsRefusedWithWhatToSet) {
+  Json owner = SetOf(1, 2);
+  owner["spec"]["startupPolicy"] = "LeaderReady";
+  const OwnerLayout layout = ReadLayout(owner);
+  ASSERT_TRUE(layout.refusal);
+  EXPECT_THAT(layout.refusal->sentence, HasSubstr("startupPolicy: LeaderCreated"));
+}
+
+TEST(LeaderWorkerSet, WorkersOlderThanTheirLeaderBelongToTheAttemptBefore) {
+  const Json owner = SetOf(1, 2);
+  const GangMembers members =
+      Read(&owner, {SetPod(0, 0, "2026-01-01T00:01:00Z"), SetPod(0, 1, "2026-01-01T00:00:00Z")});
+  EXPECT_EQ(members.seen(), 1);
+  EXPECT_EQ(members.leaving.size(), 1u);
+  EXPECT_FALSE(members.refusal);
+}
+
+TEST(LeaderWorkerSet, AGroupThatWasScaledAwayHasEndedOnceItsPodsAreGone) {
+  const Json owner = SetOf(1, 2);
+  EXPECT_EQ(Read(&owner, {SetPod(1, 0)}).owner_state, OwnerState::kActive) << "a rolling update surges";
+  EXPECT_EQ(ReadMembers(MembershipOf(SetPod(1, 0)).key, &owner, {}).owner_state, OwnerState::kScaledDown);
+}
+
+TEST(LeaderWorkerSet, NumbersBeyondAllBoundsAreRefusedAndOverflowNothing) {
+  EXPECT_EQ(ReadLayout(SetOf(1, 2'000'000'000)).refusal->reason, "TooManyPods");
+  EXPECT_EQ(ReadLayout(SetOf(1, -5)).refusal->reason, "NoPods");
+  EXPECT_LE(GangsOfOwner(SetOf(2'000'000'000, 2)).size(), 16384u);
+}
+
+Json Lone(const std::string& name, const std::string& size, const std::string& rank,
+          const char* label = "heddle.dev/gang-") {
+  Json pod = GatedPod(0);
+  pod["metadata"].erase("ownerReferences");
+  pod["metadata"]["name"] = name;
+  pod["metadata"]["uid"] = name + "-uid";
+  pod["metadata"]["labels"] = {{label + std::string("name"), "train"}};
+  if (!size.empty()) pod["metadata"]["labels"][label + std::string("size")] = size;
+  if (!rank.empty()) pod["metadata"]["labels"][label + std::string("rank")] = rank;
+  return pod;
+}
+
+TEST(PodsByThemselves, NameTheirGangItsSizeAndTheirRank) {
+  const GangMembers members = Read(nullptr, {Lone("b", "2", "0"), Lone("a", "2", "1")});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_EQ(members.spec.group, "Pods/train");
+  EXPECT_EQ(members.spec.owner, (crds::GangOwner{"v1", "Pod", "a", "a-uid"}))
+      << "whoever comes first by name";
+  EXPECT_EQ(members.ranks[0]->facts.key.name, "b");
+  EXPECT_EQ(members.rank_file, "");
+}
+
+TEST(PodsByThemselves, WithoutRanksGetThemByName) {
+  const GangMembers members = Read(nullptr, {Lone("b", "2", ""), Lone("a", "2", "")});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_EQ(members.ranks[0]->facts.key.name, "a");
+  EXPECT_EQ(members.rank_file, "train-heddle-ranks");
+  EXPECT_THAT(members.notes, ElementsAre(HasSubstr("nothing numbers the pods")));
+}
+
+TEST(PodsByThemselves, ThatDoNotAgreeOnTheirSizeAreTold) {
+  EXPECT_THAT(Read(nullptr, {Lone("a", "2", "0"), Lone("b", "3", "1")}).refusal->sentence,
+              HasSubstr("pod b"));
+  EXPECT_THAT(Read(nullptr, {Lone("a", "", "0")}).refusal->sentence, HasSubstr("heddle.dev/gang-size"));
+  EXPECT_EQ(Read(nullptr, {Lone("a", "0", "0")}).refusal->reason, "NoPods");
+}
+
+TEST(PodsByThemselves, OfAGroupThatKueueKnowsAreOneToo) {
+  Json pod = Lone("a", "", "");
+  pod["metadata"]["labels"] = {{"kueue.x-k8s.io/pod-group-name", "queued"},
+                               {"kueue.x-k8s.io/pod-group-pod-index", "1"}};
+  pod["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] = "2";
+  const GangMembers members = Read(nullptr, {pod});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_EQ(members.spec.group, "Pods/queued");
+  EXPECT_TRUE(members.ranks[1]);
+}
+
+TEST(PodsByThemselves, EndWithTheLastOfThem) {
+  Json done = Lone("a", "1", "0");
+  done["status"]["phase"] = "Succeeded";
+  EXPECT_EQ(Read(nullptr, {done}).owner_state, OwnerState::kFinished);
+  EXPECT_EQ(ReadMembers(MembershipOf(done).key, nullptr, {}).owner_state, OwnerState::kGone);
+}
+
+TEST(PodsByThemselves, OfAControllerThatNumbersThemAreItsGang) {
+  Json pod = GatedPod(0);
+  pod["metadata"]["labels"]["heddle.dev/gang-name"] = "mine";
+  EXPECT_EQ(MembershipOf(pod).key.owner_uid, "job-uid");
+  pod["metadata"]["ownerReferences"][0]["kind"] = "ReplicaSet";
+  EXPECT_EQ(MembershipOf(pod).group, "Pods/mine");
+}
+
+Json InPodGroup(const std::string& name) {
+  Json pod = Lone(name, "", "");
+  pod["metadata"]["labels"] = Json::object();
+  pod["spec"]["schedulingGroup"]["podGroupName"] = "native";
+  return pod;
+}
+
+Json PodGroup(Json policy) {
+  return {{"apiVersion", "scheduling.k8s.io/v1alpha2"},
+          {"kind", "PodGroup"},
+          {"metadata", {{"name", "native"}, {"namespace", "train"}, {"uid", "group-uid"}}},
+          {"spec", {{"schedulingPolicy", std::move(policy)}}}};
+}
+
+TEST(PodGroup, SaysHowManyPodsItsGangHas) {
+  const Json owner = PodGroup({{"gang", {{"minCount", 2}}}});
+  const GangMembers members = Read(&owner, {InPodGroup("x"), InPodGroup("w")});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_EQ(members.spec.group, "PodGroup/native");
+  EXPECT_EQ(members.spec.owner.uid, "group-uid");
+  EXPECT_EQ(members.ranks[0]->facts.key.name, "w");
+}
+
+TEST(PodGroup, WithoutAGangOrNotThereIsRefusedWithWhatToDo) {
+  const Json basic = PodGroup({{"basic", Json::object()}});
+  EXPECT_THAT(Read(&basic, {InPodGroup("x")}).refusal->sentence, HasSubstr("gang.minCount"));
+  const GangMembers missing = Read(nullptr, {InPodGroup("x")});
+  EXPECT_THAT(missing.refusal->sentence, HasSubstr("PodGroup native, which does not exist"));
+  EXPECT_EQ(missing.spec.owner.kind, "Pod") << "somebody has to be told";
+  EXPECT_EQ(missing.owner_state, OwnerState::kActive);
+}
+
+Json RayGroup(const std::string& name, int replicas, int hosts, bool gang = true) {
+  Json group = {
+      {"groupName", name}, {"replicas", replicas}, {"numOfHosts", hosts}, {"template", Json::object()}};
+  if (gang) group["template"]["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=8,dp=2";
+  return group;
+}
+
+Json RayCluster(Json groups) {
+  return {
+      {"apiVersion", "ray.io/v1"},
+      {"kind", "RayCluster"},
+      {"metadata", {{"name", "ray-x7z"}, {"namespace", "train"}, {"uid", "ray-uid"}}},
+      {"spec", {{"headGroupSpec", {{"template", Json::object()}}}, {"workerGroupSpecs", std::move(groups)}}}};
+}
+
+Json RayPod(const std::string& name, const std::string& group) {
+  Json pod = GatedPod(0);
+  pod["metadata"]["name"] = name;
+  pod["metadata"]["labels"] = {
+      {"ray.io/cluster", "ray-x7z"}, {"ray.io/group", group}, {"ray.io/node-type", "worker"}};
+  pod["metadata"]["ownerReferences"][0] = {{"apiVersion", "ray.io/v1"},
+                                           {"kind", "RayCluster"},
+                                           {"name", "ray-x7z"},
+                                           {"uid", "ray-uid"},
+                                           {"controller", true}};
+  return pod;
+}
+
+TEST(RayCluster, IsTheGangOfItsWorkersWithoutTheHead) {
+  const Json owner =
+      RayCluster({RayGroup("small", 1, 1), RayGroup("idle", 4, 1, false), RayGroup("big", 1, 2)});
+  const GangMembers members = Read(&owner, {RayPod("z", "small"), RayPod("b", "big"), RayPod("a", "big")});
+  ASSERT_EQ(members.spec.pods, 3);
+  EXPECT_EQ(members.ranks[0]->facts.key.name, "z") << "each group has ranks of its own";
+  EXPECT_EQ(members.ranks[1]->facts.key.name, "a");
+  EXPECT_EQ(members.ranks[2]->facts.key.name, "b");
+  EXPECT_EQ(members.rank_file, "ray-x7z-heddle-ranks");
+}
+
+TEST(RayCluster, OfARayJobHasItsRanksUnderTheJobsName) {
+  Json owner = RayCluster({RayGroup("w", 1, 1)});
+  owner["metadata"]["labels"]["ray.io/originated-from-cr-name"] = "train";
+  EXPECT_EQ(Read(&owner, {RayPod("a", "w")}).rank_file, "train-heddle-ranks");
+}
+
+TEST(RayCluster, HasNoPlaceForMorePodsThanItsGroupsHave) {
+  const Json owner = RayCluster({RayGroup("w", 1, 1), RayGroup("v", 1, 1)});
+  const GangMembers members = Read(&owner, {RayPod("a", "w"), RayPod("b", "w")});
+  ASSERT_TRUE(members.refusal);
+  EXPECT_EQ(members.refusal->reason, "ExtraPods");
+  EXPECT_THAT(members.refusal->sentence, HasSubstr("pod b"));
+}
+
+TEST(RayCluster, OneThatScalesItselfTrainsWithAsManyReplicasAsFit) {
+  Json owner = RayCluster({RayGroup("w", 3, 1)});
+  owner["spec"]["enableInTreeAutoscaling"] = true;
+  const GangMembers members = Read(&owner, {RayPod("a", "w"), RayPod("b", "w"), RayPod("c", "w")});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_TRUE(members.elastic);
+  EXPECT_EQ(members.spec.parallelism->dp, 3);
+  EXPECT_THAT(members.notes, testing::Contains(HasSubstr("dp is 3 and not 2")));
+}
+
+TEST(RayCluster, NumbersBeyondAllBoundsAreRefusedAndOverflowNothing) {
+  Json group = RayGroup("w", 1, 1);
+  group["replicas"] = INT64_MAX;
+  group["numOfHosts"] = INT64_MAX;
+  EXPECT_EQ(ReadLayout(RayCluster({group})).refusal->reason, "TooManyPods");
+}
+
+}  // namespace
+}  // namespace heddle::extender

@@ -1,0 +1,165 @@
+// Mode observe against a fake API server: whatever happens, no pod is written.
+#include "extender/observing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/extender/cluster.h"
+
+namespace heddle::extender {
+namespace {
+
+using kube::Json;
+using test::Cluster;
+using test::JobWords;
+using test::RunningExtender;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kTwoUnits = "su:2 node:8 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100";
+
+// A Job as it is without Heddle, and its pods where another scheduler put them.
+void Place(Cluster& cluster, JobWords words, const std::vector<std::string>& nodes) {
+  words.pods = int(nodes.size());
+  words.pod_spec["schedulingGates"] = nullptr;
+  words.pod_spec["schedulerName"] = "default-scheduler";
+  cluster.Submit(words);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    cluster.server.Edit(kube::kPods, {"train", words.name + "-" + std::to_string(i)}, [&](Json& pod) {
+      pod["spec"]["nodeName"] = nodes[i];
+      pod["status"]["phase"] = "Running";
+    });
+  }
+}
+
+bool Observed(const Cluster& cluster, const std::string& job) {
+  const auto gang = cluster.GangOf(job);
+  return gang && gang->status.observed;
+}
+
+std::vector<std::string> PodWrites(const Cluster& cluster) {
+  std::vector<std::string> writes;
+  for (const auto& request : cluster.server.writes()) {
+    if (request.plural == "pods") writes.push_back(request.Line());
+  }
+  return writes;
+}
+
+class Observing : public testing::Test {
+ protected:
+  Cluster cluster{kTwoUnits};
+};
+
+TEST_F(Observing, PricesWhatAnotherSchedulerDidBesideWhatHeddleWouldHave) {
+  Place(cluster, {.parallelism = "tp=8,dp=4"}, {"node-00", "node-08", "node-01", "node-09"});
+  cluster.server.ClearRequests();
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
+  const auto gang = cluster.GangOf("train");
+  const auto dp = std::size_t(placement::Axis::kDp);
+  EXPECT_GT(gang->status.predicted->leaf_crossings[dp], 0);
+  ASSERT_TRUE(gang->status.observed->heddle) << gang->status.observed->refusal;
+  EXPECT_EQ(gang->status.observed->heddle->leaf_crossings[dp], 0) << "eight nodes of one unit were free";
+  EXPECT_LT(gang->status.observed->heddle->step_micros, gang->status.predicted->step_micros);
+  EXPECT_FALSE(gang->status.observed->assumed_parallelism);
+  EXPECT_TRUE(gang->status.observed->assumed_gpus);
+  EXPECT_FALSE(gang->status.placement) << "nothing is reserved";
+  EXPECT_THAT(PodWrites(cluster), IsEmpty());
+}
+
+TEST_F(Observing, LeavesRoomOfOthersAlone) {
+  for (int node = 0; node < 8; ++node) {
+    cluster.PutLonePod("other-" + std::to_string(node), "node-0" + std::to_string(node), 4);
+  }
+  for (int node = 10; node < 16; ++node) {
+    cluster.PutLonePod("other-" + std::to_string(node), "node-" + std::to_string(node), 4);
+  }
+  Place(cluster, {.parallelism = "tp=8,dp=2"}, {"node-08", "node-09"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
+  const auto gang = cluster.GangOf("train");
+  ASSERT_TRUE(gang->status.observed->heddle) << gang->status.observed->refusal;
+  EXPECT_EQ(*gang->status.observed->heddle, *gang->status.predicted)
+      << "its own two nodes were all that is free";
+}
+
+TEST_F(Observing, TakesAJobThatSaysNothingToCutItsModelWithinAPod) {
+  Place(cluster, {.parallelism = ""}, {"node-00", "node-08"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
+  const auto gang = cluster.GangOf("train");
+  EXPECT_TRUE(gang->status.observed->assumed_parallelism);
+  EXPECT_EQ(gang->spec.parallelism->tp, 8);
+}
+
+TEST_F(Observing, SaysWhatItWouldHaveRefused) {
+  Place(cluster, {.parallelism = "tp=16,dp=1"}, {"node-00", "node-01"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
+  const auto gang = cluster.GangOf("train");
+  EXPECT_FALSE(gang->status.observed->heddle);
+  EXPECT_THAT(gang->status.observed->refusal, HasSubstr("NVLink domain"));
+}
+
+TEST_F(Observing, SaysWhatIsWrongWithAnAnnotationBeforeAnythingWaitsForIt) {
+  Place(cluster, {.parallelism = "tp=8,dp=3"}, {"node-00", "node-01"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Waiting: WorldMismatch"; }))
+      << cluster.Summary("train");
+  EXPECT_THAT(PodWrites(cluster), IsEmpty());
+}
+
+TEST_F(Observing, KeepsWhatItFoundWhenTheJobIsGone) {
+  Place(cluster, {.parallelism = "tp=8,dp=2"}, {"node-00", "node-08"});
+  {
+    RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+    ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "train"); })) << cluster.Summary("train");
+    EXPECT_TRUE(cluster.GangOf("train")->owners.empty()) << "or it would be collected with its Job";
+    for (const Json& pod : cluster.Pods("train")) cluster.server.Remove(kube::kPods, kube::KeyOf(pod));
+    cluster.server.Remove(kube::kJobs, {"train", "train"});
+    ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Ended"; }))
+        << cluster.Summary("train");
+  }
+  RunningExtender again(cluster, cluster.server, Mode::kObserve);
+  again.Pass(std::chrono::seconds(30));
+  EXPECT_TRUE(Observed(cluster, "train")) << "a restart forgets nothing";
+}
+
+TEST_F(Observing, ForgetsAGangThatNeverHadAllItsNodes) {
+  cluster.Submit({.pods = 2, .parallelism = "tp=8,dp=2", .pod_spec = {{"schedulingGates", nullptr}}});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  ASSERT_TRUE(extender.Until([&] { return cluster.GangOf("train").has_value(); }));
+  for (const Json& pod : cluster.Pods("train")) cluster.server.Remove(kube::kPods, kube::KeyOf(pod));
+  cluster.server.Remove(kube::kJobs, {"train", "train"});
+  EXPECT_TRUE(extender.Until([&] { return !cluster.GangOf("train"); })) << cluster.Summary("train");
+}
+
+TEST_F(Observing, NeverLooksAtPodsWithoutGpusOrJobsOfOnePod) {
+  Place(cluster, {.name = "alone", .parallelism = ""}, {"node-00"});
+  Place(cluster, {.name = "cpu", .gpus = 0, .parallelism = ""}, {"node-00", "node-01"});
+  RunningExtender extender(cluster, cluster.server, Mode::kObserve);
+  Place(cluster, {.name = "seen", .parallelism = ""}, {"node-02", "node-03"});
+  ASSERT_TRUE(extender.Until([&] { return Observed(cluster, "seen"); }));
+  EXPECT_FALSE(cluster.GangOf("alone"));
+  EXPECT_FALSE(cluster.GangOf("cpu"));
+}
+
+TEST(SurplusObservations, AreTheOldestOfEndedOwners) {
+  std::vector<Shared<crds::Gang>> gangs;
+  for (int i = 0; i < 5; ++i) {
+    crds::Gang gang;
+    gang.name = "g" + std::to_string(i);
+    gang.status.observed = crds::Observed{.at = base::WallTime(std::chrono::seconds(i))};
+    if (i != 0) {
+      crds::SetCondition(gang.status.conditions,
+                         {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue});
+    }
+    gangs.push_back(std::make_shared<const crds::Gang>(gang));
+  }
+  std::vector<std::string> names;
+  for (const crds::Gang& gang : SurplusObservations(gangs, 2)) names.push_back(gang.name);
+  EXPECT_THAT(names, testing::ElementsAre("g2", "g1")) << "g0 still runs";
+}
+
+}  // namespace
+}  // namespace heddle::extender
