@@ -55,23 +55,15 @@ kube::Json KeepWhatIsRead(const kube::Json& node) {
   return kept;
 }
 
-// Whether all that one of the looks at all nodes reads of a NodeTopology is the same: what another wrote there is no
-// reason for it. `spec`: the field of the spec that it reads.
-bool SameFor(std::string_view spec, const kube::Json& a, const kube::Json& b) {
-  const auto same = [&a, &b](kube::Path path) {
-    const kube::Json* one = kube::Find(a, path);
-    const kube::Json* other = kube::Find(b, path);
-    return one == nullptr || other == nullptr ? one == other : *one == *other;
-  };
-  return kube::Uid(a) == kube::Uid(b) && same({"metadata", "deletionTimestamp"}) && same({"spec", spec}) &&
-         same({"status"});
+// Whether both have the same there, or nothing.
+bool SameAt(kube::Path path, const kube::Json& a, const kube::Json& b) {
+  const kube::Json* one = kube::Find(a, path);
+  const kube::Json* other = kube::Find(b, path);
+  return one == nullptr || other == nullptr ? one == other : *one == *other;
 }
 
 bool SameButVersion(const kube::Json& a, const kube::Json& b) {
-  const kube::Json* spec = kube::Find(a, {"spec"});
-  const kube::Json* other = kube::Find(b, {"spec"});
-  const bool same_spec = spec == nullptr || other == nullptr ? spec == other : *spec == *other;
-  return same_spec && kube::Uid(a) == kube::Uid(b) && kube::Labels(a) == kube::Labels(b) &&
+  return SameAt({"spec"}, a, b) && kube::Uid(a) == kube::Uid(b) && kube::Labels(a) == kube::Labels(b) &&
          kube::ArrayAt(a, {"metadata", "ownerReferences"}) ==
              kube::ArrayAt(b, {"metadata", "ownerReferences"});
 }
@@ -205,12 +197,13 @@ void Daemon::Impl::TopologyChanged(const kube::ObjectKey& key, const kube::Objec
                                    const kube::ObjectPtr& current) {
   if (old == nullptr || current == nullptr || !SameButVersion(*old, *current))
     queue_.Add(TopologyKey(key.name));
-  const auto other = [&](std::string_view spec) {
-    return old == nullptr || current == nullptr || !SameFor(spec, *old, *current);
-  };
-  if (other("labels")) Settle();
-  if (other("lossless")) SettleLossless();
-  if (other("devices")) SettleDevices();
+  // Each look at all nodes reads the status and one field of the spec: what another wrote there is no reason for it.
+  const bool all = old == nullptr || current == nullptr || kube::Uid(*old) != kube::Uid(*current) ||
+                   !SameAt({"metadata", "deletionTimestamp"}, *old, *current) ||
+                   !SameAt({"status"}, *old, *current);
+  if (all || !SameAt({"spec", "labels"}, *old, *current)) Settle();
+  if (all || !SameAt({"spec", "lossless"}, *old, *current)) SettleLossless();
+  if (all || !SameAt({"spec", "devices"}, *old, *current)) SettleDevices();
 }
 
 void Daemon::Impl::Run(const std::stop_token& stop) {
