@@ -21,6 +21,13 @@ test: install ## Everything CI runs: unit tests (plain and under sanitizers), th
 check-all: install ## `test`, and what takes longer: thread sanitizer, clang-tidy on everything, soak
 	@tools/test all
 
+SEEDS ?= 1..5000
+.PHONY: soak
+soak: install ## Thousands of lives of a simulated cluster, SEEDS=1..5000; then five minutes of a real control plane
+	@tools/build dev sim_runner heddle-extender heddle-operator heddle-nodeagent kubectl-heddle
+	@build/dev/bin/heddle_sim --seeds $(SEEDS) --go-on
+	@tests/cluster/soak.py
+
 SECONDS ?= 60
 .PHONY: fuzz
 fuzz: install ## Every parser under libFuzzer, SECONDS=60 each; what breaks them lies in build/fuzz/found

@@ -55,9 +55,13 @@ class Descriptor {
   int fd_;
 };
 
-bool IsPipe(int fd) {
-  struct stat about {};
-  return ::fstat(fd, &about) == 0 && S_ISFIFO(about.st_mode);
+bool HasParentPart(std::string_view path) {
+  for (std::size_t at = path.find(".."); at != std::string_view::npos; at = path.find("..", at + 1)) {
+    const bool begins = at == 0 || path[at - 1] == '/';
+    const bool ends = at + 2 == path.size() || path[at + 2] == '/';
+    if (begins && ends) return true;
+  }
+  return false;
 }
 
 // Lies in a folder, and reading waits for somebody who writes. One without a name was handed to us by whoever
@@ -78,9 +82,7 @@ std::string DiskFileTree::Shown(std::string_view path) const {
 }
 
 Result<std::string> DiskFileTree::Resolve(std::string_view path) const {
-  for (const auto& part : std::filesystem::path(path)) {
-    if (part == "..") return Fail(Code::kInvalid, fmt::format("{}: a path may not contain \"..\"", path));
-  }
+  if (HasParentPart(path)) return Fail(Code::kInvalid, fmt::format("{}: a path may not contain \"..\"", path));
   return fmt::format("{}/{}", root_, path);
 }
 
@@ -89,11 +91,16 @@ Result<std::string> DiskFileTree::Read(std::string_view path) const {
   // Without O_NONBLOCK the mere opening of a named pipe waits until somebody writes.
   const Descriptor file(::open(full.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return Fail(FromErrno(errno, Shown(path)));
-  if (IsPipe(file.get())) {
+  struct stat about {};
+  const bool known = ::fstat(file.get(), &about) == 0;
+  if (known && S_ISFIFO(about.st_mode)) {
     if (HasName(file.get()))
       return Fail(Code::kUnavailable, fmt::format("{}: a named pipe and no file", Shown(path)));
     (void)::fcntl(file.get(), F_SETFL, 0);
   }
+  // Of a file on disk and of a text of sysfs, which says a page, less than was asked for is all there is: thousands
+  // of counters are read this way. procfs, which says 0, may give a part.
+  const bool sized = known && S_ISREG(about.st_mode) && about.st_size > 0;
   std::string content;
   std::array<char, 16384> buffer;
   for (;;) {
@@ -105,6 +112,7 @@ Result<std::string> DiskFileTree::Read(std::string_view path) const {
       return Fail(Code::kTooLarge, fmt::format("{}: over {} bytes", Shown(path), kMaxFileBytes));
     }
     content.append(buffer.data(), std::size_t(count));
+    if (sized && std::size_t(count) < buffer.size()) return content;
   }
 }
 

@@ -23,6 +23,7 @@ Examples:
       --parallelism "tp=8,pp=2,dp=8" --gpus-per-pod 4
   kubectl heddle observe                      with mode=observe: what the cluster's scheduler did, and Heddle would have
   kubectl heddle lint policy.yaml config_db.json mlnx_qos.txt    lossless settings that contradict each other
+  kubectl heddle check llama.yaml             what of a workload would go wrong, before it runs
 
 Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal.)";
 
@@ -64,6 +65,38 @@ void DefineLint(CLI::App& lint, LintOptions& flags) {
   lint.add_option("FILE", flags.files, "What to look at; repeat for several, - is standard input");
   lint.add_flag("--rules", flags.rules, "Instead: list the rules");
   lint.footer(kLintHelp);
+}
+
+constexpr const char* kCheckHelp = R"(
+A FILE holds pods, Jobs, JobSets, PyTorchJobs, MPIJobs, StatefulSets, LeaderWorkerSets or any other objects with pod
+templates: YAML or JSON, several documents or a List; - is standard input. KIND/NAME is one in the cluster.
+
+Looked for is what keeps GPUs of several nodes from talking by RDMA, and what ends a long run early: no RDMA devices,
+no network interface for RoCE, memory that may not be pinned, a small /dev/shm, no heddle.dev/fabric, a parallelism
+that does not make the GPUs, pods that fit no node or leave GPUs over, backoffLimit 0.
+
+With KIND/NAME the cluster says how many GPUs its nodes have, what their NICs speak and which resources bring them.
+Files are looked at alone: say it by the flags where nodes have other than 8 GPUs, or InfiniBand.
+
+Examples:
+  kubectl heddle check llama.yaml                             before `kubectl apply`
+  helm template charts/train | kubectl heddle check - -o json in CI
+  kubectl heddle check --infiniband --gpus-per-node 4 jobs/*.yaml
+  kubectl heddle check job/llama pytorchjob/bert -n train     what runs, or waits, now
+  kubectl heddle check --rules                                what it looks for; docs/devices.md says why
+
+Exit codes: 0 nothing was found, 3 something was (errors or warnings), 2 something could not be read.)";
+
+void DefineCheck(CLI::App& check, CheckOptions& flags) {
+  check.add_option("FILE", flags.targets, "FILE or KIND/NAME to look at; repeat for several");
+  check.add_option("--gpus-per-node", flags.gpus_per_node, "GPUs of the largest node (8)");
+  check.add_flag("--infiniband", flags.infiniband, "NICs are InfiniBand: pods need no interface of them");
+  check
+      .add_option("--rdma-resource", flags.rdma_resources,
+                  "A resource that brings RDMA devices under a name of its own; repeat for several")
+      ->allow_extra_args(false);
+  check.add_flag("--rules", flags.rules, "Instead: list the rules");
+  check.footer(kCheckHelp);
 }
 
 void DefinePlan(CLI::App& plan, PlanOptions& flags) {
@@ -133,6 +166,8 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   DefineLint(
       *app.add_subcommand("lint", "Lossless settings that contradict each other, in files; asks no cluster"),
       flags.lint);
+  DefineCheck(*app.add_subcommand("check", "What of a training workload would go wrong, in files or running"),
+              flags.check);
 }
 
 // What a person reads of an error in the words of the parser.
@@ -148,7 +183,7 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
-    return fmt::format("{}: explain, observe, topology, fabric, plan or lint",
+    return fmt::format("{}: explain, observe, topology, fabric, plan, lint or check",
                        others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
@@ -176,6 +211,7 @@ Command CommandOf(const CLI::App& app) {
   if (app.got_subcommand("topology")) return Command::kTopology;
   if (app.got_subcommand("plan")) return Command::kPlan;
   if (app.got_subcommand("lint")) return Command::kLint;
+  if (app.got_subcommand("check")) return Command::kCheck;
   return app.get_subcommand("fabric")->got_subcommand("import") ? Command::kImport : Command::kFabric;
 }
 

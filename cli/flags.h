@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/check.h"
 #include "cli/commands.h"
 #include "cli/import.h"
 #include "cli/lint.h"
@@ -13,7 +14,7 @@
 
 namespace heddle::cli {
 
-enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint, kObserve };
+enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint, kCheck, kObserve };
 
 // What stands on the command line.
 struct Flags {
@@ -25,6 +26,7 @@ struct Flags {
   PlanOptions plan;
   ImportOptions import;
   LintOptions lint;
+  CheckOptions check;
   ObservedOptions observed;
 };
 

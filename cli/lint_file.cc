@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/object_documents.h"
 #include "crds/keys.h"
 #include "crds/lossless_policy.h"
 #include "crds/node_topology.h"
-#include "crds/yaml.h"
 #include "formats/dcb.h"
-#include "formats/json_bounds.h"
 #include "formats/mlnx_qos.h"
 #include "formats/sonic_config.h"
 #include "kube/object.h"
@@ -21,10 +20,6 @@ namespace {
 using base::Code;
 using crds::Json;
 using lossless::End;
-
-// 5,000 NodeTopologies with all they can have are 80 MB.
-constexpr std::size_t kMaxObjectsBytes = std::size_t{256} << 20;
-constexpr std::size_t kMaxObjectsValues = 20'000'000;
 
 std::string Ports(const std::vector<std::string>& ports) {
   if (ports.size() == 1) return ports.front();
@@ -85,49 +80,10 @@ base::Status AddObject(const Json& object, LintFile& file, std::map<std::string,
   return {};
 }
 
-base::Status AddDocument(const Json& document, LintFile& file, std::map<std::string, int>& others) {
-  if (!document.is_object()) return base::Fail(Code::kInvalid, "it holds no Kubernetes objects");
-  const Json* items = kube::Find(document, {"items"});
-  if (items == nullptr) return AddObject(document, file, others);
-  if (!items->is_array()) return base::Fail(Code::kInvalid, "items is no list");
-  std::size_t number = 0;
-  for (const Json& item : *items) {
-    if (!item.is_object()) return base::Fail(Code::kInvalid, fmt::format("items[{}] is no object", number));
-    TRY(AddObject(item, file, others), fmt::format("items[{}]", number));
-    ++number;
-  }
-  return {};
-}
-
-base::Result<Json> JsonOf(const std::string& text) {
-  if (text.size() > kMaxObjectsBytes || !formats::IsBounded(text, kMaxObjectsValues, 64))
-    return base::Fail(Code::kTooLarge, "it is larger than 256 MiB, or nests deeper than objects do");
-  try {
-    return Json::parse(text);
-  } catch (const Json::parse_error& failure) {
-    return base::Fail(Code::kInvalid,
-                      fmt::format("line {}: this is no JSON", formats::LineOf(text, failure.byte)));
-  } catch (const Json::out_of_range&) {
-    return base::Fail(Code::kInvalid, "a number in it is beyond all bounds");
-  }
-}
-
-base::Status AddYaml(const std::string& text, LintFile& file, std::map<std::string, int>& others) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    std::size_t end = text.find("\n---", begin);
-    if (end == std::string::npos) end = text.size();
-    ASSIGN_OR_RETURN(const Json document, crds::FromYaml(text.substr(begin, end - begin)));
-    begin = end == text.size() ? end : std::min(text.find('\n', end + 1), text.size());
-    if (document.is_null()) continue;
-    TRY(AddDocument(document, file, others));
-  }
-  return {};
-}
-
 base::Status AddObjects(const Json* json, const std::string& text, LintFile& file) {
   file.kind = "Kubernetes objects";
   std::map<std::string, int> others;
-  TRY(json != nullptr ? AddDocument(*json, file, others) : AddYaml(text, file, others));
+  TRY(ForEachObject(text, json, [&](const Json& object) { return AddObject(object, file, others); }));
   for (const auto& [kind, count] : others)
     file.notes.push_back(fmt::format("{} of kind {} left out", count, kind));
   if (file.subjects.empty() && file.findings.empty() && !others.empty()) {
@@ -153,11 +109,6 @@ base::Status AddHost(base::Result<lossless::PortSettings> settings, std::string 
   if (!settings) return base::Fail(std::move(settings).error());
   file.subjects.push_back({file.path, End::kHost, *std::move(settings), std::nullopt, {}, ""});
   return {};
-}
-
-bool IsJson(const std::string& text) {
-  const std::size_t start = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
-  return start != std::string::npos && (text[start] == '{' || text[start] == '[');
 }
 
 // A key of a Kubernetes object at the start of a line.

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/file_tree.h"
+#include "cli/check.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/import.h"
@@ -30,6 +31,7 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
     return cli::Failure({base::Code::kNotFound, config.error().message + "; give --kubeconfig FILE"});
   flags.observed.ns = flags.explain.ns;  // all namespaces, where none was given
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
+  flags.check.ns = flags.explain.ns;
   kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport transport(*std::move(config), clock);
   kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
@@ -38,6 +40,8 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
     return cli::RunObserved(client, flags.observed, clock.WallNow(), look, {});
   }
   if (flags.command == cli::Command::kTopology) return cli::RunTopology(client, flags.node, look, {});
+  if (flags.command == cli::Command::kCheck)
+    return cli::RunCheck(client, flags.check, cli::ReadPath, look, {});
   return cli::RunFabric(client, look, {});
 }
 
@@ -53,6 +57,9 @@ cli::Output Run(cli::Flags& flags) {
       return cli::ImportFabric(flags.import, cli::ReadPath, look);
     case cli::Command::kLint:
       return cli::Lint(flags.lint, cli::ReadPath, look);
+    case cli::Command::kCheck:
+      if (cli::AsksCluster(flags.check)) return AskCluster(flags, look);
+      return cli::Check(flags.check, cli::GroundOf(flags.check), cli::ReadPath, {}, look);
     default:
       return AskCluster(flags, look);
   }

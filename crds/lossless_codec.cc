@@ -44,7 +44,7 @@ Table ReadEight(const Field& field, std::int64_t max) {
 }
 
 void Read(const Field& field, Setting, lossless::Dcbx& value) {
-  value = field.Word(lossless::ParseDcbx, "Host, Firmware", lossless::Dcbx::kHost);
+  value = field.Word(lossless::ParseDcbx, "Host, Firmware, HostCEE", lossless::Dcbx::kHost);
 }
 void Read(const Field& field, Setting, lossless::Trust& value) {
   value = field.Word(lossless::ParseTrust, "PCP, DSCP", lossless::Trust::kDscp);

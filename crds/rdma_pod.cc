@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "crds/json_at.h"
+
 namespace heddle::crds {
 namespace {
 
@@ -10,21 +12,6 @@ namespace {
 constexpr std::string_view kNetworks = "k8s.v1.cni.cncf.io/networks";
 constexpr std::string_view kDefaultNetwork = "v1.multus-cni.io/default-network";
 constexpr std::string_view kIpcLock = "IPC_LOCK";
-
-const Json& At(const Json& object, std::string_view key) {
-  static const Json kNone;
-  if (!object.is_object()) return kNone;
-  const auto found = object.find(key);
-  return found == object.end() ? kNone : *found;
-}
-
-std::string Text(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
-bool True(const Json& value) {
-  return value.is_boolean() && value.get<bool>();
-}
 
 bool Asks(const Json& container, std::span<const std::string> resources) {
   const Json& limits = At(At(container, "resources"), "limits");
@@ -38,8 +25,8 @@ bool HasInterface(const Json& pod) {
   const Json& spec = At(pod, "spec");
   const Json& annotations = At(At(pod, "metadata"), "annotations");
   const Json& claims = At(spec, "resourceClaims");
-  return True(At(spec, "hostNetwork")) || !Text(At(annotations, kNetworks)).empty() ||
-         !Text(At(annotations, kDefaultNetwork)).empty() || (claims.is_array() && !claims.empty());
+  return IsTrue(At(spec, "hostNetwork")) || !TextOf(At(annotations, kNetworks)).empty() ||
+         !TextOf(At(annotations, kDefaultNetwork)).empty() || (claims.is_array() && !claims.empty());
 }
 
 bool MayLock(const Json& container) {
@@ -48,36 +35,43 @@ bool MayLock(const Json& container) {
   const auto lock = [](const Json& name) {
     return name == kIpcLock || name == "CAP_IPC_LOCK" || name == "ALL";
   };
-  return True(At(security, "privileged")) ||
+  return IsTrue(At(security, "privileged")) ||
          (added.is_array() && std::any_of(added.begin(), added.end(), lock));
 }
 
 }  // namespace
 
-std::vector<std::string> RdmaPodFaults(const Json& pod, std::span<const std::string> resources, bool roce) {
-  std::vector<std::string> faults;
+std::vector<RdmaPodFault> FindRdmaPodFaults(const Json& pod, std::span<const std::string> resources,
+                                            bool roce) {
+  std::vector<RdmaPodFault> faults;
   bool asks = false;
   for (const char* list : {"initContainers", "containers"}) {
-    const Json& containers = At(At(pod, "spec"), list);
-    if (!containers.is_array()) continue;
-    for (const Json& container : containers) {
+    for (const Json& container : ListOf(At(pod, {"spec", list}))) {
       if (!Asks(container, resources)) continue;
       asks = true;
       if (!MayLock(container)) {
         faults.push_back(
-            "container " + Text(At(container, "name")) +
-            " may not pin memory, which RDMA needs: add IPC_LOCK to securityContext.capabilities.add, "
-            "unless the container runtime runs without a limit of locked memory");
+            {RdmaPodFault::Kind::kMayNotPin,
+             "container " + TextOf(At(container, "name")) + " may not pin memory, which RDMA needs",
+             "add IPC_LOCK to securityContext.capabilities.add, unless the container runtime runs "
+             "without a limit of locked memory"});
       }
     }
   }
   if (asks && roce && !HasInterface(pod)) {
-    faults.emplace_back(
-        "it has no network interface of the NICs, and without one RoCE has no address: set hostNetwork: "
-        "true, attach "
-        "one by Multus (annotation k8s.v1.cni.cncf.io/networks), or claim one from a DRA driver such as "
-        "dranet");
+    faults.push_back(
+        {RdmaPodFault::Kind::kNoInterface,
+         "it has no network interface of the NICs, and without one RoCE has no address",
+         "set hostNetwork: true, attach one by Multus (annotation k8s.v1.cni.cncf.io/networks), or "
+         "claim one from a DRA driver such as dranet"});
   }
+  return faults;
+}
+
+std::vector<std::string> RdmaPodFaults(const Json& pod, std::span<const std::string> resources, bool roce) {
+  std::vector<std::string> faults;
+  for (const RdmaPodFault& fault : FindRdmaPodFaults(pod, resources, roce))
+    faults.push_back(fault.fact + ": " + fault.remedy);
   return faults;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -7,6 +8,13 @@
 #include "crds/object_meta.h"
 
 namespace heddle::crds {
+
+struct RdmaPodFault {
+  enum class Kind : std::uint8_t { kMayNotPin, kNoInterface };
+  Kind kind = Kind::kMayNotPin;
+  std::string fact, remedy;  // what is so, and what to change
+  friend bool operator==(const RdmaPodFault&, const RdmaPodFault&) = default;
+};
 
 // What keeps a pod from using the RDMA devices that it asks for, as sentences that say what to change; empty = nothing
 // that can be seen from here, or it asks for none. RoCE needs two things that no device plugin brings:
@@ -19,6 +27,9 @@ namespace heddle::crds {
 //
 // `resources`: those that bring RDMA devices. EFA and InfiniBand need no interface: `roce` is whether the NICs of the
 // pod's node speak RoCE. Pure and total.
+std::vector<RdmaPodFault> FindRdmaPodFaults(const Json& pod, std::span<const std::string> resources,
+                                            bool roce);
+// The same as "fact: remedy".
 std::vector<std::string> RdmaPodFaults(const Json& pod, std::span<const std::string> resources, bool roce);
 
 }  // namespace heddle::crds

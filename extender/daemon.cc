@@ -39,39 +39,75 @@ void Complain(base::Clock& clock, const GangController& controller, const kube::
 
 }  // namespace
 
-base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random,
-                       const DaemonOptions& options, const std::stop_token& stop) {
-  kube::Client client(
-      transport, clock,
-      {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)});
-  Metrics metrics;
-  GangController controller(client, clock, random.Fork(), metrics,
-                            {.mode = options.mode, .identity = options.identity, .log = options.log});
-  const Endpoints endpoints{
-      .snapshot = [&controller] { return controller.current(); },
-      .status = {.metrics = [&metrics] { return metrics.Text(); },
+class Daemon::Impl {
+ public:
+  Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, DaemonOptions options)
+      : clock_(clock),
+        options_(std::move(options)),
+        client_(
+            transport, clock,
+            {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)}),
+        controller_(client_, clock, random.Fork(), metrics_,
+                    {.mode = options_.mode, .identity = options_.identity, .log = options_.log}),
+        leadership_(client_, clock, random.Fork(), options_.leadership,
+                    [this](bool leading) { controller_.SetLeading(leading); }) {}
+
+  kube::ServedAnswer Answer(const kube::ServedRequest& request) {
+    const base::MonotonicTime start = clock_.Now();
+    kube::ServedAnswer answer = extender::Answer(request, endpoints_);
+    metrics_.Verb(answer.status == 404 ? "other" : request.path.substr(1), answer.status,
+                  clock_.Now() - start);
+    return answer;
+  }
+
+  void Run(const std::stop_token& stop) {
+    std::vector<std::jthread> threads;
+    threads.emplace_back([&] { leadership_.Run(stop); });
+    threads.emplace_back([&] { WatchAgents(client_, clock_, options_.leadership.ns, controller_, stop); });
+    threads.emplace_back([&] { Complain(clock_, controller_, options_.log, stop); });
+    controller_.Run(stop);
+  }
+
+ private:
+  base::Clock& clock_;
+  const DaemonOptions options_;
+  kube::Client client_;
+  Metrics metrics_;
+  GangController controller_;
+  Leadership leadership_;
+  const Endpoints endpoints_{
+      .snapshot = [this] { return controller_.current(); },
+      .status = {.metrics = [this] { return metrics_.Text(); },
                  .not_ready =
-                     [&controller] {
-                       return controller.ready()
+                     [this] {
+                       return controller_.ready()
                                   ? ""
                                   : "the first full state of the cluster has not been read yet";
                      }}};
-  auto server = kube::HttpServer::Start(options.listen, kMaxBody, [&](const kube::ServedRequest& request) {
-    const base::MonotonicTime start = clock.Now();
-    kube::ServedAnswer answer = Answer(request, endpoints);
-    metrics.Verb(answer.status == 404 ? "other" : request.path.substr(1), answer.status, clock.Now() - start);
-    return answer;
-  });
+};
+
+Daemon::Daemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random, DaemonOptions options)
+    : impl_(std::make_unique<Impl>(transport, clock, random, std::move(options))) {}
+
+Daemon::~Daemon() = default;
+
+kube::ServedAnswer Daemon::Answer(const kube::ServedRequest& request) {
+  return impl_->Answer(request);
+}
+
+void Daemon::Run(const std::stop_token& stop) {
+  impl_->Run(stop);
+}
+
+base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random,
+                       const DaemonOptions& options, const std::stop_token& stop) {
+  Daemon daemon(transport, clock, random, options);
+  auto server = kube::HttpServer::Start(
+      options.listen, kMaxBody,
+      [&daemon](const kube::ServedRequest& request) { return daemon.Answer(request); });
   if (!server) return base::Fail(std::move(server).error());
   if (options.listening) options.listening((*server)->address());
-
-  Leadership leadership(client, clock, random.Fork(), options.leadership,
-                        [&controller](bool leading) { controller.SetLeading(leading); });
-  std::vector<std::jthread> threads;
-  threads.emplace_back([&] { leadership.Run(stop); });
-  threads.emplace_back([&] { WatchAgents(client, clock, options.leadership.ns, controller, stop); });
-  threads.emplace_back([&] { Complain(clock, controller, options.log, stop); });
-  controller.Run(stop);
+  daemon.Run(stop);
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include "extender/leadership.h"
 #include "extender/pod_facts.h"
 #include "kube/http.h"
+#include "kube/http_server.h"
 
 namespace heddle::extender {
 
@@ -20,6 +21,22 @@ struct DaemonOptions {
   LeadershipOptions leadership;
   std::function<void(const std::string& address)> listening;  // called once requests are served
   kube::Log log;
+};
+
+// The extender without its server, so that a simulation can run it: the gang controller, leadership, the agents'
+// heartbeats, and what the scheduler is answered. Thread rule: Run on one thread, Answer from any. Transport and
+// clock must outlive it.
+class Daemon {
+ public:
+  Daemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random, DaemonOptions options);
+  ~Daemon();
+
+  kube::ServedAnswer Answer(const kube::ServedRequest& request);
+  void Run(const std::stop_token& stop);  // blocks until stop
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 // The extender without its main: the server, the gang controller, leadership and the agents' heartbeats.

@@ -227,7 +227,7 @@ base::Status GangController::Perform(const GangKey& key, Look& look, Action acti
     done = WriteStatus(*look.gang, std::move(update->status), update->note, stop);
     if (done && priced && predicted) metrics_.Observed(*predicted, priced->heddle);
   } else if (const auto* repair = std::get_if<RepairRanks>(&action)) {
-    done = Repair(look, *repair, stop);
+    return Repair(look, *repair, stop);
   } else if (const auto* release = std::get_if<ReleasePods>(&action)) {
     done = Release(key, look, *release, stop);
   }

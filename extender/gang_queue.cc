@@ -33,9 +33,11 @@ std::string WithLeftOut(const placement::Refusal& refusal) {
 
 }  // namespace
 
-// Priority, then arrival, then name. This is an order of planning only: quota and fair share belong to Kueue.
+// Gangs that have begun come first: those ahead of them may wait for the very nodes that they hold, and a Gang that
+// somebody deleted arrives anew. Then priority, then arrival, then name. This is an order of planning only: quota
+// and fair share belong to Kueue.
 std::vector<GangKey> GangController::WaitingInOrder() {
-  using Place = std::tuple<int, base::WallTime, GangKey>;
+  using Place = std::tuple<bool, int, base::WallTime, GangKey>;
   std::vector<Place> places;
   std::map<GangKey, std::shared_ptr<const crds::Gang>> gangs;
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) gangs.emplace(KeyOfGang(*gang), gang);
@@ -45,7 +47,12 @@ std::vector<GangKey> GangController::WaitingInOrder() {
       queue_.Add(key.ToString());
       continue;
     }
-    places.emplace_back(-gang->second->spec.priority,
+    const auto pods = cache_.PodsOf(key);
+    const bool begun = std::any_of(pods.begin(), pods.end(), [](const kube::ObjectPtr& pod) {
+      const PodFacts facts = ReadPod(*pod);
+      return facts.live() && !facts.gated;
+    });
+    places.emplace_back(!begun, -gang->second->spec.priority,
                         gang->second->created_at.value_or(base::WallTime::max()), key);
   }
   std::sort(places.begin(), places.end());

@@ -107,6 +107,22 @@ std::optional<Action> RepairLostRanks(const GangInput& input) {
   return repair;
 }
 
+namespace {
+
+// A pod of this gang that is on its way out and still has GPUs of the slot. On a node of its own the scheduler's count
+// keeps the next pod waiting; on a shared one that pod would be let in, and get GPUs that others were promised.
+bool StillOccupied(const GangInput& input, const crds::PlacedPod& row) {
+  const topology::Node* node = input.snapshot.Topology(row.node);
+  if (node == nullptr || row.gpus == 0 || row.gpus == crds::AllIndexes(*node)) return false;
+  return std::any_of(
+      input.members.leaving.begin(), input.members.leaving.end(), [&row](const Member& member) {
+        const PodFacts& pod = member.facts;
+        return pod.occupies() && pod.node == row.node && pod.plan && (pod.plan->gpus & row.gpus) != 0;
+      });
+}
+
+}  // namespace
+
 std::optional<Action> ReleaseRanks(const GangInput& input) {
   const auto rows = Rows(input);
   ReleasePods release;
@@ -116,6 +132,7 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
     const Slot slot = SlotOf(*input.gang, rows[i], int(i), input.snapshot);
     if (rank->facts.gated) {
       if (!rank->facts.queue_gate.empty()) continue;  // its slot waits for it
+      if (StillOccupied(input, rows[i])) continue;    // its slot will wait for it, too
       auto patch = ReleasePatch(*rank->pod, slot);
       if (patch) release.patches.push_back({rank->facts.key, int(i), *std::move(patch)});
     } else if (MustMove(rank->facts, slot)) {

@@ -82,8 +82,10 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
     extender::Say(input, status, crds::kRepairing, true, "SlotLost", ranks);
-    return WriteStatus(*look.gang, std::move(status),
-                       Note{false, "Repairing", ranks + "; they have new ones"}, stop);
+    TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Repairing", ranks + "; they have new ones"},
+                    stop));
+    queue_.Add(look.members.key.ToString());
+    return {};
   }
   const auto& refusal = std::get<placement::Refusal>(answer);
   const std::string reason(placement::RefusalReasonName(refusal.reason));
@@ -91,11 +93,14 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
       input, reason,
       ranks + ": " + refusal.sentence + "; delete the owner, or free a node of the same domain");
   if (status == look.gang->status) {
+    // Said before. To look again at once would be to plan without end.
     queue_.AddAfter(look.members.key.ToString(), std::chrono::seconds(30));
     return {};
   }
   const std::string sentence = status.message;
-  return WriteStatus(*look.gang, std::move(status), Note{true, reason, sentence}, stop);
+  TRY(WriteStatus(*look.gang, std::move(status), Note{true, reason, sentence}, stop));
+  queue_.Add(look.members.key.ToString());
+  return {};
 }
 
 base::Status GangController::Release(const GangKey& key, const Look& look, const ReleasePods& release,

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "crds/fabric_assembly.h"
 #include "crds/gang_load.h"
 #include "crds/gpu_indexes.h"
 #include "extender/occupancy.h"
+#include "placement/planner.h"
 
 namespace heddle::extender {
 namespace {
@@ -94,6 +96,34 @@ std::vector<placement::LeafLoad> FabricView::LoadsWithout(const std::string& own
   return others;
 }
 
+Shared<NodeIndex> IndexOf(const topology::Fabric& fabric) {
+  NodeIndex index;
+  index.reserve(fabric.nodes.size());
+  for (std::size_t i = 0; i < fabric.nodes.size(); ++i) {
+    index.emplace(fabric.nodes[i].node.name, topology::NodeId(i));
+  }
+  return std::make_shared<const NodeIndex>(std::move(index));
+}
+
+topology::NodeId FabricView::Find(std::string_view name) const {
+  if (index == nullptr) return fabric->FindNode(name);
+  const auto found = index->find(name);
+  return found == index->end() ? topology::kNone : found->second;
+}
+
+const std::vector<std::int8_t>& LonePodScores::Of(const placement::ClusterState& state, int gpus) {
+  gpus = std::min(gpus, int(kMostGpus) + 1);  // no node has more: one table for all such wishes
+  const std::lock_guard lock(mutex_);
+  const auto [table, made] = by_gpus_.try_emplace(gpus);
+  if (made) {
+    std::vector<topology::NodeId> all(state.fabric().nodes.size());
+    std::iota(all.begin(), all.end(), 0);
+    const std::vector<int> scores = placement::ScoreLonePod(state, gpus, all);
+    table->second.assign(scores.begin(), scores.end());
+  }
+  return table->second;
+}
+
 FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
                           const std::vector<Shared<crds::Fabric>>& declared) {
   FabricSet set;
@@ -115,8 +145,9 @@ FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topolog
   }
   for (auto& [name, fabric] : crds::AssembleFabrics(std::move(nodes), by_name)) {
     // People may exclude every node of a fabric.
-    if (!fabric.nodes.empty())
-      set.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
+    if (fabric.nodes.empty()) continue;
+    set.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
+    set.indexes.push_back(IndexOf(*set.fabrics.back()));
   }
   return set;
 }
@@ -134,14 +165,20 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
   for (const auto& gang : inputs.gangs) {
     if (HoldsSlots(*gang)) holders.push_back(gang.get());
   }
-  for (const auto& fabric : inputs.fabrics->fabrics) {
+  for (std::size_t i = 0; i < inputs.fabrics->fabrics.size(); ++i) {
+    const Shared<topology::Fabric>& fabric = inputs.fabrics->fabrics[i];
     std::vector<placement::NodeState> nodes;
     for (const topology::FabricNode& one : fabric->nodes) {
       const auto node = snapshot.nodes.find(one.node.name);
       nodes.push_back(
           StateOf(inputs, occupancy, one.node, node == snapshot.nodes.end() ? nullptr : node->second.get()));
     }
-    snapshot.fabrics.push_back({fabric, nodes, placement::ClusterState(fabric, nodes), {}});
+    snapshot.fabrics.push_back({fabric,
+                                nodes,
+                                placement::ClusterState(fabric, nodes),
+                                {},
+                                inputs.fabrics->indexes[i],
+                                std::make_shared<LonePodScores>()});
     AddLoads(holders, snapshot.fabrics.back());
   }
   for (const auto& [name, node] : snapshot.nodes) {
@@ -158,7 +195,7 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
 
 const FabricView* Snapshot::FindNode(const std::string& name, topology::NodeId& id) const {
   for (const FabricView& view : fabrics) {
-    id = view.fabric->FindNode(name);
+    id = view.Find(name);
     if (id != topology::kNone) return &view;
   }
   return nullptr;

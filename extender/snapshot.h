@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "crds/fabric.h"
@@ -19,9 +22,14 @@ namespace heddle::extender {
 template <class T>
 using Shared = std::shared_ptr<const T>;
 
+// A fabric's nodes by name, of that fabric's own strings: the scheduler asks for thousands at once, in no order.
+using NodeIndex = std::unordered_map<std::string_view, topology::NodeId>;
+Shared<NodeIndex> IndexOf(const topology::Fabric& fabric);  // valid while the fabric is
+
 // The fabrics as they stand, apart from who uses them: they change seldom and are dear to build.
 struct FabricSet {
   std::vector<Shared<topology::Fabric>> fabrics;
+  std::vector<Shared<NodeIndex>> indexes;       // of each of them
   std::map<std::string, std::string> unusable;  // by node: "TopologyContradictory", "Excluded", "NoTopology"
 };
 FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
@@ -49,13 +57,28 @@ struct Hold {
   friend bool operator==(const Hold&, const Hold&) = default;
 };
 
+// What prioritize answers for every node of a fabric, reckoned when a pod of that many GPUs first asks: thousands of
+// names in no order are then looked up in one small table. Thread rule: any thread.
+class LonePodScores {
+ public:
+  // By node, 0 … 100; see placement::ScoreLonePod. `state` is the same each time; the table lives as long as this.
+  const std::vector<std::int8_t>& Of(const placement::ClusterState& state, int gpus);
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::vector<std::int8_t>> by_gpus_;
+};
+
 struct FabricView {
   Shared<topology::Fabric> fabric;
   std::vector<placement::NodeState> nodes;
   placement::ClusterState state;  // of these nodes, with all loads; copy it to plan
   // What each gang sends over shared links, by its key's owner_uid.
   std::vector<std::pair<std::string, std::vector<placement::LeafLoad>>> loads;
+  Shared<NodeIndex> index;  // null = none was made; Find searches then
+  std::shared_ptr<LonePodScores> scores = std::make_shared<LonePodScores>();  // of `state`
 
+  topology::NodeId Find(std::string_view name) const;  // kNone where it is not in this fabric
   std::vector<placement::LeafLoad> LoadsWithout(const std::string& owner_uid) const;
 };
 

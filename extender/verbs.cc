@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-
-#include "placement/planner.h"
+#include <set>
 
 namespace heddle::extender {
 namespace {
@@ -28,14 +27,6 @@ std::string Text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// As JSON. A node's name needs no escapes, but what came in is not always a node's name.
-std::string Quoted(const std::string& name) {
-  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-  });
-  return plain ? '"' + name + '"' : Text(name);
-}
-
 kube::ServedAnswer AnswerFilter(const std::string& body) {
   const auto args = ParseExtenderArgs(body);
   if (!args) return BadBody(args.error());
@@ -51,13 +42,26 @@ kube::ServedAnswer AnswerPrioritize(const std::string& body, const Endpoints& en
 
 }  // namespace
 
+void AppendQuoted(std::string& body, std::string_view name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
+  if (!plain) {
+    body += Text(name);
+    return;
+  }
+  body += '"';
+  body += name;
+  body += '"';
+}
+
 FilterAnswer Filter(const ExtenderArgs& args) {
   FilterAnswer answer;
   if (!args.of_gang || args.planned_node.empty()) {
     answer.passed = args.node_names;
     return answer;
   }
-  for (const std::string& node : args.node_names) {
+  for (const std::string_view node : args.node_names) {
     if (node == args.planned_node) {
       answer.passed.push_back(node);
     } else {
@@ -70,77 +74,67 @@ FilterAnswer Filter(const ExtenderArgs& args) {
 std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snapshot) {
   std::vector<HostScore> scores;
   scores.reserve(args.node_names.size());
-  for (const std::string& node : args.node_names) scores.push_back({node, 0});
+  for (const std::string_view node : args.node_names) scores.push_back({node, 0});
   if (snapshot == nullptr || args.gpus == 0) return scores;
   if (args.of_gang) {
     for (HostScore& one : scores) one.score = one.host == args.planned_node ? kTopScore : 0;
     return scores;
   }
   for (const FabricView& view : snapshot->fabrics) {
-    std::vector<topology::NodeId> candidates;
-    std::vector<std::size_t> at;
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-      const topology::NodeId id = view.fabric->FindNode(scores[i].host);
-      if (id == topology::kNone) continue;
-      candidates.push_back(id);
-      at.push_back(i);
-    }
-    if (candidates.empty()) continue;
-    const auto hundredths = placement::ScoreLonePod(view.state, args.gpus, candidates);
-    for (std::size_t i = 0; i < at.size(); ++i) {
-      scores[at[i]].score = std::clamp((hundredths[i] + 5) / 10, 0, kTopScore);
+    const std::vector<std::int8_t>& hundredths = view.scores->Of(view.state, args.gpus);
+    for (HostScore& one : scores) {
+      const topology::NodeId id = view.Find(one.host);
+      if (id != topology::kNone) one.score = std::clamp((hundredths[std::size_t(id)] + 5) / 10, 0, kTopScore);
     }
   }
   return scores;
 }
 
-base::Result<std::string> Preempt(std::string_view body) {
-  const Json request = Json::parse(body, nullptr, false);
-  if (!request.is_object()) return base::Fail(base::Code::kInvalid, "it is no JSON object");
-  Json meta = Json::object();
-  const auto uid_of = [](const Json& pod) {
-    const std::string own = kube::StringAt(pod, {"UID"});
-    return own.empty() ? kube::StringAt(pod, {"metadata", "uid"}) : own;
-  };
-  for (const char* form : {"NodeNameToMetaVictims", "NodeNameToVictims"}) {
-    const Json* victims = kube::Find(request, {form});
-    if (victims == nullptr || !victims->is_object() || !meta.empty()) continue;
-    for (const auto& [node, victim] : victims->items()) {
-      Json pods = Json::array();
-      for (const Json& pod : kube::ArrayAt(victim, {"Pods"})) pods.push_back({{"UID", uid_of(pod)}});
-      meta[node] = {{"Pods", std::move(pods)},
-                    {"NumPDBViolations", kube::IntAt(victim, {"NumPDBViolations"}).value_or(0)}};
-    }
-  }
-  return Text({{"NodeNameToMetaVictims", std::move(meta)}});
-}
-
+// Printed by hand, as the scores: a tree of 5,000 small values takes longer to build than all the rest of the verb.
 std::string ToBody(const FilterAnswer& answer, const ExtenderArgs& args) {
-  Json body = {{"Nodes", nullptr},
-               {"NodeNames", answer.passed},
-               {"FailedNodes", Json::object()},
-               {"FailedAndUnresolvableNodes", answer.unresolvable},
-               {"Error", answer.error}};
-  if (!args.whole_nodes) return Text(body);
-  // A scheduler that sent whole nodes reads only whole nodes back.
-  Json kept = Json::array();
-  const Json nodes = Json::parse(args.nodes_json, nullptr, false);
-  for (const Json& node : kube::ArrayAt(nodes, {"items"})) {
-    if (std::find(answer.passed.begin(), answer.passed.end(), kube::Name(node)) != answer.passed.end()) {
-      kept.push_back(node);
+  std::string body = R"({"Nodes":)";
+  if (args.whole_nodes) {
+    // A scheduler that sent whole nodes reads only whole nodes back.
+    const std::set<std::string_view> passed(answer.passed.begin(), answer.passed.end());
+    Json kept = Json::array();
+    const Json nodes = Json::parse(args.nodes_json, nullptr, false);
+    for (const Json& node : kube::ArrayAt(nodes, {"items"})) {
+      if (passed.contains(kube::Name(node))) kept.push_back(node);
     }
+    body += Text({{"metadata", Json::object()}, {"items", std::move(kept)}}) + R"(,"NodeNames":null)";
+  } else {
+    std::size_t bytes = 256;
+    for (const std::string_view name : answer.passed) bytes += name.size() + 3;
+    body.reserve(bytes);
+    body += R"(null,"NodeNames":[)";
+    for (const std::string_view name : answer.passed) {
+      if (body.back() != '[') body += ',';
+      AppendQuoted(body, name);
+    }
+    body += ']';
   }
-  body["Nodes"] = {{"metadata", Json::object()}, {"items", std::move(kept)}};
-  body["NodeNames"] = nullptr;
-  return Text(body);
+  body += R"(,"FailedNodes":{},"FailedAndUnresolvableNodes":{)";
+  for (const auto& [name, why] : answer.unresolvable) {
+    if (body.back() != '{') body += ',';
+    AppendQuoted(body, name);
+    body += ':' + Text(why);
+  }
+  return body + R"(},"Error":)" + Text(answer.error) + '}';
 }
 
-// Printed by hand: a tree of 5,000 small objects takes longer to build than all the rest of the verb.
 std::string ToBody(const std::vector<HostScore>& scores) {
+  constexpr std::string_view host = R"({"Host":)", score = R"(,"Score":)";
+  std::size_t bytes = 2;
+  for (const HostScore& one : scores) bytes += one.host.size() + host.size() + score.size() + 6;
   std::string body = "[";
+  body.reserve(bytes);
   for (const HostScore& one : scores) {
     if (body.size() > 1) body += ',';
-    body += R"({"Host":)" + Quoted(one.host) + R"(,"Score":)" + std::to_string(one.score) + '}';
+    body += host;
+    AppendQuoted(body, one.host);
+    body += score;
+    body += std::to_string(one.score);
+    body += '}';
   }
   return body + ']';
 }

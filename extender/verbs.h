@@ -19,19 +19,21 @@ namespace heddle::extender {
 
 // What a verb reads of ExtenderArgs.
 struct ExtenderArgs {
-  std::string pod_name;                 // "ns/name"
-  bool of_gang = false;                 // released by us, or waiting at our gate
-  std::string planned_node;             // empty = none
-  int gpus = 0;                         // that its containers ask for
-  std::vector<std::string> node_names;  // of NodeNames, or of Nodes where the scheduler sends whole ones
-  bool whole_nodes = false;             // Nodes was sent: the answer needs them back
-  std::string nodes_json;               // then, as it came
+  std::string pod_name;                      // "ns/name"
+  bool of_gang = false;                      // released by us, or waiting at our gate
+  std::string planned_node;                  // empty = none
+  int gpus = 0;                              // that its containers ask for
+  std::vector<std::string_view> node_names;  // of NodeNames, or of Nodes where the scheduler sends whole ones
+  bool whole_nodes = false;                  // Nodes was sent: the answer needs them back
+  std::string nodes_json;                    // then, as it came
+  std::vector<char> bytes;                   // which node_names are views of
 };
 [[nodiscard]] base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body);
 
+// Its names are views of the request's.
 struct FilterAnswer {
-  std::vector<std::string> passed;
-  std::map<std::string, std::string> unresolvable;  // node → why; preemption cannot help there
+  std::vector<std::string_view> passed;
+  std::map<std::string_view, std::string> unresolvable;  // node → why; preemption cannot help there
   std::string error;
   friend bool operator==(const FilterAnswer&, const FilterAnswer&) = default;
 };
@@ -40,8 +42,8 @@ struct FilterAnswer {
 FilterAnswer Filter(const ExtenderArgs& args);
 
 struct HostScore {
-  std::string host;
-  int score = 0;  // 0 … 10, the scheduler's MaxExtenderPriority
+  std::string_view host;  // of the request
+  int score = 0;          // 0 … 10, the scheduler's MaxExtenderPriority
   friend bool operator==(const HostScore&, const HostScore&) = default;
 };
 // Ranks nodes for a GPU pod of no gang, so that whole domains stay whole. Nodes that the snapshot does not
@@ -51,6 +53,8 @@ std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snap
 // Takes both forms of victims and answers the meta form unchanged: Heddle asks for no other victims.
 [[nodiscard]] base::Result<std::string> Preempt(std::string_view body);
 
+// Appends it as JSON. A node's name needs no escapes, but what came in is not always a node's name.
+void AppendQuoted(std::string& body, std::string_view name);
 std::string ToBody(const FilterAnswer& answer, const ExtenderArgs& args);
 std::string ToBody(const std::vector<HostScore>& scores);
 

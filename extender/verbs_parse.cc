@@ -53,7 +53,7 @@ bool ReadNames(const dom::element& request, ExtenderArgs& args) {
     for (const dom::element name : names) {
       std::string_view text;
       if (name.get(text) != simdjson::SUCCESS) return false;
-      args.node_names.emplace_back(text);
+      args.node_names.push_back(text);
     }
     return true;
   }
@@ -62,16 +62,54 @@ bool ReadNames(const dom::element& request, ExtenderArgs& args) {
     return true;  // no names at all: nothing passes
   args.whole_nodes = true;
   args.nodes_json = simdjson::minify(request["Nodes"].value_unsafe());
-  for (const dom::element node : items) args.node_names.emplace_back(Text(node["metadata"]["name"]));
+  for (const dom::element node : items) args.node_names.push_back(Text(node["metadata"]["name"]));
   return true;
+}
+
+// The parser's own strings live until its next document only.
+void KeepNames(ExtenderArgs& args) {
+  std::size_t bytes = 0;
+  for (const std::string_view name : args.node_names) bytes += name.size();
+  args.bytes.reserve(bytes);
+  for (std::string_view& name : args.node_names) {
+    const std::size_t at = args.bytes.size();
+    args.bytes.insert(args.bytes.end(), name.begin(), name.end());
+    name = {args.bytes.data() + at, name.size()};
+  }
+}
+
+std::string_view UidOf(const dom::element& pod) {
+  const std::string_view own = Text(pod["UID"]);
+  return own.empty() ? Text(pod["metadata"]["uid"]) : own;
+}
+
+void AppendVictims(const dom::element& victims, std::string& body) {
+  body += R"({"Pods":[)";
+  dom::array pods;
+  if (victims["Pods"].get(pods) == simdjson::SUCCESS) {
+    for (const dom::element pod : pods) {
+      if (body.back() != '[') body += ',';
+      body += R"({"UID":)";
+      AppendQuoted(body, UidOf(pod));
+      body += '}';
+    }
+  }
+  std::int64_t violations = 0;
+  if (victims["NumPDBViolations"].get(violations) != simdjson::SUCCESS) violations = 0;
+  body += R"(],"NumPDBViolations":)" + std::to_string(violations) + '}';
+}
+
+// Kept: its tables are larger than the body, and fresh memory costs more than the parsing.
+simdjson::simdjson_result<dom::element> ParsedBody(std::string_view body) {
+  thread_local dom::parser parser(kMaxBody);
+  return parser.parse(body.data(), body.size());
 }
 
 }  // namespace
 
 base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body) {
-  dom::parser parser;
   dom::element request;
-  if (const auto error = parser.parse(body.data(), body.size()).get(request); error != simdjson::SUCCESS) {
+  if (const auto error = ParsedBody(body).get(request); error != simdjson::SUCCESS) {
     return base::Fail(base::Code::kInvalid, simdjson::error_message(error));
   }
   dom::element pod;
@@ -82,7 +120,29 @@ base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body) {
   ReadPodOf(pod, args);
   if (!ReadNames(request, args))
     return base::Fail(base::Code::kInvalid, "NodeNames holds something that is no string");
+  KeepNames(args);
   return args;
+}
+
+base::Result<std::string> Preempt(std::string_view body) {
+  dom::element request;
+  if (const auto error = ParsedBody(body).get(request); error != simdjson::SUCCESS) {
+    return base::Fail(base::Code::kInvalid, simdjson::error_message(error));
+  }
+  if (!request.is_object()) return base::Fail(base::Code::kInvalid, "it is no JSON object");
+  std::string answer = R"({"NodeNameToMetaVictims":{)";
+  answer.reserve(body.size());
+  for (const char* form : {"NodeNameToMetaVictims", "NodeNameToVictims"}) {
+    dom::object victims;
+    if (request[form].get(victims) != simdjson::SUCCESS || answer.back() != '{') continue;
+    for (const auto [node, victim] : victims) {
+      if (answer.back() != '{') answer += ',';
+      AppendQuoted(answer, node);
+      answer += ':';
+      AppendVictims(victim, answer);
+    }
+  }
+  return answer + "}}";
 }
 
 }  // namespace heddle::extender

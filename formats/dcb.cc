@@ -195,9 +195,14 @@ class Reader {
     return std::nullopt;
   }
   Problem DcbxMode(const Entry& entry) {
-    for (const auto& [key, value] : entry.values) {
-      if (value == "lld-managed") settings_.dcbx = lossless::Dcbx::kFirmware;
-      if (value == "host" && !settings_.dcbx) settings_.dcbx = lossless::Dcbx::kHost;
+    const auto has = [&entry](std::string_view flag) {
+      return std::any_of(entry.values.begin(), entry.values.end(),
+                         [flag](const auto& value) { return value.second == flag; });
+    };
+    if (has("lld-managed")) {
+      settings_.dcbx = lossless::Dcbx::kFirmware;
+    } else if (has("host") && !settings_.dcbx) {
+      settings_.dcbx = has("cee") && !has("ieee") ? lossless::Dcbx::kHostCee : lossless::Dcbx::kHost;
     }
     return std::nullopt;
   }

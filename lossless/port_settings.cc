@@ -8,7 +8,7 @@ namespace heddle::lossless {
 namespace {
 
 constexpr std::array<std::string_view, 2> kTrustNames{"PCP", "DSCP"};
-constexpr std::array<std::string_view, 2> kDcbxNames{"Host", "Firmware"};
+constexpr std::array<std::string_view, 3> kDcbxNames{"Host", "Firmware", "HostCEE"};
 constexpr std::array<std::string_view, 5> kAlgorithmNames{"Strict", "ETS", "CBS", "Vendor", "Any"};
 constexpr std::array<std::string_view, kDcqcnParameters> kDcqcnNames{"rpAiRate",
                                                                      "rpByteReset",

@@ -49,15 +49,15 @@ class PrioritySet {
 std::string Text(const PrioritySet& set);  // "3,4", "none"
 
 enum class Trust : std::uint8_t { kPcp, kDscp };  // which header field picks the priority
-enum class Dcbx : std::uint8_t {
-  kHost,
-  kFirmware
-};  // who writes DCB settings: the OS, or an agent in the NIC
+// Who writes DCB settings: the OS by IEEE 802.1Qaz, an agent in the NIC, or the OS in the manner of DCBX before that
+// standard (CEE), in which a driver takes none of what we set as said.
+enum class Dcbx : std::uint8_t { kHost, kFirmware, kHostCee };
+// who writes DCB settings: the OS, or an agent in the NIC
 // IEEE 802.1Qaz transmission selection. kAny: nothing is said of this class, or asked of it.
 enum class Algorithm : std::uint8_t { kStrict, kEts, kCbs, kVendor, kAny };
-std::string_view TrustName(Trust trust);                               // "PCP", "DSCP"
-std::string_view DcbxName(Dcbx dcbx);                                  // "Host", "Firmware"
-std::string_view AlgorithmName(Algorithm algorithm);                   // "Strict", "ETS", "CBS", "Vendor", "Any"
+std::string_view TrustName(Trust trust);              // "PCP", "DSCP"
+std::string_view DcbxName(Dcbx dcbx);                 // "Host", "Firmware", "HostCEE"
+std::string_view AlgorithmName(Algorithm algorithm);  // "Strict", "ETS", "CBS", "Vendor", "Any"
 std::optional<Trust> ParseTrust(std::string_view name);
 std::optional<Dcbx> ParseDcbx(std::string_view name);
 std::optional<Algorithm> ParseAlgorithm(std::string_view name);
@@ -65,7 +65,7 @@ std::optional<Algorithm> ParseAlgorithm(std::string_view name);
 using DscpMap = std::array<std::int8_t, kDscps>;             // DSCP → priority, or kNotSaid
 using PriorityTable = std::array<std::int8_t, kPriorities>;  // priority → class, buffer or queue, or kNotSaid
 using Algorithms = std::array<Algorithm, kPriorities>;       // by traffic class
-using Numbers = std::array<int, kPriorities>;  // by traffic class or buffer, or kNotSaid
+using Numbers = std::array<int, kPriorities>;                // by traffic class or buffer, or kNotSaid
 DscpMap AllDscps(int priority);
 PriorityTable Identity();
 

@@ -17,7 +17,6 @@
 #include "nodeagent/grants/allocation_events.h"
 #include "nodeagent/grants/grant_watch.h"
 #include "nodeagent/publish/node_events.h"
-#include "nodeagent/qos/node_ports.h"
 #include "nodeagent/qos/ports.h"
 
 namespace heddle::nodeagent {
@@ -189,6 +188,9 @@ class DeviceGate final : public PortGate {
   void Restore(const std::string& port) override { (*devices_)->Restore(port); }
   bool Withdrawn(const std::string& port) const override { return (*devices_)->Withdrawn(port); }
   std::string Leak() const override { return (*devices_)->Leak(); }
+  std::vector<std::string> Holders(const std::string& port) const override {
+    return (*devices_)->Holders(port);
+  }
 
  private:
   Devices* const devices_;
@@ -199,7 +201,7 @@ class DeviceGate final : public PortGate {
 class Lossless {
  public:
   Lossless(const LosslessParts& parts, PortGate* gate, base::Clock& clock, Metrics& metrics, Teller& teller,
-           Publisher& publisher, const AgentOptions& options)
+           Publisher& publisher, Monitor& monitor, const AgentOptions& options)
       : parts_(parts) {
     if (parts.io == nullptr) return;
     QosCallbacks callbacks;
@@ -208,6 +210,7 @@ class Lossless {
       publisher.Offer(readings);
     };
     callbacks.on_events = [&teller](const std::vector<QosEvent>& events) { teller.Tell(events); };
+    callbacks.on_own_changes = [&monitor](const OwnLinkChanges& changes) { monitor.Expect(changes); };
     callbacks.on_pass = [&metrics](const QosCounts& counts, auto took) { metrics.QosPassed(counts, took); };
     callbacks.log = options.log;
     loop_ = std::make_unique<QosLoop>(*parts.io, *gate, *parts.journal, clock, parts.options,
@@ -243,16 +246,8 @@ class Lossless {
     std::vector<WatchedPort> watched;
     for (const PortHealth& port : sight.ports) watched.push_back(port.port);
     if (watched_ == watched) return;
-    std::vector<QosPort> ports = QosPortsOf(sight.seen.node, sight.ports);
-    if (parts_.files != nullptr) {
-      for (QosPort& live : QosPorts(*parts_.files, watched)) {
-        const auto same = std::find_if(ports.begin(), ports.end(),
-                                       [&live](const QosPort& port) { return port.name == live.name; });
-        if (same != ports.end()) *same = std::move(live);
-      }
-    }
+    loop_->Have(QosPorts(QosPortsWanted::kAll, sight.seen.node, watched, parts_.files));
     watched_ = std::move(watched);
-    loop_->Have(std::move(ports));
   }
 
  private:
@@ -311,7 +306,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   wished = devices.get();
   DeviceGate gate(devices.get());
   Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock,
-               metrics, teller, publisher, options);
+               metrics, teller, publisher, monitor, options);
   lossless = &qos;
   qos.Run();
   const std::jthread watcher([&publisher](std::stop_token ended) { publisher.Watch(std::move(ended)); });

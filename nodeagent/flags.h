@@ -51,7 +51,7 @@ struct Flags {
   double interval_s = 60, counters_interval_s = 5, jitter_s = 10;
   // Lossless settings of ports: "observe" or "apply", and how long their steps take (qos/apply.h).
   std::string lossless = "observe", qos_dir;
-  double lossless_interval_s = 30, lossless_drain_s = 15, lossless_settle_s = 10;
+  double lossless_interval_s = 30, lossless_drain_s = 15, lossless_settle_s = 10, lossless_patience_s = 1800;
 
   // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
   std::string PodResources() const {
@@ -131,6 +131,12 @@ inline void DefineLossless(CLI::App& app, Flags& flags) {
   app.add_option("--lossless-drain", flags.lossless_drain_s,
                  "Seconds from taking a port away from new pods to asking who still uses it")
       ->check(CLI::Range(0.0, 3600.0))
+      ->take_last()
+      ->capture_default_str();
+  app.add_option("--lossless-patience", flags.lossless_patience_s,
+                 "Seconds after that for which a port in use is kept from new pods, for its programs to end; "
+                 "then it is given back and tried again later (0: kept from them until they have ended)")
+      ->check(CLI::Range(0.0, 30.0 * 86400))
       ->take_last()
       ->capture_default_str();
   app.add_option("--lossless-settle", flags.lossless_settle_s,

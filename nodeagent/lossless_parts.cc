@@ -44,6 +44,7 @@ OpenedLossless::OpenedLossless(const Flags& flags, const base::FileTree& files)
     : files_(files), gate_(std::make_unique<NoDeviceGate>()) {
   options_.interval = Seconds(flags.lossless_interval_s);
   options_.timings.drain = Seconds(flags.lossless_drain_s);
+  options_.timings.patience = Seconds(flags.lossless_patience_s);
   options_.timings.settle = Seconds(flags.lossless_settle_s);
   options_.may_write = flags.lossless == "apply";
   if (flags.machine.empty()) {

@@ -103,7 +103,9 @@ base::Status Watch(const std::vector<QosPort>& ports, PortIo& io, const std::sto
 base::Status ServeQos(const base::FileTree& files, Machine& machine, const Flags& flags, bool live,
                       const std::stop_token& stop) {
   const Readings readings = machine.discovery->Read();
-  std::vector<QosPort> ports = QosPorts(files, readings, Assemble(readings).node);
+  const topology::Node node = Assemble(readings).node;
+  std::vector<QosPort> ports =
+      QosPorts(QosPortsWanted::kRoce, node, WatchedPortsOfAllRoles(readings, node), &files);
   if (!flags.qos_port.empty()) {
     const auto named = [&flags](const QosPort& port) {
       return port.name == flags.qos_port || port.netdev == flags.qos_port ||

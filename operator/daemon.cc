@@ -20,6 +20,7 @@
 #include "operator/lossless_reconciler.h"
 #include "operator/metrics.h"
 #include "operator/node_label_reconciler.h"
+#include "operator/pace.h"
 #include "operator/resources.h"
 
 namespace heddle::operators {
@@ -52,6 +53,18 @@ kube::Json KeepWhatIsRead(const kube::Json& node) {
     kept["status"]["allocatable"] = *allocatable;
   }
   return kept;
+}
+
+// Whether all that one of the looks at all nodes reads of a NodeTopology is the same: what another wrote there is no
+// reason for it. `spec`: the field of the spec that it reads.
+bool SameFor(std::string_view spec, const kube::Json& a, const kube::Json& b) {
+  const auto same = [&a, &b](kube::Path path) {
+    const kube::Json* one = kube::Find(a, path);
+    const kube::Json* other = kube::Find(b, path);
+    return one == nullptr || other == nullptr ? one == other : *one == *other;
+  };
+  return kube::Uid(a) == kube::Uid(b) && same({"metadata", "deletionTimestamp"}) && same({"spec", spec}) &&
+         same({"status"});
 }
 
 bool SameButVersion(const kube::Json& a, const kube::Json& b) {
@@ -92,6 +105,7 @@ class Daemon::Impl {
   void Work(const std::stop_token& stop);      // everything that only the leader does
   void WorkKeys(const std::stop_token& stop);  // one worker
   void DoKey(const std::string& key, const std::stop_token& stop);
+  Pace* PaceOf(const std::string& key);  // null: a key of one node
   base::Result<Outcome> ReconcileFabrics(const std::stop_token& stop);
   void LookAtLeases(const std::stop_token& stop);
   void Complain(const std::stop_token& stop);  // says what is wrong with the API server, and what to do
@@ -123,6 +137,7 @@ class Daemon::Impl {
   NodeLabelReconciler label_reconciler_;
   LosslessReconciler lossless_reconciler_;
   DeviceReconciler device_reconciler_;
+  Pace fabric_pace_, lossless_pace_, device_pace_;
 };
 
 Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
@@ -190,8 +205,12 @@ void Daemon::Impl::TopologyChanged(const kube::ObjectKey& key, const kube::Objec
                                    const kube::ObjectPtr& current) {
   if (old == nullptr || current == nullptr || !SameButVersion(*old, *current))
     queue_.Add(TopologyKey(key.name));
-  Settle();
-  SettlePolicies();
+  const auto other = [&](std::string_view spec) {
+    return old == nullptr || current == nullptr || !SameFor(spec, *old, *current);
+  };
+  if (other("labels")) Settle();
+  if (other("lossless")) SettleLossless();
+  if (other("devices")) SettleDevices();
 }
 
 void Daemon::Impl::Run(const std::stop_token& stop) {
@@ -261,7 +280,17 @@ void Daemon::Impl::WorkKeys(const std::stop_token& stop) {
   }
 }
 
+Pace* Daemon::Impl::PaceOf(const std::string& key) {
+  if (key.starts_with(kTopologyPrefix) || key.starts_with(kLabelsPrefix)) return nullptr;
+  if (key == kLosslessKey) return &lossless_pace_;
+  return key == kDevicesKey ? &device_pace_ : &fabric_pace_;
+}
+
 void Daemon::Impl::DoKey(const std::string& key, const std::stop_token& stop) {
+  Pace* const pace = PaceOf(key);
+  const base::MonotonicTime started = clock_.Now();
+  if (pace != nullptr && pace->Wait(started) > std::chrono::nanoseconds(0))
+    return queue_.AddAfter(key, pace->Wait(started));
   std::string_view name = "fabric";
   base::Result<Outcome> outcome;
   if (key.starts_with(kTopologyPrefix)) {
@@ -281,6 +310,7 @@ void Daemon::Impl::DoKey(const std::string& key, const std::stop_token& stop) {
   } else {
     outcome = ReconcileFabrics(stop);
   }
+  if (pace != nullptr) pace->Took(started, clock_.Now());
   if (!outcome) {
     metrics_.Reconciled(name, base::CodeName(outcome.error().code));
     if (stop.stop_requested()) return;

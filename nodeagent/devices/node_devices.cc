@@ -136,6 +136,18 @@ std::string NodeDevices::Leak() const {
   return {};
 }
 
+std::vector<std::string> NodeDevices::Holders(const std::string& port) const {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> pods;
+  for (const crds::Grant& grant : grants_) {
+    const bool has = std::any_of(grant.nics.begin(), grant.nics.end(), [&port](const std::string& nic) {
+      return port.starts_with(nic) && port.substr(nic.size()).starts_with(':');
+    });
+    if (has) pods.insert(fmt::format("{}/{}", grant.pod_namespace, grant.pod_name));
+  }
+  return {pods.begin(), pods.end()};
+}
+
 void NodeDevices::WriteNccl() {
   if (!seen_) return;
   NcclFacts known;

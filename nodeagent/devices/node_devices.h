@@ -72,6 +72,8 @@ class NodeDevices {
   bool Withdrawn(const std::string& port) const;
   // Why a port that is withdrawn may still be given to a pod, as a part of a sentence; empty = it is not.
   std::string Leak() const;
+  // Pods whose containers the kubelet gave the port's NIC, "namespace/pod", sorted, as heard last.
+  std::vector<std::string> Holders(const std::string& port) const;
 
   void Run(std::stop_token stop) { plugins_.Run(std::move(stop)); }
 

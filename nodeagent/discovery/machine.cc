@@ -43,7 +43,8 @@ base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolS
   std::map<std::string, std::string> extra = readings.leaves.files;
   extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
   if (std::string told = FormatVerbsYaml(readings.rdma); !told.empty()) extra["verbs.yaml"] = std::move(told);
-  const std::vector<QosPort> ports = QosPorts(recording, readings, seen.node);
+  const std::vector<QosPort> ports =
+      QosPorts(QosPortsWanted::kRoce, seen.node, WatchedPortsOfAllRoles(readings, seen.node), &recording);
   if (qos != nullptr && !ports.empty()) extra["qos.yaml"] = FormatQosYaml(RecordQos(*qos, ports));
   extra["machine.yaml"] = FormatMachineYaml(identity);
   GpuReadings gpus = readings.gpus;

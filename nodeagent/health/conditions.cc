@@ -193,6 +193,7 @@ Condition RailCondition(const Observation& seen, int rail, int best_gbps) {
         faults.push_back(fmt::format("{}: {}", names.back(), withdrawn->second));
       } else if (weight < kPortReasons.size() - 1) {
         faults.push_back(SayPort(nic, port, best_gbps));
+        if (withdrawn != seen.withdrawn_ports.end()) faults.back() += fmt::format(" ({})", withdrawn->second);
       }
       worst = std::min(worst, weight);
       const auto why = seen.unread_ports.find({nic.name, port.number});

@@ -6,6 +6,8 @@
 #include <array>
 #include <limits>
 
+#include "crds/port_name.h"
+
 namespace heddle::nodeagent {
 namespace {
 
@@ -102,8 +104,13 @@ std::string NameOf(const WatchedPort& port, std::string_view leaf) {
 // One look at one port.
 class LinkHealth::Step {
  public:
-  Step(State& state, const PortReading& reading, MonotonicTime now, base::WallTime wall)
-      : state_(state), reading_(reading), now_(now), wall_(std::chrono::floor<std::chrono::seconds>(wall)) {}
+  // `own`: null = the agent did nothing to the link.
+  Step(State& state, Own* own, const PortReading& reading, MonotonicTime now, base::WallTime wall)
+      : state_(state),
+        own_(own),
+        reading_(reading),
+        now_(now),
+        wall_(std::chrono::floor<std::chrono::seconds>(wall)) {}
 
   PortHealth Run() {
     health_.port = reading_.port;
@@ -145,6 +152,7 @@ class LinkHealth::Step {
       gap = now_ - known.at;
       known.raw = sample.value;
       known.total += difference.count;
+      difference.count -= TakeOwn(sample.id.counter, difference.count, known.at);
       known.at = now_;
     }
     health_.totals[sample.id] = known.total;
@@ -167,6 +175,19 @@ class LinkHealth::Step {
       frames_[sample.id.priority] = Add(state_.pause_frames[sample.id.priority], kPauseWindow,
                                         ShareOf(difference.count, gap, kPauseWindow));
     }
+  }
+
+  // How much of what a link counter did since `before` the agent did.
+  std::uint64_t TakeOwn(Counter counter, std::uint64_t count, MonotonicTime before) {
+    const bool of_link = counter == Counter::kCarrierChanges || counter == Counter::kLinkDowned;
+    if (own_ == nullptr || !of_link || count == 0) return 0;
+    const OwnLinkChanges& changes = own_->changes;
+    if (now_ < changes.from || before > changes.until) return 0;
+    const std::uint64_t most = counter == Counter::kLinkDowned ? (changes.most + 1) / 2 : changes.most;
+    std::uint64_t& taken = own_->taken[counter];
+    const std::uint64_t here = std::min(count, most - std::min(most, taken));
+    taken += here;
+    return here;
   }
 
   // `stuck`: it could have counted more and did not, so nothing is known and no time is quiet.
@@ -278,12 +299,25 @@ class LinkHealth::Step {
     if (health_.verdict == Verdict::kUnknown && reading_.state_unread.empty())
       unread_.insert(unread_.begin(),
                      "the port is neither up nor down: it waits for a subnet manager or trains");
+    SayOwn();
     health_.state = state;
     health_.state_unread = !reading_.state_unread.empty();
     health_.unread = fmt::format("{}", fmt::join(unread_, "; "));
   }
 
+  void SayOwn() {
+    if (own_ == nullptr) return;
+    std::uint64_t downs = 0, changes = 0;
+    for (const auto& [counter, taken] : own_->taken)
+      (counter == Counter::kLinkDowned ? downs : changes) = taken;
+    if (downs + changes == 0) return;
+    health_.own = fmt::format(
+        "{} by setting its lossless settings are not counted",
+        changes > 0 ? fmt::format("{} link changes", changes) : fmt::format("{} link downs", downs));
+  }
+
   State& state_;
+  Own* const own_;
   const PortReading& reading_;
   const MonotonicTime now_;
   const base::WallTime wall_;
@@ -316,6 +350,12 @@ void LinkHealth::Restore(const topology::Node& published) {
   }
 }
 
+void LinkHealth::Expect(const OwnLinkChanges& changes) {
+  Own& own = own_[changes.port];
+  if (own.changes.from != changes.from) own.taken.clear();
+  own.changes = changes;
+}
+
 std::vector<HealthChange> LinkHealth::Look(const CounterReadings& readings, MonotonicTime now,
                                            base::WallTime wall) {
   std::vector<HealthChange> changes;
@@ -323,10 +363,14 @@ std::vector<HealthChange> LinkHealth::Look(const CounterReadings& readings, Mono
   for (const PortReading& reading : readings.ports) {
     State& state = states_[reading.port.key];
     state.seen = now;
-    PortHealth health = Step(state, reading, now, wall).Run();
+    const auto found = own_.find(crds::PortName(reading.port.nic, reading.port.number));
+    Own* own = found == own_.end() ? nullptr : &found->second;
+    PortHealth health = Step(state, own, reading, now, wall).Run();
     const Verdict before = std::exchange(state.verdict, health.verdict).value_or(health.verdict);
     if (before != health.verdict) {
-      const std::string& why = health.verdict == Verdict::kUnknown ? health.unread : health.evidence;
+      std::string why = health.verdict == Verdict::kUnknown ? health.unread : health.evidence;
+      if (why.empty() && health.verdict == Verdict::kDown && own != nullptr && now <= own->changes.until)
+        why = "its lossless settings are being set";
       std::string what = fmt::format("{}{}{}", VerdictName(health.verdict), why.empty() ? "" : ": ", why);
       std::string sentence = fmt::format("{}: {}", NameOf(health.port, health.port.leaf), what);
       changes.push_back({health.port, before, health.verdict, std::move(sentence), std::move(what)});
@@ -336,6 +380,7 @@ std::vector<HealthChange> LinkHealth::Look(const CounterReadings& readings, Mono
   for (auto& [key, state] : states_) {
     if (!state.seen) state.seen = now;
   }
+  std::erase_if(own_, [now](const auto& entry) { return now - entry.second.changes.until > kForget; });
   std::erase_if(states_, [now](const auto& entry) { return now - *entry.second.seen > kForget; });
   return changes;
 }

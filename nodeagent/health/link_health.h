@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "nodeagent/health/counters.h"
 #include "nodeagent/health/link_rules.h"
+#include "nodeagent/health/own_changes.h"
 #include "topology/node.h"
 
 namespace heddle::nodeagent {
@@ -32,6 +33,9 @@ struct PortHealth {
   // Since this agent started, wraps and resets taken out; for people and metrics.
   std::map<CounterId, std::uint64_t> totals;
   bool state_unread = false;  // the state could not be read just now
+  // "4 link changes by setting its lossless settings are not counted": of the last time that the agent set it, for an
+  // hour.
+  std::string own;
   friend bool operator==(const PortHealth&, const PortHealth&) = default;
 };
 
@@ -56,6 +60,9 @@ class LinkHealth {
   // What was published before this agent started: the faults are taken over with their evidence, and their
   // quiet time begins at the first Look. Before the first Look.
   void Restore(const topology::Node& published);
+
+  // The agent is about to change this link itself, or knows by now how often it did. Before the Look that sees it.
+  void Expect(const OwnLinkChanges& changes);
 
   // A port that the readings do not have is left out of ports(), and forgotten after an hour: a file that could not
   // be read takes no fault back. Returns the verdicts that changed; the first sight of a port is a change only
@@ -99,8 +106,13 @@ class LinkHealth {
     std::optional<Verdict> verdict;           // of the last look; nothing before the first
     std::optional<base::MonotonicTime> seen;  // nothing: only published
   };
+  struct Own {
+    OwnLinkChanges changes;
+    std::map<Counter, std::uint64_t> taken;  // of them, seen so far
+  };
   class Step;
 
+  std::map<std::string, Own> own_;       // by crds::PortName
   std::map<std::string, State> states_;  // by PortKey
   std::vector<PortHealth> ports_;
 };

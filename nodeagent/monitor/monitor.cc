@@ -66,6 +66,11 @@ void Monitor::Restore(const crds::NodeTopologyStatus& published) {
   counters_.Add(kKey);
 }
 
+void Monitor::Expect(const OwnLinkChanges& changes) {
+  const std::lock_guard lock(mutex_);
+  expected_.push_back(changes);
+}
+
 void Monitor::LookLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
   while (look_.Get(stop)) {
     const base::MonotonicTime started = clock_.Now();
@@ -134,13 +139,16 @@ void Monitor::TakeRestored(const crds::NodeTopologyStatus& published) {
 bool Monitor::TakeOver() {
   std::optional<Looked> looked;
   std::optional<crds::NodeTopologyStatus> published;
+  std::vector<OwnLinkChanges> expected;
   {
     const std::lock_guard lock(mutex_);
+    expected = std::exchange(expected_, {});
     published = std::exchange(published_, std::nullopt);
     looked = std::exchange(looked_, std::nullopt);
   }
   const base::MonotonicTime now = clock_.Now();
   if (published) TakeRestored(*published);
+  for (const OwnLinkChanges& changes : expected) links_.Expect(changes);
   if (looked) {
     std::vector<WatchedPort> ports = WatchedPorts(looked->readings, looked->seen.node);
     if (kernel_ != nullptr) kernel_->Watch(DevicesOf(ports));

@@ -78,6 +78,8 @@ class Monitor {
   void Run(const MonitorCallbacks& callbacks, const std::stop_token& stop);
   // The status that was published before this agent started. Once; a verdict found meanwhile outranks it.
   void Restore(const crds::NodeTopologyStatus& published);
+  // This agent is about to change a link itself, or has: as LinkHealth::Expect.
+  void Expect(const OwnLinkChanges& changes);
 
  private:
   struct Looked {
@@ -104,6 +106,7 @@ class Monitor {
   std::mutex mutex_;  // guards what follows
   std::optional<Looked> looked_;
   std::optional<crds::NodeTopologyStatus> published_;
+  std::vector<OwnLinkChanges> expected_;
   base::MonotonicTime last_look_{};
 
   // Of the counters' thread.

@@ -205,7 +205,10 @@ struct Metrics::Series {
   prometheus::Family<prometheus::Counter>& qos =
       prometheus::BuildCounter()
           .Name("heddle_lossless_actions_total")
-          .Help("What was done to lossless settings: write, failed_write, apply, roll_back, drift, conflict")
+          .Help(
+              "What was done to lossless settings: write, failed_write, apply, roll_back, drift, conflict, "
+              "and "
+              "give_back of a port that was in use for too long")
           .Register(registry);
 
   std::mutex mutex;  // guards what follows
@@ -310,6 +313,7 @@ void Metrics::QosPassed(const QosCounts& counts, std::chrono::nanoseconds took) 
   count("roll_back", counts.rolled_back);
   count("drift", counts.drifts);
   count("conflict", counts.conflicts);
+  count("give_back", counts.given_back);
   series_->passes.Add({{"pass", "qos"}}, kSeconds).Observe(std::chrono::duration<double>(took).count());
 }
 

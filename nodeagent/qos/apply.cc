@@ -14,6 +14,15 @@ long Seconds(std::chrono::nanoseconds time) {
   return long(std::chrono::duration_cast<std::chrono::seconds>(time).count());
 }
 
+bool IsWanted(const StepFacts& facts) {
+  return facts.judged != nullptr && facts.wanted && !facts.judged->to_set.empty();
+}
+
+bool TakesAway(const StepFacts& facts) {
+  const auto& to_set = facts.judged->to_set;
+  return std::any_of(to_set.begin(), to_set.end(), Interrupts);
+}
+
 class Choosing {
  public:
   Choosing(const StepFacts& facts, MonotonicTime now) : facts_(facts), timings_(facts.timings), now_(now) {
@@ -55,22 +64,35 @@ class Choosing {
     next_.progress.stage = stage;
     next_.when = now_;
   }
-  bool Wanted() const { return facts_.judged != nullptr && facts_.wanted && !facts_.judged->to_set.empty(); }
 
   void Idle() {
-    if (!Wanted() || facts_.gone) return;
-    const auto& to_set = facts_.judged->to_set;
-    if (std::none_of(to_set.begin(), to_set.end(), Interrupts))
-      return Do(ApplyStep::kWrite, ApplyStage::kWriting);
+    if (!IsWanted(facts_) || facts_.gone) return;
+    if (!TakesAway(facts_)) return Do(ApplyStep::kWrite, ApplyStage::kWriting);
     if (!facts_.before_it.empty()) {
       WaitUntil(now_ + timings_.poll,
                 fmt::format("waits for its turn: {} is being set, and one port of a node is at a time",
                             facts_.before_it));
       return;
     }
+    const bool pauses = now_ < facts_.pause.until;
+    const auto& pairs = facts_.asked.queue_pairs;
+    if (pauses && (!pairs || !*pairs || **pairs > 0)) {
+      WaitUntil(facts_.pause.until, PauseReason());
+      return;
+    }
     Do(ApplyStep::kWithdraw, ApplyStage::kDraining);
     next_.progress.at.reset();
+    next_.progress.withdrawn = now_;
+    next_.progress.idle_moment = pauses;
     next_.reason = DrainReason();
+  }
+
+  std::string PauseReason() const {
+    if (!facts_.given_back.empty()) return facts_.given_back;
+    return fmt::format(
+        "waits with all ports in use until {}, as {} was waited for in vain: one that nobody uses is set at "
+        "once",
+        facts_.pause.until_text, facts_.pause.port);
   }
 
   std::string DrainReason() const {
@@ -79,7 +101,7 @@ class Choosing {
   }
 
   void Draining() {
-    if (!Wanted() || facts_.gone) return Do(ApplyStep::kAbandon, ApplyStage::kIdle);
+    if (!IsWanted(facts_) || facts_.gone) return Do(ApplyStep::kAbandon, ApplyStage::kIdle);
     const auto& link = facts_.asked.link;
     if (!next_.progress.at && link && *link) next_.progress.at = **link;
     const MonotonicTime drained = facts_.progress.since + timings_.drain;
@@ -87,25 +109,43 @@ class Choosing {
       WaitUntil(drained, DrainReason());
       return;
     }
-    const MonotonicTime again = now_ + timings_.poll;
     if (const auto& pairs = facts_.asked.queue_pairs; !pairs || !*pairs) {
-      WaitUntil(
-          again,
-          fmt::format("cannot be set: whether programs use it is not known, and a change of a port in use "
-                      "breaks them: {}",
-                      pairs ? Plain(pairs->error().message) : "nobody was asked"));
+      const std::string why =
+          fmt::format("whether programs use it is not known, and a change of a port in use breaks them: {}",
+                      pairs ? Plain(pairs->error().message) : "nobody was asked");
+      WaitOrGiveBack("cannot be set: " + why, why);
     } else if (**pairs > 0) {
       // The errors of hours would hide those of a write.
       if (link && *link) next_.progress.at = **link;
-      WaitUntil(again,
-                "was taken away from new pods and waits for programs that have queue pairs on it: it is set "
-                "when they have ended");
+      next_.in_use = true;
+      WaitOrGiveBack(
+          "was taken away from new pods and waits for programs that have queue pairs on it: it is set "
+          "when they have ended",
+          fmt::format("programs have {} queue pair{} on it", **pairs, **pairs == 1 ? "" : "s"));
     } else if (!link || !*link) {
-      WaitUntil(again, fmt::format("cannot be set: the state of its link cannot be read: {}",
-                                   link ? Plain(link->error().message) : "nobody asked"));
+      const std::string why = fmt::format("the state of its link cannot be read: {}",
+                                          link ? Plain(link->error().message) : "nobody asked");
+      WaitOrGiveBack("cannot be set: " + why, why);
+    } else if (facts_.progress.busy > 0 && Late()) {
+      GiveBack(std::string(kCannotKeep));
     } else {
       Do(ApplyStep::kWrite, ApplyStage::kWriting);
     }
+  }
+
+  // Of a port that pods do not get.
+  bool Late() const {
+    if (facts_.progress.idle_moment) return true;
+    if (timings_.patience <= std::chrono::nanoseconds(0)) return false;
+    return now_ >= facts_.progress.withdrawn + timings_.drain + timings_.patience;
+  }
+  void WaitOrGiveBack(std::string reason, std::string why) {
+    if (Late()) return GiveBack(std::move(why));
+    WaitUntil(now_ + timings_.poll, std::move(reason));
+  }
+  void GiveBack(std::string why) {
+    Do(ApplyStep::kGiveBack, ApplyStage::kIdle);
+    next_.why = std::move(why);
   }
 
   // Whether to go on is asked of the journal's write, not of what differs just now: half of it may be there.
@@ -199,14 +239,25 @@ class Choosing {
 
 }  // namespace
 
-bool AsksQueuePairs(const ApplyProgress& progress, const QosTimings& timings, MonotonicTime now) {
-  return progress.stage == ApplyStage::kDraining && now >= progress.not_before &&
-         now >= progress.since + timings.drain;
+bool AsksQueuePairs(const StepFacts& facts, MonotonicTime now) {
+  const ApplyProgress& progress = facts.progress;
+  if (facts.gone || now < progress.not_before) return false;
+  if (progress.stage == ApplyStage::kDraining) return now >= progress.since + facts.timings.drain;
+  return progress.stage == ApplyStage::kIdle && now < facts.pause.until &&
+         now >= facts.pause.not_idle_before && facts.before_it.empty() && IsWanted(facts) && TakesAway(facts);
 }
 
-bool AsksLink(const ApplyProgress& progress, const QosTimings&, MonotonicTime now) {
-  return (progress.stage == ApplyStage::kDraining || progress.stage == ApplyStage::kSettling) &&
-         now >= progress.not_before;
+bool AsksLink(const StepFacts& facts, MonotonicTime now) {
+  const ApplyStage stage = facts.progress.stage;
+  return !facts.gone && now >= facts.progress.not_before &&
+         (stage == ApplyStage::kDraining || stage == ApplyStage::kSettling);
+}
+
+std::string DurationText(std::chrono::nanoseconds time) {
+  const long seconds = Seconds(time);
+  if (seconds > 0 && seconds % 3600 == 0) return fmt::format("{} h", seconds / 3600);
+  return seconds > 0 && seconds % 60 == 0 ? fmt::format("{} min", seconds / 60)
+                                          : fmt::format("{} s", seconds);
 }
 
 NextApplyStep NextStepOf(const StepFacts& facts, MonotonicTime now) {

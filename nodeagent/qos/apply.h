@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -17,6 +18,15 @@ struct QosTimings {
   // change, PublisherOptions), and the planner and the kubelet have heard of it some seconds later.
   std::chrono::nanoseconds drain = std::chrono::seconds(15);
   std::chrono::nanoseconds poll = std::chrono::seconds(5);  // between two such questions
+  // How long after that a port in use is kept from new pods, so that it is free once its programs have ended; then it
+  // is given back. 0: without a limit. Short jobs, tests and servers end within half an hour; who waits for a job of
+  // days by this takes a rail of its node from all others for days.
+  std::chrono::nanoseconds patience = std::chrono::minutes(30);
+  // From there to the next time, doubling. A node that is never idle then lacks a rail for 8 % of the time.
+  std::chrono::nanoseconds pause = std::chrono::minutes(30);
+  std::chrono::nanoseconds max_pause = std::chrono::hours(6);
+  // Meanwhile a port that is idle at a look is tried at once; so long after one that was in use again.
+  std::chrono::nanoseconds idle_pause = std::chrono::minutes(5);
   // How long a port may be without carrier after a write: a 400 Gb/s link trains for some seconds, and an optical
   // one longer.
   std::chrono::nanoseconds carrier = std::chrono::seconds(60);
@@ -47,7 +57,9 @@ struct ApplyProgress {
   base::MonotonicTime since{};       // in this stage
   base::MonotonicTime not_before{};  // no step until then
   int busy = 0;                      // times in a row that the port was
-  std::optional<LinkEvidence> at;    // kDraining: at its begin; kSettling: with carrier again
+  base::MonotonicTime withdrawn{};   // kDraining: when the port was taken away
+  bool idle_moment = false;        // kDraining: it was idle in a pause, and is given back if it is so no more
+  std::optional<LinkEvidence> at;  // kDraining: at its begin; kSettling: with carrier again
   base::MonotonicTime at_time{};
 };
 
@@ -58,6 +70,7 @@ enum class ApplyStep : std::uint8_t {
   kSettle,    // the write stands: forget what was before, open the gate
   kRollBack,  // write what was there before and read it back; see why
   kAbandon,   // nothing was written and nothing is to be: open the gate
+  kGiveBack,  // nothing was written, and it was waited for in vain: open the gate until later; see why
 };
 
 // What is asked of a port besides its settings; nothing = not asked.
@@ -65,9 +78,15 @@ struct PortQuestions {
   std::optional<base::Result<int>> queue_pairs;
   std::optional<base::Result<LinkEvidence>> link;
 };
-// Which of them NextApplyStep looks at in this stage.
-bool AsksQueuePairs(const ApplyProgress& progress, const QosTimings& timings, base::MonotonicTime now);
-bool AsksLink(const ApplyProgress& progress, const QosTimings& timings, base::MonotonicTime now);
+
+// While a node pauses, its ports in use are left alone: one of them was waited for in vain.
+struct NodePause {
+  base::MonotonicTime until{};
+  base::MonotonicTime not_idle_before{};  // no port is taken for idle until then
+  std::string port;                       // the one that was waited for
+  std::string until_text;                 // until, on the wall
+  int in_vain = 0;                        // times in a row
+};
 
 struct StepFacts {
   const Judgement* judged = nullptr;  // null: no policy speaks of the port any more
@@ -78,18 +97,34 @@ struct StepFacts {
   PortQuestions asked;
   std::string before_it;  // the port whose turn it is; empty = this one's
   std::string leak;       // PortGate::Leak
+  NodePause pause;
+  std::string
+      given_back;  // what is said of the port while it pauses, where it is the one that was waited for
   QosTimings timings;
 };
+// Which of the questions NextStepOf looks at.
+bool AsksQueuePairs(const StepFacts& facts, base::MonotonicTime now);
+bool AsksLink(const StepFacts& facts, base::MonotonicTime now);
 
 // The next step of one port, and what is said of it until then.
 struct NextApplyStep {
   ApplyStep step = ApplyStep::kNothing;
   ApplyProgress progress;
-  std::string reason;  // why it waits, a sentence without numbers that change; empty = nothing is under way
-  std::string why;     // kRollBack: what went wrong; empty = nothing did, it is only not wanted any more
+  std::string reason;   // why it waits, a sentence without numbers that change; empty = nothing is under way
+  std::string why;      // kRollBack: what went wrong; empty = nothing did, it is only not wanted any more.
+                        // kGiveBack: what it was waited for
+  bool in_use = false;  // kGiveBack: that is programs with queue pairs
   base::MonotonicTime when;  // of the next look at it, where it is under way
 };
 NextApplyStep NextStepOf(const StepFacts& facts, base::MonotonicTime now);
+
+inline constexpr std::string_view kCannotKeep =
+    "what is there now cannot be written down first; see whether --state-dir is a folder that the agent may "
+    "write, "
+    "with space in it";
+
+// "30 min", "6 h", "90 s"
+std::string DurationText(std::chrono::nanoseconds time);
 
 // What the link lost by a write, as a sentence; empty = nothing. `noise`: errors that came in a time as long before.
 std::string Worse(const LinkEvidence& calm, const LinkEvidence& now,

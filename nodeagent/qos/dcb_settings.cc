@@ -63,12 +63,10 @@ class Reader {
     if (!state_.dcbx) return Gap(Setting::kDcbx, "the driver has no DCBX mode");
     const int flags = *state_.dcbx;
     const bool host = (flags & DCB_CAP_DCBX_HOST) != 0 && (flags & DCB_CAP_DCBX_LLD_MANAGED) == 0;
-    if (host && (flags & DCB_CAP_DCBX_VER_IEEE) == 0) {
-      return Gap(Setting::kDcbx,
-                 fmt::format("DCBX is the host's, but of the old CEE kind: dcb dcbx set dev {} host ieee",
-                             port_.netdev));
-    }
-    out_.have.dcbx = host ? lossless::Dcbx::kHost : lossless::Dcbx::kFirmware;
+    const bool ieee = (flags & DCB_CAP_DCBX_VER_IEEE) != 0;
+    out_.have.dcbx = !host  ? lossless::Dcbx::kFirmware
+                     : ieee ? lossless::Dcbx::kHost
+                            : lossless::Dcbx::kHostCee;
   }
 
   void Trust(const std::optional<std::string>& file) {
@@ -231,12 +229,12 @@ std::vector<DcbApp> DscpApps(const std::vector<DcbApp>& apps) {
   return dscps;
 }
 
-DscpDifference DscpsFor(const std::vector<DcbApp>& have, const lossless::DscpMap& want) {
+DscpDifference DscpsFor(const std::vector<DcbApp>& have, const lossless::DscpMap& want, Unsaid unsaid) {
   DscpDifference difference;
   const std::vector<DcbApp> dscps = DscpApps(have);
   for (int dscp = 0; dscp < kDscps; ++dscp) {
     const int priority = want[std::size_t(dscp)];
-    if (priority == kNotSaid) continue;
+    if (priority == kNotSaid && unsaid == Unsaid::kLeave) continue;
     const DcbApp wanted{kDscpSelector, dscp, priority};
     bool there = false;
     for (const DcbApp& app : dscps) {
@@ -247,7 +245,7 @@ DscpDifference DscpsFor(const std::vector<DcbApp>& have, const lossless::DscpMap
         difference.remove.push_back(app);
       }
     }
-    if (!there) difference.add.push_back(wanted);
+    if (!there && priority != kNotSaid) difference.add.push_back(wanted);
   }
   return difference;
 }

@@ -44,12 +44,15 @@ std::optional<ieee_pfc> PfcFor(const ieee_pfc& have, std::span<const lossless::S
 std::optional<dcbnl_buffer> BufferFor(const dcbnl_buffer& have, std::span<const lossless::Setting> settings,
                                       const lossless::PortSettings& want);
 
-// What the APP table lacks of a DSCP map, and what stands in its way. A DSCP that the map leaves open stays.
+// What becomes of the entry of a DSCP that a map leaves open.
+enum class Unsaid : std::uint8_t { kLeave, kClear };
+
+// What the APP table lacks of a DSCP map, and what stands in its way.
 struct DscpDifference {
   std::vector<DcbApp> add;
   std::vector<DcbApp> remove;
 };
-DscpDifference DscpsFor(const std::vector<DcbApp>& have, const lossless::DscpMap& want);
+DscpDifference DscpsFor(const std::vector<DcbApp>& have, const lossless::DscpMap& want, Unsaid unsaid);
 // All entries of DSCPs.
 std::vector<DcbApp> DscpApps(const std::vector<DcbApp>& apps);
 

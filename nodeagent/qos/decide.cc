@@ -271,6 +271,19 @@ std::vector<Setting> Differing(const std::vector<Setting>& settings, const lossl
   return differing;
 }
 
+std::vector<Setting> NotBack(const std::vector<Setting>& settings, const lossless::PortSettings& before,
+                             const lossless::PortSettings& have) {
+  std::vector<Setting> left = Differing(settings, before, have);
+  const lossless::PortSettings was = Only(settings, before);
+  const bool known = std::find(left.begin(), left.end(), Setting::kDscpToPriority) != left.end();
+  if (known || !was.dscp_to_priority || !have.dscp_to_priority ||
+      was.dscp_to_priority == have.dscp_to_priority)
+    return left;
+  left.push_back(Setting::kDscpToPriority);
+  std::sort(left.begin(), left.end());
+  return left;
+}
+
 lossless::PortSettings Only(const std::vector<Setting>& settings, const lossless::PortSettings& from) {
   lossless::PortSettings only;
   lossless::ForEachHostSetting([&](Setting setting, auto member) {

@@ -60,6 +60,10 @@ std::string SubjectOf(const QosPort& port, const lossless::PortSettings& want);
 std::vector<lossless::Setting> Differing(const std::vector<lossless::Setting>& settings,
                                          const lossless::PortSettings& want,
                                          const lossless::PortSettings& have);
+// The same of settings that are to be as they were before, of a DSCP map also where it had no entry.
+std::vector<lossless::Setting> NotBack(const std::vector<lossless::Setting>& settings,
+                                       const lossless::PortSettings& before,
+                                       const lossless::PortSettings& have);
 // `from` with these settings only.
 lossless::PortSettings Only(const std::vector<lossless::Setting>& settings,
                             const lossless::PortSettings& from);

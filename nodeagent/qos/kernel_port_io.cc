@@ -118,10 +118,14 @@ QosReading KernelPortIo::Read(const QosPort& port) {
 base::Status KernelPortIo::WriteDcbx(const QosPort& port, const PortSettings& want) {
   ASSIGN_OR_RETURN(const DcbState state, sources_.dcb->Read(port.netdev));
   if (!state.dcbx) return base::Fail(Code::kUnimplemented, "the driver has no DCBX mode");
-  constexpr int kHost = DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_IEEE;
-  const bool host = (*state.dcbx & kHost) == kHost && (*state.dcbx & DCB_CAP_DCBX_LLD_MANAGED) == 0;
-  if (*want.dcbx == lossless::Dcbx::kHost)
-    return host ? base::Status() : sources_.dcb->ChangeDcbx(port.netdev, kHost);
+  if (*want.dcbx != lossless::Dcbx::kFirmware) {
+    const bool cee = *want.dcbx == lossless::Dcbx::kHostCee;
+    const int flags = DCB_CAP_DCBX_HOST | (cee ? DCB_CAP_DCBX_VER_CEE : DCB_CAP_DCBX_VER_IEEE);
+    // A driver may take both versions at once, and then it takes what IEEE says.
+    const int others = DCB_CAP_DCBX_LLD_MANAGED | (cee ? DCB_CAP_DCBX_VER_IEEE : 0);
+    const bool so = (*state.dcbx & flags) == flags && (*state.dcbx & others) == 0;
+    return so ? base::Status() : sources_.dcb->ChangeDcbx(port.netdev, flags);
+  }
   // mlx5 takes no flag for "leave it to the firmware".
   return (*state.dcbx & DCB_CAP_DCBX_HOST) == 0 ? base::Status() : sources_.dcb->ChangeDcbx(port.netdev, 0);
 }
@@ -155,12 +159,12 @@ base::Status KernelPortIo::WriteTrust(const QosPort& port, const PortSettings& w
         Code::kUnimplemented,
         "this driver trusts DSCPs once one is mapped, and the policy maps none: give it a DSCP");
   }
-  return WriteDscps(port, want);
+  return WriteDscps(port, want, Unsaid::kLeave);
 }
 
-base::Status KernelPortIo::WriteDscps(const QosPort& port, const PortSettings& want) {
+base::Status KernelPortIo::WriteDscps(const QosPort& port, const PortSettings& want, Unsaid unsaid) {
   ASSIGN_OR_RETURN(DcbState state, sources_.dcb->Read(port.netdev));
-  DscpDifference difference = DscpsFor(state.apps, *want.dscp_to_priority);
+  DscpDifference difference = DscpsFor(state.apps, *want.dscp_to_priority, unsaid);
   if (want.trust == lossless::Trust::kPcp && !difference.add.empty() && !state.trust && !TrustFile(port)) {
     return base::Fail(Code::kUnimplemented, "this driver trusts DSCPs once one is mapped, and PCP is wanted");
   }
@@ -172,7 +176,7 @@ base::Status KernelPortIo::WriteDscps(const QosPort& port, const PortSettings& w
     // The new entry took the place of the old one on mlx5, elsewhere both are there. Never the other way round: the
     // last entry deleted takes trust along.
     ASSIGN_OR_RETURN(state, sources_.dcb->Read(port.netdev));
-    difference = DscpsFor(state.apps, *want.dscp_to_priority);
+    difference = DscpsFor(state.apps, *want.dscp_to_priority, unsaid);
   }
   return difference.remove.empty() ? base::Status()
                                    : sources_.dcb->DeleteApps(port.netdev, difference.remove);
@@ -214,6 +218,16 @@ base::Status KernelPortIo::WriteWatchdog(const QosPort& port, int milliseconds) 
 
 base::Status KernelPortIo::Write(const QosPort& port, std::span<const Setting> settings,
                                  const PortSettings& want) {
+  return WriteAll(port, settings, want, Unsaid::kLeave);
+}
+
+base::Status KernelPortIo::WriteBack(const QosPort& port, std::span<const Setting> settings,
+                                     const PortSettings& before) {
+  return WriteAll(port, settings, before, Unsaid::kClear);
+}
+
+base::Status KernelPortIo::WriteAll(const QosPort& port, std::span<const Setting> settings,
+                                    const PortSettings& want, Unsaid unsaid) {
   if (!Exists(port)) {
     return base::Fail(Code::kUnavailable, fmt::format("{}: the interface is gone", port.netdev));
   }
@@ -232,7 +246,7 @@ base::Status KernelPortIo::Write(const QosPort& port, std::span<const Setting> s
   if (asked(Setting::kMtu, want.mtu.has_value())) TRY(WriteMtu(port, *want.mtu), name(Setting::kMtu));
   if (asked(Setting::kTrust, want.trust.has_value())) TRY(WriteTrust(port, want), name(Setting::kTrust));
   if (asked(Setting::kDscpToPriority, want.dscp_to_priority.has_value()))
-    TRY(WriteDscps(port, want), name(Setting::kDscpToPriority));
+    TRY(WriteDscps(port, want, unsaid), name(Setting::kDscpToPriority));
   TRY(tables({Setting::kPriorityToClass, Setting::kClassAlgorithm, Setting::kClassPercent}));
   TRY(tables({Setting::kPriorityToBuffer, Setting::kBufferBytes}));
   if (asked(Setting::kWatchdogMs, want.watchdog_ms.has_value()))
@@ -257,6 +271,10 @@ base::Status KernelPortIo::Write(const QosPort& port, std::span<const Setting> s
 
 base::Result<int> KernelPortIo::UserQueuePairs(const QosPort& port) {
   return sources_.queue_pairs->CountUsers(port.rdma_device);
+}
+
+std::vector<std::string> KernelPortIo::QueuePairHolders(const QosPort& port) {
+  return sources_.queue_pairs->Holders(port.rdma_device);
 }
 
 base::Result<LinkEvidence> KernelPortIo::Link(const QosPort& port) {

@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nodeagent/health/ethtool_stats.h"
 #include "nodeagent/qos/dcb_device.h"
+#include "nodeagent/qos/dcb_settings.h"
 #include "nodeagent/qos/pfc_watchdog.h"
 #include "nodeagent/qos/port_io.h"
 #include "nodeagent/qos/queue_pairs.h"
@@ -38,7 +40,10 @@ class KernelPortIo final : public PortIo {
   QosReading Read(const QosPort& port) override;
   [[nodiscard]] base::Status Write(const QosPort& port, std::span<const lossless::Setting> settings,
                                    const lossless::PortSettings& want) override;
+  [[nodiscard]] base::Status WriteBack(const QosPort& port, std::span<const lossless::Setting> settings,
+                                       const lossless::PortSettings& before) override;
   [[nodiscard]] base::Result<int> UserQueuePairs(const QosPort& port) override;
+  std::vector<std::string> QueuePairHolders(const QosPort& port) override;
   // Carrier and its changes by sysfs; errors by ethtool where the driver has statistics.
   [[nodiscard]] base::Result<LinkEvidence> Link(const QosPort& port) override;
   std::string LikelyWriter(const QosPort& port, lossless::Setting setting) override;
@@ -51,7 +56,10 @@ class KernelPortIo final : public PortIo {
   [[nodiscard]] base::Status WriteDcbx(const QosPort& port, const lossless::PortSettings& want);
   [[nodiscard]] base::Status WriteMtu(const QosPort& port, int mtu) const;
   [[nodiscard]] base::Status WriteTrust(const QosPort& port, const lossless::PortSettings& want);
-  [[nodiscard]] base::Status WriteDscps(const QosPort& port, const lossless::PortSettings& want);
+  [[nodiscard]] base::Status WriteDscps(const QosPort& port, const lossless::PortSettings& want,
+                                        Unsaid unsaid);
+  [[nodiscard]] base::Status WriteAll(const QosPort& port, std::span<const lossless::Setting> settings,
+                                      const lossless::PortSettings& want, Unsaid unsaid);
   // ETS, buffers, or PFC and cable: those of `settings`.
   [[nodiscard]] base::Status WriteTables(const QosPort& port, std::span<const lossless::Setting> settings,
                                          const lossless::PortSettings& want);

@@ -90,7 +90,15 @@ void QosLoop::Pass() {
   }
   Forget();
   MonotonicTime when = next_look_;
-  for (auto& [name, port] : ports_) Work(port, when);
+  freed_ = false;
+  for (Port* port : Turns()) {
+    // Who comes first in turn has been passed over already: the next pass, which is at once, gives the turn.
+    if (freed_ && port->progress.stage == ApplyStage::kIdle) {
+      when = started;
+    } else {
+      Work(*port, when);
+    }
+  }
   Publish();
   const MonotonicTime ended = clock_.Now();
   if (callbacks_.on_pass) callbacks_.on_pass(counts_, ended - started);
@@ -201,6 +209,9 @@ void QosLoop::Look(Port& port) {
     std::erase_if(facts.writers, [](const auto& writer) { return writer.second.empty(); });
   }
   port.judged = Judge(facts, port.record, before, clock_.WallNow());
+  // Another policy, or another NIC, is worth another try.
+  const std::string about = AboutOf(port.judged->record);
+  if (std::exchange(port.about, about) != about) pause_ = NodePause();
   port.record = port.judged->record;
   if (Sets(port.wish) && options_.may_write) Keep(port);
 }
@@ -228,6 +239,14 @@ std::string QosLoop::Before(const Port& port) const {
   return {};
 }
 
+std::vector<QosLoop::Port*> QosLoop::Turns() {
+  std::vector<Port*> turns;
+  for (auto& [name, port] : ports_) turns.push_back(&port);
+  std::stable_sort(turns.begin(), turns.end(),
+                   [](const Port* a, const Port* b) { return a->in_vain < b->in_vain; });
+  return turns;
+}
+
 void QosLoop::Work(Port& port, MonotonicTime& when) {
   const MonotonicTime now = clock_.Now();
   StepFacts facts;
@@ -240,9 +259,10 @@ void QosLoop::Work(Port& port, MonotonicTime& when) {
   facts.progress = port.progress;
   facts.before_it = Before(port);
   facts.leak = gate_.Leak();
-  if (!facts.gone && AsksQueuePairs(port.progress, options_.timings, now))
-    facts.asked.queue_pairs = io_.UserQueuePairs(port.port);
-  if (!facts.gone && AsksLink(port.progress, options_.timings, now)) facts.asked.link = io_.Link(port.port);
+  facts.pause = pause_;
+  if (pause_.port == port.port.name) facts.given_back = port.given_back;
+  if (AsksQueuePairs(facts, now)) facts.asked.queue_pairs = io_.UserQueuePairs(port.port);
+  if (AsksLink(facts, now)) facts.asked.link = io_.Link(port.port);
   const bool backed_off = port.progress.not_before > now;
   const ApplyStage before = port.progress.stage;
   const NextApplyStep next = NextStepOf(facts, now);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "kube/work_queue.h"
+#include "nodeagent/health/own_changes.h"
 #include "nodeagent/qos/apply.h"
 #include "nodeagent/qos/port_gate.h"
 #include "nodeagent/qos/report.h"
@@ -30,7 +31,8 @@ struct QosLoopOptions {
 
 // Since the loop was made.
 struct QosCounts {
-  std::uint64_t writes = 0, failed_writes = 0, applied = 0, rolled_back = 0, drifts = 0, conflicts = 0;
+  std::uint64_t writes = 0, failed_writes = 0, applied = 0, rolled_back = 0, drifts = 0, conflicts = 0,
+                given_back = 0;
   friend bool operator==(const QosCounts&, const QosCounts&) = default;
 };
 
@@ -38,6 +40,8 @@ struct QosCounts {
 struct QosCallbacks {
   std::function<void(const LosslessReadings& readings)> on_readings;  // where they changed
   std::function<void(const std::vector<QosEvent>& events)> on_events;
+  // Before a write that may take the link down, and once more when it is known how often it did.
+  std::function<void(const OwnLinkChanges& changes)> on_own_changes;
   std::function<void(const QosCounts& counts, std::chrono::nanoseconds took)> on_pass;
   std::function<void(std::string_view line)> log;
 };
@@ -72,9 +76,13 @@ class QosLoop {
     ApplyProgress progress;
     LinkEvidence link;  // just before a write
     crds::LosslessReport shown;
-    std::string waiting;   // NextApplyStep::reason
-    bool known = false;    // of the machine, now
-    bool resumed = false;  // an agent before this one began it
+    std::string waiting;                // NextApplyStep::reason
+    std::string given_back;             // StepFacts::given_back
+    std::string about;                  // AboutOf what was judged last
+    int in_vain = 0;                    // times that it was given back since it was last set
+    bool known = false;                 // of the machine, now
+    bool resumed = false;               // an agent before this one began it
+    std::optional<OwnLinkChanges> own;  // told to on_own_changes of the write that is under way
   };
 
   void Pass();
@@ -83,6 +91,7 @@ class QosLoop {
   void TakeInputs(bool& all);
   void Look(Port& port);
   void Forget();
+  std::vector<Port*> Turns();  // those that were waited for in vain least often first
   void Work(Port& port, base::MonotonicTime& when);
   std::string Before(const Port& port) const;
   void Do(Port& port, const NextApplyStep& next);
@@ -95,7 +104,14 @@ class QosLoop {
   // `lost`: what could not be set back.
   void RolledBack(Port& port, const std::vector<lossless::Setting>& lost);
   void Settle(Port& port);
+  // A write is about to bounce the link.
+  void ExpectBounces(Port& port);
+  // How often it did: "; its link went down twice by that". Empty: it did not, or that is not known.
+  std::string CountBounces(Port& port);
   void Open(Port& port);
+  void GiveBack(Port& port, const NextApplyStep& next);
+  // Who uses it, as the end of a sentence; `in_use`: somebody does.
+  std::string Holders(const Port& port, bool in_use);
   bool Keep(Port& port);
   void Tell(bool warning, std::string_view reason, const Port& port, std::string note);
   void Log(const Port& port, std::string_view what) const;
@@ -119,11 +135,13 @@ class QosLoop {
 
   // Of the loop's thread.
   bool loaded_ = false, wished_ = false, seen_ = false;
+  bool freed_ = false;                 // in this pass a port was given back
   std::map<std::string, Port> ports_;  // by name
   std::vector<crds::LosslessWish> wishes_;
   std::vector<crds::LosslessReport> published_;
   std::vector<std::string> problems_;
   base::MonotonicTime next_look_{};
+  NodePause pause_;  // of this agent's time only: one that starts anew tries anew
   std::vector<QosEvent> events_;
   QosCounts counts_;
   std::optional<LosslessReadings> told_;

@@ -14,6 +14,7 @@ namespace heddle::nodeagent {
 namespace {
 
 using base::Code;
+using base::MonotonicTime;
 using lossless::Setting;
 
 // The setting that an error names, of those that were written; nothing where it names none of them.
@@ -61,6 +62,9 @@ void QosLoop::Do(Port& port, const NextApplyStep& next) {
       Log(port, "is not to be set any more, and nothing was written");
       Open(port);
       break;
+    case ApplyStep::kGiveBack:
+      GiveBack(port, next);
+      break;
   }
 }
 
@@ -90,9 +94,7 @@ bool QosLoop::Begin(Port& port) {
   port.record = port.kept;
   port.progress.stage = withdrawn ? ApplyStage::kDraining : ApplyStage::kIdle;
   port.progress.not_before = clock_.Now() + BackOff(++port.progress.busy);
-  port.waiting =
-      "cannot be set: what is there now cannot be written down first; see whether --state-dir is a folder "
-      "that the agent may write, with space in it";
+  port.waiting = fmt::format("cannot be set: {}", kCannotKeep);
   return false;
 }
 
@@ -117,6 +119,7 @@ void QosLoop::Write(Port& port) {
     // Firmware that keeps the say would write over all that follows.
     if (left.front() == Setting::kDcbx || alone) left.resize(1);
     ++counts_.writes;
+    ExpectBounces(port);
     const auto status = io_.Write(port.port, left, write.want);
     for (const Setting setting : left) ++wrote[setting];
     if (status) {
@@ -205,7 +208,7 @@ void QosLoop::WriteBack(Port& port) {
   for (int written = 0;;) {
     port.reading = io_.Read(port.port);
     if (port.reading.gone) return;
-    std::vector<Setting> left = Differing(write.settings, write.before, port.reading.have);
+    std::vector<Setting> left = NotBack(write.settings, write.before, port.reading.have);
     std::erase_if(
         left, [&](Setting setting) { return std::find(lost.begin(), lost.end(), setting) != lost.end(); });
     if (left.empty()) break;
@@ -214,14 +217,17 @@ void QosLoop::WriteBack(Port& port) {
       break;
     }
     ++counts_.writes;
-    const auto status = io_.Write(port.port, left, write.before);
+    ExpectBounces(port);
+    const auto status = io_.WriteBack(port.port, left, write.before);
     if (status) {
       ++written;
       continue;
     }
     ++counts_.failed_writes;
     const auto named = left.size() == 1 ? left.front() : NamedIn(status.error().message, left);
-    if (status.error().code == Code::kUnimplemented && named) {
+    // Neither a driver that has no such setting nor one that leaves it to its firmware will have it in an hour.
+    const bool never = status.error().code == Code::kUnimplemented || status.error().code == Code::kConflict;
+    if (never && named) {
       lost.push_back(*named);
       continue;
     }
@@ -255,15 +261,44 @@ void QosLoop::Settle(Port& port) {
   PortRecord& record = port.record;
   const UnsettledWrite write = *record.unsettled;
   if (write.about == AboutOf(record)) record.applied = true;
+  if (write.interrupts) {
+    pause_ = NodePause();
+    port.in_vain = 0;
+  }
   record.crashes = 0;
+  const std::string bounces = CountBounces(port);
   record.unsettled.reset();
   ++counts_.applied;
   if (!write.settings.empty()) {
     Tell(false, kLosslessApplied, port,
-         fmt::format("{} {} set{}", Names(write.settings), write.settings.size() == 1 ? "is" : "are",
-                     port.resumed ? ", as was begun before the agent restarted" : ""));
+         fmt::format("{} {} set{}{}", Names(write.settings), write.settings.size() == 1 ? "is" : "are",
+                     port.resumed ? ", as was begun before the agent restarted" : "", bounces));
   }
   Open(port);
+}
+
+void QosLoop::ExpectBounces(Port& port) {
+  const UnsettledWrite& write = *port.record.unsettled;
+  if (!write.interrupts) return;
+  const MonotonicTime now = clock_.Now();
+  if (!port.own) port.own = OwnLinkChanges{port.port.name, now, now, 0};
+  // More than that is a regression of the write itself (NextStepOf). Taking it back may bounce the link as often.
+  port.own->most = (write.back ? 4 : 2) * kMaxBounces;
+  port.own->until = now + options_.timings.carrier + options_.timings.settle;
+  if (callbacks_.on_own_changes) callbacks_.on_own_changes(*port.own);
+}
+
+std::string QosLoop::CountBounces(Port& port) {
+  if (!port.own) return {};
+  const auto link = io_.Link(port.port);
+  const std::uint64_t before = port.record.unsettled->link.carrier_changes;
+  port.own->until = clock_.Now();
+  if (link && link->carrier_changes >= before)
+    port.own->most = std::min(port.own->most, link->carrier_changes - before);
+  if (callbacks_.on_own_changes) callbacks_.on_own_changes(*port.own);
+  if (!link || port.own->most == 0) return {};
+  return fmt::format("; its link went down and up {} by that, which is no flapping",
+                     port.own->most <= 2 ? "once" : fmt::format("{} times", (port.own->most + 1) / 2));
 }
 
 void QosLoop::Open(Port& port) {
@@ -273,6 +308,52 @@ void QosLoop::Open(Port& port) {
   port.progress = ApplyProgress();
   port.waiting.clear();
   port.resumed = false;
+  port.own.reset();
+  freed_ = true;
+}
+
+void QosLoop::GiveBack(Port& port, const NextApplyStep& next) {
+  const QosTimings& timings = options_.timings;
+  const MonotonicTime now = clock_.Now();
+  // That nobody uses it now is no news where it was not use that kept it.
+  if (port.progress.idle_moment || !next.in_use) pause_.not_idle_before = now + timings.idle_pause;
+  if (port.progress.idle_moment) {
+    Log(port, "was idle for a moment only, and new pods get it again");
+    return Open(port);
+  }
+  std::chrono::nanoseconds wait = timings.pause;
+  for (int i = 0; i < pause_.in_vain && wait < timings.max_pause; ++i) wait *= 2;
+  wait = std::min(wait, timings.max_pause);
+  pause_.until = now + wait;
+  pause_.until_text = base::FormatTime(std::chrono::floor<std::chrono::seconds>(clock_.WallNow() + wait));
+  pause_.port = port.port.name;
+  ++pause_.in_vain;
+  ++port.in_vain;
+  ++counts_.given_back;
+  port.given_back = fmt::format(
+      "is not set yet: new pods get it again until {}, or until no program uses it, after it was kept from "
+      "them "
+      "for {}: {}{}",
+      pause_.until_text, DurationText(timings.patience), next.why, Holders(port, next.in_use));
+  Tell(true, kLosslessPortInUse, port, port.given_back);
+  Log(port, port.given_back);
+  Open(port);
+  port.waiting = port.given_back;
+}
+
+std::string QosLoop::Holders(const Port& port, bool in_use) {
+  static constexpr std::ptrdiff_t kNamed = 4;  // of each kind: a report's reason has 512 characters
+  const auto list = [](std::string_view what, const std::vector<std::string>& names) {
+    if (names.empty()) return std::string();
+    const auto end = names.begin() + std::min(kNamed, std::ptrdiff_t(names.size()));
+    std::string text = fmt::format("; {} {}", what, fmt::join(names.begin(), end, ", "));
+    if (end != names.end()) text += fmt::format(" and {} more", names.end() - end);
+    return text;
+  };
+  std::string holders = list("pods that were given it:", gate_.Holders(port.port.name)) +
+                              list("processes:", io_.QueuePairHolders(port.port));
+  if (!holders.empty() || !in_use) return holders;
+  return "; whose they are is not seen from here: `rdma resource show qp` on the node tells";
 }
 
 bool QosLoop::Keep(Port& port) {

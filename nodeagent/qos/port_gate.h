@@ -3,6 +3,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace heddle::nodeagent {
 
@@ -21,6 +22,8 @@ class PortGate {
   virtual bool Withdrawn(const std::string& port) const = 0;
   // Why a withdrawn port may still be given to a pod, as a part of a sentence; empty = it is not.
   virtual std::string Leak() const { return {}; }
+  // Pods that were given the port, "namespace/pod", sorted. Those that took it without being given it are not known.
+  virtual std::vector<std::string> Holders(const std::string& /*port*/) const { return {}; }
 };
 
 // Where nobody here offers devices to the kubelet: only placement goes past the port.

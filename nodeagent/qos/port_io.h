@@ -50,8 +50,16 @@ class PortIo {
   // the driver has no such setting. kUnavailable: busy, or the interface is gone. kForbidden: no right to.
   [[nodiscard]] virtual base::Status Write(const QosPort& port, std::span<const lossless::Setting> settings,
                                            const lossless::PortSettings& want) = 0;
+  // The same back to what Read said of them before. Of a DSCP map the entries that `before` does not have are deleted,
+  // too: left there they would go on marking.
+  [[nodiscard]] virtual base::Status WriteBack(const QosPort& port,
+                                               std::span<const lossless::Setting> settings,
+                                               const lossless::PortSettings& before) = 0;
   // Queue pairs on this device that processes hold (rdma netlink); the kernel's own are not counted.
   [[nodiscard]] virtual base::Result<int> UserQueuePairs(const QosPort& port) = 0;
+  // The processes that hold them, for people: "python3 (pid 4711)"; sorted. Empty: nobody does, or this process is
+  // shown none of them, as in a PID namespace of its own.
+  virtual std::vector<std::string> QueuePairHolders(const QosPort& port) = 0;
   [[nodiscard]] virtual base::Result<LinkEvidence> Link(const QosPort& port) = 0;
   // Who probably wrote a setting that nobody of us did: "lldpad", "firmware DCBX", "manual"; empty = no guess.
   virtual std::string LikelyWriter(const QosPort& port, lossless::Setting setting) = 0;

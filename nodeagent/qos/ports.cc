@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "crds/port_name.h"
 #include "formats/printable.h"
 #include "nodeagent/pci/probe.h"
@@ -16,31 +18,48 @@ std::string Target(const base::FileTree& files, const std::string& path) {
   return formats::Printable(std::string_view(*link).substr(link->find_last_of('/') + 1), 64);
 }
 
+void TakeWatched(const WatchedPort& watched, QosPort& port) {
+  if (!watched.netdev.empty() || watched.of_bond) port.netdev = watched.netdev;
+  if (!watched.device.empty()) {
+    port.rdma_device = watched.device;
+    port.rdma_port = watched.device_port;
+  } else if (watched.of_bond) {
+    port.rdma_port = 1;
+  }
+}
+
+void ReadFunction(const base::FileTree& files, QosPort& port) {
+  const std::string device = fmt::format("sys/class/net/{}/device", port.netdev);
+  if (std::string place = Target(files, device); IsPciAddress(place)) port.pci_address = std::move(place);
+  if (std::string driver = Target(files, device + "/driver"); !driver.empty())
+    port.driver = std::move(driver);
+}
+
 }  // namespace
 
-std::vector<QosPort> QosPorts(const base::FileTree& files, std::span<const WatchedPort> watched) {
+std::vector<QosPort> QosPorts(QosPortsWanted wanted, const topology::Node& node,
+                              std::span<const WatchedPort> watched, const base::FileTree* files) {
   std::vector<QosPort> ports;
-  for (const WatchedPort& one : watched) {
-    if (one.transport != topology::Transport::kRoce || one.netdev.empty()) continue;
-    QosPort port;
-    port.name = crds::PortName(one.nic, one.number);
-    port.rdma_device = one.nic;
-    port.rdma_port = one.device_port;
-    port.netdev = one.netdev;
-    const std::string device = fmt::format("sys/class/net/{}/device", one.netdev);
-    if (std::string place = Target(files, device); IsPciAddress(place)) port.pci_address = std::move(place);
-    port.driver = Target(files, device + "/driver");
-    ports.push_back(std::move(port));
+  for (const topology::Nic& nic : node.nics) {
+    if (wanted == QosPortsWanted::kRoce && nic.transport != topology::Transport::kRoce) continue;
+    for (const topology::NicPort& nic_port : nic.ports) {
+      QosPort port{crds::PortName(nic, nic_port), nic.name, nic_port.number, nic.netdev, nic.pci, nic.driver};
+      const auto seen = std::find_if(watched.begin(), watched.end(), [&](const WatchedPort& one) {
+        return one.nic == nic.name && one.number == nic_port.number;
+      });
+      if (seen != watched.end()) TakeWatched(*seen, port);
+      if (wanted == QosPortsWanted::kRoce && port.netdev.empty()) continue;
+      if (files != nullptr && !port.netdev.empty()) ReadFunction(*files, port);
+      ports.push_back(std::move(port));
+    }
   }
   return ports;
 }
 
-std::vector<QosPort> QosPorts(const base::FileTree& files, const Readings& readings,
-                              const topology::Node& node) {
+std::vector<WatchedPort> WatchedPortsOfAllRoles(const Readings& readings, const topology::Node& node) {
   topology::Node all = node;
-  // Counters of management NICs are not watched.
   for (topology::Nic& nic : all.nics) nic.role = topology::NicRole::kCompute;
-  return QosPorts(files, WatchedPorts(readings, all));
+  return WatchedPorts(readings, all);
 }
 
 }  // namespace heddle::nodeagent

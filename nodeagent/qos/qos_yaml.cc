@@ -18,6 +18,7 @@ constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxPorts = 1024;
 constexpr std::size_t kMaxErrors = 1024;
 constexpr std::size_t kMaxText = 256;
+constexpr std::size_t kMaxHolders = 64;
 
 base::Error Wrong(std::string_view what) {
   return {base::Code::kInvalid, std::string(what), std::nullopt};
@@ -29,6 +30,21 @@ base::Result<std::string> Text(const Json& object, const char* key) {
   if (found == object.end() || found->is_null()) return std::string();
   if (!found->is_string()) return base::Fail(Wrong(fmt::format("{} is no text", key)));
   return formats::Printable(found->get<std::string>(), kMaxText);
+}
+
+// Absent is none.
+base::Result<std::vector<std::string>> Texts(const Json& object, const char* key, std::size_t max) {
+  std::vector<std::string> texts;
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return texts;
+  if (!found->is_array() || found->size() > max) {
+    return base::Fail(Wrong(fmt::format("{} is no list of at most {} texts", key, max)));
+  }
+  for (const Json& text : *found) {
+    if (!text.is_string()) return base::Fail(Wrong(fmt::format("{}: an entry is no text", key)));
+    texts.push_back(formats::Printable(text.get<std::string>(), kMaxText));
+  }
+  return texts;
 }
 
 // YAML's numbers come signed.
@@ -130,6 +146,7 @@ base::Status ReadPort(const Json& item, RecordedQosPort& recorded) {
   ASSIGN_OR_RETURN(const std::uint64_t pairs,
                    Number(item, "queuePairs", std::uint64_t(std::numeric_limits<std::int32_t>::max())));
   recorded.queue_pairs = int(pairs);
+  ASSIGN_OR_RETURN(recorded.holders, Texts(item, "holders", kMaxHolders));
   TRY(ReadLink(item, recorded.link));
   ASSIGN_OR_RETURN(recorded.writer, Text(item, "writer"));
   return Each(item, "refuses", lossless::kHostSettings, [&](const Json& refusal) -> base::Status {
@@ -149,6 +166,7 @@ Json WritePort(const RecordedQosPort& recorded) {
   const QosPort& port = recorded.port;
   Json json{{"name", port.name}, {"rdmaPort", port.rdma_port}};
   if (recorded.queue_pairs >= 0) json["queuePairs"] = recorded.queue_pairs;
+  if (!recorded.holders.empty()) json["holders"] = recorded.holders;
   PutText(json, "rdmaDevice", port.rdma_device);
   PutText(json, "netdev", port.netdev);
   PutText(json, "pciAddress", port.pci_address);

@@ -4,6 +4,7 @@
 #include <libmnl/libmnl.h>
 #include <rdma/rdma_netlink.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
@@ -40,11 +41,16 @@ base::Status TakeQueuePairs(const nlattr* list, RdmaAnswer& answer) {
   return ForEachNested(list, [&](const nlattr* entry) -> base::Status {
     if (mnl_attr_get_type(entry) != RDMA_NLDEV_ATTR_RES_QP_ENTRY) return {};
     bool kernel = false;
+    std::optional<std::uint32_t> pid;
     TRY(ForEachNested(entry, [&](const nlattr* part) -> base::Status {
       kernel = kernel || mnl_attr_get_type(part) == RDMA_NLDEV_ATTR_RES_KERN_NAME;
+      if (mnl_attr_get_type(part) == RDMA_NLDEV_ATTR_RES_PID) pid = U32(part);
       return {};
     }));
-    if (!kernel && answer.user_queue_pairs < std::numeric_limits<int>::max()) ++answer.user_queue_pairs;
+    if (kernel || answer.user_queue_pairs == std::numeric_limits<int>::max()) return {};
+    ++answer.user_queue_pairs;
+    if (pid.value_or(0) != 0 && (answer.by_pid.size() < kMaxHolders || answer.by_pid.contains(*pid)))
+      ++answer.by_pid[*pid];
     return {};
   });
 }
@@ -81,6 +87,20 @@ base::Status TakeRdma(std::string_view datagram, std::uint32_t sequence, std::st
   });
 }
 
+std::string PodUidIn(std::string_view cgroup) {
+  constexpr std::string_view kPod = "pod";
+  constexpr std::size_t kMinUid = 32;  // of a static pod: a hash without dashes
+  for (std::size_t at = cgroup.find(kPod); at != std::string_view::npos; at = cgroup.find(kPod, at + 1)) {
+    if (at == 0 || (cgroup[at - 1] != '/' && cgroup[at - 1] != '-')) continue;
+    const std::string_view rest = cgroup.substr(at + kPod.size());
+    std::string uid(rest.substr(0, rest.find_first_not_of("0123456789abcdef_-")));
+    if (uid.size() < kMinUid || uid.size() > kMinUid + 4) continue;
+    std::replace(uid.begin(), uid.end(), '_', '-');
+    return uid;
+  }
+  return {};
+}
+
 bool ShowsAllQueuePairs(std::string_view release) {
   const std::size_t dot = release.find('.');
   if (dot == std::string_view::npos) return false;
@@ -114,14 +134,34 @@ base::Result<int> NetlinkQueuePairs::CountUsers(const std::string& rdma_device) 
                     "the agent with hostPID, or a kernel from 5.5 on",
                     formats::Printable(release, 64)));
   }
+  ASSIGN_OR_RETURN(const RdmaAnswer answer, AskUsers(rdma_device));
+  return answer.user_queue_pairs;
+}
+
+base::Result<RdmaAnswer> NetlinkQueuePairs::AskUsers(const std::string& rdma_device) {
   std::uint32_t sequence = kernel_.NextSequence();
-  ASSIGN_OR_RETURN(RdmaAnswer answer, Ask(AskRdmaDevices(sequence), sequence, rdma_device));
-  if (!answer.device) {
+  ASSIGN_OR_RETURN(const RdmaAnswer devices, Ask(AskRdmaDevices(sequence), sequence, rdma_device));
+  if (!devices.device) {
     return base::Fail(base::Code::kUnavailable, fmt::format("{}: there is no such RDMA device", rdma_device));
   }
   sequence = kernel_.NextSequence();
-  ASSIGN_OR_RETURN(answer, Ask(AskQueuePairs(*answer.device, sequence), sequence, rdma_device));
-  return answer.user_queue_pairs;
+  return Ask(AskQueuePairs(*devices.device, sequence), sequence, rdma_device);
+}
+
+std::vector<std::string> NetlinkQueuePairs::Holders(const std::string& rdma_device) {
+  std::vector<std::string> holders;
+  const auto answer = AskUsers(rdma_device);
+  if (!answer) return holders;
+  for (const auto& [pid, pairs] : answer->by_pid) {
+    const std::string folder = fmt::format("proc/{}/", pid);
+    const auto name = base::ReadTrimmed(files_, folder + "comm");
+    const std::string pod = PodUidIn(files_.Read(folder + "cgroup").value_or(""));
+    holders.push_back(fmt::format("{} (pid {}{})",
+                                  name ? formats::Printable(*name, 32) : "a program without a name", pid,
+                                  pod.empty() ? "" : fmt::format(", of the pod with UID {}", pod)));
+  }
+  std::sort(holders.begin(), holders.end());
+  return holders;
 }
 
 }  // namespace heddle::nodeagent

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file_tree.h"
 #include "base/result.h"
@@ -15,11 +17,14 @@ namespace heddle::nodeagent {
 std::string AskRdmaDevices(std::uint32_t sequence);
 std::string AskQueuePairs(std::uint32_t device, std::uint32_t sequence);  // `device`: its index
 
+inline constexpr std::size_t kMaxHolders = 1'024;
 struct RdmaAnswer {
   bool done = false;
   int error = 0;                        // errno, or 0
   std::optional<std::uint32_t> device;  // the index of the device that was looked for
   int user_queue_pairs = 0;             // those whose entry does not name a part of the kernel as their owner
+  std::map<std::uint32_t, int>
+      by_pid;  // of those, by a process that this one can see; at most kMaxHolders processes
 };
 // Adds one datagram of a dump; `device_name`: whom to look for. Total; kInvalid where a message is cut short.
 [[nodiscard]] base::Status TakeRdma(std::string_view datagram, std::uint32_t sequence,
@@ -27,6 +32,10 @@ struct RdmaAnswer {
 
 // Whether a kernel of this release ("6.1.0-56-amd64") shows queue pairs over PID namespaces.
 bool ShowsAllQueuePairs(std::string_view release);
+
+// The UID of the pod that a process belongs to, of its proc/PID/cgroup as the kubelet's two cgroup drivers name groups
+// ("…-pod8f1c_….slice", "/pod8f1c-…/"); empty = it is in no pod.
+std::string PodUidIn(std::string_view cgroup);
 
 // Queue pairs of a device that processes hold. Thread rule: one thread.
 class QueuePairs {
@@ -37,17 +46,22 @@ class QueuePairs {
   virtual ~QueuePairs() = default;
   // kForbidden: those of other processes cannot be seen. kUnavailable: there is no such device (any more).
   [[nodiscard]] virtual base::Result<int> CountUsers(const std::string& rdma_device) = 0;
+  // Those processes, as PortIo::QueuePairHolders has them.
+  virtual std::vector<std::string> Holders(const std::string& rdma_device) = 0;
 };
 
 // Kernels before 5.5 show a process the queue pairs of its own PID namespace alone (rdma_is_visible_in_pid_ns), so that
 // a count from within a container that has its own would be a confident 0: it is refused there.
 class NetlinkQueuePairs final : public QueuePairs {
  public:
-  // `files`: rooted at "/", for proc/self/ns/pid and proc/sys/kernel/osrelease. Must outlive it.
+  // `files`: rooted at "/", for proc/self/ns/pid, proc/sys/kernel/osrelease, and comm and cgroup of processes. Must
+  // outlive it.
   explicit NetlinkQueuePairs(const base::FileTree& files);
   [[nodiscard]] base::Result<int> CountUsers(const std::string& rdma_device) override;
+  std::vector<std::string> Holders(const std::string& rdma_device) override;
 
  private:
+  [[nodiscard]] base::Result<RdmaAnswer> AskUsers(const std::string& rdma_device);
   [[nodiscard]] base::Result<RdmaAnswer> Ask(const std::string& question, std::uint32_t sequence,
                                              const std::string& rdma_device);
   const base::FileTree& files_;

@@ -110,10 +110,27 @@ base::Status RecordedPortIo::Write(const QosPort& port, std::span<const lossless
   return refused;
 }
 
+base::Status RecordedPortIo::WriteBack(const QosPort& port, std::span<const lossless::Setting> settings,
+                                       const lossless::PortSettings& before) {
+  TRY(Write(port, settings, before));
+  const auto recorded = ports_.find(port.name);
+  auto& map = recorded->second.reading.have.dscp_to_priority;
+  const bool asked =
+      std::find(settings.begin(), settings.end(), lossless::Setting::kDscpToPriority) != settings.end();
+  if (!asked || !before.dscp_to_priority || map == before.dscp_to_priority) return {};
+  map = before.dscp_to_priority;
+  return Save(port.name + " dscpToPriority");
+}
+
 base::Result<int> RecordedPortIo::UserQueuePairs(const QosPort& port) {
   TRY(Load());
   const RecordedQosPort* found = Find(port);
   return found == nullptr ? 0 : found->queue_pairs;
+}
+
+std::vector<std::string> RecordedPortIo::QueuePairHolders(const QosPort& port) {
+  const RecordedQosPort* found = Load() ? Find(port) : nullptr;
+  return found == nullptr ? std::vector<std::string>() : found->holders;
 }
 
 base::Result<LinkEvidence> RecordedPortIo::Link(const QosPort& port) {

@@ -24,6 +24,8 @@ struct RecordedQosPort {
   QosPort port;
   QosReading reading;
   int queue_pairs = 0;  // of processes; -1 = could not be counted
+  std::vector<std::string>
+      holders;  // of them; no recording of a live machine keeps the names of its programs
   LinkEvidence link;
   std::string writer;  // LikelyWriter of every setting
   std::vector<QosRefusal> refuses;
@@ -31,9 +33,9 @@ struct RecordedQosPort {
 };
 using RecordedQosPorts = std::map<std::string, RecordedQosPort>;  // by name: "mlx5_0:1"
 
-// {ports: [{name, rdmaDevice, rdmaPort, netdev, pciAddress, driver, settings, gaps, gone, queuePairs, link: {carrier,
-// carrierChanges, errors}, writer, refuses: [{setting, code, message}]}]}; only the name must be there. Errors:
-// kInvalid with the port and the key, kTooLarge past 1 MiB or 1,024 ports. Parse(Format(x)) is x.
+// {ports: [{name, rdmaDevice, rdmaPort, netdev, pciAddress, driver, settings, gaps, gone, queuePairs, holders, link:
+// {carrier, carrierChanges, errors}, writer, refuses: [{setting, code, message}]}]}; only the name must be there.
+// Errors: kInvalid with the port and the key, kTooLarge past 1 MiB or 1,024 ports. Parse(Format(x)) is x.
 [[nodiscard]] base::Result<RecordedQosPorts> ParseQosYaml(std::string_view yaml);
 std::string FormatQosYaml(const RecordedQosPorts& ports);
 crds::Json QosJson(const RecordedQosPorts& ports);
@@ -52,7 +54,10 @@ class RecordedPortIo final : public PortIo {
   QosReading Read(const QosPort& port) override;
   [[nodiscard]] base::Status Write(const QosPort& port, std::span<const lossless::Setting> settings,
                                    const lossless::PortSettings& want) override;
+  [[nodiscard]] base::Status WriteBack(const QosPort& port, std::span<const lossless::Setting> settings,
+                                       const lossless::PortSettings& before) override;
   [[nodiscard]] base::Result<int> UserQueuePairs(const QosPort& port) override;
+  std::vector<std::string> QueuePairHolders(const QosPort& port) override;
   [[nodiscard]] base::Result<LinkEvidence> Link(const QosPort& port) override;
   std::string LikelyWriter(const QosPort& port, lossless::Setting setting) override;
 

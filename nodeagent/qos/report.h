@@ -44,6 +44,7 @@ inline constexpr std::string_view kLosslessDrift = "LosslessDrift";
 inline constexpr std::string_view kLosslessConflict = "LosslessConflict";
 inline constexpr std::string_view kLosslessFailed = "LosslessFailed";
 inline constexpr std::string_view kLosslessRolledBack = "LosslessRolledBack";
+inline constexpr std::string_view kLosslessPortInUse = "LosslessPortInUse";
 // What a new report tells that the one before did not; null = there was none.
 std::vector<QosEvent> EventsOf(const crds::LosslessReport* before, const crds::LosslessReport& now);
 // "mlx5_0:1, mlx5_1:1: note": ports with the same to say are one event.

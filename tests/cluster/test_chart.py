@@ -539,12 +539,17 @@ class AgentAccessTest(ChartTestCase):
             self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"], "add": capabilities})
             self.assertEqual(container["securityContext"]["appArmorProfile"], {"type": "Unconfined"})
             self.assertIn("--lossless=apply", container["command"])
+            self.assertIn("--lossless-patience=1800", container["command"])
+            self.assertNotIn("hostPID", spec)
             self.assertIn("--state-dir=/var/lib/other", container["command"])
             self.assertEqual(self.host_paths(spec)["state"], "/var/lib/other")
             mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
             self.assertNotIn("readOnly", mounts["sys"])
             self.assertEqual(mounts["state"]["mountPath"], "/var/lib/other")
             self.create(spec, "privileged")
+        spec = self.agent_pod(self.NOTHING | {"lossless": {"enabled": True, "patienceSeconds": 0, "hostPID": True}})
+        self.assertIn("--lossless-patience=0", spec["containers"][0]["command"])
+        self.assertTrue(spec["hostPID"])
         for agent in (self.UNPRIVILEGED, self.NOTHING):
             container = self.agent_pod(agent)["containers"][0]
             self.assertNotIn("NET_ADMIN", json.dumps(container))

@@ -59,7 +59,8 @@ class Devices(NodeTestCase):
         cls.heddle.start_agent(
             NODE, "--pod-resources", cls.node.pod_resources, "--device-plugins", cls.node.device_plugins,
             "--state-dir", cls.agent_root / "state", "--infiniband-devices", cls.agent_root / "infiniband",
-            "--follow-plans", "--interval", "1", "--counters-interval", "0.5", "--publish-jitter", "0.1")
+            "--lossless=apply", "--qos-dir", cls.ports_folder(), "--lossless-interval=1", "--lossless-drain=1",
+            "--lossless-settle=1", "--follow-plans", "--interval", "1", "--counters-interval", "0.5", "--publish-jitter", "0.1")
         cls.heddle.wait_published([NODE])
         cls.wait_allocatable(FABRIC, 250)
 
@@ -79,6 +80,11 @@ class Devices(NodeTestCase):
         (misc / "dev").write_text("10:58\n")
         for name in [*cls.verbs.values(), "rdma_cm"]:
             os.mknod(folder / name, stat.S_IFCHR | 0o666, os.makedev(1, 3))  # null
+
+    @classmethod
+    def ports_folder(cls):
+        """Where the agent keeps the ports of its recorded machine, in place of a kernel."""
+        return cls.plane.folder / "ports"
 
     @classmethod
     def _make_cdi(cls):
@@ -288,6 +294,43 @@ class Devices(NodeTestCase):
         self.assertIn(f"{self.nics[2]['name']} port 1 is down", self.report("heddle.dev/nic-down")["reason"])
         (port / "state").write_text(up)
         self.wait_allocatable("heddle.dev/nic-down", 8)
+
+    # Lossless settings
+
+    def set_port(self, name, **more):
+        """What the agent reads of a port, as a kernel would say it."""
+        folder = self.ports_folder()
+        folder.mkdir(exist_ok=True)
+        (folder / ".next").write_text(json.dumps({"ports": [{"name": name, "netdev": "eth0", "settings": {"mtu": 1500}} | more]}))
+        os.rename(folder / ".next", folder / "qos.yaml")
+
+    def lossless(self, wishes):
+        self.plane.rest.patch(path("nodetopologies", name=NODE), {"spec": {"lossless": wishes}})
+
+    def test_a_port_that_is_being_set_is_given_to_no_pod_until_it_is_set(self):
+        resource, port = "heddle.dev/nic-set", f"{self.nics[3]['name']}:1"
+        # Somebody uses it, so that it stays away for as long as this test wants.
+        self.set_port(port, queuePairs=2, holders=["python3 (pid 4711)"])
+        self.offer("Nics", resource, nics=self.nics[3:4])
+        self.wait_allocatable(resource, 1)
+        self.addCleanup(self.lossless, None)
+        self.lossless([{"ports": [port], "policies": ["bed"], "generation": 1, "mode": "Apply", "settings": {"mtu": 9000}}])
+        self.wait_allocatable(resource, 0)
+        self.node.wait_for(lambda: "lossless settings are being changed" in self.report(resource).get("reason", ""), "the report")
+        where = path("pods", "default", "waits")
+        self.plane.rest.create(path("pods", "default"), self.node.pod("waits", **{resource: "1"}))
+        self.addCleanup(self.end, where)
+
+        def waits():
+            conditions = self.plane.rest.get(where)["status"].get("conditions", [])
+            return any(c["type"] == "PodScheduled" and c["status"] == "False" and f"Insufficient {resource}" in c["message"]
+                       for c in conditions)
+        self.node.wait_for(waits, "the pod to wait for the device", 60)
+        self.assertIn("mtu: 1500", (self.ports_folder() / "qos.yaml").read_text().replace('"', ""), "nothing was written yet")
+        self.set_port(port)  # they have ended
+        self.node.wait_for(lambda: self.plane.rest.get(where)["status"].get("phase") == "Running", "the pod to run", 90)
+        self.assertEqual((self.ports_folder() / "writes").read_text(), f"{port} mtu\n", "it was set before")
+        self.assertEqual([r["state"] for r in self.status()["lossless"]], ["Compliant"])
 
     # Others
 

@@ -1,5 +1,5 @@
 // Does with a live port what each line of its input says, and prints what came of it, one JSON object a line:
-//   {"do": "read" | "write" | "pairs" | "link" | "writer", "port": {name, rdmaDevice, rdmaPort, netdev, pciAddress,
+//   {"do": "read" | "write" | "write back" | "pairs" | "link" | "writer", "port": {name, rdmaDevice, rdmaPort, netdev, pciAddress,
 //    driver}, "settings": ["pfc", …], "want": {…}}
 // For writer the first of the settings counts.
 
@@ -46,7 +46,8 @@ json Do(PortIo& io, const json& line) {
   if (what == "writer") return {{"writer", io.LikelyWriter(port, settings.at(0))}};
   if (what == "pairs") {
     const auto pairs = io.UserQueuePairs(port);
-    return pairs ? json{{"pairs", *pairs}} : Failed(pairs.error());
+    if (!pairs) return Failed(pairs.error());
+    return {{"pairs", *pairs}, {"holders", io.QueuePairHolders(port)}};
   }
   if (what == "link") {
     const auto link = io.Link(port);
@@ -55,7 +56,8 @@ json Do(PortIo& io, const json& line) {
   }
   const auto want = heddle::crds::PortSettingsFromJson(line.at("want"));
   if (!want) return Failed(want.error());
-  const auto written = io.Write(port, settings, *want);
+  const auto written =
+      what == "write back" ? io.WriteBack(port, settings, *want) : io.Write(port, settings, *want);
   return written ? json{{"code", ""}} : Failed(written.error());
 }
 

@@ -78,6 +78,9 @@ class Qos(GuestCase):
     def write(self, want, port=PORT):
         return self.ask({"do": "write", "port": port, "settings": sorted(want), "want": want})[0]
 
+    def write_back(self, before, port=PORT):
+        return self.ask({"do": "write back", "port": port, "settings": sorted(before), "want": before})[0]
+
     def written(self, want):
         answer = self.write(want)
         self.assertEqual(answer, {"code": ""})
@@ -202,17 +205,19 @@ class Qos(GuestCase):
                 self.assertIn(answer["code"], ("Unavailable", "NotFound", "Unimplemented", "Invalid"), answer)
 
     def test_queue_pairs_of_processes_are_counted_from_inside_a_container_too(self):
-        self.assertEqual(self.ask({"do": "pairs", "port": PORT}), [{"pairs": 0}])
+        self.assertEqual(self.ask({"do": "pairs", "port": PORT}), [{"pairs": 0, "holders": []}])
         self.guest.run("ibv_rc_pingpong -d rxe0 -g 0 >/dev/null 2>&1 & echo $! >/mnt/pid")
         self.addCleanup(self.guest.attempt, "kill $(cat /mnt/pid)")
         count = lambda: self.ask({"do": "pairs", "port": PORT}, {"do": "pairs", "port": OTHER})
         wait_for("the process to have its queue pair", lambda: count()[0]["pairs"] == 1)
-        self.assertEqual(count()[1], {"pairs": 0}, "the other device has none")
+        self.assertEqual(count()[1], {"pairs": 0, "holders": []}, "the other device has none")
+        pid = self.guest.run("cat /mnt/pid").strip()
+        self.assertEqual(count()[0]["holders"], [f"ibv_rc_pingpong (pid {pid})"])
         listed = json.loads(self.guest.run("rdma -j resource show qp link rxe0/1"))
         self.assertEqual(len([pair for pair in listed if "pid" in pair]), 1)
         # A container has PIDs of its own; the kernel shows it the queue pair all the same.
         said = self.guest.run(f"unshare --pid --fork --mount-proc {options.binaries}/port_io </mnt/ask")
-        self.assertEqual(json.loads(said.splitlines()[0]), {"pairs": 1})
+        self.assertEqual(json.loads(said.splitlines()[0]), {"pairs": 1, "holders": []}, "nor who has it")
         self.guest.run("kill $(cat /mnt/pid)")
         wait_for("it to be gone", lambda: count()[0]["pairs"] == 0)
 
@@ -252,6 +257,27 @@ class Qos(GuestCase):
         self.device.fail("dcbx", 0)
         self.written({"dcbx": "Host"})
         self.assertTrue(self.dcb("dcbx")["host"] and self.dcb("dcbx")["ieee"])
+
+    def test_the_old_kind_of_dcbx_is_mended_and_taken_back(self):
+        self.guest.run("dcb dcbx set dev dcb0 host cee")
+        self.assertEqual(self.read()["have"]["dcbx"], "HostCEE")
+        flags = lambda: sorted(flag for flag, on in self.dcb("dcbx").items() if on is True)
+        self.written({"dcbx": "Host"})
+        self.assertEqual(flags(), ["host", "ieee"])
+        self.assertEqual(self.write_back({"dcbx": "HostCEE"}), {"code": ""})
+        self.assertEqual(flags(), ["cee", "host"])
+
+    def test_dscps_that_had_no_entry_have_none_when_they_are_written_back(self):
+        self.guest.run("dcb app add dev dcb0 dscp-prio 26:4 48:7")
+        before = self.read()["have"]["dscpToPriority"]
+        self.written({"dscpToPriority": WANT["dscpToPriority"]})
+        self.assertEqual(len(self.dcb("app -N")["dscp_prio"]), 64)
+        self.assertEqual(self.write_back({"dscpToPriority": before}), {"code": ""})
+        self.assertEqual(sorted(map(tuple, self.dcb("app -N")["dscp_prio"])), [(26, 4), (48, 7)])
+        self.assertEqual(self.read()["have"]["dscpToPriority"], before)
+        self.device.reset()
+        self.assertEqual(self.write_back({"dscpToPriority": before}), {"code": ""})
+        self.assertEqual(self.device.writes(), {}, "what is right is not written")
 
     def watch(self):
         """Starts `qos watch`; what it says is in the file that is returned."""

@@ -160,6 +160,24 @@ std::vector<Json> FakeApiServer::All(const kube::Resource& resource) const {
   return objects;
 }
 
+void FakeApiServer::Visit(const kube::Resource& resource,
+                          const std::function<void(const Json& object)>& visitor) const {
+  const std::lock_guard lock(mutex_);
+  const auto collection = collections_.find(resource.group + "/" + resource.plural);
+  if (collection == collections_.end()) return;
+  for (const auto& [key, stored] : collection->second.objects) visitor(stored.object);
+}
+
+void FakeApiServer::set_cached_version(std::int64_t version) {
+  const std::lock_guard lock(mutex_);
+  cached_version_ = version;
+}
+
+void FakeApiServer::OnChange(ChangeListener listener) {
+  const std::lock_guard lock(mutex_);
+  listener_ = std::move(listener);
+}
+
 std::string FakeApiServer::resource_version() const {
   const std::lock_guard lock(mutex_);
   return std::to_string(version_);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -110,6 +111,26 @@ class FakeApiServer final : public kube::HttpTransport {
   bool WaitUntil(const std::function<bool()>& condition,
                  std::chrono::milliseconds limit = std::chrono::seconds(10)) const;
 
+  // For a simulation, which owns all waiting. A watch without a thread: Open answers what a server would that does
+  // not accept it, else nothing, and `watch` is there; Take hands over the lines that have come since, the first
+  // ones with the first call. After an ERROR the watch has ended.
+  class PolledWatch;
+  std::optional<kube::HttpResponse> Open(const kube::HttpRequest& request,
+                                         std::shared_ptr<PolledWatch>& watch);
+  std::vector<std::string> Take(PolledWatch& watch, bool bookmark = false);
+  static bool Ended(const PolledWatch& watch);
+  // Lists that allow it (resourceVersion 0, or one that is not newer) are answered as of that version, as by a server
+  // whose cache is behind; 0 = always the newest.
+  void set_cached_version(std::int64_t version);
+  // Called after each change with the kind and the object before and after, null where there is none. Must not call
+  // this server.
+  using ChangeListener =
+      std::function<void(const kube::Resource& resource, const kube::Json& before, const kube::Json& after)>;
+  void OnChange(ChangeListener listener);
+  // Every object of a kind in order, without a copy. Must not call this server.
+  void Visit(const kube::Resource& resource,
+             const std::function<void(const kube::Json& object)>& visitor) const;
+
   base::Result<kube::HttpResponse> Do(const kube::HttpRequest& request, std::stop_token stop) override;
   base::Result<kube::HttpResponse> Stream(const kube::HttpRequest& request, const kube::ChunkReader& on_chunk,
                                           std::stop_token stop) override;
@@ -141,6 +162,7 @@ class FakeApiServer final : public kube::HttpTransport {
   std::optional<base::Result<kube::HttpResponse>> Disturb(const ApiRequest& request, bool after);
   kube::HttpResponse Answer(const ApiRequest& request);
   kube::HttpResponse AnswerList(Collection& collection, const ApiRequest& request);
+  std::map<kube::ObjectKey, kube::Json> AsOf(const Collection& collection, std::int64_t version) const;
   kube::HttpResponse AnswerCreate(Collection& collection, const ApiRequest& request);
   kube::HttpResponse AnswerSubresource(Collection& collection, const ApiRequest& request);
   kube::HttpResponse AnswerUpdate(Collection& collection, const ApiRequest& request);
@@ -157,6 +179,8 @@ class FakeApiServer final : public kube::HttpTransport {
                                       const ApiRequest& request);
   std::vector<std::string> NextLines(Watcher& watcher, const Collection& collection,
                                      const ApiRequest& request);
+  std::optional<kube::HttpResponse> RefuseWatch(const Collection* collection,
+                                                const ApiRequest& request) const;
   std::string Bookmark(const Collection& collection, bool initial_end) const;
   base::Result<kube::HttpResponse> Pump(Watcher& watcher, const Collection& collection,
                                         const ApiRequest& request, std::vector<std::string> lines,
@@ -169,13 +193,24 @@ class FakeApiServer final : public kube::HttpTransport {
   std::vector<Change> history_;
   std::int64_t version_ = 1000;
   std::int64_t expired_before_ = 0;
+  std::int64_t cached_version_ = 0;
   std::uint64_t uids_ = 0;
   std::vector<ApiRequest> requests_;
   std::deque<std::pair<Fault, int>> faults_;
   std::function<std::optional<kube::HttpResponse>(const ApiRequest&)> interceptor_;
+  ChangeListener listener_;
   std::set<Watcher*> watchers_;
   bool watch_list_ = true;
   bool deliver_events_ = true;
+};
+
+class FakeApiServer::PolledWatch {
+ private:
+  friend class FakeApiServer;
+  Watcher watcher_;
+  ApiRequest request_;
+  const Collection* collection_ = nullptr;
+  std::vector<std::string> first_;
 };
 
 }  // namespace heddle::test

@@ -138,6 +138,46 @@ std::vector<std::string> FakeApiServer::NextLines(Watcher& watcher, const Collec
   return lines;
 }
 
+std::optional<HttpResponse> FakeApiServer::RefuseWatch(const Collection* collection,
+                                                       const ApiRequest& request) const {
+  if (collection == nullptr)
+    return StatusResponse(404, "", "the server could not find the requested resource");
+  const auto match = request.query.find("resourceVersionMatch");
+  if (request.query.contains("sendInitialEvents") && (!watch_list_ || match == request.query.end())) {
+    return StatusResponse(422, "", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch");
+  }
+  return std::nullopt;
+}
+
+std::optional<HttpResponse> FakeApiServer::Open(const kube::HttpRequest& request,
+                                                std::shared_ptr<PolledWatch>& watch) {
+  auto opened = std::make_shared<PolledWatch>();
+  opened->request_ = TakeApart(request);
+  const std::lock_guard lock(mutex_);
+  opened->collection_ = CollectionOf(opened->request_);
+  if (auto refused = RefuseWatch(opened->collection_, opened->request_)) return refused;
+  opened->watcher_.collection =
+      opened->collection_->resource.group + "/" + opened->collection_->resource.plural;
+  opened->first_ = StartWatch(opened->watcher_, *opened->collection_, opened->request_);
+  watch = std::move(opened);
+  return std::nullopt;
+}
+
+std::vector<std::string> FakeApiServer::Take(PolledWatch& watch, bool bookmark) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> lines = std::exchange(watch.first_, {});
+  if (watch.watcher_.end != Watcher::End::kOpen) return lines;
+  watch.watcher_.bookmark_due = bookmark && watch.watcher_.bookmarks;
+  for (std::string& line : NextLines(watch.watcher_, *watch.collection_, watch.request_)) {
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+bool FakeApiServer::Ended(const PolledWatch& watch) {
+  return watch.watcher_.end != Watcher::End::kOpen;
+}
+
 base::Result<HttpResponse> FakeApiServer::Stream(const kube::HttpRequest& request,
                                                  const kube::ChunkReader& on_chunk, std::stop_token stop) {
   const ApiRequest taken = TakeApart(request);
@@ -160,12 +200,7 @@ base::Result<HttpResponse> FakeApiServer::Stream(const kube::HttpRequest& reques
   changed_.notify_all();
   if (auto disturbed = Disturb(taken, false)) return *std::move(disturbed);
   const Collection* collection = CollectionOf(taken);
-  if (collection == nullptr)
-    return StatusResponse(404, "", "the server could not find the requested resource");
-  const auto match = taken.query.find("resourceVersionMatch");
-  if (taken.query.contains("sendInitialEvents") && (!watch_list_ || match == taken.query.end())) {
-    return StatusResponse(422, "", "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch");
-  }
+  if (auto refused = RefuseWatch(collection, taken)) return *std::move(refused);
   Watcher watcher;
   watcher.collection = collection->resource.group + "/" + collection->resource.plural;
   std::vector<std::string> lines = StartWatch(watcher, *collection, taken);

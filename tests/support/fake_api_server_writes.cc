@@ -158,6 +158,20 @@ HttpResponse FakeApiServer::Answer(const ApiRequest& request) {
   return StatusResponse(405, "", "the server does not allow this method");
 }
 
+// What a collection was at a version: later changes are taken back, the last one first.
+std::map<ObjectKey, Json> FakeApiServer::AsOf(const Collection& collection, std::int64_t version) const {
+  std::map<ObjectKey, Json> objects;
+  for (const auto& [key, stored] : collection.objects) objects.emplace(key, stored.object);
+  const std::string name = collection.resource.group + "/" + collection.resource.plural;
+  for (auto change = history_.rbegin(); change != history_.rend() && change->version > version; ++change) {
+    if (change->collection != name) continue;
+    const Json& known = change->before.is_null() ? change->after : change->before;
+    objects.erase(kube::KeyOf(known));
+    if (!change->before.is_null()) objects.emplace(kube::KeyOf(known), change->before);
+  }
+  return objects;
+}
+
 HttpResponse FakeApiServer::AnswerList(Collection& collection, const ApiRequest& request) {
   const std::string wanted = QueryOf(request, "resourceVersion");
   if (!wanted.empty() && std::atoll(wanted.c_str()) > version_) {
@@ -172,20 +186,24 @@ HttpResponse FakeApiServer::AnswerList(Collection& collection, const ApiRequest&
     return StatusResponse(410, "",
                           "The provided continue parameter is too old to display a consistent list result");
   }
-  const std::string version = token.empty() ? std::to_string(version_) : token.substr(0, token.find('|'));
+  const std::int64_t asked = std::atoll(wanted.c_str());
+  const bool cached = cached_version_ > 0 && !wanted.empty() && asked <= cached_version_;
+  const std::int64_t newest = cached ? cached_version_ : version_;
+  const std::string version = token.empty() ? std::to_string(newest) : token.substr(0, token.find('|'));
   const auto after = token.empty() ? ObjectKey{} : ObjectKey::Parse(token.substr(token.find('|') + 1));
   const std::size_t limit = std::size_t(std::atoll(QueryOf(request, "limit").c_str()));
   Json items = Json::array();
   Json metadata{{"resourceVersion", version}};
   ObjectKey last;
-  for (const auto& [key, stored] : collection.objects) {
+  auto objects = AsOf(collection, newest);
+  for (auto& [key, object] : objects) {
     if (!token.empty() && !(after < key)) continue;
-    if (!Selects(request, stored.object)) continue;
+    if (!Selects(request, object)) continue;
     if (limit > 0 && items.size() == limit) {
       metadata["continue"] = version + "|" + last.ToString();
       break;
     }
-    items.push_back(stored.object);
+    items.push_back(std::move(object));
     last = key;
     if (!BuiltIn(collection.resource)) continue;
     items.back().erase("kind");
@@ -382,6 +400,7 @@ void FakeApiServer::Commit(Collection& collection, const ObjectKey& key, std::op
     collection.objects.erase(key);
   }
   history_.push_back(std::move(change));
+  if (listener_) listener_(collection.resource, history_.back().before, history_.back().after);
   changed_.notify_all();
 }
 

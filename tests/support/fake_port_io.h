@@ -45,6 +45,8 @@ class FakePortIo final : public nodeagent::PortIo {
     std::vector<lossless::Gap> gaps;
     bool gone = false;
     int queue_pairs = 0;
+    std::optional<base::Error> queue_pairs_unknown;
+    std::vector<std::string> holders;
     nodeagent::LinkEvidence link{true, 0, {{"rx_symbol_err_phy", 7}}};
     std::map<lossless::Setting, Fault> faults;         // by the setting whose write fails
     std::function<void(Port&)> on_write;               // after each that took effect
@@ -88,8 +90,21 @@ class FakePortIo final : public nodeagent::PortIo {
     if (one.on_write) one.on_write(one);
     return {};
   }
+  base::Status WriteBack(const nodeagent::QosPort& port, std::span<const lossless::Setting> settings,
+                         const lossless::PortSettings& before) override {
+    const base::Status written = Write(port, settings, before);
+    const bool dscps =
+        std::find(settings.begin(), settings.end(), lossless::Setting::kDscpToPriority) != settings.end();
+    if (written && dscps) ports_[port.name].have.dscp_to_priority = before.dscp_to_priority;
+    return written;
+  }
   base::Result<int> UserQueuePairs(const nodeagent::QosPort& port) override {
-    return ports_[port.name].queue_pairs;
+    const Port& one = ports_[port.name];
+    if (one.queue_pairs_unknown) return base::Fail(*one.queue_pairs_unknown);
+    return one.queue_pairs;
+  }
+  std::vector<std::string> QueuePairHolders(const nodeagent::QosPort& port) override {
+    return ports_[port.name].holders;
   }
   base::Result<nodeagent::LinkEvidence> Link(const nodeagent::QosPort& port) override {
     return ports_[port.name].link;
@@ -177,6 +192,7 @@ class FakeGate final : public nodeagent::PortGate {
   explicit FakeGate(CrashPoints* crash = nullptr) : crash_(crash) {}
 
   std::map<std::string, std::string> withdrawn;  // why, by port
+  std::vector<std::string> holders;              // of every port
 
   void Withdraw(const std::string& port, const std::string& reason) override {
     Reach();
@@ -189,6 +205,7 @@ class FakeGate final : public nodeagent::PortGate {
     Reach();
   }
   bool Withdrawn(const std::string& port) const override { return withdrawn.contains(port); }
+  std::vector<std::string> Holders(const std::string&) const override { return holders; }
 
  private:
   void Reach() {

@@ -64,8 +64,21 @@ TEST(Flags, SayWhatToLint) {
   EXPECT_THAT(Read({"lint", "--help"}).instead->out, HasSubstr("Exit codes: 0 nothing was found, 3"));
 }
 
+TEST(Flags, SayWhatToCheck) {
+  const CommandLine line = Read({"check", "--rdma-resource", "example.com/nic", "llama.yaml", "job/bert",
+                                 "--gpus-per-node", "4", "--infiniband", "-n", "train"});
+  ASSERT_FALSE(line.instead) << line.instead->err;
+  EXPECT_EQ(line.flags.command, Command::kCheck);
+  EXPECT_THAT(line.flags.check.targets, ElementsAre("llama.yaml", "job/bert"));
+  EXPECT_THAT(line.flags.check.rdma_resources, ElementsAre("example.com/nic"));
+  EXPECT_EQ(line.flags.check.gpus_per_node, 4);
+  EXPECT_TRUE(line.flags.check.infiniband);
+  EXPECT_EQ(line.flags.explain.ns, "train");
+  EXPECT_THAT(Read({"check", "--help"}).instead->out, HasSubstr("KIND/NAME is one in the cluster"));
+}
+
 TEST(Flags, SayWhatIsWrongInSentences) {
-  EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: explain, observe, topology, fabric, plan or lint"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: explain, observe, topology, fabric, plan, lint or check"));
   EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("there is no command plam"));
   EXPECT_THAT(ErrorOf({"plan", "--defragment", "x"}), HasSubstr("--defragment \"x\": write a whole number"));
   EXPECT_THAT(ErrorOf({"plan", "--spares", "99999999999"}), HasSubstr("--spares \"99999999999\": write"));

@@ -325,6 +325,25 @@ TEST(GangController, KeepsTheHeadsNodesFromThoseBehindAndLetsThemHaveTheRest) {
   EXPECT_TRUE(RunsToTheEnd(cluster, extender, "head")) << cluster.Summary("head");
 }
 
+// Found by the simulation, seed 12.
+TEST(GangController, PlansWhatHasBegunBeforeTheHeadThatWaitsForItsNodes) {
+  Cluster cluster("su:1 node:2 gpu:8 nic:8 rail:8");
+  RunningExtender extender(cluster);
+  cluster.server.FailNext({.method = "PATCH", .path_contains = "pods/half-1", .status = 403}, 1'000'000);
+  cluster.Submit({.name = "half", .pods = 2, .parallelism = "tp=8,dp=2"});
+  ASSERT_TRUE(extender.Until([&] { return cluster.Released("half") == 1; }));
+  cluster.BindReleased();
+  cluster.Submit({.name = "head", .pods = 2, .parallelism = "tp=8,dp=2"});
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("head") == "Waiting: NotEnoughFree"; }))
+      << cluster.Summary("head");
+  const auto gang = cluster.GangOf("half");
+  ASSERT_TRUE(gang);
+  cluster.server.Remove(kGangs, {"train", gang->name});
+  cluster.server.ClearFaults();
+  EXPECT_TRUE(RunsToTheEnd(cluster, extender, "half")) << cluster.Summary("half");
+  EXPECT_EQ(cluster.Summary("head"), "Waiting: NotEnoughFree");
+}
+
 TEST(GangController, PlansTheHigherPriorityFirst) {
   Cluster cluster("su:1 node:4 gpu:8 nic:8 rail:8");
   RunningExtender extender(cluster);

@@ -157,6 +157,29 @@ TEST(GangDecision, ReleasesEveryGatedPodOfACommittedPlan) {
   EXPECT_EQ(rest.patches[0].rank, 1);
 }
 
+// Found by the simulation, seed 10.
+TEST(GangDecision, HoldsARemadePodBackWhileTheOldOneHasItsPartOfASharedNode) {
+  Scene scene;
+  scene.Planned();
+  auto rows = crds::ToRows(*scene.gang->status.placement);
+  rows[0].gpus = 0x0F;
+  scene.gang->status.placement = crds::ToColumns(rows, 1);
+  scene.Release(0);
+  scene.Release(1);
+  scene.Bind(0, scene.names[0]);
+  scene.Bind(1, scene.names[1]);
+  Json leaving = scene.pods[0];
+  leaving["metadata"]["name"] = "job-0-old";
+  leaving["metadata"]["uid"] = "uid-old";
+  leaving["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  scene.pods[0] = GatedPod(0);
+  scene.pods.push_back(leaving);
+  const Action action = scene.Next();
+  EXPECT_FALSE(std::holds_alternative<ReleasePods>(action)) << "action " << action.index();
+  scene.pods.pop_back();
+  EXPECT_EQ(scene.Expect<ReleasePods>().patches.size(), 1u);
+}
+
 TEST(GangDecision, ReportsReleasedAndThenRunning) {
   Scene scene;
   scene.Planned();

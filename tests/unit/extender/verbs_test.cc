@@ -83,12 +83,22 @@ std::shared_ptr<Snapshot> TwoNodes() {
 TEST(Prioritize, PrefersTheNodeThatIsAlreadyBrokenAndStaysWithinTen) {
   const auto snapshot = TwoNodes();
   const auto& nodes = snapshot->fabrics[0].fabric->nodes;
-  ExtenderArgs args{.gpus = 4, .node_names = {nodes[0].node.name, nodes[1].node.name, "unknown"}};
+  ExtenderArgs args{
+      .gpus = 4, .node_names = {nodes[0].node.name, nodes[1].node.name, "unknown"}, .bytes = {}};
   const auto scores = Prioritize(args, snapshot.get());
   ASSERT_EQ(scores.size(), 3u);
   EXPECT_GT(scores[1].score, scores[0].score);
   EXPECT_EQ(scores[2].score, 0);
   for (const HostScore& one : scores) EXPECT_TRUE(one.score >= 0 && one.score <= 10) << one.score;
+}
+
+TEST(Prioritize, GivesNothingToAPodThatNoNodeCouldHold) {
+  const auto snapshot = TwoNodes();
+  for (const int gpus : {9, 33, 65'536}) {
+    ExtenderArgs args{
+        .gpus = gpus, .node_names = {snapshot->fabrics[0].fabric->nodes[0].node.name}, .bytes = {}};
+    EXPECT_EQ(Prioritize(args, snapshot.get())[0].score, 0) << gpus;
+  }
 }
 
 TEST(Prioritize, HasNoOpinionOnPodsWithoutGpus) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <future>
 
 #include "kube/status_endpoints.h"
 
@@ -38,13 +39,22 @@ class Connection {
     const std::string request = "POST " + path +
                                 " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: " +
                                 std::to_string(body.size()) + "\r\n\r\n" + body;
+    Send(request);
+    return ReadAnswer();
+  }
+  void Send(const std::string& bytes) {
     std::size_t sent = 0;
-    while (sent < request.size()) {
-      const ssize_t some = send(fd_, request.data() + sent, request.size() - sent, MSG_NOSIGNAL);
+    while (sent < bytes.size()) {
+      const ssize_t some = send(fd_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
       if (some <= 0) break;
       sent += std::size_t(some);
     }
-    return ReadAnswer();
+  }
+  // As much as is there; empty: the other side has closed it.
+  std::string Read() {
+    char buffer[4096];
+    const ssize_t some = recv(fd_, buffer, sizeof buffer, 0);
+    return some <= 0 ? "" : std::string(buffer, std::size_t(some));
   }
 
  private:
@@ -103,6 +113,55 @@ TEST(HttpServer, SurvivesFiveMegabytesAndSomebodyWhoLeavesInTheMiddleAndAHandler
   EXPECT_THAT(bug, StartsWith("HTTP/1.1 500"));
   EXPECT_THAT(bug, HasSubstr("a bug"));
   EXPECT_THAT(Connection(server->address()).Post("/filter", "again"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(HttpServer, ListensOnAllAddressesWhereNoneIsNamed) {
+  const auto server = HttpServer::Start(":0", 1 << 20, EchoAnswer);
+  ASSERT_TRUE(server) << server.error().message;
+  EXPECT_THAT(Connection((*server)->address()).Post("/filter", "x"), EndsWith("POST /filter x"));
+}
+
+TEST(HttpServer, AnswersSeveralConnectionsWhileAHandlerIsBusy) {
+  std::promise<void> go_on;
+  std::shared_future<void> told = go_on.get_future().share();
+  const auto server = HttpServer::Start("127.0.0.1:0", 1 << 20, [&](const ServedRequest& request) {
+    if (request.path == "/slow") told.wait();
+    return EchoAnswer(request);
+  });
+  Connection slow((*server)->address()), quick((*server)->address());
+  slow.Send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(quick.Post("/filter", "x"), EndsWith("POST /filter x"));
+  go_on.set_value();
+  EXPECT_THAT(slow.Read(), HasSubstr("200"));
+}
+
+TEST(HttpServer, TellsAClientThatWaitsForItToGoOn) {
+  const auto server = Echo();
+  Connection connection(server->address());
+  connection.Send("POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_THAT(connection.Read(), StartsWith("HTTP/1.1 100"));
+  connection.Send("x");
+  EXPECT_THAT(connection.Read(), EndsWith("POST /filter x"));
+}
+
+TEST(HttpServer, RefusesWhatIsNoHttpAndHeadsWithoutAnEnd) {
+  const auto server = Echo();
+  Connection nonsense(server->address());
+  nonsense.Send("\x16\x03\x01 a client that speaks TLS\r\n\r\n");
+  EXPECT_THAT(nonsense.Read(), StartsWith("HTTP/1.1 400"));
+  EXPECT_EQ(nonsense.Read(), "") << "and closes";
+  Connection endless(server->address());
+  endless.Send("GET / HTTP/1.1\r\nX: " + std::string(100'000, 'x'));
+  EXPECT_THAT(endless.Read(), StartsWith("HTTP/1.1 400"));
+}
+
+TEST(HttpServer, EndsThoughClientsKeepTheirConnections) {
+  auto server = Echo();
+  Connection silent(server->address()), used(server->address());
+  EXPECT_THAT(used.Post("/filter", "x"), StartsWith("HTTP/1.1 200"));
+  server.reset();
+  EXPECT_EQ(used.Read(), "");
+  EXPECT_EQ(silent.Read(), "");
 }
 
 TEST(HttpServer, SaysWhyItCannotListen) {

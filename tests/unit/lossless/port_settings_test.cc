@@ -79,7 +79,8 @@ TEST(Settings, HaveANameEachAndAreVisitedInTheirOrder) {
 
 TEST(Settings, WordsComeBack) {
   for (const Trust trust : {Trust::kPcp, Trust::kDscp}) EXPECT_EQ(ParseTrust(TrustName(trust)), trust);
-  for (const Dcbx dcbx : {Dcbx::kHost, Dcbx::kFirmware}) EXPECT_EQ(ParseDcbx(DcbxName(dcbx)), dcbx);
+  for (const Dcbx dcbx : {Dcbx::kHost, Dcbx::kFirmware, Dcbx::kHostCee})
+    EXPECT_EQ(ParseDcbx(DcbxName(dcbx)), dcbx);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(ParseAlgorithm(AlgorithmName(Algorithm(i))), Algorithm(i));
   for (int i = 0; i < kDcqcnParameters; ++i) {
     EXPECT_EQ(ParseDcqcnParameter(DcqcnParameterName(DcqcnParameter(i))), DcqcnParameter(i));

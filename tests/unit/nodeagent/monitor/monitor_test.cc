@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -260,6 +261,22 @@ TEST_F(MonitorTest, ShowsAFlapWithinTheTimeOfOnePass) {
   Downed(5);
   EXPECT_TRUE(Within(seconds(6), [&] { return Port(*sights_.back())->fault == LinkFault::kFlapping; }));
   EXPECT_EQ(Port(*Last())->usable_gbps, 0);
+}
+
+TEST_F(MonitorTest, TakesLinkChangesOfTheAgentItselfForNoFlap) {
+  Start();
+  ASSERT_TRUE(Comes([&] { return !sights_.empty(); }));
+  monitor_->Expect({"mlx5_3:1", clock_.Now(), clock_.Now() + seconds(70), 8});
+  Downed(4);
+  EXPECT_TRUE(Within(seconds(6), [&] {
+    return std::any_of(sights_.back()->ports.begin(), sights_.back()->ports.end(),
+                       [](const PortHealth& port) {
+                         return port.own == "4 link downs by setting its lossless settings are not counted";
+                       });
+  }));
+  EXPECT_EQ(Port(*Last())->fault, LinkFault::kNone);
+  Downed(6);
+  EXPECT_TRUE(Within(seconds(6), [&] { return Port(*sights_.back())->fault == LinkFault::kFlapping; }));
 }
 
 TEST_F(MonitorTest, RemembersWhatWasPublishedBefore) {

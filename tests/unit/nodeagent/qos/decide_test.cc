@@ -119,7 +119,7 @@ TEST(QosApply, NothingIsSetWhereNobodyKnowsWhoUsesThePort) {
   facts.record = &record;
   facts.progress.stage = ApplyStage::kDraining;
   const base::MonotonicTime now{std::chrono::hours(1)};
-  facts.progress.since = now - facts.timings.drain;
+  facts.progress.since = facts.progress.withdrawn = now - facts.timings.drain;
   facts.asked.link = base::Result<LinkEvidence>(LinkEvidence{true, 0, {}});
   facts.asked.queue_pairs = base::Result<int>(base::Fail(base::Code::kUnimplemented, "kernel 4.4 has none"));
   NextApplyStep next = NextStepOf(facts, now);

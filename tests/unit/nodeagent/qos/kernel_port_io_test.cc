@@ -8,6 +8,7 @@
 
 #include "lossless/compare.h"
 #include "nodeagent/qos/dcb_settings.h"
+#include "nodeagent/qos/decide.h"
 #include "nodeagent/qos/likely_writer.h"
 #include "recorded_machine.h"
 #include "tests/support/memory_file_tree.h"
@@ -113,6 +114,9 @@ class FakeQueuePairs final : public QueuePairs {
  public:
   base::Result<int> CountUsers(const std::string& rdma_device) override {
     return rdma_device == "mlx5_0" ? 2 : 0;
+  }
+  std::vector<std::string> Holders(const std::string& rdma_device) override {
+    return rdma_device == "mlx5_0" ? std::vector<std::string>{"nccl (pid 7)"} : std::vector<std::string>();
   }
 };
 
@@ -387,8 +391,36 @@ TEST_F(Ports, FirmwareThatOwnsDcbxIsAskedToLetGo) {
   EXPECT_EQ(driver_.state.dcbx, DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_IEEE);
   driver_.state.dcbx = DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_LLD_MANAGED | DCB_CAP_DCBX_VER_IEEE;
   EXPECT_EQ(io_->Read(port_).have.dcbx, lossless::Dcbx::kFirmware);
+}
+
+TEST_F(Ports, TheOldKindOfDcbxIsDriftThatIsMendedAndTakenBack) {
   driver_.state.dcbx = DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_CEE;
-  EXPECT_THAT(GapOf(Setting::kDcbx), HasSubstr("CEE"));
+  EXPECT_EQ(io_->Read(port_).have.dcbx, lossless::Dcbx::kHostCee);
+  PortSettings want;
+  want.dcbx = lossless::Dcbx::kHost;
+  ASSERT_TRUE(WriteAll(want));
+  EXPECT_EQ(driver_.state.dcbx, DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_IEEE);
+  want.dcbx = lossless::Dcbx::kHostCee;
+  const std::array settings{Setting::kDcbx};
+  ASSERT_TRUE(io_->WriteBack(port_, settings, want));
+  EXPECT_EQ(driver_.state.dcbx, DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_CEE);
+}
+
+TEST_F(Ports, DscpsThatHadNoEntryHaveNoneWhenTheyAreWrittenBack) {
+  driver_.state.apps = {{IEEE_8021QAZ_APP_SEL_DSCP, 26, 4}, {IEEE_8021QAZ_APP_SEL_ANY, 4791, 3}};
+  const PortSettings before = io_->Read(port_).have;
+  PortSettings want;
+  want.dscp_to_priority = lossless::AllDscps(0);
+  want.dscp_to_priority->at(26) = 3;
+  ASSERT_TRUE(WriteAll(want));
+  EXPECT_EQ(DscpApps(driver_.state.apps).size(), 64u);
+  const std::vector<Setting> settings{Setting::kDscpToPriority};
+  EXPECT_EQ(NotBack(settings, before, io_->Read(port_).have), settings);
+  ASSERT_TRUE(io_->WriteBack(port_, settings, before));
+  // What is no DSCP's is nobody's business.
+  const std::vector<DcbApp> left{{IEEE_8021QAZ_APP_SEL_ANY, 4791, 3}, {IEEE_8021QAZ_APP_SEL_DSCP, 26, 4}};
+  EXPECT_EQ(driver_.state.apps, left);
+  EXPECT_TRUE(NotBack(settings, before, io_->Read(port_).have).empty());
 }
 
 TEST_F(Ports, CongestionControlIsInTheKernelsDebugfs) {

@@ -189,6 +189,59 @@ TEST(QosLoop, RollsBackWhatTakesTheCarrierAndTriesNoMoreUntilThePolicyChanges) {
   EXPECT_EQ(bed.State(), LosslessState::kCompliant);
 }
 
+TEST(QosLoop, SaysBeforehandThatItTakesTheLinkDownAndAfterwardsHowOften) {
+  QosBed bed;
+  std::size_t told = 0;
+  bed.io.before_write = [&](auto&&...) { told = bed.own_changes.size(); };
+  bed.io["mlx5_0:1"].on_write = [](auto& port) { port.link.carrier_changes += 4; };
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(told, 1u);
+  ASSERT_THAT(bed.own_changes, SizeIs(2));
+  EXPECT_EQ(bed.own_changes[0].port, "mlx5_0:1");
+  EXPECT_EQ(bed.own_changes[0].most, 2 * kMaxBounces);
+  EXPECT_EQ(bed.own_changes[0].until - bed.own_changes[0].from, seconds(70));
+  EXPECT_EQ(bed.own_changes[1].from, bed.own_changes[0].from);
+  EXPECT_EQ(bed.own_changes[1].most, 4u);
+  ASSERT_THAT(bed.events, SizeIs(1));
+  EXPECT_THAT(bed.events[0].note,
+              HasSubstr("its link went down and up 2 times by that, which is no flapping"));
+}
+
+TEST(QosLoop, SaysNothingOfTheLinkWhereAWriteLeavesItAlone) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.have = AsWanted();
+  port.have.tos = 0;
+  bed.Start();
+  bed.RunAll();
+  EXPECT_THAT(bed.io.writes, SizeIs(1));
+  EXPECT_THAT(bed.own_changes, IsEmpty());
+}
+
+TEST(QosLoop, TakesBackEntriesOfDscpsThatHadNone) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.have.dscp_to_priority = lossless::AllDscps(lossless::kNotSaid);
+  port.have.dscp_to_priority->at(26) = 4;
+  const lossless::PortSettings before = port.have;
+  port.faults[Setting::kMtu] = {base::Code::kInvalid, "no", -1};
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_EQ(port.have, before);
+}
+
+TEST(QosLoop, GivesTheOldKindOfDcbxUpBeforeItSetsTheRest) {
+  QosBed bed;
+  bed.io["mlx5_0:1"].have.dcbx = lossless::Dcbx::kHostCee;
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  ASSERT_THAT(bed.io.writes, SizeIs(2));
+  EXPECT_EQ(bed.io.writes[0], "mlx5_0:1 dcbx");
+}
+
 TEST(QosLoop, RollsBackWhatBringsErrors) {
   QosBed bed;
   bed.io["mlx5_0:1"].on_write = [](auto& port) { port.link.carrier_changes += 2; };

@@ -75,6 +75,7 @@ class QosBed {
   // A new agent: what was withdrawn by the one before is not withdrawn any more.
   void Start(bool with_spec = true) {
     loop.reset();
+    counts = QosCounts();
     gate = std::make_unique<test::FakeGate>(crash_);
     QosCallbacks callbacks;
     callbacks.on_readings = [this](const LosslessReadings& now) {
@@ -85,6 +86,7 @@ class QosBed {
       events.insert(events.end(), now.begin(), now.end());
     };
     callbacks.on_pass = [this](const QosCounts& now, std::chrono::nanoseconds) { counts = now; };
+    callbacks.on_own_changes = [this](const OwnLinkChanges& changes) { own_changes.push_back(changes); };
     callbacks.log = [this](std::string_view line) { log.emplace_back(line); };
     loop = std::make_unique<QosLoop>(io, *gate, journal, clock, options, callbacks);
     loop->Restore(readings.reports.value_or(std::vector<crds::LosslessReport>{}));
@@ -136,6 +138,7 @@ class QosBed {
   int publications = 0;
   std::vector<QosEvent> events;
   QosCounts counts;
+  std::vector<OwnLinkChanges> own_changes;
   std::vector<std::string> log;
   std::unique_ptr<QosLoop> loop;
 

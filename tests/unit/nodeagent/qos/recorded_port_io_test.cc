@@ -216,25 +216,73 @@ TEST(Overlay, LeavesWhatIsNotSaidOfATable) {
   EXPECT_TRUE(lossless::Compare(want, have).compliant());
 }
 
-TEST(QosPorts, AreTheRocePortsWithTheirFunctionAndDriver) {
-  test::MemoryFileTree files;
-  files.Link("sys/class/net/eth2/device", "../../../0000:17:00.0");
-  files.Link("sys/0000:17:00.0/driver", "../bus/pci/drivers/mlx5_core");
-  std::vector<WatchedPort> watched(3);
-  watched[0].nic = watched[0].device = "mlx5_0";
-  watched[0].netdev = "eth2";
-  watched[0].transport = topology::Transport::kRoce;
-  watched[1].nic = "mlx5_1";
-  watched[1].transport = topology::Transport::kInfiniBand;
-  watched[2].nic = "mlx5_2";
-  watched[2].transport = topology::Transport::kRoce;
-  QosPort port;
-  port.name = "mlx5_0:1";
-  port.rdma_device = "mlx5_0";
-  port.netdev = "eth2";
-  port.pci_address = "0000:17:00.0";
-  port.driver = "mlx5_core";
-  EXPECT_THAT(QosPorts(files, watched), ElementsAre(port));
+topology::Nic Nic(std::string name, topology::Transport transport, std::string netdev, int ports = 1) {
+  topology::Nic nic;
+  nic.name = std::move(name);
+  nic.transport = transport;
+  nic.netdev = std::move(netdev);
+  nic.pci = "0000:99:00.0";
+  nic.driver = "other";
+  for (int i = 1; i <= ports; ++i) nic.ports.emplace_back().number = i;
+  return nic;
+}
+
+class QosPortsOfANode : public testing::Test {
+ protected:
+  QosPortsOfANode() {
+    files_.Link("sys/class/net/eth2/device", "../../../0000:17:00.0");
+    files_.Link("sys/0000:17:00.0/driver", "../bus/pci/drivers/mlx5_core");
+    node_.nics = {Nic("mlx5_0", topology::Transport::kRoce, "eth2"),
+                  Nic("mlx5_1", topology::Transport::kInfiniBand, ""),
+                  Nic("mlx5_2", topology::Transport::kRoce, ""),
+                  Nic("mlx5_bond_0", topology::Transport::kRoce, "bond0", 2)};
+    Watch("mlx5_0", 1, "mlx5_0", "eth2", false);
+    Watch("mlx5_bond_0", 1, "mlx5_bond_0", "eth4", true);
+    Watch("mlx5_bond_0", 2, "", "eth5", true);
+  }
+  void Watch(const char* nic, int number, const char* device, const char* netdev, bool of_bond) {
+    WatchedPort& port = watched_.emplace_back();
+    port.nic = nic;
+    port.number = port.device_port = number;
+    port.device = device;
+    port.netdev = netdev;
+    port.of_bond = of_bond;
+  }
+  test::MemoryFileTree files_;
+  topology::Node node_;
+  std::vector<WatchedPort> watched_;
+};
+
+TEST_F(QosPortsOfANode, AreOfRoceThoseThatHaveAnInterfaceWithItsFunctionAndDriver) {
+  const QosPort found{"mlx5_0:1", "mlx5_0", 1, "eth2", "0000:17:00.0", "mlx5_core"};
+  const QosPort first{"mlx5_bond_0:1", "mlx5_bond_0", 1, "eth4", "0000:99:00.0", "other"};
+  // The bond is one port of its RDMA device.
+  const QosPort second{"mlx5_bond_0:2", "mlx5_bond_0", 1, "eth5", "0000:99:00.0", "other"};
+  EXPECT_THAT(QosPorts(QosPortsWanted::kRoce, node_, watched_, &files_), ElementsAre(found, first, second));
+}
+
+TEST_F(QosPortsOfANode, AreAllOfThemForWhomAPolicySpeaksTo) {
+  std::vector<std::string> names;
+  for (const QosPort& port : QosPorts(QosPortsWanted::kAll, node_, watched_, nullptr))
+    names.push_back(fmt::format("{} {} {}", port.name, port.netdev, port.pci_address));
+  EXPECT_THAT(names,
+              ElementsAre("mlx5_0:1 eth2 0000:99:00.0", "mlx5_1:1  0000:99:00.0", "mlx5_2:1  0000:99:00.0",
+                          "mlx5_bond_0:1 eth4 0000:99:00.0", "mlx5_bond_0:2 eth5 0000:99:00.0"));
+}
+
+TEST_F(QosPortsOfANode, HaveTheInterfaceOfTheirNicWhereNobodyWatchesThem) {
+  const std::vector<QosPort> ports = QosPorts(QosPortsWanted::kRoce, node_, {}, &files_);
+  ASSERT_THAT(ports, testing::SizeIs(3));
+  EXPECT_EQ(ports[0].netdev, "eth2");
+  EXPECT_EQ(ports[2].netdev, "bond0");
+}
+
+// DCB is set on the ports of a bond; that of the bond itself would be another's.
+TEST_F(QosPortsOfANode, OfABondDoNotTakeTheBondsInterfaceForTheirOwn) {
+  watched_[2].netdev.clear();
+  const std::vector<QosPort> all = QosPorts(QosPortsWanted::kAll, node_, watched_, &files_);
+  EXPECT_EQ(all[4].netdev, "");
+  EXPECT_THAT(QosPorts(QosPortsWanted::kRoce, node_, watched_, &files_), testing::SizeIs(2));
 }
 
 }  // namespace

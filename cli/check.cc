@@ -1,0 +1,220 @@
+#include "cli/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "cli/object_documents.h"
+#include "crds/pod_templates.h"
+
+namespace heddle::cli {
+namespace {
+
+using crds::CheckedWorkload;
+using crds::WorkloadFinding;
+using crds::WorkloadTemplate;
+
+constexpr std::size_t kMaxTargets = 10'000;
+
+struct Looked {
+  std::vector<CheckedWorkload> workloads;
+  std::vector<std::string> notes;
+  std::vector<std::string> unread;  // sentences that name the target
+};
+
+class Looking {
+ public:
+  Looking(const crds::WorkloadGround& ground, const ReadFile& read, const ReadWorkload& live)
+      : ground_(ground), read_(read), live_(live) {}
+
+  Looked Run(const CheckOptions& options) {
+    for (const std::string& target : options.targets) {
+      const auto workload = LiveWorkloadOf(target);
+      const base::Status done = workload ? Live(target, *workload) : File(target);
+      if (!done) looked_.unread.push_back(done.error().message);
+    }
+    return std::move(looked_);
+  }
+
+ private:
+  base::Status Live(const std::string& target, const LiveWorkload& workload) {
+    ASSIGN_OR_RETURN(const Json object, live_(workload));
+    if (!Take(target, object))
+      return base::Fail(base::Code::kInvalid, target + ": there is no pod template in it");
+    return {};
+  }
+
+  base::Status File(const std::string& path) {
+    ASSIGN_OR_RETURN(const std::string text, read_(path));
+    std::map<std::string, int> others;
+    bool any = false;
+    TRY(ForEachObject(text, nullptr,
+                      [&](const Json& object) -> base::Status {
+                        if (Take(path, object)) {
+                          any = true;
+                        } else {
+                          const std::string kind = kube::StringAt(object, {"kind"});
+                          ++others[kind.empty() ? "object without a kind" : kind];
+                        }
+                        return {};
+                      }),
+        path);
+    for (const auto& [kind, count] : others)
+      looked_.notes.push_back(fmt::format("{}: {} of kind {} left out: no pod template", path, count, kind));
+    if (any) return {};
+    return base::Fail(base::Code::kInvalid,
+                      path + ": there is no pod and no object with a pod template in it");
+  }
+
+  // Whether it is something to look at.
+  bool Take(const std::string& target, const Json& object) {
+    if (crds::PodTemplatesOf(object).empty()) return false;
+    CheckedWorkload checked = crds::CheckWorkload(object, ground_);
+    if (checked.templates.empty())
+      looked_.notes.push_back(fmt::format("{}: {} left out: it asks for no GPU", target, checked.name));
+    if (!checked.templates.empty()) looked_.workloads.push_back(std::move(checked));
+    return true;
+  }
+
+  const crds::WorkloadGround& ground_;
+  const ReadFile& read_;
+  const ReadWorkload& live_;
+  Looked looked_;
+};
+
+std::size_t Count(const Looked& looked, bool errors) {
+  std::size_t count = 0;
+  for (const CheckedWorkload& workload : looked.workloads) {
+    for (const WorkloadFinding& finding : workload.findings) count += finding.rule->error == errors ? 1 : 0;
+  }
+  return count;
+}
+
+std::string Plural(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string Summary(const Looked& looked, const crds::WorkloadGround& ground) {
+  const std::size_t errors = Count(looked, true), warnings = Count(looked, false);
+  const std::string workloads = Plural(looked.workloads.size(), "workload");
+  const std::string where =
+      fmt::format("for nodes of {} GPUs with {}", ground.gpus_per_node, ground.roce ? "RoCE" : "InfiniBand");
+  if (errors + warnings == 0) return fmt::format("{} looked at, {}: nothing was found\n", workloads, where);
+  return fmt::format("{} and {} in {}, {}\n", Plural(errors, "error"), Plural(warnings, "warning"), workloads,
+                     where);
+}
+
+// Paths of templates say which only where there are several.
+std::string WhereOf(const CheckedWorkload& workload, const std::string& path) {
+  return workload.templates.size() > 1 && !path.empty() ? workload.name + " " + path : workload.name;
+}
+
+std::string TextOf(const Looked& looked, const crds::WorkloadGround& ground, const Style& style) {
+  Table table({"WORKLOAD", "PODS", "GPUS", "RDMA", "FINDINGS"});
+  for (const CheckedWorkload& workload : looked.workloads) {
+    for (const WorkloadTemplate& one : workload.templates) {
+      const auto findings = std::count_if(
+          workload.findings.begin(), workload.findings.end(), [&](const WorkloadFinding& finding) {
+            return finding.where == one.where || (finding.where.empty() && &one == workload.templates.data());
+          });
+      table.Add({WhereOf(workload, one.where), std::to_string(one.pods), std::to_string(one.pods * one.gpus),
+                 one.rdma.empty() ? "-" : fmt::format("{}", fmt::join(one.rdma, ",")),
+                 Cell(findings == 0 ? "-" : std::to_string(findings),
+                      findings == 0 ? Colour::kNone : Colour::kBad)});
+    }
+  }
+  std::string text = table.empty() ? std::string() : table.Format(style) + "\n";
+  for (const CheckedWorkload& workload : looked.workloads) {
+    for (const WorkloadFinding& finding : workload.findings) {
+      const bool error = finding.rule->error;
+      text += fmt::format("{}  {}  {}\n",
+                          style.Paint(error ? "ERROR  " : "WARNING", error ? Colour::kBad : Colour::kNone),
+                          finding.rule->id, Printable(WhereOf(workload, finding.where)));
+      text += fmt::format("         {}: {}\n", Printable(finding.fact), finding.rule->why);
+      text +=
+          style.Paint(fmt::format("         to do: {}", Printable(finding.remedy)), Colour::kFaint) + "\n\n";
+    }
+  }
+  return text + Summary(looked, ground);
+}
+
+Json JsonOf(const Looked& looked, const crds::WorkloadGround& ground) {
+  Json workloads = Json::array();
+  for (const CheckedWorkload& workload : looked.workloads) {
+    Json templates = Json::array(), findings = Json::array();
+    for (const WorkloadTemplate& one : workload.templates) {
+      templates.push_back(
+          {{"where", one.where}, {"pods", one.pods}, {"gpusPerPod", one.gpus}, {"rdma", one.rdma}});
+    }
+    for (const WorkloadFinding& finding : workload.findings) {
+      findings.push_back({{"rule", finding.rule->id},
+                          {"severity", finding.rule->error ? "Error" : "Warning"},
+                          {"where", finding.where},
+                          {"fact", finding.fact},
+                          {"why", finding.rule->why},
+                          {"remedy", finding.remedy}});
+    }
+    workloads.push_back({{"workload", workload.name},
+                         {"templates", std::move(templates)},
+                         {"findings", std::move(findings)}});
+  }
+  return {{"workloads", std::move(workloads)},
+          {"unreadable", looked.unread},
+          {"nodes", {{"gpus", ground.gpus_per_node}, {"transport", ground.roce ? "RoCE" : "InfiniBand"}}}};
+}
+
+Output Rules(const OutputOptions& look) {
+  Output output;
+  Table table({"RULE", "SEVERITY", "FORBIDS"});
+  Json rules = Json::array();
+  for (const crds::WorkloadRule& rule : crds::WorkloadRules()) {
+    const char* severity = rule.error ? "Error" : "Warning";
+    table.Add({std::string(rule.id), severity, std::string(rule.forbids)});
+    rules.push_back({{"rule", rule.id},
+                     {"severity", severity},
+                     {"forbids", rule.forbids},
+                     {"why", rule.why},
+                     {"remedy", rule.remedy}});
+  }
+  output.out = look.format == Format::kText ? table.Format(look.style)
+                                            : Printed({{"rules", std::move(rules)}}, look.format);
+  return output;
+}
+
+}  // namespace
+
+crds::WorkloadGround GroundOf(const CheckOptions& options) {
+  crds::WorkloadGround ground;
+  ground.gpus_per_node = options.gpus_per_node.value_or(ground.gpus_per_node);
+  ground.roce = !options.infiniband;
+  ground.rdma_resources = options.rdma_resources;
+  return ground;
+}
+
+Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, const ReadFile& read,
+             const ReadWorkload& live, const OutputOptions& look) {
+  if (options.rules) return Rules(look);
+  const auto wrong = [](std::string why) {
+    return Failure({base::Code::kInvalid, std::move(why), std::nullopt});
+  };
+  if (options.targets.empty()) return wrong("name at least one FILE or KIND/NAME to look at, as job/llama");
+  if (options.targets.size() > kMaxTargets) return wrong(fmt::format("name at most {} files", kMaxTargets));
+  if (ground.gpus_per_node < 1 || ground.gpus_per_node > 1024)
+    return wrong("--gpus-per-node: write a number from 1 to 1024");
+  const Looked looked = Looking(ground, read, live).Run(options);
+  Output output;
+  output.out = look.format == Format::kText ? TextOf(looked, ground, look.style)
+                                            : Printed(JsonOf(looked, ground), look.format);
+  for (const std::string& note : looked.notes) output.err += "Note: " + Printable(note) + "\n";
+  for (const std::string& why : looked.unread) output.err += "Error: " + Printable(why) + "\n";
+  if (!looked.unread.empty()) {
+    output.exit_code = Output::kUsage;
+  } else if (Count(looked, true) + Count(looked, false) > 0) {
+    output.exit_code = Output::kRefused;
+  }
+  return output;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "cli/cluster_files.h"
+#include "cli/output.h"
+#include "crds/workload_check.h"
+#include "kube/client.h"
+
+namespace heddle::cli {
+
+struct CheckOptions {
+  std::vector<std::string> targets;  // FILE, "-" (standard input), or KIND/NAME in the cluster
+  std::string ns;                    // of KIND/NAME
+  // What is known of the nodes, in place of what a cluster says, or nobody does (8 GPUs, RoCE).
+  std::optional<int> gpus_per_node;
+  bool infiniband = false;
+  std::vector<std::string> rdma_resources;
+  bool rules = false;  // instead: what is looked for
+};
+
+// An object in the cluster, as "job/llama".
+struct LiveWorkload {
+  kube::Resource resource;
+  std::string name;
+};
+// Nothing where it is a file: KIND is none that is known, or NAME is no name or ends as files do ("./job/x" is a file).
+std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target);
+bool AsksCluster(const CheckOptions& options);
+
+using ReadWorkload = std::function<base::Result<Json>(const LiveWorkload& workload)>;
+
+// Says what of these workloads would go wrong. Exit codes: 0 nothing was found, 3 something was, 2 something could not
+// be read; the rest was looked at all the same. `live` is called only where AsksCluster.
+Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, const ReadFile& read,
+             const ReadWorkload& live, const OutputOptions& look);
+
+// The same with what the cluster says of its nodes and of its objects.
+Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFile& read,
+                const OutputOptions& look, const std::stop_token& stop);
+
+// What is known where no cluster is asked.
+crds::WorkloadGround GroundOf(const CheckOptions& options);
+
+}  // namespace heddle::cli

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+
+#include "cli/check.h"
+#include "crds/keys.h"
+#include "crds/node_topology.h"
+#include "crds/rdma_device_policy.h"
+
+namespace heddle::cli {
+namespace {
+
+namespace keys = crds::keys;
+
+struct KnownKind {
+  std::vector<std::string_view> words;  // as kubectl takes them
+  kube::Resource resource;
+};
+
+// Kinds of training workloads; any other is looked at in a file.
+const std::vector<KnownKind>& KnownKinds() {
+  static const std::vector<KnownKind> kinds{
+      {{"pod", "pods", "po"}, kube::kPods},
+      {{"job", "jobs", "job.batch", "jobs.batch"}, kube::kJobs},
+      {{"statefulset", "statefulsets", "sts"}, {"apps", "v1", "statefulsets", "StatefulSet", true}},
+      {{"deployment", "deployments", "deploy"}, {"apps", "v1", "deployments", "Deployment", true}},
+      {{"jobset", "jobsets"}, {"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true}},
+      {{"pytorchjob", "pytorchjobs"}, {"kubeflow.org", "v1", "pytorchjobs", "PyTorchJob", true}},
+      {{"mpijob", "mpijobs"}, {"kubeflow.org", "v2beta1", "mpijobs", "MPIJob", true}},
+      {{"leaderworkerset", "leaderworkersets", "lws"},
+       {"leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", true}}};
+  return kinds;
+}
+
+bool IsName(std::string_view name) {
+  const bool written = name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+  return !name.empty() && name.size() <= 253 && !written &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
+}
+
+kube::Resource ResourceOf(keys::Kind kind) {
+  return kube::CustomResource(std::string(keys::kGroup), std::string(keys::kVersion),
+                              std::string(kind.plural), std::string(kind.kind), false);
+}
+
+void ReadNodes(kube::Client& client, crds::WorkloadGround& ground, const CheckOptions& options,
+               std::string& notes, const std::stop_token& stop) {
+  const auto list = client.ListAll(ResourceOf(keys::kNodeTopology), {}, stop);
+  if (!list) {
+    notes += Printable("Note: what nodes there are could not be read, so they are taken for nodes of " +
+                       fmt::format("{} GPUs with RoCE: {}", ground.gpus_per_node, list.error().message)) +
+             "\n";
+    return;
+  }
+  int gpus = 0;
+  bool roce = false, other = false;
+  for (const Json& object : list->items) {
+    const auto read = crds::NodeTopologyFromJson(object);
+    if (!read) continue;
+    const topology::Node& node = read->status.node;
+    gpus = std::max(gpus, int(node.gpus.size()));
+    for (const topology::Nic& nic : node.nics) {
+      if (nic.role != topology::NicRole::kCompute) continue;
+      (nic.transport == topology::Transport::kRoce ? roce : other) = true;
+    }
+  }
+  if (gpus > 0 && !options.gpus_per_node) ground.gpus_per_node = gpus;
+  if (other && !roce) ground.roce = false;
+  if (gpus == 0 && !options.gpus_per_node)
+    notes += fmt::format("Note: no node has reported its GPUs, so nodes of {} are taken for granted\n",
+                         ground.gpus_per_node);
+}
+
+// Names of heddle.dev/ are known by themselves; a policy may give others.
+void ReadResources(kube::Client& client, crds::WorkloadGround& ground, const std::stop_token& stop) {
+  const auto list = client.ListAll(ResourceOf(keys::kRdmaDevicePolicy), {}, stop);
+  if (!list) return;
+  constexpr int kRails = 32;
+  for (const Json& object : list->items) {
+    const auto policy = crds::RdmaDevicePolicyFromJson(object);
+    if (!policy) continue;
+    for (const crds::RdmaResource& resource : policy->spec.resources) {
+      if (!resource.name.ends_with(crds::kRailMark)) {
+        ground.rdma_resources.push_back(resource.name);
+        continue;
+      }
+      const std::string stem = resource.name.substr(0, resource.name.size() - crds::kRailMark.size());
+      for (int rail = 0; rail < kRails; ++rail) ground.rdma_resources.push_back(stem + std::to_string(rail));
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target) {
+  const std::size_t slash = target.find('/');
+  if (slash == std::string::npos || !IsName(std::string_view(target).substr(slash + 1))) return std::nullopt;
+  std::string word = target.substr(0, slash);
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  for (const KnownKind& kind : KnownKinds()) {
+    if (std::find(kind.words.begin(), kind.words.end(), word) != kind.words.end())
+      return LiveWorkload{kind.resource, target.substr(slash + 1)};
+  }
+  return std::nullopt;
+}
+
+bool AsksCluster(const CheckOptions& options) {
+  return !options.rules &&
+         std::any_of(options.targets.begin(), options.targets.end(),
+                     [](const std::string& target) { return LiveWorkloadOf(target).has_value(); });
+}
+
+Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFile& read,
+                const OutputOptions& look, const std::stop_token& stop) {
+  crds::WorkloadGround ground = GroundOf(options);
+  std::string notes;
+  ReadNodes(client, ground, options, notes, stop);
+  ReadResources(client, ground, stop);
+  const ReadWorkload live = [&](const LiveWorkload& workload) -> base::Result<Json> {
+    auto object = client.Get(workload.resource, {options.ns, workload.name}, stop);
+    if (object || object.error().code != base::Code::kNotFound) return object;
+    return base::Fail(object.error().code,
+                      fmt::format("{}; see `kubectl get {} -n {}`", object.error().message,
+                                  workload.resource.plural, options.ns));
+  };
+  Output output = Check(options, ground, read, live, look);
+  output.err = notes + output.err;
+  return output;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,359 @@
+#include "crds/workload_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+
+#include "base/check.h"
+#include "crds/gpu_indexes.h"
+#include "crds/json_at.h"
+#include "crds/keys.h"
+#include "crds/parallelism.h"
+#include "crds/pod_templates.h"
+#include "crds/rdma_pod.h"
+
+namespace heddle::crds {
+namespace {
+
+// NVIDIA's containers of PyTorch ask for --shm-size=1g or more; a runtime's own /dev/shm has 64 MiB.
+constexpr std::int64_t kEnoughShm = std::int64_t{1} << 30;
+
+constexpr std::array kRules{
+    WorkloadRule{"no-rdma", true, "GPUs of several nodes without RDMA devices",
+                 "NCCL finds no NIC in the pod and goes through TCP, at a tenth of the rate or less",
+                 "ask for the resource that brings the NICs (`kubectl get rdmadevicepolicies`)"},
+    WorkloadRule{"no-interface", true, "RDMA devices without a network interface, on RoCE",
+                 "a RoCE device has its addresses from the interface, and without one in the pod it has none",
+                 "hostNetwork, a Multus attachment, or a claim of a DRA driver"},
+    WorkloadRule{"may-not-pin", true, "RDMA devices without the right to pin memory",
+                 "registering memory fails (ibv_reg_mr: Cannot allocate memory)",
+                 "add the capability IPC_LOCK"},
+    WorkloadRule{
+        "shm-small", true, "several GPUs in a container with a small /dev/shm",
+        "ranks of one node and data loaders meet there, and NCCL ends with \"No space left on device\"",
+        "mount an emptyDir of medium Memory at /dev/shm"},
+    WorkloadRule{"larger-than-node", true, "more GPUs in a pod than any node has",
+                 "the pod is never scheduled", "more pods with fewer GPUs"},
+    WorkloadRule{"not-its-gpus", true, "a parallelism that does not make the workload's GPUs",
+                 "Heddle refuses the gang, and its pods wait", "make both the same"},
+    WorkloadRule{"annotation-unread", true, "an annotation of Heddle that makes no sense",
+                 "Heddle refuses the gang, and its pods wait", "what the message says"},
+    WorkloadRule{
+        "no-retry", false, "backoffLimit 0 where pods can be replaced",
+        "the first pod that a node loses, or a kubelet refuses, ends the whole job: nothing is left to "
+        "repair",
+        "a backoffLimit, or a podFailurePolicy that ignores disruptions"},
+    WorkloadRule{"no-nccl-file", false, "GPUs of several nodes without heddle.dev/fabric",
+                 "NCCL is not told which NIC is on which rail, and guesses",
+                 "ask for heddle.dev/fabric: 1; pods with heddle.dev/parallelism get it by themselves"},
+    WorkloadRule{
+        "does-not-tile", false, "GPUs of a pod that do not divide those of a node",
+        "the rest of each node's GPUs is of use to nobody with the same shape, and rails are left over",
+        "a number of GPUs that divides the node's"},
+};
+
+const WorkloadRule* RuleOf(std::string_view id) {
+  const auto found =
+      std::find_if(kRules.begin(), kRules.end(), [id](const WorkloadRule& rule) { return rule.id == id; });
+  CHECK(found != kRules.end());
+  return &*found;
+}
+
+std::string Pods(std::int64_t pods) {
+  return fmt::format("{} pod{}", pods, pods == 1 ? "" : "s");
+}
+
+std::int64_t GpusOf(const Json& container) {
+  std::int64_t gpus = 0;
+  const Json& limits = At(container, {"resources", "limits"});
+  for (const std::string_view resource : kGpuResources) gpus += CountOf(At(limits, resource));
+  return gpus;
+}
+
+std::string NameOf(const Json& object) {
+  const std::string kind = TextOf(At(object, "kind")), name = TextOf(At(object, {"metadata", "name"})),
+                    ns = TextOf(At(object, {"metadata", "namespace"}));
+  std::string text = kind.empty() ? "object" : kind;
+  if (!name.empty()) text += " " + (ns.empty() ? name : ns + "/" + name);
+  return text;
+}
+
+std::optional<std::string> Annotation(const Json& pod, std::string_view key) {
+  const Json& value = At(pod, {"metadata", "annotations", key});
+  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+}
+
+// One template with GPUs.
+struct Seen {
+  const PodTemplate* from = nullptr;
+  WorkloadTemplate facts;
+  std::vector<const Json*> gpu_containers;
+};
+
+class Checking {
+ public:
+  Checking(const Json& object, const WorkloadGround& ground) : object_(object), ground_(ground) {}
+
+  CheckedWorkload Run() {
+    out_.name = NameOf(object_);
+    templates_ = PodTemplatesOf(object_);
+    for (const PodTemplate& one : templates_) {
+      Seen seen = See(one);
+      if (seen.facts.gpus > 0 && seen.facts.pods > 0) seen_.push_back(std::move(seen));
+    }
+    for (const Seen& seen : seen_) {
+      pods_ += seen.facts.pods;
+      gpus_ += seen.facts.pods * seen.facts.gpus;
+      out_.templates.push_back(seen.facts);
+    }
+    for (const Seen& seen : seen_) {
+      CheckNode(seen);
+      CheckRdma(seen);
+      CheckShm(seen);
+      CheckAnnotations(seen);
+    }
+    CheckParallelism();
+    CheckRetries();
+    std::stable_sort(
+        out_.findings.begin(), out_.findings.end(),
+        [](const WorkloadFinding& a, const WorkloadFinding& b) { return a.rule->error > b.rule->error; });
+    return std::move(out_);
+  }
+
+ private:
+  void Find(std::string_view rule, std::string where, std::string fact, std::string remedy) {
+    out_.findings.push_back({RuleOf(rule), std::move(where), std::move(fact), std::move(remedy)});
+  }
+
+  bool BringsRdma(const std::string& resource) const {
+    const auto& more = ground_.rdma_resources;
+    return IsRdmaResource(resource) || std::find(more.begin(), more.end(), resource) != more.end();
+  }
+
+  Seen See(const PodTemplate& from) const {
+    Seen seen;
+    seen.from = &from;
+    seen.facts.where = from.path;
+    seen.facts.pods = from.pods;
+    std::set<std::string> rdma;
+    std::int64_t first = 0;  // of the largest init container, which ends before the others start
+    for (const char* list : {"initContainers", "containers"}) {
+      for (const Json& container : ListOf(At(*from.pod, {"spec", list}))) {
+        const std::int64_t gpus = GpusOf(container);
+        const bool main = std::string_view(list) == "containers";
+        (main ? seen.facts.gpus : first) = main ? seen.facts.gpus + gpus : std::max(first, gpus);
+        if (main && gpus > 0) seen.gpu_containers.push_back(&container);
+        const Json& limits = At(container, {"resources", "limits"});
+        for (auto limit = limits.begin(); limits.is_object() && limit != limits.end(); ++limit) {
+          if (BringsRdma(limit.key()) && CountOf(*limit) > 0) rdma.insert(limit.key());
+        }
+      }
+    }
+    seen.facts.gpus = std::max(seen.facts.gpus, first);
+    seen.facts.rdma.assign(rdma.begin(), rdma.end());
+    return seen;
+  }
+
+  // On one node there is NVLink, and no NIC is needed.
+  bool SpansNodes() const { return pods_ > 1 && gpus_ > ground_.gpus_per_node; }
+
+  void CheckNode(const Seen& seen) {
+    const std::int64_t node = ground_.gpus_per_node, gpus = seen.facts.gpus;
+    if (gpus > node) {
+      Find("larger-than-node", seen.facts.where,
+           fmt::format("a pod asks for {} GPUs, and the largest node has {}", gpus, node),
+           fmt::format(
+               "ask for at most {} a pod and run more pods; --gpus-per-node says it where nodes have more",
+               node));
+    } else if (node % gpus != 0) {
+      Find(
+          "does-not-tile", seen.facts.where,
+          fmt::format("a pod asks for {} GPUs, and {} of a node's {} are left over", gpus, node % gpus, node),
+          fmt::format("ask for a number that divides {}", node));
+    }
+  }
+
+  // Devices that come without a resource: claims of a DRA driver, or all of the host's.
+  static bool HasThemOtherwise(const Seen& seen) {
+    const Json& spec = At(*seen.from->pod, "spec");
+    if (!ListOf(At(spec, "resourceClaims")).empty()) return true;
+    for (const Json& volume : ListOf(At(spec, "volumes"))) {
+      const std::string path = TextOf(At(volume, {"hostPath", "path"}));
+      if (path == "/dev" || path.starts_with("/dev/infiniband")) return true;
+    }
+    return std::any_of(seen.gpu_containers.begin(), seen.gpu_containers.end(), [](const Json* container) {
+      return IsTrue(At(*container, {"securityContext", "privileged"}));
+    });
+  }
+
+  void CheckRdma(const Seen& seen) {
+    const auto& rdma = seen.facts.rdma;
+    if (rdma.empty() && SpansNodes() && !HasThemOtherwise(seen)) {
+      Find(
+          "no-rdma", seen.facts.where,
+          fmt::format(
+              "{} with {} GPUs in all do not fit a node of {}, and no container of this template asks for "
+              "an RDMA device",
+              Pods(pods_), gpus_, ground_.gpus_per_node),
+          "add heddle.dev/rdma: \"1\" to the GPU container's limits, or what your RdmaDevicePolicy or device "
+          "plugin calls it");
+    }
+    const bool needs_interface =
+        ground_.roce && std::any_of(rdma.begin(), rdma.end(),
+                                    [](const std::string& name) { return name != "vpc.amazonaws.com/efa"; });
+    for (RdmaPodFault& fault : FindRdmaPodFaults(*seen.from->pod, rdma, needs_interface)) {
+      const bool pin = fault.kind == RdmaPodFault::Kind::kMayNotPin;
+      Find(pin ? "may-not-pin" : "no-interface", seen.facts.where,
+           pin ? std::move(fault.fact) : std::string("no network interface of the NICs is in the pod"),
+           std::move(fault.remedy));
+    }
+    if (!SpansNodes() || Annotation(*seen.from->pod, keys::kParallelism)) return;
+    for (const Json* container : seen.gpu_containers) {
+      if (CountOf(At(*container, {"resources", "limits", keys::kFabricResource})) > 0) continue;
+      Find("no-nccl-file", seen.facts.where,
+           fmt::format("container {} has no {}", TextOf(At(*container, "name")), keys::kFabricResource),
+           fmt::format("add {}: \"1\" to its limits, or the annotation {} to the template, which brings it",
+                       keys::kFabricResource, keys::kParallelism));
+    }
+  }
+
+  // What is wrong with a container's /dev/shm; empty = nothing.
+  static std::string ShmFault(const Json& spec, const Json& container) {
+    for (const Json& mount : ListOf(At(container, "volumeMounts"))) {
+      if (TextOf(At(mount, "mountPath")) != "/dev/shm") continue;
+      for (const Json& volume : ListOf(At(spec, "volumes"))) {
+        if (TextOf(At(volume, "name")) != TextOf(At(mount, "name"))) continue;
+        const Json& folder = At(volume, "emptyDir");
+        if (folder.is_null()) return {};  // the host's, or somebody's own
+        if (TextOf(At(folder, "medium")) != "Memory") return "is an emptyDir on disk";
+        const std::int64_t limit = BytesOf(At(folder, "sizeLimit"));
+        if (limit >= 0 && limit < kEnoughShm) return fmt::format("is limited to {} MiB", limit >> 20);
+        return {};
+      }
+    }
+    return "is the runtime's own, of 64 MiB";
+  }
+
+  void CheckShm(const Seen& seen) {
+    const Json& spec = At(*seen.from->pod, "spec");
+    if (IsTrue(At(spec, "hostIPC"))) return;
+    for (const Json* container : seen.gpu_containers) {
+      if (GpusOf(*container) < 2) continue;
+      const std::string fault = ShmFault(spec, *container);
+      if (fault.empty()) continue;
+      Find("shm-small", seen.facts.where,
+           fmt::format("/dev/shm of container {} {}, for {} GPUs", TextOf(At(*container, "name")), fault,
+                       GpusOf(*container)),
+           "mount an emptyDir {medium: Memory} at /dev/shm, with a sizeLimit of 1Gi or more or none");
+    }
+  }
+
+  void CheckAnnotations(const Seen& seen) {
+    const auto check = [&](std::string_view key, const auto& parse) {
+      const auto text = Annotation(*seen.from->pod, key);
+      if (!text) return;
+      if (const auto parsed = parse(*text); !parsed) {
+        Find("annotation-unread", seen.facts.where, fmt::format("{}: {}", key, parsed.error().message),
+             fmt::format("mend the annotation {}", key));
+      }
+    };
+    check(keys::kParallelism, [](const std::string& text) { return ParseParallelism(text); });
+    check(keys::kModel, [](const std::string& text) { return ParseModel(text); });
+    check(keys::kRequire, [](const std::string& text) { return ParseConstraints(text); });
+    check(keys::kPrefer, [](const std::string& text) { return ParseConstraints(text); });
+    check(keys::kWait, [](const std::string& text) { return ParseWait(text); });
+  }
+
+  // The pods of an owner are one gang, whatever its templates: the first annotation speaks for it.
+  void CheckParallelism() {
+    for (const Seen& seen : seen_) {
+      const auto text = Annotation(*seen.from->pod, keys::kParallelism);
+      const auto parallelism =
+          text ? ParseParallelism(*text)
+               : base::Result<placement::Parallelism>(base::Fail(base::Code::kNotFound, ""));
+      if (!parallelism) continue;
+      const bool equal = std::all_of(seen_.begin(), seen_.end(), [&seen](const Seen& other) {
+        return other.facts.gpus == seen.facts.gpus;
+      });
+      if (!equal) {
+        Find("not-its-gpus", seen.facts.where, "its pods ask for different numbers of GPUs",
+             "give each pod of a gang the same number");
+      } else if (pods_ > kMaxPods || seen.facts.gpus > kMaxGpusPerPod) {
+        Find("not-its-gpus", seen.facts.where,
+             fmt::format("a gang has at most {} pods of {} GPUs", kMaxPods, kMaxGpusPerPod),
+             "make it smaller, or several gangs");
+      } else if (const auto fits = CheckWorld(*parallelism, int(pods_), int(seen.facts.gpus)); !fits) {
+        Find("not-its-gpus", seen.facts.where, fits.error().message,
+             fmt::format("change {}, the number of pods, or the GPUs of a pod", keys::kParallelism));
+      }
+      return;
+    }
+  }
+
+  void CheckRetries() {
+    if (seen_.empty() || pods_ < 2) return;
+    const std::string kind = TextOf(At(object_, "kind"));
+    const Json& spec = At(object_, "spec");
+    if (kind == "JobSet") return CheckRestarts(spec);
+    const std::string path = kind == "Job" ? "spec.backoffLimit" : "spec.runPolicy.backoffLimit";
+    const Json& limit = kind == "Job" ? At(spec, "backoffLimit") : At(spec, {"runPolicy", "backoffLimit"});
+    if (limit != 0) return;
+    for (const Json& rule : ListOf(At(spec, {"podFailurePolicy", "rules"}))) {
+      if (TextOf(At(rule, "action")) == "Ignore" && !ListOf(At(rule, "onPodConditions")).empty()) return;
+    }
+    Find("no-retry", "", fmt::format("{} is 0, and it has {} pods", path, pods_),
+         kind == "Job" ? "set a backoffLimit, or a podFailurePolicy with action: Ignore for DisruptionTarget"
+                       : "set a backoffLimit");
+  }
+
+  // A JobSet starts all of its Jobs again where one has failed.
+  void CheckRestarts(const Json& spec) {
+    if (CountOf(At(spec, {"failurePolicy", "maxRestarts"})) > 0) return;
+    const Json& jobs = ListOf(At(spec, "replicatedJobs"));
+    const bool fails_at_once = std::any_of(jobs.begin(), jobs.end(), [](const Json& job) {
+      return At(job, {"template", "spec", "backoffLimit"}) == 0;
+    });
+    if (!fails_at_once) return;
+    Find("no-retry", "",
+         fmt::format(
+             "a Job of it has backoffLimit 0 and it has no restarts: the first of its {} pods that is lost "
+             "ends it",
+             pods_),
+         "set spec.failurePolicy.maxRestarts, or a backoffLimit");
+  }
+
+  const Json& object_;
+  const WorkloadGround& ground_;
+  std::vector<PodTemplate> templates_;
+  std::vector<Seen> seen_;
+  std::int64_t pods_ = 0, gpus_ = 0;  // of all templates
+  CheckedWorkload out_;
+};
+
+}  // namespace
+
+std::span<const WorkloadRule> WorkloadRules() {
+  return kRules;
+}
+
+bool IsRdmaResource(std::string_view name) {
+  if (name == keys::kFabricResource) return false;
+  for (const std::string_view prefix : {"heddle.dev/", "rdma/", "vpc.amazonaws.com/efa",
+                                        "networking.gke.io.networks/", "openshift.io/", "mellanox.com/"}) {
+    if (name.starts_with(prefix)) return true;
+  }
+  if (!name.starts_with("nvidia.com/") && !name.starts_with("intel.com/")) return false;
+  for (const std::string_view part : {"hostdev", "rdma", "roce", "sriov", "mlnx"}) {
+    if (name.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+CheckedWorkload CheckWorkload(const Json& object, const WorkloadGround& ground) {
+  return Checking(object, ground).Run();
+}
+
+}  // namespace heddle::crds

@@ -1,0 +1,150 @@
+#include "tests/sim/checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "crds/gpu_indexes.h"
+#include "extender/node_constraints.h"
+#include "extender/pod_facts.h"
+#include "extender/resources.h"
+#include "tests/sim/job_controller.h"
+
+namespace heddle::sim {
+
+using kube::Json;
+
+void Checks::Violate(std::string rule, std::string what) {
+  constexpr std::size_t kMost = 20;
+  if (violations_.size() >= kMost) return;
+  simulation_.Say("BROKEN " + rule + ": " + what);
+  violations_.push_back({std::move(rule), std::move(what), simulation_.now()});
+}
+
+void Checks::Changed(const kube::Resource& resource, const Json& before, const Json& after) {
+  if (resource == kube::kPods) {
+    PodChanged(before, after);
+  } else if (resource == extender::kGangs) {
+    GangChanged(before, after);
+  } else if (resource == kube::kJobs) {
+    JobChanged(after);
+  } else if (resource == kube::kNodes && !after.is_null()) {
+    room_[kube::Name(after)] = extender::ReadNode(after).gpus;
+  }
+}
+
+void Checks::PodChanged(const Json& before, const Json& after) {
+  if (after.is_null()) {
+    claims_.erase(kube::Uid(before));
+    return;
+  }
+  const extender::PodFacts pod = extender::ReadPod(after);
+  Claim claim{.name = pod.key.name, .gang = pod.gang.owner_uid, .count = pod.demand.gpus, .live = pod.live()};
+  owners_[pod.key.name] = pod.gang.owner_uid;
+  if (pod.occupies()) claim.bound = pod.node;
+  if (pod.plan && !pod.gated) {
+    claim.told = true;
+    claim.planned = pod.plan->node;
+    claim.gpus = pod.plan->gpus == 0 ? ~0u : pod.plan->gpus;
+  }
+  const auto known = claims_.find(pod.uid);
+  const bool fresh = known == claims_.end();
+  const bool bound_now = !claim.bound.empty() && (fresh || known->second.bound != claim.bound);
+  const bool told_now =
+      claim.told && (fresh || !known->second.told || known->second.planned != claim.planned ||
+                     known->second.gpus != claim.gpus);
+  claims_[pod.uid] = claim;
+  if (told_now) CheckPlan(after);
+  if (bound_now || told_now) CheckAgainst(pod.uid, claim, bound_now, told_now);
+  if (bound_now) CheckCount(claim.bound);
+  if (before.is_null() || !kube::ArrayAt(before, {"spec", "schedulingGates"}).empty()) return;
+  Json was = before["spec"], is = after["spec"];
+  was.erase("nodeName");
+  is.erase("nodeName");
+  if (was != is) Violate("SpecStays", "the spec of pod " + pod.key.name + " has changed past its gates");
+}
+
+void Checks::CheckAgainst(const std::string& uid, const Claim& mine, bool bound_now, bool told_now) {
+  for (const auto& [other_uid, other] : claims_) {
+    if (other_uid == uid || !mine.told || !other.told || (mine.gpus & other.gpus) == 0) continue;
+    const std::string shared = crds::FormatGpuIndexes(mine.gpus & other.gpus & 0xffu);
+    if (bound_now && mine.bound == other.bound && mine.planned == mine.bound &&
+        other.planned == other.bound) {
+      Violate("NoGpuTwice", fmt::format("pods {} and {} are both on {} with GPU {}", mine.name, other.name,
+                                        mine.bound, shared));
+    }
+    // A pod that was bound elsewhere, to a substitute, has given its planned place up.
+    const auto stands = [](const Claim& claim) {
+      return claim.bound.empty() || claim.bound == claim.planned;
+    };
+    if (told_now && mine.live && other.live && mine.gang != other.gang && mine.planned == other.planned &&
+        stands(mine) && stands(other)) {
+      Violate("NoOverlap", fmt::format("pods {} and {} were both told GPU {} of {}", mine.name, other.name,
+                                       shared, mine.planned));
+    }
+  }
+}
+
+void Checks::CheckCount(const std::string& node) {
+  int used = 0;
+  for (const auto& [uid, claim] : claims_) used += claim.bound == node ? claim.count : 0;
+  if (used > room_[node]) {
+    Violate("NoGpuTwice", fmt::format("{} GPUs are in use on {}, which has {}", used, node, room_[node]));
+  }
+}
+
+void Checks::CheckPlan(const Json& object) {
+  const extender::PodFacts pod = extender::ReadPod(object);
+  const auto plans = plans_.find({pod.plan->gang_uid, pod.plan->epoch});
+  if (plans != plans_.end()) {
+    for (const auto& rows : plans->second) {
+      const auto rank = std::size_t(pod.plan->rank);
+      if (rank >= rows.size() || rows[rank].node != pod.plan->node) continue;
+      // A row of 0 is the whole set, which a pod is told by its indexes.
+      if (rows[rank].gpus == 0 || rows[rank].gpus == pod.plan->gpus) return;
+    }
+  }
+  Violate("PlanBeforePod",
+          fmt::format("pod {} was told rank {} on {} by epoch {} of Gang {}, which says no such thing",
+                      pod.key.name, pod.plan->rank, pod.plan->node, pod.plan->epoch, pod.plan->gang_uid));
+}
+
+void Checks::GangChanged(const Json& before, const Json& after) {
+  if (after.is_null()) return;
+  if (!before.is_null() && before["spec"] != after["spec"]) {
+    Violate("SpecStays", "the spec of Gang " + kube::Name(after) + " has changed");
+  }
+  const auto gang = crds::GangFromJson(after);
+  if (!gang)
+    return Violate("PlanBeforePod", "Gang " + kube::Name(after) + " cannot be read: " + gang.error().message);
+  if (!gang->status.placement) return;
+  auto& plans = plans_[{gang->uid, gang->status.placement->epoch}];
+  auto rows = crds::ToRows(*gang->status.placement);
+  if (std::find(plans.begin(), plans.end(), rows) == plans.end()) plans.push_back(std::move(rows));
+}
+
+void Checks::JobChanged(const Json& after) {
+  const Json* failed = after.is_null() ? nullptr : kube::Condition(after, "Failed");
+  if (failed == nullptr) return;
+  const std::string uid = kube::Uid(after);
+  for (const auto& [pod, owner] : deleted_by_us_) {
+    if (owner == uid) {
+      return Violate("NoJobFailedByUs",
+                     "Job " + kube::Name(after) + " has failed, and an extender had deleted its pod " + pod);
+    }
+  }
+}
+
+void Checks::Requested(const Process& process, const test::ApiRequest& request,
+                       const kube::HttpResponse& response) {
+  if (!request.write() || response.status / 100 != 2) return;
+  if (request.plural == "leases" || request.plural == "events") return;
+  ++writes_;
+  last_write_ = process.name() + " " + request.Line();
+  if (request.method != "DELETE" || request.plural != "pods") return;
+  if (const auto owner = owners_.find(request.key.name); owner != owners_.end()) {
+    deleted_by_us_[owner->first] = owner->second;
+  }
+}
+
+}  // namespace heddle::sim

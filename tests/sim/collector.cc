@@ -1,0 +1,38 @@
+#include "tests/sim/collector.h"
+
+#include <algorithm>
+#include <set>
+
+#include "extender/resources.h"
+
+namespace heddle::sim {
+
+using kube::Json;
+
+Collector::Collector(Simulation& simulation, test::FakeApiServer& server, JobController& jobs)
+    : simulation_(simulation),
+      server_(server),
+      jobs_(jobs),
+      pace_(simulation, std::chrono::seconds(2), [this] { Look(); }) {}
+
+void Collector::Look() {
+  if (stopped_) return;
+  std::set<std::string> owners;
+  server_.Visit(kube::kJobs, [&](const Json& job) { owners.insert(kube::Uid(job)); });
+  const auto orphaned = [&owners](const Json& object) {
+    const Json& references = kube::ArrayAt(object, {"metadata", "ownerReferences"});
+    return !references.empty() && std::none_of(references.begin(), references.end(), [&](const Json& owner) {
+      return owners.contains(kube::StringAt(owner, {"uid"}));
+    });
+  };
+  for (const Json& pod : server_.All(kube::kPods)) {
+    if (orphaned(pod)) jobs_.DeletePod(kube::KeyOf(pod), "its Job is gone");
+  }
+  for (const Json& gang : server_.All(extender::kGangs)) {
+    if (!orphaned(gang)) continue;
+    simulation_.Say("collect gang " + kube::Name(gang));
+    server_.Remove(extender::kGangs, kube::KeyOf(gang));
+  }
+}
+
+}  // namespace heddle::sim

@@ -1,0 +1,182 @@
+#include "tests/sim/job_controller.h"
+
+#include <fmt/format.h>
+
+#include "crds/keys.h"
+#include "extender/gang_key.h"
+
+namespace heddle::sim {
+namespace {
+
+using kube::Json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+namespace keys = crds::keys;
+
+Json Template(const JobWords& words) {
+  Json annotations = words.annotations;
+  if (!words.parallelism.empty()) annotations[keys::kParallelism] = words.parallelism;
+  if (words.runs) annotations["sim/runs"] = std::to_string(words.runs->count());
+  return {
+      {"metadata", {{"annotations", annotations}}},
+      {"spec",
+       {{"priority", words.priority},
+        {"containers",
+         Json::array({{{"name", "main"},
+                       {"resources", {{"limits", {{"nvidia.com/gpu", std::to_string(words.gpus)}}}}}}})}}}};
+}
+
+bool IsTrue(const Json& object, std::string_view type) {
+  const Json* condition = kube::Condition(object, type);
+  return condition != nullptr && kube::StringAt(*condition, {"status"}) == "True";
+}
+
+}  // namespace
+
+bool IsFinished(const Json& job) {
+  return IsTrue(job, "Complete") || IsTrue(job, "Failed");
+}
+
+int IndexOf(const Json& pod) {
+  return int(extender::NumberMark(pod, extender::kCompletionIndex).value_or(-1));
+}
+
+JobController::JobController(Simulation& simulation, test::FakeApiServer& server, std::string scheduler)
+    : simulation_(simulation),
+      server_(server),
+      scheduler_(std::move(scheduler)),
+      random_(simulation.Fork()),
+      pace_(simulation, milliseconds(300), [this] { Look(); }) {}
+
+std::string JobController::Submit(const JobWords& words) {
+  Json job = kube::NewObject(kube::kJobs, {kTeam, words.name});
+  job["spec"] = {{"completionMode", "Indexed"},
+                 {"completions", words.completions > 0 ? words.completions : words.pods},
+                 {"parallelism", words.pods},
+                 {"backoffLimit", words.backoff_limit},
+                 {"template", Template(words)}};
+  simulation_.Say(fmt::format("submit {}: {} pods of {} GPUs, {}", words.name, words.pods, words.gpus,
+                              words.parallelism));
+  return kube::Uid(server_.Put(kube::kJobs, job));
+}
+
+void JobController::Look() {
+  for (const Json& job : server_.All(kube::kJobs)) LookAt(job);
+}
+
+void JobController::LookAt(const Json& job) {
+  if (IsFinished(job)) return;
+  State& state = states_[kube::Uid(job)];
+  std::map<std::string, Json> pods;
+  server_.Visit(kube::kPods, [&](const Json& pod) {
+    const auto owner = kube::ControllerOwner(pod);
+    if (owner && owner->uid == kube::Uid(job)) pods.emplace(kube::Uid(pod), pod);
+  });
+  CountEnds(job, state, pods);
+  const auto wanted = kube::IntAt(job, {"spec", "completions"}).value_or(1);
+  if (state.failed > kube::IntAt(job, {"spec", "backoffLimit"}).value_or(6)) {
+    return End(job, "Failed", "BackoffLimitExceeded", pods);
+  }
+  if (std::int64_t(state.done.size()) >= wanted) return End(job, "Complete", "CompletionsReached", pods);
+  if (kube::BoolAt(job, {"spec", "suspend"}).value_or(false)) {
+    for (const auto& [uid, pod] : pods) {
+      // Its own deletions are no failures.
+      if (!state.counted.insert(uid).second) continue;
+      DeletePod(kube::KeyOf(pod), "its Job is suspended");
+    }
+    return;
+  }
+  MakePods(job, state, pods);
+}
+
+void JobController::CountEnds(const Json& job, State& state, const std::map<std::string, Json>& pods) {
+  for (const auto& [uid, index] : state.pods) {
+    if (state.counted.contains(uid)) continue;
+    const auto found = pods.find(uid);
+    const std::string phase = found == pods.end() ? "" : kube::StringAt(found->second, {"status", "phase"});
+    if (phase == "Succeeded") {
+      state.counted.insert(uid);
+      state.done.insert(index);
+      continue;
+    }
+    const bool leaving = found == pods.end() || kube::DeletionTimestamp(found->second);
+    if (!leaving && phase != "Failed") continue;
+    state.counted.insert(uid);
+    ++state.failed;
+    // 10 s doubling to 6 minutes (pkg/controller/job backoff_utils.go); the cap here is less, so that runs end sooner.
+    const int tries = std::min(state.tries[index]++, 3);
+    state.not_before[index] = simulation_.now() + seconds(10 << tries);
+    simulation_.Say(
+        fmt::format("job {} counts failure {} of index {}", kube::Name(job), state.failed, index));
+  }
+}
+
+void JobController::MakePods(const Json& job, State& state, const std::map<std::string, Json>& pods) {
+  std::set<int> active;
+  for (const auto& [uid, pod] : pods) {
+    const std::string phase = kube::StringAt(pod, {"status", "phase"});
+    if (!kube::DeletionTimestamp(pod) && phase != "Failed" && phase != "Succeeded")
+      active.insert(IndexOf(pod));
+  }
+  const auto wanted = int(kube::IntAt(job, {"spec", "completions"}).value_or(1));
+  const auto parallelism = std::size_t(kube::IntAt(job, {"spec", "parallelism"}).value_or(1));
+  int made = 0;
+  for (int index = 0; index < wanted && active.size() < parallelism; ++index) {
+    if (active.contains(index) || state.done.contains(index)) continue;
+    const auto wait = state.not_before.find(index);
+    if (wait != state.not_before.end() && wait->second > simulation_.now()) {
+      pace_.KickAfter(wait->second - simulation_.now());
+      continue;
+    }
+    // Some now and some with the next look, so that pods arrive over a time.
+    if (made >= 1 && random_.Below(4) == 0) return pace_.Kick();
+    MakePod(job, state, index);
+    active.insert(index);
+    ++made;
+  }
+}
+
+void JobController::MakePod(const Json& job, State& state, int index) {
+  Json pod = kube::NewObject(
+      kube::kPods, {kTeam, fmt::format("{}-{}-{:05x}", kube::Name(job), index, random_.Below(1u << 20))});
+  pod["metadata"]["labels"] = {{extender::kCompletionIndex, std::to_string(index)},
+                               {"batch.kubernetes.io/job-name", kube::Name(job)}};
+  pod["metadata"]["annotations"] = job["spec"]["template"]["metadata"]["annotations"];
+  pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
+                                                     {"kind", "Job"},
+                                                     {"name", kube::Name(job)},
+                                                     {"uid", kube::Uid(job)},
+                                                     {"controller", true}}});
+  pod["spec"] = job["spec"]["template"]["spec"];
+  pod["spec"]["schedulerName"] = scheduler_;
+  pod["spec"]["schedulingGates"] = Json::array({{{"name", keys::kGangGate}}});
+  pod["status"] = {{"phase", "Pending"}};
+  state.pods[kube::Uid(server_.Put(kube::kPods, pod))] = index;
+}
+
+void JobController::End(const Json& job, const std::string& type, const std::string& reason,
+                        const std::map<std::string, Json>& pods) {
+  simulation_.Say(fmt::format("job {} is {}: {}", kube::Name(job), type, reason));
+  server_.Edit(kube::kJobs, kube::KeyOf(job), [&](Json& edited) {
+    edited["status"]["conditions"].push_back({{"type", type}, {"status", "True"}, {"reason", reason}});
+  });
+  for (const auto& [uid, pod] : pods) {
+    const std::string phase = kube::StringAt(pod, {"status", "phase"});
+    if (phase != "Succeeded" && phase != "Failed") DeletePod(kube::KeyOf(pod), "its Job has ended");
+  }
+}
+
+void JobController::DeletePod(const kube::ObjectKey& key, const std::string& why) {
+  const auto pod = server_.Find(kube::kPods, key);
+  if (!pod || kube::DeletionTimestamp(*pod)) return;
+  simulation_.Say("delete pod " + key.name + ": " + why);
+  const std::string phase = kube::StringAt(*pod, {"status", "phase"});
+  if (kube::StringAt(*pod, {"spec", "nodeName"}).empty() || phase == "Succeeded" || phase == "Failed") {
+    return server_.Remove(kube::kPods, key);
+  }
+  server_.Edit(kube::kPods, key, [&](Json& edited) {
+    edited["metadata"]["deletionTimestamp"] = base::FormatTime(simulation_.wall());
+  });
+}
+
+}  // namespace heddle::sim

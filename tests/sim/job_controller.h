@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "tests/sim/actor.h"
+#include "tests/support/fake_api_server.h"
+
+namespace heddle::sim {
+
+// A Job as somebody submits it. How long its pods run once all of them do; nothing = until they are told to finish.
+struct JobWords {
+  std::string name;
+  int pods = 1;
+  int gpus = 8;
+  std::string parallelism;
+  int priority = 0;
+  int backoff_limit = 100;
+  std::optional<std::chrono::seconds> runs;
+  kube::Json annotations = kube::Json::object();  // more of them, on the pod template
+  int completions = 0;                            // 0 = as many as pods
+};
+
+inline const std::string kTeam = "team";  // the namespace of all Jobs
+
+// kube-controller-manager's Job controller, for Indexed Jobs: makes pods in any order, makes a failed one again after a
+// back-off of its index, counts failures against backoffLimit (deleted pods too), suspends, completes and fails
+// Jobs. Admission is part of it: its pods are born behind Heddle's gate. Thread rule: as Simulation.
+class JobController {
+ public:
+  // Pods are born with this schedulerName.
+  JobController(Simulation& simulation, test::FakeApiServer& server, std::string scheduler);
+
+  std::string Submit(const JobWords& words);  // returns the Job's UID
+  void Look();
+  void Kick() { pace_.Kick(); }
+  // Deletes a pod as a DELETE of the API would: at once while it is on no node, else with a grace period.
+  void DeletePod(const kube::ObjectKey& key, const std::string& why);
+
+ private:
+  struct State {
+    std::map<std::string, int> pods;                // that were made: uid → index
+    std::set<std::string> counted;                  // uids whose end was counted
+    std::map<int, base::MonotonicTime> not_before;  // by index
+    std::map<int, int> tries;                       // by index
+    std::set<int> done;
+    int failed = 0;
+  };
+  void LookAt(const kube::Json& job);
+  void CountEnds(const kube::Json& job, State& state, const std::map<std::string, kube::Json>& pods);
+  void MakePods(const kube::Json& job, State& state, const std::map<std::string, kube::Json>& pods);
+  void MakePod(const kube::Json& job, State& state, int index);
+  void End(const kube::Json& job, const std::string& type, const std::string& reason,
+           const std::map<std::string, kube::Json>& pods);
+
+  Simulation& simulation_;
+  test::FakeApiServer& server_;
+  const std::string scheduler_;
+  base::Random random_;
+  std::map<std::string, State> states_;  // by the Job's UID
+  Pace pace_;
+};
+
+bool IsFinished(const kube::Json& job);
+int IndexOf(const kube::Json& pod);  // its completion index; -1 = none
+
+}  // namespace heddle::sim

@@ -1,0 +1,275 @@
+#include "tests/sim/people.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "crds/keys.h"
+#include "extender/resources.h"
+
+namespace heddle::sim {
+namespace {
+
+using kube::Json;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+const std::string kOthers = "others";
+
+struct Shape {
+  int pods, gpus;
+  const char* parallelism;
+};
+// For nodes of 8 GPUs, and for trays of 4 in NVLink domains of several.
+constexpr Shape kServers[] = {{1, 8, "tp=8"},      {2, 8, "tp=8,dp=2"}, {4, 8, "tp=8,pp=2,dp=2"},
+                              {8, 8, "tp=8,dp=8"}, {4, 4, "tp=4,dp=4"}, {8, 2, "tp=2,dp=8"},
+                              {2, 1, "tp=1,dp=2"}, {3, 8, "tp=8,dp=3"}, {6, 4, "tp=4,dp=6"}};
+constexpr Shape kTrays[] = {{1, 4, "tp=4"}, {4, 4, "tp=4,dp=4"}, {4, 4, "tp=8,dp=2"}, {8, 4, "tp=8,dp=4"},
+                            {2, 4, "tp=8"}, {4, 2, "tp=2,dp=4"}, {2, 1, "tp=1,dp=2"}};
+
+template <std::size_t N>
+Shape Draw(const Shape (&shapes)[N], base::Random& random) {
+  return shapes[random.Below(N)];
+}
+
+}  // namespace
+
+People::People(World& world, const Trouble& trouble, int most_jobs)
+    : world_(world),
+      simulation_(world.simulation()),
+      trouble_(trouble),
+      most_jobs_(most_jobs),
+      random_(simulation_.Fork()) {}
+
+void People::Begin() {
+  Submit();
+  Happen(trouble_.submit, &People::Submit);
+  Happen(trouble_.delete_job, &People::DeleteAJob);
+  Happen(trouble_.suspend, &People::Suspend);
+  Happen(trouble_.delete_pod, &People::DeletePod);
+  Happen(trouble_.delete_gang, &People::DeleteGang);
+  Happen(trouble_.edit_gang, &People::EditGang);
+  Happen(trouble_.lone_pod, &People::LonePod);
+  Happen(trouble_.kill_extender, &People::KillExtender);
+  Happen(trouble_.freeze_extender, &People::FreezeExtender);
+  Happen(trouble_.fail_over, &People::FailOver);
+  Happen(trouble_.server_down, &People::ServerDown);
+  Happen(trouble_.throttle, &People::Throttle);
+  Happen(trouble_.compact, &People::Compact);
+  Happen(trouble_.cut_watches, &People::CutWatches);
+  Happen(trouble_.kill_node, &People::KillNode);
+  Happen(trouble_.cordon, &People::Cordon);
+  Happen(trouble_.break_gpu, &People::BreakGpu);
+  Happen(trouble_.flap_gpu, &People::FlapGpu);
+  Happen(trouble_.kill_agent, &People::KillAgent);
+}
+
+// A Poisson process of its own for everything that can happen.
+void People::Happen(double per_minute, void (People::*what)()) {
+  if (per_minute <= 0) return;
+  const double wait = -std::log(1 - random_.Unit()) * 60 / per_minute;
+  simulation_.After(nanoseconds(std::int64_t(wait * 1e9)), [this, per_minute, what] {
+    if (resting_) return;
+    (this->*what)();
+    Happen(per_minute, what);
+  });
+}
+
+void People::Rest() {
+  resting_ = true;
+  simulation_.Say("calm");
+  for (const std::string& node : world_.nodes()) {
+    world_.kubelets().ReviveNode(node);
+    world_.kubelets().SetAgent(node, true);
+  }
+  for (const std::string& node : std::set(cordoned_)) SetCordoned(node, false);
+  for (const auto& [node, gpu] : broken_) world_.kubelets().SetHealthy(node, gpu, true);
+  for (const std::string& job : std::set(suspended_)) SetSuspended(job, false);
+}
+
+std::string People::AnyNode() {
+  return world_.nodes()[std::size_t(random_.Below(world_.nodes().size()))];
+}
+
+std::string People::AnyJob() {
+  if (jobs_.empty()) return {};
+  return std::next(jobs_.begin(), std::ptrdiff_t(random_.Below(jobs_.size())))->first;
+}
+
+void People::Submit() {
+  if (submitted_ >= most_jobs_) return;
+  const auto draw = [this] {
+    return world_.gpus_per_node() == 8 ? Draw(kServers, random_) : Draw(kTrays, random_);
+  };
+  Shape shape = draw();
+  while (shape.gpus == world_.gpus_per_node() && shape.pods > int(world_.nodes().size())) shape = draw();
+  JobWords words{.name = fmt::format("job-{}", submitted_++),
+                 .pods = shape.pods,
+                 .gpus = shape.gpus,
+                 .parallelism = shape.parallelism};
+  if (random_.Below(4) == 0) words.priority = int(random_.Below(3)) * 100;
+  if (random_.Below(4) != 0) words.runs = seconds(10 + random_.Below(120));
+  if (random_.Below(8) == 0) words.annotations[crds::keys::kWait] = "60s";
+  if (random_.Below(10) == 0) words.parallelism = "tp=3,dp=5";  // of no number of GPUs here
+  if (random_.Below(12) == 0) words.completions = words.pods + 1;
+  jobs_.emplace(words.name, words);
+  world_.jobs().Submit(words);
+}
+
+void People::DeleteJob(const std::string& name) {
+  simulation_.Say("delete job " + name);
+  world_.server().Remove(kube::kJobs, {kTeam, name});
+  jobs_.erase(name);
+  suspended_.erase(name);
+}
+
+void People::DeleteAJob() {
+  if (const std::string job = AnyJob(); !job.empty()) DeleteJob(job);
+}
+
+void People::SetSuspended(const std::string& job, bool on) {
+  const auto object = world_.server().Find(kube::kJobs, {kTeam, job});
+  if (!object || IsFinished(*object)) return;
+  simulation_.Say((on ? "suspend " : "resume ") + job);
+  if (on) {
+    suspended_.insert(job);
+  } else {
+    suspended_.erase(job);
+  }
+  world_.server().Edit(kube::kJobs, {kTeam, job}, [on](Json& edited) { edited["spec"]["suspend"] = on; });
+}
+
+void People::Suspend() {
+  if (const std::string job = AnyJob(); !job.empty()) SetSuspended(job, !suspended_.contains(job));
+}
+
+void People::DeletePod() {
+  const auto pods = world_.server().All(kube::kPods);
+  if (pods.empty()) return;
+  world_.jobs().DeletePod(kube::KeyOf(pods[std::size_t(random_.Below(pods.size()))]), "a person wants it");
+}
+
+void People::DeleteGang() {
+  const auto gangs = world_.server().All(extender::kGangs);
+  if (gangs.empty()) return;
+  const kube::ObjectKey key = kube::KeyOf(gangs[std::size_t(random_.Below(gangs.size()))]);
+  simulation_.Say("a person deletes gang " + key.name);
+  world_.server().Remove(extender::kGangs, key);
+}
+
+void People::EditGang() {
+  const auto gangs = world_.server().All(extender::kGangs);
+  if (gangs.empty()) return;
+  const kube::ObjectKey key = kube::KeyOf(gangs[std::size_t(random_.Below(gangs.size()))]);
+  constexpr std::array<const char*, 3> kFields{"conditions", "placement", "progress"};
+  const char* field = kFields[std::size_t(random_.Below(kFields.size()))];
+  simulation_.Say(fmt::format("a person removes status.{} of gang {}", field, key.name));
+  world_.server().Edit(extender::kGangs, key, [field](Json& edited) {
+    if (edited.contains("status")) edited["status"].erase(field);
+  });
+}
+
+void People::LonePod() {
+  const int gpus = 1 + int(random_.Below(std::uint64_t(world_.gpus_per_node())));
+  Json pod = kube::NewObject(kube::kPods, {kOthers, fmt::format("lone-{}", lone_pods_++)});
+  pod["spec"] = {{"schedulerName", world_.scheduler_name()},
+                 {"containers",
+                  Json::array({{{"name", "main"},
+                                {"resources", {{"limits", {{"nvidia.com/gpu", std::to_string(gpus)}}}}}}})}};
+  pod["status"] = {{"phase", "Pending"}};
+  simulation_.Say(fmt::format("a pod of no gang wants {} GPUs", gpus));
+  world_.server().Put(kube::kPods, pod);
+  simulation_.After(seconds(20 + random_.Below(100)),
+                    [this, key = kube::KeyOf(pod)] { world_.jobs().DeletePod(key, "its user is done"); });
+}
+
+void People::DeleteLonePods() {
+  for (const Json& pod : world_.server().All(kube::kPods)) {
+    if (kube::Namespace(pod) == kOthers) world_.jobs().DeletePod(kube::KeyOf(pod), "its user is done");
+  }
+}
+
+void People::KillExtender() {
+  Machine& machine = world_.machines()[std::size_t(random_.Below(world_.machines().size()))];
+  if (machine.process != nullptr) simulation_.Kill(*machine.process);
+}
+
+void People::FreezeExtender() {
+  Machine& machine = world_.machines()[std::size_t(random_.Below(world_.machines().size()))];
+  if (machine.process != nullptr) simulation_.Freeze(*machine.process, seconds(1 + random_.Below(40)));
+}
+
+void People::FailOver() {
+  world_.scheduler().FailOver(random_.Below(2) == 0);
+}
+
+void People::ServerDown() {
+  world_.network().TakeServerDown(seconds(1 + random_.Below(30)));
+}
+
+void People::Throttle() {
+  world_.network().Throttle(seconds(1 + random_.Below(20)));
+}
+
+void People::Compact() {
+  world_.network().Compact();
+}
+
+void People::CutWatches() {
+  simulation_.Say("every watch is cut");
+  world_.network().CutWatches();
+}
+
+void People::KillNode() {
+  const std::string node = AnyNode();
+  world_.kubelets().KillNode(node);
+  simulation_.After(seconds(10 + random_.Below(300)), [this, node] { world_.kubelets().ReviveNode(node); });
+}
+
+void People::SetCordoned(const std::string& node, bool on) {
+  simulation_.Say((on ? "cordon " : "uncordon ") + node);
+  if (on) {
+    cordoned_.insert(node);
+  } else {
+    cordoned_.erase(node);
+  }
+  world_.server().Edit(kube::kNodes, {"", node},
+                       [on](Json& edited) { edited["spec"]["unschedulable"] = on; });
+}
+
+void People::Cordon() {
+  const std::string node = AnyNode();
+  SetCordoned(node, !cordoned_.contains(node));
+}
+
+void People::BreakGpu() {
+  const std::pair<std::string, int> gpu{AnyNode(), int(random_.Below(std::uint64_t(world_.gpus_per_node())))};
+  const bool sound = broken_.contains(gpu);
+  if (sound) {
+    broken_.erase(gpu);
+  } else {
+    broken_.insert(gpu);
+  }
+  world_.kubelets().SetHealthy(gpu.first, gpu.second, sound);
+}
+
+// Every second another word of the same GPU.
+void People::FlapGpu() {
+  const std::string node = AnyNode();
+  const int gpu = int(random_.Below(std::uint64_t(world_.gpus_per_node())));
+  if (broken_.contains({node, gpu})) return;
+  for (int i = 0, times = 2 * int(1 + random_.Below(15)); i < times; ++i) {
+    simulation_.After(seconds(i),
+                      [this, node, gpu, i] { world_.kubelets().SetHealthy(node, gpu, i % 2 == 1); });
+  }
+}
+
+void People::KillAgent() {
+  const std::string node = AnyNode();
+  world_.kubelets().SetAgent(node, false);
+  simulation_.After(seconds(60 + random_.Below(600)),
+                    [this, node] { world_.kubelets().SetAgent(node, true); });
+}
+
+}  // namespace heddle::sim

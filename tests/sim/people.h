@@ -1,0 +1,75 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/sim/world.h"
+
+namespace heddle::sim {
+
+// How often things happen to a cluster, a minute each.
+struct Trouble {
+  double submit = 4;
+  double delete_job = 0, suspend = 0, delete_pod = 0, delete_gang = 0, edit_gang = 0, lone_pod = 0;
+  double kill_extender = 0, freeze_extender = 0, fail_over = 0;
+  double server_down = 0, throttle = 0, compact = 0, cut_watches = 0;
+  double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0;
+};
+
+// Users, administrators and bad luck: what happens to a World, by its seed. Thread rule: as Simulation.
+class People {
+ public:
+  People(World& world, const Trouble& trouble, int most_jobs);
+
+  // Goes on until Rest.
+  void Begin();
+  // Nothing happens from now on, and everything that was broken is mended.
+  void Rest();
+  // Of those that were submitted and not deleted.
+  const std::map<std::string, JobWords>& jobs() const { return jobs_; }
+  int submitted() const { return submitted_; }
+  void DeleteJob(const std::string& name);
+  void DeleteLonePods();
+
+ private:
+  void Happen(double per_minute, void (People::*what)());
+  void Submit();
+  void DeleteAJob();
+  void Suspend();
+  void DeletePod();
+  void DeleteGang();
+  void EditGang();
+  void LonePod();
+  void KillExtender();
+  void FreezeExtender();
+  void FailOver();
+  void ServerDown();
+  void Throttle();
+  void Compact();
+  void CutWatches();
+  void KillNode();
+  void Cordon();
+  void BreakGpu();
+  void FlapGpu();
+  void KillAgent();
+  std::string AnyNode();
+  std::string AnyJob();
+  void SetSuspended(const std::string& job, bool on);
+  void SetCordoned(const std::string& node, bool on);
+
+  World& world_;
+  Simulation& simulation_;
+  const Trouble trouble_;
+  const int most_jobs_;
+  base::Random random_;
+  bool resting_ = false;
+  int submitted_ = 0;
+  std::map<std::string, JobWords> jobs_;
+  std::set<std::string> suspended_, cordoned_;
+  std::set<std::pair<std::string, int>> broken_;
+  int lone_pods_ = 0;
+};
+
+}  // namespace heddle::sim

@@ -1,0 +1,290 @@
+#include "tests/sim/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "crds/keys.h"
+#include "extender/pod_facts.h"
+#include "extender/resources.h"
+#include "tests/sim/people.h"
+#include "tests/sim/world.h"
+
+namespace heddle::sim {
+namespace {
+
+using kube::Json;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+// Each kind of bad luck is off in most runs, so that the others can show what they do alone (Groce et al., Swarm
+// Testing, 2012).
+class Draw {
+ public:
+  explicit Draw(base::Random random) : random_(random) {}
+
+  double Sometimes(double most) { return random_.Below(3) == 0 ? most * random_.Unit() : 0; }
+
+  Weather TheWeather() {
+    Weather weather;
+    for (double* chance :
+         {&weather.lost_request, &weather.delayed, &weather.reset, &weather.lost_answer, &weather.doubled,
+          &weather.throttled, &weather.failing, &weather.gateway, &weather.conflict}) {
+      *chance = Sometimes(0.06);
+    }
+    for (double* chance : {&weather.crash_before, &weather.crash_after}) *chance = Sometimes(0.04);
+    weather.cut = Sometimes(0.5);
+    weather.half_open = Sometimes(0.2);
+    weather.stale = Sometimes(1);
+    weather.late = Sometimes(0.2);
+    weather.latency = milliseconds(std::array{1, 5, 30, 150}[std::size_t(random_.Below(4))]);
+    return weather;
+  }
+
+  Trouble TheTrouble() {
+    Trouble trouble;
+    trouble.submit = 1 + 8 * random_.Unit();
+    for (double* rate : {&trouble.delete_job, &trouble.suspend, &trouble.delete_pod, &trouble.delete_gang,
+                         &trouble.edit_gang, &trouble.lone_pod, &trouble.kill_extender, &trouble.cordon}) {
+      *rate = Sometimes(3);
+    }
+    for (double* rate : {&trouble.freeze_extender, &trouble.fail_over, &trouble.server_down,
+                         &trouble.throttle, &trouble.compact, &trouble.cut_watches, &trouble.kill_node,
+                         &trouble.break_gpu, &trouble.flap_gpu, &trouble.kill_agent}) {
+      *rate = Sometimes(1.5);
+    }
+    return trouble;
+  }
+
+  Setting TheSetting() {
+    constexpr std::array<const char*, 4> kClusters{
+        "su:2 node:4 gpu:8 nic:8 rail:8 spine:2", "su:1 node:5 gpu:8 nic:8 rail:8 spine:2",
+        "rack:2 tray:4 gpu:4 nic:4 rail:4 rate:400 nvl", "tor:2 node:3 gpu:8 nic:2 rate:100 transport:roce"};
+    Setting setting;
+    setting.cluster = kClusters[std::size_t(random_.Below(kClusters.size()))];
+    setting.own_lease = random_.Below(2) == 0;
+    setting.extenders = random_.Below(4) == 0 ? 1 : 2;
+    setting.watch_list = random_.Below(3) != 0;
+    if (random_.Below(3) == 0) setting.skew = milliseconds(std::int64_t(random_.Below(20'000)) - 10'000);
+    return setting;
+  }
+
+  std::uint64_t Below(std::uint64_t bound) { return random_.Below(bound); }
+
+ private:
+  base::Random random_;
+};
+
+// How a Job stands, for people.
+struct Standing {
+  int pods = 0, gated = 0, bound = 0, running = 0;
+  std::string gang;  // as `kubectl get gangs` says it
+  std::string reason;
+  bool finished = false;
+};
+
+// Every Job's standing by its name, read in one pass: this is asked every few seconds of virtual time.
+std::map<std::string, Standing> Standings(World& world) {
+  std::map<std::string, Standing> standings;
+  std::map<std::string, Standing*> by_uid;
+  world.server().Visit(kube::kJobs, [&](const Json& job) {
+    Standing& standing = standings[kube::Name(job)];
+    standing.finished = IsFinished(job);
+    by_uid[kube::Uid(job)] = &standing;
+  });
+  world.server().Visit(kube::kPods, [&](const Json& pod) {
+    const auto owner = kube::ControllerOwner(pod);
+    const auto found = by_uid.find(owner ? owner->uid : "");
+    const std::string phase = kube::StringAt(pod, {"status", "phase"});
+    if (found == by_uid.end() || kube::DeletionTimestamp(pod) || phase == "Failed") return;
+    Standing& standing = *found->second;
+    ++standing.pods;
+    standing.gated += kube::ArrayAt(pod, {"spec", "schedulingGates"}).empty() ? 0 : 1;
+    standing.bound += kube::StringAt(pod, {"spec", "nodeName"}).empty() ? 0 : 1;
+    standing.running += phase == "Running" || phase == "Succeeded" ? 1 : 0;
+  });
+  world.server().Visit(extender::kGangs, [&](const Json& object) {
+    const auto found = by_uid.find(kube::StringAt(object, {"spec", "owner", "uid"}));
+    if (found == by_uid.end()) return;
+    found->second->reason = kube::StringAt(object, {"status", "reason"});
+    found->second->gang = kube::StringAt(object, {"status", "summary"});
+  });
+  return standings;
+}
+
+std::string Words(const JobWords& job, const Standing& standing) {
+  return fmt::format(
+      "{} ({} pods of {} GPUs, {}): {} pods exist, {} wait at the gate, {} are on nodes, {} run; its "
+      "Gang says \"{}\"",
+      job.name, job.pods, job.gpus, job.parallelism, standing.pods, standing.gated, standing.bound,
+      standing.running, standing.gang);
+}
+
+// What no extender could place: the numbers do not multiply, or the owner is no gang.
+bool IsFeasible(const JobWords& job) {
+  return job.parallelism != "tp=3,dp=5" && job.completions == 0;
+}
+
+// One life.
+class Life {
+ public:
+  explicit Life(const RunOptions& options)
+      : options_(options),
+        simulation_(options.seed),
+        draw_(simulation_.Fork()),
+        setting_(draw_.TheSetting()),
+        world_(simulation_, setting_, draw_.TheWeather()),
+        people_(world_, draw_.TheTrouble(), 12) {
+    if (options_.trace) simulation_.SetSink(options_.trace);
+  }
+
+  Outcome Run() {
+    if (options_.sabotage) options_.sabotage(world_);
+    people_.Begin();
+    Stage(&Life::Storm);
+    Stage(&Life::Settle);
+    Stage(&Life::Rest);
+    Stage(&Life::Finish);
+    Stage(&Life::Empty);
+    Stage(&Life::FillWhole);
+    Outcome outcome;
+    outcome.seed = options_.seed;
+    outcome.violations = world_.checks().violations();
+    outcome.trace_hash = simulation_.trace_hash();
+    outcome.steps = simulation_.steps();
+    outcome.virtual_time = std::chrono::duration_cast<seconds>(simulation_.now() - start_);
+    outcome.jobs = people_.submitted();
+    for (const Machine& machine : world_.machines()) outcome.kills += machine.starts - 1;
+    outcome.requests = world_.network().all_requests();
+    return outcome;
+  }
+
+ private:
+  void Stage(void (Life::*stage)()) {
+    if (!world_.checks().violations().empty()) return;
+    (this->*stage)();
+  }
+
+  bool Until(const std::function<bool()>& condition, std::chrono::nanoseconds limit) {
+    return world_.Until([&] { return condition() || !world_.checks().violations().empty() || TooLong(); },
+                        limit);
+  }
+  bool TooLong() const { return options_.most_steps > 0 && simulation_.steps() >= options_.most_steps; }
+  void Pass(std::chrono::nanoseconds duration) {
+    (void)Until([] { return false; }, duration);
+  }
+
+  void Storm() { Pass(minutes(2) + seconds(draw_.Below(240))); }
+
+  // Calm: every gang that can start does, or says why it does not.
+  void Settle() {
+    people_.Rest();
+    world_.network().SetWeather(Weather{});
+    people_.DeleteLonePods();
+    std::string waits;
+    const auto settled = [&] {
+      auto standings = Standings(world_);
+      for (const auto& [name, job] : people_.jobs()) {
+        const Standing& standing = standings[name];
+        if (standing.finished || standing.running == job.pods) continue;
+        if (standing.bound == 0 && standing.gated == standing.pods && !standing.reason.empty()) continue;
+        waits = Words(job, standing);
+        return false;
+      }
+      return true;
+    };
+    if (!Until(settled, minutes(30))) world_.checks().Violate("AllOrNothing", waits);
+  }
+
+  // Nothing has a reason to be written while nothing happens. A Job that ends is something, and a rank that a person has
+  // deleted may still be on its way back.
+  void Rest() {
+    int restless = 0;
+    for (int look = 0; look < 8 && restless < 3; ++look) {
+      const std::uint64_t before = world_.checks().writes();
+      const std::size_t finished = Finished();
+      Pass(minutes(2));
+      if (!world_.checks().violations().empty() || TooLong()) return;
+      if (Finished() != finished) continue;
+      if (world_.checks().writes() == before) return;
+      ++restless;
+    }
+    if (restless < 3) return;
+    world_.checks().Violate("StatusSettles",
+                            "three times there were writes within two minutes of rest, the last one: " +
+                                world_.checks().last_write());
+  }
+
+  std::size_t Finished() {
+    const auto standings = Standings(world_);
+    return std::size_t(std::count_if(standings.begin(), standings.end(),
+                                     [](const auto& standing) { return standing.second.finished; }));
+  }
+
+  // What ran for ever ends now, so everything that waits for room gets it.
+  void Finish() {
+    world_.kubelets().LetAllEnd();
+    world_.kubelets().Kick();
+    std::string waits;
+    const auto finished = [&] {
+      auto standings = Standings(world_);
+      for (const auto& [name, job] : people_.jobs()) {
+        if (!IsFeasible(job)) continue;
+        const Standing& standing = standings[name];
+        if (standing.finished) continue;
+        waits = Words(job, standing);
+        return false;
+      }
+      return true;
+    };
+    if (!Until(finished, minutes(60))) world_.checks().Violate("FeasibleRuns", waits);
+  }
+
+  // Everybody goes home.
+  void Empty() {
+    const auto jobs = people_.jobs();
+    for (const auto& [name, job] : jobs) people_.DeleteJob(name);
+    const auto empty = [&] {
+      return world_.server().All(kube::kPods).empty() && world_.server().All(extender::kGangs).empty();
+    };
+    if (Until(empty, minutes(5))) return;
+    std::string left;
+    for (const auto& resource : {kube::kPods, extender::kGangs}) {
+      for (const Json& object : world_.server().All(resource)) {
+        left += " " + resource.kind + " " + kube::KeyOf(object).ToString();
+      }
+    }
+    world_.checks().Violate("NothingLeaked", "nobody owns these and they are still there:" + left);
+  }
+
+  // A Job over every GPU: a slot that leaked would be missing.
+  void FillWhole() {
+    const int pods = int(world_.nodes().size()), gpus = world_.gpus_per_node();
+    const JobWords whole{.name = "whole",
+                         .pods = pods,
+                         .gpus = gpus,
+                         .parallelism = fmt::format("tp={},dp={}", gpus, pods),
+                         .runs = seconds(5)};
+    world_.jobs().Submit(whole);
+    if (Until([&] { return Standings(world_)["whole"].finished; }, minutes(5))) return;
+    world_.checks().Violate("NothingLeaked", "the cluster is empty, and a Job over all of it does not run: " +
+                                                 Words(whole, Standings(world_)["whole"]));
+  }
+
+  const RunOptions options_;
+  Simulation simulation_;
+  Draw draw_;
+  const Setting setting_;
+  World world_;
+  People people_;
+  const base::MonotonicTime start_ = simulation_.now();
+};
+
+}  // namespace
+
+Outcome RunSeed(const RunOptions& options) {
+  return Life(options).Run();
+}
+
+}  // namespace heddle::sim

@@ -1,0 +1,187 @@
+#include "tests/sim/world.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "crds/keys.h"
+#include "extender/owner_kinds.h"
+#include "extender/resources.h"
+#include "topology/synthetic.h"
+
+namespace heddle::sim {
+namespace {
+
+using kube::Json;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::vector<Machine> MakeMachines(const Setting& setting) {
+  std::vector<Machine> machines;
+  for (int i = 0; i < setting.extenders; ++i) {
+    machines.push_back(
+        {.host = std::string("host-") + char('a' + i), .skew = i == 1 ? setting.skew : milliseconds(0)});
+  }
+  return machines;
+}
+
+std::vector<std::string> HostsOf(const std::vector<Machine>& machines) {
+  std::vector<std::string> hosts;
+  for (const Machine& machine : machines) hosts.push_back(machine.host);
+  return hosts;
+}
+
+// The verb as kube-scheduler calls it, without a connection in between.
+std::optional<bool> AskFilter(std::vector<Machine>& machines, const std::string& host, const Json& pod,
+                              const std::string& node) {
+  for (Machine& machine : machines) {
+    if (machine.host != host) continue;
+    if (machine.daemon == nullptr || machine.process->dead()) return std::nullopt;
+    const Json body{{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", Json::array({node})}};
+    const kube::ServedAnswer answer = machine.daemon->Answer({"POST", "/filter", body.dump(), false});
+    if (answer.status != 200) return std::nullopt;
+    const Json told = Json::parse(answer.body, nullptr, false);
+    return !kube::ArrayAt(told, {"NodeNames"}).empty();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+World::World(Simulation& simulation, const Setting& setting, const Weather& weather)
+    : simulation_(simulation),
+      setting_(setting),
+      random_(simulation.Fork()),
+      network_(simulation, server_, weather),
+      checks_(simulation),
+      jobs_(simulation, server_, scheduler_name()),
+      kubelets_(simulation, server_),
+      scheduler_(
+          simulation, server_, HostsOf(MakeMachines(setting)),
+          setting.own_lease
+              ? PodScheduler::Filter{}
+              : [this](const std::string& host, const Json& pod,
+                       const std::string& node) { return AskFilter(machines_, host, pod, node); }),
+      collector_(simulation, server_, jobs_),
+      machines_(MakeMachines(setting)) {
+  for (const auto& resource : {extender::kNodeTopologies, extender::kFabrics, extender::kGangs})
+    server_.Serve(resource);
+  for (const extender::OwnerKind& kind : extender::OwnerKinds()) {
+    if (kind.everywhere) server_.Serve(kind.resource);
+  }
+  server_.set_watch_list(setting.watch_list);
+  Listen();
+  AddNodes(setting);
+  simulation_.OnSpin([this](const Process& process) {
+    checks_.Violate("NoHotLoop", process.name() + " works on and on without waiting for anything");
+  });
+  KeepExtenders();
+  CountRequests();
+}
+
+World::~World() {
+  simulation_.End();
+}
+
+void World::Listen() {
+  server_.OnChange([this](const kube::Resource& resource, const Json& before, const Json& after) {
+    network_.Changed(resource);
+    checks_.Changed(resource, before, after);
+    if (resource == kube::kPods || resource == kube::kJobs) {
+      jobs_.Kick();
+      kubelets_.Kick();
+      scheduler_.Kick();
+      collector_.Kick();
+    } else if (resource == kube::kNodes) {
+      scheduler_.Kick();
+    } else if (resource == extender::kGangs) {
+      collector_.Kick();
+    }
+  });
+  network_.Observe(
+      [this](const Process& process, const test::ApiRequest& request, const kube::HttpResponse& response) {
+        checks_.Requested(process, request, response);
+      });
+}
+
+void World::AddNodes(const Setting& setting) {
+  const auto parsed = topology::ParseSynthetic(setting.cluster);
+  CHECK(parsed.has_value());
+  for (const topology::Node& node : parsed->nodes) {
+    nodes_.push_back(node.name);
+    gpus_per_node_ = int(node.gpus.size());
+    kubelets_.Add(node);
+  }
+}
+
+void World::StartExtender(Machine& machine) {
+  const std::uint64_t seed = random_.Next();
+  const int start = machine.starts++;
+  const auto name = fmt::format("{}.{}", machine.host, start);
+  machine.process = &simulation_.Start(name, machine.skew, [this, &machine, seed](Process& process) {
+    Link link(network_, process);
+    extender::DaemonOptions options;
+    options.identity = process.name();
+    options.leadership.identity = "heddle-extender_" + process.name();
+    options.leadership.scheduler_identity = machine.host;
+    options.leadership.own_lease = setting_.own_lease;
+    options.leadership.ns = std::string(crds::keys::kNamespace);
+    options.log = options.leadership.log = [this, &process](std::string_view line) {
+      simulation_.Say(process.name() + ": " + std::string(line));
+    };
+    extender::Daemon daemon(link, process, base::Random(seed), options);
+    machine.daemon = &daemon;
+    daemon.Run(process.stop());
+    if (machine.daemon == &daemon) machine.daemon = nullptr;
+  });
+}
+
+// The kubelet of an extender's host.
+void World::KeepExtenders() {
+  for (Machine& machine : machines_) {
+    if (!machine.wanted) continue;
+    if (machine.process == nullptr || (machine.process->dead() && random_.Below(4) == 0))
+      StartExtender(machine);
+  }
+  simulation_.After(seconds(1), [this] { KeepExtenders(); });
+}
+
+// Two looks at a Lease in four seconds, a watch or two for each kind, and a handful for each pod that moves.
+void World::CountRequests() {
+  constexpr std::uint64_t kMostInAMinute = 1000;
+  for (const auto& [process, count] : network_.requests()) {
+    std::uint64_t& before = requests_before_[process];
+    if (count - before > kMostInAMinute) {
+      checks_.Violate("NoHotLoop", fmt::format("{} has sent {} requests within a minute", process->name(),
+                                               count - before));
+    }
+    before = count;
+  }
+  simulation_.After(seconds(60), [this] { CountRequests(); });
+}
+
+void World::RunUntil(base::MonotonicTime time) {
+  constexpr std::uint64_t kMostSteps = 200'000;  // at one moment
+  bool reached = false;
+  simulation_.At(time, [&reached] { reached = true; });
+  base::MonotonicTime moment = simulation_.now();
+  std::uint64_t since = simulation_.steps();
+  while (!reached && simulation_.Step()) {
+    if (simulation_.now() != moment) {
+      moment = simulation_.now();
+      since = simulation_.steps();
+    } else if (simulation_.steps() - since > kMostSteps) {
+      return checks_.Violate("NoHotLoop", "something goes on and on, and no time passes");
+    }
+  }
+}
+
+bool World::Until(const std::function<bool()>& condition, std::chrono::nanoseconds limit) {
+  const base::MonotonicTime end = simulation_.now() + limit;
+  while (!condition()) {
+    if (simulation_.now() >= end) return false;
+    Pass(seconds(2));
+  }
+  return true;
+}
+
+}  // namespace heddle::sim

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "crds/keys.h"
+#include "extender/daemon.h"
+#include "tests/sim/checks.h"
+#include "tests/sim/collector.h"
+#include "tests/sim/job_controller.h"
+#include "tests/sim/kubelets.h"
+#include "tests/sim/network.h"
+#include "tests/sim/pod_scheduler.h"
+#include "tests/sim/simulation.h"
+#include "tests/support/fake_api_server.h"
+
+namespace heddle::sim {
+
+// What differs from seed to seed before anything happens.
+struct Setting {
+  std::string cluster = "su:2 node:4 gpu:8 nic:8 rail:8 spine:2";  // topology/synthetic.h
+  bool own_lease =
+      false;  // the extenders elect a leader themselves; else each follows the scheduler beside it
+  int extenders = 2;
+  bool watch_list = true;             // false: an API server from before it
+  std::chrono::milliseconds skew{0};  // between the wall clocks of the two
+};
+
+// Where an extender runs: started again whenever it has died.
+struct Machine {
+  std::string host;  // "host-a"
+  std::chrono::milliseconds skew{0};
+  Process* process = nullptr;
+  extender::Daemon* daemon = nullptr;
+  int starts = 0;
+  bool wanted = true;  // false: nobody starts it again
+};
+
+// A cluster in one process: the API server, everything of Kubernetes that has a say over pods as small actors, and
+// real extenders. Thread rule: as Simulation.
+class World {
+ public:
+  World(Simulation& simulation, const Setting& setting, const Weather& weather);
+  ~World();
+
+  Simulation& simulation() { return simulation_; }
+  test::FakeApiServer& server() { return server_; }
+  Network& network() { return network_; }
+  Checks& checks() { return checks_; }
+  JobController& jobs() { return jobs_; }
+  Kubelets& kubelets() { return kubelets_; }
+  PodScheduler& scheduler() { return scheduler_; }
+  Collector& collector() { return collector_; }
+  std::vector<Machine>& machines() { return machines_; }
+  // Of pods: where the extenders elect a leader themselves, there is no scheduler of ours.
+  std::string scheduler_name() const {
+    return setting_.own_lease ? "default-scheduler" : std::string(crds::keys::kSchedulerName);
+  }
+  const std::vector<std::string>& nodes() const { return nodes_; }
+  int gpus_per_node() const { return gpus_per_node_; }
+
+  void RunUntil(base::MonotonicTime time);
+  void Pass(std::chrono::nanoseconds duration) { RunUntil(simulation_.now() + duration); }
+  // Lets time pass until the condition holds; false when it does not within the limit.
+  bool Until(const std::function<bool()>& condition, std::chrono::nanoseconds limit);
+
+ private:
+  // The wall clock of the API server's machine.
+  class ServerClock final : public base::Clock {
+   public:
+    explicit ServerClock(Simulation& simulation) : simulation_(simulation) {}
+    base::WallTime WallNow() override { return simulation_.wall(); }
+    base::MonotonicTime Now() override { return simulation_.now(); }
+    bool SleepUntil(base::MonotonicTime, std::stop_token) override { return false; }
+
+   private:
+    Simulation& simulation_;
+  };
+
+  void AddNodes(const Setting& setting);
+  void StartExtender(Machine& machine);
+  void KeepExtenders();
+  void CountRequests();
+  void Listen();
+
+  Simulation& simulation_;
+  const Setting setting_;
+  base::Random random_;
+  ServerClock clock_{simulation_};
+  test::FakeApiServer server_{clock_};
+  Network network_;
+  Checks checks_;
+  JobController jobs_;
+  Kubelets kubelets_;
+  PodScheduler scheduler_;
+  Collector collector_;
+  std::vector<Machine> machines_;
+  std::vector<std::string> nodes_;
+  int gpus_per_node_ = 0;
+  std::map<const Process*, std::uint64_t> requests_before_;
+};
+
+}  // namespace heddle::sim

@@ -1,0 +1,206 @@
+#include "cli/check.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "stage.h"
+#include "tests/unit/cli/golden.h"
+
+namespace heddle::cli {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string kWorkloads = std::string(HEDDLE_SOURCE_DIR) + "/tests/fixtures/workloads/";
+
+base::Result<std::string> FromDisk(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return base::Fail(base::Code::kNotFound, path + " cannot be read: No such file or directory");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Output CheckOf(const std::vector<std::string>& files, Format format = Format::kText,
+               CheckOptions options = {}) {
+  for (const std::string& file : files) options.targets.push_back(kWorkloads + file);
+  return Check(options, GroundOf(options), FromDisk, {}, {.format = format});
+}
+
+Output CheckText(const std::string& text) {
+  return Check({.targets = {"-"}}, {}, [&](const std::string&) -> base::Result<std::string> { return text; },
+               {}, {});
+}
+
+std::string Read(const std::string& name) {
+  return *FromDisk(kWorkloads + name);
+}
+
+TEST(CheckCommand, FindsNothingInASoundJob) {
+  const Output output = CheckOf({"sound.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kOk);
+  EXPECT_EQ(output.err, "");
+  EXPECT_THAT(output.out,
+              HasSubstr("1 workload looked at, for nodes of 8 GPUs with RoCE: nothing was found"));
+}
+
+TEST(CheckCommand, SaysOfAFirstTryAllThatItLacks) {
+  const Output output = CheckOf({"first-try.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  ExpectGolden("check.txt", output.out);
+}
+
+TEST(CheckCommand, KnowsTheFrameworksAndKindsThatNobodyKnows) {
+  const Output output = CheckOf({"frameworks.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  ExpectGolden("check_frameworks.txt", output.out);
+  EXPECT_THAT(output.err, HasSubstr("1 of kind ConfigMap left out: no pod template"));
+}
+
+TEST(CheckCommand, ReadsAListOfPods) {
+  const Output output = CheckOf({"pods.json"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out,
+              AllOf(HasSubstr("Pod train/llama-0"), HasSubstr("may-not-pin"), HasSubstr("no-interface"),
+                    HasSubstr("shm-small"), Not(HasSubstr("no-rdma"))));
+  EXPECT_THAT(output.err, HasSubstr("Pod default/web left out: it asks for no GPU"));
+}
+
+TEST(CheckCommand, IsForScriptsToo) {
+  const Output output = CheckOf({"first-try.yaml"}, Format::kJson);
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  const Json json = Json::parse(output.out);
+  ASSERT_EQ(json.at("workloads").size(), 1u);
+  const Json& workload = json["workloads"][0];
+  EXPECT_EQ(workload.at("workload"), "Job train/llama");
+  EXPECT_EQ(workload.at("templates")[0].at("pods"), 16);
+  EXPECT_EQ(workload.at("templates")[0].at("gpusPerPod"), 8);
+  std::vector<std::string> rules;
+  for (const Json& finding : workload.at("findings")) rules.push_back(finding.at("rule"));
+  EXPECT_THAT(rules, ElementsAre("no-rdma", "shm-small", "no-nccl-file", "no-retry"));
+  EXPECT_EQ(json.at("nodes").at("gpus"), 8);
+}
+
+TEST(CheckCommand, TakesWhatItIsToldOfTheNodes) {
+  CheckOptions options;
+  options.gpus_per_node = 4;
+  options.infiniband = true;
+  const Output output = CheckOf({"pods.json"}, Format::kText, options);
+  EXPECT_THAT(output.out, AllOf(HasSubstr("for nodes of 4 GPUs with InfiniBand"),
+                                HasSubstr("larger-than-node"), Not(HasSubstr("no-interface"))));
+  options.gpus_per_node = 0;
+  EXPECT_EQ(CheckOf({"pods.json"}, Format::kText, options).exit_code, Output::kUsage);
+}
+
+TEST(CheckCommand, LooksAtTheOthersWhereOneCannotBeRead) {
+  const Output output = CheckOf({"no-such.yaml", "first-try.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_THAT(output.err, HasSubstr("no-such.yaml cannot be read"));
+  EXPECT_THAT(output.out, HasSubstr("no-rdma"));
+}
+
+TEST(CheckCommand, SaysWhereAFileMakesNoSense) {
+  EXPECT_THAT(CheckText("kind: ConfigMap\n").err,
+              HasSubstr("there is no pod and no object with a pod template in it"));
+  const Output broken = CheckText(Read("sound.yaml") + "---\nkind: [Job\n");
+  EXPECT_EQ(broken.exit_code, Output::kUsage);
+  EXPECT_THAT(broken.err, HasSubstr("document 2"));
+  for (const char* text : {"", "{", "[1]", "7", "\xff\xfe", "{\"items\": 7}", "{\"items\": [7]}", "a: b: c"})
+    EXPECT_EQ(CheckText(text).exit_code, Output::kUsage) << text;
+  EXPECT_EQ(Check({}, {}, FromDisk, {}, {}).exit_code, Output::kUsage);
+}
+
+TEST(CheckCommand, ListsItsRules) {
+  const Output output = Check({.rules = true}, {}, FromDisk, {}, {});
+  EXPECT_EQ(output.exit_code, Output::kOk);
+  for (const crds::WorkloadRule& rule : crds::WorkloadRules())
+    EXPECT_THAT(output.out, HasSubstr(std::string(rule.id)));
+}
+
+// The documentation explains each rule.
+TEST(CheckCommand, IsExplainedInTheDocs) {
+  std::ifstream file(std::string(HEDDLE_SOURCE_DIR) + "/docs/devices.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  for (const crds::WorkloadRule& rule : crds::WorkloadRules())
+    EXPECT_THAT(text.str(), HasSubstr("| `" + std::string(rule.id) + "` |"));
+}
+
+TEST(CheckCommand, TellsFilesFromWorkloadsInTheCluster) {
+  EXPECT_EQ(LiveWorkloadOf("job/llama")->resource, kube::kJobs);
+  EXPECT_EQ(LiveWorkloadOf("PyTorchJob/bert")->name, "bert");
+  EXPECT_EQ(LiveWorkloadOf("jobs.batch/a")->name, "a");
+  for (const char* file : {"llama.yaml", "job/llama.yaml", "./job/llama", "jobs/a/b", "-", "job/",
+                           "manifests/llama", "job/Llama", "job/llama.json"})
+    EXPECT_FALSE(LiveWorkloadOf(file)) << file;
+  EXPECT_FALSE(AsksCluster({.targets = {"a.yaml", "-"}}));
+  EXPECT_TRUE(AsksCluster({.targets = {"a.yaml", "job/llama"}}));
+  EXPECT_FALSE(AsksCluster({.targets = {"job/llama"}, .rules = true}));
+}
+
+class CheckInACluster : public Stage {
+ protected:
+  CheckInACluster() { server.Serve(ResourceOf(keys::kRdmaDevicePolicy)); }
+  void AddSample(const std::string& resource) {
+    Json job = AddJob("llama", 16, "");
+    job["spec"]["template"]["spec"] = {
+        {"containers",
+         {{{"name", "trainer"},
+           {"securityContext", {{"privileged", false}, {"capabilities", {{"add", {"IPC_LOCK"}}}}}},
+           {"resources",
+            {{"limits", {{"nvidia.com/gpu", "4"}, {resource, "1"}, {"heddle.dev/fabric", "1"}}}}}}}},
+        {"hostIPC", true}};
+    server.Put(kube::kJobs, job);
+  }
+  Output Look(const std::vector<std::string>& targets, CheckOptions options = {}) {
+    options.targets = targets;
+    options.ns = "train";
+    return RunCheck(client, options, FromDisk, {}, {});
+  }
+};
+
+TEST_F(CheckInACluster, KnowsItsNodes) {
+  AddCluster("su:1 node:4 gpu:4 nic:4 rail:4 transport:ib");
+  AddSample("rdma/hca");
+  const Output output = Look({"job/llama"});
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+  EXPECT_THAT(output.out, HasSubstr("for nodes of 4 GPUs with InfiniBand: nothing was found"));
+  EXPECT_EQ(output.err, "");
+}
+
+TEST_F(CheckInACluster, KnowsRoceByItsNics) {
+  AddCluster("su:1 node:4 gpu:8 nic:8 rail:8 transport:roce");
+  AddSample("rdma/hca");
+  const Output output = Look({"job/llama"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out, HasSubstr("no-interface"));
+}
+
+TEST_F(CheckInACluster, KnowsTheResourcesOfPolicies) {
+  AddCluster("su:1 node:4 gpu:4 nic:4 rail:4 transport:ib");
+  AddSample("example.com/rail3");
+  EXPECT_THAT(Look({"job/llama"}).out, HasSubstr("no-rdma"));
+  Json policy = kube::NewObject(ResourceOf(keys::kRdmaDevicePolicy), {"", "nics"});
+  policy["spec"] = {
+      {"mode", "Nics"}, {"plugin", "RdmaShared"}, {"resources", {{{"name", "example.com/rail{rail}"}}}}};
+  server.Put(ResourceOf(keys::kRdmaDevicePolicy), policy);
+  const Output output = Look({"job/llama"});
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+}
+
+TEST_F(CheckInACluster, SaysWhatItCouldNotRead) {
+  const Output output = Look({"job/nobody", kWorkloads + "sound.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("kubectl get jobs -n train"), HasSubstr("no node has reported its GPUs")));
+  EXPECT_THAT(output.out, HasSubstr("1 workload looked at"));
+}
+
+}  // namespace
+}  // namespace heddle::cli

@@ -1,0 +1,201 @@
+// Each rule at a workload that breaks it, and the same workload without it.
+#include "crds/workload_check.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+namespace heddle::crds {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Two pods of eight GPUs with all that they need.
+Json Sound() {
+  return Json::parse(R"({"kind": "Job", "metadata": {"name": "llama", "namespace": "train"}, "spec": {
+      "parallelism": 2, "completions": 2, "backoffLimit": 3, "template": {"spec": {"hostNetwork": true,
+      "containers": [{"name": "w", "resources": {"limits": {"nvidia.com/gpu": "8", "heddle.dev/rdma": "1",
+        "heddle.dev/fabric": "1"}}, "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
+        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]}],
+      "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}]}}}})");
+}
+
+Json With(const char* pointer, Json value) {
+  Json job = Sound();
+  job[Json::json_pointer(pointer)] = std::move(value);
+  return job;
+}
+Json Without(const char* pointer) {
+  Json job = Sound();
+  const Json::json_pointer at(pointer);
+  job.at(at.parent_pointer()).erase(at.back());
+  return job;
+}
+
+std::vector<std::string> Rules(const Json& object, const WorkloadGround& ground = {}) {
+  std::vector<std::string> rules;
+  for (const WorkloadFinding& finding : CheckWorkload(object, ground).findings)
+    rules.emplace_back(finding.rule->id);
+  return rules;
+}
+
+constexpr const char* kPod = "/spec/template/spec";
+constexpr const char* kLimits = "/spec/template/spec/containers/0/resources/limits";
+std::string In(const char* parent, const char* rest) {
+  return std::string(parent) + rest;
+}
+
+TEST(Workload, ThatHasAllItNeedsHasNoFinding) {
+  const CheckedWorkload checked = CheckWorkload(Sound(), {});
+  EXPECT_THAT(checked.findings, IsEmpty());
+  EXPECT_EQ(checked.name, "Job train/llama");
+  ASSERT_EQ(checked.templates.size(), 1u);
+  EXPECT_EQ(checked.templates[0].pods, 2);
+  EXPECT_EQ(checked.templates[0].gpus, 8);
+  EXPECT_THAT(checked.templates[0].rdma, ElementsAre("heddle.dev/rdma"));
+}
+
+TEST(Workload, OverSeveralNodesNeedsRdmaDevices) {
+  const Json job = Without(In(kLimits, "/heddle.dev~1rdma").c_str());
+  EXPECT_THAT(Rules(job), ElementsAre("no-rdma"));
+  EXPECT_THAT(CheckWorkload(job, {}).findings[0].fact, HasSubstr("2 pods with 16 GPUs in all"));
+  EXPECT_THAT(Rules(job, {.gpus_per_node = 16}), IsEmpty()) << "both fit one node";
+  // What brings them otherwise.
+  for (const char* name : {"rdma/hca", "vpc.amazonaws.com/efa", "openshift.io/mlx", "nvidia.com/mlnxnics",
+                           "nvidia.com/hostdev", "intel.com/mlnx_rdma", "heddle.dev/rail3"}) {
+    Json other = job;
+    other[Json::json_pointer(kLimits)][name] = "1";
+    EXPECT_THAT(Rules(other), IsEmpty()) << name;
+  }
+  Json own = job;
+  own[Json::json_pointer(kLimits)]["example.com/nic"] = 1;
+  EXPECT_THAT(Rules(own), ElementsAre("no-rdma"));
+  EXPECT_THAT(Rules(own, {.rdma_resources = {"example.com/nic"}}), IsEmpty());
+  Json claimed = job;
+  claimed[Json::json_pointer(kPod)]["resourceClaims"] = {{{"name", "nics"}}};
+  EXPECT_THAT(Rules(claimed), IsEmpty());
+  Json privileged = job;
+  privileged[Json::json_pointer(kPod)]["containers"][0]["securityContext"] = {{"privileged", true}};
+  EXPECT_THAT(Rules(privileged), IsEmpty());
+  Json device = job;
+  device[Json::json_pointer(kPod)]["volumes"].push_back(
+      {{"name", "ib"}, {"hostPath", {{"path", "/dev/infiniband"}}}});
+  EXPECT_THAT(Rules(device), IsEmpty());
+}
+
+TEST(Workload, TellsRdmaResourcesFromOthers) {
+  for (const char* name : {"heddle.dev/fabric", "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "intel.com/qat",
+                           "cpu", "memory", "hugepages-2Mi", "example.com/rdma"})
+    EXPECT_FALSE(IsRdmaResource(name)) << name;
+  EXPECT_TRUE(IsRdmaResource("heddle.dev/gpu")) << "a GPU with its NIC, of mode Pairs";
+}
+
+TEST(Workload, OnRoceNeedsAnInterface) {
+  EXPECT_THAT(Rules(Without(In(kPod, "/hostNetwork").c_str())), ElementsAre("no-interface"));
+  EXPECT_THAT(Rules(Without(In(kPod, "/hostNetwork").c_str()), {.roce = false}), IsEmpty());
+  Json efa = Without(In(kPod, "/hostNetwork").c_str());
+  efa[Json::json_pointer(kLimits)].erase("heddle.dev/rdma");
+  efa[Json::json_pointer(kLimits)]["vpc.amazonaws.com/efa"] = 32;
+  EXPECT_THAT(Rules(efa), IsEmpty());
+}
+
+TEST(Workload, NeedsMemoryThatMayBePinned) {
+  EXPECT_THAT(Rules(Without(In(kPod, "/containers/0/securityContext").c_str())), ElementsAre("may-not-pin"));
+}
+
+TEST(Workload, NeedsRoomInDevShm) {
+  EXPECT_THAT(Rules(Without(In(kPod, "/volumes").c_str())), ElementsAre("shm-small"));
+  const std::string dir = In(kPod, "/volumes/0/emptyDir");
+  EXPECT_THAT(Rules(With(dir.c_str(), Json::object())), ElementsAre("shm-small"));
+  EXPECT_THAT(Rules(With(dir.c_str(), {{"medium", "Memory"}, {"sizeLimit", "512Mi"}})),
+              ElementsAre("shm-small"));
+  EXPECT_THAT(Rules(With(dir.c_str(), {{"medium", "Memory"}, {"sizeLimit", "1Gi"}})), IsEmpty());
+  EXPECT_THAT(
+      Rules(With(In(kPod, "/volumes/0").c_str(), {{"name", "shm"}, {"hostPath", {{"path", "/dev/shm"}}}})),
+      IsEmpty());
+  Json host = Without(In(kPod, "/volumes").c_str());
+  host[Json::json_pointer(kPod)]["hostIPC"] = true;
+  EXPECT_THAT(Rules(host), IsEmpty());
+  // One GPU in a container has nobody there to share memory with.
+  Json one = Without(In(kPod, "/volumes").c_str());
+  one[Json::json_pointer(kLimits)]["nvidia.com/gpu"] = 1;
+  EXPECT_THAT(Rules(one), IsEmpty());
+}
+
+TEST(Workload, AsksForGpusThatNodesHave) {
+  EXPECT_THAT(Rules(Sound(), {.gpus_per_node = 4}), ElementsAre("larger-than-node"));
+  EXPECT_THAT(Rules(With(In(kLimits, "/nvidia.com~1gpu").c_str(), 6)), ElementsAre("does-not-tile"));
+  EXPECT_THAT(Rules(With(In(kLimits, "/nvidia.com~1gpu").c_str(), 4), {.gpus_per_node = 72}), IsEmpty());
+}
+
+TEST(Workload, HasTheWorldOfItsParallelism) {
+  const std::string annotation = "/spec/template/metadata/annotations/heddle.dev~1parallelism";
+  EXPECT_THAT(Rules(With(annotation.c_str(), "tp=8,dp=2")), IsEmpty());
+  EXPECT_THAT(Rules(With(annotation.c_str(), "tp=8,dp=4")), ElementsAre("not-its-gpus"));
+  EXPECT_THAT(Rules(With(annotation.c_str(), "tp=eight")), ElementsAre("annotation-unread"));
+  EXPECT_THAT(Rules(With("/spec/template/metadata/annotations/heddle.dev~1require", "tp=moon")),
+              ElementsAre("annotation-unread"));
+}
+
+TEST(Workload, IsToldItsNics) {
+  const Json job = Without(In(kLimits, "/heddle.dev~1fabric").c_str());
+  EXPECT_THAT(Rules(job), ElementsAre("no-nccl-file"));
+  // Admission adds it to pods of gangs.
+  Json gang = job;
+  gang["spec"]["template"]["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=8,dp=2";
+  EXPECT_THAT(Rules(gang), IsEmpty());
+  EXPECT_THAT(Rules(job, {.gpus_per_node = 16}), IsEmpty());
+}
+
+TEST(Workload, OutlivesTheLossOfAPod) {
+  EXPECT_THAT(Rules(With("/spec/backoffLimit", 0)), ElementsAre("no-retry"));
+  Json ignores = With("/spec/backoffLimit", 0);
+  ignores["spec"]["podFailurePolicy"]["rules"] = {
+      {{"action", "Ignore"}, {"onPodConditions", {{{"type", "DisruptionTarget"}}}}}};
+  EXPECT_THAT(Rules(ignores), IsEmpty());
+  Json jobset =
+      Json::parse(R"({"kind": "JobSet", "spec": {"replicatedJobs": [{"replicas": 2, "template": {}}]}})");
+  jobset["spec"]["replicatedJobs"][0]["template"]["spec"] = With("/spec/backoffLimit", 0)["spec"];
+  EXPECT_THAT(Rules(jobset), ElementsAre("no-retry"));
+  jobset["spec"]["failurePolicy"]["maxRestarts"] = 2;
+  EXPECT_THAT(Rules(jobset), IsEmpty());
+}
+
+TEST(Workload, SaysTheWorstFirstAndWhatToDo) {
+  Json job = Without(In(kPod, "/volumes").c_str());
+  job["spec"]["backoffLimit"] = 0;
+  job[Json::json_pointer(kLimits)].erase("heddle.dev/fabric");
+  const CheckedWorkload checked = CheckWorkload(job, {});
+  EXPECT_THAT(Rules(job), ElementsAre("shm-small", "no-nccl-file", "no-retry"));
+  for (const WorkloadFinding& finding : checked.findings) EXPECT_FALSE(finding.remedy.empty());
+}
+
+TEST(Workload, WithoutGpusIsNoneOfOurs) {
+  Json job = Sound();
+  job[Json::json_pointer(kLimits)] = {{"cpu", 1}};
+  const CheckedWorkload checked = CheckWorkload(job, {});
+  EXPECT_THAT(checked.templates, IsEmpty());
+  EXPECT_THAT(checked.findings, IsEmpty());
+}
+
+TEST(Workload, OfNonsenseIsNothing) {
+  for (const char* text :
+       {"null", "[]", "7",
+        R"({"spec": {"containers": [1, {"resources": []}, {"resources": {"limits": [1]}}]}})",
+        R"({"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": {}}}}]}, "metadata": []})",
+        R"({"kind": 7, "metadata": {"name": []}, "spec": {"template": {"spec": {"containers": [{}]}}}})"})
+    EXPECT_THAT(CheckWorkload(Json::parse(text), {}).findings, IsEmpty()) << text;
+}
+
+TEST(WorkloadRules, AreEachSaidInFull) {
+  std::set<std::string_view> ids;
+  for (const WorkloadRule& rule : WorkloadRules()) {
+    EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
+    EXPECT_FALSE(rule.forbids.empty() || rule.why.empty() || rule.remedy.empty()) << rule.id;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::crds

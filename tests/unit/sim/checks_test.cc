@@ -1,0 +1,215 @@
+// Each check fires when its promise is broken, and only then.
+#include "tests/sim/checks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "crds/keys.h"
+#include "extender/resources.h"
+#include "tests/sim/run.h"
+#include "tests/sim/world.h"
+#include "tests/support/fake_clock.h"
+
+namespace heddle::sim {
+namespace {
+
+using kube::Json;
+using std::chrono::seconds;
+namespace keys = crds::keys;
+
+class ChecksTest : public testing::Test {
+ protected:
+  ChecksTest() {
+    server_.Serve(extender::kGangs);
+    server_.OnChange([this](const kube::Resource& resource, const Json& before, const Json& after) {
+      checks_.Changed(resource, before, after);
+    });
+    Json node = kube::NewObject(kube::kNodes, {"", "node-0"});
+    node["status"]["allocatable"] = {{"nvidia.com/gpu", "8"}};
+    server_.Put(kube::kNodes, node);
+  }
+
+  // A gang's pod past the gate, told to be rank 0 on node-0.
+  Json PodOf(const std::string& gang, const std::string& gpus, int count) {
+    Json pod = kube::NewObject(kube::kPods, {"team", gang + "-0"});
+    pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
+                                                       {"kind", "Job"},
+                                                       {"name", gang},
+                                                       {"uid", "job-" + gang},
+                                                       {"controller", true}}});
+    pod["metadata"]["annotations"] = {{keys::kRank, "0"},      {keys::kNode, "node-0"},
+                                      {keys::kGpus, gpus},     {keys::kGangUid, "gang-" + gang},
+                                      {keys::kEpoch, "1"},     {keys::kNics, ""},
+                                      {keys::kSubstitutes, ""}};
+    pod["spec"]["containers"] = Json::array(
+        {{{"name", "main"}, {"resources", {{"limits", {{"nvidia.com/gpu", std::to_string(count)}}}}}}});
+    pod["status"] = {{"phase", "Pending"}};
+    return pod;
+  }
+
+  void Commit(const std::string& name, std::uint32_t gpus, int per_pod) {
+    crds::Gang gang;
+    gang.ns = "team";
+    gang.name = name;
+    gang.uid = "gang-" + name;
+    gang.spec.owner = {"batch/v1", "Job", name, "job-" + name};
+    gang.spec.pods = 1;
+    gang.spec.gpus_per_pod = per_pod;
+    gang.spec.gpu_resource = "nvidia.com/gpu";
+    gang.status.placement = crds::ToColumns({{"node-0", gpus, {}}}, 1);
+    server_.Put(extender::kGangs, crds::ToJson(gang));
+  }
+
+  void Bind(const std::string& pod) {
+    server_.Edit(kube::kPods, {"team", pod}, [](Json& edited) { edited["spec"]["nodeName"] = "node-0"; });
+  }
+
+  std::vector<std::string> Broken() const {
+    std::vector<std::string> rules;
+    for (const Violation& violation : checks_.violations()) rules.push_back(violation.rule);
+    return rules;
+  }
+
+  test::FakeClock clock_;
+  test::FakeApiServer server_{clock_};
+  Simulation simulation_{1};
+  Checks checks_{simulation_};
+};
+
+TEST_F(ChecksTest, SayNothingOfGangsSideBySide) {
+  Commit("a", 0x0f, 4);
+  Commit("b", 0xf0, 4);
+  server_.Put(kube::kPods, PodOf("a", "0,1,2,3", 4));
+  server_.Put(kube::kPods, PodOf("b", "4,5,6,7", 4));
+  Bind("a-0");
+  Bind("b-0");
+  EXPECT_THAT(Broken(), testing::IsEmpty());
+}
+
+TEST_F(ChecksTest, SeeTwoPodsOnOneGpu) {
+  Commit("a", 0x0f, 4);
+  Commit("b", 0x0f, 4);
+  server_.Put(kube::kPods, PodOf("a", "0,1,2,3", 4));
+  Bind("a-0");
+  server_.Put(kube::kPods, PodOf("b", "0,1,2,3", 4));
+  Bind("b-0");
+  EXPECT_THAT(Broken(), testing::ElementsAre("NoOverlap", "NoGpuTwice"));
+}
+
+TEST_F(ChecksTest, SeeMoreGpusInUseThanThereAre) {
+  for (const char* name : {"a", "b"}) {
+    Json pod = kube::NewObject(kube::kPods, {"team", name});
+    pod["spec"] = {{"containers", Json::array({{{"name", "main"},
+                                                {"resources", {{"limits", {{"nvidia.com/gpu", "5"}}}}}}})}};
+    server_.Put(kube::kPods, pod);
+    Bind(name);
+  }
+  EXPECT_THAT(Broken(), testing::ElementsAre("NoGpuTwice"));
+}
+
+TEST_F(ChecksTest, SeeAPodThatWasToldWhatNoGangSays) {
+  Commit("a", 0x0f, 4);
+  server_.Put(kube::kPods, PodOf("a", "4,5,6,7", 4));
+  EXPECT_THAT(Broken(), testing::ElementsAre("PlanBeforePod"));
+}
+
+TEST_F(ChecksTest, SeeASpecThatChanges) {
+  Commit("a", 0x0f, 4);
+  server_.Put(kube::kPods, PodOf("a", "0,1,2,3", 4));
+  server_.Edit(kube::kPods, {"team", "a-0"}, [](Json& pod) { pod["spec"]["nodeSelector"] = {{"x", "y"}}; });
+  server_.Edit(extender::kGangs, {"team", "a"}, [](Json& gang) { gang["spec"]["pods"] = 1; });
+  EXPECT_THAT(Broken(), testing::ElementsAre("SpecStays"));
+  server_.Edit(extender::kGangs, {"team", "a"}, [](Json& gang) { gang["spec"]["priority"] = 7; });
+  EXPECT_THAT(Broken(), testing::ElementsAre("SpecStays", "SpecStays"));
+}
+
+TEST_F(ChecksTest, SeeAJobThatFailsOfWhatAnExtenderDeleted) {
+  const Json job = server_.Put(kube::kJobs, [] {
+    Json object = kube::NewObject(kube::kJobs, {"team", "a"});
+    object["metadata"]["uid"] = "job-a";
+    return object;
+  }());
+  Commit("a", 0x0f, 4);
+  server_.Put(kube::kPods, PodOf("a", "0,1,2,3", 4));
+  const auto fail = [this] {
+    server_.Edit(kube::kJobs, {"team", "a"}, [](Json& edited) {
+      edited["status"]["conditions"] = Json::array({{{"type", "Failed"}, {"status", "True"}}});
+    });
+  };
+  fail();
+  EXPECT_THAT(Broken(), testing::IsEmpty());
+  Process process(simulation_, "ext");
+  test::ApiRequest request;
+  request.method = "DELETE";
+  request.plural = "pods";
+  request.key = {"team", "a-0"};
+  checks_.Requested(process, request, {200, {}, "{}"});
+  fail();
+  EXPECT_THAT(Broken(), testing::ElementsAre("NoJobFailedByUs"));
+}
+
+// What is judged at rest: a whole run on a world in which something is broken.
+std::vector<std::string> RulesBroken(const std::function<void(World&)>& sabotage) {
+  std::set<std::string> rules;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Outcome outcome = RunSeed({.seed = seed, .sabotage = sabotage});
+    for (const Violation& violation : outcome.violations) rules.insert(violation.rule);
+  }
+  return {rules.begin(), rules.end()};
+}
+
+TEST(ChecksAtRest, SeeAGangThatIsNeverLetGo) {
+  EXPECT_THAT(
+      RulesBroken([](World& world) {
+        world.server().Intercept([](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+          if (request.method != "PATCH" || request.plural != "pods") return std::nullopt;
+          return test::StatusResponse(403, "", "forbidden by the test");
+        });
+      }),
+      testing::Contains("AllOrNothing"));
+}
+
+TEST(ChecksAtRest, SeeExtendersThatAreGone) {
+  EXPECT_THAT(RulesBroken([](World& world) {
+                for (Machine& machine : world.machines()) machine.wanted = false;
+                world.simulation().After(seconds(100), [&world] {
+                  for (Machine& machine : world.machines()) world.simulation().Kill(*machine.process);
+                });
+              }),
+              testing::Contains("AllOrNothing"));
+}
+
+TEST(ChecksAtRest, SeeWhatNobodyCollects) {
+  EXPECT_THAT(RulesBroken([](World& world) { world.collector().Stop(); }),
+              testing::Contains("NothingLeaked"));
+}
+
+// Somebody who takes back what was written, for ever.
+void TakeBack(World& world) {
+  for (const Json& gang : world.server().All(extender::kGangs)) {
+    world.server().Edit(extender::kGangs, kube::KeyOf(gang), [](Json& edited) {
+      if (edited.contains("status")) edited["status"].erase("progress");
+    });
+  }
+  world.simulation().After(seconds(20), [&world] { TakeBack(world); });
+}
+
+TEST(ChecksAtRest, SeeAStatusThatNeverSettles) {
+  EXPECT_THAT(RulesBroken([](World& world) { TakeBack(world); }), testing::Contains("StatusSettles"));
+}
+
+TEST(ChecksAtRest, SeeAProcessThatAsksWithoutEnd) {
+  EXPECT_THAT(RulesBroken([](World& world) {
+                world.simulation().Start("eager", {}, [&world](Process& process) {
+                  Link link(world.network(), process);
+                  kube::Client client(link, process);
+                  while (!process.stop().stop_requested()) {
+                    (void)client.Get(kube::kNodes, {"", "node-0"}, process.stop());
+                  }
+                });
+              }),
+              testing::Contains("NoHotLoop"));
+}
+
+}  // namespace
+}  // namespace heddle::sim

@@ -1,0 +1,76 @@
+// Scenes of a gang's life in the simulated cluster, in good weather: what a seed once found, told plainly.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "extender/resources.h"
+#include "tests/sim/world.h"
+
+namespace heddle::sim {
+namespace {
+
+using kube::Json;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+std::string SummaryOf(World& world, const std::string& job) {
+  std::string summary;
+  world.server().Visit(extender::kGangs, [&](const Json& gang) {
+    if (kube::StringAt(gang, {"spec", "owner", "name"}) == job)
+      summary = kube::StringAt(gang, {"status", "summary"});
+  });
+  return summary;
+}
+
+std::vector<std::string> Broken(World& world) {
+  std::vector<std::string> broken;
+  for (const Violation& violation : world.checks().violations())
+    broken.push_back(violation.rule + ": " + violation.what);
+  return broken;
+}
+
+TEST(Life, AJobRunsFromItsSubmissionToItsEnd) {
+  Simulation simulation(1);
+  World world(simulation, {}, {});
+  world.jobs().Submit({.name = "train", .pods = 4, .parallelism = "tp=8,dp=4", .runs = seconds(30)});
+  EXPECT_TRUE(world.Until([&] { return SummaryOf(world, "train") == "Running 4/4"; }, minutes(2)))
+      << SummaryOf(world, "train");
+  EXPECT_TRUE(world.Until(
+      [&] {
+        return IsFinished(world.server().Find(kube::kJobs, {kTeam, "train"}).value_or(Json()));
+      },
+      minutes(2)));
+  EXPECT_THAT(Broken(world), testing::IsEmpty());
+}
+
+// Seed 18: a gang that had been told of its trouble was looked at again at once, for ever.
+TEST(Life, AGangWithoutAPlaceForALostRankWaitsForOne) {
+  Simulation simulation(1);
+  World world(simulation, {.cluster = "su:1 node:2 gpu:8 nic:8 rail:8 spine:2"}, {});
+  world.jobs().Submit({.name = "train", .pods = 2, .parallelism = "tp=8,dp=2"});
+  ASSERT_TRUE(world.Until([&] { return SummaryOf(world, "train") == "Running 2/2"; }, minutes(2)));
+  world.kubelets().KillNode(world.nodes().front());
+  EXPECT_TRUE(world.Until([&] { return SummaryOf(world, "train").starts_with("Degraded"); }, minutes(10)))
+      << SummaryOf(world, "train");
+  world.Pass(minutes(5));
+  EXPECT_THAT(Broken(world), testing::IsEmpty());
+  world.kubelets().ReviveNode(world.nodes().front());
+  EXPECT_TRUE(world.Until([&] { return SummaryOf(world, "train") == "Running 2/2"; }, minutes(5)))
+      << SummaryOf(world, "train");
+  EXPECT_THAT(Broken(world), testing::IsEmpty());
+}
+
+TEST(Life, GoesOnAfterTheLeaderWasKilled) {
+  Simulation simulation(1);
+  World world(simulation, {.own_lease = true}, {});
+  world.jobs().Submit({.name = "first", .pods = 2, .parallelism = "tp=8,dp=2"});
+  ASSERT_TRUE(world.Until([&] { return SummaryOf(world, "first") == "Running 2/2"; }, minutes(2)));
+  for (Machine& machine : world.machines()) simulation.Kill(*machine.process);
+  world.jobs().Submit({.name = "second", .pods = 4, .parallelism = "tp=8,dp=4"});
+  EXPECT_TRUE(world.Until([&] { return SummaryOf(world, "second") == "Running 4/4"; }, minutes(3)))
+      << SummaryOf(world, "second");
+  EXPECT_EQ(SummaryOf(world, "first"), "Running 2/2");
+  EXPECT_THAT(Broken(world), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace heddle::sim
