@@ -1,6 +1,7 @@
 #include "extender/observing.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "crds/observation.h"
 #include "extender/gang_status.h"
