@@ -59,6 +59,7 @@ std::optional<Counter> ParseCounter(std::string_view name);
 struct CounterId {
   Counter counter = Counter::kLinkDowned;
   int priority = -1;  // 0 to 7 where it is counted by priority, else -1
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 in it for a pointer
   friend auto operator<=>(const CounterId&, const CounterId&) = default;
 };
 
