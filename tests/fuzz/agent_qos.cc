@@ -41,12 +41,15 @@ void Dcbnl(std::string_view bytes) {
   CHECK(again && *again == dcb.have);
   for (const lossless::Gap& gap : dcb.gaps) CHECK(!gap.reason.empty());
   const lossless::DscpMap want = lossless::AllDscps(3);
-  const DscpDifference difference = DscpsFor(answer.state->apps, want);
-  CHECK(difference.add.size() <= 64);
-  std::vector<DcbApp> apps = answer.state->apps;
-  for (const DcbApp& app : difference.remove) std::erase(apps, app);
-  apps.insert(apps.end(), difference.add.begin(), difference.add.end());
-  CHECK(DscpsFor(apps, want).add.empty() && DscpsFor(apps, want).remove.empty());
+  for (const Unsaid unsaid : {Unsaid::kLeave, Unsaid::kClear}) {
+    const DscpDifference difference = DscpsFor(answer.state->apps, want, unsaid);
+    CHECK(difference.add.size() <= 64);
+    std::vector<DcbApp> apps = answer.state->apps;
+    for (const DcbApp& app : difference.remove) std::erase(apps, app);
+    apps.insert(apps.end(), difference.add.begin(), difference.add.end());
+    const DscpDifference rest = DscpsFor(apps, want, unsaid);
+    CHECK(rest.add.empty() && rest.remove.empty());
+  }
 }
 
 void RdmaNetlink(std::string_view bytes) {
