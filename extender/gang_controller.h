@@ -82,7 +82,8 @@ class GangController {
   base::Status PatchPod(const PodPatch& patch, const std::stop_token& stop);
 
   base::Status PlanWaiting(const std::stop_token& stop);
-  base::Status PlanOne(const GangKey& key, std::set<std::string>& kept, const std::stop_token& stop);
+  base::Status PlanOne(const GangKey& key, bool others_behind, std::set<std::string>& kept,
+                       const std::stop_token& stop);
   std::vector<GangKey> WaitingInOrder();
   // Volumes that tie pods to a place are found only by reading them.
   base::Result<std::optional<InputRefusal>> VolumeRefusal(const GangMembers& members,

@@ -66,15 +66,16 @@ std::vector<GangKey> GangController::WaitingInOrder() {
 // never delays the head. A gang that said heddle.dev/wait lets others pass for so long.
 base::Status GangController::PlanWaiting(const std::stop_token& stop) {
   std::set<std::string> kept;
-  for (const GangKey& key : WaitingInOrder()) {
+  const std::vector<GangKey> order = WaitingInOrder();
+  for (const GangKey& key : order) {
     if (!leading_ || stop.stop_requested()) return {};
-    TRY(PlanOne(key, kept, stop));
+    TRY(PlanOne(key, &key != &order.back(), kept, stop));
   }
   metrics_.Waiting(int(waiting_.size()));
   return {};
 }
 
-base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& kept,
+base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std::set<std::string>& kept,
                                      const std::stop_token& stop) {
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
   if (!std::holds_alternative<NeedsPlan>(Decide(look.Input(clock_.WallNow())))) {
@@ -114,7 +115,9 @@ base::Status GangController::PlanOne(const GangKey& key, std::set<std::string>& 
   }
   const auto& refusal = std::get<placement::Refusal>(answer);
   const auto waited = input.now - look.gang->created_at.value_or(input.now);
-  if (IsBlocked(refusal.reason) && waited >= look.gang->spec.wait.value_or(std::chrono::seconds(0))) {
+  // To find them costs several plannings, so not for nobody.
+  if (others_behind && IsBlocked(refusal.reason) &&
+      waited >= look.gang->spec.wait.value_or(std::chrono::seconds(0))) {
     kept.merge(NodesToKeep(look.snapshot, look.members));
   }
   std::string sentence = WithLeftOut(refusal);

@@ -59,7 +59,8 @@ std::optional<std::string> SlotTrouble(const GangInput& input, const crds::Place
 }
 
 std::optional<Action> ReplanBeforeRelease(const GangInput& input) {
-  if (input.members.released() > 0) return std::nullopt;
+  // A plan is made of pods: it is made anew when all of them are there again.
+  if (input.members.released() > 0 || !input.members.Missing().empty()) return std::nullopt;
   for (const crds::PlacedPod& row : Rows(input)) {
     if (const auto trouble = SlotTrouble(input, row)) return NeedsPlan{*trouble};
   }

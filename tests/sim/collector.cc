@@ -25,8 +25,8 @@ void Collector::Look() {
       return owners.contains(kube::StringAt(owner, {"uid"}));
     });
   };
-  for (const Json& pod : server_.All(kube::kPods)) {
-    if (orphaned(pod)) jobs_.DeletePod(kube::KeyOf(pod), "its Job is gone");
+  for (const PodRow& pod : PodRows(server_)) {
+    if (!pod.owner.empty() && !owners.contains(pod.owner)) jobs_.DeletePod(pod.key, "its Job is gone");
   }
   for (const Json& gang : server_.All(extender::kGangs)) {
     if (!orphaned(gang)) continue;

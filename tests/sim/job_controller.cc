@@ -37,10 +37,6 @@ bool IsFinished(const Json& job) {
   return IsTrue(job, "Complete") || IsTrue(job, "Failed");
 }
 
-int IndexOf(const Json& pod) {
-  return int(extender::NumberMark(pod, extender::kCompletionIndex).value_or(-1));
-}
-
 JobController::JobController(Simulation& simulation, test::FakeApiServer& server, std::string scheduler)
     : simulation_(simulation),
       server_(server),
@@ -61,17 +57,15 @@ std::string JobController::Submit(const JobWords& words) {
 }
 
 void JobController::Look() {
-  for (const Json& job : server_.All(kube::kJobs)) LookAt(job);
+  std::map<std::string, std::vector<PodRow>> pods;
+  for (PodRow& pod : PodRows(server_)) pods[pod.owner].push_back(std::move(pod));
+  for (const Json& job : server_.All(kube::kJobs)) {
+    if (!IsFinished(job)) LookAt(job, pods[kube::Uid(job)]);
+  }
 }
 
-void JobController::LookAt(const Json& job) {
-  if (IsFinished(job)) return;
+void JobController::LookAt(const Json& job, const std::vector<PodRow>& pods) {
   State& state = states_[kube::Uid(job)];
-  std::map<std::string, Json> pods;
-  server_.Visit(kube::kPods, [&](const Json& pod) {
-    const auto owner = kube::ControllerOwner(pod);
-    if (owner && owner->uid == kube::Uid(job)) pods.emplace(kube::Uid(pod), pod);
-  });
   CountEnds(job, state, pods);
   const auto wanted = kube::IntAt(job, {"spec", "completions"}).value_or(1);
   if (state.failed > kube::IntAt(job, {"spec", "backoffLimit"}).value_or(6)) {
@@ -79,31 +73,33 @@ void JobController::LookAt(const Json& job) {
   }
   if (std::int64_t(state.done.size()) >= wanted) return End(job, "Complete", "CompletionsReached", pods);
   if (kube::BoolAt(job, {"spec", "suspend"}).value_or(false)) {
-    for (const auto& [uid, pod] : pods) {
+    for (const PodRow& pod : pods) {
       // Its own deletions are no failures.
-      if (!state.counted.insert(uid).second) continue;
-      DeletePod(kube::KeyOf(pod), "its Job is suspended");
+      if (pod.finished() || !state.counted.insert(pod.uid).second) continue;
+      DeletePod(pod.key, "its Job is suspended");
     }
     return;
   }
   MakePods(job, state, pods);
 }
 
-void JobController::CountEnds(const Json& job, State& state, const std::map<std::string, Json>& pods) {
+void JobController::CountEnds(const Json& job, State& state, const std::vector<PodRow>& pods) {
+  std::map<std::string, const PodRow*> there;
+  for (const PodRow& pod : pods) there.emplace(pod.uid, &pod);
   for (const auto& [uid, index] : state.pods) {
     if (state.counted.contains(uid)) continue;
-    const auto found = pods.find(uid);
-    const std::string phase = found == pods.end() ? "" : kube::StringAt(found->second, {"status", "phase"});
-    if (phase == "Succeeded") {
+    const auto found = there.find(uid);
+    const PodRow* pod = found == there.end() ? nullptr : found->second;
+    if (pod != nullptr && pod->phase == "Succeeded") {
       state.counted.insert(uid);
       state.done.insert(index);
       continue;
     }
-    const bool leaving = found == pods.end() || kube::DeletionTimestamp(found->second);
-    if (!leaving && phase != "Failed") continue;
+    if (pod != nullptr && !pod->terminating && pod->phase != "Failed") continue;
     state.counted.insert(uid);
     ++state.failed;
-    // 10 s doubling to 6 minutes (pkg/controller/job backoff_utils.go); the cap here is less, so that runs end sooner.
+    // 10 s doubling to 6 minutes (pkg/controller/job backoff_utils.go); the cap here is less, so that runs end
+    // sooner.
     const int tries = std::min(state.tries[index]++, 3);
     state.not_before[index] = simulation_.now() + seconds(10 << tries);
     simulation_.Say(
@@ -111,12 +107,10 @@ void JobController::CountEnds(const Json& job, State& state, const std::map<std:
   }
 }
 
-void JobController::MakePods(const Json& job, State& state, const std::map<std::string, Json>& pods) {
+void JobController::MakePods(const Json& job, State& state, const std::vector<PodRow>& pods) {
   std::set<int> active;
-  for (const auto& [uid, pod] : pods) {
-    const std::string phase = kube::StringAt(pod, {"status", "phase"});
-    if (!kube::DeletionTimestamp(pod) && phase != "Failed" && phase != "Succeeded")
-      active.insert(IndexOf(pod));
+  for (const PodRow& pod : pods) {
+    if (!pod.terminating && !pod.finished()) active.insert(pod.index);
   }
   const auto wanted = int(kube::IntAt(job, {"spec", "completions"}).value_or(1));
   const auto parallelism = std::size_t(kube::IntAt(job, {"spec", "parallelism"}).value_or(1));
@@ -155,14 +149,13 @@ void JobController::MakePod(const Json& job, State& state, int index) {
 }
 
 void JobController::End(const Json& job, const std::string& type, const std::string& reason,
-                        const std::map<std::string, Json>& pods) {
+                        const std::vector<PodRow>& pods) {
   simulation_.Say(fmt::format("job {} is {}: {}", kube::Name(job), type, reason));
   server_.Edit(kube::kJobs, kube::KeyOf(job), [&](Json& edited) {
     edited["status"]["conditions"].push_back({{"type", type}, {"status", "True"}, {"reason", reason}});
   });
-  for (const auto& [uid, pod] : pods) {
-    const std::string phase = kube::StringAt(pod, {"status", "phase"});
-    if (phase != "Succeeded" && phase != "Failed") DeletePod(kube::KeyOf(pod), "its Job has ended");
+  for (const PodRow& pod : pods) {
+    if (!pod.finished()) DeletePod(pod.key, "its Job has ended");
   }
 }
 

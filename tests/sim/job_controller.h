@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/sim/actor.h"
+#include "tests/sim/pod_row.h"
 #include "tests/support/fake_api_server.h"
 
 namespace heddle::sim {
@@ -49,12 +50,12 @@ class JobController {
     std::set<int> done;
     int failed = 0;
   };
-  void LookAt(const kube::Json& job);
-  void CountEnds(const kube::Json& job, State& state, const std::map<std::string, kube::Json>& pods);
-  void MakePods(const kube::Json& job, State& state, const std::map<std::string, kube::Json>& pods);
+  void LookAt(const kube::Json& job, const std::vector<PodRow>& pods);
+  void CountEnds(const kube::Json& job, State& state, const std::vector<PodRow>& pods);
+  void MakePods(const kube::Json& job, State& state, const std::vector<PodRow>& pods);
   void MakePod(const kube::Json& job, State& state, int index);
   void End(const kube::Json& job, const std::string& type, const std::string& reason,
-           const std::map<std::string, kube::Json>& pods);
+           const std::vector<PodRow>& pods);
 
   Simulation& simulation_;
   test::FakeApiServer& server_;
@@ -65,6 +66,5 @@ class JobController {
 };
 
 bool IsFinished(const kube::Json& job);
-int IndexOf(const kube::Json& pod);  // its completion index; -1 = none
 
 }  // namespace heddle::sim

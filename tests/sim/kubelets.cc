@@ -151,30 +151,29 @@ void Kubelets::ReviveNode(const std::string& node) {
 }
 
 void Kubelets::Look() {
-  for (const Json& pod : server_.All(kube::kPods)) {
-    const std::string node = kube::StringAt(pod, {"spec", "nodeName"});
-    if (node.empty() || dead_.contains(node)) continue;
-    const std::string uid = kube::Uid(pod);
-    if (kube::DeletionTimestamp(pod)) {
-      if (!leaving_.insert(uid).second) continue;
-      simulation_.After(random_.Jitter(kGrace), [this, key = kube::KeyOf(pod), uid, node] {
-        leaving_.erase(uid);
-        if (dead_.contains(node)) return;
-        const auto last = server_.Find(kube::kPods, key);
-        if (last && kube::Uid(*last) == uid) server_.Remove(kube::kPods, key);
-        PublishGrants(node);
+  const std::vector<PodRow> pods = PodRows(server_);
+  for (const PodRow& pod : pods) {
+    if (pod.node.empty() || dead_.contains(pod.node)) continue;
+    if (pod.terminating && leaving_.insert(pod.uid).second) {
+      simulation_.After(random_.Jitter(kGrace), [this, pod] { Leave(pod); });
+    } else if (!pod.terminating && pod.phase == "Pending" && started_.insert(pod.uid).second) {
+      simulation_.After(milliseconds(200) + random_.Jitter(seconds(5)), [this, pod] {
+        started_.erase(pod.uid);
+        const auto now = server_.Find(kube::kPods, pod.key);
+        if (!now || kube::Uid(*now) != pod.uid || kube::DeletionTimestamp(*now)) return;
+        if (!dead_.contains(pod.node)) Start(*now);
       });
-    } else if (PhaseOf(pod) == "Pending" && started_.insert(uid).second) {
-      simulation_.After(milliseconds(200) + random_.Jitter(seconds(5)),
-                        [this, key = kube::KeyOf(pod), uid, node] {
-                          const auto now = server_.Find(kube::kPods, key);
-                          if (!now || kube::Uid(*now) != uid || kube::DeletionTimestamp(*now)) return;
-                          started_.erase(uid);
-                          if (!dead_.contains(node)) Start(*now);
-                        });
     }
   }
-  FinishTogether();
+  FinishTogether(pods);
+}
+
+void Kubelets::Leave(const PodRow& pod) {
+  leaving_.erase(pod.uid);
+  if (dead_.contains(pod.node)) return;
+  const auto last = server_.Find(kube::kPods, pod.key);
+  if (last && kube::Uid(*last) == pod.uid) server_.Remove(kube::kPods, pod.key);
+  PublishGrants(pod.node);
 }
 
 // The device plugin gives what the plan says where it can, else the lowest that are free. What does not fit is refused.
@@ -204,27 +203,27 @@ void Kubelets::Start(const Json& object) {
 }
 
 // A training Job makes progress only while all its ranks run.
-void Kubelets::FinishTogether() {
-  for (const Json& job : server_.All(kube::kJobs)) {
-    if (IsFinished(job)) continue;
-    std::set<int> running;
-    std::vector<Json> pods;
-    server_.Visit(kube::kPods, [&](const Json& pod) {
-      const auto owner = kube::ControllerOwner(pod);
-      if (!owner || owner->uid != kube::Uid(job) || kube::DeletionTimestamp(pod)) return;
-      if (PhaseOf(pod) == "Running" || PhaseOf(pod) == "Succeeded") running.insert(IndexOf(pod));
-      if (PhaseOf(pod) == "Running") pods.push_back(pod);
-    });
-    if (std::int64_t(running.size()) < kube::IntAt(job, {"spec", "completions"}).value_or(1)) continue;
-    const auto runs = kube::Annotation(Json{{"metadata", job["spec"]["template"]["metadata"]}}, "sim/runs");
-    if (!runs && !all_end_) continue;
-    const seconds duration(runs ? std::atoi(runs->c_str()) : 10);
-    for (const Json& pod : pods) {
-      if (!finishing_.insert(kube::Uid(pod)).second) continue;
-      simulation_.After(duration + random_.Jitter(seconds(2)),
-                        [this, key = kube::KeyOf(pod), uid = kube::Uid(pod)] { Finish(key, uid); });
-    }
+void Kubelets::FinishTogether(const std::vector<PodRow>& pods) {
+  std::map<std::string, std::vector<const PodRow*>> by_owner;
+  for (const PodRow& pod : pods) {
+    if (!pod.terminating && (pod.phase == "Running" || pod.phase == "Succeeded"))
+      by_owner[pod.owner].push_back(&pod);
   }
+  server_.Visit(kube::kJobs, [&](const Json& job) {
+    const auto found = by_owner.find(kube::Uid(job));
+    if (found == by_owner.end() || IsFinished(job)) return;
+    std::set<int> together;
+    for (const PodRow* pod : found->second) together.insert(pod->index);
+    if (std::int64_t(together.size()) < kube::IntAt(job, {"spec", "completions"}).value_or(1)) return;
+    const std::string runs = kube::StringAt(job, {"spec", "template", "metadata", "annotations", "sim/runs"});
+    if (runs.empty() && !all_end_) return;
+    const seconds duration(runs.empty() ? 10 : std::atoi(runs.c_str()));
+    for (const PodRow* pod : found->second) {
+      if (pod->phase != "Running" || !finishing_.insert(pod->uid).second) continue;
+      simulation_.After(duration + random_.Jitter(seconds(2)),
+                        [this, key = pod->key, uid = pod->uid] { Finish(key, uid); });
+    }
+  });
 }
 
 void Kubelets::Finish(const kube::ObjectKey& key, const std::string& uid) {

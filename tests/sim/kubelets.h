@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/sim/actor.h"
+#include "tests/sim/pod_row.h"
 #include "tests/support/fake_api_server.h"
 #include "topology/node.h"
 
@@ -33,7 +34,8 @@ class Kubelets {
 
  private:
   void Start(const kube::Json& pod);
-  void FinishTogether();
+  void Leave(const PodRow& pod);
+  void FinishTogether(const std::vector<PodRow>& pods);
   void Finish(const kube::ObjectKey& key, const std::string& uid);
   void LeaveNodes();
   void PublishGrants(const std::string& node);

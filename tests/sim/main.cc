@@ -1,7 +1,11 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -29,6 +33,18 @@ struct Flags {
   std::string seeds = "1..300";
   bool trace = false, twice = false, go_on = false;
 };
+
+std::atomic<std::uint64_t> seed_under_way{0};
+
+// A CHECK or an assertion of the code under test: say of which seed before it ends us.
+void SayWhichSeed(int) {
+  std::array<char, 120> line{};
+  const int length =
+      std::snprintf(line.data(), line.size(), "the process ended itself in seed %llu: --seed %llu --trace\n",
+                    static_cast<unsigned long long>(seed_under_way.load()),
+                    static_cast<unsigned long long>(seed_under_way.load()));
+  if (length > 0) (void)!write(STDERR_FILENO, line.data(), std::size_t(length));
+}
 
 struct Range {
   std::uint64_t first = 1, last = 1;
@@ -66,6 +82,7 @@ int Run(const Flags& flags, const Range& range, const std::string& program) {
   std::uint64_t runs = 0, broken = 0, requests = 0, jobs = 0, kills = 0;
   double hours = 0;
   for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
+    seed_under_way = seed;
     sim::RunOptions options{.seed = seed, .most_steps = flags.steps};
     if (flags.trace) options.trace = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
     const sim::Outcome outcome = sim::RunSeed(options);
@@ -112,5 +129,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "--seeds {}: write it as FIRST..LAST, for example 1..300\n", flags.seeds);
     return 2;
   }
+  // The handler returns, and abort goes on.
+  (void)std::signal(SIGABRT, SayWhichSeed);
   return Run(flags, range, argv[0]);
 }

@@ -23,9 +23,9 @@ struct Shape {
 };
 // For nodes of 8 GPUs, and for trays of 4 in NVLink domains of several.
 constexpr Shape kServers[] = {{1, 8, "tp=8"},      {2, 8, "tp=8,dp=2"}, {4, 8, "tp=8,pp=2,dp=2"},
-                              {8, 8, "tp=8,dp=8"}, {4, 4, "tp=4,dp=4"}, {8, 2, "tp=2,dp=8"},
-                              {2, 1, "tp=1,dp=2"}, {3, 8, "tp=8,dp=3"}, {6, 4, "tp=4,dp=6"}};
-constexpr Shape kTrays[] = {{1, 4, "tp=4"}, {4, 4, "tp=4,dp=4"}, {4, 4, "tp=8,dp=2"}, {8, 4, "tp=8,dp=4"},
+                              {3, 8, "tp=8,dp=3"}, {4, 4, "tp=4,dp=4"}, {8, 2, "tp=2,dp=8"},
+                              {2, 1, "tp=1,dp=2"}, {3, 4, "tp=4,dp=3"}, {2, 6, "tp=6,dp=2"}};
+constexpr Shape kTrays[] = {{1, 4, "tp=4"}, {3, 4, "tp=4,dp=3"}, {4, 4, "tp=8,dp=2"}, {6, 4, "tp=4,dp=6"},
                             {2, 4, "tp=8"}, {4, 2, "tp=2,dp=4"}, {2, 1, "tp=1,dp=2"}};
 
 template <std::size_t N>
@@ -145,9 +145,10 @@ void People::Suspend() {
 }
 
 void People::DeletePod() {
-  const auto pods = world_.server().All(kube::kPods);
+  auto pods = PodRows(world_.server());
+  std::erase_if(pods, [](const PodRow& pod) { return pod.finished(); });
   if (pods.empty()) return;
-  world_.jobs().DeletePod(kube::KeyOf(pods[std::size_t(random_.Below(pods.size()))]), "a person wants it");
+  world_.jobs().DeletePod(pods[std::size_t(random_.Below(pods.size()))].key, "a person wants it");
 }
 
 void People::DeleteGang() {

@@ -6,7 +6,6 @@
 
 #include "crds/keys.h"
 #include "extender/node_constraints.h"
-#include "extender/pod_facts.h"
 
 namespace heddle::sim {
 namespace {
@@ -74,16 +73,15 @@ void PodScheduler::FailOver(bool released) {
                     [this, next] { Take(next); });
 }
 
-std::map<std::string, int> PodScheduler::FreeGpus() const {
+std::map<std::string, int> PodScheduler::FreeGpus(const std::vector<PodRow>& pods) const {
   std::map<std::string, int> free;
   server_.Visit(kube::kNodes, [&](const Json& object) {
     const extender::NodeFacts node = extender::ReadNode(object);
     if (node.ready && !node.cordoned) free[node.name] = node.gpus;
   });
-  server_.Visit(kube::kPods, [&](const Json& object) {
-    const extender::PodFacts pod = extender::ReadPod(object);
-    if (pod.occupies() && free.contains(pod.node)) free[pod.node] -= pod.demand.gpus;
-  });
+  for (const PodRow& pod : pods) {
+    if (pod.occupies() && free.contains(pod.node)) free[pod.node] -= pod.gpus;
+  }
   for (const auto& [uid, assumed] : assumed_) {
     if (free.contains(assumed.node)) free[assumed.node] -= assumed.gpus;
   }
@@ -92,28 +90,28 @@ std::map<std::string, int> PodScheduler::FreeGpus() const {
 
 void PodScheduler::Look() {
   if (active_.empty()) return;
-  std::map<std::string, int> free = FreeGpus();
-  for (const Json& object : server_.All(kube::kPods)) {
-    const extender::PodFacts pod = extender::ReadPod(object);
-    if (!pod.node.empty() || !pod.live()) continue;
-    if (!kube::ArrayAt(object, {"spec", "schedulingGates"}).empty() || assumed_.contains(pod.uid)) continue;
+  const std::vector<PodRow> pods = PodRows(server_);
+  std::optional<std::map<std::string, int>> free;
+  for (const PodRow& pod : pods) {
+    if (!pod.node.empty() || pod.finished() || pod.terminating || pod.gated || assumed_.contains(pod.uid))
+      continue;
     const Attempt& attempt = attempts_[pod.uid];
     if (attempt.not_before > simulation_.now()) {
       pace_.KickAfter(attempt.not_before - simulation_.now());
       continue;
     }
-    TryPod(object, free);
+    if (!free) free = FreeGpus(pods);
+    if (const auto object = server_.Find(kube::kPods, pod.key)) TryPod(pod, *object, *free);
   }
 }
 
-void PodScheduler::TryPod(const Json& object, std::map<std::string, int>& free) {
-  const extender::PodFacts pod = extender::ReadPod(object);
+void PodScheduler::TryPod(const PodRow& pod, const Json& object, std::map<std::string, int>& free) {
   const extender::PodConstraints constraints(object);
   std::vector<std::string> places;
   server_.Visit(kube::kNodes, [&](const Json& node) {
     const std::string name = kube::Name(node);
     const auto room = free.find(name);
-    if (room == free.end() || room->second < pod.demand.gpus) return;
+    if (room == free.end() || room->second < pod.gpus) return;
     if (constraints.Admit(extender::ReadNode(node))) places.push_back(name);
   });
   std::rotate(places.begin(), places.begin() + std::ptrdiff_t(random_.Below(places.size() + 1)),
@@ -122,8 +120,8 @@ void PodScheduler::TryPod(const Json& object, std::map<std::string, int>& free) 
     const std::optional<bool> passed = filter_ ? filter_(active_, object, node) : true;
     if (!passed) return Refuse(object, "the extender did not answer");
     if (!*passed) continue;
-    free[node] -= pod.demand.gpus;
-    assumed_[pod.uid] = {node, pod.demand.gpus};
+    free[node] -= pod.gpus;
+    assumed_[pod.uid] = {node, pod.gpus};
     simulation_.After(milliseconds(5) + random_.Jitter(milliseconds(200)),
                       [this, key = pod.key, uid = pod.uid, node] { Bind(key, uid, node); });
     return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/sim/actor.h"
+#include "tests/sim/pod_row.h"
 #include "tests/support/fake_api_server.h"
 
 namespace heddle::sim {
@@ -34,10 +35,10 @@ class PodScheduler {
     int failures = 0;
     base::MonotonicTime not_before{};
   };
-  void TryPod(const kube::Json& pod, std::map<std::string, int>& free);
+  void TryPod(const PodRow& pod, const kube::Json& object, std::map<std::string, int>& free);
   void Bind(const kube::ObjectKey& key, const std::string& uid, const std::string& node);
   void Refuse(const kube::Json& pod, const std::string& why);
-  std::map<std::string, int> FreeGpus() const;
+  std::map<std::string, int> FreeGpus(const std::vector<PodRow>& pods) const;
   void Renew();
   void Take(const std::string& host);
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "crds/keys.h"
-#include "extender/pod_facts.h"
 #include "extender/resources.h"
 #include "tests/sim/people.h"
 #include "tests/sim/world.h"
@@ -59,8 +58,8 @@ class Draw {
 
   Setting TheSetting() {
     constexpr std::array<const char*, 4> kClusters{
-        "su:2 node:4 gpu:8 nic:8 rail:8 spine:2", "su:1 node:5 gpu:8 nic:8 rail:8 spine:2",
-        "rack:2 tray:4 gpu:4 nic:4 rail:4 rate:400 nvl", "tor:2 node:3 gpu:8 nic:2 rate:100 transport:roce"};
+        "su:2 node:2 gpu:8 nic:8 rail:8 spine:2", "su:1 node:3 gpu:8 nic:8 rail:8 spine:2",
+        "rack:2 tray:3 gpu:4 nic:4 rail:4 rate:400 nvl", "tor:2 node:2 gpu:8 nic:2 rate:100 transport:roce"};
     Setting setting;
     setting.cluster = kClusters[std::size_t(random_.Below(kClusters.size()))];
     setting.own_lease = random_.Below(2) == 0;
@@ -93,17 +92,15 @@ std::map<std::string, Standing> Standings(World& world) {
     standing.finished = IsFinished(job);
     by_uid[kube::Uid(job)] = &standing;
   });
-  world.server().Visit(kube::kPods, [&](const Json& pod) {
-    const auto owner = kube::ControllerOwner(pod);
-    const auto found = by_uid.find(owner ? owner->uid : "");
-    const std::string phase = kube::StringAt(pod, {"status", "phase"});
-    if (found == by_uid.end() || kube::DeletionTimestamp(pod) || phase == "Failed") return;
+  for (const PodRow& pod : PodRows(world.server())) {
+    const auto found = by_uid.find(pod.owner);
+    if (found == by_uid.end() || pod.terminating || pod.phase == "Failed") continue;
     Standing& standing = *found->second;
     ++standing.pods;
-    standing.gated += kube::ArrayAt(pod, {"spec", "schedulingGates"}).empty() ? 0 : 1;
-    standing.bound += kube::StringAt(pod, {"spec", "nodeName"}).empty() ? 0 : 1;
-    standing.running += phase == "Running" || phase == "Succeeded" ? 1 : 0;
-  });
+    standing.gated += pod.gated ? 1 : 0;
+    standing.bound += pod.node.empty() ? 0 : 1;
+    standing.running += pod.phase == "Running" || pod.phase == "Succeeded" ? 1 : 0;
+  }
   world.server().Visit(extender::kGangs, [&](const Json& object) {
     const auto found = by_uid.find(kube::StringAt(object, {"spec", "owner", "uid"}));
     if (found == by_uid.end()) return;
@@ -135,7 +132,7 @@ class Life {
         draw_(simulation_.Fork()),
         setting_(draw_.TheSetting()),
         world_(simulation_, setting_, draw_.TheWeather()),
-        people_(world_, draw_.TheTrouble(), 12) {
+        people_(world_, draw_.TheTrouble(), 9) {
     if (options_.trace) simulation_.SetSink(options_.trace);
   }
 

@@ -68,6 +68,7 @@ World::World(Simulation& simulation, const Setting& setting, const Weather& weat
   for (const extender::OwnerKind& kind : extender::OwnerKinds()) {
     if (kind.everywhere) server_.Serve(kind.resource);
   }
+  server_.set_track_owners(false);
   server_.set_watch_list(setting.watch_list);
   Listen();
   AddNodes(setting);

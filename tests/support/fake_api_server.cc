@@ -173,6 +173,11 @@ void FakeApiServer::set_cached_version(std::int64_t version) {
   cached_version_ = version;
 }
 
+void FakeApiServer::set_track_owners(bool on) {
+  const std::lock_guard lock(mutex_);
+  track_owners_ = on;
+}
+
 void FakeApiServer::OnChange(ChangeListener listener) {
   const std::lock_guard lock(mutex_);
   listener_ = std::move(listener);

@@ -122,6 +122,8 @@ class FakeApiServer final : public kube::HttpTransport {
   // Lists that allow it (resourceVersion 0, or one that is not newer) are answered as of that version, as by a server
   // whose cache is behind; 0 = always the newest.
   void set_cached_version(std::int64_t version);
+  // Off: nobody applies here, so nobody need know who set which field; plain writes are much quicker then.
+  void set_track_owners(bool on);
   // Called after each change with the kind and the object before and after, null where there is none. Must not call
   // this server.
   using ChangeListener =
@@ -202,6 +204,7 @@ class FakeApiServer final : public kube::HttpTransport {
   std::set<Watcher*> watchers_;
   bool watch_list_ = true;
   bool deliver_events_ = true;
+  bool track_owners_ = true;
 };
 
 class FakeApiServer::PolledWatch {

@@ -237,7 +237,7 @@ HttpResponse FakeApiServer::AnswerCreate(Collection& collection, const ApiReques
   }
   if (HasStatus(collection.resource) && collection.resource != kube::kNodes) object.erase("status");
   FieldOwners owners;
-  TakeOwnership(owners, Writer(request), Json::object(), object);
+  if (track_owners_) TakeOwnership(owners, Writer(request), Json::object(), object);
   return StoreNew(collection, std::move(object), std::move(owners));
 }
 
@@ -317,7 +317,7 @@ HttpResponse FakeApiServer::StoreChanged(Collection& collection, const ApiReques
                                       uid, kube::Uid(stored)));
   }
   KeepWhatIsNotWritable(wanted, stored, request.subresource, HasStatus(collection.resource));
-  if (!request.content_type.starts_with("application/apply-patch")) {
+  if (track_owners_ && !request.content_type.starts_with("application/apply-patch")) {
     TakeOwnership(owners, Writer(request), stored, wanted);
   }
   if (wanted == stored) {

@@ -209,6 +209,20 @@ TEST(GangDecision, PlansAnewWhenTheSnapshotChangedBeforeTheRelease) {
   EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("Cordoned"));
 }
 
+// Found by the simulation, seed 85: there was no pod to read the parallelism from.
+TEST(GangDecision, MakesNoNewPlanBeforeItsPodsAreThereAgain) {
+  Scene scene;
+  scene.Planned();
+  scene.snapshot.fabrics[0].nodes[0].unusable = "Cordoned";
+  scene.Expect<NeedsPlan>();
+  const std::vector<Json> pods = std::exchange(scene.pods, {});
+  const Action action = scene.Next();
+  EXPECT_FALSE(std::holds_alternative<NeedsPlan>(action));
+  EXPECT_FALSE(std::holds_alternative<RepairRanks>(action));
+  scene.pods = pods;
+  scene.Expect<NeedsPlan>();
+}
+
 TEST(GangDecision, GivesWayToAnOlderPlanAndToBoundPodsButNotToALaterPlan) {
   Scene scene;
   scene.Planned();
