@@ -84,7 +84,13 @@ class DevicesTest(BedTestCase):
                              "resources": [{"name": "rdma/rail{rail}", "slots": 63}]})
         sets = path("daemonsets", SYSTEM)
         self.heddle.wait_for(lambda: len(self.rest.list(sets)) == 2, "a DaemonSet for each class of nodes", 60)
-        labels = [self.rest.get(path("nodes", name=name))["metadata"]["labels"]["heddle.dev/rdma-class"] for name in NODES]
+
+        # Last of all: a plugin never starts without its configuration.
+        def classes():
+            labels = [self.rest.get(path("nodes", name=name))["metadata"]["labels"] for name in NODES]
+            return [of.get("heddle.dev/rdma-class") for of in labels]
+        self.heddle.wait_for(lambda: None not in classes(), "the labels of the classes", 60)
+        labels = classes()
         self.assertNotEqual(*labels)
         config = self.rest.get(path("configmaps", SYSTEM, f"heddle-rdma-shared-{labels[1]}"))
         self.assertEqual([entry["selectors"]["ifNames"] for entry in json.loads(config["data"]["config.json"])["configList"]],
