@@ -254,7 +254,7 @@ TEST(RayCluster, IsTheGangOfItsWorkersWithoutTheHead) {
 }
 
 TEST(RayCluster, OfARayJobHasItsRanksUnderTheJobsName) {
-  Json owner = RayCluster({RayGroup("w", 1, 1)});
+  Json owner = RayCluster(Json::array({RayGroup("w", 1, 1)}));
   owner["metadata"]["labels"]["ray.io/originated-from-cr-name"] = "train";
   EXPECT_EQ(Read(&owner, {RayPod("a", "w")}).rank_file, "train-heddle-ranks");
 }
@@ -268,7 +268,7 @@ TEST(RayCluster, HasNoPlaceForMorePodsThanItsGroupsHave) {
 }
 
 TEST(RayCluster, OneThatScalesItselfTrainsWithAsManyReplicasAsFit) {
-  Json owner = RayCluster({RayGroup("w", 3, 1)});
+  Json owner = RayCluster(Json::array({RayGroup("w", 3, 1)}));
   owner["spec"]["enableInTreeAutoscaling"] = true;
   const GangMembers members = Read(&owner, {RayPod("a", "w"), RayPod("b", "w"), RayPod("c", "w")});
   ASSERT_FALSE(members.refusal) << members.refusal->sentence;
@@ -281,7 +281,7 @@ TEST(RayCluster, NumbersBeyondAllBoundsAreRefusedAndOverflowNothing) {
   Json group = RayGroup("w", 1, 1);
   group["replicas"] = INT64_MAX;
   group["numOfHosts"] = INT64_MAX;
-  EXPECT_EQ(ReadLayout(RayCluster({group})).refusal->reason, "TooManyPods");
+  EXPECT_EQ(ReadLayout(RayCluster(Json::array({group}))).refusal->reason, "TooManyPods");
 }
 
 }  // namespace
