@@ -13,9 +13,7 @@ constexpr std::int64_t kMostSaid = 1 << 20;  // far more than any gang; what is 
 
 OwnerLayout OfOneSegment(std::int64_t pods) {
   OwnerLayout layout;
-  pods = std::clamp<std::int64_t>(pods, 0, kMostSaid);
-  layout.segments.push_back({"", 1, pods, 0});
-  layout.pods = pods;
+  layout.Append("", 1, std::clamp<std::int64_t>(pods, 0, kMostSaid));
   return layout;
 }
 

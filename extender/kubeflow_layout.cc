@@ -10,9 +10,7 @@ constexpr std::string_view kJobRole = "training.kubeflow.org/job-role";         
 
 void AddReplicas(OwnerLayout& layout, std::string_view name, const kube::Json* replicas) {
   if (replicas == nullptr) return;
-  const auto pods = kube::IntAt(*replicas, {"replicas"}).value_or(1);
-  layout.segments.push_back({std::string(name), 1, pods, layout.pods});
-  layout.pods += pods;
+  layout.Append(std::string(name), 1, kube::IntAt(*replicas, {"replicas"}).value_or(1));
 }
 
 }  // namespace

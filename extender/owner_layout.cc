@@ -38,8 +38,7 @@ JobSize SizeOfJob(const kube::Json& spec, const std::string& title) {
 
 void AddSegment(OwnerLayout& layout, std::string name, std::int64_t jobs, const JobSize& size) {
   if (size.refusal && !layout.refusal) layout.refusal = size.refusal;
-  layout.segments.push_back({std::move(name), jobs, size.pods, layout.pods});
-  layout.pods += jobs * size.pods;
+  layout.Append(std::move(name), jobs, size.pods);
 }
 
 void CheckPods(OwnerLayout& layout, const std::string& title) {
@@ -86,7 +85,7 @@ OwnerLayout LayoutOfStatefulSet(const kube::Json& owner) {
   OwnerLayout layout;
   layout.index_mark = "apps.kubernetes.io/pod-index";
   layout.first_index = kube::IntAt(owner, {"spec", "ordinals", "start"}).value_or(0);
-  AddSegment(layout, "", 1, {kube::IntAt(owner, {"spec", "replicas"}).value_or(1), std::nullopt});
+  layout.Append("", 1, kube::IntAt(owner, {"spec", "replicas"}).value_or(1));
   if (kube::StringAt(owner, {"spec", "podManagementPolicy"}) != "Parallel") {
     layout.refusal =
         InputRefusal{"OneByOne", "StatefulSet " + kube::Name(owner) +
@@ -99,6 +98,11 @@ OwnerLayout LayoutOfStatefulSet(const kube::Json& owner) {
 bool WantsGang(const kube::Json& object, kube::Path pod_template) {
   const kube::Json* found = kube::Find(object, pod_template);
   return found != nullptr && kube::Annotation(*found, crds::keys::kParallelism).has_value();
+}
+
+void OwnerLayout::Append(std::string name, std::int64_t jobs, std::int64_t pods_per_job) {
+  segments.push_back({std::move(name), jobs, pods_per_job, pods});
+  pods += jobs * pods_per_job;
 }
 
 const RankSegment* OwnerLayout::SegmentOf(const kube::Json& pod) const {

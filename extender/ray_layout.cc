@@ -16,11 +16,6 @@ std::int64_t Count(const kube::Json& group, std::string_view field, std::int64_t
   return std::clamp<std::int64_t>(kube::IntAt(group, {field}).value_or(unsaid), 0, 1 << 20);
 }
 
-void AddGroup(OwnerLayout& layout, std::string name, std::int64_t pods) {
-  layout.segments.push_back({std::move(name), 1, pods, layout.pods});
-  layout.pods += pods;
-}
-
 }  // namespace
 
 OwnerLayout LayoutOfRayCluster(const kube::Json& owner) {
@@ -34,15 +29,15 @@ OwnerLayout LayoutOfRayCluster(const kube::Json& owner) {
   const kube::Json& groups = kube::ArrayAt(owner, {"spec", "workerGroupSpecs"});
   const auto wants = [](const kube::Json& one) { return WantsGang(one, {"template"}); };
   const bool said = std::any_of(groups.begin(), groups.end(), wants);
-  if (WantsGang(owner, {"spec", "headGroupSpec", "template"})) AddGroup(layout, std::string(kHeadGroup), 1);
+  if (WantsGang(owner, {"spec", "headGroupSpec", "template"})) layout.Append(std::string(kHeadGroup), 1, 1);
   for (const kube::Json& group : groups) {
     // Where none says that it is a gang, which happens to clusters that are only observed, GPUs make one.
     const kube::Json* pod = kube::Find(group, {"template"});
     const bool in = said ? wants(group) : pod != nullptr && AsksForGpus(*pod);
     if (!in || kube::BoolAt(group, {"suspend"}).value_or(false)) continue;
     const std::int64_t least = Count(group, "minReplicas", 0);
-    AddGroup(layout, kube::StringAt(group, {"groupName"}),
-             Count(group, "replicas", least) * Count(group, "numOfHosts", 1));
+    layout.Append(kube::StringAt(group, {"groupName"}), 1,
+                  Count(group, "replicas", least) * Count(group, "numOfHosts", 1));
   }
   return layout;
 }

@@ -173,12 +173,8 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
       nodes.push_back(
           StateOf(inputs, occupancy, one.node, node == snapshot.nodes.end() ? nullptr : node->second.get()));
     }
-    snapshot.fabrics.push_back({fabric,
-                                nodes,
-                                placement::ClusterState(fabric, nodes),
-                                {},
-                                inputs.fabrics->indexes[i],
-                                std::make_shared<LonePodScores>()});
+    snapshot.fabrics.push_back(
+        {fabric, nodes, placement::ClusterState(fabric, nodes), {}, inputs.fabrics->indexes[i]});
     AddLoads(holders, snapshot.fabrics.back());
   }
   for (const auto& [name, node] : snapshot.nodes) {

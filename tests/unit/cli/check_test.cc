@@ -2,10 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "stage.h"
+#include "tests/unit/cli/from_disk.h"
 #include "tests/unit/cli/golden.h"
 
 namespace heddle::cli {
@@ -18,14 +16,6 @@ using testing::IsEmpty;
 using testing::Not;
 
 const std::string kWorkloads = std::string(HEDDLE_SOURCE_DIR) + "/tests/fixtures/workloads/";
-
-base::Result<std::string> FromDisk(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return base::Fail(base::Code::kNotFound, path + " cannot be read: No such file or directory");
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 Output CheckOf(const std::vector<std::string>& files, Format format = Format::kText,
                CheckOptions options = {}) {
@@ -125,11 +115,10 @@ TEST(CheckCommand, ListsItsRules) {
 
 // The documentation explains each rule.
 TEST(CheckCommand, IsExplainedInTheDocs) {
-  std::ifstream file(std::string(HEDDLE_SOURCE_DIR) + "/docs/devices.md");
-  std::stringstream text;
-  text << file.rdbuf();
+  const auto page = FromDisk(std::string(HEDDLE_SOURCE_DIR) + "/docs/devices.md");
+  ASSERT_TRUE(page);
   for (const crds::WorkloadRule& rule : crds::WorkloadRules())
-    EXPECT_THAT(text.str(), HasSubstr("| `" + std::string(rule.id) + "` |"));
+    EXPECT_THAT(*page, HasSubstr("| `" + std::string(rule.id) + "` |"));
 }
 
 TEST(CheckCommand, TellsFilesFromWorkloadsInTheCluster) {

@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "cli/flags.h"
 #include "lossless/lint.h"
+#include "tests/unit/cli/from_disk.h"
 #include "tests/unit/cli/golden.h"
 
 namespace heddle::cli {
@@ -22,14 +21,6 @@ using testing::Not;
 
 const std::string kFixtures = std::string(HEDDLE_SOURCE_DIR) + "/tests/fixtures/lossless/";
 const std::string kSamples = std::string(HEDDLE_SOURCE_DIR) + "/tests/cluster/samples/";
-
-base::Result<std::string> FromDisk(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return base::Fail(base::Code::kNotFound, path + " cannot be read: No such file or directory");
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 Output LintOf(const std::vector<std::string>& files, Format format = Format::kText) {
   return Lint({.files = files}, FromDisk, {.format = format});
