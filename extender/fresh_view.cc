@@ -52,27 +52,35 @@ kube::ObjectPtr FreshView::Get(const kube::ObjectKey& key) const {
   return merged;
 }
 
+// The store's list is long and in order, what lies over it is short: each entry is looked up in it.
 std::vector<kube::ObjectPtr> FreshView::List() const {
   const std::lock_guard lock(mutex_);
-  std::map<kube::ObjectKey, kube::ObjectPtr> merged;
-  for (kube::ObjectPtr& object : store_.List()) {
-    kube::ObjectKey key = kube::KeyOf(*object);
-    merged.emplace(std::move(key), std::move(object));
-  }
+  std::vector<kube::ObjectPtr> list = store_.List();
+  const auto before = [](const kube::ObjectPtr& a, const kube::ObjectPtr& b) {
+    return kube::KeyOf(*a) < kube::KeyOf(*b);
+  };
+  std::vector<std::pair<std::size_t, kube::ObjectPtr>> replaced;  // null = gone
+  std::vector<kube::ObjectPtr> added;
   for (auto it = newer_.begin(); it != newer_.end();) {
-    const auto cached = merged.find(it->first);
+    const auto at = std::lower_bound(
+        list.begin(), list.end(), it->first,
+        [](const kube::ObjectPtr& a, const kube::ObjectKey& b) { return kube::KeyOf(*a) < b; });
+    const bool cached = at != list.end() && kube::KeyOf(**at) == it->first;
     bool settled = false;
-    kube::ObjectPtr object = Merge(cached == merged.end() ? nullptr : cached->second, it->second, settled);
-    if (object != nullptr) {
-      merged[it->first] = std::move(object);
-    } else {
-      merged.erase(it->first);
+    kube::ObjectPtr object = Merge(cached ? *at : nullptr, it->second, settled);
+    if (cached) {
+      replaced.emplace_back(at - list.begin(), std::move(object));
+    } else if (object != nullptr) {
+      added.push_back(std::move(object));
     }
     it = settled ? newer_.erase(it) : std::next(it);
   }
-  std::vector<kube::ObjectPtr> list;
-  list.reserve(merged.size());
-  for (auto& [key, object] : merged) list.push_back(std::move(object));
+  for (auto& [index, object] : replaced) list[index] = std::move(object);
+  std::erase(list, nullptr);
+  if (added.empty()) return list;
+  const auto middle = std::ptrdiff_t(list.size());
+  list.insert(list.end(), std::make_move_iterator(added.begin()), std::make_move_iterator(added.end()));
+  std::inplace_merge(list.begin(), list.begin() + middle, list.end(), before);
   return list;
 }
 

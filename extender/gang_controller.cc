@@ -121,7 +121,7 @@ base::Status GangController::BeginToLead(const std::stop_token& stop) {
 }
 
 void GangController::PublishSnapshot() {
-  auto snapshot = std::make_shared<const Snapshot>(TakeSnapshot(Inputs(std::nullopt)));
+  Shared<Snapshot> snapshot = snapshots_.Of(Inputs(std::nullopt));
   const std::lock_guard lock(mutex_);
   current_ = std::move(snapshot);
 }
@@ -161,7 +161,7 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
   const bool collecting = look.gang != nullptr && !HoldsSlots(*look.gang) && !look.members.refusal &&
                           look.members.seen() < look.members.spec.pods;
   if (collecting) look.members.trouble = FailedCreate(look.members.spec.owner, key.ns, stop);
-  look.snapshot = TakeSnapshot(Inputs(std::nullopt));
+  look.snapshot = snapshots_.Of(Inputs(std::nullopt));
   return look;
 }
 

@@ -12,6 +12,7 @@
 #include "extender/gang_decision.h"
 #include "extender/metrics.h"
 #include "extender/planning.h"
+#include "extender/snapshot_keeper.h"
 #include "kube/events.h"
 #include "kube/work_queue.h"
 
@@ -50,8 +51,8 @@ class GangController {
   struct Look {
     std::shared_ptr<const crds::Gang> gang;
     GangMembers members;
-    Snapshot snapshot;
-    GangInput Input(base::WallTime now) const { return {gang.get(), members, snapshot, now}; }
+    Shared<Snapshot> snapshot;
+    GangInput Input(base::WallTime now) const { return {gang.get(), members, *snapshot, now}; }
   };
   [[nodiscard]] base::Result<Look> LookAt(const GangKey& key, const std::stop_token& stop);
   // `without`: a gang whose own reservation is left out.
@@ -101,6 +102,7 @@ class GangController {
   kube::EventRecorder events_;
   ClusterCache cache_;
   std::atomic<bool> leading_{false};
+  SnapshotKeeper snapshots_;   // the worker's
   bool read_all_ = false;      // since leadership began; the worker's
   std::set<GangKey> waiting_;  // for a plan; found again by looking at every gang
   std::map<GangKey, base::MonotonicTime> counted_at_;

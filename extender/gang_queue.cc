@@ -84,7 +84,9 @@ base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std
     return {};
   }
   // A plan that is made anew may use what the old one reserved.
-  if (HoldsSlots(*look.gang)) look.snapshot = TakeSnapshot(Inputs(key));
+  if (HoldsSlots(*look.gang)) {
+    look.snapshot = std::make_shared<const Snapshot>(TakeSnapshot(Inputs(key)));
+  }
   const GangInput input = look.Input(clock_.WallNow());
   ASSIGN_OR_RETURN(const auto volumes, VolumeRefusal(look.members, stop));
   const auto refuse = [&](const std::string& reason, const std::string& sentence) -> base::Status {
@@ -97,7 +99,7 @@ base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std
   if (volumes) return refuse(volumes->reason, volumes->sentence);
 
   const base::MonotonicTime start = clock_.Now();
-  PlanAnswer answer = PlanMembers(look.snapshot, look.members, kept);
+  PlanAnswer answer = PlanMembers(*look.snapshot, look.members, kept);
   metrics_.Planned(std::holds_alternative<PlannedGang>(answer), clock_.Now() - start);
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
@@ -118,10 +120,10 @@ base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std
   // To find them costs several plannings, so not for nobody.
   if (others_behind && IsBlocked(refusal.reason) &&
       waited >= look.gang->spec.wait.value_or(std::chrono::seconds(0))) {
-    kept.merge(NodesToKeep(look.snapshot, look.members));
+    kept.merge(NodesToKeep(*look.snapshot, look.members));
   }
   std::string sentence = WithLeftOut(refusal);
-  const std::string holders = Holders(look.snapshot, key.owner_uid);
+  const std::string holders = Holders(*look.snapshot, key.owner_uid);
   if (IsBlocked(refusal.reason) && !holders.empty()) sentence += "; " + holders;
   return refuse(std::string(placement::RefusalReasonName(refusal.reason)), sentence);
 }

@@ -76,7 +76,7 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
                                     const std::stop_token& stop) {
   const GangInput input = look.Input(clock_.WallNow());
   PlanAnswer answer =
-      RepairMembers(look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair.lost, {});
+      RepairMembers(*look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair.lost, {});
   const std::string ranks =
       Plural(std::int64_t(repair.lost.size()), "rank") + " lost their slots (" + repair.why + ")";
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {

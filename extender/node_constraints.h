@@ -25,6 +25,7 @@ struct NodeFacts {
   int gpus = 0;                                                // of all GPU resources together
   std::string gpu_resource;                                    // empty = none
   std::vector<std::pair<std::string, std::int64_t>> extended;  // the rest, sorted by name
+  friend bool operator==(const NodeFacts&, const NodeFacts&) = default;
 };
 NodeFacts ReadNode(const kube::Json& node);
 

@@ -8,6 +8,8 @@
 namespace heddle::extender {
 namespace {
 
+constexpr std::size_t kMostGpus = 32;  // a pod's GPUs are bits of 32
+
 Hold HoldOf(const PodFacts& pod, std::uint32_t gpus, Hold::Source source) {
   return {gpus, source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), std::nullopt};
 }
@@ -18,125 +20,211 @@ bool Done(const std::vector<const PodFacts*>& pods) {
   return !live && std::any_of(pods.begin(), pods.end(), [](const PodFacts* pod) { return pod->succeeded; });
 }
 
+// Healthy GPUs that nobody holds, by position.
+std::uint32_t FreePositions(const topology::Node& node, const std::vector<Hold>& holds) {
+  std::uint32_t free = 0;
+  for (std::size_t i = 0; i < node.gpus.size() && i < kMostGpus; ++i) {
+    if (node.gpus[i].healthy) free |= 1u << i;
+  }
+  for (const Hold& hold : holds) free &= ~crds::PositionsOf(node, hold.gpus);
+  return free;
+}
+
+int HealthyGpus(const topology::Node& node) {
+  return int(std::count_if(node.gpus.begin(), node.gpus.end(),
+                           [](const topology::Gpu& gpu) { return gpu.healthy; }));
+}
+
+// The device plugin withdraws an unhealthy GPU some time before or after the agent reports it, so every
+// number between the healthy and all of them agrees.
+bool CountsAgree(const topology::Node& topology, const NodeFacts& node) {
+  return node.gpus >= HealthyGpus(topology) && node.gpus <= int(topology.gpus.size());
+}
+
+std::string WhyUnusable(const SnapshotInputs& inputs, const topology::Node& topology, const NodeFacts* node) {
+  if (node == nullptr) return "NodeGone";
+  if (!node->ready) return "NotReady";
+  if (node->cordoned) return "Cordoned";
+  if (const auto found = inputs.fabrics->unusable.find(topology.name);
+      found != inputs.fabrics->unusable.end()) {
+    return found->second;
+  }
+  if (inputs.stale_nodes.contains(topology.name)) return "TopologyStale";
+  if (topology.gpus.size() > kMostGpus || !CountsAgree(topology, *node)) return "GpuCountMismatch";
+  return {};
+}
+
+// Names of pods, without making a string of both.
+struct PodName {
+  std::string_view ns, name;
+  friend bool operator==(const PodName&, const PodName&) = default;
+};
+struct PodNameHash {
+  std::size_t operator()(const PodName& key) const {
+    const std::hash<std::string_view> hash;
+    return hash(key.name) * 31 + hash(key.ns);
+  }
+};
+
 }  // namespace
 
-const topology::Node* Occupancy::Topology(const std::string& node) const {
-  const auto found = topologies_.find(node);
-  return found == topologies_.end() ? nullptr : found->second;
-}
-
-const std::vector<Hold>& Occupancy::HoldsOf(const std::string& node) const {
-  static const std::vector<Hold> none;
-  const auto found = holds_.find(node);
-  return found == holds_.end() ? none : found->second;
-}
-
-const std::vector<placement::Resources>& Occupancy::UsesOf(const std::string& node) const {
-  static const std::vector<placement::Resources> none;
-  const auto found = uses_.find(node);
-  return found == uses_.end() ? none : found->second;
-}
-
-void Occupancy::Fill(const SnapshotInputs& inputs) {
-  ByUid bound;
-  ByRank ranks;
-  std::map<GangKey, placement::Resources> demands;
-  for (const auto& pod : inputs.pods) {
-    if (pod->occupies()) {
-      bound.emplace(pod->uid, pod.get());
-      Use(pod->node, pod->demand.resources);
-    }
-    demands.emplace(pod->gang, pod->demand.resources);
-    if (pod->plan) ranks[{pod->gang, pod->plan->rank}].push_back(pod.get());
-  }
-  HoldGrants(inputs, bound);
-  for (const auto& [uid, pod] : bound) HoldAnnotated(*pod);
-  for (const auto& gang : inputs.gangs) {
+Occupancy::Occupancy(const SnapshotInputs& inputs) : inputs_(inputs) {
+  AddPlaces();
+  for (const auto& gang : inputs_.gangs) {
     if (!HoldsSlots(*gang)) continue;
-    const GangKey key = KeyOfGang(*gang);
-    const auto demand = demands.find(key);
-    const auto lapsed = inputs.lapsed.find(key);
-    HoldReserved(*gang, ranks, demand == demands.end() ? placement::Resources{} : demand->second,
-                 lapsed == inputs.lapsed.end() ? std::set<int>{} : lapsed->second);
+    Holder& holder = holders_[KeyOfGang(*gang)];
+    holder.gang = gang.get();
+    holder.ranks.resize(gang->status.placement->nodes.size());
   }
-  for (const auto& [uid, pod] : bound) HoldAssumed(*pod);
+  ReadPods();
+  HoldGrants();
+  for (const Bound& bound : bound_) HoldAnnotated(bound);
+  for (const auto& gang : inputs_.gangs) {
+    const auto holder = holders_.find(KeyOfGang(*gang));
+    if (holder == holders_.end() || holder->second.gang != gang.get()) continue;
+    const auto lapsed = inputs_.lapsed.find(holder->first);
+    HoldReserved(holder->second, lapsed == inputs_.lapsed.end() ? std::set<int>{} : lapsed->second);
+  }
+  for (const Bound& bound : bound_) HoldAssumed(bound);
+}
+
+void Occupancy::AddPlaces() {
+  for (const auto& fabric : inputs_.fabrics->fabrics) {
+    begins_.push_back(places_.size());
+    for (const topology::FabricNode& node : fabric->nodes)
+      places_.push_back({node.node.name, &node.node, nullptr, {}, {}});
+  }
+  begins_.push_back(places_.size());
+  for (const auto& node : inputs_.nodes) {
+    Place& place = places_[PlaceOf(node->name)];
+    place.facts = node.get();
+    place.state.free_milli_cpu = node->milli_cpu;
+    place.state.free_memory_bytes = node->memory_bytes;
+    place.state.free_pods = node->pods;
+    place.state.free_extended = node->extended;
+  }
+}
+
+std::size_t Occupancy::PlaceOf(std::string_view node) {
+  for (std::size_t i = 0; i < inputs_.fabrics->indexes.size(); ++i) {
+    const NodeIndex& index = *inputs_.fabrics->indexes[i];
+    if (const auto found = index.find(node); found != index.end())
+      return begins_[i] + std::size_t(found->second);
+  }
+  const auto [found, fresh] = outside_.try_emplace(node, places_.size());
+  if (fresh) places_.push_back({node, nullptr, nullptr, {}, {}});
+  return found->second;
+}
+
+void Occupancy::Use(Place& place, const placement::Resources& resources) {
+  if (place.facts == nullptr) return;
+  placement::NodeState& state = place.state;
+  state.free_milli_cpu -= resources.milli_cpu;
+  state.free_memory_bytes -= resources.memory_bytes;
+  --state.free_pods;
+  for (const auto& [name, amount] : resources.extended) {
+    const auto it =
+        std::lower_bound(state.free_extended.begin(), state.free_extended.end(), name,
+                         [](const auto& entry, const std::string& wanted) { return entry.first < wanted; });
+    if (it != state.free_extended.end() && it->first == name) it->second -= amount;
+  }
+}
+
+void Occupancy::ReadPods() {
+  bound_.reserve(inputs_.pods.size());
+  for (const auto& pod : inputs_.pods) {
+    if (pod->occupies()) {
+      bound_.push_back({pod.get(), PlaceOf(pod->node)});
+      Use(places_[bound_.back().place], pod->demand.resources);
+    }
+    const auto found = holders_.find(pod->gang);
+    if (found == holders_.end()) continue;
+    Holder& holder = found->second;
+    if (holder.demand == nullptr) holder.demand = &pod->demand.resources;
+    if (!pod->plan || pod->plan->rank < 0 || std::size_t(pod->plan->rank) >= holder.ranks.size()) continue;
+    holder.ranks[std::size_t(pod->plan->rank)].push_back(pod.get());
+  }
 }
 
 // A grant of a pod that is gone is old news: the agent will take it back.
-void Occupancy::HoldGrants(const SnapshotInputs& inputs, const ByUid& bound) {
-  std::map<kube::ObjectKey, const PodFacts*> by_name;
-  for (const auto& [uid, pod] : bound) by_name.emplace(pod->key, pod);
-  for (const auto& topology : inputs.topologies) {
+void Occupancy::HoldGrants() {
+  std::unordered_map<PodName, const Bound*, PodNameHash> by_name;
+  for (const auto& topology : inputs_.topologies) {
     for (const crds::Grant& grant : topology->status.grants) {
+      if (by_name.empty()) {
+        by_name.reserve(bound_.size());
+        for (const Bound& bound : bound_)
+          by_name.emplace(PodName{bound.pod->key.ns, bound.pod->key.name}, &bound);
+      }
       const auto found = by_name.find({grant.pod_namespace, grant.pod_name});
-      if (found == by_name.end() || found->second->node != topology->name) continue;
-      if (!grant.pod_uid.empty() && grant.pod_uid != found->second->uid) continue;
+      if (found == by_name.end() || found->second->pod->node != topology->name) continue;
+      const PodFacts& pod = *found->second->pod;
+      if (!grant.pod_uid.empty() && grant.pod_uid != pod.uid) continue;
       std::uint32_t gpus = 0;
       for (const auto& gpu : grant.gpus) {
-        if (gpu.index >= 0 && gpu.index < 32) gpus |= 1u << gpu.index;
+        if (gpu.index >= 0 && gpu.index < int(kMostGpus)) gpus |= 1u << gpu.index;
       }
       if (gpus == 0) continue;
-      granted_[found->second->uid] |= gpus;
-      holds_[topology->name].push_back(HoldOf(*found->second, gpus, Hold::Source::kGrant));
+      granted_[pod.uid] |= gpus;
+      places_[found->second->place].holds.push_back(HoldOf(pod, gpus, Hold::Source::kGrant));
     }
   }
 }
 
-void Occupancy::HoldAnnotated(const PodFacts& pod) {
-  if (granted_.contains(pod.uid) || !pod.plan || pod.plan->node != pod.node) return;
-  const topology::Node* topology = Topology(pod.node);
-  const std::uint32_t whole = topology == nullptr ? 0 : crds::AllIndexes(*topology);
+void Occupancy::HoldAnnotated(const Bound& bound) {
+  const PodFacts& pod = *bound.pod;
+  if (!pod.plan || pod.plan->node != pod.node || granted_.contains(pod.uid)) return;
+  Place& place = places_[bound.place];
+  const std::uint32_t whole = place.topology == nullptr ? 0 : crds::AllIndexes(*place.topology);
   const std::uint32_t gpus = pod.plan->gpus != 0 ? pod.plan->gpus : whole;
-  holds_[pod.node].push_back(HoldOf(pod, gpus, Hold::Source::kAnnotation));
+  place.holds.push_back(HoldOf(pod, gpus, Hold::Source::kAnnotation));
 }
 
-void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const crds::Gang& gang,
-                        const placement::Resources& demand) {
-  const topology::Node* topology = Topology(node);
-  if (gpus == 0 && topology != nullptr) gpus = crds::AllIndexes(*topology);
-  holds_[node].push_back({gpus, Hold::Source::kReserved, "", KeyOfGang(gang).owner_uid,
-                          "gang " + gang.ns + "/" + gang.name, gang.status.planned_at});
-  Use(node, demand);
+void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const Holder& holder) {
+  Place& place = places_[PlaceOf(node)];
+  if (gpus == 0 && place.topology != nullptr) gpus = crds::AllIndexes(*place.topology);
+  const crds::Gang& gang = *holder.gang;
+  place.holds.push_back({gpus, Hold::Source::kReserved, "", KeyOfGang(gang).owner_uid,
+                         "gang " + gang.ns + "/" + gang.name, gang.status.planned_at});
+  Use(place, holder.demand == nullptr ? placement::Resources{} : *holder.demand);
 }
 
-void Occupancy::HoldReserved(const crds::Gang& gang, const ByRank& ranks, const placement::Resources& demand,
-                             const std::set<int>& lapsed) {
-  const GangKey key = KeyOfGang(gang);
-  const auto rows = crds::ToRows(*gang.status.placement);
-  for (int rank = 0; rank < int(rows.size()); ++rank) {
-    if (lapsed.contains(rank)) continue;
-    const crds::PlacedPod& slot = rows[std::size_t(rank)];
-    const auto found = ranks.find({key, rank});
+void Occupancy::HoldReserved(const Holder& holder, const std::set<int>& lapsed) {
+  const crds::Placement& slots = *holder.gang->status.placement;
+  for (std::size_t rank = 0; rank < slots.nodes.size(); ++rank) {
+    if (lapsed.contains(int(rank))) continue;
+    const std::string& node = slots.node_names[std::size_t(slots.nodes[rank])];
+    const std::uint32_t gpus = slots.gpus.empty() ? 0 : slots.gpus[rank];
     const PodFacts* waiting = nullptr;
     bool there = false;  // the slot's resources are already counted
-    if (found != ranks.end()) {
-      if (Done(found->second)) continue;
-      for (const PodFacts* pod : found->second) {
-        if (pod->occupies() && (pod->live() || pod->node == slot.node)) there = true;
-        if (pod->live() && pod->node.empty()) waiting = pod;
-      }
+    const std::vector<const PodFacts*>& pods = holder.ranks[rank];
+    if (Done(pods)) continue;
+    for (const PodFacts* pod : pods) {
+      if (pod->occupies() && (pod->live() || pod->node == node)) there = true;
+      if (pod->live() && pod->node.empty()) waiting = pod;
     }
     if (there) continue;
-    Reserve(slot.node, slot.gpus, gang, demand);
+    Reserve(node, gpus, holder);
     // Between the commit of a move and the patch of its pod the scheduler may still bind the pod where it was
     // sent first.
-    if (waiting != nullptr && waiting->plan->node != slot.node) {
-      Reserve(waiting->plan->node, waiting->plan->gpus, gang, demand);
+    if (waiting != nullptr && waiting->plan->node != node) {
+      Reserve(waiting->plan->node, waiting->plan->gpus, holder);
     }
   }
 }
 
 // Nobody told us which GPUs these pods got: the lowest that are not spoken for, or else the lowest that are
 // only reserved.
-void Occupancy::HoldAssumed(const PodFacts& pod) {
-  if (pod.demand.gpus == 0 || granted_.contains(pod.uid) || (pod.plan && pod.plan->node == pod.node)) return;
-  const topology::Node* topology = Topology(pod.node);
-  if (topology == nullptr) return;
+void Occupancy::HoldAssumed(const Bound& bound) {
+  const PodFacts& pod = *bound.pod;
+  if (pod.demand.gpus == 0 || (pod.plan && pod.plan->node == pod.node) || granted_.contains(pod.uid)) return;
+  Place& place = places_[bound.place];
+  if (place.topology == nullptr) return;
   std::uint32_t held = 0, reserved = 0;
-  for (const Hold& hold : holds_[pod.node]) {
+  for (const Hold& hold : place.holds) {
     (hold.source == Hold::Source::kReserved ? reserved : held) |= hold.gpus;
   }
-  const std::uint32_t all = crds::AllIndexes(*topology);
+  const std::uint32_t all = crds::AllIndexes(*place.topology);
   std::uint32_t chosen = 0;
   for (std::uint32_t pool : {all & ~held & ~reserved, all & ~held}) {
     pool &= ~chosen;
@@ -146,7 +234,31 @@ void Occupancy::HoldAssumed(const PodFacts& pod) {
       pool &= ~lowest;
     }
   }
-  if (chosen != 0) holds_[pod.node].push_back(HoldOf(pod, chosen, Hold::Source::kAssumed));
+  if (chosen != 0) place.holds.push_back(HoldOf(pod, chosen, Hold::Source::kAssumed));
+}
+
+std::vector<placement::NodeState> Occupancy::TakeStates(std::size_t fabric) {
+  std::vector<placement::NodeState> states;
+  states.reserve(begins_[fabric + 1] - begins_[fabric]);
+  for (std::size_t i = begins_[fabric]; i < begins_[fabric + 1]; ++i) {
+    Place& place = places_[i];
+    place.state.unusable = WhyUnusable(inputs_, *place.topology, place.facts);
+    place.state.free_gpus = FreePositions(*place.topology, place.holds);
+    states.push_back(std::move(place.state));
+  }
+  return states;
+}
+
+std::map<std::string, std::vector<Hold>> Occupancy::TakeHolds() {
+  std::vector<Place*> held;
+  for (Place& place : places_) {
+    if (!place.holds.empty()) held.push_back(&place);
+  }
+  const auto by_name = [](const Place* a, const Place* b) { return a->name < b->name; };
+  if (!std::is_sorted(held.begin(), held.end(), by_name)) std::sort(held.begin(), held.end(), by_name);
+  std::map<std::string, std::vector<Hold>> holds;
+  for (Place* place : held) holds.emplace_hint(holds.end(), place->name, std::move(place->holds));
+  return holds;
 }
 
 }  // namespace heddle::extender

@@ -1,45 +1,66 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "extender/snapshot.h"
 
 namespace heddle::extender {
 
-// Inside of TakeSnapshot: who holds which GPUs of which node, strongest proof first.
+// Inside of TakeSnapshot: who holds which GPUs of which node, strongest proof first, and what is left of the node.
+// Nodes are counted through, those of the fabrics first, because to look 20,000 pods up by name is what a snapshot
+// takes its time for.
 class Occupancy {
  public:
-  explicit Occupancy(const std::map<std::string, const topology::Node*>& topologies)
-      : topologies_(topologies) {}
+  // Requires: the inputs live as long as this.
+  explicit Occupancy(const SnapshotInputs& inputs);
 
-  void Fill(const SnapshotInputs& inputs);
-
-  const std::vector<Hold>& HoldsOf(const std::string& node) const;
-  const std::vector<placement::Resources>& UsesOf(const std::string& node) const;
-  std::map<std::string, std::vector<Hold>> TakeHolds() { return std::move(holds_); }
+  // What is free on the nodes of a fabric, in its order; may be asked once.
+  std::vector<placement::NodeState> TakeStates(std::size_t fabric);
+  std::map<std::string, std::vector<Hold>> TakeHolds();
 
  private:
-  using ByUid = std::map<std::string, const PodFacts*>;
-  using ByRank = std::map<std::pair<GangKey, int>, std::vector<const PodFacts*>>;
+  struct Place {
+    std::string_view name;
+    const topology::Node* topology = nullptr;  // null for a node outside of every fabric
+    const NodeFacts* facts = nullptr;          // null for one that has no Node
+    placement::NodeState state;
+    std::vector<Hold> holds;
+  };
+  struct Bound {
+    const PodFacts* pod;
+    std::size_t place;
+  };
+  struct KeyHash {
+    std::size_t operator()(const GangKey& key) const { return std::hash<std::string>()(key.owner_uid); }
+  };
+  struct Holder {
+    const crds::Gang* gang = nullptr;
+    const placement::Resources* demand = nullptr;     // of any of its pods; null = it has none
+    std::vector<std::vector<const PodFacts*>> ranks;  // the pods that were told each rank
+  };
 
-  void HoldGrants(const SnapshotInputs& inputs, const ByUid& bound);
-  void HoldAnnotated(const PodFacts& pod);
-  void HoldReserved(const crds::Gang& gang, const ByRank& ranks, const placement::Resources& demand,
-                    const std::set<int>& lapsed);
-  void HoldAssumed(const PodFacts& pod);
-  void Reserve(const std::string& node, std::uint32_t gpus, const crds::Gang& gang,
-               const placement::Resources& demand);
-  void Use(const std::string& node, const placement::Resources& resources) {
-    uses_[node].push_back(resources);
-  }
-  const topology::Node* Topology(const std::string& node) const;
+  std::size_t PlaceOf(std::string_view node);
+  void AddPlaces();
+  void ReadPods();
+  void HoldGrants();
+  void HoldAnnotated(const Bound& bound);
+  void HoldReserved(const Holder& holder, const std::set<int>& lapsed);
+  void HoldAssumed(const Bound& bound);
+  void Reserve(const std::string& node, std::uint32_t gpus, const Holder& holder);
+  static void Use(Place& place, const placement::Resources& resources);
 
-  const std::map<std::string, const topology::Node*>& topologies_;
-  std::map<std::string, std::vector<Hold>> holds_;
-  std::map<std::string, std::vector<placement::Resources>> uses_;
-  std::map<std::string, std::uint32_t> granted_;  // by pod UID: already told by the kubelet
+  const SnapshotInputs& inputs_;
+  std::vector<Place> places_;
+  std::vector<std::size_t> begins_;  // of each fabric's nodes in places_, and their end
+  std::unordered_map<std::string_view, std::size_t> outside_;
+  std::vector<Bound> bound_;  // pods on nodes
+  std::unordered_map<GangKey, Holder, KeyHash> holders_;
+  std::unordered_map<std::string_view, std::uint32_t> granted_;  // by pod UID: already told by the kubelet
 };
 
 }  // namespace heddle::extender

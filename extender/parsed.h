@@ -1,9 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "kube/store.h"
@@ -22,16 +23,18 @@ class Parsed {
   // Those that could be read, in the objects' order. Forgets what is not among them.
   std::vector<std::shared_ptr<const T>> All(const std::vector<kube::ObjectPtr>& objects) {
     const std::lock_guard lock(mutex_);
-    std::map<const kube::Json*, Reading> kept;
+    ++round_;
     std::vector<std::shared_ptr<const T>> values;
     values.reserve(objects.size());
     for (const kube::ObjectPtr& object : objects) {
-      const auto known = readings_.find(object.get());
-      Reading reading = known != readings_.end() ? known->second : Reading{object, read_(*object)};
-      if (reading.value != nullptr) values.push_back(reading.value);
-      kept.emplace(object.get(), std::move(reading));
+      const auto [reading, fresh] = readings_.try_emplace(object.get());
+      if (fresh) reading->second = {object, read_(*object), round_};
+      reading->second.round = round_;
+      if (reading->second.value != nullptr) values.push_back(reading->second.value);
     }
-    readings_ = std::move(kept);
+    if (readings_.size() > objects.size()) {
+      std::erase_if(readings_, [this](const auto& entry) { return entry.second.round != round_; });
+    }
     return values;
   }
 
@@ -39,10 +42,12 @@ class Parsed {
   struct Reading {
     kube::ObjectPtr object;  // held, so that its address stays its own
     std::shared_ptr<const T> value;
+    std::uint64_t round = 0;  // of the last call that had it
   };
   const Read read_;
   std::mutex mutex_;
-  std::map<const kube::Json*, Reading> readings_;
+  std::uint64_t round_ = 0;
+  std::unordered_map<const kube::Json*, Reading> readings_;
 };
 
 }  // namespace heddle::extender

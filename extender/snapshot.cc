@@ -1,13 +1,14 @@
 #include "extender/snapshot.h"
 
 #include <algorithm>
-#include <bit>
+#include <iterator>
 #include <numeric>
 
 #include "crds/fabric_assembly.h"
 #include "crds/gang_load.h"
 #include "crds/gpu_indexes.h"
 #include "extender/occupancy.h"
+#include "placement/dense.h"
 #include "placement/planner.h"
 
 namespace heddle::extender {
@@ -15,73 +16,14 @@ namespace {
 
 constexpr std::size_t kMostGpus = 32;  // a pod's GPUs are bits of 32
 
-// Healthy GPUs that nobody holds, by position.
-std::uint32_t FreePositions(const topology::Node& node, const std::vector<Hold>& holds) {
-  std::uint32_t free = 0;
-  for (std::size_t i = 0; i < node.gpus.size() && i < kMostGpus; ++i) {
-    if (node.gpus[i].healthy) free |= 1u << i;
-  }
-  for (const Hold& hold : holds) free &= ~crds::PositionsOf(node, hold.gpus);
-  return free;
-}
-
-int HealthyGpus(const topology::Node& node) {
-  return int(std::count_if(node.gpus.begin(), node.gpus.end(),
-                           [](const topology::Gpu& gpu) { return gpu.healthy; }));
-}
-
-// The device plugin withdraws an unhealthy GPU some time before or after the agent reports it, so every
-// number between the healthy and all of them agrees.
-bool CountsAgree(const topology::Node& topology, const NodeFacts& node) {
-  return node.gpus >= HealthyGpus(topology) && node.gpus <= int(topology.gpus.size());
-}
-
-std::string WhyUnusable(const SnapshotInputs& inputs, const topology::Node& topology, const NodeFacts* node) {
-  if (node == nullptr) return "NodeGone";
-  if (!node->ready) return "NotReady";
-  if (node->cordoned) return "Cordoned";
-  if (const auto found = inputs.fabrics->unusable.find(topology.name);
-      found != inputs.fabrics->unusable.end()) {
-    return found->second;
-  }
-  if (inputs.stale_nodes.contains(topology.name)) return "TopologyStale";
-  if (topology.gpus.size() > kMostGpus || !CountsAgree(topology, *node)) return "GpuCountMismatch";
-  return {};
-}
-
-void Subtract(std::vector<std::pair<std::string, std::int64_t>>& free, const placement::Resources& used) {
-  for (const auto& [name, amount] : used.extended) {
-    const auto it = std::lower_bound(free.begin(), free.end(), std::pair{name, std::int64_t{INT64_MIN}});
-    if (it != free.end() && it->first == name) it->second -= amount;
-  }
-}
-
-placement::NodeState StateOf(const SnapshotInputs& inputs, const Occupancy& occupancy,
-                             const topology::Node& topology, const NodeFacts* node) {
-  placement::NodeState state;
-  state.unusable = WhyUnusable(inputs, topology, node);
-  state.free_gpus = FreePositions(topology, occupancy.HoldsOf(topology.name));
-  if (node == nullptr) return state;
-  state.free_milli_cpu = node->milli_cpu;
-  state.free_memory_bytes = node->memory_bytes;
-  state.free_pods = node->pods;
-  state.free_extended = node->extended;
-  for (const placement::Resources& used : occupancy.UsesOf(topology.name)) {
-    state.free_milli_cpu -= used.milli_cpu;
-    state.free_memory_bytes -= used.memory_bytes;
-    --state.free_pods;
-    Subtract(state.free_extended, used);
-  }
-  return state;
-}
-
-void AddLoads(const std::vector<const crds::Gang*>& holders, FabricView& view) {
+void AddLoads(const std::vector<Shared<crds::Gang>>& holders, KnownLoads& known, FabricView& view) {
+  if (!view.state.dense().oversubscribed()) return;  // nothing is shared
   std::vector<placement::LeafLoad> all;
-  for (const crds::Gang* gang : holders) {
-    auto load = crds::LoadOf(view.state, *gang);
+  for (const auto& gang : holders) {
+    const auto& load = known.Of(view.state, gang);
     if (load.empty()) continue;
     all.insert(all.end(), load.begin(), load.end());
-    view.loads.emplace_back(KeyOfGang(*gang).owner_uid, std::move(load));
+    view.loads.emplace_back(KeyOfGang(*gang).owner_uid, load);
   }
   view.state.SetLoads(all);
 }
@@ -148,42 +90,58 @@ FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topolog
     if (fabric.nodes.empty()) continue;
     set.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
     set.indexes.push_back(IndexOf(*set.fabrics.back()));
+    set.dense.push_back(std::make_shared<const placement::DenseFabric>(*set.fabrics.back()));
   }
   return set;
 }
 
-Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
+const std::vector<placement::LeafLoad>& KnownLoads::Of(const placement::ClusterState& state,
+                                                       const Shared<crds::Gang>& gang) {
+  Known& known = known_[{&state.fabric(), KeyOfGang(*gang)}];
+  const bool same = known.gang != nullptr &&
+                    (known.gang == gang || (known.gang->spec == gang->spec &&
+                                            known.gang->status.placement == gang->status.placement));
+  if (!same) known.load = crds::LoadOf(state, *gang);
+  known.fabric = state.shared_fabric();
+  known.gang = gang;
+  known.round = round_;
+  return known.load;
+}
+
+void KnownLoads::ForgetOthers() {
+  std::erase_if(known_, [this](const auto& entry) { return entry.second.round != round_; });
+}
+
+Snapshot TakeSnapshot(const SnapshotInputs& inputs, KnownLoads* loads) {
+  KnownLoads nothing;
+  KnownLoads& known = loads == nullptr ? nothing : *loads;
+  known.BeginRound();
   Snapshot snapshot;
-  for (const auto& node : inputs.nodes) snapshot.nodes.emplace(node->name, node);
-  std::map<std::string, const topology::Node*> topologies;
-  for (const auto& fabric : inputs.fabrics->fabrics) {
-    for (const topology::FabricNode& node : fabric->nodes) topologies.emplace(node.node.name, &node.node);
-  }
-  Occupancy occupancy(topologies);
-  occupancy.Fill(inputs);
-  std::vector<const crds::Gang*> holders;
-  for (const auto& gang : inputs.gangs) {
-    if (HoldsSlots(*gang)) holders.push_back(gang.get());
-  }
+  // The caches list them by name, so each goes to the end.
+  for (const auto& node : inputs.nodes) snapshot.nodes.emplace_hint(snapshot.nodes.end(), node->name, node);
+  Occupancy occupancy(inputs);
+  std::vector<Shared<crds::Gang>> holders;
+  std::copy_if(inputs.gangs.begin(), inputs.gangs.end(), std::back_inserter(holders),
+               [](const auto& gang) { return HoldsSlots(*gang); });
   for (std::size_t i = 0; i < inputs.fabrics->fabrics.size(); ++i) {
     const Shared<topology::Fabric>& fabric = inputs.fabrics->fabrics[i];
-    std::vector<placement::NodeState> nodes;
-    for (const topology::FabricNode& one : fabric->nodes) {
-      const auto node = snapshot.nodes.find(one.node.name);
-      nodes.push_back(
-          StateOf(inputs, occupancy, one.node, node == snapshot.nodes.end() ? nullptr : node->second.get()));
-    }
-    snapshot.fabrics.push_back(
-        {fabric, nodes, placement::ClusterState(fabric, nodes), {}, inputs.fabrics->indexes[i]});
-    AddLoads(holders, snapshot.fabrics.back());
+    std::vector<placement::NodeState> nodes = occupancy.TakeStates(i);
+    snapshot.fabrics.push_back({fabric,
+                                nodes,
+                                placement::ClusterState(fabric, nodes, {}, inputs.fabrics->dense[i]),
+                                {},
+                                inputs.fabrics->indexes[i]});
+    AddLoads(holders, known, snapshot.fabrics.back());
   }
   for (const auto& [name, node] : snapshot.nodes) {
-    if (node->gpus == 0 || topologies.contains(name)) continue;
+    topology::NodeId id = topology::kNone;
+    if (node->gpus == 0 || snapshot.FindNode(name, id) != nullptr) continue;
     const auto why = inputs.fabrics->unusable.find(name);
     ++snapshot.left_out[why == inputs.fabrics->unusable.end() ? "NoTopology" : why->second];
   }
   snapshot.holds = occupancy.TakeHolds();
-  for (const crds::Gang* gang : holders) {
+  known.ForgetOthers();
+  for (const auto& gang : holders) {
     snapshot.gangs[KeyOfGang(*gang).owner_uid] = gang->ns + "/" + crds::GangTitle(gang->spec);
   }
   return snapshot;

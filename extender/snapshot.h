@@ -29,7 +29,8 @@ Shared<NodeIndex> IndexOf(const topology::Fabric& fabric);  // valid while the f
 // The fabrics as they stand, apart from who uses them: they change seldom and are dear to build.
 struct FabricSet {
   std::vector<Shared<topology::Fabric>> fabrics;
-  std::vector<Shared<NodeIndex>> indexes;       // of each of them
+  std::vector<Shared<NodeIndex>> indexes;  // of each of them
+  std::vector<Shared<placement::DenseFabric>> dense;
   std::map<std::string, std::string> unusable;  // by node: "TopologyContradictory", "Excluded", "NoTopology"
 };
 FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
@@ -103,7 +104,30 @@ struct Snapshot {
   // The indexes among these that are not healthy, or not there.
   std::uint32_t Unhealthy(const std::string& node, std::uint32_t gpus) const;
 };
-Snapshot TakeSnapshot(const SnapshotInputs& inputs);
+
+// What gangs send over shared links, kept while neither their placement nor the fabric changes: to price a gang costs
+// as much as to place it. Thread rule: one owner.
+class KnownLoads {
+ public:
+  void BeginRound() { ++round_; }
+  // `state` is that of the fabric, without anybody's load.
+  const std::vector<placement::LeafLoad>& Of(const placement::ClusterState& state,
+                                             const Shared<crds::Gang>& gang);
+  void ForgetOthers();  // what was not asked for since BeginRound
+
+ private:
+  struct Known {
+    Shared<topology::Fabric> fabric;  // held, so that its address stays its own
+    Shared<crds::Gang> gang;
+    std::vector<placement::LeafLoad> load;
+    std::uint64_t round = 0;
+  };
+  std::uint64_t round_ = 0;
+  std::map<std::pair<const topology::Fabric*, GangKey>, Known> known_;
+};
+
+// `loads`: what is known from the last snapshot; null = nothing.
+Snapshot TakeSnapshot(const SnapshotInputs& inputs, KnownLoads* loads = nullptr);
 
 // A gang that holds its slots: it has a plan and has not ended.
 bool HoldsSlots(const crds::Gang& gang);

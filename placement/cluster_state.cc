@@ -37,10 +37,10 @@ int ClassOf(std::uint32_t free) {
 }  // namespace
 
 ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::vector<NodeState> nodes,
-                           const std::vector<LeafLoad>& loads)
-    : fabric_(std::move(fabric)), nodes_(std::move(nodes)) {
+                           const std::vector<LeafLoad>& loads, std::shared_ptr<const DenseFabric> dense)
+    : fabric_(std::move(fabric)), dense_(std::move(dense)), nodes_(std::move(nodes)) {
   CHECK(fabric_ != nullptr && nodes_.size() == fabric_->nodes.size());
-  dense_ = std::make_shared<const DenseFabric>(*fabric_);
+  if (dense_ == nullptr) dense_ = std::make_shared<const DenseFabric>(*fabric_);
   domain_free_.assign(fabric_->domains.size(), 0);
   domain_healthy_.assign(fabric_->domains.size(), 0);
   rooms_.reserve(nodes_.size());

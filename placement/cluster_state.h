@@ -37,8 +37,9 @@ struct LeafLoad {
 // rule: one owner.
 class ClusterState {
  public:
+  // `dense`: that of this fabric, where it was made before; null = it is made here.
   ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::vector<NodeState> nodes,
-               const std::vector<LeafLoad>& loads = {});
+               const std::vector<LeafLoad>& loads = {}, std::shared_ptr<const DenseFabric> dense = nullptr);
 
   const topology::Fabric& fabric() const { return *fabric_; }
   const std::shared_ptr<const topology::Fabric>& shared_fabric() const { return fabric_; }
@@ -68,6 +69,7 @@ class ClusterState {
   int whole_domains() const { return whole_domains_; }
   bool domain_is_whole(topology::DomainId id) const;
   const DenseFabric& dense() const { return *dense_; }
+  const std::shared_ptr<const DenseFabric>& shared_dense() const { return dense_; }
 
   // Requires: the GPUs are free (Take) or taken (Free).
   void Take(topology::NodeId id, std::uint32_t gpus, const Resources& resources);

@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+"""Heddle on thousands of nodes: bench/scale.py WHAT [--nodes N] ...
+
+  throughput   pods a second through kube-scheduler with the extender and without: of gangs, other GPU pods, the rest
+  gang         one gang of 5,000 pods from its Job to its last bound pod, and the requests it takes
+  repair       from a lost node to the new plan of the gang that ran on it
+  memory       the extender's memory with a full cluster, and its restart
+  mix          jobs come and go by published marginals until the cluster is fragmented
+
+etcd, kube-apiserver, controller-manager, kube-scheduler and KWOK are real, and run on this machine with all else."""
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+
+from scale import fleet, gang, memory, mix, repair, throughput  # noqa: E402: no bytecode in the tree
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["throughput", "gang", "repair", "memory", "mix"])
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--pods", type=int, help="throughput: 1000; gang: as many as nodes; memory: twice as many")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--gangs", type=int, default=60, help="of repair")
+    parser.add_argument("--failures", type=int, default=100, help="of repair")
+    parser.add_argument("--minutes", type=float, default=10, help="of mix")
+    parser.add_argument("--load", type=float, default=0.9, help="of mix: GPUs asked for, as a share of all")
+    parser.add_argument("--faster", type=float, default=20, help="of mix: real seconds in one of the bench")
+    parser.add_argument("--seed", type=int, default=20261123)
+    parser.add_argument("--bin", default=str(Path(__file__).resolve().parents[1] / "build" / "release" / "bin"))
+    arguments = parser.parse_args()
+    with fleet.Fleet(arguments.nodes, arguments.bin, arguments.what) as cluster:
+        nodes = len(cluster.cluster.nodes)
+        if arguments.what == "throughput":
+            throughput.measure(cluster, arguments.pods or 1000, arguments.rounds)
+        elif arguments.what == "gang":
+            gang.measure(cluster, arguments.pods or nodes // 16 * 16, arguments.rounds)
+        elif arguments.what == "repair":
+            repair.measure(cluster, arguments.gangs, arguments.failures, arguments.seed)
+        elif arguments.what == "memory":
+            memory.measure(cluster, arguments.pods or 2 * nodes)
+        else:
+            mix.measure(cluster, arguments.minutes, arguments.load, arguments.faster, arguments.seed)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

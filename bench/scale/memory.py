@@ -1,0 +1,47 @@
+"""The extender's memory with a full cluster, and how long it takes to be of use after kill -9."""
+
+import random
+import time
+
+from bed import path
+
+from .fleet import TEAM, cpu_seconds
+
+
+def _bound_pod(node, index, owner):
+    """A pod as the extender meets it after the scheduler: no scheduler has to place 20,000 of them first."""
+    resources = {"cpu": "1", "nvidia.com/gpu": "4"}
+    return {"metadata": {"name": f"{owner}-{index:02}", "labels": {"batch.kubernetes.io/job-name": owner}},
+            "spec": {"nodeName": node, "containers": [
+                {"name": "worker", "image": "train",
+                 "env": [{"name": f"SETTING_{n}", "value": "x" * 40} for n in range(20)],
+                 "resources": {"limits": resources, "requests": resources}}]}}
+
+
+def measure(fleet, pods):
+    cluster = fleet.cluster
+    per_node = -(-pods // len(cluster.nodes))
+    bodies = [_bound_pod(node.name, index, f"job-{node.index // 8:05}-{node.index % 8}")
+              for node in cluster.nodes for index in range(per_node)][:pods]
+    started = time.monotonic()
+    fleet.plane.create_all(path("pods", TEAM), bodies)
+    print(f"{len(bodies)} bound pods made in {time.monotonic() - started:.0f} s", flush=True)
+    ready = fleet.start_extender()
+    fleet.settle()
+    print(f"extender: ready {ready:.1f} s after its start, {fleet.extender.resident_bytes() / 1e6:.0f} MB, "
+          f"{cpu_seconds(fleet.extender.pid):.1f} s of CPU", flush=True)
+    fleet.heddle.kill9("extender")
+    started = time.monotonic()
+    fleet.extender.start()
+    again = fleet.wait_extender_ready(started)
+    fleet.settle()
+    print(f"after kill -9: ready {again:.1f} s, {fleet.extender.resident_bytes() / 1e6:.0f} MB", flush=True)
+    watched, churn = cpu_seconds(fleet.extender.pid), random.Random(1)
+    started = time.monotonic()
+    for _ in range(200):
+        pod = churn.choice(bodies)["metadata"]["name"]
+        touched = {"metadata": {"annotations": {"touched": str(time.monotonic())}}}
+        fleet.plane.rest.patch(path("pods", TEAM, pod), touched)
+    fleet.settle(1)
+    print(f"200 changes of pods in {time.monotonic() - started:.1f} s cost it "
+          f"{cpu_seconds(fleet.extender.pid) - watched:.2f} s of CPU; afterwards {fleet.extender.resident_bytes() / 1e6:.0f} MB", flush=True)

@@ -1,0 +1,151 @@
+"""A job mix that comes and goes until the cluster is fragmented, as long as is asked.
+
+A synthetic mix by published marginals (Acme's cluster Kalos, 19,907 GPU jobs: GPUs a job mean 26.8, median 1, largest
+1,024; run time mean 1,260 s, median 124 s); sizes and times are drawn apart from each other, which the real jobs' are
+not. Times are divided by --faster. Jobs of one server are pods of no gang, larger ones gangs of whole servers.
+"""
+
+import json
+import math
+import random
+import time
+
+from bed import path
+from bed.testing import indexed_job
+
+from .fleet import TEAM, Binds, cpu_seconds, percentile
+
+SIZES = {1: 0.5075, 2: 0.03, 4: 0.05, 8: 0.2, 16: 0.05, 32: 0.05, 64: 0.045, 128: 0.03, 256: 0.0235, 512: 0.01,
+         1024: 0.004}
+MEAN_SECONDS, MEDIAN_SECONDS = 1260.0, 124.0
+MEAN_GPUS = sum(size * share for size, share in SIZES.items())
+
+
+def _parallelism(gpus):
+    return f"tp=8,dp={gpus // 8}" if gpus <= 128 else f"tp=8,pp=4,dp={gpus // 32}"
+
+
+class Mix:
+    def __init__(self, fleet, load, faster, seed):
+        self.fleet, self.chance, self.faster = fleet, random.Random(seed), faster
+        self.capacity = 8 * len(fleet.cluster.nodes)
+        self.rate = load * self.capacity * faster / (MEAN_GPUS * MEAN_SECONDS)  # jobs a second
+        self.jobs, self.count, self.waits, self.binds = {}, 0, {}, Binds(fleet.plane, TEAM)
+
+    def submit(self, lasted=False):
+        gpus = self.chance.choices(list(SIZES), SIZES.values())[0]
+        sigma = math.sqrt(2 * math.log(MEAN_SECONDS / MEDIAN_SECONDS))
+        seconds = min(self.chance.lognormvariate(math.log(MEDIAN_SECONDS), sigma), 86400) / self.faster
+        if lasted:  # one that was under way when the clock started: longer ones are met more often
+            seconds = self.chance.expovariate(1 / (MEAN_SECONDS * 4)) / self.faster
+        pods, each = (1, gpus) if gpus <= 8 else (gpus // 8, 8)
+        name = f"job-{self.count:05}"
+        self.count += 1
+        annotations = {} if pods == 1 else {"heddle.dev/parallelism": _parallelism(gpus)}
+        body = indexed_job(name, pods, each, annotations=annotations, backoff_limit=1000)
+        self.fleet.plane.rest.create(path("jobs", TEAM), body)
+        self.jobs[name] = {"pods": pods, "gpus": gpus, "seconds": seconds, "made": time.monotonic(), "runs": None}
+
+    def step(self):
+        """Notes who runs, and ends whose time is over."""
+        now = time.monotonic()
+        bound = {}
+        for pod, at in list(self.binds.bound.items()):
+            job = pod.rsplit("-", 2)[0]
+            number, last = bound.get(job, (0, 0))
+            bound[job] = (number + 1, max(last, at))
+        for name, job in list(self.jobs.items()):
+            number, last = bound.get(name, (0, 0))
+            if job["runs"] is None and number >= job["pods"]:
+                job["runs"] = last
+                self.waits.setdefault(job["gpus"], []).append(last - job["made"])
+            if job["runs"] is not None and now - job["runs"] > job["seconds"]:
+                self.fleet.plane.rest.delete(path("jobs", TEAM, name), propagationPolicy="Background")
+                del self.jobs[name]
+                for pod in [pod for pod in self.binds.bound if pod.startswith(name + "-")]:
+                    self.binds.bound.pop(pod, None)
+
+    def picture(self):
+        running = [job for job in self.jobs.values() if job["runs"] is not None]
+        used = sum(job["gpus"] for job in running)
+        waiting = [job["gpus"] for job in self.jobs.values() if job["runs"] is None]
+        return {"gpus": used / self.capacity, "running": len(running), "waiting": len(waiting),
+                "largest waiting": max(waiting, default=0)}
+
+    def check(self):
+        """No GPU is told to two pods, and no gang runs in part."""
+        taken, by_job = {}, {}
+        for pod in self.fleet.plane.pods(TEAM):
+            meta, node = pod["metadata"], pod["spec"].get("nodeName")
+            if meta.get("deletionTimestamp"):
+                continue
+            job = meta["labels"]["batch.kubernetes.io/job-name"]
+            by_job.setdefault(job, []).append(bool(node))
+            marks = meta.get("annotations", {})
+            for gpu in marks.get("heddle.dev/gpus", "").split(",") if node and "heddle.dev/rank" in marks else []:
+                assert (node, gpu) not in taken, f"{meta['name']} and {taken[(node, gpu)]} share GPU {gpu} of {node}"
+                taken[(node, gpu)] = meta["name"]
+        return sum(1 for pods in by_job.values() if any(pods) and not all(pods))
+
+
+def _on_used_nodes(fleet):
+    """Which share of the free GPUs no gang of whole nodes can use."""
+    used = {}
+    for pod in fleet.plane.pods(TEAM):
+        node = pod["spec"].get("nodeName")
+        if node and not pod["metadata"].get("deletionTimestamp"):
+            gpus = pod["spec"]["containers"][0]["resources"]["limits"].get("nvidia.com/gpu", 0)
+            used[node] = used.get(node, 0) + int(gpus)
+    nodes = len(fleet.cluster.nodes)
+    free = 8 * nodes - sum(used.values())
+    return (free - 8 * (nodes - len(used))) / max(1, free)
+
+
+def measure(fleet, minutes, load, faster, seed):
+    fleet.start_extender()
+    fleet.start_scheduler(with_extender=True)
+    mix = Mix(fleet, load, faster, seed)
+    print(f"\n{len(fleet.cluster.nodes)} nodes, {mix.capacity} GPUs; {mix.rate:.1f} jobs/s of {MEAN_GPUS:.1f} GPUs on "
+          f"average, times divided by {faster:g}, load {load:.0%}, seed {seed}", flush=True)
+    started = time.monotonic()
+    while sum(job["gpus"] for job in mix.jobs.values()) < 0.95 * load * mix.capacity:
+        mix.submit(lasted=True)
+        time.sleep(0.02)
+    limit = time.monotonic() + 600
+    while mix.picture()["waiting"] > 5 and time.monotonic() < limit:
+        mix.step()
+        time.sleep(0.2)
+    took = time.monotonic() - started
+    print(f"filled to {mix.picture()['gpus']:.0%} with {mix.count} jobs in {took:.0f} s", flush=True)
+    mix.waits.clear()
+    first, begun, told, next_job = mix.count, time.monotonic(), time.monotonic(), time.monotonic()
+    busy = {name: cpu_seconds(process.pid) for name, process in _processes(fleet)}
+    pictures = []
+    while time.monotonic() - begun < 60 * minutes:
+        while next_job <= time.monotonic():
+            mix.submit()
+            next_job += mix.chance.expovariate(mix.rate)
+        mix.step()
+        pictures.append(mix.picture())
+        if time.monotonic() - told > 30:
+            told = time.monotonic()
+            print(f"  {told - begun:4.0f} s: {json.dumps(mix.picture())}, {mix.check()} gangs on their way, free GPUs "
+                  f"on partly used nodes {_on_used_nodes(fleet):.0%}, "
+                  f"extender {fleet.extender.resident_bytes() / 1e6:.0f} MB", flush=True)
+        time.sleep(0.1)
+    seconds = time.monotonic() - begun
+    used = sum(picture["gpus"] for picture in pictures) / len(pictures)
+    print(f"\nGPUs in use {used:.1%} on average; {mix.count - first} jobs came\n")
+    print("| GPUs of a job | jobs that started | wait p50 | p90 | p99 |\n|---|---|---|---|---|")
+    for gpus, waits in sorted(mix.waits.items()):
+        shown = " | ".join(f"{percentile(waits, share):.1f} s" for share in (0.5, 0.9, 0.99))
+        print(f"| {gpus} | {len(waits)} | {shown} |")
+    print("\nof a core: " + ", ".join(f"{name} {(cpu_seconds(process.pid) - busy[name]) / seconds:.0%}"
+                                      for name, process in _processes(fleet)), flush=True)
+    mix.binds.close()
+    fleet.stop_scheduler()
+
+
+def _processes(fleet):
+    plane = [(name, fleet.plane.process(name)) for name in ("apiserver", "etcd", "controller-manager", "kwok")]
+    return plane + [("extender", fleet.extender), ("kube-scheduler", fleet.heddle.daemon("scheduler"))]

@@ -1,0 +1,68 @@
+"""From the event that a rank of a running gang has to go elsewhere to the written plan that says where."""
+
+import random
+import threading
+import time
+
+from bed import path
+
+from .fleet import TEAM, Watch, percentile, scenario
+
+
+def measure(fleet, gangs, failures, seed=20261123):
+    """`gangs` of 16 nodes each run; then nodes fail one after the other, and their pods are evicted at once."""
+    chance = random.Random(seed)
+    fleet.start_extender()
+    fleet.start_scheduler(with_extender=True)
+    jobs = [scenario.TrainingJob(f"run-{index:03}", 16, 8, "tp=8,pp=4,dp=4") for index in range(gangs)]
+    for job in jobs:
+        fleet.plane.rest.create(path("jobs", TEAM), job.manifest(backoff_limit=1000))
+
+    def running():
+        bound = sum(1 for pod in fleet.plane.pods(TEAM) if pod["spec"].get("nodeName"))
+        return bound == 16 * gangs
+    fleet.heddle.wait_for(running, f"{gangs} gangs to run", 600)
+    fleet.settle()
+
+    made, repaired, lock = {}, {}, threading.Lock()
+
+    def saw_pod(event, now):
+        meta = event["object"]["metadata"]
+        if event["type"] == "ADDED":
+            with lock:
+                made[(meta["labels"]["batch.kubernetes.io/job-name"], meta["uid"])] = now
+
+    def saw_gang(event, now):
+        placement = (event["object"].get("status") or {}).get("placement")
+        if placement:
+            with lock:
+                repaired.setdefault((event["object"]["spec"]["owner"]["name"], placement["epoch"]), now)
+    watches = [Watch(fleet.plane, path("pods", TEAM), saw_pod), Watch(fleet.plane, path("gangs", TEAM), saw_gang)]
+    time.sleep(3)
+    times, slow = [], 0
+    for _ in range(failures):
+        pod = chance.choice([pod for pod in fleet.plane.pods(TEAM) if pod["spec"].get("nodeName")
+                             and not pod["metadata"].get("deletionTimestamp")])
+        job, node = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"], pod["spec"]["nodeName"]
+        with lock:
+            before = set(made)
+            epoch = max(key[1] for key in repaired if key[0] == job)
+        # The node is gone and its pod with it, as after the eviction that a real cluster waits 5 minutes for.
+        fleet.plane.rest.patch(path("nodes", name=node), {"spec": {"unschedulable": True}})
+        fleet.plane.rest.delete(path("pods", TEAM, pod["metadata"]["name"]), gracePeriodSeconds=0)
+
+        def done():
+            with lock:
+                new = [at for key, at in made.items() if key not in before and key[0] == job]
+                plan = [at for key, at in repaired.items() if key[0] == job and key[1] > epoch]
+            return bool(new and plan) and (plan[0] - new[0],)
+        took = fleet.heddle.wait_for(done, f"a new plan for {job}", 300)[0]
+        times.append(took * 1e3)
+        slow += took > 0.1
+        time.sleep(0.5)
+    for watch in watches:
+        watch.close()
+    fleet.stop_scheduler()
+    print(f"\n{failures} failures among {gangs} gangs of 16 nodes on {len(fleet.cluster.nodes)} nodes, seed {seed}: from "
+          f"the watch event of the remade pod to that of its new plan p50 {percentile(times, 0.5):.0f} ms, "
+          f"p99 {percentile(times, 0.99):.0f} ms, worst {max(times):.0f} ms; {slow} over 100 ms", flush=True)
