@@ -6,8 +6,8 @@
 namespace heddle::extender {
 namespace {
 
-// Walks two lists in the order of their keys; false as soon as `matters` is told of a difference (a missing one is null)
-// and says that it matters.
+// Walks two lists in the order of their keys; false as soon as `matters` is told of a difference (a missing one is
+// null) and says that it matters.
 template <class T, class Key, class Matters>
 bool Alike(const std::vector<Shared<T>>& a, const std::vector<Shared<T>>& b, Key key, Matters matters) {
   auto left = a.begin();
