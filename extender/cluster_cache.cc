@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <thread>
 
 #include "extender/owner_kinds.h"
@@ -34,6 +35,28 @@ kube::Json SlimNode(const kube::Json& node) {
         kube::Json::array({{{"type", "Ready"}, {"status", kube::StringAt(*ready, {"status"})}}});
   }
   return slim;
+}
+
+// Health in words, what is applied and what is wanted are for people and for the agent: half of the object.
+kube::Json SlimTopology(kube::Json topology) {
+  const auto drop = [](kube::Json& from, std::initializer_list<const char*> fields) {
+    if (!from.is_object()) return;
+    for (const char* field : fields) from.erase(field);
+  };
+  drop(topology, {"spec"});
+  if (topology.contains("metadata")) {
+    drop(topology["metadata"],
+         {"managedFields", "ownerReferences", "labels", "annotations", "creationTimestamp"});
+  }
+  if (topology.contains("status")) drop(topology["status"], {"conditions", "summary", "lossless", "devices"});
+  return crds::Packed(std::move(topology));
+}
+
+// What the caches keep of an object, whichever way it came.
+using Slimmer = kube::Json (*)(kube::Json);
+Slimmer SlimmerOf(const kube::Resource& resource) {
+  if (&resource == &kube::kPods) return SlimPod;
+  return &resource == &kNodeTopologies ? SlimTopology : kube::DropManagedFields;
 }
 
 // Of what makes pods, the pods' template is the most, and is read from the pods.
@@ -82,8 +105,7 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
              Watch(SlimNode, callbacks_,
                    [this](const auto&, const auto& o, const auto& c) { NodeChanged(o, c); })),
       topologies_(client, clock, random.Fork(), kNodeTopologies,
-                  Watch([](kube::Json one) { return crds::Packed(kube::DropManagedFields(std::move(one))); },
-                        callbacks_,
+                  Watch(SlimTopology, callbacks_,
                         [this](const auto& k, const auto& o, const auto& c) { TopologyChanged(k, o, c); })),
       fabrics_(client, clock, random.Fork(), kFabrics,
                Watch(kube::DropManagedFields, callbacks_,
@@ -149,11 +171,9 @@ std::vector<const kube::Reflector*> ClusterCache::Needed() const {
 
 base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& view,
                                     const std::stop_token& stop) {
-  ASSIGN_OR_RETURN(kube::ObjectList list, client_.ListAll(resource, {}, stop), "read consistently");
-  for (kube::Json& object : list.items) {
-    object =
-        &resource == &kube::kPods ? SlimPod(std::move(object)) : kube::DropManagedFields(std::move(object));
-  }
+  kube::ListOptions all;
+  all.transform = SlimmerOf(resource);
+  ASSIGN_OR_RETURN(const kube::ObjectList list, client_.ListAll(resource, all, stop), "read consistently");
   if (&resource == &kube::kPods) {
     for (const kube::Json& pod : list.items) Index(pod, true);
   }
@@ -177,8 +197,7 @@ void ClusterCache::SettleOverdue(const std::stop_token& stop) {
       auto object = client_.Get(resource, key, stop);
       if (!object && object.error().code != base::Code::kNotFound) return;
       view.Forget(key);
-      if (object)
-        view.Saw(&resource == &kube::kPods ? SlimPod(*std::move(object)) : *std::move(object), clock_.Now());
+      if (object) view.Saw(SlimmerOf(resource)(*std::move(object)), clock_.Now());
     }
   };
   settle(kube::kPods, pod_view_);

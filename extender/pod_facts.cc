@@ -246,6 +246,20 @@ bool PassedTheGate(const kube::Json& pod) {
   return kube::Annotation(pod, keys::kParallelism) && !IsGangPod(pod) && AsksForGpus(pod);
 }
 
+namespace {
+
+// Every pod has the volume of its account's token; only what may tie a pod to a place is read.
+void KeepVolumes(const kube::Json& volumes, kube::Json& spec) {
+  if (!volumes.is_array()) return;
+  for (const kube::Json& volume : volumes) {
+    const bool read =
+        volume.is_object() && (volume.contains("persistentVolumeClaim") || volume.contains("ephemeral"));
+    if (read) spec["volumes"].push_back(volume);
+  }
+}
+
+}  // namespace
+
 kube::Json SlimPod(kube::Json pod) {
   kube::Json slim = kube::Json::object();
   Keep(pod, slim, {"apiVersion", "kind"});
@@ -259,11 +273,15 @@ kube::Json SlimPod(kube::Json pod) {
   Keep(spec, slim["spec"],
        {"nodeName", "schedulerName", "schedulingGates", "nodeSelector", "affinity", "tolerations", "priority",
         "schedulingGroup", "hostname", "subdomain", "topologySpreadConstraints", "resourceClaims",
-        "resources", "overhead", "hostNetwork", "volumes"});
+        "resources", "overhead", "hostNetwork"});
+  if (spec.is_object() && spec.contains("volumes")) KeepVolumes(spec["volumes"], slim["spec"]);
   for (const char* name : {"containers", "initContainers"}) {
     if (spec.is_object() && spec.contains(name)) slim["spec"][name] = SlimContainers(spec[name]);
   }
-  Keep(status, slim["status"], {"phase", "conditions", "startTime"});
+  Keep(status, slim["status"], {"phase", "startTime"});
+  if (const kube::Json* scheduled = kube::Condition(pod, "PodScheduled")) {
+    slim["status"]["conditions"] = kube::Json::array({*scheduled});
+  }
   return slim;
 }
 

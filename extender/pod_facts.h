@@ -52,6 +52,7 @@ struct PodFacts {
   std::string unschedulable_why;                      // in its words
   std::optional<PodPlan> plan;
   PodDemand demand;
+  friend bool operator==(const PodFacts&, const PodFacts&) = default;
 
   bool live() const { return !terminating && !finished; }
   // Holds its node's GPUs: a terminating pod does until the kubelet has stopped it.

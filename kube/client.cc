@@ -219,10 +219,13 @@ Result<ObjectList> Client::ListAll(const Resource& resource, ListOptions options
       // The snapshot that the token names is gone: pages would not fit together.
       options.continue_token.clear();
       options.limit = 0;
-      return List(resource, options, stop);
+      all.items.clear();
+      page = List(resource, options, stop);
     }
     if (!page) return page;
-    std::move(page->items.begin(), page->items.end(), std::back_inserter(all.items));
+    for (Json& item : page->items) {
+      all.items.push_back(options.transform ? options.transform(std::move(item)) : std::move(item));
+    }
     all.resource_version = page->resource_version;
     if (page->continue_token.empty()) return all;
     options.continue_token = page->continue_token;

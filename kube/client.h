@@ -27,6 +27,8 @@ struct ListOptions {
   std::string resource_version_match;  // "Exact", "NotOlderThan"
   std::int64_t limit = 0;              // 0 = unpaged
   std::string continue_token;
+  // Of ListAll: what is kept of each object, page by page; a tree takes ten times its bytes.
+  std::function<Json(Json)> transform;
 };
 
 struct ObjectList {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
 
@@ -321,6 +323,32 @@ TEST_F(ClientAgainstServerTest, ReadsAllPages) {
   EXPECT_EQ(all->items.size(), 25u);
   EXPECT_EQ(server_.requests().size(), 3u);
   EXPECT_EQ(all->resource_version, server_.resource_version());
+}
+
+// Also of the list that takes the place of pages: each object once, and nothing of the pages before it.
+TEST_F(ClientAgainstServerTest, KeepsOfEachObjectWhatTheTransformLeaves) {
+  MakeMaps(25);
+  const auto name_only = [](Json map) { return Json{{"metadata", {{"name", map["metadata"]["name"]}}}}; };
+  const auto names = [](const ObjectList& list) {
+    std::set<std::string> found;
+    for (const Json& item : list.items) {
+      EXPECT_EQ(item.size(), 1u) << item.dump();
+      found.insert(Name(item));
+    }
+    return found;
+  };
+  const auto paged = client_.ListAll(kConfigMaps, {.limit = 10, .transform = name_only}, {});
+  ASSERT_TRUE(paged);
+  EXPECT_EQ(paged->items.size(), 25u);
+  EXPECT_EQ(names(*paged).size(), 25u);
+  server_.Intercept([this](const test::ApiRequest& request) -> std::optional<HttpResponse> {
+    if (request.query.contains("continue")) server_.ExpireHistory();
+    return std::nullopt;
+  });
+  const auto in_full = client_.ListAll(kConfigMaps, {.limit = 10, .transform = name_only}, {});
+  ASSERT_TRUE(in_full);
+  EXPECT_EQ(in_full->items.size(), 25u);
+  EXPECT_EQ(names(*in_full).size(), 25u);
 }
 
 TEST_F(ClientAgainstServerTest, ListsInFullWhenATokenExpiresInTheMiddle) {
