@@ -9,7 +9,8 @@ namespace heddle::extender {
 namespace {
 
 Hold HoldOf(const PodFacts& pod, std::uint32_t gpus, Hold::Source source) {
-  return {gpus, source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), std::nullopt};
+  return {gpus,        source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), pod.demand.resources,
+          std::nullopt};
 }
 
 // A rank that is done needs its slot no more; one that failed may come again.
@@ -76,8 +77,16 @@ void Occupancy::HoldGrants(const SnapshotInputs& inputs, const ByUid& bound) {
         if (gpu.index >= 0 && gpu.index < 32) gpus |= 1u << gpu.index;
       }
       if (gpus == 0) continue;
+      std::vector<Hold>& holds = holds_[topology->name];
+      const auto known = std::find_if(holds.begin(), holds.end(), [&found](const Hold& hold) {
+        return hold.pod_uid == found->second->uid;
+      });
       granted_[found->second->uid] |= gpus;
-      holds_[topology->name].push_back(HoldOf(*found->second, gpus, Hold::Source::kGrant));
+      if (known != holds.end()) {
+        known->gpus |= gpus;  // a grant a container
+      } else {
+        holds.push_back(HoldOf(*found->second, gpus, Hold::Source::kGrant));
+      }
     }
   }
 }
@@ -95,7 +104,7 @@ void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const crds:
   const topology::Node* topology = Topology(node);
   if (gpus == 0 && topology != nullptr) gpus = crds::AllIndexes(*topology);
   holds_[node].push_back({gpus, Hold::Source::kReserved, "", KeyOfGang(gang).owner_uid,
-                          "gang " + gang.ns + "/" + gang.name, gang.status.planned_at});
+                          "gang " + gang.ns + "/" + gang.name, demand, gang.status.planned_at});
   Use(node, demand);
 }
 
