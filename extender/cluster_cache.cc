@@ -199,7 +199,11 @@ void ClusterCache::Index(const kube::Json& pod, bool there) {
   const std::lock_guard lock(mutex_);
   if (there) {
     pods_of_[gang].insert(kube::KeyOf(pod));
-  } else if (const auto found = pods_of_.find(gang); found != pods_of_.end()) {
+    gang_pods_.insert(kube::Uid(pod));
+    return;
+  }
+  gang_pods_.erase(kube::Uid(pod));
+  if (const auto found = pods_of_.find(gang); found != pods_of_.end()) {
     found->second.erase(kube::KeyOf(pod));
     if (found->second.empty()) pods_of_.erase(found);
   }
@@ -355,6 +359,11 @@ bool ClusterCache::HasPods(const std::string& ns, const std::string& owner_uid) 
     const PodFacts facts = ReadPod(*pod);
     return facts.live() || facts.occupies();
   });
+}
+
+bool ClusterCache::KnowsGangPod(const std::string& uid) const {
+  const std::lock_guard lock(mutex_);
+  return gang_pods_.contains(uid);
 }
 
 std::set<GangKey> ClusterCache::AllGangs() {

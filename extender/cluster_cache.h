@@ -8,6 +8,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "extender/fresh_view.h"
@@ -59,6 +60,7 @@ class ClusterCache {
   std::vector<kube::ObjectPtr> SuspendedByUs() const;  // as last seen
   // Whether a pod of any gang of this owner, by GangKey::owner_uid, is live or still holds its node's GPUs.
   bool HasPods(const std::string& ns, const std::string& owner_uid) const;
+  bool KnowsGangPod(const std::string& uid) const;
   std::set<GangKey> AllGangs();  // those with pods and those with an object
   // `without`: a gang whose own reservation is to be left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);
@@ -104,6 +106,7 @@ class ClusterCache {
   Parsed<crds::Gang> parsed_gangs_;
   mutable std::mutex mutex_;
   std::map<GangKey, std::set<kube::ObjectKey>> pods_of_;
+  std::unordered_set<std::string> gang_pods_;  // their UIDs
   std::set<std::string> stale_nodes_;
   std::mutex fabric_mutex_;
   std::vector<std::pair<std::string, std::string>> built_from_;  // node and content hash

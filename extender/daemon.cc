@@ -81,6 +81,8 @@ class Daemon::Impl {
   const Endpoints endpoints_{
       .snapshot = [this] { return controller_.current(); },
       .kept_nodes = [this] { return controller_.kept_nodes(); },
+      .is_gang_pod =
+          [this](const std::string& uid) { return !controller_.ready() || controller_.KnowsGangPod(uid); },
       .status = {.metrics = [this] { return metrics_.Text(); },
                  .not_ready =
                      [this] {

@@ -48,6 +48,7 @@ class GangController {
   std::shared_ptr<const Snapshot> current() const;
   // Never null.
   std::shared_ptr<const KeptNodes> kept_nodes() const;
+  bool KnowsGangPod(const std::string& uid) const { return cache_.KnowsGangPod(uid); }
   void SetStaleNodes(std::set<std::string> nodes) { cache_.SetStaleNodes(std::move(nodes)); }
 
  private:

@@ -312,8 +312,7 @@ base::Status GangController::Suspend(const crds::Gang& gang, const kube::Json& o
     return base::Fail(base::Error(patched.error()).In("suspend " + TitleOf(owner)));
   }
   const std::string why = TitleOf(owner) + " cannot be suspended: " + patched.error().message;
-  return WriteStatus(gang, Unpreempted(gang.status, "CannotYield", why, now), Note{true, "CannotYield", why},
-                     stop);
+  return Spare(gang, kRefusedReason, why, stop);
 }
 
 base::Status GangController::Evict(const crds::Gang& gang, const std::stop_token& stop) {

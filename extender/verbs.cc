@@ -165,8 +165,7 @@ kube::ServedAnswer Answer(const kube::ServedRequest& request, const Endpoints& e
   }
   if (path == "/filter") return AnswerFilter(request.body, endpoints);
   if (path == "/prioritize") return AnswerPrioritize(request.body, endpoints);
-  const auto snapshot = endpoints.snapshot();
-  auto answer = Preempt(request.body, snapshot.get(), *endpoints.kept_nodes());
+  auto answer = Preempt(request.body, endpoints.is_gang_pod, *endpoints.kept_nodes());
   return answer ? Told(*std::move(answer)) : BadBody(answer.error());
 }
 

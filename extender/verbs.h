@@ -52,12 +52,13 @@ struct HostScore {
 // know get 0, as does everything before there is one.
 std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snapshot);
 
-// Which nodes kube-scheduler may empty for this pod; takes both forms of victims and answers the meta form. No pod of a
-// gang that holds slots is evicted alone, so nodes where one is among the victims are dropped; a gang's own pod has no
-// use for another than its planned node. Who a victim is says its own annotation (only we may write it), else the
-// snapshot. A victim that it does not know may be a gang's on a node where one has slots, and on any while there is no
-// snapshot: a pod that waits a little longer is the lesser harm.
-[[nodiscard]] base::Result<std::string> Preempt(std::string_view body, const Snapshot* snapshot,
+// Whether the pod of that UID is of a gang. Every pod that we ever let go is known by then: we have seen its gate.
+using IsGangPodUid = std::function<bool(const std::string& uid)>;
+// Which nodes kube-scheduler may empty for this pod; takes both forms of victims and answers the meta form. No pod of
+// a gang is evicted alone, so nodes where one is among the victims are dropped; a gang's own pod has no use for another
+// than its planned node. Who a victim is says its own annotation where the whole pod came (only we may write it), else
+// `is_gang_pod`; there is no positive evidence against one that is not known.
+[[nodiscard]] base::Result<std::string> Preempt(std::string_view body, const IsGangPodUid& is_gang_pod,
                                                 const KeptNodes& kept = {});
 
 // Appends it as JSON. A node's name needs no escapes, but what came in is not always a node's name.
@@ -69,6 +70,7 @@ inline constexpr std::size_t kMaxBody = 4u << 20;  // 16,384 names and a large p
 struct Endpoints {
   std::function<std::shared_ptr<const Snapshot>()> snapshot;
   std::function<std::shared_ptr<const KeptNodes>()> kept_nodes;  // never null
+  IsGangPodUid is_gang_pod;  // true for everybody while not all pods have been read
   kube::StatusEndpoints status;
 };
 kube::ServedAnswer Answer(const kube::ServedRequest& request, const Endpoints& endpoints);

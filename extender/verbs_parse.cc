@@ -104,34 +104,23 @@ void AppendVictims(const dom::element& victims, std::string& body) {
   body += R"(],"NumPDBViolations":)" + std::to_string(violations) + '}';
 }
 
-bool IsOfGang(const dom::element& victim, const std::string& node, const Snapshot* snapshot) {
+bool IsOfGang(const dom::element& victim, const IsGangPodUid& is_gang_pod) {
   // Only a whole pod has metadata; the other form is its UID.
   if (dom::element metadata; victim["metadata"].get(metadata) == simdjson::SUCCESS) {
-    return !Text(metadata["annotations"][crds::keys::kGangUid]).empty();
+    if (!Text(metadata["annotations"][crds::keys::kGangUid]).empty()) return true;
   }
-  if (snapshot == nullptr) return true;
-  const auto on_node = snapshot->holds.find(node);
-  if (on_node == snapshot->holds.end()) return false;
-  const std::string_view uid = UidOf(victim);
-  bool slots = false;
-  for (const Hold& hold : on_node->second) {
-    const bool gang = snapshot->gangs.contains(hold.owner_uid);
-    if (hold.pod_uid == uid) return gang;
-    slots = slots || (gang && hold.pod_uid.empty());
-  }
-  return slots;
+  return is_gang_pod(std::string(UidOf(victim)));
 }
 
 bool MayBeEmptied(const ExtenderArgs& args, std::string_view node, const dom::element& victims,
-                  const Snapshot* snapshot, const KeptNodes& kept) {
+                  const IsGangPodUid& is_gang_pod, const KeptNodes& kept) {
   if (args.of_gang && args.planned_node != node) return false;
   const auto keeper = kept.find(node);
   if (!args.of_gang && keeper != kept.end() && keeper->second > args.priority) return false;
   dom::array pods;
   if (victims["Pods"].get(pods) != simdjson::SUCCESS) return true;
-  const std::string name(node);
   return std::none_of(pods.begin(), pods.end(),
-                      [&](const dom::element& pod) { return IsOfGang(pod, name, snapshot); });
+                      [&](const dom::element& pod) { return IsOfGang(pod, is_gang_pod); });
 }
 
 // Kept: its tables are larger than the body, and fresh memory costs more than the parsing.
@@ -159,7 +148,8 @@ base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body) {
   return args;
 }
 
-base::Result<std::string> Preempt(std::string_view body, const Snapshot* snapshot, const KeptNodes& kept) {
+base::Result<std::string> Preempt(std::string_view body, const IsGangPodUid& is_gang_pod,
+                                  const KeptNodes& kept) {
   dom::element request;
   if (const auto error = ParsedBody(body).get(request); error != simdjson::SUCCESS) {
     return base::Fail(base::Code::kInvalid, simdjson::error_message(error));
@@ -174,7 +164,7 @@ base::Result<std::string> Preempt(std::string_view body, const Snapshot* snapsho
     dom::object victims;
     if (request[form].get(victims) != simdjson::SUCCESS || answer.back() != '{') continue;
     for (const auto [node, victim] : victims) {
-      if (!MayBeEmptied(args, node, victim, snapshot, kept)) continue;
+      if (!MayBeEmptied(args, node, victim, is_gang_pod, kept)) continue;
       if (answer.back() != '{') answer += ',';
       AppendQuoted(answer, node);
       answer += ':';

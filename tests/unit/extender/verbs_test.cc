@@ -14,6 +14,7 @@ using ::testing::HasSubstr;
 Endpoints NoCluster() {
   return {.snapshot = [] { return std::shared_ptr<const Snapshot>(); },
           .kept_nodes = [] { return std::make_shared<const KeptNodes>(); },
+          .is_gang_pod = [](const std::string&) { return true; },
           .status = {.metrics = [] { return std::string("# metrics\n"); },
                      .not_ready = [] { return std::string(); }}};
 }
@@ -125,19 +126,10 @@ TEST(Filter, KeepsALonePodFromNodesThatOthersLeftForAGangOfHigherPriority) {
   EXPECT_EQ(Filter(args, kept).passed, std::vector<std::string_view>{"n2"}) << "a plan knows better";
 }
 
-// A gang on n1, a reservation of one on n2, a lone pod on n3.
-Endpoints ThreeNodes() {
-  auto snapshot = std::make_shared<Snapshot>();
-  snapshot->gangs["gang-owner"] = "train/job";
-  snapshot->holds["n1"] = {
-      {.gpus = 0xFF, .source = Hold::Source::kAnnotation, .pod_uid = "g1", .owner_uid = "gang-owner"}};
-  snapshot->holds["n2"] = {
-      {.gpus = 0xF0, .owner_uid = "gang-owner"},
-      {.gpus = 0x0F, .source = Hold::Source::kAssumed, .pod_uid = "lone2", .owner_uid = "other"}};
-  snapshot->holds["n3"] = {
-      {.gpus = 0xFF, .source = Hold::Source::kAssumed, .pod_uid = "lone3", .owner_uid = "other"}};
+// g1 and g2 are pods of a gang.
+Endpoints WithGang() {
   Endpoints endpoints = NoCluster();
-  endpoints.snapshot = [snapshot] { return snapshot; };
+  endpoints.is_gang_pod = [](const std::string& uid) { return uid == "g1" || uid == "g2"; };
   return endpoints;
 }
 
@@ -173,41 +165,37 @@ TEST(Preempt, AnswersTheMetaFormWhicheverFormCameIn) {
        {R"({"Pod":{},"NodeNameToMetaVictims":{"n3":{"Pods":[{"UID":"lone3"}],"NumPDBViolations":2}}})",
         R"({"Pod":{},"NodeNameToVictims":{"n3":{"Pods":[{"metadata":{"uid":"lone3"}}],
                                "NumPDBViolations":2}}})"}) {
-    const kube::ServedAnswer answer = Answer({"POST", "/preempt", body}, ThreeNodes());
+    const kube::ServedAnswer answer = Answer({"POST", "/preempt", body}, WithGang());
     EXPECT_EQ(Json::parse(answer.body), expected) << body;
   }
 }
 
-TEST(Preempt, EvictsNoPodOfAGangThatHoldsSlots) {
-  EXPECT_EQ(Kept(VictimsOf({{"n1", "g1"}, {"n3", "lone3"}}), ThreeNodes()), Names{"n3"});
-  EXPECT_EQ(Kept(VictimsOf({{"n2", "lone2"}, {"n2", "g1"}}), ThreeNodes()), Names{}) << "not seen there yet";
-  EXPECT_EQ(Kept(VictimsOf({{"n2", "lone2"}}), ThreeNodes()), Names{"n2"});
+TEST(Preempt, EvictsNoPodOfAGang) {
+  EXPECT_EQ(Kept(VictimsOf({{"n1", "g1"}, {"n3", "lone3"}}), WithGang()), Names{"n3"});
+  EXPECT_EQ(Kept(VictimsOf({{"n2", "lone2"}, {"n2", "g1"}}), WithGang()), Names{}) << "among others";
 }
 
-TEST(Preempt, TakesAWholePodAtItsWord) {
+TEST(Preempt, TakesAWholePodAtItsWordToo) {
   const Json of_gang =
       Json::parse(R"({"n9":{"Pods":[{"metadata":{"uid":"x","annotations":{"heddle.dev/gang-uid":"g"}}}]}})");
   const Json lone = Json::parse(R"({"n9":{"Pods":[{"metadata":{"uid":"x"}}]}})");
-  EXPECT_EQ(Kept(of_gang, ThreeNodes(), "{}", "NodeNameToVictims"), Names{});
-  EXPECT_EQ(Kept(lone, NoCluster(), "{}", "NodeNameToVictims"), Names{"n9"});
+  EXPECT_EQ(Kept(of_gang, WithGang(), "{}", "NodeNameToVictims"), Names{});
+  EXPECT_EQ(Kept(lone, WithGang(), "{}", "NodeNameToVictims"), Names{"n9"});
 }
 
-TEST(Preempt, DropsUnknownVictimsWhereAGangHasSlotsAndEverywhereBeforeTheFirstLook) {
-  EXPECT_EQ(Kept(VictimsOf({{"n2", "new"}, {"n3", "new"}, {"n4", "new"}}), ThreeNodes()),
-            (Names{"n3", "n4"}));
+TEST(Preempt, EvictsNobodyBeforeAllPodsWereRead) {
   EXPECT_EQ(Kept(VictimsOf({{"n3", "lone3"}}), NoCluster()), Names{});
 }
 
 TEST(Preempt, LeavesAGangsOwnPodItsPlannedNodeOnly) {
   const Json victims = VictimsOf({{"n1", "g1"}, {"n2", "lone2"}, {"n3", "lone3"}});
-  EXPECT_EQ(Kept(victims, ThreeNodes(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n3"})"),
-            Names{"n3"});
-  EXPECT_EQ(Kept(victims, ThreeNodes(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n1"})"), Names{});
-  EXPECT_EQ(Kept(victims, ThreeNodes(), R"({"heddle.dev/gang-uid":"g"})"), Names{}) << "it has no plan";
+  EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n3"})"), Names{"n3"});
+  EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n1"})"), Names{});
+  EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g"})"), Names{}) << "it has no plan";
 }
 
 TEST(Preempt, KeepsNodesThatOthersLeftForAGangOfHigherPriority) {
-  Endpoints endpoints = ThreeNodes();
+  Endpoints endpoints = WithGang();
   endpoints.kept_nodes = [] { return std::make_shared<const KeptNodes>(KeptNodes{{"n3", 100}}); };
   EXPECT_EQ(Kept(VictimsOf({{"n2", "lone2"}, {"n3", "lone3"}}), endpoints), Names{"n2"});
 }
