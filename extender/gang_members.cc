@@ -34,15 +34,6 @@ void ReadAnnotation(GangMembers& members, const kube::Json& pod, std::string_vie
   }
 }
 
-base::Result<bool> ParseOnDegraded(std::string_view text) {
-  if (text == "restart" || text == "wait") return text == "restart";
-  return base::Fail(
-      base::Code::kInvalid,
-      "\"" + std::string(text) +
-          "\" is no answer to a lost rank: write wait (the default), or restart to have the whole gang "
-          "stopped and placed anew where one of its ranks finds no place");
-}
-
 // A JobSet's replicated jobs have a template each, and one gang has one word.
 void RefuseUnequalWords(GangMembers& members, const Member& first) {
   for (const auto& rank : members.ranks) {
@@ -105,7 +96,7 @@ void ReadTemplate(GangMembers& members, const Member& first, Mode mode) {
   ReadAnnotation(members, pod, keys::kRequire, crds::ParseConstraints, spec.require);
   ReadAnnotation(members, pod, keys::kPrefer, crds::ParseConstraints, spec.prefer);
   ReadAnnotation(members, pod, keys::kWait, crds::ParseWait, spec.wait);
-  ReadAnnotation(members, pod, keys::kOnDegraded, ParseOnDegraded, members.restart_on_degraded);
+  ReadAnnotation(members, pod, keys::kOnDegraded, crds::ParseOnDegraded, members.restart_on_degraded);
   RefuseUnknownAnnotations(members, pod);
   if (const auto unmodelled = UnmodelledConstraint(pod)) Refuse(members, "NotModelled", *unmodelled);
   const auto unweighed = UnweighedPreferences(pod);

@@ -290,6 +290,46 @@ TEST(GangPreemption, SparesAVictimThatIsNotNeededAnyMore) {
   EXPECT_FALSE(IsSuspended(world.Job("low")));
 }
 
+TEST(GangPreemption, SparesAVictimThatBecameKueuesAfterItWasTold) {
+  World world;
+  RunningExtender extender(world);
+  world.Start(kLow);
+  ASSERT_TRUE(world.Runs(extender, "low"));
+  world.server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.write() && request.plural == "jobs") return test::StatusResponse(503, "", "away");
+    return std::nullopt;
+  });
+  world.Start(kHigh);
+  ASSERT_TRUE(extender.Until([&] { return world.Summary("low") == "Preempted"; })) << world.Summary("low");
+  world.server.Edit(kube::kJobs, {"train", "low"}, [](Json& job) {
+    job["metadata"]["labels"] = {{"kueue.x-k8s.io/queue-name", "team"}};
+  });
+  world.server.Intercept(nullptr);
+  ASSERT_TRUE(world.Says(extender, "high", "is queued by Kueue")) << world.GangOf("high")->status.message;
+  EXPECT_TRUE(world.Summary("low").starts_with("Running")) << world.Summary("low");
+  EXPECT_FALSE(IsSuspended(world.Job("low")));
+}
+
+TEST(GangPreemption, NeedsNoPeaceBetweenTwoLeaders) {
+  World world;
+  RunningExtender one(world);
+  world.Start(kLow);
+  ASSERT_TRUE(world.Runs(one, "low"));
+  RunningExtender other(world);
+  world.Start(kHigh);
+  ASSERT_TRUE(world.Runs(one, "high", std::chrono::minutes(3))) << world.Summary("high");
+  ASSERT_TRUE(one.Until([&] {
+    world.Play();
+    return world.Summary("low").starts_with("Waiting");
+  })) << world.Summary("low");
+  EXPECT_THAT(world.Violations(), IsEmpty());
+  EXPECT_FALSE(IsSuspended(world.Job("low")));
+  other.controller().SetLeading(false);
+  world.End("high");
+  EXPECT_TRUE(world.Runs(one, "low", std::chrono::minutes(3))) << world.Summary("low");
+  EXPECT_FALSE(IsSuspended(world.Job("low")));
+}
+
 TEST(GangPreemption, TakesAnotherWhereTheOwnerRefusesToBeSuspended) {
   World world;
   RunningExtender extender(world);
