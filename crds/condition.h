@@ -39,7 +39,8 @@ inline constexpr std::string_view kReleased = "Released";    // Gang: every pod 
 inline constexpr std::string_view kRunning = "Running";      // Gang: every pod is bound
 inline constexpr std::string_view kRepairing = "Repairing";  // Gang: a rank looks for a new slot
 inline constexpr std::string_view kDegraded =
-    "Degraded";                                      // Gang: a rank has no slot, and the owner must choose
-inline constexpr std::string_view kEnded = "Ended";  // Gang: it holds nothing
+    "Degraded";  // Gang: a rank has no slot, and the owner must choose
+inline constexpr std::string_view kPreempted = "Preempted";  // Gang: it makes room for status.preemptedBy
+inline constexpr std::string_view kEnded = "Ended";          // Gang: it holds nothing
 
 }  // namespace heddle::crds

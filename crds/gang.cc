@@ -79,6 +79,7 @@ std::string Summarise(const GangSpec& spec, const GangStatus& status) {
     return status.reason.empty() ? std::string(word) : fmt::format("{}: {}", word, status.reason);
   };
   if (is(kEnded)) return because("Ended");
+  if (is(kPreempted)) return "Preempted";
   if (is(kDegraded)) return because("Degraded");
   if (is(kRepairing)) return count("Repairing", status.progress.bound);
   if (is(kRunning)) return count("Running", status.progress.bound);

@@ -95,6 +95,9 @@ struct GangStatus {
   GangProgress progress;
   std::string reason;   // one CamelCase word: why the gang does not run; empty while nothing is wrong
   std::string message;  // the sentence for it
+  // While the condition Preempted holds: the Gang that this one makes room for, "ns/name"; itself when it is
+  // restarted as a whole.
+  std::string preempted_by;
   std::optional<Placement> placement;
   std::optional<base::WallTime> planned_at;  // whole seconds
   std::optional<placement::Quality> predicted;

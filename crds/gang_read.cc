@@ -174,6 +174,7 @@ GangStatus ReadStatus(const Field& field, int pods) {
                      progress("bound").Int(0, 1'000'000)};
   status.reason = field("reason").CamelCase(64);
   status.message = field("message").Text(1024);
+  status.preempted_by = field("preemptedBy").Text(320);
   status.planned_at = field("plannedAt").Time();
   if (const Field from = field("placement"); from.present()) status.placement = ReadPlacement(from, pods);
   if (const Field from = field("predicted"); from.present()) status.predicted = ReadPredicted(from);

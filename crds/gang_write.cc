@@ -114,6 +114,7 @@ Json WriteStatus(const GangSpec& spec, const GangStatus& status) {
   PutPositive(json, "observedGeneration", status.observed_generation);
   PutText(json, "reason", status.reason, 64);
   PutText(json, "message", status.message, 1024);
+  PutText(json, "preemptedBy", status.preempted_by, 320);
   codec::PutTime(json, "plannedAt", status.planned_at);
   if (status.placement) json["placement"] = WritePlacement(*status.placement);
   if (status.predicted) json["predicted"] = WritePredicted(*status.predicted);

@@ -29,6 +29,15 @@ inline constexpr std::string_view kModel = "heddle.dev/model";
 inline constexpr std::string_view kRequire = "heddle.dev/require";
 inline constexpr std::string_view kPrefer = "heddle.dev/prefer";
 inline constexpr std::string_view kWait = "heddle.dev/wait";
+inline constexpr std::string_view kOnDegraded = "heddle.dev/on-degraded";  // wait, or restart
+// When its last checkpoint was written, RFC 3339; on the job, or on any of its pods by the program itself.
+inline constexpr std::string_view kCheckpoint = "heddle.dev/checkpoint";
+
+// What the extender writes on a job that it has suspended, and takes back with the suspension: the gang that this
+// makes room for, and whose pods have to be gone (GangKey::owner_uid). When it last was restarted as a whole stays.
+inline constexpr std::string_view kPreemptedBy = "heddle.dev/preempted-by";
+inline constexpr std::string_view kPreemptedGang = "heddle.dev/preempted-gang";
+inline constexpr std::string_view kRestartedAt = "heddle.dev/restarted-at";
 
 // What makes a gang of pods that no controller numbers, on each of them: a label, and two labels or annotations.
 inline constexpr std::string_view kGangName = "heddle.dev/gang-name";

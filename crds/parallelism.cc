@@ -282,6 +282,16 @@ base::Result<std::chrono::seconds> ParseWait(std::string_view text) {
   return std::chrono::seconds(seconds);
 }
 
+base::Result<bool> ParseOnDegraded(std::string_view text) {
+  const std::string_view word = Trim(text);
+  if (word == "restart" || word == "wait") return word == "restart";
+  return Fail(
+      Code::kInvalid,
+      fmt::format("{} is no answer to a lost rank: write wait (the default), or restart to have the whole "
+                  "gang stopped and placed anew where one of its ranks finds no place",
+                  Quote(text)));
+}
+
 base::Status CheckWorld(const placement::Parallelism& parallelism, int pods, int gpus_per_pod) {
   const std::int64_t world = parallelism.world();
   const std::int64_t gpus = std::int64_t(pods) * gpus_per_pod;

@@ -265,6 +265,7 @@ class Checking {
     check(keys::kRequire, [](const std::string& text) { return ParseConstraints(text); });
     check(keys::kPrefer, [](const std::string& text) { return ParseConstraints(text); });
     check(keys::kWait, [](const std::string& text) { return ParseWait(text); });
+    check(keys::kOnDegraded, [](const std::string& text) { return ParseOnDegraded(text); });
   }
 
   // The pods of an owner are one gang, whatever its templates: the first annotation speaks for it.

@@ -118,12 +118,19 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       parsed_topologies_(Reader<crds::NodeTopology>(crds::NodeTopologyFromJson)),
       parsed_fabrics_(Reader<crds::Fabric>(crds::FabricFromJson)),
       parsed_gangs_(Reader<crds::Gang>(crds::GangFromJson)) {
-  for (const OwnerKind& kind : OwnerKinds()) {
-    owners_.push_back(std::make_unique<kube::Reflector>(
-        client, clock, random.Fork(), kind.resource,
-        Watch(SlimOwner, callbacks_,
-              [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); })));
+  for (const OwnerKind& kind : OwnerKinds()) AddOwners(kind.resource, kind.everywhere, random.Fork());
+  if (!callbacks_.preemption) return;
+  for (const SuspendSwitch& one : SuspendSwitches()) {
+    if (one.makes_owners) AddOwners(one.resource, false, random.Fork());
   }
+}
+
+void ClusterCache::AddOwners(const kube::Resource& resource, bool everywhere, base::Random random) {
+  owners_.push_back({resource, everywhere,
+                     std::make_unique<kube::Reflector>(
+                         client_, clock_, std::move(random), resource,
+                         Watch(SlimOwner, callbacks_,
+                               [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); }))});
 }
 
 void ClusterCache::Run(const std::stop_token& stop) {
@@ -138,10 +145,10 @@ void ClusterCache::Run(const std::stop_token& stop) {
 
 // A reflector on a kind that is not served would complain for ever.
 void ClusterCache::WatchOwners(std::size_t kind, const std::stop_token& stop) {
-  const OwnerKind& owner = OwnerKinds()[kind];
+  const Owners& owner = owners_[kind];
   while (!stop.stop_requested()) {
     if (owner.everywhere || client_.List(owner.resource, {.resource_version = "0", .limit = 1}, stop))
-      return owners_[kind]->Run(stop);
+      return owner.reflector->Run(stop);
     clock_.SleepFor(std::chrono::seconds(30), stop);
   }
 }
@@ -163,8 +170,8 @@ std::vector<std::string> ClusterCache::Troubles() const {
 
 std::vector<const kube::Reflector*> ClusterCache::Needed() const {
   std::vector<const kube::Reflector*> needed{&pods_, &nodes_, &topologies_, &fabrics_, &gangs_};
-  for (std::size_t kind = 0; kind < owners_.size(); ++kind) {
-    if (OwnerKinds()[kind].everywhere) needed.push_back(owners_[kind].get());
+  for (const Owners& one : owners_) {
+    if (one.everywhere) needed.push_back(one.reflector.get());
   }
   return needed;
 }
@@ -211,7 +218,11 @@ void ClusterCache::Index(const kube::Json& pod, bool there) {
   const std::lock_guard lock(mutex_);
   if (there) {
     pods_of_[gang].insert(kube::KeyOf(pod));
-  } else if (const auto found = pods_of_.find(gang); found != pods_of_.end()) {
+    gang_pods_.insert(kube::Uid(pod));
+    return;
+  }
+  gang_pods_.erase(kube::Uid(pod));
+  if (const auto found = pods_of_.find(gang); found != pods_of_.end()) {
     found->second.erase(kube::KeyOf(pod));
     if (found->second.empty()) pods_of_.erase(found);
   }
@@ -295,22 +306,83 @@ std::shared_ptr<const crds::Gang> ClusterCache::GangOf(const GangKey& key) {
 
 base::Result<kube::ObjectPtr> ClusterCache::OwnerOf(const GangKey& key, const crds::GangOwner& owner,
                                                     const std::stop_token& stop) {
-  const OwnerKind* kind = OwnerKindOf(owner.api_version, owner.kind);
-  if (kind == nullptr) return nullptr;
-  const auto is_it = [&owner](const kube::Json& object) {
-    return owner.uid.empty() || kube::Uid(object) == owner.uid;
-  };
-  const kube::Reflector& reflector = *owners_[std::size_t(kind - OwnerKinds().data())];
-  const kube::ObjectPtr cached = reflector.store().Get({key.ns, owner.name});
+  if (OwnerKindOf(owner.api_version, owner.kind) == nullptr) return nullptr;
+  const auto kind = KindOf(owner.api_version, owner.kind);
+  return kind ? Owner(*kind, {key.ns, owner.name}, owner.uid, stop) : nullptr;
+}
+
+std::optional<std::size_t> ClusterCache::KindOf(std::string_view api_version, std::string_view kind) const {
+  for (std::size_t i = 0; i < owners_.size(); ++i) {
+    if (owners_[i].resource.kind == kind && owners_[i].resource.ApiVersion() == api_version) return i;
+  }
+  return std::nullopt;
+}
+
+base::Result<kube::ObjectPtr> ClusterCache::Owner(std::size_t kind, const kube::ObjectKey& key,
+                                                  const std::string& uid, const std::stop_token& stop) {
+  const auto is_it = [&uid](const kube::Json& object) { return uid.empty() || kube::Uid(object) == uid; };
+  const kube::ObjectPtr cached = owners_[kind].reflector->store().Get(key);
   if (cached != nullptr && is_it(*cached)) return cached;
   // The cache may not have seen it yet, or no longer: an end is too final to be guessed.
-  auto object = client_.Get(kind->resource, {key.ns, owner.name}, stop);
+  auto object = client_.Get(owners_[kind].resource, key, stop);
   if (object) {
     if (!is_it(*object)) return nullptr;
     return std::make_shared<const kube::Json>(*std::move(object));
   }
   if (object.error().code == base::Code::kNotFound) return nullptr;
   return base::Fail(std::move(object).error());
+}
+
+base::Result<OwnerChain> ClusterCache::ChainOf(const GangKey& key, const crds::GangOwner& owner,
+                                               const std::stop_token& stop) {
+  constexpr std::size_t kLongest = 5;  // TrainJob, JobSet, Job: real ones have three
+  OwnerChain chain;
+  ASSIGN_OR_RETURN(kube::ObjectPtr object, OwnerOf(key, owner, stop));
+  while (object != nullptr && chain.owners.size() < kLongest) {
+    chain.owners.push_back(object);
+    const auto outer = kube::ControllerOwner(*object);
+    if (!outer) break;
+    const auto kind = KindOf(outer->api_version, outer->kind);
+    if (!kind) {
+      chain.unknown = *outer;
+      break;
+    }
+    ASSIGN_OR_RETURN(object, Owner(*kind, {key.ns, outer->name}, outer->uid, stop));
+  }
+  return chain;
+}
+
+std::vector<kube::ObjectPtr> ClusterCache::SuspendedByUs() const {
+  std::vector<kube::ObjectPtr> suspended;
+  for (const Owners& one : owners_) {
+    if (SuspendSwitchOf(one.resource.ApiVersion(), one.resource.kind) == nullptr) continue;
+    for (kube::ObjectPtr& object : one.reflector->store().List()) {
+      if (extender::SuspendedByUs(*object)) suspended.push_back(std::move(object));
+    }
+  }
+  return suspended;
+}
+
+bool ClusterCache::HasPods(const std::string& ns, const std::string& owner_uid) const {
+  std::set<kube::ObjectKey> names;
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto it = pods_of_.lower_bound({ns, owner_uid, 0}); it != pods_of_.end(); ++it) {
+      if (it->first.ns != ns || it->first.owner_uid != owner_uid) break;
+      names.insert(it->second.begin(), it->second.end());
+    }
+  }
+  return std::any_of(names.begin(), names.end(), [this](const kube::ObjectKey& name) {
+    const kube::ObjectPtr pod = pod_view_.Get(name);
+    if (pod == nullptr) return false;
+    const PodFacts facts = ReadPod(*pod);
+    return facts.live() || facts.occupies();
+  });
+}
+
+bool ClusterCache::KnowsGangPod(const std::string& uid) const {
+  const std::lock_guard lock(mutex_);
+  return gang_pods_.contains(uid);
 }
 
 std::set<GangKey> ClusterCache::AllGangs() {

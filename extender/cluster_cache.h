@@ -8,12 +8,14 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "extender/fresh_view.h"
 #include "extender/gang_members.h"
 #include "extender/parsed.h"
 #include "extender/snapshot.h"
+#include "extender/yielding.h"
 #include "kube/reflector.h"
 
 namespace heddle::extender {
@@ -24,6 +26,7 @@ struct CacheCallbacks {
   std::function<void(const kube::ObjectPtr& pod)> passed_the_gate;  // a pod of a gang that nothing held back
   std::function<void()> capacity_changed;                           // GPUs may have become free, or nodes fit
   Mode mode = Mode::kPlace;
+  bool preemption = false;  // also watch what makes the owners of gangs
   kube::Log log;
 };
 
@@ -51,6 +54,13 @@ class ClusterCache {
   // Without a UID, whichever has the name.
   [[nodiscard]] base::Result<kube::ObjectPtr> OwnerOf(const GangKey& key, const crds::GangOwner& owner,
                                                       const std::stop_token& stop);
+  // That owner and what owns it, outward; empty when it does not exist.
+  [[nodiscard]] base::Result<OwnerChain> ChainOf(const GangKey& key, const crds::GangOwner& owner,
+                                                 const std::stop_token& stop);
+  std::vector<kube::ObjectPtr> SuspendedByUs() const;  // as last seen
+  // Whether a pod of any gang of this owner, by GangKey::owner_uid, is live or still holds its node's GPUs.
+  bool HasPods(const std::string& ns, const std::string& owner_uid) const;
+  bool KnowsGangPod(const std::string& uid) const;
   std::set<GangKey> AllGangs();  // those with pods and those with an object
   // `without`: a gang whose own reservation is to be left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);
@@ -69,6 +79,11 @@ class ClusterCache {
                        const kube::ObjectPtr& current);
   void Index(const kube::Json& pod, bool there);
   void WatchOwners(std::size_t kind, const std::stop_token& stop);
+  void AddOwners(const kube::Resource& resource, bool everywhere, base::Random random);
+  // Of that kind and name; null when a read of the server says that there is none of that UID.
+  base::Result<kube::ObjectPtr> Owner(std::size_t kind, const kube::ObjectKey& key, const std::string& uid,
+                                      const std::stop_token& stop);
+  std::optional<std::size_t> KindOf(std::string_view api_version, std::string_view kind) const;
   std::vector<const kube::Reflector*> Needed() const;  // without which nothing can be decided
   base::Status ReadInto(const kube::Resource& resource, FreshView& view, const std::stop_token& stop);
   Shared<FabricSet> Fabrics(const std::vector<Shared<crds::NodeTopology>>& topologies);
@@ -77,7 +92,12 @@ class ClusterCache {
   base::Clock& clock_;
   const CacheCallbacks callbacks_;
   kube::Reflector pods_, nodes_, topologies_, fabrics_, gangs_;
-  std::vector<std::unique_ptr<kube::Reflector>> owners_;  // in the order of OwnerKinds()
+  struct Owners {
+    kube::Resource resource;
+    bool everywhere = false;
+    std::unique_ptr<kube::Reflector> reflector;
+  };
+  std::vector<Owners> owners_;
   FreshView pod_view_{pods_.store()}, gang_view_{gangs_.store()}, topology_view_{topologies_.store()};
   Parsed<PodFacts> parsed_pods_;
   Parsed<NodeFacts> parsed_nodes_;
@@ -86,6 +106,7 @@ class ClusterCache {
   Parsed<crds::Gang> parsed_gangs_;
   mutable std::mutex mutex_;
   std::map<GangKey, std::set<kube::ObjectKey>> pods_of_;
+  std::unordered_set<std::string> gang_pods_;  // their UIDs
   std::set<std::string> stale_nodes_;
   std::mutex fabric_mutex_;
   std::vector<std::pair<std::string, std::string>> built_from_;  // node and content hash

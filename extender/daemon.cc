@@ -48,7 +48,10 @@ class Daemon::Impl {
             transport, clock,
             {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)}),
         controller_(client_, clock, random.Fork(), metrics_,
-                    {.mode = options_.mode, .identity = options_.identity, .log = options_.log}),
+                    {.mode = options_.mode,
+                     .preemption = options_.preemption,
+                     .identity = options_.identity,
+                     .log = options_.log}),
         leadership_(client_, clock, random.Fork(), options_.leadership,
                     [this](bool leading) { controller_.SetLeading(leading); }) {}
 
@@ -77,6 +80,9 @@ class Daemon::Impl {
   Leadership leadership_;
   const Endpoints endpoints_{
       .snapshot = [this] { return controller_.current(); },
+      .kept_nodes = [this] { return controller_.kept_nodes(); },
+      .is_gang_pod =
+          [this](const std::string& uid) { return !controller_.ready() || controller_.KnowsGangPod(uid); },
       .status = {.metrics = [this] { return metrics_.Text(); },
                  .not_ready =
                      [this] {

@@ -17,7 +17,8 @@ namespace heddle::extender {
 struct DaemonOptions {
   std::string listen = "127.0.0.1:8010";
   Mode mode = Mode::kPlace;
-  std::string identity;  // unique; in the Lease and in events
+  bool preemption = true;  // see ControllerOptions
+  std::string identity;    // unique; in the Lease and in events
   LeadershipOptions leadership;
   std::function<void(const std::string& address)> listening;  // called once requests are served
   kube::Log log;

@@ -8,11 +8,11 @@
 namespace heddle::extender {
 namespace {
 
-// Keys of work that is not about one gang.
-constexpr std::string_view kLeadKey = "~lead";
-constexpr std::string_view kPlanKey = "~plan";
-constexpr std::string_view kCapacityKey = "~capacity";
-constexpr std::string_view kSettleKey = "~settle";
+// To observe is to change nothing.
+ControllerOptions Checked(ControllerOptions options) {
+  options.preemption = options.preemption && options.mode == Mode::kPlace;
+  return options;
+}
 
 }  // namespace
 
@@ -21,7 +21,7 @@ GangController::GangController(kube::Client& client, base::Clock& clock, base::R
     : client_(client),
       clock_(clock),
       metrics_(metrics),
-      options_(std::move(options)),
+      options_(Checked(std::move(options))),
       queue_(clock),
       events_(client, clock, random.Fork(),
               {.component = "heddle-extender", .instance = options_.identity, .log = options_.log}),
@@ -30,6 +30,7 @@ GangController::GangController(kube::Client& client, base::Clock& clock, base::R
               .passed_the_gate = [this](const kube::ObjectPtr& pod) { WarnUngated(*pod); },
               .capacity_changed = [this] { queue_.AddAfter(std::string(kCapacityKey), options_.settle); },
               .mode = options_.mode,
+              .preemption = options_.preemption,
               .log = options_.log}) {}
 
 void GangController::Run(const std::stop_token& stop) {
@@ -83,6 +84,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
   if (key == kLeadKey && !leading_) {
     read_all_ = false;
     waiting_.clear();
+    PublishKept({});
     metrics_.Waiting(0);
     return {};
   }
@@ -90,6 +92,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
   if (key == kLeadKey) return BeginToLead(stop);
   if (!read_all_) return {};  // every gang is looked at once leadership has begun
   if (key == kPlanKey) return PlanWaiting(stop);
+  if (key == kYieldKey) return YieldAll(stop);
   if (key == kSettleKey) {
     cache_.SettleOverdue(stop);
     if (options_.mode == Mode::kObserve) {
@@ -97,6 +100,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
         TRY(Delete(gang, "newer observations take its place", stop));
       }
     }
+    if (options_.preemption) queue_.Add(std::string(kYieldKey));
     queue_.AddAfter(key, std::chrono::seconds(10));
     return {};
   }
@@ -135,7 +139,19 @@ void GangController::CapacityChanged() {
     if (crds::IsTrue(conditions, crds::kEnded) || crds::IsTrue(conditions, crds::kRunning)) continue;
     queue_.Add(KeyOfGang(*gang).ToString());
   }
-  if (!waiting_.empty()) queue_.Add(std::string(kPlanKey));
+  if (!waiting_.empty() || !kept_nodes()->empty()) queue_.Add(std::string(kPlanKey));
+  if (options_.preemption) queue_.Add(std::string(kYieldKey));
+}
+
+std::shared_ptr<const KeptNodes> GangController::kept_nodes() const {
+  const std::lock_guard lock(mutex_);
+  return kept_nodes_;
+}
+
+void GangController::PublishKept(KeptNodes kept) {
+  auto published = std::make_shared<const KeptNodes>(std::move(kept));
+  const std::lock_guard lock(mutex_);
+  kept_nodes_ = std::move(published);
 }
 
 SnapshotInputs GangController::Inputs(const std::optional<GangKey>& without) {
@@ -162,6 +178,7 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
                           look.members.seen() < look.members.spec.pods;
   if (collecting) look.members.trouble = FailedCreate(look.members.spec.owner, key.ns, stop);
   look.snapshot = snapshots_.Of(Inputs(std::nullopt));
+  look.preemption = options_.preemption;
   return look;
 }
 
@@ -197,8 +214,10 @@ base::Status GangController::Reconcile(const GangKey& key, const std::stop_token
   Action action = options_.mode == Mode::kObserve
                       ? DecideObserved(look.Input(clock_.WallNow()), Inputs(std::nullopt))
                       : Decide(look.Input(clock_.WallNow()));
-  if (!std::holds_alternative<NeedsPlan>(action) && waiting_.erase(key) > 0)
+  if (!std::holds_alternative<NeedsPlan>(action) && waiting_.erase(key) > 0) {
     metrics_.Waiting(int(waiting_.size()));
+    if (!kept_nodes()->empty()) queue_.Add(std::string(kPlanKey));
+  }
   return Perform(key, look, std::move(action), stop);
 }
 

@@ -12,6 +12,7 @@
 #include "extender/gang_decision.h"
 #include "extender/metrics.h"
 #include "extender/planning.h"
+#include "extender/preempting.h"
 #include "extender/snapshot_keeper.h"
 #include "kube/events.h"
 #include "kube/work_queue.h"
@@ -20,6 +21,8 @@ namespace heddle::extender {
 
 struct ControllerOptions {
   Mode mode = Mode::kPlace;
+  // Gangs of lower priority may be made to leave, and be restarted as a whole. Never in mode observe.
+  bool preemption = true;
   std::string identity = "heddle-extender";  // in events
   // Changes of the cluster come in swarms; planning waits this long for the rest of one.
   std::chrono::nanoseconds settle = std::chrono::milliseconds(200);
@@ -44,6 +47,9 @@ class GangController {
 
   // The cluster as last looked at, for prioritize; null before the first look.
   std::shared_ptr<const Snapshot> current() const;
+  // Never null.
+  std::shared_ptr<const KeptNodes> kept_nodes() const;
+  bool KnowsGangPod(const std::string& uid) const { return cache_.KnowsGangPod(uid); }
   void SetStaleNodes(std::set<std::string> nodes) { cache_.SetStaleNodes(std::move(nodes)); }
 
  private:
@@ -52,8 +58,25 @@ class GangController {
     std::shared_ptr<const crds::Gang> gang;
     GangMembers members;
     Shared<Snapshot> snapshot;
-    GangInput Input(base::WallTime now) const { return {gang.get(), members, *snapshot, now}; }
+    bool preemption = true;
+    GangInput Input(base::WallTime now) const { return {gang.get(), members, *snapshot, now, preemption}; }
   };
+  // One walk through the queue, from its head.
+  struct QueuePass {
+    std::set<std::string> kept;  // nodes that wait for somebody ahead
+    bool others_behind = false;
+    KeptNodes emptied;         // those of them that others are made to leave
+    bool making_room = false;  // for one gang at a time
+  };
+  // Somebody who holds GPUs, and the object to write to.
+  struct Holding {
+    Holder holder;
+    std::shared_ptr<const crds::Gang> gang;  // null: it is a pod of no gang
+    kube::ObjectPtr pod;                     // null: it is a gang
+  };
+  // Keys of work that is not about one gang.
+  static constexpr std::string_view kLeadKey = "~lead", kPlanKey = "~plan", kYieldKey = "~yield",
+                                    kCapacityKey = "~capacity", kSettleKey = "~settle";
   [[nodiscard]] base::Result<Look> LookAt(const GangKey& key, const std::stop_token& stop);
   // `without`: a gang whose own reservation is left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);
@@ -83,8 +106,31 @@ class GangController {
   base::Status PatchPod(const PodPatch& patch, const std::stop_token& stop);
 
   base::Status PlanWaiting(const std::stop_token& stop);
-  base::Status PlanOne(const GangKey& key, bool others_behind, std::set<std::string>& kept,
+  base::Status PlanOne(const GangKey& key, QueuePass& pass, const std::stop_token& stop);
+  void PublishKept(KeptNodes kept);
+
+  // In gang_preemption.cc. Adds what it does to the sentence of the refusal.
+  base::Status MakeRoom(const Look& look, QueuePass& pass, std::string& sentence,
+                        const std::stop_token& stop);
+  base::Result<std::vector<Holding>> Holdings(const Look& look, const std::stop_token& stop);
+  base::Result<Holding> HoldingOf(const Look& look, const std::shared_ptr<const crds::Gang>& gang,
+                                  const std::stop_token& stop);
+  Holding HoldingOf(const PodFacts& pod, const kube::ObjectPtr& object,
+                    const std::vector<std::shared_ptr<const crds::Gang>>& gangs) const;
+  base::Status Preempt(const Look& look, const std::vector<Holding>& holdings, const RoomChoice& choice,
                        const std::stop_token& stop);
+  // Whatever was told to leave and has not left, one step further; and back, when its pods are gone.
+  base::Status YieldAll(const std::stop_token& stop);
+  base::Status YieldOne(const crds::Gang& gang, const std::stop_token& stop);
+  base::Status Spare(const crds::Gang& gang, const std::string& reason, const std::string& why,
+                     const std::stop_token& stop);
+  base::Status Suspend(const crds::Gang& gang, const kube::Json& owner, const std::stop_token& stop);
+  base::Status Evict(const crds::Gang& gang, const std::stop_token& stop);
+  base::Status EvictPod(const kube::Json& pod,
+                        const std::stop_token& stop);  // kThrottled: a budget forbids it now
+  base::Status Resume(const kube::Json& owner, const std::stop_token& stop);
+  // Why the gang is not restarted as a whole; empty: it is from now on.
+  base::Result<std::string> Restart(const Look& look, crds::GangStatus status, const std::stop_token& stop);
   std::vector<GangKey> WaitingInOrder();
   // Volumes that tie pods to a place are found only by reading them.
   base::Result<std::optional<InputRefusal>> VolumeRefusal(const GangMembers& members,
@@ -111,6 +157,7 @@ class GangController {
   mutable std::mutex mutex_;
   std::set<std::string> warned_;  // owners whose pods passed the gate
   std::shared_ptr<const Snapshot> current_;
+  std::shared_ptr<const KeptNodes> kept_nodes_ = std::make_shared<const KeptNodes>();
 };
 
 }  // namespace heddle::extender

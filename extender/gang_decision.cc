@@ -5,6 +5,7 @@
 #include "crds/gpu_indexes.h"
 #include "extender/gang_rules.h"
 #include "extender/gang_status.h"
+#include "extender/preempted.h"
 
 namespace heddle::extender {
 namespace {
@@ -52,6 +53,17 @@ EndReason WhyEnded(OwnerState state) {
   return {"", ""};
 }
 
+EndReason WhyEnded(const GangInput& input) {
+  const OwnerState state = input.members.owner_state;
+  if (IsPreempted(*input.gang) && state == OwnerState::kSuspended) {
+    const bool restart = input.gang->status.preempted_by == input.gang->ns + "/" + input.gang->name;
+    return {restart ? "Restarting" : "Preempted",
+            "the owner is suspended until its pods are gone; then they are made anew and wait for a "
+            "plan"};
+  }
+  return WhyEnded(state);
+}
+
 // An owner that is gone, suspended or done needs no slots. Pods that are still bound count for themselves.
 Decision EndWithOwner(const GangInput& input) {
   if (input.members.owner_state == OwnerState::kActive) return std::nullopt;
@@ -60,7 +72,7 @@ Decision EndWithOwner(const GangInput& input) {
   const bool nobodys = input.gang->owners.empty() && input.members.owner_state == OwnerState::kGone;
   if (nobodys) return DeleteGang{"its pods are gone"};
   if (Ended(input)) return Nothing{};
-  const EndReason why = WhyEnded(input.members.owner_state);
+  const EndReason why = WhyEnded(input);
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
   Blame(status, why.reason, why.sentence);
@@ -76,6 +88,19 @@ Decision LeaveObserved(const GangInput& input) {
   if (input.gang == nullptr || !input.gang->status.observed) return std::nullopt;
   if (HasLivePods(input.members)) return DeleteGang{"its pods wait for a plan now"};
   return Nothing{};
+}
+
+// It makes room for others (yielding.h): nothing of it is planned, moved or let go any more. What was not let go yet,
+// or was made again behind the gate, needs no more than another plan.
+Decision GiveWay(const GangInput& input) {
+  if (input.gang == nullptr || Ended(input) || !IsPreempted(*input.gang)) return std::nullopt;
+  if (!input.preemption) {
+    crds::GangStatus status = StatusOf(input);
+    return UpdateStatus{Unpreempted(std::move(status), "Off", "preemption was turned off", input.now),
+                        std::nullopt, true};
+  }
+  if (input.members.HasPastTheGate()) return Nothing{std::chrono::seconds(15)};
+  return DeleteGang{"it made room for " + input.gang->status.preempted_by};
 }
 
 Decision WaitWithoutPods(const GangInput& input) {
@@ -244,6 +269,7 @@ Decision LookAgain(const GangInput& input) {
 constexpr Rule kRules[] = {
     EndWithOwner,         // any state, owner ended or suspended → Ended
     LeaveObserved,        // mode observe made it
+    GiveWay,              // preempted: its pods leave → a new Gang
     WaitWithoutPods,      // no pods and no Gang yet
     StartAgain,           // Ended or another size, and pods are there → a new Gang
     CreateFirst,          // pods without a Gang → Collecting

@@ -26,6 +26,7 @@ struct GangInput {
   const GangMembers& members;
   const Snapshot& snapshot;
   base::WallTime now;
+  bool preemption = true;  // whether gangs may be preempted at all
 };
 
 // What to do next: at most one kind of write, then everything is read again.

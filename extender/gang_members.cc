@@ -39,7 +39,7 @@ void RefuseUnequalWords(GangMembers& members, const Member& first) {
   for (const auto& rank : members.ranks) {
     if (!rank || rank->pod == first.pod) continue;
     for (const std::string_view name :
-         {keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer, keys::kWait}) {
+         {keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer, keys::kWait, keys::kOnDegraded}) {
       if (kube::Annotation(*rank->pod, name) == kube::Annotation(*first.pod, name)) continue;
       Refuse(members, "UnequalPods",
              rank->facts.key.name + " and " + first.facts.key.name + " differ in " + std::string(name) +
@@ -51,18 +51,19 @@ void RefuseUnequalWords(GangMembers& members, const Member& first) {
 
 // Heddle's annotations share one prefix, so a misspelt one can be told from somebody else's.
 void RefuseUnknownAnnotations(GangMembers& members, const kube::Json& pod) {
-  constexpr std::array<std::string_view, 14> kKnown{
-      keys::kParallelism, keys::kModel,    keys::kRequire,  keys::kPrefer,     keys::kWait,
-      keys::kRank,        keys::kGpus,     keys::kNics,     keys::kGangUid,    keys::kEpoch,
-      keys::kNode,        keys::kGangSize, keys::kGangRank, keys::kSubstitutes};
+  constexpr std::array<std::string_view, 16> kKnown{
+      keys::kParallelism, keys::kModel,       keys::kRequire,    keys::kPrefer,
+      keys::kWait,        keys::kRank,        keys::kGpus,       keys::kNics,
+      keys::kGangUid,     keys::kEpoch,       keys::kNode,       keys::kGangSize,
+      keys::kGangRank,    keys::kSubstitutes, keys::kOnDegraded, keys::kCheckpoint};
   for (const auto& [name, value] : kube::Annotations(pod)) {
     if (!name.starts_with("heddle.dev/")) continue;
     if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) continue;
     Refuse(members, "UnknownAnnotation",
            "the annotation " + name +
-               " is none of Heddle's; it knows parallelism, model, require, prefer, wait, gang-name, "
-               "gang-size and "
-               "gang-rank");
+               " is none of Heddle's; it knows parallelism, model, require, prefer, wait, on-degraded, "
+               "checkpoint, "
+               "gang-name, gang-size and gang-rank");
   }
 }
 
@@ -95,6 +96,7 @@ void ReadTemplate(GangMembers& members, const Member& first, Mode mode) {
   ReadAnnotation(members, pod, keys::kRequire, crds::ParseConstraints, spec.require);
   ReadAnnotation(members, pod, keys::kPrefer, crds::ParseConstraints, spec.prefer);
   ReadAnnotation(members, pod, keys::kWait, crds::ParseWait, spec.wait);
+  ReadAnnotation(members, pod, keys::kOnDegraded, crds::ParseOnDegraded, members.restart_on_degraded);
   RefuseUnknownAnnotations(members, pod);
   if (const auto unmodelled = UnmodelledConstraint(pod)) Refuse(members, "NotModelled", *unmodelled);
   const auto unweighed = UnweighedPreferences(pod);
@@ -288,6 +290,17 @@ std::vector<int> GangMembers::Missing() const {
     if (!ranks[i] && !done[i]) missing.push_back(int(i));
   }
   return missing;
+}
+
+bool GangMembers::HasPastTheGate() const {
+  const auto past = [](const Member& member) { return !member.facts.gated; };
+  return std::any_of(unranked.begin(), unranked.end(), past) ||
+         std::any_of(ranks.begin(), ranks.end(), [&past](const auto& rank) { return rank && past(*rank); });
+}
+
+bool GangMembers::Preempts() const {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [](const auto& rank) { return !rank || rank->facts.preempts; });
 }
 
 GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::vector<PodPtr>& pods,

@@ -46,6 +46,7 @@ struct GangMembers {
   std::vector<std::string> notes;            // for the explanation
   bool assumed_parallelism = false;          // mode observe: the pods do not say how they are cut
   bool elastic = false;                      // the owner may change its size while it runs
+  bool restart_on_degraded = false;          // heddle.dev/on-degraded: restart
   // The ConfigMap that says which pod has which rank; empty where the pods' own numbers say it.
   std::string rank_file;
   std::string trouble;  // what the controller says that cannot make the pods
@@ -59,6 +60,8 @@ struct GangMembers {
   int released() const;
   int bound() const;
   std::vector<int> Missing() const;  // ranks that neither have a live pod nor are done
+  bool HasPastTheGate() const;       // a live pod that was let go
+  bool Preempts() const;             // no pod of it says preemptionPolicy: Never
 };
 
 // `owner` is what made the pods, null when it does not exist. Only pods of this gang may be in `pods`. Pods

@@ -65,18 +65,19 @@ std::vector<GangKey> GangController::WaitingInOrder() {
 // A gang that cannot start keeps the nodes it needs from those behind it, who may take any others: backfill
 // never delays the head. A gang that said heddle.dev/wait lets others pass for so long.
 base::Status GangController::PlanWaiting(const std::stop_token& stop) {
-  std::set<std::string> kept;
+  QueuePass pass;
   const std::vector<GangKey> order = WaitingInOrder();
   for (const GangKey& key : order) {
     if (!leading_ || stop.stop_requested()) return {};
-    TRY(PlanOne(key, &key != &order.back(), kept, stop));
+    pass.others_behind = &key != &order.back();
+    TRY(PlanOne(key, pass, stop));
   }
+  PublishKept(std::move(pass.emptied));
   metrics_.Waiting(int(waiting_.size()));
   return {};
 }
 
-base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std::set<std::string>& kept,
-                                     const std::stop_token& stop) {
+base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const std::stop_token& stop) {
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
   if (!std::holds_alternative<NeedsPlan>(Decide(look.Input(clock_.WallNow())))) {
     waiting_.erase(key);
@@ -99,7 +100,7 @@ base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std
   if (volumes) return refuse(volumes->reason, volumes->sentence);
 
   const base::MonotonicTime start = clock_.Now();
-  PlanAnswer answer = PlanMembers(*look.snapshot, look.members, kept);
+  PlanAnswer answer = PlanMembers(*look.snapshot, look.members, pass.kept);
   metrics_.Planned(std::holds_alternative<PlannedGang>(answer), clock_.Now() - start);
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
@@ -117,14 +118,12 @@ base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std
   }
   const auto& refusal = std::get<placement::Refusal>(answer);
   const auto waited = input.now - look.gang->created_at.value_or(input.now);
-  // To find them costs several plannings, so not for nobody.
-  if (others_behind && IsBlocked(refusal.reason) &&
-      waited >= look.gang->spec.wait.value_or(std::chrono::seconds(0))) {
-    kept.merge(NodesToKeep(*look.snapshot, look.members));
-  }
   std::string sentence = WithLeftOut(refusal);
   const std::string holders = Holders(*look.snapshot, key.owner_uid);
   if (IsBlocked(refusal.reason) && !holders.empty()) sentence += "; " + holders;
+  if (IsBlocked(refusal.reason) && waited >= look.gang->spec.wait.value_or(std::chrono::seconds(0))) {
+    TRY(MakeRoom(look, pass, sentence, stop));
+  }
   return refuse(std::string(placement::RefusalReasonName(refusal.reason)), sentence);
 }
 

@@ -8,18 +8,18 @@ namespace {
 // The schema's limit; a refusal that names many pods may be longer.
 constexpr std::size_t kMessageLimit = 1000;
 
+base::WallTime WholeSeconds(base::WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time);
+}
+
+}  // namespace
+
 std::string Cut(std::string text) {
   if (text.size() <= kMessageLimit) return text;
   std::size_t end = kMessageLimit;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;
   return text.substr(0, end) + "…";
 }
-
-base::WallTime WholeSeconds(base::WallTime time) {
-  return std::chrono::floor<std::chrono::seconds>(time);
-}
-
-}  // namespace
 
 std::string Plural(std::int64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");

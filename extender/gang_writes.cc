@@ -89,9 +89,16 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
   }
   const auto& refusal = std::get<placement::Refusal>(answer);
   const std::string reason(placement::RefusalReasonName(refusal.reason));
-  crds::GangStatus status = DegradedStatus(
-      input, reason,
-      ranks + ": " + refusal.sentence + "; delete the owner, or free a node of the same domain");
+  const std::string trouble = ranks + ": " + refusal.sentence;
+  std::string choice =
+      "delete the owner, free a node of the same domain, or have lost ranks answered by a restart of all: "
+      "heddle.dev/on-degraded: restart";
+  if (look.members.restart_on_degraded) {
+    const std::string why = trouble + "; all of it is restarted, as heddle.dev/on-degraded says";
+    ASSIGN_OR_RETURN(choice, Restart(look, DegradedStatus(input, reason, why), stop));
+    if (choice.empty()) return {};
+  }
+  crds::GangStatus status = DegradedStatus(input, reason, trouble + "; " + choice);
   if (status == look.gang->status) {
     // Said before. To look again at once would be to plan without end.
     queue_.AddAfter(look.members.key.ToString(), std::chrono::seconds(30));

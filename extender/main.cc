@@ -40,6 +40,12 @@ void Define(CLI::App& app, Flags& flags) {
       ->transform(CLI::CheckedTransformer(std::map<std::string, extender::Mode>{
           {"place", extender::Mode::kPlace}, {"observe", extender::Mode::kObserve}}))
       ->default_str("place");
+  app.add_option("--preemption", flags.daemon.preemption,
+                 "on: gangs of lower priority are suspended or evicted whole where a gang of higher priority "
+                 "finds no "
+                 "room, and gangs that ask for it are restarted whole. off: nobody is ever stopped")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}))
+      ->default_str("on");
   app.add_option("--scheduler-identity", lead.scheduler_identity,
                  "Host or pod name of the kube-scheduler beside this (default: this host's name)");
   app.add_flag("--own-lease", lead.own_lease,

@@ -11,7 +11,8 @@ namespace {
 constexpr std::size_t kMostGpus = 32;  // a pod's GPUs are bits of 32
 
 Hold HoldOf(const PodFacts& pod, std::uint32_t gpus, Hold::Source source) {
-  return {gpus, source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), std::nullopt};
+  return {gpus,        source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), pod.demand.resources,
+          std::nullopt};
 }
 
 // A rank that is done needs its slot no more; one that failed may come again.
@@ -165,8 +166,15 @@ void Occupancy::HoldGrants() {
         if (gpu.index >= 0 && gpu.index < int(kMostGpus)) gpus |= 1u << gpu.index;
       }
       if (gpus == 0) continue;
+      std::vector<Hold>& holds = places_[found->second->place].holds;
+      const auto known = std::find_if(holds.begin(), holds.end(),
+                                      [&pod](const Hold& hold) { return hold.pod_uid == pod.uid; });
       granted_[pod.uid] |= gpus;
-      places_[found->second->place].holds.push_back(HoldOf(pod, gpus, Hold::Source::kGrant));
+      if (known != holds.end()) {
+        known->gpus |= gpus;  // a grant a container
+      } else {
+        holds.push_back(HoldOf(pod, gpus, Hold::Source::kGrant));
+      }
     }
   }
 }
@@ -184,9 +192,10 @@ void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const Holde
   Place& place = places_[PlaceOf(node)];
   if (gpus == 0 && place.topology != nullptr) gpus = crds::AllIndexes(*place.topology);
   const crds::Gang& gang = *holder.gang;
+  const placement::Resources demand = holder.demand == nullptr ? placement::Resources{} : *holder.demand;
   place.holds.push_back({gpus, Hold::Source::kReserved, "", KeyOfGang(gang).owner_uid,
-                         "gang " + gang.ns + "/" + gang.name, gang.status.planned_at});
-  Use(place, holder.demand == nullptr ? placement::Resources{} : *holder.demand);
+                         "gang " + gang.ns + "/" + gang.name, demand, gang.status.planned_at});
+  Use(place, demand);
 }
 
 void Occupancy::HoldReserved(const Holder& holder, const std::set<int>& lapsed) {

@@ -150,6 +150,11 @@ std::vector<topology::UnitId> UnitsByRoom(const FabricView& view) {
 
 }  // namespace
 
+placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
+                                 const std::set<std::string>& kept) {
+  return RequestBuilder(snapshot, view, members, kept).Build();
+}
+
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
                        const std::set<std::string>& kept) {
   std::optional<PlanAnswer> best;

@@ -24,6 +24,10 @@ using PlanAnswer = std::variant<PlannedGang, placement::Refusal>;
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
                        const std::set<std::string>& kept);
 
+// What one fabric is asked for; `kept` as above.
+placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
+                                 const std::set<std::string>& kept);
+
 // What somebody else's placement is worth: a row for each rank, with its GPU indexes. The sentence says why it
 // cannot be priced. The gang's own pods must not be in the snapshot.
 std::variant<placement::Quality, std::string> EvaluateMembers(const Snapshot& snapshot,

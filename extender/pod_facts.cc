@@ -212,7 +212,10 @@ PodFacts ReadPod(const kube::Json& pod) {
   const auto priority = kube::IntAt(pod, {"spec", "priority"}).value_or(0);
   facts.priority = int(std::clamp<std::int64_t>(priority, INT32_MIN, INT32_MAX));
   facts.created = kube::CreationTimestamp(pod);
-  facts.terminating = kube::DeletionTimestamp(pod).has_value();
+  facts.started = base::ParseTime(kube::StringAt(pod, {"status", "startTime"}));
+  facts.gone_by = kube::DeletionTimestamp(pod);
+  facts.terminating = facts.gone_by.has_value();
+  facts.preempts = kube::StringAt(pod, {"spec", "preemptionPolicy"}) != "Never";
   const std::string phase = kube::StringAt(pod, {"status", "phase"});
   facts.succeeded = phase == "Succeeded";
   facts.finished = facts.succeeded || phase == "Failed";
@@ -272,8 +275,8 @@ kube::Json SlimPod(kube::Json pod) {
         "creationTimestamp", "deletionTimestamp"});
   Keep(spec, slim["spec"],
        {"nodeName", "schedulerName", "schedulingGates", "nodeSelector", "affinity", "tolerations", "priority",
-        "schedulingGroup", "hostname", "subdomain", "topologySpreadConstraints", "resourceClaims",
-        "resources", "overhead", "hostNetwork"});
+        "preemptionPolicy", "schedulingGroup", "hostname", "subdomain", "topologySpreadConstraints",
+        "resourceClaims", "resources", "overhead", "hostNetwork"});
   if (spec.is_object() && spec.contains("volumes")) KeepVolumes(spec["volumes"], slim["spec"]);
   for (const char* name : {"containers", "initContainers"}) {
     if (spec.is_object() && spec.contains(name)) slim["spec"][name] = SlimContainers(spec[name]);

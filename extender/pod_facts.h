@@ -43,8 +43,11 @@ struct PodFacts {
   std::string scheduler;
   int priority = 0;
   std::optional<base::WallTime> created;
+  std::optional<base::WallTime> started;
   bool terminating = false;
-  bool finished = false;  // Succeeded or Failed
+  std::optional<base::WallTime> gone_by;  // of a terminating pod: when its grace ends
+  bool preempts = true;                   // its preemptionPolicy is not Never
+  bool finished = false;                  // Succeeded or Failed
   bool succeeded = false;
   bool gated = false;      // by our gate
   std::string queue_gate;  // Kueue's, while it has not admitted the pod; empty = none

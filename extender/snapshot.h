@@ -46,6 +46,9 @@ struct SnapshotInputs {
   std::map<GangKey, std::set<int>> lapsed;  // ranks that hold their slots no more
 };
 
+// Nodes that the head of the queue has had emptied, and its priority: pods that are worth less stay away.
+using KeptNodes = std::map<std::string, int, std::less<>>;
+
 // Somebody's claim on GPUs of a node.
 struct Hold {
   enum class Source : std::uint8_t { kGrant, kAnnotation, kAssumed, kReserved };
@@ -54,6 +57,7 @@ struct Hold {
   std::string pod_uid;                       // empty for a reservation without a pod
   std::string owner_uid;                     // as in GangKey
   std::string name;                          // "pod ns/name" or "gang ns/name", for sentences
+  placement::Resources resources;            // that go with the GPUs
   std::optional<base::WallTime> planned_at;  // of a reservation
   friend bool operator==(const Hold&, const Hold&) = default;
 };

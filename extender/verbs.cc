@@ -27,10 +27,10 @@ std::string Text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-kube::ServedAnswer AnswerFilter(const std::string& body) {
+kube::ServedAnswer AnswerFilter(const std::string& body, const Endpoints& endpoints) {
   const auto args = ParseExtenderArgs(body);
   if (!args) return BadBody(args.error());
-  return Told(ToBody(Filter(*args), *args));
+  return Told(ToBody(Filter(*args, *endpoints.kept_nodes()), *args));
 }
 
 kube::ServedAnswer AnswerPrioritize(const std::string& body, const Endpoints& endpoints) {
@@ -55,8 +55,20 @@ void AppendQuoted(std::string& body, std::string_view name) {
   body += '"';
 }
 
-FilterAnswer Filter(const ExtenderArgs& args) {
+FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept) {
   FilterAnswer answer;
+  if (!args.of_gang && args.gpus > 0 && !kept.empty()) {
+    for (const std::string_view node : args.node_names) {
+      const auto keeper = kept.find(node);
+      if (keeper == kept.end() || keeper->second <= args.priority) {
+        answer.passed.push_back(node);
+      } else {
+        answer.unresolvable.emplace(
+            node, "others left it for a gang of priority " + std::to_string(keeper->second));
+      }
+    }
+    return answer;
+  }
   if (!args.of_gang || args.planned_node.empty()) {
     answer.passed = args.node_names;
     return answer;
@@ -151,9 +163,9 @@ kube::ServedAnswer Answer(const kube::ServedRequest& request, const Endpoints& e
     return Refused(413, "the body is larger than " + std::to_string(kMaxBody >> 20) +
                             " MiB; set nodeCacheCapable: true for this extender, so that only names travel");
   }
-  if (path == "/filter") return AnswerFilter(request.body);
+  if (path == "/filter") return AnswerFilter(request.body, endpoints);
   if (path == "/prioritize") return AnswerPrioritize(request.body, endpoints);
-  auto answer = Preempt(request.body);
+  auto answer = Preempt(request.body, endpoints.is_gang_pod, *endpoints.kept_nodes());
   return answer ? Told(*std::move(answer)) : BadBody(answer.error());
 }
 

@@ -19,10 +19,11 @@ namespace heddle::extender {
 
 // What a verb reads of ExtenderArgs.
 struct ExtenderArgs {
-  std::string pod_name;                      // "ns/name"
-  bool of_gang = false;                      // released by us, or waiting at our gate
-  std::string planned_node;                  // empty = none
-  int gpus = 0;                              // that its containers ask for
+  std::string pod_name;      // "ns/name"
+  bool of_gang = false;      // released by us, or waiting at our gate
+  std::string planned_node;  // empty = none
+  int gpus = 0;              // that its containers ask for
+  int priority = 0;
   std::vector<std::string_view> node_names;  // of NodeNames, or of Nodes where the scheduler sends whole ones
   bool whole_nodes = false;                  // Nodes was sent: the answer needs them back
   std::string nodes_json;                    // then, as it came
@@ -38,8 +39,9 @@ struct FilterAnswer {
   friend bool operator==(const FilterAnswer&, const FilterAnswer&) = default;
 };
 // A gang's pod goes to its planned node and to no other; that its annotations say, which only we may write. A
-// pod of a gang without a plan and every other pod pass everywhere: there is no positive evidence against it.
-FilterAnswer Filter(const ExtenderArgs& args);
+// pod of a gang without a plan passes everywhere: there is no positive evidence against it. So does every other pod,
+// but to nodes that others have left for a gang of higher priority.
+FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept = {});
 
 struct HostScore {
   std::string_view host;  // of the request
@@ -50,8 +52,14 @@ struct HostScore {
 // know get 0, as does everything before there is one.
 std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snapshot);
 
-// Takes both forms of victims and answers the meta form unchanged: Heddle asks for no other victims.
-[[nodiscard]] base::Result<std::string> Preempt(std::string_view body);
+// Whether the pod of that UID is of a gang. Every pod that we ever let go is known by then: we have seen its gate.
+using IsGangPodUid = std::function<bool(const std::string& uid)>;
+// Which nodes kube-scheduler may empty for this pod; takes both forms of victims and answers the meta form. No pod of
+// a gang is evicted alone, so nodes where one is among the victims are dropped; a gang's own pod has no use for another
+// than its planned node. Who a victim is says its own annotation where the whole pod came (only we may write it), else
+// `is_gang_pod`; there is no positive evidence against one that is not known.
+[[nodiscard]] base::Result<std::string> Preempt(std::string_view body, const IsGangPodUid& is_gang_pod,
+                                                const KeptNodes& kept = {});
 
 // Appends it as JSON. A node's name needs no escapes, but what came in is not always a node's name.
 void AppendQuoted(std::string& body, std::string_view name);
@@ -61,6 +69,8 @@ std::string ToBody(const std::vector<HostScore>& scores);
 inline constexpr std::size_t kMaxBody = 4u << 20;  // 16,384 names and a large pod are under 1 MiB
 struct Endpoints {
   std::function<std::shared_ptr<const Snapshot>()> snapshot;
+  std::function<std::shared_ptr<const KeptNodes>()> kept_nodes;  // never null
+  IsGangPodUid is_gang_pod;  // true for everybody while not all pods have been read
   kube::StatusEndpoints status;
 };
 kube::ServedAnswer Answer(const kube::ServedRequest& request, const Endpoints& endpoints);

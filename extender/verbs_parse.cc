@@ -1,5 +1,6 @@
 #include <simdjson.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "crds/gpu_indexes.h"
@@ -35,6 +36,10 @@ void ReadPodOf(const dom::element& pod, ExtenderArgs& args) {
   const auto annotations = pod["metadata"]["annotations"];
   args.of_gang = !Text(annotations[crds::keys::kGangUid]).empty();
   args.planned_node = std::string(Text(annotations[crds::keys::kNode]));
+  std::int64_t priority = 0;
+  if (pod["spec"]["priority"].get(priority) == simdjson::SUCCESS) {
+    args.priority = int(std::clamp<std::int64_t>(priority, INT32_MIN, INT32_MAX));
+  }
   dom::array gates;
   if (pod["spec"]["schedulingGates"].get(gates) == simdjson::SUCCESS) {
     for (const dom::element gate : gates)
@@ -99,6 +104,25 @@ void AppendVictims(const dom::element& victims, std::string& body) {
   body += R"(],"NumPDBViolations":)" + std::to_string(violations) + '}';
 }
 
+bool IsOfGang(const dom::element& victim, const IsGangPodUid& is_gang_pod) {
+  // Only a whole pod has metadata; the other form is its UID.
+  if (dom::element metadata; victim["metadata"].get(metadata) == simdjson::SUCCESS) {
+    if (!Text(metadata["annotations"][crds::keys::kGangUid]).empty()) return true;
+  }
+  return is_gang_pod(std::string(UidOf(victim)));
+}
+
+bool MayBeEmptied(const ExtenderArgs& args, std::string_view node, const dom::element& victims,
+                  const IsGangPodUid& is_gang_pod, const KeptNodes& kept) {
+  if (args.of_gang && args.planned_node != node) return false;
+  const auto keeper = kept.find(node);
+  if (!args.of_gang && keeper != kept.end() && keeper->second > args.priority) return false;
+  dom::array pods;
+  if (victims["Pods"].get(pods) != simdjson::SUCCESS) return true;
+  return std::none_of(pods.begin(), pods.end(),
+                      [&](const dom::element& pod) { return IsOfGang(pod, is_gang_pod); });
+}
+
 // Kept: its tables are larger than the body, and fresh memory costs more than the parsing.
 simdjson::simdjson_result<dom::element> ParsedBody(std::string_view body) {
   thread_local dom::parser parser(kMaxBody);
@@ -124,18 +148,23 @@ base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body) {
   return args;
 }
 
-base::Result<std::string> Preempt(std::string_view body) {
+base::Result<std::string> Preempt(std::string_view body, const IsGangPodUid& is_gang_pod,
+                                  const KeptNodes& kept) {
   dom::element request;
   if (const auto error = ParsedBody(body).get(request); error != simdjson::SUCCESS) {
     return base::Fail(base::Code::kInvalid, simdjson::error_message(error));
   }
   if (!request.is_object()) return base::Fail(base::Code::kInvalid, "it is no JSON object");
+  ExtenderArgs args;
+  dom::element pod;
+  if (request["Pod"].get(pod) == simdjson::SUCCESS && pod.is_object()) ReadPodOf(pod, args);
   std::string answer = R"({"NodeNameToMetaVictims":{)";
   answer.reserve(body.size());
   for (const char* form : {"NodeNameToMetaVictims", "NodeNameToVictims"}) {
     dom::object victims;
     if (request[form].get(victims) != simdjson::SUCCESS || answer.back() != '{') continue;
     for (const auto [node, victim] : victims) {
+      if (!MayBeEmptied(args, node, victim, is_gang_pod, kept)) continue;
       if (answer.back() != '{') answer += ',';
       AppendQuoted(answer, node);
       answer += ':';

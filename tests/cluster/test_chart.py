@@ -377,6 +377,28 @@ class InstallTest(ChartTestCase):
         self.assertEqual([right for right in rights if right[1] not in ("get", "list", "watch")
                           and right[0] not in ("gangs", "gangs/status", "events")], [])
 
+    def test_without_preemption_nothing_can_be_stopped(self):
+        def rendered(*arguments):
+            return yaml_documents(self.plane, self.helm("template", "heddle", CHART, "--namespace", NAMESPACE, *arguments).stdout)
+
+        def part(documents, kind, name):
+            return next(one for one in documents if (one["kind"], one["metadata"]["name"]) == (kind, name))
+        off = rendered("--set", "extender.preemption.enabled=false")
+        rights = [(resource, verb) for rule in part(off, "ClusterRole", "heddle-extender")["rules"]
+                  for resource in rule["resources"] for verb in rule["verbs"]]
+        self.assertEqual({right for right in rights if right[1] not in ("get", "list", "watch")}, {
+            ("pods", "patch"), ("configmaps", "create"), ("configmaps", "update"), ("gangs", "create"), ("gangs", "update"),
+            ("gangs", "patch"), ("gangs", "delete"), ("gangs/status", "update"), ("gangs/status", "patch"),
+            ("events", "create"), ("events", "patch")})
+        command = part(off, "Deployment", "heddle-scheduler")["spec"]["template"]["spec"]["containers"][1]["command"]
+        self.assertIn("--preemption=off", command)
+        config = json.loads(part(off, "ConfigMap", "heddle-scheduler")["data"]["config.json"])
+        self.assertEqual(config["profiles"][0]["plugins"]["postFilter"], {"disabled": [{"name": "DefaultPreemption"}]})
+        self.assertNotIn("preemptVerb", config["extenders"][0])
+        on = json.loads(part(rendered(), "ConfigMap", "heddle-scheduler")["data"]["config.json"])
+        self.assertNotIn("postFilter", on["profiles"][0]["plugins"])
+        self.assertEqual(on["extenders"][0]["preemptVerb"], "preempt")
+
     def test_the_scheduler_takes_the_chart_s_configuration(self):
         self.heddle.start_scheduler()
         self.assertTrue(self.plane.audit(user=f"system:serviceaccount:{NAMESPACE}:heddle-scheduler", verb="create",
@@ -407,14 +429,16 @@ class InstallTest(ChartTestCase):
                  ("patch", ours, "gangs")]),
             "extender": (
                 [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
-                 ("watch", "batch", "jobs"),
+                 ("watch", "batch", "jobs"), ("patch", "batch", "jobs"), ("patch", "trainer.kubeflow.org", "trainjobs"),
+                 ("patch", "ray.io", "rayjobs"), ("create", "", "pods/eviction"),
                  ("watch", "jobset.x-k8s.io", "jobsets"), ("watch", "apps", "statefulsets"),
                  ("watch", "kubeflow.org", "pytorchjobs"), ("watch", "kubeflow.org", "mpijobs"), ("create", ours, "gangs"), ("update", ours, "gangs/status"),
                  ("watch", ours, "fabrics"), ("watch", "", "namespaces"), ("create", "events.k8s.io", "events"),
                  ("update", "coordination.k8s.io", "leases@heddle-scheduler")],
                 [("update", "coordination.k8s.io", "leases@heddle-operator"), ("create", "", "pods"), ("create", "", "pods/binding"), ("patch", "", "nodes"),
                  ("delete", "", "pods"), ("patch", "", "pods/status"), ("list", "", "persistentvolumeclaims"),
-                 ("patch", ours, "nodetopologies"), ("delete", "batch", "jobs"), ("patch", "batch", "jobs")]),
+                 ("patch", ours, "nodetopologies"), ("delete", "batch", "jobs"), ("update", "batch", "jobs"),
+                 ("patch", "batch", "jobs/status"), ("patch", "apps", "statefulsets"), ("patch", "batch", "cronjobs")]),
             "scheduler": (
                 [("create", "", "pods/binding"), ("create", "coordination.k8s.io", "leases")],
                 [("patch", ours, "gangs"), ("patch", ours, "nodetopologies"), ("patch", "", "nodes")]),

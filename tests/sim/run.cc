@@ -78,6 +78,7 @@ class Draw {
 // How a Job stands, for people.
 struct Standing {
   int pods = 0, gated = 0, bound = 0, running = 0;
+  int done = 0;      // of those that are bound and run: these ended well, and hold nothing
   std::string gang;  // as `kubectl get gangs` says it
   std::string reason;
   bool finished = false;
@@ -100,6 +101,7 @@ std::map<std::string, Standing> Standings(World& world) {
     standing.gated += pod.gated ? 1 : 0;
     standing.bound += pod.node.empty() ? 0 : 1;
     standing.running += pod.phase == "Running" || pod.phase == "Succeeded" ? 1 : 0;
+    standing.done += pod.phase == "Succeeded" ? 1 : 0;
   }
   world.server().Visit(extender::kGangs, [&](const Json& object) {
     const auto found = by_uid.find(kube::StringAt(object, {"spec", "owner", "uid"}));
@@ -185,7 +187,10 @@ class Life {
       for (const auto& [name, job] : people_.jobs()) {
         const Standing& standing = standings[name];
         if (standing.finished || standing.running == job.pods) continue;
-        if (standing.bound == 0 && standing.gated == standing.pods && !standing.reason.empty()) continue;
+        // One that was preempted in its last minutes waits with the ranks that it has left.
+        const bool waits_whole =
+            standing.bound == standing.done && standing.gated + standing.done == standing.pods;
+        if (waits_whole && !standing.reason.empty()) continue;
         waits = Words(job, standing);
         return false;
       }

@@ -162,6 +162,14 @@ TEST(ParseWait, ReadsDurationsAsGoWritesThem) {
   }
 }
 
+TEST(ParseOnDegraded, KnowsTwoWords) {
+  EXPECT_TRUE(*ParseOnDegraded("restart"));
+  EXPECT_FALSE(*ParseOnDegraded(" wait "));
+  for (const std::string_view text : {"", "maybe", "Restart", "restart,wait"}) {
+    EXPECT_THAT(Refusal(ParseOnDegraded(text)), HasSubstr("write wait (the default), or restart")) << text;
+  }
+}
+
 TEST(CheckWorld, SaysWhatWouldFit) {
   const auto refusal = [](std::string_view text, int pods, int gpus) {
     const auto status = CheckWorld(*ParseParallelism(text), pods, gpus);

@@ -312,6 +312,7 @@ Gang RandomGang(Random& random) {
   status.progress = {Number(random, 0, 64), Number(random, 0, 64), Number(random, 0, 64)};
   status.reason = Coin(random) ? "" : "NotEnoughFree";
   status.message = Text(random, 1024);
+  if (Coin(random)) status.preempted_by = fmt::format("training/gang-{}", random.Below(100));
   if (Coin(random)) status.planned_at = At(Number(random, 0, 2'000'000'000));
   if (Coin(random)) {
     std::vector<PlacedPod> rows;

@@ -195,6 +195,7 @@ std::vector<Gang> FullGangs() {
   status.progress = {4, 4, 3};
   status.reason = "NotEnoughFree";
   status.message = "2 hosts needed in one scalable unit, best has 1 (su-3)";
+  status.preempted_by = "training/urgent-3c1e6a3c-0";
   status.placement = ToColumns({{"gpu-0", 0x0f, {"gpu-2"}},
                                 {"gpu-0", 0xf0, {"gpu-2"}},
                                 {"gpu-1", 0x0f, {}},

@@ -308,7 +308,7 @@ TEST(GangController, KeepsTheHeadsNodesFromThoseBehindAndLetsThemHaveTheRest) {
     cluster.PutLonePod("holder-" + std::to_string(i),
                        "node-" + std::string(i < 10 ? "0" : "") + std::to_string(i), 8);
   }
-  RunningExtender extender(cluster);
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, false);
   // Eight whole nodes of one unit: the second unit has six free, the first four.
   kube::Json one_unit = {{std::string(keys::kRequire), "tp=nvlink,dp=su"}};
   cluster.Submit(

@@ -13,6 +13,8 @@ using ::testing::HasSubstr;
 
 Endpoints NoCluster() {
   return {.snapshot = [] { return std::shared_ptr<const Snapshot>(); },
+          .kept_nodes = [] { return std::make_shared<const KeptNodes>(); },
+          .is_gang_pod = [](const std::string&) { return true; },
           .status = {.metrics = [] { return std::string("# metrics\n"); },
                      .not_ready = [] { return std::string(); }}};
 }
@@ -107,16 +109,95 @@ TEST(Prioritize, HasNoOpinionOnPodsWithoutGpus) {
   EXPECT_EQ(Prioritize(args, snapshot.get())[0].score, 0);
 }
 
-TEST(Preempt, AnswersTheMetaFormUnchangedWhicheverFormCameIn) {
+TEST(Filter, KeepsALonePodFromNodesThatOthersLeftForAGangOfHigherPriority) {
+  const KeptNodes kept{{"n2", 100}};
+  ExtenderArgs args{.gpus = 4, .node_names = {"n1", "n2"}, .bytes = {}};
+  FilterAnswer answer = Filter(args, kept);
+  EXPECT_EQ(answer.passed, std::vector<std::string_view>{"n1"});
+  EXPECT_THAT(answer.unresolvable.at("n2"), HasSubstr("priority 100"));
+  args.priority = 100;
+  EXPECT_EQ(Filter(args, kept).passed.size(), 2u) << "of the same priority";
+  args.priority = 0;
+  args.gpus = 0;
+  EXPECT_EQ(Filter(args, kept).passed.size(), 2u) << "it takes no GPU";
+  args.gpus = 4;
+  args.of_gang = true;
+  args.planned_node = "n2";
+  EXPECT_EQ(Filter(args, kept).passed, std::vector<std::string_view>{"n2"}) << "a plan knows better";
+}
+
+// g1 and g2 are pods of a gang.
+Endpoints WithGang() {
+  Endpoints endpoints = NoCluster();
+  endpoints.is_gang_pod = [](const std::string& uid) { return uid == "g1" || uid == "g2"; };
+  return endpoints;
+}
+
+// The nodes that stay, with these victims on each.
+std::vector<std::string> Kept(const Json& victims, const Endpoints& endpoints, const char* annotations = "{}",
+                              const char* form = "NodeNameToMetaVictims") {
+  Json body = Json::object();
+  body["Pod"] = Args(annotations)["Pod"];
+  body[form] = victims;
+  const kube::ServedAnswer answer = Answer({"POST", "/preempt", body.dump()}, endpoints);
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  const Json answered = Json::parse(answer.body);
+  std::vector<std::string> nodes;
+  for (const auto& [node, victim] : answered["NodeNameToMetaVictims"].items()) nodes.push_back(node);
+  return nodes;
+}
+
+Json VictimsOf(const std::vector<std::pair<std::string, std::string>>& uids) {
+  Json victims = Json::object();
+  for (const auto& [node, uid] : uids) {
+    victims[node]["NumPDBViolations"] = 0;
+    victims[node]["Pods"].push_back({{"UID", uid}});
+  }
+  return victims;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(Preempt, AnswersTheMetaFormWhicheverFormCameIn) {
   const Json expected =
-      Json::parse(R"({"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"}],"NumPDBViolations":2}}})");
-  EXPECT_EQ(Post("/preempt", Json::parse(R"({"Pod":{},"NodeNameToMetaVictims":{"n1":{"Pods":[{"UID":"u1"}],
-      "NumPDBViolations":2}}})")),
-            expected);
-  EXPECT_EQ(
-      Post("/preempt", Json::parse(R"({"Pod":{},"NodeNameToVictims":{"n1":{"Pods":[{"metadata":{"uid":"u1"}}],
-      "NumPDBViolations":2}}})")),
-      expected);
+      Json::parse(R"({"NodeNameToMetaVictims":{"n3":{"Pods":[{"UID":"lone3"}],"NumPDBViolations":2}}})");
+  for (const char* body :
+       {R"({"Pod":{},"NodeNameToMetaVictims":{"n3":{"Pods":[{"UID":"lone3"}],"NumPDBViolations":2}}})",
+        R"({"Pod":{},"NodeNameToVictims":{"n3":{"Pods":[{"metadata":{"uid":"lone3"}}],
+                               "NumPDBViolations":2}}})"}) {
+    const kube::ServedAnswer answer = Answer({"POST", "/preempt", body}, WithGang());
+    EXPECT_EQ(Json::parse(answer.body), expected) << body;
+  }
+}
+
+TEST(Preempt, EvictsNoPodOfAGang) {
+  EXPECT_EQ(Kept(VictimsOf({{"n1", "g1"}, {"n3", "lone3"}}), WithGang()), Names{"n3"});
+  EXPECT_EQ(Kept(VictimsOf({{"n2", "lone2"}, {"n2", "g1"}}), WithGang()), Names{}) << "among others";
+}
+
+TEST(Preempt, TakesAWholePodAtItsWordToo) {
+  const Json of_gang =
+      Json::parse(R"({"n9":{"Pods":[{"metadata":{"uid":"x","annotations":{"heddle.dev/gang-uid":"g"}}}]}})");
+  const Json lone = Json::parse(R"({"n9":{"Pods":[{"metadata":{"uid":"x"}}]}})");
+  EXPECT_EQ(Kept(of_gang, WithGang(), "{}", "NodeNameToVictims"), Names{});
+  EXPECT_EQ(Kept(lone, WithGang(), "{}", "NodeNameToVictims"), Names{"n9"});
+}
+
+TEST(Preempt, EvictsNobodyBeforeAllPodsWereRead) {
+  EXPECT_EQ(Kept(VictimsOf({{"n3", "lone3"}}), NoCluster()), Names{});
+}
+
+TEST(Preempt, LeavesAGangsOwnPodItsPlannedNodeOnly) {
+  const Json victims = VictimsOf({{"n1", "g1"}, {"n2", "lone2"}, {"n3", "lone3"}});
+  EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n3"})"), Names{"n3"});
+  EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n1"})"), Names{});
+  EXPECT_EQ(Kept(victims, WithGang(), R"({"heddle.dev/gang-uid":"g"})"), Names{}) << "it has no plan";
+}
+
+TEST(Preempt, KeepsNodesThatOthersLeftForAGangOfHigherPriority) {
+  Endpoints endpoints = WithGang();
+  endpoints.kept_nodes = [] { return std::make_shared<const KeptNodes>(KeptNodes{{"n3", 100}}); };
+  EXPECT_EQ(Kept(VictimsOf({{"n2", "lone2"}, {"n3", "lone3"}}), endpoints), Names{"n2"});
 }
 
 class EveryVerb : public testing::TestWithParam<const char*> {};
