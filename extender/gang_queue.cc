@@ -67,12 +67,18 @@ std::vector<GangKey> GangController::WaitingInOrder() {
 base::Status GangController::PlanWaiting(const std::stop_token& stop) {
   std::set<std::string> kept;
   const std::vector<GangKey> order = WaitingInOrder();
+  base::Status refused;
   for (const GangKey& key : order) {
     if (!leading_ || stop.stop_requested()) return {};
-    TRY(PlanOne(key, &key != &order.back(), kept, stop));
+    base::Status planned = PlanOne(key, &key != &order.back(), kept, stop);
+    if (planned) continue;
+    // What the server will not take of one gang, an admission policy for example, holds up nobody behind it.
+    const base::Code code = planned.error().code;
+    if (code != base::Code::kInvalid && code != base::Code::kForbidden) return planned;
+    refused = std::move(planned);
   }
   metrics_.Waiting(int(waiting_.size()));
-  return {};
+  return refused;
 }
 
 base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std::set<std::string>& kept,

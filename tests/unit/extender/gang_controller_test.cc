@@ -344,6 +344,19 @@ TEST(GangController, PlansWhatHasBegunBeforeTheHeadThatWaitsForItsNodes) {
   EXPECT_EQ(cluster.Summary("head"), "Waiting: NotEnoughFree");
 }
 
+// As an admission policy of somebody else would.
+TEST(GangController, LetsAGangWhoseStatusTheServerDoesNotTakeHoldUpNobodyBehindIt) {
+  Cluster cluster("su:1 node:4 gpu:8 nic:8 rail:8");
+  RunningExtender extender(cluster);
+  cluster.server.FailNext({.method = "PUT", .path_contains = "gangs/cursed", .status = 422}, 1'000'000);
+  cluster.Submit({.name = "cursed", .pods = 2, .parallelism = "tp=8,dp=2", .priority = 9});
+  ASSERT_TRUE(extender.Until([&] { return cluster.GangOf("cursed").has_value(); }));
+  cluster.Submit({.name = "next", .pods = 2, .parallelism = "tp=8,dp=2"});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender, "next")) << cluster.Summary("next");
+  cluster.server.ClearFaults();
+  EXPECT_TRUE(RunsToTheEnd(cluster, extender, "cursed")) << cluster.Summary("cursed");
+}
+
 TEST(GangController, PlansTheHigherPriorityFirst) {
   Cluster cluster("su:1 node:4 gpu:8 nic:8 rail:8");
   RunningExtender extender(cluster);
