@@ -465,6 +465,48 @@ TEST(GangController, AdoptsPodsWhoseGangSomebodyDeleted) {
   EXPECT_THAT(cluster.Violations(), IsEmpty());
 }
 
+TEST(GangController, MakesAPlanThatSomebodyEditedIntoNonsenseAnewWithoutMovingWhoRuns) {
+  for (const char* nonsense :
+       {R"({"nodes": [0, 1]})", R"({"nodes": "?"})", R"({"nodeNames": []})", R"({"gpus": [1]})"}) {
+    Cluster cluster(kTwoUnits);
+    RunningExtender extender(cluster);
+    cluster.Submit({});
+    ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+    const auto nodes = NodesOf(cluster);
+    const kube::ObjectKey gang{"train", cluster.GangOf("train")->name};
+    cluster.server.ClearRequests();
+    cluster.server.Edit(kGangs, gang, [nonsense](kube::Json& object) {
+      object["status"]["placement"].update(kube::Json::parse(nonsense));
+    });
+    ASSERT_TRUE(extender.Until([&] {
+      const auto object = cluster.server.Find(kGangs, gang);
+      return object && kube::IntAt(*object, {"status", "placement", "epoch"}) == 2;
+    })) << nonsense;
+    EXPECT_EQ(NodesOf(cluster), nodes) << nonsense;
+    ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 8/8"; }))
+        << nonsense << cluster.Summary("train");
+    extender.Pass(std::chrono::seconds(5));
+    EXPECT_EQ(cluster.GangOf("train")->status.placement->epoch, 2);
+    EXPECT_LT(cluster.server.writes().size(), 12u) << nonsense;
+    EXPECT_THAT(cluster.Violations(), IsEmpty());
+  }
+}
+
+// What a later version wrote, for example.
+TEST(GangController, TriesAGangThatItCannotReadSeldomAndGoesOnWithTheOthers) {
+  Cluster cluster(kTwoUnits);
+  RunningExtender extender(cluster);
+  cluster.Submit({});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  const kube::ObjectKey gang{"train", cluster.GangOf("train")->name};
+  cluster.server.Edit(kGangs, gang, [](kube::Json& object) { object["spec"]["pods"] = "many"; });
+  cluster.server.ClearRequests();
+  extender.Pass(std::chrono::seconds(60));
+  EXPECT_LT(cluster.server.writes().size(), 30u);
+  cluster.Submit({.name = "next", .pods = 2, .parallelism = "tp=8,dp=2"});
+  EXPECT_TRUE(RunsToTheEnd(cluster, extender, "next")) << cluster.Summary("next");
+}
+
 struct BadJob {
   const char* reason;
   const char* sentence;
