@@ -18,9 +18,9 @@ typename Parsed<T>::Read Reader(Parse parse) {
   };
 }
 
-// Programs write the status of a Gang, but people can. Where it cannot be read, the plan in it counts if that can, or else
-// is one without a slot, to be made anew: were there no Gang, it would be made again and again. The epoch stays, because no
-// plan may replace one with a higher.
+// Programs write the status of a Gang, but people can. Where it cannot be read, the plan in it counts if that can,
+// or else is one without a slot, to be made anew: were there no Gang, it would be made again and again. The epoch
+// stays, because no plan may replace one with a higher.
 Shared<crds::Gang> ReadGang(const kube::Json& object) {
   const auto read = [](const kube::Json& one) {
     auto gang = crds::GangFromJson(one);
