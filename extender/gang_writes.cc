@@ -12,7 +12,7 @@ base::Status GangController::Create(const CreateGang& create, const std::stop_to
   auto created = client_.Create(kGangs, crds::SpecApplyJson(create.gang), stop);
   if (!created && created.error().code == Code::kAlreadyExists) {
     created = client_.Get(kGangs, {create.gang.ns, create.gang.name}, stop);  // the cache has not seen it yet
-    kube::Json spec = created ? *created : kube::Json();
+    kube::Json spec = created ? *created : kube::Json::object();
     spec.erase("status");
     // Or cannot read what was seen, which no new look mends: a later version of ours wrote it.
     if (created && !crds::GangFromJson(spec)) {

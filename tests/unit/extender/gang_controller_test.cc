@@ -507,6 +507,16 @@ TEST(GangController, TriesAGangThatItCannotReadSeldomAndGoesOnWithTheOthers) {
   EXPECT_TRUE(RunsToTheEnd(cluster, extender, "next")) << cluster.Summary("next");
 }
 
+// Found by the simulation, seed 51.
+TEST(GangController, TriesAgainWhereAGangIsThereAndItsReadingFails) {
+  Cluster cluster(kTwoUnits);
+  RunningExtender extender(cluster);
+  cluster.server.FailNext({.method = "POST", .path_contains = "/gangs", .status = 409}, 2);
+  cluster.server.FailNext({.method = "GET", .path_contains = "/namespaces/train/gangs/", .status = 503}, 3);
+  cluster.Submit({});
+  EXPECT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+}
+
 struct BadJob {
   const char* reason;
   const char* sentence;
