@@ -29,7 +29,7 @@ struct GangSpec {
   GangOwner owner;           // the outermost; of pods that name a gang themselves, one of them
   std::int64_t attempt = 0;  // restart attempt
   // Which of its owner's gangs, "LeaderWorkerSet/serve/0", or of pods that nothing in them ties to an owner's
-  // UID, "Pods/train" and "PodGroup/train". Empty = the owner makes one.
+  // UID, "MPIJob/train", "Pods/train" and "PodGroup/train". Empty = the owner makes one.
   std::string group;
   std::string leader;  // UID of the pod whose successor starts another attempt; empty = none does
   int pods = 0;

@@ -19,6 +19,34 @@ typename Parsed<T>::Read Reader(Parse parse) {
   };
 }
 
+// Programs write the status of a Gang, but people can. Where it cannot be read, the plan in it counts if that can,
+// or else is one without a slot, to be made anew: were there no Gang, it would be made again and again. The epoch
+// stays, because no plan may replace one with a higher.
+Shared<crds::Gang> ReadGang(const kube::Json& object) {
+  const auto read = [](const kube::Json& one) {
+    auto gang = crds::GangFromJson(one);
+    return gang ? std::make_shared<crds::Gang>(*std::move(gang)) : nullptr;
+  };
+  if (auto whole = read(object)) return whole;
+  const kube::Json* plan = kube::Find(object, {"status", "placement"});
+  kube::Json some = object;
+  if (plan != nullptr) {
+    some["status"] = {{"placement", *plan}};
+    if (auto planned = read(some)) return planned;
+    some["status"] = object["status"];
+    some["status"].erase("placement");
+  }
+  auto gang = read(some);
+  if (gang == nullptr) {
+    some.erase("status");
+    gang = read(some);
+  }
+  if (gang == nullptr || plan == nullptr) return gang;
+  gang->status.placement.emplace().epoch =
+      std::max<std::int64_t>(0, kube::IntAt(*plan, {"epoch"}).value_or(0));
+  return gang;
+}
+
 // A Node's status moves with every heartbeat; only this much of it is read here.
 kube::Json SlimNode(const kube::Json& node) {
   kube::Json slim = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", kube::Json::object()}};
@@ -117,7 +145,7 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       parsed_nodes_([](const kube::Json& node) { return std::make_shared<const NodeFacts>(ReadNode(node)); }),
       parsed_topologies_(Reader<crds::NodeTopology>(crds::NodeTopologyFromJson)),
       parsed_fabrics_(Reader<crds::Fabric>(crds::FabricFromJson)),
-      parsed_gangs_(Reader<crds::Gang>(crds::GangFromJson)) {
+      parsed_gangs_(ReadGang) {
   for (const OwnerKind& kind : OwnerKinds()) AddOwners(kind.resource, kind.everywhere, random.Fork());
   if (!callbacks_.preemption) return;
   for (const SuspendSwitch& one : SuspendSwitches()) {

@@ -8,6 +8,7 @@
 #include "extender/metrics.h"
 #include "extender/verbs.h"
 #include "kube/heartbeats.h"
+#include "kube/server_clock.h"
 
 namespace heddle::extender {
 namespace {
@@ -44,10 +45,12 @@ class Daemon::Impl {
   Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, DaemonOptions options)
       : clock_(clock),
         options_(std::move(options)),
+        wall_(clock),
+        dated_(transport, clock, wall_, options_.log),
         client_(
-            transport, clock,
+            dated_, wall_,
             {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)}),
-        controller_(client_, clock, random.Fork(), metrics_,
+        controller_(client_, wall_, random.Fork(), metrics_,
                     {.mode = options_.mode,
                      .preemption = options_.preemption,
                      .identity = options_.identity,
@@ -74,6 +77,9 @@ class Daemon::Impl {
  private:
   base::Clock& clock_;
   const DaemonOptions options_;
+  // Waits are measured against what others stamped and other leaders began, so in the API server's time.
+  kube::ServerClock wall_;
+  kube::ClockSettingTransport dated_;
   kube::Client client_;
   Metrics metrics_;
   GangController controller_;

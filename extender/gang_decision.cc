@@ -223,6 +223,16 @@ Decision TakePlace(const GangInput& input) {
   return NeedsPlan{};
 }
 
+// The status is there for programs to write, and people can: a plan that has not one slot for each rank is none. Pods
+// that stand somewhere stay there in the next.
+Decision ReplaceBrokenPlan(const GangInput& input) {
+  const std::size_t rows = input.gang->status.placement->nodes.size(), ranks = input.members.ranks.size();
+  if (rows == ranks) return std::nullopt;
+  if (!input.members.Missing().empty()) return Nothing{std::chrono::seconds(30)};
+  return NeedsPlan{"its plan has " + Plural(std::int64_t(rows), "slot") + " for " +
+                   Plural(std::int64_t(ranks), "rank")};
+}
+
 void SayStarted(const GangInput& input, crds::GangStatus& status) {
   const GangMembers& members = input.members;
   const int pods = members.spec.pods;
@@ -277,6 +287,7 @@ constexpr Rule kRules[] = {
     Collect,              // Collecting: not all ranks seen
     AwaitQuota,           // Collecting: all ranks seen, Kueue has not let them all go
     TakePlace,            // Collecting: all ranks seen → Planned
+    ReplaceBrokenPlan,    // Planned or later: somebody edited the plan → Planned anew
     ReplanBeforeRelease,  // Planned: the snapshot changed under it → Planned anew
     FollowBinding,        // a pod was bound elsewhere: the slot follows
     RepairLostRanks,      // a rank's slot is gone → Repairing

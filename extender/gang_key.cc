@@ -68,6 +68,23 @@ std::optional<Membership> OwnWords(const kube::Json& pod) {
   return std::nullopt;
 }
 
+std::string MpiGroup(const std::string& name) {
+  return std::string(mpi::kKind) + "/" + name;
+}
+
+// The launcher carries the MPIJob's name and not its UID, and the workers have to find it.
+std::optional<Membership> OfMpiJob(const kube::Json& pod, const std::optional<kube::OwnerReference>& owner) {
+  if (!owner) return std::nullopt;
+  std::string name;
+  if (owner->api_version == mpi::kApiVersion && owner->kind == mpi::kKind) {
+    name = owner->name;
+  } else if (owner->kind == "Job" && kube::Label(pod, mpi::kRole) == "launcher") {
+    name = kube::Label(pod, mpi::kJobName).value_or("");
+  }
+  if (name.empty()) return std::nullopt;
+  return InGroup(pod, MpiGroup(name), {std::string(mpi::kApiVersion), std::string(mpi::kKind), name, ""});
+}
+
 std::string LwsGroup(const std::string& name, std::int64_t index) {
   return std::string(lws::kKind) + "/" + name + "/" + std::to_string(index);
 }
@@ -88,6 +105,7 @@ Membership MembershipOf(const kube::Json& pod) {
                    {std::string(lws::kApiVersion), std::string(lws::kKind), *set, ""});
   }
   const auto owner = kube::ControllerOwner(pod);
+  if (auto of_mpi = OfMpiJob(pod, owner)) return *std::move(of_mpi);
   if (owner == std::nullopt || OwnerKindOf(owner->api_version, owner->kind) == nullptr) {
     if (auto said = OwnWords(pod)) return *std::move(said);
   }
@@ -115,6 +133,8 @@ std::vector<GangKey> GangsOfOwner(const kube::Json& owner) {
     for (std::int64_t i = 0; i < std::min<std::int64_t>(groups, kMostGroups); ++i) {
       keys.push_back(KeyOfGroup(ns, LwsGroup(kube::Name(owner), i)));
     }
+  } else if (kind == mpi::kKind) {
+    keys.push_back(KeyOfGroup(ns, MpiGroup(kube::Name(owner))));
   } else if (kind == kPodGroup) {
     keys.push_back(KeyOfGroup(ns, std::string(kPodGroup) + "/" + kube::Name(owner)));
   } else if (auto one = GangOfOwner(owner)) {

@@ -61,6 +61,13 @@ inline constexpr std::string_view kSize = "leaderworkerset.sigs.k8s.io/size";
 inline constexpr std::string_view kApiVersion = "leaderworkerset.x-k8s.io/v1";
 inline constexpr std::string_view kKind = "LeaderWorkerSet";
 }  // namespace lws
+// What mpi-operator puts on its pods. The MPIJob owns its workers, and its launcher is made by a Job of its own.
+namespace mpi {
+inline constexpr std::string_view kJobName = "training.kubeflow.org/job-name";
+inline constexpr std::string_view kRole = "training.kubeflow.org/job-role";  // "launcher", "worker"
+inline constexpr std::string_view kApiVersion = "kubeflow.org/v2beta1";
+inline constexpr std::string_view kKind = "MPIJob";
+}  // namespace mpi
 // What Kueue reads of pods that form a group by themselves.
 namespace kueue {
 inline constexpr std::string_view kGroupName = "kueue.x-k8s.io/pod-group-name";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "crds/keys.h"
 #include "crds/parallelism.h"
@@ -222,24 +223,37 @@ void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owne
   members.done.resize(std::size_t(members.spec.pods));
 }
 
-// The leader of a group comes before its workers, and another leader has others: what is older than its leader
-// is on its way out.
-void SetOldAttemptAside(GangMembers& members, const OwnerLayout& layout, std::vector<Member>& live) {
-  if (layout.index_mark != lws::kWorkerIndex || layout.first_index != 0) return;
-  const auto leader = std::find_if(
-      live.begin(), live.end(), [&layout](const Member& member) { return layout.RankOf(*member.pod) == 0; });
-  if (leader == live.end()) return;
-  members.spec.leader = leader->facts.uid;
-  const auto born = leader->facts.created;
-  const auto old = std::stable_partition(live.begin(), live.end(), [&born](const Member& member) {
-    return !born || !member.facts.created || *member.facts.created >= *born;
-  });
-  members.leaving.insert(members.leaving.end(), std::make_move_iterator(old),
+void SetAside(GangMembers& members, std::vector<Member>& live,
+              const std::function<bool(const Member&)>& old) {
+  const auto kept =
+      std::stable_partition(live.begin(), live.end(), [&old](const Member& member) { return !old(member); });
+  members.leaving.insert(members.leaving.end(), std::make_move_iterator(kept),
                          std::make_move_iterator(live.end()));
-  live.erase(old, live.end());
+  live.erase(kept, live.end());
 }
 
-void SeatAll(GangMembers& members, const OwnerLayout& layout, const std::vector<PodPtr>& pods) {
+// The leader of a group comes before its workers, and another leader has others: what is older than its leader
+// is on its way out. So is what is older than the MPIJob that it names: that was another one.
+void SetOldAttemptAside(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner,
+                        std::vector<Member>& live) {
+  std::optional<base::WallTime> born;
+  if (members.spec.owner.kind == mpi::kKind) {
+    if (owner != nullptr) born = kube::CreationTimestamp(*owner);
+  } else if (layout.index_mark == lws::kWorkerIndex && layout.first_index == 0) {
+    const auto leader = std::find_if(live.begin(), live.end(), [&layout](const Member& member) {
+      return layout.RankOf(*member.pod) == 0;
+    });
+    if (leader == live.end()) return;
+    members.spec.leader = leader->facts.uid;
+    born = leader->facts.created;
+  }
+  if (!born) return;
+  SetAside(members, live,
+           [&born](const Member& member) { return member.facts.created && *member.facts.created < *born; });
+}
+
+void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner,
+             const std::vector<PodPtr>& pods) {
   std::vector<Member> live;
   for (const PodPtr& pod : pods) {
     Member member{ReadPod(*pod), pod};
@@ -254,7 +268,7 @@ void SeatAll(GangMembers& members, const OwnerLayout& layout, const std::vector<
     }
     members.leaving.push_back(std::move(member));
   }
-  SetOldAttemptAside(members, layout, live);
+  SetOldAttemptAside(members, layout, owner, live);
   if (members.ranks.empty()) {
     members.unranked = std::move(live);
   } else {
@@ -309,7 +323,7 @@ GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::
   members.key = key;
   OwnerLayout layout;
   ReadOwner(members, layout, owner, pods);
-  SeatAll(members, layout, pods);
+  SeatAll(members, layout, owner, pods);
   if (members.owner_state == OwnerState::kScaledDown && (members.seen() > 0 || !members.unranked.empty())) {
     members.owner_state = OwnerState::kActive;  // a rolling update has more groups for a while
   }

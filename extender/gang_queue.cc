@@ -67,14 +67,20 @@ std::vector<GangKey> GangController::WaitingInOrder() {
 base::Status GangController::PlanWaiting(const std::stop_token& stop) {
   QueuePass pass;
   const std::vector<GangKey> order = WaitingInOrder();
+  base::Status refused;
   for (const GangKey& key : order) {
     if (!leading_ || stop.stop_requested()) return {};
     pass.others_behind = &key != &order.back();
-    TRY(PlanOne(key, pass, stop));
+    base::Status planned = PlanOne(key, pass, stop);
+    if (planned) continue;
+    // What the server will not take of one gang, an admission policy for example, holds up nobody behind it.
+    const base::Code code = planned.error().code;
+    if (code != base::Code::kInvalid && code != base::Code::kForbidden) return planned;
+    refused = std::move(planned);
   }
   PublishKept(std::move(pass.emptied));
   metrics_.Waiting(int(waiting_.size()));
-  return {};
+  return refused;
 }
 
 base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const std::stop_token& stop) {

@@ -5,6 +5,7 @@
 
 #include "crds/gpu_indexes.h"
 #include "extender/gang_status.h"
+#include "extender/node_constraints.h"
 
 namespace heddle::extender {
 namespace {
@@ -58,11 +59,29 @@ std::optional<std::string> SlotTrouble(const GangInput& input, const crds::Place
   return "GPUs of " + row.node + " were taken by " + Names(names);
 }
 
+namespace {
+
+// While a pod is gated its nodeSelector and node affinity may be narrowed, and the plan is older than that. Past the
+// gate nobody can.
+std::optional<std::string> PodTrouble(const GangInput& input, const Member& member,
+                                      const crds::PlacedPod& row) {
+  const auto node = input.snapshot.nodes.find(row.node);
+  if (!member.facts.gated || node == input.snapshot.nodes.end()) return std::nullopt;
+  if (PodConstraints(*member.pod).Admit(*node->second)) return std::nullopt;
+  return "pod " + member.facts.key.name + " may not run on " + row.node + " any more";
+}
+
+}  // namespace
+
 std::optional<Action> ReplanBeforeRelease(const GangInput& input) {
   // A plan is made of pods: it is made anew when all of them are there again.
   if (input.members.released() > 0 || !input.members.Missing().empty()) return std::nullopt;
-  for (const crds::PlacedPod& row : Rows(input)) {
-    if (const auto trouble = SlotTrouble(input, row)) return NeedsPlan{*trouble};
+  const auto rows = Rows(input);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (const auto trouble = SlotTrouble(input, rows[i])) return NeedsPlan{*trouble};
+    const auto& rank = input.members.ranks[i];
+    if (!rank) continue;
+    if (const auto trouble = PodTrouble(input, *rank, rows[i])) return NeedsPlan{*trouble};
   }
   return std::nullopt;
 }
@@ -99,7 +118,8 @@ std::optional<Action> RepairLostRanks(const GangInput& input) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !(rank->facts.gated || Stuck(input, rank->facts))) continue;
-    const auto trouble = SlotTrouble(input, rows[i]);
+    auto trouble = SlotTrouble(input, rows[i]);
+    if (!trouble) trouble = PodTrouble(input, *rank, rows[i]);
     if (!trouble) continue;
     if (repair.lost.empty()) repair.why = "rank " + std::to_string(i) + ": " + *trouble;
     repair.lost.push_back(int(i));

@@ -12,6 +12,13 @@ base::Status GangController::Create(const CreateGang& create, const std::stop_to
   auto created = client_.Create(kGangs, crds::SpecApplyJson(create.gang), stop);
   if (!created && created.error().code == Code::kAlreadyExists) {
     created = client_.Get(kGangs, {create.gang.ns, create.gang.name}, stop);  // the cache has not seen it yet
+    kube::Json spec = created ? *created : kube::Json::object();
+    spec.erase("status");
+    // Or cannot read what was seen, which no new look mends: a later version of ours wrote it.
+    if (created && !crds::GangFromJson(spec)) {
+      return base::Fail(Code::kInvalid, "the Gang " + create.gang.ns + "/" + create.gang.name +
+                                            " is there and cannot be read; delete it");
+    }
   }
   if (!created) return base::Fail(std::move(created).error().In("create the Gang"));
   cache_.gangs().Saw(*std::move(created), clock_.Now());

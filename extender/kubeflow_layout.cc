@@ -1,4 +1,6 @@
 // How Kubeflow's jobs number their pods (training-operator v1.9, mpi-operator v0.6).
+#include <algorithm>
+
 #include "extender/owner_layout.h"
 
 namespace heddle::extender {
@@ -6,7 +8,8 @@ namespace {
 
 constexpr std::string_view kReplicaIndex = "training.kubeflow.org/replica-index";
 constexpr std::string_view kReplicaType = "training.kubeflow.org/replica-type";  // "master", "worker"
-constexpr std::string_view kJobRole = "training.kubeflow.org/job-role";          // "launcher", "worker"
+constexpr std::int64_t kMostWorkers =
+    1 << 20;  // far more than any gang; what is beyond is refused all the same
 
 void AddReplicas(OwnerLayout& layout, std::string_view name, const kube::Json* replicas) {
   if (replicas == nullptr) return;
@@ -28,20 +31,53 @@ OwnerLayout LayoutOfPyTorchJob(const kube::Json& owner) {
   return layout;
 }
 
-// Processes are numbered in the order of the hostfile, which is that of the workers.
+namespace {
+
+// The launcher has the annotation, or has it not, as it is or is not a worker; and where it is one, it does not wait
+// for the others.
+std::optional<InputRefusal> LauncherTrouble(const kube::Json& owner, bool works) {
+  const std::string title = "MPIJob " + kube::Name(owner);
+  const bool wants = WantsGang(owner, {"spec", "mpiReplicaSpecs", "Launcher", "template"});
+  if (!works && wants) {
+    return InputRefusal{
+        "LauncherIsNoWorker",
+        "the launcher of " + title +
+            " asks for a place in the gang and is no worker; remove heddle.dev/parallelism from "
+            "the Launcher's template, or set spec.runLauncherAsWorker: true"};
+  }
+  if (works && !wants && WantsGang(owner, {"spec", "mpiReplicaSpecs", "Worker", "template"})) {
+    return InputRefusal{"LauncherIsWorker",
+                        title +
+                            " runs its launcher as a worker, so it is one of the gang; write "
+                            "heddle.dev/parallelism and the workers' GPUs on the Launcher's template, too"};
+  }
+  if (works && kube::StringAt(owner, {"spec", "launcherCreationPolicy"}) == "WaitForWorkersReady") {
+    return InputRefusal{"LauncherLast", title +
+                                            " makes its launcher only when the workers are ready, and a gang "
+                                            "starts all of them together; set spec.launcherCreationPolicy: "
+                                            "AtStartup"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+// Processes are numbered in the order of the hostfile, which is that of the workers. A launcher that is a worker comes
+// first: mpi-operator gives it index 0 and counts its workers from 1.
 OwnerLayout LayoutOfMpiJob(const kube::Json& owner) {
+  const bool launcher_works = kube::BoolAt(owner, {"spec", "runLauncherAsWorker"}).value_or(false);
+  const kube::Json* workers = kube::Find(owner, {"spec", "mpiReplicaSpecs", "Worker"});
   OwnerLayout layout;
   layout.index_mark = kReplicaIndex;
-  layout.segment_mark = kJobRole;
   layout.own_ranks = true;
-  AddReplicas(layout, "worker", kube::Find(owner, {"spec", "mpiReplicaSpecs", "Worker"}));
-  if (kube::BoolAt(owner, {"spec", "runLauncherAsWorker"}).value_or(false)) {
-    layout.refusal = InputRefusal{
-        "LauncherIsWorker",
-        "MPIJob " + kube::Name(owner) +
-            " runs its launcher as a worker, whose pod belongs to a Job of its own and comes after "
-            "the workers; set spec.runLauncherAsWorker: false"};
+  if (launcher_works) {
+    const std::int64_t others = workers == nullptr ? 0 : kube::IntAt(*workers, {"replicas"}).value_or(1);
+    layout.Append("", 1, std::clamp<std::int64_t>(others, 0, kMostWorkers) + 1);
+  } else {
+    layout.segment_mark = mpi::kRole;
+    AddReplicas(layout, "worker", workers);
   }
+  layout.refusal = LauncherTrouble(owner, launcher_works);
   return layout;
 }
 

@@ -21,6 +21,7 @@ using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc name
 struct Flags {
   std::string kubeconfig, context, log_level = "info";
   extender::DaemonOptions daemon;
+  bool check = false;
 };
 
 void Define(CLI::App& app, Flags& flags) {
@@ -51,9 +52,25 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_flag("--own-lease", lead.own_lease,
                "Take the Lease heddle-scheduler instead of following a kube-scheduler that holds it");
   app.add_option("--namespace", lead.ns, "Where the Leases are")->capture_default_str();
+  app.add_flag(
+      "--check", flags.check,
+      "Ask the extender at --listen whether it answers, and end with 0 or 1: a liveness probe for what "
+      "listens on loopback");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
+}
+
+// One that hangs keeps its port open, and the scheduler beside it keeps its Lease: nobody else would notice.
+int Check(const std::string& listen) {
+  constexpr std::chrono::seconds kPatience{3};
+  base::SystemClock clock;
+  kube::CpprestTransport transport({.server = "http://" + listen}, clock);
+  const auto answer = transport.Do({.method = "GET", .target = "/healthz", .timeout = kPatience}, {});
+  if (answer && answer->status == 200) return 0;
+  spdlog::error("The extender does not answer address={} error=\"{}\"", listen,
+                answer ? "status " + std::to_string(answer->status) : answer.error().message);
+  return 1;
 }
 
 int Run(Flags flags, base::StopSignals& signals) {
@@ -111,5 +128,5 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("heddle-extender"));
   spdlog::set_level(spdlog::level::from_str(flags.log_level));
   spdlog::flush_on(spdlog::level::info);
-  return Run(std::move(flags), signals);
+  return flags.check ? Check(flags.daemon.listen) : Run(std::move(flags), signals);
 }

@@ -119,6 +119,39 @@ class FrameworksTest(HeddleTestCase):
         self.plane.wait_for(self.all_ended, "the Gang to end", 60)
         self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)
 
+    def test_a_launcher_that_works_is_rank_0_of_its_mpijobs_gang(self):
+        template = {"metadata": {"annotations": PARALLELISM}}
+        job = self.plane.rest.create(self.kubeflow("MPIJob"), {
+            "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "both"},
+            "spec": {"runLauncherAsWorker": True, "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "template": template}, "Worker": {"replicas": 3, "template": template}}}})
+        for index in (3, 1, 2):
+            self.make_pod(job, f"both-worker-{index - 1}", {
+                f"{KUBEFLOW}job-name": "both", f"{KUBEFLOW}job-role": "worker", f"{KUBEFLOW}replica-index": str(index)})
+
+        def collecting():
+            return (self.gang("both") or {}).get("status", {}).get("progress", {}).get("seen") == 3
+        self.heddle.wait_for(collecting, "the Gang to wait for the launcher", 60)
+        # The launcher's Job is real: its controller makes the pod, and nothing on that has the MPIJob's UID.
+        launcher = indexed_job("both-launcher", 1, 8, annotations=PARALLELISM)
+        del launcher["spec"]["completionMode"]
+        launcher["metadata"]["ownerReferences"] = [{
+            "apiVersion": job["apiVersion"], "kind": "MPIJob", "name": "both", "uid": job["metadata"]["uid"],
+            "controller": True, "blockOwnerDeletion": True}]
+        launcher["spec"]["template"]["metadata"]["labels"] = {
+            f"{KUBEFLOW}job-name": "both", f"{KUBEFLOW}job-role": "launcher", f"{KUBEFLOW}replica-index": "0"}
+        self.submit(launcher)
+        ranks = self.wait_placed("both-", 4)
+        self.assertEqual({name.removesuffix(name[-6:]) if "launcher" in name else name: rank
+                          for name, rank in ranks.items()},
+                         {"both-launcher": 0, "both-worker-0": 1, "both-worker-1": 2, "both-worker-2": 3})
+        gang = self.wait_gang("both", "Running")
+        self.assertEqual((gang["spec"]["owner"]["kind"], gang["spec"]["owner"]["uid"], gang["spec"]["pods"]),
+                         ("MPIJob", job["metadata"]["uid"], 4))
+        self.plane.rest.delete(self.kubeflow("MPIJob", "both"))
+        self.plane.wait_for(self.all_ended, "the Gang to end", 60)
+        self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)
+
     def test_an_elastic_pytorchjob_is_planned_again_at_its_new_size_and_nobody_moves(self):
         def spec(workers):
             return {"elasticPolicy": {"minReplicas": 2, "maxReplicas": 8},

@@ -64,6 +64,16 @@ class HeddleTestCase(BedTestCase):
     def submit(self, body, namespace=TEAM):
         return self.plane.rest.create(path("jobs", namespace), body)
 
+    @staticmethod
+    def ask(port, method, where, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        try:
+            connection.request(method, where, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            connection.close()
+
     def assert_no_gpu_twice(self):
         taken = {}
         for pod in self.plane.pods(TEAM):
@@ -285,16 +295,6 @@ class MainJob(HeddleTestCase):
     def post(self, where, body):
         return self.ask(self.heddle.extender_port, "POST", where, body)
 
-    @staticmethod
-    def ask(port, method, where, body=None):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        try:
-            connection.request(method, where, body, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
-
     def test_every_daemon_works_under_its_own_account_and_nothing_is_forbidden(self):
         self.place_main_job()
         for account in ("nodeagent", "operator", "extender", "scheduler"):
@@ -319,19 +319,24 @@ class RefusedReleases:
     def __init__(self, plane, expression):
         self.plane, self.expression = plane, expression
 
-    def __enter__(self):
+    def policy(self):
+        """What the apiserver goes on taking, and of which resource."""
         gated = "has({0}.spec.schedulingGates) && {0}.spec.schedulingGates.exists(g, g.name == 'heddle.dev/gang')"
-        rule = f"!({gated.format('oldObject')}) || ({gated.format('object')}) || !({self.expression})"
+        return (f"!({gated.format('oldObject')}) || ({gated.format('object')}) || !({self.expression})",
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]})
+
+    def __enter__(self):
+        rule, resource = self.policy()
         self.plane.rest.create(path("validatingadmissionpolicies"), {
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
             "metadata": {"name": self.NAME},
             "spec": {"failurePolicy": "Fail", "validations": [{"expression": rule, "message": "the test refuses"}],
-                     "matchConstraints": {"resourceRules": [{
-                         "apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]}]}}})
+                     "matchConstraints": {"resourceRules": [resource]}}})
         self.plane.rest.create(self.BINDINGS, {
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
             "metadata": {"name": self.NAME}, "spec": {"policyName": self.NAME, "validationActions": ["Deny"]}})
         self._wait_in_force()
+        return self
 
     def _wait_in_force(self):
         """A policy works a moment after it was made: opening the gate of a probe shows when."""

@@ -268,14 +268,14 @@ class ControlPlane:
 
     # Users
 
-    def write_kubeconfig(self, name, token, folder=None):
-        """A kubeconfig file for a bearer token; everything that it needs is inside."""
+    def write_kubeconfig(self, name, token, folder=None, server=None):
+        """A kubeconfig file for a bearer token; everything that it needs is inside. `server`: another way there."""
         authority = base64.b64encode(self.certificate_authority.read_bytes()).decode()
         file = Path(folder or self.kubeconfigs) / name
         content = json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "bed",
             "clusters": [{"name": "bed", "cluster": {
-                "server": self.server, "certificate-authority-data": authority}}],
+                "server": server or self.server, "certificate-authority-data": authority}}],
             "users": [{"name": name, "user": {"token": token}}],
             "contexts": [{"name": "bed", "context": {"cluster": "bed", "user": name}}]}, indent=1)
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -293,9 +293,9 @@ class ControlPlane:
         answer = self.rest.create(path("serviceaccounts", namespace, account, "token"), request)
         return answer["status"]["token"]
 
-    def account_kubeconfig(self, namespace, account, node=None):
-        name = f"{namespace}.{account}" + (f".{node}" if node else "")
-        return self.write_kubeconfig(name, self.account_token(namespace, account, node))
+    def account_kubeconfig(self, namespace, account, node=None, server=None):
+        name = f"{namespace}.{account}" + (f".{node}" if node else "") + (".proxied" if server else "")
+        return self.write_kubeconfig(name, self.account_token(namespace, account, node), server=server)
 
     def account_rest(self, namespace, account, node=None):
         """A Rest that is this ServiceAccount, by a real token."""

@@ -35,6 +35,7 @@ class Heddle:
         self.daemons = {}
         self.machines = {}
         self.extender_port = free_port()
+        self.extender_ports = {}  # by host, of replicas
         self.operator_port = free_port()
         self.scheduler_port = free_port()
         self._stopped = False
@@ -119,8 +120,10 @@ class Heddle:
         self.machines |= {node: Path(folder) for node, folder in written.items()}
         return self.machines
 
-    def _daemon(self, name, program, arguments):
-        daemon = Process(name, [program, *arguments], self.plane.logs / (name.replace(":", "-") + ".log"),
+    def _daemon(self, name, program, arguments, host=None):
+        # A host name of its own, as two pods have: kube-scheduler holds its Lease under it.
+        named = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', host] if host else []
+        daemon = Process(name, [*named, program, *arguments], self.plane.logs / (name.replace(":", "-") + ".log"),
                          self.environment)
         self.daemons[name] = daemon
         daemon.start()
@@ -133,17 +136,19 @@ class Heddle:
         return self._daemon("operator", self.binaries / "heddle-operator", [
             "--kubeconfig", self._account("operator"), "--listen", f"127.0.0.1:{self.operator_port}", *arguments])
 
-    def start_extender(self, *arguments):
-        daemon = self._daemon("extender", self.binaries / "heddle-extender", [
-            "--kubeconfig", self._account("extender"), "--listen", f"127.0.0.1:{self.extender_port}", *arguments])
-        self.wait_extender()
+    def start_extender(self, *arguments, host=None, kubeconfig=None):
+        """With `host`, one of several replicas, "extender@HOST"; it follows the scheduler of the same host."""
+        port = self.extender_ports.setdefault(host, free_port()) if host else self.extender_port
+        daemon = self._daemon(_of("extender", host), self.binaries / "heddle-extender", [
+            "--kubeconfig", kubeconfig or self._account("extender"), "--listen", f"127.0.0.1:{port}", *arguments], host)
+        self.wait_extender(host)
         return daemon
 
-    def wait_extender(self, timeout=30.0):
+    def wait_extender(self, host=None, timeout=30.0):
         def listening():
-            with socket.create_connection(("127.0.0.1", self.extender_port), 1):
+            with socket.create_connection(("127.0.0.1", self.extender_ports.get(host, self.extender_port)), 1):
                 return True
-        self.wait_for(listening, "the extender to listen", timeout)
+        self.wait_for(listening, f"the {_of('extender', host)} to listen", timeout)
 
     def start_agents(self, nodes=None, *arguments):
         """One agent for each of `nodes` (default: all that have a recorded machine)."""
@@ -155,21 +160,37 @@ class Heddle:
             "--kubeconfig", self._account("nodeagent", node), "--node", node, "--machine", self.machines[node],
             *arguments])
 
-    def start_scheduler(self):
-        """A second kube-scheduler, with the chart's own configuration; only addresses and files are the bed's."""
+    def start_scheduler(self, host=None, lease=None):
+        """A second kube-scheduler, with the chart's own configuration; only addresses and files are the bed's.
+
+        With `host` it is one of several replicas, "scheduler@HOST", and need not lead. `lease` changes leaderElection.
+        """
         made = self.plane.rest.get(path("configmaps", NAMESPACE, "heddle-scheduler"))
         config = json.loads(made["data"]["config.json"])
-        config["extenders"][0]["urlPrefix"] = f"http://127.0.0.1:{self.extender_port}"
+        config["extenders"][0]["urlPrefix"] = f"http://127.0.0.1:{self.extender_ports.get(host, self.extender_port)}"
+        config["leaderElection"] |= lease or {}
         kubeconfig = self._account("scheduler")
         config["clientConnection"]["kubeconfig"] = str(kubeconfig)
-        file = self.plane.folder / "heddle-scheduler.json"
+        name = _of("scheduler", host)
+        file = self.plane.folder / f"heddle-{name}.json"
         file.write_text(json.dumps(config, indent=1))
-        daemon = self._daemon("scheduler", self.plane.binaries / "kube-scheduler", [
+        port = free_port() if host else self.scheduler_port
+        daemon = self._daemon(name, self.plane.binaries / "kube-scheduler", [
             f"--config={file}", f"--authentication-kubeconfig={kubeconfig}", f"--authorization-kubeconfig={kubeconfig}",
-            "--bind-address=127.0.0.1", f"--secure-port={self.scheduler_port}",
-            f"--cert-dir={self.plane.folder / 'heddle-scheduler'}"])
-        self.wait_scheduler()
+            "--bind-address=127.0.0.1", f"--secure-port={port}",
+            f"--cert-dir={self.plane.folder / f'heddle-{name}'}"], host)
+        if not host:
+            self.wait_scheduler()
         return daemon
+
+    def lease_holder(self):
+        """The host name of the scheduler that holds the Lease; "" where nobody does."""
+        lease = self.plane.rest.find(path("leases", NAMESPACE, "heddle-scheduler")) or {"spec": {}}
+        return (lease["spec"].get("holderIdentity") or "").partition("_")[0]
+
+    def forget_lease(self):
+        """What a dead scheduler left would keep the next one waiting for 15 s, which one test shows once."""
+        self.plane.rest.delete(path("leases", NAMESPACE, "heddle-scheduler"))
 
     def wait_scheduler(self, timeout=60.0):
         """Until it leads. After a kill -9 that takes until the Lease of the one before has run out (15 s)."""
@@ -217,10 +238,21 @@ class Heddle:
     def start_daemon(self, name):
         """Starts again what kill9() or stop_daemon() ended, with the same arguments."""
         self.daemons[name].start()
-        if name == "extender":
-            self.wait_extender()
+        kind, _, host = name.partition("@")
+        if kind == "extender":
+            self.wait_extender(host or None)
         if name == "scheduler":
             self.wait_scheduler()
+
+    def skew_clock(self, name, seconds):
+        """From its next start on, that daemon's wall clock is so many seconds ahead (below 0: behind)."""
+        library = self.plane.folder / "skewed_clock.so"
+        if not library.exists():
+            run(["cc", "-shared", "-fPIC", "-O1", "-o", library, Path(__file__).with_name("skewed_clock.c")])
+        environment = self.daemons[name].environment
+        environment.pop("LD_PRELOAD", None)
+        if seconds:
+            environment |= {"LD_PRELOAD": str(library), "SKEWED_CLOCK_SECONDS": str(seconds)}
 
     def stop_daemon(self, name):
         """Asks it to end; returns its exit code."""
@@ -247,6 +279,10 @@ class Heddle:
 
     def resident_bytes(self):
         return {name: daemon.resident_bytes() for name, daemon in self.daemons.items() if daemon.running()}
+
+
+def _of(daemon, host):
+    return f"{daemon}@{host}" if host else daemon
 
 
 def _seconds(micro_time):

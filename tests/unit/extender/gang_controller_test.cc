@@ -344,6 +344,19 @@ TEST(GangController, PlansWhatHasBegunBeforeTheHeadThatWaitsForItsNodes) {
   EXPECT_EQ(cluster.Summary("head"), "Waiting: NotEnoughFree");
 }
 
+// As an admission policy of somebody else would.
+TEST(GangController, LetsAGangWhoseStatusTheServerDoesNotTakeHoldUpNobodyBehindIt) {
+  Cluster cluster("su:1 node:4 gpu:8 nic:8 rail:8");
+  RunningExtender extender(cluster);
+  cluster.server.FailNext({.method = "PUT", .path_contains = "gangs/cursed", .status = 422}, 1'000'000);
+  cluster.Submit({.name = "cursed", .pods = 2, .parallelism = "tp=8,dp=2", .priority = 9});
+  ASSERT_TRUE(extender.Until([&] { return cluster.GangOf("cursed").has_value(); }));
+  cluster.Submit({.name = "next", .pods = 2, .parallelism = "tp=8,dp=2"});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender, "next")) << cluster.Summary("next");
+  cluster.server.ClearFaults();
+  EXPECT_TRUE(RunsToTheEnd(cluster, extender, "cursed")) << cluster.Summary("cursed");
+}
+
 TEST(GangController, PlansTheHigherPriorityFirst) {
   Cluster cluster("su:1 node:4 gpu:8 nic:8 rail:8");
   RunningExtender extender(cluster);
@@ -450,6 +463,58 @@ TEST(GangController, AdoptsPodsWhoseGangSomebodyDeleted) {
       << cluster.Summary("train");
   EXPECT_EQ(NodesOf(cluster), nodes);
   EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+TEST(GangController, MakesAPlanThatSomebodyEditedIntoNonsenseAnewWithoutMovingWhoRuns) {
+  for (const char* nonsense :
+       {R"({"nodes": [0, 1]})", R"({"nodes": "?"})", R"({"nodeNames": []})", R"({"gpus": [1]})"}) {
+    Cluster cluster(kTwoUnits);
+    RunningExtender extender(cluster);
+    cluster.Submit({});
+    ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+    const auto nodes = NodesOf(cluster);
+    const kube::ObjectKey gang{"train", cluster.GangOf("train")->name};
+    cluster.server.ClearRequests();
+    cluster.server.Edit(kGangs, gang, [nonsense](kube::Json& object) {
+      object["status"]["placement"].update(kube::Json::parse(nonsense));
+    });
+    ASSERT_TRUE(extender.Until([&] {
+      const auto object = cluster.server.Find(kGangs, gang);
+      return object && kube::IntAt(*object, {"status", "placement", "epoch"}) == 2;
+    })) << nonsense;
+    EXPECT_EQ(NodesOf(cluster), nodes) << nonsense;
+    ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 8/8"; }))
+        << nonsense << cluster.Summary("train");
+    extender.Pass(std::chrono::seconds(5));
+    EXPECT_EQ(cluster.GangOf("train")->status.placement->epoch, 2);
+    EXPECT_LT(cluster.server.writes().size(), 12u) << nonsense;
+    EXPECT_THAT(cluster.Violations(), IsEmpty());
+  }
+}
+
+// What a later version wrote, for example.
+TEST(GangController, TriesAGangThatItCannotReadSeldomAndGoesOnWithTheOthers) {
+  Cluster cluster(kTwoUnits);
+  RunningExtender extender(cluster);
+  cluster.Submit({});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  const kube::ObjectKey gang{"train", cluster.GangOf("train")->name};
+  cluster.server.Edit(kGangs, gang, [](kube::Json& object) { object["spec"]["pods"] = "many"; });
+  cluster.server.ClearRequests();
+  extender.Pass(std::chrono::seconds(60));
+  EXPECT_LT(cluster.server.writes().size(), 30u);
+  cluster.Submit({.name = "next", .pods = 2, .parallelism = "tp=8,dp=2"});
+  EXPECT_TRUE(RunsToTheEnd(cluster, extender, "next")) << cluster.Summary("next");
+}
+
+// Found by the simulation, seed 51.
+TEST(GangController, TriesAgainWhereAGangIsThereAndItsReadingFails) {
+  Cluster cluster(kTwoUnits);
+  RunningExtender extender(cluster);
+  cluster.server.FailNext({.method = "POST", .path_contains = "/gangs", .status = 409}, 2);
+  cluster.server.FailNext({.method = "GET", .path_contains = "/namespaces/train/gangs/", .status = 503}, 3);
+  cluster.Submit({});
+  EXPECT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
 }
 
 struct BadJob {

@@ -209,6 +209,39 @@ TEST(GangDecision, PlansAnewWhenTheSnapshotChangedBeforeTheRelease) {
   EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("Cordoned"));
 }
 
+TEST(GangDecision, MakesAPlanThatSomebodyEditedToAnotherLengthAnew) {
+  for (const std::size_t rows : {1u, 3u}) {
+    Scene scene;
+    scene.Planned();
+    scene.Release(0);
+    scene.Bind(0, scene.names[0]);
+    std::vector<crds::PlacedPod> edited(rows, crds::PlacedPod{scene.names[2], 0xFF, {}});
+    scene.gang->status.placement = crds::ToColumns(edited, 2);
+    EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("for 2 ranks"));
+    scene.pods.pop_back();
+    EXPECT_TRUE(scene.Expect<Nothing>().look_again) << "a plan is made of pods";
+  }
+}
+
+// While a pod is gated, people may narrow where it runs; the plan is older than that.
+TEST(GangDecision, FindsAnotherPlaceForAGatedPodThatMayNotRunOnItsNodeAnyMore) {
+  Scene scene;
+  for (const std::string& name : scene.names) {
+    NodeFacts facts;
+    facts.name = name;
+    facts.labels["kubernetes.io/hostname"] = name;
+    scene.snapshot.nodes[name] = std::make_shared<const NodeFacts>(facts);
+  }
+  scene.Planned();
+  scene.Expect<ReleasePods>();
+  scene.pods[1]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = scene.names[3];
+  EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("job-1 may not run on " + scene.names[1]));
+  scene.Release(0);
+  EXPECT_THAT(scene.Expect<RepairRanks>().lost, testing::ElementsAre(1));
+  scene.pods[1]["spec"]["nodeSelector"]["kubernetes.io/hostname"] = scene.names[1];
+  EXPECT_EQ(scene.Expect<ReleasePods>().patches.size(), 1u);
+}
+
 // Found by the simulation, seed 85: there was no pod to read the parallelism from.
 TEST(GangDecision, MakesNoNewPlanBeforeItsPodsAreThereAgain) {
   Scene scene;

@@ -119,6 +119,70 @@ TEST(LeaderWorkerSet, NumbersBeyondAllBoundsAreRefusedAndOverflowNothing) {
   EXPECT_LE(GangsOfOwner(SetOf(2'000'000'000, 2)).size(), 16384u);
 }
 
+constexpr const char* kKubeflow = "training.kubeflow.org/";
+
+Json MpiOwner(const char* created = "2026-01-01T00:00:00Z") {
+  const Json said = {{"metadata", {{"annotations", {{"heddle.dev/parallelism", "tp=8,dp=2"}}}}}};
+  return {{"apiVersion", "kubeflow.org/v2beta1"},
+          {"kind", "MPIJob"},
+          {"metadata",
+           {{"name", "mpi"}, {"namespace", "train"}, {"uid", "mpi-uid"}, {"creationTimestamp", created}}},
+          {"spec",
+           {{"runLauncherAsWorker", true},
+            {"mpiReplicaSpecs",
+             {{"Launcher", {{"template", said}}}, {"Worker", {{"replicas", 1}, {"template", said}}}}}}}};
+}
+
+// As mpi-operator v0.6 makes them: workers by itself, the launcher by a Job.
+Json MpiPod(const std::string& role, int index, const char* created = "2026-01-01T00:00:01Z") {
+  Json pod = GatedPod(index);
+  const bool launcher = role == "launcher";
+  auto& metadata = pod["metadata"];
+  metadata["name"] = launcher ? "mpi-launcher-x7" : "mpi-worker-" + std::to_string(index - 1);
+  metadata["uid"] = metadata["name"].get<std::string>() + "-uid";
+  metadata["creationTimestamp"] = created;
+  metadata["labels"] = {{kKubeflow + std::string("job-name"), "mpi"},
+                        {kKubeflow + std::string("job-role"), role},
+                        {kKubeflow + std::string("replica-index"), std::to_string(index)}};
+  metadata["ownerReferences"][0] = {{"apiVersion", launcher ? "batch/v1" : "kubeflow.org/v2beta1"},
+                                    {"kind", launcher ? "Job" : "MPIJob"},
+                                    {"name", launcher ? "mpi-launcher" : "mpi"},
+                                    {"uid", launcher ? "launcher-uid" : "mpi-uid"},
+                                    {"controller", true}};
+  return pod;
+}
+
+TEST(MpiJob, ALauncherThatWorksAndItsWorkersAreOneGang) {
+  const Json owner = MpiOwner();
+  EXPECT_EQ(MembershipOf(MpiPod("launcher", 0)).key, MembershipOf(MpiPod("worker", 1)).key);
+  EXPECT_THAT(GangsOfOwner(owner), ElementsAre(MembershipOf(MpiPod("worker", 1)).key));
+  const GangMembers members = Read(&owner, {MpiPod("worker", 1), MpiPod("launcher", 0)});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_EQ(members.spec.group, "MPIJob/mpi");
+  EXPECT_EQ(members.spec.owner, (crds::GangOwner{"kubeflow.org/v2beta1", "MPIJob", "mpi", "mpi-uid"}));
+  ASSERT_EQ(members.seen(), 2);
+  EXPECT_EQ(members.ranks[0]->facts.key.name, "mpi-launcher-x7");
+  EXPECT_EQ(members.rank_file, "mpi-heddle-ranks");
+}
+
+TEST(MpiJob, PodsOlderThanTheirJobAreThoseOfAnotherOneOfItsName) {
+  const Json owner = MpiOwner("2026-01-01T00:05:00Z");
+  const GangMembers members =
+      Read(&owner, {MpiPod("worker", 1), MpiPod("launcher", 0, "2026-01-01T00:05:00Z")});
+  EXPECT_EQ(members.seen(), 1);
+  EXPECT_EQ(members.leaving.size(), 1u);
+  EXPECT_FALSE(members.refusal);
+}
+
+TEST(MpiJob, ALauncherOfNobodyOrOfAnotherControllerIsNoMember) {
+  Json pod = MpiPod("launcher", 0);
+  pod["metadata"]["labels"].erase(kKubeflow + std::string("job-name"));
+  EXPECT_EQ(MembershipOf(pod).key.owner_uid, "launcher-uid");
+  pod = MpiPod("launcher", 0);
+  pod["metadata"]["ownerReferences"][0]["kind"] = "ReplicaSet";
+  EXPECT_EQ(MembershipOf(pod).key.owner_uid, "launcher-uid");
+}
+
 Json Lone(const std::string& name, const std::string& size, const std::string& rank,
           const char* label = "heddle.dev/gang-") {
   Json pod = GatedPod(0);

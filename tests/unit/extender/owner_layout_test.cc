@@ -100,12 +100,49 @@ TEST(MpiJobLayout, WorkersAreTheGangAndTheLauncherIsNot) {
             std::nullopt);
 }
 
-TEST(MpiJobLayout, ALauncherThatWorksIsRefusedWithWhatToSet) {
-  const OwnerLayout layout = ReadLayout(
-      Owner("kubeflow.org/v2beta1", "MPIJob",
-            {{"runLauncherAsWorker", true}, {"mpiReplicaSpecs", {{"Worker", {{"replicas", 4}}}}}}));
+Json MpiJob(Json spec, bool launcher_in_gang) {
+  const Json said = {{"metadata", {{"annotations", {{"heddle.dev/parallelism", "tp=8,dp=5"}}}}}};
+  spec["mpiReplicaSpecs"] = {{"Launcher", {{"template", launcher_in_gang ? said : Json::object()}}},
+                             {"Worker", {{"replicas", 4}, {"template", said}}}};
+  return Owner("kubeflow.org/v2beta1", "MPIJob", std::move(spec));
+}
+
+TEST(MpiJobLayout, ALauncherThatWorksIsRank0AndTheWorkersFollow) {
+  const OwnerLayout layout = ReadLayout(MpiJob({{"runLauncherAsWorker", true}}, true));
+  ASSERT_FALSE(layout.refusal) << layout.refusal->sentence;
+  EXPECT_EQ(layout.pods, 5);
+  EXPECT_EQ(layout.RankOf(PodWith({{"training.kubeflow.org/job-role", "launcher"},
+                                   {"training.kubeflow.org/replica-index", "0"}})),
+            0);
+  EXPECT_EQ(layout.RankOf(PodWith({{"training.kubeflow.org/job-role", "worker"},
+                                   {"training.kubeflow.org/replica-index", "4"}})),
+            4);
+}
+
+TEST(MpiJobLayout, ALauncherThatIsInTheGangAndNoWorkerOrTheOtherWayRoundIsRefusedWithWhatToWrite) {
+  const OwnerLayout idle = ReadLayout(MpiJob(Json::object(), true));
+  ASSERT_TRUE(idle.refusal);
+  EXPECT_EQ(idle.refusal->reason, "LauncherIsNoWorker");
+  EXPECT_THAT(idle.refusal->sentence, HasSubstr("runLauncherAsWorker: true"));
+  const OwnerLayout outside = ReadLayout(MpiJob({{"runLauncherAsWorker", true}}, false));
+  ASSERT_TRUE(outside.refusal);
+  EXPECT_EQ(outside.refusal->reason, "LauncherIsWorker");
+  EXPECT_THAT(outside.refusal->sentence, HasSubstr("heddle.dev/parallelism"));
+  EXPECT_FALSE(ReadLayout(MpiJob(Json::object(), false)).refusal);
+}
+
+TEST(MpiJobLayout, ALauncherThatWorksAndWaitsForTheWorkersIsRefusedWithWhatToSet) {
+  Json spec = {{"runLauncherAsWorker", true}, {"launcherCreationPolicy", "WaitForWorkersReady"}};
+  const OwnerLayout layout = ReadLayout(MpiJob(std::move(spec), true));
   ASSERT_TRUE(layout.refusal);
-  EXPECT_THAT(layout.refusal->sentence, HasSubstr("runLauncherAsWorker: false"));
+  EXPECT_THAT(layout.refusal->sentence, HasSubstr("launcherCreationPolicy: AtStartup"));
+  EXPECT_FALSE(ReadLayout(MpiJob({{"launcherCreationPolicy", "WaitForWorkersReady"}}, false)).refusal);
+}
+
+TEST(MpiJobLayout, NumbersBeyondAllBoundsAreRefusedAndOverflowNothing) {
+  Json owner = MpiJob({{"runLauncherAsWorker", true}}, true);
+  owner["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = INT64_MAX;
+  EXPECT_EQ(ReadLayout(owner).refusal->reason, "TooManyPods");
 }
 
 TEST(OwnerLayout, OtherKindsAndVersionsAreRefusedByNameWithThoseThatWork) {
