@@ -43,6 +43,7 @@ class GangController {
 
   // The cluster as last looked at, for prioritize; null before the first look.
   std::shared_ptr<const Snapshot> current() const;
+  std::string MetricsText();  // with what is only known when asked: how old the caches are
   void SetStaleNodes(std::set<std::string> nodes) { cache_.SetStaleNodes(std::move(nodes)); }
 
  private:

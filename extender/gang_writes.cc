@@ -50,6 +50,7 @@ base::Status GangController::WriteStatus(const crds::Gang& gang, crds::GangStatu
     return base::Fail(error.In("write the Gang's status"));
   }
   cache_.gangs().Saw(*std::move(written), clock_.Now());
+  metrics_.Moved(gang, changed.status, clock_.WallNow());
   if (!note) return {};
   if (note->warning) metrics_.Refused(note->reason);
   Tell(gang.spec.owner, gang.ns, *note);
