@@ -50,14 +50,19 @@ bool Outranks(const Json& a, const Json& b) {
   return kube::CreationTimestamp(a) > kube::CreationTimestamp(b);
 }
 
+// The bound pod of each index; what is on its way out is nobody's place once its successor is there.
 std::map<int, const Json*> PodsByIndex(const ExplainReading& reading) {
   std::map<int, const Json*> by_index;
   for (const Json& pod : reading.own_pods) {
     const auto index = IndexOf(pod, reading.kind != "Job");
-    if (!index || kube::StringAt(pod, {"spec", "nodeName"}).empty()) continue;
+    const bool bound = !kube::StringAt(pod, {"spec", "nodeName"}).empty();
+    if (!index || (!bound && kube::DeletionTimestamp(pod))) continue;
     const Json*& chosen = by_index[*index];
     if (chosen == nullptr || Outranks(pod, *chosen)) chosen = &pod;
   }
+  std::erase_if(by_index, [](const auto& one) {
+    return kube::StringAt(*one.second, {"spec", "nodeName"}).empty();
+  });
   return by_index;
 }
 
@@ -198,8 +203,8 @@ std::string Missing(const std::map<int, const Json*>& chosen, int wanted) {
     if (!chosen.contains(i)) missing.push_back(i);
   }
   if (missing.empty()) return "";
-  return fmt::format("{} of {} pods are not bound to a node yet (index {}), so there is nothing to price",
-                     missing.size(), wanted, NamesOf(missing));
+  return fmt::format("{} of {} pods {} not bound to a node yet (index {}), so there is nothing to price",
+                     missing.size(), wanted, missing.size() == 1 ? "is" : "are", NamesOf(missing));
 }
 
 void Price(const ExplainReading& reading, placement::GangRequest request, Explanation& explanation) {

@@ -68,6 +68,19 @@ class Trials {
     placement::ClusterState state = ground.State();
     return Plan(state, request_);
   }
+  // All of it elsewhere, its own GPUs free.
+  std::optional<std::int64_t> TryAnew() const {
+    placement::ClusterState state = ground_.State();
+    placement::GangRequest request = request_;
+    for (auto& pod : request.pods) {
+      if (!pod.fixed_node) continue;
+      const std::uint32_t held = pod.fixed_gpus.value_or(0) & ~state.node(*pod.fixed_node).free_gpus;
+      if (held != 0) state.Free(*pod.fixed_node, held, {});
+      pod.fixed_node.reset();
+      pod.fixed_gpus.reset();
+    }
+    return Plan(state, request);
+  }
   std::optional<std::int64_t> TryAfter(const std::vector<placement::Victim>& victims,
                                        const std::vector<int>& ended) const {
     placement::ClusterState state = ground_.State();
@@ -254,8 +267,8 @@ void TryFewer(const Trials& trials, const crds::GangSpec& spec, Remedies& remedi
 }
 
 std::string_view KindName(Remedy::Kind kind) {
-  constexpr std::array<std::string_view, 5> names{"RoomNow", "End", "NodeBack", "WeakerRequirement",
-                                                  "FewerGpus"};
+  constexpr std::array<std::string_view, 6> names{"RoomNow", "NodeBack",          "Restart",
+                                                  "End",     "WeakerRequirement", "FewerGpus"};
   return names[std::size_t(kind)];
 }
 
@@ -294,6 +307,14 @@ Remedies FindRemedies(const Grounds& grounds, const Stuck& stuck) {
       return remedies;
     }
     TryNodes(trials, stuck, remedies);
+    if (trials.begun()) {
+      if (const auto micros = trials.TryAnew()) {
+        remedies.found.push_back({Remedy::Kind::kRestart,
+                                  "a restart of all its pods: there is room for them together",
+                                  {},
+                                  *micros});
+      }
+    }
     TryEnds(trials, grounds, *stuck.gang, remedies);
     TryWeaker(trials, remedies);
     if (!trials.begun()) TryFewer(trials, spec, remedies);

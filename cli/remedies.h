@@ -14,7 +14,7 @@ namespace heddle::cli {
 
 // What would give a gang without a place one; each was tried on the cluster as it stands, and works.
 struct Remedy {
-  enum class Kind : std::uint8_t { kRoomNow, kEnd, kNodeBack, kWeaker, kFewer };
+  enum class Kind : std::uint8_t { kRoomNow, kNodeBack, kRestart, kEnd, kWeaker, kFewer };
   Kind kind = Kind::kEnd;
   std::string what;                // a clause: "end gang dev/sweep (64 GPUs)"
   std::vector<std::string> names;  // who would end, or which node comes back

@@ -145,11 +145,11 @@ void GangController::PublishSnapshot() {
 // fallen silent too, and those that wait try again.
 void GangController::CapacityChanged() {
   if (!leading_ || !read_all_) return;
-  const std::shared_ptr<const Snapshot> snapshot = current();
+  const std::set<std::string> silent = SilentNodes(*current());
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) {
     const auto& conditions = gang->status.conditions;
     if (crds::IsTrue(conditions, crds::kEnded)) continue;
-    const bool sound = gang->status.reason != kNodeLost && !StandsOnLostNode(*gang, *snapshot);
+    const bool sound = gang->status.reason != kNodeLost && !StandsOn(*gang, silent);
     if (crds::IsTrue(conditions, crds::kRunning) && sound) continue;
     queue_.Add(KeyOfGang(*gang).ToString());
   }

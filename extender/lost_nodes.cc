@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "extender/gang_status.h"
 
@@ -89,14 +91,59 @@ std::optional<InputRefusal> NodesLost(const GangInput& input) {
           ", then its rank gets another node. Sooner, " + OffCommand(name)};
 }
 
-bool StandsOnLostNode(const crds::Gang& gang, const Snapshot& snapshot) {
-  if (!gang.status.placement) return false;
-  const auto& names = gang.status.placement->node_names;
+placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input) {
+  using placement::RefusalReason;
+  // Where its other ranks are: there the lost ones have to go.
+  std::set<std::pair<const FabricView*, topology::UnitId>> units;
+  for (const crds::PlacedPod& row : crds::ToRows(*input.gang->status.placement)) {
+    topology::NodeId id = topology::kNone;
+    const FabricView* view = input.snapshot.FindNode(row.node, id);
+    if (view != nullptr) units.emplace(view, view->fabric->nodes[std::size_t(id)].unit);
+  }
+  constexpr std::size_t kShown = 4;
+  std::string out;
+  std::size_t count = 0;
+  for (const FabricView& view : input.snapshot.fabrics) {
+    for (std::size_t i = 0; i < view.nodes.size(); ++i) {
+      const topology::FabricNode& node = view.fabric->nodes[i];
+      if (view.nodes[i].unusable.empty() || !units.contains({&view, node.unit}) || count++ >= kShown)
+        continue;
+      out += (out.empty() ? "" : ", ") + node.node.name + " " + view.nodes[i].unusable;
+    }
+  }
+  if (count == 0) return refusal;
+  const std::string beside = "; out of use beside its other ranks: ";
+  if (count > kShown) out += " and " + Plural(std::int64_t(count - kShown), "other");
+  if (refusal.reason != RefusalReason::kTooLargeForFabric &&
+      refusal.reason != RefusalReason::kTooLargeForDomain) {
+    refusal.sentence += beside + out;
+    return refusal;
+  }
+  std::string levels;
+  for (const placement::Requirement& one : input.gang->spec.require) {
+    levels += (levels.empty() ? "" : " and ") + std::string(placement::AxisName(one.axis)) + "=" +
+              std::string(placement::LevelName(one.level));
+  }
+  refusal.reason = levels.empty() ? RefusalReason::kNotEnoughFree : RefusalReason::kRequirement;
+  refusal.sentence =
+      "no usable node is left" + (levels.empty() ? "" : " where " + levels + " lets it go") + beside + out;
+  return refusal;
+}
+
+std::set<std::string> SilentNodes(const Snapshot& snapshot) {
+  std::set<std::string> silent;
+  for (const auto& [name, node] : snapshot.nodes) {
+    if (!node->ready) silent.insert(name);
+  }
+  return silent;
+}
+
+bool StandsOn(const crds::Gang& gang, const std::set<std::string>& nodes) {
+  if (nodes.empty() || !gang.status.placement) return false;
   // Substitutes are in the table, too: one that is lost costs a look and changes nothing.
-  return std::any_of(names.begin(), names.end(), [&snapshot](const std::string& name) {
-    const auto node = snapshot.nodes.find(name);
-    return node == snapshot.nodes.end() || !node->second->ready;
-  });
+  const auto& names = gang.status.placement->node_names;
+  return std::any_of(names.begin(), names.end(),
+                     [&nodes](const std::string& name) { return nodes.contains(name); });
 }
 
 }  // namespace heddle::extender

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <string>
 
 #include "extender/gang_decision.h"
 
@@ -12,8 +14,14 @@ namespace heddle::extender {
 // stands on a node that is NotReady.
 std::optional<InputRefusal> NodesLost(const GangInput& input);
 
-// Whether one of the plan's nodes is NotReady or gone now.
-bool StandsOnLostNode(const crds::Gang& gang, const Snapshot& snapshot);
+// The planner's words for a gang that found its place before: the nodes beside its ranks that are out of use are named,
+// and what is called too large for the fabric now is so because of them. Requires: the gang has a placement.
+placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input);
+
+// Nodes that are NotReady: few, and mostly none.
+std::set<std::string> SilentNodes(const Snapshot& snapshot);
+// Whether one of the plan's nodes is among them.
+bool StandsOn(const crds::Gang& gang, const std::set<std::string>& nodes);
 
 inline constexpr std::string_view kNodeLost = "NodeLost";
 

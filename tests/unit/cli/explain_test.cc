@@ -255,9 +255,10 @@ TEST_F(ExplainGangTest, SeeksARankThatLostItsNodeAPlaceBesideTheOthers) {
   Put(gang);
   server.Remove(kube::kPods, {"train", "llama-3"});
   const Json remedies = Remedies("gang/llama-1");
-  ASSERT_EQ(remedies.size(), 2U) << remedies.dump(2);
+  ASSERT_EQ(remedies.size(), 3U) << remedies.dump(2);
   EXPECT_EQ(remedies[0]["names"], Json::array({"node-03 (NotReady)"}));
-  EXPECT_EQ(remedies[1]["kind"], "WeakerRequirement") << "the other unit is free";
+  EXPECT_EQ(remedies[1]["kind"], "Restart") << "the other unit is free";
+  EXPECT_EQ(remedies[2]["kind"], "WeakerRequirement");
 }
 
 TEST_F(ExplainTest, RefusesAWorldThatIsNotTheGpus) {
@@ -290,6 +291,20 @@ TEST_F(ExplainTest, PricesTheYoungestLivePodOfAnIndex) {
   server.Put(kube::kPods, failed);
   AddPod("llama", 0, "node-00", 4, "0,1,2,3");
   EXPECT_EQ(ExplainAsJson()["pods"][0]["name"], "llama-0");
+}
+
+TEST_F(ExplainTest, PricesNoPodThatIsOnItsWayOutOnceItsSuccessorIsThere) {
+  AddJob("llama", 8, "tp=8,pp=2,dp=2");
+  AddPods(true, true);
+  Json leaving = AddPod("llama", 5, "node-02", 4, "4,5,6,7");
+  server.Remove(kube::kPods, {"train", "llama-5"});
+  leaving["metadata"]["name"] = "llama-5-old";
+  leaving["metadata"].erase("uid");
+  leaving["metadata"]["deletionTimestamp"] = "2026-11-23T03:00:00Z";
+  server.Put(kube::kPods, leaving);
+  EXPECT_TRUE(ExplainAsJson().contains("stepMicros")) << "nobody has taken its place yet";
+  AddPod("llama", 5, "", 4);
+  EXPECT_THAT(ExplainJob("job/llama").out, HasSubstr("1 of 8 pods is not bound to a node yet (index 5)"));
 }
 
 TEST_F(ExplainTest, SaysWhatToDoAboutEveryKindOfError) {

@@ -286,7 +286,10 @@ TEST(GangController, SaysWhenALostRankHasNowhereToGo) {
   cluster.PutPod(words, uid, 1, "train-1-again");
   ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train").starts_with("Degraded"); }))
       << cluster.Summary("train");
-  EXPECT_THAT(cluster.GangOf("train")->status.message, HasSubstr(lost + " is Cordoned"));
+  EXPECT_THAT(cluster.GangOf("train")->status.message,
+              HasSubstr("1 rank lost its slot (rank 1: " + lost + " is Cordoned)"));
+  EXPECT_THAT(cluster.GangOf("train")->status.message,
+              HasSubstr("; out of use beside its other ranks: " + lost + " Cordoned"));
   EXPECT_TRUE(ReadPod(cluster.Pod("train-1-again")).gated);
   cluster.server.Edit(kube::kNodes, {"", lost},
                       [](kube::Json& node) { node["spec"]["unschedulable"] = false; });
