@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <set>
+#include <tuple>
 
 #include "cli/quality_view.h"
 #include "crds/keys.h"
@@ -29,61 +31,85 @@ std::string AnnotationOf(const Json& job, std::string_view key) {
   return kube::Annotation(job, key).value_or("");
 }
 
-std::optional<int> IndexOf(const Json& pod) {
+// A Job's pods have an index whether or not they were planned; other pods have the rank of their plan.
+std::optional<int> IndexOf(const Json& pod, bool by_rank) {
   const std::string text =
-      kube::Label(pod, kIndexLabel).value_or(kube::Annotation(pod, kIndexLabel).value_or(""));
+      by_rank ? kube::Annotation(pod, keys::kRank).value_or("")
+              : kube::Label(pod, kIndexLabel).value_or(kube::Annotation(pod, kIndexLabel).value_or(""));
   int index = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
   if (error != std::errc{} || end != text.data() + text.size() || index < 0) return std::nullopt;
   return index;
 }
 
-// A live pod rather than a finished one, then the youngest.
+// A live pod rather than a finished one, one that stays rather than one that goes, then the youngest.
 bool Outranks(const Json& a, const Json& b) {
   if (IsLive(a) != IsLive(b)) return IsLive(a);
+  const bool leaving = kube::DeletionTimestamp(a).has_value();
+  if (leaving != kube::DeletionTimestamp(b).has_value()) return !leaving;
   return kube::CreationTimestamp(a) > kube::CreationTimestamp(b);
 }
 
-std::map<int, const Json*> PodsByIndex(const std::vector<Json>& pods) {
+// The bound pod of each index; what is on its way out is nobody's place once its successor is there.
+std::map<int, const Json*> PodsByIndex(const ExplainReading& reading) {
   std::map<int, const Json*> by_index;
-  for (const Json& pod : pods) {
-    const auto index = IndexOf(pod);
-    if (!index || kube::StringAt(pod, {"spec", "nodeName"}).empty()) continue;
+  for (const Json& pod : reading.own_pods) {
+    const auto index = IndexOf(pod, reading.kind != "Job");
+    const bool bound = !kube::StringAt(pod, {"spec", "nodeName"}).empty();
+    if (!index || (!bound && kube::DeletionTimestamp(pod))) continue;
     const Json*& chosen = by_index[*index];
     if (chosen == nullptr || Outranks(pod, *chosen)) chosen = &pod;
   }
+  std::erase_if(by_index, [](const auto& one) {
+    return kube::StringAt(*one.second, {"spec", "nodeName"}).empty();
+  });
   return by_index;
 }
 
-std::optional<crds::Gang> GangOf(const JobReading& reading, std::vector<std::string>& notes) {
-  std::optional<crds::Gang> latest;
-  for (const Json& object : reading.gangs) {
-    const std::string owner = kube::StringAt(object, {"spec", "owner", "uid"});
-    const auto controller = kube::ControllerOwner(reading.job);
-    if (owner.empty() || (owner != kube::Uid(reading.job) && !(controller && owner == controller->uid)))
-      continue;
-    auto gang = crds::GangFromJson(object);
-    if (!gang) {
-      notes.push_back("The Gang of this Job could not be read: " + gang.error().message);
-    } else if (!latest || gang->spec.attempt > latest->spec.attempt) {
-      latest = *std::move(gang);
-    }
-  }
-  return latest;
+bool IsOf(const ExplainReading& reading, const crds::Gang& gang) {
+  const std::string group = reading.kind + "/" + reading.key.name;
+  if (gang.ns != reading.key.ns) return false;
+  if (reading.kind == "Gang") return gang.name == reading.key.name;
+  if (reading.kind == "Pods" || reading.kind == "PodGroup") return gang.spec.group == group;
+  if (reading.kind == "LeaderWorkerSet") return gang.spec.group.starts_with(group + "/");
+  const std::string& owner = gang.spec.owner.uid;
+  return !owner.empty() && std::find(reading.uids.begin(), reading.uids.end(), owner) != reading.uids.end();
 }
 
-base::Result<placement::GangRequest> RequestOf(const JobReading& reading, const ParallelismFlags& flags) {
+bool RunsWell(const crds::Gang& gang) {
+  return crds::IsTrue(gang.status.conditions, crds::kRunning) && gang.status.reason.empty();
+}
+
+base::Result<placement::GangRequest> RequestOfGang(const ExplainReading& reading, const crds::Gang& gang,
+                                                   const ParallelismFlags& flags) {
+  placement::GangRequest request;
+  request.model = gang.spec.model;
+  if (!flags.model.empty()) {
+    ASSIGN_OR_RETURN(request.model, crds::ParseModel(flags.model), keys::kModel);
+  }
+  if (!flags.parallelism.empty()) {
+    ASSIGN_OR_RETURN(request.parallelism, crds::ParseParallelism(flags.parallelism), keys::kParallelism);
+  } else if (gang.spec.parallelism) {
+    request.parallelism = *gang.spec.parallelism;
+  } else {
+    return base::Fail(Code::kInvalid, fmt::format("{} {} does not say how its ranks are cut", reading.kind,
+                                                  reading.key.ToString()));
+  }
+  return request;
+}
+
+base::Result<placement::GangRequest> RequestOf(const ExplainReading& reading, const ParallelismFlags& flags) {
   placement::GangRequest request;
   const std::string text =
-      flags.parallelism.empty() ? AnnotationOf(reading.job, keys::kParallelism) : flags.parallelism;
+      flags.parallelism.empty() ? AnnotationOf(reading.owner, keys::kParallelism) : flags.parallelism;
   if (text.empty()) {
     return base::Fail(Code::kInvalid,
                       fmt::format("Job {} has no annotation {} on its pod template: say how its ranks "
                                   "are cut with --parallelism \"tp=8,pp=2,dp=8\"",
-                                  kube::KeyOf(reading.job).ToString(), keys::kParallelism));
+                                  kube::KeyOf(reading.owner).ToString(), keys::kParallelism));
   }
   ASSIGN_OR_RETURN(request.parallelism, crds::ParseParallelism(text), keys::kParallelism);
-  const std::string model = flags.model.empty() ? AnnotationOf(reading.job, keys::kModel) : flags.model;
+  const std::string model = flags.model.empty() ? AnnotationOf(reading.owner, keys::kModel) : flags.model;
   if (!model.empty()) {
     ASSIGN_OR_RETURN(request.model, crds::ParseModel(model), keys::kModel);
   }
@@ -134,7 +160,7 @@ Placed Place(const std::map<int, const Json*>& pods, const topology::Fabric& fab
 }
 
 // Every GPU that is healthy and held by nobody outside this Job.
-std::vector<placement::NodeState> StatesWithout(const topology::Fabric& fabric, const JobReading& reading,
+std::vector<placement::NodeState> StatesWithout(const topology::Fabric& fabric, const ExplainReading& reading,
                                                 const std::map<std::string, PodGpus>& use) {
   std::vector<placement::NodeState> states(fabric.nodes.size());
   for (std::size_t n = 0; n < states.size(); ++n) {
@@ -144,7 +170,7 @@ std::vector<placement::NodeState> StatesWithout(const topology::Fabric& fabric, 
     }
   }
   std::map<std::string, bool> own;
-  for (const Json& pod : reading.job_pods) own[kube::Uid(pod)] = true;
+  for (const Json& pod : reading.own_pods) own[kube::Uid(pod)] = true;
   for (const Json& pod : reading.pods) {
     const auto gpus = use.find(kube::Uid(pod));
     const topology::NodeId node = fabric.FindNode(kube::StringAt(pod, {"spec", "nodeName"}));
@@ -155,7 +181,8 @@ std::vector<placement::NodeState> StatesWithout(const topology::Fabric& fabric, 
 }
 
 // All live pods and this Job's: a finished Job is priced where it ran.
-std::map<std::string, PodGpus> UseOf(const JobReading& reading, const std::map<int, const Json*>& chosen) {
+std::map<std::string, PodGpus> UseOf(const ExplainReading& reading,
+                                     const std::map<int, const Json*>& chosen) {
   std::vector<Json> pods;
   std::map<std::string, bool> seen;
   for (const auto& [index, pod] : chosen) {
@@ -176,12 +203,12 @@ std::string Missing(const std::map<int, const Json*>& chosen, int wanted) {
     if (!chosen.contains(i)) missing.push_back(i);
   }
   if (missing.empty()) return "";
-  return fmt::format("{} of {} pods are not bound to a node yet (index {}), so there is nothing to price",
-                     missing.size(), wanted, NamesOf(missing));
+  return fmt::format("{} of {} pods {} not bound to a node yet (index {}), so there is nothing to price",
+                     missing.size(), wanted, missing.size() == 1 ? "is" : "are", NamesOf(missing));
 }
 
-void Price(const JobReading& reading, placement::GangRequest request, Explanation& explanation) {
-  const std::map<int, const Json*> chosen = PodsByIndex(reading.job_pods);
+void Price(const ExplainReading& reading, placement::GangRequest request, Explanation& explanation) {
+  const std::map<int, const Json*> chosen = PodsByIndex(reading);
   explanation.why_no_quality = Missing(chosen, explanation.pods_wanted);
   std::vector<std::string> nodes;
   nodes.reserve(chosen.size());
@@ -190,7 +217,7 @@ void Price(const JobReading& reading, placement::GangRequest request, Explanatio
   if (fabric == nullptr) {
     if (explanation.why_no_quality.empty()) {
       explanation.why_no_quality =
-          "No node of this Job has a NodeTopology that was reported: does heddle-nodeagent run "
+          "No node of these pods has a NodeTopology that was reported: does heddle-nodeagent run "
           "there? `kubectl get nt` shows what is known";
     }
     return;
@@ -224,29 +251,161 @@ bool Explanation::assumed_gpus() const {
                      [](const ExplainedPod& pod) { return pod.source == GpuSource::kAssumed; });
 }
 
-base::Result<Explanation> Explain(const JobReading& reading, const ParallelismFlags& flags) {
+std::optional<crds::Gang> GangOf(const ExplainReading& reading, std::vector<std::string>& notes) {
+  std::vector<crds::Gang> gangs;
+  for (const Json& object : reading.gangs) {
+    auto gang = crds::GangFromJson(object);
+    if (gang) {
+      if (IsOf(reading, *gang)) gangs.push_back(*std::move(gang));
+    } else if (kube::Namespace(object) == reading.key.ns) {
+      notes.push_back("A Gang could not be read: " + gang.error().message);
+    }
+  }
+  if (gangs.empty()) return std::nullopt;
+  // Attempts of one gang differ in their number, groups of one owner in their name.
+  std::stable_sort(gangs.begin(), gangs.end(), [](const crds::Gang& a, const crds::Gang& b) {
+    return std::tuple(RunsWell(a), -a.spec.attempt, a.spec.group) <
+           std::tuple(RunsWell(b), -b.spec.attempt, b.spec.group);
+  });
+  const bool groups = std::any_of(gangs.begin(), gangs.end(), [&](const auto& one) {
+    return one.spec.group != gangs.front().spec.group;
+  });
+  if (!groups) {
+    return *std::max_element(gangs.begin(), gangs.end(),
+                             [](const auto& a, const auto& b) { return a.spec.attempt < b.spec.attempt; });
+  }
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < gangs.size() && i <= kNamed; ++i) others.push_back(gangs[i].name);
+  notes.push_back(fmt::format("{} {} makes {} gangs, each placed by itself. The others: gang/{}{}",
+                              reading.kind, reading.key.ToString(), gangs.size(),
+                              fmt::join(others, ", gang/"), gangs.size() > kNamed + 1 ? ", …" : ""));
+  return gangs.front();
+}
+
+namespace {
+
+// Who stands on the cluster without this gang's own claims; its bound pods keep theirs, and are nobody that could end.
+base::Result<Grounds> GroundsWithout(const ExplainReading& reading, const crds::Gang& self) {
+  ClusterFiles files;
+  files.topologies = reading.fabrics.topologies;
+  files.declared = reading.fabrics.declared;
+  for (const Json& object : reading.gangs) {
+    auto gang = crds::GangFromJson(object);
+    if (!gang) continue;
+    if (gang->ns == self.ns && gang->name == self.name) gang->status.placement.reset();
+    files.gangs.push_back(*std::move(gang));
+  }
+  std::set<std::string> own, leaving;
+  for (const Json& pod : reading.own_pods) {
+    own.insert("pod " + kube::KeyOf(pod).ToString());
+    if (kube::DeletionTimestamp(pod)) leaving.insert(kube::Uid(pod));
+  }
+  // What goes is no hindrance for its own successor, and a dead node's pods go for ever.
+  for (const Json& pod : reading.pods) {
+    if (!leaving.contains(kube::Uid(pod))) files.pods.push_back(pod);
+  }
+  for (crds::NodeTopology& topology : files.topologies) {
+    std::erase_if(topology.status.grants,
+                  [&leaving](const crds::Grant& grant) { return leaving.contains(grant.pod_uid); });
+  }
+  ASSIGN_OR_RETURN(Grounds grounds, GroundsOf(std::move(files)));
+  std::erase_if(grounds.holders, [&own](const Holder& holder) { return own.contains(holder.name); });
+  return grounds;
+}
+
+// Which of a Job's pods its controller has not made.
+std::string NotMade(const ExplainReading& reading, int wanted) {
+  std::set<int> there;
+  for (const Json& pod : reading.own_pods) {
+    const auto index = IndexOf(pod, false);
+    if (index && !kube::DeletionTimestamp(pod)) there.insert(*index);
+  }
+  std::vector<int> missing;
+  for (int i = 0; i < wanted; ++i) {
+    if (!there.contains(i)) missing.push_back(i);
+  }
+  return missing.empty() ? "" : fmt::format("no pod yet of index {}", NamesOf(missing));
+}
+
+void ExplainWaiting(const ExplainReading& reading, Explanation& explanation) {
+  const crds::Gang& gang = *explanation.gang;
+  const auto grounds = GroundsWithout(reading, gang);
+  std::vector<crds::Gang> gangs;
+  for (const Json& object : reading.gangs) {
+    if (auto one = crds::GangFromJson(object)) gangs.push_back(*std::move(one));
+  }
+  explanation.waiting =
+      WhyWaiting(gang, grounds ? grounds->gangs : gangs, grounds ? grounds->holders : std::vector<Holder>{});
+  if (!explanation.waiting) return;
+  const auto* collected = crds::FindCondition(gang.status.conditions, crds::kCollected);
+  if (reading.kind == "Job" && collected != nullptr && collected->status == crds::ConditionStatus::kFalse) {
+    const std::string missing = NotMade(reading, explanation.pods_wanted);
+    if (!missing.empty()) explanation.waiting->sentence += "; " + missing;
+  }
+  if (gang.status.reason == "WaitingForQuota") {
+    explanation.waiting->sentence +=
+        "; quota is Kueue's and comes first: kubectl get workloads -n " + gang.ns;
+  }
+  if (!LacksRoom(gang) || !grounds) return;
+  Stuck stuck{.gang = &gang, .pods = reading.own_pods, .unusable = {}, .nodes = {}};
+  for (const Json& node : reading.nodes) {
+    stuck.nodes[kube::Name(node)] = node;
+    if (const std::string why = WhyUnusable(node); !why.empty()) stuck.unusable[kube::Name(node)] = why;
+  }
+  explanation.remedies = FindRemedies(*grounds, stuck);
+}
+
+base::Result<Explanation> ExplainGang(const ExplainReading& reading, const ParallelismFlags& flags,
+                                      Explanation explanation) {
+  if (!explanation.gang) {
+    return base::Fail(
+        Code::kNotFound,
+        fmt::format("{} {} has no Gang: do its pods carry {}, and is its namespace labelled {}=enabled? "
+                    "`kubectl get gangs -n {}` lists those that are there",
+                    reading.kind, reading.key.ToString(), keys::kParallelism, keys::kLabelScope,
+                    reading.key.ns));
+  }
+  explanation.pods_wanted = explanation.gang->spec.pods;
+  auto request = RequestOfGang(reading, *explanation.gang, flags);
+  if (request) {
+    explanation.parallelism = request->parallelism;
+    Price(reading, *std::move(request), explanation);
+  } else {
+    explanation.why_no_quality = request.error().message;
+  }
+  ExplainWaiting(reading, explanation);
+  return explanation;
+}
+
+}  // namespace
+
+base::Result<Explanation> Explain(const ExplainReading& reading, const ParallelismFlags& flags) {
   Explanation explanation;
-  explanation.job = kube::KeyOf(reading.job).ToString();
+  explanation.kind = reading.kind;
+  explanation.name = reading.key.ToString();
   explanation.notes = reading.notes;
   explanation.notes.insert(explanation.notes.end(), reading.fabrics.notes.begin(),
                            reading.fabrics.notes.end());
   explanation.gang = GangOf(reading, explanation.notes);
-  const auto completions = kube::IntAt(reading.job, {"spec", "completions"}).value_or(1);
+  if (reading.kind != "Job") return ExplainGang(reading, flags, std::move(explanation));
+  const auto completions = kube::IntAt(reading.owner, {"spec", "completions"}).value_or(1);
   explanation.pods_wanted = static_cast<int>(std::clamp<std::int64_t>(completions, 0, crds::kMaxPods));
-  if (kube::StringAt(reading.job, {"spec", "completionMode"}) != "Indexed") {
+  if (kube::StringAt(reading.owner, {"spec", "completionMode"}) != "Indexed") {
     return base::Fail(Code::kInvalid, fmt::format("Job {} is not indexed, so its pods have no ranks: set "
                                                   "spec.completionMode to Indexed",
-                                                  explanation.job));
+                                                  explanation.name));
   }
   auto request = RequestOf(reading, flags);
-  if (!request) {
+  if (request) {
+    explanation.parallelism = request->parallelism;
+    Price(reading, *std::move(request), explanation);
+  } else if (!explanation.gang || !flags.parallelism.empty()) {
+    return base::Fail(request.error());
+  } else {
     // A gang that was refused for its annotation is still worth showing, with the refusal.
-    if (!explanation.gang || !flags.parallelism.empty()) return base::Fail(request.error());
     explanation.why_no_quality = request.error().message;
-    return explanation;
   }
-  explanation.parallelism = request->parallelism;
-  Price(reading, *std::move(request), explanation);
+  if (explanation.gang) ExplainWaiting(reading, explanation);
   return explanation;
 }
 

@@ -12,14 +12,9 @@ namespace {
 
 std::string GangText(const crds::Gang& gang, const Style& style) {
   const std::string summary = crds::Summarise(gang.spec, gang.status);
-  std::string text =
-      fmt::format("\nGang {}  {}\n", gang.name,
-                  style.Paint(Printable(summary), gang.status.reason.empty() ? Colour::kGood : Colour::kBad));
-  if (!gang.status.reason.empty()) {
-    text += fmt::format("  {}: {}\n", Printable(gang.status.reason), Printable(gang.status.message));
-  }
-  for (const std::string& sentence : gang.status.explanation) text += "  " + Printable(sentence) + "\n";
-  return text;
+  return fmt::format(
+      "Gang {}  {}\n", gang.name,
+      style.Paint(Printable(summary), gang.status.reason.empty() ? Colour::kGood : Colour::kBad));
 }
 
 std::string GpuText(const std::vector<int>& gpus) {
@@ -67,19 +62,27 @@ std::string ExplanationText(const Explanation& explanation, const Style& style) 
     gpus += pod.gpus.size();
     nodes.insert(pod.node);
   }
-  std::string text = fmt::format("Job {}: {} pods", Printable(explanation.job), explanation.pods_wanted);
+  std::string text = fmt::format("{} {}: {} pods", Printable(explanation.kind), Printable(explanation.name),
+                                 explanation.pods_wanted);
   if (!explanation.pods.empty()) {
     text +=
         fmt::format(", {} GPUs on {} nodes of fabric {}", gpus, nodes.size(), Printable(explanation.fabric));
   }
   text += fmt::format(", {}\n", ParallelismText(explanation.parallelism));
+  if (explanation.gang) text += GangText(*explanation.gang, style);
   if (explanation.quality) {
-    text += "\n" + QualityText(explanation.parallelism, *explanation.quality, style);
+    text += "\nWhy here\n" + QualityText(explanation.parallelism, *explanation.quality, style);
+    if (explanation.gang && !explanation.gang->status.explanation.empty()) text += "\n";
+    if (explanation.gang) {
+      for (const std::string& sentence : explanation.gang->status.explanation)
+        text += "  " + Printable(sentence) + "\n";
+    }
     text += "\n" + SourceText(explanation);
   } else {
     text += "\n" + Printable(explanation.why_no_quality) + ".\n";
   }
-  if (explanation.gang) text += GangText(*explanation.gang, style);
+  if (explanation.waiting) text += "\n" + WaitingText(*explanation.waiting, style);
+  if (explanation.remedies) text += "\n" + RemediesText(*explanation.remedies, style);
   if (!explanation.pods.empty()) text += "\n" + PodTable(explanation, style);
   for (const std::string& note : explanation.notes) text += "\nNote: " + Printable(note) + "\n";
   return text;
@@ -88,7 +91,9 @@ std::string ExplanationText(const Explanation& explanation, const Style& style) 
 Json ExplanationJson(const Explanation& explanation) {
   Json json =
       explanation.quality ? QualityJson(explanation.parallelism, *explanation.quality) : Json::object();
-  json["job"] = explanation.job;
+  json["kind"] = explanation.kind;
+  json["name"] = explanation.name;
+  if (explanation.kind == "Job") json["job"] = explanation.name;
   json["parallelism"] = ParallelismText(explanation.parallelism);
   json["fabric"] = explanation.fabric;
   json["podsWanted"] = explanation.pods_wanted;
@@ -99,6 +104,8 @@ Json ExplanationJson(const Explanation& explanation) {
         {{"name", pod.name}, {"index", pod.index}, {"node", pod.node}, {"gpus", pod.gpus}});
   }
   if (explanation.gang) json["gang"] = GangJson(*explanation.gang);
+  if (explanation.waiting) json["waiting"] = WaitingJson(*explanation.waiting);
+  if (explanation.remedies) json["wouldHelp"] = RemediesJson(*explanation.remedies);
   if (!explanation.quality) json["whyNot"] = explanation.why_no_quality;
   if (!explanation.notes.empty()) json["notes"] = explanation.notes;
   return json;

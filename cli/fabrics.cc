@@ -42,8 +42,8 @@ FabricReading ReadFabrics(const std::vector<crds::Json>& topologies, const std::
   }
   std::sort(reading.topologies.begin(), reading.topologies.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
-  for (auto& [name, fabric] :
-       crds::AssembleFabrics(std::move(nodes), ReadDeclarations(fabrics, reading.notes))) {
+  reading.declared = ReadDeclarations(fabrics, reading.notes);
+  for (auto& [name, fabric] : crds::AssembleFabrics(std::move(nodes), reading.declared)) {
     reading.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
   }
   return reading;

@@ -14,9 +14,10 @@ using FabricPtr = std::shared_ptr<const topology::Fabric>;
 
 // What the cluster's NodeTopologies and Fabrics say, read as far as they can be.
 struct FabricReading {
-  std::vector<crds::NodeTopology> topologies;  // those that reported, sorted by name
-  std::vector<FabricPtr> fabrics;              // by object name
-  std::vector<std::string> notes;              // what had to be left out, as sentences
+  std::vector<crds::NodeTopology> topologies;             // those that reported, sorted by name
+  std::vector<FabricPtr> fabrics;                         // by object name
+  std::map<std::string, topology::Declaration> declared;  // by Fabric
+  std::vector<std::string> notes;                         // what had to be left out, as sentences
 };
 FabricReading ReadFabrics(const std::vector<crds::Json>& topologies, const std::vector<crds::Json>& fabrics);
 

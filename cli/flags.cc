@@ -12,7 +12,7 @@ constexpr const char* kAbout =
     "Shows how training jobs lie on the fabric: NVLink domains, rails, leaves, and what that costs.";
 constexpr const char* kExamples = R"(
 Examples:
-  kubectl heddle explain job/llama -n train
+  kubectl heddle explain job/llama -n train    why here, why waiting, what would help; also jobset/, lws/, gang/ …
   kubectl heddle explain job/llama -n train --parallelism "tp=8,pp=2,dp=8"   a Job that Heddle did not place
   kubectl heddle topology                     all nodes
   kubectl heddle topology gpu-017             one node: GPU, NIC, rail, leaf
@@ -139,8 +139,13 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   app.add_option("-o,--output", output, "table, or json or yaml for scripts")->capture_default_str();
 
   CLI::App* explain =
-      app.add_subcommand("explain", "Where a Job's pods are, what crosses what, and the predicted cost");
-  explain->add_option("JOB", flags.explain.target, "job/NAME")->required();
+      app.add_subcommand("explain", "Why a gang is where it is, why it waits, and what would help");
+  explain
+      ->add_option(
+          "KIND/NAME", flags.explain.target,
+          "job, jobset, trainjob, pytorchjob, mpijob, lws, raycluster, rayjob, sts, podgroup, pods (by "
+          "heddle.dev/gang-name) or gang; a name alone is a Job's")
+      ->required();
   explain->add_option("--parallelism", flags.explain.flags.parallelism,
                       "tp=8,pp=2,dp=8: instead of the annotation heddle.dev/parallelism");
   explain->add_option("--model", flags.explain.flags.model,

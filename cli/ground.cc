@@ -219,6 +219,33 @@ std::vector<placement::NodeState> StatesOf(const topology::Fabric& fabric, const
   return states;
 }
 
+base::Result<Grounds> Assemble(ClusterFiles files, std::vector<topology::Fabric> fabrics,
+                               const Counts& counts) {
+  Claims claims(fabrics);
+  claims.OfGangs(files.gangs);
+  claims.OfPods(files);
+  claims.OfKubelets(files.topologies);
+  TRY(claims.OfCounts(counts));
+  std::vector<const crds::Gang*> running;
+  for (const crds::Gang& gang : files.gangs) {
+    if (!crds::IsTrue(gang.status.conditions, crds::kEnded)) running.push_back(&gang);
+  }
+  Grounds grounds;
+  for (topology::Fabric& fabric : fabrics) {
+    std::vector<placement::NodeState> states = StatesOf(fabric, claims);
+    Ground ground{std::make_shared<const topology::Fabric>(std::move(fabric)), std::move(states), {}};
+    const placement::ClusterState state = ground.State();
+    for (const crds::Gang* gang : running) {
+      const auto load = crds::LoadOf(state, *gang);
+      ground.loads.insert(ground.loads.end(), load.begin(), load.end());
+    }
+    grounds.fabrics.push_back(std::move(ground));
+  }
+  grounds.holders = claims.TakeHolders();
+  grounds.gangs = std::move(files.gangs);
+  return grounds;
+}
+
 }  // namespace
 
 placement::ClusterState Ground::State() const {
@@ -249,29 +276,12 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
     TRY(ReadClusterFile(options.taken, text, files), "--taken");
   }
   TRY(CheckCounts(counts, fabrics));
-  Claims claims(fabrics);
-  claims.OfGangs(files.gangs);
-  claims.OfPods(files);
-  claims.OfKubelets(files.topologies);
-  TRY(claims.OfCounts(counts));
-  std::vector<const crds::Gang*> running;
-  for (const crds::Gang& gang : files.gangs) {
-    if (!crds::IsTrue(gang.status.conditions, crds::kEnded)) running.push_back(&gang);
-  }
-  Grounds grounds;
-  for (topology::Fabric& fabric : fabrics) {
-    std::vector<placement::NodeState> states = StatesOf(fabric, claims);
-    Ground ground{std::make_shared<const topology::Fabric>(std::move(fabric)), std::move(states), {}};
-    const placement::ClusterState state = ground.State();
-    for (const crds::Gang* gang : running) {
-      const auto load = crds::LoadOf(state, *gang);
-      ground.loads.insert(ground.loads.end(), load.begin(), load.end());
-    }
-    grounds.fabrics.push_back(std::move(ground));
-  }
-  grounds.holders = claims.TakeHolders();
-  grounds.gangs = std::move(files.gangs);
-  return grounds;
+  return Assemble(std::move(files), std::move(fabrics), counts);
+}
+
+base::Result<Grounds> GroundsOf(ClusterFiles files) {
+  ASSIGN_OR_RETURN(std::vector<topology::Fabric> fabrics, FabricsOf({}, files));
+  return Assemble(std::move(files), std::move(fabrics), {});
 }
 
 }  // namespace heddle::cli

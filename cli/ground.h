@@ -42,6 +42,8 @@ struct Grounds {
 
 // All fabrics of the cluster. GPUs that are broken, granted by a kubelet, or in the plan of a Gang that has
 // not ended are taken. Errors are of the input (kInvalid) or of reading (as `read` says).
+// The same of objects that were read from a live cluster. Topologies without a node's fabric make no ground.
+[[nodiscard]] base::Result<Grounds> GroundsOf(ClusterFiles files);
 [[nodiscard]] base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& read);
 
 }  // namespace heddle::cli

@@ -82,9 +82,9 @@ std::string Summarise(const GangSpec& spec, const GangStatus& status) {
   if (is(kPreempted)) return "Preempted";
   if (is(kDegraded)) return because("Degraded");
   if (is(kRepairing)) return count("Repairing", status.progress.bound);
-  if (is(kRunning)) return count("Running", status.progress.bound);
-  if (is(kReleased)) return count("Starting", status.progress.bound);
-  if (is(kPlanned)) return count("Releasing", status.progress.released);
+  if (is(kRunning)) return because(count("Running", status.progress.bound));
+  if (is(kReleased)) return because(count("Starting", status.progress.bound));
+  if (is(kPlanned)) return because(count("Releasing", status.progress.released));
   if (!status.reason.empty()) return because("Waiting");
   if (is(kCollected)) return "Planning";
   return count("Collecting", status.progress.seen);

@@ -204,6 +204,20 @@ std::vector<const kube::Reflector*> ClusterCache::Needed() const {
   return needed;
 }
 
+std::map<std::string, base::MonotonicTime> ClusterCache::HeardAt() const {
+  std::map<std::string, base::MonotonicTime> heard;
+  const auto add = [&heard](const kube::Reflector& one, const kube::Resource& resource) {
+    if (const auto at = one.heard_at()) heard.emplace(resource.plural, *at);
+  };
+  add(pods_, kube::kPods);
+  add(nodes_, kube::kNodes);
+  add(topologies_, kNodeTopologies);
+  add(fabrics_, kFabrics);
+  add(gangs_, kGangs);
+  for (std::size_t kind = 0; kind < owners_.size(); ++kind) add(*owners_[kind], OwnerKinds()[kind].resource);
+  return heard;
+}
+
 base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& view,
                                     const std::stop_token& stop) {
   kube::ListOptions all;

@@ -41,6 +41,9 @@ class ClusterCache {
   bool synced() const;
   std::vector<std::string> Troubles() const;  // what cannot be watched, as sentences
 
+  // When each watched resource was last heard of, by its plural; only those that have been heard of.
+  std::map<std::string, base::MonotonicTime> HeardAt() const;
+
   // Consistent reads of what decides over slots; for the moment that leadership begins, and the Gangs alone
   // before a first release.
   [[nodiscard]] base::Status ReadAll(const std::stop_token& stop);

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds kLeasePeriod{30};
 constexpr std::chrono::seconds kComplainPeriod{10};
+constexpr std::size_t kMaxStatusBody = 1024;  // nobody has anything to send there
 
 void WatchAgents(kube::Client& client, base::Clock& clock, const std::string& ns, GangController& controller,
                  const std::stop_token& stop) {
@@ -66,6 +67,11 @@ class Daemon::Impl {
     return answer;
   }
 
+  kube::ServedAnswer AnswerStatus(const kube::ServedRequest& request) {
+    if (auto answer = kube::AnswerStatus(request, endpoints_.status)) return *std::move(answer);
+    return {.status = 404, .body = "no such path; there are /metrics, /healthz and /readyz\n"};
+  }
+
   void Run(const std::stop_token& stop) {
     std::vector<std::jthread> threads;
     threads.emplace_back([&] { leadership_.Run(stop); });
@@ -89,7 +95,7 @@ class Daemon::Impl {
       .kept_nodes = [this] { return controller_.kept_nodes(); },
       .is_gang_pod =
           [this](const std::string& uid) { return !controller_.ready() || controller_.KnowsGangPod(uid); },
-      .status = {.metrics = [this] { return metrics_.Text(); },
+      .status = {.metrics = [this] { return controller_.MetricsText(); },
                  .not_ready =
                      [this] {
                        return controller_.ready()
@@ -107,6 +113,10 @@ kube::ServedAnswer Daemon::Answer(const kube::ServedRequest& request) {
   return impl_->Answer(request);
 }
 
+kube::ServedAnswer Daemon::AnswerStatus(const kube::ServedRequest& request) {
+  return impl_->AnswerStatus(request);
+}
+
 void Daemon::Run(const std::stop_token& stop) {
   impl_->Run(stop);
 }
@@ -118,6 +128,14 @@ base::Status RunDaemon(kube::HttpTransport& transport, base::Clock& clock, base:
       options.listen, kMaxBody,
       [&daemon](const kube::ServedRequest& request) { return daemon.Answer(request); });
   if (!server) return base::Fail(std::move(server).error());
+  std::unique_ptr<kube::HttpServer> metrics;
+  if (!options.metrics_listen.empty()) {
+    auto started = kube::HttpServer::Start(
+        options.metrics_listen, kMaxStatusBody,
+        [&daemon](const kube::ServedRequest& request) { return daemon.AnswerStatus(request); });
+    if (!started) return base::Fail(std::move(started).error());
+    metrics = *std::move(started);
+  }
   if (options.listening) options.listening((*server)->address());
   daemon.Run(stop);
   return {};

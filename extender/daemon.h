@@ -16,6 +16,8 @@ namespace heddle::extender {
 
 struct DaemonOptions {
   std::string listen = "127.0.0.1:8010";
+  // Where /metrics, /healthz and /readyz are served, and no verb: what is on loopback nobody scrapes. Empty = nowhere.
+  std::string metrics_listen;
   Mode mode = Mode::kPlace;
   bool preemption = true;  // see ControllerOptions
   std::string identity;    // unique; in the Lease and in events
@@ -33,7 +35,8 @@ class Daemon {
   ~Daemon();
 
   kube::ServedAnswer Answer(const kube::ServedRequest& request);
-  void Run(const std::stop_token& stop);  // blocks until stop
+  kube::ServedAnswer AnswerStatus(const kube::ServedRequest& request);  // no verbs
+  void Run(const std::stop_token& stop);                                // blocks until stop
 
  private:
   class Impl;

@@ -2,11 +2,14 @@
 
 #include <thread>
 
+#include "extender/lost_nodes.h"
 #include "extender/observing.h"
 #include "extender/resources.h"
 
 namespace heddle::extender {
 namespace {
+
+constexpr std::chrono::seconds kCountPeriod{1};  // metrics are scraped far less often
 
 // To observe is to change nothing.
 ControllerOptions Checked(ControllerOptions options) {
@@ -26,7 +29,11 @@ GangController::GangController(kube::Client& client, base::Clock& clock, base::R
       events_(client, clock, random.Fork(),
               {.component = "heddle-extender", .instance = options_.identity, .log = options_.log}),
       cache_(client, clock, random.Fork(),
-             {.gang_changed = [this](const GangKey& key) { queue_.Add(key.ToString()); },
+             {.gang_changed =
+                  [this](const GangKey& key) {
+                    queue_.Add(key.ToString());
+                    queue_.AddAfter(std::string(kCountKey), kCountPeriod);
+                  },
               .passed_the_gate = [this](const kube::ObjectPtr& pod) { WarnUngated(*pod); },
               .capacity_changed = [this] { queue_.AddAfter(std::string(kCapacityKey), options_.settle); },
               .mode = options_.mode,
@@ -58,6 +65,7 @@ void GangController::Work(const std::stop_token& stop) {
     queue_.Done(*key);
     if (done) {
       queue_.Forget(*key);
+      metrics_.Reconciled(clock_.WallNow());
       continue;
     }
     if (stop.stop_requested()) return;
@@ -79,6 +87,10 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     }
     PublishSnapshot();
     CapacityChanged();
+    return {};
+  }
+  if (key == kCountKey) {
+    metrics_.Gangs(CountGangs(Inputs(std::nullopt).gangs));
     return {};
   }
   if (key == kLeadKey && !leading_) {
@@ -125,18 +137,24 @@ base::Status GangController::BeginToLead(const std::stop_token& stop) {
 }
 
 void GangController::PublishSnapshot() {
-  Shared<Snapshot> snapshot = snapshots_.Of(Inputs(std::nullopt));
+  const SnapshotInputs inputs = Inputs(std::nullopt);
+  Shared<Snapshot> snapshot = snapshots_.Of(inputs);
+  metrics_.Stands(TakeCensus(*snapshot));
+  metrics_.Gangs(CountGangs(inputs.gangs));
   const std::lock_guard lock(mutex_);
   current_ = std::move(snapshot);
 }
 
-// Room may have appeared or gone under a plan: gangs that are not all bound look again, and those that wait
-// try again.
+// Room may have appeared or gone under a plan: gangs that are not all bound look again, those whose nodes have
+// fallen silent too, and those that wait try again.
 void GangController::CapacityChanged() {
   if (!leading_ || !read_all_) return;
+  const std::set<std::string> silent = SilentNodes(*current());
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) {
     const auto& conditions = gang->status.conditions;
-    if (crds::IsTrue(conditions, crds::kEnded) || crds::IsTrue(conditions, crds::kRunning)) continue;
+    if (crds::IsTrue(conditions, crds::kEnded)) continue;
+    const bool sound = gang->status.reason != kNodeLost && !StandsOn(*gang, silent);
+    if (crds::IsTrue(conditions, crds::kRunning) && sound) continue;
     queue_.Add(KeyOfGang(*gang).ToString());
   }
   if (!waiting_.empty() || !kept_nodes()->empty()) queue_.Add(std::string(kPlanKey));
@@ -152,6 +170,13 @@ void GangController::PublishKept(KeptNodes kept) {
   auto published = std::make_shared<const KeptNodes>(std::move(kept));
   const std::lock_guard lock(mutex_);
   kept_nodes_ = std::move(published);
+}
+
+std::string GangController::MetricsText() {
+  const base::MonotonicTime now = clock_.Now();
+  for (const auto& [resource, heard] : cache_.HeardAt()) metrics_.Heard(resource, now - heard);
+  metrics_.QueueDepth(queue_.size());
+  return metrics_.Text();
 }
 
 SnapshotInputs GangController::Inputs(const std::optional<GangKey>& without) {

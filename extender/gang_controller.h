@@ -50,6 +50,7 @@ class GangController {
   // Never null.
   std::shared_ptr<const KeptNodes> kept_nodes() const;
   bool KnowsGangPod(const std::string& uid) const { return cache_.KnowsGangPod(uid); }
+  std::string MetricsText();  // with what is only known when asked: how old the caches are
   void SetStaleNodes(std::set<std::string> nodes) { cache_.SetStaleNodes(std::move(nodes)); }
 
  private:
@@ -76,7 +77,7 @@ class GangController {
   };
   // Keys of work that is not about one gang.
   static constexpr std::string_view kLeadKey = "~lead", kPlanKey = "~plan", kYieldKey = "~yield",
-                                    kCapacityKey = "~capacity", kSettleKey = "~settle";
+                                    kCapacityKey = "~capacity", kSettleKey = "~settle", kCountKey = "~count";
   [[nodiscard]] base::Result<Look> LookAt(const GangKey& key, const std::stop_token& stop);
   // `without`: a gang whose own reservation is left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);

@@ -5,6 +5,7 @@
 #include "crds/gpu_indexes.h"
 #include "extender/gang_rules.h"
 #include "extender/gang_status.h"
+#include "extender/lost_nodes.h"
 #include "extender/preempted.h"
 
 namespace heddle::extender {
@@ -255,13 +256,25 @@ void SayStarted(const GangInput& input, crds::GangStatus& status) {
   }
 }
 
+// Bound pods on a silent node look as if they ran. Nothing can be done for them yet, but it can be said.
+std::optional<Note> BlameNodes(const GangInput& input, crds::GangStatus& status) {
+  const auto lost = NodesLost(input);
+  const bool known = status.reason == kNodeLost;
+  Blame(status, lost ? lost->reason : "", lost ? lost->sentence : "");
+  if (lost && !known) return Note{true, lost->reason, lost->sentence};
+  if (known && !lost && crds::IsTrue(status.conditions, crds::kRunning)) {
+    return Note{false, "NodeBack", "the nodes of all its pods are Ready again"};
+  }
+  return std::nullopt;
+}
+
 Decision Report(const GangInput& input) {
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
   const bool was_running = crds::IsTrue(status.conditions, crds::kRunning);
   SayStarted(input, status);
-  if (!crds::IsTrue(status.conditions, crds::kDegraded)) Blame(status, "", "");
   std::optional<Note> note;
+  if (!crds::IsTrue(status.conditions, crds::kDegraded)) note = BlameNodes(input, status);
   if (!was_running && crds::IsTrue(status.conditions, crds::kRunning)) {
     note = Note{false, "Running",
                 "all " + Plural(input.members.spec.pods, "pod") + " of the gang are on their nodes"};

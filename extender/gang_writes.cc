@@ -1,6 +1,7 @@
 // The writes of the gang controller: each is one request, or one a pod.
 #include "extender/gang_controller.h"
 #include "extender/gang_status.h"
+#include "extender/lost_nodes.h"
 #include "extender/rank_file.h"
 #include "extender/resources.h"
 
@@ -57,6 +58,7 @@ base::Status GangController::WriteStatus(const crds::Gang& gang, crds::GangStatu
     return base::Fail(error.In("write the Gang's status"));
   }
   cache_.gangs().Saw(*std::move(written), clock_.Now());
+  metrics_.Moved(gang, changed.status, clock_.WallNow());
   if (!note) return {};
   if (note->warning) metrics_.Refused(note->reason);
   Tell(gang.spec.owner, gang.ns, *note);
@@ -84,17 +86,19 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
   const GangInput input = look.Input(clock_.WallNow());
   PlanAnswer answer =
       RepairMembers(*look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair.lost, {});
-  const std::string ranks =
-      Plural(std::int64_t(repair.lost.size()), "rank") + " lost their slots (" + repair.why + ")";
+  const bool one = repair.lost.size() == 1;
+  const std::string ranks = Plural(std::int64_t(repair.lost.size()), "rank") +
+                            (one ? " lost its slot (" : " lost their slots (") + repair.why + ")";
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
     extender::Say(input, status, crds::kRepairing, true, "SlotLost", ranks);
-    TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Repairing", ranks + "; they have new ones"},
+    TRY(WriteStatus(*look.gang, std::move(status),
+                    Note{false, "Repairing", ranks + (one ? "; it has a new one" : "; they have new ones")},
                     stop));
     queue_.Add(look.members.key.ToString());
     return {};
   }
-  const auto& refusal = std::get<placement::Refusal>(answer);
+  const auto refusal = ForARepair(std::get<placement::Refusal>(std::move(answer)), input);
   const std::string reason(placement::RefusalReasonName(refusal.reason));
   const std::string trouble = ranks + ": " + refusal.sentence;
   std::string choice =
@@ -112,7 +116,10 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
     return {};
   }
   const std::string sentence = status.message;
-  TRY(WriteStatus(*look.gang, std::move(status), Note{true, reason, sentence}, stop));
+  const bool told =
+      look.gang->status.reason == reason && crds::IsTrue(look.gang->status.conditions, crds::kDegraded);
+  TRY(WriteStatus(*look.gang, std::move(status),
+                  told ? std::nullopt : std::optional(Note{true, reason, sentence}), stop));
   queue_.Add(look.members.key.ToString());
   return {};
 }

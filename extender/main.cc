@@ -34,6 +34,8 @@ void Define(CLI::App& app, Flags& flags) {
   app.add_option("--listen", flags.daemon.listen,
                  "ADDRESS:PORT for the verbs; port 0 takes a free one, printed on stdout")
       ->capture_default_str();
+  app.add_option("--metrics-listen", flags.daemon.metrics_listen,
+                 "ADDRESS:PORT for /metrics, /healthz and /readyz alone (default: only beside the verbs)");
   app.add_option(
          "--mode", flags.daemon.mode,
          "place: plan gangs and let their pods go. observe: touch no pod, and say what the cluster's own "

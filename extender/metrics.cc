@@ -6,6 +6,11 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <mutex>
+#include <set>
+
+#include "extender/milestones.h"
+
 namespace heddle::extender {
 namespace {
 
@@ -14,11 +19,21 @@ using Seconds = std::chrono::duration<double>;
 const prometheus::Histogram::BucketBoundaries kBuckets{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03,
                                                        0.1,    0.3,    1,     3,     10};
 
+// From what nobody notices to what somebody asks about the next day.
+const prometheus::Histogram::BucketBoundaries kWaitBuckets{1,   2,   5,    10,   30,    60,   120,
+                                                           300, 600, 1800, 3600, 14400, 86400};
+// Communication of a step: 0.1 ms to half a minute.
+const prometheus::Histogram::BucketBoundaries kStepBuckets{0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03,
+                                                           0.1,    0.3,    1,     3,     10,   30};
+
 auto& Counters(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
 }
 auto& Gauges(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add({});
+}
+auto& GaugeFamily(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
 }
 auto& Histograms(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
@@ -58,6 +73,52 @@ struct Metrics::Families {
       Gauges(registry, "heddle_extender_leading", "1 while this process plans gangs");
   prometheus::Gauge& waiting =
       Gauges(registry, "heddle_extender_gangs_waiting", "Complete gangs without a plan");
+  prometheus::Family<prometheus::Histogram>& until_planned = Histograms(
+      registry, "heddle_extender_gang_plan_wait_seconds",
+      "Seconds from all pods of a gang seen to its plan committed, by whether it was planned at once");
+  prometheus::Family<prometheus::Histogram>& until_running =
+      Histograms(registry, "heddle_extender_gang_start_seconds",
+                 "Seconds from all pods of a gang seen to all of them on nodes, again after each loss of "
+                 "pods, by whether it was "
+                 "planned at once");
+  prometheus::Family<prometheus::Histogram>& planned_step = Histograms(
+      registry, "heddle_extender_planned_step_seconds",
+      "Predicted communication of a training step in seconds, of plans as they are committed, by what for");
+  prometheus::Family<prometheus::Counter>& planned_edges = Counters(
+      registry, "heddle_extender_planned_edges_total",
+      "Edges of groups that leave NVLink, of plans as they are committed, by axis and whether they cross "
+      "leaves");
+  prometheus::Family<prometheus::Gauge>& gangs =
+      GaugeFamily(registry, "heddle_extender_gangs", "Gangs that have not ended, by state");
+  prometheus::Family<prometheus::Gauge>& gpus = GaugeFamily(
+      registry, "heddle_extender_gpus",
+      "GPUs by state: free, reserved for pods that are on no node yet, bound to pods, unhealthy, or unusable "
+      "with their node");
+  prometheus::Family<prometheus::Gauge>& unusable_nodes =
+      GaugeFamily(registry, "heddle_extender_unusable_nodes", "GPU nodes that no gang may use, by reason");
+  prometheus::Gauge& fragmentation =
+      Gauges(registry, "heddle_extender_fragmentation_ratio",
+             "Free GPUs on partly taken nodes over all free GPUs, 0 to 1; 0 where none is free");
+  prometheus::Gauge& whole_nodes =
+      Gauges(registry, "heddle_extender_whole_nodes_free", "Usable nodes whose every healthy GPU is free");
+  prometheus::Gauge& whole_domains = Gauges(registry, "heddle_extender_whole_domains_free",
+                                            "NVLink domains whose every healthy GPU is free");
+  prometheus::Family<prometheus::Gauge>& fit = GaugeFamily(
+      registry, "heddle_extender_gangs_that_fit",
+      "Gangs of that many whole nodes that fit beside each other now, each within one scalable unit");
+  prometheus::Gauge& largest = Gauges(
+      registry, "heddle_extender_largest_gang_nodes",
+      "Whole free nodes of the scalable unit that has the most: the largest gang that crosses no unit");
+  prometheus::Family<prometheus::Gauge>& watch_age = GaugeFamily(
+      registry, "heddle_extender_watch_age_seconds",
+      "Seconds since the API server last said anything of a resource: an event, a list or a bookmark");
+  prometheus::Gauge& queue_depth =
+      Gauges(registry, "heddle_extender_queue_depth", "Keys that wait to be worked on");
+  prometheus::Gauge& reconciled = Gauges(registry, "heddle_extender_last_reconcile_timestamp_seconds",
+                                         "Unix time of the last key that was worked off without an error");
+
+  std::mutex mutex;
+  std::set<std::string> words;  // reasons of unusable nodes that were ever shown
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) {}
@@ -100,6 +161,73 @@ void Metrics::Observed(const placement::Quality& cluster, const std::optional<pl
   };
   add("cluster", cluster);
   add("heddle", *heddle);
+}
+
+void Metrics::Moved(const crds::Gang& before, const crds::GangStatus& after, base::WallTime now) {
+  const Milestones reached = MilestonesOf(before, after, now);
+  const char* at_once = reached.at_once ? "true" : "false";
+  if (reached.until_planned) {
+    families_->until_planned.Add({{"at_once", at_once}}, kWaitBuckets)
+        .Observe(double(reached.until_planned->count()));
+  }
+  if (reached.until_running) {
+    families_->until_running.Add({{"at_once", at_once}}, kWaitBuckets)
+        .Observe(double(reached.until_running->count()));
+  }
+  if (!reached.planned) return;
+  families_->planned_step.Add({{"for", reached.repair ? "repair" : "start"}}, kStepBuckets)
+      .Observe(double(reached.planned->step_micros) / 1e6);
+  for (std::size_t axis = 0; axis < reached.planned->edges.size(); ++axis) {
+    if (reached.planned->edges[axis] == 0) continue;
+    const std::string name(placement::AxisName(placement::Axis(axis)));
+    const double crossing = double(reached.planned->leaf_crossings[axis]);
+    families_->planned_edges.Add({{"axis", name}, {"crosses", "true"}}).Increment(crossing);
+    families_->planned_edges.Add({{"axis", name}, {"crosses", "false"}})
+        .Increment(double(reached.planned->edges[axis]) - crossing);
+  }
+}
+
+void Metrics::Gangs(const GangCount& gangs) {
+  for (int state = 0; state < kGangStates; ++state) {
+    families_->gangs.Add({{"state", std::string(GangStateName(GangState(state)))}})
+        .Set(gangs[std::size_t(state)]);
+  }
+}
+
+void Metrics::Stands(const Census& census) {
+  const auto gpus = [this](const char* state, std::int64_t count) {
+    families_->gpus.Add({{"state", state}}).Set(double(count));
+  };
+  gpus("free", census.free);
+  gpus("reserved", census.reserved);
+  gpus("bound", census.bound);
+  gpus("unhealthy", census.unhealthy);
+  gpus("unusable", census.unusable);
+  families_->fragmentation.Set(census.free == 0 ? 0
+                                                : double(census.free_on_shared_nodes) / double(census.free));
+  families_->whole_nodes.Set(census.whole_nodes);
+  families_->whole_domains.Set(census.whole_domains);
+  families_->largest.Set(census.largest);
+  for (int size = 0; size < Census::kSizes; ++size) {
+    families_->fit.Add({{"nodes", std::to_string(1 << size)}}).Set(double(census.fit[std::size_t(size)]));
+  }
+  const std::lock_guard lock(families_->mutex);
+  for (const auto& [word, nodes] : census.unusable_nodes) families_->words.insert(word);
+  for (const std::string& word : families_->words) {
+    const auto found = census.unusable_nodes.find(word);
+    families_->unusable_nodes.Add({{"reason", word}})
+        .Set(found == census.unusable_nodes.end() ? 0 : found->second);
+  }
+}
+
+void Metrics::Heard(const std::string& resource, std::chrono::nanoseconds ago) {
+  families_->watch_age.Add({{"resource", resource}}).Set(Seconds(ago).count());
+}
+void Metrics::QueueDepth(std::size_t keys) {
+  families_->queue_depth.Set(double(keys));
+}
+void Metrics::Reconciled(base::WallTime now) {
+  families_->reconciled.Set(std::chrono::duration<double>(now.time_since_epoch()).count());
 }
 
 std::string Metrics::Text() const {

@@ -5,11 +5,14 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
+#include "extender/census.h"
 #include "placement/plan.h"
 
 namespace heddle::extender {
 
-// What /metrics shows. Thread rule: every member may be called from any thread.
+// What /metrics shows; docs/operations.md has a line for each. No label's values grow with the cluster's users: no pod,
+// Job, Gang or node is named. Thread rule: every member may be called from any thread.
 class Metrics {
  public:
   Metrics();
@@ -26,7 +29,14 @@ class Metrics {
   void Waiting(int gangs);
   // A gang that mode observe has priced: the cluster's side, and Heddle's where it would not have made it wait.
   void Observed(const placement::Quality& cluster, const std::optional<placement::Quality>& heddle);
-  std::string Text() const;  // Prometheus' text format
+  // A Gang's status was written over `before`'s.
+  void Moved(const crds::Gang& before, const crds::GangStatus& after, base::WallTime now);
+  void Gangs(const GangCount& gangs);
+  void Stands(const Census& census);
+  void Heard(const std::string& resource, std::chrono::nanoseconds ago);
+  void QueueDepth(std::size_t keys);
+  void Reconciled(base::WallTime now);  // a key of the queue was worked off without an error
+  std::string Text() const;             // Prometheus' text format
 
  private:
   struct Families;

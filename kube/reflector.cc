@@ -54,6 +54,11 @@ bool Reflector::healthy() const {
   return healthy_;
 }
 
+std::optional<base::MonotonicTime> Reflector::heard_at() const {
+  const std::lock_guard lock(mutex_);
+  return heard_at_;
+}
+
 std::optional<base::Error> Reflector::last_error() const {
   const std::lock_guard lock(mutex_);
   return last_error_;
@@ -251,8 +256,10 @@ ObjectPtr Reflector::Prepare(Json&& object) const {
 
 void Reflector::Advance(const std::string& resource_version) {
   if (resource_version.empty()) return;
+  const base::MonotonicTime now = clock_.Now();
   const std::lock_guard lock(mutex_);
   resource_version_ = resource_version;
+  heard_at_ = now;
 }
 
 void Reflector::Succeeded() {

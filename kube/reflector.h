@@ -54,6 +54,9 @@ class Reflector {
   // Whether the last attempt worked. False means that the store grows old.
   bool healthy() const;
   std::optional<base::Error> last_error() const;  // of the last failed attempt since the last good one
+  // When the server last said anything: a list, an event, or a bookmark, which comes about once a minute where nothing
+  // changes. Nothing before the first time. What the store holds is at most this old.
+  std::optional<base::MonotonicTime> heard_at() const;
   // The last resourceVersion seen from a list, a bookmark or a real event.
   std::string resource_version() const;
 
@@ -94,6 +97,7 @@ class Reflector {
   mutable std::mutex mutex_;  // guards what follows
   std::string resource_version_;
   bool healthy_ = false;
+  std::optional<base::MonotonicTime> heard_at_;
   std::optional<base::Error> last_error_;
 };
 

@@ -79,8 +79,20 @@ class Nodes:
             {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
                                         "message": "the bed lost this node"}]}}, "strategic")
 
+    def fall_silent(self, name):
+        """As when a machine loses power: nothing is said to anybody, its Lease goes stale, and the node controller finds
+        out for itself.
+        """
+        self._plane.rest.patch(path("nodes", name=name), {"metadata": {"annotations": {KWOK_ANNOTATION: None}}})
+        # KWOK goes on renewing the Lease of a node that it once had, unless another holds it.
+        self._plane.rest.patch(path("leases", "kube-node-lease", name),
+                               {"spec": {"holderIdentity": "nobody", "leaseDurationSeconds": 86400}})
+
     def find_again(self, name):
-        """Undoes lose()."""
+        """Undoes lose() and fall_silent()."""
+        lease = self._plane.rest.find(path("leases", "kube-node-lease", name))
+        if lease and lease["spec"].get("holderIdentity") == "nobody":
+            self._plane.rest.delete(path("leases", "kube-node-lease", name))
         self._plane.rest.patch(path("nodes", name=name), {"metadata": {"annotations": {KWOK_ANNOTATION: "fake"}}})
         self.wait_ready([name])
 

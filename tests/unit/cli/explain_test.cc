@@ -108,6 +108,159 @@ TEST_F(ExplainTest, ShowsTheGangThatWasRefusedWithItsReason) {
   EXPECT_EQ(Json::parse(ExplainJob("job/llama", Format::kJson).out)["gang"]["reason"], "NotEnoughFree");
 }
 
+// Gangs on the eight nodes of the stage, as the extender would have written them.
+class ExplainGangTest : public ExplainTest {
+ protected:
+  crds::Gang NewGang(const std::string& name, const std::string& kind, int pods, int priority = 0) {
+    crds::Gang gang;
+    gang.name = name + "-1";
+    gang.ns = "train";
+    gang.uid = name + "-gang-uid";
+    gang.created_at = clock.WallNow();
+    gang.spec.owner = {.api_version = "v1", .kind = kind, .name = name, .uid = name + "-uid"};
+    gang.spec.pods = pods;
+    gang.spec.gpus_per_pod = 8;
+    gang.spec.gpu_resource = "nvidia.com/gpu";
+    gang.spec.priority = priority;
+    gang.spec.parallelism = placement::Parallelism{.tp = 8, .dp = pods};
+    return gang;
+  }
+  void Say(crds::Gang& gang, std::string_view type, bool on, const std::string& message = "said") {
+    crds::SetCondition(gang.status.conditions,
+                       {.type = std::string(type),
+                        .status = on ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse,
+                        .reason = "Word",
+                        .message = message,
+                        .last_transition = std::chrono::floor<std::chrono::seconds>(clock.WallNow())});
+  }
+  void Put(const crds::Gang& gang) { server.Put(ResourceOf(keys::kGang, true), crds::ToJson(gang)); }
+  // Runs on whole nodes from `first` on.
+  crds::Gang PutRunning(const std::string& name, const std::string& kind, int first, int pods,
+                        int priority = 0) {
+    crds::Gang gang = NewGang(name, kind, pods, priority);
+    std::vector<crds::PlacedPod> rows;
+    for (int i = 0; i < pods; ++i) rows.push_back({"node-0" + std::to_string(first + i), 0xFF, {}});
+    gang.status.placement = crds::ToColumns(rows, 1);
+    gang.status.planned_at = std::chrono::floor<std::chrono::seconds>(clock.WallNow());
+    gang.status.progress = {pods, pods, pods};
+    gang.status.explanation = {"whole in su-0"};
+    for (const auto type : {crds::kCollected, crds::kPlanned, crds::kReleased, crds::kRunning})
+      Say(gang, type, true);
+    Put(gang);
+    for (int i = 0; i < pods; ++i) {
+      Json pod = kube::NewObject(kube::kPods, {"train", name + "-" + std::to_string(i)});
+      pod["metadata"]["annotations"] = {
+          {keys::kGangUid, gang.uid}, {keys::kRank, std::to_string(i)}, {keys::kGpus, "0,1,2,3,4,5,6,7"}};
+      pod["spec"]["nodeName"] = rows[std::size_t(i)].node;
+      pod["spec"]["containers"] =
+          Json::array({{{"name", "main"}, {"resources", {{"limits", {{"nvidia.com/gpu", "8"}}}}}}});
+      pod["status"]["phase"] = "Running";
+      server.Put(kube::kPods, pod);
+    }
+    return gang;
+  }
+  crds::Gang PutRefused(const std::string& name, int pods, const std::string& require, int priority = 0) {
+    crds::Gang gang = NewGang(name, "JobSet", pods, priority);
+    if (!require.empty()) gang.spec.require = {{placement::Axis::kDp, placement::Level::kLeaf}};
+    gang.status.progress = {pods, 0, 0};
+    gang.status.reason = "NotEnoughFree";
+    gang.status.message = "4 nodes needed in one scalable unit, best has 3 (su-1)";
+    Say(gang, crds::kCollected, true);
+    Say(gang, crds::kPlanned, false, gang.status.message);
+    Put(gang);
+    return gang;
+  }
+  void PutNodes(const std::string& not_ready = "") {
+    for (int i = 0; i < 8; ++i) {
+      const std::string name = "node-0" + std::to_string(i);
+      Json node = kube::NewObject(kube::kNodes, {"", name});
+      node["status"]["conditions"] =
+          Json::array({{{"type", "Ready"}, {"status", name == not_ready ? "Unknown" : "True"}}});
+      server.Put(kube::kNodes, node);
+    }
+  }
+  Json Remedies(const std::string& target) {
+    return Json::parse(ExplainJob(target, Format::kJson).out, nullptr, false)["wouldHelp"];
+  }
+};
+
+TEST_F(ExplainGangTest, PricesAGangByItsOwnNameWhateverMadeIt) {
+  PutRunning("llama", "RayCluster", 0, 4);
+  const Output output = ExplainJob("gang/llama-1", Format::kJson);
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  const Json json = Json::parse(output.out, nullptr, false);
+  EXPECT_EQ(json["kind"], "Gang");
+  EXPECT_EQ(json["tpGroupsInDomain"], 4);
+  EXPECT_EQ(json["leafCrossings"]["dp"], 0);
+  EXPECT_FALSE(json.contains("waiting")) << "it runs";
+  EXPECT_THAT(ExplainJob("gang/llama-1").out, HasSubstr("whole in su-0"));
+}
+
+TEST_F(ExplainGangTest, FindsTheGangOfALabelledPodGroupAndOfALeaderWorkerSetsWorstGroup) {
+  crds::Gang pods = PutRunning("loose", "Pod", 0, 2);
+  pods.spec.group = "Pods/loose";
+  Put(pods);
+  EXPECT_EQ(ExplainJob("pods/loose").exit_code, 0) << ExplainJob("pods/loose").err;
+  EXPECT_EQ(ExplainJob("pods/other").exit_code, Output::kFailed);
+  EXPECT_THAT(ExplainJob("pods/other").err, HasSubstr("kubectl get gangs -n train"));
+}
+
+TEST_F(ExplainGangTest, SaysWhyAGangWaitsBehindWhomAndWhatWouldHelp) {
+  PutNodes("node-07");
+  PutRunning("first", "Job", 0, 2);
+  PutRunning("important", "Job", 4, 1, 100);
+  PutRefused("ahead", 8, "", 50);
+  PutRefused("stuck", 3, "dp=leaf");
+  const Output output = ExplainJob("gang/stuck-1");
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  ExpectGolden("explain_waiting.txt",
+               std::regex_replace(WithoutTimes(output.out), std::regex("[0-9]{4}-[0-9T:-]+Z"), "<time>"));
+  const Json remedies = Remedies("gang/stuck-1");
+  ASSERT_EQ(remedies.size(), 4U) << remedies.dump(2);
+  EXPECT_EQ(remedies[0]["kind"], "NodeBack");
+  EXPECT_EQ(remedies[0]["names"], Json::array({"node-07 (NotReady)"}))
+      << "three of its unit's nodes are free";
+  EXPECT_EQ(remedies[1]["kind"], "End");
+  EXPECT_EQ(remedies[1]["names"], Json::array({"gang train/first (16 GPUs)"}))
+      << "not the one of higher priority";
+  EXPECT_EQ(remedies[2]["kind"], "WeakerRequirement");
+  EXPECT_EQ(remedies[3]["kind"], "FewerGpus");
+  for (const Json& remedy : remedies) EXPECT_GT(remedy["stepMicros"], 0);
+}
+
+TEST_F(ExplainGangTest, NamesNothingThatDoesNotHelp) {
+  PutNodes();
+  PutRunning("important", "Job", 0, 8, 100);
+  PutRefused("stuck", 4, "");
+  EXPECT_EQ(Remedies("gang/stuck-1"), Json::array());
+  EXPECT_THAT(ExplainJob("gang/stuck-1").out, HasSubstr("Nothing that was tried"));
+}
+
+TEST_F(ExplainGangTest, SaysThatThereIsRoomNowWhenThereIs) {
+  PutNodes();
+  PutRefused("stuck", 4, "");
+  const Json remedies = Remedies("gang/stuck-1");
+  ASSERT_EQ(remedies.size(), 1U);
+  EXPECT_EQ(remedies[0]["kind"], "RoomNow");
+}
+
+TEST_F(ExplainGangTest, SeeksARankThatLostItsNodeAPlaceBesideTheOthers) {
+  PutNodes("node-03");
+  crds::Gang gang = PutRunning("llama", "Job", 0, 4);
+  gang.spec.require = {{placement::Axis::kDp, placement::Level::kLeaf}};
+  gang.status.reason = "Requirement";
+  gang.status.message = "1 rank lost its slot";
+  Say(gang, crds::kDegraded, true, gang.status.message);
+  Say(gang, crds::kRunning, false);
+  Put(gang);
+  server.Remove(kube::kPods, {"train", "llama-3"});
+  const Json remedies = Remedies("gang/llama-1");
+  ASSERT_EQ(remedies.size(), 3U) << remedies.dump(2);
+  EXPECT_EQ(remedies[0]["names"], Json::array({"node-03 (NotReady)"}));
+  EXPECT_EQ(remedies[1]["kind"], "Restart") << "the other unit is free";
+  EXPECT_EQ(remedies[2]["kind"], "WeakerRequirement");
+}
+
 TEST_F(ExplainTest, RefusesAWorldThatIsNotTheGpus) {
   AddJob("llama", 8, "tp=8,pp=2,dp=4");
   AddPods(true, true);
@@ -140,10 +293,28 @@ TEST_F(ExplainTest, PricesTheYoungestLivePodOfAnIndex) {
   EXPECT_EQ(ExplainAsJson()["pods"][0]["name"], "llama-0");
 }
 
+TEST_F(ExplainTest, PricesNoPodThatIsOnItsWayOutOnceItsSuccessorIsThere) {
+  AddJob("llama", 8, "tp=8,pp=2,dp=2");
+  AddPods(true, true);
+  Json leaving = AddPod("llama", 5, "node-02", 4, "4,5,6,7");
+  server.Remove(kube::kPods, {"train", "llama-5"});
+  leaving["metadata"]["name"] = "llama-5-old";
+  leaving["metadata"].erase("uid");
+  leaving["metadata"]["deletionTimestamp"] = "2026-11-23T03:00:00Z";
+  server.Put(kube::kPods, leaving);
+  EXPECT_TRUE(ExplainAsJson().contains("stepMicros")) << "nobody has taken its place yet";
+  AddPod("llama", 5, "", 4);
+  EXPECT_THAT(ExplainJob("job/llama").out, HasSubstr("1 of 8 pods is not bound to a node yet (index 5)"));
+}
+
 TEST_F(ExplainTest, SaysWhatToDoAboutEveryKindOfError) {
   EXPECT_THAT(ExplainJob("job/nothing").err, HasSubstr("kubectl get jobs"));
   EXPECT_EQ(ExplainJob("job/nothing").exit_code, Output::kFailed);
   EXPECT_EQ(ExplainJob("pod/x").exit_code, Output::kUsage);
+  EXPECT_THAT(ExplainJob("pod/x").err, HasSubstr("jobset, trainjob, pytorchjob"));
+  EXPECT_EQ(ExplainJob("jobset/").exit_code, Output::kUsage);
+  EXPECT_THAT(ExplainJob("jobset/x").err, HasSubstr("this cluster has no jobsets"));
+  EXPECT_EQ(ExplainJob("gang/x").exit_code, Output::kFailed);
   AddJob("llama", 8, "tp=eight");
   EXPECT_EQ(ExplainJob("job/llama").exit_code, Output::kUsage);
   server.FailNext({.method = "GET", .path_contains = "jobs", .status = 403});

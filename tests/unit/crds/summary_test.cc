@@ -104,9 +104,13 @@ TEST(GangSummary, SaysTheFurthestState) {
   EXPECT_EQ(summary_with(kCollected), "Planning");
   status.reason = "NotEnoughFree";
   EXPECT_EQ(Summarise(spec, status), "Waiting: NotEnoughFree");
+  status.reason.clear();
   EXPECT_EQ(summary_with(kPlanned), "Releasing 17/32");
   EXPECT_EQ(summary_with(kReleased), "Starting 31/32");
   EXPECT_EQ(summary_with(kRunning), "Running 31/32");
+  status.reason = "NodeLost";
+  EXPECT_EQ(Summarise(spec, status), "Running 31/32: NodeLost");
+  status.reason = "NotEnoughFree";
   EXPECT_EQ(summary_with(kRepairing), "Repairing 31/32");
   EXPECT_EQ(summary_with(kDegraded), "Degraded: NotEnoughFree");
   EXPECT_EQ(summary_with(kEnded), "Ended: NotEnoughFree");

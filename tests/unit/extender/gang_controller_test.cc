@@ -221,6 +221,57 @@ TEST(GangController, MovesARemadePodWhoseNodeIsLost) {
   EXPECT_THAT(cluster.Violations(), IsEmpty());
 }
 
+TEST(GangController, SaysThatAGangStandsStillWhoseNodeIsNotReadyAndWhenItIsBack) {
+  Cluster cluster(kTwoUnits);
+  RunningExtender extender(cluster);
+  cluster.Submit({});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  const std::string lost = ReadPod(cluster.Pod("train-3")).plan->node;
+  const auto set_ready = [&](const char* status) {
+    cluster.server.Edit(kube::kNodes, {"", lost},
+                        [&](kube::Json& node) { node["status"]["conditions"][0]["status"] = status; });
+  };
+  set_ready("Unknown");
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 8/8: NodeLost"; }))
+      << cluster.Summary("train");
+  const std::string message = cluster.GangOf("train")->status.message;
+  EXPECT_THAT(message, HasSubstr(lost + " is NotReady, and rank 3 (pod train-3) is there"));
+  EXPECT_THAT(message, HasSubstr("kubectl taint nodes " + lost));
+  ASSERT_TRUE(extender.Until([&] {
+    const std::string text = extender.controller().MetricsText();
+    return text.find("heddle_extender_gangs{state=\"stalled\"} 1") != std::string::npos &&
+           text.find("heddle_extender_unusable_nodes{reason=\"NotReady\"} 1") != std::string::npos;
+  })) << extender.controller().MetricsText();
+  set_ready("True");
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Running 8/8"; }))
+      << cluster.Summary("train");
+  EXPECT_EQ(cluster.GangOf("train")->status.placement->epoch, 1) << "nothing moved";
+}
+
+TEST(GangController, CountsWhatAGangsLifeDoes) {
+  Cluster cluster(kTwoUnits);
+  RunningExtender extender(cluster);
+  const auto says = [&](const std::string& line) {
+    return extender.Until(
+        [&] { return extender.controller().MetricsText().find(line + "\n") != std::string::npos; });
+  };
+  EXPECT_TRUE(says("heddle_extender_gpus{state=\"free\"} 128")) << extender.controller().MetricsText();
+  EXPECT_TRUE(says("heddle_extender_gangs_that_fit{nodes=\"8\"} 2"));
+  cluster.Submit({});
+  ASSERT_TRUE(extender.Until([&] { return cluster.Released("train") == 8; }));
+  EXPECT_TRUE(says("heddle_extender_gpus{state=\"reserved\"} 64")) << extender.controller().MetricsText();
+  EXPECT_TRUE(says("heddle_extender_gang_plan_wait_seconds_count{at_once=\"true\"} 1"));
+  EXPECT_TRUE(says("heddle_extender_planned_step_seconds_count{for=\"start\"} 1"));
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  EXPECT_TRUE(says("heddle_extender_gpus{state=\"bound\"} 64")) << extender.controller().MetricsText();
+  EXPECT_TRUE(says("heddle_extender_gpus{state=\"reserved\"} 0"));
+  EXPECT_TRUE(says("heddle_extender_gangs{state=\"running\"} 1"));
+  EXPECT_TRUE(says("heddle_extender_gangs_that_fit{nodes=\"8\"} 1"));
+  EXPECT_TRUE(says("heddle_extender_gang_start_seconds_count{at_once=\"true\"} 1"));
+  EXPECT_THAT(extender.controller().MetricsText(),
+              HasSubstr("heddle_extender_watch_age_seconds{resource=\"pods\"}"));
+}
+
 TEST(GangController, SaysWhenALostRankHasNowhereToGo) {
   Cluster cluster("su:1 node:2 gpu:8 nic:8 rail:8");
   RunningExtender extender(cluster);
@@ -235,7 +286,10 @@ TEST(GangController, SaysWhenALostRankHasNowhereToGo) {
   cluster.PutPod(words, uid, 1, "train-1-again");
   ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train").starts_with("Degraded"); }))
       << cluster.Summary("train");
-  EXPECT_THAT(cluster.GangOf("train")->status.message, HasSubstr(lost + " is Cordoned"));
+  EXPECT_THAT(cluster.GangOf("train")->status.message,
+              HasSubstr("1 rank lost its slot (rank 1: " + lost + " is Cordoned)"));
+  EXPECT_THAT(cluster.GangOf("train")->status.message,
+              HasSubstr("; out of use beside its other ranks: " + lost + " Cordoned"));
   EXPECT_TRUE(ReadPod(cluster.Pod("train-1-again")).gated);
   cluster.server.Edit(kube::kNodes, {"", lost},
                       [](kube::Json& node) { node["spec"]["unschedulable"] = false; });

@@ -514,5 +514,67 @@ TEST(GangDecision, ReachesTheSameDecisionFromTheSameObjects) {
     EXPECT_EQ(first.patches[i].patch, second.patches[i].patch);
 }
 
+Json Tolerating(Json pod, std::optional<int> seconds) {
+  Json toleration = {
+      {"key", "node.kubernetes.io/unreachable"}, {"operator", "Exists"}, {"effect", "NoExecute"}};
+  if (seconds) toleration["tolerationSeconds"] = *seconds;
+  pod["spec"]["tolerations"] = Json::array({std::move(toleration)});
+  return pod;
+}
+
+TEST(GangDecision, SaysWhenThePodOnALostNodeIsEvicted) {
+  for (const auto& [seconds, words] :
+       std::map<std::optional<int>, std::string>{{300, "evicts the pod 300 s after that"},
+                                                 {std::nullopt, "evicts the pod never, as it tolerates"}}) {
+    Scene scene;
+    for (Json& pod : scene.pods) pod = Tolerating(pod, seconds);
+    scene.Planned();
+    for (int rank : {0, 1}) {
+      scene.Release(rank);
+      scene.Bind(rank, scene.names[std::size_t(rank)]);
+    }
+    scene.gang->status = scene.Expect<UpdateStatus>().status;
+    ASSERT_TRUE(Is(scene.gang->status, crds::kRunning));
+    auto facts = std::make_shared<NodeFacts>();
+    facts->name = scene.names[1];
+    facts->ready = false;
+    scene.snapshot.nodes[scene.names[1]] = facts;
+    const auto update = scene.Expect<UpdateStatus>();
+    EXPECT_EQ(update.status.reason, "NodeLost");
+    EXPECT_THAT(update.status.message, HasSubstr(words));
+    ASSERT_TRUE(update.note);
+    EXPECT_TRUE(update.note->warning);
+    scene.gang->status = update.status;
+    scene.Expect<Nothing>();
+    scene.snapshot.nodes.clear();
+    const auto back = scene.Expect<UpdateStatus>();
+    EXPECT_EQ(back.status.reason, "");
+    EXPECT_EQ(back.note->reason, "NodeBack");
+  }
+}
+
+TEST(GangDecision, SaysThatAnEvictedPodOnALostNodeDoesNotEnd) {
+  Scene scene;
+  scene.Planned();
+  for (int rank : {0, 1}) {
+    scene.Release(rank);
+    scene.Bind(rank, scene.names[std::size_t(rank)]);
+  }
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  auto facts = std::make_shared<NodeFacts>();
+  facts->name = scene.names[1];
+  facts->ready = false;
+  scene.snapshot.nodes[scene.names[1]] = facts;
+  scene.pods[1]["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z";
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_EQ(update.status.reason, "NodeLost");
+  EXPECT_THAT(update.status.message, HasSubstr("rank 1 has no pod"));
+  EXPECT_THAT(update.status.message, HasSubstr("delete its Node"));
+  EXPECT_THAT(crds::Summarise(scene.gang->spec, update.status), HasSubstr("1/2: NodeLost"));
+  scene.pods[1] = GatedPod(1);  // another one was made
+  EXPECT_TRUE(std::holds_alternative<RepairRanks>(scene.Next()) ||
+              std::holds_alternative<ReleasePods>(scene.Next()));
+}
+
 }  // namespace
 }  // namespace heddle::extender

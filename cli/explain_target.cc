@@ -1,0 +1,88 @@
+#include "cli/explain_target.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "crds/keys.h"
+
+namespace heddle::cli {
+
+const std::vector<ExplainKind>& ExplainKinds() {
+  using kube::CustomResource;
+  static const std::vector<ExplainKind> kinds{
+      {"Job", {"job", "jobs"}, kube::kJobs, ""},
+      {"JobSet",
+       {"jobset", "jobsets"},
+       CustomResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true),
+       ""},
+      {"TrainJob",
+       {"trainjob", "trainjobs"},
+       CustomResource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob", true),
+       "JobSet"},
+      {"PyTorchJob",
+       {"pytorchjob", "pytorchjobs"},
+       CustomResource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob", true),
+       ""},
+      {"MPIJob",
+       {"mpijob", "mpijobs"},
+       CustomResource("kubeflow.org", "v2beta1", "mpijobs", "MPIJob", true),
+       ""},
+      {"LeaderWorkerSet",
+       {"lws", "leaderworkerset", "leaderworkersets"},
+       CustomResource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", true),
+       ""},
+      {"RayCluster",
+       {"raycluster", "rayclusters"},
+       CustomResource("ray.io", "v1", "rayclusters", "RayCluster", true),
+       ""},
+      {"RayJob",
+       {"rayjob", "rayjobs"},
+       CustomResource("ray.io", "v1", "rayjobs", "RayJob", true),
+       "RayCluster"},
+      {"StatefulSet",
+       {"sts", "statefulset", "statefulsets"},
+       {"apps", "v1", "statefulsets", "StatefulSet", true},
+       ""},
+      {"PodGroup",
+       {"podgroup", "podgroups"},
+       CustomResource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", true),
+       ""},
+      {"Pods", {"pods", "pod-group"}, {}, ""},
+      {"Gang",
+       {"gang", "gangs"},
+       CustomResource(std::string(crds::keys::kGroup), std::string(crds::keys::kVersion),
+                      std::string(crds::keys::kGang.plural), std::string(crds::keys::kGang.kind), true),
+       ""}};
+  return kinds;
+}
+
+const ExplainKind* ExplainKindOf(const std::string& kind) {
+  const auto& kinds = ExplainKinds();
+  const auto found =
+      std::find_if(kinds.begin(), kinds.end(), [&](const auto& one) { return one.kind == kind; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+base::Result<ExplainTarget> ParseExplainTarget(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  std::string word = slash == std::string::npos ? "job" : text.substr(0, slash);
+  const std::string name = slash == std::string::npos ? text : text.substr(slash + 1);
+  word = word.substr(0, word.find('.'));
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  std::vector<std::string> known;
+  for (const ExplainKind& kind : ExplainKinds()) {
+    known.push_back(kind.words.front());
+    if (std::find(kind.words.begin(), kind.words.end(), word) == kind.words.end()) continue;
+    if (name.empty() || name.find('/') != std::string::npos) break;
+    return ExplainTarget{&kind, name};
+  }
+  return base::Fail(
+      base::Code::kInvalid,
+      fmt::format("\"{}\" names nothing that makes a gang: write KIND/NAME, where KIND is one of {} "
+                  "(pods/NAME: pods with the label heddle.dev/gang-name=NAME)",
+                  text, fmt::join(known, ", ")));
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,36 @@
+#include "cli/live_cluster.h"
+
+#include "kube/object.h"
+
+namespace heddle::cli {
+
+namespace keys = crds::keys;
+using base::Code;
+using crds::Json;
+
+kube::Resource HeddleResource(keys::Kind kind, bool namespaced) {
+  return kube::CustomResource(std::string(keys::kGroup), std::string(keys::kVersion),
+                              std::string(kind.plural), std::string(kind.kind), namespaced);
+}
+
+base::Result<std::vector<Json>> ListHeddle(kube::Client& client, keys::Kind kind,
+                                           const std::stop_token& stop) {
+  auto list = client.ListAll(HeddleResource(kind, false), {.resource_version = ""}, stop);
+  if (list) return std::move(list->items);
+  if (list.error().code != Code::kNotFound) return base::Fail(std::move(list).error());
+  // 404 on a collection: the kind is not served.
+  return base::Fail(Code::kUnimplemented, "this cluster has no " + std::string(kind.plural) + "." +
+                                              std::string(keys::kGroup) + " resource");
+}
+
+base::Result<FabricReading> ReadCluster(kube::Client& client, const std::stop_token& stop) {
+  ASSIGN_OR_RETURN(const auto topologies, ListHeddle(client, keys::kNodeTopology, stop));
+  const auto fabrics = ListHeddle(client, keys::kFabric, stop);
+  FabricReading reading = ReadFabrics(topologies, fabrics ? *fabrics : std::vector<Json>{});
+  if (!fabrics)
+    reading.notes.push_back("Fabrics, and what is declared in them, are left out: " +
+                            fabrics.error().message);
+  return reading;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <stop_token>
+#include <vector>
+
+#include "cli/fabrics.h"
+#include "crds/keys.h"
+#include "kube/client.h"
+
+namespace heddle::cli {
+
+// What several commands read of a cluster. Each is one consistent LIST.
+
+kube::Resource HeddleResource(crds::keys::Kind kind, bool namespaced);
+// All objects of one of our cluster-wide kinds; kUnimplemented where Heddle is not installed.
+[[nodiscard]] base::Result<std::vector<crds::Json>> ListHeddle(kube::Client& client, crds::keys::Kind kind,
+                                                               const std::stop_token& stop);
+// NodeTopologies and Fabrics; without the right to read Fabrics a note says so.
+[[nodiscard]] base::Result<FabricReading> ReadCluster(kube::Client& client, const std::stop_token& stop);
+
+}  // namespace heddle::cli

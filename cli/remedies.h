@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/ground.h"
+#include "cli/table.h"
+#include "crds/gang.h"
+
+namespace heddle::cli {
+
+// What would give a gang without a place one; each was tried on the cluster as it stands, and works.
+struct Remedy {
+  enum class Kind : std::uint8_t { kRoomNow, kNodeBack, kRestart, kEnd, kWeaker, kFewer };
+  Kind kind = Kind::kEnd;
+  std::string what;                // a clause: "end gang dev/sweep (64 GPUs)"
+  std::vector<std::string> names;  // who would end, or which node comes back
+  std::int64_t step_micros = 0;    // predicted communication of a step then
+  friend bool operator==(const Remedy&, const Remedy&) = default;
+};
+
+struct Remedies {
+  std::vector<Remedy> found;            // the least intrusive first
+  std::vector<std::string> not_looked;  // what the trials know nothing of: "CPU and memory"
+  friend bool operator==(const Remedies&, const Remedies&) = default;
+};
+
+// What was read about one gang that has no place, or whose ranks lost theirs.
+struct Stuck {
+  const crds::Gang* gang = nullptr;
+  std::vector<Json> pods;                       // its own, all
+  std::map<std::string, std::string> unusable;  // by node: "NotReady", "Cordoned"
+  std::map<std::string, Json> nodes;            // Node objects, for selectors
+};
+
+// `grounds` without the gang's own slots, but with its bound pods. Ends are tried of gangs of the same or a lower
+// priority and of pods of no gang. Trials are bounded: about a hundred plannings.
+Remedies FindRemedies(const Grounds& grounds, const Stuck& stuck);
+
+// "NotReady", "Cordoned"; empty = a gang may use the node.
+std::string WhyUnusable(const Json& node);
+
+Json RemediesJson(const Remedies& remedies);
+std::string RemediesText(const Remedies& remedies, const Style& style);
+
+}  // namespace heddle::cli

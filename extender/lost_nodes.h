@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "extender/gang_decision.h"
+
+namespace heddle::extender {
+
+// A gang whose pods are all bound runs, as far as Kubernetes says, for minutes after one of their nodes has fallen
+// silent: the pod there is evicted when its toleration ends. Until then nothing of the gang's can be moved, but a
+// person can be told; and that an evicted pod does not end, where its owner waits for that. Nothing where no rank's pod
+// stands on a node that is NotReady.
+std::optional<InputRefusal> NodesLost(const GangInput& input);
+
+// The planner's words for a gang that found its place before: the nodes beside its ranks that are out of use are named,
+// and what is called too large for the fabric now is so because of them. Requires: the gang has a placement.
+placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input);
+
+// Nodes that are NotReady: few, and mostly none.
+std::set<std::string> SilentNodes(const Snapshot& snapshot);
+// Whether one of the plan's nodes is among them.
+bool StandsOn(const crds::Gang& gang, const std::set<std::string>& nodes);
+
+inline constexpr std::string_view kNodeLost = "NodeLost";
+
+}  // namespace heddle::extender
