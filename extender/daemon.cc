@@ -48,7 +48,10 @@ class Daemon::Impl {
             transport, clock,
             {.user_agent = "heddle-extender", .field_manager = std::string(crds::keys::kExtenderManager)}),
         controller_(client_, clock, random.Fork(), metrics_,
-                    {.mode = options_.mode, .identity = options_.identity, .log = options_.log}),
+                    {.mode = options_.mode,
+                     .spares = options_.spares,
+                     .identity = options_.identity,
+                     .log = options_.log}),
         leadership_(client_, clock, random.Fork(), options_.leadership,
                     [this](bool leading) { controller_.SetLeading(leading); }) {}
 

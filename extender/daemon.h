@@ -17,6 +17,7 @@ namespace heddle::extender {
 struct DaemonOptions {
   std::string listen = "127.0.0.1:8010";
   Mode mode = Mode::kPlace;
+  int spares = 0;        // see Snapshot
   std::string identity;  // unique; in the Lease and in events
   LeadershipOptions leadership;
   std::function<void(const std::string& address)> listening;  // called once requests are served

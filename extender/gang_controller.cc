@@ -141,6 +141,7 @@ void GangController::CapacityChanged() {
 SnapshotInputs GangController::Inputs(const std::optional<GangKey>& without) {
   SnapshotInputs inputs = cache_.Inputs(without);
   inputs.lapsed = lapsed_;
+  inputs.spares = options_.spares;
   return inputs;
 }
 

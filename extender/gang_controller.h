@@ -19,6 +19,7 @@ namespace heddle::extender {
 
 struct ControllerOptions {
   Mode mode = Mode::kPlace;
+  int spares = 0;                            // see Snapshot
   std::string identity = "heddle-extender";  // in events
   // Changes of the cluster come in swarms; planning waits this long for the rest of one.
   std::chrono::nanoseconds settle = std::chrono::milliseconds(200);

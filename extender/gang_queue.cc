@@ -97,7 +97,10 @@ base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std
   if (volumes) return refuse(volumes->reason, volumes->sentence);
 
   const base::MonotonicTime start = clock_.Now();
-  PlanAnswer answer = PlanMembers(look.snapshot, look.members, kept);
+  // One that ran once had a place, and lost all of it: this is a repair, too.
+  const bool had_place = crds::FindCondition(look.gang->status.conditions, crds::kRunning) != nullptr;
+  const Spares spares = had_place ? Spares::kUse : Spares::kLeave;
+  PlanAnswer answer = PlanMembers(look.snapshot, look.members, kept, spares);
   metrics_.Planned(std::holds_alternative<PlannedGang>(answer), clock_.Now() - start);
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
@@ -118,7 +121,7 @@ base::Status GangController::PlanOne(const GangKey& key, bool others_behind, std
   // To find them costs several plannings, so not for nobody.
   if (others_behind && IsBlocked(refusal.reason) &&
       waited >= look.gang->spec.wait.value_or(std::chrono::seconds(0))) {
-    kept.merge(NodesToKeep(look.snapshot, look.members));
+    kept.merge(NodesToKeep(look.snapshot, look.members, spares));
   }
   std::string sentence = WithLeftOut(refusal);
   const std::string holders = Holders(look.snapshot, key.owner_uid);

@@ -111,14 +111,15 @@ topology::NodeId FabricView::Find(std::string_view name) const {
   return found == index->end() ? topology::kNone : found->second;
 }
 
-const std::vector<std::int8_t>& LonePodScores::Of(const placement::ClusterState& state, int gpus) {
+const std::vector<std::int8_t>& LonePodScores::Of(const placement::ClusterState& state, int gpus,
+                                                  int spares) {
   gpus = std::min(gpus, int(kMostGpus) + 1);  // no node has more: one table for all such wishes
   const std::lock_guard lock(mutex_);
   const auto [table, made] = by_gpus_.try_emplace(gpus);
   if (made) {
     std::vector<topology::NodeId> all(state.fabric().nodes.size());
     std::iota(all.begin(), all.end(), 0);
-    const std::vector<int> scores = placement::ScoreLonePod(state, gpus, all);
+    const std::vector<int> scores = placement::ScoreLonePod(state, gpus, all, spares);
     table->second.assign(scores.begin(), scores.end());
   }
   return table->second;
@@ -154,6 +155,7 @@ FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topolog
 
 Snapshot TakeSnapshot(const SnapshotInputs& inputs) {
   Snapshot snapshot;
+  snapshot.spares = inputs.spares;
   for (const auto& node : inputs.nodes) snapshot.nodes.emplace(node->name, node);
   std::map<std::string, const topology::Node*> topologies;
   for (const auto& fabric : inputs.fabrics->fabrics) {

@@ -197,11 +197,13 @@ base::Result<kube::HttpResponse> MortalTransport::Stream(const kube::HttpRequest
       request, [&](std::string_view chunk) { return !dead_ && on_chunk(chunk); }, std::move(stop));
 }
 
-RunningExtender::RunningExtender(Cluster& cluster, kube::HttpTransport& transport, extender::Mode mode)
+RunningExtender::RunningExtender(Cluster& cluster, kube::HttpTransport& transport, extender::Mode mode,
+                                 int spares)
     : cluster_(cluster),
       client_(transport, cluster.clock, {.field_manager = "heddle-extender"}),
       controller_(client_, cluster.clock, base::Random(7), metrics_,
                   {.mode = mode,
+                   .spares = spares,
                    .log =
                        [](std::string_view line) {
                          if (getenv("HEDDLE_TEST_LOG") != nullptr)
