@@ -4,6 +4,7 @@
 
 #include "extender/observing.h"
 #include "extender/resources.h"
+#include "extender/slot_faults.h"
 
 namespace heddle::extender {
 namespace {
@@ -126,13 +127,16 @@ void GangController::PublishSnapshot() {
   current_ = std::move(snapshot);
 }
 
-// Room may have appeared or gone under a plan: gangs that are not all bound look again, and those that wait
-// try again.
+// Room may have appeared or gone under a plan: gangs that are not all bound look again, those that run where
+// something broke or was mended too, and those that wait try again.
 void GangController::CapacityChanged() {
   if (!leading_ || !read_all_) return;
+  const std::shared_ptr<const Snapshot> snapshot = current();
+  const auto faulty = FaultyNodes(*snapshot);
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) {
     const auto& conditions = gang->status.conditions;
-    if (crds::IsTrue(conditions, crds::kEnded) || crds::IsTrue(conditions, crds::kRunning)) continue;
+    if (crds::IsTrue(conditions, crds::kEnded)) continue;
+    if (crds::IsTrue(conditions, crds::kRunning) && SaysItsFaults(*gang, *snapshot, faulty)) continue;
     queue_.Add(KeyOfGang(*gang).ToString());
   }
   if (!waiting_.empty()) queue_.Add(std::string(kPlanKey));

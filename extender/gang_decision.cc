@@ -5,6 +5,7 @@
 #include "crds/gpu_indexes.h"
 #include "extender/gang_rules.h"
 #include "extender/gang_status.h"
+#include "extender/slot_faults.h"
 
 namespace heddle::extender {
 namespace {
@@ -220,13 +221,22 @@ void SayStarted(const GangInput& input, crds::GangStatus& status) {
   }
 }
 
+// What has become of the slots of a gang that runs. Nothing of it is moved for that; who owns it can decide.
+std::optional<Note> BlameSlots(const GangInput& input, crds::GangStatus& status) {
+  const auto fault = SlotFaultOf(*input.gang, input.snapshot, FaultyNodes(input.snapshot));
+  const std::string was = status.reason;
+  Blame(status, fault ? fault->reason : "", fault ? fault->sentence : "");
+  if (!fault || was == fault->reason) return std::nullopt;
+  return Note{true, fault->reason, status.message};
+}
+
 Decision Report(const GangInput& input) {
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
   const bool was_running = crds::IsTrue(status.conditions, crds::kRunning);
   SayStarted(input, status);
-  if (!crds::IsTrue(status.conditions, crds::kDegraded)) Blame(status, "", "");
   std::optional<Note> note;
+  if (!crds::IsTrue(status.conditions, crds::kDegraded)) note = BlameSlots(input, status);
   if (!was_running && crds::IsTrue(status.conditions, crds::kRunning)) {
     note = Note{false, "Running",
                 "all " + Plural(input.members.spec.pods, "pod") + " of the gang are on their nodes"};
