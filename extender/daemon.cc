@@ -54,6 +54,7 @@ class Daemon::Impl {
         controller_(client_, wall_, random.Fork(), metrics_,
                     {.mode = options_.mode,
                      .preemption = options_.preemption,
+                     .spares = options_.spares,
                      .identity = options_.identity,
                      .log = options_.log}),
         leadership_(client_, clock, random.Fork(), options_.leadership,

@@ -20,6 +20,7 @@ struct DaemonOptions {
   std::string metrics_listen;
   Mode mode = Mode::kPlace;
   bool preemption = true;  // see ControllerOptions
+  int spares = 0;          // see Snapshot
   std::string identity;    // unique; in the Lease and in events
   LeadershipOptions leadership;
   std::function<void(const std::string& address)> listening;  // called once requests are served

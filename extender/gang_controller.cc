@@ -5,6 +5,7 @@
 #include "extender/lost_nodes.h"
 #include "extender/observing.h"
 #include "extender/resources.h"
+#include "extender/slot_faults.h"
 
 namespace heddle::extender {
 namespace {
@@ -145,16 +146,19 @@ void GangController::PublishSnapshot() {
   current_ = std::move(snapshot);
 }
 
-// Room may have appeared or gone under a plan: gangs that are not all bound look again, those whose nodes have
-// fallen silent too, and those that wait try again.
+// Room may have appeared or gone under a plan: gangs that are not all bound look again, those that run where
+// something broke or was mended too, and those that wait try again.
 void GangController::CapacityChanged() {
   if (!leading_ || !read_all_) return;
-  const std::set<std::string> silent = SilentNodes(*current());
+  const std::shared_ptr<const Snapshot> snapshot = current();
+  const std::set<std::string> silent = SilentNodes(*snapshot);
+  const auto faulty = FaultyNodes(*snapshot);
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) {
     const auto& conditions = gang->status.conditions;
     if (crds::IsTrue(conditions, crds::kEnded)) continue;
-    const bool sound = gang->status.reason != kNodeLost && !StandsOn(*gang, silent);
-    if (crds::IsTrue(conditions, crds::kRunning) && sound) continue;
+    const bool told = gang->status.reason != kNodeLost && !StandsOn(*gang, silent) &&
+                      SaysItsFaults(*gang, *snapshot, faulty);
+    if (crds::IsTrue(conditions, crds::kRunning) && told) continue;
     queue_.Add(KeyOfGang(*gang).ToString());
   }
   if (!waiting_.empty() || !kept_nodes()->empty()) queue_.Add(std::string(kPlanKey));
@@ -182,6 +186,7 @@ std::string GangController::MetricsText() {
 SnapshotInputs GangController::Inputs(const std::optional<GangKey>& without) {
   SnapshotInputs inputs = cache_.Inputs(without);
   inputs.lapsed = lapsed_;
+  inputs.spares = options_.spares;
   return inputs;
 }
 

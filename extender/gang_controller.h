@@ -23,6 +23,7 @@ struct ControllerOptions {
   Mode mode = Mode::kPlace;
   // Gangs of lower priority may be made to leave, and be restarted as a whole. Never in mode observe.
   bool preemption = true;
+  int spares = 0;                            // see Snapshot
   std::string identity = "heddle-extender";  // in events
   // Changes of the cluster come in swarms; planning waits this long for the rest of one.
   std::chrono::nanoseconds settle = std::chrono::milliseconds(200);

@@ -7,6 +7,7 @@
 #include "extender/gang_status.h"
 #include "extender/lost_nodes.h"
 #include "extender/preempted.h"
+#include "extender/slot_faults.h"
 
 namespace heddle::extender {
 namespace {
@@ -256,16 +257,26 @@ void SayStarted(const GangInput& input, crds::GangStatus& status) {
   }
 }
 
-// Bound pods on a silent node look as if they ran. Nothing can be done for them yet, but it can be said.
-std::optional<Note> BlameNodes(const GangInput& input, crds::GangStatus& status) {
-  const auto lost = NodesLost(input);
+// What has become of the slots of a gang that runs. Nothing of it is moved for that; who owns it can decide.
+std::optional<Note> BlameSlots(const GangInput& input, crds::GangStatus& status) {
+  const auto fault = SlotFaultOf(*input.gang, input.snapshot, FaultyNodes(input.snapshot));
+  const std::string was = status.reason;
+  Blame(status, fault ? fault->reason : "", fault ? fault->sentence : "");
+  if (!fault || was == fault->reason) return std::nullopt;
+  return Note{true, fault->reason, status.message};
+}
+
+// Bound pods on a silent node look as if they ran. Nothing can be done for them yet, but it can be said; and before
+// what else is wrong.
+std::optional<Note> BlameHardware(const GangInput& input, crds::GangStatus& status) {
   const bool known = status.reason == kNodeLost;
-  Blame(status, lost ? lost->reason : "", lost ? lost->sentence : "");
-  if (lost && !known) return Note{true, lost->reason, lost->sentence};
-  if (known && !lost && crds::IsTrue(status.conditions, crds::kRunning)) {
-    return Note{false, "NodeBack", "the nodes of all its pods are Ready again"};
+  if (const auto lost = NodesLost(input)) {
+    Blame(status, lost->reason, lost->sentence);
+    return known ? std::nullopt : std::optional(Note{true, lost->reason, lost->sentence});
   }
-  return std::nullopt;
+  if (auto note = BlameSlots(input, status)) return note;
+  if (!known || !crds::IsTrue(status.conditions, crds::kRunning)) return std::nullopt;
+  return Note{false, "NodeBack", "the nodes of all its pods are Ready again"};
 }
 
 Decision Report(const GangInput& input) {
@@ -274,7 +285,7 @@ Decision Report(const GangInput& input) {
   const bool was_running = crds::IsTrue(status.conditions, crds::kRunning);
   SayStarted(input, status);
   std::optional<Note> note;
-  if (!crds::IsTrue(status.conditions, crds::kDegraded)) note = BlameNodes(input, status);
+  if (!crds::IsTrue(status.conditions, crds::kDegraded)) note = BlameHardware(input, status);
   if (!was_running && crds::IsTrue(status.conditions, crds::kRunning)) {
     note = Note{false, "Running",
                 "all " + Plural(input.members.spec.pods, "pod") + " of the gang are on their nodes"};

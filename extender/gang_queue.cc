@@ -106,7 +106,10 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
   if (volumes) return refuse(volumes->reason, volumes->sentence);
 
   const base::MonotonicTime start = clock_.Now();
-  PlanAnswer answer = PlanMembers(*look.snapshot, look.members, pass.kept);
+  // One that ran once had a place, and lost all of it: this is a repair, too.
+  const bool had_place = crds::FindCondition(look.gang->status.conditions, crds::kRunning) != nullptr;
+  const Spares spares = had_place ? Spares::kUse : Spares::kLeave;
+  PlanAnswer answer = PlanMembers(*look.snapshot, look.members, pass.kept, spares);
   metrics_.Planned(std::holds_alternative<PlannedGang>(answer), clock_.Now() - start);
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     for (const std::string& note : look.members.notes) plan->explanation.push_back(note);

@@ -18,6 +18,8 @@ namespace {
 
 using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc names all of them
 
+constexpr int kMostSpares = 576;  // nodes; no NVLink domain has more GPUs
+
 struct Flags {
   std::string kubeconfig, context, log_level = "info";
   extender::DaemonOptions daemon;
@@ -49,6 +51,11 @@ void Define(CLI::App& app, Flags& flags) {
                  "room, and gangs that ask for it are restarted whole. off: nobody is ever stopped")
       ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"on", true}, {"off", false}}))
       ->default_str("on");
+  app.add_option(
+         "--spares", flags.daemon.spares,
+         "Free nodes that new gangs leave in each NVLink domain over several nodes; repairs may use them")
+      ->check(CLI::Range(0, kMostSpares))
+      ->capture_default_str();
   app.add_option("--scheduler-identity", lead.scheduler_identity,
                  "Host or pod name of the kube-scheduler beside this (default: this host's name)");
   app.add_flag("--own-lease", lead.own_lease,

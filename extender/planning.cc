@@ -26,6 +26,7 @@ class RequestBuilder {
     request_.model = spec.model;
     request_.require = spec.require;
     request_.prefer = spec.prefer;
+    request_.spares = snapshot_.spares;
     for (const auto& rank : members_.ranks) request_.pods.push_back(rank ? Pod(*rank) : Finished());
     return std::move(request_);
   }
@@ -156,12 +157,13 @@ placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& vie
 }
 
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
-                       const std::set<std::string>& kept) {
+                       const std::set<std::string>& kept, Spares spares) {
   std::optional<PlanAnswer> best;
   placement::FabricAnswer known;
   for (const FabricView& view : snapshot.fabrics) {
     placement::ClusterState state = view.state;
-    const placement::GangRequest request = RequestBuilder(snapshot, view, members, kept).Build();
+    placement::GangRequest request = RequestBuilder(snapshot, view, members, kept).Build();
+    if (spares == Spares::kUse) request.spares = 0;
     placement::Decision decision = placement::PlanGang(state, request);
     if (auto* plan = std::get_if<placement::Plan>(&decision)) {
       Keep(best, known, ToRows(view, std::move(*plan)), view.fabric->gpu_count());
@@ -212,6 +214,7 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
         {id, known ? crds::PositionsOf(view->fabric->nodes[std::size_t(id)].node, row.gpus) : 0});
   }
   placement::GangRequest request = RequestBuilder(snapshot, *view, members, kept).Build();
+  request.spares = 0;  // this is what they are for, also where every rank is lost
   // Its own pin would hold a stuck rank where it cannot start.
   for (const int rank : lost) {
     request.pods[std::size_t(rank)].fixed_node.reset();
@@ -231,9 +234,10 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
   return std::get<placement::Refusal>(std::move(decision));
 }
 
-std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members) {
+std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members, Spares spares) {
   for (const FabricView& view : snapshot.fabrics) {
-    const placement::GangRequest request = RequestBuilder(snapshot, view, members, {}).Build();
+    placement::GangRequest request = RequestBuilder(snapshot, view, members, {}).Build();
+    if (spares == Spares::kUse) request.spares = 0;
     for (const topology::UnitId unit : UnitsByRoom(view)) {
       placement::ClusterState state = Emptied(snapshot, view, unit);
       const placement::Decision decision = placement::PlanGang(state, request);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <variant>
@@ -20,9 +21,11 @@ using PlanAnswer = std::variant<PlannedGang, placement::Refusal>;
 
 // Plans a whole gang on each fabric and takes the best answer: a gang never spans two fabrics. Pods that are
 // already released or bound stay where they are. `kept` are nodes that wait for somebody ahead in the queue.
-// Requires: every rank has a live pod or is done, and no own reservation is in the snapshot.
+// `spares` may be used by a gang that had its place before and lost all of it. Requires: every rank has a live pod or
+// is done, and no own reservation is in the snapshot.
+enum class Spares : std::uint8_t { kLeave, kUse };
 PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
-                       const std::set<std::string>& kept);
+                       const std::set<std::string>& kept, Spares spares = Spares::kLeave);
 
 // What one fabric is asked for; `kept` as above.
 placement::GangRequest RequestOf(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
@@ -42,6 +45,7 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
 // The nodes that a gang at the head of the queue waits for: those of the plan it would get if the unit with
 // the most free GPUs where that works, else the whole fabric, were free of others. Empty when not even that
 // would do.
-std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members);
+std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members,
+                                  Spares spares = Spares::kLeave);
 
 }  // namespace heddle::extender

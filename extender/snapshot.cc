@@ -53,14 +53,15 @@ topology::NodeId FabricView::Find(std::string_view name) const {
   return found == index->end() ? topology::kNone : found->second;
 }
 
-const std::vector<std::int8_t>& LonePodScores::Of(const placement::ClusterState& state, int gpus) {
+const std::vector<std::int8_t>& LonePodScores::Of(const placement::ClusterState& state, int gpus,
+                                                  int spares) {
   gpus = std::min(gpus, int(kMostGpus) + 1);  // no node has more: one table for all such wishes
   const std::lock_guard lock(mutex_);
   const auto [table, made] = by_gpus_.try_emplace(gpus);
   if (made) {
     std::vector<topology::NodeId> all(state.fabric().nodes.size());
     std::iota(all.begin(), all.end(), 0);
-    const std::vector<int> scores = placement::ScoreLonePod(state, gpus, all);
+    const std::vector<int> scores = placement::ScoreLonePod(state, gpus, all, spares);
     table->second.assign(scores.begin(), scores.end());
   }
   return table->second;
@@ -117,6 +118,7 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs, KnownLoads* loads) {
   KnownLoads& known = loads == nullptr ? nothing : *loads;
   known.BeginRound();
   Snapshot snapshot;
+  snapshot.spares = inputs.spares;
   // The caches list them by name, so each goes to the end.
   for (const auto& node : inputs.nodes) snapshot.nodes.emplace_hint(snapshot.nodes.end(), node->name, node);
   Occupancy occupancy(inputs);

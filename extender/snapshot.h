@@ -44,6 +44,7 @@ struct SnapshotInputs {
   std::vector<Shared<crds::Gang>> gangs;
   std::set<std::string> stale_nodes;        // whose agents have stopped to report
   std::map<GangKey, std::set<int>> lapsed;  // ranks that hold their slots no more
+  int spares = 0;                           // see Snapshot
 };
 
 // Nodes that the head of the queue has had emptied, and its priority: pods that are worth less stay away.
@@ -66,8 +67,9 @@ struct Hold {
 // names in no order are then looked up in one small table. Thread rule: any thread.
 class LonePodScores {
  public:
-  // By node, 0 … 100; see placement::ScoreLonePod. `state` is the same each time; the table lives as long as this.
-  const std::vector<std::int8_t>& Of(const placement::ClusterState& state, int gpus);
+  // By node, 0 … 100; see placement::ScoreLonePod. `state` and `spares` are the same each time; the table lives as
+  // long as this.
+  const std::vector<std::int8_t>& Of(const placement::ClusterState& state, int gpus, int spares);
 
  private:
   std::mutex mutex_;
@@ -96,6 +98,8 @@ struct Snapshot {
   std::map<std::string, std::vector<Hold>> holds;  // by node
   std::map<std::string, int> left_out;             // nodes outside of every fabric, by word
   std::map<std::string, std::string> gangs;        // "ns/owner" of the gangs that hold slots, by owner_uid
+  // Wholly free, healthy nodes that new gangs leave in each NVLink domain over several nodes. Repairs may use them.
+  int spares = 0;
 
   // The fabric and place of a node; null and kNone where it is in none.
   const FabricView* FindNode(const std::string& name, topology::NodeId& id) const;

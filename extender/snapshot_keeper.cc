@@ -63,7 +63,9 @@ bool SamePods(const SnapshotInputs& a, const SnapshotInputs& b) {
 }  // namespace
 
 bool SameSnapshot(const SnapshotInputs& a, const SnapshotInputs& b) {
-  if (a.fabrics != b.fabrics || a.stale_nodes != b.stale_nodes || a.lapsed != b.lapsed) return false;
+  if (a.fabrics != b.fabrics || a.stale_nodes != b.stale_nodes || a.lapsed != b.lapsed || a.spares != b.spares) {
+    return false;
+  }
   const bool same_nodes = Alike(
       a.nodes, b.nodes, [](const NodeFacts& node) -> const std::string& { return node.name; },
       [](const NodeFacts* was, const NodeFacts* is) {

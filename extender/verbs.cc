@@ -93,7 +93,7 @@ std::vector<HostScore> Prioritize(const ExtenderArgs& args, const Snapshot* snap
     return scores;
   }
   for (const FabricView& view : snapshot->fabrics) {
-    const std::vector<std::int8_t>& hundredths = view.scores->Of(view.state, args.gpus);
+    const std::vector<std::int8_t>& hundredths = view.scores->Of(view.state, args.gpus, snapshot->spares);
     for (HostScore& one : scores) {
       const topology::NodeId id = view.Find(one.host);
       if (id != topology::kNone) one.score = std::clamp((hundredths[std::size_t(id)] + 5) / 10, 0, kTopScore);

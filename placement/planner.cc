@@ -68,7 +68,9 @@ Decision Decide(ClusterState& state, const GangRequest& request, const std::vect
     if (!search.result.found) {
       Refusal refusal = Refuse(state, request, search.result);
       if (spares > 0 && state.dense().domains_span_nodes()) {
-        refusal.sentence += fmt::format("; {} free nodes of each NVLink domain are kept as spares", spares);
+        refusal.sentence += fmt::format("; {} of each NVLink domain over several nodes {} kept as spares",
+                                        spares == 1 ? "1 free node" : fmt::format("{} free nodes", spares),
+                                        spares == 1 ? "is" : "are");
       }
       return refusal;
     }
@@ -138,7 +140,12 @@ Decision RepairGang(ClusterState& state, const GangRequest& request, const std::
   return Decide(state, around, current);
 }
 
-std::vector<int> ScoreLonePod(const ClusterState& state, int gpus, const std::vector<NodeId>& candidates) {
+std::vector<int> ScoreLonePod(const ClusterState& state, int gpus, const std::vector<NodeId>& candidates,
+                              int spares) {
+  std::vector<char> spare(state.fabric().nodes.size(), 0);
+  for (const topology::NvlinkDomain& domain : state.fabric().domains) {
+    for (const NodeId node : SparesOf(state, domain, spares)) spare[std::size_t(node)] = 1;
+  }
   std::vector<int> scores;
   scores.reserve(candidates.size());
   for (NodeId node : candidates) {
@@ -157,6 +164,8 @@ std::vector<int> ScoreLonePod(const ClusterState& state, int gpus, const std::ve
       const int all = std::max(1, state.fabric().domains[std::size_t(domain)].gpus);
       score += 20 * (all - state.free_gpus_in_domain(domain)) / all;
     }
+    // Below 5, which a scheduler's eleven steps round to none.
+    if (spare[std::size_t(node)] != 0) score /= 25;
     scores.push_back(std::clamp(score, 1, 100));
   }
   return scores;

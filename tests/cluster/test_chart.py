@@ -326,11 +326,17 @@ class InstallTest(ChartTestCase):
         self.assertNotIn("[ERROR]", said)
 
     def test_unknown_and_wrong_values_are_refused(self):
-        for wrong in ("typo=1", "mode=off", "scope=node", "managedResources={gpu}", "extender.port=0", "agent.prot=1", "agent.port=0"):
+        for wrong in ("typo=1", "mode=off", "scope=node", "managedResources={gpu}", "extender.port=0", "extender.spares=-1",
+                      "agent.prot=1", "agent.port=0"):
             with self.subTest(wrong=wrong):
                 done = self.helm("template", "heddle", CHART, "--set", wrong, check=False)
                 self.assertNotEqual(done.returncode, 0, done.stdout[:200])
                 self.assertIn("values don't meet the specifications of the schema", done.stderr)
+
+    def test_spares_are_kept_only_where_somebody_asked_for_them(self):
+        for spares, wanted in ((0, False), (2, True)):
+            rendered = self.helm("template", "heddle", CHART, "--set", f"extender.spares={spares}").stdout
+            self.assertEqual(f"- --spares={spares}\n" in rendered, wanted)
 
     def test_the_chart_carries_the_crds_of_the_tree(self):
         sources = sorted((REPOSITORY / "crds").glob("*.yaml"))

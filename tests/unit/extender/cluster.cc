@@ -198,12 +198,13 @@ base::Result<kube::HttpResponse> MortalTransport::Stream(const kube::HttpRequest
 }
 
 RunningExtender::RunningExtender(Cluster& cluster, kube::HttpTransport& transport, extender::Mode mode,
-                                 bool preemption)
+                                 bool preemption, int spares)
     : cluster_(cluster),
       client_(transport, cluster.clock, {.field_manager = "heddle-extender"}),
       controller_(client_, cluster.clock, base::Random(7), metrics_,
                   {.mode = mode,
                    .preemption = preemption,
+                   .spares = spares,
                    .log =
                        [](std::string_view line) {
                          if (getenv("HEDDLE_TEST_LOG") != nullptr)

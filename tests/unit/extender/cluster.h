@@ -72,7 +72,7 @@ class RunningExtender {
  public:
   explicit RunningExtender(Cluster& cluster) : RunningExtender(cluster, cluster.server) {}
   RunningExtender(Cluster& cluster, kube::HttpTransport& transport,
-                  extender::Mode mode = extender::Mode::kPlace, bool preemption = true);
+                  extender::Mode mode = extender::Mode::kPlace, bool preemption = true, int spares = 0);
   ~RunningExtender();
 
   extender::GangController& controller() { return controller_; }

@@ -435,6 +435,25 @@ TEST(LonePod, FillsBrokenServersBeforeWholeOnes) {
   EXPECT_EQ(scores[3], 0) << "one free GPU holds no pod of two";
 }
 
+TEST(LonePod, GetsSparesLast) {
+  const auto made = topology::ParseSynthetic("rack:2 tray:3 gpu:4 nic:4 rail:4 machine:gb200 nvl");
+  auto fabric = topology::BuildFabric(made->nodes, made->declaration);
+  auto nodes = AllFree(fabric);
+  nodes[0].free_gpus = 0x3;  // in use, and so no spare
+  nodes[4].free_gpus = 0;
+  auto state = Cluster(std::move(fabric), std::move(nodes));
+  const auto without = ScoreLonePod(state, 1, {0, 1, 2, 3, 5});
+  const auto scores = ScoreLonePod(state, 1, {0, 1, 2, 3, 5}, 1);
+  EXPECT_EQ(scores[0], without[0]);
+  EXPECT_EQ(scores[1], without[1]);
+  EXPECT_EQ(scores[3], without[3]);
+  for (const std::size_t spare : {2u, 4u}) {
+    EXPECT_GT(scores[spare], 0) << "it is better than no node";
+    EXPECT_LT(scores[spare], 5) << "which rounds to the scheduler's lowest step";
+    EXPECT_GE(without[spare], 10);
+  }
+}
+
 TEST(Evaluate, CountsWhatARankOrderWithoutRailsCosts) {
   auto state = FreeCluster(FabricOf{.units = 2, .nodes = 2}.Build());
   const auto request = Gang(Sizes(4, 1, 2), 4);

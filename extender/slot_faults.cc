@@ -1,0 +1,138 @@
+#include "extender/slot_faults.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "crds/gpu_indexes.h"
+
+namespace heddle::extender {
+namespace {
+
+constexpr std::string_view kGpu = "GpuUnhealthy";
+constexpr std::string_view kRail = "RailDegraded";
+
+// Of its ports that are to carry traffic; 0 where nobody knows a rate.
+int RateOf(const topology::Nic& nic) {
+  int gbps = 0;
+  for (const topology::NicPort& port : nic.ports) gbps += port.rate_gbps;
+  return gbps;
+}
+
+// A link that is down trained to nothing, so that its rate says nothing either.
+bool IsDegraded(const topology::Nic& nic) {
+  return nic.role == topology::NicRole::kCompute && (!nic.up() || nic.usable_gbps() < RateOf(nic));
+}
+
+bool IsFaulty(const topology::Node& node) {
+  return std::any_of(node.gpus.begin(), node.gpus.end(), [](const auto& gpu) { return !gpu.healthy; }) ||
+         std::any_of(node.nics.begin(), node.nics.end(), IsDegraded);
+}
+
+std::string SentenceOf(const topology::Nic& nic) {
+  for (const topology::NicPort& port : nic.ports) {
+    if (!port.reason.empty()) return fmt::format("{} ({})", nic.name, port.reason);
+  }
+  return nic.up() ? fmt::format("{} carries {} of {} Gb/s", nic.name, nic.usable_gbps(), RateOf(nic))
+                  : nic.name + " has no link";
+}
+
+struct Found {
+  std::string first;
+  int more = 0;
+  void Add(const std::string& sentence) {
+    if (first.empty()) {
+      first = sentence;
+    } else {
+      ++more;
+    }
+  }
+};
+
+// The first degraded NIC of these GPUs; null where there is none.
+const topology::Nic* DegradedNic(const topology::Node& node, std::uint32_t gpus) {
+  const std::vector<std::vector<int>> dealt = topology::DealNics(node);
+  for (std::size_t position = 0; position < node.gpus.size(); ++position) {
+    const int index = node.gpus[position].index;
+    if (index < 0 || index >= 32 || (gpus >> unsigned(index) & 1u) == 0) continue;
+    for (const int nic : dealt[position]) {
+      if (IsDegraded(node.nics[std::size_t(nic)])) return &node.nics[std::size_t(nic)];
+    }
+  }
+  return nullptr;
+}
+
+// Inside of one NVLink domain nothing of the gang's goes over rails.
+bool LeavesItsDomain(const Snapshot& snapshot, const std::vector<crds::PlacedPod>& rows) {
+  topology::DomainId first = topology::kNone;
+  for (const crds::PlacedPod& row : rows) {
+    topology::NodeId id = topology::kNone;
+    const FabricView* view = snapshot.FindNode(row.node, id);
+    if (view == nullptr) return true;
+    const topology::DomainId domain = view->fabric->nodes[std::size_t(id)].domain;
+    if (&row == &rows.front()) first = domain;
+    if (domain != first || domain == topology::kNone) return true;
+  }
+  return false;
+}
+
+std::optional<SlotFault> Say(std::string_view reason, const Found& found, std::string_view advice) {
+  if (found.first.empty()) return std::nullopt;
+  const std::string more =
+      found.more == 0 ? "" : fmt::format(", and {} more of its ranks are hit", found.more);
+  return SlotFault{std::string(reason), fmt::format("{}{}; {}", found.first, more, advice)};
+}
+
+}  // namespace
+
+std::set<std::string_view> FaultyNodes(const Snapshot& snapshot) {
+  std::set<std::string_view> faulty;
+  for (const FabricView& view : snapshot.fabrics) {
+    for (const topology::FabricNode& one : view.fabric->nodes) {
+      if (IsFaulty(one.node)) faulty.insert(one.node.name);
+    }
+  }
+  return faulty;
+}
+
+std::optional<SlotFault> SlotFaultOf(const crds::Gang& gang, const Snapshot& snapshot,
+                                     const std::set<std::string_view>& faulty) {
+  if (faulty.empty() || !gang.status.placement) return std::nullopt;
+  const auto& names = gang.status.placement->node_names;
+  const bool touched =
+      std::any_of(names.begin(), names.end(), [&](const auto& name) { return faulty.contains(name); });
+  if (!touched) return std::nullopt;
+  Found gpus, rails;
+  const auto rows = crds::ToRows(*gang.status.placement);
+  const bool networked = LeavesItsDomain(snapshot, rows);
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    const topology::Node* node =
+        faulty.contains(rows[rank].node) ? snapshot.Topology(rows[rank].node) : nullptr;
+    if (node == nullptr) continue;
+    const std::uint32_t ours = rows[rank].gpus == 0 ? crds::AllIndexes(*node) : rows[rank].gpus;
+    if (const std::uint32_t bad = snapshot.Unhealthy(node->name, ours); bad != 0) {
+      gpus.Add(fmt::format("GPU {} of {} (rank {}) is not healthy", crds::FormatGpuIndexes(bad), node->name,
+                           rank));
+    }
+    if (const topology::Nic* nic = networked ? DegradedNic(*node, ours) : nullptr) {
+      rails.Add(fmt::format("a rail of {} (rank {}) is degraded: {}", node->name, rank, SentenceOf(*nic)));
+    }
+  }
+  if (auto said =
+          Say(kGpu, gpus, "nothing is moved while the pod runs; delete it, and its rank gets other GPUs")) {
+    return said;
+  }
+  return Say(kRail, rails,
+             "nothing is moved while the pod runs; cordon the node and delete the pod to move it");
+}
+
+bool SaysItsFaults(const crds::Gang& gang, const Snapshot& snapshot,
+                   const std::set<std::string_view>& faulty) {
+  const auto fault = SlotFaultOf(gang, snapshot, faulty);
+  const bool ours = gang.status.reason == kGpu || gang.status.reason == kRail;
+  if (!fault) return !ours;
+  return ours && gang.status.reason == fault->reason && gang.status.message == fault->sentence;
+}
+
+}  // namespace heddle::extender

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "extender/snapshot.h"
+
+namespace heddle::extender {
+
+// What is wrong with the hardware that a gang uses, while its pods run on it. They are not moved: a process that
+// computes slowly is worth more than one that is killed. But a person can be told.
+struct SlotFault {
+  std::string reason;    // "GpuUnhealthy" before "RailDegraded"
+  std::string sentence;  // names the first rank that meets it, and how many more there are
+  friend bool operator==(const SlotFault&, const SlotFault&) = default;
+};
+
+// The nodes of a snapshot with a GPU that is not healthy, or a compute NIC that carries less than its link's rate.
+// Views of the snapshot's own strings.
+std::set<std::string_view> FaultyNodes(const Snapshot& snapshot);
+
+// The faults of the GPUs in a gang's slots and, where it reaches beyond one NVLink domain, of the NICs that those GPUs
+// use; nothing where all is well, or where the gang has no plan. `faulty` is FaultyNodes of the same snapshot.
+std::optional<SlotFault> SlotFaultOf(const crds::Gang& gang, const Snapshot& snapshot,
+                                     const std::set<std::string_view>& faulty);
+
+// Whether the Gang's reason and message say just these faults already.
+bool SaysItsFaults(const crds::Gang& gang, const Snapshot& snapshot,
+                   const std::set<std::string_view>& faulty);
+
+}  // namespace heddle::extender

@@ -1,0 +1,197 @@
+// What becomes of gangs whose nodes, GPUs and rails fail, and of the nodes that are kept for that.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "crds/node_topology.h"
+#include "extender/resources.h"
+#include "tests/unit/extender/cluster.h"
+
+namespace heddle::extender {
+namespace {
+
+using test::Cluster;
+using test::JobWords;
+using test::RunningExtender;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kTwoRacks = "rack:2 tray:6 gpu:4 nic:4 rail:4 machine:gb200 nvl";
+
+// Gangs of whole trays of one rack.
+JobWords InOneRack(int pods, const std::string& name = "train") {
+  return {.name = name,
+          .pods = pods,
+          .gpus = 4,
+          .parallelism = "tp=4,dp=" + std::to_string(pods),
+          .annotations = {{"heddle.dev/require", "gang=nvlink"}}};
+}
+
+// Until every pod there is now has a node: right after a pod was made again the Gang still says that it runs.
+bool RunsToTheEnd(Cluster& cluster, RunningExtender& extender, const std::string& job = "train") {
+  return extender.Until([&] {
+    cluster.BindReleased();
+    const auto pods = cluster.Pods(job);
+    const bool bound = std::all_of(pods.begin(), pods.end(), [](const kube::Json& pod) {
+      return !kube::StringAt(pod, {"spec", "nodeName"}).empty();
+    });
+    return bound && cluster.Summary(job).starts_with("Running");
+  });
+}
+
+std::set<std::string> NodesOf(const Cluster& cluster, const std::string& job) {
+  std::set<std::string> nodes;
+  for (const kube::Json& pod : cluster.Pods(job)) nodes.insert(kube::StringAt(pod, {"spec", "nodeName"}));
+  return nodes;
+}
+
+std::string RackOf(const std::string& node) {
+  return node.substr(0, node.rfind("tray"));
+}
+
+std::set<std::string> RacksOf(const std::set<std::string>& nodes) {
+  std::set<std::string> racks;
+  for (const std::string& node : nodes) racks.insert(RackOf(node));
+  return racks;
+}
+
+void Lose(Cluster& cluster, const std::string& node) {
+  cluster.server.Edit(kube::kNodes, {"", node},
+                      [](kube::Json& lost) { lost["status"]["conditions"][0]["status"] = "Unknown"; });
+}
+
+void Report(Cluster& cluster, const std::string& node, const std::function<void(topology::Node&)>& change) {
+  cluster.server.Edit(kNodeTopologies, {"", node}, [&](kube::Json& object) {
+    auto topology = crds::NodeTopologyFromJson(object);
+    ASSERT_TRUE(topology);
+    change(topology->status.node);
+    object["status"] = crds::ToJson(*topology)["status"];
+  });
+}
+
+TEST(Spares, AreLeftByNewGangsWhichAreToldSo) {
+  Cluster cluster(kTwoRacks);
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, 1);
+  cluster.Submit(InOneRack(6));
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train").starts_with("Waiting"); }));
+  EXPECT_THAT(cluster.GangOf("train")->status.message, HasSubstr("kept as spares"));
+  cluster.Submit(InOneRack(5, "smaller"));
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender, "smaller")) << cluster.Summary("smaller");
+  EXPECT_THAT(cluster.GangOf("smaller")->status.explanation,
+              Contains(HasSubstr("spare nodes that stay free")));
+}
+
+TEST(Spares, AreWhereALostRankGoes) {
+  Cluster cluster(kTwoRacks);
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, 1);
+  const std::string uid = cluster.Submit(InOneRack(5));
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  const std::set<std::string> before = NodesOf(cluster, "train");
+  const std::string lost = ReadPod(cluster.Pod("train-2")).plan->node;
+  Lose(cluster, lost);
+  cluster.server.Remove(kube::kPods, {"train", "train-2"});
+  cluster.PutPod(InOneRack(5), uid, 2, "train-2-again");
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+  std::set<std::string> after = NodesOf(cluster, "train");
+  EXPECT_EQ(RacksOf(after), RacksOf(before));
+  const std::string now = ReadPod(cluster.Pod("train-2-again")).plan->node;
+  EXPECT_FALSE(before.contains(now));
+  after.erase(now);
+  after.insert(lost);
+  EXPECT_EQ(after, before) << "nobody else moved";
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+// It fills the whole of the other rack, spare and all.
+TEST(Spares, AreThereForAGangThatLostEveryRank) {
+  Cluster cluster(kTwoRacks);
+  std::string uid;
+  {
+    RunningExtender extender(cluster);
+    uid = cluster.Submit(InOneRack(6));
+    ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  }
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, 1);
+  const std::set<std::string> before = NodesOf(cluster, "train");
+  for (const std::string& node : before) Lose(cluster, node);
+  for (int rank = 0; rank < 6; ++rank) {
+    const std::string name = "train-" + std::to_string(rank);
+    cluster.server.Remove(kube::kPods, {"train", name});
+    cluster.PutPod(InOneRack(6), uid, rank, name + "-again");
+  }
+  ASSERT_TRUE(extender.Until([&] { return cluster.GangOf("train")->status.placement->epoch > 1; }));
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+  const std::set<std::string> after = NodesOf(cluster, "train");
+  EXPECT_EQ(after.size(), 6u);
+  EXPECT_EQ(RacksOf(after).size(), 1u);
+  EXPECT_NE(RacksOf(after), RacksOf(before));
+}
+
+TEST(RunningGang, SaysThatAGpuOrARailOfItsIsBrokenAndStaysWhereItIs) {
+  Cluster cluster(kTwoRacks);
+  RunningExtender extender(cluster);
+  cluster.Submit({.pods = 8, .gpus = 4, .parallelism = "tp=4,dp=8"});  // more than a rack has
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  const std::string node = ReadPod(cluster.Pod("train-1")).plan->node;
+  const auto says = [&](const std::string& reason) {
+    return extender.Until([&] { return cluster.GangOf("train")->status.reason == reason; });
+  };
+  Report(cluster, node, [](topology::Node& broken) {
+    broken.nics[2].ports[0].fault = topology::LinkFault::kErrors;
+    broken.nics[2].ports[0].usable_gbps /= 2;
+  });
+  ASSERT_TRUE(says("RailDegraded"));
+  EXPECT_THAT(cluster.GangOf("train")->status.message,
+              HasSubstr("a rail of " + node + " (rank 1) is degraded"));
+  Report(cluster, node, [](topology::Node& broken) { broken.gpus[3].healthy = false; });
+  ASSERT_TRUE(says("GpuUnhealthy")) << "the worse of two";
+  EXPECT_THAT(cluster.GangOf("train")->status.message,
+              HasSubstr("GPU 3 of " + node + " (rank 1) is not healthy"));
+  EXPECT_EQ(cluster.Summary("train"), "Running 8/8");
+  EXPECT_EQ(cluster.GangOf("train")->status.placement->epoch, 1);
+  Report(cluster, node, [](topology::Node& mended) {
+    mended.gpus[3].healthy = true;
+    mended.nics[2].ports[0].fault = topology::LinkFault::kNone;
+    mended.nics[2].ports[0].usable_gbps = mended.nics[2].ports[0].rate_gbps;
+  });
+  ASSERT_TRUE(says(""));
+}
+
+TEST(RunningGang, SaysNothingOfRailsWhereItUsesNvlinkAlone) {
+  Cluster cluster(kTwoRacks);
+  RunningExtender extender(cluster);
+  cluster.Submit(InOneRack(4));
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  const std::string node = ReadPod(cluster.Pod("train-1")).plan->node;
+  Report(cluster, node, [](topology::Node& broken) {
+    broken.nics[2].ports[0].state = topology::LinkState::kDown;
+    broken.nics[2].ports[0].usable_gbps = 0;
+  });
+  const auto seen = [&] {
+    const auto snapshot = extender.controller().current();
+    return !snapshot->Topology(node)->nics[2].up();
+  };
+  ASSERT_TRUE(extender.Until(seen));
+  extender.Pass(std::chrono::seconds(2));
+  EXPECT_EQ(cluster.GangOf("train")->status.reason, "");
+}
+
+TEST(RunningGang, SaysNothingOfGpusThatAreNotItsOwn) {
+  Cluster cluster("su:1 node:2 gpu:8 nic:8 rail:8");
+  RunningExtender extender(cluster);
+  cluster.Submit({.pods = 1, .gpus = 4, .parallelism = "tp=4"});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  const auto plan = ReadPod(cluster.Pod("train-0")).plan;
+  Report(cluster, plan->node, [&](topology::Node& broken) {
+    for (topology::Gpu& gpu : broken.gpus) gpu.healthy = (plan->gpus >> unsigned(gpu.index) & 1u) != 0;
+  });
+  ASSERT_TRUE(extender.Until([&] { return extender.controller().current()->Unhealthy(plan->node, 0) != 0; }));
+  extender.Pass(std::chrono::seconds(2));
+  EXPECT_EQ(cluster.GangOf("train")->status.reason, "");
+}
+
+}  // namespace
+}  // namespace heddle::extender
