@@ -70,6 +70,7 @@ class ClusterCache {
   void Index(const kube::Json& pod, bool there);
   void WatchOwners(std::size_t kind, const std::stop_token& stop);
   std::vector<const kube::Reflector*> Needed() const;  // without which nothing can be decided
+  std::set<int> RanksDone(const crds::Gang& gang) const;
   base::Status ReadInto(const kube::Resource& resource, FreshView& view, const std::stop_token& stop);
   Shared<FabricSet> Fabrics(const std::vector<Shared<crds::NodeTopology>>& topologies);
 

@@ -237,7 +237,8 @@ void SetOldAttemptAside(GangMembers& members, const OwnerLayout& layout, std::ve
   live.erase(old, live.end());
 }
 
-void SeatAll(GangMembers& members, const OwnerLayout& layout, const std::vector<PodPtr>& pods) {
+void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner,
+             const std::vector<PodPtr>& pods) {
   std::vector<Member> live;
   for (const PodPtr& pod : pods) {
     Member member{ReadPod(*pod), pod};
@@ -253,6 +254,9 @@ void SeatAll(GangMembers& members, const OwnerLayout& layout, const std::vector<
     members.leaving.push_back(std::move(member));
   }
   SetOldAttemptAside(members, layout, live);
+  if (owner != nullptr) {
+    for (const int rank : ReadRanksDone(*owner, members.spec.pods)) members.done[std::size_t(rank)] = true;
+  }
   if (members.ranks.empty()) {
     members.unranked = std::move(live);
   } else {
@@ -282,6 +286,11 @@ int GangMembers::bound() const {
   return Count(*this, [](const PodFacts& pod) { return !pod.node.empty(); });
 }
 
+int GangMembers::let_go() const {
+  return int(
+      std::count_if(ranks.begin(), ranks.end(), [](const auto& rank) { return rank && !rank->facts.gated; }));
+}
+
 std::vector<int> GangMembers::Missing() const {
   std::vector<int> missing;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -296,7 +305,7 @@ GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::
   members.key = key;
   OwnerLayout layout;
   ReadOwner(members, layout, owner, pods);
-  SeatAll(members, layout, pods);
+  SeatAll(members, layout, owner, pods);
   if (members.owner_state == OwnerState::kScaledDown && (members.seen() > 0 || !members.unranked.empty())) {
     members.owner_state = OwnerState::kActive;  // a rolling update has more groups for a while
   }

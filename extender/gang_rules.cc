@@ -23,10 +23,13 @@ std::string Names(const std::vector<std::string>& names) {
 }
 
 // Of two plans over the same GPUs the later one gives way; of two from the same second, the one with the
-// later UID.
-bool TheirsIsOlder(const GangInput& input, const Hold& hold) {
+// later UID. Before age comes what a pod was told: a rank that comes again after it had succeeded, and after its slot
+// was given away, must not take it from a pod that is on its way there.
+bool TheirsComesFirst(const GangInput& input, const Hold& hold, bool told) {
   const auto ours = input.gang->status.planned_at;
-  if (hold.source != Hold::Source::kReserved || !ours || !hold.planned_at) return true;
+  if (hold.source != Hold::Source::kReserved) return true;
+  if (hold.told != told) return hold.told;
+  if (!ours || !hold.planned_at) return true;
   if (*hold.planned_at != *ours) return *hold.planned_at < *ours;
   return hold.owner_uid < input.members.key.owner_uid;
 }
@@ -38,6 +41,10 @@ bool MustMove(const PodFacts& pod, const Slot& slot) {
   return pod.plan->node != slot.node || pod.plan->gpus != slot.gpus || pod.plan->gang_uid != slot.gang_uid;
 }
 
+bool WasTold(const PodFacts& pod, const crds::PlacedPod& row) {
+  return !pod.gated && pod.plan && pod.plan->node == row.node && pod.plan->gpus == row.gpus;
+}
+
 bool Stuck(const GangInput& input, const PodFacts& pod) {
   return !pod.gated && pod.node.empty() && pod.unschedulable_since &&
          input.now - *pod.unschedulable_since >= kPatience;
@@ -45,14 +52,14 @@ bool Stuck(const GangInput& input, const PodFacts& pod) {
 
 }  // namespace
 
-std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row) {
+std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row, bool told) {
   if (const std::string why = input.snapshot.Unusable(row.node); !why.empty()) return row.node + " is " + why;
   if (const std::uint32_t bad = input.snapshot.Unhealthy(row.node, row.gpus); bad != 0) {
     return "GPU " + crds::FormatGpuIndexes(bad) + " of " + row.node + " is not healthy";
   }
   std::vector<std::string> names;
   for (const Hold& hold : input.snapshot.Conflicts(row.node, row.gpus, input.members.key.owner_uid)) {
-    if (TheirsIsOlder(input, hold)) names.push_back(hold.name);
+    if (TheirsComesFirst(input, hold, told)) names.push_back(hold.name);
   }
   if (names.empty()) return std::nullopt;
   return "GPUs of " + row.node + " were taken by " + Names(names);
@@ -60,9 +67,11 @@ std::optional<std::string> SlotTrouble(const GangInput& input, const crds::Place
 
 std::optional<Action> ReplanBeforeRelease(const GangInput& input) {
   // A plan is made of pods: it is made anew when all of them are there again.
-  if (input.members.released() > 0 || !input.members.Missing().empty()) return std::nullopt;
-  for (const crds::PlacedPod& row : Rows(input)) {
-    if (const auto trouble = SlotTrouble(input, row)) return NeedsPlan{*trouble};
+  if (input.members.let_go() > 0 || !input.members.Missing().empty()) return std::nullopt;
+  const auto rows = Rows(input);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!input.members.ranks[i]) continue;  // done: its slot is anybody's
+    if (const auto trouble = SlotTrouble(input, rows[i])) return NeedsPlan{*trouble};
   }
   return std::nullopt;
 }
@@ -99,7 +108,7 @@ std::optional<Action> RepairLostRanks(const GangInput& input) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !(rank->facts.gated || Stuck(input, rank->facts))) continue;
-    const auto trouble = SlotTrouble(input, rows[i]);
+    const auto trouble = SlotTrouble(input, rows[i], WasTold(rank->facts, rows[i]));
     if (!trouble) continue;
     if (repair.lost.empty()) repair.why = "rank " + std::to_string(i) + ": " + *trouble;
     repair.lost.push_back(int(i));

@@ -9,7 +9,7 @@ namespace heddle::extender {
 namespace {
 
 Hold HoldOf(const PodFacts& pod, std::uint32_t gpus, Hold::Source source) {
-  return {gpus, source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), std::nullopt};
+  return {gpus, source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), std::nullopt, false};
 }
 
 // A rank that is done needs its slot no more; one that failed may come again.
@@ -56,8 +56,11 @@ void Occupancy::Fill(const SnapshotInputs& inputs) {
     const GangKey key = KeyOfGang(*gang);
     const auto demand = demands.find(key);
     const auto lapsed = inputs.lapsed.find(key);
+    const auto done = inputs.done.find(key);
+    const std::set<int> none;
     HoldReserved(*gang, ranks, demand == demands.end() ? placement::Resources{} : demand->second,
-                 lapsed == inputs.lapsed.end() ? std::set<int>{} : lapsed->second);
+                 lapsed == inputs.lapsed.end() ? none : lapsed->second,
+                 done == inputs.done.end() ? none : done->second);
   }
   for (const auto& [uid, pod] : bound) HoldAssumed(*pod);
 }
@@ -91,16 +94,16 @@ void Occupancy::HoldAnnotated(const PodFacts& pod) {
 }
 
 void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const crds::Gang& gang,
-                        const placement::Resources& demand) {
+                        const placement::Resources& demand, bool told) {
   const topology::Node* topology = Topology(node);
   if (gpus == 0 && topology != nullptr) gpus = crds::AllIndexes(*topology);
   holds_[node].push_back({gpus, Hold::Source::kReserved, "", KeyOfGang(gang).owner_uid,
-                          "gang " + gang.ns + "/" + gang.name, gang.status.planned_at});
+                          "gang " + gang.ns + "/" + gang.name, gang.status.planned_at, told});
   Use(node, demand);
 }
 
 void Occupancy::HoldReserved(const crds::Gang& gang, const ByRank& ranks, const placement::Resources& demand,
-                             const std::set<int>& lapsed) {
+                             const std::set<int>& lapsed, const std::set<int>& done) {
   const GangKey key = KeyOfGang(gang);
   const auto rows = crds::ToRows(*gang.status.placement);
   for (int rank = 0; rank < int(rows.size()); ++rank) {
@@ -108,20 +111,23 @@ void Occupancy::HoldReserved(const crds::Gang& gang, const ByRank& ranks, const 
     const crds::PlacedPod& slot = rows[std::size_t(rank)];
     const auto found = ranks.find({key, rank});
     const PodFacts* waiting = nullptr;
+    bool live = false;
     bool there = false;  // the slot's resources are already counted
     if (found != ranks.end()) {
       if (Done(found->second)) continue;
       for (const PodFacts* pod : found->second) {
         if (pod->occupies() && (pod->live() || pod->node == slot.node)) there = true;
         if (pod->live() && pod->node.empty()) waiting = pod;
+        live = live || pod->live();
       }
     }
-    if (there) continue;
-    Reserve(slot.node, slot.gpus, gang, demand);
+    // The owner may be ahead of the pods here: one that is seen to live has its slot.
+    if (there || (done.contains(rank) && !live)) continue;
+    Reserve(slot.node, slot.gpus, gang, demand, waiting != nullptr && waiting->plan->node == slot.node);
     // Between the commit of a move and the patch of its pod the scheduler may still bind the pod where it was
     // sent first.
     if (waiting != nullptr && waiting->plan->node != slot.node) {
-      Reserve(waiting->plan->node, waiting->plan->gpus, gang, demand);
+      Reserve(waiting->plan->node, waiting->plan->gpus, gang, demand, true);
     }
   }
 }

@@ -27,10 +27,10 @@ class Occupancy {
   void HoldGrants(const SnapshotInputs& inputs, const ByUid& bound);
   void HoldAnnotated(const PodFacts& pod);
   void HoldReserved(const crds::Gang& gang, const ByRank& ranks, const placement::Resources& demand,
-                    const std::set<int>& lapsed);
+                    const std::set<int>& lapsed, const std::set<int>& done);
   void HoldAssumed(const PodFacts& pod);
   void Reserve(const std::string& node, std::uint32_t gpus, const crds::Gang& gang,
-               const placement::Resources& demand);
+               const placement::Resources& demand, bool told);
   void Use(const std::string& node, const placement::Resources& resources) {
     uses_[node].push_back(resources);
   }

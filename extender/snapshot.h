@@ -43,6 +43,7 @@ struct SnapshotInputs {
   std::vector<Shared<crds::Gang>> gangs;
   std::set<std::string> stale_nodes;        // whose agents have stopped to report
   std::map<GangKey, std::set<int>> lapsed;  // ranks that hold their slots no more
+  std::map<GangKey, std::set<int>> done;    // ranks that have succeeded by their owner's word
 };
 
 // Somebody's claim on GPUs of a node.
@@ -54,6 +55,7 @@ struct Hold {
   std::string owner_uid;                     // as in GangKey
   std::string name;                          // "pod ns/name" or "gang ns/name", for sentences
   std::optional<base::WallTime> planned_at;  // of a reservation
+  bool told = false;  // a reservation whose pod is past the gate with these GPUs in its plan
   friend bool operator==(const Hold&, const Hold&) = default;
 };
 

@@ -7,6 +7,7 @@
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "crds/node_topology.h"
+#include "extender/owner_layout.h"
 #include "extender/pod_facts.h"
 #include "extender/resources.h"
 #include "tests/sim/job_controller.h"
@@ -212,9 +213,11 @@ void Kubelets::FinishTogether(const std::vector<PodRow>& pods) {
   server_.Visit(kube::kJobs, [&](const Json& job) {
     const auto found = by_owner.find(kube::Uid(job));
     if (found == by_owner.end() || IsFinished(job)) return;
-    std::set<int> together;
+    const auto wanted = kube::IntAt(job, {"spec", "completions"}).value_or(1);
+    // What is done keeps nobody waiting, whether or not its pod is still there.
+    std::set<int> together = extender::ReadRanksDone(job, wanted);
     for (const PodRow* pod : found->second) together.insert(pod->index);
-    if (std::int64_t(together.size()) < kube::IntAt(job, {"spec", "completions"}).value_or(1)) return;
+    if (std::int64_t(together.size()) < wanted) return;
     const std::string runs = kube::StringAt(job, {"spec", "template", "metadata", "annotations", "sim/runs"});
     if (runs.empty() && !all_end_) return;
     const seconds duration(runs.empty() ? 10 : std::atoi(runs.c_str()));

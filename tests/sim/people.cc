@@ -145,8 +145,9 @@ void People::Suspend() {
 }
 
 void People::DeletePod() {
-  auto pods = PodRows(world_.server());
-  std::erase_if(pods, [](const PodRow& pod) { return pod.finished(); });
+  // Those that have ended, too: people tidy up. The Job controller's finalizer would keep one until it is counted;
+  // here it may go before and its index comes again, as with controllers that have none.
+  const auto pods = PodRows(world_.server());
   if (pods.empty()) return;
   world_.jobs().DeletePod(pods[std::size_t(random_.Below(pods.size()))].key, "a person wants it");
 }

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "crds/keys.h"
+#include "extender/owner_layout.h"
 #include "extender/resources.h"
 #include "tests/sim/people.h"
 #include "tests/sim/world.h"
@@ -77,8 +79,9 @@ class Draw {
 
 // How a Job stands, for people.
 struct Standing {
-  int pods = 0, gated = 0, bound = 0, running = 0;
-  std::string gang;  // as `kubectl get gangs` says it
+  int pods = 0, gated = 0, bound = 0;  // that exist and have not ended
+  std::set<int> run;                   // indexes that run or are done
+  std::string gang;                    // as `kubectl get gangs` says it
   std::string reason;
   bool finished = false;
 };
@@ -90,16 +93,18 @@ std::map<std::string, Standing> Standings(World& world) {
   world.server().Visit(kube::kJobs, [&](const Json& job) {
     Standing& standing = standings[kube::Name(job)];
     standing.finished = IsFinished(job);
+    standing.run = extender::ReadRanksDone(job, kube::IntAt(job, {"spec", "completions"}).value_or(1));
     by_uid[kube::Uid(job)] = &standing;
   });
   for (const PodRow& pod : PodRows(world.server())) {
     const auto found = by_uid.find(pod.owner);
     if (found == by_uid.end() || pod.terminating || pod.phase == "Failed") continue;
     Standing& standing = *found->second;
+    if (pod.phase == "Running" || pod.phase == "Succeeded") standing.run.insert(pod.index);
+    if (pod.finished()) continue;
     ++standing.pods;
     standing.gated += pod.gated ? 1 : 0;
     standing.bound += pod.node.empty() ? 0 : 1;
-    standing.running += pod.phase == "Running" || pod.phase == "Succeeded" ? 1 : 0;
   }
   world.server().Visit(extender::kGangs, [&](const Json& object) {
     const auto found = by_uid.find(kube::StringAt(object, {"spec", "owner", "uid"}));
@@ -112,10 +117,11 @@ std::map<std::string, Standing> Standings(World& world) {
 
 std::string Words(const JobWords& job, const Standing& standing) {
   return fmt::format(
-      "{} ({} pods of {} GPUs, {}): {} pods exist, {} wait at the gate, {} are on nodes, {} run; its "
+      "{} ({} pods of {} GPUs, {}): {} pods exist, {} wait at the gate, {} are on nodes, {} run or are done; "
+      "its "
       "Gang says \"{}\"",
       job.name, job.pods, job.gpus, job.parallelism, standing.pods, standing.gated, standing.bound,
-      standing.running, standing.gang);
+      standing.run.size(), standing.gang);
 }
 
 // What no extender could place: the numbers do not multiply, or the owner is no gang.
@@ -184,7 +190,7 @@ class Life {
       auto standings = Standings(world_);
       for (const auto& [name, job] : people_.jobs()) {
         const Standing& standing = standings[name];
-        if (standing.finished || standing.running == job.pods) continue;
+        if (standing.finished || int(standing.run.size()) == job.pods) continue;
         if (standing.bound == 0 && standing.gated == standing.pods && !standing.reason.empty()) continue;
         waits = Words(job, standing);
         return false;

@@ -67,6 +67,7 @@ class Stage {
     inputs.pods.assign(pods.begin(), pods.end());
     inputs.gangs.assign(gangs.begin(), gangs.end());
     inputs.stale_nodes = stale;
+    inputs.done = done;
     return TakeSnapshot(inputs);
   }
   std::uint32_t Free(const std::string& node) const {
@@ -82,6 +83,7 @@ class Stage {
   std::vector<std::shared_ptr<crds::Gang>> gangs;
   std::vector<Shared<crds::Fabric>> declared;
   std::set<std::string> stale;
+  std::map<GangKey, std::set<int>> done;
 };
 
 const std::string kA = topology::ParseSynthetic("su:1 node:2 gpu:8 nic:8 rail:8")->nodes[0].name;
@@ -172,6 +174,28 @@ TEST(Snapshot, FreesTheSlotOfARankThatHasSucceeded) {
   EXPECT_EQ(stage.Free(kA), 0xF0u) << "a failed one may come again";
   pod.succeeded = true;
   EXPECT_EQ(stage.Free(kA), 0xFFu);
+}
+
+TEST(Snapshot, FreesTheSlotOfARankThatItsOwnerCallsDoneUnlessItsPodIsSeenToLive) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}});
+  stage.done[{"train", "job", 0}] = {0};
+  EXPECT_EQ(stage.Free(kA), 0xFFu);
+  PodFacts& pod = stage.Bound("a", "", 4);
+  pod.gang = {"train", "job", 0};
+  pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0x0F};
+  EXPECT_EQ(stage.Free(kA), 0xF0u) << "the owner may be ahead of the pods";
+}
+
+TEST(Snapshot, TellsAReservationWhosePodIsOnItsWayFromOneThatNobodyWasTold) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}});
+  ASSERT_THAT(stage.Take().Conflicts(kA, 0x0F, "other"), SizeIs(1));
+  EXPECT_FALSE(stage.Take().Conflicts(kA, 0x0F, "other")[0].told);
+  PodFacts& pod = stage.Bound("a", "", 4);
+  pod.gang = {"train", "job", 0};
+  pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0x0F};
+  EXPECT_TRUE(stage.Take().Conflicts(kA, 0x0F, "other")[0].told);
 }
 
 TEST(Snapshot, CountsCpuMemoryPodsAndExtendedResources) {

@@ -59,6 +59,34 @@ TEST(Life, AGangWithoutAPlaceForALostRankWaitsForOne) {
   EXPECT_THAT(Broken(world), testing::IsEmpty());
 }
 
+// The Job's status.completedIndexes outlive the pods.
+TEST(Life, ARankThatIsDoneGivesItsNodeAwayAlsoWhenItsPodIsDeleted) {
+  Simulation simulation(1);
+  World world(simulation, {.cluster = "su:1 node:2 gpu:8 nic:8 rail:8 spine:2"}, {});
+  world.jobs().Submit({.name = "train", .pods = 2, .parallelism = "tp=8,dp=2"});
+  ASSERT_TRUE(world.Until([&] { return SummaryOf(world, "train") == "Running 2/2"; }, minutes(2)));
+  const PodRow first = PodRows(world.server()).front();
+  world.server().Edit(kube::kPods, first.key, [](Json& pod) { pod["status"]["phase"] = "Succeeded"; });
+  const auto completed = [&] {
+    const auto job = world.server().Find(kube::kJobs, {kTeam, "train"});
+    return kube::StringAt(*job, {"status", "completedIndexes"});
+  };
+  ASSERT_TRUE(world.Until([&] { return completed() == "0"; }, seconds(10))) << completed();
+  world.jobs().DeletePod(first.key, "somebody tidies up");
+  world.jobs().Submit({.name = "next", .pods = 1, .parallelism = "tp=8"});
+  EXPECT_TRUE(world.Until([&] { return SummaryOf(world, "next") == "Running 1/1"; }, minutes(2)))
+      << SummaryOf(world, "next");
+  EXPECT_EQ(SummaryOf(world, "train"), "Running 2/2");
+  world.kubelets().LetAllEnd();
+  world.kubelets().Kick();
+  EXPECT_TRUE(world.Until(
+      [&] {
+        return IsFinished(*world.server().Find(kube::kJobs, {kTeam, "train"}));
+      },
+      minutes(2)));
+  EXPECT_THAT(Broken(world), testing::IsEmpty());
+}
+
 TEST(Life, GoesOnAfterTheLeaderWasKilled) {
   Simulation simulation(1);
   World world(simulation, {.own_lease = true}, {});
