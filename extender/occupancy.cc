@@ -51,9 +51,11 @@ void Occupancy::Fill(const SnapshotInputs& inputs) {
   }
   HoldGrants(inputs, bound);
   for (const auto& [uid, pod] : bound) HoldAnnotated(*pod);
+  std::set<GangKey> holding;
   for (const auto& gang : inputs.gangs) {
     if (!HoldsSlots(*gang)) continue;
     const GangKey key = KeyOfGang(*gang);
+    holding.insert(key);
     const auto demand = demands.find(key);
     const auto lapsed = inputs.lapsed.find(key);
     const auto done = inputs.done.find(key);
@@ -62,7 +64,22 @@ void Occupancy::Fill(const SnapshotInputs& inputs) {
                  lapsed == inputs.lapsed.end() ? none : lapsed->second,
                  done == inputs.done.end() ? none : done->second);
   }
+  for (const auto& pod : inputs.pods) {
+    if (pod->plan && !holding.contains(pod->gang)) HoldTold(*pod);
+  }
   for (const auto& [uid, pod] : bound) HoldAssumed(*pod);
+}
+
+// Its Gang has ended or was deleted, but while the pod lives it may be bound any moment, and may have been already: the
+// watch of pods can be behind that of their owner.
+void Occupancy::HoldTold(const PodFacts& pod) {
+  if (pod.gated || !pod.live() || !pod.node.empty()) return;
+  const topology::Node* topology = Topology(pod.plan->node);
+  const std::uint32_t whole = topology == nullptr ? 0 : crds::AllIndexes(*topology);
+  Hold hold = HoldOf(pod, pod.plan->gpus != 0 ? pod.plan->gpus : whole, Hold::Source::kReserved);
+  hold.told = true;
+  holds_[pod.plan->node].push_back(std::move(hold));
+  Use(pod.plan->node, pod.demand.resources);
 }
 
 // A grant of a pod that is gone is old news: the agent will take it back.

@@ -28,6 +28,7 @@ class Occupancy {
   void HoldAnnotated(const PodFacts& pod);
   void HoldReserved(const crds::Gang& gang, const ByRank& ranks, const placement::Resources& demand,
                     const std::set<int>& lapsed, const std::set<int>& done);
+  void HoldTold(const PodFacts& pod);
   void HoldAssumed(const PodFacts& pod);
   void Reserve(const std::string& node, std::uint32_t gpus, const crds::Gang& gang,
                const placement::Resources& demand, bool told);

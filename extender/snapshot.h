@@ -86,7 +86,7 @@ struct FabricView {
 
 // Everything that planning reads, frozen. Which GPU is taken: the kubelet's grant, else the annotation of the
 // pod that is bound there, else the lowest free indexes; and for what is not bound yet, the annotation of the
-// released pod and the slot in its Gang, both while they differ.
+// released pod and the slot in its Gang, both while they differ, or the annotation alone once the Gang has ended.
 struct Snapshot {
   std::vector<FabricView> fabrics;
   std::map<std::string, Shared<NodeFacts>> nodes;
