@@ -37,6 +37,7 @@ class Draw {
     for (double* chance : {&weather.crash_before, &weather.crash_after}) *chance = Sometimes(0.04);
     weather.cut = Sometimes(0.5);
     weather.half_open = Sometimes(0.2);
+    weather.gone = Sometimes(0.5);
     weather.stale = Sometimes(1);
     weather.late = Sometimes(0.2);
     weather.latency = milliseconds(std::array{1, 5, 30, 150}[std::size_t(random_.Below(4))]);
@@ -47,12 +48,14 @@ class Draw {
     Trouble trouble;
     trouble.submit = 1 + 8 * random_.Unit();
     for (double* rate : {&trouble.delete_job, &trouble.suspend, &trouble.delete_pod, &trouble.delete_gang,
-                         &trouble.edit_gang, &trouble.lone_pod, &trouble.kill_extender, &trouble.cordon}) {
+                         &trouble.edit_gang, &trouble.lone_pod, &trouble.kill_extender, &trouble.cordon,
+                         &trouble.edit_pod}) {
       *rate = Sometimes(3);
     }
-    for (double* rate : {&trouble.freeze_extender, &trouble.fail_over, &trouble.server_down,
-                         &trouble.throttle, &trouble.compact, &trouble.cut_watches, &trouble.kill_node,
-                         &trouble.break_gpu, &trouble.flap_gpu, &trouble.kill_agent}) {
+    for (double* rate :
+         {&trouble.freeze_extender, &trouble.fail_over, &trouble.server_down, &trouble.throttle,
+          &trouble.compact, &trouble.cut_watches, &trouble.kill_node, &trouble.break_gpu, &trouble.flap_gpu,
+          &trouble.kill_agent, &trouble.restart_scheduler, &trouble.remove_node}) {
       *rate = Sometimes(1.5);
     }
     return trouble;
@@ -68,6 +71,7 @@ class Draw {
     setting.extenders = random_.Below(4) == 0 ? 1 : 2;
     setting.watch_list = random_.Below(3) != 0;
     if (random_.Below(3) == 0) setting.skew = milliseconds(std::int64_t(random_.Below(20'000)) - 10'000);
+    if (random_.Below(3) == 0) setting.drift = milliseconds(std::int64_t(random_.Below(101)) - 50);
     return setting;
   }
 
