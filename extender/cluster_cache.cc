@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "extender/owner_kinds.h"
+#include "extender/owner_layout.h"
 #include "extender/resources.h"
 
 namespace heddle::extender {
@@ -214,7 +215,7 @@ std::map<std::string, base::MonotonicTime> ClusterCache::HeardAt() const {
   add(topologies_, kNodeTopologies);
   add(fabrics_, kFabrics);
   add(gangs_, kGangs);
-  for (std::size_t kind = 0; kind < owners_.size(); ++kind) add(*owners_[kind], OwnerKinds()[kind].resource);
+  for (std::size_t kind = 0; kind < owners_.size(); ++kind) add(*owners_[kind].reflector, OwnerKinds()[kind].resource);
   return heard;
 }
 
@@ -296,6 +297,10 @@ void ClusterCache::OwnerChanged(const kube::ObjectPtr& old, const kube::ObjectPt
     if (owner == nullptr) continue;
     for (const GangKey& gang : GangsOfOwner(*owner)) callbacks_.gang_changed(gang);
   }
+  const auto completed = [](const kube::ObjectPtr& owner) {
+    return owner == nullptr ? "" : kube::StringAt(*owner, {"status", "completedIndexes"});
+  };
+  if (completed(old) != completed(current)) callbacks_.capacity_changed();
 }
 
 void ClusterCache::GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
@@ -464,6 +469,16 @@ Shared<FabricSet> ClusterCache::Fabrics(const std::vector<Shared<crds::NodeTopol
   return built_;
 }
 
+// By the cache alone: an owner that it has not seen yet, or not as late as the pods, leaves a slot reserved.
+std::set<int> ClusterCache::RanksDone(const crds::Gang& gang) const {
+  const crds::GangOwner& owner = gang.spec.owner;
+  const OwnerKind* kind = HoldsSlots(gang) ? OwnerKindOf(owner.api_version, owner.kind) : nullptr;
+  if (kind == nullptr) return {};
+  const auto object = owners_[std::size_t(kind - OwnerKinds().data())].reflector->store().Get({gang.ns, owner.name});
+  if (object == nullptr || kube::Uid(*object) != owner.uid) return {};
+  return ReadRanksDone(*object, gang.spec.pods);
+}
+
 SnapshotInputs ClusterCache::Inputs(const std::optional<GangKey>& without) {
   SnapshotInputs inputs;
   inputs.topologies = parsed_topologies_.All(topology_view_.List());
@@ -472,6 +487,9 @@ SnapshotInputs ClusterCache::Inputs(const std::optional<GangKey>& without) {
   inputs.pods = parsed_pods_.All(pod_view_.List());
   inputs.gangs = parsed_gangs_.All(gang_view_.List());
   std::erase_if(inputs.gangs, [&](const auto& gang) { return without && KeyOfGang(*gang) == *without; });
+  for (const auto& gang : inputs.gangs) {
+    if (std::set<int> done = RanksDone(*gang); !done.empty()) inputs.done[KeyOfGang(*gang)] = std::move(done);
+  }
   const std::lock_guard lock(mutex_);
   inputs.stale_nodes = stale_nodes_;
   return inputs;

@@ -88,6 +88,7 @@ class ClusterCache {
                                       const std::stop_token& stop);
   std::optional<std::size_t> KindOf(std::string_view api_version, std::string_view kind) const;
   std::vector<const kube::Reflector*> Needed() const;  // without which nothing can be decided
+  std::set<int> RanksDone(const crds::Gang& gang) const;
   base::Status ReadInto(const kube::Resource& resource, FreshView& view, const std::stop_token& stop);
   Shared<FabricSet> Fabrics(const std::vector<Shared<crds::NodeTopology>>& topologies);
 

@@ -130,7 +130,7 @@ Decision StartAgain(const GangInput& input) {
   const bool same_template =
       input.members.seen() == 0 || (was.gpus_per_pod == is.gpus_per_pod && was.parallelism == is.parallelism);
   if (was.pods == is.pods && same_template) return std::nullopt;
-  if (input.members.released() == 0) return DeleteGang{"its pods ask for something else now"};
+  if (input.members.let_go() == 0) return DeleteGang{"its pods ask for something else now"};
   if (input.members.elastic && input.members.released() == input.members.bound()) {
     return DeleteGang{"its owner has another size now"};  // bound pods stay where they are in the next plan
   }
@@ -173,7 +173,7 @@ Decision Refuse(const GangInput& input) {
   if (!input.members.refusal) return std::nullopt;
   const auto& [reason, sentence] = *input.members.refusal;
   // A gang that runs keeps its slots while two pods fight over a rank.
-  const bool started = HoldsSlots(*input.gang) && input.members.released() > 0;
+  const bool started = HoldsSlots(*input.gang) && input.members.let_go() > 0;
   crds::GangStatus status =
       started ? DegradedStatus(input, reason, sentence) : RefusedStatus(input, reason, sentence);
   const bool told = input.gang->status.reason == reason && input.gang->status.message == status.message;

@@ -269,6 +269,9 @@ void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* 
     members.leaving.push_back(std::move(member));
   }
   SetOldAttemptAside(members, layout, owner, live);
+  if (owner != nullptr) {
+    for (const int rank : ReadRanksDone(*owner, members.spec.pods)) members.done[std::size_t(rank)] = true;
+  }
   if (members.ranks.empty()) {
     members.unranked = std::move(live);
   } else {
@@ -296,6 +299,11 @@ int GangMembers::released() const {
 }
 int GangMembers::bound() const {
   return Count(*this, [](const PodFacts& pod) { return !pod.node.empty(); });
+}
+
+int GangMembers::let_go() const {
+  return int(
+      std::count_if(ranks.begin(), ranks.end(), [](const auto& rank) { return rank && !rank->facts.gated; }));
 }
 
 std::vector<int> GangMembers::Missing() const {

@@ -40,7 +40,7 @@ struct GangMembers {
   OwnerState owner_state = OwnerState::kActive;
   crds::GangSpec spec;                       // pods = 0 while the size is not known
   std::vector<std::optional<Member>> ranks;  // the live pod of each rank; spec.pods long
-  std::vector<bool> done;                    // ranks whose pod has succeeded; spec.pods long
+  std::vector<bool> done;                    // ranks that have succeeded, by pod or owner; spec.pods long
   std::vector<Member> leaving;               // terminating or finished pods
   std::vector<Member> unranked;              // live pods that fit no rank
   std::vector<std::string> notes;            // for the explanation
@@ -59,6 +59,7 @@ struct GangMembers {
   int seen() const;
   int released() const;
   int bound() const;
+  int let_go() const;                // live pods past our gate: done ranks stand in no plan's way
   std::vector<int> Missing() const;  // ranks that neither have a live pod nor are done
   bool HasPastTheGate() const;       // a live pod that was let go
   bool Preempts() const;             // no pod of it says preemptionPolicy: Never

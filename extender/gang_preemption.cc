@@ -383,7 +383,8 @@ base::Result<std::string> GangController::Restart(const Look& look, crds::GangSt
   if (last && now - *last < kBetweenRestarts) {
     return asked + "it was restarted at " + base::FormatTime(*last) + ", and is at most once in ten minutes";
   }
-  if (!FitsAnew(*look.snapshot, look.members)) return asked + "not even all of it together would find a place";
+  if (!FitsAnew(*look.snapshot, look.members))
+    return asked + "not even all of it together would find a place";
   const std::string text = status.message;
   TRY(WriteStatus(gang, Preempted(std::move(status), NameOf(gang), "Restarting", text, now),
                   Note{true, "Restarting", text}, stop));

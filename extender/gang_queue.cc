@@ -120,7 +120,7 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
     TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Planned", where}, stop));
     waiting_.erase(key);
     queue_.Add(key.ToString());
-    if (look.members.released() == 0) return {};  // the release writes it
+    if (look.members.let_go() == 0) return {};  // the release writes it
     ASSIGN_OR_RETURN(const Look again, LookAt(key, stop));
     if (again.gang != nullptr && again.gang->status.placement) TRY(WriteRankFile(again, stop));
     return {};

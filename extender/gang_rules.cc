@@ -24,10 +24,13 @@ std::string Names(const std::vector<std::string>& names) {
 }
 
 // Of two plans over the same GPUs the later one gives way; of two from the same second, the one with the
-// later UID.
-bool TheirsIsOlder(const GangInput& input, const Hold& hold) {
+// later UID. Before age comes what a pod was told: a rank that comes again after it had succeeded, and after its slot
+// was given away, must not take it from a pod that is on its way there.
+bool TheirsComesFirst(const GangInput& input, const Hold& hold, bool told) {
   const auto ours = input.gang->status.planned_at;
-  if (hold.source != Hold::Source::kReserved || !ours || !hold.planned_at) return true;
+  if (hold.source != Hold::Source::kReserved) return true;
+  if (hold.told != told) return hold.told;
+  if (!ours || !hold.planned_at) return true;
   if (*hold.planned_at != *ours) return *hold.planned_at < *ours;
   return hold.owner_uid < input.members.key.owner_uid;
 }
@@ -39,6 +42,10 @@ bool MustMove(const PodFacts& pod, const Slot& slot) {
   return pod.plan->node != slot.node || pod.plan->gpus != slot.gpus || pod.plan->gang_uid != slot.gang_uid;
 }
 
+bool WasTold(const PodFacts& pod, const crds::PlacedPod& row) {
+  return !pod.gated && pod.plan && pod.plan->node == row.node && pod.plan->gpus == row.gpus;
+}
+
 bool Stuck(const GangInput& input, const PodFacts& pod) {
   return !pod.gated && pod.node.empty() && pod.unschedulable_since &&
          input.now - *pod.unschedulable_since >= kPatience;
@@ -46,14 +53,14 @@ bool Stuck(const GangInput& input, const PodFacts& pod) {
 
 }  // namespace
 
-std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row) {
+std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row, bool told) {
   if (const std::string why = input.snapshot.Unusable(row.node); !why.empty()) return row.node + " is " + why;
   if (const std::uint32_t bad = input.snapshot.Unhealthy(row.node, row.gpus); bad != 0) {
     return "GPU " + crds::FormatGpuIndexes(bad) + " of " + row.node + " is not healthy";
   }
   std::vector<std::string> names;
   for (const Hold& hold : input.snapshot.Conflicts(row.node, row.gpus, input.members.key.owner_uid)) {
-    if (TheirsIsOlder(input, hold)) names.push_back(hold.name);
+    if (TheirsComesFirst(input, hold, told)) names.push_back(hold.name);
   }
   if (names.empty()) return std::nullopt;
   return "GPUs of " + row.node + " were taken by " + Names(names);
@@ -75,12 +82,12 @@ std::optional<std::string> PodTrouble(const GangInput& input, const Member& memb
 
 std::optional<Action> ReplanBeforeRelease(const GangInput& input) {
   // A plan is made of pods: it is made anew when all of them are there again.
-  if (input.members.released() > 0 || !input.members.Missing().empty()) return std::nullopt;
+  if (input.members.let_go() > 0 || !input.members.Missing().empty()) return std::nullopt;
   const auto rows = Rows(input);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (const auto trouble = SlotTrouble(input, rows[i])) return NeedsPlan{*trouble};
     const auto& rank = input.members.ranks[i];
-    if (!rank) continue;
+    if (!rank) continue;  // done: its slot is anybody's
+    if (const auto trouble = SlotTrouble(input, rows[i])) return NeedsPlan{*trouble};
     if (const auto trouble = PodTrouble(input, *rank, rows[i])) return NeedsPlan{*trouble};
   }
   return std::nullopt;
@@ -118,7 +125,7 @@ std::optional<Action> RepairLostRanks(const GangInput& input) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& rank = input.members.ranks[i];
     if (!rank || !(rank->facts.gated || Stuck(input, rank->facts))) continue;
-    auto trouble = SlotTrouble(input, rows[i]);
+    auto trouble = SlotTrouble(input, rows[i], WasTold(rank->facts, rows[i]));
     if (!trouble) trouble = PodTrouble(input, *rank, rows[i]);
     if (!trouble) continue;
     if (repair.lost.empty()) repair.why = "rank " + std::to_string(i) + ": " + *trouble;

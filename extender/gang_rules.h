@@ -13,7 +13,8 @@ std::optional<Action> RepairLostRanks(const GangInput& input);
 std::optional<Action> ReleaseRanks(const GangInput& input);
 std::optional<Action> TrySubstitutes(const GangInput& input);
 
-// Why a slot cannot be used by its gang, as a sentence; nothing when it can.
-std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row);
+// Why a slot cannot be used by its gang, as a sentence; nothing when it can. `told`: a pod of the gang that is past
+// the gate has it in its plan.
+std::optional<std::string> SlotTrouble(const GangInput& input, const crds::PlacedPod& row, bool told = false);
 
 }  // namespace heddle::extender

@@ -84,8 +84,8 @@ base::Status GangController::WriteCounts(const GangKey& key, const crds::Gang& g
 base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
                                     const std::stop_token& stop) {
   const GangInput input = look.Input(clock_.WallNow());
-  PlanAnswer answer =
-      RepairMembers(*look.snapshot, look.members, crds::ToRows(*look.gang->status.placement), repair.lost, {});
+  PlanAnswer answer = RepairMembers(*look.snapshot, look.members, crds::ToRows(*look.gang->status.placement),
+                                    repair.lost, {});
   const bool one = repair.lost.size() == 1;
   const std::string ranks = Plural(std::int64_t(repair.lost.size()), "rank") +
                             (one ? " lost its slot (" : " lost their slots (") + repair.why + ")";

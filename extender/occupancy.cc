@@ -11,8 +11,9 @@ namespace {
 constexpr std::size_t kMostGpus = 32;  // a pod's GPUs are bits of 32
 
 Hold HoldOf(const PodFacts& pod, std::uint32_t gpus, Hold::Source source) {
-  return {gpus,        source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), pod.demand.resources,
-          std::nullopt};
+  return {
+      gpus,         source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), pod.demand.resources,
+      std::nullopt, false};
 }
 
 // A rank that is done needs its slot no more; one that failed may come again.
@@ -84,7 +85,13 @@ Occupancy::Occupancy(const SnapshotInputs& inputs) : inputs_(inputs) {
     const auto holder = holders_.find(KeyOfGang(*gang));
     if (holder == holders_.end() || holder->second.gang != gang.get()) continue;
     const auto lapsed = inputs_.lapsed.find(holder->first);
-    HoldReserved(holder->second, lapsed == inputs_.lapsed.end() ? std::set<int>{} : lapsed->second);
+    const auto done = inputs_.done.find(holder->first);
+    const std::set<int> none;
+    HoldReserved(holder->second, lapsed == inputs_.lapsed.end() ? none : lapsed->second,
+                 done == inputs_.done.end() ? none : done->second);
+  }
+  for (const auto& pod : inputs_.pods) {
+    if (pod->plan && !holders_.contains(pod->gang)) HoldTold(*pod);
   }
   for (const Bound& bound : bound_) HoldAssumed(bound);
 }
@@ -147,6 +154,18 @@ void Occupancy::ReadPods() {
   }
 }
 
+// Its Gang has ended or was deleted, but while the pod lives it may be bound any moment, and may have been already: the
+// watch of pods can be behind that of their owner.
+void Occupancy::HoldTold(const PodFacts& pod) {
+  if (pod.gated || !pod.live() || !pod.node.empty()) return;
+  Place& place = places_[PlaceOf(pod.plan->node)];
+  const std::uint32_t whole = place.topology == nullptr ? 0 : crds::AllIndexes(*place.topology);
+  Hold hold = HoldOf(pod, pod.plan->gpus != 0 ? pod.plan->gpus : whole, Hold::Source::kReserved);
+  hold.told = true;
+  place.holds.push_back(std::move(hold));
+  Use(place, pod.demand.resources);
+}
+
 // A grant of a pod that is gone is old news: the agent will take it back.
 void Occupancy::HoldGrants() {
   std::unordered_map<PodName, const Bound*, PodNameHash> by_name;
@@ -188,36 +207,39 @@ void Occupancy::HoldAnnotated(const Bound& bound) {
   place.holds.push_back(HoldOf(pod, gpus, Hold::Source::kAnnotation));
 }
 
-void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const Holder& holder) {
+void Occupancy::Reserve(const std::string& node, std::uint32_t gpus, const Holder& holder, bool told) {
   Place& place = places_[PlaceOf(node)];
   if (gpus == 0 && place.topology != nullptr) gpus = crds::AllIndexes(*place.topology);
   const crds::Gang& gang = *holder.gang;
   const placement::Resources demand = holder.demand == nullptr ? placement::Resources{} : *holder.demand;
   place.holds.push_back({gpus, Hold::Source::kReserved, "", KeyOfGang(gang).owner_uid,
-                         "gang " + gang.ns + "/" + gang.name, demand, gang.status.planned_at});
+                         "gang " + gang.ns + "/" + gang.name, demand, gang.status.planned_at, told});
   Use(place, demand);
 }
 
-void Occupancy::HoldReserved(const Holder& holder, const std::set<int>& lapsed) {
+void Occupancy::HoldReserved(const Holder& holder, const std::set<int>& lapsed, const std::set<int>& done) {
   const crds::Placement& slots = *holder.gang->status.placement;
   for (std::size_t rank = 0; rank < slots.nodes.size(); ++rank) {
     if (lapsed.contains(int(rank))) continue;
     const std::string& node = slots.node_names[std::size_t(slots.nodes[rank])];
     const std::uint32_t gpus = slots.gpus.empty() ? 0 : slots.gpus[rank];
     const PodFacts* waiting = nullptr;
+    bool live = false;
     bool there = false;  // the slot's resources are already counted
     const std::vector<const PodFacts*>& pods = holder.ranks[rank];
     if (Done(pods)) continue;
     for (const PodFacts* pod : pods) {
       if (pod->occupies() && (pod->live() || pod->node == node)) there = true;
       if (pod->live() && pod->node.empty()) waiting = pod;
+      live = live || pod->live();
     }
-    if (there) continue;
-    Reserve(node, gpus, holder);
+    // The owner may be ahead of the pods here: one that is seen to live has its slot.
+    if (there || (done.contains(int(rank)) && !live)) continue;
+    Reserve(node, gpus, holder, waiting != nullptr && waiting->plan->node == node);
     // Between the commit of a move and the patch of its pod the scheduler may still bind the pod where it was
     // sent first.
     if (waiting != nullptr && waiting->plan->node != node) {
-      Reserve(waiting->plan->node, waiting->plan->gpus, holder);
+      Reserve(waiting->plan->node, waiting->plan->gpus, holder, true);
     }
   }
 }

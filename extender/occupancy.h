@@ -49,9 +49,10 @@ class Occupancy {
   void ReadPods();
   void HoldGrants();
   void HoldAnnotated(const Bound& bound);
-  void HoldReserved(const Holder& holder, const std::set<int>& lapsed);
+  void HoldReserved(const Holder& holder, const std::set<int>& lapsed, const std::set<int>& done);
+  void HoldTold(const PodFacts& pod);
   void HoldAssumed(const Bound& bound);
-  void Reserve(const std::string& node, std::uint32_t gpus, const Holder& holder);
+  void Reserve(const std::string& node, std::uint32_t gpus, const Holder& holder, bool told);
   static void Use(Place& place, const placement::Resources& resources);
 
   const SnapshotInputs& inputs_;

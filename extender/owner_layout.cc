@@ -1,6 +1,7 @@
 #include "extender/owner_layout.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "crds/keys.h"
 #include "crds/parallelism.h"
@@ -39,6 +40,14 @@ JobSize SizeOfJob(const kube::Json& spec, const std::string& title) {
 void AddSegment(OwnerLayout& layout, std::string name, std::int64_t jobs, const JobSize& size) {
   if (size.refusal && !layout.refusal) layout.refusal = size.refusal;
   layout.Append(std::move(name), jobs, size.pods);
+}
+
+// All of these digits or nothing.
+std::optional<std::int64_t> ReadIndex(const char* begin, const char* end) {
+  std::int64_t index = 0;
+  const auto [stop, error] = std::from_chars(begin, end, index);
+  if (begin == end || *begin == '-' || error != std::errc{} || stop != end) return std::nullopt;
+  return index;
 }
 
 void CheckPods(OwnerLayout& layout, const std::string& title) {
@@ -158,6 +167,24 @@ void ReadMarks(OwnerLayout& layout, const std::vector<std::shared_ptr<const kube
     break;
   }
   CheckPods(layout, "the gang");
+}
+
+std::set<int> ReadRanksDone(const kube::Json& owner, std::int64_t pods) {
+  std::set<int> done;
+  if (kube::StringAt(owner, {"kind"}) != kube::kJobs.kind) return done;
+  const std::string text = kube::StringAt(owner, {"status", "completedIndexes"});
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    const char* const comma = std::find(at, end, ',');
+    const char* const dash = std::find(at, comma, '-');
+    const auto first = ReadIndex(at, dash), last = dash == comma ? first : ReadIndex(dash + 1, comma);
+    if (first && last) {
+      for (std::int64_t rank = *first; rank <= std::min(*last, pods - 1); ++rank) done.insert(int(rank));
+    }
+    at = comma == end ? end : comma + 1;
+  }
+  return done;
 }
 
 OwnerState ReadOwnerState(const kube::Json& owner, const GangKey& key) {

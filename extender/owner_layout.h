@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,5 +63,9 @@ void ReadMarks(OwnerLayout& layout, const std::vector<std::shared_ptr<const kube
 // Whether a template of the owner's, at this path, makes pods of the gang.
 bool WantsGang(const kube::Json& object, kube::Path pod_template);
 OwnerState ReadOwnerState(const kube::Json& owner, const GangKey& key);
+// Ranks below `pods` that have succeeded by the owner's own word, whether or not their pods are still there: a Job's
+// status.completedIndexes ("0-3,7"), which lasts through suspension. No other owner says it. What cannot be read
+// is left out: a rank that is not known to be done keeps its slot.
+std::set<int> ReadRanksDone(const kube::Json& owner, std::int64_t pods);
 
 }  // namespace heddle::extender

@@ -45,6 +45,7 @@ struct SnapshotInputs {
   std::set<std::string> stale_nodes;        // whose agents have stopped to report
   std::map<GangKey, std::set<int>> lapsed;  // ranks that hold their slots no more
   int spares = 0;                           // see Snapshot
+  std::map<GangKey, std::set<int>> done;    // ranks that have succeeded by their owner's word
 };
 
 // Nodes that the head of the queue has had emptied, and its priority: pods that are worth less stay away.
@@ -60,6 +61,7 @@ struct Hold {
   std::string name;                          // "pod ns/name" or "gang ns/name", for sentences
   placement::Resources resources;            // that go with the GPUs
   std::optional<base::WallTime> planned_at;  // of a reservation
+  bool told = false;  // a reservation whose pod is past the gate with these GPUs in its plan
   friend bool operator==(const Hold&, const Hold&) = default;
 };
 
@@ -91,7 +93,7 @@ struct FabricView {
 
 // Everything that planning reads, frozen. Which GPU is taken: the kubelet's grant, else the annotation of the
 // pod that is bound there, else the lowest free indexes; and for what is not bound yet, the annotation of the
-// released pod and the slot in its Gang, both while they differ.
+// released pod and the slot in its Gang, both while they differ, or the annotation alone once the Gang has ended.
 struct Snapshot {
   std::vector<FabricView> fabrics;
   std::map<std::string, Shared<NodeFacts>> nodes;

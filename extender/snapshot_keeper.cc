@@ -33,7 +33,8 @@ bool SameClaims(const crds::Gang& a, const crds::Gang& b) {
 
 bool SameClaims(const PodFacts& a, const PodFacts& b) {
   return a.uid == b.uid && a.gang == b.gang && a.node == b.node && a.terminating == b.terminating &&
-         a.finished == b.finished && a.succeeded == b.succeeded && a.plan == b.plan && a.demand == b.demand;
+         a.finished == b.finished && a.gated == b.gated && a.succeeded == b.succeeded && a.plan == b.plan &&
+         a.demand == b.demand;
 }
 
 bool SameGangs(const std::vector<Shared<crds::Gang>>& a, const std::vector<Shared<crds::Gang>>& b) {
@@ -63,7 +64,8 @@ bool SamePods(const SnapshotInputs& a, const SnapshotInputs& b) {
 }  // namespace
 
 bool SameSnapshot(const SnapshotInputs& a, const SnapshotInputs& b) {
-  if (a.fabrics != b.fabrics || a.stale_nodes != b.stale_nodes || a.lapsed != b.lapsed || a.spares != b.spares) {
+  if (a.fabrics != b.fabrics || a.stale_nodes != b.stale_nodes || a.lapsed != b.lapsed || a.done != b.done ||
+      a.spares != b.spares) {
     return false;
   }
   const bool same_nodes = Alike(

@@ -33,6 +33,24 @@ bool IsTrue(const Json& object, std::string_view type) {
 
 }  // namespace
 
+namespace {
+
+// As the Job controller writes them: "0-3,7".
+std::string IndexWords(const std::set<int>& indexes) {
+  std::string words;
+  for (auto at = indexes.begin(); at != indexes.end();) {
+    int last = *at;
+    auto next = std::next(at);
+    while (next != indexes.end() && *next == last + 1) last = *next++;
+    words += words.empty() ? "" : ",";
+    words += last == *at ? std::to_string(last) : fmt::format("{}-{}", *at, last);
+    at = next;
+  }
+  return words;
+}
+
+}  // namespace
+
 bool IsFinished(const Json& job) {
   return IsTrue(job, "Complete") || IsTrue(job, "Failed");
 }
@@ -67,6 +85,11 @@ void JobController::Look() {
 void JobController::LookAt(const Json& job, const std::vector<PodRow>& pods) {
   State& state = states_[kube::Uid(job)];
   CountEnds(job, state, pods);
+  if (const std::string done = IndexWords(state.done);
+      done != kube::StringAt(job, {"status", "completedIndexes"})) {
+    server_.Edit(kube::kJobs, kube::KeyOf(job),
+                 [&done](Json& edited) { edited["status"]["completedIndexes"] = done; });
+  }
   const auto wanted = kube::IntAt(job, {"spec", "completions"}).value_or(1);
   if (state.failed > kube::IntAt(job, {"spec", "backoffLimit"}).value_or(6)) {
     return End(job, "Failed", "BackoffLimitExceeded", pods);

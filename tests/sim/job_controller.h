@@ -29,7 +29,7 @@ inline const std::string kTeam = "team";  // the namespace of all Jobs
 
 // kube-controller-manager's Job controller, for Indexed Jobs: makes pods in any order, makes a failed one again after a
 // back-off of its index, counts failures against backoffLimit (deleted pods too), suspends, completes and fails
-// Jobs. Admission is part of it: its pods are born behind Heddle's gate. Thread rule: as Simulation.
+// Jobs, and says in status.completedIndexes which indexes are done. Admission is part of it: its pods are born behind Heddle's gate. Thread rule: as Simulation.
 class JobController {
  public:
   // Pods are born with this schedulerName.

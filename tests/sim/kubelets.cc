@@ -7,6 +7,7 @@
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "crds/node_topology.h"
+#include "extender/owner_layout.h"
 #include "extender/pod_facts.h"
 #include "extender/resources.h"
 #include "tests/sim/job_controller.h"
@@ -26,6 +27,12 @@ std::string PhaseOf(const Json& pod) {
   return kube::StringAt(pod, {"status", "phase"});
 }
 
+std::string UidOf(const test::FakeApiServer& server, const kube::Resource& resource,
+                  const std::string& name) {
+  const auto object = server.Find(resource, {"", name});
+  return object ? kube::Uid(*object) : "";
+}
+
 void SetReady(Json& node, bool ready) {
   node["status"]["conditions"] = Json::array({{{"type", "Ready"}, {"status", ready ? "True" : "Unknown"}}});
   node["spec"]["taints"] =
@@ -42,17 +49,21 @@ Kubelets::Kubelets(Simulation& simulation, test::FakeApiServer& server)
       pace_(simulation, milliseconds(500), [this] { Look(); }) {}
 
 void Kubelets::Add(const topology::Node& node) {
-  Json object = kube::NewObject(kube::kNodes, {"", node.name});
-  object["metadata"]["labels"] = {{"kubernetes.io/hostname", node.name}};
+  nodes_.emplace(node.name, node);
+  Register(node.name);
+  Publish(node.name);
+  Beat(node.name);
+}
+
+void Kubelets::Register(const std::string& node) {
+  Json object = kube::NewObject(kube::kNodes, {"", node});
+  object["metadata"]["labels"] = {{"kubernetes.io/hostname", node}};
   object["status"]["allocatable"] = {{"cpu", "128"},
                                      {"memory", "2048Gi"},
                                      {"pods", "110"},
-                                     {"nvidia.com/gpu", std::to_string(node.gpus.size())}};
+                                     {"nvidia.com/gpu", std::to_string(nodes_.at(node).gpus.size())}};
   SetReady(object, true);
   server_.Put(kube::kNodes, object);
-  nodes_.emplace(node.name, node);
-  Publish(node.name);
-  Beat(node.name);
 }
 
 void Kubelets::Beat(const std::string& node) {
@@ -126,7 +137,7 @@ void Kubelets::KillNode(const std::string& node) {
   if (!dead_.insert(node).second) return;
   simulation_.Say("node " + node + " dies");
   simulation_.After(kNotReadyAfter, [this, node] {
-    if (!dead_.contains(node)) return;
+    if (!dead_.contains(node) || removed_.contains(node)) return;
     server_.Edit(kube::kNodes, {"", node}, [](Json& edited) { SetReady(edited, false); });
   });
   simulation_.After(kNotReadyAfter + kEvictAfter, [this, node] {
@@ -142,10 +153,35 @@ void Kubelets::KillNode(const std::string& node) {
   });
 }
 
+void Kubelets::RemoveNode(const std::string& node) {
+  if (!removed_.insert(node).second) return;
+  simulation_.Say("node " + node + " is deleted");
+  dead_.insert(node);
+  const std::string topology = UidOf(server_, extender::kNodeTopologies, node);
+  server_.Remove(kube::kNodes, {"", node});
+  // By its owner's UID, so also where the Node is back by then; the operator makes another.
+  simulation_.After(seconds(1) + random_.Jitter(seconds(8)), [this, node, topology] {
+    if (UidOf(server_, extender::kNodeTopologies, node) != topology) return;
+    server_.Remove(extender::kNodeTopologies, {"", node});
+    simulation_.After(seconds(2), [this, node] { Publish(node); });
+  });
+  // kube-controller-manager's pod garbage collector looks again after 40 s before it believes it.
+  simulation_.After(seconds(40) + random_.Jitter(seconds(20)), [this, node] {
+    if (!removed_.contains(node)) return;
+    for (const PodRow& pod : PodRows(server_)) {
+      if (pod.node == node) server_.Remove(kube::kPods, pod.key);
+    }
+  });
+}
+
 void Kubelets::ReviveNode(const std::string& node) {
   if (dead_.erase(node) == 0) return;
   simulation_.Say("node " + node + " is back");
-  server_.Edit(kube::kNodes, {"", node}, [](Json& edited) { SetReady(edited, true); });
+  if (removed_.erase(node) > 0) {
+    Register(node);
+  } else {
+    server_.Edit(kube::kNodes, {"", node}, [](Json& edited) { SetReady(edited, true); });
+  }
   Publish(node);
   Kick();
 }
@@ -212,9 +248,11 @@ void Kubelets::FinishTogether(const std::vector<PodRow>& pods) {
   server_.Visit(kube::kJobs, [&](const Json& job) {
     const auto found = by_owner.find(kube::Uid(job));
     if (found == by_owner.end() || IsFinished(job)) return;
-    std::set<int> together;
+    const auto wanted = kube::IntAt(job, {"spec", "completions"}).value_or(1);
+    // What is done keeps nobody waiting, whether or not its pod is still there.
+    std::set<int> together = extender::ReadRanksDone(job, wanted);
     for (const PodRow* pod : found->second) together.insert(pod->index);
-    if (std::int64_t(together.size()) < kube::IntAt(job, {"spec", "completions"}).value_or(1)) return;
+    if (std::int64_t(together.size()) < wanted) return;
     const std::string runs = kube::StringAt(job, {"spec", "template", "metadata", "annotations", "sim/runs"});
     if (runs.empty() && !all_end_) return;
     const seconds duration(runs.empty() ? 10 : std::atoi(runs.c_str()));

@@ -24,6 +24,9 @@ class Kubelets {
 
   void KillNode(const std::string& node);
   void ReviveNode(const std::string& node);
+  // Somebody deletes the Node: its NodeTopology goes with it, its pods some time later. ReviveNode registers it
+  // anew, under another UID.
+  void RemoveNode(const std::string& node);
   bool alive(const std::string& node) const { return !dead_.contains(node); }
   // The agent alone: it stops or goes on to renew its Lease and to publish.
   void SetAgent(const std::string& node, bool runs);
@@ -33,6 +36,7 @@ class Kubelets {
   void LetAllEnd() { all_end_ = true; }
 
  private:
+  void Register(const std::string& node);
   void Start(const kube::Json& pod);
   void Leave(const PodRow& pod);
   void FinishTogether(const std::vector<PodRow>& pods);
@@ -46,8 +50,8 @@ class Kubelets {
   test::FakeApiServer& server_;
   base::Random random_;
   std::map<std::string, topology::Node> nodes_;
-  std::set<std::string> dead_, silent_agents_;
-  std::map<std::string, std::uint32_t> given_;  // by pod UID: GPU indexes
+  std::set<std::string> dead_, removed_, silent_agents_;  // removed_ are dead_, too
+  std::map<std::string, std::uint32_t> given_;            // by pod UID: GPU indexes
   std::set<std::string> started_, finishing_, leaving_, publishing_;
   bool all_end_ = false;
   Pace pace_;

@@ -255,16 +255,27 @@ void Network::PlanEnds(const std::shared_ptr<Watch>& watch, seconds timeout) {
   SendBookmark(watch);
   // The first of its minutes in which something befalls it.
   for (int minute = 0; minute * 60 < timeout.count(); ++minute) {
-    const bool cut = Chance(weather_.cut), silent = Chance(weather_.half_open);
-    if (!cut && !silent) continue;
-    simulation_.After(Seconds(60 * (minute + random_.Unit())), [this, watch, cut] {
+    const bool cut = Chance(weather_.cut), silent = Chance(weather_.half_open), gone = Chance(weather_.gone);
+    if (!cut && !silent && !gone) continue;
+    simulation_.After(Seconds(60 * (minute + random_.Unit())), [this, watch, cut, gone] {
       if (watch->closed) return;
+      if (gone) return Expire(*watch);
       simulation_.Say(watch->name + (cut ? " watch cut" : " watch falls silent"));
       if (cut) return Close(*watch, Watch::End::kCut);
       watch->silent = true;
     });
     return;
   }
+}
+
+// What was compacted while the watch lagged: the server says so in the middle of it.
+void Network::Expire(Watch& watch) {
+  if (watch.silent) return;
+  simulation_.Say(watch.name + " watch is told 410");
+  const std::string status = test::StatusResponse(410, "Expired", "too old resource version").body;
+  watch.lines.push_back(R"({"type":"ERROR","object":)" + status + "}\n");
+  watch.last_line = simulation_.now();
+  Close(watch, Watch::End::kProper);
 }
 
 void Network::SendBookmark(const std::shared_ptr<Watch>& watch) {

@@ -31,6 +31,7 @@ struct Weather {
   double crash_before = 0;               // of a write: kill -9 as it arrives
   double crash_after = 0;                // of a write: kill -9 when it has been carried out
   double cut = 0;                        // a minute: an open watch breaks
+  double gone = 0;                       // a minute: an open watch is told 410 and ends
   double half_open = 0;                  // a minute: an open watch falls silent for good
   double stale = 0;                      // of a list that allows it: from a cache that is some time behind
   double late = 0;                       // an event: is seconds late, and all behind it on its watch
@@ -110,6 +111,7 @@ class Network {
   std::optional<kube::HttpResponse> Refusal(Fate fate);
   void Accept(const kube::HttpRequest& request, const std::shared_ptr<Watch>& watch, Fate fate);
   void PlanEnds(const std::shared_ptr<Watch>& watch, std::chrono::seconds timeout);
+  void Expire(Watch& watch);
   void SendBookmark(const std::shared_ptr<Watch>& watch);
   void Pump(Watch& watch, bool bookmark);
   void Close(Watch& watch, Watch::End end);

@@ -59,6 +59,9 @@ void People::Begin() {
   Happen(trouble_.compact, &People::Compact);
   Happen(trouble_.cut_watches, &People::CutWatches);
   Happen(trouble_.kill_node, &People::KillNode);
+  Happen(trouble_.remove_node, &People::RemoveNode);
+  Happen(trouble_.restart_scheduler, &People::RestartScheduler);
+  Happen(trouble_.edit_pod, &People::EditPod);
   Happen(trouble_.cordon, &People::Cordon);
   Happen(trouble_.break_gpu, &People::BreakGpu);
   Happen(trouble_.flap_gpu, &People::FlapGpu);
@@ -145,8 +148,9 @@ void People::Suspend() {
 }
 
 void People::DeletePod() {
-  auto pods = PodRows(world_.server());
-  std::erase_if(pods, [](const PodRow& pod) { return pod.finished(); });
+  // Those that have ended, too: people tidy up. The Job controller's finalizer would keep one until it is counted;
+  // here it may go before and its index comes again, as with controllers that have none.
+  const auto pods = PodRows(world_.server());
   if (pods.empty()) return;
   world_.jobs().DeletePod(pods[std::size_t(random_.Below(pods.size()))].key, "a person wants it");
 }
@@ -178,6 +182,7 @@ void People::LonePod() {
                  {"containers",
                   Json::array({{{"name", "main"},
                                 {"resources", {{"limits", {{"nvidia.com/gpu", std::to_string(gpus)}}}}}}})}};
+  if (random_.Below(3) == 0) pod["spec"]["priority"] = 150;  // over most Jobs
   pod["status"] = {{"phase", "Pending"}};
   simulation_.Say(fmt::format("a pod of no gang wants {} GPUs", gpus));
   world_.server().Put(kube::kPods, pod);
@@ -228,7 +233,31 @@ void People::KillNode() {
   simulation_.After(seconds(10 + random_.Below(300)), [this, node] { world_.kubelets().ReviveNode(node); });
 }
 
+void People::RemoveNode() {
+  const std::string node = AnyNode();
+  world_.kubelets().RemoveNode(node);
+  simulation_.After(seconds(2 + random_.Below(200)), [this, node] { world_.kubelets().ReviveNode(node); });
+}
+
+void People::RestartScheduler() {
+  world_.scheduler().Restart();
+}
+
+// What the admission policy lets them: all but the gate and the plan.
+void People::EditPod() {
+  const auto pods = PodRows(world_.server());
+  if (pods.empty()) return;
+  const kube::ObjectKey key = pods[std::size_t(random_.Below(pods.size()))].key;
+  const std::string word = std::to_string(random_.Below(100));
+  simulation_.Say("a person labels pod " + key.name);
+  world_.server().Edit(kube::kPods, key, [&word](Json& edited) {
+    edited["metadata"]["labels"]["example.com/edited"] = word;
+    edited["metadata"]["annotations"]["example.com/note"] = word;
+  });
+}
+
 void People::SetCordoned(const std::string& node, bool on) {
+  if (!world_.server().Find(kube::kNodes, {"", node})) return;
   simulation_.Say((on ? "cordon " : "uncordon ") + node);
   if (on) {
     cordoned_.insert(node);
@@ -260,7 +289,7 @@ void People::FlapGpu() {
   const std::string node = AnyNode();
   const int gpu = int(random_.Below(std::uint64_t(world_.gpus_per_node())));
   if (broken_.contains({node, gpu})) return;
-  for (int i = 0, times = 2 * int(1 + random_.Below(15)); i < times; ++i) {
+  for (int i = 0, times = 2 * int(1 + random_.Below(30)); i < times; ++i) {
     simulation_.After(seconds(i),
                       [this, node, gpu, i] { world_.kubelets().SetHealthy(node, gpu, i % 2 == 1); });
   }

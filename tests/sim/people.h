@@ -15,6 +15,7 @@ struct Trouble {
   double delete_job = 0, suspend = 0, delete_pod = 0, delete_gang = 0, edit_gang = 0, lone_pod = 0;
   double kill_extender = 0, freeze_extender = 0, fail_over = 0;
   double server_down = 0, throttle = 0, compact = 0, cut_watches = 0;
+  double restart_scheduler = 0, edit_pod = 0, remove_node = 0;
   double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0;
 };
 
@@ -50,6 +51,9 @@ class People {
   void Compact();
   void CutWatches();
   void KillNode();
+  void RemoveNode();
+  void RestartScheduler();
+  void EditPod();
   void Cordon();
   void BreakGpu();
   void FlapGpu();

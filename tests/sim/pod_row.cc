@@ -14,6 +14,7 @@ PodRow ReadPodRow(const Json& pod) {
     if (kube::BoolAt(owner, {"controller"}).value_or(false)) row.owner = kube::StringAt(owner, {"uid"});
   }
   row.node = kube::StringAt(pod, {"spec", "nodeName"});
+  row.priority = int(kube::IntAt(pod, {"spec", "priority"}).value_or(0));
   row.phase = kube::StringAt(pod, {"status", "phase"});
   row.terminating = kube::Find(pod, {"metadata", "deletionTimestamp"}) != nullptr;
   row.gated = !kube::ArrayAt(pod, {"spec", "schedulingGates"}).empty();

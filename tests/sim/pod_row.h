@@ -15,6 +15,7 @@ struct PodRow {
   std::string node, phase;
   int index = -1;  // its completion index
   int gpus = 0;
+  int priority = 0;
   bool gated = false, terminating = false;
 
   bool finished() const { return phase == "Succeeded" || phase == "Failed"; }

@@ -21,12 +21,13 @@ const kube::ObjectKey kLease{std::string(crds::keys::kNamespace), std::string(cr
 }  // namespace
 
 PodScheduler::PodScheduler(Simulation& simulation, test::FakeApiServer& server,
-                           std::vector<std::string> hosts, Filter filter)
+                           std::vector<std::string> hosts, Verb verb, Wrong wrong)
     : simulation_(simulation),
       server_(server),
       random_(simulation.Fork()),
       hosts_(std::move(hosts)),
-      filter_(std::move(filter)),
+      verb_(std::move(verb)),
+      wrong_(std::move(wrong)),
       pace_(simulation, milliseconds(200), [this] { Look(); }) {
   Take(hosts_.front());
   simulation_.After(kRenewPeriod, [this] { Renew(); });
@@ -34,7 +35,7 @@ PodScheduler::PodScheduler(Simulation& simulation, test::FakeApiServer& server,
 
 void PodScheduler::Take(const std::string& host) {
   active_ = host;
-  if (filter_) {
+  if (verb_) {
     simulation_.Say("scheduler of " + host + " leads");
     server_.Edit(kube::kLeases, kLease, [&](Json& lease) {
       const auto transitions = kube::IntAt(lease, {"spec", "leaseTransitions"}).value_or(0);
@@ -48,7 +49,7 @@ void PodScheduler::Take(const std::string& host) {
 }
 
 void PodScheduler::Renew() {
-  if (filter_ && !active_.empty()) {
+  if (verb_ && !active_.empty()) {
     server_.Edit(kube::kLeases, kLease, [&](Json& lease) {
       lease["spec"]["renewTime"] = base::FormatMicroTime(simulation_.wall());
     });
@@ -61,9 +62,8 @@ void PodScheduler::FailOver(bool released) {
   const auto now = std::find(hosts_.begin(), hosts_.end(), active_);
   const std::string next = std::next(now) == hosts_.end() ? hosts_.front() : *std::next(now);
   simulation_.Say("scheduler of " + active_ + (released ? " leaves" : " dies"));
-  active_.clear();
-  assumed_.clear();
-  if (released && filter_) {
+  Forget();
+  if (released && verb_) {
     server_.Edit(kube::kLeases, kLease, [](Json& lease) {
       lease["spec"]["holderIdentity"] = "";
       lease["spec"]["leaseDurationSeconds"] = 1;
@@ -71,6 +71,24 @@ void PodScheduler::FailOver(bool released) {
   }
   simulation_.After((released ? seconds(1) : kLeaseDuration) + random_.Jitter(seconds(3)),
                     [this, next] { Take(next); });
+}
+
+void PodScheduler::Restart() {
+  if (active_.empty()) return;
+  simulation_.Say("scheduler of " + active_ + " restarts");
+  const std::string host = active_;
+  Forget();
+  simulation_.After((verb_ ? kLeaseDuration : seconds(1)) + random_.Jitter(seconds(3)),
+                    [this, host] { Take(host); });
+}
+
+void PodScheduler::Forget() {
+  active_.clear();
+  for (const auto& [uid, assumed] : assumed_) {
+    if (random_.Below(2) == 0) landing_.insert(uid);
+  }
+  assumed_.clear();
+  attempts_.clear();
 }
 
 std::map<std::string, int> PodScheduler::FreeGpus(const std::vector<PodRow>& pods) const {
@@ -101,11 +119,12 @@ void PodScheduler::Look() {
       continue;
     }
     if (!free) free = FreeGpus(pods);
-    if (const auto object = server_.Find(kube::kPods, pod.key)) TryPod(pod, *object, *free);
+    if (const auto object = server_.Find(kube::kPods, pod.key)) TryPod(pod, *object, pods, *free);
   }
 }
 
-void PodScheduler::TryPod(const PodRow& pod, const Json& object, std::map<std::string, int>& free) {
+void PodScheduler::TryPod(const PodRow& pod, const Json& object, const std::vector<PodRow>& pods,
+                          std::map<std::string, int>& free) {
   const extender::PodConstraints constraints(object);
   std::vector<std::string> places;
   server_.Visit(kube::kNodes, [&](const Json& node) {
@@ -116,17 +135,110 @@ void PodScheduler::TryPod(const PodRow& pod, const Json& object, std::map<std::s
   });
   std::rotate(places.begin(), places.begin() + std::ptrdiff_t(random_.Below(places.size() + 1)),
               places.end());
-  for (const std::string& node : places) {
-    const std::optional<bool> passed = filter_ ? filter_(active_, object, node) : true;
-    if (!passed) return Refuse(object, "the extender did not answer");
-    if (!*passed) continue;
-    free[node] -= pod.gpus;
-    assumed_[pod.uid] = {node, pod.gpus};
-    simulation_.After(milliseconds(5) + random_.Jitter(milliseconds(200)),
-                      [this, key = pod.key, uid = pod.uid, node] { Bind(key, uid, node); });
-    return;
+  const auto passed = places.empty() ? places : Filtered(object, places);
+  if (!passed) return Refuse(object, "the extender did not answer");
+  if (passed->empty()) {
+    if (places.empty()) Preempt(pod, object, pods, free);
+    return Refuse(object, "0/" + std::to_string(free.size()) + " nodes are available");
   }
-  Refuse(object, "0/" + std::to_string(free.size()) + " nodes are available");
+  const std::string node = Best(object, *passed);
+  free[node] -= pod.gpus;
+  assumed_[pod.uid] = {node, pod.gpus};
+  simulation_.After(milliseconds(5) + random_.Jitter(milliseconds(200)),
+                    [this, key = pod.key, uid = pod.uid, node] { Bind(key, uid, node); });
+}
+
+// What is not in the answer has not passed.
+std::optional<std::vector<std::string>> PodScheduler::Filtered(const Json& pod,
+                                                               const std::vector<std::string>& nodes) {
+  if (!verb_) return nodes;
+  const auto told = verb_(active_, "/filter", {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", nodes}});
+  if (!told) return std::nullopt;
+  std::vector<std::string> passed;
+  for (const Json& name : kube::ArrayAt(*told, {"NodeNames"})) {
+    passed.push_back(name.is_string() ? name.get<std::string>() : "");
+    if (std::find(nodes.begin(), nodes.end(), passed.back()) == nodes.end())
+      wrong_("filter passed the node " + name.dump() + ", which it was not asked about");
+  }
+  return passed;
+}
+
+// It asks for scores only where there is a choice, and goes on without them where there is no answer.
+std::string PodScheduler::Best(const Json& pod, const std::vector<std::string>& nodes) {
+  if (!verb_ || nodes.size() == 1) return nodes.front();
+  const auto told = verb_(active_, "/prioritize", {{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", nodes}});
+  if (!told) return nodes.front();
+  std::map<std::string, std::int64_t> scores;
+  for (const Json& one : *told) {
+    scores[kube::StringAt(one, {"Host"})] = kube::IntAt(one, {"Score"}).value_or(-1);
+  }
+  std::string best;
+  for (const std::string& node : nodes) {
+    const auto score = scores.find(node);
+    if (score == scores.end() || score->second < 0 || score->second > 10) {
+      wrong_("prioritize gave node " + node + " no score from 0 to 10: " + told->dump());
+      return nodes.front();
+    }
+    if (best.empty() || score->second > scores[best]) best = node;
+  }
+  return best;
+}
+
+// Where the fewest pods of less priority have to go, lowest first. Those of gangs that have a plan wait for their place:
+// they were planned where there is room.
+void PodScheduler::Preempt(const PodRow& pod, const Json& object, const std::vector<PodRow>& pods,
+                           const std::map<std::string, int>& free) {
+  if (!verb_ || pod.priority <= 0 || kube::Annotation(object, crds::keys::kGangUid)) return;
+  Attempt& attempt = attempts_[pod.uid];
+  const bool on_its_way = std::any_of(pods.begin(), pods.end(), [&attempt](const PodRow& other) {
+    return other.node == attempt.nominated && other.terminating && other.occupies();
+  });
+  if (on_its_way) return;
+  std::map<std::string, std::vector<PodRow>> victims;
+  for (const auto& [node, room] : free) {
+    std::vector<PodRow> lower;
+    bool leaving = false;  // somebody makes room already
+    for (const PodRow& other : pods) {
+      if (other.node != node || !other.occupies()) continue;
+      leaving = leaving || other.terminating;
+      if (!other.terminating && other.priority < pod.priority && other.gpus > 0) lower.push_back(other);
+    }
+    std::stable_sort(lower.begin(), lower.end(),
+                     [](const PodRow& a, const PodRow& b) { return a.priority < b.priority; });
+    int found = room;
+    std::size_t count = 0;
+    while (found < pod.gpus && count < lower.size()) found += lower[count++].gpus;
+    if (leaving || found < pod.gpus || count == 0) continue;
+    lower.resize(count);
+    victims[node] = std::move(lower);
+  }
+  if (victims.empty()) return;
+  Json asked = Json::object();
+  for (const auto& [node, rows] : victims) {
+    Json list = Json::array();
+    for (const PodRow& row : rows) list.push_back({{"UID", row.uid}});
+    asked[node] = {{"Pods", list}, {"NumPDBViolations", 0}};
+  }
+  const auto told =
+      verb_(active_, "/preempt",
+            {{"Pod", object}, {"NodeNameToVictims", nullptr}, {"NodeNameToMetaVictims", asked}});
+  if (!told) return;
+  const Json* kept = kube::Find(*told, {"NodeNameToMetaVictims"});
+  if (kept == nullptr || !kept->is_object()) return wrong_("preempt answered " + told->dump());
+  std::string best;
+  for (const auto& [node, answer] : kept->items()) {
+    if (!victims.contains(node) || kube::ArrayAt(answer, {"Pods"}) != asked[node]["Pods"])
+      return wrong_("preempt names other victims on " + node + " than it was given: " + told->dump());
+    if (best.empty() || victims[node].size() < victims[best].size()) best = node;
+  }
+  if (best.empty()) return;
+  attempt.nominated = best;
+  for (const PodRow& victim : victims[best]) {
+    simulation_.Say("preempt pod " + victim.key.name + " on " + best + " for " + pod.key.name);
+    server_.Edit(kube::kPods, victim.key, [this](Json& edited) {
+      edited["metadata"]["deletionTimestamp"] = base::FormatTime(simulation_.wall());
+    });
+  }
 }
 
 void PodScheduler::Refuse(const Json& pod, const std::string& why) {
@@ -145,7 +257,7 @@ void PodScheduler::Refuse(const Json& pod, const std::string& why) {
 }
 
 void PodScheduler::Bind(const kube::ObjectKey& key, const std::string& uid, const std::string& node) {
-  if (assumed_.erase(uid) == 0) return;  // another replica has taken over
+  if (assumed_.erase(uid) + landing_.erase(uid) == 0) return;  // another replica has taken over
   Kick();
   const auto pod = server_.Find(kube::kPods, key);
   if (!pod || kube::Uid(*pod) != uid || kube::DeletionTimestamp(*pod)) return;

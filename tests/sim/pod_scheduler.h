@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,28 +15,41 @@ namespace heddle::sim {
 
 // kube-scheduler, one active of several replicas: binds pods past their gates to nodes that their node affinity names,
 // that are ready, and that have enough GPUs by its own account, its assumed pods included; asks the extender beside
-// it to filter. It holds the Lease heddle-scheduler where the extenders follow it. Thread rule: as Simulation.
+// it to filter and to prioritize, and to preempt where a pod of no gang with a higher priority finds no room. It holds the Lease heddle-scheduler where the extenders follow it. Thread rule: as Simulation.
 class PodScheduler {
  public:
-  // Whether the extender on that host lets the pod onto the node; nothing when it cannot be reached.
-  using Filter = std::function<std::optional<bool>(const std::string& host, const kube::Json& pod,
-                                                   const std::string& node)>;
-  // Replicas on these hosts; with `filter` each has an extender beside it and holds the Lease.
-  PodScheduler(Simulation& simulation, test::FakeApiServer& server, std::vector<std::string> hosts,
-               Filter filter);
+  // What the extender on that host answers to "/filter" and its like; nothing when it cannot be reached.
+  using Verb = std::function<std::optional<kube::Json>(const std::string& host, const std::string& path,
+                                                       const kube::Json& body)>;
+  // Told of an answer that kube-scheduler would stumble over.
+  using Wrong = std::function<void(const std::string& sentence)>;
+  // Replicas on these hosts; with `verb` each has an extender beside it and holds the Lease.
+  PodScheduler(Simulation& simulation, test::FakeApiServer& server, std::vector<std::string> hosts, Verb verb,
+               Wrong wrong);
 
   void Look();
   void Kick() { pace_.Kick(); }
   // The active replica dies; another takes the Lease when it has expired, or at once where it was released.
   void FailOver(bool released);
+  // The active replica dies and is started again: what it had assumed and whom it let wait is forgotten. Of its
+  // bindings some were sent before and land.
+  void Restart();
   const std::string& active() const { return active_; }
 
  private:
   struct Attempt {
     int failures = 0;
     base::MonotonicTime not_before{};
+    std::string nominated;  // where others were told to make room for it
   };
-  void TryPod(const PodRow& pod, const kube::Json& object, std::map<std::string, int>& free);
+  void TryPod(const PodRow& pod, const kube::Json& object, const std::vector<PodRow>& pods,
+              std::map<std::string, int>& free);
+  std::optional<std::vector<std::string>> Filtered(const kube::Json& pod,
+                                                   const std::vector<std::string>& nodes);
+  std::string Best(const kube::Json& pod, const std::vector<std::string>& nodes);
+  void Preempt(const PodRow& pod, const kube::Json& object, const std::vector<PodRow>& pods,
+               const std::map<std::string, int>& free);
+  void Forget();
   void Bind(const kube::ObjectKey& key, const std::string& uid, const std::string& node);
   void Refuse(const kube::Json& pod, const std::string& why);
   std::map<std::string, int> FreeGpus(const std::vector<PodRow>& pods) const;
@@ -46,7 +60,8 @@ class PodScheduler {
   test::FakeApiServer& server_;
   base::Random random_;
   const std::vector<std::string> hosts_;
-  const Filter filter_;
+  const Verb verb_;
+  const Wrong wrong_;
   std::string active_;
   std::map<std::string, Attempt> attempts_;  // by pod UID
   struct Assumed {
@@ -54,6 +69,7 @@ class PodScheduler {
     int gpus = 0;
   };
   std::map<std::string, Assumed> assumed_;  // by pod UID: binding is under way
+  std::set<std::string> landing_;           // pod UIDs: sent by a replica that has died since
   Pace pace_;
 };
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "crds/keys.h"
+#include "extender/owner_layout.h"
 #include "extender/resources.h"
 #include "tests/sim/people.h"
 #include "tests/sim/world.h"
@@ -35,6 +37,7 @@ class Draw {
     for (double* chance : {&weather.crash_before, &weather.crash_after}) *chance = Sometimes(0.04);
     weather.cut = Sometimes(0.5);
     weather.half_open = Sometimes(0.2);
+    weather.gone = Sometimes(0.5);
     weather.stale = Sometimes(1);
     weather.late = Sometimes(0.2);
     weather.latency = milliseconds(std::array{1, 5, 30, 150}[std::size_t(random_.Below(4))]);
@@ -45,12 +48,14 @@ class Draw {
     Trouble trouble;
     trouble.submit = 1 + 8 * random_.Unit();
     for (double* rate : {&trouble.delete_job, &trouble.suspend, &trouble.delete_pod, &trouble.delete_gang,
-                         &trouble.edit_gang, &trouble.lone_pod, &trouble.kill_extender, &trouble.cordon}) {
+                         &trouble.edit_gang, &trouble.lone_pod, &trouble.kill_extender, &trouble.cordon,
+                         &trouble.edit_pod}) {
       *rate = Sometimes(3);
     }
-    for (double* rate : {&trouble.freeze_extender, &trouble.fail_over, &trouble.server_down,
-                         &trouble.throttle, &trouble.compact, &trouble.cut_watches, &trouble.kill_node,
-                         &trouble.break_gpu, &trouble.flap_gpu, &trouble.kill_agent}) {
+    for (double* rate :
+         {&trouble.freeze_extender, &trouble.fail_over, &trouble.server_down, &trouble.throttle,
+          &trouble.compact, &trouble.cut_watches, &trouble.kill_node, &trouble.break_gpu, &trouble.flap_gpu,
+          &trouble.kill_agent, &trouble.restart_scheduler, &trouble.remove_node}) {
       *rate = Sometimes(1.5);
     }
     return trouble;
@@ -66,6 +71,7 @@ class Draw {
     setting.extenders = random_.Below(4) == 0 ? 1 : 2;
     setting.watch_list = random_.Below(3) != 0;
     if (random_.Below(3) == 0) setting.skew = milliseconds(std::int64_t(random_.Below(20'000)) - 10'000);
+    if (random_.Below(3) == 0) setting.drift = milliseconds(std::int64_t(random_.Below(101)) - 50);
     return setting;
   }
 
@@ -77,9 +83,9 @@ class Draw {
 
 // How a Job stands, for people.
 struct Standing {
-  int pods = 0, gated = 0, bound = 0, running = 0;
-  int done = 0;      // of those that are bound and run: these ended well, and hold nothing
-  std::string gang;  // as `kubectl get gangs` says it
+  int pods = 0, gated = 0, bound = 0;  // that exist and have not ended
+  std::set<int> run;                   // indexes that run or are done
+  std::string gang;                    // as `kubectl get gangs` says it
   std::string reason;
   bool finished = false;
 };
@@ -91,17 +97,18 @@ std::map<std::string, Standing> Standings(World& world) {
   world.server().Visit(kube::kJobs, [&](const Json& job) {
     Standing& standing = standings[kube::Name(job)];
     standing.finished = IsFinished(job);
+    standing.run = extender::ReadRanksDone(job, kube::IntAt(job, {"spec", "completions"}).value_or(1));
     by_uid[kube::Uid(job)] = &standing;
   });
   for (const PodRow& pod : PodRows(world.server())) {
     const auto found = by_uid.find(pod.owner);
     if (found == by_uid.end() || pod.terminating || pod.phase == "Failed") continue;
     Standing& standing = *found->second;
+    if (pod.phase == "Running" || pod.phase == "Succeeded") standing.run.insert(pod.index);
+    if (pod.finished()) continue;
     ++standing.pods;
     standing.gated += pod.gated ? 1 : 0;
     standing.bound += pod.node.empty() ? 0 : 1;
-    standing.running += pod.phase == "Running" || pod.phase == "Succeeded" ? 1 : 0;
-    standing.done += pod.phase == "Succeeded" ? 1 : 0;
   }
   world.server().Visit(extender::kGangs, [&](const Json& object) {
     const auto found = by_uid.find(kube::StringAt(object, {"spec", "owner", "uid"}));
@@ -114,10 +121,11 @@ std::map<std::string, Standing> Standings(World& world) {
 
 std::string Words(const JobWords& job, const Standing& standing) {
   return fmt::format(
-      "{} ({} pods of {} GPUs, {}): {} pods exist, {} wait at the gate, {} are on nodes, {} run; its "
+      "{} ({} pods of {} GPUs, {}): {} pods exist, {} wait at the gate, {} are on nodes, {} run or are done; "
+      "its "
       "Gang says \"{}\"",
       job.name, job.pods, job.gpus, job.parallelism, standing.pods, standing.gated, standing.bound,
-      standing.running, standing.gang);
+      standing.run.size(), standing.gang);
 }
 
 // What no extender could place: the numbers do not multiply, or the owner is no gang.
@@ -186,11 +194,8 @@ class Life {
       auto standings = Standings(world_);
       for (const auto& [name, job] : people_.jobs()) {
         const Standing& standing = standings[name];
-        if (standing.finished || standing.running == job.pods) continue;
-        // One that was preempted in its last minutes waits with the ranks that it has left.
-        const bool waits_whole =
-            standing.bound == standing.done && standing.gated + standing.done == standing.pods;
-        if (waits_whole && !standing.reason.empty()) continue;
+        if (standing.finished || int(standing.run.size()) == job.pods) continue;
+        if (standing.bound == 0 && standing.gated == standing.pods && !standing.reason.empty()) continue;
         waits = Words(job, standing);
         return false;
       }

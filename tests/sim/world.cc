@@ -30,17 +30,15 @@ std::vector<std::string> HostsOf(const std::vector<Machine>& machines) {
   return hosts;
 }
 
-// The verb as kube-scheduler calls it, without a connection in between.
-std::optional<bool> AskFilter(std::vector<Machine>& machines, const std::string& host, const Json& pod,
-                              const std::string& node) {
+// A verb as kube-scheduler calls it, without a connection in between.
+std::optional<Json> AskVerb(std::vector<Machine>& machines, const std::string& host, const std::string& path,
+                            const Json& body) {
   for (Machine& machine : machines) {
     if (machine.host != host) continue;
     if (machine.daemon == nullptr || machine.process->dead()) return std::nullopt;
-    const Json body{{"Pod", pod}, {"Nodes", nullptr}, {"NodeNames", Json::array({node})}};
-    const kube::ServedAnswer answer = machine.daemon->Answer({"POST", "/filter", body.dump(), false});
+    const kube::ServedAnswer answer = machine.daemon->Answer({"POST", path, body.dump(), false});
     if (answer.status != 200) return std::nullopt;
-    const Json told = Json::parse(answer.body, nullptr, false);
-    return !kube::ArrayAt(told, {"NodeNames"}).empty();
+    return Json::parse(answer.body, nullptr, false);
   }
   return std::nullopt;
 }
@@ -57,10 +55,10 @@ World::World(Simulation& simulation, const Setting& setting, const Weather& weat
       kubelets_(simulation, server_),
       scheduler_(
           simulation, server_, HostsOf(MakeMachines(setting)),
-          setting.own_lease
-              ? PodScheduler::Filter{}
-              : [this](const std::string& host, const Json& pod,
-                       const std::string& node) { return AskFilter(machines_, host, pod, node); }),
+          setting.own_lease ? PodScheduler::Verb{}
+                            : [this](const std::string& host, const std::string& path,
+                                     const Json& body) { return AskVerb(machines_, host, path, body); },
+          [this](const std::string& sentence) { checks_.Violate("VerbsAnswer", sentence); }),
       collector_(simulation, server_, jobs_),
       machines_(MakeMachines(setting)) {
   for (const auto& resource : {extender::kNodeTopologies, extender::kFabrics, extender::kGangs})
@@ -77,6 +75,7 @@ World::World(Simulation& simulation, const Setting& setting, const Weather& weat
   });
   KeepExtenders();
   CountRequests();
+  if (setting.drift.count() != 0) Drift();
 }
 
 World::~World() {
@@ -144,6 +143,18 @@ void World::KeepExtenders() {
       StartExtender(machine);
   }
   simulation_.After(seconds(1), [this] { KeepExtenders(); });
+}
+
+// The clock of the second machine goes wrong bit by bit, until somebody sets it.
+void World::Drift() {
+  constexpr seconds kMost{20};
+  if (machines_.size() > 1) {
+    Machine& machine = machines_[1];
+    machine.skew += setting_.drift;
+    if (machine.skew > kMost || machine.skew < -kMost) machine.skew = {};
+    if (machine.process != nullptr) machine.process->SetSkew(machine.skew);
+  }
+  simulation_.After(seconds(1), [this] { Drift(); });
 }
 
 // Two looks at a Lease in four seconds, a watch or two for each kind, and a handful for each pod that moves.

@@ -26,8 +26,9 @@ struct Setting {
   bool own_lease =
       false;  // the extenders elect a leader themselves; else each follows the scheduler beside it
   int extenders = 2;
-  bool watch_list = true;             // false: an API server from before it
-  std::chrono::milliseconds skew{0};  // between the wall clocks of the two
+  bool watch_list = true;              // false: an API server from before it
+  std::chrono::milliseconds skew{0};   // between the wall clocks of the two
+  std::chrono::milliseconds drift{0};  // by so much a second the second one's grows
 };
 
 // Where an extender runs: started again whenever it has died.
@@ -85,6 +86,7 @@ class World {
   void StartExtender(Machine& machine);
   void KeepExtenders();
   void CountRequests();
+  void Drift();
   void Listen();
 
   Simulation& simulation_;

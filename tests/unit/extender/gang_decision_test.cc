@@ -276,6 +276,31 @@ TEST(GangDecision, GivesWayToAnOlderPlanAndToBoundPodsButNotToALaterPlan) {
   scene.Expect<NeedsPlan>();
 }
 
+// Found by the simulation: rank 1 had succeeded, its slot was given away, and then it came again.
+TEST(GangDecision, ARankThatComesAgainGivesWayToAPodThatWasToldItsSlotAlthoughItsPlanIsOlder) {
+  Scene scene;
+  scene.Planned();
+  scene.Release(0);
+  Hold hold{.gpus = 1,
+            .owner_uid = "other",
+            .name = "gang train/other",
+            .planned_at = kNow + std::chrono::seconds(1)};
+  scene.snapshot.holds[scene.names[1]] = {hold};
+  scene.Expect<ReleasePods>();
+  hold.told = true;
+  scene.snapshot.holds[scene.names[1]] = {hold};
+  EXPECT_THAT(scene.Expect<RepairRanks>().lost, testing::ElementsAre(1));
+}
+
+TEST(GangDecision, PlansAnewWhenAllThatIsLeftOfItWaitsAtTheGate) {
+  Scene scene;
+  scene.Planned();
+  scene.job["status"]["completedIndexes"] = "0";
+  scene.pods.erase(scene.pods.begin());
+  scene.snapshot.fabrics[0].nodes[1].unusable = "Cordoned";
+  EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("Cordoned"));
+}
+
 TEST(GangDecision, RepairsOnlyTheRankWhoseSlotIsLostOnceOthersAreReleased) {
   Scene scene;
   scene.Planned();

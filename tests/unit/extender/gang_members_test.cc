@@ -68,6 +68,16 @@ TEST(GangMembers, TreatsASucceededRankAsDone) {
   EXPECT_THAT(members.Missing(), testing::IsEmpty());
 }
 
+TEST(GangMembers, ARankThatTheJobCallsCompletedIsDoneWithoutItsPod) {
+  Json job = IndexedJob(4);
+  job["status"]["completedIndexes"] = "0,2-3";
+  const GangMembers members = Read(job, {GatedPod(1)});
+  EXPECT_EQ(members.seen(), 4);
+  EXPECT_EQ(members.released(), 3);
+  EXPECT_EQ(members.let_go(), 0) << "done ranks stand in no plan's way";
+  EXPECT_THAT(members.Missing(), testing::IsEmpty());
+}
+
 struct Wrong {
   const char* reason;
   const char* words;

@@ -177,6 +177,25 @@ TEST(OwnerState, KubeflowJobsEndAndSuspendInTheirOwnWords) {
   EXPECT_EQ(ReadOwnerState(owner, key), OwnerState::kFinished);
 }
 
+TEST(RanksDone, AreAJobsCompletedIndexes) {
+  const auto done = [](const char* words, std::int64_t pods) {
+    Json job = test::IndexedJob(int(pods));
+    job["apiVersion"] = "batch/v1";
+    job["kind"] = "Job";
+    job["status"]["completedIndexes"] = words;
+    return ReadRanksDone(job, pods);
+  };
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  EXPECT_THAT(done("0-3,7", 8), ElementsAre(0, 1, 2, 3, 7));
+  EXPECT_THAT(done("5", 8), ElementsAre(5));
+  EXPECT_THAT(done("", 8), IsEmpty());
+  EXPECT_THAT(done("6-9223372036854775807", 8), ElementsAre(6, 7)) << "no more ranks than there are pods";
+  EXPECT_THAT(done("-1,3-1,x,2-x,99999999999999999999,,4-,1", 8), ElementsAre(1));
+  EXPECT_THAT(done("0-3", 0), IsEmpty());
+  EXPECT_THAT(ReadRanksDone(test::IndexedJob(2), 2), IsEmpty());
+}
+
 TEST(GangOfOwner, WhatAnotherOwnerMadeIsNoGangAlone) {
   Json launcher = Owner("batch/v1", "Job", Json::object());
   EXPECT_TRUE(GangOfOwner(launcher));

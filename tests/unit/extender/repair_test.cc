@@ -74,7 +74,7 @@ void Report(Cluster& cluster, const std::string& node, const std::function<void(
 
 TEST(Spares, AreLeftByNewGangsWhichAreToldSo) {
   Cluster cluster(kTwoRacks);
-  RunningExtender extender(cluster, cluster.server, Mode::kPlace, 1);
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, true, 1);
   cluster.Submit(InOneRack(6));
   ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train").starts_with("Waiting"); }));
   EXPECT_THAT(cluster.GangOf("train")->status.message, HasSubstr("kept as spares"));
@@ -86,7 +86,7 @@ TEST(Spares, AreLeftByNewGangsWhichAreToldSo) {
 
 TEST(Spares, AreWhereALostRankGoes) {
   Cluster cluster(kTwoRacks);
-  RunningExtender extender(cluster, cluster.server, Mode::kPlace, 1);
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, true, 1);
   const std::string uid = cluster.Submit(InOneRack(5));
   ASSERT_TRUE(RunsToTheEnd(cluster, extender));
   const std::set<std::string> before = NodesOf(cluster, "train");
@@ -114,7 +114,7 @@ TEST(Spares, AreThereForAGangThatLostEveryRank) {
     uid = cluster.Submit(InOneRack(6));
     ASSERT_TRUE(RunsToTheEnd(cluster, extender));
   }
-  RunningExtender extender(cluster, cluster.server, Mode::kPlace, 1);
+  RunningExtender extender(cluster, cluster.server, Mode::kPlace, true, 1);
   const std::set<std::string> before = NodesOf(cluster, "train");
   for (const std::string& node : before) Lose(cluster, node);
   for (int rank = 0; rank < 6; ++rank) {

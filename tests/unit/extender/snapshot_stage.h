@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -76,6 +77,7 @@ class Stage {
     inputs.pods = Copies(pods);
     inputs.gangs = Copies(gangs);
     inputs.stale_nodes = stale;
+    inputs.done = done;
     return inputs;
   }
   Snapshot Take() const { return extender::TakeSnapshot(Inputs()); }
@@ -92,6 +94,7 @@ class Stage {
   std::vector<std::shared_ptr<crds::Gang>> gangs;
   std::vector<Shared<crds::Fabric>> declared;
   std::set<std::string> stale;
+  std::map<extender::GangKey, std::set<int>> done;
 
  private:
   template <class T>

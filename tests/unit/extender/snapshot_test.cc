@@ -104,6 +104,40 @@ TEST(Snapshot, FreesTheSlotOfARankThatHasSucceeded) {
   EXPECT_EQ(stage.Free(kA), 0xFFu);
 }
 
+TEST(Snapshot, FreesTheSlotOfARankThatItsOwnerCallsDoneUnlessItsPodIsSeenToLive) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}});
+  stage.done[{"train", "job", 0}] = {0};
+  EXPECT_EQ(stage.Free(kA), 0xFFu);
+  PodFacts& pod = stage.Bound("a", "", 4);
+  pod.gang = {"train", "job", 0};
+  pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0x0F};
+  EXPECT_EQ(stage.Free(kA), 0xF0u) << "the owner may be ahead of the pods";
+}
+
+TEST(Snapshot, TellsAReservationWhosePodIsOnItsWayFromOneThatNobodyWasTold) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}});
+  ASSERT_THAT(stage.Take().Conflicts(kA, 0x0F, "other"), SizeIs(1));
+  EXPECT_FALSE(stage.Take().Conflicts(kA, 0x0F, "other")[0].told);
+  PodFacts& pod = stage.Bound("a", "", 4);
+  pod.gang = {"train", "job", 0};
+  pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0x0F};
+  EXPECT_TRUE(stage.Take().Conflicts(kA, 0x0F, "other")[0].told);
+}
+
+// Found by the simulation, seed 268: the Job was deleted before the extender saw that its pods were bound.
+TEST(Snapshot, HoldsWhatALivePodWasToldAlsoWhenItsGangHasEnded) {
+  Stage stage;
+  PodFacts& pod = stage.Bound("a", "", 4);
+  pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0x0F};
+  EXPECT_EQ(stage.Free(kA), 0xF0u);
+  EXPECT_TRUE(stage.Take().Conflicts(kA, 0x0F, "other")[0].told);
+  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, pod.gang.owner_uid), IsEmpty());
+  pod.terminating = true;
+  EXPECT_EQ(stage.Free(kA), 0xFFu) << "what is deleted before it is bound never is";
+}
+
 TEST(Snapshot, CountsCpuMemoryPodsAndExtendedResources) {
   Stage stage;
   stage.Bound("a", kA, 1).demand.resources = {
