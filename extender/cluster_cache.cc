@@ -215,7 +215,7 @@ std::map<std::string, base::MonotonicTime> ClusterCache::HeardAt() const {
   add(topologies_, kNodeTopologies);
   add(fabrics_, kFabrics);
   add(gangs_, kGangs);
-  for (std::size_t kind = 0; kind < owners_.size(); ++kind) add(*owners_[kind].reflector, OwnerKinds()[kind].resource);
+  for (const Owners& one : owners_) add(*one.reflector, one.resource);
   return heard;
 }
 
@@ -474,7 +474,8 @@ std::set<int> ClusterCache::RanksDone(const crds::Gang& gang) const {
   const crds::GangOwner& owner = gang.spec.owner;
   const OwnerKind* kind = HoldsSlots(gang) ? OwnerKindOf(owner.api_version, owner.kind) : nullptr;
   if (kind == nullptr) return {};
-  const auto object = owners_[std::size_t(kind - OwnerKinds().data())].reflector->store().Get({gang.ns, owner.name});
+  const auto object =
+      owners_[std::size_t(kind - OwnerKinds().data())].reflector->store().Get({gang.ns, owner.name});
   if (object == nullptr || kube::Uid(*object) != owner.uid) return {};
   return ReadRanksDone(*object, gang.spec.pods);
 }

@@ -150,7 +150,7 @@ TEST(RunningGang, SaysThatAGpuOrARailOfItsIsBrokenAndStaysWhereItIs) {
   ASSERT_TRUE(says("GpuUnhealthy")) << "the worse of two";
   EXPECT_THAT(cluster.GangOf("train")->status.message,
               HasSubstr("GPU 3 of " + node + " (rank 1) is not healthy"));
-  EXPECT_EQ(cluster.Summary("train"), "Running 8/8");
+  EXPECT_EQ(cluster.Summary("train"), "Running 8/8: GpuUnhealthy");
   EXPECT_EQ(cluster.GangOf("train")->status.placement->epoch, 1);
   Report(cluster, node, [](topology::Node& mended) {
     mended.gpus[3].healthy = true;
