@@ -157,7 +157,8 @@ class BadInput(GangCase):
         finally:
             self.heddle.start_daemon(f"agent:{node}")
         writes = [event for event in self.plane.audit(user=writer)[before:]
-                  if event["verb"] in ("create", "update", "patch", "delete") and event["resource"] != "leases"]
+                  if event["verb"] in ("create", "update", "patch", "delete") and event["resource"] != "leases"
+                  and event["code"] < 400]  # how often the gate of this test refuses depends on how fast all is
         self.wait_bound(name, 4)
         self.assert_whole(name)
         self.assert_whole(runs)
