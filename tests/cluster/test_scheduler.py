@@ -288,7 +288,7 @@ class Replicas(GangCase):
         cls.heddle.install()
         scenario.make_namespaces(cls.plane)
         cls.plane.rest.create("/apis/scheduling.k8s.io/v1/priorityclasses", {
-            "metadata": {"name": "urgent"}, "value": 1000})
+            "metadata": {"name": "urgent"}, "value": 1000, "preemptionPolicy": "Never"})
         cls.heddle.write_machines(cls.cluster)
         cls.heddle.start_operator()
         cls.heddle.start_agents()
