@@ -1,7 +1,6 @@
 """A cluster of N nodes on a real control plane, without agents and operator: what those would have written is written
 here, once, because their own cost is bench/agent_fleet.py's and bench/lossless_fleet.py's."""
 
-import copy
 import json
 import os
 import subprocess
@@ -17,6 +16,7 @@ sys.path[:0] = [str(ROOT / "tests" / "cluster"), str(ROOT / "tests" / "support")
 import scenario  # noqa: E402: the path above comes first
 from bed import ControlPlane, Heddle, Nodes, h100, path  # noqa: E402
 from bed.heddle import NAMESPACE  # noqa: E402
+from published import renamed  # noqa: E402
 
 TICK = os.sysconf("SC_CLK_TCK")
 TEAM = "team"
@@ -33,17 +33,6 @@ def cpu_seconds(pid):
 def percentile(values, share):
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
-
-
-def renamed(status, node):
-    """Another node's status: the same machine on the leaves of its own unit."""
-    other = copy.deepcopy(status)
-    for nic in other["nics"]:
-        for port in nic["ports"]:
-            if "leaf" in port:
-                port["leaf"] = port["leaf"].replace("su-0", node.unit)
-    other["nvlinkDomain"]["id"] = node.name
-    return other
 
 
 class Fleet:
