@@ -38,6 +38,7 @@ class RepairTest(HeddleTestCase):
             self.nodes.find_again(node)
         for node in self.broken:
             self.break_node(node)
+            self.heddle.wait_for(lambda: self.is_whole(node), f"{node} to be published without faults")
         for node in self.gone:
             # Its NodeTopology goes with the Node that it belonged to, some time after; the next Node gets another.
             self.heddle.wait_for(lambda: not self.plane.rest.find(path("nodetopologies", name=node)), f"{node} to be forgotten")
@@ -90,6 +91,11 @@ class RepairTest(HeddleTestCase):
         folder = self.heddle.machines[node]
         machines.write_host(host, shape, str(folder), str(folder.parent / ".common" / host.shape))
         self.heddle.restart(f"agent:{node}")
+
+    def is_whole(self, node):
+        status = self.plane.rest.get(path("nodetopologies", name=node))["status"]
+        return all(gpu["health"] == "Healthy" for gpu in status["gpus"]) and \
+            all(port["state"] == "Active" for nic in status["nics"] if nic["role"] == "Compute" for port in nic["ports"])
 
     def wait_moved(self, ranks, before, timeout=120.0):
         """Until these ranks have new pods on nodes; returns all pods."""
