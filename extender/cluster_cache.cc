@@ -242,17 +242,28 @@ base::Status ClusterCache::ReadGangs(const std::stop_token& stop) {
 }
 
 void ClusterCache::SettleOverdue(const std::stop_token& stop) {
-  const auto settle = [&](const kube::Resource& resource, FreshView& view) {
+  const auto settle = [&](const kube::Resource& resource, FreshView& view, const auto& changed) {
     for (const kube::ObjectKey& key : view.Overdue(clock_.Now())) {
       auto object = client_.Get(resource, key, stop);
       if (!object && object.error().code != base::Code::kNotFound) return;
+      const kube::ObjectPtr before = view.Get(key);
       view.Forget(key);
-      if (object) view.Saw(SlimmerOf(resource)(*std::move(object)), clock_.Now());
+      kube::ObjectPtr after;
+      if (object) {
+        view.Saw(SlimmerOf(resource)(*std::move(object)), clock_.Now());
+        after = view.Get(key);
+      }
+      // The reflector knows less than this read, and may never tell those who wait for it.
+      changed(key, before, after);
+      const kube::ObjectPtr cached = view.store().Get(key);
+      if (after == nullptr && cached != nullptr) view.Gone(key, kube::Uid(*cached), clock_.Now());
     }
   };
-  settle(kube::kPods, pod_view_);
-  settle(kGangs, gang_view_);
-  settle(kNodeTopologies, topology_view_);
+  settle(kube::kPods, pod_view_,
+         [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); });
+  settle(kGangs, gang_view_, [this](const auto& k, const auto& o, const auto& c) { GangChanged(k, o, c); });
+  settle(kNodeTopologies, topology_view_,
+         [this](const auto& k, const auto& o, const auto& c) { TopologyChanged(k, o, c); });
 }
 
 void ClusterCache::Index(const kube::Json& pod, bool there) {
@@ -472,10 +483,9 @@ Shared<FabricSet> ClusterCache::Fabrics(const std::vector<Shared<crds::NodeTopol
 // By the cache alone: an owner that it has not seen yet, or not as late as the pods, leaves a slot reserved.
 std::set<int> ClusterCache::RanksDone(const crds::Gang& gang) const {
   const crds::GangOwner& owner = gang.spec.owner;
-  const OwnerKind* kind = HoldsSlots(gang) ? OwnerKindOf(owner.api_version, owner.kind) : nullptr;
-  if (kind == nullptr) return {};
-  const auto object =
-      owners_[std::size_t(kind - OwnerKinds().data())].reflector->store().Get({gang.ns, owner.name});
+  const auto kind = HoldsSlots(gang) ? KindOf(owner.api_version, owner.kind) : std::nullopt;
+  if (!kind) return {};
+  const auto object = owners_[*kind].reflector->store().Get({gang.ns, owner.name});
   if (object == nullptr || kube::Uid(*object) != owner.uid) return {};
   return ReadRanksDone(*object, gang.spec.pods);
 }

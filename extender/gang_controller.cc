@@ -140,7 +140,7 @@ base::Status GangController::BeginToLead(const std::stop_token& stop) {
 void GangController::PublishSnapshot() {
   const SnapshotInputs inputs = Inputs(std::nullopt);
   Shared<Snapshot> snapshot = snapshots_.Of(inputs);
-  metrics_.Stands(TakeCensus(*snapshot));
+  if (snapshot != current()) metrics_.Stands(TakeCensus(*snapshot));
   metrics_.Gangs(CountGangs(inputs.gangs));
   const std::lock_guard lock(mutex_);
   current_ = std::move(snapshot);
@@ -151,13 +151,11 @@ void GangController::PublishSnapshot() {
 void GangController::CapacityChanged() {
   if (!leading_ || !read_all_) return;
   const std::shared_ptr<const Snapshot> snapshot = current();
-  const std::set<std::string> silent = SilentNodes(*snapshot);
-  const auto faulty = FaultyNodes(*snapshot);
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) {
     const auto& conditions = gang->status.conditions;
     if (crds::IsTrue(conditions, crds::kEnded)) continue;
-    const bool told = gang->status.reason != kNodeLost && !StandsOn(*gang, silent) &&
-                      SaysItsFaults(*gang, *snapshot, faulty);
+    const bool told = gang->status.reason != kNodeLost && !StandsOn(*gang, snapshot->silent) &&
+                      SaysItsFaults(*gang, *snapshot);
     if (crds::IsTrue(conditions, crds::kRunning) && told) continue;
     queue_.Add(KeyOfGang(*gang).ToString());
   }

@@ -259,7 +259,7 @@ void SayStarted(const GangInput& input, crds::GangStatus& status) {
 
 // What has become of the slots of a gang that runs. Nothing of it is moved for that; who owns it can decide.
 std::optional<Note> BlameSlots(const GangInput& input, crds::GangStatus& status) {
-  const auto fault = SlotFaultOf(*input.gang, input.snapshot, FaultyNodes(input.snapshot));
+  const auto fault = SlotFaultOf(*input.gang, input.snapshot);
   const std::string was = status.reason;
   Blame(status, fault ? fault->reason : "", fault ? fault->sentence : "");
   if (!fault || was == fault->reason) return std::nullopt;

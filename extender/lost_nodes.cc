@@ -130,14 +130,6 @@ placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input
   return refusal;
 }
 
-std::set<std::string> SilentNodes(const Snapshot& snapshot) {
-  std::set<std::string> silent;
-  for (const auto& [name, node] : snapshot.nodes) {
-    if (!node->ready) silent.insert(name);
-  }
-  return silent;
-}
-
 bool StandsOn(const crds::Gang& gang, const std::set<std::string>& nodes) {
   if (nodes.empty() || !gang.status.placement) return false;
   // Substitutes are in the table, too: one that is lost costs a look and changes nothing.

@@ -18,8 +18,6 @@ std::optional<InputRefusal> NodesLost(const GangInput& input);
 // and what is called too large for the fabric now is so because of them. Requires: the gang has a placement.
 placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input);
 
-// Nodes that are NotReady: few, and mostly none.
-std::set<std::string> SilentNodes(const Snapshot& snapshot);
 // Whether one of the plan's nodes is among them.
 bool StandsOn(const crds::Gang& gang, const std::set<std::string>& nodes);
 

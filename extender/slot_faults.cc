@@ -25,11 +25,6 @@ bool IsDegraded(const topology::Nic& nic) {
   return nic.role == topology::NicRole::kCompute && (!nic.up() || nic.usable_gbps() < RateOf(nic));
 }
 
-bool IsFaulty(const topology::Node& node) {
-  return std::any_of(node.gpus.begin(), node.gpus.end(), [](const auto& gpu) { return !gpu.healthy; }) ||
-         std::any_of(node.nics.begin(), node.nics.end(), IsDegraded);
-}
-
 std::string SentenceOf(const topology::Nic& nic) {
   for (const topology::NicPort& port : nic.ports) {
     if (!port.reason.empty()) return fmt::format("{} ({})", nic.name, port.reason);
@@ -86,18 +81,13 @@ std::optional<SlotFault> Say(std::string_view reason, const Found& found, std::s
 
 }  // namespace
 
-std::set<std::string_view> FaultyNodes(const Snapshot& snapshot) {
-  std::set<std::string_view> faulty;
-  for (const FabricView& view : snapshot.fabrics) {
-    for (const topology::FabricNode& one : view.fabric->nodes) {
-      if (IsFaulty(one.node)) faulty.insert(one.node.name);
-    }
-  }
-  return faulty;
+bool IsFaulty(const topology::Node& node) {
+  return std::any_of(node.gpus.begin(), node.gpus.end(), [](const auto& gpu) { return !gpu.healthy; }) ||
+         std::any_of(node.nics.begin(), node.nics.end(), IsDegraded);
 }
 
-std::optional<SlotFault> SlotFaultOf(const crds::Gang& gang, const Snapshot& snapshot,
-                                     const std::set<std::string_view>& faulty) {
+std::optional<SlotFault> SlotFaultOf(const crds::Gang& gang, const Snapshot& snapshot) {
+  const auto& faulty = snapshot.faulty;
   if (faulty.empty() || !gang.status.placement) return std::nullopt;
   const auto& names = gang.status.placement->node_names;
   const bool touched =
@@ -127,9 +117,8 @@ std::optional<SlotFault> SlotFaultOf(const crds::Gang& gang, const Snapshot& sna
              "nothing is moved while the pod runs; cordon the node and delete the pod to move it");
 }
 
-bool SaysItsFaults(const crds::Gang& gang, const Snapshot& snapshot,
-                   const std::set<std::string_view>& faulty) {
-  const auto fault = SlotFaultOf(gang, snapshot, faulty);
+bool SaysItsFaults(const crds::Gang& gang, const Snapshot& snapshot) {
+  const auto fault = SlotFaultOf(gang, snapshot);
   const bool ours = gang.status.reason == kGpu || gang.status.reason == kRail;
   if (!fault) return !ours;
   return ours && gang.status.reason == fault->reason && gang.status.message == fault->sentence;

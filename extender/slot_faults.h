@@ -1,9 +1,7 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 
 #include "extender/snapshot.h"
 
@@ -17,17 +15,14 @@ struct SlotFault {
   friend bool operator==(const SlotFault&, const SlotFault&) = default;
 };
 
-// The nodes of a snapshot with a GPU that is not healthy, or a compute NIC that carries less than its link's rate.
-// Views of the snapshot's own strings.
-std::set<std::string_view> FaultyNodes(const Snapshot& snapshot);
+// A GPU that is not healthy, or a compute NIC that carries less than its link's rate.
+bool IsFaulty(const topology::Node& node);
 
 // The faults of the GPUs in a gang's slots and, where it reaches beyond one NVLink domain, of the NICs that those GPUs
-// use; nothing where all is well, or where the gang has no plan. `faulty` is FaultyNodes of the same snapshot.
-std::optional<SlotFault> SlotFaultOf(const crds::Gang& gang, const Snapshot& snapshot,
-                                     const std::set<std::string_view>& faulty);
+// use; nothing where all is well, or where the gang has no plan.
+std::optional<SlotFault> SlotFaultOf(const crds::Gang& gang, const Snapshot& snapshot);
 
 // Whether the Gang's reason and message say just these faults already.
-bool SaysItsFaults(const crds::Gang& gang, const Snapshot& snapshot,
-                   const std::set<std::string_view>& faulty);
+bool SaysItsFaults(const crds::Gang& gang, const Snapshot& snapshot);
 
 }  // namespace heddle::extender

@@ -8,6 +8,7 @@
 #include "crds/gang_load.h"
 #include "crds/gpu_indexes.h"
 #include "extender/occupancy.h"
+#include "extender/slot_faults.h"
 #include "placement/dense.h"
 #include "placement/planner.h"
 
@@ -89,6 +90,9 @@ FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topolog
   for (auto& [name, fabric] : crds::AssembleFabrics(std::move(nodes), by_name)) {
     // People may exclude every node of a fabric.
     if (fabric.nodes.empty()) continue;
+    for (const topology::FabricNode& one : fabric.nodes) {
+      if (IsFaulty(one.node)) set.faulty.insert(one.node.name);
+    }
     set.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
     set.indexes.push_back(IndexOf(*set.fabrics.back()));
     set.dense.push_back(std::make_shared<const placement::DenseFabric>(*set.fabrics.back()));
@@ -119,6 +123,7 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs, KnownLoads* loads) {
   known.BeginRound();
   Snapshot snapshot;
   snapshot.spares = inputs.spares;
+  snapshot.faulty = inputs.fabrics->faulty;
   // The caches list them by name, so each goes to the end.
   for (const auto& node : inputs.nodes) snapshot.nodes.emplace_hint(snapshot.nodes.end(), node->name, node);
   Occupancy occupancy(inputs);
@@ -136,6 +141,7 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs, KnownLoads* loads) {
     AddLoads(holders, known, snapshot.fabrics.back());
   }
   for (const auto& [name, node] : snapshot.nodes) {
+    if (!node->ready) snapshot.silent.insert(name);
     topology::NodeId id = topology::kNone;
     if (node->gpus == 0 || snapshot.FindNode(name, id) != nullptr) continue;
     const auto why = inputs.fabrics->unusable.find(name);

@@ -32,6 +32,7 @@ struct FabricSet {
   std::vector<Shared<NodeIndex>> indexes;  // of each of them
   std::vector<Shared<placement::DenseFabric>> dense;
   std::map<std::string, std::string> unusable;  // by node: "TopologyContradictory", "Excluded", "NoTopology"
+  std::set<std::string> faulty;                 // nodes with broken hardware, see IsFaulty: few, mostly none
 };
 FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
                           const std::vector<Shared<crds::Fabric>>& declared);
@@ -100,6 +101,8 @@ struct Snapshot {
   std::map<std::string, std::vector<Hold>> holds;  // by node
   std::map<std::string, int> left_out;             // nodes outside of every fabric, by word
   std::map<std::string, std::string> gangs;        // "ns/owner" of the gangs that hold slots, by owner_uid
+  std::set<std::string> silent;                    // nodes that are NotReady: few, mostly none
+  std::set<std::string> faulty;                    // as in FabricSet
   // Wholly free, healthy nodes that new gangs leave in each NVLink domain over several nodes. Repairs may use them.
   int spares = 0;
 

@@ -1,0 +1,111 @@
+#include "extender/cluster_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "extender/resources.h"
+#include "tests/unit/extender/cluster.h"
+
+namespace heddle::extender {
+namespace {
+
+using test::Cluster;
+using ::testing::Contains;
+using ::testing::Not;
+
+constexpr std::chrono::seconds kOverdue{31};  // FreshView's half minute, and a little
+
+kube::Json GangObject(const std::string& name, const std::string& uid) {
+  crds::Gang gang;
+  gang.ns = "team";
+  gang.name = name;
+  gang.spec.owner = {"batch/v1", "Job", name, "uid-of-" + name};
+  gang.spec.pods = 1;
+  gang.spec.gpus_per_pod = 8;
+  kube::Json object = crds::ToJson(gang);
+  object["metadata"]["uid"] = uid;
+  return object;
+}
+
+// A cache over a server, and whom it told of what.
+class ClusterCacheTest : public ::testing::Test {
+ protected:
+  std::set<std::string> told() const {
+    const std::lock_guard lock(mutex_);
+    return told_;
+  }
+  void Forget() {
+    const std::lock_guard lock(mutex_);
+    told_.clear();
+  }
+
+  Cluster cluster_{"su:1 node:1 gpu:8 nic:8 rail:8 spine:1 rate:400"};
+  kube::Client client_{cluster_.server, cluster_.clock, {.field_manager = "heddle-extender"}};
+  mutable std::mutex mutex_;
+  std::set<std::string> told_;
+  std::atomic<int> capacity_changes_{0};
+  ClusterCache cache_{client_,
+                      cluster_.clock,
+                      base::Random(7),
+                      {.gang_changed =
+                           [this](const GangKey& key) {
+                             const std::lock_guard lock(mutex_);
+                             told_.insert(key.owner_uid);
+                           },
+                       .capacity_changed = [this] { ++capacity_changes_; }}};
+};
+
+TEST_F(ClusterCacheTest, TellsOfAGangThatVanishedBeforeItsWatchEverSawIt) {
+  const kube::Json gang = GangObject("train", "1");
+  cache_.gangs().Saw(gang,
+                     cluster_.clock.Now());  // made by us, deleted by somebody, and no watch said either
+  const GangKey key = KeyOfGangObject(gang);
+  ASSERT_NE(cache_.GangOf(key), nullptr);
+  cluster_.clock.Advance(kOverdue);
+  cache_.SettleOverdue({});
+  EXPECT_EQ(cache_.GangOf(key), nullptr);
+  EXPECT_THAT(told(), Contains("uid-of-train"));
+}
+
+TEST_F(ClusterCacheTest, TellsOfAPodThatIsGoneForNobodyElseWill) {
+  cluster_.Submit({.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"});
+  const kube::Json pod = cluster_.Pod("train-0");
+  cluster_.server.Remove(kube::kPods, kube::KeyOf(pod));
+  cache_.pods().Saw(pod, cluster_.clock.Now());
+  cluster_.clock.Advance(kOverdue);
+  cache_.SettleOverdue({});
+  EXPECT_EQ(cache_.pods().Get(kube::KeyOf(pod)), nullptr);
+  EXPECT_THAT(told(), Contains(MembershipOf(pod).key.owner_uid));
+}
+
+TEST_F(ClusterCacheTest, SaysNothingOfWhatIsNotOverdue) {
+  const kube::Json gang = GangObject("train", "1");
+  cache_.gangs().Saw(gang, cluster_.clock.Now());
+  cache_.SettleOverdue({});
+  EXPECT_NE(cache_.GangOf(KeyOfGangObject(gang)), nullptr);
+  EXPECT_THAT(told(), Not(Contains("uid-of-train")));
+}
+
+TEST_F(ClusterCacheTest, DoesNotBringBackWhatASilentWatchStillShows) {
+  const kube::ObjectKey name{"team", "train"};
+  cluster_.server.Put(kGangs, GangObject("train", ""));
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  const auto there = [&] { return cache_.synced() && cache_.gangs().Get(name) != nullptr; };
+  ASSERT_TRUE(cluster_.server.WaitUntil(there));
+  const GangKey key = KeyOfGangObject(*cache_.gangs().Get(name));
+  cluster_.server.set_deliver_events(false);
+  cluster_.server.Remove(kGangs, name);
+  ASSERT_TRUE(cache_.ReadGangs({}));
+  EXPECT_EQ(cache_.GangOf(key), nullptr);
+  cluster_.clock.Advance(kOverdue);
+  Forget();
+  cache_.SettleOverdue({});
+  EXPECT_EQ(cache_.GangOf(key), nullptr);
+}
+
+}  // namespace
+}  // namespace heddle::extender
