@@ -5,6 +5,7 @@
   gang         one gang of 5,000 pods from its Job to its last bound pod, and the requests it takes
   repair       from a lost node to the new plan of the gang that ran on it
   memory       the extender's memory with a full cluster, and its restart
+  crowd        a small gang beside 100,000 pods that wait
   mix          jobs come and go by published marginals until the cluster is fragmented
 
 etcd, kube-apiserver, controller-manager, kube-scheduler and KWOK are real, and run on this machine with all else."""
@@ -15,14 +16,14 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
-from scale import fleet, gang, memory, mix, repair, throughput  # noqa: E402: no bytecode in the tree
+from scale import fleet, crowd, gang, memory, mix, repair, throughput  # noqa: E402, I001: no bytecode; fleet makes `bed` found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["throughput", "gang", "repair", "memory", "mix"])
+    parser.add_argument("what", choices=["throughput", "gang", "repair", "memory", "crowd", "mix"])
     parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--pods", type=int, help="throughput: 1000; gang: as many as nodes; memory: twice as many")
+    parser.add_argument("--pods", type=int, help="throughput: 1000; gang: as many as nodes; memory: twice as many; crowd: 100000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--gangs", type=int, default=60, help="of repair")
     parser.add_argument("--failures", type=int, default=100, help="of repair")
@@ -42,6 +43,8 @@ def main():
             repair.measure(cluster, arguments.gangs, arguments.failures, arguments.seed)
         elif arguments.what == "memory":
             memory.measure(cluster, arguments.pods or 2 * nodes)
+        elif arguments.what == "crowd":
+            crowd.measure(cluster, arguments.pods or 100_000, arguments.rounds)
         else:
             mix.measure(cluster, arguments.minutes, arguments.load, arguments.faster, arguments.seed)
     return 0
