@@ -14,7 +14,7 @@ using formats::SlurmBlock;
 using formats::SlurmSwitch;
 using formats::SlurmTopology;
 
-constexpr std::size_t kMaxSwitches = 2048;  // as the schema of Fabric has them
+constexpr std::size_t kMaxSwitches = 8192;  // as the schema of Fabric has them
 constexpr std::size_t kMaxName = 128;       // of a leaf in a NodeTopology
 
 std::map<std::string_view, const SlurmBlock*> BlockOfHost(const SlurmTopology& slurm) {

@@ -18,7 +18,7 @@ using formats::IbNode;
 using formats::IbNodeKind;
 
 // As the schema of Fabric has them.
-constexpr std::size_t kMaxSwitches = 2048;
+constexpr std::size_t kMaxSwitches = 8192;
 constexpr std::size_t kMaxUplinks = 64;
 constexpr std::size_t kMaxGroups = 512;
 constexpr std::size_t kMaxGroupLeaves = 256;

@@ -24,7 +24,7 @@ topology::Declaration ReadSpec(const Field& spec) {
   }
   declaration.rails = spec("rails").Int(1, 256);
   declaration.oversubscription_percent = spec("oversubscriptionPercent").Int(10, 10000);
-  declaration.switches = spec("switches").List(2048, [](const Field& item) {
+  declaration.switches = spec("switches").List(8192, [](const Field& item) {
     return topology::SwitchDeclaration{item("name").Name(128), item("uplinks").Names(64, 128),
                                        item("uplinkGbps").Int(1, kMaxSwitchGbps),
                                        item("rail").Int(0, topology::kMaxRail, topology::kNone)};
@@ -110,7 +110,7 @@ FabricStatus ReadStatus(const Field& field) {
   status.rails = field("rails").Int(0, 256);
   status.counts = ReadCounts(field("counts"));
   status.units = field("units").List(512, ReadUnit);
-  status.leaves = field("leaves").List(2048, ReadLeaf);
+  status.leaves = field("leaves").List(4096, ReadLeaf);
   status.spines = field("spines").List(1024, [](const Field& item) {
     return SpineSummary{item("name").Name(128), item("tier").Required().Int(2, 8)};
   });

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kMaxUnits = 512;
 constexpr std::size_t kMaxLeavesOfUnit = 64;
-constexpr std::size_t kMaxLeaves = 2048;
+constexpr std::size_t kMaxLeaves = 4096;
 constexpr std::size_t kMaxSpines = 1024;
 constexpr std::size_t kMaxDomains = 256;
 constexpr std::size_t kMaxFaults = 64;

@@ -27,7 +27,7 @@ Json WriteSpec(const topology::Declaration& declaration) {
   PutPositive(json, "rails", declaration.rails);
   PutPositive(json, "oversubscriptionPercent", declaration.oversubscription_percent);
   PutList(json, "switches",
-          WriteList(declaration.switches, 2048, [](const topology::SwitchDeclaration& from) {
+          WriteList(declaration.switches, 8192, [](const topology::SwitchDeclaration& from) {
             Json to{{"name", Clean(from.name, 128)}};
             PutList(to, "uplinks", TextList(from.uplinks, 64, 128));
             PutPositive(to, "uplinkGbps", from.uplink_gbps);
@@ -92,7 +92,7 @@ Json WriteStatus(const FabricStatus& status) {
   PutPositive(json, "observedGeneration", status.observed_generation);
   PutText(json, "site", status.site, 63);
   PutList(json, "units", WriteList(status.units, 512, WriteUnit));
-  PutList(json, "leaves", WriteList(status.leaves, 2048, WriteLeaf));
+  PutList(json, "leaves", WriteList(status.leaves, 4096, WriteLeaf));
   PutList(json, "spines", WriteList(status.spines, 1024, [](const SpineSummary& spine) {
             return Json{{"name", Clean(spine.name, 128)}, {"tier", spine.tier}};
           }));

@@ -162,6 +162,17 @@ class CrdsTest(unittest.TestCase):
         self.assertEqual(len(stored["metadata"]["managedFields"]), 2)
         self.assertLessEqual(whole, 16 * 1024, f"{managed} bytes of it are managedFields")
 
+    def test_the_switches_of_ten_thousand_nodes_are_declared_in_one_fabric(self):
+        units, rails, spines = 625, 8, 640
+        tops = [f"spine-{i:04}" for i in range(spines)]
+        leaves = [{"name": f"su{unit:04}-r{rail}", "rail": rail, "uplinks": tops[rail::rails][:64], "uplinkGbps": 25600}
+                  for unit in range(units) for rail in range(rails)]
+        fabric = {"apiVersion": "heddle.dev/v1alpha1", "kind": "Fabric", "metadata": {"name": "large"},
+                  "spec": {"switches": leaves + [{"name": name} for name in tops]}}
+        self.rest.create(path("fabrics"), fabric)
+        self.addCleanup(self.rest.delete, path("fabrics", name="large"))
+        self.assertEqual(len(self.rest.get(path("fabrics", name="large"))["spec"]["switches"]), units * rails + spines)
+
     def test_a_gang_of_16384_pods_is_committed_by_put(self):
         pods = 16384
         names = [f"{'n' * 57}-{i:05}" for i in range(pods)]
