@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""Heddle on thousands of nodes: bench/scale.py WHAT [--nodes N] ...
+"""Heddle on thousands of nodes: bench/scale.py WHAT... [--nodes N] ...
+
+Several run one after the other on the same cluster; `memory` and `crowd` start the extender and come first or alone.
 
   throughput   pods a second through kube-scheduler with the extender and without: of gangs, other GPU pods, the rest
   gang         one gang of 5,000 pods from its Job to its last bound pod, and the requests it takes
@@ -21,7 +23,7 @@ from scale import fleet, crowd, gang, memory, mix, repair, throughput  # noqa: E
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["throughput", "gang", "repair", "memory", "crowd", "mix"])
+    parser.add_argument("what", nargs="+", choices=["throughput", "gang", "repair", "memory", "crowd", "mix"])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, help="throughput: 1000; gang: as many as nodes; memory: twice as many; crowd: 100000")
     parser.add_argument("--rounds", type=int, default=3)
@@ -33,21 +35,26 @@ def main():
     parser.add_argument("--seed", type=int, default=20261123)
     parser.add_argument("--bin", default=str(Path(__file__).resolve().parents[1] / "build" / "release" / "bin"))
     arguments = parser.parse_args()
-    with fleet.Fleet(arguments.nodes, arguments.bin, arguments.what) as cluster:
-        nodes = len(cluster.cluster.nodes)
-        if arguments.what == "throughput":
-            throughput.measure(cluster, arguments.pods or 1000, arguments.rounds)
-        elif arguments.what == "gang":
-            gang.measure(cluster, arguments.pods or nodes // 16 * 16, arguments.rounds)
-        elif arguments.what == "repair":
-            repair.measure(cluster, arguments.gangs, arguments.failures, arguments.seed)
-        elif arguments.what == "memory":
-            memory.measure(cluster, arguments.pods or 2 * nodes)
-        elif arguments.what == "crowd":
-            crowd.measure(cluster, arguments.pods or 100_000, arguments.rounds)
-        else:
-            mix.measure(cluster, arguments.minutes, arguments.load, arguments.faster, arguments.seed)
+    with fleet.Fleet(arguments.nodes, arguments.bin) as cluster:
+        for what in arguments.what:
+            measure(what, cluster, arguments)
     return 0
+
+
+def measure(what, cluster, arguments):
+    nodes = len(cluster.cluster.nodes)
+    if what == "throughput":
+        throughput.measure(cluster, arguments.pods or 1000, arguments.rounds)
+    elif what == "gang":
+        gang.measure(cluster, arguments.pods or nodes // 16 * 16, arguments.rounds)
+    elif what == "repair":
+        repair.measure(cluster, arguments.gangs, arguments.failures, arguments.seed)
+    elif what == "memory":
+        memory.measure(cluster, arguments.pods or 2 * nodes)
+    elif what == "crowd":
+        crowd.measure(cluster, arguments.pods or 100_000, arguments.rounds)
+    else:
+        mix.measure(cluster, arguments.minutes, arguments.load, arguments.faster, arguments.seed)
 
 
 if __name__ == "__main__":

@@ -96,7 +96,9 @@ class Fleet:
         return self.heddle.daemon("extender")
 
     def start_extender(self):
-        """Seconds until it leads nothing yet but answers ready."""
+        """Seconds until it leads nothing yet but answers ready; None where it runs already."""
+        if "extender" in self.heddle.daemons:
+            return None
         started = time.monotonic()
         self.heddle.start_extender("--own-lease")
         return self.wait_extender_ready(started)
@@ -132,6 +134,18 @@ class Fleet:
         self.heddle.stop_daemon("scheduler")
         del self.heddle.daemons["scheduler"]
 
+    def empty(self):
+        """Everything that runs for the team ends."""
+        self.plane.kubectl("-n", TEAM, "delete", "jobs", "--all", "--cascade=background", "--wait=false")
+        pods = self.plane.pods(TEAM)
+        lone = [pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("ownerReferences")]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda name: self.plane.rest.delete(path("pods", TEAM, name), gracePeriodSeconds=0), lone))
+
+        def gone():
+            return not self.plane.rest.get(path("pods", TEAM), limit=1)["items"]
+        self.heddle.wait_for(gone, "an empty namespace", 600)
+
     def settle(self, seconds=2.0):
         """Until the API server and the extender have nothing left to do."""
         quiet = 0.0
@@ -146,21 +160,41 @@ class Fleet:
 
 
 class Watch:
-    """Changes of one resource as they arrive: `see` gets (event, seconds), on a thread of its own."""
+    """Changes of one resource as they arrive: `see` gets (event, seconds), on a thread of its own.
+
+    The API server ends the watch of whoever reads more slowly than things happen; it goes on from where it was.
+    """
 
     def __init__(self, plane, where, see):
-        self._see = see
-        self._process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", plane.binaries / "kubectl", "get", "--raw", where + "?watch=true"],
-            stdout=subprocess.PIPE, env=os.environ | plane.tool_environment())
+        self._plane, self._where, self._see = plane, where, see
+        self._closed = False
+        self._version = plane.rest.get(where, limit=1)["metadata"]["resourceVersion"]
+        for thing in plane.rest.list(where):
+            see({"type": "ADDED", "object": thing}, time.monotonic())
+        self._process = self._start()
         threading.Thread(target=self._read, daemon=True).start()
 
+    def _start(self):
+        return subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", self._plane.binaries / "kubectl", "get", "--raw",
+             f"{self._where}?watch=true&resourceVersion={self._version}"],
+            stdout=subprocess.PIPE, env=os.environ | self._plane.tool_environment())
+
     def _read(self):
-        for line in self._process.stdout:
-            now = time.monotonic()
-            self._see(json.loads(line), now)
+        while not self._closed:
+            for line in self._process.stdout:
+                now = time.monotonic()
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise RuntimeError(f"the watch of {self._where} is lost: {event['object'].get('message')}")
+                self._version = event["object"]["metadata"]["resourceVersion"]
+                self._see(event, now)
+            self._process.wait()
+            if not self._closed:
+                self._process = self._start()
 
     def close(self):
+        self._closed = True
         self._process.kill()
         self._process.wait()
 

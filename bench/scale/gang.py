@@ -5,7 +5,6 @@ import time
 from bed import path
 
 from .fleet import TEAM, Binds, cpu_seconds, scenario
-from .throughput import _empty
 
 
 def _requests(fleet):
@@ -38,15 +37,14 @@ def _run(fleet, pods, with_extender):
     fleet.settle()
     after = _requests(fleet)
     fleet.stop_scheduler()
-    _empty(fleet)
+    fleet.empty()
     fleet.settle()
     asked = {key: count - before.get(key, 0) for key, count in after.items() if count > before.get(key, 0)}
     return answer, asked
 
 
 def measure(fleet, pods, rounds):
-    if "extender" not in fleet.heddle.daemons:
-        fleet.start_extender()
+    fleet.start_extender()
     print(f"\none gang of {pods} pods on {len(fleet.cluster.nodes)} nodes; seconds from the Job's creation\n")
     print("| scheduler | first pod let go | last let go | last bound | first let go to last bound | extender's CPU |\n"
           "|---|---|---|---|---|---|")

@@ -45,3 +45,4 @@ def measure(fleet, pods):
     fleet.settle(1)
     print(f"200 changes of pods in {time.monotonic() - started:.1f} s cost it "
           f"{cpu_seconds(fleet.extender.pid) - watched:.2f} s of CPU; afterwards {fleet.extender.resident_bytes() / 1e6:.0f} MB", flush=True)
+    fleet.empty()

@@ -63,6 +63,7 @@ def measure(fleet, gangs, failures, seed=20261123):
     for watch in watches:
         watch.close()
     fleet.stop_scheduler()
+    fleet.empty()
     print(f"\n{failures} failures among {gangs} gangs of 16 nodes on {len(fleet.cluster.nodes)} nodes, seed {seed}: from "
           f"the watch event of the remade pod to that of its new plan p50 {percentile(times, 0.5):.0f} ms, "
           f"p99 {percentile(times, 0.99):.0f} ms, worst {max(times):.0f} ms; {slow} over 100 ms", flush=True)

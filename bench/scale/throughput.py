@@ -1,8 +1,6 @@
 """Pods a second through the real kube-scheduler, with our extender and without, in turns."""
 
 import json
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 from bed import path
 
@@ -36,18 +34,6 @@ def _fill(fleet, kind, count):
     fleet.plane.create_all(path("pods", TEAM), [_pod(f"flood-{index:05}", gpus) for index in range(count)])
 
 
-def _empty(fleet):
-    fleet.plane.kubectl("-n", TEAM, "delete", "jobs", "--all", "--cascade=background", "--wait=false")
-    pods = fleet.plane.pods(TEAM)
-    lone = [pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("ownerReferences")]
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: fleet.plane.rest.delete(path("pods", TEAM, name), gracePeriodSeconds=0), lone))
-
-    def empty():
-        return not fleet.plane.rest.get(path("pods", TEAM), limit=1)["items"]
-    fleet.heddle.wait_for(empty, "an empty namespace", 600)
-
-
 def _calls(fleet):
     import urllib.request
     with urllib.request.urlopen(f"http://127.0.0.1:{fleet.heddle.extender_port}/metrics", timeout=10) as answer:
@@ -74,7 +60,7 @@ def _run(fleet, kind, count, with_extender):
     fleet.stop_scheduler()
     answer = {"rate": binds.rate(), "calls": (_calls(fleet) - calls) / count, "scheduler": scheduler,
               "extender": cpu_seconds(fleet.extender.pid) - busy}
-    _empty(fleet)
+    fleet.empty()
     fleet.settle()
     return answer
 
