@@ -23,7 +23,7 @@ check-all: install ## `test`, and what takes longer: thread sanitizer, clang-tid
 
 SEEDS ?= 1..5000
 .PHONY: soak
-soak: install ## Thousands of lives of a simulated cluster, SEEDS=1..5000; then five minutes of a real control plane
+soak: install ## Thousands of lives of a simulated cluster, SEEDS=1..5000; then ten minutes of a real control plane
 	@tools/build dev sim_runner heddle-extender heddle-operator heddle-nodeagent kubectl-heddle
 	@build/dev/bin/heddle_sim --seeds $(SEEDS) --go-on
 	@tests/cluster/soak.py

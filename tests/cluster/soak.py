@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """Minutes of a busy cluster in which things go wrong: tests/cluster/soak.py [--minutes N] [--seed N] [--bin DIR]
 
-Jobs of all sizes come and go, pods are deleted, nodes are cordoned, and every daemon gets its kill -9, by a seed. After
-each step no GPU is used twice and no Job has failed; at the end a Job over every GPU of the cluster is bound whole, so
+Jobs of all sizes and priorities come and go, pods are deleted, nodes are cordoned, every daemon gets its kill -9, the
+API server restarts, also with etcd compacted so that every watch has to begin anew: all by a seed. After each step no
+GPU is used twice, no Job has failed, and every pod was told what its Gang's plan says. At the end every Job is bound
+whole or says why not, nothing is written while nothing happens, a Job over every GPU of the cluster is bound whole, so
 nothing was leaked, and the daemons have not grown.
 """
 
@@ -24,16 +26,23 @@ from scenario import TEAM, TrainingJob  # noqa: E402
 SHAPES = ((1, 8, "tp=8"), (2, 8, "tp=8,dp=2"), (4, 8, "tp=8,pp=2,dp=2"), (8, 4, "tp=8,dp=4"), (8, 8, "tp=8,dp=8"),
           (16, 8, "tp=8,pp=4,dp=4"), (4, 2, "tp=2,dp=4"), (2, 1, "tp=1,dp=2"))
 GROWTH_BYTES = 64 << 20
+PRIORITIES = {"soak-low": 100, "soak-high": 1000}
+EXTENDER = "system:serviceaccount:heddle-system:heddle-extender"
+QUIET_SECONDS = 15
 
 
 class Soak:
     def __init__(self, plane, binaries, seed):
         self.plane, self.chance, self.cluster = plane, random.Random(seed), h100()
         self.heddle = Heddle(plane, binaries)
-        self.jobs, self.cordoned, self.count, self.kills = {}, set(), 0, 0
+        self.jobs, self.cordoned, self.count, self.kills, self.restarts = {}, set(), 0, 0, 0
 
     def start(self):
         scenario.start_heddle(self.heddle, Nodes(self.plane), self.cluster)
+        for name, value in PRIORITIES.items():
+            self.plane.rest.create(path("priorityclasses"), {
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+                "value": value})
 
     # What happens
 
@@ -41,7 +50,9 @@ class Soak:
         pods, gpus, parallelism = self.chance.choice(SHAPES)
         name = f"job-{self.count}"
         self.count += 1
-        body = indexed_job(name, pods, gpus, annotations={"heddle.dev/parallelism": parallelism}, backoff_limit=100)
+        priority = self.chance.choices([None, *PRIORITIES], [6, 2, 1])[0]
+        body = indexed_job(name, pods, gpus, annotations={"heddle.dev/parallelism": parallelism}, backoff_limit=100,
+                           **({"priorityClassName": priority} if priority else {}))
         self.plane.rest.create(path("jobs", TEAM), body)
         self.jobs[name] = TrainingJob(name, pods, gpus, parallelism)
 
@@ -72,8 +83,17 @@ class Soak:
         time.sleep(self.chance.uniform(0, 1))
         self.heddle.start_daemon(name)
 
+    def restart_api_server(self):
+        if self.chance.random() < 0.5:
+            self.plane.forget_history()
+        else:
+            self.plane.kill9("apiserver")
+            self.plane.start_component("apiserver")
+        self.restarts += 1
+
     def step(self):
-        actions = [(self.submit, 6 if len(self.jobs) < 12 else 1), (self.delete_a_pod, 2), (self.cordon, 1), (self.kill, 1)]
+        actions = [(self.submit, 6 if len(self.jobs) < 12 else 1), (self.delete_a_pod, 2), (self.cordon, 1),
+                   (self.kill, 1), (self.restart_api_server, 0.15)]
         if self.jobs:
             actions.append((self.end, 2 if len(self.jobs) < 12 else 6))
         self.chance.choices([a for a, _ in actions], [w for _, w in actions])[0]()
@@ -91,12 +111,34 @@ class Soak:
                 slot = (node, gpu)
                 assert slot not in taken, f"{meta['name']} and {taken[slot]} share GPU {gpu} of {node}"
                 taken[slot] = meta["name"]
+            self.check_told(pod)
         for job in self.plane.rest.list(path("jobs", TEAM)):
             failed = scenario.condition(job, "Failed")
             assert not failed, f"{job['metadata']['name']} has failed: {failed}"
         died = self.heddle.died() or self.plane.died()
         assert not died, died
         return len(taken)
+
+    def check_told(self, pod):
+        """A pod past our gate was told a place, and it is the one it got."""
+        told = pod["metadata"].get("annotations", {}).get("heddle.dev/node")
+        assert told == bound_to(pod), f"{pod['metadata']['name']} was told {told} and runs on {bound_to(pod)}"
+
+    def check_quiet(self):
+        """Nothing is written where nothing happens."""
+        def writes():
+            return [event for event in self.plane.audit(user=EXTENDER)
+                    if event["verb"] in ("create", "update", "patch", "delete")
+                    and event["resource"] not in ("leases", "events")]
+
+        def quiet():
+            before = len(writes())
+            time.sleep(QUIET_SECONDS)
+            new = writes()[before:]
+            if new:
+                raise AssertionError(f"{len(new)} writes in {QUIET_SECONDS} s, the last: {new[-1]}")
+            return True
+        self.heddle.wait_for(quiet, "an extender that writes nothing at rest", 120)
 
     def settle(self):
         """Every Job is bound whole, or its Gang says why not."""
@@ -109,7 +151,7 @@ class Soak:
                 bound = sum(1 for pod in scenario.pods_of(self.plane, TEAM, job.name) if bound_to(pod))
                 gang = scenario.gang_of(self.plane, TEAM, job.name)
                 waits = gang and (gang.get("status") or {}).get("reason")
-                if bound != job.pods and not (bound == 0 and waits):
+                if bound not in (0, job.pods) or (bound == 0 and not waits):
                     raise AssertionError(f"{job.name}: {bound} of {job.pods} bound, {waits or 'and nobody says why'}")
             return True
         # A rank whose pod was deleted by hand comes back after the Job controller's back-off, up to minutes.
@@ -126,7 +168,7 @@ class Soak:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--bin", default=str(HERE.parents[1] / "build" / "dev" / "bin"))
     arguments = parser.parse_args()
@@ -142,10 +184,11 @@ def main():
                 gpus = soak.check()
                 if time.monotonic() - told > 30:
                     told = time.monotonic()
-                    print(f"  {told - started:4.0f} s: {steps} steps, {soak.kills} kills, {len(soak.jobs)} Jobs, {gpus} GPUs",
-                          flush=True)
+                    print(f"  {told - started:4.0f} s: {steps} steps, {soak.kills} kills, {soak.restarts} restarts, "
+                          f"{len(soak.jobs)} Jobs, {gpus} GPUs", flush=True)
                     small = small or soak.heddle.resident_bytes()
             soak.settle()
+            soak.check_quiet()
             soak.end_all()
             soak.check()
         except BaseException:
@@ -156,7 +199,8 @@ def main():
             now, before = soak.heddle.resident_bytes()[name], (small or {}).get(name, 0)
             print(f"  {name}: {before / 1e6:.0f} MB after half a minute, {now / 1e6:.0f} MB at the end")
             assert not small or now - before < GROWTH_BYTES, f"{name} has grown"
-    print(f"soak: {steps} steps, {soak.count} Jobs, {soak.kills} kills; a Job over every GPU was bound at the end")
+    print(f"soak: {steps} steps, {soak.count} Jobs, {soak.kills} kills, {soak.restarts} restarts of the API server; "
+          "a Job over every GPU was bound at the end")
     return 0
 
 
