@@ -189,9 +189,12 @@ class Watch:
                     raise RuntimeError(f"the watch of {self._where} is lost: {event['object'].get('message')}")
                 self._version = event["object"]["metadata"]["resourceVersion"]
                 self._see(event, now)
-            self._process.wait()
-            if not self._closed:
-                self._process = self._start()
+            code = self._process.wait()
+            if self._closed:
+                return
+            if code != 0:
+                raise RuntimeError(f"the watch of {self._where} ended with {code}")
+            self._process = self._start()
 
     def close(self):
         self._closed = True
