@@ -24,6 +24,7 @@ Examples:
   kubectl heddle observe                      with mode=observe: what the cluster's scheduler did, and Heddle would have
   kubectl heddle lint policy.yaml config_db.json mlnx_qos.txt    lossless settings that contradict each other
   kubectl heddle check llama.yaml             what of a workload would go wrong, before it runs
+  kubectl heddle release --all                after `helm uninstall`: nobody waits for ever at Heddle's gate
 
 Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal.)";
 
@@ -97,6 +98,25 @@ void DefineCheck(CLI::App& check, CheckOptions& flags) {
       ->allow_extra_args(false);
   check.add_flag("--rules", flags.rules, "Instead: list the rules");
   check.footer(kCheckHelp);
+}
+
+constexpr const char* kReleaseHelp = R"(
+Pods that Heddle gated keep their gate and the name of its scheduler when Heddle is gone, and would wait for ever. Their
+owners are suspended and resumed, which counts no failure and makes new pods, for the cluster's own scheduler; where an
+owner has no such switch, its controller makes another pod in the place of one that is deleted. Gangs that were
+suspended to make room for others are resumed. What has pods that run is left alone, and named.
+
+Examples:
+  helm uninstall heddle -n heddle-system && kubectl heddle release --all
+  kubectl heddle release --all --dry-run                      what is held, and what would be done
+  kubectl heddle release --all -n train -o json
+
+Exit codes: 0 all is handed back, 3 something is left for you, or Heddle is still in force, 1 something failed.)";
+
+void DefineRelease(CLI::App& release, ReleaseOptions& flags) {
+  release.add_flag("--all", flags.all, "Every pod at Heddle's gate; with -n, of that namespace");
+  release.add_flag("--dry-run", flags.dry_run, "Only show what is held, and what would be done");
+  release.footer(kReleaseHelp);
 }
 
 void DefinePlan(CLI::App& plan, PlanOptions& flags) {
@@ -173,6 +193,8 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
       flags.lint);
   DefineCheck(*app.add_subcommand("check", "What of a training workload would go wrong, in files or running"),
               flags.check);
+  DefineRelease(*app.add_subcommand("release", "Hand back what Heddle still holds, once it is uninstalled"),
+                flags.release);
 }
 
 // What a person reads of an error in the words of the parser.
@@ -188,7 +210,7 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
-    return fmt::format("{}: explain, observe, topology, fabric, plan, lint or check",
+    return fmt::format("{}: explain, observe, topology, fabric, plan, lint, check or release",
                        others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
@@ -217,6 +239,7 @@ Command CommandOf(const CLI::App& app) {
   if (app.got_subcommand("plan")) return Command::kPlan;
   if (app.got_subcommand("lint")) return Command::kLint;
   if (app.got_subcommand("check")) return Command::kCheck;
+  if (app.got_subcommand("release")) return Command::kRelease;
   return app.get_subcommand("fabric")->got_subcommand("import") ? Command::kImport : Command::kFabric;
 }
 

@@ -11,10 +11,11 @@
 #include "cli/observed.h"
 #include "cli/output.h"
 #include "cli/plan.h"
+#include "cli/release.h"
 
 namespace heddle::cli {
 
-enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint, kCheck, kObserve };
+enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint, kCheck, kObserve, kRelease };
 
 // What stands on the command line.
 struct Flags {
@@ -28,6 +29,7 @@ struct Flags {
   LintOptions lint;
   CheckOptions check;
   ObservedOptions observed;
+  ReleaseOptions release;
 };
 
 struct CommandLine {

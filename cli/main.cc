@@ -13,6 +13,7 @@
 #include "cli/observed.h"
 #include "cli/plan.h"
 #include "cli/read_path.h"
+#include "cli/release.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 
@@ -32,6 +33,7 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   flags.observed.ns = flags.explain.ns;  // all namespaces, where none was given
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
   flags.check.ns = flags.explain.ns;
+  flags.release.ns = flags.observed.ns;
   kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport transport(*std::move(config), clock);
   kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
@@ -42,6 +44,7 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   if (flags.command == cli::Command::kTopology) return cli::RunTopology(client, flags.node, look, {});
   if (flags.command == cli::Command::kCheck)
     return cli::RunCheck(client, flags.check, cli::ReadPath, look, {});
+  if (flags.command == cli::Command::kRelease) return cli::RunRelease(client, clock, flags.release, look, {});
   return cli::RunFabric(client, look, {});
 }
 

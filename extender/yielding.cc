@@ -63,34 +63,6 @@ std::string TitleOf(const kube::Json& object) {
   return KindOf(object) + " " + kube::KeyOf(object).ToString();
 }
 
-std::span<const SuspendSwitch> SuspendSwitches() {
-  const auto custom = [](const char* group, const char* version, const char* plural, const char* kind) {
-    return kube::CustomResource(group, version, plural, kind, true);
-  };
-  static const std::array<SuspendSwitch, 7> switches{
-      SuspendSwitch{kube::kJobs, false, false},
-      SuspendSwitch{custom("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"), false, false},
-      SuspendSwitch{custom("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob"), true, false},
-      SuspendSwitch{custom("kubeflow.org", "v2beta1", "mpijobs", "MPIJob"), true, false},
-      SuspendSwitch{custom("ray.io", "v1", "rayclusters", "RayCluster"), false, false},
-      SuspendSwitch{custom("ray.io", "v1", "rayjobs", "RayJob"), false, true},
-      SuspendSwitch{custom("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob"), false, true}};
-  return switches;
-}
-
-const SuspendSwitch* SuspendSwitchOf(std::string_view api_version, std::string_view kind) {
-  const auto switches = SuspendSwitches();
-  const auto found = std::find_if(switches.begin(), switches.end(), [&](const SuspendSwitch& one) {
-    return one.resource.kind == kind && one.resource.ApiVersion() == api_version;
-  });
-  return found == switches.end() ? nullptr : &*found;
-}
-
-bool IsSuspended(const kube::Json& owner) {
-  return kube::BoolAt(owner, {"spec", "suspend"}).value_or(false) ||
-         kube::BoolAt(owner, {"spec", "runPolicy", "suspend"}).value_or(false);
-}
-
 bool SuspendedByUs(const kube::Json& owner) {
   return kube::Annotation(owner, keys::kPreemptedBy).has_value() && IsSuspended(owner);
 }
@@ -131,20 +103,16 @@ kube::Json SuspendPatch(const kube::Json& owner, const std::string& preempted_by
                         const std::optional<base::WallTime>& restarted_at) {
   kube::Json annotations{{keys::kPreemptedBy, preempted_by}, {keys::kPreemptedGang, gang_owner_uid}};
   if (restarted_at) annotations[std::string(keys::kRestartedAt)] = base::FormatTime(*restarted_at);
-  kube::Json patch{{"metadata",
-                    {{"uid", kube::Uid(owner)},
-                     {"resourceVersion", kube::ResourceVersion(owner)},
-                     {"annotations", std::move(annotations)}}}};
-  const SuspendSwitch* known = SuspendSwitchOf(kube::StringAt(owner, {"apiVersion"}), KindOf(owner));
-  const bool deep = known != nullptr && known->in_run_policy;
-  (deep ? patch["spec"]["runPolicy"] : patch["spec"])["suspend"] = true;
+  kube::Json patch = kube::SwitchPatch(owner, true);
+  patch["metadata"]["resourceVersion"] = kube::ResourceVersion(owner);
+  patch["metadata"]["annotations"] = std::move(annotations);
   return patch;
 }
 
 kube::Json ResumePatch(const kube::Json& owner) {
-  kube::Json patch = SuspendPatch(owner, "", "", std::nullopt);
+  kube::Json patch = kube::SwitchPatch(owner, false);
+  patch["metadata"]["resourceVersion"] = kube::ResourceVersion(owner);
   patch["metadata"]["annotations"] = {{keys::kPreemptedBy, nullptr}, {keys::kPreemptedGang, nullptr}};
-  (patch["spec"].contains("runPolicy") ? patch["spec"]["runPolicy"] : patch["spec"])["suspend"] = false;
   return patch;
 }
 

@@ -2,31 +2,22 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "kube/object.h"
 #include "kube/store.h"
+#include "kube/suspend_switch.h"
 
 namespace heddle::extender {
 
 // How a gang, or a pod of none, gives its GPUs up without being failed for it. All of it is pure.
 
-// A kind whose spec has a switch that takes its pods away and brings them back, and whose controller counts no failure
-// for that: batch/v1 Job (KEP-2232), JobSet, TrainJob, RayJob, RayCluster by spec.suspend; PyTorchJob and MPIJob by
-// spec.runPolicy.suspend.
-struct SuspendSwitch {
-  kube::Resource resource;
-  bool in_run_policy = false;
-  bool makes_owners = false;  // it makes no pods but what makes them, and is no OwnerKind
-};
-std::span<const SuspendSwitch> SuspendSwitches();
-const SuspendSwitch* SuspendSwitchOf(std::string_view api_version,
-                                     std::string_view kind);  // null: it has none
-bool IsSuspended(const kube::Json& owner);
+using kube::IsSuspended;
+using kube::SuspendSwitch;
+using kube::SuspendSwitches;
+using kube::SuspendSwitchOf;
 
 struct Yield {
   enum class By : std::uint8_t { kSuspension, kEviction, kNothing };

@@ -40,7 +40,7 @@ class Soak:
     def start(self):
         scenario.start_heddle(self.heddle, Nodes(self.plane), self.cluster)
         for name, value in PRIORITIES.items():
-            self.plane.rest.create(path("priorityclasses"), {
+            self.plane.rest.create("/apis/scheduling.k8s.io/v1/priorityclasses", {
                 "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
                 "value": value})
 

@@ -45,6 +45,7 @@ void Checks::PodChanged(const Json& before, const Json& after) {
   if (pod.plan && !pod.gated) {
     claim.told = true;
     claim.planned = pod.plan->node;
+    claim.plan_of = pod.plan->gang_uid;
     claim.gpus = pod.plan->gpus == 0 ? ~0u : pod.plan->gpus;
   }
   const auto known = claims_.find(pod.uid);
@@ -77,8 +78,10 @@ void Checks::CheckAgainst(const std::string& uid, const Claim& mine, bool bound_
     const auto stands = [](const Claim& claim) {
       return claim.bound.empty() || claim.bound == claim.planned;
     };
-    if (told_now && mine.live && other.live && mine.gang != other.gang && mine.planned == other.planned &&
-        stands(mine) && stands(other)) {
+    // A write that was under way when somebody deleted its Gang may land as late as it likes: what it tells is void,
+    // and filter lets nobody be bound by it, which NoGpuTwice holds it to.
+    if (told_now && !gone_.contains(mine.plan_of) && mine.live && other.live && mine.gang != other.gang &&
+        mine.planned == other.planned && stands(mine) && stands(other)) {
       Violate("NoOverlap", fmt::format("pods {} and {} were both told GPU {} of {}", mine.name, other.name,
                                        shared, mine.planned));
     }
@@ -110,7 +113,10 @@ void Checks::CheckPlan(const Json& object) {
 }
 
 void Checks::GangChanged(const Json& before, const Json& after) {
-  if (after.is_null()) return;
+  if (after.is_null()) {
+    gone_.insert(kube::Uid(before));
+    return;
+  }
   if (!before.is_null() && before["spec"] != after["spec"]) {
     Violate("SpecStays", "the spec of Gang " + kube::Name(after) + " has changed");
   }

@@ -24,7 +24,8 @@ struct Violation {
 // Looks at every change of the cluster as it happens, with nothing of the extender but its readers of objects:
 //
 //   NoGpuTwice         two pods on one node never have the same GPU by their plans, nor more than there are
-//   NoOverlap          pods of two gangs are never past the gate with one GPU in both their plans
+//   NoOverlap          pods of two gangs are never past the gate with one GPU in both their plans, unless the later one
+//                      was told it by a Gang that is gone
 //   PlanBeforePod      what a pod was told was committed in its Gang before, under that epoch
 //   SpecStays          of a pod past its gates only the node is set, of a Gang nothing in spec changes
 //   NoJobFailedByUs    no Job fails of pods that an extender has deleted
@@ -49,6 +50,7 @@ class Checks {
   // What a pod claims.
   struct Claim {
     std::string name, gang, planned, bound;  // gang = its owner's UID
+    std::string plan_of;                     // the UID of the Gang whose plan it was told
     std::uint32_t gpus = 0;                  // by the plan; all bits = the whole node
     int count = 0;                           // that it asks for
     bool told = false, live = false;
@@ -66,6 +68,7 @@ class Checks {
   std::map<std::string, int> room_;      // GPUs by node
   std::map<std::pair<std::string, std::int64_t>, std::vector<std::vector<crds::PlacedPod>>>
       plans_;                                         // gang UID, epoch
+  std::set<std::string> gone_;                        // UIDs of deleted Gangs
   std::map<std::string, std::string> owners_;         // of every pod there ever was, by name
   std::map<std::string, std::string> deleted_by_us_;  // pod → its owner's UID
   std::uint64_t writes_ = 0;
