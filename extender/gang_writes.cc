@@ -247,10 +247,12 @@ base::Status GangController::MakeComputeDomain(const Look& look, const std::stop
   const auto claims = client_.ListAll(kResourceClaims, {.ns = key.ns}, stop);
   if (!claims) return base::Fail(WhyNoComputeDomain(claims.error()));
   if (const auto old = OutdatedClaims(look.members, claims->items); !old.empty()) {
-    return base::Fail(Code::kAlreadyExists,
-                      Plural(std::int64_t(old.size()), "claim") + " of its pods (" + old.front() +
-                          ") came from another ComputeDomain " + key.ToString() +
-                          ", which is gone; delete these ResourceClaims, and they are made anew");
+    return base::Fail(
+        Code::kAlreadyExists,
+        Plural(std::int64_t(old.size()), "claim") + " of its pods (" + old.front() +
+            ") came from another ComputeDomain " + key.ToString() +
+            ", which is gone, and would never be valid; make the pods anew: suspend the job and resume "
+            "it, or delete them where it cannot be suspended");
   }
   const auto made = client_.Create(kComputeDomains, wanted, stop);
   if (!made && made.error().code == Code::kAlreadyExists) {

@@ -180,6 +180,11 @@ class ComputeDomainTest(HeddleTestCase):
         self.domain = f"{self.name}-{job['metadata']['uid'][:8]}{SUFFIX}"
         return job
 
+    def suspend(self):
+        self.plane.rest.patch(path("jobs", TEAM, self.name), {"spec": {"suspend": True}})
+        self.heddle.wait_for(self.all_ended, "the suspended Job's Gang to be ended", 60)
+        self.plane.wait_for(lambda: not self.pods(), "its pods to be gone", 60)
+
     def resume(self):
         self.plane.rest.patch(path("jobs", TEAM, self.name), {"spec": {"suspend": False}})
 
@@ -277,9 +282,9 @@ class ComputeDomainTest(HeddleTestCase):
         self.plane.rest.delete(f"{DOMAINS}/{self.domain}")
         self.wait_says("is being deleted")
         self.driver.hold = False
-        self.wait_says(f"{TRAYS - 1} claims of its pods", "delete these ResourceClaims")
-        for claim in self.plane.rest.list(CLAIMS):
-            self.plane.rest.delete(f"{CLAIMS}/{claim['metadata']['name']}")
+        self.wait_says(f"{TRAYS - 1} claims of its pods", "suspend the job and resume it")
+        self.suspend()
+        self.resume()
         self.wait_running()
         self.assertNotEqual(self.the_domain()["metadata"]["uid"], foreign["metadata"]["uid"])
         self.assert_in_one_rack_with_channels(self.the_domain()["metadata"]["uid"])
@@ -288,9 +293,7 @@ class ComputeDomainTest(HeddleTestCase):
         self.start()
         self.wait_running()
         uid = self.the_domain()["metadata"]["uid"]
-        self.plane.rest.patch(path("jobs", TEAM, self.name), {"spec": {"suspend": True}})
-        self.heddle.wait_for(self.all_ended, "the suspended Job's Gang to be ended", 60)
-        self.plane.wait_for(lambda: not self.pods(), "its pods to be gone", 60)
+        self.suspend()
         self.assertEqual(self.the_domain()["metadata"]["uid"], uid)
         self.resume()
         self.wait_running()
