@@ -85,7 +85,8 @@ crds::Json TimeJson(const std::optional<base::WallTime>& time) {
 bool LacksRoom(const crds::Gang& gang) {
   if (crds::IsTrue(gang.status.conditions, crds::kEnded) || gang.status.observed) return false;
   if (crds::IsTrue(gang.status.conditions, crds::kDegraded)) {
-    return gang.status.reason != "SizeChanged" && gang.status.reason != "NoRankFile";
+    return gang.status.reason != "SizeChanged" && gang.status.reason != "NoRankFile" &&
+           gang.status.reason != "NoComputeDomain";
   }
   return IsQueued(gang);
 }

@@ -30,6 +30,8 @@ inline constexpr std::string_view kRequire = "heddle.dev/require";
 inline constexpr std::string_view kPrefer = "heddle.dev/prefer";
 inline constexpr std::string_view kWait = "heddle.dev/wait";
 inline constexpr std::string_view kOnDegraded = "heddle.dev/on-degraded";  // wait, or restart
+// "true": the gang gets a ComputeDomain, so that NVLink works between its nodes; "false": it gets none.
+inline constexpr std::string_view kComputeDomain = "heddle.dev/compute-domain";
 // When its last checkpoint was written, RFC 3339; on the job, or on any of its pods by the program itself.
 inline constexpr std::string_view kCheckpoint = "heddle.dev/checkpoint";
 
@@ -47,6 +49,8 @@ inline constexpr std::string_view kGangRank = "heddle.dev/gang-rank";
 // What admission adds to a pod of a gang.
 inline constexpr std::string_view kGangGate = "heddle.dev/gang";
 inline constexpr std::string_view kFabricResource = "heddle.dev/fabric";
+// The entry of spec.resourceClaims that brings the IMEX channel of its gang's ComputeDomain.
+inline constexpr std::string_view kComputeDomainClaim = "heddle-compute-domain";
 
 // What only the extender may write on a pod: the plan.
 inline constexpr std::string_view kRank = "heddle.dev/rank";
@@ -60,6 +64,11 @@ inline constexpr std::string_view kSubstitutes = "heddle.dev/substitutes";
 // The ConfigMap that says which pod has which rank, where these are not the pods' own numbers:
 // "<owner>-heddle-ranks".
 inline constexpr std::string_view kRankFileSuffix = "-heddle-ranks";
+
+// The ComputeDomain of a gang and the ResourceClaimTemplate that comes with it: "<owner>-<8 of its UID>-heddle".
+inline constexpr std::string_view kComputeDomainSuffix = "-heddle";
+// Who made an object that is not of Heddle's own kinds, by the label that Kubernetes recommends for that.
+inline constexpr std::string_view kLabelManagedBy = "app.kubernetes.io/managed-by";
 
 // Labels that the operator puts on nodes, so that other schedulers can use the topology too.
 inline constexpr std::string_view kLabelNvlinkDomain = "heddle.dev/nvlink-domain";

@@ -292,6 +292,14 @@ base::Result<bool> ParseOnDegraded(std::string_view text) {
                   Quote(text)));
 }
 
+base::Result<bool> ParseComputeDomain(std::string_view text) {
+  if (text == "true" || text == "false") return text == "true";
+  return Fail(Code::kInvalid,
+              fmt::format("{} does not say whether the gang gets a ComputeDomain: write true, for NVLink "
+                          "between its nodes, or false",
+                          Quote(text)));
+}
+
 base::Status CheckWorld(const placement::Parallelism& parallelism, int pods, int gpus_per_pod) {
   const std::int64_t world = parallelism.world();
   const std::int64_t gpus = std::int64_t(pods) * gpus_per_pod;

@@ -29,6 +29,8 @@ inline constexpr int kMaxWorld = kMaxPods * kMaxGpusPerPod;
 [[nodiscard]] base::Result<std::chrono::seconds> ParseWait(std::string_view text);
 // "restart" (true) or "wait" (false): what becomes of a gang one of whose ranks finds no place any more.
 [[nodiscard]] base::Result<bool> ParseOnDegraded(std::string_view text);
+// "true" or "false", without spaces: the admission policy compares the text as it is.
+[[nodiscard]] base::Result<bool> ParseComputeDomain(std::string_view text);
 
 // Does the world fill the gang's GPUs exactly?
 [[nodiscard]] base::Status CheckWorld(const placement::Parallelism& parallelism, int pods, int gpus_per_pod);

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "crds/json_at.h"
+#include "crds/keys.h"
 
 namespace heddle::crds {
 namespace {
@@ -21,12 +22,22 @@ bool Asks(const Json& container, std::span<const std::string> resources) {
   });
 }
 
+}  // namespace
+
+bool ClaimsOtherDevices(const Json& spec) {
+  const Json& claims = ListOf(At(spec, "resourceClaims"));
+  return std::any_of(claims.begin(), claims.end(), [](const Json& claim) {
+    return TextOf(At(claim, "name")) != keys::kComputeDomainClaim;
+  });
+}
+
+namespace {
+
 bool HasInterface(const Json& pod) {
   const Json& spec = At(pod, "spec");
   const Json& annotations = At(At(pod, "metadata"), "annotations");
-  const Json& claims = At(spec, "resourceClaims");
   return IsTrue(At(spec, "hostNetwork")) || !TextOf(At(annotations, kNetworks)).empty() ||
-         !TextOf(At(annotations, kDefaultNetwork)).empty() || (claims.is_array() && !claims.empty());
+         !TextOf(At(annotations, kDefaultNetwork)).empty() || ClaimsOtherDevices(spec);
 }
 
 bool MayLock(const Json& container) {

@@ -32,4 +32,7 @@ std::vector<RdmaPodFault> FindRdmaPodFaults(const Json& pod, std::span<const std
 // The same as "fact: remedy".
 std::vector<std::string> RdmaPodFaults(const Json& pod, std::span<const std::string> resources, bool roce);
 
+// Whether a pod's spec claims devices that may be NICs or move them: any but the IMEX channel of its ComputeDomain.
+bool ClaimsOtherDevices(const Json& spec);
+
 }  // namespace heddle::crds

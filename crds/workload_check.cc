@@ -179,7 +179,7 @@ class Checking {
   // Devices that come without a resource: claims of a DRA driver, or all of the host's.
   static bool HasThemOtherwise(const Seen& seen) {
     const Json& spec = At(*seen.from->pod, "spec");
-    if (!ListOf(At(spec, "resourceClaims")).empty()) return true;
+    if (ClaimsOtherDevices(spec)) return true;
     for (const Json& volume : ListOf(At(spec, "volumes"))) {
       const std::string path = TextOf(At(volume, {"hostPath", "path"}));
       if (path == "/dev" || path.starts_with("/dev/infiniband")) return true;
@@ -266,6 +266,7 @@ class Checking {
     check(keys::kPrefer, [](const std::string& text) { return ParseConstraints(text); });
     check(keys::kWait, [](const std::string& text) { return ParseWait(text); });
     check(keys::kOnDegraded, [](const std::string& text) { return ParseOnDegraded(text); });
+    check(keys::kComputeDomain, [](const std::string& text) { return ParseComputeDomain(text); });
   }
 
   // The pods of an owner are one gang, whatever its templates: the first annotation speaks for it.

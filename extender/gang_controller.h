@@ -104,7 +104,10 @@ class GangController {
   base::Status Release(const GangKey& key, const Look& look, const ReleasePods& release,
                        const std::stop_token& stop);
   base::Status WriteRankFile(const Look& look, const std::stop_token& stop);
-  base::Status BlameRankFile(const Look& look, const base::Status& failed, const std::stop_token& stop);
+  base::Status MakeComputeDomain(const Look& look, const std::stop_token& stop);
+  // Says on the Gang what only a person can clear.
+  base::Status Blamed(const Look& look, const std::string& reason, base::Error error,
+                      const std::stop_token& stop);
   base::Status PatchPod(const PodPatch& patch, const std::stop_token& stop);
 
   base::Status PlanWaiting(const std::stop_token& stop);

@@ -6,6 +6,7 @@
 
 #include "crds/keys.h"
 #include "crds/parallelism.h"
+#include "extender/compute_domain.h"
 #include "extender/owner_kinds.h"
 #include "extender/owner_layout.h"
 #include "extender/rank_file.h"
@@ -39,8 +40,8 @@ void ReadAnnotation(GangMembers& members, const kube::Json& pod, std::string_vie
 void RefuseUnequalWords(GangMembers& members, const Member& first) {
   for (const auto& rank : members.ranks) {
     if (!rank || rank->pod == first.pod) continue;
-    for (const std::string_view name :
-         {keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer, keys::kWait, keys::kOnDegraded}) {
+    for (const std::string_view name : {keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer,
+                                        keys::kWait, keys::kOnDegraded, keys::kComputeDomain}) {
       if (kube::Annotation(*rank->pod, name) == kube::Annotation(*first.pod, name)) continue;
       Refuse(members, "UnequalPods",
              rank->facts.key.name + " and " + first.facts.key.name + " differ in " + std::string(name) +
@@ -52,18 +53,18 @@ void RefuseUnequalWords(GangMembers& members, const Member& first) {
 
 // Heddle's annotations share one prefix, so a misspelt one can be told from somebody else's.
 void RefuseUnknownAnnotations(GangMembers& members, const kube::Json& pod) {
-  constexpr std::array<std::string_view, 16> kKnown{
-      keys::kParallelism, keys::kModel,       keys::kRequire,    keys::kPrefer,
-      keys::kWait,        keys::kRank,        keys::kGpus,       keys::kNics,
-      keys::kGangUid,     keys::kEpoch,       keys::kNode,       keys::kGangSize,
-      keys::kGangRank,    keys::kSubstitutes, keys::kOnDegraded, keys::kCheckpoint};
+  constexpr std::array<std::string_view, 17> kKnown{
+      keys::kParallelism, keys::kModel,        keys::kRequire,  keys::kPrefer,      keys::kWait,
+      keys::kRank,        keys::kGpus,         keys::kNics,     keys::kGangUid,     keys::kEpoch,
+      keys::kNode,        keys::kGangSize,     keys::kGangRank, keys::kSubstitutes, keys::kOnDegraded,
+      keys::kCheckpoint,  keys::kComputeDomain};
   for (const auto& [name, value] : kube::Annotations(pod)) {
     if (!name.starts_with("heddle.dev/")) continue;
     if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) continue;
     Refuse(members, "UnknownAnnotation",
            "the annotation " + name +
                " is none of Heddle's; it knows parallelism, model, require, prefer, wait, on-degraded, "
-               "checkpoint, "
+               "compute-domain, checkpoint, "
                "gang-name, gang-size and gang-rank");
   }
 }
@@ -98,10 +99,24 @@ void ReadTemplate(GangMembers& members, const Member& first, Mode mode) {
   ReadAnnotation(members, pod, keys::kPrefer, crds::ParseConstraints, spec.prefer);
   ReadAnnotation(members, pod, keys::kWait, crds::ParseWait, spec.wait);
   ReadAnnotation(members, pod, keys::kOnDegraded, crds::ParseOnDegraded, members.restart_on_degraded);
+  bool compute_domain = false;
+  ReadAnnotation(members, pod, keys::kComputeDomain, crds::ParseComputeDomain, compute_domain);
   RefuseUnknownAnnotations(members, pod);
   if (const auto unmodelled = UnmodelledConstraint(pod)) Refuse(members, "NotModelled", *unmodelled);
   const auto unweighed = UnweighedPreferences(pod);
   members.notes.insert(members.notes.end(), unweighed.begin(), unweighed.end());
+}
+
+// Not every pod need have the claim: one that is made again after the chart's default has changed differs from the
+// others, and a ComputeDomain more does no harm. One that asks for it and does not get it would run without NVLink.
+void ReadComputeDomain(GangMembers& members, Mode mode) {
+  for (const auto& rank : members.ranks) {
+    if (!rank) continue;
+    if (members.compute_domain.empty()) members.compute_domain = ClaimedComputeDomain(*rank->pod);
+    const bool held = mode == Mode::kPlace && rank->facts.gated;
+    const auto missing = held ? MissingClaim(*rank->pod) : std::nullopt;
+    if (missing) Refuse(members, missing->reason, missing->sentence);
+  }
 }
 
 void CheckDemand(GangMembers& members, const Member& first) {
@@ -345,6 +360,7 @@ GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::
     ReadTemplate(members, *first, mode);
     CheckDemand(members, *first);
     RefuseUnequalWords(members, *first);
+    ReadComputeDomain(members, mode);
     CheckWorld(members);
   }
   return members;

@@ -49,6 +49,8 @@ struct GangMembers {
   bool restart_on_degraded = false;          // heddle.dev/on-degraded: restart
   // The ConfigMap that says which pod has which rank; empty where the pods' own numbers say it.
   std::string rank_file;
+  // The ComputeDomain whose channels its pods claim; empty where they claim none.
+  std::string compute_domain;
   std::string trouble;  // what the controller says that cannot make the pods
   // Set when the gang must not be planned. What is wrong with the template holds for good; a doubled rank may
   // go away.

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "crds/gpu_indexes.h"
+#include "extender/compute_domain.h"
 #include "extender/gang_status.h"
 #include "extender/node_constraints.h"
 
@@ -74,6 +75,11 @@ std::optional<std::string> PodTrouble(const GangInput& input, const Member& memb
                                       const crds::PlacedPod& row) {
   const auto node = input.snapshot.nodes.find(row.node);
   if (!member.facts.gated || node == input.snapshot.nodes.end()) return std::nullopt;
+  const topology::Node* topology = input.snapshot.Topology(row.node);
+  if (topology != nullptr && !HasImexChannel(*topology) && !ClaimedComputeDomain(*member.pod).empty()) {
+    return row.node + " has no part in an NVLink domain over nodes any more, and pod " +
+           member.facts.key.name + " asks for a ComputeDomain";
+  }
   if (PodConstraints(*member.pod).Admit(*node->second)) return std::nullopt;
   return "pod " + member.facts.key.name + " may not run on " + row.node + " any more";
 }

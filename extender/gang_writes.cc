@@ -1,4 +1,5 @@
 // The writes of the gang controller: each is one request, or one a pod.
+#include "extender/compute_domain.h"
 #include "extender/gang_controller.h"
 #include "extender/gang_status.h"
 #include "extender/lost_nodes.h"
@@ -137,7 +138,12 @@ base::Status GangController::Release(const GangKey& key, const Look& look, const
       return {};
     }
   }
-  if (base::Status written = WriteRankFile(look, stop); !written) return BlameRankFile(look, written, stop);
+  if (const base::Status written = WriteRankFile(look, stop); !written) {
+    return Blamed(look, "NoRankFile", written.error(), stop);
+  }
+  if (const base::Status made = MakeComputeDomain(look, stop); !made) {
+    return Blamed(look, "NoComputeDomain", made.error(), stop);
+  }
   // One pod that the server refuses does not hold up the others; a server that refuses many is left alone for
   // a while.
   constexpr int kMostRefusals = 8;
@@ -187,19 +193,75 @@ base::Status GangController::WriteRankFile(const Look& look, const std::stop_tok
   return {};
 }
 
-// A name that is taken is for a person to clear; all else is tried again.
-base::Status GangController::BlameRankFile(const Look& look, const base::Status& failed,
-                                           const std::stop_token& stop) {
-  const base::Error& error = failed.error();
-  if (error.code != Code::kAlreadyExists && error.code != Code::kTooLarge) return failed;
-  crds::GangStatus status = look.gang->status;
-  Blame(status, "NoRankFile", error.message);
-  if (status != look.gang->status) {
-    TRY(WriteStatus(*look.gang, std::move(status), Note{true, "NoRankFile", error.message}, stop));
-  }
-  return failed;
+namespace {
+
+// A name that is taken, a right or a kind that is missing: nothing that another try in a moment would mend.
+bool IsForAPerson(Code code) {
+  return code == Code::kAlreadyExists || code == Code::kTooLarge || code == Code::kForbidden ||
+         code == Code::kInvalid || code == Code::kUnimplemented;
 }
 
+}  // namespace
+
+base::Status GangController::Blamed(const Look& look, const std::string& reason, base::Error error,
+                                    const std::stop_token& stop) {
+  if (!IsForAPerson(error.code)) return base::Fail(std::move(error));
+  crds::GangStatus status = look.gang->status;
+  Blame(status, reason, error.message);
+  if (status != look.gang->status) {
+    TRY(WriteStatus(*look.gang, std::move(status), Note{true, reason, error.message}, stop));
+  }
+  // No event tells when it is cleared.
+  error.retry_after = std::chrono::seconds(5);
+  return base::Fail(std::move(error));
+}
+
+namespace {
+
+// For whoever installs clusters, where the API server's words alone do not say what to do.
+base::Error WhyNoComputeDomain(base::Error error) {
+  if (error.code == Code::kForbidden) {
+    return error.In("Heddle may not make ComputeDomains, set computeDomains.enabled=true in its chart");
+  }
+  if (error.code == Code::kNotFound) {
+    error.code = Code::kUnimplemented;
+    return error.In("the cluster has no ComputeDomains, install NVIDIA's DRA driver");
+  }
+  return error;
+}
+
+}  // namespace
+
+// After the plan, so that a gang without a place has none; before the first pod goes, so that each finds its channel.
+// It stays through restarts and repairs, and the next leader finds the one that the last one made.
+base::Status GangController::MakeComputeDomain(const Look& look, const std::stop_token& stop) {
+  if (look.members.compute_domain.empty()) return {};
+  const kube::Json wanted = ComputeDomainOf(*look.gang, look.members.compute_domain);
+  const kube::ObjectKey key = kube::KeyOf(wanted);
+  const auto there = client_.Get(kComputeDomains, key, stop);
+  if (there) {
+    const auto fault = ComputeDomainFault(*there, wanted);
+    return fault ? base::Status(base::Fail(Code::kAlreadyExists, *fault)) : base::Status{};
+  }
+  if (there.error().code != Code::kNotFound) return base::Fail(WhyNoComputeDomain(there.error()));
+  const auto claims = client_.ListAll(kResourceClaims, {.ns = key.ns}, stop);
+  if (!claims) return base::Fail(WhyNoComputeDomain(claims.error()));
+  if (const auto old = OutdatedClaims(look.members, claims->items); !old.empty()) {
+    return base::Fail(
+        Code::kAlreadyExists,
+        Plural(std::int64_t(old.size()), "claim") + " of its pods (" + old.front() +
+            ") came from another ComputeDomain " + key.ToString() +
+            ", which is gone, and would never be valid; make the pods anew: suspend the job and resume "
+            "it, or delete them where it cannot be suspended");
+  }
+  const auto made = client_.Create(kComputeDomains, wanted, stop);
+  if (!made && made.error().code == Code::kAlreadyExists) {
+    return base::Fail(Code::kConflict, "somebody made the ComputeDomain " + key.ToString() + " just now");
+  }
+  if (!made) return base::Fail(WhyNoComputeDomain(made.error()));
+  Say("Created ComputeDomain key=" + key.ToString());
+  return {};
+}
 base::Status GangController::PatchPod(const PodPatch& patch, const std::stop_token& stop) {
   auto patched = client_.Patch(kube::kPods, patch.pod, kube::PatchType::kJson, patch.patch, {}, stop);
   if (patched) {

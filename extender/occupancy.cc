@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "crds/gpu_indexes.h"
+#include "extender/compute_domain.h"
 
 namespace heddle::extender {
 namespace {
@@ -109,7 +110,7 @@ void Occupancy::AddPlaces() {
     place.state.free_milli_cpu = node->milli_cpu;
     place.state.free_memory_bytes = node->memory_bytes;
     place.state.free_pods = node->pods;
-    place.state.free_extended = node->extended;
+    place.state.free_extended = WithImexChannel(node->extended, place.topology);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "crds/gpu_indexes.h"
+#include "extender/compute_domain.h"
 #include "extender/node_constraints.h"
 #include "placement/fabric_choice.h"
 
@@ -19,6 +20,25 @@ class RequestBuilder {
   RequestBuilder(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
                  const std::set<std::string>& kept)
       : snapshot_(snapshot), view_(view), members_(members), kept_(kept) {}
+
+  // The planner knows a resource that is short; what to do about it depends on what it is.
+  placement::Refusal Refused(placement::Refusal refusal) const {
+    if (members_.compute_domain.empty()) return refusal;
+    const auto& nodes = view_.fabric->nodes;
+    const bool shared = std::any_of(nodes.begin(), nodes.end(), [this](const topology::FabricNode& one) {
+      return int(one.node.gpus.size()) > members_.spec.gpus_per_pod;
+    });
+    if (shared) {
+      refusal.sentence +=
+          "; a node has one IMEX channel, so each pod of a ComputeDomain needs a node without another such "
+          "pod";
+    }
+    if (without_channels_ > 0) {
+      refusal.sentence += "; the gang asks for a ComputeDomain, and the NVLink domains of " +
+                          std::to_string(without_channels_) + " nodes end at the node";
+    }
+    return refusal;
+  }
 
   placement::GangRequest Build() {
     const crds::GangSpec& spec = members_.spec;
@@ -46,17 +66,25 @@ class RequestBuilder {
 
   std::uint32_t Allowed(const kube::Json& pod) {
     const PodConstraints constraints(pod);
-    const auto [known, fresh] =
-        lists_.emplace(constraints.fingerprint(), std::uint32_t(request_.allowed_nodes.size()));
+    const bool channel = !ClaimedComputeDomain(pod).empty();
+    const auto [known, fresh] = lists_.emplace(std::pair(channel, constraints.fingerprint()),
+                                               std::uint32_t(request_.allowed_nodes.size()));
     if (!fresh) return known->second;
     std::vector<NodeId> nodes;
+    int without_channels = 0;
     for (std::size_t i = 0; i < view_.fabric->nodes.size(); ++i) {
       const std::string& name = view_.fabric->nodes[i].node.name;
       const auto node = snapshot_.nodes.find(name);
       if (node == snapshot_.nodes.end() || kept_.contains(name)) continue;
       if (node->second->gpu_resource != members_.spec.gpu_resource) continue;
-      if (constraints.Admit(*node->second)) nodes.push_back(NodeId(i));
+      if (!constraints.Admit(*node->second)) continue;
+      if (channel && !HasImexChannel(view_.fabric->nodes[i].node)) {
+        ++without_channels;
+      } else {
+        nodes.push_back(NodeId(i));
+      }
     }
+    without_channels_ = std::max(without_channels_, without_channels);
     request_.allowed_nodes.push_back(std::move(nodes));
     return known->second;
   }
@@ -83,7 +111,8 @@ class RequestBuilder {
   const GangMembers& members_;
   const std::set<std::string>& kept_;
   placement::GangRequest request_;
-  std::map<std::string, std::uint32_t> lists_;
+  std::map<std::pair<bool, std::string>, std::uint32_t> lists_;
+  int without_channels_ = 0;  // nodes that are left out for that alone
 };
 
 PlannedGang ToRows(const FabricView& view, placement::Plan plan) {
@@ -129,7 +158,7 @@ placement::ClusterState Emptied(const Snapshot& snapshot, const FabricView& view
     nodes[i].free_milli_cpu = facts->second->milli_cpu;
     nodes[i].free_memory_bytes = facts->second->memory_bytes;
     nodes[i].free_pods = facts->second->pods;
-    nodes[i].free_extended = facts->second->extended;
+    nodes[i].free_extended = WithImexChannel(facts->second->extended, &one.node);
   }
   return placement::ClusterState(view.fabric, std::move(nodes));
 }
@@ -162,13 +191,15 @@ PlanAnswer PlanMembers(const Snapshot& snapshot, const GangMembers& members,
   placement::FabricAnswer known;
   for (const FabricView& view : snapshot.fabrics) {
     placement::ClusterState state = view.state;
-    placement::GangRequest request = RequestBuilder(snapshot, view, members, kept).Build();
+    RequestBuilder builder(snapshot, view, members, kept);
+    placement::GangRequest request = builder.Build();
     if (spares == Spares::kUse) request.spares = 0;
     placement::Decision decision = placement::PlanGang(state, request);
     if (auto* plan = std::get_if<placement::Plan>(&decision)) {
       Keep(best, known, ToRows(view, std::move(*plan)), view.fabric->gpu_count());
     } else {
-      Keep(best, known, std::get<placement::Refusal>(std::move(decision)), view.fabric->gpu_count());
+      Keep(best, known, builder.Refused(std::get<placement::Refusal>(std::move(decision))),
+           view.fabric->gpu_count());
     }
   }
   if (!best) return NoFabric(snapshot);
@@ -213,7 +244,8 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
     placed.push_back(
         {id, known ? crds::PositionsOf(view->fabric->nodes[std::size_t(id)].node, row.gpus) : 0});
   }
-  placement::GangRequest request = RequestBuilder(snapshot, *view, members, kept).Build();
+  RequestBuilder builder(snapshot, *view, members, kept);
+  placement::GangRequest request = builder.Build();
   request.spares = 0;  // this is what they are for, also where every rank is lost
   // Its own pin would hold a stuck rank where it cannot start.
   for (const int rank : lost) {
@@ -231,7 +263,7 @@ PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
     }
     return planned;
   }
-  return std::get<placement::Refusal>(std::move(decision));
+  return builder.Refused(std::get<placement::Refusal>(std::move(decision)));
 }
 
 std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members, Spares spares) {

@@ -10,6 +10,7 @@
 
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
+#include "extender/compute_domain.h"
 #include "extender/owner_kinds.h"
 #include "extender/quantity.h"
 
@@ -183,7 +184,8 @@ bool AsksForGpus(const kube::Json& pod) {
 
 PodDemand ReadDemand(const kube::Json& pod) {
   PodDemand demand;
-  const Amounts amounts = Effective(pod, demand.problem);
+  Amounts amounts = Effective(pod, demand.problem);
+  if (!ClaimedComputeDomain(pod).empty()) amounts[std::string(kImexChannel)] = 1;
   for (const auto& [name, amount] : amounts) {
     if (amount == 0) continue;
     if (name == "cpu") {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "extender/compute_domain.h"
+
 namespace heddle::extender {
 namespace {
 
@@ -47,10 +49,13 @@ Found HostPort(const kube::Json& pod) {
 }
 
 Found ResourceClaims(const kube::Json& pod) {
-  const kube::Json& claims = kube::ArrayAt(pod, {"spec", "resourceClaims"});
-  if (claims.empty()) return std::nullopt;
-  return "spec.resourceClaims (" + kube::StringAt(claims.front(), {"name"}) +
-         ") is not modelled for gangs; ask for GPUs as an extended resource";
+  for (const kube::Json& claim : kube::ArrayAt(pod, {"spec", "resourceClaims"})) {
+    if (IsComputeDomainClaim(pod, claim)) continue;
+    return "spec.resourceClaims (" + kube::StringAt(claim, {"name"}) +
+           ") is not modelled for gangs; ask for GPUs as an extended resource, and for the IMEX channel of a "
+           "ComputeDomain by heddle.dev/compute-domain: \"true\"";
+  }
+  return std::nullopt;
 }
 
 Found EphemeralVolume(const kube::Json& pod) {

@@ -326,7 +326,7 @@ class InstallTest(ChartTestCase):
         self.assertNotIn("[ERROR]", said)
 
     def test_unknown_and_wrong_values_are_refused(self):
-        for wrong in ("typo=1", "mode=off", "scope=node", "managedResources={gpu}", "extender.port=0", "extender.spares=-1",
+        for wrong in ("typo=1", "mode=off", "scope=node", "managedResources={gpu}", "extender.port=0", "extender.spares=-1", "computeDomains.enabled=maybe",
                       "agent.prot=1", "agent.port=0"):
             with self.subTest(wrong=wrong):
                 done = self.helm("template", "heddle", CHART, "--set", wrong, check=False)
@@ -404,6 +404,17 @@ class InstallTest(ChartTestCase):
         on = json.loads(part(rendered(), "ConfigMap", "heddle-scheduler")["data"]["config.json"])
         self.assertNotIn("postFilter", on["profiles"][0]["plugins"])
         self.assertEqual(on["extenders"][0]["preemptVerb"], "preempt")
+
+    def test_compute_domains_bring_their_rights_only_where_they_are_enabled(self):
+        def rights(*arguments):
+            rendered = yaml_documents(self.plane, self.helm("template", "heddle", CHART, "--namespace", NAMESPACE, *arguments).stdout)
+            role = next(one for one in rendered if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", "heddle-extender"))
+            return {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]
+                    if resource in ("computedomains", "resourceclaims")}
+        self.assertEqual(rights(), set())
+        self.assertEqual(rights("--set", "computeDomains.enabled=true"), {
+            ("computedomains", "get"), ("computedomains", "create"), ("resourceclaims", "list")})
+        self.assertEqual(rights("--set", "computeDomains.enabled=true", "--set", "mode=observe"), set())
 
     def test_the_scheduler_takes_the_chart_s_configuration(self):
         self.heddle.start_scheduler()

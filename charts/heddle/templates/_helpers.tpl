@@ -41,6 +41,28 @@ matchExpressions:
 {{- end }}
 {{- end }}
 
+{{- /* Which pods admission takes in hand: those with GPUs, in Heddle's scope, that nothing else schedules. */ -}}
+{{- define "heddle.routedPods" -}}
+matchConstraints:
+  namespaceSelector: {{- include "heddle.scope" . | nindent 4 }}
+  resourceRules:
+  - apiGroups: [""]
+    apiVersions: [v1]
+    operations: [CREATE]
+    resources: [pods]
+matchConditions:
+- name: asks-for-a-gpu
+  expression: >-
+    object.spec.containers.exists(c, {{ include "heddle.asksForGpu" . }}) ||
+    (has(object.spec.initContainers) && object.spec.initContainers.exists(c, {{ include "heddle.asksForGpu" . }}))
+# Who names another scheduler means it.
+- name: has-no-other-scheduler
+  expression: "!has(object.spec.schedulerName) || object.spec.schedulerName in ['', 'default-scheduler', 'heddle']"
+# Static pods and those that somebody bound by hand never meet a scheduler; a gate on them is refused.
+- name: is-not-bound
+  expression: "!has(object.spec.nodeName) || object.spec.nodeName == ''"
+{{- end }}
+
 {{- /* What every container of ours may not do. */ -}}
 {{- define "heddle.restricted" -}}
 allowPrivilegeEscalation: false

@@ -170,6 +170,14 @@ TEST(ParseOnDegraded, KnowsTwoWords) {
   }
 }
 
+TEST(ParseComputeDomain, KnowsTwoWordsAsTheAdmissionPolicyDoes) {
+  EXPECT_TRUE(*ParseComputeDomain("true"));
+  EXPECT_FALSE(*ParseComputeDomain("false"));
+  for (const std::string_view text : {"", "True", " true", "yes", "1", "train-domain"}) {
+    EXPECT_THAT(Refusal(ParseComputeDomain(text)), HasSubstr("write true, for NVLink")) << text;
+  }
+}
+
 TEST(CheckWorld, SaysWhatWouldFit) {
   const auto refusal = [](std::string_view text, int pods, int gpus) {
     const auto status = CheckWorld(*ParseParallelism(text), pods, gpus);

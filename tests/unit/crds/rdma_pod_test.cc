@@ -31,6 +31,9 @@ TEST(RdmaPod, NeedsAnInterfaceForRoce) {
   }
   EXPECT_THAT(RdmaPodFaults(Pod(R"({"spec": {"hostNetwork": false}})"), kResources, true),
               testing::SizeIs(1));
+  const char* channel = R"({"spec": {"resourceClaims": [{"name": "heddle-compute-domain"}]}})";
+  EXPECT_THAT(RdmaPodFaults(Pod(channel), kResources, true), testing::SizeIs(1))
+      << "an IMEX channel is no NIC";
 }
 
 TEST(RdmaPod, NeedsMemoryThatMayBePinned) {

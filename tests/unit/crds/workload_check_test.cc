@@ -76,6 +76,8 @@ TEST(Workload, OverSeveralNodesNeedsRdmaDevices) {
   Json claimed = job;
   claimed[Json::json_pointer(kPod)]["resourceClaims"] = {{{"name", "nics"}}};
   EXPECT_THAT(Rules(claimed), IsEmpty());
+  claimed[Json::json_pointer(kPod)]["resourceClaims"] = {{{"name", "heddle-compute-domain"}}};
+  EXPECT_THAT(Rules(claimed), ElementsAre("no-rdma")) << "an IMEX channel is no NIC";
   Json privileged = job;
   privileged[Json::json_pointer(kPod)]["containers"][0]["securityContext"] = {{"privileged", true}};
   EXPECT_THAT(Rules(privileged), IsEmpty());
