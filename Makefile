@@ -58,15 +58,13 @@ release: install ## Build what is shipped into build/release/bin
 
 .PHONY: images
 images: release ## Container images without a container engine: build/images/*.tar and their SBOMs; docs/installing.md
-	@tools/install --images
 	@tools/images
 
 .PHONY: e2e
 e2e: release control-plane ## The images and the chart on a real kubelet: install, train, upgrade, roll back, uninstall (as root)
-	@tools/install --images
 	@tools/control-plane --node >/dev/null
 	@tools/build dev device_plugin
-	@cp build/dev/bin/device_plugin build/release/bin/
+	@mkdir -p build/e2e && cp build/release/bin/{heddle-{nodeagent,operator,extender},kubectl-heddle} build/dev/bin/device_plugin build/e2e/
 	@tools/images --scheduler "$$(tools/control-plane --where)/kube-scheduler" >/dev/null
 	@tests/e2e/run
 

@@ -191,8 +191,8 @@ class Release(NodeTestCase):
         self.look_at_the_leases()
         self.upgrade(running)
         self.roll_back(running)
+        self.nothing_was_forbidden()  # a daemon that ends after its rights did is told so
         self.uninstall(running)
-        self.refuse_nothing_forbidden()
 
     def install(self):
         tag = run(["sed", "-n", "s/^appVersion: *//p", CHART / "Chart.yaml"]).stdout.strip()
@@ -266,8 +266,8 @@ class Release(NodeTestCase):
         self.assertIn(self.lease("heddle-scheduler")["holderIdentity"].partition("_")[0], pods)
         self.assertTrue(any(self.lease("heddle-operator")["holderIdentity"].startswith(name) for name in pods),
                         self.lease("heddle-operator"))
-        before = self.lease(f"heddle-node-{REAL}")["renewTime"]
-        self.wait(lambda: self.lease(f"heddle-node-{REAL}")["renewTime"] > before, "the agent's Lease to be renewed")
+        self.assertEqual(self.lease(f"heddle-node-{REAL}")["holderIdentity"], REAL)
+        self.renewed = self.lease(f"heddle-node-{REAL}")["renewTime"]
 
     def assert_untouched(self, pod):
         meta = pod["metadata"]
@@ -292,7 +292,10 @@ class Release(NodeTestCase):
         self.helm("rollback", "heddle", "1", "--wait", "--timeout", "5m")
         self.wait_rolled_out(self.tag)
         self.assert_untouched(running)
-        self.say(f"rolled back to heddle:{self.tag}")
+        # Those that came after know which Lease is theirs.
+        self.wait(lambda: self.lease(f"heddle-node-{REAL}")["renewTime"] > self.renewed, "the agent's Lease to be renewed")
+        self.look_at_the_leases()
+        self.say(f"rolled back to heddle:{self.tag}; who leads now holds the Leases")
 
     def uninstall(self, running):
         """What runs goes on. What waits is let go by a person: docs/installing.md."""
@@ -325,7 +328,7 @@ class Release(NodeTestCase):
             "metadata": {"generateName": "probe-", "annotations": {"heddle.dev/parallelism": "tp=8"}}}, dryRun="All")
         return not made["spec"].get("schedulingGates")
 
-    def refuse_nothing_forbidden(self):
+    def nothing_was_forbidden(self):
         for account in ACCOUNTS:
             forbidden = self.plane.audit(user=account, code=403)
             self.assertEqual([(event["verb"], event["uri"]) for event in forbidden], [])

@@ -109,7 +109,8 @@ def unpack(deb):
             target = normal(info.linkname) if info.islnk() else info.linkname
             if not (info.isdir() or info.isreg() or info.issym() or info.islnk()):
                 raise Refused(f"{deb.name} has a file of a kind that no image of ours needs: {path}")
-            tree.add(path, info.type, info.mode, data, target)
+            # Nothing in the image is for a program to become somebody else by.
+            tree.add(path, info.type, info.mode & ~0o6000, data, target)
     return Package(name, control, sha256, tree)
 
 
