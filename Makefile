@@ -56,6 +56,18 @@ dev: install ## Build quickly, with checks, into build/dev
 release: install ## Build what is shipped into build/release/bin
 	@tools/build release heddle-nodeagent heddle-operator heddle-extender kubectl-heddle
 
+.PHONY: images
+images: release ## Container images without a container engine: build/images/*.tar and their SBOMs; docs/installing.md
+	@tools/images
+
+.PHONY: e2e
+e2e: release control-plane ## The images and the chart on a real kubelet: install, train, upgrade, roll back, uninstall (as root)
+	@tools/control-plane --node >/dev/null
+	@tools/build dev device_plugin
+	@mkdir -p build/e2e && cp build/release/bin/{heddle-{nodeagent,operator,extender},kubectl-heddle} build/dev/bin/device_plugin build/e2e/
+	@tools/images --scheduler "$$(tools/control-plane --where)/kube-scheduler" >/dev/null
+	@tests/e2e/run
+
 .PHONY: install
 install: ## Install missing Debian packages
 	@tools/install

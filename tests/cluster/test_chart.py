@@ -1,6 +1,7 @@
 """charts/heddle on a real apiserver: what its policies do, and what its accounts may."""
 
 import json
+import re
 
 from bed import REPOSITORY, ApiError, Heddle, path
 from bed.heddle import CHART, NAMESPACE, TRAINING_NAMESPACE
@@ -337,6 +338,30 @@ class InstallTest(ChartTestCase):
         for spares, wanted in ((0, False), (2, True)):
             rendered = self.helm("template", "heddle", CHART, "--set", f"extender.spares={spares}").stdout
             self.assertEqual(f"- --spares={spares}\n" in rendered, wanted)
+
+    def test_images_are_looked_for_where_the_values_say(self):
+        upstream, ours = "registry.k8s.io/kube-scheduler:v1.36.3", "heddle:0.1.0"
+        for values, version, wanted in (
+                ((), "v1.36.3", {upstream, ours}),
+                # What vendors call their clusters is no tag of upstream's, and a + is in no tag at all.
+                ((), "v1.36.3+k3s1", {upstream, ours}),
+                ((), "v1.36.3-gke.1201000", {upstream, ours}),
+                (("image.registry=reg.example/ai/",), "v1.36.3",
+                 {"reg.example/ai/kube-scheduler:v1.36.3", "reg.example/ai/heddle:0.1.0"}),
+                (("image.registry=reg.example", "image.tag=next", "scheduler.image.registry=mirror.example",
+                  "scheduler.image.tag=v1.36.1-eks"), "v1.36.3",
+                 {"mirror.example/kube-scheduler:v1.36.1-eks", "reg.example/heddle:next"})):
+            with self.subTest(values=values, version=version):
+                setting = [word for value in values for word in ("--set", value)]
+                rendered = self.helm("template", "heddle", CHART, "--kube-version", version, *setting).stdout
+                self.assertEqual(set(re.findall(r'image: "(.*)"', rendered)), wanted)
+
+    def test_only_the_agents_are_root(self):
+        rendered = yaml_documents(self.plane, self.helm("template", "heddle", CHART, "--namespace", NAMESPACE).stdout)
+        pods = {one["metadata"]["name"]: one["spec"]["template"]["spec"]["securityContext"] for one in rendered
+                if one["kind"] in ("Deployment", "DaemonSet")}
+        self.assertEqual({name: (pod["runAsUser"], pod.get("runAsNonRoot", False)) for name, pod in pods.items()}, {
+            "heddle-nodeagent": (0, False), "heddle-operator": (65532, True), "heddle-scheduler": (65532, True)})
 
     def test_the_chart_carries_the_crds_of_the_tree(self):
         sources = sorted((REPOSITORY / "crds").glob("*.yaml"))

@@ -33,7 +33,8 @@ int main(void) {
   for (;;) pause();
 }
 """
-# A CNI plugin that makes nothing: containerd takes a sandbox only with an address.
+# A CNI plugin that makes nothing: containerd takes a sandbox only with an address. A pod that is not on the host's network
+# has no way out.
 NO_NETWORK = """#!/bin/sh
 case $CNI_COMMAND in
   VERSION) echo '{"cniVersion": "0.4.0", "supportedVersions": ["0.3.0", "0.3.1", "0.4.0"]}' ;;
@@ -119,9 +120,13 @@ class RealNode:
     outside.
     """
 
-    def __init__(self, plane, name="real-0", binaries=None):
+    def __init__(self, plane, name="real-0", binaries=None, network=NO_NETWORK, settings=None, arguments=()):
+        """`network`: a CNI plugin, as a program's text. `settings` and `arguments`: further ones of the kubelet."""
         self.plane = plane
         self.name = name
+        self._network = network
+        self._settings = dict(settings or {})
+        self._arguments = list(arguments)
         self.binaries = Path(binaries) if binaries else node_binaries()
         self.folder = plane.folder / name
         self.lib = self.folder / "lib"
@@ -186,26 +191,33 @@ restrict_oom_score_adj = true
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = ["/usr/lib/cni", "{self.folder / 'cni-plugins'}"]
 conf_dir = "{self.folder / 'cni'}"
+use_internal_loopback = true
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 """)
-        # The kubelet is Ready when there is a network. A pod that is not on the host's has an address and no way out.
-        (self.folder / "cni" / "10-none.conflist").write_text(json.dumps({
-            "cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}))
-        plugin = self.folder / "cni-plugins" / "none"
-        plugin.write_text(NO_NETWORK)
+        # The kubelet is Ready when there is a network.
+        (self.folder / "cni" / "10-bed.conflist").write_text(json.dumps({
+            "cniVersion": "0.4.0", "name": "bed", "plugins": [{"type": "bed"}]}))
+        plugin = self.folder / "cni-plugins" / "bed"
+        plugin.write_text(self._network)
         plugin.chmod(0o755)
         self._containerd = self._inside("containerd", self.binaries / "containerd", "--config", config)
         self._containerd.start()
         archive = make_image(self.folder / "image")
         socket = self.folder / "run" / "containerd" / "containerd.sock"
         self.wait_for(socket.exists, "containerd's socket", 60)
-        self.wait_for(lambda: self.import_image(archive), "the image to be imported", 60)
+        self.wait_for(lambda: self.import_image(archive) is not None, "the image to be imported", 60)
+
+    def inside(self, *command):
+        """What a command prints that sees the node's files."""
+        return run(["nsenter", "--target", self._first, "--mount", "--", *command]).stdout
+
+    def images(self, *arguments):
+        """containerd's own `ctr images`, on the kubelet's images."""
+        return self.inside(self.binaries / "ctr", "--address", self._runtime, "--namespace", "k8s.io", "images", *arguments)
 
     def import_image(self, archive):
-        return run(["nsenter", "--target", self._first, "--mount", "--", self.binaries / "ctr", "--address",
-                    self._runtime, "--namespace", "k8s.io", "images", "import", "--local", "--snapshotter", "native",
-                    archive])
+        return self.images("import", "--local", "--snapshotter", "native", archive)
 
     def _kubelet_arguments(self):
         config = self.folder / "kubelet.json"
@@ -220,10 +232,10 @@ runtime_type = "io.containerd.runc.v2"
             # A disk that is full for others is no reason to evict ours.
             "evictionHard": {"memory.available": "1Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
             "imageGCHighThresholdPercent": 100, "imageMinimumGCAge": "24h",
-            "syncFrequency": "1s", "nodeStatusUpdateFrequency": "2s"}))
+            "syncFrequency": "1s", "nodeStatusUpdateFrequency": "2s"} | self._settings))
         kubeconfig = self.plane.kubeconfigs / "kubelet"
         return [self.binaries / "kubelet", f"--config={config}", f"--kubeconfig={kubeconfig}",
-                f"--hostname-override={self.name}", "--cert-dir=/var/lib/kubelet/pki", "--v=2"]
+                f"--hostname-override={self.name}", "--cert-dir=/var/lib/kubelet/pki", "--v=2", *self._arguments]
 
     def start_kubelet(self, timeout=120.0):
         if self._kubelet is None:
@@ -272,6 +284,12 @@ runtime_type = "io.containerd.runc.v2"
 
     # Work
 
+    def log_of(self, pod, container):
+        """The lines that a container of a pod (the object) has written so far."""
+        meta = pod["metadata"]
+        folder = self.folder / "log" / "pods" / f"{meta['namespace']}_{meta['name']}_{meta['uid']}" / container
+        return [line.split(" ", 3)[3] for log in sorted(folder.glob("*.log")) for line in log.read_text().splitlines()]
+
     def pod(self, name, container="worker", **limits):
         """A pod for this node that holds what it is given until it is deleted."""
         return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
@@ -293,13 +311,20 @@ class NodeTestCase(unittest.TestCase):
         pass
 
     @classmethod
+    def make_plane(cls, users):
+        return ControlPlane(cls.BED, components=cls.COMPONENTS, users=users)
+
+    @classmethod
+    def make_node(cls):
+        return RealNode(cls.plane, cls.NODE)
+
+    @classmethod
     def setUpClass(cls):
-        users = {"kubelet": (f"system:node:{cls.NODE}", "system:nodes")}
-        cls.plane = ControlPlane(cls.BED, components=cls.COMPONENTS, users=users)
+        cls.plane = cls.make_plane({"kubelet": (f"system:node:{cls.NODE}", "system:nodes")})
         cls.addClassCleanup(cls._end)
         cls.ended_well = False
         cls.plane.start()
-        cls.node = RealNode(cls.plane, cls.NODE)
+        cls.node = cls.make_node()
         cls.node.start()
         cls.prepare()
         cls.ended_well = True

@@ -67,11 +67,10 @@ class AgentPod(NodeTestCase):
     @classmethod
     def prepare(cls):
         # As systemd has it on every host: a mount that comes later shows where HostToContainer asks for it.
-        cls.inside("mount", "--make-rshared", "/")
+        cls.node.inside("mount", "--make-rshared", "/")
         folder = cls.plane.folder / "heddle-image"
         folder.mkdir()
-        cls.inside(cls.node.binaries / "ctr", "--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io",
-                   "images", "import", "--local", "--snapshotter", "native", make_image(folder))
+        cls.node.import_image(make_image(folder))
         cls.heddle = Heddle(cls.plane, options.binaries)
         cls.heddle.install()
 
@@ -80,10 +79,6 @@ class AgentPod(NodeTestCase):
         self.plane.rest.create(path("nodetopologies"), {
             "apiVersion": "heddle.dev/v1alpha1", "kind": "NodeTopology", "metadata": {"name": NODE}, "spec": {}})
         self.addCleanup(self.plane.rest.delete, path("nodetopologies", name=NODE))
-
-    @classmethod
-    def inside(cls, *command):
-        return run(["nsenter", "--target", cls.node._first, "--mount", "--", *command]).stdout
 
     def template(self, agent):
         values = {"image": {"registry": "localhost"}, "agent": agent}
@@ -150,7 +145,7 @@ class AgentPod(NodeTestCase):
         machine = machines.write({"nodes": [{"name": NODE, "shape": "hgx-h100"}]}, str(self.plane.folder / "m"))[NODE]
         shutil.copy(Path(machine) / "nvml.yaml", self.plane.folder / "nvml.yaml")
         library = options.binaries.parent / "nvml" / "libnvidia-ml.so.1"
-        self.inside("sh", "-c", "mkdir -p /run/nvidia/driver && mount -t tmpfs none /run/nvidia/driver && "
+        self.node.inside("sh", "-c", "mkdir -p /run/nvidia/driver && mount -t tmpfs none /run/nvidia/driver && "
                     f"mkdir -p /run/nvidia/driver/usr/lib64 && cp -L {library} /run/nvidia/driver/usr/lib64/")
         self.node.wait_for(lambda: len(self.status().get("gpus", [])) == 8, "the GPUs of the driver that was mounted")
         self.assertIn("H100", self.status()["gpus"][0]["model"])

@@ -171,9 +171,7 @@ class Devices(NodeTestCase):
             state = pod["status"].get("phase"), pod["status"].get("reason"), pod["status"].get("message")
             if state[0] == "Failed":
                 raise AssertionError(f"the pod failed: {state}")
-            uid, meta = pod["metadata"]["uid"], pod["metadata"]
-            logs = sorted((self.node.folder / "log" / "pods").glob(f"{meta['namespace']}_{meta['name']}_{uid}/worker/*.log"))
-            text = [line.split(" ", 3)[3] for log in logs for line in log.read_text().splitlines()]
+            text = self.node.log_of(pod, "worker")
             return text if "end" in text else None
         return self.node.wait_for(lines, f"the container of {where} to say what it sees", 90)
 

@@ -15,8 +15,10 @@ app.kubernetes.io/component: {{ . }}
 {{- with .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{- /* Vendors add to the version of their clusters (v1.36.3+k3s1, v1.36.3-gke.100); upstream's images have none of it. */ -}}
 {{- define "heddle.schedulerImage" -}}
-{{- with .Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .Values.scheduler.image.repository }}:{{ .Values.scheduler.image.tag | default .Capabilities.KubeVersion.Version }}
+{{- $registry := .Values.scheduler.image.registry | default .Values.image.registry | default "registry.k8s.io" }}
+{{- trimSuffix "/" $registry }}/{{ .Values.scheduler.image.repository }}:{{ .Values.scheduler.image.tag | default (regexReplaceAll "[-+].*$" .Capabilities.KubeVersion.Version "") }}
 {{- end }}
 
 {{- define "heddle.account" -}}

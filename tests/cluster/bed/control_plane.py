@@ -50,7 +50,7 @@ class ControlPlane:
     COMPONENTS = ("etcd", "apiserver", "controller-manager", "scheduler", "kwok")
 
     def __init__(self, name="bed", binaries=None, folder=None, components=COMPONENTS, progress=None,
-                 users=None, arguments=None):
+                 users=None, arguments=None, port=None):
         self.name = name
         self.binaries = Path(binaries) if binaries else control_plane_binaries()
         self.folder = Path(folder) if folder else new_run_folder(name)
@@ -58,6 +58,7 @@ class ControlPlane:
         self.audit_log = self.logs / "audit.log"
         self._wanted = tuple(components)
         self._arguments = dict(arguments or {})  # further ones by component, as features that are off by default
+        self._port = port  # of the apiserver; one that is free where nobody says it
         self._users = USERS | (users or {})  # `users` as in USERS: {kubeconfig: (name, group)}
         self._progress = progress or (lambda sentence: None)
         self._own_folder = folder is None
@@ -166,7 +167,8 @@ class ControlPlane:
     def _prepare(self):
         state = self.folder
         self._etcd_port, self._etcd_peer_port = free_port(), free_port()
-        self._apiserver_port, self._manager_port, self._scheduler_port = free_port(), free_port(), free_port()
+        self._apiserver_port = self._port or free_port()
+        self._manager_port, self._scheduler_port = free_port(), free_port()
         self.server = f"https://127.0.0.1:{self._apiserver_port}"
         certificates = state / "certificates"
         certificates.mkdir(exist_ok=True)

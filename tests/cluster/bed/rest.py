@@ -17,6 +17,7 @@ RESOURCES = {
     "secrets": ("/api/v1", True),
     "serviceaccounts": ("/api/v1", True),
     "daemonsets": ("/apis/apps/v1", True),
+    "deployments": ("/apis/apps/v1", True),
     "jobs": ("/apis/batch/v1", True),
     "jobsets": ("/apis/jobset.x-k8s.io/v1alpha2", True),
     "leases": ("/apis/coordination.k8s.io/v1", True),

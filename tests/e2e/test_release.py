@@ -1,0 +1,334 @@
+"""A release of the chart on a real kubelet, from its installation to its end: what a platform team does, and what
+becomes of the training that runs meanwhile.
+
+node-00 is real. Its GPUs are names that a device plugin offers, as NVIDIA's would; its NICs and its NCCL file come from
+the agent that the DaemonSet runs there, on a recorded machine. node-01 to node-03 are KWOK's, with agents beside them.
+"""
+
+import json
+import os
+import shutil
+import stat
+import time
+
+import pod_network
+from bed import ControlPlane, Heddle, Nodes, h100, path, wait_for
+from bed.heddle import CHART, NAMESPACE
+from bed.process import run
+from bed.testing import bound_to, is_running, options
+from real_node import NodeTestCase, RealNode, archive_image
+from scenario import condition, gang_of
+from test_device_plugin import BUSYBOX, LOOK
+from test_grants import DevicePlugin
+
+CLUSTER = h100(units=2, nodes_per_unit=2)
+REAL = CLUSTER.nodes[0].name
+SYSTEM, TEAM = NAMESPACE, "team"
+RDMA = "heddle.dev/rdma"
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+NEXT = "next"  # the tag that an upgrade goes to
+ACCOUNTS = [f"system:serviceaccount:{SYSTEM}:heddle-{name}"
+            for name in ("nodeagent", "operator", "extender", "scheduler")]
+
+
+def training_job(name, pods, parallelism):
+    """The README's annotations on a Job whose pods take whole servers."""
+    limits = {"nvidia.com/gpu": "8", RDMA: "1", "cpu": "100m", "memory": "64Mi"}
+    return {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+        "spec": {
+            "completions": pods, "parallelism": pods, "completionMode": "Indexed", "backoffLimit": 0,
+            "template": {
+                "metadata": {"annotations": {
+                    "heddle.dev/parallelism": parallelism,
+                    "heddle.dev/model": "params=70e9,layers=80,hidden=8192,seq=8192,microbatch=1"}},
+                "spec": {
+                    "restartPolicy": "Never", "terminationGracePeriodSeconds": 1,
+                    "tolerations": [{"key": GPU_TAINT["key"], "operator": "Exists"}],
+                    "containers": [{"name": "worker", "image": BUSYBOX, "imagePullPolicy": "IfNotPresent",
+                                    "args": ["sh", "-c", LOOK], "resources": {"limits": limits}}]}}}}
+
+
+class Release(NodeTestCase):
+    BED = "e2e"
+    NODE = REAL
+    COMPONENTS = ControlPlane.COMPONENTS
+
+    # The bed
+
+    @classmethod
+    def make_plane(cls, users):
+        cls.dns = pod_network.ClusterDns()
+        # As the Service `kubernetes` has it. Nobody outside of this network namespace sees it.
+        return ControlPlane(cls.BED, components=cls.COMPONENTS, users=users, port=443,
+                            arguments={"apiserver": ["--bind-address=0.0.0.0"]})
+
+    @classmethod
+    def make_node(cls):
+        return RealNode(cls.plane, REAL, network=pod_network.PLUGIN,
+                        arguments=[f"--node-ip={pod_network.NODE_ADDRESS}"], settings={
+                            "clusterDNS": [pod_network.DNS], "clusterDomain": pod_network.DOMAIN})
+
+    @classmethod
+    def prepare(cls):
+        # As systemd has it on every host.
+        cls.node.inside("mount", "--make-rshared", "/")
+        cls._load_images()
+        cls.heddle = Heddle(cls.plane, options.binaries)
+        cls.recording = cls.heddle.write_machines(CLUSTER)[REAL]
+        machine = json.loads(run([options.binaries / "heddle-nodeagent", "--machine", cls.recording, "--print", "-o",
+                                  "json"]).stdout)["status"]
+        cls.nics = sorted((nic for nic in machine["nics"] if nic["role"] == "compute"), key=lambda nic: nic["rail"])
+        cls._make_device_nodes(machine)
+        cls.plane.rest.patch(path("nodes", name=REAL), {"metadata": {"labels": dict(CLUSTER.nodes[0].labels)}})
+        cls._add_fake_nodes()
+        cls.gpus = DevicePlugin(cls.node, "nvidia.com/gpu", [gpu["uuid"] for gpu in machine["gpus"]]).start()
+
+    @classmethod
+    def _load_images(cls):
+        """Ours as `ctr images import` takes them; busybox for the training pods."""
+        archives = sorted(options.images.glob("*.tar"))
+        for wanted in ("heddle-", "kube-scheduler-"):
+            if not any(archive.name.startswith(wanted) for archive in archives):
+                raise AssertionError(f"{options.images} has no image {wanted}*.tar: `make e2e` makes it")
+        (cls.plane.folder / "busybox").mkdir()
+        archives.append(archive_image(cls.plane.folder / "busybox", BUSYBOX, {"bin/busybox": shutil.which("busybox")},
+                                      ["/bin/busybox"], links={"bin/sh": "busybox"}))
+        for archive in archives:
+            cls.node.import_image(archive)
+        ours = next(line.split()[0] for line in cls.node.images("ls").splitlines() if "/heddle:" in line)
+        cls.node.images("tag", ours, f"{ours.rpartition(':')[0]}:{NEXT}")
+
+    @classmethod
+    def _make_device_nodes(cls, machine):
+        """uverbs0 and on, in a folder of the node that the agent sees under the same name."""
+        folder = cls.node.lib / "heddle" / "infiniband"
+        folder.mkdir(parents=True)
+        verbs = cls.recording / "sys/class/infiniband_verbs"
+        cls.verbs = {}
+        for number, nic in enumerate(machine["nics"]):
+            (verbs / f"uverbs{number}").mkdir(parents=True, exist_ok=True)
+            (verbs / f"uverbs{number}" / "ibdev").write_text(nic["name"] + "\n")
+            cls.verbs[nic["name"]] = f"uverbs{number}"
+            os.mknod(folder / f"uverbs{number}", stat.S_IFCHR | 0o666, os.makedev(1, 3))  # null
+
+    @classmethod
+    def _add_fake_nodes(cls):
+        nodes = Nodes(cls.plane)
+        for node in CLUSTER.nodes[1:]:
+            # What is no GPU pod and no agent belongs elsewhere, as on most clusters.
+            body = nodes.body(node.name, labels=node.labels, taints=[GPU_TAINT])
+            for kind in ("capacity", "allocatable"):
+                body["status"][kind] = body["status"][kind] | {RDMA: "1"}
+            cls.plane.rest.create(path("nodes"), body)
+        nodes.wait_ready([node.name for node in CLUSTER.nodes[1:]])
+
+    # Looking
+
+    def wait(self, predicate, what, timeout=120.0):
+        return wait_for(predicate, what, timeout,
+                        failed=lambda: self.plane.died() or self.node.died() or self.heddle.died())
+
+    def say(self, sentence):
+        print(f"    {time.monotonic() - self.started:5.1f} s  {sentence}", flush=True)
+
+    def helm(self, *arguments, stdin=None):
+        return run([self.plane.binaries / "helm", *arguments, "--namespace", SYSTEM], stdin=stdin, timeout=400,
+                   environment=self.plane.tool_environment()).stdout
+
+    def heddle_pods(self, component):
+        return self.plane.pods(SYSTEM, f"app.kubernetes.io/component={component}")
+
+    def wait_rolled_out(self, tag):
+        """All of ours run with the images of that tag and are Ready; what was before is gone."""
+        def done():
+            for component, count in (("operator", 2), ("scheduler", 2), ("nodeagent", len(CLUSTER.nodes))):
+                pods = self.heddle_pods(component)
+                ready = [pod for pod in pods if condition(pod, "Ready") and condition(pod, "Ready")["status"] == "True"]
+                images = {c["image"] for pod in pods for c in pod["spec"]["containers"] if c["name"] != "scheduler"}
+                if (len(pods), len(ready), images) != (count, count, {f"heddle:{tag}"}):
+                    states = [(pod["metadata"]["name"], container.get("ready"), container.get("state"))
+                              for pod in pods for container in pod["status"].get("containerStatuses", [])]
+                    raise AssertionError(f"{component}: {len(ready)} of {len(pods)} ready, {images}, {states}")
+            return True
+        self.wait(done, f"all pods of Heddle to be Ready with heddle:{tag}", 240)
+
+    def pods_of(self, job):
+        return sorted(self.plane.pods(TEAM, f"batch.kubernetes.io/job-name={job}"),
+                      key=lambda pod: int(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]))
+
+    def submit(self, job):
+        # By kubectl, as a person would.
+        self.plane.kubectl("-n", TEAM, "apply", "-f", "-", stdin=json.dumps(job))
+        return job["metadata"]["name"]
+
+    def wait_running(self, job, count):
+        def running():
+            pods = self.pods_of(job)
+            if len(pods) == count and all(is_running(pod) for pod in pods):
+                return pods
+            raise AssertionError([(pod["metadata"]["name"], bound_to(pod), pod["spec"].get("schedulingGates"),
+                                   pod["status"]) for pod in pods])
+        return self.wait(running, f"the {count} pods of {job} to run", 120)
+
+    def seen(self, pod):
+        """What the container of a pod on the real node says that it sees."""
+        def lines():
+            text = self.node.log_of(pod, "worker")
+            return text if "end" in text else None
+        return self.wait(lines, "the container to say what it sees", 60)
+
+    def lease(self, name):
+        return self.plane.rest.get(path("leases", SYSTEM, name))["spec"]
+
+    # The story
+
+    def test_from_install_to_uninstall(self):
+        self.started = time.monotonic()
+        self.install()
+        running = self.place_a_job()
+        self.look_into_the_real_pod(running)
+        self.look_at_the_leases()
+        self.upgrade(running)
+        self.roll_back(running)
+        self.nothing_was_forbidden()  # a daemon that ends after its rights did is told so
+        self.uninstall(running)
+
+    def install(self):
+        tag = run(["sed", "-n", "s/^appVersion: *//p", CHART / "Chart.yaml"]).stdout.strip()
+        self.tag = tag
+        values = {
+            "agent": {
+                # This machine has none, and the folder would be made in its own /dev.
+                "access": {"driver": "host", "infiniband": "none", "lldp": "host"},
+                "arguments": [f"--machine=/host{self.recording}", "--infiniband-devices=/var/lib/heddle/infiniband",
+                              "--pod-resources=/var/lib/kubelet/pod-resources/kubelet.sock",
+                              "--device-plugins=/var/lib/kubelet/device-plugins",
+                              "--interval=1", "--publish-jitter=0.1"]}}
+        said = self.helm("install", "heddle", CHART, "--create-namespace", "--values", "-", "--wait", "--timeout", "5m",
+                         stdin=json.dumps(values))
+        self.assertIn("kubectl label namespace", said)
+        self.wait_rolled_out(tag)
+        self.say("installed: every pod of the chart is Ready")
+        for pod in self.heddle_pods("operator") + self.heddle_pods("scheduler"):
+            self.assertEqual(bound_to(pod), REAL)
+        self.assertIn(pod_network.ClusterDns.NAME, self.dns.asked, "kube-scheduler found the API server by its name")
+        for node in CLUSTER.nodes[1:]:
+            self.heddle.start_agent(node.name, "--interval", "1", "--publish-jitter", "0.1")
+        self.heddle.wait_published([node.name for node in CLUSTER.nodes])
+        self.plane.create_namespace(TEAM, {"heddle.dev/scope": "enabled"})
+        # As a person would have the NICs in the pods.
+        self.plane.rest.create(path("rdmadevicepolicies"), {
+            "apiVersion": "heddle.dev/v1alpha1", "kind": "RdmaDevicePolicy", "metadata": {"name": "whole-nodes"},
+            "spec": {"mode": "WholeNode", "resources": [{"name": RDMA}]}})
+
+        def offered():
+            there = self.plane.rest.get(path("nodes", name=REAL))["status"]["allocatable"]
+            return {name: there.get(name) for name in ("nvidia.com/gpu", "heddle.dev/fabric", RDMA)} == {
+                "nvidia.com/gpu": "8", "heddle.dev/fabric": "250", RDMA: "1"} or self.fail(there)
+        self.wait(offered, "the real node to offer GPUs, NICs and the fabric", 120)
+        self.say("the agent on the real node offers the fabric and its NICs")
+
+    def place_a_job(self):
+        """Two whole servers on one set of leaves: with node-03 taken, node-00 and node-01 are the only pair."""
+        other = training_job("other", 1, "tp=8")
+        other["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": CLUSTER.nodes[3].name}
+        self.wait_running(self.submit(other), 1)
+        pods = self.wait_running(self.submit(training_job("train", 2, "tp=8,dp=2")), 2)
+        self.assertEqual({bound_to(pod) for pod in pods}, {node.name for node in CLUSTER.nodes[:2]})
+        self.assertEqual([pod["metadata"]["annotations"]["heddle.dev/rank"] for pod in pods], ["0", "1"])
+        self.wait(lambda: (condition(gang_of(self.plane, TEAM, "train"), "Running") or {}).get("status") == "True",
+                  "the Gang to say that it runs")
+        self.say("a gang of two servers is bound and runs, one of them the real one")
+        return next(pod for pod in pods if bound_to(pod) == REAL)
+
+    def look_into_the_real_pod(self, pod):
+        seen = self.seen(pod)
+        self.assertIn("conf=/etc/heddle/nccl/nccl.conf", seen)
+        hcas = ",".join(f"{nic['name']}:1:{nic['rail']}" for nic in self.nics)
+        self.assertIn(f"nccl: NCCL_IB_HCA=={hcas}", seen)
+        self.assertNotIn("folder is writable", seen)
+        opened = {line.removeprefix("opens=/dev/infiniband/") for line in seen if line.startswith("opens=")}
+        self.assertEqual(opened, {self.verbs[nic["name"]] for nic in self.nics})
+        name = pod["metadata"]["name"]
+
+        def granted():
+            grants = self.plane.rest.get(path("nodetopologies", name=REAL))["status"].get("grants", [])
+            return next((grant for grant in grants if grant["pod"] == name and len(grant.get("gpus", [])) == 8), None)
+        self.wait(granted, "the agent to publish what the kubelet gave")
+        said = run([options.binaries / "kubectl-heddle", "explain", "job/train", "-n", TEAM],
+                   environment=self.plane.tool_environment()).stdout
+        self.assertIn("TP groups inside one NVLink domain", said)
+        self.say("the container on the real kubelet has the node's NCCL file and its eight NICs")
+
+    def look_at_the_leases(self):
+        pods = {pod["metadata"]["name"] for name in ("operator", "scheduler") for pod in self.heddle_pods(name)}
+        self.assertIn(self.lease("heddle-scheduler")["holderIdentity"].partition("_")[0], pods)
+        self.assertTrue(any(self.lease("heddle-operator")["holderIdentity"].startswith(name) for name in pods),
+                        self.lease("heddle-operator"))
+        self.assertEqual(self.lease(f"heddle-node-{REAL}")["holderIdentity"], REAL)
+        self.renewed = self.lease(f"heddle-node-{REAL}")["renewTime"]
+
+    def assert_untouched(self, pod):
+        meta = pod["metadata"]
+        now = self.plane.rest.get(path("pods", TEAM, meta["name"]))
+        self.assertEqual(now["metadata"]["uid"], meta["uid"])
+        self.assertEqual([state["restartCount"] for state in now["status"]["containerStatuses"]], [0])
+        self.assertTrue(is_running(now), now["status"])
+
+    def upgrade(self, running):
+        gang = gang_of(self.plane, TEAM, "train")["metadata"]["uid"]
+        self.helm("upgrade", "heddle", CHART, "--reset-then-reuse-values", "--set", f"image.tag={NEXT}", "--wait", "--timeout",
+                  "5m")
+        self.wait_rolled_out(NEXT)
+        self.assert_untouched(running)
+        self.assertEqual(gang_of(self.plane, TEAM, "train")["metadata"]["uid"], gang)
+        self.say(f"upgraded to heddle:{NEXT}; the training went on")
+        # Who came after plans, too.
+        self.wait_running(self.submit(training_job("later", 1, "tp=8")), 1)
+        self.say("a new gang was placed by who came after")
+
+    def roll_back(self, running):
+        self.helm("rollback", "heddle", "1", "--wait", "--timeout", "5m")
+        self.wait_rolled_out(self.tag)
+        self.assert_untouched(running)
+        # Those that came after know which Lease is theirs.
+        self.wait(lambda: self.lease(f"heddle-node-{REAL}")["renewTime"] > self.renewed, "the agent's Lease to be renewed")
+        self.look_at_the_leases()
+        self.say(f"rolled back to heddle:{self.tag}; who leads now holds the Leases")
+
+    def uninstall(self, running):
+        """What runs goes on. What waits is let go by a person: docs/installing.md."""
+        self.submit(training_job("waits", 2, "tp=8,dp=2"))
+        self.wait(lambda: len(self.pods_of("waits")) == 2 and (gang_of(self.plane, TEAM, "waits") or {}).get("status"),
+                  "a gang that waits for room")
+        self.assertEqual([[gate["name"] for gate in pod["spec"]["schedulingGates"]] for pod in self.pods_of("waits")],
+                         [["heddle.dev/gang"]] * 2)
+        self.helm("uninstall", "heddle", "--wait", "--timeout", "5m")
+        for component in ("operator", "scheduler", "nodeagent"):
+            self.wait(lambda: not self.heddle_pods(component), f"the pods of {component} to be gone")
+        self.assert_untouched(running)
+        self.assertTrue(gang_of(self.plane, TEAM, "train"), "what was decided stays readable")
+        self.wait(lambda: self.free_pods(), "the policy to be gone")
+        for suspend in ("true", "false"):
+            self.plane.kubectl("-n", TEAM, "patch", "job", "waits", "--type=merge", "-p",
+                               f'{{"spec":{{"suspend":{suspend}}}}}')
+            if suspend == "true":
+                self.wait(lambda: not self.pods_of("waits"), "the gated pods to be gone")
+        self.wait(lambda: len(self.pods_of("waits")) == 2, "pods of the stock scheduler")
+        for pod in self.pods_of("waits"):
+            self.assertEqual(pod["spec"]["schedulerName"], "default-scheduler")
+            self.assertNotIn("schedulingGates", pod["spec"])
+        self.assertNotIn("Failed", [c["type"] for c in self.plane.rest.get(path("jobs", TEAM, "waits"))["status"].get(
+            "conditions", [])])
+        self.say("uninstalled; the training goes on, and nothing waits at a gate")
+
+    def free_pods(self):
+        made = self.plane.rest.create(path("pods", TEAM), training_job("x", 1, "tp=8")["spec"]["template"] | {
+            "metadata": {"generateName": "probe-", "annotations": {"heddle.dev/parallelism": "tp=8"}}}, dryRun="All")
+        return not made["spec"].get("schedulingGates")
+
+    def nothing_was_forbidden(self):
+        for account in ACCOUNTS:
+            forbidden = self.plane.audit(user=account, code=403)
+            self.assertEqual([(event["verb"], event["uri"]) for event in forbidden], [])

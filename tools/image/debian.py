@@ -1,0 +1,176 @@
+"""Packages of the distribution: which are needed, fetched by apt as apt checks them, and what of them belongs into an
+image."""
+
+import fnmatch
+import io
+import os
+import re
+import subprocess
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import elf
+from .tree import MERGED, Tree, joined, normal
+
+# What no program of ours reads. Copyright files stay: they belong to what is shipped.
+LEFT_OUT = (
+    "usr/share/man/*", "usr/share/info/*", "usr/share/lintian/*", "usr/share/locale/*", "usr/share/bash-completion/*",
+    "usr/share/zsh/*", "usr/share/bug/*", "usr/share/perl/*", "usr/share/perl5/*", "usr/lib/*/perl/*",
+    "usr/lib/*/perl5/*", "usr/lib/*/perl-base/*", "usr/lib/*/gconv/*", "usr/lib/systemd/*", "usr/lib/udev/*",
+    "usr/share/gcc/*", "usr/share/base-files/*", "usr/bin/cpan*", "usr/share/gdb/*", "usr/lib/valgrind/*",
+    "etc/init.d/*", "etc/default/*", "etc/update-motd.d/*", "etc/modprobe.d/*")
+
+
+class Refused(Exception):
+    """Says what is wrong and what to do."""
+
+
+@dataclass
+class Package:
+    name: str
+    control: str             # as it stands in the package
+    sha256: str              # of the .deb
+    tree: Tree = field(repr=False)
+
+    def field(self, name):
+        match = re.search(rf"^{name}: (.*)$", self.control, re.MULTILINE)
+        return match[1] if match else ""
+
+
+class Archive:
+    """What apt knows of one architecture, apart from what is installed here. `cache` keeps .deb files."""
+
+    def __init__(self, architecture, cache):
+        self.architecture = architecture
+        self._folder = Path(cache) / architecture
+        (self._folder / "debs").mkdir(parents=True, exist_ok=True)
+        (self._folder / "nothing-installed").write_text("")
+
+    def _apt(self, *arguments):
+        """Debian's archive as this machine's sources name it; nothing of this machine is touched."""
+        return subprocess.run(
+            ["apt-get", "-o", f"Dir::State::status={self._folder}/nothing-installed", "-o", "Debug::NoLocking=1",
+             "-o", f"Dir::Cache::pkgcache={self._folder}/pkgcache.bin", "-o", "Dir::Cache::srcpkgcache=",
+             "-o", f"APT::Architecture={self.architecture}", "-o", f"APT::Architectures={self.architecture}",
+             "-o", "APT::Install-Recommends=0", "-o", "APT::Sandbox::User=root", "-qq", *arguments],
+            cwd=self._folder / "debs", capture_output=True, text=True, check=False,
+            env=os.environ | {"LC_ALL": "C.UTF-8"})
+
+    def closure(self, roots):
+        """File names of `roots` and of all that they depend on."""
+        done = self._apt("install", "--print-uris", "--yes", *sorted(roots))
+        if done.returncode:
+            raise Refused(f"apt finds no way to install {' '.join(sorted(roots))} for {self.architecture}; "
+                          f"`apt-get update` may help:\n{done.stderr.strip()}")
+        found = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("'")]
+        return [re.match(r"([^_]+)_([^_]+)_([^_]+)\.deb", name).groups() for name in found]
+
+    def fetch(self, name, version, architecture):
+        """The path of one .deb, whose checksum apt has held against the archive's signed list."""
+        file = self._folder / "debs" / f"{name}_{version}_{architecture}.deb"
+        if not file.exists():
+            done = self._apt("download", f"{name}={version.replace('%3a', ':')}")
+            if done.returncode or not file.exists():
+                raise Refused(f"apt-get download of {name} {version} failed; `apt-get update` may help:\n"
+                              f"{done.stderr.strip()}")
+        return file
+
+
+def owners_here(libraries):
+    """The installed packages that the shared libraries at these paths come from."""
+    # /lib is a link, and dpkg knows a file by the path that its package was built with.
+    spellings = {spelling for path in libraries for spelling in (path, path.removeprefix("/usr"), "/usr" + path)}
+    done = subprocess.run(["dpkg-query", "--search", *sorted(spellings)], capture_output=True, text=True, check=False)
+    found = {}
+    for line in done.stdout.splitlines():
+        packages, _, path = line.partition(": ")
+        found[os.path.realpath(path)] = packages.split(",")[0].split(":")[0]
+    missing = [path for path in libraries if os.path.realpath(path) not in found]
+    if missing:
+        raise Refused(f"these libraries are of no package: {' '.join(missing)}")
+    return {found[os.path.realpath(path)] for path in libraries}
+
+
+def unpack(deb):
+    """One package as it goes into an image."""
+    def dpkg_deb(option):
+        return subprocess.run(["dpkg-deb", option, deb], capture_output=True, check=True).stdout
+    control = dpkg_deb("--field").decode()
+    name = re.search(r"^Package: (.*)$", control, re.MULTILINE)[1]
+    sha256 = subprocess.run(["sha256sum", deb], capture_output=True, text=True, check=True).stdout.split()[0]
+    tree = Tree()
+    with tarfile.open(fileobj=io.BytesIO(dpkg_deb("--fsys-tarfile"))) as archive:
+        for info in archive:
+            path = normal(info.name)
+            if not path or path in {f"usr/{name}" for name in MERGED} and info.isdir() or _left_out(path):
+                continue
+            data = archive.extractfile(info).read() if info.isreg() else None
+            target = normal(info.linkname) if info.islnk() else info.linkname
+            if not (info.isdir() or info.isreg() or info.issym() or info.islnk()):
+                raise Refused(f"{deb.name} has a file of a kind that no image of ours needs: {path}")
+            # Nothing in the image is for a program to become somebody else by.
+            tree.add(path, info.type, info.mode & ~0o6000, data, target)
+    return Package(name, control, sha256, tree)
+
+
+def _left_out(path):
+    documentation = path.startswith("usr/share/doc/") and path.count("/") >= 4 and not path.endswith("/copyright")
+    return documentation or any(fnmatch.fnmatch(path, pattern) for pattern in LEFT_OUT)
+
+
+def needed_packages(packages, named, programs):
+    """Of `packages` those that `named` lists, and those that the loader would look into for `programs` (bytes of ELF
+    files) or for what the named ones bring. The rest of a dependency closure serves scripts that are never run here."""
+    libraries = {}  # soname: package
+    for package in packages:
+        for path, (info, data) in package.tree.entries.items():
+            if data is not None and elf.is_elf(data) and path.startswith("usr/lib/"):
+                libraries.setdefault(_soname(path, data), (package, data))
+    kept = {package.name: package for package in packages if package.name in named}
+    waiting = list(programs) + [data for package in kept.values() for _, data in package.tree.entries.values()
+                                if data is not None and elf.is_elf(data)]
+    seen = set()
+    while waiting:
+        program = elf.Program(waiting.pop())
+        for soname in program.needed + ([program.interpreter.rpartition("/")[2]] if program.interpreter else []):
+            if soname in seen:
+                continue
+            seen.add(soname)
+            if soname not in libraries:
+                raise Refused(f"no package that was fetched has {soname}")
+            package, data = libraries[soname]
+            kept[package.name] = package
+            waiting.append(data)
+    _keep_copyrights(kept, packages)
+    return [kept[name] for name in sorted(kept)], seen
+
+
+def _soname(path, data):
+    return elf.Program(data).soname or path.rpartition("/")[2]
+
+
+def _keep_copyrights(kept, packages):
+    """Packages of one source share a copyright file: the others' folder is a link to it."""
+    for package in list(kept.values()):
+        info, _ = package.tree.entries.get(f"usr/share/doc/{package.name}", (None, None))
+        if info is not None and info.issym():
+            other = joined(info.name, info.linkname).rpartition("/")[2]
+            kept |= {candidate.name: candidate for candidate in packages if candidate.name == other}
+
+
+def without_idle_libraries(package, needed, named):
+    """A package's tree without the shared libraries that nothing in the image is linked to."""
+    if package.name in named:
+        return package.tree
+    tree = Tree()
+    idle = set()
+    for path, (info, data) in package.tree.entries.items():
+        if data is not None and elf.is_elf(data) and _soname(path, data) not in needed:
+            idle.add(path)
+    for path, entry in package.tree.entries.items():
+        info = entry[0]
+        leads_to = joined(path, info.linkname) if info.issym() else normal(info.linkname) if info.islnk() else path
+        if path not in idle and leads_to not in idle:
+            tree.entries[path] = entry
+    return tree
