@@ -100,6 +100,30 @@ void DefineCheck(CLI::App& check, CheckOptions& flags) {
   check.footer(kCheckHelp);
 }
 
+constexpr const char* kPrepareHelp = R"(
+Clusters before Kubernetes 1.36 do not serve MutatingAdmissionPolicy v1, so nothing gates a gang's pods by itself. This
+does it to the manifest: pod templates that ask for GPUs go to Heddle's scheduler, and those with the annotation
+heddle.dev/parallelism get Heddle's gate and ask for heddle.dev/fabric. All other objects come out as they went in.
+
+Examples:
+  kubectl heddle prepare -f job.yaml | kubectl create -f -
+  helm template charts/train | kubectl heddle prepare -f - | kubectl apply -f -
+  kubectl heddle prepare -f job.yaml --gpu-resource amd.com/gpu
+
+Exit codes: 0 done, 2 a file could not be read.)";
+
+void DefinePrepare(CLI::App& prepare, PrepareOptions& flags) {
+  prepare
+      .add_option("-f,--filename", flags.files, "What to prepare; repeat for several, - is standard input")
+      ->required()
+      ->allow_extra_args(false);
+  prepare
+      .add_option("--gpu-resource", flags.gpu_resources,
+                  "What GPUs are called, as in the chart's managedResources (nvidia.com/gpu)")
+      ->allow_extra_args(false);
+  prepare.footer(kPrepareHelp);
+}
+
 constexpr const char* kReleaseHelp = R"(
 Pods that Heddle gated keep their gate and the name of its scheduler when Heddle is gone, and would wait for ever. Their
 owners are suspended and resumed, which counts no failure and makes new pods, for the cluster's own scheduler; where an
@@ -193,6 +217,8 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
       flags.lint);
   DefineCheck(*app.add_subcommand("check", "What of a training workload would go wrong, in files or running"),
               flags.check);
+  DefinePrepare(*app.add_subcommand("prepare", "Does to a manifest what admission does, where it cannot"),
+                flags.prepare);
   DefineRelease(*app.add_subcommand("release", "Hand back what Heddle still holds, once it is uninstalled"),
                 flags.release);
 }
@@ -210,7 +236,7 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
-    return fmt::format("{}: explain, observe, topology, fabric, plan, lint, check or release",
+    return fmt::format("{}: explain, observe, topology, fabric, plan, lint, check, prepare or release",
                        others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
@@ -239,6 +265,7 @@ Command CommandOf(const CLI::App& app) {
   if (app.got_subcommand("plan")) return Command::kPlan;
   if (app.got_subcommand("lint")) return Command::kLint;
   if (app.got_subcommand("check")) return Command::kCheck;
+  if (app.got_subcommand("prepare")) return Command::kPrepare;
   if (app.got_subcommand("release")) return Command::kRelease;
   return app.get_subcommand("fabric")->got_subcommand("import") ? Command::kImport : Command::kFabric;
 }

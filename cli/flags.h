@@ -11,11 +11,23 @@
 #include "cli/observed.h"
 #include "cli/output.h"
 #include "cli/plan.h"
+#include "cli/prepare.h"
 #include "cli/release.h"
 
 namespace heddle::cli {
 
-enum class Command : std::uint8_t { kExplain, kTopology, kFabric, kImport, kPlan, kLint, kCheck, kObserve, kRelease };
+enum class Command : std::uint8_t {
+  kExplain,
+  kTopology,
+  kFabric,
+  kImport,
+  kPlan,
+  kLint,
+  kCheck,
+  kObserve,
+  kPrepare,
+  kRelease
+};
 
 // What stands on the command line.
 struct Flags {
@@ -29,6 +41,7 @@ struct Flags {
   LintOptions lint;
   CheckOptions check;
   ObservedOptions observed;
+  PrepareOptions prepare;
   ReleaseOptions release;
 };
 

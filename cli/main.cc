@@ -12,6 +12,7 @@
 #include "cli/lint.h"
 #include "cli/observed.h"
 #include "cli/plan.h"
+#include "cli/prepare.h"
 #include "cli/read_path.h"
 #include "cli/release.h"
 #include "kube/config.h"
@@ -60,6 +61,8 @@ cli::Output Run(cli::Flags& flags) {
       return cli::ImportFabric(flags.import, cli::ReadPath, look);
     case cli::Command::kLint:
       return cli::Lint(flags.lint, cli::ReadPath, look);
+    case cli::Command::kPrepare:
+      return cli::Prepare(flags.prepare, cli::ReadPath, look);
     case cli::Command::kCheck:
       if (cli::AsksCluster(flags.check)) return AskCluster(flags, look);
       return cli::Check(flags.check, cli::GroundOf(flags.check), cli::ReadPath, {}, look);

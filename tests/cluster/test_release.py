@@ -3,7 +3,7 @@
 import subprocess
 
 import scenario
-from bed import path
+from bed import h100, path
 from bed.testing import bound_to, indexed_job
 from scenario import TEAM
 from test_main_job import HeddleTestCase
@@ -16,6 +16,8 @@ def gates(pod):
 
 
 class ReleaseTest(HeddleTestCase):
+    cluster = h100(units=1, nodes_per_unit=4)
+
     def release(self, *arguments):
         return subprocess.run(
             [self.heddle.binaries / "kubectl-heddle", "release", *arguments], capture_output=True, text=True, check=False,

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cli/cluster_files.h"
+#include "cli/output.h"
+
+namespace heddle::cli {
+
+// For clusters that do not serve MutatingAdmissionPolicy: does to a manifest what the policy heddle-gang does to pods.
+struct PrepareOptions {
+  std::vector<std::string> files;  // "-" is standard input
+  std::vector<std::string> gpu_resources{"nvidia.com/gpu"};
+};
+
+// Every pod template of an object that asks for a GPU, names no other scheduler and is not bound goes to Heddle's
+// scheduler; one with heddle.dev/parallelism gets the gate, and heddle.dev/fabric on its first container with a GPU.
+// Returns how many templates were changed: one that was prepared already is not. Pure.
+std::size_t PrepareObject(crds::Json& object, const std::vector<std::string>& gpu_resources);
+
+// Prints every object of the files, changed or not, for `kubectl create -f -`: YAML documents, with -o json one List.
+Output Prepare(const PrepareOptions& options, const ReadFile& read, const OutputOptions& look);
+
+}  // namespace heddle::cli
