@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "crds/keys.h"
 #include "kube/suspend_switch.h"
@@ -17,6 +18,9 @@ using crds::Json;
 
 constexpr std::chrono::seconds kPatience{90};  // a Job controller under load takes its pods away in seconds
 constexpr std::chrono::milliseconds kLookAgain{500};
+// API servers learn of a policy's end a moment late, and gate what is made in between: then once more.
+constexpr std::chrono::seconds kPolicyEnds{3};
+constexpr int kRounds = 4;
 const std::string kAdmission = "heddle-gang";
 
 bool IsGated(const Json& pod) {
@@ -44,6 +48,8 @@ class Releasing {
       : client_(client), clock_(clock), options_(options), stop_(stop) {}
 
   base::Result<std::vector<Held>> Read() {
+    held_.clear();
+    running_.clear();
     const std::string ns = options_.ns;
     kube::ListOptions of_pods;
     of_pods.ns = ns;
@@ -204,6 +210,38 @@ std::string Words(const Held& held, bool done) {
   return "left: " + held.why;
 }
 
+// Of what is held by the same name later, or by another pod of the same controller.
+std::string SourceOf(const Held& held) {
+  const auto controller =
+      held.how == HandBack::kReplacePod ? kube::ControllerOwner(held.object) : std::nullopt;
+  return controller ? controller->uid : held.Title();
+}
+
+// What failed, by title.
+std::map<std::string, std::string> HandBackAll(Releasing& releasing, base::Clock& clock,
+                                               std::vector<Held> held, const std::stop_token& stop) {
+  std::map<std::string, std::string> failed;
+  for (int round = 0; round < kRounds; ++round) {
+    std::set<std::string> done;
+    for (const Held& one : held) {
+      if (one.how == HandBack::kLeave) continue;
+      if (const auto handed = releasing.HandBackOne(one); !handed) {
+        failed[one.Title()] = handed.error().message;
+      } else {
+        done.insert(SourceOf(one));
+      }
+    }
+    if (done.empty() || !clock.SleepFor(kPolicyEnds, stop)) return failed;
+    auto again = releasing.Read();
+    if (!again) return failed;  // what was done is done
+    std::erase_if(*again, [&](const Held& one) { return !done.contains(SourceOf(one)); });
+    held = *std::move(again);
+  }
+  for (const Held& one : held)
+    failed[one.Title()] = "it was gated again each time: is Heddle still installed?";
+  return failed;
+}
+
 // Whether what is handed back would be gated again.
 base::Result<bool> AdmissionInForce(kube::Client& client, const std::stop_token& stop) {
   const kube::Resource bindings{"admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings",
@@ -264,12 +302,7 @@ Output RunRelease(kube::Client& client, base::Clock& clock, const ReleaseOptions
   if (!in_force) return Failure(in_force.error());
   const bool act = !options.dry_run && !*in_force;
   std::map<std::string, std::string> failed;
-  if (act) {
-    for (const Held& one : *held) {
-      if (one.how == HandBack::kLeave) continue;
-      if (const auto done = releasing.HandBackOne(one); !done) failed[one.Title()] = done.error().message;
-    }
-  }
+  if (act) failed = HandBackAll(releasing, clock, *held, stop);
   Output output;
   output.out = look.format == Format::kText ? AsText(*held, failed, act, look.style)
                                             : Printed(AsJson(*held, failed, act), look.format);

@@ -18,12 +18,18 @@ const kube::Resource kBindings{"admissionregistration.k8s.io", "v1", "mutatingad
 class ReleaseTest : public Stage {
  protected:
   ReleaseTest() {
+    clock.set_auto_advance(true);
     server.Serve(kBindings);
     // What controllers do: a suspended owner's pods go, unless this test wants them to stay.
     server.Intercept([this](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
       if (pods_go_ && request.method == "PATCH" &&
           request.body.find("\"suspend\":true") != std::string::npos) {
         for (const Json& pod : server.All(kube::kPods)) server.Remove(kube::kPods, kube::KeyOf(pod));
+      }
+      if (gated_again_ > 0 && request.method == "PATCH" &&
+          request.body.find("\"suspend\":false") != std::string::npos) {
+        --gated_again_;
+        AddGated("llama-again", JobNow("llama"));
       }
       return std::nullopt;
     });
@@ -56,12 +62,18 @@ class ReleaseTest : public Stage {
     return job;
   }
   void PutInForce() { server.Put(kBindings, kube::NewObject(kBindings, {"", "heddle-gang"})); }
-  Json JobNow(const std::string& name) { return *server.Find(kube::kJobs, {"train", name}); }
+  Json JobNow(const std::string& name) {
+    Json job = *server.Find(kube::kJobs, {"train", name});
+    job["apiVersion"] = "batch/v1";
+    job["kind"] = "Job";
+    return job;
+  }
   Output Run(ReleaseOptions options = {.all = true}, Format format = Format::kText) {
     return RunRelease(client, clock, options, {.format = format}, {});
   }
 
   bool pods_go_ = true;
+  int gated_again_ = 0;  // so often a policy that is gone still gates what a resumed Job makes
 };
 
 TEST_F(ReleaseTest, SuspendsAndResumesAJobWhosePodsAreAllHeld) {
@@ -74,6 +86,32 @@ TEST_F(ReleaseTest, SuspendsAndResumesAJobWhosePodsAreAllHeld) {
   EXPECT_FALSE(kube::IsSuspended(JobNow("llama")));
   EXPECT_THAT(server.All(kube::kPods), IsEmpty());
   EXPECT_EQ(server.writes().size(), 2u) << "one switch each way, and no pod deleted by us";
+}
+
+TEST_F(ReleaseTest, DoesItAgainWhereAPolicyThatHasJustGoneGatedTheNewPods) {
+  AddGated("llama-0", Job("llama"));
+  gated_again_ = 2;
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out;
+  EXPECT_EQ(server.writes().size(), 6u);
+  EXPECT_THAT(server.All(kube::kPods), IsEmpty());
+  EXPECT_FALSE(kube::IsSuspended(JobNow("llama")));
+}
+
+TEST_F(ReleaseTest, GivesUpWhereEverythingIsGatedAgain) {
+  AddGated("llama-0", Job("llama"));
+  gated_again_ = 100;
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kFailed);
+  EXPECT_THAT(output.out, HasSubstr("gated again each time: is Heddle still installed?"));
+}
+
+TEST_F(ReleaseTest, SaysWhereAnOwnersPodsDoNotGo) {
+  AddGated("llama-0", Job("llama"));
+  pods_go_ = false;
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kFailed);
+  EXPECT_THAT(output.out, HasSubstr("is suspended, but its pods are still there"));
 }
 
 TEST_F(ReleaseTest, LeavesAGangOfWhichPodsRunAndSaysWhatToDo) {
