@@ -15,7 +15,7 @@ def gates(pod):
     return [gate["name"] for gate in pod["spec"].get("schedulingGates", [])]
 
 
-class ReleaseTest(HeddleTestCase):
+class UninstallTest(HeddleTestCase):
     cluster = h100(units=1, nodes_per_unit=4)
 
     def release(self, *arguments):
