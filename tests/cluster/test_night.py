@@ -129,11 +129,11 @@ class ANodeDiedAtThree(BedTestCase):
 
     def wait_moved(self, rank, away_from):
         def moved():
-            nodes = [bound_to(pod) for pod in scenario.pods_of(self.plane, TEAM, "llama")
-                     if pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == str(rank)
-                     and not pod["metadata"].get("deletionTimestamp")]
-            if not nodes or nodes[0] in ("", away_from):
-                raise AssertionError(nodes)
+            pods = [(bound_to(pod), pod["status"].get("phase")) for pod in scenario.pods_of(self.plane, TEAM, "llama")
+                    if pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == str(rank)
+                    and not pod["metadata"].get("deletionTimestamp")]
+            if not pods or pods[0][0] in ("", away_from) or pods[0][1] != "Running":  # its kubelet takes a moment
+                raise AssertionError(pods)
             return True
         self.heddle.wait_for(moved, f"rank {rank} to have left {away_from}", 150)
 
