@@ -4,6 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "cli/completion.h"
+#include "cli/man_page.h"
 
 namespace heddle::cli {
 namespace {
@@ -221,6 +226,9 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
                 flags.prepare);
   DefineRelease(*app.add_subcommand("release", "Hand back what Heddle still holds, once it is uninstalled"),
                 flags.release);
+  app.add_subcommand("completion",
+                     "The file that lets kubectl complete these commands; install it as it says");
+  app.add_subcommand("man", "All of this as a manual page: kubectl heddle man | man -l -");
 }
 
 // What a person reads of an error in the words of the parser.
@@ -258,6 +266,13 @@ Output Refused(const CLI::App& app, const std::string& sentence) {
   return output;
 }
 
+// What needs neither files nor a cluster.
+std::optional<Output> SaidAtOnce(const CLI::App& app) {
+  if (app.got_subcommand("completion")) return Output{.out = std::string(kCompletionFile)};
+  if (app.got_subcommand("man")) return Output{.out = ManPage(app)};
+  return std::nullopt;
+}
+
 Command CommandOf(const CLI::App& app) {
   if (app.got_subcommand("explain")) return Command::kExplain;
   if (app.got_subcommand("observe")) return Command::kObserve;
@@ -277,6 +292,10 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
   std::string output = "table";
   CLI::App app(kAbout, "kubectl heddle");
   Define(app, line.flags, output);
+  if (argc > 1 && argv[1] == std::string_view("__complete")) {  // by kCompletionFile
+    line.instead = Output{.out = Printed(Complete(app, {argv + 2, argv + argc}))};
+    return line;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -289,6 +308,8 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
     line.instead = Output{.out = out.str()};
     return line;
   }
+  line.instead = SaidAtOnce(app);
+  if (line.instead) return line;
   line.flags.command = CommandOf(app);
   if (output == "json") {
     line.flags.format = Format::kJson;

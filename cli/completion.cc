@@ -1,0 +1,147 @@
+#include "cli/completion.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace heddle::cli {
+
+const std::string_view kCompletionFile =
+    R"(#!/bin/sh
+# kubectl runs this when Tab is pressed behind `kubectl heddle`. Install it where $PATH finds it:
+#   kubectl heddle completion > ~/.local/bin/kubectl_complete-heddle && chmod +x ~/.local/bin/kubectl_complete-heddle
+exec kubectl heddle __complete "$@"
+)";
+
+namespace {
+
+// A positional of this name takes one of these, with a name behind the slash.
+constexpr std::array kOwnerKinds{"job/",        "jobset/", "trainjob/", "pytorchjob/", "mpijob/", "lws/",
+                                 "raycluster/", "rayjob/", "sts/",      "podgroup/",   "pods/",   "gang/"};
+
+bool IsOption(std::string_view word) {
+  return word.size() > 1 && word.front() == '-';
+}
+
+// The first line: what stands in a list beside the word.
+std::string About(const std::string& description) {
+  return description.substr(0, description.find('\n'));
+}
+
+const CLI::Option* OptionNamed(const CLI::App* app, const std::string& word) {
+  for (; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      if (option->nonpositional() && option->check_name(word)) return option;
+    }
+  }
+  return nullptr;
+}
+
+bool TakesValue(const CLI::Option& option) {
+  return option.get_items_expected_max() > 0;
+}
+
+const CLI::App* SubcommandNamed(const CLI::App& app, const std::string& word) {
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->check_name(word)) return sub;
+  }
+  return nullptr;
+}
+
+class Completing {
+ public:
+  Completing(const CLI::App& app, const std::vector<std::string>& words)
+      : command_(&app), typed_(words.back()) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) Read(words[i]);
+  }
+
+  Completion Answer() && {
+    if (open_ != nullptr) {
+      AnswerValue(*open_);
+    } else if (IsOption(typed_) || typed_ == "-") {
+      AnswerOptions();
+    } else {
+      AnswerWords();
+    }
+    return std::move(answer_);
+  }
+
+ private:
+  void Read(const std::string& word) {
+    if (open_ != nullptr) {
+      open_ = nullptr;
+    } else if (IsOption(word)) {
+      const CLI::Option* option = OptionNamed(command_, word);
+      if (option != nullptr && TakesValue(*option)) open_ = option;
+    } else if (const CLI::App* sub = SubcommandNamed(*command_, word)) {
+      command_ = sub;
+    } else {
+      ++given_;
+    }
+  }
+
+  void Offer(const std::string& word, std::string about) {
+    if (word.starts_with(typed_)) answer_.candidates.push_back({word, std::move(about)});
+  }
+
+  void AnswerValue(const CLI::Option& option) {
+    if (option.check_name("--output")) {
+      for (const char* format : {"table", "json", "yaml"}) Offer(format, "");
+    } else if (option.check_name("--kubeconfig") || option.check_name("--filename") ||
+               option.check_name("--topology") || option.check_name("--taken")) {
+      answer_.after = AfterWord::kFiles;
+    }
+  }
+
+  void AnswerOptions() {
+    for (const CLI::App* app = command_; app != nullptr; app = app->get_parent()) {
+      for (const CLI::Option* option : app->get_options()) {
+        // Every command has a --help of its own.
+        if (!option->nonpositional() || (app != command_ && option->check_name("--help"))) continue;
+        for (const std::string& name : option->get_lnames())
+          Offer("--" + name, About(option->get_description()));
+      }
+    }
+  }
+
+  void AnswerWords() {
+    for (const CLI::App* sub : command_->get_subcommands([](const CLI::App*) { return true; })) {
+      Offer(sub->get_name(), About(sub->get_description()));
+    }
+    for (const CLI::Option* option : command_->get_options()) {
+      if (!option->get_positional()) continue;
+      // As many FILEs as one likes; one of anything else.
+      if (option->check_name("FILE")) answer_.after = AfterWord::kFiles;
+      if (option->check_name("KIND/NAME") && given_ == 0) {
+        for (const char* kind : kOwnerKinds) Offer(kind, "");
+        if (!answer_.candidates.empty()) answer_.after = AfterWord::kNoSpace;
+      }
+    }
+  }
+
+  const CLI::App* command_;
+  const std::string& typed_;
+  const CLI::Option* open_ = nullptr;  // whose value comes next
+  int given_ = 0;                      // positionals
+  Completion answer_;
+};
+
+}  // namespace
+
+Completion Complete(const CLI::App& app, const std::vector<std::string>& words) {
+  static const std::vector<std::string> kNothingYet{""};
+  return Completing(app, words.empty() ? kNothingYet : words).Answer();
+}
+
+std::string Printed(const Completion& completion) {
+  std::string out;
+  for (const auto& [word, about] : completion.candidates) {
+    out += about.empty() ? word + "\n" : word + "\t" + about + "\n";
+  }
+  return out + fmt::format(":{}\n", int(completion.after));
+}
+
+}  // namespace heddle::cli
