@@ -20,14 +20,15 @@ constexpr std::size_t kMaxTargets = 10'000;
 
 struct Looked {
   std::vector<CheckedWorkload> workloads;
+  std::vector<Landing> landings;  // of each workload, where they were asked for
   std::vector<std::string> notes;
   std::vector<std::string> unread;  // sentences that name the target
 };
 
 class Looking {
  public:
-  Looking(const crds::WorkloadGround& ground, const ReadFile& read, const ReadWorkload& live)
-      : ground_(ground), read_(read), live_(live) {}
+  Looking(const crds::WorkloadGround& ground, const CheckSources& sources)
+      : ground_(ground), sources_(sources) {}
 
   Looked Run(const CheckOptions& options) {
     for (const std::string& target : options.targets) {
@@ -40,14 +41,14 @@ class Looking {
 
  private:
   base::Status Live(const std::string& target, const LiveWorkload& workload) {
-    ASSIGN_OR_RETURN(const Json object, live_(workload));
+    ASSIGN_OR_RETURN(const Json object, sources_.live(workload));
     if (!Take(target, object))
       return base::Fail(base::Code::kInvalid, target + ": there is no pod template in it");
     return {};
   }
 
   base::Status File(const std::string& path) {
-    ASSIGN_OR_RETURN(const std::string text, read_(path));
+    ASSIGN_OR_RETURN(const std::string text, sources_.read(path));
     std::map<std::string, int> others;
     bool any = false;
     TRY(ForEachObject(text, nullptr,
@@ -72,15 +73,17 @@ class Looking {
   bool Take(const std::string& target, const Json& object) {
     if (crds::PodTemplatesOf(object).empty()) return false;
     CheckedWorkload checked = crds::CheckWorkload(object, ground_);
-    if (checked.templates.empty())
+    if (checked.templates.empty()) {
       looked_.notes.push_back(fmt::format("{}: {} left out: it asks for no GPU", target, checked.name));
-    if (!checked.templates.empty()) looked_.workloads.push_back(std::move(checked));
+      return true;
+    }
+    if (sources_.ground != nullptr) looked_.landings.push_back(LandingOf(object, checked, *sources_.ground));
+    looked_.workloads.push_back(std::move(checked));
     return true;
   }
 
   const crds::WorkloadGround& ground_;
-  const ReadFile& read_;
-  const ReadWorkload& live_;
+  const CheckSources& sources_;
   Looked looked_;
 };
 
@@ -137,12 +140,14 @@ std::string TextOf(const Looked& looked, const crds::WorkloadGround& ground, con
           style.Paint(fmt::format("         to do: {}", Printable(finding.remedy)), Colour::kFaint) + "\n\n";
     }
   }
+  for (const Landing& landing : looked.landings) text += LandingText(landing, style) + "\n";
   return text + Summary(looked, ground);
 }
 
 Json JsonOf(const Looked& looked, const crds::WorkloadGround& ground) {
   Json workloads = Json::array();
-  for (const CheckedWorkload& workload : looked.workloads) {
+  for (std::size_t w = 0; w < looked.workloads.size(); ++w) {
+    const CheckedWorkload& workload = looked.workloads[w];
     Json templates = Json::array(), findings = Json::array();
     for (const WorkloadTemplate& one : workload.templates) {
       templates.push_back(
@@ -159,6 +164,7 @@ Json JsonOf(const Looked& looked, const crds::WorkloadGround& ground) {
     workloads.push_back({{"workload", workload.name},
                          {"templates", std::move(templates)},
                          {"findings", std::move(findings)}});
+    if (!looked.landings.empty()) workloads.back()["landing"] = LandingJson(looked.landings[w]);
   }
   return {{"workloads", std::move(workloads)},
           {"unreadable", looked.unread},
@@ -193,8 +199,8 @@ crds::WorkloadGround GroundOf(const CheckOptions& options) {
   return ground;
 }
 
-Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, const ReadFile& read,
-             const ReadWorkload& live, const OutputOptions& look) {
+Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, const CheckSources& sources,
+             const OutputOptions& look) {
   if (options.rules) return Rules(look);
   const auto wrong = [](std::string why) {
     return Failure({base::Code::kInvalid, std::move(why), std::nullopt});
@@ -203,7 +209,7 @@ Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, co
   if (options.targets.size() > kMaxTargets) return wrong(fmt::format("name at most {} files", kMaxTargets));
   if (ground.gpus_per_node < 1 || ground.gpus_per_node > 1024)
     return wrong("--gpus-per-node: write a number from 1 to 1024");
-  const Looked looked = Looking(ground, read, live).Run(options);
+  const Looked looked = Looking(ground, sources).Run(options);
   Output output;
   output.out = look.format == Format::kText ? TextOf(looked, ground, look.style)
                                             : Printed(JsonOf(looked, ground), look.format);

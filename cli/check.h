@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/cluster_files.h"
+#include "cli/landing.h"
 #include "cli/output.h"
 #include "crds/workload_check.h"
 #include "kube/client.h"
@@ -20,6 +21,7 @@ struct CheckOptions {
   std::optional<int> gpus_per_node;
   bool infiniband = false;
   std::vector<std::string> rdma_resources;
+  bool where = false;  // also: where it would land in the cluster now
   bool rules = false;  // instead: what is looked for
 };
 
@@ -34,10 +36,17 @@ bool AsksCluster(const CheckOptions& options);
 
 using ReadWorkload = std::function<base::Result<Json>(const LiveWorkload& workload)>;
 
+// Where what is looked at comes from.
+struct CheckSources {
+  ReadFile read;
+  ReadWorkload live;                      // called only where AsksCluster
+  const LandingGround* ground = nullptr;  // null = where it would land is not asked
+};
+
 // Says what of these workloads would go wrong. Exit codes: 0 nothing was found, 3 something was, 2 something could not
-// be read; the rest was looked at all the same. `live` is called only where AsksCluster.
-Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, const ReadFile& read,
-             const ReadWorkload& live, const OutputOptions& look);
+// be read; the rest was looked at all the same. To have no place just now is nothing wrong.
+Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, const CheckSources& sources,
+             const OutputOptions& look);
 
 // The same with what the cluster says of its nodes and of its objects.
 Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFile& read,

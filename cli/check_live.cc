@@ -5,9 +5,13 @@
 #include <initializer_list>
 
 #include "cli/check.h"
+#include "cli/live_cluster.h"
+#include "cli/node_selection.h"
+#include "crds/gang.h"
 #include "crds/keys.h"
 #include "crds/node_topology.h"
 #include "crds/rdma_device_policy.h"
+#include "kube/object.h"
 
 namespace heddle::cli {
 namespace {
@@ -92,6 +96,44 @@ void ReadResources(kube::Client& client, crds::WorkloadGround& ground, const std
   }
 }
 
+// The cluster as the planner would find it. Nodes and pods that may not be read are said in a note.
+base::Result<LandingGround> ReadLandingGround(kube::Client& client, std::string& notes,
+                                              const std::stop_token& stop) {
+  ASSIGN_OR_RETURN(const FabricReading reading, ReadCluster(client, stop));
+  ASSIGN_OR_RETURN(const kube::ObjectList gangs, client.ListAll(HeddleResource(keys::kGang, true), {}, stop));
+  ClusterFiles files;
+  files.topologies = reading.topologies;
+  files.declared = reading.declared;
+  for (const Json& object : gangs.items) {
+    auto gang = crds::GangFromJson(object);
+    if (gang) files.gangs.push_back(*std::move(gang));
+  }
+  if (auto pods = client.ListAll(kube::kPods, {}, stop)) {
+    files.pods = std::move(pods->items);
+  } else {
+    notes += Printable("Note: pods could not be read, so GPUs of pods of no gang count as free: " +
+                       pods.error().message) +
+             "\n";
+  }
+  for (const std::string& note : reading.notes) notes += "Note: " + Printable(note) + "\n";
+  LandingGround ground;
+  ASSIGN_OR_RETURN(ground.grounds, GroundsOf(std::move(files)));
+  if (auto nodes = client.ListAll(kube::kNodes, {}, stop)) {
+    for (Json& node : nodes->items) ground.nodes[kube::Name(node)] = std::move(node);
+  } else {
+    notes +=
+        Printable("Note: Nodes could not be read, so each counts as Ready: " + nodes.error().message) + "\n";
+    return ground;
+  }
+  for (Ground& one : ground.grounds.fabrics) {
+    for (std::size_t n = 0; n < one.nodes.size(); ++n) {
+      const auto node = ground.nodes.find(one.fabric->nodes[n].node.name);
+      if (node != ground.nodes.end()) one.nodes[n].unusable = WhyUnusable(node->second);
+    }
+  }
+  return ground;
+}
+
 }  // namespace
 
 std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target) {
@@ -108,9 +150,10 @@ std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target) {
 }
 
 bool AsksCluster(const CheckOptions& options) {
-  return !options.rules &&
-         std::any_of(options.targets.begin(), options.targets.end(),
-                     [](const std::string& target) { return LiveWorkloadOf(target).has_value(); });
+  return !options.rules && (options.where || std::any_of(options.targets.begin(), options.targets.end(),
+                                                         [](const std::string& target) {
+                                                           return LiveWorkloadOf(target).has_value();
+                                                         }));
 }
 
 Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFile& read,
@@ -126,7 +169,16 @@ Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFil
                       fmt::format("{}; see `kubectl get {} -n {}`", object.error().message,
                                   workload.resource.plural, options.ns));
   };
-  Output output = Check(options, ground, read, live, look);
+  std::optional<LandingGround> landing;
+  if (options.where) {
+    auto asked = ReadLandingGround(client, notes, stop);
+    if (!asked) {
+      asked.error().message = "--where: " + asked.error().message;
+      return Failure(asked.error());
+    }
+    landing = *std::move(asked);
+  }
+  Output output = Check(options, ground, {read, live, landing ? &*landing : nullptr}, look);
   output.err = notes + output.err;
   return output;
 }

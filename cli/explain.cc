@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "cli/node_selection.h"
 #include "cli/quality_view.h"
 #include "crds/keys.h"
 #include "crds/parallelism.h"

@@ -88,6 +88,7 @@ Examples:
   kubectl heddle check llama.yaml                             before `kubectl apply`
   helm template charts/train | kubectl heddle check - -o json in CI
   kubectl heddle check --infiniband --gpus-per-node 4 jobs/*.yaml
+  kubectl heddle check --where llama.yaml                     and where it would lie now, at how many ms per step
   kubectl heddle check job/llama pytorchjob/bert -n train     what runs, or waits, now
   kubectl heddle check --rules                                what it looks for; docs/devices.md says why
 
@@ -101,6 +102,7 @@ void DefineCheck(CLI::App& check, CheckOptions& flags) {
       .add_option("--rdma-resource", flags.rdma_resources,
                   "A resource that brings RDMA devices under a name of its own; repeat for several")
       ->allow_extra_args(false);
+  check.add_flag("--where", flags.where, "Also: where it would land in the cluster now, and ms per step");
   check.add_flag("--rules", flags.rules, "Instead: list the rules");
   check.footer(kCheckHelp);
 }

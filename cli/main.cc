@@ -65,7 +65,7 @@ cli::Output Run(cli::Flags& flags) {
       return cli::Prepare(flags.prepare, cli::ReadPath, look);
     case cli::Command::kCheck:
       if (cli::AsksCluster(flags.check)) return AskCluster(flags, look);
-      return cli::Check(flags.check, cli::GroundOf(flags.check), cli::ReadPath, {}, look);
+      return cli::Check(flags.check, cli::GroundOf(flags.check), {.read = cli::ReadPath}, look);
     default:
       return AskCluster(flags, look);
   }

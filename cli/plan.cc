@@ -7,44 +7,18 @@
 #include <utility>
 #include <variant>
 
+#include "cli/best_fabric.h"
 #include "cli/defragment.h"
 #include "cli/fabrics.h"
 #include "cli/plan_request.h"
 #include "cli/plan_view.h"
 #include "cli/suggest.h"
 #include "cli/what_if.h"
-#include "placement/fabric_choice.h"
-#include "placement/planner.h"
 
 namespace heddle::cli {
 namespace {
 
 constexpr int kMostPlaces = 1'000'000;
-
-// The best answer of all fabrics.
-struct Best {
-  const Ground* ground = nullptr;
-  std::optional<placement::ClusterState> state;
-  placement::Decision decision;
-};
-
-Best DecideBest(const std::vector<Ground>& grounds, const placement::GangRequest& request) {
-  Best best;
-  placement::FabricAnswer known;
-  for (const Ground& ground : grounds) {
-    placement::ClusterState state = ground.State();
-    placement::Decision decision = placement::PlanGang(state, request);
-    placement::FabricAnswer answer{std::nullopt, state.fabric().gpu_count()};
-    if (const auto* plan = std::get_if<placement::Plan>(&decision))
-      answer.step_micros = double(plan->quality.step_micros);
-    if (best.state && !placement::IsBetter(answer, known)) continue;
-    known = answer;
-    best.ground = &ground;
-    best.state.emplace(std::move(state));
-    best.decision = std::move(decision);
-  }
-  return best;
-}
 
 base::Result<Output> DecideSuggest(const PlanOptions& options, const ReadFile& read,
                                    const OutputOptions& look) {
@@ -169,7 +143,7 @@ base::Result<Output> Decide(const PlanOptions& options, const ReadFile& read, co
   if (options.suggest) return DecideSuggest(options, read, look);
   ASSIGN_OR_RETURN(const placement::GangRequest request, RequestOf(options));
   ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
-  const Best best = DecideBest(grounds.fabrics, request);
+  const BestFabric best = DecideOnBest(grounds.fabrics, request);
   const auto* refusal = std::get_if<placement::Refusal>(&best.decision);
   const auto* plan = std::get_if<placement::Plan>(&best.decision);
   std::optional<WhatIf> what_if;

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "cli/gpu_use.h"
+#include "cli/node_selection.h"
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "kube/object.h"
@@ -103,18 +104,7 @@ class Trials {
     if (stuck_.pods.empty()) return;
     const auto wanted = kube::StringMapAt(stuck_.pods.front(), {"spec", "nodeSelector"});
     if (wanted.empty()) return;
-    std::vector<NodeId> allowed;
-    for (std::size_t n = 0; n < ground_.nodes.size(); ++n) {
-      const auto node = stuck_.nodes.find(ground_.fabric->nodes[n].node.name);
-      if (node == stuck_.nodes.end()) continue;
-      const auto labels = kube::Labels(node->second);
-      const bool fits = std::all_of(wanted.begin(), wanted.end(), [&labels](const auto& pair) {
-        const auto label = labels.find(pair.first);
-        return label != labels.end() && label->second == pair.second;
-      });
-      if (fits) allowed.push_back(NodeId(n));
-    }
-    request_.allowed_nodes.push_back(std::move(allowed));
+    request_.allowed_nodes.push_back(NodesWithLabels(ground_, stuck_.nodes, wanted));
     for (auto& pod : request_.pods) pod.allowed = 0;
   }
 
@@ -273,12 +263,6 @@ std::string_view KindName(Remedy::Kind kind) {
 }
 
 }  // namespace
-
-std::string WhyUnusable(const Json& node) {
-  const Json* ready = kube::Condition(node, "Ready");
-  if (ready == nullptr || kube::StringAt(*ready, {"status"}) != "True") return "NotReady";
-  return kube::BoolAt(node, {"spec", "unschedulable"}).value_or(false) ? "Cordoned" : "";
-}
 
 Remedies FindRemedies(const Grounds& grounds, const Stuck& stuck) {
   Remedies remedies;

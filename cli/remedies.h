@@ -40,9 +40,6 @@ struct Stuck {
 // priority and of pods of no gang. Trials are bounded: about a hundred plannings.
 Remedies FindRemedies(const Grounds& grounds, const Stuck& stuck);
 
-// "NotReady", "Cordoned"; empty = a gang may use the node.
-std::string WhyUnusable(const Json& node);
-
 Json RemediesJson(const Remedies& remedies);
 std::string RemediesText(const Remedies& remedies, const Style& style);
 

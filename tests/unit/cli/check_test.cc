@@ -1,5 +1,6 @@
 #include "cli/check.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "stage.h"
@@ -20,12 +21,12 @@ const std::string kWorkloads = std::string(HEDDLE_SOURCE_DIR) + "/tests/fixtures
 Output CheckOf(const std::vector<std::string>& files, Format format = Format::kText,
                CheckOptions options = {}) {
   for (const std::string& file : files) options.targets.push_back(kWorkloads + file);
-  return Check(options, GroundOf(options), FromDisk, {}, {.format = format});
+  return Check(options, GroundOf(options), {.read = FromDisk}, {.format = format});
 }
 
 Output CheckText(const std::string& text) {
-  return Check({.targets = {"-"}}, {}, [&](const std::string&) -> base::Result<std::string> { return text; },
-               {}, {});
+  const ReadFile read = [&](const std::string&) -> base::Result<std::string> { return text; };
+  return Check({.targets = {"-"}}, {}, {.read = read}, {});
 }
 
 std::string Read(const std::string& name) {
@@ -103,11 +104,11 @@ TEST(CheckCommand, SaysWhereAFileMakesNoSense) {
   EXPECT_THAT(broken.err, HasSubstr("document 2"));
   for (const char* text : {"", "{", "[1]", "7", "\xff\xfe", "{\"items\": 7}", "{\"items\": [7]}", "a: b: c"})
     EXPECT_EQ(CheckText(text).exit_code, Output::kUsage) << text;
-  EXPECT_EQ(Check({}, {}, FromDisk, {}, {}).exit_code, Output::kUsage);
+  EXPECT_EQ(Check({}, {}, {.read = FromDisk}, {}).exit_code, Output::kUsage);
 }
 
 TEST(CheckCommand, ListsItsRules) {
-  const Output output = Check({.rules = true}, {}, FromDisk, {}, {});
+  const Output output = Check({.rules = true}, {}, {.read = FromDisk}, {});
   EXPECT_EQ(output.exit_code, Output::kOk);
   for (const crds::WorkloadRule& rule : crds::WorkloadRules())
     EXPECT_THAT(output.out, HasSubstr(std::string(rule.id)));
@@ -189,6 +190,78 @@ TEST_F(CheckInACluster, SaysWhatItCouldNotRead) {
   EXPECT_THAT(output.err,
               AllOf(HasSubstr("kubectl get jobs -n train"), HasSubstr("no node has reported its GPUs")));
   EXPECT_THAT(output.out, HasSubstr("1 workload looked at"));
+}
+
+class WhereItWouldLand : public CheckInACluster {
+ protected:
+  void AddNode(const std::string& name, bool ready, const std::string& pool = "") {
+    Json node = kube::NewObject(kube::kNodes, {"", name});
+    if (!pool.empty()) node["metadata"]["labels"]["pool"] = pool;
+    node["status"]["conditions"] = {{{"type", "Ready"}, {"status", ready ? "True" : "False"}}};
+    server.Put(kube::kNodes, node);
+  }
+  Output Where(const std::string& target, Format format = Format::kText) {
+    return RunCheck(client, {.targets = {target}, .ns = "train", .where = true}, FromDisk, {.format = format},
+                    {});
+  }
+  const std::string sound = kWorkloads + "sound.yaml";
+};
+
+TEST_F(WhereItWouldLand, IsSaidWithItsMillisecondsOfAFile) {
+  AddCluster("su:2 node:16 gpu:8 nic:8 rail:8 transport:ib");
+  const Output output = Where(sound);
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+  EXPECT_THAT(output.out,
+              AllOf(HasSubstr("Job train/llama would land now on 16 nodes of InfiniBand: node-00"),
+                    HasSubstr(" ms of communication a step; 16/16 TP groups inside one NVLink domain"),
+                    HasSubstr("nothing was found")));
+  const Json landing = Json::parse(Where(sound, Format::kJson).out).at("workloads")[0].at("landing");
+  EXPECT_EQ(landing.at("feasible"), true);
+  EXPECT_EQ(landing.at("nodes").size(), 16u);
+  EXPECT_GT(landing.at("milliseconds").get<double>(), 0);
+}
+
+TEST_F(WhereItWouldLand, IsNotAskedUnlessSomebodyDoes) {
+  EXPECT_FALSE(AsksCluster({.targets = {"a.yaml"}}));
+  EXPECT_TRUE(AsksCluster({.targets = {"a.yaml"}, .where = true}));
+  const Json json = Json::parse(CheckOf({"sound.yaml"}, Format::kJson).out);
+  EXPECT_FALSE(json.at("workloads")[0].contains("landing"));
+}
+
+TEST_F(WhereItWouldLand, NamesTheRefusalAndStillFindsNothingWrongWithTheJob) {
+  AddCluster("su:1 node:8 gpu:8 nic:8 rail:8 transport:ib");
+  const Output output = Where(sound);
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+  EXPECT_THAT(output.out, HasSubstr("Job train/llama has no place now: TooLargeForFabric: "));
+}
+
+TEST_F(WhereItWouldLand, LeavesOutNodesThatAreNotReadyOrThatItDoesNotSelect) {
+  AddCluster("su:1 node:18 gpu:8 nic:8 rail:8 transport:ib");
+  for (int n = 0; n < 18; ++n) AddNode(fmt::format("node-{:02}", n), n != 3, n == 5 ? "other" : "a");
+  EXPECT_THAT(Where(sound, Format::kJson).out, AllOf(Not(HasSubstr("node-03")), HasSubstr("node-05")));
+  std::string text = Read("sound.yaml");
+  text.replace(text.find("      restartPolicy"), 0, "      nodeSelector: {pool: a}\n");
+  const ReadFile read = [&](const std::string&) -> base::Result<std::string> { return text; };
+  const Output output =
+      RunCheck(client, {.targets = {"-"}, .where = true}, read, {.format = Format::kJson}, {});
+  EXPECT_THAT(output.out, AllOf(Not(HasSubstr("node-03")), Not(HasSubstr("node-05")), HasSubstr("node-17")));
+}
+
+TEST_F(WhereItWouldLand, IsNoQuestionForWhatIsNoGangOrHasItsPlace) {
+  AddCluster("su:2 node:16 gpu:8 nic:8 rail:8 transport:ib");
+  AddSample("rdma/hca");
+  EXPECT_THAT(Where("job/llama").out, HasSubstr("not asked: its pods have no heddle.dev/parallelism"));
+  std::string text = Read("sound.yaml");
+  text.replace(text.find("tp=8,pp=2,dp=8"), 14, "tp=8,pp=2,dp=9");
+  const ReadFile read = [&](const std::string&) -> base::Result<std::string> { return text; };
+  EXPECT_THAT(RunCheck(client, {.targets = {"-"}, .where = true}, read, {}, {}).out,
+              HasSubstr("not asked: heddle.dev/parallelism makes 144 GPUs and its pods ask for 128"));
+}
+
+TEST_F(WhereItWouldLand, SaysThatHeddleIsNotThere) {
+  const Output output = Where(sound);
+  EXPECT_EQ(output.exit_code, Output::kFailed);
+  EXPECT_THAT(output.err, HasSubstr("--where: "));
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/cluster_files.h"
+#include "cli/ground.h"
+#include "cli/table.h"
+#include "crds/workload_check.h"
+#include "placement/plan.h"
+
+namespace heddle::cli {
+
+// Where a workload's gang would lie if it came now, on the cluster as it stands.
+struct Landing {
+  std::string workload;    // as CheckedWorkload::name
+  std::int64_t gangs = 1;  // that the object makes (LeaderWorkerSet replicas); the first is placed
+  std::string
+      why_not_asked;   // a sentence: nothing here is a gang that could be placed; the rest is empty then
+  std::string fabric;  // as Title()
+  std::vector<std::string> nodes;  // each once, sorted; empty = it has no place now
+  std::optional<placement::Quality> quality;
+  std::optional<placement::Refusal> refusal;
+};
+
+// The cluster that is asked.
+struct LandingGround {
+  Grounds grounds;                    // nodes that a gang may not use are marked so
+  std::map<std::string, Json> nodes;  // Node objects, for selectors; empty = they could not be read
+};
+
+// By its templates' annotations and node selectors; CPU, memory, taints and affinity are not looked at. `checked` is of
+// `object`. Pure.
+Landing LandingOf(const Json& object, const crds::CheckedWorkload& checked, const LandingGround& ground);
+
+Json LandingJson(const Landing& landing);
+// A paragraph of one or two lines.
+std::string LandingText(const Landing& landing, const Style& style);
+
+}  // namespace heddle::cli
