@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "crds/fabric_assembly.h"
+#include "operator/peers.h"
 
 namespace heddle::operators {
 namespace {
@@ -126,6 +127,21 @@ Condition Complete(const FabricView& view, const topology::Fabric* fabric) {
           .message = SomeOf(sentences, 3)};
 }
 
+Condition Uniform(const topology::Fabric* fabric) {
+  const auto fewer = fabric == nullptr ? std::vector<std::string>{} : FewerThanPeers(*fabric);
+  if (fewer.empty()) {
+    return {.type = std::string(kConditionUniform),
+            .status = ConditionStatus::kTrue,
+            .reason = "AsPeers",
+            .message = "No node has fewer GPUs, NICs or NVSwitches than others of its kind"};
+  }
+  return {.type = std::string(kConditionUniform),
+          .status = ConditionStatus::kFalse,
+          .reason = "FewerThanPeers",
+          .message = SomeOf(fewer, kNamed, "; ") +
+                     ". Look there for lost PCIe devices (dmesg: Xid 79, pciehp), and power-cycle the node"};
+}
+
 std::vector<std::string> Assumptions(const topology::Fabric& fabric) {
   std::vector<std::string> assumptions;
   for (const std::string& sentence : fabric.assumptions) {
@@ -170,7 +186,7 @@ crds::FabricStatus DesiredStatus(const FabricView& view, const crds::FabricStatu
   status.observed_generation = generation;
   status.conditions = current.conditions;
   for (Condition condition :
-       {Ready(view, fabric), Cabled(fabric), Stale(view, fabric), Complete(view, fabric)}) {
+       {Ready(view, fabric), Cabled(fabric), Stale(view, fabric), Complete(view, fabric), Uniform(fabric)}) {
     condition.message = Cut(std::move(condition.message), kMaxMessage);
     condition.observed_generation = generation;
     condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);

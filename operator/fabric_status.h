@@ -14,6 +14,8 @@ namespace heddle::operators {
 inline constexpr std::string_view kConditionStale = "Stale";  // Fabric: some agent has fallen silent
 inline constexpr std::string_view kConditionComplete =
     "Complete";  // Fabric: every node's report could be used
+inline constexpr std::string_view kConditionUniform =
+    "Uniform";  // Fabric: no node has fewer parts than others of its kind
 
 inline constexpr std::string_view kReasonNoNodes = "NoNodes";  // of Ready
 

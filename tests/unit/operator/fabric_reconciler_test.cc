@@ -63,6 +63,7 @@ TEST_F(FabricReconcilerTest, WritesOneFabricForOneTransport) {
   EXPECT_TRUE(crds::IsTrue(fabric.status.conditions, crds::kReady));
   EXPECT_TRUE(crds::IsTrue(fabric.status.conditions, crds::kCabled));
   EXPECT_TRUE(crds::IsTrue(fabric.status.conditions, kConditionComplete));
+  EXPECT_TRUE(crds::IsTrue(fabric.status.conditions, kConditionUniform));
   EXPECT_FALSE(crds::IsTrue(fabric.status.conditions, kConditionStale));
   EXPECT_THAT(WriteLines(), ElementsAre("POST fabrics", "PATCH fabrics/status infiniband"));
 }
