@@ -1,0 +1,79 @@
+"""What the extender's token may do to pods, beyond what RBAC can say: charts/heddle/templates/extender-pods-policy.yaml."""
+
+from bed import REPOSITORY, ApiError, Heddle, path
+from bed.heddle import NAMESPACE, TRAINING_NAMESPACE
+from bed.testing import BedTestCase
+
+GATE = "heddle.dev/gang"
+
+
+class PodPatchesTest(BedTestCase):
+
+    @classmethod
+    def set_up_bed(cls):
+        cls.nodes.add_plain("node-a")
+        cls.heddle = Heddle(cls.plane, binaries=REPOSITORY / "build")  # no daemon of Heddle runs here
+        cls.heddle.install()
+        cls.extender = cls.plane.account_rest(NAMESPACE, "heddle-extender")
+
+    def make(self, **spec):
+        """A gated pod that is deleted after the test."""
+        worker = {"name": "worker", "image": "train", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+        body = {"metadata": {"generateName": "probe-", "labels": {"app": "train"}, "finalizers": [],
+                             "annotations": {"heddle.dev/parallelism": "tp=1", "team": "blue"}},
+                "spec": {"containers": [worker], "initContainers": [{"name": "first", "image": "data"}]} | spec}
+        made = self.plane.rest.create(path("pods", TRAINING_NAMESPACE), body)
+        where = path("pods", TRAINING_NAMESPACE, made["metadata"]["name"])
+        self.addCleanup(self.plane.rest.delete, where, gracePeriodSeconds=0)
+        self.assertIn(GATE, [gate["name"] for gate in made["spec"]["schedulingGates"]])
+        return made, where
+
+    def assert_refused(self, sentence, where, change, kind="merge"):
+        with self.assertRaises(ApiError) as refused:
+            self.extender.patch(where, change, kind) if kind == "json" else self.extender.patch(where, change)
+        self.assertEqual(refused.exception.status, 403, refused.exception)
+        self.assertIn(sentence, refused.exception.message)
+
+    def test_it_lets_a_pod_go_and_notes_the_plan(self):
+        made, where = self.make()
+        index = [gate["name"] for gate in made["spec"]["schedulingGates"]].index(GATE)
+        released = self.extender.patch(where, [
+            {"op": "remove", "path": f"/spec/schedulingGates/{index}"},
+            {"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}]}}}},
+            {"op": "add", "path": "/metadata/annotations/heddle.dev~1rank", "value": "0"}], "json")
+        self.assertEqual(released["metadata"]["annotations"]["heddle.dev/rank"], "0")
+        self.assertNotIn("schedulingGates", released["spec"])
+
+    def test_it_gives_no_container_another_image(self):
+        _, where = self.make()
+        for group, name in (("containers", 0), ("initContainers", 0)):
+            change = [{"op": "replace", "path": f"/spec/{group}/{name}/image", "value": "evil"}]
+            self.assert_refused(f"spec.{group} would change", where, change, "json")
+
+    def test_it_adds_no_tolerations_and_sets_no_deadline(self):
+        _, where = self.make()
+        more = [{"op": "add", "path": "/spec/tolerations/-", "value": {"operator": "Exists"}}]
+        self.assert_refused("spec.tolerations would change", where, more, "json")
+        self.assert_refused("spec.activeDeadlineSeconds would change", where, {"spec": {"activeDeadlineSeconds": 1}})
+
+    def test_it_leaves_the_gates_of_others(self):
+        made, where = self.make(schedulingGates=[{"name": "example.com/quota"}])
+        index = [gate["name"] for gate in made["spec"]["schedulingGates"]].index("example.com/quota")
+        removal = [{"op": "remove", "path": f"/spec/schedulingGates/{index}"}]
+        self.assert_refused("leaves other affinity and gates alone", where, removal, "json")
+
+    def test_it_changes_no_label_owner_finalizer_or_foreign_annotation(self):
+        _, where = self.make()
+        self.assert_refused("annotations of heddle.dev on pods, and no other", where,
+                            {"metadata": {"annotations": {"team": "red"}}})
+        for change in ({"labels": {"app": "other"}}, {"finalizers": ["example.com/hold"]},
+                       {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}]}):
+            with self.subTest(change=change):
+                self.assert_refused("labels, owners or finalizers of pods", where, {"metadata": change})
+
+    def test_others_change_what_they_may(self):
+        _, where = self.make()
+        after = self.plane.rest.patch(where, {"metadata": {"labels": {"app": "other"}}})
+        self.assertEqual(after["metadata"]["labels"]["app"], "other")
