@@ -100,6 +100,10 @@ void ReadResources(kube::Client& client, crds::WorkloadGround& ground, const std
 base::Result<LandingGround> ReadLandingGround(kube::Client& client, std::string& notes,
                                               const std::stop_token& stop) {
   ASSIGN_OR_RETURN(const FabricReading reading, ReadCluster(client, stop));
+  if (reading.topologies.empty()) {
+    return base::Fail(base::Code::kNotFound,
+                      "no node has reported its GPUs yet; `kubectl get nt` and the agents' pods say why");
+  }
   ASSIGN_OR_RETURN(const kube::ObjectList gangs, client.ListAll(HeddleResource(keys::kGang, true), {}, stop));
   ClusterFiles files;
   files.topologies = reading.topologies;
@@ -119,7 +123,10 @@ base::Result<LandingGround> ReadLandingGround(kube::Client& client, std::string&
   LandingGround ground;
   ASSIGN_OR_RETURN(ground.grounds, GroundsOf(std::move(files)));
   if (auto nodes = client.ListAll(kube::kNodes, {}, stop)) {
-    for (Json& node : nodes->items) ground.nodes[kube::Name(node)] = std::move(node);
+    for (Json& node : nodes->items) {
+      const std::string name = kube::Name(node);  // Json is assigned by value, so before it is moved from
+      ground.nodes[name] = std::move(node);
+    }
   } else {
     notes +=
         Printable("Note: Nodes could not be read, so each counts as Ready: " + nodes.error().message) + "\n";
