@@ -1,4 +1,4 @@
-"""What the extender's token may do to pods, beyond what RBAC can say: charts/heddle/templates/extender-pods-policy.yaml."""
+"""What RBAC and policies let the extender and people do, beyond their RBAC rules: charts/heddle/templates."""
 
 from bed import REPOSITORY, ApiError, Heddle, path
 from bed.heddle import NAMESPACE, TRAINING_NAMESPACE
@@ -77,3 +77,49 @@ class PodPatchesTest(BedTestCase):
         _, where = self.make()
         after = self.plane.rest.patch(where, {"metadata": {"labels": {"app": "other"}}})
         self.assertEqual(after["metadata"]["labels"]["app"], "other")
+
+
+class PeopleTest(BedTestCase):
+    """What people may see: charts/heddle/templates/people.yaml."""
+
+    @classmethod
+    def set_up_bed(cls):
+        cls.heddle = Heddle(cls.plane, binaries=REPOSITORY / "build")
+        cls.heddle.install()
+        cls.rest = cls.plane.rest
+        cls.rest.create("/apis/rbac.authorization.k8s.io/v1/namespaces/" + TRAINING_NAMESPACE + "/rolebindings", {
+            "metadata": {"name": "ann-looks"}, "subjects": [{"kind": "User", "name": "ann"}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}})
+        cls.ann = cls.rest.as_user("ann", [])
+
+    def assert_forbidden(self, call, *arguments):
+        with self.assertRaises(ApiError) as refused:
+            call(*arguments)
+        self.assertEqual(refused.exception.status, 403, refused.exception)
+
+    def test_who_may_look_at_a_namespace_sees_its_gangs_and_no_others(self):
+        def sees():  # aggregation is a controller's work
+            try:
+                self.ann.list(path("gangs", TRAINING_NAMESPACE))
+            except ApiError:
+                return False
+            return True
+        self.plane.wait_for(sees, "the role view to hold heddle-view's rules")
+        self.assert_forbidden(self.ann.list, path("gangs", "default"))
+        self.assert_forbidden(self.ann.create, path("gangs", TRAINING_NAMESPACE), {"metadata": {"name": "forged"}})
+
+    def test_what_lies_in_no_namespace_is_seen_by_whom_it_was_given_to(self):
+        self.assert_forbidden(self.ann.list, path("nodetopologies"))
+        binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+        self.rest.create(binding, {
+            "metadata": {"name": "ann-sees-the-fabric"}, "subjects": [{"kind": "User", "name": "ann"}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "heddle-fabric-view"}})
+        self.addCleanup(self.rest.delete, binding + "/ann-sees-the-fabric")
+
+        def sees():
+            try:
+                self.ann.list(path("nodetopologies"))
+            except ApiError:
+                return False
+            return True
+        self.plane.wait_for(sees, "the binding to hold")
