@@ -12,7 +12,6 @@ namespace {
 
 struct Parts {
   std::size_t gpus = 0, nics = 0, nvswitches = 0;
-  friend bool operator==(const Parts&, const Parts&) = default;
   friend bool operator<(const Parts& a, const Parts& b) {
     return std::tie(a.gpus, a.nics, a.nvswitches) < std::tie(b.gpus, b.nics, b.nvswitches);
   }
