@@ -83,3 +83,25 @@ sources:
 - downwardAPI:
     items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]
 {{- end }}
+
+{{- /* Whom every pod of ours but the agents runs as. */ -}}
+{{- define "heddle.nobody" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- /* What is made when all of the release is gone, and leaves nothing where it succeeds. By weight. */ -}}
+{{- define "heddle.uninstallHook" -}}
+helm.sh/hook: post-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}
+
+{{- define "heddle.testHook" -}}
+helm.sh/hook: test
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end }}

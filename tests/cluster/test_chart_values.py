@@ -1,0 +1,369 @@
+"""What charts/heddle makes of its values, on paper: every value and version of Kubernetes, with helm and no cluster."""
+
+import os
+import re
+import shutil
+import tempfile
+from itertools import count
+from pathlib import Path
+
+import yaml
+
+from bed import REPOSITORY
+from bed.heddle import CHART, NAMESPACE
+from chart_text import FIXTURES, FREE, KUBERNETES, ChartTextTestCase, named, names, pod_of, rights, values_in
+
+VERSIONS = ("1.33.0", "1.34.4-gke.1201000", "1.35.2+k3s1", KUBERNETES, "1.37.0")
+VALUES = CHART / "values.yaml"
+DEFAULTS = yaml.safe_load(VALUES.read_text())
+INSTALLING = REPOSITORY / "docs" / "installing.md"
+EVERYTHING = {
+    "computeDomains": {"enabled": True}, "networkPolicy": {"enabled": True, "apiServer": {"cidrs": ["10.96.0.1/32"]}},
+    "monitoring": {"podMonitors": {"enabled": True, "labels": {"release": "kps"}}, "dashboard": {"enabled": True},
+                   "rules": {"enabled": True, "docs": "https://git.example/docs/"}},
+    "image": {"pullSecrets": ["registry"]}, "agent": {"lossless": {"enabled": True, "hostPID": True},
+                                                      "devices": {"followPlans": True}},
+    "operator": {"nodeSelector": {"role": "infra"}, "tolerations": [{"key": "infra", "operator": "Exists"}]},
+    "scheduler": {"nodeSelector": {"role": "infra"}}, "extender": {"spares": 1},
+    "otherPlugins": {"rdmaShared": {"image": "a/b:1"}, "sriov": {"image": "a/c:1"}}}
+NOTHING = {
+    "components": {"run": False}, "crds": {"install": False}, "apiPriority": {"enabled": False},
+    "extender": {"preemption": {"enabled": False}}}
+# A value that says nothing as long as another is off.
+ONLY_WITH = {
+    "computeDomains.byDefault": {"computeDomains": {"enabled": True}},
+    "agent.lossless.hostPID": {"agent": {"lossless": {"enabled": True}}}}
+CLUSTER_SCOPED = {
+    "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema",
+    "PriorityLevelConfiguration"}
+
+
+def nested(path, value):
+    """a.b.c as a dict of dicts."""
+    for key in reversed(path.split(".")):
+        value = {key: value}
+    return value
+
+
+def merged(one, other):
+    out = dict(one)
+    for key, value in other.items():
+        out[key] = merged(out[key], value) if isinstance(value, dict) and isinstance(out.get(key), dict) else value
+    return out
+
+
+class MatrixTest(ChartTextTestCase):
+
+    VARIANTS = ({}, {"mode": "observe"}, {"scope": "cluster"}, EVERYTHING, merged(EVERYTHING, {"mode": "observe"}), NOTHING,
+                {"operator": {"replicas": 1}, "scheduler": {"replicas": 1}})
+
+    def test_every_version_and_variant_is_whole(self):
+        for version in VERSIONS:
+            for number, values in zip(count(), self.VARIANTS):
+                with self.subTest(version=version, variant=number):
+                    objects = self.objects(values, version=version)
+                    self.assertTrue(objects)
+                    self.assert_whole(objects)
+                    gated = "heddle-gang" in names(objects, "MutatingAdmissionPolicy")
+                    self.assertEqual(gated, values.get("mode") != "observe" and version in (KUBERNETES, "1.37.0"))
+
+    def assert_whole(self, objects):
+        keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects]
+        self.assertEqual(len(keys), len(set(keys)), "an object twice")
+        accounts, roles = names(objects, "ServiceAccount"), names(objects, "ClusterRole")
+        for one in objects:
+            name = f'{one["kind"]} {one["metadata"]["name"]}'
+            wanted = None if one["kind"] in CLUSTER_SCOPED else NAMESPACE
+            if one["metadata"]["name"] != "heddle-scheduler-authentication-reader":
+                self.assertEqual(one["metadata"].get("namespace"), wanted, name)
+            if one["kind"] == "ClusterRoleBinding" and not one["roleRef"]["name"].startswith("system:"):
+                self.assertIn(one["roleRef"]["name"], roles)
+            for subject in one.get("subjects", []):
+                self.assertIn(subject["name"], accounts, name)
+            if one["kind"] in ("Role", "ClusterRole"):
+                self.assertFalse([right for right in rights(one) if "*" in right or right[1] == "secrets"], name)
+            if pod_of(one):
+                self.assert_decent(one, pod_of(one), accounts)
+
+    def assert_decent(self, one, pod, accounts):
+        name, spec = one["metadata"]["name"], pod["spec"]
+        self.assertIn(spec["serviceAccountName"], accounts, name)
+        self.assertIs(spec["automountServiceAccountToken"], False, name)
+        if one["kind"] in ("Deployment", "DaemonSet"):
+            wanted = one["spec"]["selector"]["matchLabels"]
+            self.assertEqual({key: pod["metadata"]["labels"].get(key) for key in wanted}, wanted)
+        for container in spec["containers"] + spec.get("initContainers", []):
+            self.assertTrue(container["resources"]["requests"], name)
+            self.assertIs(container["securityContext"]["readOnlyRootFilesystem"], True, name)
+        if name != "heddle-nodeagent":
+            self.assertIs(spec["securityContext"]["runAsNonRoot"], True, name)
+            self.assertNotIn("hostNetwork", spec, name)
+
+    def test_lint_is_clean_with_everything_on_and_off(self):
+        for values in (EVERYTHING, NOTHING):
+            said = self.helm("lint", "--strict", CHART, values=values).stdout
+            self.assertNotIn("[WARNING]", said)
+            self.assertNotIn("[ERROR]", said)
+
+    def test_a_cluster_that_is_too_old_is_refused_with_both_versions(self):
+        done = self.helm("template", "heddle", CHART, "--kube-version", "1.32.9", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("requires kubeVersion: >=1.33.0", done.stderr)
+        self.assertIn("1.32.9", done.stderr)
+
+    def test_without_the_api_of_priority_and_fairness_nothing_else_is_missing(self):
+        """Old defaults of helm's own are served by `helm template`, so it is turned off here."""
+        with_it, without = self.objects(), self.objects({"apiPriority": {"enabled": False}})
+        kinds = ("FlowSchema", "PriorityLevelConfiguration")
+        self.assertEqual(names(with_it, *kinds), {"heddle-control", "heddle-agents", "heddle-leader-election"})
+        self.assertEqual([one for one in with_it if one["kind"] not in kinds], without)
+
+
+class SwitchesTest(ChartTextTestCase):
+
+    def test_every_switch_does_something(self):
+        """A value that changes nothing is a promise that nobody keeps."""
+        for value in values_in(VALUES.read_text()):
+            if not isinstance(value.default, bool):
+                continue
+            with self.subTest(value=value.path):
+                around = ONLY_WITH.get(value.path, {})
+                self.assertNotEqual(self.render(merged(around, nested(value.path, not value.default))), self.render(around))
+
+    def test_unknown_keys_are_refused_everywhere(self):
+        def maps(tree, path=""):
+            for key, value in tree.items():
+                if isinstance(value, dict) and key not in FREE:
+                    yield f"{path}{key}."
+                    yield from maps(value, f"{path}{key}.")
+        for path in ["", *maps(DEFAULTS)]:
+            with self.subTest(at=path):
+                done = self.helm("template", "heddle", CHART, values=nested(f"{path}typo", 1), check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("additional properties 'typo' not allowed", done.stderr)
+
+    def test_wrong_values_are_refused(self):
+        for path, wrong in (("uninstall.timeoutSeconds", 0), ("priorityClasses.control", "No Class"),
+                            ("apiPriority.agentShares", 0), ("networkPolicy.apiServer.ports", []),
+                            ("networkPolicy.apiServer.cidrs", ["10.0.0.1"]), ("networkPolicy.metricsFrom", [{"pods": {}}]),
+                            ("monitoring.podMonitors.interval", "30 s"), ("monitoring.rules.docs", "docs/"),
+                            ("image.pullSecrets", [""]), ("operator.nodeSelector", {"gpu": True})):
+            with self.subTest(value=path):
+                done = self.helm("template", "heddle", CHART, values=nested(path, wrong), check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("values don't meet the specifications of the schema", done.stderr)
+
+    def test_one_replica_has_no_budget_that_would_stop_every_drain(self):
+        self.assertEqual(names(self.objects(), "PodDisruptionBudget"), {"heddle-operator", "heddle-scheduler"})
+        self.assertEqual(names(self.objects({"mode": "observe"}), "PodDisruptionBudget"),
+                         {"heddle-operator", "heddle-observer"})
+        one = self.objects({"operator": {"replicas": 1}, "scheduler": {"replicas": 3}})
+        self.assertEqual(names(one, "PodDisruptionBudget"), {"heddle-scheduler"})
+        budget = named(one, "PodDisruptionBudget", "heddle-scheduler")["spec"]
+        pods = pod_of(named(one, "Deployment", "heddle-scheduler"))["metadata"]["labels"]
+        self.assertLessEqual(budget["selector"]["matchLabels"].items(), pods.items())
+
+    def test_a_quota_admits_the_classes_of_the_system_and_only_those(self):
+        def of(values):
+            objects = self.objects({"priorityClasses": values})
+            classes = {pod_of(one)["spec"].get("priorityClassName") for one in objects
+                       if one["kind"] in ("Deployment", "DaemonSet")}
+            quotas = [one["spec"]["scopeSelector"]["matchExpressions"][0]["values"] for one in objects
+                      if one["kind"] == "ResourceQuota"]
+            return classes, quotas
+        self.assertEqual(of({}), ({"system-cluster-critical", "system-node-critical"},
+                                  [["system-cluster-critical", "system-node-critical"]]))
+        self.assertEqual(of({"control": "ours"}), ({"ours", "system-node-critical"}, [["system-node-critical"]]))
+        self.assertEqual(of({"control": "", "agents": "ours"}), ({None, "ours"}, []))
+        self.assertEqual(of({"quota": False})[1], [])
+
+    def test_network_policies_let_scrapers_in_and_the_api_server_and_dns_be_asked(self):
+        self.assertEqual(names(self.objects(), "NetworkPolicy"), set())
+        objects = self.objects({"networkPolicy": {"enabled": True}})
+        self.assertEqual(names(objects, "NetworkPolicy"), {"heddle-nodeagent", "heddle-operator", "heddle-scheduler"})
+        for component, kind, ports in (("operator", "Deployment", [8081]), ("scheduler", "Deployment", [8011, 10259]),
+                                       ("nodeagent", "DaemonSet", [9559])):
+            policy = named(objects, "NetworkPolicy", f"heddle-{component}")["spec"]
+            pod = pod_of(named(objects, kind, f"heddle-{component}"))
+            self.assertLessEqual(policy["podSelector"]["matchLabels"].items(), pod["metadata"]["labels"].items())
+            self.assertEqual([port["port"] for port in policy["ingress"][0]["ports"]], ports)
+            # What is scraped is what the containers say that they serve.
+            self.assertEqual({port["containerPort"] for c in pod["spec"]["containers"] for port in c["ports"]}, set(ports))
+            self.assertEqual(policy["ingress"][0]["from"], DEFAULTS["networkPolicy"]["metricsFrom"])
+            api, dns = policy["egress"]
+            self.assertEqual(([port["port"] for port in api["ports"]], api.get("to")), ([443, 6443], None))
+            self.assertEqual({(port["protocol"], port["port"]) for port in dns["ports"]}, {("UDP", 53), ("TCP", 53)})
+        closed = self.objects({"networkPolicy": {"enabled": True, "metricsFrom": [], "apiServer": {
+            "ports": [8443], "cidrs": ["10.0.0.0/8", "fd00::/8"]}}})
+        policy = named(closed, "NetworkPolicy", "heddle-operator")["spec"]
+        self.assertNotIn("ingress", policy)
+        self.assertEqual(policy["egress"][0], {"ports": [{"protocol": "TCP", "port": 8443}], "to": [
+            {"ipBlock": {"cidr": "10.0.0.0/8"}}, {"ipBlock": {"cidr": "fd00::/8"}}]})
+        observing = self.objects({"networkPolicy": {"enabled": True}, "mode": "observe"})
+        self.assertEqual(named(observing, "NetworkPolicy", "heddle-observer")["spec"]["ingress"][0]["ports"],
+                         [{"protocol": "TCP", "port": 8010}])
+
+    def test_pods_go_where_the_values_say(self):
+        objects = self.objects(EVERYTHING)
+        for kind, name in (("Deployment", "heddle-operator"), ("Job", "heddle-uninstall"), ("Pod", "heddle-test")):
+            spec = pod_of(named(objects, kind, name))["spec"]
+            self.assertEqual((spec["nodeSelector"], spec["tolerations"]),
+                             ({"role": "infra"}, [{"key": "infra", "operator": "Exists"}]), name)
+        scheduler = pod_of(named(objects, "Deployment", "heddle-scheduler"))["spec"]
+        self.assertEqual(scheduler["nodeSelector"], {"role": "infra"})
+        self.assertNotIn("tolerations", scheduler)
+        for one in filter(pod_of, objects):
+            self.assertEqual(pod_of(one)["spec"]["imagePullSecrets"], [{"name": "registry"}], one["metadata"]["name"])
+
+
+class HooksTest(ChartTextTestCase):
+
+    def hooks(self, word, values=None):
+        return [one for one in self.objects(values) if word in one["metadata"].get("annotations", {}).get("helm.sh/hook", "")]
+
+    def test_what_an_uninstall_hands_back_comes_last_and_may_no_more_than_it_needs(self):
+        hooks = self.hooks("post-delete")
+        self.assertEqual(sorted((one["kind"], one["metadata"]["name"]) for one in hooks), [
+            ("ClusterRole", "heddle-uninstall"), ("ClusterRoleBinding", "heddle-uninstall"), ("Job", "heddle-uninstall"),
+            ("ServiceAccount", "heddle-uninstall")])
+        for one in hooks:
+            notes = one["metadata"]["annotations"]
+            self.assertEqual((notes["helm.sh/hook"], notes["helm.sh/hook-delete-policy"]),
+                             ("post-delete", "before-hook-creation,hook-succeeded"))
+        weights = {one["kind"]: int(one["metadata"]["annotations"]["helm.sh/hook-weight"]) for one in hooks}
+        self.assertLess(weights["ServiceAccount"], weights["ClusterRoleBinding"])
+        self.assertLess(weights["ClusterRole"], weights["ClusterRoleBinding"])
+        self.assertLess(weights["ClusterRoleBinding"], weights["Job"])
+        switched = {("batch", "jobs"), ("jobset.x-k8s.io", "jobsets"), ("kubeflow.org", "pytorchjobs"),
+                    ("kubeflow.org", "mpijobs"), ("ray.io", "rayclusters"), ("ray.io", "rayjobs"),
+                    ("trainer.kubeflow.org", "trainjobs")}
+        role = named(hooks, "ClusterRole", "heddle-uninstall")
+        self.assertEqual(rights(role), {(*kind, verb) for kind in switched for verb in ("get", "list", "patch")} | {
+            ("", "pods", "list"), ("", "pods", "delete"),
+            ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings", "get")})
+        # All kinds that have a switch, as the code lists them.
+        code = (REPOSITORY / "kube" / "suspend_switch.cc").read_text()
+        self.assertEqual({("batch", "jobs")} | set(re.findall(r'custom\("([a-z.0-9-]+)", "\w+", "(\w+)"', code)), switched)
+
+    def test_an_uninstall_leaves_its_log_where_it_failed(self):
+        job = named(self.hooks("post-delete", {"uninstall": {"timeoutSeconds": 90}}), "Job", "heddle-uninstall")
+        # A deadline of the Job would delete the pod with its log.
+        self.assertNotIn("activeDeadlineSeconds", job["spec"])
+        self.assertNotIn("ttlSecondsAfterFinished", job["spec"])
+        spec = job["spec"]["template"]["spec"]
+        self.assertEqual((spec["activeDeadlineSeconds"], spec["restartPolicy"]), (90, "Never"))
+        self.assertNotIn("hook-failed", job["metadata"]["annotations"]["helm.sh/hook-delete-policy"])
+        self.assertIn("hook-failed", job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"])
+        self.assertEqual(spec["containers"][0]["command"], ["kubectl-heddle", "release", "--all"])
+        # The quota that would admit a class of the system is gone by then.
+        self.assertNotIn("priorityClassName", spec)
+
+    def test_what_is_off_is_not_there(self):
+        for values in ({"uninstall": {"release": False}}, {"components": {"run": False}}):
+            self.assertEqual(self.hooks("post-delete", values), [])
+        for values in ({"helmTest": {"enabled": False}}, {"components": {"run": False}}):
+            self.assertEqual(self.hooks("test", values), [])
+
+    def test_a_test_only_reads(self):
+        hooks = self.hooks("test")
+        self.assertEqual({one["kind"] for one in hooks}, {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Pod"})
+        role = named(hooks, "ClusterRole", "heddle-test")
+        self.assertEqual(rights(role), {("heddle.dev", "nodetopologies", "list"), ("heddle.dev", "fabrics", "list")})
+
+
+class OlderValuesTest(ChartTextTestCase):
+    """`helm upgrade --reuse-values` puts the values of the last release in the place of values.yaml."""
+
+    def with_values(self, values):
+        """A chart as that upgrade sees it."""
+        chart = Path(self.enterContext(tempfile.TemporaryDirectory())) / "heddle"
+        shutil.copytree(CHART, chart)
+        (chart / "values.yaml").write_text(yaml.safe_dump(values))
+        return chart
+
+    def test_what_an_older_chart_did_not_know_is_as_by_default(self):
+        fixtures = sorted(FIXTURES.glob("values-*.yaml"))
+        self.assertGreaterEqual(len(fixtures), 2)
+        for fixture in fixtures:
+            old = yaml.safe_load(fixture.read_text())
+            self.assertTrue({value.path for value in values_in(VALUES.read_text())} >
+                            {value.path for value in values_in(fixture.read_text())})
+            with self.subTest(values=fixture.name):
+                self.assertEqual(self.render(chart=self.with_values(old)), self.render(old))
+
+    def test_even_nothing_is_enough(self):
+        self.assertEqual(self.render(chart=self.with_values({})), self.render())
+
+    def test_a_false_and_a_zero_of_then_stay_so(self):
+        old = yaml.safe_load((FIXTURES / "values-2026-11-23.yaml").read_text())
+        chosen = merged(old, {"crds": {"keep": False}, "extender": {"preemption": {"enabled": False}},
+                              "operator": {"replicas": 0}, "agent": {"tolerations": [], "lossless": {"patienceSeconds": 0}}})
+        self.assertEqual(self.render(chart=self.with_values(chosen)), self.render(chosen))
+        objects = self.objects(chart=self.with_values(chosen))
+        self.assertEqual(named(objects, "Deployment", "heddle-operator")["spec"]["replicas"], 0)
+        self.assertNotIn("tolerations", pod_of(named(objects, "DaemonSet", "heddle-nodeagent"))["spec"])
+
+    def test_what_a_person_took_out_stays_out(self):
+        objects = self.objects({"operator": {"resources": {"requests": {"cpu": None}}}})
+        container = pod_of(named(objects, "Deployment", "heddle-operator"))["spec"]["containers"][0]
+        self.assertEqual(container["resources"], {"requests": {"memory": "128Mi"}})
+
+    def test_every_template_fills_in_what_is_missing(self):
+        """Which one helm renders first is helm's affair."""
+        templates = [file for file in (CHART / "templates").iterdir() if file.suffix in (".yaml", ".txt")]
+        self.assertGreater(len(templates), 15)
+        for file in templates:
+            first = next(line for line in file.read_text().splitlines() if line.startswith("{{- include") or (
+                line.startswith("{{") and not line.startswith("{{- /*")))
+            self.assertTrue(first.startswith('{{- include "heddle.defaults" . '), f"{file.name}: {first}")
+
+
+class WordsTest(ChartTextTestCase):
+
+    def notes(self, values=None, *arguments):
+        said = self.helm("install", "heddle", CHART, "--namespace", "ml", "--dry-run=client", *arguments,
+                         values=values).stdout
+        return said.partition("NOTES:\n")[2]
+
+    def test_the_notes_say_the_next_command(self):
+        for values, sentences in (
+                ({}, ["helm test heddle --namespace ml", "kubectl get nodetopologies", "kubectl heddle prepare -f job.yaml",
+                      "kubectl label namespace ml --overwrite pod-security.kubernetes.io/enforce=privileged"]),
+                ({"mode": "observe"}, ["kubectl heddle observe", "--set mode=place"]),
+                ({"components": {"run": False}}, ["no daemon was started here"]),
+                ({"uninstall": {"release": False}}, ["kubectl heddle release --all"]),
+                ({"computeDomains": {"enabled": True}}, ["install NVIDIA's DRA driver"]),
+                ({"agent": {"access": {"driver": "none"}}}, ["publish all of them as unhealthy"])):
+            with self.subTest(values=values):
+                said = self.notes(values)
+                for sentence in sentences:
+                    self.assertIn(sentence, said)
+                self.assertNotIn("<no value>", said)
+                self.assertNotIn("\n\n\n", said)
+
+    def test_the_table_of_the_docs_has_every_value(self):
+        page = INSTALLING.read_text()
+        head, begin, rest = page.partition("<!-- values: charts/heddle/values.yaml -->\n")
+        old, end, tail = rest.partition("<!-- end of values -->")
+        self.assertTrue(begin and end, "the marks around the table")
+        table = table_of(values_in(VALUES.read_text()))
+        if os.environ.get("UPDATE_GOLDEN"):
+            INSTALLING.write_text(head + begin + table + end + tail)
+            return
+        self.assertEqual(old, table, "UPDATE_GOLDEN=1 writes it anew")
+
+    def test_every_value_is_explained(self):
+        self.assertEqual([value.path for value in values_in(VALUES.read_text()) if not value.comment], [])
+
+
+def table_of(values):
+    def shown(default):
+        if default in ("", [], {}):
+            return "none"
+        text = default if isinstance(default, str) else yaml.safe_dump(default, default_flow_style=True, width=10**6,
+                                                                       sort_keys=False)
+        text = text.removesuffix("\n").removesuffix("\n...").strip()
+        return f"`{text}`"
+    rows = [f"| `{value.path}` | {shown(value.default)} | {value.comment.replace('|', chr(92) + '|')} |" for value in values]
+    return "\n".join(["| value | default | |", "|---|---|---|", *rows]) + "\n"
