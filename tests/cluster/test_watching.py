@@ -1,6 +1,7 @@
 """What people watch on a real control plane: the extender's metrics over a gang's life, and `kubectl heddle explain`."""
 
 import json
+import re
 import subprocess
 import urllib.request
 from pathlib import Path
@@ -9,6 +10,7 @@ import scenario
 from bed import Heddle, h100, path
 from bed.process import free_port
 from bed.testing import BedTestCase, indexed_job, options
+from promql_expressions import OF_HISTOGRAMS, OF_SCRAPES, expressions, family_of
 from scenario import TEAM
 
 
@@ -34,10 +36,11 @@ class WatchingTest(BedTestCase):
     def tearDown(self):
         for job in self.plane.rest.list(path("jobs", TEAM)):
             scenario.remove(self.plane, TEAM, job["metadata"]["name"])
+        self.plane.kubectl("uncordon", *(node.name for node in self.cluster.nodes))
         self.wait_metric('heddle_extender_gpus{state="free"}', 64)
 
-    def metrics(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=10) as answer:
+    def metrics(self, port=None):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port or self.metrics_port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
         return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
 
@@ -106,6 +109,41 @@ class WatchingTest(BedTestCase):
         self.wait_metric('heddle_extender_unusable_nodes{reason="Cordoned"}', 1)
         self.plane.kubectl("uncordon", node)
         self.wait_metric('heddle_extender_unusable_nodes{reason="Cordoned"}', 0)
+
+    def test_alerts_and_dashboard_choose_by_labels_that_there_are(self):
+        node, port = self.cluster.nodes[0].name, free_port()
+        self.heddle.stop_daemon(f"agent:{node}")
+        self.heddle.start_agent(node, "--listen", f"127.0.0.1:{port}")
+        self.plane.rest.create(path("jobs", TEAM), training_job("llama", 4))
+        scenario.wait_bound(self.plane, TEAM, 4, "llama")
+        self.plane.rest.create(path("jobs", TEAM), training_job("wide", 16))
+        last = self.cluster.nodes[-1].name
+        self.plane.kubectl("cordon", last)
+        self.wait_metric('heddle_extender_unusable_nodes{reason="Cordoned"}', 1)
+        self.wait_metric('heddle_extender_gangs{state="running"}', 1)
+        self.wait_metric('heddle_extender_gangs{state="waiting"}', 1)
+
+        def looked():
+            return any(name.startswith("heddle_link_verdict") for name in self.metrics(port))
+        self.heddle.wait_for(looked, "the agent to have looked")
+        there = {}
+        for scraped in (self.metrics_port, self.heddle.operator_port, port):
+            for series in self.metrics(scraped):
+                name, _, labels = series.partition("{")
+                there.setdefault(family_of(name), set()).update(re.findall(r'(\w+)="', labels))
+        asked = {}
+        for one in expressions():
+            for metric, matchers in one.selectors:
+                asked.setdefault(family_of(metric), set()).update(matchers)
+                grouped = one.grouping - OF_SCRAPES - ({"le"} if metric.endswith(OF_HISTOGRAMS) else set())
+                if len({family_of(name) for name, _ in one.selectors}) == 1:
+                    asked[family_of(metric)] |= grouped
+        # What only trouble makes.
+        unseen = set(asked) - set(there)
+        self.assertLessEqual(unseen, {"heddle_extender_write_failures_total"})
+        for name, labels in asked.items():
+            if name not in unseen:
+                self.assertLessEqual(labels, there[name] | OF_SCRAPES, name)
 
     def test_explain_answers_why_here_why_waiting_and_what_would_help(self):
         for name, nodes in (("first", 3), ("second", 3)):
