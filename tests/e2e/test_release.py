@@ -61,12 +61,16 @@ class Release(NodeTestCase):
         cls.dns = pod_network.ClusterDns()
         # As the Service `kubernetes` has it. Nobody outside of this network namespace sees it.
         return ControlPlane(cls.BED, components=cls.COMPONENTS, users=users, port=443,
-                            arguments={"apiserver": ["--bind-address=0.0.0.0"]})
+                            arguments={"apiserver": [
+                                "--bind-address=0.0.0.0",
+                                # Nobody resolves the node's name here; `helm test --logs` asks its kubelet.
+                                "--kubelet-preferred-address-types=InternalIP"]})
 
     @classmethod
     def make_node(cls):
         return RealNode(cls.plane, REAL, network=pod_network.PLUGIN,
                         arguments=[f"--node-ip={pod_network.NODE_ADDRESS}"], settings={
+                            "address": "0.0.0.0",  # of this network namespace
                             "clusterDNS": [pod_network.DNS], "clusterDomain": pod_network.DOMAIN})
 
     @classmethod
@@ -133,8 +137,10 @@ class Release(NodeTestCase):
         print(f"    {time.monotonic() - self.started:5.1f} s  {sentence}", flush=True)
 
     def helm(self, *arguments, stdin=None):
-        return run([self.plane.binaries / "helm", *arguments, "--namespace", SYSTEM], stdin=stdin, timeout=400,
-                   environment=self.plane.tool_environment()).stdout
+        """All that a person reads."""
+        done = run([self.plane.binaries / "helm", *arguments, "--namespace", SYSTEM], stdin=stdin, timeout=400,
+                   environment=self.plane.tool_environment())
+        return done.stdout + done.stderr
 
     def heddle_pods(self, component):
         return self.plane.pods(SYSTEM, f"app.kubernetes.io/component={component}")
@@ -186,6 +192,7 @@ class Release(NodeTestCase):
     def test_from_install_to_uninstall(self):
         self.started = time.monotonic()
         self.install()
+        self.ask_helm_whether_it_works()
         running = self.place_a_job()
         self.look_into_the_real_pod(running)
         self.look_at_the_leases()
@@ -228,6 +235,21 @@ class Release(NodeTestCase):
                 "nvidia.com/gpu": "8", "heddle.dev/fabric": "250", RDMA: "1"} or self.fail(there)
         self.wait(offered, "the real node to offer GPUs, NICs and the fabric", 120)
         self.say("the agent on the real node offers the fabric and its NICs")
+
+    def ask_helm_whether_it_works(self):
+        """The chart's own test: a pod with reading rights sees the fabric that the agents have published."""
+        said = self.helm("test", "heddle", "--logs", "--timeout", "2m")
+        self.assertIn("POD LOGS: heddle-test", said)
+        self.assertIn(f"{len(CLUSTER.nodes)} nodes", said)
+        self.wait(lambda: not self.hook_leftovers("test"), "nothing of the test to be left")
+        self.say("helm test sees the fabric")
+
+    def hook_leftovers(self, word):
+        name = f"heddle-{word}"
+        where = [path("serviceaccounts", SYSTEM, name), path("jobs", SYSTEM, name), path("pods", SYSTEM, name)]
+        where += [f"/apis/rbac.authorization.k8s.io/v1/{kind}/{name}" for kind in ("clusterroles", "clusterrolebindings")]
+        return [one for one in where if self.plane.rest.find(one)] + [
+            pod["metadata"]["name"] for pod in self.heddle_pods(word)]
 
     def place_a_job(self):
         """Two whole servers on one set of leaves: with node-03 taken, node-00 and node-01 are the only pair."""
@@ -301,29 +323,28 @@ class Release(NodeTestCase):
         self.say(f"rolled back to heddle:{self.tag}; who leads now holds the Leases")
 
     def uninstall(self, running):
-        """What runs goes on. What waits is let go by a person: docs/installing.md."""
+        """What runs goes on, and what waits is handed back by the hook: docs/installing.md."""
         self.submit(training_job("waits", 2, "tp=8,dp=2"))
         self.wait(lambda: len(self.pods_of("waits")) == 2 and (gang_of(self.plane, TEAM, "waits") or {}).get("status"),
                   "a gang that waits for room")
         self.assertEqual([[gate["name"] for gate in pod["spec"]["schedulingGates"]] for pod in self.pods_of("waits")],
                          [["heddle.dev/gang"]] * 2)
-        self.helm("uninstall", "heddle", "--wait", "--timeout", "5m")
+        said = self.helm("uninstall", "heddle", "--wait", "--timeout", "5m")
+        self.assertRegex(said, rf"Job {TEAM}/waits +2 +suspended and resumed")
+        self.wait(lambda: not self.hook_leftovers("uninstall"), "nothing of the hook to be left")
         for component in ("operator", "scheduler", "nodeagent"):
             self.wait(lambda: not self.heddle_pods(component), f"the pods of {component} to be gone")
         self.assert_untouched(running)
         self.assertTrue(gang_of(self.plane, TEAM, "train"), "what was decided stays readable")
         self.wait(lambda: self.free_pods(), "the policy to be gone")
-        for suspend in ("true", "false"):
-            self.plane.kubectl("-n", TEAM, "patch", "job", "waits", "--type=merge", "-p",
-                               f'{{"spec":{{"suspend":{suspend}}}}}')
-            if suspend == "true":
-                self.wait(lambda: not self.pods_of("waits"), "the gated pods to be gone")
         self.wait(lambda: len(self.pods_of("waits")) == 2, "pods of the stock scheduler")
         for pod in self.pods_of("waits"):
             self.assertEqual(pod["spec"]["schedulerName"], "default-scheduler")
             self.assertNotIn("schedulingGates", pod["spec"])
         self.assertNotIn("Failed", [c["type"] for c in self.plane.rest.get(path("jobs", TEAM, "waits"))["status"].get(
             "conditions", [])])
+        forbidden = self.plane.audit(user=f"system:serviceaccount:{SYSTEM}:heddle-uninstall", code=403)
+        self.assertEqual([(event["verb"], event["uri"]) for event in forbidden], [])
         self.say("uninstalled; the training goes on, and nothing waits at a gate")
 
     def free_pods(self):
