@@ -22,6 +22,7 @@ constexpr std::chrono::milliseconds kLookAgain{500};
 constexpr std::chrono::seconds kPolicyEnds{3};
 constexpr int kRounds = 4;
 const std::string kAdmission = "heddle-gang";
+constexpr std::string_view kReleasing = "kubectl heddle release";
 
 bool IsGated(const Json& pod) {
   for (const Json& gate : kube::ArrayAt(pod, {"spec", "schedulingGates"})) {
@@ -157,7 +158,10 @@ class Releasing {
 
   base::Status Switch(const Json& owner, bool suspended) {
     Json patch = kube::SwitchPatch(owner, suspended);
-    if (!suspended) {
+    if (suspended) {
+      // Who is ended between the two steps, by a deadline or a drain, left it suspended: the next one resumes it.
+      patch["metadata"]["annotations"] = {{keys::kPreemptedBy, kReleasing}};
+    } else {
       patch["metadata"]["annotations"] = {{keys::kPreemptedBy, nullptr}, {keys::kPreemptedGang, nullptr}};
     }
     const kube::SuspendSwitch* one =

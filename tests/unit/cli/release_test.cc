@@ -192,6 +192,19 @@ TEST_F(ReleaseTest, ResumesWhatMadeRoomForOthers) {
   EXPECT_FALSE(kube::Annotation(JobNow("llama"), keys::kPreemptedBy));
 }
 
+TEST_F(ReleaseTest, ResumesWhatAnEarlierOneLeftSuspended) {
+  AddGated("llama-0", Job("llama"));
+  pods_go_ = false;  // so the first one ends between the two steps, as by a deadline
+  EXPECT_EQ(Run().exit_code, Output::kFailed);
+  ASSERT_TRUE(kube::IsSuspended(JobNow("llama")));
+  server.Remove(kube::kPods, {"train", "llama-0"});
+  const Output again = Run();
+  EXPECT_EQ(again.exit_code, Output::kOk) << again.out;
+  EXPECT_THAT(again.out, ContainsRegex("Job train/llama +0 +resumed"));
+  EXPECT_FALSE(kube::IsSuspended(JobNow("llama")));
+  EXPECT_FALSE(kube::Annotation(JobNow("llama"), keys::kPreemptedBy));
+}
+
 TEST_F(ReleaseTest, LeavesAloneWhatAPersonSuspended) {
   const Json job = Job("llama");
   server.Edit(kube::kJobs, kube::KeyOf(job), [](Json& one) { one["spec"]["suspend"] = true; });
