@@ -12,6 +12,7 @@ constexpr const char* kAbout =
     "Shows how training jobs lie on the fabric: NVLink domains, rails, leaves, and what that costs.";
 constexpr const char* kExamples = R"(
 Examples:
+  kubectl heddle status                       what is wrong, the worst first, and what to do about it
   kubectl heddle explain job/llama -n train    why here, why waiting, what would help; also jobset/, lws/, gang/ …
   kubectl heddle explain job/llama -n train --parallelism "tp=8,pp=2,dp=8"   a Job that Heddle did not place
   kubectl heddle topology                     all nodes
@@ -143,6 +144,29 @@ void DefineRelease(CLI::App& release, ReleaseOptions& flags) {
   release.footer(kReleaseHelp);
 }
 
+constexpr const char* kStatusHelp = R"(
+A line for each thing that is wrong, the worst first: gangs that stand still, nodes out of use, GPUs, NVLinks, rails and
+cables, policies that are not in force, agents that fell silent. Equal things of many nodes are one line. The last line
+counts nodes, GPUs and gangs. Nothing is changed, and nothing is judged anew: it is what operator, extender and agents
+have written.
+
+  problem   work stands still, or what was bought cannot be used
+  warning   it goes on, worse than it could
+  note      to know, not to act on; by itself it is nothing wrong
+
+Examples:
+  kubectl heddle status
+  kubectl heddle status -n train              gangs of one namespace only
+  kubectl heddle status --all | grep gpu-017  each thing by itself
+  kubectl heddle status -o json | jq -r '.items[] | select(.severity == "problem") | .what'
+
+Exit codes: 0 nothing is wrong, 3 something is, 1 the cluster could not be asked.)";
+
+void DefineStatus(CLI::App& status, StatusOptions& flags) {
+  status.add_flag("--all", flags.all, "Equal things one by one");
+  status.footer(kStatusHelp);
+}
+
 void DefinePlan(CLI::App& plan, PlanOptions& flags) {
   plan.add_option(
       "--topology", flags.ground.topology,
@@ -182,6 +206,8 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   app.add_option("-n,--namespace", flags.explain.ns, "Namespace (default: the context's)");
   app.add_option("-o,--output", output, "table, or json or yaml for scripts")->capture_default_str();
 
+  DefineStatus(*app.add_subcommand("status", "What is wrong, the worst first, and what to do about it"),
+               flags.status);
   CLI::App* explain =
       app.add_subcommand("explain", "Why a gang is where it is, why it waits, and what would help");
   explain
@@ -236,8 +262,9 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
-    return fmt::format("{}: explain, observe, topology, fabric, plan, lint, check, prepare or release",
-                       others.empty() ? "say what to do" : "there is no command " + others.front());
+    return fmt::format(
+        "{}: status, explain, observe, topology, fabric, plan, lint, check, prepare or release",
+        others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
   return what;
@@ -259,6 +286,7 @@ Output Refused(const CLI::App& app, const std::string& sentence) {
 }
 
 Command CommandOf(const CLI::App& app) {
+  if (app.got_subcommand("status")) return Command::kStatus;
   if (app.got_subcommand("explain")) return Command::kExplain;
   if (app.got_subcommand("observe")) return Command::kObserve;
   if (app.got_subcommand("topology")) return Command::kTopology;

@@ -13,6 +13,7 @@
 #include "cli/plan.h"
 #include "cli/prepare.h"
 #include "cli/release.h"
+#include "cli/status.h"
 
 namespace heddle::cli {
 
@@ -26,7 +27,8 @@ enum class Command : std::uint8_t {
   kCheck,
   kObserve,
   kPrepare,
-  kRelease
+  kRelease,
+  kStatus
 };
 
 // What stands on the command line.
@@ -43,6 +45,7 @@ struct Flags {
   ObservedOptions observed;
   PrepareOptions prepare;
   ReleaseOptions release;
+  StatusOptions status;
 };
 
 struct CommandLine {

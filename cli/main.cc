@@ -1,3 +1,4 @@
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,8 +16,10 @@
 #include "cli/prepare.h"
 #include "cli/read_path.h"
 #include "cli/release.h"
+#include "cli/status.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
+#include "kube/server_clock.h"
 
 namespace {
 
@@ -35,9 +38,14 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
   flags.check.ns = flags.explain.ns;
   flags.release.ns = flags.observed.ns;
+  flags.status.ns = flags.observed.ns;
   kube::PassOverSystemAuthorities(*config);
-  kube::CpprestTransport transport(*std::move(config), clock);
+  kube::CpprestTransport wire(*std::move(config), clock);
+  kube::ServerClock server_clock(clock);  // what is old is old by the cluster's time
+  kube::ClockSettingTransport transport(wire, clock, server_clock, [](std::string_view) {});
   kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
+  if (flags.command == cli::Command::kStatus)
+    return cli::RunStatus(client, server_clock, flags.status, look, {});
   if (flags.command == cli::Command::kExplain) return cli::RunExplain(client, flags.explain, look, {});
   if (flags.command == cli::Command::kObserve) {
     return cli::RunObserved(client, flags.observed, clock.WallNow(), look, {});
@@ -49,10 +57,17 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   return cli::RunFabric(client, look, {});
 }
 
+// 0 = standard output is no terminal.
+std::size_t TerminalWidth() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 cli::Output Run(cli::Flags& flags) {
   const char* no_colour = std::getenv("NO_COLOR");  // no-color.org
   const bool colours = isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0');
-  const cli::OutputOptions look{.format = flags.format, .style = {.colours = colours}};
+  const cli::OutputOptions look{.format = flags.format,
+                                .style = {.colours = colours, .width = TerminalWidth()}};
   switch (flags.command) {
     case cli::Command::kPlan:
       return cli::Plan(flags.plan, cli::ReadPath, look);

@@ -78,7 +78,7 @@ TEST(Flags, SayWhatToCheck) {
 }
 
 TEST(Flags, SayWhatIsWrongInSentences) {
-  EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: explain, observe, topology, fabric, plan, lint, check, prepare or release"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: status, explain, observe, topology, fabric, plan, lint, check, prepare or release"));
   EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("there is no command plam"));
   EXPECT_THAT(ErrorOf({"plan", "--defragment", "x"}), HasSubstr("--defragment \"x\": write a whole number"));
   EXPECT_THAT(ErrorOf({"plan", "--spares", "99999999999"}), HasSubstr("--spares \"99999999999\": write"));
