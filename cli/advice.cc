@@ -9,7 +9,7 @@ namespace heddle::cli {
 namespace {
 
 constexpr std::size_t kIndent = 4;
-constexpr std::size_t kLeastWidth = 40;  // narrower, words would be broken anyhow
+constexpr std::size_t kLeastWidth = 36;  // a narrower column is no pleasure to read
 constexpr std::size_t kNamed = 2;
 
 std::size_t WidestLine(const std::string& text) {
@@ -19,48 +19,68 @@ std::size_t WidestLine(const std::string& text) {
   return widest;
 }
 
-// Lines of `text`, each below `indent` spaces.
-std::string Wrapped(const std::string& text, std::size_t width) {
-  const std::string margin(kIndent, ' ');
-  std::string lines, line;
+// As lines of at most `width`, where words allow.
+std::vector<std::string> Wrapped(const std::string& text, std::size_t width) {
+  std::vector<std::string> lines;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    if (!line.empty() && kIndent + DisplayWidth(line) + 1 + DisplayWidth(word) > width) {
-      lines += margin + line + "\n";
-      line.clear();
+    if (!lines.empty() && DisplayWidth(lines.back()) + 1 + DisplayWidth(word) <= width) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(std::move(word));
     }
-    line += (line.empty() ? "" : " ") + word;
   }
-  return line.empty() ? lines : lines + margin + line + "\n";
+  return lines;
 }
 
-// Without the blanks that a table leaves at the end of a line.
-std::string LineOf(std::istringstream& lines) {
-  std::string line;
-  std::getline(lines, line);
-  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(std::move(line));
+  return lines;
+}
+
+// The rows of `lead`, each with its sentence beside it or below.
+std::string BrokenText(const Table& lead, const std::vector<std::string>& sentences, const Style& style) {
+  const std::vector<std::string> plain = LinesOf(lead.Format({})), shown = LinesOf(lead.Format(style));
+  const std::size_t column = WidestLine(lead.Format({})) + 2;
+  const bool beside = style.width >= column + kLeastWidth;
+  const std::size_t indent = beside ? column : kIndent;
+  const std::size_t width = std::max(style.width, indent + kLeastWidth) - indent;
+  std::string text;
+  for (std::size_t row = 0; row < shown.size(); ++row) {
+    std::vector<std::string> lines = Wrapped(sentences[row], width);
+    text += shown[row].substr(0, shown[row].find_last_not_of(' ') + 1);
+    std::size_t next = 0;
+    if (beside && !lines.empty()) {
+      const std::size_t written = DisplayWidth(plain[row].substr(0, plain[row].find_last_not_of(' ') + 1));
+      text +=
+          std::string(column - written, ' ') + (row == 0 ? style.Paint(lines[0], Colour::kFaint) : lines[0]);
+      next = 1;
+    }
+    text += "\n";
+    if (row == 0 && !beside) continue;  // a heading of its own would stand over nothing
+    for (; next < lines.size(); ++next) text += std::string(indent, ' ') + lines[next] + "\n";
+  }
+  return text;
 }
 
 }  // namespace
 
 std::string AdviceText(std::vector<std::string> header, const std::vector<AdviceRow>& rows,
                        const Style& style) {
-  std::vector<std::string> narrow_header(header.begin(), header.end() - 1);
-  Table wide(std::move(header)), narrow(std::move(narrow_header));
+  Table narrow(std::vector<std::string>(header.begin(), header.end() - 1));
+  std::vector<std::string> sentences{header.back()};
+  Table wide(std::move(header));
   for (const AdviceRow& row : rows) {
     narrow.Add(row.cells);
+    sentences.push_back(Printable(row.advice));
     std::vector<Cell> cells = row.cells;
     cells.emplace_back(row.advice);
     wide.Add(std::move(cells));
   }
-  if (style.width == 0 || WidestLine(wide.Format({})) <= style.width) return wide.Format(style);
-  std::istringstream lines(narrow.Format(style));
-  std::string text = LineOf(lines);
-  for (const AdviceRow& row : rows) {
-    text += LineOf(lines);
-    text += Wrapped(Printable(row.advice), std::max(style.width, kLeastWidth));
-  }
-  return text;
+  const bool fits = style.width == 0 || WidestLine(wide.Format({})) <= style.width;
+  return fits ? wide.Format(style) : BrokenText(narrow, sentences, style);
 }
 
 std::string AgeText(std::optional<base::WallTime> since, base::WallTime now) {

@@ -16,7 +16,8 @@ struct AdviceRow {
 };
 
 // One line a row where a terminal has room for it, and where there is no terminal (width 0), so that grep finds whole
-// rows. On a terminal that is too narrow the sentence stands below its row, broken between words.
+// rows. On a narrower one the sentence is broken between words, in its column, or below its row where that would be
+// too narrow.
 std::string AdviceText(std::vector<std::string> header, const std::vector<AdviceRow>& rows,
                        const Style& style);
 

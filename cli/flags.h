@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/cables.h"
 #include "cli/check.h"
 #include "cli/commands.h"
 #include "cli/import.h"
@@ -28,7 +29,9 @@ enum class Command : std::uint8_t {
   kObserve,
   kPrepare,
   kRelease,
-  kStatus
+  kStatus,
+  kDoctor,
+  kCables
 };
 
 // What stands on the command line.
@@ -46,6 +49,7 @@ struct Flags {
   PrepareOptions prepare;
   ReleaseOptions release;
   StatusOptions status;
+  CablesOptions cables;
 };
 
 struct CommandLine {

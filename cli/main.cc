@@ -6,8 +6,10 @@
 
 #include "base/clock.h"
 #include "base/file_tree.h"
+#include "cli/cables.h"
 #include "cli/check.h"
 #include "cli/commands.h"
+#include "cli/doctor.h"
 #include "cli/flags.h"
 #include "cli/import.h"
 #include "cli/lint.h"
@@ -46,6 +48,8 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
   if (flags.command == cli::Command::kStatus)
     return cli::RunStatus(client, server_clock, flags.status, look, {});
+  if (flags.command == cli::Command::kDoctor) return cli::RunDoctor(client, server_clock, look, {});
+  if (flags.command == cli::Command::kCables) return cli::RunCables(client, flags.cables, look, {});
   if (flags.command == cli::Command::kExplain) return cli::RunExplain(client, flags.explain, look, {});
   if (flags.command == cli::Command::kObserve) {
     return cli::RunObserved(client, flags.observed, clock.WallNow(), look, {});
