@@ -83,6 +83,13 @@ std::string AdviceText(std::vector<std::string> header, const std::vector<Advice
   return fits ? wide.Format(style) : BrokenText(narrow, sentences, style);
 }
 
+std::string SentenceText(const std::string& sentence, const Style& style) {
+  if (style.width == 0 || DisplayWidth(sentence) <= style.width) return sentence + "\n";
+  std::string text;
+  for (const std::string& line : Wrapped(sentence, style.width)) text += line + "\n";
+  return text;
+}
+
 std::string AgeText(std::optional<base::WallTime> since, base::WallTime now) {
   if (!since) return "-";
   using namespace std::chrono;  // NOLINT(google-build-using-namespace): units only

@@ -21,6 +21,9 @@ struct AdviceRow {
 std::string AdviceText(std::vector<std::string> header, const std::vector<AdviceRow>& rows,
                        const Style& style);
 
+// A sentence, broken between words where the terminal is narrower.
+std::string SentenceText(const std::string& sentence, const Style& style);
+
 // "95s", "12m", "3h", "2d": as kubectl tells ages. "-" where nothing is known, "0s" where clocks disagree.
 std::string AgeText(std::optional<base::WallTime> since, base::WallTime now);
 

@@ -21,7 +21,9 @@ std::string Sum(const Findings& findings) {
   const std::size_t problems = CountOf(findings, Verdict::kProblem);
   const std::size_t warnings = CountOf(findings, Verdict::kWarning);
   const std::size_t unknown = CountOf(findings, Verdict::kUnknown);
-  std::string text = problems == 0 ? "Heddle is whole" : Count(problems, "problem");
+  std::string text = problems > 0   ? Count(problems, "problem")
+                     : unknown == 0 ? "Heddle is whole"
+                                    : "No problem was found";
   if (warnings > 0) text += ", " + Count(warnings, "warning");
   if (unknown > 0) text += fmt::format(", {} could not be looked at", unknown);
   return text + fmt::format(" ({}).", Count(findings.size(), "check"));
@@ -64,7 +66,7 @@ Findings Diagnose(const DoctorReading& reading) {
   CheckPolicies(reading, installed, findings);
   CheckScope(reading, installed, findings);
   CheckDeployments(reading, installed, findings);
-  CheckLeases(reading, findings);
+  CheckLeases(reading, installed, findings);
   CheckAgents(reading, findings);
   CheckVersions(reading, findings);
   CheckRights(reading, installed, findings);

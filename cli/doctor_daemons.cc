@@ -53,13 +53,13 @@ void CheckDeployment(const DoctorReading& reading, const std::string& component,
   }
 }
 
-// Whose Lease it is, what stands still without it, and what to look at.
-void CheckLease(const DoctorReading& reading, std::string_view name, std::string_view without,
-                Findings& findings) {
+// `deployment` is whose Lease it is, `without` what stands still while nobody holds it.
+void CheckLease(const DoctorReading& reading, std::string_view name, std::string_view deployment,
+                std::string_view without, Findings& findings) {
   constexpr std::chrono::seconds kSlack{10};
   const std::string check = "lease";
   const std::string remedy =
-      fmt::format("kubectl -n {} logs deploy/{} --all-containers --tail=50", reading.ns, name);
+      fmt::format("kubectl -n {} logs deploy/{} --all-containers --tail=50", reading.ns, deployment);
   const Json* lease = Ours(reading.leases, reading.ns, name);
   if (lease == nullptr) {
     findings.push_back(
@@ -133,8 +133,7 @@ void Report(std::string_view what, std::vector<std::string> names, std::size_t o
   std::sort(names.begin(), names.end());
   findings.push_back(
       {"agents", names.size() == of ? Verdict::kProblem : Verdict::kWarning,
-       fmt::format("{} of {}: {}", Count(names.size(), "node"), of, what) + ": " + FirstNames(names),
-       remedy});
+       fmt::format("{} of {}: {}: {}", names.size(), Count(of, "node"), what, FirstNames(names)), remedy});
 }
 
 // The version in the name of an image: "0.1.0" of "registry:5000/ai/heddle:0.1.0@sha256:…"; empty = it has none.
@@ -214,14 +213,20 @@ void CheckDeployments(const DoctorReading& reading, const Installation& installe
   CheckDeployment(reading, installed.observes ? "observer" : "scheduler", findings);
 }
 
-void CheckLeases(const DoctorReading& reading, Findings& findings) {
+void CheckLeases(const DoctorReading& reading, const Installation& installed, Findings& findings) {
   if (!reading.leases) {
     findings.push_back(NotRead("lease", "list leases in " + reading.ns, reading.leases.error()));
     return;
   }
   // The extender leads while the scheduler beside it does: one Lease for both.
-  CheckLease(reading, keys::kSchedulerLease, "no gang is planned, and gated pods wait", findings);
-  CheckLease(reading, keys::kOperatorLease, "Fabrics, node labels and policies stay as they are", findings);
+  if (installed.observes) {
+    CheckLease(reading, keys::kSchedulerLease, "heddle-observer", "no gang is looked at", findings);
+  } else {
+    CheckLease(reading, keys::kSchedulerLease, "heddle-scheduler", "no gang is planned, and gated pods wait",
+               findings);
+  }
+  CheckLease(reading, keys::kOperatorLease, "heddle-operator",
+             "Fabrics, node labels and policies stay as they are", findings);
 }
 
 void CheckAgents(const DoctorReading& reading, Findings& findings) {
@@ -256,7 +261,7 @@ void CheckAgents(const DoctorReading& reading, Findings& findings) {
   }
   const std::string pods = fmt::format("kubectl -n {} get pods -o wide, and the agents' logs", reading.ns);
   const std::size_t before = findings.size();
-  Report("have GPUs and no NodeTopology", without, with_gpus, "the operator makes it: see its log", findings);
+  Report("GPUs and no NodeTopology", without, with_gpus, "the operator makes it: see its log", findings);
   Report("no agent has reported", mute, described.size(), pods, findings);
   Report("the agent has fallen silent", silent, reporting, pods, findings);
   if (findings.size() != before) return;

@@ -24,7 +24,7 @@ void CheckPolicies(const DoctorReading& reading, const Installation& installed, 
 void CheckScope(const DoctorReading& reading, const Installation& installed, Findings& findings);
 void CheckInstalls(const DoctorReading& reading, Findings& findings);
 void CheckDeployments(const DoctorReading& reading, const Installation& installed, Findings& findings);
-void CheckLeases(const DoctorReading& reading, Findings& findings);
+void CheckLeases(const DoctorReading& reading, const Installation& installed, Findings& findings);
 void CheckAgents(const DoctorReading& reading, Findings& findings);
 void CheckVersions(const DoctorReading& reading, Findings& findings);
 void CheckRights(const DoctorReading& reading, const Installation& installed, Findings& findings);

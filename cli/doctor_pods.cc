@@ -75,10 +75,11 @@ void CheckBypass(const DoctorReading& reading, const Installation& installed, Fi
   }
   if (!by_hand.empty()) {
     std::sort(by_hand.begin(), by_hand.end());
-    findings.push_back({"bypass", Verdict::kWarning,
-                        fmt::format("{} with GPUs were put on nodes by hand (spec.nodeName): {}",
-                                    Count(by_hand.size(), "pod"), FirstNames(by_hand)),
-                        "use nodeSelector, and they go past nobody"});
+    findings.push_back(
+        {"bypass", Verdict::kWarning,
+         fmt::format("{} with GPUs {} put on a node by hand (spec.nodeName): {}",
+                     Count(by_hand.size(), "pod"), by_hand.size() == 1 ? "was" : "were", FirstNames(by_hand)),
+         "use nodeSelector, and they go past nobody"});
   }
   if (findings.size() == before) {
     findings.push_back({"bypass", Verdict::kOk,

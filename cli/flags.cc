@@ -307,7 +307,8 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
     return fmt::format(
-        "{}: status, explain, observe, topology, fabric, plan, lint, check, prepare or release",
+        "{}: status, doctor, cables, explain, observe, topology, fabric, plan, lint, check, prepare or "
+        "release",
         others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();

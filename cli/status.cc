@@ -160,12 +160,10 @@ std::string StatusText(const StatusReport& report, const StatusOptions& options,
   if (!report.troubles.empty()) {
     text = TroublesText(options.all ? Sorted(report.troubles) : Folded(report.troubles), now, style) + "\n";
   }
-  if (report.wrong()) return text + totals + ".\n";
-  return text +
-         style.Paint(
-             report.notes.empty() ? "Nothing is wrong: " : "Nothing is wrong, as far as can be seen: ",
-             Colour::kGood) +
-         totals + ".\n";
+  if (report.wrong()) return text + SentenceText(totals + ".", style);
+  const std::string well =
+      report.notes.empty() ? "Nothing is wrong: " : "Nothing is wrong, as far as can be seen: ";
+  return text + style.Paint(well, Colour::kGood) + totals + ".\n";
 }
 
 }  // namespace heddle::cli

@@ -47,7 +47,7 @@ void AddCables(const Json& fabric, const Json& cabled, std::vector<Trouble>& tro
     if (doubtful == 0) return;
     Trouble trouble = OfCondition(fabric, cabled);
     trouble.gravity = Gravity::kNote;
-    trouble.what = fmt::format("{} cables may be wrong", doubtful);
+    trouble.what = fmt::format("{} cable{} may be wrong", doubtful, doubtful == 1 ? "" : "s");
     if (troubles.size() != before) trouble.message.clear();  // it speaks of those that are wrong
     trouble.remedy = "say which leaf has which rail: spec.leafNames; kubectl heddle cables --problems";
     troubles.push_back(std::move(trouble));
@@ -135,7 +135,7 @@ std::vector<Trouble> PolicyTroubles(const Objects& policies, const std::string& 
     trouble.kind = kind;
     trouble.order = kOfPolicies;
     trouble.what = "not ready: " + reason;
-    trouble.remedy = "see what it says";
+    trouble.remedy = "kubectl describe it";
     for (const PolicyWords& words : kPolicyWords) {
       if (words.reason != reason) continue;
       trouble.gravity = words.gravity;

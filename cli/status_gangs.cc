@@ -25,12 +25,13 @@ bool Older(std::optional<base::WallTime> since, base::WallTime now, std::chrono:
 
 // Of a gang that has no plan, or not all of its pods.
 std::optional<Trouble> OfWaiting(const Gang& gang, Trouble trouble, base::WallTime now) {
+  trouble.order = kOfWaiting;  // whoever stands still holds GPUs meanwhile
   trouble.since = gang.created_at;
   if (const auto planned = SinceOf(gang, crds::kPlanned)) trouble.since = planned;
   if (LacksRoom(gang)) {
     if (!Older(trouble.since, now, kPatience)) return std::nullopt;
     trouble.gravity = Gravity::kWarning;
-    trouble.what = "waits for room: " + gang.status.reason;
+    trouble.what = "needs room: " + gang.status.reason;
     return trouble;
   }
   if (!gang.status.reason.empty()) {
@@ -88,7 +89,7 @@ std::optional<Trouble> OfGang(const Gang& gang, base::WallTime now) {
   }
   if (crds::IsTrue(conditions, crds::kDegraded)) {
     trouble.since = SinceOf(gang, crds::kDegraded);
-    trouble.what = "stands still, degraded: " + gang.status.reason;
+    trouble.what = "degraded: " + gang.status.reason;
     return trouble;
   }
   return gang.status.placement ? OfPlanned(gang, std::move(trouble), now)

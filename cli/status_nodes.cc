@@ -44,8 +44,8 @@ constexpr std::array kNodeWords{
               Gravity::kWarning, kOfCables},
     NodeWords{"RailsMeasured", "rails not known", "give its agent the cloud's NCCL file: --from-nccl-xml",
               Gravity::kWarning, kOfCables},
-    NodeWords{"Lossless", "lossless settings", "kubectl get losslesspolicies; docs/lossless.md",
-              Gravity::kWarning, kOfPolicies},
+    NodeWords{"Lossless", "lossless:", "kubectl get losslesspolicies; docs/lossless.md", Gravity::kWarning,
+              kOfPolicies},
     NodeWords{"DevicesAsPlanned", "pods with other devices than planned",
               "delete the pods it names to have them placed anew", Gravity::kWarning, kOfPolicies},
     NodeWords{"RdmaPodsComplete", "RDMA pods incomplete",
@@ -97,7 +97,7 @@ std::string RailOf(std::string_view type) {
 Trouble OfRail(const std::string& rail, const std::string& reason) {
   Trouble trouble{.gravity = Gravity::kWarning, .order = kOfRails};
   trouble.what = fmt::format("rail {} {}", rail, reason);
-  trouble.remedy = "see what it says";
+  trouble.remedy = "kubectl describe nt";
   for (const RailWords& words : kRailWords) {
     if (words.reason != reason) continue;
     trouble.gravity = words.gravity;
@@ -112,7 +112,7 @@ Trouble OfCondition(const std::string& type, const std::string& reason) {
   if (const std::string rail = RailOf(type); !rail.empty()) return OfRail(rail, reason);
   Trouble trouble{.gravity = Gravity::kWarning, .order = kOfRest};
   trouble.what = reason.empty() ? "not " + type : fmt::format("not {}: {}", type, reason);
-  trouble.remedy = "see what it says";
+  trouble.remedy = "kubectl describe nt";
   for (const NodeWords& words : kNodeWords) {
     if (words.type != type) continue;
     trouble.gravity = words.gravity;
@@ -214,7 +214,7 @@ std::vector<Trouble> SilentAgents(const Objects& topologies, const Objects& leas
     }
     Trouble trouble{.gravity = Gravity::kWarning, .order = kOfAgents, .kind = "Node"};
     trouble.reason = "AgentSilent";
-    trouble.what = "agent silent, its report may be old";
+    trouble.what = "agent silent";
     trouble.names = {name};
     trouble.since = renewed;
     trouble.remedy =

@@ -12,7 +12,17 @@ namespace heddle::cli {
 // The parts of a report, one for each kind of object. All are pure and total.
 
 // Where a trouble stands among those of its gravity.
-enum TroubleOrder : int { kOfGangs, kOfNodes, kOfGpus, kOfRails, kOfCables, kOfPolicies, kOfAgents, kOfRest };
+enum TroubleOrder : int {
+  kOfGangs,
+  kOfNodes,
+  kOfGpus,
+  kOfRails,
+  kOfCables,
+  kOfWaiting,
+  kOfPolicies,
+  kOfAgents,
+  kOfRest
+};
 
 // Once a condition is this old, what should pass by itself has not.
 inline constexpr std::chrono::minutes kPatience{10};

@@ -237,7 +237,8 @@ TEST_F(StatusTest, CountsGpusThatNobodyCanUse) {
 TEST_F(StatusTest, GivesThePassingTimeBeforeItCallsThemWrong) {
   AddHealthy();
   Put(GangOf("fresh", minutes(9)), {{crds::kPlanned, false}}, minutes(9), "NotEnoughFree", "1 host needed");
-  Put(GangOf("new", seconds(20)), {{crds::kPlanned, false}}, seconds(20), "RankMissing", "a rank is missing");
+  Put(GangOf("new", seconds(20)), {{crds::kPlanned, false}}, seconds(20), "UnequalPods",
+      "the pods of one gang must be alike");
   AddPolicy(keys::kLosslessPolicy, "roce", "Applying", "8 ports are to be set", minutes(9));
   EXPECT_EQ(Run().exit_code, Output::kOk) << Run().out;
   clock.Advance(minutes(2));
@@ -245,7 +246,7 @@ TEST_F(StatusTest, GivesThePassingTimeBeforeItCallsThemWrong) {
     Beat(node < 10 ? "node-0" + std::to_string(node) : "node-" + std::to_string(node), seconds(1));
   const Json report = RunJson();
   EXPECT_THAT(Whats(report),
-              ElementsAre("refused: RankMissing", "waits for room: NotEnoughFree", "being applied"));
+              ElementsAre("refused: UnequalPods", "needs room: NotEnoughFree", "being applied"));
   EXPECT_EQ(report["items"][2]["severity"], "warning");
 }
 
@@ -262,7 +263,7 @@ TEST_F(StatusTest, TellsByFabricsWhichAgentsAreSilentWhereLeasesCannotBeRead) {
   server.FailNext({.method = "GET", .path_contains = "/leases", .status = 403});
   server.FailNext({.method = "GET", .path_contains = "/pods", .status = 403});
   const Output output = Run();
-  EXPECT_THAT(output.out, AllOf(HasSubstr("agents silent"), Not(HasSubstr("agent silent,"))));
+  EXPECT_THAT(output.out, AllOf(HasSubstr("agents silent"), Not(HasSubstr("agent silent "))));
   EXPECT_THAT(output.err,
               AllOf(HasSubstr("Note: Which agents fell silent"), HasSubstr("Note: Who holds how many GPUs")));
   EXPECT_THAT(output.out, AllOf(Not(HasSubstr("bound, ")), HasSubstr("16 nodes (2 out of use), 128 GPUs")));
@@ -295,7 +296,7 @@ TEST_F(StatusTest, AnEngineerWhoMaySeeGangsOnlySeesThose) {
        {"nodetopologies", "fabrics", "losslesspolicies", "rdmadevicepolicies", "/nodes", "/pods", "/leases"})
     server.FailNext({.method = "GET", .path_contains = kind, .status = 403});
   const Json report = RunJson({.ns = "team"});
-  EXPECT_EQ(report["items"][0]["what"], "stands still, degraded: Requirement");
+  EXPECT_EQ(report["items"][0]["what"], "degraded: Requirement");
   EXPECT_EQ(report["notRead"].size(), 7U);
 }
 
@@ -328,7 +329,7 @@ TEST(StatusReport, SurvivesWhateverStandsInObjects) {
   const StatusReport report = ReportStatus(reading);
   EXPECT_TRUE(report.wrong());
   EXPECT_THAT(report.notes, Not(IsEmpty()));
-  EXPECT_THAT(StatusText(report, {}, reading.now, {.width = 80}), HasSubstr("not Ready"));
+  EXPECT_THAT(StatusText(report, {}, reading.now, {.width = 80}), HasSubstr("not Cabled"));
   EXPECT_EQ(StatusJson(report, {.all = true})["items"].size(), report.troubles.size());
 }
 
