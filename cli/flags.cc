@@ -29,7 +29,7 @@ Examples:
   kubectl heddle check llama.yaml             what of a workload would go wrong, before it runs
   kubectl heddle release --all                after `helm uninstall`: nobody waits for ever at Heddle's gate
 
-Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal.)";
+Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal, or something is wrong.)";
 
 void DefineImport(CLI::App& fabric, ImportOptions& flags) {
   CLI::App* import = fabric.add_subcommand(

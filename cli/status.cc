@@ -36,6 +36,19 @@ std::vector<crds::Gang> GangsOf(const Objects& objects, StatusReport& report) {
   return gangs;
 }
 
+// A gang that stands still for a lost node does so since that went: its own conditions are those of one that runs.
+void DateLostNodes(const Objects& nodes, std::vector<Trouble>& troubles) {
+  for (Trouble& trouble : troubles) {
+    if (trouble.reason != "NodeLost") continue;
+    const std::string lost =
+        trouble.message.substr(0, trouble.message.find(' '));  // "node-05 is NotReady, and …"
+    for (const Json& node : nodes) {
+      const Json* ready = kube::Name(node) == lost ? kube::Condition(node, "Ready") : nullptr;
+      if (ready != nullptr) trouble.since = ConditionSince(*ready);
+    }
+  }
+}
+
 void CountGangs(const std::vector<crds::Gang>& gangs, StatusTotals& totals) {
   for (const crds::Gang& gang : gangs) {
     const auto is = [&gang](std::string_view type) { return crds::IsTrue(gang.status.conditions, type); };
@@ -112,7 +125,9 @@ StatusReport ReportStatus(const StatusReading& reading) {
     report.troubles.insert(report.troubles.end(), std::make_move_iterator(troubles.begin()),
                            std::make_move_iterator(troubles.end()));
   };
-  add(GangTroubles(gangs, reading.now));
+  std::vector<Trouble> of_gangs = GangTroubles(gangs, reading.now);
+  DateLostNodes(nodes, of_gangs);
+  add(std::move(of_gangs));
   add(NodeTroubles(nodes, gpu_nodes));
   add(TopologyTroubles(topologies));
   add(FabricTroubles(fabrics, !reading.leases));
