@@ -17,6 +17,9 @@ constexpr const char* kAbout =
     "Shows how training jobs lie on the fabric: NVLink domains, rails, leaves, and what that costs.";
 constexpr const char* kExamples = R"(
 Examples:
+  kubectl heddle status                       what is wrong, the worst first, and what to do about it
+  kubectl heddle doctor                       whether Heddle itself is whole
+  kubectl heddle cables --problems            which cable ends where it should not
   kubectl heddle explain job/llama -n train    why here, why waiting, what would help; also jobset/, lws/, gang/ …
   kubectl heddle explain job/llama -n train --parallelism "tp=8,pp=2,dp=8"   a Job that Heddle did not place
   kubectl heddle topology                     all nodes
@@ -31,7 +34,7 @@ Examples:
   kubectl heddle check llama.yaml             what of a workload would go wrong, before it runs
   kubectl heddle release --all                after `helm uninstall`: nobody waits for ever at Heddle's gate
 
-Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal.)";
+Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal, or something is wrong.)";
 
 void DefineImport(CLI::App& fabric, ImportOptions& flags) {
   CLI::App* import = fabric.add_subcommand(
@@ -150,6 +153,67 @@ void DefineRelease(CLI::App& release, ReleaseOptions& flags) {
   release.footer(kReleaseHelp);
 }
 
+constexpr const char* kStatusHelp = R"(
+A line for each thing that is wrong, the worst first: gangs that stand still, nodes out of use, GPUs, NVLinks, rails and
+cables, policies that are not in force, agents that fell silent. Equal things of many nodes are one line. The last line
+counts nodes, GPUs and gangs. Nothing is changed, and nothing is judged anew: it is what operator, extender and agents
+have written.
+
+  problem   work stands still, or what was bought cannot be used
+  warning   it goes on, worse than it could
+  note      to know, not to act on; by itself it is nothing wrong
+
+Examples:
+  kubectl heddle status
+  kubectl heddle status -n train              gangs of one namespace only
+  kubectl heddle status --all | grep gpu-017  each thing by itself
+  kubectl heddle status -o json | jq -r '.items[] | select(.severity == "problem") | .what'
+
+Exit codes: 0 nothing is wrong, 3 something is, 1 the cluster could not be asked.)";
+
+void DefineStatus(CLI::App& status, StatusOptions& flags) {
+  status.add_flag("--all", flags.all, "Equal things one by one");
+  status.footer(kStatusHelp);
+}
+
+constexpr const char* kDoctorHelp = R"(
+Looks at Heddle itself, from the server to the jobs: the version of Kubernetes, CustomResourceDefinitions with the
+fields of this version, admission policies and their bindings, the namespaces in scope, Deployments, Leases, agents,
+versions, what Heddle's accounts may do, pods with GPUs that go past it, RDMA pods that lack something, and other
+programs that have to do with gangs. What is wrong with the machines is in `kubectl heddle status`.
+
+Nothing is changed. What you may not read is unknown, with the right that is missing; the other checks go on. Asking
+what Heddle's accounts may do takes the right to create SubjectAccessReviews.
+
+Examples:
+  kubectl heddle doctor                       after `helm install`, after an upgrade, and when pods wait for nothing
+  kubectl heddle doctor -o json | jq '.items[] | select(.verdict != "ok")'
+
+Exit codes: 0 no problem (warnings may be), 3 problems, 1 the cluster could not be asked.)";
+
+constexpr const char* kCablesHelp = R"(
+A row for each port that carries jobs, what is wrong first: which rail it has, where its cable ends, and where it
+belongs. A swap names both ports and both ends. Rails and leaves are as Fabrics have them: without spec.leafNames a
+cable is compared with those of the other hosts of its unit.
+
+  swapped, wrong rail, wrong leaf, contradiction, down     go there
+  ambiguous, stale, unknown                                nobody can tell; the row says why
+  not judged                                               nothing is expected there
+
+Examples:
+  kubectl heddle cables --problems            what to bring a ladder for
+  kubectl heddle cables gpu-017
+  kubectl heddle cables --csv > cables.csv    for the people of the data centre
+
+Exit codes: 0 no cable is wrong and no port down, 3 one is, 1 the cluster could not be asked.)";
+
+void DefineCables(CLI::App& cables, CablesOptions& flags) {
+  cables.add_option("NODE,--node", flags.node, "Name of a node");
+  cables.add_flag("--problems", flags.problems, "Only what is not as it should be");
+  cables.add_flag("--csv", flags.csv, "As RFC 4180 has it, with a header");
+  cables.footer(kCablesHelp);
+}
+
 void DefinePlan(CLI::App& plan, PlanOptions& flags) {
   plan.add_option(
       "--topology", flags.ground.topology,
@@ -189,6 +253,12 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   app.add_option("-n,--namespace", flags.explain.ns, "Namespace (default: the context's)");
   app.add_option("-o,--output", output, "table, or json or yaml for scripts")->capture_default_str();
 
+  DefineStatus(*app.add_subcommand("status", "What is wrong, the worst first, and what to do about it"),
+               flags.status);
+  app.add_subcommand("doctor", "Whether this installation of Heddle is whole, and what goes past it")
+      ->footer(kDoctorHelp);
+  DefineCables(*app.add_subcommand("cables", "Port by port: rail, leaf, and what is cabled wrongly"),
+               flags.cables);
   CLI::App* explain =
       app.add_subcommand("explain", "Why a gang is where it is, why it waits, and what would help");
   explain
@@ -246,8 +316,10 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
-    return fmt::format("{}: explain, observe, topology, fabric, plan, lint, check, prepare or release",
-                       others.empty() ? "say what to do" : "there is no command " + others.front());
+    return fmt::format(
+        "{}: status, doctor, cables, explain, observe, topology, fabric, plan, lint, check, prepare or "
+        "release",
+        others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
   return what;
@@ -276,6 +348,9 @@ std::optional<Output> SaidAtOnce(const CLI::App& app) {
 }
 
 Command CommandOf(const CLI::App& app) {
+  if (app.got_subcommand("status")) return Command::kStatus;
+  if (app.got_subcommand("doctor")) return Command::kDoctor;
+  if (app.got_subcommand("cables")) return Command::kCables;
   if (app.got_subcommand("explain")) return Command::kExplain;
   if (app.got_subcommand("observe")) return Command::kObserve;
   if (app.got_subcommand("topology")) return Command::kTopology;

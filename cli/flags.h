@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/cables.h"
 #include "cli/check.h"
 #include "cli/commands.h"
 #include "cli/import.h"
@@ -13,6 +14,7 @@
 #include "cli/plan.h"
 #include "cli/prepare.h"
 #include "cli/release.h"
+#include "cli/status.h"
 
 namespace heddle::cli {
 
@@ -26,7 +28,10 @@ enum class Command : std::uint8_t {
   kCheck,
   kObserve,
   kPrepare,
-  kRelease
+  kRelease,
+  kStatus,
+  kDoctor,
+  kCables
 };
 
 // What stands on the command line.
@@ -43,6 +48,8 @@ struct Flags {
   ObservedOptions observed;
   PrepareOptions prepare;
   ReleaseOptions release;
+  StatusOptions status;
+  CablesOptions cables;
 };
 
 struct CommandLine {

@@ -13,14 +13,18 @@ kube::Resource HeddleResource(keys::Kind kind, bool namespaced) {
                               std::string(kind.plural), std::string(kind.kind), namespaced);
 }
 
-base::Result<std::vector<Json>> ListHeddle(kube::Client& client, keys::Kind kind,
-                                           const std::stop_token& stop) {
-  auto list = client.ListAll(HeddleResource(kind, false), {.resource_version = ""}, stop);
+base::Result<std::vector<Json>> ListOrWhyNot(kube::Client& client, const kube::Resource& resource,
+                                             kube::ListOptions options, const std::stop_token& stop) {
+  auto list = client.ListAll(resource, std::move(options), stop);
   if (list) return std::move(list->items);
   if (list.error().code != Code::kNotFound) return base::Fail(std::move(list).error());
   // 404 on a collection: the kind is not served.
-  return base::Fail(Code::kUnimplemented, "this cluster has no " + std::string(kind.plural) + "." +
-                                              std::string(keys::kGroup) + " resource");
+  return base::Fail(Code::kUnimplemented, "this cluster has no " + resource.Title() + " resource");
+}
+
+base::Result<std::vector<Json>> ListHeddle(kube::Client& client, keys::Kind kind,
+                                           const std::stop_token& stop) {
+  return ListOrWhyNot(client, HeddleResource(kind, false), {}, stop);
 }
 
 base::Result<FabricReading> ReadCluster(kube::Client& client, const std::stop_token& stop) {

@@ -15,6 +15,11 @@ kube::Resource HeddleResource(crds::keys::Kind kind, bool namespaced);
 // All objects of one of our cluster-wide kinds; kUnimplemented where Heddle is not installed.
 [[nodiscard]] base::Result<std::vector<crds::Json>> ListHeddle(kube::Client& client, crds::keys::Kind kind,
                                                                const std::stop_token& stop);
+// All objects of any kind, page by page; kUnimplemented where it is not served, and what is missing for it in words.
+[[nodiscard]] base::Result<std::vector<crds::Json>> ListOrWhyNot(kube::Client& client,
+                                                                 const kube::Resource& resource,
+                                                                 kube::ListOptions options,
+                                                                 const std::stop_token& stop);
 // NodeTopologies and Fabrics; without the right to read Fabrics a note says so.
 [[nodiscard]] base::Result<FabricReading> ReadCluster(kube::Client& client, const std::stop_token& stop);
 

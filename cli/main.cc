@@ -1,3 +1,4 @@
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -5,8 +6,10 @@
 
 #include "base/clock.h"
 #include "base/file_tree.h"
+#include "cli/cables.h"
 #include "cli/check.h"
 #include "cli/commands.h"
+#include "cli/doctor.h"
 #include "cli/flags.h"
 #include "cli/import.h"
 #include "cli/lint.h"
@@ -15,8 +18,10 @@
 #include "cli/prepare.h"
 #include "cli/read_path.h"
 #include "cli/release.h"
+#include "cli/status.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
+#include "kube/server_clock.h"
 
 namespace {
 
@@ -35,9 +40,16 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
   flags.check.ns = flags.explain.ns;
   flags.release.ns = flags.observed.ns;
+  flags.status.ns = flags.observed.ns;
   kube::PassOverSystemAuthorities(*config);
-  kube::CpprestTransport transport(*std::move(config), clock);
+  kube::CpprestTransport wire(*std::move(config), clock);
+  kube::ServerClock server_clock(clock);  // what is old is old by the cluster's time
+  kube::ClockSettingTransport transport(wire, clock, server_clock, [](std::string_view) {});
   kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
+  if (flags.command == cli::Command::kStatus)
+    return cli::RunStatus(client, server_clock, flags.status, look, {});
+  if (flags.command == cli::Command::kDoctor) return cli::RunDoctor(client, server_clock, look, {});
+  if (flags.command == cli::Command::kCables) return cli::RunCables(client, flags.cables, look, {});
   if (flags.command == cli::Command::kExplain) return cli::RunExplain(client, flags.explain, look, {});
   if (flags.command == cli::Command::kObserve) {
     return cli::RunObserved(client, flags.observed, clock.WallNow(), look, {});
@@ -49,10 +61,17 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   return cli::RunFabric(client, look, {});
 }
 
+// 0 = standard output is no terminal.
+std::size_t TerminalWidth() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
 cli::Output Run(cli::Flags& flags) {
   const char* no_colour = std::getenv("NO_COLOR");  // no-color.org
   const bool colours = isatty(STDOUT_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0');
-  const cli::OutputOptions look{.format = flags.format, .style = {.colours = colours}};
+  const cli::OutputOptions look{.format = flags.format,
+                                .style = {.colours = colours, .width = TerminalWidth()}};
   switch (flags.command) {
     case cli::Command::kPlan:
       return cli::Plan(flags.plan, cli::ReadPath, look);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@ enum class Colour : std::uint8_t { kNone, kGood, kBad, kFaint };
 // How output looks: colours only on a terminal that wants them.
 struct Style {
   bool colours = false;
+  std::size_t width = 0;  // columns of the terminal; 0 = it is none
   std::string Paint(std::string_view text, Colour colour) const;
 };
 

@@ -54,3 +54,32 @@ function(heddle_grpc NAME PROTO)
   target_include_directories(${NAME} SYSTEM PUBLIC ${OUT})
   target_link_libraries(${NAME} PUBLIC PkgConfig::GRPC)
 endfunction()
+
+# The text of crds/*.yaml as a source of TARGET, cli/known_crds.h: what a program of this version expects of a cluster.
+function(heddle_known_crds TARGET)
+  file(GLOB FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/crds/*.yaml)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${FILES})
+  set(TEXTS "")
+  foreach(FILE ${FILES})
+    file(READ ${FILE} TEXT)
+    string(APPEND TEXTS "    R\"heddle(${TEXT})heddle\",\n")
+  endforeach()
+  list(LENGTH FILES COUNT)
+  set(OUT ${CMAKE_BINARY_DIR}/generated/cli/known_crds.cc)
+  file(CONFIGURE OUTPUT ${OUT} @ONLY CONTENT [=[
+#include "cli/known_crds.h"
+
+#include <array>
+
+namespace heddle::cli {
+
+std::span<const std::string_view> KnownCrdTexts() {
+  static constexpr std::array<std::string_view, @COUNT@> kTexts{
+@TEXTS@  };
+  return kTexts;
+}
+
+}  // namespace heddle::cli
+]=])
+  target_sources(${TARGET} PRIVATE ${OUT})
+endfunction()

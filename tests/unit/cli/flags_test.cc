@@ -77,8 +77,23 @@ TEST(Flags, SayWhatToCheck) {
   EXPECT_THAT(Read({"check", "--help"}).instead->out, HasSubstr("KIND/NAME is one in the cluster"));
 }
 
+TEST(Flags, SayWhatToLookAt) {
+  EXPECT_EQ(Read({"status"}).flags.command, Command::kStatus);
+  EXPECT_TRUE(Read({"status", "--all", "-n", "team"}).flags.status.all);
+  EXPECT_EQ(Read({"doctor", "-o", "yaml"}).flags.command, Command::kDoctor);
+  const CommandLine line = Read({"cables", "--problems", "--csv", "--node", "gpu-017"});
+  ASSERT_FALSE(line.instead) << line.instead->err;
+  EXPECT_EQ(line.flags.command, Command::kCables);
+  EXPECT_TRUE(line.flags.cables.problems && line.flags.cables.csv);
+  EXPECT_EQ(line.flags.cables.node, "gpu-017");
+  EXPECT_EQ(Read({"cables", "gpu-017"}).flags.cables.node, "gpu-017");
+  for (const char* word : {"status", "doctor", "cables"})
+    EXPECT_THAT(Read({word, "--help"}).instead->out, HasSubstr("Exit codes: 0 no"));
+}
+
 TEST(Flags, SayWhatIsWrongInSentences) {
-  EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: explain, observe, topology, fabric, plan, lint, check, prepare or release"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: status, doctor, cables, explain, observe, topology, "
+                                     "fabric, plan, lint, check, prepare or release"));
   EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("there is no command plam"));
   EXPECT_THAT(ErrorOf({"plan", "--defragment", "x"}), HasSubstr("--defragment \"x\": write a whole number"));
   EXPECT_THAT(ErrorOf({"plan", "--spares", "99999999999"}), HasSubstr("--spares \"99999999999\": write"));

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cli/output.h"
+#include "kube/client.h"
+
+namespace heddle::cli {
+
+// `kubectl heddle doctor`: whether this installation of Heddle is whole, and what in the cluster works around it. What
+// is wrong with the machines is `status`'s.
+
+// Of this program. The chart's appVersion is the same; a test compares them.
+inline constexpr std::string_view kCliVersion = "0.1.0";
+
+enum class Verdict : std::uint8_t { kOk, kWarning, kProblem, kUnknown };
+std::string_view VerdictName(Verdict verdict);  // "ok", "warning", "problem", "unknown"
+
+struct Finding {
+  std::string check;  // "server", "policies": what was looked at
+  Verdict verdict = Verdict::kOk;
+  std::string what;    // a sentence
+  std::string remedy;  // what to do, as a clause; empty where there is nothing
+  friend bool operator==(const Finding&, const Finding&) = default;
+};
+using Findings = std::vector<Finding>;
+
+using Objects = std::vector<crds::Json>;
+
+// What a pod with GPUs says that matters here.
+struct GpuPod {
+  std::string ns, name, scheduler;
+  bool by_hand = false;                  // whoever made it named its node
+  std::vector<std::string> rdma_faults;  // why it cannot use the RDMA devices that it has
+  friend bool operator==(const GpuPod&, const GpuPod&) = default;
+};
+
+// Whether an account may do what its program does.
+struct NeededRight {
+  std::string component;  // "operator"
+  std::string verb, group, resource, subresource;
+  std::string name;           // of the object, where only that is needed
+  bool namespaced = false;    // in Heddle's own namespace
+  bool placing = false;       // not needed to observe
+  std::string Title() const;  // "patch pods"
+};
+struct Right {
+  NeededRight needed;
+  base::Result<bool> allowed;
+};
+
+// Everything that is looked at, or why it could not be read. What is written there is other people's: anything may be
+// missing or of another type.
+struct DoctorReading {
+  std::string ns;                      // where Heddle's daemons are, or would be
+  base::Result<std::string> version;   // of the API server: "v1.36.3"
+  base::Result<crds::Json> admission;  // what admissionregistration.k8s.io/v1 serves
+  base::Result<Objects> definitions, mutating, mutating_bindings, validating, validating_bindings;
+  base::Result<Objects> accounts;  // ServiceAccounts with Heddle's label
+  base::Result<Objects> namespaces, nodes, deployments, daemon_sets, leases, topologies;
+  base::Result<std::vector<GpuPod>> pods;
+  std::vector<Right> rights;
+  base::WallTime now;  // by the clock of the API server
+};
+
+// In the order of an installation, from the server to the jobs. Pure and total.
+Findings Diagnose(const DoctorReading& reading);
+// All rights that the programs need.
+const std::vector<NeededRight>& NeededRights();
+
+crds::Json DoctorJson(const Findings& findings);
+std::string DoctorText(const Findings& findings, const Style& style);
+
+// Exit codes: 0 no problem, 3 at least one, 1 nobody could be asked. `clock` is the API server's.
+Output RunDoctor(kube::Client& client, base::Clock& clock, const OutputOptions& look,
+                 const std::stop_token& stop);
+
+}  // namespace heddle::cli

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/doctor.h"
+
+namespace heddle::cli {
+
+// The checks of `doctor`, each pure and total.
+
+// What people and the chart have decided, as far as it can be seen.
+struct Installation {
+  bool observes = false;    // mode=observe: no pod is touched
+  bool everywhere = false;  // scope=cluster
+  bool scope_known = false;
+};
+Installation InstallationOf(const DoctorReading& reading);
+
+void CheckServer(const DoctorReading& reading, Findings& findings);
+void CheckCrds(const DoctorReading& reading, Findings& findings);
+void CheckPolicies(const DoctorReading& reading, const Installation& installed, Findings& findings);
+void CheckScope(const DoctorReading& reading, const Installation& installed, Findings& findings);
+void CheckInstalls(const DoctorReading& reading, Findings& findings);
+void CheckDeployments(const DoctorReading& reading, const Installation& installed, Findings& findings);
+void CheckLeases(const DoctorReading& reading, const Installation& installed, Findings& findings);
+void CheckAgents(const DoctorReading& reading, Findings& findings);
+void CheckVersions(const DoctorReading& reading, Findings& findings);
+void CheckRights(const DoctorReading& reading, const Installation& installed, Findings& findings);
+void CheckPods(const DoctorReading& reading, const Installation& installed, Findings& findings);
+void CheckNeighbours(const DoctorReading& reading, Findings& findings);
+
+// Whether gangs' pods in that namespace go through Heddle.
+bool InScope(const DoctorReading& reading, const Installation& installed, const std::string& ns);
+
+// What could not be read: the check is unknown, and the right that is missing for it is named.
+Finding NotRead(std::string check, std::string_view what, const base::Error& error);
+// "2 pods", "1 pod"
+std::string Count(std::size_t count, std::string_view noun);
+
+// What a cluster's CustomResourceDefinition lacks of ours, or has more: fields as "status.gpus[].numa", sorted.
+struct SchemaDifference {
+  std::vector<std::string> missing, more;
+};
+SchemaDifference CompareSchemas(const crds::Json& ours, const crds::Json& theirs);
+// The CustomResourceDefinitions of this version.
+const Objects& OurCrds();
+
+}  // namespace heddle::cli

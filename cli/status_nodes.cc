@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string_view>
+
+#include "cli/remedies.h"
+#include "cli/status_parts.h"
+#include "crds/keys.h"
+#include "kube/object.h"
+
+namespace heddle::cli {
+namespace {
+
+using crds::Json;
+
+// What a condition of a NodeTopology that is False means to a person. docs/nodeagent.md has all of them.
+struct NodeWords {
+  std::string_view type, what, remedy;
+  Gravity gravity;
+  TroubleOrder order;
+};
+constexpr std::array kNodeWords{
+    NodeWords{"Ready", "report unusable", "install or restart the GPU driver, or see what its report says",
+              Gravity::kProblem, kOfGpus},
+    NodeWords{"GpusHealthy", "unhealthy GPUs", "reset, power-cycle or replace what it names",
+              Gravity::kProblem, kOfGpus},
+    NodeWords{"NvlinkFabricHealthy", "NVLink fabric unhealthy",
+              "check nvidia-fabricmanager, IMEX and the NVLink switches of the rack", Gravity::kProblem,
+              kOfGpus},
+    NodeWords{"NvlinksUp", "NVLinks down", "nvidia-smi nvlink -s on the node, then reset the GPU",
+              Gravity::kProblem, kOfGpus},
+    NodeWords{"NvlinkHealthy", "NVLink errors",
+              "nvidia-smi nvlink -e on the node; reset the GPU, reseat the tray or check its switch",
+              Gravity::kWarning, kOfGpus},
+    NodeWords{"PcieLinksFull", "PCIe links degraded", "reseat or replace what it names", Gravity::kWarning,
+              kOfGpus},
+    NodeWords{"LinksUp", "links down or slow", "kubectl heddle cables --problems", Gravity::kProblem,
+              kOfRails},
+    NodeWords{"RdmaMtuEqual", "unequal RDMA MTUs", "set one MTU on the interfaces or leaf ports it names",
+              Gravity::kWarning, kOfRails},
+    NodeWords{"LeavesKnown", "leaves not known", "LLDP on the switches; kubectl heddle cables --problems",
+              Gravity::kWarning, kOfCables},
+    NodeWords{"RailsMeasured", "rails not known", "give its agent the cloud's NCCL file: --from-nccl-xml",
+              Gravity::kWarning, kOfCables},
+    NodeWords{"Lossless", "lossless:", "kubectl get losslesspolicies; docs/lossless.md", Gravity::kWarning,
+              kOfPolicies},
+    NodeWords{"DevicesAsPlanned", "pods with other devices than planned",
+              "delete the pods it names to have them placed anew", Gravity::kWarning, kOfPolicies},
+    NodeWords{"RdmaPodsComplete", "RDMA pods incomplete",
+              "add to the pods what it names; kubectl heddle check", Gravity::kWarning, kOfPolicies},
+    NodeWords{"NcclFilesWritten", "NCCL files not written", "see what its agent says; docs/devices.md",
+              Gravity::kWarning, kOfAgents},
+    NodeWords{"GrantsKnown", "kubelet does not say who has which GPU",
+              "mount /var/lib/kubelet/pod-resources into the agent; docs/nodeagent.md", Gravity::kWarning,
+              kOfAgents},
+    NodeWords{"DiscoveryComplete", "something could not be read", "see what it names; docs/nodeagent.md",
+              Gravity::kNote, kOfAgents},
+};
+
+// By the reason of RailNHealthy.
+struct RailWords {
+  std::string_view reason, what, remedy;
+  Gravity gravity;
+};
+constexpr std::array kRailWords{
+    RailWords{"LinkDown", "down", "the cable or transceiver: kubectl heddle cables --problems",
+              Gravity::kProblem},
+    RailWords{"Flapping", "flapping", "clean or replace cable and transceiver, then the leaf port",
+              Gravity::kProblem},
+    RailWords{"PauseStorm", "stopped by pause frames",
+              "find the receiver behind the leaf that does not drain; docs/nodeagent.md", Gravity::kProblem},
+    RailWords{"LinkErrors", "takes errors", "clean or replace cable and transceiver, then the leaf port",
+              Gravity::kWarning},
+    RailWords{"PathLoss", "loses packets", "compare the leaves and spines that these nodes share",
+              Gravity::kWarning},
+    RailWords{"SlowLink", "slower than the others", "reseat or replace cable and transceiver",
+              Gravity::kWarning},
+    RailWords{"BeingSet", "out of use while its lossless settings are set", "wait; docs/lossless.md",
+              Gravity::kNote},
+};
+
+bool IsBad(const Json& condition) {
+  return kube::StringAt(condition, {"status"}) == "False";
+}
+
+// "3" of "Rail3Healthy"; empty for anything else.
+std::string RailOf(std::string_view type) {
+  constexpr std::string_view kStart = "Rail", kEnd = "Healthy";
+  if (!type.starts_with(kStart) || !type.ends_with(kEnd) || type.size() <= kStart.size() + kEnd.size())
+    return "";
+  const std::string_view number = type.substr(kStart.size(), type.size() - kStart.size() - kEnd.size());
+  return number.find_first_not_of("0123456789") == std::string_view::npos ? std::string(number) : "";
+}
+
+Trouble OfRail(const std::string& rail, const std::string& reason) {
+  Trouble trouble{.gravity = Gravity::kWarning, .order = kOfRails};
+  trouble.what = fmt::format("rail {} {}", rail, reason);
+  trouble.remedy = "kubectl describe nt";
+  for (const RailWords& words : kRailWords) {
+    if (words.reason != reason) continue;
+    trouble.gravity = words.gravity;
+    trouble.what = fmt::format("rail {} {}", rail, words.what);
+    trouble.remedy = words.remedy;
+  }
+  return trouble;
+}
+
+// What agents of another version may say beside the words above is shown by its own name.
+Trouble OfCondition(const std::string& type, const std::string& reason) {
+  if (const std::string rail = RailOf(type); !rail.empty()) return OfRail(rail, reason);
+  Trouble trouble{.gravity = Gravity::kWarning, .order = kOfRest};
+  trouble.what = reason.empty() ? "not " + type : fmt::format("not {}: {}", type, reason);
+  trouble.remedy = "kubectl describe nt";
+  for (const NodeWords& words : kNodeWords) {
+    if (words.type != type) continue;
+    trouble.gravity = words.gravity;
+    trouble.order = words.order;
+    trouble.what = words.what;
+    trouble.remedy = words.remedy;
+  }
+  // Here the reason is the news.
+  if (type == "Lossless") trouble.what += " " + reason;
+  if (type == "Lossless" && (reason == "Conflict" || reason == "Failed")) trouble.gravity = Gravity::kProblem;
+  if (type == "Lossless" && reason == "Pending") trouble.gravity = Gravity::kNote;
+  return trouble;
+}
+
+}  // namespace
+
+std::optional<base::WallTime> ConditionSince(const Json& condition) {
+  return base::ParseTime(kube::StringAt(condition, {"lastTransitionTime"}));
+}
+
+std::vector<Trouble> NodeTroubles(const Objects& nodes, const std::set<std::string>& gpu_nodes) {
+  std::vector<Trouble> troubles;
+  for (const Json& node : nodes) {
+    const std::string name = kube::Name(node), why = WhyUnusable(node);
+    if (why.empty() || !gpu_nodes.contains(name)) continue;
+    Trouble trouble{.order = kOfNodes, .kind = "Node", .reason = why, .what = why, .names = {name}};
+    if (why == "Cordoned") {
+      trouble.gravity = Gravity::kWarning;
+      trouble.what = "cordoned";
+      trouble.remedy = "kubectl uncordon, once it is mended";
+      for (const Json& taint : kube::ArrayAt(node, {"spec", "taints"})) {
+        if (kube::StringAt(taint, {"key"}) == "node.kubernetes.io/unschedulable")
+          trouble.since = base::ParseTime(kube::StringAt(taint, {"timeAdded"}));
+      }
+    } else {
+      trouble.what = "not ready";
+      trouble.remedy = "look at the machine and its kubelet: kubectl describe node; docs/night.md";
+      if (const Json* ready = kube::Condition(node, "Ready")) {
+        trouble.since = ConditionSince(*ready);
+        trouble.message = kube::StringAt(*ready, {"message"});
+      }
+    }
+    troubles.push_back(std::move(trouble));
+  }
+  return troubles;
+}
+
+std::vector<Trouble> TopologyTroubles(const Objects& topologies) {
+  std::vector<Trouble> troubles;
+  for (const Json& object : topologies) {
+    const std::string name = kube::Name(object);
+    if (kube::StringAt(object, {"status", "observedAt"}).empty()) {
+      troubles.push_back({.gravity = Gravity::kWarning, .order = kOfAgents, .kind = "Node"});
+      Trouble& none = troubles.back();
+      none.reason = "NoReport";
+      none.what = "no agent has reported";
+      none.names = {name};
+      none.since = kube::CreationTimestamp(object);
+      none.remedy = fmt::format("kubectl -n {} get pods -o wide, and the log of the agent there",
+                                crds::keys::kNamespace);
+      continue;
+    }
+    const Json& conditions = kube::ArrayAt(object, {"status", "conditions"});
+    // The conditions of rails say more of the same links.
+    const bool rails = std::any_of(conditions.begin(), conditions.end(), [](const Json& one) {
+      return IsBad(one) && !RailOf(kube::StringAt(one, {"type"})).empty();
+    });
+    for (const Json& condition : conditions) {
+      const std::string type = kube::StringAt(condition, {"type"});
+      const std::string reason = kube::StringAt(condition, {"reason"});
+      if (!IsBad(condition) || type.empty() || (rails && type == "LinksUp")) continue;
+      Trouble trouble = OfCondition(type, reason);
+      trouble.kind = "Node";
+      trouble.reason = reason.empty() ? type : type + "/" + reason;
+      trouble.names = {name};
+      trouble.since = ConditionSince(condition);
+      trouble.message = kube::StringAt(condition, {"message"});
+      troubles.push_back(std::move(trouble));
+    }
+  }
+  return troubles;
+}
+
+std::vector<Trouble> SilentAgents(const Objects& topologies, const Objects& leases, base::WallTime now) {
+  constexpr std::chrono::seconds kSlack{10};  // of clocks, and of a server's cache
+  std::map<std::string, const Json*> by_name;
+  for (const Json& lease : leases) by_name[kube::Name(lease)] = &lease;
+  std::vector<Trouble> troubles;
+  for (const Json& object : topologies) {
+    if (kube::StringAt(object, {"status", "observedAt"}).empty()) continue;  // said already
+    const std::string name = kube::Name(object);
+    const auto lease = by_name.find(crds::keys::NodeLease(name));
+    std::optional<base::WallTime> renewed;
+    if (lease != by_name.end()) {
+      renewed = base::ParseTime(kube::StringAt(*lease->second, {"spec", "renewTime"}));
+      const auto duration = kube::IntAt(*lease->second, {"spec", "leaseDurationSeconds"}).value_or(0);
+      const std::chrono::seconds holds(std::clamp<std::int64_t>(duration, 0, 86'400));
+      if (renewed && now <= *renewed + holds + kSlack) continue;
+    }
+    Trouble trouble{.gravity = Gravity::kWarning, .order = kOfAgents, .kind = "Node"};
+    trouble.reason = "AgentSilent";
+    trouble.what = "agent silent";
+    trouble.names = {name};
+    trouble.since = renewed;
+    trouble.remedy =
+        fmt::format("kubectl -n {} get pods -o wide, and the log of the agent there", crds::keys::kNamespace);
+    troubles.push_back(std::move(trouble));
+  }
+  return troubles;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cli/status.h"
+#include "crds/gang.h"
+
+namespace heddle::cli {
+
+// The parts of a report, one for each kind of object. All are pure and total.
+
+// Where a trouble stands among those of its gravity.
+enum TroubleOrder : int {
+  kOfGangs,
+  kOfNodes,
+  kOfGpus,
+  kOfRails,
+  kOfCables,
+  kOfWaiting,
+  kOfPolicies,
+  kOfAgents,
+  kOfRest
+};
+
+// Once a condition is this old, what should pass by itself has not.
+inline constexpr std::chrono::minutes kPatience{10};
+
+// When the condition last changed; nothing where it does not say.
+std::optional<base::WallTime> ConditionSince(const crds::Json& condition);
+
+std::vector<Trouble> GangTroubles(const std::vector<crds::Gang>& gangs, base::WallTime now);
+// Node objects that no gang may use, of those that have GPUs.
+std::vector<Trouble> NodeTroubles(const Objects& nodes, const std::set<std::string>& gpu_nodes);
+// What agents say of their nodes.
+std::vector<Trouble> TopologyTroubles(const Objects& topologies);
+// Agents that do not renew their Lease, of those that have reported.
+std::vector<Trouble> SilentAgents(const Objects& topologies, const Objects& leases, base::WallTime now);
+// `silence`: whether the Fabrics' word on silent agents is wanted, as where Leases cannot be read.
+std::vector<Trouble> FabricTroubles(const Objects& fabrics, bool silence);
+// Of LosslessPolicies and RdmaDevicePolicies.
+std::vector<Trouble> PolicyTroubles(const Objects& policies, const std::string& kind, base::WallTime now);
+
+}  // namespace heddle::cli

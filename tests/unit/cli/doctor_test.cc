@@ -1,0 +1,457 @@
+#include "cli/doctor.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "cli/doctor_parts.h"
+#include "tests/unit/cli/golden.h"
+#include "tests/unit/cli/stage.h"
+
+namespace heddle::cli {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const base::WallTime kNow{std::chrono::sys_days{std::chrono::year(2026) / 11 / 23}};
+
+Json Labelled(const std::string& ns, const std::string& name) {
+  return {{"metadata",
+           {{"namespace", ns},
+            {"name", name},
+            {"labels", {{"app.kubernetes.io/name", "heddle"}, {"app.kubernetes.io/version", kCliVersion}}}}}};
+}
+Json Named(const std::string& name) {
+  return {{"metadata", {{"name", name}}}};
+}
+Json BindingOf(const std::string& policy) {
+  Json binding = Labelled("", policy);
+  binding["spec"] = {{"policyName", policy}, {"validationActions", Json::array({"Deny"})}};
+  return binding;
+}
+Json Lease(const std::string& name, const std::string& holder, seconds ago, int duration = 15) {
+  Json lease = Labelled("heddle-system", name);
+  lease["spec"] = {{"holderIdentity", holder},
+                   {"leaseDurationSeconds", duration},
+                   {"renewTime", base::FormatMicroTime(kNow - ago)}};
+  return lease;
+}
+Json Deployment(const std::string& ns, const std::string& name, const std::string& image, int ready = 2) {
+  Json deployment = name.starts_with("heddle-") ? Labelled(ns, name) : Named(name);
+  deployment["metadata"]["namespace"] = ns;
+  deployment["spec"] = {{"replicas", 2},
+                        {"template", {{"spec", {{"containers", Json::array({{{"image", image}}})}}}}}};
+  deployment["status"] = {{"readyReplicas", ready}};
+  return deployment;
+}
+Json GpuNode(const std::string& name) {
+  Json node = Named(name);
+  node["status"]["allocatable"] = {{"cpu", "8"}, {"nvidia.com/gpu", "8"}};
+  return node;
+}
+Json Reporting(const std::string& name) {
+  Json topology = Named(name);
+  topology["status"] = {{"observedAt", base::FormatTime(kNow - hours(1))}, {"agentVersion", kCliVersion}};
+  return topology;
+}
+
+// An installation as the chart makes it, on a cluster of three nodes.
+DoctorReading Healthy() {
+  DoctorReading reading;
+  reading.ns = "heddle-system";
+  reading.version = "v1.36.3";
+  reading.admission = Json{{"resources", Json::array({{{"name", "mutatingadmissionpolicies"}}})}};
+  Objects crds = OurCrds();
+  for (Json& crd : crds)
+    crd["status"]["conditions"] = Json::array({{{"type", "Established"}, {"status", "True"}}});
+  reading.definitions = std::move(crds);
+  Json gang = Labelled("", "heddle-gang");
+  gang["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"] = Json::array(
+      {{{"key", "kubernetes.io/metadata.name"}}, {{"key", "heddle.dev/scope"}, {"operator", "In"}}});
+  reading.mutating = Objects{gang};
+  reading.mutating_bindings = Objects{BindingOf("heddle-gang")};
+  for (const char* name : {"heddle-own-node", "heddle-plan", "heddle-ranks", "heddle-suspension"}) {
+    reading.validating->push_back(Labelled("", name));
+    reading.validating_bindings->push_back(BindingOf(name));
+  }
+  reading.accounts = Objects{Labelled("heddle-system", "heddle-operator")};
+  Json team = Named("team");
+  team["metadata"]["labels"] = {{"heddle.dev/scope", "enabled"}};
+  reading.namespaces = Objects{Named("default"), Named("heddle-system"), team};
+  reading.deployments =
+      Objects{Deployment("heddle-system", "heddle-operator", "registry:5000/ai/heddle:0.1.0"),
+              Deployment("heddle-system", "heddle-scheduler", "registry.k8s.io/kube-scheduler:v1.36.3")};
+  Json agents = Labelled("heddle-system", "heddle-nodeagent");
+  agents["status"] = {{"desiredNumberScheduled", 3}, {"currentNumberScheduled", 3}, {"numberReady", 3}};
+  reading.daemon_sets = Objects{agents};
+  reading.leases = Objects{Lease("heddle-scheduler", "scheduler-7d9_x", seconds(2)),
+                           Lease("heddle-operator", "operator-5c_y", seconds(3))};
+  for (const char* name : {"gpu-1", "gpu-2", "gpu-3"}) {
+    reading.nodes->push_back(GpuNode(name));
+    reading.topologies->push_back(Reporting(name));
+    reading.leases->push_back(Lease(std::string("heddle-node-") + name, name, seconds(40), 240));
+  }
+  reading.nodes->push_back(Named("cpu-1"));
+  reading.pods =
+      std::vector<GpuPod>{{"team", "llama-0", "heddle"}, {"default", "notebook", "default-scheduler"}};
+  for (const NeededRight& needed : NeededRights()) reading.rights.push_back({needed, true});
+  reading.now = kNow;
+  return reading;
+}
+
+template <class T>
+base::Result<T> Forbidden(const std::string& what) {
+  return base::Fail(base::Code::kForbidden, what + " is forbidden: User \"ml\" cannot list it");
+}
+
+Findings NotOk(const DoctorReading& reading) {
+  Findings findings = Diagnose(reading);
+  std::erase_if(findings, [](const Finding& one) { return one.verdict == Verdict::kOk; });
+  return findings;
+}
+// The one thing that is not ok.
+Finding TheOne(const DoctorReading& reading) {
+  const Findings findings = NotOk(reading);
+  EXPECT_EQ(findings.size(), 1U) << DoctorText(findings, {});
+  return findings.empty() ? Finding{} : findings.front();
+}
+void Remove(base::Result<Objects>& objects, const std::string& name) {
+  std::erase_if(*objects, [&name](const Json& one) { return kube::Name(one) == name; });
+}
+
+TEST(Doctor, SaysOfAHealthyInstallationThatAllIsWell) {
+  const Findings findings = Diagnose(Healthy());
+  EXPECT_THAT(findings, Each(Field(&Finding::verdict, Verdict::kOk)));
+  EXPECT_THAT(findings, Each(Field(&Finding::remedy, "")));
+  ExpectGolden("doctor.txt", DoctorText(findings, {}));
+}
+
+TEST(Doctor, NamesEachThingThatIsBrokenAndWhatToDo) {
+  DoctorReading reading = Healthy();
+  reading.version = "v1.34.1-eks-abc";
+  reading.definitions
+      ->front()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+      .erase("assumptions");
+  Remove(reading.definitions, "gangs.heddle.dev");
+  reading.mutating_bindings->clear();
+  Remove(reading.validating_bindings, "heddle-plan");
+  reading.accounts->push_back(Labelled("other", "heddle-operator"));
+  reading.deployments->front()["status"]["readyReplicas"] = 1;
+  reading.deployments->back()["status"].clear();
+  reading.deployments->push_back(
+      Deployment("kube-system", "autoscaler", "registry.k8s.io/autoscaling/cluster-autoscaler:v1.36.0"));
+  reading.deployments->push_back(Deployment("kueue-system", "kueue-controller-manager", "kueue:v0.18"));
+  *reading.leases->begin() = Lease("heddle-scheduler", "scheduler-7d9_x", seconds(600));
+  Remove(reading.leases, "heddle-operator");
+  Remove(reading.leases, "heddle-node-gpu-2");
+  Remove(reading.topologies, "gpu-3");
+  reading.daemon_sets->front()["status"]["numberReady"] = 2;
+  reading.topologies->front()["status"]["agentVersion"] = "0.0.9";
+  for (Right& one : reading.rights) {
+    if (one.needed.component == "operator" && one.needed.Title() == "list nodes") one.allowed = false;
+  }
+  reading.pods->push_back({"team", "by-name", "default-scheduler", true});
+  reading.pods->push_back({"team", "other", "volcano"});
+  reading.pods->push_back({"team", "sneaky", "default-scheduler"});
+  reading.pods->push_back({"team",
+                           "roce",
+                           "heddle",
+                           false,
+                           {"container main asks for heddle.dev/rdma and may not pin memory: add IPC_LOCK"}});
+  const Findings findings = Diagnose(reading);
+  ExpectGolden("doctor_broken.txt", DoctorText(findings, {}));
+  ExpectGolden("doctor_broken_80.txt", DoctorText(findings, {.width = 80}));
+  for (const Finding& one : findings) EXPECT_EQ(one.remedy.empty(), one.verdict == Verdict::kOk) << one.what;
+}
+
+TEST(Doctor, KnowsWhichServersItWorksWith) {
+  const auto verdict = [](const std::string& version) {
+    DoctorReading reading = Healthy();
+    reading.version = version;
+    Findings findings;
+    CheckServer(reading, findings);
+    return findings.at(0).verdict;
+  };
+  EXPECT_EQ(verdict("v1.32.9"), Verdict::kProblem);
+  EXPECT_EQ(verdict("v1.33.0"), Verdict::kWarning);
+  EXPECT_EQ(verdict("v1.35.2+k3s1"), Verdict::kWarning);
+  EXPECT_EQ(verdict("v1.36.0-gke.100"), Verdict::kOk);
+  EXPECT_EQ(verdict("v1.40.0"), Verdict::kOk);
+  for (const char* odd : {"", "v2.0.0", "v1.", "v1.x", "latest"})
+    EXPECT_EQ(verdict(odd), Verdict::kUnknown) << odd;
+}
+
+TEST(Doctor, SaysPrepareWhereNoMutatingPolicyIsServed) {
+  DoctorReading reading = Healthy();
+  reading.version = "v1.35.0";
+  reading.admission = Json{{"resources", Json::array()}};
+  reading.mutating = base::Fail(base::Code::kUnimplemented, "no such resource");
+  reading.mutating_bindings = reading.mutating;
+  const Findings findings = NotOk(reading);
+  EXPECT_THAT(findings,
+              Contains(AllOf(Field(&Finding::check, "gating"), Field(&Finding::verdict, Verdict::kWarning),
+                             Field(&Finding::remedy, HasSubstr("kubectl heddle prepare")))));
+  EXPECT_THAT(findings, Not(Contains(Field(&Finding::verdict, Verdict::kProblem))))
+      << DoctorText(findings, {});
+}
+
+TEST(Doctor, KnowsAnInstallationThatOnlyObserves) {
+  DoctorReading reading = Healthy();
+  Remove(reading.mutating, "heddle-gang");
+  reading.mutating_bindings->clear();
+  reading.deployments->back()["metadata"]["name"] = "heddle-observer";
+  for (Right& one : reading.rights) {
+    if (one.needed.placing) one.allowed = false;
+  }
+  EXPECT_THAT(NotOk(reading), IsEmpty());
+  EXPECT_THAT(DoctorText(Diagnose(reading), {}), HasSubstr("mode=observe: no pod is gated"));
+  // Where daemons run elsewhere only what the extender may do tells it from a policy that somebody deleted.
+  Remove(reading.deployments, "heddle-observer");
+  EXPECT_THAT(NotOk(reading), IsEmpty());
+  for (Right& one : reading.rights) one.allowed = true;
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("heddle-gang is not there"));
+}
+
+TEST(Doctor, FindsNoFaultWithDaemonsThatRunElsewhere) {
+  DoctorReading reading = Healthy();
+  reading.deployments->clear();
+  reading.daemon_sets->clear();
+  EXPECT_THAT(NotOk(reading), IsEmpty());
+}
+
+TEST(Doctor, TellsAPolicyThatIsGoneFromOneThatDeniesNothing) {
+  DoctorReading reading = Healthy();
+  Remove(reading.validating, "heddle-own-node");
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("ValidatingAdmissionPolicy heddle-own-node is not there"));
+  reading = Healthy();
+  Remove(reading.mutating, "heddle-gang");
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("MutatingAdmissionPolicy heddle-gang is not there"));
+  reading = Healthy();
+  reading.validating_bindings->back()["spec"]["validationActions"] = Json::array({"Warn", "Audit"});
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("heddle-suspension denies nothing"));
+}
+
+TEST(Doctor, LooksForAScope) {
+  DoctorReading reading = Healthy();
+  reading.namespaces->pop_back();
+  const Finding finding = TheOne(reading);
+  EXPECT_EQ(finding.verdict, Verdict::kWarning);
+  EXPECT_THAT(finding.remedy, HasSubstr("kubectl label namespace NAME heddle.dev/scope=enabled"));
+  // With scope=cluster there is no such label, and a pod of any namespace is one that goes past.
+  reading.mutating->front()["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"].erase(1);
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("default/notebook"));
+}
+
+TEST(Doctor, HoldsTheClustersSchemasAgainstThoseOfThisVersion) {
+  ASSERT_EQ(OurCrds().size(), 5U);
+  DoctorReading reading = Healthy();
+  Json& spec =
+      reading.definitions->front()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+  spec["properties"]["ofTomorrow"] = {{"type", "string"}};
+  Finding finding = TheOne(reading);
+  EXPECT_EQ(finding.verdict, Verdict::kWarning);
+  EXPECT_THAT(finding.what, HasSubstr("it has spec.ofTomorrow"));
+  reading = Healthy();
+  reading.definitions->back()["spec"]["versions"][0]["served"] = false;
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("does not serve v1alpha1"));
+  reading = Healthy();
+  reading.definitions->back()["status"]["conditions"][0]["status"] = "False";
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("is not established"));
+}
+
+TEST(Doctor, ComparesFieldsAndWordsOfSchemas) {
+  const Json ours =
+      Json::parse(R"({"properties": {"a": {"enum": ["x", "y"]}, "b": {"items": {"properties": {"c": {}}}},
+    "d": {"additionalProperties": {"properties": {"e": {}}}}}})");
+  const Json theirs =
+      Json::parse(R"({"properties": {"a": {"enum": ["x"]}, "b": {"items": {}}, "f": {}, "d": {}}})");
+  const SchemaDifference difference = CompareSchemas(ours, theirs);
+  EXPECT_THAT(difference.missing, ElementsAre("a=y", "b[].c", "d{}.e"));
+  EXPECT_THAT(difference.more, ElementsAre("f"));
+}
+
+TEST(Doctor, WarnsOfAnInstallationInAnotherNamespace) {
+  DoctorReading reading = Healthy();
+  reading.accounts = Objects{Labelled("fabric", "heddle-operator")};
+  EXPECT_THAT(NotOk(reading), Contains(Field(&Finding::remedy, "install it in heddle-system")));
+  reading.accounts->clear();
+  EXPECT_THAT(NotOk(reading), Contains(Field(&Finding::remedy, HasSubstr("helm install heddle"))));
+}
+
+TEST(Doctor, ReadsVersionsFromImagesToo) {
+  DoctorReading reading = Healthy();
+  const auto with_image = [&](const std::string& image) {
+    reading.deployments->front() = Deployment("heddle-system", "heddle-operator", image);
+    return NotOk(reading);
+  };
+  EXPECT_THAT(with_image("reg:5000/heddle"), IsEmpty());
+  EXPECT_THAT(with_image("reg:5000/heddle:0.1.0@sha256:abc"), IsEmpty());
+  EXPECT_THAT(with_image("reg:5000/mirror/other:9"), IsEmpty()) << "people name images as they like";
+  EXPECT_THAT(with_image("heddle:0.2.0").at(0).what,
+              HasSubstr("image 0.2.0: heddle-operator; this program is 0.1.0"));
+}
+
+TEST(Doctor, GoesOnWhereSomethingMayNotBeReadAndSaysWhichRightIsMissing) {
+  DoctorReading reading = Healthy();
+  reading.definitions = Forbidden<Objects>("customresourcedefinitions");
+  reading.mutating_bindings = Forbidden<Objects>("mutatingadmissionpolicybindings");
+  reading.validating = Forbidden<Objects>("validatingadmissionpolicies");
+  reading.accounts = Forbidden<Objects>("serviceaccounts");
+  reading.namespaces = Forbidden<Objects>("namespaces");
+  reading.nodes = Forbidden<Objects>("nodes");
+  reading.deployments = Forbidden<Objects>("deployments");
+  reading.daemon_sets = Forbidden<Objects>("daemonsets");
+  reading.leases = Forbidden<Objects>("leases");
+  reading.rights = {{NeededRights().front(), Forbidden<bool>("subjectaccessreviews")}};
+  const Findings findings = NotOk(reading);
+  EXPECT_THAT(findings, Each(Field(&Finding::verdict, Verdict::kUnknown)));
+  EXPECT_GE(findings.size(), 10U);
+  const std::string text = DoctorText(Diagnose(reading), {});
+  for (const char* right : {"customresourcedefinitions", "mutatingadmissionpolicybindings",
+                            "validatingadmissionpolicies", "serviceaccounts", "namespaces", "nodes",
+                            "deployments", "daemonsets", "leases", "subjectaccessreviews"})
+    EXPECT_THAT(text, HasSubstr(std::string(right) + " is forbidden"));
+  EXPECT_THAT(text, HasSubstr("Kubernetes v1.36.3"));
+}
+
+TEST(Doctor, SurvivesWhateverStandsInObjects) {
+  const Objects odd{
+      Json(),
+      Json(7),
+      Json("x"),
+      Json::array({Json()}),
+      Json::object(),
+      Json::parse(R"({"metadata": {"name": 1, "namespace": [], "labels": "x"}, "spec": 3, "status": null})"),
+      Json::parse(
+          R"({"metadata": {"name": "heddle-operator", "namespace": "heddle-system", "labels": {"app.kubernetes.io/name": "heddle",
+                      "app.kubernetes.io/version": 3}}, "spec": {"replicas": "many", "policyName": [], "renewTime": 5, "holderIdentity": "x", "versions": [null, {"name": "v1alpha1"}],
+                      "matchConstraints": {"namespaceSelector": {"matchExpressions": [null, 3]}},
+                      "template": {"spec": {"containers": [null, {"image": 5}, {"image": ":"}, {"image": "heddle:"}]}}}, "status": {"readyReplicas": {}, "allocatable": [], "conditions": 4}})"),
+      Json::parse(
+          R"({"metadata": {"name": "heddle-gang"}, "spec": {"matchConstraints": {"namespaceSelector": {"matchExpressions": [null, {"key": 4}]}}}})")};
+  DoctorReading reading = Healthy();
+  for (base::Result<Objects>* kind :
+       {&reading.definitions, &reading.mutating, &reading.mutating_bindings, &reading.validating,
+        &reading.validating_bindings, &reading.accounts, &reading.namespaces, &reading.nodes,
+        &reading.deployments, &reading.daemon_sets, &reading.leases, &reading.topologies})
+    *kind = odd;
+  reading.admission = Json(3);
+  reading.pods = std::vector<GpuPod>{{}};
+  reading.rights.clear();
+  EXPECT_THAT(Diagnose(reading), Contains(Field(&Finding::verdict, Verdict::kProblem)));
+  Json deep = Json::object();
+  for (int i = 0; i < 1000; ++i) deep = Json{{"properties", {{"x", std::move(deep)}}}};
+  EXPECT_FALSE(CompareSchemas(deep, Json()).missing.empty());
+}
+
+TEST(Doctor, IsOfTheVersionOfTheChart) {
+  std::ifstream file(std::string(HEDDLE_SOURCE_DIR) + "/charts/heddle/Chart.yaml");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("appVersion: " + std::string(kCliVersion) + "\n"));
+}
+
+// Each right is one that the chart grants: by name in its roles, or in the built-in role of a kube-scheduler.
+TEST(Doctor, AsksForRightsThatTheChartGrants) {
+  std::ifstream file(std::string(HEDDLE_SOURCE_DIR) + "/charts/heddle/templates/rbac.yaml");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string rbac = text.str();
+  for (const NeededRight& right : NeededRights()) {
+    if (right.component == "scheduler") continue;
+    const std::size_t role = rbac.find("name: heddle-" + right.component);
+    ASSERT_NE(role, std::string::npos) << right.component;
+    const std::string resource = right.resource + (right.subresource.empty() ? "" : "/" + right.subresource);
+    EXPECT_NE(rbac.find(resource, role), std::string::npos) << right.component << " " << right.Title();
+  }
+}
+
+class DoctorStage : public Stage {
+ protected:
+  DoctorStage() {
+    server.Intercept([this](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+      if (request.path == "/version") return Answer(R"({"gitVersion": "v1.36.3"})");
+      if (request.path == "/apis/admissionregistration.k8s.io/v1") return Answer(R"({"resources": []})");
+      if (request.plural != "subjectaccessreviews") return std::nullopt;
+      reviews_.push_back(request.json());
+      return Answer(R"({"status": {"allowed": true}})");
+    });
+  }
+  static kube::HttpResponse Answer(const std::string& body) {
+    kube::HttpResponse response;
+    response.status = 200;
+    response.body = body;
+    return response;
+  }
+  Output Run(Format format = Format::kText) { return RunDoctor(client, clock, {.format = format}, {}); }
+  std::vector<Json> reviews_;
+};
+
+TEST_F(DoctorStage, AsksAClusterAndSaysThatHeddleIsNotInstalled) {
+  for (const kube::Resource& kind : {kube::Resource{"apps", "v1", "deployments", "Deployment", true},
+                                     kube::Resource{"", "v1", "serviceaccounts", "ServiceAccount", true}})
+    server.Serve(kind);
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  EXPECT_THAT(output.out, AllOf(HasSubstr("Heddle's chart is not installed"),
+                                HasSubstr("nobody has ever held heddle-scheduler")));
+  ASSERT_EQ(reviews_.size(), NeededRights().size());
+  EXPECT_EQ(reviews_.front()["spec"]["user"], "system:serviceaccount:heddle-system:heddle-nodeagent");
+  EXPECT_EQ(reviews_.front()["spec"]["resourceAttributes"]["resource"], "nodetopologies");
+  const Json json = Json::parse(Run(Format::kJson).out);
+  EXPECT_GT(json["problems"], 0);
+  EXPECT_EQ(json["items"][0]["check"], "server");
+}
+
+TEST_F(DoctorStage, FindsWhoWentPastHeddleAndWhoPutAPodOnANodeByHand) {
+  const kube::Resource policies{"admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies",
+                                "MutatingAdmissionPolicy", false};
+  server.Serve(policies);
+  server.Put(policies, Named("heddle-gang"));
+  AddPod("past", 0, "node-00", 8);
+  AddPod("hand", 0, "node-01", 8);
+  AddPod("ours", 0, "node-02", 8);
+  AddPod("cpu", 0, "node-02", 0);
+  server.Edit(kube::kPods, {"train", "ours-0"}, [](Json& pod) { pod["spec"]["schedulerName"] = "heddle"; });
+  server.Edit(kube::kPods, {"train", "hand-0"}, [](Json& pod) {
+    pod["metadata"]["managedFields"] =
+        Json::array({{{"fieldsV1", {{"f:spec", {{"f:nodeName", Json::object()}}}}}}});
+  });
+  const std::string text = Run().out;
+  EXPECT_THAT(text, HasSubstr("1 pod with GPUs in Heddle's scope went to default-scheduler: train/past-0"));
+  EXPECT_THAT(text, HasSubstr("1 pod with GPUs was put on a node by hand (spec.nodeName): train/hand-0"));
+  EXPECT_THAT(text, Not(HasSubstr("cpu-0")));
+}
+
+TEST_F(DoctorStage, StopsAskingForRightsOnceItMayNot) {
+  int asked = 0;
+  server.Intercept([&asked](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.path == "/version") return Answer(R"({"gitVersion": "v1.36.3"})");
+    if (request.plural != "subjectaccessreviews") return std::nullopt;
+    ++asked;
+    return test::StatusResponse(403, "", "you may not");
+  });
+  EXPECT_THAT(Run().out, HasSubstr("create subjectaccessreviews"));
+  EXPECT_EQ(asked, 1);
+}
+
+TEST_F(DoctorStage, FailsWhereThereIsNoCluster) {
+  server.Intercept([](const test::ApiRequest&) { return std::nullopt; });
+  server.FailNext({.path_contains = "/version", .status = 0});
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kFailed);
+  EXPECT_THAT(output.err, HasSubstr("Is the cluster up"));
+}
+
+}  // namespace
+}  // namespace heddle::cli

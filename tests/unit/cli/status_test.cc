@@ -1,0 +1,337 @@
+#include "cli/status.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/cli/golden.h"
+#include "tests/unit/cli/stage.h"
+
+namespace heddle::cli {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr const char* kCluster = "su:2 node:8 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100";
+
+class StatusTest : public Stage {
+ protected:
+  StatusTest() {
+    server.Serve(ResourceOf(keys::kLosslessPolicy));
+    server.Serve(ResourceOf(keys::kRdmaDevicePolicy));
+  }
+  // NodeTopologies, and Nodes and Leases to them.
+  void AddHealthy(const std::string& line = kCluster) {
+    AddCluster(line);
+    for (const Json& topology : server.All(ResourceOf(keys::kNodeTopology))) {
+      Json node = kube::NewObject(kube::kNodes, {"", kube::Name(topology)});
+      node["status"]["conditions"] =
+          Json::array({ConditionOf("Ready", "True", "KubeletReady", "fine", hours(9))});
+      server.Put(kube::kNodes, node);
+      Beat(kube::Name(topology), seconds(30));
+    }
+  }
+  void Beat(const std::string& node, seconds ago) {
+    Json lease = kube::NewObject(kube::kLeases, {std::string(keys::kNamespace), keys::NodeLease(node)});
+    lease["spec"] = {{"holderIdentity", node},
+                     {"leaseDurationSeconds", 240},
+                     {"renewTime", base::FormatMicroTime(clock.WallNow() - ago)}};
+    server.Put(kube::kLeases, lease);
+  }
+  Json ConditionOf(const std::string& type, const std::string& status, const std::string& reason,
+                   const std::string& message, seconds ago) {
+    return {{"type", type},
+            {"status", status},
+            {"reason", reason},
+            {"message", message},
+            {"lastTransitionTime", base::FormatTime(clock.WallNow() - ago)}};
+  }
+  void Say(const kube::Resource& kind, const std::string& name, Json condition) {
+    server.Edit(kind, {"", name}, [&](Json& object) {
+      Json& conditions = object["status"]["conditions"];
+      if (!conditions.is_array()) conditions = Json::array();
+      for (Json& one : conditions) {
+        if (one["type"] == condition["type"]) {
+          one = condition;
+          return;
+        }
+      }
+      conditions.push_back(std::move(condition));
+    });
+  }
+  void SayOfNode(const std::string& node, const std::string& type, const std::string& reason,
+                 const std::string& message, seconds ago = hours(3)) {
+    Say(ResourceOf(keys::kNodeTopology), node, ConditionOf(type, "False", reason, message, ago));
+  }
+  void AddPolicy(keys::Kind kind, const std::string& name, const std::string& reason,
+                 const std::string& message, seconds ago) {
+    Json policy = kube::NewObject(ResourceOf(kind), {"", name});
+    policy["status"]["conditions"] = Json::array({ConditionOf("Ready", "False", reason, message, ago)});
+    server.Put(ResourceOf(kind), policy);
+  }
+  crds::Gang GangOf(const std::string& name, seconds age = hours(5)) {
+    crds::Gang gang;
+    gang.ns = "team";
+    gang.name = name + "-3f9c1a7e-0";
+    gang.created_at = std::chrono::floor<seconds>(clock.WallNow() - age);
+    gang.spec.owner = {"batch/v1", "Job", name, name + "-uid"};
+    gang.spec.pods = 2;
+    gang.spec.gpus_per_pod = 8;
+    return gang;
+  }
+  void Put(crds::Gang gang, std::vector<std::pair<std::string_view, bool>> conditions, seconds ago,
+           const std::string& reason = "", const std::string& message = "") {
+    for (const auto& [type, on] : conditions) {
+      crds::SetCondition(gang.status.conditions,
+                         {.type = std::string(type),
+                          .status = on ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse,
+                          .reason = "Said",
+                          .message = "said",
+                          .last_transition = std::chrono::floor<seconds>(clock.WallNow() - ago)});
+    }
+    gang.status.reason = reason;
+    gang.status.message = message;
+    server.Put(ResourceOf(keys::kGang, true), crds::ToJson(gang));
+  }
+  crds::Gang Placed(crds::Gang gang) {
+    gang.status.placement = crds::ToColumns({{"node-00", 0, {}}, {"node-01", 0, {}}}, 1);
+    gang.status.planned_at = gang.created_at;
+    return gang;
+  }
+  Output Run(StatusOptions options = {}, Format format = Format::kText, std::size_t width = 0) {
+    return RunStatus(client, clock, options, {.format = format, .style = {.width = width}}, {});
+  }
+  Json RunJson(StatusOptions options = {}) {
+    const Output output = Run(std::move(options), Format::kJson);
+    return Json::parse(output.out, nullptr, false);
+  }
+  std::vector<std::string> Whats(const Json& report) {
+    std::vector<std::string> whats;
+    for (const Json& item : report["items"]) whats.push_back(item["what"]);
+    return whats;
+  }
+  // A night on which everything happens at once.
+  void BreakEverything();
+};
+
+void StatusTest::BreakEverything() {
+  AddHealthy();
+  Put(Placed(GangOf("runs")), {{crds::kRunning, true}}, hours(4));
+  Put(Placed(GangOf("llama")), {{crds::kRunning, true}}, hours(4), "NodeLost",
+      "node-05 is NotReady, and rank 5 (pod llama-5-x7k2p) is there: the gang stands still");
+  Put(Placed(GangOf("bert")), {{crds::kDegraded, true}}, minutes(20), "Requirement",
+      "1 rank lost its slot (rank 9: node-09 is NotReady): no usable node is left where dp=leaf lets it go");
+  Put(GangOf("typo"), {{crds::kPlanned, false}}, hours(2), "BadAnnotation", "tp=3 does not divide 16");
+  Put(GangOf("patient"), {{crds::kCollected, true}, {crds::kPlanned, false}}, minutes(45), "NotEnoughFree",
+      "2 hosts needed, best has 1 (su-0)");
+  Put(GangOf("fresh", seconds(30)), {{crds::kPlanned, false}}, seconds(30), "NotEnoughFree", "1 host needed");
+  Put(Placed(GangOf("slow")), {{crds::kRunning, true}}, hours(1), "RailDegraded", "mlx5_3 of node-02 flaps");
+  Put(GangOf("done"), {{crds::kEnded, true}}, hours(1), "OwnerFinished", "over");
+  Say(kube::kNodes, "node-05",
+      ConditionOf("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.",
+                  minutes(12)));
+  server.Edit(kube::kNodes, {"", "node-06"}, [this](Json& node) {
+    node["spec"] = {
+        {"unschedulable", true},
+        {"taints", Json::array({{{"key", "node.kubernetes.io/unschedulable"},
+                                 {"timeAdded", base::FormatTime(clock.WallNow() - hours(50))}}})}};
+  });
+  for (const char* node : {"node-01", "node-02", "node-03", "node-04", "node-07"}) {
+    SayOfNode(node, "Rail3Healthy", "LinkDown", "mlx5_3 port 1 (su-0-leaf-3 port 4) is down");
+    SayOfNode(node, "LinksUp", "LinkDown", "mlx5_3:1 is down");
+  }
+  SayOfNode("node-08", "Rail1Healthy", "Flapping", "mlx5_1 port 1: 4 link downs in 10 minutes", minutes(5));
+  SayOfNode("node-09", "GpusHealthy", "GpuFault", "GPU 3 (0000:5d:00.0): XID 79", hours(30));
+  SayOfNode("node-09", "NvlinkHealthy", "NvlinkFault", "GPU 2: link 5 counted 31 replays");
+  SayOfNode("node-10", "LeavesKnown", "Stale", "mlx5_0:1 is stale");
+  SayOfNode("node-10", "Lossless", "Conflict", "mlx5_2:1: lldpad writes pfc");
+  SayOfNode("node-11", "FutureHealthy", "Wobbles", "from an agent of tomorrow");
+  Beat("node-12", minutes(40));
+  server.Remove(kube::kLeases, {std::string(keys::kNamespace), keys::NodeLease("node-13")});
+  Json fabric = kube::NewObject(ResourceOf(keys::kFabric), {"", "infiniband"});
+  fabric["status"]["conditions"] =
+      Json::array({ConditionOf("Ready", "True", "Assembled", "16 nodes", hours(9)),
+                   ConditionOf("Cabled", "False", "CablingFaults", "node-14 …", hours(7)),
+                   ConditionOf("Stale", "True", "AgentsSilent", "2 of 16 agents", minutes(36))});
+  fabric["status"]["faults"] =
+      Json::array({{{"node", "node-14"},
+                    {"nic", "mlx5_3"},
+                    {"port", 1},
+                    {"sentence",
+                     "node-14 mlx5_3 is cabled to su-1-leaf-4 port 6; its unit's rail 3 is su-1-leaf-3: "
+                     "swapped with node-14 mlx5_4 on su-1-leaf-3 port 6"}},
+                   {{"node", "node-15"},
+                    {"nic", "mlx5_0"},
+                    {"port", 1},
+                    {"ambiguous", true},
+                    {"sentence", "node-15 …"}}});
+  server.Put(ResourceOf(keys::kFabric), fabric);
+  AddPolicy(keys::kLosslessPolicy, "roce", "CanaryStopped", "2 of 16 nodes have it and went no further",
+            hours(6));
+  AddPolicy(keys::kRdmaDevicePolicy, "rails", "Waiting", "1 of 16 nodes have not answered yet; node-13",
+            minutes(2));
+}
+
+TEST_F(StatusTest, ShowsANightWithTheWorstFirst) {
+  BreakEverything();
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  EXPECT_EQ(output.err, "");
+  ExpectGolden("status.txt", output.out);
+}
+
+TEST_F(StatusTest, BreaksLinesOnANarrowTerminal) {
+  BreakEverything();
+  const std::string text = Run({}, Format::kText, 80).out;
+  ExpectGolden("status_80.txt", text);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(DisplayWidth(line), 80U) << line;
+  EXPECT_EQ(Run({}, Format::kText, 2000).out, Run().out);
+}
+
+TEST_F(StatusTest, SaysInASentenceThatNothingIsWrong) {
+  AddHealthy();
+  Put(Placed(GangOf("runs")), {{crds::kRunning, true}}, hours(4));
+  AddPod("runs", 0, "node-00", 8);
+  AddPod("runs", 1, "node-01", 8);
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk);
+  EXPECT_EQ(output.err, "");
+  EXPECT_EQ(output.out,
+            "Nothing is wrong: 16 nodes, 128 GPUs: 16 bound, 112 free; 1 gang running, 0 waiting.\n");
+  EXPECT_EQ(RunJson()["wrong"], false);
+}
+
+TEST_F(StatusTest, FitsFiveThousandNodesOnAScreenAndShowsEachWhenAsked) {
+  AddHealthy("su:4 node:32 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");
+  for (const Json& topology : server.All(ResourceOf(keys::kNodeTopology)))
+    SayOfNode(kube::Name(topology), "Rail3Healthy", "LinkDown", "mlx5_3 port 1 is down");
+  const Json report = RunJson();
+  ASSERT_EQ(report["items"].size(), 1U);
+  EXPECT_EQ(report["items"][0]["count"], 128);
+  EXPECT_EQ(report["items"][0]["names"].size(), 128U);
+  EXPECT_THAT(Run().out, HasSubstr("128 nodes: node-000, node-001, … 126 more"));
+  EXPECT_EQ(RunJson({.all = true})["items"].size(), 128U);
+  EXPECT_THAT(Run({.all = true}).out, HasSubstr("node node-127"));
+}
+
+TEST_F(StatusTest, CountsGpusThatNobodyCanUse) {
+  AddHealthy("su:1 node:4 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100 badgpu:node-01/5");
+  AddPod("llama", 0, "node-01", 4);
+  AddPod("llama", 1, "node-02", 8);
+  AddPod("llama", 2, "", 8);
+  server.Edit(kube::kNodes, {"", "node-03"}, [](Json& node) { node["spec"]["unschedulable"] = true; });
+  const Json totals = RunJson()["totals"];
+  EXPECT_EQ(totals["gpus"], 32);
+  EXPECT_EQ(totals["gpusBound"], 12);
+  EXPECT_EQ(totals["gpusFree"], 8 + 3);
+  EXPECT_EQ(totals["gpusOutOfUse"], 8 + 1);
+  EXPECT_EQ(totals["nodesOutOfUse"], 1);
+}
+
+TEST_F(StatusTest, GivesThePassingTimeBeforeItCallsThemWrong) {
+  AddHealthy();
+  Put(GangOf("fresh", minutes(9)), {{crds::kPlanned, false}}, minutes(9), "NotEnoughFree", "1 host needed");
+  Put(GangOf("new", seconds(20)), {{crds::kPlanned, false}}, seconds(20), "UnequalPods",
+      "the pods of one gang must be alike");
+  AddPolicy(keys::kLosslessPolicy, "roce", "Applying", "8 ports are to be set", minutes(9));
+  EXPECT_EQ(Run().exit_code, Output::kOk) << Run().out;
+  clock.Advance(minutes(2));
+  for (int node = 0; node < 16; ++node)
+    Beat(node < 10 ? "node-0" + std::to_string(node) : "node-" + std::to_string(node), seconds(1));
+  const Json report = RunJson();
+  EXPECT_THAT(Whats(report),
+              ElementsAre("refused: UnequalPods", "needs room: NotEnoughFree", "being applied"));
+  EXPECT_EQ(report["items"][2]["severity"], "warning");
+}
+
+TEST_F(StatusTest, LooksAtGangsOfOneNamespaceOnly) {
+  BreakEverything();
+  const Json report = RunJson({.ns = "elsewhere"});
+  for (const Json& item : report["items"]) EXPECT_NE(item["kind"], "Gang");
+  EXPECT_EQ(report["totals"]["gangsStandingStill"], 0);
+  EXPECT_EQ(report["totals"]["nodes"], 16);
+}
+
+TEST_F(StatusTest, TellsByFabricsWhichAgentsAreSilentWhereLeasesCannotBeRead) {
+  BreakEverything();
+  server.FailNext({.method = "GET", .path_contains = "/leases", .status = 403});
+  server.FailNext({.method = "GET", .path_contains = "/pods", .status = 403});
+  const Output output = Run();
+  EXPECT_THAT(output.out, AllOf(HasSubstr("agents silent"), Not(HasSubstr("agent silent "))));
+  EXPECT_THAT(output.err,
+              AllOf(HasSubstr("Note: Which agents fell silent"), HasSubstr("Note: Who holds how many GPUs")));
+  EXPECT_THAT(output.out, AllOf(Not(HasSubstr("bound, ")), HasSubstr("16 nodes (2 out of use), 128 GPUs")));
+}
+
+TEST_F(StatusTest, SaysWhatIsLeftOutWhereNothingElseIsWrong) {
+  AddHealthy();
+  server.FailNext({.method = "GET", .path_contains = "/nodes", .status = 403});
+  const Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kOk);
+  EXPECT_THAT(output.out, HasSubstr("as far as can be seen"));
+  EXPECT_THAT(output.err, HasSubstr("Which nodes are ready is left out"));
+}
+
+TEST_F(StatusTest, FailsWhereNobodyCanBeAsked) {
+  server.FailNext({.method = "GET", .path_contains = "nodetopologies", .status = 404});
+  Output output = Run();
+  EXPECT_EQ(output.exit_code, Output::kFailed);
+  EXPECT_THAT(output.err, HasSubstr("Is Heddle installed here?"));
+  server.FailNext({.method = "GET", .path_contains = "nodetopologies", .status = 403});
+  server.FailNext({.method = "GET", .path_contains = "gangs", .status = 403});
+  output = Run();
+  EXPECT_EQ(output.exit_code, Output::kFailed);
+  EXPECT_THAT(output.err, HasSubstr("Ask for the right"));
+}
+
+TEST_F(StatusTest, AnEngineerWhoMaySeeGangsOnlySeesThose) {
+  BreakEverything();
+  for (const char* kind :
+       {"nodetopologies", "fabrics", "losslesspolicies", "rdmadevicepolicies", "/nodes", "/pods", "/leases"})
+    server.FailNext({.method = "GET", .path_contains = kind, .status = 403});
+  const Json report = RunJson({.ns = "team"});
+  EXPECT_EQ(report["items"][0]["what"], "degraded: Requirement");
+  EXPECT_EQ(report["notRead"].size(), 7U);
+}
+
+// What a hand-written object, a broken controller or another version may hold.
+TEST(StatusReport, SurvivesWhateverStandsInObjects) {
+  const std::vector<Json> odd{
+      Json(),
+      Json(7),
+      Json("text"),
+      Json::array({1, 2}),
+      Json::object(),
+      Json::parse(R"({"metadata": 3, "status": [], "spec": "x"})"),
+      Json::parse(
+          R"({"metadata": {"name": 5, "creationTimestamp": {}}, "status": {"conditions": {}, "gpus": 8}})"),
+      Json::parse(
+          R"({"metadata": {"name": "a"}, "status": {"observedAt": "x", "conditions": [null, 3, {"type": 1, "status": "False"},
+        {"type": "RailHealthy", "status": "False"}, {"type": "Ready", "status": "False", "reason": [], "lastTransitionTime": "tomorrow"},
+        {"type": "Cabled", "status": "False"}, {"type": "Stale", "status": "True"}], "gpus": [1, null, {"health": 1}], "faults": [null, 4, {"ambiguous": "yes"}]}})"),
+      Json::parse(
+          R"({"metadata": {"name": "heddle-node-a"}, "spec": {"nodeName": 3, "renewTime": 12, "leaseDurationSeconds": -9223372036854775808, "taints": [3],
+        "unschedulable": "yes", "containers": [null, {"resources": {"limits": {"nvidia.com/gpu": []}}}]}})"),
+      Json::parse(
+          R"({"metadata": {"name": "heddle-node-a"}, "spec": {"renewTime": "9999-12-31T23:59:59.000000Z", "leaseDurationSeconds": 9223372036854775807}})"),
+  };
+  StatusReading reading;
+  for (Objects* kind : {&*(reading.topologies = odd), &*(reading.fabrics = odd), &*(reading.gangs = odd),
+                        &*(reading.lossless = odd), &*(reading.devices = odd), &*(reading.nodes = odd),
+                        &*(reading.pods = odd), &*(reading.leases = odd)})
+    EXPECT_EQ(kind->size(), odd.size());
+  const StatusReport report = ReportStatus(reading);
+  EXPECT_TRUE(report.wrong());
+  EXPECT_THAT(report.notes, Not(IsEmpty()));
+  EXPECT_THAT(StatusText(report, {}, reading.now, {.width = 80}), HasSubstr("not Cabled"));
+  EXPECT_EQ(StatusJson(report, {.all = true})["items"].size(), report.troubles.size());
+}
+
+}  // namespace
+}  // namespace heddle::cli
