@@ -11,7 +11,9 @@ const DETAILED = 30; // pixels of a cell that shows what is in a node
 export function drawAll(context, { model, layout, view, ratio, chosen, rail }) {
   const { canvas } = context;
   context.setTransform(1, 0, 0, 1, 0, 0);
-  context.clearRect(0, 0, canvas.width, canvas.height);
+  context.globalAlpha = 1;
+  context.fillStyle = colours().ground;
+  context.fillRect(0, 0, canvas.width, canvas.height);
   const seen = (x, y, width, height) => {
     const left = view.x + x * view.scale, top = view.y + y * view.scale;
     return left < canvas.width && top < canvas.height && left + width * view.scale > 0 && top + height * view.scale > 0;

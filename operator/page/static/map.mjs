@@ -14,7 +14,7 @@ export class FabricMap {
   constructor({ onPick, onMark, onHover }) {
     Object.assign(this, { onPick, onMark, onHover });
     this.host = $("map");
-    this.base = $("base").getContext("2d");
+    this.base = $("base").getContext("2d", { alpha: false });
     this.over = $("over").getContext("2d");
     this.shown = { model: null, chosen: null, rail: null };
     this.selected = this.hovered = this.marked = null;
@@ -67,6 +67,7 @@ export class FabricMap {
       canvas.width = Math.round(clientWidth * this.ratio);
       canvas.height = Math.round(clientHeight * this.ratio);
     }
+    this.overEmpty = true;
     if (this.shown.model) this.#layOut();
     this.draw();
   }
@@ -110,6 +111,10 @@ export class FabricMap {
     if (!this.layout) return;
     const focused = document.activeElement === this.host || document.activeElement === $("list");
     const { marked, hovered, selected, view, ratio, layout } = this;
+    // An empty canvas that is cleared again is put together with the other again: half of a frame's time.
+    const nothing = !selected && !hovered && !(focused && marked);
+    if (nothing && this.overEmpty) return;
+    this.overEmpty = nothing;
     drawOver(this.over, { model: this.shown.model, layout, view, ratio, marked, hovered, selected, focused });
   }
 
