@@ -34,16 +34,22 @@ export function drawSign(context, state, x, y, size) {
     context.stroke(path);
   };
   const path = new Path2D();
-  if (state === "down") {
+  if (size < 11 && (state === "down" || state === "degraded")) {
+    // Too small for lines and corners to be found among ten thousand.
+    context.fillStyle = paint.ink;
+    context.fillRect(x - 1, y - 1, size + 2, size + 2);
+    context.fillStyle = state === "down" ? paint.bad : paint.warn;
+    context.fillRect(x, y, size, size);
+    if (state === "degraded") return;
+    path.moveTo(x, y), path.lineTo(x + size, y + size);
+    path.moveTo(x + size, y), path.lineTo(x, y + size);
+    context.strokeStyle = paint.halo;
+    context.lineWidth = line;
+    context.stroke(path);
+  } else if (state === "down") {
     path.moveTo(x + line, y + line), path.lineTo(x + size - line, y + size - line);
     path.moveTo(x + size - line, y + line), path.lineTo(x + line, y + size - line);
     stroke(path);
-  } else if (state === "degraded" && size < 11) {
-    // Too small for a corner.
-    context.fillStyle = paint.ink;
-    context.fillRect(x - 1, y - 1, size + 2, size + 2);
-    context.fillStyle = paint.warn;
-    context.fillRect(x, y, size, size);
   } else if (state === "degraded") {
     path.moveTo(x, y), path.lineTo(x + size * 0.72, y), path.lineTo(x, y + size * 0.72), path.closePath();
     context.fillStyle = paint.warn;

@@ -167,6 +167,25 @@ TEST_F(DaemonTest, ShowsOnItsPageWhatTheLeaderSeesAndSoDoesTheReplicaThatWaits) 
   Stop(leader);
 }
 
+TEST_F(DaemonTest, ShowsTheFabricAlsoWhereItMayNotReadGangsAndSaysSo) {
+  ReportCluster(kTwoUnits);
+  server.Intercept([](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.Line().find("gangs") == std::string::npos) return std::nullopt;
+    return kube::HttpResponse{.status = 403,
+                              .body = R"({"kind":"Status","code":403,"message":"gangs is forbidden"})"};
+  });
+  Running one(*this, "one", false, true);
+  auto first = std::async(std::launch::async, [&] {
+    return one.daemon.AnswerPage({.method = "GET", .path = "/fabric/view.json", .host = "localhost"});
+  });
+  ASSERT_TRUE(Until([&] { return first.wait_for(0s) == std::future_status::ready; }));
+  const kube::Json document = kube::Json::parse(first.get().body);
+  EXPECT_EQ(document["nodes"].size(), 4U);
+  EXPECT_EQ(document["sources"][0], kube::Json({{"kind", "NodeTopology"}}));
+  EXPECT_THAT(document["sources"][2]["error"].get<std::string>(), HasSubstr("gangs is forbidden"));
+  Stop(one);
+}
+
 TEST_F(DaemonTest, ReadsNoGangsWithoutAPage) {
   server.Serve(kGangs);
   ReportCluster(kTwoUnits);
