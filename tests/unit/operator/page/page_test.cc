@@ -93,9 +93,9 @@ TEST_F(PageTest, WaitsForTheFirstViewAndSaysWhereToLookIfItDoesNotCome) {
   page.Publish(sight.Shown());
   EXPECT_THAT(first.get().body, HasSubstr(R"("full":true)"));
 
-  Page never{clock, {.topologies = topologies, .gangs = gangs}, "xyz"};
+  Page unread{clock, {.topologies = topologies, .gangs = gangs}, "xyz"};
   auto none = std::async(std::launch::async, [&] {
-    return never.Answer({.method = "GET", .path = "/fabric/view.json", .host = "localhost"});
+    return unread.Answer({.method = "GET", .path = "/fabric/view.json", .host = "localhost"});
   });
   ASSERT_TRUE(clock.WaitForSleepers(1));
   clock.Advance(Page::kLongestWait);
