@@ -83,3 +83,16 @@ std::span<const std::string_view> KnownCrdTexts() {
 ]=])
   target_sources(${TARGET} PRIVATE ${OUT})
 endfunction()
+
+# The files of a folder as a C++ file of a library, made anew when one of them changes.
+function(heddle_embed NAME FOLDER)
+  file(GLOB FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${FOLDER}/*)
+  set(OUT ${CMAKE_BINARY_DIR}/generated/${FOLDER}_files.cc)
+  get_filename_component(OUT_FOLDER ${OUT} DIRECTORY)
+  file(MAKE_DIRECTORY ${OUT_FOLDER})
+  add_custom_command(
+    OUTPUT ${OUT}
+    COMMAND ${CMAKE_COMMAND} -D FOLDER=${CMAKE_SOURCE_DIR}/${FOLDER} -D OUT=${OUT} -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+    DEPENDS ${FILES} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+  target_sources(heddle_${NAME} PRIVATE ${OUT})
+endfunction()

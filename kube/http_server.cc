@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -33,7 +34,7 @@ constexpr std::size_t kMaxHead = 16 << 10;
 constexpr std::size_t kChunk = 64 << 10;
 // Longer than the 90 s for which Go's clients keep a connection, so that it is theirs to close.
 constexpr auto kIdle = std::chrono::seconds(120);
-constexpr auto kOneRequest = std::chrono::seconds(30);  // from its head to the last byte of the answer
+constexpr auto kOneRequest = std::chrono::seconds(30);  // to read one, and as long again to send its answer
 constexpr auto kLinger = std::chrono::seconds(2);
 
 // ADDRESS:PORT; without an address, all of them.
@@ -132,19 +133,26 @@ class Session {
   void Serve(bool too_large) {
     auto& asked = parser_->get();
     const std::string target(asked.target());
+    const std::size_t end = std::min(target.find('?'), target.size());
     ServedRequest request{.method = std::string(asked.method_string()),
-                          .path = target.substr(0, target.find('?')),
+                          .path = target.substr(0, end),
                           .body = too_large ? std::string() : std::move(asked.body()),
-                          .body_too_large = too_large};
+                          .body_too_large = too_large,
+                          .query = target.substr(std::min(end + 1, target.size())),
+                          .host = std::string(asked[http::field::host])};
+    head_only_ = asked.method() == http::verb::head;
     Reply(Handled(handler_, request), asked.version(), asked.keep_alive() && !too_large);
   }
   void Reply(ServedAnswer answer, unsigned version, bool keep) {
     busy_ = true;
     answer_ = {static_cast<http::status>(answer.status), version};
     answer_.set(http::field::content_type, answer.content_type);
+    for (const HttpHeader& header : answer.headers) answer_.set(header.name, header.value);
     answer_.keep_alive(keep);
     answer_.body() = std::move(answer.body);
     answer_.prepare_payload();  // Content-Length
+    if (std::exchange(head_only_, false)) answer_.body().clear();
+    stream_.expires_after(kOneRequest);  // a handler may have waited for news
     http::async_write(stream_, answer_, [this](error_code error, std::size_t) {
       busy_ = false;
       if (error) return Close();
@@ -177,7 +185,7 @@ class Session {
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> answer_;
   std::array<char, 4096> rest_{};
-  bool busy_ = false, stopping_ = false;
+  bool busy_ = false, stopping_ = false, head_only_ = false;
   std::atomic<bool> ended_{false};
 };
 

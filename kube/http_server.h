@@ -4,8 +4,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "kube/http.h"
 
 namespace heddle::kube {
 
@@ -15,12 +17,15 @@ struct ServedRequest {
   std::string path;    // "/filter", without the query
   std::string body;
   bool body_too_large = false;  // it was longer than the server's limit and is not in `body`
+  std::string query;            // what stands behind the path's '?', still percent-encoded
+  std::string host;             // the Host header as it came; empty = none
 };
 
 struct ServedAnswer {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
+  std::string body;                 // of a HEAD only its length is sent
+  std::vector<HttpHeader> headers;  // beside those of the connection, the type and the length
 };
 
 // Serves a daemon's own endpoints over plain HTTP. Answers carry a Content-Length and nothing after the body:

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "crds/condition.h"
 #include "operator/node_labels.h"
 #include "operator/view.h"
 #include "topology/fabric.h"
@@ -20,6 +21,7 @@ struct Assembly {
   std::map<std::string, std::string> spec_errors;   // by object name: why its spec is not in force
   std::map<std::string, std::string> left_out;      // by node: why its NodeTopology could not be read
   std::map<std::string, std::vector<std::string>> contradictions;  // by node: topology::Check's sentences
+  std::map<std::string, std::vector<crds::Condition>> complaints;  // by node: its conditions that are False
   std::vector<std::string> reporting;  // nodes whose agents have ever reported, sorted
   friend bool operator==(const Assembly&, const Assembly&) = default;
 
@@ -60,6 +62,7 @@ class Assembler {
     topology::Node node;
     std::string error;
     std::vector<std::string> contradictions;
+    std::vector<crds::Condition> complaints;
   };
   static Reading Read(const kube::ObjectPtr& object);
 

@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <array>
 #include <condition_variable>
 #include <thread>
 #include <vector>
@@ -21,6 +20,8 @@
 #include "operator/metrics.h"
 #include "operator/node_label_reconciler.h"
 #include "operator/pace.h"
+#include "operator/page/feed.h"
+#include "operator/page/page.h"
 #include "operator/resources.h"
 
 namespace heddle::operators {
@@ -80,8 +81,10 @@ class Daemon::Impl {
        DaemonOptions options);
   void Run(const std::stop_token& stop);
   bool ready() const;
+  kube::ServedAnswer AnswerPage(const kube::ServedRequest& request) { return page_.Answer(request); }
 
  private:
+  page::Feed::Reads PageReads();
   void NodeChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
                        const kube::ObjectPtr& current);
@@ -100,6 +103,7 @@ class Daemon::Impl {
   Pace* PaceOf(const std::string& key);  // null: a key of one node
   base::Result<Outcome> ReconcileFabrics(const std::stop_token& stop);
   void LookAtLeases(const std::stop_token& stop);
+  void ReadLeases(const Assembly& assembly, const std::stop_token& stop);
   void Complain(const std::stop_token& stop);  // says what is wrong with the API server, and what to do
 
   base::Clock& clock_;
@@ -115,11 +119,13 @@ class Daemon::Impl {
   kube::Reflector fabrics_;
   kube::Reflector policies_;
   kube::Reflector device_policies_;
+  kube::Reflector gangs_;
   StoreView node_view_{nodes_.store()};
   StoreView topology_view_{topologies_.store()};
   StoreView fabric_view_{fabrics_.store()};
   StoreView policy_view_{policies_.store()};
   StoreView device_policy_view_{device_policies_.store()};
+  StoreView gang_view_{gangs_.store()};
   // A look may be that much later than the renewal it finds, and the server's cache a little more.
   kube::Heartbeats heartbeats_{{.prefix = std::string(crds::keys::kNodeLeasePrefix),
                                 .slack = options_.lease_period + std::chrono::seconds(5)}};
@@ -130,6 +136,9 @@ class Daemon::Impl {
   LosslessReconciler lossless_reconciler_;
   DeviceReconciler device_reconciler_;
   Pace fabric_pace_, lossless_pace_, device_pace_;
+  std::atomic<bool> leading_{false};
+  page::Page page_;
+  page::Feed feed_;
 };
 
 Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
@@ -153,8 +162,12 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
            .on_change = [this](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr& old,
                                const kube::ObjectPtr& current) { TopologyChanged(key, old, current); }}),
       fabrics_(client_, clock, random_.Fork(), kFabrics,
-               {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
-                                    const kube::ObjectPtr&) { Settle(); }}),
+               {.on_change =
+                    [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
+                           const kube::ObjectPtr&) {
+                      feed_.Changed();
+                      Settle();
+                    }}),
       policies_(client_, clock, random_.Fork(), kLosslessPolicies,
                 {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
                                      const kube::ObjectPtr&) { SettleLossless(); },
@@ -163,6 +176,10 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                        {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
                                             const kube::ObjectPtr&) { SettleDevices(); },
                         .on_synced = [this] { SettleDevices(); }}),
+      gangs_(client_, clock, random_.Fork(), kGangs,
+             {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
+                                  const kube::ObjectPtr&) { feed_.Changed(); },
+              .on_synced = [this] { feed_.Changed(); }}),
       topology_reconciler_(client_, {.nodes = node_view_, .topologies = topology_view_}, options_.selection),
       fabric_reconciler_(client_, clock,
                          {.nodes = node_view_,
@@ -176,7 +193,21 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                            events_),
       device_reconciler_(client_, labels_client_, clock,
                          {.nodes = node_view_, .topologies = topology_view_, .policies = device_policy_view_},
-                         {.ns = options_.ns, .images = options_.plugins.images}, events_) {}
+                         {.ns = options_.ns, .images = options_.plugins.images}, events_),
+      page_(clock, {.topologies = topology_view_, .gangs = gang_view_}, options_.identity),
+      feed_(clock, PageReads(), page_) {}
+
+page::Feed::Reads Daemon::Impl::PageReads() {
+  return {.topologies = topology_view_,
+          .fabrics = fabric_view_,
+          .gangs = gang_view_,
+          .assembly = [this] { return leading_ ? assembly_.Get() : nullptr; },
+          .late = [this] { return heartbeats_.Late(); },
+          .look_at_leases = [this](const Assembly& assembly,
+                                   const std::stop_token& stop) { ReadLeases(assembly, stop); },
+          .sources = {{"NodeTopology", &topologies_}, {"Fabric", &fabrics_}, {"Gang", &gangs_}},
+          .lease_period = options_.lease_period};
+}
 
 bool Daemon::Impl::ready() const {
   return nodes_.store().synced() && topologies_.store().synced() && fabrics_.store().synced();
@@ -201,6 +232,7 @@ void Daemon::Impl::TopologyChanged(const kube::ObjectKey& key, const kube::Objec
   const bool all = old == nullptr || current == nullptr || kube::Uid(*old) != kube::Uid(*current) ||
                    !SameAt({"metadata", "deletionTimestamp"}, *old, *current) ||
                    !SameAt({"status"}, *old, *current);
+  if (all) feed_.Changed();
   if (all || !SameAt({"spec", "labels"}, *old, *current)) Settle();
   if (all || !SameAt({"spec", "lossless"}, *old, *current)) SettleLossless();
   if (all || !SameAt({"spec", "devices"}, *old, *current)) SettleDevices();
@@ -210,6 +242,10 @@ void Daemon::Impl::Run(const std::stop_token& stop) {
   std::vector<std::jthread> caches;
   for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_, &policies_, &device_policies_}) {
     caches.emplace_back([reflector, stop] { reflector->Run(stop); });
+  }
+  if (options_.page) {
+    caches.emplace_back([this, stop] { gangs_.Run(stop); });
+    caches.emplace_back([this, stop] { feed_.Run(stop); });
   }
   caches.emplace_back([this, stop] { Complain(stop); });
   while (!stop.stop_requested()) {
@@ -263,6 +299,10 @@ void Daemon::Impl::Work(const std::stop_token& stop) {
   threads.emplace_back([this, stop] { events_.Run(stop); });
   threads.emplace_back([this, stop] { LookAtLeases(stop); });
   for (int i = 0; i < options_.workers; ++i) threads.emplace_back([this, stop] { WorkKeys(stop); });
+  leading_ = true;
+  threads.clear();  // waits for them
+  leading_ = false;
+  feed_.Changed();
 }
 
 void Daemon::Impl::WorkKeys(const std::stop_token& stop) {
@@ -322,6 +362,7 @@ base::Result<Outcome> Daemon::Impl::ReconcileFabrics(const std::stop_token& stop
   base::Result<Outcome> outcome = fabric_reconciler_.Reconcile(stop);
   const AssemblyPtr after = assembly_.Get();
   if (after == nullptr) return outcome;
+  feed_.Changed();
   metrics_.Assembled(after->fabrics, heartbeats_.Late().size(), after->left_out.size());
   if (before == nullptr || before->fabrics != after->fabrics) {
     for (const kube::ObjectPtr& node : node_view_.List()) {
@@ -333,18 +374,20 @@ base::Result<Outcome> Daemon::Impl::ReconcileFabrics(const std::stop_token& stop
 
 void Daemon::Impl::LookAtLeases(const std::stop_token& stop) {
   do {
-    const AssemblyPtr assembly = assembly_.Get();
-    if (assembly == nullptr) continue;
-    // Polled, not watched: 10,000 agents renew 167 times a second, and one look in half a minute is all we need.
-    const auto leases = client_.List(kube::kLeases, {.ns = options_.ns, .resource_version = "0"}, stop);
-    if (!leases && stop.stop_requested()) return;
-    if (!leases) {
-      spdlog::warn("Failed to list agents' leases error=\"{}\" advice=\"{}\"", base::ToString(leases.error()),
-                   Advice(leases.error()));
-    } else if (heartbeats_.Observe(leases->items, assembly->reporting, clock_.Now())) {
-      Settle();
-    }
+    if (const AssemblyPtr assembly = assembly_.Get()) ReadLeases(*assembly, stop);
   } while (clock_.SleepFor(options_.lease_period, stop));
+}
+
+void Daemon::Impl::ReadLeases(const Assembly& assembly, const std::stop_token& stop) {
+  // Polled, not watched: 10,000 agents renew 167 times a second, and one look in half a minute is all we need.
+  const auto leases = client_.List(kube::kLeases, {.ns = options_.ns, .resource_version = "0"}, stop);
+  if (!leases && stop.stop_requested()) return;
+  if (!leases) {
+    spdlog::warn("Failed to list agents' leases error=\"{}\" advice=\"{}\"", base::ToString(leases.error()),
+                 Advice(leases.error()));
+  } else if (heartbeats_.Observe(leases->items, assembly.reporting, clock_.Now())) {
+    Settle();
+  }
 }
 
 void Daemon::Impl::Complain(const std::stop_token& stop) {
@@ -353,8 +396,10 @@ void Daemon::Impl::Complain(const std::stop_token& stop) {
     std::string_view kind;
     bool complained = false;
   };
-  std::array caches{Cache{&nodes_, "Node"}, Cache{&topologies_, "NodeTopology"}, Cache{&fabrics_, "Fabric"},
-                    Cache{&policies_, "LosslessPolicy"}, Cache{&device_policies_, "RdmaDevicePolicy"}};
+  std::vector<Cache> caches{Cache{&nodes_, "Node"}, Cache{&topologies_, "NodeTopology"},
+                            Cache{&fabrics_, "Fabric"}, Cache{&policies_, "LosslessPolicy"},
+                            Cache{&device_policies_, "RdmaDevicePolicy"}};
+  if (options_.page) caches.push_back({&gangs_, "Gang"});
   for (std::chrono::seconds wait(2); clock_.SleepFor(wait, stop); wait = std::chrono::seconds(15)) {
     for (Cache& cache : caches) {
       const std::optional<base::Error> error = cache.reflector->last_error();
@@ -378,6 +423,9 @@ void Daemon::Run(const std::stop_token& stop) {
 }
 bool Daemon::ready() const {
   return impl_->ready();
+}
+kube::ServedAnswer Daemon::AnswerPage(const kube::ServedRequest& request) {
+  return impl_->AnswerPage(request);
 }
 
 }  // namespace heddle::operators

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "kube/http.h"
+#include "kube/http_server.h"
 #include "operator/node_topology_reconciler.h"
 #include "operator/plugin_objects.h"
 
@@ -23,6 +24,7 @@ struct DaemonOptions {
   std::string ns = "heddle-system";  // of the leader's and the agents' Leases
   OtherPlugins plugins;              // RDMA device plugins of others; its namespace is `ns`
   int workers = 4;
+  bool page = false;  // whether the fabric page is served, and Gangs read for it
   std::chrono::nanoseconds settle = std::chrono::seconds(1);  // changes within this are assembled together
   // Between two looks at the agents' Leases, which hold for minutes: of 10,000 nodes a look is some 6 MB.
   std::chrono::nanoseconds lease_period = std::chrono::seconds(30);
@@ -38,6 +40,8 @@ class Daemon {
 
   void Run(const std::stop_token& stop);  // blocks until stop; the Lease is released then
   bool ready() const;                     // all caches have been full once
+  // As page::Page::Answer. Requires: options.page, or it never has a view to show.
+  kube::ServedAnswer AnswerPage(const kube::ServedRequest& request);
 
  private:
   class Impl;

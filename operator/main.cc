@@ -12,6 +12,7 @@
 #include "kube/status_endpoints.h"
 #include "operator/daemon.h"
 #include "operator/metrics.h"
+#include "operator/page/page.h"
 
 namespace {
 
@@ -26,13 +27,14 @@ heddle-operator in heddle-system says which.)";
 constexpr const char* kExamples = R"(
 Examples:
   heddle-operator --kubeconfig ~/.kube/config --nodes gpu
-  heddle-operator --listen 127.0.0.1:8081    then: curl 127.0.0.1:8081/metrics)";
+  heddle-operator --listen 127.0.0.1:8081    then: curl 127.0.0.1:8081/metrics
+  heddle-operator --page 127.0.0.1:8090      then open http://localhost:8090)";
 
 constexpr const char* kUnread = "the Nodes, NodeTopologies and Fabrics have not all been read once yet";
 
 struct Flags {
   kube::ConfigSources sources = kube::SourcesFromEnvironment(environ);
-  std::string nodes = "all", listen, log_level = "info", rdma_shared_image, sriov_image;
+  std::string nodes = "all", listen, page, log_level = "info", rdma_shared_image, sriov_image;
   operators::DaemonOptions daemon;
 };
 
@@ -52,6 +54,8 @@ void Define(CLI::App& app, Flags& flags) {
                  "Of k8s-rdma-shared-dev-plugin, which RdmaDevicePolicies may name then");
   app.add_option("--sriov-image", flags.sriov_image, "The same of sriov-network-device-plugin");
   app.add_option("--listen", flags.listen, "ADDRESS:PORT of /metrics, /healthz and /readyz");
+  app.add_option("--page", flags.page,
+                 "ADDRESS:PORT, on loopback, of a page that shows the fabric and its gangs (default: none)");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")->capture_default_str();
 }
 
@@ -71,6 +75,12 @@ int Run(Flags& flags, base::StopSignals& signals) {
   auto& images = flags.daemon.plugins.images;
   if (!flags.rdma_shared_image.empty()) images[crds::DevicePlugin::kRdmaShared] = flags.rdma_shared_image;
   if (!flags.sriov_image.empty()) images[crds::DevicePlugin::kSriov] = flags.sriov_image;
+  flags.daemon.page = !flags.page.empty();
+  if (flags.daemon.page) {
+    const base::Status loopback = operators::page::CheckAddress(flags.page);
+    if (!loopback)
+      return Fail(loopback.error(), "write --page 127.0.0.1:8090, and reach it by kubectl port-forward");
+  }
   auto config = kube::LoadConfig(flags.sources, root, clock);
   if (!config) return Fail(config.error(), "give --kubeconfig FILE");
   spdlog::info("Started server={} identity={} nodes={}", config->server, identity, flags.nodes);
@@ -89,6 +99,14 @@ int Run(Flags& flags, base::StopSignals& signals) {
     if (!started) return Fail(started.error(), "choose another --listen");
     server = *std::move(started);
     spdlog::info("Serving metrics and health at=http://{}", server->address());
+  }
+  std::unique_ptr<kube::HttpServer> page;
+  if (flags.daemon.page) {
+    auto started = kube::HttpServer::Start(
+        flags.page, 0, [&](const kube::ServedRequest& request) { return daemon.AnswerPage(request); });
+    if (!started) return Fail(started.error(), "choose another --page");
+    page = *std::move(started);
+    spdlog::info("Serving the fabric page at=http://{}", page->address());
   }
   daemon.Run(signals.Wait([](int signal) { spdlog::info("Stopping signal={}", signal); }));
   return 0;

@@ -42,6 +42,8 @@ ROOMS = {
         "devices": ["assembly", "nccl", "nic", "grants"],
         "publish": ["assembly", "health", "grants", "monitor", "qos", "devices"],
     },
+    # The page reads what the operator has found, and nothing of the operator needs the page but the daemon.
+    "operator": {"page": ["assembly", "pace", "view"]},
 }
 PURE = ["topology", "placement", "lossless", "formats", "crds"]
 

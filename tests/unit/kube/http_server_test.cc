@@ -155,6 +155,23 @@ TEST(HttpServer, RefusesWhatIsNoHttpAndHeadsWithoutAnEnd) {
   EXPECT_THAT(endless.Read(), StartsWith("HTTP/1.1 400"));
 }
 
+TEST(HttpServer, HandsOverQueryAndHostAndSendsHeadersAndOfAHeadNoBody) {
+  const auto server = HttpServer::Start("127.0.0.1:0", 1, [](const ServedRequest& request) {
+    return ServedAnswer{.body = request.query + " at " + request.host,
+                        .headers = {{"X-Content-Type-Options", "nosniff"}}};
+  });
+  ASSERT_TRUE(server);
+  Connection connection((*server)->address());
+  connection.Send("GET /view?since=1&b=%20 HTTP/1.1\r\nHost: localhost:8090\r\n\r\n");
+  const std::string answer = connection.Read();
+  EXPECT_THAT(answer, EndsWith("since=1&b=%20 at localhost:8090"));
+  EXPECT_THAT(answer, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  connection.Send("HEAD /view?since=1 HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(connection.Read(), testing::AllOf(HasSubstr("Content-Length: 12"), EndsWith("\r\n\r\n")));
+  connection.Send("GET / HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(connection.Read(), EndsWith(" at ")) << "and the connection still works";
+}
+
 TEST(HttpServer, EndsThoughClientsKeepTheirConnections) {
   auto server = Echo();
   Connection silent(server->address()), used(server->address());

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <future>
 #include <thread>
 
 #include "operator/metrics.h"
@@ -12,6 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kTwoUnits = "su:2 node:2 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100";
 const kube::ObjectKey kLease{"heddle-system", "heddle-operator"};
@@ -19,9 +21,9 @@ const kube::ObjectKey kLease{"heddle-system", "heddle-operator"};
 class DaemonTest : public Stage {
  protected:
   struct Running {
-    Running(DaemonTest& test, const std::string& identity, bool leader_elect = true)
+    Running(DaemonTest& test, const std::string& identity, bool leader_elect = true, bool page = false)
         : daemon(test.server, test.clock, base::Random(7), metrics,
-                 {.leader_elect = leader_elect, .identity = identity}),
+                 {.leader_elect = leader_elect, .identity = identity, .page = page}),
           thread([this](std::stop_token stop) { daemon.Run(stop); }) {}
     Metrics metrics;
     Daemon daemon;
@@ -131,6 +133,66 @@ TEST_F(DaemonTest, MakesADeletedObjectAgain) {
   EXPECT_TRUE(Until([&] {
     return server.Find(kNodeTopologies, {"", cluster[0].name}).has_value() && Assembled(3);
   }));
+  Stop(one);
+}
+
+TEST_F(DaemonTest, ShowsOnItsPageWhatTheLeaderSeesAndSoDoesTheReplicaThatWaits) {
+  server.Serve(kGangs);
+  const auto cluster = ReportCluster(kTwoUnits);
+  Running leader(*this, "one", true, true);
+  ASSERT_TRUE(Until([&] { return Holder() == "one" && Assembled(4); }));
+  Running other(*this, "two", true, true);
+  for (Running* running : {&leader, &other}) {
+    std::string revision;
+    const auto view = [&](const std::string& query) {
+      return running->daemon.AnswerPage(
+          {.method = "GET", .path = "/fabric/view.json", .query = query, .host = "localhost"});
+    };
+    // The first view is made because somebody asks; time passes on this thread, so the asking is on another.
+    auto first = std::async(std::launch::async, [&] { return view(""); });
+    ASSERT_TRUE(Until([&] { return first.wait_for(0s) == std::future_status::ready; }));
+    kube::Json document = kube::Json::parse(first.get().body);
+    EXPECT_EQ(document["nodes"].size(), 4U);
+    EXPECT_EQ(document["nodes"][0][2], 0) << "ok";
+    topology::Node broken = cluster[0];
+    broken.nics[3].ports[0].usable_gbps = running == &leader ? 0 : 100;
+    Report(broken);
+    EXPECT_TRUE(Until([&] {
+      const kube::Json news =
+          kube::Json::parse(view("since=" + document["revision"].get<std::string>()).body);
+      return news.contains("nodes") && news["nodes"].size() == 1 && news["nodes"][0][2] == 1;
+    }));
+  }
+  Stop(other);
+  Stop(leader);
+}
+
+TEST_F(DaemonTest, ShowsTheFabricAlsoWhereItMayNotReadGangsAndSaysSo) {
+  ReportCluster(kTwoUnits);
+  server.Intercept([](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.Line().find("gangs") == std::string::npos) return std::nullopt;
+    return kube::HttpResponse{.status = 403,
+                              .body = R"({"kind":"Status","code":403,"message":"gangs is forbidden"})"};
+  });
+  Running one(*this, "one", false, true);
+  auto first = std::async(std::launch::async, [&] {
+    return one.daemon.AnswerPage({.method = "GET", .path = "/fabric/view.json", .host = "localhost"});
+  });
+  ASSERT_TRUE(Until([&] { return first.wait_for(0s) == std::future_status::ready; }));
+  const kube::Json document = kube::Json::parse(first.get().body);
+  EXPECT_EQ(document["nodes"].size(), 4U);
+  EXPECT_EQ(document["sources"][0], kube::Json({{"kind", "NodeTopology"}}));
+  EXPECT_THAT(document["sources"][2]["error"].get<std::string>(), HasSubstr("gangs is forbidden"));
+  Stop(one);
+}
+
+TEST_F(DaemonTest, ReadsNoGangsWithoutAPage) {
+  server.Serve(kGangs);
+  ReportCluster(kTwoUnits);
+  Running one(*this, "one");
+  ASSERT_TRUE(Until([&] { return Assembled(4); }));
+  for (const test::ApiRequest& request : server.requests())
+    EXPECT_THAT(request.Line(), Not(HasSubstr("gangs")));
   Stop(one);
 }
 

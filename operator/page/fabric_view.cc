@@ -1,0 +1,122 @@
+#include "operator/page/fabric_view.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "operator/page/gang_piece.h"
+#include "operator/page/node_piece.h"
+#include "operator/page/text.h"
+
+namespace heddle::operators::page {
+namespace {
+
+using kube::Json;
+
+constexpr std::size_t kMaxSentences = 100;  // of a fabric; its Fabric object has no more either
+constexpr std::size_t kMaxSentence = 400;
+constexpr std::size_t kMaxGangs = 2000;
+constexpr std::size_t kMaxEnded = 100;  // of these
+
+// A rail that one leaf has not, because all of its hosts' end there, is another thing than one that nobody knows.
+int RailOf(const topology::Leaf& leaf) {
+  if (leaf.rail) return *leaf.rail;
+  return leaf.rail.missing() == topology::Missing::kNotApplicable ? -1 : -2;
+}
+
+Json FabricPiece(const std::string& name, const topology::Fabric& fabric) {
+  Json leaves = Json::array(), spines = Json::array(), units = Json::array(), domains = Json::array();
+  for (const topology::Leaf& leaf : fabric.leaves)
+    leaves.push_back(
+        {leaf.name, RailOf(leaf), leaf.plane, leaf.unit, leaf.spines, leaf.down_gbps, leaf.up_gbps});
+  for (const topology::Spine& spine : fabric.spines)
+    spines.push_back({spine.name, spine.tier, spine.uplinks});
+  for (const topology::Unit& unit : fabric.units) units.push_back(unit.name);
+  for (const topology::NvlinkDomain& domain : fabric.domains) {
+    if (domain.spans_nodes) domains.push_back({domain.id, domain.nodes.size(), domain.gpus});
+  }
+  Json faults = Json::array(), assumptions = Json::array();
+  for (const topology::CablingFault& fault : fabric.faults) {
+    if (faults.size() < kMaxSentences) faults.push_back({fault.node, Cut(fault.sentence, kMaxSentence)});
+  }
+  for (const std::string& sentence : fabric.assumptions) {
+    if (assumptions.size() < kMaxSentences) assumptions.push_back(Cut(sentence, kMaxSentence));
+  }
+  return {{"name", name},
+          {"transport", topology::TransportName(fabric.transport)},
+          {"site", fabric.site},
+          {"shape", topology::ShapeName(fabric.shape)},
+          {"rails", fabric.rails},
+          {"leaves", std::move(leaves)},
+          {"spines", std::move(spines)},
+          {"units", std::move(units)},
+          {"domains", std::move(domains)},
+          {"faults", std::move(faults)},
+          {"assumptions", std::move(assumptions)}};
+}
+
+std::vector<FabricIndex> IndexesOf(const Assembly& assembly) {
+  std::vector<FabricIndex> indexes;
+  for (const auto& [name, fabric] : assembly.fabrics) {
+    FabricIndex index{.number = int(indexes.size()), .fabric = &fabric};
+    int spanning = 0;
+    for (const topology::NvlinkDomain& domain : fabric.domains)
+      index.domains.push_back(domain.spans_nodes ? spanning++ : -1);
+    for (const topology::CablingFault& fault : fabric.faults) index.faults[fault.node].push_back(&fault);
+    indexes.push_back(std::move(index));
+  }
+  return indexes;
+}
+
+// Those that hold something first, then the ended, the newest plans first.
+std::vector<const crds::Gang*> Chosen(const std::vector<crds::Gang>& gangs) {
+  std::vector<const crds::Gang*> active, ended;
+  for (const crds::Gang& gang : gangs)
+    (GangStateOf(gang.status) == "ended" ? ended : active).push_back(&gang);
+  std::stable_sort(ended.begin(), ended.end(), [](const crds::Gang* a, const crds::Gang* b) {
+    return a->status.planned_at > b->status.planned_at;
+  });
+  if (ended.size() > kMaxEnded) ended.resize(kMaxEnded);
+  active.insert(active.end(), ended.begin(), ended.end());
+  if (active.size() > kMaxGangs) active.resize(kMaxGangs);
+  return active;
+}
+
+Json SourcesPiece(const std::vector<Source>& sources) {
+  Json piece = Json::array();
+  for (const Source& source : sources) {
+    Json one = {{"kind", source.kind}};
+    if (!source.error.empty()) one["error"] = Cut(source.error, kMaxSentence);
+    if (!source.since.empty()) one["since"] = source.since;
+    piece.push_back(std::move(one));
+  }
+  return piece;
+}
+
+}  // namespace
+
+Pieces Show(const Seen& seen) {
+  const std::vector<FabricIndex> indexes = IndexesOf(seen.assembly);
+  // Of several fabrics that a node belongs to, the first by name wins, as with its labels.
+  std::map<std::string, const FabricIndex*, std::less<>> names;
+  for (const FabricIndex& index : indexes) {
+    for (const topology::FabricNode& member : index.fabric->nodes) names.emplace(member.node.name, &index);
+  }
+  for (const std::string& name : seen.topologies) names.emplace(name, nullptr);
+
+  Pieces pieces{.sources = Dump(SourcesPiece(seen.sources))};
+  Json fabrics = Json::array();
+  for (const auto& [name, fabric] : seen.assembly.fabrics) fabrics.push_back(FabricPiece(name, fabric));
+  pieces.fabrics = Dump(fabrics);
+  static const FabricIndex kNoFabric;
+  std::map<std::string, int, std::less<>> numbers;
+  for (const auto& [name, index] : names) {
+    numbers.emplace(name, int(numbers.size()));
+    pieces.nodes.emplace_hint(pieces.nodes.end(), name,
+                              NodePiece(name, seen, index == nullptr ? kNoFabric : *index));
+  }
+  for (const crds::Gang* gang : Chosen(seen.gangs))
+    pieces.gangs[gang->ns + "/" + gang->name] = Dump(GangPiece(*gang, numbers));
+  return pieces;
+}
+
+}  // namespace heddle::operators::page

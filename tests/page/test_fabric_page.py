@@ -1,0 +1,267 @@
+"""The page on a made-up fabric: what a person sees and does. The same on the real operator: tests/cluster/test_page.py."""
+
+import json
+import time
+
+from browser import LARGE, SMALL, PageTestCase, expect
+from made_up import Fabric, Server
+
+
+class Small(PageTestCase):
+    """32 nodes in two units."""
+
+    def setUp(self):
+        self.fabric = Fabric(32, per_unit=16)
+        self.server = Server(self.fabric)
+        self.addCleanup(self.server.close)
+
+    def open_live(self, **how):
+        page = self.open(self.server.address, **how)
+        expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        return page
+
+    def names(self, page):
+        return page.locator("#list .row b").all_inner_texts()
+
+    def test_it_loads_and_shows_the_worst_first(self):
+        page = self.open_live()
+        expect(page.locator("#summary")).to_contain_text("infiniband · 32 nodes · 248 GPUs")
+        self.assertEqual(self.names(page)[:4], ["node-30", "node-08", "node-16", "node-31"])
+        expect(page.locator("#list .row").first).to_contain_text("no rail can be used")
+        expect(page.locator("#states label[data-state=degraded] .count")).to_have_text("1")
+
+    def test_a_link_that_fails_is_seen_without_a_reload(self):
+        page = self.open_live()
+        before = page.locator("#base").screenshot()
+        self.fabric.fail_link("node-05", 3)
+        expect(page.locator("#states label[data-state=degraded] .count")).to_have_text("2")
+        row = page.locator("#list .row", has_text="node-05")
+        expect(row).to_contain_text("rail 3: mlx5_3: is down")
+        expect(row).to_contain_text("7/8 rails")
+        self.assertNotEqual(page.locator("#base").screenshot(), before, "the map shows nothing of it")
+
+    def test_an_open_panel_follows_what_happens(self):
+        page = self.open_live()
+        page.locator("#list .row", has_text="node-05").click()
+        expect(page.locator("#panel")).to_contain_text("8 of 8 links at full rate")
+        expect(page.locator("#panel")).to_contain_text("GPU – NIC – rail – leaf")
+        self.fabric.fail_link("node-05", 3)
+        expect(page.locator("#panel")).to_contain_text("7 of 8 links at full rate")
+        expect(page.locator("#panel table").first).to_contain_text("0 of 400")
+
+    def test_a_node_that_goes_is_gone_from_list_and_panel(self):
+        page = self.open_live()
+        page.locator("#list .row", has_text="node-31").click()
+        expect(page.locator("#panel")).to_contain_text("no agent has reported yet")
+        self.fabric.remove_node("node-31")
+        expect(page.locator("#panel")).to_be_hidden()
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 31")
+
+    def test_filters_by_words_states_gang_and_rail(self):
+        page = self.open_live()
+        page.locator("#text").fill("su-0 r1")
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 16")
+        page.locator("#states label[data-state=degraded]").click()
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 1")
+        self.assertEqual(self.names(page), ["node-08"])
+        page.locator("#clear").click()
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 32")
+        page.locator("#gang").select_option("team-0/train-0-0")
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 2")
+        page.locator("#gang").select_option("-")
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 13")
+        page.locator("#clear").click()
+        # By its rail 0 node-08, whose rail 1 is down, is well.
+        page.locator("#rail").select_option("0")
+        expect(page.locator("#states label[data-state=degraded] .count")).to_have_text("0")
+        page.locator("#rail").select_option("1")
+        expect(page.locator("#states label[data-state=down] .count")).to_have_text("2")
+        page.locator("#text").fill("no such node")
+        expect(page.locator("#list .none")).to_have_text("No node is like that.")
+
+    def test_a_gang_shows_its_axes_and_costs(self):
+        page = self.open_live()
+        page.locator("#tab-gangs").click()
+        page.locator("#list .row", has_text="team-0/train-0-0").click()
+        panel = page.locator("#panel")
+        for words in ("tp=8,dp=2", "812 ms", "1,302 ms", "0/16", "2 nodes in su-0", "su-0 has room for all of it"):
+            expect(panel).to_contain_text(words)
+        page.keyboard.press("Escape")
+        expect(panel).to_be_hidden()
+        page.locator("#list .row", has_text="Waiting").click()
+        expect(panel).to_contain_text("64 hosts needed in one scalable unit, best has 12")
+
+    def test_everything_by_keyboard(self):
+        page = self.open_live()
+        page.keyboard.press("n")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        expect(page.locator("#panel h2")).to_contain_text("node-08")
+        page.keyboard.press("Escape")
+        expect(page.locator("#list")).to_be_focused()
+        page.keyboard.press("End")
+        expect(page.locator("#list")).to_have_attribute("aria-activedescendant", "row-31")
+        page.keyboard.press("/")
+        expect(page.locator("#text")).to_be_focused()
+        page.keyboard.type("node-1")
+        page.keyboard.press("Enter")
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 10")
+        page.keyboard.press("Escape")
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 32")
+        page.locator("#list").focus()
+        page.keyboard.press("Home")  # node-30, in the last row of su-1
+        page.keyboard.press("m")
+        for key in ("ArrowUp", "ArrowLeft", "ArrowLeft"):
+            page.keyboard.press(key)
+        expect(page.locator("#spoken")).to_contain_text("node-23, ok, su-1")
+        page.keyboard.press("Enter")
+        expect(page.locator("#panel h2")).to_contain_text("node-23")
+        page.keyboard.press("f")
+        expect(page.locator("#facts")).to_contain_text("leaves count as 1:1")
+        page.keyboard.press("?")
+        expect(page.locator("#help")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#help")).to_be_hidden()
+
+    def test_the_map_is_clicked_zoomed_and_dragged(self):
+        page = self.open_live()
+        page.keyboard.press("m")
+        page.keyboard.press("ArrowRight")
+        box = page.locator("#map").bounding_box()
+        found = set()
+        for y in range(20, int(box["height"]), 24):
+            page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + y)
+            if page.locator("#tip").is_visible():
+                found.add(page.locator("#tip b").inner_text())
+        self.assertGreater(len(found), 3, found)
+        name = page.locator("#tip b").inner_text()
+        before = page.locator("#base").screenshot()
+        page.mouse.wheel(0, -600)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 60, box["y"] + 60, steps=5)
+        page.mouse.up()
+        expect(page.locator("#panel")).to_be_hidden()
+        self.assertNotEqual(page.locator("#base").screenshot(), before, name)
+        page.keyboard.press("0")
+        page.wait_for_function("() => document.getElementById('map').dataset.drawMs !== undefined")
+
+    def test_it_says_that_it_is_alone_and_comes_back(self):
+        page = self.open_live(allowed=["net::ERR_", "Failed to load resource"])
+        self.server.away = True
+        with self.fabric.lock:
+            self.fabric.lock.notify_all()
+        expect(page.locator("#live")).to_have_attribute("data-state", "reconnecting")
+        expect(page.locator("#live")).to_contain_text("last heard")
+        self.assertEqual(self.names(page)[0], "node-30", "what was known stays")
+        self.server.away = False
+        self.fabric.fail_link("node-05", 3)
+        expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        expect(page.locator("#states label[data-state=degraded] .count")).to_have_text("2")
+
+    def test_what_the_operator_cannot_read_is_called_stale(self):
+        document = self.fabric.document()
+        document["sources"] = [{"kind": "Gang", "error": "gangs.heddle.dev is forbidden", "since": "2026-11-23T10:00:00Z"}]
+        self.fabric.document = lambda since=0: document
+        page = self.open(self.server.address)
+        expect(page.locator("#live")).to_have_attribute("data-state", "stale")
+        expect(page.locator("#live")).to_have_attribute("title", "Gang: gangs.heddle.dev is forbidden")
+
+    def test_hostile_names_are_text(self):
+        bad = "<img src=x onerror=alert(1)>"
+        self.fabric.nodes["node-05"][8] = [bad]
+        self.fabric.nodes["node-05"][2] = 1
+        gang = json.loads(json.dumps(self.fabric.gangs["team-0/train-0-0"]))
+        self.fabric.gangs[bad] = {**gang, "key": bad, "title": bad, "summary": bad, "message": bad, "places": [99999, 0, 1, 0]}
+        page = self.open_live()
+        page.locator("#list .row", has_text="node-05").click()
+        expect(page.locator("#panel ul").first).to_contain_text(bad)
+        page.locator("#tab-gangs").click()
+        page.locator("#list .row", has_text="onerror").first.click()
+        expect(page.locator("#panel h2")).to_contain_text(bad)
+        self.assertEqual(page.locator("aside img").count(), 0)
+
+    def test_no_fabric_says_what_is_missing(self):
+        empty = {"revision": "made-1", "full": True, "sources": [], "fabrics": [], "nodes": [], "gangs": []}
+        self.fabric.document = lambda since=0: empty
+        page = self.open_live()
+        expect(page.locator("#empty")).to_contain_text("No node has a NodeTopology yet")
+        page.keyboard.press("f")
+        expect(page.locator("#facts")).to_contain_text("No fabric yet")
+
+    def test_both_sizes_and_both_themes(self):
+        for viewport in (SMALL, LARGE):
+            for scheme in ("light", "dark"):
+                with self.subTest(viewport=viewport, scheme=scheme):
+                    page = self.open_live(viewport=viewport, scheme=scheme)
+                    expect(page.locator("#list .row").first).to_be_visible()
+                    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                    high = page.evaluate("document.documentElement.scrollHeight - innerHeight")
+                    self.assertEqual((wide, high), (0, 0), "the page itself scrolls")
+                    self.shoot(page, f"32-{viewport['width']}-{scheme}")
+                    page.locator("#list .row").nth(1).click()
+                    expect(page.locator("#panel")).to_contain_text("Machine")
+                    self.shoot(page, f"32-{viewport['width']}-{scheme}-node")
+
+
+# What the browser does for two seconds: the times between frames, while the wheel or the mouse moves the map.
+FRAMES = """() => new Promise((done) => {
+  const times = [];
+  let last = performance.now();
+  const end = last + 2000;
+  const tick = (now) => {
+    times.push(now - last);
+    last = now;
+    const map = document.getElementById("map");
+    map.dispatchEvent(new WheelEvent("wheel", { deltaY: Math.sin(now / 300) * 40, clientX: 400, clientY: 400, cancelable: true }));
+    now < end ? requestAnimationFrame(tick) : done(times.slice(1));
+  };
+  requestAnimationFrame(tick);
+})"""
+
+
+class TenThousand(PageTestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.fabric = Fabric(10_000)
+        cls.server = Server(cls.fabric)
+        cls.addClassCleanup(cls.server.close)
+
+    def test_ten_thousand_nodes_load_and_move_without_stutter(self):
+        size = len(self.server.view({}))
+        self.assertLess(size, 3 << 20)
+        for viewport, scheme in ((SMALL, "light"), (LARGE, "dark")):
+            begun = time.monotonic()
+            page = self.open(self.server.address, viewport=viewport, scheme=scheme)
+            expect(page.locator("#tab-nodes")).to_have_text("Nodes 10,000")
+            expect(page.locator("#list .row").first).to_be_visible()
+            loaded = time.monotonic() - begun
+            self.shoot(page, f"10000-{viewport['width']}-{scheme}")
+            frames = sorted(page.evaluate(FRAMES))
+            median, slow = frames[len(frames) // 2], frames[int(len(frames) * 0.95)]
+            draw = page.locator("#map").get_attribute("data-draw-ms")
+            print(f"\n  10,000 nodes, {size / 1e6:.1f} MB, at {viewport['width']}: loaded in {loaded:.1f} s, a frame {median:.0f} ms, "
+                  f"95 of 100 within {slow:.0f} ms, the last drawn in {draw} ms", end=" ")
+            # Loose: a processor draws here, and other suites have the other.
+            self.assertLess(median, 150)
+            self.assertLess(loaded, 30)
+
+    def test_lists_hold_only_what_is_seen_and_reach_the_end(self):
+        page = self.open(self.server.address)
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 10,000")
+        page.keyboard.press("n")
+        page.keyboard.press("End")
+        expect(page.locator("#list .row.at")).to_have_attribute("aria-posinset", "10000")
+        self.assertLess(page.locator("#list .row").count(), 60)
+        page.locator("#text").fill("node-77")
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 100")
+
+    def test_one_link_of_eighty_thousand_is_a_small_answer(self):
+        page = self.open(self.server.address)
+        expect(page.locator("#tab-nodes")).to_have_text("Nodes 10,000")
+        count = page.locator("#states label[data-state=degraded] .count")
+        before = int(count.inner_text())
+        with page.expect_response(lambda response: "since=" in response.url) as answer:
+            self.fabric.fail_link("node-4000", 2)
+        self.assertLess(len(answer.value.body()), 2000)
+        expect(count).to_have_text(str(before + 1))

@@ -1,0 +1,182 @@
+#include "operator/page/fabric_view.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "operator/page/journal.h"
+#include "tests/unit/operator/page/sights.h"
+
+namespace heddle::operators::page {
+namespace {
+
+using kube::Json;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+constexpr std::size_t kState = 2, kUnit = 3, kGpus = 5, kBadGpus = 6, kLinks = 7, kReasons = 8;
+
+int StateOf(const Json& node) {
+  return node[kState].get<int>();
+}
+crds::Condition Complaint(std::string type, std::string message) {
+  return {.type = std::move(type),
+          .status = crds::ConditionStatus::kFalse,
+          .reason = "Because",
+          .message = std::move(message)};
+}
+
+TEST(FabricView, IsTheDocumentThatThePageIsWrittenFor) {
+  Sight sight(
+      "su:2 node:2 gpu:2 nic:2 rail:2 spine:2 rate:400 transport:ib machine:h100 down:node-1/rail-1 "
+      "half:node-2/rail-0");
+  sight.stale = {"node-3"};
+  sight.topologies.push_back("node-9");
+  sight.gangs = {RunningGang({"node-0", "node-1"})};
+  sight.sources.back() = {.kind = "Gang", .error = "forbidden", .since = "2027-01-15T08:00:00Z"};
+  Journal journal("test");
+  ASSERT_TRUE(journal.Update(sight.Shown()));
+  const std::string text = Json::parse(*journal.Since("")).dump(1) + "\n";
+  const std::string path = std::string(HEDDLE_SOURCE_DIR) + "/tests/golden/operator/view.json";
+  if (std::getenv("UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(path) << text;
+    return;
+  }
+  std::stringstream golden;
+  golden << std::ifstream(path).rdbuf();
+  EXPECT_EQ(golden.str(), text) << "run with UPDATE_GOLDEN=1 if this is meant";
+}
+
+TEST(FabricView, SaysOfEveryNodeWhatStandsAgainstIt) {
+  Sight sight(std::string(kFourNodes) + " down:node-1/rail-1 badgpu:node-2/0");
+  EXPECT_EQ(StateOf(sight.Node("node-0")), int(NodeState::kOk));
+  EXPECT_THAT(sight.Node("node-0")[kReasons], SizeIs(0));
+  const Json link = sight.Node("node-1");
+  EXPECT_EQ(StateOf(link), int(NodeState::kDegraded));
+  EXPECT_THAT(link[kReasons].dump(), HasSubstr("rail 1"));
+  EXPECT_EQ(link[kLinks][3], 400);
+  EXPECT_EQ(link[kLinks][7], 0) << "usable bandwidth of rail 1";
+  const Json gpu = sight.Node("node-2");
+  EXPECT_EQ(StateOf(gpu), int(NodeState::kDegraded));
+  EXPECT_EQ(gpu[kGpus], 2);
+  EXPECT_EQ(gpu[kBadGpus], 1);
+}
+
+TEST(FabricView, CallsANodeDownWithoutAnyRailAndStaleWhenItsAgentIsSilent) {
+  Sight sight(std::string(kFourNodes) + " down:node-1/rail-0 down:node-1/rail-1");
+  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kDown));
+  EXPECT_EQ(sight.Node("node-1")[kReasons][0], "no rail can be used");
+  sight.stale = {"node-1", "node-2"};
+  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kStale)) << "what it said last may be old";
+  EXPECT_EQ(StateOf(sight.Node("node-2")), int(NodeState::kStale));
+}
+
+TEST(FabricView, GoesByWhatTheAgentSaysAndDoesNotSayItTwice) {
+  Sight sight(std::string(kFourNodes) + " down:node-1/rail-1");
+  sight.assembly.complaints["node-1"] = {Complaint("LinksUp", "mlx5_1 is down since 03:12"),
+                                         Complaint("LeavesKnown", "the leaf of mlx5_1 is stale")};
+  const Json node = sight.Node("node-1");
+  EXPECT_EQ(node[kReasons], Json({"mlx5_1 is down since 03:12", "the leaf of mlx5_1 is stale"}));
+}
+
+TEST(FabricView, ANoteThatCostsNoBandwidthIsNoVerdict) {
+  Sight sight(kFourNodes);
+  sight.assembly.complaints["node-1"] = {Complaint("NcclFilesWritten", "the folder cannot be written")};
+  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kOk));
+  EXPECT_EQ(sight.Node("node-1")[kReasons], Json({"the folder cannot be written"}));
+  sight.assembly.complaints["node-1"] = {Complaint("PcieLinksFull", "x8 of x16")};
+  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kDegraded));
+}
+
+TEST(FabricView, NamesACableAtTheNodeThatHasIt) {
+  const Sight sight(
+      "su:2 node:3 gpu:2 nic:2 rail:2 spine:2 rate:400 transport:ib machine:h100 swap:node-1/rail-0/rail-1");
+  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kDegraded));
+  EXPECT_THAT(sight.Node("node-1")[kReasons].dump(), HasSubstr("is cabled to"));
+  EXPECT_EQ(StateOf(sight.Node("node-0")), int(NodeState::kOk));
+}
+
+TEST(FabricView, ShowsNodesThatNobodyKnowsAnythingOf) {
+  Sight sight(kFourNodes);
+  sight.topologies.push_back("silent");
+  sight.topologies.push_back("garbled");
+  sight.topologies.push_back("excluded");
+  sight.assembly.left_out["garbled"] = "status.gpus: must be an array";
+  sight.assembly.reporting.insert(sight.assembly.reporting.begin(), "excluded");
+  for (const char* name : {"silent", "garbled", "excluded"}) {
+    EXPECT_EQ(StateOf(sight.Node(name)), int(NodeState::kUnknown)) << name;
+    EXPECT_EQ(sight.Node(name)[kUnit], -1);
+  }
+  EXPECT_THAT(sight.Node("silent")[kReasons][0].get<std::string>(), HasSubstr("no agent has reported yet"));
+  EXPECT_THAT(sight.Node("garbled")[kReasons][0].get<std::string>(), HasSubstr("must be an array"));
+  EXPECT_THAT(sight.Node("excluded")[kReasons][0].get<std::string>(), HasSubstr("excludedNodes"));
+}
+
+TEST(FabricView, AGangLiesOnItsNodesUntilItEnds) {
+  Sight sight(kFourNodes);
+  sight.gangs = {RunningGang({"node-1", "node-3"})};
+  const std::string key = "team/train-12345678-0";
+  EXPECT_EQ(sight.Gang(key)["places"], Json({1, 0, 3, 0}));
+  EXPECT_EQ(sight.Gang(key)["state"], "running");
+  EXPECT_EQ(sight.Gang(key)["axes"], Json({{"tp", 2, 0, 0, 900}, {"dp", 2, 4, 8, 1500}}));
+  sight.topologies.insert(sight.topologies.begin(), "a-new-one");
+  EXPECT_EQ(sight.Gang(key)["places"], Json({2, 0, 4, 0})) << "places are positions among all names";
+  crds::SetCondition(
+      sight.gangs[0].status.conditions,
+      {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue, .reason = "x"});
+  EXPECT_FALSE(sight.Gang(key).contains("places"));
+}
+
+TEST(FabricView, AddsUpTheGpusOfSeveralPodsOnOneNode) {
+  Sight sight(kFourNodes);
+  sight.gangs = {RunningGang({"node-1"})};
+  sight.gangs[0].status.placement =
+      crds::ToColumns({{.node = "node-1", .gpus = 1}, {.node = "node-1", .gpus = 2}}, 1);
+  EXPECT_EQ(sight.Gang("team/train-12345678-0")["places"], Json({1, 3}));
+}
+
+TEST(FabricView, SurvivesPlacementsThatPointNowhereAndTextThatIsNone) {
+  Sight sight(kFourNodes);
+  crds::Gang bad = RunningGang({"node-1", "gone"});
+  bad.status.placement->nodes.push_back(77);
+  bad.status.message = std::string("\xff\xfe</script>") + std::string(5000, 'x');
+  sight.gangs = {bad};
+  sight.assembly.complaints["node-0"] = std::vector(48, Complaint("Ready", std::string(4000, '\xe2')));
+  const Json gang = sight.Gang("team/train-12345678-0");
+  EXPECT_EQ(gang["places"], Json({1, 0}));
+  EXPECT_LT(gang["message"].get<std::string>().size(), 700U);
+  EXPECT_LT(sight.Shown().nodes.at("node-0").size(), 4000U);
+}
+
+TEST(FabricView, KeepsEveryGangThatHoldsSomethingAndTheLastThatEnded) {
+  Sight sight(kFourNodes);
+  for (int i = 0; i < 500; ++i) {
+    crds::Gang gang = RunningGang({"node-1"});
+    gang.name = "gang-" + std::to_string(i);
+    *gang.status.planned_at += std::chrono::seconds(i);
+    if (i >= 10) {
+      crds::SetCondition(
+          gang.status.conditions,
+          {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue, .reason = "x"});
+    }
+    sight.gangs.push_back(gang);
+  }
+  const Pieces pieces = sight.Shown();
+  EXPECT_THAT(pieces.gangs, SizeIs(110));
+  EXPECT_TRUE(pieces.gangs.contains("team/gang-0"));
+  EXPECT_TRUE(pieces.gangs.contains("team/gang-499"));
+  EXPECT_FALSE(pieces.gangs.contains("team/gang-10"));
+}
+
+TEST(FabricView, TenThousandNodesAreLessThanThreeMegabytes) {
+  Sight sight("su:313 node:32 gpu:8 nic:8 rail:8 spine:16 rate:400 transport:ib machine:h100");
+  ASSERT_GT(sight.topologies.size(), 10'000U);
+  Journal journal("test");
+  journal.Update(sight.Shown());
+  EXPECT_LT(journal.Since("")->size(), std::size_t(3) << 20);
+}
+
+}  // namespace
+}  // namespace heddle::operators::page
