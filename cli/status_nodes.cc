@@ -5,7 +5,7 @@
 #include <map>
 #include <string_view>
 
-#include "cli/remedies.h"
+#include "cli/node_selection.h"
 #include "cli/status_parts.h"
 #include "crds/keys.h"
 #include "kube/object.h"
