@@ -122,7 +122,7 @@ std::string Field(const std::string& text) {
 
 // What a person does there.
 std::string Detail(const CableRow& row) {
-  const std::string belongs = row.expected_leaf.empty() ? "" : "belongs on " + row.expected_leaf;
+  std::string belongs = row.expected_leaf.empty() ? "" : "belongs on " + row.expected_leaf;
   switch (row.verdict) {
     case CableVerdict::kSwapped:
       return fmt::format("swap it with {}{}", row.swapped_with, belongs.empty() ? "" : "; " + belongs);

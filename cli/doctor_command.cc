@@ -33,7 +33,7 @@ Json WithoutManagedFields(Json object) {
 }
 
 // Only what CheckAgents, SilentAgents and the ground for pods look at.
-Json LeanTopology(Json object) {
+Json LeanTopology(const Json& object) {
   Json lean{{"metadata", {{"name", kube::Name(object)}}}, {"status", Json::object()}};
   for (const char* field : {"observedAt", "agentVersion"}) {
     if (const Json* value = kube::Find(object, {"status", field})) lean["status"][field] = *value;
@@ -45,7 +45,7 @@ Json LeanTopology(Json object) {
   return lean;
 }
 
-Json LeanNode(Json object) {
+Json LeanNode(const Json& object) {
   Json lean{{"metadata", {{"name", kube::Name(object)}}}};
   if (const Json* allocatable = kube::Find(object, {"status", "allocatable"}))
     lean["status"]["allocatable"] = *allocatable;

@@ -56,7 +56,7 @@ void Paths(const Json& schema, const std::string& at, int depth, std::set<std::s
   if (!schema.is_object() || depth > kDeepest) return;
   if (const Json* fields = kube::Find(schema, {"properties"}); fields != nullptr && fields->is_object()) {
     for (const auto& [name, field] : fields->items()) {
-      const std::string path = at.empty() ? name : at + "." + name;
+      const std::string path = at.empty() ? name : fmt::format("{}.{}", at, name);
       paths.insert(path);
       Paths(field, path, depth + 1, paths);
     }

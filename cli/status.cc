@@ -7,7 +7,7 @@
 #include <set>
 
 #include "cli/gpu_use.h"
-#include "cli/remedies.h"
+#include "cli/node_selection.h"
 #include "cli/status_parts.h"
 #include "kube/object.h"
 

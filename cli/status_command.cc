@@ -12,7 +12,7 @@ using crds::Json;
 
 // A NodeTopology is 16 KB, most of which a report does not look at; of 5,000 it is the difference between 1 GB and
 // 50 MB of trees.
-Json LeanTopology(Json object) {
+Json LeanTopology(const Json& object) {
   Json lean{{"metadata", {{"name", kube::Name(object)}}}, {"status", Json::object()}};
   if (const Json* made = kube::Find(object, {"metadata", "creationTimestamp"}))
     lean["metadata"]["creationTimestamp"] = *made;
@@ -22,7 +22,7 @@ Json LeanTopology(Json object) {
   return lean;
 }
 
-Json LeanNode(Json object) {
+Json LeanNode(const Json& object) {
   Json lean{{"metadata", {{"name", kube::Name(object)}}}};
   if (const Json* spec = kube::Find(object, {"spec"})) lean["spec"] = *spec;
   if (const Json* conditions = kube::Find(object, {"status", "conditions"}))
@@ -31,7 +31,7 @@ Json LeanNode(Json object) {
 }
 
 // Of the containers only what they ask for.
-Json LeanPod(Json object) {
+Json LeanPod(const Json& object) {
   Json lean{{"spec", {{"nodeName", kube::StringAt(object, {"spec", "nodeName"})}}},
             {"status", {{"phase", kube::StringAt(object, {"status", "phase"})}}}};
   for (const char* field : {"containers", "initContainers"}) {

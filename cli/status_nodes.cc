@@ -5,7 +5,7 @@
 #include <map>
 #include <string_view>
 
-#include "cli/remedies.h"
+#include "cli/node_selection.h"
 #include "cli/status_parts.h"
 #include "crds/keys.h"
 #include "kube/object.h"
@@ -186,7 +186,7 @@ std::vector<Trouble> TopologyTroubles(const Objects& topologies) {
       if (!IsBad(condition) || type.empty() || (rails && type == "LinksUp")) continue;
       Trouble trouble = OfCondition(type, reason);
       trouble.kind = "Node";
-      trouble.reason = reason.empty() ? type : type + "/" + reason;
+      trouble.reason = reason.empty() ? type : fmt::format("{}/{}", type, reason);
       trouble.names = {name};
       trouble.since = ConditionSince(condition);
       trouble.message = kube::StringAt(condition, {"message"});

@@ -79,7 +79,8 @@ class Fabric:
 
     def _fail(self, name, rail):
         node = self.nodes[name]
-        node[2], node[7][4 * rail + 3] = DEGRADED, 0
+        # As a port that is down: it says neither its rate nor where it ends.
+        node[2], node[7][4 * rail + 1:4 * rail + 4] = DEGRADED, [-1, 0, 0]
         node[8] = [f"rail {rail}: mlx5_{rail}: is down, on su{node[3]}-r{rail} port {int(name[5:]) % 32}, since 12:01:07"]
 
     def fail_link(self, name, rail):
@@ -123,7 +124,7 @@ class Fabric:
         return {"name": name, "machine": "DGX H100", "domain": "node", "rails": "8/8", "transport": "InfiniBand", "site": "", "agent": "0.1.0", "observed": "2026-11-23T12:00:00Z",
                 "gpus": [{"index": i, "model": "NVIDIA H100 80GB HBM3", "healthy": True, "nics": [[i, "PIX"]]} for i in range(node[5])],
                 "nics": [{"name": f"mlx5_{rail}", "netdev": "", "role": "compute", "transport": "InfiniBand", "rail": rail,
-                          "ports": [{"port": 1, "plane": 0, "state": "Active" if usable else "Down", "rate": rate, "usable": usable, "leaf": leaves[leaf][0], "leafPort": str(leaf % 32)}]}
+                          "ports": [{"port": 1, "plane": 0, "state": "Active" if usable else "Down", "rate": rate, "usable": usable, **({"leaf": leaves[leaf][0], "leafPort": str(leaf % 32)} if leaf >= 0 else {"leafMissing": "Unknown"})}]}
                          for rail, leaf, rate, usable in links],
                 "conditions": [{"type": "LinksUp", "status": "False" if node[2] else "True", "reason": "LinkDown" if node[2] else "AllUp", "message": (node[8] or [""])[0], "since": "2026-11-23T12:00:00Z"}],
                 "grants": []}

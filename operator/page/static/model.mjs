@@ -47,12 +47,21 @@ export class Model {
     for (const node of this.nodes) Object.assign(node, { gangs: [], said: null });
     this.byName = new Map(this.nodes.map((node) => [node.name, node]));
     const rails = new Set();
+    const ofRail = new Map(); // "fabric/unit/rail": its leaf, null where there are several
     for (const fabric of this.fabrics) {
-      for (const leaf of fabric.leaves) Object.assign(leaf, { nodes: [], full: 0, slow: 0, out: 0 });
+      for (const leaf of fabric.leaves) {
+        Object.assign(leaf, { nodes: [], full: 0, slow: 0, out: 0 });
+        const key = `${fabric.number}/${leaf.unit}/${leaf.rail}`;
+        ofRail.set(key, ofRail.has(key) ? null : leaf.index);
+      }
     }
     for (const node of this.nodes) {
       for (const link of node.links) {
         if (link.rail >= 0) rails.add(link.rail);
+        // A link that is down often cannot say where it ends. Where its unit has one leaf for that rail, it is that one.
+        if (link.supposed) link.leaf = -1;
+        link.supposed = link.leaf < 0 && link.rail >= 0;
+        if (link.supposed) link.leaf = ofRail.get(`${node.fabric}/${node.unit}/${link.rail}`) ?? -1;
         const leaf = this.fabrics[node.fabric]?.leaves[link.leaf];
         if (!leaf) continue;
         if (leaf.nodes.at(-1) !== node) leaf.nodes.push(node);

@@ -24,7 +24,7 @@ export function nodePanel(model, node, open) {
   const links = node.links.map((one) => {
     const leaf = model.leafOf(node, one);
     const name = leaf ? link(leaf.name, () => open({ kind: "leaf", key: `${leaf.fabric}/${leaf.index}` })) : el("span", { class: "soft" }, "unknown");
-    return [one.rail >= 0 ? one.rail : "–", leaf?.plane || "–", name, gbps(one)];
+    return [one.rail >= 0 ? one.rail : "–", leaf?.plane || "–", leaf && one.supposed ? el("span", {}, name, " expected") : name, gbps(one)];
   });
   const planes = node.links.some((one) => model.leafOf(node, one)?.plane);
   const head = [{ title: "rail", number: true }, { title: "plane", number: true }, { title: "leaf" }, { title: "Gb/s", number: true }];

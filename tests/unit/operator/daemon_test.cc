@@ -143,7 +143,7 @@ TEST_F(DaemonTest, ShowsOnItsPageWhatTheLeaderSeesAndSoDoesTheReplicaThatWaits) 
   ASSERT_TRUE(Until([&] { return Holder() == "one" && Assembled(4); }));
   Running other(*this, "two", true, true);
   for (Running* running : {&leader, &other}) {
-    std::string revision;
+    const std::size_t which = running == &leader ? 0 : 1;
     const auto view = [&](const std::string& query) {
       return running->daemon.AnswerPage(
           {.method = "GET", .path = "/fabric/view.json", .query = query, .host = "localhost"});
@@ -153,14 +153,15 @@ TEST_F(DaemonTest, ShowsOnItsPageWhatTheLeaderSeesAndSoDoesTheReplicaThatWaits) 
     ASSERT_TRUE(Until([&] { return first.wait_for(0s) == std::future_status::ready; }));
     kube::Json document = kube::Json::parse(first.get().body);
     EXPECT_EQ(document["nodes"].size(), 4U);
-    EXPECT_EQ(document["nodes"][0][2], 0) << "ok";
-    topology::Node broken = cluster[0];
-    broken.nics[3].ports[0].usable_gbps = running == &leader ? 0 : 100;
+    EXPECT_EQ(document["nodes"][which][2], 0) << "ok";
+    topology::Node broken = cluster[which];
+    broken.nics[3].ports[0].usable_gbps = 100;
     Report(broken);
     EXPECT_TRUE(Until([&] {
       const kube::Json news =
           kube::Json::parse(view("since=" + document["revision"].get<std::string>()).body);
-      return news.contains("nodes") && news["nodes"].size() == 1 && news["nodes"][0][2] == 1;
+      return news.contains("nodes") && news["nodes"].size() == 1 &&
+             news["nodes"][0][0] == cluster[which].name && news["nodes"][0][2] == 1;
     }));
   }
   Stop(other);

@@ -30,11 +30,11 @@ crds::Condition Complaint(std::string type, std::string message) {
 
 TEST(FabricView, IsTheDocumentThatThePageIsWrittenFor) {
   Sight sight(
-      "su:2 node:2 gpu:2 nic:2 rail:2 spine:2 rate:400 transport:ib machine:h100 down:node-1/rail-1 "
-      "half:node-2/rail-0");
-  sight.stale = {"node-3"};
-  sight.topologies.push_back("node-9");
-  sight.gangs = {RunningGang({"node-0", "node-1"})};
+      "su:2 node:2 gpu:2 nic:2 rail:2 spine:2 rate:400 transport:ib machine:h100 down:node-01/rail-1 "
+      "half:node-02/rail-0");
+  sight.stale = {"node-03"};
+  sight.topologies.push_back("node-09");
+  sight.gangs = {RunningGang({"node-00", "node-01"})};
   sight.sources.back() = {.kind = "Gang", .error = "forbidden", .since = "2027-01-15T08:00:00Z"};
   Journal journal("test");
   ASSERT_TRUE(journal.Update(sight.Shown()));
@@ -50,52 +50,52 @@ TEST(FabricView, IsTheDocumentThatThePageIsWrittenFor) {
 }
 
 TEST(FabricView, SaysOfEveryNodeWhatStandsAgainstIt) {
-  Sight sight(std::string(kFourNodes) + " down:node-1/rail-1 badgpu:node-2/0");
-  EXPECT_EQ(StateOf(sight.Node("node-0")), int(NodeState::kOk));
-  EXPECT_THAT(sight.Node("node-0")[kReasons], SizeIs(0));
-  const Json link = sight.Node("node-1");
+  Sight sight(std::string(kFourNodes) + " down:node-01/rail-1 badgpu:node-02/0");
+  EXPECT_EQ(StateOf(sight.Node("node-00")), int(NodeState::kOk));
+  EXPECT_THAT(sight.Node("node-00")[kReasons], SizeIs(0));
+  const Json link = sight.Node("node-01");
   EXPECT_EQ(StateOf(link), int(NodeState::kDegraded));
   EXPECT_THAT(link[kReasons].dump(), HasSubstr("rail 1"));
   EXPECT_EQ(link[kLinks][3], 400);
   EXPECT_EQ(link[kLinks][7], 0) << "usable bandwidth of rail 1";
-  const Json gpu = sight.Node("node-2");
+  const Json gpu = sight.Node("node-02");
   EXPECT_EQ(StateOf(gpu), int(NodeState::kDegraded));
   EXPECT_EQ(gpu[kGpus], 2);
   EXPECT_EQ(gpu[kBadGpus], 1);
 }
 
 TEST(FabricView, CallsANodeDownWithoutAnyRailAndStaleWhenItsAgentIsSilent) {
-  Sight sight(std::string(kFourNodes) + " down:node-1/rail-0 down:node-1/rail-1");
-  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kDown));
-  EXPECT_EQ(sight.Node("node-1")[kReasons][0], "no rail can be used");
-  sight.stale = {"node-1", "node-2"};
-  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kStale)) << "what it said last may be old";
-  EXPECT_EQ(StateOf(sight.Node("node-2")), int(NodeState::kStale));
+  Sight sight(std::string(kFourNodes) + " down:node-01/rail-0 down:node-01/rail-1");
+  EXPECT_EQ(StateOf(sight.Node("node-01")), int(NodeState::kDown));
+  EXPECT_EQ(sight.Node("node-01")[kReasons][0], "no rail can be used");
+  sight.stale = {"node-01", "node-02"};
+  EXPECT_EQ(StateOf(sight.Node("node-01")), int(NodeState::kStale)) << "what it said last may be old";
+  EXPECT_EQ(StateOf(sight.Node("node-02")), int(NodeState::kStale));
 }
 
 TEST(FabricView, GoesByWhatTheAgentSaysAndDoesNotSayItTwice) {
-  Sight sight(std::string(kFourNodes) + " down:node-1/rail-1");
-  sight.assembly.complaints["node-1"] = {Complaint("LinksUp", "mlx5_1 is down since 03:12"),
-                                         Complaint("LeavesKnown", "the leaf of mlx5_1 is stale")};
-  const Json node = sight.Node("node-1");
+  Sight sight(std::string(kFourNodes) + " down:node-01/rail-1");
+  sight.assembly.complaints["node-01"] = {Complaint("LinksUp", "mlx5_1 is down since 03:12"),
+                                          Complaint("LeavesKnown", "the leaf of mlx5_1 is stale")};
+  const Json node = sight.Node("node-01");
   EXPECT_EQ(node[kReasons], Json({"mlx5_1 is down since 03:12", "the leaf of mlx5_1 is stale"}));
 }
 
 TEST(FabricView, ANoteThatCostsNoBandwidthIsNoVerdict) {
   Sight sight(kFourNodes);
-  sight.assembly.complaints["node-1"] = {Complaint("NcclFilesWritten", "the folder cannot be written")};
-  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kOk));
-  EXPECT_EQ(sight.Node("node-1")[kReasons], Json({"the folder cannot be written"}));
-  sight.assembly.complaints["node-1"] = {Complaint("PcieLinksFull", "x8 of x16")};
-  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kDegraded));
+  sight.assembly.complaints["node-01"] = {Complaint("NcclFilesWritten", "the folder cannot be written")};
+  EXPECT_EQ(StateOf(sight.Node("node-01")), int(NodeState::kOk));
+  EXPECT_EQ(sight.Node("node-01")[kReasons], Json({"the folder cannot be written"}));
+  sight.assembly.complaints["node-01"] = {Complaint("PcieLinksFull", "x8 of x16")};
+  EXPECT_EQ(StateOf(sight.Node("node-01")), int(NodeState::kDegraded));
 }
 
 TEST(FabricView, NamesACableAtTheNodeThatHasIt) {
   const Sight sight(
-      "su:2 node:3 gpu:2 nic:2 rail:2 spine:2 rate:400 transport:ib machine:h100 swap:node-1/rail-0/rail-1");
-  EXPECT_EQ(StateOf(sight.Node("node-1")), int(NodeState::kDegraded));
-  EXPECT_THAT(sight.Node("node-1")[kReasons].dump(), HasSubstr("is cabled to"));
-  EXPECT_EQ(StateOf(sight.Node("node-0")), int(NodeState::kOk));
+      "su:2 node:3 gpu:2 nic:2 rail:2 spine:2 rate:400 transport:ib machine:h100 swap:node-01/rail-0/rail-1");
+  EXPECT_EQ(StateOf(sight.Node("node-01")), int(NodeState::kDegraded));
+  EXPECT_THAT(sight.Node("node-01")[kReasons].dump(), HasSubstr("is cabled to"));
+  EXPECT_EQ(StateOf(sight.Node("node-00")), int(NodeState::kOk));
 }
 
 TEST(FabricView, ShowsNodesThatNobodyKnowsAnythingOf) {
@@ -116,7 +116,7 @@ TEST(FabricView, ShowsNodesThatNobodyKnowsAnythingOf) {
 
 TEST(FabricView, AGangLiesOnItsNodesUntilItEnds) {
   Sight sight(kFourNodes);
-  sight.gangs = {RunningGang({"node-1", "node-3"})};
+  sight.gangs = {RunningGang({"node-01", "node-03"})};
   const std::string key = "team/train-12345678-0";
   EXPECT_EQ(sight.Gang(key)["places"], Json({1, 0, 3, 0}));
   EXPECT_EQ(sight.Gang(key)["state"], "running");
@@ -131,29 +131,29 @@ TEST(FabricView, AGangLiesOnItsNodesUntilItEnds) {
 
 TEST(FabricView, AddsUpTheGpusOfSeveralPodsOnOneNode) {
   Sight sight(kFourNodes);
-  sight.gangs = {RunningGang({"node-1"})};
+  sight.gangs = {RunningGang({"node-01"})};
   sight.gangs[0].status.placement =
-      crds::ToColumns({{.node = "node-1", .gpus = 1}, {.node = "node-1", .gpus = 2}}, 1);
+      crds::ToColumns({{.node = "node-01", .gpus = 1}, {.node = "node-01", .gpus = 2}}, 1);
   EXPECT_EQ(sight.Gang("team/train-12345678-0")["places"], Json({1, 3}));
 }
 
 TEST(FabricView, SurvivesPlacementsThatPointNowhereAndTextThatIsNone) {
   Sight sight(kFourNodes);
-  crds::Gang bad = RunningGang({"node-1", "gone"});
+  crds::Gang bad = RunningGang({"node-01", "gone"});
   bad.status.placement->nodes.push_back(77);
   bad.status.message = std::string("\xff\xfe</script>") + std::string(5000, 'x');
   sight.gangs = {bad};
-  sight.assembly.complaints["node-0"] = std::vector(48, Complaint("Ready", std::string(4000, '\xe2')));
+  sight.assembly.complaints["node-00"] = std::vector(48, Complaint("Ready", std::string(4000, '\xe2')));
   const Json gang = sight.Gang("team/train-12345678-0");
   EXPECT_EQ(gang["places"], Json({1, 0}));
   EXPECT_LT(gang["message"].get<std::string>().size(), 700U);
-  EXPECT_LT(sight.Shown().nodes.at("node-0").size(), 4000U);
+  EXPECT_LT(sight.Shown().nodes.at("node-00").size(), 4000U);
 }
 
 TEST(FabricView, KeepsEveryGangThatHoldsSomethingAndTheLastThatEnded) {
   Sight sight(kFourNodes);
   for (int i = 0; i < 500; ++i) {
-    crds::Gang gang = RunningGang({"node-1"});
+    crds::Gang gang = RunningGang({"node-01"});
     gang.name = "gang-" + std::to_string(i);
     *gang.status.planned_at += std::chrono::seconds(i);
     if (i >= 10) {
