@@ -71,7 +71,7 @@ class PageTest(BedTestCase):
                 self.assertEqual(answer["said"], [])
                 return answer["panel"]
 
-            shots = self.plane.folder
+            shots = self.plane.logs
             panel = look(["g", "ArrowDown", "Enter"], shows={"#panel h2": f"{TEAM}/llama", "#panel table": "dp", "#panel": "Why here"}, shot=str(shots / "gang.png"))
             self.assertIn("tp=8,dp=4", panel)
             look(["Escape", "n"], shows={"#states label[data-state=degraded] .count": "0"})
@@ -79,6 +79,7 @@ class PageTest(BedTestCase):
             panel = look(shows={"#states label[data-state=degraded] .count": "1", "#list .row": node})
             panel = look(["Home", "Enter"], shows={"#panel h2": node, "#panel": "LinksUp"}, shot=str(shots / "node.png"))
             self.assertIn("7 of 8 links at full rate", panel)
+            look(["Escape", "f"], shows={"#facts": "Leaves with links that are not whole"})
             browser.stdin.close()
             self.assertEqual(browser.wait(30), 0)
 
