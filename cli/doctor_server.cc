@@ -265,6 +265,7 @@ void CheckPolicies(const DoctorReading& reading, const Installation& installed, 
   }
   // What else the values turn on is ours by its label, and is only of use with a binding.
   std::set<std::string> expected{"heddle-own-node", "heddle-plan", "heddle-ranks"};
+  if (!installed.observes) expected.insert("heddle-release");
   for (const Json& one : *reading.validating) {
     if (kube::Label(one, "app.kubernetes.io/name") == "heddle") expected.insert(kube::Name(one));
   }

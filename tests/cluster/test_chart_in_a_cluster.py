@@ -103,8 +103,11 @@ class OneHeddleTest(ClusterTestCase):
         self.heddle.install(mode="observe")
         self.heddle.uninstall()
         # Only the CRDs are left, and are still the first one's.
-        self.helm("install", "second", CHART, "--namespace", "elsewhere", "--create-namespace", "--set",
-                  "components.run=false", "--take-ownership")
+        done = self.helm("install", "second", CHART, "--namespace", "elsewhere", "--create-namespace", "--set",
+                         "components.run=false", "--take-ownership", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("Heddle works in the namespace heddle-system alone", done.stderr)
+        self.helm("install", "second", CHART, "--namespace", NAMESPACE, "--set", "components.run=false", "--take-ownership")
 
 
 class OlderReleaseTest(ClusterTestCase):

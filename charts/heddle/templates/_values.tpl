@@ -28,6 +28,10 @@
 {{- fail (printf "Heddle is in this cluster already, as release %s in namespace %s, and there can be one, since it takes the pods of all namespaces in hand: change it by `helm upgrade %s ... --namespace %s`, or take it away first by `helm uninstall %s --namespace %s`" $release $namespace $release $namespace $release $namespace) }}
 {{- end }}
 {{- end }}
+{{- /* Asked of a cluster only: `helm template` and `helm lint` may be called with any. */ -}}
+{{- if and (ne .Release.Namespace "heddle-system") (lookup "v1" "Namespace" "" "kube-system") }}
+{{- fail (printf "Heddle works in the namespace heddle-system alone, where its daemons look for each other's Leases, and not in %s: helm install %s ... --namespace heddle-system --create-namespace" .Release.Namespace .Release.Name) }}
+{{- end }}
 {{- end }}
 
 {{- /* What every pod of ours says of itself: no token that a container did not ask for, where images come from, where it may

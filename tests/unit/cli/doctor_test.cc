@@ -80,7 +80,8 @@ DoctorReading Healthy() {
       {{{"key", "kubernetes.io/metadata.name"}}, {{"key", "heddle.dev/scope"}, {"operator", "In"}}});
   reading.mutating = Objects{gang};
   reading.mutating_bindings = Objects{BindingOf("heddle-gang")};
-  for (const char* name : {"heddle-own-node", "heddle-plan", "heddle-ranks", "heddle-suspension"}) {
+  for (const char* name :
+       {"heddle-own-node", "heddle-plan", "heddle-ranks", "heddle-release", "heddle-suspension"}) {
     reading.validating->push_back(Labelled("", name));
     reading.validating_bindings->push_back(BindingOf(name));
   }
