@@ -61,7 +61,7 @@ class DriverMtus final : public MtuSource {
  public:
   // `stop` ends a wait.
   explicit DriverMtus(std::unique_ptr<VerbsSource> verbs, std::stop_token stop = {},
-                      std::chrono::milliseconds patience = std::chrono::seconds(1));
+                      std::chrono::milliseconds patience = std::chrono::seconds(5));
   ~DriverMtus() override;  // waits as long for a call that is under way, and leaves its thread alone then
   void Tell(RdmaReadings& rdma, const NetReadings& net) override;
 
