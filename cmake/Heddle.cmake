@@ -33,7 +33,7 @@ function(heddle_unit_tests NAME)
   target_include_directories(${NAME}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/${NAME})
   target_compile_definitions(${NAME}_test PRIVATE HEDDLE_SOURCE_DIR=".")
   add_test(NAME ${NAME} COMMAND ${NAME}_test --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(${NAME} PROPERTIES TIMEOUT 300)
+  set_tests_properties(${NAME} PROPERTIES TIMEOUT 1200)
 endfunction()
 
 # A library of the messages and services of one .proto, for #include "<its folder>/<its name>.grpc.pb.h".
