@@ -44,14 +44,9 @@ bool IsName(std::string_view name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
 }
 
-kube::Resource ResourceOf(keys::Kind kind) {
-  return kube::CustomResource(std::string(keys::kGroup), std::string(keys::kVersion),
-                              std::string(kind.plural), std::string(kind.kind), false);
-}
-
 void ReadNodes(kube::Client& client, crds::WorkloadGround& ground, const CheckOptions& options,
                std::string& notes, const std::stop_token& stop) {
-  const auto list = client.ListAll(ResourceOf(keys::kNodeTopology), {}, stop);
+  const auto list = client.ListAll(HeddleResource(keys::kNodeTopology, false), {}, stop);
   if (!list) {
     notes += Printable("Note: what nodes there are could not be read, so they are taken for nodes of " +
                        fmt::format("{} GPUs with RoCE: {}", ground.gpus_per_node, list.error().message)) +
@@ -79,7 +74,7 @@ void ReadNodes(kube::Client& client, crds::WorkloadGround& ground, const CheckOp
 
 // Names of heddle.dev/ are known by themselves; a policy may give others.
 void ReadResources(kube::Client& client, crds::WorkloadGround& ground, const std::stop_token& stop) {
-  const auto list = client.ListAll(ResourceOf(keys::kRdmaDevicePolicy), {}, stop);
+  const auto list = client.ListAll(HeddleResource(keys::kRdmaDevicePolicy, false), {}, stop);
   if (!list) return;
   constexpr int kRails = 32;
   for (const Json& object : list->items) {

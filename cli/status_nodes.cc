@@ -81,6 +81,11 @@ constexpr std::array kRailWords{
               Gravity::kNote},
 };
 
+std::string LookAtAgent() {
+  return fmt::format("kubectl -n {} get pods -o wide, and the log of the agent there",
+                     crds::keys::kNamespace);
+}
+
 bool IsBad(const Json& condition) {
   return kube::StringAt(condition, {"status"}) == "False";
 }
@@ -171,8 +176,7 @@ std::vector<Trouble> TopologyTroubles(const Objects& topologies) {
       none.what = "no agent has reported";
       none.names = {name};
       none.since = kube::CreationTimestamp(object);
-      none.remedy = fmt::format("kubectl -n {} get pods -o wide, and the log of the agent there",
-                                crds::keys::kNamespace);
+      none.remedy = LookAtAgent();
       continue;
     }
     const Json& conditions = kube::ArrayAt(object, {"status", "conditions"});
@@ -217,8 +221,7 @@ std::vector<Trouble> SilentAgents(const Objects& topologies, const Objects& leas
     trouble.what = "agent silent";
     trouble.names = {name};
     trouble.since = renewed;
-    trouble.remedy =
-        fmt::format("kubectl -n {} get pods -o wide, and the log of the agent there", crds::keys::kNamespace);
+    trouble.remedy = LookAtAgent();
     troubles.push_back(std::move(trouble));
   }
   return troubles;
