@@ -97,6 +97,7 @@ std::vector<Trouble> FabricTroubles(const Objects& fabrics, bool silence) {
     const Json* cabled = kube::Condition(fabric, "Cabled");
     const Json* stale = kube::Condition(fabric, "Stale");
     const Json* complete = kube::Condition(fabric, "Complete");
+    const Json* uniform = kube::Condition(fabric, "Uniform");
     if (StatusOf(ready) == "False") {
       Trouble trouble = OfCondition(fabric, *ready);
       const bool empty = kube::StringAt(*ready, {"reason"}) == "NoNodes";
@@ -120,6 +121,12 @@ std::vector<Trouble> FabricTroubles(const Objects& fabrics, bool silence) {
       troubles.back().order = kOfAgents;
       troubles.back().what = "reports cannot be used";
       troubles.back().remedy = "bring agents and operator to one version";
+    }
+    if (StatusOf(uniform) == "False") {
+      troubles.push_back(OfCondition(fabric, *uniform));
+      troubles.back().order = kOfNodes;
+      troubles.back().what = "parts are missing";
+      troubles.back().remedy = "dmesg there (Xid 79, pciehp); power-cycle it";
     }
   }
   return troubles;

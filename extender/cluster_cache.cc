@@ -8,6 +8,7 @@
 #include "extender/owner_kinds.h"
 #include "extender/owner_layout.h"
 #include "extender/resources.h"
+#include "kube/consistent_read.h"
 
 namespace heddle::extender {
 namespace {
@@ -223,7 +224,8 @@ base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& v
                                     const std::stop_token& stop) {
   kube::ListOptions all;
   all.transform = SlimmerOf(resource);
-  ASSIGN_OR_RETURN(const kube::ObjectList list, client_.ListAll(resource, all, stop), "read consistently");
+  ASSIGN_OR_RETURN(const kube::ObjectList list, kube::ReadConsistently(client_, resource, all, stop),
+                   "read consistently");
   if (&resource == &kube::kPods) {
     for (const kube::Json& pod : list.items) Index(pod, true);
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kube/consistent_read.h"
+
 namespace heddle::kube {
 namespace {
 
@@ -19,10 +21,6 @@ constexpr seconds kShortestWatch{300};
 constexpr seconds kWatchSpread{300};
 constexpr seconds kDiedAtOnce{1};  // a watch that ends sooner and without an event is a failure
 constexpr int kInternalRetries = 3;
-
-bool EndsInitialEvents(const Json& bookmark) {
-  return Annotation(bookmark, "k8s.io/initial-events-end") == "true";
-}
 
 }  // namespace
 

@@ -48,6 +48,9 @@ class Fleet:
         self.heddle = None
 
     def __enter__(self):
+        for name in ("heddle-extender", "heddle-nodeagent"):
+            if not (self.binaries / name).exists():
+                sys.exit(f"{self.binaries / name} is not there: build it by tools/build release {name}")
         try:
             self.plane.start()
             self._fill()

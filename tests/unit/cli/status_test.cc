@@ -157,6 +157,8 @@ void StatusTest::BreakEverything() {
   fabric["status"]["conditions"] =
       Json::array({ConditionOf("Ready", "True", "Assembled", "16 nodes", hours(9)),
                    ConditionOf("Cabled", "False", "CablingFaults", "node-14 …", hours(7)),
+                   ConditionOf("Uniform", "False", "FewerThanPeers",
+                               "node-15 has 7 GPUs, its peers 8. Look there for lost PCIe devices", hours(3)),
                    ConditionOf("Stale", "True", "AgentsSilent", "2 of 16 agents", minutes(36))});
   fabric["status"]["faults"] =
       Json::array({{{"node", "node-14"},

@@ -1,10 +1,12 @@
 #include "kube/client.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
+#include "kube/consistent_read.h"
 #include "tests/support/fake_api_server.h"
 #include "tests/support/fake_clock.h"
 
@@ -364,6 +366,59 @@ TEST_F(ClientAgainstServerTest, ListsInFullWhenATokenExpiresInTheMiddle) {
   ASSERT_EQ(requests.size(), 3u);
   EXPECT_FALSE(requests[2].query.contains("limit"));
   EXPECT_FALSE(requests[2].query.contains("continue"));
+}
+
+TEST_F(ClientAgainstServerTest, ReadsConsistentlyByOneStreamAndLeavesIt) {
+  MakeMaps(1200);
+  const auto name_only = [](Json map) { return Json{{"metadata", {{"name", map["metadata"]["name"]}}}}; };
+  const auto all = ReadConsistently(client_, kConfigMaps, {.ns = "a", .transform = name_only}, {});
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_EQ(all->items.size(), 1200u);
+  EXPECT_EQ(all->items.front().dump(), R"({"metadata":{"name":"m100"}})");
+  EXPECT_EQ(all->resource_version, server_.resource_version());
+  const auto requests = server_.requests();
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_FALSE(requests[0].query.contains("resourceVersion"));  // or it would be as old as a cache may be
+  EXPECT_EQ(server_.open_streams(), 0u);
+}
+
+TEST_F(ClientAgainstServerTest, TakesChangesInThatComeBeforeTheMark) {
+  const auto line = [](const char* type, const char* name, const char* version, const char* more = "") {
+    return fmt::format(
+               R"({{"type":"{}","object":{{"metadata":{{"namespace":"a","name":"{}","resourceVersion":"{}"{}}}}}}})",
+               type, name, version, more) +
+           "\n";
+  };
+  CannedTransport transport;
+  Client client(transport, clock_, {.user_agent = "t", .field_manager = "tester"});
+  transport.chunks = {line("ADDED", "stays", "3"),
+                      line("ADDED", "goes", "4"),
+                      line("ADDED", "changes", "5"),
+                      line("DELETED", "goes", "11"),
+                      line("MODIFIED", "changes", "12"),
+                      line("BOOKMARK", "", "12"),
+                      line("BOOKMARK", "", "14", R"(,"annotations":{"k8s.io/initial-events-end":"true"})"),
+                      line("ADDED", "later", "15")};
+  const auto all = ReadConsistently(client, kConfigMaps, {}, {});
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_EQ(all->resource_version, "14");
+  ASSERT_EQ(all->items.size(), 2u);
+  EXPECT_EQ(ResourceVersion(all->items[0]), "12");
+  EXPECT_EQ(Name(all->items[1]), "stays");
+}
+
+TEST_F(ClientAgainstServerTest, ListsWhereTheServerHasNoWatchListOrTheStreamBreaks) {
+  MakeMaps(25);
+  server_.set_watch_list(false);
+  const auto listed = ReadConsistently(client_, kConfigMaps, {.limit = 10}, {});
+  ASSERT_TRUE(listed) << listed.error().message;
+  EXPECT_EQ(listed->items.size(), 25u);
+  EXPECT_EQ(server_.requests().size(), 4u);  // the refused stream and three pages
+  server_.set_watch_list(true);
+  server_.FailNext({.method = "GET", .path_contains = "configmaps", .status = 500});
+  const auto again = ReadConsistently(client_, kConfigMaps, {}, {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(again->items.size(), 25u);
 }
 
 TEST_F(ClientAgainstServerTest, TellsAStaleWriteAndAnotherManagersField) {
