@@ -34,7 +34,7 @@ Result<bool> WatchDecoder::Feed(std::string_view chunk, const Handler& handler) 
 
 Result<bool> WatchDecoder::Decode(std::string_view line, const Handler& handler) {
   if (line.find_first_not_of(" \r\t") == std::string_view::npos) return true;
-  Json event = Json::parse(line, nullptr, false);
+  Json event = reader_.Read(line);
   if (!event.is_object() || !event.contains("object") || !event["object"].is_object()) {
     return Fail(Code::kInternal, fmt::format("a line of {} bytes is no watch event", line.size()));
   }

@@ -6,10 +6,12 @@
 
 #include "base/result.h"
 #include "kube/client.h"
+#include "kube/json_reader.h"
 
 namespace heddle::kube {
 
-// Cuts a watch's body into events: one JSON object a line, whatever the chunk borders.
+// Cuts a watch's body into events: one JSON object a line, whatever the chunk borders. The objects come without
+// metadata.managedFields.
 // Thread rule: one owner.
 class WatchDecoder {
  public:
@@ -26,6 +28,7 @@ class WatchDecoder {
 
   const std::size_t max_line_bytes_;
   std::string partial_;
+  JsonReader reader_;
 };
 
 }  // namespace heddle::kube
