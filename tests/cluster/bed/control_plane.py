@@ -331,7 +331,8 @@ class ControlPlane:
     def audit(self, **wanted):
         """Audit events in order, as small dicts, that equal `wanted` in every key it names.
 
-        Keys: user, verb, resource ("pods", "pods/status", ...), namespace, name, code, body.
+        Keys: user, verb, resource ("pods", "pods/status", ...), namespace, name, code, body, uri; time and ended are the
+        server's clock when it had the request and when it had answered.
         """
         found = []
         for line in self.audit_log.read_text().splitlines():
@@ -345,7 +346,8 @@ class ControlPlane:
                 "user": event["user"]["username"], "verb": event["verb"], "resource": resource,
                 "namespace": about.get("namespace", ""), "name": about.get("name", ""),
                 "code": (event.get("responseStatus") or {}).get("code"), "body": event.get("requestObject"),
-                "time": event["requestReceivedTimestamp"], "uri": event["requestURI"]}
+                "time": event["requestReceivedTimestamp"],
+                "ended": event["stageTimestamp"], "uri": event["requestURI"]}
             if all(small[key] == value for key, value in wanted.items()):
                 found.append(small)
         return found
