@@ -7,6 +7,8 @@
 #include <array>
 #include <utility>
 
+#include "sizing/catalogue.h"
+
 namespace heddle::cli {
 
 const std::string_view kCompletionFile =
@@ -91,8 +93,14 @@ class Completing {
     if (option.check_name("--output")) {
       for (const char* format : {"table", "json", "yaml"}) Offer(format, "");
     } else if (option.check_name("--kubeconfig") || option.check_name("--filename") ||
-               option.check_name("--topology") || option.check_name("--taken")) {
+               option.check_name("--topology") || option.check_name("--taken") ||
+               option.check_name("--prices")) {
       answer_.after = AfterWord::kFiles;
+    } else if (option.check_name("--machine")) {
+      for (const sizing::MachineType& one : sizing::Machines())
+        Offer(std::string(one.word), std::string(one.title));
+    } else if (option.check_name("--wiring")) {
+      for (const char* wiring : {"rail-optimised", "fat-tree", "rail-only"}) Offer(wiring, "");
     }
   }
 

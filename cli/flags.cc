@@ -25,6 +25,7 @@ Examples:
   kubectl heddle topology                     all nodes
   kubectl heddle topology gpu-017             one node: GPU, NIC, rail, leaf
   kubectl heddle fabric
+  kubectl heddle fabric design --gpus 1024     what a network would take, on paper: switches, cables, price, times
   kubectl heddle fabric import ibnetdiscover.txt ndv4-topo.xml -o json > fabric.json    from files; asks no cluster
   kubectl get nt,fabrics,gangs -A -o json | kubectl heddle plan --topology - --parallelism "tp=8,dp=16"
   kubectl heddle plan --synthetic "su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100" \
@@ -49,6 +50,73 @@ void DefineImport(CLI::App& fabric, ImportOptions& flags) {
   import->add_option("--link-gbps", flags.link_gbps, "Where no file says how fast a link is (400)");
   import->add_option("--transport", flags.transport, "ib, roce, efa or ethernet, where no file says it");
   import->add_flag("--nvlink-blocks", flags.nvlink_blocks, "Slurm's blocks are NVLink domains");
+}
+
+constexpr const char* kDesignHelp = R"(
+Counts what a cluster's network takes before anything is bought: tiers, leaves, spines, cores, cables by length and
+kind, transceivers, the network to storage, a range of prices, and what an all-reduce and a training step would take
+on it. InfiniBand and RoCE stand side by side unless --transport says one of them. No cluster is asked.
+
+Lengths follow from a stated hall, prices are estimates with a date: --prices FILE puts yours in their place, as
+  date: 2026-12
+  items: {switch.qm9700: {low: 28000, high: 31000}, transceiver.multimode.400: 620}
+
+Examples:
+  kubectl heddle fabric design --gpus 1024
+  kubectl heddle fabric design --gpus 4096 --machine b200 --oversubscription 2:1
+  kubectl heddle fabric design --gpus 2048 --machine gb200 --transport ib --switch q3400 --planes 1
+  kubectl heddle fabric design --gpus 512 --radix 32 --wiring fat-tree --model llama3-8b
+  kubectl heddle fabric design --gpus 1024 --transport roce --topology fabric.json
+  kubectl heddle plan --topology fabric.json --parallelism "tp=8,pp=2,dp=64"
+
+Exit codes: 0 sized, 3 it does not fit (the sentence says what would), 2 called wrongly. docs/design.md says how it
+counts, from what sources, and against which published designs it is checked.)";
+
+void DefineDesign(CLI::App& fabric, FabricDesignOptions& flags) {
+  CLI::App* design = fabric.add_subcommand(
+      "design", "A fabric on paper: switches, cables, prices and predicted times; asks no cluster");
+  design->add_option("--gpus", flags.gpus, "How many GPUs the fabric is for");
+  design->add_option("--machine", flags.machine, "a100, b200, b300, gb200, h100, h200 or mi300x")
+      ->capture_default_str();
+  design->add_option("--wiring", flags.wiring, "rail-optimised, fat-tree (plain ToRs) or rail-only")
+      ->capture_default_str();
+  design->add_option("--rails", flags.rails, "Rails of a node (one for each NIC)");
+  design->add_option("--planes", flags.planes, "Parallel networks: ports of each NIC, which share its rate")
+      ->capture_default_str();
+  design->add_option("--oversubscription", flags.oversubscription, "Downlinks to uplinks of leaves, as 2:1")
+      ->capture_default_str();
+  design->add_option("--core-oversubscription", flags.core_oversubscription, "The same of spines below cores")
+      ->capture_default_str();
+  design->add_option("--transport", flags.transport, "ib or roce (both, side by side)");
+  design->add_option(
+      "--switch", flags.switch_word,
+      "qm8790, qm9700, q3400, sn5600, tomahawk4 or tomahawk5 (what is usual at the NICs' rate)");
+  design->add_option("--radix", flags.radix,
+                     "Ports of each switch at the NICs' rate, instead of a --switch's");
+  design->add_option("--tiers", flags.tiers, "1, 2 or 3 (as few as hold the GPUs)");
+  design->add_option("--unit-nodes", flags.unit_nodes,
+                     "Nodes of a scalable unit, built whole even where it is not full (units of equal size)");
+  design->add_option("--spare-ports", flags.spare_ports, "Ports of each switch to leave free");
+  design->add_option("--nodes-per-rack", flags.nodes_per_rack, "Nodes of one rack (what --rack-kw feeds)");
+  design->add_option("--rack-kw", flags.rack_kw, "Kilowatts of one rack")->capture_default_str();
+  design->add_option("--racks-per-row", flags.racks_per_row,
+                     "Racks of one row (as square a hall as they make)");
+  design->add_option("--row-metres", flags.row_metres, "Metres from row to row")->capture_default_str();
+  design->add_option("--storage", flags.storage, "Reads to size storage for: good, better or best")
+      ->capture_default_str();
+  design->add_option("--storage-gbs-per-gpu", flags.storage_gbs_per_gpu,
+                     "The same as GB/s of each GPU, as 0.5");
+  design->add_option(
+      "--model", flags.model,
+      "llama3-8b, llama3-70b, llama3-405b or params=70e9,layers=80,hidden=8192,seq=8192 (by --gpus)");
+  design->add_option("--parallelism", flags.parallelism, "tp=8,pp=2,dp=64 (the fastest)");
+  design->add_option("--global-batch", flags.global_batch,
+                     "Sequences per step (2048, or the next for all nodes)");
+  design->add_option("--prices", flags.prices, "FILE with your prices; - is standard input");
+  design->add_option(
+      "--topology", flags.topology,
+      "FILE to write the cluster to, for `plan --topology` and the others; - is standard output");
+  design->footer(kDesignHelp);
 }
 
 constexpr const char* kLintHelp = R"(
@@ -285,6 +353,7 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   CLI::App* fabric =
       app.add_subcommand("fabric", "Leaves by rail and scalable unit, NVLink domains, cabling faults");
   DefineImport(*fabric, flags.import);
+  DefineDesign(*fabric, flags.design);
 
   DefinePlan(*app.add_subcommand(
                  "plan", "What if: places a gang on a cluster in files or in one line; asks no cluster"),
@@ -359,7 +428,9 @@ Command CommandOf(const CLI::App& app) {
   if (app.got_subcommand("check")) return Command::kCheck;
   if (app.got_subcommand("prepare")) return Command::kPrepare;
   if (app.got_subcommand("release")) return Command::kRelease;
-  return app.get_subcommand("fabric")->got_subcommand("import") ? Command::kImport : Command::kFabric;
+  const CLI::App* const fabric = app.get_subcommand("fabric");
+  if (fabric->got_subcommand("design")) return Command::kDesign;
+  return fabric->got_subcommand("import") ? Command::kImport : Command::kFabric;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "cli/cables.h"
 #include "cli/check.h"
 #include "cli/commands.h"
+#include "cli/fabric_design.h"
 #include "cli/import.h"
 #include "cli/lint.h"
 #include "cli/observed.h"
@@ -23,6 +24,7 @@ enum class Command : std::uint8_t {
   kTopology,
   kFabric,
   kImport,
+  kDesign,
   kPlan,
   kLint,
   kCheck,
@@ -43,6 +45,7 @@ struct Flags {
   ExplainOptions explain;
   PlanOptions plan;
   ImportOptions import;
+  FabricDesignOptions design;
   LintOptions lint;
   CheckOptions check;
   ObservedOptions observed;

@@ -10,6 +10,7 @@
 #include "cli/check.h"
 #include "cli/commands.h"
 #include "cli/doctor.h"
+#include "cli/fabric_design.h"
 #include "cli/flags.h"
 #include "cli/import.h"
 #include "cli/lint.h"
@@ -19,6 +20,7 @@
 #include "cli/read_path.h"
 #include "cli/release.h"
 #include "cli/status.h"
+#include "cli/write_path.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "kube/server_clock.h"
@@ -78,6 +80,9 @@ cli::Output Run(cli::Flags& flags) {
     case cli::Command::kImport:
       flags.import.now = base::SystemClock().WallNow();
       return cli::ImportFabric(flags.import, cli::ReadPath, look);
+    case cli::Command::kDesign:
+      flags.design.now = base::SystemClock().WallNow();
+      return cli::FabricDesign(flags.design, cli::ReadPath, cli::WritePath, look);
     case cli::Command::kLint:
       return cli::Lint(flags.lint, cli::ReadPath, look);
     case cli::Command::kPrepare:

@@ -125,7 +125,7 @@ class Builder {
     node.machine = machine->product;
     node.numa_nodes = 2;
     if (line_.levels.front().counts.front() > 1) node.site = fmt::format("site-{}", group[LevelKind::kSite]);
-    const bool nvlink = kind_.gpus > 0 && machine->nvlink.generation > 0 && line_.nvlink_nodes != 0;
+    const bool nvlink = kind_.gpus > 0 && machine->nvlink.links_per_gpu > 0 && line_.nvlink_nodes != 0;
     if (nvlink) node.nvlink = machine->nvlink;
     if (!nvlink) {
       node.nvlink_domain = Missing::kNotApplicable;

@@ -32,8 +32,8 @@ namespace heddle::topology {
 // switches `spine` counts per pod, `superspine` per zone and `core` per site, on each plane. What is left out:
 // gpu:8, nic = gpu, rail = nic, plane:1, spine:2 (0 = nobody declared any; railonly, torus and dragonfly have
 // none), superspine:2 with several zones and core:2 with several zones or pods, else 0, rate:400, transport:ib
-// (roce, efa, ethernet), machine:h100 (a100, h200, b200, gb200, l40s), nvlink:node. With fewer NICs than GPUs
-// neighbours share one, with fewer rails than NICs neighbouring NICs share a rail. A line makes 131,072 nodes,
+// (roce, efa, ethernet), machine:h100 (a100, h200, b200, b300, gb200, l40s, mi300x), nvlink:node. With fewer NICs than
+// GPUs neighbours share one, with fewer rails than NICs neighbouring NICs share a rail. A line makes 131,072 nodes,
 // 1,048,576 GPUs and as many NICs at most.
 //
 // Faults, any number: "down:node-3/rail-2", "half:node-3/rail-2" (half rate), "swap:node-3/rail-1/rail-2"

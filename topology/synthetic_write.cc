@@ -7,15 +7,18 @@
 namespace heddle::topology {
 namespace {
 
-// One direction, all links: 12 and 18 links of 25 GB/s, 18 of 50 GB/s.
-const std::array<SyntheticMachine, 6>& Machines() {
-  static const std::array<SyntheticMachine, 6> kMachines = {{
+// One direction, all links: 12 and 18 links of 25 GB/s, 18 of 50 GB/s; of an MI300X seven xGMI links of 64 GB/s, which
+// are no generation of NVLink.
+const std::array<SyntheticMachine, 8>& Machines() {
+  static const std::array<SyntheticMachine, 8> kMachines = {{
       {"a100", "HGX A100", "NVIDIA A100-SXM4-80GB", 80, {3, 12, 2400, {}}},
       {"b200", "HGX B200", "NVIDIA B200", 180, {5, 18, 7200, {}}},
+      {"b300", "HGX B300", "NVIDIA B300", 288, {5, 18, 7200, {}}},
       {"gb200", "GB200 NVL72", "NVIDIA GB200", 186, {5, 18, 7200, {}}},
       {"h100", "HGX H100", "NVIDIA H100 80GB HBM3", 80, {4, 18, 3600, {}}},
       {"h200", "HGX H200", "NVIDIA H200", 141, {4, 18, 3600, {}}},
       {"l40s", "L40S server", "NVIDIA L40S", 48, {}},
+      {"mi300x", "MI300X platform", "AMD Instinct MI300X", 192, {0, 7, 3584, {}}},
   }};
   return kMachines;
 }

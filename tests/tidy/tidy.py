@@ -14,6 +14,7 @@ MAY_INCLUDE = {
     "base": [],
     "topology": ["base"],
     "placement": ["base", "topology"],
+    "sizing": ["base", "topology", "placement"],
     "lossless": ["base", "topology"],
     "formats": ["base", "topology", "lossless"],
     "crds": ["base", "topology", "placement", "lossless"],
@@ -21,7 +22,7 @@ MAY_INCLUDE = {
     "nodeagent": ["base", "topology", "formats", "crds", "kube", "lossless"],
     "operator": ["base", "topology", "placement", "crds", "kube", "lossless"],
     "extender": ["base", "topology", "placement", "crds", "kube"],
-    "cli": ["base", "topology", "placement", "formats", "crds", "kube", "lossless"],
+    "cli": ["base", "topology", "placement", "sizing", "formats", "crds", "kube", "lossless"],
 }
 # A room of nodeagent/ may include itself, these, and the folders that nodeagent/ may. What lies in no room (the loops,
 # main.cc) may include every room.
@@ -45,7 +46,7 @@ ROOMS = {
     # The page reads what the operator has found, and nothing of the operator needs the page but the daemon.
     "operator": {"page": ["assembly", "pace", "view"]},
 }
-PURE = ["topology", "placement", "lossless", "formats", "crds"]
+PURE = ["topology", "placement", "sizing", "lossless", "formats", "crds"]
 
 # (what, pattern, files where it is right)
 ONLY_AT_THE_EDGE = [

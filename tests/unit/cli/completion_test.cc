@@ -52,6 +52,8 @@ TEST(Completion, OffersValuesWhereTheyAreFew) {
   EXPECT_EQ(Tab({"topology", "-o", ""}), "table\njson\nyaml\n:4\n");
   EXPECT_EQ(Tab({"topology", "--output", "y"}), "yaml\n:4\n");
   EXPECT_EQ(Tab({"plan", "--parallelism", ""}), ":4\n");
+  EXPECT_EQ(Tab({"fabric", "design", "--machine", "gb"}), "gb200\tGB200 NVL72\n:4\n");
+  EXPECT_EQ(Tab({"fabric", "design", "--wiring", "rail-on"}), "rail-only\n:4\n");
 }
 
 TEST(Completion, LeavesFilesToTheShell) {
@@ -59,6 +61,7 @@ TEST(Completion, LeavesFilesToTheShell) {
   EXPECT_EQ(Tab({"lint", "policy.yaml", ""}), ":0\n");
   EXPECT_EQ(Tab({"--kubeconfig", ""}), ":0\n");
   EXPECT_EQ(Tab({"prepare", "-f", ""}), ":0\n");
+  EXPECT_EQ(Tab({"fabric", "design", "--prices", ""}), ":0\n");
 }
 
 TEST(Completion, SurvivesWordsThatAreNoCommandLine) {

@@ -54,6 +54,20 @@ TEST(Flags, TellTheFabricFromItsImport) {
   EXPECT_EQ(line.flags.import.gpus_per_node, std::nullopt);
 }
 
+TEST(Flags, TellTheFabricFromItsDesign) {
+  const CommandLine line = Read({"fabric", "design", "--gpus", "1024", "--machine", "b200", "--transport",
+                                 "ib", "--oversubscription", "2:1", "--rails", "4", "-o", "json"});
+  ASSERT_FALSE(line.instead) << line.instead->err;
+  EXPECT_EQ(line.flags.command, Command::kDesign);
+  EXPECT_EQ(line.flags.design.gpus, 1024);
+  EXPECT_EQ(line.flags.design.machine, "b200");
+  EXPECT_EQ(line.flags.design.rails, 4);
+  EXPECT_EQ(line.flags.design.oversubscription, "2:1");
+  EXPECT_EQ(line.flags.format, Format::kJson);
+  EXPECT_EQ(Read({"fabric"}).flags.command, Command::kFabric);
+  EXPECT_THAT(Read({"fabric", "design", "--help"}).instead->out, HasSubstr("Exit codes: 0 sized, 3"));
+}
+
 TEST(Flags, SayWhatToLint) {
   const CommandLine line = Read({"lint", "policy.yaml", "leaf.json", "-", "-o", "yaml"});
   ASSERT_FALSE(line.instead) << line.instead->err;

@@ -204,7 +204,8 @@ TEST(Synthetic, RefusesWhatDoesNotMakeACluster) {
   refused("su:2 node:4 nic:4 rail:8", "rail:8: more than nic:4");
   refused("su:2 node:4 gpu:8 nic:12", "nic:12: more than gpu:8 and no multiple of it");
   refused("su:2 node:4 transport:rdma", "transport:rdma: must be one of ib, roce, efa, ethernet");
-  refused("su:2 node:4 machine:v100", "machine:v100: must be one of a100, b200, gb200, h100, h200, l40s");
+  refused("su:2 node:4 machine:v100",
+          "machine:v100: must be one of a100, b200, b300, gb200, h100, h200, l40s, mi300x");
   refused("rack:1 tray:2 machine:l40s nvl", "nvl: machine:l40s has no NVLink");
   refused("su:2 node:4 oversub:50", "oversub:50: must be a whole number from 100 to 100000");
   refused("su:2 node:4 railonly spine:2", "spine:2: does not go with railonly");
@@ -229,7 +230,8 @@ TEST(Synthetic, RefusesListsThatDisagree) {
           "machine:h100,a100,b200: names 3 kinds of nodes, and there are 2 units");
   refused("su:2 gpu:8,4 nic:8 rail:8,9", "rail:9: more than nic:8");
   refused("su:2 gpu:8,5 nic:8", "nic:8: more than gpu:5 and no multiple of it");
-  refused("machine:h100,v100 su:2", "machine:v100: must be one of a100, b200, gb200, h100, h200, l40s");
+  refused("machine:h100,v100 su:2",
+          "machine:v100: must be one of a100, b200, b300, gb200, h100, h200, l40s, mi300x");
 }
 
 TEST(Synthetic, RefusesSwitchesThatCannotBe) {
