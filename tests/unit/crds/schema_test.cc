@@ -70,7 +70,12 @@ std::vector<KindUnderTest> Kinds() {
            Write(samples::FullRdmaDevicePolicies()),
            Reader(RdmaDevicePolicyFromJson),
            {"status.summary"},
-           {"spec.mode", "spec.plugin", "spec.resources"}}};
+           {"spec.mode", "spec.plugin", "spec.resources"}},
+          {"fabricswitches",
+           Write(samples::FullFabricSwitches()),
+           Reader(FabricSwitchFromJson),
+           {"status.summary"},
+           {"spec.address", "spec.dialect", "spec.mode", "spec.credentialsSecret", "spec.tls.caSecret"}}};
 }
 
 bool Under(const std::string& path, const std::vector<std::string>& roots) {
