@@ -78,8 +78,8 @@ void DefineLint(CLI::App& lint, LintOptions& flags) {
 }
 
 constexpr const char* kSwitchRenderHelp = R"(
-What a SONiC switch has to change so that a LosslessPolicy holds on its ports: the least, with why and who says so. Maps
-and profiles get names of their own; those that other ports use are not edited. Nothing is sent to a switch.
+What a SONiC switch has to change so that a LosslessPolicy holds on its ports: the least, with why and who says so.
+Maps and profiles get names of their own; those that other ports use are not edited. Nothing is sent to a switch.
 
   --format sonic     the changes, each with its reason
   --format patch     a JSON Patch (RFC 6902), as `config apply-patch` takes it
@@ -92,13 +92,13 @@ Examples:
       --fabric-cable-metres 40 --profile spectrum/v1 --format patch > leaf-3.patch.json
   kubectl heddle switch render policy.yaml --port swp1,swp2 --profile spectrum/v1 --format nvue
 
-Exit codes: 0 nothing is to change, 3 something is, or the policy or the configuration is faulty, 2 a file could not be
-read.)";
+Exit codes: 0 nothing is to change, 3 something is, or the policy or the configuration is faulty, 2 a file could not
+be read.)";
 
 constexpr const char* kSwitchCompareHelp = R"(
-A row for each cable between a host's RoCE port and a switch, the worst first: what both ends are set to (DSCP, priority,
-queue, PFC, watchdog, ECN, MTU), and speed and FEC of the link. The files are NodeTopologies, and config_db.json of the
-switches, which are known by their hostname.
+A row for each cable between a host's RoCE port and a switch, the worst first: what both ends are set to (DSCP,
+priority, queue, PFC, watchdog, ECN, MTU), and speed and FEC of the link. The files are NodeTopologies, and
+config_db.json of the switches, which are known by their hostname.
 
   Contradiction    the ends do not go together, or one of them is lossy by itself
   Unproved         something that it takes is not known, or no longer

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "cli/switch_files.h"
@@ -204,7 +203,10 @@ Json JsonOf(const Compared& compared, bool problems) {
                {"node", name.node},
                {"port", name.port},
                {"findings", std::move(findings)}};
-    if (!name.leaf.empty()) cable["switch"] = name.leaf, cable["switchPort"] = name.leaf_port;
+    if (!name.leaf.empty()) {
+      cable["switch"] = name.leaf;
+      cable["switchPort"] = name.leaf_port;
+    }
     if (compared.cables[i].rail != lossless::kNotSaid) cable["rail"] = compared.cables[i].rail;
     cables.push_back(std::move(cable));
   }

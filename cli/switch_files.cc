@@ -15,7 +15,7 @@ using crds::Json;
 
 base::Status ReadNodes(const std::string& text, SwitchFiles& files) {
   std::map<std::string, int> others;
-  TRY(ForEachObject(text, nullptr, [&](const Json& object) -> base::Status {
+  const auto take = [&](const Json& object) -> base::Status {
     const std::string kind = kube::StringAt(object, {"kind"});
     if (kind != crds::keys::kNodeTopology.kind) {
       ++others[kind.empty() ? "object without a kind" : kind];
@@ -24,7 +24,8 @@ base::Status ReadNodes(const std::string& text, SwitchFiles& files) {
     ASSIGN_OR_RETURN(crds::NodeTopology node, crds::NodeTopologyFromJson(object));
     files.nodes.push_back(std::move(node));
     return {};
-  }));
+  };
+  TRY(ForEachObject(text, nullptr, take));
   for (const auto& [kind, count] : others)
     files.notes.push_back(fmt::format("{} of kind {} left out", count, kind));
   return {};

@@ -27,8 +27,8 @@ struct SwitchFiles {
 // Adds the NodeTopologies of a text: YAML, JSON, a List. Errors: kInvalid with the object.
 [[nodiscard]] base::Status ReadNodes(const std::string& text, SwitchFiles& files);
 
-// Adds what a text is by its content, NodeTopologies or a config_db.json. `name`: of the switch, where the file was given
-// as NAME=FILE; empty = its hostname, else `path`.
+// Adds what a text is by its content, NodeTopologies or a config_db.json. `name`: of the switch, where the file was
+// given as NAME=FILE; empty = its hostname, else `path`.
 [[nodiscard]] base::Status ReadSwitchFile(const std::string& path, const std::string& name, const std::string& text,
                                           SwitchFiles& files);
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
-#include <set>
 
 #include "cli/object_documents.h"
 #include "cli/switch_files.h"
@@ -32,16 +32,15 @@ struct NamedPolicy {
 base::Result<NamedPolicy> ReadPolicy(const std::string& path, const ReadFile& read) {
   ASSIGN_OR_RETURN(const std::string text, read(path));
   std::vector<NamedPolicy> found;
-  TRY(ForEachObject(text, nullptr,
-                    [&](const Json& object) -> base::Status {
-                      if (kube::StringAt(object, {"kind"}) != crds::keys::kLosslessPolicy.kind) return {};
-                      ASSIGN_OR_RETURN(const crds::LosslessPolicy policy, crds::LosslessPolicyFromJson(object));
-                      ASSIGN_OR_RETURN(lossless::ResolvedPolicy resolved, lossless::Resolve(policy.spec.policy),
-                                       "LosslessPolicy " + policy.name);
-                      found.push_back({policy.name, std::move(resolved)});
-                      return {};
-                    }),
-      path);
+  const auto take = [&](const Json& object) -> base::Status {
+    if (kube::StringAt(object, {"kind"}) != crds::keys::kLosslessPolicy.kind) return {};
+    ASSIGN_OR_RETURN(const crds::LosslessPolicy policy, crds::LosslessPolicyFromJson(object));
+    ASSIGN_OR_RETURN(lossless::ResolvedPolicy resolved, lossless::Resolve(policy.spec.policy),
+                     "LosslessPolicy " + policy.name);
+    found.push_back({policy.name, std::move(resolved)});
+    return {};
+  };
+  TRY(ForEachObject(text, nullptr, take), path);
   if (found.size() == 1) return std::move(found.front());
   return base::Fail(Code::kInvalid, fmt::format("{} holds {} LosslessPolicies: give a file with one", path,
                                                 found.size()));

@@ -54,13 +54,12 @@ bool IsAddress(std::string_view text) {
          host.substr(1, host.size() - 2).find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
 }
 
-// A DNS subdomain, as Secrets are named.
+// As Secrets are named.
 std::string ReadObjectName(const Field& field) {
   std::string name = field.Name(kMaxName);
   constexpr std::string_view kInner = "abcdefghijklmnopqrstuvwxyz0123456789-.";
-  const auto edge = [](char c) { return c != '-' && c != '.'; };
-  const bool good = !name.empty() && name.find_first_not_of(kInner) == std::string::npos && edge(name.front()) &&
-                    edge(name.back());
+  const bool good = !name.empty() && name.find_first_not_of(kInner) == std::string::npos && name.front() != '-' &&
+                    name.front() != '.';
   if (field.present() && !good) field.Refuse("is no name of an object: lower case letters, digits, - and .");
   return name;
 }

@@ -79,9 +79,15 @@ void Editor::Remove(std::string_view table, std::string_view key, const Reason& 
 }
 
 void Editor::PutEntry(std::string_view table, std::string_view key, Json value, const Reason& reason) {
-  if (Entry(work_, table, key) == value) return;
-  work_[std::string(table)][std::string(key)] = std::move(value);
-  Because(table, key, reason);
+  Json& entry = work_[std::string(table)][std::string(key)];
+  if (entry == value) return;
+  for (const auto& [field, text] : value.items()) {
+    if (Member(entry, field) != text) Because(table, fmt::format("{} {}", key, field), reason);
+  }
+  for (const auto& [field, text] : entry.items()) {
+    if (!value.contains(field)) Because(table, fmt::format("{} {}", key, field), reason);
+  }
+  entry = std::move(value);
 }
 
 void Editor::EditCells(std::string_view table, const std::string& port, const Cells& cells, const Reason& reason) {
@@ -159,13 +165,13 @@ std::string Editor::Named(std::string_view table, const std::string& base, const
 }
 
 Reason Editor::ReasonOf(const std::string& table, const std::string& key, const std::string& field) const {
-  for (const std::string& name : {fmt::format("{}|{} {}", table, key, field), fmt::format("{}|{}", table, key)}) {
-    const auto found = reasons_.find(name);
-    if (found != reasons_.end()) return found->second;
-  }
-  // An entry that is new as a whole: all that was said of its fields, each once.
+  const std::string entry = fmt::format("{}|{}", table, key);
+  if (const auto found = reasons_.find(entry + " " + field); !field.empty() && found != reasons_.end())
+    return found->second;
+  if (const auto found = reasons_.find(entry); found != reasons_.end()) return found->second;
+  // What is new as a whole: all that was said of its fields, each once.
   Reason joined;
-  const std::string prefix = fmt::format("{}|{}", table, key);
+  const std::string prefix = key.empty() ? entry : entry + " ";
   for (const auto& [name, reason] : reasons_) {
     if (!name.starts_with(prefix)) continue;
     if (joined.why.find(reason.why) == std::string::npos)
