@@ -90,7 +90,7 @@ struct FabricSwitch : ObjectMeta {
 // Condition types of FabricSwitch.
 inline constexpr std::string_view kReachable = "Reachable";  // it answers, and proves who it is
 inline constexpr std::string_view kCompared = "Compared";    // what it answered was held against the hosts
-inline constexpr std::string_view kLossless = "Lossless";    // every cable to a host is
+inline constexpr std::string_view kCablesLossless = "Lossless";  // every cable to a host is
 
 Json ToJson(const FabricSwitch& object);
 // What a switch cannot be is refused by field, with what to write instead.
