@@ -124,15 +124,18 @@ void DefineSwitch(CLI::App& parent, Flags& flags) {
       ->allow_extra_args(false);
   made->add_option("--fabric-port", render.fabric_ports, "Ports that other switches hang on")
       ->allow_extra_args(false);
-  made->add_option("--profile", render.profile, "What the switch is: sonic/v1, spectrum/v1, tomahawk/v1 (sonic/v1)");
+  made->add_option("--profile", render.profile,
+                   "What the switch is: sonic/v1, spectrum/v1, tomahawk/v1 (sonic/v1)");
   made->add_option("--format", render.format, "sonic, patch or nvue (sonic)");
   made->add_option("--cable-metres", render.cable_metres, "Of hosts' cables, where the policy does not say");
   made->add_option("--fabric-cable-metres", render.fabric_cable_metres, "Of cables between switches");
   made->footer(kSwitchRenderHelp);
-  CLI::App* compared = parent.add_subcommand("compare", "Which cables are lossless, by what both ends are set to");
-  compared->add_option("FILE", flags.switch_compare.files,
-                       "NodeTopologies or a config_db.json; NAME=FILE for a switch of another name; - is standard "
-                       "input");
+  CLI::App* compared =
+      parent.add_subcommand("compare", "Which cables are lossless, by what both ends are set to");
+  compared->add_option(
+      "FILE", flags.switch_compare.files,
+      "NodeTopologies or a config_db.json; NAME=FILE for a switch of another name; - is standard "
+      "input");
   compared->add_flag("--problems", flags.switch_compare.problems, "Only what is not lossless");
   compared->footer(kSwitchCompareHelp);
 }
@@ -353,8 +356,9 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   DefineLint(
       *app.add_subcommand("lint", "Lossless settings that contradict each other, in files; asks no cluster"),
       flags.lint);
-  DefineSwitch(*app.add_subcommand("switch", "Switch ports: what a policy makes of them, and both ends of each cable"),
-               flags);
+  DefineSwitch(
+      *app.add_subcommand("switch", "Switch ports: what a policy makes of them, and both ends of each cable"),
+      flags);
   DefineCheck(*app.add_subcommand("check", "What of a training workload would go wrong, in files or running"),
               flags.check);
   DefinePrepare(*app.add_subcommand("prepare", "Does to a manifest what admission does, where it cannot"),
@@ -420,7 +424,8 @@ Command CommandOf(const CLI::App& app) {
   if (app.got_subcommand("plan")) return Command::kPlan;
   if (app.got_subcommand("lint")) return Command::kLint;
   if (app.got_subcommand("switch"))
-    return app.get_subcommand("switch")->got_subcommand("render") ? Command::kSwitchRender : Command::kSwitchCompare;
+    return app.get_subcommand("switch")->got_subcommand("render") ? Command::kSwitchRender
+                                                                  : Command::kSwitchCompare;
   if (app.got_subcommand("check")) return Command::kCheck;
   if (app.got_subcommand("prepare")) return Command::kPrepare;
   if (app.got_subcommand("release")) return Command::kRelease;

@@ -23,7 +23,7 @@ constexpr std::size_t kMaxFiles = 10'000;
 
 // A cable with the names of its ends.
 struct NamedCable {
-  std::string node, port;  // "gpu-017", "mlx5_3:1"
+  std::string node, port;       // "gpu-017", "mlx5_3:1"
   std::string leaf, leaf_port;  // empty where it is not known where the cable ends
 };
 
@@ -48,7 +48,8 @@ class Comparing {
     for (const SwitchFile& file : files.switches) switches_.emplace(file.name, &file.config);
     for (const crds::NodeTopology& node : files.nodes) Add(node);
     for (const auto& [name, count] : without_)
-      compared_.notes.push_back(fmt::format("{}: no configuration was given, and {} cables end there", name, count));
+      compared_.notes.push_back(
+          fmt::format("{}: no configuration was given, and {} cables end there", name, count));
     compared_.comparison = lossless::CompareCables(pool_, compared_.cables);
   }
   Compared Take() && { return std::move(compared_); }
@@ -158,9 +159,10 @@ std::string Details(const Compared& compared) {
       if (finding.weight == LosslessVerdict::kLossless) continue;
       if (std::find(told.begin(), told.end(), finding) != told.end()) continue;
       told.push_back(finding);
-      text += fmt::format("{}  {}\n    host: {}\n    switch: {}\n    {}\n    to do: {}\n",
-                          lossless::LosslessVerdictName(finding.weight), finding.rule, Printable(finding.host),
-                          Printable(finding.leaf), Printable(finding.sentence), Printable(finding.next));
+      text +=
+          fmt::format("{}  {}\n    host: {}\n    switch: {}\n    {}\n    to do: {}\n",
+                      lossless::LosslessVerdictName(finding.weight), finding.rule, Printable(finding.host),
+                      Printable(finding.leaf), Printable(finding.sentence), Printable(finding.next));
     }
   }
   return text;
@@ -173,7 +175,8 @@ std::string TextOf(const Compared& compared, bool problems, const Style& style) 
     if (problems && outcome.verdict == LosslessVerdict::kLossless) continue;
     const NamedCable& name = compared.names[i];
     const int rail = compared.cables[i].rail;
-    const bool any = !outcome.findings.empty() && outcome.findings.front().weight != LosslessVerdict::kLossless;
+    const bool any =
+        !outcome.findings.empty() && outcome.findings.front().weight != LosslessVerdict::kLossless;
     table.Add({Cell(std::string(lossless::LosslessVerdictName(outcome.verdict)), ColourOf(outcome.verdict)),
                name.node, name.port, rail == lossless::kNotSaid ? std::string("?") : std::to_string(rail),
                Ends(name), any ? outcome.findings.front().sentence : std::string("-")});
@@ -239,7 +242,8 @@ Output SwitchCompare(const SwitchCompareOptions& options, const ReadFile& read, 
     const base::Status status =
         text ? ReadSwitchFile(path, name, *text, files) : base::Status(base::Fail(text.error()));
     if (status) continue;
-    output.err += "Error: " + Printable(text ? path + ": " + status.error().message : status.error().message) + "\n";
+    output.err +=
+        "Error: " + Printable(text ? path + ": " + status.error().message : status.error().message) + "\n";
     output.exit_code = Output::kUsage;
   }
   const Compared compared = Comparing(files).Take();
@@ -247,7 +251,8 @@ Output SwitchCompare(const SwitchCompareOptions& options, const ReadFile& read, 
                                             : Printed(JsonOf(compared, options.problems), look.format);
   for (const std::string& note : files.notes) output.err += Printable("Note: " + note) + "\n";
   for (const std::string& note : compared.notes) output.err += Printable("Note: " + note) + "\n";
-  if (compared.cables.empty()) output.err += "Note: there is no RoCE port in these files, so no cable to look at\n";
+  if (compared.cables.empty())
+    output.err += "Note: there is no RoCE port in these files, so no cable to look at\n";
   if (output.exit_code != Output::kOk) return output;
   const auto& outcomes = compared.comparison.outcomes;
   const bool good = std::all_of(outcomes.begin(), outcomes.end(), [](const lossless::CableOutcome& outcome) {

@@ -29,8 +29,8 @@ struct SwitchFiles {
 
 // Adds what a text is by its content, NodeTopologies or a config_db.json. `name`: of the switch, where the file was
 // given as NAME=FILE; empty = its hostname, else `path`.
-[[nodiscard]] base::Status ReadSwitchFile(const std::string& path, const std::string& name, const std::string& text,
-                                          SwitchFiles& files);
+[[nodiscard]] base::Status ReadSwitchFile(const std::string& path, const std::string& name,
+                                          const std::string& text, SwitchFiles& files);
 
 // The port that a configuration, or a neighbour by LLDP, calls so: by name, else by alias. Null: there is none.
 const formats::SonicPort* PortOf(const formats::SonicConfig& config, std::string_view name);

@@ -42,8 +42,8 @@ base::Result<NamedPolicy> ReadPolicy(const std::string& path, const ReadFile& re
   };
   TRY(ForEachObject(text, nullptr, take), path);
   if (found.size() == 1) return std::move(found.front());
-  return base::Fail(Code::kInvalid, fmt::format("{} holds {} LosslessPolicies: give a file with one", path,
-                                                found.size()));
+  return base::Fail(Code::kInvalid,
+                    fmt::format("{} holds {} LosslessPolicies: give a file with one", path, found.size()));
 }
 
 // What is rendered for what.
@@ -55,7 +55,8 @@ struct Work {
   std::map<std::string, PortFacing> ports;  // by name
 };
 
-void AddNames(const std::vector<std::string>& lists, PortFacing facing, std::map<std::string, PortFacing>& ports) {
+void AddNames(const std::vector<std::string>& lists, PortFacing facing,
+              std::map<std::string, PortFacing>& ports) {
   for (std::string_view list : lists) {
     while (!list.empty()) {
       const std::size_t comma = list.find(',');
@@ -75,16 +76,18 @@ base::Status AddPorts(const SwitchRenderOptions& options, const ReadFile& read, 
       ASSIGN_OR_RETURN(const std::string text, read(path));
       TRY(ReadNodes(text, files), path);
     }
-    for (const std::string& port : PortsOfHosts(files, work.parsed)) work.ports.emplace(port, PortFacing::kHost);
+    for (const std::string& port : PortsOfHosts(files, work.parsed))
+      work.ports.emplace(port, PortFacing::kHost);
   }
   if (!work.ports.empty()) return {};
-  return base::Fail(Code::kInvalid,
-                    options.hosts_on.empty()
-                        ? std::string("say which ports: --port Ethernet0,Ethernet4, --fabric-port, or --hosts-on with "
-                                      "the NodeTopologies of the hosts")
-                        : fmt::format("no cable of these hosts ends on {}", work.parsed.hostname.empty()
-                                                                               ? "this switch, which has no hostname"
-                                                                               : work.parsed.hostname));
+  return base::Fail(
+      Code::kInvalid,
+      options.hosts_on.empty()
+          ? std::string("say which ports: --port Ethernet0,Ethernet4, --fabric-port, or --hosts-on with "
+                        "the NodeTopologies of the hosts")
+          : fmt::format("no cable of these hosts ends on {}", work.parsed.hostname.empty()
+                                                                  ? "this switch, which has no hostname"
+                                                                  : work.parsed.hostname));
 }
 
 base::Result<Work> ReadWork(const SwitchRenderOptions& options, const ReadFile& read) {
@@ -155,23 +158,29 @@ std::string TextOf(const Work& work, const formats::SonicPatch& patch, const Sty
     return fmt::format("{} is as LosslessPolicy {} wants it on {}: nothing to change\n", Printable(name),
                        work.policy.name, ports);
   }
-  std::string text = fmt::format("{}: {} change{} for LosslessPolicy {} on {}, profile {}\n\n", Printable(name),
-                                 patch.lines.size(), patch.lines.size() == 1 ? "" : "s", work.policy.name, ports,
-                                 work.profile->name);
+  std::string text = fmt::format("{}: {} change{} for LosslessPolicy {} on {}, profile {}\n\n",
+                                 Printable(name), patch.lines.size(), patch.lines.size() == 1 ? "" : "s",
+                                 work.policy.name, ports, work.profile->name);
   for (const formats::PatchLine& line : patch.lines) {
     text += fmt::format("{:<8}{}\n", line.op, Printable(line.where));
     if (!line.before.empty()) text += "        was " + Printable(ShortValue(line.before)) + "\n";
     if (!line.value.empty()) text += "        is  " + Printable(ShortValue(line.value)) + "\n";
-    text += style.Paint(fmt::format("        {} ({})", Printable(line.why), Printable(line.source)), Colour::kFaint) +
+    text += style.Paint(fmt::format("        {} ({})", Printable(line.why), Printable(line.source)),
+                        Colour::kFaint) +
             "\n";
   }
   return text + "\n`--format patch` is what `config apply-patch` takes. Heddle sends nothing to a switch.\n";
 }
 
-Json JsonOf(const Work& work, const formats::SonicPatch& patch, const std::vector<formats::SonicFault>& faults) {
+Json JsonOf(const Work& work, const formats::SonicPatch& patch,
+            const std::vector<formats::SonicFault>& faults) {
   Json operations = Json::array(), wrong = Json::array(), ports = Json::array();
   for (const formats::PatchLine& line : patch.lines) {
-    Json one{{"op", line.op}, {"path", line.path}, {"where", line.where}, {"why", line.why}, {"source", line.source}};
+    Json one{{"op", line.op},
+             {"path", line.path},
+             {"where", line.where},
+             {"why", line.why},
+             {"source", line.source}};
     if (!line.value.empty()) one["value"] = Json::parse(line.value, nullptr, false);
     if (!line.before.empty()) one["before"] = line.before;
     operations.push_back(std::move(one));
@@ -180,7 +189,7 @@ Json JsonOf(const Work& work, const formats::SonicPatch& patch, const std::vecto
     wrong.push_back({{"where", fault.where}, {"what", fault.what}, {"model", fault.model}});
   for (const auto& [port, facing] : work.ports)
     ports.push_back({{"port", port}, {"facing", lossless::PortFacingName(facing)}});
-  return {{"switch", work.parsed.hostname}, {"policy", work.policy.name}, {"profile", work.profile->name},
+  return {{"switch", work.parsed.hostname}, {"policy", work.policy.name},     {"profile", work.profile->name},
           {"ports", std::move(ports)},      {"patch", std::move(operations)}, {"notes", patch.notes},
           {"faults", std::move(wrong)}};
 }
@@ -188,7 +197,8 @@ Json JsonOf(const Work& work, const formats::SonicPatch& patch, const std::vecto
 // A policy that contradicts itself is rendered for nobody.
 std::optional<Output> RefusePolicy(const NamedPolicy& policy) {
   Output output;
-  for (const lossless::Finding& finding : lossless::Lint({lossless::SubjectOf(policy.name, policy.resolved)})) {
+  for (const lossless::Finding& finding :
+       lossless::Lint({lossless::SubjectOf(policy.name, policy.resolved)})) {
     if (finding.severity != lossless::Severity::kError) continue;
     output.err += Printable(fmt::format("Error: LosslessPolicy {}: {}: {}; {}: {}", policy.name, finding.rule,
                                         finding.fact, finding.contrary, finding.remedy)) +
@@ -216,7 +226,8 @@ Output SwitchRender(const SwitchRenderOptions& options, const ReadFile& read, co
     output.out = formats::NvueLines(work->policy.name, Wishes<formats::NvueWish>(options, *work));
     return output;
   }
-  const auto patch = formats::PatchSonic(work->config, work->policy.name, Wishes<formats::SonicWish>(options, *work));
+  const auto patch =
+      formats::PatchSonic(work->config, work->policy.name, Wishes<formats::SonicWish>(options, *work));
   if (!patch) return Unreadable(patch.error());
   const auto faults = formats::CheckSonic(work->config);
   if (!faults) return Unreadable(faults.error());

@@ -47,19 +47,21 @@ bool IsAddress(std::string_view text) {
   const std::string_view port = text.substr(colon + 1);
   int number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (error != std::errc() || end != port.data() + port.size() || port.size() > 5 || number < 1 || number > 65'535)
+  if (error != std::errc() || end != port.data() + port.size() || port.size() > 5 || number < 1 ||
+      number > 65'535)
     return false;
   if (!host.starts_with('[')) return host.find_first_of(" :") == std::string_view::npos;
   return host.ends_with(']') && host.size() > 2 &&
-         host.substr(1, host.size() - 2).find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
+         host.substr(1, host.size() - 2).find_first_not_of("0123456789abcdefABCDEF:.") ==
+             std::string_view::npos;
 }
 
 // As Secrets are named.
 std::string ReadObjectName(const Field& field) {
   std::string name = field.Name(kMaxName);
   constexpr std::string_view kInner = "abcdefghijklmnopqrstuvwxyz0123456789-.";
-  const bool good = !name.empty() && name.find_first_not_of(kInner) == std::string::npos && name.front() != '-' &&
-                    name.front() != '.';
+  const bool good = !name.empty() && name.find_first_not_of(kInner) == std::string::npos &&
+                    name.front() != '-' && name.front() != '.';
   if (field.present() && !good) field.Refuse("is no name of an object: lower case letters, digits, - and .");
   return name;
 }
@@ -183,10 +185,10 @@ Json WriteStatus(const FabricSwitchStatus& status) {
   codec::PutTime(json, "readAt", status.read_at);
   codec::PutText(json, "renderConfigMap", status.render_config_map, kMaxName);
   // Of a switch that has never answered nobody knows how many cables there are.
-  json["summary"] = {{"lossless", !status.read_at       ? std::string("?")
+  json["summary"] = {{"lossless", !status.read_at      ? std::string("?")
                                   : counts.cables == 0 ? std::string("-")
-                                                        : std::to_string(counts.lossless) + "/" +
-                                                              std::to_string(counts.cables)}};
+                                                       : std::to_string(counts.lossless) + "/" +
+                                                             std::to_string(counts.cables)}};
   codec::PutList(json, "worstCables", codec::WriteList(status.worst_cables, kMaxWorstCables, WriteCable));
   codec::PutList(json, "conditions", codec::WriteConditions(status.conditions));
   return json;

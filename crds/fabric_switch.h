@@ -18,10 +18,13 @@ namespace heddle::crds {
 
 enum class SwitchDialect : std::uint8_t { kSonic, kOpenConfig };
 enum class SwitchRole : std::uint8_t { kLeaf, kSpine, kCore };
-enum class SwitchMode : std::uint8_t { kObserve, kRender };  // kRender: what it should have is put into a ConfigMap
-std::string_view SwitchDialectName(SwitchDialect dialect);   // "Sonic", "OpenConfig"
-std::string_view SwitchRoleName(SwitchRole role);            // "Leaf", "Spine", "Core"
-std::string_view SwitchModeName(SwitchMode mode);            // "Observe", "Render"
+enum class SwitchMode : std::uint8_t {
+  kObserve,
+  kRender
+};  // kRender: what it should have is put into a ConfigMap
+std::string_view SwitchDialectName(SwitchDialect dialect);  // "Sonic", "OpenConfig"
+std::string_view SwitchRoleName(SwitchRole role);           // "Leaf", "Spine", "Core"
+std::string_view SwitchModeName(SwitchMode mode);           // "Observe", "Render"
 
 // A switch always has to prove who it is.
 struct SwitchTls {
@@ -71,8 +74,8 @@ inline constexpr std::size_t kMaxWorstCables = 16;
 
 struct FabricSwitchStatus {
   std::int64_t observed_generation = 0;
-  std::string model;    // empty = not known
-  std::string version;  // likewise
+  std::string model;                      // empty = not known
+  std::string version;                    // likewise
   std::optional<base::WallTime> read_at;  // whole seconds; nothing = it has never answered
   std::string render_config_map;
   SwitchCounts counts;

@@ -50,7 +50,8 @@ void PutMapping(Lines& lines, const Group& group) {
   lines.Set("qos mapping {} trust l3", group.profile);
   for (int priority = 0; priority < kPriorities; ++priority) {
     const std::string dscps = lossless::DscpRanges(*settings.dscp_to_priority, priority);
-    if (!dscps.empty()) lines.Set("qos mapping {} dscp {} switch-priority {}", group.profile, dscps, priority);
+    if (!dscps.empty())
+      lines.Set("qos mapping {} dscp {} switch-priority {}", group.profile, dscps, priority);
   }
   lines.Set("interface {} qos mapping profile {}", group.ports, group.profile);
 }
@@ -71,7 +72,8 @@ void PutPfc(Lines& lines, const Group& group) {
   }
   lines.Set("interface {} qos pfc profile {}", group.ports, group.profile);
   if (settings.buffer_bytes)
-    lines.Comment("bufferBytes: left to cable-length; NVIDIA advises against port-buffer and thresholds by hand");
+    lines.Comment(
+        "bufferBytes: left to cable-length; NVIDIA advises against port-buffer and thresholds by hand");
 }
 
 void PutShares(Lines& lines, const Group& group) {
@@ -82,7 +84,8 @@ void PutShares(Lines& lines, const Group& group) {
     const auto at = std::size_t(queue);
     if ((*settings.class_algorithm)[at] == Algorithm::kStrict) {
       lines.Set("qos egress-scheduler {} traffic-class {} mode strict", group.profile, queue);
-    } else if ((*settings.class_algorithm)[at] == Algorithm::kEts && (*settings.class_percent)[at] != kNotSaid) {
+    } else if ((*settings.class_algorithm)[at] == Algorithm::kEts &&
+               (*settings.class_percent)[at] != kNotSaid) {
       lines.Set("qos egress-scheduler {} traffic-class {} mode dwrr", group.profile, queue);
       lines.Set("qos egress-scheduler {} traffic-class {} bw-percent {}", group.profile, queue,
                 (*settings.class_percent)[at]);
@@ -143,14 +146,16 @@ void PutGlobal(Lines& lines, const Group& group) {
     lines.Set("qos pfc-watchdog polling-interval {}", kPollMs);
     lines.Set("qos pfc-watchdog robustness {}", std::max(1, (*settings.watchdog_ms + kPollMs - 1) / kPollMs));
   }
-  lines.Comment("priorityToGroup, pauseToQueue: NVUE has no command; they follow the switch priority and its class");
+  lines.Comment(
+      "priorityToGroup, pauseToQueue: NVUE has no command; they follow the switch priority and its class");
 }
 
 }  // namespace
 
 std::string NvueLines(std::string_view policy, const std::vector<NvueWish>& wishes) {
   std::string base = "heddle-";
-  for (const char c : policy.substr(0, 40)) base += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
+  for (const char c : policy.substr(0, 40))
+    base += (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ? c : '-';
   std::vector<Group> groups;
   for (const NvueWish& wish : wishes) {
     const auto found = std::find_if(groups.begin(), groups.end(),
@@ -160,11 +165,13 @@ std::string NvueLines(std::string_view policy, const std::vector<NvueWish>& wish
       continue;
     }
     groups.push_back({Printable(wish.port, 40),
-                      groups.empty() ? base : fmt::format("{}-{}", base, groups.size() + 1), &wish.rendering});
+                      groups.empty() ? base : fmt::format("{}-{}", base, groups.size() + 1),
+                      &wish.rendering});
   }
   Lines lines;
   lines.Comment(fmt::format("LosslessPolicy {}: for `nv config diff` and `nv config apply` by hand", policy));
-  lines.Comment("`nv set qos roce` sets the table that NVIDIA publishes by itself; do not mix it with these lines");
+  lines.Comment(
+      "`nv set qos roce` sets the table that NVIDIA publishes by itself; do not mix it with these lines");
   for (const Group& group : groups) PutGroup(lines, group);
   if (!groups.empty()) PutGlobal(lines, groups.front());
   return std::move(lines).Take();

@@ -11,8 +11,8 @@
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
-#include "formats/sonic_tables.h"
 #include "formats/sonic_queues.h"
+#include "formats/sonic_tables.h"
 
 namespace heddle::formats {
 namespace {

@@ -13,9 +13,9 @@ namespace heddle::formats {
 struct SonicPort {
   std::string name;  // "Ethernet0"
   lossless::PortSettings settings;
-  std::string alias;              // "etp1", as LLDP may call it; empty where there is none
+  std::string alias;  // "etp1", as LLDP may call it; empty where there is none
   std::optional<int> speed_mbps;
-  std::string fec;                // "rs", "fc", "none", "auto"; empty where nobody says
+  std::string fec;  // "rs", "fc", "none", "auto"; empty where nobody says
   friend bool operator==(const SonicPort&, const SonicPort&) = default;
 };
 

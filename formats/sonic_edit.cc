@@ -11,11 +11,13 @@ namespace heddle::formats::sonic {
 namespace {
 
 // What is referred to stands before what refers to it.
-constexpr std::array<std::string_view, 14> kOrder{
-    "DSCP_TO_TC_MAP", "TC_TO_PRIORITY_GROUP_MAP", "TC_TO_QUEUE_MAP", "MAP_PFC_PRIORITY_TO_QUEUE",
-    "SCHEDULER",      "WRED_PROFILE",             "BUFFER_PROFILE",  "PORT",
-    "CABLE_LENGTH",   "PORT_QOS_MAP",             "QUEUE",           "BUFFER_PG",
-    "BUFFER_QUEUE",   "PFC_WD"};
+constexpr std::array<std::string_view, 14> kOrder{"DSCP_TO_TC_MAP",  "TC_TO_PRIORITY_GROUP_MAP",
+                                                  "TC_TO_QUEUE_MAP", "MAP_PFC_PRIORITY_TO_QUEUE",
+                                                  "SCHEDULER",       "WRED_PROFILE",
+                                                  "BUFFER_PROFILE",  "PORT",
+                                                  "CABLE_LENGTH",    "PORT_QOS_MAP",
+                                                  "QUEUE",           "BUFFER_PG",
+                                                  "BUFFER_QUEUE",    "PFC_WD"};
 
 std::string Pointer(const std::vector<std::string>& way) {
   std::string pointer;
@@ -61,8 +63,8 @@ void Editor::Because(std::string_view table, std::string_view key, const Reason&
   reasons_.insert_or_assign(fmt::format("{}|{}", table, key), reason);
 }
 
-void Editor::Set(std::string_view table, std::string_view key, std::string_view field, const std::string& value,
-                 const Reason& reason) {
+void Editor::Set(std::string_view table, std::string_view key, std::string_view field,
+                 const std::string& value, const Reason& reason) {
   if (TextOf(Member(Entry(work_, table, key), field)) == value &&
       !Member(Entry(work_, table, key), field).is_null())
     return;
@@ -90,13 +92,15 @@ void Editor::PutEntry(std::string_view table, std::string_view key, Json value, 
   entry = std::move(value);
 }
 
-void Editor::EditCells(std::string_view table, const std::string& port, const Cells& cells, const Reason& reason) {
+void Editor::EditCells(std::string_view table, const std::string& port, const Cells& cells,
+                       const Reason& reason) {
   Cells left = cells;
   std::vector<std::pair<std::string, RangeKey>> keys;
   if (const Json& entries = Member(work_, table); entries.is_object()) {
     for (const auto& [key, value] : entries.items()) {
       auto range = ParseRangeKey(key);
-      if (range && range->Has(port) && range->last - range->first < 64) keys.emplace_back(key, *std::move(range));
+      if (range && range->Has(port) && range->last - range->first < 64)
+        keys.emplace_back(key, *std::move(range));
     }
   }
   for (const auto& [key, range] : keys) {
@@ -117,7 +121,9 @@ void Editor::EditKey(std::string_view table, const std::string& port, const std:
     const auto found = cells.find(number);
     after.push_back(found == cells.end() ? before : With(before, found->second));
   }
-  const auto same_as = [](const Json& value) { return [&value](const Json& other) { return other == value; }; };
+  const auto same_as = [](const Json& value) {
+    return [&value](const Json& other) { return other == value; };
+  };
   if (std::all_of(after.begin(), after.end(), same_as(before))) return;
   if (range.ports.size() == 1 && std::all_of(after.begin(), after.end(), same_as(after.front()))) {
     if (after.front().empty()) return Remove(table, key, reason);
@@ -182,17 +188,19 @@ Reason Editor::ReasonOf(const std::string& table, const std::string& key, const 
   return joined;
 }
 
-PatchLine Editor::Line(std::string op, const std::vector<std::string>& way, const Json* before, const Json* after,
-                       const Reason& reason) const {
+PatchLine Editor::Line(std::string op, const std::vector<std::string>& way, const Json* before,
+                       const Json* after, const Reason& reason) const {
   PatchLine line{std::move(op), Pointer(way), "", Where(way), "", reason.why, reason.source};
-  const auto words = [](const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); };
+  const auto words = [](const Json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
   if (after != nullptr) line.value = after->dump();
   if (before != nullptr) line.before = Printable(words(*before), 1024);
   return line;
 }
 
-void Editor::DiffEntry(const std::string& table, const std::string& key, const Json& before, const Json& after,
-                       std::vector<PatchLine>& lines) const {
+void Editor::DiffEntry(const std::string& table, const std::string& key, const Json& before,
+                       const Json& after, std::vector<PatchLine>& lines) const {
   for (const auto& [field, value] : after.items()) {
     const Json& old = Member(before, field);
     if (old == value) continue;
@@ -229,8 +237,8 @@ void Editor::Diff(const std::string& table, std::vector<PatchLine>& lines) const
     if (old.is_object() && value.is_object()) {
       DiffEntry(table, key, old, value, lines);
     } else {
-      lines.push_back(Line(old.is_null() ? "add" : "replace", {table, key}, old.is_null() ? nullptr : &old, &value,
-                           ReasonOf(table, key, "")));
+      lines.push_back(Line(old.is_null() ? "add" : "replace", {table, key}, old.is_null() ? nullptr : &old,
+                           &value, ReasonOf(table, key, "")));
     }
   }
 }

@@ -41,8 +41,9 @@ class Editor {
 
   // The name of an entry of `table` with this content: that which `current` names if it says the same, else one that
   // begins with `base`, made or changed as needed. `others_use(name)`: whether it must stay as it is.
-  std::string Named(std::string_view table, const std::string& base, const std::string& current, const Json& content,
-                    const Reason& reason, const std::function<bool(const std::string&)>& others_use);
+  std::string Named(std::string_view table, const std::string& base, const std::string& current,
+                    const Json& content, const Reason& reason,
+                    const std::function<bool(const std::string&)>& others_use);
 
   // What has changed, as operations: what is referred to first.
   std::vector<PatchLine> Lines() const;

@@ -69,8 +69,9 @@ class Patcher {
 
   base::Result<SonicPatch> Run() {
     if (TextOf(Member(Entry(live_, "DEVICE_METADATA", "localhost"), "switch_type")) == "voq") {
-      return base::Fail(Code::kInvalid,
-                        "this is a VOQ chassis, whose queues are named by host and ASIC: nothing is rendered for it");
+      return base::Fail(
+          Code::kInvalid,
+          "this is a VOQ chassis, whose queues are named by host and ASIC: nothing is rendered for it");
     }
     ASSIGN_OR_RETURN(queues_, sonic::ReadQueues(live_));
     dynamic_ = TextOf(Member(Entry(live_, "DEVICE_METADATA", "localhost"), "buffer_model")) == "dynamic";
@@ -92,7 +93,8 @@ class Patcher {
   void FindStyle() {
     for (const auto& [port, map] : Member(live_, "PORT_QOS_MAP").items()) {
       if (!map.is_object()) continue;
-      for (const auto& [field, value] : map.items()) bracketed_ = bracketed_ || TextOf(value).starts_with('[');
+      for (const auto& [field, value] : map.items())
+        bracketed_ = bracketed_ || TextOf(value).starts_with('[');
     }
   }
   std::string Reference(std::string_view table, const std::string& name) const {
@@ -138,7 +140,8 @@ class Patcher {
   // Points a field of the port to a map with this content.
   void Map(const SonicWish& wish, std::string_view field, std::string_view table, const Json& content,
            const Reason& reason) {
-    const std::string current = sonic::NameIn(table, TextOf(Member(Entry(live_, "PORT_QOS_MAP", wish.port), field)));
+    const std::string current =
+        sonic::NameIn(table, TextOf(Member(Entry(live_, "PORT_QOS_MAP", wish.port), field)));
     const auto others_use = [&](const std::string& name) {
       for (const auto& [port, map] : Member(live_, "PORT_QOS_MAP").items()) {
         if (!ours_.contains(port) && sonic::NameIn(table, TextOf(Member(map, field))) == name) return true;
@@ -153,7 +156,8 @@ class Patcher {
     const PortSettings& settings = wish.rendering.settings;
     if (settings.dscp_to_priority)
       Map(wish, "dscp_to_tc_map", "DSCP_TO_TC_MAP", MapOf(*settings.dscp_to_priority),
-          Because(wish, Setting::kDscpToPriority, "the DSCP of data gets the lossless class, and no other does"));
+          Because(wish, Setting::kDscpToPriority,
+                  "the DSCP of data gets the lossless class, and no other does"));
     if (settings.priority_to_group)
       Map(wish, "tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP", MapOf(*settings.priority_to_group),
           Because(wish, Setting::kPriorityToGroup, "what is paused has a buffer of its own"));
@@ -173,11 +177,13 @@ class Patcher {
     const PortSettings& settings = wish.rendering.settings;
     const auto list = [&](std::string_view field, const lossless::PrioritySet& set, const Reason& reason) {
       const std::string now = TextOf(Member(Entry(live_, "PORT_QOS_MAP", wish.port), field));
-      if (SetOf(now) == std::optional(set) && (!now.empty() || Present(wish.port, field) || set.empty())) return;
+      if (SetOf(now) == std::optional(set) && (!now.empty() || Present(wish.port, field) || set.empty()))
+        return;
       editor_.Set("PORT_QOS_MAP", wish.port, field, Joined(set), reason);
     };
     if (settings.pfc)
-      list("pfc_enable", *settings.pfc, Because(wish, Setting::kPfc, "this priority is paused instead of dropped"));
+      list("pfc_enable", *settings.pfc,
+           Because(wish, Setting::kPfc, "this priority is paused instead of dropped"));
     if (!settings.watched) return;
     // Absent, the watchdog looks at what has PFC.
     if (!Present(wish.port, "pfcwd_sw_enable") && settings.watched == settings.pfc) return;
@@ -207,7 +213,8 @@ class Patcher {
     PortSettings now;
     now.priority_to_queue = settings.priority_to_queue;
     sonic::PutQueues(queues_, wish.port, now);
-    if (now.class_algorithm == settings.class_algorithm && now.class_percent == settings.class_percent) return;
+    if (now.class_algorithm == settings.class_algorithm && now.class_percent == settings.class_percent)
+      return;
     Editor::Cells cells;
     const Reason reason = Because(wish, Setting::kClassPercent, "how this queue is sent beside the others");
     for (int queue = 0; queue < kPriorities; ++queue) {
@@ -215,8 +222,9 @@ class Patcher {
       const int percent = (*settings.class_percent)[std::size_t(queue)];
       if (algorithm != Algorithm::kStrict && algorithm != Algorithm::kEts) continue;
       if (algorithm == Algorithm::kEts && percent < 1) {
-        Note(fmt::format("queue {} is to have {} %, and SONiC has no weight below 1: its scheduler is left as it is",
-                         queue, percent));
+        Note(fmt::format(
+            "queue {} is to have {} %, and SONiC has no weight below 1: its scheduler is left as it is",
+            queue, percent));
         continue;
       }
       const bool strict = algorithm == Algorithm::kStrict;
@@ -224,15 +232,16 @@ class Patcher {
           strict ? Json{{"type", "STRICT"}} : Json{{"type", "DWRR"}, {"weight", std::to_string(percent)}};
       // SONiC makes a scheduler once and does not change it (sonic-scheduler.yang, create-only).
       const std::string name = editor_.Named(
-          "SCHEDULER", strict ? std::string("heddle.strict") : fmt::format("heddle.dwrr.{}", percent), "", content,
-          reason, [](const std::string&) { return true; });
+          "SCHEDULER", strict ? std::string("heddle.strict") : fmt::format("heddle.dwrr.{}", percent), "",
+          content, reason, [](const std::string&) { return true; });
       cells[queue]["scheduler"] = Reference("SCHEDULER", name);
     }
     editor_.EditCells("QUEUE", wish.port, cells, reason);
   }
 
   // What a queue of the port has now, after what was edited already; nothing where no entry covers it.
-  std::string CellText(std::string_view table, const std::string& port, int number, std::string_view field) const {
+  std::string CellText(std::string_view table, const std::string& port, int number,
+                       std::string_view field) const {
     const Json& entries = Member(editor_.work(), table);
     std::string text;
     if (!entries.is_object()) return text;
@@ -256,7 +265,8 @@ class Patcher {
           sonic::NameIn("WRED_PROFILE", CellText("QUEUE", wish.port, queue, "wred_profile"));
       std::optional<lossless::EcnMarking> marks;
       if (!now.empty()) {
-        ASSIGN_OR_RETURN(marks, sonic::MarkingOf(editor_.work(), fmt::format("{}|{}", wish.port, queue), now));
+        ASSIGN_OR_RETURN(marks,
+                         sonic::MarkingOf(editor_.work(), fmt::format("{}|{}", wish.port, queue), now));
       }
       const auto found = wanted.find(queue);
       if (found == wanted.end()) {
@@ -267,7 +277,8 @@ class Patcher {
         const Reason reason = Because(wish, Setting::kMarking, "senders slow down before a pause is needed");
         const std::string name = editor_.Named("WRED_PROFILE", base_, "", Wred(found->second), reason,
                                                [&](const std::string& other) { return OthersMark(other); });
-        editor_.EditCells("QUEUE", wish.port, {{queue, {{"wred_profile", Reference("WRED_PROFILE", name)}}}}, reason);
+        editor_.EditCells("QUEUE", wish.port, {{queue, {{"wred_profile", Reference("WRED_PROFILE", name)}}}},
+                          reason);
       }
     }
     return {};
@@ -299,7 +310,8 @@ class Patcher {
   void Watchdog(const SonicWish& wish) {
     const auto& time = wish.rendering.settings.watchdog_ms;
     if (!time) return;
-    const Reason reason = Because(wish, Setting::kWatchdogMs, "a port that is paused for ever stops no fabric");
+    const Reason reason =
+        Because(wish, Setting::kWatchdogMs, "a port that is paused for ever stops no fabric");
     if (*time == lossless::kWatchdogOff) return editor_.Remove("PFC_WD", wish.port, reason);
     const std::string text = std::to_string(*time);
     if (!Entry(live_, "PFC_WD", wish.port).is_object()) {
@@ -313,9 +325,10 @@ class Patcher {
       editor_.Set("PFC_WD", "GLOBAL", "POLL_INTERVAL", std::to_string(std::min(*time, 200)),
                   {"how often the watchdog looks", std::string(kStartDefault)});
     } else if (interval && *interval > *time) {
-      Note(fmt::format("PFC_WD|GLOBAL POLL_INTERVAL is {} ms, more than the {} ms of {}: the switch refuses that; "
-                       "lower it (100 to 1000)",
-                       *interval, *time, wish.port));
+      Note(fmt::format(
+          "PFC_WD|GLOBAL POLL_INTERVAL is {} ms, more than the {} ms of {}: the switch refuses that; "
+          "lower it (100 to 1000)",
+          *interval, *time, wish.port));
     }
   }
 
@@ -334,20 +347,23 @@ class Patcher {
     const PortSettings& settings = wish.rendering.settings;
     if (!settings.buffer_bytes) return;
     if (dynamic_) {
-      return Note("the switch sizes headroom itself by speed, cable and MTU (buffer_model dynamic): bufferBytes is "
-                  "left to it");
+      return Note(
+          "the switch sizes headroom itself by speed, cable and MTU (buffer_model dynamic): bufferBytes is "
+          "left to it");
     }
     const Reason reason = Because(wish, Setting::kBufferBytes, "what comes after the pause is held");
     for (int group = 0; group < kPriorities; ++group) {
       const int wanted = (*settings.buffer_bytes)[std::size_t(group)];
       if (wanted == kNotSaid) continue;
-      const std::string now = sonic::NameIn("BUFFER_PROFILE", CellText("BUFFER_PG", wish.port, group, "profile"));
+      const std::string now =
+          sonic::NameIn("BUFFER_PROFILE", CellText("BUFFER_PG", wish.port, group, "profile"));
       const Json& profile = Entry(editor_.work(), "BUFFER_PROFILE", now);
       const auto xoff = Within(std::string_view(TextOf(Member(profile, "xoff"))), 0, 1 << 30);
       if (!xoff) {
-        Note(fmt::format("{} has no lossless buffer profile on priority group {}: SONiC makes one from pfc_enable, "
-                         "speed and CABLE_LENGTH, and this is then to be rendered again",
-                         wish.port, group));
+        Note(fmt::format(
+            "{} has no lossless buffer profile on priority group {}: SONiC makes one from pfc_enable, "
+            "speed and CABLE_LENGTH, and this is then to be rendered again",
+            wish.port, group));
         continue;
       }
       if (*xoff >= wanted) continue;
@@ -356,10 +372,10 @@ class Patcher {
       // With a shared headroom pool (BUFFER_POOL xoff) a profile's size is what is its own; else xoff is part of it.
       const auto size = Within(std::string_view(TextOf(Member(profile, "size"))), 0, 1 << 30);
       if (size && *size >= *xoff) content["size"] = std::to_string(*size - *xoff + wanted);
-      const std::string name =
-          editor_.Named("BUFFER_PROFILE", fmt::format("heddle_lossless_{}", wanted), "", content, reason,
-                        [](const std::string&) { return true; });
-      editor_.EditCells("BUFFER_PG", wish.port, {{group, {{"profile", Reference("BUFFER_PROFILE", name)}}}}, reason);
+      const std::string name = editor_.Named("BUFFER_PROFILE", fmt::format("heddle_lossless_{}", wanted), "",
+                                             content, reason, [](const std::string&) { return true; });
+      editor_.EditCells("BUFFER_PG", wish.port, {{group, {{"profile", Reference("BUFFER_PROFILE", name)}}}},
+                        reason);
     }
   }
 
@@ -371,8 +387,10 @@ class Patcher {
     if (!Entry(live_, "BUFFER_PROFILE", name).is_object()) return;
     for (const int priority : settings.pfc->Members()) {
       const int queue = (*settings.pause_to_queue)[std::size_t(priority)];
-      if (sonic::NameIn("BUFFER_PROFILE", CellText("BUFFER_QUEUE", wish.port, queue, "profile")) == name) continue;
-      editor_.EditCells("BUFFER_QUEUE", wish.port, {{queue, {{"profile", Reference("BUFFER_PROFILE", name)}}}},
+      if (sonic::NameIn("BUFFER_PROFILE", CellText("BUFFER_QUEUE", wish.port, queue, "profile")) == name)
+        continue;
+      editor_.EditCells("BUFFER_QUEUE", wish.port,
+                        {{queue, {{"profile", Reference("BUFFER_PROFILE", name)}}}},
                         {"the lossless queue is not dropped from",
                          "sonic-buildimage buffers_config.j2: queues of lossless classes have this profile"});
     }
@@ -412,7 +430,8 @@ base::Result<std::string> Patched(std::string_view live, const SonicPatch& patch
   try {
     return root.patch(Json::parse(PatchJson(patch))).dump(1);
   } catch (const Json::exception& failure) {
-    return base::Fail(Code::kInvalid, fmt::format("the patch does not fit the configuration: {}", failure.what()));
+    return base::Fail(Code::kInvalid,
+                      fmt::format("the patch does not fit the configuration: {}", failure.what()));
   }
 }
 

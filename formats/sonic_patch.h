@@ -31,7 +31,8 @@ struct PatchLine {
 };
 
 struct SonicPatch {
-  std::vector<PatchLine> lines;    // nothing to change = none; what is referred to stands before what refers to it
+  std::vector<PatchLine>
+      lines;  // nothing to change = none; what is referred to stands before what refers to it
   std::vector<std::string> notes;  // what could not be rendered, or is left to the switch, as sentences
   friend bool operator==(const SonicPatch&, const SonicPatch&) = default;
 };

@@ -164,16 +164,18 @@ base::Result<std::optional<lossless::EcnMarking>> MarkingOf(const Json& root, co
   // Since 2026 marks may begin elsewhere than drops (sonic-wred-profile.yang).
   const bool own = !Member(found, "ecn_green_min_threshold").is_null();
   for (const auto& [field, into, most] :
-       {std::tuple{own ? "ecn_green_min_threshold" : "green_min_threshold", &marking.min_bytes, 2'000'000'000},
-        std::tuple{own ? "ecn_green_max_threshold" : "green_max_threshold", &marking.max_bytes, 2'000'000'000},
-        std::tuple{own ? "ecn_green_mark_probability" : "green_drop_probability", &marking.probability_percent,
-                   100}}) {
+       {std::tuple{own ? "ecn_green_min_threshold" : "green_min_threshold", &marking.min_bytes,
+                   2'000'000'000},
+        std::tuple{own ? "ecn_green_max_threshold" : "green_max_threshold", &marking.max_bytes,
+                   2'000'000'000},
+        std::tuple{own ? "ecn_green_mark_probability" : "green_drop_probability",
+                   &marking.probability_percent, 100}}) {
     const std::string text = TextOf(Member(found, field));
     const auto number = Within(std::string_view(text), 0, most);
     if (!number) {
       return base::Fail(Code::kInvalid,
-                        fmt::format("WRED_PROFILE|{}: {} \"{}\" is not 0 to {}", Printable(profile, 40), field,
-                                    Printable(text, 20), most));
+                        fmt::format("WRED_PROFILE|{}: {} \"{}\" is not 0 to {}", Printable(profile, 40),
+                                    field, Printable(text, 20), most));
     }
     *into = *number;
   }

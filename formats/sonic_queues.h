@@ -33,7 +33,8 @@ void PutQueues(const Queues& queues, const std::string& port, lossless::PortSett
 
 // From where the WRED profile of a queue marks; nothing where it marks no green packets, which RDMA's are. Errors:
 // kInvalid where there is no such profile, or a number is none.
-[[nodiscard]] base::Result<std::optional<lossless::EcnMarking>> MarkingOf(const Json& root, const std::string& queue,
+[[nodiscard]] base::Result<std::optional<lossless::EcnMarking>> MarkingOf(const Json& root,
+                                                                          const std::string& queue,
                                                                           const std::string& profile);
 
 }  // namespace heddle::formats::sonic

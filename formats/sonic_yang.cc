@@ -102,10 +102,10 @@ class Checker {
   // [a-zA-Z0-9]{1}([-a-zA-Z0-9_]{0,31})
   void Name(const std::string& where, const std::string& name, std::string_view model) {
     constexpr std::string_view kFirst = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    const bool good = !name.empty() && name.size() <= 32 && kFirst.find(name.front()) != std::string_view::npos &&
-                      std::all_of(name.begin(), name.end(), [&](char c) {
-                        return kFirst.find(c) != std::string_view::npos || c == '-' || c == '_';
-                      });
+    const bool good =
+        !name.empty() && name.size() <= 32 && kFirst.find(name.front()) != std::string_view::npos &&
+        std::all_of(name.begin(), name.end(),
+                    [&](char c) { return kFirst.find(c) != std::string_view::npos || c == '-' || c == '_'; });
     if (!good) Fault(where, "a name is 1 to 32 letters, digits, - and _, and begins with no sign", model);
   }
 
@@ -143,7 +143,8 @@ class Checker {
       if (port != "global") PortThere(where, port, kModel);
       for (const auto& [field, table] :
            {std::pair{"dscp_to_tc_map", "DSCP_TO_TC_MAP"}, std::pair{"dot1p_to_tc_map", "DOT1P_TO_TC_MAP"},
-            std::pair{"tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP"}, std::pair{"tc_to_queue_map", "TC_TO_QUEUE_MAP"},
+            std::pair{"tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP"},
+            std::pair{"tc_to_queue_map", "TC_TO_QUEUE_MAP"},
             std::pair{"pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE"},
             std::pair{"pfc_to_pg_map", "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"},
             std::pair{"scheduler", "SCHEDULER"}}) {
@@ -152,7 +153,8 @@ class Checker {
       for (const char* field : {"pfc_enable", "pfcwd_sw_enable"}) {
         const std::string text = TextOf(Member(entry, field));
         if (!IsList(text))
-          Fault(fmt::format("{} {}", where, field), Quoted(text) + " is no list as 3,4, without spaces", kModel);
+          Fault(fmt::format("{} {}", where, field), Quoted(text) + " is no list as 3,4, without spaces",
+                kModel);
       }
     });
   }
@@ -172,8 +174,8 @@ class Checker {
       const std::string where = "WRED_PROFILE|" + name;
       Name(where, name, kModel);
       Word(where, entry, "ecn",
-           {"ecn_none", "ecn_green", "ecn_yellow", "ecn_red", "ecn_green_yellow", "ecn_green_red", "ecn_yellow_red",
-            "ecn_all"},
+           {"ecn_none", "ecn_green", "ecn_yellow", "ecn_red", "ecn_green_yellow", "ecn_green_red",
+            "ecn_yellow_red", "ecn_all"},
            kModel);
       for (const std::string colour : {"green", "yellow", "red"}) {
         Word(where, entry, "wred_" + colour + "_enable", {"true", "false"}, kModel);
@@ -195,7 +197,8 @@ class Checker {
     InTable("QUEUE", [&](const std::string& key, const Json& entry) {
       const std::string where = "QUEUE|" + key;
       const auto range = sonic::ParseRangeKey(key);
-      if (!range || range->first > range->last) return Fault(where, "is not PORT|QUEUE or PORT|FROM-TO", kModel);
+      if (!range || range->first > range->last)
+        return Fault(where, "is not PORT|QUEUE or PORT|FROM-TO", kModel);
       for (const std::string& port : range->ports) {
         if (port != "CPU" && !range->chassis) PortThere(where, port, kModel);
       }
@@ -216,17 +219,18 @@ class Checker {
     });
     for (const auto& [table, model, most] : {std::tuple{"BUFFER_PG", "sonic-buffer-pg.yang", 7},
                                              std::tuple{"BUFFER_QUEUE", "sonic-buffer-queue.yang", 63}}) {
-      InTable(table, [&, table = table, model = model, most = most](const std::string& key, const Json& entry) {
-        const std::string where = fmt::format("{}|{}", table, key);
-        const auto range = sonic::ParseRangeKey(key);
-        if (!range || range->first > range->last || range->last > most)
-          return Fault(where, fmt::format("is not PORT|N or PORT|FROM-TO with 0 to {}", most), model);
-        for (const std::string& port : range->ports) {
-          if (!range->chassis) PortThere(where, port, model);
-        }
-        if (Member(root_, "BUFFER_PROFILE").is_object())
-          Reference(where, entry, "profile", "BUFFER_PROFILE", model, true);
-      });
+      InTable(table,
+              [&, table = table, model = model, most = most](const std::string& key, const Json& entry) {
+                const std::string where = fmt::format("{}|{}", table, key);
+                const auto range = sonic::ParseRangeKey(key);
+                if (!range || range->first > range->last || range->last > most)
+                  return Fault(where, fmt::format("is not PORT|N or PORT|FROM-TO with 0 to {}", most), model);
+                for (const std::string& port : range->ports) {
+                  if (!range->chassis) PortThere(where, port, model);
+                }
+                if (Member(root_, "BUFFER_PROFILE").is_object())
+                  Reference(where, entry, "profile", "BUFFER_PROFILE", model, true);
+              });
     }
   }
 
@@ -239,7 +243,8 @@ class Checker {
       const std::string where = "PFC_WD|" + port;
       PortThere(where, port, kModel);
       Word(where, entry, "action", {"drop", "forward", "alert"}, kModel);
-      for (const auto& [field, most] : {std::pair{"detection_time", 5000}, std::pair{"restoration_time", 60'000}}) {
+      for (const auto& [field, most] :
+           {std::pair{"detection_time", 5000}, std::pair{"restoration_time", 60'000}}) {
         const auto time = Range(where, entry, field, 100, most, kModel);
         if (time && poll && *time < *poll)
           Fault(fmt::format("{} {}", where, field),

@@ -109,7 +109,8 @@ class Comparing {
       one.setting = finding.rule;
       (host ? one.host : one.leaf) = finding.fact + "; " + finding.contrary;
       (host ? one.leaf : one.host) = "-";
-      one.sentence = fmt::format("{}: {}; {}", host ? "the host" : "the switch", finding.fact, finding.contrary);
+      one.sentence =
+          fmt::format("{}: {}; {}", host ? "the host" : "the switch", finding.fact, finding.contrary);
       one.rule = std::move(finding.rule);
       one.next = std::move(finding.remedy);
       outcome_.findings.push_back(std::move(one));
@@ -123,9 +124,9 @@ class Comparing {
     for (Finding& finding : findings) {
       const bool error = finding.severity == Severity::kError;
       outcome_.findings.push_back({error ? LosslessVerdict::kContradiction : LosslessVerdict::kLossless,
-                                   std::move(finding.rule), std::move(finding.setting), std::move(finding.here),
-                                   std::move(finding.there), finding.fact + "; " + finding.contrary,
-                                   std::move(finding.remedy)});
+                                   std::move(finding.rule), std::move(finding.setting),
+                                   std::move(finding.here), std::move(finding.there),
+                                   finding.fact + "; " + finding.contrary, std::move(finding.remedy)});
     }
   }
 
@@ -140,9 +141,11 @@ class Comparing {
                   : "give the switch's configuration, or see that it answers");
   }
 
-  void NotKnown(std::string setting, std::string host, std::string leaf, std::string sentence, std::string next) {
-    outcome_.findings.push_back({LosslessVerdict::kUnproved, "not-known", std::move(setting), Known(std::move(host)),
-                                 Known(std::move(leaf)), std::move(sentence), std::move(next)});
+  void NotKnown(std::string setting, std::string host, std::string leaf, std::string sentence,
+                std::string next) {
+    outcome_.findings.push_back({LosslessVerdict::kUnproved, "not-known", std::move(setting),
+                                 Known(std::move(host)), Known(std::move(leaf)), std::move(sentence),
+                                 std::move(next)});
   }
 
   // One thing that has to be known of one end.
@@ -200,9 +203,10 @@ class Comparing {
                fmt::format("nobody says how fast the {} is", host.speed_mbps ? "switch port" : "host's port"),
                host.speed_mbps ? "the switch's PORT table has its speed" : "is the host's link up?");
     } else if (*host.speed_mbps != *leaf.speed_mbps) {
-      Differs("link-speed", "speed", speed(host.speed_mbps), speed(leaf.speed_mbps),
-              "the ends have different speeds: the faster fills the slower one's headroom, or the link is down",
-              "set one speed at both ends, and look at the cable and its transceivers");
+      Differs(
+          "link-speed", "speed", speed(host.speed_mbps), speed(leaf.speed_mbps),
+          "the ends have different speeds: the faster fills the slower one's headroom, or the link is down",
+          "set one speed at both ends, and look at the cable and its transceivers");
     }
     Coding();
     const auto& mtu = host_.settings.mtu;
@@ -224,13 +228,14 @@ class Comparing {
               "the ends code differently: the link does not come up, or takes in broken frames",
               "set the same FEC at both ends; `rs` from 100 Gb/s on");
     } else if (host.link_up != std::optional(true)) {
-      NotKnown("fec", name(host.fec), name(leaf.fec), "nobody says that both ends code alike, and the link is not up",
+      NotKnown("fec", name(host.fec), name(leaf.fec),
+               "nobody says that both ends code alike, and the link is not up",
                "bring the link up, or see `ethtool --show-fec` and the switch's PORT table");
     }
   }
 
-  void Differs(std::string rule, std::string setting, std::string host, std::string leaf, std::string sentence,
-               std::string next) {
+  void Differs(std::string rule, std::string setting, std::string host, std::string leaf,
+               std::string sentence, std::string next) {
     outcome_.findings.push_back({LosslessVerdict::kContradiction, std::move(rule), std::move(setting),
                                  std::move(host), std::move(leaf), std::move(sentence), std::move(next)});
   }
@@ -300,7 +305,8 @@ CableComparison CompareCables(const SettingsPool& pool, std::span<const Cable> c
   return comparison;
 }
 
-std::map<int, LosslessVerdict> VerdictByRail(std::span<const Cable> cables, const CableComparison& comparison) {
+std::map<int, LosslessVerdict> VerdictByRail(std::span<const Cable> cables,
+                                             const CableComparison& comparison) {
   std::map<int, LosslessVerdict> verdicts;
   for (std::size_t i = 0; i < cables.size(); ++i) {
     if (cables[i].rail == kNotSaid) continue;

@@ -31,8 +31,8 @@ inline LosslessVerdict Worst(LosslessVerdict a, LosslessVerdict b) {
 
 // Forward error correction of a link (IEEE 802.3): both ends code alike, or neither understands a frame.
 enum class Fec : std::uint8_t { kNone, kFireCode, kReedSolomon };
-std::string_view FecName(Fec fec);                      // "none", "fc", "rs", as SONiC has them
-std::optional<Fec> ParseFec(std::string_view name);     // also ethtool's "off", "baser", "rs"
+std::string_view FecName(Fec fec);                   // "none", "fc", "rs", as SONiC has them
+std::optional<Fec> ParseFec(std::string_view name);  // also ethtool's "off", "baser", "rs"
 
 // Settings that many ports share, each kept once, so that cables compare two numbers. Many of a fleet's ports are
 // alike: a leaf's host ports, a model's NICs. Thread rule: one owner.
@@ -50,12 +50,13 @@ class SettingsPool {
 
 // One end of a cable as it was last known.
 struct CableEnd {
-  topology::Fact<int> settings;          // number in a SettingsPool; kUnknown, kStale, …
-  std::optional<int> speed_mbps;         // that the link trained to, or that the switch has
-  std::optional<Fec> fec;                // nothing: not known, or left to negotiation
+  topology::Fact<int> settings;   // number in a SettingsPool; kUnknown, kStale, …
+  std::optional<int> speed_mbps;  // that the link trained to, or that the switch has
+  std::optional<Fec> fec;         // nothing: not known, or left to negotiation
   std::optional<bool> link_up;
-  std::optional<int> max_frame_bytes;    // with Ethernet header and checksum, as LLDP says it (IEEE 802.3.1, mfs)
-  bool has_no_watchdog = false;          // the NIC has none, so nobody asks for it
+  std::optional<int>
+      max_frame_bytes;           // with Ethernet header and checksum, as LLDP says it (IEEE 802.3.1, mfs)
+  bool has_no_watchdog = false;  // the NIC has none, so nobody asks for it
   friend bool operator==(const CableEnd&, const CableEnd&) = default;
 };
 
@@ -95,6 +96,7 @@ CableComparison CompareCables(const SettingsPool& pool, std::span<const Cable> c
 CableOutcome CompareCable(const SettingsPool& pool, const Cable& cable);
 
 // A rail is as good as the worst of its cables. Cables of no rail are left out.
-std::map<int, LosslessVerdict> VerdictByRail(std::span<const Cable> cables, const CableComparison& comparison);
+std::map<int, LosslessVerdict> VerdictByRail(std::span<const Cable> cables,
+                                             const CableComparison& comparison);
 
 }  // namespace heddle::lossless

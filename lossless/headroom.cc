@@ -7,8 +7,9 @@
 namespace heddle::lossless {
 namespace {
 
-constexpr double kLightInFibre = 198'000'000;  // m/s, as SONiC has it: 0.66 of that in vacuum, and so in copper
-constexpr double kSmallestFrame = 64;          // IEEE 802.3
+constexpr double kLightInFibre =
+    198'000'000;                       // m/s, as SONiC has it: 0.66 of that in vacuum, and so in copper
+constexpr double kSmallestFrame = 64;  // IEEE 802.3
 constexpr double kBytesPerQuantum = 512.0 / 8;
 
 struct Response {

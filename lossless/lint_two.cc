@@ -19,9 +19,10 @@ DscpMap LosslessDscps(const PortSettings& settings) {
 // What one end does with a DSCP: "DSCP 26: priority 3, PFC 3".
 std::string OfDscp(const PortSettings& settings, int dscp) {
   const int priority = PriorityOf(settings, dscp);
-  return fmt::format("DSCP {}: {}, {}", dscp,
-                     priority == kNotSaid ? std::string("priority not known") : fmt::format("priority {}", priority),
-                     settings.pfc ? "PFC " + Text(*settings.pfc) : std::string("PFC not known"));
+  return fmt::format(
+      "DSCP {}: {}, {}", dscp,
+      priority == kNotSaid ? std::string("priority not known") : fmt::format("priority {}", priority),
+      settings.pfc ? "PFC " + Text(*settings.pfc) : std::string("PFC not known"));
 }
 
 void SwitchProtectsData(const Subject& sender, const Subject& leaf, Report& report) {
@@ -54,10 +55,10 @@ void SwitchSendsCnpsFirst(const Subject& sender, const Subject& leaf, Report& re
   const int tc = (*settings.dscp_to_priority)[std::size_t(*dscp)];
   const int queue = tc == kNotSaid ? kNotSaid : (*settings.priority_to_queue)[std::size_t(tc)];
   if (queue == kNotSaid || (*settings.class_algorithm)[std::size_t(queue)] != Algorithm::kEts) return;
-  report.FindBetween("switch-cnp-waits", Setting::kClassAlgorithm, fmt::format("CNP DSCP {}", *dscp),
-                     fmt::format("DSCP {}: queue {}, ETS", *dscp, queue),
-                     fmt::format("CNPs are sent with DSCP {}", *dscp),
-                     fmt::format("the switch has DSCP {} in queue {}, which waits for its share", *dscp, queue));
+  report.FindBetween(
+      "switch-cnp-waits", Setting::kClassAlgorithm, fmt::format("CNP DSCP {}", *dscp),
+      fmt::format("DSCP {}: queue {}, ETS", *dscp, queue), fmt::format("CNPs are sent with DSCP {}", *dscp),
+      fmt::format("the switch has DSCP {} in queue {}, which waits for its share", *dscp, queue));
 }
 
 void BothPauseTheSame(const Subject& sender, const Subject& leaf, Report& report) {

@@ -16,7 +16,8 @@ constexpr std::string_view kNvueMarking =
 constexpr std::string_view kNvueWatchdog =
     "NVIDIA Cumulus Linux 5.x, Quality of Service, PFC watchdog: polls every 100 ms and acts after 3";
 constexpr std::string_view kSpectrumChip =
-    "sonic-net/SONiC doc/qos, ASIC_TABLE of MELLANOX-SPECTRUM-2 and -3: cell 144, MAC and PHY 0.8 KiB, pipeline 18 "
+    "sonic-net/SONiC doc/qos, ASIC_TABLE of MELLANOX-SPECTRUM-2 and -3: cell 144, MAC and PHY 0.8 KiB, "
+    "pipeline 18 "
     "KiB";
 
 SwitchProfile Sonic() {
@@ -39,11 +40,10 @@ SwitchProfile Spectrum() {
   // 146.48 KB and 1.43 MB, as bytes.
   profile.marking = EcnMarking{150'000, 1'500'000, 100};
   profile.asic = Asic{144, 819, 18'432};
-  profile.sources = {{"mtu", kMtu},
-                     {"watchdogMs", kNvueWatchdog},
-                     {"marking", kNvueMarking},
-                     {"headroom", kSpectrumChip}};
-  profile.note = "its values are of Spectrum-2 and -3; of later ones SONiC and Cumulus size headroom themselves";
+  profile.sources = {
+      {"mtu", kMtu}, {"watchdogMs", kNvueWatchdog}, {"marking", kNvueMarking}, {"headroom", kSpectrumChip}};
+  profile.note =
+      "its values are of Spectrum-2 and -3; of later ones SONiC and Cumulus size headroom themselves";
   return profile;
 }
 
@@ -51,7 +51,8 @@ SwitchProfile Tomahawk() {
   SwitchProfile profile = Sonic();
   profile.name = "tomahawk/v1";
   profile.no_asic =
-      "Broadcom publishes no cell size and no delays of Tomahawk; SONiC ships headroom for each switch model by speed "
+      "Broadcom publishes no cell size and no delays of Tomahawk; SONiC ships headroom for each switch model "
+      "by speed "
       "and cable (pg_profile_lookup.ini), and takes it from there by CABLE_LENGTH";
   profile.note = "CNPs are on priority 6, or on 7 where the policy's profile is thor2/v1";
   return profile;

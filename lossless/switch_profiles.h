@@ -15,9 +15,9 @@ namespace heddle::lossless {
 // What one kind of switch is to get beside what the policy says, under a name with a version. A value that nobody
 // publishes is not in it: what follows from it is then a gap with a reason, and never a guess.
 struct SwitchProfile {
-  std::string name;                  // "sonic/v1"
-  std::optional<int> mtu;            // of IP packets, bytes
-  std::optional<int> watchdog_ms;    // from when a pause counts as a storm, ms
+  std::string name;                // "sonic/v1"
+  std::optional<int> mtu;          // of IP packets, bytes
+  std::optional<int> watchdog_ms;  // from when a pause counts as a storm, ms
   std::optional<EcnMarking> marking;
   std::optional<Asic> asic;
   std::vector<ProfileValue> sources;  // one for each value, named as the setting, or "headroom"

@@ -10,7 +10,8 @@ namespace heddle::lossless {
 namespace {
 
 constexpr std::string_view kTemplate =
-    "sonic-buildimage qos_config.j2: lossless classes have a priority group of their number, all others share one";
+    "sonic-buildimage qos_config.j2: lossless classes have a priority group of their number, all others "
+    "share one";
 constexpr int kEthernetHeader = 14 + 4 + 4;  // addresses and type, VLAN tag, checksum: IEEE 802.3 and 802.1Q
 
 // Takes settings with their sources, and gaps with their reasons.
@@ -77,7 +78,8 @@ void PutGroups(Rendered& out) {
   while (lossless.Contains(shared)) ++shared;
   PriorityTable groups;
   for (int priority = 0; priority < kPriorities; ++priority)
-    groups[std::size_t(priority)] = std::int8_t(lossless.Contains(priority) ? priority : shared % kPriorities);
+    groups[std::size_t(priority)] =
+        std::int8_t(lossless.Contains(priority) ? priority : shared % kPriorities);
   out.settings().priority_to_group = groups;
   out.Source(Setting::kPriorityToGroup, std::string(kTemplate));
 }
@@ -108,7 +110,8 @@ void PutQueues(Rendered& out) {
   settings.pause_to_queue = stopped;
   settings.class_algorithm = algorithms;
   settings.class_percent = percent;
-  out.Source(Setting::kPriorityToQueue, "ets: " + out.OfPolicy("ets") + "; what it does not name has queue 0");
+  out.Source(Setting::kPriorityToQueue,
+             "ets: " + out.OfPolicy("ets") + "; what it does not name has queue 0");
   out.Source(Setting::kPauseToQueue, "the queue that the priority waits in");
   out.Source(Setting::kClassAlgorithm, "ets: " + out.OfPolicy("ets"));
   out.Source(Setting::kClassPercent, "ets: " + out.OfPolicy("ets"));
@@ -165,8 +168,9 @@ void PutMtu(Rendered& out) {
   const int host = *out.policy().mtu;
   const auto& mtu = out.profile().mtu;
   if (!mtu || *mtu < host) {
-    out.Gap(Setting::kMtu, mtu ? fmt::format("hosts' MTU of {} is more than the switch takes, {}: lower it", host, *mtu)
-                               : fmt::format("{} does not say what the switch takes", out.profile().name));
+    out.Gap(Setting::kMtu,
+            mtu ? fmt::format("hosts' MTU of {} is more than the switch takes, {}: lower it", host, *mtu)
+                : fmt::format("{} does not say what the switch takes", out.profile().name));
     return;
   }
   out.settings().mtu = mtu;
@@ -190,16 +194,16 @@ void PutHeadroom(Rendered& out, const SwitchPortFacts& port) {
     metres = out.policy().cable_metres;
     out.Source(Setting::kCableMetres, "cableMetres: " + out.OfPolicy("cableMetres"));
   } else {
-    out.Gap(Setting::kCableMetres, hosts ? "nobody says how long hosts' cables are: set cableMetres in the policy"
-                                         : "nobody says how long the cables between switches are");
+    out.Gap(Setting::kCableMetres,
+            hosts ? "nobody says how long hosts' cables are: set cableMetres in the policy"
+                  : "nobody says how long the cables between switches are");
   }
   out.settings().cable_metres = metres;
   if (out.policy().pfc->empty()) return;  // nothing is paused, so nothing comes after a pause
   const int frame = out.settings().mtu.value_or(*out.policy().mtu) + kEthernetHeader;
   if (out.profile().asic && port.speed_mbps && metres) {
-    out.rendering().headroom =
-        HeadroomFor({*port.speed_mbps, *metres, frame, *out.policy().mtu + kEthernetHeader, 100},
-                    *out.profile().asic);
+    out.rendering().headroom = HeadroomFor(
+        {*port.speed_mbps, *metres, frame, *out.policy().mtu + kEthernetHeader, 100}, *out.profile().asic);
   }
   const auto& headroom = out.rendering().headroom;
   if (!headroom) return out.Gap(Setting::kBufferBytes, WhyNoHeadroom(out.profile(), port, metres));

@@ -65,9 +65,9 @@ TEST(Flags, SayWhatToLint) {
 }
 
 TEST(Flags, SayWhatToDoWithASwitch) {
-  const CommandLine render = Read({"switch", "render", "policy.yaml", "--config", "leaf.json", "--port", "Ethernet0",
-                                   "--port", "Ethernet4", "--fabric-port", "Ethernet256", "--cable-metres", "3",
-                                   "--format", "patch", "--profile", "spectrum/v1"});
+  const CommandLine render = Read({"switch", "render", "policy.yaml", "--config", "leaf.json", "--port",
+                                   "Ethernet0", "--port", "Ethernet4", "--fabric-port", "Ethernet256",
+                                   "--cable-metres", "3", "--format", "patch", "--profile", "spectrum/v1"});
   ASSERT_FALSE(render.instead) << render.instead->err;
   EXPECT_EQ(render.flags.command, Command::kSwitchRender);
   EXPECT_EQ(render.flags.switch_render.policy, "policy.yaml");
@@ -82,7 +82,8 @@ TEST(Flags, SayWhatToDoWithASwitch) {
   EXPECT_EQ(compare.flags.command, Command::kSwitchCompare);
   EXPECT_THAT(compare.flags.switch_compare.files, ElementsAre("-", "leaf-3=a.json"));
   EXPECT_TRUE(compare.flags.switch_compare.problems);
-  EXPECT_THAT(Read({"switch", "render", "--help"}).instead->out, HasSubstr("Exit codes: 0 nothing is to change, 3"));
+  EXPECT_THAT(Read({"switch", "render", "--help"}).instead->out,
+              HasSubstr("Exit codes: 0 nothing is to change, 3"));
   EXPECT_THAT(ErrorOf({"switch", "render"}), HasSubstr("POLICY"));
   EXPECT_THAT(ErrorOf({"switch"}), HasSubstr("`kubectl heddle switch --help`"));
 }

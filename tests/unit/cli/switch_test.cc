@@ -15,7 +15,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 const std::string kFixtures = std::string(HEDDLE_SOURCE_DIR) + "/tests/fixtures/lossless/";
-const std::string kDefaults = std::string(HEDDLE_SOURCE_DIR) + "/tests/cluster/samples/good/lossless-defaults.yaml";
+const std::string kDefaults =
+    std::string(HEDDLE_SOURCE_DIR) + "/tests/cluster/samples/good/lossless-defaults.yaml";
 const std::string kLeaf = kFixtures + "sonic-default.json";
 const std::string kNodes = kFixtures + "nodes.yaml";
 
@@ -37,7 +38,8 @@ Output Compare(const std::vector<std::string>& files, Format format = Format::kT
 
 // The configuration of leaf-3 after what was rendered for it.
 std::string Mended() {
-  const Output output = Render({.policy = kDefaults, .config = kLeaf, .hosts_on = {kNodes}, .format = "patch"});
+  const Output output =
+      Render({.policy = kDefaults, .config = kLeaf, .hosts_on = {kNodes}, .format = "patch"});
   Json config = Json::parse(*FromDisk(kLeaf));
   return config.patch(Json::parse(output.out)).dump();
 }
@@ -48,7 +50,8 @@ TEST(SwitchRenderCommand, SaysWhatToChangeWithWhyAndSource) {
   EXPECT_THAT(output.out, HasSubstr("PORT_QOS_MAP|Ethernet0 pfc_enable\n        was 3,4\n        is  3\n"));
   EXPECT_THAT(output.out, HasSubstr("DSCP_TO_TC_MAP|HEDDLE_"));
   EXPECT_THAT(output.out, HasSubstr("0-25,27-47,49-63: 0; 26: 3; 48: 6"));
-  EXPECT_THAT(output.err, HasSubstr("Note: cableMetres is left as it is: nobody says how long hosts' cables are"));
+  EXPECT_THAT(output.err,
+              HasSubstr("Note: cableMetres is left as it is: nobody says how long hosts' cables are"));
   ExpectGolden("switch_render.txt", output.out);
 }
 
@@ -59,7 +62,8 @@ TEST(SwitchRenderCommand, GivesTheSameToScriptsAndAsAPatch) {
   EXPECT_EQ(json["ports"].size(), 2u);
   ASSERT_FALSE(json["patch"].empty());
   for (const Json& line : json["patch"]) {
-    for (const char* key : {"op", "path", "where", "why", "source"}) EXPECT_FALSE(line.at(key).empty()) << line.dump();
+    for (const char* key : {"op", "path", "where", "why", "source"})
+      EXPECT_FALSE(line.at(key).empty()) << line.dump();
   }
   SwitchRenderOptions patch = options;
   patch.format = "patch";
@@ -94,7 +98,8 @@ TEST(SwitchRenderCommand, WritesNvueWithoutAConfiguration) {
 }
 
 TEST(SwitchRenderCommand, RefusesAPolicyThatContradictsItself) {
-  const Output output = Render({.policy = kFixtures + "nic-operator.yaml", .config = kLeaf, .ports = {"Ethernet0"}});
+  const Output output =
+      Render({.policy = kFixtures + "nic-operator.yaml", .config = kLeaf, .ports = {"Ethernet0"}});
   EXPECT_EQ(output.exit_code, Output::kRefused);
   EXPECT_EQ(output.out, "");
   EXPECT_THAT(output.err, HasSubstr("rdma-unmarked"));
@@ -109,23 +114,28 @@ TEST(SwitchRenderCommand, SaysWhatIsWrongWithTheQuestion) {
   };
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf}), HasSubstr("say which ports"));
   EXPECT_THAT(error({.policy = kDefaults, .ports = {"Ethernet0"}}), HasSubstr("--config config_db.json"));
-  EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet99"}}), HasSubstr("PORT has no Ethernet99"));
+  EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet99"}}),
+              HasSubstr("PORT has no Ethernet99"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .profile = "junos/v1"}),
               HasSubstr("name one of sonic/v1, spectrum/v1, tomahawk/v1"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .format = "xml"}),
               HasSubstr("write sonic, patch or nvue"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .cable_metres = 0}),
               HasSubstr("1 to 100000 metres"));
-  EXPECT_THAT(error({.policy = kNodes, .config = kLeaf, .ports = {"Ethernet0"}}), HasSubstr("holds 0 LosslessPolicies"));
-  EXPECT_THAT(error({.policy = "nowhere.yaml", .config = kLeaf, .ports = {"Ethernet0"}}), HasSubstr("nowhere.yaml"));
+  EXPECT_THAT(error({.policy = kNodes, .config = kLeaf, .ports = {"Ethernet0"}}),
+              HasSubstr("holds 0 LosslessPolicies"));
+  EXPECT_THAT(error({.policy = "nowhere.yaml", .config = kLeaf, .ports = {"Ethernet0"}}),
+              HasSubstr("nowhere.yaml"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kNodes, .ports = {"Ethernet0"}}), HasSubstr("no JSON"));
 }
 
 TEST(SwitchCompareCommand, ShowsTheGoldenCaseWithBothEnds) {
   const Output output = Compare({kNodes, kLeaf});
   EXPECT_EQ(output.exit_code, Output::kRefused);
-  EXPECT_THAT(output.out, HasSubstr("host: DSCP 0: priority 0, PFC 3\n    switch: DSCP 0: priority 0, PFC 3,4"));
-  EXPECT_THAT(output.out, HasSubstr("host: DSCP 4: priority 0, PFC 3\n    switch: DSCP 4: priority 4, PFC 3,4"));
+  EXPECT_THAT(output.out,
+              HasSubstr("host: DSCP 0: priority 0, PFC 3\n    switch: DSCP 0: priority 0, PFC 3,4"));
+  EXPECT_THAT(output.out,
+              HasSubstr("host: DSCP 4: priority 0, PFC 3\n    switch: DSCP 4: priority 4, PFC 3,4"));
   EXPECT_THAT(output.err, HasSubstr("Note: leaf-9: no configuration was given, and 1 cables end there"));
   ExpectGolden("switch_compare.txt", output.out);
 }
@@ -142,7 +152,8 @@ TEST(SwitchCompareCommand, GivesScriptsBothEndsOfEachCableAndARailsWorst) {
   EXPECT_EQ(by_name["gpu-018 mlx5_0:1"]["switchPort"], "Ethernet4");
   EXPECT_EQ(by_name["gpu-018 mlx5_1:1"]["verdict"], "Unproved");
   EXPECT_FALSE(by_name["gpu-018 mlx5_1:1"].contains("switch"));
-  EXPECT_EQ(json["rails"], Json::parse(R"([{"rail": 0, "verdict": "Contradiction"}, {"rail": 1, "verdict": "Unproved"}])"));
+  EXPECT_EQ(json["rails"],
+            Json::parse(R"([{"rail": 0, "verdict": "Contradiction"}, {"rail": 1, "verdict": "Unproved"}])"));
   for (const Json& cable : json["cables"]) {
     for (const Json& finding : cable["findings"]) {
       for (const char* key : {"rule", "weight", "setting", "host", "switch", "sentence", "next"})
@@ -152,10 +163,11 @@ TEST(SwitchCompareCommand, GivesScriptsBothEndsOfEachCableAndARailsWorst) {
 }
 
 TEST(SwitchCompareCommand, CallsLosslessWhatWasRenderedForIt) {
-  const Output output =
-      SwitchCompare({.files = {kNodes, "leaf-3=mended"}, .problems = true}, With({{"mended", Mended()}}), {.format = Format::kJson});
+  const Output output = SwitchCompare({.files = {kNodes, "leaf-3=mended"}, .problems = true},
+                                      With({{"mended", Mended()}}), {.format = Format::kJson});
   const Json json = Json::parse(output.out);
-  for (const Json& cable : json["cables"]) EXPECT_NE(cable["node"].get<std::string>() + cable["port"].get<std::string>(), "gpu-018mlx5_0:1");
+  for (const Json& cable : json["cables"])
+    EXPECT_NE(cable["node"].get<std::string>() + cable["port"].get<std::string>(), "gpu-018mlx5_0:1");
   EXPECT_EQ(output.exit_code, Output::kRefused) << "the other host still sends ToS 0";
 }
 

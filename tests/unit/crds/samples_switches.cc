@@ -40,8 +40,8 @@ std::vector<FabricSwitch> FullFabricSwitches() {
   status.read_at = At(1'800'000'100);
   status.render_config_map = "heddle-render-su0-r3";
   status.counts = {64, 32, 29, 2, 1};
-  status.worst_cables = {{"gpu-017", "mlx5_3:1", "Ethernet48", LosslessVerdict::kContradiction, "dscpToPriority",
-                          "DSCP 26: priority 3, PFC 3", "DSCP 26: priority 0, PFC 3,4",
+  status.worst_cables = {{"gpu-017", "mlx5_3:1", "Ethernet48", LosslessVerdict::kContradiction,
+                          "dscpToPriority", "DSCP 26: priority 3, PFC 3", "DSCP 26: priority 0, PFC 3,4",
                           "data is sent with DSCP 26; the switch puts DSCP 26 in priority group 0"}};
   status.conditions = {Condition{std::string(kCablesLossless), ConditionStatus::kFalse, "Contradiction",
                                  "2 of 32 cables contradict themselves", 2, At(1'800'000'100)}};

@@ -10,7 +10,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 lossless::SwitchRendering Rendered(const lossless::Policy& policy, const lossless::SwitchPortFacts& facts) {
-  return lossless::RenderSwitchPort(*lossless::Resolve(policy), *lossless::FindSwitchProfile("spectrum/v1"), facts);
+  return lossless::RenderSwitchPort(*lossless::Resolve(policy), *lossless::FindSwitchProfile("spectrum/v1"),
+                                    facts);
 }
 
 TEST(Nvue, SaysInCommandsWhatItCanAndInCommentsWhatItCannot) {
@@ -18,18 +19,20 @@ TEST(Nvue, SaysInCommandsWhatItCanAndInCommentsWhatItCannot) {
   const auto fabric = Rendered({}, {PortFacing::kFabric, 400'000, 40});
   const std::string text = NvueLines("roce", {{"swp1", host}, {"swp2", host}, {"swp64", fabric}});
   for (const char* line :
-       {"nv set qos mapping heddle-roce trust l3\n", "nv set qos mapping heddle-roce dscp 26 switch-priority 3\n",
+       {"nv set qos mapping heddle-roce trust l3\n",
+        "nv set qos mapping heddle-roce dscp 26 switch-priority 3\n",
         "nv set qos mapping heddle-roce dscp 48 switch-priority 6\n",
-        "nv set interface swp1,swp2 qos mapping profile heddle-roce\n", "nv set qos pfc heddle-roce switch-priority 3\n",
-        "nv set qos pfc heddle-roce cable-length 3\n", "nv set qos pfc heddle-roce-2 cable-length 40\n",
+        "nv set interface swp1,swp2 qos mapping profile heddle-roce\n",
+        "nv set qos pfc heddle-roce switch-priority 3\n", "nv set qos pfc heddle-roce cable-length 3\n",
+        "nv set qos pfc heddle-roce-2 cable-length 40\n",
         "nv set interface swp64 qos pfc profile heddle-roce-2\n",
         "nv set qos egress-scheduler heddle-roce traffic-class 6 mode strict\n",
         "nv set qos egress-scheduler heddle-roce traffic-class 3 bw-percent 50\n",
         "nv set qos congestion-control heddle-roce traffic-class 3 min-threshold 150000\n",
         "nv set interface swp1,swp2 link mtu 9216\n",
         "nv set qos egress-queue-mapping default-global switch-priority 3 traffic-class 3\n",
-        "nv set qos pfc-watchdog robustness 3\n", "# for ALL ports", "# priorityToGroup, pauseToQueue: NVUE has no command",
-        "# bufferBytes: left to cable-length"}) {
+        "nv set qos pfc-watchdog robustness 3\n", "# for ALL ports",
+        "# priorityToGroup, pauseToQueue: NVUE has no command", "# bufferBytes: left to cable-length"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_THAT(text, Not(HasSubstr("\nnv config apply")));

@@ -7,6 +7,7 @@
 
 #include "formats/sonic_config.h"
 #include "formats/sonic_yang.h"
+#include "lossless/compare.h"
 #include "qos_text.h"
 #include "tests/support/seeds.h"
 
@@ -41,7 +42,8 @@ const SonicPort* Find(const SonicConfig& config, const std::string& name) {
 }
 
 // What reads back is what was wanted; headroom may be more.
-void ExpectAsWanted(const std::string& config, const std::vector<SonicWish>& wishes, bool sizes_itself = false) {
+void ExpectAsWanted(const std::string& config, const std::vector<SonicWish>& wishes,
+                    bool sizes_itself = false) {
   const auto read = ParseSonicConfig(config);
   ASSERT_TRUE(read) << read.error().message;
   for (const SonicWish& wish : wishes) {
@@ -52,13 +54,15 @@ void ExpectAsWanted(const std::string& config, const std::vector<SonicWish>& wis
       if (!(want.*member) || setting == lossless::Setting::kBufferBytes) return;
       EXPECT_TRUE(want.*member == port->settings.*member)
           << wish.port << " " << lossless::SettingName(setting) << ": wanted "
-          << lossless::SettingText(want, setting) << ", has " << lossless::SettingText(port->settings, setting);
+          << lossless::SettingText(want, setting) << ", has "
+          << lossless::SettingText(port->settings, setting);
     });
     if (!want.buffer_bytes || sizes_itself) continue;
     ASSERT_TRUE(port->settings.buffer_bytes);
     for (std::size_t group = 0; group < want.buffer_bytes->size(); ++group) {
-      if ((*want.buffer_bytes)[group] != lossless::kNotSaid)
+      if ((*want.buffer_bytes)[group] != lossless::kNotSaid) {
         EXPECT_GE((*port->settings.buffer_bytes)[group], (*want.buffer_bytes)[group]);
+      }
     }
   }
 }
@@ -82,17 +86,19 @@ TEST(SonicPatch, MakesTheDefaultSwitchAsThePolicyWantsItAndTouchesNothingElse) {
   EXPECT_EQ(after["PORT"]["Ethernet0"]["mtu"], "9216");
   // Queue 4 no longer marks, so the range is taken apart.
   EXPECT_FALSE(after["QUEUE"].contains("Ethernet0|3-4"));
-  EXPECT_EQ(after["QUEUE"]["Ethernet0|3"]["wred_profile"], "AZURE_LOSSLESS") << "it marks as the policy wants already";
+  EXPECT_EQ(after["QUEUE"]["Ethernet0|3"]["wred_profile"], "AZURE_LOSSLESS")
+      << "it marks as the policy wants already";
   EXPECT_FALSE(after["QUEUE"]["Ethernet0|4"].contains("wred_profile"));
   for (const PatchLine& line : patch.lines) {
     EXPECT_FALSE(line.why.empty()) << line.where;
     EXPECT_FALSE(line.source.empty()) << line.where;
     EXPECT_THAT(line.path, testing::StartsWith("/"));
   }
-  EXPECT_THAT(patch.lines, Contains(testing::AllOf(
-                               testing::Field(&PatchLine::where, "PORT_QOS_MAP|Ethernet0 pfc_enable"),
-                               testing::Field(&PatchLine::before, "3,4"), testing::Field(&PatchLine::value, "\"3\""),
-                               testing::Field(&PatchLine::op, "replace"))));
+  EXPECT_THAT(patch.lines,
+              Contains(testing::AllOf(testing::Field(&PatchLine::where, "PORT_QOS_MAP|Ethernet0 pfc_enable"),
+                                      testing::Field(&PatchLine::before, "3,4"),
+                                      testing::Field(&PatchLine::value, "\"3\""),
+                                      testing::Field(&PatchLine::op, "replace"))));
 }
 
 TEST(SonicPatch, IsEmptyTheSecondTime) {
@@ -128,13 +134,18 @@ TEST(SonicPatch, MakesAnotherNameWhereAPortOutsideUsesOurs) {
 
 TEST(SonicPatch, SizesHeadroomByAProfileLikeThePorts) {
   Json config = Json::parse(LosslessFixture("sonic-default.json"));
-  config["BUFFER_POOL"]["ingress_lossless_pool"] = {{"type", "ingress"}, {"mode", "dynamic"}, {"size", "30000000"}};
-  config["BUFFER_PROFILE"]["pg_lossless_400000_3m_profile"] = {
-      {"pool", "ingress_lossless_pool"}, {"size", "60000"}, {"xon", "18432"}, {"xoff", "40000"}, {"dynamic_th", "0"}};
+  config["BUFFER_POOL"]["ingress_lossless_pool"] = {
+      {"type", "ingress"}, {"mode", "dynamic"}, {"size", "30000000"}};
+  config["BUFFER_PROFILE"]["pg_lossless_400000_3m_profile"] = {{"pool", "ingress_lossless_pool"},
+                                                               {"size", "60000"},
+                                                               {"xon", "18432"},
+                                                               {"xoff", "40000"},
+                                                               {"dynamic_th", "0"}};
   config["BUFFER_PROFILE"]["egress_lossless_profile"] = {{"pool", "egress_lossless_pool"}, {"size", "0"}};
   config["BUFFER_PG"]["Ethernet0|3-4"] = {{"profile", "pg_lossless_400000_3m_profile"}};
   config["BUFFER_QUEUE"]["Ethernet0|0-7"] = {{"profile", "q_lossy_profile"}};
-  const std::vector<SonicWish> wishes{{"Ethernet0", Rendered({}, "spectrum/v1", {PortFacing::kHost, 400'000, 40})}};
+  const std::vector<SonicWish> wishes{
+      {"Ethernet0", Rendered({}, "spectrum/v1", {PortFacing::kHost, 400'000, 40})}};
   const auto patched = Patched(config.dump(), PatchOf(config.dump(), wishes));
   ASSERT_TRUE(patched);
   ExpectAsWanted(*patched, wishes);
@@ -154,7 +165,8 @@ TEST(SonicPatch, SizesHeadroomByAProfileLikeThePorts) {
   EXPECT_THAT(PatchOf(*patched, wishes).lines, IsEmpty());
   // More than enough stays as it is; and where the switch computes it, it does.
   config["BUFFER_PROFILE"]["pg_lossless_400000_3m_profile"]["xoff"] = "9000000";
-  for (const PatchLine& line : PatchOf(config.dump(), wishes).lines) EXPECT_THAT(line.where, Not(HasSubstr("BUFFER_P")));
+  for (const PatchLine& line : PatchOf(config.dump(), wishes).lines)
+    EXPECT_THAT(line.where, Not(HasSubstr("BUFFER_P")));
   config["DEVICE_METADATA"]["localhost"]["buffer_model"] = "dynamic";
   EXPECT_THAT(PatchOf(config.dump(), wishes).notes, Contains(HasSubstr("buffer_model dynamic")));
 }
@@ -200,7 +212,8 @@ TEST(SonicPatch, RefusesWhatItCannotRender) {
   EXPECT_THAT(refusal(config.dump(), "Ethernet0"), HasSubstr("QUEUE is no table"));
   config = Json::parse(live);
   config["PORTCHANNEL_MEMBER"] = {{"PortChannel1|Ethernet0", Json::object()}};
-  EXPECT_THAT(PatchOf(config.dump(), {{"Ethernet0", Rendered()}}).notes, Contains(HasSubstr("in a port channel")));
+  EXPECT_THAT(PatchOf(config.dump(), {{"Ethernet0", Rendered()}}).notes,
+              Contains(HasSubstr("in a port channel")));
 }
 
 // Switches of all kinds: other maps, ranges, queues without entries, ports of others, tables that are not there.
@@ -210,12 +223,14 @@ Json RandomConfig(base::Random& random) {
   const bool brackets = one_in(4);
   for (int i = 3; i < 8; ++i) {
     const std::string port = "Ethernet" + std::to_string(i * 4);
-    config["PORT"][port] = {{"admin_status", "up"}, {"mtu", one_in(2) ? "9100" : "9216"}, {"speed", "400000"}};
+    config["PORT"][port] = {
+        {"admin_status", "up"}, {"mtu", one_in(2) ? "9100" : "9216"}, {"speed", "400000"}};
     config["PORT_QOS_MAP"][port] = config["PORT_QOS_MAP"]["Ethernet0"];
     if (one_in(3)) config["PORT_QOS_MAP"][port].erase("dscp_to_tc_map");
     if (one_in(3)) config["PORT_QOS_MAP"][port].erase("pfcwd_sw_enable");
     if (one_in(3)) config["PORT_QOS_MAP"][port]["pfc_enable"] = one_in(2) ? "" : "4,3";
-    if (one_in(2)) config["PFC_WD"][port] = {{"action", "alert"}, {"detection_time", "400"}, {"restoration_time", "400"}};
+    if (one_in(2))
+      config["PFC_WD"][port] = {{"action", "alert"}, {"detection_time", "400"}, {"restoration_time", "400"}};
     if (one_in(3)) config["CABLE_LENGTH"]["AZURE"][port] = std::to_string(1 + random.Below(300)) + "m";
     for (int queue = 0; queue < 8; ++queue) {
       const int last = std::min(7, queue + int(random.Below(4)));
@@ -223,14 +238,19 @@ Json RandomConfig(base::Random& random) {
       if (one_in(2)) value["scheduler"] = one_in(2) ? "scheduler.0" : "scheduler.1";
       if (one_in(2)) value["wred_profile"] = one_in(2) ? "AZURE_LOSSLESS" : "OTHER";
       if (!value.empty() && !one_in(4))
-        config["QUEUE"][port + "|" + (last == queue ? std::to_string(queue) : std::to_string(queue) + "-" + std::to_string(last))] = value;
+        config["QUEUE"]
+              [port + "|" +
+               (last == queue ? std::to_string(queue) : std::to_string(queue) + "-" + std::to_string(last))] =
+                  value;
       queue = last;
     }
   }
   config["SCHEDULER"] = {{"scheduler.0", {{"type", "DWRR"}, {"weight", "14"}}},
                          {"scheduler.1", {{"type", one_in(2) ? "DWRR" : "STRICT"}, {"weight", "15"}}}};
-  config["WRED_PROFILE"]["OTHER"] = {{"ecn", one_in(2) ? "ecn_none" : "ecn_all"}, {"green_min_threshold", "1000"},
-                                     {"green_max_threshold", "2000"}, {"green_drop_probability", "10"}};
+  config["WRED_PROFILE"]["OTHER"] = {{"ecn", one_in(2) ? "ecn_none" : "ecn_all"},
+                                     {"green_min_threshold", "1000"},
+                                     {"green_max_threshold", "2000"},
+                                     {"green_drop_probability", "10"}};
   config["VLAN"] = {{"Vlan100", {{"vlanid", "100"}}}};
   config["BGP_NEIGHBOR"] = {{"10.0.0.1", {{"asn", "65001"}}}};
   if (one_in(3)) config.erase("PFC_WD");
@@ -250,7 +270,8 @@ lossless::Policy RandomPolicy(base::Random& random) {
   if (random.Below(2) == 0) policy.rdma_priority = int(random.Below(6));
   if (random.Below(2) == 0) policy.rdma_dscp = 1 + int(random.Below(40));
   if (random.Below(2) == 0) policy.rdma_percent = 1 + int(random.Below(99));
-  if (random.Below(3) == 0) policy.marking = lossless::EcnMarking{1000, 1 + int(random.Below(2'000'000)) + 1000, 7};
+  if (random.Below(3) == 0)
+    policy.marking = lossless::EcnMarking{1000, 1 + int(random.Below(2'000'000)) + 1000, 7};
   if (random.Below(4) == 0) policy.pfc = lossless::PrioritySet{};
   if (random.Below(3) == 0) policy.classes = {{"nvme", lossless::ClassUse::kStorage, {50, 51}, 1}};
   if (random.Below(2) == 0) policy.cable_metres = 1 + int(random.Below(50));
@@ -259,10 +280,11 @@ lossless::Policy RandomPolicy(base::Random& random) {
 
 // Everything that is no lossless setting of these ports.
 Json Foreign(Json config, const std::set<std::string>& ports) {
-  for (const char* table : {"DSCP_TO_TC_MAP", "TC_TO_PRIORITY_GROUP_MAP", "TC_TO_QUEUE_MAP", "MAP_PFC_PRIORITY_TO_QUEUE",
-                            "SCHEDULER", "WRED_PROFILE"}) {
+  for (const char* table : {"DSCP_TO_TC_MAP", "TC_TO_PRIORITY_GROUP_MAP", "TC_TO_QUEUE_MAP",
+                            "MAP_PFC_PRIORITY_TO_QUEUE", "SCHEDULER", "WRED_PROFILE"}) {
     if (!config.contains(table)) continue;
-    for (const std::string& name : std::vector<std::string>{"HEDDLE_ROCE", "heddle.strict"}) config[table].erase(name);
+    for (const std::string& name : std::vector<std::string>{"HEDDLE_ROCE", "heddle.strict"})
+      config[table].erase(name);
     std::vector<std::string> ours;
     for (const auto& [name, value] : config[table].items()) {
       if (name.starts_with("HEDDLE_") || name.starts_with("heddle.")) ours.push_back(name);
@@ -311,7 +333,9 @@ TEST(SonicPatch, MakesAnySwitchAsWantedTouchesNobodyElseAndIsEmptyTheSecondTime)
     const auto before = ParseSonicConfig(live), after = ParseSonicConfig(*patched);
     ASSERT_TRUE(before && after);
     for (const SonicPort& port : before->ports) {
-      if (!ports.contains(port.name)) EXPECT_EQ(*Find(*after, port.name), port) << port.name;
+      if (!ports.contains(port.name)) {
+        EXPECT_EQ(*Find(*after, port.name), port) << port.name;
+      }
     }
     const auto faults = CheckSonic(*patched), faults_before = CheckSonic(live);
     ASSERT_TRUE(faults && faults_before);
@@ -329,7 +353,9 @@ TEST(SonicPatch, SurvivesAnyDamage) {
     const std::string damaged = test::Damage(live, random);
     const std::vector<SonicWish> wishes{{"Ethernet0", Rendered()}};
     const auto patch = PatchSonic(damaged, "roce", wishes);
-    if (patch) EXPECT_TRUE(Patched(damaged, *patch));
+    if (patch) {
+      EXPECT_TRUE(Patched(damaged, *patch));
+    }
     (void)CheckSonic(damaged);
   }
 }

@@ -58,8 +58,11 @@ TEST(SwitchRendering, SaysWhereEachValueComesFromOrWhyItIsMissing) {
       const SwitchRendering rendering = Rendered({}, profile.name, {facing, 400'000, std::nullopt});
       ForEachSetting([&](Setting setting, auto member) {
         const bool there = (rendering.settings.*member).has_value();
-        EXPECT_EQ(there, !SourceOf(rendering, setting).empty()) << profile.name << " " << SettingName(setting);
-        if (!GapOf(rendering, setting).empty()) EXPECT_FALSE(there) << SettingName(setting);
+        EXPECT_EQ(there, !SourceOf(rendering, setting).empty())
+            << profile.name << " " << SettingName(setting);
+        if (!GapOf(rendering, setting).empty()) {
+          EXPECT_FALSE(there) << SettingName(setting);
+        }
       });
       EXPECT_NE(GapOf(rendering, Setting::kCableMetres), "");
       EXPECT_NE(GapOf(rendering, Setting::kBufferBytes), "");
@@ -79,7 +82,8 @@ TEST(SwitchRendering, PassesTheLinterBesideTheHostOfItsPolicy) {
 
 TEST(SwitchRendering, SizesHeadroomByCableAndSpeedWhereTheChipIsKnown) {
   const SwitchRendering host = Rendered({.cable_metres = 3}, "spectrum/v1", {PortFacing::kHost, 400'000, {}});
-  const SwitchRendering fabric = Rendered({.cable_metres = 3}, "spectrum/v1", {PortFacing::kFabric, 400'000, 40});
+  const SwitchRendering fabric =
+      Rendered({.cable_metres = 3}, "spectrum/v1", {PortFacing::kFabric, 400'000, 40});
   ASSERT_TRUE(host.headroom && fabric.headroom);
   EXPECT_EQ(host.settings.cable_metres, 3);
   EXPECT_EQ(fabric.settings.cable_metres, 40);
@@ -109,7 +113,10 @@ TEST(SwitchRendering, TakesAnotherPriorityAndOtherClasses) {
   Policy policy;
   policy.rdma_priority = 5;
   policy.classes = {{"nvme", ClassUse::kStorage, {10}, 1}};
-  policy.ets = {{0, Algorithm::kEts, 20}, {1, Algorithm::kEts, 30}, {5, Algorithm::kEts, 50}, {6, Algorithm::kStrict, 0}};
+  policy.ets = {{0, Algorithm::kEts, 20},
+                {1, Algorithm::kEts, 30},
+                {5, Algorithm::kEts, 50},
+                {6, Algorithm::kStrict, 0}};
   const PortSettings port = Rendered(policy).settings;
   EXPECT_EQ(port.priority_to_group, (PriorityTable{0, 0, 0, 0, 0, 5, 0, 0}));
   EXPECT_EQ(port.priority_to_queue, (PriorityTable{0, 1, 0, 0, 0, 5, 6, 0}));
@@ -138,7 +145,8 @@ TEST(SwitchRendering, LeavesAGapWhereThePolicyTrustsTheTagOrWantsMoreThanASwitch
   EXPECT_THAT(GapOf(tag, Setting::kDscpToPriority), HasSubstr("set trust to DSCP"));
   const SwitchRendering large = Rendered({.mtu = 9500});
   EXPECT_FALSE(large.settings.mtu);
-  EXPECT_THAT(GapOf(large, Setting::kMtu), HasSubstr("hosts' MTU of 9500 is more than the switch takes, 9216"));
+  EXPECT_THAT(GapOf(large, Setting::kMtu),
+              HasSubstr("hosts' MTU of 9500 is more than the switch takes, 9216"));
 }
 
 }  // namespace
