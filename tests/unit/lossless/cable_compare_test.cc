@@ -131,6 +131,7 @@ TEST(CableComparison, TellsOtherThingsWithoutBlamingTheCable) {
   Bench several;
   several.leaf.pfc = several.leaf.watched = PrioritySet{3, 4};
   several.leaf.priority_to_group = PriorityTable{0, 0, 0, 3, 4, 0, 0, 0};
+  several.leaf.priority_to_queue = Identity();
   const CableOutcome outcome = several.Outcome();
   EXPECT_EQ(outcome.verdict, LosslessVerdict::kLossless);
   ASSERT_NE(FindRule(outcome, "pfc-several-classes"), nullptr);
