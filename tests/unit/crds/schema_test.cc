@@ -193,6 +193,8 @@ TEST(Samples, GoodOnesAreReadByTheCodecs) {
         error = Reader(LosslessPolicyFromJson)(json);
       else if (kind == "RdmaDevicePolicy")
         error = Reader(RdmaDevicePolicyFromJson)(json);
+      else if (kind == "FabricSwitch")
+        error = Reader(FabricSwitchFromJson)(json);
       else
         ADD_FAILURE() << "no kind of ours: " << kind;
       EXPECT_FALSE(error) << ToString(*error);
@@ -224,7 +226,7 @@ TEST(Samples, EveryRuleHasABadOne) {
     refusals += line + "\n";
   }
   for (const std::string plural :
-       {"nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies"}) {
+       {"nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies", "fabricswitches"}) {
     std::vector<std::string> messages;
     CollectRules(schema::LoadSchema(plural), messages);
     for (const std::string& message : messages) {
