@@ -83,9 +83,9 @@ class Comparing {
     if (cable_.leaf.settings.known()) leaf_.settings = pool_[*cable_.leaf.settings];
     host_.end = End::kHost;
     leaf_.end = End::kSwitch;
+    if (both) TwoEnds();
     if (cable_.host.settings.known()) OneEnd(host_, true);
     if (cable_.leaf.settings.known()) OneEnd(leaf_, false);
-    if (both) TwoEnds();
     Missing(cable_.host, "host");
     Missing(cable_.leaf, "switch");
     if (both) Needs();

@@ -81,7 +81,7 @@ struct CableFinding {
 // What is true of every cable with the same two ends.
 struct CableOutcome {
   LosslessVerdict verdict = LosslessVerdict::kUnproved;
-  std::vector<CableFinding> findings;  // the worst first
+  std::vector<CableFinding> findings;  // the worst first, of these what both ends disagree on
   friend bool operator==(const CableOutcome&, const CableOutcome&) = default;
 };
 

@@ -127,7 +127,7 @@ void PutPfc(Rendered& out) {
   PortSettings& settings = out.settings();
   settings.pfc = settings.watched = lossless;
   out.Source(Setting::kPfc, "pfcPriorities: " + out.OfPolicy("pfcPriorities"));
-  out.Source(Setting::kWatched, "what has PFC is watched");
+  out.Source(Setting::kWatched, "follows pfcPriorities");
   if (lossless.empty()) {
     settings.watchdog_ms = kWatchdogOff;
     out.Source(Setting::kWatchdogMs, "nothing has PFC, so nothing is watched");
