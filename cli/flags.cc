@@ -32,6 +32,7 @@ Examples:
       --parallelism "tp=8,pp=2,dp=8" --gpus-per-pod 4
   kubectl heddle observe                      with mode=observe: what the cluster's scheduler did, and Heddle would have
   kubectl heddle lint policy.yaml config_db.json mlnx_qos.txt    lossless settings that contradict each other
+  kubectl heddle switch compare nodes.yaml leaf-*.json    which cables are lossless, by what both ends are set to
   kubectl heddle check llama.yaml             what of a workload would go wrong, before it runs
   kubectl heddle release --all                after `helm uninstall`: nobody waits for ever at Heddle's gate
 
@@ -142,6 +143,69 @@ void DefineLint(CLI::App& lint, LintOptions& flags) {
   lint.add_option("FILE", flags.files, "What to look at; repeat for several, - is standard input");
   lint.add_flag("--rules", flags.rules, "Instead: list the rules");
   lint.footer(kLintHelp);
+}
+
+constexpr const char* kSwitchRenderHelp = R"(
+What a SONiC switch has to change so that a LosslessPolicy holds on its ports: the least, with why and who says so.
+Maps and profiles get names of their own; those that other ports use are not edited. Nothing is sent to a switch.
+
+  --format sonic     the changes, each with its reason
+  --format patch     a JSON Patch (RFC 6902), as `config apply-patch` takes it
+  --format nvue      `nv set` lines for Cumulus Linux; needs no --config
+
+Examples:
+  kubectl heddle switch render policy.yaml --config leaf-3.json --port Ethernet0,Ethernet4
+  kubectl get nt -o json | kubectl heddle switch render policy.yaml --config leaf-3.json --hosts-on -
+  kubectl heddle switch render policy.yaml --config leaf-3.json --port Ethernet0 --fabric-port Ethernet256 \
+      --fabric-cable-metres 40 --profile spectrum/v1 --format patch > leaf-3.patch.json
+  kubectl heddle switch render policy.yaml --port swp1,swp2 --profile spectrum/v1 --format nvue
+
+Exit codes: 0 nothing is to change, 3 something is, or the policy or the configuration is faulty, 2 a file could not
+be read.)";
+
+constexpr const char* kSwitchCompareHelp = R"(
+A row for each cable between a host's RoCE port and a switch, the worst first: what both ends are set to (DSCP,
+priority, queue, PFC, watchdog, ECN, MTU), and speed and FEC of the link. The files are NodeTopologies, and
+config_db.json of the switches, which are known by their hostname.
+
+  Contradiction    the ends do not go together, or one of them is lossy by itself
+  Unproved         something that it takes is not known, or no longer
+  Lossless         all of it is known and goes together
+
+Examples:
+  kubectl get nt -o json | kubectl heddle switch compare - leaf-*.json
+  kubectl heddle switch compare nodes.yaml su0-r3=backup/config_db.json --problems -o json
+
+Exit codes: 0 every cable is lossless, 3 one is not or nobody can tell, 2 a file could not be read.)";
+
+void DefineSwitch(CLI::App& parent, Flags& flags) {
+  parent.require_subcommand(1);
+  SwitchRenderOptions& render = flags.switch_render;
+  CLI::App* made =
+      parent.add_subcommand("render", "What a switch has to change so that a policy holds on its ports");
+  made->add_option("POLICY", render.policy, "FILE of one LosslessPolicy, - is standard input")->required();
+  made->add_option("--config", render.config, "FILE of the switch's config_db.json");
+  made->add_option("--port", render.ports, "Ports that hosts hang on; a list with commas, or repeat")
+      ->allow_extra_args(false);
+  made->add_option("--hosts-on", render.hosts_on,
+                   "FILE of NodeTopologies: the ports that their cables end on; repeat for several")
+      ->allow_extra_args(false);
+  made->add_option("--fabric-port", render.fabric_ports, "Ports that other switches hang on")
+      ->allow_extra_args(false);
+  made->add_option("--profile", render.profile,
+                   "What the switch is: sonic/v1, spectrum/v1, tomahawk/v1 (sonic/v1)");
+  made->add_option("--format", render.format, "sonic, patch or nvue (sonic)");
+  made->add_option("--cable-metres", render.cable_metres, "Of hosts' cables, where the policy does not say");
+  made->add_option("--fabric-cable-metres", render.fabric_cable_metres, "Of cables between switches");
+  made->footer(kSwitchRenderHelp);
+  CLI::App* compared =
+      parent.add_subcommand("compare", "Which cables are lossless, by what both ends are set to");
+  compared->add_option(
+      "FILE", flags.switch_compare.files,
+      "NodeTopologies or a config_db.json; NAME=FILE for a switch of another name; - is standard "
+      "input");
+  compared->add_flag("--problems", flags.switch_compare.problems, "Only what is not lossless");
+  compared->footer(kSwitchCompareHelp);
 }
 
 constexpr const char* kCheckHelp = R"(
@@ -361,6 +425,9 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   DefineLint(
       *app.add_subcommand("lint", "Lossless settings that contradict each other, in files; asks no cluster"),
       flags.lint);
+  DefineSwitch(
+      *app.add_subcommand("switch", "Switch ports: what a policy makes of them, and both ends of each cable"),
+      flags);
   DefineCheck(*app.add_subcommand("check", "What of a training workload would go wrong, in files or running"),
               flags.check);
   DefinePrepare(*app.add_subcommand("prepare", "Does to a manifest what admission does, where it cannot"),
@@ -386,8 +453,8 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
     return fmt::format(
-        "{}: status, doctor, cables, explain, observe, topology, fabric, plan, lint, check, prepare or "
-        "release",
+        "{}: status, doctor, cables, explain, observe, topology, fabric, plan, lint, switch, check, prepare "
+        "or release",
         others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
@@ -425,6 +492,9 @@ Command CommandOf(const CLI::App& app) {
   if (app.got_subcommand("topology")) return Command::kTopology;
   if (app.got_subcommand("plan")) return Command::kPlan;
   if (app.got_subcommand("lint")) return Command::kLint;
+  if (app.got_subcommand("switch"))
+    return app.get_subcommand("switch")->got_subcommand("render") ? Command::kSwitchRender
+                                                                  : Command::kSwitchCompare;
   if (app.got_subcommand("check")) return Command::kCheck;
   if (app.got_subcommand("prepare")) return Command::kPrepare;
   if (app.got_subcommand("release")) return Command::kRelease;

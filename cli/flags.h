@@ -16,6 +16,8 @@
 #include "cli/prepare.h"
 #include "cli/release.h"
 #include "cli/status.h"
+#include "cli/switch_compare.h"
+#include "cli/switch_render.h"
 
 namespace heddle::cli {
 
@@ -33,7 +35,9 @@ enum class Command : std::uint8_t {
   kRelease,
   kStatus,
   kDoctor,
-  kCables
+  kCables,
+  kSwitchRender,
+  kSwitchCompare
 };
 
 // What stands on the command line.
@@ -53,6 +57,8 @@ struct Flags {
   ReleaseOptions release;
   StatusOptions status;
   CablesOptions cables;
+  SwitchRenderOptions switch_render;
+  SwitchCompareOptions switch_compare;
 };
 
 struct CommandLine {

@@ -20,6 +20,8 @@
 #include "cli/read_path.h"
 #include "cli/release.h"
 #include "cli/status.h"
+#include "cli/switch_compare.h"
+#include "cli/switch_render.h"
 #include "cli/write_path.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
@@ -85,6 +87,10 @@ cli::Output Run(cli::Flags& flags) {
       return cli::FabricDesign(flags.design, cli::ReadPath, cli::WritePath, look);
     case cli::Command::kLint:
       return cli::Lint(flags.lint, cli::ReadPath, look);
+    case cli::Command::kSwitchRender:
+      return cli::SwitchRender(flags.switch_render, cli::ReadPath, look);
+    case cli::Command::kSwitchCompare:
+      return cli::SwitchCompare(flags.switch_compare, cli::ReadPath, look);
     case cli::Command::kPrepare:
       return cli::Prepare(flags.prepare, cli::ReadPath, look);
     case cli::Command::kCheck:

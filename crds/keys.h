@@ -22,6 +22,7 @@ inline constexpr Kind kFabric{"Fabric", "fabrics"};
 inline constexpr Kind kGang{"Gang", "gangs"};
 inline constexpr Kind kLosslessPolicy{"LosslessPolicy", "losslesspolicies"};
 inline constexpr Kind kRdmaDevicePolicy{"RdmaDevicePolicy", "rdmadevicepolicies"};
+inline constexpr Kind kFabricSwitch{"FabricSwitch", "fabricswitches"};
 
 // What an ML engineer writes on the pod template.
 inline constexpr std::string_view kParallelism = "heddle.dev/parallelism";

@@ -9,42 +9,24 @@
 #include <set>
 #include <utility>
 
-#include "formats/json_bounds.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
+#include "formats/sonic_queues.h"
+#include "formats/sonic_tables.h"
 
 namespace heddle::formats {
 namespace {
 
 using base::Code;
-using Json = nlohmann::json;
 using lossless::kPriorities;
 using lossless::PriorityTable;
+using sonic::Entry;
+using sonic::Json;
+using sonic::kMaxPorts;
+using sonic::Member;
+using sonic::TextOf;
 
-constexpr std::size_t kMaxBytes = std::size_t{32} << 20;
-constexpr std::size_t kMaxValues = 500'000;  // a chassis with 512 ports has some 60,000
-constexpr int kMaxDepth = 16;
-constexpr std::size_t kMaxPorts = 4096;
 constexpr std::size_t kMaxNotes = 20;
-
-// Values are strings as a rule; some generators write numbers.
-std::string TextOf(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  return value.is_number_integer() ? value.dump() : std::string();
-}
-
-const Json& Member(const Json& object, std::string_view name) {
-  static const Json kNothing;
-  if (!object.is_object()) return kNothing;
-  const auto found = object.find(name);
-  return found == object.end() ? kNothing : *found;
-}
-
-// "Ethernet4" before "Ethernet12".
-std::pair<std::string, std::uint64_t> PortOrder(const std::string& name) {
-  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
-  return {name.substr(0, digits), Number<std::uint64_t>(std::string_view(name).substr(digits)).value_or(0)};
-}
 
 class Reader {
  public:
@@ -52,9 +34,10 @@ class Reader {
 
   base::Result<SonicConfig> Read() {
     SonicConfig config;
-    const Json& localhost = Member(Member(root_, "DEVICE_METADATA"), "localhost");
+    const Json& localhost = Entry(root_, "DEVICE_METADATA", "localhost");
     config.hostname = Printable(TextOf(Member(localhost, "hostname")));
     TRY(ReadMarkings());
+    ASSIGN_OR_RETURN(const sonic::Queues queues, sonic::ReadQueues(root_));
     const std::set<std::string> names = PortNames();
     if (names.size() > kMaxPorts) {
       return base::Fail(Code::kTooLarge,
@@ -74,12 +57,15 @@ class Reader {
         continue;
       }
       ASSIGN_OR_RETURN(lossless::PortSettings settings, Settings(name, port, map));
-      config.ports.push_back({Printable(name), std::move(settings)});
+      sonic::PutQueues(queues, name, settings);
+      config.ports.push_back({Printable(name), std::move(settings), Printable(TextOf(Member(port, "alias"))),
+                              Within(std::string_view(TextOf(Member(port, "speed"))), 1, 10'000'000),
+                              Printable(TextOf(Member(port, "fec")), 16)});
     }
     if (down > 0) Note(config, fmt::format("{} ports are shut down and left out", down));
     if (without > 0) Note(config, fmt::format("{} ports have no PORT_QOS_MAP and are left out", without));
     std::stable_sort(config.ports.begin(), config.ports.end(), [](const SonicPort& a, const SonicPort& b) {
-      return PortOrder(a.name) < PortOrder(b.name);
+      return sonic::PortOrder(a.name) < sonic::PortOrder(b.name);
     });
     return config;
   }
@@ -108,12 +94,8 @@ class Reader {
   // The map that `field` of a port names, found in `table`; null where the port names none.
   base::Result<const Json*> MapOf(std::string_view port, const Json& qos, std::string_view field,
                                   std::string_view table) const {
-    std::string name = TextOf(Member(qos, field));
+    const std::string name = sonic::NameIn(table, TextOf(Member(qos, field)));
     if (name.empty()) return nullptr;
-    const std::string bracket = fmt::format("[{}|", table);
-    if (name.starts_with(bracket) && name.ends_with(']')) {
-      name = name.substr(bracket.size(), name.size() - bracket.size() - 1);
-    }
     const Json& map = Member(Member(root_, table), name);
     if (map.is_object()) return &map;
     return base::Fail(Code::kInvalid, fmt::format("PORT_QOS_MAP|{}: {} names {}, which is not in {}",
@@ -234,12 +216,10 @@ class Reader {
     const Json& queues = Member(root_, "QUEUE");
     if (!queues.is_object()) return {};
     for (const auto& [key, queue] : queues.items()) {
-      std::string profile = TextOf(Member(queue, "wred_profile"));
+      const std::string profile = sonic::NameIn("WRED_PROFILE", TextOf(Member(queue, "wred_profile")));
       if (profile.empty()) continue;
-      if (profile.starts_with("[WRED_PROFILE|") && profile.ends_with(']')) {
-        profile = profile.substr(14, profile.size() - 15);
-      }
-      ASSIGN_OR_RETURN(const std::optional<lossless::EcnMarking> marking, MarkingOf(key, profile));
+      ASSIGN_OR_RETURN(const std::optional<lossless::EcnMarking> marking,
+                       sonic::MarkingOf(root_, key, profile));
       if (!marking) continue;
       TRY(AddMarking(key, *marking));
     }
@@ -247,57 +227,19 @@ class Reader {
   }
 
   base::Status AddMarking(const std::string& key, const lossless::EcnMarking& marking) {
-    const auto bad = [&key] {
+    const auto range = sonic::ParseRangeKey(key);
+    if (!range) {
       return base::Fail(Code::kInvalid, fmt::format("QUEUE|{}: this is not PORT|QUEUE with queues 0 to 7",
                                                     Printable(key, 60)));
-    };
-    const std::size_t bar = key.rfind('|');
-    if (bar == std::string::npos) return bad();
-    const std::string_view range = std::string_view(key).substr(bar + 1);
-    const std::size_t dash = range.find('-');
-    // A chassis has up to 10 queues; those past the eighth carry no priority.
-    const auto first = Within(range.substr(0, dash), 0, 63);
-    const auto last = dash == std::string_view::npos ? first : Within(range.substr(dash + 1), 0, 63);
-    if (!first || !last) return bad();
-    std::string_view ports = std::string_view(key).substr(0, bar);
-    if (const std::size_t inner = ports.rfind('|'); inner != std::string_view::npos)
-      ports.remove_prefix(inner + 1);
-    while (!ports.empty()) {
-      const std::size_t comma = ports.find(',');
-      auto& of_port = markings_[std::string(ports.substr(0, comma))];
-      for (int queue = *first; queue <= std::min(*last, kPriorities - 1); ++queue) of_port[queue] = marking;
-      if (comma == std::string_view::npos || markings_.size() > kMaxPorts) break;
-      ports.remove_prefix(comma + 1);
+    }
+    for (const std::string& port : range->ports) {
+      auto& of_port = markings_[port];
+      // A chassis has up to 10 queues; those past the eighth carry no priority.
+      for (int queue = range->first; queue <= std::min(range->last, kPriorities - 1); ++queue)
+        of_port[queue] = marking;
+      if (markings_.size() > kMaxPorts) break;
     }
     return {};
-  }
-
-  // Nothing where the profile marks no green packets, which RDMA's are.
-  base::Result<std::optional<lossless::EcnMarking>> MarkingOf(const std::string& queue,
-                                                              const std::string& profile) const {
-    const Json& found = Member(Member(root_, "WRED_PROFILE"), profile);
-    if (!found.is_object()) {
-      return base::Fail(Code::kInvalid,
-                        fmt::format("QUEUE|{}: wred_profile names {}, which is not in WRED_PROFILE",
-                                    Printable(queue, 60), Printable(profile, 40)));
-    }
-    const std::string ecn = TextOf(Member(found, "ecn"));
-    if (ecn != "ecn_all" && ecn.find("green") == std::string::npos) return std::nullopt;
-    lossless::EcnMarking marking;
-    for (const auto& [field, into, most] :
-         {std::tuple{"green_min_threshold", &marking.min_bytes, 2'000'000'000},
-          std::tuple{"green_max_threshold", &marking.max_bytes, 2'000'000'000},
-          std::tuple{"green_drop_probability", &marking.probability_percent, 100}}) {
-      const std::string text = TextOf(Member(found, field));
-      const auto number = Within(std::string_view(text), 0, most);
-      if (!number) {
-        return base::Fail(Code::kInvalid,
-                          fmt::format("WRED_PROFILE|{}: {} \"{}\" is not 0 to {}", Printable(profile, 40),
-                                      field, Printable(text, 20), most));
-      }
-      *into = *number;
-    }
-    return marking;
   }
 
   // A queue's marking belongs to the priority whose pause stops that queue.
@@ -324,24 +266,8 @@ class Reader {
 }  // namespace
 
 base::Result<SonicConfig> ParseSonicConfig(std::string_view json) {
-  if (json.size() > kMaxBytes || !IsBounded(json, kMaxValues, kMaxDepth)) {
-    return base::Fail(Code::kTooLarge,
-                      fmt::format("over 32 MiB, {} values or {} levels: no config_db.json is as large",
-                                  kMaxValues, kMaxDepth));
-  }
-  try {
-    const Json root = Json::parse(json);
-    const bool known = Member(root, "PORT_QOS_MAP").is_object() || Member(root, "PORT").is_object();
-    if (!known) {
-      return base::Fail(Code::kInvalid,
-                        "it is no SONiC config_db.json: it has neither PORT nor PORT_QOS_MAP");
-    }
-    return Reader(root).Read();
-  } catch (const Json::exception& failure) {
-    const auto* const where = dynamic_cast<const Json::parse_error*>(&failure);
-    return base::Fail(Code::kInvalid, fmt::format("line {}: this is no JSON",
-                                                  where == nullptr ? 1 : LineOf(json, where->byte)));
-  }
+  ASSIGN_OR_RETURN(const Json root, sonic::Parse(json));
+  return Reader(root).Read();
 }
 
 }  // namespace heddle::formats

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,9 @@ namespace heddle::formats {
 struct SonicPort {
   std::string name;  // "Ethernet0"
   lossless::PortSettings settings;
+  std::string alias;  // "etp1", as LLDP may call it; empty where there is none
+  std::optional<int> speed_mbps;
+  std::string fec;  // "rs", "fc", "none", "auto"; empty where nobody says
   friend bool operator==(const SonicPort&, const SonicPort&) = default;
 };
 
@@ -23,11 +27,13 @@ struct SonicConfig {
 };
 
 // SONiC's /etc/sonic/config_db.json, or a part of it as `sonic-cfggen` writes qos.json: DSCP_TO_TC_MAP,
-// TC_TO_PRIORITY_GROUP_MAP, TC_TO_QUEUE_MAP, MAP_PFC_PRIORITY_TO_QUEUE, PORT_QOS_MAP, QUEUE, WRED_PROFILE,
-// PFC_WD, and MTU of PORT (sonic-net/sonic-buildimage, src/sonic-yang-models). Tables are named by plain
-// names or, as before 2022, by "[TABLE|NAME]". In a whole configuration (with PORT) what is missing is off;
-// in a part of one nothing is said of it. Ports that are shut down, and ports without PORT_QOS_MAP where
-// others have it, are left out with a note.
+// TC_TO_PRIORITY_GROUP_MAP, TC_TO_QUEUE_MAP, MAP_PFC_PRIORITY_TO_QUEUE, PORT_QOS_MAP, QUEUE, WRED_PROFILE, SCHEDULER,
+// BUFFER_PG, BUFFER_PROFILE, CABLE_LENGTH, PFC_WD, and MTU, speed and FEC of PORT (sonic-net/sonic-buildimage,
+// src/sonic-yang-models). Tables are named by plain names or, as before 2022, by "[TABLE|NAME]". class_algorithm and
+// class_percent are by queue, of those that a traffic class uses; weights of DWRR are made shares of 100, where each of
+// these queues has a scheduler. buffer_bytes is by priority group what it holds after the pause (xoff). In a whole
+// configuration (with PORT) what is missing is off; in a part of one nothing is said of it. Ports that are shut down,
+// and ports without PORT_QOS_MAP where others have it, are left out with a note.
 // Errors: kInvalid with the line or the field, kTooLarge past 32 MiB, 500,000 values or 4,096 ports.
 [[nodiscard]] base::Result<SonicConfig> ParseSonicConfig(std::string_view json);
 

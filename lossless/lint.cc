@@ -105,6 +105,14 @@ void Report::Find(std::string_view rule, std::string fact, std::string contrary,
                        remedy.empty() ? std::string(about->remedy) : std::move(remedy)});
 }
 
+void Report::FindBetween(std::string_view rule, Setting setting, std::string here, std::string there,
+                         std::string fact, std::string contrary) {
+  Find(rule, std::move(fact), std::move(contrary));
+  findings_.back().setting = SettingName(setting);
+  findings_.back().here = std::move(here);
+  findings_.back().there = std::move(there);
+}
+
 }  // namespace rules
 
 Subject SubjectOf(std::string name, const ResolvedPolicy& resolved) {

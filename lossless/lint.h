@@ -44,6 +44,9 @@ struct Finding {
   std::string fact;      // "CNPs are sent with DSCP 4"
   std::string contrary;  // "DSCP 4 is priority 4, which has PFC"
   std::string remedy;    // a sentence
+  // Of a rule about the two ends of a cable: what it is about, and its value at either end, "DSCP 0: priority 0".
+  std::string setting;
+  std::string here, there;
   friend bool operator==(const Finding&, const Finding&) = default;
 };
 

@@ -14,6 +14,9 @@ class Report {
       : findings_(findings), where_(where), with_(with) {}
   // `remedy` "" = the one that the rule says of itself.
   void Find(std::string_view rule, std::string fact, std::string contrary, std::string remedy = "");
+  // Of a rule about two ends: also the setting, and what either end has of it.
+  void FindBetween(std::string_view rule, Setting setting, std::string here, std::string there,
+                   std::string fact, std::string contrary);
 
  private:
   std::vector<Finding>& findings_;

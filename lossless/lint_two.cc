@@ -16,6 +16,15 @@ DscpMap LosslessDscps(const PortSettings& settings) {
   return map;
 }
 
+// What one end does with a DSCP: "DSCP 26: priority 3, PFC 3".
+std::string OfDscp(const PortSettings& settings, int dscp) {
+  const int priority = PriorityOf(settings, dscp);
+  return fmt::format(
+      "DSCP {}: {}, {}", dscp,
+      priority == kNotSaid ? std::string("priority not known") : fmt::format("priority {}", priority),
+      settings.pfc ? "PFC " + Text(*settings.pfc) : std::string("PFC not known"));
+}
+
 void SwitchProtectsData(const Subject& sender, const Subject& leaf, Report& report) {
   const auto dscp = DataDscp(sender.settings);
   if (!dscp || IsLossless(leaf.settings, *dscp) != std::optional(false)) return;
@@ -24,16 +33,32 @@ void SwitchProtectsData(const Subject& sender, const Subject& leaf, Report& repo
       priority == kNotSaid ? std::string("nothing") : fmt::format("priority group {}", priority);
   const std::string lossless =
       leaf.settings.pfc->empty() ? "PFC is off" : "PFC is on for " + Text(*leaf.settings.pfc);
-  report.Find("switch-data-lossy", fmt::format("data is sent with DSCP {}", *dscp),
-              fmt::format("the switch puts DSCP {} in {}, and {} only", *dscp, where, lossless));
+  report.FindBetween("switch-data-lossy", Setting::kDscpToPriority, OfDscp(sender.settings, *dscp),
+                     OfDscp(leaf.settings, *dscp), fmt::format("data is sent with DSCP {}", *dscp),
+                     fmt::format("the switch puts DSCP {} in {}, and {} only", *dscp, where, lossless));
 }
 
 void SwitchLetsCnpsPass(const Subject& sender, const Subject& leaf, Report& report) {
   const auto& dscp = sender.settings.cnp_dscp;
   if (!dscp || IsLossless(leaf.settings, *dscp) != std::optional(true)) return;
-  report.Find("switch-cnp-lossless", fmt::format("CNPs are sent with DSCP {}", *dscp),
-              fmt::format("the switch puts DSCP {} in priority group {}, which has PFC", *dscp,
-                          PriorityOf(leaf.settings, *dscp)));
+  report.FindBetween("switch-cnp-lossless", Setting::kCnpDscp, OfDscp(sender.settings, *dscp),
+                     OfDscp(leaf.settings, *dscp), fmt::format("CNPs are sent with DSCP {}", *dscp),
+                     fmt::format("the switch puts DSCP {} in priority group {}, which has PFC", *dscp,
+                                 PriorityOf(leaf.settings, *dscp)));
+}
+
+// By the queue of the DSCP's traffic class.
+void SwitchSendsCnpsFirst(const Subject& sender, const Subject& leaf, Report& report) {
+  const auto& dscp = sender.settings.cnp_dscp;
+  const PortSettings& settings = leaf.settings;
+  if (!dscp || !settings.dscp_to_priority || !settings.priority_to_queue || !settings.class_algorithm) return;
+  const int tc = (*settings.dscp_to_priority)[std::size_t(*dscp)];
+  const int queue = tc == kNotSaid ? kNotSaid : (*settings.priority_to_queue)[std::size_t(tc)];
+  if (queue == kNotSaid || (*settings.class_algorithm)[std::size_t(queue)] != Algorithm::kEts) return;
+  report.FindBetween(
+      "switch-cnp-waits", Setting::kClassAlgorithm, fmt::format("CNP DSCP {}", *dscp),
+      fmt::format("DSCP {}: queue {}, ETS", *dscp, queue), fmt::format("CNPs are sent with DSCP {}", *dscp),
+      fmt::format("the switch has DSCP {} in queue {}, which waits for its share", *dscp, queue));
 }
 
 void BothPauseTheSame(const Subject& sender, const Subject& leaf, Report& report) {
@@ -44,8 +69,10 @@ void BothPauseTheSame(const Subject& sender, const Subject& leaf, Report& report
   }
   const int here = PriorityOf(sender.settings, *dscp), there = PriorityOf(leaf.settings, *dscp);
   if (here == there) return;
-  report.Find("switch-pauses-other", fmt::format("the host sends DSCP {} in priority {}", *dscp, here),
-              fmt::format("the switch pauses priority {} for it", there));
+  report.FindBetween("switch-pauses-other", Setting::kPfc, OfDscp(sender.settings, *dscp),
+                     OfDscp(leaf.settings, *dscp),
+                     fmt::format("the host sends DSCP {} in priority {}", *dscp, here),
+                     fmt::format("the switch pauses priority {} for it", there));
 }
 
 // Where nobody says which DSCP data has.
@@ -57,25 +84,26 @@ void SomeDscpIsLossless(const Subject& sender, const Subject& leaf, Report& repo
   for (std::size_t dscp = 0; dscp < here.size(); ++dscp) {
     if (here[dscp] == 0 && there[dscp] == 0) return;
   }
-  report.Find("lossless-dscps-differ", "the host's lossless DSCPs are " + ours,
-              "the switch's lossless DSCPs are " + theirs);
+  report.FindBetween("lossless-dscps-differ", Setting::kDscpToPriority, "lossless DSCPs " + ours,
+                     "lossless DSCPs " + theirs, "the host's lossless DSCPs are " + ours,
+                     "the switch's lossless DSCPs are " + theirs);
 }
 
 void PacketsFit(const Subject& sender, const Subject& leaf, Report& report) {
   const auto &here = sender.settings.mtu, &there = leaf.settings.mtu;
   if (!here || !there) return;
   if (*here > *there) {
-    report.Find("mtu-above-switch", fmt::format("the host's MTU is {}", *here),
-                fmt::format("the switch's is {}", *there));
+    report.FindBetween("mtu-above-switch", Setting::kMtu, std::to_string(*here), std::to_string(*there),
+                       fmt::format("the host's MTU is {}", *here), fmt::format("the switch's is {}", *there));
   } else if (RdmaMtu(*here) < RdmaMtu(*there)) {
-    report.Find("mtu-below-switch",
-                fmt::format("the host's MTU is {}: {} bytes of RDMA", *here, RdmaMtu(*here)),
-                fmt::format("the switch's is {}: {} bytes", *there, RdmaMtu(*there)));
+    report.FindBetween("mtu-below-switch", Setting::kMtu, std::to_string(*here), std::to_string(*there),
+                       fmt::format("the host's MTU is {}: {} bytes of RDMA", *here, RdmaMtu(*here)),
+                       fmt::format("the switch's is {}: {} bytes", *there, RdmaMtu(*there)));
   }
 }
 
-constexpr std::array<PairRule, 5> kOfTwoEnds{SwitchProtectsData, SwitchLetsCnpsPass, BothPauseTheSame,
-                                             SomeDscpIsLossless, PacketsFit};
+constexpr std::array<PairRule, 6> kOfTwoEnds{SwitchProtectsData, SwitchLetsCnpsPass, SwitchSendsCnpsFirst,
+                                             BothPauseTheSame,   SomeDscpIsLossless, PacketsFit};
 
 }  // namespace
 

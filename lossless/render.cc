@@ -7,17 +7,6 @@
 namespace heddle::lossless {
 namespace {
 
-DscpMap DscpsOf(const Policy& policy) {
-  DscpMap map = AllDscps(0);
-  const auto put = [&map](int dscp, int priority) { map[std::size_t(dscp)] = std::int8_t(priority); };
-  for (const OtherClass& other : policy.classes) {
-    for (const int dscp : other.dscps) put(dscp, other.priority);
-  }
-  put(*policy.cnp_dscp, *policy.cnp_priority);
-  put(*policy.rdma_dscp, *policy.rdma_priority);
-  return map;
-}
-
 void PutShares(const Policy& policy, PortSettings& settings) {
   PriorityTable classes;
   classes.fill(0);
@@ -38,6 +27,17 @@ void PutShares(const Policy& policy, PortSettings& settings) {
 }
 
 }  // namespace
+
+DscpMap DscpsOf(const Policy& policy) {
+  DscpMap map = AllDscps(0);
+  const auto put = [&map](int dscp, int priority) { map[std::size_t(dscp)] = std::int8_t(priority); };
+  for (const OtherClass& other : policy.classes) {
+    for (const int dscp : other.dscps) put(dscp, other.priority);
+  }
+  put(*policy.cnp_dscp, *policy.cnp_priority);
+  put(*policy.rdma_dscp, *policy.rdma_priority);
+  return map;
+}
 
 std::string NotApplicable(topology::Transport transport) {
   switch (transport) {

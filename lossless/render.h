@@ -35,6 +35,10 @@ struct Rendering {
 // A whole DSCP map (what no class claims goes to priority 0), PFC, ETS, ECN, MTU, watchdog, ToS.
 Rendering Render(const ResolvedPolicy& policy, const PortFacts& port);
 
+// The priority of each of the 64 DSCPs: of data, CNPs and other classes as the policy says, of all others 0. Hosts and
+// switches get the same. Requires: a resolved policy.
+DscpMap DscpsOf(const Policy& policy);
+
 // Why a port of this transport has no lossless settings; empty = it has.
 std::string NotApplicable(topology::Transport transport);
 

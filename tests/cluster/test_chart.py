@@ -380,7 +380,7 @@ class InstallTest(ChartTestCase):
         self.helm("package", CHART, "--destination", folder)
         archive = next(folder.glob("heddle-*.tgz"))
         names = run(["tar", "-tzf", archive]).stdout
-        for crd in ("nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies"):
+        for crd in ("nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies", "fabricswitches"):
             self.assertIn(f"heddle/files/crds/{crd}.yaml", names)
         self.assertNotIn(".h\n", names)
         self.assertEqual(self.helm("template", "heddle", archive).stdout, self.helm("template", "heddle", CHART).stdout)
@@ -458,17 +458,20 @@ class InstallTest(ChartTestCase):
                  ("create", "", "events"), ("create", "coordination.k8s.io", "leases")],
                 [("patch", ours, "nodetopologies"), ("create", ours, "nodetopologies"), ("patch", "", "nodes"),
                  ("get", "", "nodes"), ("list", "", "nodes"), ("delete", "", "events"), ("list", "", "events"),
-                 ("list", "", "pods"), ("delete", "coordination.k8s.io", "leases"), ("get", ours, "gangs")]),
+                 ("list", "", "pods"), ("delete", "coordination.k8s.io", "leases"), ("get", ours, "gangs"),
+                 ("get", ours, "fabricswitches")]),
             "operator": (
                 [("create", ours, "nodetopologies"), ("patch", ours, "nodetopologies"),
                  ("delete", ours, "nodetopologies"),
                  ("patch", ours, "fabrics/status"), ("patch", "", "nodes"), ("create", "", "events"),
                  ("watch", ours, "losslesspolicies"), ("patch", ours, "losslesspolicies/status"),
                  ("watch", ours, "rdmadevicepolicies"), ("patch", ours, "rdmadevicepolicies/status"),
+                 ("watch", ours, "fabricswitches"), ("patch", ours, "fabricswitches/status"),
                  ("update", "coordination.k8s.io", "leases@heddle-operator")],
                 [("update", "coordination.k8s.io", "leases@heddle-scheduler"),
                  ("patch", ours, "nodetopologies/status"), ("delete", "", "nodes"), ("list", "", "pods"),
                  ("patch", ours, "losslesspolicies"), ("patch", ours, "rdmadevicepolicies"),
+                 ("patch", ours, "fabricswitches"), ("get", "", "secrets"),
                  ("patch", ours, "gangs")]),
             "extender": (
                 [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
@@ -480,7 +483,8 @@ class InstallTest(ChartTestCase):
                  ("update", "coordination.k8s.io", "leases@heddle-scheduler")],
                 [("update", "coordination.k8s.io", "leases@heddle-operator"), ("create", "", "pods"), ("create", "", "pods/binding"), ("patch", "", "nodes"),
                  ("delete", "", "pods"), ("patch", "", "pods/status"), ("list", "", "persistentvolumeclaims"),
-                 ("patch", ours, "nodetopologies"), ("delete", "batch", "jobs"), ("update", "batch", "jobs"),
+                 ("patch", ours, "nodetopologies"), ("get", ours, "fabricswitches"), ("delete", "batch", "jobs"),
+                 ("update", "batch", "jobs"),
                  ("patch", "batch", "jobs/status"), ("patch", "apps", "statefulsets"), ("patch", "batch", "cronjobs")]),
             "scheduler": (
                 [("create", "", "pods/binding"), ("create", "coordination.k8s.io", "leases")],

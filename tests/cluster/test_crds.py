@@ -8,9 +8,10 @@ from bed import REPOSITORY, ApiError, path
 from bed.control_plane import ControlPlane
 
 SAMPLES = REPOSITORY / "tests" / "cluster" / "samples"
-PLURALS = ("nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies")
+PLURALS = ("nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies", "fabricswitches")
 PLURAL_OF = {"NodeTopology": "nodetopologies", "Fabric": "fabrics", "Gang": "gangs",
-             "LosslessPolicy": "losslesspolicies", "RdmaDevicePolicy": "rdmadevicepolicies"}
+             "LosslessPolicy": "losslesspolicies", "RdmaDevicePolicy": "rdmadevicepolicies",
+             "FabricSwitch": "fabricswitches"}
 
 
 def documents(file):

@@ -15,6 +15,8 @@
 #include "formats/scanner.h"
 #include "formats/slurm_topology.h"
 #include "formats/sonic_config.h"
+#include "formats/sonic_patch.h"
+#include "formats/sonic_yang.h"
 #include "formats/topo_matrix.h"
 #include "lossless/compare.h"
 #include "tests/fuzz/targets.h"
@@ -118,6 +120,18 @@ void SonicConfig(std::string_view bytes) {
     CHECK(port.name == formats::Printable(port.name));
     CheckSettings(port.settings);
   }
+  (void)formats::CheckSonic(bytes);
+  if (config->ports.empty()) return;
+  // What was made to fit has nothing more to change.
+  const std::vector<formats::SonicWish> wishes{
+      {config->ports.front().name,
+       lossless::RenderSwitchPort(*lossless::Resolve({}), *lossless::FindSwitchProfile("spectrum/v1"), {})}};
+  const auto patch = formats::PatchSonic(bytes, "roce", wishes);
+  if (!Read(patch)) return;
+  const auto patched = formats::Patched(bytes, *patch);
+  CHECK(patched);
+  const auto again = formats::PatchSonic(*patched, "roce", wishes);
+  CHECK(!again || again->lines.empty());
 }
 
 void MlnxQos(std::string_view bytes) {

@@ -48,7 +48,8 @@ class Heddle:
         values = {"components": {"run": False}} | values
         self._helm("upgrade", "--install", "heddle", CHART, "--create-namespace", "--values", "-",
                    stdin=json.dumps(values))
-        for resource in ("nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies"):
+        for resource in ("nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies",
+                         "fabricswitches"):
             self.plane.wait_for(lambda: self._served(resource), f"the apiserver to serve {resource}.heddle.dev")
         if not self.plane.rest.find(path("namespaces", name=self.namespace)):
             self.plane.create_namespace(self.namespace, {"heddle.dev/scope": "enabled"})

@@ -29,6 +29,7 @@ RESOURCES = {
     "gangs": ("/apis/heddle.dev/v1alpha1", True),
     "losslesspolicies": ("/apis/heddle.dev/v1alpha1", False),
     "rdmadevicepolicies": ("/apis/heddle.dev/v1alpha1", False),
+    "fabricswitches": ("/apis/heddle.dev/v1alpha1", False),
 }
 
 PATCH_TYPES = {

@@ -254,7 +254,7 @@ TEST(Doctor, LooksForAScope) {
 }
 
 TEST(Doctor, HoldsTheClustersSchemasAgainstThoseOfThisVersion) {
-  ASSERT_EQ(OurCrds().size(), 5U);
+  ASSERT_EQ(OurCrds().size(), 6U);
   DoctorReading reading = Healthy();
   Json& spec =
       reading.definitions->front()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];

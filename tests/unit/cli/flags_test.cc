@@ -78,6 +78,30 @@ TEST(Flags, SayWhatToLint) {
   EXPECT_THAT(Read({"lint", "--help"}).instead->out, HasSubstr("Exit codes: 0 nothing was found, 3"));
 }
 
+TEST(Flags, SayWhatToDoWithASwitch) {
+  const CommandLine render = Read({"switch", "render", "policy.yaml", "--config", "leaf.json", "--port",
+                                   "Ethernet0", "--port", "Ethernet4", "--fabric-port", "Ethernet256",
+                                   "--cable-metres", "3", "--format", "patch", "--profile", "spectrum/v1"});
+  ASSERT_FALSE(render.instead) << render.instead->err;
+  EXPECT_EQ(render.flags.command, Command::kSwitchRender);
+  EXPECT_EQ(render.flags.switch_render.policy, "policy.yaml");
+  EXPECT_EQ(render.flags.switch_render.config, "leaf.json");
+  EXPECT_THAT(render.flags.switch_render.ports, ElementsAre("Ethernet0", "Ethernet4"));
+  EXPECT_THAT(render.flags.switch_render.fabric_ports, ElementsAre("Ethernet256"));
+  EXPECT_EQ(render.flags.switch_render.cable_metres, 3);
+  EXPECT_EQ(render.flags.switch_render.fabric_cable_metres, std::nullopt);
+  EXPECT_EQ(render.flags.switch_render.format, "patch");
+  const CommandLine compare = Read({"switch", "compare", "-", "leaf-3=a.json", "--problems", "-o", "json"});
+  ASSERT_FALSE(compare.instead) << compare.instead->err;
+  EXPECT_EQ(compare.flags.command, Command::kSwitchCompare);
+  EXPECT_THAT(compare.flags.switch_compare.files, ElementsAre("-", "leaf-3=a.json"));
+  EXPECT_TRUE(compare.flags.switch_compare.problems);
+  EXPECT_THAT(Read({"switch", "render", "--help"}).instead->out,
+              HasSubstr("Exit codes: 0 nothing is to change, 3"));
+  EXPECT_THAT(ErrorOf({"switch", "render"}), HasSubstr("POLICY"));
+  EXPECT_THAT(ErrorOf({"switch"}), HasSubstr("`kubectl heddle switch --help`"));
+}
+
 TEST(Flags, SayWhatToCheck) {
   const CommandLine line = Read({"check", "--rdma-resource", "example.com/nic", "llama.yaml", "job/bert",
                                  "--gpus-per-node", "4", "--infiniband", "-n", "train"});
@@ -107,7 +131,7 @@ TEST(Flags, SayWhatToLookAt) {
 
 TEST(Flags, SayWhatIsWrongInSentences) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: status, doctor, cables, explain, observe, topology, "
-                                     "fabric, plan, lint, check, prepare or release"));
+                                     "fabric, plan, lint, switch, check, prepare or release"));
   EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("there is no command plam"));
   EXPECT_THAT(ErrorOf({"plan", "--defragment", "x"}), HasSubstr("--defragment \"x\": write a whole number"));
   EXPECT_THAT(ErrorOf({"plan", "--spares", "99999999999"}), HasSubstr("--spares \"99999999999\": write"));

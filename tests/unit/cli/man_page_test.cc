@@ -20,7 +20,7 @@ std::string PageOfThisProgram() {
 TEST(ManPage, NamesEveryCommandWithItsOptionsAndExamples) {
   const std::string page = PageOfThisProgram();
   for (const char* command : {"explain", "topology", "fabric", "fabric import", "fabric design", "plan",
-                              "lint", "check", "release"}) {
+                              "lint", "switch", "switch render", "switch compare", "check", "release"}) {
     EXPECT_THAT(page, HasSubstr(std::string(".SS ") + command + "\n"));
   }
   EXPECT_THAT(page, HasSubstr("\\-\\-global\\-batch"));

@@ -27,6 +27,9 @@ base::Result<LosslessPolicy> Read(const Json& json, const LosslessPolicy&) {
 base::Result<RdmaDevicePolicy> Read(const Json& json, const RdmaDevicePolicy&) {
   return RdmaDevicePolicyFromJson(json);
 }
+base::Result<FabricSwitch> Read(const Json& json, const FabricSwitch&) {
+  return FabricSwitchFromJson(json);
+}
 
 // Through text, as it goes over the wire.
 template <class T>
@@ -43,6 +46,7 @@ TEST(Codec, FullSamplesComeBack) {
   for (const auto& object : samples::FullGangs()) ExpectRoundTrip(object);
   for (const auto& object : samples::FullLosslessPolicies()) ExpectRoundTrip(object);
   for (const auto& object : samples::FullRdmaDevicePolicies()) ExpectRoundTrip(object);
+  for (const auto& object : samples::FullFabricSwitches()) ExpectRoundTrip(object);
   ExpectRoundTrip(samples::DgxH100());
   ExpectRoundTrip(samples::LargeGang(1000, 40));
 }
@@ -75,6 +79,7 @@ TEST(Codec, RandomValuesComeBack) {
     ExpectRoundTrip(samples::RandomGang(random));
     ExpectRoundTrip(samples::RandomLosslessPolicy(random));
     ExpectRoundTrip(samples::RandomRdmaDevicePolicy(random));
+    ExpectRoundTrip(samples::RandomFabricSwitch(random));
     if (HasFailure()) return;
   }
 }

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "crds/fabric.h"
+#include "crds/fabric_switch.h"
 #include "crds/gang.h"
 #include "crds/lossless_policy.h"
 #include "crds/node_topology.h"
@@ -18,6 +19,7 @@ std::vector<Fabric> FullFabrics();
 std::vector<Gang> FullGangs();
 std::vector<LosslessPolicy> FullLosslessPolicies();
 std::vector<RdmaDevicePolicy> FullRdmaDevicePolicies();
+std::vector<FabricSwitch> FullFabricSwitches();
 
 // A machine as it really is: 8 GPUs, 8 compute and 2 storage NICs, 4 NVSwitches, one grant, everything named.
 NodeTopology DgxH100();
@@ -30,6 +32,7 @@ Fabric RandomFabric(base::Random& random);
 Gang RandomGang(base::Random& random);
 LosslessPolicy RandomLosslessPolicy(base::Random& random);
 RdmaDevicePolicy RandomRdmaDevicePolicy(base::Random& random);
+FabricSwitch RandomFabricSwitch(base::Random& random);
 
 // In samples_lossless.cc: all that a NodeTopology says of its lossless ports.
 std::vector<LosslessWish> FullWishes();

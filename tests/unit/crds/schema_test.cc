@@ -70,7 +70,12 @@ std::vector<KindUnderTest> Kinds() {
            Write(samples::FullRdmaDevicePolicies()),
            Reader(RdmaDevicePolicyFromJson),
            {"status.summary"},
-           {"spec.mode", "spec.plugin", "spec.resources"}}};
+           {"spec.mode", "spec.plugin", "spec.resources"}},
+          {"fabricswitches",
+           Write(samples::FullFabricSwitches()),
+           Reader(FabricSwitchFromJson),
+           {"status.summary"},
+           {"spec.address", "spec.dialect", "spec.mode", "spec.credentialsSecret", "spec.tls.caSecret"}}};
 }
 
 bool Under(const std::string& path, const std::vector<std::string>& roots) {
@@ -188,6 +193,8 @@ TEST(Samples, GoodOnesAreReadByTheCodecs) {
         error = Reader(LosslessPolicyFromJson)(json);
       else if (kind == "RdmaDevicePolicy")
         error = Reader(RdmaDevicePolicyFromJson)(json);
+      else if (kind == "FabricSwitch")
+        error = Reader(FabricSwitchFromJson)(json);
       else
         ADD_FAILURE() << "no kind of ours: " << kind;
       EXPECT_FALSE(error) << ToString(*error);
@@ -219,7 +226,7 @@ TEST(Samples, EveryRuleHasABadOne) {
     refusals += line + "\n";
   }
   for (const std::string plural :
-       {"nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies"}) {
+       {"nodetopologies", "fabrics", "gangs", "losslesspolicies", "rdmadevicepolicies", "fabricswitches"}) {
     std::vector<std::string> messages;
     CollectRules(schema::LoadSchema(plural), messages);
     for (const std::string& message : messages) {

@@ -125,6 +125,8 @@ std::vector<Case> Cases() {
       {"dcbx-firmware", [](S, S host, S) { host.settings.dcbx = Dcbx::kFirmware; }},
       {"switch-data-lossy", [](S, S, S leaf) { (*leaf.settings.dscp_to_priority)[26] = 1; }},
       {"switch-cnp-lossless", [](S, S, S leaf) { (*leaf.settings.dscp_to_priority)[48] = 3; }},
+      {"switch-cnp-waits",
+       [](S, S, S leaf) { leaf.settings.class_algorithm.emplace().fill(Algorithm::kEts); }},
       {"switch-pauses-other",
        [](S, S, S leaf) {
          (*leaf.settings.dscp_to_priority)[26] = 4;

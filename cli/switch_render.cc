@@ -1,0 +1,248 @@
+#include "cli/switch_render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "cli/object_documents.h"
+#include "cli/switch_files.h"
+#include "crds/keys.h"
+#include "crds/lossless_policy.h"
+#include "formats/nvue.h"
+#include "formats/sonic_config.h"
+#include "formats/sonic_patch.h"
+#include "formats/sonic_yang.h"
+#include "kube/object.h"
+#include "lossless/lint.h"
+#include "lossless/switch_render.h"
+
+namespace heddle::cli {
+namespace {
+
+using base::Code;
+using lossless::PortFacing;
+
+struct NamedPolicy {
+  std::string name;
+  lossless::ResolvedPolicy resolved;
+};
+
+base::Result<NamedPolicy> ReadPolicy(const std::string& path, const ReadFile& read) {
+  ASSIGN_OR_RETURN(const std::string text, read(path));
+  std::vector<NamedPolicy> found;
+  const auto take = [&](const Json& object) -> base::Status {
+    if (kube::StringAt(object, {"kind"}) != crds::keys::kLosslessPolicy.kind) return {};
+    ASSIGN_OR_RETURN(const crds::LosslessPolicy policy, crds::LosslessPolicyFromJson(object));
+    ASSIGN_OR_RETURN(lossless::ResolvedPolicy resolved, lossless::Resolve(policy.spec.policy),
+                     "LosslessPolicy " + policy.name);
+    found.push_back({policy.name, std::move(resolved)});
+    return {};
+  };
+  TRY(ForEachObject(text, nullptr, take), path);
+  if (found.size() == 1) return std::move(found.front());
+  return base::Fail(Code::kInvalid,
+                    fmt::format("{} holds {} LosslessPolicies: give a file with one", path, found.size()));
+}
+
+// What is rendered for what.
+struct Work {
+  NamedPolicy policy;
+  const lossless::SwitchProfile* profile = nullptr;
+  std::string config;  // text; empty = none was given
+  formats::SonicConfig parsed;
+  std::map<std::string, PortFacing> ports;  // by name
+};
+
+void AddNames(const std::vector<std::string>& lists, PortFacing facing,
+              std::map<std::string, PortFacing>& ports) {
+  for (std::string_view list : lists) {
+    while (!list.empty()) {
+      const std::size_t comma = list.find(',');
+      if (comma != 0) ports.emplace(list.substr(0, comma), facing);
+      if (comma == std::string_view::npos) break;
+      list.remove_prefix(comma + 1);
+    }
+  }
+}
+
+base::Status AddPorts(const SwitchRenderOptions& options, const ReadFile& read, Work& work) {
+  AddNames(options.fabric_ports, PortFacing::kFabric, work.ports);
+  AddNames(options.ports, PortFacing::kHost, work.ports);
+  if (!options.hosts_on.empty()) {
+    SwitchFiles files;
+    for (const std::string& path : options.hosts_on) {
+      ASSIGN_OR_RETURN(const std::string text, read(path));
+      TRY(ReadNodes(text, files), path);
+    }
+    for (const std::string& port : PortsOfHosts(files, work.parsed))
+      work.ports.emplace(port, PortFacing::kHost);
+  }
+  if (!work.ports.empty()) return {};
+  return base::Fail(
+      Code::kInvalid,
+      options.hosts_on.empty()
+          ? std::string("say which ports: --port Ethernet0,Ethernet4, --fabric-port, or --hosts-on with "
+                        "the NodeTopologies of the hosts")
+          : fmt::format("no cable of these hosts ends on {}", work.parsed.hostname.empty()
+                                                                  ? "this switch, which has no hostname"
+                                                                  : work.parsed.hostname));
+}
+
+base::Result<Work> ReadWork(const SwitchRenderOptions& options, const ReadFile& read) {
+  Work work;
+  work.profile = lossless::FindSwitchProfile(options.profile);
+  if (work.profile == nullptr) {
+    return base::Fail(Code::kInvalid, fmt::format("there is no switch profile \"{}\": name one of {}",
+                                                  options.profile, lossless::SwitchProfileNames()));
+  }
+  if (options.format != "sonic" && options.format != "patch" && options.format != "nvue")
+    return base::Fail(Code::kInvalid, "--format \"" + options.format + "\": write sonic, patch or nvue");
+  if (options.config.empty() && (options.format != "nvue" || !options.hosts_on.empty()))
+    return base::Fail(Code::kInvalid, "give the switch's configuration: --config config_db.json");
+  for (const auto& metres : {options.cable_metres, options.fabric_cable_metres}) {
+    if (metres && (*metres < 1 || *metres > 100'000))
+      return base::Fail(Code::kInvalid, "a cable is 1 to 100000 metres long");
+  }
+  ASSIGN_OR_RETURN(work.policy, ReadPolicy(options.policy, read));
+  if (!options.config.empty()) {
+    ASSIGN_OR_RETURN(work.config, read(options.config));
+    ASSIGN_OR_RETURN(work.parsed, formats::ParseSonicConfig(work.config), options.config);
+  }
+  TRY(AddPorts(options, read, work));
+  return work;
+}
+
+template <class Wish>
+std::vector<Wish> Wishes(const SwitchRenderOptions& options, const Work& work) {
+  std::vector<Wish> wishes;
+  for (const auto& [port, facing] : work.ports) {
+    lossless::SwitchPortFacts facts;
+    facts.facing = facing;
+    facts.cable_metres = facing == PortFacing::kHost ? options.cable_metres : options.fabric_cable_metres;
+    if (const formats::SonicPort* found = PortOf(work.parsed, port)) facts.speed_mbps = found->speed_mbps;
+    wishes.push_back({port, lossless::RenderSwitchPort(work.policy.resolved, *work.profile, facts)});
+  }
+  return wishes;
+}
+
+// A map of 64 entries as a line: "0-25,27-63: 0; 26: 3".
+std::string ShortValue(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_string()) return json.get<std::string>();
+  if (!json.is_object()) return text;
+  lossless::DscpMap map = lossless::AllDscps(lossless::kNotSaid);
+  std::size_t numbers = 0;
+  for (const auto& [key, value] : json.items()) {
+    const auto dscps = lossless::ParseDscpRanges(key);
+    const bool digit = value.is_string() && value.get<std::string>().size() == 1 &&
+                       std::isdigit(static_cast<unsigned char>(value.get<std::string>()[0])) != 0;
+    if (!dscps || dscps->size() != 1 || !digit) break;
+    map[std::size_t(dscps->front())] = std::int8_t(value.get<std::string>()[0] - '0');
+    ++numbers;
+  }
+  if (numbers == 0 || numbers != json.size()) return text;
+  std::string shorter;
+  for (int value = 0; value <= 9; ++value) {
+    const std::string keys = lossless::DscpRanges(map, value);
+    if (!keys.empty()) shorter += fmt::format("{}{}: {}", shorter.empty() ? "" : "; ", keys, value);
+  }
+  return shorter;
+}
+
+std::string TextOf(const Work& work, const formats::SonicPatch& patch, const Style& style) {
+  const std::string name = work.parsed.hostname.empty() ? "the switch" : work.parsed.hostname;
+  const std::string ports = fmt::format("{} port{}", work.ports.size(), work.ports.size() == 1 ? "" : "s");
+  if (patch.lines.empty()) {
+    return fmt::format("{} is as LosslessPolicy {} wants it on {}: nothing to change\n", Printable(name),
+                       work.policy.name, ports);
+  }
+  std::string text = fmt::format("{}: {} change{} for LosslessPolicy {} on {}, profile {}\n\n",
+                                 Printable(name), patch.lines.size(), patch.lines.size() == 1 ? "" : "s",
+                                 work.policy.name, ports, work.profile->name);
+  for (const formats::PatchLine& line : patch.lines) {
+    text += fmt::format("{:<8}{}\n", line.op, Printable(line.where));
+    if (!line.before.empty()) text += "        was " + Printable(ShortValue(line.before)) + "\n";
+    if (!line.value.empty()) text += "        is  " + Printable(ShortValue(line.value)) + "\n";
+    text += style.Paint(fmt::format("        {} ({})", Printable(line.why), Printable(line.source)),
+                        Colour::kFaint) +
+            "\n";
+  }
+  return text + "\n`--format patch` is what `config apply-patch` takes. Heddle sends nothing to a switch.\n";
+}
+
+Json JsonOf(const Work& work, const formats::SonicPatch& patch,
+            const std::vector<formats::SonicFault>& faults) {
+  Json operations = Json::array(), wrong = Json::array(), ports = Json::array();
+  for (const formats::PatchLine& line : patch.lines) {
+    Json one{{"op", line.op},
+             {"path", line.path},
+             {"where", line.where},
+             {"why", line.why},
+             {"source", line.source}};
+    if (!line.value.empty()) one["value"] = Json::parse(line.value, nullptr, false);
+    if (!line.before.empty()) one["before"] = line.before;
+    operations.push_back(std::move(one));
+  }
+  for (const formats::SonicFault& fault : faults)
+    wrong.push_back({{"where", fault.where}, {"what", fault.what}, {"model", fault.model}});
+  for (const auto& [port, facing] : work.ports)
+    ports.push_back({{"port", port}, {"facing", lossless::PortFacingName(facing)}});
+  return {{"switch", work.parsed.hostname}, {"policy", work.policy.name},     {"profile", work.profile->name},
+          {"ports", std::move(ports)},      {"patch", std::move(operations)}, {"notes", patch.notes},
+          {"faults", std::move(wrong)}};
+}
+
+// A policy that contradicts itself is rendered for nobody.
+std::optional<Output> RefusePolicy(const NamedPolicy& policy) {
+  Output output;
+  for (const lossless::Finding& finding :
+       lossless::Lint({lossless::SubjectOf(policy.name, policy.resolved)})) {
+    if (finding.severity != lossless::Severity::kError) continue;
+    output.err += Printable(fmt::format("Error: LosslessPolicy {}: {}: {}; {}: {}", policy.name, finding.rule,
+                                        finding.fact, finding.contrary, finding.remedy)) +
+                  "\n";
+    output.exit_code = Output::kRefused;
+  }
+  if (output.exit_code == Output::kOk) return std::nullopt;
+  return output;
+}
+
+Output Unreadable(const base::Error& error) {
+  Output output = Failure(error);
+  output.exit_code = Output::kUsage;
+  return output;
+}
+
+}  // namespace
+
+Output SwitchRender(const SwitchRenderOptions& options, const ReadFile& read, const OutputOptions& look) {
+  const auto work = ReadWork(options, read);
+  if (!work) return Unreadable(work.error());
+  if (auto refused = RefusePolicy(work->policy)) return *std::move(refused);
+  Output output;
+  if (options.format == "nvue") {
+    output.out = formats::NvueLines(work->policy.name, Wishes<formats::NvueWish>(options, *work));
+    return output;
+  }
+  const auto patch =
+      formats::PatchSonic(work->config, work->policy.name, Wishes<formats::SonicWish>(options, *work));
+  if (!patch) return Unreadable(patch.error());
+  const auto faults = formats::CheckSonic(work->config);
+  if (!faults) return Unreadable(faults.error());
+  if (look.format != Format::kText) {
+    output.out = Printed(JsonOf(*work, *patch, *faults), look.format);
+  } else if (options.format == "patch") {
+    output.out = formats::PatchJson(*patch);
+  } else {
+    output.out = TextOf(*work, *patch, look.style);
+  }
+  for (const std::string& note : patch->notes) output.err += "Note: " + Printable(note) + "\n";
+  for (const formats::SonicFault& fault : *faults)
+    output.err += Printable(fmt::format("Error: {}: {} ({})", fault.where, fault.what, fault.model)) + "\n";
+  if (!patch->lines.empty() || !faults->empty()) output.exit_code = Output::kRefused;
+  return output;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,185 @@
+#include "formats/sonic_queues.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "formats/printable.h"
+#include "formats/scanner.h"
+
+namespace heddle::formats::sonic {
+namespace {
+
+using base::Code;
+using lossless::kPriorities;
+
+constexpr int kMaxXoff = 1 << 30;
+
+// sonic-scheduler.yang: WRR where no type stands, weight 1 where none does.
+base::Result<Sending> SendingOf(const std::string& name, const Json& scheduler) {
+  const std::string type = TextOf(Member(scheduler, "type")), weight = TextOf(Member(scheduler, "weight"));
+  Sending sending;
+  sending.strict = type == "STRICT";
+  if (!sending.strict && type != "DWRR" && type != "WRR" && !type.empty()) {
+    return base::Fail(Code::kInvalid, fmt::format("SCHEDULER|{}: type \"{}\" is none of DWRR, WRR and STRICT",
+                                                  Printable(name, 40), Printable(type, 20)));
+  }
+  if (weight.empty() || sending.strict) return sending;
+  const auto number = Within(std::string_view(weight), 1, 100);
+  if (!number) {
+    return base::Fail(Code::kInvalid, fmt::format("SCHEDULER|{}: weight \"{}\" is not 1 to 100",
+                                                  Printable(name, 40), Printable(weight, 20)));
+  }
+  sending.weight = *number;
+  return sending;
+}
+
+// Calls each(port, number) for every cell of a table with ranges.
+template <class Each>
+void ForEachCell(const std::string& key, Each each) {
+  const auto range = ParseRangeKey(key);
+  if (!range) return;  // QUEUE's are refused where markings are read
+  for (const std::string& port : range->ports) {
+    for (int number = range->first; number <= std::min(range->last, kPriorities - 1); ++number)
+      each(port, number);
+  }
+}
+
+base::Status ReadSending(const Json& root, Queues& queues) {
+  const Json& table = Member(root, "QUEUE");
+  if (!table.is_object()) return {};
+  for (const auto& [key, queue] : table.items()) {
+    const std::string name = NameIn("SCHEDULER", TextOf(Member(queue, "scheduler")));
+    const Json& scheduler = Entry(root, "SCHEDULER", name);
+    if (name.empty() || !scheduler.is_object()) continue;
+    ASSIGN_OR_RETURN(const Sending sending, SendingOf(name, scheduler));
+    ForEachCell(key, [&](const std::string& port, int number) {
+      if (queues.sending.size() <= kMaxPorts) queues.sending[port][number] = sending;
+    });
+  }
+  return {};
+}
+
+void ReadHeadroom(const Json& root, Queues& queues) {
+  const Json& table = Member(root, "BUFFER_PG");
+  if (!table.is_object()) return;
+  for (const auto& [key, group] : table.items()) {
+    const std::string name = NameIn("BUFFER_PROFILE", TextOf(Member(group, "profile")));
+    const Json& profile = Entry(root, "BUFFER_PROFILE", name);
+    const auto xoff = Within(std::string_view(TextOf(Member(profile, "xoff"))), 0, kMaxXoff);
+    if (!xoff) continue;  // lossy ones have none
+    ForEachCell(key, [&](const std::string& port, int number) {
+      if (queues.xoff.size() <= kMaxPorts) queues.xoff[port][number] = *xoff;
+    });
+  }
+}
+
+// CABLE_LENGTH|AZURE: {"Ethernet0": "40m"}.
+base::Status ReadCables(const Json& root, Queues& queues) {
+  const Json& table = Member(root, "CABLE_LENGTH");
+  if (!table.is_object()) return {};
+  for (const auto& [name, ports] : table.items()) {
+    if (!ports.is_object()) continue;
+    for (const auto& [port, length] : ports.items()) {
+      std::string text = TextOf(length);
+      if (text.ends_with('m')) text.pop_back();
+      const auto metres = Within(std::string_view(text), 0, 100'000);
+      if (!metres) {
+        return base::Fail(Code::kInvalid,
+                          fmt::format("CABLE_LENGTH|{}: {} \"{}\" is no length as 40m", Printable(name, 40),
+                                      Printable(port, 40), Printable(TextOf(length), 20)));
+      }
+      if (queues.cable_metres.size() <= kMaxPorts) queues.cable_metres[port] = *metres;
+    }
+  }
+  return {};
+}
+
+// Weights as shares of 100, the largest remainders rounded up, so that weights that sum to 100 stay as they are.
+void Share(std::vector<std::pair<int, int>> weights, lossless::Numbers& percent) {
+  int sum = 0, left = 100;
+  for (const auto& [queue, weight] : weights) sum += weight;
+  for (const auto& [queue, weight] : weights) {
+    percent[std::size_t(queue)] = weight * 100 / sum;
+    left -= weight * 100 / sum;
+  }
+  std::stable_sort(weights.begin(), weights.end(), [sum](const auto& a, const auto& b) {
+    return a.second * 100 % sum > b.second * 100 % sum;
+  });
+  for (int i = 0; i < left; ++i) ++percent[std::size_t(weights[std::size_t(i)].first)];
+}
+
+void PutSending(const std::map<int, Sending>& sending, lossless::PortSettings& settings) {
+  const lossless::PriorityTable used = settings.priority_to_queue.value_or(lossless::Identity());
+  settings.class_algorithm.emplace().fill(lossless::Algorithm::kAny);
+  settings.class_percent.emplace().fill(lossless::kNotSaid);
+  std::vector<std::pair<int, int>> weights;
+  bool all = true;
+  for (int queue = 0; queue < kPriorities; ++queue) {
+    if (std::find(used.begin(), used.end(), queue) == used.end()) continue;
+    const auto found = sending.find(queue);
+    all = all && found != sending.end();
+    if (found == sending.end()) continue;
+    (*settings.class_algorithm)[std::size_t(queue)] =
+        found->second.strict ? lossless::Algorithm::kStrict : lossless::Algorithm::kEts;
+    if (!found->second.strict) weights.emplace_back(queue, found->second.weight);
+  }
+  if (all && !weights.empty()) Share(std::move(weights), *settings.class_percent);
+}
+
+}  // namespace
+
+base::Result<Queues> ReadQueues(const Json& root) {
+  Queues queues;
+  TRY(ReadSending(root, queues));
+  ReadHeadroom(root, queues);
+  TRY(ReadCables(root, queues));
+  return queues;
+}
+
+void PutQueues(const Queues& queues, const std::string& port, lossless::PortSettings& settings) {
+  if (const auto found = queues.sending.find(port); found != queues.sending.end())
+    PutSending(found->second, settings);
+  if (const auto found = queues.xoff.find(port); found != queues.xoff.end()) {
+    settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
+    for (const auto& [group, bytes] : found->second) (*settings.buffer_bytes)[std::size_t(group)] = bytes;
+  }
+  if (const auto found = queues.cable_metres.find(port); found != queues.cable_metres.end())
+    settings.cable_metres = found->second;
+}
+
+base::Result<std::optional<lossless::EcnMarking>> MarkingOf(const Json& root, const std::string& queue,
+                                                            const std::string& profile) {
+  const Json& found = Entry(root, "WRED_PROFILE", profile);
+  if (!found.is_object()) {
+    return base::Fail(Code::kInvalid,
+                      fmt::format("QUEUE|{}: wred_profile names {}, which is not in WRED_PROFILE",
+                                  Printable(queue, 60), Printable(profile, 40)));
+  }
+  const std::string ecn = TextOf(Member(found, "ecn"));
+  if (ecn != "ecn_all" && ecn.find("green") == std::string::npos) return std::nullopt;
+  lossless::EcnMarking marking;
+  // Since 2026 marks may begin elsewhere than drops (sonic-wred-profile.yang).
+  const bool own = !Member(found, "ecn_green_min_threshold").is_null();
+  for (const auto& [field, into, most] :
+       {std::tuple{own ? "ecn_green_min_threshold" : "green_min_threshold", &marking.min_bytes,
+                   2'000'000'000},
+        std::tuple{own ? "ecn_green_max_threshold" : "green_max_threshold", &marking.max_bytes,
+                   2'000'000'000},
+        std::tuple{own ? "ecn_green_mark_probability" : "green_drop_probability",
+                   &marking.probability_percent, 100}}) {
+    const std::string text = TextOf(Member(found, field));
+    const auto number = Within(std::string_view(text), 0, most);
+    if (!number) {
+      return base::Fail(Code::kInvalid,
+                        fmt::format("WRED_PROFILE|{}: {} \"{}\" is not 0 to {}", Printable(profile, 40),
+                                    field, Printable(text, 20), most));
+    }
+    *into = *number;
+  }
+  return marking;
+}
+
+}  // namespace heddle::formats::sonic

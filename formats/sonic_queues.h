@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "formats/sonic_tables.h"
+#include "lossless/port_settings.h"
+
+// Of the reader of SONiC's configuration, and included by nobody else.
+namespace heddle::formats::sonic {
+
+// How one queue is sent (QUEUE, SCHEDULER).
+struct Sending {
+  bool strict = false;
+  int weight = 1;  // of DWRR and WRR, 1 to 100
+};
+
+// By port, then by queue or priority group.
+struct Queues {
+  std::map<std::string, std::map<int, Sending>> sending;
+  std::map<std::string, std::map<int, int>> xoff;  // bytes
+  std::map<std::string, int> cable_metres;
+};
+
+// Schedulers and buffer profiles that are named and not there say nothing: CheckSonic names them. Errors: kInvalid with
+// the field.
+[[nodiscard]] base::Result<Queues> ReadQueues(const Json& root);
+
+// class_algorithm, class_percent, buffer_bytes and cable_metres of a port whose maps are read already.
+void PutQueues(const Queues& queues, const std::string& port, lossless::PortSettings& settings);
+
+// From where the WRED profile of a queue marks; nothing where it marks no green packets, which RDMA's are. Errors:
+// kInvalid where there is no such profile, or a number is none.
+[[nodiscard]] base::Result<std::optional<lossless::EcnMarking>> MarkingOf(const Json& root,
+                                                                          const std::string& queue,
+                                                                          const std::string& profile);
+
+}  // namespace heddle::formats::sonic

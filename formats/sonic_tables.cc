@@ -1,0 +1,101 @@
+#include "formats/sonic_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/json_bounds.h"
+#include "formats/scanner.h"
+
+namespace heddle::formats::sonic {
+namespace {
+
+using base::Code;
+
+constexpr std::size_t kMaxBytes = std::size_t{32} << 20;
+constexpr std::size_t kMaxValues = 500'000;  // a chassis with 512 ports has some 60,000
+constexpr int kMaxDepth = 16;
+constexpr int kMaxQueue = 63;
+
+}  // namespace
+
+base::Result<Json> Parse(std::string_view json) {
+  if (json.size() > kMaxBytes || !IsBounded(json, kMaxValues, kMaxDepth)) {
+    return base::Fail(Code::kTooLarge,
+                      fmt::format("over 32 MiB, {} values or {} levels: no config_db.json is as large",
+                                  kMaxValues, kMaxDepth));
+  }
+  try {
+    Json root = Json::parse(json);
+    const bool known = Member(root, "PORT_QOS_MAP").is_object() || Member(root, "PORT").is_object();
+    if (!known) {
+      return base::Fail(Code::kInvalid,
+                        "it is no SONiC config_db.json: it has neither PORT nor PORT_QOS_MAP");
+    }
+    return root;
+  } catch (const Json::exception& failure) {
+    const auto* const where = dynamic_cast<const Json::parse_error*>(&failure);
+    return base::Fail(Code::kInvalid, fmt::format("line {}: this is no JSON",
+                                                  where == nullptr ? 1 : LineOf(json, where->byte)));
+  }
+}
+
+std::string TextOf(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number_integer() ? value.dump() : std::string();
+}
+
+const Json& Member(const Json& object, std::string_view name) {
+  static const Json kNothing;
+  if (!object.is_object()) return kNothing;
+  const auto found = object.find(name);
+  return found == object.end() ? kNothing : *found;
+}
+
+const Json& Entry(const Json& root, std::string_view table, std::string_view key) {
+  return Member(Member(root, table), key);
+}
+
+std::pair<std::string, std::uint64_t> PortOrder(const std::string& name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  return {name.substr(0, digits), Number<std::uint64_t>(std::string_view(name).substr(digits)).value_or(0)};
+}
+
+std::string NameIn(std::string_view table, std::string reference) {
+  const std::string bracket = fmt::format("[{}|", table);
+  if (!reference.starts_with(bracket) || !reference.ends_with(']')) return reference;
+  return reference.substr(bracket.size(), reference.size() - bracket.size() - 1);
+}
+
+bool RangeKey::Has(std::string_view port) const {
+  return std::find(ports.begin(), ports.end(), port) != ports.end();
+}
+
+std::optional<RangeKey> ParseRangeKey(std::string_view key) {
+  const std::size_t bar = key.rfind('|');
+  if (bar == std::string_view::npos) return std::nullopt;
+  const std::string_view range = key.substr(bar + 1);
+  const std::size_t dash = range.find('-');
+  const auto first = Within(range.substr(0, dash), 0, kMaxQueue);
+  const auto last = dash == std::string_view::npos ? first : Within(range.substr(dash + 1), 0, kMaxQueue);
+  if (!first || !last) return std::nullopt;
+  RangeKey parsed{{}, *first, *last, false};
+  std::string_view ports = key.substr(0, bar);
+  if (const std::size_t inner = ports.rfind('|'); inner != std::string_view::npos) {
+    ports.remove_prefix(inner + 1);
+    parsed.chassis = true;
+  }
+  while (!ports.empty()) {
+    const std::size_t comma = ports.find(',');
+    parsed.ports.emplace_back(ports.substr(0, comma));
+    if (comma == std::string_view::npos || parsed.ports.size() > kMaxPorts) break;
+    ports.remove_prefix(comma + 1);
+  }
+  return parsed;
+}
+
+std::string RangeText(int first, int last) {
+  return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
+}
+
+}  // namespace heddle::formats::sonic

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+// Between our own readers and writers of SONiC's configuration, and included by nobody else.
+namespace heddle::formats::sonic {
+
+using Json = nlohmann::json;
+
+inline constexpr std::size_t kMaxPorts = 4096;
+
+// The whole of a config_db.json. Errors: kInvalid with the line, kTooLarge past 32 MiB, 500,000 values.
+[[nodiscard]] base::Result<Json> Parse(std::string_view json);
+
+// Values are strings as a rule; some generators write numbers. Empty for all else.
+std::string TextOf(const Json& value);
+
+// The member of an object; null where there is none, or no object.
+const Json& Member(const Json& object, std::string_view name);
+// TABLE, KEY
+const Json& Entry(const Json& root, std::string_view table, std::string_view key);
+
+// "Ethernet4" before "Ethernet12".
+std::pair<std::string, std::uint64_t> PortOrder(const std::string& name);
+
+// "AZURE" of "AZURE" and, as before 2022, of "[DSCP_TO_TC_MAP|AZURE]".
+std::string NameIn(std::string_view table, std::string reference);
+
+// The key of QUEUE, BUFFER_PG or BUFFER_QUEUE: Ethernet0|3-4, Ethernet0,Ethernet4|3, and of a chassis
+// host|asic|Ethernet0|3.
+struct RangeKey {
+  std::vector<std::string> ports;
+  int first = 0;
+  int last = 0;
+  bool chassis = false;
+  bool Has(std::string_view port) const;
+};
+std::optional<RangeKey> ParseRangeKey(std::string_view key);
+std::string RangeText(int first, int last);  // "3", "3-4"
+
+}  // namespace heddle::formats::sonic

@@ -1,0 +1,320 @@
+#include "lossless/cable_compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <type_traits>
+
+#include "lossless/compare.h"
+#include "lossless/lint_rules.h"
+
+namespace heddle::lossless {
+namespace {
+
+constexpr std::array<std::string_view, 3> kVerdictNames{"Contradiction", "Unproved", "Lossless"};
+constexpr std::array<std::string_view, 3> kFecNames{"none", "fc", "rs"};
+constexpr std::string_view kNotKnown = "not known";
+constexpr int kFrameAround = 14 + 4 + 4;  // addresses and type, VLAN tag, checksum: IEEE 802.3 and 802.1Q
+
+// Rules about one end by which packets are lost on this very cable, or the fabric behind it stops. The linter's other
+// errors about one end are told, and leave the verdict alone.
+constexpr std::array<std::string_view, 9> kLossyAlone{
+    "trust-not-dscp", "tos-nccl-differ", "data-lossy",   "pfc-without-watchdog", "cnp-lossless",
+    "queue-differs",  "buffer-shared",   "buffer-empty", "ecn-thresholds"};
+
+// FNV-1a over everything that settings say.
+class Hash {
+ public:
+  void Add(std::uint64_t value) {
+    for (int i = 0; i < 8; ++i) {
+      hash_ = (hash_ ^ (value & 0xff)) * 1'099'511'628'211ULL;
+      value >>= 8;
+    }
+  }
+  template <class T>
+  void Value(const T& value) {
+    if constexpr (std::is_enum_v<T> || std::is_integral_v<T>) {
+      Add(std::uint64_t(value));
+    } else if constexpr (std::is_same_v<T, PrioritySet>) {
+      Add(value.bits());
+    } else if constexpr (std::is_same_v<T, EcnMarking>) {
+      Add(std::uint64_t(value.min_bytes));
+      Add(std::uint64_t(value.max_bytes));
+      Add(std::uint64_t(value.probability_percent));
+    } else if constexpr (std::is_same_v<T, Dcqcn> || std::is_same_v<T, EcnMarkings>) {
+      for (const auto& [key, one] : value) {
+        Value(key);
+        Value(one);
+      }
+    } else {
+      for (const auto& one : value) Value(one);
+    }
+  }
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 14'695'981'039'346'656'037ULL;
+};
+
+std::uint64_t HashOf(const PortSettings& settings) {
+  Hash hash;
+  ForEachSetting([&](Setting setting, auto member) {
+    if (!(settings.*member)) return;
+    hash.Add(std::uint64_t(setting));
+    hash.Value(*(settings.*member));
+  });
+  return hash.hash();
+}
+
+std::string Known(std::string value) {
+  return value.empty() ? std::string(kNotKnown) : std::move(value);
+}
+
+// The findings of one cable, as they are found.
+class Comparing {
+ public:
+  Comparing(const SettingsPool& pool, const Cable& cable) : pool_(pool), cable_(cable) {}
+
+  CableOutcome Run() && {
+    const bool both = cable_.host.settings.known() && cable_.leaf.settings.known();
+    if (cable_.host.settings.known()) host_.settings = pool_[*cable_.host.settings];
+    if (cable_.leaf.settings.known()) leaf_.settings = pool_[*cable_.leaf.settings];
+    host_.end = End::kHost;
+    leaf_.end = End::kSwitch;
+    if (both) TwoEnds();
+    if (cable_.host.settings.known()) OneEnd(host_, true);
+    if (cable_.leaf.settings.known()) OneEnd(leaf_, false);
+    Missing(cable_.host, "host");
+    Missing(cable_.leaf, "switch");
+    if (both) Needs();
+    Link();
+    for (const CableFinding& finding : outcome_.findings) verdict_ = Worst(verdict_, finding.weight);
+    outcome_.verdict = verdict_;
+    std::stable_sort(outcome_.findings.begin(), outcome_.findings.end(),
+                     [](const CableFinding& a, const CableFinding& b) { return a.weight < b.weight; });
+    return std::move(outcome_);
+  }
+
+ private:
+  void OneEnd(const Subject& subject, bool host) {
+    std::vector<Finding> findings;
+    rules::Report report(findings, subject);
+    for (const rules::SubjectRule rule : rules::OfOne()) rule(subject, report);
+    for (Finding& finding : findings) {
+      const bool lossy = std::find(kLossyAlone.begin(), kLossyAlone.end(), finding.rule) != kLossyAlone.end();
+      CableFinding one;
+      one.weight = lossy ? LosslessVerdict::kContradiction : LosslessVerdict::kLossless;
+      one.setting = finding.rule;
+      (host ? one.host : one.leaf) = finding.fact + "; " + finding.contrary;
+      (host ? one.leaf : one.host) = "-";
+      one.sentence =
+          fmt::format("{}: {}; {}", host ? "the host" : "the switch", finding.fact, finding.contrary);
+      one.rule = std::move(finding.rule);
+      one.next = std::move(finding.remedy);
+      outcome_.findings.push_back(std::move(one));
+    }
+  }
+
+  void TwoEnds() {
+    std::vector<Finding> findings;
+    rules::Report report(findings, host_, &leaf_);
+    for (const rules::PairRule rule : rules::OfTwoEnds()) rule(host_, leaf_, report);
+    for (Finding& finding : findings) {
+      const bool error = finding.severity == Severity::kError;
+      outcome_.findings.push_back({error ? LosslessVerdict::kContradiction : LosslessVerdict::kLossless,
+                                   std::move(finding.rule), std::move(finding.setting),
+                                   std::move(finding.here), std::move(finding.there),
+                                   finding.fact + "; " + finding.contrary, std::move(finding.remedy)});
+    }
+  }
+
+  void Missing(const CableEnd& end, std::string_view which) {
+    if (end.settings.known()) return;
+    const bool stale = end.settings.missing() == topology::Missing::kStale;
+    const bool host = which == "host";
+    NotKnown("settings", host ? std::string(topology::MissingName(end.settings.missing())) : "",
+             host ? "" : std::string(topology::MissingName(end.settings.missing())),
+             fmt::format("nobody says {} how the {} is set", stale ? "any longer" : "yet", which),
+             host ? "is the node's agent running, and does it read the port? `kubectl describe nt` says"
+                  : "give the switch's configuration, or see that it answers");
+  }
+
+  void NotKnown(std::string setting, std::string host, std::string leaf, std::string sentence,
+                std::string next) {
+    outcome_.findings.push_back({LosslessVerdict::kUnproved, "not-known", std::move(setting),
+                                 Known(std::move(host)), Known(std::move(leaf)), std::move(sentence),
+                                 std::move(next)});
+  }
+
+  // One thing that has to be known of one end.
+  template <class Member>
+  void Need(bool host, Setting setting, Member member) {
+    const Subject& subject = host ? host_ : leaf_;
+    if (subject.settings.*member) return;
+    const std::string name(SettingName(setting));
+    NotKnown(name, SettingText(host_.settings, setting), SettingText(leaf_.settings, setting),
+             fmt::format("nobody says {} of the {}", name, host ? "host" : "switch"),
+             host ? "`kubectl describe nt`, lossless gaps, says why the agent cannot read it"
+                  : "the switch's configuration names no such table for this port");
+  }
+
+  // What no cable is lossless without.
+  void Needs() {
+    for (const bool host : {true, false}) {
+      Need(host, Setting::kTrust, &PortSettings::trust);
+      Need(host, Setting::kDscpToPriority, &PortSettings::dscp_to_priority);
+      Need(host, Setting::kPfc, &PortSettings::pfc);
+      Need(host, Setting::kMtu, &PortSettings::mtu);
+      if (!host || !cable_.host.has_no_watchdog) Need(host, Setting::kWatchdogMs, &PortSettings::watchdog_ms);
+      Need(host, Setting::kEcn, &PortSettings::ecn);
+    }
+    Need(true, Setting::kCnpDscp, &PortSettings::cnp_dscp);
+    if (!DataDscp(host_.settings)) Need(true, Setting::kTos, &PortSettings::tos);
+    Need(false, Setting::kPriorityToGroup, &PortSettings::priority_to_group);
+    Need(false, Setting::kPriorityToQueue, &PortSettings::priority_to_queue);
+    Need(false, Setting::kPauseToQueue, &PortSettings::pause_to_queue);
+    Need(false, Setting::kWatched, &PortSettings::watched);
+    Need(false, Setting::kMarking, &PortSettings::marking);
+    Entries();
+  }
+
+  // A map that has nothing for the very DSCP of data is as good as none.
+  void Entries() {
+    const auto dscp = DataDscp(host_.settings);
+    if (!dscp) return;
+    for (const bool host : {true, false}) {
+      const PortSettings& settings = host ? host_.settings : leaf_.settings;
+      if (!settings.dscp_to_priority || !settings.pfc || PriorityOf(settings, *dscp) != kNotSaid) continue;
+      NotKnown("dscpToPriority", "", "",
+               fmt::format("the {} maps DSCP {}, of data, to nothing", host ? "host" : "switch", *dscp),
+               "map the DSCP of data to the lossless priority");
+    }
+  }
+
+  void Link() {
+    const CableEnd &host = cable_.host, &leaf = cable_.leaf;
+    const auto speed = [](const std::optional<int>& mbps) {
+      return mbps ? fmt::format("{} Gb/s", *mbps / 1000) : std::string();
+    };
+    if (!host.speed_mbps || !leaf.speed_mbps) {
+      NotKnown("speed", speed(host.speed_mbps), speed(leaf.speed_mbps),
+               fmt::format("nobody says how fast the {} is", host.speed_mbps ? "switch port" : "host's port"),
+               host.speed_mbps ? "the switch's PORT table has its speed" : "is the host's link up?");
+    } else if (*host.speed_mbps != *leaf.speed_mbps) {
+      Differs(
+          "link-speed", "speed", speed(host.speed_mbps), speed(leaf.speed_mbps),
+          "the ends have different speeds: the faster fills the slower one's headroom, or the link is down",
+          "set one speed at both ends, and look at the cable and its transceivers");
+    }
+    Coding();
+    const auto& mtu = host_.settings.mtu;
+    if (leaf.max_frame_bytes && mtu && host.settings.known() && *mtu + kFrameAround > *leaf.max_frame_bytes) {
+      Differs("link-frame", "frame", fmt::format("{} bytes", *mtu + kFrameAround),
+              fmt::format("{} bytes", *leaf.max_frame_bytes),
+              fmt::format("the host's MTU of {} makes frames that the switch drops", *mtu),
+              "raise the switch's MTU, or lower the host's");
+    }
+  }
+
+  // A link that is up has one coding: with two, neither end would understand a frame.
+  void Coding() {
+    const CableEnd &host = cable_.host, &leaf = cable_.leaf;
+    const auto name = [](const std::optional<Fec>& fec) { return fec ? std::string(FecName(*fec)) : ""; };
+    if (host.fec && leaf.fec) {
+      if (*host.fec == *leaf.fec) return;
+      Differs("link-fec", "fec", name(host.fec), name(leaf.fec),
+              "the ends code differently: the link does not come up, or takes in broken frames",
+              "set the same FEC at both ends; `rs` from 100 Gb/s on");
+    } else if (host.link_up != std::optional(true)) {
+      NotKnown("fec", name(host.fec), name(leaf.fec),
+               "nobody says that both ends code alike, and the link is not up",
+               "bring the link up, or see `ethtool --show-fec` and the switch's PORT table");
+    }
+  }
+
+  void Differs(std::string rule, std::string setting, std::string host, std::string leaf,
+               std::string sentence, std::string next) {
+    outcome_.findings.push_back({LosslessVerdict::kContradiction, std::move(rule), std::move(setting),
+                                 std::move(host), std::move(leaf), std::move(sentence), std::move(next)});
+  }
+
+  const SettingsPool& pool_;
+  const Cable& cable_;
+  Subject host_, leaf_;
+  LosslessVerdict verdict_ = LosslessVerdict::kLossless;
+  CableOutcome outcome_;
+};
+
+// What an end is to the comparison, as numbers that order.
+using EndKey = std::tuple<int, int, int, int, int, bool>;
+EndKey KeyOf(const CableEnd& end) {
+  const int settings = end.settings.known() ? *end.settings : -1 - int(end.settings.missing());
+  return {settings,
+          end.speed_mbps.value_or(-1),
+          end.fec ? int(*end.fec) : -1,
+          end.link_up ? int(*end.link_up) : -1,
+          end.max_frame_bytes.value_or(-1),
+          end.has_no_watchdog};
+}
+
+}  // namespace
+
+std::string_view LosslessVerdictName(LosslessVerdict verdict) {
+  return kVerdictNames[std::size_t(verdict)];
+}
+
+std::string_view FecName(Fec fec) {
+  return kFecNames[std::size_t(fec)];
+}
+
+std::optional<Fec> ParseFec(std::string_view name) {
+  if (name == "none" || name == "off") return Fec::kNone;
+  if (name == "fc" || name == "baser") return Fec::kFireCode;
+  if (name == "rs") return Fec::kReedSolomon;
+  return std::nullopt;
+}
+
+int SettingsPool::Intern(const PortSettings& settings) {
+  const std::uint64_t hash = HashOf(settings);
+  const auto [first, last] = by_hash_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    if (all_[std::size_t(at->second)] == settings) return at->second;
+  }
+  const int number = int(all_.size());
+  all_.push_back(settings);
+  by_hash_.emplace(hash, number);
+  return number;
+}
+
+CableOutcome CompareCable(const SettingsPool& pool, const Cable& cable) {
+  return Comparing(pool, cable).Run();
+}
+
+CableComparison CompareCables(const SettingsPool& pool, std::span<const Cable> cables) {
+  CableComparison comparison;
+  comparison.of_cable.reserve(cables.size());
+  std::map<std::pair<EndKey, EndKey>, int> known;
+  for (const Cable& cable : cables) {
+    const auto [at, fresh] =
+        known.emplace(std::pair{KeyOf(cable.host), KeyOf(cable.leaf)}, int(comparison.outcomes.size()));
+    if (fresh) comparison.outcomes.push_back(CompareCable(pool, cable));
+    comparison.of_cable.push_back(at->second);
+  }
+  return comparison;
+}
+
+std::map<int, LosslessVerdict> VerdictByRail(std::span<const Cable> cables,
+                                             const CableComparison& comparison) {
+  std::map<int, LosslessVerdict> verdicts;
+  for (std::size_t i = 0; i < cables.size(); ++i) {
+    if (cables[i].rail == kNotSaid) continue;
+    const LosslessVerdict verdict = comparison.Of(i).verdict;
+    const auto [at, fresh] = verdicts.emplace(cables[i].rail, verdict);
+    if (!fresh) at->second = Worst(at->second, verdict);
+  }
+  return verdicts;
+}
+
+}  // namespace heddle::lossless

@@ -1,0 +1,188 @@
+#include <gmock/gmock.h>
+
+#include "cli/object_documents.h"
+#include "cli/switch_compare.h"
+#include "cli/switch_render.h"
+#include "formats/sonic_patch.h"
+#include "tests/unit/cli/from_disk.h"
+#include "tests/unit/cli/golden.h"
+
+namespace heddle::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kFixtures = std::string(HEDDLE_SOURCE_DIR) + "/tests/fixtures/lossless/";
+const std::string kDefaults =
+    std::string(HEDDLE_SOURCE_DIR) + "/tests/cluster/samples/good/lossless-defaults.yaml";
+const std::string kLeaf = kFixtures + "sonic-default.json";
+const std::string kNodes = kFixtures + "nodes.yaml";
+
+// Files that stand nowhere, and those on disk.
+ReadFile With(std::map<std::string, std::string> texts) {
+  return [texts = std::move(texts)](const std::string& path) -> base::Result<std::string> {
+    const auto found = texts.find(path);
+    if (found != texts.end()) return found->second;
+    return FromDisk(path);
+  };
+}
+
+Output Render(const SwitchRenderOptions& options, Format format = Format::kText) {
+  return SwitchRender(options, FromDisk, {.format = format});
+}
+Output Compare(const std::vector<std::string>& files, Format format = Format::kText, bool problems = false) {
+  return SwitchCompare({.files = files, .problems = problems}, FromDisk, {.format = format});
+}
+
+// The configuration of leaf-3 after what was rendered for it.
+std::string Mended() {
+  const Output output =
+      Render({.policy = kDefaults, .config = kLeaf, .hosts_on = {kNodes}, .format = "patch"});
+  Json config = Json::parse(*FromDisk(kLeaf));
+  return config.patch(Json::parse(output.out)).dump();
+}
+
+TEST(SwitchRenderCommand, SaysWhatToChangeWithWhyAndSource) {
+  const Output output = Render({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out, HasSubstr("PORT_QOS_MAP|Ethernet0 pfc_enable\n        was 3,4\n        is  3\n"));
+  EXPECT_THAT(output.out, HasSubstr("DSCP_TO_TC_MAP|HEDDLE_"));
+  EXPECT_THAT(output.out, HasSubstr("0-25,27-47,49-63: 0; 26: 3; 48: 6"));
+  EXPECT_THAT(output.err,
+              HasSubstr("Note: cableMetres is left as it is: nobody says how long hosts' cables are"));
+  ExpectGolden("switch_render.txt", output.out);
+}
+
+TEST(SwitchRenderCommand, GivesTheSameToScriptsAndAsAPatch) {
+  const SwitchRenderOptions options{.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0,Ethernet4"}};
+  const Json json = Json::parse(Render(options, Format::kJson).out);
+  EXPECT_EQ(json["switch"], "leaf-3");
+  EXPECT_EQ(json["ports"].size(), 2u);
+  ASSERT_FALSE(json["patch"].empty());
+  for (const Json& line : json["patch"]) {
+    for (const char* key : {"op", "path", "where", "why", "source"})
+      EXPECT_FALSE(line.at(key).empty()) << line.dump();
+  }
+  SwitchRenderOptions patch = options;
+  patch.format = "patch";
+  const Json operations = Json::parse(Render(patch).out);
+  ASSERT_EQ(operations.size(), json["patch"].size());
+  EXPECT_NO_THROW(Json::parse(*FromDisk(kLeaf)).patch(operations));
+}
+
+TEST(SwitchRenderCommand, TakesThePortsOfTheHostsAndHasNothingToSayTheSecondTime) {
+  const Output output = Render({.policy = kDefaults, .config = kLeaf, .hosts_on = {kNodes}}, Format::kJson);
+  const Json json = Json::parse(output.out);
+  ASSERT_EQ(json["ports"].size(), 2u);
+  EXPECT_EQ(json["ports"][0]["port"], "Ethernet0");
+  EXPECT_EQ(json["ports"][1]["port"], "Ethernet4") << "which LLDP calls etp2";
+  const Output again = SwitchRender({.policy = kDefaults, .config = "mended", .hosts_on = {kNodes}},
+                                    With({{"mended", Mended()}}), {});
+  EXPECT_EQ(again.exit_code, Output::kOk) << again.err << again.out;
+  EXPECT_THAT(again.out, HasSubstr("leaf-3 is as LosslessPolicy"));
+  EXPECT_THAT(again.out, HasSubstr("nothing to change"));
+}
+
+TEST(SwitchRenderCommand, WritesNvueWithoutAConfiguration) {
+  const Output output = Render({.policy = kDefaults,
+                                .ports = {"swp1,swp2"},
+                                .fabric_ports = {"swp64"},
+                                .profile = "spectrum/v1",
+                                .format = "nvue",
+                                .fabric_cable_metres = 40});
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.err;
+  EXPECT_THAT(output.out, HasSubstr("nv set interface swp1,swp2 qos pfc profile"));
+  EXPECT_THAT(output.out, HasSubstr("cable-length 40"));
+}
+
+TEST(SwitchRenderCommand, RefusesAPolicyThatContradictsItself) {
+  const Output output =
+      Render({.policy = kFixtures + "nic-operator.yaml", .config = kLeaf, .ports = {"Ethernet0"}});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_EQ(output.out, "");
+  EXPECT_THAT(output.err, HasSubstr("rdma-unmarked"));
+}
+
+TEST(SwitchRenderCommand, SaysWhatIsWrongWithTheQuestion) {
+  const auto error = [](const SwitchRenderOptions& options) {
+    const Output output = Render(options);
+    EXPECT_EQ(output.exit_code, Output::kUsage);
+    EXPECT_EQ(output.out, "");
+    return output.err;
+  };
+  EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf}), HasSubstr("say which ports"));
+  EXPECT_THAT(error({.policy = kDefaults, .ports = {"Ethernet0"}}), HasSubstr("--config config_db.json"));
+  EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet99"}}),
+              HasSubstr("PORT has no Ethernet99"));
+  EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .profile = "junos/v1"}),
+              HasSubstr("name one of sonic/v1, spectrum/v1, tomahawk/v1"));
+  EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .format = "xml"}),
+              HasSubstr("write sonic, patch or nvue"));
+  EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .cable_metres = 0}),
+              HasSubstr("1 to 100000 metres"));
+  EXPECT_THAT(error({.policy = kNodes, .config = kLeaf, .ports = {"Ethernet0"}}),
+              HasSubstr("holds 0 LosslessPolicies"));
+  EXPECT_THAT(error({.policy = "nowhere.yaml", .config = kLeaf, .ports = {"Ethernet0"}}),
+              HasSubstr("nowhere.yaml"));
+  EXPECT_THAT(error({.policy = kDefaults, .config = kNodes, .ports = {"Ethernet0"}}), HasSubstr("no JSON"));
+}
+
+TEST(SwitchCompareCommand, ShowsTheGoldenCaseWithBothEnds) {
+  const Output output = Compare({kNodes, kLeaf});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out,
+              HasSubstr("host: DSCP 0: priority 0, PFC 3\n    switch: DSCP 0: priority 0, PFC 3,4"));
+  EXPECT_THAT(output.out,
+              HasSubstr("host: DSCP 4: priority 0, PFC 3\n    switch: DSCP 4: priority 4, PFC 3,4"));
+  EXPECT_THAT(output.err, HasSubstr("Note: leaf-9: no configuration was given, and 1 cables end there"));
+  ExpectGolden("switch_compare.txt", output.out);
+}
+
+TEST(SwitchCompareCommand, GivesScriptsBothEndsOfEachCableAndARailsWorst) {
+  const Json json = Json::parse(Compare({kNodes, kLeaf}, Format::kJson).out);
+  ASSERT_EQ(json["cables"].size(), 4u);
+  std::map<std::string, Json> by_name;
+  for (const Json& cable : json["cables"])
+    by_name[cable["node"].get<std::string>() + " " + cable["port"].get<std::string>()] = cable;
+  EXPECT_EQ(by_name["gpu-017 mlx5_0:1"]["verdict"], "Contradiction");
+  // Of leaf-9 nothing is known, and the host alone drops its data: PFC is on another priority than that of DSCP 0.
+  EXPECT_EQ(by_name["gpu-017 mlx5_1:1"]["verdict"], "Contradiction");
+  EXPECT_EQ(by_name["gpu-018 mlx5_0:1"]["verdict"], "Contradiction") << "26 is lossy on that switch";
+  EXPECT_EQ(by_name["gpu-018 mlx5_0:1"]["switchPort"], "Ethernet4");
+  EXPECT_EQ(by_name["gpu-018 mlx5_1:1"]["verdict"], "Unproved");
+  EXPECT_FALSE(by_name["gpu-018 mlx5_1:1"].contains("switch"));
+  EXPECT_EQ(
+      json["rails"],
+      Json::parse(R"([{"rail": 0, "verdict": "Contradiction"}, {"rail": 1, "verdict": "Contradiction"}])"));
+  for (const Json& cable : json["cables"]) {
+    for (const Json& finding : cable["findings"]) {
+      for (const char* key : {"rule", "weight", "setting", "host", "switch", "sentence", "next"})
+        EXPECT_FALSE(finding.at(key).get<std::string>().empty()) << finding.dump();
+    }
+  }
+}
+
+TEST(SwitchCompareCommand, CallsLosslessWhatWasRenderedForIt) {
+  const Output output = SwitchCompare({.files = {kNodes, "leaf-3=mended"}, .problems = true},
+                                      With({{"mended", Mended()}}), {.format = Format::kJson});
+  const Json json = Json::parse(output.out);
+  for (const Json& cable : json["cables"])
+    EXPECT_NE(cable["node"].get<std::string>() + cable["port"].get<std::string>(), "gpu-018mlx5_0:1");
+  EXPECT_EQ(output.exit_code, Output::kRefused) << "the other host still sends ToS 0";
+}
+
+TEST(SwitchCompareCommand, LooksAtTheOtherFilesWhereOneCannotBeRead) {
+  const Output output = Compare({kNodes, "nowhere.json", kLeaf});
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_THAT(output.err, HasSubstr("Error: nowhere.json cannot be read"));
+  EXPECT_THAT(output.out, HasSubstr("4 cables: 3 Contradiction, 1 Unproved"));
+  EXPECT_THAT(Compare({}).err, HasSubstr("name the NodeTopologies"));
+  const Output empty = Compare({kLeaf});
+  EXPECT_EQ(empty.exit_code, Output::kOk);
+  EXPECT_THAT(empty.err, HasSubstr("no RoCE port in these files"));
+}
+
+}  // namespace
+}  // namespace heddle::cli
