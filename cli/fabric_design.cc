@@ -110,6 +110,7 @@ base::Result<sizing::JobWish> JobOf(const FabricDesignOptions& options, DesignAn
     job.batch = 2048;
     answer.model = options.model;
   }
+  job.batch_said = options.global_batch.has_value();
   if (options.global_batch) job.batch = *options.global_batch;
   if (job.batch < 1 || job.batch > 1'000'000'000) {
     return base::Fail(

@@ -158,7 +158,9 @@ std::string Comparison(const DesignAnswer& answer, const std::vector<const Desig
   add("transceivers", of([](const Design& d) { return Grouped(d.transceivers()); }));
   add("optics draw", of(WattText));
   add("longest cable", of(Reach));
-  add("bisection", of([](const Design& d) { return Tbps(d.bisection_gbps); }));
+  add("bisection", of([](const Design& d) {
+        return d.bisection_gbps == 0 && d.injection_gbps > 0 ? "none between rails" : Tbps(d.bisection_gbps);
+      }));
   add("holds at most", of([](const Design& d) { return Grouped(d.most_gpus) + " GPUs"; }));
   add("storage beside", of(StorageText));
   add("price, roughly", [&](const DesignedFabric& one) { return PriceText(answer, one); });
@@ -201,7 +203,7 @@ std::string CableTable(const std::vector<const DesignedFabric*>& fabrics, const 
 std::string BillTable(const DesignAnswer& answer, const std::vector<const DesignedFabric*>& fabrics,
                       const Style& style) {
   std::vector<std::string> header = Header({"TO BUY"}, fabrics);
-  header.push_back("EACH, " + answer.prices.currency);
+  header.push_back("EACH, " + Printable(answer.prices.currency));
   Table table(std::move(header));
   std::vector<sizing::BillLine> things;
   for (const DesignedFabric* fabric : fabrics) {
@@ -241,7 +243,8 @@ std::string Notes(const DesignAnswer& answer, const std::vector<const DesignedFa
                       Grouped(std::llround(design.storage.read_gbs)), Grouped(design.storage.node_ports),
                       Grouped(design.storage.storage_ports));
   text +=
-      fmt::format("Prices: {}, {}{}. No servers, no NICs.\n", answer.prices.source, answer.prices.date,
+      fmt::format("Prices: {}, {}{}. No servers, no NICs.\n", Printable(answer.prices.source),
+                  Printable(answer.prices.date),
                   answer.prices_from.empty() ? "" : "; " + Printable(answer.prices_from) + " in their place");
   const placement::Suggestion* const step = StepOf(*fabrics.front());
   if (step != nullptr) {
@@ -284,6 +287,8 @@ std::string Lines(const std::vector<const DesignedFabric*>& fabrics) {
                          : fmt::format("  {}: {}\n", topology::TransportName(fabric->transport),
                                        fabric->line.error().message);
   }
+  if (!fabrics.front()->fits()->machine->predicted)
+    text += "Its times there are of NCCL's rings, which these GPUs do not run: for what lies where only.\n";
   return text;
 }
 

@@ -52,6 +52,11 @@ base::Result<sizing::Band> ReadBand(const std::string& key, const Json& json) {
     band.high = band.low;
     return band;
   }
+  for (const auto& [word, value] : json.items()) {
+    if (word != "low" && word != "high")
+      return base::Fail(Code::kInvalid,
+                        fmt::format("items.{}.{}: write low and high", key, word.substr(0, kMostWord)));
+  }
   ASSIGN_OR_RETURN(band.low, ReadPrice(key, json.value("low", Json())));
   ASSIGN_OR_RETURN(band.high, ReadPrice(key, json.value("high", Json())));
   if (band.low <= band.high) return band;
@@ -65,6 +70,12 @@ base::Result<sizing::PriceBook> ReadPrices(const std::string& text) {
   if (!json.is_object()) {
     return base::Fail(Code::kInvalid,
                       "it holds no prices: write items: {switch.qm9700: {low: 28000, high: 31000}}");
+  }
+  for (const auto& [key, value] : json.items()) {
+    if (key != "currency" && key != "date" && key != "source" && key != "items") {
+      return base::Fail(Code::kInvalid, fmt::format("{}: a price file has currency, date, source and items",
+                                                    key.substr(0, kMostWord)));
+    }
   }
   sizing::PriceBook book = sizing::UsualPrices();
   TRY(ReadWord(json, "currency", book.currency));

@@ -65,7 +65,7 @@ Lengths follow from a stated hall, prices are estimates with a date: --prices FI
 Examples:
   kubectl heddle fabric design --gpus 1024
   kubectl heddle fabric design --gpus 4096 --machine b200 --oversubscription 2:1
-  kubectl heddle fabric design --gpus 2048 --machine gb200 --transport ib --switch q3400 --planes 1
+  kubectl heddle fabric design --gpus 2016 --machine gb200 --transport ib --switch q3400 --planes 1
   kubectl heddle fabric design --gpus 512 --radix 32 --wiring fat-tree --model llama3-8b
   kubectl heddle fabric design --gpus 1024 --transport roce --topology fabric.json
   kubectl heddle plan --topology fabric.json --parallelism "tp=8,pp=2,dp=64"
@@ -93,7 +93,7 @@ void DefineDesign(CLI::App& fabric, FabricDesignOptions& flags) {
       "--switch", flags.switch_word,
       "qm8790, qm9700, q3400, sn5600, tomahawk4 or tomahawk5 (what is usual at the NICs' rate)");
   design->add_option("--radix", flags.radix,
-                     "Ports of each switch at the NICs' rate, instead of a --switch's");
+                     "Ports of each switch at the links' rate, instead of all that a --switch has");
   design->add_option("--tiers", flags.tiers, "1, 2 or 3 (as few as hold the GPUs)");
   design->add_option("--unit-nodes", flags.unit_nodes,
                      "Nodes of a scalable unit, built whole even where it is not full (units of equal size)");
@@ -114,9 +114,8 @@ void DefineDesign(CLI::App& fabric, FabricDesignOptions& flags) {
   design->add_option("--global-batch", flags.global_batch,
                      "Sequences per step (2048, or the next for all nodes)");
   design->add_option("--prices", flags.prices, "FILE with your prices; - is standard input");
-  design->add_option(
-      "--topology", flags.topology,
-      "FILE to write the cluster to, for `plan --topology` and the others; - is standard output");
+  design->add_option("--topology", flags.topology,
+                     "FILE to write the cluster to, for `plan --topology`; - is standard output");
   design->footer(kDesignHelp);
 }
 
@@ -150,8 +149,8 @@ What a SONiC switch has to change so that a LosslessPolicy holds on its ports: t
 Maps and profiles get names of their own; those that other ports use are not edited. Nothing is sent to a switch.
 
   --format sonic     the changes, each with its reason
-  --format patch     a JSON Patch (RFC 6902), as `config apply-patch` takes it
-  --format nvue      `nv set` lines for Cumulus Linux; needs no --config
+  --format patch     a JSON Patch (RFC 6902) for `config apply-patch`; notes say what that refuses
+  --format nvue      all `nv set` lines for Cumulus Linux, compared with nothing; needs no --config
 
 Examples:
   kubectl heddle switch render policy.yaml --config leaf-3.json --port Ethernet0,Ethernet4
@@ -195,7 +194,8 @@ void DefineSwitch(CLI::App& parent, Flags& flags) {
   made->add_option("--profile", render.profile,
                    "What the switch is: sonic/v1, spectrum/v1, tomahawk/v1 (sonic/v1)");
   made->add_option("--format", render.format, "sonic, patch or nvue (sonic)");
-  made->add_option("--cable-metres", render.cable_metres, "Of hosts' cables, where the policy does not say");
+  made->add_option("--cable-metres", render.cable_metres,
+                   "Of hosts' cables, in place of what the policy says");
   made->add_option("--fabric-cable-metres", render.fabric_cable_metres, "Of cables between switches");
   made->footer(kSwitchRenderHelp);
   CLI::App* compared =

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "cli/switch_files.h"
@@ -42,19 +43,39 @@ const crds::LosslessReport* ReportOf(const crds::NodeTopology& node, const std::
   return nullptr;
 }
 
+// A policy's profile asks NICs without a watchdog for none. One that was asked for and could not be read is not known.
+bool WantsNoWatchdog(const crds::NodeTopology& node, const std::string& port) {
+  for (const crds::LosslessWish& wish : node.spec.lossless) {
+    if (std::find(wish.ports.begin(), wish.ports.end(), port) != wish.ports.end())
+      return wish.settings && !wish.settings->watchdog_ms;
+  }
+  return false;
+}
+
 class Comparing {
  public:
   explicit Comparing(const SwitchFiles& files) {
-    for (const SwitchFile& file : files.switches) switches_.emplace(file.name, &file.config);
+    for (const SwitchFile& file : files.switches) AddSwitch(file);
     for (const crds::NodeTopology& node : files.nodes) Add(node);
     for (const auto& [name, count] : without_)
       compared_.notes.push_back(
           fmt::format("{}: no configuration was given, and {} cables end there", name, count));
+    compared_.notes.insert(compared_.notes.end(), bare_.begin(), bare_.end());
     compared_.comparison = lossless::CompareCables(pool_, compared_.cables);
   }
   Compared Take() && { return std::move(compared_); }
 
  private:
+  // Of two files with one name nobody knows which is the switch's.
+  void AddSwitch(const SwitchFile& file) {
+    const auto [at, fresh] = switches_.emplace(file.name, &file.config);
+    if (fresh || at->second == nullptr) return;
+    at->second = nullptr;
+    compared_.notes.push_back(
+        fmt::format("{}: several configurations have this name, and none is used: give them as NAME=FILE",
+                    Printable(file.name)));
+  }
+
   void Add(const crds::NodeTopology& node) {
     for (const topology::Nic& nic : node.status.node.nics) {
       if (nic.role != topology::NicRole::kCompute || nic.transport != topology::Transport::kRoce) continue;
@@ -77,9 +98,7 @@ class Comparing {
     if (port.state != topology::LinkState::kUnknown) end.link_up = port.state == topology::LinkState::kActive;
     const crds::LosslessReport* report = ReportOf(node, name);
     if (report == nullptr || !report->have) return end;
-    end.has_no_watchdog = std::any_of(report->gaps.begin(), report->gaps.end(), [](const lossless::Gap& gap) {
-      return gap.setting == lossless::Setting::kWatchdogMs;
-    });
+    end.has_no_watchdog = WantsNoWatchdog(node, name);
     lossless::PortSettings settings = *report->have;
     if (!settings.mtu && nic.mtu > 0) settings.mtu = nic.mtu;
     end.settings = pool_.Intern(settings);
@@ -99,9 +118,18 @@ class Comparing {
       ++without_[name.leaf];
       return end;
     }
+    if (found->second == nullptr) {
+      end.settings = Missing::kAmbiguous;
+      return end;
+    }
     const formats::SonicPort* there = PortOf(*found->second, name.leaf_port);
     if (there == nullptr) return end;
     name.leaf_port = there->name;
+    if (!there->bare.empty()) {
+      bare_.insert(fmt::format("{} {} {}, and nothing is known of its settings", Printable(name.leaf),
+                               there->name, there->bare));
+      return end;
+    }
     end.settings = pool_.Intern(there->settings);
     end.speed_mbps = there->speed_mbps;
     end.fec = lossless::ParseFec(there->fec);
@@ -110,6 +138,7 @@ class Comparing {
 
   std::map<std::string, const formats::SonicConfig*> switches_;
   std::map<std::string, int> without_;
+  std::set<std::string> bare_;
   lossless::SettingsPool pool_;
   Compared compared_;
 };

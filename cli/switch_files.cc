@@ -49,8 +49,11 @@ base::Status ReadSwitchFile(const std::string& path, const std::string& name, co
 
 const formats::SonicPort* PortOf(const formats::SonicConfig& config, std::string_view name) {
   const auto by = [&](auto matches) -> const formats::SonicPort* {
-    const auto found = std::find_if(config.ports.begin(), config.ports.end(), matches);
-    return found == config.ports.end() ? nullptr : &*found;
+    for (const auto* ports : {&config.ports, &config.bare}) {
+      const auto found = std::find_if(ports->begin(), ports->end(), matches);
+      if (found != ports->end()) return &*found;
+    }
+    return nullptr;
   };
   if (const auto* port = by([&](const formats::SonicPort& one) { return one.name == name; })) return port;
   return by([&](const formats::SonicPort& one) { return !one.alias.empty() && one.alias == name; });

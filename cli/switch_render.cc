@@ -79,6 +79,13 @@ base::Status AddPorts(const SwitchRenderOptions& options, const ReadFile& read, 
     for (const std::string& port : PortsOfHosts(files, work.parsed))
       work.ports.emplace(port, PortFacing::kHost);
   }
+  // An alias is as good as a name.
+  std::map<std::string, PortFacing> named;
+  for (const auto& [port, facing] : work.ports) {
+    const formats::SonicPort* found = PortOf(work.parsed, port);
+    named.emplace(found == nullptr ? port : found->name, facing);
+  }
+  work.ports = std::move(named);
   if (!work.ports.empty()) return {};
   return base::Fail(
       Code::kInvalid,
@@ -194,6 +201,18 @@ Json JsonOf(const Work& work, const formats::SonicPatch& patch,
           {"faults", std::move(wrong)}};
 }
 
+// What SONiC would refuse of the configuration as it is, and of what the patch makes of it.
+base::Result<std::vector<formats::SonicFault>> FaultsOf(const std::string& config,
+                                                        const formats::SonicPatch& patch) {
+  ASSIGN_OR_RETURN(std::vector<formats::SonicFault> faults, formats::CheckSonic(config));
+  ASSIGN_OR_RETURN(const std::string patched, formats::Patched(config, patch));
+  ASSIGN_OR_RETURN(const std::vector<formats::SonicFault> after, formats::CheckSonic(patched));
+  for (const formats::SonicFault& fault : after) {
+    if (std::find(faults.begin(), faults.end(), fault) == faults.end()) faults.push_back(fault);
+  }
+  return faults;
+}
+
 // A policy that contradicts itself is rendered for nobody.
 std::optional<Output> RefusePolicy(const NamedPolicy& policy) {
   Output output;
@@ -222,14 +241,19 @@ Output SwitchRender(const SwitchRenderOptions& options, const ReadFile& read, co
   if (!work) return Unreadable(work.error());
   if (auto refused = RefusePolicy(work->policy)) return *std::move(refused);
   Output output;
+  if (!work->profile->note.empty())
+    output.err += fmt::format("Note: {}: {}\n", work->profile->name, work->profile->note);
   if (options.format == "nvue") {
+    if (look.format != Format::kText)
+      return Unreadable(
+          base::Error{Code::kInvalid, "--format nvue makes commands: leave -o out, or take --format sonic"});
     output.out = formats::NvueLines(work->policy.name, Wishes<formats::NvueWish>(options, *work));
     return output;
   }
   const auto patch =
       formats::PatchSonic(work->config, work->policy.name, Wishes<formats::SonicWish>(options, *work));
   if (!patch) return Unreadable(patch.error());
-  const auto faults = formats::CheckSonic(work->config);
+  const auto faults = FaultsOf(work->config, *patch);
   if (!faults) return Unreadable(faults.error());
   if (look.format != Format::kText) {
     output.out = Printed(JsonOf(*work, *patch, *faults), look.format);

@@ -86,6 +86,11 @@ void PutShares(Lines& lines, const Group& group) {
       lines.Set("qos egress-scheduler {} traffic-class {} mode strict", group.profile, queue);
     } else if ((*settings.class_algorithm)[at] == Algorithm::kEts &&
                (*settings.class_percent)[at] != kNotSaid) {
+      if ((*settings.class_percent)[at] < 1) {
+        lines.Comment(
+            fmt::format("traffic-class {}: no share is left for it, and NVUE's are 1 to 100", queue));
+        continue;
+      }
       lines.Set("qos egress-scheduler {} traffic-class {} mode dwrr", group.profile, queue);
       lines.Set("qos egress-scheduler {} traffic-class {} bw-percent {}", group.profile, queue,
                 (*settings.class_percent)[at]);

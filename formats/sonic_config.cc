@@ -47,20 +47,27 @@ class Reader {
     std::size_t down = 0, without = 0;
     for (const std::string& name : names) {
       const Json& port = Member(Member(root_, "PORT"), name);
+      SonicPort read{Printable(name),
+                     {},
+                     Printable(TextOf(Member(port, "alias"))),
+                     Within(std::string_view(TextOf(Member(port, "speed"))), 1, 10'000'000),
+                     Printable(TextOf(Member(port, "fec")), 16),
+                     ""};
+      const Json& map = Member(qos, name);
       if (TextOf(Member(port, "admin_status")) == "down") {
         ++down;
-        continue;
-      }
-      const Json& map = Member(qos, name);
-      if (!map.is_object() && HasPorts(qos)) {
+        read.bare = "is shut down";
+      } else if (!map.is_object() && HasPorts(qos)) {
         ++without;
+        read.bare = "has no PORT_QOS_MAP";
+      }
+      if (!read.bare.empty()) {
+        config.bare.push_back(std::move(read));
         continue;
       }
-      ASSIGN_OR_RETURN(lossless::PortSettings settings, Settings(name, port, map));
-      sonic::PutQueues(queues, name, settings);
-      config.ports.push_back({Printable(name), std::move(settings), Printable(TextOf(Member(port, "alias"))),
-                              Within(std::string_view(TextOf(Member(port, "speed"))), 1, 10'000'000),
-                              Printable(TextOf(Member(port, "fec")), 16)});
+      ASSIGN_OR_RETURN(read.settings, Settings(name, port, map));
+      sonic::PutQueues(queues, name, read.settings);
+      config.ports.push_back(std::move(read));
     }
     if (down > 0) Note(config, fmt::format("{} ports are shut down and left out", down));
     if (without > 0) Note(config, fmt::format("{} ports have no PORT_QOS_MAP and are left out", without));

@@ -16,12 +16,15 @@ struct SonicPort {
   std::string alias;  // "etp1", as LLDP may call it; empty where there is none
   std::optional<int> speed_mbps;
   std::string fec;  // "rs", "fc", "none", "auto"; empty where nobody says
+  std::string
+      bare;  // why there are no settings: "is shut down", "has no PORT_QOS_MAP"; empty where there are
   friend bool operator==(const SonicPort&, const SonicPort&) = default;
 };
 
 struct SonicConfig {
   std::string hostname;            // empty where it says none
   std::vector<SonicPort> ports;    // in the order of their numbers
+  std::vector<SonicPort> bare;     // those of which nothing is said; none of them is in `ports`
   std::vector<std::string> notes;  // what was left out, as sentences
   friend bool operator==(const SonicConfig&, const SonicConfig&) = default;
 };
@@ -33,7 +36,7 @@ struct SonicConfig {
 // class_percent are by queue, of those that a traffic class uses; weights of DWRR are made shares of 100, where each of
 // these queues has a scheduler. buffer_bytes is by priority group what it holds after the pause (xoff). In a whole
 // configuration (with PORT) what is missing is off; in a part of one nothing is said of it. Ports that are shut down,
-// and ports without PORT_QOS_MAP where others have it, are left out with a note.
+// and ports without PORT_QOS_MAP where others have it, are `bare`, with a note.
 // Errors: kInvalid with the line or the field, kTooLarge past 32 MiB, 500,000 values or 4,096 ports.
 [[nodiscard]] base::Result<SonicConfig> ParseSonicConfig(std::string_view json);
 

@@ -135,7 +135,12 @@ void Editor::EditKey(std::string_view table, const std::string& port, const std:
     if (other != port) others += (others.empty() ? "" : ",") + other;
   }
   if (!others.empty()) {
-    PutEntry(table, fmt::format("{}|{}", others, RangeText(range.first, range.last)), before,
+    // They may have an entry of their own beside the shared one.
+    const std::string name = fmt::format("{}|{}", others, RangeText(range.first, range.last));
+    Json kept = before;
+    if (const Json& there = Entry(work_, table, name); there.is_object() && kept.is_object())
+      kept.update(there);
+    PutEntry(table, name, std::move(kept),
              {"other ports of the same entry keep what they have", reason.source});
   }
   for (std::size_t first = 0; first < after.size();) {

@@ -84,11 +84,30 @@ class Patcher {
     }
     SonicPatch patch;
     patch.lines = editor_.Lines();
+    NoteWhatIsRefused(patch.lines);
     patch.notes = std::move(notes_);
     return patch;
   }
 
  private:
+  // `config apply-patch` has a list of what may change in some tables (sonic-utilities, generic_config_updater,
+  // gcu_field_operation_validators.conf.json), and refuses a whole patch for one other operation.
+  void NoteWhatIsRefused(const std::vector<PatchLine>& lines) {
+    std::set<std::string> tables;
+    for (const PatchLine& line : lines) {
+      for (const std::string table : {"WRED_PROFILE", "BUFFER_PROFILE", "PFC_WD/GLOBAL"}) {
+        if (line.path.starts_with("/" + table)) tables.insert(table);
+      }
+      if (line.path == "/PFC_WD") tables.insert("PFC_WD/GLOBAL");
+    }
+    for (const std::string& table : tables) {
+      Note(fmt::format(
+          "`config apply-patch` refuses most changes of {}: write those lines by `config load`{}, then "
+          "render again for the rest",
+          table, table == "PFC_WD/GLOBAL" ? " or `pfcwd interval`" : ""));
+    }
+  }
+
   // Before 2022 references were "[TABLE|NAME]"; a switch that writes them so reads them so.
   void FindStyle() {
     for (const auto& [port, map] : Member(live_, "PORT_QOS_MAP").items()) {
@@ -313,22 +332,24 @@ class Patcher {
     const Reason reason =
         Because(wish, Setting::kWatchdogMs, "a port that is paused for ever stops no fabric");
     if (*time == lossless::kWatchdogOff) return editor_.Remove("PFC_WD", wish.port, reason);
-    const std::string text = std::to_string(*time);
+    // sonic-pfcwd.yang: no time is below POLL_INTERVAL, which all ports of the switch share.
+    const std::string poll = TextOf(Member(Entry(editor_.work(), "PFC_WD", "GLOBAL"), "POLL_INTERVAL"));
+    const auto interval = Within(std::string_view(poll), 1, 100'000);
+    const std::string text = std::to_string(std::max(*time, interval.value_or(0)));
     if (!Entry(live_, "PFC_WD", wish.port).is_object()) {
       editor_.Set("PFC_WD", wish.port, "action", "drop", {reason.why, std::string(kStartDefault)});
       editor_.Set("PFC_WD", wish.port, "restoration_time", text, {reason.why, std::string(kStartDefault)});
     }
     editor_.Set("PFC_WD", wish.port, "detection_time", text, reason);
-    const std::string poll = TextOf(Member(Entry(editor_.work(), "PFC_WD", "GLOBAL"), "POLL_INTERVAL"));
-    const auto interval = Within(std::string_view(poll), 1, 100'000);
     if (poll.empty()) {
       editor_.Set("PFC_WD", "GLOBAL", "POLL_INTERVAL", std::to_string(std::min(*time, 200)),
                   {"how often the watchdog looks", std::string(kStartDefault)});
     } else if (interval && *interval > *time) {
-      Note(fmt::format(
-          "PFC_WD|GLOBAL POLL_INTERVAL is {} ms, more than the {} ms of {}: the switch refuses that; "
-          "lower it (100 to 1000)",
-          *interval, *time, wish.port));
+      Note(
+          fmt::format("PFC_WD|GLOBAL POLL_INTERVAL is {} ms, so the watchdog of {} detects after that and "
+                      "not after {} ms: lower "
+                      "it by `pfcwd interval` (100 to 1000), and render again",
+                      *interval, wish.port, *time));
     }
   }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -77,24 +78,20 @@ void ReadHeadroom(const Json& root, Queues& queues) {
 }
 
 // CABLE_LENGTH|AZURE: {"Ethernet0": "40m"}.
-base::Status ReadCables(const Json& root, Queues& queues) {
+void ReadCables(const Json& root, Queues& queues) {
   const Json& table = Member(root, "CABLE_LENGTH");
-  if (!table.is_object()) return {};
+  if (!table.is_object()) return;
   for (const auto& [name, ports] : table.items()) {
     if (!ports.is_object()) continue;
     for (const auto& [port, length] : ports.items()) {
       std::string text = TextOf(length);
       if (text.ends_with('m')) text.pop_back();
       const auto metres = Within(std::string_view(text), 0, 100'000);
-      if (!metres) {
-        return base::Fail(Code::kInvalid,
-                          fmt::format("CABLE_LENGTH|{}: {} \"{}\" is no length as 40m", Printable(name, 40),
-                                      Printable(port, 40), Printable(TextOf(length), 20)));
-      }
+      if (!metres) continue;  // "None" is allowed (sonic-cable-length.yang); nothing here depends on a length
       if (queues.cable_metres.size() <= kMaxPorts) queues.cable_metres[port] = *metres;
     }
   }
-  return {};
+  return;
 }
 
 // Weights as shares of 100, the largest remainders rounded up, so that weights that sum to 100 stay as they are.
@@ -135,7 +132,7 @@ base::Result<Queues> ReadQueues(const Json& root) {
   Queues queues;
   TRY(ReadSending(root, queues));
   ReadHeadroom(root, queues);
-  TRY(ReadCables(root, queues));
+  ReadCables(root, queues);
   return queues;
 }
 
@@ -161,15 +158,14 @@ base::Result<std::optional<lossless::EcnMarking>> MarkingOf(const Json& root, co
   const std::string ecn = TextOf(Member(found, "ecn"));
   if (ecn != "ecn_all" && ecn.find("green") == std::string::npos) return std::nullopt;
   lossless::EcnMarking marking;
-  // Since 2026 marks may begin elsewhere than drops (sonic-wred-profile.yang).
-  const bool own = !Member(found, "ecn_green_min_threshold").is_null();
-  for (const auto& [field, into, most] :
-       {std::tuple{own ? "ecn_green_min_threshold" : "green_min_threshold", &marking.min_bytes,
-                   2'000'000'000},
-        std::tuple{own ? "ecn_green_max_threshold" : "green_max_threshold", &marking.max_bytes,
-                   2'000'000'000},
-        std::tuple{own ? "ecn_green_mark_probability" : "green_drop_probability",
-                   &marking.probability_percent, 100}}) {
+  // Since 2026 marks may begin elsewhere than drops, each field by itself (sonic-wred-profile.yang).
+  constexpr int kMost = std::numeric_limits<int>::max();
+  for (const auto& [own, common, into, most] :
+       {std::tuple{"ecn_green_min_threshold", "green_min_threshold", &marking.min_bytes, kMost},
+        std::tuple{"ecn_green_max_threshold", "green_max_threshold", &marking.max_bytes, kMost},
+        std::tuple{"ecn_green_mark_probability", "green_drop_probability", &marking.probability_percent,
+                   100}}) {
+    const char* field = Member(found, own).is_null() ? common : own;
     const std::string text = TextOf(Member(found, field));
     const auto number = Within(std::string_view(text), 0, most);
     if (!number) {

@@ -16,13 +16,14 @@ namespace {
 constexpr std::array<std::string_view, 3> kVerdictNames{"Contradiction", "Unproved", "Lossless"};
 constexpr std::array<std::string_view, 3> kFecNames{"none", "fc", "rs"};
 constexpr std::string_view kNotKnown = "not known";
-constexpr int kFrameAround = 14 + 4 + 4;  // addresses and type, VLAN tag, checksum: IEEE 802.3 and 802.1Q
+constexpr int kFrameAround =
+    14 + 4;  // addresses and type, checksum: IEEE 802.3. With DSCP no VLAN tag is needed
 
 // Rules about one end by which packets are lost on this very cable, or the fabric behind it stops. The linter's other
 // errors about one end are told, and leave the verdict alone.
-constexpr std::array<std::string_view, 9> kLossyAlone{
-    "trust-not-dscp", "tos-nccl-differ", "data-lossy",   "pfc-without-watchdog", "cnp-lossless",
-    "queue-differs",  "buffer-shared",   "buffer-empty", "ecn-thresholds"};
+constexpr std::array<std::string_view, 8> kLossyAlone{
+    "trust-not-dscp", "tos-nccl-differ", "data-lossy",    "pfc-without-watchdog",
+    "cnp-lossless",   "queue-differs",   "buffer-shared", "buffer-empty"};
 
 // FNV-1a over everything that settings say.
 class Hash {
@@ -171,19 +172,30 @@ class Comparing {
       Need(host, Setting::kEcn, &PortSettings::ecn);
     }
     Need(true, Setting::kCnpDscp, &PortSettings::cnp_dscp);
-    if (!DataDscp(host_.settings)) Need(true, Setting::kTos, &PortSettings::tos);
+    Need(true, Setting::kTos, &PortSettings::tos);
     Need(false, Setting::kPriorityToGroup, &PortSettings::priority_to_group);
     Need(false, Setting::kPriorityToQueue, &PortSettings::priority_to_queue);
     Need(false, Setting::kPauseToQueue, &PortSettings::pause_to_queue);
     Need(false, Setting::kWatched, &PortSettings::watched);
     Need(false, Setting::kMarking, &PortSettings::marking);
     Entries();
+    if (const auto& cnp = host_.settings.cnp_dscp;
+        cnp && leaf_.settings.dscp_to_priority &&
+        (*leaf_.settings.dscp_to_priority)[std::size_t(*cnp)] == kNotSaid)
+      NotKnown("dscpToPriority", "", "", fmt::format("the switch maps DSCP {}, of CNPs, to nothing", *cnp),
+               "map the DSCP of CNPs to a priority without PFC");
+    if (host_.settings.traffic_class) return;
+    outcome_.findings.push_back(
+        {LosslessVerdict::kLossless, "nccl-not-known", "trafficClass", std::string(kNotKnown), "-",
+         "nobody says how NCCL marks its packets (NCCL_IB_TC): this holds for connections by rdma_cm",
+         "pods with heddle.dev/fabric get NCCL_IB_TC of their policy; others set it themselves"});
   }
 
   // A map that has nothing for the very DSCP of data is as good as none.
   void Entries() {
     const auto dscp = DataDscp(host_.settings);
     if (!dscp) return;
+    Waiting(*dscp);
     for (const bool host : {true, false}) {
       const PortSettings& settings = host ? host_.settings : leaf_.settings;
       if (!settings.dscp_to_priority || !settings.pfc || PriorityOf(settings, *dscp) != kNotSaid) continue;
@@ -191,6 +203,27 @@ class Comparing {
                fmt::format("the {} maps DSCP {}, of data, to nothing", host ? "host" : "switch", *dscp),
                "map the DSCP of data to the lossless priority");
     }
+  }
+
+  // Where data waits on the switch, which queue a pause for it stops, and what its group has room for.
+  void Waiting(int dscp) {
+    const PortSettings& leaf = leaf_.settings;
+    const int tc = leaf.dscp_to_priority ? (*leaf.dscp_to_priority)[std::size_t(dscp)] : kNotSaid;
+    if (tc == kNotSaid) return;
+    if (leaf.priority_to_queue && (*leaf.priority_to_queue)[std::size_t(tc)] == kNotSaid)
+      NotKnown("priorityToQueue", "", "", fmt::format("the switch has no queue for TC {}, of data", tc),
+               "give it one in TC_TO_QUEUE_MAP");
+    const int group = PriorityOf(leaf, dscp);
+    if (group == kNotSaid) return;
+    if (leaf.pause_to_queue && (*leaf.pause_to_queue)[std::size_t(group)] == kNotSaid)
+      NotKnown("pauseToQueue", "", "",
+               fmt::format("on the switch a pause for priority {}, of data, stops no queue", group),
+               "name its queue in MAP_PFC_PRIORITY_TO_QUEUE");
+    if (leaf.buffer_bytes && (*leaf.buffer_bytes)[std::size_t(group)] == 0)
+      Differs(
+          "buffer-empty", "bufferBytes", "-", "0",
+          fmt::format("the switch has no room for what still arrives after a pause for priority {}", group),
+          "give that priority group a profile with xoff: `kubectl heddle switch render`");
   }
 
   void Link() {

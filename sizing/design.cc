@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -87,19 +88,31 @@ std::optional<Refusal> CheckWhole(const Request& request, const MachineType& mac
   const std::int64_t step = std::int64_t(machine.gpus) * machine.domain_nodes;
   const std::int64_t below = request.gpus / step * step;
   if (below == request.gpus) return std::nullopt;
-  const std::string ask =
-      below > 0 ? fmt::format("{} or {}", Grouped(below), Grouped(below + step)) : Grouped(below + step);
+  const std::string ask = below == 0 ? Grouped(below + step)
+                          : below + step > kMostGpus
+                              ? Grouped(below)
+                              : fmt::format("{} or {}", Grouped(below), Grouped(below + step));
   return Refusal{RefusalReason::kNotWhole,
                  fmt::format("{} GPUs are no whole number of {} of {}: ask for {}", Grouped(request.gpus),
                              machine.domain_nodes > 1 ? "racks" : "nodes", step, ask)};
 }
 
+// Whether a NIC's share is a rate that ports are made for.
+bool IsLinkRate(int nic_gbps, int planes) {
+  constexpr std::array kRates{100, 200, 400, 800, 1600};
+  return nic_gbps % planes == 0 && std::find(kRates.begin(), kRates.end(), nic_gbps / planes) != kRates.end();
+}
+
 // Fills in the switch, its ports, and what a leaf serves.
 std::optional<Refusal> ChooseSwitch(const Request& request, Design& design) {
   const MachineType& machine = *design.machine;
-  if (machine.nic_gbps % request.planes != 0) {
-    return Bad(fmt::format("--planes {} do not share {} Gb/s of a NIC in whole numbers: write 1, 2 or 4",
-                           request.planes, machine.nic_gbps));
+  if (!IsLinkRate(machine.nic_gbps, request.planes)) {
+    std::vector<int> good;
+    for (const int planes : {1, 2, 4, 8}) {
+      if (IsLinkRate(machine.nic_gbps, planes)) good.push_back(planes);
+    }
+    return Bad(fmt::format("--planes {} do not share {} Gb/s of a NIC into links that there are: write {}",
+                           request.planes, machine.nic_gbps, fmt::join(good, ", ")));
   }
   design.link_gbps = machine.nic_gbps / request.planes;
   const std::string_view transport = topology::TransportName(request.transport);
@@ -118,11 +131,22 @@ std::optional<Refusal> ChooseSwitch(const Request& request, Design& design) {
                              transport, design.link_gbps));
     }
   }
-  design.radix = request.radix > 0 ? request.radix : design.type->PortsAt(design.link_gbps);
-  if (design.radix == 0) {
-    return Bad(fmt::format("--switch {}: its ports of {} Gb/s are slower than links of {}: write one of {}",
-                           request.switch_word, design.type->port_gbps, design.link_gbps,
-                           SwitchTypeWords(request.transport)));
+  const int has = design.type != nullptr ? design.type->PortsAt(design.link_gbps) : kMostRadix;
+  if (has == 0) {
+    std::vector<std::string_view> fast;
+    for (const SwitchType& one : Switches()) {
+      if (one.transport == request.transport && one.PortsAt(design.link_gbps) > 0) fast.push_back(one.word);
+    }
+    return Bad(
+        fmt::format("--switch {}: its ports of {} Gb/s are slower than links of {}: {}", request.switch_word,
+                    design.type->port_gbps, design.link_gbps,
+                    fast.empty() ? "give --radix alone" : fmt::format("write {}", fmt::join(fast, " or "))));
+  }
+  design.radix = request.radix > 0 ? request.radix : has;
+  if (design.radix > has) {
+    return Bad(
+        fmt::format("--radix {}: a {} has {} ports of {} Gb/s: write that or fewer, or leave --switch out",
+                    request.radix, design.type->word, has, design.link_gbps));
   }
   if (design.radix < 4 || design.radix % 2 != 0) {
     return Bad(fmt::format(
@@ -203,12 +227,14 @@ Refusal WhyNoTree(const Request& request, const Design& design, const TreeWish& 
                 Gpus(design, wish.nodes), more, ports, tiers == 1 ? "1 tier" : fmt::format("{} tiers", tiers),
                 tiers == 1 ? "s" : "", Gpus(design, most))};
   }
-  return {
-      RefusalReason::kTooLarge,
-      fmt::format(
-          "{} GPUs are more than 3 tiers of {} hold, which is {}: take switches with more ports (--switch, "
-          "--radix), a higher --oversubscription or more --planes",
-          Gpus(design, wish.nodes), ports, Gpus(design, Capacity(wish, 3)))};
+  std::string ways = "take switches with more ports (--switch, --radix), a higher --oversubscription";
+  if (wish.leaves > 1) ways += ", fewer --rails";
+  if (request.radix == 0 && request.wiring == Wiring::kRailOptimised) ways += ", more --planes";
+  return {RefusalReason::kTooLarge,
+          fmt::format(
+              "{} GPUs are more than {} of {} hold, which is {}: {} or fewer GPUs", Gpus(design, wish.nodes),
+              request.tiers > 0 ? fmt::format("{} tiers", tiers) : "3 tiers", ports,
+              Gpus(design, request.tiers > 0 ? most : std::max(Capacity(wish, 2), Capacity(wish, 3))), ways)};
 }
 
 std::optional<Refusal> GrowTree(const Request& request, Design& design) {
@@ -233,6 +259,18 @@ std::optional<Refusal> GrowTree(const Request& request, Design& design) {
   return WhyNoTree(request, design, wish);
 }
 
+// Nodes read no more than their own ports carry.
+std::optional<Refusal> CheckStorage(const Design& design) {
+  const MachineType& machine = *design.machine;
+  const double most = double(machine.storage_ports) * machine.storage_gbps / 8 / machine.gpus;
+  const double asked = design.request.storage_gbs_per_gpu;
+  if (asked <= most) return std::nullopt;
+  return Bad(fmt::format(
+      "--storage-gbs-per-gpu {}: the {} storage ports of a node carry {:.1f} GB/s to each GPU: write that "
+      "or less",
+      asked, machine.storage_ports, std::floor(most * 10) / 10));
+}
+
 void Count(Design& design) {
   const Tree& tree = design.tree;
   const int planes = design.request.planes, radix = design.radix;
@@ -249,7 +287,9 @@ void Count(Design& design) {
   };
   if (tree.tiers > 1) narrow(tree.leaf_spine_cables());
   if (tree.tiers > 2) narrow(tree.spine_core_cables());
-  design.bisection_gbps = narrowest / 2;
+  // Rails that nothing joins: of two halves with other rails each, none reaches the other.
+  const bool apart = design.request.wiring == Wiring::kRailOnly && design.rails > 1;
+  design.bisection_gbps = apart ? 0 : narrowest / 2;
 }
 
 }  // namespace
@@ -315,6 +355,7 @@ std::variant<Design, Refusal> DesignFabric(const Request& request) {
   design.floor = std::get<Laid>(laid).floor;
   design.cables = std::move(std::get<Laid>(laid).cables);
   design.storage = SizeStorage(design);
+  if (auto refusal = CheckStorage(design)) return *refusal;
   return design;
 }
 

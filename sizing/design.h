@@ -69,7 +69,7 @@ struct Design {
   Floor floor;
   StorageFabric storage;
   std::int64_t injection_gbps = 0;  // of all NICs, one direction
-  std::int64_t bisection_gbps = 0;  // between any two halves of the GPUs, one direction
+  std::int64_t bisection_gbps = 0;  // between any two halves of the GPUs, one direction; rail-only has none
   std::int64_t most_gpus = 0;       // that this wiring holds with these switches and tiers
 
   std::int64_t switches() const;

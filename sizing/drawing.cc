@@ -18,14 +18,12 @@ std::string Counts(const std::vector<int>& counts) {
   return alike ? std::to_string(counts.front()) : fmt::format("{}", fmt::join(counts, ","));
 }
 
-int Percent(Ratio ratio) {
-  return ratio.down * 100 / ratio.up;
-}
-
-// Downlink : uplink bandwidth as it was built: a leaf may have more uplinks than were asked for, which is not said.
+// Downlink : uplink bandwidth as it was built, which may be better than what was asked for.
 void AddRatios(const Design& design, std::string& line) {
-  const int leaf = Percent(design.request.leaf), core = Percent(design.request.core);
-  if (design.tree.tiers < 2) return;
+  const Tree& tree = design.tree;
+  if (tree.tiers < 2) return;
+  const int leaf = std::max(100, tree.leaf_down * 100 / tree.leaf_up);
+  const int core = tree.tiers == 3 ? std::max(100, tree.spine_down * 100 / tree.spine_up) : 100;
   if (design.tree.tiers == 3 && core > 100) {
     line +=
         fmt::format(" oversub:su={}.{:02},spine={}.{:02}", leaf / 100, leaf % 100, core / 100, core % 100);
@@ -48,7 +46,8 @@ bool SplitName(std::string_view name, std::string_view tier, int& number, std::s
 base::Result<std::string> LineOf(const Design& design) {
   const Tree& tree = design.tree;
   const MachineType& machine = *design.machine;
-  const bool tor = design.rails == 1 && design.request.planes == 1;
+  const bool tor =
+      design.rails == 1 && design.request.planes == 1 && design.request.wiring != Wiring::kRailOnly;
   const bool one_switch = tree.tiers == 1 && design.request.wiring != Wiring::kRailOnly;
   std::string line;
   if (tree.pod_units.size() > 1) line += fmt::format("pod:{} ", tree.pod_units.size());

@@ -8,7 +8,7 @@
 
 namespace heddle::sizing {
 
-// The design as a cluster that every other command takes: the line of topology/synthetic.h, and what it makes.
+// The design as a cluster that `plan` takes: the line of topology/synthetic.h, and what it makes.
 // Errors: kTooLarge where it is beyond what one line makes (kMaxSyntheticNodes and its like).
 [[nodiscard]] base::Result<std::string> LineOf(const Design& design);
 // As ParseSynthetic makes it of the line, but that a spine's uplinks are those cores that the design cables it to:

@@ -79,9 +79,10 @@ std::variant<placement::Suggestion, std::string> FastestStep(const Design& desig
   if (layouts.legal.empty()) {
     return fmt::format("{} for this model on {} GPUs with {} sequences a step: {}",
                        said ? "that layout is not legal" : "no layout is legal", world, batch,
-                       layouts.counts.memory > 0
+                       !said && layouts.counts.memory > 0
                            ? "the others need more memory than GPUs have; take more GPUs or a smaller --model"
-                           : "change --global-batch, or leave --parallelism out");
+                           : "dp has to divide --global-batch, tp a node and pp the layers: change those, or "
+                             "leave --parallelism out");
   }
   placement::Suggestions found = FindFastest(state, request, layouts, 1);
   if (found.fastest.empty()) return found.refusal.sentence;
@@ -103,7 +104,7 @@ base::Result<Prediction> Predict(const Design& design, const JobWish& job) {
   placement::ClusterState state = Empty(design, std::move(drawn));
   Prediction prediction;
   prediction.batch = (job.batch + design.nodes - 1) / design.nodes * design.nodes;
-  if (job.like.world() > 1 || job.batch % design.nodes == 0) prediction.batch = job.batch;
+  if (job.batch_said || job.like.world() > 1) prediction.batch = job.batch;
   if (gpus > 1) {
     prediction.all_reduce_micros = AllReduceMicros(design, state);
     prediction.bus_gbs = placement::BusBandwidth(placement::Collective::kAllReduce, int(gpus),

@@ -15,6 +15,7 @@ namespace heddle::sizing {
 struct JobWish {
   placement::ModelHints model;  // params, layers, hidden and seq said
   std::int64_t batch = 0;       // sequences per step, 1 or more
+  bool batch_said = false;      // by a person, and then taken as it is
   placement::Parallelism like;  // its world is 1: the fastest layout; else the layout
 };
 
@@ -24,7 +25,8 @@ struct Prediction {
   double bus_gbs = 0;  // nccl-tests' bus bandwidth of it
   // The step of the fastest layout; or why there is none.
   std::variant<placement::Suggestion, std::string> step;
-  std::int64_t batch = 0;  // as it was, or the next that the nodes divide, so that all of them have work
+  std::int64_t batch =
+      0;  // as it was said, else the next that the nodes divide, so that all of them have work
 };
 inline constexpr double kAllReduceBytes = double(std::int64_t{1} << 30);
 

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "cli/object_documents.h"
 #include "cli/switch_compare.h"
 #include "cli/switch_render.h"
@@ -182,6 +184,85 @@ TEST(SwitchCompareCommand, LooksAtTheOtherFilesWhereOneCannotBeRead) {
   const Output empty = Compare({kLeaf});
   EXPECT_EQ(empty.exit_code, Output::kOk);
   EXPECT_THAT(empty.err, HasSubstr("no RoCE port in these files"));
+}
+
+// What Mended() makes of leaf-3, changed by a test, against both hosts.
+Json CompareWith(const std::function<void(Json&)>& change, const std::string& nodes = *FromDisk(kNodes)) {
+  Json config = Json::parse(Mended());
+  change(config);
+  const Output output =
+      SwitchCompare({.files = {"nodes", "leaf-3=leaf"}}, With({{"nodes", nodes}, {"leaf", config.dump()}}),
+                    {.format = Format::kJson});
+  const Json report = Json::parse(output.out);
+  for (const Json& cable : report["cables"]) {
+    if (cable["node"] == "gpu-018" && cable["port"] == "mlx5_0:1") return cable;
+  }
+  return {};
+}
+
+std::string Replaced(std::string text, const std::string& what, const std::string& with) {
+  const auto at = text.rfind(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return at == std::string::npos ? text : text.replace(at, what.size(), with);
+}
+
+TEST(SwitchCompareCommand, TakesAWatchdogThatCouldNotBeReadForUnknown) {
+  const auto as_is = [](Json&) {};
+  EXPECT_EQ(CompareWith(as_is)["verdict"], "Lossless");
+  const std::string unread = Replaced(*FromDisk(kNodes), "      watchdogMs: 65535\n", "") +
+                             "    gaps: [{setting: watchdogMs, reason: Operation not permitted}]\n";
+  EXPECT_EQ(CompareWith(as_is, unread)["verdict"], "Unproved");
+  // A NIC that has none, and whose policy asks for none.
+  const std::string none = Replaced(unread, "metadata: {name: gpu-018}\n",
+                                    "metadata: {name: gpu-018}\nspec:\n  lossless:\n"
+                                    "  - {ports: [\"mlx5_0:1\"], policies: [roce], settings: {pfc: [3]}}\n");
+  EXPECT_EQ(CompareWith(as_is, none)["verdict"], "Lossless");
+}
+
+TEST(SwitchCompareCommand, SaysWhyNothingIsKnownOfAPort) {
+  EXPECT_EQ(
+      CompareWith([](Json& config) { config["PORT"]["Ethernet4"]["admin_status"] = "down"; })["verdict"],
+      "Unproved");
+  Json config = Json::parse(Mended());
+  config["PORT_QOS_MAP"].erase("Ethernet4");
+  const Output output =
+      SwitchCompare({.files = {kNodes, "leaf-3=leaf"}}, With({{"leaf", config.dump()}}), {});
+  EXPECT_THAT(output.err, HasSubstr("Note: leaf-3 Ethernet4 has no PORT_QOS_MAP, and nothing is known"));
+}
+
+TEST(SwitchCompareCommand, UsesNeitherOfTwoConfigurationsWithOneName) {
+  const Output output =
+      SwitchCompare({.files = {kNodes, "leaf-3=mended", kLeaf}}, With({{"mended", Mended()}}), {});
+  EXPECT_THAT(output.err, HasSubstr("Note: leaf-3: several configurations have this name"));
+  EXPECT_THAT(output.out, Not(HasSubstr("Lossless  ")));
+  EXPECT_THAT(output.out, HasSubstr("gpu-018  mlx5_0:1     0  leaf-3 etp2"));
+}
+
+TEST(SwitchRenderCommand, RendersForAPortThatHasNothingYet) {
+  Json config = Json::parse(*FromDisk(kLeaf));
+  config["PORT_QOS_MAP"].erase("Ethernet4");
+  const Output output =
+      SwitchRender({.policy = kDefaults, .config = "leaf", .ports = {"etp2"}, .format = "patch"},
+                   With({{"leaf", config.dump()}}), {});
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  const Json patched = config.patch(Json::parse(output.out));
+  EXPECT_EQ(patched["PORT_QOS_MAP"]["Ethernet4"]["pfc_enable"], "3");
+}
+
+TEST(SwitchRenderCommand, NamesWhatApplyPatchRefuses) {
+  const Output output =
+      Render({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .profile = "spectrum/v1"});
+  EXPECT_THAT(output.out, HasSubstr("WRED_PROFILE|HEDDLE_"));
+  EXPECT_THAT(output.err, HasSubstr("Note: `config apply-patch` refuses most changes of WRED_PROFILE"));
+  EXPECT_THAT(output.err, HasSubstr("Note: spectrum/v1: "));
+}
+
+TEST(SwitchRenderCommand, MakesNvueCommandsAndNoJson) {
+  const SwitchRenderOptions options{
+      .policy = kDefaults, .ports = {"swp1"}, .profile = "spectrum/v1", .format = "nvue"};
+  const Output output = Render(options, Format::kJson);
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_THAT(output.err, HasSubstr("leave -o out"));
 }
 
 }  // namespace

@@ -185,6 +185,38 @@ TEST(SonicPatch, KeepsOtherPortsOfOneEntry) {
       << "as this switch writes it";
 }
 
+TEST(SonicPatch, KeepsWhatAnotherPortOfASharedEntryHasByItself) {
+  Json live = Json::parse(LosslessFixture("sonic-default.json"));
+  live["SCHEDULER"]["scheduler.9"] = {{"type", "DWRR"}, {"weight", "9"}};
+  live["QUEUE"] = {{"Ethernet0,Ethernet4|3-4", {{"wred_profile", "AZURE_LOSSLESS"}}},
+                   {"Ethernet4|3-4", {{"scheduler", "scheduler.9"}}}};
+  const auto patched = Patched(live.dump(), PatchOf(live.dump(), {{"Ethernet0", Rendered()}}));
+  ASSERT_TRUE(patched) << patched.error().message;
+  EXPECT_EQ(Json::parse(*patched)["QUEUE"]["Ethernet4|3-4"],
+            (Json{{"scheduler", "scheduler.9"}, {"wred_profile", "AZURE_LOSSLESS"}}));
+}
+
+// `pfcwd start_default` on a switch of 64 ports.
+TEST(SonicPatch, NeverDetectsFasterThanTheSwitchLooks) {
+  Json live = Json::parse(LosslessFixture("sonic-default.json"));
+  live["PFC_WD"]["GLOBAL"]["POLL_INTERVAL"] = "400";
+  const SonicPatch patch = PatchOf(live.dump(), {{"Ethernet0", Rendered()}});
+  EXPECT_THAT(patch.notes, Contains(HasSubstr("POLL_INTERVAL is 400 ms, so the watchdog of Ethernet0")));
+  const auto patched = Patched(live.dump(), patch);
+  ASSERT_TRUE(patched) << patched.error().message;
+  EXPECT_EQ(Json::parse(*patched)["PFC_WD"]["Ethernet0"]["detection_time"], "400");
+  EXPECT_THAT(PatchOf(*patched, {{"Ethernet0", Rendered()}}).lines, IsEmpty());
+}
+
+TEST(SonicPatch, ReadsACableOfNoLength) {
+  Json live = Json::parse(LosslessFixture("sonic-default.json"));
+  live["CABLE_LENGTH"]["AZURE"] = {{"Ethernet0", "None"}, {"Ethernet4", "5m"}};
+  const auto read = ParseSonicConfig(live.dump());
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(Find(*read, "Ethernet0")->settings.cable_metres, std::nullopt);
+  EXPECT_EQ(Find(*read, "Ethernet4")->settings.cable_metres, 5);
+}
+
 TEST(SonicPatch, StopsTheWatchdogWithPfc) {
   const std::string live = LosslessFixture("sonic-default.json");
   const std::vector<SonicWish> wishes{

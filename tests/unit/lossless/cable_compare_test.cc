@@ -105,9 +105,10 @@ TEST(CableComparison, FindsEachContradiction) {
                                 {"data-lossy", [](Bench& b) { (*b.host.dscp_to_priority)[26] = 0; }},
                                 {"tos-nccl-differ", [](Bench& b) { b.host.traffic_class = 0; }},
                                 {"trust-not-dscp", [](Bench& b) { b.host.trust = Trust::kPcp; }},
-                                {"ecn-thresholds",
+                                {"buffer-empty",
                                  [](Bench& b) {
-                                   b.leaf.marking = EcnMarkings{{3, {9, 9, 5}}};
+                                   b.leaf.buffer_bytes.emplace().fill(kNotSaid);
+                                   (*b.leaf.buffer_bytes)[3] = 0;
                                  }},
                                 {"link-speed", [](Bench& b) { b.cable.leaf.speed_mbps = 200'000; }},
                                 {"link-fec", [](Bench& b) { b.cable.host.fec = Fec::kNone; }},
@@ -143,6 +144,20 @@ TEST(CableComparison, TellsOtherThingsWithoutBlamingTheCable) {
   EXPECT_EQ(FindRule(late, "switch-cnp-waits")->leaf, "DSCP 48: queue 6, ETS");
 }
 
+TEST(CableComparison, TellsOfMarksAndOfNcclWithoutBlamingTheCable) {
+  Bench marks;
+  marks.leaf.marking = EcnMarkings{{3, {9, 9, 5}}};
+  const CableOutcome marked = marks.Outcome();
+  EXPECT_EQ(marked.verdict, LosslessVerdict::kLossless);
+  EXPECT_NE(FindRule(marked, "ecn-thresholds"), nullptr);
+  Bench nccl;
+  nccl.host.traffic_class.reset();
+  const CableOutcome unmarked = nccl.Outcome();
+  EXPECT_EQ(unmarked.verdict, LosslessVerdict::kLossless);
+  ASSERT_NE(FindRule(unmarked, "nccl-not-known"), nullptr);
+  EXPECT_EQ(FindRule(Bench().Outcome(), "nccl-not-known"), nullptr);
+}
+
 // Whatever is taken away, of either end: never Lossless.
 TEST(CableComparison, NeverCallsLosslessWhatIsNotKnown) {
   for (const topology::Missing missing :
@@ -169,11 +184,7 @@ TEST(CableComparison, NeverCallsLosslessWhatIsNotKnown) {
   EXPECT_EQ(without([](Bench& b) { b.host.watchdog_ms.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.host.ecn.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.host.cnp_dscp.reset(); }), LosslessVerdict::kUnproved);
-  EXPECT_EQ(without([](Bench& b) {
-              b.host.tos.reset();
-              b.host.traffic_class.reset();
-            }),
-            LosslessVerdict::kUnproved);
+  EXPECT_EQ(without([](Bench& b) { b.host.tos.reset(); }), LosslessVerdict::kUnproved);
   for (auto member : {&P::priority_to_group, &P::priority_to_queue, &P::pause_to_queue})
     EXPECT_EQ(without([&](Bench& b) { (b.leaf.*member).reset(); }), LosslessVerdict::kUnproved);
   for (auto member : {&P::pfc, &P::watched, &P::ecn})
@@ -183,7 +194,11 @@ TEST(CableComparison, NeverCallsLosslessWhatIsNotKnown) {
   EXPECT_EQ(without([](Bench& b) { b.leaf.marking.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.leaf.trust.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.leaf.dscp_to_priority.reset(); }), LosslessVerdict::kUnproved);
-  EXPECT_EQ(without([](Bench& b) { (*b.leaf.dscp_to_priority)[26] = kNotSaid; }), LosslessVerdict::kUnproved);
+  for (const std::size_t dscp : {26, 48})
+    EXPECT_EQ(without([dscp](Bench& b) { (*b.leaf.dscp_to_priority)[dscp] = kNotSaid; }),
+              LosslessVerdict::kUnproved);
+  EXPECT_EQ(without([](Bench& b) { (*b.leaf.priority_to_queue)[3] = kNotSaid; }), LosslessVerdict::kUnproved);
+  EXPECT_EQ(without([](Bench& b) { (*b.leaf.pause_to_queue)[3] = kNotSaid; }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.cable.host.speed_mbps.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.cable.leaf.speed_mbps.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.cable.host.link_up = false; }), LosslessVerdict::kUnproved);

@@ -255,6 +255,34 @@ TEST(Property, MoreGpusTakeMore) {
 }
 
 // Nobody has room for more where a refusal says how much there is.
+TEST(Design, TakesNoMorePortsThanTheSwitchHas) {
+  EXPECT_EQ(Fits({.gpus = 256, .switch_word = "qm9700", .radix = 32}).radix, 32);
+  EXPECT_THAT(Refused({.gpus = 65536, .switch_word = "qm9700", .radix = 1024}).sentence,
+              testing::HasSubstr("a qm9700 has 64 ports of 400 Gb/s"));
+  EXPECT_THAT(Refused({.gpus = 64, .machine = "b300", .switch_word = "qm9700"}).sentence,
+              testing::HasSubstr("slower than links of 800: write q3400"));
+}
+
+TEST(Design, OffersOnlyWhatHelps) {
+  EXPECT_THAT(Refused({.gpus = 64, .radix = 8}).sentence,
+              testing::AllOf(testing::HasSubstr("which is 32"), testing::HasSubstr("fewer --rails"),
+                             testing::Not(testing::HasSubstr("--planes"))));
+  EXPECT_EQ(Fits({.gpus = 32, .radix = 8}).nodes, 4);
+  EXPECT_THAT(Refused({.gpus = 64, .planes = 5}).sentence, testing::HasSubstr("write 1, 2, 4"));
+  EXPECT_THAT(Refused({.gpus = kMostGpus - 6, .machine = "gb200"}).sentence,
+              testing::Not(testing::HasSubstr(" or ")));
+}
+
+TEST(Design, ReadsNoMoreThanNodesPortsCarry) {
+  EXPECT_THAT(Refused({.gpus = 512, .storage_gbs_per_gpu = 1000}).sentence,
+              testing::HasSubstr("storage ports of a node carry"));
+}
+
+TEST(Design, HasNoBisectionWhereRailsNeverMeet) {
+  EXPECT_EQ(Fits({.gpus = 512, .wiring = Wiring::kRailOnly}).bisection_gbps, 0);
+  EXPECT_GT(Fits({.gpus = 64, .wiring = Wiring::kRailOnly, .rails = 1}).bisection_gbps, 0);
+}
+
 TEST(Property, WhatARefusalOffersFits) {
   for (const int radix : {8, 16, 32, 64}) {
     for (const int tiers : {2, 3}) {
