@@ -69,7 +69,7 @@ class DoctorTest(BedTestCase):
         done = self.ask("doctor")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("Heddle is whole", done.stdout)
-        for words in ("Kubernetes v1.", "5 CustomResourceDefinitions are established", "gated and routed by heddle-gang",
+        for words in ("Kubernetes v1.", "6 CustomResourceDefinitions are established", "gated and routed by heddle-gang",
                       "heddle-scheduler is held by", "all 3 agents report", self.heddle.namespace):
             self.assertIn(words, done.stdout)
 

@@ -263,10 +263,13 @@ class ControlPlane:
     def _apiserver_ready(self):
         if not self.certificate_authority.exists():
             return False
+        if self.rest.request("GET", "/readyz") != "ok":
+            return False
+        # Not sooner: the server makes the file, and then fills it.
         if not self.kubeconfig.exists():
             for user in self._users:
                 self.write_kubeconfig(user, self._tokens[user])
-        return self.rest.request("GET", "/readyz") == "ok"
+        return True
 
     # Users
 
