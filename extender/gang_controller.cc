@@ -204,10 +204,22 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
   }
   const bool collecting = look.gang != nullptr && !HoldsSlots(*look.gang) && !look.members.refusal &&
                           look.members.seen() < look.members.spec.pods;
-  if (collecting) look.members.trouble = FailedCreate(look.members.spec.owner, key.ns, stop);
+  if (collecting) look.members.trouble = TroubleOf(key, look.members.spec.owner, stop);
   look.snapshot = snapshots_.Of(Inputs(std::nullopt));
   look.preemption = options_.preemption;
   return look;
+}
+
+// Each pod that comes is a reason to look, and what keeps the others away does not change as fast.
+std::string GangController::TroubleOf(const GangKey& key, const crds::GangOwner& owner,
+                                      const std::stop_token& stop) {
+  constexpr std::chrono::seconds kAskAgain{10};
+  const base::MonotonicTime now = clock_.Now();
+  const auto known = troubles_.find(key);
+  if (known != troubles_.end() && now - known->second.asked < kAskAgain) return known->second.sentence;
+  Trouble& trouble = troubles_[key];
+  trouble = {now, FailedCreate(owner, key.ns, stop)};
+  return trouble.sentence;
 }
 
 // A quota or an admission policy may keep a controller from making its pods; only its events say so.
@@ -236,6 +248,7 @@ void GangController::NoteLapsed(const GangKey& key, const Look& look) {
 base::Status GangController::Reconcile(const GangKey& key, const std::stop_token& stop) {
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
   if (look.gang == nullptr) counted_at_.erase(key);
+  if (look.gang == nullptr || HoldsSlots(*look.gang)) troubles_.erase(key);
   const auto lapsed_before = lapsed_;
   NoteLapsed(key, look);
   if (lapsed_ != lapsed_before) queue_.AddAfter(std::string(kCapacityKey), options_.settle);

@@ -82,7 +82,8 @@ class GangController {
   [[nodiscard]] base::Result<Look> LookAt(const GangKey& key, const std::stop_token& stop);
   // `without`: a gang whose own reservation is left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);
-  // What a controller says that cannot make its pods; empty when nothing is known.
+  // What a controller says that cannot make its pods, as of ten seconds ago at most; empty when nothing is known.
+  std::string TroubleOf(const GangKey& key, const crds::GangOwner& owner, const std::stop_token& stop);
   std::string FailedCreate(const crds::GangOwner& owner, const std::string& ns, const std::stop_token& stop);
   void NoteLapsed(const GangKey& key, const Look& look);
 
@@ -157,6 +158,11 @@ class GangController {
   bool read_all_ = false;      // since leadership began; the worker's
   std::set<GangKey> waiting_;  // for a plan; found again by looking at every gang
   std::map<GangKey, base::MonotonicTime> counted_at_;
+  struct Trouble {
+    base::MonotonicTime asked;
+    std::string sentence;
+  };
+  std::map<GangKey, Trouble> troubles_;  // of gangs whose pods do not come; see TroubleOf
   std::map<GangKey, std::set<int>>
       lapsed_;  // ranks without a pod for so long that their slots are free; see NoteLapsed
   mutable std::mutex mutex_;

@@ -37,7 +37,7 @@ std::string WithLeftOut(const placement::Refusal& refusal) {
 // somebody deleted arrives anew. Then priority, then arrival, then name. This is an order of planning only: quota
 // and fair share belong to Kueue.
 std::vector<GangKey> GangController::WaitingInOrder() {
-  using Place = std::tuple<bool, int, base::WallTime, GangKey>;
+  using Place = std::tuple<bool, std::int64_t, base::WallTime, GangKey>;
   std::vector<Place> places;
   std::map<GangKey, std::shared_ptr<const crds::Gang>> gangs;
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) gangs.emplace(KeyOfGang(*gang), gang);
@@ -52,7 +52,7 @@ std::vector<GangKey> GangController::WaitingInOrder() {
       const PodFacts facts = ReadPod(*pod);
       return facts.live() && !facts.gated;
     });
-    places.emplace_back(!begun, -gang->second->spec.priority,
+    places.emplace_back(!begun, -std::int64_t(gang->second->spec.priority),
                         gang->second->created_at.value_or(base::WallTime::max()), key);
   }
   std::sort(places.begin(), places.end());
@@ -130,8 +130,11 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
   std::string sentence = WithLeftOut(refusal);
   const std::string holders = Holders(*look.snapshot, key.owner_uid);
   if (IsBlocked(refusal.reason) && !holders.empty()) sentence += "; " + holders;
-  if (IsBlocked(refusal.reason) && waited >= look.gang->spec.wait.value_or(std::chrono::seconds(0))) {
+  const std::chrono::nanoseconds left = look.gang->spec.wait.value_or(std::chrono::seconds(0)) - waited;
+  if (IsBlocked(refusal.reason) && left.count() <= 0) {
     TRY(MakeRoom(look, pass, sentence, stop));
+  } else if (IsBlocked(refusal.reason)) {
+    queue_.AddAfter(std::string(kPlanKey), left);  // nothing else may happen until then
   }
   return refuse(std::string(placement::RefusalReasonName(refusal.reason)), sentence);
 }

@@ -127,16 +127,13 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
 
 base::Status GangController::Release(const GangKey& key, const Look& look, const ReleasePods& release,
                                      const std::stop_token& stop) {
-  if (!crds::IsTrue(look.gang->status.conditions, crds::kReleased)) {
-    // Another leader may have planned over us since our commit: the decision must stand on a consistent read
-    // too.
-    TRY(cache_.ReadGangs(stop), "check for overlapping plans");
-    ASSIGN_OR_RETURN(Look again, LookAt(key, stop));
-    Action action = Decide(again.Input(clock_.WallNow()));
-    if (!std::holds_alternative<ReleasePods>(action)) {
-      queue_.Add(key.ToString());
-      return {};
-    }
+  // Another leader may have planned over us since our commit, also for a rank that is let go long after the others: the
+  // decision must stand on a consistent read too.
+  TRY(cache_.ReadGangs(stop), "check for overlapping plans");
+  ASSIGN_OR_RETURN(const Look again, LookAt(key, stop));
+  if (!std::holds_alternative<ReleasePods>(Decide(again.Input(clock_.WallNow())))) {
+    queue_.Add(key.ToString());
+    return {};
   }
   if (const base::Status written = WriteRankFile(look, stop); !written) {
     return Blamed(look, "NoRankFile", written.error(), stop);

@@ -25,9 +25,10 @@ OwnerLayout LayoutOfPyTorchJob(const kube::Json& owner) {
   layout.segment_mark = kReplicaType;
   AddReplicas(layout, "master", kube::Find(owner, {"spec", "pytorchReplicaSpecs", "Master"}));
   AddReplicas(layout, "worker", kube::Find(owner, {"spec", "pytorchReplicaSpecs", "Worker"}));
-  if (kube::Find(owner, {"spec", "elasticPolicy"}) != nullptr) {
-    layout.elastic = layout.own_ranks = true;
-  }
+  layout.elastic = kube::Find(owner, {"spec", "elasticPolicy"}) != nullptr;
+  // Without a master the operator sets no RANK either.
+  layout.own_ranks =
+      layout.elastic || kube::Find(owner, {"spec", "pytorchReplicaSpecs", "Master"}) == nullptr;
   return layout;
 }
 

@@ -71,6 +71,40 @@ OwnerLayout LayoutOfJob(const kube::Json& owner) {
   return layout;
 }
 
+namespace {
+
+// Whether one of the gang's replicated jobs is made only when another one of them is ready or done: the pods of that one
+// wait at the gate for all, and so for ever.
+std::optional<InputRefusal> StartsInOrder(const kube::Json& owner, const OwnerLayout& layout) {
+  if (layout.segments.size() < 2) return std::nullopt;
+  const std::string title = "JobSet " + kube::Name(owner);
+  if (kube::StringAt(owner, {"spec", "startupPolicy", "startupPolicyOrder"}) == "InOrder") {
+    return InputRefusal{"StartsInOrder",
+                        title +
+                            " makes a replicated job only when the one before it is ready, and a "
+                            "gang starts all of them together; set "
+                            "spec.startupPolicy.startupPolicyOrder: AnyOrder"};
+  }
+  const auto has = [&layout](const std::string& name) {
+    return std::any_of(layout.segments.begin(), layout.segments.end(),
+                       [&name](const RankSegment& one) { return one.name == name; });
+  };
+  for (const kube::Json& replicated : kube::ArrayAt(owner, {"spec", "replicatedJobs"})) {
+    const std::string name = kube::StringAt(replicated, {"name"});
+    if (!has(name)) continue;
+    for (const kube::Json& before : kube::ArrayAt(replicated, {"dependsOn"})) {
+      const std::string other = kube::StringAt(before, {"name"});
+      if (!has(other)) continue;
+      return InputRefusal{"StartsInOrder", title + " makes replicated job " + name + " only after " + other +
+                                               ", and a gang starts both together; remove its dependsOn, or "
+                                               "heddle.dev/parallelism from one of them"};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 OwnerLayout LayoutOfJobSet(const kube::Json& owner) {
   OwnerLayout layout;
   layout.segment_mark = jobset::kReplicatedJob;
@@ -87,6 +121,7 @@ OwnerLayout LayoutOfJobSet(const kube::Json& owner) {
     AddSegment(layout, name, kube::IntAt(replicated, {"replicas"}).value_or(1),
                SizeOfJob(*spec, "replicated job " + name));
   }
+  if (said && !layout.refusal) layout.refusal = StartsInOrder(owner, layout);
   return layout;
 }
 

@@ -109,6 +109,21 @@ class Decision {
     return topology::Transport::kEthernet;
   }
 
+  // Whether a node was told already all that this generation has to tell it: that a canary drifts or reboots long after
+  // is no reason to take it back, nor to call its ports unknown.
+  bool HasIt(std::size_t node, const LosslessPolicy& policy) const {
+    if (!soundness_.at(policy.name).resolved) return false;
+    return std::all_of(selections_[node].begin(), selections_[node].end(), [&](const auto& selection) {
+      const auto& [port, by] = selection;
+      if (by.size() != 1 || by.front() != &policy) return true;
+      const LosslessWish* told = EntryOf(nodes_[node].wishes, port);
+      if (told == nullptr) return false;
+      LosslessWish same = *told;
+      same.ports = {port};
+      return WishOf(policy, port, TransportOf(node, port), told) == same;
+    });
+  }
+
   // The nodes that may have this generation.
   std::set<std::string> AdmittedNodes(const LosslessPolicy& policy) const {
     std::vector<std::pair<std::string, std::size_t>> selected;
@@ -129,7 +144,7 @@ class Decision {
     }
     std::set<std::string> admitted;
     for (std::size_t i = 0; i < selected.size(); ++i) {
-      if (i < canaries || settled) admitted.insert(selected[i].first);
+      if (i < canaries || settled || HasIt(selected[i].second, policy)) admitted.insert(selected[i].first);
     }
     return admitted;
   }

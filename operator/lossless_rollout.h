@@ -44,8 +44,8 @@ using LosslessPolicies = Policies<crds::LosslessPolicy>;
 // none of them and names them all. A policy that contradicts itself is rolled out nowhere; ports keep what
 // they were told by its earlier generation. With `canary: N` in mode Apply the first N of the selected nodes
 // by name get a new generation, and the others keep the old one until every applicable port of those N is
-// compliant with the new; one that failed or drifted holds all the others up. A generation that tells a port
-// nothing new keeps the old one's number there. Pure: equal inputs give equal
+// compliant with the new; one that failed or drifted holds those up that have not got it yet. A generation that tells a
+// port nothing new keeps the old one's number there. Pure: equal inputs give equal
 // results. `now` is only the time of conditions whose status changes.
 LosslessRollout DecideRollout(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes,
                               base::WallTime now);

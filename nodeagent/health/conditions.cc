@@ -144,6 +144,17 @@ constexpr std::array<std::string_view, 8> kPortReasons{"Flapping", "LinkDown", "
                                                        "PathLoss", "BeingSet", "SlowLink",   "Healthy"};
 constexpr std::size_t kBeingSet = 5;
 
+// A rate that nobody could read is none.
+bool IsSlow(const NicPort& port, int best_gbps) {
+  return port.state == LinkState::kActive && port.rate_gbps > 0 && port.rate_gbps < best_gbps;
+}
+
+// What a port does not say, as the end of a sentence; empty where it says all.
+std::string_view Silence(const NicPort& port) {
+  if (port.state == LinkState::kUnknown) return "says neither that it is up nor that it is down";
+  return port.state == LinkState::kActive && port.rate_gbps == 0 ? "says no rate that can be read" : "";
+}
+
 std::size_t WeighPort(const NicPort& port, int best_gbps) {
   switch (port.fault) {
     case LinkFault::kFlapping:
@@ -158,7 +169,7 @@ std::size_t WeighPort(const NicPort& port, int best_gbps) {
       break;
   }
   if (port.state == LinkState::kDown) return 1;
-  return port.state == LinkState::kActive && port.rate_gbps < best_gbps ? 6 : 7;
+  return IsSlow(port, best_gbps) ? 6 : 7;
 }
 
 // "mlx5_3 port 1 (leaf-4 port 17)"
@@ -174,7 +185,7 @@ std::string SayPort(const Nic& nic, const NicPort& port, int best_gbps) {
   std::string text = PortWithLeaf(nic, port);
   if (port.state == LinkState::kDown) text += " is down";
   if (!port.reason.empty()) text += ": " + port.reason;
-  if (port.state == LinkState::kActive && port.rate_gbps < best_gbps)
+  if (IsSlow(port, best_gbps))
     text += fmt::format(": trained to {} Gb/s, others to {}", port.rate_gbps, best_gbps);
   return text;
 }
@@ -199,8 +210,8 @@ Condition RailCondition(const Observation& seen, int rail, int best_gbps) {
       const auto why = seen.unread_ports.find({nic.name, port.number});
       if (why != seen.unread_ports.end()) {
         unread.push_back(fmt::format("{}: {}", names.back(), why->second));
-      } else if (port.state == LinkState::kUnknown) {
-        unread.push_back(fmt::format("{} says neither that it is up nor that it is down", names.back()));
+      } else if (!Silence(port).empty()) {
+        unread.push_back(fmt::format("{} {}", names.back(), Silence(port)));
       }
     }
   }
@@ -278,10 +289,9 @@ Condition LinksUp(const topology::Node& node) {
   for (const Nic& nic : node.nics) {
     if (nic.role != NicRole::kCompute) continue;
     for (const NicPort& port : nic.ports) {
-      if (port.state == LinkState::kUnknown)
-        unknown.push_back(PortName(nic, port) + " says neither that it is up nor that it is down");
+      if (!Silence(port).empty()) unknown.push_back(fmt::format("{} {}", PortName(nic, port), Silence(port)));
       if (port.state == LinkState::kDown) down.push_back(PortName(nic, port) + " is down");
-      if (port.state == LinkState::kActive && port.rate_gbps < best) {
+      if (IsSlow(port, best)) {
         slow.push_back(
             fmt::format("{} trained to {} Gb/s, others to {}", PortName(nic, port), port.rate_gbps, best));
       }

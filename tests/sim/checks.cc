@@ -147,7 +147,8 @@ void Checks::Requested(const Process& process, const test::ApiRequest& request,
   if (request.plural == "leases" || request.plural == "events") return;
   ++writes_;
   last_write_ = process.name() + " " + request.Line();
-  if (request.method != "DELETE" || request.plural != "pods") return;
+  const bool evicts = request.method == "POST" && request.subresource == "eviction";
+  if (request.plural != "pods" || (request.method != "DELETE" && !evicts)) return;
   if (const auto owner = owners_.find(request.key.name); owner != owners_.end()) {
     deleted_by_us_[owner->first] = owner->second;
   }

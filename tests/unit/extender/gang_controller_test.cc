@@ -667,6 +667,19 @@ TEST(GangController, QuotesTheControllerThatCannotMakeThePods) {
                              std::chrono::minutes(2)))
       << cluster.Summary("train");
   EXPECT_THAT(cluster.GangOf("train")->status.message, HasSubstr("exceeded quota: gpus"));
+
+  // Not once for each pod that comes.
+  const auto asked = [&cluster] {
+    const auto requests = cluster.server.requests();
+    return std::count_if(requests.begin(), requests.end(),
+                         [](const auto& one) { return one.method == "GET" && one.plural == "events"; });
+  };
+  const auto before = asked();
+  for (int i = 1; i < 7; ++i) {
+    cluster.PutPod({}, uid, i);
+    extender.Pass(std::chrono::seconds(1));
+  }
+  EXPECT_LE(asked() - before, 1);
 }
 
 TEST(GangController, PlansAJobSetAcrossItsReplicatedJobs) {

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "crds/keys.h"
 #include "extender/gang_controller.h"
 #include "extender/resources.h"
@@ -214,6 +216,33 @@ TEST(GangPreemption, LeavesAloneWhatIsKueuesOrAPersonsAndSaysSo) {
       << world.GangOf("high")->status.message;
   extender.Pass(std::chrono::seconds(20));
   EXPECT_EQ(world.Writes("PATCH jobs"), 0);
+}
+
+// Nothing else happens meanwhile.
+TEST(GangPreemption, BeginsByItselfWhenTheWaitIsOver) {
+  World world;
+  RunningExtender extender(world);
+  world.Start(kLow);
+  ASSERT_TRUE(world.Runs(extender, "low"));
+  JobWords patient = kHigh;
+  patient.annotations = {{"heddle.dev/wait", "20m"}};
+  world.Start(patient);
+  ASSERT_TRUE(extender.Until([&] { return world.Summary("high") == "Waiting: NotEnoughFree"; }))
+      << world.Summary("high");
+  extender.Pass(std::chrono::minutes(19));
+  EXPECT_TRUE(world.Summary("low").starts_with("Running")) << world.Summary("low");
+  EXPECT_TRUE(world.Runs(extender, "high", std::chrono::minutes(3))) << world.Summary("high");
+}
+
+TEST(GangPreemption, GoesByPriorityToTheLastInteger) {
+  World world;
+  RunningExtender extender(world);
+  JobWords least = kLow;
+  least.priority = std::numeric_limits<std::int32_t>::min();
+  world.Start(least);
+  world.Start(kHigh);
+  ASSERT_TRUE(world.Runs(extender, "high"));
+  EXPECT_FALSE(world.Summary("low").starts_with("Running")) << world.Summary("low");
 }
 
 TEST(GangPreemption, IsOffWhereItIsTurnedOff) {

@@ -78,6 +78,46 @@ TEST(PyTorchJobLayout, OneReplicaEachIsTheDefault) {
   EXPECT_EQ(ReadLayout(PyTorchJob({{"Master", Json::object()}, {"Worker", Json::object()}})).pods, 2);
 }
 
+TEST(PyTorchJobLayout, WithoutAMasterNobodySaysARank) {
+  const OwnerLayout layout = ReadLayout(PyTorchJob({{"Worker", {{"replicas", 4}}}}));
+  EXPECT_TRUE(layout.own_ranks);
+  EXPECT_FALSE(layout.elastic);
+  EXPECT_FALSE(ReadLayout(PyTorchJob({{"Master", Json::object()}, {"Worker", Json::object()}})).own_ranks);
+}
+
+Json Replicated(const char* name, bool wants, const char* after = nullptr) {
+  Json job{{"name", name}, {"replicas", 2}};
+  job["template"]["spec"] = {{"completionMode", "Indexed"}, {"completions", 4}, {"parallelism", 4}};
+  if (wants) {
+    job["template"]["spec"]["template"]["metadata"]["annotations"] = {
+        {"heddle.dev/parallelism", "tp=8,dp=16"}};
+  }
+  if (after != nullptr) job["dependsOn"] = Json::array({{{"name", after}, {"status", "Ready"}}});
+  return job;
+}
+
+// The first one's pods wait at the gate for the second one's, which are never made.
+TEST(JobSetLayout, IsRefusedWhereOneOfItsJobsWaitsForAnother) {
+  const auto read = [](Json jobs, Json policy = Json::object()) {
+    return ReadLayout(Owner("jobset.x-k8s.io/v1alpha2", "JobSet",
+                            {{"replicatedJobs", std::move(jobs)}, {"startupPolicy", std::move(policy)}}));
+  };
+  const Json in_order{{"startupPolicyOrder", "InOrder"}}, any{{"startupPolicyOrder", "AnyOrder"}};
+  const Json both = Json::array({Replicated("a", true), Replicated("b", true)});
+  EXPECT_FALSE(read(both).refusal);
+  EXPECT_FALSE(read(both, any).refusal);
+  ASSERT_TRUE(read(both, in_order).refusal);
+  EXPECT_EQ(read(both, in_order).refusal->reason, "StartsInOrder");
+  EXPECT_THAT(read(both, in_order).refusal->sentence, HasSubstr("startupPolicyOrder: AnyOrder"));
+  const auto waits = read(Json::array({Replicated("a", true), Replicated("b", true, "a")}));
+  ASSERT_TRUE(waits.refusal);
+  EXPECT_THAT(waits.refusal->sentence, HasSubstr("makes replicated job b only after a"));
+  // Of the gang only one waits, for somebody else, who starts.
+  EXPECT_FALSE(
+      read(Json::array({Replicated("data", false), Replicated("train", true, "data")}), in_order).refusal);
+  EXPECT_FALSE(read(Json::array({Replicated("a", true), Replicated("check", false, "a")}), in_order).refusal);
+}
+
 TEST(PyTorchJobLayout, AnElasticJobRanksItsProcessesItself) {
   Json owner = PyTorchJob({{"Worker", {{"replicas", 4}}}});
   owner["spec"]["elasticPolicy"] = {{"maxReplicas", 8}};

@@ -209,6 +209,16 @@ TEST_F(BugCase, ADeviceThatIsRenamedAtRebootLeavesNoConditionBehind) {
   }
 }
 
+// A rate that was never read is no link that trained to nothing.
+TEST_F(BugCase, AnUnreadRateIsUnknownAndNotSlow) {
+  Machine("hgx-h100");
+  files_.Fail("sys/class/infiniband/mlx5_3/ports/1/rate");
+  const Json status = Publish();
+  EXPECT_THAT(Condition(status, "LinksUp"), testing::StartsWith("Unknown Unread mlx5_3 says no rate"));
+  EXPECT_THAT(Condition(status, "Rail3Healthy"), testing::StartsWith("Unknown Unread"));
+  EXPECT_THAT(Condition(status, "Rail4Healthy"), testing::StartsWith("True"));
+}
+
 // 7: NVIDIA/NVSentinel#1488. One failed read of sysfs became "the device disappeared", an alarm that cordons.
 TEST_F(BugCase, AFailedReadIsUnknownAndNoDeviceDisappears) {
   Machine("hgx-h100");

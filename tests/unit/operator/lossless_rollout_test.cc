@@ -183,6 +183,30 @@ TEST(LosslessRollout, TriesAFewNodesFirstAndStopsOnTheFirstFailure) {
   EXPECT_THAT(told(DecideRollout({{policy}, {}}, nodes, kNow), 2), ElementsAre("a", "b", "c", "d"));
 }
 
+// Long after the rollout; and a node that comes new is the first by its name.
+TEST(LosslessRollout, TakesNothingBackWhereACanaryDriftsLater) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.canary = 1;
+  std::vector<LosslessNode> nodes{NodeNamed("b"), NodeNamed("c"), NodeNamed("d")};
+  for (int round = 0; round < 2; ++round) {
+    const auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+    for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+  }
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  Report(nodes.front(), rollout, LosslessState::kDrifted);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Drifted");
+  EXPECT_EQ(rollout.statuses.at("roce").counts.unknown, 0);
+  EXPECT_EQ(rollout.statuses.at("roce").counts.compliant, 4);
+  for (const LosslessNode& node : nodes) EXPECT_EQ(rollout.wishes.at(node.name), node.wishes);
+
+  Report(nodes.front(), rollout, LosslessState::kCompliant);
+  nodes.push_back(NodeNamed("a"));
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_EQ(rollout.statuses.at("roce").counts.compliant, 6);
+  EXPECT_EQ(rollout.statuses.at("roce").counts.unknown, 2) << "of the new one only";
+}
+
 TEST(LosslessRollout, LooksEverywhereAtOnceWhereItOnlyObserves) {
   LosslessPolicy policy = PolicyNamed("roce");
   policy.spec.canary = 1;

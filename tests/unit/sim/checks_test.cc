@@ -148,6 +148,27 @@ TEST_F(ChecksTest, SeeAJobThatFailsOfWhatAnExtenderDeleted) {
   EXPECT_THAT(Broken(), testing::ElementsAre("NoJobFailedByUs"));
 }
 
+TEST_F(ChecksTest, SeeAJobThatFailsOfWhatAnExtenderEvicted) {
+  const Json job = server_.Put(kube::kJobs, [] {
+    Json object = kube::NewObject(kube::kJobs, {"team", "a"});
+    object["metadata"]["uid"] = "job-a";
+    return object;
+  }());
+  Commit("a", 0x0f, 4);
+  server_.Put(kube::kPods, PodOf("a", "0,1,2,3", 4));
+  Process process(simulation_, "ext");
+  test::ApiRequest request;
+  request.method = "POST";
+  request.plural = "pods";
+  request.subresource = "eviction";
+  request.key = {"team", "a-0"};
+  checks_.Requested(process, request, {201, {}, "{}"});
+  server_.Edit(kube::kJobs, {"team", "a"}, [](Json& edited) {
+    edited["status"]["conditions"] = Json::array({{{"type", "Failed"}, {"status", "True"}}});
+  });
+  EXPECT_THAT(Broken(), testing::ElementsAre("NoJobFailedByUs"));
+}
+
 // What is judged at rest: a whole run on a world in which something is broken.
 std::vector<std::string> RulesBroken(const std::function<void(World&)>& sabotage) {
   std::set<std::string> rules;
