@@ -73,8 +73,8 @@ OwnerLayout LayoutOfJob(const kube::Json& owner) {
 
 namespace {
 
-// Whether one of the gang's replicated jobs is made only when another one of them is ready or done: that one's pods wait
-// at the gate for all, and so for ever.
+// Whether one of the gang's replicated jobs is made only when another is ready or done, whose pods wait at the gate for
+// those of all, and so for ever.
 std::optional<InputRefusal> StartsInOrder(const kube::Json& owner, const OwnerLayout& layout) {
   if (layout.segments.size() < 2) return std::nullopt;
   const std::string title = "JobSet " + kube::Name(owner);
