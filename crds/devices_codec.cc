@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "base/names.h"
 #include "crds/rdma_device_policy.h"
 
 namespace heddle::crds {
@@ -13,20 +14,14 @@ constexpr std::array<std::string_view, 3> kModeNames{"WholeNode", "Pairs", "Nics
 constexpr std::array<std::string_view, 3> kPluginNames{"Heddle", "RdmaShared", "Sriov"};
 constexpr std::array<std::string_view, 4> kStateNames{"Offered", "Pending", "Refused", "Elsewhere"};
 
-template <class Word, std::size_t n>
-std::optional<Word> Parse(const std::array<std::string_view, n>& names, std::string_view text) {
-  const auto found = std::find(names.begin(), names.end(), text);
-  if (found == names.end()) return std::nullopt;
-  return Word(found - names.begin());
-}
 std::optional<DeviceMode> ParseMode(std::string_view text) {
-  return Parse<DeviceMode>(kModeNames, text);
+  return base::ValueNamed<DeviceMode>(kModeNames, text);
 }
 std::optional<DevicePlugin> ParsePlugin(std::string_view text) {
-  return Parse<DevicePlugin>(kPluginNames, text);
+  return base::ValueNamed<DevicePlugin>(kPluginNames, text);
 }
 std::optional<DeviceState> ParseState(std::string_view text) {
-  return Parse<DeviceState>(kStateNames, text);
+  return base::ValueNamed<DeviceState>(kStateNames, text);
 }
 
 bool Only(std::string_view text, std::string_view letters) {

@@ -1,9 +1,9 @@
 #include "crds/fabric_switch.h"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 
+#include "base/names.h"
 #include "crds/codec.h"
 #include "crds/keys.h"
 
@@ -16,27 +16,17 @@ using lossless::LosslessVerdict;
 constexpr std::array<std::string_view, 2> kDialects{"Sonic", "OpenConfig"};
 constexpr std::array<std::string_view, 3> kRoles{"Leaf", "Spine", "Core"};
 constexpr std::array<std::string_view, 2> kModes{"Observe", "Render"};
-constexpr std::array<std::string_view, 3> kVerdicts{"Contradiction", "Unproved", "Lossless"};
 constexpr std::int64_t kMaxSwitchPorts = 4096;
 constexpr std::size_t kMaxName = 253;
 
-template <class T, std::size_t kCount>
-std::optional<T> Parse(const std::array<std::string_view, kCount>& names, std::string_view text) {
-  const auto found = std::find(names.begin(), names.end(), text);
-  if (found == names.end()) return std::nullopt;
-  return T(found - names.begin());
-}
 std::optional<SwitchDialect> ParseDialect(std::string_view text) {
-  return Parse<SwitchDialect>(kDialects, text);
+  return base::ValueNamed<SwitchDialect>(kDialects, text);
 }
 std::optional<SwitchRole> ParseRole(std::string_view text) {
-  return Parse<SwitchRole>(kRoles, text);
+  return base::ValueNamed<SwitchRole>(kRoles, text);
 }
 std::optional<SwitchMode> ParseMode(std::string_view text) {
-  return Parse<SwitchMode>(kModes, text);
-}
-std::optional<LosslessVerdict> ParseVerdict(std::string_view text) {
-  return Parse<LosslessVerdict>(kVerdicts, text);
+  return base::ValueNamed<SwitchMode>(kModes, text);
 }
 
 // "leaf-3:8080", "10.0.0.3:8080", "[fd00::3]:8080".
@@ -117,8 +107,8 @@ SwitchCable ReadCable(const Field& field) {
   cable.node = field("node").Required().Name(kMaxName);
   cable.port = field("port").Required().Name(72);
   cable.switch_port = field("switchPort").Required().Name(255);
-  cable.verdict = field("verdict").Required().Word(ParseVerdict, "Contradiction, Unproved, Lossless",
-                                                   LosslessVerdict::kUnproved);
+  cable.verdict = field("verdict").Required().Word(
+      lossless::ParseLosslessVerdict, "Contradiction, Unproved, Lossless", LosslessVerdict::kUnproved);
   cable.setting = field("setting").Text(64);
   cable.host = field("host").Text(256);
   cable.leaf = field("switch").Text(256);

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "base/names.h"
 #include "lossless/compare.h"
 #include "lossless/lint_rules.h"
 
@@ -296,6 +297,10 @@ EndKey KeyOf(const CableEnd& end) {
 
 std::string_view LosslessVerdictName(LosslessVerdict verdict) {
   return kVerdictNames[std::size_t(verdict)];
+}
+
+std::optional<LosslessVerdict> ParseLosslessVerdict(std::string_view name) {
+  return base::ValueNamed<LosslessVerdict>(kVerdictNames, name);
 }
 
 std::string_view FecName(Fec fec) {

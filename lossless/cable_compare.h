@@ -25,6 +25,7 @@ enum class LosslessVerdict : std::uint8_t {
   kLossless,
 };
 std::string_view LosslessVerdictName(LosslessVerdict verdict);  // "Contradiction", "Unproved", "Lossless"
+std::optional<LosslessVerdict> ParseLosslessVerdict(std::string_view name);
 inline LosslessVerdict Worst(LosslessVerdict a, LosslessVerdict b) {
   return a < b ? a : b;
 }

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/names.h"
+
 namespace heddle::lossless {
 namespace {
 
@@ -48,13 +50,6 @@ constexpr std::array<std::string_view, kSettings> kSettingNames{"dcbx",
                                                                 "watched",
                                                                 "marking"};
 
-template <class T, std::size_t kCount>
-std::optional<T> Parse(const std::array<std::string_view, kCount>& names, std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return T(found - names.begin());
-}
-
 std::optional<int> ParseDscp(std::string_view text) {
   int dscp = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), dscp);
@@ -89,13 +84,13 @@ std::string_view AlgorithmName(Algorithm algorithm) {
   return kAlgorithmNames[std::size_t(algorithm)];
 }
 std::optional<Trust> ParseTrust(std::string_view name) {
-  return Parse<Trust>(kTrustNames, name);
+  return base::ValueNamed<Trust>(kTrustNames, name);
 }
 std::optional<Dcbx> ParseDcbx(std::string_view name) {
-  return Parse<Dcbx>(kDcbxNames, name);
+  return base::ValueNamed<Dcbx>(kDcbxNames, name);
 }
 std::optional<Algorithm> ParseAlgorithm(std::string_view name) {
-  return Parse<Algorithm>(kAlgorithmNames, name);
+  return base::ValueNamed<Algorithm>(kAlgorithmNames, name);
 }
 
 DscpMap AllDscps(int priority) {
@@ -152,7 +147,7 @@ std::string_view DcqcnParameterName(DcqcnParameter parameter) {
   return kDcqcnNames[std::size_t(parameter)];
 }
 std::optional<DcqcnParameter> ParseDcqcnParameter(std::string_view name) {
-  return Parse<DcqcnParameter>(kDcqcnNames, name);
+  return base::ValueNamed<DcqcnParameter>(kDcqcnNames, name);
 }
 
 std::span<const std::string_view> SettingNames() {
@@ -162,7 +157,7 @@ std::string_view SettingName(Setting setting) {
   return kSettingNames[std::size_t(setting)];
 }
 std::optional<Setting> ParseSetting(std::string_view name) {
-  return Parse<Setting>(kSettingNames, name);
+  return base::ValueNamed<Setting>(kSettingNames, name);
 }
 
 int PriorityOf(const PortSettings& settings, int dscp) {
