@@ -21,7 +21,8 @@ get NCCL's configuration of the node from it. It changes nothing on the machine 
 and that with --lossless apply only.)";
 inline constexpr const char* kExamples = R"(
 Examples:
-  heddle-nodeagent --print -o yaml                   what would be published of this machine
+  heddle-nodeagent --print                           this machine as text, to read or to paste into a ticket
+  heddle-nodeagent --print -o yaml                   the object that would be published of it
   heddle-nodeagent --machine DIR --print -o json     the same of a recorded machine
   heddle-nodeagent --print --follow                  then a line for each change, until Ctrl-C
   heddle-nodeagent --nccl-topo topo.xml              NCCL's topology file of this machine, rails and planes included
@@ -37,7 +38,7 @@ inline constexpr const char* kDefaultListen = "127.0.0.1:9559";
 
 // What heddle-nodeagent was asked to do. For its main.cc, and what only that calls.
 struct Flags {
-  std::string node, machine, kubeconfig, context, output = "yaml", record_to, log_level = "info";
+  std::string node, machine, kubeconfig, context, output = "text", record_to, log_level = "info";
   std::string nccl_topo, from_nccl_xml;
   std::string qos, qos_port, qos_output = "table";  // the verb: "show", "watch"; empty = none
   std::string probe;                                // the library that a child was started for
@@ -169,8 +170,11 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
          "Take the PCIe tree from this NCCL topology file: for VMs whose hypervisor hides it. With --print "
          "on a machine that has none of its devices: print what the file says")
       ->type_name("FILE");
-  app.add_option("-o,--output", flags.output, "json or yaml; with --follow one JSON object a line, or text")
-      ->check(CLI::IsMember({"json", "yaml"}))
+  app.add_option("-o,--output", flags.output,
+                 "text is for people and tickets, json and yaml are the object; with --follow text or json, "
+                 "where each line "
+                 "is one object")
+      ->check(CLI::IsMember({"text", "json", "yaml"}))
       ->capture_default_str();
   app.add_option("--kubeconfig", flags.kubeconfig,
                  "Default: $KUBECONFIG, the pod's service account, ~/.kube/config");

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "crds/yaml.h"
 #include "nodeagent/health/conditions.h"
 #include "nodeagent/publish/report.h"
+#include "nodeagent/ticket.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -39,9 +39,10 @@ std::string Follow::Line(base::WallTime now, std::string_view kind, std::string_
 std::string Follow::First(const Sight& sight, base::WallTime now) const {
   crds::NodeTopology object;
   object.name = node_;
-  const crds::Json json = crds::ToJson(Report(object, sight.seen, now));
-  if (format_ == FollowFormat::kText) return crds::ToYaml(json) + "---\n";
-  const crds::Json line{{"time", base::FormatMicroTime(now)}, {"kind", "observation"}, {"object", json}};
+  object = Report(object, sight.seen, now);
+  if (format_ == FollowFormat::kText) return Ticket(object, sight.seen.excluded) + "\n";
+  const crds::Json line{
+      {"time", base::FormatMicroTime(now)}, {"kind", "observation"}, {"object", crds::ToJson(object)}};
   return line.dump(-1, ' ', false, crds::Json::error_handler_t::replace) + "\n";
 }
 

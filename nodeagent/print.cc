@@ -7,6 +7,7 @@
 #include "nodeagent/follow.h"
 #include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/publish/report.h"
+#include "nodeagent/ticket.h"
 
 namespace heddle::nodeagent {
 
@@ -17,8 +18,11 @@ bool PrintNode(Machine& machine, GrantSource* kubelet, const Flags& flags, base:
   if (stop.stop_requested()) return false;
   crds::NodeTopology object;
   object.name = machine.identity.node;
-  const auto json = crds::ToJson(Report(object, seen, clock.WallNow(), &grants));
-  std::fputs((flags.output == "json" ? json.dump(2) + "\n" : crds::ToYaml(json)).c_str(), stdout);
+  object = Report(object, seen, clock.WallNow(), &grants);
+  const std::string text = flags.output == "text"   ? Ticket(object, seen.excluded)
+                           : flags.output == "json" ? crds::ToJson(object).dump(2) + "\n"
+                                                    : crds::ToYaml(crds::ToJson(object));
+  std::fputs(text.c_str(), stdout);
   return true;
 }
 

@@ -33,8 +33,8 @@ std::vector<Json> Lines(const std::string& text) {
 TEST(Follow, BeginsWithTheWholeObservation) {
   Follow text("node-1", FollowFormat::kText);
   const std::string first = text.Look(Seen(), kNow);
-  EXPECT_THAT(first, HasSubstr("kind: NodeTopology\n"));
-  EXPECT_THAT(first, HasSubstr("\n---\n"));
+  EXPECT_THAT(first, HasSubstr("Node       node-1\n"));
+  EXPECT_THAT(first, HasSubstr("\nPorts\n"));
   Follow json("node-1", FollowFormat::kJson);
   const auto lines = Lines(json.Look(Seen(), kNow));
   ASSERT_EQ(lines.size(), 1u);

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "nodeagent/publish/report.h"
+#include "nodeagent/ticket.h"
 #include "recorded_machine.h"
 
 namespace heddle::nodeagent {
@@ -24,21 +25,28 @@ using topology::Transport;
 
 constexpr base::WallTime kThen{std::chrono::seconds(1'800'000'000)};
 
-std::string ReportOf(const Observation& seen) {
+crds::NodeTopology ReportOf(const Observation& seen) {
   crds::NodeTopology object;
   object.name = seen.node.name;
-  return crds::ToJson(Report(object, seen, kThen)).dump(1) + "\n";
+  return Report(object, seen, kThen);
 }
 
-void ExpectGolden(const std::string& shape, const Observation& seen) {
-  const std::string path = std::string(HEDDLE_SOURCE_DIR) + "/tests/golden/nodeagent/" + shape + ".json";
+void ExpectFile(const std::string& name, const std::string& text) {
+  const std::string path = std::string(HEDDLE_SOURCE_DIR) + "/tests/golden/nodeagent/" + name;
   if (std::getenv("UPDATE_GOLDEN") != nullptr) {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    std::ofstream(path) << ReportOf(seen);
+    std::ofstream(path) << text;
   }
   std::ostringstream golden;
   golden << std::ifstream(path).rdbuf();
-  EXPECT_EQ(golden.str(), ReportOf(seen)) << "run with UPDATE_GOLDEN=1 if this is meant";
+  EXPECT_EQ(golden.str(), text) << "run with UPDATE_GOLDEN=1 if this is meant";
+}
+
+// What programs get of a machine, and what people do.
+void ExpectGolden(const std::string& shape, const Observation& seen) {
+  const crds::NodeTopology report = ReportOf(seen);
+  ExpectFile(shape + ".json", crds::ToJson(report).dump(1) + "\n");
+  ExpectFile(shape + ".txt", Ticket(report, seen.excluded));
 }
 
 // "gpu:nic,nic rail" of every GPU, by what topology deals out.

@@ -1,10 +1,10 @@
-#include "cli/table.h"
+#include "base/table.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 
-namespace heddle::cli {
+namespace heddle::base {
 namespace {
 
 bool IsNumber(std::string_view text) {
@@ -67,4 +67,4 @@ std::string Table::Format(const Style& style) const {
   return text;
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::base

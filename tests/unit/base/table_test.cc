@@ -1,8 +1,8 @@
-#include "cli/table.h"
+#include "base/table.h"
 
 #include <gtest/gtest.h>
 
-namespace heddle::cli {
+namespace heddle::base {
 namespace {
 
 TEST(Table, AlignsWordsLeftAndNumbersRight) {
@@ -41,4 +41,4 @@ TEST(Table, ColoursOnlyWhenAsked) {
 }
 
 }  // namespace
-}  // namespace heddle::cli
+}  // namespace heddle::base

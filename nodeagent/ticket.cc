@@ -1,0 +1,203 @@
+#include "nodeagent/ticket.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/clock.h"
+#include "base/table.h"
+
+namespace heddle::nodeagent {
+namespace {
+
+using base::Printable;
+using base::Table;
+using crds::ConditionStatus;
+using topology::Fact;
+using topology::Nic;
+using topology::NicPort;
+using topology::Node;
+
+// "3", or why there is none.
+std::string Text(const Fact<int>& fact) {
+  return fact ? std::to_string(*fact) : std::string(topology::MissingName(fact.missing()));
+}
+
+std::string Count(std::size_t number, std::string_view one) {
+  return fmt::format("{} {}{}", number, one, number == 1 ? "" : "s");
+}
+
+std::string NvlinkText(const Node& node) {
+  if (node.nvlink.generation == 0 && node.nvlink.links_per_gpu == 0) return "none";
+  std::string text;
+  if (node.nvlink.generation > 0) text = fmt::format("generation {}, ", node.nvlink.generation);
+  text += fmt::format("{} of each GPU, {} Gb/s a GPU and direction", Count(node.nvlink.links_per_gpu, "link"),
+                      node.nvlink.gbps_per_gpu);
+  for (const topology::NvLink::Exception& odd : node.nvlink.exceptions)
+    text += fmt::format("; GPU {}: {} up", odd.gpu, odd.links_up);
+  return text;
+}
+
+std::string DomainText(const Node& node) {
+  if (!node.nvlink_domain) return std::string(topology::MissingName(node.nvlink_domain.missing()));
+  return Printable(node.nvlink_domain->id) +
+         (node.nvlink_domain->spans_nodes ? ", with other nodes" : ", this machine alone");
+}
+
+void AddHead(const crds::NodeTopology& object, std::string& text) {
+  const Node& node = object.status.node;
+  const crds::NodeSummary summary = crds::Summarise(node);
+  const auto line = [&text](std::string_view name, const std::string& value) {
+    text += fmt::format("{:<11}{}\n", name, value);
+  };
+  line("Node", Printable(object.name));
+  line("Machine", (node.machine.empty() ? "of an unknown make" : Printable(node.machine)) +
+                      fmt::format(", {}, {}, {}", Count(node.gpus.size(), "GPU"),
+                                  Count(node.nics.size(), "NIC"), Count(node.numa_nodes, "NUMA node")) +
+                      (node.site.empty() ? "" : ", site " + Printable(node.site)));
+  if (!node.gpus.empty()) {
+    line("NVLink",
+         NvlinkText(node) +
+             (node.nvswitches.empty() ? "" : fmt::format(", {} NVSwitches", node.nvswitches.size())));
+    line("Domain", DomainText(node));
+  }
+  line("Fabric",
+       fmt::format("{}, rails up {}, leaves {}", summary.transport, summary.rails, Printable(summary.leaf)));
+  line("Seen", fmt::format("{} by heddle-nodeagent {}, hash {}",
+                           object.status.observed_at ? base::FormatTime(*object.status.observed_at) : "never",
+                           object.status.agent_version, object.status.hash));
+}
+
+// What is not True, the worst first, each with its evidence; then in one line what is.
+void AddConditions(const std::vector<crds::Condition>& conditions, std::string& text) {
+  std::vector<std::string> good;
+  std::string bad, unknown;
+  for (const crds::Condition& condition : conditions) {
+    if (condition.status == ConditionStatus::kTrue) {
+      good.push_back(condition.type);
+      continue;
+    }
+    std::string& into = condition.status == ConditionStatus::kFalse ? bad : unknown;
+    into += fmt::format("  {} ({}): {}\n", condition.type, condition.reason, Printable(condition.message));
+  }
+  text += "\nWrong\n" + (bad.empty() ? "  nothing that this agent can see\n" : bad);
+  if (!unknown.empty()) text += "Not known\n" + unknown;
+  if (!good.empty()) text += fmt::format("Good\n  {}\n", fmt::join(good, ", "));
+}
+
+// How far GPU `gpu` is from a NIC; "?" where nothing says.
+std::string DistanceText(const Node& node, int gpu, std::string_view nic) {
+  const auto path = std::find_if(node.paths.begin(), node.paths.end(), [&](const topology::GpuNicPath& of) {
+    return of.gpu == gpu && of.nic == nic;
+  });
+  return path == node.paths.end() ? "?" : std::string(topology::PciDistanceName(path->distance));
+}
+
+std::string HealthText(const topology::Gpu& gpu) {
+  if (!gpu.healthy) return "unhealthy: " + gpu.unhealthy_reason;
+  return gpu.mig ? "healthy, cut by MIG" : "healthy";
+}
+
+// The NICs of one GPU that are equally far and on one rail: "rdmap79s0,rdmap80s0", "PIX", "0".
+using NicGroup = std::array<std::string, 3>;
+std::vector<NicGroup> NicGroups(const Node& node, int gpu) {
+  std::vector<NicGroup> groups;
+  for (const Nic* nic : node.NicsOfGpu(gpu)) {
+    const std::string distance = DistanceText(node, gpu, nic->name), rail = Text(nic->rail);
+    if (!groups.empty() && groups.back()[1] == distance && groups.back()[2] == rail) {
+      groups.back()[0] += "," + nic->name;
+    } else {
+      groups.push_back({nic->name, distance, rail});
+    }
+  }
+  if (groups.empty()) groups.push_back({"none", "-", "-"});
+  return groups;
+}
+
+void AddGpus(const Node& node, std::string& text) {
+  if (node.gpus.empty()) return;
+  Table table({"GPU", "PCI", "NUMA", "MODEL", "GIB", "NICS", "DISTANCE", "RAIL", "STATE"});
+  for (const topology::Gpu& gpu : node.gpus) {
+    for (const NicGroup& group : NicGroups(node, gpu.index)) {
+      table.Add({std::to_string(gpu.index), gpu.pci, Text(gpu.numa), gpu.model,
+                 gpu.memory_gib == 0 ? "?" : std::to_string(gpu.memory_gib), group[0], group[1], group[2],
+                 HealthText(gpu)});
+    }
+  }
+  text += "\nGPUs and the NICs that go with them\n" + table.Format({});
+}
+
+std::string RateText(const NicPort& port) {
+  if (port.usable_gbps == port.rate_gbps) return std::to_string(port.rate_gbps);
+  return fmt::format("{} of {}", port.usable_gbps, port.rate_gbps);
+}
+
+std::string MtuText(const Nic& nic, const NicPort& port) {
+  if (nic.transport == topology::Transport::kEthernet) return "-";  // it carries no RDMA
+  return port.rdma_mtu == 0 ? "?" : std::to_string(port.rdma_mtu);
+}
+
+void AddPorts(const Node& node, std::string& text) {
+  if (node.nics.empty()) return;
+  Table table({"NIC", "PORT", "ROLE", "TRANSPORT", "PCI", "NUMA", "INTERFACE", "STATE", "GBIT/S", "RDMA MTU",
+               "LEAF", "LEAF PORT"});
+  std::string reasons;
+  for (const Nic& nic : node.nics) {
+    for (const NicPort& port : nic.ports) {
+      const bool known = port.leaf_port.known();
+      table.Add({nic.name, std::to_string(port.number), std::string(topology::NicRoleName(nic.role)),
+                 std::string(topology::TransportName(nic.transport)), nic.pci, Text(nic.numa), nic.netdev,
+                 std::string(topology::LinkStateName(port.state)), RateText(port), MtuText(nic, port),
+                 known ? port.leaf_port->leaf : std::string(topology::MissingName(port.leaf_port.missing())),
+                 known ? port.leaf_port->port : ""});
+      if (!port.reason.empty())
+        reasons +=
+            fmt::format("  {} port {}: {}\n", Printable(nic.name), port.number, Printable(port.reason));
+    }
+  }
+  text += "\nPorts\n" + table.Format({}) + reasons;
+}
+
+void AddExcluded(const std::vector<Exclusion>& excluded, std::string& text) {
+  if (excluded.empty()) return;
+  // A card's virtual functions are dozens, and all say the same.
+  std::vector<std::string> reasons;
+  std::map<std::string, std::vector<std::string>> devices;
+  for (const Exclusion& of : excluded) {
+    if (!devices.contains(of.reason)) reasons.push_back(of.reason);
+    devices[of.reason].push_back(of.device.empty() ? of.pci : of.device);
+  }
+  text += "\nLeft out\n";
+  for (const std::string& reason : reasons)
+    text += Printable(fmt::format("  {}: {}", fmt::join(devices[reason], ", "), reason)) + "\n";
+}
+
+void AddGrants(const std::vector<crds::Grant>& grants, std::string& text) {
+  if (grants.empty()) return;
+  Table table({"POD", "CONTAINER", "GPUS", "NICS"});
+  for (const crds::Grant& grant : grants) {
+    std::vector<std::string> gpus;
+    for (const crds::Grant::GpuRef& gpu : grant.gpus) gpus.push_back(std::to_string(gpu.index));
+    table.Add({grant.pod_namespace + "/" + grant.pod_name, grant.container,
+               fmt::format("{}", fmt::join(gpus, ",")), fmt::format("{}", fmt::join(grant.nics, ","))});
+  }
+  text += "\nIn use\n" + table.Format({});
+}
+
+}  // namespace
+
+std::string Ticket(const crds::NodeTopology& object, const std::vector<Exclusion>& excluded) {
+  std::string text;
+  AddHead(object, text);
+  AddConditions(object.status.conditions, text);
+  AddGpus(object.status.node, text);
+  AddPorts(object.status.node, text);
+  AddExcluded(excluded, text);
+  AddGrants(object.status.grants, text);
+  return text;
+}
+
+}  // namespace heddle::nodeagent
