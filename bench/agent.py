@@ -3,7 +3,7 @@
 
 First one look and one pass over the counters of a recorded machine. Then an agent at rest, twice, on a real API
 server: on that machine, and on this one with the test driver of an HGX H100 in the agent's child process, as on a GPU
-node. The first minute (start and publication) does not count."""
+node. The first minute (start and publication) does not count; the time after it holds whole looks, one a minute."""
 
 import argparse
 import subprocess
@@ -71,8 +71,9 @@ def cpu_ms(pid):
 
 
 def memory_mb(pid):
+    """Resident, and its share of it: a page that agent and child both map counts half for each."""
     fields = {line.split(":")[0]: line.split()[1] for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]}
-    return int(fields["Rss"]) / 1e3, (int(fields["Private_Dirty"]) + int(fields["Private_Clean"])) / 1e3
+    return int(fields["Rss"]) / 1e3, int(fields["Pss"]) / 1e3
 
 
 def measure(name, daemon, seconds):
@@ -82,9 +83,9 @@ def measure(name, daemon, seconds):
     passed = time.monotonic() - started
     for number, pid in enumerate(processes(daemon.pid)):
         used = cpu_ms(pid) - before.get(pid, 0)
-        resident, private = memory_mb(pid)
+        resident, share = memory_mb(pid)
         print(f"| {name}, {'the child' if number else 'the agent'} | {used / passed * 60:.0f} ms a minute "
-              f"| {used / passed / 10:.3f} % | {resident:.1f} MB | {private:.1f} MB |", flush=True)
+              f"| {used / passed / 10:.3f} % | {resident:.1f} MB | {share:.1f} MB |", flush=True)
 
 
 def main():
@@ -119,7 +120,7 @@ def main():
                 "live", [binaries / "heddle-nodeagent", "--kubeconfig", account["live"], "--node", "live", "--nvml",
                          arguments.nvml], plane.logs / "live.log",
                 {"HEDDLE_TEST_NVML": f"{machine['live']}/nvml.yaml"})}
-        print("\n| at rest | CPU | of a core | resident | of it private |\n|---|---|---|---|---|")
+        print(f"\n| at rest, {arguments.seconds} s | CPU | of a core | resident | proportional (PSS) |\n|---|---|---|---|---|")
         for name, daemon in agents.items():
             daemon.start()
             heddle.wait_published([daemon.name])
