@@ -104,6 +104,7 @@ class GangController {
   base::Status Repair(const Look& look, const RepairRanks& repair, const std::stop_token& stop);
   base::Status Release(const GangKey& key, const Look& look, const ReleasePods& release,
                        const std::stop_token& stop);
+  std::string OtherGangOf(const kube::Json& rank_file, const crds::Gang& gang);
   base::Status WriteRankFile(const Look& look, const std::stop_token& stop);
   base::Status MakeComputeDomain(const Look& look, const std::stop_token& stop);
   // Says on the Gang what only a person can clear.

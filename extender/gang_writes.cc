@@ -162,6 +162,20 @@ base::Status GangController::Release(const GangKey& key, const Look& look, const
   return {};
 }
 
+// The gang that a file of ranks belongs to, where that one lives and is no gang of the same thing. Of the same thing
+// are a restart, and what its framework makes anew beside the old (a RayService's next RayCluster): the newest counts.
+std::string GangController::OtherGangOf(const kube::Json& rank_file, const crds::Gang& gang) {
+  const std::string owner = RankFileOwner(rank_file);
+  const kube::ObjectPtr other = cache_.gangs().Get({gang.ns, owner});
+  if (owner == gang.name || other == nullptr) return {};
+  const auto whole = cache_.GangOf(KeyOfGangObject(*other));
+  const bool lives = whole != nullptr && !crds::IsTrue(whole->status.conditions, crds::kEnded);
+  const auto kind = [](const crds::GangSpec& spec) {
+    return spec.owner.kind + " " + spec.group.substr(0, spec.group.find('/'));
+  };
+  return lives && kind(whole->spec) != kind(gang.spec) ? owner : std::string();
+}
+
 // It has to be there before the first process reads it, and to change before a pod with another place starts.
 base::Status GangController::WriteRankFile(const Look& look, const std::stop_token& stop) {
   if (look.members.rank_file.empty()) return {};
@@ -175,10 +189,15 @@ base::Status GangController::WriteRankFile(const Look& look, const std::stop_tok
     TRY(client_.Create(kube::kConfigMaps, file, stop), "write the rank file");
     return {};
   }
-  if (!IsRankFile(*there)) {
+  if (RankFileOwner(*there).empty()) {
     return base::Fail(Code::kAlreadyExists,
                       "the ConfigMap " + key.ToString() +
                           " is not Heddle's, and the ranks of a gang belong there; rename it or its gang");
+  }
+  if (const std::string other = OtherGangOf(*there, *look.gang); !other.empty()) {
+    return base::Fail(Code::kAlreadyExists, "the ConfigMap " + key.ToString() +
+                                                " holds the ranks of the gang " + other +
+                                                ", which has not ended; give one of them another name");
   }
   const kube::Json* data = kube::Find(*there, {"data"});
   const bool same =

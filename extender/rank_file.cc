@@ -53,12 +53,13 @@ base::Result<kube::Json> RankFile(const crds::Gang& gang, const GangMembers& mem
   return file;
 }
 
-bool IsRankFile(const kube::Json& config_map) {
-  const kube::Json& owners = kube::ArrayAt(config_map, {"metadata", "ownerReferences"});
-  return std::any_of(owners.begin(), owners.end(), [](const kube::Json& owner) {
-    return kube::StringAt(owner, {"kind"}) == crds::keys::kGang.kind &&
-           kube::StringAt(owner, {"apiVersion"}) == crds::keys::kApiVersion;
-  });
+std::string RankFileOwner(const kube::Json& config_map) {
+  for (const kube::Json& owner : kube::ArrayAt(config_map, {"metadata", "ownerReferences"})) {
+    if (kube::StringAt(owner, {"kind"}) == crds::keys::kGang.kind &&
+        kube::StringAt(owner, {"apiVersion"}) == crds::keys::kApiVersion)
+      return kube::StringAt(owner, {"name"});
+  }
+  return {};
 }
 
 }  // namespace heddle::extender

@@ -18,7 +18,7 @@ std::string RankFileName(std::string_view owner);
 // Requires: gang.status.placement, with a row for each of members.ranks.
 [[nodiscard]] base::Result<kube::Json> RankFile(const crds::Gang& gang, const GangMembers& members);
 
-// Whether an existing ConfigMap of that name is Heddle's to change.
-bool IsRankFile(const kube::Json& config_map);
+// The name of the Gang that an existing ConfigMap of that name is about; empty: it is not Heddle's to change.
+std::string RankFileOwner(const kube::Json& config_map);
 
 }  // namespace heddle::extender

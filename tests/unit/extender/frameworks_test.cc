@@ -244,6 +244,46 @@ TEST_F(Ray, NeverOverwritesSomebodyElsesConfigMapAndSaysWhoseNameIsTaken) {
                              std::chrono::minutes(10)));
 }
 
+// Both would keep their ranks in job-heddle-ranks, and the second would start the first one's processes elsewhere.
+TEST_F(Ray, NeverTakesTheFileOfALivingGangOfAnotherKindAndTakesItWhenThatHasEnded) {
+  RunningExtender extender(cluster);
+  PutWorker("w-aa");
+  PutWorker("w-zz");
+  ASSERT_TRUE(extender.Until([&] {
+    cluster.BindReleased();
+    return Running(cluster, "ray-x7z");
+  }));
+  const std::string before = Ranks();
+  const kube::Resource jobs = Kind("kubeflow.org/v2beta1", "MPIJob");
+  cluster.server.Serve(jobs);
+  Json job = kube::NewObject(jobs, {"train", "job"});
+  Json worker = {{"replicas", 2}};
+  worker["template"]["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=8,dp=2";
+  job["spec"]["mpiReplicaSpecs"] = {{"Launcher", Json::object()}, {"Worker", worker}};
+  const std::string uid = kube::Uid(cluster.server.Put(jobs, job));
+  const std::string mark = "training.kubeflow.org/";
+  for (int i = 0; i < 2; ++i) {
+    PutPod(cluster, "job-worker-" + std::to_string(i),
+           {{mark + "job-name", "job"},
+            {mark + "job-role", "worker"},
+            {mark + "replica-index", std::to_string(i)}},
+           Controller("kubeflow.org/v2beta1", "MPIJob", "job", uid));
+  }
+  ASSERT_TRUE(extender.Until([&] {
+    const auto gang = GangNamed(cluster, "job");
+    return gang && gang->status.reason == "NoRankFile";
+  }));
+  EXPECT_THAT(GangNamed(cluster, "job")->status.message,
+              HasSubstr("holds the ranks of the gang " + GangNamed(cluster, "ray-x7z")->name));
+  EXPECT_EQ(Ranks(), before);
+  EXPECT_FALSE(ReadPod(cluster.Pod("job-worker-0")).plan);
+  cluster.server.Remove(rays_, {"train", "ray-x7z"});
+  for (const char* name : {"w-aa", "w-zz"}) cluster.server.Remove(kube::kPods, {"train", name});
+  EXPECT_TRUE(extender.Until([&] { return ReadPod(cluster.Pod("job-worker-0")).plan.has_value(); },
+                             std::chrono::minutes(10)));
+  EXPECT_THAT(Ranks(), HasSubstr("job-worker-1"));
+}
+
 class LonePods : public testing::Test {
  protected:
   void Put(const std::string& name, int rank) {

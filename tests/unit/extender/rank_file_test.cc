@@ -54,8 +54,8 @@ TEST(RankFile, GoesWithItsGang) {
   const auto file = RankFile(scene.gang, scene.members);
   ASSERT_TRUE(file);
   EXPECT_EQ((*file)["metadata"]["ownerReferences"][0]["uid"], "gang-uid");
-  EXPECT_TRUE(IsRankFile(*file));
-  EXPECT_FALSE(IsRankFile(kube::NewObject(kube::kConfigMaps, {"train", "job-heddle-ranks"})));
+  EXPECT_EQ(RankFileOwner(*file), scene.gang.name);
+  EXPECT_EQ(RankFileOwner(kube::NewObject(kube::kConfigMaps, {"train", "job-heddle-ranks"})), "");
 }
 
 TEST(RankFile, ThatFitsNoConfigMapIsAnError) {
