@@ -63,6 +63,8 @@ struct DoctorReading {
   base::Result<Objects> definitions, mutating, mutating_bindings, validating, validating_bindings;
   base::Result<Objects> accounts;  // ServiceAccounts with Heddle's label
   base::Result<Objects> namespaces, nodes, deployments, daemon_sets, leases, topologies;
+  base::Result<Objects> own_pods;        // Heddle's
+  base::Result<Objects> failed_creates;  // events of that reason in Heddle's namespace
   base::Result<std::vector<GpuPod>> pods;
   std::vector<Right> rights;
   base::WallTime now;  // by the clock of the API server

@@ -176,6 +176,12 @@ Output RunDoctor(kube::Client& client, base::Clock& clock, const OutputOptions& 
   reading.nodes = list(kube::kNodes, {.transform = LeanNode});
   reading.deployments = list(kDeployments, {.transform = WithoutManagedFields});
   reading.daemon_sets = list(kDaemonSets, {.transform = WithoutManagedFields});
+  reading.own_pods = list(kube::kPods, {.ns = reading.ns,
+                                        .label_selector = "app.kubernetes.io/name=heddle",
+                                        .transform = WithoutManagedFields});
+  reading.failed_creates =
+      list(kube::kEvents,
+           {.ns = reading.ns, .field_selector = "reason=FailedCreate", .transform = WithoutManagedFields});
   reading.leases = list(kube::kLeases, {.ns = reading.ns, .transform = WithoutManagedFields});
   reading.topologies = list(HeddleResource(keys::kNodeTopology, false), {.transform = LeanTopology});
   bool roce = false;

@@ -31,6 +31,13 @@ std::string PodsOf(const DoctorReading& reading, std::string_view component) {
   return fmt::format("kubectl -n {} describe pods -l app.kubernetes.io/component={}", reading.ns, component);
 }
 
+// ": why", where anything says it.
+std::string Because(const DoctorReading& reading, std::string_view component, const Json& controller) {
+  std::string why = WhyNoneIsMade(reading, controller);
+  if (why.empty()) why = WhyPodsAreNotReady(reading, component);
+  return why.empty() ? "" : ": " + why;
+}
+
 void CheckDeployment(const DoctorReading& reading, const std::string& component, Findings& findings) {
   const std::string name = "heddle-" + component;
   const Json* deployment = Ours(reading.deployments, reading.ns, name);
@@ -44,10 +51,11 @@ void CheckDeployment(const DoctorReading& reading, const std::string& component,
   }
   const std::int64_t wanted = kube::IntAt(*deployment, {"spec", "replicas"}).value_or(1);
   const std::int64_t ready = kube::IntAt(*deployment, {"status", "readyReplicas"}).value_or(0);
-  const std::string what = fmt::format("{} of {} pods of Deployment {} are ready", ready, wanted, name);
+  std::string what = fmt::format("{} of {} pods of Deployment {} are ready", ready, wanted, name);
   if (ready >= wanted && wanted > 0) {
     findings.push_back({component, Verdict::kOk, what, ""});
   } else {
+    if (wanted > 0) what += Because(reading, component, *deployment);
     findings.push_back({component, ready > 0 ? Verdict::kWarning : Verdict::kProblem, what,
                         wanted == 0 ? "scale it up again" : PodsOf(reading, component)});
   }
@@ -117,13 +125,13 @@ void CheckDaemonSet(const DoctorReading& reading, Findings& findings) {
                         "see agent.nodeSelector and agent.tolerations"});
   } else if (made == 0) {
     findings.push_back(
-        {"agents", Verdict::kProblem, what + ", and none can be made",
+        {"agents", Verdict::kProblem, what + ", and none can be made" + Because(reading, "nodeagent", *set),
          fmt::format("kubectl label namespace {} pod-security.kubernetes.io/enforce=privileged; "
                      "kubectl -n {} describe ds heddle-nodeagent",
                      reading.ns, reading.ns)});
   } else {
-    findings.push_back(
-        {"agents", ready > 0 ? Verdict::kWarning : Verdict::kProblem, what, PodsOf(reading, "nodeagent")});
+    findings.push_back({"agents", ready > 0 ? Verdict::kWarning : Verdict::kProblem,
+                        what + Because(reading, "nodeagent", *set), PodsOf(reading, "nodeagent")});
   }
 }
 

@@ -165,8 +165,8 @@ class SwitchesTest(ChartTextTestCase):
         self.assertLessEqual(budget["selector"]["matchLabels"].items(), pods.items())
 
     def test_a_quota_admits_the_classes_of_the_system_and_only_those(self):
-        def of(values):
-            objects = self.objects({"priorityClasses": values})
+        def of(values, mode="place"):
+            objects = self.objects({"priorityClasses": values, "mode": mode})
             classes = {pod_of(one)["spec"].get("priorityClassName") for one in objects
                        if one["kind"] in ("Deployment", "DaemonSet")}
             quotas = [one["spec"]["scopeSelector"]["matchExpressions"][0]["values"] for one in objects
@@ -174,6 +174,7 @@ class SwitchesTest(ChartTextTestCase):
             return classes, quotas
         self.assertEqual(of({}), ({"system-cluster-critical", "system-node-critical"},
                                   [["system-cluster-critical", "system-node-critical"]]))
+        self.assertEqual(of({}, "observe"), of({}))
         self.assertEqual(of({"control": "ours"}), ({"ours", "system-node-critical"}, [["system-node-critical"]]))
         self.assertEqual(of({"control": "", "agents": "ours"}), ({None, "ours"}, []))
         self.assertEqual(of({"quota": False})[1], [])

@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import time
+from pathlib import Path
 
 import pod_network
 from bed import ControlPlane, Heddle, Nodes, h100, path, wait_for
@@ -26,6 +27,8 @@ REAL = CLUSTER.nodes[0].name
 SYSTEM, TEAM = NAMESPACE, "team"
 RDMA = "heddle.dev/rdma"
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+QUICKSTART = Path(__file__).resolve().parents[2] / "docs" / "quickstart.md"
+QUICKSTART_IMAGE = "docker.io/library/busybox:1.37"  # what its Job names
 NEXT = "next"  # the tag that an upgrade goes to
 ACCOUNTS = [f"system:serviceaccount:{SYSTEM}:heddle-{name}"
             for name in ("nodeagent", "operator", "extender", "scheduler")]
@@ -102,6 +105,7 @@ class Release(NodeTestCase):
             cls.node.import_image(archive)
         ours = next(line.split()[0] for line in cls.node.images("ls").splitlines() if "/heddle:" in line)
         cls.node.images("tag", ours, f"{ours.rpartition(':')[0]}:{NEXT}")
+        cls.node.images("tag", BUSYBOX, QUICKSTART_IMAGE)
 
     @classmethod
     def _make_device_nodes(cls, machine):
@@ -193,6 +197,7 @@ class Release(NodeTestCase):
         self.started = time.monotonic()
         self.install()
         self.ask_helm_whether_it_works()
+        self.go_by_the_quickstart()
         running = self.place_a_job()
         self.look_into_the_real_pod(running)
         self.look_at_the_leases()
@@ -251,11 +256,30 @@ class Release(NodeTestCase):
         return [one for one in where if self.plane.rest.find(one)] + [
             pod["metadata"]["name"] for pod in self.heddle_pods(word)]
 
-    def place_a_job(self):
-        """Two whole servers on one set of leaves: with node-03 taken, node-00 and node-01 are the only pair."""
+    def go_by_the_quickstart(self):
+        """Its Job, as it stands there, and what it promises. With node-03 taken, node-00 and node-01 are the only two
+        whole servers on one set of leaves."""
         other = training_job("other", 1, "tp=8")
         other["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": CLUSTER.nodes[3].name}
         self.wait_running(self.submit(other), 1)
+        manifest = QUICKSTART.read_text().partition("<<'EOF'\n")[2].partition("EOF\n")[0]
+        self.assertIn(QUICKSTART_IMAGE.rpartition("/")[2], manifest)
+        self.plane.kubectl("-n", TEAM, "create", "-f", "-", stdin=manifest)
+        pods = self.wait_running("first-gang", 2)
+        self.assertEqual({bound_to(pod) for pod in pods}, {node.name for node in CLUSTER.nodes[:2]})
+        rank, pod = next((rank, pod) for rank, pod in enumerate(pods) if bound_to(pod) == REAL)
+
+        def given():
+            lines = self.node.log_of(pod, "worker")
+            return lines if any(line.startswith("NCCL_IB_HCA=") for line in lines) else None
+        said = self.wait(given, "the pod of the quickstart to say what it was given", 60)
+        self.assertEqual(said[0], f"rank {rank}: GPUs 0,1,2,3,4,5,6,7 of {REAL}")
+        self.plane.kubectl("-n", TEAM, "delete", "job", "first-gang")
+        self.wait(lambda: not self.pods_of("first-gang"), "the pods of the quickstart to be gone")
+        self.say("the quickstart's Job ran, and its pod had GPUs, rank and NCCL's settings")
+
+    def place_a_job(self):
+        """With node-03 still taken."""
         pods = self.wait_running(self.submit(training_job("train", 2, "tp=8,dp=2")), 2)
         self.assertEqual({bound_to(pod) for pod in pods}, {node.name for node in CLUSTER.nodes[:2]})
         self.assertEqual([pod["metadata"]["annotations"]["heddle.dev/rank"] for pod in pods], ["0", "1"])

@@ -137,6 +137,95 @@ TEST(Doctor, SaysOfAHealthyInstallationThatAllIsWell) {
   ExpectGolden("doctor.txt", DoctorText(findings, {}));
 }
 
+// A pod of Heddle's own that is not ready, with one container in this state.
+Json OwnPod(const std::string& name, const std::string& component, const Json& state) {
+  Json pod = Labelled("heddle-system", name);
+  pod["metadata"]["labels"]["app.kubernetes.io/component"] = component;
+  pod["status"]["conditions"] = Json::array({{{"type", "Ready"}, {"status", "False"}}});
+  pod["status"]["containerStatuses"] =
+      Json::array({{{"name", component}, {"ready", false}, {"state", state}}});
+  return pod;
+}
+Json Waiting(const std::string& reason, const std::string& message) {
+  return {{"waiting", {{"reason", reason}, {"message", message}}}};
+}
+
+TEST(Doctor, QuotesWhyTheDaemonsPodsAreNotReady) {
+  DoctorReading reading = Healthy();
+  reading.deployments->front()["status"]["readyReplicas"] = 0;
+  const std::string start = "0 of 2 pods of Deployment heddle-operator are ready";
+  EXPECT_EQ(TheOne(reading).what, start);
+  for (const char* name : {"op-1", "op-2"})
+    reading.own_pods->push_back(OwnPod(name, "operator", Waiting("ImagePullBackOff", "pull access denied")));
+  reading.own_pods->push_back(OwnPod("op-0", "operator", Waiting("ContainerCreating", "")));
+  reading.own_pods->push_back(OwnPod("agent", "nodeagent", Waiting("ErrImagePull", "another's")));
+  EXPECT_EQ(TheOne(reading).what,
+            start + ": op-1, op-2: container operator: ImagePullBackOff: pull access denied");
+
+  Json crashing = OwnPod("op-3", "operator", Waiting("CrashLoopBackOff", "back-off 5m0s"));
+  crashing["status"]["containerStatuses"][0]["lastState"]["terminated"] = {{"exitCode", 1},
+                                                                           {"reason", "Error"}};
+  reading.own_pods = Objects{crashing};
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("CrashLoopBackOff: back-off 5m0s (it ended with 1 Error)"));
+
+  Json pending = OwnPod("op-4", "operator", Json::object());
+  pending["status"] = {
+      {"conditions", Json::array({{{"type", "PodScheduled"},
+                                   {"status", "False"},
+                                   {"reason", "Unschedulable"},
+                                   {"message", "0/3 nodes are available: 3 untolerated taint"}}})}};
+  reading.own_pods = Objects{pending};
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("op-4: Unschedulable: 0/3 nodes are available: 3 untolerated"));
+
+  reading.own_pods = Objects{OwnPod("op-5", "operator", {{"running", Json::object()}})};
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("op-5: container operator runs and is not ready"));
+}
+
+TEST(Doctor, QuotesWhatKeepsPodsFromBeingMade) {
+  DoctorReading reading = Healthy();
+  Json& agents = reading.daemon_sets->front();
+  agents["metadata"]["uid"] = "ds-uid";
+  agents["status"] = {{"desiredNumberScheduled", 3}, {"currentNumberScheduled", 0}, {"numberReady", 0}};
+  EXPECT_EQ(TheOne(reading).what, "0 of 3 agents are ready, and none can be made");
+  const auto event = [](const char* uid, const char* at, const std::string& message) {
+    return Json{{"involvedObject", {{"uid", uid}}}, {"lastTimestamp", at}, {"message", message}};
+  };
+  reading.failed_creates = Objects{
+      event("ds-uid", "2026-11-23T00:00:02Z", "violates PodSecurity \"baseline:latest\": host namespaces"),
+      event("ds-uid", "2026-11-23T00:00:01Z", "older"), event("other", "2026-11-23T00:00:03Z", "not ours")};
+  const Finding agent = TheOne(reading);
+  EXPECT_EQ(agent.verdict, Verdict::kProblem);
+  EXPECT_EQ(agent.what,
+            "0 of 3 agents are ready, and none can be made: violates PodSecurity \"baseline:latest\": host "
+            "namespaces");
+  EXPECT_THAT(agent.remedy, HasSubstr("kubectl label namespace heddle-system"));
+
+  reading = Healthy();
+  Json& deployment = reading.deployments->back();
+  deployment["status"] = {
+      {"conditions", Json::array({{{"type", "ReplicaFailure"},
+                                   {"status", "True"},
+                                   {"message", "exceeded quota: " + std::string(900, 'q')}}})}};
+  const std::string what = TheOne(reading).what;
+  EXPECT_THAT(what, HasSubstr("heddle-scheduler are ready: exceeded quota: qqq"));
+  EXPECT_LT(what.size(), 300u);
+}
+
+// Anybody may write what stands in an object's status.
+TEST(Doctor, TakesAnythingForAPodOfItsOwn) {
+  DoctorReading reading = Healthy();
+  reading.deployments->front()["status"]["readyReplicas"] = 0;
+  Json odd = OwnPod("op", "operator", Json::array());
+  odd["status"]["containerStatuses"] = Json::array({1, "two", nullptr, {{"state", 3}}});
+  odd["status"]["conditions"] = "none";
+  reading.own_pods = Objects{odd, Json::object(), Json(3), Json()};
+  reading.failed_creates = Objects{Json(), Json("x")};
+  EXPECT_THAT(TheOne(reading).what, HasSubstr("0 of 2 pods"));
+  reading.own_pods = Forbidden<Objects>("pods");
+  reading.failed_creates = Forbidden<Objects>("events");
+  EXPECT_EQ(TheOne(reading).what, "0 of 2 pods of Deployment heddle-operator are ready");
+}
+
 TEST(Doctor, NamesEachThingThatIsBrokenAndWhatToDo) {
   DoctorReading reading = Healthy();
   reading.version = "v1.34.1-eks-abc";
@@ -157,6 +246,8 @@ TEST(Doctor, NamesEachThingThatIsBrokenAndWhatToDo) {
   Remove(reading.leases, "heddle-node-gpu-2");
   Remove(reading.topologies, "gpu-3");
   reading.daemon_sets->front()["status"]["numberReady"] = 2;
+  reading.own_pods->push_back(OwnPod("heddle-nodeagent-7xk2p", "nodeagent",
+                                     Waiting("ImagePullBackOff", "Back-off pulling image \"heddle:0.1.0\"")));
   reading.topologies->front()["status"]["agentVersion"] = "0.0.9";
   for (Right& one : reading.rights) {
     if (one.needed.component == "operator" && one.needed.Title() == "list nodes") one.allowed = false;
