@@ -17,6 +17,7 @@ std::string PortText(const topology::NicPort& port, const Style& style) {
   const bool good = port.state == topology::LinkState::kActive && port.usable_gbps >= port.rate_gbps;
   std::string text = fmt::format("{} {} Gb/s", topology::LinkStateName(port.state), port.usable_gbps);
   if (port.usable_gbps < port.rate_gbps) text += fmt::format(" of {}", port.rate_gbps);
+  if (port.state != topology::LinkState::kDown && port.rate_gbps == 0) text += " (its rate is unknown)";
   text = style.Paint(text, good ? Colour::kGood : Colour::kBad);
   if (port.leaf_port) {
     text +=

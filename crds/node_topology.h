@@ -59,6 +59,7 @@ struct NodeTopologyStatus {
   std::string hash;                           // topology::ContentHash of `node`, 16 hex digits
   std::optional<base::WallTime> observed_at;  // whole seconds; nothing = no agent has reported yet
   std::string agent_version;
+  std::string boot_id;        // of the node's run that the faults were seen in; empty = unknown
   std::vector<Grant> grants;  // sorted by namespace, pod, container
   std::vector<LosslessReport> lossless;
   std::vector<DeviceReport> devices;  // sorted by resource

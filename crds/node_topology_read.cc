@@ -43,6 +43,7 @@ topology::Gpu ReadGpu(const Field& field) {
   gpu.unhealthy_reason = field("reason").Text(256);
   gpu.memory_gib = field("memoryGib").Int(0, 65535);
   gpu.mig = field("mig").Bool();
+  gpu.fatal_xid = field("fatalXid").Int(0, 999);
   return gpu;
 }
 
@@ -223,6 +224,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   to.observed_at = status("observedAt").Time();
   to.hash = ReadHash(status("hash"));
   to.agent_version = status("agentVersion").Text(64);
+  to.boot_id = status("bootId").Text(64);
   to.node = ReadNode(status, object.name);
   to.grants = ReadGrants(status("grants"));
   to.lossless = status("lossless").List(kMaxLosslessEntries, codec::ReadReport);

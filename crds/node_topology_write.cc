@@ -28,14 +28,16 @@ Json WriteGpu(const topology::Gpu& gpu) {
   if (!gpu.healthy && gpu.unhealthy_reason.empty()) json["reason"] = "no reason was given";
   PutPositive(json, "memoryGib", gpu.memory_gib);
   if (gpu.mig) json["mig"] = true;
+  PutPositive(json, "fatalXid", gpu.fatal_xid);
   return json;
 }
 
 Json WritePort(const topology::NicPort& port) {
-  Json json{{"number", port.number},
-            {"state", topology::LinkStateName(port.state)},
-            {"rateGbps", port.rate_gbps},
-            {"usableGbps", port.usable_gbps}};
+  Json json{{"number", port.number}, {"state", topology::LinkStateName(port.state)}};
+  // A zero is said of what is known to carry nothing; what nobody knows is absent.
+  const bool known = port.rate_gbps > 0 || port.state == topology::LinkState::kDown;
+  if (known) json["rateGbps"] = port.rate_gbps;
+  if (known || port.usable_gbps > 0) json["usableGbps"] = port.usable_gbps;
   PutPositive(json, "plane", port.plane);
   PutPositive(json, "rdmaMtu", port.rdma_mtu);
   if (port.gid_index) json["gidIndex"] = *port.gid_index;
@@ -146,6 +148,7 @@ Json WriteStatus(const NodeTopologyStatus& status) {
   codec::PutTime(json, "observedAt", status.observed_at);
   PutText(json, "hash", status.hash, 16);
   PutText(json, "agentVersion", status.agent_version, 64);
+  PutText(json, "bootId", status.boot_id, 64);
   if (status.observed_at) json["summary"] = WriteSummary(status.node);
   if (!status.lossless.empty()) json["summary"]["lossless"] = LosslessSummary(status.lossless);
   if (!status.devices.empty()) json["summary"]["devices"] = DevicesSummary(status.devices);

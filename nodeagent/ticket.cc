@@ -131,6 +131,8 @@ void AddGpus(const Node& node, std::string& text) {
 }
 
 std::string RateText(const NicPort& port) {
+  if (port.rate_gbps == 0 && port.state != topology::LinkState::kDown)
+    return port.usable_gbps == 0 ? "?" : fmt::format("? (counts as {})", port.usable_gbps);
   if (port.usable_gbps == port.rate_gbps) return std::to_string(port.rate_gbps);
   return fmt::format("{} of {}", port.usable_gbps, port.rate_gbps);
 }

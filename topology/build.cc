@@ -122,7 +122,9 @@ void AddLeaves(const Wiring& wiring, const Units& units, Fabric& fabric) {
   for (const Cable& cable : wiring.cables) {
     const Nic& nic = fabric.nodes[std::size_t(cable.node)].node.nics[std::size_t(cable.nic)];
     int& down = fabric.leaves[std::size_t(cable.leaf)].down_gbps;
-    down = std::min(kMaxGbps, down + std::clamp(nic.ports[std::size_t(cable.port)].rate_gbps, 0, kMaxGbps));
+    const NicPort& port = nic.ports[std::size_t(cable.port)];
+    const int rate = port.rate_gbps > 0 ? port.rate_gbps : port.usable_gbps;
+    down = std::min(kMaxGbps, down + std::clamp(rate, 0, kMaxGbps));
   }
   AddRailsOfLeaves(wiring, units, fabric);
 }

@@ -47,7 +47,8 @@ struct Gpu {
   bool healthy = true;
   std::string unhealthy_reason;  // a sentence; empty while healthy
   int memory_gib = 0;
-  bool mig = false;  // cut into MIG instances, which are no whole GPUs
+  bool mig = false;   // cut into MIG instances, which are no whole GPUs
+  int fatal_xid = 0;  // reported since the node booted, and ends the use of the GPU; 0 = none known
   friend bool operator==(const Gpu&, const Gpu&) = default;
 };
 
@@ -90,8 +91,9 @@ struct NicPort {
   int number = 1;
   int plane = 0;  // which of a multi-plane fabric's parallel networks
   LinkState state = LinkState::kUnknown;
-  int rate_gbps = 0;         // what the link trained to
-  int usable_gbps = 0;       // what placement may count on: 0 when down, less than rate when degraded
+  int rate_gbps = 0;  // what the link trained to; 0 = nothing, as it is down, or nobody could say
+  // What placement may count on: 0 when down, less than rate when degraded; of an unknown rate what is assumed.
+  int usable_gbps = 0;
   Fact<LeafPort> leaf_port;  // where the cable ends
   LinkFault fault = LinkFault::kNone;
   std::string reason;  // the evidence, as a sentence; empty without a fault

@@ -106,7 +106,7 @@ class NodeCheck {
         Say("{} port {} has a negative rate: {} Gb/s, usable {}", nic.name, port.number, port.rate_gbps,
             port.usable_gbps);
       }
-      if (port.usable_gbps > port.rate_gbps) {
+      if (port.rate_gbps > 0 && port.usable_gbps > port.rate_gbps) {
         Say("{} port {} has {} Gb/s usable of {}", nic.name, port.number, port.usable_gbps, port.rate_gbps);
       }
       if (port.state == LinkState::kDown && port.usable_gbps > 0) {

@@ -107,6 +107,7 @@ class NodeDiff {
     } else {
       Changed(what + " reason", before.unhealthy_reason, after.unhealthy_reason);
     }
+    Changed(what + " fatal XID", before.fatal_xid, after.fatal_xid);
     Changed(what + " UUID", before.uuid, after.uuid);
     Changed(what + " model", before.model, after.model);
     Changed(what + " address", before.pci, after.pci);

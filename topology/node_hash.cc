@@ -43,6 +43,10 @@ class Fnv1a {
     AddAll(gpu.index, gpu.uuid, gpu.model, gpu.pci, gpu.numa, gpu.healthy, gpu.unhealthy_reason,
            gpu.memory_gib);
     if (gpu.mig) Bytes("!mig");
+    if (gpu.fatal_xid != 0) {
+      Bytes("!xid");
+      Add(gpu.fatal_xid);
+    }
   }
   void Add(const NvSwitch& nvswitch) { Add(nvswitch.pci); }
   void Add(const NvLink::Exception& exception) { AddAll(exception.gpu, exception.links_up); }

@@ -37,6 +37,7 @@ class Assembly {
         readings_.identity.product.empty() ? readings_.locality.product : readings_.identity.product;
     node.site = readings_.identity.site;
     node.numa_nodes = readings_.locality.numa_nodes;
+    seen_.boot_id = readings_.boot_id;
     CollectProblems();
     AddGpus();
     AddNvlink();
@@ -134,6 +135,7 @@ class Assembly {
               {},
               (reading.memory_mib + 512) / 1024};
       gpu.mig = reading.mig.value_or(false);
+      gpu.fatal_xid = IsFatalXid(reading.last_xid) ? reading.last_xid : 0;
       gpu.unhealthy_reason = FaultOf(reading);
       const bool lost = !readings_.pci.devices.empty() && readings_.pci.Find(reading.pci) == nullptr;
       if (gpu.unhealthy_reason.empty() && lost)

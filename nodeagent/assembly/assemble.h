@@ -27,6 +27,7 @@ struct Readings {
   RdmaReadings rdma;
   NetReadings net;
   LeafReadings leaves;
+  std::string boot_id;  // the kernel's, of this run of the machine; empty = not told
 };
 
 // What the readings come to.
@@ -54,6 +55,7 @@ struct Observation {
   bool derived_mtus = false;  // the RDMA MTU of a compute port is that of its interface: no driver said one
   // NCCL's topology file of this machine, where the PCIe tree is from one (pci_source); by Discovery.
   std::string nccl_topology;
+  std::string boot_id;    // as Readings::boot_id
   std::string lost_gpus;  // which rails stand as if GPUs were there that are gone; a sentence, empty: none
 };
 

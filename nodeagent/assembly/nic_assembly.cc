@@ -65,16 +65,19 @@ class NicAssembly {
     return found;
   }
 
-  static NicPort MakePort(int number, LinkState state, bool unread, int gbps, const LeafFact& leaf) {
-    const int rate = CountedGbps(state, unread, gbps);
-    return NicPort{number, 0, state, rate, rate, leaf};
+  // `heard`: an RdmaPort or a Netdev, of that rate.
+  template <class Heard>
+  static NicPort MakePort(int number, const Heard& heard, int gbps, const LeafFact& leaf) {
+    const int rate = CountedGbps(heard.state, heard.state_unread, gbps);
+    const int assumed = CountedGbps(heard.state, heard.state_unread, heard.assumed_gbps);
+    return NicPort{number, 0, heard.state, rate, rate > 0 ? rate : assumed, leaf};
   }
 
   NicPort PortOfNetdev(int number, const std::string& name) const {
     const Netdev* netdev = FindNetdev(name);
-    return netdev == nullptr
-               ? MakePort(number, LinkState::kUnknown, false, 0, LeafOfNetdev(name))
-               : MakePort(number, netdev->state, netdev->state_unread, netdev->gbps, LeafOfNetdev(name));
+    const Netdev unheard;
+    const Netdev& heard = netdev == nullptr ? unheard : *netdev;
+    return MakePort(number, heard, heard.gbps, LeafOfNetdev(name));
   }
 
   NicPort PortOfRdma(const RdmaDevice& device, const RdmaPort& port, const Netdev* interface) const {
@@ -87,7 +90,7 @@ class NicAssembly {
     } else if (interface != nullptr && device.ports.size() == 1) {
       leaf = &LeafOfNetdev(interface->name);
     }
-    NicPort made = MakePort(port.number, port.state, port.state_unread, port.rate_gbps, *leaf);
+    NicPort made = MakePort(port.number, port, port.rate_gbps, *leaf);
     made.plane = port.plane.value_or(0);
     AddRoce(device, port, interface, made);
     return made;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "formats/printable.h"
 #include "nodeagent/gpu/amd_gpus.h"
 #include "nodeagent/nccl/export.h"
 
@@ -9,6 +10,7 @@ namespace heddle::nodeagent {
 namespace {
 
 constexpr int kPasses = 3;
+constexpr std::string_view kBootId = "proc/sys/kernel/random/boot_id";
 
 // Whether a probe has said it already, alone or within a sentence of its own.
 bool IsSaid(const Readings& readings, const std::string& problem) {
@@ -45,6 +47,7 @@ Readings Discovery::Read() {
   readings.identity = identity_;
   readings.locality = locality_;
   files_.Begin();
+  if (const auto boot = base::ReadTrimmed(files_, kBootId)) readings.boot_id = formats::Printable(*boot, 64);
   readings.gpus = gpus_.Read();
   // A device that is renamed while it is looked at has no files under the name that was listed: look again.
   auto before = Devices();

@@ -62,12 +62,16 @@ class Question {
 
  private:
   template <class... Formals, class... Arguments>
-  bool Ask(const nvml::Call<Device, Formals...>& call, Arguments... arguments) {
-    if (gpu_.state != GpuState::kAnswers) return false;
+  Return Call(const nvml::Call<Device, Formals...>& call, Arguments... arguments) {
+    if (gpu_.state != GpuState::kAnswers) return nvml::kGpuIsLost;
     const Return result = call(device_, arguments...);
     if (result == nvml::kGpuIsLost) gpu_.state = GpuState::kLost;
     if (result == nvml::kResetRequired) gpu_.state = GpuState::kResetRequired;
-    return result == nvml::kSuccess;
+    return result;
+  }
+  template <class... Formals, class... Arguments>
+  bool Ask(const nvml::Call<Device, Formals...>& call, Arguments... arguments) {
+    return Call(call, arguments...) == nvml::kSuccess;
   }
 
   void ReadIdentity() {
@@ -98,14 +102,35 @@ class Question {
     return value.type == 1 || value.type == 5 ? value.value.u : value.value.ull;
   }
 
-  // Whether the link is up; nothing where the GPU has no such link. From Hopper on the field answers, too.
+  // Whether the link is up; nothing where the GPU has no such link. Of that a driver says that it does not support the
+  // call, and so does one that no longer answers by this call for the whole GPU: then the field does, from Hopper on.
   std::optional<bool> LinkUp(unsigned link) {
     unsigned active = 0;
-    if (Ask(nvml_.link_state, link, &active)) return active == 1;
-    if (nvml_.link_state) return std::nullopt;
-    const auto state = Field(nvml::kFieldLinkState, link);
-    if (!state) return std::nullopt;
-    return *state == 1 || *state == 2;  // a link that sleeps wakes by itself
+    const Return result = Call(nvml_.link_state, link, &active);
+    if (result == nvml::kSuccess) {
+      state_call_answers_ = true;
+      return active == 1;
+    }
+    const bool other_way = result == nvml::kNotSupported || result == nvml::kNoSuchCall;
+    if (!other_way || state_call_answers_) return std::nullopt;
+    if (!states_) states_ = LinkStates();
+    return (*states_)[link];
+  }
+
+  // One call for all links: a GPU without NVLink would else take as many as there may be, for nothing.
+  std::array<std::optional<bool>, nvml::kMaxLinks> LinkStates() {
+    std::array<nvml::FieldValue, nvml::kMaxLinks> values{};
+    for (unsigned link = 0; link < nvml::kMaxLinks; ++link) {
+      values[link].field = nvml::kFieldLinkState;
+      values[link].scope = link;
+    }
+    std::array<std::optional<bool>, nvml::kMaxLinks> states;
+    if (!Ask(nvml_.fields, int(values.size()), values.data())) return states;
+    for (unsigned link = 0; link < nvml::kMaxLinks; ++link) {
+      const auto state = NumberOf(values[link]);
+      if (state) states[link] = *state == 1 || *state == 2;  // a link that sleeps wakes by itself
+    }
+    return states;
   }
 
   int SpeedOf(unsigned link) {
@@ -204,6 +229,9 @@ class Question {
 
   const nvml::Library& nvml_;
   const Device device_;
+  bool state_call_answers_ = false;  // for some link
+  std::optional<std::array<std::optional<bool>, nvml::kMaxLinks>>
+      states_;  // by LinkStates, where it was needed
   GpuReading gpu_;
 };
 

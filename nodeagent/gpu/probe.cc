@@ -106,6 +106,7 @@ std::string FaultOf(const GpuReading& gpu) {
       break;
   }
   if (gpu.row_remap_failure.value_or(false)) return "a memory row could not be remapped: replace the GPU";
+  // Kept over a restart by xid_memory.h.
   if (IsFatalXid(gpu.last_xid)) {
     return fmt::format("XID {} was reported: drain the node and reset the GPU", gpu.last_xid);
   }

@@ -107,7 +107,7 @@ std::vector<WatchedPort> WatchedPorts(const Readings& readings, const topology::
                        LeafOf(from),
                        nic.transport,
                        nic.role,
-                       from.rate_gbps};
+                       std::max(from.rate_gbps, from.usable_gbps)};
       if (bonded) port.netdev = i < bond->slaves.size() ? bond->slaves[i] : std::string();
       if (nic.transport == Transport::kEthernet) {
         if (!bonded) port.netdev = nic.netdev;

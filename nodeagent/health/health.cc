@@ -41,14 +41,17 @@ void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlin
     NicPort* port = FindPort(seen.node, health.port);
     if (port == nullptr) continue;
     // What a port trained to only the look tells: one that came up since waits for it.
-    const bool was_unread = port->state == LinkState::kUnknown && port->rate_gbps > 0;
+    int counted =
+        port->usable_gbps;  // as the look has it: the rate, or what is assumed where that is unknown
+    const bool was_unread = port->state == LinkState::kUnknown && counted > 0;
     if (port->state == LinkState::kActive || health.state != LinkState::kActive || was_unread) {
       port->state = health.state;
       port->rate_gbps = CountedGbps(health.state, health.state_unread, port->rate_gbps);
+      counted = CountedGbps(health.state, health.state_unread, counted);
     }
     port->fault = health.fault;
     port->reason = health.evidence;
-    port->usable_gbps = UsableGbps(port->rate_gbps, port->fault);
+    port->usable_gbps = UsableGbps(counted, port->fault);
     if (health.verdict == Verdict::kUnknown)
       seen.unread_ports[{health.port.nic, health.port.number}] = health.unread;
   }

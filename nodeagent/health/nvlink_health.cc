@@ -44,6 +44,7 @@ class NvlinkHealth::Step {
 
   std::vector<NvlinkChange> Run(const GpuReadings& readings) {
     Expect(readings);
+    FindUnlisted(readings);
     for (const GpuReading& gpu : readings.gpus) {
       if (gpu.state == GpuState::kAnswers) LookAt(gpu);
     }
@@ -69,6 +70,27 @@ class NvlinkHealth::Step {
     health_.published_links_ = 0;
   }
 
+  // Of a GPU that is listed no more nothing is told: neither that its trouble goes on nor that it is over.
+  void FindUnlisted(const GpuReadings& readings) {
+    if (readings.gpus.empty()) return;  // the driver tells of none of them
+    std::map<std::string, int> listed;
+    for (const GpuReading& gpu : readings.gpus) listed.emplace(IdOf(gpu), gpu.index);
+    for (auto at = health_.troubles_.begin(); at != health_.troubles_.end();) {
+      auto& [key, trouble] = *at;
+      const auto gpu = listed.find(key.first);
+      const bool is_listed = gpu != listed.end();
+      if (is_listed) {
+        trouble.gpu = gpu->second;
+        trouble.unlisted_since.reset();
+      } else if (!trouble.unlisted_since) {
+        trouble.unlisted_since = now_;
+      }
+      const bool over = !is_listed && now_ - *trouble.unlisted_since >= kQuiet;
+      if (over) said_.push_back({true, trouble.Sentence(), "the driver lists this GPU no longer"});
+      at = over ? health_.troubles_.erase(at) : std::next(at);
+    }
+  }
+
   void LookAt(const GpuReading& gpu) {
     Gpu& known = health_.gpus_[IdOf(gpu)];
     std::uint64_t seconds = 0;
@@ -77,7 +99,7 @@ class NvlinkHealth::Step {
     seconds = std::max<std::uint64_t>(seconds, 1);
     const int up = LinksUp(gpu);
     if (health_.expected_ > 0) {
-      Judge(gpu.index, Kind::kWidth, std::uint64_t(std::max(0, health_.expected_ - up)), {},
+      Judge(gpu, Kind::kWidth, std::uint64_t(std::max(0, health_.expected_ - up)), {},
             [&](const Trouble&) { return fmt::format("has {} of {} NVLinks up", up, health_.expected_); });
     }
     JudgeErrors(gpu, known, Kind::kReplays, &NvlinkErrors::replays, 1, "replays");
@@ -107,11 +129,11 @@ class NvlinkHealth::Step {
       grown += one;
     }
     if (grown < threshold && (lost || !told)) {  // what is not told now is not quiet
-      const auto trouble = health_.troubles_.find({gpu.index, kind});
+      const auto trouble = health_.troubles_.find({IdOf(gpu), kind});
       if (trouble != health_.troubles_.end()) trouble->second.quiet_since.reset();
       return;
     }
-    Judge(gpu.index, kind, grown >= threshold ? grown : 0, links, [&](const Trouble& trouble) {
+    Judge(gpu, kind, grown >= threshold ? grown : 0, links, [&](const Trouble& trouble) {
       return fmt::format("counts {} {} on NVLink{} {}", trouble.count, what,
                          trouble.links.size() == 1 ? "" : "s", fmt::join(trouble.links, ", "));
     });
@@ -122,7 +144,7 @@ class NvlinkHealth::Step {
     std::string before;
     if (!clique.empty()) before = std::exchange(known.clique, clique);
     const bool moved = !before.empty() && before != clique;
-    Judge(gpu.index, Kind::kClique, moved ? 1 : 0, {}, [&](const Trouble& trouble) {
+    Judge(gpu, Kind::kClique, moved ? 1 : 0, {}, [&](const Trouble& trouble) {
       return trouble.count > 1
                  ? fmt::format("changed its NVLink clique {} times, now {}", trouble.count, clique)
                  : fmt::format("moved from NVLink clique {} to {}", before, clique);
@@ -131,21 +153,23 @@ class NvlinkHealth::Step {
 
   // `count`: evidence of this look; of the width, how many links are missing.
   template <class Say>
-  void Judge(int gpu, Kind kind, std::uint64_t count, const std::set<int>& links, Say say) {
-    const auto found = health_.troubles_.find({gpu, kind});
+  void Judge(const GpuReading& gpu, Kind kind, std::uint64_t count, const std::set<int>& links, Say say) {
+    const std::pair key(IdOf(gpu), kind);
+    const auto found = health_.troubles_.find(key);
     if (count == 0) {
       if (found == health_.troubles_.end()) return;
       Trouble& trouble = found->second;
       if (!trouble.quiet_since) {
         trouble.quiet_since = now_;
       } else if (now_ - *trouble.quiet_since >= kQuiet) {
-        said_.push_back({true, trouble.sentence});
+        said_.push_back({true, trouble.Sentence(), {}});
         health_.troubles_.erase(found);
       }
       return;
     }
     const bool fresh = found == health_.troubles_.end();
-    Trouble& trouble = health_.troubles_[{gpu, kind}];
+    Trouble& trouble = health_.troubles_[key];
+    trouble.gpu = gpu.index;
     if (fresh) trouble.since = wall_;
     trouble.quiet_since.reset();
     const bool is_level = kind == Kind::kWidth;
@@ -154,19 +178,18 @@ class NvlinkHealth::Step {
     // A level is said whenever it changes, a count when it has doubled.
     if (is_level ? trouble.count == trouble.reported : trouble.count / 2 < trouble.reported) return;
     trouble.reported = trouble.count;
-    trouble.sentence = fmt::format("GPU {} {}, since {}", gpu, say(trouble), base::FormatTime(trouble.since));
-    said_.push_back({false, trouble.sentence});
+    trouble.what = fmt::format("{}, since {}", say(trouble), base::FormatTime(trouble.since));
+    said_.push_back({false, trouble.Sentence(), {}});
   }
 
   // What was published goes when its quiet time is over; what still holds has its own sentence by then.
   void EndPublished(bool answers) {
-    for (auto at = health_.troubles_.begin(); at != health_.troubles_.end();) {
-      auto& [key, trouble] = *at;
-      if (key.second == Kind::kPublished && (!answers || !trouble.quiet_since)) trouble.quiet_since = now_;
-      const bool over = key.second == Kind::kPublished && now_ - *trouble.quiet_since >= kQuiet;
-      if (over) said_.push_back({true, trouble.sentence});
-      at = over ? health_.troubles_.erase(at) : std::next(at);
+    for (Published& fault : health_.faults_) {
+      if (!answers || !fault.quiet_since) fault.quiet_since = now_;
+      if (now_ - *fault.quiet_since >= kQuiet) said_.push_back({true, fault.sentence, {}});
     }
+    std::erase_if(health_.faults_,
+                  [this](const Published& fault) { return now_ - *fault.quiet_since >= kQuiet; });
   }
 
   NvlinkHealth& health_;
@@ -176,19 +199,19 @@ class NvlinkHealth::Step {
 };
 
 std::string SayChange(const NvlinkChange& change) {
-  return change.over ? "over: " + change.sentence : change.sentence;
+  const std::string sentence = change.over ? "over: " + change.sentence : change.sentence;
+  return change.why.empty() ? sentence : fmt::format("{} ({})", sentence, change.why);
+}
+
+std::string NvlinkHealth::Trouble::Sentence() const {
+  return fmt::format("GPU {} {}", gpu, what);
 }
 
 void NvlinkHealth::Restore(const topology::Node& published, std::vector<std::string> faults) {
   published_links_ = published.nvlink.links_per_gpu;
   for (const topology::Gpu& gpu : published.gpus)
     published_gpus_.insert(gpu.uuid.empty() ? gpu.pci : gpu.uuid);
-  int place = -int(faults.size());  // in front of every GPU, in their order
-  for (std::string& fault : faults) {
-    Trouble trouble;
-    trouble.sentence = std::move(fault);
-    troubles_[{place++, Kind::kPublished}] = std::move(trouble);
-  }
+  for (std::string& fault : faults) faults_.push_back({std::move(fault), std::nullopt});
 }
 
 std::vector<NvlinkChange> NvlinkHealth::Look(const GpuReadings& readings, MonotonicTime now,
@@ -197,10 +220,18 @@ std::vector<NvlinkChange> NvlinkHealth::Look(const GpuReadings& readings, Monoto
 }
 
 std::vector<std::string> NvlinkHealth::Faults() const {
+  std::vector<std::pair<int, std::string>> troubles;
+  for (const auto& [key, trouble] : troubles_) troubles.emplace_back(trouble.gpu, trouble.Sentence());
+  const auto by_gpu = [](const auto& a, const auto& b) { return a.first < b.first; };
+  std::stable_sort(troubles.begin(), troubles.end(),
+                   by_gpu);  // of one GPU they are in the order of their kinds
   std::vector<std::string> faults;
   std::set<std::string> said;  // one that was published and holds still may read the same
-  for (const auto& [key, trouble] : troubles_) {
-    if (said.insert(trouble.sentence).second) faults.push_back(trouble.sentence);
+  for (const Published& fault : faults_) {
+    if (said.insert(fault.sentence).second) faults.push_back(fault.sentence);
+  }
+  for (auto& [gpu, sentence] : troubles) {
+    if (said.insert(sentence).second) faults.push_back(std::move(sentence));
   }
   return faults;
 }

@@ -18,14 +18,17 @@ namespace heddle::nodeagent {
 struct NvlinkChange {
   bool over = false;
   std::string sentence;  // of the fault, with its time
+  std::string why;       // of what is over, if not by a quiet time: "the driver lists this GPU no longer"
   friend bool operator==(const NvlinkChange&, const NvlinkChange&) = default;
 };
-// "over: GPU 3 has …" of what ended.
+// "over: GPU 3 has …" of what ended, and why.
 std::string SayChange(const NvlinkChange& change);
 
 // The health of the NVLinks by what changed from look to look: errors of each link, links that should be up, the
 // clique of each GPU. Fast into trouble, out of it after a quiet time (kQuiet in link_rules.h). A GPU that does
-// not answer is evidence of nothing here. A value: no clock, no I/O. Thread rule: one thread.
+// not answer is evidence of nothing here. Of one that an answering driver does not list for as long as a quiet time
+// nothing can be told any more, and its troubles end by that: it is named as gone elsewhere. Where the driver counts
+// its GPUs anew they keep their troubles under their new numbers. A value: no clock, no I/O. Thread rule: one thread.
 class NvlinkHealth {
  public:
   // What was published before this agent started: how many links each GPU should have up, and the sentences of
@@ -45,13 +48,19 @@ class NvlinkHealth {
   int ExpectedLinks() const { return expected_; }
 
  private:
-  enum class Kind : std::uint8_t { kWidth, kReplays, kRecoveries, kCrc, kReceive, kClique, kPublished };
+  enum class Kind : std::uint8_t { kWidth, kReplays, kRecoveries, kCrc, kReceive, kClique };
   struct Trouble {
-    std::optional<base::MonotonicTime> quiet_since;
+    int gpu = 0;  // its index, as it was listed last
+    std::optional<base::MonotonicTime> quiet_since, unlisted_since;
     std::uint64_t count = 0, reported = 0;
     std::set<int> links;
     base::WallTime since;
+    std::string what;  // "has 17 of 18 NVLinks up, since …"
+    std::string Sentence() const;
+  };
+  struct Published {  // before this agent started
     std::string sentence;
+    std::optional<base::MonotonicTime> quiet_since;
   };
   struct Gpu {
     std::map<int, NvlinkErrors> links;
@@ -63,8 +72,9 @@ class NvlinkHealth {
   int expected_ = 0;
   std::set<std::string> published_gpus_;
   int published_links_ = 0;
-  std::map<std::string, Gpu> gpus_;                   // by UUID, else address
-  std::map<std::pair<int, Kind>, Trouble> troubles_;  // by GPU index; -1 for kPublished
+  std::map<std::string, Gpu> gpus_;                           // by UUID, else address
+  std::map<std::pair<std::string, Kind>, Trouble> troubles_;  // by GPU as gpus_
+  std::vector<Published> faults_;                             // in the order in which they were published
 };
 
 }  // namespace heddle::nodeagent

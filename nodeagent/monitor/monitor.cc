@@ -128,6 +128,7 @@ void Monitor::TakeRestored(const crds::NodeTopologyStatus& published) {
   // Late, as after an API server was away: what this agent has found itself by now is newer.
   const bool late = restored_ || !links_.ports().empty();
   restored_ = true;
+  xids_.Restore(published);
   if (late && AnyFault(links_.ports())) return;
   if (late) {
     links_ = LinkHealth();
@@ -179,6 +180,7 @@ SightPtr Monitor::PassOver() {
   sight.gpus = gpus_;
   sight.seen = *seen_;
   ApplyHealth(sight.ports, &nvlinks_, sight.seen);
+  xids_.Apply(sight.gpus, sight.seen);
   if (kernel_ != nullptr) {
     for (const KernelSourceState& state : kernel_->States()) {
       if (state.closed.empty()) continue;

@@ -18,6 +18,7 @@
 #include "nodeagent/health/health.h"
 #include "nodeagent/health/link_health.h"
 #include "nodeagent/health/nvlink_health.h"
+#include "nodeagent/health/xid_memory.h"
 #include "nodeagent/monitor/kernel_events.h"
 
 namespace heddle::nodeagent {
@@ -115,6 +116,7 @@ class Monitor {
   std::optional<GpuReadings> unjudged_;  // of a look whose NVLinks were not judged yet
   LinkHealth links_;
   NvlinkHealth nvlinks_;
+  XidMemory xids_;
   bool restored_ = false;
   std::optional<base::MonotonicTime> waiting_since_;
   std::optional<base::MonotonicTime> last_ethtool_;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "topology/node.h"
 
@@ -18,6 +19,7 @@ struct NicFacts {
   bool has_ports = true;
   std::string_view served_by =
       {};  // of a software device (rxe, siw): the RDMA device in hardware that its interface has anyway
+  bool uncabled = false;  // UncabledByDesign says so of all of its ports
   friend bool operator==(const NicFacts&, const NicFacts&) = default;
 };
 
@@ -42,5 +44,24 @@ struct Exclusion {
 std::optional<std::string> WhyExcluded(const NicFacts& facts);
 // A port that is down by design: not an alarm, not a rail that is missing.
 bool IsDownByDesign(const PortFacts& facts);
+
+// A port as cards of one model are compared by.
+struct CardPort {
+  std::string model;  // equal for cards of one kind
+  std::string card;   // equal for the ports of one card
+  std::string place;  // which of the card's ports: equal for that port of every card
+  topology::LinkState state = topology::LinkState::kUnknown;
+  bool unread = false;    // its state could not be asked for, which is evidence of nothing
+  bool was_up = false;    // since its driver was loaded
+  bool left_out = false;  // UncabledByDesign said so at the look before
+  friend bool operator==(const CardPort&, const CardPort&) = default;
+};
+
+// Of each port whether nobody ever meant to cable it, by position. The second port of a dual-port card is a function
+// and an RDMA device of its own, and of RoCE it looks just like a port whose cable was pulled. So the cards of a node
+// are compared. A place is without cables if it is down on every card of the model, was up on none, and another port
+// of the same card is up on at least two of them. It stays so until one of these ports is up or trains: a cable that
+// is pulled beside it takes nothing back. One port that is down while that of another card is up, or was, is an alarm.
+std::vector<bool> UncabledByDesign(const std::vector<CardPort>& ports);
 
 }  // namespace heddle::nodeagent

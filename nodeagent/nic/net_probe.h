@@ -21,6 +21,7 @@ struct Netdev {
   std::string bond;                                // the bond it is a slave of
   std::vector<std::string> slaves;                 // of a bond, in its order
   bool state_unread = false, rate_unread = false;  // as RdmaPort's
+  int assumed_gbps = 0;                            // as RdmaPort's
   friend bool operator==(const Netdev&, const Netdev&) = default;
 };
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -170,6 +172,66 @@ void ExcludeSoftwareBesideHardware(RdmaReadings& readings) {
   });
 }
 
+// Equal for cards of one kind; a board's id tells one with two ports from one with a single port.
+std::string ModelOf(const base::FileTree& files, const RdmaDevice& device) {
+  std::string model = device.board;
+  for (const char* id : {"vendor", "device", "subsystem_vendor", "subsystem_device"})
+    model += " " + Line(files, fmt::format("{}/{}/device/{}", kClass, device.name, id));
+  return model;
+}
+
+// The interface had a carrier since its driver was loaded, by the kernel's own count (from Linux 4.16 on).
+bool HadCarrier(const base::FileTree& files, const RdmaDevice& device, const RdmaPort& port) {
+  std::set<std::string> netdevs(port.netdevs.begin(), port.netdevs.end());
+  if (device.ports.size() == 1) netdevs = InterfacesOf(device);
+  for (const std::string& netdev : netdevs) {
+    const std::string count = Line(files, fmt::format("sys/class/net/{}/carrier_up_count", netdev));
+    if (formats::Number<std::uint64_t>(count).value_or(0) > 0) return true;
+  }
+  return false;
+}
+
+bool AllUp(const std::vector<RdmaDevice>& devices) {
+  return std::all_of(devices.begin(), devices.end(), [](const RdmaDevice& device) {
+    return std::all_of(device.ports.begin(), device.ports.end(),
+                       [](const RdmaPort& port) { return port.state == LinkState::kActive; });
+  });
+}
+
+std::string SlotOf(const RdmaDevice& device) {
+  return device.pci.substr(0, device.pci.find('.'));
+}
+
+// Cards by their PCI slots. The functions of one that a hypervisor passes through, or of one with two connectors, are
+// in several slots and have the system GUID in common; other drivers give each function a system GUID of its own.
+class Cards {
+ public:
+  explicit Cards(const std::vector<RdmaDevice>& devices) {
+    std::map<std::string, std::string> of_guid;
+    for (const RdmaDevice& device : devices) {
+      if (device.pci.empty()) continue;
+      const std::string slot = SlotOf(device);
+      const bool alone = device.system_guid.empty();
+      const std::string& card = alone ? slot : of_guid.emplace(device.system_guid, slot).first->second;
+      card_of_.emplace(slot, card);
+    }
+    for (const auto& [slot, card] : card_of_) slots_[card].insert(slot);
+  }
+
+  // Card and place; `device` is on the PCI bus.
+  void Name(const RdmaDevice& device, int port, CardPort& named) const {
+    const std::string slot = SlotOf(device);
+    named.card = card_of_.at(slot);
+    const auto& slots = slots_.at(named.card);
+    named.place = fmt::format("{}{}/{}", std::distance(slots.begin(), slots.find(slot)),
+                              device.pci.substr(slot.size()), port);
+  }
+
+ private:
+  std::map<std::string, std::string> card_of_;          // by slot
+  std::map<std::string, std::set<std::string>> slots_;  // by card
+};
+
 }  // namespace
 
 const Gid* RoceGid(const RdmaPort& port, std::string_view netdev) {
@@ -199,6 +261,46 @@ bool RdmaProbe::ManagesNvlink(const std::string& base, const RdmaDevice& device)
   const auto vpd = files_.Read(base + "/device/vpd");
   if (!vpd) return false;  // asked again: it may be closed to us, or the card be busy
   return manages_nvlink_[card] = vpd->find("SW_MNG") != std::string::npos;
+}
+
+void RdmaProbe::LeaveOutUncabled(RdmaReadings& readings) {
+  const Cards cards(readings.devices);
+  std::map<std::string, Past> now;
+  std::vector<CardPort> ports;
+  std::vector<Past*> pasts;
+  const bool all_up = AllUp(readings.devices);  // then there is nothing to compare
+  for (const RdmaDevice& device : readings.devices) {
+    if (device.pci.empty()) continue;
+    const std::string model = all_up ? std::string() : ModelOf(files_, device);
+    for (const RdmaPort& port : device.ports) {
+      const std::string key = fmt::format("{} {}/{}", device.name, device.guid, port.number);
+      Past& past = now[key] = past_[key];
+      past.up = past.up || port.state == LinkState::kActive;
+      const bool up = past.up || (port.state == LinkState::kDown && HadCarrier(files_, device, port));
+      CardPort& one =
+          ports.emplace_back(CardPort{model, {}, {}, port.state, port.state_unread, up, past.left_out});
+      cards.Name(device, port.number, one);
+      pasts.push_back(&past);
+    }
+  }
+  const std::vector<bool> uncabled = UncabledByDesign(ports);
+  for (std::size_t i = 0; i < pasts.size(); ++i) pasts[i]->left_out = uncabled[i];
+  past_ = std::move(now);
+  std::size_t next = 0;
+  for (RdmaDevice& device : readings.devices) {
+    if (device.pci.empty()) continue;
+    std::vector<RdmaPort> cabled;
+    for (RdmaPort& port : device.ports) {
+      if (!uncabled[next++]) cabled.push_back(std::move(port));
+    }
+    device.ports = std::move(cabled);
+    NicFacts facts{device.name};
+    facts.uncabled = device.ports.empty();
+    if (auto reason = WhyExcluded(facts))
+      readings.excluded.push_back({device.name, device.pci, *std::move(reason)});
+  }
+  std::erase_if(readings.devices,
+                [](const RdmaDevice& device) { return !device.pci.empty() && device.ports.empty(); });
 }
 
 RdmaReadings RdmaProbe::Read() {
@@ -238,6 +340,7 @@ RdmaReadings RdmaProbe::Read() {
     }
   }
   ExcludeSoftwareBesideHardware(readings);
+  LeaveOutUncabled(readings);
   return readings;
 }
 

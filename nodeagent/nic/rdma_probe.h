@@ -35,6 +35,7 @@ struct RdmaPort {
   topology::Fact<int> plane;         // where somebody told it: sysfs does not
   // The file is there and could not be read: heard.h says what such a port counts with.
   bool state_unread = false, rate_unread = false;
+  int assumed_gbps = 0;  // what it counts with while nobody knows its rate: heard.h; 0 = nothing is known
   // Bytes, 256 to 4096, as the driver says (verbs.h); 0 = nobody said.
   int active_mtu = 0;
   friend bool operator==(const RdmaPort&, const RdmaPort&) = default;
@@ -61,7 +62,8 @@ struct RdmaReadings {
 };
 
 // sys/class/infiniband. Keeps what a device's VPD said: reading it takes milliseconds of the card's firmware
-// each time, and it does not change while the card is in. One that could not be read is asked for again.
+// each time, and it does not change while the card is in. One that could not be read is asked for again. Of ports it
+// keeps whether they were up, for UncabledByDesign.
 // Thread rule: one thread.
 class RdmaProbe {
  public:
@@ -69,10 +71,16 @@ class RdmaProbe {
   RdmaReadings Read();
 
  private:
+  struct Past {
+    bool up = false;        // at any look
+    bool left_out = false;  // at the last
+  };
   bool ManagesNvlink(const std::string& base, const RdmaDevice& device);
+  void LeaveOutUncabled(RdmaReadings& readings);
 
   const base::FileTree& files_;
   std::map<std::string, bool> manages_nvlink_;  // by name and GUID
+  std::map<std::string, Past> past_;            // by name, GUID and port
 };
 
 // The GID that RoCE traffic over `netdev` should use, as NCCL chooses: the first of RoCE v2, one with an IPv4

@@ -85,8 +85,11 @@ void AddPort(const Nic& nic, const NicPort& port, const PortHealth& health, cons
   Add(link[0], std::move(info), 1);
   if (known.up) Add(link[1], labels, *known.up ? 1 : 0);
   Add(link[2], labels, port.state == LinkState::kUnknown || health.state == LinkState::kUnknown ? 0 : 1);
-  Add(link[3], labels, known.rate_gbps * kGigabit);
-  Add(link[4], labels, known.usable_gbps * kGigabit);
+  // Of a port that is not down a rate of zero is one that nobody could say, and what it counts with then is assumed.
+  if (known.rate_gbps > 0 || (known.up && !*known.up)) {
+    Add(link[3], labels, known.rate_gbps * kGigabit);
+    Add(link[4], labels, known.usable_gbps * kGigabit);
+  }
   for (const Verdict verdict : kVerdicts)
     Add(link[5], With(labels, "verdict", std::string(VerdictName(verdict))),
         health.verdict == verdict ? 1 : 0);

@@ -61,6 +61,7 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   status.node = observation.node;
   status.observed_generation = current.generation;
   status.agent_version = std::string(kAgentVersion);
+  status.boot_id = observation.boot_id;
   std::vector<crds::Condition> conditions, found = ConditionsOf(observation);
   if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));
   if (auto condition = ReportLossless(lossless, status)) found.push_back(*std::move(condition));

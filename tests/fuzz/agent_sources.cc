@@ -1,11 +1,16 @@
 // What the node agent hears besides files of sysfs: drivers, the kernel, the kubelet, a supplied topology.
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/check.h"
 #include "nodeagent/discovery/discovery.h"
+#include "nodeagent/gpu/amd_gpus.h"
 #include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/health/ethtool_stats.h"
+#include "nodeagent/leaf/smp.h"
 #include "nodeagent/monitor/kernel_events.h"
 #include "nodeagent/publish/report.h"
 #include "tests/fuzz/targets.h"
@@ -93,6 +98,108 @@ void PodResources(std::string_view bytes) {
   object.status.node = node;
   object.status.grants = joined.grants;
   (void)crds::ToJson(object).dump();  // throws on bad UTF-8
+}
+
+// The other end of the cable: datagrams behind one another as somebody sends them, who knows the question where he
+// wants to. A byte before each says whether it is one, nothing in time, or an error of the port.
+void Smp(std::string_view bytes) {
+  class Line final : public SmpPort {
+   public:
+    explicit Line(std::string_view bytes) : bytes_(bytes) {}
+    base::Status Send(const Mad& question) override {
+      asked_ = question;
+      ++questions_;
+      return {};
+    }
+    base::Result<Mad> Receive() override {
+      ++answers_;
+      const std::uint8_t kind = bytes_.empty() ? 0 : std::uint8_t(bytes_.front());
+      bytes_.remove_prefix(std::min<std::size_t>(bytes_.size(), 1));
+      if (bytes_.empty() || kind % 8 == 0) return base::Fail(base::Code::kTimeout, "nobody answers");
+      if (kind % 8 == 1) return base::Fail(base::Code::kUnavailable, "the port is gone");
+      Mad answer{};
+      const std::size_t size = std::min(bytes_.size(), answer.size());
+      std::copy_n(bytes_.begin(), size, answer.begin());
+      bytes_.remove_prefix(size);
+      if (kind % 8 < 6) {  // to this question, else to whatever stands in it
+        std::copy_n(asked_.begin() + 8, 10, answer.begin() + 8);  // transaction and attribute
+        answer[1] = 0x81;
+        answer[3] = 0x81;
+      }
+      return answer;
+    }
+    int questions_ = 0, answers_ = 0;
+
+   private:
+    std::string_view bytes_;
+    Mad asked_{};
+  };
+  Line line(bytes);
+  std::uint32_t transaction = 0;
+  for (const SmpAttribute attribute : {SmpAttribute::kNodeInfo, SmpAttribute::kNodeDescription}) {
+    const auto answer = Exchange(line, attribute, 1, transaction);
+    if (!Read(answer)) continue;
+    CHECK(Answers(*answer, AskNeighbour(attribute, 1, transaction)));
+    (void)WhyRefused(*answer);
+    if (const auto info = ReadNodeInfo(*answer)) {
+      CHECK(info->kind != formats::IbNodeKind::kNone && info->guid != 0);
+      CHECK(info->port >= 1 && info->port <= 255);
+    }
+    const std::string said = ReadNodeDescription(*answer);
+    CHECK(said.size() <= 64 * 4);
+    // As it is kept in a recording, which reads the same.
+    const formats::IbNeighbour neighbour{"mlx5_0", 1, 7, formats::IbNodeKind::kSwitch, "0x1", said, "1"};
+    const auto read = formats::ParseIbNeighbours(formats::FormatIbNeighbours({neighbour}));
+    CHECK(read.problems.empty() && read.entries.size() == 1);
+  }
+  CHECK(line.questions_ <= 6 && line.answers_ <= 24);
+}
+
+// KFD's files of two GPUs and a processor. Records of one byte that names a file and what it holds, ended by 0x1e.
+void Kfd(std::string_view bytes) {
+  const std::string nodes = "sys/class/kfd/kfd/topology/nodes/",
+                    devices = "sys/bus/pci/devices/0000:0c:00.0/";
+  const std::array<std::string, 12> paths{nodes + "0/properties",
+                                          nodes + "1/properties",
+                                          nodes + "2/properties",
+                                          nodes + "1/mem_banks/0/properties",
+                                          nodes + "1/io_links/0/properties",
+                                          nodes + "1/io_links/1/properties",
+                                          nodes + "2/io_links/0/properties",
+                                          nodes + "77777777777/properties",
+                                          devices + "unique_id",
+                                          devices + "product_name",
+                                          devices + "mem_info_vram_total",
+                                          devices + "ras/umc_err_count"};
+  test::MemoryFileTree files;
+  files.Write(paths[1], "simd_count 1216\nlocation_id 3072\ndomain 0\n");
+  files.Write(paths[2], "simd_count 1216\nlocation_id 5376\ndomain 0\n");
+  files.Write(paths[4], "type 11\nweight 15\nnode_to 2\nmin_bandwidth 64000\nmax_bandwidth 64000\n");
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\x1e');
+    const std::string_view record = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (!record.empty())
+      files.Write(paths[std::uint8_t(record.front()) % paths.size()], std::string(record.substr(1)));
+  }
+  PciTree tree;
+  for (const char* address : {"0000:0c:00.0", "0000:15:00.0"}) {
+    PciDevice& device = tree.devices[address];
+    device.address = address;
+    device.class_code = 0x120000;
+    device.vendor = kVendorAmd;
+    device.device = 0x74a1;
+  }
+  GpuReadings readings;
+  AddAmdGpus(files, tree, readings);
+  CHECK(readings.gpus.size() == 2);
+  std::vector<std::string> problems;
+  (void)NvlinkOf(readings.gpus);
+  (void)DomainOf(readings.gpus, "node", problems);
+  for (const GpuReading& gpu : readings.gpus) {
+    CHECK(gpu.memory_mib >= 0 && gpu.nvlinks.size() <= 64 * 16);
+    for (const NvlinkReading& link : gpu.nvlinks) CHECK(link.speed_mbps >= 0);
+  }
 }
 
 // NCCL's file as the agent's source: alone, and put over a machine that has its own tree.

@@ -50,9 +50,11 @@ void NcclSource(std::string_view bytes);
 void Dcbnl(std::string_view bytes);
 void RdmaNetlink(std::string_view bytes);
 void QosYaml(std::string_view bytes);
+void Smp(std::string_view bytes);
+void Kfd(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 28> kTargets{{
+inline constexpr std::array<Target, 30> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -81,6 +83,8 @@ inline constexpr std::array<Target, 28> kTargets{{
     {"dcbnl", Dcbnl},
     {"rdma_netlink", RdmaNetlink},
     {"qos_yaml", QosYaml},
+    {"smp", Smp},
+    {"kfd", Kfd},
 }};
 
 }  // namespace heddle::fuzz

@@ -330,6 +330,10 @@ EXPORTED nvmlDeviceGetFieldValues(const Device* device, int count, Field* fields
     field.type = 1;  // unsigned int: the upper half of the union is somebody else's
     field.value = 0xdeadbeef00000000ULL | speed;
     field.result = speed == 0 ? kNotSupported : kSuccess;
+    if (field.id == 165 && link != nullptr && script->link_states) {
+      field.value = 0xdeadbeef00000000ULL | (link->active ? 1U : 0U);
+      field.result = kSuccess;
+    }
     if (const auto errors = link == nullptr ? std::nullopt : ErrorsOf(*gpu, *link, field.id)) {
       field.type = 3;  // unsigned long long
       field.value = *errors;

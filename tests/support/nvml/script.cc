@@ -75,6 +75,7 @@ void ReadFake(const YAML::Node& fake, Script& script) {
   script.init = Or<int>(fake["init"], 0);
   script.fabric_version = Or<int>(fake["fabric_version"], 3);
   script.speeds = Or<std::string>(fake["speeds"], "all");
+  script.link_states = Or<bool>(fake["link_states"], false);
   script.prints = Or<std::string>(fake["prints"], "");
   script.crashes = Or<std::string>(fake["crashes"], "");
   for (const auto& entry : fake["fails"])

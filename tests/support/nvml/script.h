@@ -17,6 +17,7 @@ namespace heddle::test::nvml {
 //     prints: noise                                   # on stdout, as it starts
 //     lost: {2: 0, 5: 30}                             # GPU 2 is gone; GPU 5 after 30 more calls of it
 //     fabric_version: 2                               # the newest nvmlGpuFabricInfoV that it knows
+//     link_states: true                               # field 165, as from Hopper on
 //     speeds: common                                  # only field 90, as before Hopper; none: no speed at all
 struct Link {
   unsigned number = 0;
@@ -46,6 +47,7 @@ struct Script {
   std::string driver;
   std::vector<Gpu> gpus;  // by index
   int init = 0, fabric_version = 3;
+  bool link_states = false;
   std::string speeds = "all", crashes, prints;
   std::map<std::string, int> fails, hangs;
   std::map<unsigned, int> lost;

@@ -102,6 +102,25 @@ TEST(Codec, MissingIsNeverZero) {
   EXPECT_FALSE(nic["ports"][0].contains("leaf"));
 }
 
+TEST(Codec, ARateThatNobodyKnowsIsAbsentAndThatOfALinkThatIsDownIsZero) {
+  NodeTopology object = samples::DgxH100();
+  auto& port = object.status.node.nics[0].ports[0];
+  const auto written = [&object] { return ToJson(object)["status"]["nics"][0]["ports"][0]; };
+  port.rate_gbps = port.usable_gbps = 0;
+  EXPECT_FALSE(written().contains("rateGbps") || written().contains("usableGbps")) << written().dump();
+  port.usable_gbps = 400;
+  EXPECT_FALSE(written().contains("rateGbps"));
+  EXPECT_EQ(written()["usableGbps"], 400);
+  ExpectRoundTrip(object);
+  port.state = topology::LinkState::kDown;
+  port.usable_gbps = 0;
+  EXPECT_EQ(written()["rateGbps"], 0);
+  EXPECT_EQ(written()["usableGbps"], 0);
+  port.state = topology::LinkState::kActive;
+  port.rate_gbps = 400;
+  EXPECT_EQ(written()["usableGbps"], 0) << "a fault takes it all";
+}
+
 TEST(Codec, UnsortedJsonIsSortedAndUnknownFieldsAreLeftAlone) {
   const auto object = NodeTopologyFromJson(Json::parse(R"({
     "apiVersion": "heddle.dev/v1alpha1", "kind": "NodeTopology",

@@ -114,7 +114,8 @@ topology::Gpu RandomGpu(Random& random) {
                     true,
                     "",
                     Number(random, 0, 65535),
-                    Coin(random)};
+                    Coin(random),
+                    Number(random, 0, 999)};
   if (Coin(random)) {
     gpu.healthy = false;
     gpu.unhealthy_reason = Text(random, 256, 1);
@@ -228,6 +229,7 @@ NodeTopology RandomNodeTopology(Random& random) {
   status.hash = Coin(random) ? "" : topology::ContentHash(status.node);
   if (Coin(random)) status.observed_at = At(Number(random, 0, 2'000'000'000));
   status.agent_version = Text(random, 64);
+  status.boot_id = Text(random, 64);
   status.grants = Many(random, 4, [&] { return RandomGrant(random); });
   Sort(status.grants,
        [](const Grant& grant) { return std::tie(grant.pod_namespace, grant.pod_name, grant.container); });

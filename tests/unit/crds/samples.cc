@@ -124,6 +124,8 @@ std::vector<NodeTopology> FullNodeTopologies() {
   node.nics[2].ports[0].rdma_mtu = 4096;
   node.nics[2].ports[0].gid_index = 3;
   node.gpus[3].mig = true;
+  node.gpus[3].fatal_xid = 79;
+  full.status.boot_id = "6f1c1a2b-3333-4444-8555-666677778888";
   node.nics[2].ports[0].fault = topology::LinkFault::kFlapping;
   node.nics[2].ports[0].reason = "4 link downs in 10 min, since 2026-11-22T01:46:30Z";
   node.nics[2].ports[0].leaf_port = Missing::kStale;

@@ -165,8 +165,45 @@ TEST_F(BadInput, ADeviceThatNeverAnsweredIsUnknownAndNotGone) {
   const Observation seen = discovery_->Look();
   EXPECT_THAT(seen.problems, Contains(HasSubstr("mlx5_3")));
   ASSERT_NE(seen.node.FindNic("mlx5_3"), nullptr);
-  EXPECT_EQ(seen.node.FindNic("mlx5_3")->usable_gbps(), 0);
+  EXPECT_EQ(seen.node.FindNic("mlx5_3")->ports.at(0).state, LinkState::kUnknown);
+  EXPECT_EQ(seen.node.FindNic("mlx5_3")->usable_gbps(), 400) << "as the others of its kind";
   EXPECT_EQ(seen.node.FindNic("mlx5_4")->rail, 4);
+}
+
+// As of an agent that starts while a card is busy: what nobody could read is absent, and never a zero.
+TEST_F(BadInput, ARateThatWasNeverReadIsAbsentAndCountsLikeThoseOfItsKind) {
+  const auto port = [](const Observation& seen, const std::string& nic) {
+    for (const auto& one : crds::ToJson(Report({}, seen, {}))["status"]["nics"]) {
+      if (one["name"] == nic) return one["ports"][0];
+    }
+    return crds::Json();
+  };
+  Replace("sys/class/infiniband/mlx5_5/ports/1/rate", "200 Gb/sec (2X NDR)\n");
+  files_.Fail("sys/class/infiniband/mlx5_3/ports/1/rate");
+  files_.Fail("sys/class/infiniband/mlx5_4/ports/1/state");
+  Observation seen = discovery_->Look();
+  EXPECT_FALSE(port(seen, "mlx5_3").contains("rateGbps")) << port(seen, "mlx5_3").dump();
+  EXPECT_EQ(port(seen, "mlx5_3")["usableGbps"], 200) << "the least of its kind";
+  EXPECT_EQ(port(seen, "mlx5_4")["rateGbps"], 400) << "its rate was read";
+  EXPECT_EQ(port(seen, "mlx5_4")["usableGbps"], 400);
+  EXPECT_TRUE(seen.node.FindNic("mlx5_3")->up());
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  files_.Heal();
+  EXPECT_EQ(port(discovery_->Look(), "mlx5_3")["rateGbps"], 400);
+
+  for (int i = 0; i < 8; ++i) files_.Fail("sys/class/infiniband/mlx5_" + std::to_string(i) + "/ports/1/rate");
+  seen = Open(files_, gpus_)->Look();
+  EXPECT_FALSE(port(seen, "mlx5_3").contains("rateGbps"));
+  EXPECT_FALSE(port(seen, "mlx5_3").contains("usableGbps")) << "there is none of its kind to go by";
+}
+
+// It carried nothing when it was asked last, and is up now.
+TEST_F(BadInput, APortThatCameUpAndTellsNoRateCountsLikeThoseOfItsKind) {
+  Replace(kState, "1: DOWN\n");
+  EXPECT_EQ(discovery_->Look().node.FindNic("mlx5_3")->usable_gbps(), 0);
+  Replace(kState, "4: ACTIVE\n");
+  files_.Fail("sys/class/infiniband/mlx5_3/ports/1/rate");
+  EXPECT_EQ(discovery_->Look().node.FindNic("mlx5_3")->usable_gbps(), 400);
 }
 
 TEST_F(BadInput, AFolderThatCannotBeListedForAMomentLosesNoDevice) {
@@ -277,7 +314,8 @@ TEST_F(BadInput, NumbersBeyondAllBoundsAreUnknown) {
     Replace("sys/class/net/eno1/speed", number + "\n");
     folder_.Write("sys/class/infiniband/mlx5_3/ports/" + huge.substr(0, 200) + "/state", "4: ACTIVE\n");
     const Observation seen = Look();
-    EXPECT_EQ(seen.node.FindNic("mlx5_3")->usable_gbps(), 0) << number;
+    EXPECT_EQ(seen.node.FindNic("mlx5_3")->ports.at(0).rate_gbps, 0) << number;
+    EXPECT_EQ(seen.node.FindNic("mlx5_3")->usable_gbps(), 400) << number << ": as the others of its kind";
     EXPECT_EQ(seen.node.FindNic("mlx5_3")->rail, 3) << number;
     EXPECT_EQ(seen.node.FindNic("mlx5_4")->ports, good.node.FindNic("mlx5_4")->ports) << number;
     EXPECT_THAT(topology::Check(seen.node), IsEmpty()) << number;

@@ -1,6 +1,11 @@
 // Mistakes that other projects made in public, as they would show in what this agent publishes. Each test is named
-// after what went wrong there. Those about lossless settings (8, 11, 13, 14 and 15 of the list) are not here: nothing
-// of this agent sets or compares them.
+// after what went wrong there. Those about lossless settings, which have beds of their own, are tested elsewhere:
+//    8  lldpad rewrites PFC                 qos/loop_test.cc, ReportsDriftWithinAMinuteAndKeepsItsTime; tests/lab/test_qos.py
+//   11  an MTU above the wanted one         qos/decide_test.cc, AnMtuAboveTheWantedOneIsDriftLikeOneBelow
+//   13  two policies select one NIC         operator/lossless_rollout_test.cc, AppliesNeitherOfTwoPoliciesOnOnePort…
+//   14  PFC is right already: no SET        qos/loop_test.cc, WritesNothingToAPortThatIsAsWanted
+//   15  two defaults that contradict        lossless/lint_test.cc, RefusesTheTwoDefaultsThatContradictEachOther
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
@@ -86,6 +91,29 @@ class BugCase : public testing::Test {
     }
     return {};
   }
+  // Makes the compute cards dual-port cards for RoCE: mlx5_10 to mlx5_17 are the second functions, without a cable.
+  void GiveEachCardASecondFunction() const {
+    for (int i = 0; i < 8; ++i) {
+      const std::string first = fmt::format("sys/class/infiniband/mlx5_{}", i);
+      const std::string second = fmt::format("sys/class/infiniband/mlx5_1{}", i);
+      folder_.Write(first + "/ports/1/link_layer", "Ethernet\n");
+      fs::copy(At(first), At(second), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+      folder_.Write(second + "/node_guid", fmt::format("506b:4b03:00c3:b40{}\n", i));
+      folder_.Write(second + "/ports/1/state", "1: DOWN\n");
+      folder_.Write(second + "/ports/1/phys_state", "3: Disabled\n");
+      const fs::path function = fs::canonical(At(first + "/device"));
+      const std::string address = function.filename(), other = address.substr(0, address.size() - 1) + "1";
+      fs::copy(function, function.parent_path() / other,
+               fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+      for (const std::string& link : {second + "/device", "sys/bus/pci/devices/" + other}) {
+        const std::string of =
+            link.ends_with("device") ? first + "/device" : "sys/bus/pci/devices/" + address;
+        const fs::path target = fs::read_symlink(At(of)).parent_path() / other;
+        fs::remove(At(link));
+        fs::create_symlink(target, At(link));
+      }
+    }
+  }
   std::string At(const std::string& path) const { return folder_.path() + "/" + path; }
   void Rename(const std::string& from, const std::string& to) const { fs::rename(At(from), At(to)); }
 
@@ -112,8 +140,56 @@ TEST_F(BugCase, TheNicOfAnNvlinkSwitchEndsNothingAndIsNoRail) {
   EXPECT_THAT(Condition(status, "LinksUp"), HasSubstr("True"));
 }
 
-// 2: NVIDIA/NVSentinel#1361. The second port of a dual-port card that nobody cabled was called fatal.
+// 2: NVIDIA/NVSentinel#1361. The second port of a dual-port card that nobody cabled was called fatal. It is a function
+// and an RDMA device of its own, behind the switch of the card's GPU, and of RoCE says what one with a pulled cable says.
 TEST_F(BugCase, APortThatIsDownByDesignRaisesNoAlarm) {
+  Machine("hgx-h100");
+  GiveEachCardASecondFunction();
+  Json status = Publish();
+  EXPECT_EQ(status["summary"]["rails"], "8/8");
+  EXPECT_THAT(Condition(status, "LinksUp"), testing::StartsWith("True"));
+  EXPECT_THAT(Condition(status, "DiscoveryComplete"), HasSubstr("mlx5_13 has no cable"));
+  EXPECT_TRUE(Nic(status, "mlx5_13").is_null());
+  EXPECT_EQ(Nic(status, "mlx5_3")["rail"], 3);
+
+  // The other port's cable is pulled: its alarm, and no other.
+  folder_.Write("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n");
+  status = Publish();
+  EXPECT_THAT(Condition(status, "LinksUp"), HasSubstr("mlx5_3 is down"));
+  EXPECT_EQ(status["summary"]["rails"], "7/8");
+  EXPECT_TRUE(Nic(status, "mlx5_13").is_null());
+  folder_.Write("sys/class/infiniband/mlx5_3/ports/1/state", "4: ACTIVE\n");
+  EXPECT_EQ(Publish()["summary"]["rails"], "8/8");
+}
+
+TEST_F(BugCase, APortThatIsDownOnOneCardAndUpOnOthersRaisesAnAlarm) {
+  Machine("hgx-h100");
+  GiveEachCardASecondFunction();
+  for (int i = 10; i < 18; ++i) {
+    if (i != 13) folder_.Write(fmt::format("sys/class/infiniband/mlx5_{}/ports/1/state", i), "4: ACTIVE\n");
+  }
+  Json status = Publish();
+  EXPECT_EQ(Nic(status, "mlx5_12")["rail"], 2);
+  EXPECT_THAT(Condition(status, "LinksUp"), HasSubstr("False LinkDown mlx5_13 is down"));
+
+  // The leaf of all second ports dies: they were up, so they are to be up.
+  for (int i = 10; i < 18; ++i)
+    folder_.Write(fmt::format("sys/class/infiniband/mlx5_{}/ports/1/state", i), "1: DOWN\n");
+  status = Publish();
+  EXPECT_THAT(Condition(status, "LinksUp"), HasSubstr("mlx5_17 is down"));
+  // An agent that starts now was not there; the kernel was.
+  const std::string device =
+      fs::relative(fs::canonical(At("sys/class/infiniband/mlx5_12/device")), fs::canonical(folder_.path()));
+  folder_.Write(device + "/net/eth12/address", "");
+  folder_.Write("sys/class/net/eth12/carrier_up_count", "1\n");
+  StartAgent();
+  EXPECT_THAT(Condition(Publish(), "LinksUp"), HasSubstr("mlx5_17 is down"));
+  folder_.Write("sys/class/net/eth12/carrier_up_count", "0\n");
+  StartAgent();
+  EXPECT_THAT(Condition(Publish(), "LinksUp"), testing::StartsWith("True"));
+}
+
+TEST_F(BugCase, APortOfInfiniBandThatIsOffBesideOneThatIsUpRaisesNoAlarm) {
   Machine("hgx-h100");
   fs::copy(At("sys/class/infiniband/mlx5_3/ports/1"), At("sys/class/infiniband/mlx5_3/ports/2"),
            fs::copy_options::recursive);
@@ -251,7 +327,7 @@ TEST_F(BugCase, TwoCliquesOnOneNodeAreReported) {
   EXPECT_THAT(Condition(status, "DiscoveryComplete"), HasSubstr("clique"));
 }
 
-// 10: #448 of the DRA driver: it panicked where one GPU names a link that the other end does not.
+// 10: NVIDIA/k8s-device-plugin#448. It panicked where one GPU names a link that the other end does not.
 TEST_F(BugCase, NvlinksThatOnlyOneEndKnowsAreCountedAsTheirOwnEndSays) {
   Machine("hgx-h100");
   GpuReadings gpus = gpus_.Read();

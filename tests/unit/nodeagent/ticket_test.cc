@@ -62,6 +62,15 @@ TEST(Ticket, SaysUnknownAndNeverZeroForWhatNobodyTold) {
   EXPECT_THAT(text, testing::ContainsRegex("0 +- +Unknown +NVIDIA H100 +\\? +none"));
 }
 
+TEST(Ticket, SaysWhatAPortOfAnUnknownRateCountsAs) {
+  Observation seen = test::RecordedMachine("hgx-h100").Look();
+  topology::NicPort& port = seen.node.nics.at(1).ports.at(0);
+  port.rate_gbps = 0;
+  EXPECT_THAT(TicketOf(seen), HasSubstr(" ? (counts as 400) "));
+  port.usable_gbps = 0;
+  EXPECT_THAT(TicketOf(seen), Not(HasSubstr("counts as")));
+}
+
 TEST(Ticket, ShowsWhoHoldsWhat) {
   crds::NodeTopology object;
   crds::Grant grant;

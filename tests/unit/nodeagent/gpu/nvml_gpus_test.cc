@@ -31,7 +31,9 @@ void ExpectAsRecorded(const std::string& machine) {
 }
 
 TEST(NvmlGpus, SaysThroughTheDriverWhatTheRecordingSays) {
-  for (const char* machine : {"dgx-a100", "hgx-h100", "gb200-nvl72-tray", "p5-48xlarge", "roce-dual-tor"})
+  for (const char* machine :
+       {"dgx-a100", "dgx-a800", "hgx-h100", "hgx-h800", "hgx-h200", "hgx-b200", "hgx-b300",
+        "gb200-nvl72-tray", "gb300-nvl72-tray", "p5-48xlarge", "roce-dual-tor"})
     ExpectAsRecorded(machine);
 }
 
@@ -112,6 +114,34 @@ TEST(NvmlGpus, SeesALinkGoDownAndComeBack) {
   EXPECT_EQ(nvlink.exceptions[0].links_up, 17);
   bed.Write(bed.recorded());
   EXPECT_THAT(NvlinkOf(gpus.Read().gpus).exceptions, IsEmpty());
+}
+
+// As drivers do that have dropped the call, for the whole GPU or by saying that they do not support it.
+TEST(NvmlGpus, AsksForTheStateOfLinksByTheFieldWhereTheCallIsNotSupported) {
+  const test::NvmlBed bed("hgx-h100");
+  const std::string one_down = bed.Changed("index: 4", "link: 7, state: active", "link: 7, state: inactive");
+  bed.Write(one_down);
+  const GpuReadings by_call = NvmlGpus(test::Nvml()).Read();
+  for (const char* error : {"3", "13"}) {
+    bed.Write(one_down + "fake: {link_states: true, fails: {nvmlDeviceGetNvLinkState: " + error + "}}\n");
+    EXPECT_EQ(NvmlGpus(test::Nvml()).Read().gpus, by_call.gpus) << error;
+  }
+  bed.Write(one_down + "fake: {fails: {nvmlDeviceGetNvLinkState: 3}}\n");
+  for (const GpuReading& gpu : NvmlGpus(test::Nvml()).Read().gpus)
+    EXPECT_THAT(gpu.nvlinks, IsEmpty()) << "neither tells: no link, and not one that is down";
+  bed.Write(one_down + "fake: {link_states: true, fails: {nvmlDeviceGetNvLinkState: 999}}\n");
+  for (const GpuReading& gpu : NvmlGpus(test::Nvml()).Read().gpus)
+    EXPECT_THAT(gpu.nvlinks, IsEmpty()) << "the driver failed";
+}
+
+TEST(NvmlGpus, AsksForTheStateOfAllLinksAtOnce) {
+  const test::NvmlBed bed("roce-dual-tor");  // L40S, without NVLink
+  int calls = 0;
+  NvmlGpus gpus(test::Nvml(), [&calls](std::string_view call, int gpu) {
+    if (gpu == 0 && call == "nvmlDeviceGetFieldValues") ++calls;
+  });
+  EXPECT_THAT(gpus.Read().gpus.at(0).nvlinks, IsEmpty());
+  EXPECT_EQ(calls, 1);
 }
 
 std::string WithSpeeds(std::string yaml, const std::string& speed) {

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "nodeagent/health/conditions.h"
+#include "nodeagent/health/xid_memory.h"
 #include "nodeagent/publish/report.h"
 #include "recorded_machine.h"
 #include "topology/fabric.h"
@@ -256,6 +257,51 @@ TEST(Health, KeepsAnNvlinkFaultThroughARestart) {
   object.name = seen.node.name;
   RestoreHealth(Report(object, seen, kThen).status, machine.links, machine.nvlinks);
   EXPECT_EQ(machine.Cycle().nvlink_faults, seen.nvlink_faults);
+}
+
+// NVML tells an XID once: the agent that comes after has it from the object alone.
+TEST(Health, KeepsAFatalXidThroughARestartUntilTheNodeBoots) {
+  const auto look = [](const std::string& boot, int xid) {
+    const base::DiskFileTree disk(test::RecordedMachine("hgx-h100").path());
+    GpuReadings gpus = RecordedGpus(disk).Read();
+    gpus.gpus.at(5).last_xid = xid;
+    test::MemoryFileTree files;
+    test::Fill(test::ReadOf("hgx-h100"), files);
+    files.Write("nvml.yaml", FormatNvmlYaml(gpus));
+    if (!boot.empty()) files.Write("proc/sys/kernel/random/boot_id", boot + "\n");
+    return test::LookAt(files);
+  };
+  const Observation before = look("11111111-0000-4000-8000-000000000001", 79);
+  ASSERT_THAT(before.node.gpus.at(5).unhealthy_reason, HasSubstr("XID 79"));
+  crds::NodeTopology object;
+  object.name = before.node.name;
+  const auto read = crds::NodeTopologyFromJson(crds::ToJson(Report(object, before, kThen)));
+  ASSERT_TRUE(read) << read.error().message;
+  XidMemory memory;
+  memory.Restore(read->status);
+  const auto after = [&](const std::string& boot, int xid) {
+    Observation seen = look(boot, xid);
+    std::vector<GpuReading> gpus;
+    for (const topology::Gpu& gpu : seen.node.gpus) {
+      GpuReading& reading = gpus.emplace_back();
+      reading.index = gpu.index;
+      reading.uuid = gpu.uuid;
+      reading.pci = gpu.pci;
+      reading.last_xid = gpu.fatal_xid;
+    }
+    memory.Apply(gpus, seen);
+    EXPECT_EQ(gpus.at(5).last_xid, seen.node.gpus.at(5).fatal_xid);
+    return seen;
+  };
+  const Observation restarted = after("11111111-0000-4000-8000-000000000001", 0);
+  EXPECT_EQ(restarted.node, before.node);
+  EXPECT_EQ(ConditionsOf(restarted), ConditionsOf(before)) << "so nothing is written";
+  EXPECT_EQ(after("", 0).node, before.node) << "that no boot id can be read is no boot";
+  EXPECT_EQ(after("11111111-0000-4000-8000-000000000001", 48).node.gpus.at(5).fatal_xid, 48) << "a newer one";
+  const Observation booted = after("11111111-0000-4000-8000-000000000002", 0);
+  EXPECT_TRUE(booted.node.gpus.at(5).healthy);
+  EXPECT_EQ(booted.node.gpus.at(5).fatal_xid, 0);
+  EXPECT_EQ(Report(*read, booted, kThen).status.boot_id, "11111111-0000-4000-8000-000000000002");
 }
 
 TEST(Health, ExpectsTheLinksThatEveryGpuLost) {

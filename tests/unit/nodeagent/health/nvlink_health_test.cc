@@ -163,6 +163,37 @@ TEST(NvlinkHealth, KnowsNothingFromAGpuThatDoesNotAnswer) {
   EXPECT_TRUE(gpus.health.Judges());
 }
 
+// A GPU that fell off the bus is not listed by a driver that starts anew, and the others get other numbers.
+TEST(NvlinkHealth, EndsTheTroubleOfAGpuThatIsListedNoLongerAndSaysWhy) {
+  Gpus gpus;
+  gpus.LookAfter(seconds(60));
+  gpus.Errors(3, 4).replays = 1;
+  gpus.Errors(5, 0).recoveries = 1;
+  gpus.LookAfter(seconds(60));
+  const GpuReadings all = gpus.readings;
+  gpus.readings.gpus.erase(gpus.readings.gpus.begin() + 3);
+  for (int i = 3; i < 7; ++i) gpus[i].index = i;
+  EXPECT_THAT(gpus.LookAfter(seconds(60)), IsEmpty());
+  EXPECT_THAT(gpus.health.Faults(), ElementsAre(HasSubstr("GPU 3 counts 1 replays on NVLink 4"),
+                                                HasSubstr("GPU 4 counts 1 recoveries on NVLink 0")))
+      << "GPU 5 is GPU 4 now";
+  gpus.Errors(4, 0).recoveries = 2;
+  gpus.LookAfter(minutes(5));
+  gpus.readings.gpus.clear();  // a driver that does not answer ends nothing
+  EXPECT_THAT(gpus.LookAfter(minutes(30)), IsEmpty());
+  gpus.readings = all;
+  EXPECT_THAT(gpus.LookAfter(seconds(60)), IsEmpty()) << "it is back";
+  EXPECT_THAT(gpus.health.Faults(), SizeIs(2));
+  gpus.readings.gpus.erase(gpus.readings.gpus.begin() + 3);
+  gpus.Errors(4, 0).recoveries.reset();
+  EXPECT_THAT(gpus.LookAfter(seconds(60)), IsEmpty());
+  EXPECT_THAT(gpus.LookAfter(minutes(9)), IsEmpty());
+  EXPECT_THAT(gpus.LookAfter(minutes(2)),
+              ElementsAre(testing::AllOf(HasSubstr("over: GPU 3 counts 1 replays on NVLink 4"),
+                                         HasSubstr("(the driver lists this GPU no longer)"))));
+  EXPECT_THAT(gpus.health.Faults(), ElementsAre(HasSubstr("GPU 5 counts 2 recoveries")));
+}
+
 TEST(NvlinkHealth, KeepsWhatWasPublishedThroughARestart) {
   Gpus gpus;
   gpus.health.Restore(gpus.Published(), {"GPU 2 counts 1 replays on NVLink 7, since T"});

@@ -301,6 +301,25 @@ TEST_F(MonitorTest, RemembersWhatWasPublishedBefore) {
   EXPECT_EQ(Port(*First())->fault, LinkFault::kFlapping);
 }
 
+TEST_F(MonitorTest, RemembersAnXidThatEndedTheUseOfAGpu) {
+  Start();
+  ASSERT_TRUE(Comes([&] { return !sights_.empty(); }));
+  crds::NodeTopologyStatus published;
+  published.node = First()->seen.node;
+  published.node.gpus.at(5).fatal_xid = 79;
+  ASSERT_TRUE(published.node.gpus.at(5).healthy);
+  thread_ = {};
+  sights_.clear();
+  MonitorOptions options;
+  options.patience = seconds(10);
+  Start(options);
+  monitor_->Restore(published);
+  ASSERT_TRUE(Comes([&] { return !sights_.empty(); }));
+  EXPECT_THAT(First()->seen.node.gpus.at(5).unhealthy_reason, HasSubstr("XID 79"));
+  EXPECT_FALSE(First()->seen.node.gpus.at(5).healthy);
+  EXPECT_EQ(First()->gpus.at(5).last_xid, 79);
+}
+
 TEST_F(MonitorTest, WaitsNoLongerForWhatWasPublishedThanItsPatience) {
   MonitorOptions options;
   options.patience = seconds(10);

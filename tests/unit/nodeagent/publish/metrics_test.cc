@@ -95,6 +95,20 @@ TEST_F(MetricsTest, SaysNothingOfALinkThatWasNeverRead) {
   EXPECT_THAT(Text(), Not(HasSubstr("heddle_link_up" + Labels())));
 }
 
+TEST_F(MetricsTest, SaysNoRateThatNobodyCouldRead) {
+  Port().rate_gbps = 0;
+  Port().usable_gbps = 400;
+  std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("heddle_link_up" + Labels() + " 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("heddle_link_rate_bits_per_second" + Labels())));
+  EXPECT_THAT(text, Not(HasSubstr("heddle_link_usable_bits_per_second" + Labels())));
+  Port().state = LinkState::kDown;
+  Port().usable_gbps = 0;
+  sight_.ports[0].state = LinkState::kDown;
+  text = Text();
+  EXPECT_THAT(text, HasSubstr("heddle_link_rate_bits_per_second" + Labels() + " 0\n"));
+}
+
 TEST_F(MetricsTest, ForgetsALinkThatIsGone) {
   const std::string labels = Labels();
   ASSERT_THAT(Text(), HasSubstr("heddle_link_up" + labels));

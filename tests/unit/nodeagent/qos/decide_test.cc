@@ -54,6 +54,24 @@ TEST_F(QosJudge, WhatTheLastAgentPublishedIsRememberedWhereTheFolderIsNew) {
   EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu)) << "another generation";
 }
 
+// k8snetworkplumbingwg/sriov-network-operator takes only an MTU that is too small for drift.
+TEST_F(QosJudge, AnMtuAboveTheWantedOneIsDriftLikeOneBelow) {
+  for (const int mtu : {1500, 8999, 9001, 9216}) {
+    facts_.reading.have.mtu = mtu;
+    record_ = {};
+    before_.reset();
+    EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu)) << mtu;
+    before_.emplace();
+    before_->policy = "roce";
+    before_->generation = 1;
+    before_->state = LosslessState::kCompliant;
+    const Judgement judged = Judged();
+    EXPECT_EQ(judged.report.state, LosslessState::kDrifted) << mtu;
+    ASSERT_EQ(judged.report.drift.size(), 1U);
+    EXPECT_EQ(judged.report.drift[0].drift, (lossless::Drift{Setting::kMtu, "9000", std::to_string(mtu)}));
+  }
+}
+
 TEST_F(QosJudge, ADecisionAboutAnotherNicOrGenerationIsNone) {
   facts_.reading.have.mtu = 1500;
   record_ = Judged().record;
