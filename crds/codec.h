@@ -81,6 +81,7 @@ class Field {
     Each(max_items, [&](const Field& item) { values.push_back(read(item)); });
     return values;
   }
+  std::vector<std::string> Keys() const;  // of an object, sorted; absent has none
   std::vector<std::string> Names(std::size_t max_items, std::size_t max_length) const;
   // An object of texts. Absent is empty.
   std::map<std::string, std::string> Texts(std::size_t max_items, std::size_t max_length) const;

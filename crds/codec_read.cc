@@ -110,6 +110,13 @@ std::string Field::CamelCase(std::size_t max_length) const {
   return text;
 }
 
+std::vector<std::string> Field::Keys() const {
+  std::vector<std::string> keys;
+  if (!CheckObject() || !present()) return keys;
+  for (const auto& [key, value] : value_->items()) keys.push_back(key);
+  return keys;
+}
+
 bool Field::Bool() const {
   if (!present()) return false;
   if (!value_->is_boolean()) {

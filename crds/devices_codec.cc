@@ -90,13 +90,24 @@ Json WriteDeviceWish(const DeviceWish& wish) {
   return json;
 }
 
-DeviceWish ReadDeviceWish(const Field& field) {
+DeviceWish ReadDeviceWishHead(const Field& field) {
   DeviceWish wish;
   wish.resource = ReadResourceName(field("resource"), false);
   const Field policies = field("policies");
   wish.policies = policies.Required().Names(8, 253);
   if (wish.policies.empty()) policies.Refuse("names no policy");
   wish.generation = field("generation").Int64(0, kMaxInt64);
+  return wish;
+}
+
+std::span<const std::string_view> DeviceWishKeys() {
+  static constexpr std::array<std::string_view, 8> kKeys{"resource", "policies", "generation", "mode",
+                                                         "plugin",   "ports",    "slots",      "reason"};
+  return kKeys;
+}
+
+DeviceWish ReadDeviceWish(const Field& field) {
+  DeviceWish wish = ReadDeviceWishHead(field);
   const Field mode = field("mode"), plugin = field("plugin");
   wish.mode = ReadDeviceMode(mode.Required());
   wish.plugin = ReadDevicePlugin(plugin.Required());

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "crds/codec.h"
 #include "crds/node_devices.h"
 
@@ -13,6 +15,8 @@ std::string ReadResourceName(const Field& field, bool mark);
 
 Json WriteDeviceWish(const DeviceWish& wish);
 DeviceWish ReadDeviceWish(const Field& field);
+DeviceWish ReadDeviceWishHead(const Field& field);  // resource, policies and generation only
+std::span<const std::string_view> DeviceWishKeys();
 Json WriteDeviceReport(const DeviceReport& report);
 DeviceReport ReadDeviceReport(const Field& field);
 

@@ -135,6 +135,13 @@ std::optional<OnDrift> ParseOnDrift(std::string_view text) {
   return std::nullopt;
 }
 
+// Of an entry without settings: whether its NIC cannot have them.
+std::optional<bool> ParseVerdict(std::string_view text) {
+  if (text == "Refused") return true;
+  if (text == "NotApplicable") return false;
+  return std::nullopt;
+}
+
 constexpr std::array<std::string_view, 7> kStateNames{"Compliant", "Drifted",       "Pending", "Failed",
                                                       "Conflict",  "NotApplicable", "Unknown"};
 constexpr std::string_view kStateWords =
@@ -241,20 +248,45 @@ Json WriteWish(const LosslessWish& wish) {
   PutPositive(json, "generation", wish.generation);
   if (wish.settings) json["settings"] = WriteSettings(*wish.settings);
   PutText(json, "reason", wish.reason, 512);
+  if (wish.refused) json["verdict"] = "Refused";
   return json;
 }
 
-LosslessWish ReadWish(const Field& field) {
+void NoteUnknown(const Field& field, std::span<const std::string_view> known,
+                 std::vector<std::string>& unknown) {
+  for (const std::string& key : field.Keys()) {
+    if (unknown.size() >= kMaxUnknown) return;
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const std::string path = field.Path();
+    unknown.push_back(Clean(path.empty() ? key : path + "." + key, 200));
+  }
+}
+
+LosslessWish ReadWishHead(const Field& field) {
   LosslessWish wish;
   wish.ports = ReadPorts(field("ports"));
   const Field policies = field("policies");
   wish.policies = policies.Required().Names(8, 253);
   if (wish.policies.empty()) policies.Refuse("names no policy");
   wish.generation = field("generation").Int64(0, kMaxInt64);
+  return wish;
+}
+
+LosslessWish ReadWish(const Field& field) {
+  static constexpr std::array<std::string_view, 8> kKeys{"ports",   "policies", "generation", "mode",
+                                                         "onDrift", "settings", "reason",     "verdict"};
+  LosslessWish wish = ReadWishHead(field);
+  NoteUnknown(field, kKeys, wish.not_understood);
   wish.mode = ReadMode(field("mode"));
   wish.on_drift = ReadOnDrift(field("onDrift"));
-  if (const Field settings = field("settings"); settings.present()) wish.settings = ReadSettings(settings);
+  if (const Field settings = field("settings"); settings.present()) {
+    wish.settings = ReadSettings(settings);
+    NoteUnknown(settings, lossless::SettingNames().first(lossless::kHostSettings), wish.not_understood);
+    const Field dcqcn = settings("dcqcn");
+    NoteUnknown(dcqcn, lossless::DcqcnParameterNames(), wish.not_understood);
+  }
   wish.reason = field("reason").Text(512);
+  wish.refused = field("verdict").Word(ParseVerdict, "NotApplicable, Refused", false);
   return wish;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "crds/codec.h"
 #include "crds/node_lossless.h"
 
@@ -21,8 +23,14 @@ std::vector<int> ReadDscps(const Field& field);
 LosslessMode ReadMode(const Field& field);
 OnDrift ReadOnDrift(const Field& field);
 
+// Adds the paths of the keys of an object that are none of `known`, kMaxUnknown of them at most.
+void NoteUnknown(const Field& field, std::span<const std::string_view> known,
+                 std::vector<std::string>& unknown);
+inline constexpr std::size_t kMaxUnknown = 16;
+
 Json WriteWish(const LosslessWish& wish);
 LosslessWish ReadWish(const Field& field);
+LosslessWish ReadWishHead(const Field& field);  // ports, policies and generation only
 Json WriteReport(const LosslessReport& report);
 LosslessReport ReadReport(const Field& field);
 

@@ -28,6 +28,10 @@ struct LosslessWish {
   OnDrift on_drift = OnDrift::kReport;
   std::optional<lossless::PortSettings> settings;  // those of hosts
   std::string reason;
+  bool refused = false;  // there are none because this NIC cannot have what the policy wants
+  // Read only: what stands in it and this version does not know, as paths or sentences. Whoever sets ports leaves
+  // these alone then.
+  std::vector<std::string> not_understood;
   friend bool operator==(const LosslessWish&, const LosslessWish&) = default;
 };
 
@@ -54,7 +58,7 @@ struct LosslessReport {
   std::string policy;
   std::int64_t generation = 0;  // of the policy, that this speaks of
   LosslessState state = LosslessState::kUnknown;
-  std::string reason;  // a sentence; empty while compliant
+  std::string reason;  // a sentence; while compliant, what is to be known all the same, or empty
   std::optional<lossless::PortSettings> have;
   std::vector<PortDrift> drift;     // in the order of the settings
   std::vector<lossless::Gap> gaps;  // settings that could not be read or set, in their order

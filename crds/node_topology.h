@@ -50,6 +50,7 @@ struct Grant {
   friend bool operator==(const Grant&, const Grant&) = default;
 };
 
+inline constexpr std::size_t kMaxLabels = 16;  // of spec.labels
 // A dozen of the machine, and one for each rail.
 inline constexpr std::size_t kMaxConditions = 48;
 
@@ -90,6 +91,18 @@ NodeSummary Summarise(const topology::Node& node);
 // The whole object, for PUT (of /status, where the server ignores spec) and for people.
 Json ToJson(const NodeTopology& object);
 [[nodiscard]] base::Result<NodeTopology> NodeTopologyFromJson(const Json& json);
+// What an agent makes of its own object. A newer operator may have written its spec, and anybody its status: what can
+// be read is read.
+struct OwnNodeTopology {
+  NodeTopology object;
+  bool has_status = false;  // an agent wrote one that can be read
+  // What stands in spec and this version does not know, with its path: keys, and values as sentences; 16 at most. An
+  // entry of spec.lossless that has one says so itself, and one of spec.devices has a reason.
+  std::vector<std::string> not_understood;
+  friend bool operator==(const OwnNodeTopology&, const OwnNodeTopology&) = default;
+};
+// Errors: kInvalid where the object is no NodeTopology at all.
+[[nodiscard]] base::Result<OwnNodeTopology> OwnNodeTopologyFromJson(const Json& json);
 // The same object with its status as one binary value, which NodeTopologyFromJson reads too: a tenth of the
 // memory, for the caches of a large cluster. What has no object for a status comes back as it was.
 Json Packed(Json node_topology);

@@ -12,7 +12,6 @@ using codec::Field;
 
 constexpr int kMaxGpuIndex = 31;
 constexpr std::int64_t kMaxGbps = 1'000'000;
-constexpr std::size_t kMaxLabels = 16;
 
 std::optional<bool> ParseHealth(std::string_view text) {
   if (text == "Healthy") return true;
@@ -72,12 +71,21 @@ topology::NicPort ReadPort(const Field& field) {
   return port;
 }
 
+std::string ReadPciId(const Field& field) {
+  std::string id = field.Text(9);
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  const bool good = id.size() == 9 && id[4] == ':' && std::count_if(id.begin(), id.end(), hex) == 8;
+  if (field.present() && !good) field.Refuse("must be vendor and device in lower case, as 15b3:1021");
+  return id;
+}
+
 topology::Nic ReadNic(const Field& field) {
   topology::Nic nic;
   nic.name = field("name").Name(64);
   nic.netdev = field("netdev").Text(64);
   nic.driver = field("driver").Text(64);
   nic.pci = field("pci").Text(32);
+  nic.pci_id = ReadPciId(field("pciId"));
   nic.guid = field("guid").Text(32);
   nic.transport =
       field("transport")

@@ -63,6 +63,7 @@ Json WriteNic(const topology::Nic& nic) {
   PutText(json, "netdev", nic.netdev, 64);
   PutText(json, "driver", nic.driver, 64);
   PutText(json, "pci", nic.pci, 32);
+  PutText(json, "pciId", nic.pci_id, 9);
   PutText(json, "guid", nic.guid, 32);
   codec::PutFact(json, "rail", "railMissing", nic.rail);
   PutNuma(json, nic.numa);

@@ -51,7 +51,8 @@ std::vector<Subject> Grouped(const std::vector<Subject>& subjects) {
   return groups;
 }
 
-// Hosts of one fabric talk to each other: the largest MTU is what they could have.
+// Hosts of one fabric talk to each other: the largest MTU is what they could have. RDMA payloads are powers of two, so
+// MTUs that differ may come to the same for RDMA.
 void CompareMtus(const std::vector<Subject>& subjects, std::vector<Finding>& findings) {
   std::map<std::string_view, const Subject*> largest;
   const auto has_mtu = [](const Subject& subject) {
@@ -66,9 +67,16 @@ void CompareMtus(const std::vector<Subject>& subjects, std::vector<Finding>& fin
     if (!has_mtu(subject)) continue;
     const Subject& best = *largest.at(subject.reported_for);
     if (*subject.settings.mtu == *best.settings.mtu) continue;
-    rules::Report(findings, subject, &best)
-        .Find("mtu-peers", fmt::format("the MTU is {}", *subject.settings.mtu),
-              fmt::format("its peer's is {}", *best.settings.mtu));
+    const int here = *subject.settings.mtu, there = *best.settings.mtu;
+    const int rdma_here = rules::RdmaMtu(here), rdma_there = rules::RdmaMtu(there);
+    rules::Report report(findings, subject, &best);
+    if (rdma_here == rdma_there) {
+      report.Find("mtu-uneven", fmt::format("the MTU is {}", here),
+                  fmt::format("its peer's is {}; RDMA packets carry {} bytes at both", there, rdma_there));
+    } else {
+      report.Find("mtu-peers", fmt::format("the MTU is {}: {} bytes of RDMA", here, rdma_here),
+                  fmt::format("its peer's is {}: {} bytes", there, rdma_there));
+    }
   }
 }
 

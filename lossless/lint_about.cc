@@ -89,8 +89,12 @@ constexpr std::array kRules{
     RuleAbout{"mtu-below-switch", kWarning,
               "a host's MTU that makes RDMA packets smaller than the switch takes",
               "more packets for the same bytes", "raise the host's MTU"},
-    RuleAbout{"mtu-peers", kError, "hosts with different MTUs",
+    RuleAbout{"mtu-peers", kError, "hosts whose MTUs make RDMA packets of different sizes",
               "queue pairs agree on the smaller one: one host slows down all that talk to it",
+              "set the same MTU on all of them"},
+    RuleAbout{"mtu-uneven", kWarning, "hosts with different MTUs that come to the same size of RDMA packets",
+              "RDMA does not care; TCP between them loses what is larger than the smaller MTU where path MTU "
+              "discovery is filtered",
               "set the same MTU on all of them"},
     RuleAbout{"dcbx-firmware", kWarning, "DCB settings under the control of the NIC's firmware",
               "firmware takes over what its switch says by DCBX, and overwrites what the host set",

@@ -85,6 +85,14 @@ const Profile* FindProfile(std::string_view name) {
   return found == profiles.end() ? nullptr : &*found;
 }
 
+const Profile* ProfileOfDevice(std::string_view device) {
+  const auto profiles = Profiles();
+  const auto found = std::find_if(profiles.begin(), profiles.end(), [&](const Profile& profile) {
+    return std::find(profile.devices.begin(), profile.devices.end(), device) != profile.devices.end();
+  });
+  return found == profiles.end() ? nullptr : &*found;
+}
+
 std::string ProfileNames() {
   std::string names;
   for (const Profile& profile : Profiles()) names += (names.empty() ? "" : ", ") + profile.name;

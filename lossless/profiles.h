@@ -27,6 +27,8 @@ struct Profile {
 
 std::span<const Profile> Profiles();
 const Profile* FindProfile(std::string_view name);  // null: there is none of that name
-std::string ProfileNames();                         // "bluefield-3/v1, connectx-6/v1, …"
+// The first that is for NICs of this PCI id; null: none names it.
+const Profile* ProfileOfDevice(std::string_view device);
+std::string ProfileNames();  // "bluefield-3/v1, connectx-6/v1, …"
 
 }  // namespace heddle::lossless

@@ -1,6 +1,7 @@
 #include "lossless/render.h"
 
 #include <algorithm>
+#include <array>
 
 #include "lossless/profiles.h"
 
@@ -24,6 +25,58 @@ void PutShares(const Policy& policy, PortSettings& settings) {
   settings.priority_to_class = classes;
   settings.class_algorithm = algorithms;
   settings.class_percent = percent;
+}
+
+// Drivers of RDMA NICs that cannot be told what no port is lossless without: Linux 6.12, those without dcbnl_ops, or
+// without ieee_setapp in them.
+struct DriverLimit {
+  std::string_view driver;
+  std::string_view why;
+};
+constexpr std::array<DriverLimit, 3> kDriverLimits{
+    {{"ionic", "Linux's ionic takes no DCB settings: set PFC and DSCPs with its maker's tool"},
+     {"mana", "Linux's mana takes no DCB settings: they are its cloud's"},
+     {"mlx4_core", "Linux's mlx4_en picks priorities by the VLAN tag only, and cannot trust DSCP"}}};
+constexpr std::string_view kMlx5 = "mlx5_core";
+
+std::string WhyRefused(const ResolvedPolicy& resolved, const PortFacts& port) {
+  const Profile* profile = FindProfile(resolved.profile);
+  if (profile != nullptr && !profile->devices.empty() && !port.device.empty() &&
+      std::find(profile->devices.begin(), profile->devices.end(), port.device) == profile->devices.end()) {
+    const Profile* own = ProfileOfDevice(port.device);
+    return "profile " + resolved.profile + " is not for a NIC of PCI id " + port.device + ": name " +
+           (own == nullptr ? std::string("another profile") : own->name) +
+           ", or generic/v1, in a policy of its own";
+  }
+  const auto limit = std::find_if(kDriverLimits.begin(), kDriverLimits.end(),
+                                  [&](const DriverLimit& one) { return one.driver == port.driver; });
+  return limit == kDriverLimits.end() ? std::string()
+                                      : std::string(limit->why) + ", or leave this NIC out of the policy";
+}
+
+// What was asked for and this NIC does not have, but is lossless without.
+std::vector<Gap> GapsOf(const ResolvedPolicy& resolved, const PortFacts& port) {
+  const Policy& policy = resolved.policy;
+  const Profile* own = ProfileOfDevice(port.device);
+  const bool mlx5 = port.driver.empty() || port.driver == kMlx5;
+  std::vector<Gap> gaps;
+  const bool paused = policy.pfc && !policy.pfc->empty();
+  if (!policy.watchdog_ms && !resolved.no_watchdog.empty()) {
+    gaps.push_back({Setting::kWatchdogMs, resolved.no_watchdog});
+  } else if (paused && own != nullptr && !own->no_watchdog.empty()) {
+    gaps.push_back({Setting::kWatchdogMs, std::string(own->no_watchdog)});
+  } else if (paused && !mlx5) {
+    gaps.push_back(
+        {Setting::kWatchdogMs,
+         "Linux's " + port.driver +
+             " has no pfc-prevention-tout: only the switch's watchdog ends a pause storm of this NIC"});
+  }
+  if (policy.cable_metres && !mlx5)
+    gaps.push_back({Setting::kCableMetres, "only mlx5 sizes its buffers by the length of the cable"});
+  if (policy.dcqcn && !mlx5)
+    gaps.push_back(
+        {Setting::kDcqcn, "these are parameters of mlx5, and " + port.driver + " has none of them"});
+  return gaps;
 }
 
 }  // namespace
@@ -58,13 +111,9 @@ Rendering Render(const ResolvedPolicy& resolved, const PortFacts& port) {
   Rendering rendering;
   rendering.reason = NotApplicable(port.transport);
   if (!rendering.reason.empty()) return rendering;
-  const Profile* profile = FindProfile(resolved.profile);
-  if (profile != nullptr && !profile->devices.empty() && !port.device.empty() &&
-      std::find(profile->devices.begin(), profile->devices.end(), port.device) == profile->devices.end()) {
-    rendering.reason = "profile " + resolved.profile + " is not for a NIC of PCI id " + port.device +
-                       ": name another profile, or generic/v1";
-    return rendering;
-  }
+  rendering.reason = WhyRefused(resolved, port);
+  rendering.refused = !rendering.reason.empty();
+  if (rendering.refused) return rendering;
   const Policy& policy = resolved.policy;
   PortSettings settings;
   settings.dcbx = Dcbx::kHost;
@@ -72,9 +121,7 @@ Rendering Render(const ResolvedPolicy& resolved, const PortFacts& port) {
   settings.dscp_to_priority = DscpsOf(policy);
   settings.pfc = policy.pfc;
   settings.watchdog_ms = policy.watchdog_ms;
-  if (!policy.watchdog_ms && !resolved.no_watchdog.empty()) {
-    rendering.gaps.push_back({Setting::kWatchdogMs, resolved.no_watchdog});
-  }
+  rendering.gaps = GapsOf(resolved, port);
   settings.cable_metres = policy.cable_metres;
   PutShares(policy, settings);
   settings.priority_to_buffer = policy.priority_to_buffer;

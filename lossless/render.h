@@ -13,7 +13,9 @@ namespace heddle::lossless {
 // What is known of the port that a policy is to be rendered for.
 struct PortFacts {
   topology::Transport transport = topology::Transport::kEthernet;
-  std::string device;  // PCI "15b3:1021"; empty = not known, and then not held against the profile
+  // Empty = not known, and then nothing is held against it.
+  std::string device;  // PCI "15b3:1021"
+  std::string driver;  // of the PCI function, "mlx5_core"
   friend bool operator==(const PortFacts&, const PortFacts&) = default;
 };
 
@@ -26,13 +28,16 @@ struct Gap {
 
 // What a port should have, or one sentence why the policy has nothing to say to it.
 struct Rendering {
-  std::optional<PortSettings> settings;  // nothing = not applicable
+  std::optional<PortSettings> settings;  // nothing = not applicable, or refused
   std::string reason;                    // why; empty with settings
-  std::vector<Gap> gaps;
+  bool refused = false;                  // this NIC cannot have what the policy wants
+  std::vector<Gap> gaps;                 // of the settings, what this NIC cannot have
   friend bool operator==(const Rendering&, const Rendering&) = default;
 };
 
-// A whole DSCP map (what no class claims goes to priority 0), PFC, ETS, ECN, MTU, watchdog, ToS.
+// A whole DSCP map (what no class claims goes to priority 0), PFC, ETS, ECN, MTU, watchdog, ToS. Refused: a profile
+// for other NICs, and a driver that cannot be told what no port is lossless without. Fine tuning that was asked for and
+// that the driver does not have is a gap, and so is the watchdog.
 Rendering Render(const ResolvedPolicy& policy, const PortFacts& port);
 
 // The priority of each of the 64 DSCPs: of data, CNPs and other classes as the policy says, of all others 0. Hosts and

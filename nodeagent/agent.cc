@@ -201,12 +201,16 @@ class DeviceGate final : public PortGate {
 class Lossless {
  public:
   Lossless(const LosslessParts& parts, PortGate* gate, base::Clock& clock, Metrics& metrics, Teller& teller,
-           Publisher& publisher, Monitor& monitor, const AgentOptions& options)
+           Publisher& publisher, Monitor& monitor, const AgentOptions& options, Devices* devices)
       : parts_(parts) {
-    if (parts.io == nullptr) return;
+    if (parts.io == nullptr) {
+      if (devices != nullptr) (*devices)->Read({});
+      return;
+    }
     QosCallbacks callbacks;
-    callbacks.on_readings = [&metrics, &publisher](const LosslessReadings& readings) {
+    callbacks.on_readings = [&metrics, &publisher, devices](const LosslessReadings& readings) {
       metrics.Lossless(readings);
+      if (devices != nullptr && readings.reports) (*devices)->Read(*readings.reports);
       publisher.Offer(readings);
     };
     callbacks.on_events = [&teller](const std::vector<QosEvent>& events) { teller.Tell(events); };
@@ -282,22 +286,21 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   publishing.on_object = [&](const auto& owner, const kube::Json& object) {
     heartbeat.Start(owner);
     // One that makes no sense, or that no agent has written yet, has nothing to remember.
-    const auto published = crds::NodeTopologyFromJson(object);
-    const bool has_status = published && published->status.observed_at;
-    if (published) teller.Learn(published->spec.labels);
-    if (has_status) teller.Restore(published->status.node);
-    if (has_status) lossless->Restore(published->status);
-    monitor.Restore(has_status ? published->status : crds::NodeTopologyStatus());
+    const auto own = crds::OwnNodeTopologyFromJson(object);
+    const bool has_status = own && own->has_status;
+    if (own) teller.Learn(own->object.spec.labels);
+    if (has_status) teller.Restore(own->object.status.node);
+    if (has_status) lossless->Restore(own->object.status);
+    monitor.Restore(has_status ? own->object.status : crds::NodeTopologyStatus());
   };
   Devices* wished = nullptr;
   publishing.on_change = [&](const kube::Json& object) {
-    kube::Json spec = object;
-    spec.erase("status");  // whatever stands there
-    const auto current = crds::NodeTopologyFromJson(spec);
-    // What a newer operator wrote stays in force as it was last understood.
-    if (!current) return;
-    if (wished != nullptr) (*wished)->Wish(current->spec.devices, current->spec.lossless);
-    lossless->Want(current->spec.lossless);
+    // Of what a newer operator wrote each entry is taken that can be, and one that cannot is refused by itself.
+    const auto own = crds::OwnNodeTopologyFromJson(object);
+    if (!own) return;
+    const crds::NodeTopologySpec& spec = own->object.spec;
+    if (wished != nullptr) (*wished)->Wish(spec.devices, spec.lossless);
+    lossless->Want(spec.lossless);
   };
   Publisher publisher(client, clock, random.Fork(), std::move(publishing));
   std::unique_ptr<Devices> devices;  // ends after those who tell it something, and before whom it tells
@@ -306,7 +309,7 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   wished = devices.get();
   DeviceGate gate(devices.get());
   Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock,
-               metrics, teller, publisher, monitor, options);
+               metrics, teller, publisher, monitor, options, devices.get());
   lossless = &qos;
   qos.Run();
   const std::jthread watcher([&publisher](std::stop_token ended) { publisher.Watch(std::move(ended)); });

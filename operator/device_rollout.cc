@@ -118,6 +118,7 @@ class NodeDecision {
       for (auto& [name, wish] : offers.wishes) Take(std::move(wish));
     }
     RefuseSharedNics();
+    RefuseSameNames();
     RefuseSecondPlugin();
     KeepNumbers();
   }
@@ -162,6 +163,27 @@ class NodeDecision {
         Refuse(wishes_.at(resource),
                fmt::format("{} is in {}: a NIC can be in one resource; narrow roles or rails", nic,
                            fmt::join(resources, " and in ")));
+      }
+    }
+  }
+
+  // k8s-rdma-shared-dev-plugin ends where two of its resources differ by domain only (pkg/resources/
+  // resources_manager.go, ValidateConfigs, v1.5), and takes all the others along.
+  void RefuseSameNames() {
+    std::map<std::string, std::vector<std::string>> by_name;
+    for (const auto& [resource, wish] : wishes_) {
+      if (wish.plugin == crds::DevicePlugin::kRdmaShared && wish.reason.empty())
+        by_name[resource.substr(resource.find('/') + 1)].push_back(resource);
+    }
+    for (const auto& [name, resources] : by_name) {
+      if (resources.size() < 2) continue;
+      for (const std::string& resource : resources) {
+        conflicts_.insert(resource);
+        Refuse(wishes_.at(resource),
+               fmt::format(
+                   "{} differ by their domains only, which k8s-rdma-shared-dev-plugin does not take: give "
+                   "one another name after the slash",
+                   fmt::join(resources, " and ")));
       }
     }
   }

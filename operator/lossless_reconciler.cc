@@ -1,5 +1,6 @@
 #include "operator/lossless_reconciler.h"
 
+#include <algorithm>
 #include <array>
 
 #include "crds/keys.h"
@@ -44,7 +45,11 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
   for (const LosslessNode& node : nodes) {
     const auto& wanted = rollout.wishes.at(node.name);
     if (wanted == node.wishes) continue;
-    pass.Spec(node.name, nodes_.UidOf(node.name), "lossless", WishesOf(node.wishes), WishesOf(wanted));
+    // What a newer operator wrote and this one does not know is taken out by writing what this one does.
+    const bool foreign = std::any_of(node.wishes.begin(), node.wishes.end(),
+                                     [](const auto& wish) { return !wish.not_understood.empty(); });
+    pass.Spec(node.name, nodes_.UidOf(node.name), "lossless",
+              foreign ? kube::Json("another version's") : WishesOf(node.wishes), WishesOf(wanted));
   }
   for (const crds::LosslessPolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);

@@ -91,7 +91,7 @@ class Decision {
     const LosslessWish* told = EntryOf(nodes_[node].wishes, port);
     const LosslessReport* report = EntryOf(nodes_[node].reports, port);
     if (told == nullptr || report == nullptr || !soundness_.at(policy.name).resolved) return false;
-    const LosslessWish wanted = WishOf(policy, port, TransportOf(node, port), told);
+    const LosslessWish wanted = WishOf(policy, port, FactsOf(node, port), told);
     if (wanted.generation != told->generation || !Answers(*report, policy, told->generation)) return false;
     return report->state == LosslessState::kCompliant || report->state == LosslessState::kNotApplicable;
   }
@@ -100,13 +100,17 @@ class Decision {
     return report.policy == policy.name && report.generation == generation;
   }
 
-  topology::Transport TransportOf(std::size_t node, const std::string& port) const {
+  static lossless::PortFacts FactsOf(const topology::Nic& nic) {
+    return {nic.transport, nic.pci_id, nic.driver};
+  }
+
+  lossless::PortFacts FactsOf(std::size_t node, const std::string& port) const {
     for (const topology::Nic& nic : nodes_[node].node.nics) {
       for (const topology::NicPort& nic_port : nic.ports) {
-        if (crds::PortName(nic, nic_port) == port) return nic.transport;
+        if (crds::PortName(nic, nic_port) == port) return FactsOf(nic);
       }
     }
-    return topology::Transport::kEthernet;
+    return {};
   }
 
   // Whether a node was told already all that this generation has to tell it: that a canary drifts or reboots long after
@@ -120,7 +124,7 @@ class Decision {
       if (told == nullptr) return false;
       LosslessWish same = *told;
       same.ports = {port};
-      return WishOf(policy, port, TransportOf(node, port), told) == same;
+      return WishOf(policy, port, FactsOf(node, port), told) == same;
     });
   }
 
@@ -151,7 +155,7 @@ class Decision {
 
   // A new generation that tells a port nothing new keeps the number of the old one: nothing is written, and
   // what its agent reported still holds.
-  LosslessWish WishOf(const LosslessPolicy& policy, const std::string& port, topology::Transport transport,
+  LosslessWish WishOf(const LosslessPolicy& policy, const std::string& port, const lossless::PortFacts& facts,
                       const LosslessWish* told) const {
     LosslessWish wish;
     wish.ports = {port};
@@ -159,10 +163,10 @@ class Decision {
     wish.generation = policy.generation;
     wish.mode = policy.spec.mode;
     wish.on_drift = policy.spec.on_drift;
-    lossless::Rendering rendering =
-        lossless::Render(*soundness_.at(policy.name).resolved, {.transport = transport, .device = ""});
+    lossless::Rendering rendering = lossless::Render(*soundness_.at(policy.name).resolved, facts);
     wish.settings = std::move(rendering.settings);
     wish.reason = std::move(rendering.reason);
+    wish.refused = rendering.refused;
     if (told == nullptr) return wish;
     LosslessWish same = *told;
     same.ports = wish.ports;
@@ -214,7 +218,7 @@ class Decision {
         }
         const LosslessPolicy& policy = *policies.front();
         if (soundness_.at(policy.name).resolved && admitted_.at(policy.name).contains(node.name)) {
-          Add(wishes, WishOf(policy, port, nic.transport, EntryOf(node.wishes, port)));
+          Add(wishes, WishOf(policy, port, FactsOf(nic), EntryOf(node.wishes, port)));
           continue;
         }
         // Held up: what this policy said before stays in force.
@@ -233,7 +237,50 @@ class Decision {
     crds::LosslessCounts counts;
     std::map<LosslessState, std::string> first;
     int of_policies = 0;  // of the conflicting: those that other policies select, too
+    int refused = 0;      // of the failed: those whose NIC cannot have it
   };
+
+  // Ports of one kind of NIC, and what that does without.
+  struct Kind {
+    std::vector<lossless::Gap> gaps;
+    int ports = 0;
+    std::string first;
+  };
+
+  // A sentence for each setting that NICs do without.
+  std::vector<std::string> GapsOf(const LosslessPolicy& policy) const {
+    const LosslessSoundness& soundness = soundness_.at(policy.name);
+    if (!soundness.resolved) return {};
+    std::map<std::tuple<topology::Transport, std::string, std::string>, Kind> kinds;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!Selects(i, policy) || !admitted_.at(policy.name).contains(nodes_[i].name)) continue;
+      for (const topology::Nic& nic : nodes_[i].node.nics) {
+        const auto [kind, fresh] = kinds.try_emplace({nic.transport, nic.pci_id, nic.driver});
+        if (fresh) kind->second.gaps = lossless::Render(*soundness.resolved, FactsOf(nic)).gaps;
+        if (!kind->second.gaps.empty()) CountPorts(policy, i, nic, kind->second);
+      }
+    }
+    std::vector<std::string> sentences;
+    for (const auto& [facts, kind] : kinds) {
+      for (const lossless::Gap& gap : kind.gaps) {
+        if (kind.ports == 0) continue;
+        sentences.push_back(fmt::format("{} of {} ports (first {}) is left out: {}",
+                                        lossless::SettingName(gap.setting), kind.ports, kind.first,
+                                        gap.reason));
+      }
+    }
+    return sentences;
+  }
+
+  void CountPorts(const LosslessPolicy& policy, std::size_t node, const topology::Nic& nic,
+                  Kind& kind) const {
+    for (const topology::NicPort& nic_port : nic.ports) {
+      const std::string port = crds::PortName(nic, nic_port);
+      const auto selection = selections_[node].find(port);
+      if (selection == selections_[node].end() || selection->second != std::vector{&policy}) continue;
+      if (kind.ports++ == 0) kind.first = fmt::format("{} {}", nodes_[node].name, port);
+    }
+  }
 
   Tally TallyOf(const LosslessPolicy& policy, const LosslessRollout& rollout) const {
     Tally tally;
@@ -252,6 +299,13 @@ class Decision {
         const LosslessWish* told = EntryOf(rollout.wishes.at(nodes_[i].name), port);
         const bool in_force =
             soundness_.at(policy.name).resolved && admitted_.at(policy.name).contains(nodes_[i].name);
+        if (told != nullptr && in_force && told->refused) {
+          ++tally.refused;
+          Count(LosslessState::kFailed, counts);
+          tally.first.try_emplace(LosslessState::kFailed,
+                                  fmt::format("; {} {}: {}", nodes_[i].name, port, told->reason));
+          continue;
+        }
         const bool current =
             report != nullptr && told != nullptr && in_force && Answers(*report, policy, told->generation);
         Count(current ? report->state : LosslessState::kUnknown, counts);
@@ -298,6 +352,9 @@ class Decision {
     const Tally tally = TallyOf(policy, rollout);
     status.counts = tally.counts;
     status.findings = soundness.findings;
+    for (std::string& gap : GapsOf(policy)) {
+      if (status.findings.size() < kMaxFindings) status.findings.push_back(std::move(gap));
+    }
     status.conditions = policy.status.conditions;
     crds::SetCondition(status.conditions, ReadyOf(policy, soundness, tally, now));
     return status;
@@ -349,6 +406,10 @@ class Decision {
     if (counts.conflicting > 0)
       return {"Conflict",
               fmt::format("{} ports are written by somebody else, too{}", counts.conflicting, trouble)};
+    if (tally.refused > 0) {
+      return {"Refused", fmt::format("{} ports are told nothing, because their NICs cannot have it{}",
+                                     tally.refused, trouble)};
+    }
     if (counts.failed > 0)
       return {"Failed", fmt::format("{} ports could not be set{}", counts.failed, trouble)};
     if (counts.drifted > 0) {
@@ -366,7 +427,8 @@ class Decision {
           fmt::format("{} ports {}{}", counts.unknown,
                       unknown.empty() ? "have not been reported yet" : "are not known to be well", unknown)};
     }
-    return {"Compliant", fmt::format("{} ports are as they should be", counts.compliant)};
+    return {"Compliant",
+            fmt::format("{} ports are as they should be{}", counts.compliant, of(LosslessState::kCompliant))};
   }
 
   const std::set<std::string>& unreadable_;

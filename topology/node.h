@@ -109,6 +109,7 @@ struct Nic {
   std::string pci;
   std::string guid;    // "0x506b4b0300c3b4a2" or empty
   std::string driver;  // of its PCI function: "mlx5_core", "efa"; empty = unknown
+  std::string pci_id;  // vendor and device of that function, "15b3:1021"; empty = unknown
   Transport transport = Transport::kEthernet;
   NicRole role = NicRole::kManagement;
   Fact<int> rail;  // compute NICs: which plane of rails

@@ -135,6 +135,7 @@ class NodeDiff {
     Changed(what + " address", before.pci, after.pci);
     Changed(what + " GUID", before.guid, after.guid);
     Changed(what + " driver", before.driver, after.driver);
+    Changed(what + " PCI id", before.pci_id, after.pci_id);
     Changed(what + " transport", before.transport, after.transport);
     Changed(what + " role", before.role, after.role);
     Changed(what + " rail", before.rail, after.rail);

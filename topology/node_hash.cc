@@ -74,9 +74,14 @@ class Fnv1a {
   void Add(const Nic& nic) {
     AddAll(nic.name, nic.netdev, nic.pci, nic.guid, nic.transport, nic.role, nic.rail, nic.numa, nic.mtu,
            nic.ports);
-    if (nic.driver.empty()) return;
-    Bytes("!driver");
-    Add(nic.driver);
+    if (!nic.driver.empty()) {
+      Bytes("!driver");
+      Add(nic.driver);
+    }
+    if (!nic.pci_id.empty()) {
+      Bytes("!id");
+      Add(nic.pci_id);
+    }
   }
   void Add(const GpuNicPath& path) { AddAll(path.gpu, path.nic, path.distance); }
   void Add(const Node& node) {

@@ -1,5 +1,7 @@
 #include "nodeagent/assembly/nic_assembly.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -15,6 +17,13 @@ using topology::NicPort;
 using topology::Transport;
 
 constexpr int kEthernetType = 1;  // ARPHRD_ETHER
+
+// "15b3:1021"; empty where nobody says, as a tree that a file supplied.
+std::string PciIdOf(const Readings& readings, const std::string& pci) {
+  const PciDevice* device = readings.pci.Find(pci);
+  if (device == nullptr || device->vendor == 0 || device->device == 0) return {};
+  return fmt::format("{:04x}:{:04x}", device->vendor, device->device);
+}
 
 class NicAssembly {
  public:
@@ -140,6 +149,7 @@ class NicAssembly {
       if (nic.pci.empty()) nic.pci = PlaceOf(*interface);  // software: its traffic goes through there
     }
     nic.numa = NumaOf(readings_, nic.pci);
+    nic.pci_id = PciIdOf(readings_, nic.pci);
     // The driver shows a bond as one RDMA port; its cables are those of the slaves.
     if (interface != nullptr && !interface->slaves.empty()) {
       for (std::size_t i = 0; i < interface->slaves.size(); ++i) {
@@ -166,6 +176,7 @@ class NicAssembly {
     }
     if (netdev.slaves.empty()) nic.ports.push_back(PortOfNetdev(1, netdev.name));
     nic.numa = NumaOf(readings_, nic.pci);
+    nic.pci_id = PciIdOf(readings_, nic.pci);
     nics_.push_back(std::move(nic));
   }
 

@@ -146,42 +146,110 @@ struct Marking {
   friend bool operator==(const Marking&, const Marking&) = default;
 };
 
-void SetMarking(const std::vector<Port>& ports, const NcclFacts& facts, Lines& lines,
-                std::vector<std::string>& notes) {
+// What a marked packet meets at a port.
+bool IsOfMarking(lossless::Setting setting) {
+  using enum lossless::Setting;
+  return setting == kTrust || setting == kDscpToPriority || setting == kPfc;
+}
+
+// Why a port is not known to treat marked packets as its policy says; empty = it was read back, and does.
+std::string WhyUnproved(const std::string& port, const crds::LosslessWish& wish, const NcclFacts& facts) {
+  const std::string policy = wish.policies.empty() ? std::string() : wish.policies.front();
+  if (!facts.reports) return "has not been read yet";
+  for (const crds::LosslessReport& one : *facts.reports) {
+    if (std::find(one.ports.begin(), one.ports.end(), port) == one.ports.end()) continue;
+    if (one.policy != policy || one.generation != wish.generation) continue;
+    if (one.state == crds::LosslessState::kUnknown) return "cannot be read";
+    for (const crds::PortDrift& drift : one.drift) {
+      if (IsOfMarking(drift.drift.setting))
+        return fmt::format("has another {} than that", lossless::SettingName(drift.drift.setting));
+    }
+    for (const lossless::Gap& gap : one.gaps) {
+      if (IsOfMarking(gap.setting))
+        return fmt::format("does not tell its {}", lossless::SettingName(gap.setting));
+    }
+    return {};
+  }
+  return "has not been read since that was told";
+}
+
+// What policies that apply mark data with, by port, and the ports of which that is not proved.
+struct Markings {
   std::map<std::string, Marking> by_port;
   std::string policy;
+  std::string observes;  // a policy that would mark and only observes
+  std::string unproved;  // the first such port, and why
+  int unproved_ports = 0;
+};
+
+Markings MarkingsOf(const std::vector<Port>& ports, const NcclFacts& facts) {
+  Markings markings;
   for (const crds::LosslessWish& wish : facts.lossless) {
-    if (!wish.settings || !wish.settings->traffic_class || wish.mode != crds::LosslessMode::kApply) continue;
+    if (!wish.settings || !wish.settings->traffic_class) continue;
+    const std::string policy = wish.policies.empty() ? std::string() : wish.policies.front();
+    if (wish.mode != crds::LosslessMode::kApply) {
+      markings.observes = policy;
+      continue;
+    }
+    markings.policy = policy;
     const int traffic_class = *wish.settings->traffic_class;
     const Marking marking{traffic_class, lossless::PriorityOf(*wish.settings, traffic_class >> 2)};
-    for (const std::string& port : wish.ports) by_port.emplace(port, marking);
-    if (!wish.policies.empty()) policy = wish.policies.front();
+    for (const Port& port : ports) {
+      const std::string name = port.Name();
+      if (std::find(wish.ports.begin(), wish.ports.end(), name) == wish.ports.end()) continue;
+      markings.by_port.emplace(name, marking);
+      const std::string why = WhyUnproved(name, wish, facts);
+      if (!why.empty() && markings.unproved_ports++ == 0)
+        markings.unproved =
+            fmt::format("LosslessPolicy {} marks data with {}, and {} {}", policy, traffic_class, name, why);
+    }
+  }
+  return markings;
+}
+
+void LeaveOut(const std::string& why, bool in_doubt, Lines& lines, std::vector<std::string>& notes) {
+  const std::string sentence = fmt::format("NCCL_IB_TC is left out: {}", why);
+  lines.Say(sentence + ".");
+  if (in_doubt) notes.push_back(sentence);
+}
+
+void SetMarking(const std::vector<Port>& ports, const NcclFacts& facts, Lines& lines,
+                std::vector<std::string>& notes) {
+  const Markings markings = MarkingsOf(ports, facts);
+  if (markings.unproved_ports > 0) {
+    const int others = markings.unproved_ports - 1;
+    return LeaveOut(markings.unproved + (others == 0 ? "" : fmt::format(", as {} more", others)), true, lines,
+                    notes);
   }
   std::optional<Marking> common;
   std::string first;
   std::vector<std::string> unmarked;
   for (const Port& port : ports) {
-    const auto found = by_port.find(port.Name());
-    if (found == by_port.end()) {
+    const auto found = markings.by_port.find(port.Name());
+    if (found == markings.by_port.end()) {
       unmarked.push_back(port.Name());
     } else if (!common) {
       common = found->second;
       first = port.Name();
     } else if (*common != found->second) {
-      notes.push_back(
-          fmt::format("NCCL_IB_TC is left out: {} should have {} and {} {}, and NCCL has one for all; make "
-                      "the LosslessPolicies "
-                      "of this node agree",
-                      first, common->traffic_class, port.Name(), found->second.traffic_class));
-      return;
+      return LeaveOut(fmt::format("{} should have {} and {} {}, and NCCL has one for all; make the "
+                                  "LosslessPolicies of this node agree",
+                                  first, common->traffic_class, port.Name(), found->second.traffic_class),
+                      true, lines, notes);
     }
   }
-  if (!common) return;
+  if (!common) {
+    if (!markings.observes.empty())
+      LeaveOut(fmt::format("LosslessPolicy {} only observes", markings.observes), false, lines, notes);
+    return;
+  }
   if (!unmarked.empty())
     notes.push_back(fmt::format("{} carry marked packets too, and no LosslessPolicy is applied to them",
                                 fmt::join(unmarked, ", ")));
   lines.Say(
-      fmt::format("What LosslessPolicy {} marks data with: the whole ToS byte, and the priority.", policy));
+      fmt::format("What LosslessPolicy {} marks data with: the whole ToS byte, and the priority. Its ports "
+                  "were read back so.",
+                  markings.policy));
   lines.Set("NCCL_IB_TC", std::to_string(common->traffic_class));
   if (common->service_level != lossless::kNotSaid)
     lines.Set("NCCL_IB_SL", std::to_string(common->service_level));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,7 +13,9 @@ namespace heddle::nodeagent {
 
 // What NCCL's configuration stands on beside the node itself.
 struct NcclFacts {
-  std::vector<crds::LosslessWish> lossless;            // NodeTopology.spec.lossless
+  std::vector<crds::LosslessWish> lossless;  // NodeTopology.spec.lossless
+  // What ports were read back as, held against it; nothing = no port has been read yet.
+  std::optional<std::vector<crds::LosslessReport>> reports;
   std::set<std::pair<std::string, int>> without_ipv4;  // RoCE ports whose GID holds an IPv6 address
   std::string topology_file;  // as containers see it; empty = NCCL sees the PCIe tree
 };
@@ -31,7 +34,9 @@ struct NcclConf {
 //
 // Only what is known is written: never CollNet, which is a property of the switches; no interface for sockets, because
 // whether a pod has the host's is not known here; no GID index, because it differs by network namespace. The traffic
-// class is that of policies that apply (mode Apply): one that observes changes nothing. Pure and total.
+// class is that of policies that apply (mode Apply; one that observes changes nothing), and only while each of their
+// ports was read back as trusting DSCP, mapping it and pausing its priority as they say: else packets that NCCL marks
+// would be in another class than those of rdma_cm, so a comment says why there is none. Pure and total.
 NcclConf NcclConfOf(const topology::Node& node, const NcclFacts& facts);
 
 }  // namespace heddle::nodeagent

@@ -16,6 +16,12 @@ namespace {
 constexpr auto kReadAgain = std::chrono::minutes(1);
 constexpr std::size_t kMaxMessage = 900;
 
+bool Marks(const std::vector<crds::LosslessWish>& wishes) {
+  return std::any_of(wishes.begin(), wishes.end(), [](const crds::LosslessWish& wish) {
+    return wish.settings && wish.settings->traffic_class && wish.mode == crds::LosslessMode::kApply;
+  });
+}
+
 }  // namespace
 
 NodeDevices::NodeDevices(const base::FileTree& files, base::Clock& clock, base::Random random,
@@ -63,6 +69,14 @@ void NodeDevices::Wish(std::vector<crds::DeviceWish> devices, std::vector<crds::
   const std::lock_guard lock(mutex_);
   wishes_ = std::move(devices);
   lossless_ = std::move(lossless);
+  WriteNccl();
+  Offer();
+}
+
+void NodeDevices::Read(std::vector<crds::LosslessReport> reports) {
+  const std::lock_guard lock(mutex_);
+  if (read_ == reports) return;
+  read_ = std::move(reports);
   WriteNccl();
   Offer();
 }
@@ -151,11 +165,15 @@ std::vector<std::string> NodeDevices::Holders(const std::string& port) const {
 void NodeDevices::WriteNccl() {
   if (!seen_) return;
   NcclFacts known;
-  known.lossless = lossless_;
+  if (lossless_) known.lossless = *lossless_;
+  known.reports = read_;
   known.without_ipv4 = device_files_.without_ipv4;
   if (!seen_->nccl_topology.empty()) known.topology_file = fmt::format("{}/{}", kNcclFolder, kNcclTopology);
   NcclConf conf = NcclConfOf(seen_->node, known);
   facts_.nccl.efa = conf.efa;
+  // What an agent before this one proved of the ports is better than what this one does not know yet.
+  const bool proved = lossless_ && (read_ || !Marks(*lossless_));
+  if (!proved && !nccl_written_ && folder_.written()) return;
   nccl_notes_ = std::move(conf.notes);
   NcclFiles files{std::move(conf.text), seen_->nccl_topology};
   if (nccl_written_ == files) return;

@@ -61,6 +61,8 @@ class NodeDevices {
 
   void Look(const Observation& seen);
   void Wish(std::vector<crds::DeviceWish> devices, std::vector<crds::LosslessWish> lossless);
+  // What the ports were read back as: only then NCCL is told how data is marked.
+  void Read(std::vector<crds::LosslessReport> reports);
   // Learns what the kubelet can give, and names what ids of our own stand for (GrantReadings::own).
   void Hear(GrantReadings& readings);
   void PodsChanged();
@@ -100,7 +102,8 @@ class NodeDevices {
   DeviceFiles device_files_;
   std::optional<base::MonotonicTime> read_at_;
   std::vector<crds::DeviceWish> wishes_;
-  std::vector<crds::LosslessWish> lossless_;
+  std::optional<std::vector<crds::LosslessWish>> lossless_;  // nothing: the spec is not known yet
+  std::optional<std::vector<crds::LosslessReport>> read_;
   DeviceFacts facts_;
   std::optional<NcclFiles> nccl_written_;
   std::vector<std::string> nccl_notes_;

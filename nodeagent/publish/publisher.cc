@@ -212,20 +212,15 @@ Publisher::Outcome Publisher::Reconcile(std::stop_token stop) {
     Say(fmt::format("Waiting for the operator to make the NodeTopology node={}", options_.node));
     return Outcome::kDone;
   }
-  auto current = crds::NodeTopologyFromJson(*object);
-  if (!current) {
-    // Somebody wrote nonsense into the status; what we need of the object is its metadata.
-    Json bare = *object;
-    bare.erase("status");
-    current = crds::NodeTopologyFromJson(bare);
-  }
+  const auto current = crds::OwnNodeTopologyFromJson(*object);
   if (!current) {
     Say(fmt::format("Could not read the NodeTopology node={} error=\"{}\"", options_.node,
                     current.error().message));
     return Outcome::kRetry;
   }
-  const crds::NodeTopology next = Report(*current, *wanted, clock_.WallNow(), grants ? &*grants : nullptr,
-                                         devices ? &*devices : nullptr, lossless ? &*lossless : nullptr);
+  const crds::NodeTopology next =
+      Report(current->object, *wanted, clock_.WallNow(), grants ? &*grants : nullptr,
+             devices ? &*devices : nullptr, lossless ? &*lossless : nullptr, current->not_understood);
   const Json wanted_status = Said(StatusOf(crds::ToJson(next)));
   {
     const std::lock_guard lock(mutex_);

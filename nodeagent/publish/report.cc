@@ -1,5 +1,7 @@
 #include "nodeagent/publish/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "crds/port_name.h"
@@ -44,11 +46,26 @@ std::optional<crds::Condition> ReportLossless(const LosslessReadings* lossless,
   return LosslessCondition(*lossless);
 }
 
+// Nothing: all of it is.
+std::optional<crds::Condition> SpecCondition(std::span<const std::string> not_understood) {
+  constexpr std::size_t kMaxMessage = 1000;  // the schema takes 1024
+  if (not_understood.empty()) return std::nullopt;
+  crds::Condition condition;
+  condition.type = std::string(kSpecUnderstood);
+  condition.status = crds::ConditionStatus::kFalse;
+  condition.reason = "OlderThanSpec";
+  condition.message = fmt::format(
+      "agent {} is older than its spec, and sets nothing of what it does not know: update it; not known: {}",
+      kAgentVersion, fmt::join(not_understood, "; "));
+  if (condition.message.size() > kMaxMessage) condition.message.resize(kMaxMessage);
+  return condition;
+}
+
 }  // namespace
 
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& seen, base::WallTime now,
                           const GrantReadings* grants, const DeviceNews* devices,
-                          const LosslessReadings* lossless) {
+                          const LosslessReadings* lossless, std::span<const std::string> not_understood) {
   Observation observation = seen;
   if (lossless != nullptr) WithdrawPorts(*lossless, observation);
   crds::FillLeaves(observation.node, current.spec.labels);
@@ -65,6 +82,7 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   std::vector<crds::Condition> conditions, found = ConditionsOf(observation);
   if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));
   if (auto condition = ReportLossless(lossless, status)) found.push_back(*std::move(condition));
+  if (auto condition = SpecCondition(not_understood)) found.push_back(*std::move(condition));
   status.devices.clear();
   if (devices != nullptr) {
     found.insert(found.end(), devices->conditions.begin(), devices->conditions.end());

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "crds/node_topology.h"
@@ -24,8 +26,11 @@ inline constexpr std::string_view kAgentVersion = "0.1.0";
 //
 // Of ports that are withdrawn nothing is usable, so that placement goes past them. `lossless` null, or without
 // reports: what is said of them stays.
+// `not_understood`: of the spec, as OwnNodeTopology has it. SpecUnderstood says so, and is left out without any.
+inline constexpr std::string_view kSpecUnderstood = "SpecUnderstood";
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
                           base::WallTime now, const GrantReadings* grants = nullptr,
-                          const DeviceNews* devices = nullptr, const LosslessReadings* lossless = nullptr);
+                          const DeviceNews* devices = nullptr, const LosslessReadings* lossless = nullptr,
+                          std::span<const std::string> not_understood = {});
 
 }  // namespace heddle::nodeagent

@@ -25,7 +25,9 @@ bool Answers(const LosslessReport* before, const LosslessWish& wish) {
 // What is reported of a port that nothing is asked of.
 LosslessReport WithoutSettings(const LosslessWish& wish) {
   LosslessReport report;
-  report.state = wish.policies.size() > 1 ? LosslessState::kConflict : LosslessState::kNotApplicable;
+  report.state = wish.policies.size() > 1 ? LosslessState::kConflict
+                 : wish.refused           ? LosslessState::kFailed
+                                          : LosslessState::kNotApplicable;
   report.reason = wish.reason;
   return report;
 }
@@ -44,7 +46,18 @@ class Judging {
     out_.want = wish_.settings.value_or(lossless::PortSettings());
     out_.want.traffic_class.reset();
     TakeUpRecord();
-    if (!wish_.settings) {
+    if (!wish_.not_understood.empty()) {
+      // Half of what is wanted is not what is wanted: nothing of it is set, and nothing of it is called right.
+      out_.report.have = facts_.reading.have;
+      Say(LosslessState::kUnknown,
+          fmt::format(
+              "this agent is older than its spec and does not know {}{}: nothing of this policy is set; "
+              "update the agent",
+              wish_.not_understood.front(),
+              wish_.not_understood.size() == 1
+                  ? ""
+                  : fmt::format(" and {} more", wish_.not_understood.size() - 1)));
+    } else if (!wish_.settings) {
       out_.report = WithoutSettings(wish_);
     } else if (facts_.reading.gone) {
       // A driver that comes back has forgotten what was set.
@@ -162,7 +175,7 @@ class Judging {
         return;
       }
       record.applied = true;
-      Say(LosslessState::kCompliant, "");
+      Say(LosslessState::kCompliant, WithoutWatchdog());
       return;
     }
     const std::string differ =
@@ -207,6 +220,22 @@ class Judging {
     }
     out_.repair = record.applied;
     Say(LosslessState::kPending, differ + ", and is to be set");
+  }
+
+  // What a port that pauses is to be known for where nothing ends a pause; empty = something does, or nothing pauses.
+  // It is no reason to refuse the port: many NICs have no watchdog, and that of the switch may run.
+  std::string WithoutWatchdog() const {
+    const auto& have = facts_.reading.have;
+    if (!out_.want.pfc || out_.want.pfc->empty()) return {};
+    if (have.watchdog_ms && *have.watchdog_ms != lossless::kWatchdogOff) return {};
+    std::string why = have.watchdog_ms ? "it is off" : "nobody could read it";
+    for (const Gap& gap : facts_.reading.gaps) {
+      if (gap.setting == Setting::kWatchdogMs) why = gap.reason;
+    }
+    return fmt::format(
+        "PFC without a watchdog of this port ({}): a pause that does not end is ended by its switch or "
+        "by nobody, so have the switch's run",
+        why);
   }
 
   std::string WhyUnread() const {

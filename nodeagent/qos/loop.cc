@@ -18,7 +18,7 @@ using crds::LosslessState;
 const std::string kKey = "pass";
 
 bool Sets(const std::optional<crds::LosslessWish>& wish) {
-  return wish && wish->settings && wish->mode == LosslessMode::kApply;
+  return wish && wish->settings && wish->mode == LosslessMode::kApply && wish->not_understood.empty();
 }
 
 }  // namespace

@@ -109,6 +109,10 @@ std::optional<crds::Condition> LosslessCondition(const LosslessReadings& reading
   condition.message = "every port is as its LosslessPolicy says";
   std::vector<std::string> sentences;
   for (const LosslessReport& report : sorted) {
+    if (report.state == LosslessState::kCompliant && !report.reason.empty()) {
+      condition.reason = "NoWatchdog";
+      condition.message += fmt::format("; {}: {}", PortsText(report.ports), report.reason);
+    }
     if (Weigh(report.state) >= Weigh(LosslessState::kCompliant)) continue;
     sentences.push_back(fmt::format("{} {}: {}", PortsText(report.ports),
                                     crds::LosslessStateName(report.state), report.reason));
@@ -125,6 +129,8 @@ std::optional<crds::Condition> LosslessCondition(const LosslessReadings& reading
     condition.status = unknown ? crds::ConditionStatus::kUnknown : crds::ConditionStatus::kFalse;
     condition.message = fmt::format("{}", fmt::join(sentences, "; "));
     if (condition.message.size() > kMaxMessage) condition.message.resize(kMaxMessage);
+  } else if (condition.message.size() > kMaxMessage) {
+    condition.message.resize(kMaxMessage);
   } else if (none) {
     condition.reason = "NotApplicable";
     condition.message = fmt::format("{}: {}", PortsText(sorted.front().ports), sorted.front().reason);

@@ -1,8 +1,9 @@
 """RdmaDevicePolicies on a real API server: what the operator makes of them, under its own account."""
 
 import json
+import subprocess
 
-from bed import ApiError, Heddle, path
+from bed import REPOSITORY, ApiError, Heddle, path
 from bed.testing import BedTestCase, options
 
 NODES = ("gpu-001", "gpu-002")
@@ -99,6 +100,38 @@ class DevicesTest(BedTestCase):
         self.heddle.wait_for(lambda: not self.rest.list(sets), "the DaemonSets to go", 60)
         for name in NODES:
             self.assertNotIn("heddle.dev/rdma-class", self.rest.get(path("nodes", name=name))["metadata"]["labels"])
+
+    def test_what_is_rendered_is_what_the_other_plugin_reads(self):
+        """k8s-rdma-shared-dev-plugin's own packages (tests/cluster/plugin_config) on the ConfigMaps that the operator made."""
+        self.make("shared", {"mode": "Nics", "plugin": "RdmaShared",
+                             "resources": [{"name": "rdma/rail{rail}", "slots": 63}]})
+        maps = path("configmaps", SYSTEM)
+
+        def rendered():
+            return [made["data"]["config.json"] for made in self.rest.list(maps)
+                    if made["metadata"]["name"].startswith("heddle-rdma-shared-")]
+        self.heddle.wait_for(lambda: len(rendered()) == 2, "a ConfigMap for each class of nodes", 60)
+        for config in rendered():
+            said = self.ask_plugin(config)
+            self.assertEqual(said["error"], "")
+            entries = json.loads(config)["configList"]
+            self.assertEqual([(one["resourcePrefix"], one["resourceName"], one["rdmaHcaMax"], one["selectors"]["ifNames"])
+                              for one in said["resources"]],
+                             [("rdma", one["resourceName"], 63, one["selectors"]["ifNames"]) for one in entries])
+            # It can tell: what the operator and the API server refuse is what the plugin ends of.
+            for spoil, why in (({"resourceName": "rail-0"}, "invalid characters"), ({"selectors": {}}, "neither"),
+                               ({"rdmaHcaMax": -1}, "rdmaHcaMax < 0"), ({"ifNames": ["eth0"]}, "unknown field")):
+                self.assertIn(why, self.ask_plugin(json.dumps({"configList": [entries[0] | spoil]}))["error"])
+            twice = {"configList": [entries[0], entries[0] | {"resourcePrefix": "other.dev"}]}
+            self.assertIn("already exists", self.ask_plugin(json.dumps(twice))["error"])
+
+    def ask_plugin(self, config):
+        binaries = subprocess.run([REPOSITORY / "tools" / "control-plane", "--plugin-config"], stdout=subprocess.PIPE,
+                                  text=True, check=True).stdout.split("\n")[-2]
+        file = self.plane.folder / "plugin-config.json"
+        file.write_text(config)
+        return json.loads(subprocess.run([f"{binaries}/plugin_config", file], capture_output=True, text=True,
+                                         check=True).stdout)
 
     def test_a_plugin_without_an_image_is_refused_with_what_to_set(self):
         self.make("sriov", {"mode": "Nics", "plugin": "Sriov", "resources": [{"name": "rdma/vf"}]})

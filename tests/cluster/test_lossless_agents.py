@@ -6,8 +6,10 @@ import os
 import re
 import sys
 import time
+import urllib.request
 
 from bed import REPOSITORY, Heddle, path
+from bed.process import free_port
 from bed.testing import BedTestCase, options
 
 sys.path.insert(0, str(REPOSITORY / "tests" / "support"))
@@ -251,6 +253,51 @@ class LosslessAgentsTest(BedTestCase):
         self.assertFalse(self.writes("gpu-001"))
         wide = self.plane.kubectl("get", "nt", "-o", "wide")
         self.assertTrue(re.search(r"gpu-001 .* 0/4 .*Drifted: .*trust", wide), wide)
+
+    def test_a_profile_for_other_nics_is_refused_before_anything_is_written(self):
+        self.start_agents(nodes=NODES[:1])
+        ids = {nic["pciId"] for nic in self.status("gpu-001")["nics"] if nic["role"] == "compute"}
+        self.assertEqual(ids, {"15b3:1021"}, "as the machine's PCI tree has them")
+        self.make(profile="thor2/v1")
+        self.wait_ready("Refused")
+        why = "profile thor2/v1 is not for a NIC of PCI id 15b3:1021: name connectx-7/v1, or generic/v1"
+        self.assertIn(why, self.ready()["message"])
+        self.wait_states("Failed", NODES[:1])
+        self.assertIn(why, self.condition("gpu-001")["message"])
+        self.assertEqual((self.condition("gpu-001")["status"], self.writes("gpu-001")), ("False", []))
+        self.heddle.wait_for(lambda: self.events("LosslessRefused", "roce"), "the policy's event")
+        self.rest.patch(path("losslesspolicies", name="roce"), {"spec": {"profile": "connectx-7/v1"}})
+        self.wait_states("Compliant", NODES[:1])
+        self.wait_ready("Compliant")
+
+    def test_an_agent_that_may_not_say_so_sets_ports_all_the_same_and_says_it_later(self):
+        account = "system:serviceaccount:heddle-system:heddle-nodeagent"
+        role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/heddle-nodeagent"
+        rules = self.rest.get(role)["rules"]
+        port = free_port()
+        self.start_agents(f"--listen=127.0.0.1:{port}", nodes=NODES[:1])
+        self.addCleanup(self.rest.patch, role, {"rules": rules})
+        self.rest.patch(role, {"rules": [rule for rule in rules if "nodetopologies/status" not in rule["resources"]]})
+
+        def metric(name):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+                lines = answer.read().decode().splitlines()
+            return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(name)), 0)
+        self.make()
+        compliant = 'heddle_lossless_ports{state="Compliant"}'
+        failed = 'heddle_nodeagent_publications_total{result="failed"}'
+        self.heddle.wait_for(lambda: metric(compliant) == len(PORTS) and metric(failed) > 0, "the ports to be set", 60)
+        self.assertFalse(self.reports("gpu-001"))
+        self.wait_ready("Waiting")
+        self.assertIn("have not been reported yet", self.ready()["message"])
+        time.sleep(10)
+        refused = len(self.plane.audit(user=account, resource="nodetopologies/status", code=403))
+        self.assertLess(refused, 20, "it asks ever more rarely")
+        print(f"    {refused} refusals")
+        self.rest.patch(role, {"rules": rules})
+        self.wait_states("Compliant", NODES[:1])
+        self.wait_ready("Compliant")
+        self.assertEqual(len(self.writes("gpu-001")), len(PORTS), "nothing is set twice for it")
 
     def test_a_port_that_programs_use_waits_for_them(self):
         self.start_agents(nodes=NODES[:1], queuePairs=16)

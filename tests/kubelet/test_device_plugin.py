@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import stat
 import unittest
@@ -26,7 +27,9 @@ echo "provider=$FI_PROVIDER"
 for file in /etc/heddle/nccl/*; do echo "file=$file"; done
 touch /etc/heddle/nccl/mine 2>/dev/null && echo "folder is writable"
 for node in /dev/infiniband/*; do [ -c "$node" ] && echo "node=$node" && cat "$node" >/dev/null && echo "opens=$node"; done
-echo "cdi=$BED_GPUS"
+env | grep '^BED_GPU_' | sort | sed 's/^/cdi: /'
+for file in /bed/gpu*; do [ -e "$file" ] && echo "cdi file: $file"; done
+[ -n "$FI_PROVIDER" ] && sed 's/^/topology: /' /etc/heddle/nccl/topology.xml
 echo "end"
 while :; do sleep 1; done
 """
@@ -56,13 +59,18 @@ class Devices(NodeTestCase):
         cls.heddle.install(agent={"devices": {"followPlans": True}})
         cls.heddle.machines[NODE] = cls.recording
         cls.want([])
-        cls.heddle.start_agent(
-            NODE, "--pod-resources", cls.node.pod_resources, "--device-plugins", cls.node.device_plugins,
-            "--state-dir", cls.agent_root / "state", "--infiniband-devices", cls.agent_root / "infiniband",
-            "--lossless=apply", "--qos-dir", cls.ports_folder(), "--lossless-interval=1", "--lossless-drain=1",
-            "--lossless-settle=1", "--follow-plans", "--interval", "1", "--counters-interval", "0.5", "--publish-jitter", "0.1")
+        cls.start_agent(
+            cls.agent_root / "state", "--lossless=apply", "--qos-dir", cls.ports_folder(), "--lossless-interval=1",
+            "--lossless-drain=1", "--lossless-settle=1")
         cls.heddle.wait_published([NODE])
         cls.wait_allocatable(FABRIC, 250)
+
+    @classmethod
+    def start_agent(cls, state, *arguments):
+        cls.heddle.start_agent(
+            NODE, "--pod-resources", cls.node.pod_resources, "--device-plugins", cls.node.device_plugins,
+            "--state-dir", state, "--infiniband-devices", cls.agent_root / "infiniband", "--follow-plans",
+            "--interval", "1", "--counters-interval", "0.5", "--publish-jitter", "0.1", *arguments)
 
     @classmethod
     def _make_device_nodes(cls):
@@ -190,8 +198,38 @@ class Devices(NodeTestCase):
         self.assertIn("nccl: NCCL_CROSS_NIC=0", seen)
         self.assertNotIn("folder is writable", seen)
         self.assertEqual([line for line in seen if line.startswith("file=")], ["file=/etc/heddle/nccl/nccl.conf"])
+        self.assertIn("provider=", seen, "no libfabric provider where NCCL speaks verbs")
         self.assertEqual(self.nodes_seen(where), [])
         self.assertEqual(self.condition("NcclFilesWritten")["status"], "True")
+
+    def test_a_pod_on_an_efa_guest_has_its_provider_and_its_topology(self):
+        """The machine of a cloud that hides the PCIe tree of its host, with the cloud's file of it."""
+        import machines
+        name, ours, machine = f"agent:{NODE}", self.heddle.daemons[f"agent:{NODE}"], self.machine["machine"]
+        written = machines.write({"nodes": [{"name": NODE, "shape": "p5-48xlarge"}]}, str(self.plane.folder / "guest"))
+        cloud = self.plane.folder / "cloud.xml"
+        run([options.binaries / "heddle-nodeagent", "--machine", written[NODE], "--nccl-topo", cloud])
+
+        def back():
+            self.heddle.stop_daemon(name)
+            self.heddle.daemons[name], self.heddle.machines[NODE] = ours, self.recording
+            self.heddle.start_daemon(name)
+            self.node.wait_for(lambda: self.status()["machine"] == machine, "the machine that the others know")
+            self.wait_allocatable(FABRIC, 250)
+        self.heddle.stop_daemon(name)
+        self.addCleanup(back)
+        self.wait_allocatable(FABRIC, 0)
+        self.heddle.machines[NODE] = Path(written[NODE])
+        state = self.agent_root / "guest"
+        self.start_agent(state, "--from-nccl-xml", cloud)
+        self.wait_allocatable(FABRIC, 250)
+        seen = self.seen(self.start(self.pod("efa", **{FABRIC: "1"})))
+        self.assertIn("provider=efa", seen)
+        self.assertIn("nccl: NCCL_TOPO_FILE=/etc/heddle/nccl/topology.xml", seen)
+        self.assertEqual([line for line in seen if line.startswith("nccl: NCCL_IB")], [])
+        topology = "\n".join(line.removeprefix("topology: ") for line in seen if line.startswith("topology: "))
+        self.assertEqual(topology.strip(), (state / "nccl" / "topology.xml").read_text().strip())
+        self.assertEqual(len(re.findall(r'class="0x030[02]', topology)), 8, "each GPU has its place in it")
 
     def test_what_the_pod_sets_itself_wins(self):
         where = self.start(self.pod("own", environment={"NCCL_CONF_FILE": "/mine.conf"}, **{FABRIC: "1"}))
@@ -233,6 +271,9 @@ class Devices(NodeTestCase):
         where = self.start(self.pod("pairs", annotations={"heddle.dev/gpus": "4,5", "heddle.dev/nics": ",".join(planned)},
                                     **{"heddle.dev/gpu": "2"}))
         self.assertEqual(self.nodes_seen(where), sorted([self.verbs[name] for name in planned] + ["rdma_cm"]))
+        # By their CDI names, which Allocate answered and containerd looked up.
+        self.assertEqual([line for line in self.seen(where) if line.startswith("cdi")],
+                         ["cdi: BED_GPU_4=1", "cdi: BED_GPU_5=1", "cdi file: /bed/gpu4", "cdi file: /bed/gpu5"])
 
         def granted():
             grants = [grant for grant in self.status().get("grants", []) if grant["pod"] == "pairs"]

@@ -92,6 +92,7 @@ topology::Nic RandomNic(Random& random) {
   nic.name = Text(random, 64, 1);
   nic.netdev = Text(random, 64);
   nic.driver = Text(random, 64);
+  if (Coin(random)) nic.pci_id = fmt::format("15b3:{:04x}", random.Below(0x10000));
   nic.pci = Text(random, 32);
   nic.guid = Text(random, 32);
   nic.transport = topology::Transport(random.Below(4));

@@ -29,6 +29,7 @@ topology::Nic NicOf(int i, topology::NicRole role) {
   nic.name = fmt::format("mlx5_{}", i);
   nic.netdev = fmt::format("ibp{}s0", 24 + i * 8);
   nic.driver = "mlx5_core";
+  nic.pci_id = "15b3:1021";
   nic.pci = fmt::format("0000:{:02x}:00.0", 24 + i * 8);
   nic.guid = fmt::format("0x506b4b0300c3b4{:02x}", i);
   nic.transport = topology::Transport::kInfiniBand;

@@ -147,7 +147,13 @@ std::vector<LosslessWish> FullWishes() {
   conflict.ports = {"mlx5_2:1"};
   conflict.policies = {"roce", "roce-2"};
   conflict.reason = "LosslessPolicies roce and roce-2 both select this port";
-  return {wish, conflict};
+  LosslessWish refused;
+  refused.ports = {"mlx5_3:1"};
+  refused.policies = {"roce"};
+  refused.generation = 3;
+  refused.reason = "profile connectx-7/v1 is not for a NIC of PCI id 15b3:101d";
+  refused.refused = true;
+  return {wish, conflict, refused};
 }
 
 std::vector<LosslessReport> FullReports() {
@@ -216,6 +222,7 @@ std::vector<LosslessWish> RandomWishes(Random& random) {
       wish.settings = RandomSettings(random);
     } else {
       wish.reason = "InfiniBand";
+      wish.refused = Coin(random);
     }
     return wish;
   });

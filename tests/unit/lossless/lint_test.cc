@@ -121,7 +121,8 @@ std::vector<Case> Cases() {
       {"mtu-small", [](S, S, S leaf) { leaf.settings.mtu = 4191; }},
       {"mtu-above-switch", [](S, S, S leaf) { leaf.settings.mtu = 8999; }},
       {"mtu-below-switch", [](S, S host, S) { host.settings.mtu = 4191; }},
-      {"mtu-peers", [](S, S host, S) { host.settings.mtu = 8000; }},
+      {"mtu-peers", [](S, S host, S) { host.settings.mtu = 4000; }},
+      {"mtu-uneven", [](S, S host, S) { host.settings.mtu = 8000; }},
       {"dcbx-firmware", [](S, S host, S) { host.settings.dcbx = Dcbx::kFirmware; }},
       {"switch-data-lossy", [](S, S, S leaf) { (*leaf.settings.dscp_to_priority)[26] = 1; }},
       {"switch-cnp-lossless", [](S, S, S leaf) { (*leaf.settings.dscp_to_priority)[48] = 3; }},
@@ -238,7 +239,23 @@ TEST(Lint, ComparesReportedHostsWithThoseOfTheirPolicyOnly) {
   storage.settings.mtu = 4200;
   EXPECT_THAT(Lint({GoodPolicy(), compute, peer, storage}), IsEmpty());
   peer.settings.mtu = 8000;
-  EXPECT_THAT(RulesOf(Lint({GoodPolicy(), compute, peer, storage})), testing::ElementsAre("mtu-peers"));
+  EXPECT_THAT(RulesOf(Lint({GoodPolicy(), compute, peer, storage})), testing::ElementsAre("mtu-uneven"));
+}
+
+// 9000 and 9216 are both usual, and 4096 bytes of RDMA fit either.
+TEST(Lint, OnlyWarnsOfMtusThatAreTheSameToRdma) {
+  Subject host = GoodHost(), peer = GoodHost();
+  peer.name = "gpu-018 eth2";
+  peer.settings.mtu = 9216;
+  auto findings = Lint({host, peer});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].rule, "mtu-uneven");
+  EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  EXPECT_EQ(findings[0].contrary, "its peer's is 9216; RDMA packets carry 4096 bytes at both");
+  host.settings.mtu = 4191;
+  findings = Lint({host, peer});
+  EXPECT_THAT(RulesOf(findings), Contains("mtu-peers"));
+  EXPECT_THAT(RulesOf(findings), testing::Not(Contains("mtu-uneven")));
 }
 
 TEST(Lint, LetsAPolicyDoWithoutPfc) {

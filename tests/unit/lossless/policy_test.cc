@@ -160,7 +160,41 @@ TEST(Render, RefusesAProfileForAnotherNic) {
   EXPECT_TRUE(Render(*resolved, {topology::Transport::kRoce, ""}).settings);
   const Rendering other = Render(*resolved, {topology::Transport::kRoce, "14e4:1760"});
   EXPECT_FALSE(other.settings);
-  EXPECT_THAT(other.reason, HasSubstr("not for a NIC of PCI id 14e4:1760"));
+  EXPECT_TRUE(other.refused);
+  EXPECT_THAT(other.reason, HasSubstr("not for a NIC of PCI id 14e4:1760: name thor2/v1"));
+  EXPECT_THAT(Render(*resolved, {topology::Transport::kRoce, "ffff:0001"}).reason,
+              HasSubstr("another profile"));
+  EXPECT_FALSE(Render(*resolved, {topology::Transport::kInfiniBand, "14e4:1760"}).refused)
+      << "not applicable";
+}
+
+TEST(Render, RefusesADriverThatCannotBeTold) {
+  const auto resolved = Resolve({});
+  for (const char* driver : {"ionic", "mana", "mlx4_core"}) {
+    const Rendering rendering = Render(*resolved, {topology::Transport::kRoce, "", driver});
+    EXPECT_TRUE(rendering.refused) << driver;
+    EXPECT_FALSE(rendering.settings);
+    EXPECT_THAT(rendering.reason, HasSubstr("leave this NIC out of the policy")) << driver;
+  }
+  for (const char* driver : {"mlx5_core", "bnxt_en", "ice", ""})
+    EXPECT_TRUE(Render(*resolved, {topology::Transport::kRoce, "", driver}).settings) << driver;
+}
+
+TEST(Render, LeavesOutWhatADriverDoesWithout) {
+  Policy declared;
+  declared.cable_metres = 7;
+  declared.dcqcn = Dcqcn{{DcqcnParameter::kRpAiRate, 5}};
+  const auto gaps = [](const Policy& policy, const char* driver) {
+    std::vector<Setting> settings;
+    for (const Gap& gap : Render(*Resolve(policy), {topology::Transport::kRoce, "", driver}).gaps)
+      settings.push_back(gap.setting);
+    return settings;
+  };
+  EXPECT_THAT(gaps(declared, "mlx5_core"), IsEmpty());
+  EXPECT_THAT(gaps(declared, ""), IsEmpty());
+  EXPECT_THAT(gaps(declared, "bnxt_en"),
+              testing::ElementsAre(Setting::kWatchdogMs, Setting::kCableMetres, Setting::kDcqcn));
+  EXPECT_THAT(gaps({.pfc = PrioritySet{}}, "bnxt_en"), IsEmpty()) << "nothing pauses";
 }
 
 TEST(Render, NamesTheWatchdogThatANicLacks) {

@@ -247,6 +247,22 @@ TEST(DeviceRollout, OnOneNodeOneOtherPluginRuns) {
   EXPECT_EQ(ReasonOf(rollout, "sriov"), "Conflict");
 }
 
+// tests/cluster/plugin_config asks the plugin itself.
+TEST(DeviceRollout, TheSharedPluginGetsNoTwoResourcesOfOneName) {
+  RdmaDevicePolicy policy = PolicyNamed("shared", {{"a.dev/hca", {}, {0}, 16}, {"b.dev/hca", {}, {1}, 16}});
+  policy.spec.plugin = DevicePlugin::kRdmaShared;
+  DeviceNode node = NodeNamed("a");
+  for (topology::Nic& nic : node.node.nics) nic.netdev = "eth-" + nic.name;
+  auto rollout = DecideDevices({{policy}, {}}, {node}, {DevicePlugin::kRdmaShared}, kNow);
+  for (const char* name : {"a.dev/hca", "b.dev/hca"})
+    EXPECT_THAT(WishOf(rollout, "a", name)->reason,
+                HasSubstr("a.dev/hca and b.dev/hca differ by their domains only"));
+  EXPECT_EQ(ReasonOf(rollout, "shared"), "Conflict");
+  policy.spec.plugin = DevicePlugin::kSriov;
+  rollout = DecideDevices({{policy}, {}}, {node}, {DevicePlugin::kSriov}, kNow);
+  EXPECT_EQ(WishOf(rollout, "a", "a.dev/hca")->reason, "");
+}
+
 TEST(DeviceRollout, ANicThatAnotherPluginCannotFindIsLeftOutAndSaysSo) {
   RdmaDevicePolicy policy = PolicyNamed("shared", {{"rdma/hca", {}, {}, 16}});
   policy.spec.plugin = DevicePlugin::kRdmaShared;

@@ -94,6 +94,38 @@ TEST_F(LosslessReconcilerTest, LeavesPortsAloneWhosePolicyItCannotRead) {
   EXPECT_EQ(NodeOf("a").spec.lossless, told);
 }
 
+TEST_F(LosslessReconcilerTest, TellsTheOthersWhereItMayNotTellOneAndThatOneLater) {
+  AddRoceNode("a");
+  AddRoceNode("b");
+  AddPolicy("roce", Json::object());
+  server.FailNext({.method = "PATCH", .path_contains = "nodetopologies/a", .status = 403});
+  const auto refused = reconciler.Reconcile({});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, base::Code::kForbidden);
+  EXPECT_THAT(refused.error().message, HasSubstr("write spec.lossless of NodeTopology a"));
+  EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
+  EXPECT_EQ(NodeOf("b").spec.lossless.size(), 1u);
+  EXPECT_EQ(PolicyOf("roce").status.counts.ports, 2) << "what there is to say of it is said";
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+}
+
+TEST_F(LosslessReconcilerTest, TakesOutWhatANewerOperatorWrote) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  Reconcile();
+  Json object = *server.Find(kNodeTopologies, {"", "a"});
+  object["spec"]["lossless"][0]["settings"]["pauseQuota"] = 7;
+  server.Put(kNodeTopologies, object);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(Reconcile(), 0);
+  EXPECT_THAT(server.Find(kNodeTopologies, {"", "a"})->dump(), testing::Not(HasSubstr("pauseQuota")));
+  server.Put(kNodeTopologies, object);
+  server.Remove(kLosslessPolicies, {"", "roce"});
+  EXPECT_EQ(Reconcile(), 1) << "also where nothing is left to be told";
+  EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
+}
+
 TEST_F(LosslessReconcilerTest, DoesNotWriteAgainWhatTheSchemaCutsShort) {
   AddRoceNode("a");
   for (const char letter : {'b', 'c', 'd', 'e'}) AddPolicy(std::string(200, letter), Json::object());

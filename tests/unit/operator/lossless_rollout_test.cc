@@ -101,6 +101,70 @@ TEST(LosslessRollout, SaysWhySomePortsHaveNothingToSet) {
   EXPECT_THAT(wishes[1].reason, HasSubstr("InfiniBand"));
 }
 
+TEST(LosslessRollout, TellsAPortWhoseNicIsAnotherOnlyTheReason) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.policy.profile = "connectx-7/v1";
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b")};
+  for (LosslessNode& node : nodes) {
+    for (topology::Nic& nic : node.node.nics) nic.pci_id = "15b3:1021";
+  }
+  nodes[1].node.nics[1].pci_id = "15b3:101d";
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_EQ(rollout.wishes.at("a").size(), 1u);
+  const auto& wishes = rollout.wishes.at("b");
+  ASSERT_EQ(wishes.size(), 2u);
+  EXPECT_TRUE(wishes[0].settings) << "the other port of the node gets it";
+  EXPECT_FALSE(wishes[1].settings);
+  EXPECT_TRUE(wishes[1].refused);
+  EXPECT_THAT(wishes[1].ports, ElementsAre("mlx5_1:1"));
+  EXPECT_THAT(wishes[1].reason,
+              HasSubstr("not for a NIC of PCI id 15b3:101d: name connectx-6/v1, or generic/v1"));
+  // Before any agent has answered.
+  const auto ready = [](const LosslessRollout& decided) {
+    const auto* condition = crds::FindCondition(decided.statuses.at("roce").conditions, crds::kReady);
+    return condition->reason + ": " + condition->message;
+  };
+  EXPECT_EQ(rollout.statuses.at("roce").counts.failed, 1);
+  EXPECT_THAT(ready(rollout),
+              testing::StartsWith("Refused: 1 ports are told nothing, because their NICs cannot have "
+                                  "it; b mlx5_1:1: profile connectx-7/v1 is not for"));
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_EQ(rollout.statuses.at("roce").counts.compliant, 3);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Refused");
+  // An agent before that published it: nothing is held against its NICs.
+  for (topology::Nic& nic : nodes[1].node.nics) nic.pci_id.clear();
+  EXPECT_EQ(DecideRollout({{policy}, {}}, nodes, kNow).wishes.at("b").size(), 1u);
+}
+
+TEST(LosslessRollout, ACanaryWhoseNicIsAnotherHoldsTheOthersUp) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.policy.profile = "connectx-7/v1";
+  policy.spec.canary = 1;
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b")};
+  for (topology::Nic& nic : nodes[0].node.nics) nic.pci_id = "14e4:1760";
+  const auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(rollout.wishes.at("b"), IsEmpty());
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "CanaryStopped");
+}
+
+TEST(LosslessRollout, SaysOnThePolicyWhatADriverDoesWithout) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.policy.dcqcn = lossless::Dcqcn{{lossless::DcqcnParameter::kRpAiRate, 5}};
+  LosslessNode node = NodeNamed("a");
+  for (topology::Nic& nic : node.node.nics) nic.driver = "mlx5_core";
+  EXPECT_THAT(DecideRollout({{policy}, {}}, {node}, kNow).statuses.at("roce").findings, IsEmpty());
+  for (topology::Nic& nic : node.node.nics) nic.driver = "bnxt_en";
+  const auto rollout = DecideRollout({{policy}, {}}, {node}, kNow);
+  EXPECT_THAT(rollout.statuses.at("roce").findings,
+              ElementsAre(testing::StartsWith(
+                              "watchdogMs of 2 ports (first a mlx5_0:1) is left out: Linux's bnxt_en"),
+                          testing::StartsWith("dcqcn of 2 ports (first a mlx5_0:1) is left out: these are")));
+  EXPECT_TRUE(rollout.wishes.at("a").at(0).settings);
+  for (topology::Nic& nic : node.node.nics) nic.driver = "ionic";
+  EXPECT_TRUE(DecideRollout({{policy}, {}}, {node}, kNow).wishes.at("a").at(0).refused);
+}
+
 TEST(LosslessRollout, AppliesNeitherOfTwoPoliciesOnOnePortAndNamesBoth) {
   LosslessPolicy second = PolicyNamed("rails");
   second.spec.rails = {1};

@@ -233,6 +233,7 @@ TEST(ContentHash, ChangesWithEveryPart) {
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].fault = LinkFault::kErrors; }));
   EXPECT_TRUE(differs([](Node& n) { n.gpus[0].mig = true; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].driver = "mlx5_core"; }));
+  EXPECT_TRUE(differs([](Node& n) { n.nics[0].pci_id = "15b3:1021"; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].rdma_mtu = 4096; }));
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].gid_index = 0; }));
   EXPECT_TRUE(differs([](Node& n) { n.paths[0].distance = PciDistance::kSys; }));
@@ -262,11 +263,13 @@ TEST(DiffNode, SaysWhatNcclNeedsToKnow) {
   Node after = before;
   after.gpus[1].mig = true;
   after.nics[0].driver = "mlx5_core";
+  after.nics[0].pci_id = "15b3:1021";
   after.nics[0].ports[0].rdma_mtu = 4096;
   after.nics[0].ports[0].gid_index = 3;
   EXPECT_THAT(Diff(before, after),
               ElementsAre("GPU 1 MIG: off -> on", "mlx5_0 driver: none -> mlx5_core",
-                          "mlx5_0 port 1 RDMA MTU: 0 -> 4096", "mlx5_0 port 1 RoCE v2 GID index: none -> 3"));
+                          "mlx5_0 PCI id: none -> 15b3:1021", "mlx5_0 port 1 RDMA MTU: 0 -> 4096",
+                          "mlx5_0 port 1 RoCE v2 GID index: none -> 3"));
 }
 
 TEST(DiffNode, SaysWhatStandsAgainstAPort) {

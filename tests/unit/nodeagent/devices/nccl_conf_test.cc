@@ -1,5 +1,6 @@
 #include "nodeagent/devices/nccl_conf.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -72,6 +73,20 @@ crds::LosslessWish Applied(std::vector<std::string> ports, int tos) {
   wish.settings->dscp_to_priority = lossless::AllDscps(0);
   (*wish.settings->dscp_to_priority)[26] = 3;
   return wish;
+}
+
+// As the agent read them back: each port as its policy says.
+std::vector<crds::LosslessReport> ReadBack(const std::vector<crds::LosslessWish>& wishes) {
+  std::vector<crds::LosslessReport> reports;
+  for (const crds::LosslessWish& wish : wishes) {
+    crds::LosslessReport report;
+    report.ports = wish.ports;
+    report.policy = wish.policies.front();
+    report.generation = wish.generation;
+    report.state = crds::LosslessState::kCompliant;
+    reports.push_back(report);
+  }
+  return reports;
 }
 
 TEST(NcclConf, IsWhatItWasForEachMachineOfTheFleet) {
@@ -147,16 +162,63 @@ TEST(NcclConf, RoceIsFoundByVersionAndFamilyAndNeverByIndex) {
 TEST(NcclConf, MarksAsThePolicyThatApplies) {
   NcclFacts facts;
   facts.lossless = {Applied({"mlx5_0:1", "mlx5_1:1"}, 106)};
+  facts.reports = ReadBack(facts.lossless);
   auto variables = AsNcclReads(NcclConfOf(RoceNode(2), facts).text);
   EXPECT_EQ(variables.at("NCCL_IB_TC"), "106");
   EXPECT_EQ(variables.at("NCCL_IB_SL"), "3");
   facts.lossless[0].mode = crds::LosslessMode::kObserve;
-  EXPECT_FALSE(AsNcclReads(NcclConfOf(RoceNode(2), facts).text).contains("NCCL_IB_TC"));
+  const NcclConf observed = NcclConfOf(RoceNode(2), facts);
+  EXPECT_FALSE(AsNcclReads(observed.text).contains("NCCL_IB_TC"));
+  EXPECT_THAT(observed.text, HasSubstr("# NCCL_IB_TC is left out: LosslessPolicy fabric only observes.\n"));
+  EXPECT_THAT(observed.notes, IsEmpty());
+}
+
+// The policy wants it and the port is not so: packets that NCCL marks would be dropped like any other.
+TEST(NcclConf, MarksOnlyWhatThePortsWereReadBackAs) {
+  NcclFacts facts;
+  facts.lossless = {Applied({"mlx5_0:1", "mlx5_1:1"}, 106)};
+  const auto why = [&facts] {
+    const NcclConf conf = NcclConfOf(RoceNode(2), facts);
+    const auto variables = AsNcclReads(conf.text);
+    EXPECT_FALSE(variables.contains("NCCL_IB_TC"));
+    EXPECT_FALSE(variables.contains("NCCL_IB_SL"));
+    EXPECT_EQ(conf.notes.size(), 1u);
+    const std::string note = conf.notes.empty() ? "" : conf.notes[0];
+    EXPECT_THAT(conf.text, HasSubstr("# " + note + ".\n"));
+    return note;
+  };
+  const std::string policy = "NCCL_IB_TC is left out: LosslessPolicy fabric marks data with 106, and ";
+  EXPECT_EQ(why(), policy + "mlx5_0:1 has not been read yet, as 1 more");
+  facts.reports = ReadBack(facts.lossless);
+  facts.reports->front().generation = 7;
+  EXPECT_EQ(why(), policy + "mlx5_0:1 has not been read since that was told, as 1 more");
+  facts.reports = ReadBack({Applied({"mlx5_0:1"}, 106), Applied({"mlx5_1:1"}, 106)});
+  crds::LosslessReport& second = facts.reports->back();
+  using enum lossless::Setting;
+  for (const auto setting : {kTrust, kDscpToPriority, kPfc}) {
+    second.state = crds::LosslessState::kDrifted;
+    second.drift = {{{setting, "a", "b"}, {}, {}}};
+    EXPECT_EQ(why(),
+              policy + fmt::format("mlx5_1:1 has another {} than that", lossless::SettingName(setting)));
+    second.state = crds::LosslessState::kPending;
+    EXPECT_THAT(why(), HasSubstr("mlx5_1:1")) << "it is about to be set, and is not yet";
+  }
+  second.drift.clear();
+  second.gaps = {{kTrust, "no such file"}};
+  EXPECT_EQ(why(), policy + "mlx5_1:1 does not tell its trust");
+  second.gaps.clear();
+  second.state = crds::LosslessState::kUnknown;
+  EXPECT_EQ(why(), policy + "mlx5_1:1 cannot be read");
+  // What has no part in where marked packets go.
+  second.state = crds::LosslessState::kDrifted;
+  second.drift = {{{kWatchdogMs, "65535", "0"}, {}, {}}};
+  EXPECT_EQ(AsNcclReads(NcclConfOf(RoceNode(2), facts).text).at("NCCL_IB_TC"), "106");
 }
 
 TEST(NcclConf, TwoMarkingsAreNone) {
   NcclFacts facts;
   facts.lossless = {Applied({"mlx5_0:1"}, 104), Applied({"mlx5_1:1"}, 96)};
+  facts.reports = ReadBack(facts.lossless);
   const NcclConf conf = NcclConfOf(RoceNode(2), facts);
   EXPECT_FALSE(AsNcclReads(conf.text).contains("NCCL_IB_TC"));
   EXPECT_THAT(conf.notes,
@@ -167,6 +229,7 @@ TEST(NcclConf, TwoMarkingsAreNone) {
 TEST(NcclConf, APortWithoutPolicyBesideOneIsSaid) {
   NcclFacts facts;
   facts.lossless = {Applied({"mlx5_0:1"}, 104)};
+  facts.reports = ReadBack(facts.lossless);
   const NcclConf conf = NcclConfOf(RoceNode(2), facts);
   EXPECT_EQ(AsNcclReads(conf.text).at("NCCL_IB_TC"), "104");
   EXPECT_THAT(conf.notes, ElementsAre(HasSubstr("mlx5_1:1 carry marked packets too")));

@@ -163,7 +163,25 @@ TEST_F(NodeDevicesTest, MarksAsTheLosslessPolicySays) {
   for (const std::string& nic : nics_) wish.ports.push_back(nic + ":1");
   wish.settings.emplace().traffic_class = 106;
   devices.Wish({}, {wish});
+  EXPECT_THAT(Conf(), HasSubstr("# NCCL_IB_TC is left out: "));
+  crds::LosslessReport report;
+  report.ports = wish.ports;
+  report.policy = "roce";
+  report.state = crds::LosslessState::kCompliant;
+  devices.Read({report});
   EXPECT_THAT(Conf(), HasSubstr("NCCL_IB_TC=106\n"));
+  // Pods that start while a new agent knows no spec and has read no port find what the one before proved.
+  Stop();
+  NodeDevices& next = Start();
+  next.Look(seen_);
+  EXPECT_THAT(Conf(), HasSubstr("NCCL_IB_TC=106\n"));
+  next.Wish({}, {wish});
+  EXPECT_THAT(Conf(), HasSubstr("NCCL_IB_TC=106\n"));
+  report.state = crds::LosslessState::kDrifted;
+  report.drift = {{{lossless::Setting::kTrust, "DSCP", "PCP"}, {}, {}}};
+  next.Read({report});
+  EXPECT_THAT(Conf(), testing::Not(HasSubstr("NCCL_IB_TC=")));
+  EXPECT_THAT(Conf(), HasSubstr("has another trust than that"));
 }
 
 TEST_F(NodeDevicesTest, AnAgentThatStartsAgainOffersFabricBeforeItHasLooked) {

@@ -268,6 +268,35 @@ TEST_F(PublisherTest, KeepsWhatWasSaidOfGrantsUntilSomebodyHasAsked) {
   EXPECT_EQ(after["conditions"], before["conditions"]);
 }
 
+TEST_F(PublisherTest, GoesOnPublishingUnderASpecThatItDoesNotKnow) {
+  MakeObject();
+  Start();
+  ASSERT_TRUE(Publish(node_));
+  const auto understood = [this] {
+    const auto object = server_.Find(NodeTopologies(), {"", "node-1"});
+    const Json* condition = object ? kube::Condition(*object, std::string(kSpecUnderstood)) : nullptr;
+    return condition == nullptr ? std::string() : kube::StringAt(*condition, {"message"});
+  };
+  EXPECT_EQ(understood(), "");
+  const auto tell = [this](Json spec) {
+    Json object = *server_.Find(NodeTopologies(), {"", "node-1"});
+    object["spec"] = std::move(spec);
+    server_.Put(NodeTopologies(), std::move(object));
+  };
+  // A word that this version has not, and a key.
+  tell({{"lossless", Json::array({{{"ports", {"mlx5_0:1"}}, {"policies", {"roce"}}, {"mode", "Rehearse"}}})},
+        {"power", {{"cap", 400}}}});
+  EXPECT_TRUE(Until([&] { return understood() != ""; }));
+  EXPECT_THAT(understood(),
+              HasSubstr("not known: spec.power; spec.lossless[0].mode: \"Rehearse\" is not one of"));
+  topology::Node changed = node_;
+  changed.gpus[3].healthy = false;
+  changed.gpus[3].unhealthy_reason = "XID 79";
+  EXPECT_TRUE(Publish(changed)) << "discovery goes on";
+  tell(Json::object());
+  EXPECT_TRUE(Until([&] { return understood() == ""; }));
+}
+
 TEST_F(PublisherTest, SurvivesEveryAnswerOfABadServer) {
   MakeObject();
   Start();

@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <thread>
 
 #include "nodeagent/discovery/machine.h"
+#include "nodeagent/publish/report.h"
 #include "qos_bed.h"
 #include "recorded_machine.h"
 #include "tests/support/fake_api_server.h"
@@ -129,6 +131,57 @@ TEST_F(QosAgent, WritesNothingOnceAllIsWell) {
     EXPECT_EQ(request.plural, "leases") << request.Line();
   Stop();
   EXPECT_EQ(io_.writes.size(), writes);
+}
+
+TEST_F(QosAgent, SetsNothingOfAnEntryThatItDoesNotKnowAndTheOthersAllTheSame) {
+  crds::LosslessWish first = Wish({kPorts[0]}), others = Wish({kPorts[1], kPorts[2], kPorts[3]});
+  Tell({first, others});
+  Json object = *server_.Find(NodeTopologies(), {"", kNode});
+  object["spec"]["lossless"][0]["settings"]["pauseQuota"] = 7;
+  server_.Put(NodeTopologies(), object);
+  Start();
+  ASSERT_TRUE(Until([&] {
+    const crds::NodeTopologyStatus status = Status();
+    return status.lossless.size() == 2 && status.lossless[1].state == crds::LosslessState::kCompliant;
+  }));
+  const crds::NodeTopologyStatus status = Status();
+  EXPECT_EQ(status.lossless[0].ports, std::vector{kPorts[0]});
+  EXPECT_EQ(status.lossless[0].state, crds::LosslessState::kUnknown);
+  EXPECT_THAT(status.lossless[0].reason, HasSubstr("does not know spec.lossless[0].settings.pauseQuota"));
+  EXPECT_EQ(Reason(kSpecUnderstood), "OlderThanSpec");
+  EXPECT_EQ(io_[kPorts[0]].have, Fresh()) << "nothing was written there";
+  Tell({first, others});
+  EXPECT_TRUE(Until([&] { return Reason() == "Compliant" && Reason(kSpecUnderstood).empty(); }));
+}
+
+// Somebody took the right away to write what this agent says: ports are set all the same, each refusal is counted, it
+// is asked again ever more rarely, and what was missed is said once it may be.
+TEST_F(QosAgent, GoesOnSettingWhereItMayNotSaySoAndSaysItWhenItMay) {
+  std::atomic<bool> forbidden = true;
+  std::atomic<int> refused = 0;
+  server_.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (!forbidden || request.method != "PUT" || request.plural != "nodetopologies") return std::nullopt;
+    ++refused;
+    return kube::HttpResponse{
+        .status = 403,
+        .body =
+            R"({"kind":"Status","code":403,"reason":"Forbidden","message":"nodetopologies/status is forbidden"})"};
+  });
+  Start();
+  ASSERT_TRUE(Until([&] {
+    return metrics_.Text().find("heddle_lossless_ports{state=\"Compliant\"} 4\n") != std::string::npos;
+  }));
+  EXPECT_TRUE(Status().lossless.empty());
+  EXPECT_GT(refused, 0);
+  EXPECT_THAT(metrics_.Text(), HasSubstr("heddle_nodeagent_publications_total{result=\"failed\"}"));
+  const auto begin = clock_.Now();
+  const int before = refused;
+  ASSERT_TRUE(Until([&] { return clock_.Now() - begin > std::chrono::minutes(30); }, seconds(5)));
+  EXPECT_LE(refused - before, 40) << "not more often than once a minute";
+  const std::size_t writes = io_.writes.size();
+  forbidden = false;
+  ASSERT_TRUE(Until([&] { return Reason() == "Compliant"; }));
+  EXPECT_EQ(io_.writes.size(), writes) << "nothing is set twice for it";
 }
 
 TEST_F(QosAgent, SpeaksOfPortsThatPoliciesSpeakOf) {

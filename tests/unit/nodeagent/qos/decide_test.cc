@@ -95,6 +95,44 @@ TEST_F(QosJudge, ConflictingPoliciesSetNothing) {
   EXPECT_EQ(Judged().report.state, LosslessState::kNotApplicable);
 }
 
+TEST_F(QosJudge, SaysWhyANicGetsNothingOfItsPolicy) {
+  wish_.settings.reset();
+  wish_.refused = true;
+  wish_.reason = "profile connectx-7/v1 is not for a NIC of PCI id 15b3:101d";
+  EXPECT_EQ(Judged().report.state, LosslessState::kFailed);
+  EXPECT_EQ(Judged().report.reason, wish_.reason);
+  EXPECT_THAT(Judged().to_set, IsEmpty());
+}
+
+TEST_F(QosJudge, LeavesAloneWhatItDoesNotKnowAndNeverCallsItCompliant) {
+  wish_.not_understood = {"spec.lossless[0].settings.pauseQuota", "spec.lossless[0].settings.dcqcn.rpNew"};
+  Judgement judged = Judged();
+  EXPECT_EQ(judged.report.state, LosslessState::kUnknown) << "all that it knows is as wanted";
+  EXPECT_THAT(judged.report.reason, HasSubstr("settings.pauseQuota and 1 more"));
+  EXPECT_FALSE(judged.record.applied);
+  facts_.reading.have = Fresh();
+  judged = Judged();
+  EXPECT_EQ(judged.report.state, LosslessState::kUnknown);
+  EXPECT_THAT(judged.to_set, IsEmpty());
+  EXPECT_EQ(judged.report.have, Fresh());
+}
+
+TEST_F(QosJudge, SaysOfAPortThatPausesThatNothingEndsItsPauses) {
+  EXPECT_EQ(Judged().report.reason, "");
+  facts_.reading.have.watchdog_ms.reset();
+  facts_.reading.gaps = {{Setting::kWatchdogMs, "bnxt_en has none"}};
+  EXPECT_EQ(Judged().report.state, LosslessState::kCompliant) << "no reason to refuse it";
+  EXPECT_THAT(Judged().report.reason, HasSubstr("PFC without a watchdog of this port (bnxt_en has none)"));
+  // As the profile of a NIC that has none leaves it.
+  wish_.settings->watchdog_ms.reset();
+  EXPECT_THAT(Judged().report.reason, HasSubstr("PFC without a watchdog"));
+  facts_.reading.have.watchdog_ms = lossless::kWatchdogOff;
+  facts_.reading.gaps.clear();
+  EXPECT_THAT(Judged().report.reason, HasSubstr("(it is off)"));
+  wish_.settings->pfc = facts_.reading.have.pfc = lossless::PrioritySet{};
+  EXPECT_EQ(Judged().report.reason, "") << "nothing is paused";
+}
+
 TEST_F(QosJudge, TheWriterOfWhatNeverWasSetIsNobody) {
   facts_.reading.have.mtu = 1500;
   facts_.writers[Setting::kMtu] = "manual";

@@ -79,6 +79,12 @@ TEST(QosReport, TheConditionSaysTheWorstFirst) {
                       Of("mlx5_1:1", LosslessState::kNotApplicable)};
   EXPECT_EQ(LosslessCondition(readings)->status, crds::ConditionStatus::kTrue);
   EXPECT_EQ(LosslessCondition(readings)->reason, "Compliant");
+  readings.reports = {Of("mlx5_0:1", LosslessState::kCompliant),
+                      Of("mlx5_1:1", LosslessState::kCompliant, "PFC without a watchdog")};
+  EXPECT_EQ(LosslessCondition(readings)->status, crds::ConditionStatus::kTrue);
+  EXPECT_EQ(LosslessCondition(readings)->reason, "NoWatchdog");
+  EXPECT_EQ(LosslessCondition(readings)->message,
+            "every port is as its LosslessPolicy says; mlx5_1:1: PFC without a watchdog");
   readings.reports = {
       Of("mlx5_0:1", LosslessState::kNotApplicable, "InfiniBand is lossless by link credits")};
   EXPECT_EQ(LosslessCondition(readings)->reason, "NotApplicable");
