@@ -18,7 +18,7 @@ test: install ## Everything CI runs: unit tests (plain and under sanitizers), th
 	@tools/test quick
 
 .PHONY: check-all
-check-all: install ## `test`, and what takes longer: thread sanitizer, clang-tidy on everything, soak
+check-all: install ## `test`, and what takes longer: real framework controllers, thread sanitizer, clang-tidy, soak
 	@tools/test all
 
 SEEDS ?= 1..5000

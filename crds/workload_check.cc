@@ -62,6 +62,8 @@ const WorkloadRule* RuleOf(std::string_view id) {
   return &*found;
 }
 
+constexpr std::string_view kKueueGroupSize = "kueue.x-k8s.io/pod-group-total-count";
+
 std::string Pods(std::int64_t pods) {
   return fmt::format("{} pod{}", pods, pods == 1 ? "" : "s");
 }
@@ -269,6 +271,20 @@ class Checking {
     check(keys::kComputeDomain, [](const std::string& text) { return ParseComputeDomain(text); });
   }
 
+  // Pods of the gang that this one is of. Most objects are one gang; a LeaderWorkerSet has one for each replica, and
+  // lone pods say how many belong together.
+  std::int64_t PodsOfGang(const Seen& seen) const {
+    const std::string kind = TextOf(At(object_, "kind"));
+    std::int64_t said = 0;
+    if (kind == "LeaderWorkerSet") {
+      said = pods_ / std::max<std::int64_t>(CountOf(At(object_, {"spec", "replicas"})), 1);
+    } else if (kind == "Pod") {
+      said = CountOf(At(*seen.from->pod, {"metadata", "labels", keys::kGangSize}));
+      if (said == 0) said = CountOf(At(*seen.from->pod, {"metadata", "annotations", kKueueGroupSize}));
+    }
+    return said > 0 ? said : pods_;
+  }
+
   // The pods of an owner are one gang, whatever its templates: the first annotation speaks for it.
   void CheckParallelism() {
     for (const Seen& seen : seen_) {
@@ -283,11 +299,12 @@ class Checking {
       if (!equal) {
         Find("not-its-gpus", seen.facts.where, "its pods ask for different numbers of GPUs",
              "give each pod of a gang the same number");
-      } else if (pods_ > kMaxPods || seen.facts.gpus > kMaxGpusPerPod) {
+      } else if (const std::int64_t pods = PodsOfGang(seen);
+                 pods > kMaxPods || seen.facts.gpus > kMaxGpusPerPod) {
         Find("not-its-gpus", seen.facts.where,
              fmt::format("a gang has at most {} pods of {} GPUs", kMaxPods, kMaxGpusPerPod),
              "make it smaller, or several gangs");
-      } else if (const auto fits = CheckWorld(*parallelism, int(pods_), int(seen.facts.gpus)); !fits) {
+      } else if (const auto fits = CheckWorld(*parallelism, int(pods), int(seen.facts.gpus)); !fits) {
         Find("not-its-gpus", seen.facts.where, fits.error().message,
              fmt::format("change {}, the number of pods, or the GPUs of a pod", keys::kParallelism));
       }

@@ -64,7 +64,8 @@ std::optional<InputRefusal> LauncherTrouble(const kube::Json& owner, bool works)
 }  // namespace
 
 // Processes are numbered in the order of the hostfile, which is that of the workers. A launcher that is a worker comes
-// first: mpi-operator gives it index 0 and counts its workers from 1.
+// first. Labels do not say so alike: v0.6.0 counts its workers from 0 and its launcher not at all, what came after
+// (kubeflow/mpi-operator#690) gives the launcher 0 and the workers 1 and on. Their names are worker-0 and on in both.
 OwnerLayout LayoutOfMpiJob(const kube::Json& owner) {
   const bool launcher_works = kube::BoolAt(owner, {"spec", "runLauncherAsWorker"}).value_or(false);
   const kube::Json* workers = kube::Find(owner, {"spec", "mpiReplicaSpecs", "Worker"});
@@ -74,6 +75,7 @@ OwnerLayout LayoutOfMpiJob(const kube::Json& owner) {
   if (launcher_works) {
     const std::int64_t others = workers == nullptr ? 0 : kube::IntAt(*workers, {"replicas"}).value_or(1);
     layout.Append("", 1, std::clamp<std::int64_t>(others, 0, kMostWorkers) + 1);
+    layout.launcher_first = true;
   } else {
     layout.segment_mark = mpi::kRole;
     AddReplicas(layout, "worker", workers);

@@ -156,7 +156,22 @@ const RankSegment* OwnerLayout::SegmentOf(const kube::Json& pod) const {
   return found == segments.end() ? nullptr : &*found;
 }
 
+namespace {
+
+std::optional<std::int64_t> RankAfterLauncher(const kube::Json& pod) {
+  if (kube::Label(pod, mpi::kRole) == "launcher") return 0;
+  const std::string name = kube::Name(pod);
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string::npos) return std::nullopt;
+  const auto index = ReadIndex(name.data() + dash + 1, name.data() + name.size());
+  if (!index || *index >= crds::kMaxPods) return std::nullopt;
+  return *index + 1;
+}
+
+}  // namespace
+
 std::optional<std::int64_t> OwnerLayout::RankOf(const kube::Json& pod) const {
+  if (launcher_first) return RankAfterLauncher(pod);
   auto index = numbered ? NumberMark(pod, index_mark) : std::nullopt;
   if (!index) return std::nullopt;
   *index -= first_index;

@@ -29,9 +29,11 @@ struct OwnerLayout {
   std::int64_t first_index = 0;
   std::vector<RankSegment> segments;
   std::int64_t pods = 0;
-  bool numbered = true;            // false: nothing numbers its pods, and Heddle gives the ranks out
-  bool elastic = false;            // the number of pods may change while they run
-  bool own_ranks = false;          // its processes are ranked at run time, whatever their pods' numbers are
+  bool numbered = true;  // false: nothing numbers its pods, and Heddle gives the ranks out
+  bool elastic = false;  // the number of pods may change while they run
+  bool launcher_first =
+      false;               // the launcher has rank 0, the others follow by the number that ends their names
+  bool own_ranks = false;  // its processes are ranked at run time, whatever their pods' numbers are
   std::string rank_file_for;       // the name that people know the owner by
   std::vector<std::string> notes;  // for the explanation
   std::optional<InputRefusal> refusal;

@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kGroup = "ray.io/group";
 constexpr std::string_view kHeadGroup = "headgroup";
 constexpr std::string_view kMadeBy = "ray.io/originated-from-cr-name";  // the RayJob's name
+constexpr std::string_view kMadeByKind = "ray.io/originated-from-crd";  // "RayJob", "RayService"
 
 // Far more than any gang has, so that products fit; what is beyond is refused all the same.
 std::int64_t Count(const kube::Json& group, std::string_view field, std::int64_t unsaid) {
@@ -25,7 +26,9 @@ OwnerLayout LayoutOfRayCluster(const kube::Json& owner) {
   layout.numbered = false;
   layout.own_ranks = true;
   layout.elastic = kube::BoolAt(owner, {"spec", "enableInTreeAutoscaling"}).value_or(false);
-  layout.rank_file_for = kube::Label(owner, kMadeBy).value_or(kube::Name(owner));
+  // A RayService has two clusters while it is upgraded, and each needs a file of its own.
+  const bool of_job = kube::Label(owner, kMadeByKind) == "RayJob";
+  layout.rank_file_for = (of_job ? kube::Label(owner, kMadeBy) : std::nullopt).value_or(kube::Name(owner));
   const kube::Json& groups = kube::ArrayAt(owner, {"spec", "workerGroupSpecs"});
   const auto wants = [](const kube::Json& one) { return WantsGang(one, {"template"}); };
   const bool said = std::any_of(groups.begin(), groups.end(), wants);

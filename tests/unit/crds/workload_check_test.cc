@@ -141,6 +141,29 @@ TEST(Workload, HasTheWorldOfItsParallelism) {
               ElementsAre("annotation-unread"));
 }
 
+TEST(Workload, HasTheWorldOfEachOfItsGangs) {
+  const Json job = With("/spec/template/metadata/annotations/heddle.dev~1parallelism", "tp=8,dp=2");
+  const Json pods = job["spec"]["template"];
+  Json set = {{"kind", "LeaderWorkerSet"},
+              {"metadata", {{"name", "serve"}}},
+              {"spec", {{"replicas", 3}, {"leaderWorkerTemplate", {{"size", 2}, {"workerTemplate", pods}}}}}};
+  EXPECT_THAT(Rules(set), IsEmpty()) << "each group is a gang";
+  set["spec"]["leaderWorkerTemplate"]["size"] = 3;
+  EXPECT_THAT(Rules(set), ElementsAre("not-its-gpus"));
+  set["spec"]["replicas"] = 0;
+  EXPECT_THAT(Rules(set), IsEmpty()) << "no pods, nothing to find";
+  Json pod = pods;
+  pod["kind"] = "Pod";
+  EXPECT_THAT(Rules(pod), ElementsAre("not-its-gpus"));
+  pod["metadata"]["labels"] = {{"heddle.dev/gang-name", "pair"}, {"heddle.dev/gang-size", "2"}};
+  EXPECT_THAT(Rules(pod), IsEmpty());
+  pod["metadata"]["labels"] = {{"kueue.x-k8s.io/pod-group-name", "pair"}};
+  pod["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] = "2";
+  EXPECT_THAT(Rules(pod), IsEmpty());
+  pod["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] = "many";
+  EXPECT_THAT(Rules(pod), ElementsAre("not-its-gpus"));
+}
+
 TEST(Workload, IsToldItsNics) {
   const Json job = Without(In(kLimits, "/heddle.dev~1fabric").c_str());
   EXPECT_THAT(Rules(job), ElementsAre("no-nccl-file"));

@@ -167,6 +167,7 @@ class Ray : public testing::Test {
     group["template"]["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=8,dp=2";
     ray["spec"]["workerGroupSpecs"] = Json::array({group});
     ray["metadata"]["labels"]["ray.io/originated-from-cr-name"] = "job";
+    ray["metadata"]["labels"]["ray.io/originated-from-crd"] = "RayJob";
     uid_ = kube::Uid(cluster.server.Put(rays_, ray));
   }
   void PutWorker(const std::string& name) {

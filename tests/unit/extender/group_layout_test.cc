@@ -133,7 +133,7 @@ Json MpiOwner(const char* created = "2026-01-01T00:00:00Z") {
              {{"Launcher", {{"template", said}}}, {"Worker", {{"replicas", 1}, {"template", said}}}}}}}};
 }
 
-// As mpi-operator v0.6 makes them: workers by itself, the launcher by a Job.
+// As mpi-operator makes them after v0.6.0: workers by itself, the launcher by a Job.
 Json MpiPod(const std::string& role, int index, const char* created = "2026-01-01T00:00:01Z") {
   Json pod = GatedPod(index);
   const bool launcher = role == "launcher";
@@ -163,6 +163,26 @@ TEST(MpiJob, ALauncherThatWorksAndItsWorkersAreOneGang) {
   ASSERT_EQ(members.seen(), 2);
   EXPECT_EQ(members.ranks[0]->facts.key.name, "mpi-launcher-x7");
   EXPECT_EQ(members.rank_file, "mpi-heddle-ranks");
+}
+
+TEST(MpiJob, WhoseLauncherHasNoIndexAndWhoseWorkersCountFromZeroIsInTheSameOrder) {
+  // v0.6.0; tests/frameworks has the operator itself.
+  Json owner = MpiOwner();
+  owner["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2;
+  const std::string index = kKubeflow + std::string("replica-index");
+  Json launcher = MpiPod("launcher", 0), first = MpiPod("worker", 1), second = MpiPod("worker", 2);
+  launcher["metadata"]["labels"].erase(index);
+  first["metadata"]["labels"][index] = "0";
+  second["metadata"]["labels"][index] = "1";
+  for (Json* pod : {&launcher, &first, &second}) {
+    (*pod)["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=8,dp=3";
+  }
+  const GangMembers members = Read(&owner, {second, launcher, first});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  ASSERT_EQ(members.seen(), 3);
+  EXPECT_EQ(members.ranks[0]->facts.key.name, "mpi-launcher-x7");
+  EXPECT_EQ(members.ranks[1]->facts.key.name, "mpi-worker-0");
+  EXPECT_EQ(members.ranks[2]->facts.key.name, "mpi-worker-1");
 }
 
 TEST(MpiJob, PodsOlderThanTheirJobAreThoseOfAnotherOneOfItsName) {
@@ -320,7 +340,11 @@ TEST(RayCluster, IsTheGangOfItsWorkersWithoutTheHead) {
 TEST(RayCluster, OfARayJobHasItsRanksUnderTheJobsName) {
   Json owner = RayCluster(Json::array({RayGroup("w", 1, 1)}));
   owner["metadata"]["labels"]["ray.io/originated-from-cr-name"] = "train";
+  owner["metadata"]["labels"]["ray.io/originated-from-crd"] = "RayJob";
   EXPECT_EQ(Read(&owner, {RayPod("a", "w")}).rank_file, "train-heddle-ranks");
+  owner["metadata"]["labels"]["ray.io/originated-from-crd"] = "RayService";
+  EXPECT_EQ(Read(&owner, {RayPod("a", "w")}).rank_file, "ray-x7z-heddle-ranks")
+      << "two clusters of one RayService run side by side while it is upgraded";
 }
 
 TEST(RayCluster, HasNoPlaceForMorePodsThanItsGroupsHave) {

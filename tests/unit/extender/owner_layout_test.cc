@@ -151,12 +151,16 @@ TEST(MpiJobLayout, ALauncherThatWorksIsRank0AndTheWorkersFollow) {
   const OwnerLayout layout = ReadLayout(MpiJob({{"runLauncherAsWorker", true}}, true));
   ASSERT_FALSE(layout.refusal) << layout.refusal->sentence;
   EXPECT_EQ(layout.pods, 5);
-  EXPECT_EQ(layout.RankOf(PodWith({{"training.kubeflow.org/job-role", "launcher"},
-                                   {"training.kubeflow.org/replica-index", "0"}})),
-            0);
-  EXPECT_EQ(layout.RankOf(PodWith({{"training.kubeflow.org/job-role", "worker"},
-                                   {"training.kubeflow.org/replica-index", "4"}})),
-            4);
+  Json launcher = PodWith({{"training.kubeflow.org/job-role", "launcher"}});
+  EXPECT_EQ(layout.RankOf(launcher), 0);
+  // By its name: the label replica-index is 3 or 4, by the operator's version.
+  Json worker = PodWith({{"training.kubeflow.org/job-role", "worker"}});
+  worker["metadata"]["name"] = "mpi-worker-3";
+  EXPECT_EQ(layout.RankOf(worker), 4);
+  for (const char* name : {"worker", "mpi-worker-", "mpi-worker-x", "mpi-worker-99999999999999999999", ""}) {
+    worker["metadata"]["name"] = name;
+    EXPECT_EQ(layout.RankOf(worker), std::nullopt) << name;
+  }
 }
 
 TEST(MpiJobLayout, ALauncherThatIsInTheGangAndNoWorkerOrTheOtherWayRoundIsRefusedWithWhatToWrite) {

@@ -1,0 +1,6 @@
+//go:build tools
+
+// Keeps the command among the module's requirements; never compiled.
+package tools
+
+import _ "sigs.k8s.io/kueue/cmd/kueue"

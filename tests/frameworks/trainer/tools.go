@@ -1,0 +1,6 @@
+//go:build tools
+
+// Keeps the command among the module's requirements; never compiled.
+package tools
+
+import _ "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"
