@@ -42,7 +42,7 @@ topology::Gpu ReadGpu(const Field& field) {
   gpu.unhealthy_reason = field("reason").Text(256);
   gpu.memory_gib = field("memoryGib").Int(0, 65535);
   gpu.mig = field("mig").Bool();
-  gpu.fatal_xid = field("fatalXid").Int(0, 999);
+  gpu.fatal_xid = field("fatalXid").Int(1, 999);
   return gpu;
 }
 

@@ -11,7 +11,8 @@
 
 namespace heddle::nodeagent {
 
-// --print: the NodeTopology of one look, to standard output, as text for people (ticket.h) or as the object. `kubelet` may be null. False where `stop` ended it.
+// --print: the NodeTopology of one look, to standard output, as text for people (ticket.h) or as the object. `kubelet`
+// may be null. False where `stop` ended it.
 bool PrintNode(Machine& machine, GrantSource* kubelet, const Flags& flags, base::Clock& clock,
                const std::stop_token& stop);
 
