@@ -1,7 +1,7 @@
 """Gangs that the UID of an owner does not tell: groups of a LeaderWorkerSet, workers of a RayCluster, lone pods, PodGroups.
 
-StatefulSets and garbage collection are Kubernetes' own here; the controllers of LeaderWorkerSet and KubeRay cannot be had, so
-the test plays them: it makes the StatefulSets and pods that they would, with their labels, annotations and owner references."""
+StatefulSets and garbage collection are Kubernetes' own here; those of LeaderWorkerSet and KubeRay are in tests/frameworks, and
+here the test plays them: it makes the StatefulSets and pods that they would, with their labels, annotations and owner references."""
 
 from bed import ApiError, h100, path
 from bed.testing import bound_to, indexed_job

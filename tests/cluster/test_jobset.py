@@ -1,5 +1,5 @@
-"""JobSets on a real control plane. JobSet's controller cannot be had here, so the test plays it: it makes the Jobs that
-the controller would, with its labels and owner references; pods, garbage collection and all else are real."""
+"""JobSets on a real control plane. JobSet's own controller is in tests/frameworks; here the test plays it: it makes the
+Jobs that the controller would, with its labels and owner references; pods, garbage collection and all else are real."""
 
 import copy
 
