@@ -382,7 +382,8 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   app.fallthrough();
   app.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG, then ~/.kube/config");
   app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
-  app.add_option("-n,--namespace", flags.explain.ns, "Namespace (default: the context's; of status, observe and release: all)");
+  app.add_option("-n,--namespace", flags.explain.ns,
+                 "Namespace (default: the context's; of status, observe and release: all)");
   app.add_option("-o,--output", output, "table, or json or yaml for scripts")->capture_default_str();
 
   DefineStatus(*app.add_subcommand("status", "What is wrong, the worst first, and what to do about it"),
