@@ -31,7 +31,7 @@ void CheckRights(const DoctorReading& reading, const Installation& installed, Fi
 void CheckPods(const DoctorReading& reading, const Installation& installed, Findings& findings);
 void CheckNeighbours(const DoctorReading& reading, Findings& findings);
 
-// Why pods of Heddle's own are not ready, by what most of them say: "heddle-operator-x1, heddle-operator-x2: container
+// Why pods of Heddle's own are not ready, by what most of them say: "heddle-operator-x1 and heddle-operator-x2: container
 // operator: ImagePullBackOff: …"; empty where they say nothing or could not be read.
 std::string WhyPodsAreNotReady(const DoctorReading& reading, std::string_view component);
 // What keeps a Deployment or DaemonSet from making its pods, in the server's words; empty where nothing says it.

@@ -49,7 +49,7 @@ std::vector<Told> CommandsOf(const std::filesystem::path& page) {
                        before.ends_with("description: ");
     if (!quoted && !typed) continue;
     std::string words = (*it)[1];
-    words = std::regex_replace(words, std::regex(" +(#|\\||>|<|&&|names|says|on a) ?.*| {2,}.*"), "");
+    words = std::regex_replace(words, std::regex("(; | +(#|\\||>|<|&&|names|says|on a) ?).*| {2,}.*"), "");
     found.push_back({std::filesystem::relative(page, HEDDLE_SOURCE_DIR), words});
   }
   return found;

@@ -160,7 +160,7 @@ TEST(Doctor, QuotesWhyTheDaemonsPodsAreNotReady) {
   reading.own_pods->push_back(OwnPod("op-0", "operator", Waiting("ContainerCreating", "")));
   reading.own_pods->push_back(OwnPod("agent", "nodeagent", Waiting("ErrImagePull", "another's")));
   EXPECT_EQ(TheOne(reading).what,
-            start + ": op-1, op-2: container operator: ImagePullBackOff: pull access denied");
+            start + ": op-1 and op-2: container operator: ImagePullBackOff: pull access denied");
 
   Json crashing = OwnPod("op-3", "operator", Waiting("CrashLoopBackOff", "back-off 5m0s"));
   crashing["status"]["containerStatuses"][0]["lastState"]["terminated"] = {{"exitCode", 1},

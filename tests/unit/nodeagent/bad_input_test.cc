@@ -173,7 +173,8 @@ TEST_F(BadInput, ADeviceThatNeverAnsweredIsUnknownAndNotGone) {
 // As of an agent that starts while a card is busy: what nobody could read is absent, and never a zero.
 TEST_F(BadInput, ARateThatWasNeverReadIsAbsentAndCountsLikeThoseOfItsKind) {
   const auto port = [](const Observation& seen, const std::string& nic) {
-    for (const auto& one : crds::ToJson(Report({}, seen, {}))["status"]["nics"]) {
+    const crds::Json object = crds::ToJson(Report({}, seen, {}));
+    for (const auto& one : object["status"]["nics"]) {
       if (one["name"] == nic) return one["ports"][0];
     }
     return crds::Json();
