@@ -93,7 +93,7 @@ class FrameworkTestCase(HeddleTestCase):
             return pods
         pods = self.wait_for(all_run, f"all {count} pods of {selector or TEAM} to run", 90)
         for pod in pods:
-            annotations = pod["metadata"]["annotations"]
+            annotations = pod["metadata"].get("annotations", {})
             if "heddle.dev/node" in annotations:
                 self.assertEqual(bound_to(pod), annotations["heddle.dev/node"], pod["metadata"]["name"])
         self.assert_no_gpu_twice()
