@@ -2,6 +2,7 @@
 
 import itertools
 import sys
+import uuid
 
 import scenario
 from bed import REPOSITORY, path
@@ -78,7 +79,8 @@ class RepairTest(HeddleTestCase):
         self.plane.rest.delete(where, gracePeriodSeconds=0)
 
     def break_node(self, node, **faults):
-        """Writes the node's machine anew, with these faults or none, and has its agent look."""
+        """Writes the node's machine anew, with these faults or none, as one that has booted since, and has its agent look.
+        What ended the use of a GPU is forgotten by a boot only."""
         support = str(REPOSITORY / "tests" / "support")
         if support not in sys.path:
             sys.path.insert(0, support)
@@ -90,6 +92,9 @@ class RepairTest(HeddleTestCase):
         shape = machines.SHAPES[host.shape]()
         folder = self.heddle.machines[node]
         machines.write_host(host, shape, str(folder), str(folder.parent / ".common" / host.shape))
+        boot = folder / "proc/sys/kernel/random/boot_id"
+        boot.parent.mkdir(parents=True, exist_ok=True)
+        boot.write_text(f"{uuid.uuid4()}\n")
         self.heddle.restart(f"agent:{node}")
 
     def is_whole(self, node):
