@@ -31,8 +31,8 @@ void CheckRights(const DoctorReading& reading, const Installation& installed, Fi
 void CheckPods(const DoctorReading& reading, const Installation& installed, Findings& findings);
 void CheckNeighbours(const DoctorReading& reading, Findings& findings);
 
-// Why pods of Heddle's own are not ready, by what most of them say: "heddle-operator-x1 and heddle-operator-x2: container
-// operator: ImagePullBackOff: …"; empty where they say nothing or could not be read.
+// Why pods of Heddle's own are not ready, by what most of them say: "heddle-operator-x1 and heddle-operator-x2:
+// container operator: ImagePullBackOff: …"; empty where they say nothing or could not be read.
 std::string WhyPodsAreNotReady(const DoctorReading& reading, std::string_view component);
 // What keeps a Deployment or DaemonSet from making its pods, in the server's words; empty where nothing says it.
 std::string WhyNoneIsMade(const DoctorReading& reading, const crds::Json& controller);
