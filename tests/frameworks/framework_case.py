@@ -6,7 +6,7 @@ import subprocess
 import yaml
 from bed import REPOSITORY, h100, path
 from bed.testing import bound_to
-from controllers import Controller
+from controllers import Controller, refused_or_made
 from scenario import TEAM
 from test_main_job import HeddleTestCase
 
@@ -79,6 +79,12 @@ class FrameworkTestCase(HeddleTestCase):
         """By kubectl, as a person would."""
         for body in objects:
             self.plane.kubectl("-n", TEAM, "apply", "-f", "-", stdin=json.dumps(body))
+
+    @classmethod
+    def wait_webhook(cls, collection, probe, default):
+        """Waits until a framework's webhook sets what `probe` leaves out: a field of its spec."""
+        cls.plane.wait_for(lambda: (refused_or_made(lambda: cls.plane.rest.create(collection + "?dryRun=All", probe))
+                                    or {}).get("spec", {}).get(default), f"the webhook of {probe['kind']} to set {default}")
 
     def placed(self, count, selector=None, but=()):
         """Waits until so many pods that `selector` names run where their plan says. Pods whose UID is in `but` are others."""

@@ -4,7 +4,6 @@ import copy
 
 from bed import path
 from framework_case import FrameworkTestCase, environment, example, rank_of
-from controllers import refused_or_made
 from scenario import TEAM
 
 LABELS = "jobset.sigs.k8s.io/"
@@ -18,8 +17,7 @@ class JobSetController(FrameworkTestCase):
     @classmethod
     def set_up_bed(cls):
         super().set_up_bed()
-        cls.plane.wait_for(lambda: (refused_or_made(lambda: cls.plane.rest.create(JOBSETS + "?dryRun=All", cls.jobset("probe")))
-                                    or {}).get("spec", {}).get("network"), "the webhook to set what the JobSet leaves out")
+        cls.wait_webhook(JOBSETS, cls.jobset("probe"), "network")
 
     @staticmethod
     def jobset(name):

@@ -4,7 +4,6 @@ import copy
 
 from bed import path
 from bed.testing import bound_to
-from controllers import refused_or_made
 from framework_case import FrameworkTestCase, environment, example, rank_of
 from scenario import TEAM
 
@@ -20,9 +19,7 @@ class LeaderWorkerSetController(FrameworkTestCase):
     def set_up_bed(cls):
         super().set_up_bed()
         probe, = copy.deepcopy(example("leaderworkerset"))
-        cls.plane.wait_for(lambda: (refused_or_made(lambda: cls.plane.rest.create(SETS + "?dryRun=All", probe))
-                                    or {}).get("spec", {}).get("networkConfig"),
-                           "the webhook to set what the LeaderWorkerSet leaves out")
+        cls.wait_webhook(SETS, probe, "networkConfig")
 
     def gangs(self):
         """The Gangs that have not ended, by group."""

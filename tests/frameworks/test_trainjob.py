@@ -2,7 +2,6 @@
 
 import copy
 
-from controllers import refused_or_made
 from framework_case import FrameworkTestCase, environment, example, rank_of
 from scenario import TEAM
 
@@ -19,8 +18,7 @@ class TrainerController(FrameworkTestCase):
     def set_up_bed(cls):
         super().set_up_bed()
         probe, = copy.deepcopy(example("jobset"))
-        cls.plane.wait_for(lambda: (refused_or_made(lambda: cls.plane.rest.create(JOBSETS + "?dryRun=All", probe))
-                                    or {}).get("spec", {}).get("network"), "JobSet's webhook to be in force")
+        cls.wait_webhook(JOBSETS, probe, "network")
 
     def test_the_example_is_a_gang_of_its_jobset_by_the_ranks_torchrun_is_told(self):
         self.assert_example_is_sound("trainjob")

@@ -7,7 +7,7 @@
 #include <regex>
 #include <sstream>
 
-#include "cli/flags.h"
+#include "tests/unit/cli/shell_words.h"
 
 namespace heddle::cli {
 namespace {
@@ -55,27 +55,11 @@ std::vector<Told> CommandsOf(const std::filesystem::path& page) {
   return found;
 }
 
-// As a shell splits it, as far as the docs use it.
-std::vector<std::string> Words(const std::string& command) {
-  std::vector<std::string> words{"heddle"};
-  const std::regex word(R"rx("([^"]*)"|'([^']*)'|([^\s"']+))rx");
-  for (auto it = std::sregex_iterator(command.begin(), command.end(), word); it != std::sregex_iterator();
-       ++it)
-    words.push_back((*it)[1].matched ? (*it)[1] : (*it)[2].matched ? (*it)[2] : (*it)[3]);
-  return words;
-}
-
-CommandLine Parse(const std::vector<std::string>& words) {
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  return ReadCommandLine(int(argv.size()), argv.data());
-}
-
 TEST(CommandsInDocs, AreThoseThatTheCommandTakes) {
   int whole = 0;
   for (const std::filesystem::path& page : Pages()) {
     for (const Told& told : CommandsOf(page)) {
-      std::vector<std::string> words = Words(told.command);
+      std::vector<std::string> words = WordsOf("heddle" + told.command);
       if (words.size() == 1) continue;
       // A verb alone, or with …, is named and not typed.
       const bool named = words.size() == 2 || told.command.find("…") != std::string::npos ||
@@ -84,7 +68,7 @@ TEST(CommandsInDocs, AreThoseThatTheCommandTakes) {
         words.resize(2);
         words.emplace_back("--help");
       }
-      const CommandLine line = Parse(words);
+      const CommandLine line = ReadWords(words);
       const bool taken = !line.instead || line.instead->exit_code == Output::kOk;
       EXPECT_TRUE(taken) << told.where << ": kubectl heddle" << told.command << "\n" << line.instead->err;
       whole += named ? 0 : 1;

@@ -8,6 +8,7 @@
 
 #include "cli/flags.h"
 #include "tests/unit/cli/cluster_text.h"
+#include "tests/unit/cli/shell_words.h"
 
 namespace heddle::cli {
 namespace {
@@ -28,16 +29,6 @@ std::string BlockOf(const std::string& text, const std::string& start) {
   return text.substr(begin + 1, text.find("\n```", begin) - begin);
 }
 
-// As a shell splits it: double quotes, and a backslash before the end of a line.
-std::vector<std::string> WordsOf(const std::string& command) {
-  std::vector<std::string> words;
-  const std::regex word(R"rx("([^"]*)"|([^\s"\\]+))rx");
-  for (auto it = std::sregex_iterator(command.begin(), command.end(), word); it != std::sregex_iterator();
-       ++it)
-    words.push_back((*it)[1].matched ? (*it)[1].str() : (*it)[2].str());
-  return words;
-}
-
 std::string Shape(std::string line) {
   line = std::regex_replace(line, std::regex("[0-9]+\\.[0-9]+"), "N");
   line = std::regex_replace(line, std::regex("[0-9]+ Gb/s"), "N Gb/s");
@@ -51,9 +42,7 @@ TEST(Readme, ShowsWhatPlanSays) {
   std::vector<std::string> words = WordsOf(command);
   ASSERT_GT(words.size(), 2u);
   words.erase(words.begin());  // kubectl
-  std::vector<const char*> argv;
-  for (const std::string& word : words) argv.push_back(word.c_str());
-  const CommandLine line = ReadCommandLine(int(argv.size()), argv.data());
+  const CommandLine line = ReadWords(words);
   ASSERT_FALSE(line.instead) << line.instead->err;
   const Output output = Plan(line.flags.plan, Files().read, {});
   EXPECT_EQ(output.exit_code, Output::kOk) << output.err;
