@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <pugixml.hpp>
 
+#include "base/lower_case.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
 
@@ -18,12 +19,6 @@ constexpr int kMaxDevices = 4096;
 constexpr int kMaxDepth = 32;
 constexpr std::uint64_t kMaxSockets = 0xffff;
 constexpr int kMaxLinks = 256;  // of one GPU: as the schema of NodeTopology has it
-
-std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  return text;
-}
 
 topology::Fact<int> IntAttribute(const pugi::xml_node& node, const char* name) {
   const auto value = Number<int>(node.attribute(name).value());
@@ -71,7 +66,7 @@ class Reader {
                                                            kMaxDevices, kMaxDepth));
     }
     NcclDevice device = above;
-    device.pci = Lower(Printable(pci.attribute("busid").value(), 32));
+    device.pci = base::LowerCase(Printable(pci.attribute("busid").value(), 32));
     device.class_code = ClassOf(pci);
     device.vendor = std::uint16_t(std::min(0xffffU, HexAttribute(pci, "vendor")));
     device.device = std::uint16_t(std::min(0xffffU, HexAttribute(pci, "device")));
@@ -102,7 +97,7 @@ class Reader {
     gpu.sm = std::min(1000, IntAttribute(element, "sm").value_or(0));
     for (const pugi::xml_node& link : element.children()) {
       if (!IsElement(link, "nvlink") && !IsElement(link, "xgmi")) continue;
-      gpu.link_targets.push_back(Lower(Printable(link.attribute("target").value(), 32)));
+      gpu.link_targets.push_back(base::LowerCase(Printable(link.attribute("target").value(), 32)));
       gpu.link_counts.push_back(std::clamp(IntAttribute(link, "count").value_or(1), 0, kMaxLinks));
       gpu.links = std::min(kMaxLinks, gpu.links + gpu.link_counts.back());
       gpu.xgmi = gpu.xgmi || IsElement(link, "xgmi");

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/lower_case.h"
 #include "formats/hostlist.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -18,13 +19,6 @@ using base::Code;
 
 constexpr std::size_t kMaxSwitches = 65'536;
 constexpr std::size_t kMaxNotes = 1000;
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  return lower;
-}
 
 struct Word {
   std::string key;  // lower case
@@ -45,7 +39,7 @@ base::Result<std::vector<Word>> WordsOf(std::string_view line) {
     }
     scan.SkipBlanks();
     const auto quoted = scan.Between('"', '"');
-    words.push_back({Lower(Printable(key, 60)), std::string(quoted ? *quoted : scan.Word())});
+    words.push_back({base::LowerCase(Printable(key, 60)), std::string(quoted ? *quoted : scan.Word())});
   }
   return words;
 }
@@ -99,7 +93,7 @@ class ConfReader {
   base::Status Line(std::string_view line, int number) {
     Scanner scan(line);
     if (scan.AtEnd()) return {};
-    if (Lower(scan.Word()) == "include") {
+    if (base::LowerCase(std::string(scan.Word())) == "include") {
       return base::Fail(Code::kInvalid, "Include is not followed: put that file's lines here");
     }
     ASSIGN_OR_RETURN(const std::vector<Word> words, WordsOf(line));

@@ -1,8 +1,8 @@
-#include "formats/json_bounds.h"
+#include "base/json_bounds.h"
 
 #include <algorithm>
 
-namespace heddle::formats {
+namespace heddle::base {
 
 namespace {
 
@@ -51,4 +51,4 @@ int LineOf(std::string_view text, std::size_t byte) {
   return 1 + int(std::count(before.begin(), before.end(), '\n'));
 }
 
-}  // namespace heddle::formats
+}  // namespace heddle::base

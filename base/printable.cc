@@ -1,8 +1,8 @@
-#include "formats/printable.h"
+#include "base/printable.h"
 
 #include <algorithm>
 
-namespace heddle::formats {
+namespace heddle::base {
 
 std::string Printable(std::string_view bytes, std::size_t limit) {
   constexpr std::string_view kBlank(" \t\r\n\0", 5);
@@ -16,4 +16,4 @@ std::string Printable(std::string_view bytes, std::size_t limit) {
   return text;
 }
 
-}  // namespace heddle::formats
+}  // namespace heddle::base
