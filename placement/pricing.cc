@@ -99,20 +99,8 @@ Quality Pricing::Price(const std::vector<PodPlacement>& pods, std::int64_t limit
   return quality;
 }
 
-// The network holds a group back where a wider one would make it faster; else what is inside does.
 AxisBottleneck Pricing::BottleneckOf(Axis axis) const {
-  const GroupTally& worst = worst_[std::size_t(axis)];
-  const AxisTraffic& traffic = cost_.traffic().of(axis);
-  const Prediction call = MainCall(traffic, worst);
-  bool network = worst.net_mbps != GroupTally::kNothing;
-  if (network && worst.near_mbps != GroupTally::kNothing) {
-    GroupTally wider = worst;
-    wider.net_mbps *= 2;
-    network = MainCall(traffic, wider).micros < call.micros;
-  }
-  Bound bound = worst.pcie ? Bound::kPcie : Bound::kNvlink;
-  if (network) bound = worst.shared ? Bound::kUplink : worst.crosses_leaf ? Bound::kCrossing : Bound::kNic;
-  return {bound, (network ? worst.net_mbps : worst.near_mbps) / 1000, call.algorithm, call.protocol};
+  return placement::BottleneckOf(cost_.traffic().of(axis), worst_[std::size_t(axis)]);
 }
 
 void Pricing::ReadRanks(const std::vector<PodPlacement>& pods) {
@@ -330,6 +318,20 @@ void Pricing::CountDomains(const std::vector<PodPlacement>& pods, bool whole, Qu
   for (const PodPlacement& pod : pods) {
     if (pod.gpus != 0) leave(pod.node);
   }
+}
+
+// The network holds a group back where a wider one would make it faster; else what is inside does.
+AxisBottleneck BottleneckOf(const AxisTraffic& traffic, const GroupTally& tally) {
+  const Prediction call = MainCall(traffic, tally);
+  bool network = tally.net_mbps != GroupTally::kNothing;
+  if (network && tally.near_mbps != GroupTally::kNothing) {
+    GroupTally wider = tally;
+    wider.net_mbps *= 2;
+    network = MainCall(traffic, wider).micros < call.micros;
+  }
+  Bound bound = tally.pcie ? Bound::kPcie : Bound::kNvlink;
+  if (network) bound = tally.shared ? Bound::kUplink : tally.crosses_leaf ? Bound::kCrossing : Bound::kNic;
+  return {bound, (network ? tally.net_mbps : tally.near_mbps) / 1000, call.algorithm, call.protocol};
 }
 
 bool Better(const Quality& a, const Quality& b) {

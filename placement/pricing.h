@@ -32,6 +32,8 @@ class Pricing {
 
   // What held back the axis's slowest group when last priced. Requires: groups of two ranks or more.
   AxisBottleneck BottleneckOf(Axis axis) const;
+  // What that group crosses. Requires the same.
+  const GroupTally& WorstOf(Axis axis) const { return worst_[std::size_t(axis)]; }
 
  private:
   // The groups of one axis: where their ranks lie, and whether the last meets the first again.
@@ -121,6 +123,9 @@ class Pricing {
   std::vector<std::int32_t> met_;          // by the group, of the same
   std::uint32_t mark_ = 0;
 };
+
+// What holds back a group that sends this.
+AxisBottleneck BottleneckOf(const AxisTraffic& traffic, const GroupTally& tally);
 
 // The order in which plans are preferred: predicted time, then all leaf crossings, then rails, then whole
 // domains.

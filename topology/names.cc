@@ -15,8 +15,8 @@ constexpr std::array<std::string_view, 4> kMissing = {"Unknown", "NotApplicable"
 constexpr auto kTransport = std::to_array<std::string_view>({"InfiniBand", "RoCE", "EFA", "Ethernet"});
 constexpr std::array<std::string_view, 3> kNicRole = {"compute", "storage", "management"};
 constexpr std::array<std::string_view, 3> kLinkState = {"Active", "Down", "Unknown"};
-constexpr std::array<std::string_view, 5> kLinkFault = {"None", "Flapping", "Errors", "PauseStorm",
-                                                        "PathLoss"};
+constexpr std::array<std::string_view, 6> kLinkFault = {"None",       "Flapping", "Errors",
+                                                        "PauseStorm", "PathLoss", "NotLossless"};
 constexpr std::array<std::string_view, 5> kPciDistance = {"PIX", "PXB", "PHB", "NODE", "SYS"};
 constexpr std::array<std::string_view, 6> kShape = {"FatTree",   "RailOptimised", "RailOnly",
                                                     "Dragonfly", "Torus3D",       "ToR"};

@@ -19,8 +19,9 @@ enum class Transport : std::uint8_t { kInfiniBand, kRoce, kEfa, kEthernet };  //
 enum class NicRole : std::uint8_t { kCompute, kStorage, kManagement };
 enum class LinkState : std::uint8_t { kActive, kDown, kUnknown };
 // What stands against a port that its state does not say: it comes and goes, it takes in broken packets, its
-// lossless class is stopped by pause frames, packets are lost somewhere behind it.
-enum class LinkFault : std::uint8_t { kNone, kFlapping, kErrors, kPauseStorm, kPathLoss };
+// lossless class is stopped by pause frames, packets are lost somewhere behind it. Agents know no kNotLossless: the
+// two ends of its cable are set against each other (crds::CountCables).
+enum class LinkFault : std::uint8_t { kNone, kFlapping, kErrors, kPauseStorm, kPathLoss, kNotLossless };
 // The PCIe distance of a GPU and a NIC, nearest first, as NCCL and nvidia-smi name it: one switch, several
 // switches, one host bridge, one NUMA node, across sockets.
 enum class PciDistance : std::uint8_t { kPix, kPxb, kPhb, kNode, kSys };
@@ -28,7 +29,8 @@ enum class PciDistance : std::uint8_t { kPix, kPxb, kPhb, kNode, kSys };
 std::string_view TransportName(Transport transport);  // "InfiniBand", "RoCE", "EFA", "Ethernet"
 std::string_view NicRoleName(NicRole role);           // "compute", "storage", "management"
 std::string_view LinkStateName(LinkState state);      // "Active", "Down", "Unknown"
-std::string_view LinkFaultName(LinkFault fault);  // "None", "Flapping", "Errors", "PauseStorm", "PathLoss"
+// "None", "Flapping", "Errors", "PauseStorm", "PathLoss", "NotLossless"
+std::string_view LinkFaultName(LinkFault fault);
 std::string_view PciDistanceName(PciDistance distance);  // "PIX", "PXB", "PHB", "NODE", "SYS"
 std::optional<Transport> ParseTransport(std::string_view name);
 // All of them, in the order of the values.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/lower_case.h"
 #include "topology/synthetic_line.h"
 
 namespace heddle::topology {
@@ -131,9 +132,7 @@ const SyntheticMachine* FindMachine(std::string_view word) {
 
 std::string TransportWord(Transport transport) {
   if (transport == Transport::kInfiniBand) return "ib";
-  std::string word(TransportName(transport));
-  for (char& letter : word) letter = letter >= 'A' && letter <= 'Z' ? char(letter - 'A' + 'a') : letter;
-  return word;
+  return base::LowerCase(std::string(TransportName(transport)));
 }
 
 std::string MachineWords() {
