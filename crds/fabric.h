@@ -4,9 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "crds/cable_report.h"
 #include "crds/condition.h"
 #include "crds/object_meta.h"
 #include "topology/fabric.h"
+#include "topology/suspects.h"
 
 namespace heddle::crds {
 
@@ -67,7 +69,9 @@ struct FabricStatus {
   std::vector<SpineSummary> spines;
   std::vector<NvlinkDomainSummary> nvlink_domains;  // those that span nodes
   std::vector<topology::CablingFault> faults;       // worst first
-  std::vector<std::string> assumptions;             // sentences: what was neither measured nor declared
+  CableCounts cables;                       // to switches that are asked, of ports that a policy selects
+  std::vector<topology::Suspect> suspects;  // worst first
+  std::vector<std::string> assumptions;     // sentences: what was neither measured nor declared
   std::vector<Condition> conditions;
   friend bool operator==(const FabricStatus&, const FabricStatus&) = default;
 };

@@ -1,5 +1,6 @@
 #include "crds/fabric_assembly.h"
 
+#include "base/lower_case.h"
 #include "crds/label_value.h"
 
 namespace heddle::crds {
@@ -19,10 +20,7 @@ topology::Fabric Declared(topology::Fabric measured, const topology::Declaration
 }  // namespace
 
 std::string FabricName(topology::Transport transport, const std::string& site) {
-  std::string name(topology::TransportName(transport));
-  for (char& c : name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
+  std::string name = base::LowerCase(std::string(topology::TransportName(transport)));
   return site.empty() ? name : name + "-" + DnsName(site);
 }
 

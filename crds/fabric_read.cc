@@ -1,5 +1,6 @@
 #include "crds/codec.h"
 #include "crds/fabric.h"
+#include "crds/lossless_codec.h"
 #include "topology/declared_leaves.h"
 
 namespace heddle::crds {
@@ -99,6 +100,25 @@ topology::CablingFault ReadFault(const Field& field) {
   return fault;
 }
 
+topology::Suspect ReadSuspect(const Field& field) {
+  topology::Suspect suspect;
+  suspect.kind = field("kind").Required().Word(topology::ParseSuspectKind, "Cable, Host, Leaf, Spine",
+                                               topology::SuspectKind::kCable);
+  suspect.name = field("name").Name(512);
+  suspect.node = field("node").Text(253);
+  suspect.port = field("port").Text(72);
+  suspect.leaf = field("leaf").Text(128);
+  suspect.leaf_port = field("leafPort").Text(64);
+  suspect.symptom = field("symptom").Required().Word(
+      topology::ParseSymptom, "Flap, Errors, PauseStorm, Loss, Drops", topology::Symptom::kFlap);
+  suspect.links = field("links").Int(1, kMaxInt, 1);
+  suspect.gangs = field("gangs").Int(0, kMaxInt);
+  suspect.score = field("score").Int(0, 1000);
+  suspect.evidence = field("evidence").Text(512);
+  suspect.next = field("next").Text(256);
+  return suspect;
+}
+
 FabricStatus ReadStatus(const Field& field) {
   FabricStatus status;
   status.observed_generation = field("observedGeneration").Int64(0, codec::kMaxInt64);
@@ -119,6 +139,8 @@ FabricStatus ReadStatus(const Field& field) {
                                item("gpus").Required().Int(0, kMaxInt)};
   });
   status.faults = field("faults").List(64, ReadFault);
+  status.cables = codec::ReadCableCounts(field("cables"), kMaxInt);
+  status.suspects = field("suspects").List(topology::kMaxSuspects, ReadSuspect);
   status.assumptions = field("assumptions").List(16, [](const Field& item) { return item.Text(512); });
   status.conditions = codec::ReadConditions(field("conditions"));
   return status;

@@ -6,6 +6,7 @@
 #include "base/names.h"
 #include "crds/codec.h"
 #include "crds/keys.h"
+#include "crds/lossless_codec.h"
 
 namespace heddle::crds {
 namespace {
@@ -95,10 +96,7 @@ FabricSwitchSpec ReadSpec(const Field& field) {
 SwitchCounts ReadCounts(const Field& field) {
   SwitchCounts counts;
   counts.ports = field("ports").Int(0, kMaxSwitchPorts);
-  counts.cables = field("cables").Int(0, kMaxSwitchPorts);
-  counts.lossless = field("lossless").Int(0, kMaxSwitchPorts);
-  counts.contradicting = field("contradicting").Int(0, kMaxSwitchPorts);
-  counts.unproved = field("unproved").Int(0, kMaxSwitchPorts);
+  counts.cables = codec::ReadCableCounts(field, kMaxSwitchPorts);
   return counts;
 }
 
@@ -163,22 +161,18 @@ Json WriteCable(const SwitchCable& cable) {
 
 Json WriteStatus(const FabricSwitchStatus& status) {
   const SwitchCounts& counts = status.counts;
-  Json json{{"counts",
-             {{"ports", counts.ports},
-              {"cables", counts.cables},
-              {"lossless", counts.lossless},
-              {"contradicting", counts.contradicting},
-              {"unproved", counts.unproved}}}};
+  Json json{{"counts", {{"ports", counts.ports}}}};
+  codec::PutCableCounts(json["counts"], counts.cables);
   codec::PutPositive(json, "observedGeneration", status.observed_generation);
   codec::PutText(json, "model", status.model, 128);
   codec::PutText(json, "version", status.version, 128);
   codec::PutTime(json, "readAt", status.read_at);
   codec::PutText(json, "renderConfigMap", status.render_config_map, kMaxName);
   // Of a switch that has never answered nobody knows how many cables there are.
-  json["summary"] = {{"lossless", !status.read_at      ? std::string("?")
-                                  : counts.cables == 0 ? std::string("-")
-                                                       : std::to_string(counts.lossless) + "/" +
-                                                             std::to_string(counts.cables)}};
+  json["summary"] = {{"lossless", !status.read_at             ? std::string("?")
+                                  : counts.cables.cables == 0 ? std::string("-")
+                                                              : std::to_string(counts.cables.lossless) + "/" +
+                                                                    std::to_string(counts.cables.cables)}};
   codec::PutList(json, "worstCables", codec::WriteList(status.worst_cables, kMaxWorstCables, WriteCable));
   codec::PutList(json, "conditions", codec::WriteConditions(status.conditions));
   return json;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "crds/cable_report.h"
 #include "crds/condition.h"
 #include "crds/object_meta.h"
 #include "lossless/cable_compare.h"
@@ -51,10 +52,7 @@ struct FabricSwitchSpec {
 
 struct SwitchCounts {
   int ports = 0;
-  int cables = 0;  // that end on hosts; the next three sum to it
-  int lossless = 0;
-  int contradicting = 0;
-  int unproved = 0;
+  CableCounts cables;
   friend bool operator==(const SwitchCounts&, const SwitchCounts&) = default;
 };
 

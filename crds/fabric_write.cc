@@ -1,5 +1,6 @@
 #include "crds/codec.h"
 #include "crds/fabric.h"
+#include "crds/lossless_codec.h"
 
 namespace heddle::crds {
 namespace {
@@ -84,6 +85,22 @@ Json WriteFault(const topology::CablingFault& fault) {
   return json;
 }
 
+Json WriteSuspect(const topology::Suspect& suspect) {
+  Json json{{"kind", topology::SuspectKindName(suspect.kind)},
+            {"name", Clean(suspect.name, 512)},
+            {"symptom", topology::SymptomName(suspect.symptom)},
+            {"links", suspect.links},
+            {"gangs", suspect.gangs},
+            {"score", suspect.score}};
+  PutText(json, "node", suspect.node, 253);
+  PutText(json, "port", suspect.port, 72);
+  PutText(json, "leaf", suspect.leaf, 128);
+  PutText(json, "leafPort", suspect.leaf_port, 64);
+  PutText(json, "evidence", suspect.evidence, 512);
+  PutText(json, "next", suspect.next, 256);
+  return json;
+}
+
 Json WriteStatus(const FabricStatus& status) {
   Json json{{"transport", topology::TransportName(status.transport)},
             {"shape", topology::ShapeName(status.shape)},
@@ -100,6 +117,8 @@ Json WriteStatus(const FabricStatus& status) {
             return Json{{"id", Clean(domain.id, 253)}, {"nodes", domain.nodes}, {"gpus", domain.gpus}};
           }));
   PutList(json, "faults", WriteList(status.faults, 64, WriteFault));
+  if (status.cables != CableCounts{}) codec::PutCableCounts(json["cables"], status.cables);
+  PutList(json, "suspects", WriteList(status.suspects, topology::kMaxSuspects, WriteSuspect));
   PutList(json, "assumptions", TextList(status.assumptions, 16, 512));
   PutList(json, "conditions", codec::WriteConditions(status.conditions));
   return json;

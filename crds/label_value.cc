@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/lower_case.h"
+
 namespace heddle::crds {
 namespace {
 
@@ -59,11 +61,7 @@ std::string IdentityLabel(std::string_view text) {
 }
 
 std::string DnsName(std::string_view text) {
-  std::string clean = Clean(text, "-");
-  for (char& c : clean) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return WithHash(std::move(clean), text);
+  return WithHash(base::LowerCase(Clean(text, "-")), text);
 }
 
 }  // namespace heddle::crds

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "crds/cable_report.h"
 #include "crds/codec.h"
 #include "crds/node_lossless.h"
 
@@ -33,6 +34,12 @@ LosslessWish ReadWish(const Field& field);
 LosslessWish ReadWishHead(const Field& field);  // ports, policies and generation only
 Json WriteReport(const LosslessReport& report);
 LosslessReport ReadReport(const Field& field);
+
+Json WriteCableReport(const CableReport& report);
+CableReport ReadCableReport(const Field& field);
+// As counts.cables and its parts; of an object that also holds others.
+void PutCableCounts(Json& json, const CableCounts& counts);
+CableCounts ReadCableCounts(const Field& field, std::int64_t max);
 
 inline constexpr std::int64_t kMaxBufferBytes = 1 << 30;
 inline constexpr std::int64_t kMinMtu = 68;  // RFC 791

@@ -182,7 +182,8 @@ Json WriteSpec(const LosslessPolicySpec& spec) {
                    return Json(topology::NicRoleName(role));
                  }));
   codec::PutList(json, "rails", Json(spec.rails));
-  codec::PutPositive(json, "canary", spec.canary);
+  json["canary"] = spec.canary;
+  if (spec.counted != CountedCables::kPreferLossless) json["countedCables"] = CountedCablesName(spec.counted);
   PutPolicy(json, spec.policy);
   return json;
 }
@@ -225,7 +226,10 @@ base::Result<LosslessPolicy> LosslessPolicyFromJson(const Json& json) {
   object.spec.rails = spec("rails").Ints<int>(topology::kMaxRail + 1, 0, topology::kMaxRail);
   object.spec.mode = codec::ReadMode(spec("mode"));
   object.spec.on_drift = codec::ReadOnDrift(spec("onDrift"));
-  object.spec.canary = spec("canary").Int(0, 1000);
+  object.spec.canary = spec("canary").Int(0, 1000, kUsualCanaries);
+  object.spec.counted = spec("countedCables")
+                            .Word(ParseCountedCables, "All, PreferLossless, NotContradicting, LosslessOnly",
+                                  CountedCables::kPreferLossless);
   object.spec.policy = ReadPolicy(spec);
   const Field status = root("status");
   object.status.observed_generation = status("observedGeneration").Int64(0, codec::kMaxInt64);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "crds/cable_report.h"
 #include "crds/condition.h"
 #include "crds/object_meta.h"
 #include "lossless/policy.h"
@@ -21,13 +22,16 @@ enum class OnDrift : std::uint8_t { kReport, kRepair };
 std::string_view LosslessModeName(LosslessMode mode);  // "Observe", "Apply"
 std::string_view OnDriftName(OnDrift on_drift);        // "Report", "Repair"
 
+inline constexpr int kUsualCanaries = 2;
+
 struct LosslessPolicySpec {
   std::map<std::string, std::string> node_selector;  // labels that a Node has all of; empty = every Node
   std::vector<topology::NicRole> roles;              // of the NICs; empty = compute
   std::vector<int> rails;                            // empty = all
   LosslessMode mode = LosslessMode::kObserve;
   OnDrift on_drift = OnDrift::kReport;
-  int canary = 0;  // so many nodes first, by name; 0 = all at once
+  int canary = kUsualCanaries;  // so many nodes first, in mode Apply; 0 = all at once
+  CountedCables counted = CountedCables::kPreferLossless;
   lossless::Policy policy;
   friend bool operator==(const LosslessPolicySpec&, const LosslessPolicySpec&) = default;
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "crds/gpus_unread.h"
 #include "crds/node_topology.h"
 
 namespace heddle::crds {
@@ -14,6 +15,7 @@ std::string Ratio(std::size_t good, std::size_t all) {
 }
 
 std::string Gpus(const topology::Node& node) {
+  if (GpusUnread(node)) return std::string(kUnknown);
   const auto healthy = std::size_t(
       std::count_if(node.gpus.begin(), node.gpus.end(), [](const auto& gpu) { return gpu.healthy; }));
   return healthy == node.gpus.size() ? std::to_string(healthy) : Ratio(healthy, node.gpus.size());

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "crds/cable_report.h"
 #include "crds/condition.h"
 #include "crds/node_devices.h"
 #include "crds/node_lossless.h"
@@ -22,6 +23,7 @@ struct NodeTopologySpec {
   PlaceLabels labels;                  // of the Node's; see PlaceLabelsOf
   std::vector<LosslessWish> lossless;  // no port in two of them
   std::vector<DeviceWish> devices;     // sorted by resource
+  std::vector<CableReport> cables;     // no port in two of them
   friend bool operator==(const NodeTopologySpec&, const NodeTopologySpec&) = default;
 };
 
@@ -51,6 +53,7 @@ struct Grant {
 };
 
 inline constexpr std::size_t kMaxLabels = 16;  // of spec.labels
+inline constexpr std::size_t kMaxCableEntries = 32;
 // A dozen of the machine, and one for each rail.
 inline constexpr std::size_t kMaxConditions = 48;
 
@@ -91,6 +94,10 @@ NodeSummary Summarise(const topology::Node& node);
 // The whole object, for PUT (of /status, where the server ignores spec) and for people.
 Json ToJson(const NodeTopology& object);
 [[nodiscard]] base::Result<NodeTopology> NodeTopologyFromJson(const Json& json);
+// Makes of status.node what placement may count on: a port whose cable counts less than whole (spec.cables) has that
+// much less usable bandwidth, with the fault kNotLossless where the agent knows none; hash follows. Whoever plans
+// reads nodes so; the agent and whoever compares its report do not.
+void CountCables(NodeTopology& object);
 // What an agent makes of its own object. A newer operator may have written its spec, and anybody its status: what can
 // be read is read.
 struct OwnNodeTopology {

@@ -225,6 +225,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   const Field spec = root("spec");
   object.spec.labels = spec("labels").Texts(kMaxLabels, 63);
   object.spec.lossless = spec("lossless").List(kMaxLosslessEntries, codec::ReadWish);
+  object.spec.cables = spec("cables").List(kMaxCableEntries, codec::ReadCableReport);
   object.spec.devices = spec("devices").List(kMaxDeviceEntries, codec::ReadDeviceWish);
   const Field status = root("status");
   NodeTopologyStatus& to = object.status;

@@ -72,9 +72,10 @@ Json WriteNic(const topology::Nic& nic) {
 }
 
 Json WriteNvlink(const topology::NvLink& nvlink) {
-  Json json{{"generation", nvlink.generation},
-            {"linksPerGpu", nvlink.links_per_gpu},
-            {"gbpsPerGpu", nvlink.gbps_per_gpu}};
+  Json json = Json::object();
+  json["linksPerGpu"] = nvlink.links_per_gpu;
+  PutPositive(json, "generation", nvlink.generation);
+  PutPositive(json, "gbpsPerGpu", nvlink.gbps_per_gpu);
   PutList(json, "exceptions",
           WriteList(nvlink.exceptions, 32, [](const topology::NvLink::Exception& exception) {
             return Json{{"gpu", exception.gpu}, {"linksUp", exception.links_up}};
@@ -140,6 +141,7 @@ Json WriteSpec(const NodeTopologySpec& spec) {
   for (const auto& [key, value] : spec.labels) json["labels"][key] = codec::Clean(value, 63);
   PutList(json, "lossless", WriteList(spec.lossless, kMaxLosslessEntries, codec::WriteWish));
   PutList(json, "devices", WriteList(spec.devices, kMaxDeviceEntries, codec::WriteDeviceWish));
+  PutList(json, "cables", WriteList(spec.cables, kMaxCableEntries, codec::WriteCableReport));
   return json;
 }
 

@@ -89,8 +89,17 @@ void ReadLabels(const Json& spec, NodeTopologySpec& to, Unknown& unknown) {
   to.labels = std::move(labels);
 }
 
+void ReadCables(const Json& spec, NodeTopologySpec& to, Unknown& unknown) {
+  ForEachEntry(spec, "cables", kMaxCableEntries, unknown, [&](const std::string& path, const Json& entry) {
+    Problem problem;
+    CableReport report = codec::ReadCableReport(Field(entry, problem));
+    if (problem.found()) return unknown.Add(In(path, problem.error().message));
+    to.cables.push_back(std::move(report));
+  });
+}
+
 std::vector<std::string> ReadSpec(const Json& spec, NodeTopologySpec& to) {
-  static constexpr std::array<std::string_view, 3> kKeys{"labels", "lossless", "devices"};
+  static constexpr std::array<std::string_view, 4> kKeys{"labels", "lossless", "devices", "cables"};
   Unknown unknown;
   if (!spec.is_object()) return {"spec: must be an object"};
   Problem none;
@@ -100,6 +109,7 @@ std::vector<std::string> ReadSpec(const Json& spec, NodeTopologySpec& to) {
   ReadLabels(spec, to, unknown);
   ReadLossless(spec, to, unknown);
   ReadDevices(spec, to, unknown);
+  ReadCables(spec, to, unknown);
   return unknown.Take();
 }
 

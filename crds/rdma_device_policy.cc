@@ -42,10 +42,15 @@ void RefuseContradictions(const RdmaDevicePolicySpec& spec, const Field& field) 
                        ": slots go with mode Nics; a GPU and a whole node are held by one pod");
     if (spec.mode == DeviceMode::kWholeNode && resource.name.ends_with(kRailMark))
       resources.Refuse(resource.name + ": a whole node has all of its rails; {rail} goes with other modes");
+    // sriov-network-device-plugin takes a hyphen since May 2023 (its pull request 481), the shared plugin none.
     const std::size_t slash = resource.name.find('/');
+    const bool sriov = spec.plugin == DevicePlugin::kSriov;
     if (spec.plugin != DevicePlugin::kHeddle &&
-        resource.name.find_first_of("-.", slash == std::string::npos ? 0 : slash) != std::string::npos)
-      resources.Refuse(resource.name + ": other plugins take letters, digits and _ after the slash");
+        resource.name.find_first_of(sriov ? "." : "-.", slash == std::string::npos ? 0 : slash) !=
+            std::string::npos)
+      resources.Refuse(resource.name +
+                       (sriov ? ": the SR-IOV plugin takes letters, digits, _ and - after the slash"
+                              : ": the shared plugin takes letters, digits and _ after the slash"));
     if (spec.plugin == DevicePlugin::kSriov && resource.slots != 1)
       resources.Refuse(resource.name + ": the SR-IOV plugin gives a device to one pod only; leave slots out");
   }

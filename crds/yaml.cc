@@ -7,6 +7,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "base/lower_case.h"
+
 namespace heddle::crds {
 namespace {
 
@@ -20,10 +22,7 @@ bool Plain(std::string_view text) {
   if (text.empty() || text.find_first_not_of(kSafe) != std::string_view::npos || text.back() == ' ')
     return false;
   if (!((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'))) return false;
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  return std::find(kWords.begin(), kWords.end(), lower) == kWords.end();
+  return std::find(kWords.begin(), kWords.end(), base::LowerCase(std::string(text))) == kWords.end();
 }
 
 // As deep as the object is: it is ours, a handful of levels.

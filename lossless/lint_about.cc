@@ -121,6 +121,10 @@ constexpr std::array kRules{
     RuleAbout{"two-policies", kError, "a port that several LosslessPolicies select",
               "none of them is in force there: which one would be chance",
               "narrow nodeSelector, roles or rails until one of them selects the port"},
+    RuleAbout{"nic-unfit", kError, "a policy for ports whose NIC cannot have what it wants",
+              "the operator tells such a port nothing, so none of the policy is in force there",
+              "name the profile of that NIC, or generic/v1, in a policy of its own; or select other NICs by "
+              "nodeSelector, roles or rails"},
     RuleAbout{"differs-from-policy", kError, "a port that is not as the policy says",
               "the policy is not in force there", "let the agent apply the policy, or change the policy"},
 };

@@ -49,8 +49,10 @@ Profile Thor2() {
   profile.devices = {"14e4:1760"};
   profile.values.cnp_priority = 7;
   profile.values.watchdog_ms.reset();
+  // bnxt_ethtool.c. Michael Chan sent patches for it to netdev in September 2025, for NICs whose firmware has it.
   profile.no_watchdog =
-      "Linux bnxt_en has no pfc-prevention-tout: only the switch's watchdog ends a pause storm of this NIC";
+      "Linux's bnxt_en has no pfc-prevention-tout up to 6.17: only the switch's watchdog ends a pause storm "
+      "of this NIC";
   std::erase_if(profile.sources, [](const ProfileValue& value) { return value.field == "watchdog"; });
   for (ProfileValue& value : profile.sources) {
     if (value.field.starts_with("rdma.") || value.field.starts_with("cnp.")) value.source = kThor2;

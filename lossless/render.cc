@@ -27,14 +27,23 @@ void PutShares(const Policy& policy, PortSettings& settings) {
   settings.class_percent = percent;
 }
 
-// Drivers of RDMA NICs that cannot be told what no port is lossless without: Linux 6.12, those without dcbnl_ops, or
-// without ieee_setapp in them.
+// Drivers of RDMA NICs that cannot be told what no port is lossless without. By Linux's sources, drivers/net/ethernet/:
+//   ice        intel/ice/ice_dcb_nl.c: ice_dcbnl_setapp closes and opens the interface for each DSCP and refuses one
+//              that is mapped; ice_dcbnl_setets keeps the map of priorities to classes while DSCPs are trusted
+//   idpf       intel/idpf: no dcbnl_ops (irdma's third generation sits on it)
+//   ionic      pensando/ionic: no dcbnl_ops; nor in infiniband/hw/ionic
+//   mana       microsoft/mana: no dcbnl_ops
+//   mlx4_core  mellanox/mlx4/en_dcb_nl.c: dcbnl_ops without ieee_setapp, so the kernel keeps DSCPs to itself
 struct DriverLimit {
   std::string_view driver;
   std::string_view why;
 };
-constexpr std::array<DriverLimit, 3> kDriverLimits{
-    {{"ionic", "Linux's ionic takes no DCB settings: set PFC and DSCPs with its maker's tool"},
+constexpr std::array<DriverLimit, 5> kDriverLimits{
+    {{"ice",
+      "Linux's ice takes its link down for each of 64 DSCPs, and keeps a map of priorities to classes of its "
+      "own"},
+     {"idpf", "Linux's idpf takes no DCB settings: they are those of the card's own OS"},
+     {"ionic", "Linux's ionic takes no DCB settings: set PFC and DSCPs with its maker's tool"},
      {"mana", "Linux's mana takes no DCB settings: they are its cloud's"},
      {"mlx4_core", "Linux's mlx4_en picks priorities by the VLAN tag only, and cannot trust DSCP"}}};
 constexpr std::string_view kMlx5 = "mlx5_core";
@@ -66,10 +75,9 @@ std::vector<Gap> GapsOf(const ResolvedPolicy& resolved, const PortFacts& port) {
   } else if (paused && own != nullptr && !own->no_watchdog.empty()) {
     gaps.push_back({Setting::kWatchdogMs, std::string(own->no_watchdog)});
   } else if (paused && !mlx5) {
-    gaps.push_back(
-        {Setting::kWatchdogMs,
-         "Linux's " + port.driver +
-             " has no pfc-prevention-tout: only the switch's watchdog ends a pause storm of this NIC"});
+    gaps.push_back({Setting::kWatchdogMs, "Linux's " + port.driver +
+                                              " has no pfc-prevention-tout up to 6.17: only the switch's "
+                                              "watchdog ends a pause storm of this NIC"});
   }
   if (policy.cable_metres && !mlx5)
     gaps.push_back({Setting::kCableMetres, "only mlx5 sizes its buffers by the length of the cable"});
@@ -95,8 +103,12 @@ DscpMap DscpsOf(const Policy& policy) {
 std::string NotApplicable(topology::Transport transport) {
   switch (transport) {
     case topology::Transport::kInfiniBand:
-      return "InfiniBand is lossless by link credits: it has no PFC and no DSCP, and its service levels are "
-             "the subnet manager's";
+      return "InfiniBand is lossless by link credits: it has no PFC and no DSCP. Service levels, adaptive "
+             "routing "
+             "and congestion control are set in the subnet manager (opensm.conf: qos_sl2vl, routing_engine "
+             "ar_updn, congestion_control; or UFM); pods take a service level by NCCL_IB_SL and leave "
+             "adaptive "
+             "routing by NCCL_IB_ADAPTIVE_ROUTING=0";
     case topology::Transport::kEfa:
       return "EFA's SRD brings its own congestion control: a host has no PFC, ECN or traffic class to set";
     case topology::Transport::kEthernet:

@@ -1,0 +1,323 @@
+#include "switches/port_counters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace heddle::switches {
+namespace {
+
+using crds::Json;
+
+constexpr const char* kCounters = "COUNTERS";
+constexpr const char* kEthernets = "Ethernet*";
+constexpr const char* kQueues = "Queues";
+constexpr const char* kWatchdog = "Pfcwd";
+constexpr const char* kPortTable = "PORT_TABLE";
+constexpr const char* kInterfaces = "INTERFACE_COUNTERS";
+constexpr std::size_t kMaxName = 64;
+constexpr std::uint64_t kMaxSpeedMbps = 10'000'000;
+
+// Of a JSON string or number; nothing where it is anything but decimal digits that fit.
+std::optional<std::uint64_t> CountOf(const Json& value) {
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  if (value.is_number_integer() && value.get<std::int64_t>() >= 0)
+    return std::uint64_t(value.get<std::int64_t>());
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<int> PriorityOf(std::string_view digits) {
+  if (digits.size() != 1 || digits[0] < '0' || digits[0] >= '0' + kCountedPriorities) return std::nullopt;
+  return digits[0] - '0';
+}
+
+// The counters of a sample by port, as many as there may be.
+PortCounters* PortIn(CounterSample& sample, const std::string& name) {
+  if (name.empty() || name.size() > kMaxName) return nullptr;
+  const auto found = sample.ports.find(name);
+  if (found != sample.ports.end()) return &found->second;
+  if (sample.ports.size() >= kMaxCountedPorts) return nullptr;
+  return &sample.ports[name];
+}
+
+// Where a counter that is named so goes; null where it is none that we want.
+std::optional<std::uint64_t>* FieldOf(std::string_view name, PortCounters& port) {
+  constexpr std::string_view kStat = "SAI_PORT_STAT_";
+  if (!name.starts_with(kStat)) return nullptr;
+  name.remove_prefix(kStat.size());
+  if (name == "IF_IN_ERRORS") return &port.in_errors;
+  if (name == "IF_IN_FEC_NOT_CORRECTABLE_FRAMES") return &port.uncorrected;
+  if (name == "IF_IN_DISCARDS") return &port.in_discards;
+  if (name == "IF_OUT_DISCARDS") return &port.out_discards;
+  if (name == "IF_IN_UCAST_PKTS") return &port.in_packets;
+  if (name == "IF_OUT_UCAST_PKTS") return &port.out_packets;
+  if (!name.starts_with("PFC_") || name.size() < 5) return nullptr;
+  const std::optional<int> priority = PriorityOf(name.substr(4, 1));
+  if (!priority) return nullptr;
+  const std::string_view rest = name.substr(5);
+  if (rest == "_RX_PKTS") return &port.pfc_received[std::size_t(*priority)];
+  if (rest == "_TX_PKTS") return &port.pfc_sent[std::size_t(*priority)];
+  return nullptr;
+}
+
+class Sonic {
+ public:
+  Sonic(const std::map<std::string, std::string>& names, base::MonotonicTime at) : names_(names) {
+    sample_.at = at;
+  }
+
+  CounterSample Run(const std::map<Steps, Json>& answers) && {
+    // First, since it says what the others call its ports.
+    for (const auto& [steps, answer] : answers) {
+      if (steps.empty() || steps[0] != kPortTable || !answer.is_object()) continue;
+      if (steps.size() == 2) ReadPort(steps[1], answer);
+      if (steps.size() != 1) continue;
+      for (const auto& [name, row] : answer.items()) ReadPort(name, row);
+    }
+    for (const auto& [steps, answer] : answers) {
+      if (steps.empty() || !answer.is_object()) continue;
+      if (steps[0] == kInterfaces && steps.size() == 1) ReadRows(answer, true);
+      if (steps[0] == kCounters && steps.size() >= 2) ReadCounters(steps, answer);
+    }
+    return std::move(sample_);
+  }
+
+ private:
+  void ReadCounters(const Steps& steps, const Json& answer) {
+    const bool queues = steps.size() == 3 && (steps[2] == kQueues || steps[2] == kWatchdog);
+    const bool all = steps[1] == kEthernets;
+    if (queues) {
+      ReadQueues(answer, !all);
+    } else if (all) {
+      ReadRows(answer, false);
+    } else if (steps.size() == 2) {
+      ReadRow(steps[1], answer);
+    }
+  }
+
+  // PORT_TABLE has rows that are no ports: PortConfigDone, PortInitDone.
+  void ReadPort(const std::string& name, const Json& row) {
+    if (!row.is_object()) return;
+    const auto at = [&](const char* field) {
+      const auto found = row.find(field);
+      return found == row.end() ? nullptr : &*found;
+    };
+    const Json *status = at("oper_status"), *flaps = at("flap_count"), *speed = at("speed"),
+               *alias = at("alias");
+    if (status == nullptr && flaps == nullptr && speed == nullptr) return;
+    PortCounters* port = PortIn(sample_, name);
+    if (port == nullptr) return;
+    if (status != nullptr && (*status == "up" || *status == "down")) port->up = *status == "up";
+    if (flaps != nullptr) port->state_changes = CountOf(*flaps);
+    const auto mbps = speed == nullptr ? std::nullopt : CountOf(*speed);
+    if (mbps && *mbps > 0 && *mbps <= kMaxSpeedMbps) port->speed_mbps = int(*mbps);
+    if (alias != nullptr && alias->is_string()) said_[alias->get<std::string>()] = name;
+  }
+
+  // A table of rows: by alias, or of INTERFACE_COUNTERS by name.
+  void ReadRows(const Json& table, bool by_name) {
+    for (const auto& [key, row] : table.items()) {
+      const std::string name = by_name ? key : NameOf(key);
+      if (row.is_object()) ReadRow(name, row);
+    }
+  }
+
+  void ReadRow(const std::string& name, const Json& row) {
+    PortCounters* port = PortIn(sample_, name);
+    if (port == nullptr) return;
+    for (const auto& [field, value] : row.items()) {
+      if (auto* counter = FieldOf(field, *port)) *counter = CountOf(value);
+    }
+  }
+
+  // "etp1:3", and of a port that was asked for by its name "Ethernet0:3"; "etp1:3:periodic" counts nothing.
+  void ReadQueues(const Json& table, bool by_name) {
+    for (const auto& [key, row] : table.items()) {
+      const std::size_t colon = key.find(':');
+      if (colon == std::string::npos || !row.is_object()) continue;
+      const std::optional<int> queue = PriorityOf(std::string_view(key).substr(colon + 1));
+      if (!queue) continue;
+      const std::string alias = key.substr(0, colon);
+      PortCounters* port = PortIn(sample_, by_name ? alias : NameOf(alias));
+      if (port == nullptr) continue;
+      const auto take = [&, &fields = row](const char* field, std::map<int, std::uint64_t>& counts) {
+        const auto found = fields.find(field);
+        if (found == fields.end()) return;
+        if (const auto count = CountOf(*found)) counts[*queue] = *count;
+      };
+      take("SAI_QUEUE_STAT_DROPPED_PACKETS", port->queue_drops);
+      take("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS", port->ecn_marked);
+      take("PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED", port->storms);
+      if (const auto status = row.find("PFC_WD_STATUS"); status != row.end() && *status == "stormed")
+        port->storming.insert(*queue);
+    }
+  }
+
+  // Empty where an alias is not known; many switches have none and say the name itself.
+  std::string NameOf(const std::string& alias) const {
+    for (const auto* names : {&said_, &names_}) {
+      if (const auto found = names->find(alias); found != names->end()) return found->second;
+    }
+    return alias.starts_with("Ethernet") ? alias : std::string();
+  }
+
+  const std::map<std::string, std::string>& names_;
+  std::map<std::string, std::string> said_;  // by PORT_TABLE, likewise by alias
+  CounterSample sample_;
+};
+
+// A tree of OpenConfig's models, or a branch of one.
+class OpenConfig {
+ public:
+  explicit OpenConfig(base::MonotonicTime at) { sample_.at = at; }
+
+  CounterSample Run(const std::map<Steps, Json>& answers) && {
+    for (const auto& [steps, answer] : answers) Read(steps.empty() ? "" : Plain(steps.back()), answer, {}, 0);
+    return std::move(sample_);
+  }
+
+ private:
+  static constexpr int kMaxDepth = 12;
+
+  struct Place {
+    std::string port;
+    std::optional<int> queue;
+    bool in_queue = false;
+  };
+
+  // "openconfig-interfaces:counters" without the model.
+  static std::string_view Plain(std::string_view key) { return key.substr(key.rfind(':') + 1); }
+
+  static std::string NameIn(const Json& object) {
+    for (const auto& [key, value] : object.items()) {
+      const std::string_view plain = Plain(key);
+      if ((plain == "name" || plain == "interface-id") && value.is_string()) return value.get<std::string>();
+    }
+    return "";
+  }
+
+  // What is on the way to a counter of a port; not subinterfaces, which count for themselves.
+  static bool LeadsOn(std::string_view key) {
+    for (const std::string_view known :
+         {"interfaces", "interface", "state", "counters", "ethernet", "qos", "output", "queues", "queue"}) {
+      if (key == known) return true;
+    }
+    return false;
+  }
+
+  void Read(std::string_view key, const Json& value, Place place, int depth) {
+    if (depth > kMaxDepth) return;
+    if (value.is_array()) {
+      for (const Json& one : value) {
+        if (one.is_object()) Read(key, one, place, depth + 1);
+      }
+      return;
+    }
+    if (!value.is_object()) return;
+    const std::string name = NameIn(value);
+    if (key == "queue") {
+      place.in_queue = true;
+      place.queue = PriorityOf(name);
+    } else if (!name.empty() && !place.in_queue) {
+      place.port = name;
+    }
+    for (const auto& [field, inner] : value.items()) {
+      const std::string_view plain = Plain(field);
+      if (inner.is_structured()) {
+        if (LeadsOn(plain)) Read(plain, inner, place, depth + 1);
+      } else if (!place.port.empty()) {
+        Take(plain, inner, place);
+      }
+    }
+  }
+
+  void Take(std::string_view field, const Json& value, const Place& place) {
+    if (place.in_queue) return TakeOfQueue(field, value, place);
+    const auto count = CountOf(value);
+    if (field == "oper-status") {
+      const bool up = value == "UP";
+      if (up || value == "DOWN") Set(place, [&](PortCounters& port) { port.up = up; });
+    } else if (field == "port-speed" && value.is_string()) {
+      if (const int speed = SpeedOf(value.get_ref<const std::string&>()); speed > 0)
+        Set(place, [&](PortCounters& port) { port.speed_mbps = speed; });
+    } else if (count) {
+      Set(place, [&](PortCounters& port) {
+        // carrier-transitions is what interface-transitions was called before 2024.
+        if (field == "interface-transitions" || (field == "carrier-transitions" && !port.state_changes))
+          port.state_changes = count;
+        if (field == "in-errors") port.in_errors = count;
+        if (field == "fec-uncorrectable-blocks") port.uncorrected = count;
+        if (field == "in-discards") port.in_discards = count;
+        if (field == "out-discards") port.out_discards = count;
+        if (field == "in-unicast-pkts") port.in_packets = count;
+        if (field == "out-unicast-pkts") port.out_packets = count;
+      });
+    }
+  }
+
+  void TakeOfQueue(std::string_view field, const Json& value, const Place& place) {
+    const auto count = CountOf(value);
+    if (!count || !place.queue) return;
+    if (field == "dropped-pkts")
+      Set(place, [&](PortCounters& port) { port.queue_drops[*place.queue] = *count; });
+    if (field == "ecn-marked-pkts")
+      Set(place, [&](PortCounters& port) { port.ecn_marked[*place.queue] = *count; });
+  }
+
+  template <class Change>
+  void Set(const Place& place, Change change) {
+    if (PortCounters* port = PortIn(sample_, place.port)) change(*port);
+  }
+
+  // "openconfig-if-ethernet:SPEED_400GB", "SPEED_2500MB"; 0 where it says none.
+  static int SpeedOf(std::string_view text) {
+    constexpr std::string_view kSpeed = "SPEED_";
+    text = Plain(text);
+    if (!text.starts_with(kSpeed) || text.size() < kSpeed.size() + 3) return 0;
+    const std::string_view unit = text.substr(text.size() - 2);
+    const std::string_view digits = text.substr(kSpeed.size(), text.size() - kSpeed.size() - 2);
+    int number = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error != std::errc() || end != digits.data() + digits.size() || number < 0 || number > 10'000)
+      return 0;
+    return unit == "GB" ? number * 1000 : unit == "MB" ? number : 0;
+  }
+
+  CounterSample sample_;
+};
+
+}  // namespace
+
+const std::vector<Steps>& SonicCounterPaths() {
+  static const std::vector<Steps> kPaths = [] {
+    std::vector<Steps> paths;
+    for (const char* field : {"IF_IN_ERRORS", "IF_IN_FEC_NOT_CORRECTABLE_FRAMES", "IF_IN_DISCARDS",
+                              "IF_OUT_DISCARDS", "IF_IN_UCAST_PKTS", "IF_OUT_UCAST_PKTS"}) {
+      paths.push_back({kCounters, kEthernets, fmt::format("SAI_PORT_STAT_{}", field)});
+    }
+    for (int priority = 0; priority < kCountedPriorities; ++priority) {
+      for (const char* way : {"RX", "TX"})
+        paths.push_back({kCounters, kEthernets, fmt::format("SAI_PORT_STAT_PFC_{}_{}_PKTS", priority, way)});
+    }
+    return paths;
+  }();
+  return kPaths;
+}
+
+CounterSample ReadSonicCounters(const std::map<Steps, Json>& answers,
+                                const std::map<std::string, std::string>& names, base::MonotonicTime at) {
+  return Sonic(names, at).Run(answers);
+}
+
+CounterSample ReadOpenConfigCounters(const std::map<Steps, Json>& answers, base::MonotonicTime at) {
+  return OpenConfig(at).Run(answers);
+}
+
+}  // namespace heddle::switches

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "crds/object_meta.h"
+
+namespace heddle::switches {
+
+// What a switch counts of its ports, however it says it. A counter that it does not have, or did not say now, is
+// nothing, and never zero.
+
+// Of PFC, and the queues that its priorities have: the first eight.
+inline constexpr int kCountedPriorities = 8;
+// Ports of one sample; more are left out.
+inline constexpr std::size_t kMaxCountedPorts = 4096;
+
+// Of one port, since the switch booted.
+struct PortCounters {
+  std::optional<bool> up;
+  std::optional<std::uint64_t> state_changes;  // of the link, both ways: two a flap
+  std::optional<std::uint64_t> in_errors;      // packets that came in broken
+  std::optional<std::uint64_t> uncorrected;    // code words that forward error correction could not mend
+  std::optional<std::uint64_t> in_discards;
+  std::optional<std::uint64_t> out_discards;
+  std::optional<std::uint64_t> in_packets, out_packets;                       // to and from one other
+  std::array<std::optional<std::uint64_t>, kCountedPriorities> pfc_received;  // pause frames, by priority
+  std::array<std::optional<std::uint64_t>, kCountedPriorities> pfc_sent;
+  // By queue, of the first eight; of a sample that asked for queues.
+  std::map<int, std::uint64_t> queue_drops, ecn_marked, storms;  // storms: that the watchdog found
+  std::set<int> storming;                                        // queues that are stopped by one now
+  std::optional<int> speed_mbps;  // for how many pause frames a second would stop it wholly
+  friend bool operator==(const PortCounters&, const PortCounters&) = default;
+};
+
+// One look at all ports, or at a part of what they count: whoever asks may ask for pause oftener than for queues.
+struct CounterSample {
+  base::MonotonicTime at;
+  std::map<std::string, PortCounters> ports;  // by the switch's own name
+  friend bool operator==(const CounterSample&, const CounterSample&) = default;
+};
+
+// A path as the names of its steps.
+using Steps = std::vector<std::string>;
+
+// SONiC's COUNTERS_DB, a field of all ports each: what a whole row says besides is most of it.
+const std::vector<Steps>& SonicCounterPaths();
+
+// Makes a sample of what a SONiC switch answered: those paths, COUNTERS/Ethernet* as a whole or one port of it,
+// INTERFACE_COUNTERS, COUNTERS/Ethernet*/Queues and /Pfcwd, APPL_DB's PORT_TABLE, or any of them (sonic-net/sonic-gnmi,
+// sonic_data_client/virtual_db.go and db_client.go). `names`: of the ports, by the alias that COUNTERS_DB calls them
+// by; what PORT_TABLE itself says of aliases counts too. Every value is a string of decimal digits; "", "N/A" and all
+// else is one that is missing. Total: what cannot be read, and ports that no name is known for, are left out.
+CounterSample ReadSonicCounters(const std::map<Steps, crds::Json>& answers,
+                                const std::map<std::string, std::string>& names, base::MonotonicTime at);
+
+// The same of OpenConfig's /interfaces and /qos, whatever part of the tree each answer holds, as long as the
+// interface's name is in it (openconfig-interfaces, -if-ethernet, -qos). These models count neither PFC by priority nor
+// storms.
+CounterSample ReadOpenConfigCounters(const std::map<Steps, crds::Json>& answers, base::MonotonicTime at);
+
+}  // namespace heddle::switches

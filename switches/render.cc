@@ -1,0 +1,90 @@
+#include "switches/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "crds/object_meta.h"
+#include "formats/printable.h"
+#include "lossless/lint.h"
+#include "lossless/switch_render.h"
+#include "switches/cables.h"
+
+namespace heddle::switches {
+namespace {
+
+// Longer than any table's key and any list of 64 DSCPs.
+constexpr std::size_t kMaxLine = 2048;
+
+// A map of 64 entries as a line: "0-25,27-63: 0; 26: 3".
+std::string ShortValue(const std::string& text) {
+  const crds::Json json = crds::Json::parse(text, nullptr, false);
+  if (json.is_string()) return json.get<std::string>();
+  if (!json.is_object()) return text;
+  lossless::DscpMap map = lossless::AllDscps(lossless::kNotSaid);
+  std::size_t numbers = 0;
+  for (const auto& [key, value] : json.items()) {
+    const auto dscps = lossless::ParseDscpRanges(key);
+    const bool digit = value.is_string() && value.get<std::string>().size() == 1 &&
+                       std::isdigit(static_cast<unsigned char>(value.get<std::string>()[0])) != 0;
+    if (!dscps || dscps->size() != 1 || !digit) break;
+    map[std::size_t(dscps->front())] = std::int8_t(value.get<std::string>()[0] - '0');
+    ++numbers;
+  }
+  if (numbers == 0 || numbers != json.size()) return text;
+  std::string shorter;
+  for (int value = 0; value <= 9; ++value) {
+    const std::string keys = lossless::DscpRanges(map, value);
+    if (!keys.empty()) shorter += fmt::format("{}{}: {}", shorter.empty() ? "" : "; ", keys, value);
+  }
+  return shorter;
+}
+
+std::string Clean(const std::string& text) {
+  return formats::Printable(text, kMaxLine);
+}
+
+}  // namespace
+
+std::string Explain(const formats::SonicPatch& patch,
+                    const std::function<std::string(const std::string&)>& faint) {
+  std::string text;
+  for (const formats::PatchLine& line : patch.lines) {
+    text += fmt::format("{:<8}{}\n", line.op, Clean(line.where));
+    if (!line.before.empty()) text += "        was " + Clean(ShortValue(line.before)) + "\n";
+    if (!line.value.empty()) text += "        is  " + Clean(ShortValue(line.value)) + "\n";
+    text += faint(fmt::format("        {} ({})", Clean(line.why), Clean(line.source))) + "\n";
+  }
+  return text;
+}
+
+std::string_view ProfileOfModel(std::string_view model) {
+  // SONiC's names of platforms: "Mellanox-SN4700-O128", "ACS-MSN2700", "NVIDIA-SN5600".
+  for (const std::string_view word : {"Mellanox", "ACS-MSN", "ACS-SN", "NVIDIA-SN"}) {
+    if (model.find(word) != std::string_view::npos) return "spectrum/v1";
+  }
+  return "sonic/v1";
+}
+
+base::Result<formats::SonicPatch> RenderHostPorts(const std::string& config_text,
+                                                  const formats::SonicConfig& config,
+                                                  const std::string& model, const HostPorts& wanted) {
+  for (const lossless::Finding& finding :
+       lossless::Lint({lossless::SubjectOf(wanted.policy, wanted.resolved)})) {
+    if (finding.severity == lossless::Severity::kError)
+      return base::Fail(base::Code::kInvalid, fmt::format("LosslessPolicy {}: {}: {}; {}", wanted.policy,
+                                                          finding.rule, finding.fact, finding.remedy));
+  }
+  const lossless::SwitchProfile* const profile =
+      lossless::FindSwitchProfile(std::string(ProfileOfModel(model)));
+  std::vector<formats::SonicWish> wishes;
+  for (const std::string& port : wanted.ports) {
+    lossless::SwitchPortFacts facts;
+    if (const formats::SonicPort* found = PortOf(config, port)) facts.speed_mbps = found->speed_mbps;
+    wishes.push_back({port, lossless::RenderSwitchPort(wanted.resolved, *profile, facts)});
+  }
+  return formats::PatchSonic(config_text, wanted.policy, wishes);
+}
+
+}  // namespace heddle::switches
