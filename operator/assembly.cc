@@ -2,7 +2,7 @@
 
 #include "crds/fabric.h"
 #include "crds/fabric_assembly.h"
-#include "crds/node_topology.h"
+#include "crds/newer_spec.h"
 
 namespace heddle::operators {
 Labels Assembly::LabelsOf(const std::string& node) const {
@@ -49,7 +49,7 @@ AssemblyPtr Assembler::Assemble(const std::vector<kube::ObjectPtr>& topologies,
 
 Assembler::Reading Assembler::Read(const kube::ObjectPtr& object) {
   Reading reading{.object = object};
-  auto parsed = crds::NodeTopologyFromJson(*object);
+  auto parsed = crds::NodeTopologyOfAnySpec(*object);
   if (!parsed) {
     reading.error = parsed.error().message;
     return reading;

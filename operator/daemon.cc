@@ -23,6 +23,9 @@
 #include "operator/page/feed.h"
 #include "operator/page/page.h"
 #include "operator/resources.h"
+#include "operator/switch_endpoint.h"
+#include "operator/switch_reconciler.h"
+#include "operator/switch_watch.h"
 
 namespace heddle::operators {
 namespace {
@@ -30,6 +33,7 @@ namespace {
 constexpr std::string_view kFabricKey = "fabric";
 constexpr std::string_view kLosslessKey = "lossless";
 constexpr std::string_view kDevicesKey = "devices";
+constexpr std::string_view kSwitchesKey = "switches";
 constexpr std::string_view kTopologyPrefix = "topology/";
 constexpr std::string_view kLabelsPrefix = "labels/";
 
@@ -77,8 +81,8 @@ void LogLine(std::string_view line) {
 
 class Daemon::Impl {
  public:
-  Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
-       DaemonOptions options);
+  Impl(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::Clock& clock, base::Random random,
+       Metrics& metrics, DaemonOptions options);
   void Run(const std::stop_token& stop);
   bool ready() const;
   kube::ServedAnswer AnswerPage(const kube::ServedRequest& request) { return page_.Answer(request); }
@@ -91,10 +95,13 @@ class Daemon::Impl {
   void Settle() { queue_.AddAfter(std::string(kFabricKey), options_.settle); }
   void SettleLossless() { queue_.AddAfter(std::string(kLosslessKey), options_.settle); }
   void SettleDevices() { queue_.AddAfter(std::string(kDevicesKey), options_.settle); }
+  void SettleSwitches() { queue_.AddAfter(std::string(kSwitchesKey), options_.settle); }
   void SettlePolicies() {
     SettleLossless();
     SettleDevices();
+    SettleSwitches();
   }
+  base::Result<Outcome> ReconcileSwitches(const std::stop_token& stop);
 
   void LeadOnce(const std::stop_token& stop);
   void Work(const std::stop_token& stop);      // everything that only the leader does
@@ -119,30 +126,35 @@ class Daemon::Impl {
   kube::Reflector fabrics_;
   kube::Reflector policies_;
   kube::Reflector device_policies_;
+  kube::Reflector fabric_switches_;
   kube::Reflector gangs_;
   StoreView node_view_{nodes_.store()};
   StoreView topology_view_{topologies_.store()};
   StoreView fabric_view_{fabrics_.store()};
   StoreView policy_view_{policies_.store()};
   StoreView device_policy_view_{device_policies_.store()};
+  StoreView fabric_switch_view_{fabric_switches_.store()};
   StoreView gang_view_{gangs_.store()};
   // A look may be that much later than the renewal it finds, and the server's cache a little more.
   kube::Heartbeats heartbeats_{{.prefix = std::string(crds::keys::kNodeLeasePrefix),
                                 .slack = options_.lease_period + std::chrono::seconds(5)}};
   CurrentAssembly assembly_;
+  CurrentVerdicts verdicts_;
   NodeTopologyReconciler topology_reconciler_;
   FabricReconciler fabric_reconciler_;
   NodeLabelReconciler label_reconciler_;
   LosslessReconciler lossless_reconciler_;
   DeviceReconciler device_reconciler_;
-  Pace fabric_pace_, lossless_pace_, device_pace_;
+  SwitchReconciler switch_reconciler_;
+  SwitchWatch switch_watch_;
+  Pace fabric_pace_, lossless_pace_, device_pace_, switch_pace_;
   std::atomic<bool> leading_{false};
   page::Page page_;
   page::Feed feed_;
 };
 
-Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
-                   DaemonOptions options)
+Daemon::Impl::Impl(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::Clock& clock,
+                   base::Random random, Metrics& metrics, DaemonOptions options)
     : clock_(clock),
       random_(random),
       metrics_(metrics),
@@ -169,15 +181,29 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                       Settle();
                     }}),
       policies_(client_, clock, random_.Fork(), kLosslessPolicies,
-                {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
-                                     const kube::ObjectPtr&) { SettleLossless(); },
-                 .on_synced = [this] { SettleLossless(); }}),
+                {.on_change =
+                     [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
+                            const kube::ObjectPtr&) {
+                       SettleLossless();
+                       SettleSwitches();
+                     },
+                 .on_synced = [this] { SettlePolicies(); }}),
       device_policies_(client_, clock, random_.Fork(), kRdmaDevicePolicies,
                        {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
                                             const kube::ObjectPtr&) { SettleDevices(); },
                         .on_synced = [this] { SettleDevices(); }}),
+      fabric_switches_(client_, clock, random_.Fork(), kFabricSwitches,
+                       {.transform = kube::DropManagedFields,
+                        .on_change =
+                            [this](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr&,
+                                   const kube::ObjectPtr&) {
+                              switch_watch_.Changed(key.name);
+                              SettleSwitches();
+                            },
+                        .on_synced = [this] { SettleSwitches(); }}),
       gangs_(client_, clock, random_.Fork(), kGangs,
-             {.on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
+             {.transform = kube::DropManagedFields,
+              .on_change = [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
                                   const kube::ObjectPtr&) { feed_.Changed(); },
               .on_synced = [this] { feed_.Changed(); }}),
       topology_reconciler_(client_, {.nodes = node_view_, .topologies = topology_view_}, options_.selection),
@@ -185,7 +211,11 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
                          {.nodes = node_view_,
                           .topologies = topology_view_,
                           .fabrics = fabric_view_,
-                          .heartbeats = heartbeats_},
+                          .heartbeats = heartbeats_,
+                          .gangs = &gang_view_,
+                          .verdicts = &verdicts_,
+                          .sightings = [this] { return switch_watch_.Sightings(); },
+                          .unprimed = [this] { return switch_watch_.Unprimed(); }},
                          assembly_, events_),
       label_reconciler_(labels_client_, node_view_, assembly_),
       lossless_reconciler_(client_, clock,
@@ -194,6 +224,23 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, base::Clock& clock, base::Ran
       device_reconciler_(client_, labels_client_, clock,
                          {.nodes = node_view_, .topologies = topology_view_, .policies = device_policy_view_},
                          {.ns = options_.ns, .images = options_.plugins.images}, events_),
+      switch_reconciler_(client_, clock,
+                         {.nodes = node_view_,
+                          .topologies = topology_view_,
+                          .policies = policy_view_,
+                          .fabric_switches = fabric_switch_view_,
+                          .answers = [this] { return switch_watch_.Answers(); },
+                          .late = [this] { return heartbeats_.Late(); }},
+                         verdicts_, events_, options_.ns),
+      switch_watch_(clock, random_.Fork(),
+                    {.dialer = dialer,
+                     .fabric_switches = fabric_switch_view_,
+                     .endpoint =
+                         [this](const crds::FabricSwitch& object, const std::stop_token& stop) {
+                           return ReadEndpoint(client_, options_.ns, object, stop);
+                         },
+                     .on_answers = [this] { SettleSwitches(); },
+                     .on_sightings = [this] { Settle(); }}),
       page_(clock, {.topologies = topology_view_, .gangs = gang_view_}, options_.identity),
       feed_(clock, PageReads(), page_) {}
 
@@ -235,18 +282,18 @@ void Daemon::Impl::TopologyChanged(const kube::ObjectKey& key, const kube::Objec
   if (all) feed_.Changed();
   if (all || !SameAt({"spec", "labels"}, *old, *current)) Settle();
   if (all || !SameAt({"spec", "lossless"}, *old, *current)) SettleLossless();
+  if (all || !SameAt({"spec", "lossless"}, *old, *current) || !SameAt({"spec", "cables"}, *old, *current))
+    SettleSwitches();
   if (all || !SameAt({"spec", "devices"}, *old, *current)) SettleDevices();
 }
 
 void Daemon::Impl::Run(const std::stop_token& stop) {
   std::vector<std::jthread> caches;
-  for (kube::Reflector* reflector : {&nodes_, &topologies_, &fabrics_, &policies_, &device_policies_}) {
+  for (kube::Reflector* reflector :
+       {&nodes_, &topologies_, &fabrics_, &policies_, &device_policies_, &fabric_switches_, &gangs_}) {
     caches.emplace_back([reflector, stop] { reflector->Run(stop); });
   }
-  if (options_.page) {
-    caches.emplace_back([this, stop] { gangs_.Run(stop); });
-    caches.emplace_back([this, stop] { feed_.Run(stop); });
-  }
+  if (options_.page) caches.emplace_back([this, stop] { feed_.Run(stop); });
   caches.emplace_back([this, stop] { Complain(stop); });
   while (!stop.stop_requested()) {
     if (options_.leader_elect) {
@@ -298,6 +345,7 @@ void Daemon::Impl::Work(const std::stop_token& stop) {
   std::vector<std::jthread> threads;
   threads.emplace_back([this, stop] { events_.Run(stop); });
   threads.emplace_back([this, stop] { LookAtLeases(stop); });
+  threads.emplace_back([this, stop] { switch_watch_.Run(stop); });
   for (int i = 0; i < options_.workers; ++i) threads.emplace_back([this, stop] { WorkKeys(stop); });
   leading_ = true;
   threads.clear();  // waits for them
@@ -316,6 +364,7 @@ void Daemon::Impl::WorkKeys(const std::stop_token& stop) {
 Pace* Daemon::Impl::PaceOf(const std::string& key) {
   if (key.starts_with(kTopologyPrefix) || key.starts_with(kLabelsPrefix)) return nullptr;
   if (key == kLosslessKey) return &lossless_pace_;
+  if (key == kSwitchesKey) return &switch_pace_;
   return key == kDevicesKey ? &device_pace_ : &fabric_pace_;
 }
 
@@ -340,6 +389,9 @@ void Daemon::Impl::DoKey(const std::string& key, const std::stop_token& stop) {
   } else if (key == kDevicesKey) {
     name = "devices";
     outcome = device_policies_.store().synced() ? device_reconciler_.Reconcile(stop) : Outcome{};
+  } else if (key == kSwitchesKey) {
+    name = "switches";
+    outcome = ReconcileSwitches(stop);
   } else {
     outcome = ReconcileFabrics(stop);
   }
@@ -363,12 +415,25 @@ base::Result<Outcome> Daemon::Impl::ReconcileFabrics(const std::stop_token& stop
   const AssemblyPtr after = assembly_.Get();
   if (after == nullptr) return outcome;
   feed_.Changed();
+  for (const auto& [name, suspects] : fabric_reconciler_.suspects()) metrics_.Suspects(name, suspects);
   metrics_.Assembled(after->fabrics, heartbeats_.Late().size(), after->left_out.size());
   if (before == nullptr || before->fabrics != after->fabrics) {
     for (const kube::ObjectPtr& node : node_view_.List()) {
       if (LabelPatch(*node, after->LabelsOf(kube::Name(*node)))) queue_.Add(LabelsKey(kube::Name(*node)));
     }
   }
+  return outcome;
+}
+
+base::Result<Outcome> Daemon::Impl::ReconcileSwitches(const std::stop_token& stop) {
+  if (!policies_.store().synced() || !fabric_switches_.store().synced()) return Outcome{};
+  const SwitchVerdictsPtr before = verdicts_.Get();
+  base::Result<Outcome> outcome = switch_reconciler_.Reconcile(stop);
+  const SwitchVerdictsPtr after = verdicts_.Get();
+  if (after == nullptr) return outcome;
+  metrics_.Switches(switch_watch_.Answers(), *after);
+  // Fabrics say what their cables are together.
+  if (before == nullptr || before->counts != after->counts || before->worst != after->worst) Settle();
   return outcome;
 }
 
@@ -387,6 +452,7 @@ void Daemon::Impl::ReadLeases(const Assembly& assembly, const std::stop_token& s
                  Advice(leases.error()));
   } else if (heartbeats_.Observe(leases->items, assembly.reporting, clock_.Now())) {
     Settle();
+    SettleSwitches();  // what a silent agent said of its end proves nothing
   }
 }
 
@@ -396,10 +462,13 @@ void Daemon::Impl::Complain(const std::stop_token& stop) {
     std::string_view kind;
     bool complained = false;
   };
-  std::vector<Cache> caches{Cache{&nodes_, "Node"}, Cache{&topologies_, "NodeTopology"},
-                            Cache{&fabrics_, "Fabric"}, Cache{&policies_, "LosslessPolicy"},
-                            Cache{&device_policies_, "RdmaDevicePolicy"}};
-  if (options_.page) caches.push_back({&gangs_, "Gang"});
+  std::vector<Cache> caches{Cache{&nodes_, "Node"},
+                            Cache{&topologies_, "NodeTopology"},
+                            Cache{&fabrics_, "Fabric"},
+                            Cache{&policies_, "LosslessPolicy"},
+                            Cache{&device_policies_, "RdmaDevicePolicy"},
+                            Cache{&fabric_switches_, "FabricSwitch"},
+                            Cache{&gangs_, "Gang"}};
   for (std::chrono::seconds wait(2); clock_.SleepFor(wait, stop); wait = std::chrono::seconds(15)) {
     for (Cache& cache : caches) {
       const std::optional<base::Error> error = cache.reflector->last_error();
@@ -414,9 +483,9 @@ void Daemon::Impl::Complain(const std::stop_token& stop) {
   }
 }
 
-Daemon::Daemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
-               DaemonOptions options)
-    : impl_(std::make_unique<Impl>(transport, clock, random, metrics, std::move(options))) {}
+Daemon::Daemon(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::Clock& clock, base::Random random,
+               Metrics& metrics, DaemonOptions options)
+    : impl_(std::make_unique<Impl>(transport, dialer, clock, random, metrics, std::move(options))) {}
 Daemon::~Daemon() = default;
 void Daemon::Run(const std::stop_token& stop) {
   impl_->Run(stop);

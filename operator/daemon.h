@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "gnmi/client.h"
 #include "kube/http.h"
 #include "kube/http_server.h"
 #include "operator/node_topology_reconciler.h"
@@ -24,7 +25,7 @@ struct DaemonOptions {
   std::string ns = "heddle-system";  // of the leader's and the agents' Leases
   OtherPlugins plugins;              // RDMA device plugins of others; its namespace is `ns`
   int workers = 4;
-  bool page = false;  // whether the fabric page is served, and Gangs read for it
+  bool page = false;                                          // whether the fabric page is served
   std::chrono::nanoseconds settle = std::chrono::seconds(1);  // changes within this are assembled together
   // Between two looks at the agents' Leases, which hold for minutes: of 10,000 nodes a look is some 6 MB.
   std::chrono::nanoseconds lease_period = std::chrono::seconds(30);
@@ -34,8 +35,8 @@ struct DaemonOptions {
 // Thread rule: Run on one thread, the rest from any. What is passed must outlive it.
 class Daemon {
  public:
-  Daemon(kube::HttpTransport& transport, base::Clock& clock, base::Random random, Metrics& metrics,
-         DaemonOptions options);
+  Daemon(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::Clock& clock, base::Random random,
+         Metrics& metrics, DaemonOptions options);
   ~Daemon();
 
   void Run(const std::stop_token& stop);  // blocks until stop; the Lease is released then

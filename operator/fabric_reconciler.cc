@@ -7,6 +7,8 @@
 
 #include "crds/keys.h"
 #include "operator/fabric_status.h"
+#include "operator/fabric_suspects.h"
+#include "operator/kept_suspects.h"
 #include "operator/resources.h"
 
 namespace heddle::operators {
@@ -18,6 +20,15 @@ constexpr std::size_t kMaxEvents = 10;
 void AddUp(Outcome& total, const Outcome& one) {
   total.writes += one.writes;
   if (one.again) total.again = total.again ? std::min(*total.again, *one.again) : *one.again;
+}
+
+// Somebody waits for it: what makes jobs slow or stops them.
+bool IsUrgent(const crds::FabricStatus& before, const crds::FabricStatus& after) {
+  const auto contradicts = [](const crds::FabricStatus& status) {
+    const crds::Condition* lossless = crds::FindCondition(status.conditions, kConditionLossless);
+    return lossless != nullptr && lossless->status == crds::ConditionStatus::kFalse;
+  };
+  return !CompareSuspects(before, after).found.empty() || (contradicts(after) && !contradicts(before));
 }
 
 }  // namespace
@@ -45,6 +56,8 @@ base::Result<Outcome> FabricReconciler::Reconcile(const std::stop_token& stop) {
     }
   }
   if (failed) return base::Fail(*failed);
+  // What is kept for their sake goes once they are primed, and nothing else happens then.
+  if (reads_.unprimed && !reads_.unprimed().empty()) AddUp(total, {.again = std::chrono::minutes(1)});
   return total;
 }
 
@@ -66,23 +79,19 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
 
   const auto read = crds::FabricFromJson(*object);
   const crds::FabricStatus before = read ? read->status : crds::FabricStatus{};
-  const std::set<std::string> stale = reads_.heartbeats.Late();
   crds::Fabric wanted;
   wanted.name = name;
   wanted.uid = kube::Uid(*object);
-  wanted.status = DesiredStatus({.name = name, .assembly = assembly, .stale_nodes = stale}, before,
-                                kube::Generation(*object), clock_.WallNow());
+  wanted.status = Desired(name, assembly, before, kube::Generation(*object));
   if (read && wanted.status == before) {
     const bool unwanted = !assembly.fabrics.contains(name) && read->spec == topology::Declaration{};
     return unwanted ? Retire(*read, stop) : outcome;
   }
-  const base::MonotonicTime now = clock_.Now();
-  const auto last = last_write_.find(name);
-  if (last != last_write_.end() && now - last->second < options_.least_interval) {
-    outcome.again = last->second + options_.least_interval - now;
+  const std::chrono::nanoseconds wait = UntilWrite(name, IsUrgent(before, wanted.status));
+  if (wait > wait.zero()) {
+    outcome.again = wait;
     return outcome;
   }
-  last_write_[name] = now;  // also when it fails: a server in trouble is not helped by more writes
   const kube::ApplyOptions options{
       .field_manager = std::string(crds::keys::kOperatorManager), .force = true, .subresource = "status"};
   const auto applied = client_.Apply(kFabrics, crds::StatusApplyJson(wanted), options, stop);
@@ -90,6 +99,51 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
   ++outcome.writes;
   Tell(*applied, before, wanted.status);
   return outcome;
+}
+
+std::chrono::nanoseconds FabricReconciler::UntilWrite(const std::string& name, bool urgent) {
+  const base::MonotonicTime now = clock_.Now();
+  const auto wait = [&](const std::map<std::string, base::MonotonicTime>& lasts) {
+    const auto last = lasts.find(name);
+    return last == lasts.end() ? std::chrono::nanoseconds(0) : last->second + options_.least_interval - now;
+  };
+  if (const std::chrono::nanoseconds left = wait(last_write_); left > left.zero()) {
+    if (!urgent || wait(last_urgent_) > left.zero()) return left;
+    last_urgent_[name] = now;
+  }
+  last_write_[name] = now;  // also when it fails: a server in trouble is not helped by more writes
+  return {};
+}
+
+std::vector<crds::Gang> FabricReconciler::ReadGangs() const {
+  std::vector<crds::Gang> gangs;
+  if (reads_.gangs == nullptr) return gangs;
+  for (const kube::ObjectPtr& object : reads_.gangs->List()) {
+    // One that cannot be read is not named; the extender says so.
+    if (auto gang = crds::GangFromJson(*object)) gangs.push_back(*std::move(gang));
+  }
+  return gangs;
+}
+
+crds::FabricStatus FabricReconciler::Desired(const std::string& name, const Assembly& assembly,
+                                             const crds::FabricStatus& before, std::int64_t generation) {
+  const std::set<std::string> stale = reads_.heartbeats.Late();
+  FabricView view{.name = name, .assembly = assembly, .stale_nodes = stale};
+  const SwitchVerdictsPtr verdicts = reads_.verdicts == nullptr ? nullptr : reads_.verdicts->Get();
+  view.verdicts = verdicts.get();
+  if (const auto fabric = assembly.fabrics.find(name); fabric != assembly.fabrics.end()) {
+    const base::MonotonicTime time = clock_.Now();
+    if (!suspects_.contains(name)) cables_.Restore(before.suspects, time);
+    cables_.Look(fabric->second, time);
+    SeenOfCables seen{.memory = &cables_};
+    if (reads_.sightings) seen.sightings = reads_.sightings();
+    if (verdicts != nullptr) seen.between = verdicts->between;
+    view.suspects = SuspectsOf(fabric->second, seen, [this] { return ReadGangs(); });
+    if (reads_.unprimed)
+      view.suspects = WithKept(std::move(view.suspects), before.suspects, fabric->second, reads_.unprimed());
+  }
+  suspects_[name] = view.suspects;
+  return DesiredStatus(view, before, generation, clock_.WallNow());
 }
 
 base::Result<Outcome> FabricReconciler::Retire(const crds::Fabric& empty, const std::stop_token& stop) {
@@ -121,6 +175,7 @@ void FabricReconciler::Tell(const kube::Json& object, const crds::FabricStatus& 
   spdlog::info("Wrote Fabric status name={} nodes={} gpus={} leaves={} faults={}", kube::Name(object),
                after.counts.nodes, after.counts.gpus, after.counts.leaves, after.counts.cabling_faults);
   const kube::ObjectReference about = kube::ReferenceTo(object);
+  TellSuspects(about, before, after);
   const FaultChanges changes = CompareFaults(before, after);
   std::size_t told = 0;
   for (const topology::CablingFault& fault : changes.found) {
@@ -128,21 +183,36 @@ void FabricReconciler::Tell(const kube::Json& object, const crds::FabricStatus& 
     const auto severity = fault.ambiguous ? kube::Severity::kNormal : kube::Severity::kWarning;
     const std::string_view reason = fault.ambiguous ? "CablingAmbiguous" : "CablingFault";
     events_.Record(about, severity, reason, fault.sentence);
-    TellNode(fault, severity, reason, fault.sentence);
+    TellNode(fault.node, severity, reason, fault.sentence);
   }
   for (const topology::CablingFault& fault : changes.gone) {
     if (++told > kMaxEvents) break;
     const std::string sentence = "No longer so: " + fault.sentence;
     events_.Record(about, kube::Severity::kNormal, "CablingRepaired", sentence);
-    TellNode(fault, kube::Severity::kNormal, "CablingRepaired", sentence);
+    TellNode(fault.node, kube::Severity::kNormal, "CablingRepaired", sentence);
   }
 }
 
-void FabricReconciler::TellNode(const topology::CablingFault& fault, kube::Severity severity,
-                                std::string_view reason, const std::string& sentence) {
-  const kube::ObjectPtr node = reads_.nodes.Get({"", fault.node});
+void FabricReconciler::TellSuspects(const kube::ObjectReference& about, const crds::FabricStatus& before,
+                                    const crds::FabricStatus& after) {
+  const SuspectChanges changes = CompareSuspects(before, after);
+  for (const topology::Suspect& suspect : changes.found) {
+    const std::string sentence = topology::SentenceOf(suspect);
+    events_.Record(about, kube::Severity::kWarning, "LinkSuspected", sentence);
+    if (!suspect.node.empty()) TellNode(suspect.node, kube::Severity::kWarning, "LinkSuspected", sentence);
+  }
+  for (const topology::Suspect& suspect : changes.gone) {
+    const std::string sentence = "Nothing stands against it any longer: " + suspect.name;
+    events_.Record(about, kube::Severity::kNormal, "LinkRecovered", sentence);
+    if (!suspect.node.empty()) TellNode(suspect.node, kube::Severity::kNormal, "LinkRecovered", sentence);
+  }
+}
+
+void FabricReconciler::TellNode(const std::string& name, kube::Severity severity, std::string_view reason,
+                                const std::string& sentence) {
+  const kube::ObjectPtr node = reads_.nodes.Get({"", name});
   if (node == nullptr) return;
-  events_.Record({"v1", "Node", "", fault.node, kube::Uid(*node)}, severity, reason, sentence);
+  events_.Record({"v1", "Node", "", name, kube::Uid(*node)}, severity, reason, sentence);
 }
 
 }  // namespace heddle::operators

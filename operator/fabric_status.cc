@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "crds/fabric_assembly.h"
+#include "operator/fabric_switches.h"
 #include "operator/peers.h"
 
 namespace heddle::operators {
@@ -142,6 +145,130 @@ Condition Uniform(const topology::Fabric* fabric) {
                      ". Look there for lost PCIe devices (dmesg: Xid 79, pciehp), and power-cycle the node"};
 }
 
+// Of the fabric's nodes together.
+crds::CableCounts CountCables(const FabricView& view, const topology::Fabric& fabric) {
+  crds::CableCounts all;
+  if (fabric.transport != topology::Transport::kRoce) return all;
+  for (const topology::FabricNode& member : fabric.nodes) {
+    const auto found = view.verdicts->counts.find(member.node.name);
+    if (found == view.verdicts->counts.end()) continue;
+    all.cables += found->second.cables;
+    all.lossless += found->second.lossless;
+    all.contradicting += found->second.contradicting;
+    all.unproved += found->second.unproved;
+  }
+  return all;
+}
+
+using Rails = std::map<int, lossless::LosslessVerdict>;
+
+// A rail is as good as the worst of its cables.
+Rails RailsOf(const SwitchVerdicts& verdicts, const topology::Fabric& fabric) {
+  Rails rails;
+  for (const topology::FabricNode& member : fabric.nodes) {
+    const auto found = verdicts.rails.find(member.node.name);
+    if (found == verdicts.rails.end()) continue;
+    for (const auto& [rail, verdict] : found->second) {
+      const auto [known, fresh] = rails.emplace(rail, verdict);
+      if (!fresh) known->second = Worst(known->second, verdict);
+    }
+  }
+  return rails;
+}
+
+// "rail 3 Contradiction, rails 0-2 and 4-7 Lossless"
+std::string TextOf(const Rails& rails) {
+  std::map<lossless::LosslessVerdict, std::vector<std::pair<int, int>>> ranges;
+  for (const auto& [rail, verdict] : rails) {
+    auto& of = ranges[verdict];
+    if (!of.empty() && of.back().second + 1 == rail)
+      of.back().second = rail;
+    else
+      of.emplace_back(rail, rail);
+  }
+  std::string text;
+  for (const auto& [verdict, of] : ranges) {
+    std::vector<std::string> words;
+    for (const auto& [first, last] : of)
+      words.push_back(first == last ? std::to_string(first) : fmt::format("{}-{}", first, last));
+    const bool one = of.size() == 1 && of.front().first == of.front().second;
+    text += fmt::format("{}rail{} {} {}", text.empty() ? "" : ", ", one ? "" : "s", fmt::join(words, " and "),
+                        LosslessVerdictName(verdict));
+  }
+  return text;
+}
+
+// Of the cables between this fabric's switches those whose ends contradict each other, as sentences.
+std::vector<std::string> ContradictingBetween(const SwitchVerdicts& verdicts,
+                                              const topology::Fabric& fabric) {
+  std::vector<std::string> sentences;
+  const std::set<std::string> ours = SwitchesOf(fabric, verdicts.between);
+  for (const switches::SwitchLink& link : verdicts.between) {
+    const bool contradicts = link.outcome.verdict == lossless::LosslessVerdict::kContradiction;
+    if (contradicts && ours.contains(link.lower))
+      sentences.push_back(fmt::format("{} {} <-> {} {}: {}", link.lower, link.lower_port, link.upper,
+                                      link.upper_port, link.outcome.findings.front().sentence));
+  }
+  return sentences;
+}
+
+Condition Lossless(const FabricView& view, const topology::Fabric& fabric, const crds::CableCounts& cables) {
+  Condition condition{.type = std::string(kConditionLossless)};
+  const std::string by_rail = TextOf(RailsOf(*view.verdicts, fabric));
+  const std::string rails = by_rail.empty() ? "" : fmt::format(" ({})", by_rail);
+  const std::vector<std::string> between = ContradictingBetween(*view.verdicts, fabric);
+  if (cables.contradicting > 0) {
+    std::vector<std::string> worst;
+    for (const topology::FabricNode& member : fabric.nodes) {
+      const auto found = view.verdicts->worst.find(member.node.name);
+      if (found != view.verdicts->worst.end()) worst.push_back(found->second);
+    }
+    condition.status = ConditionStatus::kFalse;
+    condition.reason = "Contradiction";
+    condition.message = fmt::format("{} of {} cables{}: {}", cables.contradicting, cables.cables, rails,
+                                    SomeOf(worst, 3, "; "));
+  } else if (!between.empty()) {
+    condition.status = ConditionStatus::kFalse;
+    condition.reason = "Contradiction";
+  } else if (cables.unproved > 0) {
+    condition.reason = "Unproved";
+    condition.message = fmt::format("of {} of {} cables nobody can say{}: kubectl get fabricswitches -o wide",
+                                    cables.unproved, cables.cables, rails);
+  } else {
+    condition.status = ConditionStatus::kTrue;
+    condition.reason = "Lossless";
+    condition.message = fmt::format("both ends of all {} cables go together{}", cables.cables, rails);
+  }
+  if (!between.empty())
+    condition.message += fmt::format("{}{} between switches: {}", condition.message.empty() ? "" : "; ",
+                                     Plural(between.size(), "cable"), SomeOf(between, 3, "; "));
+  return condition;
+}
+
+Condition LinksHealthy(const std::vector<topology::Suspect>& suspects) {
+  if (suspects.empty()) {
+    return {.type = std::string(kConditionLinksHealthy),
+            .status = ConditionStatus::kTrue,
+            .reason = "NothingSuspected",
+            .message = "Nothing stands against any link that is watched"};
+  }
+  std::vector<std::string> sentences;
+  for (const topology::Suspect& suspect : suspects) sentences.push_back(topology::SentenceOf(suspect));
+  return {.type = std::string(kConditionLinksHealthy),
+          .status = ConditionStatus::kFalse,
+          .reason = std::string(topology::SymptomName(suspects.front().symptom)),
+          .message = SomeOf(sentences, kNamed, "; ")};
+}
+
+// Evidence counts on while a fault lasts; who is suspected, and of what, does not change with it.
+bool SameSuspects(const std::vector<topology::Suspect>& a, const std::vector<topology::Suspect>& b) {
+  const auto same = [](const topology::Suspect& one, const topology::Suspect& other) {
+    return one.kind == other.kind && one.name == other.name && one.symptom == other.symptom &&
+           one.links == other.links && one.gangs == other.gangs;
+  };
+  return a.size() == b.size() && std::is_permutation(a.begin(), a.end(), b.begin(), same);
+}
+
 std::vector<std::string> Assumptions(const topology::Fabric& fabric) {
   std::vector<std::string> assumptions;
   for (const std::string& sentence : fabric.assumptions) {
@@ -185,14 +312,39 @@ crds::FabricStatus DesiredStatus(const FabricView& view, const crds::FabricStatu
   }
   status.observed_generation = generation;
   status.conditions = current.conditions;
-  for (Condition condition :
-       {Ready(view, fabric), Cabled(fabric), Stale(view, fabric), Complete(view, fabric), Uniform(fabric)}) {
+  std::vector<Condition> conditions{Ready(view, fabric), Cabled(fabric), Stale(view, fabric),
+                                    Complete(view, fabric), Uniform(fabric)};
+  if (fabric != nullptr) {
+    status.cables = view.verdicts == nullptr ? current.cables : CountCables(view, *fabric);
+    status.suspects = SameSuspects(view.suspects, current.suspects) ? current.suspects : view.suspects;
+  }
+  if (view.verdicts != nullptr && status.cables.cables > 0) {
+    conditions.push_back(Lossless(view, *fabric, status.cables));
+  } else if (view.verdicts != nullptr) {
+    std::erase_if(status.conditions, [](const Condition& one) { return one.type == kConditionLossless; });
+  }
+  conditions.push_back(LinksHealthy(status.suspects));
+  for (Condition& condition : conditions) {
     condition.message = Cut(std::move(condition.message), kMaxMessage);
     condition.observed_generation = generation;
     condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
     crds::SetCondition(status.conditions, std::move(condition));
   }
   return status;
+}
+
+SuspectChanges CompareSuspects(const crds::FabricStatus& before, const crds::FabricStatus& after) {
+  const auto without = [](const crds::FabricStatus& from, const crds::FabricStatus& those) {
+    std::vector<topology::Suspect> left;
+    for (const topology::Suspect& suspect : from.suspects) {
+      const auto same = [&](const topology::Suspect& other) {
+        return other.kind == suspect.kind && other.name == suspect.name && other.symptom == suspect.symptom;
+      };
+      if (std::none_of(those.suspects.begin(), those.suspects.end(), same)) left.push_back(suspect);
+    }
+    return left;
+  };
+  return {without(after, before), without(before, after)};
 }
 
 FaultChanges CompareFaults(const crds::FabricStatus& before, const crds::FabricStatus& after) {

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "crds/fabric.h"
 #include "operator/assembly.h"
+#include "operator/switch_verdicts.h"
+#include "topology/suspects.h"
 
 namespace heddle::operators {
 
@@ -17,12 +19,19 @@ inline constexpr std::string_view kConditionComplete =
 inline constexpr std::string_view kConditionUniform =
     "Uniform";  // Fabric: no node has fewer parts than others of its kind
 
+inline constexpr std::string_view kConditionLossless =
+    "Lossless";  // Fabric: both ends of each cable to a switch that is asked go together; absent where none is
+inline constexpr std::string_view kConditionLinksHealthy =
+    "LinksHealthy";  // Fabric: no cable, host or leaf is suspected
+
 inline constexpr std::string_view kReasonNoNodes = "NoNodes";  // of Ready
 
 struct FabricView {
   const std::string& name;
   const Assembly& assembly;
   const std::set<std::string>& stale_nodes;
+  const SwitchVerdicts* verdicts = nullptr;  // null: nobody has compared any cable yet
+  std::vector<topology::Suspect> suspects;   // of this fabric, the worst first
 };
 
 // What the status of Fabric `name` should say. Conditions whose status has not changed keep their times, so
@@ -36,6 +45,13 @@ struct FaultChanges {
   std::vector<topology::CablingFault> gone;
 };
 FaultChanges CompareFaults(const crds::FabricStatus& before, const crds::FabricStatus& after);
+
+// Likewise suspects, by what they are and what they are suspected of.
+struct SuspectChanges {
+  std::vector<topology::Suspect> found;
+  std::vector<topology::Suspect> gone;
+};
+SuspectChanges CompareSuspects(const crds::FabricStatus& before, const crds::FabricStatus& after);
 
 // "a, b, c and 4 more"
 std::string SomeOf(const std::vector<std::string>& names, std::size_t limit, std::string_view between = ", ");

@@ -86,13 +86,14 @@ class Decision {
     });
   }
 
-  // Is this port as the policy wants it? Nothing to set is as good.
+  // Is this port as the policy wants it? Nothing to set is as good, and so is a NIC that cannot have it.
   bool Settled(std::size_t node, const LosslessPolicy& policy, const std::string& port) const {
     const LosslessWish* told = EntryOf(nodes_[node].wishes, port);
     const LosslessReport* report = EntryOf(nodes_[node].reports, port);
     if (told == nullptr || report == nullptr || !soundness_.at(policy.name).resolved) return false;
     const LosslessWish wanted = WishOf(policy, port, FactsOf(node, port), told);
     if (wanted.generation != told->generation || !Answers(*report, policy, told->generation)) return false;
+    if (wanted.refused) return true;
     return report->state == LosslessState::kCompliant || report->state == LosslessState::kNotApplicable;
   }
 
@@ -128,6 +129,51 @@ class Decision {
     });
   }
 
+  using NicKind = std::pair<std::string, std::string>;  // PCI id and driver
+
+  // The kinds of NICs of a node that this policy sets. One that is only told why not shows nothing of what it does.
+  std::set<NicKind> KindsOf(std::size_t node, const LosslessPolicy& policy) const {
+    std::set<NicKind> kinds;
+    const auto& resolved = soundness_.at(policy.name).resolved;
+    if (!resolved) return kinds;
+    for (const topology::Nic& nic : nodes_[node].node.nics) {
+      const bool told =
+          std::any_of(nic.ports.begin(), nic.ports.end(), [&](const topology::NicPort& nic_port) {
+            const auto selection = selections_[node].find(crds::PortName(nic, nic_port));
+            return selection != selections_[node].end() && selection->second == std::vector{&policy};
+          });
+      if (told && !kinds.contains({nic.pci_id, nic.driver}) &&
+          lossless::Render(*resolved, FactsOf(nic)).settings)
+        kinds.emplace(nic.pci_id, nic.driver);
+    }
+    return kinds;
+  }
+
+  // The first node by name of each kind of NIC, and then as many by name as the policy asks for: what one driver took
+  // says nothing of another. `selected`: by name.
+  std::set<std::size_t> Canaries(const LosslessPolicy& policy,
+                                 const std::vector<std::pair<std::string, std::size_t>>& selected) const {
+    std::set<std::size_t> canaries;
+    std::vector<std::size_t> others;
+    std::set<NicKind> seen;
+    for (const auto& [name, node] : selected) {
+      const std::set<NicKind> kinds = KindsOf(node, policy);
+      if (kinds.empty()) continue;
+      const std::size_t before = seen.size();
+      seen.insert(kinds.begin(), kinds.end());
+      if (seen.size() > before) {
+        canaries.insert(node);
+      } else {
+        others.push_back(node);
+      }
+    }
+    for (const std::size_t node : others) {
+      if (canaries.size() >= std::size_t(policy.spec.canary)) break;
+      canaries.insert(node);
+    }
+    return canaries;
+  }
+
   // The nodes that may have this generation.
   std::set<std::string> AdmittedNodes(const LosslessPolicy& policy) const {
     std::vector<std::pair<std::string, std::size_t>> selected;
@@ -136,19 +182,17 @@ class Decision {
     }
     std::sort(selected.begin(), selected.end());
     const bool careful = policy.spec.canary > 0 && policy.spec.mode == crds::LosslessMode::kApply;
-    const std::size_t canaries =
-        careful ? std::min(std::size_t(policy.spec.canary), selected.size()) : selected.size();
+    const std::set<std::size_t> canaries = careful ? Canaries(policy, selected) : std::set<std::size_t>();
     bool settled = true;
-    for (std::size_t i = 0; i < canaries && careful; ++i) {
-      const std::size_t node = selected[i].second;
+    for (const std::size_t node : canaries) {
       for (const auto& [port, by] : selections_[node]) {
         // A conflict is settled by people, and would hold the others up for ever.
         if (by.size() == 1 && by.front() == &policy) settled = settled && Settled(node, policy, port);
       }
     }
     std::set<std::string> admitted;
-    for (std::size_t i = 0; i < selected.size(); ++i) {
-      if (i < canaries || settled || HasIt(selected[i].second, policy)) admitted.insert(selected[i].first);
+    for (const auto& [name, node] : selected) {
+      if (settled || canaries.contains(node) || HasIt(node, policy)) admitted.insert(name);
     }
     return admitted;
   }
@@ -238,6 +282,7 @@ class Decision {
     std::map<LosslessState, std::string> first;
     int of_policies = 0;  // of the conflicting: those that other policies select, too
     int refused = 0;      // of the failed: those whose NIC cannot have it
+    std::string refusal;  // the first of these
   };
 
   // Ports of one kind of NIC, and what that does without.
@@ -302,8 +347,8 @@ class Decision {
         if (told != nullptr && in_force && told->refused) {
           ++tally.refused;
           Count(LosslessState::kFailed, counts);
-          tally.first.try_emplace(LosslessState::kFailed,
-                                  fmt::format("; {} {}: {}", nodes_[i].name, port, told->reason));
+          if (tally.refusal.empty())
+            tally.refusal = fmt::format("; {} {}: {}", nodes_[i].name, port, told->reason);
           continue;
         }
         const bool current =
@@ -408,7 +453,7 @@ class Decision {
               fmt::format("{} ports are written by somebody else, too{}", counts.conflicting, trouble)};
     if (tally.refused > 0) {
       return {"Refused", fmt::format("{} ports are told nothing, because their NICs cannot have it{}",
-                                     tally.refused, trouble)};
+                                     tally.refused, tally.refusal)};
     }
     if (counts.failed > 0)
       return {"Failed", fmt::format("{} ports could not be set{}", counts.failed, trouble)};

@@ -42,12 +42,12 @@ using LosslessPolicies = Policies<crds::LosslessPolicy>;
 
 // From all policies and all nodes what each port should have. A port that several sound policies select gets
 // none of them and names them all. A policy that contradicts itself is rolled out nowhere; ports keep what
-// they were told by its earlier generation. With `canary: N` in mode Apply the first N of the selected nodes
-// by name get a new generation, and the others keep the old one until every applicable port of those N is
-// compliant with the new; one that failed or drifted holds those up that have not got it yet. A port whose NIC cannot
-// have what the policy wants (its model or driver, as its agent published it) is told the reason and no settings, and
-// the policy is Refused there; the others get it. A generation that tells a
-// port nothing new keeps the old one's number there. Pure: equal inputs give equal
+// they were told by its earlier generation. With `canary: N` in mode Apply the first node by name of each kind of NIC
+// (PCI id and driver) that the policy sets, and then as many by name as make N, get a new generation; the others keep
+// the old one until every applicable port of those is compliant with the new; one that failed or drifted holds those up
+// that have not got it yet. A port whose NIC cannot have what the policy wants (its model or driver, as its agent
+// published it) is told the reason and no settings, and the policy is Refused there; the others get it, and it holds
+// nobody up. A generation that tells a port nothing new keeps the old one's number there. Pure: equal inputs give equal
 // results. `now` is only the time of conditions whose status changes.
 LosslessRollout DecideRollout(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes,
                               base::WallTime now);

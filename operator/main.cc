@@ -6,6 +6,8 @@
 #include <random>
 
 #include "base/process.h"
+#include "gnmi/grpc_client.h"
+#include "gnmi/grpc_log.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "kube/http_server.h"
@@ -87,7 +89,10 @@ int Run(Flags& flags, base::StopSignals& signals) {
   kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport transport(*std::move(config), clock);
   operators::Metrics metrics;
-  operators::Daemon daemon(transport, clock, random.Fork(), metrics, flags.daemon);
+  // What comes of each try stands in the switch's status; this is for who looks into one.
+  heddle::gnmi::TakeGrpcLog([](bool, std::string_view line) { spdlog::debug("gRPC said: {}", line); });
+  heddle::gnmi::GrpcDialer dialer;
+  operators::Daemon daemon(transport, dialer, clock, random.Fork(), metrics, flags.daemon);
   const kube::StatusEndpoints status{.metrics = [&] { return metrics.Text(); },
                                      .not_ready = [&] { return daemon.ready() ? "" : kUnread; }};
   std::unique_ptr<kube::HttpServer> server;

@@ -6,6 +6,8 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <mutex>
+#include <utility>
 
 namespace heddle::operators {
 
@@ -20,6 +22,29 @@ struct Metrics::Series {
     return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
   }
 
+  // What stands on the cluster, as the leader sees it.
+  void Stand(Gauges& family, const prometheus::Labels& labels, double value) {
+    const std::lock_guard lock(mutex);
+    prometheus::Gauge*& gauge = standing[{&family, labels}];
+    if (gauge == nullptr) gauge = &family.Add(labels);
+    gauge->Set(value);
+  }
+  template <class Gone>
+  void Forget(const Gone& gone) {
+    const std::lock_guard lock(mutex);
+    for (auto it = standing.begin(); it != standing.end();) {
+      const auto& [family, labels] = it->first;
+      if (!gone(labels)) {
+        ++it;
+        continue;
+      }
+      family->Remove(it->second);
+      it = standing.erase(it);
+    }
+  }
+
+  std::mutex mutex;
+  std::map<std::pair<Gauges*, prometheus::Labels>, prometheus::Gauge*> standing;
   prometheus::Registry registry;
   Counters& reconciles =
       AddCounter("heddle_operator_reconciles_total", "Reconciles by reconciler and result");
@@ -30,6 +55,11 @@ struct Metrics::Series {
   Gauges& gpus = AddGauge("heddle_fabric_gpus", "GPUs of a fabric");
   Gauges& faults = AddGauge("heddle_fabric_cabling_faults", "Cabling faults of a fabric");
   Gauges& stale = AddGauge("heddle_nodes_stale", "Nodes whose agent does not renew its Lease");
+  Gauges& switches = AddGauge("heddle_switches", "FabricSwitches, by whether they answer");
+  Gauges& cables =
+      AddGauge("heddle_cables", "Cables to switches that are asked, by what both of their ends come to");
+  Gauges& suspects = AddGauge("heddle_fabric_suspects",
+                              "Cables, hosts and leaves that are suspected, by the gravest symptom");
   Gauges& left_out = AddGauge("heddle_nodes_left_out", "NodeTopologies that could not be read");
 };
 
@@ -47,6 +77,8 @@ void Metrics::Wrote(std::string_view reconciler, int writes) {
 
 void Metrics::Leading(bool leading) {
   series_->leading.Add({}).Set(leading ? 1 : 0);
+  // Whoever leads now says what stands; the last that this process saw would be an alert that nothing ends.
+  if (!leading) series_->Forget([](const auto&) { return true; });
 }
 
 void Metrics::QueueDepth(std::size_t ready) {
@@ -57,13 +89,43 @@ void Metrics::Assembled(const std::map<std::string, topology::Fabric>& fabrics, 
                         std::size_t left_out) {
   for (const auto& [name, fabric] : fabrics) {
     const prometheus::Labels labels{{"fabric", name}};
-    series_->nodes.Add(labels).Set(static_cast<double>(fabric.nodes.size()));
-    series_->gpus.Add(labels).Set(fabric.gpu_count());
-    series_->faults.Add(labels).Set(static_cast<double>(std::count_if(
-        fabric.faults.begin(), fabric.faults.end(), [](const auto& fault) { return !fault.ambiguous; })));
+    series_->Stand(series_->nodes, labels, static_cast<double>(fabric.nodes.size()));
+    series_->Stand(series_->gpus, labels, fabric.gpu_count());
+    series_->Stand(series_->faults, labels,
+                   static_cast<double>(std::count_if(fabric.faults.begin(), fabric.faults.end(),
+                                                     [](const auto& fault) { return !fault.ambiguous; })));
   }
-  series_->stale.Add({}).Set(static_cast<double>(stale));
-  series_->left_out.Add({}).Set(static_cast<double>(left_out));
+  series_->Forget([&fabrics](const prometheus::Labels& labels) {
+    const auto fabric = labels.find("fabric");
+    return fabric != labels.end() && !fabrics.contains(fabric->second);
+  });
+  series_->Stand(series_->stale, {}, static_cast<double>(stale));
+  series_->Stand(series_->left_out, {}, static_cast<double>(left_out));
+}
+
+void Metrics::Switches(const SwitchAnswers& answers, const SwitchVerdicts& verdicts) {
+  int answering = 0;
+  for (const auto& [name, answer] : answers) answering += answer.trouble || answer.connecting ? 0 : 1;
+  series_->Stand(series_->switches, {{"answers", "true"}}, answering);
+  series_->Stand(series_->switches, {{"answers", "false"}}, double(verdicts.statuses.size()) - answering);
+  crds::CableCounts all;
+  for (const auto& [node, counts] : verdicts.counts) {
+    all.lossless += counts.lossless;
+    all.contradicting += counts.contradicting;
+    all.unproved += counts.unproved;
+  }
+  series_->Stand(series_->cables, {{"verdict", "Lossless"}}, all.lossless);
+  series_->Stand(series_->cables, {{"verdict", "Contradiction"}}, all.contradicting);
+  series_->Stand(series_->cables, {{"verdict", "Unproved"}}, all.unproved);
+}
+
+void Metrics::Suspects(const std::string& fabric, const std::vector<topology::Suspect>& suspects) {
+  std::map<std::string_view, int> counts;
+  for (int i = 0; i <= int(topology::Symptom::kDrops); ++i)
+    counts[topology::SymptomName(topology::Symptom(i))] = 0;
+  for (const topology::Suspect& suspect : suspects) ++counts[topology::SymptomName(suspect.symptom)];
+  for (const auto& [symptom, count] : counts)
+    series_->Stand(series_->suspects, {{"fabric", fabric}, {"symptom", std::string(symptom)}}, count);
 }
 
 std::string Metrics::Text() const {

@@ -4,8 +4,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "operator/switch_verdicts.h"
 #include "topology/fabric.h"
+#include "topology/suspects.h"
 
 namespace heddle::operators {
 
@@ -22,6 +25,9 @@ class Metrics {
   void QueueDepth(std::size_t ready);
   void Assembled(const std::map<std::string, topology::Fabric>& fabrics, std::size_t stale,
                  std::size_t left_out);
+
+  void Switches(const SwitchAnswers& answers, const SwitchVerdicts& verdicts);
+  void Suspects(const std::string& fabric, const std::vector<topology::Suspect>& suspects);
 
   std::string Text() const;  // the text exposition format
 

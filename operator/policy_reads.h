@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "crds/node_topology.h"
+#include "crds/newer_spec.h"
 #include "operator/policies.h"
 #include "operator/view.h"
 
@@ -37,7 +37,8 @@ template <class Node>
 class PolicyNodes {
  public:
   // `take(node, topology)` fills in what the NodeTopology says; only what changed since the last look is taken
-  // apart. Left out are those that cannot be read, that go, or whose Node is gone.
+  // apart. Left out are those that cannot be read, that go, or whose Node is gone. Of a spec that a newer operator
+  // wrote it is what can be read: left out, what that one said would stay there for good.
   template <class Take>
   std::vector<Node> Read(const View& nodes, const View& topologies, Take take) {
     std::map<std::string, Known> known;
@@ -50,7 +51,7 @@ class PolicyNodes {
         one = std::move(before->second);
       } else {
         one.object = object;
-        if (auto topology = crds::NodeTopologyFromJson(*object); topology && !topology->deleted_at) {
+        if (auto topology = crds::NodeTopologyOfAnySpec(*object); topology && !topology->deleted_at) {
           one.readable = true;
           one.node.name = name;
           take(one.node, *std::move(topology));

@@ -52,12 +52,18 @@ std::vector<base::Result<Outcome>> PolicyWrites::Specs(std::vector<SpecChange> c
 }
 
 base::Result<Outcome> PolicyWrites::Status(const kube::Resource& kind, const std::string& name,
-                                           const kube::Json& applied, const std::stop_token& stop) {
+                                           const kube::Json& applied, bool urgent,
+                                           const std::stop_token& stop) {
   const base::MonotonicTime now = clock_.Now();
   const std::string key = kind.kind + "/" + name;
-  const auto last = last_status_.find(key);
-  if (last != last_status_.end() && now - last->second < kLeastInterval)
-    return Outcome{.again = last->second + kLeastInterval - now};
+  const auto wait = [&](const std::map<std::string, base::MonotonicTime>& lasts) {
+    const auto last = lasts.find(key);
+    return last == lasts.end() ? std::chrono::nanoseconds(0) : last->second + kLeastInterval - now;
+  };
+  if (const std::chrono::nanoseconds left = wait(last_status_); left > left.zero()) {
+    if (!urgent || wait(last_urgent_) > left.zero()) return Outcome{.again = left};
+    last_urgent_[key] = now;
+  }
   last_status_[key] = now;  // also when it fails: a server in trouble is not helped by more writes
   const kube::ApplyOptions options{
       .field_manager = std::string(crds::keys::kOperatorManager), .force = true, .subresource = "status"};
@@ -79,23 +85,33 @@ void PolicyPass::WriteSpecs() {
 }
 
 void PolicyPass::Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
-                        const kube::Json& applied, const Ready& ready) {
+                        const kube::Json& applied, const Conditions& conditions) {
   WriteSpecs();
   if (stop_.stop_requested() || has == applied.value("status", kube::Json())) return;
-  const auto done = writes_.Status(kind, policy.name, applied, stop_);
-  if (done && done->writes > 0 && !done->again) Tell(kind, policy, ready);
+  const bool urgent = std::any_of(told_.begin(), told_.end(), [&](const PolicyEvent& one) {
+    return one.urgent && Turned(one, conditions) != nullptr;
+  });
+  const auto done = writes_.Status(kind, policy.name, applied, urgent, stop_);
+  if (done && done->writes > 0 && !done->again) Tell(kind, policy, conditions);
   Take(done);
 }
 
-void PolicyPass::Tell(const kube::Resource& kind, const crds::ObjectMeta& policy, const Ready& ready) {
-  const crds::Condition* before = crds::FindCondition(ready.before, crds::kReady);
-  const crds::Condition* now = crds::FindCondition(ready.now, crds::kReady);
-  if (now == nullptr || (before != nullptr && before->reason == now->reason)) return;
-  const auto told = std::find_if(told_.begin(), told_.end(),
-                                 [now](const PolicyEvent& one) { return one.reason == now->reason; });
-  if (told == told_.end()) return;
-  events_.Record({kind.ApiVersion(), kind.kind, "", policy.name, policy.uid}, told->severity, told->event,
-                 now->message);
+const std::string* PolicyPass::Turned(const PolicyEvent& event, const Conditions& conditions) {
+  const crds::Condition* before = crds::FindCondition(conditions.before, event.condition);
+  const crds::Condition* now = crds::FindCondition(conditions.now, event.condition);
+  const bool turned =
+      now != nullptr && now->reason == event.reason && (before == nullptr || before->reason != now->reason);
+  return turned ? &now->message : nullptr;
+}
+
+void PolicyPass::Tell(const kube::Resource& kind, const crds::ObjectMeta& policy,
+                      const Conditions& conditions) {
+  for (const PolicyEvent& one : told_) {
+    const std::string* const message = Turned(one, conditions);
+    if (message == nullptr) continue;
+    events_.Record({kind.ApiVersion(), kind.kind, "", policy.name, policy.uid}, one.severity, one.event,
+                   *message);
+  }
 }
 
 void PolicyPass::Take(const base::Result<Outcome>& one) {

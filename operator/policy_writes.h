@@ -38,21 +38,26 @@ class PolicyWrites {
   std::vector<base::Result<Outcome>> Specs(std::vector<SpecChange> changes, const std::stop_token& stop);
   // As many as kube-controller-manager has workers for most kinds (--concurrent-deployment-syncs).
   static constexpr int kAtOnce = 5;
-  // Applies a policy's status, at most once in 10 s: `again` of the outcome is when that is over.
+  // Applies a policy's status, at most once in 10 s: `again` of the outcome is when that is over. One that is urgent
+  // does not wait for it, and that once in 10 s, too.
   [[nodiscard]] base::Result<Outcome> Status(const kube::Resource& kind, const std::string& name,
-                                             const kube::Json& applied, const std::stop_token& stop);
+                                             const kube::Json& applied, bool urgent,
+                                             const std::stop_token& stop);
 
  private:
   kube::Client& client_;
   base::Clock& clock_;
-  std::map<std::string, base::MonotonicTime> last_status_;  // tried or done, by kind and name
+  // Tried or done, by kind and name.
+  std::map<std::string, base::MonotonicTime> last_status_, last_urgent_;
 };
 
-// An event of a policy: what its condition Ready turned to, for those of its reasons that people are to be told of;
-// the others are on the way to one of these.
+// An event of a policy: what a condition turned to, for those of its reasons that people are to be told of; the others
+// are on the way to one of these.
 struct PolicyEvent {
   std::string_view reason, event;
   kube::Severity severity;
+  std::string_view condition = crds::kReady;
+  bool urgent = false;  // the status that says so waits for nothing
 };
 
 // What one look at all nodes and policies of a kind writes: what differs, and the next where one fails.
@@ -67,18 +72,20 @@ class PolicyPass {
   void Spec(const std::string& node, const std::string& uid, std::string_view field, const kube::Json& has,
             kube::Json wanted);
   // A policy's status, where `applied` has another than `has`, and then its event.
-  struct Ready {
+  struct Conditions {
     const std::vector<crds::Condition>& before;
     const std::vector<crds::Condition>& now;
   };
   void Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
-              const kube::Json& applied, const Ready& ready);
+              const kube::Json& applied, const Conditions& conditions);
   void Take(const base::Result<Outcome>& one);
   [[nodiscard]] base::Result<Outcome> Sum();  // or the first error
 
  private:
   void WriteSpecs();
-  void Tell(const kube::Resource& kind, const crds::ObjectMeta& policy, const Ready& ready);
+  // The message of the condition that turned to what the event speaks of; null: it did not.
+  static const std::string* Turned(const PolicyEvent& event, const Conditions& conditions);
+  void Tell(const kube::Resource& kind, const crds::ObjectMeta& policy, const Conditions& conditions);
 
   PolicyWrites& writes_;
   kube::EventRecorder& events_;

@@ -17,6 +17,7 @@ inline const kube::Resource kGangs =
     kube::CustomResource(std::string(crds::keys::kGroup), std::string(crds::keys::kVersion),
                          std::string(crds::keys::kGang.plural), std::string(crds::keys::kGang.kind), true);
 inline const kube::Resource kLosslessPolicies = ClusterResource(crds::keys::kLosslessPolicy);
+inline const kube::Resource kFabricSwitches = ClusterResource(crds::keys::kFabricSwitch);
 inline const kube::Resource kRdmaDevicePolicies = ClusterResource(crds::keys::kRdmaDevicePolicy);
 
 }  // namespace heddle::operators

@@ -14,6 +14,7 @@ using kube::Json;
 
 constexpr std::size_t kMaxSentences = 100;  // of a fabric; its Fabric object has no more either
 constexpr std::size_t kMaxSentence = 400;
+constexpr std::size_t kMaxSuspect = 800;  // it ends with what to do
 constexpr std::size_t kMaxGangs = 2000;
 constexpr std::size_t kMaxEnded = 100;  // of these
 
@@ -23,7 +24,20 @@ int RailOf(const topology::Leaf& leaf) {
   return leaf.rail.missing() == topology::Missing::kNotApplicable ? -1 : -2;
 }
 
-Json FabricPiece(const std::string& name, const topology::Fabric& fabric) {
+// The worst first: the host at a cable's end, or that is one itself, and what stands against it. No host: "".
+Json SuspectsOf(const topology::Fabric& fabric, const std::vector<topology::Suspect>& suspects) {
+  Json piece = Json::array();
+  for (const topology::Suspect& suspect : suspects) {
+    const bool host = fabric.FindNode(suspect.node) != topology::kNone;
+    if (piece.size() < kMaxSentences)
+      piece.push_back(
+          Json::array({host ? suspect.node : "", Cut(topology::SentenceOf(suspect), kMaxSuspect)}));
+  }
+  return piece;
+}
+
+Json FabricPiece(const std::string& name, const topology::Fabric& fabric,
+                 const std::vector<topology::Suspect>& suspects) {
   Json leaves = Json::array(), spines = Json::array(), units = Json::array(), domains = Json::array();
   for (const topology::Leaf& leaf : fabric.leaves)
     leaves.push_back(
@@ -51,6 +65,7 @@ Json FabricPiece(const std::string& name, const topology::Fabric& fabric) {
           {"units", std::move(units)},
           {"domains", std::move(domains)},
           {"faults", std::move(faults)},
+          {"suspects", SuspectsOf(fabric, suspects)},
           {"assumptions", std::move(assumptions)}};
 }
 
@@ -105,7 +120,11 @@ Pieces Show(const Seen& seen) {
 
   Pieces pieces{.sources = Dump(SourcesPiece(seen.sources))};
   Json fabrics = Json::array();
-  for (const auto& [name, fabric] : seen.assembly.fabrics) fabrics.push_back(FabricPiece(name, fabric));
+  for (const auto& [name, fabric] : seen.assembly.fabrics) {
+    const auto suspects = seen.suspects.find(name);
+    fabrics.push_back(FabricPiece(
+        name, fabric, suspects == seen.suspects.end() ? std::vector<topology::Suspect>{} : suspects->second));
+  }
   pieces.fabrics = Dump(fabrics);
   static const FabricIndex kNoFabric;
   std::map<std::string, int, std::less<>> numbers;

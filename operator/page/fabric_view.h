@@ -8,6 +8,7 @@
 
 #include "crds/gang.h"
 #include "operator/assembly.h"
+#include "topology/suspects.h"
 
 // What the fabric page shows, as JSON in pieces: a piece that has not changed is not sent again. Facts that every node
 // has stand by position and refer by index, so that 10,000 nodes are 2 MB. docs/page.md is their form.
@@ -27,6 +28,7 @@ struct Seen {
   const std::set<std::string>& stale;          // nodes whose agents do not renew their Lease
   const std::vector<crds::Gang>& gangs;
   const std::vector<Source>& sources;
+  std::map<std::string, std::vector<topology::Suspect>> suspects = {};  // by fabric, as its object has them
 };
 
 struct Pieces {

@@ -1,5 +1,7 @@
 #include "operator/page/feed.h"
 
+#include "crds/fabric.h"
+
 namespace heddle::operators::page {
 namespace {
 
@@ -35,7 +37,7 @@ void Feed::LookOnce(const std::stop_token& stop) {
   if (assembly == nullptr || (!changed && sources == last_sources_ && late == last_late_)) return;
   std::vector<std::string> names;
   for (const kube::ObjectPtr& object : reads_.topologies.List()) names.push_back(kube::Name(*object));
-  page_.Publish(Show({*assembly, names, late, Gangs(), sources}));
+  page_.Publish(Show({*assembly, names, late, Gangs(), sources, Suspects()}));
   last_sources_ = std::move(sources);
   last_late_ = std::move(late);
   pace_.Took(started, clock_.Now());
@@ -75,6 +77,16 @@ std::vector<Source> Feed::Sources() {
     sources.push_back(std::move(source));
   }
   return sources;
+}
+
+std::map<std::string, std::vector<topology::Suspect>> Feed::Suspects() const {
+  std::map<std::string, std::vector<topology::Suspect>> suspects;
+  for (const kube::ObjectPtr& object : reads_.fabrics.List()) {
+    // One that cannot be read is said on the Fabric itself.
+    if (auto fabric = crds::FabricFromJson(*object); fabric && !fabric->status.suspects.empty())
+      suspects[fabric->name] = std::move(fabric->status.suspects);
+  }
+  return suspects;
 }
 
 const std::vector<crds::Gang>& Feed::Gangs() {

@@ -15,6 +15,7 @@
 #include "operator/assembly.h"
 #include "operator/pace.h"
 #include "operator/page/page.h"
+#include "topology/suspects.h"
 
 namespace heddle::operators::page {
 
@@ -43,6 +44,7 @@ class Feed {
   void LookOnce(const std::stop_token& stop);
   std::vector<Source> Sources();
   const std::vector<crds::Gang>& Gangs();
+  std::map<std::string, std::vector<topology::Suspect>> Suspects() const;
   AssemblyPtr Assembled(bool changed, const std::stop_token& stop);
 
   base::Clock& clock_;

@@ -20,9 +20,9 @@ constexpr std::size_t kMaxLinks = 64;
 
 // False here is work for a person or less for a gang. Of the others (a leaf nobody knows, files that were not written)
 // a node is as fast as ever, and they are said without a verdict.
-constexpr std::array<std::string_view, 9> kGraveConditions = {
+constexpr std::array<std::string_view, 10> kGraveConditions = {
     "Ready",         "GpusHealthy",  "NvlinksUp", "NvlinkHealthy", "NvlinkFabricHealthy",
-    "PcieLinksFull", "RdmaMtuEqual", "LinksUp",   "Lossless"};
+    "PcieLinksFull", "RdmaMtuEqual", "LinksUp",   "Lossless",      "CablesLossless"};
 
 bool IsGrave(std::string_view type) {
   const bool rail = type.starts_with("Rail") && type.ends_with("Healthy");

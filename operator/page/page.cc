@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/lower_case.h"
 #include "crds/gang.h"
 #include "crds/node_topology.h"
 #include "operator/page/about.h"
@@ -111,9 +112,7 @@ bool IsLocalHost(std::string_view host) {
     if (port.empty() || port.size() > 5 || !std::all_of(port.begin(), port.end(), digit)) return false;
     host = host.substr(0, colon);
   }
-  std::string lower(host);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  const std::string lower = base::LowerCase(std::string(host));
   return lower == "localhost" || lower == "127.0.0.1" || lower == "[::1]";
 }
 

@@ -155,6 +155,8 @@ export function fabricFacts(model, open) {
       ]),
       section("Cables", fabric.faults.length ? el("ul", {}, fabric.faults.map(([node, sentence]) => el("li", {}, link(node, () => open({ kind: "node", key: node })), `: ${sentence}`)))
         : el("p", { class: "soft" }, "every cable ends where it is expected")),
+      section("Suspects", fabric.suspects.length ? el("ul", {}, fabric.suspects.map(([node, sentence]) => el("li", {}, ...(node ? [link(node, () => open({ kind: "node", key: node })), ": "] : []), sentence)))
+        : el("p", { class: "soft" }, "nothing stands against any link that is watched")),
       section("Leaves with links that are not whole", broken.length ? table([{ title: "leaf" }, { title: "rail", number: true }, { title: "slow", number: true }, { title: "down", number: true }],
         broken.slice(0, 100).map((leaf) => [link(leaf.name, () => open({ kind: "leaf", key: `${leaf.fabric}/${leaf.index}` })), leaf.rail >= 0 ? leaf.rail : "–", leaf.slow, leaf.out])) : null),
       section("Taken for granted", bullets(fabric.assumptions, "soft")),

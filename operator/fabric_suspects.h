@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "crds/gang.h"
+#include "operator/cable_memory.h"
+#include "operator/port_sightings.h"
+#include "switches/switch_links.h"
+#include "topology/fabric.h"
+#include "topology/suspects.h"
+
+namespace heddle::operators {
+
+// What is known of a fabric's cables beside what its agents say now.
+struct SeenOfCables {
+  SwitchSightings sightings;                      // what switches that are asked count against their ports
+  std::span<const switches::SwitchLink> between;  // cables between such switches
+  const CableMemory* memory = nullptr;            // where cables ended; null: nobody remembers
+};
+
+// Which of a fabric's cables, hosts, leaves and spines explain best what its agents saw at the hosts' ends and what its
+// switches counted at theirs. A port that nobody knows the other end of is a cable with one end, on a leaf of this
+// fabric or a switch that is cabled to one. `gangs`, called where anything was seen: those that hold slots; one counts
+// where its traffic leaves an NVLink domain. Pure.
+std::vector<topology::Suspect> SuspectsOf(const topology::Fabric& fabric, const SeenOfCables& seen,
+                                          const std::function<std::vector<crds::Gang>()>& gangs);
+
+}  // namespace heddle::operators

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "topology/node.h"
+#include "topology/suspects.h"
+
+namespace heddle::operators {
+
+// What a switch that is asked says against one of its ports.
+struct SwitchPortSeen {
+  std::string alias;  // empty where it has none
+  std::vector<topology::Sighting> sightings;
+  friend bool operator==(const SwitchPortSeen&, const SwitchPortSeen&) = default;
+};
+// By the switch's system name, and the port's own name.
+using SwitchSightings = std::map<std::string, std::map<std::string, SwitchPortSeen>>;
+
+// What an agent says against a port, by the end of the cable that saw it: on InfiniBand it asks the leaf, too. Pure.
+std::vector<topology::Sighting> SightingsOf(const topology::NicPort& port);
+
+}  // namespace heddle::operators

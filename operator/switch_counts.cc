@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "operator/switch_endpoint.h"
+#include "operator/switch_session.h"
+#include "operator/switch_watch.h"
+#include "switches/neighbours.h"
+#include "switches/port_counters.h"
+
+// SwitchWatch's reading of counters.
+
+namespace heddle::operators {
+namespace {
+
+using base::Code;
+using gnmi::Notice;
+using std::chrono::seconds;
+
+constexpr const char* kCountersDatabase = "COUNTERS_DB";
+using switches::kApplicationDatabase;
+constexpr const char* kPortTable = "PORT_TABLE";
+// Answers in a row that do not come in time: then it hangs.
+constexpr int kMostTimeouts = 3;
+// Ports of which a note is told; the others are counted.
+constexpr std::size_t kMostNotes = 3;
+// What is asked for, in words.
+constexpr const char* kOfPorts = "counters of ports";
+constexpr const char* kOfLinks = "links of ports";
+constexpr const char* kOfQueues = "counters of queues";
+constexpr const char* kValues = "values";
+
+bool CountsPackets(const switches::PortCounters& port) {
+  const auto any = [](const auto& counts) {
+    return std::any_of(counts.begin(), counts.end(), [](const auto& one) { return one.has_value(); });
+  };
+  return port.in_errors || port.uncorrected || port.in_discards || port.out_discards || port.in_packets ||
+         port.out_packets || any(port.pfc_received) || any(port.pfc_sent);
+}
+
+bool KnowsLink(const switches::PortCounters& port) {
+  return port.up || port.state_changes;
+}
+
+bool AnyOf(const switches::CounterSample& sample, bool (*has)(const switches::PortCounters&)) {
+  return std::any_of(sample.ports.begin(), sample.ports.end(),
+                     [has](const auto& port) { return has(port.second); });
+}
+
+// Why there is no counter of some of what was asked for.
+SwitchTrouble Uncounted(const std::string& what, const base::Error& error) {
+  SwitchTrouble trouble = TroubleOf(error);
+  trouble.message = what + ": " + trouble.message;
+  return trouble;
+}
+
+}  // namespace
+
+void SwitchWatch::SubscribeCounters(Session& session) {
+  gnmi::SubscribeRequest request;
+  for (const std::vector<std::string>& elems : switches::SonicCounterPaths()) {
+    gnmi::Subscription one;
+    one.path = PathOf(kCountersDatabase, elems);
+    one.interval = options_.counters_every;
+    request.subscriptions.push_back(std::move(one));
+  }
+  const auto post = Post(session);
+  session.counters_stream = session.client->Subscribe(
+      request, {.notice =
+                    [this, post](Notice&& notice) {
+                      auto kept = std::make_shared<const Notice>(std::move(notice));
+                      post([this, kept](Session& to) {
+                        to.sampling = true;
+                        to.uncounted.erase(kOfPorts);
+                        Keep(to, *kept);
+                        to.flush_at = clock_.Now() + options_.settle;
+                      });
+                    },
+                .synced = [] {},
+                .ended =
+                    [this, post](const base::Status& why) {
+                      const bool refused = !why && why.error().code == Code::kUnimplemented;
+                      post([this, refused](Session& to) {
+                        to.counters_stream.reset();
+                        to.sampling = false;
+                        to.ports_at = clock_.Now();
+                        to.subscribe_at =
+                            clock_.Now() + Jittered(refused ? seconds(3600) : options_.most_retry);
+                      });
+                    }});
+}
+
+// What is counted lies in two databases; what all answers say together makes one sample.
+void SwitchWatch::AskPorts(Session& session, bool queues) {
+  const base::MonotonicTime now = clock_.Now();
+  session.ports_at = now + options_.counters_every;
+  const auto ask = [&](const char* what, gnmi::GetRequest request) {
+    ++session.asking_ports;
+    session.client->Get(request, options_.call_timeout, [this, what, post = Post(session)](auto said) {
+      auto kept = std::make_shared<const base::Result<std::vector<Notice>>>(std::move(said));
+      post([this, what, kept](Session& to) { TookCounters(to, what, *kept); });
+    });
+  };
+  // Its models do not say which queues are lossless, so counters of queues would be evidence of nothing.
+  if (!session.sonic()) return ask(kOfPorts, RequestOf("", {{"interfaces"}}));
+  ask(kOfLinks, RequestOf(kApplicationDatabase, {{kPortTable}}));
+  if (!session.sampling) ask(kOfPorts, RequestOf(kCountersDatabase, switches::SonicCounterPaths()));
+  if (!queues) return;
+  const std::chrono::nanoseconds every = std::max<std::chrono::nanoseconds>(
+      options_.counters_every, options_.queues_every_for_each * std::int64_t(sessions_.size()));
+  session.queues_at = now + every - options_.counters_every / 2;  // samples do not come by the clock
+  ask(kOfQueues, RequestOf(kCountersDatabase, {{"COUNTERS", "Ethernet*", "Queues"}}));
+}
+
+void SwitchWatch::TookCounters(Session& session, const std::string& what,
+                               const base::Result<std::vector<Notice>>& said) {
+  --session.asking_ports;
+  if (said) {
+    session.timeouts = 0;
+    session.uncounted.erase(what);
+    for (const Notice& notice : *said) Keep(session, notice);
+  } else {
+    const base::Error& error = said.error();
+    if (error.code == Code::kUnavailable && session.counters_stream == nullptr) return Fail(session, error);
+    // Nothing else is asked of OpenConfig, so nothing else would tell that it hangs, or refuses.
+    const bool late = error.code == Code::kTimeout;
+    if (!session.sonic() && late && ++session.timeouts >= kMostTimeouts) return Fail(session, error);
+    if (!session.sonic() && !late) {
+      session.answer.trouble = TroubleOf(error);
+      session.answer.connecting = false;
+    }
+    session.uncounted[what] = Uncounted(what, error);
+  }
+  if (session.asking_ports == 0) Flush(session);
+}
+
+void SwitchWatch::Keep(Session& session, const Notice& notice) {
+  for (const gnmi::Update& update : notice.updates) {
+    if (!update.value) continue;
+    std::vector<std::string> elems;
+    for (const gnmi::Elem& elem : update.path.elems) elems.push_back(elem.name);
+    session.counters[std::move(elems)] = *update.value;
+  }
+}
+
+void SwitchWatch::Flush(Session& session) {
+  std::map<std::string, std::string> names;  // by alias
+  if (session.answer.config != nullptr) {
+    for (const auto* ports : {&session.answer.config->config.ports, &session.answer.config->config.bare}) {
+      for (const formats::SonicPort& port : *ports)
+        names[port.alias.empty() ? port.name : port.alias] = port.name;
+    }
+  }
+  const base::MonotonicTime now = clock_.Now();
+  switches::CounterSample sample = session.sonic() ? switches::ReadSonicCounters(session.counters, names, now)
+                                                   : switches::ReadOpenConfigCounters(session.counters, now);
+  session.counters.clear();
+  const bool packets = AnyOf(sample, &CountsPackets), links = AnyOf(sample, &KnowsLink);
+  SwitchCounting& counting = session.answer.counting;
+  if (packets || links) {
+    counting.counted_at = clock_.WallNow();
+    counting.ports = int(sample.ports.size());
+    if (!session.sonic()) Heard(session);
+  }
+  session.uncounted.erase(kValues);
+  // Whoever answers with values that are none answers, and says nothing.
+  const char* const lacks = !packets ? kOfPorts : !links ? kOfLinks : nullptr;
+  if (lacks != nullptr && !session.uncounted.contains(lacks)) {
+    session.uncounted[kValues] = {
+        "Unreadable", fmt::format("{}: it answers, and none can be read; look at its gnmi service", lacks)};
+  }
+  counting.trouble.reset();
+  if (!session.uncounted.empty()) counting.trouble = session.uncounted.begin()->second;
+  session.window.Add(std::move(sample));
+  Judge(session);
+}
+
+// Also of a switch that has fallen silent: what stands against its ports grows old.
+void SwitchWatch::Judge(Session& session) {
+  session.sightings = session.window.Sightings(clock_.Now());
+  SwitchCounting& counting = session.answer.counting;
+  counting.noted = 0;
+  counting.notes.clear();
+  for (const switches::PortSightings& one : session.sightings) {
+    if (one.note.empty()) continue;
+    if (++counting.noted <= int(kMostNotes)) counting.notes.push_back(one.port + ": " + one.note);
+  }
+  Publish(session);
+}
+
+}  // namespace heddle::operators

@@ -1,0 +1,265 @@
+#include "operator/switch_reconciler.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "crds/keys.h"
+#include "lossless/policy.h"
+#include "operator/resources.h"
+#include "switches/cables.h"
+#include "switches/render.h"
+
+namespace heddle::operators {
+namespace {
+
+constexpr std::string_view kMapPrefix = "heddle-switch-";
+constexpr std::size_t kMaxNameOfObject = 253;
+constexpr std::string_view kRendered = "Rendered";  // FabricSwitch in mode Render: its ConfigMap stands
+
+kube::Json CablesOf(const std::vector<crds::CableReport>& reports) {
+  crds::NodeTopology object;
+  object.spec.cables = reports;
+  return crds::SpecApplyJson(object).value("spec", kube::Json::object()).value("cables", kube::Json());
+}
+
+kube::Json StatusOf(const crds::FabricSwitchStatus& status) {
+  crds::FabricSwitch object;
+  object.status = status;
+  return crds::StatusApplyJson(object).value("status", kube::Json::object());
+}
+
+constexpr std::array kTold{
+    PolicyEvent{"Contradiction", "CablesContradict", kube::Severity::kWarning, crds::kCablesLossless, true},
+    PolicyEvent{"Lossless", "CablesLossless", kube::Severity::kNormal, crds::kCablesLossless}};
+
+// Per policy the ports of a switch on which cables of hosts end that the policy selects.
+std::map<std::string, std::set<std::string>> PortsByPolicy(const crds::FabricSwitch& fabric_switch,
+                                                           const formats::SonicConfig& config,
+                                                           const std::vector<CabledNode>& nodes) {
+  std::vector<const crds::NodeTopology*> topologies;
+  std::map<std::string, const crds::NodeTopology*> by_name;
+  for (const CabledNode& node : nodes) {
+    topologies.push_back(node.topology.get());
+    by_name.emplace(node.name, node.topology.get());
+  }
+  const switches::KnownSwitch known{fabric_switch.spec.name, fabric_switch.spec.chassis_id, &config};
+  std::map<std::string, std::set<std::string>> ports;
+  for (const switches::NamedCable& cable :
+       switches::CompareBothEnds(topologies, std::span(&known, 1)).names) {
+    if (cable.at < 0) continue;
+    for (const crds::LosslessWish& wish : by_name.at(cable.node)->spec.lossless) {
+      const bool selects = wish.policies.size() == 1 &&
+                           std::find(wish.ports.begin(), wish.ports.end(), cable.port) != wish.ports.end();
+      if (selects) ports[wish.policies.front()].insert(cable.leaf_port);
+    }
+  }
+  return ports;
+}
+
+std::string NotesOf(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += "Note: " + note + "\n";
+  return text;
+}
+
+// What is written of one switch: for each policy the patch, and the same explained.
+std::map<std::string, std::string> DataOf(const crds::FabricSwitch& fabric_switch,
+                                          const switches::SonicAnswer& answer,
+                                          const std::vector<CabledNode>& nodes,
+                                          const Policies<crds::LosslessPolicy>& policies) {
+  std::map<std::string, std::string> data;
+  const auto plain = [](const std::string& line) { return line; };
+  for (const auto& [name, ports] : PortsByPolicy(fabric_switch, answer.config, nodes)) {
+    const auto policy = std::find_if(policies.read.begin(), policies.read.end(),
+                                     [&, n = name](const auto& one) { return one.name == n; });
+    if (policy == policies.read.end()) continue;
+    auto resolved = lossless::Resolve(policy->spec.policy);
+    const auto patch = resolved ? switches::RenderHostPorts(answer.text, answer.config, answer.model,
+                                                            {name, *std::move(resolved), ports})
+                                : base::Result<formats::SonicPatch>(base::Fail(resolved.error()));
+    if (!patch) {
+      data[name + ".txt"] = "Not rendered: " + patch.error().message + "\n";
+      continue;
+    }
+    data[name + ".patch.json"] = formats::PatchJson(*patch);
+    data[name + ".txt"] = fmt::format(
+                              "{}: {} changes for LosslessPolicy {} on {} ports, profile {}. Apply: sudo "
+                              "config apply-patch\n\n",
+                              answer.config.hostname, patch->lines.size(), name, ports.size(),
+                              switches::ProfileOfModel(answer.model)) +
+                          switches::Explain(*patch, plain) + NotesOf(patch->notes);
+  }
+  return data;
+}
+
+void SetRendered(const crds::FabricSwitch& object, const base::Result<Outcome>& written, base::WallTime now,
+                 crds::FabricSwitchStatus& status) {
+  crds::Condition condition{.type = std::string(kRendered)};
+  condition.status = written ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse;
+  condition.reason = written ? "Written" : std::string(base::CodeName(written.error().code));
+  condition.message = written ? "what it should have is in the ConfigMap that renderConfigMap names"
+                              : written.error().message;
+  if (!written && written.error().code == base::Code::kForbidden)
+    condition.message =
+        "the operator may not write ConfigMaps: set operator.switches.render in the chart's values";
+  condition.observed_generation = object.generation;
+  condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+  crds::SetCondition(status.conditions, std::move(condition));
+}
+
+}  // namespace
+
+std::string RenderMapName(const std::string& fabric_switch) {
+  std::string name = std::string(kMapPrefix) + fabric_switch;
+  if (name.size() <= kMaxNameOfObject) return name;
+  // FNV-1a: of two long names that begin alike.
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const char letter : fabric_switch) hash = (hash ^ std::uint8_t(letter)) * 1099511628211ull;
+  name.resize(kMaxNameOfObject - 17);
+  return fmt::format("{}-{:016x}", name, hash);
+}
+
+std::vector<CabledNode> SwitchReconciler::ReadNodes(bool any_switch) {
+  // Where nobody asks for cables, the nodes need not be held a second time: only what still stands there goes.
+  if (!any_switch) nodes_ = {};
+  if (!any_switch) {
+    const auto objects = reads_.topologies.List();
+    const bool any = std::any_of(objects.begin(), objects.end(), [](const kube::ObjectPtr& object) {
+      return !kube::ArrayAt(*object, {"spec", "cables"}).empty();
+    });
+    if (!any) return {};
+  }
+  return nodes_.Read(reads_.nodes, reads_.topologies, [](CabledNode& node, crds::NodeTopology&& topology) {
+    auto kept = std::make_shared<crds::NodeTopology>();
+    kept->name = node.name;
+    kept->spec.lossless = std::move(topology.spec.lossless);
+    kept->spec.cables = std::move(topology.spec.cables);
+    kept->status.node.nics = std::move(topology.status.node.nics);
+    kept->status.lossless = std::move(topology.status.lossless);
+    node.topology = std::move(kept);
+  });
+}
+
+std::set<std::string> SwitchReconciler::Unheard(const std::vector<crds::FabricSwitch>& fabric_switches,
+                                                const SwitchAnswers& answers) {
+  const base::MonotonicTime now = clock_.Now();
+  std::map<std::string, base::MonotonicTime> since;
+  std::set<std::string> unheard;
+  for (const crds::FabricSwitch& object : fabric_switches) {
+    const auto answer = answers.find(object.name);
+    if (answer != answers.end() && answer->second.read_at) continue;
+    const auto known = unheard_.find(object.uid);
+    const base::MonotonicTime began = known == unheard_.end() ? now : known->second;
+    since.emplace(object.uid, began);
+    if (now - began < kPatience) unheard.insert(object.name);
+  }
+  unheard_ = std::move(since);
+  return unheard;
+}
+
+std::chrono::nanoseconds SwitchReconciler::UntilNextLook(const SwitchVerdicts& verdicts) const {
+  std::chrono::nanoseconds next = kLookEvery;
+  const base::MonotonicTime now = clock_.Now();
+  // A second later it is so, and not about to be.
+  if (verdicts.turns)
+    next = std::min<std::chrono::nanoseconds>(next,
+                                              *verdicts.turns - clock_.WallNow() + std::chrono::seconds(1));
+  for (const auto& [uid, map] : maps_) next = std::min(next, map.at + kLookEvery - now);
+  for (const auto& [uid, since] : unheard_) {
+    if (now - since < kPatience) next = std::min(next, since + kPatience - now);
+  }
+  return std::max<std::chrono::nanoseconds>(next, std::chrono::seconds(1));
+}
+
+base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
+  const auto fabric_switches =
+      ReadPolicies(reads_.fabric_switches, "FabricSwitch", &crds::FabricSwitchFromJson);
+  const auto policies = ReadPolicies(reads_.policies, "LosslessPolicy", &crds::LosslessPolicyFromJson);
+  const bool only_proved = std::any_of(policies.read.begin(), policies.read.end(), [](const auto& policy) {
+    return policy.spec.counted == crds::CountedCables::kLosslessOnly;
+  });
+  const auto nodes = ReadNodes(!fabric_switches.read.empty() || only_proved);
+  const SwitchAnswers answers = reads_.answers();
+  const Silent silent{.nodes = reads_.late ? reads_.late() : std::set<std::string>{},
+                      .switches = Unheard(fabric_switches.read, answers)};
+  auto verdicts = std::make_shared<SwitchVerdicts>(
+      DecideVerdicts(fabric_switches.read, answers, nodes, policies, silent, clock_.WallNow()));
+  PolicyPass pass(writes_, events_, kTold, stop);
+  for (const CabledNode& node : nodes) {
+    const auto& wanted = verdicts->reports.at(node.name);
+    if (wanted == node.topology->spec.cables) continue;
+    pass.Spec(node.name, nodes_.UidOf(node.name), "cables", CablesOf(node.topology->spec.cables),
+              CablesOf(wanted));
+  }
+  WriteMaps(fabric_switches.read, answers, nodes, policies, *verdicts, pass, stop);
+  for (const crds::FabricSwitch& object : fabric_switches.read) {
+    crds::FabricSwitch wanted;
+    wanted.name = object.name;
+    wanted.uid = object.uid;
+    wanted.status = verdicts->statuses.at(object.name);
+    pass.Status(kFabricSwitches, object, StatusOf(object.status), crds::StatusApplyJson(wanted),
+                {object.status.conditions, wanted.status.conditions});
+  }
+  if (!fabric_switches.read.empty()) pass.Take(Outcome{.again = UntilNextLook(*verdicts)});
+  verdicts_.Set(std::move(verdicts));
+  return pass.Sum();
+}
+
+void SwitchReconciler::WriteMaps(const std::vector<crds::FabricSwitch>& fabric_switches,
+                                 const SwitchAnswers& answers, const std::vector<CabledNode>& nodes,
+                                 const Policies<crds::LosslessPolicy>& policies, SwitchVerdicts& verdicts,
+                                 PolicyPass& pass, const std::stop_token& stop) {
+  std::erase_if(maps_, [&](const auto& map) {
+    return std::none_of(fabric_switches.begin(), fabric_switches.end(), [&](const crds::FabricSwitch& one) {
+      return one.uid == map.first && one.spec.mode == crds::SwitchMode::kRender;
+    });
+  });
+  for (const crds::FabricSwitch& object : fabric_switches) {
+    crds::FabricSwitchStatus& status = verdicts.statuses.at(object.name);
+    if (object.spec.mode != crds::SwitchMode::kRender) {
+      status.render_config_map.clear();
+      std::erase_if(status.conditions, [](const auto& one) { return one.type == kRendered; });
+      continue;
+    }
+    const auto answer = answers.find(object.name);
+    // What was rendered stays while nobody knows better.
+    if (answer == answers.end() || answer->second.config == nullptr) continue;
+    const auto data = DataOf(object, *answer->second.config, nodes, policies);
+    const base::MonotonicTime now = clock_.Now();
+    const auto known = maps_.find(object.uid);
+    if (known == maps_.end() || known->second.data != data || now - known->second.at >= kLookEvery) {
+      const base::Result<Outcome> written = WriteMap(object, data, stop);
+      pass.Take(written);
+      SetRendered(object, written, clock_.WallNow(), status);
+      if (!written) continue;
+      maps_[object.uid] = {data, now};
+    }
+    status.render_config_map = RenderMapName(object.name);
+  }
+}
+
+base::Result<Outcome> SwitchReconciler::WriteMap(const crds::FabricSwitch& fabric_switch,
+                                                 const std::map<std::string, std::string>& data,
+                                                 const std::stop_token& stop) {
+  const std::string name = RenderMapName(fabric_switch.name);
+  kube::Json object = kube::NewObject(kube::kConfigMaps, {ns_, name});
+  object["metadata"]["labels"]["app.kubernetes.io/managed-by"] = crds::keys::kOperatorManager;
+  // It goes with the switch.
+  object["metadata"]["ownerReferences"] = kube::Json::array(
+      {{{"apiVersion", std::string(crds::keys::kGroup) + "/" + std::string(crds::keys::kVersion)},
+        {"kind", crds::keys::kFabricSwitch.kind},
+        {"name", fabric_switch.name},
+        {"uid", fabric_switch.uid}}});
+  object["data"] = data;
+  const kube::ApplyOptions options{.field_manager = std::string(crds::keys::kOperatorManager), .force = true};
+  const auto applied = client_.Apply(kube::kConfigMaps, object, options, stop);
+  if (!applied) return base::Fail(applied.error().In("write ConfigMap " + name));
+  return Outcome{.writes = 1};
+}
+
+}  // namespace heddle::operators

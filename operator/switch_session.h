@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "crds/fabric_switch.h"
+#include "gnmi/client.h"
+#include "kube/object.h"
+#include "operator/switch_watch.h"
+#include "switches/counter_window.h"
+
+// What the files of SwitchWatch share, and nobody else reads.
+
+namespace heddle::operators {
+
+gnmi::GetRequest RequestOf(const char* target, const std::vector<std::vector<std::string>>& paths);
+gnmi::Path PathOf(const char* target, const std::vector<std::string>& elems);
+
+// Whoever posts and whoever takes are different threads; what is posted for a session that ended meanwhile is nobody's.
+struct SwitchWatch::Mailbox {
+  std::mutex mutex;
+  std::vector<std::pair<std::uint64_t, Event>> events;
+};
+
+// One switch. Of the thread that works, but for the mailbox.
+struct SwitchWatch::Session {
+  std::string name;
+  crds::FabricSwitch object;
+  std::uint64_t begun = 0;  // how often; events of an earlier time are dropped
+  std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();
+
+  bool connected = false, connecting = false;
+  base::MonotonicTime retry_at{};
+  int failures = 0;
+
+  bool asking_config = false;
+  // Settings that were read once and are others than those that count.
+  std::shared_ptr<const switches::SonicAnswer> doubtful;
+  int doubts = 0;        // readings in a row that each said something else
+  int asking_ports = 0;  // answers that have not come yet
+  int timeouts = 0;      // answers in a row that did not come in time
+  base::MonotonicTime config_at{}, ports_at{}, queues_at{}, flush_at = base::MonotonicTime::max();
+  std::map<std::vector<std::string>, kube::Json> counters;  // of the sample that is coming in, by path
+  std::map<std::string, SwitchTrouble> uncounted;           // why something is not, by what was asked for
+  bool sampling = false;                                    // the switch keeps a subscription of counters
+  base::MonotonicTime subscribe_at{}, watch_at{};
+
+  SwitchAnswer answer;
+  switches::CounterWindow window;
+  std::vector<switches::PortSightings> sightings;
+
+  // A switch as SONiC keeps one subscription a connection (sonic-gnmi, gnmi_server/server.go), so changes have
+  // their own. Last, so that they go first: their callbacks use what stands above.
+  std::unique_ptr<gnmi::Client> client, changes_client;
+  std::unique_ptr<gnmi::Stream> counters_stream, changes_stream;
+
+  void Disconnect() {
+    counters_stream.reset();
+    changes_stream.reset();
+    changes_client.reset();
+    client.reset();
+    connected = connecting = asking_config = sampling = false;
+    asking_ports = timeouts = 0;
+    counters.clear();
+    uncounted.clear();
+    flush_at = base::MonotonicTime::max();
+    ++begun;
+  }
+  bool sonic() const { return object.spec.dialect == crds::SwitchDialect::kSonic; }
+};
+
+}  // namespace heddle::operators

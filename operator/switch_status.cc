@@ -1,0 +1,200 @@
+#include "operator/switch_status.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+namespace heddle::operators {
+namespace {
+
+using crds::Condition;
+using crds::ConditionStatus;
+
+constexpr std::size_t kMaxConditionMessage = 1024;  // the schema's
+constexpr std::chrono::minutes kReadAtEvery(10);
+
+std::string Cut(std::string text, std::size_t limit) {
+  if (text.size() > limit) {
+    text.resize(limit - 3);
+    text += "...";
+  }
+  return text;
+}
+
+// Each answer would be a write; so it is as old as that, while nothing else changes.
+std::optional<base::WallTime> ReadAt(const crds::FabricSwitch& object, const SwitchAnswer& answer) {
+  if (!answer.read_at) return object.status.read_at;
+  const base::WallTime read = std::chrono::floor<std::chrono::seconds>(*answer.read_at);
+  const auto& written = object.status.read_at;
+  return written && *written <= read && read - *written < kReadAtEvery ? written : std::optional(read);
+}
+
+bool IsConnecting(const JudgedSwitch& one) {
+  return one.answer == nullptr || (one.answer->connecting && !one.answer->trouble);
+}
+
+Condition Reachable(const JudgedSwitch& one) {
+  Condition condition{.type = std::string(crds::kReachable)};
+  if (IsConnecting(one)) {
+    condition.reason = "Connecting";
+    condition.message = "it has not been asked yet";
+  } else if (one.answer->trouble) {
+    condition.status = ConditionStatus::kFalse;
+    condition.reason = one.answer->trouble->reason;
+    condition.message = one.answer->trouble->message;
+  } else {
+    condition.status = ConditionStatus::kTrue;
+    condition.reason = "Answers";
+    condition.message = "it proved who it is, and answered";
+  }
+  return condition;
+}
+
+Condition Compared(const JudgedSwitch& one) {
+  Condition condition{.type = std::string(crds::kCompared), .status = ConditionStatus::kFalse};
+  const auto no = [&](std::string reason, std::string message) {
+    condition.reason = std::move(reason);
+    condition.message = std::move(message);
+    return condition;
+  };
+  const std::string& name = NameOf(*one.object);
+  if (one.object->spec.dialect == crds::SwitchDialect::kOpenConfig)
+    return no("DialectLacksPfc",
+              "OpenConfig has no path for PFC and its watchdog, so its cables stay unproved");
+  if (one.answer == nullptr || one.answer->config == nullptr)
+    return no("NotRead", "nobody knows how it is set: see Reachable");
+  if (!one.lie.empty()) return no("NameInDoubt", one.lie);
+  if (one.stale)
+    return no("Stale", fmt::format("it has not answered for {} polls, and what it said then proves "
+                                   "nothing now",
+                                   kPollsUntilStale));
+  if (one.doubled)
+    return no("NameInDoubt",
+              fmt::format("another FabricSwitch has the name {} too, and hosts know switches by their "
+                          "system names: give each switch a hostname of its own, or delete one of both",
+                          name));
+  if (one.counts.cables == 0)
+    return no("NoCables", fmt::format("no host says by LLDP that a cable of its ends on {}", name));
+  condition.status = ConditionStatus::kTrue;
+  condition.reason = "Compared";
+  condition.message = fmt::format("both ends of {} cables were held against each other", one.counts.cables);
+  return condition;
+}
+
+Condition Lossless(const JudgedSwitch& one, const crds::FabricSwitchStatus& status) {
+  Condition condition{.type = std::string(crds::kCablesLossless)};
+  const auto worst_of = [&](int count) {
+    const crds::SwitchCable& worst = status.worst_cables.front();
+    return fmt::format("{} of {} cables; {} <-> {} {}: {}", count, one.counts.cables, worst.switch_port,
+                       worst.node, worst.port, worst.message);
+  };
+  if (one.counts.cables == 0) {
+    condition.reason = "NoCables";
+    condition.message = "no cable to a host is known";
+  } else if (one.counts.contradicting > 0) {
+    condition.status = ConditionStatus::kFalse;
+    condition.reason = "Contradiction";
+    condition.message = worst_of(one.counts.contradicting);
+  } else if (one.counts.unproved > 0) {
+    condition.reason = "Unproved";
+    condition.message = worst_of(one.counts.unproved);
+  } else {
+    condition.status = ConditionStatus::kTrue;
+    condition.reason = "Lossless";
+    condition.message = fmt::format("both ends of all {} cables go together", one.counts.cables);
+  }
+  return condition;
+}
+
+// Of a switch that does not answer at all Reachable says why.
+Condition Counted(const JudgedSwitch& one) {
+  Condition condition{.type = std::string(kCounted)};
+  if (IsConnecting(one)) {
+    condition.reason = "Connecting";
+    condition.message = "it has not been asked yet";
+    return condition;
+  }
+  const SwitchCounting& counting = one.answer->counting;
+  if (counting.trouble) {
+    condition.status = ConditionStatus::kFalse;
+    condition.reason = counting.trouble->reason;
+    condition.message = fmt::format(
+        "{}; {}", counting.trouble->message,
+        counting.counted_at ? "something of it was last counted at " + base::FormatTime(*counting.counted_at)
+                            : "nothing of it was ever counted");
+  } else if (!counting.counted_at) {
+    condition.reason = "NotYet";
+    condition.message = "its counters have not been read yet";
+  } else if (counting.noted > 0) {
+    condition.status = ConditionStatus::kTrue;
+    condition.reason = "CountersReset";
+    condition.message = fmt::format(
+        "of {} ports a counter went back within the last 10 min, as after a "
+        "boot or a reset: {}{}",
+        counting.noted, fmt::join(counting.notes, "; "),
+        counting.noted > int(counting.notes.size()) ? "; ..." : "");
+  } else {
+    condition.status = ConditionStatus::kTrue;
+    condition.reason = "Counts";
+    condition.message = fmt::format("the counters of {} ports are read", counting.ports);
+  }
+  return condition;
+}
+
+void Set(std::initializer_list<Condition> conditions, const crds::FabricSwitch& object, base::WallTime now,
+         crds::FabricSwitchStatus& status) {
+  for (Condition condition : conditions) {
+    condition.message = Cut(std::move(condition.message), kMaxConditionMessage);
+    condition.observed_generation = object.generation;
+    condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+    crds::SetCondition(status.conditions, std::move(condition));
+  }
+}
+
+// What stands, but that it cannot be reached, if that is so.
+crds::FabricSwitchStatus Kept(const JudgedSwitch& one, base::WallTime now) {
+  crds::FabricSwitchStatus status = one.object->status;
+  status.observed_generation = one.object->generation;
+  if (!IsConnecting(one)) Set({Reachable(one), Counted(one)}, *one.object, now, status);
+  return status;
+}
+
+}  // namespace
+
+const std::string& NameOf(const crds::FabricSwitch& object) {
+  return object.spec.name.empty() ? object.spec.chassis_id : object.spec.name;
+}
+
+crds::FabricSwitchStatus StatusOf(const JudgedSwitch& judged, base::WallTime now) {
+  const crds::FabricSwitch& object = *judged.object;
+  const bool stands = crds::FindCondition(object.status.conditions, crds::kCablesLossless) != nullptr;
+  if (judged.silent && stands) return Kept(judged, now);
+  crds::FabricSwitchStatus status;
+  status.observed_generation = object.generation;
+  status.render_config_map = object.status.render_config_map;
+  status.counts.cables = judged.counts;
+  status.worst_cables = judged.worst;
+  std::stable_sort(status.worst_cables.begin(), status.worst_cables.end(),
+                   [](const auto& a, const auto& b) { return a.verdict < b.verdict; });
+  if (status.worst_cables.size() > crds::kMaxWorstCables) status.worst_cables.resize(crds::kMaxWorstCables);
+  if (judged.answer != nullptr) {
+    status.version = judged.answer->version;
+    if (judged.answer->config != nullptr) {
+      status.model = judged.answer->config->model;
+      status.counts.ports =
+          int(judged.answer->config->config.ports.size() + judged.answer->config->config.bare.size());
+    }
+    status.read_at = ReadAt(object, *judged.answer);
+  } else {
+    status.read_at = object.status.read_at;
+  }
+  status.conditions = object.status.conditions;
+  Set({Reachable(judged), Compared(judged), Lossless(judged, status), Counted(judged)}, object, now, status);
+  return status;
+}
+
+}  // namespace heddle::operators

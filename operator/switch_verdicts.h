@@ -1,0 +1,96 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "crds/fabric_switch.h"
+#include "crds/lossless_policy.h"
+#include "crds/node_topology.h"
+#include "operator/policies.h"
+#include "switches/neighbours.h"
+#include "switches/sonic_answers.h"
+#include "switches/switch_links.h"
+
+namespace heddle::operators {
+
+// Why a switch is not known, for its condition Reachable.
+struct SwitchTrouble {
+  std::string reason;   // "Unreachable", "CertificateRefused", …; see docs/switches.md
+  std::string message;  // a sentence with what to do
+  friend bool operator==(const SwitchTrouble&, const SwitchTrouble&) = default;
+};
+
+// What is known of a switch's counters.
+struct SwitchCounting {
+  std::optional<SwitchTrouble> trouble;      // of the last try; nothing = all that was asked for came
+  std::optional<base::WallTime> counted_at;  // when anything was last counted; nothing = never
+  int ports = 0;                             // of the last sample
+  int noted = 0;                             // ports of which something counts as nothing, as after a boot
+  std::vector<std::string>
+      notes;  // of the first of them: "Ethernet0: in_errors went back from 120 to 4: ..."
+  friend bool operator==(const SwitchCounting&, const SwitchCounting&) = default;
+};
+
+// What is known of a switch by asking it.
+struct SwitchAnswer {
+  std::optional<SwitchTrouble> trouble;   // of the last try; nothing = it answered
+  std::optional<base::WallTime> read_at;  // when it last answered; nothing = never
+  std::shared_ptr<const switches::SonicAnswer>
+      config;  // as it answered then; null = never, or none to be had
+  std::shared_ptr<const switches::Neighbours> neighbours;  // likewise whom it sees; null = nobody knows
+  std::string version;                                     // of its operating system; empty = not known
+  bool connecting = true;                                  // nothing has come of any try yet
+  SwitchCounting counting;
+  friend bool operator==(const SwitchAnswer&, const SwitchAnswer&) = default;
+};
+using SwitchAnswers = std::map<std::string, SwitchAnswer>;  // by the name of the FabricSwitch
+
+// What one node says that its cables are judged by.
+struct CabledNode {
+  std::string name;
+  std::map<std::string, std::string> labels;  // of the Node
+  // Its NICs, what policies wish of its ports, what its agent reports, and spec.cables as it stands.
+  std::shared_ptr<const crds::NodeTopology> topology;
+};
+
+// What is to stand in the specs of nodes and in the statuses of switches.
+struct SwitchVerdicts {
+  std::map<std::string, std::vector<crds::CableReport>> reports;  // by node; every node is in it
+  std::map<std::string, crds::FabricSwitchStatus> statuses;       // by FabricSwitch
+  std::map<std::string, crds::CableCounts> counts;                // by node
+  std::map<std::string, std::string> worst;  // by node, of the worst cable: a sentence with both ends
+  std::map<std::string, std::map<int, lossless::LosslessVerdict>>
+      rails;                                  // by node, of its worst cable on each
+  std::vector<switches::SwitchLink> between;  // of switches that are asked
+  std::optional<base::WallTime> turns;       // when the next of them is stale, if its switch answers no more
+};
+
+// Who says nothing now.
+struct Silent {
+  std::set<std::string>
+      nodes;  // whose agent does not renew its Lease: what it said of its end proves nothing
+  // FabricSwitches that nobody has heard yet, and only because we began a moment ago: what was written of them and
+  // their cables stays.
+  std::set<std::string> switches;
+};
+
+// Settings that were read longer ago than this many polls prove nothing any more.
+inline constexpr int kPollsUntilStale = 3;
+
+// Compares both ends of every cable between these nodes and switches. A cable counts as a person wants it
+// (LosslessPolicy, countedCables), where exactly one policy selects its port. One that ends on no FabricSwitch is told
+// only where nothing else than a proof counts. What a switch said is used until it is stale; then, and while two
+// switches have one name, or it calls itself otherwise, nothing of it is proved: never a false "lossless".
+// Pure: `now` is the time of conditions that turn, and what staleness is measured against.
+SwitchVerdicts DecideVerdicts(const std::vector<crds::FabricSwitch>& fabric_switches,
+                              const SwitchAnswers& answers, const std::vector<CabledNode>& nodes,
+                              const Policies<crds::LosslessPolicy>& policies, const Silent& silent,
+                              base::WallTime now);
+
+}  // namespace heddle::operators

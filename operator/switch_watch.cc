@@ -1,0 +1,468 @@
+#include "operator/switch_watch.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "crds/keys.h"
+#include "formats/printable.h"
+#include "operator/switch_endpoint.h"
+#include "operator/switch_session.h"
+#include "operator/switch_status.h"
+#include "switches/neighbours.h"
+
+namespace heddle::operators {
+namespace {
+
+using base::Code;
+using gnmi::Notice;
+using kube::Json;
+using std::chrono::seconds;
+
+constexpr const char* kOthers = "OTHERS";
+constexpr std::size_t kMaxVersion = 128;
+// Settings that change are written table by table, and read once they are.
+constexpr seconds kChangesSettle(2);
+// Readings that each say something else before the next waits for its poll.
+constexpr int kMostDoubts = 5;
+// Each has two Secrets to ask for, and few switches connect at once.
+constexpr int kEndpointReaders = 4;
+
+bool Same(const SwitchAnswer& a, const SwitchAnswer& b) {
+  const bool both = a.config != nullptr && b.config != nullptr;
+  return a.trouble == b.trouble && a.version == b.version && a.connecting == b.connecting &&
+         a.read_at.has_value() == b.read_at.has_value() && a.counting.trouble == b.counting.trouble &&
+         a.counting.ports == b.counting.ports &&
+         a.counting.counted_at.has_value() == b.counting.counted_at.has_value() &&
+         a.counting.notes == b.counting.notes && a.counting.noted == b.counting.noted &&
+         (a.config == b.config || (both && a.config->text == b.config->text)) &&
+         (a.neighbours == b.neighbours ||
+          (a.neighbours != nullptr && b.neighbours != nullptr && *a.neighbours == *b.neighbours));
+}
+
+}  // namespace
+
+gnmi::Path PathOf(const char* target, const std::vector<std::string>& elems) {
+  gnmi::Path path{.target = target};
+  for (const std::string& elem : elems) path.elems.push_back({elem, {}});
+  return path;
+}
+
+gnmi::GetRequest RequestOf(const char* target, const std::vector<std::vector<std::string>>& paths) {
+  gnmi::GetRequest request;
+  for (const auto& elems : paths) request.paths.push_back(PathOf(target, elems));
+  return request;
+}
+
+SwitchWatch::SwitchWatch(base::Clock& clock, base::Random random, Ways ways, Options options)
+    : clock_(clock),
+      random_(std::move(random)),
+      ways_(std::move(ways)),
+      options_(options),
+      queue_(clock),
+      began_(clock.Now()) {}
+SwitchWatch::~SwitchWatch() = default;
+
+void SwitchWatch::Changed(const std::string& fabric_switch) {
+  queue_.Add(fabric_switch);
+}
+
+SwitchAnswers SwitchWatch::Answers() const {
+  const std::lock_guard lock(mutex_);
+  return answers_;
+}
+
+SwitchSightings SwitchWatch::Sightings() const {
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, int> claims;
+  for (const auto& [object, told] : told_) {
+    for (const std::string& name : told.names) ++claims[name];
+  }
+  SwitchSightings all;
+  for (const auto& [object, told] : told_) {
+    for (const auto& [name, ports] : told.sightings) {
+      if (claims[name] == 1) all[name].insert(ports.begin(), ports.end());
+    }
+  }
+  return all;
+}
+
+std::set<std::string> SwitchWatch::Unprimed() const {
+  const std::vector<kube::ObjectPtr> objects = ways_.fabric_switches.List();
+  const base::MonotonicTime now = clock_.Now();
+  const auto unprimed = [&](base::MonotonicTime began, const std::optional<base::MonotonicTime>& counting) {
+    // As CounterWindow has it: trouble is over after the quiet time, or when nobody has counted it for twice as long.
+    return counting ? now - *counting < switches::kSwitchQuiet : now - began < 2 * switches::kSwitchQuiet;
+  };
+  std::set<std::string> names;
+  const std::lock_guard lock(mutex_);
+  for (const kube::ObjectPtr& object : objects) {
+    const auto told = told_.find(kube::Name(*object));
+    std::string name = kube::StringAt(*object, {"spec", "name"});
+    if (name.empty()) name = kube::StringAt(*object, {"spec", "chassisId"});
+    if (told == told_.end() ? unprimed(began_, {}) : unprimed(told->second.began, told->second.counting))
+      names.insert(std::move(name));
+  }
+  return names;
+}
+
+void SwitchWatch::Run(const std::stop_token& stop) {
+  {
+    const std::lock_guard lock(mutex_);
+    began_ = clock_.Now();
+  }
+  std::vector<std::jthread> readers;
+  for (int i = 0; i < kEndpointReaders; ++i) readers.emplace_back([this, stop] { ReadEndpoints(stop); });
+  for (const kube::ObjectPtr& object : ways_.fabric_switches.List()) queue_.Add(kube::Name(*object));
+  while (const std::optional<std::string> name = queue_.Get(stop)) {
+    Handle(*name);
+    queue_.Done(*name);
+  }
+  readers.clear();  // waits for them
+  sessions_.clear();
+  reads_.clear();
+  const std::lock_guard lock(mutex_);
+  answers_.clear();
+  told_.clear();
+}
+
+bool SwitchWatch::RunOnce(const std::stop_token& stop) {
+  if (ReadOneEndpoint(stop)) return true;
+  const std::optional<std::string> name = queue_.TryGet();
+  if (!name) return false;
+  Handle(*name);
+  queue_.Done(*name);
+  return true;
+}
+
+std::chrono::nanoseconds SwitchWatch::Jittered(std::chrono::nanoseconds span) {
+  return span + std::chrono::nanoseconds(random_.Below(std::uint64_t(span.count() / 10 + 1)));
+}
+
+std::function<void(SwitchWatch::Event)> SwitchWatch::Post(const Session& session) {
+  return [this, name = session.name, begun = session.begun, mailbox = session.mailbox](Event event) {
+    {
+      const std::lock_guard lock(mailbox->mutex);
+      mailbox->events.emplace_back(begun, std::move(event));
+    }
+    queue_.Add(name);
+  };
+}
+
+void SwitchWatch::Handle(const std::string& name) {
+  const kube::ObjectPtr object = ways_.fabric_switches.Get({"", name});
+  auto read = object == nullptr ? base::Result<crds::FabricSwitch>(base::Fail(Code::kNotFound, "it is gone"))
+                                : crds::FabricSwitchFromJson(*object);
+  if (!read || read->deleted_at) {
+    sessions_.erase(name);
+    bool had = false;
+    {
+      const std::lock_guard lock(mutex_);
+      told_.erase(name);
+      had = answers_.erase(name) > 0;
+    }
+    if (had) ways_.on_answers();
+    if (had) ways_.on_sightings();
+    return;
+  }
+  std::unique_ptr<Session>& session = sessions_[name];
+  if (session == nullptr || session->object.spec != read->spec) {
+    session = std::make_unique<Session>();
+    session->name = name;
+    session->object = *std::move(read);
+    Introduce(*session);
+  }
+  std::vector<std::pair<std::uint64_t, Event>> events;
+  {
+    const std::lock_guard lock(session->mailbox->mutex);
+    events.swap(session->mailbox->events);
+  }
+  for (auto& [begun, event] : events) {
+    if (begun == session->begun) event(*session);
+  }
+  if (!session->connected && !session->connecting && clock_.Now() >= session->retry_at) Begin(*session);
+  Advance(*session);
+}
+
+// What it claims to be counts from now on, whether or not it answers.
+void SwitchWatch::Introduce(const Session& session) {
+  Told told;
+  told.names.insert(NameOf(session.object));
+  told.began = clock_.Now();
+  const std::lock_guard lock(mutex_);
+  told_[session.name] = std::move(told);
+}
+
+void SwitchWatch::Begin(Session& session) {
+  session.Disconnect();
+  session.connecting = true;
+  {
+    const std::lock_guard lock(reads_mutex_);
+    reads_.push_back([this, object = session.object, post = Post(session)](const std::stop_token& stop) {
+      auto endpoint = std::make_shared<const base::Result<gnmi::Endpoint>>(ways_.endpoint(object, stop));
+      post([this, endpoint](Session& to) { TookEndpoint(to, *endpoint); });
+    });
+  }
+  more_reads_.notify_one();
+}
+
+bool SwitchWatch::ReadOneEndpoint(const std::stop_token& stop) {
+  std::function<void(const std::stop_token&)> read;
+  {
+    const std::lock_guard lock(reads_mutex_);
+    if (reads_.empty()) return false;
+    read = std::move(reads_.front());
+    reads_.pop_front();
+  }
+  read(stop);
+  return true;
+}
+
+void SwitchWatch::ReadEndpoints(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    {
+      std::unique_lock lock(reads_mutex_);
+      if (!more_reads_.wait(lock, stop, [this] { return !reads_.empty(); })) return;
+    }
+    ReadOneEndpoint(stop);
+  }
+}
+
+void SwitchWatch::TookEndpoint(Session& session, const base::Result<gnmi::Endpoint>& endpoint) {
+  if (!endpoint) return Fail(session, endpoint.error());
+  auto client = ways_.dialer.Dial(*endpoint);
+  if (!client) return Fail(session, client.error());
+  session.client = *std::move(client);
+  if (auto second = ways_.dialer.Dial(*endpoint)) session.changes_client = *std::move(second);
+  session.client->Capabilities(options_.call_timeout, [this, post = Post(session)](auto said) {
+    post([this, said = std::move(said)](Session& to) { TookCapabilities(to, said); });
+  });
+}
+
+void SwitchWatch::Fail(Session& session, const base::Error& error) {
+  session.Disconnect();
+  const int doubled = std::min(session.failures++, 10);
+  const std::chrono::nanoseconds wait =
+      std::min<std::chrono::nanoseconds>(options_.least_retry * (1 << doubled), options_.most_retry);
+  session.retry_at = clock_.Now() + Jittered(wait);
+  session.answer.trouble = TroubleOf(error);
+  session.answer.connecting = false;
+  session.answer.counting.trouble = SwitchTrouble{"NotAsked", "it does not answer: see Reachable"};
+  Judge(session);
+}
+
+void SwitchWatch::TookCapabilities(Session& session, const base::Result<gnmi::ServerCapabilities>& said) {
+  session.connecting = false;
+  if (!said) return Fail(session, said.error());
+  const bool is_sonic = std::any_of(said->models.begin(), said->models.end(), [](const gnmi::Model& model) {
+    return model.name == switches::kSonicModel;
+  });
+  if (session.sonic() && !is_sonic) {
+    return Fail(
+        session,
+        {Code::kUnimplemented,
+         session.object.spec.address +
+             ": speaks gNMI and is no SONiC (its Capabilities lack sonic-db): set dialect to OpenConfig",
+         std::nullopt});
+  }
+  session.connected = true;
+  const base::MonotonicTime now = clock_.Now();
+  session.config_at = session.sonic() ? now : base::MonotonicTime::max();
+  session.ports_at = session.queues_at = session.subscribe_at = session.watch_at = now;
+  if (session.sonic()) AskVersion(session);
+}
+
+// Everything that is due, and when the next is.
+void SwitchWatch::Advance(Session& session) {
+  const base::MonotonicTime now = clock_.Now();
+  if (!session.connected) {
+    if (!session.connecting)
+      queue_.AddAfter(session.name, std::max(session.retry_at - now, std::chrono::nanoseconds(1)));
+    return;
+  }
+  if (!session.asking_config && now >= session.config_at) AskHow(session);
+  if (session.sonic()) {
+    if (session.counters_stream == nullptr && now >= session.subscribe_at) SubscribeCounters(session);
+    if (session.changes_stream == nullptr && session.changes_client != nullptr && now >= session.watch_at)
+      SubscribeChanges(session);
+  }
+  if (now >= session.flush_at || (!session.sampling && now >= session.ports_at)) {
+    session.flush_at = base::MonotonicTime::max();
+    if (session.asking_ports == 0) AskPorts(session, now >= session.queues_at);
+  }
+  base::MonotonicTime next = session.flush_at;
+  if (!session.asking_config) next = std::min(next, session.config_at);
+  if (!session.sampling && session.asking_ports == 0) next = std::min(next, session.ports_at);
+  if (session.sonic() && session.counters_stream == nullptr) next = std::min(next, session.subscribe_at);
+  if (session.sonic() && session.changes_stream == nullptr && session.changes_client != nullptr)
+    next = std::min(next, session.watch_at);
+  if (next != base::MonotonicTime::max())
+    queue_.AddAfter(session.name, std::max(next - now, std::chrono::nanoseconds(1)));
+}
+
+void SwitchWatch::AskHow(Session& session) {
+  session.asking_config = true;
+  std::vector<std::vector<std::string>> tables;
+  for (const std::string& table : switches::SonicConfigTables()) tables.push_back({table});
+  session.client->Get(RequestOf(switches::kConfigDatabase, tables), options_.call_timeout,
+                      [this, post = Post(session)](auto said) {
+                        auto kept =
+                            std::make_shared<const base::Result<std::vector<Notice>>>(std::move(said));
+                        post([this, kept](Session& to) { TookConfig(to, *kept); });
+                      });
+}
+
+void SwitchWatch::TookConfig(Session& session, const base::Result<std::vector<Notice>>& said) {
+  session.asking_config = false;
+  session.config_at = clock_.Now() + Jittered(seconds(session.object.spec.poll_seconds));
+  if (!said) return Fail(session, said.error());
+  std::map<std::string, Json> tables;
+  for (const Notice& notice : *said) {
+    for (const gnmi::Update& update : notice.updates) {
+      if (update.path.elems.size() == 1 && update.value) tables[update.path.elems[0].name] = *update.value;
+    }
+  }
+  auto read = switches::ReadSonicAnswer(tables);
+  if (!read) {
+    session.doubtful.reset();
+    session.answer.trouble = TroubleOf(read.error().In(session.object.spec.address));
+    session.answer.connecting = false;
+    return Publish(session);
+  }
+  const auto said_so = [&](const auto& before) { return before != nullptr && before->text == read->text; };
+  // The same settings keep their object: whoever compares them looks at it first.
+  if (!said_so(session.answer.config)) {
+    const bool twice = said_so(session.doubtful);
+    session.doubtful = std::make_shared<const switches::SonicAnswer>(*std::move(read));
+    if (!twice) {
+      if (++session.doubts <= kMostDoubts) session.config_at = clock_.Now() + kChangesSettle;
+      return;
+    }
+    session.answer.config = std::move(session.doubtful);
+  }
+  session.doubtful.reset();
+  session.doubts = 0;
+  Heard(session);
+  Publish(session);
+  AskNeighbours(session);
+}
+
+void SwitchWatch::AskNeighbours(Session& session) {
+  session.client->Get(RequestOf(switches::kApplicationDatabase, {{switches::kNeighbourTable}}),
+                      options_.call_timeout, [this, post = Post(session)](auto said) {
+                        auto kept =
+                            std::make_shared<const base::Result<std::vector<Notice>>>(std::move(said));
+                        post([this, kept](Session& to) { TookNeighbours(to, *kept); });
+                      });
+}
+
+// A switch that does not tell contradicts nobody.
+void SwitchWatch::TookNeighbours(Session& session, const base::Result<std::vector<Notice>>& said) {
+  switches::Neighbours neighbours;
+  if (said) {
+    for (const Notice& notice : *said) {
+      for (const gnmi::Update& update : notice.updates) {
+        if (update.path.elems.size() == 1 && update.value)
+          neighbours.merge(switches::ReadNeighbours(*update.value));
+      }
+    }
+  }
+  auto& known = session.answer.neighbours;
+  if (neighbours.empty() ? known == nullptr : known != nullptr && *known == neighbours) return;
+  known = neighbours.empty() ? nullptr : std::make_shared<const switches::Neighbours>(std::move(neighbours));
+  Publish(session);
+}
+
+void SwitchWatch::Heard(Session& session) {
+  session.failures = 0;
+  session.answer.trouble.reset();
+  session.answer.connecting = false;
+  session.answer.read_at = clock_.WallNow();
+}
+
+void SwitchWatch::AskVersion(Session& session) {
+  session.client->Get(RequestOf(kOthers, {{"osversion", "build"}}), options_.call_timeout,
+                      [this, post = Post(session)](auto said) {
+                        if (!said || said->empty() || said->front().updates.empty()) return;
+                        const auto& value = said->front().updates.front().value;
+                        if (!value || !value->is_object()) return;
+                        const std::string version =
+                            formats::Printable(kube::StringAt(*value, {"build_version"}), kMaxVersion);
+                        post([this, version](Session& to) {
+                          to.answer.version = version;
+                          if (to.answer.read_at) Publish(to);
+                        });
+                      });
+}
+
+void SwitchWatch::SubscribeChanges(Session& session) {
+  gnmi::SubscribeRequest request;
+  for (const std::string& table : switches::SonicConfigTables()) {
+    gnmi::Subscription one;
+    one.path = PathOf(switches::kConfigDatabase, {table});
+    one.mode = gnmi::Subscription::Mode::kOnChange;
+    request.subscriptions.push_back(std::move(one));
+  }
+  // How things stand comes first, and is asked for anyway.
+  auto synced = std::make_shared<std::atomic<bool>>(false);
+  const auto post = Post(session);
+  session.changes_stream = session.changes_client->Subscribe(
+      request, {.notice =
+                    [this, post, synced](Notice&&) {
+                      if (!*synced) return;
+                      post([this](Session& to) {
+                        to.config_at = std::min(to.config_at, clock_.Now() + kChangesSettle);
+                      });
+                    },
+                .synced = [synced] { *synced = true; },
+                .ended =
+                    [this, post](const base::Status&) {
+                      post([this](Session& to) {
+                        to.changes_stream.reset();
+                        to.watch_at = clock_.Now() + Jittered(seconds(to.object.spec.poll_seconds));
+                      });
+                    }});
+}
+
+void SwitchWatch::Publish(Session& session) {
+  const switches::SonicAnswer* const config = session.answer.config.get();
+  const std::string& name = NameOf(session.object);
+  // One that calls itself otherwise is not whom the hosts see, and who that is nobody knows before it has said so.
+  const bool known = !session.sonic() || session.object.spec.name.empty() ||
+                     (config != nullptr && config->config.hostname == session.object.spec.name);
+  SwitchSightings sightings;
+  if (known) {
+    std::map<std::string, std::string> aliases;  // by name
+    if (config != nullptr && !session.sightings.empty()) {
+      for (const auto* ports : {&config->config.ports, &config->config.bare}) {
+        for (const formats::SonicPort& port : *ports) aliases[port.name] = port.alias;
+      }
+    }
+    for (const switches::PortSightings& one : session.sightings) {
+      if (one.sightings.empty()) continue;  // a note
+      sightings[name][one.port] = {aliases[one.port], one.sightings};
+    }
+  }
+  bool changed = false, seen = false;
+  {
+    const std::lock_guard lock(mutex_);
+    SwitchAnswer& before = answers_[session.name];
+    changed = !Same(before, session.answer);
+    before = session.answer;
+    Told& told = told_[session.name];
+    told.names = {name};
+    if (config != nullptr) told.names.insert(config->config.hostname);
+    seen = told.sightings != sightings;
+    told.sightings = std::move(sightings);
+    if (!told.counting && session.answer.counting.counted_at) told.counting = clock_.Now();
+  }
+  if (changed) ways_.on_answers();
+  if (seen) ways_.on_sightings();
+}
+
+}  // namespace heddle::operators
