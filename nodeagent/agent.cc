@@ -73,9 +73,12 @@ class Heartbeat {
 // The device plugin, and the pods whose plans it follows.
 class Devices {
  public:
+  // on_doubt: see NodeDevicesOptions.
   Devices(Publisher& publisher, Metrics& metrics, kube::Client& client, base::Clock& clock,
-          base::Random random, const AgentOptions& options) {
+          base::Random random, const AgentOptions& options,
+          std::function<void(const std::string& note)> on_doubt) {
     NodeDevicesOptions offering = *options.devices;
+    offering.on_doubt = std::move(on_doubt);
     if (options.follow_plans) {
       pods_ = std::make_unique<PodWatch>(client, clock, random.Fork(), options.node, options.log, [this] {
         if (devices_) devices_->PodsChanged();
@@ -155,6 +158,10 @@ class Teller {
     const std::lock_guard lock(mutex_);
     for (const NodeEvent& event : events_.Look(sight)) Tell(event.severity, event.reason, event.note);
     metrics_.Dropped(recorder_.dropped());
+  }
+  void Doubt(const std::string& note) {
+    const std::lock_guard lock(mutex_);
+    Tell(kube::Severity::kWarning, kDevicesAmbiguous, note);
   }
   void Tell(const std::vector<QosEvent>& events) {
     const std::lock_guard lock(mutex_);
@@ -305,7 +312,8 @@ void RunAgent(Monitor& monitor, kube::Client& client, base::Clock& clock, base::
   Publisher publisher(client, clock, random.Fork(), std::move(publishing));
   std::unique_ptr<Devices> devices;  // ends after those who tell it something, and before whom it tells
   if (options.devices && !options.once)
-    devices = std::make_unique<Devices>(publisher, metrics, client, clock, random.Fork(), options);
+    devices = std::make_unique<Devices>(publisher, metrics, client, clock, random.Fork(), options,
+                                        [&teller](const std::string& note) { teller.Doubt(note); });
   wished = devices.get();
   DeviceGate gate(devices.get());
   Lossless qos(options.lossless, devices ? static_cast<PortGate*>(&gate) : options.lossless.gate, clock,

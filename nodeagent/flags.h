@@ -8,6 +8,7 @@
 
 #include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/pod_resources.h"
+#include "nodeagent/leaf/memory.h"
 
 namespace heddle::nodeagent {
 
@@ -28,6 +29,7 @@ Examples:
   heddle-nodeagent --nccl-topo topo.xml              NCCL's topology file of this machine, rails and planes included
   heddle-nodeagent --from-nccl-xml topo.xml --print  where the hypervisor hides PCIe: the cloud's file tells it
   heddle-nodeagent record DIR --scrub                record this machine under other names, to attach to a bug report
+  heddle-nodeagent record - --scrub > node.tar       the same as an archive; from a pod: kubectl heddle record NODE
   heddle-nodeagent --machine DIR record DIR2 --scrub give a recording other names
   heddle-nodeagent qos show                          what makes each RoCE port lossless, or not
   heddle-nodeagent --node gpu-17                     in a DaemonSet, with its ServiceAccount
@@ -42,7 +44,7 @@ struct Flags {
   std::string nccl_topo, from_nccl_xml;
   std::string qos, qos_port, qos_output = "table";  // the verb: "show", "watch"; empty = none
   std::string probe;                                // the library that a child was started for
-  std::string nvml = "libnvidia-ml.so.1", lldpd_socket;
+  std::string nvml = "libnvidia-ml.so.1", lldpd_socket, labels_file;
   std::optional<std::string> pod_resources;   // as given
   std::optional<std::string> device_plugins;  // as given
   std::string state_dir = "/var/lib/heddle", infiniband_devices = "/dev/infiniband", nccl_conf = "variable";
@@ -54,6 +56,7 @@ struct Flags {
   std::string lossless = "observe", qos_dir;
   double lossless_interval_s = 30, lossless_drain_s = 15, lossless_settle_s = 10, lossless_patience_s = 1800;
 
+  LeafPaths Paths() const { return {lldpd_socket, labels_file}; }
   // The kubelet's socket; empty = do not ask. A recorded machine's own kubelet is elsewhere.
   std::string PodResources() const {
     if (pod_resources) return *pod_resources == "none" ? std::string() : *pod_resources;
@@ -150,12 +153,50 @@ inline void DefineLossless(CLI::App& app, Flags& flags) {
       ->type_name("DIR");
 }
 
+inline CLI::App* DefineRecord(CLI::App& app, Flags& flags) {
+  CLI::App* record =
+      app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");
+  record
+      ->add_option("DIR", flags.record_to,
+                   "The folder; it must not exist, or be empty. - is standard output, as a tar archive")
+      ->required();
+  record->add_flag(
+      "--scrub", flags.scrub,
+      "Under other names: GUIDs, MAC and IP addresses, UUIDs, serial numbers, hosts and switches");
+  return record;
+}
+
+// What a live machine is asked beside its kernel.
+inline void DefineSources(CLI::App& app, Flags& flags, CLI::Option* machine) {
+  app.add_option(
+         "--nvml", flags.nvml,
+         "The GPU driver's management library: a name for the loader, a path, or, with a / at its end, "
+         "the root of the file system that the driver is installed in")
+      ->take_last()
+      ->capture_default_str();
+  app.add_option("--lldpd-socket", flags.lldpd_socket,
+                 "lldpd's control socket (default: where lldpcli looks for it)")
+      ->take_last();
+  app.add_option(
+         "--labels-file", flags.labels_file,
+         "A file on this machine with key=value lines that name its place in the cloud's network, such as "
+         "topology.k8s.aws/network-node-layer-3=nn-0a1b: for EFA and clouds whose switches are silent, where "
+         "nobody labels the Node; read at each look")
+      ->type_name("FILE")
+      ->take_last()
+      ->excludes(machine);
+  app.add_option("--pod-resources", flags.pod_resources,
+                 "The kubelet's socket to ask which container holds which devices, or none (default: "
+                 "/var/lib/kubelet/pod-resources/kubelet.sock; with --machine, none)");
+}
+
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
 inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.footer(kExamples);
   app.add_option("--node", flags.node,
                  "Name of the Node (default: $NODE_NAME, machine.yaml, the host's name)");
-  app.add_option("--machine", flags.machine, "Folder of a recorded machine, in place of this one");
+  CLI::Option* machine =
+      app.add_option("--machine", flags.machine, "Folder of a recorded machine, in place of this one");
   app.add_flag("--print", flags.print, "Print the NodeTopology and exit; needs no cluster");
   app.add_flag("--follow", flags.follow,
                "With --print: go on, and print each change of health or topology as a line")
@@ -194,29 +235,13 @@ inline CLI::App* Define(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_flag("--once", flags.once, "Exit after the first publication");
-  app.add_option(
-         "--nvml", flags.nvml,
-         "The GPU driver's management library: a name for the loader, a path, or, with a / at its end, "
-         "the root of the file system that the driver is installed in")
-      ->take_last()
-      ->capture_default_str();
-  app.add_option("--lldpd-socket", flags.lldpd_socket,
-                 "lldpd's control socket (default: where lldpcli looks for it)")
-      ->take_last();
-  app.add_option("--pod-resources", flags.pod_resources,
-                 "The kubelet's socket to ask which container holds which devices, or none (default: "
-                 "/var/lib/kubelet/pod-resources/kubelet.sock; with --machine, none)");
+  DefineSources(app, flags, machine);
   DefineDevices(app, flags);
   DefineLossless(app, flags);
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
       ->check(CLI::IsMember({"debug", "info", "warn", "error"}))
       ->capture_default_str();
-  CLI::App* record =
-      app.add_subcommand("record", "Copy what discovery reads of this machine into a new folder");
-  record->add_option("DIR", flags.record_to, "The folder; it must not exist, or be empty")->required();
-  record->add_flag(
-      "--scrub", flags.scrub,
-      "Under other names: GUIDs, MAC and IP addresses, UUIDs, serial numbers, hosts and switches");
+  CLI::App* record = DefineRecord(app, flags);
   DefineQos(app, flags);
   CLI::App* probe = app.add_subcommand("nvml-probe", "")->group("");
   probe->add_option("LIBRARY", flags.probe)->required();

@@ -40,7 +40,11 @@ std::string Follow::First(const Sight& sight, base::WallTime now) const {
   crds::NodeTopology object;
   object.name = node_;
   object = Report(object, sight.seen, now);
-  if (format_ == FollowFormat::kText) return Ticket(object, sight.seen.excluded) + "\n";
+  if (format_ == FollowFormat::kText) {
+    PrintedFacts facts;
+    facts.excluded = sight.seen.excluded;
+    return Ticket(object, facts) + "\n";
+  }
   const crds::Json line{
       {"time", base::FormatMicroTime(now)}, {"kind", "observation"}, {"object", crds::ToJson(object)}};
   return line.dump(-1, ' ', false, crds::Json::error_handler_t::replace) + "\n";

@@ -107,20 +107,21 @@ int main(int argc, char** argv) {
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
     const auto done =
-        live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to,
-                                 flags.lldpd_socket, flags.scrub)
+        live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to, flags.Paths(),
+                                 flags.scrub)
              : nodeagent::RecordAgain(recorded, flags.machine, flags.node, flags.scrub, flags.record_to);
     return done ? 0 : Failed(done.error());
   }
-  auto machine =
-      live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.lldpd_socket)
-           : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
+  auto machine = live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.Paths())
+                      : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
   if (!machine) return Failed(machine.error());
   const auto once = nodeagent::ServeOnce(live ? root : recorded, *machine, flags, live, stop);
   if (!once || *once) return once ? 0 : Failed(once.error());
   const auto kubelet = nodeagent::OpenKubelet(live ? root : recorded, flags.PodResources());
   if (flags.print && !flags.follow)
-    return nodeagent::PrintNode(*machine, kubelet.get(), flags, clock, stop) ? 0 : kInterrupted;
+    return nodeagent::PrintNode(live ? root : recorded, *machine, kubelet.get(), flags, clock, stop)
+               ? 0
+               : kInterrupted;
   nodeagent::LiveEthtool live_ethtool;
   nodeagent::RecordedEthtool recorded_ethtool(recorded);
   nodeagent::CounterReader reader(live ? root : recorded,
@@ -131,7 +132,8 @@ int main(int argc, char** argv) {
   options.look_interval = Seconds(flags.interval_s);
   options.counters_interval = Seconds(flags.counters_interval_s);
   if (!flags.follow) options.patience = std::chrono::seconds(10);
-  nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options);
+  nodeagent::Monitor monitor(*machine->discovery, reader, kernel.get(), clock, options,
+                             machine->leaf_counts.get());
   if (flags.follow) {
     nodeagent::FollowNode(monitor, machine->identity.node, flags, clock, stop);
     return 0;

@@ -6,20 +6,26 @@
 #include "crds/yaml.h"
 #include "nodeagent/follow.h"
 #include "nodeagent/grants/pod_resources.h"
+#include "nodeagent/health/leaf_end.h"
 #include "nodeagent/publish/report.h"
 #include "nodeagent/ticket.h"
 
 namespace heddle::nodeagent {
 
-bool PrintNode(Machine& machine, GrantSource* kubelet, const Flags& flags, base::Clock& clock,
-               const std::stop_token& stop) {
+bool PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubelet, const Flags& flags,
+               base::Clock& clock, const std::stop_token& stop) {
   const auto grants = ReadOnce(kubelet, flags.pod_resources.has_value(), stop);
-  const Observation seen = machine.discovery->Look();
+  const Readings readings = machine.discovery->Read();
+  Observation seen = machine.discovery->Put(readings);
+  const std::vector<WatchedPort> ports = WatchedPorts(readings, seen.node);
+  PrintedFacts facts = ReadPrintedFacts(files, readings, seen);
+  facts.leaves = machine.leaf_counts->Read(PortsWithLeaves(ports));
+  SayLeafEnds(facts.leaves, ports, seen);
   if (stop.stop_requested()) return false;
   crds::NodeTopology object;
   object.name = machine.identity.node;
   object = Report(object, seen, clock.WallNow(), &grants);
-  const std::string text = flags.output == "text"   ? Ticket(object, seen.excluded)
+  const std::string text = flags.output == "text"   ? Ticket(object, facts)
                            : flags.output == "json" ? crds::ToJson(object).dump(2) + "\n"
                                                     : crds::ToYaml(crds::ToJson(object));
   std::fputs(text.c_str(), stdout);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/file_tree.h"
 #include "nodeagent/discovery/machine.h"
 #include "nodeagent/flags.h"
 #include "nodeagent/grants/grants.h"
@@ -11,10 +12,10 @@
 
 namespace heddle::nodeagent {
 
-// --print: the NodeTopology of one look, to standard output, as text for people (ticket.h) or as the object. `kubelet`
-// may be null. False where `stop` ended it.
-bool PrintNode(Machine& machine, GrantSource* kubelet, const Flags& flags, base::Clock& clock,
-               const std::stop_token& stop);
+// --print: the NodeTopology of one look, to standard output, as text for people (ticket.h) or as the object. `files`
+// are the machine's; `kubelet` may be null. False where `stop` ended it.
+bool PrintNode(const base::FileTree& files, Machine& machine, GrantSource* kubelet, const Flags& flags,
+               base::Clock& clock, const std::stop_token& stop);
 
 // --print --follow: the same, then a line for each change, until stop.
 void FollowNode(Monitor& monitor, const std::string& node, const Flags& flags, base::Clock& clock,

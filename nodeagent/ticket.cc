@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/table.h"
+#include "crds/gpus_unread.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -30,12 +33,37 @@ std::string Count(std::size_t number, std::string_view one) {
   return fmt::format("{} {}{}", number, one, number == 1 ? "" : "s");
 }
 
+// Nobody counted what was not read.
+std::string CountOrUnknown(std::size_t number, bool unread, std::string_view one) {
+  return number == 0 && unread ? fmt::format("? {}s", one) : Count(number, one);
+}
+
+std::string_view OrUnknown(std::string_view text) {
+  return text.empty() ? "?" : text;
+}
+
+// Words in lines of 100 columns, each behind `indent`.
+std::string Wrap(const std::vector<std::string>& words, std::string_view indent) {
+  constexpr std::size_t kColumns = 100;
+  std::string text, line;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string word = words[i] + (i + 1 < words.size() ? "," : "");
+    if (!line.empty() && indent.size() + line.size() + 1 + base::DisplayWidth(word) > kColumns) {
+      text += fmt::format("{}{}\n", indent, line);
+      line.clear();
+    }
+    if (!line.empty()) line += ' ';
+    line += word;
+  }
+  return text + fmt::format("{}{}\n", indent, line);
+}
+
 std::string NvlinkText(const Node& node) {
   if (node.nvlink.generation == 0 && node.nvlink.links_per_gpu == 0) return "none";
   std::string text;
   if (node.nvlink.generation > 0) text = fmt::format("generation {}, ", node.nvlink.generation);
   text += fmt::format("{} of each GPU, {} Gb/s a GPU and direction", Count(node.nvlink.links_per_gpu, "link"),
-                      node.nvlink.gbps_per_gpu);
+                      node.nvlink.gbps_per_gpu > 0 ? std::to_string(node.nvlink.gbps_per_gpu) : "?");
   for (const topology::NvLink::Exception& odd : node.nvlink.exceptions)
     text += fmt::format("; GPU {}: {} up", odd.gpu, odd.links_up);
   return text;
@@ -47,17 +75,23 @@ std::string DomainText(const Node& node) {
          (node.nvlink_domain->spans_nodes ? ", with other nodes" : ", this machine alone");
 }
 
-void AddHead(const crds::NodeTopology& object, std::string& text) {
+void AddHead(const crds::NodeTopology& object, const PrintedFacts& facts, std::string& text) {
   const Node& node = object.status.node;
+  const bool unread = crds::GpusUnread(node);
   const crds::NodeSummary summary = crds::Summarise(node);
   const auto line = [&text](std::string_view name, const std::string& value) {
     text += fmt::format("{:<11}{}\n", name, value);
   };
   line("Node", Printable(object.name));
   line("Machine", (node.machine.empty() ? "of an unknown make" : Printable(node.machine)) +
-                      fmt::format(", {}, {}, {}", Count(node.gpus.size(), "GPU"),
-                                  Count(node.nics.size(), "NIC"), Count(node.numa_nodes, "NUMA node")) +
+                      fmt::format(", {}, {}, {}", CountOrUnknown(node.gpus.size(), unread, "GPU"),
+                                  CountOrUnknown(node.nics.size(), unread, "NIC"),
+                                  CountOrUnknown(std::size_t(node.numa_nodes), true, "NUMA node")) +
                       (node.site.empty() ? "" : ", site " + Printable(node.site)));
+  if (facts.read) {
+    line("Software", fmt::format("kernel {}, GPU driver {}", Printable(OrUnknown(facts.kernel)),
+                                 Printable(OrUnknown(facts.gpu_driver))));
+  }
   if (!node.gpus.empty()) {
     line("NVLink",
          NvlinkText(node) +
@@ -85,7 +119,7 @@ void AddConditions(const std::vector<crds::Condition>& conditions, std::string& 
   }
   text += "\nWrong\n" + (bad.empty() ? "  nothing that this agent can see\n" : bad);
   if (!unknown.empty()) text += "Not known\n" + unknown;
-  if (!good.empty()) text += fmt::format("Good\n  {}\n", fmt::join(good, ", "));
+  if (!good.empty()) text += "Good\n" + Wrap(good, "  ");
 }
 
 // How far GPU `gpu` is from a NIC; "?" where nothing says.
@@ -117,12 +151,18 @@ std::vector<NicGroup> NicGroups(const Node& node, int gpu) {
   return groups;
 }
 
+// Enough to tell the GPUs of a site apart: "GPU-1d3f0a52".
+std::string ShortUuid(const std::string& uuid) {
+  constexpr std::size_t kShown = std::string_view("GPU-").size() + 8;
+  return std::string(OrUnknown(uuid.substr(0, kShown)));
+}
+
 void AddGpus(const Node& node, std::string& text) {
   if (node.gpus.empty()) return;
-  Table table({"GPU", "PCI", "NUMA", "MODEL", "GIB", "NICS", "DISTANCE", "RAIL", "STATE"});
+  Table table({"GPU", "UUID", "PCI", "NUMA", "MODEL", "GIB", "NICS", "DISTANCE", "RAIL", "STATE"});
   for (const topology::Gpu& gpu : node.gpus) {
     for (const NicGroup& group : NicGroups(node, gpu.index)) {
-      table.Add({std::to_string(gpu.index), gpu.pci, Text(gpu.numa), gpu.model,
+      table.Add({std::to_string(gpu.index), ShortUuid(gpu.uuid), gpu.pci, Text(gpu.numa), gpu.model,
                  gpu.memory_gib == 0 ? "?" : std::to_string(gpu.memory_gib), group[0], group[1], group[2],
                  HealthText(gpu)});
     }
@@ -163,6 +203,65 @@ void AddPorts(const Node& node, std::string& text) {
   text += "\nPorts\n" + table.Format({}) + reasons;
 }
 
+// As `nvidia-smi topo -m` has it, with the switch that makes a pair PIX. NICs are rows: of those there may be dozens.
+void AddDistances(const Node& node, const std::vector<PairDistance>& pairs, std::string& text) {
+  if (pairs.empty()) return;
+  std::vector<std::string> head{"NIC"};
+  for (const topology::Gpu& gpu : node.gpus) head.push_back(fmt::format("GPU{}", gpu.index));
+  head.emplace_back("BEHIND");
+  Table table(head);
+  for (const Nic& nic : node.nics) {
+    std::vector<base::Cell> row{nic.name};
+    std::vector<std::string> bridges;
+    for (const topology::Gpu& gpu : node.gpus) {
+      const auto pair = std::find_if(pairs.begin(), pairs.end(), [&](const PairDistance& of) {
+        return of.gpu == gpu.index && of.nic == nic.name;
+      });
+      row.emplace_back(pair == pairs.end() ? "?" : std::string(topology::PciDistanceName(pair->distance)));
+      const bool fresh = pair != pairs.end() && !pair->bridge.empty() &&
+                         std::find(bridges.begin(), bridges.end(), pair->bridge) == bridges.end();
+      if (fresh) bridges.push_back(pair->bridge);
+    }
+    row.emplace_back(bridges.empty() ? "-" : fmt::format("{}", fmt::join(bridges, ",")));
+    table.Add(std::move(row));
+  }
+  text += "\nPCIe distance of every NIC from every GPU, and the switch that PIX pairs are behind\n" +
+          table.Format({});
+}
+
+// Cards of one firmware in one line: one that differs stands out.
+void AddFirmware(const PrintedFacts& facts, std::string& text) {
+  if (facts.nics.empty()) return;
+  std::map<std::string, std::vector<std::string>> devices;
+  for (const auto& [name, of] : facts.nics) {
+    devices[fmt::format("firmware {} ({}, board {}), driver {}", OrUnknown(of.firmware), OrUnknown(of.model),
+                        OrUnknown(of.board), OrUnknown(of.driver))]
+        .push_back(Printable(name));
+  }
+  text += "\nVersions of NICs\n";
+  for (const auto& [version, names] : devices)
+    text += Printable("  " + version) + ":\n" + Wrap(names, "    ");
+}
+
+// What a person compares with the same counters of the host. Traffic says nothing by itself.
+void AddLeaves(const std::vector<LeafCounts>& leaves, std::string& text) {
+  if (leaves.empty()) return;
+  text += "\nCounted at the leaf since its counters were cleared\n";
+  for (const LeafCounts& leaf : leaves) {
+    std::vector<std::string> counts;
+    for (const PmaCount& count : leaf.counts) {
+      if (StandsStill(count.name) && count.value > 0)
+        counts.push_back(fmt::format("{} {}", count.name, count.value));
+    }
+    const std::string said = !leaf.unread.empty() ? leaf.unread
+                             : counts.empty()     ? std::string("nothing wrong")
+                                                  : fmt::format("{}", fmt::join(counts, ", "));
+    const std::string where =
+        leaf.leaf.empty() ? "" : fmt::format(" ({} port {})", leaf.leaf, leaf.leaf_port);
+    text += Printable(fmt::format("  {} port {}{}: {}", leaf.device, leaf.port, where, said)) + "\n";
+  }
+}
+
 void AddExcluded(const std::vector<Exclusion>& excluded, std::string& text) {
   if (excluded.empty()) return;
   // A card's virtual functions are dozens, and all say the same.
@@ -191,13 +290,16 @@ void AddGrants(const std::vector<crds::Grant>& grants, std::string& text) {
 
 }  // namespace
 
-std::string Ticket(const crds::NodeTopology& object, const std::vector<Exclusion>& excluded) {
+std::string Ticket(const crds::NodeTopology& object, const PrintedFacts& facts) {
   std::string text;
-  AddHead(object, text);
+  AddHead(object, facts, text);
   AddConditions(object.status.conditions, text);
   AddGpus(object.status.node, text);
   AddPorts(object.status.node, text);
-  AddExcluded(excluded, text);
+  AddDistances(object.status.node, facts.distances, text);
+  AddFirmware(facts, text);
+  AddLeaves(facts.leaves, text);
+  AddExcluded(facts.excluded, text);
   AddGrants(object.status.grants, text);
   return text;
 }

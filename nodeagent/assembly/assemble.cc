@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "nodeagent/assembly/distances.h"
 #include "nodeagent/assembly/lost_gpus.h"
 #include "nodeagent/assembly/nic_assembly.h"
 #include "nodeagent/assembly/rails.h"
@@ -109,17 +110,6 @@ class Assembly {
     }
   }
 
-  // The distance, where both ends are in the PCI tree.
-  std::optional<PciDistance> DistanceOf(const std::string& a, const std::string& b) const {
-    const PciDevice* left = readings_.pci.Find(a);
-    const PciDevice* right = readings_.pci.Find(b);
-    if (left == nullptr || right == nullptr) return std::nullopt;
-    PciDevice x = *left, y = *right;
-    x.numa = NumaOf(readings_, a);
-    y.numa = NumaOf(readings_, b);
-    return Distance(x, y, readings_.locality.numa_nodes);
-  }
-
   void AddGpus() {
     for (const GpuReading& reading : readings_.gpus.gpus) {
       if (reading.index >= int(kMaxGpus)) {
@@ -199,7 +189,11 @@ class Assembly {
     }
     if (std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.fabric.health_mask != 0; }))
       seen_.fabric_faults = FabricFaults(gpus);
-    if (seen_.gpus_unreadable) seen_.node.nvlink_domain = topology::Missing::kUnknown;
+    const NvlinkSpeeds speeds = SpeedsOf(gpus);
+    seen_.slow_nvlinks = speeds.slow;
+    seen_.assumed_nvlink_speed = speeds.assumed;
+    seen_.bus_unread = seen_.node.gpus.empty() && readings_.pci.unread;
+    if (seen_.gpus_unreadable || seen_.bus_unread) seen_.node.nvlink_domain = topology::Missing::kUnknown;
   }
 
   // What is equal for cards of one kind; a board's id tells one with two ports from one with a single port.
@@ -251,7 +245,7 @@ class Assembly {
       Cut(nic.ports, kMaxPorts, "ports of " + nic.name);
       RailNic one{nic.transport, nic.usable_gbps(), nic.usable_gbps() > 0, {}};
       for (const std::string& gpu : gpus)
-        one.distance.push_back(DistanceOf(gpu, nic.pci).value_or(PciDistance::kSys));
+        one.distance.push_back(DistanceOf(readings_, gpu, nic.pci).value_or(PciDistance::kSys));
       measured.push_back(std::move(one));
     }
     Rails rails = MeasureRails(int(gpus.size()), measured);
@@ -300,7 +294,7 @@ class Assembly {
     for (const Gpu& gpu : seen_.node.gpus) {
       std::vector<topology::GpuNicPath> nearest;
       for (const Nic& nic : seen_.node.nics) {
-        const auto distance = DistanceOf(gpu.pci, nic.pci);
+        const auto distance = DistanceOf(readings_, gpu.pci, nic.pci);
         if (nic.role != NicRole::kCompute || !distance) continue;
         if (!nearest.empty() && *distance > nearest.front().distance) continue;
         if (!nearest.empty() && *distance < nearest.front().distance) nearest.clear();

@@ -39,11 +39,19 @@ struct Observation {
       false;          // NVLinks end in switches, and the PCI bus shows none: a rack's, or a VM's host's
   bool xgmi = false;  // what counts as NVLinks is AMD's xGMI
   bool gpus_unreadable = false;  // GPUs are on the bus, and their driver does not answer
+  bool bus_unread = false;       // no GPU was found, and the PCI bus could not be read: nobody knows
+  // GPUs with NVLinks that trained to less than is usual in this node, as sentences; and whether the driver says no
+  // speed, so that the one of their generation stands for it.
+  std::vector<std::string> slow_nvlinks;
+  bool assumed_nvlink_speed = false;
   std::optional<std::vector<std::string>> fabric_faults;  // of the NVLink fabric; nothing: NVML says nothing
   // By ApplyHealth (health.h). What stands against any NVLink; nothing: nobody watches them. Ports, by NIC and
   // number, whose state cannot be read, and why.
   std::optional<std::vector<std::string>> nvlink_faults;
   std::map<std::pair<std::string, int>, std::string> unread_ports;
+  // By ApplyHealth, too: InfiniBand ports whose leaves are asked what their ends have counted, and why that is not
+  // known, or not in full; empty: it is.
+  std::map<std::pair<std::string, int>, std::string> leaf_ends;
   // Ports that pods and plans do not get for now though nothing is wrong with them, and why (publish/report.cc).
   std::map<std::pair<std::string, int>, std::string> withdrawn_ports;
   std::optional<std::vector<std::string>>

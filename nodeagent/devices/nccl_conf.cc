@@ -173,13 +173,13 @@ std::string WhyUnproved(const std::string& port, const crds::LosslessWish& wish,
   return "has not been read since that was told";
 }
 
-// What policies that apply mark data with, by port, and the ports of which that is not proved.
+// What policies mark data with, by port, and the ports of which that is not proved.
 struct Markings {
   std::map<std::string, Marking> by_port;
   std::string policy;
-  std::string observes;  // a policy that would mark and only observes
   std::string unproved;  // the first such port, and why
   int unproved_ports = 0;
+  bool applies = false;  // a policy of such a port is to set it, and not only to look
 };
 
 Markings MarkingsOf(const std::vector<Port>& ports, const NcclFacts& facts) {
@@ -187,10 +187,6 @@ Markings MarkingsOf(const std::vector<Port>& ports, const NcclFacts& facts) {
   for (const crds::LosslessWish& wish : facts.lossless) {
     if (!wish.settings || !wish.settings->traffic_class) continue;
     const std::string policy = wish.policies.empty() ? std::string() : wish.policies.front();
-    if (wish.mode != crds::LosslessMode::kApply) {
-      markings.observes = policy;
-      continue;
-    }
     markings.policy = policy;
     const int traffic_class = *wish.settings->traffic_class;
     const Marking marking{traffic_class, lossless::PriorityOf(*wish.settings, traffic_class >> 2)};
@@ -199,7 +195,9 @@ Markings MarkingsOf(const std::vector<Port>& ports, const NcclFacts& facts) {
       if (std::find(wish.ports.begin(), wish.ports.end(), name) == wish.ports.end()) continue;
       markings.by_port.emplace(name, marking);
       const std::string why = WhyUnproved(name, wish, facts);
-      if (!why.empty() && markings.unproved_ports++ == 0)
+      if (why.empty()) continue;
+      markings.applies = markings.applies || wish.mode == crds::LosslessMode::kApply;
+      if (markings.unproved_ports++ == 0)
         markings.unproved =
             fmt::format("LosslessPolicy {} marks data with {}, and {} {}", policy, traffic_class, name, why);
     }
@@ -218,8 +216,9 @@ void SetMarking(const std::vector<Port>& ports, const NcclFacts& facts, Lines& l
   const Markings markings = MarkingsOf(ports, facts);
   if (markings.unproved_ports > 0) {
     const int others = markings.unproved_ports - 1;
-    return LeaveOut(markings.unproved + (others == 0 ? "" : fmt::format(", as {} more", others)), true, lines,
-                    notes);
+    // Of hosts that nobody set yet this is what an observing policy is there to say, and its report says it.
+    return LeaveOut(markings.unproved + (others == 0 ? "" : fmt::format(", as {} more", others)),
+                    markings.applies, lines, notes);
   }
   std::optional<Marking> common;
   std::string first;
@@ -238,13 +237,9 @@ void SetMarking(const std::vector<Port>& ports, const NcclFacts& facts, Lines& l
                       true, lines, notes);
     }
   }
-  if (!common) {
-    if (!markings.observes.empty())
-      LeaveOut(fmt::format("LosslessPolicy {} only observes", markings.observes), false, lines, notes);
-    return;
-  }
+  if (!common) return;
   if (!unmarked.empty())
-    notes.push_back(fmt::format("{} carry marked packets too, and no LosslessPolicy is applied to them",
+    notes.push_back(fmt::format("{} carry marked packets too, and no LosslessPolicy says how they treat them",
                                 fmt::join(unmarked, ", ")));
   lines.Say(
       fmt::format("What LosslessPolicy {} marks data with: the whole ToS byte, and the priority. Its ports "

@@ -34,9 +34,9 @@ struct NcclConf {
 //
 // Only what is known is written: never CollNet, which is a property of the switches; no interface for sockets, because
 // whether a pod has the host's is not known here; no GID index, because it differs by network namespace. The traffic
-// class is that of policies that apply (mode Apply; one that observes changes nothing), and only while each of their
-// ports was read back as trusting DSCP, mapping it and pausing its priority as they say: else packets that NCCL marks
-// would be in another class than those of rdma_cm, so a comment says why there is none. Pure and total.
+// class is that of the policies, whether they set the ports or only look at what others set, and only while each of
+// their ports was read back as trusting DSCP, mapping it and pausing its priority as they say: else packets that NCCL
+// marks would be in another class than those of rdma_cm, so a comment says why there is none. Pure and total.
 NcclConf NcclConfOf(const topology::Node& node, const NcclFacts& facts);
 
 }  // namespace heddle::nodeagent

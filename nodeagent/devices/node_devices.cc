@@ -15,11 +15,25 @@ namespace {
 // The files of devices change when modules are loaded, of which nobody hears.
 constexpr auto kReadAgain = std::chrono::minutes(1);
 constexpr std::size_t kMaxMessage = 900;
+constexpr std::ptrdiff_t kMaxRivals = 8;  // of one event
 
 bool Marks(const std::vector<crds::LosslessWish>& wishes) {
   return std::any_of(wishes.begin(), wishes.end(), [](const crds::LosslessWish& wish) {
-    return wish.settings && wish.settings->traffic_class && wish.mode == crds::LosslessMode::kApply;
+    return wish.settings && wish.settings->traffic_class;
   });
+}
+
+// That the kubelet did not say for whom it asks, and whom it was taken to mean.
+std::string DoubtOf(const std::string& resource, const Choice& choice) {
+  const auto& rivals = choice.rivals;
+  const auto end = rivals.begin() + std::min(kMaxRivals, std::ptrdiff_t(rivals.size()));
+  std::string others = fmt::format("{}", fmt::join(rivals.begin(), end, ", "));
+  if (end != rivals.end()) others += fmt::format(" and {} more", rivals.end() - end);
+  return fmt::format(
+      "{} {} is taken to be for {}, which was made first; it may be for {} as well, whose plan is another. "
+      "What "
+      "each got is compared (DevicesAsPlanned)",
+      resource, fmt::join(choice.ids, ","), choice.pod.empty() ? "a pod without a plan" : choice.pod, others);
 }
 
 }  // namespace
@@ -296,6 +310,7 @@ std::vector<std::string> NodeDevices::Prefer(const nodeagent::Offer& offer,
     if (!choice.rivals.empty()) line += fmt::format(" maybe={}", fmt::join(choice.rivals, ","));
     options_.plugins.log(line);
   }
+  if (!choice.rivals.empty() && options_.on_doubt) options_.on_doubt(DoubtOf(offer.resource, choice));
   return choice.ids;
 }
 

@@ -36,6 +36,8 @@ struct NodeDevicesOptions {
   std::function<std::vector<kube::ObjectPtr>()> pods;
   // The same, as new as can be had in a second or two; empty = `pods`.
   std::function<std::vector<kube::ObjectPtr>()> pods_now;
+  // Hears of each choice of devices that several pods may be meant by, as a sentence that names them; must not block.
+  std::function<void(const std::string& note)> on_doubt;
 };
 
 // What there is to publish.
@@ -47,6 +49,8 @@ struct DeviceNews {
 };
 
 inline constexpr std::string_view kNcclFilesWritten = "NcclFilesWritten";
+// The reason of the event that says what on_doubt hears.
+inline constexpr std::string_view kDevicesAmbiguous = "DevicesAmbiguous";
 // Whether pods that have RDMA devices have what no device plugin brings (crds/rdma_pod.h).
 inline constexpr std::string_view kRdmaPodsComplete = "RdmaPodsComplete";
 

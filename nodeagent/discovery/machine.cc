@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "nodeagent/discovery/printed_facts.h"
 #include "nodeagent/health/counters.h"
 #include "nodeagent/health/ethtool_stats.h"
+#include "nodeagent/health/leaf_end.h"
 #include "nodeagent/leaf/memory.h"
+#include "nodeagent/leaf/umad.h"
 #include "nodeagent/nccl/export.h"
 #include "nodeagent/qos/kernel_port_io.h"
 #include "nodeagent/qos/ports.h"
@@ -24,8 +27,9 @@ base::Status CheckName(const Identity& identity) {
 }
 
 Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr<GpuSource> gpus,
-                 std::vector<std::unique_ptr<LeafSource>> leaves, const std::string& root) {
-  Machine machine{std::move(identity), std::move(gpus), nullptr};
+                 std::vector<std::unique_ptr<LeafSource>> leaves,
+                 std::unique_ptr<LeafCountSource> leaf_counts, const std::string& root) {
+  Machine machine{std::move(identity), std::move(gpus), nullptr, std::move(leaf_counts)};
   machine.discovery = std::make_unique<Discovery>(files, *machine.gpus, std::move(leaves), machine.identity,
                                                   ProbeLocality(files, root));
   return machine;
@@ -38,10 +42,14 @@ base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolS
   ReadForHwloc(recording);
   const Observation seen = nodeagent::Assemble(readings);
   (void)NcclTopologyOf(recording, readings, seen);
+  (void)ReadPrintedFacts(recording, readings, seen);
   Identity identity = readings.identity;
   if (identity.product.empty()) identity.product = readings.locality.product;
   std::map<std::string, std::string> extra = readings.leaves.files;
-  extra.merge(RecordCounters(recording, ethtool, WatchedPorts(readings, seen.node)));
+  const std::vector<WatchedPort> watched = WatchedPorts(readings, seen.node);
+  extra.merge(RecordCounters(recording, ethtool, watched));
+  if (std::string told = FormatLeafCounts(machine.leaf_counts->Read(PortsWithLeaves(watched))); !told.empty())
+    extra[kLeafCountersFile] = std::move(told);
   if (std::string told = FormatVerbsYaml(readings.rdma); !told.empty()) extra["verbs.yaml"] = std::move(told);
   const std::vector<QosPort> ports =
       QosPorts(QosPortsWanted::kRoce, seen.node, WatchedPortsOfAllRoles(readings, seen.node), &recording);
@@ -51,7 +59,7 @@ base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolS
   std::erase_if(gpus.gpus, [](const GpuReading& gpu) { return gpu.xgmi; });  // sysfs has those
   extra["nvml.yaml"] = FormatNvmlYaml(gpus);
   const RecordedFiles recorded = recording.Recorded(extra);
-  return WriteRecording(scrub ? Scrub(recorded) : recorded, folder);
+  return Deliver(scrub ? Scrub(recorded) : recorded, folder);
 }
 
 }  // namespace
@@ -72,27 +80,26 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
   if (!node.empty()) identity.node = std::move(node);
   TRY(CheckName(identity), folder);
   Machine machine = Assemble(files, std::move(identity), std::make_unique<RecordedGpus>(files),
-                             RecordedLeaves(files), folder);
+                             RecordedLeaves(files), std::make_unique<RecordedLeafCounts>(files), folder);
   machine.discovery->Ask(std::make_unique<RecordedMtus>(files));
   return machine;
 }
 
 base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, std::unique_ptr<GpuSource> gpus,
-                               base::Clock& clock, const std::stop_token& stop,
-                               const std::string& lldpd_socket) {
+                               base::Clock& clock, const std::stop_token& stop, const LeafPaths& paths) {
   const Identity identity{std::move(node), {}, {}};
   TRY(CheckName(identity));
   Machine machine =
-      Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop, lldpd_socket), "/");
+      Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop, paths),
+               std::make_unique<PmaLeafCounts>(files, clock, std::make_unique<UmadLines>(files), stop), "/");
   machine.discovery->Ask(std::make_unique<DriverMtus>(std::make_unique<LiveVerbs>(), stop));
   return machine;
 }
 
 base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,
-                    base::Clock& clock, const std::string& folder, const std::string& lldpd_socket,
-                    bool scrub) {
+                    base::Clock& clock, const std::string& folder, const LeafPaths& paths, bool scrub) {
   const RecordingFileTree recording(files);
-  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock, {}, lldpd_socket));
+  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock, {}, paths));
   LiveEthtool ethtool;
   KernelPortIo qos(LiveQosSources());
   return Keep(recording, machine, ethtool, &qos, scrub, folder);

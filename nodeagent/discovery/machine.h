@@ -8,6 +8,8 @@
 #include "base/file_tree.h"
 #include "base/result.h"
 #include "nodeagent/discovery/discovery.h"
+#include "nodeagent/leaf/leaf_counts.h"
+#include "nodeagent/leaf/memory.h"
 
 namespace heddle::nodeagent {
 
@@ -16,6 +18,7 @@ struct Machine {
   Identity identity;
   std::unique_ptr<GpuSource> gpus;
   std::unique_ptr<Discovery> discovery;
+  std::unique_ptr<LeafCountSource> leaf_counts;
 };
 
 // A recorded machine. `files` is rooted at `folder`; `node` wins over the name in machine.yaml where it is
@@ -25,18 +28,16 @@ struct Machine {
                                                  std::string node);
 
 // This machine. `files` is rooted at "/"; `gpus`: its driver; `clock` must outlive the machine;
-// `stop` ends a look that waits, which then says less than it could; `lldpd_socket` as AskLldpd takes it.
+// `stop` ends a look that waits, which then says less than it could.
 [[nodiscard]] base::Result<Machine> OpenLive(const base::FileTree& files, std::string node,
                                              std::unique_ptr<GpuSource> gpus, base::Clock& clock,
-                                             const std::stop_token& stop = {},
-                                             const std::string& lldpd_socket = {});
+                                             const std::stop_token& stop = {}, const LeafPaths& paths = {});
 
-// Copies what discovery reads of the live machine into `folder`, as a recorded machine. `scrub`: under other
-// names (scrub.h).
+// Copies what discovery reads of the live machine into `folder`, as a recorded machine; "-" is standard output, as a
+// tar archive. `scrub`: under other names (scrub.h).
 [[nodiscard]] base::Status Record(const base::FileTree& files, const std::string& node,
                                   std::unique_ptr<GpuSource> gpus, base::Clock& clock,
-                                  const std::string& folder, const std::string& lldpd_socket = {},
-                                  bool scrub = false);
+                                  const std::string& folder, const LeafPaths& paths = {}, bool scrub = false);
 
 // The same of a recorded machine, so that an old recording can be scrubbed. `files` is rooted at `source`.
 [[nodiscard]] base::Status RecordAgain(const base::FileTree& files, const std::string& source,

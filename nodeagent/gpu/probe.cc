@@ -160,20 +160,47 @@ int LinkGbps(const GpuReading& gpu, const NvlinkReading& link) {
 
 }  // namespace
 
+NvlinkSpeeds SpeedsOf(const std::vector<GpuReading>& gpus) {
+  NvlinkSpeeds speeds;
+  std::map<int, int> links_at;  // by Gb/s
+  for (const GpuReading& gpu : gpus) {
+    for (const NvlinkReading& link : gpu.nvlinks) {
+      if (!link.active) continue;
+      speeds.assumed = speeds.assumed || link.speed_mbps == 0;
+      if (const int gbps = LinkGbps(gpu, link); gbps > 0) ++links_at[gbps];
+    }
+  }
+  int most = 0;
+  for (const auto& [gbps, links] : links_at) {
+    if (links < most) continue;
+    most = links;
+    speeds.usual_gbps = gbps;
+  }
+  for (const GpuReading& gpu : gpus) {
+    std::map<int, std::vector<int>> slower;  // links, by Gb/s
+    for (const NvlinkReading& link : gpu.nvlinks) {
+      const int gbps = link.active ? LinkGbps(gpu, link) : 0;
+      if (gbps > 0 && gbps < speeds.usual_gbps) slower[gbps].push_back(link.link);
+    }
+    for (const auto& [gbps, links] : slower) {
+      speeds.slow.push_back(fmt::format("GPU {}: {} {} trained to {} Gb/s, others to {}", gpu.index,
+                                        links.size() == 1 ? "link" : "links", fmt::join(links, ", "), gbps,
+                                        speeds.usual_gbps));
+    }
+  }
+  return speeds;
+}
+
 topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus) {
   topology::NvLink nvlink;
-  int link_gbps = 0;
   for (const GpuReading& gpu : gpus) {
     nvlink.generation = std::max(nvlink.generation, gpu.nvlink_generation);
-    for (const NvlinkReading& link : gpu.nvlinks) {
-      if (link.active) link_gbps = std::max(link_gbps, LinkGbps(gpu, link));
-    }
     // Export variants have fewer links than the chip has slots: what should be up is what the best GPU here
     // has up.
     nvlink.links_per_gpu = std::max(nvlink.links_per_gpu, ActiveLinks(gpu));
   }
   if (nvlink.links_per_gpu == 0) nvlink.generation = 0;
-  nvlink.gbps_per_gpu = nvlink.links_per_gpu * link_gbps;
+  nvlink.gbps_per_gpu = nvlink.links_per_gpu * SpeedsOf(gpus).usual_gbps;
   for (const GpuReading& gpu : gpus) {
     if (ActiveLinks(gpu) < nvlink.links_per_gpu) nvlink.exceptions.push_back({gpu.index, ActiveLinks(gpu)});
   }

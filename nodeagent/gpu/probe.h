@@ -114,6 +114,14 @@ std::vector<std::string> FabricFaults(const std::vector<GpuReading>& gpus);
 // does not say, what that generation has; 0 for a generation that we do not know.
 int NvlinkGbps(const NvlinkReading& link, int generation);
 
+// What the links that are up trained to.
+struct NvlinkSpeeds {
+  int usual_gbps = 0;    // of one link in one direction: what most have, of two the greater; 0 = unknown
+  bool assumed = false;  // the driver says no speed of some link that is up
+  std::vector<std::string> slow;  // a sentence for each GPU with links that are slower
+};
+NvlinkSpeeds SpeedsOf(const std::vector<GpuReading>& gpus);
+
 // NVLink as counts, and the domain of a machine with that name. Problems found on the way are appended.
 topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus);
 topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading>& gpus,

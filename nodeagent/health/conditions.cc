@@ -1,14 +1,18 @@
 #include "nodeagent/health/conditions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "crds/place_labels.h"
 #include "nodeagent/nic/rdma_mtu.h"
 
 namespace heddle::nodeagent {
@@ -47,6 +51,12 @@ Condition Make(std::string_view type, bool good, std::string_view reason, std::s
                    {}};
 }
 
+Condition NotKnown(std::string_view type, std::string_view reason, std::string message) {
+  Condition condition = Make(type, false, reason, std::move(message));
+  condition.status = ConditionStatus::kUnknown;
+  return condition;
+}
+
 std::string PortName(const Nic& nic, const NicPort& port) {
   return nic.ports.size() == 1 ? nic.name : fmt::format("{} port {}", nic.name, port.number);
 }
@@ -69,6 +79,13 @@ Condition Ready(const Observation& seen) {
     return Make(crds::kReady, false, "GpusUnreadable",
                 fmt::format("GPUs are on the PCI bus, but {}",
                             seen.no_driver.empty() ? "NVML lists none" : seen.no_driver));
+  }
+  if (seen.bus_unread) {
+    return NotKnown(
+        crds::kReady, "BusUnreadable",
+        fmt::format("whether there are GPUs here is not known: the PCI bus cannot be read in full, "
+                    "and {}",
+                    seen.no_driver.empty() ? "NVML lists none" : seen.no_driver));
   }
   if (seen.node.gpus.empty()) {
     return Make(crds::kReady, true, "NoGpus",
@@ -117,14 +134,20 @@ Condition NvlinksUp(const Observation& seen) {
     faults.push_back(fmt::format("GPU {} has {} of {} NVLinks up", exception.gpu, exception.links_up,
                                  node.nvlink.links_per_gpu));
   }
-  const bool good = faults.empty();
-  return Make(
-      kNvlinksUp, good, good ? "AllUp" : "LinkDown",
-      good ? fmt::format(
-                 "{} {} of every GPU are up{}", node.nvlink.links_per_gpu,
-                 seen.xgmi ? "xGMI links" : "NVLinks",
-                 seen.nvswitches_unseen ? ", to NVLink switches that no PCI bus of this host shows" : "")
-           : Join(faults));
+  const bool down = !faults.empty();
+  faults.insert(faults.end(), seen.slow_nvlinks.begin(), seen.slow_nvlinks.end());
+  if (!faults.empty()) return Make(kNvlinksUp, false, down ? "LinkDown" : "LinkSlow", Join(faults));
+  std::string message = fmt::format("{} {} of every GPU are up", node.nvlink.links_per_gpu,
+                                    seen.xgmi ? "xGMI links" : "NVLinks");
+  if (seen.nvswitches_unseen) message += ", to NVLink switches that no PCI bus of this host shows";
+  if (seen.assumed_nvlink_speed) {
+    message +=
+        node.nvlink.gbps_per_gpu > 0
+            ? fmt::format("; the driver does not say how fast: {} Gb/s a link is what generation {} has",
+                          node.nvlink.gbps_per_gpu / node.nvlink.links_per_gpu, node.nvlink.generation)
+            : std::string("; the driver does not say how fast");
+  }
+  return Make(kNvlinksUp, true, "AllUp", std::move(message));
 }
 
 Condition NvlinkFabricHealthy(const std::vector<std::string>& faults) {
@@ -165,6 +188,7 @@ std::size_t WeighPort(const NicPort& port, int best_gbps) {
       return port.state == LinkState::kDown ? 1 : 3;
     case LinkFault::kPathLoss:
       return port.state == LinkState::kDown ? 1 : 4;
+    case LinkFault::kNotLossless:
     case LinkFault::kNone:
       break;
   }
@@ -216,11 +240,7 @@ Condition RailCondition(const Observation& seen, int rail, int best_gbps) {
     }
   }
   if (!faults.empty()) return Make(RailHealthy(rail), false, kPortReasons[worst], Join(faults));
-  if (!unread.empty()) {
-    Condition condition = Make(RailHealthy(rail), false, "Unread", Join(unread));
-    condition.status = ConditionStatus::kUnknown;
-    return condition;
-  }
+  if (!unread.empty()) return NotKnown(RailHealthy(rail), "Unread", Join(unread));
   return Make(RailHealthy(rail), true, "Healthy", "nothing stands against " + Join(names));
 }
 
@@ -297,16 +317,9 @@ Condition LinksUp(const topology::Node& node) {
       }
     }
   }
-  if (down.empty() && slow.empty() && best == 0) {
-    Condition condition = Make(kLinksUp, false, "Unread", "the state of no compute port is known");
-    condition.status = ConditionStatus::kUnknown;
-    return condition;
-  }
-  if (down.empty() && slow.empty() && !unknown.empty()) {
-    Condition condition = Make(kLinksUp, false, "Unread", Join(unknown));
-    condition.status = ConditionStatus::kUnknown;
-    return condition;
-  }
+  if (down.empty() && slow.empty() && best == 0)
+    return NotKnown(kLinksUp, "Unread", "the state of no compute port is known");
+  if (down.empty() && slow.empty() && !unknown.empty()) return NotKnown(kLinksUp, "Unread", Join(unknown));
   if (down.empty() && slow.empty())
     return Make(kLinksUp, true, "AllUp", fmt::format("all compute ports run at {} Gb/s", best));
   const bool any_down = !down.empty();
@@ -323,8 +336,27 @@ Condition RdmaMtuEqual(const RdmaMtus& mtus, bool derived) {
                   : fmt::format("{} bytes, as the drivers say", mtus.bytes));
 }
 
+// Why the leaf of a port is not known, by who could have told it.
+std::string WhyNoLeaf(topology::Transport transport) {
+  switch (transport) {
+    case topology::Transport::kEfa:
+      return fmt::format("no place label on the Node ({} or {})", crds::kPlaceLabels[0].key,
+                         crds::kPlaceLabels[1].key);
+    case topology::Transport::kRoce:
+    case topology::Transport::kEthernet:
+      return "no LLDP neighbour is heard: it is off at the switch, or the NIC's firmware has an LLDP agent "
+             "of its "
+             "own that keeps the frames";
+    case topology::Transport::kInfiniBand:
+      break;
+  }
+  return "no neighbour answers";
+}
+
 Condition LeavesKnown(const topology::Node& node) {
-  std::vector<std::string> unknown, ambiguous, stale;
+  using Names = std::vector<std::string>;
+  Names ambiguous, stale;
+  std::map<topology::Transport, Names> unknown;
   std::size_t ports = 0;
   for (const Nic& nic : node.nics) {
     for (const NicPort& port : nic.ports) {
@@ -334,24 +366,56 @@ Condition LeavesKnown(const topology::Node& node) {
       const topology::Missing why = port.leaf_port.missing();
       (why == topology::Missing::kAmbiguous ? ambiguous
        : why == topology::Missing::kStale   ? stale
-                                            : unknown)
+                                            : unknown[nic.transport])
           .push_back(PortName(nic, port));
     }
   }
-  if (unknown.empty() && ambiguous.empty() && stale.empty()) {
-    return Make(kLeavesKnown, true, "AllKnown", "every compute port knows its leaf");
-  }
   std::vector<std::string> sentences;
-  for (const auto& [names, what] :
-       {std::pair(&ambiguous, "several neighbours answer"), std::pair(&stale, "the last answer has expired"),
-        std::pair(&unknown, "no neighbour answers")}) {
-    if (names->empty()) continue;
-    const std::size_t shown = std::min<std::size_t>(names->size(), 8);
-    sentences.push_back(fmt::format("{} of {} compute ports: {} ({}{})", names->size(), ports, what,
-                                    fmt::join(names->begin(), names->begin() + std::ptrdiff_t(shown), ", "),
-                                    shown < names->size() ? ", …" : ""));
+  const auto say = [&](const Names& names, std::string_view what) {
+    if (names.empty()) return;
+    const std::size_t shown = std::min<std::size_t>(names.size(), 8);
+    sentences.push_back(fmt::format("{} of {} compute ports: {} ({}{})", names.size(), ports, what,
+                                    fmt::join(names.begin(), names.begin() + std::ptrdiff_t(shown), ", "),
+                                    shown < names.size() ? ", …" : ""));
+  };
+  say(ambiguous, "several neighbours answer");
+  say(stale, "the last answer has expired");
+  for (const auto& [transport, names] : unknown) say(names, WhyNoLeaf(transport));
+  if (sentences.empty()) return Make(kLeavesKnown, true, "AllKnown", "every compute port knows its leaf");
+  const bool labels_only = ambiguous.empty() && stale.empty() && unknown.size() == 1 &&
+                           unknown.contains(topology::Transport::kEfa);
+  return Make(kLeavesKnown, false,
+              !ambiguous.empty() ? "LeafAmbiguous"
+              : labels_only      ? "NoPlaceLabel"
+                                 : "LeafUnknown",
+              Join(sentences));
+}
+
+// Nothing: no leaf was asked.
+std::optional<Condition> LeavesCounted(const Observation& seen) {
+  std::size_t ports = 0;
+  std::vector<std::string> reasons;  // in the order of ports
+  std::map<std::string, std::vector<std::string>>
+      unread;  // ports by reason: a managed fabric has one for all
+  for (const Nic& nic : seen.node.nics) {
+    for (const NicPort& port : nic.ports) {
+      const auto end = seen.leaf_ends.find({nic.name, port.number});
+      if (end == seen.leaf_ends.end() || port.state == LinkState::kDown) continue;
+      ++ports;
+      if (end->second.empty()) continue;
+      std::vector<std::string>& names = unread[end->second];
+      if (names.empty()) reasons.push_back(end->second);
+      names.push_back(PortName(nic, port));
+    }
   }
-  return Make(kLeavesKnown, false, ambiguous.empty() ? "LeafUnknown" : "LeafAmbiguous", Join(sentences));
+  if (ports == 0) return std::nullopt;
+  if (reasons.empty())
+    return Make(kLeavesCounted, true, "AllCounted",
+                fmt::format("the leaf of each of {} InfiniBand ports tells what its end has counted", ports));
+  std::vector<std::string> sentences;
+  for (const std::string& reason : reasons)
+    sentences.push_back(fmt::format("{}: {}", fmt::join(unread[reason], ", "), reason));
+  return NotKnown(kLeavesCounted, "Unread", Join(sentences));
 }
 
 }  // namespace
@@ -369,6 +433,7 @@ std::vector<Condition> ConditionsOf(const Observation& observation) {
   if (observation.pcie_faults) conditions.push_back(PcieLinksFull(*observation.pcie_faults));
   if (observation.nvlink_faults) conditions.push_back(NvlinkHealthy(*observation.nvlink_faults));
   AddRails(observation, conditions);
+  if (auto counted = LeavesCounted(observation)) conditions.push_back(*std::move(counted));
   const bool compute = std::any_of(node.nics.begin(), node.nics.end(),
                                    [](const Nic& nic) { return nic.role == NicRole::kCompute; });
   if (compute) {

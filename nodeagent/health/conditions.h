@@ -22,6 +22,9 @@ inline constexpr std::string_view kRdmaMtuEqual = "RdmaMtuEqual";    // of compu
 inline constexpr std::string_view kRailsMeasured = "RailsMeasured";
 inline constexpr std::string_view kLinksUp = "LinksUp";          // of compute NICs, at full rate
 inline constexpr std::string_view kLeavesKnown = "LeavesKnown";  // of compute NICs' ports that are up
+// Of compute and storage NICs' InfiniBand ports that are up: what the other end has counted, too. Never False: a leaf
+// that may not be asked says nothing against a link.
+inline constexpr std::string_view kLeavesCounted = "LeavesCounted";
 
 // "Rail0Healthy": one for each rail that was measured, so that no NIC's name outlives a reboot that changes it. False
 // with a link of the rail that flaps, is down, takes in errors, is stopped or is slow; Unknown where none is, and

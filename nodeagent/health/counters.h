@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,23 @@ struct UnreadCounter {
   friend bool operator==(const UnreadCounter&, const UnreadCounter&) = default;
 };
 
+// A counter that has come to its end, and cannot tell what happens from now on.
+inline bool IsStuck(const CounterSample& sample) {
+  return sample.width.saturates && sample.value == sample.width.max();
+}
+
+// What the switch port at the other end of the cable said, where it was asked since the last reading.
+struct LeafEnd {
+  std::string name;  // "su1-r3 port 18"; empty = not known
+  // Which switch port it is, and counted how: what another one counted is another history.
+  std::string who;
+  std::string clear;  // the command that sets its counters to 0
+  std::vector<CounterSample>
+      samples;         // sorted by id, each once; empty with `unread`, or where nothing came this time
+  std::string unread;  // a sentence
+  friend bool operator==(const LeafEnd&, const LeafEnd&) = default;
+};
+
 // What one port said. A counter that its driver does not have stands nowhere; one that could not be read now is
 // in `unread`, never 0.
 struct PortReading {
@@ -60,6 +78,7 @@ struct PortReading {
   std::string phys_state;              // "LinkUp", "Polling", "Disabled"; empty = not said
   std::vector<CounterSample> samples;  // sorted by id, each once
   std::vector<UnreadCounter> unread;   // sorted by id
+  std::optional<LeafEnd> leaf;         // by AddLeafEnds
   friend bool operator==(const PortReading&, const PortReading&) = default;
 };
 

@@ -37,6 +37,7 @@ std::vector<std::string> Sentences(std::string_view message) {
 
 void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlinks, Observation& seen) {
   seen.unread_ports.clear();
+  seen.leaf_ends.clear();
   for (const PortHealth& health : ports) {
     NicPort* port = FindPort(seen.node, health.port);
     if (port == nullptr) continue;
@@ -54,6 +55,7 @@ void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlin
     port->usable_gbps = UsableGbps(counted, port->fault);
     if (health.verdict == Verdict::kUnknown)
       seen.unread_ports[{health.port.nic, health.port.number}] = health.unread;
+    if (health.leaf_unread) seen.leaf_ends[{health.port.nic, health.port.number}] = *health.leaf_unread;
   }
   seen.nvlink_faults.reset();
   if (nvlinks == nullptr || !nvlinks->Judges()) return;

@@ -6,7 +6,9 @@
 #include <array>
 #include <limits>
 
+#include "crds/cable_evidence.h"
 #include "crds/port_name.h"
+#include "nodeagent/health/leaf_end.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -33,10 +35,6 @@ Difference Between(std::uint64_t before, std::uint64_t now, Width width) {
   const bool wrapped = !width.saturates && before > width.max() - quarter && now < quarter;
   // Else somebody cleared it, or loaded the driver anew: what it counts from now on is known, and no more.
   return wrapped ? Difference{width.max() - before + 1 + now, false} : Difference{};
-}
-
-bool IsStuck(const CounterSample& sample) {
-  return sample.width.saturates && sample.value == sample.width.max();
 }
 
 std::string Duration(std::chrono::seconds time) {
@@ -72,6 +70,7 @@ int Weight(LinkFault fault) {
       return 2;
     case LinkFault::kPathLoss:
       return 1;
+    case LinkFault::kNotLossless:
     case LinkFault::kNone:
       return 0;
   }
@@ -115,7 +114,8 @@ class LinkHealth::Step {
   PortHealth Run() {
     health_.port = reading_.port;
     if (!reading_.state_unread.empty()) unread_.push_back(reading_.state_unread);
-    for (const CounterSample& sample : reading_.samples) Take(sample);
+    for (const CounterSample& sample : reading_.samples) TakeOfPort(sample);
+    if (reading_.leaf) TakeLeaf(*reading_.leaf);
     for (const UnreadCounter& unread : reading_.unread) Miss(unread);
     for (const CounterSample& sample : reading_.samples) JudgePauseFrames(sample);
     JudgePublished();
@@ -142,29 +142,12 @@ class LinkHealth::Step {
     return sum;
   }
 
-  void Take(const CounterSample& sample) {
-    const auto [at, first] = state_.counters.try_emplace(sample.id, Known{sample.value, 0, now_});
-    Known& known = at->second;
-    Difference difference;
+  void TakeOfPort(const CounterSample& sample) {
     std::chrono::nanoseconds gap{};
-    if (!first) {
-      difference = Between(known.raw, sample.value, sample.width);
-      gap = now_ - known.at;
-      known.raw = sample.value;
-      known.total += difference.count;
-      difference.count -= TakeOwn(sample.id.counter, difference.count, known.at);
-      known.at = now_;
-    }
-    health_.totals[sample.id] = known.total;
+    const Difference difference = Take(state_.host, sample, gap);
+    health_.totals[sample.id] = state_.host.counters[sample.id].total;
     const bool stuck = IsStuck(sample) && difference.count == 0;
-    bool judged = false;
-    for (std::size_t i = 0; i < LinkRules().size(); ++i) {
-      const LinkRule& rule = LinkRules()[i];
-      if (rule.counter != sample.id.counter) continue;
-      judged = judged || rule.fault != LinkFault::kNone;
-      Judge(rule, state_.rules[{i, sample.id.priority}], sample.id.priority, difference, gap, stuck);
-    }
-    if (stuck && judged) {
+    if (stuck && IsJudged(sample.id.counter)) {
       blind_ = true;
       unread_.push_back(fmt::format("{} stands at {} and counts no further: clear it with perfquery -R",
                                     CounterName(sample.id.counter), sample.value));
@@ -175,6 +158,45 @@ class LinkHealth::Step {
       frames_[sample.id.priority] = Add(state_.pause_frames[sample.id.priority], kPauseWindow,
                                         ShareOf(difference.count, gap, kPauseWindow));
     }
+  }
+
+  // What the other end of the cable counted, by the same rules. That it cannot be asked holds up its own troubles for a
+  // while (EndUncounted), and nothing of the port's: most who may not ask a leaf never may.
+  void TakeLeaf(const LeafEnd& leaf) {
+    if (leaf.who != state_.leaf_who && !leaf.samples.empty()) {
+      state_.leaf = End();
+      state_.leaf_who = leaf.who;
+    }
+    if (!leaf.name.empty()) state_.leaf_name = leaf.name;
+    if (!leaf.samples.empty() || !leaf.unread.empty() || !state_.leaf_unread)
+      state_.leaf_unread = WhyLeafUnread(leaf);
+    for (const CounterSample& sample : leaf.samples) {
+      std::chrono::nanoseconds gap{};
+      Take(state_.leaf, sample, gap);
+    }
+    if (leaf.unread.empty()) return;
+    for (auto& [key, rule] : state_.leaf.rules) rule.quiet_since.reset();
+  }
+
+  // What the counter of one end did, after each rule that speaks of it has heard.
+  Difference Take(End& end, const CounterSample& sample, std::chrono::nanoseconds& gap) {
+    const auto [at, first] = end.counters.try_emplace(sample.id, Known{sample.value, 0, now_});
+    Known& known = at->second;
+    Difference difference;
+    if (!first) {
+      difference = Between(known.raw, sample.value, sample.width);
+      gap = now_ - known.at;
+      known.raw = sample.value;
+      known.total += difference.count;
+      if (&end == &state_.host) difference.count -= TakeOwn(sample.id.counter, difference.count, known.at);
+      known.at = now_;
+    }
+    const bool stuck = IsStuck(sample) && difference.count == 0;
+    for (std::size_t i = 0; i < LinkRules().size(); ++i) {
+      if (LinkRules()[i].counter == sample.id.counter)
+        Judge(end, {i, sample.id.priority}, difference, gap, stuck);
+    }
+    return difference;
   }
 
   // How much of what a link counter did since `before` the agent did.
@@ -191,14 +213,17 @@ class LinkHealth::Step {
   }
 
   // `stuck`: it could have counted more and did not, so nothing is known and no time is quiet.
-  void Judge(const LinkRule& rule, RuleState& state, int priority, const Difference& difference,
+  void Judge(End& end, const std::pair<std::size_t, int>& key, const Difference& difference,
              std::chrono::nanoseconds gap, bool stuck) {
+    const LinkRule& rule = LinkRules()[key.first];
+    RuleState& state = end.rules[key];
     const std::uint64_t sum = Add(state.buckets, rule.window, ShareOf(difference.count, gap, rule.window));
     state.at_least = difference.at_least || (state.at_least && sum > 0);
-    Decide(rule, state, priority, sum, stuck);
+    Decide(rule, state, key.second, sum, stuck, &end == &state_.leaf);
   }
 
-  void Decide(const LinkRule& rule, RuleState& state, int priority, std::uint64_t sum, bool stuck) {
+  void Decide(const LinkRule& rule, RuleState& state, int priority, std::uint64_t sum, bool stuck,
+              bool at_leaf = false) {
     state.told = now_;
     if (sum > rule.calm) busy_[rule.fault] = true;
     if (!state.in_trouble && sum >= rule.threshold) {
@@ -210,6 +235,7 @@ class LinkHealth::Step {
     if (sum >= rule.threshold && sum / 2 >= state.reported) {
       state.reported = sum;
       state.evidence = Evidence(rule, priority, sum, state.at_least, state.since);
+      if (at_leaf) state.evidence = crds::SaidByLeaf(state_.leaf_name, state.evidence);
     }
     if (sum > rule.calm || stuck) {
       state.quiet_since.reset();
@@ -227,8 +253,8 @@ class LinkHealth::Step {
     for (std::size_t i = 0; i < LinkRules().size(); ++i) {
       if (LinkRules()[i].counter != unread.id.counter || LinkRules()[i].fault == LinkFault::kNone) continue;
       judged = true;
-      const auto state = state_.rules.find({i, unread.id.priority});
-      if (state == state_.rules.end()) continue;
+      const auto state = state_.host.rules.find({i, unread.id.priority});
+      if (state == state_.host.rules.end()) continue;
       state->second.quiet_since.reset();
       state->second.told = now_;
     }
@@ -240,7 +266,7 @@ class LinkHealth::Step {
   void JudgePauseFrames(const CounterSample& sample) {
     if (sample.id.counter != Counter::kPauseReceived || !packets_) return;
     const CounterId time{Counter::kPauseReceivedTime, sample.id.priority};
-    if (state_.counters.contains(time)) return;
+    if (state_.host.counters.contains(time)) return;
     const std::uint64_t frames = frames_[sample.id.priority];
     const std::uint64_t full =
         FullPausePerSecond(reading_.port.rate_gbps) * std::uint64_t(kPauseWindow.count());
@@ -251,7 +277,7 @@ class LinkHealth::Step {
                         full,
                         full / 4,
                         kQuiet};
-    RuleState& state = state_.rules[{LinkRules().size(), sample.id.priority}];
+    RuleState& state = state_.host.rules[{LinkRules().size(), sample.id.priority}];
     // Whoever sends more packets than it gets pause frames is slow, and not stopped.
     Decide(rule, state, sample.id.priority, *packets_ < frames ? frames : 0, false);
   }
@@ -268,27 +294,42 @@ class LinkHealth::Step {
 
   // A counter that is gone, as PFC's are where somebody turns it off, would hold its fault for ever.
   void EndUncounted() {
-    for (auto& [key, state] : state_.rules) {
-      if (state.in_trouble && now_ - state.told > kUncounted) state = RuleState{};
+    for (End* end : {&state_.host, &state_.leaf}) {
+      for (auto& [key, state] : end->rules) {
+        if (state.in_trouble && now_ - state.told > kUncounted) state = RuleState{};
+      }
     }
   }
 
-  void Conclude() {
-    EndUncounted();
-    const RuleState* worst = nullptr;
+  struct Worst {
     LinkFault fault = LinkFault::kNone;
-    for (const auto& [key, state] : state_.rules) {
+    std::string evidence;
+  };
+  Worst WorstOf(const End& end) {
+    Worst worst;
+    for (const auto& [key, state] : end.rules) {
       if (!state.in_trouble) continue;
       const bool frames = key.first == LinkRules().size();
       const LinkFault one = frames ? LinkFault::kPauseStorm : LinkRules()[key.first].fault;
       if (one == LinkFault::kNone && health_.congestion.empty())
         health_.congestion = "congested: " + state.evidence;
-      if (Weight(one) <= Weight(fault)) continue;
-      fault = one;
-      worst = &state;
+      if (Weight(one) > Weight(worst.fault)) worst = {one, state.evidence};
     }
+    return worst;
+  }
+
+  void Conclude() {
+    EndUncounted();
+    // One cable has one fault, the worse of what its ends count, and both are named.
+    const Worst host = WorstOf(state_.host), leaf = WorstOf(state_.leaf);
+    const bool by_leaf = Weight(leaf.fault) > Weight(host.fault);
+    const LinkFault fault = by_leaf ? leaf.fault : host.fault;
     health_.fault = fault;
-    if (worst != nullptr) health_.evidence = worst->evidence;
+    health_.evidence = by_leaf ? leaf.evidence : host.evidence;
+    const Worst& other = by_leaf ? host : leaf;
+    if (other.fault != LinkFault::kNone) health_.evidence = crds::BothEnds(health_.evidence, other.evidence);
+    health_.leaf_unread = state_.leaf_unread;
+    for (const auto& [id, known] : state_.leaf.counters) health_.leaf_totals[id] = known.total;
     // What was published is older, so it is the time since when the port is in trouble.
     if (state_.published.fault != LinkFault::kNone && Weight(state_.published.fault) >= Weight(fault)) {
       health_.fault = state_.published.fault;

@@ -33,6 +33,10 @@ struct PortHealth {
   // Since this agent started, wraps and resets taken out; for people and metrics.
   std::map<CounterId, std::uint64_t> totals;
   bool state_unread = false;  // the state could not be read just now
+  // Of the switch port at the other end of the cable, where its leaf is asked: nothing = it is not. The sentence says
+  // why nothing is known of it, or not all; empty = all is. What it counts is judged as what the port itself does.
+  std::optional<std::string> leaf_unread;
+  std::map<CounterId, std::uint64_t> leaf_totals;  // as `totals`
   // "4 link changes by setting its lossless settings are not counted": of the last time that the agent set it, for an
   // hour.
   std::string own;
@@ -97,10 +101,15 @@ class LinkHealth {
     std::string evidence;
     std::optional<base::MonotonicTime> quiet_since;
   };
-  struct State {
+  struct End {  // of the cable
     std::map<CounterId, Known> counters;
     std::map<std::pair<std::size_t, int>, RuleState> rules;  // by place in LinkRules() and priority
-    std::map<int, std::vector<Bucket>> pause_frames;         // by priority
+  };
+  struct State {
+    End host, leaf;
+    std::string leaf_who, leaf_name;  // as LeafEnd says
+    std::optional<std::string> leaf_unread;
+    std::map<int, std::vector<Bucket>> pause_frames;  // by priority
     std::vector<Bucket> packets;
     Published published;
     std::optional<Verdict> verdict;           // of the last look; nothing before the first

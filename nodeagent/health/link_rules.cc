@@ -68,9 +68,10 @@ std::span<const LinkRule> LinkRules() {
   return kRules;
 }
 
-std::uint64_t FullPausePerSecond(int rate_gbps) {
-  constexpr std::uint64_t kBitsOfOnePause = 65'535 * 512;
-  return std::uint64_t(std::max(rate_gbps, 1)) * 1'000'000'000 / kBitsOfOnePause;
+bool IsJudged(Counter counter) {
+  return std::any_of(kRules.begin(), kRules.end(), [counter](const LinkRule& rule) {
+    return rule.counter == counter && rule.fault != LinkFault::kNone;
+  });
 }
 
 int UsablePercent(LinkFault fault) {
@@ -81,6 +82,7 @@ int UsablePercent(LinkFault fault) {
     case LinkFault::kErrors:
       return 50;
     case LinkFault::kPathLoss:
+    case LinkFault::kNotLossless:
     case LinkFault::kNone:
       return 100;
   }

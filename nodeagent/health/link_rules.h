@@ -5,6 +5,7 @@
 #include <span>
 #include <string_view>
 
+#include "lossless/pause.h"
 #include "nodeagent/health/counter_aliases.h"
 #include "topology/node.h"
 
@@ -26,6 +27,8 @@ struct LinkRule {
 
 // The thresholds, each with its source beside it.
 std::span<const LinkRule> LinkRules();
+// Whether one of them makes a fault of it, and not only congestion.
+bool IsJudged(Counter counter);
 
 // How long a fault that was published before a restart stays without new evidence, as that of the rules.
 inline constexpr std::chrono::minutes kQuiet(10);
@@ -33,9 +36,7 @@ inline constexpr std::chrono::minutes kQuiet(10);
 // Pause frames without a count of the time that they took speak of a storm when they would have stopped the port
 // for good, and it sent fewer packets than it got of them.
 inline constexpr std::chrono::seconds kPauseWindow(30);
-// Pause frames that would stop a port for good: each stops it for 65,535 quanta of 512 bit times at most
-// (IEEE 802.3 annex 31B), so it takes this many of them in a second.
-std::uint64_t FullPausePerSecond(int rate_gbps);
+using lossless::FullPausePerSecond;
 
 // How much of a port's rate placement may count on, in percent.
 //   Flapping     0: a collective stalls at every flap until its time-out, so there is no rate to count on

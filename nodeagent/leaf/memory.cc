@@ -77,15 +77,15 @@ LeafReadings RememberedLeaves::Read() {
 }
 
 std::vector<std::unique_ptr<LeafSource>> LiveLeaves(const base::FileTree& files, base::Clock& clock,
-                                                    const std::stop_token& stop,
-                                                    const std::string& lldpd_socket) {
+                                                    const std::stop_token& stop, const LeafPaths& paths) {
   std::vector<std::unique_ptr<LeafSource>> asked;
   asked.push_back(std::make_unique<UmadLeaves>(files, std::make_unique<UmadPorts>(files), stop));
-  CommandOptions lldpcli = AskLldpd(lldpd_socket);
+  CommandOptions lldpcli = AskLldpd(paths.lldpd_socket);
   lldpcli.stop = stop;
   asked.push_back(std::make_unique<LldpdLeaves>(files, std::move(lldpcli)));
   std::vector<std::unique_ptr<LeafSource>> sources;
   sources.push_back(std::make_unique<RememberedLeaves>(files, clock, std::move(asked)));
+  if (!paths.labels_file.empty()) sources.push_back(std::make_unique<GivenLabels>(paths.labels_file));
   return sources;
 }
 

@@ -62,10 +62,16 @@ class RememberedLeaves final : public LeafSource {
   LeafMemory memory_;
 };
 
-// The sources of a live machine: InfiniBand's and lldpd's, with a memory.
-// `stop` ends whatever they wait for; `lldpd_socket` as AskLldpd takes it.
+// Where a live machine is asked beside its kernel.
+struct LeafPaths {
+  std::string lldpd_socket;  // as AskLldpd takes it
+  std::string labels_file;   // as GivenLabels takes it; empty: there is none
+};
+
+// The sources of a live machine: InfiniBand's and lldpd's, with a memory, and a file of labels.
+// `stop` ends whatever they wait for.
 std::vector<std::unique_ptr<LeafSource>> LiveLeaves(const base::FileTree& files, base::Clock& clock,
                                                     const std::stop_token& stop = {},
-                                                    const std::string& lldpd_socket = {});
+                                                    const LeafPaths& paths = {});
 
 }  // namespace heddle::nodeagent

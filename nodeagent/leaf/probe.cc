@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "crds/place_labels.h"
 #include "formats/lldp.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -101,17 +102,46 @@ LeafReadings LldpFileLeaves::Read() {
   return readings;
 }
 
+LeafReadings LeavesOfLabels(std::string_view text) {
+  static constexpr std::string_view kBlanks = " \t\r";
+  const auto trimmed = [](std::string_view part) {
+    const std::size_t begin = std::min(part.find_first_not_of(kBlanks), part.size());
+    part.remove_prefix(begin);
+    return part.substr(0, part.find_last_not_of(kBlanks) + 1);
+  };
+  crds::PlaceLabels labels;
+  formats::ForEachLine(text, [&](std::string_view line, int) {
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos || trimmed(line).starts_with('#')) return;
+    labels[formats::Printable(trimmed(line.substr(0, equals)))] =
+        formats::Printable(trimmed(line.substr(equals + 1)), 63);
+  });
+  LeafReadings readings;
+  readings.labels = crds::PlaceLabelsOf(labels);
+  return readings;
+}
+
 LeafReadings LabelFileLeaves::Read() {
   LeafReadings readings;
   const auto text = ReadOptional(files_, "labels.txt", readings);
-  if (!text) return readings;
-  crds::PlaceLabels labels;
-  formats::ForEachLine(*text, [&](std::string_view line, int) {
-    const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) return;
-    labels[formats::Printable(line.substr(0, equals))] = formats::Printable(line.substr(equals + 1), 63);
-  });
-  readings.labels = crds::PlaceLabelsOf(labels);
+  return text ? LeavesOfLabels(*text) : readings;
+}
+
+LeafReadings GivenLabels::Read() {
+  constexpr std::size_t kMaxBytes = 1 << 20;  // some lines of text: more is another file
+  LeafReadings readings;
+  auto text = root_.Read(path_);
+  if (!text) {
+    readings.problems.push_back(fmt::format("the file of labels: {}", text.error().message));
+    return readings;
+  }
+  if (text->size() <= kMaxBytes) readings = LeavesOfLabels(*text);
+  if (readings.labels.empty()) {
+    readings.problems.push_back(
+        fmt::format("{} names no place: it has no line such as {}=…", path_, crds::kPlaceLabels[0].key));
+  } else {
+    readings.files["labels.txt"] = *std::move(text);
+  }
   return readings;
 }
 

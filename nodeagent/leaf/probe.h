@@ -74,8 +74,11 @@ class LldpFileLeaves final : public LeafSource {
   const base::FileTree& files_;
 };
 
-// labels.txt: `key=value` lines, as the cloud labels its nodes; there the network answers no other question. A
-// live agent finds them in the spec of its NodeTopology.
+// `key=value` lines, as the cloud labels its nodes; there the network answers no other question. Lines that begin with
+// # and those without a = are passed over.
+LeafReadings LeavesOfLabels(std::string_view text);
+
+// labels.txt of a recorded machine. A live agent finds them in the spec of its NodeTopology, and in a GivenLabels.
 class LabelFileLeaves final : public LeafSource {
  public:
   explicit LabelFileLeaves(const base::FileTree& files) : files_(files) {}
@@ -83,6 +86,19 @@ class LabelFileLeaves final : public LeafSource {
 
  private:
   const base::FileTree& files_;
+};
+
+// The same in a file that somebody keeps on this machine, at an absolute path: that it is missing, or names no place,
+// is a problem. It is read past the machine's FileTree, so that a recording has it as labels.txt only, where scrubbing
+// looks for it.
+class GivenLabels final : public LeafSource {
+ public:
+  explicit GivenLabels(std::string path) : path_(std::move(path)) {}
+  LeafReadings Read() override;
+
+ private:
+  const base::DiskFileTree root_{"/"};
+  const std::string path_;
 };
 
 // The files of a recorded machine.

@@ -88,6 +88,12 @@ std::string ReadNodeDescription(const Mad& answer) {
   return formats::Printable(std::string(begin, end));
 }
 
+std::optional<std::uint16_t> ReadLid(const Mad& answer) {
+  constexpr std::uint64_t kLastUnicast = 0xbfff;
+  const std::uint64_t lid = Take(answer, kData + 16, 2);
+  return lid > 0 && lid <= kLastUnicast ? std::optional(std::uint16_t(lid)) : std::nullopt;
+}
+
 base::Result<Mad> Exchange(SmpPort& line, SmpAttribute attribute, int port, std::uint32_t& transaction) {
   base::Error last;
   for (int i = 0; i < kTries; ++i) {

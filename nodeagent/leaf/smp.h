@@ -14,9 +14,10 @@ namespace heddle::nodeagent {
 // 13.4 (all MADs have 256 bytes) and 14.2 (subnet management by directed route).
 using Mad = std::array<std::uint8_t, 256>;
 
-enum class SmpAttribute : std::uint16_t { kNodeDescription = 0x0010, kNodeInfo = 0x0011 };
+enum class SmpAttribute : std::uint16_t { kNodeDescription = 0x0010, kNodeInfo = 0x0011, kPortInfo = 0x0015 };
 
 // Get(attribute) of the node at the other end of the cable in `port` (1-254). We never send anything but Get.
+// kPortInfo is that of a switch's port 0, which has the switch's LID.
 Mad AskNeighbour(SmpAttribute attribute, int port, std::uint32_t transaction);
 
 // Whether `answer` is the answer to `question`. The kernel fills in the upper half of the transaction id.
@@ -33,6 +34,9 @@ struct SmpNodeInfo {
 std::optional<SmpNodeInfo> ReadNodeInfo(const Mad& answer);
 // Printable, up to the first zero byte.
 std::string ReadNodeDescription(const Mad& answer);
+// The LID in a PortInfo; nothing where a subnet manager has not given one yet, or it is none of one port (0 and from
+// 0xc000 on, section 4.1.3).
+std::optional<std::uint16_t> ReadLid(const Mad& answer);
 
 // One port of this host, open for subnet management datagrams.
 class SmpPort {

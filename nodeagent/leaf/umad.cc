@@ -9,6 +9,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
+#include <map>
+#include <mutex>
 #include <system_error>
 
 #include "formats/printable.h"
@@ -20,36 +23,81 @@ using topology::LinkState;
 
 constexpr int kTimeoutMs = 200;  // opensm's default for one transaction
 constexpr int kMarginMs = 50;    // the kernel reports a timeout by itself; this is for one that does not
-constexpr int kDirectedRouteClass = 0x81, kClassVersion = 1;
+constexpr int kDirectedRouteClass = 0x81, kPerformanceClass = 0x04, kClassVersion = 1;
+// Queue pair 1 of every node and its well-known key: InfiniBand Architecture Specification, volume 1, section 3.9.1.
+constexpr int kGeneralServices = 1, kGeneralKey = int(0x80010000);
+constexpr int kPermissiveLid = 0xffff;
 constexpr std::string_view kUmadClass = "sys/class/infiniband_mad";
 
 std::string Say(int error) {
   return std::error_code(std::abs(error), std::generic_category()).message();
 }
 
-class UmadPort final : public SmpPort {
+using std::chrono::milliseconds;
+
+// In whole milliseconds, and never 0, which the kernel takes for "for ever".
+int Milliseconds(std::chrono::nanoseconds time) {
+  return std::max(1, int(std::chrono::duration_cast<milliseconds>(time).count()));
+}
+
+// Whoever has a port open: see UmadLines.
+std::mutex& OpenPort() {
+  static std::mutex mutex;
+  return mutex;
+}
+
+struct Destination {
+  int lid = kPermissiveLid;
+  int partition = 0;
+};
+
+// A port, and our places for the classes of datagrams that are sent through it.
+class Umad {
  public:
-  UmadPort(int port, int agent)
-      : port_(port), agent_(agent), buffer_(umad_alloc(1, umad_size() + sizeof(Mad)), &umad_free) {}
-  ~UmadPort() override {
-    umad_unregister(port_, agent_);
+  Umad(std::unique_lock<std::mutex> turn, int port)
+      : turn_(std::move(turn)), port_(port), buffer_(umad_alloc(1, umad_size() + sizeof(Mad)), &umad_free) {}
+  Umad(const Umad&) = delete;
+  Umad& operator=(const Umad&) = delete;
+  ~Umad() {
+    for (const auto& [management_class, agent] : agents_) umad_unregister(port_, agent);
     umad_close_port(port_);
   }
 
-  base::Status Send(const Mad& question) override {
-    if (buffer_ == nullptr) return base::Fail(base::Code::kUnavailable, "no memory for a datagram");
+  base::Status Register(int management_class) {
+    const int agent = umad_register(port_, management_class, kClassVersion, 0, nullptr);
+    if (agent >= 0) {
+      agents_[management_class] = agent;
+      return {};
+    }
+    const bool forbidden = agent == -EPERM || agent == -EACCES;
+    return base::Fail(
+        forbidden ? base::Code::kForbidden : base::Code::kUnavailable,
+        fmt::format("the kernel gives us no place for {} management datagrams ({})",
+                    management_class == kPerformanceClass ? "performance" : "subnet", Say(agent)));
+  }
+
+  base::Status Send(const Mad& question, const Destination& to, milliseconds timeout) {
+    const auto agent = agents_.find(question[1]);
+    if (buffer_ == nullptr || agent == agents_.end())
+      return base::Fail(base::Code::kUnavailable, "no memory for a datagram");
     std::memset(buffer_.get(), 0, umad_size() + sizeof(Mad));
     std::memcpy(umad_get_mad(buffer_.get()), question.data(), question.size());
-    umad_set_addr(buffer_.get(), 0xffff, 0, 0, 0);
-    const int sent = umad_send(port_, agent_, buffer_.get(), int(sizeof(Mad)), kTimeoutMs, 0);
+    if (agent->first == kPerformanceClass) {
+      umad_set_addr(buffer_.get(), to.lid, kGeneralServices, 0, kGeneralKey);
+      umad_set_pkey(buffer_.get(), to.partition);
+    } else {
+      umad_set_addr(buffer_.get(), kPermissiveLid, 0, 0, 0);
+    }
+    const int sent =
+        umad_send(port_, agent->second, buffer_.get(), int(sizeof(Mad)), int(timeout.count()), 0);
     if (sent == 0) return {};
     return base::Fail(base::Code::kUnavailable,
                       fmt::format("sending failed ({})", Say(sent < -1 ? sent : errno)));
   }
 
-  base::Result<Mad> Receive() override {
+  base::Result<Mad> Receive(milliseconds timeout) {
     int length = int(sizeof(Mad));
-    const int got = umad_recv(port_, buffer_.get(), &length, kTimeoutMs + kMarginMs);
+    const int got = umad_recv(port_, buffer_.get(), &length, int(timeout.count()));
     const base::Error silent{base::Code::kTimeout, "the port is Active and its other end does not answer",
                              std::nullopt};
     if (got == -ETIMEDOUT || got == -EWOULDBLOCK || got == -EINTR) return base::Fail(silent);
@@ -66,9 +114,37 @@ class UmadPort final : public SmpPort {
   }
 
  private:
-  int port_;
-  int agent_;
+  std::unique_lock<std::mutex> turn_;  // first: the port is closed before it is given up
+  const int port_;
+  std::map<int, int> agents_;  // by class
   std::unique_ptr<void, void (*)(void*)> buffer_;
+};
+
+class UmadPort final : public SmpPort {
+ public:
+  explicit UmadPort(std::unique_ptr<Umad> umad) : umad_(std::move(umad)) {}
+  base::Status Send(const Mad& question) override {
+    return umad_->Send(question, {}, milliseconds(kTimeoutMs));
+  }
+  base::Result<Mad> Receive() override { return umad_->Receive(milliseconds(kTimeoutMs + kMarginMs)); }
+
+ private:
+  const std::unique_ptr<Umad> umad_;
+};
+
+class UmadLine final : public LeafLine {
+ public:
+  UmadLine(std::unique_ptr<Umad> umad, int partition) : umad_(std::move(umad)), partition_(partition) {}
+  base::Status Send(const Mad& question, int lid, std::chrono::nanoseconds at_most) override {
+    return umad_->Send(question, {lid, partition_}, milliseconds(Milliseconds(at_most)));
+  }
+  base::Result<Mad> Receive(std::chrono::nanoseconds at_most) override {
+    return umad_->Receive(milliseconds(Milliseconds(at_most)));
+  }
+
+ private:
+  const std::unique_ptr<Umad> umad_;
+  const int partition_;
 };
 
 // libibumad answers every failure to open with EIO. Which it was is found out by looking at what it looks at.
@@ -91,24 +167,31 @@ base::Error WhyNotOpen(const base::FileTree& files, const std::string& device, i
   return {base::Code::kUnavailable, "the kernel has no umad device for this port", std::nullopt};
 }
 
+base::Result<std::unique_ptr<Umad>> OpenUmad(const base::FileTree& files, const std::string& device, int port,
+                                             std::initializer_list<int> classes) {
+  // The library would say so too, on standard error and each time.
+  if (!files.Read(fmt::format("{}/abi_version", kUmadClass))) {
+    return base::Fail(base::Code::kUnavailable, "the kernel module ib_umad is not loaded (modprobe ib_umad)");
+  }
+  std::unique_lock turn(OpenPort());
+  const int opened = umad_open_port(device.c_str(), port);
+  if (opened < 0) return base::Fail(WhyNotOpen(files, device, port));
+  auto umad = std::make_unique<Umad>(std::move(turn), opened);
+  for (const int management_class : classes) TRY(umad->Register(management_class));
+  return umad;
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<SmpPort>> UmadPorts::Open(const std::string& device, int port) {
-  // The library would say so too, on standard error and each time.
-  if (!files_.Read(fmt::format("{}/abi_version", kUmadClass))) {
-    return base::Fail(base::Code::kUnavailable, "the kernel module ib_umad is not loaded (modprobe ib_umad)");
-  }
-  const int opened = umad_open_port(device.c_str(), port);
-  if (opened < 0) return base::Fail(WhyNotOpen(files_, device, port));
-  const int agent = umad_register(opened, kDirectedRouteClass, kClassVersion, 0, nullptr);
-  if (agent < 0) {
-    umad_close_port(opened);
-    const bool forbidden = agent == -EPERM || agent == -EACCES;
-    return base::Fail(
-        forbidden ? base::Code::kForbidden : base::Code::kUnavailable,
-        fmt::format("the kernel gives us no place for subnet management datagrams ({})", Say(agent)));
-  }
-  return std::make_unique<UmadPort>(opened, agent);
+  ASSIGN_OR_RETURN(std::unique_ptr<Umad> umad, OpenUmad(files_, device, port, {kDirectedRouteClass}));
+  return std::make_unique<UmadPort>(std::move(umad));
+}
+
+base::Result<std::unique_ptr<LeafLine>> UmadLines::Open(const std::string& device, int port, int partition) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Umad> umad,
+                   OpenUmad(files_, device, port, {kDirectedRouteClass, kPerformanceClass}));
+  return std::make_unique<UmadLine>(std::move(umad), partition);
 }
 
 base::Status UmadLeaves::AskOpen(SmpPort& line, formats::IbNeighbour& neighbour) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/file_tree.h"
+#include "nodeagent/leaf/leaf_counts.h"
 #include "nodeagent/leaf/probe.h"
 #include "nodeagent/leaf/smp.h"
 #include "nodeagent/nic/rdma_probe.h"
@@ -29,6 +30,18 @@ class UmadPorts final : public SmpPorts {
  public:
   explicit UmadPorts(const base::FileTree& files) : files_(files) {}
   [[nodiscard]] base::Result<std::unique_ptr<SmpPort>> Open(const std::string& device, int port) override;
+
+ private:
+  const base::FileTree& files_;
+};
+
+// The same for questions by route and by LID. libibumad says nothing of threads, so a process opens one port at a time:
+// who opens another waits until the one before is closed.
+class UmadLines final : public LeafLines {
+ public:
+  explicit UmadLines(const base::FileTree& files) : files_(files) {}
+  [[nodiscard]] base::Result<std::unique_ptr<LeafLine>> Open(const std::string& device, int port,
+                                                             int partition) override;
 
  private:
   const base::FileTree& files_;

@@ -34,27 +34,51 @@ bool AnyFault(const std::vector<PortHealth>& ports) {
                      [](const PortHealth& port) { return port.fault != topology::LinkFault::kNone; });
 }
 
+// What did not change waits for the next pass over the counters: those of traffic always do.
+bool IsNews(const std::vector<LeafCounts>& before, const std::vector<LeafCounts>& now) {
+  const auto same = [](const LeafCounts& a, const LeafCounts& b) {
+    const auto still = [](const PmaCount& one, const PmaCount& other) {
+      return !StandsStill(one.name) || one == other;
+    };
+    return a.guid == b.guid && a.leaf_port == b.leaf_port && a.unread == b.unread &&
+           std::equal(a.counts.begin(), a.counts.end(), b.counts.begin(), b.counts.end(), still);
+  };
+  return !std::equal(before.begin(), before.end(), now.begin(), now.end(), same);
+}
+
 }  // namespace
 
 std::string_view PassName(Pass pass) {
-  return pass == Pass::kLook ? "look" : "counters";
+  switch (pass) {
+    case Pass::kLook:
+      return "look";
+    case Pass::kCounterPass:
+      return "counters";
+    case Pass::kLeafPass:
+      break;
+  }
+  return "leaf";
 }
 
 Monitor::Monitor(Discovery& discovery, CounterReader& reader, KernelEvents* kernel, base::Clock& clock,
-                 MonitorOptions options)
+                 MonitorOptions options, LeafCountSource* leaves)
     : discovery_(discovery),
       reader_(reader),
       kernel_(kernel),
+      leaves_(leaves),
       clock_(clock),
       options_(options),
       look_(clock),
-      counters_(clock) {}
+      counters_(clock),
+      leaf_(clock) {}
 
 void Monitor::Run(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
   look_.Add(kKey);
   const std::jthread look([&] { LookLoop(callbacks, stop); });
   std::jthread kernel;
   if (kernel_ != nullptr) kernel = std::jthread([&] { KernelLoop(callbacks, stop); });
+  std::jthread leaf;
+  if (leaves_ != nullptr) leaf = std::jthread([&] { LeafLoop(callbacks, stop); });
   CountersLoop(callbacks, stop);
 }
 
@@ -111,6 +135,30 @@ void Monitor::KernelLoop(const MonitorCallbacks& callbacks, const std::stop_toke
   }
 }
 
+void Monitor::LeafLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
+  std::vector<LeafCounts> before;
+  while (leaf_.Get(stop)) {
+    std::vector<RdmaPortName> ports;
+    {
+      const std::lock_guard lock(mutex_);
+      ports = with_leaves_;
+    }
+    const base::MonotonicTime started = clock_.Now();
+    std::vector<LeafCounts> counted = leaves_->Read(ports);
+    if (stop.stop_requested()) return;
+    if (callbacks.on_pass && !ports.empty()) callbacks.on_pass(Pass::kLeafPass, clock_.Now() - started);
+    const bool news = IsNews(before, counted);
+    before = counted;
+    {
+      const std::lock_guard lock(mutex_);
+      counted_ = std::move(counted);
+    }
+    if (news) counters_.Add(kKey);
+    leaf_.Done(kKey);
+    leaf_.AddAfter(kKey, options_.leaf_interval);
+  }
+}
+
 void Monitor::CountersLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop) {
   while (counters_.Get(stop)) {
     const base::MonotonicTime started = clock_.Now();
@@ -137,6 +185,15 @@ void Monitor::TakeRestored(const crds::NodeTopologyStatus& published) {
   RestoreHealth(published, links_, nvlinks_);
 }
 
+void Monitor::WatchLeaves(std::vector<RdmaPortName> ports) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ports == with_leaves_) return;
+    with_leaves_ = std::move(ports);
+  }
+  leaf_.Add(kKey);
+}
+
 bool Monitor::TakeOver() {
   std::optional<Looked> looked;
   std::optional<crds::NodeTopologyStatus> published;
@@ -145,6 +202,7 @@ bool Monitor::TakeOver() {
     const std::lock_guard lock(mutex_);
     expected = std::exchange(expected_, {});
     published = std::exchange(published_, std::nullopt);
+    if (!counted_.empty()) leaf_news_ = std::exchange(counted_, {});
     looked = std::exchange(looked_, std::nullopt);
   }
   const base::MonotonicTime now = clock_.Now();
@@ -153,6 +211,7 @@ bool Monitor::TakeOver() {
   if (looked) {
     std::vector<WatchedPort> ports = WatchedPorts(looked->readings, looked->seen.node);
     if (kernel_ != nullptr) kernel_->Watch(DevicesOf(ports));
+    if (leaves_ != nullptr) WatchLeaves(PortsWithLeaves(ports));
     reader_.Watch(std::move(ports));
     seen_ = std::move(looked->seen);
     gpus_ = looked->readings.gpus.gpus;
@@ -173,7 +232,9 @@ SightPtr Monitor::PassOver() {
   }
   const States before = StatesOf(links_.ports());
   Sight sight;
-  sight.changes = links_.Look(reader_.Read(ask), now, wall);
+  CounterReadings readings = reader_.Read(ask);
+  AddLeafEnds(std::exchange(leaf_news_, {}), readings);
+  sight.changes = links_.Look(readings, now, wall);
   sight.ports = links_.ports();
   if (const auto gpus = std::exchange(unjudged_, std::nullopt))
     sight.nvlink_changes = nvlinks_.Look(*gpus, now, wall);

@@ -16,9 +16,11 @@
 #include "nodeagent/discovery/discovery.h"
 #include "nodeagent/health/counters.h"
 #include "nodeagent/health/health.h"
+#include "nodeagent/health/leaf_end.h"
 #include "nodeagent/health/link_health.h"
 #include "nodeagent/health/nvlink_health.h"
 #include "nodeagent/health/xid_memory.h"
+#include "nodeagent/leaf/leaf_counts.h"
 #include "nodeagent/monitor/kernel_events.h"
 
 namespace heddle::nodeagent {
@@ -37,6 +39,9 @@ struct MonitorOptions {
   std::chrono::nanoseconds look_settle = std::chrono::seconds(1);
   // From the end of a look to one that the kernel asks for: a storm does not make a loop of them.
   std::chrono::nanoseconds look_spacing = std::chrono::seconds(5);
+  // Between two questions to the leaves, on a thread of its own. With the pass that follows at once where one had news,
+  // and with the publication's own wait, it keeps what a leaf counts under 15 s.
+  std::chrono::nanoseconds leaf_interval = std::chrono::seconds(10);
   // Where Restore will be called, the first Sight waits for it, but no longer than this; 0: no Restore comes.
   std::chrono::nanoseconds patience{0};
 };
@@ -52,8 +57,8 @@ struct Sight {
 
 using SightPtr = std::shared_ptr<const Sight>;
 
-enum class Pass : std::uint8_t { kLook, kCounterPass };
-std::string_view PassName(Pass pass);  // "look", "counters"
+enum class Pass : std::uint8_t { kLook, kCounterPass, kLeafPass };
+std::string_view PassName(Pass pass);  // "look", "counters", "leaf"
 
 // What a Monitor tells. All may be empty; all are called on its threads, on_sight always on the same.
 struct MonitorCallbacks {
@@ -66,13 +71,13 @@ struct MonitorCallbacks {
 
 // Watches one machine by two loops: a full look, which may wait for a driver or a daemon, and a pass over the
 // counters, which never waits for it. Each runs at its interval, and soon after the kernel speaks. Whatever came of
-// either is one Sight.
+// either is one Sight. A third loop asks the leaves of InfiniBand ports what they have counted, and may wait for them.
 // Thread rule: Run on one thread, which starts the others; the rest from any. What is passed must outlive it.
 class Monitor {
  public:
-  // `kernel`: null for a machine that is not this one.
+  // `kernel`: null for a machine that is not this one. `leaves`: null = nobody asks them.
   Monitor(Discovery& discovery, CounterReader& reader, KernelEvents* kernel, base::Clock& clock,
-          MonitorOptions options = {});
+          MonitorOptions options = {}, LeafCountSource* leaves = nullptr);
 
   // Blocks until stop. The full look has a thread of its own, the same from the first to the last: the driver's
   // process ends with it.
@@ -90,29 +95,35 @@ class Monitor {
   void LookLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
   void CountersLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
   void KernelLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
+  void LeafLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
   // One pass; null while there is nothing to say yet.
   SightPtr PassOver();
   // Takes over what came from the other threads. False while there is nothing to watch yet.
   bool TakeOver();
   void TakeRestored(const crds::NodeTopologyStatus& published);
+  void WatchLeaves(std::vector<RdmaPortName> ports);
   void AskForLook();
 
   Discovery& discovery_;
   CounterReader& reader_;
   KernelEvents* const kernel_;
+  LeafCountSource* const leaves_;
   base::Clock& clock_;
   const MonitorOptions options_;
-  kube::WorkQueue look_, counters_;
+  kube::WorkQueue look_, counters_, leaf_;
 
   std::mutex mutex_;  // guards what follows
   std::optional<Looked> looked_;
   std::optional<crds::NodeTopologyStatus> published_;
   std::vector<OwnLinkChanges> expected_;
+  std::vector<RdmaPortName> with_leaves_;
+  std::vector<LeafCounts> counted_;  // by leaves, not taken over yet
   base::MonotonicTime last_look_{};
 
   // Of the counters' thread.
   std::optional<Observation> seen_;
   std::vector<GpuReading> gpus_;
+  std::vector<LeafCounts> leaf_news_;    // of the next pass
   std::optional<GpuReadings> unjudged_;  // of a look whose NVLinks were not judged yet
   LinkHealth links_;
   NvlinkHealth nvlinks_;

@@ -103,6 +103,12 @@ void ReadLinks(const base::FileTree& files, PciTree& tree) {
   }
 }
 
+// A kernel without PCI, as in some virtual machines: there are other buses, so sysfs is there.
+bool HasNoPci(const base::FileTree& files) {
+  const auto buses = files.List("sys/bus");
+  return buses && !buses->empty() && std::find(buses->begin(), buses->end(), "pci") == buses->end();
+}
+
 }  // namespace
 
 bool IsPciAddress(std::string_view text) {
@@ -121,6 +127,7 @@ PciTree ProbePci(const base::FileTree& files) {
   PciTree tree;
   const auto names = files.List(kDevices);
   if (!names) {
+    tree.unread = !HasNoPci(files);
     tree.problems.push_back(fmt::format("the PCI tree cannot be read ({})", names.error().message));
     return tree;
   }
@@ -139,6 +146,7 @@ PciTree ProbePci(const base::FileTree& files) {
       tree.problems.push_back(fmt::format("PCI device {} cannot be read and is left out", name));
     }
   }
+  tree.unread = unread > 0 || beyond > 0;
   if (unread > kMaxProblems)
     tree.problems.push_back(
         fmt::format("{} more PCI devices cannot be read and are left out", unread - kMaxProblems));

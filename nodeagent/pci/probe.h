@@ -40,6 +40,7 @@ struct PciTree {
   std::map<std::string, PciDevice, std::less<>> devices;
   std::vector<std::string> problems;  // sentences; a device that cannot be read does not hide the others
   std::string source;                 // the file that supplied the places of devices; empty: sysfs
+  bool unread = false;  // there may be more than `devices`: the bus, or a device on it, could not be read
 
   const PciDevice* Find(std::string_view address) const;
 };

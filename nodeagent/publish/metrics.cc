@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "kube/status_endpoints.h"
@@ -93,12 +94,17 @@ void AddPort(const Nic& nic, const NicPort& port, const PortHealth& health, cons
   for (const Verdict verdict : kVerdicts)
     Add(link[5], With(labels, "verdict", std::string(VerdictName(verdict))),
         health.verdict == verdict ? 1 : 0);
-  for (const auto& [id, total] : health.totals) {
-    LabelSet counted{{"nic", nic.name}, {"port", std::to_string(port.number)}};
-    counted = With(std::move(counted), "counter", std::string(CounterName(id.counter)));
-    counted = With(std::move(counted), "priority", id.priority < 0 ? "" : std::to_string(id.priority));
-    Add(link[6], std::move(counted), double(total));
+  for (const auto& [end, totals] :
+       {std::pair("host", &health.totals), std::pair("leaf", &health.leaf_totals)}) {
+    for (const auto& [id, total] : *totals) {
+      LabelSet counted{{"nic", nic.name}, {"port", std::to_string(port.number)}};
+      counted = With(std::move(counted), "counter", std::string(CounterName(id.counter)));
+      counted = With(std::move(counted), "priority", id.priority < 0 ? "" : std::to_string(id.priority));
+      counted = With(std::move(counted), "end", end);
+      Add(link[6], std::move(counted), double(total));
+    }
   }
+  if (health.leaf_unread) Add(link[7], labels, health.leaf_unread->empty() ? 1 : 0);
 }
 
 std::vector<MetricFamily> LinkFamilies() {
@@ -109,9 +115,13 @@ std::vector<MetricFamily> LinkFamilies() {
   link.push_back(Family("heddle_link_rate_bits_per_second", "What the port trained to; as last known"));
   link.push_back(Family("heddle_link_usable_bits_per_second", "What placement counts on; as last known"));
   link.push_back(Family("heddle_link_verdict", "1 for the verdict in force, 0 for the others"));
-  link.push_back(Family("heddle_link_counter_total",
-                        "What a port counted since the agent started, wraps and resets taken out",
-                        MetricType::Counter));
+  link.push_back(
+      Family("heddle_link_counter_total",
+             "What an end of the cable (host, leaf) counted since the agent started, wraps and resets "
+             "taken out",
+             MetricType::Counter));
+  link.push_back(Family("heddle_link_leaf_readable",
+                        "0 while the leaf does not tell what its end of an InfiniBand cable has counted"));
   return link;
 }
 
@@ -164,7 +174,9 @@ struct Metrics::Series {
   prometheus::Family<prometheus::Histogram>& passes =
       prometheus::BuildHistogram()
           .Name("heddle_nodeagent_pass_duration_seconds")
-          .Help("What a full look, a pass over the counters, and one over lossless settings took")
+          .Help(
+              "What a full look, a pass over the counters, one over what leaves have counted, and one over "
+              "lossless settings took")
           .Register(registry);
   prometheus::Family<prometheus::Counter>& publications =
       prometheus::BuildCounter()

@@ -61,6 +61,32 @@ std::optional<crds::Condition> SpecCondition(std::span<const std::string> not_un
   return condition;
 }
 
+// Nothing: no switch is asked that a cable of this node ends on.
+std::optional<crds::Condition> CablesCondition(const std::vector<crds::CableReport>& cables) {
+  constexpr std::size_t kMaxMessage = 1000;  // the schema takes 1024
+  if (cables.empty()) return std::nullopt;
+  const auto worst = std::min_element(cables.begin(), cables.end(),
+                                      [](const auto& a, const auto& b) { return a.verdict < b.verdict; });
+  std::size_t all = 0, same = 0;
+  for (const crds::CableReport& report : cables) {
+    all += report.ports.size();
+    if (report.verdict == worst->verdict) same += report.ports.size();
+  }
+  using lossless::LosslessVerdict;
+  crds::Condition condition;
+  condition.type = std::string(kCablesLossless);
+  condition.status = worst->verdict == LosslessVerdict::kLossless        ? crds::ConditionStatus::kTrue
+                     : worst->verdict == LosslessVerdict::kContradiction ? crds::ConditionStatus::kFalse
+                                                                         : crds::ConditionStatus::kUnknown;
+  condition.reason = std::string(lossless::LosslessVerdictName(worst->verdict));
+  condition.message =
+      fmt::format("{} of {} ports: {}", same, all,
+                  worst->message.empty() ? "both ends of their cables go together"
+                                         : fmt::format("{}: {}", worst->ports.front(), worst->message));
+  if (condition.message.size() > kMaxMessage) condition.message.resize(kMaxMessage);
+  return condition;
+}
+
 }  // namespace
 
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& seen, base::WallTime now,
@@ -83,6 +109,7 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));
   if (auto condition = ReportLossless(lossless, status)) found.push_back(*std::move(condition));
   if (auto condition = SpecCondition(not_understood)) found.push_back(*std::move(condition));
+  if (auto condition = CablesCondition(current.spec.cables)) found.push_back(*std::move(condition));
   status.devices.clear();
   if (devices != nullptr) {
     found.insert(found.end(), devices->conditions.begin(), devices->conditions.end());

@@ -28,6 +28,8 @@ inline constexpr std::string_view kAgentVersion = "0.1.0";
 // reports: what is said of them stays.
 // `not_understood`: of the spec, as OwnNodeTopology has it. SpecUnderstood says so, and is left out without any.
 inline constexpr std::string_view kSpecUnderstood = "SpecUnderstood";
+// What the operator found of both ends of the node's cables (spec.cables); left out where it says nothing.
+inline constexpr std::string_view kCablesLossless = "CablesLossless";
 crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& observation,
                           base::WallTime now, const GrantReadings* grants = nullptr,
                           const DeviceNews* devices = nullptr, const LosslessReadings* lossless = nullptr,

@@ -30,7 +30,8 @@ class Choosing {
   }
 
   NextApplyStep Run() {
-    if (facts_.progress.not_before > now_) return WaitUntil(facts_.progress.not_before, {});
+    // That it is gone is said at once.
+    if (facts_.progress.not_before > now_ && !facts_.gone) return WaitUntil(facts_.progress.not_before, {});
     switch (facts_.progress.stage) {
       case ApplyStage::kIdle:
         Idle();

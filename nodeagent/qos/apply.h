@@ -32,6 +32,9 @@ struct QosTimings {
   std::chrono::nanoseconds carrier = std::chrono::seconds(60);
   std::chrono::nanoseconds settle = std::chrono::seconds(10);  // with carrier, in which errors are counted
   std::chrono::nanoseconds settle_poll = std::chrono::seconds(1);
+  // From a start on, for the spec: what an agent before this one began is gone on with without it after that, since a
+  // port that is half set is of no use, and the API server may be away for long.
+  std::chrono::nanoseconds hear = std::chrono::seconds(20);
   // After a write that found the port busy, doubling; at the last the write is taken back.
   std::chrono::nanoseconds back_off = std::chrono::seconds(5);
   std::chrono::nanoseconds max_back_off = std::chrono::minutes(5);

@@ -64,7 +64,7 @@ base::Status NetlinkDcb::ChangeDcbx(const std::string& netdev, int flags) {
   if (answer.refusal.value_or(0) == 0) return {};
   return base::Fail(base::Code::kConflict,
                     fmt::format("DCBX of {}: the driver leaves it to the NIC's firmware; turn that off there "
-                                "(mlxconfig LLDP_NB_DCBX_P1=0 on ConnectX)",
+                                "(ConnectX: mlxconfig LLDP_NB_DCBX_P1=0; bnxt_en takes it from its NVRAM)",
                                 netdev));
 }
 

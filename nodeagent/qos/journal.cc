@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "base/file_tree.h"
 #include "crds/node_lossless.h"
@@ -198,6 +199,7 @@ class Reader {
     record.conflict = Get<std::string>(json, "conflict");
     record.boot = Get<std::string>(json, "boot");
     record.crashes = Get<int>(json, "crashes");
+    if (record.crashes < 0) Note("crashes");
     for (const auto& text : Get<std::vector<std::string>>(json, "repairs")) {
       const auto time = base::ParseTime(text);
       if (!time) Note("repairs");
@@ -224,6 +226,12 @@ class Reader {
     Note(key);
     return {};
   }
+  // nlohmann cuts off what does not fit, and a file that was damaged would look whole.
+  template <class T>
+  static bool InRange(const Json& value) {
+    if (value.is_number_unsigned()) return std::in_range<T>(value.get<std::uint64_t>());
+    return value.is_number_integer() && std::in_range<T>(value.get<std::int64_t>());
+  }
   template <class T>
   static bool Fits(const Json& value) {
     [[maybe_unused]] const auto all = [&value](auto fits) {
@@ -231,7 +239,7 @@ class Reader {
     };
     if constexpr (std::is_same_v<T, bool>) return value.is_boolean();
     if constexpr (std::is_same_v<T, std::string>) return value.is_string();
-    if constexpr (std::is_integral_v<T>) return value.is_number_integer();
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) return InRange<T>(value);
     if constexpr (std::is_same_v<T, std::vector<std::string>>)
       return value.is_array() && all([](const Json& item) { return item.is_string(); });
     if constexpr (std::is_same_v<T, std::map<std::string, std::string>>)

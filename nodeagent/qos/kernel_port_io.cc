@@ -42,6 +42,27 @@ std::vector<Setting> Among(std::span<const Setting> settings, std::initializer_l
   return found;
 }
 
+// What is to be added once the wrong entries of the same DSCPs are gone. A right one beside a wrong one goes along and
+// comes back.
+std::vector<DcbApp> TakeMoved(const std::vector<DcbApp>& have, const lossless::DscpMap& want,
+                              DscpDifference& difference) {
+  const auto wrong = [old = difference.remove](const DcbApp& app) {
+    return std::any_of(old.begin(), old.end(),
+                       [&app](const DcbApp& other) { return other.protocol == app.protocol; });
+  };
+  std::vector<DcbApp> moved;
+  for (const DcbApp& app : difference.add) {
+    if (wrong(app)) moved.push_back(app);
+  }
+  std::erase_if(difference.add, wrong);
+  for (const DcbApp& app : DscpApps(have)) {
+    if (!wrong(app) || app.priority != want[std::size_t(app.protocol)]) continue;
+    difference.remove.push_back(app);
+    moved.push_back(app);
+  }
+  return moved;
+}
+
 constexpr std::array kDcbSettings{Setting::kDcbx,
                                   Setting::kTrust,
                                   Setting::kDscpToPriority,
@@ -168,18 +189,27 @@ base::Status KernelPortIo::WriteDscps(const QosPort& port, const PortSettings& w
   if (want.trust == lossless::Trust::kPcp && !difference.add.empty() && !state.trust && !TrustFile(port)) {
     return base::Fail(Code::kUnimplemented, "this driver trusts DSCPs once one is mapped, and PCP is wanted");
   }
+  // Whatever else happens, first the DSCPs that have no entry yet: the last entry that is deleted takes trust along.
+  // Then mlx5 puts a new entry in the place of the old one (mlx5 en_dcbnl.c). For bnxt_en the old one has to go before:
+  // its firmware has one mapping of a DSCP, and whichever entry is deleted takes that away (bnxt_dcb.c,
+  // bnxt_hwrm_queue_dscp2pri_cfg), so that the kernel would show the new entry and the NIC have none.
+  const bool replaces = port.driver.empty() || port.driver == "mlx5_core";
+  std::vector<DcbApp> moved;
+  if (!replaces) moved = TakeMoved(state.apps, *want.dscp_to_priority, difference);
   if (!difference.add.empty()) {
     DcbChange change;
     change.apps = std::move(difference.add);
     TRY(sources_.dcb->Change(port.netdev, change));
-    if (difference.remove.empty()) return {};
-    // The new entry took the place of the old one on mlx5, elsewhere both are there. Never the other way round: the
-    // last entry deleted takes trust along.
-    ASSIGN_OR_RETURN(state, sources_.dcb->Read(port.netdev));
-    difference = DscpsFor(state.apps, *want.dscp_to_priority, unsaid);
+    if (replaces && !difference.remove.empty()) {
+      ASSIGN_OR_RETURN(state, sources_.dcb->Read(port.netdev));
+      difference = DscpsFor(state.apps, *want.dscp_to_priority, unsaid);
+    }
   }
-  return difference.remove.empty() ? base::Status()
-                                   : sources_.dcb->DeleteApps(port.netdev, difference.remove);
+  if (!difference.remove.empty()) TRY(sources_.dcb->DeleteApps(port.netdev, difference.remove));
+  if (moved.empty()) return {};
+  DcbChange change;
+  change.apps = std::move(moved);
+  return sources_.dcb->Change(port.netdev, change);
 }
 
 base::Status KernelPortIo::WriteTables(const QosPort& port, std::span<const Setting> settings,

@@ -81,7 +81,10 @@ bool QosLoop::RunOnce() {
 
 void QosLoop::Pass() {
   const MonotonicTime started = clock_.Now();
-  if (!std::exchange(loaded_, true)) Load();
+  if (!std::exchange(loaded_, true)) {
+    hear_until_ = started + options_.timings.hear;
+    Load();
+  }
   bool all = started >= next_look_;
   TakeInputs(all);
   if (all) next_look_ = started + options_.interval;
@@ -170,12 +173,15 @@ void QosLoop::TakeInputs(bool& all) {
     }
   }
   if (!machine) return;
-  all = !std::exchange(seen_, true) || all;
+  const bool first = !std::exchange(seen_, true);
+  all = first || all;
   for (auto& [name, port] : ports_) {
     const auto found = std::find_if(machine->begin(), machine->end(),
                                     [&key = name](const QosPort& one) { return one.name == key; });
     const bool known = found != machine->end();
     all = all || known != port.known || (known && port.port != *found);
+    // The operator tells nothing to a NIC that is not published, and tells it anew once it is.
+    if (known && !port.known && !first) port.hear_until = clock_.Now() + options_.timings.hear;
     port.known = known;
     if (known) port.port = *found;
   }
@@ -249,10 +255,15 @@ std::vector<QosLoop::Port*> QosLoop::Turns() {
 
 void QosLoop::Work(Port& port, MonotonicTime& when) {
   const MonotonicTime now = clock_.Now();
+  const MonotonicTime hear_until = !wished_ ? hear_until_ : !port.wish ? port.hear_until : MonotonicTime{};
+  if (now < hear_until && port.record.unsettled && !port.record.unsettled->back) {
+    when = std::min(when, hear_until);
+    return;
+  }
   StepFacts facts;
   facts.timings = options_.timings;
   facts.judged = port.judged ? &*port.judged : nullptr;
-  // What the spec says is not known at first: what was begun is gone on with until it is.
+  // The API server may be away: what was begun is gone on with until the spec is known.
   facts.wanted = wished_ ? Sets(port.wish) && options_.may_write : port.record.unsettled.has_value();
   facts.gone = port.reading.gone;
   facts.record = &port.record;
@@ -263,7 +274,7 @@ void QosLoop::Work(Port& port, MonotonicTime& when) {
   if (pause_.port == port.port.name) facts.given_back = port.given_back;
   if (AsksQueuePairs(facts, now)) facts.asked.queue_pairs = io_.UserQueuePairs(port.port);
   if (AsksLink(facts, now)) facts.asked.link = io_.Link(port.port);
-  const bool backed_off = port.progress.not_before > now;
+  const bool backed_off = port.progress.not_before > now && !facts.gone;
   const ApplyStage before = port.progress.stage;
   const NextApplyStep next = NextStepOf(facts, now);
   port.progress = next.progress;
@@ -307,6 +318,16 @@ LosslessReport QosLoop::Shown(const Port& port) const {
   return report;
 }
 
+LosslessReport QosLoop::Vanished(const Port& port) const {
+  LosslessReport report;
+  report.ports = {port.port.name};
+  report.policy = port.record.policy;
+  report.generation = port.record.generation;
+  report.state = LosslessState::kUnknown;
+  report.reason = port.waiting;
+  return report;
+}
+
 void QosLoop::Publish() {
   LosslessReadings readings;
   readings.problems = problems_;
@@ -319,7 +340,10 @@ void QosLoop::Publish() {
   if (wished_ && seen_) {
     std::vector<LosslessReport> reports;
     for (auto& [name, port] : ports_) {
-      if (!port.judged) continue;
+      if (!port.judged) {
+        if (port.reading.gone && port.record.unsettled) reports.push_back(port.shown = Vanished(port));
+        continue;
+      }
       LosslessReport now = Shown(port);
       const LosslessReport* before = port.shown.ports.empty() ? ReportOf(published_, name) : &port.shown;
       for (QosEvent& event : EventsOf(before, now)) {

@@ -79,6 +79,7 @@ class QosLoop {
     std::string waiting;                // NextApplyStep::reason
     std::string given_back;             // StepFacts::given_back
     std::string about;                  // AboutOf what was judged last
+    base::MonotonicTime hear_until{};   // what was begun waits so long for its wish, once its NIC is back
     int in_vain = 0;                    // times that it was given back since it was last set
     bool known = false;                 // of the machine, now
     bool resumed = false;               // an agent before this one began it
@@ -116,6 +117,8 @@ class QosLoop {
   void Tell(bool warning, std::string_view reason, const Port& port, std::string note);
   void Log(const Port& port, std::string_view what) const;
   crds::LosslessReport Shown(const Port& port) const;
+  // Of a port that is not there, and whose wish may have gone with it.
+  crds::LosslessReport Vanished(const Port& port) const;
   void Publish();
   std::chrono::nanoseconds BackOff(int tries) const;
 
@@ -135,6 +138,7 @@ class QosLoop {
 
   // Of the loop's thread.
   bool loaded_ = false, wished_ = false, seen_ = false;
+  base::MonotonicTime hear_until_{};   // what was begun waits so long for the first wishes
   bool freed_ = false;                 // in this pass a port was given back
   std::map<std::string, Port> ports_;  // by name
   std::vector<crds::LosslessWish> wishes_;

@@ -154,8 +154,8 @@ void QosLoop::Refused(Port& port, const std::vector<Setting>& left, const base::
   if (left.front() == Setting::kDcbx) {
     return TurnBack(
         port,
-        fmt::format("the NIC's firmware has the say in DCB settings and does not give it up: {}; turn "
-                    "its DCBX off (mlxconfig LLDP_NB_DCBX_P1=0, or the switch's DCBX)",
+        fmt::format("the NIC's firmware has the say in DCB settings and does not give it up: {}; turn its "
+                    "DCBX off there, or the switch's",
                     said),
         true);
   }

@@ -1,10 +1,14 @@
 #include "nodeagent/recording/recording.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <deque>
 #include <filesystem>
 #include <fstream>
+
+#include "nodeagent/recording/tar.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -147,6 +151,18 @@ base::Status WriteRecording(const RecordedFiles& recorded, const std::string& fo
     fs::create_symlink(target, link, error);
     if (error) return base::Fail(Failure(link, error));
   }
+  return {};
+}
+
+base::Status Deliver(const RecordedFiles& recorded, const std::string& to) {
+  if (to != kToStdout) return WriteRecording(recorded, to);
+  if (::isatty(STDOUT_FILENO) != 0) {
+    return base::Fail(base::Code::kInvalid,
+                      "an archive is no text for a terminal: send it into a file, as in record - > node.tar");
+  }
+  const std::string tar = ToTar(recorded);
+  if (std::fwrite(tar.data(), 1, tar.size(), stdout) != tar.size() || std::fflush(stdout) != 0)
+    return base::Fail(base::Code::kUnavailable, "write the archive: standard output took not all of it");
   return {};
 }
 

@@ -47,4 +47,10 @@ class RecordingFileTree final : public base::FileTree {
   return WriteRecording(recording.Recorded(extra), folder);
 }
 
+// In place of a folder: the recording as a tar archive (tar.h) on standard output.
+inline constexpr std::string_view kToStdout = "-";
+
+// Into that folder, or as kToStdout says; a terminal is refused, since an archive is no text.
+[[nodiscard]] base::Status Deliver(const RecordedFiles& recorded, const std::string& to);
+
 }  // namespace heddle::nodeagent

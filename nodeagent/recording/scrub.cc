@@ -11,6 +11,7 @@
 #include "formats/scanner.h"
 #include "nodeagent/assembly/identity.h"
 #include "nodeagent/gpu/probe.h"
+#include "nodeagent/leaf/leaf_counts.h"
 #include "nodeagent/nic/plane.h"
 #include "nodeagent/recording/identifiers.h"
 
@@ -81,6 +82,7 @@ class Scrubber {
     if (path == "lldp.json") return Lldp(content);
     if (path == "ib.txt") return IbText(content);
     if (path == "labels.txt") return Labels(content);
+    if (path == kLeafCountersFile) return LeafCounters(content);
     if (name == "vpd") return content.find("SW_MNG") == std::string::npos ? std::string() : "SW_MNG";
     if (name == "config") return content.substr(0, kConfigBytes);
     if (name == "node_desc") return NodeDescription(path, content);
@@ -161,6 +163,21 @@ class Scrubber {
       }
     }
     return formats::FormatIbNeighbours(read.entries);
+  }
+
+  std::string LeafCounters(const std::string& content) {
+    std::vector<LeafCounts> ports = ParseLeafCounts(content);
+    for (LeafCounts& port : ports) {
+      const std::string name = port.leaf,
+                        other = name == port.guid ? identifiers_.Replace(name) : Switch(name);
+      port.device = identifiers_.Replace(port.device);
+      port.guid = identifiers_.Replace(port.guid);
+      port.leaf = other;
+      // The sentence begins with the switch, where it knows it.
+      if (!name.empty() && port.unread.starts_with(name)) port.unread.replace(0, name.size(), other);
+      port.unread = WithoutHost(identifiers_.Replace(port.unread));
+    }
+    return FormatLeafCounts(ports);
   }
 
   std::string Labels(const std::string& content) {
