@@ -7,6 +7,7 @@
 
 #include "extender/owner_kinds.h"
 #include "extender/owner_layout.h"
+#include "extender/packed.h"
 #include "extender/resources.h"
 #include "kube/consistent_read.h"
 
@@ -19,6 +20,14 @@ typename Parsed<T>::Read Reader(Parse parse) {
     auto value = parse(object);
     return value ? std::make_shared<const T>(*std::move(value)) : nullptr;
   };
+}
+
+// The machine as planning sees it, and its hash: under its Node's name, each cable counted as its two ends say.
+base::Result<crds::NodeTopology> ReadTopology(const kube::Json& object) {
+  ASSIGN_OR_RETURN(crds::NodeTopology topology, crds::NodeTopologyFromJson(object));
+  crds::CountCables(topology);
+  topology.status.node.name = topology.name;
+  return topology;
 }
 
 // Programs write the status of a Gang, but people can. Where it cannot be read, the plan in it counts if that can,
@@ -64,7 +73,7 @@ kube::Json SlimNode(const kube::Json& node) {
     slim["status"]["conditions"] =
         kube::Json::array({{{"type", "Ready"}, {"status", kube::StringAt(*ready, {"status"})}}});
   }
-  return slim;
+  return Packed(std::move(slim));
 }
 
 // Health in words, what is applied and what is wanted are for people and for the agent: half of the object.
@@ -73,7 +82,11 @@ kube::Json SlimTopology(kube::Json topology) {
     if (!from.is_object()) return;
     for (const char* field : fields) from.erase(field);
   };
+  // Of the spec, planning reads which cables count less than whole.
+  const kube::Json* cables = kube::Find(topology, {"spec", "cables"});
+  kube::Json kept = cables == nullptr ? kube::Json() : *cables;
   drop(topology, {"spec"});
+  if (!kept.is_null()) topology["spec"]["cables"] = std::move(kept);
   if (topology.contains("metadata")) {
     drop(topology["metadata"],
          {"managedFields", "ownerReferences", "labels", "annotations", "creationTimestamp"});
@@ -82,11 +95,11 @@ kube::Json SlimTopology(kube::Json topology) {
   return crds::Packed(std::move(topology));
 }
 
-// What the caches keep of an object, whichever way it came.
-using Slimmer = kube::Json (*)(kube::Json);
-Slimmer SlimmerOf(const kube::Resource& resource) {
-  if (&resource == &kube::kPods) return SlimPod;
-  return &resource == &kNodeTopologies ? SlimTopology : kube::DropManagedFields;
+// A pod that is bound and belongs to no gang is counted and, mostly, never read again.
+kube::Json SlimPodFor(Mode mode, kube::Json pod) {
+  kube::Json slim = SlimPod(std::move(pod));
+  const bool settled = !kube::StringAt(slim, {"spec", "nodeName"}).empty();
+  return settled && !IsGangPod(slim, mode) && !PassedTheGate(slim) ? PackedPod(std::move(slim)) : slim;
 }
 
 // Of what makes pods, the pods' template is the most, and is read from the pods.
@@ -103,6 +116,15 @@ bool SameButVersion(kube::Json a, kube::Json b) {
   a["metadata"].erase("resourceVersion");
   b["metadata"].erase("resourceVersion");
   return a == b;
+}
+
+// Null where it is in none of them.
+const topology::Node* FindMachine(const FabricSet& set, std::string_view name) {
+  for (std::size_t i = 0; i < set.fabrics.size(); ++i) {
+    const auto found = set.indexes[i]->find(name);
+    if (found != set.indexes[i]->end()) return &set.fabrics[i]->nodes[std::size_t(found->second)].node;
+  }
+  return nullptr;
 }
 
 // A pod that holds GPUs of a node now.
@@ -129,23 +151,26 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       clock_(clock),
       callbacks_(std::move(callbacks)),
       pods_(client, clock, random.Fork(), kube::kPods,
-            Watch(SlimPod, callbacks_,
+            Watch(SlimmerOf(kube::kPods), callbacks_,
                   [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); })),
       nodes_(client, clock, random.Fork(), kube::kNodes,
              Watch(SlimNode, callbacks_,
                    [this](const auto&, const auto& o, const auto& c) { NodeChanged(o, c); })),
       topologies_(client, clock, random.Fork(), kNodeTopologies,
-                  Watch(SlimTopology, callbacks_,
+                  Watch(SlimmerOf(kNodeTopologies), callbacks_,
                         [this](const auto& k, const auto& o, const auto& c) { TopologyChanged(k, o, c); })),
       fabrics_(client, clock, random.Fork(), kFabrics,
                Watch(kube::DropManagedFields, callbacks_,
                      [this](const auto&, const auto&, const auto&) { callbacks_.capacity_changed(); })),
       gangs_(client, clock, random.Fork(), kGangs,
-             Watch(kube::DropManagedFields, callbacks_,
+             Watch(SlimmerOf(kGangs), callbacks_,
                    [this](const auto& k, const auto& o, const auto& c) { GangChanged(k, o, c); })),
       parsed_pods_([](const kube::Json& pod) { return std::make_shared<const PodFacts>(ReadPod(pod)); }),
       parsed_nodes_([](const kube::Json& node) { return std::make_shared<const NodeFacts>(ReadNode(node)); }),
-      parsed_topologies_(Reader<crds::NodeTopology>(crds::NodeTopologyFromJson)),
+      parsed_topologies_([](const kube::Json& object) -> Shared<TopologyFacts> {
+        const auto topology = ReadTopology(object);
+        return topology ? std::make_shared<const TopologyFacts>(FactsOf(*topology)) : nullptr;
+      }),
       parsed_fabrics_(Reader<crds::Fabric>(crds::FabricFromJson)),
       parsed_gangs_(ReadGang) {
   for (const OwnerKind& kind : OwnerKinds()) AddOwners(kind.resource, kind.everywhere, random.Fork());
@@ -153,6 +178,13 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
   for (const SuspendSwitch& one : SuspendSwitches()) {
     if (one.makes_owners) AddOwners(one.resource, false, random.Fork());
   }
+}
+
+// What the caches keep of an object, whichever way it came.
+std::function<kube::Json(kube::Json)> ClusterCache::SlimmerOf(const kube::Resource& resource) const {
+  if (&resource == &kube::kPods)
+    return [mode = callbacks_.mode](kube::Json pod) { return SlimPodFor(mode, std::move(pod)); };
+  return &resource == &kNodeTopologies ? SlimTopology : kube::DropManagedFields;
 }
 
 void ClusterCache::AddOwners(const kube::Resource& resource, bool everywhere, base::Random random) {
@@ -462,23 +494,42 @@ void ClusterCache::SetStaleNodes(std::set<std::string> nodes) {
   callbacks_.capacity_changed();
 }
 
-// Building a fabric of 5,000 nodes takes far longer than seeing that nothing in it has changed.
-Shared<FabricSet> ClusterCache::Fabrics(const std::vector<Shared<crds::NodeTopology>>& topologies) {
+// Building a fabric of 5,000 nodes takes far longer than seeing that nothing in it has changed. Machines that stay are
+// taken from the fabrics before, so that no second copy of them has to be kept.
+Shared<FabricSet> ClusterCache::Fabrics(const std::vector<kube::ObjectPtr>& objects,
+                                        const std::vector<Shared<TopologyFacts>>& topologies) {
   auto declared = parsed_fabrics_.All(fabrics_.store().List());
-  std::vector<std::pair<std::string, std::string>> from;
-  from.reserve(topologies.size());
-  for (const auto& topology : topologies) {
-    // An object without a hash is as good as its version. Grants and conditions are not part of the fabric.
-    const crds::NodeTopologyStatus& status = topology->status;
-    from.emplace_back(topology->name, status.hash.empty() ? topology->resource_version : status.hash);
-    if (!status.observed_at) from.back().second = "none";
-  }
   const std::lock_guard lock(fabric_mutex_);
-  if (built_ == nullptr || from != built_from_ || declared != declared_) {
-    built_ = std::make_shared<const FabricSet>(AssembleFabrics(topologies, declared));
-    built_from_ = std::move(from);
-    declared_ = std::move(declared);
+  const auto same = [](const Shared<TopologyFacts>& a, const Shared<TopologyFacts>& b) {
+    return a == b || (a->name == b->name && a->content == b->content);
+  };
+  if (built_ != nullptr && declared == declared_ &&
+      std::equal(topologies.begin(), topologies.end(), built_from_.begin(), built_from_.end(), same)) {
+    return built_;
   }
+  std::vector<topology::Node> published;
+  published.reserve(topologies.size());
+  std::vector<std::string> silent;
+  auto object = objects.begin();
+  auto before = built_from_.begin();
+  for (const auto& facts : topologies) {
+    while (kube::Name(**object) != facts->name) ++object;
+    if (facts->content.empty()) {
+      silent.push_back(facts->name);
+      continue;
+    }
+    while (before != built_from_.end() && (*before)->name < facts->name) ++before;
+    const topology::Node* stays =
+        before != built_from_.end() && same(*before, facts) ? FindMachine(*built_, facts->name) : nullptr;
+    if (stays != nullptr) {
+      published.push_back(*stays);
+    } else if (auto topology = ReadTopology(**object)) {
+      published.push_back(std::move(topology->status.node));
+    }
+  }
+  built_ = std::make_shared<const FabricSet>(AssembleFabrics(std::move(published), silent, declared));
+  built_from_ = topologies;
+  declared_ = std::move(declared);
   return built_;
 }
 
@@ -494,8 +545,9 @@ std::set<int> ClusterCache::RanksDone(const crds::Gang& gang) const {
 
 SnapshotInputs ClusterCache::Inputs(const std::optional<GangKey>& without) {
   SnapshotInputs inputs;
-  inputs.topologies = parsed_topologies_.All(topology_view_.List());
-  inputs.fabrics = Fabrics(inputs.topologies);
+  const std::vector<kube::ObjectPtr> topologies = topology_view_.List();
+  inputs.topologies = parsed_topologies_.All(topologies);
+  inputs.fabrics = Fabrics(topologies, inputs.topologies);
   inputs.nodes = parsed_nodes_.All(nodes_.store().List());
   inputs.pods = parsed_pods_.All(pod_view_.List());
   inputs.gangs = parsed_gangs_.All(gang_view_.List());

@@ -90,7 +90,10 @@ class ClusterCache {
   std::vector<const kube::Reflector*> Needed() const;  // without which nothing can be decided
   std::set<int> RanksDone(const crds::Gang& gang) const;
   base::Status ReadInto(const kube::Resource& resource, FreshView& view, const std::stop_token& stop);
-  Shared<FabricSet> Fabrics(const std::vector<Shared<crds::NodeTopology>>& topologies);
+  // `topologies` is what could be read of `objects`; both in the order of their names.
+  Shared<FabricSet> Fabrics(const std::vector<kube::ObjectPtr>& objects,
+                            const std::vector<Shared<TopologyFacts>>& topologies);
+  std::function<kube::Json(kube::Json)> SlimmerOf(const kube::Resource& resource) const;
 
   kube::Client& client_;
   base::Clock& clock_;
@@ -105,7 +108,7 @@ class ClusterCache {
   FreshView pod_view_{pods_.store()}, gang_view_{gangs_.store()}, topology_view_{topologies_.store()};
   Parsed<PodFacts> parsed_pods_;
   Parsed<NodeFacts> parsed_nodes_;
-  Parsed<crds::NodeTopology> parsed_topologies_;
+  Parsed<TopologyFacts> parsed_topologies_;
   Parsed<crds::Fabric> parsed_fabrics_;
   Parsed<crds::Gang> parsed_gangs_;
   mutable std::mutex mutex_;
@@ -113,7 +116,7 @@ class ClusterCache {
   std::unordered_set<std::string> gang_pods_;  // their UIDs
   std::set<std::string> stale_nodes_;
   std::mutex fabric_mutex_;
-  std::vector<std::pair<std::string, std::string>> built_from_;  // node and content hash
+  std::vector<Shared<TopologyFacts>> built_from_;
   std::vector<Shared<crds::Fabric>> declared_;
   Shared<FabricSet> built_;
 };

@@ -1,9 +1,11 @@
 #include "extender/gang_controller.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "extender/lost_nodes.h"
 #include "extender/observing.h"
+#include "extender/owner_kinds.h"
 #include "extender/resources.h"
 #include "extender/slot_faults.h"
 
@@ -188,6 +190,25 @@ SnapshotInputs GangController::Inputs(const std::optional<GangKey>& without) {
   return inputs;
 }
 
+base::Result<kube::ObjectPtr> GangController::OwnerOf(const GangKey& key, crds::GangOwner owner,
+                                                      const std::stop_token& stop) {
+  if (owner.kind != kPodGroup) return cache_.OwnerOf(key, owner, stop);
+  std::vector<std::string> versions;
+  for (const OwnerKind& kind : OwnerKinds()) {
+    if (kind.resource.kind == kPodGroup) versions.push_back(kind.resource.ApiVersion());
+  }
+  std::stable_partition(versions.begin(), versions.end(),
+                        [this](const std::string& version) { return version == pod_groups_; });
+  for (const std::string& version : versions) {
+    owner.api_version = version;
+    ASSIGN_OR_RETURN(kube::ObjectPtr object, cache_.OwnerOf(key, owner, stop));
+    if (object == nullptr) continue;
+    pod_groups_ = version;
+    return object;
+  }
+  return nullptr;
+}
+
 base::Result<GangController::Look> GangController::LookAt(const GangKey& key, const std::stop_token& stop) {
   Look look;
   look.gang = cache_.GangOf(key);
@@ -196,8 +217,9 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
   if (look.gang != nullptr) owner = look.gang->spec.owner;
   if (!pods.empty()) owner = MembershipOf(*pods.front()).owner;
   if (!owner.kind.empty()) {
-    ASSIGN_OR_RETURN(const kube::ObjectPtr object, cache_.OwnerOf(key, owner, stop), "read the owner");
-    look.members = ReadMembers(key, object.get(), pods, options_.mode);
+    ASSIGN_OR_RETURN(const kube::ObjectPtr object, OwnerOf(key, owner, stop), "read the owner");
+    look.members = ReadMembers(key, object.get(), pods, options_.mode,
+                               look.gang == nullptr ? nullptr : &look.gang->spec);
     if (pods.empty() && object == nullptr) look.members.spec.owner = owner;
   } else {
     look.members.key = key;  // neither pods nor a Gang: an owner that has made none yet, or not for us

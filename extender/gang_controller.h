@@ -80,6 +80,9 @@ class GangController {
   static constexpr std::string_view kLeadKey = "~lead", kPlanKey = "~plan", kYieldKey = "~yield",
                                     kCapacityKey = "~capacity", kSettleKey = "~settle", kCountKey = "~count";
   [[nodiscard]] base::Result<Look> LookAt(const GangKey& key, const std::stop_token& stop);
+  // A pod names its PodGroup and no version of it.
+  base::Result<kube::ObjectPtr> OwnerOf(const GangKey& key, crds::GangOwner owner,
+                                        const std::stop_token& stop);
   // `without`: a gang whose own reservation is left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);
   // What a controller says that cannot make its pods, as of ten seconds ago at most; empty when nothing is known.
@@ -159,6 +162,7 @@ class GangController {
   bool read_all_ = false;      // since leadership began; the worker's
   std::set<GangKey> waiting_;  // for a plan; found again by looking at every gang
   std::map<GangKey, base::MonotonicTime> counted_at_;
+  std::string pod_groups_;  // the version in which one was found last
   struct Trouble {
     base::MonotonicTime asked;
     std::string sentence;

@@ -92,6 +92,16 @@ Decision LeaveObserved(const GangInput& input) {
   return Nothing{};
 }
 
+// Another Gang, as its spec never changes. But where dp was made to follow a size that its owner was scaled to, nothing
+// but the Gang knows that this is no mistake: that one starts from the beginning itself.
+Action Anew(const GangInput& input, std::string why) {
+  const bool same = !input.members.refusal && StorableSpec(input.members) == input.gang->spec;
+  if (!input.members.followed || !same) return DeleteGang{std::move(why)};
+  crds::GangStatus status;
+  status.observed_generation = input.gang->generation;
+  return UpdateStatus{std::move(status), std::nullopt, true};
+}
+
 // It makes room for others (yielding.h): nothing of it is planned, moved or let go any more. What was not let go yet,
 // or was made again behind the gate, needs no more than another plan.
 Decision GiveWay(const GangInput& input) {
@@ -102,7 +112,7 @@ Decision GiveWay(const GangInput& input) {
                         std::nullopt, true};
   }
   if (input.members.HasPastTheGate()) return Nothing{std::chrono::seconds(15)};
-  return DeleteGang{"it made room for " + input.gang->status.preempted_by};
+  return Anew(input, "it made room for " + input.gang->status.preempted_by);
 }
 
 Decision WaitWithoutPods(const GangInput& input) {
@@ -119,11 +129,26 @@ bool AnotherAttempt(const crds::GangSpec& was, const crds::GangSpec& is) {
   return !was.leader.empty() && !is.leader.empty() && was.leader != is.leader;
 }
 
+// Bound pods stay where they are in the next plan, and who is on the way arrives first.
+Action Resize(const GangInput& input) {
+  const int on_the_way = input.members.released() - input.members.bound();
+  if (on_the_way <= 0) return DeleteGang{"its owner has another size now"};
+  crds::GangStatus status = StatusOf(input);
+  status.progress = ProgressOf(input.members);
+  Blame(status, "SizeChanged",
+        "the gang was started with " + Plural(input.gang->spec.pods, "pod") + " and its owner now wants " +
+            std::to_string(input.members.spec.pods) + "; it is planned anew when " +
+            Plural(on_the_way, "pod") + " that the scheduler has not bound yet " +
+            (on_the_way == 1 ? "is" : "are") + " on a node");
+  if (auto write = Write(input, std::move(status), std::nullopt)) return *std::move(write);
+  return Nothing{std::chrono::seconds(15)};
+}
+
 // A Gang's spec never changes, so an owner that came back, or came back another size, gets another Gang. Pods
 // that were let go keep theirs: their slots are in use.
 Decision StartAgain(const GangInput& input) {
   if (input.gang == nullptr) return std::nullopt;
-  if (Ended(input)) return DeleteGang{"its owner is active again"};
+  if (Ended(input)) return Anew(input, "its owner is active again");
   if (input.members.refusal) return std::nullopt;
   const crds::GangSpec &was = input.gang->spec, &is = input.members.spec;
   if (AnotherAttempt(was, is)) return DeleteGang{"another attempt has started"};
@@ -131,9 +156,7 @@ Decision StartAgain(const GangInput& input) {
       input.members.seen() == 0 || (was.gpus_per_pod == is.gpus_per_pod && was.parallelism == is.parallelism);
   if (was.pods == is.pods && same_template) return std::nullopt;
   if (input.members.let_go() == 0) return DeleteGang{"its pods ask for something else now"};
-  if (input.members.elastic && input.members.released() == input.members.bound()) {
-    return DeleteGang{"its owner has another size now"};  // bound pods stay where they are in the next plan
-  }
+  if (input.members.elastic) return Resize(input);
   const std::string sentence = "the gang was started with " + std::to_string(was.pods) +
                                " pods and its owner now wants " + std::to_string(is.pods) +
                                "; delete the Gang's pods, or the owner, to plan it anew";
@@ -315,6 +338,7 @@ constexpr Rule kRules[] = {
     ReplanBeforeRelease,  // Planned: the snapshot changed under it → Planned anew
     FollowBinding,        // a pod was bound elsewhere: the slot follows
     RepairLostRanks,      // a rank's slot is gone → Repairing
+    LeaveDegradedRails,   // a remade pod whose gang is faster with another slot → Repairing
     ReleaseRanks,         // Planned → Released; Running: a remade pod → its rank's slot at once
     TrySubstitutes,  // Released: a pod cannot start although its slot is sound → a substitute, or Degraded
     Report,          // Released → Running, and the counts

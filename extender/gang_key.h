@@ -74,7 +74,7 @@ inline constexpr std::string_view kGroupName = "kueue.x-k8s.io/pod-group-name";
 inline constexpr std::string_view kGroupSize = "kueue.x-k8s.io/pod-group-total-count";
 inline constexpr std::string_view kPodIndex = "kueue.x-k8s.io/pod-group-pod-index";
 }  // namespace kueue
-// Kubernetes' own gangs: 1.36 serves them behind the gate GenericWorkload.
+// Kubernetes' own gangs, behind the gate GenericWorkload: 1.36 serves this version, 1.37 v1beta1. A pod names none.
 inline constexpr std::string_view kPodGroup = "PodGroup";
 inline constexpr std::string_view kPodGroupApiVersion = "scheduling.k8s.io/v1alpha2";
 inline constexpr std::string_view kCompletionIndex = "batch.kubernetes.io/job-completion-index";

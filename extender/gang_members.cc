@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 
 #include "crds/keys.h"
 #include "crds/parallelism.h"
@@ -141,21 +142,50 @@ void CheckDemand(GangMembers& members, const Member& first) {
   }
 }
 
-// An elastic job trains with as many replicas of the model as it has pods for.
-void FitDataParallel(GangMembers& members) {
-  placement::Parallelism& said = *members.spec.parallelism;
-  const int replica = said.tp * said.cp * said.pp, gpus = members.spec.gpus();
-  const int dp = replica > 0 ? gpus / replica : 0;
-  if (dp < 1 || dp * replica != gpus || dp == said.dp) return;
-  members.notes.push_back("the job is elastic and has " + std::to_string(gpus) + " GPUs now, so dp is " +
-                          std::to_string(dp) + " and not " + std::to_string(said.dp));
-  said.dp = dp;
+bool WasLetGo(const PodFacts& pod) {
+  return !pod.gated && pod.plan;
 }
 
-void CheckWorld(GangMembers& members) {
+// Whether what is read may have another size than was written: its owner says that it is elastic, or can be scaled and
+// has been. The second is seen by pods that we let go, or by a Gang of this size that was planned or could be.
+bool IsElastic(const GangMembers& members, const OwnerLayout& layout, const crds::GangSpec* before) {
+  if (layout.elastic || !layout.scales) return layout.elastic;
+  if (std::any_of(members.ranks.begin(), members.ranks.end(),
+                  [](const auto& rank) { return rank && WasLetGo(rank->facts); })) {
+    return true;
+  }
+  if (before == nullptr || !before->parallelism || before->pods != members.spec.pods) return false;
+  placement::Parallelism accepted = *before->parallelism;
+  accepted.dp = members.spec.parallelism->dp;
+  return accepted == *members.spec.parallelism;
+}
+
+// An elastic job trains with as many replicas of the model as it has pods for.
+void FitDataParallel(GangMembers& members, const OwnerLayout& layout) {
+  const crds::GangSpec& spec = members.spec;
+  placement::Parallelism& said = *members.spec.parallelism;
+  const std::int64_t replica = std::int64_t(said.tp) * said.cp * said.pp, gpus = spec.gpus();
+  if (replica <= 0 || gpus <= 0) return;
+  if (gpus % replica != 0) {
+    Refuse(members, "WorldMismatch",
+           std::to_string(spec.pods) + " pods of " + std::to_string(spec.gpus_per_pod) + " GPUs have " +
+               std::to_string(gpus) + ", and each replica of the model takes " + std::to_string(replica) +
+               " (tp, cp and pp together): scale to a multiple of " +
+               std::to_string(replica / std::gcd(replica, std::int64_t(spec.gpus_per_pod))) + " pods");
+    return;
+  }
+  if (gpus / replica == said.dp) return;
+  members.notes.push_back("the job is elastic and has " + std::to_string(gpus) + " GPUs now, so dp is " +
+                          std::to_string(gpus / replica) + " and not " + std::to_string(said.dp));
+  said.dp = int(gpus / replica);
+  members.followed = !layout.elastic;
+}
+
+void CheckWorld(GangMembers& members, const OwnerLayout& layout, const crds::GangSpec* before) {
   if (members.refusal || !members.spec.parallelism) return;
   const crds::GangSpec& spec = members.spec;
-  if (members.elastic) FitDataParallel(members);
+  members.elastic = IsElastic(members, layout, before);
+  if (members.elastic) FitDataParallel(members, layout);
   if (const auto fits = crds::CheckWorld(*spec.parallelism, spec.pods, spec.gpus_per_pod); !fits) {
     Refuse(members, "WorldMismatch", fits.error().In(keys::kParallelism).message);
     // The number is kept out of the immutable spec: a parallelism that does not multiply is none.
@@ -231,7 +261,6 @@ void ReadOwner(GangMembers& members, OwnerLayout& layout, const kube::Json* owne
   ReadMarks(layout, pods);
   members.refusal = layout.refusal;
   members.notes = layout.notes;
-  members.elastic = layout.elastic;
   if (layout.own_ranks || (!pods.empty() && MeetsByC10d(*pods.front()))) NameRankFile(members, layout);
   members.spec.pods = layout.refusal ? 0 : int(layout.pods);
   members.ranks.resize(std::size_t(members.spec.pods));
@@ -267,6 +296,18 @@ void SetOldAttemptAside(GangMembers& members, const OwnerLayout& layout, const k
            [&born](const Member& member) { return member.facts.created && *member.facts.created < *born; });
 }
 
+// An owner that was scaled down is about to remove pods that run.
+void SetSurplusAside(GangMembers& members, const OwnerLayout& layout, std::vector<Member>& live) {
+  const bool started =
+      std::any_of(live.begin(), live.end(), [](const Member& one) { return WasLetGo(one.facts); });
+  // KubeRay numbers replicas anew only when they are made again: a high number there is none too many.
+  if (!started || !layout.unit_mark.empty() || !(layout.elastic || layout.scales)) return;
+  SetAside(members, live, [&layout](const Member& member) {
+    const bool told = WasLetGo(member.facts) && member.facts.plan->rank < layout.pods;
+    return !told && layout.RankOf(*member.pod).value_or(0) >= layout.pods;
+  });
+}
+
 void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner,
              const std::vector<PodPtr>& pods) {
   std::vector<Member> live;
@@ -284,6 +325,7 @@ void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* 
     members.leaving.push_back(std::move(member));
   }
   SetOldAttemptAside(members, layout, owner, live);
+  SetSurplusAside(members, layout, live);
   if (owner != nullptr) {
     for (const int rank : ReadRanksDone(*owner, members.spec.pods)) members.done[std::size_t(rank)] = true;
   }
@@ -341,7 +383,7 @@ bool GangMembers::Preempts() const {
 }
 
 GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::vector<PodPtr>& pods,
-                        Mode mode) {
+                        Mode mode, const crds::GangSpec* before) {
   GangMembers members;
   members.key = key;
   OwnerLayout layout;
@@ -361,7 +403,7 @@ GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::
     CheckDemand(members, *first);
     RefuseUnequalWords(members, *first);
     ReadComputeDomain(members, mode);
-    CheckWorld(members);
+    CheckWorld(members, layout, before);
   }
   return members;
 }

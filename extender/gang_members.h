@@ -45,8 +45,10 @@ struct GangMembers {
   std::vector<Member> unranked;              // live pods that fit no rank
   std::vector<std::string> notes;            // for the explanation
   bool assumed_parallelism = false;          // mode observe: the pods do not say how they are cut
-  bool elastic = false;                      // the owner may change its size while it runs
-  bool restart_on_degraded = false;          // heddle.dev/on-degraded: restart
+  // The owner may change its size while it runs: it says so, or it can be scaled and has started.
+  bool elastic = false;
+  bool followed = false;             // scaled without a word, so that dp is another than was written
+  bool restart_on_degraded = false;  // heddle.dev/on-degraded: restart
   // The ConfigMap that says which pod has which rank; empty where the pods' own numbers say it.
   std::string rank_file;
   // The ComputeDomain whose channels its pods claim; empty where they claim none.
@@ -70,8 +72,11 @@ struct GangMembers {
 // `owner` is what made the pods, null when it does not exist. Only pods of this gang may be in `pods`. Pods
 // whose numbers are missing, doubled or out of range are seated in the order of their names, as are those that
 // nothing numbers, and a note says so; a pod that was let go keeps the rank it was told.
+// `before` is what its present Gang says, null where there is none: a number that does not multiply is a mistake in
+// what never started, and the size that an owner was scaled to in what did.
 // Requires: at least one pod, or an owner.
 GangMembers ReadMembers(const GangKey& key, const kube::Json* owner,
-                        const std::vector<std::shared_ptr<const kube::Json>>& pods, Mode mode = Mode::kPlace);
+                        const std::vector<std::shared_ptr<const kube::Json>>& pods, Mode mode = Mode::kPlace,
+                        const crds::GangSpec* before = nullptr);
 
 }  // namespace heddle::extender

@@ -8,6 +8,7 @@
 
 #include "extender/gang_controller.h"
 #include "extender/gang_status.h"
+#include "extender/packed.h"
 #include "extender/preempted.h"
 #include "extender/resources.h"
 
@@ -155,7 +156,8 @@ base::Result<std::vector<GangController::Holding>> GangController::Holdings(cons
   for (const auto& pod : inputs.pods) {
     if (!lone_pods.contains(pod->uid)) continue;
     const kube::ObjectPtr object = cache_.pods().Get(pod->key);
-    if (object != nullptr) holdings.push_back(HoldingOf(*pod, object, inputs.gangs));
+    if (object == nullptr) continue;
+    holdings.push_back(HoldingOf(*pod, std::make_shared<const kube::Json>(Unpacked(*object)), inputs.gangs));
   }
   return holdings;
 }

@@ -10,6 +10,7 @@ namespace heddle::extender {
 std::optional<Action> ReplanBeforeRelease(const GangInput& input);
 std::optional<Action> FollowBinding(const GangInput& input);
 std::optional<Action> RepairLostRanks(const GangInput& input);
+std::optional<Action> LeaveDegradedRails(const GangInput& input);
 std::optional<Action> ReleaseRanks(const GangInput& input);
 std::optional<Action> TrySubstitutes(const GangInput& input);
 

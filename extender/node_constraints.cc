@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "crds/gpu_indexes.h"
+#include "extender/packed.h"
 #include "extender/pod_facts.h"
 #include "extender/quantity.h"
 
@@ -80,6 +81,7 @@ void ReadAllocatable(const kube::Json& node, NodeFacts& facts) {
 }  // namespace
 
 NodeFacts ReadNode(const kube::Json& node) {
+  if (IsPacked(node)) return ReadNode(Unpacked(node));
   NodeFacts facts;
   facts.name = kube::Name(node);
   facts.labels = kube::Labels(node);

@@ -171,7 +171,7 @@ void Occupancy::HoldTold(const PodFacts& pod) {
 void Occupancy::HoldGrants() {
   std::unordered_map<PodName, const Bound*, PodNameHash> by_name;
   for (const auto& topology : inputs_.topologies) {
-    for (const crds::Grant& grant : topology->status.grants) {
+    for (const crds::Grant& grant : topology->grants) {
       if (by_name.empty()) {
         by_name.reserve(bound_.size());
         for (const Bound& bound : bound_)

@@ -6,7 +6,7 @@
 namespace heddle::extender {
 
 std::span<const OwnerKind> OwnerKinds() {
-  static const std::array<OwnerKind, 8> kinds{
+  static const std::array<OwnerKind, 9> kinds{
       OwnerKind{kube::kJobs, true, LayoutOfJob},
       OwnerKind{{"apps", "v1", "statefulsets", "StatefulSet", true}, true, LayoutOfStatefulSet},
       OwnerKind{kube::CustomResource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true), false,
@@ -20,6 +20,9 @@ std::span<const OwnerKind> OwnerKinds() {
           false, LayoutOfLeaderWorkerSet},
       OwnerKind{kube::CustomResource("ray.io", "v1", "rayclusters", "RayCluster", true), false,
                 LayoutOfRayCluster},
+      OwnerKind{kube::CustomResource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", true), false,
+                LayoutOfPodGroup},
+      // Kubernetes 1.36.
       OwnerKind{kube::CustomResource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", true), false,
                 LayoutOfPodGroup}};
   return kinds;

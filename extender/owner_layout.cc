@@ -68,6 +68,7 @@ OwnerLayout LayoutOfJob(const kube::Json& owner) {
   const kube::Json* spec = kube::Find(owner, {"spec"});
   AddSegment(layout, "", 1,
              SizeOfJob(spec == nullptr ? kube::Json::object() : *spec, "Job " + kube::Name(owner)));
+  layout.scales = true;  // Kubernetes lets completions and parallelism be changed together
   return layout;
 }
 
@@ -130,6 +131,7 @@ OwnerLayout LayoutOfStatefulSet(const kube::Json& owner) {
   layout.index_mark = "apps.kubernetes.io/pod-index";
   layout.first_index = kube::IntAt(owner, {"spec", "ordinals", "start"}).value_or(0);
   layout.Append("", 1, kube::IntAt(owner, {"spec", "replicas"}).value_or(1));
+  layout.scales = true;
   if (kube::StringAt(owner, {"spec", "podManagementPolicy"}) != "Parallel") {
     layout.refusal =
         InputRefusal{"OneByOne", "StatefulSet " + kube::Name(owner) +
@@ -172,13 +174,19 @@ std::optional<std::int64_t> RankAfterLauncher(const kube::Json& pod) {
 
 std::optional<std::int64_t> OwnerLayout::RankOf(const kube::Json& pod) const {
   if (launcher_first) return RankAfterLauncher(pod);
-  auto index = numbered ? NumberMark(pod, index_mark) : std::nullopt;
+  if (!numbered) return std::nullopt;
+  const RankSegment* segment = segment_mark.empty() ? nullptr : SegmentOf(pod);
+  if (!segment_mark.empty() && segment == nullptr) return std::nullopt;
+  const auto number = [&](std::string_view mark, std::int64_t of) -> std::optional<std::int64_t> {
+    if (mark.empty()) return 0;
+    const auto said = NumberMark(pod, mark);
+    return !said && one_unnumbered && of == 1 ? std::optional<std::int64_t>(0) : said;
+  };
+  auto index = number(index_mark, segment == nullptr ? 0 : segment->pods_per_job);
   if (!index) return std::nullopt;
   *index -= first_index;
-  if (segment_mark.empty()) return index;
-  const RankSegment* segment = SegmentOf(pod);
-  if (segment == nullptr) return std::nullopt;
-  const auto job = job_mark.empty() ? 0 : NumberMark(pod, job_mark);
+  if (segment == nullptr) return index;
+  const auto job = number(job_mark, segment->jobs);
   if (!job) return std::nullopt;
   // Outside its own segment it would take another one's rank.
   if (*index < 0 || *job >= segment->jobs || *index >= segment->pods_per_job) return pods;
@@ -203,11 +211,11 @@ OwnerLayout ReadLayout(const kube::Json& owner) {
 // A mark that cannot be read is as good as none.
 void ReadMarks(OwnerLayout& layout, const std::vector<std::shared_ptr<const kube::Json>>& pods) {
   if (layout.refusal) return;
-  // Numbers that people may leave out; others come from controllers, and a pod without one is at fault.
-  if (layout.index_mark == crds::keys::kGangRank || layout.index_mark == kueue::kPodIndex) {
-    layout.numbered = std::any_of(pods.begin(), pods.end(), [&layout](const auto& pod) {
-      return NumberMark(*pod, layout.index_mark).has_value();
-    });
+  // Numbers that people, or a controller's gate, may leave out; others always come, and a pod without one is at fault.
+  const std::string_view mark = layout.one_unnumbered ? layout.job_mark : layout.index_mark;
+  if (layout.one_unnumbered || mark == crds::keys::kGangRank || mark == kueue::kPodIndex) {
+    layout.numbered = std::any_of(pods.begin(), pods.end(),
+                                  [&mark](const auto& pod) { return NumberMark(*pod, mark).has_value(); });
   }
   if (layout.size_mark.empty()) return;
   for (const auto& pod : pods) {

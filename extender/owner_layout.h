@@ -25,12 +25,16 @@ struct OwnerLayout {
   std::string_view index_mark = kCompletionIndex;
   std::string_view segment_mark;  // empty = there is one segment
   std::string_view job_mark;      // which of the segment's jobs; empty = each segment is one
-  std::string_view size_mark;     // of the gang, where its pods know better than the owner; empty = none
+  // A name that the pods of one job have together, for where its number is missing.
+  std::string_view unit_mark;
+  std::string_view size_mark;  // of the gang, where its pods know better than the owner; empty = none
   std::int64_t first_index = 0;
   std::vector<RankSegment> segments;
   std::int64_t pods = 0;
-  bool numbered = true;  // false: nothing numbers its pods, and Heddle gives the ranks out
-  bool elastic = false;  // the number of pods may change while they run
+  bool one_unnumbered = false;  // where there is one job, or a job of one pod, that has no number
+  bool numbered = true;         // false: nothing numbers its pods, and Heddle gives the ranks out
+  bool elastic = false;         // the owner says that the number of pods may change while they run
+  bool scales = false;          // it may, without a word of the owner's: see GangMembers::elastic
   bool launcher_first =
       false;               // the launcher has rank 0, the others follow by the number that ends their names
   bool own_ranks = false;  // its processes are ranked at run time, whatever their pods' numbers are

@@ -228,42 +228,117 @@ std::variant<placement::Quality, std::string> EvaluateMembers(const Snapshot& sn
   return placement::Evaluate(fabric->state, request, placed);
 }
 
-PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
-                         const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
-                         const std::set<std::string>& kept) {
-  topology::NodeId id = topology::kNone;
-  const FabricView* view = nullptr;
-  for (const crds::PlacedPod& row : current) {
-    if (view == nullptr) view = snapshot.FindNode(row.node, id);
+namespace {
+
+// A gang where it is now, and what becomes of it when some of its ranks get other slots.
+class Standing {
+ public:
+  Standing(const Snapshot& snapshot, const FabricView& view, const GangMembers& members,
+           const std::vector<crds::PlacedPod>& current, const std::set<std::string>& kept)
+      : view_(view),
+        current_(current),
+        builder_(snapshot, view, members, kept),
+        request_(builder_.Build()),
+        state_(view.state) {
+    request_.spares = 0;  // this is what they are for, also where every rank is lost
+    state_.SetLoads(view.LoadsWithout(members.key.owner_uid));  // its own is no other gang's
+    for (const crds::PlacedPod& row : current) {
+      const NodeId id = view.fabric->FindNode(row.node);
+      if (id == topology::kNone) {
+        placed_.push_back({id, 0});
+        continue;
+      }
+      const topology::Node& node = view.fabric->nodes[std::size_t(id)].node;
+      placed_.push_back({id, crds::PositionsOf(node, row.gpus == 0 ? crds::AllIndexes(node) : row.gpus)});
+    }
   }
-  if (view == nullptr) return NoFabric(snapshot);
-  std::vector<placement::PodPlacement> placed;
-  for (const crds::PlacedPod& row : current) {
-    id = view->fabric->FindNode(row.node);
-    const bool known = id != topology::kNone;
-    placed.push_back(
-        {id, known ? crds::PositionsOf(view->fabric->nodes[std::size_t(id)].node, row.gpus) : 0});
+
+  // Nothing where a part of it is on no node that is known.
+  std::optional<placement::Quality> Price() const {
+    const bool known = std::all_of(placed_.begin(), placed_.end(),
+                                   [](const auto& pod) { return pod.node != topology::kNone; });
+    if (!known) return std::nullopt;
+    return placement::Evaluate(state_, request_, placed_);
   }
-  RequestBuilder builder(snapshot, *view, members, kept);
-  placement::GangRequest request = builder.Build();
-  request.spares = 0;  // this is what they are for, also where every rank is lost
-  // Its own pin would hold a stuck rank where it cannot start.
-  for (const int rank : lost) {
-    request.pods[std::size_t(rank)].fixed_node.reset();
-    request.pods[std::size_t(rank)].fixed_gpus.reset();
-  }
-  placement::ClusterState state = view->state;
-  state.SetLoads(view->LoadsWithout(members.key.owner_uid));  // its own is no other gang's
-  placement::Decision decision = placement::RepairGang(state, request, placed, lost);
-  if (auto* plan = std::get_if<placement::Plan>(&decision)) {
-    PlannedGang planned = ToRows(*view, std::move(*plan));
+
+  PlanAnswer Move(const std::vector<int>& lost) {
+    placement::Decision decision = placement::RepairGang(state_, request_, placed_, lost);
+    auto* plan = std::get_if<placement::Plan>(&decision);
+    if (plan == nullptr) return builder_.Refused(std::get<placement::Refusal>(std::move(decision)));
+    PlannedGang planned = ToRows(view_, std::move(*plan));
     // The planner moved the lost ones only, and gives the others no new substitutes.
-    for (std::size_t i = 0; i < current.size(); ++i) {
-      if (std::find(lost.begin(), lost.end(), int(i)) == lost.end()) planned.rows[i] = current[i];
+    for (std::size_t i = 0; i < current_.size(); ++i) {
+      if (std::find(lost.begin(), lost.end(), int(i)) == lost.end()) planned.rows[i] = current_[i];
     }
     return planned;
   }
-  return builder.Refused(std::get<placement::Refusal>(std::move(decision)));
+
+ private:
+  const FabricView& view_;
+  const std::vector<crds::PlacedPod>& current_;
+  RequestBuilder builder_;
+  placement::GangRequest request_;
+  placement::ClusterState state_;
+  std::vector<placement::PodPlacement> placed_;
+};
+
+// The fabric of the first rank that stands on a known node.
+const FabricView* FabricUnder(const Snapshot& snapshot, const std::vector<crds::PlacedPod>& rows) {
+  topology::NodeId id = topology::kNone;
+  for (const crds::PlacedPod& row : rows) {
+    if (const FabricView* view = snapshot.FindNode(row.node, id)) return view;
+  }
+  return nullptr;
+}
+
+// Predictions are not good for differences of less than one part in a hundred.
+std::int64_t Less(std::int64_t micros) {
+  return micros - micros / 100 - 1;
+}
+std::int64_t More(std::int64_t micros) {
+  return micros + micros / 100;
+}
+
+}  // namespace
+
+PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
+                         const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
+                         const std::set<std::string>& kept) {
+  const FabricView* view = FabricUnder(snapshot, current);
+  if (view == nullptr) return NoFabric(snapshot);
+  return Standing(snapshot, *view, members, current, kept).Move(lost);
+}
+
+std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMembers& members,
+                                          const std::vector<crds::PlacedPod>& current,
+                                          const std::vector<int>& slow) {
+  constexpr std::size_t kMostTrials = 8;  // each is a planning
+  const FabricView* view = FabricUnder(snapshot, current);
+  if (view == nullptr || slow.empty()) return std::nullopt;
+  Standing standing(snapshot, *view, members, current, {});
+  const auto now = standing.Price();
+  if (!now) return std::nullopt;
+  const auto move = [&](std::vector<int> ranks, std::int64_t limit) -> std::optional<FasterGang> {
+    PlanAnswer answer = standing.Move(ranks);
+    auto* plan = std::get_if<PlannedGang>(&answer);
+    if (plan == nullptr || plan->quality.step_micros > limit) return std::nullopt;
+    const std::int64_t saved = now->step_micros - plan->quality.step_micros;
+    return FasterGang{std::move(*plan), std::move(ranks), saved};
+  };
+  const std::int64_t enough = Less(now->step_micros);
+  auto best = move(slow, enough);
+  const std::size_t trials = slow.size() > 1 ? std::min(slow.size(), kMostTrials) : 0;
+  if (!best) {  // there may be a place for one of them
+    for (std::size_t i = 0; i < trials && !best; ++i) best = move({slow[i]}, enough);
+    return best;
+  }
+  const std::int64_t as_good = std::min(enough, More(best->plan.quality.step_micros));
+  for (std::size_t i = 0; i < trials && best->moved.size() > 1; ++i) {
+    std::vector<int> others = best->moved;
+    std::erase(others, slow[i]);
+    if (auto without = move(std::move(others), as_good)) best = std::move(without);
+  }
+  return best;
 }
 
 std::set<std::string> NodesToKeep(const Snapshot& snapshot, const GangMembers& members, Spares spares) {

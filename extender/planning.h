@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <variant>
@@ -41,6 +42,17 @@ std::variant<placement::Quality, std::string> EvaluateMembers(const Snapshot& sn
 PlanAnswer RepairMembers(const Snapshot& snapshot, const GangMembers& members,
                          const std::vector<crds::PlacedPod>& current, const std::vector<int>& lost,
                          const std::set<std::string>& kept);
+
+// The same for `slow` ranks, whose slots can be used: only where that shortens the predicted step by more than one part
+// in a hundred, and for no more of them than that takes. Nothing where they do as well in the slots that they have.
+struct FasterGang {
+  PlannedGang plan;
+  std::vector<int> moved;
+  std::int64_t saved_micros = 0;  // of a step
+};
+std::optional<FasterGang> FindFasterSlots(const Snapshot& snapshot, const GangMembers& members,
+                                          const std::vector<crds::PlacedPod>& current,
+                                          const std::vector<int>& slow);
 
 // The nodes that a gang at the head of the queue waits for: those of the plan it would get if the unit with
 // the most free GPUs where that works, else the whole fabric, were free of others. Empty when not even that

@@ -12,6 +12,7 @@
 #include "crds/keys.h"
 #include "extender/compute_domain.h"
 #include "extender/owner_kinds.h"
+#include "extender/packed.h"
 #include "extender/quantity.h"
 
 namespace heddle::extender {
@@ -205,6 +206,7 @@ PodDemand ReadDemand(const kube::Json& pod) {
 }
 
 PodFacts ReadPod(const kube::Json& pod) {
+  if (IsPacked(pod)) return ReadPod(Unpacked(pod));
   PodFacts facts;
   facts.key = kube::KeyOf(pod);
   facts.uid = kube::Uid(pod);

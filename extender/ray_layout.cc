@@ -9,6 +9,11 @@ namespace {
 
 constexpr std::string_view kGroup = "ray.io/group";
 constexpr std::string_view kHeadGroup = "headgroup";
+// With the gate RayMultiHostIndexing: on from v1.6, and in v1.5 where somebody turned it on.
+constexpr std::string_view kReplicaIndex = "ray.io/worker-group-replica-index";
+constexpr std::string_view kReplicaName =
+    "ray.io/worker-group-replica-name";  // only where a replica has several hosts
+constexpr std::string_view kHostIndex = "ray.io/replica-host-index";    // as well
 constexpr std::string_view kMadeBy = "ray.io/originated-from-cr-name";  // the RayJob's name
 constexpr std::string_view kMadeByKind = "ray.io/originated-from-crd";  // "RayJob", "RayService"
 
@@ -22,9 +27,13 @@ std::int64_t Count(const kube::Json& group, std::string_view field, std::int64_t
 OwnerLayout LayoutOfRayCluster(const kube::Json& owner) {
   OwnerLayout layout;
   layout.segment_mark = kGroup;
-  // Its pods have names by chance. Newer versions number hosts behind a gate, but Ray does not go by it.
-  layout.numbered = false;
-  layout.own_ranks = true;
+  // Its pods have names by chance. Of a group, rank is replica times hosts plus host, where its pods say both; the
+  // hosts of a replica are one unit of KubeRay's, made and deleted together.
+  layout.job_mark = kReplicaIndex;
+  layout.index_mark = kHostIndex;
+  layout.unit_mark = kReplicaName;
+  layout.one_unnumbered = true;
+  layout.own_ranks = true;  // Ray does not go by it
   layout.elastic = kube::BoolAt(owner, {"spec", "enableInTreeAutoscaling"}).value_or(false);
   // A RayService has two clusters while it is upgraded, and each needs a file of its own.
   const bool of_job = kube::Label(owner, kMadeByKind) == "RayJob";
@@ -39,8 +48,8 @@ OwnerLayout LayoutOfRayCluster(const kube::Json& owner) {
     const bool in = said ? wants(group) : pod != nullptr && AsksForGpus(*pod);
     if (!in || kube::BoolAt(group, {"suspend"}).value_or(false)) continue;
     const std::int64_t least = Count(group, "minReplicas", 0);
-    layout.Append(kube::StringAt(group, {"groupName"}), 1,
-                  Count(group, "replicas", least) * Count(group, "numOfHosts", 1));
+    layout.Append(kube::StringAt(group, {"groupName"}), Count(group, "replicas", least),
+                  Count(group, "numOfHosts", 1));
   }
   return layout;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <tuple>
 
 #include "extender/rank_file.h"
 
@@ -62,6 +64,14 @@ class FreeSeats {
   std::map<const RankSegment*, std::size_t> next_;
 };
 
+// Pods of one unit stand together, and in it in the order of their numbers where they have one.
+std::tuple<std::string, std::int64_t, std::string> OrderByName(const OwnerLayout& layout,
+                                                               const Member& member) {
+  if (layout.unit_mark.empty()) return {"", 0, member.facts.key.name};
+  return {kube::Label(*member.pod, layout.unit_mark).value_or(""),
+          NumberMark(*member.pod, layout.index_mark).value_or(0), member.facts.key.name};
+}
+
 // Who was let go keeps the rank that was told, the others follow by name. Returns those that find no seat.
 std::vector<std::size_t> SeatByName(const OwnerLayout& layout, const std::vector<Member>& live,
                                     const std::vector<bool>& done, Seats& seats) {
@@ -75,8 +85,8 @@ std::vector<std::size_t> SeatByName(const OwnerLayout& layout, const std::vector
       waiting.push_back(i);
     }
   }
-  std::sort(waiting.begin(), waiting.end(), [&live](std::size_t a, std::size_t b) {
-    return live[a].facts.key.name < live[b].facts.key.name;
+  std::sort(waiting.begin(), waiting.end(), [&](std::size_t a, std::size_t b) {
+    return OrderByName(layout, live[a]) < OrderByName(layout, live[b]);
   });
   FreeSeats free(layout, done, seats);
   for (const std::size_t i : waiting) {

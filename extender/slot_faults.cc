@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "crds/gpu_indexes.h"
+#include "extender/lost_nodes.h"
 
 namespace heddle::extender {
 namespace {
@@ -72,6 +73,23 @@ bool LeavesItsDomain(const Snapshot& snapshot, const std::vector<crds::PlacedPod
   return false;
 }
 
+// The part of a plan that is on nodes with broken hardware.
+struct FaultySlot {
+  int rank = 0;
+  const topology::Node* node = nullptr;
+  std::uint32_t gpus = 0;  // indexes
+};
+std::vector<FaultySlot> FaultySlots(const Snapshot& snapshot, const std::vector<crds::PlacedPod>& rows) {
+  std::vector<FaultySlot> slots;
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    const crds::PlacedPod& row = rows[rank];
+    const topology::Node* node = snapshot.faulty.contains(row.node) ? snapshot.Topology(row.node) : nullptr;
+    if (node == nullptr) continue;
+    slots.push_back({int(rank), node, row.gpus == 0 ? crds::AllIndexes(*node) : row.gpus});
+  }
+  return slots;
+}
+
 std::optional<SlotFault> Say(std::string_view reason, const Found& found, std::string_view advice) {
   if (found.first.empty()) return std::nullopt;
   const std::string more =
@@ -86,35 +104,38 @@ bool IsFaulty(const topology::Node& node) {
          std::any_of(node.nics.begin(), node.nics.end(), IsDegraded);
 }
 
-std::optional<SlotFault> SlotFaultOf(const crds::Gang& gang, const Snapshot& snapshot) {
-  const auto& faulty = snapshot.faulty;
-  if (faulty.empty() || !gang.status.placement) return std::nullopt;
-  const auto& names = gang.status.placement->node_names;
-  const bool touched =
-      std::any_of(names.begin(), names.end(), [&](const auto& name) { return faulty.contains(name); });
-  if (!touched) return std::nullopt;
-  Found gpus, rails;
+std::vector<SlowRank> RanksOnDegradedRails(const crds::Gang& gang, const Snapshot& snapshot) {
+  std::vector<SlowRank> slow;
+  if (!StandsOn(gang, snapshot.faulty)) return slow;
   const auto rows = crds::ToRows(*gang.status.placement);
-  const bool networked = LeavesItsDomain(snapshot, rows);
-  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
-    const topology::Node* node =
-        faulty.contains(rows[rank].node) ? snapshot.Topology(rows[rank].node) : nullptr;
-    if (node == nullptr) continue;
-    const std::uint32_t ours = rows[rank].gpus == 0 ? crds::AllIndexes(*node) : rows[rank].gpus;
-    if (const std::uint32_t bad = snapshot.Unhealthy(node->name, ours); bad != 0) {
-      gpus.Add(fmt::format("GPU {} of {} (rank {}) is not healthy", crds::FormatGpuIndexes(bad), node->name,
-                           rank));
-    }
-    if (const topology::Nic* nic = networked ? DegradedNic(*node, ours) : nullptr) {
-      rails.Add(fmt::format("a rail of {} (rank {}) is degraded: {}", node->name, rank, SentenceOf(*nic)));
-    }
+  if (!LeavesItsDomain(snapshot, rows)) return slow;
+  for (const FaultySlot& slot : FaultySlots(snapshot, rows)) {
+    const topology::Nic* nic = DegradedNic(*slot.node, slot.gpus);
+    if (nic == nullptr) continue;
+    slow.push_back({slot.rank, fmt::format("a rail of {} (rank {}) is degraded: {}", slot.node->name,
+                                           slot.rank, SentenceOf(*nic))});
   }
+  return slow;
+}
+
+std::optional<SlotFault> SlotFaultOf(const crds::Gang& gang, const Snapshot& snapshot) {
+  if (!StandsOn(gang, snapshot.faulty)) return std::nullopt;
+  Found gpus, rails;
+  for (const FaultySlot& slot : FaultySlots(snapshot, crds::ToRows(*gang.status.placement))) {
+    const std::uint32_t bad = snapshot.Unhealthy(slot.node->name, slot.gpus);
+    if (bad == 0) continue;
+    gpus.Add(fmt::format("GPU {} of {} (rank {}) is not healthy", crds::FormatGpuIndexes(bad),
+                         slot.node->name, slot.rank));
+  }
+  for (const SlowRank& one : RanksOnDegradedRails(gang, snapshot)) rails.Add(one.sentence);
   if (auto said =
           Say(kGpu, gpus, "nothing is moved while the pod runs; delete it, and its rank gets other GPUs")) {
     return said;
   }
-  return Say(kRail, rails,
-             "nothing is moved while the pod runs; cordon the node and delete the pod to move it");
+  return Say(
+      kRail, rails,
+      "nothing is moved while the pod runs; delete it, and its rank goes where a step takes less time, if "
+      "there is such a place");
 }
 
 bool SaysItsFaults(const crds::Gang& gang, const Snapshot& snapshot) {

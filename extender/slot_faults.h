@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "extender/snapshot.h"
 
@@ -17,6 +18,14 @@ struct SlotFault {
 
 // A GPU that is not healthy, or a compute NIC that carries less than its link's rate.
 bool IsFaulty(const topology::Node& node);
+
+// A rank whose GPUs use a NIC that carries less than it should.
+struct SlowRank {
+  int rank = 0;
+  std::string sentence;  // "a rail of node-03 (rank 2) is degraded: mlx5_4 has no link"
+};
+// By rank; none where the gang stays inside of one NVLink domain and so needs no rails, or has no plan.
+std::vector<SlowRank> RanksOnDegradedRails(const crds::Gang& gang, const Snapshot& snapshot);
 
 // The faults of the GPUs in a gang's slots and, where it reaches beyond one NVLink domain, of the NICs that those GPUs
 // use; nothing where all is well, or where the gang has no plan.

@@ -7,6 +7,7 @@
 #include "crds/fabric_assembly.h"
 #include "crds/gang_load.h"
 #include "crds/gpu_indexes.h"
+#include "crds/gpus_unread.h"
 #include "extender/occupancy.h"
 #include "extender/slot_faults.h"
 #include "placement/dense.h"
@@ -68,7 +69,15 @@ const std::vector<std::int8_t>& LonePodScores::Of(const placement::ClusterState&
   return table->second;
 }
 
-FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
+// An object without a hash is as good as its version. Grants and conditions are not part of the machine.
+TopologyFacts FactsOf(const crds::NodeTopology& topology) {
+  const crds::NodeTopologyStatus& status = topology.status;
+  TopologyFacts facts{topology.name, {}, status.grants};
+  if (status.observed_at) facts.content = status.hash.empty() ? topology.resource_version : status.hash;
+  return facts;
+}
+
+FabricSet AssembleFabrics(std::vector<topology::Node> published, const std::vector<std::string>& silent,
                           const std::vector<Shared<crds::Fabric>>& declared) {
   FabricSet set;
   std::map<std::string, topology::Declaration> by_name;
@@ -76,18 +85,12 @@ FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topolog
     by_name.emplace(fabric->name, fabric->spec);
     for (const std::string& node : fabric->spec.excluded_nodes) set.unusable[node] = "Excluded";
   }
-  std::vector<topology::Node> nodes;
-  for (const auto& topology : topologies) {
-    topology::Node node = topology->status.node;
-    node.name = topology->name;
-    if (!topology->status.observed_at) {
-      set.unusable.emplace(node.name, "NoTopology");
-      continue;
-    }
+  for (const std::string& name : silent) set.unusable.emplace(name, "NoTopology");
+  for (const topology::Node& node : published) {
     if (!topology::Check(node).empty()) set.unusable.emplace(node.name, "TopologyContradictory");
-    nodes.push_back(std::move(node));
+    if (crds::GpusUnread(node)) set.unusable.emplace(node.name, "GpusUnread");
   }
-  for (auto& [name, fabric] : crds::AssembleFabrics(std::move(nodes), by_name)) {
+  for (auto& [name, fabric] : crds::AssembleFabrics(std::move(published), by_name)) {
     // People may exclude every node of a fabric.
     if (fabric.nodes.empty()) continue;
     for (const topology::FabricNode& one : fabric.nodes) {

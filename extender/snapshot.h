@@ -31,16 +31,28 @@ struct FabricSet {
   std::vector<Shared<topology::Fabric>> fabrics;
   std::vector<Shared<NodeIndex>> indexes;  // of each of them
   std::vector<Shared<placement::DenseFabric>> dense;
-  std::map<std::string, std::string> unusable;  // by node: "TopologyContradictory", "Excluded", "NoTopology"
-  std::set<std::string> faulty;                 // nodes with broken hardware, see IsFaulty: few, mostly none
+  std::map<std::string, std::string>
+      unusable;                  // by node: "TopologyContradictory", "Excluded", "NoTopology", "GpusUnread"
+  std::set<std::string> faulty;  // nodes with broken hardware, see IsFaulty: few, mostly none
 };
-FabricSet AssembleFabrics(const std::vector<Shared<crds::NodeTopology>>& topologies,
+
+// What a node's agent has published, beside the machine itself: that stands in the FabricSet, and only there.
+struct TopologyFacts {
+  std::string name;
+  std::string
+      content;  // equal for as long as the machine is the same; empty = the agent has published nothing yet
+  std::vector<crds::Grant> grants;
+};
+TopologyFacts FactsOf(const crds::NodeTopology& topology);
+
+// `published`: the machines, each under its Node's name. `silent`: NodeTopologies of which nothing is published.
+FabricSet AssembleFabrics(std::vector<topology::Node> published, const std::vector<std::string>& silent,
                           const std::vector<Shared<crds::Fabric>>& declared);
 
 struct SnapshotInputs {
   Shared<FabricSet> fabrics;
   std::vector<Shared<NodeFacts>> nodes;
-  std::vector<Shared<crds::NodeTopology>> topologies;
+  std::vector<Shared<TopologyFacts>> topologies;
   std::vector<Shared<PodFacts>> pods;  // all pods that are bound, gated by us or released by us
   std::vector<Shared<crds::Gang>> gangs;
   std::set<std::string> stale_nodes;        // whose agents have stopped to report

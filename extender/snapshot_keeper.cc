@@ -77,9 +77,9 @@ bool SameSnapshot(const SnapshotInputs& a, const SnapshotInputs& b) {
   // What their fabrics are made of is compared above; of the rest, who was given what counts.
   const bool same_grants = Alike(
       a.topologies, b.topologies,
-      [](const crds::NodeTopology& topology) -> const std::string& { return topology.name; },
-      [](const crds::NodeTopology* was, const crds::NodeTopology* is) {
-        return was == nullptr || is == nullptr || was->status.grants != is->status.grants;
+      [](const TopologyFacts& topology) -> const std::string& { return topology.name; },
+      [](const TopologyFacts* was, const TopologyFacts* is) {
+        return was == nullptr || is == nullptr || was->grants != is->grants;
       });
   return same_grants && SameGangs(a.gangs, b.gangs) && SamePods(a, b);
 }

@@ -23,14 +23,25 @@ kube::ServedAnswer BadBody(const base::Error& error) {
   return Refused(400, "the body is no extender request: " + error.message);
 }
 
+// Of a node's name.
+bool IsPlain(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+}
+
 std::string Text(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 kube::ServedAnswer AnswerFilter(const std::string& body, const Endpoints& endpoints) {
+  const auto kept = endpoints.kept_nodes();
+  if (const auto apart = TakeNamesApart(body)) {
+    const auto args = ParseExtenderArgs(apart->request);
+    if (!args) return BadBody(args.error());
+    if (PassesEverywhere(*args, *kept)) return Told(ToBody(*apart));
+  }
   const auto args = ParseExtenderArgs(body);
   if (!args) return BadBody(args.error());
-  return Told(ToBody(Filter(*args, *endpoints.kept_nodes()), *args));
+  return Told(ToBody(Filter(*args, *kept), *args));
 }
 
 kube::ServedAnswer AnswerPrioritize(const std::string& body, const Endpoints& endpoints) {
@@ -42,10 +53,30 @@ kube::ServedAnswer AnswerPrioritize(const std::string& body, const Endpoints& en
 
 }  // namespace
 
+std::optional<NamesApart> TakeNamesApart(std::string_view body) {
+  constexpr std::string_view key = R"("NodeNames")", opening = R"("NodeNames":[)";
+  const std::size_t at = body.find(key);  // inside of a string its quotes would be escaped
+  if (at == std::string_view::npos || !body.substr(at).starts_with(opening)) return std::nullopt;
+  const std::size_t first = at + opening.size();
+  std::size_t next = first;
+  while (next < body.size() && body[next] == '"') {
+    ++next;
+    while (next < body.size() && IsPlain(body[next])) ++next;
+    if (next + 1 >= body.size() || body[next] != '"') return std::nullopt;
+    ++next;
+    if (body[next] != ',') break;
+    ++next;
+    if (body[next] != '"') return std::nullopt;
+  }
+  // The brace closes the request, or what is left would be no JSON.
+  std::string_view rest = body.substr(next);
+  if (!rest.starts_with("]}")) return std::nullopt;
+  if (rest.substr(2).find_first_not_of(" \n\r\t") != std::string_view::npos) return std::nullopt;
+  return NamesApart{std::string(body.substr(0, first)) + "]}", body.substr(first, next - first)};
+}
+
 void AppendQuoted(std::string& body, std::string_view name) {
-  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-  });
+  const bool plain = std::all_of(name.begin(), name.end(), IsPlain);
   if (!plain) {
     body += Text(name);
     return;
@@ -55,9 +86,17 @@ void AppendQuoted(std::string& body, std::string_view name) {
   body += '"';
 }
 
+bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept) {
+  return args.of_gang ? args.planned_node.empty() : args.gpus == 0 || kept.empty();
+}
+
 FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept) {
   FilterAnswer answer;
-  if (!args.of_gang && args.gpus > 0 && !kept.empty()) {
+  if (PassesEverywhere(args, kept)) {
+    answer.passed = args.node_names;
+    return answer;
+  }
+  if (!args.of_gang) {
     for (const std::string_view node : args.node_names) {
       const auto keeper = kept.find(node);
       if (keeper == kept.end() || keeper->second <= args.priority) {
@@ -67,10 +106,6 @@ FilterAnswer Filter(const ExtenderArgs& args, const KeptNodes& kept) {
             node, "others left it for a gang of priority " + std::to_string(keeper->second));
       }
     }
-    return answer;
-  }
-  if (!args.of_gang || args.planned_node.empty()) {
-    answer.passed = args.node_names;
     return answer;
   }
   for (const std::string_view node : args.node_names) {
@@ -132,6 +167,14 @@ std::string ToBody(const FilterAnswer& answer, const ExtenderArgs& args) {
     body += ':' + Text(why);
   }
   return body + R"(},"Error":)" + Text(answer.error) + '}';
+}
+
+std::string ToBody(const NamesApart& passed) {
+  constexpr std::string_view before = R"({"Nodes":null,"NodeNames":[)";
+  constexpr std::string_view behind = R"(],"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""})";
+  std::string body;
+  body.reserve(before.size() + passed.names.size() + behind.size());
+  return body.append(before).append(passed.names).append(behind);
 }
 
 std::string ToBody(const std::vector<HostScore>& scores) {

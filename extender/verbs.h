@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,19 @@ struct ExtenderArgs {
   std::vector<char> bytes;                   // which node_names are views of
 };
 [[nodiscard]] base::Result<ExtenderArgs> ParseExtenderArgs(std::string_view body);
+
+// A request whose NodeNames come last and are a plain list, as kube-scheduler writes them, in two: most pods pass
+// everywhere, and their answer has the same names in the same words. Each name is looked at once, and none needs
+// escapes; the rest is a request without names, to be parsed like any other. Nothing for any other body, whatever is
+// right or wrong with it.
+struct NamesApart {
+  std::string request;
+  std::string_view names;  // "a","b": a part of the body
+};
+std::optional<NamesApart> TakeNamesApart(std::string_view body);
+
+// Whether there is nothing against any node.
+bool PassesEverywhere(const ExtenderArgs& args, const KeptNodes& kept);
 
 // Its names are views of the request's.
 struct FilterAnswer {
@@ -64,6 +78,7 @@ using IsGangPodUid = std::function<bool(const std::string& uid)>;
 // Appends it as JSON. A node's name needs no escapes, but what came in is not always a node's name.
 void AppendQuoted(std::string& body, std::string_view name);
 std::string ToBody(const FilterAnswer& answer, const ExtenderArgs& args);
+std::string ToBody(const NamesApart& passed);  // all of them
 std::string ToBody(const std::vector<HostScore>& scores);
 
 inline constexpr std::size_t kMaxBody = 4u << 20;  // 16,384 names and a large pod are under 1 MiB
