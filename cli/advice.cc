@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/lower_case.h"
+
 namespace heddle::cli {
 namespace {
 
@@ -19,12 +21,40 @@ std::size_t WidestLine(const std::string& text) {
   return widest;
 }
 
+// Behind the escape sequences of a colour that begin there.
+std::size_t EndOfColour(const std::string& text, std::size_t at) {
+  while (at < text.size() && text[at] == '\x1b') {
+    const std::size_t end = text.find('m', at);
+    at = end == std::string::npos ? text.size() : end + 1;
+  }
+  return at;
+}
+
+std::string Uncoloured(const std::string& text) {
+  std::string plain;
+  for (std::size_t at = EndOfColour(text, 0); at < text.size(); at = EndOfColour(text, at + 1))
+    plain += text[at];
+  return plain;
+}
+
+// "bound by NVLink 2952 Gb/s, as NVLS", of the columns that say something.
+std::string Named(const std::vector<std::string>& header, const std::vector<Cell>& row,
+                  const std::vector<std::size_t>& columns) {
+  std::string text;
+  for (const std::size_t c : columns) {
+    if (row[c].text.empty() || row[c].text == "-") continue;
+    text += (text.empty() ? "" : ", ") + base::LowerCase(header[c]) + " " + Printable(row[c].text);
+  }
+  return text;
+}
+
 // As lines of at most `width`, where words allow.
 std::vector<std::string> Wrapped(const std::string& text, std::size_t width) {
   std::vector<std::string> lines;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    if (!lines.empty() && DisplayWidth(lines.back()) + 1 + DisplayWidth(word) <= width) {
+    if (!lines.empty() &&
+        DisplayWidth(Uncoloured(lines.back())) + 1 + DisplayWidth(Uncoloured(word)) <= width) {
       lines.back() += " " + word;
     } else {
       lines.push_back(std::move(word));
@@ -81,6 +111,97 @@ std::string AdviceText(std::vector<std::string> header, const std::vector<Advice
   }
   const bool fits = style.width == 0 || WidestLine(wide.Format({})) <= style.width;
   return fits ? wide.Format(style) : BrokenText(narrow, sentences, style);
+}
+
+std::string ColumnsText(const std::vector<std::string>& header, const std::vector<std::vector<Cell>>& rows,
+                        const std::vector<std::size_t>& below, const Style& style) {
+  Table wide(header);
+  for (const std::vector<Cell>& row : rows) wide.Add(row);
+  if (style.width == 0 || WidestLine(wide.Format({})) <= style.width) return wide.Format(style);
+  const auto is_below = [&below](std::size_t column) {
+    return std::find(below.begin(), below.end(), column) != below.end();
+  };
+  std::vector<std::string> lead;
+  for (std::size_t c = 0; c < header.size(); ++c) {
+    if (!is_below(c)) lead.push_back(header[c]);
+  }
+  Table narrow(std::move(lead));
+  std::vector<std::string> sentences{""};
+  for (const std::vector<Cell>& row : rows) {
+    std::vector<Cell> cells;
+    for (std::size_t c = 0; c < row.size(); ++c) {
+      if (!is_below(c)) cells.push_back(row[c]);
+    }
+    narrow.Add(std::move(cells));
+    sentences.push_back(Named(header, row, below));
+  }
+  return BrokenText(narrow, sentences, style);
+}
+
+std::string ProseText(const std::string& text, const Style& style) {
+  if (style.width == 0) return text;
+  std::string out;
+  for (const std::string& line : LinesOf(text)) {
+    const std::string shown = Uncoloured(line);
+    const std::size_t indent = std::min(shown.find_first_not_of(' '), shown.size());
+    const bool row = shown.find("  ", indent) != std::string::npos;
+    if (row || DisplayWidth(shown) <= style.width || indent + kLeastWidth > style.width) {
+      out += line + "\n";
+      continue;
+    }
+    // The colour may begin before the spaces.
+    std::size_t begin = 0;
+    for (std::size_t spaces = 0; spaces < indent;) {
+      begin = EndOfColour(line, begin);
+      if (line[begin] == ' ') ++spaces;
+      ++begin;
+    }
+    out += line.substr(0, begin);
+    bool first = true;
+    for (const std::string& part : Wrapped(line.substr(begin), style.width - indent)) {
+      out += (first ? "" : std::string(indent, ' ')) + part + "\n";
+      first = false;
+    }
+  }
+  return out;
+}
+
+std::string PartsText(const std::string& first, const std::string& next,
+                      const std::vector<std::string>& parts, const Style& style) {
+  std::string text = first;
+  std::size_t written = DisplayWidth(first);
+  bool begun = false;
+  for (const std::string& part : parts) {
+    const std::size_t width = DisplayWidth(Uncoloured(part));
+    if (style.width == 0 || written + (begun ? 2 : 0) + width <= style.width) {
+      text += (begun ? "  " : "") + part;
+      written += (begun ? 2 : 0) + width;
+      begun = true;
+      continue;
+    }
+    const std::size_t indent = DisplayWidth(begun ? next : first);
+    const std::size_t room = std::max(style.width, indent + kLeastWidth) - indent;
+    for (const std::string& line : width <= room ? std::vector<std::string>{part} : Wrapped(part, room)) {
+      if (begun) text += "\n" + next;
+      written = DisplayWidth(begun ? next : first) + DisplayWidth(Uncoloured(line));
+      text += line;
+      begun = true;
+    }
+  }
+  return text + "\n";
+}
+
+std::string FoundText(const FoundByRule& found, const Style& style) {
+  const std::string indent(9, ' '), where = Printable(found.where);
+  const std::size_t head = indent.size() + DisplayWidth(found.rule) + 2 + DisplayWidth(where);
+  const bool fits = style.width == 0 || head <= style.width;
+  std::string text = fmt::format(
+      "{}  {}{}{}\n",
+      style.Paint(found.error ? "ERROR  " : "WARNING", found.error ? Colour::kBad : Colour::kNone),
+      found.rule, fits ? "  " : "\n" + indent, where);
+  text += indent + Printable(found.sentence) + "\n";
+  text += style.Paint(indent + "to do: " + Printable(found.remedy), Colour::kFaint) + "\n\n";
+  return ProseText(text, style);
 }
 
 std::string SentenceText(const std::string& sentence, const Style& style) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "cli/advice.h"
 #include "cli/object_documents.h"
 #include "crds/pod_templates.h"
 
@@ -115,33 +116,35 @@ std::string WhereOf(const CheckedWorkload& workload, const std::string& path) {
 }
 
 std::string TextOf(const Looked& looked, const crds::WorkloadGround& ground, const Style& style) {
-  Table table({"WORKLOAD", "PODS", "GPUS", "RDMA", "FINDINGS"});
+  const std::vector<std::string> header{"WORKLOAD", "PODS", "GPUS", "RDMA", "FINDINGS"};
+  const std::vector<std::size_t> below{3};  // RDMA
+  std::vector<std::vector<Cell>> rows;
   for (const CheckedWorkload& workload : looked.workloads) {
     for (const WorkloadTemplate& one : workload.templates) {
       const auto findings = std::count_if(
           workload.findings.begin(), workload.findings.end(), [&](const WorkloadFinding& finding) {
             return finding.where == one.where || (finding.where.empty() && &one == workload.templates.data());
           });
-      table.Add({WhereOf(workload, one.where), std::to_string(one.pods), std::to_string(one.pods * one.gpus),
-                 one.rdma.empty() ? "-" : fmt::format("{}", fmt::join(one.rdma, ",")),
-                 Cell(findings == 0 ? "-" : std::to_string(findings),
-                      findings == 0 ? Colour::kNone : Colour::kBad)});
+      rows.push_back({WhereOf(workload, one.where), std::to_string(one.pods),
+                      std::to_string(one.pods * one.gpus),
+                      one.rdma.empty() ? "-" : fmt::format("{}", fmt::join(one.rdma, ",")),
+                      Cell(findings == 0 ? "-" : std::to_string(findings),
+                           findings == 0 ? Colour::kNone : Colour::kBad)});
     }
   }
-  std::string text = table.empty() ? std::string() : table.Format(style) + "\n";
+  std::string text = rows.empty() ? std::string() : ColumnsText(header, rows, below, style) + "\n";
   for (const CheckedWorkload& workload : looked.workloads) {
     for (const WorkloadFinding& finding : workload.findings) {
-      const bool error = finding.rule->error;
-      text += fmt::format("{}  {}  {}\n",
-                          style.Paint(error ? "ERROR  " : "WARNING", error ? Colour::kBad : Colour::kNone),
-                          finding.rule->id, Printable(WhereOf(workload, finding.where)));
-      text += fmt::format("         {}: {}\n", Printable(finding.fact), finding.rule->why);
-      text +=
-          style.Paint(fmt::format("         to do: {}", Printable(finding.remedy)), Colour::kFaint) + "\n\n";
+      text += FoundText({.error = finding.rule->error,
+                         .rule = std::string(finding.rule->id),
+                         .where = WhereOf(workload, finding.where),
+                         .sentence = fmt::format("{}: {}", finding.fact, finding.rule->why),
+                         .remedy = finding.remedy},
+                        style);
     }
   }
   for (const Landing& landing : looked.landings) text += LandingText(landing, style) + "\n";
-  return text + Summary(looked, ground);
+  return ProseText(text + Summary(looked, ground), style);
 }
 
 Json JsonOf(const Looked& looked, const crds::WorkloadGround& ground) {

@@ -29,6 +29,8 @@ struct CheckOptions {
 struct LiveWorkload {
   kube::Resource resource;
   std::string name;
+  // What it makes under its own name, and whose pod templates are looked at; nothing = it has its own.
+  std::optional<kube::Resource> makes;
 };
 // Nothing where it is a file: KIND is none that is known, or NAME is no name or ends as files do ("./job/x" is a file).
 std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <optional>
 
+#include "base/lower_case.h"
 #include "cli/check.h"
 #include "cli/live_cluster.h"
 #include "cli/node_selection.h"
@@ -21,16 +23,25 @@ namespace keys = crds::keys;
 struct KnownKind {
   std::vector<std::string_view> words;  // as kubectl takes them
   kube::Resource resource;
+  std::optional<kube::Resource> makes = {};
 };
 
 // Kinds of training workloads; any other is looked at in a file.
 const std::vector<KnownKind>& KnownKinds() {
+  static const kube::Resource job_sets{"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true};
   static const std::vector<KnownKind> kinds{
       {{"pod", "pods", "po"}, kube::kPods},
       {{"job", "jobs", "job.batch", "jobs.batch"}, kube::kJobs},
       {{"statefulset", "statefulsets", "sts"}, {"apps", "v1", "statefulsets", "StatefulSet", true}},
       {{"deployment", "deployments", "deploy"}, {"apps", "v1", "deployments", "Deployment", true}},
-      {{"jobset", "jobsets"}, {"jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", true}},
+      {{"jobset", "jobsets"}, job_sets},
+      // A TrainJob's template stands in its runtime, and what comes of both in its JobSet.
+      {{"trainjob", "trainjobs"},
+       {"trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob", true},
+       job_sets},
+      {{"raycluster", "rayclusters"}, {"ray.io", "v1", "rayclusters", "RayCluster", true}},
+      {{"rayjob", "rayjobs"}, {"ray.io", "v1", "rayjobs", "RayJob", true}},
+      {{"rayservice", "rayservices"}, {"ray.io", "v1", "rayservices", "RayService", true}},
       {{"pytorchjob", "pytorchjobs"}, {"kubeflow.org", "v1", "pytorchjobs", "PyTorchJob", true}},
       {{"mpijob", "mpijobs"}, {"kubeflow.org", "v2beta1", "mpijobs", "MPIJob", true}},
       {{"leaderworkerset", "leaderworkersets", "lws"},
@@ -94,19 +105,10 @@ void ReadResources(kube::Client& client, crds::WorkloadGround& ground, const std
 // The cluster as the planner would find it. Nodes and pods that may not be read are said in a note.
 base::Result<LandingGround> ReadLandingGround(kube::Client& client, std::string& notes,
                                               const std::stop_token& stop) {
-  ASSIGN_OR_RETURN(const FabricReading reading, ReadCluster(client, stop));
-  if (reading.topologies.empty()) {
-    return base::Fail(base::Code::kNotFound,
-                      "no node has reported its GPUs yet; `kubectl get nt` and the agents' pods say why");
-  }
+  ASSIGN_OR_RETURN(FabricReading reading, ReadCluster(client, stop));
+  ASSIGN_OR_RETURN(ClusterFiles files, TakeFiles(reading));
   ASSIGN_OR_RETURN(const kube::ObjectList gangs, client.ListAll(HeddleResource(keys::kGang, true), {}, stop));
-  ClusterFiles files;
-  files.topologies = reading.topologies;
-  files.declared = reading.declared;
-  for (const Json& object : gangs.items) {
-    auto gang = crds::GangFromJson(object);
-    if (gang) files.gangs.push_back(*std::move(gang));
-  }
+  AddGangs(gangs.items, files);
   if (auto pods = client.ListAll(kube::kPods, {}, stop)) {
     files.pods = std::move(pods->items);
   } else {
@@ -141,12 +143,10 @@ base::Result<LandingGround> ReadLandingGround(kube::Client& client, std::string&
 std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target) {
   const std::size_t slash = target.find('/');
   if (slash == std::string::npos || !IsName(std::string_view(target).substr(slash + 1))) return std::nullopt;
-  std::string word = target.substr(0, slash);
-  std::transform(word.begin(), word.end(), word.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  const std::string word = base::LowerCase(target.substr(0, slash));
   for (const KnownKind& kind : KnownKinds()) {
     if (std::find(kind.words.begin(), kind.words.end(), word) != kind.words.end())
-      return LiveWorkload{kind.resource, target.substr(slash + 1)};
+      return LiveWorkload{kind.resource, target.substr(slash + 1), kind.makes};
   }
   return std::nullopt;
 }
@@ -166,6 +166,14 @@ Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFil
   ReadResources(client, ground, stop);
   const ReadWorkload live = [&](const LiveWorkload& workload) -> base::Result<Json> {
     auto object = client.Get(workload.resource, {options.ns, workload.name}, stop);
+    if (object && workload.makes) {
+      object = client.Get(*workload.makes, {options.ns, workload.name}, stop);
+      if (object || object.error().code != base::Code::kNotFound) return object;
+      return base::Fail(object.error().code,
+                        fmt::format("{} {} has made no {} yet; see `kubectl describe {} {} -n {}`",
+                                    workload.resource.kind, workload.name, workload.makes->kind,
+                                    workload.resource.plural, workload.name, options.ns));
+    }
     if (object || object.error().code != base::Code::kNotFound) return object;
     return base::Fail(object.error().code,
                       fmt::format("{}; see `kubectl get {} -n {}`", object.error().message,

@@ -62,6 +62,7 @@ Status KeepObject(const Json& object, ClusterFiles& into) {
       return base::Fail(Code::kInvalid,
                         fmt::format("NodeTopology {} stands twice; was a file given twice?", topology.name));
     }
+    crds::CountCables(topology);
     // Without a status its agent has not reported yet.
     if (topology.status.observed_at) into.topologies.push_back(std::move(topology));
     return {};

@@ -21,8 +21,9 @@ exec kubectl heddle __complete "$@"
 namespace {
 
 // A positional of this name takes one of these, with a name behind the slash.
-constexpr std::array kOwnerKinds{"job/",        "jobset/", "trainjob/", "pytorchjob/", "mpijob/", "lws/",
-                                 "raycluster/", "rayjob/", "sts/",      "podgroup/",   "pods/",   "gang/"};
+constexpr std::array kOwnerKinds{"job/",      "jobset/",     "trainjob/", "pytorchjob/", "mpijob/",
+                                 "lws/",      "raycluster/", "rayjob/",   "rayservice/", "sts/",
+                                 "podgroup/", "pods/",       "gang/"};
 
 bool IsOption(std::string_view word) {
   return word.size() > 1 && word.front() == '-';
@@ -94,11 +95,14 @@ class Completing {
       for (const char* format : {"table", "json", "yaml"}) Offer(format, "");
     } else if (option.check_name("--kubeconfig") || option.check_name("--filename") ||
                option.check_name("--topology") || option.check_name("--taken") ||
-               option.check_name("--prices")) {
+               option.check_name("--prices") || option.check_name("--results")) {
       answer_.after = AfterWord::kFiles;
     } else if (option.check_name("--machine")) {
       for (const sizing::MachineType& one : sizing::Machines())
         Offer(std::string(one.word), std::string(one.title));
+    } else if (option.check_name("--collective")) {
+      for (const char* name : {"all_reduce", "reduce_scatter", "all_gather", "alltoall", "sendrecv"})
+        Offer(name, "");
     } else if (option.check_name("--wiring")) {
       for (const char* wiring : {"rail-optimised", "fat-tree", "rail-only"}) Offer(wiring, "");
     }
@@ -117,7 +121,7 @@ class Completing {
 
   void AnswerWords() {
     for (const CLI::App* sub : command_->get_subcommands([](const CLI::App*) { return true; })) {
-      Offer(sub->get_name(), About(sub->get_description()));
+      if (!sub->get_group().empty()) Offer(sub->get_name(), About(sub->get_description()));
     }
     for (const CLI::Option* option : command_->get_options()) {
       if (!option->get_positional()) continue;

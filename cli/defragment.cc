@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "cli/advice.h"
 #include "cli/gpu_use.h"
 #include "cli/plan_view.h"
 #include "crds/gang_load.h"
@@ -202,19 +203,21 @@ std::string DefragmentText(const DefragmentAnswer& answer, const Style& style) {
       out += fmt::format("{} has no other place: {}\n", Printable(answer.names[std::size_t(*found.stuck)]),
                          StuckText(answer));
     }
-    return out + who;
+    return ProseText(out + who, style);
   }
   if (found.moves.empty())
-    return fmt::format("Nobody has to move: there are {} now\n", whole(found.whole_before)) + who;
+    return ProseText(fmt::format("Nobody has to move: there are {} now\n", whole(found.whole_before)) + who,
+                     style);
   std::vector<std::string> opened;
   for (const std::int32_t id : found.opened) opened.push_back(Printable(PlaceName(answer, id)));
-  return MovesText(answer, style) +
-         fmt::format("\nNow {}, then {}; opened: {}\n", whole(found.whole_before), found.whole_after,
-                     fmt::join(opened, ", ")) +
-         fmt::format(
-             "Cost: {:.0f} GPUs restart from their last checkpoint; files do not say how old those are\n",
-             found.cost) +
-         "Make the moves in this order, each once the one before it runs again.\n" + who;
+  const std::string text =
+      fmt::format("\nNow {}, then {}; opened: {}\n", whole(found.whole_before), found.whole_after,
+                  fmt::join(opened, ", ")) +
+      fmt::format(
+          "Cost: {:.0f} GPUs restart from their last checkpoint; files do not say how old those are\n",
+          found.cost) +
+      "Make the moves in this order, each once the one before it runs again.\n" + who;
+  return MovesText(answer, style) + ProseText(text, style);
 }
 
 }  // namespace heddle::cli

@@ -15,6 +15,7 @@ struct Installation {
   bool observes = false;    // mode=observe: no pod is touched
   bool everywhere = false;  // scope=cluster
   bool scope_known = false;
+  bool by_hand = false;  // no MutatingAdmissionPolicy is served: people prepare their Jobs
 };
 Installation InstallationOf(const DoctorReading& reading);
 

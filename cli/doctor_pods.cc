@@ -69,9 +69,10 @@ void CheckBypass(const DoctorReading& reading, const Installation& installed, Fi
         {"bypass", Verdict::kWarning,
          fmt::format("{} with GPUs in Heddle's scope went to {}: {}", Count(pods.size(), "pod"), scheduler,
                      FirstNames(pods)),
-         scheduler == "default-scheduler"
-             ? "they were made before Heddle, or while its policy was not in force: make them anew"
-             : "take schedulerName off them, or their namespace out of the scope"});
+         scheduler != "default-scheduler" ? "take schedulerName off them, or their namespace out of the scope"
+         : installed.by_hand
+             ? "make them anew, prepared: kubectl heddle prepare -f job.yaml | kubectl create -f -"
+             : "they were made before Heddle, or while its policy was not in force: make them anew"});
   }
   if (!by_hand.empty()) {
     std::sort(by_hand.begin(), by_hand.end());

@@ -212,6 +212,9 @@ Installation InstallationOf(const DoctorReading& reading) {
       may_patch = one.allowed.value_or(true);
   }
   installed.observes = observer || (!scheduler && !may_patch);
+  // Nothing that is in force names the scope then, so what people labelled counts.
+  installed.by_hand = !installed.observes && reading.admission && !ServesMutating(reading);
+  installed.scope_known = installed.by_hand;
   return installed;
 }
 
@@ -316,6 +319,7 @@ void CheckScope(const DoctorReading& reading, const Installation& installed, Fin
     if (InScope(reading, installed, kube::Name(one))) names.push_back(kube::Name(one));
   }
   std::sort(names.begin(), names.end());
+  if (names.empty() && installed.by_hand) return;  // a Job that was prepared needs no label
   if (names.empty()) {
     findings.push_back({"scope", Verdict::kWarning, "no namespace is in Heddle's scope, so no pod is touched",
                         "kubectl label namespace NAME heddle.dev/scope=enabled"});

@@ -268,8 +268,10 @@ std::optional<crds::Gang> GangOf(const ExplainReading& reading, std::vector<std:
     return std::tuple(RunsWell(a), -a.spec.attempt, a.spec.group) <
            std::tuple(RunsWell(b), -b.spec.attempt, b.spec.group);
   });
+  // A RayService has two RayClusters while it is upgraded.
   const bool groups = std::any_of(gangs.begin(), gangs.end(), [&](const auto& one) {
-    return one.spec.group != gangs.front().spec.group;
+    return one.spec.group != gangs.front().spec.group ||
+           (reading.kind == "RayService" && one.spec.owner.uid != gangs.front().spec.owner.uid);
   });
   if (!groups) {
     return *std::max_element(gangs.begin(), gangs.end(),

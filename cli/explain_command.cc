@@ -19,12 +19,21 @@ bool AllSayTheirGpus(const std::vector<Json>& pods) {
                      [](const Json& pod) { return kube::Annotation(pod, keys::kGpus).has_value(); });
 }
 
+kube::Resource EarlierOf(const ExplainKind& kind) {
+  kube::Resource resource = kind.resource;
+  resource.version = kind.earlier;
+  return resource;
+}
+
 // What exists, for somebody who wrote another name or kind.
 std::string WhatExists(kube::Client& client, const ExplainTarget& target, const std::string& ns,
                        const std::stop_token& stop) {
   constexpr std::size_t kShown = 5;
   const std::string& plural = target.kind->resource.plural;
-  const auto list = client.ListAll(target.kind->resource, {.ns = ns}, stop);
+  auto list = client.ListAll(target.kind->resource, {.ns = ns}, stop);
+  if (!list && list.error().code == Code::kNotFound && !target.kind->earlier.empty()) {
+    list = client.ListAll(EarlierOf(*target.kind), {.ns = ns}, stop);
+  }
   if (!list && list.error().code == Code::kNotFound) return "; this cluster has no " + plural;
   std::vector<std::string> names;
   if (list) {
@@ -41,6 +50,9 @@ base::Status ReadOwner(kube::Client& client, const ExplainTarget& target, const 
                        ExplainReading& reading) {
   if (target.kind->kind == "Pods") return {};
   auto owner = client.Get(target.kind->resource, reading.key, stop);
+  if (!owner && owner.error().code == Code::kNotFound && !target.kind->earlier.empty()) {
+    owner = client.Get(EarlierOf(*target.kind), reading.key, stop);
+  }
   if (!owner) {
     base::Error error = std::move(owner).error();
     if (error.code == Code::kNotFound) error.message += WhatExists(client, target, reading.key.ns, stop);
@@ -74,6 +86,14 @@ void ReadGangs(kube::Client& client, const std::stop_token& stop, ExplainReading
   }
 }
 
+// Also by an earlier Gang of its owner's: who runs stays where that put it when the owner is scaled.
+bool IsPlanned(const Json& pod, const crds::Gang& gang) {
+  if (kube::Annotation(pod, keys::kGangUid) == gang.uid) return true;
+  const auto controller = kube::ControllerOwner(pod);
+  return gang.spec.group.empty() && controller && controller->uid == gang.spec.owner.uid &&
+         kube::Annotation(pod, keys::kNode).has_value();
+}
+
 base::Status ReadPods(kube::Client& client, const std::optional<crds::Gang>& gang,
                       const std::stop_token& stop, ExplainReading& reading) {
   const bool job = reading.kind == "Job";
@@ -81,7 +101,7 @@ base::Status ReadPods(kube::Client& client, const std::optional<crds::Gang>& gan
   if (job) own.label_selector = "batch.kubernetes.io/job-name=" + reading.key.name;
   ASSIGN_OR_RETURN(auto pods, client.ListAll(kube::kPods, own, stop));
   for (Json& pod : pods.items) {
-    const bool planned = gang && kube::Annotation(pod, keys::kGangUid) == gang->uid;
+    const bool planned = gang && IsPlanned(pod, *gang);
     if (job || planned) reading.own_pods.push_back(std::move(pod));
   }
   reading.pods = reading.own_pods;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/lower_case.h"
 #include "crds/keys.h"
 
 namespace heddle::cli {
@@ -40,14 +41,19 @@ const std::vector<ExplainKind>& ExplainKinds() {
        {"rayjob", "rayjobs"},
        CustomResource("ray.io", "v1", "rayjobs", "RayJob", true),
        "RayCluster"},
+      {"RayService",
+       {"rayservice", "rayservices"},
+       CustomResource("ray.io", "v1", "rayservices", "RayService", true),
+       "RayCluster"},
       {"StatefulSet",
        {"sts", "statefulset", "statefulsets"},
        {"apps", "v1", "statefulsets", "StatefulSet", true},
        ""},
       {"PodGroup",
        {"podgroup", "podgroups"},
-       CustomResource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", true),
-       ""},
+       CustomResource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", true),
+       "",
+       "v1alpha2"},
       {"Pods", {"pods", "pod-group"}, {}, ""},
       {"Gang",
        {"gang", "gangs"},
@@ -68,9 +74,7 @@ base::Result<ExplainTarget> ParseExplainTarget(const std::string& text) {
   const std::size_t slash = text.find('/');
   std::string word = slash == std::string::npos ? "job" : text.substr(0, slash);
   const std::string name = slash == std::string::npos ? text : text.substr(slash + 1);
-  word = word.substr(0, word.find('.'));
-  std::transform(word.begin(), word.end(), word.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  word = base::LowerCase(word.substr(0, word.find('.')));
   std::vector<std::string> known;
   for (const ExplainKind& kind : ExplainKinds()) {
     known.push_back(kind.words.front());

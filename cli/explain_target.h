@@ -15,6 +15,8 @@ struct ExplainKind {
   kube::Resource resource;         // of kind "Pods": none, its name is a label
   // What an object of this kind makes, which then makes the gang: a TrainJob's JobSet. Empty = it makes pods.
   std::string makes;
+  // The version in which clusters serve it that do not serve that one; empty = there is none.
+  std::string earlier = {};
 };
 const std::vector<ExplainKind>& ExplainKinds();
 const ExplainKind* ExplainKindOf(const std::string& kind);  // by its kind; null where it is none of them

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "cli/advice.h"
 #include "cli/explain.h"
 #include "cli/quality_view.h"
 
@@ -85,7 +86,7 @@ std::string ExplanationText(const Explanation& explanation, const Style& style) 
   if (explanation.remedies) text += "\n" + RemediesText(*explanation.remedies, style);
   if (!explanation.pods.empty()) text += "\n" + PodTable(explanation, style);
   for (const std::string& note : explanation.notes) text += "\nNote: " + Printable(note) + "\n";
-  return text;
+  return ProseText(text, style);
 }
 
 Json ExplanationJson(const Explanation& explanation) {

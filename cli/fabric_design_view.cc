@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "cli/advice.h"
 #include "cli/fabric_design.h"
 #include "cli/quality_view.h"
 
@@ -280,7 +281,7 @@ std::string Unknowns(const DesignAnswer& answer) {
   return text.empty() ? "" : "\n" + text;
 }
 
-std::string Lines(const std::vector<const DesignedFabric*>& fabrics) {
+std::string Lines(const std::vector<const DesignedFabric*>& fabrics, const Style& style) {
   std::string text = "\nThe same for `kubectl heddle plan --synthetic`:\n";
   for (const DesignedFabric* fabric : fabrics) {
     text += fabric->line ? fmt::format("  \"{}\"\n", *fabric->line)
@@ -288,7 +289,8 @@ std::string Lines(const std::vector<const DesignedFabric*>& fabrics) {
                                        fabric->line.error().message);
   }
   if (!fabrics.front()->fits()->machine->predicted)
-    text += "Its times there are of NCCL's rings, which these GPUs do not run: for what lies where only.\n";
+    text += SentenceText(
+        "Its times there are of NCCL's rings, which these GPUs do not run: for what lies where only.", style);
   return text;
 }
 
@@ -299,10 +301,13 @@ std::string DesignText(const DesignAnswer& answer, const Style& style) {
   for (const DesignedFabric& one : answer.fabrics) {
     if (one.fits() != nullptr) fabrics.push_back(&one);
   }
-  if (fabrics.empty()) return Unknowns(answer);
-  return Heading(answer, *fabrics.front()->fits()) + Comparison(answer, fabrics, style) +
-         CableTable(fabrics, style) + BillTable(answer, fabrics, style) + Notes(answer, fabrics) +
-         Unknowns(answer) + Lines(fabrics);
+  if (fabrics.empty()) return ProseText(Unknowns(answer), style);
+  // The lines at the end are to be copied whole.
+  return ProseText(Heading(answer, *fabrics.front()->fits()) + Comparison(answer, fabrics, style) +
+                       CableTable(fabrics, style) + BillTable(answer, fabrics, style) +
+                       Notes(answer, fabrics) + Unknowns(answer),
+                   style) +
+         Lines(fabrics, style);
 }
 
 }  // namespace heddle::cli

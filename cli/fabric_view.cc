@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/advice.h"
 #include "cli/topology_view.h"
 
 namespace heddle::cli {
@@ -82,7 +83,7 @@ std::string FabricText(const topology::Fabric& fabric, const Style& style) {
   if (fabric.faults.size() > kMaxFaults)
     text += fmt::format("  and {} more\n", fabric.faults.size() - kMaxFaults);
   for (const std::string& sentence : fabric.assumptions) text += "\nAssumed: " + Printable(sentence) + "\n";
-  return text;
+  return ProseText(text, style);
 }
 
 }  // namespace heddle::cli

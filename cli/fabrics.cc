@@ -36,6 +36,7 @@ FabricReading ReadFabrics(const std::vector<crds::Json>& topologies, const std::
       continue;
     }
     if (!topology->status.observed_at) continue;
+    crds::CountCables(*topology);
     topology->status.node.name = topology->name;
     nodes.push_back(topology->status.node);
     reading.topologies.push_back(*std::move(topology));

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "cli/completion.h"
+#include "cli/flags_bench.h"
+#include "cli/flags_record.h"
 #include "cli/man_page.h"
 
 namespace heddle::cli {
@@ -34,6 +36,9 @@ Examples:
   kubectl heddle lint policy.yaml config_db.json mlnx_qos.txt    lossless settings that contradict each other
   kubectl heddle switch compare nodes.yaml leaf-*.json    which cables are lossless, by what both ends are set to
   kubectl heddle check llama.yaml             what of a workload would go wrong, before it runs
+  kubectl heddle bench job/llama -n train --image registry.example/nccl-tests:2.18    nccl-tests in plan order
+  kubectl heddle bench job/llama -n train --results results.txt    what they measured beside what was predicted
+  kubectl heddle record gpu-017 --scrub > gpu-017.tar    a node's machine, to attach to a bug report
   kubectl heddle release --all                after `helm uninstall`: nobody waits for ever at Heddle's gate
 
 Exit codes: 0 done, 1 failed, 2 called wrongly, 3 the answer is a refusal, or something is wrong.)";
@@ -382,8 +387,9 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   app.fallthrough();
   app.add_option("--kubeconfig", flags.kubeconfig, "Default: $KUBECONFIG, then ~/.kube/config");
   app.add_option("--context", flags.context, "Context of the kubeconfig (default: its current one)");
-  app.add_option("-n,--namespace", flags.explain.ns,
-                 "Namespace (default: the context's; of status, observe and release: all)");
+  app.add_option(
+      "-n,--namespace", flags.explain.ns,
+      "Namespace (default: the context's; of status, observe and release: all; of record: Heddle's)");
   app.add_option("-o,--output", output, "table, or json or yaml for scripts")->capture_default_str();
 
   DefineStatus(*app.add_subcommand("status", "What is wrong, the worst first, and what to do about it"),
@@ -397,8 +403,8 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   explain
       ->add_option(
           "KIND/NAME", flags.explain.target,
-          "job, jobset, trainjob, pytorchjob, mpijob, lws, raycluster, rayjob, sts, podgroup, pods (by "
-          "heddle.dev/gang-name) or gang; a name alone is a Job's")
+          "job, jobset, trainjob, pytorchjob, mpijob, lws, raycluster, rayjob, rayservice, sts, podgroup, "
+          "pods (by heddle.dev/gang-name) or gang; a name alone is a Job's")
       ->required();
   explain->add_option("--parallelism", flags.explain.flags.parallelism,
                       "tp=8,pp=2,dp=8: instead of the annotation heddle.dev/parallelism");
@@ -431,10 +437,17 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
       flags);
   DefineCheck(*app.add_subcommand("check", "What of a training workload would go wrong, in files or running"),
               flags.check);
+  DefineBench(*app.add_subcommand("bench",
+                                  "nccl-tests over a gang's GPUs: a manifest, and measured beside predicted"),
+              flags.bench);
+  DefineRecord(
+      *app.add_subcommand("record", "What the agent on a node reads of its machine, as a tar archive"),
+      flags.record);
   DefinePrepare(*app.add_subcommand("prepare", "Does to a manifest what admission does, where it cannot"),
                 flags.prepare);
   DefineRelease(*app.add_subcommand("release", "Hand back what Heddle still holds, once it is uninstalled"),
                 flags.release);
+  app.add_subcommand("wait", "")->group("");  // of the chart's cli.enabled; nobody is shown it
   app.add_subcommand("completion",
                      "The file that lets kubectl complete these commands; install it as it says");
   app.add_subcommand("man", "All of this as a manual page: kubectl heddle man | man -l -");
@@ -454,8 +467,8 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
     const std::vector<std::string> others = app.remaining();
     return fmt::format(
-        "{}: status, doctor, cables, explain, observe, topology, fabric, plan, lint, switch, check, prepare "
-        "or release",
+        "{}: status, doctor, cables, explain, observe, topology, fabric, plan, lint, switch, check, bench, "
+        "record, prepare or release",
         others.empty() ? "say what to do" : "there is no command " + others.front());
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
@@ -497,6 +510,9 @@ Command CommandOf(const CLI::App& app) {
     return app.get_subcommand("switch")->got_subcommand("render") ? Command::kSwitchRender
                                                                   : Command::kSwitchCompare;
   if (app.got_subcommand("check")) return Command::kCheck;
+  if (app.got_subcommand("bench")) return Command::kBench;
+  if (app.got_subcommand("record")) return Command::kRecord;
+  if (app.got_subcommand("wait")) return Command::kWait;
   if (app.got_subcommand("prepare")) return Command::kPrepare;
   if (app.got_subcommand("release")) return Command::kRelease;
   const CLI::App* const fabric = app.get_subcommand("fabric");

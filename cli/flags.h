@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/bench.h"
 #include "cli/cables.h"
 #include "cli/check.h"
 #include "cli/commands.h"
@@ -14,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/prepare.h"
+#include "cli/record.h"
 #include "cli/release.h"
 #include "cli/status.h"
 #include "cli/switch_compare.h"
@@ -37,7 +39,10 @@ enum class Command : std::uint8_t {
   kDoctor,
   kCables,
   kSwitchRender,
-  kSwitchCompare
+  kSwitchCompare,
+  kBench,
+  kRecord,
+  kWait
 };
 
 // What stands on the command line.
@@ -59,6 +64,8 @@ struct Flags {
   CablesOptions cables;
   SwitchRenderOptions switch_render;
   SwitchCompareOptions switch_compare;
+  BenchOptions bench;
+  RecordOptions record;
 };
 
 struct CommandLine {

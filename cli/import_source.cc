@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
 
@@ -26,13 +27,6 @@ constexpr std::string_view kKindWords = "ibnetdiscover, slurm-conf, slurm-yaml, 
 // The sign of a format is near its top, behind comments and a tool's complaints at most.
 constexpr std::size_t kLooksAt = std::size_t{1} << 18;
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  return lower;
-}
-
 bool IsIbLine(std::string_view line) {
   formats::Scanner scan(line);
   const std::string_view word = scan.Word();
@@ -43,7 +37,7 @@ bool IsIbLine(std::string_view line) {
 }
 
 bool IsSlurmConfLine(std::string_view line) {
-  const std::string key = Lower(line.substr(0, line.find_first_of("= \t")));
+  const std::string key = base::LowerCase(std::string(line.substr(0, line.find_first_of("= \t"))));
   return line.find('=') != std::string_view::npos &&
          (key == "switchname" || key == "blockname" || key == "blocksizes");
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/advice.h"
 #include "cli/lint_file.h"
 #include "lossless/lint.h"
 
@@ -31,6 +32,8 @@ struct Looked {
 Looked LookAt(const LintOptions& options, const ReadFile& read) {
   Looked looked;
   std::vector<lossless::Subject> subjects;
+  std::vector<LintPolicy> policies;
+  std::vector<LintPort> ports;
   for (const std::string& path : options.files) {
     const auto text = read(path);
     if (!text) {
@@ -44,12 +47,16 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
     }
     std::move(file->subjects.begin(), file->subjects.end(), std::back_inserter(subjects));
     std::move(file->findings.begin(), file->findings.end(), std::back_inserter(looked.findings));
+    std::move(file->policies.begin(), file->policies.end(), std::back_inserter(policies));
+    std::move(file->ports.begin(), file->ports.end(), std::back_inserter(ports));
     file->subjects.clear();
     looked.files.push_back(*std::move(file));
   }
   looked.subjects = subjects.size();
   std::vector<Finding> found = lossless::Lint(subjects);
   std::move(found.begin(), found.end(), std::back_inserter(looked.findings));
+  std::vector<Finding> unfit = LintNics(policies, ports);
+  std::move(unfit.begin(), unfit.end(), std::back_inserter(looked.findings));
   std::stable_sort(looked.findings.begin(), looked.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.severity < b.severity; });
   return looked;
@@ -75,16 +82,15 @@ std::string Summary(const Looked& looked) {
 std::string TextOf(const Looked& looked, const Style& style) {
   std::string text;
   for (const Finding& finding : looked.findings) {
-    const bool error = finding.severity == Severity::kError;
     const std::string where = finding.with.empty() ? finding.where : finding.where + " with " + finding.with;
-    text += fmt::format("{}  {}  {}\n",
-                        style.Paint(error ? "ERROR  " : "WARNING", error ? Colour::kBad : Colour::kNone),
-                        finding.rule, Printable(where));
-    text += fmt::format("         {}; {}\n", Printable(finding.fact), Printable(finding.contrary));
-    text +=
-        style.Paint(fmt::format("         to do: {}", Printable(finding.remedy)), Colour::kFaint) + "\n\n";
+    text += FoundText({.error = finding.severity == Severity::kError,
+                       .rule = std::string(finding.rule),
+                       .where = where,
+                       .sentence = finding.fact + "; " + finding.contrary,
+                       .remedy = finding.remedy},
+                      style);
   }
-  return text + Summary(looked);
+  return text + ProseText(Summary(looked), style);
 }
 
 Json JsonOf(const Looked& looked) {
@@ -146,12 +152,12 @@ Output LintRules(const OutputOptions& look) {
     output.out = Printed({{"rules", std::move(rules)}}, look.format);
     return output;
   }
-  Table table({"RULE", "SEVERITY", "FORBIDS"});
+  std::vector<AdviceRow> rows;
   for (const lossless::RuleAbout& rule : lossless::Rules()) {
-    table.Add({std::string(rule.id), std::string(lossless::SeverityName(rule.severity)),
-               std::string(rule.forbids)});
+    rows.push_back({{std::string(rule.id), std::string(lossless::SeverityName(rule.severity))},
+                    std::string(rule.forbids)});
   }
-  output.out = table.Format(look.style);
+  output.out = AdviceText({"RULE", "SEVERITY", "FORBIDS"}, rows, look.style);
   return output;
 }
 

@@ -71,9 +71,11 @@ base::Status AddObject(const Json& object, LintFile& file, std::map<std::string,
     ASSIGN_OR_RETURN(const lossless::ResolvedPolicy resolved, lossless::Resolve(policy.spec.policy),
                      "LosslessPolicy " + policy.name);
     file.subjects.push_back(lossless::SubjectOf("LosslessPolicy " + policy.name, resolved));
+    file.policies.push_back({policy.name, policy.spec, resolved});
   } else if (kind == crds::keys::kNodeTopology.kind) {
     ASSIGN_OR_RETURN(const crds::NodeTopology node, crds::NodeTopologyFromJson(object));
     AddNode(node, file);
+    for (LintPort& port : PortsOf(node)) file.ports.push_back(std::move(port));
   } else {
     ++others[kind.empty() ? "object without a kind" : kind];
   }

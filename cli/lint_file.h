@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/lint_nics.h"
 #include "lossless/lint.h"
 
 namespace heddle::cli {
@@ -14,7 +15,9 @@ struct LintFile {
   std::string kind;  // "config_db.json", "mlnx_qos", "dcb", "Kubernetes objects"
   std::vector<lossless::Subject> subjects;
   std::vector<lossless::Finding> findings;  // that the file itself reports: drift, conflicts
-  std::vector<std::string> notes;           // what was left out
+  std::vector<LintPolicy> policies;         // to be held against ports of all files
+  std::vector<LintPort> ports;
+  std::vector<std::string> notes;  // what was left out
 };
 
 // What it is, is told from the content: objects (JSON or YAML, one, a List, or several documents), SONiC's

@@ -1,5 +1,7 @@
 #include "cli/live_cluster.h"
 
+#include <utility>
+
 #include "kube/object.h"
 
 namespace heddle::cli {
@@ -35,6 +37,24 @@ base::Result<FabricReading> ReadCluster(kube::Client& client, const std::stop_to
     reading.notes.push_back("Fabrics, and what is declared in them, are left out: " +
                             fabrics.error().message);
   return reading;
+}
+
+base::Result<ClusterFiles> TakeFiles(FabricReading& reading) {
+  if (reading.topologies.empty()) {
+    return base::Fail(base::Code::kNotFound,
+                      "no node has reported its GPUs yet; `kubectl get nt` and the agents' pods say why");
+  }
+  ClusterFiles files;
+  files.topologies = std::move(reading.topologies);
+  files.declared = std::move(reading.declared);
+  return files;
+}
+
+void AddGangs(const std::vector<crds::Json>& objects, ClusterFiles& files) {
+  for (const crds::Json& object : objects) {
+    auto gang = crds::GangFromJson(object);
+    if (gang) files.gangs.push_back(*std::move(gang));
+  }
 }
 
 }  // namespace heddle::cli

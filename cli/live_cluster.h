@@ -3,6 +3,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "cli/cluster_files.h"
 #include "cli/fabrics.h"
 #include "crds/keys.h"
 #include "kube/client.h"
@@ -22,5 +23,9 @@ kube::Resource HeddleResource(crds::keys::Kind kind, bool namespaced);
                                                                  const std::stop_token& stop);
 // NodeTopologies and Fabrics; without the right to read Fabrics a note says so.
 [[nodiscard]] base::Result<FabricReading> ReadCluster(kube::Client& client, const std::stop_token& stop);
+// Moves the nodes and declarations of a reading to where planning takes them; kNotFound while no node has reported.
+[[nodiscard]] base::Result<ClusterFiles> TakeFiles(FabricReading& reading);
+// Of Gangs those that can be read.
+void AddGangs(const std::vector<crds::Json>& objects, ClusterFiles& files);
 
 }  // namespace heddle::cli

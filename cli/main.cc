@@ -3,9 +3,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/file_tree.h"
+#include "cli/bench.h"
 #include "cli/cables.h"
 #include "cli/check.h"
 #include "cli/commands.h"
@@ -13,15 +16,18 @@
 #include "cli/fabric_design.h"
 #include "cli/flags.h"
 #include "cli/import.h"
+#include "cli/kubectl.h"
 #include "cli/lint.h"
 #include "cli/observed.h"
 #include "cli/plan.h"
 #include "cli/prepare.h"
 #include "cli/read_path.h"
+#include "cli/record.h"
 #include "cli/release.h"
 #include "cli/status.h"
 #include "cli/switch_compare.h"
 #include "cli/switch_render.h"
+#include "cli/wait.h"
 #include "cli/write_path.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
@@ -30,6 +36,18 @@
 namespace {
 
 using namespace heddle;  // NOLINT(google-build-using-namespace): a main.cc names all of them
+
+cli::Output Record(kube::Client& client, cli::Flags& flags, const cli::OutputOptions& look) {
+  flags.record.kubeconfig = flags.kubeconfig;
+  flags.record.context = flags.context;
+  flags.record.to_terminal = isatty(STDOUT_FILENO) != 0;
+  std::vector<std::string> environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  const cli::RunKubectl kubectl = [&](const std::vector<std::string>& arguments) {
+    return cli::KubectlToStdout(arguments, environment);
+  };
+  return cli::RunRecord(client, flags.record, kubectl, look, {});
+}
 
 cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   base::SystemClock clock;
@@ -41,8 +59,9 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   if (!config)
     return cli::Failure({base::Code::kNotFound, config.error().message + "; give --kubeconfig FILE"});
   flags.observed.ns = flags.explain.ns;  // all namespaces, where none was given
+  flags.record.ns = flags.explain.ns;
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
-  flags.check.ns = flags.explain.ns;
+  flags.check.ns = flags.bench.ns = flags.explain.ns;
   flags.release.ns = flags.observed.ns;
   flags.status.ns = flags.observed.ns;
   kube::PassOverSystemAuthorities(*config);
@@ -61,6 +80,9 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   if (flags.command == cli::Command::kTopology) return cli::RunTopology(client, flags.node, look, {});
   if (flags.command == cli::Command::kCheck)
     return cli::RunCheck(client, flags.check, cli::ReadPath, look, {});
+  if (flags.command == cli::Command::kBench)
+    return cli::RunBench(client, flags.bench, cli::ReadPath, look, {});
+  if (flags.command == cli::Command::kRecord) return Record(client, flags, look);
   if (flags.command == cli::Command::kRelease) return cli::RunRelease(client, clock, flags.release, look, {});
   return cli::RunFabric(client, look, {});
 }
@@ -96,6 +118,13 @@ cli::Output Run(cli::Flags& flags) {
     case cli::Command::kCheck:
       if (cli::AsksCluster(flags.check)) return AskCluster(flags, look);
       return cli::Check(flags.check, cli::GroundOf(flags.check), {.read = cli::ReadPath}, look);
+    case cli::Command::kWait:
+      cli::WaitForSignal();
+      return {};
+    case cli::Command::kBench:
+      flags.bench.ns = flags.explain.ns;
+      return cli::AsksCluster(flags.bench) ? AskCluster(flags, look)
+                                           : cli::Bench(flags.bench, cli::ReadPath, look);
     default:
       return AskCluster(flags, look);
   }

@@ -48,6 +48,7 @@ void Verbatim(const std::string& text, std::string& out) {
 
 void Commands(const CLI::App& app, const std::string& prefix, std::string& out) {
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_group().empty()) continue;  // hidden
     const std::string name = prefix + sub->get_name();
     out += ".SS " + Escaped(name) + "\n" + Escaped(sub->get_description()) + "\n";
     Options(*sub, out);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "cli/advice.h"
 #include "cli/topology_view.h"
+#include "crds/gpus_unread.h"
 
 namespace heddle::cli {
 namespace {
@@ -13,60 +15,66 @@ std::string Text(const Fact<int>& fact) {
   return fact ? std::to_string(*fact) : std::string(topology::MissingName(fact.missing()));
 }
 
-std::string PortText(const topology::NicPort& port, const Style& style) {
+// How it is, and where its cable ends.
+std::vector<std::string> PortParts(const topology::NicPort& port, const Style& style) {
   const bool good = port.state == topology::LinkState::kActive && port.usable_gbps >= port.rate_gbps;
   std::string text = fmt::format("{} {} Gb/s", topology::LinkStateName(port.state), port.usable_gbps);
   if (port.usable_gbps < port.rate_gbps) text += fmt::format(" of {}", port.rate_gbps);
   if (port.state != topology::LinkState::kDown && port.rate_gbps == 0) text += " (its rate is unknown)";
-  text = style.Paint(text, good ? Colour::kGood : Colour::kBad);
-  if (port.leaf_port) {
-    text +=
-        fmt::format("  leaf {} port {}", Printable(port.leaf_port->leaf), Printable(port.leaf_port->port));
-  } else {
-    text += fmt::format("  leaf {}", topology::MissingName(port.leaf_port.missing()));
-  }
-  return text;
+  return {style.Paint(text, good ? Colour::kGood : Colour::kBad),
+          port.leaf_port ? fmt::format("leaf {} port {}", Printable(port.leaf_port->leaf),
+                                       Printable(port.leaf_port->port))
+                         : fmt::format("leaf {}", topology::MissingName(port.leaf_port.missing()))};
 }
 
-std::string NicText(const topology::Nic& nic, const Style& style) {
-  std::string text = fmt::format("{}  rail {}", Printable(nic.name), Text(nic.rail));
+std::vector<std::string> NicParts(const topology::Nic& nic, const Style& style) {
+  std::vector<std::string> parts{Printable(nic.name), "rail " + Text(nic.rail)};
   for (const topology::NicPort& port : nic.ports) {
-    text += nic.ports.size() > 1 ? fmt::format("  port {}: ", port.number) : "  ";
-    text += PortText(port, style);
+    std::vector<std::string> its = PortParts(port, style);
+    // Of several each stays together.
+    if (nic.ports.size() > 1) its = {fmt::format("port {}: {}", port.number, fmt::join(its, "  "))};
+    parts.insert(parts.end(), its.begin(), its.end());
   }
-  return text;
+  return parts;
 }
 
-std::string GpuText(const topology::Gpu& gpu, const Style& style) {
-  std::string text = fmt::format("GPU {}  {}  NUMA {}  {}", gpu.index, Printable(gpu.model), Text(gpu.numa),
-                                 Printable(gpu.pci));
-  if (!gpu.healthy) text += "  " + style.Paint("unhealthy: " + Printable(gpu.unhealthy_reason), Colour::kBad);
-  return text;
+std::vector<std::string> GpuParts(const topology::Gpu& gpu, const Style& style) {
+  std::vector<std::string> parts{fmt::format("GPU {}", gpu.index), Printable(gpu.model),
+                                 "NUMA " + Text(gpu.numa), Printable(gpu.pci)};
+  if (!gpu.healthy)
+    parts.push_back(style.Paint("unhealthy: " + Printable(gpu.unhealthy_reason), Colour::kBad));
+  return parts;
 }
 
-std::string HeadLine(const topology::Node& node) {
+std::string HeadLine(const topology::Node& node, const Style& style) {
   std::string text =
-      fmt::format("{}  {}, {} GPUs", Printable(node.name),
-                  node.machine.empty() ? "unknown machine" : Printable(node.machine), node.gpus.size());
-  if (node.nvlink.generation > 0) text += fmt::format(", NVLink {} Gb/s a GPU", node.nvlink.gbps_per_gpu);
+      fmt::format("{}, {} GPUs", node.machine.empty() ? "unknown machine" : Printable(node.machine),
+                  crds::GpusUnread(node) ? "?" : std::to_string(node.gpus.size()));
+  if (node.nvlink.links_per_gpu > 0) {
+    text += fmt::format(", NVLink {} Gb/s a GPU",
+                        node.nvlink.gbps_per_gpu > 0 ? std::to_string(node.nvlink.gbps_per_gpu) : "?");
+  }
   if (!node.nvswitches.empty()) text += fmt::format(", {} NVSwitches", node.nvswitches.size());
   text += ", NVLink domain ";
   text += node.nvlink_domain ? Printable(node.nvlink_domain->id)
                              : std::string(topology::MissingName(node.nvlink_domain.missing()));
-  return text + "\n";
+  return PartsText("", "  ", {Printable(node.name), text}, style);
 }
 
 void AddGpu(const topology::Node& node, const topology::Gpu& gpu, bool last, const Style& style,
             std::string& text) {
-  text += (last ? "└─ " : "├─ ") + GpuText(gpu, style) + "\n";
   std::vector<const topology::GpuNicPath*> paths;
   for (const topology::GpuNicPath& path : node.paths) {
     if (path.gpu == gpu.index && node.FindNic(path.nic) != nullptr) paths.push_back(&path);
   }
+  const std::string trunk = last ? "   " : "│  ";
+  text +=
+      PartsText(last ? "└─ " : "├─ ", trunk + (paths.empty() ? "   " : "│  "), GpuParts(gpu, style), style);
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    text += fmt::format("{}  {} {}  {}\n", last ? " " : "│", i + 1 == paths.size() ? "└─" : "├─",
-                        topology::PciDistanceName(paths[i]->distance),
-                        NicText(*node.FindNic(paths[i]->nic), style));
+    const bool last_nic = i + 1 == paths.size();
+    std::vector<std::string> parts = NicParts(*node.FindNic(paths[i]->nic), style);
+    parts.insert(parts.begin(), std::string(topology::PciDistanceName(paths[i]->distance)));
+    text += PartsText(trunk + (last_nic ? "└─ " : "├─ "), trunk + (last_nic ? "   " : "│  "), parts, style);
   }
 }
 
@@ -93,7 +101,7 @@ std::string NodeTable(const std::vector<crds::NodeTopology>& topologies, const S
 
 std::string NodeTree(const crds::NodeTopology& topology, const Style& style) {
   const topology::Node& node = topology.status.node;
-  std::string text = HeadLine(node);
+  std::string text = HeadLine(node, style);
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
     AddGpu(node, node.gpus[i], i + 1 == node.gpus.size(), style, text);
   }
@@ -102,16 +110,21 @@ std::string NodeTree(const crds::NodeTopology& topology, const Style& style) {
     const bool shown = std::any_of(node.paths.begin(), node.paths.end(),
                                    [&](const topology::GpuNicPath& path) { return path.nic == nic.name; });
     if (shown) continue;
-    others += fmt::format("  {} ({})  {}\n", Printable(nic.name), topology::NicRoleName(nic.role),
-                          nic.ports.empty() ? "no port" : PortText(nic.ports.front(), style));
+    std::vector<std::string> parts{
+        fmt::format("{} ({})", Printable(nic.name), topology::NicRoleName(nic.role))};
+    const std::vector<std::string> its =
+        nic.ports.empty() ? std::vector<std::string>{"no port"} : PortParts(nic.ports.front(), style);
+    parts.insert(parts.end(), its.begin(), its.end());
+    others += PartsText("  ", "    ", parts, style);
   }
   if (!others.empty()) text += "Other NICs\n" + others;
   for (const std::string& sentence : topology::Check(node)) {
-    text += style.Paint("Contradiction: " + Printable(sentence), Colour::kBad) + "\n";
+    text += ProseText(style.Paint("Contradiction: " + Printable(sentence), Colour::kBad) + "\n", style);
   }
   for (const crds::Condition& condition : topology.status.conditions) {
     if (condition.type == crds::kReady && condition.status != crds::ConditionStatus::kTrue) {
-      text += style.Paint("Not ready: " + Printable(condition.message), Colour::kBad) + "\n";
+      text +=
+          ProseText(style.Paint("Not ready: " + Printable(condition.message), Colour::kBad) + "\n", style);
     }
   }
   return text;

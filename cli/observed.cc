@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "cli/advice.h"
 #include "cli/quality_view.h"
 #include "crds/keys.h"
 #include "crds/observation.h"
@@ -34,8 +35,10 @@ std::string Cut(const crds::Gang& gang) {
 }
 
 std::string TableText(const std::vector<crds::Gang>& gangs, const Style& style) {
-  Table table(
-      {"JOB", "GPUS", "PARALLELISM", "MS PER STEP", "WITH HEDDLE", "LESS", "DP CROSSINGS", "WITH HEDDLE"});
+  const std::vector<std::string> header{"JOB",         "GPUS", "PARALLELISM",  "MS PER STEP",
+                                        "WITH HEDDLE", "LESS", "DP CROSSINGS", "WITH HEDDLE"};
+  const std::vector<std::size_t> below{2};  // PARALLELISM
+  std::vector<std::vector<Cell>> rows;
   std::vector<std::string> waits;
   bool assumed = false;
   for (const crds::Gang& gang : gangs) {
@@ -54,9 +57,9 @@ std::string TableText(const std::vector<crds::Gang>& gangs, const Style& style) 
       row.insert(row.end(), {Cell("waits"), Cell("-"), Cell(Crossings(actual)), Cell("-")});
       waits.push_back(fmt::format("{} would have waited: {}", JobName(gang), Printable(observed.refusal)));
     }
-    table.Add(std::move(row));
+    rows.push_back(std::move(row));
   }
-  std::string text = table.Format(style);
+  std::string text = ColumnsText(header, rows, below, style);
   if (assumed) {
     text +=
         "\n* assumed: tp within a pod, dp over the pods. The annotation heddle.dev/parallelism says it "
@@ -64,7 +67,7 @@ std::string TableText(const std::vector<crds::Gang>& gangs, const Style& style) 
   }
   if (!waits.empty()) text += "\n";
   for (const std::string& sentence : waits) text += sentence + "\n";
-  return text + "\n";
+  return ProseText(text + "\n", style);
 }
 
 Json SideJson(const crds::ObservedTotals::Side& side) {
@@ -147,7 +150,8 @@ Output RunObserved(kube::Client& client, const ObservedOptions& options, base::W
     output.exit_code = Output::kFailed;
     output.err += kNothing;
   } else {
-    output.out = TableText(gangs, look.style) + crds::ObservedLine(crds::SumObserved(gangs)) + "\n";
+    output.out =
+        TableText(gangs, look.style) + SentenceText(crds::ObservedLine(crds::SumObserved(gangs)), look.style);
   }
   return output;
 }

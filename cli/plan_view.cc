@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "cli/advice.h"
 #include "cli/gpu_use.h"
 #include "cli/quality_view.h"
 
@@ -112,23 +113,25 @@ std::string PlanText(const placement::ClusterState& state, const placement::Gang
                                 Counted(std::size_t(request.pods.front().gpus), "GPU"),
                                 ParallelismText(request.parallelism), Counted(fabric.nodes.size(), "node"),
                                 Counted(std::size_t(fabric.gpu_count()), "GPU"));
-  Table axes({"AXIS", "SIZE", "GROUPS", "FARTHEST", "LEAF CROSSINGS", "GB PER GPU", "BOUND BY", "AS",
-              "MS PER STEP"});
+  const std::vector<std::string> header{"AXIS",       "SIZE",     "GROUPS", "FARTHEST",   "LEAF CROSSINGS",
+                                        "GB PER GPU", "BOUND BY", "AS",     "MS PER STEP"};
+  const std::vector<std::size_t> below{6, 7};  // BOUND BY, AS
+  std::vector<std::vector<Cell>> axes;
   for (const AxisReport& report : placement::ReportAxes(state, request, plan.pods, quality)) {
-    axes.Add({std::string(placement::AxisName(report.axis)),
-              std::to_string(report.size),
-              std::to_string(report.groups),
-              std::string(placement::LevelName(report.worst)),
-              {fmt::format("{}/{}", report.leaf_crossings, report.edges),
-               report.leaf_crossings == 0 ? Colour::kGood : Colour::kBad},
-              fmt::format("{:.2f}", report.bytes / 1e9),
-              fmt::format("{} {}", placement::BoundName(report.bottleneck.bound),
-                          report.bottleneck.gbps > 0 ? fmt::format("{} Gb/s", report.bottleneck.gbps)
-                                                     : "under 1 Gb/s"),
-              std::string(placement::AlgorithmName(report.bottleneck.algorithm)),
-              fmt::format("{:.3f}", Milliseconds(report.micros))});
+    axes.push_back({std::string(placement::AxisName(report.axis)),
+                    std::to_string(report.size),
+                    std::to_string(report.groups),
+                    std::string(placement::LevelName(report.worst)),
+                    {fmt::format("{}/{}", report.leaf_crossings, report.edges),
+                     report.leaf_crossings == 0 ? Colour::kGood : Colour::kBad},
+                    fmt::format("{:.2f}", report.bytes / 1e9),
+                    fmt::format("{} {}", placement::BoundName(report.bottleneck.bound),
+                                report.bottleneck.gbps > 0 ? fmt::format("{} Gb/s", report.bottleneck.gbps)
+                                                           : "under 1 Gb/s"),
+                    std::string(placement::AlgorithmName(report.bottleneck.algorithm)),
+                    fmt::format("{:.3f}", Milliseconds(report.micros))});
   }
-  if (!axes.empty()) out += axes.Format(style) + "\n";
+  if (!axes.empty()) out += ColumnsText(header, axes, below, style) + "\n";
   out += fmt::format("TP groups inside one NVLink domain  {}/{}\n", quality.tp_groups_in_domain,
                      quality.tp_groups);
   out += fmt::format("Rail-misaligned pairs               {}\n", quality.rail_misaligned);
@@ -145,7 +148,7 @@ std::string PlanText(const placement::ClusterState& state, const placement::Gang
     pods.Add({std::to_string(i), node.name,
               fmt::format("{}", fmt::join(IndexesAt(node, plan.pods[i].gpus), ","))});
   }
-  return out + "\n" + pods.Format(style);
+  return ProseText(out, style) + "\n" + pods.Format(style);
 }
 
 std::string RefusalText(const placement::Refusal& refusal, const Style& style) {
@@ -153,7 +156,7 @@ std::string RefusalText(const placement::Refusal& refusal, const Style& style) {
                                 placement::RefusalReasonName(refusal.reason));
   out += refusal.sentence + "\n";
   for (const auto& [word, count] : refusal.left_out) out += fmt::format("  {} nodes: {}\n", count, word);
-  return out;
+  return ProseText(out, style);
 }
 
 }  // namespace heddle::cli

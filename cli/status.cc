@@ -134,6 +134,8 @@ StatusReport ReportStatus(const StatusReading& reading) {
   add(PolicyTroubles(Read(reading.lossless, "LosslessPolicies are", report), "LosslessPolicy", reading.now));
   add(PolicyTroubles(Read(reading.devices, "RdmaDevicePolicies are", report), "RdmaDevicePolicy",
                      reading.now));
+  add(SuspectTroubles(fabrics));
+  add(SwitchTroubles(Read(reading.switches, "FabricSwitches are", report)));
   if (reading.leases) {
     add(SilentAgents(topologies, *reading.leases, reading.now));
   } else {

@@ -26,7 +26,7 @@ using Objects = std::vector<crds::Json>;
 // Each kind, or why it could not be read. What is written there is other people's: anything may be missing or of
 // another type.
 struct StatusReading {
-  base::Result<Objects> topologies, fabrics, gangs, lossless, devices, nodes, pods, leases;
+  base::Result<Objects> topologies, fabrics, gangs, lossless, devices, switches, nodes, pods, leases;
   base::WallTime now;  // by the clock of the API server
 };
 

@@ -59,6 +59,7 @@ Output RunStatus(kube::Client& client, base::Clock& clock, const StatusOptions& 
   reading.fabrics = list(HeddleResource(keys::kFabric, false), {});
   reading.lossless = list(HeddleResource(keys::kLosslessPolicy, false), {});
   reading.devices = list(HeddleResource(keys::kRdmaDevicePolicy, false), {});
+  reading.switches = list(HeddleResource(keys::kFabricSwitch, false), {});
   reading.nodes = list(kube::kNodes, {.transform = LeanNode});
   reading.pods = list(kube::kPods, {.field_selector = "spec.nodeName!=", .transform = LeanPod});
   reading.leases = list(kube::kLeases, {.ns = std::string(keys::kNamespace)});

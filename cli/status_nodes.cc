@@ -7,6 +7,7 @@
 
 #include "cli/node_selection.h"
 #include "cli/status_parts.h"
+#include "crds/condition.h"
 #include "crds/keys.h"
 #include "kube/object.h"
 
@@ -46,6 +47,12 @@ constexpr std::array kNodeWords{
               Gravity::kWarning, kOfCables},
     NodeWords{"Lossless", "lossless:", "kubectl get losslesspolicies; docs/lossless.md", Gravity::kWarning,
               kOfPolicies},
+    NodeWords{
+        "CablesLossless", "cables not lossless",
+        "the switch or the host, by what it names: kubectl get fabricswitches -o wide; docs/switches.md",
+        Gravity::kWarning, kOfCables},
+    NodeWords{"SpecUnderstood", "agent older than its spec", "bring agents and operator to one version",
+              Gravity::kWarning, kOfAgents},
     NodeWords{"DevicesAsPlanned", "pods with other devices than planned",
               "delete the pods it names to have them placed anew", Gravity::kWarning, kOfPolicies},
     NodeWords{"RdmaPodsComplete", "RDMA pods incomplete",
@@ -57,6 +64,21 @@ constexpr std::array kNodeWords{
               kOfAgents},
     NodeWords{"DiscoveryComplete", "something could not be read", "see what it names; docs/nodeagent.md",
               Gravity::kNote, kOfAgents},
+};
+
+// Where one reason of a condition asks for something else than the others.
+struct ReasonWords {
+  std::string_view type, reason, what, remedy;
+  Gravity gravity;
+};
+constexpr std::array kReasonWords{
+    ReasonWords{"Ready", "BusUnreadable", "GPUs not known",
+                "let its agent read /sys/bus/pci, and look at dmesg; docs/nodeagent.md", Gravity::kProblem},
+    ReasonWords{"NvlinksUp", "LinkSlow", "NVLinks slower than the others",
+                "nvidia-smi nvlink -s on the node, then reset the GPU", Gravity::kWarning},
+    ReasonWords{"LeavesKnown", "NoPlaceLabel", "leaves not known",
+                "label the Nodes with their place, or give agents a file of labels; docs/nodeagent.md",
+                Gravity::kWarning},
 };
 
 // By the reason of RailNHealthy.
@@ -86,8 +108,10 @@ std::string LookAtAgent() {
                      crds::keys::kNamespace);
 }
 
+// Of a node whose Ready is Unknown nobody knows the GPUs, and no gang gets it.
 bool IsBad(const Json& condition) {
-  return kube::StringAt(condition, {"status"}) == "False";
+  const std::string status = kube::StringAt(condition, {"status"});
+  return status == "False" || (status == "Unknown" && kube::StringAt(condition, {"type"}) == crds::kReady);
 }
 
 // "3" of "Rail3Healthy"; empty for anything else.
@@ -122,6 +146,12 @@ Trouble OfCondition(const std::string& type, const std::string& reason) {
     if (words.type != type) continue;
     trouble.gravity = words.gravity;
     trouble.order = words.order;
+    trouble.what = words.what;
+    trouble.remedy = words.remedy;
+  }
+  for (const ReasonWords& words : kReasonWords) {
+    if (words.type != type || words.reason != reason) continue;
+    trouble.gravity = words.gravity;
     trouble.what = words.what;
     trouble.remedy = words.remedy;
   }

@@ -16,10 +16,12 @@ enum TroubleOrder : int {
   kOfGangs,
   kOfNodes,
   kOfGpus,
+  kOfSuspects,
   kOfRails,
   kOfCables,
   kOfWaiting,
   kOfPolicies,
+  kOfSwitches,
   kOfAgents,
   kOfRest
 };
@@ -39,6 +41,10 @@ std::vector<Trouble> TopologyTroubles(const Objects& topologies);
 std::vector<Trouble> SilentAgents(const Objects& topologies, const Objects& leases, base::WallTime now);
 // `silence`: whether the Fabrics' word on silent agents is wanted, as where Leases cannot be read.
 std::vector<Trouble> FabricTroubles(const Objects& fabrics, bool silence);
+// Cables, hosts and leaves that the Fabrics suspect, and cables whose ends contradict each other.
+std::vector<Trouble> SuspectTroubles(const Objects& fabrics);
+// FabricSwitches that do not answer, or are not who they should be.
+std::vector<Trouble> SwitchTroubles(const Objects& fabric_switches);
 // Of LosslessPolicies and RdmaDevicePolicies.
 std::vector<Trouble> PolicyTroubles(const Objects& policies, const std::string& kind, base::WallTime now);
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "cli/advice.h"
 #include "cli/plan_view.h"
 #include "cli/quality_view.h"
 #include "cli/suggest.h"
@@ -134,12 +135,17 @@ std::string TableText(const SuggestAnswer& answer, const Style& style) {
     header.push_back(Column(axis));
   }
   for (const char* word : {"LEAF CROSSINGS", "GIB", "RECOMPUTE", "TOKENS/S"}) header.emplace_back(word);
-  Table table(header);
+  // What the step's time is made of, and what is computed again.
+  std::vector<std::size_t> below;
+  for (std::size_t c = 7; c < header.size(); ++c) {
+    if (c < 10 + shown.size() || header[c] == "RECOMPUTE") below.push_back(c);
+  }
+  std::vector<std::vector<Cell>> rows;
   int rank = 0;
   for (const Suggestion& one : answer.found.fastest)
-    table.Add(Row(answer, one, std::to_string(++rank), shown));
-  if (answer.given) table.Add(Row(answer, *answer.given, "given", shown));
-  return table.Format(style);
+    rows.push_back(Row(answer, one, std::to_string(++rank), shown));
+  if (answer.given) rows.push_back(Row(answer, *answer.given, "given", shown));
+  return ColumnsText(header, rows, below, style);
 }
 
 // What makes the given layout slower than the first, the two largest parts of it.
@@ -259,7 +265,7 @@ std::string SuggestText(const SuggestAnswer& answer, const Style& style) {
     out += TableText(answer, style);
     if (answer.asked_given) out += GivenText(answer);
   }
-  return out + "\n" + CountsText(answer) + "\n" + AssumptionsText(answer);
+  return ProseText(out + "\n" + CountsText(answer) + "\n" + AssumptionsText(answer), style);
 }
 
 }  // namespace heddle::cli

@@ -5,143 +5,42 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
+#include "cli/advice.h"
 #include "cli/switch_files.h"
-#include "crds/port_name.h"
 #include "lossless/cable_compare.h"
+#include "switches/cables.h"
 
 namespace heddle::cli {
 namespace {
 
-using lossless::CableEnd;
 using lossless::CableFinding;
 using lossless::LosslessVerdict;
-using topology::Missing;
 
 constexpr std::size_t kMaxFiles = 10'000;
 
-// A cable with the names of its ends.
-struct NamedCable {
-  std::string node, port;       // "gpu-017", "mlx5_3:1"
-  std::string leaf, leaf_port;  // empty where it is not known where the cable ends
-};
-
-struct Compared {
-  std::vector<NamedCable> names;
-  std::vector<lossless::Cable> cables;
-  lossless::CableComparison comparison;
+struct Compared : switches::ComparedCables {
   std::vector<std::string> notes;
 };
 
-// What a node reports of a port; null where it reports nothing.
-const crds::LosslessReport* ReportOf(const crds::NodeTopology& node, const std::string& port) {
-  for (const crds::LosslessReport& report : node.status.lossless) {
-    if (std::find(report.ports.begin(), report.ports.end(), port) != report.ports.end()) return &report;
-  }
-  return nullptr;
-}
-
-// A policy's profile asks NICs without a watchdog for none. One that was asked for and could not be read is not known.
-bool WantsNoWatchdog(const crds::NodeTopology& node, const std::string& port) {
-  for (const crds::LosslessWish& wish : node.spec.lossless) {
-    if (std::find(wish.ports.begin(), wish.ports.end(), port) != wish.ports.end())
-      return wish.settings && !wish.settings->watchdog_ms;
-  }
-  return false;
-}
-
-class Comparing {
- public:
-  explicit Comparing(const SwitchFiles& files) {
-    for (const SwitchFile& file : files.switches) AddSwitch(file);
-    for (const crds::NodeTopology& node : files.nodes) Add(node);
-    for (const auto& [name, count] : without_)
-      compared_.notes.push_back(
-          fmt::format("{}: no configuration was given, and {} cables end there", name, count));
-    compared_.notes.insert(compared_.notes.end(), bare_.begin(), bare_.end());
-    compared_.comparison = lossless::CompareCables(pool_, compared_.cables);
-  }
-  Compared Take() && { return std::move(compared_); }
-
- private:
-  // Of two files with one name nobody knows which is the switch's.
-  void AddSwitch(const SwitchFile& file) {
-    const auto [at, fresh] = switches_.emplace(file.name, &file.config);
-    if (fresh || at->second == nullptr) return;
-    at->second = nullptr;
-    compared_.notes.push_back(
+// By the names that the files were given, for two files may have one.
+Compared CompareFiles(const SwitchFiles& files) {
+  std::vector<switches::KnownSwitch> known;
+  for (const SwitchFile& file : files.switches) known.push_back({file.name, "", &file.config});
+  std::vector<const crds::NodeTopology*> nodes;
+  for (const crds::NodeTopology& node : files.nodes) nodes.push_back(&node);
+  Compared compared{switches::CompareBothEnds(nodes, known), {}};
+  for (const std::string& name : compared.doubled)
+    compared.notes.push_back(
         fmt::format("{}: several configurations have this name, and none is used: give them as NAME=FILE",
-                    Printable(file.name)));
-  }
-
-  void Add(const crds::NodeTopology& node) {
-    for (const topology::Nic& nic : node.status.node.nics) {
-      if (nic.role != topology::NicRole::kCompute || nic.transport != topology::Transport::kRoce) continue;
-      for (const topology::NicPort& port : nic.ports) {
-        NamedCable name{node.name, crds::PortName(nic, port), "", ""};
-        lossless::Cable cable;
-        cable.host = HostEnd(node, nic, port, name.port);
-        if (nic.rail) cable.rail = *nic.rail;
-        cable.leaf = LeafEnd(port, name);
-        compared_.names.push_back(std::move(name));
-        compared_.cables.push_back(std::move(cable));
-      }
-    }
-  }
-
-  CableEnd HostEnd(const crds::NodeTopology& node, const topology::Nic& nic, const topology::NicPort& port,
-                   const std::string& name) {
-    CableEnd end;
-    if (port.rate_gbps > 0) end.speed_mbps = port.rate_gbps * 1000;
-    if (port.state != topology::LinkState::kUnknown) end.link_up = port.state == topology::LinkState::kActive;
-    const crds::LosslessReport* report = ReportOf(node, name);
-    if (report == nullptr || !report->have) return end;
-    end.has_no_watchdog = WantsNoWatchdog(node, name);
-    lossless::PortSettings settings = *report->have;
-    if (!settings.mtu && nic.mtu > 0) settings.mtu = nic.mtu;
-    end.settings = pool_.Intern(settings);
-    return end;
-  }
-
-  CableEnd LeafEnd(const topology::NicPort& port, NamedCable& name) {
-    CableEnd end;
-    if (!port.leaf_port) {
-      end.settings = port.leaf_port.missing();
-      return end;
-    }
-    name.leaf = port.leaf_port->leaf;
-    name.leaf_port = port.leaf_port->port;
-    const auto found = switches_.find(name.leaf);
-    if (found == switches_.end()) {
-      ++without_[name.leaf];
-      return end;
-    }
-    if (found->second == nullptr) {
-      end.settings = Missing::kAmbiguous;
-      return end;
-    }
-    const formats::SonicPort* there = PortOf(*found->second, name.leaf_port);
-    if (there == nullptr) return end;
-    name.leaf_port = there->name;
-    if (!there->bare.empty()) {
-      bare_.insert(fmt::format("{} {} {}, and nothing is known of its settings", Printable(name.leaf),
-                               there->name, there->bare));
-      return end;
-    }
-    end.settings = pool_.Intern(there->settings);
-    end.speed_mbps = there->speed_mbps;
-    end.fec = lossless::ParseFec(there->fec);
-    return end;
-  }
-
-  std::map<std::string, const formats::SonicConfig*> switches_;
-  std::map<std::string, int> without_;
-  std::set<std::string> bare_;
-  lossless::SettingsPool pool_;
-  Compared compared_;
-};
+                    Printable(name)));
+  for (const auto& [name, count] : compared.without)
+    compared.notes.push_back(
+        fmt::format("{}: no configuration was given, and {} cables end there", name, count));
+  compared.notes.insert(compared.notes.end(), compared.bare.begin(), compared.bare.end());
+  return compared;
+}
 
 // The worst first, then as they came.
 std::vector<std::size_t> Order(const Compared& compared) {
@@ -159,7 +58,7 @@ Colour ColourOf(LosslessVerdict verdict) {
                                                       : Colour::kNone;
 }
 
-std::string Ends(const NamedCable& name) {
+std::string Ends(const switches::NamedCable& name) {
   return name.leaf.empty() ? "?" : name.leaf + " " + name.leaf_port;
 }
 
@@ -198,21 +97,25 @@ std::string Details(const Compared& compared) {
 }
 
 std::string TextOf(const Compared& compared, bool problems, const Style& style) {
-  Table table({"VERDICT", "NODE", "PORT", "RAIL", "SWITCH PORT", "WORST"});
+  std::vector<AdviceRow> rows;
   for (const std::size_t i : Order(compared)) {
     const lossless::CableOutcome& outcome = compared.comparison.Of(i);
     if (problems && outcome.verdict == LosslessVerdict::kLossless) continue;
-    const NamedCable& name = compared.names[i];
+    const switches::NamedCable& name = compared.names[i];
     const int rail = compared.cables[i].rail;
-    const bool any =
-        !outcome.findings.empty() && outcome.findings.front().weight != LosslessVerdict::kLossless;
-    table.Add({Cell(std::string(lossless::LosslessVerdictName(outcome.verdict)), ColourOf(outcome.verdict)),
-               name.node, name.port, rail == lossless::kNotSaid ? std::string("?") : std::to_string(rail),
-               Ends(name), any ? outcome.findings.front().sentence : std::string("-")});
+    const CableFinding* worst = switches::WorstOf(outcome);
+    rows.push_back(
+        {{Cell(std::string(lossless::LosslessVerdictName(outcome.verdict)), ColourOf(outcome.verdict)),
+          name.node, name.port, rail == lossless::kNotSaid ? std::string("?") : std::to_string(rail),
+          Ends(name)},
+         worst != nullptr ? worst->sentence : std::string()});
   }
   const std::string details = Details(compared);
-  return (table.empty() ? "" : table.Format(style) + "\n") + details + (details.empty() ? "" : "\n") +
-         Summary(compared);
+  const std::string table =
+      rows.empty()
+          ? ""
+          : AdviceText({"VERDICT", "NODE", "PORT", "RAIL", "SWITCH PORT", "WORST"}, rows, style) + "\n";
+  return table + ProseText(details + (details.empty() ? "" : "\n") + Summary(compared), style);
 }
 
 Json JsonOf(const Compared& compared, bool problems) {
@@ -220,7 +123,7 @@ Json JsonOf(const Compared& compared, bool problems) {
   for (const std::size_t i : Order(compared)) {
     const lossless::CableOutcome& outcome = compared.comparison.Of(i);
     if (problems && outcome.verdict == LosslessVerdict::kLossless) continue;
-    const NamedCable& name = compared.names[i];
+    const switches::NamedCable& name = compared.names[i];
     Json findings = Json::array();
     for (const CableFinding& finding : outcome.findings) {
       findings.push_back({{"rule", finding.rule},
@@ -275,7 +178,7 @@ Output SwitchCompare(const SwitchCompareOptions& options, const ReadFile& read, 
         "Error: " + Printable(text ? path + ": " + status.error().message : status.error().message) + "\n";
     output.exit_code = Output::kUsage;
   }
-  const Compared compared = Comparing(files).Take();
+  const Compared compared = CompareFiles(files);
   output.out = look.format == Format::kText ? TextOf(compared, options.problems, look.style)
                                             : Printed(JsonOf(compared, options.problems), look.format);
   for (const std::string& note : files.notes) output.err += Printable("Note: " + note) + "\n";

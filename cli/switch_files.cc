@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "cli/object_documents.h"
 #include "crds/keys.h"
 #include "kube/object.h"
+#include "switches/cables.h"
 
 namespace heddle::cli {
 
@@ -47,18 +47,6 @@ base::Status ReadSwitchFile(const std::string& path, const std::string& name, co
   return ReadNodes(text, files);
 }
 
-const formats::SonicPort* PortOf(const formats::SonicConfig& config, std::string_view name) {
-  const auto by = [&](auto matches) -> const formats::SonicPort* {
-    for (const auto* ports : {&config.ports, &config.bare}) {
-      const auto found = std::find_if(ports->begin(), ports->end(), matches);
-      if (found != ports->end()) return &*found;
-    }
-    return nullptr;
-  };
-  if (const auto* port = by([&](const formats::SonicPort& one) { return one.name == name; })) return port;
-  return by([&](const formats::SonicPort& one) { return !one.alias.empty() && one.alias == name; });
-}
-
 std::set<std::string> PortsOfHosts(const SwitchFiles& files, const formats::SonicConfig& config) {
   std::set<std::string> ports;
   for (const crds::NodeTopology& node : files.nodes) {
@@ -66,7 +54,7 @@ std::set<std::string> PortsOfHosts(const SwitchFiles& files, const formats::Soni
       for (const topology::NicPort& port : nic.ports) {
         if (nic.role != topology::NicRole::kCompute || !port.leaf_port) continue;
         if (config.hostname.empty() || port.leaf_port->leaf != config.hostname) continue;
-        const formats::SonicPort* found = PortOf(config, port.leaf_port->port);
+        const formats::SonicPort* found = switches::PortOf(config, port.leaf_port->port);
         ports.insert(found == nullptr ? port.leaf_port->port : found->name);
       }
     }

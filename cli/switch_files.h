@@ -32,10 +32,6 @@ struct SwitchFiles {
 [[nodiscard]] base::Status ReadSwitchFile(const std::string& path, const std::string& name,
                                           const std::string& text, SwitchFiles& files);
 
-// The port that a configuration, or a neighbour by LLDP, calls so: by name, else by alias. Also one that is bare. Null:
-// there is none.
-const formats::SonicPort* PortOf(const formats::SonicConfig& config, std::string_view name);
-
 // The ports of this switch on which cables of the hosts end, by its hostname.
 std::set<std::string> PortsOfHosts(const SwitchFiles& files, const formats::SonicConfig& config);
 

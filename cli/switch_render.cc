@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
+#include "cli/advice.h"
 #include "cli/object_documents.h"
 #include "cli/switch_files.h"
 #include "crds/keys.h"
@@ -17,6 +17,8 @@
 #include "kube/object.h"
 #include "lossless/lint.h"
 #include "lossless/switch_render.h"
+#include "switches/cables.h"
+#include "switches/render.h"
 
 namespace heddle::cli {
 namespace {
@@ -82,7 +84,7 @@ base::Status AddPorts(const SwitchRenderOptions& options, const ReadFile& read, 
   // An alias is as good as a name.
   std::map<std::string, PortFacing> named;
   for (const auto& [port, facing] : work.ports) {
-    const formats::SonicPort* found = PortOf(work.parsed, port);
+    const formats::SonicPort* found = switches::PortOf(work.parsed, port);
     named.emplace(found == nullptr ? port : found->name, facing);
   }
   work.ports = std::move(named);
@@ -128,55 +130,28 @@ std::vector<Wish> Wishes(const SwitchRenderOptions& options, const Work& work) {
     lossless::SwitchPortFacts facts;
     facts.facing = facing;
     facts.cable_metres = facing == PortFacing::kHost ? options.cable_metres : options.fabric_cable_metres;
-    if (const formats::SonicPort* found = PortOf(work.parsed, port)) facts.speed_mbps = found->speed_mbps;
+    if (const formats::SonicPort* found = switches::PortOf(work.parsed, port))
+      facts.speed_mbps = found->speed_mbps;
     wishes.push_back({port, lossless::RenderSwitchPort(work.policy.resolved, *work.profile, facts)});
   }
   return wishes;
-}
-
-// A map of 64 entries as a line: "0-25,27-63: 0; 26: 3".
-std::string ShortValue(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_string()) return json.get<std::string>();
-  if (!json.is_object()) return text;
-  lossless::DscpMap map = lossless::AllDscps(lossless::kNotSaid);
-  std::size_t numbers = 0;
-  for (const auto& [key, value] : json.items()) {
-    const auto dscps = lossless::ParseDscpRanges(key);
-    const bool digit = value.is_string() && value.get<std::string>().size() == 1 &&
-                       std::isdigit(static_cast<unsigned char>(value.get<std::string>()[0])) != 0;
-    if (!dscps || dscps->size() != 1 || !digit) break;
-    map[std::size_t(dscps->front())] = std::int8_t(value.get<std::string>()[0] - '0');
-    ++numbers;
-  }
-  if (numbers == 0 || numbers != json.size()) return text;
-  std::string shorter;
-  for (int value = 0; value <= 9; ++value) {
-    const std::string keys = lossless::DscpRanges(map, value);
-    if (!keys.empty()) shorter += fmt::format("{}{}: {}", shorter.empty() ? "" : "; ", keys, value);
-  }
-  return shorter;
 }
 
 std::string TextOf(const Work& work, const formats::SonicPatch& patch, const Style& style) {
   const std::string name = work.parsed.hostname.empty() ? "the switch" : work.parsed.hostname;
   const std::string ports = fmt::format("{} port{}", work.ports.size(), work.ports.size() == 1 ? "" : "s");
   if (patch.lines.empty()) {
-    return fmt::format("{} is as LosslessPolicy {} wants it on {}: nothing to change\n", Printable(name),
-                       work.policy.name, ports);
+    return SentenceText(fmt::format("{} is as LosslessPolicy {} wants it on {}: nothing to change",
+                                    Printable(name), work.policy.name, ports),
+                        style);
   }
   std::string text = fmt::format("{}: {} change{} for LosslessPolicy {} on {}, profile {}\n\n",
                                  Printable(name), patch.lines.size(), patch.lines.size() == 1 ? "" : "s",
                                  work.policy.name, ports, work.profile->name);
-  for (const formats::PatchLine& line : patch.lines) {
-    text += fmt::format("{:<8}{}\n", line.op, Printable(line.where));
-    if (!line.before.empty()) text += "        was " + Printable(ShortValue(line.before)) + "\n";
-    if (!line.value.empty()) text += "        is  " + Printable(ShortValue(line.value)) + "\n";
-    text += style.Paint(fmt::format("        {} ({})", Printable(line.why), Printable(line.source)),
-                        Colour::kFaint) +
-            "\n";
-  }
-  return text + "\n`--format patch` is what `config apply-patch` takes. Heddle sends nothing to a switch.\n";
+  text +=
+      switches::Explain(patch, [&](const std::string& line) { return style.Paint(line, Colour::kFaint); });
+  text += "\n`--format patch` is what `config apply-patch` takes. Heddle sends nothing to a switch.\n";
+  return ProseText(text, style);
 }
 
 Json JsonOf(const Work& work, const formats::SonicPatch& patch,

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "crds/lossless_policy.h"
+#include "crds/node_topology.h"
+#include "lossless/lint.h"
+#include "lossless/render.h"
+
+namespace heddle::cli {
+
+// A policy of a file, and all that follows from it.
+struct LintPolicy {
+  std::string name;
+  crds::LosslessPolicySpec spec;
+  lossless::ResolvedPolicy resolved;
+};
+
+// A port of a NodeTopology, as a policy is held against it.
+struct LintPort {
+  std::string name;  // "gpu-017 mlx5_0:1"
+  topology::NicRole role = topology::NicRole::kCompute;
+  topology::Fact<int> rail;
+  lossless::PortFacts facts;
+  std::vector<std::string> policies;  // that its node was told, or has reported
+};
+std::vector<LintPort> PortsOf(const crds::NodeTopology& node);
+
+// Policies that a port's NIC or driver cannot have, by the operator's own rules (lossless/render.h). A policy with a
+// nodeSelector is held against nodes that name it only: a NodeTopology does not say its Node's labels. One finding for
+// each policy and kind of NIC.
+std::vector<lossless::Finding> LintNics(const std::vector<LintPolicy>& policies,
+                                        const std::vector<LintPort>& ports);
+
+}  // namespace heddle::cli
