@@ -19,6 +19,11 @@
 {{- if and (eq $agent.access.lldp "host") (not (include "heddle.agentPrivileged" .)) (has $folder (list "/" "/run" "/var" "/var/run" "/tmp")) }}
 {{- fail (printf "agent.access.lldp is host, and %s, which is mounted for %s, has sockets of root in it (the container runtime's), so the agent would not be unprivileged: use sidecar, or start lldpd with -u in a folder of its own and name that in agent.lldp.socket" $folder $agent.lldp.socket) }}
 {{- end }}
+{{- with $agent.labelsFile }}
+{{- if and (not (include "heddle.agentPrivileged" $)) (has (dir .) (list "/run" "/var" "/var/run" "/tmp")) }}
+{{- fail (printf "agent.labelsFile is %s, and %s, which is mounted for it, has sockets of root in it (the container runtime's), so the agent would not be unprivileged: keep the file in a folder of its own, such as /etc/heddle" . (dir .)) }}
+{{- end }}
+{{- end }}
 {{- end }}
 
 {{- /* Of the agent's container. */ -}}

@@ -105,3 +105,20 @@ helm.sh/hook: test
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end }}
+
+{{- /* What a pod of ours needs at the least: the API server, by ports and, where they are given, by addresses, and DNS. */ -}}
+{{- define "heddle.egressToServer" -}}
+- ports:
+  {{- range .Values.networkPolicy.apiServer.ports }}
+  - {protocol: TCP, port: {{ int . }}}
+  {{- end }}
+  {{- with .Values.networkPolicy.apiServer.cidrs }}
+  to:
+  {{- range . }}
+  - ipBlock: {cidr: {{ . | quote }}}
+  {{- end }}
+  {{- end }}
+- ports:
+  - {protocol: UDP, port: 53}
+  - {protocol: TCP, port: 53}
+{{- end }}
