@@ -76,9 +76,9 @@ def pod_of(one):
 
 
 def rights(role):
-    """{(group, resource, verb)} of a Role or ClusterRole."""
-    return {(group, resource, verb) for rule in role["rules"] for group in rule["apiGroups"]
-            for resource in rule["resources"] for verb in rule["verbs"]}
+    """{(group, resource, verb)} of a Role or ClusterRole; of a URL, which is in no group, None for it."""
+    return {(group, resource, verb) for rule in role["rules"] for group in rule.get("apiGroups", [None])
+            for resource in rule.get("resources", []) + rule.get("nonResourceURLs", []) for verb in rule["verbs"]}
 
 
 @dataclass

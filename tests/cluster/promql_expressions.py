@@ -44,11 +44,17 @@ def expressions():
     return read(found)
 
 
+@cache
+def promql_binary():
+    """tests/cluster/promql, built now if it is not there."""
+    folder = subprocess.run([REPOSITORY / "tools" / "control-plane", "--promql"], stdout=subprocess.PIPE, text=True,
+                            check=True).stdout.split("\n")[-2]
+    return f"{folder}/promql"
+
+
 def read(found):
     """[(where, text)] as Expressions."""
-    binaries = subprocess.run([REPOSITORY / "tools" / "control-plane", "--promql"], stdout=subprocess.PIPE, text=True,
-                              check=True).stdout.split("\n")[-2]
-    said = json.loads(subprocess.run([f"{binaries}/promql"], input=json.dumps([text for _, text in found]),
+    said = json.loads(subprocess.run([promql_binary()], input=json.dumps([text for _, text in found]),
                                      capture_output=True, text=True, check=True).stdout)
     return [Expression(where, text, one["error"], [
         (selector["metric"], {match["label"]: (match["type"], match["value"]) for match in selector["matchers"]})

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Minutes of a busy cluster in which things go wrong: tests/cluster/soak.py [--minutes N] [--seed N] [--bin DIR]
 
-Jobs of all sizes and priorities come and go, pods are deleted, nodes are cordoned, every daemon gets its kill -9, the
-API server restarts, also with etcd compacted so that every watch has to begin anew: all by a seed. After each step no
-GPU is used twice, no Job has failed, and every pod was told what its Gang's plan says. At the end every Job is bound
-whole or says why not, nothing is written while nothing happens, a Job over every GPU of the cluster is bound whole, so
-nothing was leaked, and the daemons have not grown.
+Jobs of all sizes and priorities come and go, pods are deleted, nodes are cordoned, every daemon gets its kill -9 (both
+extenders and both kube-schedulers, so the leader changes), the API server restarts, also with etcd compacted so that
+every watch has to begin anew: all by a seed. All the while two watches and the audit log are held to promises of the
+simulation (soak_promises.py): what a pod was told stood in its Gang before, under that epoch; no two gangs were let go
+with one GPU, no GPU is used twice; nobody asks the API server without a reason; and no Job has failed. At the end every
+Job is bound whole where its Gang's plan says, or says why not, nothing is written while nothing happens, a Job over every
+GPU of the cluster is bound whole, so nothing was leaked, and the daemons have not grown.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import scenario  # noqa: E402: the path above comes first
 from bed import ApiError, ControlPlane, Heddle, Nodes, h100, path  # noqa: E402
 from bed.testing import bound_to, indexed_job  # noqa: E402
 from scenario import TEAM, TrainingJob  # noqa: E402
+from soak_promises import GRACE, AuditTail, Promises, follow, hot  # noqa: E402
 
 SHAPES = ((1, 8, "tp=8"), (2, 8, "tp=8,dp=2"), (4, 8, "tp=8,pp=2,dp=2"), (8, 4, "tp=8,dp=4"), (8, 8, "tp=8,dp=8"),
           (16, 8, "tp=8,pp=4,dp=4"), (4, 2, "tp=2,dp=4"), (2, 1, "tp=1,dp=2"))
@@ -29,20 +32,41 @@ GROWTH_BYTES = 64 << 20
 PRIORITIES = {"soak-low": 100, "soak-high": 1000}
 EXTENDER = "system:serviceaccount:heddle-system:heddle-extender"
 QUIET_SECONDS = 15
+HOSTS = ("host-a", "host-b")  # of a kube-scheduler with an extender beside it, each
+# Requests a minute of an account without a reason, and more for each pod, Job or Node that was written: the two extenders
+# share one account and ask on their own twice in four seconds for a Lease; after a kill they read everything anew.
+MOST_REQUESTS = {"heddle-extender": 400, "heddle-operator": 400}
+REQUESTS_PER_CHANGE = 1
 
 
 class Soak:
     def __init__(self, plane, binaries, seed):
         self.plane, self.chance, self.cluster = plane, random.Random(seed), h100()
         self.heddle = Heddle(plane, binaries)
-        self.jobs, self.cordoned, self.count, self.kills, self.restarts = {}, set(), 0, 0, 0
+        self.jobs, self.cordoned, self.count, self.kills, self.restarts, self.revived = {}, set(), 0, 0, 0, 0
+        self.promises, self.watches = Promises(), []
+        self.tail = AuditTail(plane.audit_log, self.promises)
 
     def start(self):
-        scenario.start_heddle(self.heddle, Nodes(self.plane), self.cluster)
+        heddle = self.heddle
+        Nodes(self.plane).add(self.cluster)
+        heddle.install()
+        scenario.make_namespaces(self.plane)
         for name, value in PRIORITIES.items():
             self.plane.rest.create("/apis/scheduling.k8s.io/v1/priorityclasses", {
                 "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
                 "value": value})
+        self.watches = follow(self.plane, self.promises, TEAM)
+        heddle.write_machines(self.cluster)
+        heddle.start_operator()
+        heddle.start_agents()
+        for host in HOSTS:
+            heddle.start_extender(host=host)
+            heddle.start_scheduler(host=host)
+        heddle.wait_published(heddle.machines)
+        scenario.declare_fabric(self.plane, self.cluster)
+        scenario.wait_fabric(heddle, self.cluster)
+        heddle.wait_for(heddle.lease_holder, "one of the schedulers to lead", 60)
 
     # What happens
 
@@ -77,11 +101,22 @@ class Soak:
 
     def kill(self):
         agent = f"agent:{self.chance.choice(self.cluster.nodes).name}"
-        name = self.chance.choice(["extender", "extender", "operator", agent, "scheduler"])
-        self.heddle.kill9(name)
-        self.kills += 1
+        host = self.chance.choice(HOSTS)
+        pair = [f"extender@{host}", f"scheduler@{host}"]
+        killed = self.chance.choice([pair[:1], pair[:1], pair[1:], pair, ["operator"], [agent]])
+        for name in killed:
+            self.heddle.kill9(name)
+            self.kills += 1
         time.sleep(self.chance.uniform(0, 1))
-        self.heddle.start_daemon(name)
+        for name in self.chance.sample(killed, len(killed)):
+            self.heddle.start_daemon(name)
+
+    def revive(self):
+        """As a kubelet: a kube-scheduler that could not renew its Lease in time ends, and is started again."""
+        for name in [f"scheduler@{host}" for host in HOSTS]:
+            if not self.heddle.daemon(name).running():
+                self.heddle.start_daemon(name)
+                self.revived += 1
 
     def restart_api_server(self):
         if self.chance.random() < 0.5:
@@ -102,6 +137,7 @@ class Soak:
     # What must hold
 
     def check(self):
+        self.revive()
         taken = {}
         for pod in self.plane.pods(TEAM):
             meta, node = pod["metadata"], bound_to(pod)
@@ -115,12 +151,16 @@ class Soak:
         for job in self.plane.rest.list(path("jobs", TEAM)):
             failed = scenario.condition(job, "Failed")
             assert not failed, f"{job['metadata']['name']} has failed: {failed}"
+        broken = self.promises.answer(time.monotonic()) + hot(self.tail.read(), MOST_REQUESTS, REQUESTS_PER_CHANGE)
+        assert not broken, "\n".join(broken)
+        for watch in self.watches:
+            assert not watch.failed, f"nobody watches any more: {watch.failed!r}"
         died = self.heddle.died() or self.plane.died()
         assert not died, died
         return len(taken)
 
     def check_told(self, pod):
-        """A pod past our gate was told a place, and it is the one it got."""
+        """A pod past our gate was told a place, and it is the one it got; that its Gang says so, too, is for the watches."""
         told = pod["metadata"].get("annotations", {}).get("heddle.dev/node")
         assert told == bound_to(pod), f"{pod['metadata']['name']} was told {told} and runs on {bound_to(pod)}"
 
@@ -147,12 +187,16 @@ class Soak:
         self.cordoned.clear()
 
         def settled():
+            self.revive()
             for job in self.jobs.values():
                 bound = sum(1 for pod in scenario.pods_of(self.plane, TEAM, job.name) if bound_to(pod))
                 gang = scenario.gang_of(self.plane, TEAM, job.name)
                 waits = gang and (gang.get("status") or {}).get("reason")
                 if bound not in (0, job.pods) or (bound == 0 and not waits):
                     raise AssertionError(f"{job.name}: {bound} of {job.pods} bound, {waits or 'and nobody says why'}")
+            wrong = self.promises.misplaced()
+            if wrong:
+                raise AssertionError("; ".join(wrong))
             return True
         # A rank whose pod was deleted by hand comes back after the Job controller's back-off, up to minutes.
         self.heddle.wait_for(settled, "every Job to be bound or to say why not", 420)
@@ -164,6 +208,16 @@ class Soak:
         whole = TrainingJob("whole", len(self.cluster.nodes), 8, "tp=8,pp=4,dp=8")
         self.plane.rest.create(path("jobs", TEAM), whole.manifest())
         scenario.wait_bound(self.plane, TEAM, whole.pods, whole.name)
+        time.sleep(GRACE)  # whatever is still to be answered
+
+    def counted(self):
+        """What was watched, and who asked most."""
+        busy = []
+        for user in MOST_REQUESTS:
+            requests, changes = self.tail.busiest(user)
+            busy.append(f"{user} {requests} requests in its busiest minute, with {changes} changes")
+        return (f"{len(self.promises.plans)} plans and {self.promises.changes} changes of pods seen, "
+                f"{sum(watch.gaps for watch in self.watches)} gaps; {'; '.join(busy)}")
 
 
 def main():
@@ -195,12 +249,13 @@ def main():
             logs = plane.copy_logs(HERE.parents[1] / "build" / "cluster-logs" / "soak")
             print(f"soak: FAILED with seed {arguments.seed}; logs in {logs}", file=sys.stderr)
             raise
-        for name in ("extender", "operator"):
+        for name in [f"extender@{host}" for host in HOSTS] + ["operator"]:
             now, before = soak.heddle.resident_bytes()[name], (small or {}).get(name, 0)
             print(f"  {name}: {before / 1e6:.0f} MB after half a minute, {now / 1e6:.0f} MB at the end")
             assert not small or now - before < GROWTH_BYTES, f"{name} has grown"
-    print(f"soak: {steps} steps, {soak.count} Jobs, {soak.kills} kills, {soak.restarts} restarts of the API server; "
-          "a Job over every GPU was bound at the end")
+    print(f"  {soak.counted()}")
+    print(f"soak: {steps} steps, {soak.count} Jobs, {soak.kills} kills, {soak.revived} schedulers that gave up, "
+          f"{soak.restarts} restarts of the API server; a Job over every GPU was bound at the end")
     return 0
 
 

@@ -327,7 +327,7 @@ class InstallTest(ChartTestCase):
         self.assertNotIn("[ERROR]", said)
 
     def test_unknown_and_wrong_values_are_refused(self):
-        for wrong in ("typo=1", "mode=off", "scope=node", "managedResources={gpu}", "extender.port=0", "extender.spares=-1", "computeDomains.enabled=maybe",
+        for wrong in ("typo=1", "mode=off", "scope=node", "extender.port=0", "extender.spares=-1", "computeDomains.enabled=maybe",
                       "agent.prot=1", "agent.port=0"):
             with self.subTest(wrong=wrong):
                 done = self.helm("template", "heddle", CHART, "--set", wrong, check=False)
@@ -387,11 +387,11 @@ class InstallTest(ChartTestCase):
 
     def test_the_workloads_are_valid(self):
         # What hooks make is made one after the other: test_chart_in_a_cluster.py.
-        rendered = self.helm("template", "heddle", CHART, "--no-hooks", "--namespace", NAMESPACE, "--api-versions",
-                             "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy").stdout
+        rendered = self.helm("template", "heddle", CHART, "--no-hooks", "--namespace", NAMESPACE, "--set", "cli.enabled=true",
+                             "--api-versions", "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy").stdout
         said = self.plane.kubectl("apply", "--server-side", "--dry-run=server", "--force-conflicts", "-f", "-",
                                   stdin=rendered)
-        for workload in ("deployment.apps/heddle-operator", "deployment.apps/heddle-scheduler",
+        for workload in ("deployment.apps/heddle-operator", "deployment.apps/heddle-scheduler", "deployment.apps/heddle-cli",
                          "daemonset.apps/heddle-nodeagent", "secret/heddle-scheduler-token"):
             self.assertIn(workload, said)
 
@@ -442,6 +442,16 @@ class InstallTest(ChartTestCase):
             ("computedomains", "get"), ("computedomains", "create"), ("resourceclaims", "list")})
         self.assertEqual(rights("--set", "computeDomains.enabled=true", "--set", "mode=observe"), set())
 
+    def test_the_operator_reads_the_secrets_of_switches_that_the_values_name_and_writes_maps_only_to_render(self):
+        def rules(*arguments):
+            rendered = yaml_documents(self.plane, self.helm("template", "heddle", CHART, "--namespace", NAMESPACE, *arguments).stdout)
+            role = next(one for one in rendered if (one["kind"], one["metadata"]["name"]) == ("Role", "heddle-operator"))
+            return [rule for rule in role["rules"] if rule["resources"] in (["secrets"], ["configmaps"])]
+        self.assertEqual(rules(), [])
+        self.assertEqual(rules("--set", "operator.switches.secrets={leaf-login,leaf-ca}", "--set", "operator.switches.render=true"), [
+            {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["leaf-login", "leaf-ca"], "verbs": ["get"]},
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}])
+
     def test_the_scheduler_takes_the_chart_s_configuration(self):
         self.heddle.start_scheduler()
         self.assertTrue(self.plane.audit(user=f"system:serviceaccount:{NAMESPACE}:heddle-scheduler", verb="create",
@@ -466,12 +476,13 @@ class InstallTest(ChartTestCase):
                  ("patch", ours, "fabrics/status"), ("patch", "", "nodes"), ("create", "", "events"),
                  ("watch", ours, "losslesspolicies"), ("patch", ours, "losslesspolicies/status"),
                  ("watch", ours, "rdmadevicepolicies"), ("patch", ours, "rdmadevicepolicies/status"),
+                 ("watch", ours, "fabricswitches"), ("patch", ours, "fabricswitches/status"), ("watch", ours, "gangs"),
                  ("update", "coordination.k8s.io", "leases@heddle-operator")],
                 [("update", "coordination.k8s.io", "leases@heddle-scheduler"),
                  ("patch", ours, "nodetopologies/status"), ("delete", "", "nodes"), ("list", "", "pods"),
                  ("patch", ours, "losslesspolicies"), ("patch", ours, "rdmadevicepolicies"),
-                 # Nothing reads a FabricSwitch yet.
-                 ("watch", ours, "fabricswitches"), ("patch", ours, "fabricswitches/status"), ("get", "", "secrets"),
+                 # Not a switch's Secret either, unless the values name it.
+                 ("patch", ours, "fabricswitches"), ("get", "", "secrets"), ("create", "", "configmaps"),
                  ("patch", ours, "gangs")]),
             "extender": (
                 [("patch", "", "pods"), ("get", "", "persistentvolumeclaims"), ("get", "", "persistentvolumes"),
@@ -497,6 +508,31 @@ class InstallTest(ChartTestCase):
                 for verb, group, resource in questions:
                     with self.subTest(component=component, verb=verb, resource=resource):
                         self.assertEqual(self.may(component, verb, group, resource), wanted)
+
+    def test_the_command_in_the_cluster_reads_all_that_it_shows_and_changes_nothing(self):
+        # Its rights alone: the pod that uses them needs a kubelet.
+        rendered = yaml_documents(self.plane, self.helm("template", "heddle", CHART, "--namespace", NAMESPACE, "--set",
+                                                        "cli.enabled=true", "--show-only", "templates/cli.yaml").stdout)
+        roles = [one for one in rendered if one["kind"] != "Deployment"]
+        self.assertEqual(len(roles), 5)
+        self.plane.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": roles}))
+        for one in roles:
+            where = [one["kind"].lower(), one["metadata"]["name"], "-n", NAMESPACE]
+            self.addCleanup(self.plane.kubectl, "delete", *where)
+        ours = "heddle.dev"
+        allowed = [("list", ours, "nodetopologies"), ("list", ours, "gangs"), ("list", ours, "fabricswitches"),
+                   ("list", "", "pods"), ("list", "", "nodes"), ("list", "", "events"), ("get", "batch", "jobs"),
+                   ("list", "apps", "daemonsets"), ("list", "coordination.k8s.io", "leases"),
+                   ("list", "apiextensions.k8s.io", "customresourcedefinitions"),
+                   ("create", "authorization.k8s.io", "subjectaccessreviews")]
+        denied = [("patch", "", "pods"), ("create", "", "pods/exec"), ("list", "", "secrets"), ("get", "", "configmaps"),
+                  ("patch", ours, "gangs"), ("patch", "", "nodes"), ("patch", "batch", "jobs"), ("delete", "", "pods"),
+                  ("create", "", "serviceaccounts/token"), ("update", "coordination.k8s.io", "leases"), ("*", "*", "*")]
+        self.plane.wait_for(lambda: self.may("cli", "list", "", "pods"), "the roles to be in force")
+        for wanted, questions in ((True, allowed), (False, denied)):
+            for verb, group, resource in questions:
+                with self.subTest(verb=verb, resource=resource):
+                    self.assertEqual(self.may("cli", verb, group, resource), wanted)
 
     def may(self, component, verb, group, resource):
         resource, _, object_name = resource.partition("@")

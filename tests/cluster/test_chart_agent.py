@@ -135,6 +135,19 @@ class AgentAccessTest(ChartTestCase):
                           "/var/lib/k0s/kubelet/device-plugins", "/run/lldpd"))
         self.assertIn("--lldpd-socket=/run/heddle-lldpd/control.socket", spec["containers"][0]["command"])
 
+    def test_a_file_of_labels(self):
+        spec = self.agent_pod({"labelsFile": "/etc/heddle/labels"})
+        self.assertEqual(self.host_paths(spec)["labels"], "/etc/heddle")
+        agent = spec["containers"][0]
+        self.assertIn("--labels-file=/run/heddle-labels/labels", agent["command"])
+        self.assertIn({"name": "labels", "mountPath": "/run/heddle-labels", "readOnly": True}, agent["volumeMounts"])
+        self.assertNotIn("labels", json.dumps(self.agent_pod({})["containers"][0]["volumeMounts"]))
+        for agent, wrong in (({"labelsFile": "labels"}, "write a path of the node from / on, in a folder"),
+                             ({"labelsFile": "/labels"}, "write a path of the node from / on, in a folder"),
+                             (self.NOTHING | {"labelsFile": "/run/labels"}, "has sockets of root in it")):
+            with self.subTest(agent=agent):
+                self.assertIn(wrong, self.template(agent, check=False).stderr)
+
     def test_it_writes_nothing_on_the_host_where_it_offers_no_devices(self):
         spec = self.agent_pod(self.NOTHING | {"devices": {"enabled": False}})
         agent = spec["containers"][0]
@@ -164,8 +177,8 @@ class AgentAccessTest(ChartTestCase):
                 ({"access": own_devices | {"lldp": "host"}}, "use sidecar, or start lldpd with -u"),
                 ({"access": {"driver": "auto"}}, "must be one of 'host', 'runtimeClass', 'none'"),
                 ({"access": {"nvml": "host"}}, "additional properties 'nvml' not allowed"),
-                ({"lldp": {"socket": "run/lldpd.socket"}}, "does not match pattern"),
-                ({"kubeletRoot": "../kubelet"}, "does not match pattern")):
+                ({"lldp": {"socket": "run/lldpd.socket"}}, "write a path of the node from / on"),
+                ({"kubeletRoot": "../kubelet"}, "write a folder of the node from / on")):
             with self.subTest(agent=agent):
                 done = self.template(agent, check=False)
                 self.assertNotEqual(done.returncode, 0, done.stdout[:200])

@@ -1,15 +1,20 @@
 """charts/heddle beside others: what it does to a cluster that has limits, a Heddle already, or an older one."""
 
+import base64
 import json
 import shutil
 import ssl
+import subprocess
 import tempfile
+import urllib.error
 import urllib.request
 from pathlib import Path
 
+import yaml
 from bed import REPOSITORY, ApiError, Heddle, path
 from bed.heddle import CHART, NAMESPACE
 from bed.process import run
+from bed.rest import Rest
 from bed.testing import BedTestCase
 from chart_text import FIXTURES, POLICIES
 from test_chart_values import EVERYTHING
@@ -125,6 +130,127 @@ class OlderReleaseTest(ClusterTestCase):
                 config = self.rest.get(path("configmaps", NAMESPACE, "heddle-scheduler"))["data"]["config.json"]
                 self.assertNotIn("preemptVerb", config, "what was chosen then")
                 self.helm("uninstall", "heddle", "--namespace", NAMESPACE)
+
+
+def serve_monitoring(plane):
+    """The Prometheus operator's own PodMonitor and PrometheusRule, from the release that tests/cluster/monitoring_crds pins."""
+    said = subprocess.run([REPOSITORY / "tools" / "control-plane", "--monitoring-crds", "--sources"], stdout=subprocess.PIPE,
+                          text=True, check=True).stdout
+    folder = Path(said.split()[1]) / "example" / "prometheus-operator-crd"
+    for kind in ("podmonitors", "prometheusrules"):
+        plane.kubectl("apply", "--server-side", "-f", folder / f"monitoring.coreos.com_{kind}.yaml")
+        plane.kubectl("wait", "--for=condition=Established", f"crd/{kind}.monitoring.coreos.com", "--timeout=30s")
+
+
+class MonitoringObjectsTest(ClusterTestCase):
+    """What monitoring.* makes, under the schemas of who reads it."""
+
+    MONITORING = "/apis/monitoring.coreos.com/v1"
+    ALL = {"podMonitors": {"enabled": True, "scheduler": True, "labels": {"release": "x"}},
+           "rules": {"enabled": True, "docs": "https://git.example/docs", "labels": {"release": "x"}}}
+
+    @classmethod
+    def set_up_bed(cls):
+        super().set_up_bed()
+        serve_monitoring(cls.plane)
+        cls.plane.create_namespace(NAMESPACE)
+
+    def rendered(self, **values):
+        # Strict: a field that the schema does not know is refused, and none is dropped in silence.
+        text = self.helm("template", "heddle", CHART, "--namespace", NAMESPACE, "--set-json", "monitoring=" + json.dumps(self.ALL),
+                         *(f"--set={key}={value}" for key, value in values.items())).stdout
+        return [item for item in yaml.safe_load_all(text) if item and item["apiVersion"] == "monitoring.coreos.com/v1"]
+
+    def apply(self, items, check=True):
+        text = yaml.safe_dump_all(items)
+        return self.plane.kubectl("apply", "--server-side", "--validate=strict", "-f", "-", stdin=text, check=check)
+
+    def there(self, item):
+        plural = {"PodMonitor": "podmonitors", "PrometheusRule": "prometheusrules"}[item["kind"]]
+        return self.rest.find(f"{self.MONITORING}/namespaces/{NAMESPACE}/{plural}/{item['metadata']['name']}")
+
+    def test_the_api_server_keeps_every_field_of_them(self):
+        for mode, last in (("place", "scheduler"), ("observe", "observer")):
+            items = self.rendered(mode=mode)
+            self.assertEqual({(item["kind"], item["metadata"]["name"]) for item in items}, {
+                ("PodMonitor", "heddle-nodeagent"), ("PodMonitor", "heddle-operator"), ("PodMonitor", f"heddle-{last}"),
+                ("PrometheusRule", "heddle")})
+            self.apply(items)
+            for item in items:
+                kept = self.there(item)["spec"]
+                # Defaults of the schema may come in; nothing of ours may go.
+                self.assertEqual(held(item["spec"], kept), item["spec"], item["metadata"]["name"])
+
+    def test_a_field_that_nobody_reads_is_refused(self):
+        self.assertFalse([item for item in self.rendered() if item["kind"] == "ServiceMonitor"])
+        rule = next(item for item in self.rendered() if item["kind"] == "PrometheusRule")
+        rule["metadata"]["name"] = "broken"
+        rule["spec"]["groups"][0]["rules"][0]["expression"] = rule["spec"]["groups"][0]["rules"][0].pop("expr")
+        self.apply([rule], check=False)
+        self.assertIsNone(self.there(rule))
+
+
+def held(wanted, has):
+    """`has`, but for what `wanted` does not speak of."""
+    if isinstance(wanted, dict) and isinstance(has, dict):
+        return {key: held(value, has[key]) for key, value in wanted.items() if key in has}
+    if isinstance(wanted, list) and isinstance(has, list) and len(wanted) == len(has):
+        return [held(*pair) for pair in zip(wanted, has)]
+    return has
+
+
+class SchedulerMetricsTest(ClusterTestCase):
+    """kube-scheduler of the chart, asked as Prometheus asks it by the chart's PodMonitor."""
+
+    @classmethod
+    def set_up_bed(cls):
+        super().set_up_bed()
+        serve_monitoring(cls.plane)
+        cls.heddle.install(components={"run": True}, monitoring={"podMonitors": {"enabled": True, "scheduler": True}})
+        cls.heddle.start_scheduler()
+        monitor = cls.rest.get(f"/apis/monitoring.coreos.com/v1/namespaces/{NAMESPACE}/podmonitors/heddle-scheduler")
+        cls.endpoint = monitor["spec"]["podMetricsEndpoints"][1]
+
+    def token(self):
+        wanted = self.endpoint["authorization"]["credentials"]
+
+        def filled():
+            return (self.rest.get(path("secrets", NAMESPACE, wanted["name"])).get("data") or {}).get(wanted["key"])
+        self.plane.wait_for(filled, "the token of heddle-metrics")
+        return base64.b64decode(filled()).decode()
+
+    def scrape(self, token, where="/metrics"):
+        """(status, text)"""
+        request = urllib.request.Request(f"https://127.0.0.1:{self.heddle.scheduler_port}{where}")
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        unverified = ssl.create_default_context()
+        unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+        try:
+            with urllib.request.urlopen(request, context=unverified, timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as problem:
+            return problem.code, ""
+
+    def test_it_shows_its_metrics_to_that_account_and_to_no_other(self):
+        self.assertEqual((self.endpoint["scheme"], self.endpoint["tlsConfig"]), ("https", {"insecureSkipVerify": True}))
+        status, text = self.scrape(self.token())
+        self.assertEqual(status, 200)
+        self.assertIn("\nscheduler_pending_pods{", text)
+        for token in ("", self.plane.account_token(NAMESPACE, "heddle-operator"),
+                      self.plane.account_token(NAMESPACE, "heddle-extender")):
+            self.assertEqual(self.scrape(token)[0], 403)
+        self.assertEqual(self.scrape("nonsense")[0], 401)
+
+    def test_the_token_opens_nothing_else(self):
+        self.assertEqual(self.scrape(self.token(), "/metrics/resources")[0], 403, "which names pods")
+        self.assertEqual(self.scrape(self.token(), "/configz")[0], 403)
+        stranger = Rest(self.plane.server, self.plane.certificate_authority, self.token())
+        for where in (path("pods"), path("nodes"), path("secrets", NAMESPACE), path("nodetopologies"),
+                      path("configmaps", NAMESPACE)):
+            with self.assertRaises(ApiError) as refused:
+                stranger.list(where)
+            self.assertEqual(refused.exception.status, 403)
 
 
 class CriticalClassesTest(ClusterTestCase):

@@ -4,7 +4,7 @@ import json
 import re
 
 from bed import REPOSITORY
-from chart_text import ChartTextTestCase, named, names
+from chart_text import ChartTextTestCase, named, names, pod_of, rights
 from promql_expressions import OF_SCRAPES, alerts, exported, expressions, family_of, panels, read, words_of
 
 OPERATIONS = REPOSITORY / "docs" / "operations.md"
@@ -99,6 +99,25 @@ class ScrapesTest(ChartTextTestCase):
                 self.assertIn(endpoint["port"], ports)
                 self.assertIn("node", [one["targetLabel"] for one in endpoint["relabelings"]])
 
+    def test_kube_scheduler_is_asked_with_a_token_that_opens_nothing_else(self):
+        login = {"ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding"}
+        self.assertNotIn("heddle-metrics", names(self.objects(ON), *login))
+        asked = {"monitoring": {"podMonitors": {"enabled": True, "scheduler": True}}}
+        objects = self.objects(asked)
+        own, scheduler = named(objects, "PodMonitor", "heddle-scheduler")["spec"]["podMetricsEndpoints"]
+        pod = pod_of(named(objects, "Deployment", "heddle-scheduler"))
+        ports = {port["name"]: container["name"] for container in pod["spec"]["containers"] for port in container["ports"]}
+        self.assertEqual((ports[own["port"]], ports[scheduler["port"]]), ("extender", "scheduler"))
+        self.assertEqual((scheduler["scheme"], scheduler["relabelings"]), ("https", own["relabelings"]))
+        self.assertNotIn("authorization", own)
+        secret = named(objects, "Secret", scheduler["authorization"]["credentials"]["name"])
+        self.assertEqual(secret["metadata"]["annotations"], {"kubernetes.io/service-account.name": "heddle-metrics"})
+        self.assertEqual(rights(named(objects, "ClusterRole", "heddle-metrics")), {(None, "/metrics", "get")})
+        # Where no scheduler runs there is none to ask, and no token.
+        for other in ({"mode": "observe"}, {"components": {"run": False}}):
+            self.assertNotIn("heddle-metrics", names(self.objects(asked | other), *login))
+            self.assertNotIn("heddle-metrics-token", self.render(asked | other))
+
 
 class DashboardTest(ChartTextTestCase):
 
@@ -122,5 +141,5 @@ class DashboardTest(ChartTextTestCase):
         asked = {family_of(metric) for one in expressions() for metric, _ in one.selectors if one.where.startswith("panel")}
         for metric in ("heddle_extender_gangs", "heddle_extender_gang_plan_wait_seconds", "heddle_extender_plan_seconds",
                        "heddle_extender_whole_domains_free", "heddle_extender_fragmentation_ratio", "heddle_nodes_stale",
-                       "heddle_link_verdict", "heddle_lossless_ports"):
+                       "heddle_link_verdict", "heddle_lossless_ports", "heddle_fabric_suspects", "heddle_cables", "heddle_switches"):
             self.assertIn(metric, asked)

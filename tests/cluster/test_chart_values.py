@@ -19,9 +19,9 @@ DEFAULTS = yaml.safe_load(VALUES.read_text())
 INSTALLING = REPOSITORY / "docs" / "installing.md"
 EVERYTHING = {
     "computeDomains": {"enabled": True}, "networkPolicy": {"enabled": True, "apiServer": {"cidrs": ["10.96.0.1/32"]}},
-    "monitoring": {"podMonitors": {"enabled": True, "labels": {"release": "kps"}}, "dashboard": {"enabled": True},
+    "monitoring": {"podMonitors": {"enabled": True, "labels": {"release": "kps"}, "scheduler": True}, "dashboard": {"enabled": True},
                    "rules": {"enabled": True, "docs": "https://git.example/docs/"}},
-    "image": {"pullSecrets": ["registry"]}, "agent": {"lossless": {"enabled": True, "hostPID": True},
+    "image": {"pullSecrets": ["registry"]}, "cli": {"enabled": True}, "agent": {"lossless": {"enabled": True, "hostPID": True},
                                                       "devices": {"followPlans": True}},
     "operator": {"nodeSelector": {"role": "infra"}, "tolerations": [{"key": "infra", "operator": "Exists"}]},
     "scheduler": {"nodeSelector": {"role": "infra"}}, "extender": {"spares": 1},
@@ -32,11 +32,42 @@ NOTHING = {
 # A value that says nothing as long as another is off.
 ONLY_WITH = {
     "computeDomains.byDefault": {"computeDomains": {"enabled": True}},
+    "monitoring.podMonitors.scheduler": {"monitoring": {"podMonitors": {"enabled": True}}},
     "agent.lossless.hostPID": {"agent": {"lossless": {"enabled": True}}}}
 CLUSTER_SCOPED = {
     "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema",
     "PriorityLevelConfiguration"}
+# What people write, and what they are told: (value, what is wrong, a part of the sentence).
+WRONG = (
+    ("mode", "Observe", "at '/mode': value must be one of 'place', 'observe'"),
+    ("scope", "all", "at '/scope': value must be one of 'namespaces', 'cluster'"),
+    ("operator.replica", 3, "at '/operator': additional properties 'replica' not allowed"),
+    ("extender.port", "8010", "at '/extender/port': got string, want integer"),
+    ("crds.install", "yes", "at '/crds/install': got string, want boolean"),
+    ("managedResources", "nvidia.com/gpu", "at '/managedResources': got string, want array"),
+    ("agent.lossless", True, "at '/agent/lossless': got boolean, want object"),
+    ("agent.tolerations", {"operator": "Exists"}, "at '/agent/tolerations': got object, want array"),
+    ("image.pullPolicy", "always", "value must be one of 'Always', 'IfNotPresent', 'Never'"),
+    ("image.pullSecrets", [{"name": "registry"}], "at '/image/pullSecrets/0': got object, want string"),
+    ("operator.resources", {"memory": "1Gi"}, "at '/operator/resources': additional properties 'memory' not allowed"),
+    ("managedResources", ["gpu"], 'managedResources[0] is "gpu": write an extended resource as it stands in a container\'s'),
+    ("operator.resources.requests.memory", "128MB", 'is "128MB", which is no quantity: write 128Mi (1024 times 1024) or 128M'),
+    ("agent.resources.limits.cpu", "lots", 'agent.resources.limits.cpu is "lots", which is no quantity'),
+    ("monitoring.podMonitors.interval", 30, "monitoring.podMonitors.interval is 30: write a time with its unit"),
+    ("monitoring.podMonitors.interval", "30 s", 'is "30 s": write a time with its unit and no space, such as 30s'),
+    ("monitoring.rules.docs", "docs/", 'is "docs/": write the URL under which your people read docs/'),
+    ("networkPolicy.apiServer.cidrs", ["10.0.0.1"], '[0] is "10.0.0.1": write an address with the length of its prefix'),
+    ("priorityClasses.control", "No Class", 'is "No Class": write the name of a PriorityClass'),
+    ("image.registry", "https://registry.example", "write a host and a path as in an image's name, without https://"),
+    ("scheduler.image.registry", "registry k8s io", 'scheduler.image.registry is "registry k8s io": write a host'),
+    ("otherPlugins.sriov.image", "a b", 'otherPlugins.sriov.image is "a b": write an image'),
+    ("agent.driver.root", "usr", 'agent.driver.root is "usr": write a folder of the node from / on'),
+    ("agent.kubeletRoot", "/var/lib/kubelet/", "without a / at its end"),
+    ("agent.devices.stateDir", "heddle", 'agent.devices.stateDir is "heddle": write a path of the node'),
+    ("extender.port", 8011, "extender.port is 8011, which is that of extender.metricsPort, too: choose another"),
+    ("extender.metricsPort", 10259, "which is that of kube-scheduler beside it, too"),
+    ("operator", {"page": {"enabled": True, "port": 8081}}, "operator.page.port is 8081, which is operator.port, too"))
 
 
 def nested(path, value):
@@ -144,15 +175,35 @@ class SwitchesTest(ChartTextTestCase):
                 self.assertIn("additional properties 'typo' not allowed", done.stderr)
 
     def test_wrong_values_are_refused(self):
-        for path, wrong in (("uninstall.timeoutSeconds", 0), ("priorityClasses.control", "No Class"),
-                            ("apiPriority.agentShares", 0), ("networkPolicy.apiServer.ports", []),
-                            ("networkPolicy.apiServer.cidrs", ["10.0.0.1"]), ("networkPolicy.metricsFrom", [{"pods": {}}]),
-                            ("monitoring.podMonitors.interval", "30 s"), ("monitoring.rules.docs", "docs/"),
+        for path, wrong in (("uninstall.timeoutSeconds", 0), ("apiPriority.agentShares", 0),
+                            ("networkPolicy.apiServer.ports", []), ("networkPolicy.metricsFrom", [{"pods": {}}]),
                             ("image.pullSecrets", [""]), ("operator.nodeSelector", {"gpu": True})):
             with self.subTest(value=path):
-                done = self.helm("template", "heddle", CHART, values=nested(path, wrong), check=False)
-                self.assertNotEqual(done.returncode, 0)
-                self.assertIn("values don't meet the specifications of the schema", done.stderr)
+                self.assert_refused(nested(path, wrong), "values don't meet the specifications of the schema")
+
+    def test_a_wrong_value_is_refused_with_what_to_write_instead(self):
+        for path, wrong, sentence in WRONG:
+            with self.subTest(value=path, wrong=wrong):
+                self.assert_refused(nested(path, wrong), sentence)
+
+    def assert_refused(self, values, sentence):
+        done = self.helm("template", "heddle", CHART, values=values, check=False)
+        self.assertNotEqual(done.returncode, 0, values)
+        self.assertIn(sentence, done.stderr)
+
+    def test_no_pattern_is_shown_to_anybody(self):
+        """Helm says of one that a value does not match it, and nobody reads a regular expression."""
+        self.assertNotIn('"pattern"', (CHART / "values.schema.json").read_text())
+
+    def test_what_looks_odd_and_is_right_is_taken(self):
+        for values in ({"operator": {"resources": {"limits": {"cpu": 2, "memory": 134217728, "example.com/x": "1"}}}},
+                       {"operator": {"resources": {"requests": {"cpu": 0.5, "memory": "1e8"}}}},
+                       {"image": {"registry": "localhost:5000/"}}, {"scheduler": {"image": {"registry": "[fd00::1]:5000/k8s"}}},
+                       {"networkPolicy": {"enabled": True, "apiServer": {"cidrs": ["fd00::1/128"]}}},
+                       {"monitoring": {"podMonitors": {"enabled": True, "interval": "1m30s"}}},
+                       {"mode": "observe", "extender": {"port": 8010}}, {"agent": {"driver": {"root": "/run/nvidia/driver"}}}):
+            with self.subTest(values=values):
+                self.assertTrue(self.render(values))
 
     def test_one_replica_has_no_budget_that_would_stop_every_drain(self):
         self.assertEqual(names(self.objects(), "PodDisruptionBudget"), {"heddle-operator", "heddle-scheduler"})
@@ -192,7 +243,9 @@ class SwitchesTest(ChartTextTestCase):
             # What is scraped is what the containers say that they serve.
             self.assertEqual({port["containerPort"] for c in pod["spec"]["containers"] for port in c["ports"]}, set(ports))
             self.assertEqual(policy["ingress"][0]["from"], DEFAULTS["networkPolicy"]["metricsFrom"])
-            api, dns = policy["egress"]
+            api, *switches, dns = policy["egress"]
+            self.assertEqual([port["port"] for rule in switches for port in rule["ports"]],
+                             DEFAULTS["operator"]["switches"]["ports"] if component == "operator" else [])
             self.assertEqual(([port["port"] for port in api["ports"]], api.get("to")), ([443, 6443], None))
             self.assertEqual({(port["protocol"], port["port"]) for port in dns["ports"]}, {("UDP", 53), ("TCP", 53)})
         closed = self.objects({"networkPolicy": {"enabled": True, "metricsFrom": [], "apiServer": {
@@ -204,6 +257,34 @@ class SwitchesTest(ChartTextTestCase):
         observing = self.objects({"networkPolicy": {"enabled": True}, "mode": "observe"})
         self.assertEqual(named(observing, "NetworkPolicy", "heddle-observer")["spec"]["ingress"][0]["ports"],
                          [{"protocol": "TCP", "port": 8010}])
+
+    def test_the_command_in_the_cluster_is_off_and_reads_only(self):
+        self.assertFalse([one for one in self.objects() if one["metadata"]["name"] == "heddle-cli"])
+        self.assertFalse(names(self.objects({"cli": {"enabled": True}, "components": {"run": False}}), "Deployment"))
+        objects = self.objects({"cli": {"enabled": True}, "networkPolicy": {"enabled": True}})
+        written = {right for kind in ("ClusterRole", "Role") for right in rights(named(objects, kind, "heddle-cli"))
+                   if right[2] not in ("get", "list")}
+        # Asking what somebody may do is a create, and changes nothing.
+        self.assertEqual(written, {("authorization.k8s.io", "subjectaccessreviews", "create")})
+        self.assertFalse({right for kind in ("ClusterRole", "Role") for right in rights(named(objects, kind, "heddle-cli"))
+                          if right[1] in ("secrets", "configmaps", "pods/exec")})
+        spec = pod_of(named(objects, "Deployment", "heddle-cli"))["spec"]
+        self.assertEqual((spec["serviceAccountName"], spec["securityContext"]["runAsUser"]), ("heddle-cli", 65532))
+        self.assertEqual(spec["containers"][0]["command"], ["kubectl-heddle", "wait"])
+        self.assertEqual(spec["containers"][0]["image"], pod_of(named(objects, "Deployment", "heddle-operator"))["spec"][
+            "containers"][0]["image"])
+        policy = named(objects, "NetworkPolicy", "heddle-cli")["spec"]
+        self.assertNotIn("ingress", policy)
+        self.assertEqual([port["port"] for rule in policy["egress"] for port in rule["ports"]], [443, 6443, 53, 53])
+
+    def test_the_command_in_the_cluster_may_read_what_it_asks_for(self):
+        """Every kind that cli/ lists or gets, but what `release` changes, is in its role."""
+        role = named(self.objects({"cli": {"enabled": True}}), "ClusterRole", "heddle-cli")
+        code = "".join(file.read_text() for file in sorted((REPOSITORY / "cli").glob("*.cc")))
+        asked = set(re.findall(r'\{?"([a-z.0-9-]*)",\s*"v\d\w*",\s*"(\w+)",', code))
+        self.assertGreater(len(asked), 10)
+        missing = {(group, kind) for group, kind in asked if not rights(role) & {(group, kind, "list"), (group, kind, "create")}}
+        self.assertEqual(missing, set())
 
     def test_pods_go_where_the_values_say(self):
         objects = self.objects(EVERYTHING)
@@ -335,6 +416,7 @@ class WordsTest(ChartTextTestCase):
                 ({"components": {"run": False}}, ["no daemon was started here"]),
                 ({"uninstall": {"release": False}}, ["kubectl heddle release --all"]),
                 ({"computeDomains": {"enabled": True}}, ["install NVIDIA's DRA driver"]),
+                ({"cli": {"enabled": True}}, ["tools/kubectl-heddle.sh, in PATH as kubectl-heddle"]),
                 ({"agent": {"access": {"driver": "none"}}}, ["publish all of them as unhealthy"])):
             with self.subTest(values=values):
                 said = self.notes(values)

@@ -2,6 +2,7 @@
 cannot be had here, so the test plays them: it makes the pods that they would, with their labels and owner references."""
 
 import copy
+import json
 
 from bed import h100, path
 from bed.testing import bound_to, indexed_job
@@ -77,6 +78,63 @@ class FrameworksTest(HeddleTestCase):
         self.assertEqual((gang["spec"]["owner"]["kind"], gang["spec"]["owner"]["uid"]),
                          ("StatefulSet", made["metadata"]["uid"]))
         self.plane.rest.delete(f"/apis/apps/v1/namespaces/{TEAM}/statefulsets/set")
+        self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)
+        self.plane.wait_for(self.all_ended, "the Gang to end")
+
+    def assert_resized(self, title, before, count, dp):
+        """That so many pods run, those from before where they were, and the Gang is of that size; returns their nodes."""
+        self.wait_placed(title + "-", count)
+
+        def of_that_size():
+            gang = self.gang(title)
+            if not gang or gang["spec"]["pods"] != count or gang["status"].get("summary") != f"Running {count}/{count}":
+                raise AssertionError(f"{gang and gang['status'].get('summary')}: {gang and gang['status'].get('message')}")
+            return gang
+        gang = self.heddle.wait_for(of_that_size, f"the Gang of {title} to run with {count} pods", 60)
+        self.assertEqual(gang["spec"]["parallelism"]["dp"], dp)
+        now = {(pod["metadata"]["name"], pod["metadata"]["uid"]): bound_to(pod) for pod in self.plane.pods(TEAM)}
+        stayed = {pod: node for pod, node in before.items() if pod in now}
+        self.assertEqual({pod: now[pod] for pod in stayed}, stayed, "somebody was moved")
+        self.assertEqual(len(stayed), min(len(before), count), "somebody was made again")
+        self.assert_no_gpu_twice()
+        return now
+
+    def test_a_job_that_is_scaled_is_planned_at_its_new_size_and_nobody_moves(self):
+        def scale(pods):
+            self.plane.kubectl("-n", TEAM, "patch", "job", "rubber", "--type=merge", "-p",
+                               json.dumps({"spec": {"completions": pods, "parallelism": pods}}))
+        self.submit(indexed_job("rubber", 4, 8, annotations={"heddle.dev/parallelism": "tp=8,pp=2,dp=2"}))
+        four = self.assert_resized("rubber", {}, 4, 2)
+        scale(8)
+        eight = self.assert_resized("rubber", four, 8, 4)
+        scale(6)
+        six = self.assert_resized("rubber", eight, 6, 3)
+        scale(7)
+        self.assertIn("scale to a multiple of 2 pods", self.wait_refused("rubber", "WorldMismatch"))
+        self.assertEqual({(pod["metadata"]["name"], pod["metadata"]["uid"]): bound_to(pod)
+                          for pod in self.plane.pods(TEAM) if bound_to(pod)}, six, "what runs goes on")
+        scale(6)
+        self.assert_resized("rubber", six, 6, 3)
+        # Nothing but the Gang says by now that the size is no mistake.
+        self.plane.rest.patch(path("jobs", TEAM, "rubber"), {"spec": {"suspend": True}})
+        self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to go", 60)
+        self.wait_gang("rubber", "Ended")
+        self.plane.rest.patch(path("jobs", TEAM, "rubber"), {"spec": {"suspend": False}})
+        self.assert_resized("rubber", {}, 6, 3)
+        self.assert_not_failed("rubber")
+
+    def test_a_stateful_set_is_scaled_up_and_down(self):
+        template = self.template({"heddle.dev/parallelism": "tp=8,dp=2"})
+        template["metadata"]["labels"] = {"app": "wide"}
+        self.plane.rest.create(f"/apis/apps/v1/namespaces/{TEAM}/statefulsets", {
+            "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "wide"},
+            "spec": {"replicas": 2, "serviceName": "wide", "podManagementPolicy": "Parallel",
+                     "selector": {"matchLabels": {"app": "wide"}}, "template": template}})
+        pods = self.assert_resized("wide", {}, 2, 2)
+        for count in (5, 3):
+            self.plane.kubectl("-n", TEAM, "scale", "statefulset", "wide", f"--replicas={count}")
+            pods = self.assert_resized("wide", pods, count, count)
+        self.plane.rest.delete(f"/apis/apps/v1/namespaces/{TEAM}/statefulsets/wide")
         self.plane.wait_for(lambda: not self.plane.pods(TEAM), "the pods to be collected", 60)
         self.plane.wait_for(self.all_ended, "the Gang to end")
 

@@ -1,6 +1,7 @@
 """LosslessPolicies from `kubectl apply` to the ports and back: real API server, operator and agents, each under its own
 account, on recorded machines whose ports are a file (qos.yaml) that agents and a second writer write."""
 
+import copy
 import json
 import os
 import re
@@ -45,6 +46,8 @@ class LosslessAgentsTest(BedTestCase):
             folder.mkdir()
 
     def tearDown(self):
+        if not self.heddle.daemon("operator").running():
+            self.heddle.start_daemon("operator")
         for name in NODES:
             if f"agent:{name}" in self.heddle.daemons:
                 self.heddle.stop_daemon(f"agent:{name}")
@@ -269,6 +272,85 @@ class LosslessAgentsTest(BedTestCase):
         self.rest.patch(path("losslesspolicies", name="roce"), {"spec": {"profile": "connectx-7/v1"}})
         self.wait_states("Compliant", NODES[:1])
         self.wait_ready("Compliant")
+
+    def widen(self):
+        """The CRD as a later release would have it: one key more in settings, one word more for trust."""
+        where = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodetopologies.heddle.dev"
+        versions = self.rest.get(where)["spec"]["versions"]
+        self.addCleanup(self.rest.patch, where, {"spec": {"versions": versions}})
+        wider = copy.deepcopy(versions)
+        spec = wider[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        settings = spec["properties"]["lossless"]["items"]["properties"]["settings"]["properties"]
+        settings["pauseQuota"] = {"type": "integer", "description": "what only a later release knows"}
+        settings["trust"]["enum"].append("MPLS")
+        self.rest.patch(where, {"spec": {"versions": wider}})
+
+    def tell(self, node, *entries):
+        """As an operator of that release would; until the API server has the wider schema it drops the key."""
+        def stored():
+            self.rest.patch(path("nodetopologies", name=node), {"spec": {"lossless": list(entries)}})
+            return self.spec(node) == list(entries)
+        self.heddle.wait_for(stored, "the API server to keep what it is told")
+
+    def test_of_a_newer_spec_it_names_what_it_does_not_know_and_sets_the_rest(self):
+        node = "gpu-001"
+        self.start_agents(nodes=[node])
+        self.make(mode="Observe")
+        self.wait_states("Drifted", [node])
+        # Its operator is a newer one from here on: this test.
+        self.heddle.stop_daemon("operator")
+        self.widen()
+        entry = self.spec(node)[0] | {"mode": "Apply"}
+        key, word, known = (copy.deepcopy(entry) | {"ports": list(ports)} for ports in (PORTS[:1], PORTS[1:2], PORTS[2:]))
+        key["settings"]["pauseQuota"] = 7
+        word["settings"]["trust"] = "MPLS"
+        # A watch from before the wider schema shows objects without the key, and goes on doing so until it ends: only
+        # when the agent has been shown it is it told to set anything.
+        for told in (key, word, known):
+            told["mode"] = "Observe"
+
+        def shown():
+            key["settings"]["pauseQuota"] += 1
+            self.tell(node, key, word, known)
+            time.sleep(1)
+            return "pauseQuota" in self.condition(node, "SpecUnderstood").get("message", "")
+        self.heddle.wait_for(shown, "the agent to be shown the key", 120)
+        for told in (key, word, known):
+            told["mode"] = "Apply"
+        self.tell(node, key, word, known)
+        self.wait_states("Compliant", [node], PORTS[2:])
+        self.wait_states("Unknown", [node], PORTS[:2])
+        condition = self.condition(node, "SpecUnderstood")
+        self.assertEqual((condition["status"], condition["reason"]), ("False", "OlderThanSpec"))
+        self.assertIn("spec.lossless[0].settings.pauseQuota", condition["message"])
+        self.assertIn('spec.lossless[1].settings.trust: "MPLS"', condition["message"])
+        self.assertIn("spec.lossless[0].settings.pauseQuota", self.report(node, PORTS[0])["reason"])
+        self.assertIn("update the agent", self.report(node, PORTS[1])["reason"])
+        self.assertEqual((self.condition(node)["status"], self.condition(node)["reason"]), ("Unknown", "Unknown"))
+        # An agent that starts in the middle of that is no wiser.
+        self.heddle.restart(f"agent:{node}")
+        time.sleep(3)
+        self.assertEqual([line for line in self.writes(node) if PORTS[0] in line or PORTS[1] in line], [])
+        self.assertEqual(len(self.writes(node)), 2, self.writes(node))
+        # The word goes, then the key.
+        word["settings"]["trust"] = "DSCP"
+        self.tell(node, key, word, known)
+        self.wait_states("Compliant", [node], PORTS[1:])
+        self.assertNotIn("MPLS", self.condition(node, "SpecUnderstood")["message"])
+        del key["settings"]["pauseQuota"]
+        self.tell(node, key, word, known)
+        self.wait_states("Compliant", [node])
+        self.heddle.wait_for(lambda: not self.condition(node, "SpecUnderstood"), "the condition to go")
+        self.assertEqual((self.condition(node)["status"], len(self.writes(node))), ("True", len(PORTS)))
+        # A release that is taken back: its operator writes what it knows over what it does not.
+        key["settings"]["pauseQuota"] = 7
+        self.tell(node, key, word, known)
+        self.heddle.wait_for(lambda: self.condition(node, "SpecUnderstood"), "the condition to come back")
+        self.heddle.start_daemon("operator")
+        self.heddle.wait_for(lambda: not self.condition(node, "SpecUnderstood"), "the condition to go for good", 60)
+        self.assertNotIn("pauseQuota", json.dumps(self.spec(node)))
+        self.wait_states("Compliant", [node])
+        self.assertEqual(len(self.writes(node)), len(PORTS), "nothing was written twice for all that")
 
     def test_an_agent_that_may_not_say_so_sets_ports_all_the_same_and_says_it_later(self):
         account = "system:serviceaccount:heddle-system:heddle-nodeagent"

@@ -93,12 +93,3 @@ class PageTest(BedTestCase):
         folder = self.heddle.machines[node]
         machines.write_host(host, machines.SHAPES[host.shape](), str(folder), str(folder.parent / ".common" / host.shape))
         self.heddle.restart(f"agent:{node}")
-
-    def test_without_the_value_its_role_reads_no_gangs(self):
-        def rules():
-            role = self.plane.rest.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/heddle-operator")
-            return [verb for rule in role["rules"] if "gangs" in rule.get("resources", []) for verb in rule["verbs"]]
-        self.assertEqual(rules(), ["get", "list", "watch"])
-        self.heddle.install(wait=False)
-        self.addCleanup(self.heddle.install, wait=False, operator={"page": {"enabled": True}})
-        self.assertEqual(rules(), [])

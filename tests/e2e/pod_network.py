@@ -67,10 +67,20 @@ class ClusterDns:
         self.asked = []  # names, in order
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((DNS, 53))
-        threading.Thread(target=self._serve, name="dns", daemon=True).start()
+        self._ended = False
+        self._thread = threading.Thread(target=self._serve, name="dns", daemon=True)
+        self._thread.start()
+
+    def close(self):
+        """The address is another's from here on."""
+        self._ended = True
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as waker:  # who waits on the socket holds the address
+            waker.sendto(b"", (DNS, 53))
+        self._thread.join(10)
+        self._socket.close()
 
     def _serve(self):
-        while True:
+        while not self._ended:
             query, sender = self._socket.recvfrom(4096)
             try:
                 self._socket.sendto(self._answer(query), sender)

@@ -1,35 +1,17 @@
 """A release of the chart on a real kubelet, from its installation to its end: what a platform team does, and what
-becomes of the training that runs meanwhile.
-
-node-00 is real. Its GPUs are names that a device plugin offers, as NVIDIA's would; its NICs and its NCCL file come from
-the agent that the DaemonSet runs there, on a recorded machine. node-01 to node-03 are KWOK's, with agents beside them.
-"""
+becomes of the training that runs meanwhile. The bed is that of release_bed.py."""
 
 import json
-import os
-import shutil
-import stat
-import time
-from pathlib import Path
 
 import pod_network
-from bed import ControlPlane, Heddle, Nodes, h100, path, wait_for
-from bed.heddle import CHART, NAMESPACE
+from bed import path
+from bed.heddle import CHART
 from bed.process import run
 from bed.testing import bound_to, is_running, options
-from real_node import NodeTestCase, RealNode, archive_image
+from release_bed import CLUSTER, GPU_TAINT, NEXT, RDMA, REAL, SYSTEM, TEAM, ReleaseBed
 from scenario import condition, gang_of
 from test_device_plugin import BUSYBOX, LOOK
-from test_grants import DevicePlugin
 
-CLUSTER = h100(units=2, nodes_per_unit=2)
-REAL = CLUSTER.nodes[0].name
-SYSTEM, TEAM = NAMESPACE, "team"
-RDMA = "heddle.dev/rdma"
-GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-QUICKSTART = Path(__file__).resolve().parents[2] / "docs" / "quickstart.md"
-QUICKSTART_IMAGE = "docker.io/library/busybox:1.37"  # what its Job names
-NEXT = "next"  # the tag that an upgrade goes to
 ACCOUNTS = [f"system:serviceaccount:{SYSTEM}:heddle-{name}"
             for name in ("nodeagent", "operator", "extender", "scheduler")]
 
@@ -52,99 +34,10 @@ def training_job(name, pods, parallelism):
                                     "args": ["sh", "-c", LOOK], "resources": {"limits": limits}}]}}}}
 
 
-class Release(NodeTestCase):
+class Release(ReleaseBed):
     BED = "e2e"
-    NODE = REAL
-    COMPONENTS = ControlPlane.COMPONENTS
-
-    # The bed
-
-    @classmethod
-    def make_plane(cls, users):
-        cls.dns = pod_network.ClusterDns()
-        # As the Service `kubernetes` has it. Nobody outside of this network namespace sees it.
-        return ControlPlane(cls.BED, components=cls.COMPONENTS, users=users, port=443,
-                            arguments={"apiserver": [
-                                "--bind-address=0.0.0.0",
-                                # Nobody resolves the node's name here; `helm test --logs` asks its kubelet.
-                                "--kubelet-preferred-address-types=InternalIP"]})
-
-    @classmethod
-    def make_node(cls):
-        return RealNode(cls.plane, REAL, network=pod_network.PLUGIN,
-                        arguments=[f"--node-ip={pod_network.NODE_ADDRESS}"], settings={
-                            "address": "0.0.0.0",  # of this network namespace
-                            "clusterDNS": [pod_network.DNS], "clusterDomain": pod_network.DOMAIN})
-
-    @classmethod
-    def prepare(cls):
-        # As systemd has it on every host.
-        cls.node.inside("mount", "--make-rshared", "/")
-        cls._load_images()
-        cls.heddle = Heddle(cls.plane, options.binaries)
-        cls.recording = cls.heddle.write_machines(CLUSTER)[REAL]
-        machine = json.loads(run([options.binaries / "heddle-nodeagent", "--machine", cls.recording, "--print", "-o",
-                                  "json"]).stdout)["status"]
-        cls.nics = sorted((nic for nic in machine["nics"] if nic["role"] == "compute"), key=lambda nic: nic["rail"])
-        cls._make_device_nodes(machine)
-        cls.plane.rest.patch(path("nodes", name=REAL), {"metadata": {"labels": dict(CLUSTER.nodes[0].labels)}})
-        cls._add_fake_nodes()
-        cls.gpus = DevicePlugin(cls.node, "nvidia.com/gpu", [gpu["uuid"] for gpu in machine["gpus"]]).start()
-
-    @classmethod
-    def _load_images(cls):
-        """Ours as `ctr images import` takes them; busybox for the training pods."""
-        archives = sorted(options.images.glob("*.tar"))
-        for wanted in ("heddle-", "kube-scheduler-"):
-            if not any(archive.name.startswith(wanted) for archive in archives):
-                raise AssertionError(f"{options.images} has no image {wanted}*.tar: `make e2e` makes it")
-        (cls.plane.folder / "busybox").mkdir()
-        archives.append(archive_image(cls.plane.folder / "busybox", BUSYBOX, {"bin/busybox": shutil.which("busybox")},
-                                      ["/bin/busybox"], links={"bin/sh": "busybox"}))
-        for archive in archives:
-            cls.node.import_image(archive)
-        ours = next(line.split()[0] for line in cls.node.images("ls").splitlines() if "/heddle:" in line)
-        cls.node.images("tag", ours, f"{ours.rpartition(':')[0]}:{NEXT}")
-        cls.node.images("tag", BUSYBOX, QUICKSTART_IMAGE)
-
-    @classmethod
-    def _make_device_nodes(cls, machine):
-        """uverbs0 and on, in a folder of the node that the agent sees under the same name."""
-        folder = cls.node.lib / "heddle" / "infiniband"
-        folder.mkdir(parents=True)
-        verbs = cls.recording / "sys/class/infiniband_verbs"
-        cls.verbs = {}
-        for number, nic in enumerate(machine["nics"]):
-            (verbs / f"uverbs{number}").mkdir(parents=True, exist_ok=True)
-            (verbs / f"uverbs{number}" / "ibdev").write_text(nic["name"] + "\n")
-            cls.verbs[nic["name"]] = f"uverbs{number}"
-            os.mknod(folder / f"uverbs{number}", stat.S_IFCHR | 0o666, os.makedev(1, 3))  # null
-
-    @classmethod
-    def _add_fake_nodes(cls):
-        nodes = Nodes(cls.plane)
-        for node in CLUSTER.nodes[1:]:
-            # What is no GPU pod and no agent belongs elsewhere, as on most clusters.
-            body = nodes.body(node.name, labels=node.labels, taints=[GPU_TAINT])
-            for kind in ("capacity", "allocatable"):
-                body["status"][kind] = body["status"][kind] | {RDMA: "1"}
-            cls.plane.rest.create(path("nodes"), body)
-        nodes.wait_ready([node.name for node in CLUSTER.nodes[1:]])
 
     # Looking
-
-    def wait(self, predicate, what, timeout=120.0):
-        return wait_for(predicate, what, timeout,
-                        failed=lambda: self.plane.died() or self.node.died() or self.heddle.died())
-
-    def say(self, sentence):
-        print(f"    {time.monotonic() - self.started:5.1f} s  {sentence}", flush=True)
-
-    def helm(self, *arguments, stdin=None):
-        """All that a person reads."""
-        done = run([self.plane.binaries / "helm", *arguments, "--namespace", SYSTEM], stdin=stdin, timeout=400,
-                   environment=self.plane.tool_environment())
-        return done.stdout + done.stderr
 
     def heddle_pods(self, component):
         return self.plane.pods(SYSTEM, f"app.kubernetes.io/component={component}")
@@ -194,10 +87,8 @@ class Release(NodeTestCase):
     # The story
 
     def test_from_install_to_uninstall(self):
-        self.started = time.monotonic()
         self.install()
         self.ask_helm_whether_it_works()
-        self.go_by_the_quickstart()
         running = self.place_a_job()
         self.look_into_the_real_pod(running)
         self.look_at_the_leases()
@@ -209,24 +100,15 @@ class Release(NodeTestCase):
     def install(self):
         tag = run(["sed", "-n", "s/^appVersion: *//p", CHART / "Chart.yaml"]).stdout.strip()
         self.tag = tag
-        values = {
-            "agent": {
-                # This machine has none, and the folder would be made in its own /dev.
-                "access": {"driver": "host", "infiniband": "none", "lldp": "host"},
-                "arguments": [f"--machine=/host{self.recording}", "--infiniband-devices=/var/lib/heddle/infiniband",
-                              "--pod-resources=/var/lib/kubelet/pod-resources/kubelet.sock",
-                              "--device-plugins=/var/lib/kubelet/device-plugins",
-                              "--interval=1", "--publish-jitter=0.1"]}}
         said = self.helm("install", "heddle", CHART, "--create-namespace", "--values", "-", "--wait", "--timeout", "5m",
-                         stdin=json.dumps(values))
+                         stdin=json.dumps(self.values()))
         self.assertIn("kubectl label namespace", said)
         self.wait_rolled_out(tag)
         self.say("installed: every pod of the chart is Ready")
         for pod in self.heddle_pods("operator") + self.heddle_pods("scheduler"):
             self.assertEqual(bound_to(pod), REAL)
         self.assertIn(pod_network.ClusterDns.NAME, self.dns.asked, "kube-scheduler found the API server by its name")
-        for node in CLUSTER.nodes[1:]:
-            self.heddle.start_agent(node.name, "--interval", "1", "--publish-jitter", "0.1")
+        self.start_fake_agents()
         self.heddle.wait_published([node.name for node in CLUSTER.nodes])
         self.plane.create_namespace(TEAM, {"heddle.dev/scope": "enabled"})
         # As a person would have the NICs in the pods.
@@ -256,30 +138,11 @@ class Release(NodeTestCase):
         return [one for one in where if self.plane.rest.find(one)] + [
             pod["metadata"]["name"] for pod in self.heddle_pods(word)]
 
-    def go_by_the_quickstart(self):
-        """Its Job, as it stands there, and what it promises. With node-03 taken, node-00 and node-01 are the only two
-        whole servers on one set of leaves."""
+    def place_a_job(self):
+        """With node-03 taken, node-00 and node-01 are the only two whole servers on one set of leaves."""
         other = training_job("other", 1, "tp=8")
         other["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": CLUSTER.nodes[3].name}
         self.wait_running(self.submit(other), 1)
-        manifest = QUICKSTART.read_text().partition("<<'EOF'\n")[2].partition("EOF\n")[0]
-        self.assertIn(QUICKSTART_IMAGE.rpartition("/")[2], manifest)
-        self.plane.kubectl("-n", TEAM, "create", "-f", "-", stdin=manifest)
-        pods = self.wait_running("first-gang", 2)
-        self.assertEqual({bound_to(pod) for pod in pods}, {node.name for node in CLUSTER.nodes[:2]})
-        rank, pod = next((rank, pod) for rank, pod in enumerate(pods) if bound_to(pod) == REAL)
-
-        def given():
-            lines = self.node.log_of(pod, "worker")
-            return lines if any(line.startswith("NCCL_IB_HCA=") for line in lines) else None
-        said = self.wait(given, "the pod of the quickstart to say what it was given", 60)
-        self.assertEqual(said[0], f"rank {rank}: GPUs 0,1,2,3,4,5,6,7 of {REAL}")
-        self.plane.kubectl("-n", TEAM, "delete", "job", "first-gang")
-        self.wait(lambda: not self.pods_of("first-gang"), "the pods of the quickstart to be gone")
-        self.say("the quickstart's Job ran, and its pod had GPUs, rank and NCCL's settings")
-
-    def place_a_job(self):
-        """With node-03 still taken."""
         pods = self.wait_running(self.submit(training_job("train", 2, "tp=8,dp=2")), 2)
         self.assertEqual({bound_to(pod) for pod in pods}, {node.name for node in CLUSTER.nodes[:2]})
         self.assertEqual([pod["metadata"]["annotations"]["heddle.dev/rank"] for pod in pods], ["0", "1"])

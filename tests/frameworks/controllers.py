@@ -82,8 +82,9 @@ class Controller:
 
     NAMESPACE = "frameworks"
 
-    def __init__(self, plane, name):
+    def __init__(self, plane, name, arguments=()):
         self.plane, self.name, self.framework = plane, name, FRAMEWORKS[name]
+        self.arguments = (*self.framework.arguments, *arguments)
         self.health, self.port = free_port(), free_port()
         self.folder = plane.folder / name
         self.certificates = self.folder / "k8s-webhook-server" / "serving-certs"
@@ -124,7 +125,7 @@ class Controller:
              "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
              "-keyout", self.certificates / "tls.key", "-out", self.certificates / "tls.crt"])
         fields = {"health": self.health, "port": self.port, "folder": self.folder}
-        command = [binaries() / self.name, *(argument.format(**fields) for argument in self.framework.arguments)]
+        command = [binaries() / self.name, *(argument.format(**fields) for argument in self.arguments)]
         if self.framework.config:
             file = self.folder / "config.yaml"
             file.write_text(yaml.safe_dump({

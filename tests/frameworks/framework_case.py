@@ -43,11 +43,12 @@ class FrameworkTestCase(HeddleTestCase):
 
     cluster = h100()
     frameworks = ()
+    arguments = {}  # of a controller, beside those that it always has
     kinds = ()  # what the tests make; all of them are deleted after each, and with them all else has to go
 
     @classmethod
     def set_up_bed(cls):
-        cls.controllers = {name: Controller(cls.plane, name) for name in cls.frameworks}
+        cls.controllers = {name: Controller(cls.plane, name, cls.arguments.get(name, ())) for name in cls.frameworks}
         for controller in cls.controllers.values():
             controller.install()
         for controller in cls.controllers.values():

@@ -101,3 +101,34 @@ class KubeRay(FrameworkTestCase):
             {"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 6}], "json")
         after = {pod["metadata"]["name"]: bound_to(pod) for pod in self.workers("rubber", 6)}
         self.assertEqual({name: after.get(name) for name in before}, before, "nobody that ran was moved")
+
+
+class KubeRayNumbersHosts(FrameworkTestCase):
+    """With the gate that is on by default from v1.6: replicas of several hosts have numbers, and so have their hosts."""
+
+    frameworks = ("kuberay",)
+    arguments = {"kuberay": ("--feature-gates=RayMultiHostIndexing=true",)}
+    kinds = ("raycluster",)
+
+    def test_the_hosts_of_a_replica_have_ranks_next_to_each_other(self):
+        made, = copy.deepcopy(example("raycluster"))
+        made["metadata"]["name"] = "slices"
+        made["spec"]["workerGroupSpecs"][0] |= {"replicas": 4, "minReplicas": 4, "maxReplicas": 4, "numOfHosts": 2}
+        self.apply(made)
+        selector = "ray.io/cluster=slices,ray.io/node-type=worker"
+        pods = self.placed(8, selector)
+        self.assert_numbered(pods)
+        self.assert_as_planned(self.wait_gang("slices", "Running"), pods)
+
+        # One host less, and KubeRay makes its whole replica again, with the number that the old one had.
+        victim = self.by_rank(pods)[3]
+        twin = self.by_rank(pods)[2]
+        self.plane.kubectl("-n", TEAM, "delete", "pod", victim["metadata"]["name"], "--wait=false")
+        again = self.placed(8, selector, but={victim["metadata"]["uid"], twin["metadata"]["uid"]})
+        self.assert_numbered(again)
+        self.assertEqual([bound_to(pod) for pod in self.by_rank(again)], [bound_to(pod) for pod in self.by_rank(pods)])
+
+    def assert_numbered(self, pods):
+        labels = [pod["metadata"]["labels"] for pod in self.by_rank(pods)]
+        self.assertEqual([(int(one["ray.io/worker-group-replica-index"]), int(one["ray.io/replica-host-index"]))
+                          for one in labels], [(rank // 2, rank % 2) for rank in range(len(pods))])

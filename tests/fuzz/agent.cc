@@ -1,10 +1,13 @@
 // What the node agent reads: the driver's answers, recordings, and every file of a machine.
 #include <array>
+#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "base/check.h"
 #include "nodeagent/discovery/discovery.h"
+#include "nodeagent/health/ethtool_stats.h"
+#include "nodeagent/health/health.h"
 #include "nodeagent/publish/report.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/memory_file_tree.h"
@@ -15,7 +18,7 @@ namespace {
 using namespace nodeagent;  // NOLINT(google-build-using-namespace): this file is about nothing else
 
 // A host with a GPU and a NIC behind one switch, a bond, and all that a recording has beside sysfs.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 33> kFiles{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 49> kFiles{{
     {"nvml.yaml", "gpus:\n- {index: 0, pci: \"0000:1b:00.0\"}\n"},
     {"lldp.json", "{}"},
     {"ib.txt", "mlx5_0 1 7 switch 0xfc6a1ce29eeb9602 \"leaf-r0\" 1\n"},
@@ -52,12 +55,29 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 33> kFiles{{
      "../../../devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0"},
     {"sys/bus/pci/devices/0000:18:00.0",
      "../../../devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0"},
+    // Behind them, so that the numbers of the corpus stay what they are.
+    {"sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error", "0\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", "254\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_errors", "65535\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/counters/VL15_dropped", "N/A (no PMA)\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/hw_counters/out_of_sequence", "1\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/hw_counters/local_ack_timeout_err", "4294967295\n"},
+    {"sys/class/infiniband/mlx5_0/ports/1/hw_counters/np_cnp_sent", "18446744073709551615\n"},
+    {"ethtool/eth0", "NIC statistics:\n     rx_prio3_pause: 7\n     rx_prio3_pause_duration: 9\n"},
+    {"sys/class/net/eth0/carrier_changes", "3\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0/current_link_speed", "2.5 GT/s PCIe\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0/current_link_width", "16\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:1b:00.0/max_link_width", "16\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0/current_link_speed", "32.0 GT/s PCIe\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0/current_link_width", "8\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0/max_link_speed", "32.0 GT/s PCIe\n"},
+    {"sys/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0/max_link_width", "16\n"},
 }};
-constexpr std::size_t kLinks = 2;
+constexpr std::size_t kFirstLink = 31, kLinks = 2;
 constexpr std::string_view kNic = "/devices/pci0000:15/0000:15:01.0/0000:1a:00.0/0000:18:00.0";
 
 void Put(test::MemoryFileTree& files, std::size_t which, std::string_view content) {
-  if (which + kLinks >= kFiles.size()) {
+  if (which >= kFirstLink && which < kFirstLink + kLinks) {
     files.Link(kFiles[which].first, std::string(content));
   } else {
     files.Write(kFiles[which].first, std::string(content));
@@ -85,7 +105,8 @@ void MachineYaml(std::string_view bytes) {
 }
 
 // Records of one byte that names a file and what it holds from now on, ended by 0x1e; a byte above 0x7f makes it fail.
-// Two ends in a row are a look, and so is the end: later ones have the answers of the first to fall back on.
+// Two ends in a row are a look and a pass over the counters, 5 s after the last, and so is the end: later ones have the
+// answers of the first to fall back on.
 void Sysfs(std::string_view bytes) {
   test::MemoryFileTree files;
   for (std::size_t i = 0; i < kFiles.size(); ++i) Put(files, i, kFiles[i].second);
@@ -93,6 +114,10 @@ void Sysfs(std::string_view bytes) {
   RecordedGpus gpus(files);
   Discovery discovery(files, gpus, RecordedLeaves(files), {"node-00", "", ""}, {});
   discovery.Ask(std::make_unique<RecordedMtus>(files));
+  RecordedEthtool ethtool(files);
+  CounterReader counters(files, ethtool);
+  LinkHealth health;
+  base::MonotonicTime now{};
   while (!bytes.empty()) {
     const std::size_t end = bytes.find('\x1e');
     const std::string_view record = bytes.substr(0, end);
@@ -105,7 +130,16 @@ void Sysfs(std::string_view bytes) {
       Put(files, which, record.substr(1));
     }
     if (!bytes.empty() && bytes.front() != '\x1e') continue;
-    const Observation seen = discovery.Look();
+    const Readings readings = discovery.Read();
+    Observation seen = discovery.Put(readings);
+    counters.Watch(WatchedPorts(readings, seen.node));
+    now += std::chrono::seconds(5);
+    (void)health.Look(counters.Read(Ask::kFilesAndEthtool), now,
+                      base::WallTime(std::chrono::floor<std::chrono::microseconds>(now.time_since_epoch())));
+    for (const PortHealth& port : health.ports()) {
+      if (port.fault != topology::LinkFault::kNone) CHECK(!port.evidence.empty());
+    }
+    ApplyHealth(health.ports(), nullptr, seen);
     (void)topology::Check(seen.node);
     crds::NodeTopology object;
     object.name = "node-00";

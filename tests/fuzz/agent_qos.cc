@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "crds/node_lossless.h"
 #include "nodeagent/qos/dcb_settings.h"
+#include "nodeagent/qos/journal.h"
 #include "nodeagent/qos/queue_pairs.h"
 #include "nodeagent/qos/recorded_port_io.h"
 #include "tests/fuzz/targets.h"
@@ -64,6 +65,20 @@ void QosYaml(std::string_view bytes) {
   if (!Read(ports)) return;
   const auto again = ParseQosYaml(FormatQosYaml(*ports));
   CHECK(again && *again == *ports);
+}
+
+// A record that an agent of ours may have left. What is believed of it can be kept again, and reads the same.
+void QosJournal(std::string_view bytes) {
+  const auto record = ParseRecord(std::string(bytes));
+  if (!Read(record)) return;
+  CHECK(!record->port.empty() && record->crashes >= 0);
+  const auto text = RecordText(*record);
+  if (!Read(text)) {
+    CHECK(text.error().code == base::Code::kTooLarge);
+    return;
+  }
+  const auto again = ParseRecord(*text);
+  CHECK(again && *again == *record);
 }
 
 }  // namespace heddle::fuzz

@@ -10,10 +10,13 @@
 #include "nodeagent/gpu/amd_gpus.h"
 #include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/health/ethtool_stats.h"
+#include "nodeagent/health/leaf_end.h"
+#include "nodeagent/leaf/leaf_counts.h"
 #include "nodeagent/leaf/smp.h"
 #include "nodeagent/monitor/kernel_events.h"
 #include "nodeagent/publish/report.h"
 #include "tests/fuzz/targets.h"
+#include "tests/support/fake_clock.h"
 #include "tests/support/memory_file_tree.h"
 
 namespace heddle::fuzz {
@@ -153,6 +156,74 @@ void Smp(std::string_view bytes) {
     CHECK(read.problems.empty() && read.entries.size() == 1);
   }
   CHECK(line.questions_ <= 6 && line.answers_ <= 24);
+}
+
+// A leaf that is asked for its counters, in three passes: datagrams as in Smp, and the class with the transaction.
+void Pma(std::string_view bytes) {
+  class Line final : public LeafLine {
+   public:
+    explicit Line(std::string_view& bytes, int& questions) : bytes_(bytes), questions_(questions) {}
+    base::Status Send(const Mad& question, int lid, std::chrono::nanoseconds at_most) override {
+      CHECK(question[3] == 0x01 && at_most.count() > 0);
+      CHECK(question[1] == 0x81 || (question[1] == 0x04 && lid >= 1 && lid <= 0xbfff && question[65] <= 254));
+      asked_ = question;
+      ++questions_;
+      return {};
+    }
+    base::Result<Mad> Receive(std::chrono::nanoseconds /*at_most*/) override {
+      const std::uint8_t kind = bytes_.empty() ? 0 : std::uint8_t(bytes_.front());
+      bytes_.remove_prefix(std::min<std::size_t>(bytes_.size(), 1));
+      if (bytes_.empty() || kind % 8 == 0) return base::Fail(base::Code::kTimeout, "nobody answers");
+      if (kind % 8 == 1) return base::Fail(base::Code::kUnavailable, "the port is gone");
+      Mad answer{};
+      const std::size_t size = std::min(bytes_.size(), answer.size());
+      std::copy_n(bytes_.begin(), size, answer.begin());
+      bytes_.remove_prefix(size);
+      if (kind % 8 < 6) {  // to this question, and of its port
+        std::copy_n(asked_.begin() + 8, 10, answer.begin() + 8);
+        answer[1] = asked_[1];
+        answer[3] = 0x81;
+        if (asked_[1] == 0x04) answer[65] = asked_[65];
+      }
+      return answer;
+    }
+
+   private:
+    std::string_view& bytes_;
+    int& questions_;
+    Mad asked_{};
+  };
+  class Lines final : public LeafLines {
+   public:
+    explicit Lines(std::string_view& bytes, int& questions) : bytes_(bytes), questions_(questions) {}
+    base::Result<std::unique_ptr<LeafLine>> Open(const std::string&, int, int) override {
+      return std::make_unique<Line>(bytes_, questions_);
+    }
+
+   private:
+    std::string_view& bytes_;
+    int& questions_;
+  };
+  test::MemoryFileTree files;
+  files.Write("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+  test::FakeClock clock;
+  int questions = 0;
+  PmaLeafCounts source(files, clock, std::make_unique<Lines>(bytes, questions));
+  for (int pass = 0; pass < 3; ++pass) {
+    const std::vector<LeafCounts> read = source.Read({{"mlx5_0", 1}});
+    CHECK(read.size() <= 1);
+    CHECK(ParseLeafCounts(FormatLeafCounts(read)) == read);
+    for (const LeafCounts& counts : read) (void)LeafEndOf(counts);
+    clock.Advance(std::chrono::seconds(10));
+  }
+  CHECK(questions <= 3 * 9);
+}
+
+// What is read can be written, and reads the same.
+void LeafCounters(std::string_view bytes) {
+  const std::vector<LeafCounts> ports = ParseLeafCounts(bytes);
+  for (const LeafCounts& port : ports) CHECK(WhyLeafUnread(LeafEndOf(port)).size() < 2'000);
+  CHECK(ParseLeafCounts(FormatLeafCounts(ports)) == ports);
 }
 
 // KFD's files of two GPUs and a processor. Records of one byte that names a file and what it holds, ended by 0x1e.

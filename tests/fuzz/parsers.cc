@@ -10,6 +10,7 @@
 #include "formats/ibnetdiscover.h"
 #include "formats/lldp.h"
 #include "formats/mlnx_qos.h"
+#include "formats/nccl_tests.h"
 #include "formats/nccl_xml.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
@@ -77,6 +78,20 @@ void TopoMatrix(std::string_view bytes) {
   for (const formats::TopoGpu& gpu : matrix->gpus) {
     CHECK(gpu.nvlinks.size() == matrix->gpus.size());
     CHECK(gpu.distances.size() == matrix->nics.size());
+  }
+}
+
+void NcclTests(std::string_view bytes) {
+  const auto output = formats::ParseNcclTests(bytes);
+  if (!Read(output)) return;
+  CHECK(!output->tables.empty() && output->tables.size() <= formats::kMaxNcclTestTables + 1);
+  for (const formats::NcclTestTable& table : output->tables) {
+    CHECK(table.program == formats::Printable(table.program));
+    CHECK(!table.rows.empty() && table.rows.size() <= formats::kMaxNcclTestRows);
+    for (const formats::NcclTestRow& row : table.rows) {
+      CHECK(row.out_of_place && row.in_place && row.line > 0);
+      CHECK(row.out_of_place->micros >= 0 && row.in_place->bus_gbs >= 0);
+    }
   }
 }
 

@@ -26,6 +26,7 @@ void Hostlist(std::string_view bytes);
 void SlurmConf(std::string_view bytes);
 void SlurmYaml(std::string_view bytes);
 void TopoMatrix(std::string_view bytes);
+void NcclTests(std::string_view bytes);
 void Ibnetdiscover(std::string_view bytes);
 void IbNeighbours(std::string_view bytes);
 void Lldp(std::string_view bytes);
@@ -34,6 +35,7 @@ void SonicConfig(std::string_view bytes);
 void MlnxQos(std::string_view bytes);
 void Dcb(std::string_view bytes);
 void Synthetic(std::string_view bytes);
+void SwitchCounters(std::string_view bytes);
 void Annotations(std::string_view bytes);
 void ClusterFile(std::string_view bytes);
 void Import(std::string_view bytes);
@@ -50,15 +52,22 @@ void NcclSource(std::string_view bytes);
 void Dcbnl(std::string_view bytes);
 void RdmaNetlink(std::string_view bytes);
 void QosYaml(std::string_view bytes);
+void QosJournal(std::string_view bytes);
 void Smp(std::string_view bytes);
+void Pma(std::string_view bytes);
+void LeafCounters(std::string_view bytes);
 void Kfd(std::string_view bytes);
+void GnmiPath(std::string_view bytes);
+void GnmiAnswer(std::string_view bytes);
+void GnmiJson(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 30> kTargets{{
+inline constexpr std::array<Target, 38> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
     {"topo_matrix", TopoMatrix},
+    {"nccl_tests", NcclTests},
     {"ibnetdiscover", Ibnetdiscover},
     {"ib_neighbours", IbNeighbours},
     {"lldp", Lldp},
@@ -67,6 +76,7 @@ inline constexpr std::array<Target, 30> kTargets{{
     {"mlnx_qos", MlnxQos},
     {"dcb", Dcb},
     {"synthetic", Synthetic},
+    {"switch_counters", SwitchCounters},
     {"annotations", Annotations},
     {"cluster_file", ClusterFile},
     {"import", Import},
@@ -83,8 +93,14 @@ inline constexpr std::array<Target, 30> kTargets{{
     {"dcbnl", Dcbnl},
     {"rdma_netlink", RdmaNetlink},
     {"qos_yaml", QosYaml},
+    {"qos_journal", QosJournal},
     {"smp", Smp},
+    {"pma", Pma},
+    {"leaf_counters", LeafCounters},
     {"kfd", Kfd},
+    {"gnmi_path", GnmiPath},
+    {"gnmi_answer", GnmiAnswer},
+    {"gnmi_json", GnmiJson},
 }};
 
 }  // namespace heddle::fuzz

@@ -7,10 +7,12 @@ Nothing of it is left when it ends: what runs in the process namespace dies with
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 import unittest
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "cluster"))
@@ -245,6 +247,20 @@ runtime_type = "io.containerd.runc.v2"
         self.wait_for(self._ready, f"the Node {self.name} to be Ready", timeout)
         self.wait_for(lambda: self.pod_resources.is_socket() and self.pod_resources.stat().st_ctime >= started - 1,
                       "the kubelet's pod-resources socket", timeout)
+
+    @contextmanager
+    def kubelet_paused(self):
+        """It hears of nothing meanwhile, and of all at once afterwards."""
+        # nsenter stands before it, and stops and goes on as its child does.
+        children = Path(f"/proc/{self._kubelet.pid}/task/{self._kubelet.pid}/children").read_text().split()
+        both = [int(pid) for pid in (*children, self._kubelet.pid)]
+        for pid in both:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in reversed(both):
+                os.kill(pid, signal.SIGCONT)
 
     def kill_kubelet(self):
         self._kubelet.kill9()

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import stat
+import time
 import unittest
 from pathlib import Path
 
@@ -18,6 +19,11 @@ from test_grants import DevicePlugin
 NODE = NodeTestCase.NODE
 BUSYBOX = "localhost/busybox:1"
 FABRIC = "heddle.dev/fabric"
+LOSSLESS = ("--lossless=apply", "--lossless-interval=1", "--lossless-drain=1", "--lossless-settle=1")
+# What a policy wants of a port for packets that are marked, and a port that nobody has set.
+MARKS = {"trust": "DSCP", "pfc": [3], "trafficClass": 106,
+         "dscpToPriority": [{"priority": 0, "dscps": "0-25,27-63"}, {"priority": 3, "dscps": "26"}]}
+FRESH = {"trust": "PCP", "pfc": [], "dscpToPriority": [{"priority": 0, "dscps": "0-63"}]}
 # What a container sees, a line each, and then nothing until it is told to end.
 LOOK = """
 trap 'exit 0' TERM
@@ -59,9 +65,7 @@ class Devices(NodeTestCase):
         cls.heddle.install(agent={"devices": {"followPlans": True}})
         cls.heddle.machines[NODE] = cls.recording
         cls.want([])
-        cls.start_agent(
-            cls.agent_root / "state", "--lossless=apply", "--qos-dir", cls.ports_folder(), "--lossless-interval=1",
-            "--lossless-drain=1", "--lossless-settle=1")
+        cls.start_agent(cls.agent_root / "state", *LOSSLESS, "--qos-dir", cls.ports_folder())
         cls.heddle.wait_published([NODE])
         cls.wait_allocatable(FABRIC, 250)
 
@@ -202,13 +206,11 @@ class Devices(NodeTestCase):
         self.assertEqual(self.nodes_seen(where), [])
         self.assertEqual(self.condition("NcclFilesWritten")["status"], "True")
 
-    def test_a_pod_on_an_efa_guest_has_its_provider_and_its_topology(self):
-        """The machine of a cloud that hides the PCIe tree of its host, with the cloud's file of it."""
+    def be_machine(self, shape, state, *arguments):
+        """For the rest of the test the node is a machine of this shape, and its agent a new one with this state folder."""
         import machines
         name, ours, machine = f"agent:{NODE}", self.heddle.daemons[f"agent:{NODE}"], self.machine["machine"]
-        written = machines.write({"nodes": [{"name": NODE, "shape": "p5-48xlarge"}]}, str(self.plane.folder / "guest"))
-        cloud = self.plane.folder / "cloud.xml"
-        run([options.binaries / "heddle-nodeagent", "--machine", written[NODE], "--nccl-topo", cloud])
+        written = machines.write({"nodes": [{"name": NODE, "shape": shape}]}, str(self.plane.folder / f"as-{shape}"))
 
         def back():
             self.heddle.stop_daemon(name)
@@ -220,9 +222,18 @@ class Devices(NodeTestCase):
         self.addCleanup(back)
         self.wait_allocatable(FABRIC, 0)
         self.heddle.machines[NODE] = Path(written[NODE])
-        state = self.agent_root / "guest"
-        self.start_agent(state, "--from-nccl-xml", cloud)
+        self.start_agent(state, *LOSSLESS, "--qos-dir", self.ports_folder(), *arguments)
+        self.node.wait_for(lambda: self.status()["machine"] != machine, f"the node to be a {shape}")
         self.wait_allocatable(FABRIC, 250)
+
+    def test_a_pod_on_an_efa_guest_has_its_provider_and_its_topology(self):
+        """The machine of a cloud that hides the PCIe tree of its host, with the cloud's file of it."""
+        import machines
+        written = machines.write({"nodes": [{"name": NODE, "shape": "p5-48xlarge"}]}, str(self.plane.folder / "guest"))
+        cloud = self.plane.folder / "cloud.xml"
+        run([options.binaries / "heddle-nodeagent", "--machine", written[NODE], "--nccl-topo", cloud])
+        state = self.agent_root / "guest"
+        self.be_machine("p5-48xlarge", state, "--from-nccl-xml", cloud)
         seen = self.seen(self.start(self.pod("efa", **{FABRIC: "1"})))
         self.assertIn("provider=efa", seen)
         self.assertIn("nccl: NCCL_TOPO_FILE=/etc/heddle/nccl/topology.xml", seen)
@@ -269,8 +280,11 @@ class Devices(NodeTestCase):
         self.wait_allocatable("heddle.dev/gpu", 8)
         planned = [nic["name"] for nic in self.nics[4:6]]
         where = self.start(self.pod("pairs", annotations={"heddle.dev/gpus": "4,5", "heddle.dev/nics": ",".join(planned)},
-                                    **{"heddle.dev/gpu": "2"}))
+                                    **{"heddle.dev/gpu": "2", FABRIC: "1"}))
         self.assertEqual(self.nodes_seen(where), sorted([self.verbs[name] for name in planned] + ["rdma_cm"]))
+        # As a pod of a gang asks for both: what the two resources bring is one container's.
+        self.assertIn("conf=/etc/heddle/nccl/nccl.conf", self.seen(where))
+        self.assertIn("nccl: NCCL_CROSS_NIC=0", self.seen(where))
         # By their CDI names, which Allocate answered and containerd looked up.
         self.assertEqual([line for line in self.seen(where) if line.startswith("cdi")],
                          ["cdi: BED_GPU_4=1", "cdi: BED_GPU_5=1", "cdi file: /bed/gpu4", "cdi file: /bed/gpu5"])
@@ -303,6 +317,33 @@ class Devices(NodeTestCase):
         wanted = "True" if as_planned else "False"
         self.node.wait_for(lambda: self.condition("DevicesAsPlanned").get("status") == wanted, f"the condition {wanted}")
         print(f"    as planned: {as_planned}")
+
+    def test_of_two_pods_at_once_both_are_named_and_each_has_the_nics_of_its_gpus(self):
+        """GPUs come from elsewhere, so that the NICs alone say which rail a pod is on. The kubelet hears of both pods
+        while it was away, and asks for the first when the second is there, too."""
+        resource = "heddle.dev/nic-at-once"
+        self.offer("Nics", resource)
+        self.wait_allocatable(resource, 8)
+        rails = {"older": (6, 7), "younger": (1, 2)}
+        with self.node.kubelet_paused():
+            places = {}
+            for name, mine in rails.items():
+                places[name] = self.start(self.pod(name, annotations={
+                    "heddle.dev/gpus": ",".join(map(str, mine)),
+                    "heddle.dev/nics": ",".join(self.nics[rail]["name"] for rail in mine)}, **{resource: "2"}))
+                time.sleep(1.1)  # their times have whole seconds
+        for name, mine in rails.items():
+            self.assertEqual([self.nics[rail]["rail"] for rail in mine], list(mine))
+            self.assertEqual(self.nodes_seen(places[name]),
+                             sorted([self.verbs[self.nics[rail]["name"]] for rail in mine] + ["rdma_cm"]), name)
+
+        def said():
+            return [event["message"] for event in self.plane.rest.list(path("events", "default"))
+                    if event["reason"] == "DevicesAmbiguous" and event["involvedObject"]["name"] == NODE
+                    and resource in event["message"]]
+        message, = self.node.wait_for(said, "the event")
+        self.assertIn("taken to be for default/older, which was made first; it may be for default/younger as well", message)
+        self.node.wait_for(lambda: self.condition("DevicesAsPlanned").get("status") == "True", "the comparison")
 
     def test_nics_follow_the_plan_and_come_one_by_one(self):
         self.offer("Nics", "heddle.dev/nic")
@@ -338,9 +379,13 @@ class Devices(NodeTestCase):
 
     def set_port(self, name, **more):
         """What the agent reads of a port, as a kernel would say it."""
+        self.set_ports([name], **{"settings": {"mtu": 1500}} | more)
+
+    def set_ports(self, names, **more):
         folder = self.ports_folder()
         folder.mkdir(exist_ok=True)
-        (folder / ".next").write_text(json.dumps({"ports": [{"name": name, "netdev": "eth0", "settings": {"mtu": 1500}} | more]}))
+        (folder / ".next").write_text(json.dumps({"ports": [
+            {"name": name, "netdev": "eth0", "link": {"carrier": True}} | more for name in names]}))
         os.rename(folder / ".next", folder / "qos.yaml")
 
     def lossless(self, wishes):
@@ -368,8 +413,63 @@ class Devices(NodeTestCase):
         self.assertIn("mtu: 1500", (self.ports_folder() / "qos.yaml").read_text().replace('"', ""), "nothing was written yet")
         self.set_port(port)  # they have ended
         self.node.wait_for(lambda: self.plane.rest.get(where)["status"].get("phase") == "Running", "the pod to run", 90)
-        self.assertEqual((self.ports_folder() / "writes").read_text(), f"{port} mtu\n", "it was set before")
+        writes = [line for line in (self.ports_folder() / "writes").read_text().splitlines() if line.startswith(f"{port} ")]
+        self.assertEqual(writes, [f"{port} mtu"], "it was set before")
         self.assertEqual([r["state"] for r in self.status()["lossless"]], ["Compliant"])
+
+    def be_roce(self, settings):
+        """A machine of RoCE, which the others are not, whose ports read back as this. Returns their names."""
+        self.be_machine("roce-dual-tor", self.agent_root / self.id().rpartition(".")[2])
+        ports = sorted(f"{nic['name']}:{port['number']}" for nic in self.status()["nics"] if nic["role"] == "compute"
+                       for port in nic["ports"])
+        self.set_ports(ports, settings=settings)
+        self.addCleanup(self.lossless, None)
+        return ports
+
+    def told(self, line):
+        """Waits until the NCCL file has it."""
+        file = self.agent_root / self.id().rpartition(".")[2] / "nccl" / "nccl.conf"
+
+        def there():
+            if line not in file.read_text():
+                raise AssertionError(file.read_text())
+            return True
+        self.node.wait_for(there, f"{line} in the file", 60)
+
+    def marks(self, pod):
+        """What a pod that starts now is told of marks."""
+        seen = self.seen(self.start(self.pod(pod, **{FABRIC: "1"})))
+        self.assertIn("nccl: NCCL_IB_ROCE_VERSION_NUM=2", seen)
+        self.assertIn("nccl: NCCL_IB_ADDR_FAMILY=AF_INET", seen)
+        return [line for line in seen if line.startswith(("nccl: NCCL_IB_TC", "nccl: NCCL_IB_SL"))]
+
+    def test_a_lossless_policys_marks_reach_pods_while_its_ports_read_back_so(self):
+        ports = self.be_roce(FRESH)
+        self.assertEqual(self.marks("no-policy"), [])
+        self.lossless([{"ports": ports, "policies": ["bed"], "generation": 1, "mode": "Apply", "settings": MARKS}])
+        self.told("NCCL_IB_TC=106\n")
+        self.node.wait_for(lambda: [r["state"] for r in self.status()["lossless"]] == ["Compliant"], "the report", 60)
+        self.assertEqual(self.marks("marked"), ["nccl: NCCL_IB_TC=106", "nccl: NCCL_IB_SL=3"])
+        # Somebody turns PFC off.
+        self.set_ports(ports, settings=MARKS | {"pfc": []})
+        why = (f"NCCL_IB_TC is left out: LosslessPolicy bed marks data with 106, and {ports[0]} has another pfc than that, "
+               f"as {len(ports) - 1} more")
+        self.told(f"# {why}.\n")
+        self.assertEqual(self.marks("spoilt"), [])
+        self.node.wait_for(lambda: why in self.condition("NcclFilesWritten")["message"], "the condition to say why")
+
+    def test_a_lossless_policy_that_observes_marks_what_others_have_set(self):
+        """A site that sets its hosts by means of its own."""
+        ports, written = self.be_roce(FRESH), self.ports_folder() / "writes"
+        before = written.read_text() if written.exists() else ""
+        self.lossless([{"ports": ports, "policies": ["bed"], "generation": 1, "mode": "Observe", "settings": MARKS}])
+        self.told(f"# NCCL_IB_TC is left out: LosslessPolicy bed marks data with 106, and {ports[0]} has another trust than "
+                  f"that, as {len(ports) - 1} more.\n")
+        self.assertEqual(self.marks("not-set"), [])
+        self.set_ports(ports, settings=MARKS)
+        self.told("NCCL_IB_TC=106\n")
+        self.assertEqual(self.marks("watched"), ["nccl: NCCL_IB_TC=106", "nccl: NCCL_IB_SL=3"])
+        self.assertEqual(written.read_text() if written.exists() else "", before, "it only looks")
 
     # Others
 

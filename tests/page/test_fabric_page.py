@@ -1,6 +1,7 @@
 """The page on a made-up fabric: what a person sees and does. The same on the real operator: tests/cluster/test_page.py."""
 
 import json
+import os
 import time
 
 from browser import LARGE, SMALL, PageTestCase, expect
@@ -122,6 +123,7 @@ class Small(PageTestCase):
         expect(page.locator("#panel h2")).to_contain_text("node-23")
         page.keyboard.press("f")
         expect(page.locator("#facts")).to_contain_text("leaves count as 1:1")
+        expect(page.locator("#facts")).to_contain_text("41 flaps in 10 min, 3 gangs slowed; drain or reseat it")
         page.keyboard.press("?")
         expect(page.locator("#help")).to_be_visible()
         page.keyboard.press("Escape")
@@ -207,9 +209,12 @@ class Small(PageTestCase):
                     self.shoot(page, f"32-{viewport['width']}-{scheme}-node")
 
 
-# What the browser does for two seconds: the times between frames, while the wheel or the mouse moves the map.
+# What the browser does for two seconds while the wheel moves the map: the times between frames, which are a processor's that
+# also paints, and the page's own part of them, that of each drawing.
 FRAMES = """() => new Promise((done) => {
-  const times = [];
+  const times = [], draws = [];
+  new MutationObserver(() => draws.push(Number(document.getElementById("map").dataset.drawMs)))
+    .observe(document.getElementById("map"), { attributeFilter: ["data-draw-ms"] });
   let last = performance.now();
   const end = last + 2000;
   const tick = (now) => {
@@ -217,10 +222,29 @@ FRAMES = """() => new Promise((done) => {
     last = now;
     const map = document.getElementById("map");
     map.dispatchEvent(new WheelEvent("wheel", { deltaY: Math.sin(now / 300) * 40, clientX: 400, clientY: 400, cancelable: true }));
-    now < end ? requestAnimationFrame(tick) : done(times.slice(1));
+    now < end ? requestAnimationFrame(tick) : done({ times: times.slice(1), draws });
   };
   requestAnimationFrame(tick);
 })"""
+
+
+FRAME_MS = 16
+
+
+class Processor:
+    """What the page's own code takes of one from here on, without the waits for it."""
+
+    def __init__(self, page):
+        self._session = page.context.new_cdp_session(page)
+        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self._begun = self._now()
+
+    def _now(self):
+        metrics = self._session.send("Performance.getMetrics")["metrics"]
+        return next(one["value"] for one in metrics if one["name"] == "ScriptDuration")
+
+    def script_ms(self):
+        return (self._now() - self._begun) * 1000
 
 
 class TenThousand(PageTestCase):
@@ -240,13 +264,22 @@ class TenThousand(PageTestCase):
             expect(page.locator("#list .row").first).to_be_visible()
             loaded = time.monotonic() - begun
             self.shoot(page, f"10000-{viewport['width']}-{scheme}")
-            frames = sorted(page.evaluate(FRAMES))
+            took = Processor(page)
+            seen = page.evaluate(FRAMES)
+            each = took.script_ms() / len(seen["draws"])
+            frames, draws = sorted(seen["times"]), sorted(seen["draws"])
             median, slow = frames[len(frames) // 2], frames[int(len(frames) * 0.95)]
-            draw = page.locator("#map").get_attribute("data-draw-ms")
+            drawn, slowly = draws[len(draws) // 2], draws[int(len(draws) * 0.95)]
             print(f"\n  10,000 nodes, {size / 1e6:.1f} MB, at {viewport['width']}: loaded in {loaded:.1f} s, a frame {median:.0f} ms, "
-                  f"95 of 100 within {slow:.0f} ms, the last drawn in {draw} ms", end=" ")
+                  f"95 of 100 within {slow:.0f} ms; {len(draws)} drawn by the page in {drawn:.1f} ms, 95 of 100 within {slowly:.1f} ms, "
+                  f"{each:.1f} ms of a processor each", end=" ")
             # Loose: a processor draws here, and other suites have the other.
             self.assertLess(median, 150)
+            # The page's own part fits in a frame of 60 a second by what it takes of a processor, whoever else has it meanwhile; by
+            # the clock 95 of 100 do, where nobody else is busy.
+            self.assertLessEqual(each, FRAME_MS)
+            if viewport == SMALL and os.getloadavg()[0] < os.cpu_count():
+                self.assertLessEqual(slowly, FRAME_MS)
             self.assertLess(loaded, 30)
 
     def test_lists_hold_only_what_is_seen_and_reach_the_end(self):

@@ -14,6 +14,23 @@ namespace heddle::sim {
 
 using kube::Json;
 
+namespace {
+
+// In more than the node.
+bool SpecDiffers(const Json& one, const Json& other) {
+  const auto says_more = [](const Json& more, const Json& than) {
+    for (const auto& [name, value] : more.items()) {
+      if (name == "nodeName") continue;
+      const auto found = than.find(name);
+      if (found == than.end() || *found != value) return true;
+    }
+    return false;
+  };
+  return says_more(one, other) || says_more(other, one);
+}
+
+}  // namespace
+
 void Checks::Violate(std::string rule, std::string what) {
   constexpr std::size_t kMost = 20;
   if (violations_.size() >= kMost) return;
@@ -40,7 +57,7 @@ void Checks::PodChanged(const Json& before, const Json& after) {
   }
   const extender::PodFacts pod = extender::ReadPod(after);
   Claim claim{.name = pod.key.name, .gang = pod.gang.owner_uid, .count = pod.demand.gpus, .live = pod.live()};
-  owners_[pod.key.name] = pod.gang.owner_uid;
+  if (const auto owner = kube::ControllerOwner(after)) owners_[pod.key.name] = owner->uid;
   if (pod.occupies()) claim.bound = pod.node;
   if (pod.plan && !pod.gated) {
     claim.told = true;
@@ -59,10 +76,8 @@ void Checks::PodChanged(const Json& before, const Json& after) {
   if (bound_now || told_now) CheckAgainst(pod.uid, claim, bound_now, told_now);
   if (bound_now) CheckCount(claim.bound);
   if (before.is_null() || !kube::ArrayAt(before, {"spec", "schedulingGates"}).empty()) return;
-  Json was = before["spec"], is = after["spec"];
-  was.erase("nodeName");
-  is.erase("nodeName");
-  if (was != is) Violate("SpecStays", "the spec of pod " + pod.key.name + " has changed past its gates");
+  if (SpecDiffers(before["spec"], after["spec"]))
+    Violate("SpecStays", "the spec of pod " + pod.key.name + " has changed past its gates");
 }
 
 void Checks::CheckAgainst(const std::string& uid, const Claim& mine, bool bound_now, bool told_now) {

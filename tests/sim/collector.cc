@@ -4,6 +4,7 @@
 #include <set>
 
 #include "extender/resources.h"
+#include "tests/sim/job_sets.h"
 
 namespace heddle::sim {
 
@@ -18,7 +19,8 @@ Collector::Collector(Simulation& simulation, test::FakeApiServer& server, JobCon
 void Collector::Look() {
   if (stopped_) return;
   std::set<std::string> owners;
-  server_.Visit(kube::kJobs, [&](const Json& job) { owners.insert(kube::Uid(job)); });
+  for (const kube::Resource& resource : {kube::kJobs, JobSetKind()})
+    server_.Visit(resource, [&](const Json& owner) { owners.insert(kube::Uid(owner)); });
   const auto orphaned = [&owners](const Json& object) {
     const Json& references = kube::ArrayAt(object, {"metadata", "ownerReferences"});
     return !references.empty() && std::none_of(references.begin(), references.end(), [&](const Json& owner) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "crds/keys.h"
 #include "extender/gang_key.h"
 
@@ -13,8 +15,11 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 namespace keys = crds::keys;
 
+constexpr const char* kQueueGate = "kueue.x-k8s.io/admission";
+
 Json Template(const JobWords& words) {
   Json annotations = words.annotations;
+  if (words.queued) annotations["sim/queued"] = "true";
   if (!words.parallelism.empty()) annotations[keys::kParallelism] = words.parallelism;
   if (words.runs) annotations["sim/runs"] = std::to_string(words.runs->count());
   return {
@@ -51,6 +56,14 @@ std::string IndexWords(const std::set<int>& indexes) {
 
 }  // namespace
 
+Json JobSpec(const JobWords& words) {
+  return {{"completionMode", "Indexed"},
+          {"completions", words.completions > 0 ? words.completions : words.pods},
+          {"parallelism", words.pods},
+          {"backoffLimit", words.backoff_limit},
+          {"template", Template(words)}};
+}
+
 bool IsFinished(const Json& job) {
   return IsTrue(job, "Complete") || IsTrue(job, "Failed");
 }
@@ -64,11 +77,7 @@ JobController::JobController(Simulation& simulation, test::FakeApiServer& server
 
 std::string JobController::Submit(const JobWords& words) {
   Json job = kube::NewObject(kube::kJobs, {kTeam, words.name});
-  job["spec"] = {{"completionMode", "Indexed"},
-                 {"completions", words.completions > 0 ? words.completions : words.pods},
-                 {"parallelism", words.pods},
-                 {"backoffLimit", words.backoff_limit},
-                 {"template", Template(words)}};
+  job["spec"] = JobSpec(words);
   simulation_.Say(fmt::format("submit {}: {} pods of {} GPUs, {}", words.name, words.pods, words.gpus,
                               words.parallelism));
   return kube::Uid(server_.Put(kube::kJobs, job));
@@ -156,8 +165,10 @@ void JobController::MakePods(const Json& job, State& state, const std::vector<Po
 void JobController::MakePod(const Json& job, State& state, int index) {
   Json pod = kube::NewObject(
       kube::kPods, {kTeam, fmt::format("{}-{}-{:05x}", kube::Name(job), index, random_.Below(1u << 20))});
-  pod["metadata"]["labels"] = {{extender::kCompletionIndex, std::to_string(index)},
-                               {"batch.kubernetes.io/job-name", kube::Name(job)}};
+  if (const Json* labels = kube::Find(job, {"spec", "template", "metadata", "labels"}))
+    pod["metadata"]["labels"] = *labels;
+  pod["metadata"]["labels"][std::string(extender::kCompletionIndex)] = std::to_string(index);
+  pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] = kube::Name(job);
   pod["metadata"]["annotations"] = job["spec"]["template"]["metadata"]["annotations"];
   pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
                                                      {"kind", "Job"},
@@ -168,7 +179,35 @@ void JobController::MakePod(const Json& job, State& state, int index) {
   pod["spec"]["schedulerName"] = scheduler_;
   pod["spec"]["schedulingGates"] = Json::array({{{"name", keys::kGangGate}}});
   pod["status"] = {{"phase", "Pending"}};
-  state.pods[kube::Uid(server_.Put(kube::kPods, pod))] = index;
+  if (!kube::Annotation(pod, "sim/queued")) {
+    state.pods[kube::Uid(server_.Put(kube::kPods, pod))] = index;
+    return;
+  }
+  // On either side of ours.
+  Json& gates = pod["spec"]["schedulingGates"];
+  Json another;
+  another["name"] = kQueueGate;
+  gates.insert(random_.Below(2) == 0 ? gates.begin() : gates.end(), another);
+  if (!state.admitted) state.admitted = simulation_.now() + seconds(2 + random_.Below(60));
+  const base::MonotonicTime lifted =
+      std::max(*state.admitted, simulation_.now()) + random_.Jitter(milliseconds(1500));
+  const std::string uid = kube::Uid(server_.Put(kube::kPods, pod));
+  state.pods[uid] = index;
+  simulation_.At(lifted, [this, key = kube::KeyOf(pod), uid] { LiftGate(key, uid); });
+}
+
+// As Kueue: that one gate, wherever it stands by then.
+void JobController::LiftGate(const kube::ObjectKey& key, const std::string& uid) {
+  const auto pod = server_.Find(kube::kPods, key);
+  if (!pod || kube::Uid(*pod) != uid) return;
+  simulation_.Say("the queue lets pod " + key.name + " go");
+  server_.Edit(kube::kPods, key, [](Json& edited) {
+    Json left = Json::array();
+    for (const Json& gate : kube::ArrayAt(edited, {"spec", "schedulingGates"})) {
+      if (kube::StringAt(gate, {"name"}) != kQueueGate) left.push_back(gate);
+    }
+    edited["spec"]["schedulingGates"] = left;
+  });
 }
 
 void JobController::End(const Json& job, const std::string& type, const std::string& reason,

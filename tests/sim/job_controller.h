@@ -23,16 +23,21 @@ struct JobWords {
   std::optional<std::chrono::seconds> runs;
   kube::Json annotations = kube::Json::object();  // more of them, on the pod template
   int completions = 0;                            // 0 = as many as pods
+  int sets = 0;                                   // > 0: a JobSet of so many Jobs, which share the pods
+  bool queued = false;  // its pods are born behind a queue's gate as well as behind ours
 };
 
 inline const std::string kTeam = "team";  // the namespace of all Jobs
+
+kube::Json JobSpec(const JobWords& words);
 
 // kube-controller-manager's Job controller, for Indexed Jobs: makes pods in any order, makes a failed one again after a
 // back-off of its index, counts failures against backoffLimit (deleted pods too), suspends, completes and fails
 // Jobs, and says in status.completedIndexes which indexes are done. Admission is part of it: its pods are born behind Heddle's gate. Thread rule: as Simulation.
 class JobController {
  public:
-  // Pods are born with this schedulerName.
+  // Pods are born with this schedulerName, those of queued Jobs behind a gate more, which their queue lifts some time
+  // later: from all pods at one time, and from those that are made anew soon after.
   JobController(Simulation& simulation, test::FakeApiServer& server, std::string scheduler);
 
   std::string Submit(const JobWords& words);  // returns the Job's UID
@@ -49,11 +54,13 @@ class JobController {
     std::map<int, int> tries;                       // by index
     std::set<int> done;
     int failed = 0;
+    std::optional<base::MonotonicTime> admitted;  // by its queue
   };
   void LookAt(const kube::Json& job, const std::vector<PodRow>& pods);
   void CountEnds(const kube::Json& job, State& state, const std::vector<PodRow>& pods);
   void MakePods(const kube::Json& job, State& state, const std::vector<PodRow>& pods);
   void MakePod(const kube::Json& job, State& state, int index);
+  void LiftGate(const kube::ObjectKey& key, const std::string& uid);
   void End(const kube::Json& job, const std::string& type, const std::string& reason,
            const std::vector<PodRow>& pods);
 

@@ -276,4 +276,14 @@ void Kubelets::Finish(const kube::ObjectKey& key, const std::string& uid) {
   PublishGrants(node);
 }
 
+void Kubelets::Crash(const kube::ObjectKey& key) {
+  const auto pod = server_.Find(kube::kPods, key);
+  if (!pod || PhaseOf(*pod) != "Running" || kube::DeletionTimestamp(*pod)) return;
+  const std::string node = kube::StringAt(*pod, {"spec", "nodeName"});
+  if (dead_.contains(node)) return;
+  simulation_.Say("the program in pod " + key.name + " fails");
+  server_.Edit(kube::kPods, key, [](Json& edited) { edited["status"]["phase"] = "Failed"; });
+  PublishGrants(node);
+}
+
 }  // namespace heddle::sim

@@ -30,6 +30,8 @@ class Kubelets {
   bool alive(const std::string& node) const { return !dead_.contains(node); }
   // The agent alone: it stops or goes on to renew its Lease and to publish.
   void SetAgent(const std::string& node, bool runs);
+  // The program in a pod that runs ends with an error.
+  void Crash(const kube::ObjectKey& pod);
   // Marks a GPU as broken or sound.
   void SetHealthy(const std::string& node, int gpu, bool healthy);
   // From now on Jobs that run for ever end like others.

@@ -1,14 +1,13 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
-#include <atomic>
+#include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <string>
+#include <thread>
 
+#include "tests/sim/crew.h"
 #include "tests/sim/run.h"
 
 namespace {
@@ -31,26 +30,11 @@ constexpr const char* kExamples =
 struct Flags {
   std::uint64_t seed = 0, steps = 0;
   std::string seeds = "1..300";
+  int jobs = 0;
   bool trace = false, twice = false, go_on = false;
 };
 
-std::atomic<std::uint64_t> seed_under_way{0};
-
-// A CHECK or an assertion of the code under test: say of which seed before it ends us.
-void SayWhichSeed(int) {
-  std::array<char, 120> line{};
-  const int length =
-      std::snprintf(line.data(), line.size(), "the process ended itself in seed %llu: --seed %llu --trace\n",
-                    static_cast<unsigned long long>(seed_under_way.load()),
-                    static_cast<unsigned long long>(seed_under_way.load()));
-  if (length > 0) (void)!write(STDERR_FILENO, line.data(), std::size_t(length));
-}
-
-struct Range {
-  std::uint64_t first = 1, last = 1;
-};
-
-bool ReadRange(const Flags& flags, Range& range) {
+bool ReadRange(const Flags& flags, sim::SeedRange& range) {
   if (flags.seed != 0) {
     range = {flags.seed, flags.seed};
     return true;
@@ -65,50 +49,43 @@ bool ReadRange(const Flags& flags, Range& range) {
   return range.first <= range.last;
 }
 
-void Tell(const sim::Outcome& outcome, const std::string& program, std::uint64_t steps) {
-  const sim::Violation& first = outcome.violations.front();
-  const auto at = std::chrono::duration<double>(first.at.time_since_epoch() - std::chrono::hours(1)).count();
-  fmt::print("seed {} broke {} after {:.1f} s: {}\n", outcome.seed, first.rule, at, first.what);
-  for (std::size_t i = 1; i < outcome.violations.size() && i < 4; ++i) {
-    fmt::print("  and {}: {}\n", outcome.violations[i].rule, outcome.violations[i].what);
+// One life, or two that have to be the same.
+sim::Outcome Live(const Flags& flags, std::uint64_t seed) {
+  sim::RunOptions options{.seed = seed, .most_steps = flags.steps};
+  if (flags.trace) options.trace = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
+  sim::Outcome outcome = sim::RunSeed(options);
+  if (!flags.twice) return outcome;
+  const sim::Outcome again = sim::RunSeed(options);
+  if (again.trace_hash != outcome.trace_hash) {
+    outcome.violations.push_back(
+        {"SameTwice",
+         fmt::format("it ran differently the second time: trace {:016x}, then {:016x}", outcome.trace_hash,
+                     again.trace_hash),
+         {}});
   }
-  fmt::print("  see it again: {} --seed {}{} --trace\n", program, outcome.seed,
-             steps == 0 ? "" : fmt::format(" --steps {}", steps));
-  std::fflush(stdout);
+  return outcome;
 }
 
-int Run(const Flags& flags, const Range& range, const std::string& program) {
+// A trace is for one reader, and a process more than cores only waits.
+int JobsOf(const Flags& flags) {
+  if (flags.trace) return 1;
+  return flags.jobs > 0 ? flags.jobs : std::max(1, int(std::thread::hardware_concurrency()));
+}
+
+int Run(const Flags& flags, const sim::SeedRange& range, const std::string& program) {
   const auto begin = std::chrono::steady_clock::now();
-  std::uint64_t runs = 0, broken = 0, requests = 0, jobs = 0, kills = 0;
-  double hours = 0;
-  for (std::uint64_t seed = range.first; seed <= range.last; ++seed) {
-    seed_under_way = seed;
-    sim::RunOptions options{.seed = seed, .most_steps = flags.steps};
-    if (flags.trace) options.trace = [](const std::string& line) { std::printf("%s\n", line.c_str()); };
-    const sim::Outcome outcome = sim::RunSeed(options);
-    if (flags.twice) {
-      const sim::Outcome again = sim::RunSeed(options);
-      if (again.trace_hash != outcome.trace_hash) {
-        fmt::print("seed {} ran differently the second time: trace {:016x}, then {:016x}\n", seed,
-                   outcome.trace_hash, again.trace_hash);
-        return 1;
-      }
-    }
-    ++runs;
-    requests += outcome.requests;
-    jobs += std::uint64_t(outcome.jobs);
-    kills += std::uint64_t(outcome.kills);
-    hours += double(outcome.virtual_time.count()) / 3600;
-    if (outcome.violations.empty()) continue;
-    ++broken;
-    Tell(outcome, program, flags.steps);
-    if (!flags.go_on) break;
-  }
+  const std::string again =
+      program + (flags.steps == 0 ? "" : fmt::format(" --steps {}", flags.steps)) + " --trace";
+  const sim::Tally tally = sim::RunSeeds(range, {.jobs = JobsOf(flags), .go_on = flags.go_on, .again = again},
+                                         [&flags](std::uint64_t seed) { return Live(flags, seed); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   fmt::print(
-      "{} seeds, {} broken: {:.1f} hours of a cluster in {:.1f} s, {} Jobs, {} requests, {} restarts\n", runs,
-      broken, hours, seconds, jobs, requests, kills);
-  return broken == 0 ? 0 : 1;
+      "{} seeds, {} broken: {:.1f} hours of a cluster in {:.1f} s ({:.0f} seeds a minute by {} processes), "
+      "{} "
+      "Jobs, {} requests, {} restarts\n",
+      tally.seeds, tally.broken, double(tally.virtual_seconds) / 3600, seconds,
+      60 * double(tally.seeds) / seconds, JobsOf(flags), tally.jobs, tally.requests, tally.restarts);
+  return tally.broken == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -119,17 +96,16 @@ int main(int argc, char** argv) {
   app.footer(kExamples);
   app.add_option("--seed", flags.seed, "One seed");
   app.add_option("--seeds", flags.seeds, "FIRST..LAST")->capture_default_str();
+  app.add_option("--jobs", flags.jobs, "Processes that share the seeds (0: as many as cores)");
   app.add_option("--steps", flags.steps, "End each run after so many steps (0: at its end)");
   app.add_flag("--trace", flags.trace, "Print what happens, line by line, with the virtual time in seconds");
   app.add_flag("--twice", flags.twice, "Run each seed twice and compare the traces");
   app.add_flag("--go-on", flags.go_on, "Go on after a seed that broke a promise");
   CLI11_PARSE(app, argc, argv);
-  Range range;
+  sim::SeedRange range;
   if (!ReadRange(flags, range)) {
     fmt::print(stderr, "--seeds {}: write it as FIRST..LAST, for example 1..300\n", flags.seeds);
     return 2;
   }
-  // The handler returns, and abort goes on.
-  (void)std::signal(SIGABRT, SayWhichSeed);
   return Run(flags, range, argv[0]);
 }

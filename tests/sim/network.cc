@@ -51,6 +51,12 @@ void Network::Throttle(nanoseconds duration) {
   throttled_until_ = std::max(throttled_until_, simulation_.now() + duration);
 }
 
+void Network::SlowDown(nanoseconds duration) {
+  simulation_.Say(
+      fmt::format("the disk is slow for {} ms", std::chrono::duration_cast<milliseconds>(duration).count()));
+  slow_until_ = std::max(slow_until_, simulation_.now() + duration);
+}
+
 void Network::Compact() {
   simulation_.Say("compact");
   server_.ExpireHistory();
@@ -156,13 +162,24 @@ void Network::Arrive(Process& process, const HttpRequest& request, const std::sh
     simulation_.Say(process.name() + " dies before " + taken.Line());
     return simulation_.Kill(process);
   }
+  if (auto refused = Refusal(fate)) {
+    simulation_.Say(fmt::format("{} {} -> {} (refused)", process.name(), taken.Line(), refused->status));
+    simulation_.After(Delay(), [this, exchange, answer = *std::move(refused)] { Answer(exchange, answer); });
+    return;
+  }
+  if (taken.write() && simulation_.now() < slow_until_) {
+    simulation_.After(Seconds(1 + 9 * random_.Unit()),
+                      [=, this, &process] { CarryOut(process, request, taken, exchange, fate); });
+    return;
+  }
+  CarryOut(process, request, taken, exchange, fate);
+}
+
+void Network::CarryOut(Process& process, const HttpRequest& request, const test::ApiRequest& taken,
+                       const std::shared_ptr<Exchange>& exchange, Fate fate) {
   const auto back = [this, &exchange](base::Result<HttpResponse> result) {
     simulation_.After(Delay(), [this, exchange, result = std::move(result)] { Answer(exchange, result); });
   };
-  if (auto refused = Refusal(fate)) {
-    simulation_.Say(fmt::format("{} {} -> {} (refused)", process.name(), taken.Line(), refused->status));
-    return back(*std::move(refused));
-  }
   base::Result<HttpResponse> result;
   for (int times = fate == Fate::kDoubled ? 2 : 1; times > 0; --times) {
     result = Serve(request, taken);
@@ -230,7 +247,10 @@ void Network::Accept(const HttpRequest& request, const std::shared_ptr<Watch>& w
     return Answer(watch, Fail(Code::kUnavailable, "connection refused"));
   }
   std::optional<HttpResponse> refused = Refusal(fate);
-  if (!refused) refused = server_.Open(request, watch->polled);
+  if (!refused) {
+    const bool again = Chance(weather_.replayed);
+    refused = server_.Open(again ? FromEarlier(request) : request, watch->polled);
+  }
   simulation_.Say(fmt::format("{} WATCH -> {}", watch->name, refused ? refused->status : 200));
   if (refused) {
     simulation_.After(Delay(), [this, watch, answer = *std::move(refused)] { Answer(watch, answer); });
@@ -245,6 +265,27 @@ void Network::Accept(const HttpRequest& request, const std::shared_ptr<Watch>& w
     watch->accepted = true;
     Pump(*watch, false);
   });
+}
+
+// A watch that goes on from some time before the version it asks for, so that its events come a second time: as from a
+// proxy that had them buffered, or another server of the same cluster.
+HttpRequest Network::FromEarlier(const HttpRequest& request) {
+  constexpr std::string_view kWord = "resourceVersion=";
+  constexpr std::int64_t kFirst = 1000;  // the fake's first version
+  HttpRequest earlier = request;
+  std::size_t at = request.target.find(kWord);
+  while (at != std::string::npos && request.target[at - 1] != '?' && request.target[at - 1] != '&')
+    at = request.target.find(kWord, at + 1);
+  const bool goes_on =
+      at != std::string::npos && request.target.find("sendInitialEvents=true") == std::string::npos;
+  if (!goes_on) return earlier;
+  const std::size_t begin = at + kWord.size(),
+                    end = std::min(request.target.find('&', begin), request.target.size());
+  const std::int64_t version = std::atoll(request.target.substr(begin, end - begin).c_str());
+  if (version <= kFirst) return earlier;
+  const std::int64_t back = std::min<std::int64_t>(version - kFirst, std::int64_t(random_.Below(40)));
+  earlier.target.replace(begin, end - begin, std::to_string(version - back));
+  return earlier;
 }
 
 void Network::PlanEnds(const std::shared_ptr<Watch>& watch, seconds timeout) {

@@ -35,6 +35,7 @@ struct Weather {
   double half_open = 0;                  // a minute: an open watch falls silent for good
   double stale = 0;                      // of a list that allows it: from a cache that is some time behind
   double late = 0;                       // an event: is seconds late, and all behind it on its watch
+  double replayed = 0;                   // of a watch that goes on: it is told again what it had been told
   std::chrono::milliseconds latency{5};  // one way, on the average
 };
 
@@ -50,6 +51,8 @@ class Network {
   void TakeServerDown(std::chrono::nanoseconds duration);
   // Every answer is 429 with Retry-After for so long.
   void Throttle(std::chrono::nanoseconds duration);
+  // The API server's disk is slow for so long: every write takes 1 to 10 s, and none waits for another.
+  void SlowDown(std::chrono::nanoseconds duration);
   // What is older than now cannot be watched from any more, and every watch breaks, so that all of them notice.
   void Compact();
   void CutWatches();
@@ -108,8 +111,11 @@ class Network {
                      const std::stop_token& stop);
   void Arrive(Process& process, const kube::HttpRequest& request, const std::shared_ptr<Exchange>& exchange,
               Fate fate);
+  void CarryOut(Process& process, const kube::HttpRequest& request, const test::ApiRequest& taken,
+                const std::shared_ptr<Exchange>& exchange, Fate fate);
   std::optional<kube::HttpResponse> Refusal(Fate fate);
   void Accept(const kube::HttpRequest& request, const std::shared_ptr<Watch>& watch, Fate fate);
+  kube::HttpRequest FromEarlier(const kube::HttpRequest& request);
   void PlanEnds(const std::shared_ptr<Watch>& watch, std::chrono::seconds timeout);
   void Expire(Watch& watch);
   void SendBookmark(const std::shared_ptr<Watch>& watch);
@@ -125,7 +131,7 @@ class Network {
   test::FakeApiServer& server_;
   Weather weather_;
   base::Random random_;
-  base::MonotonicTime down_until_{}, throttled_until_{};
+  base::MonotonicTime down_until_{}, throttled_until_{}, slow_until_{};
   std::vector<std::shared_ptr<Watch>> watches_;
   std::map<const Process*, std::uint64_t> requests_;
   Observer observer_;

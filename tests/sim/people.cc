@@ -62,6 +62,8 @@ void People::Begin() {
   Happen(trouble_.remove_node, &People::RemoveNode);
   Happen(trouble_.restart_scheduler, &People::RestartScheduler);
   Happen(trouble_.edit_pod, &People::EditPod);
+  Happen(trouble_.crash_pod, &People::CrashPod);
+  Happen(trouble_.slow_disk, &People::SlowDisk);
   Happen(trouble_.cordon, &People::Cordon);
   Happen(trouble_.break_gpu, &People::BreakGpu);
   Happen(trouble_.flap_gpu, &People::FlapGpu);
@@ -116,13 +118,27 @@ void People::Submit() {
   if (random_.Below(8) == 0) words.annotations[crds::keys::kWait] = "60s";
   if (random_.Below(10) == 0) words.parallelism = "tp=3,dp=5";  // of no number of GPUs here
   if (random_.Below(12) == 0) words.completions = words.pods + 1;
+  words.queued = random_.Below(6) == 0;
+  if (words.completions == 0 && random_.Below(5) == 0) {
+    words.sets = words.pods % 2 == 0 && random_.Below(2) == 0 ? 2 : 1;
+    words.backoff_limit = int(random_.Below(2));  // what fails the Job restarts the set
+  }
   jobs_.emplace(words.name, words);
-  world_.jobs().Submit(words);
+  if (words.sets > 0) {
+    world_.job_sets().Submit(words);
+  } else {
+    world_.jobs().Submit(words);
+  }
+}
+
+const kube::Resource& People::KindOf(const std::string& job) const {
+  const auto words = jobs_.find(job);
+  return words != jobs_.end() && words->second.sets > 0 ? JobSetKind() : kube::kJobs;
 }
 
 void People::DeleteJob(const std::string& name) {
   simulation_.Say("delete job " + name);
-  world_.server().Remove(kube::kJobs, {kTeam, name});
+  world_.server().Remove(KindOf(name), {kTeam, name});
   jobs_.erase(name);
   suspended_.erase(name);
 }
@@ -132,15 +148,15 @@ void People::DeleteAJob() {
 }
 
 void People::SetSuspended(const std::string& job, bool on) {
-  const auto object = world_.server().Find(kube::kJobs, {kTeam, job});
-  if (!object || IsFinished(*object)) return;
+  const auto object = world_.server().Find(KindOf(job), {kTeam, job});
+  if (!object || IsFinished(*object) || IsFinishedSet(*object)) return;
   simulation_.Say((on ? "suspend " : "resume ") + job);
   if (on) {
     suspended_.insert(job);
   } else {
     suspended_.erase(job);
   }
-  world_.server().Edit(kube::kJobs, {kTeam, job}, [on](Json& edited) { edited["spec"]["suspend"] = on; });
+  world_.server().Edit(KindOf(job), {kTeam, job}, [on](Json& edited) { edited["spec"]["suspend"] = on; });
 }
 
 void People::Suspend() {
@@ -254,6 +270,19 @@ void People::EditPod() {
     edited["metadata"]["labels"]["example.com/edited"] = word;
     edited["metadata"]["annotations"]["example.com/note"] = word;
   });
+}
+
+void People::CrashPod() {
+  std::vector<kube::ObjectKey> running;
+  for (const PodRow& pod : PodRows(world_.server())) {
+    if (pod.phase == "Running" && !pod.terminating && pod.key.ns == kTeam) running.push_back(pod.key);
+  }
+  if (running.empty()) return;
+  world_.kubelets().Crash(running[std::size_t(random_.Below(running.size()))]);
+}
+
+void People::SlowDisk() {
+  world_.network().SlowDown(seconds(5 + random_.Below(40)));
 }
 
 void People::SetCordoned(const std::string& node, bool on) {

@@ -15,7 +15,7 @@ struct Trouble {
   double delete_job = 0, suspend = 0, delete_pod = 0, delete_gang = 0, edit_gang = 0, lone_pod = 0;
   double kill_extender = 0, freeze_extender = 0, fail_over = 0;
   double server_down = 0, throttle = 0, compact = 0, cut_watches = 0;
-  double restart_scheduler = 0, edit_pod = 0, remove_node = 0;
+  double restart_scheduler = 0, edit_pod = 0, remove_node = 0, crash_pod = 0, slow_disk = 0;
   double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0;
 };
 
@@ -54,12 +54,16 @@ class People {
   void RemoveNode();
   void RestartScheduler();
   void EditPod();
+  void CrashPod();
+  void SlowDisk();
   void Cordon();
   void BreakGpu();
   void FlapGpu();
   void KillAgent();
   std::string AnyNode();
   std::string AnyJob();
+  // Its JobSet, or the Job itself.
+  const kube::Resource& KindOf(const std::string& job) const;
   void SetSuspended(const std::string& job, bool on);
   void SetCordoned(const std::string& node, bool on);
 

@@ -40,6 +40,7 @@ class Draw {
     weather.gone = Sometimes(0.5);
     weather.stale = Sometimes(1);
     weather.late = Sometimes(0.2);
+    weather.replayed = Sometimes(1);
     weather.latency = milliseconds(std::array{1, 5, 30, 150}[std::size_t(random_.Below(4))]);
     return weather;
   }
@@ -49,13 +50,13 @@ class Draw {
     trouble.submit = 1 + 8 * random_.Unit();
     for (double* rate : {&trouble.delete_job, &trouble.suspend, &trouble.delete_pod, &trouble.delete_gang,
                          &trouble.edit_gang, &trouble.lone_pod, &trouble.kill_extender, &trouble.cordon,
-                         &trouble.edit_pod}) {
+                         &trouble.edit_pod, &trouble.crash_pod}) {
       *rate = Sometimes(3);
     }
     for (double* rate :
          {&trouble.freeze_extender, &trouble.fail_over, &trouble.server_down, &trouble.throttle,
           &trouble.compact, &trouble.cut_watches, &trouble.kill_node, &trouble.break_gpu, &trouble.flap_gpu,
-          &trouble.kill_agent, &trouble.restart_scheduler, &trouble.remove_node}) {
+          &trouble.kill_agent, &trouble.restart_scheduler, &trouble.remove_node, &trouble.slow_disk}) {
       *rate = Sometimes(1.5);
     }
     return trouble;
@@ -90,21 +91,41 @@ struct Standing {
   bool finished = false;
 };
 
-// Every Job's standing by its name, read in one pass: this is asked every few seconds of virtual time.
+// Whose standing an object is part of, and which of its pods the object's first one is.
+struct Part {
+  Standing* of = nullptr;
+  int first = 0;
+  std::int64_t attempt = 0;
+};
+
+// Every Job's standing and every JobSet's by its name, read in one pass: this is asked every few seconds of virtual
+// time.
 std::map<std::string, Standing> Standings(World& world) {
   std::map<std::string, Standing> standings;
-  std::map<std::string, Standing*> by_uid;
+  std::map<std::string, Part> by_uid;
+  world.server().Visit(JobSetKind(), [&](const Json& set) {
+    Standing& standing = standings[kube::Name(set)];
+    standing.finished = IsFinishedSet(set);
+    by_uid[kube::Uid(set)] = {&standing, 0, kube::IntAt(set, {"status", "restarts"}).value_or(0)};
+  });
   world.server().Visit(kube::kJobs, [&](const Json& job) {
-    Standing& standing = standings[kube::Name(job)];
-    standing.finished = IsFinished(job);
-    standing.run = extender::ReadRanksDone(job, kube::IntAt(job, {"spec", "completions"}).value_or(1));
-    by_uid[kube::Uid(job)] = &standing;
+    const auto set = by_uid.find(JobSetOf(job));
+    if (set == by_uid.end() && !JobSetOf(job).empty()) return;  // about to go
+    const bool alone = set == by_uid.end();
+    Standing& standing = alone ? standings[kube::Name(job)] : *set->second.of;
+    if (alone) standing.finished = IsFinished(job);
+    const Part& part = by_uid[kube::Uid(job)] = {&standing, FirstIndex(job), 0};
+    for (const int rank :
+         extender::ReadRanksDone(job, kube::IntAt(job, {"spec", "completions"}).value_or(1))) {
+      standing.run.insert(part.first + rank);
+    }
   });
   for (const PodRow& pod : PodRows(world.server())) {
     const auto found = by_uid.find(pod.owner);
     if (found == by_uid.end() || pod.terminating || pod.phase == "Failed") continue;
-    Standing& standing = *found->second;
-    if (pod.phase == "Running" || pod.phase == "Succeeded") standing.run.insert(pod.index);
+    Standing& standing = *found->second.of;
+    if (pod.phase == "Running" || pod.phase == "Succeeded")
+      standing.run.insert(found->second.first + pod.index);
     if (pod.finished()) continue;
     ++standing.pods;
     standing.gated += pod.gated ? 1 : 0;
@@ -113,8 +134,9 @@ std::map<std::string, Standing> Standings(World& world) {
   world.server().Visit(extender::kGangs, [&](const Json& object) {
     const auto found = by_uid.find(kube::StringAt(object, {"spec", "owner", "uid"}));
     if (found == by_uid.end()) return;
-    found->second->reason = kube::StringAt(object, {"status", "reason"});
-    found->second->gang = kube::StringAt(object, {"status", "summary"});
+    if (kube::IntAt(object, {"spec", "attempt"}).value_or(0) != found->second.attempt) return;
+    found->second.of->reason = kube::StringAt(object, {"status", "reason"});
+    found->second.of->gang = kube::StringAt(object, {"status", "summary"});
   });
   return standings;
 }

@@ -135,8 +135,8 @@ void Simulation::GiveTurn(Thread& thread) {
   asked_ = 0;
   thread.state_ = Thread::State::kRunning;
   running_ = &thread;
-  thread.baton_.release();
-  if (!back_.try_acquire_for(kStuck)) {
+  thread.baton_.Give();
+  if (!back_.TakeWithin(kStuck)) {
     std::fprintf(stderr, "sim: %s has run for %lld s without a wait that the simulation can see\n",
                  thread.name_.c_str(), static_cast<long long>(kStuck.count()));
     std::abort();
@@ -167,8 +167,8 @@ Woke Simulation::Wait(base::MonotonicTime deadline, const std::stop_token& stop)
   if (deadline != base::MonotonicTime::max()) deadlines_.emplace(std::pair{deadline, self.number_}, &self);
   {
     const std::stop_callback on_stop(stop, [this, &self] { Wake(self); });
-    back_.release();
-    self.baton_.acquire();
+    back_.Give();
+    self.baton_.Take();
   }
   if (self.process_.dead_ || stop.stop_requested()) return Woke::kStopped;
   return now_ >= deadline ? Woke::kDeadline : Woke::kWoken;
@@ -187,7 +187,7 @@ Thread& Simulation::Born(Process& process) {
 }
 
 void Simulation::Begin(Thread& thread) {
-  thread.baton_.acquire();
+  thread.baton_.Take();
   current = this;
 }
 
@@ -195,7 +195,7 @@ void Simulation::Finish(Thread& thread) {
   current = nullptr;
   thread.state_ = Thread::State::kDone;
   for (Thread* joiner : thread.joiners_) Wake(*joiner);
-  back_.release();
+  back_.Give();
 }
 
 void Simulation::Join(std::thread::native_handle_type handle) {
@@ -209,8 +209,8 @@ void Simulation::Join(std::thread::native_handle_type handle) {
     thread.joiners_.push_back(&self);
     self.state_ = Thread::State::kWaiting;
     self.deadline_ = base::MonotonicTime::max();
-    back_.release();
-    self.baton_.acquire();
+    back_.Give();
+    self.baton_.Take();
   }
 }
 

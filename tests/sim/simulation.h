@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <semaphore>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "tests/sim/baton.h"
 
 namespace heddle::sim {
 
@@ -65,7 +65,7 @@ class Thread {
   State state_ = State::kReady;
   base::MonotonicTime deadline_ = base::MonotonicTime::max();
   std::vector<Thread*> joiners_;
-  std::binary_semaphore baton_{0};
+  Baton baton_;
 };
 
 // Why a wait ended.
@@ -153,7 +153,7 @@ class Simulation {
   Thread* running_ = nullptr;
   std::uint64_t asked_ = 0;  // for the time, in this turn
   std::function<void(const Process&)> spinning_;
-  std::binary_semaphore back_{0};
+  Baton back_;
   std::function<void(const std::string&)> sink_;
 };
 

@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
 #include "base/check.h"
 #include "crds/keys.h"
 #include "extender/owner_kinds.h"
@@ -51,7 +55,10 @@ World::World(Simulation& simulation, const Setting& setting, const Weather& weat
       random_(simulation.Fork()),
       network_(simulation, server_, weather),
       checks_(simulation),
+      queue_rule_(simulation, server_, checks_,
+                  [this](const Process& process) { return KeptNodes(process); }),
       jobs_(simulation, server_, scheduler_name()),
+      job_sets_(simulation, server_),
       kubelets_(simulation, server_),
       scheduler_(
           simulation, server_, HostsOf(MakeMachines(setting)),
@@ -66,6 +73,7 @@ World::World(Simulation& simulation, const Setting& setting, const Weather& weat
   for (const extender::OwnerKind& kind : extender::OwnerKinds()) {
     if (kind.everywhere) server_.Serve(kind.resource);
   }
+  server_.Serve(JobSetKind());
   server_.set_track_owners(false);
   server_.set_watch_list(setting.watch_list);
   Listen();
@@ -86,7 +94,8 @@ void World::Listen() {
   server_.OnChange([this](const kube::Resource& resource, const Json& before, const Json& after) {
     network_.Changed(resource);
     checks_.Changed(resource, before, after);
-    if (resource == kube::kPods || resource == kube::kJobs) {
+    if (resource == kube::kJobs || resource == JobSetKind()) job_sets_.Kick();
+    if (resource == kube::kPods || resource == kube::kJobs || resource == JobSetKind()) {
       jobs_.Kick();
       kubelets_.Kick();
       scheduler_.Kick();
@@ -100,7 +109,34 @@ void World::Listen() {
   network_.Observe(
       [this](const Process& process, const test::ApiRequest& request, const kube::HttpResponse& response) {
         checks_.Requested(process, request, response);
+        queue_rule_.Requested(process, request, response);
       });
+}
+
+// By what filter tells a pod that is worth less than any other.
+QueueRule::Kept World::KeptNodes(const Process& process) {
+  const Json probe{
+      {"metadata", {{"name", "probe"}, {"namespace", kTeam}, {"uid", "probe"}}},
+      {"spec",
+       {{"priority", std::numeric_limits<std::int32_t>::min()},
+        {"containers",
+         Json::array({{{"name", "main"}, {"resources", {{"limits", {{"nvidia.com/gpu", "1"}}}}}}})}}}};
+  const bool ours = std::any_of(machines_.begin(), machines_.end(),
+                                [&process](const Machine& one) { return one.process == &process; });
+  QueueRule::Kept kept;
+  for (const Machine& machine : machines_) {
+    if (ours && machine.process != &process) continue;
+    const auto told = AskVerb(machines_, machine.host, "/filter",
+                              {{"Pod", probe}, {"Nodes", nullptr}, {"NodeNames", nodes_}});
+    const Json* refused = told ? kube::Find(*told, {"FailedAndUnresolvableNodes"}) : nullptr;
+    if (refused == nullptr || !refused->is_object()) continue;
+    for (const auto& [node, why] : refused->items()) {
+      // "others left it for a gang of priority 100"
+      const std::string sentence = why.is_string() ? why.get<std::string>() : "";
+      kept[node] = std::atoi(sentence.substr(sentence.rfind(' ') + 1).c_str());
+    }
+  }
+  return kept;
 }
 
 void World::AddNodes(const Setting& setting) {

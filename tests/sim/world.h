@@ -12,9 +12,11 @@
 #include "tests/sim/checks.h"
 #include "tests/sim/collector.h"
 #include "tests/sim/job_controller.h"
+#include "tests/sim/job_sets.h"
 #include "tests/sim/kubelets.h"
 #include "tests/sim/network.h"
 #include "tests/sim/pod_scheduler.h"
+#include "tests/sim/queue_rule.h"
 #include "tests/sim/simulation.h"
 #include "tests/support/fake_api_server.h"
 
@@ -53,9 +55,11 @@ class World {
   Network& network() { return network_; }
   Checks& checks() { return checks_; }
   JobController& jobs() { return jobs_; }
+  JobSets& job_sets() { return job_sets_; }
   Kubelets& kubelets() { return kubelets_; }
   PodScheduler& scheduler() { return scheduler_; }
   Collector& collector() { return collector_; }
+  QueueRule& queue_rule() { return queue_rule_; }
   std::vector<Machine>& machines() { return machines_; }
   // Of pods: where the extenders elect a leader themselves, there is no scheduler of ours.
   std::string scheduler_name() const {
@@ -63,6 +67,9 @@ class World {
   }
   const std::vector<std::string>& nodes() const { return nodes_; }
   int gpus_per_node() const { return gpus_per_node_; }
+
+  // The nodes that the extender of that process keeps, or any of them where it is none of theirs.
+  QueueRule::Kept KeptNodes(const Process& process);
 
   void RunUntil(base::MonotonicTime time);
   void Pass(std::chrono::nanoseconds duration) { RunUntil(simulation_.now() + duration); }
@@ -96,7 +103,9 @@ class World {
   test::FakeApiServer server_{clock_};
   Network network_;
   Checks checks_;
+  QueueRule queue_rule_;
   JobController jobs_;
+  JobSets job_sets_;
   Kubelets kubelets_;
   PodScheduler scheduler_;
   Collector collector_;

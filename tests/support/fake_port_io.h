@@ -47,7 +47,7 @@ class FakePortIo final : public nodeagent::PortIo {
     int queue_pairs = 0;
     std::optional<base::Error> queue_pairs_unknown;
     std::vector<std::string> holders;
-    nodeagent::LinkEvidence link{true, 0, {{"rx_symbol_err_phy", 7}}};
+    nodeagent::LinkEvidence link{true, 0, {{"rx_crc_errors_phy", 7}}};
     std::map<lossless::Setting, Fault> faults;         // by the setting whose write fails
     std::function<void(Port&)> on_write;               // after each that took effect
     std::map<lossless::Setting, std::string> writers;  // else "manual"

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 # name: (vendor, device, class)
 CHIPS = {
     "A100": (0x10DE, 0x20B2, 0x030200),
+    "A100-40": (0x10DE, 0x20B0, 0x030200),
     "H100": (0x10DE, 0x2330, 0x030200),
     "GB200": (0x10DE, 0x2941, 0x030200),
     "A800": (0x10DE, 0x20F3, 0x030200),
@@ -24,7 +25,9 @@ CHIPS = {
     "CX7": (0x15B3, 0x1021, 0x020700),
     "CX8": (0x15B3, 0x1023, 0x020700),
     "CX7-eth": (0x15B3, 0x1021, 0x020000),
+    "EFA0": (0x1D0F, 0xEFA0, 0x020000),
     "EFA": (0x1D0F, 0xEFA2, 0x020000),
+    "EFA3": (0x1D0F, 0xEFA3, 0x020000),
     "ENA": (0x1D0F, 0xEC20, 0x020000),
     "X550": (0x8086, 0x1563, 0x020000),
     "I210": (0x8086, 0x1533, 0x020000),
@@ -226,6 +229,42 @@ def p5_48xlarge():
     return m
 
 
+def p4d_24xlarge():
+    # After ../shared/data/resourceslice, which is of a real one: no port stands above any device, and two GPUs, an EFA
+    # and mostly an ENA share each of four host bridges. The NVSwitches are not in it; their place here is made.
+    m = Shape("p4d.24xlarge", (2, 1, 24, 2), 576, "NVIDIA A100-SXM4-40GB", "580.126.9", (3, 12), generation=4)
+
+    def guest(bus, device, chip, numa):
+        name = f"0000:{bus:02x}:{device:02x}.0"
+        m.pcis.append(Pci(name, chip, f"pci0000:{bus:02x}/{name}", numa, m.generation))
+        return name
+
+    for rail, bus in enumerate((0x10, 0x20, 0x90, 0xA0)):
+        numa = rail // 2
+        m.gpus += [GpuSpec(guest(bus, device, "A100-40", numa), 40960) for device in (0x1C, 0x1D)]
+        m.nics.append(NicSpec(f"rdmap{bus}s27", guest(bus, 0x1B, "EFA0", numa), "efa", 100, [Port(str(rail))]))
+        if bus != 0x10:
+            m.ethernet({0x20: "ens65", 0x90: "ens129", 0xA0: "ens161"}[bus], guest(bus, 0x01, "ENA", numa), 100,
+                       f"mgmt{rail}", leaf="")
+    m.nvswitches = [guest(0x80, device, "NVSwitch3", 0) for device in range(0x1A, 0x20)]
+    return m
+
+
+def p6_b200():
+    # One EFA of 400 Gb/s for each GPU. The ConnectX-7 that manage the NVLink switches look like NICs, as ibp*.
+    m = Shape("p6-b200.48xlarge", (2, 1, 48, 2), 1024, "NVIDIA B200", "570.124.06", (5, 18), fabric="completed")
+    for gpu in range(8):
+        first = 0x4F + 0x11 * gpu
+        found = m.switch(first - 3, {first: "EFA3", first + 1: "B200"}, gpu // 4)
+        m.gpus.append(GpuSpec(found[1], 183359))
+        m.nics.append(NicSpec(f"rdmap{first}s0", found[0], "efa", 400, [Port(str(gpu))]))
+    for number, bdf in enumerate(m.switch(0x02, {0x05: "CX7", 0x06: "CX7"}, 0)):
+        name = f"ibp{5 + number}s0"
+        m.nics.append(NicSpec(name, bdf, "ib", 400, [Port(f"nvlink{number}", name)], mtu=4092, vpd="SW_MNG"))
+    m.ethernet("ens32", m.direct(0x1E, 0x1F, "ENA", 0, width=4), 100, leaf="")
+    return m
+
+
 def roce_dual_tor():
     # Four GPUs share a NIC; its two ports are a bond over two ToRs. No NVLink.
     m = Shape("8x L40S, dual ToR", (2, 1, 32, 2), 512, "NVIDIA L40S", "550.90.07")
@@ -327,7 +366,9 @@ SHAPES = {
     "gb300-nvl72-tray": gb300_tray,
     "gb200-tray": gb200_tray,
     "gb200-nvl72-tray": gb200_tray,
+    "p4d-24xlarge": p4d_24xlarge,
     "p5-48xlarge": p5_48xlarge,
+    "p6-b200-48xlarge": p6_b200,
     "roce-dual-tor": roce_dual_tor,
     "hgx-b300": hgx_b300,
     "nd-a100-v4-vm": nd_a100_v4_vm,

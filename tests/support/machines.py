@@ -4,8 +4,9 @@
     machines.py SHAPE DIR [--hostname H] [--leaf RAIL=LEAF/PORT ...]
 
 A folder holds machine.yaml (product, hostname), sys/ (sysfs as Linux has it), nvml.yaml (what NVML answered),
-lldp.json (lldpd's json0) and ib.txt (directed-route answers). Identities (GPU UUIDs, NIC GUIDs, MACs) follow
-from the hostname, so the same call writes the same bytes and no two hosts share one.
+lldp.json (lldpd's json0), ib.txt (directed-route answers), verbs.yaml (the RDMA MTUs that drivers say) and, where
+asked for, leaf-counters.txt (what leaves have counted). Identities (GPU UUIDs, NIC GUIDs, MACs) follow from the
+hostname, so the same call writes the same bytes and no two hosts share one.
 
 write(cluster, dir) writes many machines that share their PCI tree by symbolic links. A cluster is
     {"nodes": [{"name": "node-00", "shape": "hgx-h100", ...options}, ...]}
@@ -49,6 +50,7 @@ class Host:
     bad_gpus: list = field(default_factory=list)  # GPUs with an uncorrectable ECC error
     bad_nvlinks: dict = field(default_factory=dict)  # GPU index -> number of NVLinks that are down
     no_lldp: bool = False
+    leaf_counts: dict = field(default_factory=dict)  # port key -> "link_downed=41 …"; any: the others count nothing
 
     def digest(self, *what):
         return hashlib.sha256(":".join([self.name, *map(str, what)]).encode()).hexdigest()
@@ -236,6 +238,7 @@ def link_of(host, nic):
 
 def write_rdma(out, host, shape, nic, lid):
     paths = {pci.bdf: pci.path for pci in shape.pcis}
+    chip = next(pci.chip for pci in shape.pcis if pci.bdf == nic.bdf)
     base = f"sys/class/infiniband/{nic.rdma}"
     guid = "0000:0000:0000:0000" if nic.kind == "efa" else host.guid(nic.rdma)
     state, phys_state, rate = link_of(host, nic)
@@ -245,7 +248,8 @@ def write_rdma(out, host, shape, nic, lid):
     files = {
         "node_type": "7: unspecified" if nic.kind == "efa" else "1: CA",
         "node_guid": guid, "sys_image_guid": guid, "node_desc": f"{host.name} {nic.rdma}",
-        "fw_ver": {"ib": "28.39.3560", "roce": "28.39.3560", "efa": "0.0.0.0"}[nic.kind],
+        "fw_ver": {"CX6": "20.39.3560", "CX8": "40.45.1200"}.get(chip, "28.39.3560") if nic.kind != "efa" else "0.0.0.0",
+        "hca_type": "" if nic.kind == "efa" else f"MT{CHIPS[chip][1]}",
         "board_id": "" if nic.kind == "efa" else "MT_0000000838",
         "ports/1/link_layer": layer, "ports/1/state": state, "ports/1/phys_state": phys_state,
         "ports/1/rate": rate, "ports/1/lid": f"0x{lid:x}",
@@ -311,6 +315,20 @@ def write_netdevs(out, host, shape, nic):
             out.put(f"{base}/{name}", value)
 
 
+def verbs_yaml(host, shape):
+    """What drivers say of the ports that are up, as ibv_query_port."""
+    lines = []
+    for nic in shape.nics:
+        layer = {"ib": "InfiniBand", "roce": "Ethernet", "efa": "Unspecified"}.get(nic.kind)
+        numbers = nic.data_ports or [1]
+        for index, number in enumerate(numbers):
+            # A bond is one RDMA port, and up as long as one of its cables is.
+            keys = [nic.ports[index].key] if nic.data_ports else [port.key for port in nic.ports]
+            if nic.rdma and not nic.vpd and any(key not in host.down for key in keys):
+                lines.append(f'- {{device: "{nic.rdma}", port: {number}, link_layer: "{layer}", active_mtu: 4096}}')
+    return "\n".join(lines)
+
+
 def place(host, port):
     """Where the cable of a port ends: (leaf, port)."""
     said = host.leaves.get(port.key)
@@ -353,6 +371,21 @@ def ib_text(host, shape, lids):
             else:
                 lid = lids[nic.rdma] + (number if nic.data_ports else 0)
                 lines.append(f'{nic.rdma} {number} {lid} switch {leaf_guid(leaf)} "{leaf}" {leaf_port}')
+    return "\n".join(lines)
+
+
+def leaf_counters_text(host, shape):
+    lines = []
+    for nic in shape.nics:
+        if nic.kind != "ib":
+            continue
+        for port, number in zip(nic.ports, nic.data_ports or [1]):
+            leaf, leaf_port = place(host, port)
+            if port.key in host.down or not leaf:
+                continue
+            lid = 1 + int(leaf_guid(leaf), 16) % 0xBFFE
+            counts = host.leaf_counts.get(port.key, "symbol_error=0 link_downed=0 port_rcv_errors=0")
+            lines.append(f'{nic.rdma} {number} {leaf_guid(leaf)} "{leaf}" {leaf_port} lid {lid} {counts}')
     return "\n".join(lines)
 
 
@@ -440,6 +473,11 @@ def write_host(host, shape, folder, common=None):
         write_kfd(out, host, shape)
     out.put("lldp.json", lldp_json(host, shape))
     out.put("ib.txt", ib_text(host, shape, lids))
+    out.put("proc/sys/kernel/osrelease", "6.8.0-48-generic")
+    if any(nic.rdma for nic in shape.nics):
+        out.put("verbs.yaml", verbs_yaml(host, shape))
+    if host.leaf_counts:
+        out.put("leaf-counters.txt", leaf_counters_text(host, shape))
     return folder
 
 
@@ -484,6 +522,8 @@ def main(arguments):
                         help="where a port's cable ends; RAIL.2 is a NIC's second port")
     parser.add_argument("--down", action="append", default=[], metavar="RAIL", help="a port without link")
     parser.add_argument("--half", action="append", default=[], metavar="RAIL", help="a port at half width")
+    parser.add_argument("--leaf-counts", action="append", default=[], metavar="RAIL=COUNTS",
+                        help='what a leaf has counted, as in 3="link_downed=41 symbol_error=7"; the others nothing')
     parser.add_argument("--bad-gpu", action="append", default=[], type=int, metavar="INDEX")
     parser.add_argument("--cluster-uuid", default="")
     parser.add_argument("--clique", default=0, type=int)
@@ -491,12 +531,13 @@ def main(arguments):
     shape = SHAPES[given.shape]()
     keys = {port.key for nic in shape.nics for port in nic.ports}
     leaves = dict(item.split("=", 1) for item in given.leaf if "=" in item)
-    unknown = [key for key in [*leaves, *given.down, *given.half] if key not in keys]
+    leaf_counts = dict(item.split("=", 1) for item in given.leaf_counts if "=" in item)
+    unknown = [key for key in [*leaves, *leaf_counts, *given.down, *given.half] if key not in keys]
     if unknown or len(leaves) != len(given.leaf):
         wanted = ", ".join(sorted(keys))
         parser.error(f"{', '.join(unknown) or '--leaf'}: want one of {wanted}, as in --leaf 3=su0-r3/12")
     host = Host(given.hostname or given.shape, given.shape, given.site, leaves, given.cluster_uuid,
-                given.clique, given.down, given.half, given.bad_gpu)
+                given.clique, given.down, given.half, given.bad_gpu, leaf_counts=leaf_counts)
     write_host(host, shape, given.dir)
 
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <list>
@@ -28,11 +29,19 @@ class TestAuthority {
   explicit TestAuthority(const std::string& name);
   const std::string& pem() const { return self_.certificate; }
   // subject_alt_names as OpenSSL writes them: "DNS:api.test,IP:127.0.0.1"; "" = a client's certificate.
-  TestCertificate Issue(const std::string& common_name, const std::string& subject_alt_names) const;
+  TestCertificate Issue(const std::string& common_name, const std::string& subject_alt_names) const {
+    return Issue(common_name, subject_alt_names, std::chrono::hours(-24), std::chrono::hours(24));
+  }
+  // Good from and until so long from now.
+  TestCertificate Issue(const std::string& common_name, const std::string& subject_alt_names,
+                        std::chrono::seconds from, std::chrono::seconds until) const;
 
  private:
   TestCertificate self_;
 };
+
+// One that no authority has issued, as appliances make it on their first start.
+TestCertificate SelfSigned(const std::string& common_name, const std::string& subject_alt_names);
 
 // A request as it came over the wire.
 struct ReceivedRequest {

@@ -65,8 +65,8 @@ TestAuthority::TestAuthority(const std::string& name) {
   self_ = Finish(certificate, key, key);
 }
 
-TestCertificate TestAuthority::Issue(const std::string& common_name,
-                                     const std::string& subject_alt_names) const {
+TestCertificate TestAuthority::Issue(const std::string& common_name, const std::string& subject_alt_names,
+                                     std::chrono::seconds from, std::chrono::seconds until) const {
   BIO* certificate_reader = BIO_new_mem_buf(self_.certificate.data(), -1);
   BIO* key_reader = BIO_new_mem_buf(self_.key.data(), -1);
   X509* issuer = PEM_read_bio_X509(certificate_reader, nullptr, nullptr, nullptr);
@@ -74,6 +74,8 @@ TestCertificate TestAuthority::Issue(const std::string& common_name,
   EVP_PKEY* key = EVP_EC_gen("P-256");
   X509* certificate = Blank(common_name, key);
   X509_set_issuer_name(certificate, X509_get_subject_name(issuer));
+  X509_gmtime_adj(X509_getm_notBefore(certificate), from.count());
+  X509_gmtime_adj(X509_getm_notAfter(certificate), until.count());
   if (!subject_alt_names.empty()) Extend(certificate, issuer, NID_subject_alt_name, subject_alt_names);
   TestCertificate pair = Finish(certificate, key, signer);
   X509_free(issuer);
@@ -81,6 +83,15 @@ TestCertificate TestAuthority::Issue(const std::string& common_name,
   BIO_free(certificate_reader);
   BIO_free(key_reader);
   return pair;
+}
+
+TestCertificate SelfSigned(const std::string& common_name, const std::string& subject_alt_names) {
+  EVP_PKEY* key = EVP_EC_gen("P-256");
+  X509* certificate = Blank(common_name, key);
+  X509_set_issuer_name(certificate, X509_get_subject_name(certificate));
+  Extend(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE");
+  Extend(certificate, certificate, NID_subject_alt_name, subject_alt_names);
+  return Finish(certificate, key, key);
 }
 
 }  // namespace heddle::test

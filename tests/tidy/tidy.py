@@ -18,11 +18,13 @@ MAY_INCLUDE = {
     "lossless": ["base", "topology"],
     "formats": ["base", "topology", "lossless"],
     "crds": ["base", "topology", "placement", "lossless"],
+    "switches": ["base", "topology", "lossless", "formats", "crds"],
     "kube": ["base"],
+    "gnmi": ["base"],
     "nodeagent": ["base", "topology", "formats", "crds", "kube", "lossless"],
-    "operator": ["base", "topology", "placement", "crds", "kube", "lossless"],
+    "operator": ["base", "topology", "placement", "formats", "crds", "kube", "lossless", "switches", "gnmi"],
     "extender": ["base", "topology", "placement", "crds", "kube"],
-    "cli": ["base", "topology", "placement", "sizing", "formats", "crds", "kube", "lossless"],
+    "cli": ["base", "topology", "placement", "sizing", "formats", "crds", "kube", "lossless", "switches"],
 }
 # A room of nodeagent/ may include itself, these, and the folders that nodeagent/ may. What lies in no room (the loops,
 # main.cc) may include every room.
@@ -34,10 +36,10 @@ ROOMS = {
         "leaf": ["nic"],
         "assembly": ["pci", "gpu", "nic", "leaf"],
         "nccl": ["assembly", "pci", "nic"],
-        "recording": ["assembly", "gpu", "nic"],
-        "health": ["assembly", "gpu", "nic"],
+        "recording": ["assembly", "gpu", "nic", "leaf"],
+        "health": ["assembly", "gpu", "nic", "leaf"],
         "discovery": ["assembly", "nccl", "recording", "health", "gpu", "leaf", "nic", "qos"],
-        "monitor": ["assembly", "health", "discovery"],
+        "monitor": ["assembly", "health", "discovery", "leaf"],
         "grants": ["pci"],
         "qos": ["assembly", "nic", "health", "pci"],
         "devices": ["assembly", "nccl", "nic", "grants"],
@@ -46,7 +48,7 @@ ROOMS = {
     # The page reads what the operator has found, and nothing of the operator needs the page but the daemon.
     "operator": {"page": ["assembly", "pace", "view"]},
 }
-PURE = ["topology", "placement", "sizing", "lossless", "formats", "crds"]
+PURE = ["topology", "placement", "sizing", "lossless", "formats", "crds", "switches"]
 
 # (what, pattern, files where it is right)
 ONLY_AT_THE_EDGE = [
@@ -59,9 +61,11 @@ ONLY_AT_THE_EDGE = [
 IN_PURE_CODE = [
     ("does I/O", r"\b(std::cout|std::cerr|std::ifstream|std::ofstream|fopen\s*\(|printf\s*\()", []),
     ("starts a thread", r"\bstd::j?thread\b", []),
-    # wiring.cc: leaf names are only looked up there, 131,072 of them for 16,384 nodes.
-    ("keeps an unordered container, whose order may reach the output", r"\bstd::unordered_(map|set)\b", ["topology/wiring.cc"]),
+    # wiring.cc: leaf names are only looked up there, 131,072 of them for 16,384 nodes; suspect_links.cc: names of links.
+    ("keeps an unordered container, whose order may reach the output", r"\bstd::unordered_(map|set)\b", ["topology/wiring.cc", "topology/suspect_links.cc"]),
 ]
+# Words of Kubernetes in code that writes conditions.
+NO_REASONS = {"PersistentVolume", "PersistentVolumeClaim", "Secret", "Succeeded"}
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 70
 MAX_COLUMNS = 120
@@ -137,6 +141,35 @@ def check_links(path, text):
                 yield number, f"links to {target}, which is not there"
 
 
+def check_claims():
+    """Sentences of docs/security.md that are about the tree: no call changes a switch, and every fuzzer is in its table."""
+    calls = set(re.findall(r"\brpc (\w+)", (ROOT / "gnmi/gnmi.proto").read_text()))
+    if calls != {"Capabilities", "Get", "Subscribe"}:
+        yield "gnmi/gnmi.proto", 1, f"has the calls {', '.join(sorted(calls))}: a switch is read and never set"
+    page = (ROOT / "docs/security.md").read_text()
+    for corpus in sorted((ROOT / "tests/fuzz/corpus").iterdir()):
+        if f"`{corpus.name}`" not in page:
+            yield "docs/security.md", 1, f"does not say whose bytes the fuzzer {corpus.name} plays"
+
+
+def check_reasons():
+    """A person who meets a reason finds it in docs/conditions.md, or on a page that this one names."""
+    page = ROOT / "docs/conditions.md"
+    named = {page.parent / target for target in re.findall(r"\]\(([\w.-]+\.md)", page.read_text())}
+    told = set(re.findall(r"`(\w+)`", "".join(one.read_text() for one in [page, *sorted(named)])))
+    word = r'"([A-Z][a-z]+(?:[A-Z0-9][a-z0-9]*)*)"'
+    sources = [ROOT / "placement/plan.cc"] + [file for folder in ("operator", "nodeagent", "extender")
+                                              for file in sorted((ROOT / folder).rglob("*.cc"))]
+    for file in sources:
+        text = file.read_text()
+        conditions = re.search(r"\bCondition (\w+|\w+\(.*)(\{|;|\))|SetCondition|SwitchTrouble TroubleOf|RefusalReasonName\(", text)
+        for number, line in enumerate(text.split("\n"), 1):
+            for reason in re.findall(word if conditions else rf"(?:InputRefusal\{{|blame\(|return \{{){word},", line):
+                if reason not in told and reason not in NO_REASONS:
+                    yield (str(file.relative_to(ROOT)), number,
+                           f"the reason {reason} stands neither in docs/conditions.md nor on a page that it names")
+
+
 def main():
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     faults, checked = [], 0
@@ -153,6 +186,7 @@ def main():
         elif path.endswith(".md"):
             checked += 1
             faults += [(path, *f) for f in check_links(path, file.read_text())]
+    faults += [*check_claims(), *check_reasons()]
     for path, number, what in faults:
         print(f"{path}:{number}: {what}")
     print(f"tidy: {checked} files, {len(faults)} faults")

@@ -1,5 +1,6 @@
 // promql reads a JSON list of PromQL expressions and says of each what Prometheus' own parser says: why it is none, or
-// which series it asks for.
+// which series it asks for. With --alerts it reads a JSON list of stories, and says of each which alerts of a rule file
+// Prometheus' own engine would have fired when.
 package main
 
 import (
@@ -22,19 +23,19 @@ type selector struct {
 	Matchers []matcher `json:"matchers"`
 }
 
-type answer struct {
+type said struct {
 	Error     string     `json:"error"`
 	Selectors []selector `json:"selectors"`
 	// Labels that are grouped or joined by.
 	Grouping []string `json:"grouping"`
 }
 
-func read(expression string) answer {
-	said := answer{Selectors: []selector{}, Grouping: []string{}}
+func read(expression string) said {
+	found := said{Selectors: []selector{}, Grouping: []string{}}
 	parsed, err := parser.ParseExpr(expression)
 	if err != nil {
-		said.Error = err.Error()
-		return said
+		found.Error = err.Error()
+		return found
 	}
 	parser.Inspect(parsed, func(node parser.Node, _ []parser.Node) error {
 		switch part := node.(type) {
@@ -45,31 +46,46 @@ func read(expression string) answer {
 					one.Matchers = append(one.Matchers, matcher{match.Name, match.Type.String(), match.Value})
 				}
 			}
-			said.Selectors = append(said.Selectors, one)
+			found.Selectors = append(found.Selectors, one)
 		case *parser.AggregateExpr:
-			said.Grouping = append(said.Grouping, part.Grouping...)
+			found.Grouping = append(found.Grouping, part.Grouping...)
 		case *parser.BinaryExpr:
 			if part.VectorMatching != nil {
-				said.Grouping = append(said.Grouping, part.VectorMatching.MatchingLabels...)
+				found.Grouping = append(found.Grouping, part.VectorMatching.MatchingLabels...)
 			}
 		}
 		return nil
 	})
-	return said
+	return found
+}
+
+func readAll(expressions []string) []said {
+	all := make([]said, 0, len(expressions))
+	for _, expression := range expressions {
+		all = append(all, read(expression))
+	}
+	return all
+}
+
+func answer[Question, Answer any](what string, say func([]Question) []Answer) {
+	var questions []Question
+	if err := json.NewDecoder(os.Stdin).Decode(&questions); err != nil {
+		fmt.Fprintf(os.Stderr, "promql: standard input is to be a JSON list of %s: %v\n", what, err)
+		os.Exit(2)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(say(questions)); err != nil {
+		fmt.Fprintln(os.Stderr, "promql:", err)
+		os.Exit(1)
+	}
 }
 
 func main() {
-	var expressions []string
-	if err := json.NewDecoder(os.Stdin).Decode(&expressions); err != nil {
-		fmt.Fprintln(os.Stderr, "promql: standard input is to be a JSON list of expressions:", err)
+	if len(os.Args) == 1 {
+		answer("expressions", readAll)
+	} else if len(os.Args) == 2 && os.Args[1] == "--alerts" {
+		answer("stories", tellAll)
+	} else {
+		fmt.Fprintln(os.Stderr, "promql: only --alerts is known")
 		os.Exit(2)
-	}
-	answers := make([]answer, 0, len(expressions))
-	for _, expression := range expressions {
-		answers = append(answers, read(expression))
-	}
-	if err := json.NewEncoder(os.Stdout).Encode(answers); err != nil {
-		fmt.Fprintln(os.Stderr, "promql:", err)
-		os.Exit(1)
 	}
 }

@@ -8,7 +8,8 @@
  *   /sys/kernel/debug/dcbdev/NETDEV/writes/OP   how often OP was called; those that failed count, too
  *   /sys/kernel/debug/dcbdev/NETDEV/fail/OP     errno that OP answers with from now on; 0: none
  *   /sys/kernel/debug/dcbdev/NETDEV/bounce      what a change of PFC does to the link: 0 nothing, 1 down and up as on
- *                                               mlx5, 2 there is no link while PFC is on
+ *                                               mlx5, 2 there is no link while PFC is on, 3 down and up, and as on
+ *                                               mlx5 a change of the MTU too
  *   /sys/kernel/debug/dcbdev/NETDEV/dcbx        DCB_CAP_DCBX_* as firmware would have them
  *   /sys/kernel/debug/dcbdev/NETDEV/count/NAME  an error counter
  */
@@ -141,7 +142,7 @@ static int dcbdev_setpfc(struct net_device *netdev, struct ieee_pfc *pfc)
 		return 0;
 	dev->counts[LINK_DOWNS]++;
 	netif_carrier_off(netdev);
-	if (dev->bounce == 1 || !dev->pfc.pfc_en)
+	if (dev->bounce != 2 || !dev->pfc.pfc_en)
 		netif_carrier_on(netdev);
 	return 0;
 }
@@ -342,11 +343,18 @@ static netdev_tx_t dcbdev_xmit(struct sk_buff *skb, struct net_device *netdev)
 
 static int dcbdev_change_mtu(struct net_device *netdev, int mtu)
 {
-	int err = begin(netdev_priv(netdev), OP_MTU);
+	struct dcbdev *dev = netdev_priv(netdev);
+	int err = begin(dev, OP_MTU);
 
-	if (!err)
-		netdev->mtu = mtu;
-	return err;
+	if (err)
+		return err;
+	netdev->mtu = mtu;
+	if (dev->bounce == 3 && netif_carrier_ok(netdev)) {
+		dev->counts[LINK_DOWNS]++;
+		netif_carrier_off(netdev);
+		netif_carrier_on(netdev);
+	}
+	return 0;
 }
 
 static const struct net_device_ops dcbdev_netdev_ops = {

@@ -1,7 +1,8 @@
 // A libnvidia-ml.so.1 for tests: NVML's C ABI over the nvml.yaml that HEDDLE_TEST_NVML names. It reads the file
 // at nvmlInit and again whenever somebody asks how many GPUs there are, which begins a look at the machine: so
 // a test changes the machine by writing the file. The declarations are its own, and not those of the code that
-// is tested. Compiled with HEDDLE_TEST_NVML_OLD it has the calls of driver 450 alone, under their names of then.
+// is tested. Compiled with HEDDLE_TEST_NVML_OLD it has the calls of old drivers alone, each under the first name that it
+// had: without a version.
 #include <unistd.h>
 
 #include <array>
@@ -26,6 +27,7 @@ enum Result : int {
   kNotSupported = 3,
   kInsufficientSize = 7,
   kTimeout = 10,
+  kFunctionNotFound = 13,
   kGpuIsLost = 15,
   kVersionMismatch = 25
 };
@@ -116,9 +118,18 @@ int Write(const std::string& address, void* out) {
 
 #define EXPORTED extern "C" __attribute__((visibility("default"))) int
 
-EXPORTED nvmlInit_v2() {
+// A call that later drivers have under a second name, too.
+#ifdef HEDDLE_TEST_NVML_OLD
+#define NAME(first, version) first
+#else
+#define NAME(first, version) first##version
+#endif
+#define TEXT_OF(name) #name
+#define TEXT(name) TEXT_OF(name)
+
+EXPORTED NAME(nvmlInit, _v2)() {
   Load();
-  if (const int result = Enter("nvmlInit_v2", -1); result != kSuccess) return result;
+  if (const int result = Enter(TEXT(NAME(nvmlInit, _v2)), -1); result != kSuccess) return result;
   if (!script->prints.empty()) {
     std::puts(script->prints.c_str());
     std::fflush(stdout);
@@ -136,17 +147,17 @@ EXPORTED nvmlSystemGetDriverVersion(char* version, unsigned length) {
   return Copy(script->driver, version, length);
 }
 
-EXPORTED nvmlDeviceGetCount_v2(unsigned* count) {
+EXPORTED NAME(nvmlDeviceGetCount, _v2)(unsigned* count) {
   if (script == nullptr) return kUninitialized;
   Load();
-  if (const int result = Enter("nvmlDeviceGetCount_v2", -1); result != kSuccess) return result;
+  if (const int result = Enter(TEXT(NAME(nvmlDeviceGetCount, _v2)), -1); result != kSuccess) return result;
   *count = unsigned(script->gpus.size());
   return kSuccess;
 }
 
-EXPORTED nvmlDeviceGetHandleByIndex_v2(unsigned index, Device** device) {
+EXPORTED NAME(nvmlDeviceGetHandleByIndex, _v2)(unsigned index, Device** device) {
   if (script != nullptr && index >= script->gpus.size()) return kInvalidArgument;
-  if (const int result = Enter("nvmlDeviceGetHandleByIndex_v2", int(index)); result != kSuccess)
+  if (const int result = Enter(TEXT(NAME(nvmlDeviceGetHandleByIndex, _v2)), int(index)); result != kSuccess)
     return result;
   *device = &devices[index];
   return kSuccess;
@@ -205,9 +216,9 @@ EXPORTED nvmlDeviceGetTotalEccErrors(const Device* device, unsigned type, unsign
 
 #ifdef HEDDLE_TEST_NVML_OLD
 
-EXPORTED nvmlDeviceGetPciInfo_v2(const Device* device, void* pci) {
+EXPORTED nvmlDeviceGetPciInfo(const Device* device, void* pci) {
   const Gpu* gpu = nullptr;
-  if (const int result = Enter("nvmlDeviceGetPciInfo_v2", device, &gpu); result != kSuccess) return result;
+  if (const int result = Enter("nvmlDeviceGetPciInfo", device, &gpu); result != kSuccess) return result;
   return Write(gpu->pci, pci);
 }
 
@@ -276,6 +287,7 @@ EXPORTED nvmlDeviceGetGpuFabricInfoV(const Device* device, FabricAnswer* info) {
   const Gpu* gpu = nullptr;
   if (const int result = Enter("nvmlDeviceGetGpuFabricInfoV", device, &gpu); result != kSuccess)
     return result;
+  if (script->fabric_version < 2) return kFunctionNotFound;
   const unsigned asked = info->version >> 24, size = info->version & 0xffffffU;
   if (int(asked) > script->fabric_version || (asked == 3 && size != 40) || (asked == 2 && size != 36))
     return kVersionMismatch;
@@ -286,6 +298,27 @@ EXPORTED nvmlDeviceGetGpuFabricInfoV(const Device* device, FabricAnswer* info) {
   info->state = gpu->fabric_state;
   info->health_mask = gpu->health_mask;
   if (asked == 3) info->health_summary = static_cast<unsigned char>(gpu->health_summary);
+  return kSuccess;
+}
+
+// nvmlGpuFabricInfo_t: what drivers before 545 have, and later ones, too. Here only they answer, so that a test knows
+// who did.
+struct FirstFabricAnswer {
+  unsigned char cluster[16];
+  int status;
+  unsigned clique;
+  unsigned char state;
+};
+
+EXPORTED nvmlDeviceGetGpuFabricInfo(const Device* device, FirstFabricAnswer* info) {
+  const Gpu* gpu = nullptr;
+  if (const int result = Enter("nvmlDeviceGetGpuFabricInfo", device, &gpu); result != kSuccess) return result;
+  if (script->fabric_version != 1) return kFunctionNotFound;
+  if (!gpu->has_fabric) return kNotSupported;
+  std::memcpy(info->cluster, gpu->cluster, sizeof info->cluster);
+  info->status = gpu->fabric_error;
+  info->clique = gpu->clique;
+  info->state = gpu->fabric_state;
   return kSuccess;
 }
 
@@ -343,6 +376,8 @@ EXPORTED nvmlDeviceGetFieldValues(const Device* device, int count, Field* fields
   return kSuccess;
 }
 
+#endif
+
 EXPORTED nvmlEventSetCreate(EventSet** set) {
   if (const int result = Enter("nvmlEventSetCreate", -1); result != kSuccess) return result;
   *set = new EventSet;
@@ -365,21 +400,24 @@ EXPORTED nvmlDeviceRegisterEvents(const Device* device, unsigned long long types
 struct Event {
   Device* device;
   unsigned long long type, data;
+#ifndef HEDDLE_TEST_NVML_OLD
   unsigned gpu_instance, compute_instance;
+#endif
 };
 
 // Each XID of the file is one event, told once.
-EXPORTED nvmlEventSetWait_v2(EventSet* set, Event* event, unsigned) {
-  if (const int result = Enter("nvmlEventSetWait_v2", -1); result != kSuccess) return result;
+EXPORTED NAME(nvmlEventSetWait, _v2)(EventSet* set, Event* event, unsigned) {
+  if (const int result = Enter(TEXT(NAME(nvmlEventSetWait, _v2)), -1); result != kSuccess) return result;
   for (std::size_t i = 0; i < script->gpus.size() && i < set->watched.size(); ++i) {
     const int xid = script->gpus[i].xid;
     if (!set->watched[i] || xid == set->told[i]) continue;
     set->told[i] = xid;
     if (xid == 0) continue;
-    *event = {&devices[i], 8, static_cast<unsigned long long>(xid), ~0U, ~0U};
+    *event = {};
+    event->device = &devices[i];
+    event->type = 8;
+    event->data = static_cast<unsigned long long>(xid);
     return kSuccess;
   }
   return kTimeout;
 }
-
-#endif

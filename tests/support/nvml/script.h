@@ -16,7 +16,8 @@ namespace heddle::test::nvml {
 //     crashes: nvmlDeviceGetUUID
 //     prints: noise                                   # on stdout, as it starts
 //     lost: {2: 0, 5: 30}                             # GPU 2 is gone; GPU 5 after 30 more calls of it
-//     fabric_version: 2                               # the newest nvmlGpuFabricInfoV that it knows
+//     fabric_version: 2                               # the newest nvmlGpuFabricInfoV that it knows; 1: only the call
+//                                                     # before that, without a version; 0: none
 //     link_states: true                               # field 165, as from Hopper on
 //     speeds: common                                  # only field 90, as before Hopper; none: no speed at all
 struct Link {

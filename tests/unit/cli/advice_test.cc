@@ -65,6 +65,32 @@ TEST(Advice, StaysInItsColumnWhereThatIsWideEnough) {
   EXPECT_NE(coloured.find("\n              port behind it\n"), std::string::npos);
 }
 
+TEST(Advice, PutsColumnsBelowTheirRowWhereTheTerminalIsNarrow) {
+  const std::vector<std::string> header{"AXIS", "BOUND BY", "AS", "MS"};
+  const std::vector<std::vector<Cell>> rows{{Cell("tp"), Cell("NVLink 2952 Gb/s"), Cell("NVLS"), Cell("1.5")},
+                                            {Cell("dp"), Cell(""), Cell("a\x1b[31m"), Cell("12.0")}};
+  EXPECT_EQ(ColumnsText(header, rows, {1, 2}, {.width = 30}),
+            "AXIS    MS\n"
+            "tp     1.5\n"
+            "    bound by NVLink 2952 Gb/s, as NVLS\n"
+            "dp    12.0\n"
+            "    as a?[31m\n");
+  for (const std::size_t width : {0, 80})
+    EXPECT_EQ(ColumnsText(header, rows, {1, 2}, {.width = width}), ColumnsText(header, rows, {}, {}));
+}
+
+TEST(Advice, BreaksSentencesAndNoRowsOfTables) {
+  const std::string text =
+      "A  ROW  OF A TABLE THAT IS RATHER LONG, AND STAYS SO\n\n"
+      "\x1b[2m    to do: a sentence that is longer than the terminal\x1b[0m\nshort\n";
+  EXPECT_EQ(ProseText(text, {.width = 40}),
+            "A  ROW  OF A TABLE THAT IS RATHER LONG, AND STAYS SO\n\n"
+            "\x1b[2m    to do: a sentence that is longer\n    than the terminal\x1b[0m\nshort\n");
+  EXPECT_EQ(ProseText(text, {}), text);
+  EXPECT_EQ(ProseText("\x1b", {.width = 40}), "\x1b\n");
+  EXPECT_EQ(ProseText(std::string(100, ' '), {.width = 40}), std::string(100, ' ') + "\n");
+}
+
 TEST(Advice, KeepsControlCharactersFromTheTerminal) {
   const std::vector<AdviceRow> rows{{{Cell("a\x1b[31m")}, "do\x1b]0;x\x07 it"}};
   for (const std::size_t width : {0, 20}) {

@@ -41,6 +41,8 @@ TEST_F(CablesTest, ShowsWhatIsWrongFirstWithBothEndsOfASwap) {
   const Output output = Run({.problems = true});
   EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
   ExpectGolden("cables.txt", output.out);
+  ExpectFits(
+      [this](const Style& style) { return RunCables(client, {.problems = true}, {.style = style}, {}).out; });
   ExpectGolden("cables_80.txt", Run({.problems = true}, Format::kText, 80).out);
 }
 
@@ -71,7 +73,8 @@ TEST_F(CablesTest, SaysTheSameAsTheFabric) {
 
 TEST_F(CablesTest, TellsAWrongLeafFromAWrongRail) {
   AddCluster("su:2 node:4 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");
-  const std::string other = Items({.node = "node-07"})[4]["leaf"], same = Items({.node = "node-07"})[5]["leaf"];
+  const std::string other = Items({.node = "node-07"})[4]["leaf"],
+                    same = Items({.node = "node-07"})[5]["leaf"];
   EditPort("node-01", "mlx5_4", [&](Json& port) { port["leaf"] = other, port["leafPort"] = "99"; });
   EditPort("node-06", "mlx5_4", [&](Json& port) { port["leaf"] = same, port["leafPort"] = "98"; });
   const Json items = Items({.problems = true});

@@ -54,6 +54,17 @@ TEST(CheckCommand, KnowsTheFrameworksAndKindsThatNobodyKnows) {
   EXPECT_THAT(output.err, HasSubstr("1 of kind ConfigMap left out: no pod template"));
 }
 
+TEST(CheckCommand, FitsATerminalOf80Columns) {
+  const CheckOptions options{.targets = {kWorkloads + "frameworks.yaml", kWorkloads + "first-try.yaml"}};
+  const std::string text =
+      Check(options, GroundOf(options), {.read = FromDisk}, {.style = {.width = 80}}).out;
+  ExpectGolden("check_80.txt", text);
+  ExpectFits([&options](const Style& style) {
+    return Check(options, GroundOf(options), {.read = FromDisk}, {.style = style}).out;
+  });
+  EXPECT_EQ(WiderThan(80, text), std::vector<std::string>{});
+}
+
 TEST(CheckCommand, ReadsAListOfPods) {
   const Output output = CheckOf({"pods.json"});
   EXPECT_EQ(output.exit_code, Output::kRefused);
@@ -126,6 +137,8 @@ TEST(CheckCommand, TellsFilesFromWorkloadsInTheCluster) {
   EXPECT_EQ(LiveWorkloadOf("job/llama")->resource, kube::kJobs);
   EXPECT_EQ(LiveWorkloadOf("PyTorchJob/bert")->name, "bert");
   EXPECT_EQ(LiveWorkloadOf("jobs.batch/a")->name, "a");
+  for (const char* ray : {"raycluster/lab", "rayjob/lab", "rayservices/lab"})
+    EXPECT_EQ(LiveWorkloadOf(ray)->resource.group, "ray.io") << ray;
   for (const char* file : {"llama.yaml", "job/llama.yaml", "./job/llama", "jobs/a/b", "-", "job/",
                            "manifests/llama", "job/Llama", "job/llama.json"})
     EXPECT_FALSE(LiveWorkloadOf(file)) << file;
@@ -182,6 +195,27 @@ TEST_F(CheckInACluster, KnowsTheResourcesOfPolicies) {
   server.Put(ResourceOf(keys::kRdmaDevicePolicy), policy);
   const Output output = Look({"job/llama"});
   EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+}
+
+TEST_F(CheckInACluster, LooksAtTheJobSetOfATrainJob) {
+  AddCluster("su:1 node:4 gpu:4 nic:4 rail:4 transport:ib");
+  const auto workload = LiveWorkloadOf("trainjob/llama");
+  ASSERT_TRUE(workload && workload->makes);
+  server.Serve(workload->resource);
+  server.Serve(*workload->makes);
+  Json train = kube::NewObject(workload->resource, {"train", "llama"});
+  train["spec"] = {{"runtimeRef", {{"name", "torch"}}}};
+  server.Put(workload->resource, train);
+  const Output early = Look({"trainjob/llama"});
+  EXPECT_EQ(early.exit_code, Output::kUsage);
+  EXPECT_THAT(early.err,
+              HasSubstr("TrainJob llama has made no JobSet yet; see `kubectl describe trainjobs llama"));
+  AddSample("example.com/rail3");
+  const Json job = *server.Find(kube::kJobs, {"train", "llama"});
+  Json set = kube::NewObject(*workload->makes, {"train", "llama"});
+  set["spec"]["replicatedJobs"] = Json::array({{{"name", "node"}, {"replicas", 1}, {"template", job}}});
+  server.Put(*workload->makes, set);
+  EXPECT_THAT(Look({"trainjob/llama"}).out, HasSubstr("no-rdma"));
 }
 
 TEST_F(CheckInACluster, SaysWhatItCouldNotRead) {

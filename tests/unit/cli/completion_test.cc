@@ -56,6 +56,12 @@ TEST(Completion, OffersValuesWhereTheyAreFew) {
   EXPECT_EQ(Tab({"fabric", "design", "--wiring", "rail-on"}), "rail-only\n:4\n");
 }
 
+TEST(Completion, KnowsWhatToBench) {
+  EXPECT_EQ(Tab({"bench", "gang"}), "gang/\n:2\n");
+  EXPECT_EQ(Tab({"bench", "--collective", "all_"}), "all_reduce\nall_gather\n:4\n");
+  EXPECT_EQ(Tab({"bench", "--results", ""}), ":0\n");
+}
+
 TEST(Completion, LeavesFilesToTheShell) {
   EXPECT_EQ(Tab({"lint", "pol"}), ":0\n");
   EXPECT_EQ(Tab({"lint", "policy.yaml", ""}), ":0\n");

@@ -5,6 +5,7 @@
 #include "cli/plan.h"
 #include "crds/yaml.h"
 #include "tests/unit/cli/cluster_text.h"
+#include "tests/unit/cli/golden.h"
 
 namespace heddle::cli {
 namespace {
@@ -68,6 +69,13 @@ TEST(Defragment, NamesTheGangsToMoveAndWhereTo) {
   EXPECT_THAT(text, HasSubstr("Cost: 4 GPUs"));
   const Output yaml = Plan(Asked(1), files.read, {.format = Format::kYaml});
   EXPECT_EQ(*crds::FromYaml(yaml.out), json);
+}
+
+TEST(Defragment, FitsATerminal) {
+  const Files files = Cluster();
+  for (const int places : {1, 2, 4}) {
+    ExpectFits([&](const Style& style) { return Plan(Asked(places), files.read, {.style = style}).out; });
+  }
 }
 
 TEST(Defragment, RefusesWithWhatCouldBeHad) {

@@ -263,6 +263,7 @@ TEST(Doctor, NamesEachThingThatIsBrokenAndWhatToDo) {
   const Findings findings = Diagnose(reading);
   ExpectGolden("doctor_broken.txt", DoctorText(findings, {}));
   ExpectGolden("doctor_broken_80.txt", DoctorText(findings, {.width = 80}));
+  ExpectFits([&findings](const Style& style) { return DoctorText(findings, style); });
   for (const Finding& one : findings) EXPECT_EQ(one.remedy.empty(), one.verdict == Verdict::kOk) << one.what;
 }
 
@@ -295,6 +296,22 @@ TEST(Doctor, SaysPrepareWhereNoMutatingPolicyIsServed) {
                              Field(&Finding::remedy, HasSubstr("kubectl heddle prepare")))));
   EXPECT_THAT(findings, Not(Contains(Field(&Finding::verdict, Verdict::kProblem))))
       << DoctorText(findings, {});
+}
+
+TEST(Doctor, NamesPodsThatNobodyPreparedWhereNoMutatingPolicyIsServed) {
+  DoctorReading reading = Healthy();
+  reading.version = "v1.35.0";
+  reading.admission = Json{{"resources", Json::array()}};
+  reading.mutating = base::Fail(base::Code::kUnimplemented, "no such resource");
+  reading.mutating_bindings = reading.mutating;
+  reading.pods->push_back({"team", "past-0", "default-scheduler"});
+  // No policy names the scope, so it is what people labelled.
+  EXPECT_THAT(NotOk(reading),
+              Contains(AllOf(Field(&Finding::what, HasSubstr("went to default-scheduler: team/past-0")),
+                             Field(&Finding::remedy, HasSubstr("kubectl heddle prepare")))));
+  reading.namespaces->pop_back();
+  EXPECT_THAT(NotOk(reading), Not(Contains(Field(&Finding::check, "bypass"))));
+  EXPECT_THAT(NotOk(reading), Not(Contains(Field(&Finding::check, "scope"))));
 }
 
 TEST(Doctor, KnowsAnInstallationThatOnlyObserves) {

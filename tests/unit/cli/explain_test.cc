@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/explain_target.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
 
@@ -78,6 +79,9 @@ TEST_F(ExplainTest, PrintsATableForPeople) {
   AddJob("llama", 8, "tp=8,pp=2,dp=2");
   AddPods(true, true);
   ExpectGolden("explain.txt", WithoutTimes(ExplainJob("job/llama").out));
+  ExpectFits([this](const Style& style) {
+    return RunExplain(client, {.target = "job/llama", .ns = "train"}, {.style = style}, {}).out;
+  });
 }
 
 TEST_F(ExplainTest, SaysWhichPodsAreNotBoundAndFails) {
@@ -205,6 +209,60 @@ TEST_F(ExplainGangTest, FindsTheGangOfALabelledPodGroupAndOfALeaderWorkerSetsWor
   EXPECT_THAT(ExplainJob("pods/other").err, HasSubstr("kubectl get gangs -n train"));
 }
 
+Json ControlledBy(Json object, const std::string& kind, const std::string& uid) {
+  object["metadata"]["ownerReferences"] = Json::array(
+      {{{"apiVersion", "v1"}, {"kind", kind}, {"name", "x"}, {"uid", uid}, {"controller", true}}});
+  return object;
+}
+
+// While it is upgraded it has two.
+TEST_F(ExplainGangTest, FollowsARayServiceToEachOfItsClusters) {
+  const kube::Resource &services = ExplainKindOf("RayService")->resource,
+                       &clusters = ExplainKindOf("RayCluster")->resource;
+  server.Serve(services);
+  server.Serve(clusters);
+  const std::string uid = kube::Uid(server.Put(services, kube::NewObject(services, {"train", "chat"})));
+  for (const char* name : {"chat-a", "chat-b"}) {
+    Json made = ControlledBy(kube::NewObject(clusters, {"train", name}), "RayService", uid);
+    crds::Gang gang = PutRunning(name, "RayCluster", name[5] == 'a' ? 0 : 4, 2);
+    gang.spec.owner.uid = kube::Uid(server.Put(clusters, made));
+    Put(gang);
+  }
+  const Output output = ExplainJob("rayservice/chat");
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_THAT(output.out + output.err, HasSubstr("RayService train/chat makes 2 gangs"));
+}
+
+TEST_F(ExplainGangTest, FindsAPodGroupOfAnEarlierVersion) {
+  kube::Resource groups = ExplainKindOf("PodGroup")->resource;
+  groups.version = "v1alpha2";
+  server.Serve(groups);
+  server.Put(groups, kube::NewObject(groups, {"train", "native"}));
+  crds::Gang gang = PutRunning("native", "PodGroup", 0, 2);
+  gang.spec.group = "PodGroup/native";
+  Put(gang);
+  EXPECT_EQ(ExplainJob("podgroup/native").exit_code, 0) << ExplainJob("podgroup/native").err;
+  EXPECT_THAT(ExplainJob("podgroup/other").err, HasSubstr("there is native"));
+}
+
+// Who ran before it was scaled has its place from an earlier Gang.
+TEST_F(ExplainGangTest, CountsThePodsThatAScaledOwnerHadBefore) {
+  const kube::Resource& sets = ExplainKindOf("StatefulSet")->resource;
+  server.Serve(sets);
+  const std::string uid = kube::Uid(server.Put(sets, kube::NewObject(sets, {"train", "wide"})));
+  crds::Gang gang = PutRunning("wide", "StatefulSet", 0, 2);
+  gang.spec.owner.uid = uid;
+  Put(gang);
+  server.Edit(kube::kPods, {"train", "wide-0"}, [&](Json& pod) {
+    pod = ControlledBy(pod, "StatefulSet", uid);
+    pod["metadata"]["annotations"][std::string(keys::kGangUid)] = "an-earlier-one";
+    pod["metadata"]["annotations"][std::string(keys::kNode)] = "node-00";
+  });
+  const Output output = ExplainJob("sts/wide", Format::kJson);
+  EXPECT_EQ(output.exit_code, 0) << output.err;
+  EXPECT_EQ(Json::parse(output.out, nullptr, false)["pods"].size(), 2U) << output.out;
+}
+
 TEST_F(ExplainGangTest, SaysWhyAGangWaitsBehindWhomAndWhatWouldHelp) {
   PutNodes("node-07");
   PutRunning("first", "Job", 0, 2);
@@ -213,6 +271,9 @@ TEST_F(ExplainGangTest, SaysWhyAGangWaitsBehindWhomAndWhatWouldHelp) {
   PutRefused("stuck", 3, "dp=leaf");
   const Output output = ExplainJob("gang/stuck-1");
   EXPECT_EQ(output.exit_code, Output::kRefused);
+  ExpectFits([this](const Style& style) {
+    return RunExplain(client, {.target = "gang/stuck-1", .ns = "train"}, {.style = style}, {}).out;
+  });
   ExpectGolden("explain_waiting.txt",
                std::regex_replace(WithoutTimes(output.out), std::regex("[0-9]{4}-[0-9T:-]+Z"), "<time>"));
   const Json remedies = Remedies("gang/stuck-1");

@@ -25,14 +25,15 @@ struct Desk {
     return {};
   };
 
-  Output Design(const std::vector<const char*>& words, Format format = Format::kText) {
+  Output Design(const std::vector<const char*>& words, Format format = Format::kText,
+                const Style& style = {}) {
     std::vector<const char*> argv{"kubectl-heddle", "fabric", "design"};
     argv.insert(argv.end(), words.begin(), words.end());
     CommandLine line = ReadCommandLine(int(argv.size()), argv.data());
     if (line.instead) return *line.instead;
     EXPECT_EQ(line.flags.command, Command::kDesign);
     line.flags.design.now = base::WallTime(std::chrono::seconds(1'800'000'000));
-    return FabricDesign(line.flags.design, files.read, write, {.format = format});
+    return FabricDesign(line.flags.design, files.read, write, {.format = format, .style = style});
   }
 };
 
@@ -48,6 +49,7 @@ TEST(FabricDesign, ShowsBothTransportsSideBySide) {
   EXPECT_THAT(output.out, AllOf(HasSubstr("INFINIBAND"), HasSubstr("ROCE"),
                                 HasSubstr("credits, subnet manager"), HasSubstr("PFC and ECN on every hop")));
   ExpectGolden("design.txt", output.out);
+  ExpectFits([](const Style& style) { return Desk().Design({"--gpus", "1024"}, Format::kText, style).out; });
 }
 
 TEST(FabricDesign, ShowsOneTransportAlone) {
@@ -56,6 +58,12 @@ TEST(FabricDesign, ShowsOneTransportAlone) {
   EXPECT_EQ(output.exit_code, Output::kOk) << output.err;
   EXPECT_THAT(output.out, Not(HasSubstr("ROCE")));
   ExpectGolden("design-ib.txt", output.out);
+  ExpectFits([](const Style& style) {
+    return Desk()
+        .Design({"--gpus", "4096", "--machine", "b200", "--transport", "ib", "--oversubscription", "2:1"},
+                Format::kText, style)
+        .out;
+  });
 }
 
 TEST(FabricDesign, FitsATerminalOfEightyColumns) {

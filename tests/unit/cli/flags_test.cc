@@ -115,6 +115,33 @@ TEST(Flags, SayWhatToCheck) {
   EXPECT_THAT(Read({"check", "--help"}).instead->out, HasSubstr("KIND/NAME is one in the cluster"));
 }
 
+TEST(Flags, SayWhatToBench) {
+  const CommandLine line =
+      Read({"bench", "--nodes", "a,b", "--nodes", "c", "--image", "x/nccl", "--rdma-resource", "rdma/hca",
+            "--network", "rails", "--collective", "alltoall", "-n", "team"});
+  ASSERT_FALSE(line.instead) << line.instead->err;
+  EXPECT_EQ(line.flags.command, Command::kBench);
+  EXPECT_THAT(line.flags.bench.nodes, ElementsAre("a", "b", "c"));
+  EXPECT_THAT(line.flags.bench.rdma_resources, ElementsAre("rdma/hca"));
+  EXPECT_EQ(line.flags.bench.collective, "alltoall");
+  EXPECT_TRUE(AsksCluster(line.flags.bench));
+  const CommandLine offline = Read({"bench", "job/llama", "--topology", "a.json", "--results", "-"});
+  ASSERT_FALSE(offline.instead) << offline.instead->err;
+  EXPECT_EQ(offline.flags.bench.target, "job/llama");
+  EXPECT_FALSE(AsksCluster(offline.flags.bench));
+  EXPECT_THAT(Read({"bench", "--help"}).instead->out, HasSubstr("Exit codes: 0 done, 3 something is slow"));
+}
+
+TEST(Flags, SayWhatToRecord) {
+  const CommandLine line = Read({"record", "gpu-017", "--scrub"});
+  ASSERT_FALSE(line.instead) << line.instead->err;
+  EXPECT_EQ(line.flags.command, Command::kRecord);
+  EXPECT_EQ(line.flags.record.node, "gpu-017");
+  EXPECT_TRUE(line.flags.record.scrub);
+  EXPECT_THAT(ErrorOf({"record"}), HasSubstr("NODE"));
+  EXPECT_THAT(Read({"record", "--help"}).instead->out, HasSubstr("Exit codes: 0 the archive is whole"));
+}
+
 TEST(Flags, SayWhatToLookAt) {
   EXPECT_EQ(Read({"status"}).flags.command, Command::kStatus);
   EXPECT_TRUE(Read({"status", "--all", "-n", "team"}).flags.status.all);
@@ -131,7 +158,7 @@ TEST(Flags, SayWhatToLookAt) {
 
 TEST(Flags, SayWhatIsWrongInSentences) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: status, doctor, cables, explain, observe, topology, "
-                                     "fabric, plan, lint, switch, check, prepare or release"));
+                                     "fabric, plan, lint, switch, check, bench, record, prepare or release"));
   EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("there is no command plam"));
   EXPECT_THAT(ErrorOf({"plan", "--defragment", "x"}), HasSubstr("--defragment \"x\": write a whole number"));
   EXPECT_THAT(ErrorOf({"plan", "--spares", "99999999999"}), HasSubstr("--spares \"99999999999\": write"));

@@ -54,6 +54,20 @@ TEST(LintCommand, RefusesTheGoldenCaseWithBothFaultsNamed) {
   ExpectGolden("lint.txt", output.out);
 }
 
+TEST(LintCommand, FitsATerminalOf80Columns) {
+  const Output output = Lint({.files = {kFixtures + "nic-operator.yaml", kFixtures + "sonic-default.json"}},
+                             FromDisk, {.style = {.width = 80}});
+  ExpectGolden("lint_80.txt", output.out);
+  ExpectFits([](const Style& style) {
+    return Lint({.files = {kFixtures + "nic-operator.yaml", kFixtures + "sonic-default.json"}}, FromDisk,
+                {.style = style})
+        .out;
+  });
+  ExpectFits([](const Style& style) { return LintRules({.style = style}).out; });
+  EXPECT_EQ(WiderThan(80, output.out), std::vector<std::string>{});
+  EXPECT_EQ(WiderThan(80, LintRules({.style = {.width = 80}}).out), std::vector<std::string>{});
+}
+
 TEST(LintCommand, SaysTheSameForScripts) {
   const Output output =
       LintOf({kFixtures + "nic-operator.yaml", kFixtures + "sonic-default.json"}, Format::kJson);
@@ -127,6 +141,53 @@ TEST(LintCommand, PassesOnWhatAgentsAndTheOperatorReport) {
   EXPECT_THAT(output.out,
               HasSubstr("pfc is 3,4 since 2026-01-31T12:00:00Z, probably by lldpad; the policy wants 3"));
   EXPECT_THAT(output.out, HasSubstr("LosslessPolicies roce, roce-2 select it"));
+}
+
+TEST(LintCommand, HoldsPoliciesAgainstTheNicsOfNodes) {
+  const auto node = [](const std::string& name, const std::string& nic, const std::string& spec = "{}") {
+    return R"({"kind": "NodeTopology", "metadata": {"name": ")" + name + R"("}, "spec": )" + spec +
+           R"(, "status": {"observedAt": "2026-01-31T12:00:00Z", "hash": "0123456789abcdef",
+           "nvlinkDomainMissing": "NotApplicable", "nics": [{"name": "rdma0", "role": "compute", "rail": 0, )" +
+           nic + R"(, "ports": [{"number": 1, "state": "Active", "leafMissing": "Unknown"}]}]}})";
+  };
+  const auto policy = [](const std::string& spec) {
+    return R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": )" + spec + "}";
+  };
+  const auto lint = [](const std::vector<std::string>& documents) {
+    std::string items;
+    for (const std::string& document : documents) items += (items.empty() ? "" : ",") + document;
+    return LintText(R"({"kind": "List", "items": [)" + items + "]}", Format::kJson);
+  };
+  const std::string connectx = R"("transport": "RoCE", "pciId": "15b3:1021", "driver": "mlx5_core")";
+  const std::string thor = R"({"profile": "thor2/v1"})";
+  const Output output =
+      lint({policy(thor), node("gpu-1", connectx), node("gpu-2", connectx),
+            node("gpu-3", R"("transport": "RoCE", "pciId": "14e4:1760", "driver": "bnxt_en")")});
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  const Json found = Json::parse(output.out).at("findings");
+  ASSERT_EQ(found.size(), 1u) << output.out;
+  EXPECT_EQ(found[0]["rule"], "nic-unfit");
+  EXPECT_EQ(found[0]["severity"], "Error");
+  EXPECT_EQ(found[0]["where"], "LosslessPolicy roce");
+  EXPECT_EQ(found[0]["with"], "gpu-1 rdma0:1 and 1 more like it");
+  EXPECT_EQ(found[0]["fact"], "profile thor2/v1 is for NICs of PCI id 14e4:1760");
+  EXPECT_EQ(found[0]["contrary"], "this NIC is 15b3:1021, for which there is connectx-7/v1");
+
+  const std::string ionic = R"("transport": "RoCE", "driver": "ionic")";
+  EXPECT_THAT(lint({policy("{}"), node("gpu-1", ionic)}).out, HasSubstr("the NIC's driver is ionic"));
+  // What it does not select, and what nobody said.
+  for (const char* spec : {R"({"rails": [3]})", R"({"roles": ["storage"]})"})
+    EXPECT_THAT(RulesOf(lint({policy(spec), node("gpu-1", ionic)})), IsEmpty()) << spec;
+  EXPECT_THAT(RulesOf(lint({policy(thor), node("gpu-1", R"("transport": "RoCE")")})), IsEmpty());
+  EXPECT_THAT(
+      RulesOf(lint({policy(thor), node("gpu-1", R"("transport": "InfiniBand", "pciId": "15b3:1021")")})),
+      IsEmpty());
+  // Whether a nodeSelector means a node is known where the node was told.
+  const std::string pool = R"({"profile": "thor2/v1", "nodeSelector": {"pool": "gpu"}})";
+  EXPECT_THAT(RulesOf(lint({policy(pool), node("gpu-1", connectx)})), IsEmpty());
+  const std::string told =
+      R"({"lossless": [{"ports": ["rdma0:1"], "policies": ["roce"], "generation": 1, "mode": "Apply", "reason": "x"}]})";
+  EXPECT_THAT(RulesOf(lint({policy(pool), node("gpu-1", connectx, told)})), ElementsAre("nic-unfit"));
 }
 
 TEST(LintCommand, ReadsListsAndSeveralDocuments) {

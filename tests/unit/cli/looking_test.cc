@@ -1,5 +1,5 @@
-// What docs/looking.md shows of `status`, `doctor` and `cables` is what these say: each line of a block under a golden's
-// name stands in that golden.
+// What docs/looking.md shows of `status`, `doctor` and `cables`, and docs/bench.md of `bench`, is what these say: each
+// line of a block under a golden's name stands in that golden.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -19,27 +19,38 @@ std::set<std::string> LinesOf(const std::string& path) {
   return lines;
 }
 
-TEST(Looking, ShowsWhatTheCommandsSay) {
+struct Compared {
+  int blocks = 0, lines = 0;
+};
+
+Compared CompareBlocksOf(const std::string& name) {
   const std::string top = std::string(HEDDLE_SOURCE_DIR) + "/";
-  std::ifstream page(top + "docs/looking.md");
-  int blocks = 0, compared = 0;
+  std::ifstream page(top + name);
+  Compared compared;
   std::set<std::string> golden;
   bool inside = false;
   for (std::string line; std::getline(page, line);) {
     if (line.starts_with(kStart)) {
       golden = LinesOf(top + line.substr(5, line.find(" -->") - 5));
-      ASSERT_FALSE(golden.empty()) << line;
-      ++blocks;
+      EXPECT_FALSE(golden.empty()) << line;
+      ++compared.blocks;
     } else if (line.starts_with("```")) {
       if (inside) golden.clear();
       inside = !inside;
     } else if (inside && !golden.empty() && line != "…") {
-      ++compared;
-      EXPECT_TRUE(golden.contains(line)) << "the page shows another answer than the golden: " << line;
+      ++compared.lines;
+      EXPECT_TRUE(golden.contains(line)) << name << " shows another answer than the golden: " << line;
     }
   }
-  EXPECT_EQ(blocks, 3);
-  EXPECT_GT(compared, 30);
+  return compared;
+}
+
+TEST(Looking, ShowsWhatTheCommandsSay) {
+  const Compared looking = CompareBlocksOf("docs/looking.md"), bench = CompareBlocksOf("docs/bench.md");
+  EXPECT_EQ(looking.blocks, 3);
+  EXPECT_GT(looking.lines, 30);
+  EXPECT_EQ(bench.blocks, 1);
+  EXPECT_GT(bench.lines, 10);
 }
 
 }  // namespace

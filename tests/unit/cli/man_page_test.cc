@@ -19,8 +19,9 @@ std::string PageOfThisProgram() {
 
 TEST(ManPage, NamesEveryCommandWithItsOptionsAndExamples) {
   const std::string page = PageOfThisProgram();
-  for (const char* command : {"explain", "topology", "fabric", "fabric import", "fabric design", "plan",
-                              "lint", "switch", "switch render", "switch compare", "check", "release"}) {
+  for (const char* command :
+       {"explain", "topology", "fabric", "fabric import", "fabric design", "plan", "lint", "switch",
+        "switch render", "switch compare", "check", "bench", "record", "release"}) {
     EXPECT_THAT(page, HasSubstr(std::string(".SS ") + command + "\n"));
   }
   EXPECT_THAT(page, HasSubstr("\\-\\-global\\-batch"));

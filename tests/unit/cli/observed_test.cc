@@ -53,6 +53,17 @@ TEST_F(ObservedTest, ShowsJobByJobAndAllInOneLine) {
   const Output output = Run();
   EXPECT_EQ(output.exit_code, Output::kOk) << output.err;
   ExpectGolden("observe.txt", output.out);
+  ExpectFits([this](const Style& style) {
+    return RunObserved(client, {}, clock.WallNow(), {.style = style}, {}).out;
+  });
+}
+
+TEST_F(ObservedTest, FitsATerminalOf80Columns) {
+  Add("llama", std::chrono::hours(1), 10'000);
+  Add("wide", std::chrono::hours(3), 0);
+  const std::string text = RunObserved(client, {}, clock.WallNow(), {.style = {.width = 80}}, {}).out;
+  EXPECT_EQ(WiderThan(80, text), std::vector<std::string>{});
+  EXPECT_THAT(text, HasSubstr("\n    parallelism tp=8,pp=1,dp=4\n"));
 }
 
 TEST_F(ObservedTest, IsAlsoForScripts) {

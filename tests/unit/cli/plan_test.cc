@@ -29,8 +29,22 @@ TEST(PlanCommand, PlacesAGangOnAClusterInOneLine) {
       .parallelism = "tp=8,pp=2,dp=2",
       .gpus_per_pod = 4};
   const std::string text = Plan(options, files.read, {}).out;
+  ExpectFits([&](const Style& style) { return Plan(options, files.read, {.style = style}).out; });
   // The sentences that follow are the planner's.
   ExpectGolden("plan.txt", WithoutTimes(text.substr(0, text.find("\n\n", text.find("left whole")) + 1)));
+}
+
+TEST(PlanCommand, FitsATerminalOf80Columns) {
+  Files files;
+  PlanOptions options{.ground = {.synthetic = "su:2 node:4 gpu:8 nic:8 rail:8 spine:2"},
+                      .parallelism = "tp=8,pp=2,dp=2"};
+  const OutputOptions narrow{.style = {.width = 80}};
+  const std::string text = Plan(options, files.read, narrow).out;
+  EXPECT_EQ(WiderThan(80, text), std::vector<std::string>{});
+  EXPECT_THAT(text, HasSubstr("\n    bound by NVLink 2952 Gb/s, as NVLS\n"));
+  EXPECT_EQ(Plan(options, files.read, {.style = {.width = 500}}).out, Plan(options, files.read, {}).out);
+  options.parallelism = "tp=128";
+  EXPECT_EQ(WiderThan(80, Plan(options, files.read, narrow).out), std::vector<std::string>{});
 }
 
 TEST(PlanCommand, WritesEveryRankWithItsPlaceForScripts) {

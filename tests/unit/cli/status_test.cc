@@ -24,6 +24,7 @@ class StatusTest : public Stage {
   StatusTest() {
     server.Serve(ResourceOf(keys::kLosslessPolicy));
     server.Serve(ResourceOf(keys::kRdmaDevicePolicy));
+    server.Serve(ResourceOf(keys::kFabricSwitch));
   }
   // NodeTopologies, and Nodes and Leases to them.
   void AddHealthy(const std::string& line = kCluster) {
@@ -191,6 +192,7 @@ TEST_F(StatusTest, BreaksLinesOnANarrowTerminal) {
   BreakEverything();
   const std::string text = Run({}, Format::kText, 80).out;
   ExpectGolden("status_80.txt", text);
+  ExpectFits([this](const Style& style) { return RunStatus(client, clock, {}, {.style = style}, {}).out; });
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(DisplayWidth(line), 80U) << line;
   EXPECT_EQ(Run({}, Format::kText, 2000).out, Run().out);
@@ -234,6 +236,27 @@ TEST_F(StatusTest, CountsGpusThatNobodyCanUse) {
   EXPECT_EQ(totals["gpusFree"], 8 + 3);
   EXPECT_EQ(totals["gpusOutOfUse"], 8 + 1);
   EXPECT_EQ(totals["nodesOutOfUse"], 1);
+}
+
+// "No GPUs" would be a lie that nobody looks after.
+TEST_F(StatusTest, NamesANodeOfWhichNobodyKnowsTheGpus) {
+  AddHealthy();
+  Say(ResourceOf(keys::kNodeTopology), "node-03",
+      ConditionOf("Ready", "Unknown", "BusUnreadable", "whether there are GPUs here is not known: …",
+                  hours(1)));
+  const Json report = RunJson();
+  EXPECT_THAT(Whats(report), ElementsAre("GPUs not known"));
+  EXPECT_EQ(report["items"][0]["severity"], "problem");
+  EXPECT_EQ(report["items"][0]["names"], Json::array({"node-03"}));
+}
+
+TEST_F(StatusTest, SaysOfSomeReasonsWhatElseThereIsToDo) {
+  AddHealthy();
+  SayOfNode("node-03", "NvlinksUp", "LinkSlow", "GPU 3: link 4 trained to 100 Gb/s, others to 200");
+  SayOfNode("node-04", "LeavesKnown", "NoPlaceLabel", "4 of 4 compute ports: no place label on the Node");
+  const Json report = RunJson();
+  EXPECT_THAT(Whats(report), ElementsAre("NVLinks slower than the others", "leaves not known"));
+  EXPECT_THAT(report["items"][1]["do"].get<std::string>(), HasSubstr("a file of labels"));
 }
 
 TEST_F(StatusTest, GivesThePassingTimeBeforeItCallsThemWrong) {
@@ -333,6 +356,47 @@ TEST(StatusReport, SurvivesWhateverStandsInObjects) {
   EXPECT_THAT(report.notes, Not(IsEmpty()));
   EXPECT_THAT(StatusText(report, {}, reading.now, {.width = 80}), HasSubstr("not Cabled"));
   EXPECT_EQ(StatusJson(report, {.all = true})["items"].size(), report.troubles.size());
+}
+
+TEST(StatusOfSuspects, NamesBothEndsWhomTheySlowAndWhatToDo) {
+  StatusReading reading;
+  reading.fabrics = Objects{Json::parse(R"({"metadata": {"name": "roce"}, "status": {"suspects": [
+      {"kind": "Cable", "name": "leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1", "symptom": "Flap", "gangs": 3,
+       "evidence": "41 flaps in 10 min", "next": "drain or reseat it"},
+      {"kind": "Cable", "name": "leaf su1-r4 port Ethernet8 <-> gpu-018 mlx5_4:1", "symptom": "Errors",
+       "evidence": "700 errors in 1 min", "next": "clean it"}],
+      "conditions": [{"type": "Lossless", "status": "False", "reason": "Contradiction", "message": "2 of 8 cables"}]}})")};
+  const StatusReport report = ReportStatus(reading);
+  ASSERT_EQ(report.troubles.size(), 3u);
+  EXPECT_EQ(report.troubles[0].gravity, Gravity::kProblem);
+  EXPECT_EQ(report.troubles[0].what, "flaps");
+  EXPECT_EQ(report.troubles[0].message, "41 flaps in 10 min, 3 gangs slowed");
+  EXPECT_EQ(report.troubles[0].remedy, "drain or reseat it");
+  EXPECT_EQ(report.troubles[1].gravity, Gravity::kWarning);  // nobody crosses it
+  EXPECT_EQ(report.troubles[2].what, "cables are not lossless");
+  EXPECT_THAT(StatusText(report, {}, reading.now, {.width = 200}),
+              HasSubstr("leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1"));
+}
+
+TEST(StatusOfSwitches, NamesThoseThatDoNotAnswerAndThoseThatAreSomebodyElse) {
+  StatusReading reading;
+  reading.switches = Objects{Json::parse(R"({"metadata": {"name": "leaf-3"}, "status": {"conditions": [
+          {"type": "Reachable", "status": "False", "reason": "PasswordRefused", "message": "leaf-3:8080: refused"},
+          {"type": "Compared", "status": "False", "reason": "NotRead"}]}})"),
+                             Json::parse(R"({"metadata": {"name": "leaf-4"}, "status": {"conditions": [
+          {"type": "Reachable", "status": "True"}, {"type": "Compared", "status": "False", "reason": "NameInDoubt"}]}})"),
+                             Json::parse(R"({"metadata": {"name": "spine-0"}, "status": {"conditions": [
+          {"type": "Reachable", "status": "True"}, {"type": "Compared", "status": "False", "reason": "NoCables"}]}})"),
+                             Json::parse(R"({"metadata": {"name": "leaf-5"}, "status": {"conditions": [
+          {"type": "Reachable", "status": "True"}, {"type": "Compared", "status": "True", "reason": "Compared"},
+          {"type": "Counted", "status": "False", "reason": "NotAllowed", "message": "counters of queues: no"}]}})"),
+                             Json::parse(R"({"metadata": {"name": "odd"}, "status": {"conditions": 4}})")};
+  const StatusReport report = ReportStatus(reading);
+  std::vector<std::string> what;
+  for (const Trouble& one : report.troubles) what.push_back(one.names.at(0) + " " + one.what);
+  EXPECT_THAT(what, testing::UnorderedElementsAre(
+                        "leaf-3 does not answer", "leaf-4 is not who it should be",
+                        "leaf-5 is not counted, so that no fault of its links is seen from there"));
 }
 
 }  // namespace

@@ -55,6 +55,11 @@ TEST(SwitchRenderCommand, SaysWhatToChangeWithWhyAndSource) {
   EXPECT_THAT(output.err,
               HasSubstr("Note: cableMetres is left as it is: nobody says how long hosts' cables are"));
   ExpectGolden("switch_render.txt", output.out);
+  ExpectFits([](const Style& style) {
+    return SwitchRender({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}}, FromDisk,
+                        {.style = style})
+        .out;
+  });
 }
 
 TEST(SwitchRenderCommand, GivesTheSameToScriptsAndAsAPatch) {
@@ -140,6 +145,15 @@ TEST(SwitchCompareCommand, ShowsTheGoldenCaseWithBothEnds) {
               HasSubstr("host: DSCP 4: priority 0, PFC 3\n    switch: DSCP 4: priority 4, PFC 3,4"));
   EXPECT_THAT(output.err, HasSubstr("Note: leaf-9: no configuration was given, and 1 cables end there"));
   ExpectGolden("switch_compare.txt", output.out);
+}
+
+TEST(SwitchCompareCommand, FitsATerminalOf80Columns) {
+  const Output output = SwitchCompare({.files = {kNodes, kLeaf}}, FromDisk, {.style = {.width = 80}});
+  ExpectGolden("switch_compare_80.txt", output.out);
+  ExpectFits([](const Style& style) {
+    return SwitchCompare({.files = {kNodes, kLeaf}}, FromDisk, {.style = style}).out;
+  });
+  EXPECT_EQ(WiderThan(80, output.out), std::vector<std::string>{});
 }
 
 TEST(SwitchCompareCommand, GivesScriptsBothEndsOfEachCableAndARailsWorst) {

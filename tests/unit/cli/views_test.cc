@@ -25,6 +25,7 @@ TEST_F(ViewsTest, ListsNodes) {
       "su:1 node:3 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100 down:node-01/rail-2 "
       "badgpu:node-02/5");
   ExpectGolden("topology.txt", Topology().out);
+  ExpectFits([this](const Style& style) { return RunTopology(client, "", {.style = style}, {}).out; });
 }
 
 TEST_F(ViewsTest, DrawsANodeAsATree) {
@@ -32,6 +33,45 @@ TEST_F(ViewsTest, DrawsANodeAsATree) {
       "su:1 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100 down:node-01/rail-2 "
       "badgpu:node-01/5");
   ExpectGolden("topology_node.txt", Topology("node-01").out);
+  const auto at = [this](const Style& style) {
+    return RunTopology(client, "node-01", {.style = style}, {}).out;
+  };
+  ExpectFits(at);
+  EXPECT_EQ(WiderThan(80, at({.width = 80})), std::vector<std::string>{});
+  EXPECT_THAT(at({.width = 80}),
+              HasSubstr("0005:1b:00.0\n│  │  unhealthy: the synthetic line says that it is bad\n"));
+}
+
+TEST(NodeTree, BreaksNicsOfTwoPortsAndLongSentencesBetweenTheirParts) {
+  crds::NodeTopology object;
+  object.name = "gpu-with-a-long-name-0017.pod-3.cluster.example";
+  topology::Node& node = object.status.node;
+  node.name = object.name;
+  node.gpus.push_back({.index = 0, .model = "NVIDIA H100 80GB HBM3", .pci = "0000:1b:00.0"});
+  topology::Nic nic;
+  nic.name = "mlx5_bond_0";
+  nic.role = topology::NicRole::kCompute;
+  for (const int number : {1, 2}) {
+    nic.ports.push_back({.number = number,
+                         .state = topology::LinkState::kActive,
+                         .rate_gbps = 200,
+                         .usable_gbps = 100,
+                         .leaf_port = topology::LeafPort{"tor-a-of-row-7.dc", "Ethernet48"}});
+  }
+  node.nics = {nic};
+  node.paths = {{.gpu = 0, .nic = "mlx5_bond_0", .distance = topology::PciDistance::kPix}};
+  object.status.conditions = {
+      {.type = std::string(crds::kReady),
+       .status = crds::ConditionStatus::kFalse,
+       .reason = "GpusUnreadable",
+       .message =
+           "the driver does not answer, and so nobody knows which GPUs there are or whether they are well"}};
+  const auto print = [&object](const Style& style) { return NodeTree(object, style); };
+  ExpectFits(print);
+  const std::string narrow = print({.width = 80});
+  EXPECT_EQ(WiderThan(80, narrow), std::vector<std::string>{});
+  EXPECT_THAT(narrow,
+              HasSubstr("\n      port 2: Active 100 Gb/s of 200  leaf tor-a-of-row-7.dc port Ethernet48\n"));
 }
 
 TEST_F(ViewsTest, WritesNodesAsJson) {
@@ -59,6 +99,7 @@ TEST_F(ViewsTest, ShowsRailsByUnitAndWhatIsWrong) {
                FabricOf("su:2 node:3 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100 "
                         "swap:node-01/rail-2/rail-3")
                    .out);
+  ExpectFits([this](const Style& style) { return RunFabric(client, {.style = style}, {}).out; });
 }
 
 TEST_F(ViewsTest, ShowsRacks) {
@@ -67,6 +108,13 @@ TEST_F(ViewsTest, ShowsRacks) {
 
 TEST_F(ViewsTest, ShowsPlainTors) {
   ExpectGolden("fabric_tor.txt", FabricOf("tor:2 node:2 gpu:8 nic:2 rate:100 transport:roce").out);
+}
+
+TEST_F(ViewsTest, FitsFabricsIntoATerminalOf80Columns) {
+  AddCluster("su:2 node:3 gpu:8 nic:8 rail:8 transport:ib swap:node-01/rail-2/rail-3");
+  const Output output = RunFabric(client, {.style = {.width = 80}}, {});
+  EXPECT_EQ(WiderThan(80, output.out), std::vector<std::string>{});
+  EXPECT_THAT(output.out, HasSubstr("\n  node-01 mlx5_2 is cabled to su0-r3 port 2"));
 }
 
 TEST_F(ViewsTest, WritesFabricsAsJson) {

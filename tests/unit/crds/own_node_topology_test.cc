@@ -1,7 +1,7 @@
 // What an agent makes of an object that a newer operator wrote.
 #include <gmock/gmock.h>
 
-#include "crds/node_topology.h"
+#include "crds/newer_spec.h"
 #include "tests/unit/crds/samples.h"
 
 namespace heddle::crds {
@@ -107,6 +107,27 @@ TEST(OwnNodeTopology, ReadsWhatItCanOfAnything) {
   Json many = ObjectWith(Json::object());
   for (int i = 0; i < 100; ++i) many["spec"]["key" + std::to_string(i)] = i;
   EXPECT_EQ(OwnNodeTopologyFromJson(many)->not_understood.size(), 16u);
+}
+
+TEST(NodeTopologyOfAnySpec, IsThereForItsStatusWhateverANewerOperatorWrote) {
+  const NodeTopology full = samples::FullNodeTopologies().front();
+  Json object = ToJson(full), entry = Entry("mlx5_0:1");
+  EXPECT_EQ(*NodeTopologyOfAnySpec(object), *NodeTopologyFromJson(object));
+  entry["settings"]["trust"] = "MPLS";
+  object["spec"]["lossless"] = Json::array({entry});
+  EXPECT_FALSE(NodeTopologyFromJson(object));
+  const auto read = NodeTopologyOfAnySpec(object);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->status.node, full.status.node);
+  EXPECT_EQ(read->spec.labels, full.spec.labels);
+  ASSERT_EQ(read->spec.lossless.size(), 1u);
+  EXPECT_FALSE(read->spec.lossless[0].not_understood.empty());
+  // Without a status there is none to be mistaken about; one that cannot be read is none of no NICs.
+  Json early = object;
+  early.erase("status");
+  EXPECT_TRUE(NodeTopologyOfAnySpec(early));
+  object["status"]["nics"] = 7;
+  EXPECT_THAT(NodeTopologyOfAnySpec(object).error().message, HasSubstr("MPLS"));
 }
 
 }  // namespace

@@ -267,6 +267,21 @@ Fabric RandomFabric(Random& random) {
     return NvlinkDomainSummary{Text(random, 253, 1), count(), count()};
   });
   status.faults = Many(random, 4, [&] { return RandomFault(random); });
+  status.cables = {count(), count(), count(), count()};
+  status.suspects = Many(random, 3, [&] {
+    return topology::Suspect{topology::SuspectKind(Number(random, 0, 3)),
+                             Text(random, 512, 1),
+                             Text(random, 253),
+                             Text(random, 72),
+                             Text(random, 128),
+                             Text(random, 64),
+                             topology::Symptom(Number(random, 0, 4)),
+                             Number(random, 1, 1000),
+                             count(),
+                             Number(random, 0, 1000),
+                             Text(random, 512),
+                             Text(random, 256)};
+  });
   status.assumptions = Many(random, 3, [&] { return Text(random, 512); });
   status.conditions = RandomConditions(random);
   return object;

@@ -110,6 +110,9 @@ std::vector<NodeTopology> FullNodeTopologies() {
   full.deleted_at = At(1'800'000'900);
   full.spec.labels = {{"topology.k8s.aws/network-node-layer-3", "nn-0123456789abcdef0"}};
   full.spec.lossless = FullWishes();
+  full.spec.cables = {
+      {{"mlx5_0:1"}, lossless::LosslessVerdict::kLossless, 100, ""},
+      {{"mlx5_1:1", "mlx5_2:1"}, lossless::LosslessVerdict::kContradiction, 0, "PFC is on 3 and on none"}};
   full.status.lossless = FullReports();
   full.spec.devices = FullDeviceWishes();
   full.status.devices = FullDeviceReports();
@@ -164,6 +167,10 @@ std::vector<Fabric> FullFabrics() {
       {"gpu-017", "mlx5_3", 1, {"su1-r4", "18"}, "su1-r3", "gpu-017 mlx5_3 is cabled to su1-r4 port 18"}};
   status.faults.push_back(status.faults.front());
   status.faults.back().ambiguous = true;
+  status.cables = {32, 29, 2, 1};
+  status.suspects = {{topology::SuspectKind::kCable, "leaf su1-r3 port Ethernet48 <-> gpu-017 mlx5_3:1",
+                      "gpu-017", "mlx5_3:1", "su1-r3", "Ethernet48", topology::Symptom::kErrors, 1, 3, 900,
+                      "41 flaps in 10 min", "drain or reseat it"}};
   status.assumptions = {"spine uplinks were not declared: 1:1 is assumed"};
   status.conditions = {Ready("Cabled"), Ready()};
   return {full};

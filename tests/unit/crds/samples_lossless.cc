@@ -181,6 +181,7 @@ std::vector<LosslessPolicy> FullLosslessPolicies() {
   spec.mode = LosslessMode::kApply;
   spec.on_drift = OnDrift::kRepair;
   spec.canary = 2;
+  spec.counted = CountedCables::kLosslessOnly;
   lossless::Policy& policy = spec.policy;
   policy.profile = "connectx-7/v1";
   policy.trust = lossless::Trust::kDscp;
@@ -260,6 +261,7 @@ LosslessPolicy RandomLosslessPolicy(Random& random) {
   spec.mode = LosslessMode(random.Below(2));
   spec.on_drift = OnDrift(random.Below(2));
   spec.canary = Number(random, 0, 1000);
+  spec.counted = CountedCables(Number(random, 0, 3));
   spec.policy = RandomPolicy(random);
   LosslessPolicyStatus& status = object.status;
   status.observed_generation = Number(random, 0, 9);

@@ -39,7 +39,7 @@ std::vector<FabricSwitch> FullFabricSwitches() {
   status.version = "SONiC-OS-202505";
   status.read_at = At(1'800'000'100);
   status.render_config_map = "heddle-render-su0-r3";
-  status.counts = {64, 32, 29, 2, 1};
+  status.counts = {64, {32, 29, 2, 1}};
   status.worst_cables = {{"gpu-017", "mlx5_3:1", "Ethernet48", LosslessVerdict::kContradiction,
                           "dscpToPriority", "DSCP 26: priority 3, PFC 3", "DSCP 26: priority 0, PFC 3,4",
                           "data is sent with DSCP 26; the switch puts DSCP 26 in priority group 0"}};
@@ -75,7 +75,7 @@ FabricSwitch RandomFabricSwitch(Random& random) {
   if (Coin(random)) status.read_at = At(Number(random, 0, 2'000'000'000));
   if (Coin(random)) status.render_config_map = "render";
   const auto count = [&] { return Number(random, 0, 4096); };
-  status.counts = {count(), count(), count(), count(), count()};
+  status.counts = {count(), {count(), count(), count(), count()}};
   for (std::uint64_t i = random.Below(kMaxWorstCables + 1); i > 0; --i) {
     status.worst_cables.push_back({fmt::format("gpu-{}", i), "mlx5_0:1", fmt::format("Ethernet{}", i),
                                    LosslessVerdict(random.Below(3)), Coin(random) ? "" : "mtu",

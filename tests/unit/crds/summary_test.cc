@@ -30,7 +30,7 @@ TEST(NodeSummary, CountsWhatIsNotThere) {
 }
 
 TEST(NodeSummary, TellsUnknownFromNotApplicable) {
-  EXPECT_EQ(Summarise(topology::Node{}), (NodeSummary{"?", "0", "?", "-", "-", "-"}));
+  EXPECT_EQ(Summarise(topology::Node{}), (NodeSummary{"?", "?", "?", "-", "-", "-"}));
   topology::Node node;
   topology::Nic nic;
   nic.role = topology::NicRole::kCompute;

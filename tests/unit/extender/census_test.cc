@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "extender/lost_nodes.h"
+#include "tests/unit/extender/published.h"
 #include "topology/synthetic.h"
 
 namespace heddle::extender {
@@ -39,8 +40,7 @@ class Stage {
   }
   Census Take() const {
     SnapshotInputs inputs;
-    inputs.topologies.assign(topologies.begin(), topologies.end());
-    inputs.fabrics = std::make_shared<const FabricSet>(AssembleFabrics(inputs.topologies, {}));
+    test::Publish(topologies, {}, inputs);
     inputs.nodes.assign(nodes.begin(), nodes.end());
     inputs.pods.assign(pods.begin(), pods.end());
     inputs.gangs.assign(gangs.begin(), gangs.end());

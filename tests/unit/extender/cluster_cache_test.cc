@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "extender/packed.h"
 #include "extender/resources.h"
 #include "tests/unit/extender/cluster.h"
 
@@ -43,7 +44,7 @@ class ClusterCacheTest : public ::testing::Test {
     told_.clear();
   }
 
-  Cluster cluster_{"su:1 node:1 gpu:8 nic:8 rail:8 spine:1 rate:400"};
+  Cluster cluster_{"su:1 node:2 gpu:8 nic:8 rail:8 spine:1 rate:400"};
   kube::Client client_{cluster_.server, cluster_.clock, {.field_manager = "heddle-extender"}};
   mutable std::mutex mutex_;
   std::set<std::string> told_;
@@ -105,6 +106,80 @@ TEST_F(ClusterCacheTest, DoesNotBringBackWhatASilentWatchStillShows) {
   Forget();
   cache_.SettleOverdue({});
   EXPECT_EQ(cache_.GangOf(key), nullptr);
+}
+
+// The machines are kept once, in the fabrics, so what changes is read anew and the rest taken over.
+TEST_F(ClusterCacheTest, FabricsFollowTheMachineThatChangedAndKeepTheOther) {
+  const auto publish = [this](const std::string& name, const auto& edit) {
+    auto topology = crds::NodeTopologyFromJson(*cluster_.server.Find(kNodeTopologies, {"", name}));
+    ASSERT_TRUE(topology);
+    edit(topology->status);
+    topology->status.hash = topology::ContentHash(topology->status.node);
+    cluster_.server.Put(kNodeTopologies, crds::ToJson(*topology));
+    ASSERT_TRUE(cache_.ReadAll({}));
+  };
+  const auto machine = [](const SnapshotInputs& inputs, std::size_t node) -> const topology::Node& {
+    return inputs.fabrics->fabrics[0]->nodes[node].node;
+  };
+  ASSERT_TRUE(cache_.ReadAll({}));
+  const SnapshotInputs unhashed = cache_.Inputs(std::nullopt);
+  for (const auto& topology : unhashed.topologies) {
+    publish(topology->name, [](crds::NodeTopologyStatus&) {});  // as an agent does, with a hash
+  }
+  const SnapshotInputs first = cache_.Inputs(std::nullopt);
+  ASSERT_EQ(first.fabrics->fabrics.size(), 1u);
+  ASSERT_EQ(first.topologies.size(), 2u);
+  const std::string changed = first.topologies[0]->name, other = first.topologies[1]->name;
+
+  publish(other, [](crds::NodeTopologyStatus& status) {
+    crds::Grant grant;
+    grant.pod_namespace = "team";
+    grant.pod_name = "a";
+    grant.container = "main";
+    grant.gpus = {{0, ""}};
+    status.grants.push_back(std::move(grant));
+  });
+  const SnapshotInputs granted = cache_.Inputs(std::nullopt);
+  EXPECT_EQ(granted.fabrics, first.fabrics) << "a grant changes no machine";
+  EXPECT_EQ(granted.topologies[1]->grants.size(), 1u);
+
+  publish(changed, [](crds::NodeTopologyStatus& status) {
+    status.node.gpus[3].healthy = false;
+    status.node.gpus[3].unhealthy_reason = "XID 79";
+  });
+  const SnapshotInputs broken = cache_.Inputs(std::nullopt);
+  EXPECT_FALSE(machine(broken, 0).gpus[3].healthy);
+  EXPECT_EQ(machine(broken, 1), machine(first, 1));
+  EXPECT_TRUE(broken.fabrics->faulty.contains(changed));
+
+  publish(changed, [](crds::NodeTopologyStatus& status) { status.observed_at.reset(); });
+  const SnapshotInputs silent = cache_.Inputs(std::nullopt);
+  EXPECT_EQ(silent.fabrics->unusable.at(changed), "NoTopology");
+  ASSERT_EQ(silent.fabrics->fabrics[0]->nodes.size(), 1u);
+  EXPECT_EQ(machine(silent, 0), machine(first, 1));
+
+  publish(changed, [](crds::NodeTopologyStatus& status) {
+    status.node.gpus[3].healthy = true;
+    status.node.gpus[3].unhealthy_reason.clear();
+    status.observed_at = base::WallTime(std::chrono::seconds(1));
+  });
+  const SnapshotInputs back = cache_.Inputs(std::nullopt);
+  ASSERT_EQ(back.fabrics->fabrics[0]->nodes.size(), 2u);
+  EXPECT_EQ(machine(back, 0), machine(first, 0));
+}
+
+TEST_F(ClusterCacheTest, APodOfNoGangIsPackedOnceItRunsAndCountsAsBefore) {
+  cluster_.Submit({.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"});
+  const std::string node = crds::NodeTopologyFromJson(cluster_.server.All(kNodeTopologies)[0])->name;
+  cluster_.PutLonePod("notebook", node, 2);
+  ASSERT_TRUE(cache_.ReadAll({}));
+  const kube::ObjectPtr lone = cache_.pods().Get({"other", "notebook"});
+  ASSERT_NE(lone, nullptr);
+  EXPECT_TRUE(IsPacked(*lone));
+  EXPECT_EQ(ReadPod(*lone).demand.gpus, 2);
+  const kube::ObjectPtr ranked = cache_.pods().Get(kube::KeyOf(cluster_.Pod("train-0")));
+  ASSERT_NE(ranked, nullptr);
+  EXPECT_FALSE(IsPacked(*ranked)) << "its gang reads it again and again";
 }
 
 }  // namespace

@@ -353,5 +353,38 @@ TEST(PassedTheGate, IsToldOnceToTheOwnerOfThePods) {
   EXPECT_THAT(GangNames(cluster), IsEmpty());
 }
 
+class NativeGroup : public testing::TestWithParam<const char*> {};
+
+TEST_P(NativeGroup, IsAGangInWhicheverVersionTheClusterServesIt) {
+  Cluster cluster(kTwoUnits);
+  const kube::Resource& groups = Kind(GetParam(), "PodGroup");
+  cluster.server.Serve(groups);
+  Json group = kube::NewObject(groups, {"train", "native"});
+  group["spec"] = {{"schedulingPolicy", {{"gang", {{"minCount", 2}}}}}};
+  const std::string uid = kube::Uid(cluster.server.Put(groups, group));
+  RunningExtender extender(cluster);
+  for (const char* name : {"a", "b"}) {
+    PutPod(cluster, name, Json::object(), nullptr);
+    cluster.server.Edit(kube::kPods, {"train", name}, [](Json& pod) {
+      pod["spec"]["schedulingGroup"] = {{"podGroupName", "native"}};
+    });
+  }
+  ASSERT_TRUE(extender.Until([&] {
+    cluster.BindReleased();
+    return Running(cluster, "native");
+  })) << GetParam();
+  const auto gang = GangNamed(cluster, "native");
+  EXPECT_EQ(gang->spec.owner, (crds::GangOwner{GetParam(), "PodGroup", "native", uid}));
+  cluster.server.Remove(groups, {"train", "native"});
+  for (const char* name : {"a", "b"}) cluster.server.Remove(kube::kPods, {"train", name});
+  EXPECT_TRUE(extender.Until([&] {
+    const auto ended = GangNamed(cluster, "native");
+    return !ended || crds::IsTrue(ended->status.conditions, crds::kEnded);
+  }));
+}
+INSTANTIATE_TEST_SUITE_P(Versions, NativeGroup,
+                         testing::Values("scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"),
+                         [](const auto& one) { return std::string(one.param).substr(18); });
+
 }  // namespace
 }  // namespace heddle::extender

@@ -53,7 +53,7 @@ class Scene {
   void Bind(int rank, const std::string& node) { pods[std::size_t(rank)]["spec"]["nodeName"] = node; }
 
   Action Next() const {
-    const GangMembers members = ReadMembers(key, &job, Shared());
+    const GangMembers members = ReadMembers(key, &job, Shared(), Mode::kPlace, gang ? &gang->spec : nullptr);
     return Decide({gang ? &*gang : nullptr, members, snapshot, kNow});
   }
   // Takes the status that was decided, as a write would.
@@ -63,6 +63,14 @@ class Scene {
     const T* found = std::get_if<T>(&action);
     EXPECT_NE(found, nullptr) << "action " << action.index();
     return found == nullptr ? T{} : *found;
+  }
+
+  // Each on the node of its own number.
+  void ReleaseAndBindBoth() {
+    for (const int rank : {0, 1}) {
+      Release(rank);
+      Bind(rank, names[std::size_t(rank)]);
+    }
   }
 
   std::vector<std::shared_ptr<const Json>> Shared() const {
@@ -442,14 +450,80 @@ TEST(GangDecision, NeverDeletesAGangWhosePodsWereReleasedBecauseOfItsSize) {
   scene.Planned();
   scene.Release(0);
   scene.Release(1);
+  GangMembers members = ReadMembers(scene.key, &scene.job, scene.Shared());
+  members.elastic = false;  // as of any owner but those that can be scaled
+  members.spec.pods = 3;
+  members.ranks.resize(3);
+  members.done.resize(3);
+  const Action action = Decide({&*scene.gang, members, scene.snapshot, kNow});
+  ASSERT_TRUE(std::holds_alternative<UpdateStatus>(action));
+  const crds::GangStatus& status = std::get<UpdateStatus>(action).status;
+  EXPECT_TRUE(Is(status, crds::kDegraded));
+  EXPECT_EQ(status.reason, "SizeChanged");
+  EXPECT_TRUE(status.placement);
+  scene.gang->status = status;
+  EXPECT_TRUE(std::holds_alternative<Nothing>(Decide({&*scene.gang, members, scene.snapshot, kNow})));
+}
+
+// The number of pods was written on the template, and that does not change with the size.
+TEST(GangDecision, PlansAJobThatIsScaledAnewWithAnotherDp) {
+  Scene scene;
+  scene.Planned();
+  scene.ReleaseAndBindBoth();
   scene.job = IndexedJob(3);
-  for (Json& pod : scene.pods) pod["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=8,dp=3";
+  scene.Expect<DeleteGang>();
+  scene.gang.reset();
+  const auto up = scene.Expect<CreateGang>();
+  EXPECT_EQ(up.gang.spec.pods, 3);
+  EXPECT_EQ(up.gang.spec.parallelism->dp, 3);
+  scene.job = IndexedJob(1);
+  EXPECT_EQ(scene.Expect<CreateGang>().gang.spec.parallelism->dp, 1) << "rank 1 is about to be removed";
+}
+
+TEST(GangDecision, LetsARunningJobGoOnAtASizeThatNoDpFits) {
+  Scene scene;
+  scene.pods = {GatedPod(0, "tp=16"), GatedPod(1, "tp=16")};
+  scene.Planned();
+  scene.ReleaseAndBindBoth();
+  scene.gang->status = scene.Expect<UpdateStatus>().status;  // Running
+  scene.job = IndexedJob(3);
   const auto update = scene.Expect<UpdateStatus>();
-  EXPECT_TRUE(Is(update.status, crds::kDegraded));
-  EXPECT_EQ(update.status.reason, "SizeChanged");
-  EXPECT_TRUE(update.status.placement);
+  EXPECT_EQ(update.status.reason, "WorldMismatch");
+  EXPECT_THAT(update.status.message, HasSubstr("each replica of the model takes 16"));
+  EXPECT_THAT(update.status.message, HasSubstr("scale to a multiple of 2 pods"));
+  EXPECT_TRUE(update.status.placement) << "its slots are in use";
   scene.gang->status = update.status;
   scene.Expect<Nothing>();
+  scene.job = IndexedJob(2);
+  const auto back = scene.Expect<UpdateStatus>();
+  EXPECT_EQ(back.status.reason, "");
+  EXPECT_FALSE(Is(back.status, crds::kDegraded));
+}
+
+// Nothing but its Gang knows by then that the number of pods is no mistake.
+TEST(GangDecision, TakesAScaledJobThatResumesForWhatItIs) {
+  Scene scene;
+  scene.Planned();
+  scene.ReleaseAndBindBoth();
+  scene.job = IndexedJob(3);
+  scene.gang.reset();
+  scene.gang = scene.Expect<CreateGang>().gang;
+  scene.gang->uid = "gang-uid";
+  for (const bool ended : {true, false}) {
+    scene.pods = {GatedPod(0), GatedPod(1), GatedPod(2)};
+    scene.gang->status = {};
+    if (!ended) {
+      scene.Expect<NeedsPlan>();  // all made again at once
+      continue;
+    }
+    crds::SetCondition(scene.gang->status.conditions,
+                       {.type = std::string(crds::kEnded), .status = crds::ConditionStatus::kTrue});
+    const auto again = scene.Expect<UpdateStatus>();
+    EXPECT_TRUE(again.status.conditions.empty());
+  }
+  scene.gang.reset();
+  const auto refused = scene.Expect<CreateGang>();
+  EXPECT_FALSE(refused.gang.spec.parallelism) << "what never started has to multiply";
 }
 
 TEST(GangDecision, SaysARefusalOnce) {
@@ -514,7 +588,12 @@ TEST(GangDecision, PlansAnElasticGangAnewOnceNobodyIsOnTheWay) {
     members.done.resize(3);
     return Decide({&*scene.gang, members, scene.snapshot, kNow});
   };
-  EXPECT_TRUE(std::holds_alternative<UpdateStatus>(decide(true))) << "rank 1 is not bound yet";
+  const Action early = decide(true);
+  ASSERT_TRUE(std::holds_alternative<UpdateStatus>(early)) << "rank 1 is not bound yet";
+  const crds::GangStatus& waits = std::get<UpdateStatus>(early).status;
+  EXPECT_EQ(waits.reason, "SizeChanged");
+  EXPECT_THAT(waits.message, HasSubstr("when 1 pod that the scheduler has not bound yet is on a node"));
+  EXPECT_FALSE(Is(waits, crds::kDegraded));
   scene.Bind(1, scene.names[1]);
   EXPECT_TRUE(std::holds_alternative<DeleteGang>(decide(true)));
   const Action rigid = decide(false);

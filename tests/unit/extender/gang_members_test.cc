@@ -215,6 +215,16 @@ TEST(GangMembers, AJobThatIsOnlyObservedIsTakenToCutItsModelWithinAPod) {
   EXPECT_EQ(Read(job, {first, second}).refusal->reason, "NoParallelism") << "placing needs to know";
 }
 
+// Nothing ever held its pods, so that they run says nothing of their number.
+TEST(GangMembers, AJobThatIsOnlyObservedIsToldOfANumberThatDoesNotMultiply) {
+  Json first = GatedPod(0, "tp=8,dp=3"), second = GatedPod(1, "tp=8,dp=3");
+  for (Json* pod : {&first, &second}) (*pod)["spec"].erase("schedulingGates");
+  const Json job = IndexedJob(2);
+  const GangMembers members = ReadMembers(kKey, &job, {Share(first), Share(second)}, Mode::kObserve);
+  ASSERT_TRUE(members.refusal);
+  EXPECT_EQ(members.refusal->reason, "WorldMismatch");
+}
+
 TEST(GangMembers, RefusesOwnersThatItCannotRank) {
   Json pod = GatedPod(0);
   pod["metadata"]["ownerReferences"][0]["kind"] = "PyTorchJob";

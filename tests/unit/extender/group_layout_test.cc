@@ -337,6 +337,56 @@ TEST(RayCluster, IsTheGangOfItsWorkersWithoutTheHead) {
   EXPECT_EQ(members.rank_file, "ray-x7z-heddle-ranks");
 }
 
+// As KubeRay's gate RayMultiHostIndexing makes them.
+Json RayHost(const std::string& name, int replica, int host, const std::string& unit) {
+  Json pod = RayPod(name, "w");
+  pod["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=16,dp=2";
+  pod["metadata"]["labels"]["ray.io/worker-group-replica-index"] = std::to_string(replica);
+  pod["metadata"]["labels"]["ray.io/replica-host-index"] = std::to_string(host);
+  pod["metadata"]["labels"]["ray.io/worker-group-replica-name"] = unit;
+  return pod;
+}
+
+std::vector<std::string> NamesByRank(const GangMembers& members) {
+  std::vector<std::string> names;
+  for (const auto& rank : members.ranks) names.push_back(rank ? rank->facts.key.name : "");
+  return names;
+}
+
+TEST(RayCluster, RanksTheHostsOfItsReplicasByTheirNumbers) {
+  const Json owner = RayCluster(Json::array({RayGroup("w", 2, 2)}));
+  const GangMembers members = Read(&owner, {RayHost("a", 1, 1, "w-x"), RayHost("b", 0, 1, "w-y"),
+                                            RayHost("c", 1, 0, "w-x"), RayHost("d", 0, 0, "w-y")});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_THAT(NamesByRank(members), ElementsAre("d", "b", "c", "a"));
+  EXPECT_EQ(members.rank_file, "ray-x7z-heddle-ranks") << "Ray does not go by the numbers";
+  EXPECT_THAT(members.notes, testing::Contains(HasSubstr("order of ranks is advice")));
+}
+
+TEST(RayCluster, NeedsNoNumberOfTheOnlyHostOfAReplicaNorOfTheHead) {
+  Json owner = RayCluster(Json::array({RayGroup("w", 2, 1)}));
+  owner["spec"]["headGroupSpec"]["template"]["metadata"]["annotations"]["heddle.dev/parallelism"] =
+      "tp=8,dp=3";
+  const auto worker = [](const std::string& name, const char* replica) {
+    Json pod = RayPod(name, "w");
+    pod["metadata"]["labels"]["ray.io/worker-group-replica-index"] = replica;
+    return pod;
+  };
+  const GangMembers members = Read(&owner, {RayPod("z", "headgroup"), worker("a", "1"), worker("b", "0")});
+  EXPECT_THAT(NamesByRank(members), ElementsAre("z", "b", "a"));
+}
+
+// Of three replicas the second was removed: the third keeps its number until it is made again.
+TEST(RayCluster, KeepsTheHostsOfAReplicaTogetherWhereNumbersHaveAGap) {
+  Json owner = RayCluster(Json::array({RayGroup("w", 2, 2)}));
+  owner["spec"]["enableInTreeAutoscaling"] = true;
+  const GangMembers members = Read(&owner, {RayHost("a", 2, 1, "w-b"), RayHost("b", 0, 1, "w-a"),
+                                            RayHost("c", 0, 0, "w-a"), RayHost("d", 2, 0, "w-b")});
+  ASSERT_FALSE(members.refusal) << members.refusal->sentence;
+  EXPECT_THAT(NamesByRank(members), ElementsAre("c", "b", "d", "a"));
+  EXPECT_THAT(members.notes, testing::Contains(HasSubstr("stands outside the ranks 0 to 3")));
+}
+
 TEST(RayCluster, OfARayJobHasItsRanksUnderTheJobsName) {
   Json owner = RayCluster(Json::array({RayGroup("w", 1, 1)}));
   owner["metadata"]["labels"]["ray.io/originated-from-cr-name"] = "train";

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/extender/pod_words.h"
+#include "tests/unit/extender/published.h"
 #include "topology/synthetic.h"
 
 namespace heddle::extender {
@@ -68,7 +69,7 @@ class Room {
   }
   GangMembers Members() const { return ReadMembers({"train", "job-uid", 0}, &job_, pods_); }
   Snapshot Taken() {
-    inputs_.fabrics = std::make_shared<const FabricSet>(AssembleFabrics(inputs_.topologies, {}));
+    test::Publish(topologies_, {}, inputs_);
     return TakeSnapshot(inputs_);
   }
   RoomChoice Choose(const std::set<std::string>& kept = {}) {
@@ -88,7 +89,7 @@ class Room {
     object->name = node.name;
     object->status.node = node;
     object->status.observed_at = kNow;
-    inputs_.topologies.push_back(object);
+    topologies_.push_back(object);
     auto facts = std::make_shared<NodeFacts>();
     facts->name = node.name;
     facts->ready = true;
@@ -101,6 +102,7 @@ class Room {
     nodes.push_back(node.name);
   }
 
+  std::vector<std::shared_ptr<crds::NodeTopology>> topologies_;
   SnapshotInputs inputs_;
   kube::Json job_;
   std::vector<std::shared_ptr<const kube::Json>> pods_;

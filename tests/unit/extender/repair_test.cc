@@ -179,6 +179,122 @@ TEST(RunningGang, SaysNothingOfRailsWhereItUsesNvlinkAlone) {
   EXPECT_EQ(cluster.GangOf("train")->status.reason, "");
 }
 
+void Halve(topology::Node& node) {
+  for (topology::NicPort& port : node.nics[2].ports) {
+    port.fault = topology::LinkFault::kErrors;
+    port.usable_gbps /= 2;
+  }
+}
+
+// Whole servers of one unit, whose gradients go over rails.
+class SlowRail : public ::testing::Test {
+ protected:
+  static JobWords Words(int pods) {
+    return {.pods = pods, .gpus = 8, .parallelism = "tp=8,dp=" + std::to_string(pods)};
+  }
+  void Start(Cluster& cluster, RunningExtender& extender, int pods) {
+    uid_ = cluster.Submit(Words(pods));
+    ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  }
+  // The rail of the rank's node breaks, and then the rank's pod is made again.
+  void BreakUnder(Cluster& cluster, RunningExtender& extender, const std::vector<int>& ranks) {
+    for (const int rank : ranks) Report(cluster, NodeOf(cluster, rank), Halve);
+    ASSERT_TRUE(extender.Until([&] {
+      const auto snapshot = extender.controller().current();
+      return std::all_of(ranks.begin(), ranks.end(),
+                         [&](int rank) { return snapshot->faulty.contains(NodeOf(cluster, rank)); });
+    }));
+  }
+  void MakeAgain(Cluster& cluster, int pods, const std::vector<int>& ranks) {
+    for (const int rank : ranks) cluster.server.Remove(kube::kPods, {"train", Name(rank)});
+    for (const int rank : ranks) cluster.PutPod(Words(pods), uid_, rank, Name(rank));
+  }
+  static std::string Name(int rank) { return "train-" + std::to_string(rank); }
+  static std::string NodeOf(const Cluster& cluster, int rank) {
+    return ReadPod(cluster.Pod(Name(rank))).plan->node;
+  }
+  std::string uid_;
+};
+
+TEST_F(SlowRail, IsLeftByAPodThatIsMadeAgainWhereAStepTakesLessTime) {
+  Cluster cluster("su:1 node:5 gpu:8 nic:8 rail:8");
+  RunningExtender extender(cluster);
+  Start(cluster, extender, 4);
+  const std::set<std::string> before = NodesOf(cluster, "train");
+  const std::string slow = NodeOf(cluster, 1);
+  BreakUnder(cluster, extender, {1});
+  ASSERT_TRUE(extender.Until([&] { return cluster.GangOf("train")->status.reason == "RailDegraded"; }));
+  EXPECT_EQ(NodesOf(cluster, "train"), before) << "nothing is moved while it runs";
+  MakeAgain(cluster, 4, {1});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+  std::set<std::string> after = NodesOf(cluster, "train");
+  EXPECT_FALSE(before.contains(NodeOf(cluster, 1)));
+  after.erase(NodeOf(cluster, 1));
+  after.insert(slow);
+  EXPECT_EQ(after, before) << "nobody else moved";
+  ASSERT_TRUE(extender.Until([&] { return cluster.GangOf("train")->status.reason.empty(); }));
+  EXPECT_EQ(cluster.GangOf("train")->status.placement->epoch, 2);
+  std::string told;
+  for (const kube::Json& event : cluster.server.All(kube::kEvents)) {
+    if (kube::StringAt(event, {"reason"}) == "Repairing") told = kube::StringAt(event, {"message"});
+  }
+  EXPECT_THAT(told,
+              HasSubstr("1 rank made again gets another slot (a rail of " + slow + " (rank 1) is degraded"));
+  EXPECT_THAT(told, HasSubstr("ms less"));
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+TEST_F(SlowRail, KeepsItsPodWhereNoNodeIsFree) {
+  Cluster cluster("su:1 node:4 gpu:8 nic:8 rail:8");
+  RunningExtender extender(cluster);
+  Start(cluster, extender, 4);
+  const std::string slow = NodeOf(cluster, 1);
+  BreakUnder(cluster, extender, {1});
+  MakeAgain(cluster, 4, {1});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+  EXPECT_EQ(NodeOf(cluster, 1), slow);
+  EXPECT_EQ(cluster.GangOf("train")->status.placement->epoch, 1);
+}
+
+// The slowest rank is what all wait for.
+TEST_F(SlowRail, KeepsBothOfTwoWhereOnlyOneOfThemCouldGo) {
+  Cluster cluster("su:1 node:5 gpu:8 nic:8 rail:8");
+  RunningExtender extender(cluster);
+  Start(cluster, extender, 4);
+  const std::set<std::string> before = NodesOf(cluster, "train");
+  BreakUnder(cluster, extender, {1, 2});
+  MakeAgain(cluster, 4, {1, 2});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+  EXPECT_EQ(NodesOf(cluster, "train"), before);
+}
+
+TEST_F(SlowRail, IsLeftByTwoTogetherWhereTwoNodesAreFree) {
+  Cluster cluster("su:1 node:6 gpu:8 nic:8 rail:8");
+  RunningExtender extender(cluster);
+  Start(cluster, extender, 4);
+  const std::set<std::string> slow{NodeOf(cluster, 1), NodeOf(cluster, 2)};
+  BreakUnder(cluster, extender, {1, 2});
+  MakeAgain(cluster, 4, {1, 2});
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+  for (const std::string& node : NodesOf(cluster, "train")) EXPECT_FALSE(slow.contains(node)) << node;
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+// Inside of a rack its rings go over NVLink, and between two racks over the rails of two trays.
+TEST_F(SlowRail, KeepsItsPodWhereNothingOfTheGangsGoesOverIt) {
+  Cluster cluster(kTwoRacks);
+  RunningExtender extender(cluster);
+  const JobWords words{.pods = 8, .gpus = 4, .parallelism = "tp=4,dp=8"};
+  uid_ = cluster.Submit(words);
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
+  const std::string slow = NodeOf(cluster, 1);
+  BreakUnder(cluster, extender, {1});
+  cluster.server.Remove(kube::kPods, {"train", Name(1)});
+  cluster.PutPod(words, uid_, 1, Name(1));
+  ASSERT_TRUE(RunsToTheEnd(cluster, extender)) << cluster.Summary("train");
+  EXPECT_EQ(NodeOf(cluster, 1), slow);
+}
+
 TEST(RunningGang, SaysNothingOfGpusThatAreNotItsOwn) {
   Cluster cluster("su:1 node:2 gpu:8 nic:8 rail:8");
   RunningExtender extender(cluster);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "extender/snapshot.h"
+#include "tests/unit/extender/published.h"
 #include "topology/synthetic.h"
 
 namespace heddle::test {
@@ -70,9 +71,7 @@ class Stage {
   // Objects of their own, so that what changes on the stage later does not change in them.
   SnapshotInputs Inputs() const {
     SnapshotInputs inputs;
-    inputs.topologies = Copies(topologies);
-    inputs.fabrics =
-        std::make_shared<const FabricSet>(extender::AssembleFabrics(inputs.topologies, declared));
+    Publish(topologies, declared, inputs);
     inputs.nodes = Copies(nodes);
     inputs.pods = Copies(pods);
     inputs.gangs = Copies(gangs);

@@ -170,6 +170,14 @@ INSTANTIATE_TEST_SUITE_P(
                     Unusable{"TopologyStale", [](Stage& stage) { stage.stale.insert(kA); }},
                     Unusable{"TopologyContradictory",
                              [](Stage& stage) { stage.topologies[0]->status.node.gpus[1].index = 0; }},
+                    Unusable{"GpusUnread",
+                             [](Stage& stage) {
+                               topology::Node& node = stage.topologies[0]->status.node;
+                               node.gpus.clear();
+                               node.paths.clear();
+                               node.nvlink = {};
+                               node.nvlink_domain = topology::Missing::kUnknown;
+                             }},
                     Unusable{"NoTopology",
                              [](Stage& stage) { stage.topologies[0]->status.observed_at.reset(); }}),
     [](const auto& one) { return one.param.word; });

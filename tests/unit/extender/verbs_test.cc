@@ -58,6 +58,50 @@ TEST(Filter, PassesNobodyWhenTheSchedulerNamesNobody) {
   EXPECT_EQ(Post("/filter", Args("{}", "null"))["NodeNames"], Json::array());
 }
 
+// A space makes it another list to whom only copies, and the same to whom parses.
+TEST(Filter, AnswersTheSameWhetherItCopiesTheNamesOrParsesThem) {
+  for (const char* pod :
+       {R"({"metadata":{"name":"p"}})",
+        R"({"spec":{"containers":[{"resources":{"limits":{"nvidia.com/gpu":4}}}]}})",
+        R"({"metadata":{"annotations":{"heddle.dev/gang-uid":"g","heddle.dev/node":"n2"}}})",
+        R"({"metadata":{"annotations":{"heddle.dev/gang-uid":"g"}}})",
+        R"({"metadata":{"annotations":{"note":"\"NodeNames\":[\"x\"]}"}}})"}) {
+    for (const std::string names : {"", R"("n1")", R"("n1","n2","gpu-7.cluster.example")"}) {
+      const auto body = [&](const char* gap) {
+        return std::string(R"({"Pod":)") + pod + R"(,"Nodes":null,"NodeNames":[)" + gap + names + "]}\n";
+      };
+      ASSERT_TRUE(TakeNamesApart(body(""))) << body("");
+      ASSERT_FALSE(TakeNamesApart(body(" ")));
+      const auto copied = Answer({"POST", "/filter", body("")}, NoCluster());
+      const auto parsed = Answer({"POST", "/filter", body(" ")}, NoCluster());
+      EXPECT_EQ(copied.status, 200);
+      EXPECT_EQ(copied.body, parsed.body);
+    }
+  }
+}
+
+TEST(Filter, CopiesNoListThatIsNotPlainOrNotTheLastOfTheRequest) {
+  for (const char* tail :
+       {R"(["n1",])", R"(["n1" ,"n2"])", R"(["n1",2])", R"(["n1)", R"(["n1")", R"(["n1",)", R"([,"n1"])", "[",
+        "", R"(["N1"])", R"(["n\u0031"])", R"(["n1""n2"])", R"(["n1"]])", R"(["n1"],"NodeNames":["n2"])"}) {
+    const std::string body = std::string(R"({"Pod":{},"NodeNames":)") + tail + "}";
+    EXPECT_FALSE(TakeNamesApart(body)) << body;
+  }
+  EXPECT_FALSE(TakeNamesApart(R"({"Pod":{},"NodeNames":["n1"]} x)"));
+  EXPECT_FALSE(TakeNamesApart(R"({"NodeNames":["n1"],"Pod":{}})"));
+  EXPECT_FALSE(TakeNamesApart(R"({"Pod":{},"NodeNames":null,"NodeNames":["n1"]})"));
+}
+
+TEST(Filter, ChecksTheRestOfARequestWhoseNamesItCopies) {
+  const auto status = [](const char* body) { return Answer({"POST", "/filter", body}, NoCluster()).status; };
+  EXPECT_EQ(status(R"({"Pod":{},"NodeNames":["n1"]})"), 200);
+  EXPECT_EQ(status(R"({"Pod":{},"Future":[1 2],"NodeNames":["n1"]})"), 400);
+  EXPECT_EQ(status(R"({"Pod":7,"NodeNames":["n1"]})"), 400);
+  EXPECT_EQ(status(R"({"NodeNames":["n1"]})"), 400);
+  EXPECT_EQ(status(R"([{"Pod":{},"NodeNames":["n1"]})"), 400);
+  EXPECT_EQ(status(R"({"Pod":{},"Deeper":{"NodeNames":["n1"]})"), 400) << "it closes an inner object";
+}
+
 TEST(Filter, GivesWholeNodesBackToASchedulerThatSentThem) {
   Json args = Args(R"({"heddle.dev/gang-uid":"g","heddle.dev/node":"n2"})", "null");
   args["Nodes"] =

@@ -8,9 +8,11 @@
 #include "formats/ibnetdiscover.h"
 #include "formats/lldp.h"
 #include "formats/mlnx_qos.h"
+#include "formats/nccl_tests.h"
 #include "formats/nccl_xml.h"
 #include "formats/printable.h"
 #include "formats/sonic_config.h"
+#include "nccl_text.h"
 #include "qos_text.h"
 #include "shared_data.h"
 #include "tests/support/seeds.h"
@@ -59,6 +61,19 @@ TEST(Hostile, SonicConfigSurvivesDamage) {
     }
     for (const SonicPort& port : config->ports) EXPECT_EQ(port.name, Printable(port.name));
   });
+}
+
+TEST(Hostile, NcclTestsSurviveDamage) {
+  for (const std::string& good : {test::kAllReducePerf, test::kTaggedAllToAll, test::kOldAllGather}) {
+    Torture(good, [](const std::string& text) {
+      const auto read = ParseNcclTests(text);
+      if (!read) {
+        EXPECT_EQ(read.error().message, Printable(read.error().message, 1000));
+        return;
+      }
+      for (const NcclTestTable& table : read->tables) EXPECT_EQ(table.program, Printable(table.program));
+    });
+  }
 }
 
 TEST(Hostile, IbNeighboursSurviveDamage) {

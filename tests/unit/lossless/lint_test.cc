@@ -163,7 +163,7 @@ TEST(Lint, FindsEachFaultByItsRuleAndSaysBothFactsAndWhatToDo) {
     tried.insert(one.rule);
   }
   // Agents report these; the linter passes them on.
-  tried.insert({"drift", "two-policies"});
+  tried.insert({"drift", "two-policies", "nic-unfit"});
   for (const RuleAbout& rule : Rules()) EXPECT_THAT(tried, Contains(std::string(rule.id)));
   EXPECT_EQ(Rules().size(), tried.size());
 }

@@ -170,13 +170,13 @@ TEST(Render, RefusesAProfileForAnotherNic) {
 
 TEST(Render, RefusesADriverThatCannotBeTold) {
   const auto resolved = Resolve({});
-  for (const char* driver : {"ionic", "mana", "mlx4_core"}) {
+  for (const char* driver : {"ice", "idpf", "ionic", "mana", "mlx4_core"}) {
     const Rendering rendering = Render(*resolved, {topology::Transport::kRoce, "", driver});
     EXPECT_TRUE(rendering.refused) << driver;
     EXPECT_FALSE(rendering.settings);
     EXPECT_THAT(rendering.reason, HasSubstr("leave this NIC out of the policy")) << driver;
   }
-  for (const char* driver : {"mlx5_core", "bnxt_en", "ice", ""})
+  for (const char* driver : {"mlx5_core", "bnxt_en", "hns3", ""})
     EXPECT_TRUE(Render(*resolved, {topology::Transport::kRoce, "", driver}).settings) << driver;
 }
 

@@ -97,6 +97,41 @@ TEST_F(BadInput, APortWhoseStateCannotBeReadIsUnknownAndSaysWhy) {
   }
 }
 
+// At a first look there is nothing to keep, and "no GPUs" would be made up.
+TEST_F(BadInput, ABusThatCannotBeReadAtAFirstLookIsNoMachineWithoutGpus) {
+  Replace("nvml.yaml", "absent: \"libnvidia-ml.so.1 was not found\"\ngpus: []\n");
+  const auto summary = [](const Observation& seen) {
+    crds::NodeTopology object;
+    object.name = "node-00";
+    return crds::ToJson(Report(object, seen, base::WallTime()))["status"]["summary"];
+  };
+  files_.Fail("sys/bus/pci/devices");
+  Observation seen = Open(files_, gpus_)->Look();
+  EXPECT_TRUE(seen.bus_unread);
+  EXPECT_EQ(seen.node.nvlink_domain.missing(), Missing::kUnknown);
+  EXPECT_EQ(summary(seen)["gpus"], "?");
+  EXPECT_EQ(summary(seen)["nvlinkDomain"], "?");
+  files_.Heal();
+  // One function that does not answer may be a GPU as well; here all of them are.
+  for (const std::string& device : disk_.List("sys/bus/pci/devices").value_or(std::vector<std::string>()))
+    files_.Fail("sys/bus/pci/devices/" + device + "/class");
+  EXPECT_TRUE(Open(files_, gpus_)->Look().bus_unread);
+  files_.Heal();
+  seen = Open(files_, gpus_)->Look();
+  EXPECT_FALSE(seen.bus_unread);
+  EXPECT_EQ(summary(seen)["gpus"], "0/8");
+}
+
+// A kernel without PCI, as some virtual machines have: what is not there cannot have GPUs.
+TEST(PciProbe, AKernelWithoutPciIsNotUnread) {
+  test::MemoryFileTree files;
+  EXPECT_TRUE(ProbePci(files).unread) << "there is no sysfs at all";
+  files.MakeFolder("sys/bus/acpi");
+  EXPECT_FALSE(ProbePci(files).unread);
+  files.MakeFolder("sys/bus/pci");
+  EXPECT_TRUE(ProbePci(files).unread);
+}
+
 // A zero takes evidence, at a full look as between two: the port said that it is down, or that it trains.
 TEST_F(BadInput, APortThatCannotBeReadKeepsWhatItWasCountedWithLast) {
   const auto usable = [this] { return discovery_->Look().node.FindNic("mlx5_3")->usable_gbps(); };

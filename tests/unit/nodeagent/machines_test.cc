@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "nodeagent/publish/report.h"
-#include "nodeagent/ticket.h"
 #include "recorded_machine.h"
 
 namespace heddle::nodeagent {
@@ -23,7 +22,7 @@ using topology::NicRole;
 using topology::Node;
 using topology::Transport;
 
-constexpr base::WallTime kThen{std::chrono::seconds(1'800'000'000)};
+constexpr base::WallTime kThen = test::kTicketTime;
 
 crds::NodeTopology ReportOf(const Observation& seen) {
   crds::NodeTopology object;
@@ -44,9 +43,8 @@ void ExpectFile(const std::string& name, const std::string& text) {
 
 // What programs get of a machine, and what people do.
 void ExpectGolden(const std::string& shape, const Observation& seen) {
-  const crds::NodeTopology report = ReportOf(seen);
-  ExpectFile(shape + ".json", crds::ToJson(report).dump(1) + "\n");
-  ExpectFile(shape + ".txt", Ticket(report, seen.excluded));
+  ExpectFile(shape + ".json", crds::ToJson(ReportOf(seen)).dump(1) + "\n");
+  ExpectFile(shape + ".txt", test::TicketAt(test::RecordedMachine(shape).path()));
 }
 
 // "gpu:nic,nic rail" of every GPU, by what topology deals out.
@@ -190,6 +188,41 @@ TEST(Machines, P5GivesEachGpuFourEfaDevicesOfItsRail) {
   EXPECT_EQ(seen.node.FindNic("rdmap79s0")->ports.at(0).leaf_port.missing(), Missing::kUnknown);
 }
 
+// After what two DRA drivers published of a real one: two GPUs share the EFA on their host bridge, and no switch is
+// seen. ENA devices stand on the same bridges and are no NICs for jobs.
+TEST(Machines, P4dGivesTwoGpusTheEfaDeviceOfTheirHostBridge) {
+  const Observation seen = test::RecordedMachine("p4d-24xlarge").Look();
+  ExpectGolden("p4d-24xlarge", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  EXPECT_THAT(
+      NicsOfGpus(seen.node),
+      testing::ElementsAre("0: rdmap16s27@0", "1: rdmap16s27@0", "2: rdmap32s27@1", "3: rdmap32s27@1",
+                           "4: rdmap144s27@2", "5: rdmap144s27@2", "6: rdmap160s27@3", "7: rdmap160s27@3"));
+  EXPECT_EQ(seen.node.paths.front().distance, topology::PciDistance::kPhb);
+  EXPECT_EQ(ConditionOf(seen, "RailsMeasured").reason, "PciOrder");
+  EXPECT_THAT(OfRole(seen.node, NicRole::kManagement), testing::ElementsAre("ens129", "ens161", "ens65"));
+  EXPECT_EQ(ConditionOf(seen, "LeavesKnown").reason, "NoPlaceLabel");
+  EXPECT_EQ(seen.node.nvlink.gbps_per_gpu, 2400);
+}
+
+TEST(Machines, P6B200LeavesOutTheIbpDevicesThatManageItsNvlinkSwitches) {
+  const Observation seen = test::RecordedMachine("p6-b200-48xlarge").Look();
+  ExpectGolden("p6-b200-48xlarge", seen);
+  EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+  EXPECT_EQ(OfRole(seen.node, NicRole::kCompute).size(), 8u);
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const auto nics = seen.node.NicsOfGpu(gpu);
+    ASSERT_EQ(nics.size(), 1u) << gpu;
+    EXPECT_EQ(nics[0]->rail, gpu);
+    EXPECT_EQ(nics[0]->transport, Transport::kEfa);
+    EXPECT_EQ(nics[0]->usable_gbps(), 400);
+  }
+  EXPECT_EQ(seen.node.FindNic("ibp5s0"), nullptr);
+  EXPECT_EQ(seen.node.FindNic("ibp6s0"), nullptr);
+  EXPECT_THAT(ConditionOf(seen, "DiscoveryComplete").message,
+              HasSubstr("ibp5s0 manages the NVLink switches"));
+}
+
 TEST(Machines, RoceDualTorIsTwoBondsOnTwoLeavesEach) {
   const Observation seen = test::RecordedMachine("roce-dual-tor").Look();
   ExpectGolden("roce-dual-tor", seen);
@@ -307,8 +340,12 @@ TEST(Machines, PlainHostIsHonest) {
 TEST(Machines, EmptyFolderIsAMachineOfWhichNothingIsKnown) {
   const test::TemporaryFolder folder;
   const Observation seen = test::LookAt(folder.path(), "nobody");
-  ExpectGolden("empty", seen);
+  ExpectFile("empty.json", crds::ToJson(ReportOf(seen)).dump(1) + "\n");
+  ExpectFile("empty.txt", test::TicketAt(folder.path(), "nobody"));
   EXPECT_EQ(seen.node.numa_nodes, 0);
+  EXPECT_EQ(ConditionOf(seen, "Ready").reason, "BusUnreadable");
+  EXPECT_TRUE(Says(seen, "Ready", crds::ConditionStatus::kUnknown));
+  EXPECT_EQ(seen.node.nvlink_domain.missing(), Missing::kUnknown);
   EXPECT_TRUE(Says(seen, "DiscoveryComplete", crds::ConditionStatus::kFalse));
 }
 

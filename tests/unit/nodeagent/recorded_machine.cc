@@ -9,6 +9,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "nodeagent/discovery/printed_facts.h"
+#include "nodeagent/publish/report.h"
+#include "nodeagent/ticket.h"
+
 namespace heddle::test {
 namespace {
 
@@ -19,6 +23,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import machines
 shapes = ("dgx-a100", "dgx-a800", "hgx-h100", "hgx-h800", "hgx-h200", "hgx-b200", "p5-48xlarge", "roce-dual-tor",
+          "p4d-24xlarge", "p6-b200-48xlarge",
           "plain-host", "hgx-b300", "nd-a100-v4-vm", "nd-a100-v4-vm-blind", "mi300x")
 hosts = [{"name": shape, "shape": shape} for shape in shapes]
 hosts += [{"name": f"gb{chip}00-nvl72-tray", "shape": f"gb{chip}00-nvl72-tray", "clique": 3,
@@ -147,6 +152,19 @@ nodeagent::Observation LookAt(const std::string& folder, const std::string& node
   auto machine = nodeagent::OpenRecorded(files, folder, node);
   EXPECT_TRUE(machine) << machine.error().message;
   return machine ? machine->discovery->Look() : nodeagent::Observation();
+}
+
+std::string TicketAt(const std::string& folder, const std::string& node) {
+  const base::DiskFileTree files(folder);
+  auto machine = nodeagent::OpenRecorded(files, folder, node);
+  EXPECT_TRUE(machine) << machine.error().message;
+  if (!machine) return {};
+  const nodeagent::Readings readings = machine->discovery->Read();
+  const nodeagent::Observation seen = machine->discovery->Put(readings);
+  crds::NodeTopology object;
+  object.name = seen.node.name;
+  return nodeagent::Ticket(nodeagent::Report(object, seen, kTicketTime),
+                           nodeagent::ReadPrintedFacts(files, readings, seen));
 }
 
 }  // namespace heddle::test

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file_tree.h"
 #include "nodeagent/discovery/machine.h"
 #include "nodeagent/recording/recording.h"
@@ -62,6 +64,10 @@ void WriteMachine(const std::string& shape, const std::string& folder);
 nodeagent::Observation LookAt(const base::FileTree& files, const std::string& node = "");
 // The same for any folder.
 nodeagent::Observation LookAt(const std::string& folder, const std::string& node = "");
+
+// What `--print` writes of it, as seen at that time.
+std::string TicketAt(const std::string& folder, const std::string& node = "");
+inline constexpr base::WallTime kTicketTime{std::chrono::seconds(1'800'000'000)};
 
 // Runs a shell command; its output, or a failed test.
 std::string Output(const std::string& command);

@@ -1,8 +1,10 @@
 // What a person gets of one machine. How each recorded machine looks stands in tests/golden/nodeagent/*.txt.
 #include "nodeagent/ticket.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <sstream>
 
 #include "nodeagent/publish/report.h"
@@ -19,7 +21,9 @@ constexpr base::WallTime kThen{std::chrono::seconds(1'800'000'000)};
 std::string TicketOf(const Observation& seen) {
   crds::NodeTopology object;
   object.name = seen.node.name;
-  return Ticket(Report(object, seen, kThen), seen.excluded);
+  PrintedFacts facts;
+  facts.excluded = seen.excluded;
+  return Ticket(Report(object, seen, kThen), facts);
 }
 
 TEST(Ticket, PutsWhatIsWrongBeforeTheTables) {
@@ -54,12 +58,63 @@ TEST(Ticket, SaysUnknownAndNeverZeroForWhatNobodyTold) {
   topology::Gpu gpu;
   gpu.model = "NVIDIA H100";
   object.status.node.gpus = {gpu};
-  const std::string text = Ticket(object, {});
+  PrintedFacts nothing;
+  nothing.read = true;
+  const std::string text = Ticket(object, nothing);
   EXPECT_THAT(text, HasSubstr("Machine    of an unknown make, 1 GPU, 0 NICs"));
   EXPECT_THAT(text, HasSubstr("Domain     Unknown\n"));
   EXPECT_THAT(text, HasSubstr("Seen       never"));
-  // NUMA node, memory and NIC of the GPU.
-  EXPECT_THAT(text, testing::ContainsRegex("0 +- +Unknown +NVIDIA H100 +\\? +none"));
+  EXPECT_THAT(text, HasSubstr(", ? NUMA nodes\n"));
+  EXPECT_THAT(text, HasSubstr("Software   kernel ?, GPU driver ?\n"));
+  // UUID, NUMA node, memory and NIC of the GPU.
+  EXPECT_THAT(text, testing::ContainsRegex("0 +\\? +- +Unknown +NVIDIA H100 +\\? +none"));
+  object.status.node.nvlink = {0, 18, 0, {}};
+  EXPECT_THAT(Ticket(object, {}), HasSubstr("NVLink     18 links of each GPU, ? Gb/s a GPU and direction\n"));
+  object.status.node = {};
+  EXPECT_THAT(Ticket(object, {}), HasSubstr("of an unknown make, ? GPUs, ? NICs, ? NUMA nodes\n"));
+}
+
+// What a vendor's support asks first. One card that is behind stands out.
+TEST(Ticket, NamesDriverKernelAndTheFirmwareOfEveryNic) {
+  const test::TemporaryFolder folder;
+  test::WriteMachine("hgx-h100", folder.path());
+  folder.Write("sys/class/infiniband/mlx5_3/fw_ver", "28.35.1012\n");
+  for (int nic = 0; nic < 8; ++nic) {
+    std::filesystem::create_symlink(
+        "../../../../bus/pci/drivers/mlx5_core",
+        fmt::format("{}/sys/class/infiniband/mlx5_{}/device/driver", folder.path(), nic));
+  }
+  folder.Write("sys/module/mlx5_core/version", "24.10-1.1.4\n");
+  const std::string text = test::TicketAt(folder.path());
+  EXPECT_THAT(text, HasSubstr("Software   kernel 6.8.0-48-generic, GPU driver 550.90.07\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nVersions of NICs\n"
+                        "  firmware 28.35.1012 (MT4129, board MT_0000000838), driver mlx5_core 24.10-1.1.4:\n"
+                        "    mlx5_3\n"
+                        "  firmware 28.39.3560 (MT4129, board MT_0000000838), driver mlx5_core 24.10-1.1.4:\n"
+                        "    mlx5_0, mlx5_1, mlx5_2, mlx5_4, mlx5_5, mlx5_6, mlx5_7\n"));
+  EXPECT_THAT(text, testing::ContainsRegex(" 0  GPU-[0-9a-f]{8}  0000:1b:00.0 "));
+}
+
+TEST(Ticket, ShowsHowFarEveryNicIsFromEveryGpu) {
+  const std::string text = test::TicketAt(test::RecordedMachine("hgx-h100").path());
+  EXPECT_THAT(text, HasSubstr("\nNIC     GPU0  GPU1  GPU2  GPU3  GPU4  GPU5  GPU6  GPU7  BEHIND\n"));
+  EXPECT_THAT(text, HasSubstr("\nmlx5_0  PIX   NODE  NODE  NODE  SYS   SYS   SYS   SYS   0000:16:00.0\n"));
+  EXPECT_THAT(text, HasSubstr("\neno1    NODE  NODE  NODE  NODE  SYS   SYS   SYS   SYS   -\n"));
+  EXPECT_THAT(test::TicketAt(test::RecordedMachine("mi300x").path()),
+              HasSubstr("\nmlx5_0  PXB   NODE  NODE  NODE  SYS   SYS   SYS   SYS   -\n"));
+}
+
+TEST(Ticket, BreaksLongLinesOfGoodNews) {
+  std::istringstream lines(TicketOf(test::RecordedMachine("hgx-b300").Look()));
+  bool good = false;
+  for (std::string line; std::getline(lines, line) && !(good && line.empty());) {
+    if (good) {
+      EXPECT_LE(line.size(), 100u) << line;
+    }
+    good = good || line == "Good";
+  }
+  EXPECT_TRUE(good);
 }
 
 TEST(Ticket, SaysWhatAPortOfAnUnknownRateCountsAs) {
@@ -69,6 +124,30 @@ TEST(Ticket, SaysWhatAPortOfAnUnknownRateCountsAs) {
   EXPECT_THAT(TicketOf(seen), HasSubstr(" ? (counts as 400) "));
   port.usable_gbps = 0;
   EXPECT_THAT(TicketOf(seen), Not(HasSubstr("counts as")));
+}
+
+TEST(Ticket, ShowsWhatTheLeavesHaveCountedOfWhatIsWrong) {
+  const LeafCounts sound{
+      "mlx5_0", 1, "su1-r0", "0x1", 18, 12, false, {{"link_downed", 0}, {"port_xmit_packets", 9}}, ""};
+  LeafCounts worn = sound, silent = sound, unknown = sound;
+  worn.device = "mlx5_1";
+  worn.leaf = "su1-r1";
+  worn.counts = {{"link_downed", 41}, {"symbol_error", 7}};
+  silent.device = "mlx5_2";
+  silent.leaf = "su1-\x1br2";
+  silent.unread = "su1-r2 port 18 does not tell what it has counted (LID 12): no answer within 50 ms";
+  PrintedFacts facts;
+  unknown = {"mlx5_3", 1, "", "", 0, 0, false, {}, "no permission for /dev/infiniband/umad3"};
+  facts.leaves = {sound, worn, silent, unknown};
+  EXPECT_THAT(
+      Ticket({}, facts),
+      HasSubstr("\nCounted at the leaf since its counters were cleared\n"
+                "  mlx5_0 port 1 (su1-r0 port 18): nothing wrong\n"
+                "  mlx5_1 port 1 (su1-r1 port 18): link_downed 41, symbol_error 7\n"
+                "  mlx5_2 port 1 (su1-?r2 port 18): su1-r2 port 18 does not tell what it has counted (LID "
+                "12): no answer within 50 ms\n"
+                "  mlx5_3 port 1: no permission for /dev/infiniband/umad3\n"));
+  EXPECT_THAT(Ticket({}, {}), Not(HasSubstr("Counted at the leaf")));
 }
 
 TEST(Ticket, ShowsWhoHoldsWhat) {

@@ -5,7 +5,9 @@
 #include <future>
 #include <thread>
 
+#include "crds/fabric_switch.h"
 #include "operator/metrics.h"
+#include "tests/support/gnmi/fake_dialer.h"
 #include "tests/unit/operator/stage.h"
 
 namespace heddle::operators {
@@ -22,9 +24,10 @@ class DaemonTest : public Stage {
  protected:
   struct Running {
     Running(DaemonTest& test, const std::string& identity, bool leader_elect = true, bool page = false)
-        : daemon(test.server, test.clock, base::Random(7), metrics,
+        : daemon(test.server, dialer, test.clock, base::Random(7), metrics,
                  {.leader_elect = leader_elect, .identity = identity, .page = page}),
           thread([this](std::stop_token stop) { daemon.Run(stop); }) {}
+    test::FakeDialer dialer;
     Metrics metrics;
     Daemon daemon;
     std::jthread thread;
@@ -187,13 +190,20 @@ TEST_F(DaemonTest, ShowsTheFabricAlsoWhereItMayNotReadGangsAndSaysSo) {
   Stop(one);
 }
 
-TEST_F(DaemonTest, ReadsNoGangsWithoutAPage) {
-  server.Serve(kGangs);
+TEST_F(DaemonTest, AsksAFabricSwitchWhileItLeadsAndSaysWhatCameOfIt) {
   ReportCluster(kTwoUnits);
-  Running one(*this, "one");
-  ASSERT_TRUE(Until([&] { return Assembled(4); }));
-  for (const test::ApiRequest& request : server.requests())
-    EXPECT_THAT(request.Line(), Not(HasSubstr("gangs")));
+  crds::FabricSwitch leaf;
+  leaf.name = "leaf-3";
+  leaf.spec.address = "leaf-3.example:8080";
+  leaf.spec.name = "leaf-3";
+  server.Put(kFabricSwitches, crds::ToJson(leaf));
+  Running one(*this, "one");  // the switch that is played answers, and has no port
+  const auto reachable = [&] {
+    const auto object = server.Find(kFabricSwitches, {"", "leaf-3"});
+    const kube::Json* condition = object ? kube::Condition(*object, "Reachable") : nullptr;
+    return condition == nullptr ? "" : kube::StringAt(*condition, {"reason"});
+  };
+  EXPECT_TRUE(Until([&] { return reachable() == "Unreadable"; })) << reachable();
   Stop(one);
 }
 

@@ -300,6 +300,31 @@ TEST_F(FabricReconcilerTest, EndsAlikeAfterACrashBehindEveryWrite) {
   EXPECT_EQ(FabricNamed("infiniband").status.counts.nodes, 4);
 }
 
+// What flaps goes down in between, and then its agent does not know its leaf.
+TEST_F(FabricReconcilerTest, ASuspectKeepsItsNameWhileItsLinkIsDownAndOverARestart) {
+  auto cluster = ReportCluster(kTwoUnits);
+  topology::NicPort& port = cluster[0].nics[2].ports[0];
+  port.fault = topology::LinkFault::kFlapping;
+  port.reason = "41 link downs in 10 min";
+  Report(cluster[0]);
+  ASSERT_TRUE(Reconcile());
+  const auto before = FabricNamed("infiniband").status.suspects;
+  ASSERT_THAT(before, SizeIs(1));
+  EXPECT_THAT(before[0].name, HasSubstr(port.leaf_port->leaf + " port " + port.leaf_port->port + " <-> "));
+  const auto told = EventNotes();
+  port.leaf_port = topology::Missing::kStale;
+  port.state = topology::LinkState::kDown;
+  port.rate_gbps = port.usable_gbps = 0;
+  for (const bool restarted : {false, true}) {
+    if (restarted) Restart();
+    clock.Advance(1min);
+    Report(cluster[0]);
+    ASSERT_TRUE(reconciler_holder->Reconcile(never));
+    EXPECT_EQ(FabricNamed("infiniband").status.suspects, before) << restarted;
+  }
+  EXPECT_EQ(EventNotes(), told) << "neither recovered nor suspected anew";
+}
+
 TEST_F(FabricReconcilerTest, ReportsRefusalsAndTriesAgainLater) {
   ReportCluster(kTwoUnits);
   server.FailNext({.method = "POST", .path_contains = "fabrics", .status = 403});

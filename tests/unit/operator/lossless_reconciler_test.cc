@@ -126,6 +126,34 @@ TEST_F(LosslessReconcilerTest, TakesOutWhatANewerOperatorWrote) {
   EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
 }
 
+TEST_F(LosslessReconcilerTest, TakesOutAWordThatItDoesNotKnow) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  Reconcile();
+  Json object = *server.Find(kNodeTopologies, {"", "a"});
+  object["spec"]["lossless"][0]["settings"]["trust"] = "MPLS";
+  ASSERT_FALSE(crds::NodeTopologyFromJson(object));
+  server.Put(kNodeTopologies, object);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(NodeOf("a").spec.lossless[0].settings->trust, lossless::Trust::kDscp);
+  EXPECT_EQ(Reconcile(), 0);
+  server.Put(kNodeTopologies, object);
+  server.Remove(kLosslessPolicies, {"", "roce"});
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
+}
+
+TEST_F(LosslessReconcilerTest, LeavesANodeAloneWhoseStatusItCannotRead) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  Reconcile();
+  Json object = *server.Find(kNodeTopologies, {"", "a"});
+  object["status"]["nics"][0]["transport"] = "Telepathy";
+  server.Put(kNodeTopologies, object);
+  server.Remove(kLosslessPolicies, {"", "roce"});
+  EXPECT_EQ(Reconcile(), 0) << "it is not a node without NICs";
+}
+
 TEST_F(LosslessReconcilerTest, DoesNotWriteAgainWhatTheSchemaCutsShort) {
   AddRoceNode("a");
   for (const char letter : {'b', 'c', 'd', 'e'}) AddPolicy(std::string(200, letter), Json::object());

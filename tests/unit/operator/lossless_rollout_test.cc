@@ -137,15 +137,64 @@ TEST(LosslessRollout, TellsAPortWhoseNicIsAnotherOnlyTheReason) {
   EXPECT_EQ(DecideRollout({{policy}, {}}, nodes, kNow).wishes.at("b").size(), 1u);
 }
 
-TEST(LosslessRollout, ACanaryWhoseNicIsAnotherHoldsTheOthersUp) {
+std::vector<std::string> Told(const LosslessRollout& rollout, std::int64_t generation) {
+  std::vector<std::string> names;
+  for (const auto& [name, wishes] : rollout.wishes) {
+    if (!wishes.empty() && wishes[0].generation == generation) names.push_back(name);
+  }
+  return names;
+}
+
+// Nothing is written there, so that nothing is learnt there.
+TEST(LosslessRollout, ANicThatCannotHaveItHoldsNobodyUp) {
   LosslessPolicy policy = PolicyNamed("roce");
   policy.spec.policy.profile = "connectx-7/v1";
   policy.spec.canary = 1;
-  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b")};
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b"), NodeNamed("c")};
   for (topology::Nic& nic : nodes[0].node.nics) nic.pci_id = "14e4:1760";
-  const auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
-  EXPECT_THAT(rollout.wishes.at("b"), IsEmpty());
+  nodes[1].node.nics[1].pci_id = "14e4:1760";
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("b"));
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Canary");
+  for (int round = 0; round < 2; ++round) {
+    for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+    rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  }
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Refused");
+}
+
+TEST(LosslessRollout, HasACanaryOfEachKindOfNic) {
+  LosslessPolicy policy = PolicyNamed("roce");  // two of them, as where nothing is said
+  std::vector<LosslessNode> nodes;
+  for (const char* name : {"a", "b", "c", "d", "e"}) nodes.push_back(NodeNamed(name));
+  const auto is = [](LosslessNode& node, const char* pci_id, const char* driver) {
+    for (topology::Nic& nic : node.node.nics) {
+      nic.pci_id = pci_id;
+      nic.driver = driver;
+    }
+  };
+  for (LosslessNode& node : nodes) is(node, "15b3:1021", "mlx5_core");
+  EXPECT_THAT(Told(DecideRollout({{policy}, {}}, nodes, kNow), 1), ElementsAre("a", "b"));
+  is(nodes[3], "14e4:1760", "bnxt_en");
+  EXPECT_THAT(Told(DecideRollout({{policy}, {}}, nodes, kNow), 1), ElementsAre("a", "d"));
+  // More than the policy asks for, where there are more kinds: another model, and one node with a NIC of another.
+  is(nodes[4], "15b3:101d", "mlx5_core");
+  nodes[1].node.nics[1].pci_id = "15b3:1023";
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("a", "b", "d", "e"));
+  for (LosslessNode& node : nodes)
+    Report(node, rollout, node.name == "d" ? LosslessState::kFailed : LosslessState::kCompliant);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(rollout.wishes.at("c"), IsEmpty()) << "the other driver failed";
   EXPECT_EQ(ReasonOf(rollout, "roce"), "CanaryStopped");
+  // Nor do NICs that the policy does not select, or tells no settings, make canaries.
+  nodes[2].node.nics[2].pci_id = "14e4:1750";
+  nodes[2].node.nics[1].transport = topology::Transport::kInfiniBand;
+  nodes[2].node.nics[1].pci_id = "15b3:101b";
+  EXPECT_THAT(DecideRollout({{policy}, {}}, nodes, kNow).wishes.at("c"), IsEmpty());
+  policy.spec.canary = 0;
+  EXPECT_THAT(Told(DecideRollout({{policy}, {}}, nodes, kNow), 1), ElementsAre("a", "b", "c", "d", "e"));
 }
 
 TEST(LosslessRollout, SaysOnThePolicyWhatADriverDoesWithout) {
@@ -212,19 +261,12 @@ TEST(LosslessRollout, TriesAFewNodesFirstAndStopsOnTheFirstFailure) {
   LosslessPolicy policy = PolicyNamed("roce");
   policy.spec.canary = 2;
   std::vector<LosslessNode> nodes{NodeNamed("d"), NodeNamed("b"), NodeNamed("a"), NodeNamed("c")};
-  const auto told = [](const LosslessRollout& rollout, std::int64_t generation) {
-    std::vector<std::string> names;
-    for (const auto& [name, wishes] : rollout.wishes) {
-      if (!wishes.empty() && wishes[0].generation == generation) names.push_back(name);
-    }
-    return names;
-  };
   auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
-  EXPECT_THAT(told(rollout, 1), ElementsAre("a", "b"));
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("a", "b"));
   EXPECT_EQ(ReasonOf(rollout, "roce"), "Canary");
   for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
   rollout = DecideRollout({{policy}, {}}, nodes, kNow);
-  EXPECT_THAT(told(rollout, 1), ElementsAre("a", "b", "c", "d"));
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("a", "b", "c", "d"));
   for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
   rollout = DecideRollout({{policy}, {}}, nodes, kNow);
   EXPECT_EQ(ReasonOf(rollout, "roce"), "Compliant");
@@ -234,17 +276,17 @@ TEST(LosslessRollout, TriesAFewNodesFirstAndStopsOnTheFirstFailure) {
   policy.generation = 2;
   policy.spec.policy.mtu = 8000;
   rollout = DecideRollout({{policy}, {}}, nodes, kNow);
-  EXPECT_THAT(told(rollout, 2), ElementsAre("a", "b"));
-  EXPECT_THAT(told(rollout, 1), ElementsAre("c", "d"));
+  EXPECT_THAT(Told(rollout, 2), ElementsAre("a", "b"));
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("c", "d"));
   for (LosslessNode& node : nodes) {
     Report(node, rollout, node.name == "b" ? LosslessState::kFailed : LosslessState::kCompliant);
   }
   rollout = DecideRollout({{policy}, {}}, nodes, kNow);
-  EXPECT_THAT(told(rollout, 1), ElementsAre("c", "d"));
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("c", "d"));
   EXPECT_EQ(rollout.statuses.at("roce").counts.failed, 2);
   EXPECT_EQ(ReasonOf(rollout, "roce"), "CanaryStopped");
   for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
-  EXPECT_THAT(told(DecideRollout({{policy}, {}}, nodes, kNow), 2), ElementsAre("a", "b", "c", "d"));
+  EXPECT_THAT(Told(DecideRollout({{policy}, {}}, nodes, kNow), 2), ElementsAre("a", "b", "c", "d"));
 }
 
 // Long after the rollout; and a node that comes new is the first by its name.

@@ -60,6 +60,8 @@ class Stage : public testing::Test {
     server.Serve(kFabrics);
     server.Serve(kLosslessPolicies);
     server.Serve(kRdmaDevicePolicies);
+    server.Serve(kFabricSwitches);
+    server.Serve(kGangs);
   }
 
   Json AddNode(const std::string& name, Json labels = Json::object()) {

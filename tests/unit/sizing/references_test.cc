@@ -97,6 +97,15 @@ TEST(References, CountTheTwinPlanesOfADgxB300SuperPod) {
        {16, 1024, 256, 128, 0, 2 * 8192, 2 * 8192, 0}});
 }
 
+// The 256 GPUs of 32 servers: https://www.juniper.net/documentation/us/en/software/jvd/jvd-ai-dc-apstra-nvidia-weka/
+// calculating-leaf-spine-servers-gpu.html. A stripe of DGX H100 has a leaf for each of eight rails, and as many servers as
+// a leaf has ports, halved: 32 with 64 ports of 400 Gb/s, as Tomahawk 4 has, as many links up as down, over the
+// four spines that its recommendations ask for at least.
+TEST(References, CountTheStripeOf256Gpus) {
+  ExpectPublished({.machine = "h100", .transport = topology::Transport::kRoce, .switch_word = "tomahawk4"},
+                  {{1, 32, 8, 4, 0, 256, 256, 0}});
+}
+
 // Textbook: k ports hold k^2/2 hosts in two tiers and k^3/4 in three (Al-Fares, SIGCOMM 2008).
 TEST(References, HoldWhatFatTreesHold) {
   for (const int ports : {16, 32, 64, 128}) {

@@ -159,18 +159,36 @@ TEST(NcclConf, RoceIsFoundByVersionAndFamilyAndNeverByIndex) {
   EXPECT_THAT(mixed.notes, ElementsAre(HasSubstr("mlx5_1:1 have no IPv4 address")));
 }
 
-TEST(NcclConf, MarksAsThePolicyThatApplies) {
+TEST(NcclConf, MarksAsThePolicySaysWhoeverSetThePorts) {
+  NcclFacts facts;
+  facts.topology_file = "/etc/heddle/nccl/topology.xml";
+  facts.lossless = {Applied({"mlx5_0:1", "mlx5_1:1"}, 106)};
+  for (const auto mode : {crds::LosslessMode::kApply, crds::LosslessMode::kObserve}) {
+    facts.lossless[0].mode = mode;
+    facts.reports = ReadBack(facts.lossless);
+    const NcclConf conf = NcclConfOf(RoceNode(2), facts);
+    const auto variables = AsNcclReads(conf.text);
+    EXPECT_EQ(variables.at("NCCL_IB_TC"), "106");
+    EXPECT_EQ(variables.at("NCCL_IB_SL"), "3");
+    EXPECT_THAT(conf.notes, IsEmpty());
+    ExpectGolden("roce-marked", conf.text);  // NCCL itself reads it in tests/nccl
+  }
+}
+
+// It is what such a policy is for, and its report says it: no doubt of the file.
+TEST(NcclConf, SaysInTheFileAloneWhyAPolicyThatObservesDoesNotMark) {
   NcclFacts facts;
   facts.lossless = {Applied({"mlx5_0:1", "mlx5_1:1"}, 106)};
-  facts.reports = ReadBack(facts.lossless);
-  auto variables = AsNcclReads(NcclConfOf(RoceNode(2), facts).text);
-  EXPECT_EQ(variables.at("NCCL_IB_TC"), "106");
-  EXPECT_EQ(variables.at("NCCL_IB_SL"), "3");
   facts.lossless[0].mode = crds::LosslessMode::kObserve;
-  const NcclConf observed = NcclConfOf(RoceNode(2), facts);
-  EXPECT_FALSE(AsNcclReads(observed.text).contains("NCCL_IB_TC"));
-  EXPECT_THAT(observed.text, HasSubstr("# NCCL_IB_TC is left out: LosslessPolicy fabric only observes.\n"));
-  EXPECT_THAT(observed.notes, IsEmpty());
+  facts.reports = ReadBack(facts.lossless);
+  facts.reports->front().state = crds::LosslessState::kDrifted;
+  facts.reports->front().drift = {{{lossless::Setting::kPfc, "3", "none"}, {}, {}}};
+  const NcclConf conf = NcclConfOf(RoceNode(2), facts);
+  EXPECT_FALSE(AsNcclReads(conf.text).contains("NCCL_IB_TC"));
+  EXPECT_THAT(conf.text,
+              HasSubstr("# NCCL_IB_TC is left out: LosslessPolicy fabric marks data with 106, and mlx5_0:1 "
+                        "has another pfc than that, as 1 more.\n"));
+  EXPECT_THAT(conf.notes, IsEmpty());
 }
 
 // The policy wants it and the port is not so: packets that NCCL marks would be dropped like any other.

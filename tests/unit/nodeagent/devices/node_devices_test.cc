@@ -61,6 +61,10 @@ class NodeDevicesTest : public testing::Test {
     options.plugins.min_back_off = std::chrono::milliseconds(5);
     options.state = state_.path();
     options.kubelet = &holders_;
+    options.on_doubt = [this](const std::string& note) {
+      const std::lock_guard lock(mutex_);
+      doubts_.push_back(note);
+    };
     if (plans)
       options.pods = [this] {
         const std::lock_guard lock(mutex_);
@@ -97,10 +101,12 @@ class NodeDevicesTest : public testing::Test {
       return news.reports.size() == 1 && news.reports[0].state == state && news.reports[0].healthy == healthy;
     });
   }
-  void AddPod(const std::string& name, const std::string& gpu, const std::string& nic) {
+  void AddPod(const std::string& name, const std::string& gpu, const std::string& nic,
+              const std::string& created = "2026-01-31T12:00:00Z") {
     kube::Json pod = kube::Json::parse(R"({"metadata": {"namespace": "train"}, "spec": {"containers": [
         {"name": "w", "resources": {"limits": {"heddle.dev/nic": "1"}}}]}})");
     pod["metadata"]["name"] = name;
+    pod["metadata"]["creationTimestamp"] = created;
     pod["metadata"]["annotations"] = {{"heddle.dev/gpus", gpu}, {"heddle.dev/nics", nic}};
     const std::lock_guard lock(mutex_);
     pods_.push_back(std::make_shared<const kube::Json>(std::move(pod)));
@@ -122,6 +128,7 @@ class NodeDevicesTest : public testing::Test {
   std::condition_variable changed_;
   DeviceNews news_;
   std::vector<kube::ObjectPtr> pods_;
+  std::vector<std::string> doubts_;
   std::unique_ptr<NodeDevices> devices_;
   std::jthread thread_;
 };
@@ -248,6 +255,36 @@ TEST_F(NodeDevicesTest, FollowsThePlanOfThePodThatTheKubeletHasNotServedYet) {
   // Who holds what is not known: then nobody is meant.
   holders_.BeAway();
   EXPECT_THAT(kubelet_.Prefer(kResource, {nics_[0], nics_[2]}, {}, 1), ElementsAre(nics_[0]));
+}
+
+// Pods with GPUs of the vendor's plugin and a NIC of ours, which come at once: the kubelet names neither.
+TEST_F(NodeDevicesTest, OfTwoPodsAtOnceTheOlderIsMeantBothAreNamedAndEachHasTheNicOfItsGpu) {
+  NodeDevices& devices = Start(true);
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  ASSERT_TRUE(kubelet_.WaitForCount(kResource, 8));
+  std::map<int, std::string> by_rail;
+  for (const topology::Nic& nic : seen_.node.nics) {
+    if (nic.role == topology::NicRole::kCompute) by_rail[nic.rail.value_or(-1)] = nic.name;
+  }
+  AddPod("younger", "2", by_rail.at(2), "2026-01-31T12:00:01Z");
+  AddPod("older", "5", by_rail.at(5), "2026-01-31T12:00:00Z");
+  EXPECT_THAT(kubelet_.Prefer(kResource, nics_, {}, 1), ElementsAre(by_rail.at(5)));
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_THAT(doubts_,
+                ElementsAre("heddle.dev/nic " + by_rail.at(5) +
+                            " is taken to be for train/older, which was made first; it may be for "
+                            "train/younger as well, whose plan is another. What each got is compared "
+                            "(DevicesAsPlanned)"));
+    doubts_.clear();
+  }
+  holders_.Give("older", by_rail.at(5));
+  std::vector<std::string> left = nics_;
+  std::erase(left, by_rail.at(5));
+  EXPECT_THAT(kubelet_.Prefer(kResource, left, {}, 1), ElementsAre(by_rail.at(2)));
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(doubts_, IsEmpty()) << "only one can be meant by now";
 }
 
 TEST_F(NodeDevicesTest, SaysWhatDiffersFromThePlanAndWhatAPodLacks) {

@@ -31,9 +31,9 @@ void ExpectAsRecorded(const std::string& machine) {
 }
 
 TEST(NvmlGpus, SaysThroughTheDriverWhatTheRecordingSays) {
-  for (const char* machine :
-       {"dgx-a100", "dgx-a800", "hgx-h100", "hgx-h800", "hgx-h200", "hgx-b200", "hgx-b300",
-        "gb200-nvl72-tray", "gb300-nvl72-tray", "p5-48xlarge", "roce-dual-tor"})
+  for (const char* machine : {"dgx-a100", "dgx-a800", "hgx-h100", "hgx-h800", "hgx-h200", "hgx-b200",
+                              "hgx-b300", "gb200-nvl72-tray", "gb300-nvl72-tray", "p5-48xlarge",
+                              "p4d-24xlarge", "p6-b200-48xlarge", "roce-dual-tor"})
     ExpectAsRecorded(machine);
 }
 
@@ -61,7 +61,7 @@ TEST(NvmlGpus, LeavesUnknownWhatAnOldDriverCannotTell) {
   ASSERT_EQ(readings.gpus.size(), 8u);
   const GpuReading& bad = readings.gpus.at(5);
   const GpuReading recorded = ParseNvmlYaml(bed.recorded()).gpus.at(5);
-  EXPECT_EQ(bad.pci, recorded.pci);  // by nvmlDeviceGetPciInfo_v2
+  EXPECT_EQ(bad.pci, recorded.pci);  // by nvmlDeviceGetPciInfo
   EXPECT_EQ(bad.uuid, recorded.uuid);
   ASSERT_EQ(bad.nvlinks.size(), recorded.nvlinks.size());
   EXPECT_EQ(bad.nvlinks.at(3).remote_pci, recorded.nvlinks.at(3).remote_pci);
@@ -69,7 +69,8 @@ TEST(NvmlGpus, LeavesUnknownWhatAnOldDriverCannotTell) {
   EXPECT_EQ(bad.fabric.state, FabricState::kUnknown);
   EXPECT_EQ(bad.row_remap_pending, std::nullopt);
   EXPECT_EQ(bad.mig, std::nullopt);
-  EXPECT_EQ(bad.last_xid, 0);
+  EXPECT_EQ(bad.last_xid, 95);  // by nvmlEventSetWait, whose event is shorter
+  EXPECT_EQ(readings.gpus.at(4).last_xid, 0);
   EXPECT_EQ(bad.uncorrected_ecc, 1);
 }
 
@@ -87,7 +88,33 @@ TEST(NvmlGpus, AsksOfTheFabricInTheNewestWordsThatTheDriverKnows) {
     EXPECT_EQ(fabric.health_summary, version == 3 ? 3 : 0) << version;
   }
   bed.Write(sick + "fake: {fabric_version: 1}\n");
+  const FabricReading first = NvmlGpus(test::Nvml()).Read().gpus.at(0).fabric;
+  EXPECT_EQ(first,
+            (FabricReading{FabricState::kCompleted, "7a1c0000-0000-4000-8000-00000000000a", 3, 0, 0, 0}));
+  bed.Write(bed.Changed("index: 0", "state: completed", "state: in_progress") +
+            "fake: {fabric_version: 1}\n");
+  EXPECT_EQ(NvmlGpus(test::Nvml()).Read().gpus.at(0).fabric.state, FabricState::kInProgress);
+  bed.Write(sick + "fake: {fabric_version: 0}\n");
   EXPECT_EQ(NvmlGpus(test::Nvml()).Read().gpus.at(0).fabric.state, FabricState::kUnknown);
+}
+
+// A link that trained to half of its speed moves half of the data, and every ring over it waits.
+TEST(NvmlGpus, NamesLinksThatAreSlowerThanIsUsualHere) {
+  const test::NvmlBed bed("hgx-h100");
+  EXPECT_THAT(SpeedsOf(NvmlGpus(test::Nvml()).Read().gpus).slow, IsEmpty());
+  bed.Write(bed.Changed("index: 3", "speed_mbps: 26562", "speed_mbps: 13281"));
+  const GpuReadings readings = NvmlGpus(test::Nvml()).Read();
+  const NvlinkSpeeds speeds = SpeedsOf(readings.gpus);
+  EXPECT_EQ(speeds.usual_gbps, 200);
+  EXPECT_FALSE(speeds.assumed);
+  EXPECT_THAT(speeds.slow, ElementsAre("GPU 3: link 0 trained to 100 Gb/s, others to 200"));
+  EXPECT_EQ(NvlinkOf(readings.gpus).gbps_per_gpu, 3600);
+  // One that says more than the others does not speak for them.
+  bed.Write(bed.Changed("index: 3", "speed_mbps: 26562", "speed_mbps: 53125"));
+  EXPECT_EQ(NvlinkOf(NvmlGpus(test::Nvml()).Read().gpus).gbps_per_gpu, 3600);
+  bed.Misbehave("{speeds: none}");
+  EXPECT_TRUE(SpeedsOf(NvmlGpus(test::Nvml()).Read().gpus).assumed);
+  EXPECT_EQ(SpeedsOf(NvmlGpus(test::Nvml()).Read().gpus).usual_gbps, 200);
 }
 
 TEST(NvmlGpus, ReadsTheFabricAnewEachTime) {

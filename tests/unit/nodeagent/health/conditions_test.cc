@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <initializer_list>
+#include <string>
+
 namespace heddle::nodeagent {
 namespace {
 
@@ -45,6 +48,64 @@ TEST(RailsMeasured, SaysFromWhatTheRailsCame) {
       ConditionOf(seen, kRailsMeasured).message,
       "from the host bridges that GPUs and NICs share: no PCIe switch is visible; 1 of 8 GPUs are gone from "
       "the PCI bus");
+}
+
+// Compute NICs of that transport, each with one port of which nobody told the leaf.
+Observation Leafless(std::initializer_list<topology::Transport> transports) {
+  Observation seen;
+  for (const topology::Transport transport : transports) {
+    topology::Nic nic;
+    nic.name = "nic" + std::to_string(seen.node.nics.size());
+    nic.role = topology::NicRole::kCompute;
+    nic.transport = transport;
+    nic.ports.emplace_back();
+    nic.ports.back().state = topology::LinkState::kActive;
+    seen.node.nics.push_back(nic);
+  }
+  return seen;
+}
+
+TEST(LeavesKnown, AsksOfEachTransportWhoCouldTell) {
+  using topology::Transport;
+  const crds::Condition efa = ConditionOf(Leafless({Transport::kEfa, Transport::kEfa}), kLeavesKnown);
+  EXPECT_EQ(efa.status, crds::ConditionStatus::kFalse);
+  EXPECT_EQ(efa.reason, "NoPlaceLabel");
+  EXPECT_EQ(efa.message,
+            "2 of 2 compute ports: no place label on the Node (topology.k8s.aws/network-node-layer-4 or "
+            "topology.k8s.aws/network-node-layer-3) (nic0, nic1)");
+  const crds::Condition roce = ConditionOf(Leafless({Transport::kRoce}), kLeavesKnown);
+  EXPECT_EQ(roce.reason, "LeafUnknown");
+  EXPECT_THAT(roce.message, testing::HasSubstr("the NIC's firmware has an LLDP agent of its own"));
+  const crds::Condition mixed =
+      ConditionOf(Leafless({Transport::kEfa, Transport::kInfiniBand}), kLeavesKnown);
+  EXPECT_EQ(mixed.reason, "LeafUnknown");
+  EXPECT_THAT(mixed.message,
+              testing::AllOf(testing::HasSubstr("1 of 2 compute ports: no neighbour answers (nic1); 1 of 2 "),
+                             testing::HasSubstr("no place label")));
+}
+
+TEST(NvlinksUp, NamesLinksThatTrainedToLessThanTheOthers) {
+  Observation seen;
+  seen.node.nvlink = {4, 18, 3600, {}};
+  seen.slow_nvlinks = {"GPU 3: links 4, 5 trained to 100 Gb/s, others to 200"};
+  EXPECT_EQ(ConditionOf(seen, kNvlinksUp).reason, "LinkSlow");
+  EXPECT_EQ(ConditionOf(seen, kNvlinksUp).message, "GPU 3: links 4, 5 trained to 100 Gb/s, others to 200");
+  seen.node.nvlink.exceptions = {{1, 17}};
+  EXPECT_EQ(ConditionOf(seen, kNvlinksUp).reason, "LinkDown");
+  EXPECT_EQ(ConditionOf(seen, kNvlinksUp).message,
+            "GPU 1 has 17 of 18 NVLinks up; GPU 3: links 4, 5 trained to 100 Gb/s, others to 200");
+}
+
+TEST(NvlinksUp, SaysWhatStandsForASpeedThatTheDriverDoesNotTell) {
+  Observation seen;
+  seen.node.nvlink = {4, 18, 3600, {}};
+  seen.assumed_nvlink_speed = true;
+  EXPECT_EQ(ConditionOf(seen, kNvlinksUp).message,
+            "18 NVLinks of every GPU are up; the driver does not say how fast: 200 Gb/s a link is what "
+            "generation 4 has");
+  seen.node.nvlink = {0, 18, 0, {}};
+  EXPECT_EQ(ConditionOf(seen, kNvlinksUp).message,
+            "18 NVLinks of every GPU are up; the driver does not say how fast");
 }
 
 }  // namespace

@@ -89,6 +89,50 @@ class StubbornGpus final : public GpuSource {
   int asked_ = 0;
 };
 
+// Leaves that tell what a test lets them count.
+class FakeLeaves final : public LeafCountSource {
+ public:
+  std::vector<LeafCounts> Read(const std::vector<RdmaPortName>& ports) override {
+    std::unique_lock lock(mutex_);
+    ++asked_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !hangs_; });
+    ports_ = ports;
+    std::vector<LeafCounts> read;
+    for (const auto& [device, port] : ports) {
+      if (device != "mlx5_3") continue;
+      LeafCounts counts{device, port, "su1-r3", "0x1", 18, 12, false, {}, ""};
+      counts.counts = {{"link_downed", std::uint64_t(downs_)}};
+      read.push_back(std::move(counts));
+    }
+    return read;
+  }
+  void Count(int downs) {
+    const std::lock_guard lock(mutex_);
+    downs_ = downs;
+  }
+  void Hang(bool hangs) {
+    const std::lock_guard lock(mutex_);
+    hangs_ = hangs;
+    changed_.notify_all();
+  }
+  int asked() const {
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+  std::vector<RdmaPortName> ports() const {
+    const std::lock_guard lock(mutex_);
+    return ports_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<RdmaPortName> ports_;
+  bool hangs_ = false;
+  int downs_ = 0, asked_ = 0;
+};
+
 const KernelEvent kCarrierLost{KernelEvent::Kind::kInterface, "eth3", "carrier lost", true};
 const KernelEvent kKeys{KernelEvent::Kind::kPort, "mlx5_3 port 1", "partition keys changed", false};
 
@@ -102,13 +146,16 @@ class MonitorTest : public testing::Test {
   }
   ~MonitorTest() override {
     gpus_.Hang(false);
+    leaves_.Hang(false);
     thread_ = {};
     Downed(0);
     State("4: ACTIVE\n");
   }
 
-  void Start(MonitorOptions options = {}) {
-    monitor_ = std::make_unique<Monitor>(discovery_, reader_, &kernel_, clock_, options);
+  // `leaves`: whether they are asked, which makes passes of its own accord.
+  void Start(MonitorOptions options = {}, bool leaves = false) {
+    monitor_ = std::make_unique<Monitor>(discovery_, reader_, &kernel_, clock_, options,
+                                         leaves ? &leaves_ : nullptr);
     MonitorCallbacks callbacks;
     callbacks.on_sight = [this](const SightPtr& sight) {
       const std::lock_guard lock(mutex_);
@@ -117,7 +164,7 @@ class MonitorTest : public testing::Test {
     };
     callbacks.on_pass = [this](Pass pass, auto) {
       const std::lock_guard lock(mutex_);
-      (pass == Pass::kLook ? looks_ : passes_) += 1;
+      if (pass != Pass::kLeafPass) (pass == Pass::kLook ? looks_ : passes_) += 1;
       changed_.notify_all();
     };
     callbacks.on_events = [this](const std::vector<KernelEvent>& events) {
@@ -175,6 +222,7 @@ class MonitorTest : public testing::Test {
   RecordedEthtool ethtool_{files_};
   CounterReader reader_{files_, ethtool_};
   FakeKernelEvents kernel_;
+  FakeLeaves leaves_;
   test::FakeClock clock_;
   std::unique_ptr<Monitor> monitor_;
 
@@ -261,6 +309,45 @@ TEST_F(MonitorTest, ShowsAFlapWithinTheTimeOfOnePass) {
   Downed(5);
   EXPECT_TRUE(Within(seconds(6), [&] { return Port(*sights_.back())->fault == LinkFault::kFlapping; }));
   EXPECT_EQ(Port(*Last())->usable_gbps, 0);
+}
+
+TEST_F(MonitorTest, ShowsWhatALeafCountedAsSoonAsItWasAsked) {
+  Start({}, true);
+  ASSERT_TRUE(Within(seconds(12), [&] {
+    const auto& ports = sights_.empty() ? std::vector<PortHealth>() : sights_.back()->ports;
+    return std::any_of(ports.begin(), ports.end(),
+                       [](const PortHealth& port) { return port.leaf_unread.has_value(); });
+  }));
+  EXPECT_EQ(leaves_.ports().size(), 8U);
+  leaves_.Count(41);
+  ASSERT_TRUE(Within(seconds(11), [&] { return Port(*sights_.back())->fault == LinkFault::kFlapping; }));
+  EXPECT_THAT(Port(*Last())->reason, testing::StartsWith("at su1-r3 port 18: 41 link downs in 10 min"));
+  EXPECT_EQ(Port(*Last())->usable_gbps, 0);
+  EXPECT_EQ(Looks(), 1) << "no other state, so no look";
+}
+
+TEST_F(MonitorTest, AsksLeavesNoMoreOftenThanTheirInterval) {
+  Start({}, true);
+  ASSERT_TRUE(Comes([&] { return !sights_.empty(); }));
+  for (int i = 0; i < 60; ++i) {
+    State(i % 2 == 0 ? "1: DOWN\n" : "4: ACTIVE\n");
+    kernel_.Say(kKeys);
+    ASSERT_TRUE(Comes([&] { return heard_ == std::size_t(i) + 1; }));
+    clock_.Advance(seconds(1));
+  }
+  EXPECT_LE(leaves_.asked(), 7);
+  EXPECT_GE(leaves_.asked(), 4);
+}
+
+TEST_F(MonitorTest, DoesNotWaitForALeafThatHangs) {
+  Start({}, true);
+  ASSERT_TRUE(Comes([&] { return !sights_.empty(); }));
+  ASSERT_TRUE(Within(seconds(1), [&] { return leaves_.asked() >= 1; }));
+  leaves_.Hang(true);
+  const int asked = leaves_.asked();
+  ASSERT_TRUE(Within(seconds(15), [&] { return leaves_.asked() > asked; }));
+  Downed(5);
+  EXPECT_TRUE(Within(seconds(6), [&] { return Port(*sights_.back())->fault == LinkFault::kFlapping; }));
 }
 
 TEST_F(MonitorTest, TakesLinkChangesOfTheAgentItselfForNoFlap) {

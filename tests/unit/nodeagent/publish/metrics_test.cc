@@ -73,9 +73,22 @@ TEST_F(MetricsTest, CountsByWhatACounterMeansAndByPriority) {
   const std::string nic = sight_.seen.node.nics[0].name;
   EXPECT_THAT(text, HasSubstr("# TYPE heddle_link_counter_total counter\n"));
   EXPECT_THAT(text, HasSubstr("heddle_link_counter_total{nic=\"" + nic +
-                              "\",port=\"1\",counter=\"symbol_errors\",priority=\"\"} 41\n"));
+                              "\",port=\"1\",counter=\"symbol_errors\",priority=\"\",end=\"host\"} 41\n"));
   EXPECT_THAT(text, HasSubstr("counter=\"" + std::string(CounterName(Counter::kPauseReceived)) +
-                              "\",priority=\"3\"} 7\n"));
+                              "\",priority=\"3\",end=\"host\"} 7\n"));
+  EXPECT_THAT(text, Not(HasSubstr("heddle_link_leaf_readable")));
+}
+
+TEST_F(MetricsTest, CountsTheLeafsEndOfACableBesideTheHosts) {
+  sight_.ports[0].totals = {{{Counter::kLinkDowned, -1}, 2}};
+  sight_.ports[0].leaf_totals = {{{Counter::kLinkDowned, -1}, 41}};
+  sight_.ports[0].leaf_unread = "";
+  std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("counter=\"link_downed\",priority=\"\",end=\"host\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("counter=\"link_downed\",priority=\"\",end=\"leaf\"} 41\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_link_leaf_readable" + Labels() + " 1\n"));
+  sight_.ports[0].leaf_unread = "su0-r0 port 18 does not tell what it has counted";
+  EXPECT_THAT(Text(), HasSubstr("heddle_link_leaf_readable" + Labels() + " 0\n"));
 }
 
 TEST_F(MetricsTest, KeepsWhatWasKnownOfALinkThatCannotBeRead) {

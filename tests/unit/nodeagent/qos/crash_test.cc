@@ -165,5 +165,33 @@ TEST(QosCrash, WhatWasBegunIsFinishedWithoutAnApiServer) {
   EXPECT_FALSE(bed.readings.reports) << "nothing is published over what stands there until the spec is known";
 }
 
+TEST(QosCrash, WhatNobodyWantsAnyMoreIsNotFinishedFirst) {
+  test::CrashPoints crash;
+  QosBed bed({"mlx5_0:1"}, &crash);
+  bed.io["mlx5_0:1"].on_write = [killed = false](auto& port) mutable {
+    if (std::exchange(killed, true)) return;
+    port.have.mtu = 1500;
+    throw test::Killed();
+  };
+  EXPECT_THROW(
+      {
+        bed.Start();
+        bed.RunFor(minutes(10));
+      },
+      test::Killed);
+  bed.io.writes.clear();
+  bed.Start(false);
+  bed.loop->Have(bed.Machine());
+  bed.RunFor(seconds(10));
+  EXPECT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
+  EXPECT_TRUE(bed.io.writes.empty()) << "the API server has not answered yet";
+  bed.io.before_write = [&bed](const QosPort&, auto) { EXPECT_EQ(bed.io["mlx5_0:1"].have.mtu, 1500); };
+  bed.loop->Want({});
+  bed.RunFor(minutes(1));
+  EXPECT_EQ(bed.io["mlx5_0:1"].have, Fresh());
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
+  EXPECT_THAT(bed.Reasons(), testing::ElementsAre(kLosslessRolledBack));
+}
+
 }  // namespace
 }  // namespace heddle::nodeagent

@@ -98,6 +98,20 @@ TEST_F(QosJournal, RefusesWhatItCouldNotReadBack) {
   EXPECT_THAT(OpenJournal("/proc/heddle")->Put(Full()).error().message, HasSubstr("/proc/heddle"));
 }
 
+// The library cuts such a number off: 4294967297 would be 1.
+TEST_F(QosJournal, RefusesANumberBeyondItsBounds) {
+  const std::string text = *RecordText(Full());
+  for (const char* number : {"4294967297", "-1", "1.5", "18446744073709551615"}) {
+    std::string damaged = text;
+    const std::size_t at = damaged.find("\"crashes\": 1");
+    ASSERT_NE(at, std::string::npos);
+    damaged.replace(at, std::string_view("\"crashes\": 1").size(), std::string("\"crashes\": ") + number);
+    const auto record = ParseRecord(damaged);
+    ASSERT_FALSE(record) << number;
+    EXPECT_THAT(record.error().message, HasSubstr("crashes"));
+  }
+}
+
 TEST_F(QosJournal, AnyDamagedByteIsRefusedOrRead) {
   const std::string text = *RecordText(Full());
   int refused = 0;

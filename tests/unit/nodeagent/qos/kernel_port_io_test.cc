@@ -31,6 +31,8 @@ struct Driver {
   DcbState state;
   std::map<std::string, int> fails;  // errno by what is written
   std::vector<std::string> written;
+  std::map<int, int>
+      nic;  // priority by DSCP, as bnxt_en's firmware has it: a deletion takes whatever is there
   bool coexist = false;
   bool gone = false;
 
@@ -72,6 +74,7 @@ class FakeDcb final : public DcbDevice {
       if (!driver_.coexist)
         std::erase_if(apps, [&app](const DcbApp& old) { return old.protocol == app.protocol; });
       apps.push_back(app);
+      driver_.nic[app.protocol] = app.priority;
     }
     return {};
   }
@@ -79,6 +82,7 @@ class FakeDcb final : public DcbDevice {
     for (const DcbApp& app : apps) {
       TRY(driver_.Note(fmt::format("delete {}:{}", app.protocol, app.priority)));
       if (std::erase(driver_.state.apps, app) == 0) return base::Fail(KernelError(ENOENT, "DCB", "eth2"));
+      driver_.nic.erase(app.protocol);
     }
     return {};
   }
@@ -268,6 +272,41 @@ TEST_F(Ports, OfATableOnlyWhatDiffersIsSent) {
   driver_.written.clear();
   ASSERT_TRUE(WriteAll(Lossless()));
   EXPECT_THAT(driver_.written, ElementsAre("app 48:6", "delete 48:1"));
+}
+
+TEST_F(Ports, OfADriverThatDeletesByDscpTheOldEntryGoesBeforeTheNewOneComes) {
+  port_.driver = "bnxt_en";
+  driver_.coexist = true;
+  const PortSettings want = Lossless();
+  const std::vector<Setting> dscps{Setting::kDscpToPriority};
+  const auto write = [&] {
+    driver_.written.clear();
+    return io_->Write(port_, dscps, want);
+  };
+  const auto nic_is_right = [&] {
+    for (int dscp = 0; dscp < 64; ++dscp) {
+      if (!driver_.nic.contains(dscp) || driver_.nic[dscp] != (*want.dscp_to_priority)[std::size_t(dscp)])
+        return false;
+    }
+    return true;
+  };
+  driver_.state.apps = {{5, 26, 7}};
+  driver_.nic = {{26, 7}};
+  ASSERT_TRUE(write());
+  // All others come first, so that there is always one.
+  ASSERT_EQ(driver_.written.size(), 65u);
+  EXPECT_EQ(driver_.written[63], "delete 26:7");
+  EXPECT_EQ(driver_.written[64], "app 26:3");
+  EXPECT_TRUE(nic_is_right());
+  // A second entry beside the right one.
+  driver_.state.apps.push_back({5, 48, 1});
+  driver_.nic[48] = 1;
+  ASSERT_TRUE(write());
+  EXPECT_THAT(driver_.written, ElementsAre("delete 48:1", "delete 48:6", "app 48:6"));
+  EXPECT_TRUE(nic_is_right());
+  EXPECT_EQ(io_->Read(port_).have.dscp_to_priority, want.dscp_to_priority);
+  ASSERT_TRUE(write());
+  EXPECT_THAT(driver_.written, IsEmpty());
 }
 
 // mlx5 puts a DSCP whose entry is deleted at priority 0 and one that nobody touched at dscp >> 3: 26 would be 3.

@@ -248,10 +248,10 @@ TEST(QosLoop, RollsBackWhatBringsErrors) {
   bed.Start();
   bed.RunFor(seconds(20));
   ASSERT_THAT(bed.io.writes, SizeIs(1));
-  bed.io["mlx5_0:1"].link.errors["rx_symbol_err_phy"] += 500;
+  bed.io["mlx5_0:1"].link.errors["rx_crc_errors_phy"] += 500;
   bed.RunAll();
   EXPECT_EQ(bed.State(), LosslessState::kFailed);
-  EXPECT_THAT(bed.Report().reason, HasSubstr("rx_symbol_err_phy grew by 500"));
+  EXPECT_THAT(bed.Report().reason, HasSubstr("rx_crc_errors_phy grew by 500"));
   EXPECT_EQ(bed.io["mlx5_0:1"].have, Fresh());
 }
 
@@ -350,6 +350,59 @@ TEST(QosLoop, APortThatVanishesInTheMiddleIsGoneOnWithWhenItIsBack) {
   port.have = Fresh();
   bed.RunAll();
   EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+}
+
+// As it is where the NIC itself goes: the agent publishes the machine without it, and the operator tells it nothing then.
+TEST(QosLoop, ANicThatVanishesInTheMiddleWithItsWishIsSaidAndGoneOnWithWhenBothAreBack) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.faults[Setting::kMtu] = {base::Code::kUnavailable, "eth2 is busy", -1};
+  bed.Start();
+  bed.RunFor(seconds(16));
+  EXPECT_THAT(bed.Report().reason, HasSubstr("is busy"));
+  port.gone = true;
+  bed.loop->Have({});
+  bed.RunFor(seconds(1));
+  EXPECT_EQ(bed.State(), LosslessState::kUnknown);
+  EXPECT_THAT(bed.Report().reason, HasSubstr("vanished in the middle"))
+      << "though the next try was for later";
+  bed.loop->Want({});
+  bed.RunFor(minutes(5));
+  EXPECT_EQ(bed.State(), LosslessState::kUnknown);
+  EXPECT_EQ(bed.Report().policy, "roce");
+  EXPECT_THAT(bed.Report().reason, HasSubstr("vanished in the middle"));
+  EXPECT_TRUE(bed.gate->Withdrawn("mlx5_0:1"));
+  // The NIC first, the wish once that was published.
+  port.gone = false;
+  port.have = Fresh();
+  port.faults.clear();
+  bed.loop->Have(bed.Machine());
+  bed.RunFor(seconds(3));
+  bed.loop->Want(bed.wishes);
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_THAT(bed.Reasons(), ElementsAre(kLosslessApplied)) << "it was never taken back";
+}
+
+TEST(QosLoop, ANicThatIsBackAndThatNobodyWantsAnyMoreIsTakenBack) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.faults[Setting::kMtu] = {base::Code::kUnavailable, "eth2 is busy", -1};
+  bed.Start();
+  bed.RunFor(seconds(16));
+  port.gone = true;
+  bed.loop->Have({});
+  bed.loop->Want({});
+  bed.RunFor(minutes(1));
+  port.gone = false;
+  port.faults.clear();
+  bed.loop->Have(bed.Machine());
+  bed.RunFor(seconds(19));
+  EXPECT_THAT(bed.Reasons(), IsEmpty());
+  bed.RunFor(seconds(2));
+  EXPECT_THAT(bed.Reasons(), ElementsAre(kLosslessRolledBack));
+  EXPECT_EQ(port.have, Fresh());
+  EXPECT_FALSE(bed.gate->Withdrawn("mlx5_0:1"));
 }
 
 TEST(QosLoop, ANicThatThisMachineLacksIsUnknown) {

@@ -81,6 +81,11 @@ TEST(Scrub, ReplacesNamesInEveryFileOfARecording) {
        "mlx5_1 1 8 switch 0xfc6a1c0300ab12ce \"MF0;acme:MQM8700/U1 Mellanox Technologies\" 8\n"
        "mlx5_2 1 9 ca 0x506b4b0300c3b4a2 \"acme-gpu-18 mlx5_2\" 1\n"
        "mlx5_3 1 0 none \"acme-gpu-17 has no permission\"\n"},
+      {"leaf-counters.txt",
+       "mlx5_0 1 0xfc6a1c0300ab12cd \"acme-leaf-p1\" 7 lid 12 link_downed=41\n"
+       "mlx5_1 1 0xfc6a1c0300ab12ce \"0xfc6a1c0300ab12ce\" 8 lid 13 unread \"0xfc6a1c0300ab12ce port 8 is "
+       "silent\"\n"
+       "mlx5_2 1 0xfc6a1c0300ab12cd \"acme-leaf-p1\" 9 lid 12 unread \"acme-leaf-p1 port 9 is silent\"\n"},
       {"labels.txt",
        "topology.k8s.aws/network-node-layer-3=nn-0acme9\ntopology.k8s.aws/zone-id=nn-0acme9\nx\n"},
       {"nvml.yaml",
@@ -115,6 +120,8 @@ TEST(Scrub, ReplacesNamesInEveryFileOfARecording) {
   // One switch has one name over LLDP and over InfiniBand, and its plane; one that is known by its GUID stays so.
   EXPECT_THAT(clean.files.at("ib.txt"), HasSubstr("\"switch-1-p1\" 7"));
   EXPECT_THAT(clean.files.at("lldp.json"), HasSubstr("switch-1-p1"));
+  EXPECT_THAT(clean.files.at("leaf-counters.txt"), HasSubstr("\"switch-1-p1\" 7 lid 12 link_downed=41\n"));
+  EXPECT_THAT(clean.files.at("leaf-counters.txt"), HasSubstr("unread \"switch-1-p1 port 9 is silent\""));
   EXPECT_THAT(clean.files.at("ib.txt"), HasSubstr("mlx5_1 1 8 switch 0xfc6a1c0300a"));
   EXPECT_THAT(clean.files.at("labels.txt"), HasSubstr("layer-3=label-1\ntopology.k8s.aws/zone-id=label-1\n"));
   EXPECT_THAT(clean.files.at("machine.yaml"), HasSubstr("\"DGX H100\""));

@@ -28,6 +28,14 @@ crds::Condition Complaint(std::string type, std::string message) {
           .message = std::move(message)};
 }
 
+topology::Suspect FlappingCable(std::string near) {
+  return {.name = "leaf su0-r1 port 2 <-> " + near + " mlx5_1:1",
+          .node = std::move(near),
+          .gangs = 3,
+          .evidence = "41 flaps in 10 min",
+          .next = "drain or reseat it"};
+}
+
 TEST(FabricView, IsTheDocumentThatThePageIsWrittenFor) {
   Sight sight(
       "su:2 node:2 gpu:2 nic:2 rail:2 spine:2 rate:400 transport:ib machine:h100 down:node-01/rail-1 "
@@ -35,6 +43,7 @@ TEST(FabricView, IsTheDocumentThatThePageIsWrittenFor) {
   sight.stale = {"node-03"};
   sight.topologies.push_back("node-09");
   sight.gangs = {RunningGang({"node-00", "node-01"})};
+  sight.suspects["infiniband"] = {FlappingCable("node-01"), FlappingCable("su0-r1")};
   sight.sources.back() = {.kind = "Gang", .error = "forbidden", .since = "2027-01-15T08:00:00Z"};
   Journal journal("test");
   ASSERT_TRUE(journal.Update(sight.Shown()));
@@ -62,6 +71,29 @@ TEST(FabricView, SaysOfEveryNodeWhatStandsAgainstIt) {
   EXPECT_EQ(StateOf(gpu), int(NodeState::kDegraded));
   EXPECT_EQ(gpu[kGpus], 2);
   EXPECT_EQ(gpu[kBadGpus], 1);
+}
+
+TEST(FabricView, HasTheSuspectsOfItsFabricAndNamesTheHostToGoTo) {
+  Sight sight(kFourNodes);
+  const auto suspects = [&] { return Json::parse(sight.Shown().fabrics)[0]["suspects"]; };
+  EXPECT_THAT(suspects(), SizeIs(0));
+  sight.suspects["infiniband"] = {FlappingCable("node-01"), FlappingCable("su0-r0")};
+  sight.suspects["another"] = {FlappingCable("node-02")};
+  const Json shown = suspects();
+  ASSERT_THAT(shown, SizeIs(2));
+  EXPECT_EQ(shown[0][0], "node-01");
+  EXPECT_EQ(
+      shown[0][1],
+      "leaf su0-r1 port 2 <-> node-01 mlx5_1:1: 41 flaps in 10 min, 3 gangs slowed; drain or reseat it");
+  EXPECT_EQ(shown[1][0], "") << "a switch is no node of the page";
+}
+
+TEST(FabricView, CallsANodeWithCablesThatContradictDegraded) {
+  Sight sight(kFourNodes);
+  sight.assembly.complaints["node-01"] = {
+      Complaint("CablesLossless", "mlx5_0:1: the switch maps DSCP 26 to 0")};
+  EXPECT_EQ(StateOf(sight.Node("node-01")), int(NodeState::kDegraded));
+  EXPECT_EQ(sight.Node("node-01")[kReasons][0], "mlx5_0:1: the switch maps DSCP 26 to 0");
 }
 
 TEST(FabricView, CallsANodeDownWithoutAnyRailAndStaleWhenItsAgentIsSilent) {

@@ -1,0 +1,292 @@
+"""Promises of tests/sim/checks.h, held against a real control plane by what its watches and its audit log say."""
+
+import collections
+import datetime
+import http.client
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+
+from bed import ApiError, path
+
+PREFIX = "heddle.dev/"
+WHOLE = (1 << 32) - 1
+GRACE = 15.0  # seconds: what one watch shows some time before another
+
+
+def mask(indexes):
+    """GPU indexes as bits; none = the whole node."""
+    return sum(1 << int(index) for index in indexes.split(",")) if indexes else WHOLE
+
+
+def rows_of(placement):
+    """(node, GPUs as bits) of each rank; 0 = the whole node, as a Gang says it."""
+    gpus = placement.get("gpus") or [0] * len(placement["nodes"])
+    return [(placement["nodeNames"][node], gpus[rank]) for rank, node in enumerate(placement["nodes"])]
+
+
+def version_of(thing):
+    return int(thing["metadata"]["resourceVersion"])
+
+
+@dataclass
+class Claim:
+    """What a pod was told and has."""
+    name: str
+    owner: str
+    version: int            # of the pod as it was seen: it was told then or before
+    told: bool = False
+    live: bool = True
+    bound: str = ""
+    node: str = ""
+    gpus: int = 0
+    rank: int = -1
+    gang: str = ""          # the UID of the Gang whose plan it was told
+    epoch: int = 0
+
+    def stands(self):
+        """A pod that was bound elsewhere has given its planned place up."""
+        return self.bound in ("", self.node)
+
+
+def claim_of(pod):
+    meta, spec, phase = pod["metadata"], pod["spec"], pod.get("status", {}).get("phase")
+    marks = meta.get("annotations", {})
+    owner = next((one["uid"] for one in meta.get("ownerReferences", []) if one.get("controller")), "")
+    finished = phase in ("Succeeded", "Failed")
+    claim = Claim(meta["name"], owner, version_of(pod), live=not finished and not meta.get("deletionTimestamp"),
+                  bound="" if finished else spec.get("nodeName", ""))
+    gated = any(gate["name"] == PREFIX + "gang" for gate in spec.get("schedulingGates", []))
+    if not gated and PREFIX + "node" in marks:
+        claim.told, claim.node, claim.gpus = True, marks[PREFIX + "node"], mask(marks.get(PREFIX + "gpus", ""))
+        claim.rank, claim.gang = int(marks[PREFIX + "rank"]), marks[PREFIX + "gang-uid"]
+        claim.epoch = int(marks[PREFIX + "epoch"])
+    return claim
+
+
+@dataclass
+class Promises:
+    """PlanBeforePod, NoOverlap and NoGpuTwice over every change of pods and Gangs. Two watches tell of them, neither
+    of which waits for the other, so what needs both is asked GRACE seconds later; the order of things is that of
+    their resourceVersions. Called from several threads."""
+
+    plans: dict = field(default_factory=lambda: collections.defaultdict(list))  # (uid, epoch): [(version or None, rows)]
+    latest: dict = field(default_factory=dict)      # Gang UID: the rows that hold now
+    gone: dict = field(default_factory=dict)        # UIDs of deleted Gangs: the version, None where nobody saw it
+    claims: dict = field(default_factory=dict)      # by pod UID
+    # (since, a function, a sentence): it answers "" = all is well, what is not, or None = not yet; the sentence is for
+    # what stays without an answer.
+    questions: list = field(default_factory=list)
+    broken: list = field(default_factory=list)
+    changes: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    # What happens
+
+    def saw_gang(self, kind, gang, exact):
+        with self.lock:
+            uid = gang["metadata"]["uid"]
+            if kind == "DELETED":
+                self.gone[uid] = version_of(gang) if exact else None
+                self.latest.pop(uid, None)
+                return
+            placement = (gang.get("status") or {}).get("placement")
+            self.latest[uid] = rows_of(placement) if placement else None
+            if placement:
+                self.learn(uid, placement, version_of(gang) if exact else None)
+
+    def learn(self, uid, placement, version):
+        """A plan that was committed; `version` where it is known."""
+        with self.lock:
+            known = self.plans[(uid, placement["epoch"])]
+            rows = rows_of(placement)
+            if (version, rows) not in known and (version is None or all(rows != old for at, old in known if at is not None)):
+                known.append((version, rows))
+
+    def saw_pod(self, kind, pod, exact, now):
+        with self.lock:
+            self.changes += 1
+            uid = pod["metadata"]["uid"]
+            if kind == "DELETED":
+                self.claims.pop(uid, None)
+                return
+            before, claim = self.claims.get(uid), claim_of(pod)
+            self.claims[uid] = claim
+            fresh = before is None or not before.told
+            told_now = claim.told and (fresh or (before.node, before.gpus) != (claim.node, claim.gpus))
+            bound_now = claim.bound and (before is None or before.bound != claim.bound)
+            if told_now:
+                self.questions.append((now, lambda: self.plan_before(claim), (
+                    f"PlanBeforePod: {claim.name} was told rank {claim.rank} on {claim.node} by epoch {claim.epoch} of Gang "
+                    f"{claim.gang}, which says no such thing")))
+            if claim.told and (told_now or bound_now):
+                for other_uid, other in self.claims.items():
+                    if other_uid != uid and other.told and claim.gpus & other.gpus:
+                        self.compare(claim, other, told_now, bound_now, now)
+
+    def compare(self, mine, other, told_now, bound_now, now):
+        if bound_now and mine.bound == other.bound and mine.bound == mine.node and other.bound == other.node:
+            self.broken.append(f"NoGpuTwice: {mine.name} and {other.name} share a GPU of {mine.bound}")
+        overlap = (told_now and mine.live and other.live and mine.owner != other.owner and mine.node == other.node
+                   and mine.stands() and other.stands())
+        if overlap:
+            self.questions.append((now, lambda: self.overlapped(mine, other),
+                                   f"NoOverlap: {mine.name} and {other.name} were both told a GPU of {mine.node}"))
+
+    # What has to hold
+
+    def plan_before(self, claim):
+        for version, rows in self.plans.get((claim.gang, claim.epoch), ()):
+            if claim.rank >= len(rows) or rows[claim.rank][0] != claim.node:
+                continue
+            if rows[claim.rank][1] not in (0, claim.gpus):
+                continue
+            if version is not None and version > claim.version:
+                return (f"PlanBeforePod: {claim.name} was told rank {claim.rank} on {claim.node} at version {claim.version}, "
+                        f"and its Gang said so at {version}")
+            return ""
+        return None
+
+    def overlapped(self, mine, other):
+        """A write that was under way when somebody deleted its Gang may land as late as it likes."""
+        if mine.gang not in self.gone:
+            return None
+        at = self.gone[mine.gang]
+        return "" if at is None or at < mine.version else None
+
+    def answer(self, now):
+        """Goes through what was to be asked; what nobody could answer in time is broken."""
+        with self.lock:
+            waiting = []
+            for since, question, otherwise in self.questions:
+                said = question()
+                if said is None and now - since < GRACE:
+                    waiting.append((since, question, otherwise))
+                elif said != "":
+                    self.broken.append(said or otherwise)
+            self.questions = waiting
+            return self.broken
+
+    def misplaced(self):
+        """Bound pods that are not where the plan that holds now has their rank."""
+        with self.lock:
+            wrong = []
+            for claim in self.claims.values():
+                rows = self.latest.get(claim.gang) if claim.told and claim.bound and claim.live else None
+                if rows is not None and (claim.rank >= len(rows) or rows[claim.rank][0] != claim.bound):
+                    wrong.append(f"{claim.name} runs on {claim.bound}, and rank {claim.rank} of its Gang is elsewhere")
+            return wrong
+
+
+class Follow:
+    """Every change of a resource, whatever happens to the API server: see(kind, thing, exact), on a thread of its own.
+    `exact`: the thing's version is that of the very change; after a gap it is only known how things stand."""
+
+    def __init__(self, plane, where, see):
+        self._rest, self._where, self._see = plane.rest, where, see
+        self._closed, self._known = False, {}
+        self.gaps = -1
+        self.failed = None
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def close(self):
+        self._closed = True
+
+    def _run(self):
+        version = None
+        while not self._closed:
+            try:
+                version = self._listed() if version is None else self._streamed(version)
+            except ApiError as problem:
+                version = None if problem.status == 410 else version
+                time.sleep(0.2)
+            except (OSError, http.client.HTTPException, ValueError):
+                time.sleep(0.2)  # the API server is away
+            except Exception as problem:  # whatever it is, the checks above are blind now
+                self.failed = problem
+                return
+
+    def _listed(self):
+        listing = self._rest.get(self._where)
+        there = {thing["metadata"]["uid"]: thing for thing in listing["items"]}
+        for uid in self._known.keys() - there.keys():
+            self._see("DELETED", self._known[uid], False)
+        for uid, thing in there.items():
+            if uid not in self._known or version_of(self._known[uid]) != version_of(thing):
+                self._see("MODIFIED" if uid in self._known else "ADDED", thing, False)
+        self._known = there
+        self.gaps += 1
+        return listing["metadata"]["resourceVersion"]
+
+    def _streamed(self, version):
+        try:
+            for event in self._rest.stream(self._where, watch="true", allowWatchBookmarks="true", resourceVersion=version):
+                if self._closed:
+                    return version
+                thing = event["object"]
+                if event["type"] == "ERROR":
+                    return None
+                version = thing["metadata"]["resourceVersion"]
+                if event["type"] == "BOOKMARK":
+                    continue
+                if event["type"] == "DELETED":
+                    self._known.pop(thing["metadata"]["uid"], None)
+                else:
+                    self._known[thing["metadata"]["uid"]] = thing
+                self._see(event["type"], thing, True)
+        except (OSError, http.client.HTTPException, ValueError):
+            time.sleep(0.2)  # it goes on from where it was, if the server still knows that version
+        return version
+
+
+class AuditTail:
+    """The audit log as it grows: plans for Promises, and how often each account asks."""
+
+    def __init__(self, log, promises):
+        self._log, self._promises, self._offset = log, promises, 0
+        self.minutes = collections.defaultdict(collections.Counter)  # minute: requests by account
+        self.changed = collections.Counter()                         # minute: writes of pods and Jobs, by anybody
+
+    def read(self):
+        with open(self._log, "rb") as lines:
+            lines.seek(self._offset)
+            for line in lines:
+                if not line.endswith(b"\n"):
+                    break  # it is being written right now
+                self._offset += len(line)
+                try:
+                    self._count(json.loads(line))
+                except ValueError:
+                    continue  # cut off by kill -9
+        return self
+
+    def _count(self, event):
+        about, user = event.get("objectRef") or {}, event["user"]["username"].rpartition(":")[2]
+        received = datetime.datetime.fromisoformat(event["requestReceivedTimestamp"].replace("Z", "+00:00"))
+        minute = int(received.timestamp()) // 60
+        self.minutes[minute][user] += 1
+        ok = (event.get("responseStatus") or {}).get("code") in (200, 201)
+        if ok and event["verb"] != "get" and about.get("resource") in ("pods", "jobs", "nodes"):
+            self.changed[minute] += 1
+        body = event.get("requestObject") or {}
+        placement = (body.get("status") or {}).get("placement") if isinstance(body, dict) else None
+        if ok and about.get("resource") == "gangs" and placement and body.get("metadata", {}).get("uid"):
+            self._promises.learn(body["metadata"]["uid"], placement, None)
+
+    def busiest(self, user):
+        """(requests, writes of pods and Jobs in the same minute) of its busiest minute."""
+        return max(((counts[user], self.changed[minute]) for minute, counts in self.minutes.items()), default=(0, 0))
+
+
+def hot(tail, most, each):
+    """NoHotLoop: accounts that ask more often in a minute than what changed in it is a reason for."""
+    return [f"NoHotLoop: {user} has sent {counts[user]} requests within a minute in which {tail.changed[minute]} pods, Jobs "
+            f"and Nodes were written" for minute, counts in tail.minutes.items() for user in most
+            if counts[user] > most[user] + each * tail.changed[minute]]
+
+
+def follow(plane, promises, namespace):
+    """Watches that tell `promises` of everything."""
+    return [Follow(plane, path("pods", namespace), lambda kind, pod, exact: promises.saw_pod(kind, pod, exact, time.monotonic())),
+            Follow(plane, path("gangs", namespace), promises.saw_gang)]

@@ -1,0 +1,93 @@
+"""tools/install: what building takes and what only tests do, on a machine whose dpkg and apt are played."""
+
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from bed.control_plane import REPOSITORY
+
+PACKAGES = REPOSITORY / "tools" / "apt-packages"
+# What nobody should have to take who only wants to look at the demo, or to build an image.
+FOR_TESTS = {"chromium", "qemu-system-x86", "opensm", "lldpd", "lldpad", "redis-server", "clang", "clang-tidy", "runc"}
+FOR_BUILDING = {"g++", "cmake", "libgrpc++-dev", "protobuf-compiler-grpc", "libibverbs-dev", "python3-venv", "openssl", "binutils"}
+
+
+def words(text):
+    return [word for line in text.splitlines() for word in line.partition("#")[0].split()]
+
+
+class InstallingPackagesTest(unittest.TestCase):
+
+    def setUp(self):
+        self.folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.there, self.unknown, self.log = self.folder / "there", self.folder / "unknown", self.folder / "log"
+        for file in (self.there, self.unknown, self.log):
+            file.write_text("")
+        self.plays("dpkg-query", f"while read -r one; do echo \"ii  $one\"; done <{self.there}")
+        self.plays("apt-get", f"echo \"$*\" >>{self.log}")
+        self.plays("apt-cache", f"! grep -qxF -- \"${{@: -1}}\" {self.unknown}")
+        self.plays("sudo", "\"$@\"")
+
+    def plays(self, name, script):
+        (self.folder / name).write_text(f"#!/bin/bash\n{script}\n")
+        (self.folder / name).chmod(0o755)
+
+    def install(self, *arguments):
+        return subprocess.run([REPOSITORY / "tools" / "install", *arguments], capture_output=True, text=True, check=False,
+                              timeout=30, env={**os.environ, "PATH": f"{self.folder}:{os.environ['PATH']}"})
+
+    def missing(self, *arguments):
+        done = self.install(*arguments, "--check")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(self.log.read_text(), "", "a check installs nothing")
+        return set(done.stderr.rpartition("missing: ")[2].split())
+
+    def test_building_takes_a_part_and_tests_take_all(self):
+        build, everything = self.missing("--build"), self.missing()
+        self.assertEqual(everything, set(words(PACKAGES.read_text())))
+        self.assertLessEqual(FOR_BUILDING, build)
+        self.assertLess(build, everything)
+        self.assertEqual(build & FOR_TESTS, set())
+        self.assertLessEqual(FOR_TESTS, everything)
+
+    def test_no_package_is_named_twice(self):
+        named = words(PACKAGES.read_text())
+        self.assertEqual(len(named), len(set(named)))
+
+    def test_where_all_is_there_nothing_is_touched(self):
+        self.there.write_text("\n".join(words(PACKAGES.read_text())) + "\n")
+        for arguments in ((), ("--build",), ("--check",), ("--build", "--check")):
+            self.assertEqual(self.install(*arguments).returncode, 0)
+        self.assertEqual(self.log.read_text(), "")
+
+    def test_only_what_is_missing_is_installed(self):
+        self.there.write_text("\n".join(self.missing("--build") - {"mold", "skopeo"}) + "\n")
+        self.assertEqual(self.install("--build").returncode, 0)
+        update, install = self.log.read_text().splitlines()
+        self.assertTrue(update.endswith("update"))
+        self.assertEqual(install.partition("--no-install-recommends ")[2].split(), ["mold", "skopeo"])
+
+    def test_a_distribution_without_one_of_them_gets_the_others(self):
+        """Ubuntu has chromium as a snap alone."""
+        self.there.write_text("\n".join(self.missing() - {"chromium", "runc"}) + "\n")
+        self.unknown.write_text("chromium\n")
+        done = self.install()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("has no package chromium", done.stderr)
+        self.assertEqual(self.log.read_text().splitlines()[-1].partition("--no-install-recommends ")[2].split(), ["runc"])
+
+    def test_an_argument_that_is_none_is_refused(self):
+        done = self.install("--biuld")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("--biuld", done.stderr)
+
+    def test_make_asks_for_as_much_as_it_needs(self):
+        def installs(target):
+            said = subprocess.run(["make", "--dry-run", "-C", REPOSITORY, target], capture_output=True, text=True, check=True)
+            return [line.strip() for line in said.stdout.splitlines() if line.startswith("tools/install")]
+        for target in ("release", "images", "demo"):
+            self.assertEqual(installs(target), ["tools/install --build"], target)
+        for target in ("test", "check-all", "e2e", "shell"):
+            self.assertEqual(installs(target)[0], "tools/install", target)

@@ -1,0 +1,135 @@
+"""What the soak holds a real control plane to fires when it is broken, and only then. No control plane is needed."""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+from soak_promises import GRACE, AuditTail, Promises, hot
+
+
+def gang(uid, version, rows, epoch=1):
+    names = sorted({node for node, _ in rows})
+    return {"metadata": {"uid": uid, "name": uid, "resourceVersion": str(version)}, "status": {"placement": {
+        "epoch": epoch, "nodeNames": names, "nodes": [names.index(node) for node, _ in rows], "gpus": [gpus for _, gpus in rows]}}}
+
+
+def pod(name, version, gang_uid, node, gpus, rank=0, epoch=1, bound="", **meta):
+    return {"metadata": {"uid": f"uid-{name}", "name": name, "resourceVersion": str(version),
+                         "ownerReferences": [{"uid": f"job-{gang_uid}", "controller": True}],
+                         "annotations": {"heddle.dev/node": node, "heddle.dev/gpus": gpus, "heddle.dev/rank": str(rank),
+                                         "heddle.dev/gang-uid": gang_uid, "heddle.dev/epoch": str(epoch)}} | meta,
+            "spec": {"nodeName": bound} if bound else {}, "status": {"phase": "Pending"}}
+
+
+class PromisesTest(unittest.TestCase):
+    def setUp(self):
+        self.promises = Promises()
+
+    def plan(self, uid, version, *rows, epoch=1):
+        self.promises.saw_gang("MODIFIED", gang(uid, version, rows, epoch), True)
+
+    def see(self, *pods, kind="MODIFIED"):
+        for one in pods:
+            self.promises.saw_pod(kind, one, True, 0.0)
+
+    def rules(self):
+        return [sentence.partition(":")[0] for sentence in self.promises.answer(GRACE + 1)]
+
+    def test_gangs_side_by_side_break_nothing(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.plan("b", 6, ("n0", 0xf0))
+        self.see(pod("a-0", 7, "a", "n0", "0,1,2,3"), pod("b-0", 8, "b", "n0", "4,5,6,7"),
+                 pod("a-0", 9, "a", "n0", "0,1,2,3", bound="n0"), pod("b-0", 10, "b", "n0", "4,5,6,7", bound="n0"))
+        self.assertEqual(self.rules(), [])
+        self.assertEqual(self.promises.misplaced(), [])
+
+    def test_a_pod_that_was_told_what_no_gang_says(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.see(pod("a-0", 7, "a", "n0", "4,5,6,7"))
+        self.assertEqual(self.promises.answer(1.0), [], "the other watch may be behind")
+        self.assertEqual(self.rules(), ["PlanBeforePod"])
+
+    def test_a_pod_that_was_told_before_its_gang_said_so(self):
+        self.see(pod("a-0", 7, "a", "n0", "0,1,2,3"))
+        self.plan("a", 8, ("n0", 0x0f))
+        self.assertEqual(self.rules(), ["PlanBeforePod"])
+
+    def test_a_watch_that_is_behind_breaks_nothing(self):
+        self.see(pod("a-0", 7, "a", "n0", "0,1,2,3"))
+        self.plan("a", 5, ("n0", 0x0f))
+        self.assertEqual(self.rules(), [])
+
+    def test_the_plan_of_another_epoch_is_none(self):
+        self.plan("a", 5, ("n0", 0x0f), epoch=2)
+        self.see(pod("a-0", 7, "a", "n0", "0,1,2,3", epoch=1))
+        self.assertEqual(self.rules(), ["PlanBeforePod"])
+
+    def two_on_one_gpu(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.plan("b", 6, ("n0", 0x0f))
+        self.see(pod("a-0", 7, "a", "n0", "0,1,2,3"), pod("b-0", 9, "b", "n0", "0,1,2,3"))
+
+    def test_two_gangs_let_go_with_one_gpu(self):
+        self.two_on_one_gpu()
+        self.assertEqual(self.rules(), ["NoOverlap"])
+
+    def test_what_a_deleted_gang_told_late_is_void(self):
+        self.two_on_one_gpu()
+        self.promises.saw_gang("DELETED", gang("b", 8, [("n0", 0x0f)]), True)
+        self.assertEqual(self.rules(), [])
+
+    def test_a_gang_that_is_deleted_later_is_no_excuse(self):
+        self.two_on_one_gpu()
+        self.promises.saw_gang("DELETED", gang("b", 12, [("n0", 0x0f)]), True)
+        self.assertEqual(self.rules(), ["NoOverlap"])
+
+    def test_a_pod_that_leaves_is_in_nobodys_way(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.plan("b", 6, ("n0", 0x0f))
+        self.see(pod("a-0", 7, "a", "n0", "0,1,2,3", deletionTimestamp="2026-01-02T03:04:05Z"),
+                 pod("b-0", 9, "b", "n0", "0,1,2,3"))
+        self.assertEqual(self.rules(), [])
+
+    def test_two_pods_bound_with_one_gpu(self):
+        self.two_on_one_gpu()
+        self.see(pod("a-0", 10, "a", "n0", "0,1,2,3", bound="n0"), pod("b-0", 11, "b", "n0", "0,1,2,3", bound="n0"))
+        self.assertIn("NoGpuTwice", self.rules())
+
+    def test_one_after_the_other_is_not_twice(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.plan("b", 6, ("n0", 0x0f))
+        self.see(pod("a-0", 7, "a", "n0", "0,1,2,3", bound="n0"))
+        self.see(pod("a-0", 8, "a", "n0", "0,1,2,3", bound="n0"), kind="DELETED")
+        self.see(pod("b-0", 9, "b", "n0", "0,1,2,3", bound="n0"))
+        self.assertEqual(self.rules(), [])
+
+    def test_a_bound_pod_whose_rank_is_elsewhere(self):
+        self.plan("a", 5, ("n0", 0x0f))
+        self.see(pod("a-0", 7, "a", "n0", "0,1,2,3", bound="n0"))
+        self.plan("a", 9, ("n1", 0x0f), epoch=2)
+        self.assertEqual(len(self.promises.misplaced()), 1)
+
+
+class AuditTailTest(unittest.TestCase):
+    def test_requests_are_held_against_what_changed_in_their_minute(self):
+        def event(user, verb, resource, minute, code=200, body=None):
+            return json.dumps({"user": {"username": f"system:serviceaccount:heddle-system:{user}"}, "verb": verb,
+                               "objectRef": {"resource": resource}, "responseStatus": {"code": code},
+                               "requestReceivedTimestamp": f"2026-01-02T03:{minute:02}:05.000000Z", "requestObject": body})
+        lines = [event("heddle-extender", "list", "gangs", 1)] * 30 + [event("heddle-extender", "get", "nodes", 2)] * 30
+        lines += [event("kubelet", "patch", "pods", 2)] * 10
+        plan = gang("a", 1, [("n0", 3)])
+        lines += [event("heddle-extender", "update", "gangs", 2, body=plan), event("heddle-extender", "update", "gangs", 2, 409, plan)]
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "audit.log"
+            log.write_text("\n".join(lines) + "\n" + lines[0][:40])
+            tail = AuditTail(log, Promises()).read()
+            self.assertEqual(tail.busiest("heddle-extender"), (32, 10))
+            self.assertEqual(hot(tail, {"heddle-extender": 25}, 1), [
+                "NoHotLoop: heddle-extender has sent 30 requests within a minute in which 0 pods, Jobs and Nodes were written"])
+            self.assertEqual(hot(tail, {"heddle-extender": 30}, 1), [])
+            self.assertEqual(tail._promises.plans[("a", 1)], [(None, [("n0", 3)])])
+            with open(log, "a") as more:
+                more.write(lines[0][40:] + "\n")
+            self.assertEqual(tail.read().minutes, AuditTail(log, Promises()).read().minutes)

@@ -1,0 +1,287 @@
+"""The switch side from `kubectl apply` to the verdict: real API server, operator and agents, and SONiC switches of
+tests/switches that are asked over gNMI with TLS."""
+
+import base64
+import json
+import sys
+import time
+
+from bed import REPOSITORY, Heddle, path
+from bed.heddle import NAMESPACE
+from bed.process import run
+from bed.testing import BedTestCase, options
+
+sys.path.insert(0, str(REPOSITORY / "tests" / "support"))
+sys.path.insert(0, str(REPOSITORY / "tests" / "switches"))
+import machines  # noqa: E402  pylint: disable=wrong-import-position
+from switches import Switches, leaf, port  # noqa: E402  pylint: disable=wrong-import-position
+
+NODES = ("gpu-001",)  # two of one recording would be cabled to one port
+# As the recorded machine's LLDP calls them; four lanes a port, so Ethernet0, Ethernet4.
+LEAVES = ("tor-a", "tor-b")
+QUICK = ("--lossless=apply", "--lossless-interval=1", "--lossless-drain=0.2", "--lossless-settle=0.2", "--publish-jitter=0.1")
+
+
+def condition(item, kind):
+    return next((one for one in item.get("status", {}).get("conditions", []) if one["type"] == kind), {})
+
+
+class FabricSwitchesTest(BedTestCase):
+
+    @classmethod
+    def set_up_bed(cls):
+        cls.nodes.add_plain(*NODES, labels={"pool": "gpu"})
+        cls.heddle = Heddle(cls.plane, options.binaries)
+        cls.heddle.install(operator={"switches": {"secrets": ["leaf-login", "leaf-ca", "wrong-login"], "render": True}})
+        cls.rest = cls.plane.rest
+        ports = [port(index, lanes=4, speed=200_000, fec="rs", mtu=9100) for index in range(16)]
+        cls.switches = Switches([leaf(name, ports=[dict(one) for one in ports], username="heddle", password="loom")
+                                 for name in LEAVES])
+        cls.switches.__enter__()
+        cls.addClassCleanup(cls.switches.close)
+        cls.secret("leaf-login", username="heddle", password="loom")
+        cls.secret("wrong-login", username="heddle", password="reed")
+        cls.secret("leaf-ca", **{"ca.crt": cls.switches.authority.certificate.read_text()})
+        cls.heddle.machines = machines.write({"nodes": [{"name": name, "shape": "roce-dual-tor"} for name in NODES]},
+                                             str(cls.plane.folder / "machines"))
+        cls.heddle.start_operator()
+        for name in NODES:
+            folder = cls.plane.folder / f"qos-{name}"
+            folder.mkdir()
+            (folder / "qos.yaml").write_text(json.dumps({"ports": [
+                {"name": f"mlx5_bond_{bond}:{number}", "settings": FRESH, "link": {"carrier": True}}
+                for bond in (0, 1) for number in (1, 2)]}))
+            cls.heddle.start_agent(name, *QUICK, "--qos-dir", str(folder))
+        cls.heddle.wait_published(NODES)
+        cls.rest.create(path("losslesspolicies"), {
+            "apiVersion": "heddle.dev/v1alpha1", "kind": "LosslessPolicy", "metadata": {"name": "roce"},
+            "spec": {"mode": "Apply", "countedCables": "NotContradicting"}})
+
+    @classmethod
+    def secret(cls, name, **data):
+        cls.rest.create(path("secrets", NAMESPACE), {
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+            "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}})
+
+    def tearDown(self):
+        for one in self.rest.list(path("fabricswitches")):
+            self.rest.delete(path("fabricswitches", name=one["metadata"]["name"]))
+        for name in LEAVES:
+            self.switches[name].mend()
+        self.heddle.wait_for(lambda: not any(self.cables(node) for node in NODES), "verdicts of switches that are gone to go")
+
+    def ask(self, name, **spec):
+        there = self.switches[name]
+        self.rest.create(path("fabricswitches"), {
+            "apiVersion": "heddle.dev/v1alpha1", "kind": "FabricSwitch", "metadata": {"name": name},
+            "spec": {"address": there.address, "role": "Leaf", "name": name, "pollSeconds": 10,
+                     "tls": {"serverName": there.server_name, "caSecret": {"name": "leaf-ca"}},
+                     "credentialsSecret": {"name": "leaf-login"}} | spec})
+
+    def switch(self, name):
+        return self.rest.get(path("fabricswitches", name=name))
+
+    def cables(self, node):
+        return self.rest.get(path("nodetopologies", name=node)).get("spec", {}).get("cables", [])
+
+    def wait_condition(self, name, kind, status, reason=None, timeout=60.0):
+        def there():
+            has = condition(self.switch(name), kind)
+            return has.get("status") == status and reason in (None, has.get("reason"))
+        self.heddle.wait_for(there, f"{kind} of {name} to be {status} {reason or ''}: {self.switch(name).get('status')}", timeout=timeout)
+        return condition(self.switch(name), kind)
+
+    def test_a_contradiction_is_told_with_both_ends_and_gone_once_the_switch_has_what_was_rendered(self):
+        self.ask("tor-a", mode="Render")
+        self.wait_condition("tor-a", "Reachable", "True", "Answers")
+        # SONiC's own map puts DSCP 26 into a lossy class; the hosts send with it.
+        said = self.wait_condition("tor-a", "Lossless", "False", "Contradiction")
+        self.assertIn("DSCP 26", said["message"])
+        worst = self.switch("tor-a")["status"]["worstCables"][0]
+        self.assertTrue(worst["host"] and worst["switch"] and worst["setting"], worst)
+        entries = self.cables("gpu-001")
+        self.assertEqual({one["verdict"] for one in entries}, {"Contradiction"}, entries)
+        self.assertEqual({one["countedPercent"] for one in entries}, {0})
+        self.assertEqual(sorted(name for one in entries for name in one["ports"]), ["mlx5_bond_0:1", "mlx5_bond_1:1"])
+        self.heddle.wait_for(lambda: condition(self.rest.get(path("nodetopologies", name="gpu-001")), "CablesLossless").get("status") == "False",
+                             "the agent to say so, too")
+        self.heddle.wait_for(lambda: condition(self.rest.get(path("fabrics", name="roce")), "Lossless").get("status") == "False",
+                             "the Fabric to say so")
+        self.wait_event("tor-a", "CablesContradict")
+        data = self.apply_what_was_rendered("tor-a")
+        self.assertIn("Apply: sudo config apply-patch", data["roce.txt"])
+        self.assertEqual([one["verdict"] for one in self.cables("gpu-001")], ["Lossless"])
+        self.wait_event("tor-a", "CablesLossless")
+
+    def apply_what_was_rendered(self, name):
+        """What was rendered goes to the switch by a person's hand; Heddle only reads."""
+        stands = self.switch(name)["status"]["renderConfigMap"]
+        data = self.rest.get(path("configmaps", NAMESPACE, name=stands))["data"]
+        for operation in json.loads(data["roce.patch.json"]):
+            self.apply(name, operation)
+        self.wait_condition(name, "Lossless", "True", "Lossless", timeout=90)
+        return data
+
+    def be_lossless(self, name):
+        """Asks a switch and sets it as it should be, whatever tests before have made of it."""
+        self.ask(name, mode="Render")
+
+        def decided():
+            return condition(self.switch(name), "Lossless").get("reason") in ("Lossless", "Contradiction")
+        self.heddle.wait_for(decided, f"a verdict on {name}", timeout=60)
+        if condition(self.switch(name), "Lossless")["reason"] == "Contradiction":
+            self.apply_what_was_rendered(name)
+        self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
+
+    def verdicts(self):
+        return {one["verdict"] for one in self.cables("gpu-001")}
+
+    def wait_event(self, name, reason):
+        def told():
+            return any(one["reason"] == reason and one["involvedObject"]["name"] == name
+                       for one in self.rest.list(path("events", "default")))
+        self.heddle.wait_for(told, f"the event {reason} of {name}")
+
+    def apply(self, name, operation):
+        """One operation of a JSON Patch, on the switch's own tables."""
+        steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
+        value = operation.get("value")
+        there = self.switches[name]
+        if len(steps) == 1:
+            rows = {f"{steps[0]}|{key}": fields for key, fields in (value or {}).items()}
+        elif len(steps) == 2:
+            rows = {f"{steps[0]}|{steps[1]}": value}
+        else:
+            rows = {f"{steps[0]}|{steps[1]}": {steps[2]: value}}
+        there.rows("CONFIG_DB", rows)
+
+    def test_a_flap_climbs_to_the_top_of_the_suspects_with_both_ends_named(self):
+        self.ask("tor-a")
+        self.wait_condition("tor-a", "Reachable", "True", "Answers")
+        time.sleep(12)  # a first sample of counters: only what comes after it is evidence
+        began = time.monotonic()
+        self.switches["tor-a"].flap("Ethernet4", 41)
+
+        def suspect():
+            found = self.rest.get(path("fabrics", name="roce")).get("status", {}).get("suspects", [])
+            return found and found[0]["symptom"] == "Flap" and found[0]
+        self.heddle.wait_for(suspect, "a suspect", timeout=40)
+        print(f"    a flap on the switch was in the Fabric's status after {time.monotonic() - began:.1f} s", file=sys.stderr)
+        first = suspect()
+        self.assertIn("tor-a port Ethernet4 <-> gpu-", first["name"])
+        self.assertIn("41 flaps in 10 min", first["evidence"])
+        said = run([options.binaries / "kubectl-heddle", "status"], environment=self.plane.tool_environment(), check=False).stdout
+        self.assertIn("flaps", said)
+        self.assertIn("tor-a port Ethernet4", said)
+
+    def test_what_keeps_a_switch_from_being_asked_is_told_apart(self):
+        self.ask("tor-a", credentialsSecret={"name": "wrong-login"})
+        self.wait_condition("tor-a", "Reachable", "False", "PasswordRefused")
+        self.ask("tor-b", credentialsSecret={"name": "not-named-in-the-values"})
+        said = self.wait_condition("tor-b", "Reachable", "False", "NotAllowed")
+        self.assertIn("operator.switches.secrets", said["message"])
+        self.rest.delete(path("fabricswitches", name="tor-b"))
+        self.switches["tor-b"].wrong_certificate("name")
+        self.ask("tor-b")
+        self.wait_condition("tor-b", "Reachable", "False", "CertificateRefused")
+        self.switches["tor-b"].mend()
+        self.wait_condition("tor-b", "Reachable", "True", "Answers")
+        self.switches["tor-b"].faults(half_of_rows=True, without_rows=["localhost"])
+        self.wait_condition("tor-b", "Reachable", "False", "Unreadable")
+        # Half a table is never a proof, and what was known before stays until it is stale.
+        self.assertNotIn("Lossless", {one["verdict"] for one in self.cables("gpu-001")})
+
+    def test_of_one_that_hangs_nothing_is_proved_once_its_answer_is_old(self):
+        self.be_lossless("tor-a")
+        self.switches["tor-a"].faults(stall="answers")
+        self.wait_condition("tor-a", "Reachable", "False", "TooSlow")
+        self.wait_condition("tor-a", "Counted", "False", "NotAsked")
+        # Nothing else happens in this cluster: the operator looks by itself when three polls are over.
+        self.wait_condition("tor-a", "Compared", "False", "Stale")
+        self.assertNotEqual(condition(self.switch("tor-a"), "Lossless")["status"], "True")
+        self.assertEqual(self.verdicts(), {"Unproved"})
+        self.switches["tor-a"].mend()
+        self.wait_condition("tor-a", "Lossless", "True", "Lossless", timeout=90)
+
+    def test_of_garbage_nothing_is_used(self):
+        self.be_lossless("tor-a")
+        self.switches["tor-a"].faults(garbage="json")
+        self.wait_condition("tor-a", "Reachable", "False", "Unreadable")
+        self.wait_condition("tor-a", "Compared", "False", "Stale")
+        self.wait_condition("tor-a", "Counted", "False", "Unreadable")
+        self.assertEqual(self.verdicts(), {"Unproved"})
+        self.switches["tor-a"].faults(garbage="type")
+        time.sleep(12)  # a poll
+        self.assertEqual(condition(self.switch("tor-a"), "Reachable")["reason"], "Unreadable")
+        self.assertEqual(self.verdicts(), {"Unproved"})
+        self.switches["tor-a"].mend()
+        self.wait_condition("tor-a", "Lossless", "True", "Lossless", timeout=90)
+
+    def test_one_of_another_make_is_told_apart_and_proves_nothing(self):
+        self.be_lossless("tor-a")
+        self.switches["tor-a"].faults(model="other")
+        said = self.wait_condition("tor-a", "Reachable", "False", "NoGnmi")
+        self.assertIn("set dialect to OpenConfig", said["message"])
+        self.wait_condition("tor-a", "Compared", "False", "Stale")
+        self.assertEqual(self.verdicts(), {"Unproved"})
+
+    def test_restarts_of_both_sides_take_no_cable_away(self):
+        self.be_lossless("tor-a")
+        self.wait_condition("tor-a", "Counted", "True")
+        generation = self.rest.get(path("nodetopologies", name="gpu-001"))["metadata"]["generation"]
+        turned = condition(self.switch("tor-a"), "Lossless")["lastTransitionTime"]
+        self.heddle.kill9("operator")
+        # It comes back where the switch does not answer at first, and for less than three polls.
+        self.switches["tor-a"].flap("Ethernet8", 3)
+        self.switches["tor-a"].faults(stall="down")
+        self.heddle.start_daemon("operator")
+        self.wait_condition("tor-a", "Reachable", "False", "Unreachable")
+        self.assertEqual(self.verdicts(), {"Lossless"})
+        self.switches["tor-a"].mend()
+        self.wait_condition("tor-a", "Reachable", "True", "Answers")
+        self.wait_condition("tor-a", "Counted", "True")
+        self.switches["tor-a"].restart(away_ms=3000)
+        said = self.wait_condition("tor-a", "Counted", "True", "CountersReset")
+        self.assertIn("Ethernet8", said["message"])
+        self.wait_condition("tor-a", "Reachable", "True", "Answers")
+        self.assertEqual(condition(self.switch("tor-a"), "Lossless")["lastTransitionTime"], turned)
+        self.assertEqual(self.rest.get(path("nodetopologies", name="gpu-001"))["metadata"]["generation"], generation,
+                         "nothing was taken back in between")
+
+    def test_of_twins_neither_proves_anything(self):
+        self.be_lossless("tor-a")
+        # Another FabricSwitch of that name, and one that says that it is tor-a.
+        there = self.switches["tor-b"]
+        self.rest.create(path("fabricswitches"), {
+            "apiVersion": "heddle.dev/v1alpha1", "kind": "FabricSwitch", "metadata": {"name": "tor-a-again"},
+            "spec": {"address": there.address, "role": "Leaf", "chassisId": "52:54:00:00:00:77", "pollSeconds": 10,
+                     "tls": {"serverName": there.server_name, "caSecret": {"name": "leaf-ca"}},
+                     "credentialsSecret": {"name": "leaf-login"}}})
+        there.faults(hostname="tor-a")
+        said = self.wait_condition("tor-a", "Compared", "False", "NameInDoubt")
+        self.assertIn("a hostname of its own", said["message"])
+        self.assertNotEqual(condition(self.switch("tor-a"), "Lossless")["status"], "True")
+        self.heddle.wait_for(lambda: self.verdicts() == {"Unproved"}, "the node to be told so")
+        there.mend()
+        self.wait_condition("tor-a", "Lossless", "True", "Lossless", timeout=90)
+
+    def test_counters_that_cannot_be_read_are_told(self):
+        self.ask("tor-a")
+        self.wait_condition("tor-a", "Counted", "True")
+        self.switches["tor-a"].faults(without_rows=["Ethernet*", "etp*"])
+        # Its settings are gone with them: the answer has no port at all.
+        self.wait_condition("tor-a", "Counted", "False", "Unreadable")
+        self.wait_condition("tor-a", "Reachable", "False", "Unreadable")
+
+    def test_a_switch_that_calls_itself_otherwise_proves_nothing(self):
+        self.switches["tor-a"].faults(hostname="tor-z")
+        self.ask("tor-a")
+        self.wait_condition("tor-a", "Compared", "False", "NameInDoubt")
+        self.assertNotEqual(condition(self.switch("tor-a"), "Lossless").get("status"), "True")
+
+
+# Of a driver that has just come up, as in test_lossless_agents.py: nothing is lossless, and everything can be read.
+FRESH = {
+    "dcbx": "Host", "trust": "PCP", "dscpToPriority": [{"priority": 0, "dscps": "0-63"}], "pfc": [], "watchdogMs": 0,
+    "priorityToClass": list(range(8)), "classAlgorithm": ["Vendor"] * 8, "classPercent": [0] * 8, "mtu": 1500,
+    "ecn": list(range(8)), "cnpDscp": 48, "cnpPriority": 6, "tos": 0}

@@ -1,0 +1,63 @@
+// What switches answer over gNMI, and how paths are written.
+#include <string>
+
+#include "base/check.h"
+#include "gnmi/gnmi.pb.h"
+#include "gnmi/path.h"
+#include "gnmi/value.h"
+#include "gnmi/wire.h"
+#include "tests/fuzz/targets.h"
+
+namespace heddle::fuzz {
+
+using namespace gnmi;  // NOLINT(google-build-using-namespace): this file is about nothing else
+
+namespace {
+
+// It can be sent, and its text is that of no other.
+void CheckWhole(const Path& path) {
+  CHECK(CheckPath(path));
+  const auto again = ParsePath(FormatPath(path));
+  CHECK(again && *again == path);
+}
+
+// It can be printed, which is not so of a text that is no UTF-8.
+void CheckValue(const base::Result<Json>& value) {
+  if (Read(value)) CHECK(!value->dump().empty());
+}
+
+}  // namespace
+
+void GnmiPath(std::string_view bytes) {
+  const auto path = ParsePath(bytes);
+  if (Read(path)) CheckWhole(*path);
+}
+
+void GnmiAnswer(std::string_view bytes) {
+  ::gnmi::GetResponse answer;
+  if (!answer.ParseFromArray(bytes.data(), int(bytes.size()))) return;
+  const AnswerLimits limits{.updates = 64, .values = 1024};
+  const auto notices = NoticesOf(answer, "TARGET", limits);
+  if (!Read(notices)) return;
+  std::size_t count = 0;
+  for (const Notice& notice : *notices) {
+    count += notice.updates.size() + notice.deletes.size();
+    for (const Path& path : notice.deletes) CheckWhole(path);
+    for (const Update& update : notice.updates) {
+      CheckWhole(update.path);
+      CHECK(!update.path.target.empty());
+      CheckValue(update.value);
+    }
+  }
+  CHECK(count <= limits.updates);
+}
+
+void GnmiJson(std::string_view bytes) {
+  ::gnmi::TypedValue value;
+  value.set_json_ietf_val(std::string(bytes));
+  ValueBudget budget{1024};
+  CheckValue(ValueOf(value, budget));
+  CHECK(budget.values <= 1024);
+}
+
+}  // namespace heddle::fuzz

@@ -1,0 +1,215 @@
+#include "operator/switch_reconciler.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/operator/stage.h"
+#include "tests/unit/operator/switch_bed.h"
+
+namespace heddle::operators {
+namespace {
+
+using namespace std::chrono_literals;
+using lossless::LosslessVerdict;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class SwitchReconcilerTest : public Stage {
+ protected:
+  SwitchReconcilerTest() {
+    server.Serve(kube::kConfigMaps);
+    AddNode("gpu-017");
+    server.Put(kNodeTopologies, crds::ToJson(CabledTopology("gpu-017")));
+    Count("PreferLossless");
+    Make("leaf-3");
+    Answers("leaf-3", true);
+  }
+
+  void Count(const char* counted) { AddPolicy(kLosslessPolicies, "roce", {{"countedCables", counted}}); }
+  void Make(const std::string& name, crds::SwitchMode mode = crds::SwitchMode::kObserve) {
+    crds::FabricSwitch object;
+    object.name = name;
+    object.spec.address = name + ".example:8080";
+    object.spec.name = "leaf-3";
+    object.spec.mode = mode;
+    server.Put(kFabricSwitches, crds::ToJson(object));
+  }
+  void Answers(const std::string& name, bool lossless) {
+    answers[name] = {
+        .read_at = clock.WallNow(), .config = SonicAnswerOf("leaf-3", lossless), .connecting = false};
+  }
+  Outcome Reconcile() {
+    const auto outcome = reconciler->Reconcile({});
+    EXPECT_TRUE(outcome) << (outcome ? "" : base::ToString(outcome.error()));
+    return outcome ? *outcome : Outcome{};
+  }
+  // As the daemon does: looks when it was asked to, and only then. Ends with the look that comes at `time` or later.
+  void LookFor(std::chrono::seconds time) {
+    const base::MonotonicTime end = clock.Now() + time;
+    while (clock.Now() < end) {
+      const Outcome outcome = Reconcile();
+      ASSERT_TRUE(outcome.again);
+      ASSERT_GE(*outcome.again, 1s);
+      clock.Advance(*outcome.again);
+    }
+    Reconcile();
+  }
+  std::vector<LosslessVerdict> Cables() const {
+    std::vector<LosslessVerdict> cables;
+    for (const crds::CableReport& one : NodeOf("gpu-017").spec.cables) cables.push_back(one.verdict);
+    return cables;
+  }
+  crds::FabricSwitchStatus StatusNow() const {
+    return crds::FabricSwitchFromJson(*server.Find(kFabricSwitches, {"", "leaf-3"}))->status;
+  }
+  std::string Reason(std::string_view type) const {
+    const crds::FabricSwitchStatus status = StatusNow();
+    const crds::Condition* condition = crds::FindCondition(status.conditions, type);
+    return condition == nullptr ? "" : condition->reason;
+  }
+  std::vector<std::string> Events() {
+    events.Flush({});
+    std::vector<std::string> reasons;
+    for (const Json& event : server.All(kube::kEvents))
+      reasons.push_back(kube::StringAt(event, {"involvedObject", "kind"}) + "/" +
+                        kube::StringAt(event, {"reason"}));
+    return reasons;
+  }
+  void StartAnew() {
+    answers.clear();
+    reconciler =
+        std::make_unique<SwitchReconciler>(client, clock, Reads(), verdicts, events, "heddle-system");
+  }
+  SwitchReconciler::Reads Reads() {
+    return {.nodes = nodes,
+            .topologies = topologies,
+            .policies = policies,
+            .fabric_switches = fabric_switches,
+            .answers = [this] { return answers; },
+            .late = [this] { return late; }};
+  }
+
+  ServerView policies{server, kLosslessPolicies};
+  ServerView fabric_switches{server, kFabricSwitches};
+  SwitchAnswers answers;
+  std::set<std::string> late;
+  CurrentVerdicts verdicts;
+  kube::EventRecorder events{
+      client, clock, base::Random(7), {.component = "heddle-operator", .instance = "op-0"}};
+  std::unique_ptr<SwitchReconciler> reconciler =
+      std::make_unique<SwitchReconciler>(client, clock, Reads(), verdicts, events, "heddle-system");
+};
+
+TEST_F(SwitchReconcilerTest, WhatASwitchSaidGoesStaleWithoutAnythingElseHappening) {
+  Reconcile();
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+  // It dies. Its error says the same for ever, and nothing else moves in the cluster.
+  answers["leaf-3"].trouble = SwitchTrouble{"Unreachable", "leaf-3.example:8080: nobody listens there"};
+  Reconcile();
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+  LookFor(179s);
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kUnproved));
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(crds::kCompared), "Stale");
+}
+
+TEST_F(SwitchReconcilerTest, ReadAtMovesWhileAQuietSwitchAnswers) {
+  Reconcile();
+  const auto first = StatusNow().read_at;
+  base::MonotonicTime due = clock.Now();
+  for (int minute = 0; minute < 30; ++minute) {
+    Answers("leaf-3", true);  // the same again, which is no reason to look
+    if (clock.Now() >= due) due = clock.Now() + *Reconcile().again;
+    EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+    clock.Advance(60s);
+  }
+  EXPECT_GE(*StatusNow().read_at - *first, 10min);
+}
+
+TEST_F(SwitchReconcilerTest, WithoutASwitchNothingIsLookedAtAgain) {
+  server.Remove(kFabricSwitches, {"", "leaf-3"});
+  EXPECT_FALSE(Reconcile().again);
+}
+
+TEST_F(SwitchReconcilerTest, AnOperatorThatHasJustBegunTakesNothingBackUntilItHasWaited) {
+  Count("LosslessOnly");
+  Reconcile();
+  ASSERT_EQ(NodeOf("gpu-017").spec.cables[0].counted_percent, 100);
+  clock.Advance(20s);
+  StartAnew();
+  server.ClearRequests();
+  const Outcome outcome = Reconcile();
+  EXPECT_THAT(WriteLines(), IsEmpty());
+  ASSERT_TRUE(outcome.again);
+  EXPECT_LE(*outcome.again, SwitchReconciler::kPatience);
+  EXPECT_EQ(verdicts.Get()->counts.at("gpu-017"), (crds::CableCounts{1, 1, 0, 0}));
+  // Its first try comes to nothing: that is told, and the cables are as they were.
+  answers["leaf-3"] = {.trouble = SwitchTrouble{"Unreachable", "nobody listens"}, .connecting = false};
+  Reconcile();
+  EXPECT_EQ(Reason(crds::kReachable), "Unreachable");
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+  LookFor(55s);
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kUnproved));
+  EXPECT_EQ(NodeOf("gpu-017").spec.cables[0].counted_percent, 0);
+}
+
+TEST_F(SwitchReconcilerTest, AnAgentThatDiedProvesNothing) {
+  Reconcile();
+  late = {"gpu-017"};
+  Reconcile();
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kUnproved));
+  late.clear();
+  Reconcile();
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+}
+
+TEST_F(SwitchReconcilerTest, TellsWhenCablesComeToContradictAndWhenTheyAreLosslessAgain) {
+  Reconcile();
+  EXPECT_THAT(Events(), ElementsAre("FabricSwitch/CablesLossless"));
+  Answers("leaf-3", false);
+  const Outcome at_once = Reconcile();  // no ten seconds have passed since the last status
+  EXPECT_EQ(Reason(crds::kCablesLossless), "Contradiction");
+  EXPECT_EQ(at_once.writes, 2) << "of the node and of the switch";
+  EXPECT_THAT(Events(), Contains("FabricSwitch/CablesContradict"));
+  EXPECT_THAT(Events(), testing::SizeIs(2));
+  // One that comes and goes is not written with each look.
+  Answers("leaf-3", true);
+  Reconcile();
+  Answers("leaf-3", false);
+  Reconcile();
+  Answers("leaf-3", true);
+  Reconcile();
+  EXPECT_EQ(Reason(crds::kCablesLossless), "Contradiction");
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(crds::kCablesLossless), "Lossless");
+}
+
+TEST_F(SwitchReconcilerTest, AMapOfASwitchThatWasMadeAnewOrThatSomebodyDeletedStandsAgain) {
+  const auto map = [&] { return server.Find(kube::kConfigMaps, {"heddle-system", RenderMapName("leaf-3")}); };
+  Make("leaf-3", crds::SwitchMode::kRender);
+  Reconcile();
+  ASSERT_TRUE(map());
+  const std::string uid = kube::Uid(*server.Find(kFabricSwitches, {"", "leaf-3"}));
+  server.ClearRequests();
+  Reconcile();
+  EXPECT_THAT(WriteLines(), Not(Contains(HasSubstr("configmaps")))) << "it says the same";
+  // Deleted and made anew; the garbage collector took the map with it.
+  server.Remove(kFabricSwitches, {"", "leaf-3"});
+  server.Remove(kube::kConfigMaps, {"heddle-system", RenderMapName("leaf-3")});
+  Make("leaf-3", crds::SwitchMode::kRender);
+  Reconcile();
+  ASSERT_TRUE(map());
+  EXPECT_NE(kube::ArrayAt(*map(), {"metadata", "ownerReferences"})[0]["uid"], uid);
+  // By hand.
+  server.Remove(kube::kConfigMaps, {"heddle-system", RenderMapName("leaf-3")});
+  Answers("leaf-3", true);
+  LookFor(599s);
+  EXPECT_TRUE(map());
+}
+
+}  // namespace
+}  // namespace heddle::operators

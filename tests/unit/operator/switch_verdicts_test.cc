@@ -1,0 +1,289 @@
+#include "operator/switch_verdicts.h"
+
+#include <gmock/gmock.h>
+
+#include "operator/switch_status.h"
+#include "tests/unit/operator/switch_bed.h"
+
+namespace heddle::operators {
+namespace {
+
+using lossless::LosslessVerdict;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const base::WallTime kNow = *base::ParseTime("2026-11-24T02:00:00Z");
+
+class SwitchVerdictsTest : public testing::Test {
+ protected:
+  SwitchVerdictsTest() {
+    nodes = {{"gpu-017", {}, std::make_shared<crds::NodeTopology>(CabledTopology("gpu-017"))}};
+    crds::LosslessPolicy policy;
+    policy.name = "roce";
+    policies.read = {policy};
+    crds::FabricSwitch leaf;
+    leaf.name = "leaf-3";
+    leaf.spec.address = "leaf-3:8080";
+    leaf.spec.name = "leaf-3";
+    fabric_switches = {leaf};
+    answers["leaf-3"] = {.read_at = kNow - std::chrono::seconds(30),
+                         .config = SonicAnswerOf("leaf-3", true),
+                         .connecting = false};
+  }
+
+  SwitchVerdicts Decide() { return DecideVerdicts(fabric_switches, answers, nodes, policies, silent, kNow); }
+  static std::string Reason(const crds::FabricSwitchStatus& status, std::string_view type) {
+    const crds::Condition* condition = crds::FindCondition(status.conditions, type);
+    return condition == nullptr ? "" : condition->reason;
+  }
+
+  std::vector<crds::FabricSwitch> fabric_switches;
+  SwitchAnswers answers;
+  std::vector<CabledNode> nodes;
+  Policies<crds::LosslessPolicy> policies;
+  Silent silent;
+};
+
+TEST_F(SwitchVerdictsTest, BothEndsThatGoTogetherAreLossless) {
+  const SwitchVerdicts verdicts = Decide();
+  ASSERT_EQ(verdicts.reports.at("gpu-017").size(), 1u);
+  const crds::CableReport& report = verdicts.reports.at("gpu-017").front();
+  EXPECT_EQ(report.verdict, LosslessVerdict::kLossless) << report.message;
+  EXPECT_EQ(report.counted_percent, 100);
+  EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Lossless");
+  EXPECT_EQ(verdicts.counts.at("gpu-017"), (crds::CableCounts{1, 1, 0, 0}));
+}
+
+TEST_F(SwitchVerdictsTest, AContradictionNamesBothEndsAndCountsAsThePolicySays) {
+  answers["leaf-3"].config = SonicAnswerOf("leaf-3", false);
+  const SwitchVerdicts verdicts = Decide();
+  const crds::CableReport& report = verdicts.reports.at("gpu-017").front();
+  EXPECT_EQ(report.verdict, LosslessVerdict::kContradiction);
+  EXPECT_THAT(report.message, HasSubstr("DSCP 26"));
+  EXPECT_EQ(report.counted_percent, 50);
+  const crds::FabricSwitchStatus& status = verdicts.statuses.at("leaf-3");
+  ASSERT_EQ(status.worst_cables.size(), 1u);
+  EXPECT_EQ(status.worst_cables[0].switch_port, "Ethernet0");
+  EXPECT_FALSE(status.worst_cables[0].host.empty());
+  EXPECT_FALSE(status.worst_cables[0].leaf.empty());
+  EXPECT_THAT(verdicts.worst.at("gpu-017"), HasSubstr("gpu-017 mlx5_0:1 on leaf-3 Ethernet0"));
+  policies.read[0].spec.counted = crds::CountedCables::kNotContradicting;
+  EXPECT_EQ(Decide().reports.at("gpu-017").front().counted_percent, 0);
+  policies.read[0].spec.counted = crds::CountedCables::kAll;
+  EXPECT_EQ(Decide().reports.at("gpu-017").front().counted_percent, 100);
+}
+
+TEST_F(SwitchVerdictsTest, WhatASwitchSaidIsNoProofOnceItIsStale) {
+  answers["leaf-3"].read_at = kNow - std::chrono::seconds(3 * 60 + 1);
+  answers["leaf-3"].trouble = SwitchTrouble{"Unreachable", "leaf-3:8080: nobody listens there"};
+  const SwitchVerdicts verdicts = Decide();
+  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kReachable), "Unreachable");
+  EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCompared), "Stale");
+  EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
+}
+
+TEST_F(SwitchVerdictsTest, AnAnswerThatIsNotStaleOutlivesAFailedTry) {
+  answers["leaf-3"].trouble = SwitchTrouble{"Unreachable", "leaf-3:8080: nobody listens there"};
+  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kLossless);
+}
+
+TEST_F(SwitchVerdictsTest, ASwitchThatCallsItselfOtherwiseProvesNothing) {
+  answers["leaf-3"].config = SonicAnswerOf("leaf-9", true);
+  const SwitchVerdicts verdicts = Decide();
+  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCompared), "NameInDoubt");
+}
+
+TEST_F(SwitchVerdictsTest, OfTwoSwitchesWithOneNameNeitherProvesAnything) {
+  fabric_switches.push_back(fabric_switches[0]);
+  fabric_switches[1].name = "leaf-3-again";
+  answers["leaf-3-again"] = answers["leaf-3"];
+  const SwitchVerdicts verdicts = Decide();
+  for (const auto& [name, status] : verdicts.statuses)
+    EXPECT_EQ(Reason(status, crds::kCompared), "NameInDoubt") << name;
+  for (const crds::CableReport& report : verdicts.reports.at("gpu-017"))
+    EXPECT_EQ(report.verdict, LosslessVerdict::kUnproved);
+}
+
+TEST_F(SwitchVerdictsTest, OneThatIsKnownByItsChassisIsBelievedAndOneWithANameIsNotWhileAnotherHasItToo) {
+  fabric_switches.push_back(fabric_switches[0]);
+  fabric_switches[1].name = "by-chassis";
+  fabric_switches[1].spec.name.clear();
+  fabric_switches[1].spec.chassis_id = "52:54:00:00:00:09";
+  fabric_switches[0].spec.chassis_id = "52:54:00:00:00:08";
+  answers["by-chassis"] = answers["leaf-3"];
+  const SwitchVerdicts verdicts = Decide();
+  const crds::Condition* doubt =
+      crds::FindCondition(verdicts.statuses.at("leaf-3").conditions, crds::kCompared);
+  EXPECT_EQ(doubt->reason, "NameInDoubt");
+  EXPECT_THAT(doubt->message, HasSubstr("a hostname of its own"));
+  EXPECT_EQ(Reason(verdicts.statuses.at("by-chassis"), crds::kCompared), "NoCables");
+  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+}
+
+TEST_F(SwitchVerdictsTest, WhatAnAgentSaidIsNoProofOnceItIsSilent) {
+  silent.nodes = {"gpu-017"};
+  const SwitchVerdicts verdicts = Decide();
+  const crds::CableReport& report = verdicts.reports.at("gpu-017").front();
+  EXPECT_EQ(report.verdict, LosslessVerdict::kUnproved);
+  EXPECT_THAT(report.message, HasSubstr("nobody says any longer how the host is set"));
+  EXPECT_THAT(report.message, HasSubstr("agent running"));
+  EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
+  silent.nodes = {"gpu-018"};
+  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kLossless);
+}
+
+TEST_F(SwitchVerdictsTest, OfASwitchThatNobodyHasHeardYetStaysWhatWasWritten) {
+  const SwitchVerdicts known = Decide();
+  auto told = std::make_shared<crds::NodeTopology>(*nodes[0].topology);
+  told->spec.cables = known.reports.at("gpu-017");
+  nodes[0].topology = told;
+  fabric_switches[0].status = known.statuses.at("leaf-3");
+  answers.clear();
+  silent.switches = {"leaf-3"};
+  const SwitchVerdicts kept = Decide();
+  EXPECT_EQ(kept.reports, known.reports);
+  EXPECT_EQ(kept.counts, known.counts);
+  EXPECT_EQ(kept.statuses, known.statuses);
+  // Also of a contradiction, and what it counts for is still as the policy says.
+  told->spec.cables[0].verdict = LosslessVerdict::kContradiction;
+  told->spec.cables[0].message = "DSCP 26";
+  policies.read[0].spec.counted = crds::CountedCables::kLosslessOnly;
+  EXPECT_EQ(Decide().reports.at("gpu-017").front().counted_percent, 0);
+  EXPECT_THAT(Decide().worst.at("gpu-017"), HasSubstr("gpu-017 mlx5_0:1 on leaf-3 etp1: DSCP 26"));
+  // It cannot be reached: that is said at once, and the rest stays.
+  answers["leaf-3"] = {.trouble = SwitchTrouble{"Unreachable", "nobody listens"}, .connecting = false};
+  EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kReachable), "Unreachable");
+  EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kCablesLossless), "Lossless");
+  // Once that was long enough ago nothing is proved.
+  silent.switches.clear();
+  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
+}
+
+TEST_F(SwitchVerdictsTest, OneThatNothingWasWrittenOfIsToldWhileItIsWaitedFor) {
+  answers.clear();
+  silent.switches = {"leaf-3"};
+  const SwitchVerdicts verdicts = Decide();
+  EXPECT_THAT(verdicts.reports.at("gpu-017"), testing::IsEmpty());
+  EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kReachable), "Connecting");
+}
+
+TEST_F(SwitchVerdictsTest, SaysWhenTheFirstOfItIsStale) {
+  EXPECT_EQ(Decide().turns, kNow + std::chrono::seconds(150));
+  fabric_switches.push_back(fabric_switches[0]);
+  fabric_switches[1].name = fabric_switches[1].spec.name = "leaf-4";
+  fabric_switches[1].spec.poll_seconds = 10;
+  answers["leaf-4"] = {.read_at = kNow, .config = SonicAnswerOf("leaf-4", true), .connecting = false};
+  EXPECT_EQ(Decide().turns, kNow + std::chrono::seconds(30));
+  answers["leaf-4"].read_at = kNow - std::chrono::seconds(31);  // it is
+  EXPECT_EQ(Decide().turns, kNow + std::chrono::seconds(150));
+}
+
+TEST_F(SwitchVerdictsTest, SaysWhetherItsCountersAreReadAndWhichOfThemWereReset) {
+  const auto counted = [&] {
+    return *crds::FindCondition(Decide().statuses.at("leaf-3").conditions, kCounted);
+  };
+  SwitchCounting& counting = answers["leaf-3"].counting;
+  EXPECT_EQ(counted().reason, "NotYet");
+  counting.trouble = SwitchTrouble{"NotAllowed", "leaf-3:8080: may not be read; give the user the right"};
+  EXPECT_EQ(counted().status, crds::ConditionStatus::kFalse);
+  EXPECT_EQ(counted().reason, "NotAllowed");
+  EXPECT_THAT(counted().message, HasSubstr("nothing of it was ever counted"));
+  counting.counted_at = kNow;
+  EXPECT_THAT(counted().message, HasSubstr("last counted at 2026-11-24T02:00:00Z"));
+  counting.trouble.reset();
+  counting.ports = 64;
+  EXPECT_EQ(counted().reason, "Counts");
+  counting.noted = 2;
+  counting.notes = {"Ethernet0: in_errors went back from 120 to 4"};
+  EXPECT_EQ(counted().status, crds::ConditionStatus::kTrue);
+  EXPECT_EQ(counted().reason, "CountersReset");
+  EXPECT_THAT(counted().message, HasSubstr("of 2 ports"));
+  EXPECT_THAT(counted().message, HasSubstr("in_errors went back from 120 to 4; ..."));
+}
+
+TEST_F(SwitchVerdictsTest, ACableToNoFabricSwitchIsToldOnlyWhereNothingButAProofCounts) {
+  fabric_switches.clear();
+  EXPECT_THAT(Decide().reports.at("gpu-017"), testing::IsEmpty());
+  policies.read[0].spec.counted = crds::CountedCables::kLosslessOnly;
+  const auto reports = Decide().reports.at("gpu-017");
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_EQ(reports[0].counted_percent, 0);
+  EXPECT_THAT(reports[0].message, HasSubstr("no FabricSwitch is called leaf-3"));
+}
+
+TEST_F(SwitchVerdictsTest, EqualFactsLaterGiveAnEqualStatus) {
+  fabric_switches[0].status = Decide().statuses.at("leaf-3");
+  answers["leaf-3"].read_at = kNow + std::chrono::minutes(1);
+  EXPECT_EQ(DecideVerdicts(fabric_switches, answers, nodes, policies, silent, kNow + std::chrono::minutes(2))
+                .statuses.at("leaf-3"),
+            fabric_switches[0].status);
+  answers["leaf-3"].read_at = kNow + std::chrono::minutes(11);
+  EXPECT_NE(DecideVerdicts(fabric_switches, answers, nodes, policies, silent, kNow + std::chrono::minutes(11))
+                .statuses.at("leaf-3"),
+            fabric_switches[0].status);
+}
+
+TEST_F(SwitchVerdictsTest, ACableWhoseSwitchSeesAnotherHostIsNotProved) {
+  answers["leaf-3"].neighbours = std::make_shared<const switches::Neighbours>(
+      switches::Neighbours{{"Ethernet0", {"gpu-017", "", "", "eth0"}}});
+  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kLossless);
+  auto other = std::make_shared<crds::NodeTopology>(*nodes[0].topology);
+  other->name = "gpu-018";
+  other->status.node.nics[0].ports[0].leaf_port = topology::LeafPort{"leaf-9", "etp1"};
+  nodes.push_back({"gpu-018", {}, other});
+  answers["leaf-3"].neighbours = std::make_shared<const switches::Neighbours>(
+      switches::Neighbours{{"Ethernet0", {"gpu-018", "", "", "eth0"}}});
+  const SwitchVerdicts verdicts = Decide();
+  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_THAT(verdicts.reports.at("gpu-017").front().message,
+              testing::AllOf(HasSubstr("gpu-017 mlx5_0:1"), HasSubstr("sees gpu-018 eth0 there")));
+  EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
+}
+
+TEST_F(SwitchVerdictsTest, ACableThatTwoHostsClaimIsProvedOfNeither) {
+  auto other = std::make_shared<crds::NodeTopology>(*nodes[0].topology);
+  other->name = "gpu-018";
+  nodes.push_back({"gpu-018", {}, other});
+  const SwitchVerdicts verdicts = Decide();
+  for (const char* node : {"gpu-017", "gpu-018"}) {
+    EXPECT_EQ(verdicts.reports.at(node).front().verdict, LosslessVerdict::kUnproved) << node;
+    EXPECT_THAT(
+        verdicts.reports.at(node).front().message,
+        HasSubstr("gpu-017 mlx5_0:1 and gpu-018 mlx5_0:1 both say that they end on leaf-3 Ethernet0"));
+    EXPECT_EQ(verdicts.rails.at(node), (std::map<int, LosslessVerdict>{{0, LosslessVerdict::kUnproved}}));
+  }
+}
+
+TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {
+  crds::FabricSwitch spine = fabric_switches[0];
+  spine.name = spine.spec.name = "spine-1";
+  spine.spec.role = crds::SwitchRole::kSpine;
+  fabric_switches.push_back(spine);
+  answers["spine-1"] = answers["leaf-3"];
+  answers["spine-1"].config = SonicAnswerOf("spine-1", false);
+  const auto sees = [&](const char* who, const char* whom) {
+    answers[who].neighbours = std::make_shared<const switches::Neighbours>(
+        switches::Neighbours{{"Ethernet0", {whom, "", "etp1", "Ethernet0"}}});
+  };
+  nodes.clear();
+  sees("leaf-3", "spine-1");
+  sees("spine-1", "leaf-3");
+  const SwitchVerdicts verdicts = Decide();
+  ASSERT_EQ(verdicts.between.size(), 1u);
+  EXPECT_EQ(verdicts.between[0].lower, "leaf-3");
+  EXPECT_EQ(verdicts.between[0].outcome.verdict, LosslessVerdict::kContradiction);
+  const auto& at_leaf = verdicts.statuses.at("leaf-3").worst_cables;
+  const auto& at_spine = verdicts.statuses.at("spine-1").worst_cables;
+  ASSERT_EQ(at_leaf.size(), 1u);
+  ASSERT_EQ(at_spine.size(), 1u);
+  EXPECT_EQ(at_leaf[0].node + " " + at_spine[0].node, "spine-1 leaf-3");
+  EXPECT_EQ(at_leaf[0].setting, "dscpToPriority");
+  EXPECT_EQ(at_leaf[0].leaf, at_spine[0].host) << "its own value, and the other's";
+  EXPECT_EQ(Reason(verdicts.statuses.at("spine-1"), crds::kCablesLossless), "Contradiction");
+}
+
+}  // namespace
+}  // namespace heddle::operators

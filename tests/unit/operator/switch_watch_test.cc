@@ -1,0 +1,393 @@
+#include "operator/switch_watch.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "operator/switch_endpoint.h"
+#include "tests/support/gnmi/fake_dialer.h"
+#include "tests/unit/operator/stage.h"
+
+namespace heddle::operators {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr const char* kAddress = "leaf-3.example:8080";
+
+class SwitchWatchTest : public Stage {
+ protected:
+  SwitchWatchTest() { Listen(); }
+
+  void Listen() {
+    test::FakeSwitch& there = dialer.switches[kAddress];
+    there.tables["CONFIG_DB:/DEVICE_METADATA"] = {
+        {"localhost", {{"hostname", "leaf-3"}, {"hwsku", "generic"}}}};
+    there.tables["CONFIG_DB:/PORT"] = {
+        {"Ethernet0", {{"alias", "etp1"}, {"speed", "400000"}, {"admin_status", "up"}}}};
+    there.tables["OTHERS:/osversion/build"] = {{"build_version", "SONiC.202505"}};
+    there.tables["COUNTERS_DB:/COUNTERS/Ethernet*/SAI_PORT_STAT_IF_IN_ERRORS"] = {
+        {"etp1", {{"SAI_PORT_STAT_IF_IN_ERRORS", "0"}}}};
+    Flaps(0);
+  }
+  void Flaps(int changes) {
+    dialer.switches[kAddress].tables["APPL_DB:/PORT_TABLE"] = {
+        {"Ethernet0", {{"oper_status", "up"}, {"alias", "etp1"}, {"flap_count", std::to_string(changes)}}}};
+  }
+  void Make(const std::string& name = "leaf-3", const std::string& address = kAddress,
+            crds::SwitchDialect dialect = crds::SwitchDialect::kSonic) {
+    crds::FabricSwitch object;
+    object.name = name;
+    object.spec.address = address;
+    object.spec.name = "leaf-3";
+    object.spec.dialect = dialect;
+    server.Put(kFabricSwitches, crds::ToJson(object));
+    watch.Changed(name);
+  }
+  // Lets time pass, and what is due be done.
+  void Pass(std::chrono::milliseconds time) {
+    for (std::chrono::milliseconds passed{0}; passed <= time; passed += 100ms) {
+      while (watch.RunOnce({})) {
+      }
+      clock.Advance(100ms);
+    }
+  }
+  SwitchAnswer Answer() { return watch.Answers().at("leaf-3"); }
+  test::FakeSwitch& There() { return dialer.switches[kAddress]; }
+  void SetMtu(const char* mtu) { There().tables["CONFIG_DB:/PORT"]["Ethernet0"]["mtu"] = mtu; }
+  // Until its settings have been read once more.
+  void PassUntilRead() {
+    const int before = There().asked["CONFIG_DB:/PORT"];
+    for (int i = 0; i < 1000 && There().asked["CONFIG_DB:/PORT"] == before; ++i) Pass(0s);
+    ASSERT_GT(There().asked["CONFIG_DB:/PORT"], before);
+  }
+  void ListenAsOpenConfig() {
+    There().models = {"openconfig-interfaces"};
+    gnmi::Json port = {{"name", "Ethernet0"}};
+    port["state"] = {{"oper-status", "UP"}, {"counters", {{"in-errors", "0"}}}};
+    There().tables.clear();
+    There().tables["/interfaces"]["openconfig-interfaces:interface"] = gnmi::Json::array({port});
+    Make("leaf-3", kAddress, crds::SwitchDialect::kOpenConfig);
+  }
+
+  test::FakeDialer dialer;
+  ServerView objects{server, kFabricSwitches};
+  std::atomic<int> answers = 0, sightings = 0;
+  std::optional<base::Error> no_endpoint;
+  std::function<void(const std::string&, const std::stop_token&)> slow_endpoint;
+  SwitchWatch watch{clock,
+                    base::Random(7),
+                    {.dialer = dialer,
+                     .fabric_switches = objects,
+                     .endpoint = [this](const crds::FabricSwitch& object,
+                                        const std::stop_token& stop) -> base::Result<gnmi::Endpoint> {
+                       if (no_endpoint) return base::Fail(*no_endpoint);
+                       if (slow_endpoint) slow_endpoint(object.name, stop);
+                       return gnmi::Endpoint{.address = object.spec.address};
+                     },
+                     .on_answers = [this] { ++answers; },
+                     .on_sightings = [this] { ++sightings; }}};
+};
+
+TEST_F(SwitchWatchTest, ReadsHowASwitchIsSetAndAsksAgainAfterItsPoll) {
+  Make();
+  Pass(2s);
+  EXPECT_FALSE(Answer().trouble) << Answer().trouble->message;
+  ASSERT_NE(Answer().config, nullptr);
+  EXPECT_EQ(Answer().config->config.hostname, "leaf-3");
+  EXPECT_EQ(Answer().version, "SONiC.202505");
+  const int told = answers;
+  const auto first = Answer().read_at;
+  Pass(70s);
+  EXPECT_GT(Answer().read_at, first);
+  EXPECT_EQ(answers, told);  // the same settings are no news
+  dialer.switches[kAddress].tables["CONFIG_DB:/PORT"]["Ethernet0"]["mtu"] = "9216";
+  Pass(70s);
+  EXPECT_GT(answers, told);
+}
+
+TEST_F(SwitchWatchTest, TriesASwitchThatDoesNotAnswerAgainAndRarerAndKeepsWhatItSaid) {
+  Make();
+  Pass(2s);
+  const auto config = Answer().config;
+  dialer.switches[kAddress].listens = false;
+  Pass(120s);
+  ASSERT_TRUE(Answer().trouble);
+  EXPECT_EQ(Answer().trouble->reason, "Unreachable");
+  EXPECT_THAT(Answer().trouble->message, HasSubstr(kAddress));
+  EXPECT_EQ(Answer().config, config);
+  const int dials = dialer.switches[kAddress].dials;
+  Pass(600s);
+  EXPECT_LE(dialer.switches[kAddress].dials - dials, 2 * 11);  // each try dials twice, once a minute at most
+  dialer.switches[kAddress].listens = true;
+  Pass(70s);
+  EXPECT_FALSE(Answer().trouble);
+}
+
+TEST_F(SwitchWatchTest, HalfAConfigurationIsNeverOne) {
+  dialer.switches[kAddress].tables.erase("CONFIG_DB:/DEVICE_METADATA");
+  Make();
+  Pass(5s);
+  ASSERT_TRUE(Answer().trouble);
+  EXPECT_EQ(Answer().trouble->reason, "Unreadable");
+  EXPECT_EQ(Answer().config, nullptr);
+}
+
+TEST_F(SwitchWatchTest, ASwitchOfAnotherMakeIsToldToHaveAnotherDialect) {
+  dialer.switches[kAddress].models = {"openconfig-interfaces"};
+  Make();
+  Pass(2s);
+  ASSERT_TRUE(Answer().trouble);
+  EXPECT_THAT(Answer().trouble->message, HasSubstr("set dialect to OpenConfig"));
+}
+
+TEST_F(SwitchWatchTest, ASecretThatIsMissingIsSaidAndNothingIsDialled) {
+  no_endpoint = base::Error{base::Code::kNotFound, "there is no Secret leaf-login in namespace heddle-system",
+                            std::nullopt};
+  Make();
+  Pass(10s);
+  EXPECT_EQ(Answer().trouble->reason, "NotFound");
+  EXPECT_EQ(dialer.switches[kAddress].dials, 0);
+}
+
+TEST_F(SwitchWatchTest, FlapsAreSeenByNameWithTheAliasOnceTheyAreCounted) {
+  Make();
+  Pass(15s);
+  EXPECT_THAT(watch.Sightings()["leaf-3"], IsEmpty());
+  Flaps(82);
+  Pass(15s);
+  const SwitchSightings seen = watch.Sightings();
+  ASSERT_TRUE(seen.contains("leaf-3"));
+  ASSERT_EQ(seen.at("leaf-3").size(), 1u) << "a port is one, whatever it is called";
+  const SwitchPortSeen& port = seen.at("leaf-3").at("Ethernet0");
+  EXPECT_EQ(port.alias, "etp1");
+  EXPECT_EQ(port.sightings.at(0).symptom, topology::Symptom::kFlap);
+  EXPECT_THAT(port.sightings.at(0).evidence, HasSubstr("41 flaps"));
+  EXPECT_GE(sightings, 1);
+}
+
+TEST_F(SwitchWatchTest, WhatIsReadOnlyOnceDoesNotCount) {
+  Make();
+  Pass(2s);
+  const auto config = Answer().config;
+  ASSERT_NE(config, nullptr);
+  SetMtu("1500");  // as half of a table would read
+  PassUntilRead();
+  SetMtu("9216");
+  PassUntilRead();
+  EXPECT_EQ(Answer().config, config) << "1500 was read once, and so was 9216";
+  PassUntilRead();
+  ASSERT_NE(Answer().config, config);
+  EXPECT_THAT(Answer().config->text, HasSubstr("9216"));
+}
+
+TEST_F(SwitchWatchTest, SettingsThatNeverStandStillAreNotAskedForAllTheTime) {
+  Make();
+  Pass(2s);
+  const auto config = Answer().config;
+  int mtu = 1500;
+  const int before = There().asked["CONFIG_DB:/PORT"];
+  for (int second = 0; second < 300; ++second) {
+    SetMtu(std::to_string(++mtu).c_str());
+    Pass(900ms);
+  }
+  EXPECT_EQ(Answer().config, config);
+  EXPECT_LE(There().asked["CONFIG_DB:/PORT"] - before, 12);
+}
+
+TEST_F(SwitchWatchTest, OpenConfigHasAnsweredOnlyWhenItDidAndFailsOnceItHangs) {
+  ListenAsOpenConfig();
+  There().troubles.emplace("/interfaces", base::Error{base::Code::kTimeout, "leaf-3: no answer", {}});
+  Pass(5s);
+  EXPECT_TRUE(Answer().connecting);
+  EXPECT_FALSE(Answer().read_at);
+  There().troubles.clear();
+  Pass(10s);
+  EXPECT_FALSE(Answer().connecting);
+  EXPECT_FALSE(Answer().trouble);
+  ASSERT_TRUE(Answer().read_at);
+  EXPECT_EQ(Answer().counting.ports, 1);
+  There().troubles.emplace("/interfaces", base::Error{base::Code::kTimeout, "leaf-3: no answer", {}});
+  const auto last = Answer().read_at;
+  Pass(19s);
+  EXPECT_FALSE(Answer().trouble) << "two answers may be late";
+  EXPECT_EQ(Answer().counting.trouble->reason, "TooSlow");
+  Pass(15s);
+  ASSERT_TRUE(Answer().trouble);
+  EXPECT_EQ(Answer().trouble->reason, "TooSlow");
+  EXPECT_EQ(Answer().read_at, last);
+  There().troubles.clear();
+  Pass(120s);
+  EXPECT_FALSE(Answer().trouble);
+  EXPECT_FALSE(Answer().counting.trouble);
+}
+
+TEST_F(SwitchWatchTest, OpenConfigThatRefusesIsToldAtOnce) {
+  ListenAsOpenConfig();
+  There().troubles.emplace("/interfaces", base::Error{base::Code::kForbidden, "leaf-3: not allowed", {}});
+  Pass(2s);
+  ASSERT_TRUE(Answer().trouble);
+  EXPECT_EQ(Answer().trouble->reason, "NotAllowed");
+}
+
+TEST_F(SwitchWatchTest, CountersThatCannotBeReadAreToldAndTheSettingsStand) {
+  const std::string queues = "COUNTERS_DB:/COUNTERS/Ethernet*/Queues";
+  There().troubles.emplace(queues, base::Error{base::Code::kForbidden, "leaf-3: not allowed", {}});
+  Make();
+  Pass(3s);
+  ASSERT_TRUE(Answer().counting.trouble);
+  EXPECT_EQ(Answer().counting.trouble->reason, "NotAllowed");
+  EXPECT_THAT(Answer().counting.trouble->message, HasSubstr("counters of queues"));
+  EXPECT_TRUE(Answer().counting.counted_at) << "those of ports came";
+  EXPECT_FALSE(Answer().trouble);
+  There().troubles.clear();
+  Pass(15s);
+  EXPECT_FALSE(Answer().counting.trouble);
+  There().tables["APPL_DB:/PORT_TABLE"] = "banana";
+  Pass(15s);
+  ASSERT_TRUE(Answer().counting.trouble);
+  EXPECT_EQ(Answer().counting.trouble->reason, "Unreadable");
+  There().listens = false;
+  Pass(15s);
+  EXPECT_EQ(Answer().counting.trouble->reason, "NotAsked");
+}
+
+TEST_F(SwitchWatchTest, ACounterThatWentBackIsNotedAndNoEvidence) {
+  Flaps(120);
+  Make();
+  Pass(5s);
+  EXPECT_EQ(Answer().counting.noted, 0);
+  const int told = answers;
+  Flaps(4);
+  Pass(15s);
+  EXPECT_EQ(Answer().counting.noted, 1);
+  ASSERT_EQ(Answer().counting.notes.size(), 1u);
+  EXPECT_THAT(Answer().counting.notes[0], HasSubstr("Ethernet0: state changes went back from 120 to 4"));
+  EXPECT_GT(answers, told);
+  EXPECT_THAT(watch.Sightings(), IsEmpty());
+  Pass(620s);
+  EXPECT_EQ(Answer().counting.noted, 0);
+}
+
+TEST_F(SwitchWatchTest, WhatOneCountsThatIsNotWhoItShouldBeSpeaksAgainstNobody) {
+  There().tables["CONFIG_DB:/DEVICE_METADATA"]["localhost"]["hostname"] = "leaf-9";
+  Make();
+  Pass(15s);
+  Flaps(82);
+  Pass(15s);
+  EXPECT_THAT(watch.Sightings(), IsEmpty());
+  There().tables["CONFIG_DB:/DEVICE_METADATA"]["localhost"]["hostname"] = "leaf-3";
+  Pass(70s);
+  EXPECT_TRUE(watch.Sightings().contains("leaf-3"));
+  // Another has its name too, though it answers nothing.
+  dialer.switches["other:1"].listens = false;
+  Make("other", "other:1");
+  Pass(1s);
+  EXPECT_THAT(watch.Sightings(), IsEmpty());
+  server.Remove(kFabricSwitches, {"", "other"});
+  watch.Changed("other");
+  Pass(1s);
+  EXPECT_TRUE(watch.Sightings().contains("leaf-3"));
+}
+
+TEST_F(SwitchWatchTest, QueuesOfFewSwitchesAreAskedForAsOftenAsPorts) {
+  Make();
+  Pass(60s);
+  EXPECT_GE(There().asked["COUNTERS_DB:/COUNTERS/Ethernet*/Queues"], 6);
+}
+
+TEST_F(SwitchWatchTest, IsPrimedOnceItHasCountedForTheQuietTime) {
+  Make();
+  EXPECT_THAT(watch.Unprimed(), testing::ElementsAre("leaf-3")) << "before anybody has looked at it";
+  Pass(300s);
+  EXPECT_THAT(watch.Unprimed(), testing::ElementsAre("leaf-3"));
+  Pass(305s);
+  EXPECT_THAT(watch.Unprimed(), IsEmpty());
+}
+
+TEST_F(SwitchWatchTest, OneThatNeverCountsIsWaitedForTwiceAsLong) {
+  There().listens = false;
+  Make();
+  Pass(1190s);
+  EXPECT_THAT(watch.Unprimed(), testing::ElementsAre("leaf-3"));
+  Pass(20s);
+  EXPECT_THAT(watch.Unprimed(), IsEmpty());
+}
+
+TEST_F(SwitchWatchTest, AServerThatKeepsASecretWaitingHoldsUpNoOtherSwitch) {
+  std::atomic<bool> asked = false;
+  slow_endpoint = [&](const std::string& name, const std::stop_token& stop) {
+    if (name != "other") return;
+    asked = true;
+    while (!stop.stop_requested()) std::this_thread::sleep_for(1ms);
+  };
+  Make("other", "other:1");
+  Make();
+  std::jthread running([this](const std::stop_token& stop) { watch.Run(stop); });
+  const auto read = [&] {
+    const SwitchAnswers all = watch.Answers();
+    return all.contains("leaf-3") && all.at("leaf-3").config != nullptr;
+  };
+  for (int i = 0; i < 2000 && !(asked && read()); ++i) {
+    clock.Advance(100ms);
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(asked && read());
+}
+
+TEST_F(SwitchWatchTest, WhomASwitchSeesIsReadWithItsSettings) {
+  Make();
+  Pass(5s);
+  EXPECT_EQ(Answer().neighbours, nullptr) << "it has no such table";
+  dialer.switches[kAddress].tables["APPL_DB:/LLDP_ENTRY_TABLE"] = {
+      {"Ethernet0", {{"lldp_rem_sys_name", "gpu-017"}, {"lldp_rem_port_desc", "eth0"}}}};
+  const int told = answers;
+  Pass(70s);
+  ASSERT_NE(Answer().neighbours, nullptr);
+  EXPECT_EQ(Answer().neighbours->at("Ethernet0"), (switches::Neighbour{"gpu-017", "", "", "eth0"}));
+  EXPECT_GT(answers, told);
+  const auto known = Answer().neighbours;
+  Pass(70s);
+  EXPECT_EQ(Answer().neighbours, known) << "the same is no news";
+  dialer.switches[kAddress].tables.erase("APPL_DB:/LLDP_ENTRY_TABLE");
+  Pass(70s);
+  EXPECT_EQ(Answer().neighbours, nullptr) << "what it no longer says contradicts nobody";
+  EXPECT_FALSE(Answer().trouble);
+}
+
+TEST_F(SwitchWatchTest, ASwitchThatIsGoneIsForgotten) {
+  Make();
+  Pass(2s);
+  server.Remove(kFabricSwitches, {"", "leaf-3"});
+  watch.Changed("leaf-3");
+  Pass(1s);
+  EXPECT_THAT(watch.Answers(), IsEmpty());
+}
+
+TEST_F(SwitchWatchTest, OneThatDoesNotAnswerHoldsUpNoOther) {
+  dialer.switches["other:1"].listens = false;
+  Make("other", "other:1");
+  Make();
+  Pass(2s);
+  EXPECT_TRUE(watch.Answers().at("other").trouble);
+  EXPECT_FALSE(Answer().trouble);
+}
+
+TEST(TroubleOf, TellsACertificateFromAPortThatNobodyListensOn) {
+  const auto reason = [](base::Code code, const char* message) {
+    return TroubleOf({code, message, std::nullopt}).reason;
+  };
+  EXPECT_EQ(reason(base::Code::kUnavailable, "leaf-3:8080: nobody listens there"), "Unreachable");
+  EXPECT_EQ(reason(base::Code::kUnavailable, "leaf-3:8080: its certificate has expired"),
+            "CertificateRefused");
+  EXPECT_EQ(reason(base::Code::kUnauthorized, "leaf-3:8080: user name and password are refused"),
+            "PasswordRefused");
+}
+
+}  // namespace
+}  // namespace heddle::operators

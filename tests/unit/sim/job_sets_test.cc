@@ -1,0 +1,149 @@
+// JobSets, queues and disks of the simulated cluster, in good weather but for what each scene is about.
+#include "tests/sim/job_sets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "extender/gang_key.h"
+#include "extender/resources.h"
+#include "tests/sim/world.h"
+
+namespace heddle::sim {
+namespace {
+
+using kube::Json;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+class Scene : public testing::Test {
+ protected:
+  Json Set() { return world_.server().Find(JobSetKind(), {kTeam, "train"}).value_or(Json()); }
+  // "Running 4/4" of the gang of that attempt.
+  std::string Summary(std::int64_t attempt = 0) {
+    std::string summary;
+    world_.server().Visit(extender::kGangs, [&](const Json& gang) {
+      if (kube::StringAt(gang, {"spec", "owner", "name"}) == "train" &&
+          kube::IntAt(gang, {"spec", "attempt"}).value_or(0) == attempt)
+        summary = kube::StringAt(gang, {"status", "summary"});
+    });
+    return summary;
+  }
+  std::vector<std::string> Broken() {
+    std::vector<std::string> broken;
+    for (const Violation& violation : world_.checks().violations())
+      broken.push_back(violation.rule + ": " + violation.what);
+    return broken;
+  }
+
+  Simulation simulation_{1};
+  World world_{simulation_, {}, {}};
+};
+
+TEST_F(Scene, AJobSetOfTwoJobsIsOneGang) {
+  world_.job_sets().Submit(
+      {.name = "train", .pods = 4, .parallelism = "tp=8,dp=4", .runs = seconds(30), .sets = 2});
+  EXPECT_TRUE(world_.Until([&] { return Summary() == "Running 4/4"; }, minutes(2))) << Summary();
+  EXPECT_EQ(world_.server().All(kube::kJobs).size(), 2u);
+  EXPECT_EQ(world_.server().All(extender::kGangs).size(), 1u);
+  EXPECT_TRUE(world_.Until([&] { return IsFinishedSet(Set()); }, minutes(2)));
+  EXPECT_NE(kube::Condition(Set(), "Completed"), nullptr);
+  EXPECT_THAT(Broken(), testing::IsEmpty());
+}
+
+TEST_F(Scene, AJobSetThatRestartsIsPlannedAnewWhilePodsOfTheAttemptBeforeLeave) {
+  world_.job_sets().Submit(
+      {.name = "train", .pods = 4, .parallelism = "tp=8,dp=4", .backoff_limit = 0, .sets = 2});
+  const auto all_run = [&] {
+    const auto pods = PodRows(world_.server());
+    return pods.size() == 4 &&
+           std::all_of(pods.begin(), pods.end(), [](const PodRow& pod) { return pod.phase == "Running"; });
+  };
+  ASSERT_TRUE(world_.Until(all_run, minutes(2))) << Summary();
+  world_.kubelets().Crash(PodRows(world_.server()).front().key);
+  bool together = false;
+  const auto both = [&] {
+    std::set<std::string> leaving, waiting;
+    world_.server().Visit(kube::kPods, [&](const Json& pod) {
+      const std::string attempt = kube::Label(pod, extender::jobset::kAttempt).value_or("");
+      (kube::DeletionTimestamp(pod) ? leaving : waiting).insert(attempt);
+    });
+    return leaving.contains("0") && waiting.contains("1");
+  };
+  EXPECT_TRUE(world_.Until(
+      [&] {
+        together = together || both();
+        return Summary(1) == "Running 4/4";
+      },
+      minutes(3)))
+      << Summary(1);
+  EXPECT_TRUE(together);
+  EXPECT_THAT(Broken(), testing::IsEmpty());
+}
+
+TEST_F(Scene, APodIsLetGoOnlyWhenItsQueueHasLetItGo) {
+  world_.jobs().Submit(
+      {.name = "train", .pods = 4, .parallelism = "tp=8,dp=4", .runs = seconds(10), .queued = true});
+  int held = 0;
+  EXPECT_TRUE(world_.Until(
+      [&] {
+        world_.server().Visit(kube::kPods, [&](const Json& pod) {
+          const Json& gates = kube::ArrayAt(pod, {"spec", "schedulingGates"});
+          held += gates.size() == 2 ? 1 : 0;
+          EXPECT_TRUE(gates.empty() || kube::StringAt(pod, {"spec", "nodeName"}).empty());
+        });
+        return Summary() == "Running 4/4";
+      },
+      minutes(3)))
+      << Summary();
+  EXPECT_GT(held, 0);
+  EXPECT_THAT(Broken(), testing::IsEmpty());
+}
+
+TEST_F(Scene, AWriteToASlowDiskTakesSeconds) {
+  world_.network().SlowDown(minutes(2));
+  world_.jobs().Submit({.name = "train", .pods = 2, .parallelism = "tp=8,dp=2"});
+  const base::MonotonicTime begin = simulation_.now();
+  EXPECT_TRUE(world_.Until([&] { return Summary() == "Running 2/2"; }, minutes(4))) << Summary();
+  // The Gang, its plan and a pod's patch, one after the other.
+  EXPECT_GT(simulation_.now() - begin, seconds(3));
+  EXPECT_THAT(Broken(), testing::IsEmpty());
+}
+
+TEST(Replayed, AWatchThatGoesOnIsToldAgainWhatItHadBeenTold) {
+  Simulation simulation(1);
+  World world(simulation, {}, {.replayed = 1});
+  std::string told;
+  std::string version;
+  for (int i = 0; i < 60; ++i) {
+    Json pod = kube::NewObject(kube::kPods, {kTeam, "pod-" + std::to_string(i)});
+    pod["status"] = {{"phase", "Succeeded"}};  // nobody touches it
+    version = kube::ResourceVersion(world.server().Put(kube::kPods, pod));
+  }
+  simulation.Start("reader", {}, [&](Process& process) {
+    Link link(world.network(), process);
+    kube::HttpRequest request;
+    request.method = "GET";
+    request.target = "/api/v1/pods?watch=1&resourceVersion=" + version;
+    const auto read = [&told](std::string_view chunk) {
+      told += chunk;
+      return true;
+    };
+    (void)link.Stream(request, read, process.stop());
+  });
+  world.Pass(seconds(30));
+  EXPECT_THAT(told, testing::HasSubstr("pod-59"));
+  EXPECT_THAT(told, testing::Not(testing::HasSubstr("pod-0\"")));
+  world.jobs().Submit({.name = "train", .pods = 4, .parallelism = "tp=8,dp=4", .runs = seconds(10)});
+  EXPECT_TRUE(world.Until(
+      [&] {
+        return IsFinished(world.server().Find(kube::kJobs, {kTeam, "train"}).value_or(Json()));
+      },
+      minutes(5)));
+  EXPECT_TRUE(world.checks().violations().empty());
+}
+
+}  // namespace
+}  // namespace heddle::sim
