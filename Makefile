@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 .PHONY: help
 help: ## What can be typed here
 	@printf 'Heddle places GPU training where the fabric wants it.\n\n'
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: release control-plane ## A real control plane, 32 nodes of 8 H100, one training Job placed twice: see the difference
@@ -25,7 +25,7 @@ SEEDS ?= 1..5000
 .PHONY: soak
 soak: install ## Thousands of lives of a simulated cluster, SEEDS=1..5000; then ten minutes of a real control plane
 	@tools/build dev sim_runner heddle-extender heddle-operator heddle-nodeagent kubectl-heddle
-	@build/dev/bin/heddle_sim --seeds $(SEEDS) --go-on
+	@build/dev/bin/heddle_sim --seeds $(SEEDS) --jobs $(shell nproc) --go-on
 	@tests/cluster/soak.py
 
 SECONDS ?= 60
@@ -53,7 +53,7 @@ dev: install ## Build quickly, with checks, into build/dev
 	@tools/build dev
 
 .PHONY: release
-release: install ## Build what is shipped into build/release/bin
+release: install-build ## Build what is shipped into build/release/bin
 	@tools/build release heddle-nodeagent heddle-operator heddle-extender kubectl-heddle
 
 .PHONY: images
@@ -61,16 +61,27 @@ images: release ## Container images without a container engine: build/images/*.t
 	@tools/images
 
 .PHONY: e2e
-e2e: release control-plane ## The images and the chart on a real kubelet: install, train, upgrade, roll back, uninstall (as root)
+e2e: e2e-bed ## The images and the chart on a real kubelet: install, train, upgrade, roll back, uninstall (as root)
+	@tests/e2e/run
+
+.PHONY: shell
+shell: e2e-bed ## A cluster to type the quickstart into: a real kubelet with the images and no Heddle yet, and a shell on it (as root)
+	@tests/e2e/run --shell
+
+.PHONY: e2e-bed
+e2e-bed: install release control-plane
 	@tools/control-plane --node >/dev/null
 	@tools/build dev device_plugin
 	@mkdir -p build/e2e && cp build/release/bin/{heddle-{nodeagent,operator,extender},kubectl-heddle} build/dev/bin/device_plugin build/e2e/
 	@tools/images --scheduler "$$(tools/control-plane --where)/kube-scheduler" >/dev/null
-	@tests/e2e/run
 
 .PHONY: install
-install: ## Install missing Debian packages
+install: ## Install missing Debian packages: all, for tests too
 	@tools/install
+
+.PHONY: install-build
+install-build: ## Install those that building, images and the demo take
+	@tools/install --build
 
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes control plane (minutes once, then cached)

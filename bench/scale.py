@@ -8,6 +8,7 @@ Several run one after the other on the same cluster; `memory` and `crowd` start 
   repair       from a lost node to the new plan of the gang that ran on it
   memory       the extender's memory with a full cluster, and its restart
   crowd        a small gang beside 100,000 pods that wait
+  flap         a NodeTopology that changes every second: CPU, writes, and repairs of others beside it
   mix          jobs come and go by published marginals until the cluster is fragmented
 
 etcd, kube-apiserver, controller-manager, kube-scheduler and KWOK are real, and run on this machine with all else."""
@@ -18,17 +19,17 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
-from scale import fleet, crowd, gang, memory, mix, repair, throughput  # noqa: E402, I001: no bytecode; fleet makes `bed` found
+from scale import fleet, crowd, flap, gang, memory, mix, repair, throughput  # noqa: E402, I001: no bytecode; fleet makes `bed` found
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="+", choices=["throughput", "gang", "repair", "memory", "crowd", "mix"])
+    parser.add_argument("what", nargs="+", choices=["throughput", "gang", "repair", "memory", "crowd", "flap", "mix"])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, help="throughput: 1000; gang: as many as nodes; memory: twice as many; crowd: 100000")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--gangs", type=int, default=60, help="of repair")
-    parser.add_argument("--failures", type=int, default=100, help="of repair")
+    parser.add_argument("--gangs", type=int, default=60, help="of repair and flap")
+    parser.add_argument("--failures", type=int, default=100, help="of repair; flap: a tenth of it")
     parser.add_argument("--minutes", type=float, default=10, help="of mix")
     parser.add_argument("--load", type=float, default=0.9, help="of mix: GPUs asked for, as a share of all")
     parser.add_argument("--faster", type=float, default=20, help="of mix: real seconds in one of the bench")
@@ -53,6 +54,8 @@ def measure(what, cluster, arguments):
         memory.measure(cluster, arguments.pods or 2 * nodes)
     elif what == "crowd":
         crowd.measure(cluster, arguments.pods or 100_000, arguments.rounds)
+    elif what == "flap":
+        flap.measure(cluster, min(arguments.gangs, nodes // 32), max(1, arguments.failures // 10))
     else:
         mix.measure(cluster, arguments.minutes, arguments.load, arguments.faster, arguments.seed)
 

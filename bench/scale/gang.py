@@ -8,13 +8,17 @@ from .fleet import TEAM, Binds, cpu_seconds, scenario
 
 
 def _requests(fleet):
-    """Requests of the extender's account so far, by verb and resource."""
+    """Requests of the extender's account so far, by verb and resource. Watches are streams, and none is one gang's."""
     counts = {}
     for event in fleet.plane.audit(user="system:serviceaccount:heddle-system:heddle-extender"):
-        if event["verb"] not in ("watch", "list"):
+        if event["verb"] != "watch":
             key = (event["verb"], event["resource"])
             counts[key] = counts.get(key, 0) + 1
     return counts
+
+
+def _shown(asked):
+    return ", ".join(f"{count} {verb} {resource}" for (verb, resource), count in sorted(asked.items())) or "none"
 
 
 def _run(fleet, pods, with_extender):
@@ -46,13 +50,14 @@ def _run(fleet, pods, with_extender):
 def measure(fleet, pods, rounds):
     fleet.start_extender()
     print(f"\none gang of {pods} pods on {len(fleet.cluster.nodes)} nodes; seconds from the Job's creation\n")
-    print("| scheduler | first pod let go | last let go | last bound | first let go to last bound | extender's CPU |\n"
-          "|---|---|---|---|---|---|")
+    print("| scheduler | first pod let go | last let go | last bound | first let go to last bound | extender's CPU | "
+          "its requests beside a patch a pod | its LISTs |\n|---|---|---|---|---|---|---|---|")
     for turn in range(rounds):
         for with_extender in ((True, False), (False, True))[turn % 2]:
             answer, asked = _run(fleet, pods, with_extender)
             who = "with the extender" if with_extender else "the same without"
-            print(f"| {who} | " + " | ".join(f"{seconds:.1f}" for seconds in answer.values()) + " |", flush=True)
-    total = sum(asked.values())
-    print(f"\nrequests of the extender for it: {total}, {total - pods} beside one a pod: "
-          + ", ".join(f"{count} {verb} {resource}" for (verb, resource), count in sorted(asked.items())), flush=True)
+            lists = {key: count for key, count in asked.items() if key[0] == "list"}
+            others = {key: count for key, count in asked.items() if key[0] != "list"}
+            print(f"| {who} | " + " | ".join(f"{seconds:.1f}" for seconds in answer.values())
+                  + f" | {sum(others.values()) - pods} | {sum(lists.values())} |", flush=True)
+    print(f"\nrequests of the extender for the last one: {_shown(others)}; LISTs: {_shown(lists)}", flush=True)

@@ -19,6 +19,7 @@ SIZES = {1: 0.5075, 2: 0.03, 4: 0.05, 8: 0.2, 16: 0.05, 32: 0.05, 64: 0.045, 128
          1024: 0.004}
 MEAN_SECONDS, MEDIAN_SECONDS = 1260.0, 124.0
 MEAN_GPUS = sum(size * share for size, share in SIZES.items())
+PARTLY_SECONDS = 60  # for which some pods of a gang may be bound and others not
 
 
 def _parallelism(gpus):
@@ -31,6 +32,7 @@ class Mix:
         self.capacity = 8 * len(fleet.cluster.nodes)
         self.rate = load * self.capacity * faster / (MEAN_GPUS * MEAN_SECONDS)  # jobs a second
         self.jobs, self.count, self.waits, self.binds = {}, 0, {}, Binds(fleet.plane, TEAM)
+        self.partly = {}  # gangs that are bound in part, and since when
 
     def submit(self, lasted=False):
         gpus = self.chance.choices(list(SIZES), SIZES.values())[0]
@@ -56,14 +58,35 @@ class Mix:
             bound[job] = (number + 1, max(last, at))
         for name, job in list(self.jobs.items()):
             number, last = bound.get(name, (0, 0))
+            self.note_partly(name, number, job["pods"], now)
             if job["runs"] is None and number >= job["pods"]:
                 job["runs"] = last
                 self.waits.setdefault(job["gpus"], []).append(last - job["made"])
             if job["runs"] is not None and now - job["runs"] > job["seconds"]:
                 self.fleet.plane.rest.delete(path("jobs", TEAM, name), propagationPolicy="Background")
                 del self.jobs[name]
+                self.partly.pop(name, None)
                 for pod in [pod for pod in self.binds.bound if pod.startswith(name + "-")]:
                     self.binds.bound.pop(pod, None)
+
+    def note_partly(self, name, bound, pods, now):
+        """A gang is bound whole or not at all, but for the moment that its binding takes."""
+        if bound in (0, pods):
+            self.partly.pop(name, None)
+            return
+        since = now - self.partly.setdefault(name, now)
+        assert since <= PARTLY_SECONDS, f"{bound} of {pods} pods of {name} are bound, for {since:.0f} s already"
+
+    def end_whole(self):
+        """Nothing new comes, and no gang stays bound in part: neither by the watch nor by the API server's list."""
+        limit = time.monotonic() + PARTLY_SECONDS
+        while True:
+            self.step()
+            partly = self.partly.keys() | self.check()
+            if not partly:
+                return
+            assert time.monotonic() < limit, f"bound in part at the end: {', '.join(sorted(partly))}"
+            time.sleep(0.5)
 
     def picture(self):
         running = [job for job in self.jobs.values() if job["runs"] is not None]
@@ -73,19 +96,18 @@ class Mix:
                 "largest waiting": max(waiting, default=0)}
 
     def check(self):
-        """No GPU is told to two pods, and no gang runs in part."""
+        """No GPU is told to two pods. Returns the gangs that are bound in part right now; step() says for how long."""
         taken, by_job = {}, {}
         for pod in self.fleet.plane.pods(TEAM):
             meta, node = pod["metadata"], pod["spec"].get("nodeName")
             if meta.get("deletionTimestamp"):
                 continue
-            job = meta["labels"]["batch.kubernetes.io/job-name"]
-            by_job.setdefault(job, []).append(bool(node))
+            by_job.setdefault(meta["labels"]["batch.kubernetes.io/job-name"], []).append(bool(node))
             marks = meta.get("annotations", {})
             for gpu in marks.get("heddle.dev/gpus", "").split(",") if node and "heddle.dev/rank" in marks else []:
                 assert (node, gpu) not in taken, f"{meta['name']} and {taken[(node, gpu)]} share GPU {gpu} of {node}"
                 taken[(node, gpu)] = meta["name"]
-        return sum(1 for pods in by_job.values() if any(pods) and not all(pods))
+        return {job for job, pods in by_job.items() if job in self.jobs and sum(pods) not in (0, self.jobs[job]["pods"])}
 
 
 def _on_used_nodes(fleet):
@@ -129,8 +151,8 @@ def measure(fleet, minutes, load, faster, seed):
         pictures.append(mix.picture())
         if time.monotonic() - told > 30:
             told = time.monotonic()
-            print(f"  {told - begun:4.0f} s: {json.dumps(mix.picture())}, {mix.check()} gangs on their way, free GPUs "
-                  f"on partly used nodes {_on_used_nodes(fleet):.0%}, "
+            print(f"  {told - begun:4.0f} s: {json.dumps(mix.picture())}, {len(mix.check())} gangs on their way, free "
+                  f"GPUs on partly used nodes {_on_used_nodes(fleet):.0%}, "
                   f"extender {fleet.extender.resident_bytes() / 1e6:.0f} MB", flush=True)
         time.sleep(0.1)
     seconds = time.monotonic() - begun
@@ -140,6 +162,7 @@ def measure(fleet, minutes, load, faster, seed):
     for gpus, waits in sorted(mix.waits.items()):
         shown = " | ".join(f"{percentile(waits, share):.1f} s" for share in (0.5, 0.9, 0.99))
         print(f"| {gpus} | {len(waits)} | {shown} |")
+    mix.end_whole()
     print("\nof a core: " + ", ".join(f"{name} {(cpu_seconds(process.pid) - busy[name]) / seconds:.0%}"
                                       for name, process in _processes(fleet)), flush=True)
     mix.binds.close()
