@@ -6,7 +6,7 @@ import uuid
 
 import scenario
 from bed import REPOSITORY, path
-from bed.clusters import nvl72
+from bed.clusters import h100, nvl72
 from bed.testing import bound_to, indexed_job
 from scenario import TEAM
 from test_main_job import HeddleTestCase
@@ -15,17 +15,10 @@ TRAYS = 6  # of a rack
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-class RepairTest(HeddleTestCase):
-    """Two racks of six trays, of which new gangs leave one free."""
+class BreakingTestCase(HeddleTestCase):
+    """Breaks what a running gang stands on, and mends it after each test."""
 
-    cluster = nvl72(racks=2, trays=TRAYS)
     numbers = itertools.count(1)
-
-    @classmethod
-    def set_up_bed(cls):
-        super().set_up_bed()
-        cls.heddle.stop_daemon("extender")
-        cls.heddle.start_extender("--spares=1")
 
     def setUp(self):
         self.name = f"train-{next(self.numbers)}"
@@ -121,6 +114,18 @@ class RepairTest(HeddleTestCase):
             return status
         return self.heddle.wait_for(says, f"the Gang of {self.name} to say {reason or 'nothing'}", timeout)
 
+
+class RepairTest(BreakingTestCase):
+    """Two racks of six trays, of which new gangs leave one free."""
+
+    cluster = nvl72(racks=2, trays=TRAYS)
+
+    @classmethod
+    def set_up_bed(cls):
+        super().set_up_bed()
+        cls.heddle.stop_daemon("extender")
+        cls.heddle.start_extender("--spares=1")
+
     def test_a_gang_that_would_take_the_spares_is_told_of_them(self):
         annotations = {"heddle.dev/parallelism": f"tp=4,dp={TRAYS}", "heddle.dev/require": "gang=nvlink"}
         self.submit(indexed_job(self.name, TRAYS, 4, annotations=annotations))
@@ -207,3 +212,30 @@ class RepairTest(HeddleTestCase):
         self.assertNotEqual(bound_to(after[3]), node)
         self.assertEqual(self.racks(after), self.racks(before))
         self.wait_says("")
+
+
+class SlowRailTest(BreakingTestCase):
+    """Five servers below one set of leaves: rings of four go over every NIC, and one server is free."""
+
+    cluster = h100(units=1, nodes_per_unit=5)
+
+    def test_a_pod_that_is_made_again_leaves_a_degraded_rail_and_nobody_else_moves(self):
+        self.submit(indexed_job(self.name, 4, 8, annotations={"heddle.dev/parallelism": "tp=8,dp=4"}, backoff_limit=50))
+        scenario.wait_bound(self.plane, TEAM, 4, self.name)
+        self.wait_gang(self.name, "Running")
+        before = self.by_rank()
+        node = bound_to(before[1])
+        self.broken.append(node)
+        self.break_node(node, down=[2])
+        self.wait_says("RailDegraded", node, "rank 1")
+        self.assertEqual(self.places(self.by_rank()), self.places(before), "a pod that runs was moved")
+        self.plane.rest.delete(path("pods", TEAM, before[1]["metadata"]["name"]), gracePeriodSeconds=0)
+        after = self.wait_moved([1], before)
+        self.assertNotIn(bound_to(after[1]), {bound_to(pod) for pod in before.values()})
+        self.assertEqual({r: p for r, p in self.places(after).items() if r != 1},
+                         {r: p for r, p in self.places(before).items() if r != 1}, "others were moved, too")
+        self.wait_says("")
+        said = [event["message"] for event in self.plane.rest.list(path("events", TEAM)) if event["reason"] == "Repairing"]
+        self.assertTrue(any("1 rank made again gets another slot" in text and node in text and "ms less" in text
+                            for text in said), said)
+        self.assert_no_gpu_twice()
