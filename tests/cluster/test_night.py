@@ -3,6 +3,7 @@
 UPDATE_GOLDEN=1 writes the outputs into the page instead.
 """
 
+import difflib
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import urllib.request
 from pathlib import Path
 
 import scenario
-from bed import REPOSITORY, Heddle, h100, path
+from bed import REPOSITORY, Heddle, TimedOut, h100, path
 from bed.testing import BedTestCase, bound_to, indexed_job, options
 from scenario import TEAM
 
@@ -148,9 +149,18 @@ class ANodeDiedAtThree(BedTestCase):
 
     def run_block(self, block):
         commands = [line[2:] for line in block.group(1).splitlines() if line.startswith("$ ")]
-        said = "".join(f"$ {command}\n{self.run_command(command)}\n" for command in commands)
-        if squeezed(said) != squeezed(steady(block.group(1))):
-            self.different.append(f"--- docs/night.md\n{block.group(1)}+++ now\n{said}")
+        wanted = squeezed(steady(block.group(1)))
+        said = ""
+
+        def says_so():  # what events, metrics and columns say comes a moment after what was waited for
+            nonlocal said
+            said = "".join(f"$ {command}\n{self.run_command(command)}\n" for command in commands)
+            return squeezed(said) == wanted
+        try:
+            self.heddle.wait_for(says_so, "what the page says", 1 if os.environ.get("UPDATE_GOLDEN") == "1" else 20)
+        except TimedOut:
+            changed = difflib.unified_diff(wanted, squeezed(said), "docs/night.md", "now", lineterm="", n=1)
+            self.different.append("\n".join(changed))
         return f"```console\n{said}```"
 
     def run_command(self, command):
