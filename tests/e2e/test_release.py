@@ -2,9 +2,12 @@
 becomes of the training that runs meanwhile. The bed is that of release_bed.py."""
 
 import json
+import os
+import subprocess
+import tarfile
 
 import pod_network
-from bed import path
+from bed import REPOSITORY, path
 from bed.heddle import CHART
 from bed.process import run
 from bed.testing import bound_to, is_running, options
@@ -92,6 +95,7 @@ class Release(ReleaseBed):
         running = self.place_a_job()
         self.look_into_the_real_pod(running)
         self.look_at_the_leases()
+        self.ask_through_the_pods()
         self.upgrade(running)
         self.roll_back(running)
         self.nothing_was_forbidden()  # a daemon that ends after its rights did is told so
@@ -101,7 +105,7 @@ class Release(ReleaseBed):
         tag = run(["sed", "-n", "s/^appVersion: *//p", CHART / "Chart.yaml"]).stdout.strip()
         self.tag = tag
         said = self.helm("install", "heddle", CHART, "--create-namespace", "--values", "-", "--wait", "--timeout", "5m",
-                         stdin=json.dumps(self.values()))
+                         stdin=json.dumps(self.values() | {"cli": {"enabled": True}}))
         self.assertIn("kubectl label namespace", said)
         self.wait_rolled_out(tag)
         self.say("installed: every pod of the chart is Ready")
@@ -169,6 +173,33 @@ class Release(ReleaseBed):
                    environment=self.plane.tool_environment()).stdout
         self.assertIn("TP groups inside one NVLink domain", said)
         self.say("the container on the real kubelet has the node's NCCL file and its eight NICs")
+
+    def ask_through_the_pods(self):
+        """What needs `kubectl exec`: a record by the agent's pod, and the program where it does not run itself."""
+        environment = self.plane.tool_environment() | {"PATH": f"{self.plane.binaries}:{os.environ['PATH']}"}  # for kubectl
+        shim = ["sh", REPOSITORY / "tools/kubectl-heddle.sh"]
+        program = [options.binaries / "kubectl-heddle"]
+        for words in (["fabric"], ["explain", "job/train", "-n", TEAM]):
+            there, here = (run(way + words, environment=environment).stdout for way in (shim, program))
+            self.assertEqual(there, here)
+            self.assertTrue(here)
+        job = json.dumps(training_job("checked", 2, "tp=8,dp=3"))  # 2 x 8 GPUs are not 24
+        asked = [run([*way, "check", "-", "-n", TEAM], environment=environment, check=False, stdin=job) for way in (shim, program)]
+        self.assertEqual(*[(one.returncode, one.stdout) for one in asked])
+        self.assertEqual(asked[0].returncode, 3, asked[0])
+        for name, way in (("program", program), ("shim", shim)):
+            archive, folder = self.plane.folder / f"{name}.tar", self.plane.folder / f"recorded-by-{name}"
+            with archive.open("wb") as out:
+                said = subprocess.run([*map(str, way), "record", REAL, "--scrub"], stdout=out, stderr=subprocess.PIPE,
+                                      stdin=subprocess.DEVNULL, check=False, timeout=120, env=os.environ | environment)
+            self.assertEqual(said.returncode, 0, said.stderr.decode())
+            with tarfile.open(archive) as opened:
+                opened.extractall(folder, filter="data")
+            # The agent was told of a recorded machine; who records looks at the host itself, which is this one.
+            replayed = json.loads(run([options.binaries / "heddle-nodeagent", "--machine", folder, "--print", "-o", "json"]).stdout)
+            self.assertEqual(replayed["metadata"]["name"], REAL)
+            self.assertEqual(replayed["status"]["gpus"], [])
+        self.say("a machine was recorded through its agent's pod, and the program answered from its own")
 
     def look_at_the_leases(self):
         # Who ends gives its Lease back, and who comes takes it a moment later.
