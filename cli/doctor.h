@@ -32,12 +32,13 @@ using Findings = std::vector<Finding>;
 
 using Objects = std::vector<crds::Json>;
 
-// What a pod with GPUs says that matters here.
-struct GpuPod {
+// What a pod with GPUs or RDMA devices says that matters here.
+struct DevicePod {
   std::string ns, name, scheduler;
   bool by_hand = false;                  // whoever made it named its node
   std::vector<std::string> rdma_faults;  // why it cannot use the RDMA devices that it has
-  friend bool operator==(const GpuPod&, const GpuPod&) = default;
+  bool gpus = true;                      // else RDMA devices alone
+  friend bool operator==(const DevicePod&, const DevicePod&) = default;
 };
 
 // Whether an account may do what its program does.
@@ -65,7 +66,7 @@ struct DoctorReading {
   base::Result<Objects> namespaces, nodes, deployments, daemon_sets, leases, topologies;
   base::Result<Objects> own_pods;        // Heddle's
   base::Result<Objects> failed_creates;  // events of that reason in Heddle's namespace
-  base::Result<std::vector<GpuPod>> pods;
+  base::Result<std::vector<DevicePod>> pods;
   std::vector<Right> rights;
   base::WallTime now;  // by the clock of the API server
 };

@@ -1,3 +1,7 @@
+#include <map>
+#include <set>
+#include <utility>
+
 #include "cli/check.h"
 #include "cli/doctor.h"
 #include "cli/gpu_use.h"
@@ -32,15 +36,20 @@ Json WithoutManagedFields(Json object) {
   return kube::DropManagedFields(std::move(object));
 }
 
-// Only what CheckAgents, SilentAgents and the ground for pods look at.
+// Only what CheckAgents, SilentAgents and RdmaOfNodes look at.
 Json LeanTopology(const Json& object) {
   Json lean{{"metadata", {{"name", kube::Name(object)}}}, {"status", Json::object()}};
   for (const char* field : {"observedAt", "agentVersion"}) {
     if (const Json* value = kube::Find(object, {"status", field})) lean["status"][field] = *value;
   }
   for (const Json& nic : kube::ArrayAt(object, {"status", "nics"})) {
-    if (kube::StringAt(nic, {"role"}) == "compute" && kube::StringAt(nic, {"transport"}) == "RoCE")
-      lean["status"]["roce"] = true;
+    const bool roce = kube::StringAt(nic, {"transport"}) == "RoCE";
+    if (roce && kube::StringAt(nic, {"role"}) == "compute") lean["status"]["roce"] = true;
+    if (roce) lean["status"]["roceNics"].push_back(kube::StringAt(nic, {"name"}));
+  }
+  for (const Json& wish : kube::ArrayAt(object, {"spec", "devices"})) {
+    Json one{{"resource", kube::StringAt(wish, {"resource"})}, {"ports", kube::ArrayAt(wish, {"ports"})}};
+    lean["spec"]["devices"].push_back(std::move(one));
   }
   return lean;
 }
@@ -60,40 +69,87 @@ bool IsByHand(const Json& pod) {
   return false;
 }
 
-std::vector<std::string> RdmaResourcesOf(const Json& pod) {
-  std::vector<std::string> resources;
-  for (const Json& container : kube::ArrayAt(pod, {"spec", "containers"})) {
-    const Json* limits = kube::Find(container, {"resources", "limits"});
-    if (limits == nullptr || !limits->is_object()) continue;
-    for (const auto& [name, amount] : limits->items()) {
-      if (crds::IsRdmaResource(name)) resources.push_back(name);
+// The resources that bring RDMA devices, and the nodes on which these speak RoCE. Of RdmaDevicePolicies, whoever serves
+// them, the operator writes each node its resources and their ports (spec.devices); those of other plugins are told by
+// their names.
+class RdmaOfNodes {
+ public:
+  explicit RdmaOfNodes(const base::Result<Objects>& lean_topologies) {
+    if (!lean_topologies) return;
+    for (const Json& one : *lean_topologies) {
+      const std::string node = kube::Name(one);
+      if (kube::Find(one, {"status", "roce"}) != nullptr) roce_nodes_.insert(node);
+      std::set<std::string> nics;
+      for (const Json& nic : kube::ArrayAt(one, {"status", "roceNics"})) nics.insert(nic.get<std::string>());
+      for (const Json& device : kube::ArrayAt(one, {"spec", "devices"})) {
+        const std::string resource = kube::StringAt(device, {"resource"});
+        resources_.insert(resource);
+        bool roce = false;
+        for (const Json& port : kube::ArrayAt(device, {"ports"})) {
+          const std::string name = port.is_string() ? port.get<std::string>() : "";
+          roce = roce || nics.contains(name.substr(0, name.rfind(':')));
+        }
+        told_[{node, resource}] = roce;
+      }
     }
   }
-  return resources;
-}
 
-// Of a pod with GPUs what is looked at, of any other nothing.
-Json LeanPod(const Json& object, bool roce) {
-  if (!IsLive(object) || GpusWanted(object) == 0) return {};
+  // Of the pod's resources those by which it holds NICs that speak RoCE; none while it is on no node.
+  std::vector<std::string> RoceOf(const Json& pod) const {
+    std::vector<std::string> resources;
+    const std::string node = kube::StringAt(pod, {"spec", "nodeName"});
+    for (const char* list : {"initContainers", "containers"}) {
+      for (const Json& container : kube::ArrayAt(pod, {"spec", list})) {
+        const Json* limits = kube::Find(container, {"resources", "limits"});
+        if (limits == nullptr || !limits->is_object()) continue;
+        for (const auto& [name, amount] : limits->items()) {
+          if (SpeaksRoce(node, name)) resources.push_back(name);
+        }
+      }
+    }
+    return resources;
+  }
+
+ private:
+  bool SpeaksRoce(const std::string& node, const std::string& resource) const {
+    if (const auto told = told_.find({node, resource}); told != told_.end()) return told->second;
+    const bool rdma = resource != keys::kFabricResource &&
+                      (crds::IsRdmaResource(resource) || resources_.contains(resource));
+    return rdma && roce_nodes_.contains(node);
+  }
+
+  std::set<std::string> roce_nodes_;  // whose compute NICs speak it
+  std::set<std::string> resources_;   // of any node's spec.devices
+  std::map<std::pair<std::string, std::string>, bool> told_;  // by node and resource: whether its ports speak RoCE
+};
+
+// Of a pod with GPUs or with NICs that speak RoCE what is looked at, of any other nothing.
+Json LeanPod(const Json& object, const RdmaOfNodes& rdma) {
+  if (!IsLive(object)) return {};
+  const bool gpus = GpusWanted(object) > 0;
+  const std::vector<std::string> roce = rdma.RoceOf(object);
+  if (!gpus && roce.empty()) return {};
   Json lean{{"metadata", {{"namespace", kube::Namespace(object)}, {"name", kube::Name(object)}}},
             {"scheduler", kube::StringAt(object, {"spec", "schedulerName"})},
+            {"gpus", gpus},
             {"byHand", IsByHand(object)},
             {"faults", Json::array()}};
-  if (const auto resources = RdmaResourcesOf(object); !resources.empty())
-    lean["faults"] = crds::RdmaPodFaults(object, resources, roce);
+  if (!roce.empty()) lean["faults"] = crds::RdmaPodFaults(object, roce, true);
   return lean;
 }
 
-base::Result<std::vector<GpuPod>> ReadGpuPods(kube::Client& client, bool roce, const std::stop_token& stop) {
+base::Result<std::vector<DevicePod>> ReadDevicePods(kube::Client& client, const RdmaOfNodes& rdma,
+                                                    const std::stop_token& stop) {
   kube::ListOptions options;
   options.field_selector = "status.phase!=Succeeded,status.phase!=Failed";
-  options.transform = [roce](const Json& object) { return LeanPod(object, roce); };
+  options.transform = [&rdma](const Json& object) { return LeanPod(object, rdma); };
   ASSIGN_OR_RETURN(const Objects lean, ListOrWhyNot(client, kube::kPods, std::move(options), stop));
-  std::vector<GpuPod> pods;
+  std::vector<DevicePod> pods;
   for (const Json& one : lean) {
     if (!one.is_object()) continue;
     pods.push_back({kube::Namespace(one), kube::Name(one), kube::StringAt(one, {"scheduler"}),
-                    kube::BoolAt(one, {"byHand"}).value_or(false), one.at("faults")});
+                    kube::BoolAt(one, {"byHand"}).value_or(false), one.at("faults"),
+                    kube::BoolAt(one, {"gpus"}).value_or(true)});
   }
   return pods;
 }
@@ -184,11 +240,7 @@ Output RunDoctor(kube::Client& client, base::Clock& clock, const OutputOptions& 
            {.ns = reading.ns, .field_selector = "reason=FailedCreate", .transform = WithoutManagedFields});
   reading.leases = list(kube::kLeases, {.ns = reading.ns, .transform = WithoutManagedFields});
   reading.topologies = list(HeddleResource(keys::kNodeTopology, false), {.transform = LeanTopology});
-  bool roce = false;
-  if (reading.topologies) {
-    for (const Json& one : *reading.topologies) roce = roce || kube::Find(one, {"status", "roce"}) != nullptr;
-  }
-  reading.pods = ReadGpuPods(client, roce, stop);
+  reading.pods = ReadDevicePods(client, RdmaOfNodes(reading.topologies), stop);
   reading.rights = ReadRights(client, reading.ns, stop);
   reading.now = clock.WallNow();
   const Findings findings = Diagnose(reading);

@@ -14,7 +14,7 @@ namespace {
 
 using crds::Json;
 
-std::string Title(const GpuPod& pod) {
+std::string Title(const DevicePod& pod) {
   return pod.ns + "/" + pod.name;
 }
 
@@ -52,8 +52,8 @@ void CheckBypass(const DoctorReading& reading, const Installation& installed, Fi
   std::map<std::string, std::vector<std::string>> other;  // by scheduler
   std::vector<std::string> by_hand;
   std::size_t ours = 0;
-  for (const GpuPod& pod : *reading.pods) {
-    if (!InScope(reading, installed, pod.ns)) continue;
+  for (const DevicePod& pod : *reading.pods) {
+    if (!pod.gpus || !InScope(reading, installed, pod.ns)) continue;
     if (pod.scheduler == crds::keys::kSchedulerName) {
       ++ours;
     } else if (pod.by_hand) {
@@ -92,7 +92,7 @@ void CheckBypass(const DoctorReading& reading, const Installation& installed, Fi
 
 void CheckRdma(const DoctorReading& reading, Findings& findings) {
   std::map<std::string, std::vector<std::string>> faulty;  // by what is wrong
-  for (const GpuPod& pod : *reading.pods) {
+  for (const DevicePod& pod : *reading.pods) {
     for (const std::string& fault : pod.rdma_faults) faulty[fault].push_back(Title(pod));
   }
   for (auto& [fault, pods] : faulty) {
@@ -103,9 +103,13 @@ void CheckRdma(const DoctorReading& reading, Findings& findings) {
          fmt::format("{}: {}: {}", Count(pods.size(), "pod"), FirstNames(pods), fault.substr(0, colon)),
          colon == std::string::npos ? "kubectl heddle check" : fault.substr(colon + 2)});
   }
-  if (faulty.empty())
+  if (!reading.topologies) {
+    findings.push_back(NotRead("rdma", "list nodetopologies, which say whose NICs speak RoCE",
+                               reading.topologies.error()));
+  } else if (faulty.empty()) {
     findings.push_back(
         {"rdma", Verdict::kOk, "no pod with RDMA devices lacks what it needs to use them", ""});
+  }
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ Placed Place(const std::map<int, const Json*>& pods, const topology::Fabric& fab
   };
   for (const auto& [index, pod] : pods) {
     ExplainedPod explained{
-        kube::Name(*pod), index, kube::StringAt(*pod, {"spec", "nodeName"}), {}, GpuSource::kAssumed};
+        kube::Name(*pod), index, kube::StringAt(*pod, {"spec", "nodeName"}), {}, GpuSource::kAssumed, {}};
     const topology::NodeId node = fabric.FindNode(explained.node);
     const auto gpus = use.find(kube::Uid(*pod));
     if (node == topology::kNone) {
@@ -153,6 +153,7 @@ Placed Place(const std::map<int, const Json*>& pods, const topology::Fabric& fab
       const topology::Node& machine = fabric.nodes[static_cast<std::size_t>(node)].node;
       explained.gpus = IndexesAt(machine, gpus->second.positions);
       explained.source = gpus->second.source;
+      explained.planned = IndexesAt(machine, gpus->second.planned);
       placed.placements.push_back({.node = node, .gpus = gpus->second.positions});
     }
     placed.pods.push_back(std::move(explained));

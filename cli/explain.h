@@ -45,6 +45,7 @@ struct ExplainedPod {
   std::string node;
   std::vector<int> gpus;  // as NVML counts them
   GpuSource source = GpuSource::kAssumed;
+  std::vector<int> planned;  // those of its plan; empty = it has none
   friend bool operator==(const ExplainedPod&, const ExplainedPod&) = default;
 };
 

@@ -33,6 +33,22 @@ std::string PodTable(const Explanation& explanation, const Style& style) {
   return table.Format(style);
 }
 
+// Pods that were given other GPUs than planned; empty = none is known to be.
+std::string OtherGpusText(const Explanation& explanation) {
+  const ExplainedPod* first = nullptr;
+  int differ = 0;
+  for (const ExplainedPod& pod : explanation.pods) {
+    const bool compared = pod.source == GpuSource::kGranted && pod.planned.size() == pod.gpus.size();
+    if (!compared || pod.planned == pod.gpus) continue;
+    if (differ++ == 0) first = &pod;
+  }
+  if (first == nullptr) return {};
+  return fmt::format(
+      "{} of {} pods got other GPUs than planned: {} holds {} where its plan says {} (docs/devices.md, \"Following "
+      "the plan\").\n",
+      differ, explanation.pods.size(), Printable(first->name), GpuText(first->gpus), GpuText(first->planned));
+}
+
 std::string SourceText(const Explanation& explanation) {
   std::map<GpuSource, int> count;
   for (const ExplainedPod& pod : explanation.pods) ++count[pod.source];
@@ -78,7 +94,7 @@ std::string ExplanationText(const Explanation& explanation, const Style& style) 
       for (const std::string& sentence : explanation.gang->status.explanation)
         text += "  " + Printable(sentence) + "\n";
     }
-    text += "\n" + SourceText(explanation);
+    text += "\n" + SourceText(explanation) + OtherGpusText(explanation);
   } else {
     text += "\n" + Printable(explanation.why_no_quality) + ".\n";
   }

@@ -109,8 +109,9 @@ std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,
   for (const Json& pod : pods) {
     const auto node = by_name.find(kube::StringAt(pod, {"spec", "nodeName"}));
     if (node == by_name.end() || !IsLive(pod) || GpusWanted(pod) == 0) continue;
-    PodGpus gpus{Granted(*node->second, pod), GpuSource::kGranted};
-    if (gpus.positions == 0) gpus = {Annotated(node->second->status.node, pod), GpuSource::kAnnotated};
+    const std::uint32_t planned = Annotated(node->second->status.node, pod);
+    PodGpus gpus{Granted(*node->second, pod), GpuSource::kGranted, planned};
+    if (gpus.positions == 0) gpus = {planned, GpuSource::kAnnotated, planned};
     if (gpus.positions == 0) {
       silent.push_back(&pod);
       continue;
@@ -125,7 +126,7 @@ std::map<std::string, PodGpus> FindGpuUse(const std::vector<Json>& pods,
     const std::uint32_t positions = LowestFree(by_name[node]->status.node, taken[node], GpusWanted(*pod));
     if (positions == 0) continue;
     taken[node] |= positions;
-    use[kube::Uid(*pod)] = {positions, GpuSource::kAssumed};
+    use[kube::Uid(*pod)] = {positions, GpuSource::kAssumed, 0};
   }
   return use;
 }

@@ -23,6 +23,7 @@ enum class GpuSource : std::uint8_t {
 struct PodGpus {
   std::uint32_t positions = 0;  // bit = position in Node::gpus
   GpuSource source = GpuSource::kAssumed;
+  std::uint32_t planned = 0;  // as positions; 0 = it has no plan
   bool operator==(const PodGpus&) const = default;
 };
 

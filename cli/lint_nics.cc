@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "crds/port_name.h"
 #include "lossless/profiles.h"
@@ -61,6 +63,66 @@ lossless::Finding FindingOf(const LintPolicy& policy, const LintPort& port, cons
   return finding;
 }
 
+lossless::Finding Found(std::string_view rule, const std::string& where, std::string with, std::string fact,
+                        std::string contrary) {
+  const lossless::RuleAbout* about = lossless::FindRule(rule);
+  lossless::Finding finding;
+  finding.rule = about->id;
+  finding.severity = about->severity;
+  finding.where = "LosslessPolicy " + where;
+  finding.with = std::move(with);
+  finding.fact = std::move(fact);
+  finding.contrary = std::move(contrary);
+  finding.remedy = about->remedy;
+  return finding;
+}
+
+// Do both say something, and not the same? What one leaves out is NCCL's own choice, and no contradiction.
+bool Contradict(const lossless::InfiniBand& a, const lossless::InfiniBand& b) {
+  const auto differ = [](const auto& one, const auto& other) { return one && other && *one != *other; };
+  return differ(a.service_level, b.service_level) || differ(a.adaptive_routing, b.adaptive_routing);
+}
+
+void LintInfiniBand(const std::vector<LintPolicy>& policies, const std::vector<LintPort>& ports,
+                    std::vector<lossless::Finding>& findings) {
+  // By node, the first InfiniBand port of each policy.
+  std::map<std::string_view, std::vector<std::pair<const LintPolicy*, const LintPort*>>> nodes;
+  for (const LintPolicy& policy : policies) {
+    const lossless::InfiniBand& says = policy.spec.policy.infiniband;
+    if (says.empty()) continue;
+    std::string_view last;
+    int others = 0, mine = 0;
+    for (const LintPort& port : ports) {
+      if (!Selects(policy, port)) continue;
+      if (port.facts.transport != topology::Transport::kInfiniBand) {
+        ++others;
+        continue;
+      }
+      if (mine++ == 0 || port.node != last) nodes[port.node].emplace_back(&policy, &port);
+      last = port.node;
+    }
+    if (mine == 0 && others > 0)
+      findings.push_back(
+          Found("infiniband-nowhere", policy.name, "", "infiniBand says " + lossless::Text(says),
+                fmt::format("none of the {} ports it selects here is InfiniBand", others)));
+  }
+  std::set<std::pair<const LintPolicy*, const LintPolicy*>> told;
+  for (const auto& [node, firsts] : nodes) {
+    for (std::size_t i = 0; i < firsts.size(); ++i) {
+      for (std::size_t j = i + 1; j < firsts.size(); ++j) {
+        const auto& [one, here] = firsts[i];
+        const auto& [other, there] = firsts[j];
+        if (!Contradict(one->spec.policy.infiniband, other->spec.policy.infiniband)) continue;
+        if (!told.emplace(one, other).second) continue;
+        findings.push_back(
+            Found("infiniband-differs", one->name, "LosslessPolicy " + other->name,
+                  fmt::format("{} gets {}", here->name, lossless::Text(one->spec.policy.infiniband)),
+                  fmt::format("{} gets {}", there->name, lossless::Text(other->spec.policy.infiniband))));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<LintPort> PortsOf(const crds::NodeTopology& node) {
@@ -68,7 +130,8 @@ std::vector<LintPort> PortsOf(const crds::NodeTopology& node) {
   for (const topology::Nic& nic : node.status.node.nics) {
     for (const topology::NicPort& nic_port : nic.ports) {
       const std::string name = crds::PortName(nic, nic_port);
-      LintPort port{node.name + " " + name, nic.role, nic.rail, {nic.transport, nic.pci_id, nic.driver}, {}};
+      LintPort port{
+          node.name, node.name + " " + name, nic.role, nic.rail, {nic.transport, nic.pci_id, nic.driver}, {}};
       AddPolicies(node.spec.lossless, name, port.policies);
       AddPolicies(node.status.lossless, name, port.policies);
       ports.push_back(std::move(port));
@@ -103,6 +166,7 @@ std::vector<lossless::Finding> LintNics(const std::vector<LintPolicy>& policies,
       findings.push_back(std::move(finding));
     }
   }
+  LintInfiniBand(policies, ports, findings);
   return findings;
 }
 

@@ -19,6 +19,7 @@ struct LintPolicy {
 
 // A port of a NodeTopology, as a policy is held against it.
 struct LintPort {
+  std::string node;
   std::string name;  // "gpu-017 mlx5_0:1"
   topology::NicRole role = topology::NicRole::kCompute;
   topology::Fact<int> rail;
@@ -29,7 +30,8 @@ std::vector<LintPort> PortsOf(const crds::NodeTopology& node);
 
 // Policies that a port's NIC or driver cannot have, by the operator's own rules (lossless/render.h). A policy with a
 // nodeSelector is held against nodes that name it only: a NodeTopology does not say its Node's labels. One finding for
-// each policy and kind of NIC.
+// each policy and kind of NIC. And what policies say for InfiniBand, where no port takes it or where two of a node
+// contradict each other: one finding for each policy, and for each two.
 std::vector<lossless::Finding> LintNics(const std::vector<LintPolicy>& policies,
                                         const std::vector<LintPort>& ports);
 

@@ -232,6 +232,24 @@ std::vector<int> ReadDscps(const Field& field) {
   return dscps.value_or(std::vector<int>{});
 }
 
+Json WriteInfiniBand(const lossless::InfiniBand& infiniband) {
+  Json json = Json::object();
+  if (infiniband.service_level) json["serviceLevel"] = *infiniband.service_level;
+  if (infiniband.adaptive_routing) json["adaptiveRouting"] = *infiniband.adaptive_routing;
+  return json;
+}
+
+lossless::InfiniBand ReadInfiniBand(const Field& field) {
+  lossless::InfiniBand infiniband;
+  if (!field.present()) return infiniband;
+  field.CheckObject();
+  if (const Field level = field("serviceLevel"); level.present())
+    infiniband.service_level = level.Int(0, lossless::kServiceLevels - 1);
+  if (const Field adaptive = field("adaptiveRouting"); adaptive.present())
+    infiniband.adaptive_routing = adaptive.Bool();
+  return infiniband;
+}
+
 LosslessMode ReadMode(const Field& field) {
   return field.Word(ParseMode, "Observe, Apply", LosslessMode::kObserve);
 }
@@ -249,6 +267,7 @@ Json WriteWish(const LosslessWish& wish) {
   if (wish.settings) json["settings"] = WriteSettings(*wish.settings);
   PutText(json, "reason", wish.reason, 512);
   if (wish.refused) json["verdict"] = "Refused";
+  if (!wish.infiniband.empty()) json["infiniBand"] = WriteInfiniBand(wish.infiniband);
   return json;
 }
 
@@ -273,8 +292,9 @@ LosslessWish ReadWishHead(const Field& field) {
 }
 
 LosslessWish ReadWish(const Field& field) {
-  static constexpr std::array<std::string_view, 8> kKeys{"ports",   "policies", "generation", "mode",
-                                                         "onDrift", "settings", "reason",     "verdict"};
+  static constexpr std::array<std::string_view, 9> kKeys{
+      "ports", "policies", "generation", "mode", "onDrift", "settings", "reason", "verdict", "infiniBand"};
+  static constexpr std::array<std::string_view, 2> kInfiniBandKeys{"serviceLevel", "adaptiveRouting"};
   LosslessWish wish = ReadWishHead(field);
   NoteUnknown(field, kKeys, wish.not_understood);
   wish.mode = ReadMode(field("mode"));
@@ -287,6 +307,9 @@ LosslessWish ReadWish(const Field& field) {
   }
   wish.reason = field("reason").Text(512);
   wish.refused = field("verdict").Word(ParseVerdict, "NotApplicable, Refused", false);
+  const Field infiniband = field("infiniBand");
+  wish.infiniband = ReadInfiniBand(infiniband);
+  NoteUnknown(infiniband, kInfiniBandKeys, wish.not_understood);
   return wish;
 }
 

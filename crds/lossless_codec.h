@@ -5,6 +5,7 @@
 #include "crds/cable_report.h"
 #include "crds/codec.h"
 #include "crds/node_lossless.h"
+#include "lossless/policy.h"
 
 // Between our own codecs and included by nobody else.
 namespace heddle::crds::codec {
@@ -20,6 +21,8 @@ lossless::Numbers ReadNumbers(const Field& field, std::int64_t max);
 Json WriteDcqcn(const lossless::Dcqcn& dcqcn);
 lossless::Dcqcn ReadDcqcn(const Field& field);
 std::vector<int> ReadDscps(const Field& field);
+Json WriteInfiniBand(const lossless::InfiniBand& infiniband);
+lossless::InfiniBand ReadInfiniBand(const Field& field);
 
 LosslessMode ReadMode(const Field& field);
 OnDrift ReadOnDrift(const Field& field);

@@ -102,6 +102,7 @@ lossless::Policy ReadPolicy(const Field& spec) {
                                           marking("maxBytes").Required().Int(0, codec::kMaxInt),
                                           marking("probabilityPercent").Required().Int(0, 100)};
   }
+  policy.infiniband = codec::ReadInfiniBand(spec("infiniBand"));
   return policy;
 }
 
@@ -173,6 +174,7 @@ void PutPolicy(Json& json, const lossless::Policy& policy) {
                              {"maxBytes", policy.marking->max_bytes},
                              {"probabilityPercent", policy.marking->probability_percent}};
   }
+  if (!policy.infiniband.empty()) json["infiniBand"] = codec::WriteInfiniBand(policy.infiniband);
 }
 
 Json WriteSpec(const LosslessPolicySpec& spec) {

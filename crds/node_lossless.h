@@ -29,6 +29,7 @@ struct LosslessWish {
   std::optional<lossless::PortSettings> settings;  // those of hosts
   std::string reason;
   bool refused = false;  // there are none because this NIC cannot have what the policy wants
+  lossless::InfiniBand infiniband;  // beside the reason: what NCCL is to do on these ports
   // Read only: what stands in it and this version does not know, as paths or sentences. Whoever sets ports leaves
   // these alone then.
   std::vector<std::string> not_understood;

@@ -12,6 +12,9 @@ namespace {
 using codec::Field;
 
 constexpr std::int64_t kMaxCount = 10'000'000;
+// The SR-IOV plugin listens at /var/lib/kubelet/plugins_registry/<domain>_<name>.sock (NewResourceServer of its
+// pkg/resources/server.go, v3.11), and sun_path holds 107 characters.
+constexpr std::size_t kMaxSriovName = 68;
 
 RdmaResource ReadResource(const Field& field) {
   RdmaResource resource;
@@ -42,7 +45,9 @@ void RefuseContradictions(const RdmaDevicePolicySpec& spec, const Field& field) 
                        ": slots go with mode Nics; a GPU and a whole node are held by one pod");
     if (spec.mode == DeviceMode::kWholeNode && resource.name.ends_with(kRailMark))
       resources.Refuse(resource.name + ": a whole node has all of its rails; {rail} goes with other modes");
-    // sriov-network-device-plugin takes a hyphen since May 2023 (its pull request 481), the shared plugin none.
+    // validResourceName of k8s-rdma-shared-dev-plugin, pkg/resources/resources_manager.go: ^[a-zA-Z0-9_]+$, in v1.5.3
+    // and on its master of April 2026. ValidResourceName of sriov-network-device-plugin, pkg/utils/utils.go:
+    // ^[a-zA-Z0-9_-]+$ since v3.6.0 (May 2023, its pull request 481), on its master of June 2026 as well.
     const std::size_t slash = resource.name.find('/');
     const bool sriov = spec.plugin == DevicePlugin::kSriov;
     if (spec.plugin != DevicePlugin::kHeddle &&
@@ -51,6 +56,10 @@ void RefuseContradictions(const RdmaDevicePolicySpec& spec, const Field& field) 
       resources.Refuse(resource.name +
                        (sriov ? ": the SR-IOV plugin takes letters, digits, _ and - after the slash"
                               : ": the shared plugin takes letters, digits and _ after the slash"));
+    if (sriov && resource.name.size() > kMaxSriovName)
+      resources.Refuse(resource.name +
+                       ": the SR-IOV plugin makes a socket of domain and name, whose path would be too long: "
+                       "take 68 characters at most");
     if (spec.plugin == DevicePlugin::kSriov && resource.slots != 1)
       resources.Refuse(resource.name + ": the SR-IOV plugin gives a device to one pod only; leave slots out");
   }

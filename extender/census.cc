@@ -79,6 +79,15 @@ GangCount CountGangs(const std::vector<Shared<crds::Gang>>& gangs) {
   return count;
 }
 
+int CountDevicesDiffer(const std::vector<Shared<crds::Gang>>& gangs) {
+  return int(std::count_if(gangs.begin(), gangs.end(), [](const Shared<crds::Gang>& gang) {
+    const auto& conditions = gang->status.conditions;
+    const crds::Condition* devices = crds::FindCondition(conditions, kDevicesAsPlanned);
+    return devices != nullptr && devices->status == crds::ConditionStatus::kFalse &&
+           !crds::IsTrue(conditions, crds::kEnded);
+  }));
+}
+
 Census TakeCensus(const Snapshot& snapshot) {
   Census census;
   for (const auto& [word, nodes] : snapshot.left_out) census.unusable_nodes[word] += nodes;

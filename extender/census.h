@@ -29,6 +29,8 @@ std::string_view GangStateName(GangState state);  // "collecting", …
 GangState StateOf(const crds::Gang& gang);
 using GangCount = std::array<int, kGangStates>;
 GangCount CountGangs(const std::vector<Shared<crds::Gang>>& gangs);
+// Gangs that have not ended and whose pods hold other devices than planned.
+int CountDevicesDiffer(const std::vector<Shared<crds::Gang>>& gangs);
 
 // What stands free and who holds the rest, over all fabrics of a snapshot.
 struct Census {

@@ -144,6 +144,7 @@ void GangController::PublishSnapshot() {
   Shared<Snapshot> snapshot = snapshots_.Of(inputs);
   if (snapshot != current()) metrics_.Stands(TakeCensus(*snapshot));
   metrics_.Gangs(CountGangs(inputs.gangs));
+  metrics_.DevicesDiffer(CountDevicesDiffer(inputs.gangs));
   const std::lock_guard lock(mutex_);
   current_ = std::move(snapshot);
 }
@@ -157,7 +158,7 @@ void GangController::CapacityChanged() {
     const auto& conditions = gang->status.conditions;
     if (crds::IsTrue(conditions, crds::kEnded)) continue;
     const bool told = gang->status.reason != kNodeLost && !StandsOn(*gang, snapshot->silent) &&
-                      SaysItsFaults(*gang, *snapshot);
+                      SaysItsFaults(*gang, *snapshot) && SaysGiven(*gang, snapshot->given);
     if (crds::IsTrue(conditions, crds::kRunning) && told) continue;
     queue_.Add(KeyOfGang(*gang).ToString());
   }

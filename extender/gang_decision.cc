@@ -302,6 +302,15 @@ std::optional<Note> BlameHardware(const GangInput& input, crds::GangStatus& stat
   return Note{false, "NodeBack", "the nodes of all its pods are Ready again"};
 }
 
+// Which GPUs and NICs its pods really got.
+std::optional<Note> SayDevices(const GangInput& input, crds::GangStatus& status) {
+  const auto given = input.snapshot.given.find(input.members.key.owner_uid);
+  if (given == input.snapshot.given.end()) return std::nullopt;
+  std::string sentence = SayGiven(given->second, input.now, input.gang->generation, status.conditions);
+  if (sentence.empty()) return std::nullopt;
+  return Note{false, std::string(kDevicesDiffer), std::move(sentence)};
+}
+
 Decision Report(const GangInput& input) {
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
@@ -313,6 +322,8 @@ Decision Report(const GangInput& input) {
     note = Note{false, "Running",
                 "all " + Plural(input.members.spec.pods, "pod") + " of the gang are on their nodes"};
   }
+  auto devices = SayDevices(input, status);
+  if (!note) note = std::move(devices);
   return Write(input, std::move(status), std::move(note));
 }
 

@@ -73,6 +73,9 @@ struct Metrics::Families {
       Gauges(registry, "heddle_extender_leading", "1 while this process plans gangs");
   prometheus::Gauge& waiting =
       Gauges(registry, "heddle_extender_gangs_waiting", "Complete gangs without a plan");
+  prometheus::Gauge& devices_differ =
+      Gauges(registry, "heddle_extender_gangs_devices_differ",
+             "Gangs with a pod that was given other GPUs, or a NIC of another rail, than its plan says");
   prometheus::Family<prometheus::Histogram>& until_planned = Histograms(
       registry, "heddle_extender_gang_plan_wait_seconds",
       "Seconds from all pods of a gang seen to its plan committed, by whether it was planned at once");
@@ -192,6 +195,10 @@ void Metrics::Gangs(const GangCount& gangs) {
     families_->gangs.Add({{"state", std::string(GangStateName(GangState(state)))}})
         .Set(gangs[std::size_t(state)]);
   }
+}
+
+void Metrics::DevicesDiffer(int gangs) {
+  families_->devices_differ.Set(gangs);
 }
 
 void Metrics::Stands(const Census& census) {

@@ -32,6 +32,7 @@ class Metrics {
   // A Gang's status was written over `before`'s.
   void Moved(const crds::Gang& before, const crds::GangStatus& after, base::WallTime now);
   void Gangs(const GangCount& gangs);
+  void DevicesDiffer(int gangs);
   void Stands(const Census& census);
   void Heard(const std::string& resource, std::chrono::nanoseconds ago);
   void QueueDepth(std::size_t keys);

@@ -170,6 +170,7 @@ void Occupancy::HoldTold(const PodFacts& pod) {
 // A grant of a pod that is gone is old news: the agent will take it back.
 void Occupancy::HoldGrants() {
   std::unordered_map<PodName, const Bound*, PodNameHash> by_name;
+  std::unordered_map<const Bound*, PodGrants> planned;  // to pods that have a plan for the node they are on
   for (const auto& topology : inputs_.topologies) {
     for (const crds::Grant& grant : topology->grants) {
       if (by_name.empty()) {
@@ -182,8 +183,17 @@ void Occupancy::HoldGrants() {
       const PodFacts& pod = *found->second->pod;
       if (!grant.pod_uid.empty() && grant.pod_uid != pod.uid) continue;
       std::uint32_t gpus = 0;
+      bool whole = true;
       for (const auto& gpu : grant.gpus) {
-        if (gpu.index >= 0 && gpu.index < int(kMostGpus)) gpus |= 1u << gpu.index;
+        const bool known = gpu.index >= 0 && gpu.index < int(kMostGpus);
+        if (known) gpus |= 1u << gpu.index;
+        whole = whole && known;
+      }
+      if (pod.plan && pod.live() && pod.plan->node == pod.node) {
+        PodGrants& given = planned[found->second];
+        given.gpus |= gpus;
+        given.whole = given.whole && whole;
+        given.nics.insert(given.nics.end(), grant.nics.begin(), grant.nics.end());
       }
       if (gpus == 0) continue;
       std::vector<Hold>& holds = places_[found->second->place].holds;
@@ -196,6 +206,10 @@ void Occupancy::HoldGrants() {
         holds.push_back(HoldOf(pod, gpus, Hold::Source::kGrant));
       }
     }
+  }
+  for (const auto& [bound, given] : planned) {
+    const topology::Node* node = places_[bound->place].topology;
+    if (node != nullptr) AddGrants(*bound->pod, given, *node, given_);
   }
 }
 

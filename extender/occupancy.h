@@ -22,6 +22,7 @@ class Occupancy {
   // What is free on the nodes of a fabric, in its order; may be asked once.
   std::vector<placement::NodeState> TakeStates(std::size_t fabric);
   std::map<std::string, std::vector<Hold>> TakeHolds();
+  GivenByGang TakeGiven() { return std::move(given_); }
 
  private:
   struct Place {
@@ -62,6 +63,7 @@ class Occupancy {
   std::vector<Bound> bound_;  // pods on nodes
   std::unordered_map<GangKey, Holder, KeyHash> holders_;
   std::unordered_map<std::string_view, std::uint32_t> granted_;  // by pod UID: already told by the kubelet
+  GivenByGang given_;
 };
 
 }  // namespace heddle::extender

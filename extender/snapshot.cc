@@ -151,6 +151,7 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs, KnownLoads* loads) {
     ++snapshot.left_out[why == inputs.fabrics->unusable.end() ? "NoTopology" : why->second];
   }
   snapshot.holds = occupancy.TakeHolds();
+  snapshot.given = occupancy.TakeGiven();
   known.ForgetOthers();
   for (const auto& gang : holders) {
     snapshot.gangs[KeyOfGang(*gang).owner_uid] = gang->ns + "/" + crds::GangTitle(gang->spec);

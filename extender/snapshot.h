@@ -13,6 +13,7 @@
 #include "crds/fabric.h"
 #include "crds/gang.h"
 #include "crds/node_topology.h"
+#include "extender/given_devices.h"
 #include "extender/node_constraints.h"
 #include "extender/pod_facts.h"
 #include "placement/cluster_state.h"
@@ -115,6 +116,7 @@ struct Snapshot {
   std::map<std::string, std::string> gangs;        // "ns/owner" of the gangs that hold slots, by owner_uid
   std::set<std::string> silent;                    // nodes that are NotReady: few, mostly none
   std::set<std::string> faulty;                    // as in FabricSet
+  GivenByGang given;                               // gangs whose pods' devices can be held against their plans
   // Wholly free, healthy nodes that new gangs leave in each NVLink domain over several nodes. Repairs may use them.
   int spares = 0;
 

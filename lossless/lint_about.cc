@@ -125,6 +125,15 @@ constexpr std::array kRules{
               "the operator tells such a port nothing, so none of the policy is in force there",
               "name the profile of that NIC, or generic/v1, in a policy of its own; or select other NICs by "
               "nodeSelector, roles or rails"},
+    RuleAbout{"infiniband-nowhere", kWarning,
+              "a service level or adaptive routing for InfiniBand in a policy that selects no such port",
+              "nothing takes it: on RoCE the service level is the priority of the RDMA class, and NCCL keeps "
+              "packets in order",
+              "select InfiniBand ports by nodeSelector, roles or rails, or take infiniBand out"},
+    RuleAbout{"infiniband-differs", kError,
+              "policies that tell InfiniBand ports of one node different service levels or adaptive routing",
+              "NCCL has one of each for all NICs of a process, so none is written into its configuration there",
+              "say the same in infiniBand of all policies of these nodes"},
     RuleAbout{"differs-from-policy", kError, "a port that is not as the policy says",
               "the policy is not in force there", "let the agent apply the policy, or change the policy"},
 };

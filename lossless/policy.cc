@@ -75,6 +75,16 @@ std::optional<ClassUse> ParseClassUse(std::string_view name) {
   return ClassUse(found - kUseNames.begin());
 }
 
+std::string Text(const InfiniBand& infiniband) {
+  std::string text;
+  if (infiniband.service_level) text = "service level " + std::to_string(*infiniband.service_level);
+  if (infiniband.adaptive_routing) {
+    text += text.empty() ? "adaptive routing " : ", adaptive routing ";
+    text += *infiniband.adaptive_routing ? "on" : "off";
+  }
+  return text.empty() ? "nothing" : text;
+}
+
 base::Result<ResolvedPolicy> Resolve(const Policy& declared) {
   const Profile* profile = FindProfile(declared.profile.empty() ? "generic/v1" : declared.profile);
   if (profile == nullptr) {
@@ -101,6 +111,9 @@ base::Result<ResolvedPolicy> Resolve(const Policy& declared) {
   resolver.Derive("tos", &Policy::tos, TosOf(*policy.rdma_dscp), "rdma.dscp, with ECT(0)");
   resolver.Derive("ncclTrafficClass", &Policy::traffic_class, *policy.tos, "tos");
   resolver.Take("switchMarking", &Policy::marking);
+  // No profile has these: which levels there are is each subnet manager's own.
+  if (policy.infiniband.service_level) resolver.Note("infiniBand.serviceLevel", std::string(kByPerson));
+  if (policy.infiniband.adaptive_routing) resolver.Note("infiniBand.adaptiveRouting", std::string(kByPerson));
   return std::move(resolver.resolved());
 }
 

@@ -33,6 +33,21 @@ struct EtsShare {
   friend bool operator==(const EtsShare&, const EtsShare&) = default;
 };
 
+inline constexpr int kServiceLevels = 16;  // InfiniBand Architecture: SL has 4 bits
+
+// What NCCL is to do on InfiniBand, where hosts set nothing: service level and adaptive routing are the subnet
+// manager's, and a queue pair only says which level it takes and whether packets may overtake each other.
+// Nothing = NCCL's own default: level 0, or a communicator's traffic class, and adaptive routing
+// (src/transport/net_ib of 2.30.7, connect.cc and init.cc).
+struct InfiniBand {
+  std::optional<int> service_level;      // 0 to 15, NCCL_IB_SL
+  std::optional<bool> adaptive_routing;  // NCCL_IB_ADAPTIVE_ROUTING
+  bool empty() const { return !service_level && !adaptive_routing; }
+  friend bool operator==(const InfiniBand&, const InfiniBand&) = default;
+};
+// "service level 1, adaptive routing off"; "nothing" of nothing.
+std::string Text(const InfiniBand& infiniband);
+
 // What a person wants of a lossless class, or what a profile proposes. Nothing = not said here. Ranges are
 // the reader's to check: DSCPs 0 to 63, priorities 0 to 7, ToS bytes 0 to 255.
 struct Policy {
@@ -56,6 +71,7 @@ struct Policy {
   std::optional<int> tos;
   std::optional<int> traffic_class;
   std::optional<EcnMarking> marking;  // what the switch is to do with the lossless queue
+  InfiniBand infiniband;              // of InfiniBand ports, and of no others
   friend bool operator==(const Policy&, const Policy&) = default;
 };
 

@@ -104,11 +104,9 @@ std::string NotApplicable(topology::Transport transport) {
   switch (transport) {
     case topology::Transport::kInfiniBand:
       return "InfiniBand is lossless by link credits: it has no PFC and no DSCP. Service levels, adaptive "
-             "routing "
-             "and congestion control are set in the subnet manager (opensm.conf: qos_sl2vl, routing_engine "
-             "ar_updn, congestion_control; or UFM); pods take a service level by NCCL_IB_SL and leave "
-             "adaptive "
-             "routing by NCCL_IB_ADAPTIVE_ROUTING=0";
+             "routing and congestion control are set in the subnet manager (opensm.conf: qos_sl2vl, "
+             "routing_engine ar_updn, congestion_control; or UFM). Which of these NCCL uses is infiniBand of "
+             "a LosslessPolicy: serviceLevel, adaptiveRouting";
     case topology::Transport::kEfa:
       return "EFA's SRD brings its own congestion control: a host has no PFC, ECN or traffic class to set";
     case topology::Transport::kEthernet:
@@ -122,6 +120,7 @@ std::string NotApplicable(topology::Transport transport) {
 Rendering Render(const ResolvedPolicy& resolved, const PortFacts& port) {
   Rendering rendering;
   rendering.reason = NotApplicable(port.transport);
+  if (port.transport == topology::Transport::kInfiniBand) rendering.infiniband = resolved.policy.infiniband;
   if (!rendering.reason.empty()) return rendering;
   rendering.reason = WhyRefused(resolved, port);
   rendering.refused = !rendering.reason.empty();

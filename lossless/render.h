@@ -31,13 +31,15 @@ struct Rendering {
   std::optional<PortSettings> settings;  // nothing = not applicable, or refused
   std::string reason;                    // why; empty with settings
   bool refused = false;                  // this NIC cannot have what the policy wants
+  InfiniBand infiniband;                 // of an InfiniBand port, what NCCL is to do there
   std::vector<Gap> gaps;                 // of the settings, what this NIC cannot have
   friend bool operator==(const Rendering&, const Rendering&) = default;
 };
 
-// A whole DSCP map (what no class claims goes to priority 0), PFC, ETS, ECN, MTU, watchdog, ToS. Refused: a profile
-// for other NICs, and a driver that cannot be told what no port is lossless without. Fine tuning that was asked for and
-// that the driver does not have is a gap, and so is the watchdog.
+// Of RoCE: a whole DSCP map (what no class claims goes to priority 0), PFC, ETS, ECN, MTU, watchdog, ToS. Refused: a
+// profile for other NICs, and a driver that cannot be told what no port is lossless without. Fine tuning that was asked
+// for and that the driver does not have is a gap, and so is the watchdog. Of InfiniBand: no settings, and what
+// the policy says of service level and adaptive routing, which no other port gets.
 Rendering Render(const ResolvedPolicy& policy, const PortFacts& port);
 
 // The priority of each of the 64 DSCPs: of data, CNPs and other classes as the policy says, of all others 0. Hosts and

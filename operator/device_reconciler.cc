@@ -1,5 +1,7 @@
 #include "operator/device_reconciler.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <utility>
 
@@ -22,7 +24,29 @@ kube::Json StatusOf(const crds::RdmaDevicePolicyStatus& status) {
   return crds::StatusApplyJson(object).value("status", kube::Json::object());
 }
 
-constexpr std::array kTold{PolicyEvent{"Refused", "DevicesRefused", kube::Severity::kWarning},
+constexpr std::string_view kNotRun = "PluginNotRun";
+
+// Of a policy whose plugin's objects cannot be made, whatever its nodes say: without them nothing will come of it.
+void SayNotRun(const crds::RdmaDevicePolicy& policy, const base::Error& why, base::WallTime now,
+               crds::RdmaDevicePolicyStatus& status) {
+  crds::Condition ready;
+  ready.type = std::string(crds::kReady);
+  ready.status = crds::ConditionStatus::kFalse;
+  ready.reason = std::string(kNotRun);
+  ready.message = fmt::format(
+      "the operator cannot run plugin {} on its nodes: {}. It tries again by itself; `kubectl heddle doctor` "
+      "names rights that it lacks",
+      crds::DevicePluginName(policy.spec.plugin), why.message);
+  constexpr std::size_t kLongest = 1024;
+  if (ready.message.size() > kLongest) ready.message.resize(kLongest);
+  ready.observed_generation = policy.generation;
+  ready.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+  status.conditions = policy.status.conditions;
+  crds::SetCondition(status.conditions, std::move(ready));
+}
+
+constexpr std::array kTold{PolicyEvent{kNotRun, "DevicesPluginNotRun", kube::Severity::kWarning},
+                           PolicyEvent{"Refused", "DevicesRefused", kube::Severity::kWarning},
                            PolicyEvent{"Conflict", "DevicesConflict", kube::Severity::kWarning},
                            PolicyEvent{"Offered", "DevicesOffered", kube::Severity::kNormal}};
 
@@ -39,7 +63,9 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
       });
   std::set<crds::DevicePlugin> others;
   for (const auto& [plugin, image] : objects_.plugins().images) others.insert(plugin);
-  const DeviceRollout rollout = DecideDevices(policies, nodes, others, clock_.WallNow());
+  DeviceRollout rollout = DecideDevices(policies, nodes, others, clock_.WallNow());
+  // Before the statuses, which say what became of it.
+  const auto run = objects_.Reconcile(PluginClasses(nodes, rollout), reads_.nodes, stop);
   PolicyPass pass(writes_, events_, kTold, stop);
   for (const DeviceNode& node : nodes) {
     const auto& wanted = rollout.wishes.at(node.name);
@@ -49,6 +75,9 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
   for (const crds::RdmaDevicePolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
     if (status == rollout.statuses.end()) continue;
+    const bool other = policy.spec.plugin != crds::DevicePlugin::kHeddle && others.contains(policy.spec.plugin);
+    if (!run && other && !stop.stop_requested())
+      SayNotRun(policy, run.error(), clock_.WallNow(), status->second);
     crds::RdmaDevicePolicy wanted;
     wanted.name = policy.name;
     wanted.uid = policy.uid;
@@ -56,7 +85,7 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     pass.Status(kRdmaDevicePolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
                 {policy.status.conditions, status->second.conditions});
   }
-  pass.Take(objects_.Reconcile(PluginClasses(nodes, rollout), reads_.nodes, stop));
+  pass.Take(run);
   return pass.Sum();
 }
 

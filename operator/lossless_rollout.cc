@@ -211,6 +211,7 @@ class Decision {
     wish.settings = std::move(rendering.settings);
     wish.reason = std::move(rendering.reason);
     wish.refused = rendering.refused;
+    wish.infiniband = rendering.infiniband;
     if (told == nullptr) return wish;
     LosslessWish same = *told;
     same.ports = wish.ports;
@@ -317,6 +318,22 @@ class Decision {
     return sentences;
   }
 
+  // What is said for InfiniBand in a policy that selects other ports only; empty = there is nothing to say of it.
+  std::string NoInfiniBand(const LosslessPolicy& policy) const {
+    if (policy.spec.policy.infiniband.empty()) return {};
+    int others = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (const auto& [port, policies] : selections_[i]) {
+        if (std::find(policies.begin(), policies.end(), &policy) == policies.end()) continue;
+        if (FactsOf(i, port).transport == topology::Transport::kInfiniBand) return {};
+        ++others;
+      }
+    }
+    if (others == 0) return {};
+    return fmt::format("infiniband-nowhere: infiniBand says {}; none of the {} ports it selects is InfiniBand",
+                       lossless::Text(policy.spec.policy.infiniband), others);
+  }
+
   void CountPorts(const LosslessPolicy& policy, std::size_t node, const topology::Nic& nic,
                   Kind& kind) const {
     for (const topology::NicPort& nic_port : nic.ports) {
@@ -400,6 +417,9 @@ class Decision {
     for (std::string& gap : GapsOf(policy)) {
       if (status.findings.size() < kMaxFindings) status.findings.push_back(std::move(gap));
     }
+    std::string nowhere = NoInfiniBand(policy);
+    if (!nowhere.empty() && status.findings.size() < kMaxFindings)
+      status.findings.push_back(std::move(nowhere));
     status.conditions = policy.status.conditions;
     crds::SetCondition(status.conditions, ReadyOf(policy, soundness, tally, now));
     return status;
@@ -471,6 +491,15 @@ class Decision {
           "Waiting",
           fmt::format("{} ports {}{}", counts.unknown,
                       unknown.empty() ? "have not been reported yet" : "are not known to be well", unknown)};
+    }
+    if (counts.compliant == 0 && counts.not_applicable > 0) {
+      return {"Compliant",
+              fmt::format("nothing is to be set on the hosts of its {} ports: they are InfiniBand, EFA or "
+                          "without RDMA{}",
+                          counts.not_applicable,
+                          policy.spec.policy.infiniband.empty()
+                              ? ""
+                              : "; what infiniBand says goes into NCCL's configuration of their nodes")};
     }
     return {"Compliant",
             fmt::format("{} ports are as they should be{}", counts.compliant, of(LosslessState::kCompliant))};

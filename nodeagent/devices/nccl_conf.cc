@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -250,6 +251,66 @@ void SetMarking(const std::vector<Port>& ports, const NcclFacts& facts, Lines& l
     lines.Set("NCCL_IB_SL", std::to_string(common->service_level));
 }
 
+// One variable of NCCL that policies may speak of for InfiniBand ports.
+struct InfiniBandVariable {
+  std::string_view name;
+  std::string_view about;
+  std::optional<int> (*of)(const lossless::InfiniBand& infiniband);
+};
+std::optional<int> LevelOf(const lossless::InfiniBand& infiniband) {
+  return infiniband.service_level;
+}
+std::optional<int> AdaptiveOf(const lossless::InfiniBand& infiniband) {
+  if (!infiniband.adaptive_routing) return std::nullopt;
+  return *infiniband.adaptive_routing ? 1 : 0;
+}
+constexpr std::array<InfiniBandVariable, 2> kInfiniBandVariables{
+    {{"NCCL_IB_SL", "the service level of its packets", LevelOf},
+     {"NCCL_IB_ADAPTIVE_ROUTING", "whether packets may overtake each other", AdaptiveOf}}};
+
+// What a wish in force says of a port; null where no single policy speaks of it.
+const crds::LosslessWish* WishOf(const std::string& port, const NcclFacts& facts) {
+  for (const crds::LosslessWish& wish : facts.lossless) {
+    if (std::find(wish.ports.begin(), wish.ports.end(), port) != wish.ports.end())
+      return wish.policies.size() == 1 ? &wish : nullptr;
+  }
+  return nullptr;
+}
+
+// NCCL has one value for all NICs of a process, so that of one policy stands for all ports; two of them are none.
+void SetInfiniBand(const InfiniBandVariable& variable, const std::vector<Port>& ports, const NcclFacts& facts,
+                   Lines& lines, std::vector<std::string>& notes) {
+  std::optional<int> common;
+  std::string first, policy;
+  std::vector<std::string> silent;
+  for (const Port& port : ports) {
+    const crds::LosslessWish* wish = WishOf(port.Name(), facts);
+    const std::optional<int> value = wish == nullptr ? std::nullopt : variable.of(wish->infiniband);
+    if (!value) {
+      silent.push_back(port.Name());
+    } else if (!common) {
+      common = value;
+      first = port.Name();
+      policy = wish->policies.front();
+    } else if (*common != *value) {
+      const std::string why =
+          fmt::format("{} is left out: {} should have {} and {} {}, and NCCL has one for all; make infiniBand "
+                      "of the LosslessPolicies of this node agree",
+                      variable.name, first, *common, port.Name(), *value);
+      lines.Say(why + ".");
+      notes.push_back(why);
+      return;
+    }
+  }
+  if (!common) return;
+  if (!silent.empty())
+    notes.push_back(fmt::format("{} of LosslessPolicy {} is used on {}, too, of which no LosslessPolicy says it",
+                                variable.name, policy, fmt::join(silent, ", ")));
+  lines.Say(fmt::format("What LosslessPolicy {} says of InfiniBand: {}. The subnet manager must be set up for it.",
+                        policy, variable.about));
+  lines.Set(variable.name, std::to_string(*common));
+}
+
 }  // namespace
 
 NcclConf NcclConfOf(const topology::Node& node, const NcclFacts& facts) {
@@ -264,6 +325,9 @@ NcclConf NcclConfOf(const topology::Node& node, const NcclFacts& facts) {
     if (ports.front().nic->transport == Transport::kRoce) {
       SetRoce(ports, facts, lines, conf.notes);
       SetMarking(ports, facts, lines, conf.notes);
+    } else {
+      for (const InfiniBandVariable& variable : kInfiniBandVariables)
+        SetInfiniBand(variable, ports, facts, lines, conf.notes);
     }
   }
   conf.efa = CountOf(node, Transport::kEfa) > 0;

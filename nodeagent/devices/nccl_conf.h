@@ -36,7 +36,10 @@ struct NcclConf {
 // whether a pod has the host's is not known here; no GID index, because it differs by network namespace. The traffic
 // class is that of the policies, whether they set the ports or only look at what others set, and only while each of
 // their ports was read back as trusting DSCP, mapping it and pausing its priority as they say: else packets that NCCL
-// marks would be in another class than those of rdma_cm, so a comment says why there is none. Pure and total.
+// marks would be in another class than those of rdma_cm, so a comment says why there is none. On RoCE NCCL_IB_SL is the
+// priority that goes with that class (it ends up in the address handle, where only VLAN tags show it), and adaptive
+// routing is left as NCCL has it: off. On InfiniBand both are what the policies say in infiniBand: a host has nothing
+// that could be read back, since the levels are the subnet manager's. Pure and total.
 NcclConf NcclConfOf(const topology::Node& node, const NcclFacts& facts);
 
 }  // namespace heddle::nodeagent

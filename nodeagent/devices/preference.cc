@@ -235,13 +235,18 @@ std::optional<crds::Condition> PlanCondition(const std::vector<crds::Grant>& gra
   for (const PlannedPod& pod : pods) {
     if (!pod.gpus) continue;
     std::uint32_t gpus = 0;
+    bool whole = true;  // every GPU of them has an index
     std::set<std::string> nics;
     for (const crds::Grant& grant : grants) {
       if (grant.pod_namespace != pod.ns || grant.pod_name != pod.name) continue;
-      for (const auto& gpu : grant.gpus)
-        gpus |= gpu.index >= 0 && gpu.index < 32 ? 1U << unsigned(gpu.index) : 0U;
+      for (const auto& gpu : grant.gpus) {
+        const bool known = gpu.index >= 0 && gpu.index < 32;
+        gpus |= known ? 1U << unsigned(gpu.index) : 0U;
+        whole = whole && known;
+      }
       nics.insert(grant.nics.begin(), grant.nics.end());
     }
+    if (!whole) gpus = 0;  // which ones they are nobody can tell, so nothing is said against them
     if (gpus == 0 && nics.empty()) continue;  // nothing granted yet, or by nobody who says it
     ++compared;
     if (gpus != 0 && gpus != *pod.gpus)

@@ -25,7 +25,35 @@ QUICK = ("--lossless=apply", "--lossless-interval=2", "--lossless-drain=0.5", "-
          "--publish-jitter=0.5")
 
 
-class LosslessRolloutTest(BedTestCase):
+class PortsOfNodes:
+    """Ports that are files: `ports` has a folder for each node, and `rest` is the API server."""
+
+    @classmethod
+    def give_ports(cls, node, **more):
+        """As FRESH, or as its agent left them, with `more`."""
+        have = cls.have(node)
+        text = json.dumps({"ports": [{"name": port, "settings": have.get(port, FRESH), "link": {"carrier": True}} | more
+                                     for port in PORTS]})
+        (cls.ports[node] / ".next").write_text(text)
+        os.rename(cls.ports[node] / ".next", cls.ports[node] / "qos.yaml")
+
+    @classmethod
+    def have(cls, node):
+        """What each port reads back as."""
+        topology = cls.rest.find(path("nodetopologies", name=node)) or {}
+        reports = topology.get("status", {}).get("lossless", [])
+        return {port: report["have"] for report in reports for port in report["ports"]}
+
+    def writes(self, node):
+        file = self.ports[node] / "writes"
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+    def ready(self, policy="roce"):
+        conditions = self.rest.get(path("losslesspolicies", name=policy)).get("status", {}).get("conditions", [])
+        return next((c for c in conditions if c["type"] == "Ready"), {})
+
+
+class LosslessRolloutTest(PortsOfNodes, BedTestCase):
 
     @classmethod
     def set_up_bed(cls):
@@ -62,26 +90,6 @@ class LosslessRolloutTest(BedTestCase):
             time.sleep(4)
             return same
         cls.heddle.wait_for(quiet, "nobody to write any more", 120)
-
-    @classmethod
-    def give_ports(cls, node, **more):
-        """As FRESH, or as its agent left them, with `more`."""
-        have = cls.have(node)
-        text = json.dumps({"ports": [{"name": port, "settings": have.get(port, FRESH), "link": {"carrier": True}} | more
-                                     for port in PORTS]})
-        (cls.ports[node] / ".next").write_text(text)
-        os.rename(cls.ports[node] / ".next", cls.ports[node] / "qos.yaml")
-
-    @classmethod
-    def have(cls, node):
-        """What each port reads back as."""
-        topology = cls.rest.find(path("nodetopologies", name=node)) or {}
-        reports = topology.get("status", {}).get("lossless", [])
-        return {port: report["have"] for report in reports for port in report["ports"]}
-
-    def writes(self, node):
-        file = self.ports[node] / "writes"
-        return len(file.read_text().splitlines()) if file.exists() else 0
 
     def all(self):
         """Of each node: the generations that it was told, and its ports' states with the generation they are of."""
@@ -125,10 +133,6 @@ class LosslessRolloutTest(BedTestCase):
                 raise TimeoutError(f"{len(left)} do not, the first {next(iter(left.items()))}")
             return True
         self.heddle.wait_for(there, f"{states} everywhere", timeout)
-
-    def ready(self, policy="roce"):
-        conditions = self.rest.get(path("losslesspolicies", name=policy)).get("status", {}).get("conditions", [])
-        return next((c for c in conditions if c["type"] == "Ready"), {})
 
     def measured(self, what, act):
         """Says what it took, and returns how many specs were written."""
@@ -233,3 +237,61 @@ class LosslessRolloutTest(BedTestCase):
         self.measured("the second one deleted", agree)
         time.sleep(10)
         self.assertEqual({name: self.writes(name) for name in NODES}, wrote, "what was set before was right all the time")
+
+
+class LosslessKindsTest(PortsOfNodes, BedTestCase):
+    """Two kinds of NICs under one policy: what one driver took says nothing of another."""
+
+    KINDS = {"gpu-001": "roce-dual-tor", "gpu-002": "roce-dual-tor", "gpu-101": "roce-dual-tor-cx8",
+             "gpu-102": "roce-dual-tor-cx8"}
+    FIRST = ("gpu-001", "gpu-101")  # by name, of each kind
+    REFUSAL = {"setting": "mtu", "code": "Invalid", "message": "not with this firmware"}
+
+    @classmethod
+    def set_up_bed(cls):
+        cls.nodes.add_plain(*cls.KINDS, labels={"pool": "gpu"})
+        cls.heddle = Heddle(cls.plane, options.binaries)
+        cls.heddle.install()
+        cls.rest = cls.plane.rest
+        cls.heddle.machines = machines.write({"nodes": [{"name": name, "shape": shape} for name, shape in cls.KINDS.items()]},
+                                             str(cls.plane.folder / "machines"))
+        cls.heddle.start_operator()
+        cls.ports = {name: cls.plane.folder / f"qos-{name}" for name in cls.KINDS}
+        for name, folder in cls.ports.items():
+            folder.mkdir()
+            cls.give_ports(name, **({"refuses": [cls.REFUSAL]} if name == "gpu-101" else {}))
+            cls.heddle.start_agent(name, *QUICK, "--qos-dir", str(folder))
+        cls.heddle.wait_published(list(cls.KINDS), 120)
+
+    def states(self, node):
+        status = self.rest.get(path("nodetopologies", name=node)).get("status", {})
+        return Counter((report["state"], report.get("generation")) for report in status.get("lossless", [])
+                       for _ in report["ports"])
+
+    def told(self, node):
+        return {wish["generation"] for wish in self.rest.get(path("nodetopologies", name=node))["spec"].get("lossless", [])}
+
+    def test_each_kind_of_nic_has_a_canary_and_one_that_fails_holds_up_all(self):
+        ids = {name: {nic["pciId"] for nic in self.rest.get(path("nodetopologies", name=name))["status"]["nics"]
+                      if nic["role"] == "compute"} for name in self.KINDS}
+        self.assertEqual(ids, {"gpu-001": {"15b3:1021"}, "gpu-002": {"15b3:1021"},
+                               "gpu-101": {"15b3:1023"}, "gpu-102": {"15b3:1023"}})
+        self.rest.create(path("losslesspolicies"), {
+            "apiVersion": "heddle.dev/v1alpha1", "kind": "LosslessPolicy", "metadata": {"name": "roce"},
+            "spec": {"mode": "Apply", "canary": 1, "nodeSelector": {"pool": "gpu"}}})
+        self.heddle.wait_for(lambda: self.ready().get("reason") == "CanaryStopped", "the policy to stop", 90)
+        self.heddle.wait_for(lambda: self.states("gpu-001") == Counter({("Compliant", 1): len(PORTS)}),
+                             "the canary of the first kind to be compliant", 60)
+        self.assertEqual(self.states("gpu-101"), Counter({("Failed", 1): len(PORTS)}))
+        self.assertIn(f"gpu-101 {PORTS[0]}", self.ready()["message"])
+        self.assertIn("not with this firmware", self.ready()["message"])
+        # Of the kind that took it neither: one policy is one rollout.
+        self.assertEqual({name: (self.told(name), self.writes(name)) for name in self.KINDS if name not in self.FIRST},
+                         {"gpu-002": (set(), 0), "gpu-102": (set(), 0)})
+
+        self.give_ports("gpu-101")
+        time.sleep(3)
+        self.rest.patch(path("losslesspolicies", name="roce"), {"spec": {"mtu": 8900}})
+        self.heddle.wait_for(lambda: self.ready().get("reason") == "Compliant", "all to follow", 120)
+        for name in self.KINDS:
+            self.assertEqual({port["mtu"] for port in self.have(name).values()}, {8900}, name)

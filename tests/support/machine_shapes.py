@@ -25,6 +25,7 @@ CHIPS = {
     "CX7": (0x15B3, 0x1021, 0x020700),
     "CX8": (0x15B3, 0x1023, 0x020700),
     "CX7-eth": (0x15B3, 0x1021, 0x020000),
+    "CX8-eth": (0x15B3, 0x1023, 0x020000),
     "EFA0": (0x1D0F, 0xEFA0, 0x020000),
     "EFA": (0x1D0F, 0xEFA2, 0x020000),
     "EFA3": (0x1D0F, 0xEFA3, 0x020000),
@@ -265,11 +266,11 @@ def p6_b200():
     return m
 
 
-def roce_dual_tor():
+def roce_dual_tor(chip="CX7-eth"):
     # Four GPUs share a NIC; its two ports are a bond over two ToRs. No NVLink.
     m = Shape("8x L40S, dual ToR", (2, 1, 32, 2), 512, "NVIDIA L40S", "550.90.07")
     for rail, root in enumerate((0x10, 0x90)):
-        chips = {root + 3 + gpu: "L40S" for gpu in range(4)} | {root + 7: "CX7-eth"}
+        chips = {root + 3 + gpu: "L40S" for gpu in range(4)} | {root + 7: chip}
         found = m.switch(root, chips, rail, two_functions=(root + 7,))
         m.gpus += [GpuSpec(bdf, 46068) for bdf in found[:4]]
         for pci in m.pcis:
@@ -370,6 +371,7 @@ SHAPES = {
     "p5-48xlarge": p5_48xlarge,
     "p6-b200-48xlarge": p6_b200,
     "roce-dual-tor": roce_dual_tor,
+    "roce-dual-tor-cx8": lambda: roce_dual_tor("CX8-eth"),
     "hgx-b300": hgx_b300,
     "nd-a100-v4-vm": nd_a100_v4_vm,
     "nd-a100-v4-vm-blind": lambda: nd_a100_v4_vm(numa=False),

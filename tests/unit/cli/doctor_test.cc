@@ -104,7 +104,7 @@ DoctorReading Healthy() {
   }
   reading.nodes->push_back(Named("cpu-1"));
   reading.pods =
-      std::vector<GpuPod>{{"team", "llama-0", "heddle"}, {"default", "notebook", "default-scheduler"}};
+      std::vector<DevicePod>{{"team", "llama-0", "heddle"}, {"default", "notebook", "default-scheduler"}};
   for (const NeededRight& needed : NeededRights()) reading.rights.push_back({needed, true});
   reading.now = kNow;
   return reading;
@@ -455,7 +455,7 @@ TEST(Doctor, SurvivesWhateverStandsInObjects) {
         &reading.deployments, &reading.daemon_sets, &reading.leases, &reading.topologies})
     *kind = odd;
   reading.admission = Json(3);
-  reading.pods = std::vector<GpuPod>{{}};
+  reading.pods = std::vector<DevicePod>{{}};
   reading.rights.clear();
   EXPECT_THAT(Diagnose(reading), Contains(Field(&Finding::verdict, Verdict::kProblem)));
   Json deep = Json::object();
@@ -540,6 +540,109 @@ TEST_F(DoctorStage, FindsWhoWentPastHeddleAndWhoPutAPodOnANodeByHand) {
   EXPECT_THAT(text, HasSubstr("1 pod with GPUs in Heddle's scope went to default-scheduler: train/past-0"));
   EXPECT_THAT(text, HasSubstr("1 pod with GPUs was put on a node by hand (spec.nodeName): train/hand-0"));
   EXPECT_THAT(text, Not(HasSubstr("cpu-0")));
+}
+
+// Nodes whose NICs speak RoCE, InfiniBand and both, told of a resource as the operator makes it of an RdmaDevicePolicy.
+class DoctorOfRdmaPods : public DoctorStage {
+ protected:
+  DoctorOfRdmaPods() {
+    AddNode("roce", {{"mlx5_0", topology::Transport::kRoce}}, "acme.com/nics", "mlx5_0:1");
+    AddNode("ib", {{"mlx5_0", topology::Transport::kInfiniBand}}, "acme.com/nics", "mlx5_0:1");
+    // Compute by InfiniBand, storage by RoCE, and the resource is of the storage NICs.
+    AddNode("mixed",
+            {{"mlx5_0", topology::Transport::kInfiniBand}, {"mlx5_9", topology::Transport::kRoce}},
+            "acme.com/storage", "mlx5_9:1");
+  }
+  void AddNode(const std::string& name,
+               const std::vector<std::pair<std::string, topology::Transport>>& transports,
+               const std::string& resource, const std::string& port) {
+    crds::NodeTopology node;
+    node.name = name;
+    for (const auto& [nic_name, transport] : transports) {
+      topology::Nic nic;
+      nic.name = nic_name;
+      nic.transport = transport;
+      nic.role = nic_name == "mlx5_9" ? topology::NicRole::kStorage : topology::NicRole::kCompute;
+      nic.ports.emplace_back();
+      node.status.node.nics.push_back(nic);
+    }
+    node.status.observed_at = base::WallTime(std::chrono::seconds(1'800'000'000));
+    node.status.hash = "0123456789abcdef";
+    crds::DeviceWish wish;
+    wish.resource = resource;
+    wish.policies = {"nics"};
+    wish.mode = crds::DeviceMode::kNics;
+    wish.plugin = crds::DevicePlugin::kRdmaShared;
+    wish.ports = {port};
+    node.spec.devices = {wish};
+    server.Put(ResourceOf(keys::kNodeTopology), crds::ToJson(node));
+  }
+  // A pod without GPUs that asks for a resource.
+  void AddRdmaPod(const std::string& name, const std::string& node, const std::string& resource,
+                  const std::function<void(Json&)>& change = {}) {
+    AddPod(name, 0, node, 0);
+    server.Edit(kube::kPods, {"train", name + "-0"}, [&](Json& pod) {
+      pod["spec"]["containers"][0]["resources"]["limits"] = {{resource, "1"}};
+      if (change) change(pod);
+    });
+  }
+  std::vector<std::string> RdmaFindings() {
+    std::vector<std::string> findings;
+    const Json json = Json::parse(Run(Format::kJson).out);
+    for (const Json& item : json.at("items")) {
+      if (item.at("check") == "rdma" && item.at("verdict") != "ok") findings.push_back(item.at("what"));
+    }
+    return findings;
+  }
+};
+
+TEST_F(DoctorOfRdmaPods, NamesEveryPodOfARoceNodeThatLacksAnInterfaceOrMayNotPin) {
+  AddRdmaPod("bare", "roce", "acme.com/nics");
+  AddRdmaPod("known", "roce", "rdma/hca_shared");  // another plugin's, told by its name
+  AddRdmaPod("pinned", "roce", "acme.com/nics", [](Json& pod) {
+    pod["spec"]["containers"][0]["securityContext"]["capabilities"]["add"] = Json::array({"IPC_LOCK"});
+  });
+  AddRdmaPod("first", "roce", "acme.com/nics", [](Json& pod) {
+    pod["spec"]["hostNetwork"] = true;
+    pod["spec"]["initContainers"] = pod["spec"]["containers"];
+    pod["spec"]["containers"][0].erase("resources");
+  });
+  AddRdmaPod("whole", "roce", "acme.com/nics", [](Json& pod) {
+    pod["spec"]["hostNetwork"] = true;
+    pod["spec"]["containers"][0]["securityContext"]["privileged"] = true;
+  });
+  EXPECT_THAT(
+      RdmaFindings(),
+      testing::UnorderedElementsAre(
+          "3 pods: train/bare-0, train/first-0 and train/known-0: container main may not pin memory, which RDMA "
+          "needs",
+          "3 pods: train/bare-0, train/known-0 and train/pinned-0: it has no network interface of the NICs, and "
+          "without one RoCE has no address"));
+}
+
+TEST_F(DoctorOfRdmaPods, LooksAtTheTransportOfThePodsOwnDevices) {
+  AddRdmaPod("ib", "ib", "acme.com/nics");
+  AddRdmaPod("ib-known", "ib", "rdma/hca_shared");
+  AddRdmaPod("compute", "mixed", "rdma/hca_shared");
+  AddRdmaPod("waits", "", "acme.com/nics");
+  AddRdmaPod("fabric", "roce", "heddle.dev/fabric");
+  AddRdmaPod("cpu", "roce", "example.com/fpga");
+  AddRdmaPod("ended", "roce", "acme.com/nics", [](Json& pod) { pod["status"]["phase"] = "Succeeded"; });
+  EXPECT_THAT(RdmaFindings(), IsEmpty());
+  AddRdmaPod("storage", "mixed", "acme.com/storage");
+  const auto findings = RdmaFindings();
+  ASSERT_EQ(findings.size(), 2u);
+  for (const std::string& finding : findings) EXPECT_THAT(finding, HasSubstr("1 pod: train/storage-0: "));
+}
+
+// A pod without GPUs goes past nobody.
+TEST_F(DoctorOfRdmaPods, ArePassedOverWhereOnlyGpusCount) {
+  AddRdmaPod("bare", "roce", "acme.com/nics");
+  const kube::Resource policies{"admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies",
+                                "MutatingAdmissionPolicy", false};
+  server.Serve(policies);
+  server.Put(policies, Named("heddle-gang"));
+  EXPECT_THAT(Run().out, HasSubstr("no pod with GPUs goes past Heddle in its scope; 0 go through it"));
 }
 
 TEST_F(DoctorStage, StopsAskingForRightsOnceItMayNot) {

@@ -48,6 +48,27 @@ TEST_F(ExplainTest, CountsWhatAGoodPlacementKeepsTogether) {
             Json::parse(R"({"name":"llama-1","index":1,"node":"node-00","gpus":[4,5,6,7]})"));
 }
 
+TEST_F(ExplainTest, SaysWhichPodsWereGivenOtherGpusThanPlanned) {
+  AddJob("llama", 8, "tp=8,pp=2,dp=2");
+  AddPods(true, true);
+  EXPECT_THAT(ExplainJob("job/llama").out, testing::Not(HasSubstr("than planned")));
+  server.Edit(ResourceOf(keys::kNodeTopology), {"", "node-01"}, [](Json& object) {
+    crds::NodeTopology topology = *crds::NodeTopologyFromJson(object);
+    for (const int pod : {2, 3}) {
+      crds::Grant grant;
+      grant.pod_namespace = "train";
+      grant.pod_name = "llama-" + std::to_string(pod);
+      const int first = pod == 2 ? 4 : 0;  // the two are exchanged
+      for (int index = first; index < first + 4; ++index) grant.gpus.push_back({index, ""});
+      topology.status.grants.push_back(grant);
+    }
+    object["status"] = crds::ToJson(topology)["status"];
+  });
+  const std::string text = ExplainJob("job/llama").out;
+  EXPECT_THAT(text, HasSubstr("2 of 8 pods got other GPUs than planned: llama-2 holds 4,5,6,7 where its plan says "
+                              "0,1,2,3"));
+}
+
 TEST_F(ExplainTest, CountsWhatABadPlacementTearsApart) {
   AddJob("llama", 8, "tp=8,pp=2,dp=2");
   AddPods(false, true);

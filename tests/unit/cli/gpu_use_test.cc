@@ -30,7 +30,7 @@ TEST_F(GpuUse, LeavesToOthersWhatTheirAnnotationsSay) {
   const Json silent = AddPod("a", 0, "node-00", 2);
   const Json planned = AddPod("b", 0, "node-00", 4, "0,1,4,5");
   const auto use = Find();
-  EXPECT_EQ(use.at(kube::Uid(planned)), (PodGpus{0x33, GpuSource::kAnnotated}));
+  EXPECT_EQ(use.at(kube::Uid(planned)), (PodGpus{0x33, GpuSource::kAnnotated, 0x33}));
   EXPECT_EQ(use.at(kube::Uid(silent)), (PodGpus{0x0c, GpuSource::kAssumed}));
 }
 
@@ -45,7 +45,7 @@ TEST_F(GpuUse, BelievesTheKubeletMoreThanThePlan) {
                                       .gpus = {{.index = 6}, {.index = 7}}});
     object["status"] = crds::ToJson(topology)["status"];
   });
-  EXPECT_EQ(Find().at(kube::Uid(pod)), (PodGpus{0xc0, GpuSource::kGranted}));
+  EXPECT_EQ(Find().at(kube::Uid(pod)), (PodGpus{0xc0, GpuSource::kGranted, 0x03}));
 }
 
 TEST_F(GpuUse, KnowsThePodOfAGrantWithoutUidByItsName) {
@@ -59,8 +59,8 @@ TEST_F(GpuUse, KnowsThePodOfAGrantWithoutUidByItsName) {
     object["status"] = crds::ToJson(topology)["status"];
   });
   const auto use = Find();
-  EXPECT_EQ(use.at(kube::Uid(pod)), (PodGpus{0xc0, GpuSource::kGranted}));
-  EXPECT_EQ(use.at(kube::Uid(other)), (PodGpus{0x0c, GpuSource::kAnnotated}));
+  EXPECT_EQ(use.at(kube::Uid(pod)), (PodGpus{0xc0, GpuSource::kGranted, 0x03}));
+  EXPECT_EQ(use.at(kube::Uid(other)), (PodGpus{0x0c, GpuSource::kAnnotated, 0x0c}));
 }
 
 TEST_F(GpuUse, CountsNoFinishedPodAndNoPodWithoutRoom) {

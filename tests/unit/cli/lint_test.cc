@@ -1,5 +1,7 @@
 #include "cli/lint.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
 #include <map>
@@ -143,6 +145,51 @@ TEST(LintCommand, PassesOnWhatAgentsAndTheOperatorReport) {
   EXPECT_THAT(output.out, HasSubstr("LosslessPolicies roce, roce-2 select it"));
 }
 
+TEST(LintCommand, HoldsWhatPoliciesSayForInfiniBandAgainstThePortsOfNodes) {
+  const auto nic = [](int rail, const char* transport) {
+    return fmt::format(R"({{"name": "mlx5_{0}", "role": "compute", "rail": {0}, "transport": "{1}",
+                       "ports": [{{"number": 1, "state": "Active", "leafMissing": "Unknown"}}]}})",
+                       rail, transport);
+  };
+  const auto node = [&nic](const std::string& name, const char* transport) {
+    return R"({"kind": "NodeTopology", "metadata": {"name": ")" + name +
+           R"("}, "status": {"observedAt": "2026-01-31T12:00:00Z", "hash": "0123456789abcdef",
+           "nvlinkDomainMissing": "NotApplicable", "nics": [)" + nic(0, transport) + "," + nic(1, transport) + "]}}";
+  };
+  const auto policy = [](const std::string& name, const std::string& spec) {
+    return R"({"kind": "LosslessPolicy", "metadata": {"name": ")" + name + R"("}, "spec": )" + spec + "}";
+  };
+  const auto lint = [](const std::vector<std::string>& items) {
+    return LintText(fmt::format(R"({{"kind": "List", "items": [{}]}})", fmt::join(items, ",")), Format::kJson);
+  };
+  const std::string level = R"({"infiniBand": {"serviceLevel": 1}})";
+  EXPECT_THAT(RulesOf(lint({policy("ib", level), node("gpu-1", "InfiniBand")})), IsEmpty());
+  EXPECT_THAT(RulesOf(lint({policy("ib", level)})), IsEmpty()) << "without nodes nobody knows";
+  Json found = Json::parse(lint({policy("ib", level), node("gpu-1", "RoCE")}).out).at("findings");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0]["rule"], "infiniband-nowhere");
+  EXPECT_EQ(found[0]["severity"], "Warning");
+  EXPECT_EQ(found[0]["fact"], "infiniBand says service level 1");
+  EXPECT_EQ(found[0]["contrary"], "none of the 2 ports it selects here is InfiniBand");
+
+  const std::string one = policy("a", R"({"rails": [0], "infiniBand": {"serviceLevel": 1}})");
+  const std::string two = policy("b", R"({"rails": [1], "infiniBand": {"serviceLevel": 2}})");
+  found = Json::parse(
+              lint({one, two, node("gpu-1", "InfiniBand"), node("gpu-2", "InfiniBand")}).out)
+              .at("findings");
+  ASSERT_EQ(found.size(), 1u) << "one for each two policies, and not one for each node";
+  EXPECT_EQ(found[0]["rule"], "infiniband-differs");
+  EXPECT_EQ(found[0]["severity"], "Error");
+  EXPECT_EQ(found[0]["where"], "LosslessPolicy a");
+  EXPECT_EQ(found[0]["with"], "LosslessPolicy b");
+  EXPECT_EQ(found[0]["fact"], "gpu-1 mlx5_0:1 gets service level 1");
+  EXPECT_EQ(found[0]["contrary"], "gpu-1 mlx5_1:1 gets service level 2");
+  // What one of both does not say is NCCL's own choice, and contradicts nothing.
+  EXPECT_THAT(RulesOf(lint({one, policy("b", R"({"rails": [1], "infiniBand": {"adaptiveRouting": false}})"),
+                            node("gpu-1", "InfiniBand")})),
+              IsEmpty());
+}
+
 TEST(LintCommand, HoldsPoliciesAgainstTheNicsOfNodes) {
   const auto node = [](const std::string& name, const std::string& nic, const std::string& spec = "{}") {
     return R"({"kind": "NodeTopology", "metadata": {"name": ")" + name + R"("}, "spec": )" + spec +
@@ -226,6 +273,34 @@ TEST(LintCommand, NamesTheFileAndTheFieldThatItCannotRead) {
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("nests deeper"));
   EXPECT_THAT(refusal("kind: LosslessPolicy\nspec: [\n"), HasSubstr("line 3"));
   EXPECT_THAT(refusal("PFC configuration:\n\tenabled 0 0 5\n"), HasSubstr("line 2: PFC is 0 or 1"));
+}
+
+// The bad input of a policy, each with its field; a server refuses the same by its schema.
+TEST(LintCommand, NamesTheFieldOfWhatNoPolicyCanSay) {
+  struct Case {
+    std::string spec, says;
+  };
+  for (const Case& one : std::vector<Case>{
+           {R"({"rdma": {"priority": 9}})", "spec.rdma.priority"},
+           {R"({"pfcPriorities": [3, 9]})", "spec.pfcPriorities"},
+           {R"({"ets": [{"priority": 9, "algorithm": "ETS", "percent": 100}]})", "spec.ets[0].priority"},
+           {R"({"infiniBand": {"serviceLevel": 16}})", "spec.infiniBand.serviceLevel"},
+           {R"({"infiniBand": {"adaptiveRouting": 1}})", "spec.infiniBand.adaptiveRouting"},
+           {R"({"infiniBand": "fast"})", "spec.infiniBand"},
+           {R"({"profile": "connectx-9/v1"})", "there is no profile \"connectx-9/v1\""}}) {
+    SCOPED_TRACE(one.spec);
+    const Output output =
+        LintText(R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": )" + one.spec + "}");
+    EXPECT_EQ(output.exit_code, Output::kUsage);
+    EXPECT_THAT(output.err, HasSubstr(one.says));
+    EXPECT_THAT(output.err, HasSubstr("LosslessPolicy roce"));
+  }
+  const Output shares = LintText(
+      R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": {"ets": [
+          {"priority": 0, "algorithm": "ETS", "percent": 40}, {"priority": 3, "algorithm": "ETS", "percent": 50}]}})",
+      Format::kJson);
+  EXPECT_EQ(shares.exit_code, Output::kRefused);
+  EXPECT_THAT(RulesOf(shares), Contains("ets-sum"));
 }
 
 TEST(LintCommand, LooksAtTheOtherFilesWhenOneCannotBeRead) {

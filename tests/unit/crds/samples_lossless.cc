@@ -99,6 +99,13 @@ std::vector<std::string> RandomPorts(Random& random) {
   return ports;
 }
 
+lossless::InfiniBand RandomInfiniBand(Random& random) {
+  lossless::InfiniBand infiniband;
+  if (Coin(random)) infiniband.service_level = Number(random, 0, 15);
+  if (Coin(random)) infiniband.adaptive_routing = Coin(random);
+  return infiniband;
+}
+
 lossless::Policy RandomPolicy(Random& random) {
   lossless::Policy policy;
   const auto maybe = [&](std::optional<int>& value, int min, int max) {
@@ -130,6 +137,7 @@ lossless::Policy RandomPolicy(Random& random) {
   maybe(policy.tos, 0, 255);
   maybe(policy.traffic_class, 0, 255);
   if (Coin(random)) policy.marking = lossless::EcnMarking{Number(random, 0, 9), Number(random, 0, 9), 5};
+  policy.infiniband = RandomInfiniBand(random);
   return policy;
 }
 
@@ -153,7 +161,13 @@ std::vector<LosslessWish> FullWishes() {
   refused.generation = 3;
   refused.reason = "profile connectx-7/v1 is not for a NIC of PCI id 15b3:101d";
   refused.refused = true;
-  return {wish, conflict, refused};
+  LosslessWish infiniband;
+  infiniband.ports = {"mlx5_4:1"};
+  infiniband.policies = {"roce"};
+  infiniband.generation = 3;
+  infiniband.reason = "InfiniBand is lossless by link credits";
+  infiniband.infiniband = {1, false};
+  return {wish, conflict, refused, infiniband};
 }
 
 std::vector<LosslessReport> FullReports() {
@@ -201,6 +215,7 @@ std::vector<LosslessPolicy> FullLosslessPolicies() {
   policy.dcqcn = FullSettings().dcqcn;
   policy.tos = policy.traffic_class = 106;
   policy.marking = lossless::EcnMarking{1'048'576, 2'097'152, 5};
+  policy.infiniband = {1, false};
   LosslessPolicyStatus& status = full.status;
   status.observed_generation = 3;
   status.profile = "connectx-7/v1";
@@ -224,6 +239,7 @@ std::vector<LosslessWish> RandomWishes(Random& random) {
     } else {
       wish.reason = "InfiniBand";
       wish.refused = Coin(random);
+      wish.infiniband = RandomInfiniBand(random);
     }
     return wish;
   });

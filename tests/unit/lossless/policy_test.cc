@@ -56,6 +56,23 @@ TEST(Policy, FollowsWhatIsDeclared) {
   EXPECT_EQ(SourceOf(*resolved, "rdma.dscp"), "the policy");
 }
 
+TEST(Policy, SaysOfInfiniBandWhatItWasGivenAndOnlyToInfiniBand) {
+  Policy declared;
+  EXPECT_TRUE(Resolve(declared)->policy.infiniband.empty()) << "no profile knows the levels of a subnet manager";
+  declared.infiniband = {5, true};
+  const auto resolved = Resolve(declared);
+  ASSERT_TRUE(resolved);
+  EXPECT_EQ(SourceOf(*resolved, "infiniBand.serviceLevel"), "the policy");
+  EXPECT_EQ(SourceOf(*resolved, "infiniBand.adaptiveRouting"), "the policy");
+  EXPECT_EQ(Render(*resolved, {topology::Transport::kInfiniBand, ""}).infiniband, declared.infiniband);
+  for (const auto transport :
+       {topology::Transport::kRoce, topology::Transport::kEfa, topology::Transport::kEthernet})
+    EXPECT_TRUE(Render(*resolved, {transport, ""}).infiniband.empty());
+  EXPECT_EQ(Text(declared.infiniband), "service level 5, adaptive routing on");
+  EXPECT_EQ(Text({std::nullopt, false}), "adaptive routing off");
+  EXPECT_EQ(Text(InfiniBand{}), "nothing");
+}
+
 TEST(Policy, KeepsWhatIsDeclaredEvenIfItContradicts) {
   Policy declared;
   declared.tos = 0;

@@ -114,6 +114,49 @@ TEST_F(DeviceReconcilerTest, AnEventSaysWhatAPolicyTurnedTo) {
   EXPECT_EQ(server.All(kube::kEvents).size(), 1u) << "said once";
 }
 
+TEST_F(DeviceReconcilerTest, SaysThatItMayNotRunAnotherPluginAndRunsItOnceItMay) {
+  AddRoceNode("a");
+  AddPolicy("shared", {{"mode", "Nics"},
+                       {"plugin", "RdmaShared"},
+                       {"resources", Json::array({Json{{"name", "rdma/hca"}, {"rails", Json::array({0})}}})}});
+  AddPolicy("ours", {{"mode", "Nics"},
+                     {"resources", Json::array({Json{{"name", "heddle.dev/nic"}, {"rails", Json::array({1})}}})}});
+  bool forbidden = true;
+  int asked = 0;
+  server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (!forbidden || request.plural != "daemonsets" || !request.write()) return std::nullopt;
+    ++asked;
+    return test::StatusResponse(403, "Forbidden", "daemonsets.apps is forbidden");
+  });
+  const auto ready = [this](const std::string& policy) {
+    const Json object = *server.Find(kRdmaDevicePolicies, {"", policy});
+    return object["status"]["conditions"][0];
+  };
+  const auto refused = reconciler.Reconcile({});
+  ASSERT_FALSE(refused) << "and so it is tried again, after pauses that grow";
+  EXPECT_EQ(refused.error().code, base::Code::kForbidden);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(ready("shared")["reason"], "PluginNotRun");
+  EXPECT_EQ(ready("shared")["status"], "False");
+  EXPECT_THAT(ready("shared")["message"].get<std::string>(),
+              testing::AllOf(testing::HasSubstr("make DaemonSet heddle-rdma-shared-"),
+                             testing::HasSubstr("daemonsets.apps is forbidden"),
+                             testing::HasSubstr("kubectl heddle doctor")));
+  EXPECT_NE(ready("ours")["reason"], "PluginNotRun") << "which has nothing to do with it";
+  events.Flush({});
+  EXPECT_THAT(server.All(kube::kEvents), testing::Contains(testing::Truly([](const Json& event) {
+                return event["reason"] == "DevicesPluginNotRun";
+              })));
+  // No node is left with a label that picks a plugin which is not there.
+  EXPECT_FALSE(kube::Labels(*server.Find(kube::kNodes, {"", "a"})).contains("heddle.dev/rdma-class"));
+
+  forbidden = false;
+  clock.Advance(1min);
+  Reconcile();
+  EXPECT_EQ(server.All(daemon_sets).size(), 1u);
+  EXPECT_EQ(ready("shared")["reason"], "Waiting");
+}
+
 TEST_F(DeviceReconcilerTest, RunsAnotherPluginWhereAPolicyNamesItAndCleansUpAfterIt) {
   AddRoceNode("a");
   AddRoceNode("b");

@@ -101,6 +101,56 @@ TEST(LosslessRollout, SaysWhySomePortsHaveNothingToSet) {
   EXPECT_THAT(wishes[1].reason, HasSubstr("InfiniBand"));
 }
 
+TEST(LosslessRollout, TellsInfiniBandPortsWhatThePolicySaysForThem) {
+  LosslessNode node = NodeNamed("a");
+  node.node.nics[1].transport = topology::Transport::kInfiniBand;
+  LosslessPolicy policy = PolicyNamed("mixed");
+  policy.spec.policy.infiniband = {1, false};
+  auto rollout = DecideRollout({{policy}, {}}, {node}, kNow);
+  const auto& wishes = rollout.wishes.at("a");
+  ASSERT_EQ(wishes.size(), 2u);
+  EXPECT_TRUE(wishes[0].infiniband.empty()) << "a RoCE port";
+  EXPECT_EQ(wishes[1].infiniband, (lossless::InfiniBand{1, false}));
+  EXPECT_FALSE(wishes[1].settings);
+  EXPECT_FALSE(wishes[1].refused);
+  EXPECT_THAT(rollout.statuses.at("mixed").findings, IsEmpty());
+  // Another level is a new generation for that port only.
+  Report(node, rollout, LosslessState::kCompliant);
+  policy.generation = 2;
+  policy.spec.policy.infiniband.service_level = 2;
+  rollout = DecideRollout({{policy}, {}}, {node}, kNow);
+  EXPECT_EQ(rollout.wishes.at("a")[0].generation, 1);
+  EXPECT_EQ(rollout.wishes.at("a")[1].generation, 2);
+}
+
+TEST(LosslessRollout, SaysThatNoPortTakesWhatAPolicySaysForInfiniBand) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.policy.infiniband = {1, std::nullopt};
+  const auto rollout = DecideRollout({{policy}, {}}, {NodeNamed("a")}, kNow);
+  EXPECT_THAT(rollout.statuses.at("roce").findings,
+              ElementsAre("infiniband-nowhere: infiniBand says service level 1; none of the 2 ports it selects "
+                          "is InfiniBand"));
+  EXPECT_TRUE(rollout.wishes.at("a").at(0).settings) << "it is no reason to tell ports nothing";
+  EXPECT_THAT(DecideRollout({{policy}, {}}, {}, kNow).statuses.at("roce").findings, IsEmpty())
+      << "a cluster without nodes yet";
+}
+
+TEST(LosslessRollout, APolicyOfInfiniBandAloneSaysWhatItIsFor) {
+  LosslessNode node = NodeNamed("a");
+  for (topology::Nic& nic : node.node.nics) nic.transport = topology::Transport::kInfiniBand;
+  LosslessPolicy policy = PolicyNamed("ib");
+  policy.spec.policy.infiniband = {1, false};
+  auto rollout = DecideRollout({{policy}, {}}, {node}, kNow);
+  Report(node, rollout, LosslessState::kNotApplicable);
+  rollout = DecideRollout({{policy}, {}}, {node}, kNow);
+  const auto* ready = crds::FindCondition(rollout.statuses.at("ib").conditions, crds::kReady);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ(ready->status, crds::ConditionStatus::kTrue);
+  EXPECT_EQ(ready->message,
+            "nothing is to be set on the hosts of its 2 ports: they are InfiniBand, EFA or without RDMA; what "
+            "infiniBand says goes into NCCL's configuration of their nodes");
+}
+
 TEST(LosslessRollout, TellsAPortWhoseNicIsAnotherOnlyTheReason) {
   LosslessPolicy policy = PolicyNamed("roce");
   policy.spec.policy.profile = "connectx-7/v1";

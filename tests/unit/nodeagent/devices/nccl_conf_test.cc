@@ -253,6 +253,84 @@ TEST(NcclConf, APortWithoutPolicyBesideOneIsSaid) {
   EXPECT_THAT(conf.notes, ElementsAre(HasSubstr("mlx5_1:1 carry marked packets too")));
 }
 
+topology::Node InfiniBandNode(int nics) {
+  topology::Node node = RoceNode(nics);
+  for (Nic& nic : node.nics) {
+    nic.transport = topology::Transport::kInfiniBand;
+    nic.ports[0].gid_index.reset();
+  }
+  return node;
+}
+
+crds::LosslessWish SaysOfInfiniBand(std::vector<std::string> ports, std::string policy,
+                                    lossless::InfiniBand infiniband) {
+  crds::LosslessWish wish;
+  wish.ports = std::move(ports);
+  wish.policies = {std::move(policy)};
+  wish.reason = "InfiniBand is lossless by link credits";
+  wish.infiniband = infiniband;
+  return wish;
+}
+
+TEST(NcclConf, HasServiceLevelAndAdaptiveRoutingOfInfiniBandAsThePolicySays) {
+  NcclFacts facts;
+  facts.lossless = {SaysOfInfiniBand({"mlx5_0:1", "mlx5_1:1"}, "ib", {1, false})};
+  NcclConf conf = NcclConfOf(InfiniBandNode(2), facts);
+  auto variables = AsNcclReads(conf.text);
+  EXPECT_EQ(variables.at("NCCL_IB_SL"), "1");
+  EXPECT_EQ(variables.at("NCCL_IB_ADAPTIVE_ROUTING"), "0");
+  EXPECT_FALSE(variables.contains("NCCL_IB_TC")) << "InfiniBand has no traffic class to be marked with";
+  EXPECT_THAT(conf.text, HasSubstr("# What LosslessPolicy ib says of InfiniBand: the service level"));
+  EXPECT_THAT(conf.notes, IsEmpty());
+  ExpectGolden("infiniband-policy", conf.text);  // NCCL itself reads it in tests/nccl
+  facts.lossless[0].infiniband = {0, true};      // 0 is said, and not nothing
+  variables = AsNcclReads(NcclConfOf(InfiniBandNode(2), facts).text);
+  EXPECT_EQ(variables.at("NCCL_IB_SL"), "0");
+  EXPECT_EQ(variables.at("NCCL_IB_ADAPTIVE_ROUTING"), "1");
+}
+
+TEST(NcclConf, LeavesNcclItsOwnDefaultsWhereNoPolicySpeaksOfInfiniBand) {
+  NcclFacts facts;
+  facts.lossless = {SaysOfInfiniBand({"mlx5_0:1", "mlx5_1:1"}, "ib", {})};
+  EXPECT_EQ(NcclConfOf(InfiniBandNode(2), facts), NcclConfOf(InfiniBandNode(2), {}));
+  facts.lossless[0].infiniband.service_level = 2;
+  const auto variables = AsNcclReads(NcclConfOf(InfiniBandNode(2), facts).text);
+  EXPECT_EQ(variables.at("NCCL_IB_SL"), "2");
+  EXPECT_FALSE(variables.contains("NCCL_IB_ADAPTIVE_ROUTING"));
+}
+
+// What would be said of a port that another policy selects as well is in force for neither.
+TEST(NcclConf, TakesNothingForInfiniBandFromAPortInConflictNorForARocePort) {
+  NcclFacts facts;
+  facts.lossless = {SaysOfInfiniBand({"mlx5_0:1", "mlx5_1:1"}, "ib", {3, false})};
+  EXPECT_EQ(NcclConfOf(RoceNode(2), facts), NcclConfOf(RoceNode(2), {}));
+  facts.lossless[0].policies = {"ib", "other"};
+  EXPECT_EQ(NcclConfOf(InfiniBandNode(2), facts), NcclConfOf(InfiniBandNode(2), {}));
+}
+
+TEST(NcclConf, TwoServiceLevelsOfOneNodeAreNoneAndTheRestIsWritten) {
+  NcclFacts facts;
+  facts.lossless = {SaysOfInfiniBand({"mlx5_0:1"}, "a", {1, false}),
+                    SaysOfInfiniBand({"mlx5_1:1"}, "b", {2, false})};
+  const NcclConf conf = NcclConfOf(InfiniBandNode(2), facts);
+  const auto variables = AsNcclReads(conf.text);
+  EXPECT_FALSE(variables.contains("NCCL_IB_SL"));
+  EXPECT_EQ(variables.at("NCCL_IB_ADAPTIVE_ROUTING"), "0");
+  EXPECT_THAT(conf.notes, ElementsAre("NCCL_IB_SL is left out: mlx5_0:1 should have 1 and mlx5_1:1 2, and NCCL "
+                                      "has one for all; make infiniBand of the LosslessPolicies of this node "
+                                      "agree"));
+  EXPECT_THAT(conf.text, HasSubstr("# " + conf.notes[0] + ".\n"));
+}
+
+TEST(NcclConf, AnInfiniBandPortOfWhichNobodySaysItIsSaid) {
+  NcclFacts facts;
+  facts.lossless = {SaysOfInfiniBand({"mlx5_0:1"}, "a", {1, std::nullopt})};
+  const NcclConf conf = NcclConfOf(InfiniBandNode(2), facts);
+  EXPECT_EQ(AsNcclReads(conf.text).at("NCCL_IB_SL"), "1");
+  EXPECT_THAT(conf.notes, ElementsAre("NCCL_IB_SL of LosslessPolicy a is used on mlx5_1:1, too, of which no "
+                                      "LosslessPolicy says it"));
+}
+
 TEST(NcclConf, OfTwoLinkTypesTheMoreFrequentIsUsed) {
   topology::Node node = RoceNode(3);
   node.nics[0].transport = topology::Transport::kInfiniBand;

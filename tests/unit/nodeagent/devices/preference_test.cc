@@ -209,5 +209,13 @@ TEST(PlanCondition, SaysBothWhereTheyDiffer) {
   EXPECT_FALSE(PlanCondition({grant}, {Pod("b", 2, 0b11U)}));
 }
 
+TEST(PlanCondition, SaysNothingAgainstGpusThatNobodyCanCountByIndex) {
+  crds::Grant grant;
+  grant.pod_namespace = "train";
+  grant.pod_name = "a";
+  grant.gpus = {{-1, "GPU-gone"}, {5, "GPU-5"}};
+  EXPECT_FALSE(PlanCondition({grant}, {Pod("a", 2, 0b11U)}));
+}
+
 }  // namespace
 }  // namespace heddle::nodeagent
