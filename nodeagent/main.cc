@@ -126,7 +126,8 @@ int main(int argc, char** argv) {
   nodeagent::RecordedEthtool recorded_ethtool(recorded);
   nodeagent::CounterReader reader(live ? root : recorded,
                                   live ? static_cast<nodeagent::EthtoolSource&>(live_ethtool)
-                                       : static_cast<nodeagent::EthtoolSource&>(recorded_ethtool));
+                                       : static_cast<nodeagent::EthtoolSource&>(recorded_ethtool),
+                                  live ? "/" : flags.machine);
   const auto kernel = live ? nodeagent::OpenKernelEvents() : nullptr;
   nodeagent::MonitorOptions options;
   options.look_interval = Seconds(flags.interval_s);
