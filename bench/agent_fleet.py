@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""What agents cost a real API server: bench/agent_fleet.py [--agents N] [--rest S] [--jitter S] [--bin DIR].
+"""What agents cost a real API server: bench/agent_fleet.py [--agents N] [--kwok] [--rest S] [--jitter S] [--bin DIR].
 
 N agents start at once, each with its own token, connections, watch, publication and Lease, in one process
 (agents_bench fleet). Then they rest. etcd and kube-apiserver run alone: kubelets, controllers and Heddle's operator
-would add their own load, which is not the agents'. The NodeTopologies are made beforehand, as the operator has them
+would add their own load, which is not the agents'. With --kwok KWOK keeps the Nodes Ready, as kubelets would, beside the
+controller-manager; their heartbeats are put off, and what they write at the start is over before the agents begin. The
+NodeTopologies are made beforehand, as the operator has them
 when a DaemonSet is updated or a site gets its power back."""
 
 import argparse
@@ -23,6 +25,7 @@ sys.path[:0] = [str(ROOT / "tests" / "cluster"), str(ROOT / "tests" / "support")
 import machines  # noqa: E402: the path above comes first
 from bed import ControlPlane, Heddle, Nodes, path  # noqa: E402
 from bed.heddle import NAMESPACE  # noqa: E402
+from scale.fleet import QUIET_NODES  # noqa: E402
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -57,9 +60,13 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-def prepare(plane, names):
+def prepare(plane, names, kwok):
     """A Node, its NodeTopology, and a kubeconfig of its agent, for each name; the folder of the latter."""
-    plane.create_all(path("nodes"), [Nodes.body(name) for name in names])
+    if kwok:
+        # KWOK takes minutes for thousands on few cores.
+        Nodes(plane).add_plain(*names, timeout=60 + len(names) // 5)
+    else:
+        plane.create_all(path("nodes"), [Nodes.body(name) for name in names])
     uids = {node["metadata"]["name"]: node["metadata"]["uid"] for node in plane.rest.list(path("nodes"))}
     owner = {"apiVersion": "v1", "kind": "Node", "controller": True, "blockOwnerDeletion": False}
     plane.create_all(path("nodetopologies"), [
@@ -83,19 +90,22 @@ def small_stacks():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agents", type=int, default=500)
+    parser.add_argument("--kwok", action="store_true", help="keep the Nodes Ready by KWOK; without, they are bare objects")
     parser.add_argument("--rest", type=int, default=60, help="seconds to watch them at rest")
     parser.add_argument("--jitter", type=int, default=10, help="the agent's --publish-jitter")
     parser.add_argument("--machine", default="hgx-h100", help="a shape of tests/support/machines.py")
     parser.add_argument("--bin", default=str(ROOT / "build" / "release" / "bin"))
     arguments = parser.parse_args()
     names = [f"node-{index:05}" for index in range(arguments.agents)]
-    with ControlPlane("fleet", components=("etcd", "apiserver")) as plane:
+    components = ("etcd", "apiserver") + (("controller-manager", "kwok") if arguments.kwok else ())
+    with ControlPlane("fleet", components=components, arguments=QUIET_NODES if arguments.kwok else None) as plane:
         heddle = Heddle(plane, arguments.bin)
-        # Made here: install() would wait for the default account, which no controller-manager makes.
-        plane.rest.create(path("namespaces"), {"metadata": {"name": heddle.namespace}})
-        heddle.install(wait=False)
+        if not arguments.kwok:
+            # Made here: install() would wait for the default account, which no controller-manager makes.
+            plane.rest.create(path("namespaces"), {"metadata": {"name": heddle.namespace}})
+        heddle.install(wait=arguments.kwok)
         started = time.monotonic()
-        kubeconfigs = prepare(plane, names)
+        kubeconfigs = prepare(plane, names, arguments.kwok)
         machine = machines.write({"nodes": [{"name": "node-00000", "shape": arguments.machine}]},
                                  str(plane.folder / "machines"))["node-00000"]
         print(f"{len(names)} nodes with their objects and tokens made in {time.monotonic() - started:.0f} s", flush=True)

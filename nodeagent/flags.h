@@ -9,6 +9,7 @@
 #include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/leaf/memory.h"
+#include "nodeagent/nic/uncabled.h"
 
 namespace heddle::nodeagent {
 
@@ -45,6 +46,7 @@ struct Flags {
   std::string qos, qos_port, qos_output = "table";  // the verb: "show", "watch"; empty = none
   std::string probe;                                // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1", lldpd_socket, labels_file;
+  std::string uncabled;                       // as UncabledPorts::Parse takes it
   std::optional<std::string> pod_resources;   // as given
   std::optional<std::string> device_plugins;  // as given
   std::string state_dir = "/var/lib/heddle", infiniband_devices = "/dev/infiniband", nccl_conf = "variable";
@@ -166,7 +168,15 @@ inline CLI::App* DefineRecord(CLI::App& app, Flags& flags) {
   return record;
 }
 
-// What a live machine is asked beside its kernel.
+inline CLI::Validator CheckUncabled() {
+  return {[](const std::string& text) {
+            const auto parsed = UncabledPorts::Parse(text);
+            return parsed ? std::string() : parsed.error().message;
+          },
+          ""};
+}
+
+// What a machine is asked beside its kernel, and what its owner knows better.
 inline void DefineSources(CLI::App& app, Flags& flags, CLI::Option* machine) {
   app.add_option(
          "--nvml", flags.nvml,
@@ -185,6 +195,14 @@ inline void DefineSources(CLI::App& app, Flags& flags, CLI::Option* machine) {
       ->type_name("FILE")
       ->take_last()
       ->excludes(machine);
+  app.add_option(
+         "--uncabled", flags.uncabled,
+         "Ports of RDMA devices that nobody cabled, and that are left out while they are down: DEVICE or "
+         "DEVICE:PORT, with the shell's *, ? and [...], separated by commas, such as mlx5_1,mlx5_[45]:2. "
+         "The same port of every card of a model is found without it")
+      ->type_name("PATTERN,...")
+      ->take_last()
+      ->check(CheckUncabled());
   app.add_option("--pod-resources", flags.pod_resources,
                  "The kubelet's socket to ask which container holds which devices, or none (default: "
                  "/var/lib/kubelet/pod-resources/kubelet.sock; with --machine, none)");

@@ -102,18 +102,21 @@ int main(int argc, char** argv) {
   });
   base::SystemClock clock;
   const base::DiskFileTree root("/"), recorded(flags.machine);
+  const auto uncabled = nodeagent::UncabledPorts::Parse(flags.uncabled);
+  if (!uncabled) return Failed(uncabled.error().In("--uncabled"));
   const bool live = flags.machine.empty();
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
-    const auto done =
-        live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to, flags.Paths(),
-                                 flags.scrub)
-             : nodeagent::RecordAgain(recorded, flags.machine, flags.node, flags.scrub, flags.record_to);
+    const auto done = live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to,
+                                               flags.Paths(), flags.scrub, *uncabled)
+                           : nodeagent::RecordAgain(recorded, flags.machine, flags.node, flags.scrub,
+                                                    flags.record_to, *uncabled);
     return done ? 0 : Failed(done.error());
   }
-  auto machine = live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.Paths())
-                      : nodeagent::OpenRecorded(recorded, flags.machine, flags.node);
+  auto machine =
+      live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.Paths(), *uncabled)
+           : nodeagent::OpenRecorded(recorded, flags.machine, flags.node, *uncabled);
   if (!machine) return Failed(machine.error());
   const auto once = nodeagent::ServeOnce(live ? root : recorded, *machine, flags, live, stop);
   if (!once || *once) return once ? 0 : Failed(once.error());
@@ -126,7 +129,8 @@ int main(int argc, char** argv) {
   nodeagent::RecordedEthtool recorded_ethtool(recorded);
   nodeagent::CounterReader reader(live ? root : recorded,
                                   live ? static_cast<nodeagent::EthtoolSource&>(live_ethtool)
-                                       : static_cast<nodeagent::EthtoolSource&>(recorded_ethtool));
+                                       : static_cast<nodeagent::EthtoolSource&>(recorded_ethtool),
+                                  live ? "/" : flags.machine);
   const auto kernel = live ? nodeagent::OpenKernelEvents() : nullptr;
   nodeagent::MonitorOptions options;
   options.look_interval = Seconds(flags.interval_s);

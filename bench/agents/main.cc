@@ -46,7 +46,7 @@ int Look(const std::string& folder) {
   Row("of it the RDMA devices", time([&] { (void)rdma.Read(); }));
   Row("of it the interfaces", time([&] { (void)nodeagent::ProbeNet(files); }));
   nodeagent::RecordedEthtool ethtool(files);
-  nodeagent::CounterReader reader(files, ethtool);
+  nodeagent::CounterReader reader(files, ethtool, folder);
   const nodeagent::Readings readings = machine->discovery->Read();
   reader.Watch(nodeagent::WatchedPorts(readings, seen.node));
   nodeagent::LinkHealth links;

@@ -65,6 +65,7 @@ struct Observation {
   std::string nccl_topology;
   std::string boot_id;    // as Readings::boot_id
   std::string lost_gpus;  // which rails stand as if GPUs were there that are gone; a sentence, empty: none
+  friend bool operator==(const Observation&, const Observation&) = default;
 };
 
 // Pure and total.

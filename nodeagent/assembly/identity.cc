@@ -9,10 +9,11 @@ namespace heddle::nodeagent {
 namespace {
 
 constexpr std::size_t kMaxBytes = 64 << 10;
+constexpr std::size_t kMaxUncabled = 16 << 10;  // 128 patterns of 64 characters take half of it
 
-std::string Text(const YAML::Node& document, const char* key) {
+std::string Text(const YAML::Node& document, const char* key, std::size_t most = 128) {
   const YAML::Node value = document[key];
-  return value.IsDefined() && value.IsScalar() ? formats::Printable(value.Scalar(), 128) : std::string();
+  return value.IsDefined() && value.IsScalar() ? formats::Printable(value.Scalar(), most) : std::string();
 }
 
 bool LowerOrDigit(char c) {
@@ -28,7 +29,8 @@ base::Result<Identity> ParseMachineYaml(std::string_view yaml) {
     const YAML::Node document = YAML::Load(std::string(yaml));
     if (!document.IsMap())
       return base::Fail(base::Code::kInvalid, "machine.yaml is no map of name, hostname and site");
-    return Identity{Text(document, "hostname"), Text(document, "name"), Text(document, "site")};
+    return Identity{Text(document, "hostname"), Text(document, "name"), Text(document, "site"),
+                    Text(document, "uncabled", kMaxUncabled)};
   } catch (const std::exception& error) {
     return base::Fail(base::Code::kInvalid,
                       fmt::format("machine.yaml is not YAML ({})", formats::Printable(error.what(), 120)));
@@ -41,6 +43,8 @@ std::string FormatMachineYaml(const Identity& identity) {
   out << YAML::Key << "hostname" << YAML::Value << YAML::DoubleQuoted << identity.node;
   if (!identity.site.empty())
     out << YAML::Key << "site" << YAML::Value << YAML::DoubleQuoted << identity.site;
+  if (!identity.uncabled.empty())
+    out << YAML::Key << "uncabled" << YAML::Value << YAML::DoubleQuoted << identity.uncabled;
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
 }

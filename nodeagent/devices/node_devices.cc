@@ -70,7 +70,10 @@ NodeDevices::NodeDevices(const base::FileTree& files, base::Clock& clock, base::
 void NodeDevices::Look(const Observation& seen) {
   const std::lock_guard lock(mutex_);
   const base::MonotonicTime now = clock_.Now();
-  if (!seen_ || seen_->node != seen.node || !read_at_ || now - *read_at_ >= kReadAgain) {
+  const bool same = seen_ && *seen_ == seen, due = !read_at_ || now - *read_at_ >= kReadAgain;
+  // What else an offer hangs on is told by the other calls. A full disk is tried again with each look.
+  if (same && !due && nccl_problem_.empty()) return;
+  if (due || !seen_ || seen_->node != seen.node) {
     device_files_ = ReadDeviceFiles(files_, seen.node);
     read_at_ = now;
   }

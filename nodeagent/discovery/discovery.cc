@@ -62,7 +62,7 @@ Readings Discovery::Read() {
   counted_.Settle(readings.rdma, readings.net);
   if (mtus_) mtus_->Tell(readings.rdma, readings.net);
   AddAmdGpus(files_, readings.pci, readings.gpus);
-  for (const auto& source : leaves_) readings.leaves.Merge(source->Read());
+  for (const auto& source : leaves_) readings.leaves.Merge(source->Read(readings.rdma));
   if (supplied_) Supply(*supplied_, readings);
   for (std::string& problem : files_.problems()) {
     if (!IsSaid(readings, problem)) readings.pci.problems.push_back(std::move(problem));

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/file_tree.h"
@@ -24,6 +25,9 @@ class Discovery {
   void Ask(std::unique_ptr<MtuSource> mtus) { mtus_ = std::move(mtus); }
   // Devices are where this file has them, from the next look on.
   void Use(SuppliedTopology supplied) { supplied_ = std::move(supplied); }
+
+  // As RdmaProbe::LeaveOut.
+  void LeaveOut(UncabledPorts named) { rdma_.LeaveOut(std::move(named)); }
 
   Observation Look();
   // What such readings come to.

@@ -253,7 +253,7 @@ GpuReadings NvmlProcess::Read() {
     (void)End();
   }
   if (!why.empty()) return Unanswered(std::move(why));
-  GpuReadings readings = ParseNvmlYaml(text);
+  GpuReadings readings = yaml_.Read(std::move(text));
   KeepXids(readings);
   unanswered_ = 0;
   last_ = readings;

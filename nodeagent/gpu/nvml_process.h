@@ -73,6 +73,7 @@ class NvmlProcess final : public GpuSource {
   bool asked_ = false, answered_ = false;  // answered_: this child, once
   bool ended_ = false;                     // it was sent the signal, and is not gone yet
   std::string received_;
+  NvmlYaml yaml_;
   int unanswered_ = 0;  // looks in a row
   GpuReadings last_;
 };

@@ -247,9 +247,17 @@ std::string FormatNvmlYaml(const GpuReadings& readings) {
   return text;
 }
 
+const GpuReadings& NvmlYaml::Read(std::string text) {
+  if (text_ != text) {
+    readings_ = ParseNvmlYaml(text);
+    text_ = std::move(text);
+  }
+  return readings_;
+}
+
 GpuReadings RecordedGpus::Read() {
-  const auto text = files_.Read("nvml.yaml");
-  if (text) return ParseNvmlYaml(*text);
+  auto text = files_.Read("nvml.yaml");
+  if (text) return yaml_.Read(*std::move(text));
   GpuReadings readings;
   readings.absent = "the recorded machine has no nvml.yaml";
   if (text.error().code != base::Code::kNotFound) {

@@ -86,6 +86,24 @@ class GpuSource {
   virtual GpuReadings Read() = 0;
 };
 
+// Total: one GPU that is written wrong does not hide the others; text that is no YAML is one problem.
+GpuReadings ParseNvmlYaml(std::string_view yaml);
+// The recording: ParseNvmlYaml(FormatNvmlYaml(x)) is x, of its problems the first 64.
+std::string FormatNvmlYaml(const GpuReadings& readings);
+
+// ParseNvmlYaml of one text after the other. From look to look a driver with nothing to tell says the same, and
+// reading that costs as much as all PCI devices do: a text that was read last is not read again.
+// Thread rule: one thread.
+class NvmlYaml {
+ public:
+  // Stays until the next Read.
+  const GpuReadings& Read(std::string text);
+
+ private:
+  std::optional<std::string> text_;
+  GpuReadings readings_;
+};
+
 // nvml.yaml at the root of a recorded machine.
 class RecordedGpus final : public GpuSource {
  public:
@@ -94,12 +112,8 @@ class RecordedGpus final : public GpuSource {
 
  private:
   const base::FileTree& files_;
+  NvmlYaml yaml_;
 };
-
-// Total: one GPU that is written wrong does not hide the others; text that is no YAML is one problem.
-GpuReadings ParseNvmlYaml(std::string_view yaml);
-// The recording: ParseNvmlYaml(FormatNvmlYaml(x)) is x, of its problems the first 64.
-std::string FormatNvmlYaml(const GpuReadings& readings);
 
 // Why this GPU must not be used; empty when there is no evidence against it. A missing answer is none.
 std::string FaultOf(const GpuReading& gpu);

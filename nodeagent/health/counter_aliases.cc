@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
 namespace heddle::nodeagent {
 namespace {
@@ -196,15 +198,30 @@ constexpr auto kAliases = std::to_array<CounterAlias>({
     {kPacketsSent, kHardware, kRxe, "sent_pkts", k64},
 });
 
-// The priority that `name` has where the alias has its '#'; -1 where the alias has none; nothing where they differ.
-std::optional<int> Match(std::string_view alias, std::string_view name) {
-  const std::size_t mark = alias.find('#');
-  if (mark == std::string_view::npos) return alias == name ? std::optional<int>(-1) : std::nullopt;
-  if (alias.size() != name.size() || alias.substr(0, mark) != name.substr(0, mark) ||
-      alias.substr(mark + 1) != name.substr(mark + 1))
-    return std::nullopt;
-  const char digit = name[mark];
-  return digit >= '0' && digit <= '7' ? std::optional<int>(digit - '0') : std::nullopt;
+// The places of kAliases in the order of their names: an mlx5 with all its channels has thousands of statistics to be
+// told apart, and most of them are none of ours.
+constexpr auto kByName = [] {
+  std::array<std::uint16_t, kAliases.size()> ranks{};
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = std::uint16_t(rank);
+  std::sort(ranks.begin(), ranks.end(), [](std::uint16_t a, std::uint16_t b) {
+    return kAliases[a].name == kAliases[b].name ? a < b : kAliases[a].name < kAliases[b].name;
+  });
+  return ranks;
+}();
+
+struct ByName {
+  bool operator()(std::uint16_t rank, std::string_view name) const { return kAliases[rank].name < name; }
+  bool operator()(std::string_view name, std::uint16_t rank) const { return name < kAliases[rank].name; }
+};
+
+// Of the aliases that are called exactly `name` the first that `driver` has there.
+std::optional<std::size_t> FirstCalled(std::string_view name, std::string_view driver, CounterPlace place) {
+  const auto [from, to] = std::equal_range(kByName.begin(), kByName.end(), name, ByName());
+  const auto found = std::find_if(from, to, [&](std::uint16_t rank) {
+    const CounterAlias& alias = kAliases[rank];
+    return alias.place == place && (alias.driver.empty() || alias.driver == driver);
+  });
+  return found == to ? std::nullopt : std::optional<std::size_t>(*found);
 }
 
 }  // namespace
@@ -225,13 +242,21 @@ std::span<const CounterAlias> CounterAliases() {
 }
 
 std::optional<NamedCounter> FindCounter(std::string_view driver, CounterPlace place, std::string_view name) {
-  for (std::size_t rank = 0; rank < kAliases.size(); ++rank) {
-    const CounterAlias& alias = kAliases[rank];
-    if (alias.place != place || (!alias.driver.empty() && alias.driver != driver)) continue;
-    if (const auto priority = Match(alias.name, name))
-      return NamedCounter{{alias.counter, *priority}, alias.width, rank};
+  std::optional<NamedCounter> best;
+  const auto consider = [&](std::string_view called, int priority) {
+    const auto rank = FirstCalled(called, driver, place);
+    if (!rank || (best && best->rank < *rank)) return;
+    best = NamedCounter{{kAliases[*rank].counter, priority}, kAliases[*rank].width, *rank};
+  };
+  if (name.find('#') == std::string_view::npos) consider(name, -1);
+  std::string marked;
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    if (name[at] < '0' || name[at] > '7') continue;
+    marked = name;
+    marked[at] = '#';
+    consider(marked, name[at] - '0');
   }
-  return std::nullopt;
+  return best;
 }
 
 }  // namespace heddle::nodeagent

@@ -133,7 +133,7 @@ void CounterReader::AddFiles(const std::string& folder, CounterPlace place, std:
     if (!counter) return;
     const auto [at, fresh] = chosen.try_emplace(counter->id);
     if (fresh || counter->rank < at->second.rank)
-      at->second = {counter->rank, {fmt::format("{}/{}", folder, name), counter->id, counter->width}};
+      at->second = {counter->rank, {{fmt::format("{}/{}", folder, name)}, counter->id, counter->width}};
   };
   const auto names = files_.List(folder);
   if (names) {
@@ -154,20 +154,20 @@ CounterReader::Plan CounterReader::MakePlan(WatchedPort port) const {
     AddFiles(base + "/counters", CounterPlace::kPort, driver, plan);
     AddFiles(base + "/hw_counters", CounterPlace::kHardware, driver, plan);
     if (!port.of_bond) {
-      plan.state = base + "/state";
-      plan.phys_state = base + "/phys_state";
+      plan.state.path = base + "/state";
+      plan.phys_state.path = base + "/phys_state";
     }
   }
   if (!port.netdev.empty()) {
     const std::string base = fmt::format("{}/{}", kNet, port.netdev);
     plan.driver = DriverOf(files_, base);
-    if (plan.state.empty()) plan.operstate = base + "/operstate";
+    if (plan.state.path.empty()) plan.operstate.path = base + "/operstate";
     // By name: the folder of an interface has a hundred files.
     const auto carrier = FindCounter(plan.driver, CounterPlace::kInterface, "carrier_changes");
     std::string path = base + "/carrier_changes";
     const auto now = files_.Read(path);
     const bool absent = !now && now.error().code == base::Code::kNotFound;
-    if (carrier && !absent) plan.files.push_back({std::move(path), carrier->id, carrier->width});
+    if (carrier && !absent) plan.files.push_back({{std::move(path)}, carrier->id, carrier->width});
   }
   plan.port = std::move(port);
   return plan;
@@ -176,8 +176,24 @@ CounterReader::Plan CounterReader::MakePlan(WatchedPort port) const {
 void CounterReader::Watch(std::vector<WatchedPort> ports) {
   std::vector<Plan> plans;
   plans.reserve(ports.size());
-  for (WatchedPort& port : ports) plans.push_back(MakePlan(std::move(port)));
+  for (WatchedPort& port : ports) {
+    Plan& plan = plans.emplace_back(MakePlan(std::move(port)));
+    // Which statistics are wanted is found by their names, and stays as long as the driver has these.
+    const auto before = std::find_if(plans_.begin(), plans_.end(), [&plan](const Plan& old) {
+      return old.port.netdev == plan.port.netdev && old.driver == plan.driver;
+    });
+    if (before == plans_.end()) continue;
+    plan.ethtool_names = before->ethtool_names;
+    plan.columns = before->columns;
+  }
   plans_ = std::move(plans);
+}
+
+base::Result<std::string> CounterReader::Said(Text& text) {
+  if (!root_.empty()) {
+    if (auto kept = text.kept.Read(root_, text.path, kept_, most_kept_)) return *std::move(kept);
+  }
+  return base::ReadTrimmed(files_, text.path);
 }
 
 void CounterReader::ReadEthtool(Plan& plan, PortReading& reading) {
@@ -204,21 +220,21 @@ CounterReadings CounterReader::Read(Ask ask) {
   for (Plan& plan : plans_) {
     PortReading reading;
     reading.port = plan.port;
-    const bool of_rdma = !plan.state.empty();
-    const std::string& state_path = of_rdma ? plan.state : plan.operstate;
-    const auto state = state_path.empty() ? base::Fail(base::Code::kNotFound, "nothing tells its state")
-                                          : base::ReadTrimmed(files_, state_path);
+    const bool of_rdma = !plan.state.path.empty();
+    Text& of_state = of_rdma ? plan.state : plan.operstate;
+    const auto state =
+        of_state.path.empty() ? base::Fail(base::Code::kNotFound, "nothing tells its state") : Said(of_state);
     if (!state) {
       reading.state_unread = state.error().message;
     } else {
       reading.state = of_rdma ? ParsePortState(*state) : OperState(*state);
     }
-    if (!plan.phys_state.empty()) {
-      if (const auto phys = base::ReadTrimmed(files_, plan.phys_state))
+    if (!plan.phys_state.path.empty()) {
+      if (const auto phys = Said(plan.phys_state))
         reading.phys_state = formats::Printable(AfterNumber(*phys), 32);
     }
-    for (const File& file : plan.files) {
-      const auto text = base::ReadTrimmed(files_, file.path);
+    for (File& file : plan.files) {
+      const auto text = Said(file.text);
       if (!text) {
         reading.unread.push_back({file.id, text.error().message});
         continue;
@@ -229,7 +245,7 @@ CounterReadings CounterReader::Read(Ask ask) {
         reading.samples.push_back({file.id, *value, file.width});
       } else {
         reading.unread.push_back(
-            {file.id, fmt::format("{}: \"{}\" is no number", file.path, formats::Printable(*text, 32))});
+            {file.id, fmt::format("{}: \"{}\" is no number", file.text.path, formats::Printable(*text, 32))});
       }
     }
     if (ask == Ask::kFilesAndEthtool && !plan.port.netdev.empty()) ReadEthtool(plan, reading);

@@ -6,12 +6,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file_tree.h"
 #include "nodeagent/assembly/assemble.h"
 #include "nodeagent/health/counter_aliases.h"
 #include "nodeagent/health/ethtool_stats.h"
+#include "nodeagent/health/kept_file.h"
 #include "topology/node.h"
 
 namespace heddle::nodeagent {
@@ -94,8 +96,12 @@ enum class Ask : std::uint8_t { kFiles, kFilesAndEthtool };
 // else. Thread rule: one thread.
 class CounterReader {
  public:
-  // Both must outlive it.
-  CounterReader(const base::FileTree& files, EthtoolSource& ethtool) : files_(files), ethtool_(ethtool) {}
+  // Both must outlive it. `root`: where `files` lie on disk; then those that each pass reads are kept open from one
+  // look to the next. Empty: they are read through `files` each time.
+  CounterReader(const base::FileTree& files, EthtoolSource& ethtool, std::string root = {})
+      : files_(files), ethtool_(ethtool), root_(std::move(root)), most_kept_(MostKeptFiles()) {}
+  CounterReader(const CounterReader&) = delete;
+  CounterReader& operator=(const CounterReader&) = delete;
 
   // After each look at the machine: which ports there are, and anew which counters each has.
   void Watch(std::vector<WatchedPort> ports);
@@ -103,8 +109,12 @@ class CounterReader {
   CounterReadings Read(Ask ask);
 
  private:
+  struct Text {
+    std::string path;  // empty: there is no such file
+    KeptFile kept{};
+  };
   struct File {
-    std::string path;
+    Text text;
     CounterId id;
     Width width;
   };
@@ -115,7 +125,7 @@ class CounterReader {
   };
   struct Plan {
     WatchedPort port;
-    std::string state, phys_state, operstate;  // paths; empty where there is no such file
+    Text state, phys_state, operstate;
     std::vector<File> files;
     std::string driver;  // of the interface
     // Which of the interface's statistics are wanted, as long as its driver has these names.
@@ -125,10 +135,15 @@ class CounterReader {
 
   Plan MakePlan(WatchedPort port) const;
   void AddFiles(const std::string& folder, CounterPlace place, std::string_view driver, Plan& plan) const;
+  // What it says now, without a newline at its end.
+  base::Result<std::string> Said(Text& text);
   void ReadEthtool(Plan& plan, PortReading& reading);
 
   const base::FileTree& files_;
   EthtoolSource& ethtool_;
+  const std::string root_;
+  const std::size_t most_kept_;
+  std::size_t kept_ = 0;  // files that are open
   std::vector<Plan> plans_;
 };
 

@@ -22,6 +22,8 @@ namespace {
 // mlx5 with all channels of a large host has some 10,000; the kernel itself sets no bound.
 constexpr std::size_t kMaxStats = 65'536;
 constexpr std::size_t kMaxName = 64;
+// Reads after which names are asked for anew: five minutes of the agent's passes. It is a third of a megabyte.
+constexpr int kReadsWithNames = 20;
 
 base::Error FromErrno(int error, const std::string& netdev, std::string_view what) {
   const bool none = error == ENODEV || error == EOPNOTSUPP || error == EINVAL;
@@ -31,11 +33,27 @@ base::Error FromErrno(int error, const std::string& netdev, std::string_view wha
                      fmt::format("ethtool {} of {}: {}", what, netdev, std::strerror(error)), std::nullopt};
 }
 
+// False: no interface has so long a name.
+bool Name(const std::string& netdev, ifreq& request) {
+  if (netdev.size() >= sizeof request.ifr_name) return false;
+  std::copy(netdev.begin(), netdev.end(), std::begin(request.ifr_name));
+  return true;
+}
+
+// Which interface has that name now: another one gets another number, whatever it is called.
+base::Result<int> IndexOf(int socket, const std::string& netdev) {
+  ifreq request{};
+  const int error = !Name(netdev, request)                         ? ENODEV
+                    : ::ioctl(socket, SIOCGIFINDEX, &request) != 0 ? errno
+                                                                   : 0;
+  if (error != 0) return base::Fail(FromErrno(error, netdev, "statistics"));
+  return request.ifr_ifindex;
+}
+
 // One ioctl on a buffer that begins with an ethtool command. 0, or errno.
 int Ask(int socket, const std::string& netdev, void* command) {
   ifreq request{};
-  if (netdev.size() >= sizeof request.ifr_name) return ENODEV;
-  std::copy(netdev.begin(), netdev.end(), std::begin(request.ifr_name));
+  if (!Name(netdev, request)) return ENODEV;
   request.ifr_data = static_cast<char*>(command);
   return ::ioctl(socket, SIOCETHTOOL, &request) == 0 ? 0 : errno;
 }
@@ -83,38 +101,57 @@ LiveEthtool::~LiveEthtool() {
 base::Result<EthtoolStats> LiveEthtool::Read(const std::string& netdev) {
   if (socket_ < 0) socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (socket_ < 0) return base::Fail(FromErrno(errno, netdev, "socket"));
-  ASSIGN_OR_RETURN(const std::size_t count, CountOf(socket_, netdev));
-  auto& names = names_[netdev];
-  if (names == nullptr || names->size() != count) {
-    ASSIGN_OR_RETURN(std::vector<std::string> fresh, NamesOf(socket_, netdev, count));
-    names = std::make_shared<const std::vector<std::string>>(std::move(fresh));
+  const auto index = IndexOf(socket_, netdev);
+  const auto count = index ? CountOf(socket_, netdev) : base::Result<std::size_t>(base::Fail(index.error()));
+  if (!count) {
+    known_.erase(netdev);
+    return base::Fail(count.error());
   }
-  EthtoolStats result{names, std::vector<std::uint64_t>(count)};
-  if (count == 0) return result;
+  Known& known = known_[netdev];
+  const bool same = known.names != nullptr && known.names->size() == *count && known.interface == *index;
+  if (!same || ++known.reads > kReadsWithNames) {
+    ASSIGN_OR_RETURN(std::vector<std::string> fresh, NamesOf(socket_, netdev, *count));
+    if (!same || *known.names != fresh)
+      known.names = std::make_shared<const std::vector<std::string>>(std::move(fresh));
+    known.interface = *index;
+    known.reads = 0;
+  }
+  EthtoolStats result{known.names, std::vector<std::uint64_t>(*count)};
+  if (*count == 0) return result;
   // The driver writes as many as it has now, whatever is asked for: room for some more, should a channel have
   // come in between.
-  auto buffer = BufferFor<ethtool_stats>((2 * count + 1024) * sizeof(std::uint64_t));
+  auto buffer = BufferFor<ethtool_stats>((2 * *count + 1024) * sizeof(std::uint64_t));
   auto* stats = reinterpret_cast<ethtool_stats*>(buffer.data());
   stats->cmd = ETHTOOL_GSTATS;
-  stats->n_stats = std::uint32_t(count);
+  stats->n_stats = std::uint32_t(*count);
   if (const int error = Ask(socket_, netdev, stats); error != 0) {
-    names_.erase(netdev);
+    known_.erase(netdev);
     return base::Fail(FromErrno(error, netdev, "statistics"));
   }
-  if (stats->n_stats != count) {
-    names_.erase(netdev);
+  if (stats->n_stats != *count) {
+    known_.erase(netdev);
     return base::Fail(
         base::Code::kUnavailable,
         fmt::format("ethtool statistics of {}: their number changed while they were read", netdev));
   }
   const char* values = reinterpret_cast<const char*>(buffer.data()) + sizeof(ethtool_stats);
-  std::memcpy(result.values.data(), values, count * sizeof(std::uint64_t));
+  std::memcpy(result.values.data(), values, *count * sizeof(std::uint64_t));
   return result;
 }
 
 base::Result<EthtoolStats> RecordedEthtool::Read(const std::string& netdev) {
-  ASSIGN_OR_RETURN(const std::string text, files_.Read("ethtool/" + netdev));
-  return ParseEthtoolStats(text);
+  auto text = files_.Read("ethtool/" + netdev);
+  if (!text) {
+    known_.erase(netdev);
+    return base::Fail(text.error());
+  }
+  Known& known = known_[netdev];
+  if (known.stats.names == nullptr || known.text != *text) {
+    EthtoolStats stats = ParseEthtoolStats(*text);
+    if (known.stats.names != nullptr && *known.stats.names == *stats.names) stats.names = known.stats.names;
+    known = {*std::move(text), std::move(stats)};
+  }
+  return known.stats;
 }
 
 EthtoolStats ParseEthtoolStats(std::string_view text) {

@@ -32,7 +32,8 @@ class EthtoolSource {
 };
 
 // By SIOCETHTOOL, in the network namespace of this process; needs no rights. The names are asked for once, and
-// again when their number changes.
+// again when their number changes, when another interface has that name (its driver was loaded anew, say), and every
+// few minutes: where one priority gives PFC to another, the number stays and a name changes.
 class LiveEthtool final : public EthtoolSource {
  public:
   LiveEthtool() = default;
@@ -42,18 +43,28 @@ class LiveEthtool final : public EthtoolSource {
   [[nodiscard]] base::Result<EthtoolStats> Read(const std::string& netdev) override;
 
  private:
+  struct Known {
+    int interface = 0;  // its index
+    int reads = 0;      // since the names were asked for
+    std::shared_ptr<const std::vector<std::string>> names;
+  };
   int socket_ = -1;
-  std::map<std::string, std::shared_ptr<const std::vector<std::string>>> names_;
+  std::map<std::string, Known> known_;
 };
 
-// ethtool/NETDEV at the root of a recorded machine, as `ethtool -S` prints it.
+// ethtool/NETDEV at the root of a recorded machine, as `ethtool -S` prints it. A text that stays is parsed once.
 class RecordedEthtool final : public EthtoolSource {
  public:
   explicit RecordedEthtool(const base::FileTree& files) : files_(files) {}
   [[nodiscard]] base::Result<EthtoolStats> Read(const std::string& netdev) override;
 
  private:
+  struct Known {
+    std::string text;
+    EthtoolStats stats;
+  };
   const base::FileTree& files_;
+  std::map<std::string, Known> known_;
 };
 
 // Total: lines that are no statistic are skipped. ParseEthtoolStats(FormatEthtoolStats(x)) says what x says.

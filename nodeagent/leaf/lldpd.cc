@@ -36,7 +36,7 @@ CommandOptions AskLldpd(const std::string& socket) {
   return options;
 }
 
-LeafReadings LldpdLeaves::Read() {
+LeafReadings LldpdLeaves::Read(const RdmaReadings& rdma) {
   auto text = lldpcli_.Run();
   if (text) {
     LeafReadings readings = LeavesOfLldp(*text, "lldpd");
@@ -45,7 +45,7 @@ LeafReadings LldpdLeaves::Read() {
   }
   LeafReadings readings;
   readings.lldp_unanswered = true;
-  if (!IsAbsent(text.error().code) || HasRoce(rdma_.Read())) {
+  if (!IsAbsent(text.error().code) || HasRoce(rdma)) {
     readings.problems.push_back(
         fmt::format("lldpd does not say where Ethernet cables end: {}", WithoutTime(text.error().message)));
     readings.files[kLldpUnanswered] = readings.problems.back() + "\n";

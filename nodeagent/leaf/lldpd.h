@@ -3,10 +3,8 @@
 #include <string>
 #include <utility>
 
-#include "base/file_tree.h"
 #include "nodeagent/leaf/command.h"
 #include "nodeagent/leaf/probe.h"
-#include "nodeagent/nic/rdma_probe.h"
 
 namespace heddle::nodeagent {
 
@@ -21,12 +19,10 @@ CommandOptions AskLldpd(const std::string& socket = {});
 // Thread rule: one thread.
 class LldpdLeaves final : public LeafSource {
  public:
-  explicit LldpdLeaves(const base::FileTree& files, CommandOptions lldpcli = AskLldpd())
-      : rdma_(files), lldpcli_(std::move(lldpcli)) {}
-  LeafReadings Read() override;
+  explicit LldpdLeaves(CommandOptions lldpcli = AskLldpd()) : lldpcli_(std::move(lldpcli)) {}
+  LeafReadings Read(const RdmaReadings& rdma) override;
 
  private:
-  RdmaProbe rdma_;
   Command lldpcli_;
 };
 

@@ -67,9 +67,9 @@ void LeafMemory::KeepDevices(const std::set<std::string, std::less<>>& devices) 
   std::erase_if(ports_, [&devices](const auto& entry) { return !devices.contains(entry.first.first); });
 }
 
-LeafReadings RememberedLeaves::Read() {
+LeafReadings RememberedLeaves::Read(const RdmaReadings& rdma) {
   LeafReadings readings;
-  for (const auto& source : sources_) readings.Merge(source->Read());
+  for (const auto& source : sources_) readings.Merge(source->Read(rdma));
   if (const auto netdevs = Names(files_, "sys/class/net")) memory_.KeepNetdevs(*netdevs);
   if (const auto devices = Names(files_, "sys/class/infiniband")) memory_.KeepDevices(*devices);
   memory_.Apply(readings, clock_.Now(), clock_.WallNow());
@@ -82,7 +82,7 @@ std::vector<std::unique_ptr<LeafSource>> LiveLeaves(const base::FileTree& files,
   asked.push_back(std::make_unique<UmadLeaves>(files, std::make_unique<UmadPorts>(files), stop));
   CommandOptions lldpcli = AskLldpd(paths.lldpd_socket);
   lldpcli.stop = stop;
-  asked.push_back(std::make_unique<LldpdLeaves>(files, std::move(lldpcli)));
+  asked.push_back(std::make_unique<LldpdLeaves>(std::move(lldpcli)));
   std::vector<std::unique_ptr<LeafSource>> sources;
   sources.push_back(std::make_unique<RememberedLeaves>(files, clock, std::move(asked)));
   if (!paths.labels_file.empty()) sources.push_back(std::make_unique<GivenLabels>(paths.labels_file));

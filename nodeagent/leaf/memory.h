@@ -53,7 +53,7 @@ class RememberedLeaves final : public LeafSource {
   RememberedLeaves(const base::FileTree& files, base::Clock& clock,
                    std::vector<std::unique_ptr<LeafSource>> sources)
       : files_(files), clock_(clock), sources_(std::move(sources)) {}
-  LeafReadings Read() override;
+  LeafReadings Read(const RdmaReadings& rdma) override;
 
  private:
   const base::FileTree& files_;

@@ -86,13 +86,13 @@ LeafReadings LeavesOfLldp(std::string_view json0, std::string_view from) {
   return readings;
 }
 
-LeafReadings IbFileLeaves::Read() {
+LeafReadings IbFileLeaves::Read(const RdmaReadings& /*rdma*/) {
   LeafReadings readings;
   const auto text = ReadOptional(files_, "ib.txt", readings);
   return text ? LeavesOfIb(formats::ParseIbNeighbours(*text)) : readings;
 }
 
-LeafReadings LldpFileLeaves::Read() {
+LeafReadings LldpFileLeaves::Read(const RdmaReadings& /*rdma*/) {
   LeafReadings readings;
   if (const auto text = ReadOptional(files_, "lldp.json", readings)) return LeavesOfLldp(*text, "lldp.json");
   if (const auto why = ReadOptional(files_, kLldpUnanswered, readings)) {
@@ -121,13 +121,13 @@ LeafReadings LeavesOfLabels(std::string_view text) {
   return readings;
 }
 
-LeafReadings LabelFileLeaves::Read() {
+LeafReadings LabelFileLeaves::Read(const RdmaReadings& /*rdma*/) {
   LeafReadings readings;
   const auto text = ReadOptional(files_, "labels.txt", readings);
   return text ? LeavesOfLabels(*text) : readings;
 }
 
-LeafReadings GivenLabels::Read() {
+LeafReadings GivenLabels::Read(const RdmaReadings& /*rdma*/) {
   constexpr std::size_t kMaxBytes = 1 << 20;  // some lines of text: more is another file
   LeafReadings readings;
   auto text = root_.Read(path_);

@@ -13,6 +13,7 @@
 #include "base/file_tree.h"
 #include "crds/place_labels.h"
 #include "formats/ib_neighbours.h"
+#include "nodeagent/nic/rdma_probe.h"
 #include "topology/node.h"
 
 namespace heddle::nodeagent {
@@ -48,14 +49,15 @@ class LeafSource {
   LeafSource(const LeafSource&) = delete;
   LeafSource& operator=(const LeafSource&) = delete;
   virtual ~LeafSource() = default;
-  virtual LeafReadings Read() = 0;
+  // `rdma`: the devices of this look, without those that are left out.
+  virtual LeafReadings Read(const RdmaReadings& rdma) = 0;
 };
 
 // ib.txt: directed-route answers, one port a line. Absent = nobody looked.
 class IbFileLeaves final : public LeafSource {
  public:
   explicit IbFileLeaves(const base::FileTree& files) : files_(files) {}
-  LeafReadings Read() override;
+  LeafReadings Read(const RdmaReadings& rdma) override;
 
  private:
   const base::FileTree& files_;
@@ -68,7 +70,7 @@ inline constexpr const char* kLldpUnanswered = "lldp-unanswered.txt";
 class LldpFileLeaves final : public LeafSource {
  public:
   explicit LldpFileLeaves(const base::FileTree& files) : files_(files) {}
-  LeafReadings Read() override;
+  LeafReadings Read(const RdmaReadings& rdma) override;
 
  private:
   const base::FileTree& files_;
@@ -82,7 +84,7 @@ LeafReadings LeavesOfLabels(std::string_view text);
 class LabelFileLeaves final : public LeafSource {
  public:
   explicit LabelFileLeaves(const base::FileTree& files) : files_(files) {}
-  LeafReadings Read() override;
+  LeafReadings Read(const RdmaReadings& rdma) override;
 
  private:
   const base::FileTree& files_;
@@ -94,7 +96,7 @@ class LabelFileLeaves final : public LeafSource {
 class GivenLabels final : public LeafSource {
  public:
   explicit GivenLabels(std::string path) : path_(std::move(path)) {}
-  LeafReadings Read() override;
+  LeafReadings Read(const RdmaReadings& rdma) override;
 
  private:
   const base::DiskFileTree root_{"/"};

@@ -237,10 +237,9 @@ formats::IbNeighbour UmadLeaves::Ask(const RdmaDevice& device, const RdmaPort& p
   return neighbour;
 }
 
-LeafReadings UmadLeaves::Read() {
+LeafReadings UmadLeaves::Read(const RdmaReadings& rdma) {
   formats::IbNeighbours found;
   std::set<std::pair<std::string, int>> unanswered;
-  const RdmaReadings rdma = rdma_.Read();
   for (const RdmaDevice& device : rdma.devices) {
     if (device.transport != topology::Transport::kInfiniBand) continue;
     for (const RdmaPort& port : device.ports) {

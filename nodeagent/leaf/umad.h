@@ -10,7 +10,6 @@
 #include "nodeagent/leaf/leaf_counts.h"
 #include "nodeagent/leaf/probe.h"
 #include "nodeagent/leaf/smp.h"
-#include "nodeagent/nic/rdma_probe.h"
 
 namespace heddle::nodeagent {
 
@@ -56,15 +55,14 @@ class UmadLeaves final : public LeafSource {
  public:
   // `stop` ends a walk at the next port.
   UmadLeaves(const base::FileTree& files, std::unique_ptr<SmpPorts> ports, std::stop_token stop = {})
-      : files_(files), rdma_(files), ports_(std::move(ports)), stop_(std::move(stop)) {}
-  LeafReadings Read() override;
+      : files_(files), ports_(std::move(ports)), stop_(std::move(stop)) {}
+  LeafReadings Read(const RdmaReadings& rdma) override;
 
  private:
   formats::IbNeighbour Ask(const RdmaDevice& device, const RdmaPort& port, bool& silent);
   [[nodiscard]] base::Status AskOpen(SmpPort& line, formats::IbNeighbour& neighbour);
 
   const base::FileTree& files_;
-  RdmaProbe rdma_;
   std::unique_ptr<SmpPorts> ports_;
   const std::stop_token stop_;
   std::uint32_t transaction_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -103,5 +104,8 @@ std::optional<KernelEvent> ParseUevent(std::string_view datagram);
 // What the kernel of this machine says. A source that cannot be opened, or not yet, is tried again every
 // minute; States() says why it is closed.
 std::unique_ptr<KernelEvents> OpenKernelEvents();
+// The same, but RDMA devices are listened to where `opens` says so of their driver, in place of LetsGoOfOpen
+// (verbs_events.h): for a test bed, where nobody waits for us to let go of soft-RoCE.
+std::unique_ptr<KernelEvents> OpenKernelEvents(std::function<bool(std::string_view driver)> opens);
 
 }  // namespace heddle::nodeagent

@@ -79,8 +79,9 @@ class Netlink {
 
 class LiveKernelEvents final : public KernelEvents {
  public:
-  LiveKernelEvents()
-      : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+  explicit LiveKernelEvents(std::function<bool(std::string_view driver)> opens)
+      : verbs_(std::move(opens)),
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
     const itimerspec each{{kRetrySeconds, 0}, {kRetrySeconds, 0}};
     (void)::timerfd_settime(timer_, 0, &each, nullptr);
@@ -206,7 +207,11 @@ std::vector<KernelEvent> LiveKernelEvents::Wait(std::stop_token stop) {
 }  // namespace
 
 std::unique_ptr<KernelEvents> OpenKernelEvents() {
-  return std::make_unique<LiveKernelEvents>();
+  return OpenKernelEvents(LetsGoOfOpen);
+}
+
+std::unique_ptr<KernelEvents> OpenKernelEvents(std::function<bool(std::string_view driver)> opens) {
+  return std::make_unique<LiveKernelEvents>(std::move(opens));
 }
 
 }  // namespace heddle::nodeagent

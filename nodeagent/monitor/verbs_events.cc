@@ -94,7 +94,7 @@ std::string VerbsDevices::Open(const std::set<std::string>& wanted) {
   for (int i = 0; list != nullptr && i < count; ++i) {
     const std::string name = ibv_get_device_name(list[i]);
     if (!why.contains(name)) continue;
-    if (!LetsGoOfOpen(DriverOf(*list[i]))) {
+    if (!opens_(DriverOf(*list[i]))) {
       left_alone_.insert(name);
       why.erase(name);
       continue;

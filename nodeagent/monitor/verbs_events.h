@@ -1,10 +1,12 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nodeagent/monitor/kernel_events.h"
@@ -26,7 +28,9 @@ bool LetsGoOfOpen(std::string_view driver);
 // Thread rule: one thread.
 class VerbsDevices {
  public:
-  VerbsDevices() = default;
+  // `opens`: of which drivers devices are opened; tests of this class have others.
+  explicit VerbsDevices(std::function<bool(std::string_view driver)> opens = LetsGoOfOpen)
+      : opens_(std::move(opens)) {}
   VerbsDevices(const VerbsDevices&) = delete;
   VerbsDevices& operator=(const VerbsDevices&) = delete;
   ~VerbsDevices();
@@ -45,6 +49,7 @@ class VerbsDevices {
   };
   static void Close(const Device& device);
 
+  const std::function<bool(std::string_view driver)> opens_;
   std::map<std::string, Device> devices_;
   std::set<std::string> left_alone_;
 };

@@ -25,6 +25,8 @@ std::optional<std::string> WhyExcluded(const NicFacts& facts) {
   if (facts.manages_nvlink)
     return "manages the NVLink switches (SW_MNG in its VPD) and carries no traffic of jobs";
   if (facts.virtual_function) return "is a virtual function: its physical function stands for the port";
+  if (facts.uncabled && !facts.uncabled_by.empty())
+    return fmt::format("has no cable, as --uncabled says ({})", facts.uncabled_by);
   if (facts.uncabled)
     return "has no cable, like this port of every card of its model here: taken for down by design";
   if (!facts.has_ports) return "has no ports";
@@ -54,7 +56,8 @@ std::vector<bool> UncabledByDesign(const std::vector<CardPort>& ports) {
   for (const CardPort& port : ports) {
     const Place& place = places[{port.model, port.place}];
     const bool down = port.state == LinkState::kDown || (port.left_out && port.unread);
-    uncabled.push_back(down && !place.cabled && (place.left_out || place.cards.size() >= kMinCards));
+    const bool usual = !place.cabled && (place.left_out || place.cards.size() >= kMinCards);
+    uncabled.push_back(down && (port.named || usual));
   }
   return uncabled;
 }

@@ -19,7 +19,8 @@ struct NicFacts {
   bool has_ports = true;
   std::string_view served_by =
       {};  // of a software device (rxe, siw): the RDMA device in hardware that its interface has anyway
-  bool uncabled = false;  // UncabledByDesign says so of all of its ports
+  bool uncabled = false;  // UncabledByDesign says so of all of its ports, or of the one that is meant
+  std::string_view uncabled_by = {};  // the pattern of --uncabled that does; empty: the other cards do
   friend bool operator==(const NicFacts&, const NicFacts&) = default;
 };
 
@@ -54,6 +55,7 @@ struct CardPort {
   bool unread = false;    // its state could not be asked for, which is evidence of nothing
   bool was_up = false;    // since its driver was loaded
   bool left_out = false;  // UncabledByDesign said so at the look before
+  bool named = false;     // whoever runs the node says that it has no cable: uncabled.h
   friend bool operator==(const CardPort&, const CardPort&) = default;
 };
 
@@ -62,6 +64,8 @@ struct CardPort {
 // are compared. A place is without cables if it is down on every card of the model, was up on none, and another port
 // of the same card is up on at least two of them. It stays so until one of these ports is up or trains: a cable that
 // is pulled beside it takes nothing back. One port that is down while that of another card is up, or was, is an alarm.
+// What a card alone of its kind does not tell, its owner may: a port that is named is left out whenever it is down. One
+// that is up counts like any other, whoever says what.
 std::vector<bool> UncabledByDesign(const std::vector<CardPort>& ports);
 
 }  // namespace heddle::nodeagent

@@ -263,6 +263,19 @@ bool RdmaProbe::ManagesNvlink(const std::string& base, const RdmaDevice& device)
   return manages_nvlink_[card] = vpd->find("SW_MNG") != std::string::npos;
 }
 
+// Of a port that is left out, and of its device where none of its ports is left.
+void RdmaProbe::SayUncabled(const RdmaDevice& device, const std::vector<const RdmaPort*>& left_out, bool all,
+                            RdmaReadings& readings) const {
+  for (const RdmaPort* port : left_out) {
+    NicFacts facts{device.name};
+    facts.uncabled = true;
+    facts.uncabled_by = named_.Naming(device.name, port->number);
+    const std::string who = all ? device.name : fmt::format("{} port {}", device.name, port->number);
+    readings.excluded.push_back({who, device.pci, *WhyExcluded(facts), all && !device.pci.empty()});
+    if (all) return;
+  }
+}
+
 void RdmaProbe::LeaveOutUncabled(RdmaReadings& readings) {
   const Cards cards(readings.devices);
   std::map<std::string, Past> now;
@@ -270,8 +283,8 @@ void RdmaProbe::LeaveOutUncabled(RdmaReadings& readings) {
   std::vector<Past*> pasts;
   const bool all_up = AllUp(readings.devices);  // then there is nothing to compare
   for (const RdmaDevice& device : readings.devices) {
-    if (device.pci.empty()) continue;
-    const std::string model = all_up ? std::string() : ModelOf(files_, device);
+    const bool compared = !device.pci.empty();
+    const std::string model = all_up || !compared ? std::string() : ModelOf(files_, device);
     for (const RdmaPort& port : device.ports) {
       const std::string key = fmt::format("{} {}/{}", device.name, device.guid, port.number);
       Past& past = now[key] = past_[key];
@@ -279,7 +292,18 @@ void RdmaProbe::LeaveOutUncabled(RdmaReadings& readings) {
       const bool up = past.up || (port.state == LinkState::kDown && HadCarrier(files_, device, port));
       CardPort& one =
           ports.emplace_back(CardPort{model, {}, {}, port.state, port.state_unread, up, past.left_out});
-      cards.Name(device, port.number, one);
+      const std::string_view pattern = named_.Naming(device.name, port.number);
+      one.named = !pattern.empty();
+      if (one.named && port.state == LinkState::kActive) {
+        readings.problems.push_back(
+            fmt::format("{} port {} is up, so it counts, though --uncabled says that it has no cable ({})",
+                        device.name, port.number, pattern));
+      }
+      if (compared) {
+        cards.Name(device, port.number, one);
+      } else {
+        one.model = one.card = one.place = "none " + key;  // in software: like no other
+      }
       pasts.push_back(&past);
     }
   }
@@ -287,20 +311,23 @@ void RdmaProbe::LeaveOutUncabled(RdmaReadings& readings) {
   for (std::size_t i = 0; i < pasts.size(); ++i) pasts[i]->left_out = uncabled[i];
   past_ = std::move(now);
   std::size_t next = 0;
+  std::set<std::string> without_ports;
   for (RdmaDevice& device : readings.devices) {
-    if (device.pci.empty()) continue;
     std::vector<RdmaPort> cabled;
+    std::vector<const RdmaPort*> left_out;
     for (RdmaPort& port : device.ports) {
-      if (!uncabled[next++]) cabled.push_back(std::move(port));
+      if (uncabled[next++]) {
+        left_out.push_back(&port);
+      } else {
+        cabled.push_back(std::move(port));
+      }
     }
+    SayUncabled(device, left_out, cabled.empty(), readings);
+    if (cabled.empty() && !left_out.empty()) without_ports.insert(device.name);
     device.ports = std::move(cabled);
-    NicFacts facts{device.name};
-    facts.uncabled = device.ports.empty();
-    if (auto reason = WhyExcluded(facts))
-      readings.excluded.push_back({device.name, device.pci, *std::move(reason)});
   }
   std::erase_if(readings.devices,
-                [](const RdmaDevice& device) { return !device.pci.empty() && device.ports.empty(); });
+                [&](const RdmaDevice& device) { return without_ports.contains(device.name); });
 }
 
 RdmaReadings RdmaProbe::Read() {

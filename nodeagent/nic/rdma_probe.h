@@ -4,10 +4,12 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file_tree.h"
 #include "nodeagent/nic/exclusion.h"
+#include "nodeagent/nic/uncabled.h"
 #include "topology/node.h"
 
 namespace heddle::nodeagent {
@@ -68,6 +70,8 @@ struct RdmaReadings {
 class RdmaProbe {
  public:
   explicit RdmaProbe(const base::FileTree& files) : files_(files) {}
+  // Ports without a cable that nobody has to guess, from the next Read on.
+  void LeaveOut(UncabledPorts named) { named_ = std::move(named); }
   RdmaReadings Read();
 
  private:
@@ -77,10 +81,13 @@ class RdmaProbe {
   };
   bool ManagesNvlink(const std::string& base, const RdmaDevice& device);
   void LeaveOutUncabled(RdmaReadings& readings);
+  void SayUncabled(const RdmaDevice& device, const std::vector<const RdmaPort*>& left_out, bool all,
+                   RdmaReadings& readings) const;
 
   const base::FileTree& files_;
   std::map<std::string, bool> manages_nvlink_;  // by name and GUID
   std::map<std::string, Past> past_;            // by name, GUID and port
+  UncabledPorts named_;
 };
 
 // The GID that RoCE traffic over `netdev` should use, as NCCL chooses: the first of RoCE v2, one with an IPv4

@@ -97,8 +97,12 @@ Publisher::Publisher(kube::Client& client, base::Clock& clock, base::Random rand
 
 void Publisher::Offer(const Observation& observation) {
   const std::lock_guard lock(mutex_);
-  if (wanted_ && wanted_->node == observation.node && ConditionsOf(*wanted_) == ConditionsOf(observation))
+  // First what a node at rest offers every few seconds: the conditions, a text for each, are not made for that.
+  if (wanted_ && *wanted_ == observation) return;
+  if (wanted_ && wanted_->node == observation.node && ConditionsOf(*wanted_) == ConditionsOf(observation)) {
+    wanted_ = observation;
     return;
+  }
   const bool urgent = wanted_ && HealthDiffers(wanted_->node, observation.node) && TakeUrgent();
   wanted_ = observation;
   published_ = false;

@@ -148,6 +148,16 @@ class AgentAccessTest(ChartTestCase):
             with self.subTest(agent=agent):
                 self.assertIn(wrong, self.template(agent, check=False).stderr)
 
+    def test_ports_without_a_cable(self):
+        agent = self.agent_pod({"uncabled": ["mlx5_1", "mlx5_[45]:2", "*:2"]})["containers"][0]
+        self.assertIn("--uncabled=mlx5_1,mlx5_[45]:2,*:2", agent["command"])
+        self.assertFalse([word for word in self.agent_pod({})["containers"][0]["command"] if "uncabled" in word])
+        for patterns, wrong in ((["mlx5_1,mlx5_2"], "agent.uncabled[0] is \"mlx5_1,mlx5_2\": write DEVICE or DEVICE:PORT"),
+                                (["mlx5_1", "mlx5_2:one"], "agent.uncabled[1] is \"mlx5_2:one\": write DEVICE"),
+                                (["*"], "no alarm would be left of any"), ([""], "agent/uncabled"), ("mlx5_1", "want array")):
+            with self.subTest(patterns=patterns):
+                self.assertIn(wrong, self.template({"uncabled": patterns}, check=False).stderr)
+
     def test_it_writes_nothing_on_the_host_where_it_offers_no_devices(self):
         spec = self.agent_pod(self.NOTHING | {"devices": {"enabled": False}})
         agent = spec["containers"][0]

@@ -87,27 +87,29 @@ void Put(test::MemoryFileTree& files, std::size_t which, std::string_view conten
 }  // namespace
 
 // What is read can be written, and reads the same.
-void NvmlYaml(std::string_view bytes) {
+bool NvmlYaml(std::string_view bytes) {
   const GpuReadings readings = ParseNvmlYaml(bytes);
-  if (!readings.absent.empty()) return;
+  if (!readings.absent.empty()) return false;
   std::vector<std::string> problems;
   (void)NvlinkOf(readings.gpus);
   (void)FabricFaults(readings.gpus);
   (void)DomainOf(readings.gpus, "node", problems);
   CHECK(ParseNvmlYaml(FormatNvmlYaml(readings)).gpus == readings.gpus);
+  return !readings.gpus.empty();
 }
 
-void MachineYaml(std::string_view bytes) {
+bool MachineYaml(std::string_view bytes) {
   const auto identity = ParseMachineYaml(bytes);
-  if (!Read(identity)) return;
+  if (!Read(identity)) return false;
   (void)WhyNotNodeName(identity->node);
   CHECK(Read(ParseMachineYaml(FormatMachineYaml(*identity))));
+  return true;
 }
 
 // Records of one byte that names a file and what it holds from now on, ended by 0x1e; a byte above 0x7f makes it fail.
 // Two ends in a row are a look and a pass over the counters, 5 s after the last, and so is the end: later ones have the
 // answers of the first to fall back on.
-void Sysfs(std::string_view bytes) {
+bool Sysfs(std::string_view bytes) {
   test::MemoryFileTree files;
   for (std::size_t i = 0; i < kFiles.size(); ++i) Put(files, i, kFiles[i].second);
   files.Link("sys/class/infiniband/mlx5_0/device", "../../.." + std::string(kNic));
@@ -118,6 +120,7 @@ void Sysfs(std::string_view bytes) {
   CounterReader counters(files, ethtool);
   LinkHealth health;
   base::MonotonicTime now{};
+  bool counted = false;
   while (!bytes.empty()) {
     const std::size_t end = bytes.find('\x1e');
     const std::string_view record = bytes.substr(0, end);
@@ -137,6 +140,7 @@ void Sysfs(std::string_view bytes) {
     (void)health.Look(counters.Read(Ask::kFilesAndEthtool), now,
                       base::WallTime(std::chrono::floor<std::chrono::microseconds>(now.time_since_epoch())));
     for (const PortHealth& port : health.ports()) {
+      counted = counted || !port.totals.empty();
       if (port.fault != topology::LinkFault::kNone) CHECK(!port.evidence.empty());
     }
     ApplyHealth(health.ports(), nullptr, seen);
@@ -148,6 +152,7 @@ void Sysfs(std::string_view bytes) {
     const std::string said = json.dump();
     CHECK(said.size() < 200'000);
   }
+  return counted;
 }
 
 }  // namespace heddle::fuzz

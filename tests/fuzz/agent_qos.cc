@@ -28,12 +28,12 @@ std::uint32_t SequenceOf(std::string_view datagram) {
 }  // namespace
 
 // Whatever a driver answers can be published, and a lossless port can be made of it.
-void Dcbnl(std::string_view bytes) {
+bool Dcbnl(std::string_view bytes) {
   DcbAnswer answer;
   (void)Read(TakeDcb(bytes, SequenceOf(bytes), answer).map([] { return 0; }));
   for (const std::string& netdev : ChangedByDcb(bytes)) CHECK(!netdev.empty());
   CHECK(answer.error >= 0 && (answer.error == 0 || answer.done));
-  if (!answer.state) return;
+  if (!answer.state) return false;
   CHECK(std::is_sorted(answer.state->apps.begin(), answer.state->apps.end()));
   QosPort port;
   port.driver = "mlx5_core";
@@ -51,34 +51,38 @@ void Dcbnl(std::string_view bytes) {
     const DscpDifference rest = DscpsFor(apps, want, unsaid);
     CHECK(rest.add.empty() && rest.remove.empty());
   }
+  return true;
 }
 
-void RdmaNetlink(std::string_view bytes) {
+bool RdmaNetlink(std::string_view bytes) {
   RdmaAnswer answer;
-  (void)Read(TakeRdma(bytes, SequenceOf(bytes), "rxe0", answer).map([] { return 0; }));
+  const bool read = Read(TakeRdma(bytes, SequenceOf(bytes), "rxe0", answer).map([] { return 0; }));
   CHECK(answer.user_queue_pairs >= 0 && std::size_t(answer.user_queue_pairs) <= bytes.size());
+  return read && answer.user_queue_pairs > 0;
 }
 
 // What is read can be written, and reads the same.
-void QosYaml(std::string_view bytes) {
+bool QosYaml(std::string_view bytes) {
   const auto ports = ParseQosYaml(bytes);
-  if (!Read(ports)) return;
+  if (!Read(ports)) return false;
   const auto again = ParseQosYaml(FormatQosYaml(*ports));
   CHECK(again && *again == *ports);
+  return !ports->empty();
 }
 
 // A record that an agent of ours may have left. What is believed of it can be kept again, and reads the same.
-void QosJournal(std::string_view bytes) {
+bool QosJournal(std::string_view bytes) {
   const auto record = ParseRecord(std::string(bytes));
-  if (!Read(record)) return;
+  if (!Read(record)) return false;
   CHECK(!record->port.empty() && record->crashes >= 0);
   const auto text = RecordText(*record);
   if (!Read(text)) {
     CHECK(text.error().code == base::Code::kTooLarge);
-    return;
+    return false;
   }
   const auto again = ParseRecord(*text);
   CHECK(again && *again == *record);
+  return true;
 }
 
 }  // namespace heddle::fuzz

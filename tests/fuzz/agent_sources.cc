@@ -24,7 +24,7 @@ namespace heddle::fuzz {
 using namespace nodeagent;  // NOLINT(google-build-using-namespace): this file is about nothing else
 
 // What is read can be written, and reads the same.
-void VerbsYaml(std::string_view bytes) {
+bool VerbsYaml(std::string_view bytes) {
   const VerbsFile file = ParseVerbsYaml(bytes);
   for (const std::string& problem : file.problems) CHECK(!problem.empty());
   RdmaReadings rdma;
@@ -36,34 +36,39 @@ void VerbsYaml(std::string_view bytes) {
     device.ports[0].link_layer = told.link_layer;
     device.ports[0].active_mtu = told.active_mtu;
   }
-  if (rdma.devices.empty()) return;
+  if (rdma.devices.empty()) return false;
   const VerbsFile again = ParseVerbsYaml(FormatVerbsYaml(rdma));
   CHECK(again.problems.empty());
   CHECK(again.ports == file.ports);
+  return true;
 }
 
-void EthtoolText(std::string_view bytes) {
+bool EthtoolText(std::string_view bytes) {
   const EthtoolStats stats = ParseEthtoolStats(bytes);
   CHECK(stats.names != nullptr && stats.names->size() == stats.values.size());
   const EthtoolStats again = ParseEthtoolStats(FormatEthtoolStats(stats));
   CHECK(*again.names == *stats.names);
   CHECK(again.values == stats.values);
+  return !stats.values.empty();
 }
 
-void Uevent(std::string_view bytes) {
+bool Uevent(std::string_view bytes) {
   const auto event = ParseUevent(bytes);
-  if (!event) return;
+  if (!event) return false;
   CHECK(event->kind == KernelEvent::Kind::kDevice && event->topology);
   CHECK(!event->subject.empty() && !event->what.empty());
+  return true;
 }
 
 // Datagrams behind one another as the kernel sends them: the first half is a dump.
-void Rtnetlink(std::string_view bytes) {
+bool Rtnetlink(std::string_view bytes) {
   LinkTable table;
   std::vector<KernelEvent> events;
+  bool read = false;
   for (const std::string_view datagram : {bytes, bytes.substr(0, bytes.size() / 2), bytes}) {
     const LinkMessages messages = ParseLinkMessages(datagram);
     CHECK(messages.links.size() <= datagram.size());
+    read = read || !messages.links.empty();
     for (const LinkMessage& link : messages.links) {
       CHECK(!link.name.empty() && link.mtu >= 0);
       if (auto event = table.Apply(link)) events.push_back(*std::move(event));
@@ -71,17 +76,18 @@ void Rtnetlink(std::string_view bytes) {
     table.EndDump();
   }
   CHECK(Coalesce(std::move(events)).size() <= kMaxEvents);
+  return read;
 }
 
 // One answer of the kubelet, joined with a node of one GPU and one NIC.
-void PodResources(std::string_view bytes) {
+bool PodResources(std::string_view bytes) {
   test::MemoryFileTree files;
   files.Write("proc/driver/nvidia/gpus/0000:1b:00.0/information", "Device Minor: \t 3\n");
   files.Link("sys/class/drm/card1/device", "../../../0000:1b:00.0");
   GrantReadings readings = GrantsOfAnswer(bytes);
   if (readings.state != GrantsState::kRead) {
     CHECK(!readings.problem.empty() && readings.containers.empty());
-    return;
+    return false;
   }
   FindFunctions(files, readings);
   topology::Node node;
@@ -101,11 +107,12 @@ void PodResources(std::string_view bytes) {
   object.status.node = node;
   object.status.grants = joined.grants;
   (void)crds::ToJson(object).dump();  // throws on bad UTF-8
+  return !joined.grants.empty();
 }
 
 // The other end of the cable: datagrams behind one another as somebody sends them, who knows the question where he
 // wants to. A byte before each says whether it is one, nothing in time, or an error of the port.
-void Smp(std::string_view bytes) {
+bool Smp(std::string_view bytes) {
   class Line final : public SmpPort {
    public:
     explicit Line(std::string_view bytes) : bytes_(bytes) {}
@@ -139,6 +146,7 @@ void Smp(std::string_view bytes) {
   };
   Line line(bytes);
   std::uint32_t transaction = 0;
+  bool told = false;
   for (const SmpAttribute attribute : {SmpAttribute::kNodeInfo, SmpAttribute::kNodeDescription}) {
     const auto answer = Exchange(line, attribute, 1, transaction);
     if (!Read(answer)) continue;
@@ -147,6 +155,7 @@ void Smp(std::string_view bytes) {
     if (const auto info = ReadNodeInfo(*answer)) {
       CHECK(info->kind != formats::IbNodeKind::kNone && info->guid != 0);
       CHECK(info->port >= 1 && info->port <= 255);
+      told = true;
     }
     const std::string said = ReadNodeDescription(*answer);
     CHECK(said.size() <= 64 * 4);
@@ -156,10 +165,11 @@ void Smp(std::string_view bytes) {
     CHECK(read.problems.empty() && read.entries.size() == 1);
   }
   CHECK(line.questions_ <= 6 && line.answers_ <= 24);
+  return told;
 }
 
 // A leaf that is asked for its counters, in three passes: datagrams as in Smp, and the class with the transaction.
-void Pma(std::string_view bytes) {
+bool Pma(std::string_view bytes) {
   class Line final : public LeafLine {
    public:
     explicit Line(std::string_view& bytes, int& questions) : bytes_(bytes), questions_(questions) {}
@@ -208,26 +218,32 @@ void Pma(std::string_view bytes) {
   files.Write("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
   test::FakeClock clock;
   int questions = 0;
+  bool counted = false;
   PmaLeafCounts source(files, clock, std::make_unique<Lines>(bytes, questions));
   for (int pass = 0; pass < 3; ++pass) {
     const std::vector<LeafCounts> read = source.Read({{"mlx5_0", 1}});
     CHECK(read.size() <= 1);
     CHECK(ParseLeafCounts(FormatLeafCounts(read)) == read);
-    for (const LeafCounts& counts : read) (void)LeafEndOf(counts);
+    for (const LeafCounts& counts : read) {
+      (void)LeafEndOf(counts);
+      counted = counted || !counts.counts.empty();
+    }
     clock.Advance(std::chrono::seconds(10));
   }
   CHECK(questions <= 3 * 9);
+  return counted;
 }
 
 // What is read can be written, and reads the same.
-void LeafCounters(std::string_view bytes) {
+bool LeafCounters(std::string_view bytes) {
   const std::vector<LeafCounts> ports = ParseLeafCounts(bytes);
   for (const LeafCounts& port : ports) CHECK(WhyLeafUnread(LeafEndOf(port)).size() < 2'000);
   CHECK(ParseLeafCounts(FormatLeafCounts(ports)) == ports);
+  return std::any_of(ports.begin(), ports.end(), [](const LeafCounts& port) { return !port.counts.empty(); });
 }
 
 // KFD's files of two GPUs and a processor. Records of one byte that names a file and what it holds, ended by 0x1e.
-void Kfd(std::string_view bytes) {
+bool Kfd(std::string_view bytes) {
   const std::string nodes = "sys/class/kfd/kfd/topology/nodes/",
                     devices = "sys/bus/pci/devices/0000:0c:00.0/";
   const std::array<std::string, 12> paths{nodes + "0/properties",
@@ -267,18 +283,21 @@ void Kfd(std::string_view bytes) {
   std::vector<std::string> problems;
   (void)NvlinkOf(readings.gpus);
   (void)DomainOf(readings.gpus, "node", problems);
+  bool read = false;
   for (const GpuReading& gpu : readings.gpus) {
+    read = read || gpu.memory_mib > 0;
     CHECK(gpu.memory_mib >= 0 && gpu.nvlinks.size() <= 64 * 16);
     for (const NvlinkReading& link : gpu.nvlinks) CHECK(link.speed_mbps >= 0);
   }
+  return read;
 }
 
 // NCCL's file as the agent's source: alone, and put over a machine that has its own tree.
-void NcclSource(std::string_view bytes) {
+bool NcclSource(std::string_view bytes) {
   test::MemoryFileTree files;
   files.Write("topo.xml", std::string(bytes));
   auto supplied = ReadSuppliedTopology(files, "topo.xml", "topo.xml");
-  if (!Read(supplied)) return;
+  if (!Read(supplied)) return false;
   for (const bool alone : {false, true}) {
     supplied->alone = alone;
     Readings readings;
@@ -299,6 +318,7 @@ void NcclSource(std::string_view bytes) {
     CHECK(Read(crds::NodeTopologyFromJson(json)));
     (void)json.dump();
   }
+  return true;
 }
 
 }  // namespace heddle::fuzz

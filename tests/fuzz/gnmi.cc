@@ -21,43 +21,50 @@ void CheckWhole(const Path& path) {
   CHECK(again && *again == path);
 }
 
-// It can be printed, which is not so of a text that is no UTF-8.
-void CheckValue(const base::Result<Json>& value) {
-  if (Read(value)) CHECK(!value->dump().empty());
+// It can be printed, which is not so of a text that is no UTF-8. Whether there is one.
+bool CheckValue(const base::Result<Json>& value) {
+  if (!Read(value)) return false;
+  CHECK(!value->dump().empty());
+  return true;
 }
 
 }  // namespace
 
-void GnmiPath(std::string_view bytes) {
+bool GnmiPath(std::string_view bytes) {
   const auto path = ParsePath(bytes);
-  if (Read(path)) CheckWhole(*path);
+  if (!Read(path)) return false;
+  CheckWhole(*path);
+  return !path->elems.empty();
 }
 
-void GnmiAnswer(std::string_view bytes) {
+bool GnmiAnswer(std::string_view bytes) {
   ::gnmi::GetResponse answer;
-  if (!answer.ParseFromArray(bytes.data(), int(bytes.size()))) return;
+  if (!answer.ParseFromArray(bytes.data(), int(bytes.size()))) return false;
   const AnswerLimits limits{.updates = 64, .values = 1024};
   const auto notices = NoticesOf(answer, "TARGET", limits);
-  if (!Read(notices)) return;
+  if (!Read(notices)) return false;
   std::size_t count = 0;
+  bool told = false;
   for (const Notice& notice : *notices) {
     count += notice.updates.size() + notice.deletes.size();
     for (const Path& path : notice.deletes) CheckWhole(path);
     for (const Update& update : notice.updates) {
       CheckWhole(update.path);
       CHECK(!update.path.target.empty());
-      CheckValue(update.value);
+      told = CheckValue(update.value) || told;
     }
   }
   CHECK(count <= limits.updates);
+  return told;
 }
 
-void GnmiJson(std::string_view bytes) {
+bool GnmiJson(std::string_view bytes) {
   ::gnmi::TypedValue value;
   value.set_json_ietf_val(std::string(bytes));
   ValueBudget budget{1024};
-  CheckValue(ValueOf(value, budget));
+  const bool told = CheckValue(ValueOf(value, budget));
   CHECK(budget.values <= 1024);
+  return told;
 }
 
 }  // namespace heddle::fuzz

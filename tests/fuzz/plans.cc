@@ -11,41 +11,46 @@
 namespace heddle::fuzz {
 
 // All the words that an ML engineer may write, each read as each.
-void Annotations(std::string_view bytes) {
+bool Annotations(std::string_view bytes) {
   const auto parallelism = crds::ParseParallelism(bytes);
-  if (Read(parallelism)) {
+  bool read = Read(parallelism);
+  if (read) {
     CHECK(parallelism->world() > 0 && parallelism->world() <= crds::kMaxWorld);
     (void)Read(crds::CheckWorld(*parallelism, 16, 8));
   }
-  (void)Read(crds::ParseModel(bytes));
-  (void)Read(crds::ParseConstraints(bytes));
-  (void)Read(crds::ParseWait(bytes));
+  read = Read(crds::ParseModel(bytes)) || read;
+  read = Read(crds::ParseConstraints(bytes)) || read;
+  read = Read(crds::ParseWait(bytes)) || read;
   const auto order = crds::ParseOrder(bytes);
-  if (Read(order)) CHECK(Read(crds::ParseOrder(crds::FormatOrder(*order))));
+  if (!Read(order)) return read;
+  CHECK(Read(crds::ParseOrder(crds::FormatOrder(*order))));
+  return true;
 }
 
-void ClusterFile(std::string_view bytes) {
+bool ClusterFile(std::string_view bytes) {
   cli::ClusterFiles files;
   const base::Status status = cli::ReadClusterFile("fuzz", std::string(bytes), files);
   if (!status) CHECK(!status.error().message.empty());
+  return status.has_value();
 }
 
 // Whatever is imported, `plan --topology` reads.
-void Import(std::string_view bytes) {
+bool Import(std::string_view bytes) {
   cli::ImportOptions options;
   options.sources = {bytes.starts_with("{") || bytes.starts_with("<") ? "host=a" : "a"};
   const cli::Output output = cli::ImportFabric(
       options, [bytes](const std::string&) -> base::Result<std::string> { return std::string(bytes); },
       {.format = cli::Format::kJson});
-  if (output.exit_code != cli::Output::kOk) return;
+  if (output.exit_code != cli::Output::kOk) return false;
   cli::ClusterFiles files;
   const base::Status status = cli::ReadClusterFile("imported", output.out, files);
   CHECK(status);
   CHECK(!files.topologies.empty());
+  return true;
 }
 
 // Whatever a file holds, the linter ends with one of its three exit codes and prints what scripts can read.
-void Lint(std::string_view bytes) {
+bool Lint(std::string_view bytes) {
   const cli::Output output =
       cli::Lint({.files = {"a"}},
                 [bytes](const std::string&) -> base::Result<std::string> { return std::string(bytes); },
@@ -56,6 +61,7 @@ void Lint(std::string_view bytes) {
   CHECK(output.exit_code == (unread  ? cli::Output::kUsage
                              : found ? cli::Output::kRefused
                                      : cli::Output::kOk));
+  return !unread;
 }
 
 }  // namespace heddle::fuzz

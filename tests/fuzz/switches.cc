@@ -29,15 +29,16 @@ void CheckSample(const CounterSample& sample) {
 }  // namespace
 
 // One answer, as each that a switch is asked for, twice: what is said twice is evidence of nothing.
-void SwitchCounters(std::string_view bytes) {
-  if (!formats::IsBounded(bytes, 10'000, 64)) return;
+bool SwitchCounters(std::string_view bytes) {
+  if (!formats::IsBounded(bytes, 10'000, 64)) return false;
   const Json json = Json::parse(bytes, nullptr, false);
-  if (json.is_discarded()) return;
+  if (json.is_discarded()) return false;
   std::map<Steps, Json> answers;
   for (const Steps& steps :
        {Steps{"PORT_TABLE"}, Steps{"COUNTERS", "Ethernet*"}, Steps{"COUNTERS", "Ethernet*", "Queues"},
         Steps{"INTERFACE_COUNTERS"}, Steps{"interfaces"}, Steps{}})
     answers[steps] = json;
+  bool counted = false;
   for (const bool sonic : {true, false}) {
     switches::CounterWindow window;
     for (int look = 1; look <= 2; ++look) {
@@ -45,11 +46,13 @@ void SwitchCounters(std::string_view bytes) {
       CounterSample sample = sonic ? switches::ReadSonicCounters(answers, {{"etp1", "Ethernet0"}}, at)
                                    : switches::ReadOpenConfigCounters(answers, at);
       CheckSample(sample);
+      counted = counted || !sample.ports.empty();
       for (auto& [name, port] : sample.ports) port.storming.clear();
       window.Add(std::move(sample));
       CHECK(window.Sightings(at).empty());
     }
   }
+  return counted;
 }
 
 }  // namespace heddle::fuzz

@@ -13,6 +13,7 @@
 #include "nodeagent/leaf/leaf_counts.h"
 #include "nodeagent/leaf/memory.h"
 #include "nodeagent/leaf/umad.h"
+#include "nodeagent/nic/rdma_probe.h"
 
 namespace {
 
@@ -40,10 +41,12 @@ int main(int argc, char** argv) {
   const auto sources = heddle::nodeagent::LiveLeaves(files, clock);
   heddle::nodeagent::PmaLeafCounts counters(files, clock,
                                             std::make_unique<heddle::nodeagent::UmadLines>(files));
+  heddle::nodeagent::RdmaProbe rdma(files);
   for (std::string line; std::getline(std::cin, line);) {
     const auto start = clock.Now();
     heddle::nodeagent::LeafReadings readings;
-    for (const auto& source : sources) readings.Merge(source->Read());
+    const auto devices = rdma.Read();
+    for (const auto& source : sources) readings.Merge(source->Read(devices));
     nlohmann::json out{{"cables", nlohmann::json::object()}, {"problems", readings.problems}};
     for (const auto& [netdev, leaf] : readings.by_netdev) out["cables"][netdev] = Show(leaf);
     for (const auto& [port, leaf] : readings.by_port)

@@ -1,9 +1,10 @@
 """Soft-RoCE between two guests: real verbs, GIDs and counters of a real kernel, as the agent sees them."""
 
+import json
 import socket
 
 from guest import Follow, Guest, GuestCase
-from lab import lldpd_settings, need, wait_for
+from lab import lldpd_settings, need, options, wait_for
 from pci_device import NVIDIA_GPU, PciDevice, give_driver
 
 MAC = "52:54:00:00:00:0{}".format
@@ -166,6 +167,48 @@ class Rdma(GuestCase):
         self.link(True)
         back = self.rdma_nic(guest.status())["ports"][0]
         self.assertEqual((back["state"], back["rateGbps"], back["usableGbps"]), ("Active", 100, 100))
+
+    def test_an_event_of_verbs_makes_the_agent_look_at_once(self):
+        """By the agent's own monitor, whose clock is set to a day and who hears nothing else (verbs_watch.cc)."""
+        guest = self.guests[0]
+        guest.run(f"({options.binaries / 'verbs_watch'} >/mnt/verbs 2>/mnt/verbs.err & echo $! >/mnt/verbs.pid; wait $!; "
+                  "echo $? >/mnt/verbs.end) >/dev/null 2>&1 &")
+        self.addCleanup(guest.run, "kill $(cat /mnt/verbs.pid); until [ -e /mnt/verbs.end ]; do sleep 0.1; done; "
+                                   "rm /mnt/verbs*")
+        self.addCleanup(self.link, True)
+
+        def lines():
+            file = guest.folder / "verbs"
+            text = file.read_text(errors="replace") if file.exists() else ""
+            return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("}\n")]
+
+        def until(what, after, wanted):
+            return wait_for(what, lambda: next((i for i, line in enumerate(lines()) if i > after and wanted(line)), None), 90)
+
+        until("the first look", -1, lambda line: line.get("ports") == {"rxe0 port 1": "Active"})
+        held = "ls -l /proc/$(cat /mnt/verbs.pid)/fd | grep -q /dev/infiniband/uverbs"
+        wait_for("the device to be listened to", lambda: guest.attempt(held)[0] == 0, 60)
+        for up, said, state in ((False, "rxe0 port 1: port went down", "Down"),
+                                (True, "rxe0 port 1: port became Active", "Active")):
+            before = len(lines()) - 1
+            self.link(up)
+            event = until(said, before, lambda line: line.get("event") == said)
+            self.assertTrue(lines()[event]["topology"])
+            counters = until("a pass over the counters", event, lambda line: line.get("pass") == "counters")
+            until(f"the port to be {state}", event, lambda line: line.get("ports") == {"rxe0 port 1": state})
+            until("a full look", event, lambda line: line.get("pass") == "look")
+            # Else it comes after a day.
+            took = lines()[counters]["at_ms"] - lines()[event]["at_ms"]
+            self.assertLess(took, 5000)
+            print(f"(a pass {took} ms after \"{said}\") ", end="", flush=True)
+
+    def test_the_agent_does_not_keep_open_what_its_driver_would_not_let_go(self):
+        guest = self.guests[1]
+        follow = self.follow(guest)
+        follow.until("observation")
+        self.assertEqual(self.rdma_nic(guest.status())["ports"][0]["rdmaMtu"], 1024, "verbs work here")
+        self.assertNotEqual(guest.attempt("ls -l /proc/$(cat /mnt/follow.pid)/fd | grep /dev/infiniband/uverbs")[0], 0)
+        guest.run("rdma link delete rxe0 && rdma link add rxe0 type rxe netdev eth0", seconds=30)
 
     def test_a_device_that_is_renamed_while_the_agent_looks_is_never_half_there(self):
         guest = self.guests[1]

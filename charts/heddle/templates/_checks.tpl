@@ -29,6 +29,12 @@
 {{- with $values.agent.labelsFile }}
 {{- include "heddle.word" (list "agent.labelsFile" . "^(/[-A-Za-z0-9._]+){2,}$" "a path of the node from / on, in a folder, such as /etc/heddle/labels, or \"\" for none") }}
 {{- end }}
+{{- range $index, $one := $values.agent.uncabled }}
+{{- include "heddle.word" (list (printf "agent.uncabled[%d]" $index) $one "^[]A-Za-z0-9_.*?!^[-]+(:[]0-9*?!^[-]+)?$" "DEVICE or DEVICE:PORT, with the shell's *, ? and [...], such as mlx5_1 or mlx5_[45]:2") }}
+{{- if regexMatch "^[*]+(:[*]+)?$" $one }}
+{{- fail (printf "agent.uncabled[%d] is %s, which is every port of every node, and no alarm would be left of any: name the devices" $index (toJson $one)) }}
+{{- end }}
+{{- end }}
 {{- range $plugin, $one := $values.otherPlugins }}
 {{- include "heddle.word" (list (printf "otherPlugins.%s.image" $plugin) $one.image "^[^ ]*$" "an image with its registry and tag, without a space") }}
 {{- end }}

@@ -30,7 +30,7 @@ class RecordCommand : public Stage {
     Json container{{"name", "nodeagent"}};
     container["command"] =
         Json::array({"heddle-nodeagent", "--node=$(NODE_NAME)", "--nvml=/host/", "--listen=:9559",
-                     "--lldpd-socket=/run/heddle-lldpd/lldpd.socket", "--follow-plans"});
+                     "--lldpd-socket=/run/heddle-lldpd/lldpd.socket", "--uncabled=mlx5_1", "--follow-plans"});
     pod["spec"]["containers"] = Json::array({container});
     pod["spec"]["nodeName"] = node;
     pod["status"]["phase"] = phase;
@@ -59,8 +59,8 @@ TEST_F(RecordCommand, RunsTheAgentInItsPod) {
   EXPECT_THAT(arguments_,
               ElementsAre("--kubeconfig", "/k", "--context", "prod", "-n", "heddle-system", "exec",
                           "heddle-nodeagent-c", "-c", "nodeagent", "--", "heddle-nodeagent", "--node=gpu-017",
-                          "--nvml=/host/", "--lldpd-socket=/run/heddle-lldpd/lldpd.socket", "record", "-",
-                          "--scrub"));
+                          "--nvml=/host/", "--lldpd-socket=/run/heddle-lldpd/lldpd.socket",
+                          "--uncabled=mlx5_1", "record", "-", "--scrub"));
   EXPECT_THAT(output.err,
               AllOf(HasSubstr("by its agent, pod heddle-system/heddle-nodeagent-c"), Not(HasSubstr("Note"))));
   EXPECT_THAT(Run({.node = "gpu-017"}).err, HasSubstr("with --scrub it holds others"));

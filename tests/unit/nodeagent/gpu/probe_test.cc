@@ -163,6 +163,22 @@ TEST(NvmlYaml, ReadsBackWhatItWrote) {
   EXPECT_EQ(again.problems, readings.problems);
 }
 
+TEST(NvmlYaml, SaysAgainWhatTheSameTextSaidAndAnewWhatAnotherSays) {
+  NvmlYaml reader;
+  const std::string text = "driver_version: \"570.1\"\ngpus:\n- {index: 0, health: {last_xid: 0}}\n";
+  EXPECT_EQ(reader.Read("").absent, ParseNvmlYaml("").absent) << "an empty text is one, too";
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(reader.Read(text).driver, "570.1");
+    ASSERT_EQ(reader.Read(text).gpus.size(), 1u);
+    EXPECT_EQ(reader.Read(text).gpus[0].last_xid, 0);
+    EXPECT_EQ(reader.Read("driver_version: \"570.1\"\ngpus:\n- {index: 0, health: {last_xid: 79}}\n")
+                  .gpus[0]
+                  .last_xid,
+              79);
+  }
+  EXPECT_TRUE(reader.Read("gpus: []\n").gpus.empty());
+}
+
 TEST(NvmlYaml, LeavesOutTheGpuThatIsWrittenWrong) {
   const auto readings = ParseNvmlYaml(
       "gpus: [{index: 1, uuid: [x], memory_mib: much, nvlinks: 7}, {index: -1}, 5, {index: 1}, {index: 0}]");

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 
@@ -317,6 +318,47 @@ TEST(Counters, EveryAliasIsFoundByItsOwnName) {
   }
 }
 
+TEST(Counters, ANameIsOfTheFirstAliasThatFitsItsPlaceAndDriver) {
+  // By the table from its beginning to its end, for names that are in it, and for those next to them.
+  const auto slowly = [](std::string_view driver, CounterPlace place,
+                         std::string_view name) -> std::optional<std::pair<std::size_t, int>> {
+    for (std::size_t rank = 0; rank < CounterAliases().size(); ++rank) {
+      const CounterAlias& alias = CounterAliases()[rank];
+      if (alias.place != place || (!alias.driver.empty() && alias.driver != driver)) continue;
+      const std::size_t mark = alias.name.find('#');
+      if (mark == std::string_view::npos && alias.name == name) return std::pair(rank, -1);
+      if (mark == std::string_view::npos || alias.name.size() != name.size()) continue;
+      std::string filled(alias.name);
+      filled[mark] = name[mark];
+      if (filled == name && name[mark] >= '0' && name[mark] <= '7') return std::pair(rank, name[mark] - '0');
+    }
+    return std::nullopt;
+  };
+  std::vector<std::string> names{
+      "", "#", "rx0_packets", "rx_prio8_pause", "rx_prio#_pause", "rx_prio33_pause"};
+  for (const CounterAlias& alias : CounterAliases()) {
+    for (const char digit : {'0', '3', '7', '8', '#'}) {
+      names.emplace_back(alias.name);
+      std::replace(names.back().begin(), names.back().end(), '#', digit);
+      names.push_back(names.back() + "0");
+      names.push_back("0" + names.back());
+    }
+  }
+  std::size_t found = 0;
+  for (const CounterAlias& alias : CounterAliases()) {
+    for (const std::string& name : names) {
+      const auto quick = FindCounter(alias.driver, alias.place, name);
+      const auto slow = slowly(alias.driver, alias.place, name);
+      ASSERT_EQ(quick.has_value(), slow.has_value()) << alias.driver << " " << name;
+      if (!slow) continue;
+      ++found;
+      EXPECT_EQ(quick->rank, slow->first) << alias.driver << " " << name;
+      EXPECT_EQ(quick->id, (CounterId{CounterAliases()[slow->first].counter, slow->second})) << name;
+    }
+  }
+  EXPECT_GT(found, CounterAliases().size());
+}
+
 topology::Nic NicOf(const std::string& name, const std::string& pci, const std::string& guid) {
   topology::Nic nic;
   nic.name = name;
@@ -428,6 +470,50 @@ TEST(Ethtool, ReadsARecordedInterface) {
   ASSERT_TRUE(stats);
   EXPECT_THAT(stats->values, ElementsAre(7u));
   EXPECT_EQ(recorded.Read("eth2").error().code, base::Code::kNotFound);
+}
+
+TEST(Ethtool, KeepsTheNamesOfARecordedInterfaceUntilTheyAreOthers) {
+  test::MemoryFileTree files;
+  files.Write("ethtool/eth1", "NIC statistics:\n     rx_prio3_pause: 7\n");
+  RecordedEthtool recorded(files);
+  const auto first = recorded.Read("eth1");
+  files.Write("ethtool/eth1", "NIC statistics:\n     rx_prio3_pause: 8\n");
+  const auto grown = recorded.Read("eth1");
+  ASSERT_TRUE(first && grown);
+  EXPECT_THAT(grown->values, ElementsAre(8u));
+  EXPECT_EQ(grown->names, first->names) << "the very same: nobody need search them again";
+  files.Write("ethtool/eth1", "NIC statistics:\n     rx_prio4_pause: 8\n");
+  const auto renamed = recorded.Read("eth1");
+  ASSERT_TRUE(renamed);
+  EXPECT_NE(renamed->names, first->names);
+  EXPECT_THAT(*renamed->names, ElementsAre("rx_prio4_pause"));
+  files.Remove("ethtool/eth1");
+  EXPECT_EQ(recorded.Read("eth1").error().code, base::Code::kNotFound);
+}
+
+TEST(Counters, FindsStatisticsAnewWhereTheDriverOrItsNamesAreOthersAfterALook) {
+  Bed bed;
+  const auto names = [](std::vector<std::string> list) {
+    return std::make_shared<const std::vector<std::string>>(std::move(list));
+  };
+  bed.ethtool.answer = EthtoolStats{names({"rx_prio3_pause", "rx_prio4_pause"}), {3, 4}};
+  CounterReader reader(bed.files, bed.ethtool);
+  reader.Watch({bed.port});
+  (void)reader.Read(Ask::kFilesAndEthtool);
+  reader.Watch({bed.port});
+  PortReading reading = reader.Read(Ask::kFilesAndEthtool).ports.front();
+  EXPECT_EQ(ValueOf(reading, Counter::kPauseReceived, 3), 3u) << "kept over a look";
+  EXPECT_EQ(ValueOf(reading, Counter::kPauseReceived, 4), 4u);
+  // As many, and other ones.
+  bed.ethtool.answer = EthtoolStats{names({"rx_prio5_pause", "rx_prio4_pause"}), {5, 4}};
+  reading = reader.Read(Ask::kFilesAndEthtool).ports.front();
+  EXPECT_EQ(ValueOf(reading, Counter::kPauseReceived, 3), std::nullopt);
+  EXPECT_EQ(ValueOf(reading, Counter::kPauseReceived, 5), 5u);
+  // Another card behind the same name, whose driver calls nothing so.
+  bed.files.Link("sys/0000:1b:00.0/driver", "../../bus/pci/drivers/bnxt_en");
+  reader.Watch({bed.port});
+  reading = reader.Read(Ask::kFilesAndEthtool).ports.front();
+  EXPECT_EQ(ValueOf(reading, Counter::kPauseReceived, 5), std::nullopt);
 }
 
 }  // namespace

@@ -30,9 +30,9 @@ TEST(GivenLabels, AreReadAnewAtEachLookAndKeptForARecording) {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/labels";
   GivenLabels source(path);
-  EXPECT_THAT(source.Read().problems, ElementsAre(HasSubstr("the file of labels: ")));
+  EXPECT_THAT(source.Read({}).problems, ElementsAre(HasSubstr("the file of labels: ")));
   folder.Write("labels", "topology.k8s.aws/network-node-layer-4=nn-1\n");
-  const LeafReadings readings = source.Read();
+  const LeafReadings readings = source.Read({});
   EXPECT_THAT(readings.problems, IsEmpty());
   EXPECT_THAT(readings.labels, ElementsAre(Pair("topology.k8s.aws/network-node-layer-4", "nn-1")));
   EXPECT_THAT(readings.files,
@@ -43,13 +43,14 @@ TEST(GivenLabels, ThatNameNoPlaceAreAProblem) {
   const test::TemporaryFolder folder;
   folder.Write("labels", "topology.k8s.aws/network-node-layer-1=nn-1\n");
   GivenLabels source(folder.path() + "/labels");
-  EXPECT_THAT(source.Read().problems, ElementsAre(HasSubstr("/labels names no place: it has no line such as "
-                                                            "topology.k8s.aws/network-node-layer-4=…")));
+  EXPECT_THAT(source.Read({}).problems,
+              ElementsAre(HasSubstr("/labels names no place: it has no line such as "
+                                    "topology.k8s.aws/network-node-layer-4=…")));
   folder.Write("labels", std::string(2 << 20, '\0') + "\ntopology.k8s.aws/network-node-layer-4=nn-1\n");
-  EXPECT_THAT(source.Read().problems, ElementsAre(HasSubstr("names no place")));
+  EXPECT_THAT(source.Read({}).problems, ElementsAre(HasSubstr("names no place")));
   std::filesystem::remove(folder.path() + "/labels");
   std::filesystem::create_directory(folder.path() + "/labels");
-  EXPECT_THAT(source.Read().problems, ElementsAre(HasSubstr("the file of labels: ")));
+  EXPECT_THAT(source.Read({}).problems, ElementsAre(HasSubstr("the file of labels: ")));
 }
 
 // With an EFA machine around it: the leaves are those of the file.
@@ -60,7 +61,7 @@ TEST(GivenLabels, TellALiveMachineItsLeaves) {
   test::FakeClock clock;
   LeafReadings leaves;
   for (const auto& source : LiveLeaves(nothing, clock, {}, {.labels_file = folder.path() + "/labels"}))
-    leaves.Merge(source->Read());
+    leaves.Merge(source->Read({}));
   topology::Node node = test::RecordedMachine("p4d-24xlarge").Look().node;
   crds::FillLeaves(node, leaves.labels);
   EXPECT_EQ(node.FindNic("rdmap16s27")->ports.at(0).leaf_port->leaf, "nn-1");

@@ -29,8 +29,8 @@ void AddRoceDevice(test::MemoryFileTree& files) {
 
 TEST(LldpdLeaves, NamesTheLeafAndHowLongThatCounts) {
   const test::MemoryFileTree files;
-  LldpdLeaves leaves(files, Says("printf '%s' '" + kHeard + "'"));
-  const LeafReadings readings = leaves.Read();
+  LldpdLeaves leaves(Says("printf '%s' '" + kHeard + "'"));
+  const LeafReadings readings = leaves.Read(RdmaProbe(files).Read());
   EXPECT_EQ(readings.by_netdev.at("eth1"), (topology::LeafPort{"tor-1", "swp7"}));
   EXPECT_EQ(readings.proof.at("eth1"), std::chrono::seconds(20));
   EXPECT_EQ(readings.files.at("lldp.json"), kHeard);
@@ -42,7 +42,7 @@ TEST(LldpdLeaves, AreNoProblemWithoutLldpcliWhereNoPortSpeaksRoce) {
   const test::MemoryFileTree files;
   CommandOptions missing;
   missing.arguments = {"heddle-no-such-lldpcli"};
-  const LeafReadings readings = LldpdLeaves(files, missing).Read();
+  const LeafReadings readings = LldpdLeaves(missing).Read(RdmaProbe(files).Read());
   EXPECT_THAT(readings.problems, IsEmpty());
   EXPECT_TRUE(readings.lldp_unanswered);
 }
@@ -52,16 +52,18 @@ TEST(LldpdLeaves, SayThatLldpcliIsMissingWhereAPortSpeaksRoce) {
   AddRoceDevice(files);
   CommandOptions missing;
   missing.arguments = {"heddle-no-such-lldpcli"};
-  EXPECT_THAT(LldpdLeaves(files, missing).Read().problems, ElementsAre(HasSubstr("is not installed")));
+  EXPECT_THAT(LldpdLeaves(missing).Read(RdmaProbe(files).Read()).problems,
+              ElementsAre(HasSubstr("is not installed")));
 }
 
 TEST(LldpdLeaves, QuoteLldpcliWithoutTheTimeWhereLldpdIsNotRunning) {
   test::MemoryFileTree files;
   const CommandOptions refused = Says(
       "echo '2026-11-21T23:35:55 [WARN/control] unable to connect to socket /run/lldpd.socket' >&2; exit 1");
-  EXPECT_THAT(LldpdLeaves(files, refused).Read().problems, IsEmpty()) << "nobody needs it here";
+  EXPECT_THAT(LldpdLeaves(refused).Read(RdmaProbe(files).Read()).problems, IsEmpty())
+      << "nobody needs it here";
   AddRoceDevice(files);
-  const LeafReadings readings = LldpdLeaves(files, refused).Read();
+  const LeafReadings readings = LldpdLeaves(refused).Read(RdmaProbe(files).Read());
   EXPECT_THAT(
       readings.problems,
       ElementsAre("lldpd does not say where Ethernet cables end: /bin/sh failed with status 1: unable to "
@@ -73,9 +75,9 @@ TEST(LldpdLeaves, QuoteLldpcliWithoutTheTimeWhereLldpdIsNotRunning) {
 TEST(LldpdLeaves, AreRecordedWithTheReasonWhereLldpdDoesNotAnswer) {
   test::MemoryFileTree files, recording;
   AddRoceDevice(files);
-  const LeafReadings live = LldpdLeaves(files, Says("echo 'no socket' >&2; exit 1")).Read();
+  const LeafReadings live = LldpdLeaves(Says("echo 'no socket' >&2; exit 1")).Read(RdmaProbe(files).Read());
   for (const auto& [name, content] : live.files) recording.Write(name, content);
-  const LeafReadings replayed = LldpFileLeaves(recording).Read();
+  const LeafReadings replayed = LldpFileLeaves(recording).Read({});
   EXPECT_THAT(replayed.problems, ElementsAre(HasSubstr("no socket")));
   EXPECT_EQ(replayed.problems, live.problems);
   EXPECT_TRUE(replayed.lldp_unanswered);
@@ -85,14 +87,14 @@ TEST(LldpdLeaves, AreNotStoppedByAnLldpdThatHangs) {
   const test::MemoryFileTree files;
   CommandOptions hangs = Says("sleep 1000");
   hangs.deadline = std::chrono::milliseconds(50);
-  const LeafReadings readings = LldpdLeaves(files, hangs).Read();
+  const LeafReadings readings = LldpdLeaves(hangs).Read(RdmaProbe(files).Read());
   EXPECT_THAT(readings.problems, ElementsAre(HasSubstr("did not finish within 50 ms")));
   EXPECT_TRUE(readings.lldp_unanswered);
 }
 
 TEST(LldpdLeaves, TakeGarbageForNoAnswer) {
   const test::MemoryFileTree files;
-  const LeafReadings readings = LldpdLeaves(files, Says("head -c 100000 /dev/zero")).Read();
+  const LeafReadings readings = LldpdLeaves(Says("head -c 100000 /dev/zero")).Read(RdmaProbe(files).Read());
   EXPECT_THAT(readings.problems, ElementsAre(HasSubstr("not what `lldpcli")));
   EXPECT_TRUE(readings.lldp_unanswered);
   EXPECT_THAT(readings.files, IsEmpty());

@@ -117,7 +117,7 @@ TEST_F(LeafMemoryTest, ForgetsALeafWhereTheCableNowEndsInAHost) {
 class Scripted final : public LeafSource {
  public:
   explicit Scripted(LeafReadings& next) : next_(next) {}
-  LeafReadings Read() override { return next_; }
+  LeafReadings Read(const RdmaReadings& /*rdma*/) override { return next_; }
 
  private:
   LeafReadings& next_;
@@ -133,9 +133,9 @@ TEST(RememberedLeaves, ForgetInterfacesThatTheMachineNoLongerHas) {
     std::vector<std::unique_ptr<LeafSource>> sources;
     sources.push_back(std::make_unique<Scripted>(next));
     RememberedLeaves leaves(*files, clock, std::move(sources));
-    EXPECT_TRUE(leaves.Read().by_netdev.at("eth1").known());
+    EXPECT_TRUE(leaves.Read({}).by_netdev.at("eth1").known());
     next = {};
-    EXPECT_EQ(leaves.Read().problems.size(), stale);
+    EXPECT_EQ(leaves.Read({}).problems.size(), stale);
   }
 }
 

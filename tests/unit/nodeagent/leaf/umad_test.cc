@@ -100,7 +100,9 @@ class UmadLeavesTest : public testing::Test {
     files_.Write(base + "/link_layer", layer + "\n");
     files_.Write(base + "/lid", "0x22\n");
   }
-  LeafReadings Read() { return UmadLeaves(files_, std::make_unique<FakePorts>(switch_)).Read(); }
+  LeafReadings Read() {
+    return UmadLeaves(files_, std::make_unique<FakePorts>(switch_)).Read(RdmaProbe(files_).Read());
+  }
   // One active port whose leaf cannot be told, and why.
   void ExpectUnknown(const std::string& why) {
     const LeafReadings readings = Read();
@@ -141,7 +143,7 @@ TEST_F(UmadLeavesTest, SaySoInARecordingThatReplaysTheSame) {
   const LeafReadings readings = Read();
   test::MemoryFileTree recorded;
   recorded.Write("ib.txt", readings.files.at("ib.txt"));
-  const LeafReadings again = IbFileLeaves(recorded).Read();
+  const LeafReadings again = IbFileLeaves(recorded).Read({});
   EXPECT_EQ(again.by_port, readings.by_port);
   EXPECT_EQ(again.problems, readings.problems);
 }
@@ -150,7 +152,8 @@ TEST_F(UmadLeavesTest, EndAWalkAtTheNextPortOnceStopIsAsked) {
   AddPort("mlx5_1", "4: ACTIVE", "InfiniBand");
   std::stop_source stop;
   switch_.spoil = [&stop](Mad&) { stop.request_stop(); };
-  (void)UmadLeaves(files_, std::make_unique<FakePorts>(switch_), stop.get_token()).Read();
+  (void)UmadLeaves(files_, std::make_unique<FakePorts>(switch_), stop.get_token())
+      .Read(RdmaProbe(files_).Read());
   EXPECT_THAT(switch_.asked, SizeIs(2));
 }
 

@@ -57,6 +57,22 @@ TEST(UncabledByDesign, TakesTwoCardsOfAModelAndAnotherPortThatIsUp) {
   EXPECT_THAT(UncabledByDesign({}), testing::IsEmpty());
 }
 
+TEST(UncabledByDesign, IsThePortThatItsOwnerNamesWhileItIsDown) {
+  std::vector<CardPort> ports = Cards({{kDown, kUp}, {kUp, kUp}});
+  ports[0].named = ports[1].named = true;
+  EXPECT_THAT(UncabledByDesign(ports), ElementsAre(true, false, false, false))
+      << "one that is up has a cable";
+  ports[0].was_up = true;
+  EXPECT_THAT(UncabledByDesign(ports), ElementsAre(true, false, false, false))
+      << "its owner may have taken it out";
+  ports[0].state = kUnknown;
+  EXPECT_THAT(UncabledByDesign(ports), Each(false)) << "it trains";
+  ports[0].unread = true;
+  EXPECT_THAT(UncabledByDesign(ports), Each(false)) << "nobody knows that it is down";
+  ports[0].left_out = true;
+  EXPECT_THAT(UncabledByDesign(ports), ElementsAre(true, false, false, false));
+}
+
 // A leaf that dies takes the same port of every card down.
 TEST(UncabledByDesign, IsNoPortThatWasUp) {
   std::vector<CardPort> ports = Cards({{kUp, kUp}, {kUp, kUp}});
