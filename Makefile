@@ -20,7 +20,7 @@ test: install ## Everything CI runs: unit tests (plain and under sanitizers), th
 	@tools/test quick
 
 .PHONY: check-all
-check-all: install ## `test`, and what takes longer: real framework controllers, thread sanitizer, clang-tidy, soak
+check-all: install ## `test`, and what takes longer: real framework controllers, thread sanitizer, arm64, clang-tidy, soak
 	@tools/test all
 
 SEEDS ?= 1..5000

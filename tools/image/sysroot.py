@@ -12,10 +12,10 @@ from pathlib import Path
 from . import debian
 from .debian import Refused
 
-# What no compiler and no program under test reads, and what would be programs of another architecture.
+# What no compiler and no program under test reads. Programs stay, though they are of another architecture: packages' own
+# files for CMake look for them.
 LEFT_OUT = ("./usr/share/doc/*/changelog*", "./usr/share/doc/*/examples*", "./usr/share/doc/*/html*",
-            "./usr/share/man/*", "./usr/share/locale/*", "./usr/share/perl*", "./usr/lib/*/perl*", "./usr/bin/*",
-            "./usr/sbin/*", "./bin/*", "./sbin/*", "./etc/*", "./var/*", "./dev/*")
+            "./usr/share/man/*", "./usr/share/locale/*", "./usr/share/perl*", "./usr/lib/*/perl*", "./etc/*", "./var/*")
 MERGED = ("lib", "lib64")  # links into /usr, where Debian's packages still say /lib
 WHOLE = "packages.json"    # beside the files: what they are of. It is written last
 
@@ -61,7 +61,8 @@ class Sysroot:
         with self._alone():
             archive = debian.Archive(self.architecture, cache() / "images")
             wanted = [list(which) for which in archive.closure(packages)]
-            if self._holds() == wanted:
+            made_of = {"packages": wanted, "left out": list(LEFT_OUT)}
+            if made_of.items() <= self._read().items():
                 return
             say(f"unpacking {len(wanted)} packages of {self.architecture}, some 100 MB to fetch at first")
             files = archive.fetch(wanted)
@@ -75,7 +76,7 @@ class Sysroot:
                     for path in _unpack(file, root):
                         owners[path] = name
                 _make_links_relative(root)
-                (root / WHOLE).write_text(json.dumps({"packages": wanted, "owners": owners}, indent=1))
+                (root / WHOLE).write_text(json.dumps(made_of | {"owners": owners}, indent=1))
                 if self.folder.exists():
                     self.folder.rename(Path(scratch) / "old")
                 root.rename(self.folder)
@@ -89,10 +90,7 @@ class Sysroot:
 
     def _read(self):
         file = self.folder / WHOLE
-        return json.loads(file.read_text()) if file.exists() else {"packages": None, "owners": {}}
-
-    def _holds(self):
-        return self._read()["packages"]
+        return json.loads(file.read_text()) if file.exists() else {"owners": {}}
 
     def library(self, soname):
         file = self.folder / "usr/lib" / debian.TRIPLETS[self.architecture] / soname
