@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 JOBS ?= $(shell nproc)
+MACHINE := $(shell dpkg --print-architecture 2>/dev/null || echo amd64)
+PROGRAMS := heddle-nodeagent heddle-operator heddle-extender kubectl-heddle
 
 .PHONY: help
 help: ## What can be typed here
@@ -18,7 +20,7 @@ test: install ## Everything CI runs: unit tests (plain and under sanitizers), th
 	@tools/test quick
 
 .PHONY: check-all
-check-all: install ## `test`, and what takes longer: real framework controllers, thread sanitizer, clang-tidy, soak
+check-all: install ## `test`, and what takes longer: real framework controllers, thread sanitizer, arm64, clang-tidy, soak
 	@tools/test all
 
 SEEDS ?= 1..5000
@@ -54,11 +56,17 @@ dev: install ## Build quickly, with checks, into build/dev
 
 .PHONY: release
 release: install-build ## Build what is shipped into build/release/bin
-	@tools/build release heddle-nodeagent heddle-operator heddle-extender kubectl-heddle
+	@tools/build release $(PROGRAMS)
 
+.PHONY: arm64
+arm64: install-arm64 ## Cross-build the same for arm64 (Grace) into build/arm64/bin
+	@tools/build arm64 $(PROGRAMS)
+
+# The presets that an image takes its programs from: release, but for another architecture than this machine's.
+ARCH := $(MACHINE)
 .PHONY: images
-images: release ## Container images without a container engine: build/images/*.tar and their SBOMs; docs/installing.md
-	@tools/images
+images: $(patsubst $(MACHINE),release,$(if $(filter all,$(ARCH)),amd64 arm64,$(ARCH))) ## Container images without a container engine, into build/images/; ARCH=arm64, ARCH=all; docs/installing.md
+	@tools/images --arch $(ARCH)
 
 .PHONY: e2e
 e2e: e2e-bed ## The images and the chart on a real kubelet: install, train, upgrade, roll back, uninstall (as root)
@@ -82,6 +90,10 @@ install: ## Install missing Debian packages: all, for tests too
 .PHONY: install-build
 install-build: ## Install those that building, images and the demo take
 	@tools/install --build
+
+.PHONY: install-arm64
+install-arm64: ## Install those that the cross build takes
+	@tools/install --arm64
 
 .PHONY: control-plane
 control-plane: ## Build the Kubernetes control plane (minutes once, then cached)

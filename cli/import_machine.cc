@@ -252,7 +252,8 @@ bool CountsBefore(std::string_view a, std::string_view b) {
   std::size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {
     if (!digit(a[i]) || !digit(b[j])) {
-      if (a[i] != b[j]) return a[i] < b[j];
+      // As bytes: a char alone is signed on x86-64 and not on arm64, and names need not be ASCII.
+      if (a[i] != b[j]) return std::char_traits<char>::lt(a[i], b[j]);
       ++i, ++j;
       continue;
     }

@@ -68,7 +68,8 @@ bool NaturalLess(std::string_view a, std::string_view b) {
       if (x.size() != y.size()) return x.size() < y.size();
       if (x != y) return x < y;
     } else {
-      if (a[i] != b[j]) return a[i] < b[j];
+      // As bytes: a char alone is signed on x86-64 and not on arm64, and names need not be ASCII.
+      if (a[i] != b[j]) return std::char_traits<char>::lt(a[i], b[j]);
       ++i;
       ++j;
     }

@@ -9,6 +9,7 @@ from pathlib import Path
 from bed.control_plane import REPOSITORY
 
 PACKAGES = REPOSITORY / "tools" / "apt-packages"
+FOR_ARM64 = {"g++-aarch64-linux-gnu", "qemu-user"}
 # What nobody should have to take who only wants to look at the demo, or to build an image.
 FOR_TESTS = {"chromium", "qemu-system-x86", "opensm", "lldpd", "lldpad", "redis-server", "clang", "clang-tidy", "runc"}
 FOR_BUILDING = {"g++", "cmake", "libgrpc++-dev", "protobuf-compiler-grpc", "libibverbs-dev", "python3-venv", "openssl", "binutils"}
@@ -45,7 +46,10 @@ class InstallingPackagesTest(unittest.TestCase):
         return set(done.stderr.rpartition("missing: ")[2].split())
 
     def test_building_takes_a_part_and_tests_take_all(self):
-        build, everything = self.missing("--build"), self.missing()
+        build, cross, everything = self.missing("--build"), self.missing("--arm64"), self.missing()
+        self.assertEqual(cross - build, FOR_ARM64)
+        self.assertLessEqual(build, cross)
+        self.assertEqual(cross & FOR_TESTS, set())
         self.assertEqual(everything, set(words(PACKAGES.read_text())))
         self.assertLessEqual(FOR_BUILDING, build)
         self.assertLess(build, everything)
@@ -58,7 +62,7 @@ class InstallingPackagesTest(unittest.TestCase):
 
     def test_where_all_is_there_nothing_is_touched(self):
         self.there.write_text("\n".join(words(PACKAGES.read_text())) + "\n")
-        for arguments in ((), ("--build",), ("--check",), ("--build", "--check")):
+        for arguments in ((), ("--build",), ("--arm64",), ("--check",), ("--build", "--check")):
             self.assertEqual(self.install(*arguments).returncode, 0)
         self.assertEqual(self.log.read_text(), "")
 
@@ -84,10 +88,12 @@ class InstallingPackagesTest(unittest.TestCase):
         self.assertIn("--biuld", done.stderr)
 
     def test_make_asks_for_as_much_as_it_needs(self):
-        def installs(target):
-            said = subprocess.run(["make", "--dry-run", "-C", REPOSITORY, target], capture_output=True, text=True, check=True)
+        def installs(*target):
+            said = subprocess.run(["make", "--dry-run", "-C", REPOSITORY, *target], capture_output=True, text=True, check=True)
             return [line.strip() for line in said.stdout.splitlines() if line.startswith("tools/install")]
         for target in ("release", "images", "demo"):
             self.assertEqual(installs(target), ["tools/install --build"], target)
+        self.assertEqual(installs("images", "MACHINE=amd64", "ARCH=arm64"), ["tools/install --arm64"])
+        self.assertEqual(installs("images", "MACHINE=amd64", "ARCH=all"), ["tools/install --build", "tools/install --arm64"])
         for target in ("test", "check-all", "e2e", "shell"):
             self.assertEqual(installs(target)[0], "tools/install", target)

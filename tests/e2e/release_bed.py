@@ -70,10 +70,12 @@ class ReleaseBed(NodeTestCase):
     @classmethod
     def _load_images(cls):
         """Ours as `ctr images import` takes them; busybox for the training pods."""
-        archives = sorted(options.images.glob("*.tar"))
+        # Of this machine's architecture: tools/images may have left others there.
+        machine = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
+        archives = sorted(options.images.glob(f"*-{machine}.tar"))
         for wanted in ("heddle-", "kube-scheduler-"):
             if not any(archive.name.startswith(wanted) for archive in archives):
-                raise AssertionError(f"{options.images} has no image {wanted}*.tar: `make e2e` makes it")
+                raise AssertionError(f"{options.images} has no image {wanted}*-{machine}.tar: `make e2e` makes it")
         (cls.plane.folder / "busybox").mkdir()
         archives.append(archive_image(cls.plane.folder / "busybox", BUSYBOX, {"bin/busybox": shutil.which("busybox")},
                                       ["/bin/busybox"], links={"bin/sh": "busybox"}))

@@ -2,6 +2,7 @@
 image."""
 
 import fnmatch
+import hashlib
 import io
 import os
 import re
@@ -22,8 +23,17 @@ LEFT_OUT = (
     "etc/init.d/*", "etc/default/*", "etc/update-motd.d/*", "etc/modprobe.d/*")
 
 
+TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}  # Debian's word: GNU's, of folders and tools
+LISTS = Path("/var/lib/apt/lists")  # what `apt-get update` brings to this machine
+
+
 class Refused(Exception):
     """Says what is wrong and what to do."""
+
+
+def native():
+    """The architecture of this machine's packages."""
+    return subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
 
 
 @dataclass
@@ -39,18 +49,37 @@ class Package:
 
 
 class Archive:
-    """What apt knows of one architecture, apart from what is installed here. `cache` keeps .deb files."""
+    """What apt knows of one architecture, apart from what is installed here. `cache` keeps .deb files, and for another
+    architecture than this machine's the lists of its packages: dpkg need not be told of it (--add-architecture)."""
 
     def __init__(self, architecture, cache):
         self.architecture = architecture
         self._folder = Path(cache) / architecture
         (self._folder / "debs").mkdir(parents=True, exist_ok=True)
         (self._folder / "nothing-installed").write_text("")
+        self._lists = LISTS
+        if architecture != native():
+            self._lists = self._folder / "lists"
+            self._follow()
+
+    def _follow(self):
+        """Lists of its own, made anew when this machine's are: what `apt-get update` has seen counts for both."""
+        releases = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(LISTS.glob("*Release")))).hexdigest()
+        mark = self._folder / "lists-made-beside"
+        if mark.exists() and mark.read_text() == releases:
+            return
+        (self._lists / "partial").mkdir(parents=True, exist_ok=True)
+        done = self._apt("update", "-o", "APT::Update::Error-Mode=any")
+        if done.returncode:
+            raise Refused(f"apt-get update for {self.architecture} failed; the sources of this machine must have that "
+                          f"architecture, which Ubuntu keeps at ports.ubuntu.com:\n{done.stderr.strip()}")
+        mark.write_text(releases)
 
     def _apt(self, *arguments):
         """Debian's archive as this machine's sources name it; nothing of this machine is touched."""
         return subprocess.run(
             ["apt-get", "-o", f"Dir::State::status={self._folder}/nothing-installed", "-o", "Debug::NoLocking=1",
+             "-o", f"Dir::State::Lists={self._lists}",
              "-o", f"Dir::Cache::pkgcache={self._folder}/pkgcache.bin", "-o", "Dir::Cache::srcpkgcache=",
              "-o", f"APT::Architecture={self.architecture}", "-o", f"APT::Architectures={self.architecture}",
              "-o", "APT::Install-Recommends=0", "-o", "APT::Sandbox::User=root", "-qq", *arguments],
@@ -58,7 +87,7 @@ class Archive:
             env=os.environ | {"LC_ALL": "C.UTF-8"})
 
     def closure(self, roots):
-        """File names of `roots` and of all that they depend on."""
+        """Name, version and architecture of `roots` and of all that they depend on."""
         done = self._apt("install", "--print-uris", "--yes", *sorted(roots))
         if done.returncode:
             raise Refused(f"apt finds no way to install {' '.join(sorted(roots))} for {self.architecture}; "
@@ -66,15 +95,17 @@ class Archive:
         found = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("'")]
         return [re.match(r"([^_]+)_([^_]+)_([^_]+)\.deb", name).groups() for name in found]
 
-    def fetch(self, name, version, architecture):
-        """The path of one .deb, whose checksum apt has held against the archive's signed list."""
-        file = self._folder / "debs" / f"{name}_{version}_{architecture}.deb"
-        if not file.exists():
-            done = self._apt("download", f"{name}={version.replace('%3a', ':')}")
-            if done.returncode or not file.exists():
-                raise Refused(f"apt-get download of {name} {version} failed; `apt-get update` may help:\n"
+    def fetch(self, packages):
+        """The paths of the .deb files of what closure() named, whose checksums apt has held against the archive's signed
+        list."""
+        files = {self._folder / "debs" / f"{name}_{version}_{architecture}.deb": f"{name}={version.replace('%3a', ':')}"
+                 for name, version, architecture in packages}
+        if missing := [package for file, package in files.items() if not file.exists()]:
+            done = self._apt("download", *missing)
+            if done.returncode or not all(file.exists() for file in files):
+                raise Refused(f"apt-get download of {' '.join(missing)} failed; `apt-get update` may help:\n"
                               f"{done.stderr.strip()}")
-        return file
+        return list(files)
 
 
 def owners_here(libraries):

@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import tarfile
+import time
 
 MEDIA = "application/vnd.oci.image."
 
@@ -22,34 +23,53 @@ class Image:
     def add_layer(self, what, tar):
         self._layers.append((what, tar))
 
-    def archive(self, created):
-        """(bytes, digest of the manifest). `created`: RFC 3339."""
-        blobs = {}
+    @property
+    def created(self):
+        """RFC 3339."""
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.seconds))
 
-        def keep(media, data, **more):
-            digest = hashlib.sha256(data).hexdigest()
-            blobs[f"blobs/sha256/{digest}"] = data
-            return {"mediaType": media, "digest": f"sha256:{digest}", "size": len(data), **more}
+    def put(self, blobs):
+        """Its blobs into `blobs`; (descriptors of its manifest with the platform, of its config, of its layers)."""
         # Not the newest gzip: the header without a time and without a name.
-        layers = [keep(MEDIA + "layer.v1.tar+gzip", gzip.compress(tar, 6, mtime=0)) for _, tar in self._layers]
-        config = keep(MEDIA + "config.v1+json", _json({
-            "created": created, "architecture": self.architecture, "os": "linux", "config": self._config,
+        layers = [_keep(blobs, "layer.v1.tar+gzip", gzip.compress(tar, 6, mtime=0)) for _, tar in self._layers]
+        config = _keep(blobs, "config.v1+json", _json({
+            "created": self.created, "architecture": self.architecture, "os": "linux", "config": self._config,
             "rootfs": {"type": "layers",
                        "diff_ids": [f"sha256:{hashlib.sha256(tar).hexdigest()}" for _, tar in self._layers]},
-            "history": [{"created": created, "created_by": what} for what, _ in self._layers]}))
-        manifest = keep(MEDIA + "manifest.v1+json", _json({
+            "history": [{"created": self.created, "created_by": what} for what, _ in self._layers]}))
+        manifest = _keep(blobs, "manifest.v1+json", _json({
             "schemaVersion": 2, "mediaType": MEDIA + "manifest.v1+json", "config": config, "layers": layers}))
-        tag = self.name.rpartition(":")[2]
-        known_as = self.name if "/" in self.name else f"docker.io/library/{self.name}"
-        files = blobs | {
-            "oci-layout": _json({"imageLayoutVersion": "1.0.0"}),
-            "index.json": _json({"schemaVersion": 2, "mediaType": MEDIA + "index.v1+json", "manifests": [
-                manifest | {"platform": {"architecture": self.architecture, "os": "linux"},
-                            "annotations": {"io.containerd.image.name": known_as,
-                                            "org.opencontainers.image.ref.name": tag}}]}),
-            "manifest.json": _json([{"Config": _blob(config), "RepoTags": [self.name],
-                                     "Layers": [_blob(layer) for layer in layers]}])}
-        return _tar(files, self.seconds), manifest["digest"]
+        return manifest | {"platform": {"architecture": self.architecture, "os": "linux"}}, config, layers
+
+
+def archive_of(images):
+    """(bytes, digest) of the file of one image, or of one name's images for several architectures. The digest is that of
+    the manifest, or of the index of them, by which a registry gives each node its own."""
+    blobs = {}
+    put = [image.put(blobs) for image in images]
+    head, config, layers = put[0]
+    files = {"oci-layout": _json({"imageLayoutVersion": "1.0.0"})}
+    name = images[0].name
+    if len(images) > 1:
+        # An index within the file's own: programs copy what one name stands for, and here that is the index.
+        head = _keep(blobs, "index.v1+json", _json({
+            "schemaVersion": 2, "mediaType": MEDIA + "index.v1+json", "manifests": [manifest for manifest, _, _ in put]}))
+    else:
+        # Docker's own list has no architectures, so only a file of one has it.
+        files["manifest.json"] = _json([{"Config": _blob(config), "RepoTags": [name],
+                                         "Layers": [_blob(layer) for layer in layers]}])
+    known_as = name if "/" in name else f"docker.io/library/{name}"
+    files["index.json"] = _json({"schemaVersion": 2, "mediaType": MEDIA + "index.v1+json", "manifests": [
+        head | {"annotations": {"io.containerd.image.name": known_as,
+                                "org.opencontainers.image.ref.name": name.rpartition(":")[2]}}]})
+    return _tar(blobs | files, images[0].seconds), head["digest"]
+
+
+def _keep(blobs, media, data):
+    """The descriptor of `data`, which is a blob from now on."""
+    digest = hashlib.sha256(data).hexdigest()
+    blobs[f"blobs/sha256/{digest}"] = data
+    return {"mediaType": MEDIA + media, "digest": f"sha256:{digest}", "size": len(data)}
 
 
 def _json(value):

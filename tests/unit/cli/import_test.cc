@@ -642,6 +642,9 @@ TEST(Names, CountAsPeopleDo) {
   EXPECT_FALSE(CountsBefore("a1", "a1"));
   EXPECT_TRUE(CountsBefore("a01", "a1"));
   EXPECT_FALSE(CountsBefore("a1", "a01"));
+  // Bytes beyond ASCII come last, whatever the processor takes a char for.
+  EXPECT_TRUE(CountsBefore("leaf-z", "leaf-ä"));
+  EXPECT_FALSE(CountsBefore("leaf-ä", "leaf-z"));
 }
 
 TEST(Names, SayStorageAndManagement) {

@@ -60,6 +60,7 @@ TEST(NodeSummary, ShortensLeafNames) {
   };
   EXPECT_EQ(leaf({"tor-1", "tor-1"}), "tor-1");
   EXPECT_EQ(leaf({"tor-b", "tor-a"}), "tor-a,tor-b");
+  EXPECT_EQ(leaf({"tor-ä", "tor-z"}), "tor-z,tor-ä");  // by bytes, on every processor
   EXPECT_EQ(leaf({"su0-r1", "su0-r10", "su0-r2", "su0-r0"}), "su0-r0…r10");
   EXPECT_EQ(leaf({"a", "b", "c"}), "a…c");
   EXPECT_EQ(leaf({"leaf.rack-17.site-berlin", "leaf.rack-18.site-berlin"}),
