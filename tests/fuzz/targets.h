@@ -57,12 +57,13 @@ void Smp(std::string_view bytes);
 void Pma(std::string_view bytes);
 void LeafCounters(std::string_view bytes);
 void Kfd(std::string_view bytes);
+void Ufm(std::string_view bytes);
 void GnmiPath(std::string_view bytes);
 void GnmiAnswer(std::string_view bytes);
 void GnmiJson(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 38> kTargets{{
+inline constexpr std::array<Target, 39> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -77,6 +78,7 @@ inline constexpr std::array<Target, 38> kTargets{{
     {"dcb", Dcb},
     {"synthetic", Synthetic},
     {"switch_counters", SwitchCounters},
+    {"ufm", Ufm},
     {"annotations", Annotations},
     {"cluster_file", ClusterFile},
     {"import", Import},
