@@ -128,6 +128,16 @@ std::vector<Trouble> FabricTroubles(const Objects& fabrics, bool silence) {
       troubles.back().what = "parts are missing";
       troubles.back().remedy = "dmesg there (Xid 79, pciehp); power-cycle it";
     }
+    // Of one that does not answer nothing is counted, either.
+    const Json* reached = kube::Condition(fabric, "UfmReachable");
+    const Json* counted = kube::Condition(fabric, "UfmCounted");
+    const bool silent = StatusOf(reached) == "False";
+    if (silent || StatusOf(counted) == "False") {
+      troubles.push_back(OfCondition(fabric, silent ? *reached : *counted));
+      troubles.back().order = kOfSwitches;
+      troubles.back().what = silent ? "its UFM does not answer" : "its UFM counts no ports";
+      troubles.back().remedy = "see spec.ufm, its Secrets and UFM itself; docs/switches.md";
+    }
   }
   return troubles;
 }

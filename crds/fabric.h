@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -76,8 +77,20 @@ struct FabricStatus {
   friend bool operator==(const FabricStatus&, const FabricStatus&) = default;
 };
 
+// NVIDIA UFM, which is asked what the switches of an InfiniBand fabric count: spec.ufm. Nothing is written to it.
+// Secrets are named in Heddle's own namespace.
+struct FabricUfm {
+  std::string address;             // host:port of its REST API, over TLS
+  std::string credentials_secret;  // with username and password, or with token
+  std::string server_name;         // that its certificate is for; empty = the host of the address
+  std::string ca_secret;           // with ca.crt
+  int poll_seconds = 30;           // between two looks at its counters; as often as UFM itself looks
+  friend bool operator==(const FabricUfm&, const FabricUfm&) = default;
+};
+
 struct Fabric : ObjectMeta {
   topology::Declaration spec;
+  std::optional<FabricUfm> ufm;  // of spec, too
   FabricStatus status;
   friend bool operator==(const Fabric&, const Fabric&) = default;
 };

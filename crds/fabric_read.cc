@@ -1,4 +1,5 @@
 #include "crds/codec.h"
+#include "crds/endpoint_codec.h"
 #include "crds/fabric.h"
 #include "crds/lossless_codec.h"
 #include "topology/declared_leaves.h"
@@ -54,6 +55,21 @@ topology::Declaration ReadSpec(const Field& spec) {
                                    item("y").Required().Int(0, 1023), item("z").Required().Int(0, 1023)};
   });
   return declaration;
+}
+
+FabricUfm ReadUfm(const Field& field) {
+  FabricUfm ufm;
+  field.CheckObject();
+  ufm.address = codec::ReadAddress(field("address"), "ufm.example:443");
+  const Field credentials = field("credentialsSecret");
+  ufm.credentials_secret = codec::ReadSecretName(credentials.Required());
+  const Field tls = field("tls");
+  tls.Required().CheckObject();
+  if (const Field name = tls("serverName"); name.present()) ufm.server_name = name.Name(253);
+  const Field authority = tls("caSecret");
+  ufm.ca_secret = codec::ReadSecretName(authority.Required());
+  ufm.poll_seconds = field("pollSeconds").Int(10, 3600, FabricUfm{}.poll_seconds);
+  return ufm;
 }
 
 FabricCounts ReadCounts(const Field& field) {
@@ -153,7 +169,9 @@ base::Result<Fabric> FabricFromJson(const Json& json) {
   const Field root(json, problem);
   Fabric object;
   codec::ReadHead(root, keys::kFabric.kind, object);
-  object.spec = ReadSpec(root("spec"));
+  const Field spec = root("spec");
+  object.spec = ReadSpec(spec);
+  if (const Field ufm = spec("ufm"); ufm.present()) object.ufm = ReadUfm(ufm);
   object.status = ReadStatus(root("status"));
   if (problem.found()) return base::Fail(problem.error().In("Fabric " + object.name));
   return object;

@@ -1,10 +1,10 @@
 #include "crds/fabric_switch.h"
 
 #include <array>
-#include <charconv>
 
 #include "base/names.h"
 #include "crds/codec.h"
+#include "crds/endpoint_codec.h"
 #include "crds/keys.h"
 #include "crds/lossless_codec.h"
 
@@ -30,40 +30,6 @@ std::optional<SwitchMode> ParseMode(std::string_view text) {
   return base::ValueNamed<SwitchMode>(kModes, text);
 }
 
-// "leaf-3:8080", "10.0.0.3:8080", "[fd00::3]:8080".
-bool IsAddress(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) return false;
-  std::string_view host = text.substr(0, colon);
-  const std::string_view port = text.substr(colon + 1);
-  int number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (error != std::errc() || end != port.data() + port.size() || port.size() > 5 || number < 1 ||
-      number > 65'535)
-    return false;
-  if (!host.starts_with('[')) return host.find_first_of(" :") == std::string_view::npos;
-  return host.ends_with(']') && host.size() > 2 &&
-         host.substr(1, host.size() - 2).find_first_not_of("0123456789abcdefABCDEF:.") ==
-             std::string_view::npos;
-}
-
-// As Secrets are named.
-std::string ReadObjectName(const Field& field) {
-  std::string name = field.Name(kMaxName);
-  constexpr std::string_view kInner = "abcdefghijklmnopqrstuvwxyz0123456789-.";
-  const bool good = !name.empty() && name.find_first_not_of(kInner) == std::string::npos &&
-                    name.front() != '-' && name.front() != '.';
-  if (field.present() && !good) field.Refuse("is no name of an object: lower case letters, digits, - and .");
-  return name;
-}
-
-std::string ReadSecret(const Field& field) {
-  if (!field.present()) return "";
-  field.CheckObject();
-  const Field name = field("name");
-  return ReadObjectName(name.Required());
-}
-
 std::string OptionalName(const Field& field, std::size_t max) {
   return field.present() ? field.Name(max) : std::string();
 }
@@ -71,14 +37,12 @@ std::string OptionalName(const Field& field, std::size_t max) {
 FabricSwitchSpec ReadSpec(const Field& field) {
   FabricSwitchSpec spec;
   const Field address = field("address");
-  spec.address = address.Required().Name(259);
-  if (address.present() && !IsAddress(spec.address))
-    address.Refuse("must be host:port with a port from 1 to 65535, as leaf-3.example:8080");
-  spec.credentials_secret = ReadSecret(field("credentialsSecret"));
+  spec.address = codec::ReadAddress(address, "leaf-3.example:8080");
+  spec.credentials_secret = codec::ReadSecretName(field("credentialsSecret"));
   const Field tls = field("tls");
   tls.CheckObject();
   spec.tls.server_name = OptionalName(tls("serverName"), kMaxName);
-  spec.tls.ca_secret = ReadSecret(tls("caSecret"));
+  spec.tls.ca_secret = codec::ReadSecretName(tls("caSecret"));
   const Field mode = field("mode");
   spec.dialect = field("dialect").Word(ParseDialect, "Sonic, OpenConfig", SwitchDialect::kSonic);
   spec.role = field("role").Required().Word(ParseRole, "Leaf, Spine, Core", SwitchRole::kLeaf);
@@ -127,20 +91,16 @@ FabricSwitchStatus ReadStatus(const Field& field) {
   return status;
 }
 
-Json WriteSecret(const std::string& name) {
-  return {{"name", codec::Clean(name, kMaxName)}};
-}
-
 Json WriteSpec(const FabricSwitchSpec& spec) {
   Json json{{"address", codec::Clean(spec.address, 259)},
             {"dialect", SwitchDialectName(spec.dialect)},
             {"role", SwitchRoleName(spec.role)},
             {"mode", SwitchModeName(spec.mode)},
             {"pollSeconds", spec.poll_seconds}};
-  if (!spec.credentials_secret.empty()) json["credentialsSecret"] = WriteSecret(spec.credentials_secret);
+  if (!spec.credentials_secret.empty()) json["credentialsSecret"] = codec::WriteSecretName(spec.credentials_secret);
   Json tls = Json::object();
   codec::PutText(tls, "serverName", spec.tls.server_name, kMaxName);
-  if (!spec.tls.ca_secret.empty()) tls["caSecret"] = WriteSecret(spec.tls.ca_secret);
+  if (!spec.tls.ca_secret.empty()) tls["caSecret"] = codec::WriteSecretName(spec.tls.ca_secret);
   if (!tls.empty()) json["tls"] = std::move(tls);
   codec::PutText(json, "name", spec.name, 255);
   codec::PutText(json, "chassisId", spec.chassis_id, 255);

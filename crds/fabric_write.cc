@@ -1,4 +1,5 @@
 #include "crds/codec.h"
+#include "crds/endpoint_codec.h"
 #include "crds/fabric.h"
 #include "crds/lossless_codec.h"
 
@@ -22,7 +23,17 @@ Json WriteTorus(const topology::Declaration& declaration) {
   return json;
 }
 
-Json WriteSpec(const topology::Declaration& declaration) {
+Json WriteUfm(const FabricUfm& ufm) {
+  Json json{{"address", Clean(ufm.address, 259)},
+            {"credentialsSecret", codec::WriteSecretName(ufm.credentials_secret)},
+            {"tls", {{"caSecret", codec::WriteSecretName(ufm.ca_secret)}}},
+            {"pollSeconds", ufm.poll_seconds}};
+  PutText(json["tls"], "serverName", ufm.server_name, 253);
+  return json;
+}
+
+Json WriteSpec(const Fabric& object) {
+  const topology::Declaration& declaration = object.spec;
   Json json = Json::object();
   if (declaration.shape) json["shape"] = topology::ShapeName(*declaration.shape);
   PutPositive(json, "rails", declaration.rails);
@@ -44,6 +55,7 @@ Json WriteSpec(const topology::Declaration& declaration) {
   if (!declaration.torus.empty() || declaration.torus_size != std::array<int, 3>{}) {
     json["torus"] = WriteTorus(declaration);
   }
+  if (object.ufm) json["ufm"] = WriteUfm(*object.ufm);
   return json;
 }
 
@@ -128,14 +140,14 @@ Json WriteStatus(const FabricStatus& status) {
 
 Json ToJson(const Fabric& object) {
   Json json = codec::WriteHead(keys::kFabric.kind, object);
-  json["spec"] = WriteSpec(object.spec);
+  json["spec"] = WriteSpec(object);
   json["status"] = WriteStatus(object.status);
   return json;
 }
 
 Json SpecApplyJson(const Fabric& object) {
   Json json = codec::ApplyHead(keys::kFabric.kind, object, true);
-  json["spec"] = WriteSpec(object.spec);
+  json["spec"] = WriteSpec(object);
   return json;
 }
 

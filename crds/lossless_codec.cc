@@ -320,6 +320,7 @@ Json WriteReport(const LosslessReport& report) {
   PutPositive(json, "generation", report.generation);
   PutText(json, "reason", report.reason, 512);
   if (report.have) json["have"] = WriteSettings(*report.have);
+  if (report.fec) json["fec"] = lossless::FecName(*report.fec);
   PutList(json, "drift", WriteList(report.drift, lossless::kHostSettings, [](const PortDrift& drift) {
             Json item{{"setting", lossless::SettingName(drift.drift.setting)},
                       {"want", Clean(drift.drift.want, 256)},
@@ -342,6 +343,8 @@ LosslessReport ReadReport(const Field& field) {
   report.state = field("state").Required().Word(ParseState, kStateWords, LosslessState::kUnknown);
   report.reason = field("reason").Text(512);
   if (const Field have = field("have"); have.present()) report.have = ReadSettings(have);
+  if (const Field fec = field("fec"); fec.present())
+    report.fec = fec.Word(lossless::ParseFec, "none, fc, rs", lossless::Fec::kNone);
   report.drift = field("drift").List(lossless::kHostSettings, [](const Field& item) {
     PortDrift drift;
     drift.drift.setting = ReadSetting(item("setting"));

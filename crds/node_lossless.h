@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "crds/lossless_policy.h"
 #include "crds/object_meta.h"
+#include "lossless/cable_compare.h"
 #include "lossless/compare.h"
 #include "lossless/port_settings.h"
 #include "lossless/render.h"
@@ -61,6 +62,7 @@ struct LosslessReport {
   LosslessState state = LosslessState::kUnknown;
   std::string reason;  // a sentence; while compliant, what is to be known all the same, or empty
   std::optional<lossless::PortSettings> have;
+  std::optional<lossless::Fec> fec;  // that the link runs with, where the driver says it; not a setting of ours
   std::vector<PortDrift> drift;     // in the order of the settings
   std::vector<lossless::Gap> gaps;  // settings that could not be read or set, in their order
   friend bool operator==(const LosslessReport&, const LosslessReport&) = default;

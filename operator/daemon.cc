@@ -26,6 +26,7 @@
 #include "operator/switch_endpoint.h"
 #include "operator/switch_reconciler.h"
 #include "operator/switch_watch.h"
+#include "operator/ufm_watch.h"
 
 namespace heddle::operators {
 namespace {
@@ -147,6 +148,7 @@ class Daemon::Impl {
   DeviceReconciler device_reconciler_;
   SwitchReconciler switch_reconciler_;
   SwitchWatch switch_watch_;
+  UfmWatch ufm_watch_;
   Pace fabric_pace_, lossless_pace_, device_pace_, switch_pace_;
   std::atomic<bool> leading_{false};
   page::Page page_;
@@ -175,8 +177,9 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::C
                                const kube::ObjectPtr& current) { TopologyChanged(key, old, current); }}),
       fabrics_(client_, clock, random_.Fork(), kFabrics,
                {.on_change =
-                    [this](kube::ChangeType, const kube::ObjectKey&, const kube::ObjectPtr&,
+                    [this](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr&,
                            const kube::ObjectPtr&) {
+                      if (options_.ufm_transport) ufm_watch_.Changed(key.name);
                       feed_.Changed();
                       Settle();
                     }}),
@@ -215,7 +218,8 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::C
                           .gangs = &gang_view_,
                           .verdicts = &verdicts_,
                           .sightings = [this] { return switch_watch_.Sightings(); },
-                          .unprimed = [this] { return switch_watch_.Unprimed(); }},
+                          .unprimed = [this] { return switch_watch_.Unprimed(); },
+                          .ufm = [this](const std::string& fabric) { return ufm_watch_.Of(fabric); }},
                          assembly_, events_),
       label_reconciler_(labels_client_, node_view_, assembly_),
       lossless_reconciler_(client_, clock,
@@ -241,6 +245,14 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::C
                          },
                      .on_answers = [this] { SettleSwitches(); },
                      .on_sightings = [this] { Settle(); }}),
+      ufm_watch_(clock, random_.Fork(),
+                 {.fabrics = fabric_view_,
+                  .endpoint =
+                      [this](const crds::FabricUfm& ufm, const std::stop_token& stop) {
+                        return ReadUfmEndpoint(client_, options_.ns, ufm, stop);
+                      },
+                  .transport = options_.ufm_transport,
+                  .on_answers = [this] { Settle(); }}),
       page_(clock, {.topologies = topology_view_, .gangs = gang_view_}, options_.identity),
       feed_(clock, PageReads(), page_) {}
 
@@ -346,6 +358,7 @@ void Daemon::Impl::Work(const std::stop_token& stop) {
   threads.emplace_back([this, stop] { events_.Run(stop); });
   threads.emplace_back([this, stop] { LookAtLeases(stop); });
   threads.emplace_back([this, stop] { switch_watch_.Run(stop); });
+  if (options_.ufm_transport) threads.emplace_back([this, stop] { ufm_watch_.Run(stop); });
   for (int i = 0; i < options_.workers; ++i) threads.emplace_back([this, stop] { WorkKeys(stop); });
   leading_ = true;
   threads.clear();  // waits for them
@@ -416,6 +429,7 @@ base::Result<Outcome> Daemon::Impl::ReconcileFabrics(const std::stop_token& stop
   if (after == nullptr) return outcome;
   feed_.Changed();
   for (const auto& [name, suspects] : fabric_reconciler_.suspects()) metrics_.Suspects(name, suspects);
+  metrics_.Ufms(ufm_watch_.Answers());
   metrics_.Assembled(after->fabrics, heartbeats_.Late().size(), after->left_out.size());
   if (before == nullptr || before->fabrics != after->fabrics) {
     for (const kube::ObjectPtr& node : node_view_.List()) {

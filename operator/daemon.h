@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -13,6 +14,7 @@
 #include "kube/http_server.h"
 #include "operator/node_topology_reconciler.h"
 #include "operator/plugin_objects.h"
+#include "operator/ufm_client.h"
 
 namespace heddle::operators {
 
@@ -25,6 +27,8 @@ struct DaemonOptions {
   std::string ns = "heddle-system";  // of the leader's and the agents' Leases
   OtherPlugins plugins;              // RDMA device plugins of others; its namespace is `ns`
   int workers = 4;
+  // How UFMs are reached. Absent: none is asked.
+  std::function<std::unique_ptr<kube::HttpTransport>(const UfmEndpoint&)> ufm_transport;
   bool page = false;                                          // whether the fabric page is served
   std::chrono::nanoseconds settle = std::chrono::seconds(1);  // changes within this are assembled together
   // Between two looks at the agents' Leases, which hold for minutes: of 10,000 nodes a look is some 6 MB.

@@ -10,6 +10,7 @@
 #include "operator/fabric_suspects.h"
 #include "operator/kept_suspects.h"
 #include "operator/resources.h"
+#include "operator/ufm_seen.h"
 
 namespace heddle::operators {
 namespace {
@@ -45,6 +46,7 @@ base::Result<Outcome> FabricReconciler::Reconcile(const std::stop_token& stop) {
   for (const auto& [name, fabric] : assembly->fabrics) names.insert(name);
   for (const kube::ObjectPtr& object : objects) names.insert(kube::Name(*object));
 
+  ufm_unprimed_ = false;
   Outcome total;
   std::optional<base::Error> failed;
   for (const std::string& name : names) {
@@ -57,7 +59,8 @@ base::Result<Outcome> FabricReconciler::Reconcile(const std::stop_token& stop) {
   }
   if (failed) return base::Fail(*failed);
   // What is kept for their sake goes once they are primed, and nothing else happens then.
-  if (reads_.unprimed && !reads_.unprimed().empty()) AddUp(total, {.again = std::chrono::minutes(1)});
+  if (ufm_unprimed_ || (reads_.unprimed && !reads_.unprimed().empty()))
+    AddUp(total, {.again = std::chrono::minutes(1)});
   return total;
 }
 
@@ -78,13 +81,15 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
   if (kube::DeletionTimestamp(*object)) return outcome;
 
   const auto read = crds::FabricFromJson(*object);
-  const crds::FabricStatus before = read ? read->status : crds::FabricStatus{};
+  const crds::Fabric last = read ? *read : crds::Fabric{};
+  const crds::FabricStatus& before = last.status;
   crds::Fabric wanted;
   wanted.name = name;
   wanted.uid = kube::Uid(*object);
-  wanted.status = Desired(name, assembly, before, kube::Generation(*object));
+  wanted.status = Desired(name, assembly, last, kube::Generation(*object));
   if (read && wanted.status == before) {
-    const bool unwanted = !assembly.fabrics.contains(name) && read->spec == topology::Declaration{};
+    const bool unwanted =
+        !assembly.fabrics.contains(name) && read->spec == topology::Declaration{} && !read->ufm;
     return unwanted ? Retire(*read, stop) : outcome;
   }
   const std::chrono::nanoseconds wait = UntilWrite(name, IsUrgent(before, wanted.status));
@@ -126,24 +131,50 @@ std::vector<crds::Gang> FabricReconciler::ReadGangs() const {
 }
 
 crds::FabricStatus FabricReconciler::Desired(const std::string& name, const Assembly& assembly,
-                                             const crds::FabricStatus& before, std::int64_t generation) {
+                                             const crds::Fabric& before, std::int64_t generation) {
   const std::set<std::string> stale = reads_.heartbeats.Late();
   FabricView view{.name = name, .assembly = assembly, .stale_nodes = stale};
   const SwitchVerdictsPtr verdicts = reads_.verdicts == nullptr ? nullptr : reads_.verdicts->Get();
   view.verdicts = verdicts.get();
+  view.asks_ufm = before.ufm.has_value();
+  const std::optional<UfmAnswer> ufm = view.asks_ufm && reads_.ufm ? reads_.ufm(name) : std::nullopt;
+  view.ufm = ufm ? &*ufm : nullptr;
   if (const auto fabric = assembly.fabrics.find(name); fabric != assembly.fabrics.end()) {
     const base::MonotonicTime time = clock_.Now();
-    if (!suspects_.contains(name)) cables_.Restore(before.suspects, time);
+    if (!suspects_.contains(name)) cables_.Restore(before.status.suspects, time);
     cables_.Look(fabric->second, time);
-    SeenOfCables seen{.memory = &cables_};
-    if (reads_.sightings) seen.sightings = reads_.sightings();
-    if (verdicts != nullptr) seen.between = verdicts->between;
-    view.suspects = SuspectsOf(fabric->second, seen, [this] { return ReadGangs(); });
-    if (reads_.unprimed)
-      view.suspects = WithKept(std::move(view.suspects), before.suspects, fabric->second, reads_.unprimed());
+    view.suspects = Suspected(fabric->second, before, view.verdicts, view.ufm);
   }
   suspects_[name] = view.suspects;
-  return DesiredStatus(view, before, generation, clock_.WallNow());
+  return DesiredStatus(view, before.status, generation, clock_.WallNow());
+}
+
+std::vector<topology::Suspect> FabricReconciler::Suspected(const topology::Fabric& fabric,
+                                                           const crds::Fabric& before,
+                                                           const SwitchVerdicts* verdicts,
+                                                           const UfmAnswer* ufm) {
+  SeenOfCables seen{.memory = &cables_};
+  if (reads_.sightings) seen.sightings = reads_.sightings();
+  std::vector<switches::SwitchLink> between;
+  if (verdicts != nullptr) between = verdicts->between;
+  std::set<std::string> unprimed;
+  if (reads_.unprimed) unprimed = reads_.unprimed();
+  if (ufm != nullptr) {
+    UfmSeen by_ufm = SeenByUfm(*ufm, fabric);
+    for (auto& [name, ports] : by_ufm.sightings) seen.sightings[name].merge(ports);
+    between.insert(between.end(), by_ufm.between.begin(), by_ufm.between.end());
+  }
+  // Any switch may be one that it sees: before it answers nobody knows which.
+  if (before.ufm && (ufm == nullptr || !ufm->primed)) {
+    ufm_unprimed_ = true;
+    for (const topology::Leaf& leaf : fabric.leaves) unprimed.insert(leaf.name);
+    for (const topology::Suspect& suspect : before.status.suspects)
+      unprimed.insert({suspect.leaf, suspect.node});
+    unprimed.erase("");
+  }
+  seen.between = between;
+  auto suspects = SuspectsOf(fabric, seen, [this] { return ReadGangs(); });
+  return WithKept(std::move(suspects), before.status.suspects, fabric, unprimed);
 }
 
 base::Result<Outcome> FabricReconciler::Retire(const crds::Fabric& empty, const std::stop_token& stop) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -19,6 +20,7 @@
 #include "operator/port_sightings.h"
 #include "operator/switch_reconciler.h"
 #include "operator/switch_watch.h"
+#include "operator/ufm_watch.h"
 #include "operator/view.h"
 
 namespace heddle::operators {
@@ -41,6 +43,8 @@ class FabricReconciler {
     const CurrentVerdicts* verdicts = nullptr;
     std::function<SwitchSightings()> sightings;
     std::function<std::set<std::string>()> unprimed;  // switches whose silence says nothing yet
+    // What the UFM of a Fabric says; nothing: it has none, or nobody has asked yet.
+    std::function<std::optional<UfmAnswer>(const std::string& fabric)> ufm;
   };
   struct Options {
     std::chrono::nanoseconds least_interval = std::chrono::seconds(10);
@@ -61,8 +65,10 @@ class FabricReconciler {
  private:
   base::Result<Outcome> ReconcileOne(const std::string& name, const Assembly& assembly,
                                      const std::stop_token& stop);
-  crds::FabricStatus Desired(const std::string& name, const Assembly& assembly,
-                             const crds::FabricStatus& before, std::int64_t generation);
+  crds::FabricStatus Desired(const std::string& name, const Assembly& assembly, const crds::Fabric& before,
+                             std::int64_t generation);
+  std::vector<topology::Suspect> Suspected(const topology::Fabric& fabric, const crds::Fabric& before,
+                                           const SwitchVerdicts* verdicts, const UfmAnswer* ufm);
   std::vector<crds::Gang> ReadGangs() const;
   // Until a status may be written; zero = it may now, and is taken to be.
   std::chrono::nanoseconds UntilWrite(const std::string& name, bool urgent);
@@ -85,6 +91,7 @@ class FabricReconciler {
   Assembler assembler_;
   CableMemory cables_;
   std::map<std::string, std::vector<topology::Suspect>> suspects_;
+  bool ufm_unprimed_ = false;  // of any fabric, in the last Reconcile
   std::map<std::string, base::MonotonicTime> last_write_, last_urgent_;  // of a status, tried or done
 };
 

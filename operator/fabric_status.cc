@@ -260,6 +260,48 @@ Condition LinksHealthy(const std::vector<topology::Suspect>& suspects) {
           .message = SomeOf(sentences, kNamed, "; ")};
 }
 
+Condition UfmReachable(const UfmAnswer& ufm) {
+  Condition condition{.type = std::string(kConditionUfmReachable)};
+  if (ufm.trouble) {
+    condition.status = ConditionStatus::kFalse;
+    condition.reason = ufm.trouble->reason;
+    condition.message = ufm.trouble->message;
+  } else {
+    condition.status = ConditionStatus::kTrue;
+    condition.reason = "Answers";
+    condition.message = "it proved who it is, and answered";
+  }
+  return condition;
+}
+
+// Of one that does not answer at all UfmReachable says why.
+Condition UfmCounted(const UfmAnswer& ufm) {
+  Condition condition{.type = std::string(kConditionUfmCounted), .status = ConditionStatus::kFalse};
+  const SwitchCounting& counting = ufm.counting;
+  const std::string last = counting.counted_at
+                               ? "something was last counted at " + base::FormatTime(*counting.counted_at)
+                               : "nothing was ever counted";
+  if (ufm.trouble) {
+    condition.reason = "NotAsked";
+    condition.message = fmt::format("UFM does not answer (UfmReachable says why); {}", last);
+  } else if (counting.trouble) {
+    condition.reason = counting.trouble->reason;
+    condition.message = fmt::format("{}; {}", counting.trouble->message, last);
+  } else if (counting.noted > 0) {
+    condition.status = ConditionStatus::kTrue;
+    condition.reason = "CountersReset";
+    condition.message = fmt::format(
+        "of {} ports a counter went back within the last 10 min, as after a boot or a reset: {}{}",
+        counting.noted, fmt::join(counting.notes, "; "),
+        counting.noted > int(counting.notes.size()) ? "; ..." : "");
+  } else {
+    condition.status = ConditionStatus::kTrue;
+    condition.reason = "Counted";
+    condition.message = fmt::format("{} ports of switches are counted", counting.ports);
+  }
+  return condition;
+}
+
 // Evidence counts on while a fault lasts; who is suspected, and of what, does not change with it.
 bool SameSuspects(const std::vector<topology::Suspect>& a, const std::vector<topology::Suspect>& b) {
   const auto same = [](const topology::Suspect& one, const topology::Suspect& other) {
@@ -324,6 +366,14 @@ crds::FabricStatus DesiredStatus(const FabricView& view, const crds::FabricStatu
     std::erase_if(status.conditions, [](const Condition& one) { return one.type == kConditionLossless; });
   }
   conditions.push_back(LinksHealthy(status.suspects));
+  if (!view.asks_ufm) {
+    std::erase_if(status.conditions, [](const Condition& one) {
+      return one.type == kConditionUfmReachable || one.type == kConditionUfmCounted;
+    });
+  } else if (view.ufm != nullptr) {
+    conditions.push_back(UfmReachable(*view.ufm));
+    conditions.push_back(UfmCounted(*view.ufm));
+  }
   for (Condition& condition : conditions) {
     condition.message = Cut(std::move(condition.message), kMaxMessage);
     condition.observed_generation = generation;

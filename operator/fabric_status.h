@@ -9,6 +9,7 @@
 #include "crds/fabric.h"
 #include "operator/assembly.h"
 #include "operator/switch_verdicts.h"
+#include "operator/ufm_watch.h"
 #include "topology/suspects.h"
 
 namespace heddle::operators {
@@ -24,6 +25,10 @@ inline constexpr std::string_view kConditionLossless =
 inline constexpr std::string_view kConditionLinksHealthy =
     "LinksHealthy";  // Fabric: no cable, host or leaf is suspected
 
+// Fabric: its UFM answers, and proves who it is; its counters are read. Both absent where spec names none.
+inline constexpr std::string_view kConditionUfmReachable = "UfmReachable";
+inline constexpr std::string_view kConditionUfmCounted = "UfmCounted";
+
 inline constexpr std::string_view kReasonNoNodes = "NoNodes";  // of Ready
 
 struct FabricView {
@@ -32,6 +37,8 @@ struct FabricView {
   const std::set<std::string>& stale_nodes;
   const SwitchVerdicts* verdicts = nullptr;  // null: nobody has compared any cable yet
   std::vector<topology::Suspect> suspects;   // of this fabric, the worst first
+  bool asks_ufm = false;                     // spec names one
+  const UfmAnswer* ufm = nullptr;            // null: nobody has asked it yet
 };
 
 // What the status of Fabric `name` should say. Conditions whose status has not changed keep their times, so

@@ -88,6 +88,10 @@ int Run(Flags& flags, base::StopSignals& signals) {
   spdlog::info("Started server={} identity={} nodes={}", config->server, identity, flags.nodes);
   kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport transport(*std::move(config), clock);
+  flags.daemon.ufm_transport = [&clock](const operators::UfmEndpoint& endpoint) {
+    return std::make_unique<kube::CpprestTransport>(
+        operators::ConfigOf(endpoint), clock, kube::CpprestOptions{.max_body_bytes = operators::kMaxUfmAnswer});
+  };
   operators::Metrics metrics;
   // What comes of each try stands in the switch's status; this is for who looks into one.
   heddle::gnmi::TakeGrpcLog([](bool, std::string_view line) { spdlog::debug("gRPC said: {}", line); });

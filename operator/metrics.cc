@@ -30,11 +30,11 @@ struct Metrics::Series {
     gauge->Set(value);
   }
   template <class Gone>
-  void Forget(const Gone& gone) {
+  void Forget(const Gone& gone, const Gauges* only = nullptr) {
     const std::lock_guard lock(mutex);
     for (auto it = standing.begin(); it != standing.end();) {
       const auto& [family, labels] = it->first;
-      if (!gone(labels)) {
+      if ((only != nullptr && family != only) || !gone(labels)) {
         ++it;
         continue;
       }
@@ -58,6 +58,8 @@ struct Metrics::Series {
   Gauges& switches = AddGauge("heddle_switches", "FabricSwitches, by whether they answer");
   Gauges& cables =
       AddGauge("heddle_cables", "Cables to switches that are asked, by what both of their ends come to");
+  Gauges& ufms = AddGauge("heddle_ufm_answers", "UFMs that Fabrics name: 1 = it answers");
+  Gauges& ufm_ports = AddGauge("heddle_ufm_ports_counted", "Ports of switches that a UFM counts");
   Gauges& suspects = AddGauge("heddle_fabric_suspects",
                               "Cables, hosts and leaves that are suspected, by the gravest symptom");
   Gauges& left_out = AddGauge("heddle_nodes_left_out", "NodeTopologies that could not be read");
@@ -117,6 +119,15 @@ void Metrics::Switches(const SwitchAnswers& answers, const SwitchVerdicts& verdi
   series_->Stand(series_->cables, {{"verdict", "Lossless"}}, all.lossless);
   series_->Stand(series_->cables, {{"verdict", "Contradiction"}}, all.contradicting);
   series_->Stand(series_->cables, {{"verdict", "Unproved"}}, all.unproved);
+}
+
+void Metrics::Ufms(const std::map<std::string, UfmAnswer>& answers) {
+  for (const auto& [fabric, answer] : answers) {
+    series_->Stand(series_->ufms, {{"fabric", fabric}}, answer.trouble || answer.connecting ? 0 : 1);
+    series_->Stand(series_->ufm_ports, {{"fabric", fabric}}, answer.counting.ports);
+  }
+  for (const Series::Gauges* family : {&series_->ufms, &series_->ufm_ports})
+    series_->Forget([&](const auto& labels) { return !answers.contains(labels.at("fabric")); }, family);
 }
 
 void Metrics::Suspects(const std::string& fabric, const std::vector<topology::Suspect>& suspects) {

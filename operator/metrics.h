@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator/switch_verdicts.h"
+#include "operator/ufm_watch.h"
 #include "topology/fabric.h"
 #include "topology/suspects.h"
 
@@ -27,6 +28,7 @@ class Metrics {
                  std::size_t left_out);
 
   void Switches(const SwitchAnswers& answers, const SwitchVerdicts& verdicts);
+  void Ufms(const std::map<std::string, UfmAnswer>& answers);  // by Fabric
   void Suspects(const std::string& fabric, const std::vector<topology::Suspect>& suspects);
 
   std::string Text() const;  // the text exposition format

@@ -94,6 +94,8 @@ class Comparing {
     const crds::LosslessReport* report = ReportOf(node, name);
     if (report == nullptr || !report->have) return end;
     end.has_no_watchdog = WantsNoWatchdog(node, name);
+    // Of a link that is down the driver may say what it would run with.
+    if (end.link_up == std::optional(true)) end.fec = report->fec;
     lossless::PortSettings settings = *report->have;
     if (!settings.mtu && nic.mtu > 0) settings.mtu = nic.mtu;
     end.settings = pool_.Intern(settings);

@@ -24,10 +24,12 @@ constexpr std::chrono::nanoseconds kQuiet = kSwitchQuiet;
 // What moves at once on one port; more would say no more, and takes memory.
 constexpr std::size_t kMostJudgements = 16;
 // Beside SwitchCount: what pause is held against.
-constexpr std::uint8_t kInPackets = 10, kOutPackets = 11;
-constexpr std::array<std::string_view, 12> kNames{
+constexpr std::uint8_t kInPackets = 16, kOutPackets = 17;
+constexpr std::array<std::string_view, 18> kNames{
     "state changes", "in_errors",       "uncorrected",  "in_discards",    "PFC received", "PFC sent",
-    "queue drops",   "watchdog storms", "out_discards", "marked packets", "packets in",   "packets out"};
+    "queue drops",   "watchdog storms", "out_discards", "marked packets",
+    "link downs",    "symbol errors",   "link recoveries", "local link integrity errors", "buffer overruns",
+    "ticks without credit", "packets in", "packets out"};
 
 constexpr auto kRules = std::to_array<SwitchRule>({
     // Two downs: down, up, down are three changes. One is what a boot of either end looks like.
@@ -48,7 +50,19 @@ constexpr auto kRules = std::to_array<SwitchRule>({
     {SwitchCount::kOutDiscards, Symptom::kDrops, true, minutes(1), 6'001, 600},
     // Told beside the others, and never alone.
     {SwitchCount::kMarks, Symptom::kDrops, true, minutes(10), 1, 0},
+    // InfiniBand, as hosts judge their own end (nodeagent/health/link_rules.cc, with the sources). A switch that boots
+    // takes each of its links down once: two are a flap.
+    {SwitchCount::kLinkDowns, Symptom::kFlap, true, minutes(10), 2, 0},
+    {SwitchCount::kSymbolErrors, Symptom::kErrors, true, hours(1), 121, 120},
+    {SwitchCount::kLinkRecoveries, Symptom::kErrors, true, minutes(1), 6, 2},
+    {SwitchCount::kIntegrityErrors, Symptom::kErrors, true, minutes(10), 1, 0},
+    {SwitchCount::kBufferOverruns, Symptom::kErrors, true, minutes(10), 1, 0},
+    {SwitchCount::kWaitTicks, Symptom::kErrors, true, minutes(10), 1, 0},
 });
+// Told beside the others, and never alone.
+constexpr bool IsBeside(SwitchCount count) {
+  return count == SwitchCount::kMarks || count == SwitchCount::kWaitTicks;
+}
 // They come on every busy port, and must not take the room of what is wrong.
 constexpr std::size_t kMostWithMarks = kMostJudgements / 2;
 
@@ -89,6 +103,18 @@ std::string EvidenceOf(const SwitchRule& rule, int index, std::uint64_t count) {
       return fmt::format("{} packets discarded on the way out in {}", count, in);
     case SwitchCount::kMarks:
       return fmt::format("{} packets marked in {} (queue {})", count, in, index);
+    case SwitchCount::kLinkDowns:
+      return fmt::format("{} link downs in {}", count, in);
+    case SwitchCount::kSymbolErrors:
+      return fmt::format("{} symbol errors in {}", count, in);
+    case SwitchCount::kLinkRecoveries:
+      return fmt::format("{} link recoveries in {}", count, in);
+    case SwitchCount::kIntegrityErrors:
+      return fmt::format("{} local link integrity errors in {}", count, in);
+    case SwitchCount::kBufferOverruns:
+      return fmt::format("{} buffer overruns in {}", count, in);
+    case SwitchCount::kWaitTicks:
+      return fmt::format("{} ticks without credit in {}", count, in);
     case SwitchCount::kStorms:
       return fmt::format("{} storm{} found by the watchdog in {} (queue {})", count, count == 1 ? "" : "s",
                          in, index);
@@ -122,6 +148,12 @@ class CounterWindow::Step {
     Take(SwitchCount::kInErrors, 0, said_.in_errors);
     Take(SwitchCount::kUncorrected, 0, said_.uncorrected);
     Take(SwitchCount::kInDiscards, 0, said_.in_discards);
+    Take(SwitchCount::kLinkDowns, 0, said_.link_downs);
+    Take(SwitchCount::kSymbolErrors, 0, said_.symbol_errors);
+    Take(SwitchCount::kLinkRecoveries, 0, said_.link_recoveries);
+    Take(SwitchCount::kIntegrityErrors, 0, said_.integrity_errors);
+    Take(SwitchCount::kBufferOverruns, 0, said_.buffer_overruns);
+    Take(SwitchCount::kWaitTicks, 0, said_.wait_ticks);
     for (int i = 0; i < kCountedPriorities; ++i) {
       TakePause(SwitchCount::kPauseReceived, i, said_.pfc_received[std::size_t(i)], out);
       TakePause(SwitchCount::kPauseSent, i, said_.pfc_sent[std::size_t(i)], in);
@@ -233,7 +265,7 @@ class CounterWindow::Step {
     if (found == port_.judgements.end()) {
       // A few pauses come and go on every port.
       const bool moves = count > 0 && count >= ThresholdOf(rule) / 1000;
-      const std::size_t most = rule.count == SwitchCount::kMarks ? kMostWithMarks : kMostJudgements;
+      const std::size_t most = IsBeside(rule.count) ? kMostWithMarks : kMostJudgements;
       if ((!moves && !goes_on) || port_.judgements.size() >= most) return;
       Judgement fresh;
       fresh.rule = number;
@@ -330,12 +362,14 @@ std::vector<PortSightings> CounterWindow::Sightings(base::MonotonicTime now) con
     std::sort(judgements.begin(), judgements.end(), [](const Judgement* a, const Judgement* b) {
       return std::tie(a->rule, a->index) < std::tie(b->rule, b->index);
     });
-    std::string marks;
+    std::string marks, waits;
     for (const Judgement* state : judgements) {
       const SwitchRule& rule = kRules[state->rule];
       std::string evidence = EvidenceOf(rule, state->index, state->reported);
       if (rule.count == SwitchCount::kMarks) {
         marks += "; " + evidence;
+      } else if (rule.count == SwitchCount::kWaitTicks) {
+        waits += "; " + evidence;
       } else {
         one.sightings.push_back({rule.symptom, rule.by_far_end, std::move(evidence)});
       }
@@ -343,6 +377,7 @@ std::vector<PortSightings> CounterWindow::Sightings(base::MonotonicTime now) con
     for (topology::Sighting& sighting : one.sightings) {
       if (sighting.symptom == Symptom::kPauseStorm || sighting.symptom == Symptom::kDrops)
         sighting.evidence += marks;
+      sighting.evidence += waits;
     }
     if (port.went_back_at >= 0 && ticks - port.went_back_at <= kQuiet.count()) {
       one.note = fmt::format("{} went back from {} to {}: what it counted meanwhile is not known",

@@ -22,7 +22,7 @@ struct PortSightings {
   // By symptom and who saw it. by_far_end as topology::WatchedLink has it: the switch is the far end, so that of a
   // storm it is true where the switch was stopped, and false where the switch stops the host. What a lossless queue
   // marked stands beside its pause and drops and is nothing by itself: marks tell of congestion before it costs
-  // packets.
+  // packets. So do ticks without credit beside what InfiniBand counts, of which nobody says how long they are.
   std::vector<topology::Sighting> sightings;
   // What counts as nothing, for people: "in_errors went back from 120 to 4". Of the last ten minutes; empty else.
   std::string note;
@@ -41,6 +41,12 @@ enum class SwitchCount : std::uint8_t {
   kStorms,
   kOutDiscards,
   kMarks,
+  kLinkDowns,
+  kSymbolErrors,
+  kLinkRecoveries,
+  kIntegrityErrors,
+  kBufferOverruns,
+  kWaitTicks,
 };
 
 // When a counter speaks against a link, as nodeagent/health/link_rules.h has it for hosts: the same windows, thresholds

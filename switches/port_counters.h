@@ -35,6 +35,11 @@ struct PortCounters {
   // By queue, of the first eight; of a sample that asked for queues.
   std::map<int, std::uint64_t> queue_drops, ecn_marked, storms;  // storms: that the watchdog found
   std::set<int> storming;                                        // queues that are stopped by one now
+  // Of InfiniBand.
+  std::optional<std::uint64_t> link_downs;  // one a flap
+  std::optional<std::uint64_t> symbol_errors, link_recoveries, integrity_errors, buffer_overruns;
+  std::optional<std::uint64_t> wait_ticks;  // without credit while there was something to send; how long one is, no
+                                            // standard says
   std::optional<int> speed_mbps;  // for how many pause frames a second would stop it wholly
   friend bool operator==(const PortCounters&, const PortCounters&) = default;
 };

@@ -49,6 +49,7 @@ class Judging {
     if (!wish_.not_understood.empty()) {
       // Half of what is wanted is not what is wanted: nothing of it is set, and nothing of it is called right.
       out_.report.have = facts_.reading.have;
+      out_.report.fec = facts_.reading.fec;
       Say(LosslessState::kUnknown,
           fmt::format(
               "this agent is older than its spec and does not know {}{}: nothing of this policy is set; "
@@ -110,6 +111,7 @@ class Judging {
   void Compare() {
     LosslessReport& report = out_.report;
     report.have = facts_.reading.have;
+    report.fec = facts_.reading.fec;
     const lossless::Comparison comparison = lossless::Compare(out_.want, facts_.reading.have);
     std::map<Setting, std::string> gaps;
     for (const Setting setting : comparison.unknown) {

@@ -83,6 +83,7 @@ QosSources LiveQosSources(const std::string& root) {
   sources.watchdog = std::make_unique<EthtoolWatchdog>();
   sources.queue_pairs = std::make_unique<NetlinkQueuePairs>(sources.files->files());
   sources.statistics = std::make_unique<LiveEthtool>();
+  sources.fec = std::make_unique<EthtoolFec>();
   return sources;
 }
 
@@ -123,6 +124,7 @@ QosReading KernelPortIo::Read(const QosPort& port) {
     reading.gaps.push_back({Setting::kWatchdogMs, watchdog.error().message});
   }
   ReadMtu(port, reading);
+  if (sources_.fec != nullptr) reading.fec = sources_.fec->Read(port.netdev);
   ReadCongestion(sources_.files->files(), port, reading);
   if (const auto tos = ReadRdmaCmTos(*sources_.files, port); tos) {
     reading.have.tos = *tos;

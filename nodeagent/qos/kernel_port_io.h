@@ -7,6 +7,7 @@
 #include "nodeagent/health/ethtool_stats.h"
 #include "nodeagent/qos/dcb_device.h"
 #include "nodeagent/qos/dcb_settings.h"
+#include "nodeagent/qos/fec_coding.h"
 #include "nodeagent/qos/pfc_watchdog.h"
 #include "nodeagent/qos/port_io.h"
 #include "nodeagent/qos/queue_pairs.h"
@@ -14,13 +15,14 @@
 
 namespace heddle::nodeagent {
 
-// What stands between a KernelPortIo and the kernel; tests have their own. None is null.
+// What stands between a KernelPortIo and the kernel; tests have their own. None is null but `fec`.
 struct QosSources {
   std::unique_ptr<SettingFiles> files;
   std::unique_ptr<DcbDevice> dcb;
   std::unique_ptr<PfcWatchdog> watchdog;
   std::unique_ptr<QueuePairs> queue_pairs;
   std::unique_ptr<EthtoolSource> statistics;
+  std::unique_ptr<FecCoding> fec;  // null: nobody asks
 };
 // The live ones; `root` is "/".
 QosSources LiveQosSources(const std::string& root = "/");

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "lossless/cable_compare.h"
 #include "lossless/port_settings.h"
 #include "lossless/render.h"
 
@@ -28,6 +30,7 @@ struct QosReading {
   lossless::PortSettings have;
   std::vector<lossless::Gap> gaps;  // in the order of the settings
   bool gone = false;                // the interface is not there (any more); then have and gaps are empty
+  std::optional<lossless::Fec> fec = std::nullopt;  // that its link runs with; no setting of ours
   friend bool operator==(const QosReading&, const QosReading&) = default;
 };
 

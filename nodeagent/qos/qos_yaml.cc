@@ -142,6 +142,10 @@ base::Status ReadPort(const Json& item, RecordedQosPort& recorded) {
     recorded.reading.gaps.push_back({setting, std::move(reason)});
     return {};
   }));
+  ASSIGN_OR_RETURN(const std::string fec, Text(item, "fec"));
+  recorded.reading.fec = lossless::ParseFec(fec);
+  if (!fec.empty() && !recorded.reading.fec)
+    return base::Fail(Wrong(fmt::format("fec: \"{}\" is none of none, fc and rs", fec)));
   ASSIGN_OR_RETURN(recorded.reading.gone, Bool(item, "gone", false));
   ASSIGN_OR_RETURN(const std::uint64_t pairs,
                    Number(item, "queuePairs", std::uint64_t(std::numeric_limits<std::int32_t>::max())));
@@ -173,6 +177,7 @@ Json WritePort(const RecordedQosPort& recorded) {
   PutText(json, "driver", port.driver);
   PutText(json, "writer", recorded.writer);
   json["settings"] = crds::ToJson(recorded.reading.have);
+  if (recorded.reading.fec) json["fec"] = lossless::FecName(*recorded.reading.fec);
   if (recorded.reading.gone) json["gone"] = true;
   for (const lossless::Gap& gap : recorded.reading.gaps) {
     json["gaps"].push_back({{"setting", lossless::SettingName(gap.setting)}, {"reason", gap.reason}});

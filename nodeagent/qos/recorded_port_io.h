@@ -33,8 +33,8 @@ struct RecordedQosPort {
 };
 using RecordedQosPorts = std::map<std::string, RecordedQosPort>;  // by name: "mlx5_0:1"
 
-// {ports: [{name, rdmaDevice, rdmaPort, netdev, pciAddress, driver, settings, gaps, gone, queuePairs, holders, link:
-// {carrier, carrierChanges, errors}, writer, refuses: [{setting, code, message}]}]}; only the name must be there.
+// {ports: [{name, rdmaDevice, rdmaPort, netdev, pciAddress, driver, settings, fec, gaps, gone, queuePairs, holders,
+// link: {carrier, carrierChanges, errors}, writer, refuses: [{setting, code, message}]}]}; only the name must be there.
 // Errors: kInvalid with the port and the key, kTooLarge past 1 MiB or 1,024 ports. Parse(Format(x)) is x.
 [[nodiscard]] base::Result<RecordedQosPorts> ParseQosYaml(std::string_view yaml);
 std::string FormatQosYaml(const RecordedQosPorts& ports);

@@ -100,6 +100,11 @@ CASES = [
          [(0, 20 * MINUTE, {'heddle_switches{instance="10.0.0.4:8081",answers="false"': 1}),
           (30 * MINUTE, 32 * MINUTE, {'heddle_switches{instance="10.0.0.4:8081",answers="false"': 12,
                                       'heddle_switches{instance="10.0.0.4:8081",answers="true"': 0})]),
+    Case("HeddleUfmSilent", {'heddle_ufm_answers{instance="10.0.0.4:8081",fabric="infiniband"': 0},
+         "The UFM of fabric infiniband does not answer.",
+         # It boots; and later it answers.
+         [(0, 20 * MINUTE, {'heddle_ufm_answers{instance="10.0.0.4:8081",fabric="infiniband"': 0}),
+          (30 * MINUTE, 2 * HOUR, {'heddle_ufm_answers{instance="10.0.0.4:8081",fabric="infiniband"': 1})]),
     Case("HeddleRailBad", verdict("Down"), "gpu-017 mlx5_3 (rail 3, leaf su1-r3) is Down.",
          [(0, 14 * MINUTE, verdict("Down")), (20 * MINUTE, 30 * MINUTE, verdict("Flapping")),
           (HOUR, 2 * HOUR, verdict("Unknown"))]),

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "formats/json_bounds.h"
 #include "switches/counter_window.h"
+#include "switches/ufm.h"
 #include "tests/fuzz/targets.h"
 
 namespace heddle::fuzz {
@@ -53,6 +54,35 @@ bool SwitchCounters(std::string_view bytes) {
     }
   }
   return counted;
+}
+
+// What UFM answers to either question, and a sample of it for the ports that it has.
+bool Ufm(std::string_view bytes) {
+  const auto page = switches::ReadUfmPorts(bytes, 1);
+  std::vector<switches::UfmPort> ports;
+  if (Read(page)) {
+    ports = page->ports;
+    CHECK(ports.size() + page->unread <= page->entries);
+    for (const switches::UfmPort& port : ports) {
+      CHECK(port.number > 0 && !port.system.empty() && port.guid.size() == 16);
+      CHECK(port.name == port.guid + "_" + std::to_string(port.number));
+    }
+  }
+  const bool listed = !ports.empty();
+  if (!listed) ports.push_back({"1c34da0300728606_1", "1c34da0300728606", "leaf-1", 1, "", "", ""});
+  const auto counters = switches::ReadUfmCounters(bytes);
+  if (!Read(counters)) return listed;
+  CHECK(!counters->ports.empty());
+  std::map<std::string, switches::CounterWindow> windows;
+  for (int look = 1; look <= 2; ++look) {
+    const base::MonotonicTime at{std::chrono::seconds(30 * look)};
+    for (auto& [guid, sample] : switches::SamplesOf(ports, *counters, at)) {
+      CheckSample(sample);
+      windows[guid].Add(std::move(sample));
+      CHECK(windows[guid].Sightings(at).empty());
+    }
+  }
+  return true;
 }
 
 }  // namespace heddle::fuzz

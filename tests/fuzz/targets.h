@@ -58,12 +58,13 @@ bool Smp(std::string_view bytes);
 bool Pma(std::string_view bytes);
 bool LeafCounters(std::string_view bytes);
 bool Kfd(std::string_view bytes);
+bool Ufm(std::string_view bytes);
 bool GnmiPath(std::string_view bytes);
 bool GnmiAnswer(std::string_view bytes);
 bool GnmiJson(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 38> kTargets{{
+inline constexpr std::array<Target, 39> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -78,6 +79,7 @@ inline constexpr std::array<Target, 38> kTargets{{
     {"dcb", Dcb},
     {"synthetic", Synthetic},
     {"switch_counters", SwitchCounters},
+    {"ufm", Ufm},
     {"annotations", Annotations},
     {"cluster_file", ClusterFile},
     {"import", Import},

@@ -7,7 +7,7 @@ import subprocess
 
 from dcb_device import DcbDevice, module, network_card
 from guest import Guest, GuestCase
-from lab import need, options, wait_for
+from lab import ROOT, need, options, wait_for
 from pci_device import NVIDIA_GPU, PciDevice, give_driver
 
 PORT = {"name": "rxe0:1", "rdmaDevice": "rxe0", "netdev": "dcb0", "pciAddress": "0000:01:00.0", "driver": "mlx5_core"}
@@ -330,3 +330,79 @@ class Qos(GuestCase):
         self.guest.run("dcb pfc set dev dcb0 prio-pfc 4:on && dcb app replace dev dcb0 dscp-prio 26:5")
         wait_for("PFC", lambda: "rxe0:1 pfc: 3 -> 3,4 (manual)" in said.read_text(), 60)
         wait_for("the DSCP", lambda: "DSCP 26: 5" in said.read_text(), 60)
+
+    def leaf(self):
+        """A SONiC leaf's tables with what `switch render` gives its port Ethernet0 for the generic policy."""
+        default = ROOT / "tests/fixtures/lossless/sonic-default.json"
+        policy = self.guest.folder / "policy.yaml"
+        policy.write_text("apiVersion: heddle.dev/v1alpha1\nkind: LosslessPolicy\nmetadata: {name: roce}\nspec: {}\n")
+        done = subprocess.run([options.binaries / "kubectl-heddle", "switch", "render", policy, "--config", default,
+                               "--port", "Ethernet0", "--format", "patch"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        tables = json.loads(default.read_text())
+        for operation in json.loads(done.stdout):
+            steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
+            place = tables
+            for step in steps[:-1]:
+                place = place.setdefault(step, {})
+            if operation["op"] == "remove":
+                place.pop(steps[-1], None)
+            else:
+                place[steps[-1]] = operation["value"]
+        tables["PORT"]["Ethernet0"]["fec"] = "rs"
+        file = self.guest.folder / "leaf-3.json"
+        file.write_text(json.dumps(tables))
+        return file
+
+    def node(self, **more):
+        """This machine's NodeTopology: the agent's own look at its NIC and what it reads back of its settings, and a cable
+        to the leaf's Ethernet0, which no LLDP tells here."""
+        node = json.loads(self.guest.agent("--print", "-o", "json"))
+        read = next(port for port in json.loads(self.guest.agent("qos", "show", "-o", "json"))["ports"]
+                    if port["name"] == "rxe0:1")
+        nic = next(nic for nic in node["status"]["nics"] if nic["name"] == "rxe0")
+        self.assertEqual((nic["netdev"], nic["transport"], nic["mtu"]), ("dcb0", "RoCE", 9000))
+        nic["role"] = "compute"
+        nic["ports"][0] |= {"leaf": "leaf-3", "leafPort": "Ethernet0", "state": "Active", "rateGbps": 400}
+        nic["ports"][0].pop("leafMissing", None)
+        node["status"]["nics"] = [nic]
+        node["status"].pop("paths", None)
+        node["status"]["lossless"] = [{"ports": ["rxe0:1"], "policy": "roce", "state": "Compliant",
+                                       "have": read["settings"] | more, "fec": read["fec"]}]
+        file = self.guest.folder / "node.json"
+        file.write_text(json.dumps(node))
+        return file
+
+    def compare(self, node, leaf):
+        """What `kubectl heddle switch compare` finds of the one cable, on the host side."""
+        done = subprocess.run([options.binaries / "kubectl-heddle", "switch", "compare", node, leaf, "-o", "json"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertIn(done.returncode, (0, 3), done.stderr)
+        cable, = json.loads(done.stdout)["cables"]
+        self.assertEqual((cable["port"], cable["switch"], cable["switchPort"]), ("rxe0:1", "leaf-3", "Ethernet0"))
+        return cable
+
+    def test_a_dscp_is_carried_from_the_nic_to_the_leaf(self):
+        self.written(WANT | {"cnpDscp": 48, "cnpPriority": 6})
+        self.assertIn("RS", self.guest.run("ethtool --show-fec dcb0").splitlines()[-1])
+        leaf = self.leaf()
+        # The kernel's own mlx5 has no switch for ECN, so of that nobody knows: whatever else is right, no "lossless".
+        cable = self.compare(self.node(), leaf)
+        self.assertEqual(cable["verdict"], "Unproved")
+        self.assertEqual([one["setting"] for one in cable["findings"] if one["weight"] != "Lossless"], ["ecn"])
+        # With what NVIDIA's driver says of it everything is known, and goes together.
+        self.assertEqual(self.compare(self.node(ecn=[3]), leaf)["verdict"], "Lossless")
+        # Somebody else moves the DSCP of data on the host.
+        self.guest.run("dcb app replace dev dcb0 dscp-prio 26:4")
+        cable = self.compare(self.node(ecn=[3]), leaf)
+        self.assertEqual(cable["verdict"], "Contradiction")
+        moved = next(one for one in cable["findings"] if one["weight"] == "Contradiction" and one["switch"] not in ("", "-"))
+        self.assertIn("4", moved["host"])
+        self.assertIn("3", moved["switch"])
+        self.assertIn("26", moved["sentence"] + moved["host"] + moved["switch"])
+        # And another one its coding.
+        tables = json.loads(leaf.read_text())
+        tables["PORT"]["Ethernet0"]["fec"] = "fc"
+        leaf.write_text(json.dumps(tables))
+        found = {one["rule"]: (one["host"], one["switch"]) for one in self.compare(self.node(ecn=[3]), leaf)["findings"]}
+        self.assertEqual(found["link-fec"], ("rs", "fc"))

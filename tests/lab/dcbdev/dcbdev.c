@@ -313,9 +313,17 @@ static int dcbdev_link_ksettings(struct net_device *netdev, struct ethtool_link_
 	return 0;
 }
 
+static int dcbdev_get_fecparam(struct net_device *netdev, struct ethtool_fecparam *fec)
+{
+	fec->fec = ETHTOOL_FEC_AUTO;
+	fec->active_fec = ETHTOOL_FEC_RS;
+	return 0;
+}
+
 static const struct ethtool_ops dcbdev_ethtool_ops = {
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = dcbdev_link_ksettings,
+	.get_fecparam = dcbdev_get_fecparam,
 	.get_sset_count = dcbdev_sset_count,
 	.get_strings = dcbdev_strings,
 	.get_ethtool_stats = dcbdev_stats,

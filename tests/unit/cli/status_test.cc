@@ -180,6 +180,20 @@ void StatusTest::BreakEverything() {
             minutes(2));
 }
 
+TEST_F(StatusTest, SaysOnceWhatIsWrongWithTheUfmOfAFabric) {
+  Json fabric = kube::NewObject(ResourceOf(keys::kFabric), {"", "infiniband"});
+  fabric["status"]["conditions"] =
+      Json::array({ConditionOf("UfmReachable", "False", "PasswordRefused", "see credentialsSecret", hours(2)),
+                   ConditionOf("UfmCounted", "False", "NotAsked", "UFM does not answer", hours(2))});
+  server.Put(ResourceOf(keys::kFabric), fabric);
+  std::string said = Run().out;
+  EXPECT_THAT(said, testing::HasSubstr("its UFM does not answer"));
+  EXPECT_THAT(said, testing::Not(testing::HasSubstr("counts no ports")));
+  fabric["status"]["conditions"][0] = ConditionOf("UfmReachable", "True", "Answers", "", hours(2));
+  server.Put(ResourceOf(keys::kFabric), fabric);
+  EXPECT_THAT(Run().out, testing::HasSubstr("its UFM counts no ports"));
+}
+
 TEST_F(StatusTest, ShowsANightWithTheWorstFirst) {
   BreakEverything();
   const Output output = Run();

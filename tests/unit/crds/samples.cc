@@ -151,6 +151,7 @@ std::vector<Fabric> FullFabrics() {
   full.spec.groups = {{"group-0", {"leaf-0", "leaf-1"}}};
   full.spec.torus = {{"gpu-001", 0, 1, 2}};
   full.spec.torus_size = {4, 4, 4};
+  full.ufm = FabricUfm{"ufm.example:443", "ufm-login", "ufm.example", "ufm-ca", 60};
   FabricStatus& status = full.status;
   status.observed_generation = 2;
   status.transport = topology::Transport::kInfiniBand;

@@ -178,6 +178,7 @@ std::vector<LosslessReport> FullReports() {
   drifted.state = LosslessState::kDrifted;
   drifted.reason = "PFC was changed";
   drifted.have = FullSettings();
+  drifted.fec = lossless::Fec::kReedSolomon;
   drifted.drift = {{{lossless::Setting::kPfc, "3", "3,4"}, At(1'800'000'400), "lldpad"}};
   drifted.gaps = {{lossless::Setting::kWatchdogMs, "the driver has no pfc-prevention-tout"}};
   return {drifted};
@@ -254,6 +255,7 @@ std::vector<LosslessReport> RandomReports(Random& random) {
     report.state = LosslessState(random.Below(7));
     if (Coin(random)) report.reason = "waits for 3 queue pairs";
     if (Coin(random)) report.have = RandomSettings(random);
+    if (Coin(random)) report.fec = lossless::Fec(random.Below(3));
     report.drift = Many(random, 3, [&] {
       return PortDrift{
           {lossless::Setting(random.Below(lossless::kHostSettings)), "3", Coin(random) ? "" : "4"},

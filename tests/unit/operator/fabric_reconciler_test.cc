@@ -348,5 +348,85 @@ TEST_F(FabricReconcilerTest, CutsAnEndlessListOfNamesInAMessage) {
   EXPECT_EQ(SomeOf({}, 5), "");
 }
 
+class FabricWithUfmTest : public FabricReconcilerTest {
+ protected:
+  FabricWithUfmTest() {
+    cluster = ReportCluster(kTwoUnits);
+    EXPECT_TRUE(Reconcile());
+    Json object = *server.Find(kFabrics, {"", "infiniband"});
+    object["spec"]["ufm"] = {{"address", "ufm.example:443"}, {"credentialsSecret", {{"name", "login"}}}};
+    object["spec"]["ufm"]["tls"]["caSecret"]["name"] = "ca";
+    server.Put(kFabrics, object);
+    leaf = cluster[0].nics[0].ports[0].leaf_port->leaf;
+    Begin();
+  }
+  void Begin() {
+    FabricReconciler::Reads reads{nodes, topologies, fabrics, heartbeats};
+    reads.ufm = [this](const std::string&) { return ufm; };
+    with = std::make_unique<FabricReconciler>(client, clock, reads, assembly, events);
+  }
+  void Answer() {
+    std::vector<switches::UfmPort> ports{{"00000000000000aa_40", "00000000000000aa", leaf, 40, "00000000000000bb_3"},
+                                         {"00000000000000bb_3", "00000000000000bb", "spine-x", 3, "00000000000000aa_40"}};
+    ufm = UfmAnswer{.read_at = clock.WallNow(), .connecting = false};
+    ufm->ports = std::make_shared<const std::vector<switches::UfmPort>>(ports);
+    ufm->counting.counted_at = clock.WallNow();
+    ufm->counting.ports = 2;
+  }
+  crds::Fabric Reconciled() {
+    clock.Advance(1min);
+    EXPECT_TRUE(with->Reconcile(never));
+    return FabricNamed("infiniband");
+  }
+
+  std::vector<topology::Node> cluster;
+  std::string leaf;
+  std::optional<UfmAnswer> ufm;
+  std::unique_ptr<FabricReconciler> with;
+};
+
+TEST_F(FabricWithUfmTest, SaysWhetherItAnswersAndCounts) {
+  EXPECT_EQ(crds::FindCondition(Reconciled().status.conditions, kConditionUfmReachable), nullptr);
+  Answer();
+  crds::Fabric fabric = Reconciled();
+  EXPECT_EQ(ConditionOf(fabric, kConditionUfmReachable).reason, "Answers");
+  EXPECT_EQ(ConditionOf(fabric, kConditionUfmCounted).message, "2 ports of switches are counted");
+  ufm->trouble = SwitchTrouble{"PasswordRefused", "see the user name"};
+  fabric = Reconciled();
+  EXPECT_EQ(ConditionOf(fabric, kConditionUfmReachable).status, crds::ConditionStatus::kFalse);
+  EXPECT_EQ(ConditionOf(fabric, kConditionUfmReachable).reason, "PasswordRefused");
+  EXPECT_EQ(ConditionOf(fabric, kConditionUfmCounted).reason, "NotAsked");
+  Json object = *server.Find(kFabrics, {"", "infiniband"});
+  object["spec"].erase("ufm");
+  server.Put(kFabrics, object);
+  EXPECT_EQ(crds::FindCondition(Reconciled().status.conditions, kConditionUfmReachable), nullptr);
+}
+
+TEST_F(FabricWithUfmTest, SuspectsACableAboveTheLeavesAndKeepsItWhereTheNextOperatorHasHeardNothing) {
+  Answer();
+  ufm->sightings["00000000000000bb"] = {{"3", {{topology::Symptom::kFlap, true, "41 link downs in 10 min"}}, ""}};
+  crds::Fabric fabric = Reconciled();
+  ASSERT_THAT(fabric.status.suspects, SizeIs(1));
+  EXPECT_THAT(fabric.status.suspects[0].name, testing::AllOf(HasSubstr("spine-x"), HasSubstr(leaf)));
+  EXPECT_THAT(EventNotes(), testing::Contains(HasSubstr("LinkSuspected: ")));
+  ufm.reset();
+  Begin();
+  EXPECT_THAT(Reconciled().status.suspects, SizeIs(1));
+  Answer();
+  EXPECT_THAT(Reconciled().status.suspects, SizeIs(1));  // it has not counted for long
+  ufm->primed = true;
+  EXPECT_THAT(Reconciled().status.suspects, IsEmpty());
+}
+
+TEST_F(FabricWithUfmTest, IsDeclaredByAPersonAndStays) {
+  for (const topology::Node& node : cluster) {
+    server.Remove(kube::kNodes, {"", node.name});
+    server.Remove(kNodeTopologies, {"", node.name});
+  }
+  Answer();
+  for (int i = 0; i < 20; ++i) Reconciled();
+  EXPECT_TRUE(server.Find(kFabrics, {"", "infiniband"}));
+}
+
 }  // namespace
 }  // namespace heddle::operators

@@ -33,6 +33,10 @@ void SayEverything(Metrics& metrics) {
   verdicts.statuses["leaf-1"] = verdicts.statuses["leaf-2"] = {};
   verdicts.counts["gpu-017"].Add(lossless::LosslessVerdict::kContradiction);
   metrics.Switches(answers, verdicts);
+  UfmAnswer ufm;
+  ufm.connecting = false;
+  ufm.counting.ports = 128;
+  metrics.Ufms({{"infiniband", ufm}});
   topology::Suspect suspect;
   suspect.symptom = topology::Symptom::kPauseStorm;
   metrics.Suspects("roce", {suspect, suspect});
@@ -72,6 +76,12 @@ TEST(Metrics, OfTheOperatorSayWhatIsWrongByItsLabels) {
   EXPECT_THAT(text, HasSubstr("heddle_fabric_suspects{fabric=\"roce\",symptom=\"PauseStorm\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("heddle_fabric_suspects{fabric=\"roce\",symptom=\"Flap\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("heddle_fabric_cabling_faults{fabric=\"infiniband\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_ufm_answers{fabric=\"infiniband\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_ufm_ports_counted{fabric=\"infiniband\"} 128\n"));
+  // A Fabric that names it no longer is no alert; what else is said of it stays.
+  metrics.Ufms({});
+  EXPECT_THAT(metrics.Text(), testing::Not(HasSubstr("heddle_ufm_answers{")));
+  EXPECT_THAT(metrics.Text(), HasSubstr("heddle_fabric_cabling_faults{fabric=\"infiniband\"} 2\n"));
 }
 
 // An alert that asks for the most of all replicas would never end.

@@ -175,5 +175,26 @@ TEST(Neighbours, AreCalledByTheirNamesWhateverTheDomain) {
   EXPECT_EQ(names.Find("leaf-6"), ByName::kNobody);
 }
 
+// The agent's own reading of the link's coding, held against the switch's.
+TEST_F(CablesTest, ContradictWhereTheEndsCodeDifferently) {
+  for (auto& port : configs[1].ports) port.fec = "rs";
+  nodes[0].status.lossless[1].fec = lossless::Fec::kReedSolomon;
+  EXPECT_EQ(Verdicts()[1], kProved);
+  nodes[0].status.lossless[1].fec = lossless::Fec::kFireCode;
+  const ComparedCables compared = Compare();
+  const lossless::CableFinding* worst = WorstOf(compared.comparison.Of(1));
+  ASSERT_NE(worst, nullptr);
+  EXPECT_EQ(worst->rule, "link-fec");
+  EXPECT_EQ(worst->host, "fc");
+  EXPECT_EQ(worst->leaf, "rs");
+}
+
+TEST_F(CablesTest, AskNoCodingOfALinkThatIsDown) {
+  for (auto& port : configs[1].ports) port.fec = "rs";
+  nodes[0].status.lossless[1].fec = lossless::Fec::kNone;
+  nodes[0].status.node.nics[1].ports[0].state = topology::LinkState::kDown;
+  EXPECT_EQ(Verdicts()[1], kDoubted);
+}
+
 }  // namespace
 }  // namespace heddle::switches

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <linux/ethtool.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -96,6 +97,11 @@ class FakeDcb final : public DcbDevice {
   Driver& driver_;
 };
 
+class FakeFec final : public FecCoding {
+ public:
+  std::optional<lossless::Fec> Read(const std::string&) override { return lossless::Fec::kReedSolomon; }
+};
+
 class FakeWatchdog final : public PfcWatchdog {
  public:
   FakeWatchdog(Driver& driver, std::optional<int>& value) : driver_(driver), value_(value) {}
@@ -161,6 +167,7 @@ class Ports : public testing::Test {
     sources.watchdog = std::make_unique<FakeWatchdog>(driver_, watchdog_);
     sources.queue_pairs = std::make_unique<FakeQueuePairs>();
     sources.statistics = std::make_unique<FakeStatistics>();
+    sources.fec = std::make_unique<FakeFec>();
     io_ = std::make_unique<KernelPortIo>(std::move(sources));
   }
 
@@ -562,6 +569,27 @@ TEST(LikelyWriter, IsLldpadWhereItsSocketOrProcessIs) {
   files.Write("proc/net/unix",
               "Num RefCount\n0000: 00000002 00000000 00000000 0002 01 5 @/com/intel/lldpad\n");
   EXPECT_EQ(LikelyWriterOf(files, std::nullopt, Setting::kPfc), "lldpad");
+}
+
+TEST_F(Ports, SaysWithWhichCodingTheLinkRuns) {
+  EXPECT_EQ(io_->Read(port_).fec, lossless::Fec::kReedSolomon);
+}
+
+TEST(FecCodings, AreThoseThatSwitchesHave) {
+  EXPECT_EQ(FecOf(ETHTOOL_FEC_OFF), lossless::Fec::kNone);
+  EXPECT_EQ(FecOf(ETHTOOL_FEC_RS), lossless::Fec::kReedSolomon);
+  EXPECT_EQ(FecOf(ETHTOOL_FEC_BASER), lossless::Fec::kFireCode);
+  // A driver that has none, one that leaves it open, two at once, a code that no switch calls so.
+  for (const unsigned active : {0U, unsigned(ETHTOOL_FEC_NONE), unsigned(ETHTOOL_FEC_AUTO),
+                                unsigned(ETHTOOL_FEC_RS | ETHTOOL_FEC_BASER), unsigned(ETHTOOL_FEC_LLRS)})
+    EXPECT_FALSE(FecOf(active)) << active;
+}
+
+TEST(FecCodings, OfAnInterfaceThatHasNoneOrIsNotThereAreNotKnown) {
+  EthtoolFec kernel;
+  EXPECT_FALSE(kernel.Read("lo"));
+  EXPECT_FALSE(kernel.Read("not-there"));
+  EXPECT_FALSE(kernel.Read("a-name-that-no-interface-can-have"));
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ ports:
   rdmaDevice: mlx5_0
   netdev: eth2
   driver: mlx5_core
+  fec: rs
   queuePairs: 4
   writer: lldpad
   link: {carrierChanges: 3, errors: {rx_crc_errors_phy: 12}}
@@ -73,6 +74,7 @@ TEST(RecordedQos, AnswersWhatTheMachineAnswered) {
   EXPECT_EQ(reading.have.trust, lossless::Trust::kPcp);
   EXPECT_EQ(reading.have.pfc, lossless::PrioritySet{});
   EXPECT_FALSE(reading.have.tos);
+  EXPECT_EQ(reading.fec, lossless::Fec::kReedSolomon);
   EXPECT_THAT(reading.gaps, ElementsAre(lossless::Gap{Setting::kEcn, "the firmware decides"}));
   EXPECT_EQ(bed.io.UserQueuePairs(Port(0)), 4);
   EXPECT_EQ(bed.io.Link(Port(0)), (LinkEvidence{true, 3, {{"rx_crc_errors_phy", 12}}}));
@@ -88,6 +90,12 @@ TEST(RecordedQos, KeepsInMemoryWhatIsWrittenAndNothingElse) {
   EXPECT_EQ(reading.have.pfc, lossless::PrioritySet{3});
   EXPECT_EQ(reading.have.class_percent->at(0), 50);
   EXPECT_EQ(reading.have.mtu, 1500) << "it was not told to write that";
+}
+
+TEST(RecordedQos, RefusesACodingThatNobodyHas) {
+  const auto ports = ParseQosYaml("ports: [{name: \"mlx5_0:1\", fec: rsx}]");
+  ASSERT_FALSE(ports);
+  EXPECT_THAT(ports.error().message, HasSubstr("none of none, fc and rs"));
 }
 
 TEST(RecordedQos, RefusesWhereTheDriverDidAndStopsThere) {

@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+"""What one operator spends on the switches that it asks: bench/switches.py [--switches N] [--ports N] [--bin DIR].
+
+N switches of tests/switches, one port of this machine and one gNMI server each, all in one process, whose counters move;
+a real etcd and kube-apiserver; one operator that asks them all over TLS with a password. Hosts hang on them, eight RoCE
+NICs each, whose statuses are written here as their agents would. Once every switch is counted:
+
+  CPU and memory   of the operator, from /proc, over --seconds
+  a fault          a port flaps, and the time until the Fabric's status has the suspect, --faults times
+
+The switches count by a subscription every ten seconds, so a fault is told after ten seconds and what the operator takes;
+`--poll` is for their settings. With other programs on the machine only CPU and memory mean anything, and on two cores
+the switches are such a program: their CPU is printed too.
+
+  tools/build release heddle-operator kubectl-heddle heddle-extender heddle-nodeagent
+  bench/switches.py                                 500 switches of 64 ports: about five minutes
+  bench/switches.py --switches 50 --seconds 30      a short one
+  bench/switches.py --rest                          nothing counts: what asking alone costs
+"""
+
+import argparse
+import base64
+import random
+import statistics
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from agent_fleet import cpu_seconds
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "cluster"), str(ROOT / "tests" / "switches")]
+
+from bed import ControlPlane, Heddle, Nodes, path  # noqa: E402: the path above comes first
+from bed.heddle import NAMESPACE  # noqa: E402
+from switches import Switches, leaf  # noqa: E402
+
+RAILS, HOSTS = 8, 32  # of a scalable unit: its leaves, and the hosts on each of them
+# Of a busy port: two of what the rules look at, and the packets that pause is held against.
+BUSY = {"SAI_PORT_STAT_IF_IN_UCAST_PKTS": 900_000, "SAI_PORT_STAT_IF_OUT_UCAST_PKTS": 900_000,
+        "SAI_PORT_STAT_PFC_3_RX_PKTS": 40, "SAI_PORT_STAT_PFC_3_TX_PKTS": 40}
+
+
+def leaf_name(index):
+    return f"leaf-{index:03}"
+
+
+def node_status(host):
+    """Eight NICs; the one of each rail on its leaf of the host's unit."""
+    nics = []
+    for rail in range(RAILS):
+        port = {"number": 1, "state": "Active", "rateGbps": 400, "usableGbps": 400,
+                "leaf": leaf_name(host // HOSTS * RAILS + rail), "leafPort": f"Ethernet{host % HOSTS * 8}"}
+        nics.append({"name": f"mlx5_{rail}", "netdev": f"eth{rail}", "transport": "RoCE", "role": "compute", "rail": rail,
+                     "mtu": 9000, "ports": [port]})
+    return {"observedAt": "2026-01-31T12:00:00Z", "hash": "0123456789abcdef", "nvlinkDomainMissing": "NotApplicable",
+            "nics": nics}
+
+
+def for_all(things, act):
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(act, things))
+
+
+def secret(plane, name, **data):
+    plane.rest.create(path("secrets", NAMESPACE), {
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}})
+
+
+def fabric_switch(name, there, poll):
+    return {"apiVersion": "heddle.dev/v1alpha1", "kind": "FabricSwitch", "metadata": {"name": name},
+            "spec": {"address": there.address, "role": "Leaf", "name": name, "pollSeconds": poll,
+                     "tls": {"serverName": there.server_name, "caSecret": {"name": "leaf-ca"}},
+                     "credentialsSecret": {"name": "leaf-login"}}}
+
+
+def holds(item, kind):
+    return any(one["type"] == kind and one["status"] == "True" for one in (item.get("status") or {}).get("conditions") or [])
+
+
+class Run:
+
+    def __init__(self, plane, heddle, switches, arguments):
+        self.plane, self.heddle, self.switches, self.arguments = plane, heddle, switches, arguments
+        self.operator = heddle.daemon("operator")
+
+    def wait_counted(self):
+        began, wanted = time.monotonic(), self.arguments.switches
+
+        def counted():
+            there = sum(holds(one, "Counted") for one in self.plane.rest.list(path("fabricswitches")))
+            if there < wanted:
+                raise AssertionError(f"{there} of {wanted} are")
+            return True
+        self.heddle.wait_for(counted, "all switches to be counted", 600)
+        print(f"all are counted {time.monotonic() - began:.0f} s after they were named", flush=True)
+
+    def steady(self):
+        """CPU and memory over the time, and what the API server was asked by the operator."""
+        before, peers, began = cpu_seconds(self.operator.pid), cpu_seconds(self.switches.process.pid), time.monotonic()
+        most = 0
+        while time.monotonic() - began < self.arguments.seconds:
+            time.sleep(1)
+            most = max(most, self.operator.resident_bytes())
+        took = time.monotonic() - began
+        core = (cpu_seconds(self.operator.pid) - before) / took
+        print(f"operator: {core:.1%} of a core, {most / 1e6:.0f} MB resident at most, over {took:.0f} s; the switches: "
+              f"{(cpu_seconds(self.switches.process.pid) - peers) / took:.0%} of a core", flush=True)
+        return core, most
+
+    def suspected(self, name, port):
+        return any(f"{name} port {port}" in one["name"]
+                   for fabric in self.plane.rest.list(path("fabrics"))
+                   for one in (fabric.get("status") or {}).get("suspects") or [])
+
+    def faults(self):
+        """Each on another leaf that a host hangs on; a moment at random, since counters are read by the clock."""
+        chosen = random.Random(9).sample(range(min(self.arguments.switches, self.leaves())), self.arguments.faults)
+        seconds = []
+        for index in chosen:
+            name, port = leaf_name(index), f"Ethernet{8 * (index % HOSTS if self.arguments.nodes >= HOSTS else 0)}"
+            time.sleep(random.Random(index).uniform(0, 10))
+            began = time.monotonic()
+            self.switches[name].flap(port, 5)
+            while not self.suspected(name, port):
+                if time.monotonic() - began > 120:
+                    raise AssertionError(f"nobody suspects {name} port {port} after 120 s")
+                time.sleep(0.1)
+            seconds.append(time.monotonic() - began)
+        print(f"a flap was in the Fabric's status after {statistics.median(seconds):.1f} s (median of {len(seconds)}), "
+              f"{max(seconds):.1f} s at most", flush=True)
+        return max(seconds)
+
+    def leaves(self):
+        return (self.arguments.nodes + HOSTS - 1) // HOSTS * RAILS
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--switches", type=int, default=500)
+    parser.add_argument("--ports", type=int, default=64, help="of each")
+    parser.add_argument("--nodes", type=int, default=256, help="hosts of eight NICs; 32 hang on each eight switches")
+    parser.add_argument("--poll", type=int, default=60, help="pollSeconds of the switches, for their settings; 10 at least")
+    parser.add_argument("--seconds", type=int, default=120, help="that CPU and memory are measured over")
+    parser.add_argument("--faults", type=int, default=5, help="ports that flap, one after the other; 0 for none")
+    parser.add_argument("--rest", action="store_true", help="no counter moves")
+    parser.add_argument("--hold", action="store_true", help="exit code 1 where CPU, memory or time is over what is promised")
+    parser.add_argument("--bin", default=str(ROOT / "build" / "release" / "bin"))
+    arguments = parser.parse_args()
+    if arguments.nodes > arguments.switches // RAILS * HOSTS:
+        parser.error(f"{arguments.switches} switches have room for {arguments.switches // RAILS * HOSTS} hosts")
+    if arguments.ports < HOSTS:
+        parser.error(f"a leaf has {HOSTS} hosts: --ports {HOSTS} at least")
+    hosts = [f"gpu-{index:05}" for index in range(arguments.nodes)]
+    made = [leaf(leaf_name(index), arguments.ports, username="heddle", password="loom") for index in range(arguments.switches)]
+    # Counters of a real switch are written once a second; here five seconds, as one process plays all of them.
+    with ControlPlane("switches", components=("etcd", "apiserver")) as plane, Switches(made, tick_ms=5000) as switches:
+        heddle = Heddle(plane, arguments.bin)
+        # Made here: install() would wait for the default account, which no controller-manager makes.
+        plane.rest.create(path("namespaces"), {"metadata": {"name": heddle.namespace}})
+        heddle.install(wait=False, operator={"switches": {"secrets": ["leaf-login", "leaf-ca"]}})
+        secret(plane, "leaf-login", username="heddle", password="loom")
+        secret(plane, "leaf-ca", **{"ca.crt": switches.authority.certificate.read_text()})
+        plane.create_all(path("nodes"), [Nodes.body(name) for name in hosts])
+        heddle.start_operator()
+        heddle.wait_for(lambda: len(plane.rest.list(path("nodetopologies"))) == len(hosts), "all NodeTopologies", 600)
+        for_all(range(len(hosts)), lambda host: plane.rest.patch(
+            path("nodetopologies", name=hosts[host], sub="status"), {"status": node_status(host)}))
+        if not arguments.rest:
+            busy = {f"Ethernet{8 * index}": BUSY for index in range(arguments.ports)}
+            for_all(switches, lambda there: there.rates(busy))
+        print(f"{arguments.switches} switches of {arguments.ports} ports, settings every {arguments.poll} s, {len(hosts)} hosts, "
+              f"binaries of {arguments.bin}", flush=True)
+        run = Run(plane, heddle, switches, arguments)
+        plane.create_all(path("fabricswitches"), [fabric_switch(there.name, there, arguments.poll) for there in switches])
+        run.wait_counted()
+        time.sleep(30)  # connections stand, every sample has a predecessor
+        core, memory = run.steady()
+        slowest = run.faults() if arguments.faults else 0
+    kept = core <= 0.25 and memory <= 300e6 and slowest <= 15
+    print("within" if kept else "not within", "25 % of a core, 300 MB and 15 s")
+    return 1 if arguments.hold and not kept else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
