@@ -67,7 +67,7 @@ class UfmTest(BedTestCase):
 
     def ask(self, login="ufm-login", authority="ufm-ca"):
         self.rest.patch(path("fabrics", name="infiniband"), {"spec": {"ufm": {
-            "address": f"localhost:{self.ufm.port}", "credentialsSecret": {"name": login},
+            "address": f"127.0.0.1:{self.ufm.port}", "credentialsSecret": {"name": login},
             "tls": {"caSecret": {"name": authority}}, "pollSeconds": 10}}})
 
     def tearDown(self):

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <atomic>
+
 #include "kube/base64.h"
 #include "kube/cpprest_transport.h"
 #include "tests/support/scripted_http_server.h"
@@ -38,7 +40,7 @@ class UfmClientTest : public testing::Test {
   }
   UfmClient ClientOf(const test::ScriptedHttpServer& server, const std::string& authority,
                      std::size_t most = 1 << 20) {
-    const UfmEndpoint endpoint{.address = fmt::format("localhost:{}", server.port()),
+    const UfmEndpoint endpoint{.address = fmt::format("127.0.0.1:{}", server.port()),
                                .ca_pem = authority,
                                .authorization = "Basic " + kube::EncodeBase64("heddle:loom")};
     return {std::make_unique<kube::CpprestTransport>(ConfigOf(endpoint), clock,
@@ -57,7 +59,7 @@ class UfmClientTest : public testing::Test {
   base::SystemClock clock;
   std::stop_token never;
   test::TestAuthority authority{"site"};
-  test::TestCertificate ufm = authority.Issue("ufm", "DNS:localhost");
+  test::TestCertificate ufm = authority.Issue("ufm", "IP:127.0.0.1");
   test::UfmFabric fabric;
 };
 
@@ -80,7 +82,7 @@ TEST_F(UfmClientTest, AsksForPortsAndCountersWithItsLoginAndSendsNothingButGet) 
 }
 
 TEST_F(UfmClientTest, ReadsAllPagesAndNotForEver) {
-  int pages = 0;
+  std::atomic<int> pages = 0;
   // It says for ever that there is more.
   test::ScriptedHttpServer server(
       [&](const test::ReceivedRequest&, Connection& to) {
@@ -146,9 +148,9 @@ TEST_F(UfmClientTest, GoesToNobodyWhoDoesNotProveWhoHeIs) {
     EXPECT_THAT(server.requests(), SizeIs(0));  // no login has gone there
     return counters ? "" : UfmTroubleOf(counters.error()).reason;
   };
-  EXPECT_EQ(asked_with(stranger.Issue("ufm", "DNS:localhost")), "CertificateRefused");
+  EXPECT_EQ(asked_with(stranger.Issue("ufm", "IP:127.0.0.1")), "CertificateRefused");
   EXPECT_EQ(asked_with(authority.Issue("ufm", "DNS:another.example")), "CertificateRefused");
-  EXPECT_EQ(asked_with(authority.Issue("ufm", "DNS:localhost", -48h, -24h)), "CertificateRefused");
+  EXPECT_EQ(asked_with(authority.Issue("ufm", "IP:127.0.0.1", -48h, -24h)), "CertificateRefused");
 }
 
 TEST_F(UfmClientTest, SaysThatNobodyListens) {
