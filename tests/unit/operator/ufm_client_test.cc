@@ -38,10 +38,10 @@ class UfmClientTest : public testing::Test {
   static test::ScriptedHttpServer::Script Always(std::string response) {
     return [response](const test::ReceivedRequest&, Connection& to) { to.Send(response); };
   }
-  UfmClient ClientOf(const test::ScriptedHttpServer& server, const std::string& authority,
+  UfmClient ClientOf(const test::ScriptedHttpServer& server, const std::string& authority_pem,
                      std::size_t most = 1 << 20) {
     const UfmEndpoint endpoint{.address = fmt::format("127.0.0.1:{}", server.port()),
-                               .ca_pem = authority,
+                               .ca_pem = authority_pem,
                                .authorization = "Basic " + kube::EncodeBase64("heddle:loom")};
     return {std::make_unique<kube::CpprestTransport>(ConfigOf(endpoint), clock,
                                                      kube::CpprestOptions{.max_body_bytes = most}),
