@@ -84,12 +84,16 @@ class Names {
   std::map<std::string, std::string> names_;
 };
 
-std::vector<switches::SwitchLink> LinksBetween(const Ports& ports, const Names& names) {
+std::vector<switches::SwitchLink> LinksBetween(const Ports& ports, const Names& names,
+                                               const topology::Fabric& fabric) {
   std::unordered_map<std::string_view, const UfmPort*> by_name;
   for (const UfmPort& port : ports) by_name.emplace(port.name, &port);
-  std::set<std::string_view> has_hosts;  // by GUID
+  std::set<std::string_view> leaves;  // by agents
+  for (const topology::Leaf& leaf : fabric.leaves) leaves.insert(leaf.name);
+  std::set<std::string_view> has_hosts;  // by GUID; by UFM or by agents
   for (const UfmPort& port : ports) {
-    if (!port.peer.empty() && !by_name.contains(port.peer)) has_hosts.insert(port.guid);
+    const bool host = !port.peer.empty() && !by_name.contains(port.peer);
+    if (host || leaves.contains(names.Of(port.guid))) has_hosts.insert(port.guid);
   }
   std::vector<switches::SwitchLink> links;
   for (const UfmPort& port : ports) {
@@ -120,7 +124,7 @@ UfmSeen SeenByUfm(const UfmAnswer& answer, const topology::Fabric& fabric) {
   UfmSeen seen;
   if (answer.ports == nullptr) return seen;
   const Names names(*answer.ports, fabric);
-  seen.between = LinksBetween(*answer.ports, names);
+  seen.between = LinksBetween(*answer.ports, names, fabric);
   std::set<std::string> known;
   for (const UfmPort& port : *answer.ports) known.insert(port.guid);
   for (const auto& [guid, ports] : answer.sightings) {
