@@ -44,6 +44,8 @@ std::string WhyNoGlob(std::string_view glob) {
   for (std::size_t at = 0; at < glob.size(); ++at) {
     if (glob[at] == '[') {
       if (std::string why = WhyNoBracket(glob, at); !why.empty()) return why;
+    } else if (glob[at] == ' ') {
+      return "a blank stands in no device's name";
     } else if (glob[at] != '*' && glob[at] != '?' && !IsOfAName(glob[at])) {
       return fmt::format("'{}' stands in no device's name", formats::Printable(glob.substr(at, 1)));
     }
