@@ -48,7 +48,7 @@ class UfmTest(BedTestCase):
         cls.heddle.wait_published(NODES)
         cls.heddle.wait_for(lambda: (cls.fabric().get("status") or {}).get("leaves"), "the Fabric's leaves")
         nic = next(nic for nic in cls.rest.get(path("nodetopologies", name="gpu-001"))["status"]["nics"]
-                   if nic["ports"][0].get("leaf"))
+                   if nic["transport"] == "InfiniBand" and nic["ports"][0].get("leaf"))
         cls.leaf, port = nic["ports"][0]["leaf"], nic["ports"][0]
         # UFM calls the switch otherwise than the agent does; the cable that both see tells that they are one.
         cls.ufm.port_of(LEAF, int(port["leafPort"]), "ufms-own-name", f"0c42a103001b8256_{port['number']}", "gpu-001",
@@ -102,8 +102,8 @@ class UfmTest(BedTestCase):
         # The next operator does not call well what its predecessor saw.
         self.heddle.kill9("operator")
         self.heddle.start_daemon("operator")
-        self.wait_condition("UfmReachable", "True", "Answers")
-        time.sleep(15)
+        self.ask(login="ufm-wrong")  # of which only the next one can tell
+        self.wait_condition("UfmReachable", "False", "PasswordRefused")
         self.assertTrue(suspect())
 
     def test_what_keeps_it_from_being_asked_is_told_apart(self):
