@@ -396,12 +396,20 @@ class Qos(GuestCase):
         self.guest.run("dcb app replace dev dcb0 dscp-prio 26:4")
         cable = self.compare(self.node(ecn=[3]), leaf)
         self.assertEqual(cable["verdict"], "Contradiction")
-        moved = next(one for one in cable["findings"] if one["weight"] == "Contradiction" and one["switch"] not in ("", "-"))
-        self.assertIn("4", moved["host"])
-        self.assertIn("3", moved["switch"])
-        self.assertIn("26", moved["sentence"] + moved["host"] + moved["switch"])
-        # And another one its coding.
+        moved = next(one for one in cable["findings"] if one["rule"] == "data-lossy")
+        self.assertIn("DSCP 26, which is priority 4", moved["host"])
+        # And then, back on the host, on the leaf.
+        self.guest.run("dcb app replace dev dcb0 dscp-prio 26:3")
         tables = json.loads(leaf.read_text())
+        for table in tables["DSCP_TO_TC_MAP"].values():
+            table["26"] = "0"
+        leaf.write_text(json.dumps(tables))
+        cable = self.compare(self.node(ecn=[3]), leaf)
+        self.assertEqual(cable["verdict"], "Contradiction")
+        moved = next(one for one in cable["findings"] if one["rule"] == "switch-data-lossy")
+        self.assertIn("DSCP 26: priority 3", moved["host"])
+        self.assertIn("DSCP 26: priority 0", moved["switch"])
+        # And another one its coding.
         tables["PORT"]["Ethernet0"]["fec"] = "fc"
         leaf.write_text(json.dumps(tables))
         found = {one["rule"]: (one["host"], one["switch"]) for one in self.compare(self.node(ecn=[3]), leaf)["findings"]}
