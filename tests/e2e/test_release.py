@@ -186,18 +186,18 @@ class Release(ReleaseBed):
         asked = [run([*way, "check", "-", "-n", TEAM], environment=environment, check=False, stdin=job) for way in (shim, program)]
         self.assertEqual(*[(one.returncode, one.stdout) for one in asked])
         self.assertEqual(asked[0].returncode, 3, asked[0])
-        for name, way in (("program", program), ("shim", shim)):
+        for name, way, more, called in (("program", program, [], REAL), ("shim", shim, ["--scrub"], "host-1")):
             archive, folder = self.plane.folder / f"{name}.tar", self.plane.folder / f"recorded-by-{name}"
             with archive.open("wb") as out:
-                said = subprocess.run([*map(str, way), "record", REAL, "--scrub"], stdout=out, stderr=subprocess.PIPE,
+                said = subprocess.run([*map(str, way), "record", REAL, *more], stdout=out, stderr=subprocess.PIPE,
                                       stdin=subprocess.DEVNULL, check=False, timeout=120, env=os.environ | environment)
             self.assertEqual(said.returncode, 0, said.stderr.decode())
             folder.mkdir()
             run(["tar", "-xf", archive, "-C", folder])
             # The agent was told of a recorded machine; who records looks at the host itself, which is this one.
             replayed = json.loads(run([options.binaries / "heddle-nodeagent", "--machine", folder, "--print", "-o", "json"]).stdout)
-            self.assertEqual(replayed["metadata"]["name"], REAL)
-            self.assertEqual(replayed["status"]["gpus"], [])
+            self.assertEqual(replayed["metadata"]["name"], called)
+            self.assertFalse(replayed["status"].get("gpus"))
         self.say("a machine was recorded through its agent's pod, and the program answered from its own")
 
     def look_at_the_leases(self):
