@@ -43,6 +43,7 @@ HEALTHY = {
     'heddle_fabric_suspects{instance="10.0.0.4:8081",fabric="roce",symptom="Errors"}': 0,
     'heddle_switches{instance="10.0.0.4:8081",answers="true"}': 12,
     'heddle_switches{instance="10.0.0.4:8081",answers="false"}': 0,
+    'heddle_ufm_answers{instance="10.0.0.4:8081",fabric="infiniband"}': 1,
     'heddle_cables{instance="10.0.0.4:8081",verdict="Lossless"}': 96,
     'heddle_cables{instance="10.0.0.4:8081",verdict="Contradiction"}': 0,
     'heddle_cables{instance="10.0.0.4:8081",verdict="Unproved"}': 0,
