@@ -27,6 +27,7 @@ def condition(item, kind):
 
 
 class FabricSwitchesTest(BedTestCase):
+    mostly_waits = True
 
     @classmethod
     def set_up_bed(cls):

@@ -24,6 +24,7 @@ def condition(item, kind):
 
 
 class UfmTest(BedTestCase):
+    mostly_waits = True
 
     @classmethod
     def set_up_bed(cls):

@@ -21,6 +21,7 @@ class BedTestCase(unittest.TestCase):
     plane: ControlPlane
     nodes: Nodes
     arguments: dict = {}  # of the control plane's components, beside the usual ones
+    mostly_waits = False  # for periods to pass: another class may run beside it however busy the machine is
     _failed = False
 
     @classmethod
