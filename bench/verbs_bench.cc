@@ -155,8 +155,11 @@ void Measure(const std::string& address, const std::string& path, int names, int
 
 int Run(int rounds) {
   const auto snapshot = SnapshotOfAll();
-  const Endpoints endpoints{[snapshot] { return snapshot; },
-                            {[] { return std::string(); }, [] { return std::string(); }}};
+  const auto kept = std::make_shared<const KeptNodes>();
+  const Endpoints endpoints{.snapshot = [snapshot] { return snapshot; },
+                            .kept_nodes = [kept] { return kept; },
+                            .is_gang_pod = [](const std::string&) { return false; },
+                            .status = {[] { return std::string(); }, [] { return std::string(); }}};
   std::string ready;  // changes only between requests
   auto server = kube::HttpServer::Start("127.0.0.1:0", kMaxBody, [&](const kube::ServedRequest& request) {
     if (request.path == "/echo") return kube::ServedAnswer{.body = ready};
