@@ -52,10 +52,21 @@ struct Grant {
   friend bool operator==(const Grant&, const Grant&) = default;
 };
 
+// A port that is congested, as its agent counts it: no fault of its link, and nothing of the machine, so it stands
+// beside `node` and changes no hash.
+struct CongestedPort {
+  std::string nic;
+  int port = 0;
+  base::WallTime since;  // whole seconds
+  std::string evidence;  // "70000 CNPs handled in 1 min", as it was when that began
+  friend bool operator==(const CongestedPort&, const CongestedPort&) = default;
+};
+
 inline constexpr std::size_t kMaxLabels = 16;  // of spec.labels
 inline constexpr std::size_t kMaxCableEntries = 32;
 // A dozen of the machine, and one for each rail.
 inline constexpr std::size_t kMaxConditions = 48;
+inline constexpr std::size_t kMaxCongestedPorts = 128;
 
 struct NodeTopologyStatus {
   std::int64_t observed_generation = 0;
@@ -66,7 +77,8 @@ struct NodeTopologyStatus {
   std::string boot_id;        // of the node's run that the faults were seen in; empty = unknown
   std::vector<Grant> grants;  // sorted by namespace, pod, container
   std::vector<LosslessReport> lossless;
-  std::vector<DeviceReport> devices;  // sorted by resource
+  std::vector<DeviceReport> devices;      // sorted by resource
+  std::vector<CongestedPort> congestion;  // sorted by NIC and port, none in two of them
   std::vector<Condition> conditions;
   friend bool operator==(const NodeTopologyStatus&, const NodeTopologyStatus&) = default;
 };

@@ -196,6 +196,18 @@ std::vector<Grant> ReadGrants(const Field& field) {
   return grants;
 }
 
+std::vector<CongestedPort> ReadCongestion(const Field& field) {
+  auto ports = field.List(kMaxCongestedPorts, [](const Field& item) {
+    return CongestedPort{item("nic").Name(64), item("port").Required().Int(0, 255),
+                         item("since").Required().Time().value_or(base::WallTime()),
+                         item("evidence").Required().Text(512)};
+  });
+  std::stable_sort(ports.begin(), ports.end(), [](const CongestedPort& a, const CongestedPort& b) {
+    return std::tie(a.nic, a.port) < std::tie(b.nic, b.port);
+  });
+  return ports;
+}
+
 std::string ReadHash(const Field& field) {
   std::string hash = field.Text(16);
   const bool hex = std::all_of(hash.begin(), hash.end(),
@@ -238,6 +250,7 @@ base::Result<NodeTopology> NodeTopologyFromJson(const Json& json) {
   to.grants = ReadGrants(status("grants"));
   to.lossless = status("lossless").List(kMaxLosslessEntries, codec::ReadReport);
   to.devices = status("devices").List(kMaxDeviceEntries, codec::ReadDeviceReport);
+  to.congestion = ReadCongestion(status("congestion"));
   to.conditions = codec::ReadConditions(status("conditions"), kMaxConditions);
   if (problem.found()) return base::Fail(problem.error().In("NodeTopology " + object.name));
   return object;

@@ -101,6 +101,12 @@ Json WriteGrant(const Grant& grant) {
   return json;
 }
 
+Json WriteCongestedPort(const CongestedPort& port) {
+  Json json{{"nic", Clean(port.nic, 64)}, {"port", port.port}, {"evidence", Clean(port.evidence, 512)}};
+  codec::PutTime(json, "since", port.since);
+  return json;
+}
+
 Json WriteSummary(const topology::Node& node) {
   const NodeSummary summary = Summarise(node);
   Json json = Json::object();
@@ -159,6 +165,7 @@ Json WriteStatus(const NodeTopologyStatus& status) {
   PutList(json, "grants", WriteList(status.grants, 128, WriteGrant));
   PutList(json, "lossless", WriteList(status.lossless, kMaxLosslessEntries, codec::WriteReport));
   PutList(json, "devices", WriteList(status.devices, kMaxDeviceEntries, codec::WriteDeviceReport));
+  PutList(json, "congestion", WriteList(status.congestion, kMaxCongestedPorts, WriteCongestedPort));
   PutList(json, "conditions", codec::WriteConditions(status.conditions, kMaxConditions));
   return json;
 }

@@ -181,6 +181,38 @@ TEST(Codec, ARefusalNamesTheFieldAndSaysWhatFits) {
   EXPECT_FALSE(GangFromJson(nullptr));
 }
 
+TEST(Codec, CongestionIsBoundedAndNoPartOfTheMachine) {
+  NodeTopology object = samples::DgxH100();
+  object.status.congestion = {{"mlx5_3", 1, samples::At(1'800'000'100), "70000 CNPs handled in 1 min"},
+                              {"mlx5_0", 2, samples::At(1'800'000'160), std::string(10'000, 'x')}};
+  const auto read = NodeTopologyFromJson(ToJson(object));
+  ASSERT_TRUE(read) << read.error().message;
+  ASSERT_EQ(read->status.congestion.size(), 2u);
+  EXPECT_EQ(read->status.congestion[0].nic, "mlx5_0") << "sorted";
+  EXPECT_EQ(read->status.congestion[0].evidence, std::string(511, 'x') + "…");
+  EXPECT_EQ(read->status.congestion[1], object.status.congestion[0]);
+  EXPECT_EQ(topology::ContentHash(read->status.node), topology::ContentHash(samples::DgxH100().status.node));
+
+  object.status.congestion.assign(10'000, object.status.congestion[0]);
+  Json json = ToJson(object);
+  EXPECT_EQ(json["status"]["congestion"].size(), kMaxCongestedPorts);
+  const Json entry = json["status"]["congestion"][0];
+  json["status"]["congestion"] = Json::array();
+  for (int i = 0; i < 10'000; ++i) json["status"]["congestion"].push_back(entry);
+  EXPECT_THAT(NodeTopologyFromJson(json).error().message, HasSubstr("status.congestion"));
+  json["status"]["congestion"] = Json::array({entry});
+  json["status"]["congestion"][0]["port"] = 256;
+  EXPECT_THAT(NodeTopologyFromJson(json).error().message,
+              HasSubstr("status.congestion[0].port: is 256, must be 0 to 255"));
+  for (const char* key : {"nic", "port", "since", "evidence"}) {
+    json["status"]["congestion"] = Json::array({entry});
+    json["status"]["congestion"][0].erase(key);
+    EXPECT_FALSE(NodeTopologyFromJson(json)) << key;
+    json["status"]["congestion"][0][key] = Json::object();
+    EXPECT_FALSE(NodeTopologyFromJson(json)) << key;
+  }
+}
+
 TEST(Codec, APlacementThatPointsOutsideItsTablesIsRefused) {
   const Json good = ToJson(samples::FullGangs()[0]);
   const auto refusal = [&](std::string_view column, Json value) {

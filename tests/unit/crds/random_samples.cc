@@ -234,6 +234,10 @@ NodeTopology RandomNodeTopology(Random& random) {
   status.grants = Many(random, 4, [&] { return RandomGrant(random); });
   Sort(status.grants,
        [](const Grant& grant) { return std::tie(grant.pod_namespace, grant.pod_name, grant.container); });
+  // NIC and port are the key.
+  const int congested = Number(random, 0, 3);
+  for (int port = 0; port < congested; ++port)
+    status.congestion.push_back({"mlx5_0", port, At(Number(random, 0, 2'000'000'000)), Text(random, 512)});
   status.conditions = RandomConditions(random);
   return object;
 }

@@ -107,6 +107,8 @@ NodeTopology DgxH100() {
 std::vector<NodeTopology> FullNodeTopologies() {
   NodeTopology full = DgxH100();
   full.status.grants[0].unmatched = {{"rdma/hca_shared", "17"}};
+  full.status.congestion = {{"mlx5_2", 1, At(1'800'000'100), "70000 CNPs handled in 1 min"},
+                            {"mlx5_3", 1, At(1'800'000'160), "61000 CNPs sent in 1 min"}};
   full.deleted_at = At(1'800'000'900);
   full.spec.labels = {{"topology.k8s.aws/network-node-layer-3", "nn-0123456789abcdef0"}};
   full.spec.lossless = FullWishes();
