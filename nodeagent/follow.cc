@@ -50,6 +50,21 @@ std::string Follow::First(const Sight& sight, base::WallTime now) const {
   return line.dump(-1, ' ', false, crds::Json::error_handler_t::replace) + "\n";
 }
 
+// Of ports where it began or ended; its words alone change as one counter after the other joins in.
+std::string Follow::SayCongestion(const Observation& seen, base::WallTime now) const {
+  std::string text;
+  const auto say = [&](const auto& port, std::string_view what) {
+    text += Line(now, "health", fmt::format("{} port {}: {}", port.first, port.second, what));
+  };
+  for (const auto& [port, one] : seen.congestion) {
+    if (!before_.congestion.contains(port)) say(port, "congested: " + one.evidence);
+  }
+  for (const auto& [port, one] : before_.congestion) {
+    if (!seen.congestion.contains(port)) say(port, "no longer congested");
+  }
+  return text;
+}
+
 std::string Follow::Look(const Sight& sight, base::WallTime now) {
   std::string text;
   if (first_) {
@@ -60,6 +75,7 @@ std::string Follow::Look(const Sight& sight, base::WallTime now) {
       text += Line(now, "topology", change);
     for (const HealthChange& change : sight.changes) text += Line(now, "health", change.sentence);
     for (const NvlinkChange& change : sight.nvlink_changes) text += Line(now, "health", SayChange(change));
+    text += SayCongestion(sight.seen, now);
     const std::vector<crds::Condition> before = ConditionsOf(before_);
     for (const crds::Condition& condition : ConditionsOf(sight.seen)) {
       const crds::Condition* old = crds::FindCondition(before, condition.type);

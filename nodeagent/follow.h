@@ -26,6 +26,7 @@ class Follow {
  private:
   std::string Line(base::WallTime now, std::string_view kind, std::string_view text) const;
   std::string First(const Sight& sight, base::WallTime now) const;
+  std::string SayCongestion(const Observation& seen, base::WallTime now) const;
 
   const std::string node_;
   const FollowFormat format_;

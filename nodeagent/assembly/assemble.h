@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "nodeagent/assembly/identity.h"
 #include "nodeagent/gpu/probe.h"
 #include "nodeagent/leaf/probe.h"
@@ -30,6 +31,13 @@ struct Readings {
   std::string boot_id;  // the kernel's, of this run of the machine; empty = not told
 };
 
+// A port that is congested: no fault of its link.
+struct Congestion {
+  base::WallTime since;  // whole seconds
+  std::string evidence;  // as it was when that began
+  friend bool operator==(const Congestion&, const Congestion&) = default;
+};
+
 // What the readings come to.
 struct Observation {
   topology::Node node;
@@ -52,6 +60,8 @@ struct Observation {
   // By ApplyHealth, too: InfiniBand ports whose leaves are asked what their ends have counted, and why that is not
   // known, or not in full; empty: it is.
   std::map<std::pair<std::string, int>, std::string> leaf_ends;
+  // By ApplyHealth, too: ports that are congested.
+  std::map<std::pair<std::string, int>, Congestion> congestion;
   // Ports that pods and plans do not get for now though nothing is wrong with them, and why (publish/report.cc).
   std::map<std::pair<std::string, int>, std::string> withdrawn_ports;
   std::optional<std::vector<std::string>>

@@ -38,6 +38,7 @@ std::vector<std::string> Sentences(std::string_view message) {
 void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlinks, Observation& seen) {
   seen.unread_ports.clear();
   seen.leaf_ends.clear();
+  seen.congestion.clear();
   for (const PortHealth& health : ports) {
     NicPort* port = FindPort(seen.node, health.port);
     if (port == nullptr) continue;
@@ -56,6 +57,7 @@ void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlin
     if (health.verdict == Verdict::kUnknown)
       seen.unread_ports[{health.port.nic, health.port.number}] = health.unread;
     if (health.leaf_unread) seen.leaf_ends[{health.port.nic, health.port.number}] = *health.leaf_unread;
+    if (health.congestion) seen.congestion[{health.port.nic, health.port.number}] = *health.congestion;
   }
   seen.nvlink_faults.reset();
   if (nvlinks == nullptr || !nvlinks->Judges()) return;
@@ -76,7 +78,7 @@ void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlin
 }
 
 void RestoreHealth(const crds::NodeTopologyStatus& published, LinkHealth& links, NvlinkHealth& nvlinks) {
-  links.Restore(published.node);
+  links.Restore(published.node, published.congestion);
   std::vector<std::string> faults;
   const auto* condition = crds::FindCondition(published.conditions, kNvlinkHealthy);
   if (condition != nullptr && condition->status == crds::ConditionStatus::kFalse)

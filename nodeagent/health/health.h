@@ -10,8 +10,8 @@
 namespace heddle::nodeagent {
 
 // Puts what the counters say on the last look at the machine, before it is published: state, fault, reason and
-// usable bandwidth of each port, and what NVLink's counters say. Roles and rails stay as measured: a link that
-// flaps does not change its rail. `nvlinks`: null where NVLink was not watched. Pure.
+// usable bandwidth of each port, which ports are congested, and what NVLink's counters say. Roles and rails stay as
+// measured: a link that flaps does not change its rail. `nvlinks`: null where NVLink was not watched. Pure.
 void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlinks, Observation& seen);
 
 // After a restart, before the first Look: what stands in the published object is not forgotten, and nothing is

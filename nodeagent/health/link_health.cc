@@ -56,6 +56,7 @@ std::string Evidence(const LinkRule& rule, int priority, std::uint64_t count, bo
     text = fmt::format("{}{} {} in {}", at_least ? "at least " : "", count, rule.what, Duration(rule.window));
   }
   if (priority >= 0) text += fmt::format(" (priority {})", priority);
+  if (rule.fault == LinkFault::kNone) return text;  // of congestion the time stands beside the sentence
   return fmt::format("{}, since {}", text, base::FormatTime(since));
 }
 
@@ -118,7 +119,8 @@ class LinkHealth::Step {
     if (reading_.leaf) TakeLeaf(*reading_.leaf);
     for (const UnreadCounter& unread : reading_.unread) Miss(unread);
     for (const CounterSample& sample : reading_.samples) JudgePauseFrames(sample);
-    JudgePublished();
+    JudgePublished(state_.published);
+    JudgePublished(state_.congestion);
     Conclude();
     return std::move(health_);
   }
@@ -232,7 +234,10 @@ class LinkHealth::Step {
       state.since = wall_;
     }
     if (!state.in_trouble) return;
-    if (sum >= rule.threshold && sum / 2 >= state.reported) {
+    // Congestion comes and goes with the jobs of a whole fabric: it is told when it begins, and not each time that it
+    // has doubled.
+    const bool again = state.reported == 0 || rule.fault != LinkFault::kNone;
+    if (again && sum >= rule.threshold && sum / 2 >= state.reported) {
       state.reported = sum;
       state.evidence = Evidence(rule, priority, sum, state.at_least, state.since);
       if (at_leaf) state.evidence = crds::SaidByLeaf(state_.leaf_name, state.evidence);
@@ -282,10 +287,11 @@ class LinkHealth::Step {
     Decide(rule, state, sample.id.priority, *packets_ < frames ? frames : 0, false);
   }
 
-  void JudgePublished() {
-    Published& published = state_.published;
-    if (published.fault == LinkFault::kNone) return;
-    if (!published.quiet_since || blind_ || !reading_.state_unread.empty() || busy_[published.fault]) {
+  void JudgePublished(Published& published) {
+    const bool fault = published.fault != LinkFault::kNone;
+    if (!fault && published.evidence.empty()) return;
+    const bool unseen = fault && (blind_ || !reading_.state_unread.empty());
+    if (!published.quiet_since || unseen || busy_[published.fault]) {
       published.quiet_since = now_;
     } else if (now_ - *published.quiet_since >= kQuiet) {
       published = Published{};
@@ -311,11 +317,19 @@ class LinkHealth::Step {
       if (!state.in_trouble) continue;
       const bool frames = key.first == LinkRules().size();
       const LinkFault one = frames ? LinkFault::kPauseStorm : LinkRules()[key.first].fault;
-      if (one == LinkFault::kNone && health_.congestion.empty())
-        health_.congestion = "congested: " + state.evidence;
+      if (one == LinkFault::kNone) AddCongestion(state);
       if (Weight(one) > Weight(worst.fault)) worst = {one, state.evidence};
     }
     return worst;
+  }
+
+  void AddCongestion(const RuleState& state) {
+    if (!health_.congestion) {
+      health_.congestion = Congestion{state.since, state.evidence};
+      return;
+    }
+    health_.congestion->since = std::min(health_.congestion->since, state.since);
+    health_.congestion->evidence += "; " + state.evidence;
   }
 
   void Conclude() {
@@ -335,6 +349,8 @@ class LinkHealth::Step {
       health_.fault = state_.published.fault;
       health_.evidence = state_.published.evidence;
     }
+    if (!state_.congestion.evidence.empty())
+      health_.congestion = Congestion{state_.congested_since, state_.congestion.evidence};
     const LinkState state = reading_.state_unread.empty() ? reading_.state : LinkState::kUnknown;
     health_.verdict = VerdictOf(state, health_.fault);
     if (health_.verdict == Verdict::kUnknown && reading_.state_unread.empty())
@@ -380,13 +396,19 @@ int UsableGbps(int rate_gbps, LinkFault fault) {
   return int(std::int64_t(std::max(rate_gbps, 0)) * UsablePercent(fault) / 100);
 }
 
-void LinkHealth::Restore(const topology::Node& published) {
+void LinkHealth::Restore(const topology::Node& published, std::span<const crds::CongestedPort> congestion) {
   for (const topology::Nic& nic : published.nics) {
     for (const topology::NicPort& port : nic.ports) {
       if (states_.size() >= kMaxStates) return;
       State& state = states_[PortKey(nic, port.number)];
       state.verdict = VerdictOf(port.state, port.fault);
       if (port.fault != LinkFault::kNone) state.published = {port.fault, port.reason, std::nullopt};
+      const auto congested = std::find_if(congestion.begin(), congestion.end(), [&](const auto& one) {
+        return one.nic == nic.name && one.port == port.number;
+      });
+      if (congested == congestion.end()) continue;
+      state.congestion = {LinkFault::kNone, congested->evidence, std::nullopt};
+      state.congested_since = congested->since;
     }
   }
 }

@@ -3,12 +3,15 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "crds/node_topology.h"
+#include "nodeagent/assembly/assemble.h"
 #include "nodeagent/health/counters.h"
 #include "nodeagent/health/link_rules.h"
 #include "nodeagent/health/own_changes.h"
@@ -28,8 +31,10 @@ struct PortHealth {
   // With its time: "41 link changes in 10 min, since 2026-11-22T01:46:30Z". It stays as it was when the fault
   // began until it is twice as bad, so that a fault which goes on is not published again and again.
   std::string evidence;
-  std::string unread;      // why the state is unknown, and which counters that matter cannot be read
-  std::string congestion;  // "congested: 5000 CNPs/s": no fault of the link
+  std::string unread;  // why the state is unknown, and which counters that matter cannot be read
+  // No fault of the link. "70000 CNPs handled in 1 min; 61000 pause frames received in 1 min (priority 3)": each stays
+  // as it was when it began, so that what goes on is published once. Nothing: neither end counts any.
+  std::optional<Congestion> congestion;
   // Since this agent started, wraps and resets taken out; for people and metrics.
   std::map<CounterId, std::uint64_t> totals;
   bool state_unread = false;  // the state could not be read just now
@@ -61,9 +66,9 @@ struct HealthChange {
 // a quiet time. A missing file is evidence of nothing. A value: no clock, no I/O. Thread rule: one thread.
 class LinkHealth {
  public:
-  // What was published before this agent started: the faults are taken over with their evidence, and their
+  // What was published before this agent started: faults and congestion are taken over with their evidence, and their
   // quiet time begins at the first Look. Before the first Look.
-  void Restore(const topology::Node& published);
+  void Restore(const topology::Node& published, std::span<const crds::CongestedPort> congestion = {});
 
   // The agent is about to change this link itself, or knows by now how often it did. Before the Look that sees it.
   void Expect(const OwnLinkChanges& changes);
@@ -96,8 +101,8 @@ class LinkHealth {
     base::WallTime since;
     std::string evidence;
   };
-  struct Published {  // before this agent started
-    topology::LinkFault fault = topology::LinkFault::kNone;
+  struct Published {  // before this agent started; empty evidence: nothing was
+    topology::LinkFault fault = topology::LinkFault::kNone;  // kNone: congestion
     std::string evidence;
     std::optional<base::MonotonicTime> quiet_since;
   };
@@ -111,7 +116,8 @@ class LinkHealth {
     std::optional<std::string> leaf_unread;
     std::map<int, std::vector<Bucket>> pause_frames;  // by priority
     std::vector<Bucket> packets;
-    Published published;
+    Published published, congestion;
+    base::WallTime congested_since;           // of `congestion`
     std::optional<Verdict> verdict;           // of the last look; nothing before the first
     std::optional<base::MonotonicTime> seen;  // nothing: only published
   };

@@ -52,14 +52,14 @@ constexpr auto kRules = std::to_array<LinkRule>({
     {LinkFault::kPathLoss, Counter::kAckTimeouts, "acknowledgement time-outs", minutes(1), 61, 6, kQuiet},
     {LinkFault::kPathLoss, Counter::kSequenceNaks, "packets asked for again", minutes(1), 61, 6, kQuiet},
     // Congestion. NVSentinel: port_xmit_discards over 100 a second, roce_slow_restart over 10; the others are ours:
-    // a thousand a second, which no idle port has and any heavy incast.
-    {LinkFault::kNone, Counter::kTransmitDiscards, "transmit discards", minutes(1), 6'001, 600, minutes(1)},
-    {LinkFault::kNone, Counter::kSlowRestarts, "slow restarts", minutes(1), 601, 60, minutes(1)},
-    {LinkFault::kNone, Counter::kCnpHandled, "CNPs handled", minutes(1), 60'000, 6'000, minutes(1)},
-    {LinkFault::kNone, Counter::kCnpSent, "CNPs sent", minutes(1), 60'000, 6'000, minutes(1)},
-    {LinkFault::kNone, Counter::kPauseReceived, "pause frames received", minutes(1), 60'000, 6'000,
-     minutes(1)},
-    {LinkFault::kNone, Counter::kPauseSent, "pause frames sent", minutes(1), 60'000, 6'000, minutes(1)},
+    // a thousand a second, which no idle port has and any heavy incast. It is told to the API server, so what comes
+    // with each step or checkpoint of a job is one.
+    {LinkFault::kNone, Counter::kTransmitDiscards, "transmit discards", minutes(1), 6'001, 600, kQuiet},
+    {LinkFault::kNone, Counter::kSlowRestarts, "slow restarts", minutes(1), 601, 60, kQuiet},
+    {LinkFault::kNone, Counter::kCnpHandled, "CNPs handled", minutes(1), 60'000, 6'000, kQuiet},
+    {LinkFault::kNone, Counter::kCnpSent, "CNPs sent", minutes(1), 60'000, 6'000, kQuiet},
+    {LinkFault::kNone, Counter::kPauseReceived, "pause frames received", minutes(1), 60'000, 6'000, kQuiet},
+    {LinkFault::kNone, Counter::kPauseSent, "pause frames sent", minutes(1), 60'000, 6'000, kQuiet},
 });
 
 }  // namespace

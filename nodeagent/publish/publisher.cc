@@ -15,6 +15,10 @@ namespace {
 using base::Code;
 using kube::Json;
 
+// Congestion begins on all of a job's nodes at once, and nobody waits to hear of it: alone it waits so many times as
+// long as another change.
+constexpr int kCongestionWaits = 6;
+
 const Json& StatusOf(const Json& object) {
   static const Json kNone = Json::object();
   const Json* status = kube::Find(object, {"status"});
@@ -99,14 +103,17 @@ void Publisher::Offer(const Observation& observation) {
   const std::lock_guard lock(mutex_);
   // First what a node at rest offers every few seconds: the conditions, a text for each, are not made for that.
   if (wanted_ && *wanted_ == observation) return;
-  if (wanted_ && wanted_->node == observation.node && ConditionsOf(*wanted_) == ConditionsOf(observation)) {
+  const bool same =
+      wanted_ && wanted_->node == observation.node && ConditionsOf(*wanted_) == ConditionsOf(observation);
+  if (same && wanted_->congestion == observation.congestion) {
     wanted_ = observation;
     return;
   }
   const bool urgent = wanted_ && HealthDiffers(wanted_->node, observation.node) && TakeUrgent();
   wanted_ = observation;
   published_ = false;
-  queue_.AddAfter(options_.node, urgent ? UrgentWait() : Wait());
+  const int times = same && settled_ ? kCongestionWaits : 1;
+  queue_.AddAfter(options_.node, urgent ? UrgentWait() : times * Wait());
 }
 
 std::chrono::nanoseconds Publisher::UrgentWait() {

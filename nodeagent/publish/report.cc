@@ -110,6 +110,9 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   if (auto condition = ReportLossless(lossless, status)) found.push_back(*std::move(condition));
   if (auto condition = SpecCondition(not_understood)) found.push_back(*std::move(condition));
   if (auto condition = CablesCondition(current.spec.cables)) found.push_back(*std::move(condition));
+  status.congestion.clear();
+  for (const auto& [port, one] : observation.congestion)
+    status.congestion.push_back({port.first, port.second, one.since, one.evidence});
   status.devices.clear();
   if (devices != nullptr) {
     found.insert(found.end(), devices->conditions.begin(), devices->conditions.end());

@@ -68,6 +68,20 @@ TEST(Follow, SaysEachChangeAsALineWithItsTime) {
   EXPECT_THAT(follow.Look(sight, kNow), HasSubstr("problem   over: mlx5_9: its state cannot be read\n"));
 }
 
+TEST(Follow, SaysWhereCongestionBeginsAndEnds) {
+  Follow follow("node-1", FollowFormat::kText);
+  Sight sight = Seen();
+  (void)follow.Look(sight, kNow);
+  sight.seen.congestion[{"mlx5_3", 1}] = {kNow, "70000 CNPs handled in 1 min"};
+  EXPECT_EQ(follow.Look(sight, kNow),
+            "2026-11-22T01:46:30.250000Z health    mlx5_3 port 1: congested: 70000 CNPs handled in 1 min\n");
+  sight.seen.congestion[{"mlx5_3", 1}].evidence += "; 61000 CNPs sent in 1 min";
+  EXPECT_EQ(follow.Look(sight, kNow), "") << "it was congested before";
+  sight.seen.congestion.clear();
+  EXPECT_EQ(follow.Look(sight, kNow),
+            "2026-11-22T01:46:30.250000Z health    mlx5_3 port 1: no longer congested\n");
+}
+
 TEST(Follow, WritesOneJsonObjectALineWhateverADeviceIsCalled) {
   Follow follow("node-1", FollowFormat::kJson);
   (void)follow.Look(Seen(), kNow);

@@ -247,6 +247,33 @@ TEST(Health, LivesThroughTheObjectAndARestart) {
       << "what stands nowhere is not made up";
 }
 
+TEST(Health, PublishesCongestionBesideTheMachineAndKeepsItThroughARestart) {
+  Machine machine;
+  const auto count = [&](const std::string& value) { machine.Set(3, "counters/port_xmit_discards", value); };
+  count("0");
+  machine.Cycle();
+  crds::NodeTopology object;
+  object.name = machine.Cycle().node.name;
+  const crds::NodeTopology calm = Report(object, machine.Cycle(), kThen);
+  EXPECT_THAT(calm.status.congestion, IsEmpty());
+  count("9000");
+  const Observation before = machine.Cycle();
+  const crds::NodeTopology published = Report(calm, before, kThen + minutes(1));
+  EXPECT_THAT(published.status.congestion, testing::ElementsAre(crds::CongestedPort{
+                                               "mlx5_3", 1, kThen, "9000 transmit discards in 1 min"}));
+  EXPECT_EQ(published.status.node, calm.status.node);
+  EXPECT_EQ(published.status.hash, calm.status.hash) << "or every extender would assemble its fabrics anew";
+  EXPECT_EQ(published.status.observed_at, calm.status.observed_at);
+  EXPECT_EQ(published.status.conditions, calm.status.conditions);
+  const auto read = crds::NodeTopologyFromJson(crds::ToJson(published));
+  ASSERT_TRUE(read) << read.error().message;
+  machine.links = LinkHealth();  // kill -9
+  machine.nvlinks = NvlinkHealth();
+  RestoreHealth(read->status, machine.links, machine.nvlinks);
+  EXPECT_EQ(Report(*read, machine.Cycle(), kThen + minutes(2)).status, read->status)
+      << "so nothing is written";
+}
+
 TEST(Health, KeepsAnNvlinkFaultThroughARestart) {
   Machine machine;
   crds::NodeTopologyStatus status;

@@ -427,7 +427,62 @@ TEST(LinkHealth, NamesCongestionAndBreaksNoLinkForIt) {
   port.LookAfter(seconds(5));
   EXPECT_EQ(port.Health().verdict, Verdict::kHealthy);
   EXPECT_EQ(port.Health().evidence, "");
-  EXPECT_THAT(port.Health().congestion, HasSubstr("congested: 70000 CNPs handled in 1 min"));
+  ASSERT_TRUE(port.Health().congestion);
+  EXPECT_EQ(port.Health().congestion->evidence,
+            "70000 CNPs handled in 1 min; 100000 pause frames received in 1 min (priority 3)");
+  EXPECT_EQ(port.Health().congestion->since, base::WallTime(seconds(1'800'000'010)));
+}
+
+// Each change of it is a write to the API server.
+TEST(LinkHealth, TellsOfCongestionWhenItBeginsAndWhenItHasBeenCalmForTenMinutes) {
+  Port port;
+  std::uint64_t count = 0;
+  port.Set(Counter::kCnpSent, count, kWide);
+  port.LookAfter(seconds(5));
+  EXPECT_FALSE(port.Health().congestion);
+  port.Set(Counter::kCnpSent, count += 60'000, kWide);
+  port.LookAfter(seconds(5));
+  const std::optional<Congestion> first = port.Health().congestion;
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->evidence, "60000 CNPs sent in 1 min");
+  // Ten times as many, and bursts at each checkpoint of a job.
+  for (int burst = 0; burst < 6; ++burst) {
+    port.Set(Counter::kCnpSent, count += 600'000, kWide);
+    port.LookAfter(seconds(5));
+    EXPECT_EQ(port.Health().congestion, first);
+    port.Wait(minutes(9));
+    EXPECT_EQ(port.Health().congestion, first);
+  }
+  port.Wait(minutes(3));
+  EXPECT_FALSE(port.Health().congestion);
+  EXPECT_EQ(port.Health().verdict, Verdict::kHealthy);
+}
+
+TEST(LinkHealth, KeepsPublishedCongestionThroughARestartAndAQuietTime) {
+  topology::Node published;
+  topology::Nic nic;
+  nic.name = "mlx5_2";  // renamed by the reboot
+  nic.pci = "0000:1b:00.0";
+  nic.guid = "0x1";
+  nic.ports = {{1, 0, LinkState::kActive, 400, 400, {}}};
+  published.nics = {nic};
+  const base::WallTime then(seconds(1'700'000'000));
+  std::vector<crds::CongestedPort> congestion(10'000, {"nobody", 1, then, "of no port of this node"});
+  congestion.push_back({"mlx5_2", 7, then, "of no port of this NIC"});
+  congestion.push_back({"mlx5_2", 1, then, "70000 CNPs handled in 1 min"});
+  Port port;
+  port.health.Restore(published, congestion);
+  port.Set(Counter::kCnpHandled, 0, kWide);
+  port.LookAfter(seconds(5));
+  const Congestion before{then, "70000 CNPs handled in 1 min"};
+  EXPECT_EQ(port.Health().congestion, before);
+  port.Wait(minutes(9));
+  port.Set(Counter::kCnpHandled, 90'000, kWide);
+  port.LookAfter(seconds(5));
+  port.Wait(minutes(9));
+  EXPECT_EQ(port.Health().congestion, before) << "it goes on";
+  port.Wait(minutes(3));
+  EXPECT_FALSE(port.Health().congestion);
 }
 
 TEST(LinkHealth, TellsWhichPriorityAStormStops) {

@@ -382,6 +382,39 @@ TEST_F(PublisherTest, TakesNoOtherChangeForUrgent) {
   EXPECT_TRUE(HealthDiffers(node_, node));
 }
 
+// It begins on all nodes of a job at once.
+TEST_F(PublisherTest, WritesCongestionOnceAndOverALongerTimeThanOtherChanges) {
+  MakeObject();
+  Begin(seconds(10));
+  ASSERT_TRUE(Publish(node_));
+  std::set<std::int64_t> delays;
+  Observation seen = Seen(node_);
+  for (int change = 0; change < 8; ++change) {
+    server_.ClearRequests();
+    const auto begin = clock_.Now();
+    seen.congestion[{node_.nics[3].name, 1}] = {base::WallTime(seconds(1'800'000'000 + change)),
+                                                "70000 CNPs handled in 1 min"};
+    publisher_->Offer(seen);
+    ASSERT_TRUE(Until([&] { return !server_.writes().empty(); }));
+    delays.insert(std::chrono::duration_cast<seconds>(clock_.Now() - begin).count());
+    for (int look = 0; look < 5; ++look) publisher_->Offer(seen);
+    Settle();
+    EXPECT_EQ(server_.writes().size(), 1u) << "what goes on is not written again";
+  }
+  EXPECT_LE(*delays.rbegin(), 62);
+  EXPECT_GT(*delays.rbegin(), 12);
+  EXPECT_EQ(Status()["congestion"][0]["nic"], node_.nics[3].name);
+  EXPECT_EQ(Hash(), topology::ContentHash(node_));
+  // A change that somebody waits for takes it along.
+  server_.ClearRequests();
+  seen.congestion.clear();
+  publisher_->Offer(seen);
+  seen.node.nics[0].mtu = 9000;
+  publisher_->Offer(seen);
+  EXPECT_TRUE(Until([&] { return !server_.writes().empty(); }, 12));
+  EXPECT_FALSE(Status().contains("congestion"));
+}
+
 TEST_F(PublisherTest, AsksNothingOfTheServerBeforeItsTurnAndThenPublishesAtOnce) {
   std::set<std::int64_t> delays;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {

@@ -36,5 +36,18 @@ TEST(Report, TakesTheLeafOfEfaFromTheLabelsInTheSpec) {
   EXPECT_EQ(Report(labelled, EfaHost(), now + std::chrono::hours(1)).status, labelled.status);
 }
 
+TEST(Report, BoundsCongestionInWhatItWrites) {
+  Observation seen = EfaHost();
+  for (int i = 0; i < 10'000; ++i)
+    seen.congestion[{"mlx5_" + std::to_string(i), 1}] = {base::WallTime(), std::string(10'000, '\xff')};
+  crds::NodeTopology current;
+  current.name = "n";
+  const crds::NodeTopology report = Report(current, seen, base::WallTime());
+  const crds::Json json = crds::ToJson(report);
+  EXPECT_EQ(json["status"]["congestion"].size(), crds::kMaxCongestedPorts);
+  EXPECT_TRUE(crds::NodeTopologyFromJson(json));
+  EXPECT_TRUE(Report(report, EfaHost(), base::WallTime()).status.congestion.empty());
+}
+
 }  // namespace
 }  // namespace heddle::nodeagent
