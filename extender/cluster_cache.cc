@@ -91,7 +91,8 @@ kube::Json SlimTopology(kube::Json topology) {
     drop(topology["metadata"],
          {"managedFields", "ownerReferences", "labels", "annotations", "creationTimestamp"});
   }
-  if (topology.contains("status")) drop(topology["status"], {"conditions", "summary", "lossless", "devices"});
+  if (topology.contains("status"))
+    drop(topology["status"], {"conditions", "summary", "lossless", "devices", "congestion"});
   return crds::Packed(std::move(topology));
 }
 
@@ -372,6 +373,8 @@ void ClusterCache::TopologyChanged(const kube::ObjectKey& key, const kube::Objec
   if (old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current))) {
     topology_view_.CacheLost(key, kube::Uid(*old));
   }
+  // Of what nobody plans by, as congestion that begins on all nodes of a job, nothing is left here.
+  if (old != nullptr && current != nullptr && SameButVersion(*old, *current)) return;
   callbacks_.capacity_changed();
 }
 

@@ -142,6 +142,10 @@ TEST_F(ClusterCacheTest, FabricsFollowTheMachineThatChangedAndKeepTheOther) {
   const SnapshotInputs granted = cache_.Inputs(std::nullopt);
   EXPECT_EQ(granted.fabrics, first.fabrics) << "a grant changes no machine";
   EXPECT_EQ(granted.topologies[1]->grants.size(), 1u);
+  publish(other, [](crds::NodeTopologyStatus& status) {
+    status.congestion = {{"mlx5_0", 1, base::WallTime(), "70000 CNPs handled in 1 min"}};
+  });
+  EXPECT_EQ(cache_.Inputs(std::nullopt).fabrics, first.fabrics) << "neither does congestion";
 
   publish(changed, [](crds::NodeTopologyStatus& status) {
     status.node.gpus[3].healthy = false;
@@ -166,6 +170,29 @@ TEST_F(ClusterCacheTest, FabricsFollowTheMachineThatChangedAndKeepTheOther) {
   const SnapshotInputs back = cache_.Inputs(std::nullopt);
   ASSERT_EQ(back.fabrics->fabrics[0]->nodes.size(), 2u);
   EXPECT_EQ(machine(back, 0), machine(first, 0));
+}
+
+TEST_F(ClusterCacheTest, CongestionWakesNobodyWhoWaitsForGpus) {
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.synced(); }));
+  const std::string node = kube::Name(cluster_.server.All(kNodeTopologies)[0]);
+  const auto publish = [&](const auto& edit) {
+    auto topology = crds::NodeTopologyFromJson(*cluster_.server.Find(kNodeTopologies, {"", node}));
+    ASSERT_TRUE(topology);
+    edit(topology->status);
+    cluster_.server.Put(kNodeTopologies, crds::ToJson(*topology));
+  };
+  const int first = capacity_changes_;
+  publish([](crds::NodeTopologyStatus& status) { status.boot_id = "1"; });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return capacity_changes_ > first; }));
+  const int before = capacity_changes_;
+  publish([](crds::NodeTopologyStatus& status) {
+    status.congestion = {{"mlx5_0", 1, base::WallTime(), "70000 CNPs handled in 1 min"}};
+  });
+  publish([](crds::NodeTopologyStatus& status) { status.congestion.clear(); });
+  publish([](crds::NodeTopologyStatus& status) { status.node.gpus[3].healthy = false; });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return capacity_changes_ > before; }));
+  EXPECT_EQ(capacity_changes_, before + 1);
 }
 
 TEST_F(ClusterCacheTest, APodOfNoGangIsPackedOnceItRunsAndCountsAsBefore) {
