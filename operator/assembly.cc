@@ -28,6 +28,7 @@ AssemblyPtr Assembler::Assemble(const std::vector<kube::ObjectPtr>& topologies,
       assembly->reporting.push_back(name);
       if (!reading.contradictions.empty()) assembly->contradictions[name] = reading.contradictions;
       if (!reading.complaints.empty()) assembly->complaints[name] = reading.complaints;
+      if (!reading.congested.empty()) assembly->congested[name] = reading.congested;
       nodes.push_back(reading.node);
     }
     readings.emplace(name, std::move(reading));
@@ -59,6 +60,7 @@ Assembler::Reading Assembler::Read(const kube::ObjectPtr& object) {
   reading.node = std::move(parsed->status.node);
   reading.node.name = kube::Name(*object);
   reading.contradictions = topology::Check(reading.node);
+  reading.congested = std::move(parsed->status.congestion);
   reading.complaints = std::move(parsed->status.conditions);
   std::erase_if(reading.complaints,
                 [](const crds::Condition& one) { return one.status != crds::ConditionStatus::kFalse; });

@@ -10,6 +10,7 @@
 
 #include "crds/condition.h"
 #include "operator/node_labels.h"
+#include "operator/port_sightings.h"
 #include "operator/view.h"
 #include "topology/fabric.h"
 
@@ -22,6 +23,7 @@ struct Assembly {
   std::map<std::string, std::string> left_out;      // by node: why its NodeTopology could not be read
   std::map<std::string, std::vector<std::string>> contradictions;  // by node: topology::Check's sentences
   std::map<std::string, std::vector<crds::Condition>> complaints;  // by node: its conditions that are False
+  CongestedPorts congested;                                        // that agents report
   std::vector<std::string> reporting;  // nodes whose agents have ever reported, sorted
   friend bool operator==(const Assembly&, const Assembly&) = default;
 
@@ -63,6 +65,7 @@ class Assembler {
     std::string error;
     std::vector<std::string> contradictions;
     std::vector<crds::Condition> complaints;
+    std::vector<crds::CongestedPort> congested;
   };
   static Reading Read(const kube::ObjectPtr& object);
 

@@ -143,20 +143,20 @@ crds::FabricStatus FabricReconciler::Desired(const std::string& name, const Asse
     const base::MonotonicTime time = clock_.Now();
     if (!suspects_.contains(name)) cables_.Restore(before.status.suspects, time);
     cables_.Look(fabric->second, time);
-    view.suspects = Suspected(fabric->second, before, view.verdicts, view.ufm);
+    view.suspects = Suspected(fabric->second, view, before);
   }
   suspects_[name] = view.suspects;
   return DesiredStatus(view, before.status, generation, clock_.WallNow());
 }
 
 std::vector<topology::Suspect> FabricReconciler::Suspected(const topology::Fabric& fabric,
-                                                           const crds::Fabric& before,
-                                                           const SwitchVerdicts* verdicts,
-                                                           const UfmAnswer* ufm) {
-  SeenOfCables seen{.memory = &cables_};
+                                                           const FabricView& view,
+                                                           const crds::Fabric& before) {
+  const UfmAnswer* const ufm = view.ufm;
+  SeenOfCables seen{.memory = &cables_, .congested = &view.assembly.congested};
   if (reads_.sightings) seen.sightings = reads_.sightings();
   std::vector<switches::SwitchLink> between;
-  if (verdicts != nullptr) between = verdicts->between;
+  if (view.verdicts != nullptr) between = view.verdicts->between;
   std::set<std::string> unprimed;
   if (reads_.unprimed) unprimed = reads_.unprimed();
   if (ufm != nullptr) {

@@ -25,6 +25,8 @@
 
 namespace heddle::operators {
 
+struct FabricView;
+
 // Assembles the fabrics and keeps one Fabric object for each: makes it with an empty spec, which belongs to
 // people from then on, and writes its status as field manager heddle-operator, on change only and at most
 // once in 10 s; a new suspect, and cables that come to contradict, wait for that only if the last ones did
@@ -67,8 +69,8 @@ class FabricReconciler {
                                      const std::stop_token& stop);
   crds::FabricStatus Desired(const std::string& name, const Assembly& assembly, const crds::Fabric& before,
                              std::int64_t generation);
-  std::vector<topology::Suspect> Suspected(const topology::Fabric& fabric, const crds::Fabric& before,
-                                           const SwitchVerdicts* verdicts, const UfmAnswer* ufm);
+  std::vector<topology::Suspect> Suspected(const topology::Fabric& fabric, const FabricView& view,
+                                           const crds::Fabric& before);
   std::vector<crds::Gang> ReadGangs() const;
   // Until a status may be written; zero = it may now, and is taken to be.
   std::chrono::nanoseconds UntilWrite(const std::string& name, bool urgent);

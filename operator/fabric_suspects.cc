@@ -1,5 +1,7 @@
 #include "operator/fabric_suspects.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -125,6 +127,24 @@ std::vector<std::size_t> LinksOf(const crds::Gang& gang, const topology::Fabric&
   return leaves ? std::vector<std::size_t>(used.begin(), used.end()) : std::vector<std::size_t>{};
 }
 
+// What senders were told by CNPs, beside what switches say of the same cable by pause and marks. Of a host one port
+// stands for all.
+void NameCongestion(const CongestedPorts& congested, topology::Suspect& suspect) {
+  const bool cable = suspect.kind == topology::SuspectKind::kCable;
+  if (!cable && suspect.kind != topology::SuspectKind::kHost) return;
+  const auto of_node = congested.find(suspect.node);
+  if (of_node == congested.end()) return;
+  const std::vector<crds::CongestedPort>& ports = of_node->second;
+  const auto named = std::find_if(ports.begin(), ports.end(), [&](const crds::CongestedPort& one) {
+    return !cable || crds::PortName(one.nic, one.port) == suspect.port;
+  });
+  if (named == ports.end()) return;
+  suspect.evidence += fmt::format("{}{} {} is congested: {}", suspect.evidence.empty() ? "" : "; ",
+                                  of_node->first, crds::PortName(named->nic, named->port), named->evidence);
+  if (!cable && ports.size() > 1)
+    suspect.evidence += fmt::format("; so are {} more of its ports", ports.size() - 1);
+}
+
 }  // namespace
 
 std::vector<topology::Suspect> SuspectsOf(const topology::Fabric& fabric, const SeenOfCables& seen,
@@ -139,7 +159,10 @@ std::vector<topology::Suspect> SuspectsOf(const topology::Fabric& fabric, const 
     topology::GangOnLinks one{gang.ns + "/" + crds::GangTitle(gang.spec), LinksOf(gang, fabric, links)};
     if (!one.links.empty()) on_links.push_back(std::move(one));
   }
-  return topology::RankSuspects(all, on_links);
+  std::vector<topology::Suspect> suspects = topology::RankSuspects(all, on_links);
+  if (seen.congested == nullptr) return suspects;
+  for (topology::Suspect& suspect : suspects) NameCongestion(*seen.congested, suspect);
+  return suspects;
 }
 
 }  // namespace heddle::operators

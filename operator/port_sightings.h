@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "crds/node_topology.h"
 #include "topology/node.h"
 #include "topology/suspects.h"
 
@@ -17,6 +18,10 @@ struct SwitchPortSeen {
 };
 // By the switch's system name, and the port's own name.
 using SwitchSightings = std::map<std::string, std::map<std::string, SwitchPortSeen>>;
+
+// By node: what its agent counts at its ends of cables, as a switch counts marks at its own. Congestion is normal where
+// many send to one, so it is no sighting: it stands beside what is suspected, and suspects nobody.
+using CongestedPorts = std::map<std::string, std::vector<crds::CongestedPort>>;
 
 // What an agent says against a port, by the end of the cable that saw it: on InfiniBand it asks the leaf, too. Pure.
 std::vector<topology::Sighting> SightingsOf(const topology::NicPort& port);

@@ -145,6 +145,48 @@ TEST_F(SuspectsOfTest, TheOtherEndsFaultIsTheOneThatItsWordsTell) {
   EXPECT_THAT(SightingsOf(Port(2, 1)), IsEmpty());
 }
 
+// CNPs are to the host's end what ECN marks are to the switch's.
+TEST_F(SuspectsOfTest, CongestionOfTheHostsEndStandsBesideWhatIsSuspectedAndSuspectsNobody) {
+  const CongestedPorts congested{
+      {"gpu-002", {{"mlx5_0", 1, {}, "of another cable"}, {"mlx5_1", 1, {}, "70000 CNPs handled in 1 min"}}},
+      {"nobody", {{"mlx5_1", 1, {}, "of no host"}}}};
+  seen.congested = &congested;
+  EXPECT_THAT(Suspects(), IsEmpty()) << "incast is normal";
+  const topology::Sighting pause{
+      Symptom::kPauseStorm, true,
+      "900000 pause frames in 30 s (priority 3); 4000 packets marked in 10 min (queue 3)"};
+  Count("su1-r1", 2, pause);
+  EXPECT_EQ(
+      First(),
+      "leaf su1-r1 port etp3 <-> gpu-002 mlx5_1:1: 900000 pause frames in 30 s (priority 3); 4000 packets "
+      "marked in 10 min (queue 3), sent by gpu-002 mlx5_1:1; gpu-002 mlx5_1:1 is congested: 70000 CNPs "
+      "handled in 1 min; drain gpu-002: its NIC takes in less than arrives; look at PCIe width and speed, "
+      "IOMMU and firmware");
+  // Who is suspected, and how much, is as without it.
+  Count("su1-r0", 0, kFlaps);
+  std::vector<topology::Suspect> with = Suspects();
+  seen.congested = nullptr;
+  std::vector<topology::Suspect> without = Suspects();
+  ASSERT_THAT(with, SizeIs(2));
+  EXPECT_THAT(with[0].evidence, Not(HasSubstr("congested"))) << "that cable is not";
+  with[1].evidence = without[1].evidence;
+  EXPECT_EQ(with, without);
+}
+
+TEST_F(SuspectsOfTest, OfAHostOneCongestedPortStandsForAll) {
+  const CongestedPorts congested{
+      {"gpu-002",
+       {{"mlx5_0", 1, {}, "61000 CNPs sent in 1 min"}, {"mlx5_1", 1, {}, "70000 CNPs handled in 1 min"}}}};
+  Count("su1-r0", 2, kFlaps);
+  Count("su1-r1", 2, kFlaps);
+  const std::string before = First();
+  ASSERT_THAT(before, testing::StartsWith("host gpu-002: "));
+  seen.congested = &congested;
+  EXPECT_THAT(
+      First(),
+      HasSubstr("; gpu-002 mlx5_0:1 is congested: 61000 CNPs sent in 1 min; so are 1 more of its ports;"));
+}
+
 TEST_F(SuspectsOfTest, APortThatNobodyKnowsTheOtherEndOfIsSuspectedAlone) {
   Count("su1-r1", 20, kFlaps);
   Count("elsewhere", 1, kFlaps);

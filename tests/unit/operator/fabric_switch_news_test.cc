@@ -104,6 +104,25 @@ TEST_F(FabricSwitchNewsTest, ANewSuspectDoesNotWaitForTheNextStatusAndTheNextOne
   EXPECT_THAT(Suspected(), ElementsAre("Ethernet3"));
 }
 
+TEST_F(FabricSwitchNewsTest, WhatAnAgentSaysOfCongestionStandsBesideWhatTheSwitchCountsAtItsEnd) {
+  const auto congest = [this](const std::string& node) {
+    crds::NodeTopology object = NodeOf(node);
+    object.status.congestion = {
+        {"mlx5_3", 1, object.status.observed_at.value(), "70000 CNPs handled in 1 min"}};
+    server.Put(kNodeTopologies, crds::ToJson(object));
+  };
+  Reconcile();
+  congest("gpu-002");
+  congest("gpu-003");
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile().writes, 0) << "nobody is suspected for it, and no status says it";
+  See("Ethernet2", Symptom::kPauseStorm);
+  Reconcile();
+  ASSERT_THAT(Suspected(), ElementsAre("Ethernet2"));
+  EXPECT_THAT(FabricNamed("roce").status.suspects[0].evidence,
+              testing::EndsWith("; gpu-002 mlx5_3:1 is congested: 70000 CNPs handled in 1 min"));
+}
+
 TEST_F(FabricSwitchNewsTest, CablesThatComeToContradictDoNotWaitEither) {
   Compare(0);
   Reconcile();
