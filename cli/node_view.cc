@@ -27,10 +27,22 @@ std::vector<std::string> PortParts(const topology::NicPort& port, const Style& s
                          : fmt::format("leaf {}", topology::MissingName(port.leaf_port.missing()))};
 }
 
-std::vector<std::string> NicParts(const topology::Nic& nic, const Style& style) {
+// That it is congested, and by what; nothing: it is not.
+std::vector<std::string> CongestionParts(const crds::NodeTopologyStatus& status, const topology::Nic& nic,
+                                         int port) {
+  const auto found =
+      std::find_if(status.congestion.begin(), status.congestion.end(),
+                   [&](const crds::CongestedPort& one) { return one.nic == nic.name && one.port == port; });
+  if (found == status.congestion.end()) return {};
+  return {fmt::format("congested since {}: {}", base::FormatTime(found->since), Printable(found->evidence))};
+}
+
+std::vector<std::string> NicParts(const crds::NodeTopologyStatus& status, const topology::Nic& nic,
+                                  const Style& style) {
   std::vector<std::string> parts{Printable(nic.name), "rail " + Text(nic.rail)};
   for (const topology::NicPort& port : nic.ports) {
     std::vector<std::string> its = PortParts(port, style);
+    for (std::string& part : CongestionParts(status, nic, port.number)) its.push_back(std::move(part));
     // Of several each stays together.
     if (nic.ports.size() > 1) its = {fmt::format("port {}: {}", port.number, fmt::join(its, "  "))};
     parts.insert(parts.end(), its.begin(), its.end());
@@ -61,8 +73,9 @@ std::string HeadLine(const topology::Node& node, const Style& style) {
   return PartsText("", "  ", {Printable(node.name), text}, style);
 }
 
-void AddGpu(const topology::Node& node, const topology::Gpu& gpu, bool last, const Style& style,
+void AddGpu(const crds::NodeTopologyStatus& status, const topology::Gpu& gpu, bool last, const Style& style,
             std::string& text) {
+  const topology::Node& node = status.node;
   std::vector<const topology::GpuNicPath*> paths;
   for (const topology::GpuNicPath& path : node.paths) {
     if (path.gpu == gpu.index && node.FindNic(path.nic) != nullptr) paths.push_back(&path);
@@ -72,7 +85,7 @@ void AddGpu(const topology::Node& node, const topology::Gpu& gpu, bool last, con
       PartsText(last ? "└─ " : "├─ ", trunk + (paths.empty() ? "   " : "│  "), GpuParts(gpu, style), style);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const bool last_nic = i + 1 == paths.size();
-    std::vector<std::string> parts = NicParts(*node.FindNic(paths[i]->nic), style);
+    std::vector<std::string> parts = NicParts(status, *node.FindNic(paths[i]->nic), style);
     parts.insert(parts.begin(), std::string(topology::PciDistanceName(paths[i]->distance)));
     text += PartsText(trunk + (last_nic ? "└─ " : "├─ "), trunk + (last_nic ? "   " : "│  "), parts, style);
   }
@@ -103,7 +116,7 @@ std::string NodeTree(const crds::NodeTopology& topology, const Style& style) {
   const topology::Node& node = topology.status.node;
   std::string text = HeadLine(node, style);
   for (std::size_t i = 0; i < node.gpus.size(); ++i) {
-    AddGpu(node, node.gpus[i], i + 1 == node.gpus.size(), style, text);
+    AddGpu(topology.status, node.gpus[i], i + 1 == node.gpus.size(), style, text);
   }
   std::string others;
   for (const topology::Nic& nic : node.nics) {
@@ -115,6 +128,10 @@ std::string NodeTree(const crds::NodeTopology& topology, const Style& style) {
     const std::vector<std::string> its =
         nic.ports.empty() ? std::vector<std::string>{"no port"} : PortParts(nic.ports.front(), style);
     parts.insert(parts.end(), its.begin(), its.end());
+    for (const topology::NicPort& port : nic.ports) {
+      for (std::string& part : CongestionParts(topology.status, nic, port.number))
+        parts.push_back(std::move(part));
+    }
     others += PartsText("  ", "    ", parts, style);
   }
   if (!others.empty()) text += "Other NICs\n" + others;

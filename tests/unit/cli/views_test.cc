@@ -74,6 +74,35 @@ TEST(NodeTree, BreaksNicsOfTwoPortsAndLongSentencesBetweenTheirParts) {
               HasSubstr("\n      port 2: Active 100 Gb/s of 200  leaf tor-a-of-row-7.dc port Ethernet48\n"));
 }
 
+TEST(NodeTree, SaysBesideItsPortThatItIsCongested) {
+  crds::NodeTopology object;
+  object.name = "gpu-017";
+  topology::Node& node = object.status.node;
+  node.gpus.push_back({.index = 0, .model = "NVIDIA H100 80GB HBM3", .pci = "0000:1b:00.0"});
+  for (const char* name : {"mlx5_0", "mlx5_1", "mlx5_2"}) {
+    topology::Nic nic;
+    nic.name = name;
+    nic.ports.push_back(
+        {.number = 1, .state = topology::LinkState::kActive, .rate_gbps = 400, .usable_gbps = 400});
+    node.nics.push_back(nic);
+  }
+  node.paths = {{.gpu = 0, .nic = "mlx5_0", .distance = topology::PciDistance::kPix}};
+  const std::string before = NodeTree(object, {});
+  const base::WallTime since = *base::ParseTime("2026-11-22T01:46:30Z");
+  object.status.congestion = {{"mlx5_0", 1, since, "70000 CNPs handled in 1 min"},
+                              {"mlx5_0", 2, since, "of no port"},
+                              {"mlx5_2", 1, since, "61000 CNPs sent\x1b[31m in 1 min"},
+                              {"mlx5_9", 1, since, "of no NIC"}};
+  std::string text = NodeTree(object, {});
+  for (const char* part : {"  congested since 2026-11-22T01:46:30Z: 70000 CNPs handled in 1 min",
+                           "  congested since 2026-11-22T01:46:30Z: 61000 CNPs sent?[31m in 1 min"}) {
+    const std::size_t at = text.find(part);
+    ASSERT_NE(at, std::string::npos) << part << "\n" << text;
+    text.erase(at, std::string_view(part).size());
+  }
+  EXPECT_EQ(text, before);
+}
+
 TEST_F(ViewsTest, WritesNodesAsJson) {
   AddCluster("su:1 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100");
   EXPECT_EQ(Json::parse(Topology("", Format::kJson).out)["items"].size(), 2U);
