@@ -375,13 +375,7 @@ Slot SlotOf(const crds::Gang& gang, const crds::PlacedPod& row, int rank, const 
   const topology::Node* node = snapshot.Topology(row.node);
   if (node == nullptr) return slot;
   if (slot.gpus == 0) slot.gpus = crds::AllIndexes(*node);
-  for (const topology::Gpu& gpu : node->gpus) {
-    if (gpu.index < 0 || gpu.index > 31 || (slot.gpus >> gpu.index & 1u) == 0) continue;
-    const topology::Nic* nic = node->NicOfGpu(gpu.index);
-    if (nic != nullptr && std::find(slot.nics.begin(), slot.nics.end(), nic->name) == slot.nics.end()) {
-      slot.nics.push_back(nic->name);
-    }
-  }
+  for (const topology::Nic* nic : PlannedNics(*node, slot.gpus)) slot.nics.push_back(nic->name);
   return slot;
 }
 

@@ -7,20 +7,10 @@
 
 #include "crds/gpu_indexes.h"
 #include "extender/gang_key.h"
+#include "extender/release_patch.h"
 
 namespace heddle::extender {
 namespace {
-
-// The NICs that a plan for these GPUs names, as the release patch writes them.
-std::vector<const topology::Nic*> PlannedNics(const topology::Node& node, std::uint32_t gpus) {
-  std::vector<const topology::Nic*> nics;
-  for (const topology::Gpu& gpu : node.gpus) {
-    if (gpu.index < 0 || gpu.index > 31 || (gpus >> unsigned(gpu.index) & 1u) == 0) continue;
-    const topology::Nic* nic = node.NicOfGpu(gpu.index);
-    if (nic != nullptr && std::find(nics.begin(), nics.end(), nic) == nics.end()) nics.push_back(nic);
-  }
-  return nics;
-}
 
 // The first NIC that was given and is on no rail of the plan's; null where there is none, or nobody knows.
 const topology::Nic* StrayNic(const topology::Node& node, std::uint32_t planned,

@@ -1,5 +1,7 @@
 #include "extender/release_patch.h"
 
+#include <algorithm>
+
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 #include "extender/pod_facts.h"
@@ -89,6 +91,16 @@ void Annotate(const kube::Json& pod, const Slot& slot, bool substitutes, kube::J
 
 bool TakesSubstitutes(const kube::Json& pod) {
   return Terms(pod).empty() && kube::StringAt(pod, {"spec", "schedulerName"}) == keys::kSchedulerName;
+}
+
+std::vector<const topology::Nic*> PlannedNics(const topology::Node& node, std::uint32_t gpus) {
+  std::vector<const topology::Nic*> nics;
+  for (const topology::Gpu& gpu : node.gpus) {
+    if (gpu.index < 0 || gpu.index > 31 || (gpus >> unsigned(gpu.index) & 1u) == 0) continue;
+    const topology::Nic* nic = node.NicOfGpu(gpu.index);
+    if (nic != nullptr && std::find(nics.begin(), nics.end(), nic) == nics.end()) nics.push_back(nic);
+  }
+  return nics;
 }
 
 base::Result<kube::Json> ReleasePatch(const kube::Json& pod, const Slot& slot) {

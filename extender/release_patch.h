@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "crds/gang.h"
 #include "kube/object.h"
+#include "topology/node.h"
 
 namespace heddle::extender {
 
@@ -21,6 +22,9 @@ struct Slot {
   std::int64_t epoch = 0;
   friend bool operator==(const Slot&, const Slot&) = default;
 };
+
+// The NICs that go with these GPUs (bit = index) in a plan: the one next to each, in the order of the GPUs.
+std::vector<const topology::Nic*> PlannedNics(const topology::Node& node, std::uint32_t gpus);
 
 // One JSON patch that pins, annotates and ungates: test the uid and our gate, remove that gate only, append
 // the node's name to each required term that is there (an empty term stays empty, as the API server demands).
