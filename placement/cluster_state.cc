@@ -47,12 +47,8 @@ ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::
   unit_free_.assign(fabric_->units.size(), 0);
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const auto& where = fabric_->nodes[i];
-    // Bits beyond the node's own GPUs mean nothing: what was granted may be newer than the fabric.
-    if (where.node.gpus.size() < 32) nodes_[i].free_gpus &= (1U << where.node.gpus.size()) - 1;
-    const NodeState& node = nodes_[i];
-    const bool usable = node.unusable.empty();
-    rooms_.push_back(
-        {node.free_milli_cpu, node.free_memory_bytes, node.free_pods, usable ? node.free_gpus : 0, usable});
+    Trim(NodeId(i));
+    rooms_.push_back(RoomOf(NodeId(i)));
     const int healthy = int(std::count_if(where.node.gpus.begin(), where.node.gpus.end(),
                                           [](const topology::Gpu& gpu) { return gpu.healthy; }));
     const int free = free_gpus(NodeId(i));
@@ -67,6 +63,27 @@ ClusterState::ClusterState(std::shared_ptr<const topology::Fabric> fabric, std::
   for (std::size_t d = 0; d < domain_free_.size(); ++d)
     whole_domains_ += domain_is_whole(DomainId(d)) ? 1 : 0;
   SetLoads(loads);
+}
+
+// Bits beyond the node's own GPUs mean nothing: what was granted may be newer than the fabric.
+void ClusterState::Trim(NodeId id) {
+  const std::size_t gpus = fabric_->nodes[std::size_t(id)].node.gpus.size();
+  if (gpus < 32) nodes_[std::size_t(id)].free_gpus &= (1U << gpus) - 1;
+}
+
+ClusterState::Room ClusterState::RoomOf(NodeId id) const {
+  const NodeState& node = nodes_[std::size_t(id)];
+  const bool usable = node.unusable.empty();
+  return {node.free_milli_cpu, node.free_memory_bytes, node.free_pods, usable ? node.free_gpus : 0, usable};
+}
+
+void ClusterState::Set(NodeId id, NodeState node) {
+  CHECK(log_.empty());
+  const int before = free_gpus(id);
+  nodes_[std::size_t(id)] = std::move(node);
+  Trim(id);
+  rooms_[std::size_t(id)] = RoomOf(id);
+  Count(id, free_gpus(id) - before);
 }
 
 void ClusterState::SetLoads(const std::vector<LeafLoad>& loads) {
@@ -135,7 +152,6 @@ void ClusterState::Rollback(Savepoint mark) {
 
 void ClusterState::Apply(NodeId id, std::uint32_t gpus, const Resources& resources, bool take) {
   NodeState& state = nodes_[std::size_t(id)];
-  const topology::FabricNode& where = fabric_->nodes[std::size_t(id)];
   Room& room = rooms_[std::size_t(id)];
   const int before = free_gpus(id);
   state.free_gpus = take ? state.free_gpus & ~gpus : state.free_gpus | gpus;
@@ -146,14 +162,19 @@ void ClusterState::Apply(NodeId id, std::uint32_t gpus, const Resources& resourc
   Add(state.free_extended, resources, sign);
   room = {state.free_milli_cpu, state.free_memory_bytes, state.free_pods, room.usable ? state.free_gpus : 0,
           room.usable};
-  const int after = free_gpus(id);
+  Count(id, free_gpus(id) - before);
+}
+
+// That many more GPUs of the node are free than were counted.
+void ClusterState::Count(NodeId id, int more_free) {
+  const topology::FabricNode& where = fabric_->nodes[std::size_t(id)];
   if (where.domain != topology::kNone) {
     whole_domains_ -= domain_is_whole(where.domain) ? 1 : 0;
-    domain_free_[std::size_t(where.domain)] += after - before;
+    domain_free_[std::size_t(where.domain)] += more_free;
     whole_domains_ += domain_is_whole(where.domain) ? 1 : 0;
   }
   if (where.unit != topology::kNone) {
-    unit_free_[std::size_t(where.unit)] += after - before;
+    unit_free_[std::size_t(where.unit)] += more_free;
   }
 }
 

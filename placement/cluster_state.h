@@ -44,10 +44,14 @@ class ClusterState {
   const topology::Fabric& fabric() const { return *fabric_; }
   const std::shared_ptr<const topology::Fabric>& shared_fabric() const { return fabric_; }
   const NodeState& node(topology::NodeId id) const { return nodes_[std::size_t(id)]; }
+  const std::vector<NodeState>& nodes() const { return nodes_; }
 
   int free_gpus(topology::NodeId id) const;  // 0 when unusable
   int free_gpus_in_domain(topology::DomainId id) const;
   int free_gpus_in_unit(topology::UnitId id) const;
+  // What is free on one node, in place of what was known before: as if this had been made of it. Requires: nothing to
+  // undo.
+  void Set(topology::NodeId id, NodeState node);
   // What other gangs send, in place of what was known before.
   void SetLoads(const std::vector<LeafLoad>& loads);
   // What other gangs send over the shared links, Mb/s, numbered as DenseFabric::link_mbps.
@@ -98,6 +102,9 @@ class ClusterState {
   static constexpr std::int64_t kExact = std::int64_t(1) << 48, kMostCopies = std::int64_t(1) << 14;
   int CountCopies(topology::NodeId id, const Resources& resources, int limit) const;
   void Apply(topology::NodeId id, std::uint32_t gpus, const Resources& resources, bool take);
+  void Count(topology::NodeId id, int more_free);
+  void Trim(topology::NodeId id);
+  Room RoomOf(topology::NodeId id) const;
 
   std::shared_ptr<const topology::Fabric> fabric_;
   std::shared_ptr<const DenseFabric> dense_;

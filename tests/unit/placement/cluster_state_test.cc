@@ -66,6 +66,36 @@ TEST(ClusterState, RollsBackAnyRunOfTrials) {
   EXPECT_EQ(state.whole_domains(), 8);
 }
 
+// Nodes set one by one, in any order and several times, count as if the state had been made of them.
+TEST(ClusterState, IsTheSameHoweverItsNodesWereSet) {
+  auto fabric = FabricOf{.units = 2, .nodes = 4, .racks_per_unit = 2}.Build();
+  constexpr std::uint64_t kSeed = 11;
+  SCOPED_TRACE(kSeed);
+  base::Random random(kSeed);
+  auto nodes = AllFree(fabric);
+  ClusterState state = Cluster(fabric, nodes);
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t at = random.Below(nodes.size());
+    NodeState& node = nodes[at];
+    node.free_gpus = random.Below(3) == 0 ? 0xff : std::uint32_t(random.Below(1024));  // 9 and 10 are not there
+    node.free_milli_cpu = std::int64_t(random.Below(9000));
+    node.free_pods = std::int64_t(random.Below(9));
+    node.unusable = random.Below(4) == 0 ? "Cordoned" : "";
+    state.Set(topology::NodeId(at), node);
+    const ClusterState fresh = Cluster(fabric, nodes);
+    for (topology::NodeId n = 0; n < topology::NodeId(nodes.size()); ++n) {
+      ASSERT_EQ(state.node(n), fresh.node(n));
+      ASSERT_EQ(state.open_gpus(n), fresh.open_gpus(n));
+      ASSERT_EQ(state.usable(n), fresh.usable(n));
+      ASSERT_EQ(state.Copies(n, {1000, 0, {}}, 9), fresh.Copies(n, {1000, 0, {}}, 9));
+    }
+    for (std::size_t d = 0; d < fabric.domains.size(); ++d)
+      ASSERT_EQ(state.free_gpus_in_domain(topology::DomainId(d)), fresh.free_gpus_in_domain(topology::DomainId(d)));
+    for (int u = 0; u < 2; ++u) ASSERT_EQ(state.free_gpus_in_unit(u), fresh.free_gpus_in_unit(u));
+    ASSERT_EQ(state.whole_domains(), fresh.whole_domains());
+  }
+}
+
 Hop Between(const topology::Fabric& fabric, topology::NodeId a, topology::NodeId b, int gpu, int other) {
   return HopOf(fabric, PortOf(fabric, a, gpu), PortOf(fabric, b, other));
 }
