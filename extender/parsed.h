@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "kube/store.h"
@@ -12,29 +11,33 @@
 namespace heddle::extender {
 
 // Values read from API objects, kept while the very same object stands in the cache: at 5,000 nodes reading
-// them all anew takes longer than planning. What cannot be read is null. Thread rule: every member may be
-// called from any thread.
+// them all anew takes longer than planning, and even to look each up by its address took longer than to plan a repair.
+// What cannot be read is null. Thread rule: every member may be called from any thread.
 template <class T>
 class Parsed {
  public:
   using Read = std::function<std::shared_ptr<const T>(const kube::Json& object)>;
   explicit Parsed(Read read) : read_(std::move(read)) {}
 
-  // Those that could be read, in the objects' order. Forgets what is not among them.
+  // Those that could be read, in the objects' order. Forgets what is not among them. Requires: the objects in the order
+  // of their keys, as caches list them; in any other, some are read again.
   std::vector<std::shared_ptr<const T>> All(const std::vector<kube::ObjectPtr>& objects) {
     const std::lock_guard lock(mutex_);
-    ++round_;
+    std::vector<Reading> readings;
+    readings.reserve(objects.size());
     std::vector<std::shared_ptr<const T>> values;
     values.reserve(objects.size());
+    auto before = readings_.begin();
     for (const kube::ObjectPtr& object : objects) {
-      const auto [reading, fresh] = readings_.try_emplace(object.get());
-      if (fresh) reading->second = {object, read_(*object), round_};
-      reading->second.round = round_;
-      if (reading->second.value != nullptr) values.push_back(reading->second.value);
+      if (before != readings_.end() && before->object != object) before = SkipTo(before, kube::KeyOf(*object));
+      if (before != readings_.end() && before->object == object) {
+        readings.push_back(std::move(*before++));
+      } else {
+        readings.push_back({object, read_(*object)});
+      }
+      if (readings.back().value != nullptr) values.push_back(readings.back().value);
     }
-    if (readings_.size() > objects.size()) {
-      std::erase_if(readings_, [this](const auto& entry) { return entry.second.round != round_; });
-    }
+    readings_ = std::move(readings);
     return values;
   }
 
@@ -42,12 +45,16 @@ class Parsed {
   struct Reading {
     kube::ObjectPtr object;  // held, so that its address stays its own
     std::shared_ptr<const T> value;
-    std::uint64_t round = 0;  // of the last call that had it
   };
+  using At = typename std::vector<Reading>::iterator;
+  At SkipTo(At from, const kube::ObjectKey& key) {
+    while (from != readings_.end() && kube::KeyOf(*from->object) < key) ++from;
+    return from;
+  }
+
   const Read read_;
   std::mutex mutex_;
-  std::uint64_t round_ = 0;
-  std::unordered_map<const kube::Json*, Reading> readings_;
+  std::vector<Reading> readings_;  // of the last call, in its order
 };
 
 }  // namespace heddle::extender
