@@ -1,6 +1,7 @@
 // What the extender does before each decision on a cluster of so many nodes, half of them with gangs of 16 nodes and half
 // with two pods of no gang each: gather what its caches have (Inputs), and make one picture of it. One pod changes between
-// two rounds, as one does on a busy cluster: without a new claim on GPUs (SameClaims) or with one (AnotherClaim). No sockets: the watches are fed from prepared bytes.
+// two rounds, as one does on a busy cluster: without a new claim on GPUs (SameClaims) or with one (AnotherClaim); or a
+// node is cordoned, or no more (ANodeCordoned). No sockets: the watches are fed from prepared bytes.
 // build/release/bin/look_bench
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -116,17 +117,23 @@ class PreparedServer final : public kube::HttpTransport {
     const auto about = [&request](const char* resource) {
       return request.target.find(resource) != std::string::npos;
     };
-    const bool pods = about("/pods");
+    const bool pods = about("/pods"), nodes = about("/nodes");
     on_chunk(pods                       ? pods_
              : about("/nodetopologies") ? topologies_
-             : about("/nodes")          ? nodes_
+             : nodes                    ? nodes_
              : about("/gangs")          ? gangs_
                                         : "");
     on_chunk(
         R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"99999","annotations":{"k8s.io/initial-events-end":"true"}}}})"
         "\n");
-    int told = 0;
+    int told = 0, cordons = 0;
     while (!stop.stop_requested()) {
+      if (nodes && cordons < cordons_) {
+        kube::Json node = Node(NodeName(0));
+        node["metadata"]["resourceVersion"] = std::to_string(200000 + ++cordons);
+        node["spec"]["unschedulable"] = cordons % 2 == 1;
+        on_chunk(R"({"type":"MODIFIED","object":)" + node.dump() + "}\n");
+      }
       if (pods && told < changes_) {
         kube::Json pod = GangPod(0, 0);
         pod["metadata"]["resourceVersion"] = std::to_string(100000 + ++told);
@@ -143,6 +150,7 @@ class PreparedServer final : public kube::HttpTransport {
     claims_ = claims;
     ++changes_;
   }
+  void CordonANode() { ++cordons_; }
 
  private:
   static kube::Json Node(const std::string& name) {
@@ -162,10 +170,10 @@ class PreparedServer final : public kube::HttpTransport {
 
   std::string nodes_, topologies_, pods_, gangs_;
   std::atomic<bool> claims_{false};
-  std::atomic<int> changes_{0};
+  std::atomic<int> changes_{0}, cordons_{0};
 };
 
-enum class What : std::uint8_t { kInputs, kUnchanged, kChanged };
+enum class What : std::uint8_t { kInputs, kUnchanged, kChanged, kCordoned };
 
 void Look(benchmark::State& bench, What what) {
   PreparedServer server{int(bench.range(0))};
@@ -173,7 +181,8 @@ void Look(benchmark::State& bench, What what) {
   kube::Client client(server, clock);
   std::atomic<int> changed{0};
   ClusterCache cache(client, clock, base::Random(1),
-                     {.gang_changed = [&changed](const GangKey&) { ++changed; }, .capacity_changed = [] {}});
+                     {.gang_changed = [&changed](const GangKey&) { ++changed; },
+                      .capacity_changed = [&changed] { ++changed; }});
   std::jthread thread([&cache](const std::stop_token& stop) { cache.Run(stop); });
   while (!cache.synced()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   SnapshotKeeper snapshots;
@@ -182,7 +191,11 @@ void Look(benchmark::State& bench, What what) {
     (void)round;
     bench.PauseTiming();
     const int before = changed;
-    server.ChangeAPod(what == What::kChanged);
+    if (what == What::kCordoned) {
+      server.CordonANode();
+    } else {
+      server.ChangeAPod(what == What::kChanged);
+    }
     while (changed == before) std::this_thread::sleep_for(std::chrono::microseconds(200));
     bench.ResumeTiming();
     SnapshotInputs inputs = cache.Inputs(std::nullopt);
@@ -199,9 +212,13 @@ void SameClaims(benchmark::State& bench) {
 void AnotherClaim(benchmark::State& bench) {
   Look(bench, What::kChanged);
 }
+void ANodeCordoned(benchmark::State& bench) {
+  Look(bench, What::kCordoned);
+}
 BENCHMARK(Inputs)->Arg(1000)->Arg(5000)->Arg(10000)->Unit(benchmark::kMillisecond);
 BENCHMARK(SameClaims)->Arg(1000)->Arg(5000)->Arg(10000)->Unit(benchmark::kMillisecond);
 BENCHMARK(AnotherClaim)->Arg(1000)->Arg(5000)->Arg(10000)->Unit(benchmark::kMillisecond);
+BENCHMARK(ANodeCordoned)->Arg(1000)->Arg(5000)->Arg(10000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace heddle::extender
