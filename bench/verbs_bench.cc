@@ -117,7 +117,7 @@ std::shared_ptr<const Snapshot> SnapshotOfAll() {
     state = {.free_gpus = 0xff, .free_milli_cpu = 192'000, .free_memory_bytes = 1LL << 40, .free_pods = 110};
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->fabrics.push_back(
-      {fabric, states, placement::ClusterState(fabric, states), {}, IndexOf(*fabric)});
+      {fabric, placement::ClusterState(fabric, states), {}, IndexOf(*fabric)});
   return snapshot;
 }
 

@@ -93,7 +93,7 @@ Census TakeCensus(const Snapshot& snapshot) {
   for (const auto& [word, nodes] : snapshot.left_out) census.unusable_nodes[word] += nodes;
   for (const FabricView& view : snapshot.fabrics) {
     for (std::size_t i = 0; i < view.fabric->nodes.size(); ++i) {
-      CountNode(snapshot, view.fabric->nodes[i].node, view.nodes[i], census);
+      CountNode(snapshot, view.fabric->nodes[i].node, view.state.nodes()[i], census);
     }
     census.whole_domains += view.state.whole_domains();
     for (const topology::Unit& unit : view.fabric->units) {

@@ -67,17 +67,20 @@ crds::Condition ConditionOf(const GivenDevices& given, base::WallTime now, std::
 
 }  // namespace
 
-void AddGrants(const PodFacts& pod, const PodGrants& given, const topology::Node& node, GivenByGang& all) {
-  if (!pod.plan || pod.plan->node != node.name || pod.plan->gpus == 0 || !given.whole) return;
-  if (pod.plan->gpus == crds::AllIndexes(node)) return;
-  if (std::popcount(given.gpus) != std::popcount(pod.plan->gpus)) return;
-  GivenDevices& gang = all[pod.gang.owner_uid];
+std::optional<GivenPod> CompareGrants(const PodFacts& pod, const PodGrants& given, const topology::Node& node) {
+  if (!pod.plan || pod.plan->node != node.name || pod.plan->gpus == 0 || !given.whole) return std::nullopt;
+  if (pod.plan->gpus == crds::AllIndexes(node)) return std::nullopt;
+  if (std::popcount(given.gpus) != std::popcount(pod.plan->gpus)) return std::nullopt;
+  return GivenPod{pod.gang.owner_uid, pod.plan->rank, Difference(pod, given, node)};
+}
+
+void AddGiven(const GivenPod& pod, GivenByGang& all) {
+  GivenDevices& gang = all[pod.owner_uid];
   ++gang.compared;
-  std::string difference = Difference(pod, given, node);
-  if (difference.empty()) return;
-  if (gang.differ++ == 0 || pod.plan->rank < gang.rank) {
-    gang.rank = pod.plan->rank;
-    gang.first = std::move(difference);
+  if (pod.difference.empty()) return;
+  if (gang.differ++ == 0 || pod.rank < gang.rank) {
+    gang.rank = pod.rank;
+    gang.first = pod.difference;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,11 +35,21 @@ struct PodGrants {
   std::vector<std::string> nics;
 };
 
-// Adds one pod to what its gang was given. Nothing is said of a pod without a plan for this node, of one whose plan is
-// the whole node, and while not as many GPUs are known to be given as were planned: the kubelet has not said yet, or
-// calls them by names that nobody can join. NICs differ where one is on none of the rails of the planned GPUs; pods
-// that were given none use those of their host.
-void AddGrants(const PodFacts& pod, const PodGrants& given, const topology::Node& node, GivenByGang& all);
+// One pod that was held against its plan.
+struct GivenPod {
+  std::string owner_uid;  // as in GangKey
+  int rank = 0;
+  std::string difference;  // as GivenDevices::first; empty = it was given what was planned
+  friend bool operator==(const GivenPod&, const GivenPod&) = default;
+};
+
+// Nothing is said of a pod without a plan for this node, of one whose plan is the whole node, and while not as many
+// GPUs are known to be given as were planned: the kubelet has not said yet, or calls them by names nobody can join.
+// NICs differ where one is on none of the rails of the planned GPUs; pods that were given none use their host's.
+std::optional<GivenPod> CompareGrants(const PodFacts& pod, const PodGrants& given, const topology::Node& node);
+
+// Adds one pod to what its gang was given.
+void AddGiven(const GivenPod& pod, GivenByGang& all);
 
 // Sets the Gang's condition to what it was given; nothing to say leaves it as it was.
 // Returns the sentence of one that has come to differ; empty = it did not, or did before.

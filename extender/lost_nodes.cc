@@ -104,11 +104,11 @@ placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input
   std::string out;
   std::size_t count = 0;
   for (const FabricView& view : input.snapshot.fabrics) {
-    for (std::size_t i = 0; i < view.nodes.size(); ++i) {
+    for (std::size_t i = 0; i < view.state.nodes().size(); ++i) {
       const topology::FabricNode& node = view.fabric->nodes[i];
-      if (view.nodes[i].unusable.empty() || !units.contains({&view, node.unit}) || count++ >= kShown)
+      if (view.state.nodes()[i].unusable.empty() || !units.contains({&view, node.unit}) || count++ >= kShown)
         continue;
-      out += (out.empty() ? "" : ", ") + node.node.name + " " + view.nodes[i].unusable;
+      out += (out.empty() ? "" : ", ") + node.node.name + " " + view.state.nodes()[i].unusable;
     }
   }
   if (count == 0) return refusal;

@@ -1,69 +1,60 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <string>
+#include <cstddef>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "extender/reservations.h"
 #include "extender/snapshot.h"
 
 namespace heddle::extender {
 
-// Inside of TakeSnapshot: who holds which GPUs of which node, strongest proof first, and what is left of the node.
-// Nodes are counted through, those of the fabrics first, because to look 20,000 pods up by name is what a snapshot
-// takes its time for.
-class Occupancy {
- public:
-  // Requires: the inputs live as long as this.
-  explicit Occupancy(const SnapshotInputs& inputs);
+// All that decides what is free on one node.
+struct Seat {
+  std::string_view name;
+  std::size_t fabric = 0;
+  topology::NodeId id = topology::kNone;     // in that fabric; none for a node outside of every fabric
+  const topology::Node* topology = nullptr;  // null for such a one
+  Shared<NodeFacts> facts;                   // null for one that has no Node
+  const std::vector<crds::Grant>* grants = nullptr;  // null where no agent has published
+  std::vector<const PodFacts*> bound;                // in the order of the inputs
+  std::vector<const Hold*> reserved;                 // the same
+};
 
-  // What is free on the nodes of a fabric, in its order; may be asked once.
-  std::vector<placement::NodeState> TakeStates(std::size_t fabric);
-  std::map<std::string, std::vector<Hold>> TakeHolds();
-  GivenByGang TakeGiven() { return std::move(given_); }
+// Who holds which GPUs of a node, strongest proof first, and what is left of it.
+struct Occupied {
+  placement::NodeState state;
+  std::vector<Hold> holds;
+  std::vector<GivenPod> given;
+};
+Occupied Occupy(const SnapshotInputs& inputs, const Seat& seat);
+
+// The seats of all nodes, those of the fabrics first and in their order, or of some nodes alone. What stands in a seat
+// does not depend on which others are asked for: a snapshot is patched with what the whole would have.
+class Seats {
+ public:
+  using Names = std::set<std::string_view>;
+  // `some`: null = all. Requires: the inputs and the reservations live as long as this; for some, nodes and topologies
+  // in the order of their names.
+  Seats(const SnapshotInputs& inputs, const std::vector<Reservation>& reservations,
+        const Names* some = nullptr);
+
+  const std::vector<Seat>& list() const { return seats_; }
 
  private:
-  struct Place {
-    std::string_view name;
-    const topology::Node* topology = nullptr;  // null for a node outside of every fabric
-    const NodeFacts* facts = nullptr;          // null for one that has no Node
-    placement::NodeState state;
-    std::vector<Hold> holds;
-  };
-  struct Bound {
-    const PodFacts* pod;
-    std::size_t place;
-  };
-  struct KeyHash {
-    std::size_t operator()(const GangKey& key) const { return std::hash<std::string>()(key.owner_uid); }
-  };
-  struct Holder {
-    const crds::Gang* gang = nullptr;
-    const placement::Resources* demand = nullptr;     // of any of its pods; null = it has none
-    std::vector<std::vector<const PodFacts*>> ranks;  // the pods that were told each rank
-  };
+  void AddAll(const SnapshotInputs& inputs);
+  void AddSome(const SnapshotInputs& inputs, const Names& names);
+  Seat* Find(std::string_view node);  // null where it is not asked for
 
-  std::size_t PlaceOf(std::string_view node);
-  void AddPlaces();
-  void ReadPods();
-  void HoldGrants();
-  void HoldAnnotated(const Bound& bound);
-  void HoldReserved(const Holder& holder, const std::set<int>& lapsed, const std::set<int>& done);
-  void HoldTold(const PodFacts& pod);
-  void HoldAssumed(const Bound& bound);
-  void Reserve(const std::string& node, std::uint32_t gpus, const Holder& holder, bool told);
-  static void Use(Place& place, const placement::Resources& resources);
-
-  const SnapshotInputs& inputs_;
-  std::vector<Place> places_;
-  std::vector<std::size_t> begins_;  // of each fabric's nodes in places_, and their end
-  std::unordered_map<std::string_view, std::size_t> outside_;
-  std::vector<Bound> bound_;  // pods on nodes
-  std::unordered_map<GangKey, Holder, KeyHash> holders_;
-  std::unordered_map<std::string_view, std::uint32_t> granted_;  // by pod UID: already told by the kubelet
-  GivenByGang given_;
+  const FabricSet& fabrics_;
+  const bool all_;
+  std::vector<Seat> seats_;
+  std::vector<std::size_t> begins_;  // of each fabric's nodes in seats_, where all are asked for
+  std::unordered_map<std::string_view, std::size_t>
+      others_;  // those that are not found by their fabric's index
 };
 
 }  // namespace heddle::extender

@@ -147,7 +147,7 @@ placement::Refusal NoFabric(const Snapshot& snapshot) {
 
 // As if nobody but the unusable stood on these nodes.
 placement::ClusterState Emptied(const Snapshot& snapshot, const FabricView& view, topology::UnitId unit) {
-  std::vector<placement::NodeState> nodes = view.nodes;
+  std::vector<placement::NodeState> nodes = view.state.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const topology::FabricNode& one = view.fabric->nodes[i];
     const auto facts = snapshot.nodes.find(one.node.name);
@@ -160,7 +160,7 @@ placement::ClusterState Emptied(const Snapshot& snapshot, const FabricView& view
     nodes[i].free_pods = facts->second->pods;
     nodes[i].free_extended = WithImexChannel(facts->second->extended, &one.node);
   }
-  return placement::ClusterState(view.fabric, std::move(nodes));
+  return placement::ClusterState(view.fabric, std::move(nodes), {}, view.state.shared_dense());
 }
 
 // Units with the most free GPUs first, and at last none in particular: the whole fabric.

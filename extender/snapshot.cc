@@ -1,14 +1,12 @@
 #include "extender/snapshot.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 #include "crds/fabric_assembly.h"
 #include "crds/gang_load.h"
 #include "crds/gpu_indexes.h"
 #include "crds/gpus_unread.h"
-#include "extender/occupancy.h"
 #include "extender/slot_faults.h"
 #include "placement/dense.h"
 #include "placement/planner.h"
@@ -17,18 +15,6 @@ namespace heddle::extender {
 namespace {
 
 constexpr std::size_t kMostGpus = 32;  // a pod's GPUs are bits of 32
-
-void AddLoads(const std::vector<Shared<crds::Gang>>& holders, KnownLoads& known, FabricView& view) {
-  if (!view.state.dense().oversubscribed()) return;  // nothing is shared
-  std::vector<placement::LeafLoad> all;
-  for (const auto& gang : holders) {
-    const auto& load = known.Of(view.state, gang);
-    if (load.empty()) continue;
-    all.insert(all.end(), load.begin(), load.end());
-    view.loads.emplace_back(KeyOfGang(*gang).owner_uid, load);
-  }
-  view.state.SetLoads(all);
-}
 
 }  // namespace
 
@@ -120,45 +106,6 @@ void KnownLoads::ForgetOthers() {
   std::erase_if(known_, [this](const auto& entry) { return entry.second.round != round_; });
 }
 
-Snapshot TakeSnapshot(const SnapshotInputs& inputs, KnownLoads* loads) {
-  KnownLoads nothing;
-  KnownLoads& known = loads == nullptr ? nothing : *loads;
-  known.BeginRound();
-  Snapshot snapshot;
-  snapshot.spares = inputs.spares;
-  snapshot.faulty = inputs.fabrics->faulty;
-  // The caches list them by name, so each goes to the end.
-  for (const auto& node : inputs.nodes) snapshot.nodes.emplace_hint(snapshot.nodes.end(), node->name, node);
-  Occupancy occupancy(inputs);
-  std::vector<Shared<crds::Gang>> holders;
-  std::copy_if(inputs.gangs.begin(), inputs.gangs.end(), std::back_inserter(holders),
-               [](const auto& gang) { return HoldsSlots(*gang); });
-  for (std::size_t i = 0; i < inputs.fabrics->fabrics.size(); ++i) {
-    const Shared<topology::Fabric>& fabric = inputs.fabrics->fabrics[i];
-    std::vector<placement::NodeState> nodes = occupancy.TakeStates(i);
-    snapshot.fabrics.push_back({fabric,
-                                nodes,
-                                placement::ClusterState(fabric, nodes, {}, inputs.fabrics->dense[i]),
-                                {},
-                                inputs.fabrics->indexes[i]});
-    AddLoads(holders, known, snapshot.fabrics.back());
-  }
-  for (const auto& [name, node] : snapshot.nodes) {
-    if (!node->ready) snapshot.silent.insert(name);
-    topology::NodeId id = topology::kNone;
-    if (node->gpus == 0 || snapshot.FindNode(name, id) != nullptr) continue;
-    const auto why = inputs.fabrics->unusable.find(name);
-    ++snapshot.left_out[why == inputs.fabrics->unusable.end() ? "NoTopology" : why->second];
-  }
-  snapshot.holds = occupancy.TakeHolds();
-  snapshot.given = occupancy.TakeGiven();
-  known.ForgetOthers();
-  for (const auto& gang : holders) {
-    snapshot.gangs[KeyOfGang(*gang).owner_uid] = gang->ns + "/" + crds::GangTitle(gang->spec);
-  }
-  return snapshot;
-}
-
 const FabricView* Snapshot::FindNode(const std::string& name, topology::NodeId& id) const {
   for (const FabricView& view : fabrics) {
     id = view.Find(name);
@@ -176,7 +123,7 @@ const topology::Node* Snapshot::Topology(const std::string& name) const {
 std::string Snapshot::Unusable(const std::string& name) const {
   topology::NodeId id = topology::kNone;
   const FabricView* view = FindNode(name, id);
-  return view == nullptr ? "NoTopology" : view->nodes[std::size_t(id)].unusable;
+  return view == nullptr ? "NoTopology" : view->state.node(id).unusable;
 }
 
 std::vector<Hold> Snapshot::Conflicts(const std::string& node, std::uint32_t gpus,

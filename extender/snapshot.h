@@ -13,6 +13,7 @@
 #include "crds/fabric.h"
 #include "crds/gang.h"
 #include "crds/node_topology.h"
+#include "extender/by_node.h"
 #include "extender/given_devices.h"
 #include "extender/node_constraints.h"
 #include "extender/pod_facts.h"
@@ -94,8 +95,7 @@ class LonePodScores {
 
 struct FabricView {
   Shared<topology::Fabric> fabric;
-  std::vector<placement::NodeState> nodes;
-  placement::ClusterState state;  // of these nodes, with all loads; copy it to plan
+  placement::ClusterState state;  // with all loads; copy it to plan
   // What each gang sends over shared links, by its key's owner_uid.
   std::vector<std::pair<std::string, std::vector<placement::LeafLoad>>> loads;
   Shared<NodeIndex> index;  // null = none was made; Find searches then
@@ -110,13 +110,14 @@ struct FabricView {
 // released pod and the slot in its Gang, both while they differ, or the annotation alone once the Gang has ended.
 struct Snapshot {
   std::vector<FabricView> fabrics;
-  std::map<std::string, Shared<NodeFacts>> nodes;
-  std::map<std::string, std::vector<Hold>> holds;  // by node
-  std::map<std::string, int> left_out;             // nodes outside of every fabric, by word
-  std::map<std::string, std::string> gangs;        // "ns/owner" of the gangs that hold slots, by owner_uid
-  std::set<std::string> silent;                    // nodes that are NotReady: few, mostly none
-  std::set<std::string> faulty;                    // as in FabricSet
-  GivenByGang given;                               // gangs whose pods' devices can be held against their plans
+  ByNode<Shared<NodeFacts>> nodes;
+  ByNode<std::vector<Hold>> holds;           // only of nodes that have some
+  std::map<std::string, int> left_out;       // nodes outside of every fabric, by word
+  std::map<std::string, std::string> gangs;  // "ns/owner" of the gangs that hold slots, by owner_uid
+  std::set<std::string> silent;              // nodes that are NotReady: few, mostly none
+  std::set<std::string> faulty;              // as in FabricSet
+  GivenByGang given;                         // gangs whose pods' devices can be held against their plans
+  ByNode<std::vector<GivenPod>> given_on;    // what `given` is the sum of
   // Wholly free, healthy nodes that new gangs leave in each NVLink domain over several nodes. Repairs may use them.
   int spares = 0;
 

@@ -1,25 +1,36 @@
 #include "extender/snapshot_keeper.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
 #include <tuple>
+#include <utility>
+
+#include "extender/snapshot_taking.h"
 
 namespace heddle::extender {
 namespace {
 
-// Walks two lists in the order of their keys; false as soon as `matters` is told of a difference (a missing one is
-// null) and says that it matters.
-template <class T, class Key, class Matters>
-bool Alike(const std::vector<Shared<T>>& a, const std::vector<Shared<T>>& b, Key key, Matters matters) {
+// Walks two lists in the order of their keys and tells `differ` of what is not the very same object in both; a missing
+// one is null.
+template <class T, class Key, class Differ>
+void Compare(const std::vector<Shared<T>>& a, const std::vector<Shared<T>>& b, Key key, Differ differ) {
   auto left = a.begin();
   auto right = b.begin();
   while (left != a.end() || right != b.end()) {
+    if (left != a.end() && right != b.end() &&
+        *left == *right) {  // nearly always: their keys need not be read
+      ++left;
+      ++right;
+      continue;
+    }
     const bool only_left = right == b.end() || (left != a.end() && key(**left) < key(**right));
     const bool only_right = !only_left && (left == a.end() || key(**right) < key(**left));
     const T* was = only_right ? nullptr : (left++)->get();
     const T* is = only_left ? nullptr : (right++)->get();
-    if (was != is && matters(was, is)) return false;
+    differ(was, is);
   }
-  return true;
 }
 
 auto ObjectName(const crds::Gang& gang) {
@@ -37,56 +48,102 @@ bool SameClaims(const PodFacts& a, const PodFacts& b) {
          a.demand == b.demand;
 }
 
-bool SameGangs(const std::vector<Shared<crds::Gang>>& a, const std::vector<Shared<crds::Gang>>& b) {
-  return Alike(a, b, ObjectName, [](const crds::Gang* was, const crds::Gang* is) {
-    const bool held = was != nullptr && HoldsSlots(*was), holds = is != nullptr && HoldsSlots(*is);
-    return held != holds || (held && !SameClaims(*was, *is));
+// What a snapshot of other inputs would have to be told anew.
+struct Changes {
+  bool all = false;           // nothing of the snapshot stays
+  bool reservations = false;  // they are to be made anew, and compared
+  Differences differences;    // apart from reservations
+
+  bool any() const { return all || reservations || differences.gangs || !differences.nodes.empty(); }
+};
+
+void CompareNodes(const SnapshotInputs& a, const SnapshotInputs& b, Seats::Names& nodes) {
+  const auto name = [](const auto& one) -> const std::string& { return one.name; };
+  Compare(a.nodes, b.nodes, name, [&nodes](const NodeFacts* was, const NodeFacts* is) {
+    if (was == nullptr || is == nullptr || *was != *is) nodes.insert(was == nullptr ? is->name : was->name);
   });
+  // What their fabrics are made of is compared elsewhere; of the rest, who was given what counts.
+  Compare(a.topologies, b.topologies, name, [&nodes](const TopologyFacts* was, const TopologyFacts* is) {
+    if (was == nullptr || is == nullptr || was->grants != is->grants)
+      nodes.insert(was == nullptr ? is->name : was->name);
+  });
+  std::set_symmetric_difference(a.stale_nodes.begin(), a.stale_nodes.end(), b.stale_nodes.begin(),
+                                b.stale_nodes.end(), std::inserter(nodes, nodes.end()));
+}
+
+void CompareGangs(const SnapshotInputs& a, const SnapshotInputs& b, Changes& changes) {
+  Compare(a.gangs, b.gangs, ObjectName, [&changes](const crds::Gang* was, const crds::Gang* is) {
+    const bool held = was != nullptr && HoldsSlots(*was), holds = is != nullptr && HoldsSlots(*is);
+    if (held != holds || (held && !SameClaims(*was, *is))) changes.differences.gangs = true;
+  });
+  if (changes.differences.gangs || a.lapsed != b.lapsed || a.done != b.done) changes.reservations = true;
 }
 
 // A pod that is on no node and was promised none counts only for what pods of a gang with slots ask for.
-bool SamePods(const SnapshotInputs& a, const SnapshotInputs& b) {
-  std::set<GangKey> holders;
-  for (const auto& gang : a.gangs) {
-    if (HoldsSlots(*gang)) holders.insert(KeyOfGang(*gang));
-  }
-  const auto claims = [&holders](const PodFacts* pod) {
-    return pod != nullptr && (pod->occupies() || pod->plan || holders.contains(pod->gang));
+void ComparePods(const SnapshotInputs& a, const SnapshotInputs& b, Changes& changes) {
+  std::optional<std::set<GangKey>> holders;  // where anybody asks
+  const auto of_holder = [&holders, &a](const PodFacts& pod) {
+    if (!holders) {
+      holders.emplace();
+      for (const auto& gang : a.gangs) {
+        if (HoldsSlots(*gang)) holders->insert(KeyOfGang(*gang));
+      }
+    }
+    return holders->contains(pod.gang);
   };
-  return Alike(
-      a.pods, b.pods, [](const PodFacts& pod) -> const kube::ObjectKey& { return pod.key; },
-      [&claims](const PodFacts* was, const PodFacts* is) {
-        if (was != nullptr && is != nullptr && SameClaims(*was, *is)) return false;
-        return claims(was) || claims(is);
-      });
+  const auto key = [](const PodFacts& pod) -> const kube::ObjectKey& { return pod.key; };
+  Compare(a.pods, b.pods, key, [&](const PodFacts* was, const PodFacts* is) {
+    if (was != nullptr && is != nullptr && SameClaims(*was, *is)) return;
+    for (const PodFacts* pod : {was, is}) {
+      if (pod == nullptr) continue;
+      if (pod->occupies()) changes.differences.nodes.insert(pod->node);
+      changes.reservations = changes.reservations || pod->plan || of_holder(*pod);
+    }
+  });
+}
+
+Changes ChangesOf(const SnapshotInputs& a, const SnapshotInputs& b) {
+  Changes changes;
+  changes.all = a.fabrics != b.fabrics || a.spares != b.spares;
+  if (changes.all) return changes;
+  CompareNodes(a, b, changes.differences.nodes);
+  CompareGangs(a, b, changes);
+  ComparePods(a, b, changes);
+  return changes;
+}
+
+// Two lists that begin and end alike have the same on every node that is not named between.
+void CompareReservations(const std::vector<Reservation>& a, const std::vector<Reservation>& b,
+                         Seats::Names& nodes) {
+  const auto [left, right] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  const auto [left_end, right_end] = std::mismatch(a.rbegin(), std::make_reverse_iterator(left), b.rbegin(),
+                                                   std::make_reverse_iterator(right));
+  for (auto one = left; one != left_end.base(); ++one) nodes.insert(one->node);
+  for (auto one = right; one != right_end.base(); ++one) nodes.insert(one->node);
 }
 
 }  // namespace
 
 bool SameSnapshot(const SnapshotInputs& a, const SnapshotInputs& b) {
-  if (a.fabrics != b.fabrics || a.stale_nodes != b.stale_nodes || a.lapsed != b.lapsed || a.done != b.done ||
-      a.spares != b.spares) {
-    return false;
-  }
-  const bool same_nodes = Alike(
-      a.nodes, b.nodes, [](const NodeFacts& node) -> const std::string& { return node.name; },
-      [](const NodeFacts* was, const NodeFacts* is) {
-        return was == nullptr || is == nullptr || *was != *is;
-      });
-  if (!same_nodes) return false;
-  // What their fabrics are made of is compared above; of the rest, who was given what counts.
-  const bool same_grants = Alike(
-      a.topologies, b.topologies,
-      [](const TopologyFacts& topology) -> const std::string& { return topology.name; },
-      [](const TopologyFacts* was, const TopologyFacts* is) {
-        return was == nullptr || is == nullptr || was->grants != is->grants;
-      });
-  return same_grants && SameGangs(a.gangs, b.gangs) && SamePods(a, b);
+  return !ChangesOf(a, b).any();
 }
 
 Shared<Snapshot> SnapshotKeeper::Of(SnapshotInputs inputs) {
-  if (snapshot_ == nullptr || !SameSnapshot(inputs_, inputs)) {
-    snapshot_ = std::make_shared<const Snapshot>(TakeSnapshot(inputs, &loads_));
+  Changes changes;
+  changes.all = snapshot_ == nullptr;
+  if (!changes.all) changes = ChangesOf(inputs_, inputs);
+  if (changes.all) {
+    reservations_ = ReservationsOf(inputs);
+    snapshot_ = std::make_shared<const Snapshot>(TakeSnapshot(inputs, reservations_, loads_));
+  } else if (changes.any()) {
+    // The names of what changed may stand in what was.
+    std::vector<Reservation> were;
+    if (changes.reservations) {
+      were = std::exchange(reservations_, ReservationsOf(inputs));
+      CompareReservations(were, reservations_, changes.differences.nodes);
+    }
+    snapshot_ = std::make_shared<const Snapshot>(
+        PatchSnapshot(*snapshot_, changes.differences, inputs, reservations_, loads_));
   }
   // Also where nothing changed: the lists then share their objects, and the next comparison is one of addresses.
   inputs_ = std::move(inputs);

@@ -25,7 +25,7 @@ class Scene {
     std::vector<placement::NodeState> states(4);
     for (auto& state : states) state.free_gpus = 0xFF;
     for (const auto& node : fabric->nodes) names.push_back(node.node.name);
-    snapshot.fabrics.push_back({fabric, states, placement::ClusterState(fabric, states)});
+    snapshot.fabrics.push_back({fabric, placement::ClusterState(fabric, states)});
   }
 
   crds::Gang& Made() {
@@ -49,6 +49,12 @@ class Scene {
     const auto rows = crds::ToRows(*gang->status.placement);
     auto& pod = pods[std::size_t(rank)];
     pod = pod.patch(*ReleasePatch(pod, SlotOf(*gang, rows[std::size_t(rank)], rank, snapshot)));
+  }
+  void TakeOut(topology::NodeId node, const std::string& why) {
+    placement::ClusterState& cluster = snapshot.fabrics[0].state;
+    placement::NodeState state = cluster.node(node);
+    state.unusable = why;
+    cluster.Set(node, state);
   }
   void Bind(int rank, const std::string& node) { pods[std::size_t(rank)]["spec"]["nodeName"] = node; }
 
@@ -213,7 +219,7 @@ TEST(GangDecision, ReportsReleasedAndThenRunning) {
 TEST(GangDecision, PlansAnewWhenTheSnapshotChangedBeforeTheRelease) {
   Scene scene;
   scene.Planned();
-  scene.snapshot.fabrics[0].nodes[1].unusable = "Cordoned";
+  scene.TakeOut(1, "Cordoned");
   EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("Cordoned"));
 }
 
@@ -238,7 +244,7 @@ TEST(GangDecision, FindsAnotherPlaceForAGatedPodThatMayNotRunOnItsNodeAnyMore) {
     NodeFacts facts;
     facts.name = name;
     facts.labels["kubernetes.io/hostname"] = name;
-    scene.snapshot.nodes[name] = std::make_shared<const NodeFacts>(facts);
+    scene.snapshot.nodes.Set(name, std::make_shared<const NodeFacts>(facts));
   }
   scene.Planned();
   scene.Expect<ReleasePods>();
@@ -254,7 +260,7 @@ TEST(GangDecision, FindsAnotherPlaceForAGatedPodThatMayNotRunOnItsNodeAnyMore) {
 TEST(GangDecision, MakesNoNewPlanBeforeItsPodsAreThereAgain) {
   Scene scene;
   scene.Planned();
-  scene.snapshot.fabrics[0].nodes[0].unusable = "Cordoned";
+  scene.TakeOut(0, "Cordoned");
   scene.Expect<NeedsPlan>();
   const std::vector<Json> pods = std::exchange(scene.pods, {});
   const Action action = scene.Next();
@@ -271,16 +277,16 @@ TEST(GangDecision, GivesWayToAnOlderPlanAndToBoundPodsButNotToALaterPlan) {
             .owner_uid = "other",
             .name = "gang train/other",
             .planned_at = kNow + std::chrono::seconds(1)};
-  scene.snapshot.holds[scene.names[0]] = {hold};
+  scene.snapshot.holds.Set(scene.names[0], {hold});
   scene.Expect<ReleasePods>();
   hold.planned_at = kNow - std::chrono::seconds(1);
-  scene.snapshot.holds[scene.names[0]] = {hold};
+  scene.snapshot.holds.Set(scene.names[0], {hold});
   EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("gang train/other"));
   hold.planned_at = kNow;
-  scene.snapshot.holds[scene.names[0]] = {hold};
+  scene.snapshot.holds.Set(scene.names[0], {hold});
   scene.Expect<ReleasePods>();
   hold.source = Hold::Source::kAssumed;
-  scene.snapshot.holds[scene.names[0]] = {hold};
+  scene.snapshot.holds.Set(scene.names[0], {hold});
   scene.Expect<NeedsPlan>();
 }
 
@@ -293,10 +299,10 @@ TEST(GangDecision, ARankThatComesAgainGivesWayToAPodThatWasToldItsSlotAlthoughIt
             .owner_uid = "other",
             .name = "gang train/other",
             .planned_at = kNow + std::chrono::seconds(1)};
-  scene.snapshot.holds[scene.names[1]] = {hold};
+  scene.snapshot.holds.Set(scene.names[1], {hold});
   scene.Expect<ReleasePods>();
   hold.told = true;
-  scene.snapshot.holds[scene.names[1]] = {hold};
+  scene.snapshot.holds.Set(scene.names[1], {hold});
   EXPECT_THAT(scene.Expect<RepairRanks>().lost, testing::ElementsAre(1));
 }
 
@@ -305,7 +311,7 @@ TEST(GangDecision, PlansAnewWhenAllThatIsLeftOfItWaitsAtTheGate) {
   scene.Planned();
   scene.job["status"]["completedIndexes"] = "0";
   scene.pods.erase(scene.pods.begin());
-  scene.snapshot.fabrics[0].nodes[1].unusable = "Cordoned";
+  scene.TakeOut(1, "Cordoned");
   EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("Cordoned"));
 }
 
@@ -313,7 +319,7 @@ TEST(GangDecision, RepairsOnlyTheRankWhoseSlotIsLostOnceOthersAreReleased) {
   Scene scene;
   scene.Planned();
   scene.Release(0);
-  scene.snapshot.fabrics[0].nodes[1].unusable = "NotReady";
+  scene.TakeOut(1, "NotReady");
   const auto repair = scene.Expect<RepairRanks>();
   EXPECT_THAT(repair.lost, testing::ElementsAre(1));
   EXPECT_THAT(repair.why, HasSubstr(scene.names[1] + " is NotReady"));
@@ -324,7 +330,7 @@ TEST(GangDecision, RepairsAStuckPodOnlyAfterSomePatience) {
   scene.Planned();
   scene.Release(0);
   scene.Release(1);
-  scene.snapshot.fabrics[0].nodes[0].unusable = "Cordoned";
+  scene.TakeOut(0, "Cordoned");
   const auto stuck_for = [&](int seconds) {
     scene.pods[0]["status"]["conditions"] =
         Json::array({{{"type", "PodScheduled"},
@@ -382,7 +388,7 @@ TEST(GangDecision, IsDegradedWithTheSchedulersWordsWhenNoSubstituteIsLeft) {
   hold.gpus = 1;
   hold.source = Hold::Source::kGrant;
   hold.owner_uid = "somebody";
-  scene.snapshot.holds[scene.names[2]] = {hold};
+  scene.snapshot.holds.Set(scene.names[2], {hold});
   const auto update = scene.Expect<UpdateStatus>();
   EXPECT_TRUE(Is(update.status, crds::kDegraded));
   EXPECT_EQ(update.status.reason, "Unschedulable");
@@ -642,7 +648,7 @@ TEST(GangDecision, SaysWhenThePodOnALostNodeIsEvicted) {
     auto facts = std::make_shared<NodeFacts>();
     facts->name = scene.names[1];
     facts->ready = false;
-    scene.snapshot.nodes[scene.names[1]] = facts;
+    scene.snapshot.nodes.Set(scene.names[1], facts);
     const auto update = scene.Expect<UpdateStatus>();
     EXPECT_EQ(update.status.reason, "NodeLost");
     EXPECT_THAT(update.status.message, HasSubstr(words));
@@ -650,7 +656,7 @@ TEST(GangDecision, SaysWhenThePodOnALostNodeIsEvicted) {
     EXPECT_TRUE(update.note->warning);
     scene.gang->status = update.status;
     scene.Expect<Nothing>();
-    scene.snapshot.nodes.clear();
+    scene.snapshot.nodes = {};
     const auto back = scene.Expect<UpdateStatus>();
     EXPECT_EQ(back.status.reason, "");
     EXPECT_EQ(back.note->reason, "NodeBack");
@@ -668,7 +674,7 @@ TEST(GangDecision, SaysThatAnEvictedPodOnALostNodeDoesNotEnd) {
   auto facts = std::make_shared<NodeFacts>();
   facts->name = scene.names[1];
   facts->ready = false;
-  scene.snapshot.nodes[scene.names[1]] = facts;
+  scene.snapshot.nodes.Set(scene.names[1], facts);
   scene.pods[1]["metadata"]["deletionTimestamp"] = "2027-01-15T08:00:00Z";
   const auto update = scene.Expect<UpdateStatus>();
   EXPECT_EQ(update.status.reason, "NodeLost");

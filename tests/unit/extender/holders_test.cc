@@ -27,10 +27,12 @@ TEST(Holders, AreCountedOnceHoweverManyNodesTheyStandOn) {
 
 TEST(Holders, AreNamedUpToThree) {
   Snapshot snapshot;
+  std::vector<Hold> on_node;
   for (const char* name : {"a", "b", "c", "d"}) {
     snapshot.gangs[name] = std::string("t/") + name;
-    snapshot.holds["n"].push_back(Of(name, "gang", 1));
+    on_node.push_back(Of(name, "gang", 1));
   }
+  snapshot.holds.Set("n", on_node);
   EXPECT_EQ(Holders(snapshot, ""), "4 gangs hold 4 GPUs (t/a, t/b, t/c, …)");
 }
 

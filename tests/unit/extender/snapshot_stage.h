@@ -84,7 +84,7 @@ class Stage {
     const Snapshot snapshot = Take();
     topology::NodeId id = topology::kNone;
     const FabricView* view = snapshot.FindNode(node, id);
-    return view == nullptr ? 0 : view->nodes[std::size_t(id)].free_gpus;
+    return view == nullptr ? 0 : view->state.node(id).free_gpus;
   }
 
   std::vector<std::shared_ptr<crds::NodeTopology>> topologies;

@@ -22,7 +22,7 @@ TEST(Snapshot, AssumesTheLowestFreeIndexesForAPodThatNobodyToldUsAbout) {
   stage.Bound("a", kA, 2);
   EXPECT_EQ(stage.Free(kA), 0b11111100u);
   EXPECT_EQ(stage.Free(kB), 0xFFu);
-  EXPECT_EQ(stage.Take().holds[kA][0].source, Hold::Source::kAssumed);
+  EXPECT_EQ(stage.Take().holds.find(kA)->second[0].source, Hold::Source::kAssumed);
 }
 
 TEST(Snapshot, BelievesTheAnnotationOfABoundPodBeforeAnyAssumption) {
@@ -143,7 +143,7 @@ TEST(Snapshot, CountsCpuMemoryPodsAndExtendedResources) {
   stage.Bound("a", kA, 1).demand.resources = {
       .milli_cpu = 4000, .memory_bytes = 1 << 20, .extended = {{"heddle.dev/fabric", 1}}};
   const Snapshot snapshot = stage.Take();
-  const placement::NodeState& node = snapshot.fabrics[0].nodes[0];
+  const placement::NodeState& node = snapshot.fabrics[0].state.node(0);
   EXPECT_EQ(node.free_milli_cpu, 60'000);
   EXPECT_EQ(node.free_memory_bytes, (1LL << 40) - (1 << 20));
   EXPECT_EQ(node.free_pods, 109);

@@ -122,7 +122,7 @@ std::shared_ptr<Snapshot> TwoNodes() {
   nodes[0].free_gpus = 0xFF;
   nodes[1].free_gpus = 0x0F;
   auto snapshot = std::make_shared<Snapshot>();
-  snapshot->fabrics.push_back({fabric, nodes, placement::ClusterState(fabric, nodes)});
+  snapshot->fabrics.push_back({fabric, placement::ClusterState(fabric, nodes)});
   return snapshot;
 }
 

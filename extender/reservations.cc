@@ -1,0 +1,120 @@
+#include "extender/reservations.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace heddle::extender {
+namespace {
+
+struct KeyHash {
+  std::size_t operator()(const GangKey& key) const { return std::hash<std::string>()(key.owner_uid); }
+};
+
+struct Holder {
+  const crds::Gang* gang = nullptr;
+  const placement::Resources* demand = nullptr;     // of any of its pods; null = it has none
+  std::vector<std::vector<const PodFacts*>> ranks;  // the pods that were told each rank
+};
+using Holders = std::unordered_map<GangKey, Holder, KeyHash>;
+
+Holders HoldersOf(const SnapshotInputs& inputs) {
+  Holders holders;
+  for (const auto& gang : inputs.gangs) {
+    if (!HoldsSlots(*gang)) continue;
+    Holder& holder = holders[KeyOfGang(*gang)];
+    holder.gang = gang.get();
+    holder.ranks.resize(gang->status.placement->nodes.size());
+  }
+  for (const auto& pod : inputs.pods) {
+    const auto found = holders.find(pod->gang);
+    if (found == holders.end()) continue;
+    Holder& holder = found->second;
+    if (holder.demand == nullptr) holder.demand = &pod->demand.resources;
+    if (!pod->plan || pod->plan->rank < 0 || std::size_t(pod->plan->rank) >= holder.ranks.size()) continue;
+    holder.ranks[std::size_t(pod->plan->rank)].push_back(pod.get());
+  }
+  return holders;
+}
+
+// A rank that is done needs its slot no more; one that failed may come again.
+bool Done(const std::vector<const PodFacts*>& pods) {
+  const bool live = std::any_of(pods.begin(), pods.end(), [](const PodFacts* pod) { return pod->live(); });
+  return !live && std::any_of(pods.begin(), pods.end(), [](const PodFacts* pod) { return pod->succeeded; });
+}
+
+Hold SlotHold(const Holder& holder, std::uint32_t gpus, bool told) {
+  const crds::Gang& gang = *holder.gang;
+  return {gpus,
+          Hold::Source::kReserved,
+          "",
+          KeyOfGang(gang).owner_uid,
+          "gang " + gang.ns + "/" + gang.name,
+          holder.demand == nullptr ? placement::Resources{} : *holder.demand,
+          gang.status.planned_at,
+          told};
+}
+
+void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<int>& done,
+              std::vector<Reservation>& all) {
+  const crds::Placement& slots = *holder.gang->status.placement;
+  for (std::size_t rank = 0; rank < slots.nodes.size(); ++rank) {
+    if (lapsed.contains(int(rank))) continue;
+    const std::string& node = slots.node_names[std::size_t(slots.nodes[rank])];
+    const std::uint32_t gpus = slots.gpus.empty() ? 0 : slots.gpus[rank];
+    const PodFacts* waiting = nullptr;
+    bool live = false;
+    bool there = false;  // the slot's resources are already counted
+    const std::vector<const PodFacts*>& pods = holder.ranks[rank];
+    if (Done(pods)) continue;
+    for (const PodFacts* pod : pods) {
+      if (pod->occupies() && (pod->live() || pod->node == node)) there = true;
+      if (pod->live() && pod->node.empty()) waiting = pod;
+      live = live || pod->live();
+    }
+    // The owner may be ahead of the pods here: one that is seen to live has its slot.
+    if (there || (done.contains(int(rank)) && !live)) continue;
+    all.push_back({node, SlotHold(holder, gpus, waiting != nullptr && waiting->plan->node == node)});
+    // Between the commit of a move and the patch of its pod the scheduler may still bind the pod where it was
+    // sent first.
+    if (waiting != nullptr && waiting->plan->node != node) {
+      all.push_back({waiting->plan->node, SlotHold(holder, waiting->plan->gpus, true)});
+    }
+  }
+}
+
+// Its Gang has ended or was deleted, but while the pod lives it may be bound any moment, and may have been already: the
+// watch of pods can be behind that of their owner.
+void AddTold(const PodFacts& pod, std::vector<Reservation>& all) {
+  if (pod.gated || !pod.live() || !pod.node.empty()) return;
+  Hold hold = HoldOf(pod, pod.plan->gpus, Hold::Source::kReserved);
+  hold.told = true;
+  all.push_back({pod.plan->node, std::move(hold)});
+}
+
+}  // namespace
+
+Hold HoldOf(const PodFacts& pod, std::uint32_t gpus, Hold::Source source) {
+  return {
+      gpus,         source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), pod.demand.resources,
+      std::nullopt, false};
+}
+
+std::vector<Reservation> ReservationsOf(const SnapshotInputs& inputs) {
+  const Holders holders = HoldersOf(inputs);
+  std::vector<Reservation> all;
+  const std::set<int> none;
+  for (const auto& gang : inputs.gangs) {
+    const auto holder = holders.find(KeyOfGang(*gang));
+    if (holder == holders.end() || holder->second.gang != gang.get()) continue;
+    const auto lapsed = inputs.lapsed.find(holder->first);
+    const auto done = inputs.done.find(holder->first);
+    AddSlots(holder->second, lapsed == inputs.lapsed.end() ? none : lapsed->second,
+             done == inputs.done.end() ? none : done->second, all);
+  }
+  for (const auto& pod : inputs.pods) {
+    if (pod->plan && !holders.contains(pod->gang)) AddTold(*pod, all);
+  }
+  return all;
+}
+
+}  // namespace heddle::extender
