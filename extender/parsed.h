@@ -11,8 +11,8 @@
 namespace heddle::extender {
 
 // Values read from API objects, kept while the very same object stands in the cache: at 5,000 nodes reading
-// them all anew takes longer than planning, and even to look each up by its address took longer than to plan a repair.
-// What cannot be read is null. Thread rule: every member may be called from any thread.
+// them all anew takes longer than planning. Two lists in order are walked beside each other, in place of a look-up for
+// each of 35,000. What cannot be read is null. Thread rule: every member may be called from any thread.
 template <class T>
 class Parsed {
  public:
