@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -90,7 +91,8 @@ int Run(Flags& flags, base::StopSignals& signals) {
   kube::CpprestTransport transport(*std::move(config), clock);
   flags.daemon.ufm_transport = [&clock](const operators::UfmEndpoint& endpoint) {
     return std::make_unique<kube::CpprestTransport>(
-        operators::ConfigOf(endpoint), clock, kube::CpprestOptions{.max_body_bytes = operators::kMaxUfmAnswer});
+        operators::ConfigOf(endpoint), clock,
+        kube::CpprestOptions{.max_body_bytes = operators::kMaxUfmAnswer});
   };
   operators::Metrics metrics;
   // What comes of each try stands in the switch's status; this is for who looks into one.
@@ -124,6 +126,8 @@ int Run(Flags& flags, base::StopSignals& signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // gRPC and each watch have threads, and glibc would keep what each of them frees apart.
+  mallopt(M_ARENA_MAX, 2);
   base::StopSignals signals;
   Flags flags;
   CLI::App app(kAbout, "heddle-operator");

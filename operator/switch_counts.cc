@@ -70,11 +70,11 @@ void SwitchWatch::SubscribeCounters(Session& session) {
   session.counters_stream = session.client->Subscribe(
       request, {.notice =
                     [this, post](Notice&& notice) {
-                      auto kept = std::make_shared<const Notice>(std::move(notice));
+                      auto kept = std::make_shared<Notice>(std::move(notice));
                       post([this, kept](Session& to) {
                         to.sampling = true;
                         to.uncounted.erase(kOfPorts);
-                        Keep(to, *kept);
+                        Keep(to, std::move(*kept));
                         to.flush_at = clock_.Now() + options_.settle;
                       });
                     },
@@ -99,8 +99,8 @@ void SwitchWatch::AskPorts(Session& session, bool queues) {
   const auto ask = [&](const char* what, gnmi::GetRequest request) {
     ++session.asking_ports;
     session.client->Get(request, options_.call_timeout, [this, what, post = Post(session)](auto said) {
-      auto kept = std::make_shared<const base::Result<std::vector<Notice>>>(std::move(said));
-      post([this, what, kept](Session& to) { TookCounters(to, what, *kept); });
+      auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
+      post([this, what, kept](Session& to) { TookCounters(to, what, std::move(*kept)); });
     });
   };
   // Its models do not say which queues are lossless, so counters of queues would be evidence of nothing.
@@ -115,12 +115,12 @@ void SwitchWatch::AskPorts(Session& session, bool queues) {
 }
 
 void SwitchWatch::TookCounters(Session& session, const std::string& what,
-                               const base::Result<std::vector<Notice>>& said) {
+                               base::Result<std::vector<Notice>> said) {
   --session.asking_ports;
   if (said) {
     session.timeouts = 0;
     session.uncounted.erase(what);
-    for (const Notice& notice : *said) Keep(session, notice);
+    for (Notice& notice : *said) Keep(session, std::move(notice));
   } else {
     const base::Error& error = said.error();
     if (error.code == Code::kUnavailable && session.counters_stream == nullptr) return Fail(session, error);
@@ -136,12 +136,13 @@ void SwitchWatch::TookCounters(Session& session, const std::string& what,
   if (session.asking_ports == 0) Flush(session);
 }
 
-void SwitchWatch::Keep(Session& session, const Notice& notice) {
-  for (const gnmi::Update& update : notice.updates) {
+// Trees of thousands of values, which are taken over and not copied.
+void SwitchWatch::Keep(Session& session, Notice notice) {
+  for (gnmi::Update& update : notice.updates) {
     if (!update.value) continue;
     std::vector<std::string> elems;
-    for (const gnmi::Elem& elem : update.path.elems) elems.push_back(elem.name);
-    session.counters[std::move(elems)] = *update.value;
+    for (gnmi::Elem& elem : update.path.elems) elems.push_back(std::move(elem.name));
+    session.counters[std::move(elems)] = *std::move(update.value);
   }
 }
 

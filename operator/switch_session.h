@@ -31,6 +31,7 @@ struct SwitchWatch::Mailbox {
 // One switch. Of the thread that works, but for the mailbox.
 struct SwitchWatch::Session {
   std::string name;
+  kube::ObjectPtr source;  // what `object` was read from
   crds::FabricSwitch object;
   std::uint64_t begun = 0;  // how often; events of an earlier time are dropped
   std::shared_ptr<Mailbox> mailbox = std::make_shared<Mailbox>();

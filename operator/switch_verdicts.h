@@ -68,7 +68,7 @@ struct SwitchVerdicts {
   std::map<std::string, std::map<int, lossless::LosslessVerdict>>
       rails;                                  // by node, of its worst cable on each
   std::vector<switches::SwitchLink> between;  // of switches that are asked
-  std::optional<base::WallTime> turns;       // when the next of them is stale, if its switch answers no more
+  std::optional<base::WallTime> turns;        // when the next of them is stale, if its switch answers no more
 };
 
 // Who says nothing now.

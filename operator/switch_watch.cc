@@ -156,26 +156,20 @@ std::function<void(SwitchWatch::Event)> SwitchWatch::Post(const Session& session
 
 void SwitchWatch::Handle(const std::string& name) {
   const kube::ObjectPtr object = ways_.fabric_switches.Get({"", name});
-  auto read = object == nullptr ? base::Result<crds::FabricSwitch>(base::Fail(Code::kNotFound, "it is gone"))
-                                : crds::FabricSwitchFromJson(*object);
-  if (!read || read->deleted_at) {
-    sessions_.erase(name);
-    bool had = false;
-    {
-      const std::lock_guard lock(mutex_);
-      told_.erase(name);
-      had = answers_.erase(name) > 0;
-    }
-    if (had) ways_.on_answers();
-    if (had) ways_.on_sightings();
-    return;
-  }
   std::unique_ptr<Session>& session = sessions_[name];
-  if (session == nullptr || session->object.spec != read->spec) {
-    session = std::make_unique<Session>();
-    session->name = name;
-    session->object = *std::move(read);
-    Introduce(*session);
+  // Nearly always it is the switch that says something, a hundred times a minute: the object is read when it changes.
+  if (session == nullptr || session->source != object) {
+    auto read = object == nullptr
+                    ? base::Result<crds::FabricSwitch>(base::Fail(Code::kNotFound, "it is gone"))
+                    : crds::FabricSwitchFromJson(*object);
+    if (!read || read->deleted_at) return Forget(name);
+    if (session == nullptr || session->object.spec != read->spec) {
+      session = std::make_unique<Session>();
+      session->name = name;
+      session->object = *std::move(read);
+      Introduce(*session);
+    }
+    session->source = object;
   }
   std::vector<std::pair<std::uint64_t, Event>> events;
   {
@@ -187,6 +181,18 @@ void SwitchWatch::Handle(const std::string& name) {
   }
   if (!session->connected && !session->connecting && clock_.Now() >= session->retry_at) Begin(*session);
   Advance(*session);
+}
+
+void SwitchWatch::Forget(const std::string& name) {
+  sessions_.erase(name);
+  bool had = false;
+  {
+    const std::lock_guard lock(mutex_);
+    told_.erase(name);
+    had = answers_.erase(name) > 0;
+  }
+  if (had) ways_.on_answers();
+  if (had) ways_.on_sightings();
 }
 
 // What it claims to be counts from now on, whether or not it answers.
@@ -311,38 +317,29 @@ void SwitchWatch::AskHow(Session& session) {
   for (const std::string& table : switches::SonicConfigTables()) tables.push_back({table});
   session.client->Get(RequestOf(switches::kConfigDatabase, tables), options_.call_timeout,
                       [this, post = Post(session)](auto said) {
-                        auto kept =
-                            std::make_shared<const base::Result<std::vector<Notice>>>(std::move(said));
-                        post([this, kept](Session& to) { TookConfig(to, *kept); });
+                        auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
+                        post([this, kept](Session& to) { TookConfig(to, std::move(*kept)); });
                       });
 }
 
-void SwitchWatch::TookConfig(Session& session, const base::Result<std::vector<Notice>>& said) {
+void SwitchWatch::TookConfig(Session& session, base::Result<std::vector<Notice>> said) {
   session.asking_config = false;
   session.config_at = clock_.Now() + Jittered(seconds(session.object.spec.poll_seconds));
   if (!said) return Fail(session, said.error());
   std::map<std::string, Json> tables;
-  for (const Notice& notice : *said) {
-    for (const gnmi::Update& update : notice.updates) {
-      if (update.path.elems.size() == 1 && update.value) tables[update.path.elems[0].name] = *update.value;
+  for (Notice& notice : *said) {
+    for (gnmi::Update& update : notice.updates) {
+      if (update.path.elems.size() == 1 && update.value)
+        tables[update.path.elems[0].name] = *std::move(update.value);
     }
   }
-  auto read = switches::ReadSonicAnswer(tables);
-  if (!read) {
-    session.doubtful.reset();
-    session.answer.trouble = TroubleOf(read.error().In(session.object.spec.address));
-    session.answer.connecting = false;
-    return Publish(session);
-  }
-  const auto said_so = [&](const auto& before) { return before != nullptr && before->text == read->text; };
-  // The same settings keep their object: whoever compares them looks at it first.
+  auto text = switches::SonicConfigText(std::move(tables));
+  const auto said_so = [&](const auto& before) {
+    return before != nullptr && text.has_value() && before->text == *text;
+  };
+  // The same settings keep their object, and are not read again: whoever compares them looks at it first.
   if (!said_so(session.answer.config)) {
-    const bool twice = said_so(session.doubtful);
-    session.doubtful = std::make_shared<const switches::SonicAnswer>(*std::move(read));
-    if (!twice) {
-      if (++session.doubts <= kMostDoubts) session.config_at = clock_.Now() + kChangesSettle;
-      return;
-    }
+    if (!said_so(session.doubtful)) return Doubt(session, std::move(text));
     session.answer.config = std::move(session.doubtful);
   }
   session.doubtful.reset();
@@ -350,6 +347,19 @@ void SwitchWatch::TookConfig(Session& session, const base::Result<std::vector<No
   Heard(session);
   Publish(session);
   AskNeighbours(session);
+}
+
+// It says something new, or nothing that can be read.
+void SwitchWatch::Doubt(Session& session, base::Result<std::string> text) {
+  session.doubtful.reset();
+  auto read = text ? switches::ReadSonicText(*std::move(text)) : base::Fail(text.error());
+  if (!read) {
+    session.answer.trouble = TroubleOf(read.error().In(session.object.spec.address));
+    session.answer.connecting = false;
+    return Publish(session);
+  }
+  session.doubtful = std::make_shared<const switches::SonicAnswer>(*std::move(read));
+  if (++session.doubts <= kMostDoubts) session.config_at = clock_.Now() + kChangesSettle;
 }
 
 void SwitchWatch::AskNeighbours(Session& session) {

@@ -86,6 +86,7 @@ class SwitchWatch {
   };
 
   void Handle(const std::string& name);
+  void Forget(const std::string& name);
   void Introduce(const Session& session);
   void Begin(Session& session);
   void TookEndpoint(Session& session, const base::Result<gnmi::Endpoint>& endpoint);
@@ -99,12 +100,12 @@ class SwitchWatch {
   void SubscribeCounters(Session& session);
   void SubscribeChanges(Session& session);
   void TookCapabilities(Session& session, const base::Result<gnmi::ServerCapabilities>& said);
-  void TookConfig(Session& session, const base::Result<std::vector<gnmi::Notice>>& said);
+  void TookConfig(Session& session, base::Result<std::vector<gnmi::Notice>> said);
+  void Doubt(Session& session, base::Result<std::string> text);
   void AskNeighbours(Session& session);
   void TookNeighbours(Session& session, const base::Result<std::vector<gnmi::Notice>>& said);
-  void TookCounters(Session& session, const std::string& what,
-                    const base::Result<std::vector<gnmi::Notice>>& said);
-  void Keep(Session& session, const gnmi::Notice& notice);
+  void TookCounters(Session& session, const std::string& what, base::Result<std::vector<gnmi::Notice>> said);
+  static void Keep(Session& session, gnmi::Notice notice);
   void Flush(Session& session);
   void Heard(Session& session);
   void Judge(Session& session);

@@ -47,7 +47,7 @@ const std::vector<std::string>& SonicConfigTables() {
   return kTables;
 }
 
-base::Result<SonicAnswer> ReadSonicAnswer(const std::map<std::string, Json>& tables) {
+base::Result<std::string> SonicConfigText(std::map<std::string, Json> tables) {
   Json config = Json::object();
   for (const std::string& name : SonicConfigTables()) {
     const auto found = tables.find(name);
@@ -57,19 +57,28 @@ base::Result<SonicAnswer> ReadSonicAnswer(const std::map<std::string, Json>& tab
       return base::Fail(Code::kInvalid,
                         fmt::format("what it says of CONFIG_DB's table {} is no table", name));
     // An empty table is none: in a whole configuration what is missing is off.
-    if (!found->second.empty()) config[name] = found->second;
+    if (!found->second.empty()) config[name] = std::move(found->second);
   }
   if (!config.contains(kPort))
     return base::Fail(Code::kInvalid,
                       "CONFIG_DB has no port: its configuration is not loaded yet, or it is no SONiC");
+  return config.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+base::Result<SonicAnswer> ReadSonicText(std::string text) {
   SonicAnswer answer;
-  answer.text = config.dump(-1, ' ', false, Json::error_handler_t::replace);
+  answer.text = std::move(text);
   ASSIGN_OR_RETURN(answer.config, formats::ParseSonicConfig(answer.text), "CONFIG_DB");
-  answer.model = TextAt(config, kMetadata, "localhost", "hwsku");
+  answer.model = TextAt(Json::parse(answer.text, nullptr, false), kMetadata, "localhost", "hwsku");
   if (answer.config.hostname.empty())
     return base::Fail(Code::kInvalid,
                       "it says no hostname (DEVICE_METADATA|localhost): only part of its tables came");
   return answer;
+}
+
+base::Result<SonicAnswer> ReadSonicAnswer(std::map<std::string, Json> tables) {
+  ASSIGN_OR_RETURN(std::string text, SonicConfigText(std::move(tables)));
+  return ReadSonicText(std::move(text));
 }
 
 }  // namespace heddle::switches

@@ -27,9 +27,16 @@ struct SonicAnswer {
   std::string model;  // DEVICE_METADATA's hwsku; empty = it says none
 };
 
-// Makes one configuration of the tables, by name. `tables` is what the switch said and may be anything.
-// Errors: kInvalid where it cannot be one: a table that is no object, none of PORT, no hostname at all; kTooLarge as
-// ParseSonicConfig. Half of what it takes is an error and never a port without settings.
-[[nodiscard]] base::Result<SonicAnswer> ReadSonicAnswer(const std::map<std::string, crds::Json>& tables);
+// Makes one configuration of the tables, by name, as SonicAnswer's `text`: equal for as long as the switch says the
+// same, and much cheaper to compare than to read. `tables` is what the switch said and may be anything.
+// Errors: kInvalid where it cannot be one: a table that is no object, none of PORT.
+[[nodiscard]] base::Result<std::string> SonicConfigText(std::map<std::string, crds::Json> tables);
+
+// Reads such a text. Errors: kInvalid where there is no hostname at all; kTooLarge as ParseSonicConfig. Half of what it
+// takes is an error and never a port without settings.
+[[nodiscard]] base::Result<SonicAnswer> ReadSonicText(std::string text);
+
+// Both.
+[[nodiscard]] base::Result<SonicAnswer> ReadSonicAnswer(std::map<std::string, crds::Json> tables);
 
 }  // namespace heddle::switches
