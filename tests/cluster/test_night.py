@@ -41,6 +41,7 @@ def squeezed(text):
 
 
 class ANodeDiedAtThree(BedTestCase):
+    mostly_waits = True
     # As a cluster has it: 40 s of silence make a node NotReady.
     arguments = {"controller-manager": ["--node-monitor-grace-period=40s"]}
     cluster = h100(nodes_per_unit=17)
