@@ -28,6 +28,7 @@ QUICK = ("--lossless=apply", "--lossless-interval=1", "--lossless-drain=0.2", "-
 
 
 class LosslessAgentsTest(BedTestCase):
+    mostly_waits = True
 
     @classmethod
     def set_up_bed(cls):
