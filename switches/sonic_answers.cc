@@ -76,9 +76,4 @@ base::Result<SonicAnswer> ReadSonicText(std::string text) {
   return answer;
 }
 
-base::Result<SonicAnswer> ReadSonicAnswer(std::map<std::string, Json> tables) {
-  ASSIGN_OR_RETURN(std::string text, SonicConfigText(std::move(tables)));
-  return ReadSonicText(std::move(text));
-}
-
 }  // namespace heddle::switches

@@ -36,7 +36,4 @@ struct SonicAnswer {
 // takes is an error and never a port without settings.
 [[nodiscard]] base::Result<SonicAnswer> ReadSonicText(std::string text);
 
-// Both.
-[[nodiscard]] base::Result<SonicAnswer> ReadSonicAnswer(std::map<std::string, crds::Json> tables);
-
 }  // namespace heddle::switches

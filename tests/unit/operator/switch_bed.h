@@ -52,7 +52,7 @@ inline std::map<std::string, crds::Json> SonicTables(const std::string& hostname
 
 inline std::shared_ptr<const switches::SonicAnswer> SonicAnswerOf(const std::string& hostname,
                                                                   bool lossless) {
-  auto answer = switches::ReadSonicAnswer(SonicTables(hostname, lossless));
+  auto answer = switches::ReadSonicText(switches::SonicConfigText(SonicTables(hostname, lossless)).value());
   EXPECT_TRUE(answer) << answer.error().message;
   return std::make_shared<const switches::SonicAnswer>(*std::move(answer));
 }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "tests/support/seeds.h"
 
@@ -67,6 +68,18 @@ class Port {
   base::MonotonicTime now{hours(1)};
   base::WallTime wall{seconds(1'800'000'000)};
 };
+
+// What the agent before this one published of that card, which has another name since the reboot.
+topology::Node PublishedWith(topology::NicPort port) {
+  topology::Nic nic;
+  nic.name = "mlx5_2";
+  nic.pci = "0000:1b:00.0";
+  nic.guid = "0x1";
+  nic.ports = {std::move(port)};
+  topology::Node node;
+  node.nics = {std::move(nic)};
+  return node;
+}
 
 TEST(LinkHealth, TakesCountersAsTheyStandAtTheFirstLook) {
   Port port;
@@ -459,13 +472,7 @@ TEST(LinkHealth, TellsOfCongestionWhenItBeginsAndWhenItHasBeenCalmForTenMinutes)
 }
 
 TEST(LinkHealth, KeepsPublishedCongestionThroughARestartAndAQuietTime) {
-  topology::Node published;
-  topology::Nic nic;
-  nic.name = "mlx5_2";  // renamed by the reboot
-  nic.pci = "0000:1b:00.0";
-  nic.guid = "0x1";
-  nic.ports = {{1, 0, LinkState::kActive, 400, 400, {}}};
-  published.nics = {nic};
+  const topology::Node published = PublishedWith({1, 0, LinkState::kActive, 400, 400, {}});
   const base::WallTime then(seconds(1'700'000'000));
   std::vector<crds::CongestedPort> congestion(10'000, {"nobody", 1, then, "of no port of this node"});
   congestion.push_back({"mlx5_2", 7, then, "of no port of this NIC"});
@@ -543,14 +550,8 @@ TEST(LinkHealth, CallsFramesNoStormWhereNothingTellsWhetherItSends) {
 }
 
 TEST(LinkHealth, KeepsAPublishedFaultThroughARestartAndAQuietTime) {
-  topology::Node published;
-  topology::Nic nic;
-  nic.name = "mlx5_2";  // renamed by the reboot
-  nic.pci = "0000:1b:00.0";
-  nic.guid = "0x1";
-  nic.ports = {
-      {1, 0, LinkState::kActive, 400, 0, {}, LinkFault::kFlapping, "4 link downs in 10 min, since T"}};
-  published.nics = {nic};
+  const topology::Node published = PublishedWith(
+      {1, 0, LinkState::kActive, 400, 0, {}, LinkFault::kFlapping, "4 link downs in 10 min, since T"});
   Port port;
   port.health.Restore(published);
   port.Set(Counter::kLinkDowned, 4, k8);
@@ -564,12 +565,8 @@ TEST(LinkHealth, KeepsAPublishedFaultThroughARestartAndAQuietTime) {
 }
 
 TEST(LinkHealth, BeginsTheQuietTimeOfAPublishedFaultAnewWithEachEvidence) {
-  topology::Node published;
-  topology::Nic nic;
-  nic.pci = "0000:1b:00.0";
-  nic.guid = "0x1";
-  nic.ports = {{1, 0, LinkState::kActive, 400, 200, {}, LinkFault::kErrors, "old"}};
-  published.nics = {nic};
+  const topology::Node published =
+      PublishedWith({1, 0, LinkState::kActive, 400, 200, {}, LinkFault::kErrors, "old"});
   Port port;
   port.health.Restore(published);
   port.Set(Counter::kReceiveErrors, 0, kWide);
@@ -584,12 +581,8 @@ TEST(LinkHealth, BeginsTheQuietTimeOfAPublishedFaultAnewWithEachEvidence) {
 }
 
 TEST(LinkHealth, EndsNoPublishedFaultWhileItsCounterTellsNothing) {
-  topology::Node published;
-  topology::Nic nic;
-  nic.pci = "0000:1b:00.0";
-  nic.guid = "0x1";
-  nic.ports = {{1, 0, LinkState::kActive, 400, 0, {}, LinkFault::kFlapping, "old"}};
-  published.nics = {nic};
+  const topology::Node published =
+      PublishedWith({1, 0, LinkState::kActive, 400, 0, {}, LinkFault::kFlapping, "old"});
   Port port;
   port.health.Restore(published);
   port.Set(Counter::kLinkDowned, 255, k8);
@@ -602,12 +595,7 @@ TEST(LinkHealth, EndsNoPublishedFaultWhileItsCounterTellsNothing) {
 }
 
 TEST(LinkHealth, SaysWhatChangedWhileTheAgentWasAway) {
-  topology::Node published;
-  topology::Nic nic;
-  nic.pci = "0000:1b:00.0";
-  nic.guid = "0x1";
-  nic.ports = {{1, 0, LinkState::kActive, 400, 400, {}}};
-  published.nics = {nic};
+  const topology::Node published = PublishedWith({1, 0, LinkState::kActive, 400, 400, {}});
   Port port;
   port.health.Restore(published);
   port.reading.state = LinkState::kDown;
