@@ -29,11 +29,16 @@ bool OutsideStrings(std::string_view json, Each each) {
 }  // namespace
 
 bool IsBounded(std::string_view json, std::size_t max_values, int max_depth) {
+  return CountValues(json, max_values, max_depth).has_value();
+}
+
+std::optional<std::size_t> CountValues(std::string_view json, std::size_t max_values, int max_depth) {
   std::size_t values = 0;
-  return OutsideStrings(json, [&](std::size_t, char c, int depth) {
+  const bool bounded = OutsideStrings(json, [&](std::size_t, char c, int depth) {
     values += c == ',' || c == '[' || c == '{' ? 1 : 0;
     return depth <= max_depth && values <= max_values;
   });
+  return bounded ? std::optional(values + 1) : std::nullopt;
 }
 
 std::size_t EndOfValue(std::string_view text) {

@@ -44,7 +44,9 @@ struct ServerCapabilities {
 
 struct Update {
   Path path;  // in full, the prefix joined in; where the switch names no target, the one that was asked
-  base::Result<Json> value;  // an error: why this one value cannot be read; the others of its notice can
+  // A text, within the client's limits and else as it came: see TreeOf. An error: why this one value cannot be read;
+  // the others of its notice can.
+  base::Result<std::string> json;
 };
 
 // What was so at one moment.

@@ -71,6 +71,11 @@ grpc::ChannelArguments ArgumentsFor(const Endpoint& endpoint, const DialerOption
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);  // no TXT queries beside the address
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);          // a connection for each client
   arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1);  // none: 16 MiB may become 16 GiB
+  // Many switches say little each. What one may send before we have read what it sent is what its buffer here grows to,
+  // in pieces of 64 KiB (tcp_posix.cc, maybe_make_read_slices); and a ping with each answer would find out how wide a
+  // way is that is never filled.
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 32 << 10);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
   arguments.SetInt(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
   return arguments;

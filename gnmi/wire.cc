@@ -95,9 +95,9 @@ base::Result<Notice> Take(const ::gnmi::Notification& from, const std::string& t
   }
   for (const ::gnmi::Update& update : from.update()) {
     ASSIGN_OR_RETURN(Path joined, path_of(update.path()));
-    auto value = ValueOf(update.val(), left.budget);
-    if (!value && value.error().code == Code::kTooLarge) return base::Fail(std::move(value).error());
-    notice.updates.push_back({std::move(joined), std::move(value)});
+    auto json = JsonOf(update.val(), left.budget);
+    if (!json && json.error().code == Code::kTooLarge) return base::Fail(std::move(json).error());
+    notice.updates.push_back({std::move(joined), std::move(json)});
   }
   return notice;
 }

@@ -8,7 +8,7 @@
 
 #include "base/process.h"
 #include "gnmi/grpc_client.h"
-#include "gnmi/grpc_log.h"
+#include "gnmi/grpc_process.h"
 #include "kube/config.h"
 #include "kube/cpprest_transport.h"
 #include "kube/http_server.h"
@@ -97,6 +97,7 @@ int Run(Flags& flags, base::StopSignals& signals) {
   operators::Metrics metrics;
   // What comes of each try stands in the switch's status; this is for who looks into one.
   heddle::gnmi::TakeGrpcLog([](bool, std::string_view line) { spdlog::debug("gRPC said: {}", line); });
+  heddle::gnmi::TrustGrpcLocks();
   heddle::gnmi::GrpcDialer dialer;
   operators::Daemon daemon(transport, dialer, clock, random.Fork(), metrics, flags.daemon);
   const kube::StatusEndpoints status{.metrics = [&] { return metrics.Text(); },

@@ -30,6 +30,7 @@ constexpr std::size_t kMostNotes = 3;
 constexpr const char* kOfPorts = "counters of ports";
 constexpr const char* kOfLinks = "links of ports";
 constexpr const char* kOfQueues = "counters of queues";
+constexpr const char* kOfWatchedQueues = "counters of watched queues";
 constexpr const char* kValues = "values";
 
 bool CountsPackets(const switches::PortCounters& port) {
@@ -49,6 +50,22 @@ bool AnyOf(const switches::CounterSample& sample, bool (*has)(const switches::Po
                      [has](const auto& port) { return has(port.second); });
 }
 
+// What is no JSON is left out.
+std::map<switches::Steps, gnmi::Json> TreesOf(const std::map<switches::Steps, std::string>& texts) {
+  std::map<switches::Steps, gnmi::Json> trees;
+  for (const auto& [steps, text] : texts) {
+    if (auto tree = gnmi::TreeOf(text)) trees[steps] = *std::move(tree);
+  }
+  return trees;
+}
+
+bool SaysAny(const base::Result<std::vector<Notice>>& said) {
+  const auto any = [](const gnmi::Update& update) { return update.json && update.json->size() > 2; };  // than "{}"
+  return said && std::any_of(said->begin(), said->end(), [&](const Notice& notice) {
+           return std::any_of(notice.updates.begin(), notice.updates.end(), any);
+         });
+}
+
 // Why there is no counter of some of what was asked for.
 SwitchTrouble Uncounted(const std::string& what, const base::Error& error) {
   SwitchTrouble trouble = TroubleOf(error);
@@ -60,7 +77,7 @@ SwitchTrouble Uncounted(const std::string& what, const base::Error& error) {
 
 void SwitchWatch::SubscribeCounters(Session& session) {
   gnmi::SubscribeRequest request;
-  for (const std::vector<std::string>& elems : switches::SonicCounterPaths()) {
+  for (const std::vector<std::string>& elems : switches::SonicCounterPaths(session.paused)) {
     gnmi::Subscription one;
     one.path = PathOf(kCountersDatabase, elems);
     one.interval = options_.counters_every;
@@ -69,13 +86,13 @@ void SwitchWatch::SubscribeCounters(Session& session) {
   const auto post = Post(session);
   session.counters_stream = session.client->Subscribe(
       request, {.notice =
-                    [this, post](Notice&& notice) {
+                    [this, post_soon = Post(session, options_.settle)](Notice&& notice) {
                       auto kept = std::make_shared<Notice>(std::move(notice));
-                      post([this, kept](Session& to) {
+                      post_soon([this, kept, whole = clock_.Now() + options_.settle](Session& to) {
                         to.sampling = true;
                         to.uncounted.erase(kOfPorts);
                         Keep(to, std::move(*kept));
-                        to.flush_at = clock_.Now() + options_.settle;
+                        to.flush_at = whole;
                       });
                     },
                 .synced = [] {},
@@ -106,18 +123,26 @@ void SwitchWatch::AskPorts(Session& session, bool queues) {
   // Its models do not say which queues are lossless, so counters of queues would be evidence of nothing.
   if (!session.sonic()) return ask(kOfPorts, RequestOf("", {{"interfaces"}}));
   ask(kOfLinks, RequestOf(kApplicationDatabase, {{kPortTable}}));
-  if (!session.sampling) ask(kOfPorts, RequestOf(kCountersDatabase, switches::SonicCounterPaths()));
+  if (!session.sampling) {
+    ask(kOfPorts, RequestOf(kCountersDatabase, switches::SonicCounterPaths(session.paused)));
+  }
   if (!queues) return;
   const std::chrono::nanoseconds every = std::max<std::chrono::nanoseconds>(
       options_.counters_every, options_.queues_every_for_each * std::int64_t(sessions_.size()));
   session.queues_at = now + every - options_.counters_every / 2;  // samples do not come by the clock
-  ask(kOfQueues, RequestOf(kCountersDatabase, {{"COUNTERS", "Ethernet*", "Queues"}}));
+  const bool all = session.every_queue || session.answer.config == nullptr;
+  ask(all ? kOfQueues : kOfWatchedQueues,
+      RequestOf(kCountersDatabase, {{"COUNTERS", "Ethernet*", all ? "Queues" : "Pfcwd"}}));
 }
 
 void SwitchWatch::TookCounters(Session& session, const std::string& what,
                                base::Result<std::vector<Notice>> said) {
   --session.asking_ports;
-  if (said) {
+  if (what == kOfWatchedQueues && !SaysAny(said)) {
+    // All of them, with the next sample.
+    session.every_queue = true;
+    session.queues_at = clock_.Now();
+  } else if (said) {
     session.timeouts = 0;
     session.uncounted.erase(what);
     for (Notice& notice : *said) Keep(session, std::move(notice));
@@ -136,18 +161,18 @@ void SwitchWatch::TookCounters(Session& session, const std::string& what,
   if (session.asking_ports == 0) Flush(session);
 }
 
-// Trees of thousands of values, which are taken over and not copied.
+// Texts of thousands of values, which are taken over and not copied.
 void SwitchWatch::Keep(Session& session, Notice notice) {
   for (gnmi::Update& update : notice.updates) {
-    if (!update.value) continue;
+    if (!update.json) continue;
     std::vector<std::string> elems;
     for (gnmi::Elem& elem : update.path.elems) elems.push_back(std::move(elem.name));
-    session.counters[std::move(elems)] = *std::move(update.value);
+    session.counters[std::move(elems)] = *std::move(update.json);
   }
 }
 
 void SwitchWatch::Flush(Session& session) {
-  std::map<std::string, std::string> names;  // by alias
+  switches::NamesByAlias names;
   if (session.answer.config != nullptr) {
     for (const auto* ports : {&session.answer.config->config.ports, &session.answer.config->config.bare}) {
       for (const formats::SonicPort& port : *ports)
@@ -155,8 +180,9 @@ void SwitchWatch::Flush(Session& session) {
     }
   }
   const base::MonotonicTime now = clock_.Now();
-  switches::CounterSample sample = session.sonic() ? switches::ReadSonicCounters(session.counters, names, now)
-                                                   : switches::ReadOpenConfigCounters(session.counters, now);
+  switches::CounterSample sample =
+      session.sonic() ? switches::ReadSonicCounters(session.counters, names, now)
+                      : switches::ReadOpenConfigCounters(TreesOf(session.counters), now);
   session.counters.clear();
   const bool packets = AnyOf(sample, &CountsPackets), links = AnyOf(sample, &KnowsLink);
   SwitchCounting& counting = session.answer.counting;

@@ -34,13 +34,12 @@ constexpr int kMostDoubts = 5;
 constexpr int kEndpointReaders = 4;
 
 bool Same(const SwitchAnswer& a, const SwitchAnswer& b) {
-  const bool both = a.config != nullptr && b.config != nullptr;
   return a.trouble == b.trouble && a.version == b.version && a.connecting == b.connecting &&
          a.read_at.has_value() == b.read_at.has_value() && a.counting.trouble == b.counting.trouble &&
          a.counting.ports == b.counting.ports &&
          a.counting.counted_at.has_value() == b.counting.counted_at.has_value() &&
          a.counting.notes == b.counting.notes && a.counting.noted == b.counting.noted &&
-         (a.config == b.config || (both && a.config->text == b.config->text)) &&
+         a.config == b.config &&  // it stays the same object for as long as the switch says the same
          (a.neighbours == b.neighbours ||
           (a.neighbours != nullptr && b.neighbours != nullptr && *a.neighbours == *b.neighbours));
 }
@@ -144,13 +143,20 @@ std::chrono::nanoseconds SwitchWatch::Jittered(std::chrono::nanoseconds span) {
   return span + std::chrono::nanoseconds(random_.Below(std::uint64_t(span.count() / 10 + 1)));
 }
 
-std::function<void(SwitchWatch::Event)> SwitchWatch::Post(const Session& session) {
-  return [this, name = session.name, begun = session.begun, mailbox = session.mailbox](Event event) {
+std::function<void(SwitchWatch::Event)> SwitchWatch::Post(const Session& session,
+                                                           std::chrono::nanoseconds within) {
+  return [this, within, name = session.name, begun = session.begun, mailbox = session.mailbox](Event event) {
+    bool first = false;
     {
       const std::lock_guard lock(mailbox->mutex);
+      first = mailbox->events.empty();
       mailbox->events.emplace_back(begun, std::move(event));
     }
-    queue_.Add(name);
+    if (within.count() == 0) {
+      queue_.Add(name);
+    } else if (first) {
+      queue_.AddAfter(name, within);  // one that is there already brings the thread in time
+    }
   };
 }
 
@@ -244,7 +250,9 @@ void SwitchWatch::TookEndpoint(Session& session, const base::Result<gnmi::Endpoi
   auto client = ways_.dialer.Dial(*endpoint);
   if (!client) return Fail(session, client.error());
   session.client = *std::move(client);
-  if (auto second = ways_.dialer.Dial(*endpoint)) session.changes_client = *std::move(second);
+  if (sessions_.size() <= options_.most_followed) {
+    if (auto second = ways_.dialer.Dial(*endpoint)) session.changes_client = *std::move(second);
+  }
   session.client->Capabilities(options_.call_timeout, [this, post = Post(session)](auto said) {
     post([this, said = std::move(said)](Session& to) { TookCapabilities(to, said); });
   });
@@ -279,7 +287,8 @@ void SwitchWatch::TookCapabilities(Session& session, const base::Result<gnmi::Se
   session.connected = true;
   const base::MonotonicTime now = clock_.Now();
   session.config_at = session.sonic() ? now : base::MonotonicTime::max();
-  session.ports_at = session.queues_at = session.subscribe_at = session.watch_at = now;
+  session.ports_at = session.subscribe_at = session.watch_at = now;
+  session.queues_at = now + options_.counters_every / 2;  // by then its settings say which
   if (session.sonic()) AskVersion(session);
 }
 
@@ -326,27 +335,38 @@ void SwitchWatch::TookConfig(Session& session, base::Result<std::vector<Notice>>
   session.asking_config = false;
   session.config_at = clock_.Now() + Jittered(seconds(session.object.spec.poll_seconds));
   if (!said) return Fail(session, said.error());
-  std::map<std::string, Json> tables;
+  std::map<std::string, std::string> tables;
   for (Notice& notice : *said) {
     for (gnmi::Update& update : notice.updates) {
-      if (update.path.elems.size() == 1 && update.value)
-        tables[update.path.elems[0].name] = *std::move(update.value);
+      if (update.path.elems.size() == 1 && update.json)
+        tables[update.path.elems[0].name] = *std::move(update.json);
     }
   }
-  auto text = switches::SonicConfigText(std::move(tables));
+  auto text = switches::SonicConfigText(tables);
   const auto said_so = [&](const auto& before) {
-    return before != nullptr && text.has_value() && before->text == *text;
+    return before != nullptr && text.has_value() && switches::SaysSame(*before, *text);
   };
   // The same settings keep their object, and are not read again: whoever compares them looks at it first.
   if (!said_so(session.answer.config)) {
     if (!said_so(session.doubtful)) return Doubt(session, std::move(text));
     session.answer.config = std::move(session.doubtful);
+    session.every_queue = !switches::WatchesLossless(session.answer.config->config);
+    CountPause(session, switches::LosslessOf(session.answer.config->config));
   }
   session.doubtful.reset();
   session.doubts = 0;
   Heard(session);
   Publish(session);
   AskNeighbours(session);
+}
+
+// Only pause of what its settings make lossless is worth counting; of all, where they cannot be read.
+void SwitchWatch::CountPause(Session& session, const lossless::PrioritySet& paused) {
+  if (session.paused == paused) return;
+  session.paused = paused;
+  if (session.counters_stream == nullptr) return;
+  session.counters_stream.reset();
+  session.subscribe_at = clock_.Now();
 }
 
 // It says something new, or nothing that can be read.
@@ -356,8 +376,11 @@ void SwitchWatch::Doubt(Session& session, base::Result<std::string> text) {
   if (!read) {
     session.answer.trouble = TroubleOf(read.error().In(session.object.spec.address));
     session.answer.connecting = false;
+    if (session.answer.config == nullptr) CountPause(session, lossless::PrioritySet{0, 1, 2, 3, 4, 5, 6, 7});
     return Publish(session);
   }
+  // Only a patch is made against it.
+  if (session.object.spec.mode != crds::SwitchMode::kRender) read->text = {};
   session.doubtful = std::make_shared<const switches::SonicAnswer>(*std::move(read));
   if (++session.doubts <= kMostDoubts) session.config_at = clock_.Now() + kChangesSettle;
 }
@@ -377,8 +400,8 @@ void SwitchWatch::TookNeighbours(Session& session, const base::Result<std::vecto
   if (said) {
     for (const Notice& notice : *said) {
       for (const gnmi::Update& update : notice.updates) {
-        if (update.path.elems.size() == 1 && update.value)
-          neighbours.merge(switches::ReadNeighbours(*update.value));
+        if (update.path.elems.size() != 1 || !update.json) continue;
+        if (const auto table = gnmi::TreeOf(*update.json)) neighbours.merge(switches::ReadNeighbours(*table));
       }
     }
   }
@@ -399,7 +422,9 @@ void SwitchWatch::AskVersion(Session& session) {
   session.client->Get(RequestOf(kOthers, {{"osversion", "build"}}), options_.call_timeout,
                       [this, post = Post(session)](auto said) {
                         if (!said || said->empty() || said->front().updates.empty()) return;
-                        const auto& value = said->front().updates.front().value;
+                        const auto& json = said->front().updates.front().json;
+                        if (!json) return;
+                        const auto value = gnmi::TreeOf(*json);
                         if (!value || !value->is_object()) return;
                         const std::string version =
                             formats::Printable(kube::StringAt(*value, {"build_version"}), kMaxVersion);

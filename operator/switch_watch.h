@@ -40,6 +40,9 @@ class SwitchWatch {
     // Of queues, which are most of what a switch counts: so long for each switch that is asked, so that an operator has
     // as much to read of 500 switches once a minute as of 80 every ten seconds; never oftener than counters.
     std::chrono::milliseconds queues_every_for_each{120};
+    // So many switches say at once what somebody changes, over a connection of its own each, which takes 160 KB. Of more
+    // it is known within pollSeconds.
+    std::size_t most_followed = 200;
     std::chrono::milliseconds call_timeout{20'000};
     std::chrono::seconds least_retry{2}, most_retry{60};
     // SONiC sends a notice for each path of a sample; so long after the last one it is whole.
@@ -111,8 +114,10 @@ class SwitchWatch {
   void Judge(Session& session);
   void Fail(Session& session, const base::Error& error);
   void Publish(Session& session);
-  // A callback's way back to the thread that works: dropped when the session was begun anew meanwhile.
-  std::function<void(Event)> Post(const Session& session);
+  void CountPause(Session& session, const lossless::PrioritySet& paused);
+  // A callback's way back to the thread that works: dropped when the session was begun anew meanwhile. What may wait
+  // so long comes together with what follows it.
+  std::function<void(Event)> Post(const Session& session, std::chrono::nanoseconds within = {});
   std::chrono::nanoseconds Jittered(std::chrono::nanoseconds span);
 
   base::Clock& clock_;

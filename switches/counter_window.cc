@@ -169,6 +169,8 @@ class CounterWindow::Step {
       if (queue >= 0 && queue < kCountedPriorities) Judge(SwitchCount::kStorms, queue, {}, true);
     }
     std::erase_if(port_.judgements, [&](const Judgement& one) { return IsOver(one); });
+    // Pause of what is not lossless any more, for instance: nobody asks for it again.
+    std::erase_if(port_.known, [&](const Known& one) { return now_ - one.at > kUncounted.count(); });
     if (port_.known.size() != before) port_.known.shrink_to_fit();
   }
 

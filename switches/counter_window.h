@@ -70,10 +70,10 @@ inline constexpr std::chrono::minutes kSwitchQuiet(10);
 // The counters of one switch over the time that the rules look back. A value: no clock, no I/O. Thread rule: one owner.
 //
 // Only what is counted between two samples is evidence, so the first is none. A counter that a sample lacks was not
-// asked for, or not said: it goes on from where it was when it comes again, and trouble stays until it is told to be
-// over, or nobody has counted it for twice the quiet time. One that goes back was reset, or its switch booted: what
-// it did meanwhile counts as nothing, unless it is at the end of its 64 bits. Of an interval longer than a window the
-// window's share counts. A sample that is older than the last is left out.
+// asked for, or not said: it goes on from where it was when it comes again within twice the quiet time, and trouble
+// stays until it is told to be over, or nobody has counted it for as long. One that goes back was reset, or its switch
+// booted: what it did meanwhile counts as nothing, unless it is at the end of its 64 bits. Of an interval longer than a
+// window the window's share counts. A sample that is older than the last is left out.
 class CounterWindow {
  public:
   void Add(CounterSample sample);

@@ -1,14 +1,16 @@
 #include "switches/port_counters.h"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
-#include <algorithm>
 #include <charconv>
 #include <string_view>
+#include <utility>
 
 namespace heddle::switches {
 namespace {
 
+namespace dom = simdjson::dom;
 using crds::Json;
 
 constexpr const char* kCounters = "COUNTERS";
@@ -19,18 +21,37 @@ constexpr const char* kPortTable = "PORT_TABLE";
 constexpr const char* kInterfaces = "INTERFACE_COUNTERS";
 constexpr std::size_t kMaxName = 64;
 constexpr std::uint64_t kMaxSpeedMbps = 10'000'000;
+// A parser keeps buffers of some five times its largest text, one for each thread: those of larger ones are not kept.
+// Counters of 512 ports and their queues are 4 MB, which a switch says once a minute.
+constexpr std::size_t kKeptText = 1u << 20;
 
-// Of a JSON string or number; nothing where it is anything but decimal digits that fit.
-std::optional<std::uint64_t> CountOf(const Json& value) {
-  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
-  if (value.is_number_integer() && value.get<std::int64_t>() >= 0)
-    return std::uint64_t(value.get<std::int64_t>());
-  if (!value.is_string()) return std::nullopt;
-  const auto& text = value.get_ref<const std::string&>();
+// Nothing where it is anything but decimal digits that fit.
+std::optional<std::uint64_t> CountIn(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+// Of a JSON string or number.
+std::optional<std::uint64_t> CountOf(const Json& value) {
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  if (value.is_number_integer() && value.get<std::int64_t>() >= 0)
+    return std::uint64_t(value.get<std::int64_t>());
+  return value.is_string() ? CountIn(value.get_ref<const std::string&>()) : std::nullopt;
+}
+
+std::optional<std::uint64_t> CountOf(dom::element value) {
+  std::uint64_t number = 0;
+  std::string_view text;
+  if (value.get(number) == simdjson::SUCCESS) return number;
+  return value.get(text) == simdjson::SUCCESS ? CountIn(text) : std::nullopt;
+}
+
+// Empty where it is no string.
+std::string_view TextOf(dom::element value) {
+  std::string_view text;
+  return value.get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
 
 std::optional<int> PriorityOf(std::string_view digits) {
@@ -69,28 +90,42 @@ std::optional<std::uint64_t>* FieldOf(std::string_view name, PortCounters& port)
 
 class Sonic {
  public:
-  Sonic(const std::map<std::string, std::string>& names, base::MonotonicTime at) : names_(names) {
-    sample_.at = at;
-  }
+  Sonic(const NamesByAlias& names, base::MonotonicTime at) : names_(names) { sample_.at = at; }
 
-  CounterSample Run(const std::map<Steps, Json>& answers) && {
+  CounterSample Run(const std::map<Steps, std::string>& answers) && {
     // First, since it says what the others call its ports.
     for (const auto& [steps, answer] : answers) {
-      if (steps.empty() || steps[0] != kPortTable || !answer.is_object()) continue;
-      if (steps.size() == 2) ReadPort(steps[1], answer);
-      if (steps.size() != 1) continue;
-      for (const auto& [name, row] : answer.items()) ReadPort(name, row);
+      if (steps.empty() || steps[0] != kPortTable || steps.size() > 2) continue;
+      Parse(answer, [this, &steps](const dom::object& table) {
+        if (steps.size() == 2) return ReadPort(steps[1], table);
+        for (const auto [name, row] : table) {
+          if (dom::object fields; row.get(fields) == simdjson::SUCCESS) ReadPort(name, fields);
+        }
+      });
     }
     for (const auto& [steps, answer] : answers) {
-      if (steps.empty() || !answer.is_object()) continue;
-      if (steps[0] == kInterfaces && steps.size() == 1) ReadRows(answer, true);
-      if (steps[0] == kCounters && steps.size() >= 2) ReadCounters(steps, answer);
+      if (steps.empty()) continue;
+      const bool interfaces = steps[0] == kInterfaces && steps.size() == 1;
+      if (!interfaces && (steps[0] != kCounters || steps.size() < 2)) continue;
+      Parse(answer, [this, &steps, interfaces](const dom::object& table) {
+        if (interfaces) return ReadRows(table, true);
+        ReadCounters(steps, table);
+      });
     }
     return std::move(sample_);
   }
 
  private:
-  void ReadCounters(const Steps& steps, const Json& answer) {
+  // Nothing of what is no JSON object is read.
+  template <class Read>
+  static void Parse(const std::string& json, Read read) {
+    thread_local dom::parser kept;
+    dom::parser other;
+    dom::object object;
+    if ((json.size() <= kKeptText ? kept : other).parse(json).get(object) == simdjson::SUCCESS) read(object);
+  }
+
+  void ReadCounters(const Steps& steps, const dom::object& answer) {
     const bool queues = steps.size() == 3 && (steps[2] == kQueues || steps[2] == kWatchdog);
     const bool all = steps[1] == kEthernets;
     if (queues) {
@@ -98,78 +133,93 @@ class Sonic {
     } else if (all) {
       ReadRows(answer, false);
     } else if (steps.size() == 2) {
-      ReadRow(steps[1], answer);
+      ReadRow(PortIn(sample_, steps[1]), answer);
     }
   }
 
   // PORT_TABLE has rows that are no ports: PortConfigDone, PortInitDone.
-  void ReadPort(const std::string& name, const Json& row) {
-    if (!row.is_object()) return;
-    const auto at = [&](const char* field) {
-      const auto found = row.find(field);
-      return found == row.end() ? nullptr : &*found;
-    };
-    const Json *status = at("oper_status"), *flaps = at("flap_count"), *speed = at("speed"),
-               *alias = at("alias");
-    if (status == nullptr && flaps == nullptr && speed == nullptr) return;
-    PortCounters* port = PortIn(sample_, name);
+  void ReadPort(std::string_view name, const dom::object& row) {
+    std::optional<dom::element> status, flaps, speed;
+    std::string_view alias;
+    for (const auto [field, value] : row) {
+      if (field == "oper_status") status = value;
+      if (field == "flap_count") flaps = value;
+      if (field == "speed") speed = value;
+      if (field == "alias") alias = TextOf(value);
+    }
+    if (!status && !flaps && !speed) return;
+    PortCounters* port = PortIn(sample_, std::string(name));
     if (port == nullptr) return;
-    if (status != nullptr && (*status == "up" || *status == "down")) port->up = *status == "up";
-    if (flaps != nullptr) port->state_changes = CountOf(*flaps);
-    const auto mbps = speed == nullptr ? std::nullopt : CountOf(*speed);
+    const std::string_view state = status ? TextOf(*status) : std::string_view();
+    if (state == "up" || state == "down") port->up = state == "up";
+    if (flaps) port->state_changes = CountOf(*flaps);
+    const auto mbps = speed ? CountOf(*speed) : std::nullopt;
     if (mbps && *mbps > 0 && *mbps <= kMaxSpeedMbps) port->speed_mbps = int(*mbps);
-    if (alias != nullptr && alias->is_string()) said_[alias->get<std::string>()] = name;
+    if (!alias.empty()) said_[std::string(alias)] = name;
   }
 
   // A table of rows: by alias, or of INTERFACE_COUNTERS by name.
-  void ReadRows(const Json& table, bool by_name) {
-    for (const auto& [key, row] : table.items()) {
-      const std::string name = by_name ? key : NameOf(key);
-      if (row.is_object()) ReadRow(name, row);
+  void ReadRows(const dom::object& table, bool by_name) {
+    std::size_t place = 0;
+    for (const auto [key, row] : table) {
+      dom::object fields;
+      if (row.get(fields) != simdjson::SUCCESS) continue;
+      ReadRow(by_name ? PortIn(sample_, std::string(key)) : PortAt(place++, key), fields);
     }
   }
 
-  void ReadRow(const std::string& name, const Json& row) {
-    PortCounters* port = PortIn(sample_, name);
+  // Every table has the same aliases in the same order, so nearly always it is the one that stood there in the first.
+  PortCounters* PortAt(std::size_t place, std::string_view alias) {
+    if (place < order_.size() && order_[place].first == alias) return order_[place].second;
+    PortCounters* port = PortIn(sample_, NameOf(alias));
+    if (place == order_.size()) order_.emplace_back(alias, port);
+    return port;
+  }
+
+  static void ReadRow(PortCounters* port, const dom::object& row) {
     if (port == nullptr) return;
-    for (const auto& [field, value] : row.items()) {
+    for (const auto [field, value] : row) {
       if (auto* counter = FieldOf(field, *port)) *counter = CountOf(value);
     }
   }
 
   // "etp1:3", and of a port that was asked for by its name "Ethernet0:3"; "etp1:3:periodic" counts nothing.
-  void ReadQueues(const Json& table, bool by_name) {
-    for (const auto& [key, row] : table.items()) {
+  void ReadQueues(const dom::object& table, bool by_name) {
+    for (const auto [key, row] : table) {
+      dom::object fields;
       const std::size_t colon = key.find(':');
-      if (colon == std::string::npos || !row.is_object()) continue;
-      const std::optional<int> queue = PriorityOf(std::string_view(key).substr(colon + 1));
+      if (colon == std::string_view::npos || row.get(fields) != simdjson::SUCCESS) continue;
+      const std::optional<int> queue = PriorityOf(key.substr(colon + 1));
       if (!queue) continue;
-      const std::string alias = key.substr(0, colon);
-      PortCounters* port = PortIn(sample_, by_name ? alias : NameOf(alias));
-      if (port == nullptr) continue;
-      const auto take = [&, &fields = row](const char* field, std::map<int, std::uint64_t>& counts) {
-        const auto found = fields.find(field);
-        if (found == fields.end()) return;
-        if (const auto count = CountOf(*found)) counts[*queue] = *count;
+      const std::string_view alias = key.substr(0, colon);
+      PortCounters* port = PortIn(sample_, by_name ? std::string(alias) : NameOf(alias));
+      if (port != nullptr) ReadQueue(*queue, fields, *port);
+    }
+  }
+
+  static void ReadQueue(int queue, const dom::object& row, PortCounters& port) {
+    for (const auto [field, value] : row) {
+      const auto take = [queue, value = value](std::map<int, std::uint64_t>& counts) {
+        if (const auto count = CountOf(value)) counts[queue] = *count;
       };
-      take("SAI_QUEUE_STAT_DROPPED_PACKETS", port->queue_drops);
-      take("SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS", port->ecn_marked);
-      take("PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED", port->storms);
-      if (const auto status = row.find("PFC_WD_STATUS"); status != row.end() && *status == "stormed")
-        port->storming.insert(*queue);
+      if (field == "SAI_QUEUE_STAT_DROPPED_PACKETS") take(port.queue_drops);
+      if (field == "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS") take(port.ecn_marked);
+      if (field == "PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED") take(port.storms);
+      if (field == "PFC_WD_STATUS" && TextOf(value) == "stormed") port.storming.insert(queue);
     }
   }
 
   // Empty where an alias is not known; many switches have none and say the name itself.
-  std::string NameOf(const std::string& alias) const {
+  std::string NameOf(std::string_view alias) const {
     for (const auto* names : {&said_, &names_}) {
       if (const auto found = names->find(alias); found != names->end()) return found->second;
     }
-    return alias.starts_with("Ethernet") ? alias : std::string();
+    return alias.starts_with("Ethernet") ? std::string(alias) : std::string();
   }
 
-  const std::map<std::string, std::string>& names_;
-  std::map<std::string, std::string> said_;  // by PORT_TABLE, likewise by alias
+  std::vector<std::pair<std::string, PortCounters*>> order_;  // by place in a table; null = no port of ours
+  const NamesByAlias& names_;
+  NamesByAlias said_;  // by PORT_TABLE, likewise by alias
   CounterSample sample_;
 };
 
@@ -295,24 +345,21 @@ class OpenConfig {
 
 }  // namespace
 
-const std::vector<Steps>& SonicCounterPaths() {
-  static const std::vector<Steps> kPaths = [] {
-    std::vector<Steps> paths;
-    for (const char* field : {"IF_IN_ERRORS", "IF_IN_FEC_NOT_CORRECTABLE_FRAMES", "IF_IN_DISCARDS",
-                              "IF_OUT_DISCARDS", "IF_IN_UCAST_PKTS", "IF_OUT_UCAST_PKTS"}) {
-      paths.push_back({kCounters, kEthernets, fmt::format("SAI_PORT_STAT_{}", field)});
-    }
-    for (int priority = 0; priority < kCountedPriorities; ++priority) {
-      for (const char* way : {"RX", "TX"})
-        paths.push_back({kCounters, kEthernets, fmt::format("SAI_PORT_STAT_PFC_{}_{}_PKTS", priority, way)});
-    }
-    return paths;
-  }();
-  return kPaths;
+std::vector<Steps> SonicCounterPaths(const lossless::PrioritySet& paused) {
+  std::vector<Steps> paths;
+  for (const char* field : {"IF_IN_ERRORS", "IF_IN_FEC_NOT_CORRECTABLE_FRAMES", "IF_IN_DISCARDS", "IF_OUT_DISCARDS",
+                            "IF_IN_UCAST_PKTS", "IF_OUT_UCAST_PKTS"}) {
+    paths.push_back({kCounters, kEthernets, fmt::format("SAI_PORT_STAT_{}", field)});
+  }
+  for (const int priority : paused.Members()) {
+    for (const char* way : {"RX", "TX"})
+      paths.push_back({kCounters, kEthernets, fmt::format("SAI_PORT_STAT_PFC_{}_{}_PKTS", priority, way)});
+  }
+  return paths;
 }
 
-CounterSample ReadSonicCounters(const std::map<Steps, Json>& answers,
-                                const std::map<std::string, std::string>& names, base::MonotonicTime at) {
+CounterSample ReadSonicCounters(const std::map<Steps, std::string>& answers, const NamesByAlias& names,
+                                base::MonotonicTime at) {
   return Sonic(names, at).Run(answers);
 }
 

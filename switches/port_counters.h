@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "crds/object_meta.h"
+#include "lossless/port_settings.h"
 
 namespace heddle::switches {
 
@@ -54,16 +56,20 @@ struct CounterSample {
 // A path as the names of its steps.
 using Steps = std::vector<std::string>;
 
-// SONiC's COUNTERS_DB, a field of all ports each: what a whole row says besides is most of it.
-const std::vector<Steps>& SonicCounterPaths();
+// SONiC's COUNTERS_DB, a field of all ports each: what a whole row says besides is most of it. Pause is counted of these
+// priorities: what comes for another stops nothing, and each costs two more messages a sample.
+std::vector<Steps> SonicCounterPaths(const lossless::PrioritySet& paused);
 
-// Makes a sample of what a SONiC switch answered: those paths, COUNTERS/Ethernet* as a whole or one port of it,
+// What the ports of a switch are called, by the alias that COUNTERS_DB calls them by.
+using NamesByAlias = std::map<std::string, std::string, std::less<>>;
+
+// Makes a sample of what a SONiC switch answered, JSON texts by path: those, COUNTERS/Ethernet* as a whole or one port,
 // INTERFACE_COUNTERS, COUNTERS/Ethernet*/Queues and /Pfcwd, APPL_DB's PORT_TABLE, or any of them (sonic-net/sonic-gnmi,
-// sonic_data_client/virtual_db.go and db_client.go). `names`: of the ports, by the alias that COUNTERS_DB calls them
-// by; what PORT_TABLE itself says of aliases counts too. Every value is a string of decimal digits; "", "N/A" and all
-// else is one that is missing. Total: what cannot be read, and ports that no name is known for, are left out.
-CounterSample ReadSonicCounters(const std::map<Steps, crds::Json>& answers,
-                                const std::map<std::string, std::string>& names, base::MonotonicTime at);
+// sonic_data_client/virtual_db.go and db_client.go). What PORT_TABLE itself says of aliases counts before `names`.
+// Every value is a string of decimal digits; "", "N/A" and all else is one that is missing. Total: what cannot be read,
+// and ports that no name is known for, are left out.
+CounterSample ReadSonicCounters(const std::map<Steps, std::string>& answers, const NamesByAlias& names,
+                                base::MonotonicTime at);
 
 // The same of OpenConfig's /interfaces and /qos, whatever part of the tree each answer holds, as long as the
 // interface's name is in it (openconfig-interfaces, -if-ethernet, -qos). These models count neither PFC by priority nor

@@ -1,6 +1,10 @@
 #include "switches/sonic_answers.h"
 
 #include <fmt/format.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <string_view>
 
 #include "formats/printable.h"
 
@@ -25,6 +29,24 @@ std::string TextAt(const Json& tables, const char* table, const char* key, const
   return at->is_string() ? formats::Printable(at->get<std::string>(), kMaxWord) : "";
 }
 
+std::string Digest(const std::string& text) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return digest;
+}
+
+std::string DigestSorted(const Json& tree) {
+  return Digest(tree.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r\n";  // as JSON has them
+  const std::size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
 }  // namespace
 
 const std::vector<std::string>& SonicConfigTables() {
@@ -47,29 +69,65 @@ const std::vector<std::string>& SonicConfigTables() {
   return kTables;
 }
 
-base::Result<std::string> SonicConfigText(std::map<std::string, Json> tables) {
-  Json config = Json::object();
+base::Result<std::string> SonicConfigText(const std::map<std::string, std::string>& tables) {
+  std::string config;
+  std::size_t bytes = 0;
+  for (const auto& [name, table] : tables) bytes += name.size() + table.size() + 4;
+  config.reserve(bytes + 1);  // it stays for as long as the switch says so
+  bool ports = false;
   for (const std::string& name : SonicConfigTables()) {
     const auto found = tables.find(name);
     if (found == tables.end())
       return base::Fail(Code::kInvalid, fmt::format("it did not answer for CONFIG_DB's table {}", name));
-    if (!found->second.is_object())
+    const std::string_view table = Trimmed(found->second);
+    if (!table.starts_with('{') || !table.ends_with('}'))
       return base::Fail(Code::kInvalid,
                         fmt::format("what it says of CONFIG_DB's table {} is no table", name));
     // An empty table is none: in a whole configuration what is missing is off.
-    if (!found->second.empty()) config[name] = std::move(found->second);
+    if (Trimmed(table.substr(1, table.size() - 2)).empty()) continue;
+    ports = ports || name == kPort;
+    config += config.empty() ? "{\"" : ",\"";
+    config.append(name).append("\":").append(table);
   }
-  if (!config.contains(kPort))
+  if (!ports)
     return base::Fail(Code::kInvalid,
                       "CONFIG_DB has no port: its configuration is not loaded yet, or it is no SONiC");
-  return config.dump(-1, ' ', false, Json::error_handler_t::replace);
+  config += '}';
+  return config;
+}
+
+lossless::PrioritySet LosslessOf(const formats::SonicConfig& config) {
+  lossless::PrioritySet all;
+  for (const formats::SonicPort& port : config.ports) {
+    if (!port.settings.pfc) continue;
+    for (const int priority : port.settings.pfc->Members()) all.Insert(priority);
+  }
+  return all;
+}
+
+bool WatchesLossless(const formats::SonicConfig& config) {
+  const lossless::PrioritySet all = LosslessOf(config);
+  const auto watched = [&](const formats::SonicPort& port) {
+    const auto& pfc = port.settings.pfc;
+    return !pfc || pfc->empty() || (*pfc == all && port.settings.watched == pfc);
+  };
+  return !all.empty() && std::all_of(config.ports.begin(), config.ports.end(), watched);
+}
+
+bool SaysSame(const SonicAnswer& read, const std::string& text) {
+  if (Digest(text) == read.said) return true;
+  const Json tree = Json::parse(text, nullptr, false);
+  return !tree.is_discarded() && DigestSorted(tree) == read.sorted;
 }
 
 base::Result<SonicAnswer> ReadSonicText(std::string text) {
   SonicAnswer answer;
   answer.text = std::move(text);
   ASSIGN_OR_RETURN(answer.config, formats::ParseSonicConfig(answer.text), "CONFIG_DB");
-  answer.model = TextAt(Json::parse(answer.text, nullptr, false), kMetadata, "localhost", "hwsku");
+  const Json tree = Json::parse(answer.text, nullptr, false);
+  answer.model = TextAt(tree, kMetadata, "localhost", "hwsku");
+  answer.said = Digest(answer.text);
+  answer.sorted = DigestSorted(tree);
   if (answer.config.hostname.empty())
     return base::Fail(Code::kInvalid,
                       "it says no hostname (DEVICE_METADATA|localhost): only part of its tables came");

@@ -25,12 +25,27 @@ struct SonicAnswer {
   formats::SonicConfig config;
   std::string text;   // the tables as one config_db.json: what a patch is made against
   std::string model;  // DEVICE_METADATA's hwsku; empty = it says none
+  // SHA-256 of the text, and of the same with its keys in order: 50 KB of each of hundreds of switches would be kept for
+  // nothing but to be compared.
+  std::string said, sorted;
 };
 
-// Makes one configuration of the tables, by name, as SonicAnswer's `text`: equal for as long as the switch says the
-// same, and much cheaper to compare than to read. `tables` is what the switch said and may be anything.
+// Makes one configuration of the tables, JSON texts by name, as SonicAnswer's `text`. `tables` is what the switch said
+// and may be anything.
 // Errors: kInvalid where it cannot be one: a table that is no object, none of PORT.
-[[nodiscard]] base::Result<std::string> SonicConfigText(std::map<std::string, crds::Json> tables);
+[[nodiscard]] base::Result<std::string> SonicConfigText(const std::map<std::string, std::string>& tables);
+
+// Whether such a text says what was read, which may have lost its own: nearly always byte by byte, which is much cheaper
+// than to read it; but a server may print its maps in any order.
+bool SaysSame(const SonicAnswer& read, const std::string& text);
+
+// The priorities that any of its ports pauses.
+lossless::PrioritySet LosslessOf(const formats::SonicConfig& config);
+
+// Whether its watchdog looks at every queue that it makes lossless, and these are the same ones on each port: then
+// COUNTERS/Ethernet*/Pfcwd has all that is worth counting of queues, a tenth of what Queues has. A switch reads the
+// queues of the first port, and knows only the map AZURE (virtual_db.go), so it may have none of them all the same.
+bool WatchesLossless(const formats::SonicConfig& config);
 
 // Reads such a text. Errors: kInvalid where there is no hostname at all; kTooLarge as ParseSonicConfig. Half of what it
 // takes is an error and never a port without settings.

@@ -34,18 +34,21 @@ bool SwitchCounters(std::string_view bytes) {
   if (!formats::IsBounded(bytes, 10'000, 64)) return false;
   const Json json = Json::parse(bytes, nullptr, false);
   if (json.is_discarded()) return false;
-  std::map<Steps, Json> answers;
+  std::map<Steps, Json> trees;
+  std::map<Steps, std::string> texts;
   for (const Steps& steps :
        {Steps{"PORT_TABLE"}, Steps{"COUNTERS", "Ethernet*"}, Steps{"COUNTERS", "Ethernet*", "Queues"},
-        Steps{"INTERFACE_COUNTERS"}, Steps{"interfaces"}, Steps{}})
-    answers[steps] = json;
+        Steps{"INTERFACE_COUNTERS"}, Steps{"interfaces"}, Steps{}}) {
+    trees[steps] = json;
+    texts[steps] = bytes;
+  }
   bool counted = false;
   for (const bool sonic : {true, false}) {
     switches::CounterWindow window;
     for (int look = 1; look <= 2; ++look) {
       const base::MonotonicTime at{std::chrono::seconds(10 * look)};
-      CounterSample sample = sonic ? switches::ReadSonicCounters(answers, {{"etp1", "Ethernet0"}}, at)
-                                   : switches::ReadOpenConfigCounters(answers, at);
+      CounterSample sample = sonic ? switches::ReadSonicCounters(texts, {{"etp1", "Ethernet0"}}, at)
+                                   : switches::ReadOpenConfigCounters(trees, at);
       CheckSample(sample);
       counted = counted || !sample.ports.empty();
       for (auto& [name, port] : sample.ports) port.storming.clear();

@@ -72,7 +72,7 @@ class FakeDialer final : public gnmi::Dialer {
       for (const gnmi::Path& path : request.paths) {
         const auto found = there_.tables.find(gnmi::FormatPath(path));
         gnmi::Notice notice;
-        notice.updates.push_back({path, found == there_.tables.end() ? gnmi::Json::object() : found->second});
+        notice.updates.push_back({path, found == there_.tables.end() ? "{}" : found->second.dump()});
         notices.push_back(std::move(notice));
       }
       done(std::move(notices));

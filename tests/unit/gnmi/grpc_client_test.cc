@@ -84,7 +84,7 @@ TEST_F(GrpcClientTest, GetsTablesAsSonicAnswersThem) {
   ASSERT_EQ(answer->at(1).updates.size(), 1u);
   EXPECT_EQ(FormatPath(answer->at(0).updates[0].path), "CONFIG_DB:/PORT");
   EXPECT_EQ(FormatPath(answer->at(1).updates[0].path), "CONFIG_DB:/QUEUE");
-  EXPECT_EQ(answer->at(0).updates[0].value->at("Ethernet0").at("mtu"), "9100");
+  EXPECT_EQ(TreeOf(*answer->at(0).updates[0].json)->at("Ethernet0").at("mtu"), "9100");
   EXPECT_EQ(answered.count(), 1u);
 }
 

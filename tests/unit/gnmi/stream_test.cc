@@ -33,7 +33,7 @@ TEST_F(StreamTest, TellsWhatComesInItsOrder) {
   ASSERT_EQ(notices.size(), 50u) << "the sync comes behind all of them";
   for (std::size_t i = 0; i < 50; ++i) {
     EXPECT_EQ(FormatPath(notices[i].updates.at(0).path), "CONFIG_DB:/PORT/Ethernet" + std::to_string(i));
-    EXPECT_EQ(*notices[i].updates.at(0).value, i);
+    EXPECT_EQ(*notices[i].updates.at(0).json, std::to_string(i));
   }
   session->SendJson("CONFIG_DB", {"PORT"}, "\"later\"");
   EXPECT_TRUE(log.WaitForNotices(51));
@@ -263,8 +263,8 @@ TEST_F(StreamTest, GoesOnOverAValueThatCannotBeRead) {
   session->SendSync();
   ASSERT_TRUE(log.WaitForSync());
   ASSERT_EQ(log.notices().size(), 3u);
-  EXPECT_EQ(log.notices()[0].updates.at(0).value.error().message, "no JSON");
-  EXPECT_EQ(*log.notices()[1].updates.at(0).value, 1);
+  EXPECT_EQ(TreeOf(*log.notices()[0].updates.at(0).json).error().message, "no JSON");
+  EXPECT_EQ(*log.notices()[1].updates.at(0).json, "1");
   EXPECT_TRUE(log.notices()[2].updates.empty());
 }
 

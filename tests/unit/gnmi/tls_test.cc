@@ -1,5 +1,5 @@
 // Who a switch has to prove to be, on real handshakes.
-#include "gnmi/grpc_log.h"
+#include "gnmi/grpc_process.h"
 #include "tests/unit/gnmi/gnmi_bed.h"
 
 namespace heddle::gnmi {

@@ -17,7 +17,8 @@ base::Result<Json> Of(const std::function<void(Value&)>& set, std::size_t values
   Value value;
   set(value);
   ValueBudget budget{values};
-  return ValueOf(value, budget);
+  ASSIGN_OR_RETURN(const std::string json, JsonOf(value, budget));
+  return TreeOf(json);
 }
 
 base::Result<Json> OfJson(std::string text, std::size_t values = 1000) {
@@ -96,17 +97,17 @@ TEST(Value, IsBoundedInDepth) {
   for (int i = 0; i < kMaxDepth; ++i) at = at->mutable_leaflist_val()->add_element();
   at->set_bool_val(true);
   ValueBudget budget{1000};
-  EXPECT_EQ(ValueOf(list, budget).error().code, Code::kTooLarge);
+  EXPECT_EQ(JsonOf(list, budget).error().code, Code::kTooLarge);
 }
 
 TEST(Value, IsBoundedInNumberOverAWholeMessage) {
   Value value;
   value.set_json_val(R"({"a":[1,2],"b":3})");  // five values
   ValueBudget budget{12};
-  EXPECT_TRUE(ValueOf(value, budget));
+  EXPECT_TRUE(JsonOf(value, budget));
   EXPECT_EQ(budget.values, 7u);
-  EXPECT_TRUE(ValueOf(value, budget));
-  EXPECT_EQ(ValueOf(value, budget).error().code, Code::kTooLarge);
+  EXPECT_TRUE(JsonOf(value, budget));
+  EXPECT_EQ(JsonOf(value, budget).error().code, Code::kTooLarge);
   std::string many = "[1";
   for (int i = 0; i < 5000; ++i) many += ",1";
   EXPECT_EQ(OfJson(many + "]", 5000).error().code, Code::kTooLarge);

@@ -131,9 +131,9 @@ TEST(Wire, ReadsANoticeAndTellsOfEachValueThatItCannotRead) {
   EXPECT_THAT(notice->deletes, ElementsAre(PathNamed("CONFIG_DB:/PORT/Ethernet8")));
   ASSERT_EQ(notice->updates.size(), 3u);
   EXPECT_EQ(FormatPath(notice->updates[0].path), "CONFIG_DB:/PORT/Ethernet0");
-  EXPECT_EQ(notice->updates[0].value->at("mtu"), "9100");
-  EXPECT_EQ(notice->updates[1].value.error().message, "no value");
-  EXPECT_EQ(notice->updates[2].value.error().message, "no JSON");
+  EXPECT_EQ(*notice->updates[0].json, R"({"mtu":"9100"})");
+  EXPECT_EQ(notice->updates[1].json.error().message, "no value");
+  EXPECT_EQ(TreeOf(*notice->updates[2].json).error().message, "no JSON");
 }
 
 TEST(Wire, BoundsAnswers) {

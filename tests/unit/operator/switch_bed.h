@@ -52,7 +52,9 @@ inline std::map<std::string, crds::Json> SonicTables(const std::string& hostname
 
 inline std::shared_ptr<const switches::SonicAnswer> SonicAnswerOf(const std::string& hostname,
                                                                   bool lossless) {
-  auto answer = switches::ReadSonicText(switches::SonicConfigText(SonicTables(hostname, lossless)).value());
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, table] : SonicTables(hostname, lossless)) texts[name] = table.dump();
+  auto answer = switches::ReadSonicText(switches::SonicConfigText(texts).value());
   EXPECT_TRUE(answer) << answer.error().message;
   return std::make_shared<const switches::SonicAnswer>(*std::move(answer));
 }

@@ -18,11 +18,12 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
-const std::map<std::string, std::string> kNames{{"etp1", "Ethernet0"}, {"etp7", "Ethernet48"}};
+const NamesByAlias kNames{{"etp1", "Ethernet0"}, {"etp7", "Ethernet48"}};
 
-CounterSample Sonic(const std::map<Steps, Json>& answers,
-                    const std::map<std::string, std::string>& names = kNames) {
-  return ReadSonicCounters(answers, names, base::MonotonicTime(std::chrono::seconds(5)));
+CounterSample Sonic(const std::map<Steps, Json>& answers, const NamesByAlias& names = kNames) {
+  std::map<Steps, std::string> texts;
+  for (const auto& [steps, answer] : answers) texts[steps] = answer.dump();
+  return ReadSonicCounters(texts, names, base::MonotonicTime(std::chrono::seconds(5)));
 }
 
 std::vector<std::string> Ports(const CounterSample& sample) {
