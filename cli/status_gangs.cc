@@ -13,6 +13,10 @@ using crds::Gang;
 // pods are being made.
 constexpr std::chrono::minutes kSettled{1};
 
+std::string NameOf(const Gang& gang) {
+  return gang.ns + "/" + crds::GangTitle(gang.spec);
+}
+
 std::optional<base::WallTime> SinceOf(const Gang& gang, std::string_view type) {
   const crds::Condition* condition = crds::FindCondition(gang.status.conditions, type);
   if (condition == nullptr || condition->last_transition == base::WallTime{}) return std::nullopt;
@@ -71,9 +75,8 @@ std::optional<Trouble> OfPlanned(const Gang& gang, Trouble trouble, base::WallTi
 
 std::optional<Trouble> OfGang(const Gang& gang, base::WallTime now) {
   const auto& conditions = gang.status.conditions;
-  if (crds::IsTrue(conditions, crds::kEnded) || gang.status.observed) return std::nullopt;
   Trouble trouble{.order = kOfGangs, .kind = "Gang", .reason = gang.status.reason};
-  trouble.names = {gang.ns + "/" + crds::GangTitle(gang.spec)};
+  trouble.names = {NameOf(gang)};
   trouble.message = gang.status.message;
   trouble.remedy = fmt::format("kubectl heddle explain gang/{} -n {}", gang.name, gang.ns);
   if (crds::IsTrue(conditions, crds::kPreempted)) {
@@ -96,12 +99,32 @@ std::optional<Trouble> OfGang(const Gang& gang, base::WallTime now) {
                                : OfWaiting(gang, std::move(trouble), now);
 }
 
+// Of what its pods were given, which no repair of anything else puts right. The condition stays as it was once nothing
+// is compared any more, so a gang without a plan, or one that gives its GPUs back, is not held to it.
+std::optional<Trouble> OfDevices(const Gang& gang) {
+  const auto& conditions = gang.status.conditions;
+  const crds::Condition* devices = crds::FindCondition(conditions, crds::kDevicesAsPlanned);
+  if (devices == nullptr || devices->status != crds::ConditionStatus::kFalse) return std::nullopt;
+  if (!gang.status.placement || crds::IsTrue(conditions, crds::kPreempted)) return std::nullopt;
+  Trouble trouble{.gravity = Gravity::kWarning, .order = kOfPolicies, .kind = "Gang"};
+  trouble.reason = fmt::format("{}/{}", crds::kDevicesAsPlanned, devices->reason);
+  trouble.what = "has other devices than planned";
+  trouble.names = {NameOf(gang)};
+  trouble.since = SinceOf(gang, crds::kDevicesAsPlanned);
+  trouble.message = devices->message;
+  // One for all of them, since the cause is one: the device plugin.
+  trouble.remedy = "offer GPUs in mode Pairs with agent.devices.followPlans; docs/devices.md";
+  return trouble;
+}
+
 }  // namespace
 
 std::vector<Trouble> GangTroubles(const std::vector<Gang>& gangs, base::WallTime now) {
   std::vector<Trouble> troubles;
   for (const Gang& gang : gangs) {
+    if (crds::IsTrue(gang.status.conditions, crds::kEnded) || gang.status.observed) continue;
     if (auto trouble = OfGang(gang, now)) troubles.push_back(*std::move(trouble));
+    if (auto devices = OfDevices(gang)) troubles.push_back(*std::move(devices));
   }
   return troubles;
 }

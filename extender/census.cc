@@ -82,7 +82,7 @@ GangCount CountGangs(const std::vector<Shared<crds::Gang>>& gangs) {
 int CountDevicesDiffer(const std::vector<Shared<crds::Gang>>& gangs) {
   return int(std::count_if(gangs.begin(), gangs.end(), [](const Shared<crds::Gang>& gang) {
     const auto& conditions = gang->status.conditions;
-    const crds::Condition* devices = crds::FindCondition(conditions, kDevicesAsPlanned);
+    const crds::Condition* devices = crds::FindCondition(conditions, crds::kDevicesAsPlanned);
     return devices != nullptr && devices->status == crds::ConditionStatus::kFalse &&
            !crds::IsTrue(conditions, crds::kEnded);
   }));

@@ -50,7 +50,7 @@ std::string Difference(const PodFacts& pod, const PodGrants& given, const topolo
 
 crds::Condition ConditionOf(const GivenDevices& given, base::WallTime now, std::int64_t generation) {
   crds::Condition condition;
-  condition.type = kDevicesAsPlanned;
+  condition.type = crds::kDevicesAsPlanned;
   condition.status = given.differ == 0 ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse;
   condition.reason = given.differ == 0 ? "AsPlanned" : "Differs";
   condition.observed_generation = generation;
@@ -86,7 +86,7 @@ void AddGiven(const GivenPod& pod, GivenByGang& all) {
 
 std::string SayGiven(const GivenDevices& given, base::WallTime now, std::int64_t generation,
                      std::vector<crds::Condition>& conditions) {
-  const crds::Condition* before = crds::FindCondition(conditions, kDevicesAsPlanned);
+  const crds::Condition* before = crds::FindCondition(conditions, crds::kDevicesAsPlanned);
   const bool differed = before != nullptr && before->status == crds::ConditionStatus::kFalse;
   crds::Condition condition = ConditionOf(given, now, generation);
   std::string sentence = given.differ > 0 && !differed ? condition.message : std::string();
@@ -97,7 +97,7 @@ std::string SayGiven(const GivenDevices& given, base::WallTime now, std::int64_t
 bool SaysGiven(const crds::Gang& gang, const GivenByGang& all) {
   const auto given = all.find(KeyOfGang(gang).owner_uid);
   if (given == all.end()) return true;
-  const crds::Condition* said = crds::FindCondition(gang.status.conditions, kDevicesAsPlanned);
+  const crds::Condition* said = crds::FindCondition(gang.status.conditions, crds::kDevicesAsPlanned);
   if (said == nullptr) return false;
   const crds::Condition now = ConditionOf(given->second, {}, 0);
   return said->status == now.status && said->message == now.message;

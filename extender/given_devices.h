@@ -16,8 +16,7 @@ namespace heddle::extender {
 // What kubelets gave the pods of a gang, held against their plans. Whoever places a pod names its GPUs; which the pod
 // gets is the device plugin's choice, and most plugins know of no plan
 // (docs/decisions/0011-nobody-says-whose-devices.md).
-inline constexpr std::string_view kDevicesAsPlanned = "DevicesAsPlanned";  // condition of a Gang, as of a node
-inline constexpr std::string_view kDevicesDiffer = "DevicesDiffer";        // its event
+inline constexpr std::string_view kDevicesDiffer = "DevicesDiffer";  // event of crds::kDevicesAsPlanned
 
 struct GivenDevices {
   int compared = 0;   // pods

@@ -259,7 +259,7 @@ std::optional<crds::Condition> PlanCondition(const std::vector<crds::Grant>& gra
   }
   if (compared == 0) return std::nullopt;
   crds::Condition condition;
-  condition.type = kDevicesAsPlanned;
+  condition.type = crds::kDevicesAsPlanned;
   condition.status = differ.empty() ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse;
   condition.reason = differ.empty() ? "AsPlanned" : "Differs";
   if (differ.empty()) {

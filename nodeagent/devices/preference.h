@@ -52,7 +52,6 @@ Choice Choose(const Offer& offer, const PreferenceQuestion& question, const std:
 
 // The condition DevicesAsPlanned: whether pods hold the GPUs and NICs of their plans. Only what the kubelet granted is
 // compared; a pod that has no NIC as a device has those of its host. Nothing where no pod with a plan holds devices.
-inline constexpr std::string_view kDevicesAsPlanned = "DevicesAsPlanned";
 std::optional<crds::Condition> PlanCondition(const std::vector<crds::Grant>& grants,
                                              const std::vector<PlannedPod>& pods);
 

@@ -12,6 +12,7 @@ using std::chrono::hours;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -102,6 +103,15 @@ class StatusTest : public Stage {
   crds::Gang Placed(crds::Gang gang) {
     gang.status.placement = crds::ToColumns({{"node-00", 0, {}}, {"node-01", 0, {}}}, 1);
     gang.status.planned_at = gang.created_at;
+    return gang;
+  }
+  crds::Gang HoldingOthers(crds::Gang gang, const std::string& message, seconds ago = hours(2)) {
+    crds::SetCondition(gang.status.conditions,
+                       {.type = std::string(crds::kDevicesAsPlanned),
+                        .status = crds::ConditionStatus::kFalse,
+                        .reason = "Differs",
+                        .message = message,
+                        .last_transition = std::chrono::floor<seconds>(clock.WallNow() - ago)});
     return gang;
   }
   Output Run(StatusOptions options = {}, Format format = Format::kText, std::size_t width = 0) {
@@ -287,6 +297,42 @@ TEST_F(StatusTest, GivesThePassingTimeBeforeItCallsThemWrong) {
   EXPECT_THAT(Whats(report),
               ElementsAre("refused: UnequalPods", "needs room: NotEnoughFree", "being applied"));
   EXPECT_EQ(report["items"][2]["severity"], "warning");
+}
+
+TEST_F(StatusTest, NamesGangsThatHoldOtherDevicesThanPlannedBelowWhatStopsOne) {
+  AddHealthy();
+  const std::string message =
+      "pod team/mixed-1 (rank 1) holds GPU 4,5 of node-01 where its plan says GPU 0,1; so do 6 more. They run, and "
+      "may cross rails: mode Pairs with followPlans gives pods what they were planned";
+  Put(HoldingOthers(Placed(GangOf("mixed")), message), {{crds::kRunning, true}}, hours(4));
+  Put(HoldingOthers(Placed(GangOf("other")), "pod team/other-0 …", hours(1)), {{crds::kRunning, true}}, hours(4));
+  Put(HoldingOthers(Placed(GangOf("stopped")), "pod team/stopped-0 …", hours(1)), {{crds::kDegraded, true}},
+      minutes(20), "Requirement", "1 rank lost its slot");
+  AddPolicy(keys::kRdmaDevicePolicy, "rails", "Waiting", "1 of 16 nodes", minutes(2));
+  const Json report = RunJson();
+  ASSERT_THAT(Whats(report),
+              ElementsAre("degraded: Requirement", "has other devices than planned", "waits for nodes"));
+  const Json& devices = report["items"][1];
+  EXPECT_EQ(devices["severity"], "warning");
+  EXPECT_EQ(devices["kind"], "Gang");
+  EXPECT_EQ(devices["reason"], "DevicesAsPlanned/Differs");
+  EXPECT_EQ(devices["names"], Json::array({"team/mixed", "team/other", "team/stopped"}));
+  EXPECT_EQ(devices["since"], base::FormatTime(clock.WallNow() - hours(2)));
+  EXPECT_EQ(devices["message"], message);
+  EXPECT_THAT(devices["do"].get<std::string>(), AllOf(HasSubstr("followPlans"), HasSubstr("docs/devices.md")));
+  const std::string text = Run().out;
+  EXPECT_THAT(text, HasSubstr("team/mixed says: pod team/mixed-1 (rank 1) holds GPU 4,5 of node-01 where its plan "));
+  EXPECT_THAT(text, Not(HasSubstr("what they were planned"))) << "a line has the beginning";
+}
+
+TEST_F(StatusTest, HoldsNoGangToDevicesThatItGivesBackOrNoLongerHas) {
+  AddHealthy();
+  Put(HoldingOthers(Placed(GangOf("ended")), "of before"), {{crds::kEnded, true}}, hours(1));
+  Put(HoldingOthers(Placed(GangOf("yields")), "of before"), {{crds::kPreempted, true}}, hours(1));
+  Put(HoldingOthers(GangOf("waits"), "of before"), {{crds::kPlanned, false}}, hours(1), "NotEnoughFree", "…");
+  Put(Placed(GangOf("follows")), {{crds::kRunning, true}, {crds::kDevicesAsPlanned, true}}, hours(1));
+  EXPECT_THAT(Whats(RunJson()), AllOf(Contains("needs room: NotEnoughFree"),
+                                      Not(Contains("has other devices than planned"))));
 }
 
 TEST_F(StatusTest, LooksAtGangsOfOneNamespaceOnly) {

@@ -111,11 +111,11 @@ TEST_F(Given, TheConditionSaysItOnceAndTakesItBack) {
   const GivenDevices good{2, 0, 0, ""}, bad{2, 2, 1, "pod train/job-1 (rank 1) holds GPU 2,3"};
   EXPECT_THAT(SayGiven(bad, now, 1, conditions),
               HasSubstr("pod train/job-1 (rank 1) holds GPU 2,3; so do 1 more. They run, and may cross rails"));
-  EXPECT_FALSE(crds::IsTrue(conditions, kDevicesAsPlanned));
+  EXPECT_FALSE(crds::IsTrue(conditions, crds::kDevicesAsPlanned));
   EXPECT_THAT(SayGiven(bad, now, 1, conditions), IsEmpty()) << "it was said";
   EXPECT_THAT(SayGiven(good, now, 1, conditions), IsEmpty());
-  EXPECT_TRUE(crds::IsTrue(conditions, kDevicesAsPlanned));
-  EXPECT_EQ(crds::FindCondition(conditions, kDevicesAsPlanned)->message, "2 pods hold what their plans say");
+  EXPECT_TRUE(crds::IsTrue(conditions, crds::kDevicesAsPlanned));
+  EXPECT_EQ(crds::FindCondition(conditions, crds::kDevicesAsPlanned)->message, "2 pods hold what their plans say");
 }
 
 TEST_F(Given, AGangThatSaysSoAlreadyNeedsNoLook) {
@@ -164,7 +164,7 @@ TEST(RunningGang, SaysThatItsPodsHoldOtherGpusThanPlannedAndWhenTheyDoNot) {
   };
   const auto condition = [&cluster]() -> crds::Condition {
     const auto gang = cluster.GangOf("train");
-    const auto* found = crds::FindCondition(gang->status.conditions, kDevicesAsPlanned);
+    const auto* found = crds::FindCondition(gang->status.conditions, crds::kDevicesAsPlanned);
     return found == nullptr ? crds::Condition() : *found;
   };
   EXPECT_THAT(condition().type, IsEmpty()) << "nobody has said what they hold";

@@ -298,7 +298,7 @@ TEST_F(NodeDevicesTest, SaysWhatDiffersFromThePlanAndWhatAPodLacks) {
   devices.Hear(readings);
   devices.PodsChanged();
   EXPECT_TRUE(WaitForNews([&](const DeviceNews& news) {
-    const auto* planned = crds::FindCondition(news.conditions, kDevicesAsPlanned);
+    const auto* planned = crds::FindCondition(news.conditions, crds::kDevicesAsPlanned);
     const auto* complete = crds::FindCondition(news.conditions, kRdmaPodsComplete);
     return planned != nullptr && planned->status == crds::ConditionStatus::kFalse &&
            planned->message.find("train/a holds " + nics_[4] + " where its plan says " + nics_[5]) == 0 &&
