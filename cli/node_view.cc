@@ -27,14 +27,13 @@ std::vector<std::string> PortParts(const topology::NicPort& port, const Style& s
                          : fmt::format("leaf {}", topology::MissingName(port.leaf_port.missing()))};
 }
 
-// That it is congested, and by what; nothing: it is not.
-std::vector<std::string> CongestionParts(const crds::NodeTopologyStatus& status, const topology::Nic& nic,
-                                         int port) {
+// That it is congested, and by what; empty = it is not.
+std::string CongestionText(const crds::NodeTopologyStatus& status, const topology::Nic& nic, int port) {
   const auto found =
       std::find_if(status.congestion.begin(), status.congestion.end(),
                    [&](const crds::CongestedPort& one) { return one.nic == nic.name && one.port == port; });
   if (found == status.congestion.end()) return {};
-  return {fmt::format("congested since {}: {}", base::FormatTime(found->since), Printable(found->evidence))};
+  return fmt::format("congested since {}: {}", base::FormatTime(found->since), Printable(found->evidence));
 }
 
 std::vector<std::string> NicParts(const crds::NodeTopologyStatus& status, const topology::Nic& nic,
@@ -42,7 +41,8 @@ std::vector<std::string> NicParts(const crds::NodeTopologyStatus& status, const 
   std::vector<std::string> parts{Printable(nic.name), "rail " + Text(nic.rail)};
   for (const topology::NicPort& port : nic.ports) {
     std::vector<std::string> its = PortParts(port, style);
-    for (std::string& part : CongestionParts(status, nic, port.number)) its.push_back(std::move(part));
+    if (std::string congestion = CongestionText(status, nic, port.number); !congestion.empty())
+      its.push_back(std::move(congestion));
     // Of several each stays together.
     if (nic.ports.size() > 1) its = {fmt::format("port {}: {}", port.number, fmt::join(its, "  "))};
     parts.insert(parts.end(), its.begin(), its.end());
@@ -129,8 +129,11 @@ std::string NodeTree(const crds::NodeTopology& topology, const Style& style) {
         nic.ports.empty() ? std::vector<std::string>{"no port"} : PortParts(nic.ports.front(), style);
     parts.insert(parts.end(), its.begin(), its.end());
     for (const topology::NicPort& port : nic.ports) {
-      for (std::string& part : CongestionParts(topology.status, nic, port.number))
-        parts.push_back(std::move(part));
+      const std::string congestion = CongestionText(topology.status, nic, port.number);
+      if (congestion.empty()) continue;
+      // Of several only the first has its state here, so nothing beside this says which it is.
+      const bool one = nic.ports.size() == 1;
+      parts.push_back(one ? congestion : fmt::format("port {} {}", port.number, congestion));
     }
     others += PartsText("  ", "    ", parts, style);
   }

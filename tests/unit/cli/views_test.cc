@@ -103,6 +103,34 @@ TEST(NodeTree, SaysBesideItsPortThatItIsCongested) {
   EXPECT_EQ(text, before);
 }
 
+TEST(NodeTree, SaysWhichOfSeveralPortsIsCongested) {
+  crds::NodeTopology object;
+  object.name = "gpu-017";
+  topology::Node& node = object.status.node;
+  node.gpus.push_back({.index = 0, .model = "NVIDIA H100 80GB HBM3", .pci = "0000:1b:00.0"});
+  for (const char* name : {"mlx5_0", "mlx5_1"}) {
+    topology::Nic nic;
+    nic.name = name;
+    for (const int number : {1, 2}) {
+      nic.ports.push_back({.number = number,
+                           .state = topology::LinkState::kActive,
+                           .rate_gbps = 200,
+                           .usable_gbps = 200,
+                           .leaf_port = topology::LeafPort{"tor-a", "Ethernet48"}});
+    }
+    node.nics.push_back(nic);
+  }
+  node.paths = {{.gpu = 0, .nic = "mlx5_0", .distance = topology::PciDistance::kPix}};
+  const base::WallTime since = *base::ParseTime("2026-11-22T01:46:30Z");
+  object.status.congestion = {{"mlx5_0", 2, since, "70000 CNPs handled in 1 min"},
+                              {"mlx5_1", 2, since, "61000 CNPs sent in 1 min"}};
+  const std::string text = NodeTree(object, {});
+  EXPECT_THAT(text, HasSubstr("  port 2: Active 200 Gb/s  leaf tor-a port Ethernet48  congested since "
+                              "2026-11-22T01:46:30Z: 70000 CNPs handled in 1 min\n"));
+  EXPECT_THAT(text, HasSubstr("  port 2 congested since 2026-11-22T01:46:30Z: 61000 CNPs sent in 1 min\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("port 1 congested")));
+}
+
 TEST_F(ViewsTest, WritesNodesAsJson) {
   AddCluster("su:1 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100");
   EXPECT_EQ(Json::parse(Topology("", Format::kJson).out)["items"].size(), 2U);
