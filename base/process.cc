@@ -1,6 +1,7 @@
 #include "base/process.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <array>
@@ -38,6 +39,10 @@ std::stop_token StopSignals::Wait(std::function<void(int signal)> on_signal) {
     _exit(128 + received);
   }).detach();
   return stop_.get_token();
+}
+
+void ShareMemoryArenas() {
+  mallopt(M_ARENA_MAX, 2);
 }
 
 std::string HostName() {

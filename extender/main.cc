@@ -1,4 +1,3 @@
-#include <malloc.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -122,8 +121,7 @@ int Run(Flags flags, base::StopSignals& signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Each watch has a thread, and glibc would keep what each of them frees apart: at 10,000 nodes a third of the memory.
-  mallopt(M_ARENA_MAX, 2);
+  base::ShareMemoryArenas();
   base::StopSignals signals;
   Flags flags;
   flags.daemon.leadership.ns = std::string(crds::keys::kNamespace);

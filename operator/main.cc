@@ -1,4 +1,3 @@
-#include <malloc.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -127,8 +126,7 @@ int Run(Flags& flags, base::StopSignals& signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // gRPC and each watch have threads, and glibc would keep what each of them frees apart.
-  mallopt(M_ARENA_MAX, 2);
+  base::ShareMemoryArenas();
   base::StopSignals signals;
   Flags flags;
   CLI::App app(kAbout, "heddle-operator");
