@@ -350,7 +350,7 @@ class LinkHealth::Step {
       health_.evidence = state_.published.evidence;
     }
     if (!state_.congestion.evidence.empty())
-      health_.congestion = Congestion{state_.congested_since, state_.congestion.evidence};
+      health_.congestion = Congestion{state_.congestion.since, state_.congestion.evidence};
     const LinkState state = reading_.state_unread.empty() ? reading_.state : LinkState::kUnknown;
     health_.verdict = VerdictOf(state, health_.fault);
     if (health_.verdict == Verdict::kUnknown && reading_.state_unread.empty())
@@ -402,13 +402,12 @@ void LinkHealth::Restore(const topology::Node& published, std::span<const crds::
       if (states_.size() >= kMaxStates) return;
       State& state = states_[PortKey(nic, port.number)];
       state.verdict = VerdictOf(port.state, port.fault);
-      if (port.fault != LinkFault::kNone) state.published = {port.fault, port.reason, std::nullopt};
+      if (port.fault != LinkFault::kNone) state.published = {port.fault, port.reason, {}, std::nullopt};
       const auto congested = std::find_if(congestion.begin(), congestion.end(), [&](const auto& one) {
         return one.nic == nic.name && one.port == port.number;
       });
-      if (congested == congestion.end()) continue;
-      state.congestion = {LinkFault::kNone, congested->evidence, std::nullopt};
-      state.congested_since = congested->since;
+      if (congested != congestion.end())
+        state.congestion = {LinkFault::kNone, congested->evidence, congested->since, std::nullopt};
     }
   }
 }

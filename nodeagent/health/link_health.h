@@ -104,6 +104,7 @@ class LinkHealth {
   struct Published {  // before this agent started; empty evidence: nothing was
     topology::LinkFault fault = topology::LinkFault::kNone;  // kNone: congestion
     std::string evidence;
+    base::WallTime since;  // of congestion; of a fault the evidence says it
     std::optional<base::MonotonicTime> quiet_since;
   };
   struct End {  // of the cable
@@ -117,7 +118,6 @@ class LinkHealth {
     std::map<int, std::vector<Bucket>> pause_frames;  // by priority
     std::vector<Bucket> packets;
     Published published, congestion;
-    base::WallTime congested_since;           // of `congestion`
     std::optional<Verdict> verdict;           // of the last look; nothing before the first
     std::optional<base::MonotonicTime> seen;  // nothing: only published
   };
