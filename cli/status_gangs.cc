@@ -2,6 +2,7 @@
 
 #include "cli/status_parts.h"
 #include "cli/waiting.h"
+#include "crds/device_conditions.h"
 #include "crds/keys.h"
 
 namespace heddle::cli {

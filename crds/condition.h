@@ -42,7 +42,5 @@ inline constexpr std::string_view kDegraded =
     "Degraded";  // Gang: a rank has no slot, and the owner must choose
 inline constexpr std::string_view kPreempted = "Preempted";  // Gang: it makes room for status.preemptedBy
 inline constexpr std::string_view kEnded = "Ended";          // Gang: it holds nothing
-// Gang, NodeTopology: what kubelets gave the pods is what their plans say
-inline constexpr std::string_view kDevicesAsPlanned = "DevicesAsPlanned";
 
 }  // namespace heddle::crds

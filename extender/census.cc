@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "crds/condition.h"
+#include "crds/device_conditions.h"
 #include "crds/gpu_indexes.h"
 #include "extender/lost_nodes.h"
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "crds/device_conditions.h"
 #include "crds/gang.h"
 #include "extender/pod_facts.h"
 #include "topology/node.h"

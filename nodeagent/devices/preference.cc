@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "crds/device_conditions.h"
 #include "crds/gpu_indexes.h"
 #include "crds/keys.h"
 
