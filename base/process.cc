@@ -45,6 +45,10 @@ void ShareMemoryArenas() {
   mallopt(M_ARENA_MAX, 2);
 }
 
+void ReturnFreeMemory() {
+  malloc_trim(0);
+}
+
 std::string HostName() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";

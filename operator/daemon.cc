@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/process.h"
 #include "crds/keys.h"
 #include "kube/client.h"
 #include "kube/events.h"
@@ -454,6 +455,7 @@ base::Result<Outcome> Daemon::Impl::ReconcileSwitches(const std::stop_token& sto
 void Daemon::Impl::LookAtLeases(const std::stop_token& stop) {
   do {
     if (const AssemblyPtr assembly = assembly_.Get()) ReadLeases(*assembly, stop);
+    base::ReturnFreeMemory();
   } while (clock_.SleepFor(options_.lease_period, stop));
 }
 

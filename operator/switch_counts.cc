@@ -88,7 +88,7 @@ void SwitchWatch::SubscribeCounters(Session& session) {
       request, {.notice =
                     [this, post_soon = Post(session, options_.settle)](Notice&& notice) {
                       auto kept = std::make_shared<Notice>(std::move(notice));
-                      post_soon([this, kept, whole = clock_.Now() + options_.settle](Session& to) {
+                      post_soon([kept, whole = clock_.Now() + options_.settle](Session& to) {
                         to.sampling = true;
                         to.uncounted.erase(kOfPorts);
                         Keep(to, std::move(*kept));

@@ -96,7 +96,7 @@ class Sonic {
     // First, since it says what the others call its ports.
     for (const auto& [steps, answer] : answers) {
       if (steps.empty() || steps[0] != kPortTable || steps.size() > 2) continue;
-      Parse(answer, [this, &steps](const dom::object& table) {
+      Parse(answer, [this, &steps = steps](const dom::object& table) {
         if (steps.size() == 2) return ReadPort(steps[1], table);
         for (const auto [name, row] : table) {
           if (dom::object fields; row.get(fields) == simdjson::SUCCESS) ReadPort(name, fields);
@@ -107,7 +107,7 @@ class Sonic {
       if (steps.empty()) continue;
       const bool interfaces = steps[0] == kInterfaces && steps.size() == 1;
       if (!interfaces && (steps[0] != kCounters || steps.size() < 2)) continue;
-      Parse(answer, [this, &steps, interfaces](const dom::object& table) {
+      Parse(answer, [this, &steps = steps, interfaces](const dom::object& table) {
         if (interfaces) return ReadRows(table, true);
         ReadCounters(steps, table);
       });

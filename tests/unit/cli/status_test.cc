@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "crds/device_conditions.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
 

@@ -70,7 +70,7 @@ TEST(SonicCounters, AreReadOfWholeRowsToo) {
 }
 
 TEST(SonicCounters, HaveEveryPathReadThatIsAskedFor) {
-  for (const Steps& steps : SonicCounterPaths()) {
+  for (const Steps& steps : SonicCounterPaths({0, 1, 2, 3, 4, 5, 6, 7})) {
     ASSERT_THAT(steps, SizeIs(3));
     const CounterSample sample = Sonic({{steps, {{"etp1", {{steps[2], "7"}}}}}});
     EXPECT_NE(sample.ports.at("Ethernet0"), PortCounters()) << steps[2];

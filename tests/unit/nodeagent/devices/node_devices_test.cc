@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include "crds/device_conditions.h"
 #include "devices/kubelet_double.h"
 #include "recorded_machine.h"
 
