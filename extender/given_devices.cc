@@ -36,8 +36,7 @@ std::string GpuText(std::uint32_t gpus) {
 
 // How what a pod holds differs from its plan; empty = it does not.
 std::string Difference(const PodFacts& pod, const PodGrants& given, const topology::Node& node) {
-  const std::string who =
-      fmt::format("pod {} (rank {}) holds", pod.key.ToString(), pod.plan->rank);
+  const std::string who = fmt::format("pod {} (rank {}) holds", pod.key.ToString(), pod.plan->rank);
   if (given.gpus != pod.plan->gpus) {
     return fmt::format("{} {} of {} where its plan says {}", who, GpuText(given.gpus), node.name,
                        GpuText(pod.plan->gpus));
@@ -67,7 +66,8 @@ crds::Condition ConditionOf(const GivenDevices& given, base::WallTime now, std::
 
 }  // namespace
 
-std::optional<GivenPod> CompareGrants(const PodFacts& pod, const PodGrants& given, const topology::Node& node) {
+std::optional<GivenPod> CompareGrants(const PodFacts& pod, const PodGrants& given,
+                                      const topology::Node& node) {
   if (!pod.plan || pod.plan->node != node.name || pod.plan->gpus == 0 || !given.whole) return std::nullopt;
   if (pod.plan->gpus == crds::AllIndexes(node)) return std::nullopt;
   if (std::popcount(given.gpus) != std::popcount(pod.plan->gpus)) return std::nullopt;

@@ -46,7 +46,8 @@ struct GivenPod {
 // Nothing is said of a pod without a plan for this node, of one whose plan is the whole node, and while not as many
 // GPUs are known to be given as were planned: the kubelet has not said yet, or calls them by names nobody can join.
 // NICs differ where one is on none of the rails of the planned GPUs; pods that were given none use their host's.
-std::optional<GivenPod> CompareGrants(const PodFacts& pod, const PodGrants& given, const topology::Node& node);
+std::optional<GivenPod> CompareGrants(const PodFacts& pod, const PodGrants& given,
+                                      const topology::Node& node);
 
 // Adds one pod to what its gang was given.
 void AddGiven(const GivenPod& pod, GivenByGang& all);

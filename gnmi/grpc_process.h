@@ -12,7 +12,7 @@ namespace heddle::gnmi {
 using GrpcLog = void (*)(bool error, std::string_view line);
 void TakeGrpcLog(GrpcLog log);
 
-// Debian builds abseil for debugging, in which each lock of gRPC's is looked up in a graph of all others, to abort where
+// Debian builds abseil for debugging: each lock of gRPC's is looked up in a graph of all others, to abort where
 // two are taken in two orders. This leaves that to whoever debugs gRPC.
 void TrustGrpcLocks();
 

@@ -23,7 +23,7 @@ struct ValueBudget {
 };
 
 // The value as JSON text: JSON of both kinds as the switch wrote it, which TreeOf may find to be none; numbers, texts
-// and booleans, a leaf list as an array, bytes in base64 as RFC 7951 writes them, a decimal as the number it stands for.
+// and booleans, a leaf list as an array, bytes in base64 as RFC 7951 writes them, a decimal as the number it means.
 // A text, since counters are most of what a switch says, and whoever wants a few of them makes no tree of all.
 // kInvalid: no number (NaN), or nothing at all. kUnimplemented: protobuf of a model that we do not have.
 // kTooLarge: the budget does not allow it, or a list nests too deep; the message is then not worth reading on.

@@ -60,7 +60,9 @@ std::map<switches::Steps, gnmi::Json> TreesOf(const std::map<switches::Steps, st
 }
 
 bool SaysAny(const base::Result<std::vector<Notice>>& said) {
-  const auto any = [](const gnmi::Update& update) { return update.json && update.json->size() > 2; };  // than "{}"
+  const auto any = [](const gnmi::Update& update) {
+    return update.json && update.json->size() > 2;
+  };  // than "{}"
   return said && std::any_of(said->begin(), said->end(), [&](const Notice& notice) {
            return std::any_of(notice.updates.begin(), notice.updates.end(), any);
          });
@@ -180,9 +182,9 @@ void SwitchWatch::Flush(Session& session) {
     }
   }
   const base::MonotonicTime now = clock_.Now();
-  switches::CounterSample sample =
-      session.sonic() ? switches::ReadSonicCounters(session.counters, names, now)
-                      : switches::ReadOpenConfigCounters(TreesOf(session.counters), now);
+  switches::CounterSample sample = session.sonic()
+                                       ? switches::ReadSonicCounters(session.counters, names, now)
+                                       : switches::ReadOpenConfigCounters(TreesOf(session.counters), now);
   session.counters.clear();
   const bool packets = AnyOf(sample, &CountsPackets), links = AnyOf(sample, &KnowsLink);
   SwitchCounting& counting = session.answer.counting;

@@ -45,10 +45,10 @@ struct SwitchWatch::Session {
   bool asking_config = false;
   // Settings that were read once and are others than those that count.
   std::shared_ptr<const switches::SonicAnswer> doubtful;
-  int doubts = 0;  // readings in a row that each said something else
+  int doubts = 0;                // readings in a row that each said something else
   lossless::PrioritySet paused;  // the priorities whose pause is counted; none before its settings are known
-  int asking_ports = 0;  // answers that have not come yet
-  int timeouts = 0;      // answers in a row that did not come in time
+  int asking_ports = 0;          // answers that have not come yet
+  int timeouts = 0;              // answers in a row that did not come in time
   base::MonotonicTime config_at{}, ports_at{}, queues_at{}, flush_at = base::MonotonicTime::max();
   std::map<std::vector<std::string>, std::string> counters;  // of the sample that is coming in, JSON by path
   std::map<std::string, SwitchTrouble> uncounted;            // why something is not, by what was asked for

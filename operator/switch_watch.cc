@@ -144,7 +144,7 @@ std::chrono::nanoseconds SwitchWatch::Jittered(std::chrono::nanoseconds span) {
 }
 
 std::function<void(SwitchWatch::Event)> SwitchWatch::Post(const Session& session,
-                                                           std::chrono::nanoseconds within) {
+                                                          std::chrono::nanoseconds within) {
   return [this, within, name = session.name, begun = session.begun, mailbox = session.mailbox](Event event) {
     bool first = false;
     {

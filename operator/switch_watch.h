@@ -40,7 +40,7 @@ class SwitchWatch {
     // Of queues, which are most of what a switch counts: so long for each switch that is asked, so that an operator has
     // as much to read of 500 switches once a minute as of 80 every ten seconds; never oftener than counters.
     std::chrono::milliseconds queues_every_for_each{120};
-    // So many switches say at once what somebody changes, over a connection of its own each, which takes 160 KB. Of more
+    // So many switches say at once what somebody changes, over one more connection each, of 160 KB. Of more
     // it is known within pollSeconds.
     std::size_t most_followed = 200;
     std::chrono::milliseconds call_timeout{20'000};

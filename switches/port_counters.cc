@@ -347,8 +347,8 @@ class OpenConfig {
 
 std::vector<Steps> SonicCounterPaths(const lossless::PrioritySet& paused) {
   std::vector<Steps> paths;
-  for (const char* field : {"IF_IN_ERRORS", "IF_IN_FEC_NOT_CORRECTABLE_FRAMES", "IF_IN_DISCARDS", "IF_OUT_DISCARDS",
-                            "IF_IN_UCAST_PKTS", "IF_OUT_UCAST_PKTS"}) {
+  for (const char* field : {"IF_IN_ERRORS", "IF_IN_FEC_NOT_CORRECTABLE_FRAMES", "IF_IN_DISCARDS",
+                            "IF_OUT_DISCARDS", "IF_IN_UCAST_PKTS", "IF_OUT_UCAST_PKTS"}) {
     paths.push_back({kCounters, kEthernets, fmt::format("SAI_PORT_STAT_{}", field)});
   }
   for (const int priority : paused.Members()) {

@@ -40,8 +40,9 @@ struct PortCounters {
   // Of InfiniBand.
   std::optional<std::uint64_t> link_downs;  // one a flap
   std::optional<std::uint64_t> symbol_errors, link_recoveries, integrity_errors, buffer_overruns;
-  std::optional<std::uint64_t> wait_ticks;  // without credit while there was something to send; how long one is, no
-                                            // standard says
+  std::optional<std::uint64_t>
+      wait_ticks;                 // without credit while there was something to send; how long one is, no
+                                  // standard says
   std::optional<int> speed_mbps;  // for how many pause frames a second would stop it wholly
   friend bool operator==(const PortCounters&, const PortCounters&) = default;
 };
@@ -56,7 +57,7 @@ struct CounterSample {
 // A path as the names of its steps.
 using Steps = std::vector<std::string>;
 
-// SONiC's COUNTERS_DB, a field of all ports each: what a whole row says besides is most of it. Pause is counted of these
+// SONiC's COUNTERS_DB, a field of all ports each: most of a row is something else. Pause is counted of these
 // priorities: what comes for another stops nothing, and each costs two more messages a sample.
 std::vector<Steps> SonicCounterPaths(const lossless::PrioritySet& paused);
 

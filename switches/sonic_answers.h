@@ -25,7 +25,7 @@ struct SonicAnswer {
   formats::SonicConfig config;
   std::string text;   // the tables as one config_db.json: what a patch is made against
   std::string model;  // DEVICE_METADATA's hwsku; empty = it says none
-  // SHA-256 of the text, and of the same with its keys in order: 50 KB of each of hundreds of switches would be kept for
+  // SHA-256 of the text, and of the same with its keys in order: 50 KB of each of hundreds of switches were kept for
   // nothing but to be compared.
   std::string said, sorted;
 };
@@ -35,7 +35,7 @@ struct SonicAnswer {
 // Errors: kInvalid where it cannot be one: a table that is no object, none of PORT.
 [[nodiscard]] base::Result<std::string> SonicConfigText(const std::map<std::string, std::string>& tables);
 
-// Whether such a text says what was read, which may have lost its own: nearly always byte by byte, which is much cheaper
+// Whether such a text says what was read, which may have lost its own: nearly always byte by byte, which is cheaper
 // than to read it; but a server may print its maps in any order.
 bool SaysSame(const SonicAnswer& read, const std::string& text);
 

@@ -303,10 +303,12 @@ TEST_F(StatusTest, GivesThePassingTimeBeforeItCallsThemWrong) {
 TEST_F(StatusTest, NamesGangsThatHoldOtherDevicesThanPlannedBelowWhatStopsOne) {
   AddHealthy();
   const std::string message =
-      "pod team/mixed-1 (rank 1) holds GPU 4,5 of node-01 where its plan says GPU 0,1; so do 6 more. They run, and "
+      "pod team/mixed-1 (rank 1) holds GPU 4,5 of node-01 where its plan says GPU 0,1; so do 6 more. They "
+      "run, and "
       "may cross rails: mode Pairs with followPlans gives pods what they were planned";
   Put(HoldingOthers(Placed(GangOf("mixed")), message), {{crds::kRunning, true}}, hours(4));
-  Put(HoldingOthers(Placed(GangOf("other")), "pod team/other-0 …", hours(1)), {{crds::kRunning, true}}, hours(4));
+  Put(HoldingOthers(Placed(GangOf("other")), "pod team/other-0 …", hours(1)), {{crds::kRunning, true}},
+      hours(4));
   Put(HoldingOthers(Placed(GangOf("stopped")), "pod team/stopped-0 …", hours(1)), {{crds::kDegraded, true}},
       minutes(20), "Requirement", "1 rank lost its slot");
   AddPolicy(keys::kRdmaDevicePolicy, "rails", "Waiting", "1 of 16 nodes", minutes(2));
@@ -320,9 +322,11 @@ TEST_F(StatusTest, NamesGangsThatHoldOtherDevicesThanPlannedBelowWhatStopsOne) {
   EXPECT_EQ(devices["names"], Json::array({"team/mixed", "team/other", "team/stopped"}));
   EXPECT_EQ(devices["since"], base::FormatTime(clock.WallNow() - hours(2)));
   EXPECT_EQ(devices["message"], message);
-  EXPECT_THAT(devices["do"].get<std::string>(), AllOf(HasSubstr("followPlans"), HasSubstr("docs/devices.md")));
+  EXPECT_THAT(devices["do"].get<std::string>(),
+              AllOf(HasSubstr("followPlans"), HasSubstr("docs/devices.md")));
   const std::string text = Run().out;
-  EXPECT_THAT(text, HasSubstr("team/mixed says: pod team/mixed-1 (rank 1) holds GPU 4,5 of node-01 where its plan "));
+  EXPECT_THAT(
+      text, HasSubstr("team/mixed says: pod team/mixed-1 (rank 1) holds GPU 4,5 of node-01 where its plan "));
   EXPECT_THAT(text, Not(HasSubstr("what they were planned"))) << "a line has the beginning";
 }
 
@@ -332,8 +336,8 @@ TEST_F(StatusTest, HoldsNoGangToDevicesThatItGivesBackOrNoLongerHas) {
   Put(HoldingOthers(Placed(GangOf("yields")), "of before"), {{crds::kPreempted, true}}, hours(1));
   Put(HoldingOthers(GangOf("waits"), "of before"), {{crds::kPlanned, false}}, hours(1), "NotEnoughFree", "…");
   Put(Placed(GangOf("follows")), {{crds::kRunning, true}, {crds::kDevicesAsPlanned, true}}, hours(1));
-  EXPECT_THAT(Whats(RunJson()), AllOf(Contains("needs room: NotEnoughFree"),
-                                      Not(Contains("has other devices than planned"))));
+  EXPECT_THAT(Whats(RunJson()),
+              AllOf(Contains("needs room: NotEnoughFree"), Not(Contains("has other devices than planned"))));
 }
 
 TEST_F(StatusTest, LooksAtGangsOfOneNamespaceOnly) {

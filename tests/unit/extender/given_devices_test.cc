@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "extender/gang_key.h"
 #include "crds/node_topology.h"
+#include "extender/gang_key.h"
 #include "extender/resources.h"
 #include "tests/unit/extender/cluster.h"
 #include "tests/unit/extender/snapshot_stage.h"
@@ -109,13 +109,15 @@ TEST_F(Given, TheConditionSaysItOnceAndTakesItBack) {
   std::vector<crds::Condition> conditions;
   const base::WallTime now{std::chrono::seconds(1'800'000'000)};
   const GivenDevices good{2, 0, 0, ""}, bad{2, 2, 1, "pod train/job-1 (rank 1) holds GPU 2,3"};
-  EXPECT_THAT(SayGiven(bad, now, 1, conditions),
-              HasSubstr("pod train/job-1 (rank 1) holds GPU 2,3; so do 1 more. They run, and may cross rails"));
+  EXPECT_THAT(
+      SayGiven(bad, now, 1, conditions),
+      HasSubstr("pod train/job-1 (rank 1) holds GPU 2,3; so do 1 more. They run, and may cross rails"));
   EXPECT_FALSE(crds::IsTrue(conditions, crds::kDevicesAsPlanned));
   EXPECT_THAT(SayGiven(bad, now, 1, conditions), IsEmpty()) << "it was said";
   EXPECT_THAT(SayGiven(good, now, 1, conditions), IsEmpty());
   EXPECT_TRUE(crds::IsTrue(conditions, crds::kDevicesAsPlanned));
-  EXPECT_EQ(crds::FindCondition(conditions, crds::kDevicesAsPlanned)->message, "2 pods hold what their plans say");
+  EXPECT_EQ(crds::FindCondition(conditions, crds::kDevicesAsPlanned)->message,
+            "2 pods hold what their plans say");
 }
 
 TEST_F(Given, AGangThatSaysSoAlreadyNeedsNoLook) {

@@ -335,7 +335,8 @@ TEST_F(SwitchWatchTest, PauseOfEveryPriorityIsCountedWhereSettingsCannotBeRead) 
   Make();
   Pass(30s);
   for (const char* priority : {"0", "3", "7"}) {
-    const auto path = std::string("COUNTERS_DB:/COUNTERS/Ethernet*/SAI_PORT_STAT_PFC_") + priority + "_RX_PKTS";
+    const auto path =
+        std::string("COUNTERS_DB:/COUNTERS/Ethernet*/SAI_PORT_STAT_PFC_") + priority + "_RX_PKTS";
     EXPECT_GE(There().asked[path], 2) << path;
   }
 }
@@ -344,8 +345,10 @@ TEST_F(SwitchWatchTest, OfMoreSwitchesThanAreFollowedChangesAreReadWithTheNextPo
   SwitchWatch few(clock, base::Random(7),
                   {.dialer = dialer,
                    .fabric_switches = objects,
-                   .endpoint = [](const crds::FabricSwitch& object, const std::stop_token&)
-                       -> base::Result<gnmi::Endpoint> { return gnmi::Endpoint{.address = object.spec.address}; },
+                   .endpoint = [](const crds::FabricSwitch& object,
+                                  const std::stop_token&) -> base::Result<gnmi::Endpoint> {
+                     return gnmi::Endpoint{.address = object.spec.address};
+                   },
                    .on_answers = [] {},
                    .on_sightings = [] {}},
                   {.most_followed = 0});

@@ -72,7 +72,8 @@ TEST(SonicAnswers, SayTheSameInAnyOrder) {
 
 TEST(SonicAnswers, TellWhatIsWorthCounting) {
   const auto config = [](const std::string& maps, const std::string& watchdog) {
-    auto tables = Tables(R"({"Ethernet0":{"mtu":"9216","admin_status":"up"},"Ethernet8":{"mtu":"9216","admin_status":"up"}})");
+    auto tables = Tables(
+        R"({"Ethernet0":{"mtu":"9216","admin_status":"up"},"Ethernet8":{"mtu":"9216","admin_status":"up"}})");
     tables["PORT_QOS_MAP"] = maps;
     tables["PFC_WD"] = watchdog;
     return ReadSonicText(*SonicConfigText(tables)).value().config;
