@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/trimmed.h"
 #include "crds/codec.h"
 
 namespace heddle::crds {
@@ -22,12 +23,6 @@ struct Word {
   std::string_view value;
 };
 
-std::string_view Trim(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
 // What somebody wrote, short enough for a sentence.
 std::string Quote(std::string_view text) {
   return "\"" + codec::Clean(text, 40) + "\"";
@@ -35,15 +30,16 @@ std::string Quote(std::string_view text) {
 
 // "a=1, b=2" as words, none of them empty and no name twice.
 base::Result<std::vector<Word>> SplitWords(std::string_view text, std::string_view example) {
-  if (Trim(text).empty())
+  if (base::Trimmed(text).empty())
     return Fail(Code::kInvalid, fmt::format("is empty: write it as in \"{}\"", example));
   std::vector<Word> words;
   while (true) {
     const std::size_t comma = text.find(',');
-    const std::string_view piece = Trim(text.substr(0, comma));
+    const std::string_view piece = base::Trimmed(text.substr(0, comma));
     const std::size_t equals = piece.find('=');
-    const Word word{Trim(piece.substr(0, equals)),
-                    equals == std::string_view::npos ? std::string_view() : Trim(piece.substr(equals + 1))};
+    const Word word{base::Trimmed(piece.substr(0, equals)), equals == std::string_view::npos
+                                                                ? std::string_view()
+                                                                : base::Trimmed(piece.substr(equals + 1))};
     if (piece.empty()) {
       return Fail(Code::kInvalid,
                   fmt::format("has a comma with nothing beside it: write it as in \"{}\"", example));
@@ -263,7 +259,7 @@ base::Result<std::chrono::seconds> ParseWait(std::string_view text) {
                             "1h30m, at most 8760h",
                             Quote(text)));
   };
-  std::string_view rest = Trim(text);
+  std::string_view rest = base::Trimmed(text);
   std::string_view units = "hms";
   std::int64_t seconds = 0;
   if (rest.empty()) return refuse();
@@ -283,7 +279,7 @@ base::Result<std::chrono::seconds> ParseWait(std::string_view text) {
 }
 
 base::Result<bool> ParseOnDegraded(std::string_view text) {
-  const std::string_view word = Trim(text);
+  const std::string_view word = base::Trimmed(text);
   if (word == "restart" || word == "wait") return word == "restart";
   return Fail(
       Code::kInvalid,

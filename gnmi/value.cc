@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/json_bounds.h"
+#include "base/kept_parser.h"
 #include "gnmi/gnmi.pb.h"
 
 namespace heddle::gnmi {
@@ -20,8 +21,6 @@ using base::Code;
 using simdjson::dom::element;
 using simdjson::dom::element_type;
 
-// A parser keeps buffers of some five times its largest text, one for each thread: those of larger ones are not kept.
-constexpr std::size_t kKeptText = 1u << 20;
 constexpr std::uint32_t kMaxPrecision = 18;  // of 19 digits, as RFC 6020's decimal64
 
 // As kube's JsonReader, but for what only objects of that API have.
@@ -172,11 +171,9 @@ base::Result<std::string> JsonOf(const ::gnmi::TypedValue& value, ValueBudget& b
 
 base::Result<Json> TreeOf(const std::string& json) {
   if (!base::IsBounded(json, json.size(), kMaxDepth)) return base::Fail(TooMuch());
-  thread_local simdjson::dom::parser kept;
-  simdjson::dom::parser other;
-  simdjson::dom::parser& parser = json.size() <= kKeptText ? kept : other;
+  base::KeptParser parser;
   element root;
-  if (parser.parse(json).get(root) == simdjson::SUCCESS) return Grow(root);
+  if (parser.Parse(json).get(root) == simdjson::SUCCESS) return Grow(root);
   // Rare: numbers beyond 64 bits, which Json::parse takes for doubles; or no JSON at all.
   Json tree = Json::parse(json, nullptr, false);
   if (tree.is_discarded()) return base::Fail(Code::kInvalid, json.empty() ? "an empty text" : "no JSON");

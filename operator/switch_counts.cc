@@ -125,14 +125,13 @@ void SwitchWatch::AskPorts(Session& session, bool queues) {
   // Its models do not say which queues are lossless, so counters of queues would be evidence of nothing.
   if (!session.sonic()) return ask(kOfPorts, RequestOf("", {{"interfaces"}}));
   ask(kOfLinks, RequestOf(kApplicationDatabase, {{kPortTable}}));
-  if (!session.sampling) {
+  if (!session.sampling)
     ask(kOfPorts, RequestOf(kCountersDatabase, switches::SonicCounterPaths(session.paused)));
-  }
   if (!queues) return;
   const std::chrono::nanoseconds every = std::max<std::chrono::nanoseconds>(
       options_.counters_every, options_.queues_every_for_each * std::int64_t(sessions_.size()));
   session.queues_at = now + every - options_.counters_every / 2;  // samples do not come by the clock
-  const bool all = session.every_queue || session.answer.config == nullptr;
+  const bool all = session.every_queue;
   ask(all ? kOfQueues : kOfWatchedQueues,
       RequestOf(kCountersDatabase, {{"COUNTERS", "Ethernet*", all ? "Queues" : "Pfcwd"}}));
 }

@@ -40,7 +40,8 @@ struct SwitchWatch::Session {
   base::MonotonicTime retry_at{};
   int failures = 0;
 
-  bool every_queue = false;  // it says nothing of those that its watchdog looks at
+  // All are asked for: its settings are not known, or its watchdog looks at too few, or it says nothing of those.
+  bool every_queue = true;
 
   bool asking_config = false;
   // Settings that were read once and are others than those that count.

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/kept_parser.h"
+
 namespace heddle::switches {
 namespace {
 
@@ -21,9 +23,6 @@ constexpr const char* kPortTable = "PORT_TABLE";
 constexpr const char* kInterfaces = "INTERFACE_COUNTERS";
 constexpr std::size_t kMaxName = 64;
 constexpr std::uint64_t kMaxSpeedMbps = 10'000'000;
-// A parser keeps buffers of some five times its largest text, one for each thread: those of larger ones are not kept.
-// Counters of 512 ports and their queues are 4 MB, which a switch says once a minute.
-constexpr std::size_t kKeptText = 1u << 20;
 
 // Nothing where it is anything but decimal digits that fit.
 std::optional<std::uint64_t> CountIn(std::string_view text) {
@@ -119,10 +118,9 @@ class Sonic {
   // Nothing of what is no JSON object is read.
   template <class Read>
   static void Parse(const std::string& json, Read read) {
-    thread_local dom::parser kept;
-    dom::parser other;
+    base::KeptParser parser;
     dom::object object;
-    if ((json.size() <= kKeptText ? kept : other).parse(json).get(object) == simdjson::SUCCESS) read(object);
+    if (parser.Parse(json).get(object) == simdjson::SUCCESS) read(object);
   }
 
   void ReadCounters(const Steps& steps, const dom::object& answer) {

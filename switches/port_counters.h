@@ -40,9 +40,8 @@ struct PortCounters {
   // Of InfiniBand.
   std::optional<std::uint64_t> link_downs;  // one a flap
   std::optional<std::uint64_t> symbol_errors, link_recoveries, integrity_errors, buffer_overruns;
-  std::optional<std::uint64_t>
-      wait_ticks;                 // without credit while there was something to send; how long one is, no
-                                  // standard says
+  // Without credit while there was something to send; how long one is, no standard says.
+  std::optional<std::uint64_t> wait_ticks;
   std::optional<int> speed_mbps;  // for how many pause frames a second would stop it wholly
   friend bool operator==(const PortCounters&, const PortCounters&) = default;
 };

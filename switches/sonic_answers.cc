@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/trimmed.h"
 #include "formats/printable.h"
 
 namespace heddle::switches {
@@ -40,13 +41,6 @@ std::string DigestSorted(const Json& tree) {
   return Digest(tree.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kSpaces = " \t\r\n";  // as JSON has them
-  const std::size_t begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
-
 }  // namespace
 
 const std::vector<std::string>& SonicConfigTables() {
@@ -79,12 +73,12 @@ base::Result<std::string> SonicConfigText(const std::map<std::string, std::strin
     const auto found = tables.find(name);
     if (found == tables.end())
       return base::Fail(Code::kInvalid, fmt::format("it did not answer for CONFIG_DB's table {}", name));
-    const std::string_view table = Trimmed(found->second);
+    const std::string_view table = base::Trimmed(found->second);
     if (!table.starts_with('{') || !table.ends_with('}'))
       return base::Fail(Code::kInvalid,
                         fmt::format("what it says of CONFIG_DB's table {} is no table", name));
     // An empty table is none: in a whole configuration what is missing is off.
-    if (Trimmed(table.substr(1, table.size() - 2)).empty()) continue;
+    if (base::Trimmed(table.substr(1, table.size() - 2)).empty()) continue;
     ports = ports || name == kPort;
     config += config.empty() ? "{\"" : ",\"";
     config.append(name).append("\":").append(table);

@@ -42,22 +42,28 @@ TEST_F(ViewsTest, DrawsANodeAsATree) {
               HasSubstr("0005:1b:00.0\n│  │  unhealthy: the synthetic line says that it is bad\n"));
 }
 
+// Of 200 Gb/s each, on one port of a leaf.
+topology::Nic NicOfTwoPorts(const std::string& name, int usable_gbps, const std::string& leaf) {
+  topology::Nic nic;
+  nic.name = name;
+  for (const int number : {1, 2}) {
+    nic.ports.push_back({.number = number,
+                         .state = topology::LinkState::kActive,
+                         .rate_gbps = 200,
+                         .usable_gbps = usable_gbps,
+                         .leaf_port = topology::LeafPort{leaf, "Ethernet48"}});
+  }
+  return nic;
+}
+
 TEST(NodeTree, BreaksNicsOfTwoPortsAndLongSentencesBetweenTheirParts) {
   crds::NodeTopology object;
   object.name = "gpu-with-a-long-name-0017.pod-3.cluster.example";
   topology::Node& node = object.status.node;
   node.name = object.name;
   node.gpus.push_back({.index = 0, .model = "NVIDIA H100 80GB HBM3", .pci = "0000:1b:00.0"});
-  topology::Nic nic;
-  nic.name = "mlx5_bond_0";
+  topology::Nic nic = NicOfTwoPorts("mlx5_bond_0", 100, "tor-a-of-row-7.dc");
   nic.role = topology::NicRole::kCompute;
-  for (const int number : {1, 2}) {
-    nic.ports.push_back({.number = number,
-                         .state = topology::LinkState::kActive,
-                         .rate_gbps = 200,
-                         .usable_gbps = 100,
-                         .leaf_port = topology::LeafPort{"tor-a-of-row-7.dc", "Ethernet48"}});
-  }
   node.nics = {nic};
   node.paths = {{.gpu = 0, .nic = "mlx5_bond_0", .distance = topology::PciDistance::kPix}};
   object.status.conditions = {
@@ -108,18 +114,7 @@ TEST(NodeTree, SaysWhichOfSeveralPortsIsCongested) {
   object.name = "gpu-017";
   topology::Node& node = object.status.node;
   node.gpus.push_back({.index = 0, .model = "NVIDIA H100 80GB HBM3", .pci = "0000:1b:00.0"});
-  for (const char* name : {"mlx5_0", "mlx5_1"}) {
-    topology::Nic nic;
-    nic.name = name;
-    for (const int number : {1, 2}) {
-      nic.ports.push_back({.number = number,
-                           .state = topology::LinkState::kActive,
-                           .rate_gbps = 200,
-                           .usable_gbps = 200,
-                           .leaf_port = topology::LeafPort{"tor-a", "Ethernet48"}});
-    }
-    node.nics.push_back(nic);
-  }
+  for (const char* name : {"mlx5_0", "mlx5_1"}) node.nics.push_back(NicOfTwoPorts(name, 200, "tor-a"));
   node.paths = {{.gpu = 0, .nic = "mlx5_0", .distance = topology::PciDistance::kPix}};
   const base::WallTime since = *base::ParseTime("2026-11-22T01:46:30Z");
   object.status.congestion = {{"mlx5_0", 2, since, "70000 CNPs handled in 1 min"},
