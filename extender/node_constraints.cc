@@ -12,6 +12,8 @@
 namespace heddle::extender {
 namespace {
 
+constexpr const char* kNameField = "metadata.name";
+
 std::optional<std::int64_t> ToInteger(std::string_view text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -48,8 +50,33 @@ bool TermMatches(const kube::Json& term, const NodeFacts& node) {
     if (!Matches(expression, label == node.labels.end() ? nullptr : &label->second)) return false;
   }
   return std::all_of(fields.begin(), fields.end(), [&node](const kube::Json& field) {
-    return kube::StringAt(field, {"key"}) == "metadata.name" && Matches(field, &node.name);
+    return kube::StringAt(field, {"key"}) == kNameField && Matches(field, &node.name);
   });
+}
+
+// Names without which no node matches the term. All fields of a term must match, so those of any one will do.
+std::optional<std::vector<std::string>> NamedBy(const kube::Json& term) {
+  for (const kube::Json& field : kube::ArrayAt(term, {"matchFields"})) {
+    if (kube::StringAt(field, {"key"}) != kNameField || kube::StringAt(field, {"operator"}) != "In") continue;
+    std::vector<std::string> names;
+    for (const kube::Json& value : kube::ArrayAt(field, {"values"})) {
+      if (value.is_string()) names.push_back(value.get<std::string>());
+    }
+    return names;
+  }
+  return std::nullopt;
+}
+
+// Terms are alternatives: each has to name its nodes.
+std::optional<std::vector<std::string>> NamedByAll(const kube::Json& required) {
+  if (!required.is_object()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const kube::Json& term : kube::ArrayAt(required, {"nodeSelectorTerms"})) {
+    const auto more = NamedBy(term);
+    if (!more) return std::nullopt;
+    names.insert(names.end(), more->begin(), more->end());
+  }
+  return names;
 }
 
 kube::Json Copy(const kube::Json* value) {
@@ -101,7 +128,8 @@ PodConstraints::PodConstraints(const kube::Json& pod)
       required_(Copy(kube::Find(
           pod, {"spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"}))),
       tolerations_(kube::ArrayAt(pod, {"spec", "tolerations"})),
-      fingerprint_(selector_.dump() + '\n' + required_.dump() + '\n' + tolerations_.dump()) {}
+      fingerprint_(selector_.dump() + '\n' + required_.dump() + '\n' + tolerations_.dump()),
+      named_(NamedByAll(required_)) {}
 
 bool PodConstraints::Tolerates(const Taint& taint) const {
   return std::any_of(tolerations_.begin(), tolerations_.end(), [&taint](const kube::Json& toleration) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,9 @@ class PodConstraints {
   explicit PodConstraints(const kube::Json& pod);
 
   bool Admit(const NodeFacts& node) const;
+  // All the nodes that Admit can accept, in any order, where their names alone confine the pod to them: so stands every
+  // pod that was let go (release_patch.h), and then to ask thousands of others is time lost. Nothing = it may be any.
+  const std::optional<std::vector<std::string>>& named() const { return named_; }
   // Equal for pods with equal constraints, so that a gang asks each node once.
   const std::string& fingerprint() const { return fingerprint_; }
 
@@ -46,6 +50,7 @@ class PodConstraints {
   kube::Json required_;     // the NodeSelector, or null
   kube::Json tolerations_;  // array
   std::string fingerprint_;
+  std::optional<std::vector<std::string>> named_;
 };
 
 }  // namespace heddle::extender

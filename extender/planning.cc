@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <numeric>
 
 #include "crds/gpu_indexes.h"
 #include "extender/compute_domain.h"
@@ -72,21 +73,38 @@ class RequestBuilder {
     if (!fresh) return known->second;
     std::vector<NodeId> nodes;
     int without_channels = 0;
-    for (std::size_t i = 0; i < view_.fabric->nodes.size(); ++i) {
-      const std::string& name = view_.fabric->nodes[i].node.name;
-      const auto node = snapshot_.nodes.find(name);
-      if (node == snapshot_.nodes.end() || kept_.contains(name)) continue;
+    for (const NodeId id : Candidates(constraints)) {
+      const topology::Node& topology = view_.fabric->nodes[std::size_t(id)].node;
+      const auto node = snapshot_.nodes.find(topology.name);
+      if (node == snapshot_.nodes.end() || kept_.contains(topology.name)) continue;
       if (node->second->gpu_resource != members_.spec.gpu_resource) continue;
       if (!constraints.Admit(*node->second)) continue;
-      if (channel && !HasImexChannel(view_.fabric->nodes[i].node)) {
+      if (channel && !HasImexChannel(topology)) {
         ++without_channels;
       } else {
-        nodes.push_back(NodeId(i));
+        nodes.push_back(id);
       }
     }
     without_channels_ = std::max(without_channels_, without_channels);
     request_.allowed_nodes.push_back(std::move(nodes));
     return known->second;
+  }
+
+  // In the fabric's order, each once.
+  std::vector<NodeId> Candidates(const PodConstraints& constraints) const {
+    std::vector<NodeId> nodes;
+    if (!constraints.named()) {
+      nodes.resize(view_.fabric->nodes.size());
+      std::iota(nodes.begin(), nodes.end(), NodeId(0));
+      return nodes;
+    }
+    for (const std::string& name : *constraints.named()) {
+      const NodeId id = view_.fabric->FindNode(name);
+      if (id != topology::kNone) nodes.push_back(id);
+    }
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return nodes;
   }
 
   // Where a pod is bound, or was sent by an earlier Gang of the same owner, outranks a new plan.

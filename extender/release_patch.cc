@@ -95,10 +95,12 @@ bool TakesSubstitutes(const kube::Json& pod) {
 
 std::vector<const topology::Nic*> PlannedNics(const topology::Node& node, std::uint32_t gpus) {
   std::vector<const topology::Nic*> nics;
-  for (const topology::Gpu& gpu : node.gpus) {
-    if (gpu.index < 0 || gpu.index > 31 || (gpus >> unsigned(gpu.index) & 1u) == 0) continue;
-    const topology::Nic* nic = node.NicOfGpu(gpu.index);
-    if (nic != nullptr && std::find(nics.begin(), nics.end(), nic) == nics.end()) nics.push_back(nic);
+  const std::vector<std::vector<int>> dealt = topology::DealNics(node);
+  for (std::size_t at = 0; at < node.gpus.size(); ++at) {
+    const int index = node.gpus[at].index;
+    if (index < 0 || index > 31 || (gpus >> unsigned(index) & 1u) == 0 || dealt[at].empty()) continue;
+    const topology::Nic* nic = &node.nics[std::size_t(dealt[at].front())];
+    if (std::find(nics.begin(), nics.end(), nic) == nics.end()) nics.push_back(nic);
   }
   return nics;
 }

@@ -1,11 +1,15 @@
 #include "extender/node_constraints.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace heddle::extender {
 namespace {
 
 using kube::Json;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Optional;
 
 NodeFacts Node() {
   return ReadNode(Json::parse(R"({"metadata":{"name":"a1","labels":{"zone":"a","cores":"64"}},
@@ -61,6 +65,30 @@ INSTANTIATE_TEST_SUITE_P(
              TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["a1"]}]}])"),
              false}),
     [](const auto& one) { return one.param.name; });
+
+std::optional<std::vector<std::string>> NamedIn(const char* spec) {
+  return PodConstraints(Json{{"spec", Json::parse(spec)}}).named();
+}
+TEST(NodeNames, AreKnownWhereEveryTermNamesItsNodes) {
+  EXPECT_THAT(
+      NamedIn(TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"In","values":["a1"]}]}])")),
+      Optional(ElementsAre("a1")));
+  EXPECT_THAT(NamedIn(TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"In","values":["a1","b"]}],
+                                "matchExpressions":[{"key":"zone","operator":"Exists"}]},
+                               {"matchFields":[{"key":"metadata.name","operator":"In","values":["c"]}]}])")),
+              Optional(ElementsAre("a1", "b", "c")));
+  EXPECT_THAT(NamedIn(TERMS("[]")), Optional(IsEmpty())) << "no term, no node";
+}
+TEST(NodeNames, AreNotKnownWhereATermMayMatchAnyNode) {
+  EXPECT_EQ(NamedIn("{}"), std::nullopt);
+  EXPECT_EQ(NamedIn(EXPRESSION(R"({"key":"zone","operator":"Exists"})")), std::nullopt);
+  EXPECT_EQ(
+      NamedIn(TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"NotIn","values":["a1"]}]}])")),
+      std::nullopt);
+  EXPECT_EQ(NamedIn(TERMS(R"([{"matchFields":[{"key":"metadata.name","operator":"In","values":["a1"]}]},
+                             {"matchExpressions":[{"key":"zone","operator":"Exists"}]}])")),
+            std::nullopt);
+}
 
 TEST(NodeTaints, NeedATolerationThatMatches) {
   const auto admits = [](const char* toleration) {
