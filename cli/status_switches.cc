@@ -79,6 +79,12 @@ std::vector<Trouble> SwitchTroubles(const Objects& fabric_switches) {
       troubles.back().what = "is not counted, so that no fault of its links is seen from there";
       troubles.back().remedy = "see what keeps its counters from being read; docs/switches.md";
     }
+    if (const Json* marks = kube::Condition(object, "MarksEcn");
+        marks != nullptr && kube::StringAt(*marks, {"status"}) == "False") {
+      troubles.push_back(OfSwitch(object, *marks));
+      troubles.back().what = "does not slow senders down in good time";
+      troubles.back().remedy = "kubectl heddle switch render says what it should have; docs/conditions.md";
+    }
     if (compared == nullptr || kube::StringAt(*compared, {"status"}) != "False") continue;
     if (kube::StringAt(*compared, {"reason"}) != "NameInDoubt") continue;
     troubles.push_back(OfSwitch(object, *compared));

@@ -74,6 +74,29 @@ std::string Known(std::string value) {
   return value.empty() ? std::string(kNotKnown) : std::move(value);
 }
 
+// What the linter finds about one end. It has no value of the other.
+std::vector<CableFinding> FindingsOf(const Subject& subject) {
+  std::vector<Finding> findings;
+  rules::Report report(findings, subject);
+  for (const rules::SubjectRule rule : rules::OfOne()) rule(subject, report);
+  std::vector<CableFinding> found;
+  for (Finding& finding : findings) {
+    const bool host = subject.end == End::kHost;
+    const bool lossy = std::find(kLossyAlone.begin(), kLossyAlone.end(), finding.rule) != kLossyAlone.end();
+    CableFinding one;
+    one.weight = lossy ? LosslessVerdict::kContradiction : LosslessVerdict::kLossless;
+    one.setting = finding.rule;
+    (host ? one.host : one.leaf) = finding.fact + "; " + finding.contrary;
+    (host ? one.leaf : one.host) = "-";
+    one.sentence =
+        fmt::format("{}: {}; {}", host ? "the host" : "the switch", finding.fact, finding.contrary);
+    one.rule = std::move(finding.rule);
+    one.next = std::move(finding.remedy);
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
 // The findings of one cable, as they are found.
 class Comparing {
  public:
@@ -86,8 +109,8 @@ class Comparing {
     host_.end = End::kHost;
     leaf_.end = End::kSwitch;
     if (both) TwoEnds();
-    if (cable_.host.settings.known()) OneEnd(host_, true);
-    if (cable_.leaf.settings.known()) OneEnd(leaf_, false);
+    if (cable_.host.settings.known()) OneEnd(host_);
+    if (cable_.leaf.settings.known()) OneEnd(leaf_);
     Missing(cable_.host, "host");
     Missing(cable_.leaf, "switch");
     if (both) Needs();
@@ -100,23 +123,8 @@ class Comparing {
   }
 
  private:
-  void OneEnd(const Subject& subject, bool host) {
-    std::vector<Finding> findings;
-    rules::Report report(findings, subject);
-    for (const rules::SubjectRule rule : rules::OfOne()) rule(subject, report);
-    for (Finding& finding : findings) {
-      const bool lossy = std::find(kLossyAlone.begin(), kLossyAlone.end(), finding.rule) != kLossyAlone.end();
-      CableFinding one;
-      one.weight = lossy ? LosslessVerdict::kContradiction : LosslessVerdict::kLossless;
-      one.setting = finding.rule;
-      (host ? one.host : one.leaf) = finding.fact + "; " + finding.contrary;
-      (host ? one.leaf : one.host) = "-";
-      one.sentence =
-          fmt::format("{}: {}; {}", host ? "the host" : "the switch", finding.fact, finding.contrary);
-      one.rule = std::move(finding.rule);
-      one.next = std::move(finding.remedy);
-      outcome_.findings.push_back(std::move(one));
-    }
+  void OneEnd(const Subject& subject) {
+    for (CableFinding& finding : FindingsOf(subject)) outcome_.findings.push_back(std::move(finding));
   }
 
   void TwoEnds() {
@@ -328,6 +336,15 @@ int SettingsPool::Intern(const PortSettings& settings) {
 
 CableOutcome CompareCable(const SettingsPool& pool, const Cable& cable) {
   return Comparing(pool, cable).Run();
+}
+
+std::vector<CableFinding> FindLossySettings(const PortSettings& port) {
+  Subject subject;
+  subject.end = End::kSwitch;
+  subject.settings = port;
+  std::vector<CableFinding> findings = FindingsOf(subject);
+  std::erase_if(findings, [](const CableFinding& one) { return one.weight == LosslessVerdict::kLossless; });
+  return findings;
 }
 
 CableComparison CompareCables(const SettingsPool& pool, std::span<const Cable> cables) {

@@ -96,6 +96,10 @@ struct CableComparison {
 CableComparison CompareCables(const SettingsPool& pool, std::span<const Cable> cables);
 CableOutcome CompareCable(const SettingsPool& pool, const Cable& cable);
 
+// What a switch's port is set to by which it loses packets whoever stands at its other end. Of the findings `leaf` is
+// the port's value and `host` is "-".
+std::vector<CableFinding> FindLossySettings(const PortSettings& port);
+
 // A rail is as good as the worst of its cables. Cables of no rail are left out.
 std::map<int, LosslessVerdict> VerdictByRail(std::span<const Cable> cables,
                                              const CableComparison& comparison);

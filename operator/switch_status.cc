@@ -110,6 +110,26 @@ Condition Lossless(const JudgedSwitch& one, const crds::FabricSwitchStatus& stat
   return condition;
 }
 
+Condition MarksEcn(const JudgedSwitch& one) {
+  Condition condition{.type = std::string(kMarksEcn)};
+  const PortsMarking& marking = one.marking;
+  if (marking.ports == 0) {
+    condition.reason = "NotKnown";
+    condition.message = "no cable is known whose port says how it marks what PFC protects";
+  } else if (marking.faults > 0) {
+    condition.status = ConditionStatus::kFalse;
+    condition.reason = switches::MarkingReasonName(*marking.gravest);
+    condition.message =
+        fmt::format("{} of {} ports with a cable; {}", marking.faults, marking.ports, marking.first);
+  } else {
+    condition.status = ConditionStatus::kTrue;
+    condition.reason = "Marks";
+    condition.message =
+        fmt::format("{} ports with a cable mark what PFC protects in good time", marking.ports);
+  }
+  return condition;
+}
+
 // Of a switch that does not answer at all Reachable says why.
 Condition Counted(const JudgedSwitch& one) {
   Condition condition{.type = std::string(kCounted)};
@@ -165,6 +185,18 @@ crds::FabricSwitchStatus Kept(const JudgedSwitch& one, base::WallTime now) {
 
 }  // namespace
 
+void PortsMarking::Take(const std::string& port, const lossless::PortSettings& settings,
+                        const std::optional<lossless::EcnMarking>& wanted) {
+  if (!settings.pfc || settings.pfc->empty() || !settings.ecn) return;
+  ++ports;
+  const auto fault = switches::FindMarkingFault(settings, wanted);
+  if (!fault) return;
+  ++faults;
+  if (gravest && *gravest <= fault->reason) return;
+  gravest = fault->reason;
+  first = port + ": " + fault->sentence;
+}
+
 const std::string& NameOf(const crds::FabricSwitch& object) {
   return object.spec.name.empty() ? object.spec.chassis_id : object.spec.name;
 }
@@ -193,7 +225,8 @@ crds::FabricSwitchStatus StatusOf(const JudgedSwitch& judged, base::WallTime now
     status.read_at = object.status.read_at;
   }
   status.conditions = object.status.conditions;
-  Set({Reachable(judged), Compared(judged), Lossless(judged, status), Counted(judged)}, object, now, status);
+  Set({Reachable(judged), Compared(judged), Lossless(judged, status), MarksEcn(judged), Counted(judged)},
+      object, now, status);
   return status;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,10 +9,25 @@
 #include "crds/cable_report.h"
 #include "crds/fabric_switch.h"
 #include "operator/switch_verdicts.h"
+#include "switches/ecn_marking.h"
 
 namespace heddle::operators {
 
-inline constexpr std::string_view kCounted = "Counted";  // FabricSwitch: its counters are read
+// Condition types of FabricSwitch.
+inline constexpr std::string_view kCounted = "Counted";    // its counters are read
+inline constexpr std::string_view kMarksEcn = "MarksEcn";  // what PFC protects is marked before it is paused
+
+// How the ports with a compared cable mark ECN.
+struct PortsMarking {
+  int ports = 0;   // of which it is known
+  int faults = 0;  // of these
+  std::optional<switches::MarkingReason> gravest;
+  std::string first;  // port of those with the gravest, as a sentence
+
+  // `port` as the switch names it; `wanted` where a policy says it.
+  void Take(const std::string& port, const lossless::PortSettings& settings,
+            const std::optional<lossless::EcnMarking>& wanted);
+};
 
 // A FabricSwitch as one look at all of them takes it.
 struct JudgedSwitch {
@@ -23,6 +39,7 @@ struct JudgedSwitch {
   bool doubled = false;  // another FabricSwitch has its name, too
   crds::CableCounts counts;
   std::vector<crds::SwitchCable> worst;  // of cables that are not lossless, in any order
+  PortsMarking marking;
 
   bool usable() const { return answer != nullptr && answer->config != nullptr && lie.empty() && !stale; }
 };

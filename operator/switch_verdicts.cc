@@ -194,6 +194,8 @@ class Deciding {
     const LosslessVerdict verdict = link.outcome.verdict;
     known_[std::size_t(link.lower_at)].counts.Add(verdict);
     known_[std::size_t(link.upper_at)].counts.Add(verdict);
+    TakeMarking(link.lower_at, link.lower_port, nullptr);
+    TakeMarking(link.upper_at, link.upper_port, nullptr);
     if (verdict == LosslessVerdict::kLossless) return;
     crds::SwitchCable cable =
         CableOf({link.lower, link.lower_port, link.upper, link.upper_port}, link.outcome);
@@ -211,6 +213,7 @@ class Deciding {
       JudgedSwitch& there = known_[std::size_t(name.at)];
       if (there.silent && !silent_.nodes.contains(node.name)) return Keep(node, name, policy);
       there.counts.Add(outcome.verdict);
+      TakeMarking(name.at, name.leaf_port, policy);
       if (outcome.verdict != LosslessVerdict::kLossless) there.worst.push_back(CableOf(name, outcome));
     }
     if (policy == nullptr) return;
@@ -230,6 +233,16 @@ class Deciding {
     reports_[node.name].Add(name.port, outcome.verdict,
                             crds::CountedPercent(policy->spec.counted, outcome.verdict), message);
     if (outcome.verdict == LosslessVerdict::kContradiction) Blame(name, worst->sentence);
+  }
+
+  // Thresholds of the policy are for the ports of its hosts; what lies above may mark otherwise.
+  void TakeMarking(int at, const std::string& port, const crds::LosslessPolicy* policy) {
+    JudgedSwitch& there = known_[std::size_t(at)];
+    if (!there.usable()) return;
+    const formats::SonicPort* found = switches::PortOf(there.answer->config->config, port);
+    if (found == nullptr || !found->bare.empty()) return;
+    there.marking.Take(found->name, found->settings,
+                       policy == nullptr ? std::nullopt : policy->spec.policy.marking);
   }
 
   // What was written of the cable stays, as far as it is still asked for.

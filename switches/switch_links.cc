@@ -43,6 +43,7 @@ class Comparing {
     if (known) {
       Settings();
       Watchdogs();
+      for (const int end : {0, 1}) Alone(end);
     }
     Line();
     outcome_.verdict = outcome_.findings.empty() ? LosslessVerdict::kLossless : LosslessVerdict::kUnproved;
@@ -118,6 +119,17 @@ class Comparing {
            fmt::format("{} has PFC and no watchdog: a storm above it stops for good",
                        names_[std::size_t(end)]),
            "turn PFC_WD on at both ends");
+    }
+  }
+
+  // What loses packets whatever the other end has. Watchdogs are told above, for both ends at once.
+  void Alone(int end) {
+    const std::string& name = names_[std::size_t(end)];
+    for (CableFinding& one : lossless::FindLossySettings(Of(end))) {
+      if (one.rule == "pfc-without-watchdog") continue;
+      Find(LosslessVerdict::kContradiction, std::move(one.rule), std::move(one.setting),
+           end == 0 ? one.leaf : "-", end == 0 ? "-" : one.leaf, fmt::format("{}: {}", name, one.leaf),
+           std::move(one.next));
     }
   }
 

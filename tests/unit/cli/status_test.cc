@@ -455,13 +455,16 @@ TEST(StatusOfSwitches, NamesThoseThatDoNotAnswerAndThoseThatAreSomebodyElse) {
                              Json::parse(R"({"metadata": {"name": "leaf-5"}, "status": {"conditions": [
           {"type": "Reachable", "status": "True"}, {"type": "Compared", "status": "True", "reason": "Compared"},
           {"type": "Counted", "status": "False", "reason": "NotAllowed", "message": "counters of queues: no"}]}})"),
+                             Json::parse(R"({"metadata": {"name": "leaf-6"}, "status": {"conditions": [
+          {"type": "MarksEcn", "status": "False", "reason": "Off", "message": "3 of 64 ports with a cable; Ethernet0: …"}]}})"),
                              Json::parse(R"({"metadata": {"name": "odd"}, "status": {"conditions": 4}})")};
   const StatusReport report = ReportStatus(reading);
   std::vector<std::string> what;
   for (const Trouble& one : report.troubles) what.push_back(one.names.at(0) + " " + one.what);
   EXPECT_THAT(what, testing::UnorderedElementsAre(
                         "leaf-3 does not answer", "leaf-4 is not who it should be",
-                        "leaf-5 is not counted, so that no fault of its links is seen from there"));
+                        "leaf-5 is not counted, so that no fault of its links is seen from there",
+                        "leaf-6 does not slow senders down in good time"));
 }
 
 }  // namespace

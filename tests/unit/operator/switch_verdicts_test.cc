@@ -257,6 +257,30 @@ TEST_F(SwitchVerdictsTest, ACableThatTwoHostsClaimIsProvedOfNeither) {
   }
 }
 
+TEST_F(SwitchVerdictsTest, SaysWhetherPortsMarkAsThePolicyWantsAndNoVerdictDependsOnIt) {
+  const auto marks = [this] {
+    const SwitchVerdicts verdicts = Decide();
+    EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kLossless);
+    return *crds::FindCondition(verdicts.statuses.at("leaf-3").conditions, kMarksEcn);
+  };
+  EXPECT_EQ(marks().reason, "Marks");
+  policies.read[0].spec.policy.marking = lossless::EcnMarking{150'000, 1'500'000, 100};
+  crds::Condition condition = marks();
+  EXPECT_EQ(condition.status, crds::ConditionStatus::kFalse);
+  EXPECT_EQ(condition.reason, "OtherThanPolicy");
+  EXPECT_THAT(condition.message,
+              HasSubstr("1 of 1 ports with a cable; Ethernet0: priority 3 is marked from"));
+  switches::SonicAnswer answer = *answers["leaf-3"].config;
+  for (formats::SonicPort& port : answer.config.ports) port.settings.ecn = lossless::PrioritySet{};
+  answers["leaf-3"].config = std::make_shared<const switches::SonicAnswer>(answer);
+  condition = marks();
+  EXPECT_EQ(condition.reason, "Off");
+  EXPECT_THAT(condition.message, HasSubstr("lossless priority 3 is not marked"));
+  answers["leaf-3"].read_at = kNow - std::chrono::hours(2);
+  const SwitchVerdicts stale = Decide();
+  EXPECT_EQ(Reason(stale.statuses.at("leaf-3"), kMarksEcn), "NotKnown");
+}
+
 TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {
   crds::FabricSwitch spine = fabric_switches[0];
   spine.name = spine.spec.name = "spine-1";

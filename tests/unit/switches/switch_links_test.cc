@@ -128,6 +128,19 @@ TEST_F(SwitchLinksTest, NameEveryOtherThingThatLosesPackets) {
   EXPECT_EQ(First().verdict, LosslessVerdict::kUnproved);
 }
 
+TEST_F(SwitchLinksTest, NameAnEndThatIsLossyByItself) {
+  (*Spine().settings.priority_to_queue)[3] = 1;
+  lossless::CableOutcome outcome = First();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
+  EXPECT_EQ(outcome.findings.front().rule, "queue-differs");
+  EXPECT_EQ(outcome.findings.front().host, "-");
+  EXPECT_THAT(outcome.findings.front().sentence, HasSubstr("spine-0 Ethernet0: "));
+  std::swap(Spine(), Leaf());
+  outcome = First();
+  EXPECT_EQ(outcome.findings.front().leaf, "-");
+  EXPECT_THAT(outcome.findings.front().sentence, HasSubstr("leaf-0 Ethernet0: "));
+}
+
 TEST_F(SwitchLinksTest, OfTwoSwitchesWithOneNameBelongToNeither) {
   configs[3].hostname = "spine-0";
   EXPECT_THAT(Find(), IsEmpty());
