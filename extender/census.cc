@@ -47,6 +47,15 @@ void CountNode(const Snapshot& snapshot, const topology::Node& node, const place
   }
 }
 
+// Racks and single servers are no sum: a group that needs a rack finds no place on eight servers.
+void CountDomains(const FabricView& view, Census& census) {
+  const auto& domains = view.fabric->domains;
+  for (std::size_t i = 0; i < domains.size(); ++i) {
+    if (domains[i].gpus == 0) continue;
+    census.whole_domains[domains[i].gpus] += view.state.domain_is_whole(topology::DomainId(i)) ? 1 : 0;
+  }
+}
+
 bool IsWhole(const FabricView& view, topology::NodeId id) {
   const std::uint32_t healthy = HealthyPositions(view.fabric->nodes[std::size_t(id)].node);
   return healthy != 0 && view.state.open_gpus(id) == healthy;
@@ -96,7 +105,7 @@ Census TakeCensus(const Snapshot& snapshot) {
     for (std::size_t i = 0; i < view.fabric->nodes.size(); ++i) {
       CountNode(snapshot, view.fabric->nodes[i].node, view.state.nodes()[i], census);
     }
-    census.whole_domains += view.state.whole_domains();
+    CountDomains(view, census);
     for (const topology::Unit& unit : view.fabric->units) {
       const auto whole = std::count_if(unit.nodes.begin(), unit.nodes.end(),
                                        [&view](topology::NodeId id) { return IsWhole(view, id); });

@@ -39,7 +39,8 @@ struct Census {
   std::int64_t unusable = 0, unhealthy = 0, bound = 0, reserved = 0, free = 0;
   std::int64_t free_on_shared_nodes = 0;  // of the free: on nodes that are partly taken
   int whole_nodes = 0;                    // usable, every healthy GPU free
-  int whole_domains = 0;                  // NVLink domains with every healthy GPU free
+  // NVLink domains with every healthy GPU free, by the domain's size in GPUs; 0 for a size of which none is.
+  std::map<int, int> whole_domains;
   // By the words of NodeState::unusable, and of nodes outside of every fabric: "NotReady": 2.
   std::map<std::string, int> unusable_nodes;
   // How many gangs of 2^i whole nodes fit beside each other, none of them over two scalable units.

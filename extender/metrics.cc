@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -37,6 +38,16 @@ auto& GaugeFamily(prometheus::Registry& registry, const char* name, const char* 
 }
 auto& Histograms(prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+}
+
+// A gauge keeps the last value that it was given: what was ever shown and is no more gets 0.
+void SetEach(prometheus::Family<prometheus::Gauge>& family, const char* label,
+             const std::map<std::string, int>& counts, std::set<std::string>& shown) {
+  for (const auto& [value, count] : counts) shown.insert(value);
+  for (const std::string& value : shown) {
+    const auto found = counts.find(value);
+    family.Add({{label, value}}).Set(found == counts.end() ? 0 : found->second);
+  }
 }
 
 }  // namespace
@@ -104,8 +115,9 @@ struct Metrics::Families {
              "Free GPUs on partly taken nodes over all free GPUs, 0 to 1; 0 where none is free");
   prometheus::Gauge& whole_nodes =
       Gauges(registry, "heddle_extender_whole_nodes_free", "Usable nodes whose every healthy GPU is free");
-  prometheus::Gauge& whole_domains = Gauges(registry, "heddle_extender_whole_domains_free",
-                                            "NVLink domains whose every healthy GPU is free");
+  prometheus::Family<prometheus::Gauge>& whole_domains =
+      GaugeFamily(registry, "heddle_extender_whole_domains_free",
+                  "NVLink domains whose every healthy GPU is free, by their size in GPUs");
   prometheus::Family<prometheus::Gauge>& fit = GaugeFamily(
       registry, "heddle_extender_gangs_that_fit",
       "Gangs of that many whole nodes that fit beside each other now, each within one scalable unit");
@@ -121,7 +133,8 @@ struct Metrics::Families {
                                          "Unix time of the last key that was worked off without an error");
 
   std::mutex mutex;
-  std::set<std::string> words;  // reasons of unusable nodes that were ever shown
+  // What was ever shown: reasons of unusable nodes, sizes of NVLink domains.
+  std::set<std::string> words, sizes;
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) {}
@@ -213,18 +226,17 @@ void Metrics::Stands(const Census& census) {
   families_->fragmentation.Set(census.free == 0 ? 0
                                                 : double(census.free_on_shared_nodes) / double(census.free));
   families_->whole_nodes.Set(census.whole_nodes);
-  families_->whole_domains.Set(census.whole_domains);
   families_->largest.Set(census.largest);
   for (int size = 0; size < Census::kSizes; ++size) {
     families_->fit.Add({{"nodes", std::to_string(1 << size)}}).Set(double(census.fit[std::size_t(size)]));
   }
-  const std::lock_guard lock(families_->mutex);
-  for (const auto& [word, nodes] : census.unusable_nodes) families_->words.insert(word);
-  for (const std::string& word : families_->words) {
-    const auto found = census.unusable_nodes.find(word);
-    families_->unusable_nodes.Add({{"reason", word}})
-        .Set(found == census.unusable_nodes.end() ? 0 : found->second);
+  std::map<std::string, int> whole_domains;
+  for (const auto& [domain_gpus, whole] : census.whole_domains) {
+    whole_domains[std::to_string(domain_gpus)] = whole;
   }
+  const std::lock_guard lock(families_->mutex);
+  SetEach(families_->unusable_nodes, "reason", census.unusable_nodes, families_->words);
+  SetEach(families_->whole_domains, "gpus", whole_domains, families_->sizes);
 }
 
 void Metrics::Heard(const std::string& resource, std::chrono::nanoseconds ago) {

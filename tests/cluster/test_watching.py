@@ -76,7 +76,7 @@ class WatchingTest(BedTestCase):
         for name, value in {
                 'heddle_extender_gpus{state="free"}': 32, 'heddle_extender_gpus{state="reserved"}': 0,
                 'heddle_extender_gangs_that_fit{nodes="4"}': 1, "heddle_extender_largest_gang_nodes": 4,
-                "heddle_extender_whole_nodes_free": 4, "heddle_extender_whole_domains_free": 4,
+                "heddle_extender_whole_nodes_free": 4, 'heddle_extender_whole_domains_free{gpus="8"}': 4,
                 "heddle_extender_fragmentation_ratio": 0, "heddle_extender_leading": 1}.items():
             self.assertEqual(now[name], value, name)
         for name in ('heddle_extender_gang_plan_wait_seconds_count{at_once="true"}',

@@ -9,11 +9,11 @@
 namespace heddle::extender {
 namespace {
 
-// Two scalable units of four servers with eight GPUs each.
+// Two scalable units of four servers with eight GPUs each, or another cluster.
 class Stage {
  public:
-  Stage() {
-    const auto parsed = topology::ParseSynthetic("su:2 node:4 gpu:8 nic:8 rail:8 spine:2 rate:400");
+  explicit Stage(const char* cluster = "su:2 node:4 gpu:8 nic:8 rail:8 spine:2 rate:400") {
+    const auto parsed = topology::ParseSynthetic(cluster);
     for (const topology::Node& node : parsed->nodes) {
       auto object = std::make_shared<crds::NodeTopology>();
       object->name = node.name;
@@ -58,7 +58,7 @@ TEST(Census, AnEmptyClusterIsFreeAndWhole) {
   EXPECT_EQ(census.free, 64);
   EXPECT_EQ(census.bound + census.reserved + census.unhealthy + census.unusable, 0);
   EXPECT_EQ(census.whole_nodes, 8);
-  EXPECT_EQ(census.whole_domains, 8);
+  EXPECT_EQ(census.whole_domains, (std::map<int, int>{{8, 8}}));
   EXPECT_EQ(census.free_on_shared_nodes, 0);
   EXPECT_EQ(census.fit[0], 8);
   EXPECT_EQ(census.fit[1], 4);
@@ -90,8 +90,19 @@ TEST(Census, CountsEveryGpuOnce) {
   EXPECT_EQ(census.free + census.bound + census.reserved + census.unhealthy + census.unusable, 64);
   EXPECT_EQ(census.free_on_shared_nodes, 4);
   EXPECT_EQ(census.whole_nodes, 4) << "a server with a broken GPU is whole in what it has";
+  EXPECT_EQ(census.whole_domains, (std::map<int, int>{{8, 4}}));
   EXPECT_EQ(census.unusable_nodes, (std::map<std::string, int>{{"Cordoned", 1}, {"NotReady", 1}}));
   EXPECT_EQ(census.largest, 3);
+}
+
+// Of the six trays of the first unit two are left over for a domain of their own.
+TEST(Census, CountsWholeDomainsBySizeAndASizeWithoutAnyAsNone) {
+  Stage stage("su:2 node:6,4 gpu:4 nic:4 rail:4 machine:gb200 nvlink:4");
+  EXPECT_EQ(stage.Take().whole_domains, (std::map<int, int>{{8, 1}, {16, 2}}));
+  stage.Bind("on-the-small-one", 4, 4);
+  EXPECT_EQ(stage.Take().whole_domains, (std::map<int, int>{{8, 0}, {16, 2}}));
+  stage.Bind("on-a-large-one", 9, 1);
+  EXPECT_EQ(stage.Take().whole_domains, (std::map<int, int>{{8, 0}, {16, 1}}));
 }
 
 TEST(Census, FreeGpusOnTakenServersAreFragments) {

@@ -39,8 +39,11 @@ std::string EverythingSaid() {
   metrics.Gangs({});
   Census census{.free = 10, .free_on_shared_nodes = 4};
   census.unusable_nodes["NotReady"] = 2;
+  census.whole_domains = {{8, 5}, {72, 1}};
   metrics.Stands(census);
-  metrics.Stands({});
+  census = {};
+  census.whole_domains = {{8, 4}};
+  metrics.Stands(census);
   metrics.Heard("pods", std::chrono::seconds(3));
   metrics.QueueDepth(7);
   metrics.Reconciled(base::WallTime(std::chrono::seconds(1'800'000'000)));
@@ -78,6 +81,12 @@ TEST(Metrics, SayWaitsAndEdgesByTheirLabels) {
 
 TEST(Metrics, ForgetNoReasonThatHasGone) {
   EXPECT_THAT(EverythingSaid(), HasSubstr("heddle_extender_unusable_nodes{reason=\"NotReady\"} 0"));
+}
+
+TEST(Metrics, TellRacksFromServersAndForgetNoSizeThatHasGone) {
+  const std::string text = EverythingSaid();
+  EXPECT_THAT(text, HasSubstr("heddle_extender_whole_domains_free{gpus=\"8\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_extender_whole_domains_free{gpus=\"72\"} 0\n"));
 }
 
 TEST(Metrics, AnswerZeroFragmentsWhereNothingIsFree) {
