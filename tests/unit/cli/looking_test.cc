@@ -1,5 +1,5 @@
-// What docs/looking.md shows of `status`, `doctor` and `cables`, and docs/bench.md of `bench`, is what these say: each
-// line of a block under a golden's name stands in that golden.
+// What docs/looking.md shows of `status`, `doctor` and `cables`, docs/bench.md of `bench` and docs/priority.md of
+// `explain`, is what these say: each line of a block under a golden's name stands in that golden.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -51,6 +51,9 @@ TEST(Looking, ShowsWhatTheCommandsSay) {
   EXPECT_GT(looking.lines, 30);
   EXPECT_EQ(bench.blocks, 1);
   EXPECT_GT(bench.lines, 10);
+  const Compared priority = CompareBlocksOf("docs/priority.md");
+  EXPECT_EQ(priority.blocks, 1);
+  EXPECT_GT(priority.lines, 10);
 }
 
 }  // namespace
