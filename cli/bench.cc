@@ -230,11 +230,7 @@ Output Bench(const BenchOptions& options, const ReadFile& read, const OutputOpti
     ASSIGN_OR_RETURN(const Grounds grounds, ReadGround(options.ground, read));
     return Answer(options, grounds, read, look);
   }();
-  if (answer) return *answer;
-  // Nothing was asked of a cluster, so whatever went wrong is in what was given.
-  Output failure = Failure(answer.error());
-  failure.exit_code = Output::kUsage;
-  return failure;
+  return answer ? *answer : FailureOfInput(answer.error());
 }
 
 Output RunBench(kube::Client& client, const BenchOptions& options, const ReadFile& read,

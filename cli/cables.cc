@@ -64,21 +64,32 @@ CableVerdict VerdictOf(topology::Missing missing) {
   return CableVerdict::kUnknown;
 }
 
-std::string WhyNotKnown(CableVerdict verdict) {
+// `in_files`: there may be no cluster that could say more.
+std::string WhyNotKnown(CableVerdict verdict, bool in_files) {
   switch (verdict) {
     case CableVerdict::kStale:
-      return "its switch was known and is no longer heard: LLDP there, or the subnet manager";
+      return in_files ? "its switch was known and was no longer heard"
+                      : "its switch was known and is no longer heard: LLDP there, or the subnet manager";
     case CableVerdict::kAmbiguous:
-      return "several switches answer for it: `kubectl describe nt` has what was heard";
+      return in_files ? "several switches answered for it"
+                      : "several switches answer for it: `kubectl describe nt` has what was heard";
     case CableVerdict::kUnknown:
-      return "no switch answers for it: `kubectl describe nt`, LeavesKnown, says why";
+      return in_files ? "the files do not say where it ends"
+                      : "no switch answers for it: `kubectl describe nt`, LeavesKnown, says why";
     default:
       return "";
   }
 }
 
-CableRow RowOf(const std::string& node, const Nic& nic, const NicPort& port, const Fabric* fabric,
-               const std::map<PortKey, const CablingFault*>& faults) {
+// What a port's row is made with.
+struct Around {
+  const Fabric* fabric = nullptr;  // null = its node is in none
+  const std::map<PortKey, const CablingFault*>& faults;
+  bool in_files = false;
+};
+
+CableRow RowOf(const std::string& node, const Nic& nic, const NicPort& port, const Around& around) {
+  const auto& [fabric, faults, in_files] = around;
   CableRow row{.node = node, .nic = nic.name, .netdev = nic.netdev, .port = port.number};
   if (nic.rail) row.rail = *nic.rail;
   if (port.leaf_port) {
@@ -100,7 +111,7 @@ CableRow RowOf(const std::string& node, const Nic& nic, const NicPort& port, con
     row.sentence = port.reason.empty() ? "the link is down: cable, transceiver or leaf port" : port.reason;
   } else if (!port.leaf_port) {
     row.verdict = VerdictOf(port.leaf_port.missing());
-    row.sentence = WhyNotKnown(row.verdict);
+    row.sentence = WhyNotKnown(row.verdict, in_files);
   } else if (fault == faults.end() && fabric == nullptr) {
     row.verdict = CableVerdict::kNotJudged;
     row.sentence = "its node is left out of the fabric: spec.excludedNodes";
@@ -189,7 +200,7 @@ std::vector<CableRow> ReadCables(const FabricReading& reading) {
     for (const Nic& nic : topology.status.node.nics) {
       if (nic.role != topology::NicRole::kCompute) continue;
       for (const NicPort& port : nic.ports)
-        rows.push_back(RowOf(topology.name, nic, port, fabric, faults[fabric]));
+        rows.push_back(RowOf(topology.name, nic, port, {fabric, faults[fabric], reading.in_files}));
     }
   }
   std::stable_sort(rows.begin(), rows.end(), [](const CableRow& a, const CableRow& b) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/cluster_files.h"
 #include "cli/fabrics.h"
 #include "cli/output.h"
 #include "kube/client.h"
@@ -18,6 +19,7 @@ namespace heddle::cli {
 struct CablesOptions {
   std::string node;  // empty = all
   bool problems = false, csv = false;
+  std::vector<std::string> topology;  // files in place of a cluster
 };
 
 enum class CableVerdict : std::uint8_t {
@@ -64,5 +66,7 @@ std::string CablesText(const std::vector<CableRow>& rows, const Style& style);
 // Exit codes: 0 no cable is wrong and no port down, 3 one is, 1 the cluster could not be asked.
 Output RunCables(kube::Client& client, const CablesOptions& options, const OutputOptions& look,
                  const std::stop_token& stop);
+// The same of options.topology; 2 where the files cannot be read, or know nothing of it.
+Output ShowCables(const CablesOptions& options, const ReadFile& read, const OutputOptions& look);
 
 }  // namespace heddle::cli

@@ -4,29 +4,33 @@
 #include "cli/live_cluster.h"
 
 namespace heddle::cli {
+namespace {
 
 using base::Code;
 
-Output RunCables(kube::Client& client, const CablesOptions& options, const OutputOptions& look,
-                 const std::stop_token& stop) {
-  if (options.csv && look.format != Format::kText)
-    return Failure({Code::kInvalid, "--csv is a form of its own: leave out --output", std::nullopt});
-  const auto reading = ReadCluster(client, stop);
-  if (!reading) return Failure(reading.error());
-  std::vector<CableRow> rows = ReadCables(*reading);
+base::Status CheckForm(const CablesOptions& options, const OutputOptions& look) {
+  if (!options.csv || look.format == Format::kText) return {};
+  return base::Fail(Code::kInvalid, "--csv is a form of its own: leave out --output");
+}
+
+void SayThereIsNone(const FabricReading& reading, Output& output) {
+  output.exit_code = reading.in_files ? Output::kUsage : Output::kFailed;
+  output.err += reading.in_files
+                    ? "No node in these files has a port that carries jobs.\n"
+                    : "No node has reported a port that carries jobs. Are the heddle-nodeagent pods running? "
+                      "`kubectl heddle doctor` says more.\n";
+}
+
+Output CablesAnswer(const FabricReading& reading, const CablesOptions& options, const OutputOptions& look) {
+  std::vector<CableRow> rows = ReadCables(reading);
   if (!options.node.empty()) {
     std::erase_if(rows, [&options](const CableRow& row) { return row.node != options.node; });
-    const bool known = std::any_of(reading->topologies.begin(), reading->topologies.end(),
+    const bool known = std::any_of(reading.topologies.begin(), reading.topologies.end(),
                                    [&options](const auto& one) { return one.name == options.node; });
-    if (!known) {
-      return Failure({Code::kNotFound,
-                      "node " + options.node +
-                          " has not reported its cables; `kubectl heddle topology` lists those that have",
-                      std::nullopt});
-    }
+    if (!known) return Failure(NoSuchNode(reading, options.node, "its cables"));
   }
   Output output;
-  for (const std::string& note : reading->notes) output.err += "Note: " + Printable(note) + "\n";
+  for (const std::string& note : reading.notes) output.err += "Note: " + Printable(note) + "\n";
   const std::size_t all = rows.size();
   if (std::any_of(rows.begin(), rows.end(), [](const CableRow& row) { return IsFault(row.verdict); }))
     output.exit_code = Output::kRefused;
@@ -40,13 +44,24 @@ Output RunCables(kube::Client& client, const CablesOptions& options, const Outpu
   } else if (all > 0) {
     output.out = "All " + std::to_string(all) + " ports end where they should.\n";
   } else {
-    output.exit_code = Output::kFailed;
-    output.err +=
-        "No node has reported a port that carries jobs. Are the heddle-nodeagent pods running? `kubectl "
-        "heddle "
-        "doctor` says more.\n";
+    SayThereIsNone(reading, output);
   }
   return output;
+}
+
+}  // namespace
+
+Output RunCables(kube::Client& client, const CablesOptions& options, const OutputOptions& look,
+                 const std::stop_token& stop) {
+  if (const base::Status form = CheckForm(options, look); !form) return Failure(form.error());
+  const auto reading = ReadCluster(client, stop);
+  return reading ? CablesAnswer(*reading, options, look) : Failure(reading.error());
+}
+
+Output ShowCables(const CablesOptions& options, const ReadFile& read, const OutputOptions& look) {
+  if (const base::Status form = CheckForm(options, look); !form) return Failure(form.error());
+  const auto reading = ReadFabricFiles(options.topology, read);
+  return reading ? CablesAnswer(*reading, options, look) : FailureOfInput(reading.error());
 }
 
 }  // namespace heddle::cli

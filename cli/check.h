@@ -21,8 +21,9 @@ struct CheckOptions {
   std::optional<int> gpus_per_node;
   bool infiniband = false;
   std::vector<std::string> rdma_resources;
-  bool where = false;  // also: where it would land in the cluster now
-  bool rules = false;  // instead: what is looked for
+  std::vector<std::string> topology;  // files that say it of the nodes, and are the cluster to land in
+  bool where = false;                 // also: where it would land in the cluster now
+  bool rules = false;                 // instead: what is looked for
 };
 
 // An object in the cluster, as "job/llama".
@@ -50,11 +51,13 @@ struct CheckSources {
 Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, const CheckSources& sources,
              const OutputOptions& look);
 
-// The same with what the cluster says of its nodes and of its objects.
+// The same with what the cluster says of its nodes and of its objects; of nodes options.topology, where it is given.
 Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFile& read,
                 const OutputOptions& look, const std::stop_token& stop);
+// The same of files alone: where not AsksCluster.
+Output CheckFiles(const CheckOptions& options, const ReadFile& read, const OutputOptions& look);
 
-// What is known where no cluster is asked.
+// What is known where neither a cluster nor its files are asked.
 crds::WorkloadGround GroundOf(const CheckOptions& options);
 
 }  // namespace heddle::cli

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/lower_case.h"
-#include "cli/check.h"
+#include "cli/check_ground.h"
 #include "cli/live_cluster.h"
 #include "cli/node_selection.h"
 #include "crds/gang.h"
@@ -55,32 +55,22 @@ bool IsName(std::string_view name) {
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
 }
 
-void ReadNodes(kube::Client& client, crds::WorkloadGround& ground, const CheckOptions& options,
-               std::string& notes, const std::stop_token& stop) {
+void AskNodes(kube::Client& client, const CheckOptions& options, CheckGround& ground,
+              const std::stop_token& stop) {
   const auto list = client.ListAll(HeddleResource(keys::kNodeTopology, false), {}, stop);
   if (!list) {
-    notes += Printable("Note: what nodes there are could not be read, so they are taken for nodes of " +
-                       fmt::format("{} GPUs with RoCE: {}", ground.gpus_per_node, list.error().message)) +
-             "\n";
+    ground.notes +=
+        Printable("Note: what nodes there are could not be read, so they are taken for nodes of " +
+                  fmt::format("{} GPUs with RoCE: {}", ground.known.gpus_per_node, list.error().message)) +
+        "\n";
     return;
   }
-  int gpus = 0;
-  bool roce = false, other = false;
+  std::vector<crds::NodeTopology> nodes;
   for (const Json& object : list->items) {
-    const auto read = crds::NodeTopologyFromJson(object);
-    if (!read) continue;
-    const topology::Node& node = read->status.node;
-    gpus = std::max(gpus, int(node.gpus.size()));
-    for (const topology::Nic& nic : node.nics) {
-      if (nic.role != topology::NicRole::kCompute) continue;
-      (nic.transport == topology::Transport::kRoce ? roce : other) = true;
-    }
+    auto read = crds::NodeTopologyFromJson(object);
+    if (read) nodes.push_back(*std::move(read));
   }
-  if (gpus > 0 && !options.gpus_per_node) ground.gpus_per_node = gpus;
-  if (other && !roce) ground.roce = false;
-  if (gpus == 0 && !options.gpus_per_node)
-    notes += fmt::format("Note: no node has reported its GPUs, so nodes of {} are taken for granted\n",
-                         ground.gpus_per_node);
+  AddNodes(nodes, options, ground);
 }
 
 // Names of heddle.dev/ are known by themselves; a policy may give others.
@@ -103,8 +93,8 @@ void ReadResources(kube::Client& client, crds::WorkloadGround& ground, const std
 }
 
 // The cluster as the planner would find it. Nodes and pods that may not be read are said in a note.
-base::Result<LandingGround> ReadLandingGround(kube::Client& client, std::string& notes,
-                                              const std::stop_token& stop) {
+base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& notes,
+                                             const std::stop_token& stop) {
   ASSIGN_OR_RETURN(FabricReading reading, ReadCluster(client, stop));
   ASSIGN_OR_RETURN(ClusterFiles files, TakeFiles(reading));
   ASSIGN_OR_RETURN(const kube::ObjectList gangs, client.ListAll(HeddleResource(keys::kGang, true), {}, stop));
@@ -138,6 +128,17 @@ base::Result<LandingGround> ReadLandingGround(kube::Client& client, std::string&
   return ground;
 }
 
+base::Result<CheckGround> AskGround(kube::Client& client, const CheckOptions& options,
+                                    const std::stop_token& stop) {
+  CheckGround ground;
+  ground.known = GroundOf(options);
+  AskNodes(client, options, ground, stop);
+  if (options.where) {
+    ASSIGN_OR_RETURN(ground.landing, AskLandingGround(client, ground.notes, stop), "--where");
+  }
+  return ground;
+}
+
 }  // namespace
 
 std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target) {
@@ -152,18 +153,18 @@ std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target) {
 }
 
 bool AsksCluster(const CheckOptions& options) {
-  return !options.rules && (options.where || std::any_of(options.targets.begin(), options.targets.end(),
-                                                         [](const std::string& target) {
-                                                           return LiveWorkloadOf(target).has_value();
-                                                         }));
+  const bool where = options.where && options.topology.empty();
+  return !options.rules &&
+         (where || std::any_of(options.targets.begin(), options.targets.end(),
+                               [](const std::string& target) { return LiveWorkloadOf(target).has_value(); }));
 }
 
 Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFile& read,
                 const OutputOptions& look, const std::stop_token& stop) {
-  crds::WorkloadGround ground = GroundOf(options);
-  std::string notes;
-  ReadNodes(client, ground, options, notes, stop);
-  ReadResources(client, ground, stop);
+  const bool of_files = !options.topology.empty();
+  auto ground = of_files ? CheckGroundOfFiles(options, read) : AskGround(client, options, stop);
+  if (!ground) return of_files ? FailureOfInput(ground.error()) : Failure(ground.error());
+  ReadResources(client, ground->known, stop);
   const ReadWorkload live = [&](const LiveWorkload& workload) -> base::Result<Json> {
     auto object = client.Get(workload.resource, {options.ns, workload.name}, stop);
     if (object && workload.makes) {
@@ -179,17 +180,9 @@ Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFil
                       fmt::format("{}; see `kubectl get {} -n {}`", object.error().message,
                                   workload.resource.plural, options.ns));
   };
-  std::optional<LandingGround> landing;
-  if (options.where) {
-    auto asked = ReadLandingGround(client, notes, stop);
-    if (!asked) {
-      asked.error().message = "--where: " + asked.error().message;
-      return Failure(asked.error());
-    }
-    landing = *std::move(asked);
-  }
-  Output output = Check(options, ground, {read, live, landing ? &*landing : nullptr}, look);
-  output.err = notes + output.err;
+  Output output =
+      Check(options, ground->known, {read, live, ground->landing ? &*ground->landing : nullptr}, look);
+  output.err = ground->notes + output.err;
   return output;
 }
 

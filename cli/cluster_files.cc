@@ -244,4 +244,28 @@ Status ReadClusterFile(const std::string& path, const std::string& text, Cluster
   return LooksLikeJson(text) ? ReadJson(path, text, into) : ReadYaml(path, text, into);
 }
 
+base::Result<ClusterFiles> ReadClusterFiles(const std::vector<std::string>& paths, const ReadFile& read) {
+  ClusterFiles files;
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(const std::string text, read(path), "--topology");
+    TRY(ReadClusterFile(path, text, files), "--topology");
+  }
+  if (!files.topologies.empty()) return files;
+  std::vector<std::string> others;
+  for (const auto& [kind, count] : files.passed_over) others.push_back(fmt::format("{} {}", count, kind));
+  return base::Fail(
+      Code::kInvalid,
+      fmt::format("--topology: no NodeTopology with a status is in there{}; make the file with "
+                  "`kubectl get nt,fabrics,gangs -A -o json`, `kubectl heddle fabric import` or "
+                  "`kubectl heddle fabric design --topology`",
+                  others.empty() ? "" : fmt::format(", only {}", fmt::join(others, ", "))));
+}
+
+base::Result<FabricReading> ReadFabricFiles(const std::vector<std::string>& paths, const ReadFile& read) {
+  ASSIGN_OR_RETURN(ClusterFiles files, ReadClusterFiles(paths, read));
+  FabricReading reading = AssembleReading(std::move(files.topologies), std::move(files.declared));
+  reading.in_files = true;
+  return reading;
+}
+
 }  // namespace heddle::cli

@@ -33,4 +33,12 @@ struct ClusterFiles {
 [[nodiscard]] base::Status ReadClusterFile(const std::string& path, const std::string& text,
                                            ClusterFiles& into);
 
+// All that --topology names. Errors: as `read` says, or kInvalid; with what to give where no NodeTopology with a status
+// is in any of them.
+[[nodiscard]] base::Result<ClusterFiles> ReadClusterFiles(const std::vector<std::string>& paths,
+                                                          const ReadFile& read);
+// The same for commands that show a cluster, in place of what they would ask it.
+[[nodiscard]] base::Result<FabricReading> ReadFabricFiles(const std::vector<std::string>& paths,
+                                                          const ReadFile& read);
+
 }  // namespace heddle::cli

@@ -2,14 +2,17 @@
 
 #include <stop_token>
 #include <string>
+#include <vector>
 
+#include "cli/cluster_files.h"
 #include "cli/explain.h"
 #include "cli/output.h"
 #include "kube/client.h"
 
 namespace heddle::cli {
 
-// The commands that ask a cluster. Each reads all it needs once and then only computes.
+// The commands that ask a cluster. Each reads all it needs once and then only computes. `files`, where there are any,
+// stand in its place: then no cluster is asked, and what is wrong with them, or not in them, is exit code 2.
 
 struct ExplainOptions {
   std::string target;  // "job/NAME", or "NAME"
@@ -22,7 +25,10 @@ Output RunExplain(kube::Client& client, const ExplainOptions& options, const Out
 // node "" = all nodes, as a table.
 Output RunTopology(kube::Client& client, const std::string& node, const OutputOptions& look,
                    const std::stop_token& stop);
+Output ShowTopology(const std::vector<std::string>& files, const std::string& node, const ReadFile& read,
+                    const OutputOptions& look);
 
 Output RunFabric(kube::Client& client, const OutputOptions& look, const std::stop_token& stop);
+Output ShowFabric(const std::vector<std::string>& files, const ReadFile& read, const OutputOptions& look);
 
 }  // namespace heddle::cli

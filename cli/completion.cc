@@ -110,6 +110,8 @@ class Completing {
 
   void AnswerOptions() {
     for (const CLI::App* app = command_; app != nullptr; app = app->get_parent()) {
+      // What `fabric` itself takes says nothing to its `import` and `design`.
+      if (app != command_ && app->get_parent() != nullptr) continue;
       for (const CLI::Option* option : app->get_options()) {
         // Every command has a --help of its own.
         if (!option->nonpositional() || (app != command_ && option->check_name("--help"))) continue;

@@ -193,8 +193,10 @@ base::Result<Output> Run(const FabricDesignOptions& options, const ReadFile& rea
       return output;
     }
     TRY(write(options.topology, text), "--topology");
-    output.err = fmt::format("Wrote {}; `kubectl heddle plan --topology {}` places jobs on it.\n",
-                             options.topology, options.topology);
+    output.err = fmt::format(
+        "Wrote {0}; `kubectl heddle plan --topology {0}` places jobs on it, and `kubectl heddle fabric "
+        "--topology {0}` shows it.\n",
+        options.topology);
   }
   if (look.format != Format::kText) {
     output.out = Printed(DesignJson(answer), look.format);

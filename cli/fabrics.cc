@@ -1,6 +1,10 @@
 #include "cli/fabrics.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "crds/fabric.h"
 #include "crds/fabric_assembly.h"
@@ -26,28 +30,55 @@ std::map<std::string, topology::Declaration> ReadDeclarations(const std::vector<
 }  // namespace
 
 FabricReading ReadFabrics(const std::vector<crds::Json>& topologies, const std::vector<crds::Json>& fabrics) {
-  FabricReading reading;
-  std::vector<topology::Node> nodes;
+  std::vector<std::string> notes;
+  std::vector<crds::NodeTopology> reported;
   for (const crds::Json& object : topologies) {
     auto topology = crds::NodeTopologyFromJson(object);
     if (!topology) {
-      reading.notes.push_back("A NodeTopology could not be read and is left out: " +
-                              topology.error().message);
+      notes.push_back("A NodeTopology could not be read and is left out: " + topology.error().message);
       continue;
     }
     if (!topology->status.observed_at) continue;
     crds::CountCables(*topology);
-    topology->status.node.name = topology->name;
-    nodes.push_back(topology->status.node);
-    reading.topologies.push_back(*std::move(topology));
+    reported.push_back(*std::move(topology));
   }
+  std::map<std::string, topology::Declaration> declared = ReadDeclarations(fabrics, notes);
+  FabricReading reading = AssembleReading(std::move(reported), std::move(declared));
+  reading.notes = std::move(notes);
+  return reading;
+}
+
+FabricReading AssembleReading(std::vector<crds::NodeTopology> topologies,
+                              std::map<std::string, topology::Declaration> declared) {
+  FabricReading reading;
+  std::vector<topology::Node> nodes;
+  nodes.reserve(topologies.size());
+  for (crds::NodeTopology& topology : topologies) {
+    topology.status.node.name = topology.name;
+    nodes.push_back(topology.status.node);
+  }
+  reading.topologies = std::move(topologies);
   std::sort(reading.topologies.begin(), reading.topologies.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
-  reading.declared = ReadDeclarations(fabrics, reading.notes);
+  reading.declared = std::move(declared);
   for (auto& [name, fabric] : crds::AssembleFabrics(std::move(nodes), reading.declared)) {
     reading.fabrics.push_back(std::make_shared<const topology::Fabric>(std::move(fabric)));
   }
   return reading;
+}
+
+base::Error NoSuchNode(const FabricReading& reading, const std::string& node, std::string_view what) {
+  if (reading.in_files) {
+    return {base::Code::kInvalid,
+            fmt::format("node {} is not in the files; `kubectl heddle topology` with the same --topology "
+                        "lists those that are",
+                        node),
+            std::nullopt};
+  }
+  return {
+      base::Code::kNotFound,
+      fmt::format("node {} has not reported {}; `kubectl heddle topology` lists those that have", node, what),
+      std::nullopt};
 }
 
 std::string Title(const topology::Fabric& fabric) {

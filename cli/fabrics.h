@@ -3,8 +3,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "crds/node_topology.h"
 #include "topology/fabric.h"
 
@@ -18,8 +20,15 @@ struct FabricReading {
   std::vector<FabricPtr> fabrics;                         // by object name
   std::map<std::string, topology::Declaration> declared;  // by Fabric
   std::vector<std::string> notes;                         // what had to be left out, as sentences
+  bool in_files = false;                                  // no cluster was asked
 };
 FabricReading ReadFabrics(const std::vector<crds::Json>& topologies, const std::vector<crds::Json>& fabrics);
+// The same of what was read one by one: topologies that reported, with their cables counted.
+FabricReading AssembleReading(std::vector<crds::NodeTopology> topologies,
+                              std::map<std::string, topology::Declaration> declared);
+
+// That nothing is known of this node, and who lists those of which something is. `what`: "a topology".
+base::Error NoSuchNode(const FabricReading& reading, const std::string& node, std::string_view what);
 
 // "InfiniBand", or "InfiniBand at berlin".
 std::string Title(const topology::Fabric& fabric);

@@ -10,6 +10,7 @@
 #include "cli/completion.h"
 #include "cli/flags_bench.h"
 #include "cli/flags_record.h"
+#include "cli/flags_topology.h"
 #include "cli/man_page.h"
 
 namespace heddle::cli {
@@ -27,6 +28,7 @@ Examples:
   kubectl heddle topology                     all nodes
   kubectl heddle topology gpu-017             one node: GPU, NIC, rail, leaf
   kubectl heddle fabric
+  kubectl heddle fabric --topology fabric.json    of a file, as topology, cables and check take it too; asks no cluster
   kubectl heddle fabric design --gpus 1024     what a network would take, on paper: switches, cables, price, times
   kubectl heddle fabric import ibnetdiscover.txt ndv4-topo.xml -o json > fabric.json    from files; asks no cluster
   kubectl get nt,fabrics,gangs -A -o json | kubectl heddle plan --topology - --parallelism "tp=8,dp=16"
@@ -74,6 +76,7 @@ Examples:
   kubectl heddle fabric design --gpus 512 --radix 32 --wiring fat-tree --model llama3-8b
   kubectl heddle fabric design --gpus 1024 --transport roce --topology fabric.json
   kubectl heddle plan --topology fabric.json --parallelism "tp=8,pp=2,dp=64"
+  kubectl heddle fabric --topology fabric.json
 
 Exit codes: 0 sized, 3 it does not fit (the sentence says what would), 2 called wrongly. docs/design.md says how it
 counts, from what sources, and against which published designs it is checked.)";
@@ -120,7 +123,8 @@ void DefineDesign(CLI::App& fabric, FabricDesignOptions& flags) {
                      "Sequences per step (2048, or the next for all nodes)");
   design->add_option("--prices", flags.prices, "FILE with your prices; - is standard input");
   design->add_option("--topology", flags.topology,
-                     "FILE to write the cluster to, for `plan --topology`; - is standard output");
+                     "FILE to write the cluster to, for the --topology of other commands; - is standard "
+                     "output");
   design->footer(kDesignHelp);
 }
 
@@ -222,13 +226,15 @@ no network interface for RoCE, memory that may not be pinned, a small /dev/shm, 
 that does not make the GPUs, pods that fit no node or leave GPUs over, backoffLimit 0.
 
 With KIND/NAME the cluster says how many GPUs its nodes have, what their NICs speak and which resources bring them.
-Files are looked at alone: say it by the flags where nodes have other than 8 GPUs, or InfiniBand.
+Files are looked at alone: say it by the flags where nodes have other than 8 GPUs, or InfiniBand, or give the nodes in
+a file, by --topology. --where then asks that file and no cluster.
 
 Examples:
   kubectl heddle check llama.yaml                             before `kubectl apply`
   helm template charts/train | kubectl heddle check - -o json in CI
   kubectl heddle check --infiniband --gpus-per-node 4 jobs/*.yaml
   kubectl heddle check --where llama.yaml                     and where it would lie now, at how many ms per step
+  kubectl heddle check --where llama.yaml --topology fabric.json    where it would lie in a cluster in a file
   kubectl heddle check job/llama pytorchjob/bert -n train     what runs, or waits, now
   kubectl heddle check --rules                                what it looks for; docs/devices.md says why
 
@@ -242,6 +248,7 @@ void DefineCheck(CLI::App& check, CheckOptions& flags) {
       .add_option("--rdma-resource", flags.rdma_resources,
                   "A resource that brings RDMA devices under a name of its own; repeat for several")
       ->allow_extra_args(false);
+  DefineTopologyFiles(check, flags.topology);
   check.add_flag("--where", flags.where, "Also: where it would land in the cluster now, and ms per step");
   check.add_flag("--rules", flags.rules, "Instead: list the rules");
   check.footer(kCheckHelp);
@@ -341,13 +348,16 @@ Examples:
   kubectl heddle cables --problems            what to bring a ladder for
   kubectl heddle cables gpu-017
   kubectl heddle cables --csv > cables.csv    for the people of the data centre
+  kubectl heddle cables --csv --topology fabric.json    the same of a fabric in a file: which cable goes where
 
-Exit codes: 0 no cable is wrong and no port down, 3 one is, 1 the cluster could not be asked.)";
+Exit codes: 0 no cable is wrong and no port down, 3 one is, 1 the cluster could not be asked, 2 called wrongly or a
+file could not be read.)";
 
 void DefineCables(CLI::App& cables, CablesOptions& flags) {
   cables.add_option("NODE,--node", flags.node, "Name of a node");
   cables.add_flag("--problems", flags.problems, "Only what is not as it should be");
   cables.add_flag("--csv", flags.csv, "As RFC 4180 has it, with a header");
+  DefineTopologyFiles(cables, flags.topology);
   cables.footer(kCablesHelp);
 }
 
@@ -417,14 +427,14 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   observe->add_option("--last", flags.observed.last, "So many jobs at most (20)");
   observe->add_option("--days", flags.observed.days, "Those of so many days (7)");
 
-  CLI::App* topology =
-      app.add_subcommand("topology", "What the nodes' agents see: all nodes, or one as a tree");
-  topology->add_option("NODE", flags.node, "Name of a node");
+  DefineTopology(*app.add_subcommand("topology", "What the nodes' agents see: all nodes, or one as a tree"),
+                 flags);
 
   CLI::App* fabric =
       app.add_subcommand("fabric", "Leaves by rail and scalable unit, NVLink domains, cabling faults");
   DefineImport(*fabric, flags.import);
   DefineDesign(*fabric, flags.design);
+  DefineFabric(*fabric, flags);
 
   DefinePlan(*app.add_subcommand(
                  "plan", "What if: places a gang on a cluster in files or in one line; asks no cluster"),
@@ -490,6 +500,11 @@ Output Refused(const CLI::App& app, const std::string& sentence) {
   return output;
 }
 
+// `fabric`'s own --topology is within reach of its `import` and `design`, and nothing is ignored.
+bool IsMisplaced(const Flags& flags) {
+  return !flags.topology.empty() && (flags.command == Command::kImport || flags.command == Command::kDesign);
+}
+
 // What needs neither files nor a cluster.
 std::optional<Output> SaidAtOnce(const CLI::App& app) {
   if (app.got_subcommand("completion")) return Output{.out = std::string(kCompletionFile)};
@@ -552,6 +567,12 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
     line.flags.format = Format::kYaml;
   } else if (output != "table") {
     line.instead = Refused(app, "--output \"" + output + "\": write table, json or yaml");
+  }
+  if (IsMisplaced(line.flags)) {
+    line.instead =
+        Refused(app,
+                "`fabric --topology` shows what is in a file, and says nothing to `import` and `design`: "
+                "leave it out, or write it behind `design`");
   }
   return line;
 }

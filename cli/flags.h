@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/bench.h"
 #include "cli/cables.h"
@@ -50,7 +51,8 @@ struct Flags {
   Command command = Command::kPlan;
   Format format = Format::kText;
   std::string kubeconfig, context;
-  std::string node;  // of topology; empty = all
+  std::string node;                   // of topology; empty = all
+  std::vector<std::string> topology;  // of topology and fabric: files in place of a cluster
   ExplainOptions explain;
   PlanOptions plan;
   ImportOptions import;

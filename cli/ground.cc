@@ -86,15 +86,6 @@ base::Result<std::vector<topology::Fabric>> FabricsOf(const GroundOptions& optio
     for (const topology::Node& node : made.nodes) by_site.emplace(node.site, made.declaration);
     return topology::BuildFabrics(std::move(made.nodes), by_site);
   }
-  if (files.topologies.empty()) {
-    std::vector<std::string> others;
-    for (const auto& [kind, count] : files.passed_over) others.push_back(fmt::format("{} {}", count, kind));
-    return base::Fail(
-        Code::kInvalid,
-        fmt::format("--topology: no NodeTopology with a status is in there{}; make the file with "
-                    "`kubectl get nt,fabrics,gangs -A -o json`",
-                    others.empty() ? "" : fmt::format(", only {}", fmt::join(others, ", "))));
-  }
   std::vector<topology::Node> nodes;
   for (const crds::NodeTopology& topology : files.topologies) {
     nodes.push_back(topology.status.node);
@@ -262,9 +253,8 @@ base::Result<Grounds> ReadGround(const GroundOptions& options, const ReadFile& r
     ASSIGN_OR_RETURN(counts, ParseCounts(options.taken));
   }
   ClusterFiles files;
-  for (const std::string& path : options.topology) {
-    ASSIGN_OR_RETURN(const std::string text, read(path), "--topology");
-    TRY(ReadClusterFile(path, text, files), "--topology");
+  if (options.synthetic.empty()) {
+    ASSIGN_OR_RETURN(files, ReadClusterFiles(options.topology, read));
   }
   ASSIGN_OR_RETURN(std::vector<topology::Fabric> fabrics, FabricsOf(options, files));
   if (fabrics.empty()) {

@@ -136,7 +136,7 @@ std::int64_t CrossingsOf(const placement::Quality& quality) {
 }  // namespace
 
 Landing LandingOf(const Json& object, const crds::CheckedWorkload& checked, const LandingGround& ground) {
-  Landing landing{.workload = checked.name};
+  Landing landing{.workload = checked.name, .in_files = ground.in_files};
   if (HasItsPlace(object, ground.grounds.gangs)) {
     landing.why_not_asked = "it has its place already; `kubectl heddle explain` says where and why";
     return landing;
@@ -187,18 +187,20 @@ std::string LandingText(const Landing& landing, const Style& style) {
     return fmt::format("{}: where it would land was not asked: {}\n", who, Printable(landing.why_not_asked));
   }
   const std::string each = landing.gangs > 1 ? fmt::format(" (the first of {} gangs)", landing.gangs) : "";
+  const std::string now = landing.in_files ? "" : " now";
   if (landing.refusal) {
     return fmt::format(
-        "{}{} {}: {}: {}\n  `kubectl heddle explain` says what would help, once it is submitted\n", who, each,
-        style.Paint("has no place now", Colour::kBad), placement::RefusalReasonName(landing.refusal->reason),
-        Printable(landing.refusal->sentence));
+        "{}{} {}: {}: {}\n  {}\n", who, each, style.Paint("has no place" + now, Colour::kBad),
+        placement::RefusalReasonName(landing.refusal->reason), Printable(landing.refusal->sentence),
+        landing.in_files ? "`kubectl heddle plan --what-if` on the same files says whether room can be made"
+                         : "`kubectl heddle explain` says what would help, once it is submitted");
   }
   const placement::Quality& quality = *landing.quality;
   return fmt::format(
-      "{}{} would land now on {} node{} of {}: {}\n  {:.3f} ms of communication a step; {}/{} TP groups "
+      "{}{} would land{} on {} node{} of {}: {}\n  {:.3f} ms of communication a step; {}/{} TP groups "
       "inside one NVLink "
       "domain, {} leaf crossings\n",
-      who, each, landing.nodes.size(), landing.nodes.size() == 1 ? "" : "s", Printable(landing.fabric),
+      who, each, now, landing.nodes.size(), landing.nodes.size() == 1 ? "" : "s", Printable(landing.fabric),
       Printable(FirstOf(landing.nodes)), double(quality.step_micros) / 1000, quality.tp_groups_in_domain,
       quality.tp_groups, CrossingsOf(quality));
 }

@@ -18,6 +18,7 @@ namespace heddle::cli {
 struct Landing {
   std::string workload;    // as CheckedWorkload::name
   std::int64_t gangs = 1;  // that the object makes (LeaderWorkerSet replicas); the first is placed
+  bool in_files = false;   // of LandingGround
   std::string
       why_not_asked;   // a sentence: nothing here is a gang that could be placed; the rest is empty then
   std::string fabric;  // as Title()
@@ -30,6 +31,7 @@ struct Landing {
 struct LandingGround {
   Grounds grounds;                    // nodes that a gang may not use are marked so
   std::map<std::string, Json> nodes;  // Node objects, for selectors; empty = they could not be read
+  bool in_files = false;              // as it was when they were written, or will be once it is built
 };
 
 // By its templates' annotations and node selectors; CPU, memory, taints and affinity are not looked at. `checked` is of

@@ -85,10 +85,17 @@ base::Status AddObject(const Json& object, LintFile& file, std::map<std::string,
 base::Status AddObjects(const Json* json, const std::string& text, LintFile& file) {
   file.kind = "Kubernetes objects";
   std::map<std::string, int> others;
-  TRY(ForEachObject(text, json, [&](const Json& object) { return AddObject(object, file, others); }));
-  for (const auto& [kind, count] : others)
+  std::size_t objects = 0, left_out = 0;
+  TRY(ForEachObject(text, json, [&](const Json& object) {
+    ++objects;
+    return AddObject(object, file, others);
+  }));
+  for (const auto& [kind, count] : others) {
     file.notes.push_back(fmt::format("{} of kind {} left out", count, kind));
-  if (file.subjects.empty() && file.findings.empty() && !others.empty()) {
+    left_out += std::size_t(count);
+  }
+  // NodeTopologies may say nothing of lossless settings, as those of InfiniBand do.
+  if (left_out > 0 && left_out == objects) {
     return base::Fail(Code::kInvalid, "there is no LosslessPolicy and no NodeTopology in it");
   }
   return {};

@@ -115,9 +115,18 @@ cli::Output Run(cli::Flags& flags) {
       return cli::SwitchCompare(flags.switch_compare, cli::ReadPath, look);
     case cli::Command::kPrepare:
       return cli::Prepare(flags.prepare, cli::ReadPath, look);
+    case cli::Command::kTopology:
+      return flags.topology.empty() ? AskCluster(flags, look)
+                                    : cli::ShowTopology(flags.topology, flags.node, cli::ReadPath, look);
+    case cli::Command::kFabric:
+      return flags.topology.empty() ? AskCluster(flags, look)
+                                    : cli::ShowFabric(flags.topology, cli::ReadPath, look);
+    case cli::Command::kCables:
+      return flags.cables.topology.empty() ? AskCluster(flags, look)
+                                           : cli::ShowCables(flags.cables, cli::ReadPath, look);
     case cli::Command::kCheck:
-      if (cli::AsksCluster(flags.check)) return AskCluster(flags, look);
-      return cli::Check(flags.check, cli::GroundOf(flags.check), {.read = cli::ReadPath}, look);
+      return cli::AsksCluster(flags.check) ? AskCluster(flags, look)
+                                           : cli::CheckFiles(flags.check, cli::ReadPath, look);
     case cli::Command::kWait:
       cli::WaitForSignal();
       return {};

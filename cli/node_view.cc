@@ -100,8 +100,10 @@ std::string NodeTable(const std::vector<crds::NodeTopology>& topologies, const S
     const crds::Condition* ready = crds::FindCondition(topology.status.conditions, crds::kReady);
     const bool is_ready = ready != nullptr && ready->status == crds::ConditionStatus::kTrue;
     const std::string word = ready == nullptr ? "?" : is_ready ? "True" : ready->reason;
+    // Nodes on paper say nothing of it, which is nothing wrong.
+    const Colour colour = ready == nullptr ? Colour::kNone : is_ready ? Colour::kGood : Colour::kBad;
     table.Add({topology.name,
-               {word, is_ready ? Colour::kGood : Colour::kBad},
+               {word, colour},
                summary.machine,
                summary.gpus,
                summary.nvlink_domain,

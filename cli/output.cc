@@ -38,4 +38,10 @@ Output Failure(const base::Error& error) {
   return output;
 }
 
+Output FailureOfInput(const base::Error& error) {
+  Output output = Failure(error);
+  output.exit_code = Output::kUsage;
+  return output;
+}
+
 }  // namespace heddle::cli

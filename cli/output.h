@@ -31,5 +31,7 @@ std::string Printed(const crds::Json& json, Format format);
 
 // The error and what to do about it, as the last words of a command.
 Output Failure(const base::Error& error);
+// The same where no cluster was asked, and so whatever went wrong is in what was given.
+Output FailureOfInput(const base::Error& error);
 
 }  // namespace heddle::cli

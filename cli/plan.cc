@@ -172,11 +172,7 @@ base::Result<Output> Decide(const PlanOptions& options, const ReadFile& read, co
 
 Output Plan(const PlanOptions& options, const ReadFile& read, const OutputOptions& look) {
   const base::Result<Output> output = Decide(options, read, look);
-  if (output) return *output;
-  // Nothing was asked of a cluster, so whatever went wrong is in what was given.
-  Output failure = Failure(output.error());
-  failure.exit_code = Output::kUsage;
-  return failure;
+  return output ? *output : FailureOfInput(output.error());
 }
 
 }  // namespace heddle::cli

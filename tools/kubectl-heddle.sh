@@ -18,10 +18,14 @@ refuse() {
 
 # Whether a word stands for a FILE to read: it is none behind an option that takes something else.
 takes_file() {
-  case $command in plan | bench | lint | check | prepare | switch | fabric) ;; *) return 1 ;; esac
+  case $command in
+    plan | bench | lint | check | prepare | switch | fabric | 'fabric design') ;;
+    topology | cables) case $before,$word in --topology,* | *,--topology=*) ;; *) return 1 ;; esac ;;
+    *) return 1 ;;
+  esac
   case $before in
     -f | --filename | --topology | --taken | --results | --config | --hosts-on | --prices) ;;
-    --infiniband | --where | --rules | --problems | --nvlink-blocks | --what-if | --suggest | -*=*) ;;
+    --infiniband | --where | --rules | --problems | --csv | --nvlink-blocks | --what-if | --suggest | -*=*) ;;
     -?*) return 1 ;;
   esac
 }
@@ -48,8 +52,11 @@ while [ "$count" -gt 0 ]; do
       before=$word
       continue
       ;;
-    -n,* | --namespace,* | -o,* | --output,* | *,-*) ;;
-    *) command=${command:-$word} ;;
+    -n,* | --namespace,* | -o,* | --output,* | --topology,* | *,-*) ;;
+    *)
+      command=${command:-$word}
+      case $command,$word in fabric,design) command='fabric design' ;; esac
+      ;;
   esac
   # FILE, --option=FILE or NAME=FILE.
   file=''
@@ -57,8 +64,8 @@ while [ "$count" -gt 0 ]; do
     if [ -f "$word" ]; then file=$word; elif [ -f "${word##*=}" ]; then file=${word##*=}; fi
   fi
   case $command,$before,$word in
-    fabric,--topology,- | fabric,*,--topology=-) ;; # design writes there, and - is its standard output
-    fabric,--topology,* | fabric,*,--topology=*) refuse "the pod has no place for files: write --topology - > FILE" ;;
+    'fabric design',--topology,- | 'fabric design',*,--topology=-) ;; # it writes there, and - is its standard output
+    'fabric design',--topology,* | 'fabric design',*,--topology=*) refuse "the pod has no place for files: write --topology - > FILE" ;;
     *,-)
       [ -z "$input" ] || refuse "standard input is taken by $input already"
       input=-

@@ -46,6 +46,8 @@ TEST(Completion, OffersTheOptionsOfTheCommandAndOfAll) {
   EXPECT_THAT(Tab({"plan", "--name"}), StartsWith("--namespace\t"));
   EXPECT_EQ(Tab({"explain", "--gl"}), ":4\n");
   EXPECT_THAT(Tab({"fabric", "import", "--"}), AllOf(HasSubstr("--link-gbps\t"), HasSubstr("--output\t")));
+  EXPECT_THAT(Tab({"fabric", "--to"}), StartsWith("--topology\t"));
+  EXPECT_EQ(Tab({"fabric", "import", "--to"}), ":4\n");
 }
 
 TEST(Completion, OffersValuesWhereTheyAreFew) {
@@ -68,6 +70,8 @@ TEST(Completion, LeavesFilesToTheShell) {
   EXPECT_EQ(Tab({"--kubeconfig", ""}), ":0\n");
   EXPECT_EQ(Tab({"prepare", "-f", ""}), ":0\n");
   EXPECT_EQ(Tab({"fabric", "design", "--prices", ""}), ":0\n");
+  for (const char* command : {"topology", "fabric", "cables", "check"})
+    EXPECT_EQ(Tab({command, "--topology", ""}), ":0\n") << command;
 }
 
 TEST(Completion, SurvivesWordsThatAreNoCommandLine) {

@@ -156,6 +156,38 @@ TEST(Flags, SayWhatToLookAt) {
     EXPECT_THAT(Read({word, "--help"}).instead->out, HasSubstr("Exit codes: 0 no"));
 }
 
+TEST(Flags, TakeFilesInPlaceOfACluster) {
+  const CommandLine topology = Read({"topology", "--topology", "a.json", "gpu-017", "--topology", "-"});
+  ASSERT_FALSE(topology.instead) << topology.instead->err;
+  EXPECT_EQ(topology.flags.command, Command::kTopology);
+  EXPECT_EQ(topology.flags.node, "gpu-017");
+  EXPECT_THAT(topology.flags.topology, ElementsAre("a.json", "-"));
+  const CommandLine fabric = Read({"fabric", "--topology", "a.json"});
+  ASSERT_FALSE(fabric.instead) << fabric.instead->err;
+  EXPECT_EQ(fabric.flags.command, Command::kFabric);
+  EXPECT_THAT(fabric.flags.topology, ElementsAre("a.json"));
+  EXPECT_THAT(Read({"cables", "--topology", "a.json", "gpu-017"}).flags.cables.topology,
+              ElementsAre("a.json"));
+  const CommandLine check = Read({"check", "--where", "--topology", "a.json", "llama.yaml"});
+  ASSERT_FALSE(check.instead) << check.instead->err;
+  EXPECT_THAT(check.flags.check.targets, ElementsAre("llama.yaml"));
+  EXPECT_THAT(check.flags.check.topology, ElementsAre("a.json"));
+  EXPECT_FALSE(AsksCluster(check.flags.check));
+  for (const char* word : {"topology", "fabric", "cables", "check"})
+    EXPECT_THAT(Read({word, "--help"}).instead->out, HasSubstr("--topology fabric.json")) << word;
+}
+
+TEST(Flags, TellTheFileOfADesignFromTheFabricsOwn) {
+  const CommandLine design = Read({"fabric", "design", "--gpus", "8", "--topology", "a.json"});
+  ASSERT_FALSE(design.instead) << design.instead->err;
+  EXPECT_EQ(design.flags.design.topology, "a.json");
+  EXPECT_TRUE(design.flags.topology.empty());
+  EXPECT_THAT(ErrorOf({"fabric", "--topology", "a.json", "design", "--gpus", "8"}),
+              HasSubstr("write it behind `design`"));
+  EXPECT_THAT(ErrorOf({"fabric", "import", "ib.txt", "--topology", "a.json"}),
+              HasSubstr("says nothing to `import`"));
+}
+
 TEST(Flags, SayWhatIsWrongInSentences) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: status, doctor, cables, explain, observe, topology, "
                                      "fabric, plan, lint, switch, check, bench, record, prepare or release"));

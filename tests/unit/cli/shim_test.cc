@@ -97,6 +97,13 @@ TEST_F(Shim, HandsAFileIn) {
             Exec("[plan][--topology][-][--parallelism][tp=8]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("plan --topology='a b.json'").out, Exec("[plan][--topology=-]", "[-i]") + "{}\n");
   EXPECT_EQ(Run("fabric import 'gpu-1=a b.json'").out, Exec("[fabric][import][gpu-1=-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("topology gpu-017 --topology 'a b.json'").out,
+            Exec("[topology][gpu-017][--topology][-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("cables --csv --topology='a b.json'").out,
+            Exec("[cables][--csv][--topology=-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("fabric --topology 'a b.json'").out, Exec("[fabric][--topology][-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("fabric --topology - < 'a b.json'").out, Exec("[fabric][--topology][-]", "[-i]") + "{}\n");
+  EXPECT_EQ(Run("fabric -o json design --topology -").out, Exec("[fabric][-o][json][design][--topology][-]"));
   EXPECT_EQ(Run("prepare -f policy.yaml").out, Exec("[prepare][-f][-]", "[-i]") + "kind: LosslessPolicy\n");
   EXPECT_EQ(Run("lint - < policy.yaml").out, Exec("[lint][-]", "[-i]") + "kind: LosslessPolicy\n");
   EXPECT_EQ(Run("check --infiniband policy.yaml -n x").out,
