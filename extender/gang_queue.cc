@@ -31,6 +31,17 @@ std::string WithLeftOut(const placement::Refusal& refusal) {
   return words.empty() ? text : text + " (left out: " + words + ")";
 }
 
+// Nodes that are kept for gangs ahead look like nodes that its own pods exclude, and what is said of those would be
+// untrue. Without them it is refused for what it lacks, or waits for nothing but its turn.
+placement::Refusal ApartFromItsTurn(const Snapshot& snapshot, const GangMembers& members, Spares spares) {
+  PlanAnswer answer = PlanMembers(snapshot, members, {}, spares);
+  if (auto* refusal = std::get_if<placement::Refusal>(&answer)) return std::move(*refusal);
+  return {placement::RefusalReason::kNotEnoughFree,
+          "there is room for it, which is kept for gangs ahead of it in the queue",
+          {},
+          std::nullopt};
+}
+
 }  // namespace
 
 // Gangs that have begun come first: those ahead of them may wait for the very nodes that they hold, and a Gang that
@@ -125,7 +136,9 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
     if (again.gang != nullptr && again.gang->status.placement) TRY(WriteRankFile(again, stop));
     return {};
   }
-  const auto& refusal = std::get<placement::Refusal>(answer);
+  const placement::Refusal refusal = pass.kept.empty()
+                                         ? std::get<placement::Refusal>(std::move(answer))
+                                         : ApartFromItsTurn(*look.snapshot, look.members, spares);
   const auto waited = input.now - look.gang->created_at.value_or(input.now);
   std::string sentence = WithLeftOut(refusal);
   const std::string holders = Holders(*look.snapshot, key.owner_uid);

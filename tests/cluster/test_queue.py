@@ -119,7 +119,7 @@ class QueueTest(HeddleTestCase):
         self.submit_to_wait(gang_job(head, 3, one_unit=True))
         # Two free servers of the first unit would do, but they are what the head lacks one of.
         told = self.submit_to_wait(gang_job(late, 2, one_unit=True))
-        self.assertIn("3 nodes NotAllowed", told)
+        self.assertIn("there is room for it, which is kept for gangs ahead of it in the queue", told)
         self.submit(gang_job(small, 1))
         self.wait_on(small, SECOND[2:])
         self.assert_waits(head, late)

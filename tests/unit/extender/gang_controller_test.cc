@@ -375,6 +375,11 @@ TEST(GangController, KeepsTheHeadsNodesFromThoseBehindAndLetsThemHaveTheRest) {
   cluster.Submit({.name = "late", .pods = 1, .parallelism = "tp=8"});
   extender.Pass(std::chrono::seconds(5));
   EXPECT_EQ(cluster.Released("late"), 0) << "what is free is the head's";
+  EXPECT_THAT(cluster.GangOf("late")->status.message, HasSubstr("kept for gangs ahead of it in the queue"));
+  cluster.Submit({.name = "large", .pods = 12, .parallelism = "tp=8,dp=12"});
+  EXPECT_TRUE(extender.Until([&] { return cluster.Summary("large") == "Waiting: NotEnoughFree"; }))
+      << "it would fit if others left, whatever is kept: " << cluster.Summary("large");
+  cluster.server.Remove(kube::kJobs, {"train", "large"});
   for (int i = 8; i < 10; ++i) cluster.server.Remove(kube::kPods, {"other", "holder-" + std::to_string(i)});
   EXPECT_TRUE(RunsToTheEnd(cluster, extender, "head")) << cluster.Summary("head");
 }
