@@ -41,14 +41,27 @@ struct DevicePod {
   friend bool operator==(const DevicePod&, const DevicePod&) = default;
 };
 
-// Whether an account may do what its program does.
+// Of the chart's values those that decide what an account needs, as far as an installation shows them: by its policies
+// and by the flags of its daemons. Nothing shows operator.switches; there conditions of FabricSwitches and Fabrics say
+// which right is missing.
+enum class Option : std::uint8_t {
+  kAny,             // needed whatever they are
+  kPlacing,         // mode: place
+  kObserving,       // mode: observe
+  kPreemption,      // extender.preemption.enabled
+  kComputeDomains,  // computeDomains.enabled
+  kFollowedPlans,   // agent.devices.followPlans
+  kOtherPlugins,    // otherPlugins names an image
+};
+
+// What an account has to be allowed so that its program can do its work.
 struct NeededRight {
   std::string component;  // "operator"
   std::string verb, group, resource, subresource;
-  std::string name;           // of the object, where only that is needed
-  bool namespaced = false;    // in Heddle's own namespace
-  bool placing = false;       // not needed to observe
-  std::string Title() const;  // "patch pods"
+  std::string name;              // of the object, where only that is needed
+  bool namespaced = false;       // in Heddle's own namespace
+  Option option = Option::kAny;  // without which it is not needed
+  std::string Title() const;     // "patch pods"
 };
 struct Right {
   NeededRight needed;
@@ -73,7 +86,7 @@ struct DoctorReading {
 
 // In the order of an installation, from the server to the jobs. Pure and total.
 Findings Diagnose(const DoctorReading& reading);
-// All rights that the programs need.
+// Every write of the programs, and of each kind that they read one of the verbs by which they do.
 const std::vector<NeededRight>& NeededRights();
 
 crds::Json DoctorJson(const Findings& findings);

@@ -4,6 +4,7 @@
 
 #include "cli/check.h"
 #include "cli/doctor.h"
+#include "cli/doctor_parts.h"
 #include "cli/gpu_use.h"
 #include "cli/live_cluster.h"
 #include "crds/keys.h"
@@ -175,9 +176,11 @@ base::Result<bool> IsAllowed(kube::Client& client, const std::string& ns, const 
   return kube::BoolAt(answer, {"status", "allowed"}).value_or(false);
 }
 
-std::vector<Right> ReadRights(kube::Client& client, const std::string& ns, const std::stop_token& stop) {
+std::vector<Right> ReadRights(kube::Client& client, const std::string& ns, const Installation& installed,
+                              const std::stop_token& stop) {
   std::vector<Right> rights;
   for (const NeededRight& needed : NeededRights()) {
+    if (!IsNeeded(needed, installed)) continue;
     rights.push_back({needed, IsAllowed(client, ns, needed, stop)});
     if (!rights.back().allowed) return rights;  // it will not be another time
   }
@@ -241,7 +244,7 @@ Output RunDoctor(kube::Client& client, base::Clock& clock, const OutputOptions& 
   reading.leases = list(kube::kLeases, {.ns = reading.ns, .transform = WithoutManagedFields});
   reading.topologies = list(HeddleResource(keys::kNodeTopology, false), {.transform = LeanTopology});
   reading.pods = ReadDevicePods(client, RdmaOfNodes(reading.topologies), stop);
-  reading.rights = ReadRights(client, reading.ns, stop);
+  reading.rights = ReadRights(client, reading.ns, InstallationOf(reading), stop);
   reading.now = clock.WallNow();
   const Findings findings = Diagnose(reading);
   Output output;

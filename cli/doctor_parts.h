@@ -16,8 +16,11 @@ struct Installation {
   bool everywhere = false;  // scope=cluster
   bool scope_known = false;
   bool by_hand = false;  // no MutatingAdmissionPolicy is served: people prepare their Jobs
+  std::set<Option> options{Option::kAny};
 };
 Installation InstallationOf(const DoctorReading& reading);
+// Whether what that right is for is done there.
+bool IsNeeded(const NeededRight& right, const Installation& installed);
 
 void CheckServer(const DoctorReading& reading, Findings& findings);
 void CheckCrds(const DoctorReading& reading, Findings& findings);

@@ -11,20 +11,115 @@ namespace {
 
 namespace keys = crds::keys;
 
-NeededRight Of(std::string component, std::string verb, std::string group, std::string resource,
-               std::string subresource = "") {
-  return {std::move(component), std::move(verb), std::move(group), std::move(resource),
-          std::move(subresource)};
+constexpr std::string_view kLeases = "coordination.k8s.io";  // their group
+
+// What one account does with kinds of one group.
+struct Use {
+  std::string_view component, group;
+  std::vector<std::string_view> resources;  // "pods", "pods/eviction"
+  std::vector<std::string_view> verbs;
+  Option option = Option::kAny;
+  bool namespaced = false;     // in Heddle's own namespace
+  std::string_view name = {};  // of the one object
+};
+
+std::vector<NeededRight> RightsOf(const std::vector<Use>& uses) {
+  std::vector<NeededRight> rights;
+  for (const Use& use : uses) {
+    for (const std::string_view resource : use.resources) {
+      const std::size_t slash = resource.find('/');
+      for (const std::string_view verb : use.verbs) {
+        NeededRight right;
+        right.component = use.component;
+        right.verb = verb;
+        right.group = use.group;
+        right.resource = resource.substr(0, slash);
+        if (slash != std::string_view::npos) right.subresource = resource.substr(slash + 1);
+        right.name = use.name;
+        right.namespaced = use.namespaced;
+        right.option = use.option;
+        rights.push_back(std::move(right));
+      }
+    }
+  }
+  return rights;
 }
-NeededRight Lease(std::string component, std::string verb, std::string_view name) {
-  NeededRight right = Of(std::move(component), std::move(verb), "coordination.k8s.io", "leases");
-  right.name = name;
-  right.namespaced = true;
-  return right;
+
+// What charts/heddle/templates/rbac.yaml grants; tests/unit/cli/doctor_test.cc holds the two against each other.
+std::vector<Use> UsesOfNodeagent() {
+  constexpr std::string_view kWho = "nodeagent";
+  return {
+      {kWho, keys::kGroup, {"nodetopologies"}, {"watch"}},
+      {kWho, keys::kGroup, {"nodetopologies/status"}, {"update"}},
+      {kWho, "", {"events"}, {"create", "patch"}},
+      {kWho, kLeases, {"leases"}, {"get", "create", "update"}, Option::kAny, true, "heddle-node-example"},
+      {kWho, "", {"pods"}, {"list"}, Option::kFollowedPlans},
+  };
 }
-NeededRight Placing(NeededRight right) {
-  right.placing = true;
-  return right;
+
+std::vector<Use> UsesOfOperator() {
+  constexpr std::string_view kWho = "operator";
+  return {
+      {kWho, "", {"nodes"}, {"list", "patch"}},
+      {kWho, keys::kGroup, {"nodetopologies"}, {"list", "create", "patch", "delete"}},
+      {kWho, keys::kGroup, {"fabrics"}, {"list", "create", "delete"}},
+      {kWho, keys::kGroup, {"losslesspolicies", "rdmadevicepolicies", "fabricswitches", "gangs"}, {"list"}},
+      {kWho,
+       keys::kGroup,
+       {"fabrics/status", "losslesspolicies/status", "rdmadevicepolicies/status", "fabricswitches/status"},
+       {"patch"}},
+      {kWho, "", {"events"}, {"create", "patch"}},
+      // The agents' heartbeats, and its own election.
+      {kWho, kLeases, {"leases"}, {"list"}, Option::kAny, true},
+      {kWho, kLeases, {"leases"}, {"get", "create", "update"}, Option::kAny, true, keys::kOperatorLease},
+      {kWho, "", {"configmaps"}, {"list", "create", "patch", "delete"}, Option::kOtherPlugins, true},
+      {kWho, "apps", {"daemonsets"}, {"list", "create", "patch", "delete"}, Option::kOtherPlugins, true},
+  };
+}
+
+std::vector<Use> UsesOfExtender() {
+  constexpr std::string_view kWho = "extender";
+  return {
+      {kWho, "", {"nodes", "pods"}, {"list"}},
+      {kWho, "", {"pods"}, {"patch"}, Option::kPlacing},
+      {kWho, "", {"persistentvolumeclaims", "persistentvolumes"}, {"get"}, Option::kPlacing},
+      // Whatever makes the pods of a gang. A kind that is not served may be asked about, too.
+      {kWho, "batch", {"jobs"}, {"list"}},
+      {kWho, "apps", {"statefulsets"}, {"list"}},
+      {kWho, "jobset.x-k8s.io", {"jobsets"}, {"list"}},
+      {kWho, "kubeflow.org", {"pytorchjobs", "mpijobs"}, {"list"}},
+      {kWho, "leaderworkerset.x-k8s.io", {"leaderworkersets"}, {"list"}},
+      {kWho, "ray.io", {"rayclusters"}, {"list"}},
+      {kWho, "scheduling.k8s.io", {"podgroups"}, {"list"}},
+      {kWho, "batch", {"jobs"}, {"patch"}, Option::kPreemption},
+      {kWho, "jobset.x-k8s.io", {"jobsets"}, {"patch"}, Option::kPreemption},
+      {kWho, "kubeflow.org", {"pytorchjobs", "mpijobs"}, {"patch"}, Option::kPreemption},
+      {kWho, "ray.io", {"rayclusters"}, {"patch"}, Option::kPreemption},
+      {kWho, "ray.io", {"rayjobs"}, {"list", "patch"}, Option::kPreemption},
+      {kWho, "trainer.kubeflow.org", {"trainjobs"}, {"list", "patch"}, Option::kPreemption},
+      {kWho, "", {"pods/eviction"}, {"create"}, Option::kPreemption},
+      {kWho, "", {"configmaps"}, {"get", "create", "update"}, Option::kPlacing},
+      {kWho, "resource.nvidia.com", {"computedomains"}, {"get", "create"}, Option::kComputeDomains},
+      {kWho, "resource.k8s.io", {"resourceclaims"}, {"list"}, Option::kComputeDomains},
+      {kWho, keys::kGroup, {"nodetopologies", "fabrics"}, {"list"}},
+      {kWho, keys::kGroup, {"gangs"}, {"list", "create", "delete"}},
+      {kWho, keys::kGroup, {"gangs/status"}, {"update"}},
+      {kWho, "", {"events"}, {"list", "create", "patch"}},
+      // The agents' heartbeats, and whether the scheduler beside it leads.
+      {kWho, kLeases, {"leases"}, {"list"}, Option::kAny, true},
+      {kWho, kLeases, {"leases"}, {"get"}, Option::kAny, true, keys::kSchedulerLease},
+      {kWho, kLeases, {"leases"}, {"create", "update"}, Option::kObserving, true, keys::kSchedulerLease},
+  };
+}
+
+// Most of it is Kubernetes' own role system:kube-scheduler, of which two verbs tell whether it is bound.
+std::vector<Use> UsesOfScheduler() {
+  constexpr std::string_view kWho = "scheduler";
+  return {
+      {kWho, "", {"nodes"}, {"list"}, Option::kPlacing},
+      {kWho, "", {"pods/binding"}, {"create"}, Option::kPlacing},
+      {kWho, kLeases, {"leases"}, {"get", "create", "update"}, Option::kPlacing, true, keys::kSchedulerLease},
+  };
 }
 
 }  // namespace
@@ -36,37 +131,19 @@ std::string NeededRight::Title() const {
   return title + (name.empty() ? "" : " " + name);
 }
 
-// What each program cannot do without; charts/heddle/templates/rbac.yaml grants it.
 const std::vector<NeededRight>& NeededRights() {
-  static const std::string group(keys::kGroup);
-  static const std::vector<NeededRight> rights{
-      Of("nodeagent", "watch", group, "nodetopologies"),
-      Of("nodeagent", "patch", group, "nodetopologies", "status"),
-      Lease("nodeagent", "update", "heddle-node-example"),
-      Of("operator", "list", "", "nodes"),
-      Of("operator", "patch", "", "nodes"),
-      Of("operator", "create", group, "nodetopologies"),
-      Of("operator", "patch", group, "nodetopologies"),
-      Of("operator", "patch", group, "fabrics", "status"),
-      Of("operator", "list", group, "losslesspolicies"),
-      Of("operator", "list", group, "rdmadevicepolicies"),
-      Of("operator", "list", group, "fabricswitches"),
-      Of("operator", "patch", group, "fabricswitches", "status"),
-      Of("operator", "list", group, "gangs"),
-      Lease("operator", "update", keys::kOperatorLease),
-      Of("extender", "list", "", "nodes"),
-      Of("extender", "list", "", "pods"),
-      Placing(Of("extender", "patch", "", "pods")),
-      Of("extender", "list", "batch", "jobs"),
-      Of("extender", "list", group, "nodetopologies"),
-      Of("extender", "create", group, "gangs"),
-      Of("extender", "update", group, "gangs", "status"),
-      Lease("extender", "get", keys::kSchedulerLease),
-      Placing(Of("scheduler", "list", "", "nodes")),
-      Placing(Of("scheduler", "create", "", "pods", "binding")),
-      Placing(Lease("scheduler", "update", keys::kSchedulerLease)),
-  };
+  static const std::vector<NeededRight> rights = [] {
+    std::vector<NeededRight> all;
+    for (const auto& uses : {UsesOfNodeagent(), UsesOfOperator(), UsesOfExtender(), UsesOfScheduler()}) {
+      for (NeededRight& one : RightsOf(uses)) all.push_back(std::move(one));
+    }
+    return all;
+  }();
   return rights;
+}
+
+bool IsNeeded(const NeededRight& right, const Installation& installed) {
+  return installed.options.contains(right.option);
 }
 
 void CheckRights(const DoctorReading& reading, const Installation& installed, Findings& findings) {
@@ -74,7 +151,7 @@ void CheckRights(const DoctorReading& reading, const Installation& installed, Fi
   std::size_t looked = 0;
   const base::Error* unknown = nullptr;
   for (const Right& one : reading.rights) {
-    if (one.needed.placing && installed.observes) continue;
+    if (!IsNeeded(one.needed, installed)) continue;
     if (!one.allowed) {
       unknown = &one.allowed.error();
       continue;

@@ -123,6 +123,39 @@ bool ServesMutating(const DoctorReading& reading) {
   });
 }
 
+// Whether a container of that Deployment or DaemonSet of ours is given a flag that begins so.
+bool IsStartedWith(const base::Result<Objects>& objects, const std::string& ns, std::string_view name,
+                   std::string_view flag) {
+  if (!objects) return false;
+  const auto begins = [flag](const Json& word) {
+    return word.is_string() && word.get_ref<const std::string&>().starts_with(flag);
+  };
+  for (const Json& one : *objects) {
+    if (kube::Namespace(one) != ns || kube::Name(one) != name) continue;
+    for (const Json& container : kube::ArrayAt(one, {"spec", "template", "spec", "containers"})) {
+      const Json& words = kube::ArrayAt(container, {"command"});
+      if (std::any_of(words.begin(), words.end(), begins)) return true;
+    }
+  }
+  return false;
+}
+
+// By what the chart makes of each value.
+std::set<Option> OptionsOf(const DoctorReading& reading, bool observes) {
+  std::set<Option> options{Option::kAny, observes ? Option::kObserving : Option::kPlacing};
+  if (!observes && Named(reading.validating, "heddle-suspension") != nullptr)
+    options.insert(Option::kPreemption);
+  if (!observes && Named(reading.validating, "heddle-compute-domains") != nullptr)
+    options.insert(Option::kComputeDomains);
+  if (IsStartedWith(reading.daemon_sets, reading.ns, "heddle-nodeagent", "--follow-plans"))
+    options.insert(Option::kFollowedPlans);
+  for (const char* flag : {"--rdma-shared-image=", "--sriov-image="}) {
+    if (IsStartedWith(reading.deployments, reading.ns, "heddle-operator", flag))
+      options.insert(Option::kOtherPlugins);
+  }
+  return options;
+}
+
 void CheckGating(const DoctorReading& reading, const Installation& installed, Findings& findings) {
   constexpr std::string_view kPolicy = "heddle-gang";
   const std::string check = "gating";
@@ -187,7 +220,9 @@ const Objects& OurCrds() {
   return crds;
 }
 
-Installation InstallationOf(const DoctorReading& reading) {
+namespace {
+
+Installation ModeAndScopeOf(const DoctorReading& reading) {
   Installation installed;
   if (const Json* policy = Named(reading.mutating, "heddle-gang")) {
     installed.scope_known = true;
@@ -215,6 +250,14 @@ Installation InstallationOf(const DoctorReading& reading) {
   // Nothing that is in force names the scope then, so what people labelled counts.
   installed.by_hand = !installed.observes && reading.admission && !ServesMutating(reading);
   installed.scope_known = installed.by_hand;
+  return installed;
+}
+
+}  // namespace
+
+Installation InstallationOf(const DoctorReading& reading) {
+  Installation installed = ModeAndScopeOf(reading);
+  installed.options = OptionsOf(reading, installed.observes);
   return installed;
 }
 

@@ -4,6 +4,7 @@ thing that breaks is named."""
 import csv
 import io
 import json
+import re
 import subprocess
 
 from bed import Heddle, h100, path
@@ -13,7 +14,51 @@ NAMESPACE = "heddle-system"
 LONG_AGO = "2020-01-01T00:00:00.000000Z"
 
 
-class DoctorTest(BedTestCase):
+class AskingTestCase(BedTestCase):
+
+    def ask(self, *words, kubeconfig=None):
+        return subprocess.run(
+            [self.heddle.binaries / "kubectl-heddle", *words], capture_output=True, text=True, check=False, timeout=120,
+            env={"KUBECONFIG": str(kubeconfig or self.plane.kubeconfig), "HOME": str(self.plane.folder)})
+
+
+class RightsTest(AskingTestCase):
+
+    @classmethod
+    def set_up_bed(cls):
+        cls.heddle = Heddle(cls.plane, options.binaries)
+
+    def rights(self):
+        report = json.loads(self.ask("doctor", "-o", "json").stdout)
+        return [(item["verdict"], item["what"]) for item in report["items"] if item["check"] == "rights"]
+
+    def test_the_accounts_have_what_doctor_takes_them_to_need_whatever_the_values_are(self):
+        """No daemon runs, and what doctor sees of the values is what the chart made of them."""
+        more = {"computeDomains": {"enabled": True}, "agent": {"devices": {"followPlans": True}},
+                "otherPlugins": {"rdmaShared": {"image": "a/b:1"}}}
+        default = self.held({}, run=True)
+        self.held({"mode": "observe"}, run=True)
+        self.held({"mode": "observe"}, run=False)
+        # Seven kinds that are suspended, two of which are read for that alone, and evictions.
+        self.assertEqual(self.held({"extender": {"preemption": {"enabled": False}}}, run=False), default - 10)
+        # Three of ComputeDomains. Flags of daemons that run elsewhere are not seen.
+        self.assertEqual(self.held(more, run=False), default + 3)
+        # Four each of the plugins' ConfigMaps and DaemonSets, and one of the pods that agents follow.
+        self.assertEqual(self.held(more, run=True), default + 12)
+
+    def held(self, values, run):
+        """How many rights doctor asked for, once all of them are held."""
+        self.heddle.install(components={"run": run}, **values)
+
+        def number():
+            said = self.rights()
+            if [verdict for verdict, _ in said] != ["ok"]:
+                raise AssertionError(said)
+            return int(re.search(r"\d+", said[0][1])[0])
+        return self.plane.wait_for(number, f"the accounts to have their rights with {values}")
+
+
+class DoctorTest(AskingTestCase):
     """Three hosts, of which one has the cables of two rails swapped: two are a majority."""
 
     @classmethod
@@ -27,11 +72,6 @@ class DoctorTest(BedTestCase):
         leaves[3], leaves[4] = leaves[4], leaves[3]
         cls.heddle.start(cls.cluster, faults={cls.swapped.name: {
             "leaves": {rail: f"{leaf}/{cls.swapped.leaf_port}" for rail, leaf in enumerate(leaves)}}})
-
-    def ask(self, *words, kubeconfig=None):
-        return subprocess.run(
-            [self.heddle.binaries / "kubectl-heddle", *words], capture_output=True, text=True, check=False, timeout=120,
-            env={"KUBECONFIG": str(kubeconfig or self.plane.kubeconfig), "HOME": str(self.plane.folder)})
 
     def not_ok(self):
         """What doctor finds, as (verdict, what), without what is ok."""
