@@ -1,6 +1,7 @@
 """Nothing to spare in charts/heddle/templates/rbac.yaml: each right of the programs' accounts stands in a table beside
 the call that takes it, and each call of theirs stands there, too. On paper: helm and the sources, no cluster. What the
-server then says of a right is asked in test_chart.py; that none is missing, of audit logs (assert_nothing_forbidden)."""
+server then says of a right is asked in test_chart.py; that none is missing, of audit logs
+(assert_nothing_forbidden)."""
 
 import re
 from dataclasses import dataclass

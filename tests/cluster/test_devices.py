@@ -100,6 +100,7 @@ class DevicesTest(BedTestCase):
         self.heddle.wait_for(lambda: not self.rest.list(sets), "the DaemonSets to go", 60)
         for name in NODES:
             self.assertNotIn("heddle.dev/rdma-class", self.rest.get(path("nodes", name=name))["metadata"]["labels"])
+        self.assert_nothing_forbidden("operator")
 
     def test_what_is_rendered_is_what_the_other_plugin_reads(self):
         """k8s-rdma-shared-dev-plugin's own packages (tests/cluster/plugin_config) on the ConfigMaps that the operator made."""

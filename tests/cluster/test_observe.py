@@ -88,6 +88,7 @@ class ObserveTest(BedTestCase):
         as_json = json.loads(self.observe("-o", "json", "-n", TEAM).stdout)
         self.assertEqual((as_json["compared"], as_json["jobs"][0]["name"]), (1, MAIN_JOB.name))
         self.assertEqual(as_json["heddle"]["stepMicros"], heddle["stepMicros"])
+        self.assert_nothing_forbidden("nodeagent", "operator", "extender")
 
     def test_what_heddle_would_refuse_is_said_while_the_job_runs_all_the_same(self):
         job = TrainingJob("wrong", 2, 8, "tp=8,dp=3")

@@ -277,10 +277,8 @@ class PreemptionTest(HeddleTestCase):
         self.run_low()
         self.submit(gang_job(self.high, 2, "urgent"))
         scenario.wait_bound(self.plane, TEAM, 2, self.high)
-        forbidden = self.plane.audit(user="system:serviceaccount:heddle-system:heddle-extender", code=403)
         # What this test class forbids itself.
-        forbidden = [event for event in forbidden if event["resource"] != "jobs"]
-        self.assertEqual([(e["verb"], e["resource"], e["name"]) for e in forbidden][:5], [])
+        self.assert_nothing_forbidden("extender", but=("jobs",))
 
 
 class SuspensionsRefused:

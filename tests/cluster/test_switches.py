@@ -113,6 +113,8 @@ class FabricSwitchesTest(BedTestCase):
         self.assertIn("Apply: sudo config apply-patch", data["roce.txt"])
         self.assertEqual([one["verdict"] for one in self.cables("gpu-001")], ["Lossless"])
         self.wait_event("tor-a", "CablesLossless")
+        # Another test asks for a Secret that no value names.
+        self.assert_nothing_forbidden("nodeagent", "operator", but=("secrets",))
 
     def apply_what_was_rendered(self, name):
         """What was rendered goes to the switch by a person's hand; Heddle only reads."""

@@ -48,6 +48,13 @@ class BedTestCase(unittest.TestCase):
             print(f"    logs of the failed class: {logs.relative_to(REPOSITORY)}", file=sys.stderr)
         cls.plane.stop()
 
+    def assert_nothing_forbidden(self, *components, but=()):
+        """By the audit log so far, to these of Heddle's accounts; `but` are resources that tests of the class forbid."""
+        for component in components:
+            events = self.plane.audit(user=f"system:serviceaccount:heddle-system:heddle-{component}", code=403)
+            refused = [(event["verb"], event["resource"], event["name"]) for event in events if event["resource"] not in but]
+            self.assertEqual(refused[:5], [], component)
+
     def run(self, result=None):
         before = len(result.failures) + len(result.errors) if result else 0
         answer = super().run(result)
