@@ -69,8 +69,14 @@ class Reader {
       sonic::PutQueues(queues, name, read.settings);
       config.ports.push_back(std::move(read));
     }
-    if (down > 0) Note(config, fmt::format("{} ports are shut down and left out", down));
-    if (without > 0) Note(config, fmt::format("{} ports have no PORT_QOS_MAP and are left out", without));
+    if (down > 0) {
+      Note(config, down == 1 ? "1 port is shut down and left out"
+                             : fmt::format("{} ports are shut down and left out", down));
+    }
+    if (without > 0) {
+      Note(config, without == 1 ? "1 port has no PORT_QOS_MAP and is left out"
+                                : fmt::format("{} ports have no PORT_QOS_MAP and are left out", without));
+    }
     std::stable_sort(config.ports.begin(), config.ports.end(), [](const SonicPort& a, const SonicPort& b) {
       return sonic::PortOrder(a.name) < sonic::PortOrder(b.name);
     });

@@ -25,7 +25,7 @@ TEST(SonicConfig, ReadsTheMapsThatAPortNames) {
   ASSERT_EQ(config->ports.size(), 2u);
   EXPECT_EQ(config->ports[0].name, "Ethernet0");
   EXPECT_EQ(config->ports[1].name, "Ethernet4");
-  EXPECT_THAT(config->notes, ElementsAre("1 ports are shut down and left out"));
+  EXPECT_THAT(config->notes, ElementsAre("1 port is shut down and left out"));
   const lossless::PortSettings& port = config->ports[0].settings;
   EXPECT_EQ(port.trust, lossless::Trust::kDscp);
   EXPECT_EQ((*port.dscp_to_priority)[26], 1);
@@ -86,7 +86,7 @@ TEST(SonicConfig, LeavesOutPortsWithoutQosWhereOthersHaveIt) {
       R"({"PORT": {"Ethernet0": {}, "Ethernet4": {}}, "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}}})");
   ASSERT_TRUE(config);
   EXPECT_EQ(config->ports.size(), 1u);
-  EXPECT_THAT(config->notes, ElementsAre("1 ports have no PORT_QOS_MAP and are left out"));
+  EXPECT_THAT(config->notes, ElementsAre("1 port has no PORT_QOS_MAP and is left out"));
 }
 
 TEST(SonicConfig, NamesTheFieldOrTheLineThatIsWrong) {
