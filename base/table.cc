@@ -15,7 +15,7 @@ bool IsNumber(std::string_view text) {
 }  // namespace
 
 std::string Style::Paint(std::string_view text, Colour colour) const {
-  if (!colours || colour == Colour::kNone) return std::string(text);
+  if (!colours || colour == Colour::kNone || text.empty()) return std::string(text);
   const char* code = colour == Colour::kGood ? "32" : colour == Colour::kBad ? "31" : "2";
   return "\x1b[" + std::string(code) + "m" + std::string(text) + "\x1b[0m";
 }

@@ -40,5 +40,11 @@ TEST(Table, ColoursOnlyWhenAsked) {
   EXPECT_NE(table.Format({.colours = true}).find("\x1b[31mbad\x1b[0m"), std::string::npos);
 }
 
+TEST(Table, ColoursNoHeadingThatIsEmpty) {
+  Table table({"", "B"});
+  table.Add({"a", Cell("x", Colour::kGood)});
+  EXPECT_EQ(table.Format({.colours = true}), "   \x1b[2mB\x1b[0m\na  \x1b[32mx\x1b[0m\n");
+}
+
 }  // namespace
 }  // namespace heddle::base
