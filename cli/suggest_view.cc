@@ -202,13 +202,12 @@ std::string CountsText(const SuggestAnswer& answer) {
 }
 
 std::string AssumptionsText(const SuggestAnswer& answer) {
+  // Each sentence is one line here: it is broken where the terminal ends, and nowhere else.
   std::string out = fmt::format(
-      "A step is COMPUTE (6 operations a parameter and token, and attention's; a third more of layers that\n"
+      "A step is COMPUTE (6 operations a parameter and token, and attention's; a third more of layers that "
       "are computed again), FIXED ({:.1f} ms a layer and microbatch, which tp and cp do not cut), BUBBLE "
-      "(the\n"
-      "wait of the pipeline over VP interleaved parts of each stage) and the communication of each axis "
-      "that\n"
-      "nothing hides.\n",
+      "(the wait of the pipeline over VP interleaved parts of each stage) and the communication of each axis "
+      "that nothing hides.\n",
       placement::kLayerMicros / 1000);
   if (answer.model.tflops <= 0 && placement::AchievedTflops(answer.gpu_model) <= 0) {
     out += fmt::format(

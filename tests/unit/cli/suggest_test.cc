@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <sstream>
+
 #include "cli/plan.h"
 #include "crds/yaml.h"
 #include "tests/unit/cli/cluster_text.h"
@@ -146,6 +148,26 @@ TEST(Suggest, SaysWhenNobodyMeasuredTheGpus) {
   const std::string text = Plan(options, files.read, {}).out;
   EXPECT_THAT(text, HasSubstr("Nobody measured Abacus 3"));
   EXPECT_THAT(text, HasSubstr("No GPU says how much memory it has"));
+}
+
+TEST(Suggest, BreaksItsSentencesAtTheEndOfTheTerminalOnly) {
+  const auto paragraph = [](std::size_t width) {
+    const std::string text = Plan(Asked(), Files().read, {.style = {.width = width}}).out;
+    const std::size_t begin = text.find("A step is COMPUTE"), end = text.find("\nMemory is an estimate");
+    EXPECT_TRUE(begin != std::string::npos && end != std::string::npos) << text;
+    std::vector<std::string> lines;
+    std::istringstream stream(begin < end ? text.substr(begin, end - begin) : "");
+    for (std::string line; std::getline(stream, line);) lines.push_back(line);
+    return lines;
+  };
+  EXPECT_EQ(paragraph(0).size(), 1u);
+  const std::vector<std::string> lines = paragraph(80);
+  ASSERT_GT(lines.size(), 3u);
+  for (std::size_t i = 0; i + 1 < lines.size(); ++i) {
+    EXPECT_LE(lines[i].size(), 80u) << lines[i];
+    const std::size_t next = lines[i + 1].substr(0, lines[i + 1].find(' ')).size();
+    EXPECT_GT(lines[i].size() + 1 + next, 80u) << "there was room behind: " << lines[i];
+  }
 }
 
 TEST(Suggest, SaysWhatIsMissing) {
