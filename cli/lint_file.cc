@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 #include "cli/object_documents.h"
 #include "crds/keys.h"
@@ -120,10 +121,32 @@ base::Status AddHost(base::Result<lossless::PortSettings> settings, std::string 
   return {};
 }
 
+// "metadata:", "spec: {}"
+bool IsKey(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == 0 || colon == std::string_view::npos || line.find_first_of(" \t`*") < colon) return false;
+  return colon + 1 == line.size() || line.find_first_of(" \t\r") == colon + 1;
+}
+
+// Whether what comes first, behind comments, is a key: a page of prose that shows an object further down has none.
+bool BeginsWithKey(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    const bool says = first != std::string_view::npos && line[first] != '#' && line[first] != '%';
+    if (says && !line.starts_with("---")) return IsKey(line);
+  }
+  return false;
+}
+
 // A key of a Kubernetes object at the start of a line.
 bool HasObjects(const std::string& text) {
-  return text.starts_with("kind:") || text.starts_with("apiVersion:") ||
-         text.find("\nkind:") != std::string::npos || text.find("\napiVersion:") != std::string::npos;
+  const bool shows = text.starts_with("kind:") || text.starts_with("apiVersion:") ||
+                     text.find("\nkind:") != std::string::npos ||
+                     text.find("\napiVersion:") != std::string::npos;
+  return shows && BeginsWithKey(text);
 }
 
 base::Status AddAll(const std::string& text, LintFile& file) {

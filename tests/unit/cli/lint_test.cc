@@ -154,13 +154,15 @@ TEST(LintCommand, HoldsWhatPoliciesSayForInfiniBandAgainstThePortsOfNodes) {
   const auto node = [&nic](const std::string& name, const char* transport) {
     return R"({"kind": "NodeTopology", "metadata": {"name": ")" + name +
            R"("}, "status": {"observedAt": "2026-01-31T12:00:00Z", "hash": "0123456789abcdef",
-           "nvlinkDomainMissing": "NotApplicable", "nics": [)" + nic(0, transport) + "," + nic(1, transport) + "]}}";
+           "nvlinkDomainMissing": "NotApplicable", "nics": [)" +
+           nic(0, transport) + "," + nic(1, transport) + "]}}";
   };
   const auto policy = [](const std::string& name, const std::string& spec) {
     return R"({"kind": "LosslessPolicy", "metadata": {"name": ")" + name + R"("}, "spec": )" + spec + "}";
   };
   const auto lint = [](const std::vector<std::string>& items) {
-    return LintText(fmt::format(R"({{"kind": "List", "items": [{}]}})", fmt::join(items, ",")), Format::kJson);
+    return LintText(fmt::format(R"({{"kind": "List", "items": [{}]}})", fmt::join(items, ",")),
+                    Format::kJson);
   };
   const std::string level = R"({"infiniBand": {"serviceLevel": 1}})";
   EXPECT_THAT(RulesOf(lint({policy("ib", level), node("gpu-1", "InfiniBand")})), IsEmpty());
@@ -174,8 +176,7 @@ TEST(LintCommand, HoldsWhatPoliciesSayForInfiniBandAgainstThePortsOfNodes) {
 
   const std::string one = policy("a", R"({"rails": [0], "infiniBand": {"serviceLevel": 1}})");
   const std::string two = policy("b", R"({"rails": [1], "infiniBand": {"serviceLevel": 2}})");
-  found = Json::parse(
-              lint({one, two, node("gpu-1", "InfiniBand"), node("gpu-2", "InfiniBand")}).out)
+  found = Json::parse(lint({one, two, node("gpu-1", "InfiniBand"), node("gpu-2", "InfiniBand")}).out)
               .at("findings");
   ASSERT_EQ(found.size(), 1u) << "one for each two policies, and not one for each node";
   EXPECT_EQ(found[0]["rule"], "infiniband-differs");
@@ -270,6 +271,11 @@ TEST(LintCommand, NamesTheFileAndTheFieldThatItCannotRead) {
   EXPECT_THAT(refusal("{\n\"PORT\": {\n,"), HasSubstr("line 3"));
   EXPECT_THAT(refusal("dear linter,\n"), HasSubstr("none of LosslessPolicy, NodeTopology, config_db.json"));
   EXPECT_THAT(refusal(""), HasSubstr("none of"));
+  // Prose that shows an object is none, whatever YAML would make of it.
+  EXPECT_THAT(refusal("# Title\n\n**Prose** with an &anchor, and *another*:\n\n```yaml\nkind: Job\n```\n"),
+              HasSubstr("none of LosslessPolicy, NodeTopology, config_db.json"));
+  EXPECT_THAT(refusal("# a comment\n---\n\nmetadata: {name: p}\nkind: Pod\n"),
+              HasSubstr("no LosslessPolicy and no NodeTopology"));
   EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("nests deeper"));
   EXPECT_THAT(refusal("kind: LosslessPolicy\nspec: [\n"), HasSubstr("line 3"));
   EXPECT_THAT(refusal("PFC configuration:\n\tenabled 0 0 5\n"), HasSubstr("line 2: PFC is 0 or 1"));
