@@ -72,6 +72,8 @@ std::string Plural(std::size_t count, std::string_view what) {
 }
 
 std::string Summary(const Looked& looked) {
+  // That nothing was found would be no news of files that nobody could read.
+  if (looked.files.empty()) return "";
   const std::string read = fmt::format("{}, {} policies and ports looked at",
                                        Plural(looked.files.size(), "file"), looked.subjects);
   if (looked.findings.empty()) return read + ": nothing was found\n";

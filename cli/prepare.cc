@@ -86,7 +86,7 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
   std::size_t changed = 0;
   for (const std::string& file : options.files) {
     const auto text = read(file);
-    if (!text) return Failure(text.error());
+    if (!text) return Failure({base::Code::kInvalid, text.error().message, std::nullopt});
     const auto done = ForEachObject(*text, nullptr, [&](const Json& object) -> base::Status {
       Json copy = object;
       changed += PrepareObject(copy, options.gpu_resources);

@@ -315,6 +315,9 @@ TEST(LintCommand, LooksAtTheOtherFilesWhenOneCannotBeRead) {
   EXPECT_THAT(RulesOf(output), Contains("rdma-unmarked"));
   EXPECT_THAT(output.err, HasSubstr("/nowhere cannot be read"));
   EXPECT_EQ(Json::parse(output.out)["unreadable"][0]["file"], "/nowhere");
+  const Output none = LintOf({"/nowhere"});
+  EXPECT_EQ(none.exit_code, Output::kUsage);
+  EXPECT_EQ(none.out, "") << "nothing was looked at, so nothing is said to have been found";
   EXPECT_EQ(LintOf({}).exit_code, Output::kUsage);
 }
 

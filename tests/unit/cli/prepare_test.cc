@@ -5,6 +5,7 @@
 #include "cli/object_documents.h"
 #include "crds/keys.h"
 #include "kube/object.h"
+#include "tests/unit/cli/from_disk.h"
 
 namespace heddle::cli {
 namespace {
@@ -102,6 +103,9 @@ TEST(Prepare, SaysWhichFileCannotBeRead) {
   const Output output = Prepare({.files = {"job.json"}}, broken, {});
   EXPECT_EQ(output.exit_code, Output::kUsage);
   EXPECT_THAT(output.err, HasSubstr("job.json"));
+  const Output none = Prepare({.files = {"/nowhere.yaml"}}, FromDisk, {});
+  EXPECT_EQ(none.exit_code, Output::kUsage);
+  EXPECT_THAT(none.err, HasSubstr("/nowhere.yaml cannot be read"));
 }
 
 }  // namespace
