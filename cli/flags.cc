@@ -10,7 +10,7 @@
 #include "cli/completion.h"
 #include "cli/flags_bench.h"
 #include "cli/flags_record.h"
-#include "cli/flags_topology.h"
+#include "cli/flags_version.h"
 #include "cli/man_page.h"
 
 namespace heddle::cli {
@@ -542,6 +542,7 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
   std::string output = "table";
   CLI::App app(kAbout, "kubectl heddle");
   Define(app, line.flags, output);
+  DefineVersion(app);
   if (argc > 1 && argv[1] == std::string_view("__complete")) {  // by kCompletionFile
     line.instead = Output{.out = Printed(Complete(app, {argv + 2, argv + argc}))};
     return line;
@@ -568,12 +569,7 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
   } else if (output != "table") {
     line.instead = Refused(app, "--output \"" + output + "\": write table, json or yaml");
   }
-  if (IsMisplaced(line.flags)) {
-    line.instead =
-        Refused(app,
-                "`fabric --topology` shows what is in a file, and says nothing to `import` and `design`: "
-                "leave it out, or write it behind `design`");
-  }
+  if (!line.instead && app.got_subcommand("version")) line.instead = VersionOf(line.flags.format);
   return line;
 }
 

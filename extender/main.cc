@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/process.h"
+#include "base/version.h"
 #include "crds/keys.h"
 #include "extender/daemon.h"
 #include "extender/help_text.h"
@@ -27,6 +28,7 @@ struct Flags {
 
 void Define(CLI::App& app, Flags& flags) {
   app.footer(extender::kExamples);
+  app.set_version_flag("--version", "heddle-extender " + std::string(base::kVersion));
   extender::LeadershipOptions& lead = flags.daemon.leadership;
   app.add_option(
       "--kubeconfig", flags.kubeconfig,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "base/version.h"
 #include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/leaf/memory.h"
@@ -211,6 +212,7 @@ inline void DefineSources(CLI::App& app, Flags& flags, CLI::Option* machine) {
 // Returns the subcommand `record`. The other, `nvml-probe`, is what NvmlProcess starts; no one else does.
 inline CLI::App* Define(CLI::App& app, Flags& flags) {
   app.footer(kExamples);
+  app.set_version_flag("--version", "heddle-nodeagent " + std::string(base::kVersion));
   app.add_option("--node", flags.node,
                  "Name of the Node (default: $NODE_NAME, machine.yaml, the host's name)");
   CLI::Option* machine =

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/process.h"
+#include "base/version.h"
 #include "gnmi/grpc_client.h"
 #include "gnmi/grpc_process.h"
 #include "kube/config.h"
@@ -43,6 +44,7 @@ struct Flags {
 void Define(CLI::App& app, Flags& flags) {
   operators::DaemonOptions& daemon = flags.daemon;
   app.footer(kExamples);
+  app.set_version_flag("--version", "heddle-operator " + std::string(base::kVersion));
   app.add_option("--kubeconfig", flags.sources.kubeconfig_flag, "Default: as kubectl, or the pod's account");
   app.add_option("--context", flags.sources.context, "Context of the kubeconfig (default: its current one)");
   app.add_option("--nodes", flags.nodes, "Which get a NodeTopology: all, or gpu (resource or label)")

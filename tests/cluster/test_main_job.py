@@ -394,6 +394,9 @@ class BinariesTeach(BedTestCase):
                 helped = subprocess.run([program, "--help"], capture_output=True, text=True, check=False, timeout=20)
                 self.assertEqual(helped.returncode, 0)
                 self.assertIn("--kubeconfig" if name != "kubectl-heddle" else "explain", helped.stdout)
+                said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=20)
+                self.assertEqual(said.returncode, 0)
+                self.assertRegex(said.stdout, rf"^{name} \d+\.\d+\.\d+\n$")
                 command = [program, "explain", "job/any"] if name == "kubectl-heddle" else [program]
                 wrong = subprocess.run([*command, "--no-such-flag"], capture_output=True, text=True, check=False, timeout=20)
                 self.assertEqual(wrong.returncode, 2)

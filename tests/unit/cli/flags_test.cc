@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/doctor.h"
+
 namespace heddle::cli {
 namespace {
 
@@ -201,6 +203,20 @@ TEST(Flags, SayWhatIsWrongInSentences) {
   EXPECT_THAT(ErrorOf({"fabric", "import"}), HasSubstr("`kubectl heddle fabric import --help`"));
   EXPECT_THAT(ErrorOf({"plan", "--parallelism", "tp=8", "--parallelism", "tp=4"}),
               HasSubstr("--parallelism"));
+}
+
+TEST(Flags, SayWhichVersionThisIs) {
+  for (const std::vector<const char*>& words :
+       std::vector<std::vector<const char*>>{{"version"}, {"--version"}, {"status", "--version"}}) {
+    const CommandLine line = Read(words);
+    ASSERT_TRUE(line.instead) << words.front();
+    EXPECT_EQ(line.instead->exit_code, Output::kOk);
+    EXPECT_EQ(line.instead->err, "");
+    EXPECT_EQ(line.instead->out, "kubectl-heddle " + std::string(kCliVersion) + "\n");
+  }
+  EXPECT_EQ(crds::Json::parse(Read({"version", "-o", "json"}).instead->out).at("version"),
+            std::string(kCliVersion));
+  EXPECT_THAT(ErrorOf({"version", "-o", "xml"}), HasSubstr("write table, json or yaml"));
 }
 
 TEST(Flags, PrintHelpWhenAsked) {
