@@ -12,6 +12,7 @@
 #include "cli/flags_record.h"
 #include "cli/flags_version.h"
 #include "cli/man_page.h"
+#include "cli/nearest_word.h"
 
 namespace heddle::cli {
 namespace {
@@ -463,6 +464,19 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   app.add_subcommand("man", "All of this as a manual page: kubectl heddle man | man -l -");
 }
 
+// To somebody who typed no command, or one that there is not.
+std::string WhichCommand(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!sub->get_group().empty()) names.push_back(sub->get_name());
+  }
+  const std::vector<std::string> typed = app.remaining();
+  if (typed.empty()) return "say what to do: " + OneOf(names);
+  const std::string meant = NearestWord(typed.front(), names);
+  const std::string next = meant.empty() ? ": write " : fmt::format("; did you mean {}? Write ", meant);
+  return "there is no command " + typed.front() + next + OneOf(names);
+}
+
 // What a person reads of an error in the words of the parser.
 std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
@@ -475,11 +489,7 @@ std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
     }
   }
   if (error.get_name() == "RequiredError" && app.get_subcommands().empty()) {
-    const std::vector<std::string> others = app.remaining();
-    return fmt::format(
-        "{}: status, doctor, cables, explain, observe, topology, fabric, plan, lint, switch, check, bench, "
-        "record, prepare or release",
-        others.empty() ? "say what to do" : "there is no command " + others.front());
+    return WhichCommand(app);
   }
   while (!what.empty() && what.back() == '\n') what.pop_back();
   return what;

@@ -192,8 +192,11 @@ TEST(Flags, TellTheFileOfADesignFromTheFabricsOwn) {
 
 TEST(Flags, SayWhatIsWrongInSentences) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("say what to do: status, doctor, cables, explain, observe, topology, "
-                                     "fabric, plan, lint, switch, check, bench, record, prepare or release"));
-  EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("there is no command plam"));
+                                     "fabric, plan, lint, switch, check, bench, record, prepare, release, "
+                                     "completion, man or version\n"));
+  EXPECT_THAT(ErrorOf({"plam"}), HasSubstr("there is no command plam; did you mean plan? Write status, "));
+  EXPECT_THAT(ErrorOf({"statuss", "-n", "team"}), HasSubstr("did you mean status?"));
+  EXPECT_THAT(ErrorOf({"logs"}), HasSubstr("there is no command logs: write status, doctor, "));
   EXPECT_THAT(ErrorOf({"plan", "--defragment", "x"}), HasSubstr("--defragment \"x\": write a whole number"));
   EXPECT_THAT(ErrorOf({"plan", "--spares", "99999999999"}), HasSubstr("--spares \"99999999999\": write"));
   EXPECT_THAT(ErrorOf({"plan", "--nope"}), HasSubstr("--nope"));
