@@ -9,6 +9,7 @@
 
 #include "cli/completion.h"
 #include "cli/flags_bench.h"
+#include "cli/flags_help.h"
 #include "cli/flags_record.h"
 #include "cli/flags_version.h"
 #include "cli/man_page.h"
@@ -553,6 +554,7 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
   CLI::App app(kAbout, "kubectl heddle");
   Define(app, line.flags, output);
   DefineVersion(app);
+  AddFooters(app);
   if (argc > 1 && argv[1] == std::string_view("__complete")) {  // by kCompletionFile
     line.instead = Output{.out = Printed(Complete(app, {argv + 2, argv + argc}))};
     return line;

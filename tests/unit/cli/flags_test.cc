@@ -2,13 +2,18 @@
 
 #include <gmock/gmock.h>
 
+#include <regex>
+#include <sstream>
+
 #include "cli/doctor.h"
+#include "tests/unit/cli/shell_words.h"
 
 namespace heddle::cli {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 CommandLine Read(std::vector<const char*> words) {
@@ -220,6 +225,46 @@ TEST(Flags, SayWhichVersionThisIs) {
   EXPECT_EQ(crds::Json::parse(Read({"version", "-o", "json"}).instead->out).at("version"),
             std::string(kCliVersion));
   EXPECT_THAT(ErrorOf({"version", "-o", "xml"}), HasSubstr("write table, json or yaml"));
+}
+
+// The command lines under "Examples:", without what is said of them and without what the shell does with them.
+std::vector<std::string> ExamplesOf(const std::string& help) {
+  std::vector<std::string> examples;
+  std::istringstream lines(std::regex_replace(help, std::regex("\\\\\n *"), ""));
+  const std::string program = "kubectl heddle ";
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find(program);
+    if (!line.starts_with("  ") || at == std::string::npos) continue;
+    examples.push_back(
+        std::regex_replace(line.substr(at + program.size()), std::regex(" +(\\||>|<|&&) .*| {2,}.*"), ""));
+  }
+  return examples;
+}
+
+TEST(Flags, HelpOfEachCommandEndsWithItsOwnExamplesAndExitCodes) {
+  for (const char* command :
+       {"status",  "doctor",        "cables",        "explain", "observe",       "topology",
+        "fabric",  "fabric import", "fabric design", "plan",    "lint",          "switch",
+        "check",   "bench",         "record",        "prepare", "switch render", "switch compare",
+        "release", "completion",    "man",           "version"}) {
+    SCOPED_TRACE(command);
+    const CommandLine line = ReadWords(WordsOf("heddle " + std::string(command) + " --help"));
+    ASSERT_TRUE(line.instead);
+    const std::string& help = line.instead->out;
+    EXPECT_THAT(help, HasSubstr("\nExit codes: 0 "));
+    EXPECT_THAT(help, Not(HasSubstr("nobody waits for ever at Heddle's gate"))) << "it is the program's list";
+    const std::vector<std::string> examples = ExamplesOf(help);
+    EXPECT_FALSE(examples.empty());
+    for (const std::string& example : examples) {
+      const CommandLine taken = ReadWords(WordsOf("heddle " + example));
+      EXPECT_TRUE(!taken.instead || taken.instead->exit_code == Output::kOk)
+          << example << "\n"
+          << (taken.instead ? taken.instead->err : "");
+    }
+  }
+  const std::string tab = Read({"completion", "--help"}).instead->out;
+  for (const char* shell : {"kubectl completion bash", "kubectl completion zsh", "kubectl completion fish"})
+    EXPECT_THAT(tab, HasSubstr(shell));
 }
 
 TEST(Flags, PrintHelpWhenAsked) {

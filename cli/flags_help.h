@@ -1,0 +1,13 @@
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::cli {
+
+// What stands under the options of the commands that are defined without it: examples and exit codes of their own. A
+// subcommand without a footer shows that of the whole program. `app` has all its commands.
+void AddFooters(CLI::App& app);
+
+}  // namespace heddle::cli
