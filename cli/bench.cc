@@ -8,6 +8,7 @@
 
 #include "cli/bench_manifest.h"
 #include "cli/bench_view.h"
+#include "cli/explain_target.h"
 #include "cli/live_cluster.h"
 #include "crds/keys.h"
 
@@ -46,31 +47,6 @@ base::Result<Collective> CollectiveOfProgram(std::string_view program) {
   return Fail(Code::kInvalid,
               fmt::format("there are results of {}, which the model does not know; it knows {}", program,
                           fmt::join(known, ", ")));
-}
-
-base::Status CheckWords(const BenchOptions& options) {
-  if (options.target.empty() == options.nodes.empty())
-    return Fail(Code::kInvalid,
-                "name either KIND/NAME of what made a gang, as gang/llama, or nodes by --nodes a,b,c");
-  if (options.nodes.size() > kMaxNodes)
-    return Fail(Code::kInvalid, fmt::format("name at most {} nodes", kMaxNodes));
-  if (!options.collective.empty()) {
-    TRY(CollectiveNamed(options.collective));
-  }
-  if (options.target.empty() && !options.gpu_resource.empty() && !options.results.empty())
-    return Fail(Code::kInvalid, "--gpu-resource says nothing of --results");
-  if (!options.target.empty() && !options.gpu_resource.empty())
-    return Fail(Code::kInvalid, "--gpu-resource says nothing of a gang, whose pods say what they ask for");
-  if (options.results.empty()) {
-    if (!options.image.empty()) return {};
-    return Fail(
-        Code::kInvalid,
-        fmt::format("--image: say what to run: {}; or --results FILE for what it printed", kBenchImage));
-  }
-  if (!options.image.empty() || !options.network.empty() || !options.rdma_resources.empty())
-    return Fail(Code::kInvalid,
-                "--image, --network and --rdma-resource are for a manifest, and say nothing of --results");
-  return {};
 }
 
 BenchSize Predicted(const BenchRanks& ranks, Collective collective, std::uint64_t bytes) {
@@ -219,6 +195,34 @@ base::Result<ClusterFiles> ReadLive(kube::Client& client, const BenchOptions& op
 }
 
 }  // namespace
+
+base::Status CheckWords(const BenchOptions& options) {
+  if (options.target.empty() == options.nodes.empty())
+    return Fail(Code::kInvalid,
+                "name either KIND/NAME of what made a gang, as gang/llama, or nodes by --nodes a,b,c");
+  if (!options.target.empty()) {
+    TRY(ParseExplainTarget(options.target));
+  }
+  if (options.nodes.size() > kMaxNodes)
+    return Fail(Code::kInvalid, fmt::format("name at most {} nodes", kMaxNodes));
+  if (!options.collective.empty()) {
+    TRY(CollectiveNamed(options.collective));
+  }
+  if (options.target.empty() && !options.gpu_resource.empty() && !options.results.empty())
+    return Fail(Code::kInvalid, "--gpu-resource says nothing of --results");
+  if (!options.target.empty() && !options.gpu_resource.empty())
+    return Fail(Code::kInvalid, "--gpu-resource says nothing of a gang, whose pods say what they ask for");
+  if (options.results.empty()) {
+    if (!options.image.empty()) return {};
+    return Fail(
+        Code::kInvalid,
+        fmt::format("--image: say what to run: {}; or --results FILE for what it printed", kBenchImage));
+  }
+  if (!options.image.empty() || !options.network.empty() || !options.rdma_resources.empty())
+    return Fail(Code::kInvalid,
+                "--image, --network and --rdma-resource are for a manifest, and say nothing of --results");
+  return {};
+}
 
 bool AsksCluster(const BenchOptions& options) {
   return options.ground.topology.empty() && options.ground.synthetic.empty();

@@ -26,6 +26,9 @@ struct BenchOptions {
 // Whether a cluster is asked: neither --topology nor --synthetic stands for one.
 bool AsksCluster(const BenchOptions& options);
 
+// Whether the options go together: what can be said of them before a cluster or a file is read.
+[[nodiscard]] base::Status CheckWords(const BenchOptions& options);
+
 // nccl-tests over the ranks of a gang, or over whole nodes: a manifest that runs it, with what is predicted of it; or
 // what it measured beside that. Exit codes: 0 done, 3 something is much slower than predicted, came out wrong, or did
 // not come to its end, 2 called wrongly, or files that cannot be read. JSON and YAML have the stable form

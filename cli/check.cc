@@ -18,6 +18,7 @@ using crds::WorkloadFinding;
 using crds::WorkloadTemplate;
 
 constexpr std::size_t kMaxTargets = 10'000;
+constexpr int kMostGpus = 1024;  // of a node
 
 struct Looked {
   std::vector<CheckedWorkload> workloads;
@@ -202,16 +203,22 @@ crds::WorkloadGround GroundOf(const CheckOptions& options) {
   return ground;
 }
 
+base::Status CheckWords(const CheckOptions& options) {
+  const auto wrong = [](std::string why) { return base::Fail(base::Code::kInvalid, std::move(why)); };
+  if (options.rules) return {};
+  if (options.targets.empty()) return wrong("name at least one FILE or KIND/NAME to look at, as job/llama");
+  if (options.targets.size() > kMaxTargets) return wrong(fmt::format("name at most {} files", kMaxTargets));
+  const int gpus = options.gpus_per_node.value_or(1);
+  if (gpus < 1 || gpus > kMostGpus)
+    return wrong(fmt::format("--gpus-per-node: write a number from 1 to {}", kMostGpus));
+  return {};
+}
+
 Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, const CheckSources& sources,
              const OutputOptions& look) {
   if (options.rules) return Rules(look);
-  const auto wrong = [](std::string why) {
-    return Failure({base::Code::kInvalid, std::move(why), std::nullopt});
-  };
-  if (options.targets.empty()) return wrong("name at least one FILE or KIND/NAME to look at, as job/llama");
-  if (options.targets.size() > kMaxTargets) return wrong(fmt::format("name at most {} files", kMaxTargets));
-  if (ground.gpus_per_node < 1 || ground.gpus_per_node > 1024)
-    return wrong("--gpus-per-node: write a number from 1 to 1024");
+  const base::Status words = CheckWords(options);
+  if (!words) return Failure(words.error());
   const Looked looked = Looking(ground, sources).Run(options);
   Output output;
   output.out = look.format == Format::kText ? TextOf(looked, ground, look.style)

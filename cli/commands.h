@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/cluster_files.h"
+#include "base/result.h"
 #include "cli/explain.h"
 #include "cli/output.h"
 #include "kube/client.h"
@@ -19,6 +19,8 @@ struct ExplainOptions {
   std::string ns;
   ParallelismFlags flags;
 };
+// Whether KIND/NAME and the flags make sense: what can be said of them before a cluster is asked.
+[[nodiscard]] base::Status CheckWords(const ExplainOptions& options);
 Output RunExplain(kube::Client& client, const ExplainOptions& options, const OutputOptions& look,
                   const std::stop_token& stop);
 

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/explain_target.h"
 #include "cli/live_cluster.h"
+#include "crds/parallelism.h"
 #include "kube/object.h"
 
 namespace heddle::cli {
@@ -139,6 +140,17 @@ base::Result<ExplainReading> ReadFor(kube::Client& client, const ExplainTarget& 
 }
 
 }  // namespace
+
+base::Status CheckWords(const ExplainOptions& options) {
+  TRY(ParseExplainTarget(options.target));
+  if (!options.flags.parallelism.empty()) {
+    TRY(crds::ParseParallelism(options.flags.parallelism), "--parallelism");
+  }
+  if (!options.flags.model.empty()) {
+    TRY(crds::ParseModel(options.flags.model), "--model");
+  }
+  return {};
+}
 
 Output RunExplain(kube::Client& client, const ExplainOptions& options, const OutputOptions& look,
                   const std::stop_token& stop) {

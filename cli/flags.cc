@@ -12,8 +12,8 @@
 #include "cli/flags_help.h"
 #include "cli/flags_record.h"
 #include "cli/flags_version.h"
+#include "cli/flags_words.h"
 #include "cli/man_page.h"
-#include "cli/nearest_word.h"
 
 namespace heddle::cli {
 namespace {
@@ -465,19 +465,6 @@ void Define(CLI::App& app, Flags& flags, std::string& output) {
   app.add_subcommand("man", "All of this as a manual page: kubectl heddle man | man -l -");
 }
 
-// To somebody who typed no command, or one that there is not.
-std::string WhichCommand(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!sub->get_group().empty()) names.push_back(sub->get_name());
-  }
-  const std::vector<std::string> typed = app.remaining();
-  if (typed.empty()) return "say what to do: " + OneOf(names);
-  const std::string meant = NearestWord(typed.front(), names);
-  const std::string next = meant.empty() ? ": write " : fmt::format("; did you mean {}? Write ", meant);
-  return "there is no command " + typed.front() + next + OneOf(names);
-}
-
 // What a person reads of an error in the words of the parser.
 std::string Sentence(const CLI::App& app, const CLI::ParseError& error) {
   std::string what = error.what();
@@ -581,7 +568,12 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
   } else if (output != "table") {
     line.instead = Refused(app, "--output \"" + output + "\": write table, json or yaml");
   }
-  if (!line.instead && app.got_subcommand("version")) line.instead = VersionOf(line.flags.format);
+  if (line.instead) return line;
+  if (app.got_subcommand("version")) {
+    line.instead = VersionOf(line.flags.format);
+  } else if (const base::Status words = CheckWords(line.flags); !words) {
+    line.instead = Refused(app, words.error().message);
+  }
   return line;
 }
 

@@ -1,6 +1,11 @@
 #include "cli/flags_help.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <vector>
+
+#include "cli/nearest_word.h"
 
 namespace heddle::cli {
 namespace {
@@ -131,6 +136,18 @@ void AddFooters(CLI::App& app) {
   CLI::App* fabric = app.get_subcommand("fabric");
   fabric->footer(kFabricHelp);
   fabric->get_subcommand("import")->footer(kImportHelp);
+}
+
+std::string WhichCommand(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!sub->get_group().empty()) names.push_back(sub->get_name());
+  }
+  const std::vector<std::string> typed = app.remaining();
+  if (typed.empty()) return "say what to do: " + OneOf(names);
+  const std::string meant = NearestWord(typed.front(), names);
+  const std::string next = meant.empty() ? ": write " : fmt::format("; did you mean {}? Write ", meant);
+  return "there is no command " + typed.front() + next + OneOf(names);
 }
 
 }  // namespace heddle::cli

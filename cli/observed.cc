@@ -122,13 +122,15 @@ std::vector<crds::Gang> LastObserved(std::vector<crds::Gang> gangs, const Observ
   return gangs;
 }
 
+base::Status CheckWords(const ObservedOptions& options) {
+  if (options.last >= 1 && options.days >= 1) return {};
+  return base::Fail(base::Code::kInvalid, "--last and --days count from 1");
+}
+
 Output RunObserved(kube::Client& client, const ObservedOptions& options, base::WallTime now,
                    const OutputOptions& look, const std::stop_token& stop) {
-  if (options.last < 1 || options.days < 1) {
-    Output wrong = Failure({base::Code::kInvalid, "--last and --days count from 1", std::nullopt});
-    wrong.exit_code = Output::kUsage;
-    return wrong;
-  }
+  const base::Status words = CheckWords(options);
+  if (!words) return Failure(words.error());
   const kube::Resource resource =
       kube::CustomResource(std::string(keys::kGroup), std::string(keys::kVersion),
                            std::string(keys::kGang.plural), std::string(keys::kGang.kind), true);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "cli/output.h"
 #include "crds/gang.h"
 #include "kube/client.h"
@@ -22,6 +23,8 @@ struct ObservedOptions {
 std::vector<crds::Gang> LastObserved(std::vector<crds::Gang> gangs, const ObservedOptions& options,
                                      base::WallTime now);
 
+// Whether the numbers make sense: what can be told before a cluster is asked.
+[[nodiscard]] base::Status CheckWords(const ObservedOptions& options);
 Output RunObserved(kube::Client& client, const ObservedOptions& options, base::WallTime now,
                    const OutputOptions& look, const std::stop_token& stop);
 

@@ -291,14 +291,17 @@ std::string Held::Title() const {
   return TitleOf(object);
 }
 
+base::Status CheckWords(const ReleaseOptions& options) {
+  if (options.all) return {};
+  return base::Fail(Code::kInvalid,
+                    "say --all: every pod at Heddle's gate is handed back, in all namespaces or that of -n; "
+                    "--dry-run shows them first");
+}
+
 Output RunRelease(kube::Client& client, base::Clock& clock, const ReleaseOptions& options,
                   const OutputOptions& look, const std::stop_token& stop) {
-  if (!options.all) {
-    return Failure({Code::kInvalid,
-                    "say --all: every pod at Heddle's gate is handed back, in all namespaces or that of -n; "
-                    "--dry-run shows them first",
-                    std::nullopt});
-  }
+  const base::Status words = CheckWords(options);
+  if (!words) return Failure(words.error());
   Releasing releasing(client, clock, options, stop);
   const auto held = releasing.Read();
   if (!held) return Failure(held.error());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "cli/output.h"
 #include "kube/client.h"
 
@@ -34,6 +35,9 @@ struct Held {
   std::string why;                // kLeave: with what to do
   std::string Title() const;      // "Job train/llama"
 };
+
+// Whether --all was said: what can be told before a cluster is asked.
+[[nodiscard]] base::Status CheckWords(const ReleaseOptions& options);
 
 // Reads, says what is held, and unless `dry_run` hands it back. Refused (exit 3) while Heddle's admission is in force,
 // because everything would be gated again, and where something has to be left to a person.

@@ -213,6 +213,22 @@ TEST(Flags, SayWhatIsWrongInSentences) {
               HasSubstr("--parallelism"));
 }
 
+// Who mistyped a word is not sent to mend a kubeconfig first.
+TEST(Flags, AreCheckedBeforeAClusterIsAsked) {
+  EXPECT_THAT(ErrorOf({"explain", "foo/bar"}), HasSubstr("\"foo/bar\" names nothing that makes a gang"));
+  EXPECT_THAT(ErrorOf({"explain", "foo/bar"}), HasSubstr("`kubectl heddle explain --help`"));
+  EXPECT_THAT(ErrorOf({"explain", "job/a", "--parallelism", "tp=0"}), HasSubstr("--parallelism: tp=0"));
+  EXPECT_THAT(ErrorOf({"explain", "job/a", "--model", "params=nan"}), HasSubstr("--model: "));
+  EXPECT_THAT(ErrorOf({"bench"}), HasSubstr("name either KIND/NAME of what made a gang"));
+  EXPECT_THAT(ErrorOf({"bench", "job/llama"}), HasSubstr("--image: say what to run"));
+  EXPECT_THAT(ErrorOf({"bench", "foo/bar", "--image", "x"}), HasSubstr("names nothing that makes a gang"));
+  EXPECT_THAT(ErrorOf({"check", "--where"}), HasSubstr("name at least one FILE or KIND/NAME"));
+  EXPECT_THAT(ErrorOf({"check", "job/a", "--gpus-per-node", "0"}),
+              HasSubstr("--gpus-per-node: write a number"));
+  EXPECT_THAT(ErrorOf({"observe", "--last", "0"}), HasSubstr("--last and --days count from 1"));
+  EXPECT_THAT(ErrorOf({"release"}), HasSubstr("say --all"));
+}
+
 TEST(Flags, SayWhichVersionThisIs) {
   for (const std::vector<const char*>& words :
        std::vector<std::vector<const char*>>{{"version"}, {"--version"}, {"status", "--version"}}) {
