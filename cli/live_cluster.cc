@@ -10,6 +10,16 @@ namespace keys = crds::keys;
 using base::Code;
 using crds::Json;
 
+Output NoCluster(const kube::ConfigSources& sources, const base::Error& error) {
+  std::string sentence = error.message;
+  // Who named a file or a context is told what is wrong with it; to give another would be no advice.
+  if (error.code == Code::kNotFound && sources.kubeconfig_flag.empty()) {
+    sentence += sources.kubeconfig_env.empty() ? "; give --kubeconfig FILE"
+                                               : "; mend $KUBECONFIG, or give --kubeconfig FILE";
+  }
+  return Failure({Code::kNotFound, std::move(sentence), std::nullopt});
+}
+
 kube::Resource HeddleResource(keys::Kind kind, bool namespaced) {
   return kube::CustomResource(std::string(keys::kGroup), std::string(keys::kVersion),
                               std::string(kind.plural), std::string(kind.kind), namespaced);

@@ -5,10 +5,15 @@
 
 #include "cli/cluster_files.h"
 #include "cli/fabrics.h"
+#include "cli/output.h"
 #include "crds/keys.h"
 #include "kube/client.h"
+#include "kube/config.h"
 
 namespace heddle::cli {
+
+// What a command ends with where LoadConfig(sources) told of no cluster: what was tried, and what to give.
+Output NoCluster(const kube::ConfigSources& sources, const base::Error& error);
 
 // What several commands read of a cluster. Each is one consistent LIST.
 

@@ -18,6 +18,7 @@
 #include "cli/import.h"
 #include "cli/kubectl.h"
 #include "cli/lint.h"
+#include "cli/live_cluster.h"
 #include "cli/observed.h"
 #include "cli/plan.h"
 #include "cli/prepare.h"
@@ -56,8 +57,7 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
   auto config = kube::LoadConfig(sources, root, clock);
-  if (!config)
-    return cli::Failure({base::Code::kNotFound, config.error().message + "; give --kubeconfig FILE"});
+  if (!config) return cli::NoCluster(sources, config.error());
   flags.observed.ns = flags.explain.ns;  // all namespaces, where none was given
   flags.record.ns = flags.explain.ns;
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;

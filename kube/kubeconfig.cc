@@ -25,6 +25,10 @@ struct Entry {
 struct Merged {
   std::map<std::string, Entry> clusters, users, contexts;
   std::string current_context;
+  std::vector<std::string> files;  // that were read
+
+  // "the kubeconfig /a", for whoever has several.
+  std::string Title() const { return fmt::format("the kubeconfig {}", fmt::join(files, " and ")); }
 };
 
 std::string Scalar(const YAML::Node& node, const char* name) {
@@ -60,12 +64,11 @@ void MergeNamed(const YAML::Node& file, const char* list, const char* field, con
 Result<Merged> MergeFiles(const std::vector<std::string>& paths, bool must_exist,
                           const base::FileTree& root) {
   Merged merged;
-  bool any = false;
   for (const std::string& path : paths) {
     auto text = FileOrText{path, ""}.Read(root);
     if (!text && text.error().code == Code::kNotFound && !must_exist) continue;
     if (!text) return Fail(text.error().In("read the kubeconfig"));
-    any = true;
+    merged.files.push_back(path);
     try {
       const YAML::Node file = YAML::Load(*text);
       const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -78,8 +81,10 @@ Result<Merged> MergeFiles(const std::vector<std::string>& paths, bool must_exist
       return Fail(Code::kInvalid, fmt::format("{} is no YAML, line {}", path, failure.mark.line + 1));
     }
   }
-  if (!any) return Fail(Code::kNotFound, "no kubeconfig was found");
-  return merged;
+  if (!merged.files.empty()) return merged;
+  if (paths.empty())
+    return Fail(Code::kNotFound, "no kubeconfig was found: neither $KUBECONFIG nor $HOME is set");
+  return Fail(Code::kNotFound, fmt::format("no kubeconfig was found at {}", fmt::join(paths, " and at ")));
 }
 
 // field, or field-data in base64, which wins.
@@ -182,23 +187,38 @@ std::vector<std::string> PathsOf(const ConfigSources& sources) {
   return paths;
 }
 
-Result<const Entry*> Named(const std::map<std::string, Entry>& entries, const std::string& name,
-                           std::string_view what) {
+Result<const Entry*> Named(const Merged& merged, const std::map<std::string, Entry>& entries,
+                           const std::string& name, std::string_view what) {
   const auto found = entries.find(name);
   if (found == entries.end())
-    return Fail(Code::kInvalid, fmt::format("the kubeconfig has no {} \"{}\"", what, name));
+    return Fail(Code::kInvalid, fmt::format("{} has no {} \"{}\"", merged.Title(), what, name));
   if (!found->second.node.IsMap() && !found->second.node.IsNull()) {
     return Fail(Code::kInvalid, fmt::format("the kubeconfig's {} \"{}\" is not a mapping", what, name));
   }
   return &found->second;
 }
 
+// "; it has a and b", for whoever mistyped one.
+std::string ContextsText(const Merged& merged) {
+  constexpr std::size_t kNamed = 6;
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : merged.contexts) {
+    if (names.size() <= kNamed) names.push_back(names.size() == kNamed ? "…" : name);
+  }
+  return names.empty() ? "" : fmt::format("; it has {}", fmt::join(names, ", "));
+}
+
 Result<ClientConfig> Assemble(const Merged& merged, const ConfigSources& sources, const base::FileTree& root,
                               base::Clock& clock) {
   const std::string name = sources.context.empty() ? merged.current_context : sources.context;
-  if (name.empty()) return Fail(Code::kInvalid, "the kubeconfig names no current-context");
-  ASSIGN_OR_RETURN(const Entry* context, Named(merged.contexts, name, "context"));
-  ASSIGN_OR_RETURN(const Entry* cluster, Named(merged.clusters, Scalar(context->node, "cluster"), "cluster"));
+  if (name.empty())
+    return Fail(Code::kInvalid, merged.Title() + " names no current-context; give --context NAME");
+  if (!merged.contexts.contains(name))
+    return Fail(Code::kInvalid,
+                fmt::format("{} has no context \"{}\"{}", merged.Title(), name, ContextsText(merged)));
+  ASSIGN_OR_RETURN(const Entry* context, Named(merged, merged.contexts, name, "context"));
+  ASSIGN_OR_RETURN(const Entry* cluster,
+                   Named(merged, merged.clusters, Scalar(context->node, "cluster"), "cluster"));
   ClientConfig config;
   config.server = Scalar(cluster->node, "server");
   if (!config.server.starts_with("https://") && !config.server.starts_with("http://")) {
@@ -217,7 +237,7 @@ Result<ClientConfig> Assemble(const Merged& merged, const ConfigSources& sources
   }
   const std::string user_name = Scalar(context->node, "user");
   if (user_name.empty()) return config;
-  ASSIGN_OR_RETURN(const Entry* user, Named(merged.users, user_name, "user"));
+  ASSIGN_OR_RETURN(const Entry* user, Named(merged, merged.users, user_name, "user"));
   ASSIGN_OR_RETURN(Credentials credentials, CredentialsOf(*user, config, authority_pem, sources.environment),
                    fmt::format("user \"{}\"", user_name));
   config.authenticator = std::make_shared<CredentialAuthenticator>(std::move(credentials), root, clock);

@@ -110,7 +110,7 @@ TEST_F(ConfigTest, TakesAnotherContext) {
   files_.Write("a", File("token: t") + "\n");
   EXPECT_TRUE(LoadKubeconfig({.kubeconfig_flag = "/a", .context = "main"}, files_, clock_));
   const auto none = LoadKubeconfig({.kubeconfig_flag = "/a", .context = "other"}, files_, clock_);
-  EXPECT_EQ(none.error().message, "the kubeconfig has no context \"other\"");
+  EXPECT_EQ(none.error().message, "the kubeconfig /a has no context \"other\"; it has main");
 }
 
 TEST_F(ConfigTest, RefusesWithASentence) {
@@ -129,6 +129,11 @@ TEST_F(ConfigTest, RefusesWithASentence) {
     EXPECT_THAT(config.error().message, HasSubstr(sentence));
   }
   EXPECT_EQ(LoadKubeconfig({.home = "/nowhere"}, files_, clock_).error().code, Code::kNotFound);
+  EXPECT_EQ(LoadKubeconfig({.home = "/nowhere"}, files_, clock_).error().message,
+            "no kubeconfig was found at /nowhere/.kube/config");
+  EXPECT_EQ(LoadKubeconfig({.kubeconfig_env = "/nope:/nada"}, files_, clock_).error().message,
+            "no kubeconfig was found at /nope and at /nada");
+  EXPECT_THAT(LoadKubeconfig({}, files_, clock_).error().message, HasSubstr("nor $HOME is set"));
   EXPECT_EQ(LoadKubeconfig({.kubeconfig_flag = "/nowhere"}, files_, clock_).error().code, Code::kNotFound);
 }
 
