@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "cli/advice.h"
 #include "cli/object_documents.h"
 #include "crds/pod_templates.h"
+#include "crds/train_job.h"
 
 namespace heddle::cli {
 namespace {
@@ -24,7 +26,14 @@ struct Looked {
   std::vector<CheckedWorkload> workloads;
   std::vector<Landing> landings;  // of each workload, where they were asked for
   std::vector<std::string> notes;
-  std::vector<std::string> unread;  // sentences that name the target
+  std::vector<base::Error> unread;  // sentences that name the target
+};
+
+// An object of a file that says nothing without another one.
+struct Half {
+  std::string file;
+  Json object;
+  bool used = false;
 };
 
 class Looking {
@@ -36,8 +45,9 @@ class Looking {
     for (const std::string& target : options.targets) {
       const auto workload = LiveWorkloadOf(target);
       const base::Status done = workload ? Live(target, *workload) : File(target);
-      if (!done) looked_.unread.push_back(done.error().message);
+      if (!done) looked_.unread.push_back(done.error());
     }
+    TakeTrainJobs();
     return std::move(looked_);
   }
 
@@ -55,12 +65,16 @@ class Looking {
     bool any = false;
     TRY(ForEachObject(text, nullptr,
                       [&](const Json& object) -> base::Status {
-                        if (Take(path, object)) {
-                          any = true;
-                        } else {
+                        if (crds::IsTrainJob(object)) {
+                          train_jobs_.push_back({path, object});
+                        } else if (crds::IsTrainingRuntime(object)) {
+                          runtimes_.push_back({path, object});
+                        } else if (!Take(path, object)) {
                           const std::string kind = kube::StringAt(object, {"kind"});
                           ++others[kind.empty() ? "object without a kind" : kind];
+                          return {};
                         }
+                        any = true;
                         return {};
                       }),
         path);
@@ -71,10 +85,44 @@ class Looking {
                       path + ": there is no pod and no object with a pod template in it");
   }
 
-  // Whether it is something to look at.
-  bool Take(const std::string& target, const Json& object) {
+  // A TrainJob is looked at as the JobSet that comes of it and of its runtime, in whatever file that stands, and a
+  // runtime that none of them names as it is.
+  void TakeTrainJobs() {
+    for (const Half& job : train_jobs_) {
+      const auto runtime = std::find_if(runtimes_.begin(), runtimes_.end(), [&job](const Half& one) {
+        return crds::Names(job.object, one.object);
+      });
+      CheckedWorkload alone = crds::CheckWorkload(job.object, ground_);
+      if (runtime != runtimes_.end()) {
+        runtime->used = true;
+        TakeMade(job, alone.name, runtime->object);
+      } else if (alone.findings.empty()) {
+        looked_.notes.push_back(fmt::format("{}: {} left out: it asks for no GPU", job.file, alone.name));
+      } else {
+        if (sources_.ground != nullptr) {
+          looked_.landings.push_back(
+              {.workload = alone.name, .why_not_asked = "its pods are made from a runtime that is not here"});
+        }
+        looked_.workloads.push_back(std::move(alone));
+      }
+    }
+    const Json nothing = Json::object();
+    for (const Half& one : runtimes_) {
+      if (!one.used) TakeMade({one.file, nothing}, crds::CheckWorkload(one.object, ground_).name, one.object);
+    }
+  }
+
+  void TakeMade(const Half& job, const std::string& name, const Json& runtime) {
+    if (Take(job.file, crds::JobSetOf(job.object, runtime), name)) return;
+    looked_.unread.push_back(
+        {base::Code::kInvalid, fmt::format("{}: {} has no pod template", job.file, name), std::nullopt});
+  }
+
+  // Whether it is something to look at. `name`: of what it was made from; empty = its own.
+  bool Take(const std::string& target, const Json& object, const std::string& name = "") {
     if (crds::PodTemplatesOf(object).empty()) return false;
     CheckedWorkload checked = crds::CheckWorkload(object, ground_);
+    if (!name.empty()) checked.name = name;
     if (checked.templates.empty()) {
       looked_.notes.push_back(fmt::format("{}: {} left out: it asks for no GPU", target, checked.name));
       return true;
@@ -86,8 +134,14 @@ class Looking {
 
   const crds::WorkloadGround& ground_;
   const CheckSources& sources_;
+  std::vector<Half> train_jobs_, runtimes_;
   Looked looked_;
 };
+
+// Whether a server is to blame, and not the words or the files.
+bool IsOfCluster(base::Code code) {
+  return code != base::Code::kInvalid && code != base::Code::kNotFound && code != base::Code::kTooLarge;
+}
 
 std::size_t Count(const Looked& looked, bool errors) {
   std::size_t count = 0;
@@ -102,6 +156,8 @@ std::string Plural(std::size_t count, std::string_view what) {
 }
 
 std::string Summary(const Looked& looked, const crds::WorkloadGround& ground) {
+  // That nothing was found would be no news of files that nobody could read, or that hold nothing.
+  if (looked.workloads.empty()) return looked.unread.empty() ? "no workload asks for a GPU\n" : "";
   const std::size_t errors = Count(looked, true), warnings = Count(looked, false);
   const std::string workloads = Plural(looked.workloads.size(), "workload");
   const std::string where =
@@ -170,8 +226,10 @@ Json JsonOf(const Looked& looked, const crds::WorkloadGround& ground) {
                          {"findings", std::move(findings)}});
     if (!looked.landings.empty()) workloads.back()["landing"] = LandingJson(looked.landings[w]);
   }
+  Json unread = Json::array();
+  for (const base::Error& error : looked.unread) unread.push_back(error.message);
   return {{"workloads", std::move(workloads)},
-          {"unreadable", looked.unread},
+          {"unreadable", std::move(unread)},
           {"nodes", {{"gpus", ground.gpus_per_node}, {"transport", ground.roce ? "RoCE" : "InfiniBand"}}}};
 }
 
@@ -224,8 +282,17 @@ Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, co
   output.out = look.format == Format::kText ? TextOf(looked, ground, look.style)
                                             : Printed(JsonOf(looked, ground), look.format);
   for (const std::string& note : looked.notes) output.err += "Note: " + Printable(note) + "\n";
-  for (const std::string& why : looked.unread) output.err += "Error: " + Printable(why) + "\n";
-  if (!looked.unread.empty()) {
+  std::set<std::string> next;  // the same server fails all of them in the same way
+  bool asked_in_vain = false;
+  for (const base::Error& error : looked.unread) {
+    output.err += "Error: " + Printable(error.message) + "\n";
+    next.insert(NextStep(error));
+    asked_in_vain = asked_in_vain || IsOfCluster(error.code);
+  }
+  for (const std::string& step : next) output.err += step.empty() ? "" : step + "\n";
+  if (asked_in_vain) {
+    output.exit_code = Output::kFailed;
+  } else if (!looked.unread.empty()) {
     output.exit_code = Output::kUsage;
   } else if (Count(looked, true) + Count(looked, false) > 0) {
     output.exit_code = Output::kRefused;

@@ -48,8 +48,9 @@ struct CheckSources {
   const LandingGround* ground = nullptr;  // null = where it would land is not asked
 };
 
-// Says what of these workloads would go wrong. Exit codes: 0 nothing was found, 3 something was, 2 something could not
-// be read; the rest was looked at all the same. To have no place just now is nothing wrong.
+// Says what of these workloads would go wrong. Exit codes: 0 nothing was found, 3 something was, a TrainJob without its
+// runtime among it, 2 something could not be read, 1 the cluster could not be asked; the rest was looked at all the
+// same. To have no place just now is nothing wrong.
 Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, const CheckSources& sources,
              const OutputOptions& look);
 

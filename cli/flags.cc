@@ -221,7 +221,8 @@ void DefineSwitch(CLI::App& parent, Flags& flags) {
 
 constexpr const char* kCheckHelp = R"(
 A FILE holds pods, Jobs, JobSets, PyTorchJobs, MPIJobs, StatefulSets, LeaderWorkerSets or any other objects with pod
-templates: YAML or JSON, several documents or a List; - is standard input. KIND/NAME is one in the cluster.
+templates: YAML or JSON, several documents or a List; - is standard input. KIND/NAME is one in the cluster. The pods of
+a TrainJob are made from its runtime: give the file of that, too, unless it is in the cluster already.
 
 Looked for is what keeps GPUs of several nodes from talking by RDMA, and what ends a long run early: no RDMA devices,
 no network interface for RoCE, memory that may not be pinned, a small /dev/shm, no heddle.dev/fabric, a parallelism
@@ -240,7 +241,8 @@ Examples:
   kubectl heddle check job/llama pytorchjob/bert -n train     what runs, or waits, now
   kubectl heddle check --rules                                what it looks for; docs/devices.md says why
 
-Exit codes: 0 nothing was found, 3 something was (errors or warnings), 2 something could not be read.)";
+Exit codes: 0 nothing was found, 3 something was (errors or warnings), 2 something could not be read, 1 the cluster
+could not be asked.)";
 
 void DefineCheck(CLI::App& check, CheckOptions& flags) {
   check.add_option("FILE", flags.targets, "FILE or KIND/NAME to look at; repeat for several");

@@ -3,7 +3,6 @@
 #include "crds/yaml.h"
 
 namespace heddle::cli {
-namespace {
 
 std::string NextStep(const base::Error& error) {
   using base::Code;
@@ -21,8 +20,6 @@ std::string NextStep(const base::Error& error) {
       return "";
   }
 }
-
-}  // namespace
 
 std::string Printed(const crds::Json& json, Format format) {
   const std::string text = json.dump(2, ' ', false, crds::Json::error_handler_t::replace) + "\n";

@@ -29,6 +29,9 @@ struct OutputOptions {
 // For scripts. Requires: kJson or kYaml. What came from a cluster need not be good UTF-8; what is printed is.
 std::string Printed(const crds::Json& json, Format format);
 
+// What to do about an error, in a sentence; empty where its message says all.
+std::string NextStep(const base::Error& error);
+
 // The error and what to do about it, as the last words of a command.
 Output Failure(const base::Error& error);
 // The same where no cluster was asked, and so whatever went wrong is in what was given.

@@ -8,12 +8,14 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/lower_case.h"
 #include "crds/gpu_indexes.h"
 #include "crds/json_at.h"
 #include "crds/keys.h"
 #include "crds/parallelism.h"
 #include "crds/pod_templates.h"
 #include "crds/rdma_pod.h"
+#include "crds/train_job.h"
 
 namespace heddle::crds {
 namespace {
@@ -53,6 +55,8 @@ constexpr std::array kRules{
         "does-not-tile", false, "GPUs of a pod that do not divide those of a node",
         "the rest of each node's GPUs is of use to nobody with the same shape, and rails are left over",
         "a number of GPUs that divides the node's"},
+    WorkloadRule{"not-looked-at", false, "a TrainJob without its runtime", "what they lack is not known",
+                 "the runtime beside it, or `kubectl heddle check trainjob/NAME` once it is created"},
 };
 
 const WorkloadRule* RuleOf(std::string_view id) {
@@ -119,6 +123,7 @@ class Checking {
     }
     CheckParallelism();
     CheckRetries();
+    CheckRuntime();
     std::stable_sort(
         out_.findings.begin(), out_.findings.end(),
         [](const WorkloadFinding& a, const WorkloadFinding& b) { return a.rule->error > b.rule->error; });
@@ -343,6 +348,24 @@ class Checking {
              pods_),
          "set spec.failurePolicy.maxRestarts, or a backoffLimit");
   }
+
+  // What a TrainJob's pods are like stands in its runtime, and only that they have no GPUs may stand in it alone.
+  void CheckRuntime() {
+    if (!templates_.empty() || !IsTrainJob(object_)) return;
+    const Json& resources = At(object_, {"spec", "trainer", "resourcesPerNode"});
+    if (At(resources, "limits").is_object() && GpusOf(Json{{"resources", resources}}) == 0) return;
+    const RuntimeRef runtime = RuntimeOf(object_);
+    const std::string ns = TextOf(At(object_, {"metadata", "namespace"})),
+                      name = TextOf(At(object_, {"metadata", "name"}));
+    Find("not-looked-at", "",
+         fmt::format("its pods are made from {} {}, which is not here", runtime.kind, runtime.name),
+         fmt::format("give the runtime as well (`kubectl get {} {}{} -o yaml`), or create the TrainJob: then "
+                     "`kubectl heddle check trainjob/{}{}` looks at it",
+                     base::LowerCase(runtime.kind), runtime.name, InNamespace(runtime.ns), name,
+                     InNamespace(ns)));
+  }
+
+  static std::string InNamespace(const std::string& ns) { return ns.empty() ? "" : " -n " + ns; }
 
   const Json& object_;
   const WorkloadGround& ground_;

@@ -46,7 +46,8 @@ struct CheckedWorkload {
   std::vector<WorkloadFinding> findings;    // errors first
 };
 
-// Any object that is a pod or has pod templates. Pure and total.
+// Any object that is a pod or has pod templates; of a TrainJob that it could not be looked at (JobSetOf makes of it and
+// its runtime what can). Pure and total.
 CheckedWorkload CheckWorkload(const Json& object, const WorkloadGround& ground);
 
 // Whether a resource brings RDMA devices, by the names of the plugins that there are: those of RdmaDevicePolicies,

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "stage.h"
 #include "tests/unit/cli/from_disk.h"
 #include "tests/unit/cli/golden.h"
@@ -118,6 +120,95 @@ TEST(CheckCommand, SaysWhereAFileMakesNoSense) {
   EXPECT_EQ(Check({}, {}, {.read = FromDisk}, {}).exit_code, Output::kUsage);
 }
 
+TEST(CheckCommand, FindsNothingWhereItLookedAtNothing) {
+  const Output output = CheckOf({"no-such.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_EQ(output.out, "");
+  const Output idle = CheckText("kind: Pod\nspec: {containers: [{name: web}]}\n");
+  EXPECT_EQ(idle.exit_code, Output::kOk);
+  EXPECT_EQ(idle.out, "no workload asks for a GPU\n");
+  EXPECT_THAT(idle.err, HasSubstr("left out: it asks for no GPU"));
+}
+
+// docs/examples/trainjob.yaml: a runtime, and a TrainJob that makes 8 pods of 8 GPUs of it.
+class CheckATrainJob : public testing::Test {
+ protected:
+  CheckATrainJob() {
+    const auto text = FromDisk(std::string(HEDDLE_SOURCE_DIR) + "/docs/examples/trainjob.yaml");
+    const std::size_t end = text ? text->find("---\n") : std::string::npos;
+    EXPECT_NE(end, std::string::npos);
+    if (end == std::string::npos) return;
+    files["runtime.yaml"] = text->substr(0, end);
+    files["job.yaml"] = text->substr(end + 4);
+  }
+  Output Look(const std::vector<std::string>& names, Format format = Format::kText) {
+    const ReadFile read = [this](const std::string& name) -> base::Result<std::string> {
+      return files.at(name);
+    };
+    return Check({.targets = names}, {}, {.read = read}, {.format = format});
+  }
+  void Replace(const std::string& file, const std::string& from, const std::string& to) {
+    const std::size_t at = files.at(file).find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    files[file].replace(at, from.size(), to);
+  }
+
+  std::map<std::string, std::string> files;
+};
+
+TEST_F(CheckATrainJob, LooksAtWhatComesOfItAndOfItsRuntime) {
+  for (const std::vector<std::string>& names :
+       std::vector<std::vector<std::string>>{{"runtime.yaml", "job.yaml"}, {"job.yaml", "runtime.yaml"}}) {
+    const Output output = Look(names, Format::kJson);
+    EXPECT_EQ(output.exit_code, Output::kOk) << output.out;
+    EXPECT_EQ(output.err, "");
+    const Json json = Json::parse(output.out);
+    ASSERT_EQ(json.at("workloads").size(), 1u);
+    EXPECT_EQ(json["workloads"][0].at("workload"), "TrainJob llama");
+    EXPECT_EQ(json["workloads"][0].at("templates")[0].at("pods"), 8);
+    EXPECT_EQ(json["workloads"][0].at("templates")[0].at("gpusPerPod"), 8);
+  }
+  EXPECT_THAT(Look({"runtime.yaml", "job.yaml"}).out, HasSubstr("1 workload looked at, for nodes of 8 GPUs"));
+  Replace("job.yaml", ", heddle.dev/rdma: 1", "");
+  EXPECT_THAT(Look({"runtime.yaml", "job.yaml"}).out, HasSubstr("no-rdma"));
+}
+
+TEST_F(CheckATrainJob, IsNoSuccessWhereItsRuntimeIsElsewhere) {
+  const Output output = Look({"job.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out,
+              AllOf(HasSubstr("WARNING  not-looked-at  TrainJob llama"),
+                    HasSubstr("its pods are made from ClusterTrainingRuntime torch-rdma, which is not here"),
+                    HasSubstr("`kubectl get clustertrainingruntime torch-rdma -o yaml`"),
+                    HasSubstr("`kubectl heddle check trainjob/llama`"), Not(HasSubstr("nothing was found"))));
+  const Json json = Json::parse(Look({"job.yaml"}, Format::kJson).out);
+  EXPECT_EQ(json.at("workloads")[0].at("findings")[0].at("rule"), "not-looked-at");
+  Replace("job.yaml", "{name: torch-rdma}", "{name: torch-rdma, kind: TrainingRuntime}");
+  EXPECT_EQ(Look({"job.yaml", "runtime.yaml"}).exit_code, Output::kRefused) << "one of another kind";
+  Replace("job.yaml", "nvidia.com/gpu: 8, heddle.dev/rdma: 1", "cpu: 8");
+  const Output idle = Look({"job.yaml"});
+  EXPECT_EQ(idle.exit_code, Output::kOk) << idle.out;
+  EXPECT_THAT(idle.err, HasSubstr("TrainJob llama left out: it asks for no GPU"));
+}
+
+TEST_F(CheckATrainJob, LooksAtARuntimeThatNobodyNames) {
+  const Output idle = Look({"runtime.yaml"});
+  EXPECT_EQ(idle.exit_code, Output::kOk);
+  EXPECT_THAT(idle.err, HasSubstr("ClusterTrainingRuntime torch-rdma left out: it asks for no GPU"));
+  Replace("runtime.yaml", "numNodes: 1", "numNodes: 4");
+  Replace(
+      "runtime.yaml", "- name: node\n                  image",
+      "- name: node\n                  resources: {limits: {nvidia.com/gpu: 8}}\n                  image");
+  const Output output = Look({"runtime.yaml"}, Format::kJson);
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  const Json workload = Json::parse(output.out).at("workloads")[0];
+  EXPECT_EQ(workload.at("workload"), "ClusterTrainingRuntime torch-rdma");
+  EXPECT_EQ(workload.at("templates")[0].at("pods"), 4);
+  EXPECT_THAT(output.out, HasSubstr("no-rdma"));
+  files["runtime.yaml"] = "kind: TrainingRuntime\nmetadata: {name: r}\n";
+  EXPECT_EQ(Look({"runtime.yaml"}).exit_code, Output::kUsage);
+}
+
 TEST(CheckCommand, ListsItsRules) {
   const Output output = Check({.rules = true}, {}, {.read = FromDisk}, {});
   EXPECT_EQ(output.exit_code, Output::kOk);
@@ -224,6 +315,17 @@ TEST_F(CheckInACluster, SaysWhatItCouldNotRead) {
   EXPECT_THAT(output.err,
               AllOf(HasSubstr("kubectl get jobs -n train"), HasSubstr("no node has reported its GPUs")));
   EXPECT_THAT(output.out, HasSubstr("1 workload looked at"));
+}
+
+TEST_F(CheckInACluster, FailsWhereTheClusterCannotBeAsked) {
+  server.FailNext({.path_contains = "/jobs/", .status = 0}, 2);
+  const Output output = Look({"job/llama", "job/bert"});
+  EXPECT_EQ(output.exit_code, Output::kFailed);
+  EXPECT_EQ(output.out, "");
+  const std::string hint = "Is the cluster up";
+  const std::size_t at = output.err.find(hint);
+  ASSERT_NE(at, std::string::npos) << output.err;
+  EXPECT_EQ(output.err.find(hint, at + 1), std::string::npos) << "it is said once: " << output.err;
 }
 
 class WhereItWouldLand : public CheckInACluster {
