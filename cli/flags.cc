@@ -261,12 +261,14 @@ void DefineCheck(CLI::App& check, CheckOptions& flags) {
 constexpr const char* kPrepareHelp = R"(
 Clusters before Kubernetes 1.36 do not serve MutatingAdmissionPolicy v1, so nothing gates a gang's pods by itself. This
 does it to the manifest: pod templates that ask for GPUs go to Heddle's scheduler, and those with the annotation
-heddle.dev/parallelism get Heddle's gate and ask for heddle.dev/fabric. All other objects come out as they went in.
+heddle.dev/parallelism get Heddle's gate and ask for heddle.dev/fabric. All other objects come out as they went in. The
+pods of a TrainJob are made from its runtime: give that as well, and it is prepared with it.
 
 Examples:
   kubectl heddle prepare -f job.yaml | kubectl create -f -
   helm template charts/train | kubectl heddle prepare -f - | kubectl apply -f -
   kubectl heddle prepare -f job.yaml --gpu-resource amd.com/gpu
+  kubectl heddle prepare -f runtime.yaml -f trainjob.yaml | kubectl apply -f -
 
 Exit codes: 0 done, 2 a file could not be read.)";
 

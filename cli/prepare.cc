@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "base/lower_case.h"
 #include "cli/object_documents.h"
 #include "crds/keys.h"
 #include "crds/pod_templates.h"
+#include "crds/train_job.h"
 #include "crds/yaml.h"
 #include "kube/object.h"
 
@@ -52,6 +54,13 @@ void AddGate(Json& spec) {
   if (!there) gates.push_back({{"name", std::string(keys::kGangGate)}});
 }
 
+void AskForFabric(Json& resources) {
+  for (const char* list : {"limits", "requests"}) {
+    if (!resources[list].is_object()) resources[list] = Json::object();
+    resources[list][std::string(keys::kFabricResource)] = "1";
+  }
+}
+
 bool PrepareTemplate(Json& pod, const std::vector<std::string>& gpu_resources) {
   if (!pod.contains("spec") || !pod["spec"].is_object()) return false;
   Json& spec = pod["spec"];
@@ -62,12 +71,39 @@ bool PrepareTemplate(Json& pod, const std::vector<std::string>& gpu_resources) {
   spec["schedulerName"] = std::string(keys::kSchedulerName);
   if (kube::Annotation(pod, keys::kParallelism)) {
     AddGate(spec);
-    for (const char* list : {"limits", "requests"}) {
-      if (worker == nullptr) break;
-      (*worker)["resources"][list][std::string(keys::kFabricResource)] = "1";
-    }
+    if (worker != nullptr) AskForFabric((*worker)["resources"]);
   }
   return pod != before;
+}
+
+// What is found in an object of ours is ours to change; null = there is none.
+Json* FindOurs(Json& object, kube::Path path) {
+  return const_cast<Json*>(kube::Find(object, path));  // NOLINT
+}
+
+// The gate goes where the annotation stands: another TrainJob of the runtime may have none, and waits for nothing.
+void AddGateBeside(Json& train_job, const std::string& job, Json& pod) {
+  if (kube::Annotation(pod, keys::kParallelism)) return AddGate(pod["spec"]);
+  for (const Json* patch : crds::PodPatchesOf(train_job, job)) {
+    if (!kube::Annotation(*patch, keys::kParallelism)) continue;
+    Json& spec = const_cast<Json&>(*patch)["spec"];  // NOLINT: it is in `train_job`
+    if (!spec.is_object()) spec = Json::object();
+    return AddGate(spec);
+  }
+}
+
+// The resource goes where the GPUs stand.
+void AskForFabricBeside(Json& train_job, const Json& runtime, const Json& job, const std::string& container,
+                        Json& pod) {
+  if (container == crds::kTrainerContainer && crds::TakesTrainerResources(train_job, runtime, job))
+    return AskForFabric(train_job["spec"]["trainer"]["resourcesPerNode"]);
+  Json* containers = FindOurs(pod, {"spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return;
+  for (Json& one : *containers) {
+    Json* resources = FindOurs(one, {"resources"});
+    if (resources != nullptr && resources->is_object() && kube::StringAt(one, {"name"}) == container)
+      AskForFabric(*resources);
+  }
 }
 
 }  // namespace
@@ -80,6 +116,58 @@ std::size_t PrepareObject(Json& object, const std::vector<std::string>& gpu_reso
   }
   return changed;
 }
+
+std::size_t PrepareTrainJob(Json& train_job, Json& runtime, const std::vector<std::string>& gpu_resources) {
+  const Json made = crds::JobSetOf(train_job, runtime);
+  const Json& jobs = kube::ArrayAt(made, {"spec", "replicatedJobs"});
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    // Job for job as the runtime has them.
+    Json* pod = FindOurs((*FindOurs(runtime, {"spec", "template", "spec", "replicatedJobs"}))[i],
+                         {"template", "spec", "template"});
+    const Json* merged = kube::Find(jobs[i], {"template", "spec", "template"});
+    if (pod == nullptr || merged == nullptr || kube::Find(*pod, {"spec"}) == nullptr) continue;
+    Json wanted = *merged;
+    if (!(*pod)["spec"].is_object() || !PrepareTemplate(wanted, gpu_resources)) continue;
+    ++changed;
+    (*pod)["spec"]["schedulerName"] = std::string(keys::kSchedulerName);
+    if (!kube::Annotation(wanted, keys::kParallelism)) continue;
+    AddGateBeside(train_job, kube::StringAt(jobs[i], {"name"}), *pod);
+    const Json* worker = FirstWithGpu(wanted["spec"], "containers", gpu_resources);
+    if (worker != nullptr)
+      AskForFabricBeside(train_job, runtime, jobs[i], kube::StringAt(*worker, {"name"}), *pod);
+  }
+  return changed;
+}
+
+namespace {
+
+// Of the TrainJobs whose runtime is among the objects; a note for each of the others.
+std::size_t PrepareTrainJobs(std::vector<Json>& objects, const std::vector<std::string>& gpu_resources,
+                             std::string& notes) {
+  std::size_t changed = 0;
+  for (Json& object : objects) {
+    if (!crds::IsTrainJob(object)) continue;
+    const auto runtime = std::find_if(objects.begin(), objects.end(), [&object](const Json& one) {
+      return crds::IsTrainingRuntime(one) && crds::Names(object, one);
+    });
+    if (runtime != objects.end()) {
+      changed += PrepareTrainJob(object, *runtime, gpu_resources);
+      continue;
+    }
+    const crds::RuntimeRef ref = crds::RuntimeOf(object);
+    notes +=
+        Printable(fmt::format(
+            "Note: TrainJob {} stays as it is: its pods are made from {} {}, which is not here; give that as "
+            "well (kubectl get {} {}{} -o yaml)",
+            kube::KeyOf(object).ToString(), ref.kind, ref.name, base::LowerCase(ref.kind), ref.name,
+            ref.ns.empty() ? "" : " -n " + ref.ns)) +
+        "\n";
+  }
+  return changed;
+}
+
+}  // namespace
 
 Output Prepare(const PrepareOptions& options, const ReadFile& read, const OutputOptions& look) {
   std::vector<Json> objects;
@@ -97,6 +185,8 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
       return Failure({base::Code::kInvalid, file + ": " + done.error().message, std::nullopt});
     }
   }
+  std::string notes;
+  changed += PrepareTrainJobs(objects, options.gpu_resources, notes);
   Output output;
   if (look.format == Format::kJson) {
     output.out = Printed({{"apiVersion", "v1"}, {"kind", "List"}, {"items", objects}}, look.format);
@@ -105,11 +195,14 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
       output.out += (output.out.empty() ? "" : "---\n") + Printed(object, Format::kYaml);
     }
   }
-  output.err =
-      changed > 0
-          ? fmt::format("Prepared {} pod template{}.\n", changed, changed == 1 ? "" : "s")
-          : "Note: nothing was changed: no pod template asks for a GPU and is for Heddle's scheduler, or "
-            "all were prepared already\n";
+  output.err = notes;
+  if (changed > 0) {
+    output.err += fmt::format("Prepared {} pod template{}.\n", changed, changed == 1 ? "" : "s");
+  } else if (notes.empty()) {
+    output.err =
+        "Note: nothing was changed: no pod template asks for a GPU and is for Heddle's scheduler, or "
+        "all were prepared already\n";
+  }
   return output;
 }
 

@@ -20,7 +20,14 @@ struct PrepareOptions {
 // Returns how many templates were changed: one that was prepared already is not. Pure.
 std::size_t PrepareObject(crds::Json& object, const std::vector<std::string>& gpu_resources);
 
-// Prints every object of the files, changed or not, for `kubectl create -f -`: YAML documents, with -o json one List.
+// The same of what a controller makes of a TrainJob and of its runtime: Heddle's scheduler is named in the runtime, the
+// only place for it; the gate goes where the annotation stands and heddle.dev/fabric where the GPUs do, so that other
+// TrainJobs of the runtime get neither by this one. Pure.
+std::size_t PrepareTrainJob(crds::Json& train_job, crds::Json& runtime,
+                            const std::vector<std::string>& gpu_resources);
+
+// Prints every object of the files, changed or not, for `kubectl create -f -`: YAML documents, with -o json one List. A
+// TrainJob whose runtime is in none of them stays as it is, with a note.
 Output Prepare(const PrepareOptions& options, const ReadFile& read, const OutputOptions& look);
 
 }  // namespace heddle::cli

@@ -351,7 +351,7 @@ class Checking {
 
   // What a TrainJob's pods are like stands in its runtime, and only that they have no GPUs may stand in it alone.
   void CheckRuntime() {
-    if (!templates_.empty() || !IsTrainJob(object_)) return;
+    if (!IsTrainJob(object_)) return;
     const Json& resources = At(object_, {"spec", "trainer", "resourcesPerNode"});
     if (At(resources, "limits").is_object() && GpusOf(Json{{"resources", resources}}) == 0) return;
     const RuntimeRef runtime = RuntimeOf(object_);

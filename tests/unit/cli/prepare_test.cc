@@ -78,6 +78,91 @@ TEST(Prepare, LeavesWhatIsNotHeddlesAlone) {
   EXPECT_EQ(PrepareObject(amd, {"amd.com/gpu"}), 1u);
 }
 
+// docs/examples/trainjob.yaml: the GPUs and the annotation stand in the TrainJob, and the template in the runtime.
+struct Example {
+  Json runtime, job;
+};
+Example TrainJobExample() {
+  Example example;
+  const auto text = FromDisk(std::string(HEDDLE_SOURCE_DIR) + "/docs/examples/trainjob.yaml");
+  EXPECT_TRUE(text && ForEachObject(*text, nullptr, [&](const Json& one) -> base::Status {
+                (kube::StringAt(one, {"kind"}) == "TrainJob" ? example.job : example.runtime) = one;
+                return {};
+              }));
+  return example;
+}
+
+const Json& PodOfRuntime(const Json& runtime) {
+  return runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];
+}
+
+const Json kGate = Json::parse(R"([{"name": "heddle.dev/gang"}])");
+
+TEST(PrepareTrainJob, PutsEachThingWhereItCanStand) {
+  auto [runtime, job] = TrainJobExample();
+  EXPECT_EQ(PrepareTrainJob(job, runtime, kGpus), 1u);
+  EXPECT_EQ(PodOfRuntime(runtime)["spec"]["schedulerName"], "heddle");
+  EXPECT_FALSE(PodOfRuntime(runtime)["spec"].contains("schedulingGates")) << "other TrainJobs are of it, too";
+  EXPECT_FALSE(PodOfRuntime(runtime)["spec"]["containers"][0].contains("resources"));
+  EXPECT_EQ(job["spec"]["podTemplateOverrides"][0]["spec"]["schedulingGates"], kGate);
+  const Json& resources = job["spec"]["trainer"]["resourcesPerNode"];
+  EXPECT_EQ(resources["limits"]["heddle.dev/fabric"], "1");
+  EXPECT_EQ(resources["requests"]["heddle.dev/fabric"], "1");
+  const Json once[] = {runtime, job};
+  EXPECT_EQ(PrepareTrainJob(job, runtime, kGpus), 0u);
+  EXPECT_EQ(runtime, once[0]);
+  EXPECT_EQ(job, once[1]);
+}
+
+TEST(PrepareTrainJob, GatesTheRuntimeWhereTheAnnotationAndTheGpusStandThere) {
+  auto [runtime, job] = TrainJobExample();
+  Json& pod = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];
+  pod["metadata"]["annotations"][std::string(keys::kParallelism)] = "tp=8";
+  pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 8;
+  job["spec"].erase("podTemplateOverrides");
+  job["spec"]["trainer"].erase("resourcesPerNode");
+  const Json before = job;
+  EXPECT_EQ(PrepareTrainJob(job, runtime, kGpus), 1u);
+  EXPECT_EQ(job, before);
+  EXPECT_EQ(pod["spec"]["schedulingGates"], kGate);
+  EXPECT_EQ(pod["spec"]["containers"][0]["resources"]["limits"]["heddle.dev/fabric"], "1");
+}
+
+TEST(PrepareTrainJob, LeavesWhatIsNotHeddlesAlone) {
+  auto [runtime, job] = TrainJobExample();
+  Json cpu = job, volcano = runtime;
+  cpu["spec"]["trainer"]["resourcesPerNode"]["limits"] = {{"cpu", 8}};
+  EXPECT_EQ(PrepareTrainJob(cpu, runtime, kGpus), 0u);
+  volcano["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+         ["schedulerName"] = "volcano";
+  EXPECT_EQ(PrepareTrainJob(job, volcano, kGpus), 0u);
+  for (const char* text :
+       {"{}", R"({"spec": {"template": {"spec": {"replicatedJobs": [7, {"template": 7}, {"template": {"spec":
+           {"template": {"spec": 7}}}}]}}}})"}) {
+    Json odd = Json::parse(text);
+    EXPECT_EQ(PrepareTrainJob(job, odd, kGpus), 0u) << text;
+  }
+}
+
+TEST(PrepareTrainJob, IsSaidToStayAsItIsWithoutItsRuntime) {
+  auto [runtime, job] = TrainJobExample();
+  std::vector<Json> objects{job};
+  const auto read = [&](const std::string&) -> base::Result<std::string> {
+    return Json{{"items", objects}}.dump();
+  };
+  const Output alone = Prepare({.files = {"-"}}, read, {.format = Format::kJson});
+  EXPECT_EQ(alone.exit_code, Output::kOk);
+  EXPECT_EQ(Json::parse(alone.out)["items"][0], job);
+  EXPECT_EQ(
+      alone.err,
+      "Note: TrainJob llama stays as it is: its pods are made from ClusterTrainingRuntime torch-rdma, which "
+      "is not here; give that as well (kubectl get clustertrainingruntime torch-rdma -o yaml)\n");
+  objects.push_back(runtime);
+  const Output both = Prepare({.files = {"-"}}, read, {.format = Format::kJson});
+  EXPECT_EQ(both.err, "Prepared 1 pod template.\n");
+  EXPECT_EQ(PodOfRuntime(Json::parse(both.out)["items"][1])["spec"]["schedulerName"], "heddle");
+}
+
 TEST(Prepare, PrintsEveryObjectInOrderForKubectl) {
   const auto read = [](const std::string&) -> base::Result<std::string> {
     return "kind: ConfigMap\napiVersion: v1\nmetadata: {name: settings}\n---\n" + Job("tp=8", 8).dump();

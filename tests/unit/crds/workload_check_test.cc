@@ -205,6 +205,29 @@ TEST(Workload, WithoutGpusIsNoneOfOurs) {
   EXPECT_THAT(checked.findings, IsEmpty());
 }
 
+TEST(Workload, OfATrainJobAloneIsNotLookedAt) {
+  Json job = Json::parse(R"({"kind": "TrainJob", "metadata": {"name": "llama", "namespace": "team"},
+      "spec": {"runtimeRef": {"name": "torch"}}})");
+  EXPECT_THAT(Rules(job), ElementsAre("not-looked-at"));
+  const WorkloadFinding finding = CheckWorkload(job, {}).findings.at(0);
+  EXPECT_FALSE(finding.rule->error);
+  EXPECT_EQ(finding.fact, "its pods are made from ClusterTrainingRuntime torch, which is not here");
+  EXPECT_THAT(finding.remedy, HasSubstr("`kubectl heddle check trainjob/llama -n team`"));
+  // A patch of a pod template is none.
+  Json patched = job;
+  patched["spec"]["runtimePatches"] =
+      Json::parse(R"([{"trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [
+      {"name": "node", "template": {"spec": {"template": {"spec": {"containers": [{"name": "node"}]}}}}}]}}}}])");
+  EXPECT_THAT(Rules(patched), ElementsAre("not-looked-at"));
+  job["spec"]["runtimeRef"]["kind"] = "TrainingRuntime";
+  EXPECT_THAT(CheckWorkload(job, {}).findings.at(0).remedy,
+              HasSubstr("`kubectl get trainingruntime torch -n team -o yaml`"));
+  job["spec"]["trainer"]["resourcesPerNode"]["limits"]["nvidia.com/gpu"] = 8;
+  EXPECT_THAT(Rules(job), ElementsAre("not-looked-at"));
+  job["spec"]["trainer"]["resourcesPerNode"]["limits"] = {{"cpu", 8}};
+  EXPECT_THAT(Rules(job), IsEmpty()) << "whatever the runtime says, its pods have no GPU";
+}
+
 TEST(Workload, OfNonsenseIsNothing) {
   for (const char* text :
        {"null", "[]", "7",
