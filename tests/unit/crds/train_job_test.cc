@@ -73,7 +73,7 @@ TEST(TrainJob, CountsTheLauncherOfMpiAmongItsNodes) {
   EXPECT_THAT(PodsOfJobs(with), ElementsAre(1, 7));
   EXPECT_THAT(PodsOfJobs(without), ElementsAre(1, 8));
   const auto gpus = [](const Json& set, std::size_t index) {
-    return At(Pod(set, index).at("spec").at("containers").at(0), {"resources", "limits", "nvidia.com/gpu"});
+    return At(Pod(set, index).at("spec").at("containers")[0], {"resources", "limits", "nvidia.com/gpu"});
   };
   EXPECT_EQ(gpus(with, 0), 8);
   EXPECT_EQ(gpus(with, 1), 8);
