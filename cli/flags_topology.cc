@@ -17,7 +17,8 @@ Examples:
   kubectl heddle topology gpu-017
   kubectl heddle topology gpu-017 --topology fabric.json
 
-Exit codes: 0 done, 1 the cluster could not be asked, 2 called wrongly or a file could not be read.)";
+Exit codes: 0 shown, 1 no node has reported, or not this one, or the cluster could not be asked, 2 called
+wrongly or a file could not be read.)";
 
 constexpr const char* kFabricHelp = R"(
 The fabrics that the nodes make: their leaves by rail and scalable unit, NVLink domains over nodes, and what is cabled
