@@ -6,6 +6,7 @@
 
 #include "formats/sonic_config.h"
 #include "lossless/policy.h"
+#include "lossless/render.h"
 #include "lossless/port_settings.h"
 
 namespace heddle::test {
