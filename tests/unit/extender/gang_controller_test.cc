@@ -373,7 +373,8 @@ TEST(GangController, KeepsTheHeadsNodesFromThoseBehindAndLetsThemHaveTheRest) {
   ASSERT_TRUE(RunsToTheEnd(cluster, extender, "small")) << cluster.Summary("small");
   for (const std::string& node : NodesOf(cluster, "small")) EXPECT_LT(node, "node-08");
   cluster.Submit({.name = "late", .pods = 1, .parallelism = "tp=8"});
-  extender.Pass(std::chrono::seconds(5));
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("late") == "Waiting: NotEnoughFree"; }))
+      << cluster.Summary("late");
   EXPECT_EQ(cluster.Released("late"), 0) << "what is free is the head's";
   EXPECT_THAT(cluster.GangOf("late")->status.message, HasSubstr("kept for gangs ahead of it in the queue"));
   cluster.Submit({.name = "large", .pods = 12, .parallelism = "tp=8,dp=12"});
