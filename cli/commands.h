@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/cluster_files.h"
 #include "cli/explain.h"
 #include "cli/output.h"
 #include "kube/client.h"

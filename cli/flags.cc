@@ -11,6 +11,7 @@
 #include "cli/flags_bench.h"
 #include "cli/flags_help.h"
 #include "cli/flags_record.h"
+#include "cli/flags_topology.h"
 #include "cli/flags_version.h"
 #include "cli/flags_words.h"
 #include "cli/man_page.h"
@@ -575,6 +576,11 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
   if (line.instead) return line;
   if (app.got_subcommand("version")) {
     line.instead = VersionOf(line.flags.format);
+  } else if (IsMisplaced(line.flags)) {
+    line.instead =
+        Refused(app,
+                "`fabric --topology` shows what is in a file, and says nothing to `import` and `design`: "
+                "leave it out, or write it behind `design`");
   } else if (const base::Status words = CheckWords(line.flags); !words) {
     line.instead = Refused(app, words.error().message);
   }

@@ -34,29 +34,6 @@ Examples:
 
 Exit codes: 0 shown, 1 no job was observed in these days, or the cluster could not be asked, 2 called wrongly.)";
 
-constexpr const char* kTopologyHelp = R"(
-What the agent on each node measured of its machine: GPUs and NVLinks, which NIC serves which GPU on which rail, and the
-leaf behind each port.
-
-Examples:
-  kubectl heddle topology                     a row for each node
-  kubectl heddle topology gpu-017             one node as a tree
-  kubectl heddle topology gpu-017 -o yaml     its NodeTopology
-
-Exit codes: 0 shown, 1 no node has reported, or not this one, or the cluster could not be asked, 2 called wrongly.)";
-
-constexpr const char* kFabricHelp = R"(
-The network as Heddle has put it together of all nodes: one for each transport and site. With import and design it is
-made of files or of numbers, and no cluster is asked; each has a --help of its own.
-
-Examples:
-  kubectl heddle fabric
-  kubectl heddle fabric -o json
-  kubectl heddle fabric import ibnetdiscover.txt ndv4-topo.xml -o json > fabric.json
-  kubectl heddle fabric design --gpus 1024
-
-Exit codes: 0 shown, 1 no node has reported, or the cluster could not be asked, 2 called wrongly.)";
-
 constexpr const char* kImportHelp = R"(
 What each FILE is, is told from its content. Notes say what no file tells and is taken for granted, warnings what
 contradicts itself, or a cable that is not as its like; both go to standard error. docs/import.md says more.
@@ -127,15 +104,12 @@ Exit codes: 0 printed, 2 called wrongly.)";
 void AddFooters(CLI::App& app) {
   app.get_subcommand("explain")->footer(kExplainHelp);
   app.get_subcommand("observe")->footer(kObserveHelp);
-  app.get_subcommand("topology")->footer(kTopologyHelp);
   app.get_subcommand("plan")->footer(kPlanHelp);
   app.get_subcommand("switch")->footer(kSwitchHelp);
   app.get_subcommand("completion")->footer(kCompletionHelp);
   app.get_subcommand("man")->footer(kManHelp);
   app.get_subcommand("version")->footer(kVersionHelp);
-  CLI::App* fabric = app.get_subcommand("fabric");
-  fabric->footer(kFabricHelp);
-  fabric->get_subcommand("import")->footer(kImportHelp);
+  app.get_subcommand("fabric")->get_subcommand("import")->footer(kImportHelp);
 }
 
 std::string WhichCommand(const CLI::App& app) {

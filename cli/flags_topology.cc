@@ -13,8 +13,9 @@ With --topology no cluster is asked: the nodes are those of files, as `kubectl g
 `kubectl heddle fabric import` and `kubectl heddle fabric design --topology` write them.
 
 Examples:
-  kubectl heddle topology
-  kubectl heddle topology gpu-017
+  kubectl heddle topology                     a row for each node
+  kubectl heddle topology gpu-017             one node as a tree
+  kubectl heddle topology gpu-017 -o yaml     its NodeTopology
   kubectl heddle topology gpu-017 --topology fabric.json
 
 Exit codes: 0 shown, 1 no node has reported, or not this one, or the cluster could not be asked, 2 called
@@ -22,17 +23,21 @@ wrongly or a file could not be read.)";
 
 constexpr const char* kFabricHelp = R"(
 The fabrics that the nodes make: their leaves by rail and scalable unit, NVLink domains over nodes, and what is cabled
-wrongly. What was neither measured nor declared is said as assumed.
+wrongly. What was neither measured nor declared is said as assumed. With import and design a fabric is made of files or
+of numbers; each has a --help of its own.
 
 With --topology no cluster is asked: the nodes are those of files, as `kubectl get nt,fabrics,gangs -A -o json`,
 `kubectl heddle fabric import` and `kubectl heddle fabric design --topology` write them.
 
 Examples:
   kubectl heddle fabric
+  kubectl heddle fabric -o json
+  kubectl heddle fabric import ibnetdiscover.txt ndv4-topo.xml -o json > fabric.json
   kubectl heddle fabric --topology fabric.json
   kubectl heddle fabric design --gpus 1024 --transport ib --topology - | kubectl heddle fabric --topology -
 
-Exit codes: 0 done, 1 the cluster could not be asked, 2 called wrongly or a file could not be read.)";
+Exit codes: 0 shown, 1 no node has reported, or the cluster could not be asked, 2 called wrongly or a file could not be
+read.)";
 
 }  // namespace
 
