@@ -1,7 +1,6 @@
 """What agents and operator say together of where cables end: labels of clouds, declared leaves, swapped ends."""
 
 import sys
-import time
 from pathlib import Path
 
 from bed import REPOSITORY, Heddle, path
@@ -71,26 +70,8 @@ class SwappedCableTest(BedTestCase):
         leaves = {rail: f"{leaf}/{first.leaf_port}" for rail, leaf in enumerate(swapped)}
         cls.heddle.write_machines(cls.cluster, {first.name: {"leaves": leaves}})
         cls.heddle.start_operator()
-        cls.heddle.start_agents(None)
+        cls.heddle.start_agents(None, "--publish-jitter=0")
         cls.heddle.wait_published(cls.heddle.machines)
-
-    def test_a_link_that_goes_down_and_up_is_soon_in_the_status_of_its_node(self):
-        name = self.cluster.nodes[1].name
-        counter = next(Path(self.heddle.machines[name]).glob("**/mlx5_2/ports/1/counters/link_downed"))
-        with counter.open("r+") as file:  # in place, as a counter of the kernel changes
-            count = int(file.read())
-            file.seek(0)
-            file.write(f"{count + 4}\n")
-        began = time.monotonic()
-
-        def port():
-            nics = self.plane.rest.get(path("nodetopologies", name=name))["status"]["nics"]
-            return next(nic["ports"][0] for nic in nics if nic["name"] == "mlx5_2")
-        # Five seconds until the counters are read, four over which all agents of a leaf spread what they write.
-        self.heddle.wait_for(lambda: port().get("usableGbps") == 0, "a flap in the status", timeout=30)
-        print(f"    a flap on the host was in its NodeTopology's status after {time.monotonic() - began:.1f} s", file=sys.stderr)
-        said = self.plane.kubectl("describe", "nt", name)
-        self.assertIn("4 link downs in 10 min", said)
 
     def cabled(self):
         fabric = self.plane.rest.find(path("fabrics", name="infiniband")) or {}
