@@ -181,7 +181,7 @@ base::Result<ClusterFiles> ReadLive(kube::Client& client, const BenchOptions& op
                                     const std::stop_token& stop) {
   ASSIGN_OR_RETURN(FabricReading reading, ReadCluster(client, stop));
   ASSIGN_OR_RETURN(ClusterFiles files, TakeFiles(reading));
-  for (const std::string& note : reading.notes) notes += "Note: " + Printable(note) + "\n";
+  notes += NoteLines(reading.notes);
   const kube::Resource resource = HeddleResource(keys::kGang, true);
   auto gangs = client.ListAll(resource, {}, stop);
   if (!gangs && gangs.error().code == Code::kForbidden) {

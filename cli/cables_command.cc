@@ -30,7 +30,7 @@ Output CablesAnswer(const FabricReading& reading, const CablesOptions& options, 
     if (!known) return Failure(NoSuchNode(reading, options.node, "its cables"));
   }
   Output output;
-  for (const std::string& note : reading.notes) output.err += "Note: " + Printable(note) + "\n";
+  output.err += NoteLines(reading.notes);
   const std::size_t all = rows.size();
   if (std::any_of(rows.begin(), rows.end(), [](const CableRow& row) { return IsFault(row.verdict); }))
     output.exit_code = Output::kRefused;

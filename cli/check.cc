@@ -281,7 +281,7 @@ Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, co
   Output output;
   output.out = look.format == Format::kText ? TextOf(looked, ground, look.style)
                                             : Printed(JsonOf(looked, ground), look.format);
-  for (const std::string& note : looked.notes) output.err += "Note: " + Printable(note) + "\n";
+  output.err += NoteLines(looked.notes);
   std::set<std::string> next;  // the same server fails all of them in the same way
   bool asked_in_vain = false;
   for (const base::Error& error : looked.unread) {

@@ -106,7 +106,7 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& 
                        pods.error().message) +
              "\n";
   }
-  for (const std::string& note : reading.notes) notes += "Note: " + Printable(note) + "\n";
+  notes += NoteLines(reading.notes);
   LandingGround ground;
   ASSIGN_OR_RETURN(ground.grounds, GroundsOf(std::move(files)));
   if (auto nodes = client.ListAll(kube::kNodes, {}, stop)) {

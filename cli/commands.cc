@@ -13,10 +13,6 @@ namespace {
 
 namespace keys = crds::keys;
 
-void AddNotes(const FabricReading& reading, Output& output) {
-  for (const std::string& note : reading.notes) output.err += "Note: " + Printable(note) + "\n";
-}
-
 // Files without a node are refused where they are read.
 void SayNobodyReported(Output& output) {
   output.exit_code = Output::kFailed;
@@ -31,7 +27,7 @@ Output TopologyAnswer(FabricReading reading, const std::string& node, const Outp
     if (reading.topologies.empty()) return Failure(NoSuchNode(reading, node, "a topology"));
   }
   Output output;
-  AddNotes(reading, output);
+  output.err += NoteLines(reading.notes);
   if (look.format != Format::kText) {
     Json items = Json::array();
     for (const crds::NodeTopology& topology : reading.topologies) items.push_back(crds::ToJson(topology));
@@ -47,7 +43,7 @@ Output TopologyAnswer(FabricReading reading, const std::string& node, const Outp
 
 Output FabricAnswer(const FabricReading& reading, const OutputOptions& look) {
   Output output;
-  AddNotes(reading, output);
+  output.err += NoteLines(reading.notes);
   if (look.format != Format::kText) {
     Json items = Json::array();
     for (const FabricPtr& fabric : reading.fabrics) {

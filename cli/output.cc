@@ -26,6 +26,12 @@ std::string Printed(const crds::Json& json, Format format) {
   return format == Format::kYaml ? crds::ToYaml(crds::Json::parse(text)) : text;
 }
 
+std::string NoteLines(const std::vector<std::string>& notes) {
+  std::string lines;
+  for (const std::string& note : notes) lines += "Note: " + Printable(note) + "\n";
+  return lines;
+}
+
 Output Failure(const base::Error& error) {
   Output output;
   output.exit_code = error.code == base::Code::kInvalid ? Output::kUsage : Output::kFailed;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/table.h"
@@ -28,6 +29,9 @@ struct OutputOptions {
 
 // For scripts. Requires: kJson or kYaml. What came from a cluster need not be good UTF-8; what is printed is.
 std::string Printed(const crds::Json& json, Format format);
+
+// "Note: …", a line for each, for standard error.
+std::string NoteLines(const std::vector<std::string>& notes);
 
 // What to do about an error, in a sentence; empty where its message says all.
 std::string NextStep(const base::Error& error);

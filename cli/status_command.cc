@@ -67,7 +67,7 @@ Output RunStatus(kube::Client& client, base::Clock& clock, const StatusOptions& 
   const StatusReport report = ReportStatus(reading);
   Output output;
   output.exit_code = report.wrong() ? Output::kRefused : Output::kOk;
-  for (const std::string& note : report.notes) output.err += "Note: " + Printable(note) + "\n";
+  output.err += NoteLines(report.notes);
   output.out = look.format == Format::kText ? StatusText(report, options, reading.now, look.style)
                                             : Printed(StatusJson(report, options), look.format);
   return output;

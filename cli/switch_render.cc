@@ -237,7 +237,7 @@ Output SwitchRender(const SwitchRenderOptions& options, const ReadFile& read, co
   } else {
     output.out = TextOf(*work, *patch, look.style);
   }
-  for (const std::string& note : patch->notes) output.err += "Note: " + Printable(note) + "\n";
+  output.err += NoteLines(patch->notes);
   for (const formats::SonicFault& fault : *faults)
     output.err += Printable(fmt::format("Error: {}: {} ({})", fault.where, fault.what, fault.model)) + "\n";
   if (!patch->lines.empty() || !faults->empty()) output.exit_code = Output::kRefused;
