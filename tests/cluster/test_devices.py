@@ -3,11 +3,14 @@
 import json
 import subprocess
 
+import sriov_config
 from bed import REPOSITORY, ApiError, Heddle, path
 from bed.testing import BedTestCase, options
 
 NODES = ("gpu-001", "gpu-002")
 SYSTEM = "heddle-system"
+SHARED, SRIOV = "registry.test/shared:v1", "registry.test/sriov:v1"
+IMAGES = (f"--rdma-shared-image={SHARED}", f"--sriov-image={SRIOV}")
 
 
 def status_of_a_roce_node(first):
@@ -23,9 +26,9 @@ class DevicesTest(BedTestCase):
     def set_up_bed(cls):
         cls.nodes.add_plain(*NODES, labels={"pool": "gpu"})
         cls.heddle = Heddle(cls.plane, options.binaries)
-        cls.heddle.install(otherPlugins={"rdmaShared": {"image": "registry.test/shared:v1"}, "sriov": {"image": ""}})
+        cls.heddle.install(otherPlugins={"rdmaShared": {"image": SHARED}, "sriov": {"image": SRIOV}})
         cls.rest = cls.plane.rest
-        cls.heddle.start_operator("--rdma-shared-image=registry.test/shared:v1")
+        cls.heddle.start_operator(*IMAGES)
         for i, name in enumerate(NODES):
             cls.heddle.wait_for(lambda n=name: cls.rest.find(path("nodetopologies", name=n)), f"NodeTopology {name}")
             cls.rest.patch(path("nodetopologies", name=name, sub="status"), {"status": status_of_a_roce_node(10 * i)})
@@ -51,6 +54,15 @@ class DevicesTest(BedTestCase):
                     "state": state, "reason": "as the test says", "healthy": 1, "total": 1}
                    for wish in self.wishes(node)]
         self.rest.patch(path("nodetopologies", name=node, sub="status"), {"status": {"devices": entries}})
+
+    def classes(self):
+        """By node, the label by which it gets its plugin; None where it has none."""
+        return {name: self.rest.get(path("nodes", name=name))["metadata"]["labels"].get("heddle.dev/rdma-class")
+                for name in NODES}
+
+    def operator_with(self, *images):
+        self.heddle.stop_daemon("operator")
+        self.heddle.start_operator(*images)
 
     def test_each_node_is_told_and_the_tables_say_how_it_stands(self):
         self.make("rails", {"nodeSelector": {"pool": "gpu"}, "mode": "Nics",
@@ -87,19 +99,15 @@ class DevicesTest(BedTestCase):
         self.heddle.wait_for(lambda: len(self.rest.list(sets)) == 2, "a DaemonSet for each class of nodes", 60)
 
         # Last of all: a plugin never starts without its configuration.
-        def classes():
-            labels = [self.rest.get(path("nodes", name=name))["metadata"]["labels"] for name in NODES]
-            return [of.get("heddle.dev/rdma-class") for of in labels]
-        self.heddle.wait_for(lambda: None not in classes(), "the labels of the classes", 60)
-        labels = classes()
+        self.heddle.wait_for(lambda: None not in self.classes().values(), "the labels of the classes", 60)
+        labels = list(self.classes().values())
         self.assertNotEqual(*labels)
         config = self.rest.get(path("configmaps", SYSTEM, f"heddle-rdma-shared-{labels[1]}"))
         self.assertEqual([entry["selectors"]["ifNames"] for entry in json.loads(config["data"]["config.json"])["configList"]],
                          [["eth10"], ["eth11"]])
         self.rest.delete(path("rdmadevicepolicies", name="shared"))
         self.heddle.wait_for(lambda: not self.rest.list(sets), "the DaemonSets to go", 60)
-        for name in NODES:
-            self.assertNotIn("heddle.dev/rdma-class", self.rest.get(path("nodes", name=name))["metadata"]["labels"])
+        self.assertEqual(self.classes(), dict.fromkeys(NODES))
         self.assert_nothing_forbidden("operator")
 
     def test_what_is_rendered_is_what_the_other_plugin_reads(self):
@@ -134,7 +142,87 @@ class DevicesTest(BedTestCase):
         return json.loads(subprocess.run([f"{binaries}/plugin_config", file], capture_output=True, text=True,
                                          check=True).stdout)
 
+    def test_the_sriov_plugin_is_told_in_its_own_words_and_runs_on_the_nodes_that_are_meant(self):
+        """Its format by sriov_config.py, of which test_sriov_config.py shows that it can tell."""
+        of_both = status_of_a_roce_node(10)
+        of_both["nics"].append({
+            "name": "mlx5_2", "pci": "0000:5e:00.0", "rail": 2, "transport": "InfiniBand", "role": "compute",
+            "ports": [{"number": 1, "state": "Active", "leafMissing": "Unknown"}]})
+        status = path("nodetopologies", name="gpu-002", sub="status")
+        self.addCleanup(self.rest.patch, status, {"status": status_of_a_roce_node(10)})
+        self.rest.patch(status, {"status": of_both})
+        self.make("sriov", {"mode": "Nics", "plugin": "Sriov", "resources": [
+            {"name": "nvidia.com/rail-{rail}", "rails": [0]}, {"name": "nvidia.com/others", "rails": [1, 2]}]})
+
+        def resource(name, *selectors):
+            return {"name": f"nvidia.com/{name}", "deviceType": "netDevice",
+                    "selectors": [selector | {"isRdma": True} for selector in selectors]}
+        meant = {"gpu-001": [resource("others", {"pfNames": ["eth1"]}), resource("rail-0", {"pfNames": ["eth0"]})],
+                 "gpu-002": [resource("others", {"pfNames": ["eth11"]}, {"pciAddresses": ["0000:5e:00.0"]}),
+                             resource("rail-0", {"pfNames": ["eth10"]})]}
+
+        def told():
+            """What the plugin of each node reads, by the label that picks it."""
+            maps = {node: self.rest.get(path("configmaps", SYSTEM, f"heddle-sriov-{label}"))["data"]
+                    for node, label in self.classes().items()}
+            self.assertEqual({node: sriov_config.read(data["config.json"]) for node, data in maps.items()}, meant)
+            return True
+        self.heddle.wait_for(told, "each node's plugin to be told its devices", 60)
+
+        def there(kind):
+            """Theirs among all that is in the namespace."""
+            return {made["metadata"]["name"]: made for made in self.rest.list(path(kind, SYSTEM))
+                    if made["metadata"]["name"].startswith("heddle-sriov-")}
+        labels = self.classes()
+        names = {node: f"heddle-sriov-{label}" for node, label in labels.items()}
+        for kind in ("configmaps", "daemonsets"):
+            self.heddle.wait_for(lambda k=kind: set(there(k)) == set(names.values()), f"these {kind} and no others", 60)
+        sets = there("daemonsets")
+        for node, name in names.items():
+            self.assert_runs_the_plugin(sets[name], name, labels[node])
+
+        # The cluster's own controller and scheduler agree on where that is.
+        def places():
+            self.assertEqual({node: [pod["spec"].get("nodeName") for pod in self.plane.pods(
+                SYSTEM, f"app.kubernetes.io/name={name}")] for node, name in names.items()}, {node: [node] for node in NODES})
+            return True
+        self.heddle.wait_for(places, "a pod of its class on each node", 60)
+
+        self.heddle.wait_for(lambda: self.ready("sriov") == "Waiting", "the policy to wait for reports", 60)
+        for node in NODES:
+            self.report(node, "Elsewhere")
+        self.heddle.wait_for(lambda: self.ready("sriov") == "Offered", "the policy to be ready", 60)
+        self.assertRegex(self.plane.kubectl("get", "rdmadevicepolicies"), r"sriov +True +2/2 +4 +0 +Nics +Sriov ")
+
+        self.rest.delete(path("rdmadevicepolicies", name="sriov"))
+        for kind in ("daemonsets", "configmaps"):
+            self.heddle.wait_for(lambda k=kind: not there(k), f"the {kind} to go", 60)
+        self.assertEqual(self.classes(), dict.fromkeys(NODES))
+        self.assert_nothing_forbidden("operator")
+
+    def assert_runs_the_plugin(self, made, name, label):
+        """The DaemonSet as the API server has it: where it runs, and that it finds what it looks for."""
+        template = made["spec"]["template"]
+        pod = template["spec"]
+        self.assertEqual(made["spec"]["selector"]["matchLabels"], template["metadata"]["labels"])
+        self.assertEqual(pod["nodeSelector"], {"heddle.dev/rdma-class": label})
+        self.assertEqual(made["metadata"]["labels"]["heddle.dev/rdma-class"], label)
+        self.assertEqual((pod["hostNetwork"], pod["automountServiceAccountToken"]), (True, False))
+        self.assertEqual([(one["image"], one["securityContext"]["privileged"]) for one in pod["containers"]], [(SRIOV, True)])
+        container = pod["containers"][0]
+        # Its own defaults hold, of the file above all.
+        self.assertEqual([key for key in ("command", "args", "env") if container.get(key)], [])
+        volumes = {volume["name"]: volume for volume in pod["volumes"]}
+        mounted = {mount["mountPath"]: volumes[mount["name"]] for mount in container["volumeMounts"]}
+        folder, file = sriov_config.FILE.rsplit("/", 1)
+        self.assertEqual(mounted[folder]["configMap"]["name"], name)
+        self.assertEqual(list(self.rest.get(path("configmaps", SYSTEM, name))["data"]), [file])
+        for sockets in (sriov_config.SOCKETS, sriov_config.OLD_SOCKETS):
+            self.assertEqual(mounted[sockets]["hostPath"]["path"], sockets)
+
     def test_a_plugin_without_an_image_is_refused_with_what_to_set(self):
+        self.addCleanup(self.operator_with, *IMAGES)
+        self.operator_with(IMAGES[0])
         self.make("sriov", {"mode": "Nics", "plugin": "Sriov", "resources": [{"name": "rdma/vf"}]})
         self.heddle.wait_for(lambda: self.ready("sriov") == "Refused", "the policy to be refused", 60)
         self.assertIn("otherPlugins.sriov.image", self.wishes("gpu-001")[0]["reason"])
