@@ -50,11 +50,16 @@ std::vector<std::string> NicParts(const crds::NodeTopologyStatus& status, const 
   return parts;
 }
 
-std::vector<std::string> GpuParts(const topology::Gpu& gpu, const Style& style) {
+std::vector<std::string> GpuParts(const topology::NvLink& nvlink, const topology::Gpu& gpu,
+                                  const Style& style) {
   std::vector<std::string> parts{fmt::format("GPU {}", gpu.index), Printable(gpu.model),
                                  "NUMA " + Text(gpu.numa), Printable(gpu.pci)};
   if (!gpu.healthy)
     parts.push_back(style.Paint("unhealthy: " + Printable(gpu.unhealthy_reason), Colour::kBad));
+  if (const int usable = nvlink.usable_gbps(gpu.index); usable < nvlink.gbps_per_gpu) {
+    parts.push_back(
+        style.Paint(fmt::format("NVLink {} Gb/s of {}", usable, nvlink.gbps_per_gpu), Colour::kBad));
+  }
   return parts;
 }
 
@@ -81,8 +86,8 @@ void AddGpu(const crds::NodeTopologyStatus& status, const topology::Gpu& gpu, bo
     if (path.gpu == gpu.index && node.FindNic(path.nic) != nullptr) paths.push_back(&path);
   }
   const std::string trunk = last ? "   " : "│  ";
-  text +=
-      PartsText(last ? "└─ " : "├─ ", trunk + (paths.empty() ? "   " : "│  "), GpuParts(gpu, style), style);
+  text += PartsText(last ? "└─ " : "├─ ", trunk + (paths.empty() ? "   " : "│  "),
+                    GpuParts(node.nvlink, gpu, style), style);
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const bool last_nic = i + 1 == paths.size();
     std::vector<std::string> parts = NicParts(status, *node.FindNic(paths[i]->nic), style);

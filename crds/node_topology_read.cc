@@ -110,8 +110,10 @@ topology::NvLink ReadNvlink(const Field& field) {
   nvlink.links_per_gpu = field("linksPerGpu").Int(0, 256);
   nvlink.gbps_per_gpu = field("gbpsPerGpu").Int(0, kMaxGbps);
   nvlink.exceptions = field("exceptions").List(32, [](const Field& item) {
-    return topology::NvLink::Exception{item("gpu").Required().Int(0, kMaxGpuIndex),
-                                       item("linksUp").Required().Int(0, 256)};
+    topology::NvLink::Exception exception{item("gpu").Required().Int(0, kMaxGpuIndex),
+                                          item("linksUp").Required().Int(0, 256)};
+    if (item("usableGbps").present()) exception.usable_gbps = item("usableGbps").Int(0, kMaxGbps);
+    return exception;
   });
   std::stable_sort(nvlink.exceptions.begin(), nvlink.exceptions.end(),
                    [](const auto& a, const auto& b) { return a.gpu < b.gpu; });

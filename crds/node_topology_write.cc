@@ -78,7 +78,9 @@ Json WriteNvlink(const topology::NvLink& nvlink) {
   PutPositive(json, "gbpsPerGpu", nvlink.gbps_per_gpu);
   PutList(json, "exceptions",
           WriteList(nvlink.exceptions, 32, [](const topology::NvLink::Exception& exception) {
-            return Json{{"gpu", exception.gpu}, {"linksUp", exception.links_up}};
+            Json one{{"gpu", exception.gpu}, {"linksUp", exception.links_up}};
+            if (exception.usable_gbps) one["usableGbps"] = *exception.usable_gbps;
+            return one;
           }));
   return json;
 }

@@ -64,8 +64,10 @@ std::string NvlinkText(const Node& node) {
   if (node.nvlink.generation > 0) text = fmt::format("generation {}, ", node.nvlink.generation);
   text += fmt::format("{} of each GPU, {} Gb/s a GPU and direction", Count(node.nvlink.links_per_gpu, "link"),
                       node.nvlink.gbps_per_gpu > 0 ? std::to_string(node.nvlink.gbps_per_gpu) : "?");
-  for (const topology::NvLink::Exception& odd : node.nvlink.exceptions)
+  for (const topology::NvLink::Exception& odd : node.nvlink.exceptions) {
     text += fmt::format("; GPU {}: {} up", odd.gpu, odd.links_up);
+    if (odd.usable_gbps) text += fmt::format(", counted for {} Gb/s", *odd.usable_gbps);
+  }
   return text;
 }
 

@@ -56,11 +56,7 @@ std::vector<std::int32_t> UnitsBySpine(const Fabric& fabric) {
 
 int NvlinkGbps(const topology::Node& node, int index) {
   const topology::NvLink& nvlink = node.nvlink;
-  std::int64_t gbps = nvlink.gbps_per_gpu > 0 ? nvlink.gbps_per_gpu : kUnknownNvlinkGbps;
-  for (const auto& exception : nvlink.exceptions) {
-    if (exception.gpu == index && nvlink.links_per_gpu > 0)
-      gbps = gbps * exception.links_up / nvlink.links_per_gpu;
-  }
+  const std::int64_t gbps = nvlink.usable_gbps(index, kUnknownNvlinkGbps);
   const int percent = nvlink.generation == 3   ? kNvlink3Percent
                       : nvlink.generation >= 5 ? kNvlink5Percent
                                                : kNvlink4Percent;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "placement/constants.h"
 #include "placement/explanation.h"
 #include "placement/gang_classes.h"
 #include "placement/pricing.h"
@@ -16,6 +17,20 @@ namespace {
 
 using topology::kNone;
 using topology::NodeId;
+
+// Whether a pod of several GPUs gets one whose NVLinks carry less than they should, wherever it lies on the node.
+bool MeetsSlowNvlink(const ClusterState& state, NodeId id, int gpus) {
+  const topology::Node& node = state.fabric().nodes[std::size_t(id)].node;
+  const topology::NvLink& nvlink = node.nvlink;
+  if (gpus < 2 || nvlink.exceptions.empty()) return false;
+  const int all = nvlink.gbps_per_gpu > 0 ? nvlink.gbps_per_gpu : kUnknownNvlinkGbps;
+  int sound = 0;
+  for (std::uint32_t open = state.open_gpus(id); open != 0; open &= open - 1) {
+    const auto gpu = std::size_t(std::countr_zero(open));
+    if (gpu < node.gpus.size() && nvlink.usable_gbps(node.gpus[gpu].index, all) >= all) ++sound;
+  }
+  return sound < gpus;
+}
 
 struct Search {
   std::vector<Requirement> require;  // with the preferences that can be had
@@ -164,6 +179,7 @@ std::vector<int> ScoreLonePod(const ClusterState& state, int gpus, const std::ve
       const int all = std::max(1, state.fabric().domains[std::size_t(domain)].gpus);
       score += 20 * (all - state.free_gpus_in_domain(domain)) / all;
     }
+    if (MeetsSlowNvlink(state, node, gpus)) score /= 2;
     // Below 5, which a scheduler's eleven steps round to none.
     if (spare[std::size_t(node)] != 0) score /= 25;
     scores.push_back(std::clamp(score, 1, 100));

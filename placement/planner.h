@@ -24,8 +24,9 @@ Decision RepairGang(ClusterState& state, const GangRequest& request, const std::
                     const std::vector<int>& lost);
 
 // Ranks nodes for a GPU pod of no gang, so that whole domains stay whole: 0 (worst) … 100 (best), by node.
-// Prefers the node whose free count is the tightest fit in the fullest domain. Nodes that are kept as spares
-// (GangRequest::spares) come last: at most 4.
+// Prefers the node whose free count is the tightest fit in the fullest domain. A node where a pod of several GPUs
+// would meet NVLinks that carry less than they should counts half; a pod of one is as well off there as anywhere.
+// Nodes that are kept as spares (GangRequest::spares) come last: at most 4.
 std::vector<int> ScoreLonePod(const ClusterState& state, int gpus,
                               const std::vector<topology::NodeId>& candidates, int spares = 0);
 

@@ -178,6 +178,16 @@ int Nic::usable_gbps() const {
   return sum;
 }
 
+int NvLink::usable_gbps(int gpu, int assumed_gbps) const {
+  const int all = gbps_per_gpu > 0 ? gbps_per_gpu : assumed_gbps;
+  for (const Exception& odd : exceptions) {
+    if (odd.gpu != gpu) continue;
+    if (odd.usable_gbps) return std::clamp(*odd.usable_gbps, 0, std::max(0, all));
+    return links_per_gpu > 0 ? int(std::int64_t{all} * odd.links_up / links_per_gpu) : all;
+  }
+  return all;
+}
+
 bool Nic::up() const {
   return role == NicRole::kCompute && usable_gbps() > 0;
 }

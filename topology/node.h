@@ -67,10 +67,17 @@ struct NvLink {
   struct Exception {
     int gpu = 0;
     int links_up = 0;
+    // What placement may count on, as gbps_per_gpu: less than the share of the links that are up where some trained
+    // to less, counted errors, or came back a short while ago. Empty: that share.
+    std::optional<int> usable_gbps;
     friend bool operator==(const Exception&, const Exception&) = default;
   };
   std::vector<Exception> exceptions;  // sorted by gpu
   friend bool operator==(const NvLink&, const NvLink&) = default;
+
+  // What placement may count on of the GPU with that index, in one direction, in Gb/s. `assumed_gbps` stands for
+  // gbps_per_gpu where nobody knows that (0).
+  int usable_gbps(int gpu, int assumed_gbps = 0) const;
 };
 
 // The NVLink domain that this node's GPUs belong to. Within one server the id is the node's own name; over

@@ -71,6 +71,11 @@ class NodeCheck {
       if (exception.links_up < 0 || exception.links_up > nvlink.links_per_gpu) {
         Say("GPU {} has {} of {} NVLinks", exception.gpu, exception.links_up, nvlink.links_per_gpu);
       }
+      if (exception.usable_gbps &&
+          (*exception.usable_gbps < 0 || *exception.usable_gbps > nvlink.gbps_per_gpu)) {
+        Say("GPU {} counts for {} of {} Gb/s over NVLink", exception.gpu, *exception.usable_gbps,
+            nvlink.gbps_per_gpu);
+      }
     }
     if (node_.nvlink_domain && node_.nvlink_domain->id.empty()) Say("the NVLink domain has no id");
   }

@@ -128,6 +128,16 @@ class NodeDiff {
       links.try_emplace(exception.gpu, before.links_per_gpu, 0).first->second.second = exception.links_up;
     }
     for (const auto& [gpu, up] : links) Changed(fmt::format("GPU {} NVLinks up", gpu), up.first, up.second);
+    // What only follows from the links that are up is said with them.
+    std::set<int> counted;
+    for (const NvLink* one : {&before, &after}) {
+      for (const auto& exception : one->exceptions) {
+        if (exception.usable_gbps) counted.insert(exception.gpu);
+      }
+    }
+    for (const int gpu : counted) {
+      Changed(fmt::format("GPU {} NVLink usable Gb/s", gpu), before.usable_gbps(gpu), after.usable_gbps(gpu));
+    }
   }
 
   void DiffNic(const std::string& what, const Nic& before, const Nic& after) {

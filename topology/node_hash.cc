@@ -49,7 +49,13 @@ class Fnv1a {
     }
   }
   void Add(const NvSwitch& nvswitch) { Add(nvswitch.pci); }
-  void Add(const NvLink::Exception& exception) { AddAll(exception.gpu, exception.links_up); }
+  void Add(const NvLink::Exception& exception) {
+    AddAll(exception.gpu, exception.links_up);
+    if (exception.usable_gbps) {
+      Bytes("!usable");
+      Add(*exception.usable_gbps);
+    }
+  }
   void Add(const NvLink& nvlink) {
     AddAll(nvlink.generation, nvlink.links_per_gpu, nvlink.gbps_per_gpu, nvlink.exceptions);
   }

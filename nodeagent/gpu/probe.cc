@@ -158,6 +158,17 @@ int LinkGbps(const GpuReading& gpu, const NvlinkReading& link) {
   return gpu.xgmi ? link.speed_mbps / 125 : NvlinkGbps(link, gpu.nvlink_generation);
 }
 
+// Of the links that are up together, in Gb/s. One of which nobody knows the speed, or that is faster than `usual`,
+// counts as that.
+int TrainedGbps(const GpuReading& gpu, int usual) {
+  int sum = 0;
+  for (const NvlinkReading& link : gpu.nvlinks) {
+    const int gbps = link.active ? LinkGbps(gpu, link) : 0;
+    if (link.active) sum += gbps > 0 ? std::min(gbps, usual) : usual;
+  }
+  return sum;
+}
+
 }  // namespace
 
 NvlinkSpeeds SpeedsOf(const std::vector<GpuReading>& gpus) {
@@ -200,9 +211,14 @@ topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus) {
     nvlink.links_per_gpu = std::max(nvlink.links_per_gpu, ActiveLinks(gpu));
   }
   if (nvlink.links_per_gpu == 0) nvlink.generation = 0;
-  nvlink.gbps_per_gpu = nvlink.links_per_gpu * SpeedsOf(gpus).usual_gbps;
+  const int usual = SpeedsOf(gpus).usual_gbps;
+  nvlink.gbps_per_gpu = nvlink.links_per_gpu * usual;
   for (const GpuReading& gpu : gpus) {
-    if (ActiveLinks(gpu) < nvlink.links_per_gpu) nvlink.exceptions.push_back({gpu.index, ActiveLinks(gpu)});
+    const int up = ActiveLinks(gpu), trained = TrainedGbps(gpu, usual);
+    if (up == nvlink.links_per_gpu && trained == up * usual) continue;
+    topology::NvLink::Exception odd{gpu.index, up};
+    if (trained < up * usual) odd.usable_gbps = trained;
+    nvlink.exceptions.push_back(odd);
   }
   return nvlink;
 }

@@ -136,7 +136,8 @@ struct NvlinkSpeeds {
 };
 NvlinkSpeeds SpeedsOf(const std::vector<GpuReading>& gpus);
 
-// NVLink as counts, and the domain of a machine with that name. Problems found on the way are appended.
+// NVLink as counts, what links that trained to less take from their GPU included, and the domain of a machine with
+// that name. Problems found on the way are appended.
 topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus);
 topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading>& gpus,
                                                     std::string_view node_name,

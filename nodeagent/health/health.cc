@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "nodeagent/health/conditions.h"
+#include "nodeagent/health/link_rules.h"
 #include "nodeagent/nic/heard.h"
 
 namespace heddle::nodeagent {
@@ -10,6 +11,7 @@ namespace {
 
 using topology::LinkState;
 using topology::NicPort;
+using Exception = topology::NvLink::Exception;
 
 NicPort* FindPort(topology::Node& node, const WatchedPort& watched) {
   for (topology::Nic& nic : node.nics) {
@@ -31,6 +33,48 @@ std::vector<std::string> Sentences(std::string_view message) {
     message.remove_prefix(std::min(message.size(), end + 2));
   }
   return sentences;
+}
+
+// A switch that died takes one link of every GPU: then the best of them is no measure.
+void ExpectLinks(int expected, topology::Node& node) {
+  topology::NvLink& nvlink = node.nvlink;
+  if (nvlink.links_per_gpu <= 0 || expected <= nvlink.links_per_gpu) return;
+  const int up = nvlink.links_per_gpu;
+  nvlink.gbps_per_gpu = int(std::int64_t(nvlink.gbps_per_gpu) * expected / up);
+  nvlink.links_per_gpu = expected;
+  std::vector<Exception> exceptions;
+  for (const topology::Gpu& gpu : node.gpus) {
+    const auto known = std::find_if(nvlink.exceptions.begin(), nvlink.exceptions.end(),
+                                    [&gpu](const Exception& one) { return one.gpu == gpu.index; });
+    exceptions.push_back(known == nvlink.exceptions.end() ? Exception{gpu.index, up} : *known);
+  }
+  nvlink.exceptions = std::move(exceptions);
+}
+
+// A link that counted errors counts as much of its rate as a port with errors, one that was down a short while ago
+// as if it still were: a ring runs at the pace of its slowest GPU, and a node with all of its links sound must win.
+void LowerNvlinks(const std::vector<NvlinkDoubt>& doubts, topology::Node& node) {
+  topology::NvLink& nvlink = node.nvlink;
+  const std::int64_t all = nvlink.gbps_per_gpu, links = nvlink.links_per_gpu;
+  if (all <= 0 || links <= 0) return;  // nobody knows a speed that could be lowered
+  const int lost_percent = 100 - UsablePercent(topology::LinkFault::kErrors);
+  for (const NvlinkDoubt& doubt : doubts) {
+    const bool here = std::any_of(node.gpus.begin(), node.gpus.end(),
+                                  [&doubt](const topology::Gpu& gpu) { return gpu.index == doubt.gpu; });
+    if (!here) continue;
+    const std::int64_t before = nvlink.usable_gbps(doubt.gpu);
+    const std::int64_t up = std::max<std::int64_t>(0, links - doubt.gone);
+    std::int64_t usable = std::min(before, all * up / links);
+    usable -= all * doubt.broken * lost_percent / (100 * links);
+    if (doubt.published_gbps) usable = std::min<std::int64_t>(usable, *doubt.published_gbps);
+    usable = std::max<std::int64_t>(0, usable);
+    if (usable >= before) continue;
+    auto odd = std::lower_bound(nvlink.exceptions.begin(), nvlink.exceptions.end(), doubt.gpu,
+                                [](const Exception& one, int gpu) { return one.gpu < gpu; });
+    if (odd == nvlink.exceptions.end() || odd->gpu != doubt.gpu)
+      odd = nvlink.exceptions.insert(odd, Exception{doubt.gpu, nvlink.links_per_gpu});
+    odd->usable_gbps = int(usable);
+  }
 }
 
 }  // namespace
@@ -62,19 +106,8 @@ void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlin
   seen.nvlink_faults.reset();
   if (nvlinks == nullptr || !nvlinks->Judges()) return;
   seen.nvlink_faults = nvlinks->Faults();
-  // A switch that died takes one link of every GPU: then the best of them is no measure.
-  topology::NvLink& nvlink = seen.node.nvlink;
-  if (nvlink.links_per_gpu <= 0 || nvlinks->ExpectedLinks() <= nvlink.links_per_gpu) return;
-  const int up = nvlink.links_per_gpu;
-  nvlink.gbps_per_gpu = int(std::int64_t(nvlink.gbps_per_gpu) * nvlinks->ExpectedLinks() / up);
-  nvlink.links_per_gpu = nvlinks->ExpectedLinks();
-  std::vector<topology::NvLink::Exception> exceptions;
-  for (const topology::Gpu& gpu : seen.node.gpus) {
-    const auto known = std::find_if(nvlink.exceptions.begin(), nvlink.exceptions.end(),
-                                    [&gpu](const auto& one) { return one.gpu == gpu.index; });
-    exceptions.push_back({gpu.index, known == nvlink.exceptions.end() ? up : known->links_up});
-  }
-  nvlink.exceptions = std::move(exceptions);
+  ExpectLinks(nvlinks->ExpectedLinks(), seen.node);
+  LowerNvlinks(nvlinks->Doubts(), seen.node);
 }
 
 void RestoreHealth(const crds::NodeTopologyStatus& published, LinkHealth& links, NvlinkHealth& nvlinks) {

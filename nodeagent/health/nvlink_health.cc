@@ -75,6 +75,10 @@ class NvlinkHealth::Step {
     if (readings.gpus.empty()) return;  // the driver tells of none of them
     std::map<std::string, int> listed;
     for (const GpuReading& gpu : readings.gpus) listed.emplace(IdOf(gpu), gpu.index);
+    for (auto& [id, counted] : health_.published_less_) {
+      const auto gpu = listed.find(id);
+      counted.gpu = gpu == listed.end() ? std::nullopt : std::optional(gpu->second);
+    }
     for (auto at = health_.troubles_.begin(); at != health_.troubles_.end();) {
       auto& [key, trouble] = *at;
       const auto gpu = listed.find(key.first);
@@ -178,6 +182,7 @@ class NvlinkHealth::Step {
     // A level is said whenever it changes, a count when it has doubled.
     if (is_level ? trouble.count == trouble.reported : trouble.count / 2 < trouble.reported) return;
     trouble.reported = trouble.count;
+    trouble.reported_links = trouble.links;
     trouble.what = fmt::format("{}, since {}", say(trouble), base::FormatTime(trouble.since));
     said_.push_back({false, trouble.Sentence(), {}});
   }
@@ -190,6 +195,7 @@ class NvlinkHealth::Step {
     }
     std::erase_if(health_.faults_,
                   [this](const Published& fault) { return now_ - *fault.quiet_since >= kQuiet; });
+    if (health_.faults_.empty()) health_.published_less_.clear();
   }
 
   NvlinkHealth& health_;
@@ -212,11 +218,38 @@ void NvlinkHealth::Restore(const topology::Node& published, std::vector<std::str
   for (const topology::Gpu& gpu : published.gpus)
     published_gpus_.insert(gpu.uuid.empty() ? gpu.pci : gpu.uuid);
   for (std::string& fault : faults) faults_.push_back({std::move(fault), std::nullopt});
+  if (faults_.empty()) return;
+  for (const topology::Gpu& gpu : published.gpus) {
+    const int usable = published.nvlink.usable_gbps(gpu.index);
+    if (usable < published.nvlink.gbps_per_gpu)
+      published_less_[gpu.uuid.empty() ? gpu.pci : gpu.uuid] = {usable, std::nullopt};
+  }
 }
 
 std::vector<NvlinkChange> NvlinkHealth::Look(const GpuReadings& readings, MonotonicTime now,
                                              base::WallTime wall) {
   return Step(*this, now, wall).Run(readings);
+}
+
+std::vector<NvlinkDoubt> NvlinkHealth::Doubts() const {
+  std::map<int, NvlinkDoubt> doubts;
+  std::map<int, std::set<int>> broken;  // a link that counts errors of two kinds is one link
+  for (const auto& [id, counted] : published_less_) {
+    if (counted.gpu) doubts[*counted.gpu].published_gbps = counted.gbps;
+  }
+  for (const auto& [key, trouble] : troubles_) {
+    if (trouble.unlisted_since || key.second == Kind::kClique) continue;
+    NvlinkDoubt& doubt = doubts[trouble.gpu];
+    if (key.second == Kind::kWidth) doubt.gone = int(trouble.reported);
+    broken[trouble.gpu].insert(trouble.reported_links.begin(), trouble.reported_links.end());
+  }
+  std::vector<NvlinkDoubt> list;
+  for (auto& [gpu, doubt] : doubts) {
+    doubt.gpu = gpu;
+    doubt.broken = int(broken[gpu].size());
+    list.push_back(doubt);
+  }
+  return list;
 }
 
 std::vector<std::string> NvlinkHealth::Faults() const {

@@ -129,6 +129,8 @@ void AddGpus(const Sight& sight, std::vector<MetricFamily>& families) {
   const topology::Node& node = sight.seen.node;
   MetricFamily healthy = Family("heddle_gpu_healthy", "0 while there is evidence against the GPU");
   MetricFamily nvlinks = Family("heddle_gpu_nvlinks_up", "NVLinks of the GPU that are up");
+  MetricFamily usable = Family("heddle_gpu_nvlink_usable_bits_per_second",
+                               "What placement counts on of the GPU's NVLinks, in one direction");
   MetricFamily ecc = Family("heddle_gpu_ecc_uncorrected_total",
                             "Uncorrected ECC errors since the driver was loaded", MetricType::Counter);
   MetricFamily xid = Family("heddle_gpu_last_xid", "The last XID that the driver reported; 0 = none");
@@ -142,6 +144,8 @@ void AddGpus(const Sight& sight, std::vector<MetricFamily>& families) {
     for (const auto& exception : node.nvlink.exceptions)
       up = exception.gpu == gpu.index ? exception.links_up : up;
     Add(nvlinks, labels(gpu.index, gpu.pci), up);
+    if (node.nvlink.gbps_per_gpu > 0)
+      Add(usable, labels(gpu.index, gpu.pci), double(node.nvlink.usable_gbps(gpu.index)) * kGigabit);
   }
   for (const GpuReading& gpu : sight.gpus) {
     if (gpu.uncorrected_ecc) Add(ecc, labels(gpu.index, gpu.pci), double(*gpu.uncorrected_ecc));
@@ -149,7 +153,7 @@ void AddGpus(const Sight& sight, std::vector<MetricFamily>& families) {
   }
   MetricFamily expected = Family("heddle_node_nvlinks_per_gpu", "NVLinks that each GPU should have up");
   if (node.nvlink.links_per_gpu > 0) Add(expected, {}, node.nvlink.links_per_gpu);
-  for (MetricFamily* family : {&healthy, &nvlinks, &ecc, &xid, &expected}) {
+  for (MetricFamily* family : {&healthy, &nvlinks, &usable, &ecc, &xid, &expected}) {
     if (!family->metric.empty()) families.push_back(std::move(*family));
   }
 }

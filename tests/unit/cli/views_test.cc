@@ -80,6 +80,18 @@ TEST(NodeTree, BreaksNicsOfTwoPortsAndLongSentencesBetweenTheirParts) {
               HasSubstr("\n      port 2: Active 100 Gb/s of 200  leaf tor-a-of-row-7.dc port Ethernet48\n"));
 }
 
+TEST(NodeTree, SaysOfWhichGpusTheNvlinksCarryLess) {
+  crds::NodeTopology object;
+  object.name = "gpu-017";
+  topology::Node& node = object.status.node;
+  for (int index = 0; index < 3; ++index) node.gpus.push_back({.index = index});
+  node.nvlink = {4, 18, 3600, {{1, 17}, {2, 18, 3500}}};
+  const std::string text = NodeTree(object, {});
+  EXPECT_THAT(text, HasSubstr("NVLink 3400 Gb/s of 3600\n"));
+  EXPECT_THAT(text, HasSubstr("NVLink 3500 Gb/s of 3600\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("NVLink 3600 Gb/s of")));
+}
+
 TEST(NodeTree, SaysBesideItsPortThatItIsCongested) {
   crds::NodeTopology object;
   object.name = "gpu-017";

@@ -134,7 +134,9 @@ topology::Node RandomNode(Random& random, const std::string& name) {
   node.nvswitches = Many(random, 4, [&] { return topology::NvSwitch{Text(random, 32)}; });
   node.nvlink = {Number(random, 0, 6), Number(random, 0, 18), Number(random, 0, 7200), {}};
   node.nvlink.exceptions = Many(random, 2, [&] {
-    return topology::NvLink::Exception{Number(random, 0, 31), Number(random, 0, 18)};
+    topology::NvLink::Exception odd{Number(random, 0, 31), Number(random, 0, 18)};
+    if (Coin(random)) odd.usable_gbps = Number(random, 0, 7200);
+    return odd;
   });
   if (Coin(random)) {
     node.nvlink_domain = topology::NvlinkMembership{Text(random, 253), Coin(random)};

@@ -123,7 +123,7 @@ std::vector<NodeTopology> FullNodeTopologies() {
   node.gpus[3].healthy = false;
   node.gpus[3].unhealthy_reason = "Xid 79: the GPU fell off the bus";
   node.gpus[4].numa = Missing::kAmbiguous;
-  node.nvlink.exceptions = {{3, 17}};
+  node.nvlink.exceptions = {{3, 17, 3300}, {5, 17}};
   node.nics[2].rail = Missing::kAmbiguous;
   node.nics[2].numa = Missing::kStale;
   node.nics[2].ports[0].plane = 1;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <sstream>
 
@@ -40,6 +42,19 @@ TEST(Ticket, PutsWhatIsWrongBeforeTheTables) {
 TEST(Ticket, OfASoundMachineSaysThatNothingIsWrong) {
   EXPECT_THAT(TicketOf(test::RecordedMachine("hgx-h100").Look()),
               HasSubstr("\nWrong\n  nothing that this agent can see\n"));
+}
+
+TEST(Ticket, SaysWhichGpusCountForLessOverNvlink) {
+  Observation seen = test::RecordedMachine("hgx-h100").Look();
+  seen.node.nvlink.exceptions = {{2, 17}, {3, 18, 3500}};
+  std::string text = TicketOf(seen);
+  text.erase(std::unique(text.begin(), text.end(),
+                         [](unsigned char a, unsigned char b) {
+                           return std::isspace(a) != 0 && std::isspace(b) != 0;
+                         }),
+             text.end());
+  std::replace(text.begin(), text.end(), '\n', ' ');  // wherever the line breaks
+  EXPECT_THAT(text, HasSubstr("GPU 2: 17 up; GPU 3: 18 up, counted for 3500 Gb/s"));
 }
 
 TEST(Ticket, NamesWhatWasLeftOutOnceForEachReason) {

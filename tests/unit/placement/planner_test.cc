@@ -87,6 +87,29 @@ TEST(Planner, AvoidsANodeWithARailOfLessUsableBandwidth) {
   }
 }
 
+// What the node agent publishes of NVLinks that trained to less, counted errors or were down a short while ago.
+TEST(Planner, AvoidsANodeWithNvlinksOfLessUsableBandwidth) {
+  const auto plan_with = [](std::size_t sick, const topology::NvLink::Exception& odd) {
+    auto line =
+        topology::ParseSynthetic("su:1 node:3 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");
+    EXPECT_TRUE(line.has_value()) << line.error().message;
+    EXPECT_EQ(line->nodes[sick].nvlink.gbps_per_gpu, 3600);
+    line->nodes[sick].nvlink.exceptions = {odd};
+    auto fabric = topology::BuildFabric(std::move(line->nodes), line->declaration);
+    auto nodes = AllFree(fabric);
+    auto state = Cluster(std::move(fabric), std::move(nodes));
+    return Planned(state, Gang(Sizes(8, 1, 2), 8));
+  };
+  for (const std::size_t sick : {0U, 1U, 2U}) {
+    for (const topology::NvLink::Exception& odd :
+         {topology::NvLink::Exception{3, 17}, topology::NvLink::Exception{3, 18, 3500},
+          topology::NvLink::Exception{3, 18, 0}}) {
+      for (const PodPlacement& pod : plan_with(sick, odd).pods)
+        EXPECT_NE(std::size_t(pod.node), sick) << odd.links_up << " links, " << odd.usable_gbps.value_or(-1);
+    }
+  }
+}
+
 TEST(Planner, PlansTheDemoClusterOfTheSyntheticNotation) {
   auto line =
       topology::ParseSynthetic("su:2 node:16 gpu:8 nic:8 rail:8 spine:2 rate:400 transport:ib machine:h100");
@@ -433,6 +456,21 @@ TEST(LonePod, FillsBrokenServersBeforeWholeOnes) {
   EXPECT_GT(scores[1], scores[2]) << "the tightest fit first";
   EXPECT_GT(scores[2], scores[0]) << "a broken server before a whole one";
   EXPECT_EQ(scores[3], 0) << "one free GPU holds no pod of two";
+}
+
+TEST(LonePod, OfSeveralGpusAvoidsNvlinksOfLessUsableBandwidth) {
+  auto fabric = FabricOf{.nodes = 3}.Build();
+  fabric.nodes[1].node.nvlink.exceptions = {{5, 18, 1800}};
+  auto nodes = AllFree(fabric);
+  auto state = Cluster(std::move(fabric), std::move(nodes));
+  const auto whole = ScoreLonePod(state, 8, {0, 1, 2});
+  EXPECT_GT(whole[0], whole[1]);
+  EXPECT_EQ(whole[0], whole[2]);
+  EXPECT_GT(whole[1], 0) << "it is better than no node";
+  const auto seven = ScoreLonePod(state, 7, {0, 1});
+  EXPECT_EQ(seven[0], seven[1]) << "seven of its GPUs are sound";
+  const auto one = ScoreLonePod(state, 1, {0, 1});
+  EXPECT_EQ(one[0], one[1]) << "it sends nothing over NVLink";
 }
 
 TEST(LonePod, GetsSparesLast) {

@@ -183,6 +183,11 @@ TEST(CheckNode, NamesEachContradiction) {
             }),
             "NVLink exception for GPU 7, which is not there");
   EXPECT_EQ(broken([](Node& n) { n.nvlink.exceptions = {{1, 19}}; }), "GPU 1 has 19 of 18 NVLinks");
+  EXPECT_EQ(broken([](Node& n) {
+              n.nvlink.exceptions = {{1, 18, 3601}};
+            }),
+            "GPU 1 counts for 3601 of 3600 Gb/s over NVLink");
+  EXPECT_EQ(broken([](Node& n) { n.nvlink.exceptions = {{1, 18, 3500}}; }), "nothing");
   EXPECT_EQ(broken([](Node& n) { n.nics[1].name = "mlx5_0"; }), "NIC mlx5_0 is there twice");
   EXPECT_EQ(broken([](Node& n) { n.nics[0].ports.clear(); }), "mlx5_0 has no port");
   EXPECT_EQ(broken([](Node& n) { n.nics[0].rail = -1; }), "mlx5_0 is on rail -1");
@@ -206,6 +211,21 @@ TEST(CheckNode, NamesEachContradiction) {
   EXPECT_EQ(broken([](Node& n) { n.paths.push_back(n.paths[1]); }), "two paths lead from GPU 1 to mlx5_1");
   EXPECT_EQ(broken([](Node& n) { std::swap(n.paths[0], n.paths[1]); }),
             "the path of GPU 0 to mlx5_0 is out of order");
+}
+
+TEST(NvLink, CountsTheShareOfTheLinksThatAreUpUnlessItIsSaidToBeLess) {
+  NvLink nvlink{4, 18, 3600, {}};
+  EXPECT_EQ(nvlink.usable_gbps(1), 3600);
+  nvlink.exceptions = {{1, 17}, {2, 18, 3500}, {4, 17, 0}};
+  EXPECT_EQ(nvlink.usable_gbps(0), 3600);
+  EXPECT_EQ(nvlink.usable_gbps(1), 3400);
+  EXPECT_EQ(nvlink.usable_gbps(2), 3500);
+  EXPECT_EQ(nvlink.usable_gbps(4), 0);
+  EXPECT_EQ(nvlink.usable_gbps(1, 2400), 3400) << "what is known is not assumed";
+  nvlink.gbps_per_gpu = 0;
+  EXPECT_EQ(nvlink.usable_gbps(1), 0);
+  EXPECT_EQ(nvlink.usable_gbps(0, 1800), 1800);
+  EXPECT_EQ(nvlink.usable_gbps(1, 1800), 1700);
 }
 
 TEST(ContentHash, IsStable) {
@@ -238,6 +258,12 @@ TEST(ContentHash, ChangesWithEveryPart) {
   EXPECT_TRUE(differs([](Node& n) { n.nics[0].ports[0].gid_index = 0; }));
   EXPECT_TRUE(differs([](Node& n) { n.paths[0].distance = PciDistance::kSys; }));
   EXPECT_TRUE(differs([](Node& n) { n.nvlink_domain = NvlinkMembership{"a", true}; }));
+  Node odd = node;
+  odd.nvlink.exceptions = {{1, 18}};
+  Node slow = odd;
+  slow.nvlink.exceptions[0].usable_gbps = 3500;
+  EXPECT_NE(ContentHash(odd), before);
+  EXPECT_NE(ContentHash(slow), ContentHash(odd));
   EXPECT_TRUE(differs([](Node& n) { std::swap(n.machine, n.name); })) << "the same bytes in other places";
 }
 
@@ -256,6 +282,10 @@ TEST(DiffNode, SaysWhatChanged) {
                           "mlx5_0 port 1 leaf: r0 port 4 -> r7 port 9", "mlx5_1 port 1: Active -> Down",
                           "mlx5_1 port 1 usable Gb/s: 400 -> 0"));
   EXPECT_THAT(Diff(after, before), testing::Contains("GPU 0: healthy again"));
+  Node slow = before;
+  slow.nvlink.exceptions = {{1, 18, 3500}};
+  EXPECT_THAT(Diff(before, slow), ElementsAre("GPU 1 NVLink usable Gb/s: 3600 -> 3500"));
+  EXPECT_THAT(Diff(slow, before), ElementsAre("GPU 1 NVLink usable Gb/s: 3500 -> 3600"));
 }
 
 TEST(DiffNode, SaysWhatNcclNeedsToKnow) {

@@ -109,6 +109,8 @@ TEST(NvmlGpus, NamesLinksThatAreSlowerThanIsUsualHere) {
   EXPECT_FALSE(speeds.assumed);
   EXPECT_THAT(speeds.slow, ElementsAre("GPU 3: link 0 trained to 100 Gb/s, others to 200"));
   EXPECT_EQ(NvlinkOf(readings.gpus).gbps_per_gpu, 3600);
+  EXPECT_EQ(NvlinkOf(readings.gpus).usable_gbps(3), 3500) << "what placement counts on";
+  EXPECT_EQ(NvlinkOf(readings.gpus).usable_gbps(2), 3600);
   // One that says more than the others does not speak for them.
   bed.Write(bed.Changed("index: 3", "speed_mbps: 26562", "speed_mbps: 53125"));
   EXPECT_EQ(NvlinkOf(NvmlGpus(test::Nvml()).Read().gpus).gbps_per_gpu, 3600);

@@ -31,6 +31,22 @@ TEST(Nvlink, CountsLinksAndNamesTheGpusThatDiffer) {
   EXPECT_EQ(nvlink.exceptions[0].links_up, 16);
 }
 
+TEST(Nvlink, CountsOfAGpuWithSlowLinksWhatTheyTrainedTo) {
+  std::vector<GpuReading> gpus{Gpu(0, 18), Gpu(1, 18), Gpu(2, 17), Gpu(3, 18)};
+  for (GpuReading& gpu : gpus) {
+    for (NvlinkReading& link : gpu.nvlinks) link.speed_mbps = 26562;
+  }
+  gpus[1].nvlinks[4].speed_mbps = 13281;
+  gpus[2].nvlinks[0].speed_mbps = 13281;
+  gpus[3].nvlinks[5].speed_mbps = 53125;  // says more than the others
+  const auto nvlink = NvlinkOf(gpus);
+  EXPECT_EQ(nvlink.gbps_per_gpu, 3600);
+  EXPECT_THAT(nvlink.exceptions, testing::ElementsAre(topology::NvLink::Exception{1, 18, 3500},
+                                                      topology::NvLink::Exception{2, 17, 3300}));
+  gpus[1].nvlinks[4].speed_mbps = 0;  // not said: as the others
+  EXPECT_EQ(NvlinkOf(gpus).usable_gbps(1), 3600);
+}
+
 TEST(Nvlink, CountsWhatIsUpOnExportVariantsAndNotWhatTheChipCouldHave) {
   const auto nvlink = NvlinkOf({Gpu(0, 8), Gpu(1, 8)});  // H800
   EXPECT_EQ(nvlink.links_per_gpu, 8);

@@ -90,7 +90,7 @@ TEST(NvlinksUp, NamesLinksThatTrainedToLessThanTheOthers) {
   seen.slow_nvlinks = {"GPU 3: links 4, 5 trained to 100 Gb/s, others to 200"};
   EXPECT_EQ(ConditionOf(seen, kNvlinksUp).reason, "LinkSlow");
   EXPECT_EQ(ConditionOf(seen, kNvlinksUp).message, "GPU 3: links 4, 5 trained to 100 Gb/s, others to 200");
-  seen.node.nvlink.exceptions = {{1, 17}};
+  seen.node.nvlink.exceptions = {{1, 17}, {3, 18, 3400}};
   EXPECT_EQ(ConditionOf(seen, kNvlinksUp).reason, "LinkDown");
   EXPECT_EQ(ConditionOf(seen, kNvlinksUp).message,
             "GPU 1 has 17 of 18 NVLinks up; GPU 3: links 4, 5 trained to 100 Gb/s, others to 200");

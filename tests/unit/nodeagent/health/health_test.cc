@@ -22,10 +22,12 @@ using crds::ConditionStatus;
 using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using topology::LinkFault;
 using topology::LinkState;
+using Exception = topology::NvLink::Exception;
 
 constexpr base::WallTime kThen{seconds(1'800'000'000)};
 
@@ -356,6 +358,63 @@ TEST(Health, ExpectsTheLinksThatEveryGpuLost) {
   EXPECT_THAT(topology::Check(seen.node), IsEmpty());
   EXPECT_EQ(Find(ConditionsOf(seen), kNvlinksUp).status, ConditionStatus::kFalse);
   EXPECT_EQ(Find(ConditionsOf(seen), kNvlinkHealthy).reason, "NvlinkFault");
+}
+
+// Eight GPUs of 18 links of 200 Gb/s, of which one counts errors and another lost a link for a moment.
+TEST(Health, LowersWhatPlacementCountsOnOfNvlinksWithErrorsAndOfThoseThatFlap) {
+  Machine machine;
+  const Observation sound = test::LookAt(machine.path());
+  ASSERT_EQ(sound.node.nvlink.gbps_per_gpu, 3600);
+  GpuReadings readings;
+  for (const topology::Gpu& gpu : sound.node.gpus) {
+    GpuReading& reading = readings.gpus.emplace_back();
+    reading.index = gpu.index;
+    reading.uuid = gpu.uuid;
+    for (int link = 0; link < 18; ++link)
+      reading.nvlinks.push_back({link, true, LinkEnd::kSwitch, {}, 0, {0, 0, 0, std::nullopt}});
+  }
+  NvlinkHealth nvlinks;
+  base::MonotonicTime now{minutes(5)};
+  const auto look = [&](std::chrono::minutes later) {
+    now += later;
+    nvlinks.Look(readings, now, kThen);
+    Observation seen = sound;
+    ApplyHealth({}, &nvlinks, seen);
+    EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+    return seen;
+  };
+  EXPECT_EQ(look(minutes(0)).node, sound.node);
+  readings.gpus[3].nvlinks[4].errors.replays = 1;
+  readings.gpus[5].nvlinks[17].active = false;
+  look(minutes(1));
+  readings.gpus[5].nvlinks[17].active = true;
+  const Observation seen = look(minutes(1));
+  EXPECT_THAT(seen.node.nvlink.exceptions, ElementsAre(Exception{3, 18, 3500}, Exception{5, 18, 3400}));
+  EXPECT_EQ(Find(ConditionsOf(seen), kNvlinksUp).status, ConditionStatus::kTrue) << "all of them are up";
+  EXPECT_EQ(Find(ConditionsOf(seen), kNvlinkHealthy).reason, "NvlinkFault");
+  EXPECT_EQ(look(minutes(10)).node, sound.node) << "the quiet time is over";
+}
+
+// Both at once: what trained to less is less by what stands against the others.
+TEST(Health, AddsErrorsOfNvlinksToThoseThatTrainedToLess) {
+  Machine machine;
+  Observation seen = test::LookAt(machine.path());
+  NvlinkHealth nvlinks;
+  GpuReadings readings;
+  GpuReading& gpu = readings.gpus.emplace_back();
+  gpu.index = 3;
+  gpu.uuid = seen.node.gpus.at(3).uuid;
+  for (int link = 0; link < 18; ++link)
+    gpu.nvlinks.push_back({link, true, LinkEnd::kSwitch, {}, 0, {0, 0, 0, std::nullopt}});
+  nvlinks.Look(readings, base::MonotonicTime(minutes(5)), kThen);
+  for (int link = 0; link < 18; ++link) gpu.nvlinks[std::size_t(link)].errors.recoveries = 1;
+  nvlinks.Look(readings, base::MonotonicTime(minutes(6)), kThen);
+  for (const auto& [trained, counted] : {std::pair(3600, 1800), std::pair(2000, 200), std::pair(100, 0)}) {
+    seen.node.nvlink.exceptions.clear();
+    if (trained < 3600) seen.node.nvlink.exceptions = {{3, 18, trained}};
+    ApplyHealth({}, &nvlinks, seen);
+    EXPECT_EQ(seen.node.nvlink.usable_gbps(3), counted);
+  }
 }
 
 TEST(Health, LowersWhatPlacementCountsOnBeforeAnybodyCordonsTheNode) {

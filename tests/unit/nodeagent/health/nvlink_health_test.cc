@@ -136,6 +136,61 @@ TEST(NvlinkHealth, MissesLinksThatEveryGpuLost) {
   EXPECT_THAT(gpus.health.Faults(), IsEmpty());
 }
 
+TEST(NvlinkHealth, DoubtsLinksWithErrorsAndLinksThatCameBackUntilTheQuietTimeIsOver) {
+  Gpus gpus;
+  gpus.LookAfter(seconds(60));
+  EXPECT_THAT(gpus.health.Doubts(), IsEmpty());
+  gpus.Errors(3, 4).replays = 1;
+  gpus.Errors(3, 4).recoveries = 1;
+  gpus.Errors(3, 11).replays = 2;
+  gpus[5].nvlinks[17].active = false;
+  gpus.LookAfter(seconds(60));
+  const NvlinkDoubt errors{3, 0, 2, std::nullopt}, gone{5, 1, 0, std::nullopt};
+  EXPECT_THAT(gpus.health.Doubts(), ElementsAre(errors, gone)) << "a link is one link whatever it counts";
+  gpus[5].nvlinks[17].active = true;
+  gpus.LookAfter(seconds(60));
+  gpus.LookAfter(minutes(9));
+  EXPECT_THAT(gpus.health.Doubts(), ElementsAre(errors, gone));
+  gpus.LookAfter(minutes(1));
+  EXPECT_THAT(gpus.health.Doubts(), IsEmpty());
+}
+
+// What is published changes with the sentence, and a sentence costs a write to the API server.
+TEST(NvlinkHealth, DoubtsNoMoreLinksThanItsSentencesName) {
+  Gpus gpus;
+  gpus.LookAfter(seconds(60));
+  gpus.Errors(3, 4).replays = 100;
+  gpus.LookAfter(seconds(60));
+  gpus.Errors(3, 5).replays = 1;
+  EXPECT_THAT(gpus.LookAfter(seconds(60)), IsEmpty());
+  EXPECT_THAT(gpus.health.Doubts(), ElementsAre(NvlinkDoubt{3, 0, 1, std::nullopt}));
+  gpus.Errors(3, 5).replays = 101;
+  EXPECT_THAT(gpus.LookAfter(seconds(60)), SizeIs(1));
+  EXPECT_THAT(gpus.health.Doubts(), ElementsAre(NvlinkDoubt{3, 0, 2, std::nullopt}));
+}
+
+TEST(NvlinkHealth, DoubtsAfterARestartWhatWasDoubtedBefore) {
+  topology::Node published;
+  Gpus gpus;
+  published = gpus.Published();
+  published.nvlink.gbps_per_gpu = 3600;
+  for (int i = 0; i < 8; ++i) published.gpus[std::size_t(i)].index = i;
+  published.nvlink.exceptions = {{2, 18, 3500}};
+  gpus.health.Restore(published, {"GPU 2 counts 1 replays on NVLink 7, since T"});
+  std::swap(gpus[2].uuid, gpus[6].uuid);  // the driver numbers its GPUs anew
+  gpus.LookAfter(seconds(60));
+  EXPECT_THAT(gpus.health.Doubts(), ElementsAre(NvlinkDoubt{6, 0, 0, 3500}));
+  gpus.LookAfter(minutes(9));
+  EXPECT_THAT(gpus.health.Doubts(), SizeIs(1));
+  gpus.LookAfter(minutes(1));
+  EXPECT_THAT(gpus.health.Doubts(), IsEmpty());
+
+  Gpus without;  // a fault that is no longer published holds nothing down
+  without.health.Restore(published, {});
+  without.LookAfter(seconds(60));
+  EXPECT_THAT(without.health.Doubts(), IsEmpty());
+}
+
 TEST(NvlinkHealth, NamesAGpuThatChangesItsClique) {
   Gpus gpus;
   gpus.LookAfter(seconds(60));
@@ -148,6 +203,7 @@ TEST(NvlinkHealth, NamesAGpuThatChangesItsClique) {
   gpus[1].fabric.clique = 1;
   EXPECT_THAT(gpus.LookAfter(seconds(60)),
               ElementsAre(HasSubstr("GPU 1 changed its NVLink clique 2 times, now c1.1")));
+  EXPECT_THAT(gpus.health.Doubts(), IsEmpty()) << "its links are as good as before";
 }
 
 TEST(NvlinkHealth, KnowsNothingFromAGpuThatDoesNotAnswer) {
@@ -177,6 +233,8 @@ TEST(NvlinkHealth, EndsTheTroubleOfAGpuThatIsListedNoLongerAndSaysWhy) {
   EXPECT_THAT(gpus.health.Faults(), ElementsAre(HasSubstr("GPU 3 counts 1 replays on NVLink 4"),
                                                 HasSubstr("GPU 4 counts 1 recoveries on NVLink 0")))
       << "GPU 5 is GPU 4 now";
+  EXPECT_THAT(gpus.health.Doubts(), ElementsAre(NvlinkDoubt{4, 0, 1, std::nullopt}))
+      << "of a GPU that is not listed there are no links to count on";
   gpus.Errors(4, 0).recoveries = 2;
   gpus.LookAfter(minutes(5));
   gpus.readings.gpus.clear();  // a driver that does not answer ends nothing

@@ -131,8 +131,7 @@ TEST_F(MetricsTest, ForgetsALinkThatIsGone) {
 
 TEST_F(MetricsTest, ShowsGpusAndTheirNvlinks) {
   topology::Node& node = sight_.seen.node;
-  node.nvlink.links_per_gpu = 18;
-  node.nvlink.exceptions = {{1, 17}};
+  node.nvlink = {4, 18, 3600, {{1, 17, 3300}}};
   node.gpus[1].healthy = false;
   GpuReading gpu;
   gpu.index = 1;
@@ -144,6 +143,7 @@ TEST_F(MetricsTest, ShowsGpusAndTheirNvlinks) {
   const std::string labels = "{gpu=\"1\",pci=\"0000:02:00.0\"}";
   EXPECT_THAT(text, HasSubstr("heddle_gpu_healthy" + labels + " 0\n"));
   EXPECT_THAT(text, HasSubstr("heddle_gpu_nvlinks_up" + labels + " 17\n"));
+  EXPECT_THAT(text, HasSubstr("heddle_gpu_nvlink_usable_bits_per_second" + labels + " 3300000000000\n"));
   EXPECT_THAT(text, HasSubstr("heddle_gpu_ecc_uncorrected_total" + labels + " 3\n"));
   EXPECT_THAT(text, HasSubstr("heddle_gpu_last_xid" + labels + " 63\n"));
   EXPECT_THAT(text, HasSubstr("heddle_node_nvlinks_per_gpu 18\n"));
