@@ -154,8 +154,12 @@ int NvlinkGbps(const NvlinkReading& link, int generation) {
 
 namespace {
 
+// More is nonsense, and 256 such links, the most that a NodeTopology has of a GPU, are still a number that it takes.
+constexpr int kMostLinkGbps = 3'900;
+
 int LinkGbps(const GpuReading& gpu, const NvlinkReading& link) {
-  return gpu.xgmi ? link.speed_mbps / 125 : NvlinkGbps(link, gpu.nvlink_generation);
+  const int gbps = gpu.xgmi ? link.speed_mbps / 125 : NvlinkGbps(link, gpu.nvlink_generation);
+  return std::min(gbps, kMostLinkGbps);
 }
 
 // Of the links that are up together, in Gb/s. One of which nobody knows the speed, or that is faster than `usual`,

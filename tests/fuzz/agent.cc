@@ -9,6 +9,7 @@
 #include "nodeagent/health/ethtool_stats.h"
 #include "nodeagent/health/health.h"
 #include "nodeagent/publish/report.h"
+#include "nodeagent/recording/scrub.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/memory_file_tree.h"
 
@@ -104,6 +105,50 @@ bool MachineYaml(std::string_view bytes) {
   (void)WhyNotNodeName(identity->node);
   CHECK(Read(ParseMachineYaml(FormatMachineYaml(*identity))));
   return true;
+}
+
+// A recording that a stranger sent, under other names. Records of one byte that names a file and what it holds, ended by
+// 0x1e. What comes out is read as what went in, and once more.
+bool Scrub(std::string_view bytes) {
+  static const std::array<std::string, 15> paths{"machine.yaml",
+                                                 "nvml.yaml",
+                                                 "lldp.json",
+                                                 "ib.txt",
+                                                 "labels.txt",
+                                                 "leaf-counters.txt",
+                                                 "qos.yaml",
+                                                 "sys/devices/pci0000:15/0000:18:00.0/vpd",
+                                                 "sys/devices/pci0000:15/0000:18:00.0/config",
+                                                 "sys/devices/pci0000:15/0000:0c:00.0/unique_id",
+                                                 "sys/class/infiniband/mlx5_0/node_desc",
+                                                 "sys/class/infiniband/mlx5_0/board_id",
+                                                 "sys/class/net/eth0/address",
+                                                 "sys/class/kfd/kfd/topology/nodes/1/properties",
+                                                 "proc/sys/kernel/random/boot_id"};
+  nodeagent::RecordedFiles recorded;
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\x1e');
+    const std::string_view record = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (record.empty()) continue;
+    const std::string content(record.substr(1));
+    recorded.files[paths[std::uint8_t(record.front()) % paths.size()]] = content;
+    recorded.links["sys/class/net/eth0/device"] = content;
+  }
+  const nodeagent::RecordedFiles clean = nodeagent::Scrub(recorded);
+  CHECK(clean.files.size() == recorded.files.size() && clean.links.size() == recorded.links.size());
+  bool read = false;
+  for (const auto& [path, content] : clean.files) {
+    CHECK(recorded.files.contains(path));
+    read = read || !content.empty();
+    if (path.ends_with("/vpd")) CHECK(content.empty() || content == "SW_MNG");
+    if (path.ends_with("/config")) CHECK(content.size() <= 256);
+    if (path == "machine.yaml" && !content.empty()) CHECK(Read(ParseMachineYaml(content)));
+    if (path == "nvml.yaml")
+      CHECK(ParseNvmlYaml(FormatNvmlYaml(ParseNvmlYaml(content))).gpus == ParseNvmlYaml(content).gpus);
+  }
+  (void)nodeagent::Scrub(clean);
+  return read;
 }
 
 // Records of one byte that names a file and what it holds from now on, ended by 0x1e; a byte above 0x7f makes it fail.

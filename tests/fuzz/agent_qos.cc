@@ -1,16 +1,22 @@
 // What the node agent hears of QoS: dcbnl, RDMA netlink, and the ports of recorded machines.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/check.h"
 #include "crds/node_lossless.h"
+#include "nodeagent/qos/congestion_files.h"
 #include "nodeagent/qos/dcb_settings.h"
 #include "nodeagent/qos/journal.h"
+#include "nodeagent/qos/likely_writer.h"
 #include "nodeagent/qos/queue_pairs.h"
 #include "nodeagent/qos/recorded_port_io.h"
 #include "tests/fuzz/targets.h"
+#include "tests/support/memory_file_tree.h"
 
 namespace heddle::fuzz {
 
@@ -83,6 +89,48 @@ bool QosJournal(std::string_view bytes) {
   const auto again = ParseRecord(*text);
   CHECK(again && *again == *record);
   return true;
+}
+
+// The files of mlx5's congestion control, of the vendor's driver where the first byte is odd, else of the kernel's, and
+// those by which a writer is known. Records of one byte that names a file and what it holds, ended by 0x1e. What is
+// read of them can be published.
+bool QosFiles(std::string_view bytes) {
+  const bool vendor = !bytes.empty() && (std::uint8_t(bytes.front()) & 1U) != 0;
+  bytes.remove_prefix(std::min<std::size_t>(bytes.size(), 1));
+  const std::string net = "sys/class/net/eth2/ecn/", kernel = "sys/kernel/debug/mlx5/0000:17:00.0/cc_params/";
+  std::vector<std::string> paths{"proc/net/unix", "proc/17/comm"};
+  if (vendor) {
+    for (const char* name :
+         {"roce_np/cnp_dscp", "roce_np/cnp_802p_prio", "roce_rp/rpg_gd", "roce_np/min_time_between_cnps"})
+      paths.push_back(net + name);
+    for (int priority = 0; priority < lossless::kPriorities; ++priority) {
+      for (const char* half : {"roce_rp", "roce_np"})
+        paths.push_back(fmt::format("{}{}/enable/{}", net, half, priority));
+    }
+  } else {
+    for (const char* name :
+         {"np_cnp_dscp", "np_cnp_prio", "np_cnp_prio_mode", "rp_gd", "np_min_time_between_cnps"})
+      paths.push_back(kernel + name);
+  }
+  test::MemoryFileTree files;
+  for (const std::string& path : paths) files.Write(path, "0\n");
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\x1e');
+    const std::string_view record = bytes.substr(0, end);
+    bytes.remove_prefix(end == std::string_view::npos ? bytes.size() : end + 1);
+    if (!record.empty())
+      files.Write(paths[std::uint8_t(record.front()) % paths.size()], std::string(record.substr(1)));
+  }
+  const QosPort port{"mlx5_0:1", "mlx5_0", 1, "eth2", "0000:17:00.0", "mlx5_core"};
+  QosReading reading;
+  ReadCongestion(files, port, reading);
+  const auto again = crds::PortSettingsFromJson(crds::ToJson(reading.have));
+  CHECK(again && *again == reading.have);
+  for (const lossless::Gap& gap : reading.gaps) CHECK(!gap.reason.empty());
+  CHECK(LikelyWriterOf(files, std::nullopt, lossless::Setting::kMtu) == "manual");
+  const std::string writer = LikelyWriterOf(files, std::nullopt, lossless::Setting::kPfc);
+  CHECK(writer == "lldpad" || writer == "manual");
+  return reading.have.dcqcn.has_value();
 }
 
 }  // namespace heddle::fuzz

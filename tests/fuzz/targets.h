@@ -43,6 +43,7 @@ bool Import(std::string_view bytes);
 bool Lint(std::string_view bytes);
 bool NvmlYaml(std::string_view bytes);
 bool MachineYaml(std::string_view bytes);
+bool Scrub(std::string_view bytes);
 bool Sysfs(std::string_view bytes);
 bool VerbsYaml(std::string_view bytes);
 bool EthtoolText(std::string_view bytes);
@@ -54,6 +55,7 @@ bool Dcbnl(std::string_view bytes);
 bool RdmaNetlink(std::string_view bytes);
 bool QosYaml(std::string_view bytes);
 bool QosJournal(std::string_view bytes);
+bool QosFiles(std::string_view bytes);
 bool Smp(std::string_view bytes);
 bool Pma(std::string_view bytes);
 bool LeafCounters(std::string_view bytes);
@@ -64,7 +66,7 @@ bool GnmiAnswer(std::string_view bytes);
 bool GnmiJson(std::string_view bytes);
 
 // Each has a folder of its name in tests/fuzz/corpus and an executable fuzz_<name>.
-inline constexpr std::array<Target, 39> kTargets{{
+inline constexpr std::array<Target, 41> kTargets{{
     {"hostlist", Hostlist},
     {"slurm_conf", SlurmConf},
     {"slurm_yaml", SlurmYaml},
@@ -86,6 +88,7 @@ inline constexpr std::array<Target, 39> kTargets{{
     {"lint", Lint},
     {"nvml_yaml", NvmlYaml},
     {"machine_yaml", MachineYaml},
+    {"scrub", Scrub},
     {"sysfs", Sysfs},
     {"verbs_yaml", VerbsYaml},
     {"ethtool_text", EthtoolText},
@@ -97,6 +100,7 @@ inline constexpr std::array<Target, 39> kTargets{{
     {"rdma_netlink", RdmaNetlink},
     {"qos_yaml", QosYaml},
     {"qos_journal", QosJournal},
+    {"qos_files", QosFiles},
     {"smp", Smp},
     {"pma", Pma},
     {"leaf_counters", LeafCounters},

@@ -63,6 +63,15 @@ TEST(Nvlink, CountsTheDataOfALinkAndNotItsLineCoding) {
   EXPECT_EQ(NvlinkGbps({0, true, LinkEnd::kSwitch, "", 0}, 7), 0);
 }
 
+// The API server takes 1,000,000 Gb/s at most, and what it refuses is the whole node.
+TEST(Nvlink, BelievesNoSpeedThatCouldNotBePublished) {
+  GpuReading gpu = Gpu(0, 72, 72);
+  for (NvlinkReading& link : gpu.nvlinks) link.speed_mbps = 10'000'000;
+  const auto nvlink = NvlinkOf({gpu});
+  EXPECT_GT(nvlink.gbps_per_gpu, 0);
+  EXPECT_LE(nvlink.gbps_per_gpu, 1'000'000);
+}
+
 TEST(NvlinkDomain, IsUnknownWhereAGpuCouldNotJoin) {
   GpuReading gpu = Gpu(0, 18);
   gpu.fabric.error = 999;
