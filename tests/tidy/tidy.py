@@ -142,7 +142,8 @@ def check_links(path, text):
 
 
 def check_claims():
-    """Sentences of docs/security.md that are about the tree: no call changes a switch, and every fuzzer is in its table."""
+    """Sentences that are about the tree: in docs/security.md that no call changes a switch, and every fuzzer; in
+    docs/testing.md the test for each bug of other projects."""
     calls = set(re.findall(r"\brpc (\w+)", (ROOT / "gnmi/gnmi.proto").read_text()))
     if calls != {"Capabilities", "Get", "Subscribe"}:
         yield "gnmi/gnmi.proto", 1, f"has the calls {', '.join(sorted(calls))}: a switch is read and never set"
@@ -150,6 +151,15 @@ def check_claims():
     for corpus in sorted((ROOT / "tests/fuzz/corpus").iterdir()):
         if f"`{corpus.name}`" not in page:
             yield "docs/security.md", 1, f"does not say whose bytes the fuzzer {corpus.name} plays"
+    page = (ROOT / "docs/testing.md").read_text().split("\n## Bugs of other projects\n")[-1].split("\n## ")[0]
+    unit = "\n".join(file.read_text() for file in sorted((ROOT / "tests/unit").rglob("*_test.cc")))
+    lab = "\n".join(file.read_text() for file in sorted((ROOT / "tests/lab").glob("test_*.py")))
+    for suite, name in re.findall(r"`([A-Z]\w*)\.([A-Z]\w*)`", page):
+        if not re.search(rf"\bTEST(_F|_P)?\({suite}, {name}\)", unit):
+            yield "docs/testing.md", 1, f"names the test {suite}.{name}, which is not there"
+    for name in re.findall(r"`(test_\w+)`", page):
+        if f"def {name}(" not in lab:
+            yield "docs/testing.md", 1, f"names the test {name}, which is not there"
 
 
 def check_reasons():
