@@ -46,6 +46,7 @@ class Assembly {
     NamePlanes(readings_.rdma, node.nics);
     AddPaths();
     seen_.pcie_faults = PcieFaults(readings_.pci, node);
+    if (seen_.pcie_faults && !seen_.pcie_faults->empty()) LimitByPcie();
     std::sort(node.nics.begin(), node.nics.end(), [](const Nic& a, const Nic& b) { return a.name < b.name; });
     return std::move(seen_);
   }
@@ -304,6 +305,19 @@ class Assembly {
       paths.insert(paths.end(), nearest.begin(), nearest.end());
     }
     Cut(paths, kMaxPaths, "pairs of a GPU and a NIC");
+  }
+
+  // Whatever its cable trained to, a NIC carries no more than the PCIe links above it. After the rails: a link that
+  // lost lanes changes the role of no NIC.
+  void LimitByPcie() {
+    for (const auto& [name, gbps] : PcieLimits(readings_.pci, seen_.node)) {
+      for (Nic& nic : seen_.node.nics) {
+        const int counted = nic.usable_gbps();
+        if (nic.name != name || counted <= gbps) continue;
+        for (topology::NicPort& port : nic.ports)
+          port.usable_gbps = int(std::int64_t{port.usable_gbps} * gbps / counted);
+      }
+    }
   }
 
   const Readings& readings_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,5 +18,10 @@ namespace heddle::nodeagent {
 // count at all times. Speed counts for NICs and for switches, which do not save power by it, and there not at
 // 2.5 GT/s for a switch; an idle GPU trains down to generation 1 and is judged by its lanes alone.
 std::optional<std::vector<std::string>> PcieFaults(const PciTree& tree, const topology::Node& node);
+
+// What such links let through of the compute NICs below them, by name: Gb/s in one direction, line coding taken off and
+// packet headers not. NICs below full links, and below those that cannot be judged, are not in it. Two NICs that share
+// a link have all of it each.
+std::map<std::string, int> PcieLimits(const PciTree& tree, const topology::Node& node);
 
 }  // namespace heddle::nodeagent

@@ -360,6 +360,22 @@ TEST(Health, ExpectsTheLinksThatEveryGpuLost) {
   EXPECT_EQ(Find(ConditionsOf(seen), kNvlinkHealthy).reason, "NvlinkFault");
 }
 
+TEST(Health, CountsOnNoMoreThanThePcieLinkOfANicLetsThrough) {
+  Machine machine;
+  const topology::Node sound = machine.Cycle().node;
+  const auto device =
+      std::filesystem::canonical(machine.path() + "/sys/bus/pci/devices/" + sound.FindNic("mlx5_3")->pci);
+  for (const std::filesystem::path& end : {device, device.parent_path()})
+    std::ofstream(end / "current_link_width") << "4\n";
+  const Observation seen = machine.Cycle();
+  EXPECT_EQ(PortOf(seen, "mlx5_3").rate_gbps, 400);
+  EXPECT_EQ(PortOf(seen, "mlx5_3").usable_gbps, 126) << "four lanes of 32 GT/s";
+  EXPECT_EQ(PortOf(seen, "mlx5_2").usable_gbps, 400);
+  EXPECT_EQ(Find(ConditionsOf(seen), kPcieLinksFull).status, ConditionStatus::kFalse);
+  const topology::Fabric fabric = topology::BuildFabric({seen.node}, {});
+  EXPECT_EQ(fabric.nodes.front().uplinks[3].gbps, 126) << "which placement reads";
+}
+
 // Eight GPUs of 18 links of 200 Gb/s, of which one counts errors and another lost a link for a moment.
 TEST(Health, LowersWhatPlacementCountsOnOfNvlinksWithErrorsAndOfThoseThatFlap) {
   Machine machine;

@@ -82,6 +82,25 @@ TEST(PcieLinks, OfANicMayNotBeSlow) {
   EXPECT_THAT(bed.Faults(), ElementsAre("mlx5_3 (0000:18:00.0) runs at 2.5 GT/s and could at 32 GT/s"));
 }
 
+TEST(PcieLinks, ThatAreNotFullLimitTheNicsBelowThem) {
+  using Limits = std::map<std::string, int>;
+  Bed bed;
+  EXPECT_EQ(PcieLimits(bed.tree, bed.node), Limits{});
+  bed.Link(kGpu).width = bed.Link(kToGpu).width = 8;
+  EXPECT_EQ(PcieLimits(bed.tree, bed.node), Limits{}) << "the GPU's own link is above no NIC";
+  bed.Link(kNic).width = bed.Link(kToNic).width = 8;
+  EXPECT_EQ(PcieLimits(bed.tree, bed.node), (Limits{{"mlx5_3", 252}}));
+  bed.Link(kUpper).width = bed.Link(kRoot).width = 4;
+  EXPECT_EQ(PcieLimits(bed.tree, bed.node), (Limits{{"mlx5_3", 126}})) << "the narrowest counts";
+  bed = Bed();
+  bed.Link(kNic).speed = bed.Link(kToNic).speed = 5000;
+  EXPECT_EQ(PcieLimits(bed.tree, bed.node), (Limits{{"mlx5_3", 64}}));
+  bed.Link(kNic) = bed.Link(kToNic) = {64000, 8, 64000, 16};
+  EXPECT_EQ(PcieLimits(bed.tree, bed.node), (Limits{{"mlx5_3", 472}}));
+  bed.Link(kToNic) = {2500, 1, 2500, 1};
+  EXPECT_EQ(PcieLimits(bed.tree, bed.node), Limits{}) << "a made-up port says nothing";
+}
+
 // What the ports of switches and hypervisors make up: one end says something that the other does not, or the
 // whole switch says generation 1.
 TEST(PcieLinks, ThatAreMadeUpSayNothing) {
