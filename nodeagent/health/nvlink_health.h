@@ -29,8 +29,8 @@ struct NvlinkDoubt {
   int gpu = 0;     // its index
   int gone = 0;    // links that should be up and are not, or were not a short while ago
   int broken = 0;  // links that counted errors
-  std::optional<int>
-      published_gbps;  // what was counted on before this agent started, while its faults still hold
+  // What was counted on before this agent started, while the faults of then still hold.
+  std::optional<int> published_gbps;
   friend bool operator==(const NvlinkDoubt&, const NvlinkDoubt&) = default;
 };
 
@@ -92,8 +92,8 @@ class NvlinkHealth {
   std::map<std::string, Gpu> gpus_;                           // by UUID, else address
   std::map<std::pair<std::string, Kind>, Trouble> troubles_;  // by GPU as gpus_
   std::vector<Published> faults_;                             // in the order in which they were published
-  std::map<std::string, Counted>
-      published_less_;  // by GPU as gpus_: less than all; none once faults_ is empty
+  // By GPU as gpus_: those that were counted for less than all; none once faults_ is empty.
+  std::map<std::string, Counted> published_less_;
 };
 
 }  // namespace heddle::nodeagent

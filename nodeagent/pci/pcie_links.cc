@@ -24,8 +24,8 @@ struct Link {
   std::vector<std::string> nics;     // of these
 };
 
-// What the link carries besides its line coding, in Gb/s: 8 of 10 bits to generation 2, 128 of 130 to generation 5, then
-// 236 bytes of packets in each flit of 256 (PCI Express Base Specification 6.0).
+// What the link carries besides its line coding, in Gb/s: 8 of 10 bits to generation 2, 128 of 130 to generation 5,
+// then 236 bytes of packets in each flit of 256 (PCI Express Base Specification 6.0).
 int DataGbps(const PciLink& link) {
   const auto [data, wire] = link.speed <= 5000    ? std::pair(8, 10)
                             : link.speed <= 32000 ? std::pair(128, 130)
