@@ -23,17 +23,23 @@ bool Marks(const std::vector<crds::LosslessWish>& wishes) {
   });
 }
 
-// That the kubelet did not say for whom it asks, and whom it was taken to mean.
+// That the kubelet did not say for whom it asks, and whom it was taken to mean, or that it was nobody.
 std::string DoubtOf(const std::string& resource, const Choice& choice) {
   const auto& rivals = choice.rivals;
   const auto end = rivals.begin() + std::min(kMaxRivals, std::ptrdiff_t(rivals.size()));
   std::string others = fmt::format("{}", fmt::join(rivals.begin(), end, ", "));
   if (end != rivals.end()) others += fmt::format(" and {} more", rivals.end() - end);
+  const std::string ids = fmt::format("{}", fmt::join(choice.ids, ","));
+  if (!choice.refusal.empty()) {
+    return fmt::format(
+        "{} {}: no plan is followed, because {}. What each got is compared (DevicesAsPlanned); "
+        "delete a pod that differs to have it placed anew. They may be for {}",
+        resource, ids, choice.refusal, others);
+  }
   return fmt::format(
-      "{} {} is taken to be for {}, which was made first; it may be for {} as well, whose plan is another. "
-      "What "
-      "each got is compared (DevicesAsPlanned)",
-      resource, fmt::join(choice.ids, ","), choice.pod.empty() ? "a pod without a plan" : choice.pod, others);
+      "{} {} is taken to be for {}, which was bound first as far as is known; it may be for {} as "
+      "well, whose plan is another. What each got is compared (DevicesAsPlanned)",
+      resource, ids, choice.pod.empty() ? "a pod without a plan" : choice.pod, others);
 }
 
 }  // namespace
@@ -311,6 +317,7 @@ std::vector<std::string> NodeDevices::Prefer(const nodeagent::Offer& offer,
         fmt::format("Preferred resource={} ids={}", offer.resource, fmt::join(choice.ids, ","));
     if (!choice.pod.empty()) line += fmt::format(" plan={}", choice.pod);
     if (!choice.rivals.empty()) line += fmt::format(" maybe={}", fmt::join(choice.rivals, ","));
+    if (!choice.refusal.empty()) line += fmt::format(" refused=\"{}\"", choice.refusal);
     options_.plugins.log(line);
   }
   if (!choice.rivals.empty() && options_.on_doubt) options_.on_doubt(DoubtOf(offer.resource, choice));

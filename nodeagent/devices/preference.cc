@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <set>
 #include <tuple>
 
@@ -149,6 +150,41 @@ std::vector<std::string> TakeAny(const Offer& offer, const Room& room, const Dev
   return ids;
 }
 
+std::optional<std::uint64_t> VersionOf(const kube::Json& pod) {
+  const std::string text = kube::ResourceVersion(pod);
+  std::uint64_t version = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), version);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
+  return version;
+}
+
+// A pod that may be meant, and what of this offer it is to have; no ids: it has no plan for this resource.
+struct Candidate {
+  const PlannedPod* pod = nullptr;
+  std::vector<std::string> ids;
+};
+
+// As a kubelet hears of them, as far as that is known.
+bool ComesBefore(const Candidate& one, const Candidate& other) {
+  constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
+  const PlannedPod &left = *one.pod, &right = *other.pod;
+  const std::uint64_t first = left.version.value_or(kUnknown), second = right.version.value_or(kUnknown);
+  return std::tie(first, left.created, left.ns, left.name) <
+         std::tie(second, right.created, right.ns, right.name);
+}
+
+// Whether a kubelet takes this one before the other, whether it hears of them one by one or of both at once.
+bool SurelyBefore(const PlannedPod& one, const PlannedPod& other) {
+  return one.version && other.version && *one.version < *other.version && one.created <= other.created;
+}
+
+// Why it is not known which of both is meant.
+std::string WhyInDoubt(const PlannedPod& first, const PlannedPod& other) {
+  if (!first.version || !other.version || *first.version == *other.version)
+    return fmt::format("nobody knows which of {} and {} was bound first", first.Title(), other.Title());
+  return fmt::format("{} was bound before {} and made after it", first.Title(), other.Title());
+}
+
 std::string GpuText(std::uint32_t gpus) {
   return gpus == 0 ? std::string("no GPU") : "GPU " + crds::FormatGpuIndexes(gpus);
 }
@@ -162,6 +198,7 @@ std::optional<PlannedPod> PlannedPodOf(const kube::Json& pod) {
   planned.ns = kube::Namespace(pod);
   planned.name = kube::Name(pod);
   if (const auto created = kube::CreationTimestamp(pod)) planned.created = *created;
+  planned.version = VersionOf(pod);
   for (const char* list : {"initContainers", "containers"}) {
     for (const kube::Json& container : kube::ArrayAt(pod, {"spec", list})) {
       std::map<std::string, int> asks;
@@ -194,10 +231,6 @@ Choice Choose(const Offer& offer, const PreferenceQuestion& question, const std:
   const int size = question.size;
   const Room room = RoomOf(offer, question);
   if (size <= 0 || int(room.taken.size()) > size) return {};
-  struct Candidate {
-    const PlannedPod* pod;
-    std::vector<std::string> ids;  // empty: it has no plan for this resource
-  };
   std::vector<Candidate> candidates;
   Devices reserved;
   for (const PlannedPod& pod : pods) {
@@ -213,16 +246,23 @@ Choice Choose(const Offer& offer, const PreferenceQuestion& question, const std:
       if (auto ids = Take(room, planned)) candidates.push_back({&pod, *std::move(ids)});
     }
   }
-  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return std::tie(a.pod->created, a.pod->ns, a.pod->name) <
-           std::tie(b.pod->created, b.pod->ns, b.pod->name);
-  });
+  std::sort(candidates.begin(), candidates.end(), ComesBefore);
   Choice choice;
   if (!candidates.empty()) {
-    choice.ids = candidates.front().ids;
-    if (!choice.ids.empty()) choice.pod = candidates.front().pod->Title();
+    const Candidate& first = candidates.front();
+    const PlannedPod* doubted = nullptr;
     for (const Candidate& other : candidates) {
-      if (other.ids != choice.ids) choice.rivals.push_back(other.pod->Title());
+      if (other.ids == first.ids || SurelyBefore(*first.pod, *other.pod)) continue;
+      if (doubted == nullptr) doubted = other.pod;
+      choice.rivals.push_back(other.pod->Title());
+    }
+    if (doubted != nullptr && offer.mode == crds::DeviceMode::kNics) {
+      // Whoever it is gets nothing that another waits for, as long as there is something else.
+      choice.refusal = WhyInDoubt(*first.pod, *doubted);
+      choice.rivals.insert(choice.rivals.begin(), first.pod->Title());
+    } else {
+      choice.ids = first.ids;
+      if (!choice.ids.empty()) choice.pod = first.pod->Title();
     }
   }
   if (choice.ids.empty()) choice.ids = TakeAny(offer, room, reserved, size);

@@ -318,32 +318,67 @@ class Devices(NodeTestCase):
         self.node.wait_for(lambda: self.condition("DevicesAsPlanned").get("status") == wanted, f"the condition {wanted}")
         print(f"    as planned: {as_planned}")
 
-    def test_of_two_pods_at_once_both_are_named_and_each_has_the_nics_of_its_gpus(self):
-        """GPUs come from elsewhere, so that the NICs alone say which rail a pod is on. The kubelet hears of both pods
-        while it was away, and asks for the first when the second is there, too."""
+    def nics_of(self, name, rails, resource):
+        """A pod that is to have the NICs of these rails, by its plan. GPUs come from elsewhere, so that the NICs alone
+        say which rail it is on."""
+        return self.pod(name, annotations={"heddle.dev/gpus": ",".join(map(str, rails)),
+                                           "heddle.dev/nics": ",".join(self.nics[rail]["name"] for rail in rails)},
+                        **{resource: str(len(rails))})
+
+    def rails_seen(self, where):
+        seen = self.nodes_seen(where)
+        return [rail for rail, nic in enumerate(self.nics) if self.verbs[nic["name"]] in seen]
+
+    def doubts(self, resource):
+        return [event["message"] for event in self.plane.rest.list(path("events", "default"))
+                if event["reason"] == "DevicesAmbiguous" and event["involvedObject"]["name"] == NODE
+                and resource in event["message"]]
+
+    def test_of_two_pods_at_once_each_has_the_nics_of_its_gpus(self):
+        """The kubelet hears of both pods while it was away, and asks for the first when the second is there, too."""
         resource = "heddle.dev/nic-at-once"
         self.offer("Nics", resource)
         self.wait_allocatable(resource, 8)
-        rails = {"older": (6, 7), "younger": (1, 2)}
+        rails = {"older": [6, 7], "younger": [1, 2]}
         with self.node.kubelet_paused():
             places = {}
             for name, mine in rails.items():
-                places[name] = self.start(self.pod(name, annotations={
-                    "heddle.dev/gpus": ",".join(map(str, mine)),
-                    "heddle.dev/nics": ",".join(self.nics[rail]["name"] for rail in mine)}, **{resource: "2"}))
+                places[name] = self.start(self.nics_of(name, mine, resource))
                 time.sleep(1.1)  # their times have whole seconds
+        self.assertEqual([self.nics[rail]["rail"] for rail in range(8)], list(range(8)))
         for name, mine in rails.items():
-            self.assertEqual([self.nics[rail]["rail"] for rail in mine], list(mine))
-            self.assertEqual(self.nodes_seen(places[name]),
-                             sorted([self.verbs[self.nics[rail]["name"]] for rail in mine] + ["rdma_cm"]), name)
-
-        def said():
-            return [event["message"] for event in self.plane.rest.list(path("events", "default"))
-                    if event["reason"] == "DevicesAmbiguous" and event["involvedObject"]["name"] == NODE
-                    and resource in event["message"]]
-        message, = self.node.wait_for(said, "the event")
-        self.assertIn("taken to be for default/older, which was made first; it may be for default/younger as well", message)
+            self.assertEqual(self.rails_seen(places[name]), mine, name)
         self.node.wait_for(lambda: self.condition("DevicesAsPlanned").get("status") == "True", "the comparison")
+        self.assertEqual(self.doubts(resource), [], "the one that was bound first is meant")
+
+    def test_of_two_pods_whose_order_is_in_doubt_no_plan_is_followed_and_both_are_named(self):
+        """Bound in one order and made in the other: a kubelet may take either of them first."""
+        resource = "heddle.dev/nic-in-doubt"
+        self.offer("Nics", resource)
+        self.wait_allocatable(resource, 8)
+        rails = {"made-first": [6, 7], "bound-first": [1, 2]}
+        with self.node.kubelet_paused():
+            places = {}
+            for name, mine in rails.items():
+                body = self.nics_of(name, mine, resource)
+                del body["spec"]["nodeName"]
+                body["spec"]["schedulerName"] = "nobody"
+                places[name] = self.start(body)
+                time.sleep(1.1)  # their times have whole seconds
+            for name in reversed(rails):
+                self.plane.rest.create(path("pods", "default", name, "binding"), {
+                    "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+                    "target": {"apiVersion": "v1", "kind": "Node", "name": NODE}})
+        got = {name: self.rails_seen(where) for name, where in places.items()}
+        planned = [name for name, mine in rails.items() if got[name] == mine]
+        self.assertEqual(len(planned), 1, f"the second is in no doubt: {got}")
+        other, = rails.keys() - planned
+        self.assertFalse(set(got[other]) & {1, 2, 6, 7}, "what is in doubt gets what nobody waits for")
+        message, = self.node.wait_for(lambda: self.doubts(resource), "the event")
+        self.assertIn("no plan is followed, because default/bound-first was bound before default/made-first and made "
+                      "after it", message)
+        self.node.wait_for(lambda: self.condition("DevicesAsPlanned").get("status") == "False", "the comparison")
+        self.assertIn(f"default/{other} holds", self.condition("DevicesAsPlanned")["message"])
 
     def test_nics_follow_the_plan_and_come_one_by_one(self):
         self.offer("Nics", "heddle.dev/nic")

@@ -103,14 +103,22 @@ class NodeDevicesTest : public testing::Test {
     });
   }
   void AddPod(const std::string& name, const std::string& gpu, const std::string& nic,
-              const std::string& created = "2026-01-31T12:00:00Z") {
+              const std::string& created = "2026-01-31T12:00:00Z", const std::string& version = "") {
     kube::Json pod = kube::Json::parse(R"({"metadata": {"namespace": "train"}, "spec": {"containers": [
         {"name": "w", "resources": {"limits": {"heddle.dev/nic": "1"}}}]}})");
     pod["metadata"]["name"] = name;
     pod["metadata"]["creationTimestamp"] = created;
+    if (!version.empty()) pod["metadata"]["resourceVersion"] = version;
     pod["metadata"]["annotations"] = {{"heddle.dev/gpus", gpu}, {"heddle.dev/nics", nic}};
     const std::lock_guard lock(mutex_);
     pods_.push_back(std::make_shared<const kube::Json>(std::move(pod)));
+  }
+  std::map<int, std::string> ByRail() const {
+    std::map<int, std::string> names;
+    for (const topology::Nic& nic : seen_.node.nics) {
+      if (nic.role == topology::NicRole::kCompute) names[nic.rail.value_or(-1)] = nic.name;
+    }
+    return names;
   }
   std::string Conf() const {
     std::ostringstream text;
@@ -259,30 +267,49 @@ TEST_F(NodeDevicesTest, FollowsThePlanOfThePodThatTheKubeletHasNotServedYet) {
 }
 
 // Pods with GPUs of the vendor's plugin and a NIC of ours, which come at once: the kubelet names neither.
-TEST_F(NodeDevicesTest, OfTwoPodsAtOnceTheOlderIsMeantBothAreNamedAndEachHasTheNicOfItsGpu) {
+TEST_F(NodeDevicesTest, OfTwoPodsAtOnceTheOneThatWasBoundFirstIsMeantAndEachHasTheNicOfItsGpu) {
   NodeDevices& devices = Start(true);
   devices.Wish({Nics()}, {});
   devices.Look(seen_);
   ASSERT_TRUE(kubelet_.WaitForCount(kResource, 8));
-  std::map<int, std::string> by_rail;
-  for (const topology::Nic& nic : seen_.node.nics) {
-    if (nic.role == topology::NicRole::kCompute) by_rail[nic.rail.value_or(-1)] = nic.name;
-  }
-  AddPod("younger", "2", by_rail.at(2), "2026-01-31T12:00:01Z");
-  AddPod("older", "5", by_rail.at(5), "2026-01-31T12:00:00Z");
+  const std::map<int, std::string> by_rail = ByRail();
+  AddPod("second", "2", by_rail.at(2), "2026-01-31T12:00:00Z", "12");
+  AddPod("first", "5", by_rail.at(5), "2026-01-31T12:00:00Z", "11");
   EXPECT_THAT(kubelet_.Prefer(kResource, nics_, {}, 1), ElementsAre(by_rail.at(5)));
-  {
-    const std::lock_guard lock(mutex_);
-    EXPECT_THAT(doubts_,
-                ElementsAre("heddle.dev/nic " + by_rail.at(5) +
-                            " is taken to be for train/older, which was made first; it may be for "
-                            "train/younger as well, whose plan is another. What each got is compared "
-                            "(DevicesAsPlanned)"));
-    doubts_.clear();
-  }
-  holders_.Give("older", by_rail.at(5));
+  holders_.Give("first", by_rail.at(5));
   std::vector<std::string> left = nics_;
   std::erase(left, by_rail.at(5));
+  EXPECT_THAT(kubelet_.Prefer(kResource, left, {}, 1), ElementsAre(by_rail.at(2)));
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(doubts_, IsEmpty()) << "the order in which they were bound is known";
+}
+
+TEST_F(NodeDevicesTest, OfTwoPodsWhoseOrderIsInDoubtNoPlanIsFollowedAndBothAreNamed) {
+  NodeDevices& devices = Start(true);
+  devices.Wish({Nics()}, {});
+  devices.Look(seen_);
+  ASSERT_TRUE(kubelet_.WaitForCount(kResource, 8));
+  const std::map<int, std::string> by_rail = ByRail();
+  AddPod("older", "2", by_rail.at(2), "2026-01-31T12:00:00Z", "12");
+  AddPod("younger", "5", by_rail.at(5), "2026-01-31T12:00:01Z", "11");
+  const std::vector<std::string> given = kubelet_.Prefer(kResource, nics_, {}, 1);
+  ASSERT_EQ(given.size(), 1U);
+  EXPECT_NE(given[0], by_rail.at(2));
+  EXPECT_NE(given[0], by_rail.at(5));
+  {
+    const std::lock_guard lock(mutex_);
+    EXPECT_THAT(
+        doubts_,
+        ElementsAre("heddle.dev/nic " + given[0] +
+                    ": no plan is followed, because train/younger was bound before train/older and made "
+                    "after it. What each got is compared (DevicesAsPlanned); delete a pod that "
+                    "differs to have it placed anew. They may be for train/younger, "
+                    "train/older"));
+    doubts_.clear();
+  }
+  holders_.Give("younger", given[0]);
+  std::vector<std::string> left = nics_;
+  std::erase(left, given[0]);
   EXPECT_THAT(kubelet_.Prefer(kResource, left, {}, 1), ElementsAre(by_rail.at(2)));
   const std::lock_guard lock(mutex_);
   EXPECT_THAT(doubts_, IsEmpty()) << "only one can be meant by now";
