@@ -46,6 +46,7 @@ void SayNotRun(const crds::RdmaDevicePolicy& policy, const base::Error& why, bas
 }
 
 constexpr std::array kTold{PolicyEvent{kNotRun, "DevicesPluginNotRun", kube::Severity::kWarning},
+                           PolicyEvent{kNotTold, "DevicesNotTold", kube::Severity::kWarning},
                            PolicyEvent{"Refused", "DevicesRefused", kube::Severity::kWarning},
                            PolicyEvent{"Conflict", "DevicesConflict", kube::Severity::kWarning},
                            PolicyEvent{"Offered", "DevicesOffered", kube::Severity::kNormal}};
@@ -72,6 +73,7 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     if (wanted == node.wishes) continue;
     pass.Spec(node.name, nodes_.UidOf(node.name), "devices", DevicesOf(node.wishes), DevicesOf(wanted));
   }
+  const auto not_told = NotToldOf(pass.Forbidden(), rollout.wishes);
   for (const crds::RdmaDevicePolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
     if (status == rollout.statuses.end()) continue;
@@ -82,8 +84,10 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     wanted.name = policy.name;
     wanted.uid = policy.uid;
     wanted.status = status->second;
+    if (const auto untold = not_told.find(policy.name); untold != not_told.end())
+      SayNotTold(untold->second, clock_.WallNow(), wanted.status.conditions);
     pass.Status(kRdmaDevicePolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
-                {policy.status.conditions, status->second.conditions});
+                {policy.status.conditions, wanted.status.conditions});
   }
   pass.Take(run);
   return pass.Sum();

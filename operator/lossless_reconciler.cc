@@ -23,7 +23,8 @@ kube::Json StatusOf(const crds::LosslessPolicyStatus& status) {
   return crds::StatusApplyJson(object).value("status", kube::Json::object());
 }
 
-constexpr std::array kTold{PolicyEvent{"Refused", "LosslessRefused", kube::Severity::kWarning},
+constexpr std::array kTold{PolicyEvent{kNotTold, "LosslessNotTold", kube::Severity::kWarning},
+                           PolicyEvent{"Refused", "LosslessRefused", kube::Severity::kWarning},
                            PolicyEvent{"Conflict", "LosslessConflict", kube::Severity::kWarning},
                            PolicyEvent{"CanaryStopped", "LosslessCanaryStopped", kube::Severity::kWarning},
                            PolicyEvent{"Failed", "LosslessFailed", kube::Severity::kWarning},
@@ -51,6 +52,7 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
     pass.Spec(node.name, nodes_.UidOf(node.name), "lossless",
               foreign ? kube::Json("another version's") : WishesOf(node.wishes), WishesOf(wanted));
   }
+  const auto not_told = NotToldOf(pass.Forbidden(), rollout.wishes);
   for (const crds::LosslessPolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
     if (status == rollout.statuses.end()) continue;
@@ -58,8 +60,10 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
     wanted.name = policy.name;
     wanted.uid = policy.uid;
     wanted.status = status->second;
+    if (const auto untold = not_told.find(policy.name); untold != not_told.end())
+      SayNotTold(untold->second, clock_.WallNow(), wanted.status.conditions);
     pass.Status(kLosslessPolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
-                {policy.status.conditions, status->second.conditions});
+                {policy.status.conditions, wanted.status.conditions});
   }
   return pass.Sum();
 }

@@ -281,9 +281,11 @@ class Decision {
   struct Tally {
     crds::LosslessCounts counts;
     std::map<LosslessState, std::string> first;
-    int of_policies = 0;  // of the conflicting: those that other policies select, too
-    int refused = 0;      // of the failed: those whose NIC cannot have it
-    std::string refusal;  // the first of these
+    int of_policies = 0;     // of the conflicting: those that other policies select, too
+    std::string rivalry;     // the first of these
+    int refused = 0;         // of the failed: those whose NIC cannot have it
+    std::string refusal;     // the first of these
+    std::string unreported;  // the first port of which no agent has said how it is: "gpu-001 mlx5_0:1"
   };
 
   // Ports of one kind of NIC, and what that does without.
@@ -355,6 +357,8 @@ class Decision {
         if (policies.size() > 1) {
           ++counts.conflicting;
           ++tally.of_policies;
+          if (tally.rivalry.empty())
+            tally.rivalry = fmt::format("; {} {}: {}", nodes_[i].name, port, Conflict(policies, port).reason);
           continue;
         }
         const LosslessReport* report = EntryOf(nodes_[i].reports, port);
@@ -371,6 +375,8 @@ class Decision {
         const bool current =
             report != nullptr && told != nullptr && in_force && Answers(*report, policy, told->generation);
         Count(current ? report->state : LosslessState::kUnknown, counts);
+        if (!current && tally.unreported.empty())
+          tally.unreported = fmt::format("{} {}", nodes_[i].name, port);
         if (current && !report->reason.empty())
           tally.first.try_emplace(report->state,
                                   fmt::format("; {} {}: {}", nodes_[i].name, port, report->reason));
@@ -450,10 +456,9 @@ class Decision {
     if (counts.ports == 0)
       return {"NothingSelected", "no port of any node is selected: see nodeSelector, roles and rails"};
     if (tally.of_policies > 0) {
-      return {"Conflict",
-              fmt::format("{} ports are selected by other LosslessPolicies too, and none of them "
-                          "applies there: `kubectl heddle lint` on `kubectl get nt -o yaml` names them",
-                          tally.of_policies)};
+      return {"Conflict", fmt::format("{} ports are selected by other LosslessPolicies too, and none of them "
+                                      "applies there{}",
+                                      tally.of_policies, tally.rivalry)};
     }
     const std::string trouble = of(LosslessState::kConflict) + of(LosslessState::kFailed);
     if (const std::size_t admitted = admitted_.at(policy.name).size(); int(admitted) < counts.nodes) {
@@ -487,10 +492,12 @@ class Decision {
     }
     if (counts.unknown > 0) {
       const std::string unknown = of(LosslessState::kUnknown);
-      return {
-          "Waiting",
-          fmt::format("{} ports {}{}", counts.unknown,
-                      unknown.empty() ? "have not been reported yet" : "are not known to be well", unknown)};
+      if (!unknown.empty())
+        return {"Waiting", fmt::format("{} ports are not known to be well{}", counts.unknown, unknown)};
+      return {"Waiting",
+              fmt::format("{} ports have not been reported yet, first {}: `kubectl heddle doctor` says "
+                          "whether its agent runs and may write its NodeTopology",
+                          counts.unknown, tally.unreported)};
     }
     if (counts.compliant == 0 && counts.not_applicable > 0) {
       return {"Compliant",

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -21,7 +22,28 @@ bool CacheIsBehind(const base::Error& error) {
   return error.code == base::Code::kNotFound || error.code == base::Code::kConflict;
 }
 
+// Of Ready: nothing is wrong that people could mend elsewhere.
+bool OnlyWaits(const crds::Condition& ready) {
+  constexpr std::array<std::string_view, 3> kWaits{"Waiting", "Canary", "Applying"};
+  return ready.status == crds::ConditionStatus::kTrue || ready.reason == kNotTold ||
+         std::find(kWaits.begin(), kWaits.end(), ready.reason) != kWaits.end();
+}
+
 }  // namespace
+
+void SayNotTold(const NotTold& what, base::WallTime now, std::vector<crds::Condition>& conditions) {
+  const crds::Condition* ready = crds::FindCondition(conditions, crds::kReady);
+  if (ready == nullptr || !OnlyWaits(*ready)) return;
+  crds::Condition said = *ready;
+  said.status = crds::ConditionStatus::kFalse;
+  said.reason = std::string(kNotTold);
+  said.message = fmt::format(
+      "{} nodes are not told what it says, and keep what they had: {}. The operator tries again by itself; "
+      "`kubectl heddle doctor` names rights that it lacks",
+      what.nodes, what.first);
+  said.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+  crds::SetCondition(conditions, std::move(said));
+}
 
 base::Result<Outcome> PolicyWrites::Spec(const std::string& node, const std::string& uid,
                                          std::string_view field, kube::Json value,
@@ -81,7 +103,19 @@ void PolicyPass::Spec(const std::string& node, const std::string& uid, std::stri
 }
 
 void PolicyPass::WriteSpecs() {
-  for (const base::Result<Outcome>& one : writes_.Specs(std::exchange(changes_, {}), stop_)) Take(one);
+  std::vector<std::string> nodes;
+  for (const PolicyWrites::SpecChange& change : changes_) nodes.push_back(change.node);
+  const auto done = writes_.Specs(std::exchange(changes_, {}), stop_);
+  for (std::size_t i = 0; i < done.size(); ++i) {
+    Take(done[i]);
+    if (!done[i] && done[i].error().code == base::Code::kForbidden)
+      forbidden_.emplace(nodes[i], done[i].error());
+  }
+}
+
+const std::map<std::string, base::Error>& PolicyPass::Forbidden() {
+  WriteSpecs();
+  return forbidden_;
 }
 
 void PolicyPass::Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -60,6 +61,35 @@ struct PolicyEvent {
   bool urgent = false;  // the status that says so waits for nothing
 };
 
+// The reason of Ready where a policy's nodes could not be told what it says.
+inline constexpr std::string_view kNotTold = "NotTold";
+struct NotTold {
+  int nodes = 0;
+  std::string first;  // the error of the first by name
+};
+
+// By policy, the nodes it speaks of whose spec could not be written. `forbidden`: as PolicyPass has it; `wishes`: what
+// each node was to be told.
+template <class Wish>
+std::map<std::string, NotTold> NotToldOf(const std::map<std::string, base::Error>& forbidden,
+                                         const std::map<std::string, std::vector<Wish>>& wishes) {
+  std::map<std::string, NotTold> by_policy;
+  for (const auto& [node, error] : forbidden) {
+    const auto wanted = wishes.find(node);
+    if (wanted == wishes.end()) continue;
+    std::set<std::string> policies;
+    for (const Wish& wish : wanted->second) policies.insert(wish.policies.begin(), wish.policies.end());
+    for (const std::string& policy : policies) {
+      NotTold& one = by_policy[policy];
+      if (one.nodes++ == 0) one.first = error.message;
+    }
+  }
+  return by_policy;
+}
+
+// Makes Ready say so where it would only say that there is something to wait for.
+void SayNotTold(const NotTold& what, base::WallTime now, std::vector<crds::Condition>& conditions);
+
 // What one look at all nodes and policies of a kind writes: what differs, and the next where one fails.
 class PolicyPass {
  public:
@@ -78,6 +108,9 @@ class PolicyPass {
   };
   void Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
               const kube::Json& applied, const Conditions& conditions);
+  // Nodes whose spec the server did not let us write, and its words. Another try alone mends none of them. Writes the
+  // specs first.
+  const std::map<std::string, base::Error>& Forbidden();
   void Take(const base::Result<Outcome>& one);
   [[nodiscard]] base::Result<Outcome> Sum();  // or the first error
 
@@ -92,6 +125,7 @@ class PolicyPass {
   const std::span<const PolicyEvent> told_;
   const std::stop_token& stop_;
   std::vector<PolicyWrites::SpecChange> changes_;
+  std::map<std::string, base::Error> forbidden_;
   Outcome total_;
   std::optional<base::Error> failed_;
 };

@@ -66,6 +66,21 @@ TEST_F(DeviceReconcilerTest, TellsNodesAndThenHasNothingMoreToWrite) {
   EXPECT_EQ(Reconcile(), 0);
 }
 
+TEST_F(DeviceReconcilerTest, SaysOfWhichNodeItMayNotWriteTheSpec) {
+  AddRoceNode("a");
+  AddRoceNode("b");
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  server.FailNext({.method = "PATCH", .path_contains = "nodetopologies/a", .status = 403});
+  ASSERT_FALSE(reconciler.Reconcile({}));
+  const auto policy = crds::RdmaDevicePolicyFromJson(*server.Find(kRdmaDevicePolicies, {"", "rails"}));
+  ASSERT_TRUE(policy);
+  const auto* ready = crds::FindCondition(policy->status.conditions, crds::kReady);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ(ready->reason, "NotTold");
+  EXPECT_THAT(ready->message, testing::HasSubstr("write spec.devices of NodeTopology a"));
+  EXPECT_EQ(NodeOf("b").spec.devices.size(), 2u) << "the others are told";
+}
+
 TEST_F(DeviceReconcilerTest, TakesBackWhatNoPolicySaysAnyMore) {
   AddRoceNode("a");
   AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});

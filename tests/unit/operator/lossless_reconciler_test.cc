@@ -105,9 +105,35 @@ TEST_F(LosslessReconcilerTest, TellsTheOthersWhereItMayNotTellOneAndThatOneLater
   EXPECT_THAT(refused.error().message, HasSubstr("write spec.lossless of NodeTopology a"));
   EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
   EXPECT_EQ(NodeOf("b").spec.lossless.size(), 1u);
-  EXPECT_EQ(PolicyOf("roce").status.counts.ports, 2) << "what there is to say of it is said";
+  const crds::LosslessPolicy policy = PolicyOf("roce");
+  EXPECT_EQ(policy.status.counts.ports, 2) << "what there is to say of it is said";
+  const auto* ready = crds::FindCondition(policy.status.conditions, crds::kReady);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ(ready->reason, "NotTold");
+  EXPECT_THAT(ready->message,
+              testing::AllOf(HasSubstr("1 nodes are not told what it says"),
+                             HasSubstr("write spec.lossless of NodeTopology a"), HasSubstr("heddle doctor")));
+  events.Flush({});
+  ASSERT_EQ(server.All(kube::kEvents).size(), 1u);
+  EXPECT_EQ(server.All(kube::kEvents)[0]["reason"], "LosslessNotTold");
   EXPECT_EQ(Reconcile(), 1);
   EXPECT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile(), 1) << "and it is no longer said";
+  EXPECT_EQ(crds::FindCondition(PolicyOf("roce").status.conditions, crds::kReady)->reason, "Waiting");
+}
+
+TEST_F(LosslessReconcilerTest, SaysNothingNewWhileItMayStillNotTellANode) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  for (int i = 0; i < 3; ++i) {
+    server.FailNext({.method = "PATCH", .path_contains = "nodetopologies/a", .status = 403});
+    ASSERT_FALSE(reconciler.Reconcile({}));
+    clock.Advance(1h);
+  }
+  EXPECT_EQ(PolicyOf("roce").status.conditions.size(), 1u);
+  events.Flush({});
+  EXPECT_EQ(server.All(kube::kEvents).size(), 1u) << "said once";
 }
 
 TEST_F(LosslessReconcilerTest, TakesOutWhatANewerOperatorWrote) {

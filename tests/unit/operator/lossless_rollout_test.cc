@@ -76,6 +76,8 @@ TEST(LosslessRollout, TellsEqualPortsTheSameInOneEntry) {
   EXPECT_EQ(status.counts, (crds::LosslessCounts{1, 2, 0, 0, 0, 0, 2}));
   EXPECT_EQ(status.profile, "generic/v1");
   EXPECT_EQ(ReasonOf(rollout, "roce"), "Waiting");
+  EXPECT_THAT(crds::FindCondition(status.conditions, crds::kReady)->message,
+              HasSubstr("2 ports have not been reported yet, first a mlx5_0:1: `kubectl heddle doctor` says"));
 }
 
 TEST(LosslessRollout, SelectsByLabelRoleAndRail) {
@@ -277,6 +279,10 @@ TEST(LosslessRollout, AppliesNeitherOfTwoPoliciesOnOnePortAndNamesBoth) {
   for (const char* name : {"roce", "rails"}) {
     EXPECT_EQ(rollout.statuses.at(name).counts.conflicting, 1) << name;
     EXPECT_EQ(ReasonOf(rollout, name), "Conflict");
+    const auto* ready = crds::FindCondition(rollout.statuses.at(name).conditions, crds::kReady);
+    EXPECT_EQ(ready->message,
+              "1 ports are selected by other LosslessPolicies too, and none of them applies there; a mlx5_1:1: "
+              "LosslessPolicies rails, roce select this port: narrow nodeSelector, roles or rails of all but one");
   }
 }
 
