@@ -1,6 +1,7 @@
 """LosslessPolicies on a real API server: what the operator makes of them for each node, under its own account."""
 
 from bed import Heddle, path
+from bed.rest import ApiError
 from bed.testing import BedTestCase, options
 
 NODES = ("gpu-001", "gpu-002", "gpu-003")
@@ -77,6 +78,34 @@ class LosslessTest(BedTestCase):
         self.assertEqual((first["ports"], first["policies"]), (["mlx5_0:1"], ["roce"]))
         self.assertEqual((second["ports"], second["policies"]), (["mlx5_1:1"], ["rail-1", "roce"]))
         self.assertNotIn("settings", second)
+        for line in self.plane.kubectl("get", "losslesspolicies", "-o", "wide", "--no-headers").splitlines():
+            self.assertIn("; gpu-001 mlx5_1:1: LosslessPolicies rail-1, roce select this port: narrow", line)
+
+    def test_nodes_that_may_not_be_told_are_said_and_told_once_they_may(self):
+        role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/heddle-operator"
+        rules = self.rest.get(role)["rules"]
+        narrow = [rule | {"verbs": [verb for verb in rule["verbs"] if verb != "patch"]}
+                  if "nodetopologies" in rule["resources"] else rule for rule in rules]
+        operator = self.rest.as_user("system:serviceaccount:heddle-system:heddle-operator")
+
+        def may_not():
+            try:
+                operator.patch(path("nodetopologies", name=NODES[0]), {}, dryRun="All")
+            except ApiError as error:
+                return error.status == 403
+            return False
+        try:
+            self.rest.patch(role, {"rules": narrow})
+            self.heddle.wait_for(may_not, "the right to be gone")
+            self.make("roce", {})
+            self.heddle.wait_for(lambda: self.ready("roce") == "NotTold", "the policy to say so", 60)
+            self.assertRegex(self.plane.kubectl("get", "losslesspolicies", "-o", "wide"),
+                             "3 nodes are not told .*write spec.lossless of NodeTopology gpu-001: .*forbidden.*doctor")
+            self.assertEqual([self.wishes(name) for name in NODES], [[], [], []])
+        finally:
+            self.rest.patch(role, {"rules": rules})
+        self.heddle.wait_for(lambda: all(self.wishes(name) for name in NODES), "all nodes to be told", 120)
+        self.heddle.wait_for(lambda: self.ready("roce") == "Waiting", "the policy to wait for reports", 60)
 
     def test_canaries_go_first(self):
         self.make("roce", {"mode": "Apply", "canary": 1})
