@@ -78,6 +78,8 @@ constexpr std::array kPolicyWords{
                 Gravity::kProblem, false},
     PolicyWords{"Failed", "could not be set", "see the ports it names; docs/lossless.md", Gravity::kProblem,
                 false},
+    PolicyWords{"NotTold", "nodes may not be told", "kubectl heddle doctor names the missing right",
+                Gravity::kProblem, false},
     PolicyWords{"Drifted", "drifted", "see who writes these settings; docs/lossless.md", Gravity::kWarning,
                 false},
     PolicyWords{"NothingSelected", "selects nothing", "see its nodeSelector, roles and rails",

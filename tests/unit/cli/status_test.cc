@@ -300,6 +300,15 @@ TEST_F(StatusTest, GivesThePassingTimeBeforeItCallsThemWrong) {
   EXPECT_EQ(report["items"][2]["severity"], "warning");
 }
 
+TEST_F(StatusTest, NodesThatTheOperatorMayNotTellAreAProblemAtOnce) {
+  AddHealthy();
+  AddPolicy(keys::kLosslessPolicy, "roce", "NotTold", "3 nodes are not told what it says", minutes(1));
+  const Json report = RunJson();
+  ASSERT_THAT(Whats(report), ElementsAre("nodes may not be told"));
+  EXPECT_EQ(report["items"][0]["severity"], "problem");
+  EXPECT_THAT(report["items"][0]["do"].get<std::string>(), HasSubstr("heddle doctor"));
+}
+
 TEST_F(StatusTest, NamesGangsThatHoldOtherDevicesThanPlannedBelowWhatStopsOne) {
   AddHealthy();
   const std::string message =
