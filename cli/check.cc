@@ -36,6 +36,13 @@ struct Half {
   bool used = false;
 };
 
+// A Pod of a file, of which its PodGroup says how many there are.
+struct GroupedPod {
+  std::string file;
+  Json object;
+  crds::PodGroupRef group;
+};
+
 class Looking {
  public:
   Looking(const crds::WorkloadGround& ground, const CheckSources& sources)
@@ -47,6 +54,7 @@ class Looking {
       const base::Status done = workload ? Live(target, *workload) : File(target);
       if (!done) looked_.unread.push_back(done.error());
     }
+    TakeGroupedPods();
     TakeTrainJobs();
     return std::move(looked_);
   }
@@ -54,8 +62,20 @@ class Looking {
  private:
   base::Status Live(const std::string& target, const LiveWorkload& workload) {
     ASSIGN_OR_RETURN(const Json object, sources_.live(workload));
-    if (!Take(target, object))
+    if (!Take(target, object, "", LiveGroup(target, object)))
       return base::Fail(base::Code::kInvalid, target + ": there is no pod template in it");
+    return {};
+  }
+
+  crds::PodGroupFacts LiveGroup(const std::string& target, const Json& object) {
+    const auto ref = crds::PodGroupOf(object);
+    if (!ref) return {};
+    const base::Result<Json> group = sources_.group(*ref);
+    if (group) return crds::FactsOf(*group);
+    looked_.notes.push_back(fmt::format(
+        "{}: how many pods its PodGroup {} has could not be read, so whether its parallelism makes "
+        "their GPUs is not said: {}",
+        target, ref->name, group.error().message));
     return {};
   }
 
@@ -65,11 +85,7 @@ class Looking {
     bool any = false;
     TRY(ForEachObject(text, nullptr,
                       [&](const Json& object) -> base::Status {
-                        if (crds::IsTrainJob(object)) {
-                          train_jobs_.push_back({path, object});
-                        } else if (crds::IsTrainingRuntime(object)) {
-                          runtimes_.push_back({path, object});
-                        } else if (!Take(path, object)) {
+                        if (!TakeFromFile(path, object)) {
                           const std::string kind = kube::StringAt(object, {"kind"});
                           ++others[kind.empty() ? "object without a kind" : kind];
                           return {};
@@ -83,6 +99,45 @@ class Looking {
     if (any) return {};
     return base::Fail(base::Code::kInvalid,
                       path + ": there is no pod and no object with a pod template in it");
+  }
+
+  // Whether it is something to look at, by itself or once all files are read.
+  bool TakeFromFile(const std::string& path, const Json& object) {
+    if (crds::IsTrainJob(object)) {
+      train_jobs_.push_back({path, object});
+    } else if (crds::IsTrainingRuntime(object)) {
+      runtimes_.push_back({path, object});
+    } else if (crds::IsPodGroup(object)) {
+      groups_.push_back(object);
+    } else if (const auto group = crds::PodGroupOf(object); group && !crds::PodTemplatesOf(object).empty()) {
+      grouped_.push_back({path, object, *group});
+    } else {
+      return Take(path, object);
+    }
+    return true;
+  }
+
+  // Pods of a PodGroup are as many as it says, in whatever file that stands; of one that stands in none they are taken
+  // for all that there are.
+  void TakeGroupedPods() {
+    std::map<crds::PodGroupRef, std::int64_t> here;
+    for (const GroupedPod& one : grouped_) {
+      if (!crds::CheckWorkload(one.object, ground_).templates.empty()) ++here[one.group];
+    }
+    std::set<crds::PodGroupRef> missing;
+    for (const GroupedPod& one : grouped_) {
+      const auto group = std::find_if(groups_.begin(), groups_.end(), [&one](const Json& object) {
+        return crds::IsNamed(object, one.group);
+      });
+      if (group == groups_.end()) missing.insert(one.group);
+      Take(one.file, one.object, "",
+           group == groups_.end() ? crds::PodGroupFacts{.pods = here[one.group]} : crds::FactsOf(*group));
+    }
+    for (const crds::PodGroupRef& group : missing) {
+      looked_.notes.push_back(
+          fmt::format("PodGroup {} is in no file, so its gang is taken for the pods that are: {}", group.name,
+                      here[group]));
+    }
   }
 
   // A TrainJob is looked at as the JobSet that comes of it and of its runtime, in whatever file that stands, and a
@@ -118,10 +173,11 @@ class Looking {
         {base::Code::kInvalid, fmt::format("{}: {} has no pod template", job.file, name), std::nullopt});
   }
 
-  // Whether it is something to look at. `name`: of what it was made from; empty = its own.
-  bool Take(const std::string& target, const Json& object, const std::string& name = "") {
+  // Whether it is something to look at. `name`: of what it was made from; empty = its own. `group`: of a pod.
+  bool Take(const std::string& target, const Json& object, const std::string& name = "",
+            const crds::PodGroupFacts& group = {}) {
     if (crds::PodTemplatesOf(object).empty()) return false;
-    CheckedWorkload checked = crds::CheckWorkload(object, ground_);
+    CheckedWorkload checked = crds::CheckWorkload(object, ground_, group);
     if (!name.empty()) checked.name = name;
     if (checked.templates.empty()) {
       looked_.notes.push_back(fmt::format("{}: {} left out: it asks for no GPU", target, checked.name));
@@ -135,6 +191,8 @@ class Looking {
   const crds::WorkloadGround& ground_;
   const CheckSources& sources_;
   std::vector<Half> train_jobs_, runtimes_;
+  std::vector<GroupedPod> grouped_;
+  std::vector<Json> groups_;
   Looked looked_;
 };
 

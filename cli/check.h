@@ -9,6 +9,7 @@
 #include "cli/cluster_files.h"
 #include "cli/landing.h"
 #include "cli/output.h"
+#include "crds/pod_group.h"
 #include "crds/workload_check.h"
 #include "kube/client.h"
 
@@ -40,12 +41,14 @@ bool AsksCluster(const CheckOptions& options);
 [[nodiscard]] base::Status CheckWords(const CheckOptions& options);
 
 using ReadWorkload = std::function<base::Result<Json>(const LiveWorkload& workload)>;
+using ReadPodGroup = std::function<base::Result<Json>(const crds::PodGroupRef& group)>;
 
 // Where what is looked at comes from.
 struct CheckSources {
   ReadFile read;
   ReadWorkload live;                      // called only where AsksCluster
   const LandingGround* ground = nullptr;  // null = where it would land is not asked
+  ReadPodGroup group = {};                // of a pod that `live` brought
 };
 
 // Says what of these workloads would go wrong. Exit codes: 0 nothing was found, 3 something was, a TrainJob without its

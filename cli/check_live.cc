@@ -5,8 +5,10 @@
 #include <initializer_list>
 #include <optional>
 
+#include "base/check.h"
 #include "base/lower_case.h"
 #include "cli/check_ground.h"
+#include "cli/explain_target.h"
 #include "cli/live_cluster.h"
 #include "cli/node_selection.h"
 #include "crds/gang.h"
@@ -128,6 +130,18 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& 
   return ground;
 }
 
+// In whichever version the cluster serves it.
+base::Result<Json> GetPodGroup(kube::Client& client, const crds::PodGroupRef& ref,
+                               const std::stop_token& stop) {
+  const ExplainKind* kind = ExplainKindOf("PodGroup");
+  CHECK(kind != nullptr);
+  kube::Resource resource = kind->resource;
+  auto object = client.Get(resource, {ref.ns, ref.name}, stop);
+  if (object || object.error().code != base::Code::kNotFound) return object;
+  resource.version = kind->earlier;
+  return client.Get(resource, {ref.ns, ref.name}, stop);
+}
+
 base::Result<CheckGround> AskGround(kube::Client& client, const CheckOptions& options,
                                     const std::stop_token& stop) {
   CheckGround ground;
@@ -180,8 +194,9 @@ Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFil
                       fmt::format("{}; see `kubectl get {} -n {}`", object.error().message,
                                   workload.resource.plural, options.ns));
   };
+  const ReadPodGroup group = [&](const crds::PodGroupRef& ref) { return GetPodGroup(client, ref, stop); };
   Output output =
-      Check(options, ground->known, {read, live, ground->landing ? &*ground->landing : nullptr}, look);
+      Check(options, ground->known, {read, live, ground->landing ? &*ground->landing : nullptr, group}, look);
   output.err = ground->notes + output.err;
   return output;
 }

@@ -14,6 +14,7 @@
 #include "crds/gang.h"
 #include "crds/keys.h"
 #include "crds/parallelism.h"
+#include "crds/pod_group.h"
 #include "crds/pod_templates.h"
 #include "kube/object.h"
 
@@ -41,19 +42,29 @@ const Json* TemplateThatSays(const std::vector<crds::PodTemplate>& templates,
   return nullptr;
 }
 
+// As GangSpec has it; empty = not of a PodGroup.
+std::string GroupOf(const Json& object) {
+  const auto group = crds::PodGroupOf(object);
+  return group ? "PodGroup/" + group->name : "";
+}
+
 bool HasItsPlace(const Json& object, const std::vector<crds::Gang>& gangs) {
-  const std::string uid = kube::Uid(object);
-  return !uid.empty() && std::any_of(gangs.begin(), gangs.end(), [&uid](const crds::Gang& gang) {
-    return gang.spec.owner.uid == uid && gang.status.placement &&
-           !crds::IsTrue(gang.status.conditions, crds::kEnded);
+  const std::string uid = kube::Uid(object), group = GroupOf(object), ns = kube::Namespace(object);
+  if (uid.empty()) return false;
+  return std::any_of(gangs.begin(), gangs.end(), [&](const crds::Gang& gang) {
+    const bool its_own =
+        gang.spec.owner.uid == uid || (!group.empty() && gang.spec.group == group && gang.ns == ns);
+    return its_own && gang.status.placement && !crds::IsTrue(gang.status.conditions, crds::kEnded);
   });
 }
 
 // One gang's pods, in the order of the templates, which is that of its ranks.
 base::Status AddPods(const crds::CheckedWorkload& checked, Asked& asked) {
   const std::int64_t world = asked.request.parallelism.world();
+  const std::int64_t times =
+      std::max<std::int64_t>(checked.gang_pods, 1);  // a Pod brings the others of its gang
   std::int64_t gpus = 0;
-  for (const auto& one : checked.templates) gpus += one.pods * one.gpus;
+  for (const auto& one : checked.templates) gpus += times * one.pods * one.gpus;
   if (gpus == 0 || gpus % world != 0) {
     return Fail(Code::kInvalid,
                 fmt::format("heddle.dev/parallelism makes {} GPUs and its pods ask for {}", world, gpus));
@@ -61,7 +72,7 @@ base::Status AddPods(const crds::CheckedWorkload& checked, Asked& asked) {
   asked.gangs = gpus / world;
   std::int64_t left = world;
   for (const auto& one : checked.templates) {
-    for (std::int64_t pod = 0; pod < one.pods && left > 0; ++pod, left -= one.gpus) {
+    for (std::int64_t pod = 0; pod < times * one.pods && left > 0; ++pod, left -= one.gpus) {
       if (one.gpus > std::min<std::int64_t>(left, crds::kMaxGpusPerPod) ||
           asked.request.pods.size() >= std::size_t(crds::kMaxPods)) {
         return Fail(Code::kInvalid, fmt::format("pods of {} GPUs do not make a gang of {}", one.gpus, world));

@@ -41,6 +41,9 @@ constexpr std::array kRules{
                  "the pod is never scheduled", "more pods with fewer GPUs"},
     WorkloadRule{"not-its-gpus", true, "a parallelism that does not make the workload's GPUs",
                  "Heddle refuses the gang, and its pods wait", "make both the same"},
+    WorkloadRule{"no-gang", true, "a PodGroup that asks for no gang",
+                 "its pods may start one by one, so Heddle refuses them, and they wait",
+                 "spec.schedulingPolicy.gang.minCount of the PodGroup"},
     WorkloadRule{"annotation-unread", true, "an annotation of Heddle that makes no sense",
                  "Heddle refuses the gang, and its pods wait", "what the message says"},
     WorkloadRule{
@@ -101,7 +104,8 @@ struct Seen {
 
 class Checking {
  public:
-  Checking(const Json& object, const WorkloadGround& ground) : object_(object), ground_(ground) {}
+  Checking(const Json& object, const WorkloadGround& ground, const PodGroupFacts& group)
+      : object_(object), ground_(ground), group_(group) {}
 
   CheckedWorkload Run() {
     out_.name = NameOf(object_);
@@ -115,6 +119,7 @@ class Checking {
       gpus_ += seen.facts.pods * seen.facts.gpus;
       out_.templates.push_back(seen.facts);
     }
+    if (!seen_.empty() && IsPod()) CountGangOfPod();
     for (const Seen& seen : seen_) {
       CheckNode(seen);
       CheckRdma(seen);
@@ -276,17 +281,29 @@ class Checking {
     check(keys::kComputeDomain, [](const std::string& text) { return ParseComputeDomain(text); });
   }
 
-  // Pods of the gang that this one is of. Most objects are one gang; a LeaderWorkerSet has one for each replica, and
-  // lone pods say how many belong together.
-  std::int64_t PodsOfGang(const Seen& seen) const {
-    const std::string kind = TextOf(At(object_, "kind"));
-    std::int64_t said = 0;
-    if (kind == "LeaderWorkerSet") {
-      said = pods_ / std::max<std::int64_t>(CountOf(At(object_, {"spec", "replicas"})), 1);
-    } else if (kind == "Pod") {
-      said = CountOf(At(*seen.from->pod, {"metadata", "labels", keys::kGangSize}));
-      if (said == 0) said = CountOf(At(*seen.from->pod, {"metadata", "annotations", kKueueGroupSize}));
+  bool IsPod() const { return TextOf(At(object_, "kind")) == "Pod"; }
+
+  // What a pod lacks depends on how far its gang reaches, and not on itself alone.
+  void CountGangOfPod() {
+    out_.gang_pods = PodsOfGangOfPod();
+    pods_ = std::max<std::int64_t>(out_.gang_pods, 1);
+    gpus_ = pods_ * seen_.front().facts.gpus;
+  }
+
+  // In the order in which the extender asks; 0 where nothing says it.
+  std::int64_t PodsOfGangOfPod() const {
+    if (PodGroupOf(object_)) return group_.pods;
+    for (const char* marks : {"labels", "annotations"}) {
+      const std::int64_t said = CountOf(At(object_, {"metadata", marks, keys::kGangSize}));
+      if (said > 0) return said;
     }
+    return CountOf(At(object_, {"metadata", "annotations", kKueueGroupSize}));
+  }
+
+  // Most objects are one gang; a LeaderWorkerSet has one for each replica, and of a pod pods_ has its gang's.
+  std::int64_t PodsOfGang() const {
+    if (TextOf(At(object_, "kind")) != "LeaderWorkerSet") return pods_;
+    const std::int64_t said = pods_ / std::max<std::int64_t>(CountOf(At(object_, {"spec", "replicas"})), 1);
     return said > 0 ? said : pods_;
   }
 
@@ -304,7 +321,13 @@ class Checking {
       if (!equal) {
         Find("not-its-gpus", seen.facts.where, "its pods ask for different numbers of GPUs",
              "give each pod of a gang the same number");
-      } else if (const std::int64_t pods = PodsOfGang(seen);
+      } else if (const auto group = PodGroupOf(object_); group && !group_.asks_for_gang) {
+        Find("no-gang", seen.facts.where,
+             fmt::format("PodGroup {} has no spec.schedulingPolicy.gang", group->name),
+             "set spec.schedulingPolicy.gang.minCount to the number of its pods");
+      } else if (group && group_.pods == 0) {
+        return;
+      } else if (const std::int64_t pods = PodsOfGang();
                  pods > kMaxPods || seen.facts.gpus > kMaxGpusPerPod) {
         Find("not-its-gpus", seen.facts.where,
              fmt::format("a gang has at most {} pods of {} GPUs", kMaxPods, kMaxGpusPerPod),
@@ -369,9 +392,10 @@ class Checking {
 
   const Json& object_;
   const WorkloadGround& ground_;
+  const PodGroupFacts& group_;  // of a Pod that names one
   std::vector<PodTemplate> templates_;
   std::vector<Seen> seen_;
-  std::int64_t pods_ = 0, gpus_ = 0;  // of all templates
+  std::int64_t pods_ = 0, gpus_ = 0;  // of all templates; of a Pod those of its gang
   CheckedWorkload out_;
 };
 
@@ -394,8 +418,8 @@ bool IsRdmaResource(std::string_view name) {
   return false;
 }
 
-CheckedWorkload CheckWorkload(const Json& object, const WorkloadGround& ground) {
-  return Checking(object, ground).Run();
+CheckedWorkload CheckWorkload(const Json& object, const WorkloadGround& ground, const PodGroupFacts& group) {
+  return Checking(object, ground, group).Run();
 }
 
 }  // namespace heddle::crds

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "crds/object_meta.h"
+#include "crds/pod_group.h"
 
 namespace heddle::crds {
 
@@ -44,11 +45,15 @@ struct CheckedWorkload {
   std::string name;                         // "Job train/llama"
   std::vector<WorkloadTemplate> templates;  // those that ask for GPUs; none = there is nothing to check
   std::vector<WorkloadFinding> findings;    // errors first
+  std::int64_t gang_pods =
+      0;  // of a Pod: how many make its gang, itself among them; 0 = it is none, or not known
 };
 
 // Any object that is a pod or has pod templates; of a TrainJob that it could not be looked at (JobSetOf makes of it and
-// its runtime what can). Pure and total.
-CheckedWorkload CheckWorkload(const Json& object, const WorkloadGround& ground);
+// its runtime what can). `group`: of the PodGroup that a Pod names (PodGroupOf); where it is not known, whether the
+// parallelism makes the gang's GPUs is not judged. Pure and total.
+CheckedWorkload CheckWorkload(const Json& object, const WorkloadGround& ground,
+                              const PodGroupFacts& group = {});
 
 // Whether a resource brings RDMA devices, by the names of the plugins that there are: those of RdmaDevicePolicies,
 // rdma/ (k8s-rdma-shared-dev-plugin), vpc.amazonaws.com/efa, networking.gke.io.networks/ (GKE), openshift.io/ (its

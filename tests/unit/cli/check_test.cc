@@ -209,6 +209,61 @@ TEST_F(CheckATrainJob, LooksAtARuntimeThatNobodyNames) {
   EXPECT_EQ(Look({"runtime.yaml"}).exit_code, Output::kUsage);
 }
 
+// docs/examples/podgroup.yaml: a PodGroup of two, a Service, and two pods of 8 GPUs.
+class CheckPodsOfAPodGroup : public testing::Test {
+ protected:
+  CheckPodsOfAPodGroup() {
+    const auto text = FromDisk(std::string(HEDDLE_SOURCE_DIR) + "/docs/examples/podgroup.yaml");
+    const std::size_t end = text ? text->find("---\n") : std::string::npos;
+    EXPECT_NE(end, std::string::npos);
+    if (end == std::string::npos) return;
+    files["group.yaml"] = text->substr(0, end);
+    files["pods.yaml"] = text->substr(end + 4);
+  }
+  Output Look(const std::vector<std::string>& targets) {
+    const ReadFile read = [this](const std::string& path) -> base::Result<std::string> {
+      return files.at(path);
+    };
+    return Check({.targets = targets}, {}, {.read = read}, {});
+  }
+  void Count(int pods) {
+    std::string& text = files["group.yaml"];
+    const std::size_t at = text.find("minCount: 2");
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, 11, "minCount: " + std::to_string(pods));
+  }
+  std::map<std::string, std::string> files;
+};
+
+TEST_F(CheckPodsOfAPodGroup, CountsThemAsTheGroupDoes) {
+  for (const bool group_first : {true, false}) {
+    const Output output = group_first ? Look({"group.yaml", "pods.yaml"}) : Look({"pods.yaml", "group.yaml"});
+    EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+    EXPECT_THAT(output.out, HasSubstr("2 workloads looked at"));
+    EXPECT_THAT(output.err, Not(HasSubstr("PodGroup")));
+  }
+  Count(4);
+  const Output output = Look({"group.yaml", "pods.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out, HasSubstr("not-its-gpus"));
+}
+
+TEST_F(CheckPodsOfAPodGroup, TakesThoseThatAreThereForAllWhereTheGroupIsNot) {
+  const Output output = Look({"pods.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out;
+  EXPECT_THAT(output.err,
+              HasSubstr("PodGroup pair is in no file, so its gang is taken for the pods that are: 2"));
+}
+
+TEST_F(CheckPodsOfAPodGroup, NamesAGroupThatAsksForNoGang) {
+  files["group.yaml"] =
+      "apiVersion: scheduling.k8s.io/v1beta1\nkind: PodGroup\nmetadata: {name: pair}\n"
+      "spec: {schedulingPolicy: {basic: {}}}\n";
+  const Output output = Look({"group.yaml", "pods.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out, HasSubstr("PodGroup pair has no spec.schedulingPolicy.gang"));
+}
+
 TEST(CheckCommand, ListsItsRules) {
   const Output output = Check({.rules = true}, {}, {.read = FromDisk}, {});
   EXPECT_EQ(output.exit_code, Output::kOk);
@@ -307,6 +362,32 @@ TEST_F(CheckInACluster, LooksAtTheJobSetOfATrainJob) {
   set["spec"]["replicatedJobs"] = Json::array({{{"name", "node"}, {"replicas", 1}, {"template", job}}});
   server.Put(*workload->makes, set);
   EXPECT_THAT(Look({"trainjob/llama"}).out, HasSubstr("no-rdma"));
+}
+
+TEST_F(CheckInACluster, AsksThePodGroupOfAPodInTheVersionThatIsServed) {
+  AddCluster("su:1 node:4 gpu:4 nic:4 rail:4 transport:ib");
+  AddSample("rdma/hca");
+  const Json job = *server.Find(kube::kJobs, {"train", "llama"});
+  Json pod = kube::NewObject(kube::kPods, {"train", "pair-0"});
+  pod["metadata"]["annotations"]["heddle.dev/parallelism"] = "tp=4,dp=2";
+  pod["spec"] = job["spec"]["template"]["spec"];
+  pod["spec"]["schedulingGroup"]["podGroupName"] = "pair";
+  server.Put(kube::kPods, pod);
+  const Output early = Look({"pod/pair-0"});
+  EXPECT_EQ(early.exit_code, Output::kOk) << early.out;
+  EXPECT_THAT(early.err, HasSubstr("how many pods its PodGroup pair has could not be read"));
+  for (const char* version : {"v1alpha2", "v1beta1"}) {
+    const kube::Resource groups =
+        kube::CustomResource("scheduling.k8s.io", version, "podgroups", "PodGroup", true);
+    server.Serve(groups);
+    Json group = kube::NewObject(groups, {"train", "pair"});
+    group["spec"]["schedulingPolicy"]["gang"]["minCount"] = version == std::string("v1beta1") ? 3 : 2;
+    server.Put(groups, group);
+    const Output output = Look({"pod/pair-0"});
+    EXPECT_EQ(output.err, "") << version;
+    EXPECT_EQ(output.exit_code, version == std::string("v1beta1") ? Output::kRefused : Output::kOk)
+        << output.out;
+  }
 }
 
 TEST_F(CheckInACluster, SaysWhatItCouldNotRead) {

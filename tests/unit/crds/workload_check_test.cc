@@ -164,6 +164,50 @@ TEST(Workload, HasTheWorldOfEachOfItsGangs) {
   EXPECT_THAT(Rules(pod), ElementsAre("not-its-gpus"));
 }
 
+// A pod of Sound() as one of two, in a PodGroup.
+Json OfAPodGroup() {
+  Json pod =
+      With("/spec/template/metadata/annotations/heddle.dev~1parallelism", "tp=8,dp=2")["spec"]["template"];
+  pod["kind"] = "Pod";
+  pod["spec"]["schedulingGroup"]["podGroupName"] = "pair";
+  return pod;
+}
+
+TEST(Workload, OfAPodGroupHasTheWorldOfTheGroup) {
+  const auto rules = [](const Json& pod, const PodGroupFacts& group) {
+    std::vector<std::string> ids;
+    for (const WorkloadFinding& finding : CheckWorkload(pod, {}, group).findings)
+      ids.emplace_back(finding.rule->id);
+    return ids;
+  };
+  Json pod = OfAPodGroup();
+  EXPECT_THAT(rules(pod, {.pods = 2}), IsEmpty());
+  EXPECT_EQ(CheckWorkload(pod, {}, {.pods = 2}).gang_pods, 2);
+  EXPECT_THAT(rules(pod, {.pods = 3}), ElementsAre("not-its-gpus"));
+  EXPECT_THAT(rules(pod, {}), IsEmpty()) << "nothing is said of a group that nobody has read";
+  EXPECT_THAT(rules(pod, {.asks_for_gang = false}), ElementsAre("no-gang"));
+  // The extender asks the group, whatever this label says.
+  pod["metadata"]["labels"]["heddle.dev/gang-size"] = "3";
+  EXPECT_THAT(rules(pod, {.pods = 2}), IsEmpty());
+  pod["metadata"]["labels"]["heddle.dev/gang-name"] = "ours";
+  EXPECT_THAT(rules(pod, {.pods = 2}), ElementsAre("not-its-gpus"));
+}
+
+TEST(Workload, OfOnePodNeedsWhatItsGangNeeds) {
+  Json pod = OfAPodGroup();
+  pod["spec"]["containers"][0]["resources"]["limits"].erase("heddle.dev/rdma");
+  const CheckedWorkload checked = CheckWorkload(pod, {}, {.pods = 2});
+  ASSERT_EQ(checked.findings.size(), 1u);
+  EXPECT_EQ(checked.findings[0].rule->id, "no-rdma");
+  EXPECT_THAT(checked.findings[0].fact, HasSubstr("2 pods with 16 GPUs in all"));
+  EXPECT_EQ(checked.templates.at(0).pods, 1) << "it is one of them all the same";
+  pod["spec"].erase("schedulingGroup");
+  pod["metadata"]["annotations"]["heddle.dev/gang-size"] = "2";
+  EXPECT_THAT(Rules(pod), ElementsAre("no-rdma")) << "an annotation says it as well as a label";
+  pod["metadata"]["annotations"].clear();
+  EXPECT_THAT(Rules(pod), IsEmpty()) << "alone it fits a node";
+}
+
 TEST(Workload, IsToldItsNics) {
   const Json job = Without(In(kLimits, "/heddle.dev~1fabric").c_str());
   EXPECT_THAT(Rules(job), ElementsAre("no-nccl-file"));
