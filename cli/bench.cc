@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/counted.h"
 #include "cli/bench_manifest.h"
 #include "cli/bench_view.h"
 #include "cli/explain_target.h"
@@ -69,8 +70,8 @@ BenchRun ToRun(const BenchRanks& ranks, Collective collective) {
 base::Status CheckRanks(const BenchRanks& ranks, const formats::NcclTestTable& table) {
   if (table.hosts.empty() || int(table.hosts.size()) == ranks.over.ranks()) return {};
   return Fail(Code::kInvalid,
-              fmt::format("these are results of {} rank{}, and {} has {}: {}", table.hosts.size(),
-                          table.hosts.size() == 1 ? "" : "s", ranks.subject, ranks.over.ranks(),
+              fmt::format("these are results of {}, and {} has {}: {}",
+                          base::Counted(table.hosts.size(), "rank"), ranks.subject, ranks.over.ranks(),
                           table.hosts.size() == 1 ? "were nccl-tests built without MPI=1?"
                                                   : "give those of a run over all of them"));
 }

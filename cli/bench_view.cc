@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 
 namespace heddle::cli {
@@ -227,11 +228,12 @@ std::string BenchText(const BenchRanks& ranks, const std::vector<BenchRun>& runs
   std::string text;
   for (const BenchRun& run : runs) {
     text += fmt::format(
-        "{} over {} ranks of {} on {} node{}, {}\nbus bandwidth as nccl-tests counts it; {} bound by {} "
+        "{} over {} ranks of {} on {}, {}\nbus bandwidth as nccl-tests counts it; {} bound by {} "
         "({} Gb/s)\n\n",
-        CollectiveName(run.collective), ranks.over.ranks(), Printable(ranks.subject), nodes,
-        nodes == 1 ? "" : "s", Printable(ranks.fabric), placement::AlgorithmName(run.bottleneck.algorithm),
-        placement::BoundName(run.bottleneck.bound), run.bottleneck.gbps);
+        CollectiveName(run.collective), ranks.over.ranks(), Printable(ranks.subject),
+        base::Counted(nodes, "node"), Printable(ranks.fabric),
+        placement::AlgorithmName(run.bottleneck.algorithm), placement::BoundName(run.bottleneck.bound),
+        run.bottleneck.gbps);
     text += RunText(run, style) + "\n";
   }
   for (const BenchFinding& finding : findings) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "crds/port_name.h"
 
@@ -149,7 +150,7 @@ std::string Detail(const CableRow& row) {
 std::string Counts(const std::vector<CableRow>& rows) {
   std::map<CableVerdict, std::size_t> counts;
   for (const CableRow& row : rows) ++counts[row.verdict];
-  std::string text = fmt::format("{} port{}", rows.size(), rows.size() == 1 ? "" : "s");
+  std::string text = base::Counted(rows.size(), "port");
   const char* before = ": ";
   for (const auto& [verdict, count] : counts) {
     text += fmt::format("{}{} {}", before, count, CableVerdictName(verdict));

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/object_documents.h"
 #include "crds/pod_templates.h"
@@ -209,20 +210,16 @@ std::size_t Count(const Looked& looked, bool errors) {
   return count;
 }
 
-std::string Plural(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 std::string Summary(const Looked& looked, const crds::WorkloadGround& ground) {
   // That nothing was found would be no news of files that nobody could read, or that hold nothing.
   if (looked.workloads.empty()) return looked.unread.empty() ? "no workload asks for a GPU\n" : "";
   const std::size_t errors = Count(looked, true), warnings = Count(looked, false);
-  const std::string workloads = Plural(looked.workloads.size(), "workload");
+  const std::string workloads = base::Counted(looked.workloads.size(), "workload");
   const std::string where =
       fmt::format("for nodes of {} GPUs with {}", ground.gpus_per_node, ground.roce ? "RoCE" : "InfiniBand");
   if (errors + warnings == 0) return fmt::format("{} looked at, {}: nothing was found\n", workloads, where);
-  return fmt::format("{} and {} in {}, {}\n", Plural(errors, "error"), Plural(warnings, "warning"), workloads,
-                     where);
+  return fmt::format("{} and {} in {}, {}\n", base::Counted(errors, "error"),
+                     base::Counted(warnings, "warning"), workloads, where);
 }
 
 // Paths of templates say which only where there are several.

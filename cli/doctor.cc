@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/doctor_parts.h"
 
@@ -21,12 +22,12 @@ std::string Sum(const Findings& findings) {
   const std::size_t problems = CountOf(findings, Verdict::kProblem);
   const std::size_t warnings = CountOf(findings, Verdict::kWarning);
   const std::size_t unknown = CountOf(findings, Verdict::kUnknown);
-  std::string text = problems > 0   ? Count(problems, "problem")
+  std::string text = problems > 0   ? base::Counted(problems, "problem")
                      : unknown == 0 ? "Heddle is whole"
                                     : "No problem was found";
-  if (warnings > 0) text += ", " + Count(warnings, "warning");
+  if (warnings > 0) text += ", " + base::Counted(warnings, "warning");
   if (unknown > 0) text += fmt::format(", {} could not be looked at", unknown);
-  return text + fmt::format(" ({}).", Count(findings.size(), "check"));
+  return text + fmt::format(" ({}).", base::Counted(findings.size(), "check"));
 }
 
 }  // namespace
@@ -51,10 +52,6 @@ Finding NotRead(std::string check, std::string_view what, const base::Error& err
             "ask somebody who may; it says: " + error.message};
   }
   return {std::move(check), Verdict::kUnknown, fmt::format("it was not possible to {}", what), error.message};
-}
-
-std::string Count(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 Findings Diagnose(const DoctorReading& reading) {

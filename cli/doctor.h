@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "base/version.h"
 #include "cli/output.h"
 #include "kube/client.h"
 
@@ -15,9 +15,6 @@ namespace heddle::cli {
 
 // `kubectl heddle doctor`: whether this installation of Heddle is whole, and what in the cluster works around it. What
 // is wrong with the machines is `status`'s.
-
-// Of this program.
-inline constexpr std::string_view kCliVersion = base::kVersion;
 
 enum class Verdict : std::uint8_t { kOk, kWarning, kProblem, kUnknown };
 std::string_view VerdictName(Verdict verdict);  // "ok", "warning", "problem", "unknown"

@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 
+#include "base/counted.h"
+#include "base/version.h"
 #include "cli/advice.h"
 #include "cli/doctor_parts.h"
 #include "cli/status_parts.h"
@@ -141,7 +143,8 @@ void Report(std::string_view what, std::vector<std::string> names, std::size_t o
   std::sort(names.begin(), names.end());
   findings.push_back(
       {"agents", names.size() == of ? Verdict::kProblem : Verdict::kWarning,
-       fmt::format("{} of {}: {}: {}", names.size(), Count(of, "node"), what, FirstNames(names)), remedy});
+       fmt::format("{} of {}: {}: {}", names.size(), base::Counted(of, "node"), what, FirstNames(names)),
+       remedy});
 }
 
 // The version in the name of an image: "0.1.0" of "registry:5000/ai/heddle:0.1.0@sha256:…"; empty = it has none.
@@ -160,12 +163,12 @@ std::map<std::string, std::set<std::string>> OtherVersions(const DoctorReading& 
     for (const Json& one : **objects) {
       if (kube::Namespace(one) != reading.ns || kube::Label(one, kName) != "heddle") continue;
       const std::string version = kube::Label(one, kVersionLabel).value_or("");
-      if (!version.empty() && version != kCliVersion) others[version].insert(kube::Name(one));
+      if (!version.empty() && version != base::kVersion) others[version].insert(kube::Name(one));
       for (const Json& container : kube::ArrayAt(one, {"spec", "template", "spec", "containers"})) {
         const std::string image = kube::StringAt(container, {"image"}), tag = TagOf(image);
         // The scheduler beside us has the cluster's version, and people may name images of their own as they like.
         if (image.find("heddle") == std::string::npos || tag.empty() || tag == version) continue;
-        if (tag != kCliVersion) others["image " + tag].insert(kube::Name(one));
+        if (tag != base::kVersion) others["image " + tag].insert(kube::Name(one));
       }
     }
   }
@@ -173,9 +176,9 @@ std::map<std::string, std::set<std::string>> OtherVersions(const DoctorReading& 
   std::map<std::string, std::size_t> agents;
   for (const Json& one : *reading.topologies) {
     const std::string version = kube::StringAt(one, {"status", "agentVersion"});
-    if (!version.empty() && version != kCliVersion) ++agents[version];
+    if (!version.empty() && version != base::kVersion) ++agents[version];
   }
-  for (const auto& [version, count] : agents) others[version].insert(Count(count, "agent"));
+  for (const auto& [version, count] : agents) others[version].insert(base::Counted(count, "agent"));
   return others;
 }
 
@@ -277,7 +280,8 @@ void CheckAgents(const DoctorReading& reading, Findings& findings) {
     findings.push_back({"agents", Verdict::kWarning, "no node with GPUs is known",
                         "are GPU device plugins there? `kubectl describe nodes` shows nvidia.com/gpu"});
   } else {
-    findings.push_back({"agents", Verdict::kOk, fmt::format("all {} report", Count(reporting, "agent")), ""});
+    findings.push_back(
+        {"agents", Verdict::kOk, fmt::format("all {} report", base::Counted(reporting, "agent")), ""});
   }
 }
 
@@ -286,12 +290,12 @@ void CheckVersions(const DoctorReading& reading, Findings& findings) {
   for (const auto& [version, who] : others) {
     findings.push_back({"versions", Verdict::kWarning,
                         fmt::format("{}: {}; this program is {}", version,
-                                    FirstNames({who.begin(), who.end()}), kCliVersion),
+                                    FirstNames({who.begin(), who.end()}), base::kVersion),
                         "helm upgrade, or use the program of that version"});
   }
   if (others.empty())
     findings.push_back(
-        {"versions", Verdict::kOk, fmt::format("all that say theirs are {}", kCliVersion), ""});
+        {"versions", Verdict::kOk, fmt::format("all that say theirs are {}", base::kVersion), ""});
 }
 
 }  // namespace heddle::cli

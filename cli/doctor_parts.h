@@ -46,8 +46,6 @@ bool InScope(const DoctorReading& reading, const Installation& installed, const 
 
 // What could not be read: the check is unknown, and the right that is missing for it is named.
 Finding NotRead(std::string check, std::string_view what, const base::Error& error);
-// "2 pods", "1 pod"
-std::string Count(std::size_t count, std::string_view noun);
 
 // What a cluster's CustomResourceDefinition lacks of ours, or has more: fields as "status.gpus[].numa", sorted.
 struct SchemaDifference {

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/doctor_parts.h"
 #include "crds/keys.h"
@@ -67,8 +68,8 @@ void CheckBypass(const DoctorReading& reading, const Installation& installed, Fi
     std::sort(pods.begin(), pods.end());
     findings.push_back(
         {"bypass", Verdict::kWarning,
-         fmt::format("{} with GPUs in Heddle's scope went to {}: {}", Count(pods.size(), "pod"), scheduler,
-                     FirstNames(pods)),
+         fmt::format("{} with GPUs in Heddle's scope went to {}: {}", base::Counted(pods.size(), "pod"),
+                     scheduler, FirstNames(pods)),
          scheduler != "default-scheduler" ? "take schedulerName off them, or their namespace out of the scope"
          : installed.by_hand
              ? "make them anew, prepared: kubectl heddle prepare -f job.yaml | kubectl create -f -"
@@ -76,11 +77,11 @@ void CheckBypass(const DoctorReading& reading, const Installation& installed, Fi
   }
   if (!by_hand.empty()) {
     std::sort(by_hand.begin(), by_hand.end());
-    findings.push_back(
-        {"bypass", Verdict::kWarning,
-         fmt::format("{} with GPUs {} put on a node by hand (spec.nodeName): {}",
-                     Count(by_hand.size(), "pod"), by_hand.size() == 1 ? "was" : "were", FirstNames(by_hand)),
-         "use nodeSelector, and they go past nobody"});
+    findings.push_back({"bypass", Verdict::kWarning,
+                        fmt::format("{} with GPUs {} put on a node by hand (spec.nodeName): {}",
+                                    base::Counted(by_hand.size(), "pod"),
+                                    by_hand.size() == 1 ? "was" : "were", FirstNames(by_hand)),
+                        "use nodeSelector, and they go past nobody"});
   }
   if (findings.size() == before) {
     findings.push_back({"bypass", Verdict::kOk,
@@ -98,14 +99,14 @@ void CheckRdma(const DoctorReading& reading, Findings& findings) {
   for (auto& [fault, pods] : faulty) {
     std::sort(pods.begin(), pods.end());
     const std::size_t colon = fault.find(": ");
-    findings.push_back(
-        {"rdma", Verdict::kWarning,
-         fmt::format("{}: {}: {}", Count(pods.size(), "pod"), FirstNames(pods), fault.substr(0, colon)),
-         colon == std::string::npos ? "kubectl heddle check" : fault.substr(colon + 2)});
+    findings.push_back({"rdma", Verdict::kWarning,
+                        fmt::format("{}: {}: {}", base::Counted(pods.size(), "pod"), FirstNames(pods),
+                                    fault.substr(0, colon)),
+                        colon == std::string::npos ? "kubectl heddle check" : fault.substr(colon + 2)});
   }
   if (!reading.topologies) {
-    findings.push_back(NotRead("rdma", "list nodetopologies, which say whose NICs speak RoCE",
-                               reading.topologies.error()));
+    findings.push_back(
+        NotRead("rdma", "list nodetopologies, which say whose NICs speak RoCE", reading.topologies.error()));
   } else if (faulty.empty()) {
     findings.push_back(
         {"rdma", Verdict::kOk, "no pod with RDMA devices lacks what it needs to use them", ""});

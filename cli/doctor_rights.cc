@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/doctor_parts.h"
 #include "crds/keys.h"
@@ -170,8 +171,9 @@ void CheckRights(const DoctorReading& reading, const Installation& installed, Fi
     findings.push_back(
         NotRead("rights", "ask what Heddle's accounts may do (create subjectaccessreviews)", *unknown));
   } else if (missing.empty()) {
-    findings.push_back({"rights", Verdict::kOk,
-                        fmt::format("Heddle's accounts have the {} they need", Count(looked, "right")), ""});
+    findings.push_back(
+        {"rights", Verdict::kOk,
+         fmt::format("Heddle's accounts have the {} they need", base::Counted(looked, "right")), ""});
   }
 }
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <optional>
 
+#include "base/counted.h"
+#include "base/version.h"
 #include "cli/advice.h"
 #include "cli/doctor_parts.h"
 #include "cli/known_crds.h"
@@ -88,13 +90,13 @@ std::optional<Finding> CheckCrd(const Json& ours, const Objects& theirs) {
   if (!difference.missing.empty()) {
     return Finding{"crds", Verdict::kProblem,
                    fmt::format("{} is older than {}: it knows nothing of {}, and the server drops it", name,
-                               kCliVersion, FirstNames(difference.missing)),
+                               base::kVersion, FirstNames(difference.missing)),
                    "helm upgrade, with crds.install=true"};
   }
   if (difference.more.empty()) return std::nullopt;
   return Finding{
       "crds", Verdict::kWarning,
-      fmt::format("{} is newer than {}: it has {}", name, kCliVersion, FirstNames(difference.more)),
+      fmt::format("{} is newer than {}: it has {}", name, base::kVersion, FirstNames(difference.more)),
       "use the kubectl-heddle of the version that is installed"};
 }
 
@@ -294,10 +296,11 @@ void CheckCrds(const DoctorReading& reading, Findings& findings) {
     if (auto finding = CheckCrd(ours, *reading.definitions)) findings.push_back(*std::move(finding));
   }
   if (findings.size() != before) return;
-  findings.push_back({"crds", Verdict::kOk,
-                      fmt::format("{} are established, with the fields of {}",
-                                  Count(OurCrds().size(), "CustomResourceDefinition"), kCliVersion),
-                      ""});
+  findings.push_back(
+      {"crds", Verdict::kOk,
+       fmt::format("{} are established, with the fields of {}",
+                   base::Counted(OurCrds().size(), "CustomResourceDefinition"), base::kVersion),
+       ""});
 }
 
 void CheckPolicies(const DoctorReading& reading, const Installation& installed, Findings& findings) {
@@ -337,7 +340,7 @@ void CheckPolicies(const DoctorReading& reading, const Installation& installed, 
   }
   if (findings.size() != before) return;
   findings.push_back(
-      {check, Verdict::kOk, fmt::format("{} are in force", Count(expected.size(), "guard")), ""});
+      {check, Verdict::kOk, fmt::format("{} are in force", base::Counted(expected.size(), "guard")), ""});
 }
 
 bool InScope(const DoctorReading& reading, const Installation& installed, const std::string& ns) {
@@ -369,7 +372,8 @@ void CheckScope(const DoctorReading& reading, const Installation& installed, Fin
     return;
   }
   findings.push_back({"scope", Verdict::kOk,
-                      fmt::format("{}: {}", Count(names.size(), "namespace"), FirstNames(names)), ""});
+                      fmt::format("{}: {}", base::Counted(names.size(), "namespace"), FirstNames(names)),
+                      ""});
 }
 
 }  // namespace heddle::cli

@@ -3,13 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "cli/doctor.h"
+#include "base/version.h"
 
 namespace heddle::cli {
 namespace {
 
 std::string Line() {
-  return "kubectl-heddle " + std::string(kCliVersion);
+  return "kubectl-heddle " + std::string(base::kVersion);
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ void DefineVersion(CLI::App& app) {
 
 Output VersionOf(Format format) {
   if (format == Format::kText) return {.out = Line() + "\n"};
-  const crds::Json json{{"version", std::string(kCliVersion)}};
+  const crds::Json json{{"version", std::string(base::kVersion)}};
   return {.out = Printed(json, format)};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/counted.h"
 #include "cli/import_hosts.h"
 #include "cli/import_infiniband.h"
 #include "cli/import_lldp.h"
@@ -185,9 +186,9 @@ class Import {
       assumed += described_ || machines.by_host().contains(node.name) ? 0 : 1;
     if (assumed == 0) return;
     findings_.notes.push_back(fmt::format(
-        "no file shows the inside of {} host{}: taken for {} GPU{} in one NVLink domain, GPU i beside NIC "
+        "no file shows the inside of {}: taken for {} in one NVLink domain, GPU i beside NIC "
         "i{}",
-        assumed, assumed == 1 ? "" : "s", Gpus(), Gpus() == 1 ? "" : "s",
+        base::Counted(assumed, "host"), base::Counted(Gpus(), "GPU"),
         !options_.gpus_per_node ? " (--gpus-per-node, or an NCCL topology XML or `nvidia-smi topo -m`)"
                                 : ""));
   }

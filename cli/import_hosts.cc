@@ -9,6 +9,8 @@
 #include <optional>
 #include <set>
 
+#include "base/counted.h"
+
 namespace heddle::cli {
 namespace {
 
@@ -151,11 +153,10 @@ class KindOfHost {
       storage.push_back(kind_.nics[i]);
     }
     if (storage.empty()) return;
-    findings_.notes.push_back(
-        fmt::format("{} of {} host{} {}: taken for storage", fmt::join(storage, ", "), kind_.hosts.size(),
-                    kind_.hosts.size() == 1 ? "" : "s",
-                    machine_knows ? "share no PCIe switch with a GPU in " + machine_.source
-                                  : std::string("run slower than the other NICs, on leaves of their own")));
+    findings_.notes.push_back(fmt::format(
+        "{} of {} {}: taken for storage", fmt::join(storage, ", "), base::Counted(kind_.hosts.size(), "host"),
+        machine_knows ? "share no PCIe switch with a GPU in " + machine_.source
+                      : std::string("run slower than the other NICs, on leaves of their own")));
   }
 
   // By the first GPU that a NIC is nearest to, then by name.

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/counted.h"
 #include "cli/import_hosts.h"
 #include "cli/import_infiniband.h"
 
@@ -315,10 +316,8 @@ class Switches {
       }
       declaration.groups.push_back({fmt::format("group-{}", declaration.groups.size()), names});
     }
-    findings_.notes.push_back(
-        fmt::format("switches of one tier are cabled to each other: taken for a dragonfly of {} "
-                    "group{}",
-                    leaves.size(), leaves.size() == 1 ? "" : "s"));
+    findings_.notes.push_back("switches of one tier are cabled to each other: taken for a dragonfly of " +
+                              base::Counted(leaves.size(), "group"));
   }
 
   const IbGraph& graph_;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/counted.h"
 #include "cli/best_fabric.h"
 #include "cli/node_selection.h"
 #include "cli/quality_view.h"
@@ -208,10 +209,10 @@ std::string LandingText(const Landing& landing, const Style& style) {
   }
   const placement::Quality& quality = *landing.quality;
   return fmt::format(
-      "{}{} would land{} on {} node{} of {}: {}\n  {:.3f} ms of communication a step; {}/{} TP groups "
+      "{}{} would land{} on {} of {}: {}\n  {:.3f} ms of communication a step; {}/{} TP groups "
       "inside one NVLink "
       "domain, {} leaf crossings\n",
-      who, each, now, landing.nodes.size(), landing.nodes.size() == 1 ? "" : "s", Printable(landing.fabric),
+      who, each, now, base::Counted(landing.nodes.size(), "node"), Printable(landing.fabric),
       Printable(FirstOf(landing.nodes)), double(quality.step_micros) / 1000, quality.tp_groups_in_domain,
       quality.tp_groups, CrossingsOf(quality));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/lint_file.h"
 #include "lossless/lint.h"
@@ -67,18 +68,14 @@ std::size_t Count(const std::vector<Finding>& findings, Severity severity) {
                                    [&](const Finding& finding) { return finding.severity == severity; }));
 }
 
-std::string Plural(std::size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 std::string Summary(const Looked& looked) {
   // That nothing was found would be no news of files that nobody could read.
   if (looked.files.empty()) return "";
   const std::string read = fmt::format("{}, {} policies and ports looked at",
-                                       Plural(looked.files.size(), "file"), looked.subjects);
+                                       base::Counted(looked.files.size(), "file"), looked.subjects);
   if (looked.findings.empty()) return read + ": nothing was found\n";
-  return fmt::format("{} and {} in {}\n", Plural(Count(looked.findings, Severity::kError), "error"),
-                     Plural(Count(looked.findings, Severity::kWarning), "warning"), read);
+  return fmt::format("{} and {} in {}\n", base::Counted(Count(looked.findings, Severity::kError), "error"),
+                     base::Counted(Count(looked.findings, Severity::kWarning), "warning"), read);
 }
 
 std::string TextOf(const Looked& looked, const Style& style) {

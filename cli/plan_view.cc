@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/gpu_use.h"
 #include "cli/quality_view.h"
@@ -14,11 +15,6 @@ namespace {
 using crds::Json;
 using placement::AxisReport;
 using topology::kNone;
-
-// "1 node", "2 nodes"
-std::string Counted(std::size_t count, std::string_view word) {
-  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
 
 double Milliseconds(std::int64_t micros) {
   return double(micros) / 1000;
@@ -109,10 +105,10 @@ std::string PlanText(const placement::ClusterState& state, const placement::Gang
                      const placement::Plan& plan, const Style& style) {
   const topology::Fabric& fabric = state.fabric();
   const placement::Quality& quality = plan.quality;
-  std::string out = fmt::format("{} of {}, {}, on {} with {}\n\n", Counted(request.pods.size(), "pod"),
-                                Counted(std::size_t(request.pods.front().gpus), "GPU"),
-                                ParallelismText(request.parallelism), Counted(fabric.nodes.size(), "node"),
-                                Counted(std::size_t(fabric.gpu_count()), "GPU"));
+  std::string out =
+      fmt::format("{} of {}, {}, on {} with {}\n\n", base::Counted(request.pods.size(), "pod"),
+                  base::Counted(request.pods.front().gpus, "GPU"), ParallelismText(request.parallelism),
+                  base::Counted(fabric.nodes.size(), "node"), base::Counted(fabric.gpu_count(), "GPU"));
   const std::vector<std::string> header{"AXIS",       "SIZE",     "GROUPS", "FARTHEST",   "LEAF CROSSINGS",
                                         "GB PER GPU", "BOUND BY", "AS",     "MS PER STEP"};
   const std::vector<std::size_t> below{6, 7};  // BOUND BY, AS

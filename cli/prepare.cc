@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "base/lower_case.h"
 #include "cli/object_documents.h"
 #include "crds/keys.h"
@@ -197,7 +198,7 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
   }
   output.err = notes;
   if (changed > 0) {
-    output.err += fmt::format("Prepared {} pod template{}.\n", changed, changed == 1 ? "" : "s");
+    output.err += "Prepared " + base::Counted(changed, "pod template") + ".\n";
   } else if (notes.empty()) {
     output.err =
         "Note: nothing was changed: no pod template asks for a GPU and is for Heddle's scheduler, or "

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/counted.h"
 #include "cli/gpu_use.h"
 #include "cli/node_selection.h"
 #include "cli/status_parts.h"
@@ -86,18 +87,14 @@ void CountGpus(const Objects& topologies, const Objects& pods, const std::set<st
   }
 }
 
-std::string Plural(int count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string TotalsText(const StatusTotals& totals) {
-  std::string text = Plural(totals.nodes, "node");
+  std::string text = base::Counted(totals.nodes, "node");
   if (totals.unusable_nodes > 0) text += fmt::format(" ({} out of use)", totals.unusable_nodes);
-  text += ", " + Plural(totals.gpus, "GPU");
+  text += ", " + base::Counted(totals.gpus, "GPU");
   if (totals.bound_known) text += fmt::format(": {} bound, {} free", totals.bound, totals.free);
   if (totals.out_of_use > 0)
     text += fmt::format("{} {} out of use", totals.bound_known ? "," : ":", totals.out_of_use);
-  text += fmt::format("; {} running, {} waiting", Plural(totals.running, "gang"), totals.waiting);
+  text += fmt::format("; {} running, {} waiting", base::Counted(totals.running, "gang"), totals.waiting);
   if (totals.stopped > 0) text += fmt::format(", {} standing still", totals.stopped);
   return text;
 }

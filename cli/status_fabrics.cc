@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/counted.h"
 #include "cli/status_parts.h"
 #include "crds/fabric.h"
 #include "kube/object.h"
@@ -47,7 +48,7 @@ void AddCables(const Json& fabric, const Json& cabled, std::vector<Trouble>& tro
     if (doubtful == 0) return;
     Trouble trouble = OfCondition(fabric, cabled);
     trouble.gravity = Gravity::kNote;
-    trouble.what = fmt::format("{} cable{} may be wrong", doubtful, doubtful == 1 ? "" : "s");
+    trouble.what = base::Counted(doubtful, "cable") + " may be wrong";
     if (troubles.size() != before) trouble.message.clear();  // it speaks of those that are wrong
     trouble.remedy = "say which leaf has which rail: spec.leafNames; kubectl heddle cables --problems";
     troubles.push_back(std::move(trouble));

@@ -3,6 +3,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/counted.h"
 #include "cli/status_parts.h"
 #include "kube/object.h"
 
@@ -47,7 +48,7 @@ std::vector<Trouble> SuspectTroubles(const Objects& fabrics) {
       trouble.names = {kube::StringAt(suspect, {"name"})};
       if (healthy != nullptr) trouble.since = ConditionSince(*healthy);
       trouble.message = kube::StringAt(suspect, {"evidence"});
-      if (gangs > 0) trouble.message += fmt::format(", {} gang{} slowed", gangs, gangs == 1 ? "" : "s");
+      if (gangs > 0) trouble.message += fmt::format(", {} slowed", base::Counted(gangs, "gang"));
       trouble.remedy = kube::StringAt(suspect, {"next"});
       troubles.push_back(std::move(trouble));
     }

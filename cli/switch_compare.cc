@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/switch_files.h"
 #include "lossless/cable_compare.h"
@@ -65,8 +66,7 @@ std::string Ends(const switches::NamedCable& name) {
 std::string Summary(const Compared& compared) {
   std::map<LosslessVerdict, std::size_t> counts;
   for (std::size_t i = 0; i < compared.cables.size(); ++i) ++counts[compared.comparison.Of(i).verdict];
-  std::string text =
-      fmt::format("{} cable{}", compared.cables.size(), compared.cables.size() == 1 ? "" : "s");
+  std::string text = base::Counted(compared.cables.size(), "cable");
   const char* before = ": ";
   for (const auto& [verdict, count] : counts) {
     text += fmt::format("{}{} {}", before, count, lossless::LosslessVerdictName(verdict));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/object_documents.h"
 #include "cli/switch_files.h"
@@ -139,15 +140,15 @@ std::vector<Wish> Wishes(const SwitchRenderOptions& options, const Work& work) {
 
 std::string TextOf(const Work& work, const formats::SonicPatch& patch, const Style& style) {
   const std::string name = work.parsed.hostname.empty() ? "the switch" : work.parsed.hostname;
-  const std::string ports = fmt::format("{} port{}", work.ports.size(), work.ports.size() == 1 ? "" : "s");
+  const std::string ports = base::Counted(work.ports.size(), "port");
   if (patch.lines.empty()) {
     return SentenceText(fmt::format("{} is as LosslessPolicy {} wants it on {}: nothing to change",
                                     Printable(name), work.policy.name, ports),
                         style);
   }
-  std::string text = fmt::format("{}: {} change{} for LosslessPolicy {} on {}, profile {}\n\n",
-                                 Printable(name), patch.lines.size(), patch.lines.size() == 1 ? "" : "s",
-                                 work.policy.name, ports, work.profile->name);
+  std::string text =
+      fmt::format("{}: {} for LosslessPolicy {} on {}, profile {}\n\n", Printable(name),
+                  base::Counted(patch.lines.size(), "change"), work.policy.name, ports, work.profile->name);
   text +=
       switches::Explain(patch, [&](const std::string& line) { return style.Paint(line, Colour::kFaint); });
   text += "\n`--format patch` is what `config apply-patch` takes. Heddle sends nothing to a switch.\n";

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/counted.h"
+
 namespace heddle::crds {
 namespace {
 
@@ -51,17 +53,17 @@ ObservedTotals SumObserved(const std::vector<Gang>& gangs) {
 }
 
 std::string ObservedLine(const ObservedTotals& totals) {
-  const auto jobs = [](int count) { return fmt::format("{} job{}", count, count == 1 ? "" : "s"); };
   std::string line = totals.jobs + totals.waiting == 0 ? "no job was observed yet" : "last ";
   if (totals.jobs > 0) {
     line += fmt::format("{}: {} % of DP edges crossed leaves; Heddle: {} %; predicted step {}",
-                        jobs(totals.jobs), Percent(totals.cluster.dp_crossings, totals.cluster.dp_edges),
+                        base::Counted(totals.jobs, "job"),
+                        Percent(totals.cluster.dp_crossings, totals.cluster.dp_edges),
                         Percent(totals.heddle.dp_crossings, totals.heddle.dp_edges),
                         Shorter(totals.cluster.step_micros, totals.heddle.step_micros));
   }
   if (totals.waiting > 0) {
     line += fmt::format("{}{} would have waited for a better place", totals.jobs > 0 ? "; " : "",
-                        jobs(totals.waiting));
+                        base::Counted(totals.waiting, "job"));
   }
   return line;
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/counted.h"
 #include "base/lower_case.h"
 #include "crds/gpu_indexes.h"
 #include "crds/json_at.h"
@@ -70,10 +71,6 @@ const WorkloadRule* RuleOf(std::string_view id) {
 }
 
 constexpr std::string_view kKueueGroupSize = "kueue.x-k8s.io/pod-group-total-count";
-
-std::string Pods(std::int64_t pods) {
-  return fmt::format("{} pod{}", pods, pods == 1 ? "" : "s");
-}
 
 std::int64_t GpusOf(const Json& container) {
   std::int64_t gpus = 0;
@@ -209,7 +206,7 @@ class Checking {
           fmt::format(
               "{} with {} GPUs in all do not fit a node of {}, and no container of this template asks for "
               "an RDMA device",
-              Pods(pods_), gpus_, ground_.gpus_per_node),
+              base::Counted(pods_, "pod"), gpus_, ground_.gpus_per_node),
           "add heddle.dev/rdma: \"1\" to the GPU container's limits, or what your RdmaDevicePolicy or device "
           "plugin calls it");
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/counted.h"
 #include "crds/gpu_indexes.h"
 #include "extender/gang_rules.h"
 #include "extender/gang_status.h"
@@ -136,10 +137,10 @@ Action Resize(const GangInput& input) {
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
   Blame(status, "SizeChanged",
-        "the gang was started with " + Plural(input.gang->spec.pods, "pod") + " and its owner now wants " +
-            std::to_string(input.members.spec.pods) + "; it is planned anew when " +
-            Plural(on_the_way, "pod") + " that the scheduler has not bound yet " +
-            (on_the_way == 1 ? "is" : "are") + " on a node");
+        "the gang was started with " + base::Counted(input.gang->spec.pods, "pod") +
+            " and its owner now wants " + std::to_string(input.members.spec.pods) +
+            "; it is planned anew when " + base::Counted(on_the_way, "pod") +
+            " that the scheduler has not bound yet " + (on_the_way == 1 ? "is" : "are") + " on a node");
   if (auto write = Write(input, std::move(status), std::nullopt)) return *std::move(write);
   return Nothing{std::chrono::seconds(15)};
 }
@@ -212,7 +213,7 @@ Decision Collect(const GangInput& input) {
   status.progress = ProgressOf(members);
   Blame(status, "", "");
   Say(input, status, crds::kCollected, false, "WaitingForPods",
-      "waiting until all " + Plural(members.spec.pods, "pod") + " exist");
+      "waiting until all " + base::Counted(members.spec.pods, "pod") + " exist");
   if (!members.trouble.empty()) {
     Blame(status, "FailedCreate", "the pods cannot be made: " + members.trouble);
     Say(input, status, crds::kCollected, false, "FailedCreate",
@@ -254,8 +255,7 @@ Decision ReplaceBrokenPlan(const GangInput& input) {
   const std::size_t rows = input.gang->status.placement->nodes.size(), ranks = input.members.ranks.size();
   if (rows == ranks) return std::nullopt;
   if (!input.members.Missing().empty()) return Nothing{std::chrono::seconds(30)};
-  return NeedsPlan{"its plan has " + Plural(std::int64_t(rows), "slot") + " for " +
-                   Plural(std::int64_t(ranks), "rank")};
+  return NeedsPlan{"its plan has " + base::Counted(rows, "slot") + " for " + base::Counted(ranks, "rank")};
 }
 
 void SayStarted(const GangInput& input, crds::GangStatus& status) {
@@ -265,7 +265,7 @@ void SayStarted(const GangInput& input, crds::GangStatus& status) {
   const auto missing = members.Missing();
   Say(input, status, crds::kCollected, missing.empty(), missing.empty() ? "AllPodsSeen" : "RankMissing",
       missing.empty()
-          ? Plural(pods, "pod") + " seen"
+          ? base::Counted(pods, "pod") + " seen"
           : "rank " + std::to_string(missing.front()) + (missing.size() > 1 ? " and others have" : " has") +
                 " no pod; a slot is kept for five minutes");
   Say(input, status, crds::kReleased, all_released, all_released ? "AllReleased" : "WaitingForPods",
@@ -320,7 +320,7 @@ Decision Report(const GangInput& input) {
   if (!crds::IsTrue(status.conditions, crds::kDegraded)) note = BlameHardware(input, status);
   if (!was_running && crds::IsTrue(status.conditions, crds::kRunning)) {
     note = Note{false, "Running",
-                "all " + Plural(input.members.spec.pods, "pod") + " of the gang are on their nodes"};
+                "all " + base::Counted(input.members.spec.pods, "pod") + " of the gang are on their nodes"};
   }
   auto devices = SayDevices(input, status);
   if (!note) note = std::move(devices);

@@ -4,8 +4,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/counted.h"
 #include "extender/gang_controller.h"
-#include "extender/gang_status.h"
 #include "extender/holders.h"
 #include "extender/unmodelled.h"
 
@@ -26,7 +26,7 @@ std::string WithLeftOut(const placement::Refusal& refusal) {
   std::string words;
   for (const auto& [word, count] : refusal.left_out) {
     if (text.find(word) != std::string::npos) continue;
-    words += (words.empty() ? "" : ", ") + Plural(count, "node") + " " + word;
+    words += (words.empty() ? "" : ", ") + base::Counted(count, "node") + " " + word;
   }
   return words.empty() ? text : text + " (left out: " + words + ")";
 }
@@ -127,7 +127,7 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
     crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
     const std::set<std::int32_t> nodes(status.placement->nodes.begin(), status.placement->nodes.end());
     const std::string where =
-        Plural(std::int64_t(plan->rows.size()), "pod") + " on " + Plural(std::int64_t(nodes.size()), "node");
+        base::Counted(plan->rows.size(), "pod") + " on " + base::Counted(nodes.size(), "node");
     TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Planned", where}, stop));
     waiting_.erase(key);
     queue_.Add(key.ToString());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/counted.h"
 #include "crds/gpu_indexes.h"
 #include "extender/compute_domain.h"
 #include "extender/gang_status.h"
@@ -162,10 +163,9 @@ std::optional<Action> LeaveDegradedRails(const GangInput& input) {
   auto faster = FindFasterSlots(input.snapshot, input.members, Rows(input), slow);
   if (!faster) return std::nullopt;
   const std::size_t moved = faster->moved.size();
-  const std::string sentence =
-      fmt::format("{} made again {} ({}); a step is predicted to take {:.3f} ms less",
-                  Plural(std::int64_t(moved), "rank"), moved == 1 ? "gets another slot" : "get other slots",
-                  why, double(faster->saved_micros) / 1000);
+  const std::string sentence = fmt::format(
+      "{} made again {} ({}); a step is predicted to take {:.3f} ms less", base::Counted(moved, "rank"),
+      moved == 1 ? "gets another slot" : "get other slots", why, double(faster->saved_micros) / 1000);
   crds::GangStatus status =
       PlannedStatus(input, faster->plan.rows, faster->plan.quality, std::move(faster->plan.explanation));
   Say(input, status, crds::kRepairing, true, "RailDegraded", sentence);

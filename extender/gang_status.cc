@@ -1,5 +1,6 @@
 #include "extender/gang_status.h"
 
+#include "base/counted.h"
 #include "crds/condition.h"
 
 namespace heddle::extender {
@@ -19,10 +20,6 @@ std::string Cut(std::string text) {
   std::size_t end = kMessageLimit;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u) --end;
   return text.substr(0, end) + "…";
-}
-
-std::string Plural(std::int64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 void Say(const GangInput& input, crds::GangStatus& status, std::string_view type, bool on, std::string reason,
@@ -66,8 +63,7 @@ crds::GangStatus PlannedStatus(const GangInput& input, const std::vector<crds::P
   status.explanation = std::move(explanation);
   status.progress = ProgressOf(input.members);
   Blame(status, "", "");
-  Say(input, status, crds::kCollected, true, "AllPodsSeen",
-      Plural(std::int64_t(rows.size()), "pod") + " seen");
+  Say(input, status, crds::kCollected, true, "AllPodsSeen", base::Counted(rows.size(), "pod") + " seen");
   Say(input, status, crds::kPlanned, true, "Planned", "a slot for every rank is reserved");
   if (crds::FindCondition(status.conditions, crds::kRepairing) != nullptr) {
     Say(input, status, crds::kRepairing, false, "Repaired", "every rank has a slot");
@@ -88,7 +84,7 @@ crds::GangStatus RefusedStatus(const GangInput& input, std::string reason, std::
   Blame(status, reason, sentence);
   if (input.members.seen() == input.members.spec.pods && input.members.spec.pods > 0) {
     Say(input, status, crds::kCollected, true, "AllPodsSeen",
-        Plural(input.members.spec.pods, "pod") + " seen");
+        base::Counted(input.members.spec.pods, "pod") + " seen");
   }
   Say(input, status, crds::kPlanned, false, std::move(reason), std::move(sentence));
   return status;

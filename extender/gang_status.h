@@ -14,7 +14,6 @@ crds::GangProgress ProgressOf(const GangMembers& members);
 crds::GangStatus StatusOf(const GangInput& input);
 // Equal but for the counts.
 bool OnlyProgressDiffers(crds::GangStatus a, const crds::GangStatus& b);
-std::string Plural(std::int64_t count, const std::string& noun);
 // To what a condition or status.message may hold.
 std::string Cut(std::string text);
 

@@ -1,4 +1,5 @@
 // The writes of the gang controller: each is one request, or one a pod.
+#include "base/counted.h"
 #include "extender/compute_domain.h"
 #include "extender/gang_controller.h"
 #include "extender/gang_status.h"
@@ -88,7 +89,7 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
   PlanAnswer answer = RepairMembers(*look.snapshot, look.members, crds::ToRows(*look.gang->status.placement),
                                     repair.lost, {});
   const bool one = repair.lost.size() == 1;
-  const std::string ranks = Plural(std::int64_t(repair.lost.size()), "rank") +
+  const std::string ranks = base::Counted(repair.lost.size(), "rank") +
                             (one ? " lost its slot (" : " lost their slots (") + repair.why + ")";
   if (auto* plan = std::get_if<PlannedGang>(&answer)) {
     crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
@@ -265,7 +266,7 @@ base::Status GangController::MakeComputeDomain(const Look& look, const std::stop
   if (const auto old = OutdatedClaims(look.members, claims->items); !old.empty()) {
     return base::Fail(
         Code::kAlreadyExists,
-        Plural(std::int64_t(old.size()), "claim") + " of its pods (" + old.front() +
+        base::Counted(old.size(), "claim") + " of its pods (" + old.front() +
             ") came from another ComputeDomain " + key.ToString() +
             ", which is gone, and would never be valid; make the pods anew: suspend the job and resume "
             "it, or delete them where it cannot be suspended");

@@ -3,7 +3,7 @@
 #include <bit>
 #include <set>
 
-#include "extender/gang_status.h"
+#include "base/counted.h"
 
 namespace heddle::extender {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostNames = 3;  // `kubectl get gangs -A` has the rest
 
 std::string Held(std::size_t count, const std::string& noun, int gpus) {
-  return Plural(std::int64_t(count), noun) + (count == 1 ? " holds " : " hold ") + Plural(gpus, "GPU");
+  return base::Counted(count, noun) + (count == 1 ? " holds " : " hold ") + base::Counted(gpus, "GPU");
 }
 
 std::string InBrackets(const std::set<std::string>& names) {
@@ -42,8 +42,8 @@ std::string Holders(const Snapshot& snapshot, const std::string& except_owner_ui
   if (!gangs.empty()) text = Held(gangs.size(), "gang", of_gangs) + InBrackets(gangs);
   if (!pods.empty()) {
     if (!text.empty()) text += "; ";
-    text += Plural(std::int64_t(pods.size()), "pod") + " of no gang " +
-            (pods.size() == 1 ? "holds " : "hold ") + Plural(of_pods, "GPU");
+    text += base::Counted(pods.size(), "pod") + " of no gang " + (pods.size() == 1 ? "holds " : "hold ") +
+            base::Counted(of_pods, "GPU");
   }
   return text;
 }

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "extender/gang_status.h"
+#include "base/counted.h"
 
 namespace heddle::extender {
 namespace {
@@ -81,9 +81,9 @@ std::optional<InputRefusal> NodesLost(const GangInput& input) {
   std::string nodes = name;
   int ranks = 0;
   for (const auto& [node, one] : lost) ranks += one.ranks;
-  if (lost.size() > 1) nodes += " and " + Plural(std::int64_t(lost.size()) - 1, "other node");
+  if (lost.size() > 1) nodes += " and " + base::Counted(lost.size() - 1, "other node");
   const std::string who = "rank " + std::to_string(first.rank) + " (pod " + first.member->facts.key.name +
-                          ")" + (ranks > 1 ? " and " + Plural(ranks - 1, "other rank") : "");
+                          ")" + (ranks > 1 ? " and " + base::Counted(ranks - 1, "other rank") : "");
   return InputRefusal{
       std::string(kNodeLost),
       nodes + (lost.size() > 1 ? " are" : " is") + " NotReady, and " + who + (ranks > 1 ? " are" : " is") +
@@ -113,7 +113,7 @@ placement::Refusal ForARepair(placement::Refusal refusal, const GangInput& input
   }
   if (count == 0) return refusal;
   const std::string beside = "; out of use beside its other ranks: ";
-  if (count > kShown) out += " and " + Plural(std::int64_t(count - kShown), "other");
+  if (count > kShown) out += " and " + base::Counted(count - kShown, "other");
   if (refusal.reason != RefusalReason::kTooLargeForFabric &&
       refusal.reason != RefusalReason::kTooLargeForDomain) {
     refusal.sentence += beside + out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/counted.h"
 #include "crds/observation.h"
 #include "extender/gang_status.h"
 
@@ -115,7 +116,7 @@ Action Price(const GangInput& input, const SnapshotInputs& inputs) {
   status.observed = std::move(observed);
   const std::string sentence = crds::ObservedSentence(status);
   status.explanation = {sentence};
-  const std::string pods = Plural(input.members.spec.pods, "pod");
+  const std::string pods = base::Counted(input.members.spec.pods, "pod");
   Say(input, status, crds::kCollected, true, "AllPodsSeen", pods + " seen");
   Say(input, status, crds::kRunning, true, "AllBound", "another scheduler put every pod on a node");
   return UpdateStatus{std::move(status), Note{false, "Observed", sentence}, true};

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/counted.h"
 #include "base/table.h"
 #include "crds/gpus_unread.h"
 
@@ -29,13 +30,9 @@ std::string Text(const Fact<int>& fact) {
   return fact ? std::to_string(*fact) : std::string(topology::MissingName(fact.missing()));
 }
 
-std::string Count(std::size_t number, std::string_view one) {
-  return fmt::format("{} {}{}", number, one, number == 1 ? "" : "s");
-}
-
 // Nobody counted what was not read.
 std::string CountOrUnknown(std::size_t number, bool unread, std::string_view one) {
-  return number == 0 && unread ? fmt::format("? {}s", one) : Count(number, one);
+  return number == 0 && unread ? fmt::format("? {}s", one) : base::Counted(number, one);
 }
 
 std::string_view OrUnknown(std::string_view text) {
@@ -62,7 +59,8 @@ std::string NvlinkText(const Node& node) {
   if (node.nvlink.generation == 0 && node.nvlink.links_per_gpu == 0) return "none";
   std::string text;
   if (node.nvlink.generation > 0) text = fmt::format("generation {}, ", node.nvlink.generation);
-  text += fmt::format("{} of each GPU, {} Gb/s a GPU and direction", Count(node.nvlink.links_per_gpu, "link"),
+  text += fmt::format("{} of each GPU, {} Gb/s a GPU and direction",
+                      base::Counted(node.nvlink.links_per_gpu, "link"),
                       node.nvlink.gbps_per_gpu > 0 ? std::to_string(node.nvlink.gbps_per_gpu) : "?");
   for (const topology::NvLink::Exception& odd : node.nvlink.exceptions) {
     text += fmt::format("; GPU {}: {} up", odd.gpu, odd.links_up);

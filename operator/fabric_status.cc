@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/counted.h"
 #include "crds/fabric_assembly.h"
 #include "operator/fabric_switches.h"
 #include "operator/peers.h"
@@ -31,10 +32,6 @@ std::string Cut(std::string text, std::size_t limit) {
   return text + "...";
 }
 
-std::string Plural(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : noun.ends_with("f") ? "" : "s");
-}
-
 Condition Ready(const FabricView& view, const topology::Fabric* fabric) {
   const auto error = view.assembly.spec_errors.find(view.name);
   if (error != view.assembly.spec_errors.end()) {
@@ -51,13 +48,12 @@ Condition Ready(const FabricView& view, const topology::Fabric* fabric) {
         .message =
             "No node that has reported belongs to this transport and site; delete this Fabric if none will"};
   }
-  return {
-      .type = std::string(crds::kReady),
-      .status = ConditionStatus::kTrue,
-      .reason = "Assembled",
-      .message = fmt::format("{}, {}, {}, {} leaves", Plural(fabric->nodes.size(), "node"),
-                             Plural(static_cast<std::size_t>(fabric->gpu_count()), "GPU"),
-                             Plural(static_cast<std::size_t>(fabric->rails), "rail"), fabric->leaves.size())};
+  return {.type = std::string(crds::kReady),
+          .status = ConditionStatus::kTrue,
+          .reason = "Assembled",
+          .message = fmt::format("{}, {}, {}, {} leaves", base::Counted(fabric->nodes.size(), "node"),
+                                 base::Counted(fabric->gpu_count(), "GPU"),
+                                 base::Counted(fabric->rails, "rail"), fabric->leaves.size())};
 }
 
 Condition Cabled(const topology::Fabric* fabric) {
@@ -241,7 +237,7 @@ Condition Lossless(const FabricView& view, const topology::Fabric& fabric, const
   }
   if (!between.empty())
     condition.message += fmt::format("{}{} between switches: {}", condition.message.empty() ? "" : "; ",
-                                     Plural(between.size(), "cable"), SomeOf(between, 3, "; "));
+                                     base::Counted(between.size(), "cable"), SomeOf(between, 3, "; "));
   return condition;
 }
 

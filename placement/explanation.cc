@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/counted.h"
 #include "placement/axis_report.h"
 #include "placement/torus_search.h"
 
@@ -15,10 +16,6 @@ using topology::kNone;
 
 std::string Milliseconds(std::int64_t micros) {
   return fmt::format("{}.{:03} ms", micros / 1000, micros % 1000);
-}
-
-std::string Plural(std::int64_t count, std::string_view one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
 std::string Where(const ClusterState& state, const std::vector<PodPlacement>& pods) {
@@ -41,7 +38,7 @@ std::string Where(const ClusterState& state, const std::vector<PodPlacement>& po
     ++units;
   }
   if (units > kNamed) names += fmt::format(" and {} more", units - kNamed);
-  return fmt::format("{} in {}", Plural(nodes, "node"), names);
+  return fmt::format("{} in {}", base::Counted(nodes, "node"), names);
 }
 
 std::string AxisSentence(const Quality& quality, Axis axis) {
@@ -95,8 +92,8 @@ std::vector<std::string> Explain(const ClusterState& state, const GangRequest& r
     if (TrafficStrideOf(request.parallelism, axis).size > 1) out.push_back(AxisSentence(quality, axis));
   }
   if (quality.rail_misaligned > 0) {
-    out.push_back(
-        fmt::format("{} run between two different rails", Plural(quality.rail_misaligned, "network edge")));
+    out.push_back(fmt::format("{} run between two different rails",
+                              base::Counted(quality.rail_misaligned, "network edge")));
   }
   if (std::string slow = SlowRails(state, found.pods); !slow.empty()) out.push_back(std::move(slow));
   const ModelHints& model = request.model;
@@ -104,7 +101,7 @@ std::vector<std::string> Explain(const ClusterState& state, const GangRequest& r
       !(model.params > 0 && model.layers > 0 && model.hidden > 0 && model.seq > 0)) {
     out.push_back("the model names no params, layers, hidden and seq together: axes weigh by default");
   }
-  out.push_back(fmt::format("{} stay whole", Plural(quality.whole_domains_left, "NVLink domain")));
+  out.push_back(fmt::format("{} stay whole", base::Counted(quality.whole_domains_left, "NVLink domain")));
   return out;
 }
 

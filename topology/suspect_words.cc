@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "base/counted.h"
+
 namespace heddle::topology {
 namespace {
 
@@ -179,8 +181,7 @@ void DescribeCauses(const SuspectLinks& all, const Explanation& explanation, int
         fmt::format("{}; {}: {}", text, PortOf(all, worst.link, explanation.device), CausesText(all, worst));
     suspect.next = NextOfDevice(suspect.kind, suspect.symptom);
   }
-  if (stopped > 0)
-    suspect.evidence += fmt::format("; {} more link{} stopped by it", stopped, stopped == 1 ? "" : "s");
+  if (stopped > 0) suspect.evidence += fmt::format("; {} stopped by it", base::Counted(stopped, "more link"));
 }
 
 void DescribeLoss(const SuspectLinks& all, const std::vector<int>& links, int watched, Suspect& suspect) {
@@ -216,8 +217,7 @@ void DescribeSilent(int peers, Suspect& suspect) {
 
 std::string SentenceOf(const Suspect& suspect) {
   std::string gangs;
-  if (suspect.gangs > 0)
-    gangs = fmt::format(", {} gang{} slowed", suspect.gangs, suspect.gangs == 1 ? "" : "s");
+  if (suspect.gangs > 0) gangs = fmt::format(", {} slowed", base::Counted(suspect.gangs, "gang"));
   return fmt::format("{}{}{}{}{}{}", suspect.name, suspect.evidence.empty() ? "" : ": ", suspect.evidence,
                      gangs, suspect.next.empty() ? "" : "; ", suspect.next);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/version.h"
 #include "crds/port_name.h"
 #include "nodeagent/health/conditions.h"
 
@@ -56,7 +57,7 @@ std::optional<crds::Condition> SpecCondition(std::span<const std::string> not_un
   condition.reason = "OlderThanSpec";
   condition.message = fmt::format(
       "agent {} is older than its spec, and sets nothing of what it does not know: update it; not known: {}",
-      kAgentVersion, fmt::join(not_understood, "; "));
+      base::kVersion, fmt::join(not_understood, "; "));
   if (condition.message.size() > kMaxMessage) condition.message.resize(kMaxMessage);
   return condition;
 }
@@ -103,7 +104,7 @@ crds::NodeTopology Report(const crds::NodeTopology& current, const Observation& 
   status.hash = hash;
   status.node = observation.node;
   status.observed_generation = current.generation;
-  status.agent_version = std::string(kAgentVersion);
+  status.agent_version = std::string(base::kVersion);
   status.boot_id = observation.boot_id;
   std::vector<crds::Condition> conditions, found = ConditionsOf(observation);
   if (auto condition = ReportGrants(grants, observation.node, status)) found.push_back(*std::move(condition));

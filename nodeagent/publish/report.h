@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/version.h"
 #include "crds/node_topology.h"
 #include "nodeagent/assembly/assemble.h"
 #include "nodeagent/devices/node_devices.h"
@@ -12,8 +11,6 @@
 #include "nodeagent/qos/report.h"
 
 namespace heddle::nodeagent {
-
-inline constexpr std::string_view kAgentVersion = base::kVersion;
 
 // `current` with the status that an observation comes to: the same facts keep the time at which they were
 // seen first, the same condition the time of its last transition. Spec and metadata stay as they are.

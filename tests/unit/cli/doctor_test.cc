@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/version.h"
 #include "cli/doctor_parts.h"
 #include "crds/yaml.h"
 #include "tests/unit/cli/golden.h"
@@ -29,10 +30,11 @@ using testing::Not;
 const base::WallTime kNow{std::chrono::sys_days{std::chrono::year(2026) / 11 / 23}};
 
 Json Labelled(const std::string& ns, const std::string& name) {
-  return {{"metadata",
-           {{"namespace", ns},
-            {"name", name},
-            {"labels", {{"app.kubernetes.io/name", "heddle"}, {"app.kubernetes.io/version", kCliVersion}}}}}};
+  return {
+      {"metadata",
+       {{"namespace", ns},
+        {"name", name},
+        {"labels", {{"app.kubernetes.io/name", "heddle"}, {"app.kubernetes.io/version", base::kVersion}}}}}};
 }
 Json Named(const std::string& name) {
   return {{"metadata", {{"name", name}}}};
@@ -64,7 +66,7 @@ Json GpuNode(const std::string& name) {
 }
 Json Reporting(const std::string& name) {
   Json topology = Named(name);
-  topology["status"] = {{"observedAt", base::FormatTime(kNow - hours(1))}, {"agentVersion", kCliVersion}};
+  topology["status"] = {{"observedAt", base::FormatTime(kNow - hours(1))}, {"agentVersion", base::kVersion}};
   return topology;
 }
 
@@ -478,7 +480,7 @@ TEST(Doctor, SurvivesWhateverStandsInObjects) {
 
 TEST(Doctor, IsOfTheVersionOfTheChart) {
   EXPECT_THAT(TextOf("charts/heddle/Chart.yaml"),
-              HasSubstr("appVersion: " + std::string(kCliVersion) + "\n"));
+              HasSubstr("appVersion: " + std::string(base::kVersion) + "\n"));
 }
 
 TEST(Doctor, NeedsOfAnAccountOnlyWhatTheValuesThatItSeesTakeOfIt) {
@@ -671,8 +673,7 @@ class DoctorOfRdmaPods : public DoctorStage {
     AddNode("roce", {{"mlx5_0", topology::Transport::kRoce}}, "acme.com/nics", "mlx5_0:1");
     AddNode("ib", {{"mlx5_0", topology::Transport::kInfiniBand}}, "acme.com/nics", "mlx5_0:1");
     // Compute by InfiniBand, storage by RoCE, and the resource is of the storage NICs.
-    AddNode("mixed",
-            {{"mlx5_0", topology::Transport::kInfiniBand}, {"mlx5_9", topology::Transport::kRoce}},
+    AddNode("mixed", {{"mlx5_0", topology::Transport::kInfiniBand}, {"mlx5_9", topology::Transport::kRoce}},
             "acme.com/storage", "mlx5_9:1");
   }
   void AddNode(const std::string& name,
@@ -733,13 +734,13 @@ TEST_F(DoctorOfRdmaPods, NamesEveryPodOfARoceNodeThatLacksAnInterfaceOrMayNotPin
     pod["spec"]["hostNetwork"] = true;
     pod["spec"]["containers"][0]["securityContext"]["privileged"] = true;
   });
-  EXPECT_THAT(
-      RdmaFindings(),
-      testing::UnorderedElementsAre(
-          "3 pods: train/bare-0, train/first-0 and train/known-0: container main may not pin memory, which RDMA "
-          "needs",
-          "3 pods: train/bare-0, train/known-0 and train/pinned-0: it has no network interface of the NICs, and "
-          "without one RoCE has no address"));
+  EXPECT_THAT(RdmaFindings(),
+              testing::UnorderedElementsAre("3 pods: train/bare-0, train/first-0 and train/known-0: "
+                                            "container main may not pin memory, which RDMA "
+                                            "needs",
+                                            "3 pods: train/bare-0, train/known-0 and train/pinned-0: it has "
+                                            "no network interface of the NICs, and "
+                                            "without one RoCE has no address"));
 }
 
 TEST_F(DoctorOfRdmaPods, LooksAtTheTransportOfThePodsOwnDevices) {

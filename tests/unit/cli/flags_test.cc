@@ -5,7 +5,7 @@
 #include <regex>
 #include <sstream>
 
-#include "cli/doctor.h"
+#include "base/version.h"
 #include "tests/unit/cli/shell_words.h"
 
 namespace heddle::cli {
@@ -236,10 +236,10 @@ TEST(Flags, SayWhichVersionThisIs) {
     ASSERT_TRUE(line.instead) << words.front();
     EXPECT_EQ(line.instead->exit_code, Output::kOk);
     EXPECT_EQ(line.instead->err, "");
-    EXPECT_EQ(line.instead->out, "kubectl-heddle " + std::string(kCliVersion) + "\n");
+    EXPECT_EQ(line.instead->out, "kubectl-heddle " + std::string(base::kVersion) + "\n");
   }
   EXPECT_EQ(crds::Json::parse(Read({"version", "-o", "json"}).instead->out).at("version"),
-            std::string(kCliVersion));
+            std::string(base::kVersion));
   EXPECT_THAT(ErrorOf({"version", "-o", "xml"}), HasSubstr("write table, json or yaml"));
 }
 

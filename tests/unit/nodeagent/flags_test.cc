@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "nodeagent/publish/report.h"
+#include "base/version.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -16,7 +16,7 @@ TEST(AgentFlags, SayWhichVersionThisIs) {
     app.parse(2, words);
     FAIL() << "it goes on";
   } catch (const CLI::CallForVersion& said) {
-    EXPECT_EQ(said.what(), "heddle-nodeagent " + std::string(kAgentVersion));
+    EXPECT_EQ(said.what(), "heddle-nodeagent " + std::string(base::kVersion));
     EXPECT_EQ(said.get_exit_code(), 0);
   }
 }
