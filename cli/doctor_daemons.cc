@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/counted.h"
+#include "base/lower_case.h"
 #include "base/version.h"
 #include "cli/advice.h"
 #include "cli/doctor_parts.h"
@@ -137,6 +138,17 @@ void CheckDaemonSet(const DoctorReading& reading, Findings& findings) {
   }
 }
 
+// In errno's words, which the agent quotes, or in its own; any other thing that it could not read is `status`'s.
+bool LacksPermission(const Json& topology) {
+  for (const Json& condition : kube::ArrayAt(topology, {"status", "conditions"})) {
+    if (kube::StringAt(condition, {"type"}) != "DiscoveryComplete") continue;
+    if (kube::StringAt(condition, {"status"}) != "False") return false;
+    const std::string said = base::LowerCase(kube::StringAt(condition, {"message"}));
+    return said.find("permission") != std::string::npos || said.find("not permitted") != std::string::npos;
+  }
+  return false;
+}
+
 void Report(std::string_view what, std::vector<std::string> names, std::size_t of, const std::string& remedy,
             Findings& findings) {
   if (names.empty()) return;
@@ -247,7 +259,7 @@ void CheckAgents(const DoctorReading& reading, Findings& findings) {
     return;
   }
   std::set<std::string> described;
-  std::vector<std::string> mute, silent, without;
+  std::vector<std::string> mute, silent, without, barred;
   std::size_t reporting = 0, with_gpus = 0;
   for (const Json& one : *reading.topologies) {
     described.insert(kube::Name(one));
@@ -255,6 +267,7 @@ void CheckAgents(const DoctorReading& reading, Findings& findings) {
       mute.push_back(kube::Name(one));
     } else {
       ++reporting;
+      if (LacksPermission(one)) barred.push_back(kube::Name(one));
     }
   }
   if (reading.leases) {
@@ -271,6 +284,16 @@ void CheckAgents(const DoctorReading& reading, Findings& findings) {
     findings.push_back(NotRead("agents", "list nodes", reading.nodes.error()));
   }
   const std::string pods = fmt::format("kubectl -n {} get pods -o wide, and the agents' logs", reading.ns);
+  if (!barred.empty()) {
+    // Never a problem of its own: agent.access may leave it so on purpose.
+    std::sort(barred.begin(), barred.end());
+    findings.push_back({"agents", Verdict::kWarning,
+                        fmt::format("{} of {}: the agent was not permitted to read some of its machine: {}",
+                                    barred.size(), base::Counted(reporting, "node"), FirstNames(barred)),
+                        "kubectl describe nt " + barred.front() +
+                            " names it under DiscoveryComplete; give it by agent.access of the chart "
+                            "(docs/nodeagent.md, Rights)"});
+  }
   const std::size_t before = findings.size();
   Report("GPUs and no NodeTopology", without, with_gpus, "the operator makes it: see its log", findings);
   Report("no agent has reported", mute, described.size(), pods, findings);

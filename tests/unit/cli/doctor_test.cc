@@ -284,6 +284,29 @@ TEST(Doctor, NamesEachThingThatIsBrokenAndWhatToDo) {
   for (const Finding& one : findings) EXPECT_EQ(one.remedy.empty(), one.verdict == Verdict::kOk) << one.what;
 }
 
+TEST(Doctor, NamesAgentsThatMayNotReadTheirMachine) {
+  const auto with = [](const char* status, const std::string& message) {
+    DoctorReading reading = Healthy();
+    (*reading.topologies)[1]["status"]["conditions"] = Json::array({{{"type", "DiscoveryComplete"},
+                                                                     {"status", status},
+                                                                     {"reason", "ProbesFailed"},
+                                                                     {"message", message}}});
+    return reading;
+  };
+  for (const char* message : {"/dev/infiniband/umad0: Permission denied", "lldpd: Operation not permitted",
+                              "permission is denied: give the agent's container the driver's device nodes",
+                              "no permission for /dev/infiniband/umad0"}) {
+    const Finding finding = TheOne(with("False", message));
+    EXPECT_EQ(finding.check, "agents") << message;
+    EXPECT_EQ(finding.verdict, Verdict::kWarning);
+    EXPECT_EQ(finding.what, "1 of 3 nodes: the agent was not permitted to read some of its machine: gpu-2");
+    EXPECT_THAT(finding.remedy, HasSubstr("kubectl describe nt gpu-2"));
+    EXPECT_THAT(finding.remedy, HasSubstr("agent.access"));
+  }
+  EXPECT_THAT(NotOk(with("False", "mlx5_3: Input/output error")), IsEmpty()) << "status has it";
+  EXPECT_THAT(NotOk(with("True", "asked with all permissions")), IsEmpty());
+}
+
 TEST(Doctor, KnowsWhichServersItWorksWith) {
   const auto verdict = [](const std::string& version) {
     DoctorReading reading = Healthy();
