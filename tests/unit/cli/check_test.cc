@@ -475,6 +475,14 @@ TEST_F(WhereItWouldLand, IsNoQuestionForWhatIsNoGangOrHasItsPlace) {
               HasSubstr("not asked: heddle.dev/parallelism makes 144 GPUs and its pods ask for 128"));
 }
 
+TEST_F(WhereItWouldLand, IsSaidOfAllPodsOfAPodGroupTogether) {
+  AddCluster("su:1 node:2 gpu:8 nic:8 rail:8 transport:roce");
+  const Output output = Where(std::string(HEDDLE_SOURCE_DIR) + "/docs/examples/podgroup.yaml");
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
+  EXPECT_THAT(output.out, AllOf(HasSubstr("Pod pair-0 would land now on 2 nodes of "),
+                                HasSubstr("2/2 TP groups inside one NVLink domain")));
+}
+
 TEST_F(WhereItWouldLand, SaysThatHeddleIsNotThere) {
   const Output output = Where(sound);
   EXPECT_EQ(output.exit_code, Output::kFailed);
