@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -43,10 +44,15 @@ const Json* TemplateThatSays(const std::vector<crds::PodTemplate>& templates,
   return nullptr;
 }
 
-// As GangSpec has it; empty = not of a PodGroup.
+// Of a Pod whose gang no controller made, in the words of GangSpec; empty = it is none.
 std::string GroupOf(const Json& object) {
-  const auto group = crds::PodGroupOf(object);
-  return group ? "PodGroup/" + group->name : "";
+  if (kube::StringAt(object, {"kind"}) != "Pod") return "";
+  if (const auto group = crds::PodGroupOf(object)) return "PodGroup/" + group->name;
+  for (const std::string_view key : {keys::kGangName, std::string_view("kueue.x-k8s.io/pod-group-name")}) {
+    const auto name = kube::Label(object, key);
+    if (name && !name->empty()) return std::string(crds::kPodsGroup) + *name;
+  }
+  return "";
 }
 
 bool HasItsPlace(const Json& object, const std::vector<crds::Gang>& gangs) {

@@ -483,6 +483,34 @@ TEST_F(WhereItWouldLand, IsSaidOfAllPodsOfAPodGroupTogether) {
                                 HasSubstr("2/2 TP groups inside one NVLink domain")));
 }
 
+TEST_F(WhereItWouldLand, IsNoQuestionForAPodWhoseGangHasItsPlace) {
+  AddCluster("su:1 node:4 gpu:8 nic:8 rail:8 transport:ib");
+  for (const bool native : {true, false}) {
+    Json pod = kube::NewObject(kube::kPods, {"train", "pair-0"});
+    pod["metadata"]["annotations"] = {{"heddle.dev/parallelism", "tp=8,dp=2"}, {"heddle.dev/gang-size", "2"}};
+    pod["spec"]["containers"] = Json::array(
+        {{{"name", "w"}, {"resources", {{"limits", {{"nvidia.com/gpu", "8"}, {"rdma/hca", "1"}}}}}}});
+    if (native) {
+      pod["spec"]["schedulingGroup"]["podGroupName"] = "pair";
+    } else {
+      pod["metadata"]["labels"]["heddle.dev/gang-name"] = "pair";
+    }
+    server.Put(kube::kPods, pod);
+    crds::Gang gang;
+    gang.ns = "train";
+    gang.name = "pair-1";
+    gang.spec.owner = {.api_version = "v1", .kind = "Pod", .name = "pair-1", .uid = "of-the-other"};
+    gang.spec.group = native ? "PodGroup/pair" : "Pods/pair";
+    gang.spec.pods = 2;
+    gang.spec.gpus_per_pod = 8;
+    gang.spec.gpu_resource = "nvidia.com/gpu";
+    gang.spec.parallelism = placement::Parallelism{.tp = 8, .dp = 2};
+    gang.status.placement = crds::ToColumns({{"node-00", 0xFF, {}}, {"node-01", 0xFF, {}}}, 1);
+    server.Put(ResourceOf(keys::kGang, true), crds::ToJson(gang));
+    EXPECT_THAT(Where("pod/pair-0").out, HasSubstr("not asked: it has its place already")) << native;
+  }
+}
+
 TEST_F(WhereItWouldLand, SaysThatHeddleIsNotThere) {
   const Output output = Where(sound);
   EXPECT_EQ(output.exit_code, Output::kFailed);
