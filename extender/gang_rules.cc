@@ -200,7 +200,9 @@ std::optional<Action> ReleaseRanks(const GangInput& input) {
       if (StillOccupied(input, rows[i])) continue;    // its slot will wait for it, too
       auto patch = ReleasePatch(*rank->pod, slot);
       if (patch) release.patches.push_back({rank->facts.key, int(i), *std::move(patch)});
-    } else if (MustMove(rank->facts, slot)) {
+    } else if (input.snapshot.Topology(slot.node) != nullptr && MustMove(rank->facts, slot)) {
+      // Of a machine that nobody knows just now (its NodeTopology is away, or its Fabric excludes it) there are no
+      // NICs to tell, nor indexes of a whole node: what the pod was told before is better than nothing.
       release.patches.push_back({rank->facts.key, int(i), MovePatch(*rank->pod, slot)});
     }
   }

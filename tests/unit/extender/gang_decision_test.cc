@@ -410,6 +410,20 @@ TEST(GangDecision, MovesAPodThatWasToldAnOlderSlotThanTheGangHasNow) {
   EXPECT_EQ(kube::Annotation(scene.pods[0].patch(move.patches[0].patch), "heddle.dev/node"), scene.names[2]);
 }
 
+// A row of 0 is the node's whole set, and which GPUs those are stands in its NodeTopology alone.
+TEST(GangDecision, TellsAPodOnItsWayNothingWhileNobodyKnowsItsMachine) {
+  Scene scene;
+  scene.Made();
+  const GangMembers members = ReadMembers(scene.key, &scene.job, scene.Shared());
+  scene.gang->status = PlannedStatus({&*scene.gang, members, scene.snapshot, kNow},
+                                     {{scene.names[0], 0U, {}}, {scene.names[1], 0U, {}}}, {}, {});
+  scene.Release(0);
+  scene.Release(1);
+  ASSERT_EQ(kube::Annotation(scene.pods[0], "heddle.dev/gpus"), "0,1,2,3,4,5,6,7");
+  scene.snapshot.fabrics.clear();
+  EXPECT_FALSE(std::holds_alternative<ReleasePods>(scene.Next())) << "they would be told no GPUs and no NICs";
+}
+
 TEST(GangDecision, FollowsAPodThatWasBoundElsewhere) {
   Scene scene;
   scene.Planned();
