@@ -109,6 +109,15 @@ void Kubelets::Publish(const std::string& node) {
   }
 }
 
+// The operator's part: a Node has a NodeTopology, which is empty until the agent has looked.
+void Kubelets::MakeTopology(const std::string& node) {
+  if (removed_.contains(node)) return;
+  const kube::ObjectKey key{"", node};
+  if (!server_.Find(extender::kNodeTopologies, key))
+    server_.Put(extender::kNodeTopologies, kube::NewObject(extender::kNodeTopologies, key));
+  simulation_.After(seconds(1) + random_.Jitter(seconds(5)), [this, node] { Publish(node); });
+}
+
 void Kubelets::PublishGrants(const std::string& node) {
   if (!publishing_.insert(node).second) return;
   simulation_.After(seconds(1) + random_.Jitter(seconds(15)), [this, node] {
@@ -163,7 +172,7 @@ void Kubelets::RemoveNode(const std::string& node) {
   simulation_.After(seconds(1) + random_.Jitter(seconds(8)), [this, node, topology] {
     if (UidOf(server_, extender::kNodeTopologies, node) != topology) return;
     server_.Remove(extender::kNodeTopologies, {"", node});
-    simulation_.After(seconds(2), [this, node] { Publish(node); });
+    simulation_.After(seconds(2), [this, node] { MakeTopology(node); });
   });
   // kube-controller-manager's pod garbage collector looks again after 40 s before it believes it.
   simulation_.After(seconds(40) + random_.Jitter(seconds(20)), [this, node] {
@@ -179,10 +188,11 @@ void Kubelets::ReviveNode(const std::string& node) {
   simulation_.Say("node " + node + " is back");
   if (removed_.erase(node) > 0) {
     Register(node);
+    MakeTopology(node);
   } else {
     server_.Edit(kube::kNodes, {"", node}, [](Json& edited) { SetReady(edited, true); });
+    Publish(node);
   }
-  Publish(node);
   Kick();
 }
 

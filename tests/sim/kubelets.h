@@ -11,9 +11,9 @@
 
 namespace heddle::sim {
 
-// Every node's kubelet and heddle-nodeagent: pods start, run together, end; what they were given is published as grants
-// of the NodeTopology, some time later. A dead node is NotReady after 40 s; its pods are deleted after a while and
-// stay terminating until it is back. Thread rule: as Simulation.
+// Every node's kubelet and heddle-nodeagent, and what the operator does to NodeTopologies: pods start, run together,
+// end; what they were given is published as grants of the NodeTopology, some time later. A dead node is NotReady after
+// 40 s; its pods are deleted after a while and stay terminating until it is back. Thread rule: as Simulation.
 class Kubelets {
  public:
   Kubelets(Simulation& simulation, test::FakeApiServer& server);
@@ -47,6 +47,7 @@ class Kubelets {
   void PublishGrants(const std::string& node);
   void Beat(const std::string& node);
   void Publish(const std::string& node);
+  void MakeTopology(const std::string& node);
 
   Simulation& simulation_;
   test::FakeApiServer& server_;

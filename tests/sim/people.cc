@@ -68,6 +68,7 @@ void People::Begin() {
   Happen(trouble_.break_gpu, &People::BreakGpu);
   Happen(trouble_.flap_gpu, &People::FlapGpu);
   Happen(trouble_.kill_agent, &People::KillAgent);
+  Happen(trouble_.edit_fabric, &People::EditFabric);
 }
 
 // A Poisson process of its own for everything that can happen.
@@ -91,6 +92,8 @@ void People::Rest() {
   for (const std::string& node : std::set(cordoned_)) SetCordoned(node, false);
   for (const auto& [node, gpu] : broken_) world_.kubelets().SetHealthy(node, gpu, true);
   for (const std::string& job : std::set(suspended_)) SetSuspended(job, false);
+  excluded_.clear();
+  DeclareExcluded();
 }
 
 std::string People::AnyNode() {
@@ -329,6 +332,33 @@ void People::KillAgent() {
   world_.kubelets().SetAgent(node, false);
   simulation_.After(seconds(60 + random_.Below(600)),
                     [this, node] { world_.kubelets().SetAgent(node, true); });
+}
+
+void People::DeclareExcluded() {
+  for (const std::string& name : world_.fabrics()) {
+    const kube::ObjectKey key{"", name};
+    if (!world_.server().Find(extender::kFabrics, key)) continue;
+    world_.server().Edit(extender::kFabrics, key, [this](Json& edited) {
+      edited["spec"]["excludedNodes"] = Json::array();
+      for (const std::string& node : excluded_) edited["spec"]["excludedNodes"].push_back(node);
+    });
+  }
+}
+
+// A person takes a node out of its fabric or back into it, or deletes the Fabric, and the operator makes another.
+void People::EditFabric() {
+  if (random_.Below(4) == 0) {
+    simulation_.Say("a person deletes every Fabric");
+    excluded_.clear();
+    for (const std::string& name : world_.fabrics()) world_.server().Remove(extender::kFabrics, {"", name});
+    simulation_.After(seconds(1 + random_.Below(5)), [this] { world_.MakeFabrics(); });
+    return;
+  }
+  const std::string node = AnyNode();
+  const bool out = excluded_.insert(node).second;
+  if (!out) excluded_.erase(node);
+  simulation_.Say(node + (out ? " is excluded from its Fabric" : " is part of its Fabric again"));
+  DeclareExcluded();
 }
 
 }  // namespace heddle::sim

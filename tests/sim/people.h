@@ -16,7 +16,7 @@ struct Trouble {
   double kill_extender = 0, freeze_extender = 0, fail_over = 0;
   double server_down = 0, throttle = 0, compact = 0, cut_watches = 0;
   double restart_scheduler = 0, edit_pod = 0, remove_node = 0, crash_pod = 0, slow_disk = 0;
-  double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0;
+  double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0, edit_fabric = 0;
 };
 
 // Users, administrators and bad luck: what happens to a World, by its seed. Thread rule: as Simulation.
@@ -60,12 +60,15 @@ class People {
   void BreakGpu();
   void FlapGpu();
   void KillAgent();
+  void EditFabric();
   std::string AnyNode();
   std::string AnyJob();
   // Its JobSet, or the Job itself.
   const kube::Resource& KindOf(const std::string& job) const;
   void SetSuspended(const std::string& job, bool on);
   void SetCordoned(const std::string& node, bool on);
+  // Writes excluded_ into every Fabric that is there.
+  void DeclareExcluded();
 
   World& world_;
   Simulation& simulation_;
@@ -75,7 +78,7 @@ class People {
   bool resting_ = false;
   int submitted_ = 0;
   std::map<std::string, JobWords> jobs_;
-  std::set<std::string> suspended_, cordoned_;
+  std::set<std::string> suspended_, cordoned_, excluded_;
   std::set<std::pair<std::string, int>> broken_;
   int lone_pods_ = 0;
 };

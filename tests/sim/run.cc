@@ -56,7 +56,8 @@ class Draw {
     for (double* rate :
          {&trouble.freeze_extender, &trouble.fail_over, &trouble.server_down, &trouble.throttle,
           &trouble.compact, &trouble.cut_watches, &trouble.kill_node, &trouble.break_gpu, &trouble.flap_gpu,
-          &trouble.kill_agent, &trouble.restart_scheduler, &trouble.remove_node, &trouble.slow_disk}) {
+          &trouble.kill_agent, &trouble.restart_scheduler, &trouble.remove_node, &trouble.slow_disk,
+          &trouble.edit_fabric}) {
       *rate = Sometimes(1.5);
     }
     return trouble;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "crds/fabric_assembly.h"
 #include "crds/keys.h"
 #include "extender/owner_kinds.h"
 #include "extender/resources.h"
@@ -146,6 +147,17 @@ void World::AddNodes(const Setting& setting) {
     nodes_.push_back(node.name);
     gpus_per_node_ = int(node.gpus.size());
     kubelets_.Add(node);
+  }
+  for (const auto& [name, fabric] : crds::AssembleFabrics(parsed->nodes, {})) fabrics_.push_back(name);
+  MakeFabrics();
+}
+
+void World::MakeFabrics() {
+  for (const std::string& name : fabrics_) {
+    if (server_.Find(extender::kFabrics, {"", name})) continue;
+    Json object = kube::NewObject(extender::kFabrics, {"", name});
+    object["spec"] = Json::object();
+    server_.Put(extender::kFabrics, object);
   }
 }
 

@@ -66,7 +66,11 @@ class World {
     return setting_.own_lease ? "default-scheduler" : std::string(crds::keys::kSchedulerName);
   }
   const std::vector<std::string>& nodes() const { return nodes_; }
+  const std::vector<std::string>& fabrics() const { return fabrics_; }  // names of the Fabrics of these nodes
   int gpus_per_node() const { return gpus_per_node_; }
+
+  // As the operator makes them: a Fabric that is missing, with nothing declared.
+  void MakeFabrics();
 
   // The nodes that the extender of that process keeps, or any of them where it is none of theirs.
   QueueRule::Kept KeptNodes(const Process& process);
@@ -110,7 +114,7 @@ class World {
   PodScheduler scheduler_;
   Collector collector_;
   std::vector<Machine> machines_;
-  std::vector<std::string> nodes_;
+  std::vector<std::string> nodes_, fabrics_;
   int gpus_per_node_ = 0;
   std::map<const Process*, std::uint64_t> requests_before_;
 };

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "extender/resources.h"
 #include "tests/sim/world.h"
 
@@ -111,6 +113,31 @@ TEST(Life, AGangGoesOnWhenADeletedNodeComesBackUnderAnotherUid) {
       << SummaryOf(world, "train");
   EXPECT_NE(uids()[0], before[0]);
   EXPECT_NE(uids()[1], before[1]);
+  EXPECT_THAT(Broken(world), testing::IsEmpty());
+}
+
+// The operator's part in planning: the spec of a Fabric, which people write.
+TEST(Life, ANodeThatItsFabricExcludesKeepsWhoRunsThereAndGetsNobodyNew) {
+  Simulation simulation(1);
+  World world(simulation, {.cluster = "su:1 node:3 gpu:8 nic:8 rail:8 spine:2"}, {});
+  world.jobs().Submit({.name = "train", .pods = 2, .parallelism = "tp=8,dp=2"});
+  ASSERT_TRUE(world.Until([&] { return SummaryOf(world, "train") == "Running 2/2"; }, minutes(2)));
+  const PodRow first = PodRows(world.server()).front();
+  ASSERT_EQ(world.fabrics().size(), 1u);
+  world.server().Edit(extender::kFabrics, {"", world.fabrics().front()},
+                      [&](Json& fabric) { fabric["spec"]["excludedNodes"] = Json::array({first.node}); });
+  world.Pass(minutes(1));
+  EXPECT_EQ(SummaryOf(world, "train"), "Running 2/2");
+  world.jobs().DeletePod(first.key, "a person wants it");
+  const auto elsewhere = [&] {
+    const std::vector<PodRow> pods = PodRows(world.server());
+    return pods.size() == 2 && std::none_of(pods.begin(), pods.end(), [&first](const PodRow& pod) {
+             return pod.node == first.node || pod.node.empty();
+           });
+  };
+  EXPECT_TRUE(
+      world.Until([&] { return elsewhere() && SummaryOf(world, "train") == "Running 2/2"; }, minutes(3)))
+      << SummaryOf(world, "train");
   EXPECT_THAT(Broken(world), testing::IsEmpty());
 }
 
