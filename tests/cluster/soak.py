@@ -6,11 +6,13 @@ extenders and both kube-schedulers, so the leader changes), the API server resta
 every watch has to begin anew: all by a seed. All the while two watches and the audit log are held to promises of the
 simulation (soak_promises.py): what a pod was told stood in its Gang before, under that epoch; no two gangs were let go
 with one GPU, no GPU is used twice; nobody asks the API server without a reason; and no Job has failed. At the end every
-Job is bound whole where its Gang's plan says, or says why not, nothing is written while nothing happens, a Job over every
-GPU of the cluster is bound whole, so nothing was leaked, and the daemons have not grown.
+Job is bound whole where its Gang's plan says, or says why not, nothing is written while nothing happens, whoever waited
+runs once others have ended, no Gang outlives its Job, a Job over every GPU of the cluster is bound whole, so nothing was
+leaked, and the daemons have not grown.
 """
 
 import argparse
+import collections
 import random
 import sys
 import time
@@ -81,7 +83,9 @@ class Soak:
         self.jobs[name] = TrainingJob(name, pods, gpus, parallelism)
 
     def end(self):
-        name = self.chance.choice(sorted(self.jobs))
+        self.end_job(self.chance.choice(sorted(self.jobs)))
+
+    def end_job(self, name):
         del self.jobs[name]
         self.plane.rest.delete(path("jobs", TEAM, name), propagationPolicy="Background")
 
@@ -201,10 +205,32 @@ class Soak:
         # A rank whose pod was deleted by hand comes back after the Job controller's back-off, up to minutes.
         self.heddle.wait_for(settled, "every Job to be bound or to say why not", 420)
 
+    def waiting(self):
+        """Names of Jobs that are not bound whole."""
+        bound = collections.Counter(pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+                                    for pod in self.plane.pods(TEAM) if bound_to(pod))
+        return {name for name, job in self.jobs.items() if bound[name] != job.pods}
+
+    def let_the_rest_run(self):
+        """Every gang runs in the end, as each of SHAPES has a place in an empty cluster: whoever runs ends, and somebody of
+        those who waited takes the room, until nobody waits."""
+        while waiting := self.waiting():
+            for name in sorted(self.jobs.keys() - waiting):
+                self.end_job(name)
+
+            def fewer(before=frozenset(waiting)):
+                self.revive()
+                if not self.waiting() < before:
+                    raise AssertionError(f"all of these still wait: {', '.join(sorted(before))}")
+                return True
+            self.heddle.wait_for(fewer, "somebody who waited to take the room of those who ended", 240)
+            self.check()
+
     def end_all(self):
         while self.jobs:
             self.end()
         self.heddle.wait_for(lambda: not self.plane.pods(TEAM), "all pods to be gone", 60)
+        self.heddle.wait_for(lambda: not self.plane.rest.list(path("gangs", TEAM)), "every Gang to go with its Job", 120)
         whole = TrainingJob("whole", len(self.cluster.nodes), 8, "tp=8,pp=4,dp=8")
         self.plane.rest.create(path("jobs", TEAM), whole.manifest())
         scenario.wait_bound(self.plane, TEAM, whole.pods, whole.name)
@@ -243,6 +269,7 @@ def main():
                     small = small or soak.heddle.resident_bytes()
             soak.settle()
             soak.check_quiet()
+            soak.let_the_rest_run()
             soak.end_all()
             soak.check()
         except BaseException:
