@@ -347,9 +347,12 @@ class InstallTest(ChartTestCase):
                 self.assertIn("values don't meet the specifications of the schema", done.stderr)
 
     def test_spares_are_kept_only_where_somebody_asked_for_them(self):
-        for spares, wanted in ((0, False), (2, True)):
-            rendered = self.helm("template", "heddle", CHART, "--set", f"extender.spares={spares}").stdout
-            self.assertEqual(f"- --spares={spares}\n" in rendered, wanted)
+        # Who observes says what would be placed with them.
+        for mode in ("place", "observe"):
+            for spares, wanted in ((0, False), (2, True)):
+                rendered = self.helm("template", "heddle", CHART, "--set", f"extender.spares={spares}", "--set",
+                                     f"mode={mode}").stdout
+                self.assertEqual(f"- --spares={spares}\n" in rendered, wanted, mode)
 
     def test_images_are_looked_for_where_the_values_say(self):
         upstream, ours = "registry.k8s.io/kube-scheduler:v1.36.3", "heddle:0.1.0"
