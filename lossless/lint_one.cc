@@ -5,6 +5,7 @@
 #include <array>
 
 #include "lossless/lint_rules.h"
+#include "lossless/marking.h"
 
 namespace heddle::lossless::rules {
 namespace {
@@ -259,11 +260,7 @@ void MarksCnpsOnce(const Subject& subject, Report& report) {
 
 void SlowsSendersDown(const Subject& subject, Report& report) {
   const PortSettings& settings = subject.settings;
-  if (!settings.ecn) return;
-  PrioritySet without;
-  for (const int lossless : Lossless(subject)) {
-    if (!settings.ecn->Contains(lossless)) without.Insert(lossless);
-  }
+  const PrioritySet without = UnmarkedOf(settings);
   if (without.empty()) return;
   report.Find(
       "ecn-off", "PFC is on for " + Priorities(without),
@@ -273,11 +270,12 @@ void SlowsSendersDown(const Subject& subject, Report& report) {
 void MarksInGoodTime(const Subject& subject, Report& report) {
   if (!subject.settings.marking) return;
   for (const auto& [priority, marking] : *subject.settings.marking) {
+    if (!LeavesNoRoom(marking)) continue;
     if (marking.min_bytes >= marking.max_bytes) {
       report.Find("ecn-thresholds",
                   fmt::format("priority {} is marked from {} bytes on", priority, marking.min_bytes),
                   fmt::format("it is marked in full from {} bytes on", marking.max_bytes));
-    } else if (marking.probability_percent == 0) {
+    } else {
       report.Find("ecn-thresholds",
                   fmt::format("priority {} is marked from {} to {} bytes", priority, marking.min_bytes,
                               marking.max_bytes),

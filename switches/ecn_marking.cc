@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "lossless/marking.h"
+
 namespace heddle::switches {
 namespace {
 
@@ -25,17 +27,16 @@ std::string_view MarkingReasonName(MarkingReason reason) {
 std::optional<MarkingFault> FindMarkingFault(const lossless::PortSettings& port,
                                              const std::optional<EcnMarking>& wanted) {
   if (!port.pfc) return std::nullopt;
-  for (const int priority : port.pfc->Members()) {
-    if (port.ecn && !port.ecn->Contains(priority))
-      return MarkingFault{MarkingReason::kOff, fmt::format("lossless priority {} is not marked", priority)};
-  }
+  if (const lossless::PrioritySet unmarked = lossless::UnmarkedOf(port); !unmarked.empty())
+    return MarkingFault{MarkingReason::kOff,
+                        fmt::format("lossless priority {} is not marked", unmarked.Members().front())};
   if (!port.marking) return std::nullopt;
   std::optional<MarkingFault> other;
   for (const int priority : port.pfc->Members()) {
     const auto found = port.marking->find(priority);
     if (found == port.marking->end()) continue;
     const EcnMarking& marking = found->second;
-    if (marking.min_bytes >= marking.max_bytes || marking.probability_percent == 0)
+    if (lossless::LeavesNoRoom(marking))
       return MarkingFault{MarkingReason::kThresholds,
                           fmt::format("priority {} is marked {}, which leaves it no room to grow", priority,
                                       TextOf(marking))};

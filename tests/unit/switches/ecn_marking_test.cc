@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "lossless/lint.h"
 #include "tests/unit/switches/sonic_port.h"
 
 namespace heddle::switches {
@@ -57,6 +60,32 @@ TEST(EcnMarkingFault, NothingIsSaidOfWhatNobodyKnowsOrPfcDoesNotProtect) {
   port.ecn.reset();
   EXPECT_EQ(FindMarkingFault(port, kSonic), std::nullopt);
   EXPECT_EQ(FindMarkingFault({}, kSonic), std::nullopt);
+}
+
+TEST(EcnMarkingFault, IsWhatTheLinterFindsInTheSamePort) {
+  const auto lints = [](const lossless::PortSettings& port, std::string_view rule) {
+    lossless::Subject subject;
+    subject.name = "Ethernet0";
+    subject.end = lossless::End::kSwitch;
+    subject.settings = port;
+    const std::vector<lossless::Finding> findings = lossless::Lint({subject});
+    return std::any_of(findings.begin(), findings.end(), [&](const auto& one) { return one.rule == rule; });
+  };
+  const auto faults = [](const lossless::PortSettings& port, MarkingReason reason) {
+    const auto fault = FindMarkingFault(port, std::nullopt);
+    return fault && fault->reason == reason;
+  };
+  std::vector<lossless::PortSettings> ports(5, Port());
+  ports[1].ecn = lossless::PrioritySet{};
+  ports[2].ecn.reset();
+  ports[3].marking->at(3).probability_percent = 0;
+  ports[4].marking->at(3).min_bytes = ports[4].marking->at(3).max_bytes;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    EXPECT_EQ(lints(ports[i], "ecn-off"), i == 1) << i;
+    EXPECT_EQ(faults(ports[i], MarkingReason::kOff), i == 1) << i;
+    EXPECT_EQ(lints(ports[i], "ecn-thresholds"), i >= 3) << i;
+    EXPECT_EQ(faults(ports[i], MarkingReason::kThresholds), i >= 3) << i;
+  }
 }
 
 }  // namespace
