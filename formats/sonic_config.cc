@@ -283,4 +283,12 @@ base::Result<SonicConfig> ParseSonicConfig(std::string_view json) {
   return Reader(root).Read();
 }
 
+base::Result<nlohmann::json> ParseSonicTables(std::string_view json) {
+  return sonic::Parse(json);
+}
+
+base::Result<SonicConfig> ReadSonicTables(const nlohmann::json& tables) {
+  return Reader(tables).Read();
+}
+
 }  // namespace heddle::formats

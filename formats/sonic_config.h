@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,5 +40,10 @@ struct SonicConfig {
 // and ports without PORT_QOS_MAP where others have it, are `bare`, with a note.
 // Errors: kInvalid with the line or the field, kTooLarge past 32 MiB, 500,000 values or 4,096 ports.
 [[nodiscard]] base::Result<SonicConfig> ParseSonicConfig(std::string_view json);
+
+// The same in its two steps, for who wants more of the tables than that: the text as a tree, and what is read of one.
+// Errors: the first's of the text itself and kTooLarge, the second's of a field.
+[[nodiscard]] base::Result<nlohmann::json> ParseSonicTables(std::string_view json);
+[[nodiscard]] base::Result<SonicConfig> ReadSonicTables(const nlohmann::json& tables);
 
 }  // namespace heddle::formats

@@ -117,8 +117,8 @@ bool SaysSame(const SonicAnswer& read, const std::string& text) {
 base::Result<SonicAnswer> ReadSonicText(std::string text) {
   SonicAnswer answer;
   answer.text = std::move(text);
-  ASSIGN_OR_RETURN(answer.config, formats::ParseSonicConfig(answer.text), "CONFIG_DB");
-  const Json tree = Json::parse(answer.text, nullptr, false);
+  ASSIGN_OR_RETURN(const Json tree, formats::ParseSonicTables(answer.text), "CONFIG_DB");
+  ASSIGN_OR_RETURN(answer.config, formats::ReadSonicTables(tree), "CONFIG_DB");
   answer.model = TextAt(tree, kMetadata, "localhost", "hwsku");
   answer.said = Digest(answer.text);
   answer.sorted = DigestSorted(tree);
