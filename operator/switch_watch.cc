@@ -11,6 +11,7 @@
 
 #include "crds/keys.h"
 #include "formats/printable.h"
+#include "operator/back_off.h"
 #include "operator/switch_endpoint.h"
 #include "operator/switch_session.h"
 #include "operator/switch_status.h"
@@ -140,7 +141,7 @@ bool SwitchWatch::RunOnce(const std::stop_token& stop) {
 }
 
 std::chrono::nanoseconds SwitchWatch::Jittered(std::chrono::nanoseconds span) {
-  return span + std::chrono::nanoseconds(random_.Below(std::uint64_t(span.count() / 10 + 1)));
+  return operators::Jittered(span, random_);
 }
 
 std::function<void(SwitchWatch::Event)> SwitchWatch::Post(const Session& session,
@@ -260,10 +261,8 @@ void SwitchWatch::TookEndpoint(Session& session, const base::Result<gnmi::Endpoi
 
 void SwitchWatch::Fail(Session& session, const base::Error& error) {
   session.Disconnect();
-  const int doubled = std::min(session.failures++, 10);
-  const std::chrono::nanoseconds wait =
-      std::min<std::chrono::nanoseconds>(options_.least_retry * (1 << doubled), options_.most_retry);
-  session.retry_at = clock_.Now() + Jittered(wait);
+  session.retry_at =
+      clock_.Now() + Jittered(WaitAfter(session.failures++, options_.least_retry, options_.most_retry));
   session.answer.trouble = TroubleOf(error);
   session.answer.connecting = false;
   session.answer.counting.trouble = SwitchTrouble{"NotAsked", "it does not answer: see Reachable"};

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include "kube/object.h"
+#include "operator/back_off.h"
 
 namespace heddle::operators {
 namespace {
@@ -109,7 +109,7 @@ bool UfmWatch::RunOnce(const std::stop_token& stop) {
 
 std::chrono::nanoseconds UfmWatch::Jittered(std::chrono::nanoseconds span) {
   const std::lock_guard lock(mutex_);
-  return span + std::chrono::nanoseconds(random_.Below(std::uint64_t(span.count() / 10 + 1)));
+  return operators::Jittered(span, random_);
 }
 
 void UfmWatch::Handle(const std::string& fabric, const std::stop_token& stop) {
@@ -150,9 +150,7 @@ void UfmWatch::Handle(const std::string& fabric, const std::stop_token& stop) {
   } else {
     session->client.reset();
     session->answer.trouble = UfmTroubleOf(asked.error());
-    const int doubled = std::min(session->failures++, 10);
-    wait = Jittered(
-        std::min<std::chrono::nanoseconds>(options_.least_retry * (1 << doubled), options_.most_retry));
+    wait = Jittered(WaitAfter(session->failures++, options_.least_retry, options_.most_retry));
     spdlog::debug("Could not ask UFM fabric={} error=\"{}\"", fabric, base::ToString(asked.error()));
   }
   Judge(*session);
