@@ -1,13 +1,18 @@
-// What the operator does with each look at a switch: 500 of 64 ports, every ten seconds, are fifty a second.
+// What the operator does with each look at a switch: 500 of 64 ports, every ten seconds, are fifty a second. And with
+// all of them, whenever one of them says something new: both ends of every cable between two.
 // build/release/bin/switches_bench --benchmark_repetitions=5
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "lossless/switch_render.h"
 #include "switches/counter_window.h"
+#include "switches/switch_links.h"
 
 namespace heddle::switches {
 namespace {
@@ -57,6 +62,47 @@ void Add(benchmark::State& bench) {
   bench.counters["bytes"] = double(window.bytes());
 }
 BENCHMARK(Add)->ArgName("moving")->Arg(0)->Arg(100'000)->Unit(benchmark::kMicrosecond);
+
+constexpr int kLeaves = 128, kSpines = 64;
+
+// A switch of a port to each of `others`, who say so, too; its own number there is `number`.
+void Cable(const std::string& name, int number, const std::string& other, int others, int mtu,
+           formats::SonicConfig& config, Neighbours& seen) {
+  static const lossless::PortSettings kSettings =
+      lossless::RenderSwitchPort(*lossless::Resolve({}), *lossless::FindSwitchProfile("sonic/v1"), {})
+          .settings;
+  config.hostname = fmt::format("{}-{}", name, number);
+  for (int i = 0; i < others; ++i) {
+    formats::SonicPort port{.name = fmt::format("Ethernet{}", 8 * i), .settings = kSettings};
+    port.settings.mtu = mtu;
+    port.alias = fmt::format("etp{}", i + 1);
+    port.speed_mbps = 400'000;
+    port.fec = "rs";
+    config.ports.push_back(port);
+    seen[port.name] = {fmt::format("{}-{}", other, i), "", fmt::format("etp{}", number + 1),
+                       fmt::format("Ethernet{}", 8 * number)};
+  }
+}
+
+// `kinds`: of leaves, which differ in their MTU; with more than one nearly every link has a finding.
+void Link(benchmark::State& bench) {
+  std::vector<formats::SonicConfig> configs(std::size_t(kLeaves + kSpines));
+  std::vector<Neighbours> seen(configs.size());
+  std::vector<KnownSwitch> known;
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    const bool leaf = i < std::size_t(kLeaves);
+    const int number = int(i) - (leaf ? 0 : kLeaves);
+    const int mtu = 9216 - (leaf ? number % int(bench.range(0)) : 0);
+    Cable(leaf ? "leaf" : "spine", number, leaf ? "spine" : "leaf", leaf ? kSpines : kLeaves, mtu, configs[i],
+          seen[i]);
+    known.push_back(
+        {.name = configs[i].hostname, .config = &configs[i], .neighbours = &seen[i], .tier = leaf ? 0 : 1});
+  }
+  std::size_t links = 0;
+  for (auto _ : bench) links += FindSwitchLinks(known).size();
+  bench.SetItemsProcessed(std::int64_t(links));
+}
+BENCHMARK(Link)->ArgName("kinds")->Arg(1)->Arg(64)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace heddle::switches

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "operator/switch_status.h"
 #include "switches/cables.h"
+#include "switches/port_index.h"
 
 namespace heddle::operators {
 namespace {
@@ -141,7 +143,7 @@ class Deciding {
  public:
   Deciding(std::vector<JudgedSwitch> known, const std::vector<CabledNode>& nodes,
            const Policies<crds::LosslessPolicy>& policies, const Silent& silent, base::WallTime now)
-      : known_(std::move(known)), nodes_(nodes), silent_(silent), now_(now) {
+      : known_(std::move(known)), nodes_(nodes), silent_(silent), now_(now), ports_(known_.size()) {
     for (const crds::LosslessPolicy& policy : policies.read) policies_.emplace(policy.name, &policy);
   }
 
@@ -239,7 +241,9 @@ class Deciding {
   void TakeMarking(int at, const std::string& port, const crds::LosslessPolicy* policy) {
     JudgedSwitch& there = known_[std::size_t(at)];
     if (!there.usable()) return;
-    const formats::SonicPort* found = switches::PortOf(there.answer->config->config, port);
+    std::optional<switches::PortIndex>& ports = ports_[std::size_t(at)];
+    if (!ports) ports.emplace(there.answer->config->config);
+    const formats::SonicPort* found = ports->Find(port);
     if (found == nullptr || !found->bare.empty()) return;
     there.marking.Take(found->name, found->settings,
                        policy == nullptr ? std::nullopt : policy->spec.policy.marking);
@@ -268,6 +272,7 @@ class Deciding {
   const std::vector<CabledNode>& nodes_;
   const Silent& silent_;
   const base::WallTime now_;
+  std::vector<std::optional<switches::PortIndex>> ports_;  // of the switches, once one is looked for
   std::map<std::string, const crds::LosslessPolicy*> policies_;
   std::map<std::string, NodeReports> reports_;
   std::set<std::string> doubled_;

@@ -9,6 +9,7 @@
 #include "crds/port_name.h"
 #include "formats/printable.h"
 #include "switches/claims.h"
+#include "switches/port_index.h"
 
 namespace heddle::switches {
 namespace {
@@ -37,7 +38,7 @@ bool WantsNoWatchdog(const crds::NodeTopology& node, const std::string& port) {
 class Comparing {
  public:
   Comparing(std::span<const KnownSwitch> switches, const std::set<std::string>& silent)
-      : switches_(switches), silent_(silent) {
+      : switches_(switches), silent_(silent), ports_(switches.size()) {
     for (std::size_t i = 0; i < switches.size(); ++i) {
       Name(switches[i].name, int(i));
       if (switches[i].chassis_id != switches[i].name) Name(switches[i].chassis_id, int(i));
@@ -125,12 +126,14 @@ class Comparing {
       end.settings = there.missing;
       return end;
     }
-    FillFrom(*there.config, name, end);
+    std::optional<PortIndex>& ports = ports_[std::size_t(name.at)];
+    if (!ports) ports.emplace(*there.config);
+    FillFrom(*ports, name, end);
     return end;
   }
 
-  void FillFrom(const formats::SonicConfig& config, NamedCable& name, CableEnd& end) {
-    const formats::SonicPort* there = PortOf(config, name.leaf_port);
+  void FillFrom(const PortIndex& ports, NamedCable& name, CableEnd& end) {
+    const formats::SonicPort* there = ports.Find(name.leaf_port);
     if (there == nullptr) return;
     name.leaf_port = there->name;
     if (!there->bare.empty()) {
@@ -145,6 +148,7 @@ class Comparing {
 
   const std::span<const KnownSwitch> switches_;
   const std::set<std::string>& silent_;
+  std::vector<std::optional<PortIndex>> ports_;  // of the switches, once a cable ends there
   std::map<std::string, int> by_name_;
   lossless::SettingsPool pool_;
   std::vector<std::string> netdevs_;  // of each cable its host's interface

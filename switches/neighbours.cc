@@ -53,12 +53,14 @@ void ByName::Add(const std::string& name, int number) {
 }
 
 int ByName::Find(const std::string& system) const {
-  if (system.empty()) return kNobody;
+  if (system.empty() || numbers_.empty()) return kNobody;
   // Its own name before the one without a domain, which two may share.
-  const auto whole = numbers_.find(base::LowerCase(system));
+  const std::string name = base::LowerCase(system);
+  const auto whole = numbers_.find(name);
   if (whole != numbers_.end()) return whole->second;
-  const auto host = numbers_.find(base::LowerCase(WithoutDomain(system)));
-  return host == numbers_.end() ? kNobody : host->second;
+  const std::string host = WithoutDomain(name);
+  const auto found = host.size() == name.size() ? numbers_.end() : numbers_.find(host);
+  return found == numbers_.end() ? kNobody : found->second;
 }
 
 }  // namespace heddle::switches

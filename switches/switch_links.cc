@@ -6,13 +6,14 @@
 #include <array>
 #include <map>
 #include <optional>
-#include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
-#include "formats/printable.h"
 #include "lossless/compare.h"
 #include "lossless/lint.h"
+#include "switches/neighbours.h"
+#include "switches/port_index.h"
 
 namespace heddle::switches {
 namespace {
@@ -24,12 +25,6 @@ using lossless::PortSettings;
 using lossless::Setting;
 
 constexpr std::string_view kNotKnown = "not known";
-
-struct End {
-  int at = -1;
-  std::string port;
-  friend auto operator<=>(const End&, const End&) = default;
-};
 
 // Both ends of one link, held against each other.
 class Comparing {
@@ -159,74 +154,158 @@ class Comparing {
   CableOutcome outcome_;
 };
 
+// In place of the names of the ends, which no text of a switch can hold: it is printable.
+constexpr char kLowerName = '\x01', kUpperName = '\x02';
+
+// What is true of all links whose ends are set alike, looked at once: most of a fabric's are.
+class Outcomes {
+ public:
+  CableOutcome Of(const formats::SonicPort& lower, const formats::SonicPort& upper) {
+    if (!lower.bare.empty() || !upper.bare.empty()) return Compared(lower, upper);
+    const auto [at, fresh] = known_.try_emplace({KeyOf(lower, lower_last_), KeyOf(upper, upper_last_)});
+    if (fresh) at->second = Compared(lower, upper);
+    return at->second;
+  }
+
+  // Puts the names of the ends where it says kLowerName and kUpperName.
+  static void Name(const std::string& lower, const std::string& upper, CableOutcome& outcome) {
+    for (CableFinding& finding : outcome.findings) {
+      std::string named;
+      for (const char c : finding.sentence) {
+        if (c == kLowerName) {
+          named += lower;
+        } else if (c == kUpperName) {
+          named += upper;
+        } else {
+          named += c;
+        }
+      }
+      finding.sentence = std::move(named);
+    }
+  }
+
+ private:
+  using Key = std::tuple<int, int, std::string_view>;  // settings, speed, FEC
+
+  static CableOutcome Compared(const formats::SonicPort& lower, const formats::SonicPort& upper) {
+    return Comparing(std::string(1, kLowerName), lower, std::string(1, kUpperName), upper).Run();
+  }
+
+  // Ports of one switch are mostly alike, and to see that costs less than to look them up.
+  Key KeyOf(const formats::SonicPort& port, int& last) {
+    if (last < 0 || pool_[last] != port.settings) last = pool_.Intern(port.settings);
+    return {last, port.speed_mbps.value_or(-1), port.fec};
+  }
+
+  lossless::SettingsPool pool_;
+  int lower_last_ = -1, upper_last_ = -1;
+  std::map<std::pair<Key, Key>, CableOutcome> known_;
+};
+
+constexpr int kNobody = -1;
+constexpr int kSaysNothing = -2;
+
+struct End {
+  int at = kNobody;  // which of the switches
+  int port = PortIndex::kNone;
+  friend bool operator==(const End&, const End&) = default;
+};
+
+struct Ends {
+  End lower, upper;
+  friend bool operator==(const Ends&, const Ends&) = default;
+};
+
+// A switch that is asked.
+struct Asked {
+  explicit Asked(const formats::SonicConfig& config)
+      : ports(config), sees(ports.size(), kSaysNothing), links(ports.size(), 0) {}
+  PortIndex ports;
+  std::vector<int> sees;   // at each port: which of the switches; kNobody = somebody else; kSaysNothing
+  std::vector<int> links;  // at each port: how many
+};
+
 class Linking {
  public:
-  explicit Linking(std::span<const KnownSwitch> switches) : switches_(switches) {
+  explicit Linking(std::span<const KnownSwitch> switches) : switches_(switches), asked_(switches.size()) {
     for (std::size_t at = 0; at < switches.size(); ++at) {
       by_name_.Add(switches[at].name, int(at));
       by_chassis_.Add(switches[at].chassis_id, int(at));
+    }
+    for (std::size_t at = 0; at < switches.size(); ++at) {
+      if (IsAsked(switches[at])) asked_[at].emplace(*switches[at].config);
     }
   }
 
   std::vector<SwitchLink> Run() && {
     for (std::size_t at = 0; at < switches_.size(); ++at) {
-      if (!IsAsked(int(at))) continue;
-      for (const auto& [port, seen] : *switches_[at].neighbours) Take({int(at), port}, seen);
+      if (!asked_[at]) continue;
+      for (const auto& [port, seen] : *switches_[at].neighbours) Take(int(at), port, seen);
     }
-    std::map<End, int> links_of;
-    for (const auto& ends : links_) {
-      ++links_of[ends.first];
-      ++links_of[ends.second];
+    // That one end speaks of, or both.
+    std::sort(links_.begin(), links_.end(),
+              [this](const Ends& a, const Ends& b) { return OrderOf(a) < OrderOf(b); });
+    links_.erase(std::unique(links_.begin(), links_.end()), links_.end());
+    for (const Ends& ends : links_) {
+      ++AskedAt(ends.lower).links[std::size_t(ends.lower.port)];
+      ++AskedAt(ends.upper).links[std::size_t(ends.upper.port)];
     }
     std::vector<SwitchLink> links;
-    for (const auto& ends : links_) {
-      const bool several = links_of[ends.first] > 1 || links_of[ends.second] > 1;
-      links.push_back(LinkOf(ends.first, ends.second, several));
-    }
-    std::sort(links.begin(), links.end(), [](const SwitchLink& a, const SwitchLink& b) {
-      return std::tie(a.lower_at, a.lower_port, a.upper_at, a.upper_port) <
-             std::tie(b.lower_at, b.lower_port, b.upper_at, b.upper_port);
-    });
+    links.reserve(links_.size());
+    for (const Ends& ends : links_) links.push_back(LinkOf(ends.lower, ends.upper));
     return links;
   }
 
  private:
-  bool IsAsked(int at) const {
-    const KnownSwitch& one = switches_[std::size_t(at)];
+  bool IsAsked(const KnownSwitch& one) const {
     const bool named = !one.chassis_id.empty() || by_name_.Find(one.name) != ByName::kSeveral;
     return one.config != nullptr && one.neighbours != nullptr && named;
   }
 
-  // The one switch that is meant, by its chassis id where either says one; -1 = none that is asked, or one of several.
+  Asked& AskedAt(const End& end) { return *asked_[std::size_t(end.at)]; }
+  const Asked& AskedAt(const End& end) const { return *asked_[std::size_t(end.at)]; }
+  const formats::SonicPort& PortAt(const End& end) const { return AskedAt(end).ports[end.port]; }
+
+  std::tuple<int, std::string_view, int, std::string_view, int, int> OrderOf(const Ends& ends) const {
+    return {ends.lower.at,           PortAt(ends.lower).name, ends.upper.at,
+            PortAt(ends.upper).name, ends.lower.port,         ends.upper.port};
+  }
+
+  // The one switch that is meant, by its chassis id where either says one; kNobody: none that is asked, or one of
+  // several.
   int SwitchOf(const Neighbour& seen) const {
     int found = by_chassis_.Find(seen.chassis_id);
     if (found == ByName::kNobody) {
       found = by_name_.Find(seen.system);
       const bool other =
           found >= 0 && !seen.chassis_id.empty() && !switches_[std::size_t(found)].chassis_id.empty();
-      if (other) return -1;
+      if (other) return kNobody;
     }
-    return found >= 0 && IsAsked(found) ? found : -1;
+    return found >= 0 && asked_[std::size_t(found)] ? found : kNobody;
   }
 
   // SONiC says the alias as port id and the name as description, by sonic-buildimage's lldpmgrd.
-  const formats::SonicPort* PortSeen(int at, const Neighbour& seen) const {
-    const formats::SonicConfig& config = *switches_[std::size_t(at)].config;
-    const formats::SonicPort* port = seen.port_id.empty() ? nullptr : PortOf(config, seen.port_id);
-    if (port == nullptr && !seen.port_description.empty()) port = PortOf(config, seen.port_description);
-    return port;
+  static int PortSeen(const PortIndex& ports, const Neighbour& seen) {
+    const int port = seen.port_id.empty() ? PortIndex::kNone : ports.NumberOf(seen.port_id);
+    if (port != PortIndex::kNone || seen.port_description.empty()) return port;
+    return ports.NumberOf(seen.port_description);
   }
 
-  void Take(const End& here, const Neighbour& seen) {
+  void Take(int here, const std::string& name, const Neighbour& seen) {
+    Asked& mine = *asked_[std::size_t(here)];
+    End lower{here, mine.ports.NumberOf(name)};
+    if (lower.port == PortIndex::kNone) return;
     const int there = SwitchOf(seen);
-    if (there < 0 || there == here.at ||
-        PortOf(*switches_[std::size_t(here.at)].config, here.port) == nullptr)
-      return;
-    const formats::SonicPort* port = PortSeen(there, seen);
-    if (port == nullptr) return;
-    End one = here, other{there, port->name};
-    if (IsAbove(one.at, other.at)) std::swap(one, other);
-    links_.emplace(one, other);
+    if (!seen.system.empty()) {
+      // A port that has two rows, by its name and by its alias, which do not agree, agrees with nobody.
+      int& sees = mine.sees[std::size_t(lower.port)];
+      sees = sees == kSaysNothing || sees == there ? there : kNobody;
+    }
+    if (there == kNobody || there == here) return;
+    End upper{there, PortSeen(asked_[std::size_t(there)]->ports, seen)};
+    if (upper.port == PortIndex::kNone) return;
+    if (IsAbove(lower.at, upper.at)) std::swap(lower, upper);
+    links_.push_back({lower, upper});
   }
 
   bool IsAbove(int a, int b) const {
@@ -237,32 +316,43 @@ class Linking {
 
   // Whether who stands at that end says that the cable goes elsewhere.
   bool Denies(const End& end, const End& other) const {
-    const Neighbours& seen = *switches_[std::size_t(end.at)].neighbours;
-    const auto found = seen.find(end.port);
-    return found != seen.end() && !found->second.system.empty() && SwitchOf(found->second) != other.at;
+    const int sees = AskedAt(end).sees[std::size_t(end.port)];
+    return sees != kSaysNothing && sees != other.at;
   }
 
-  SwitchLink LinkOf(const End& lower, const End& upper, bool several) const {
-    const KnownSwitch &below = switches_[std::size_t(lower.at)], &above = switches_[std::size_t(upper.at)];
-    SwitchLink link{NameOf(below), NameOf(above), lower.port, upper.port, lower.at, upper.at, {}};
+  SwitchLink LinkOf(const End& lower, const End& upper) {
+    const formats::SonicPort &below = PortAt(lower), &above = PortAt(upper);
+    SwitchLink link{NameOf(switches_[std::size_t(lower.at)]),
+                    NameOf(switches_[std::size_t(upper.at)]),
+                    below.name,
+                    above.name,
+                    lower.at,
+                    upper.at,
+                    {}};
+    const bool several = AskedAt(lower).links[std::size_t(lower.port)] > 1 ||
+                         AskedAt(upper).links[std::size_t(upper.port)] > 1;
+    const bool doubted = several || Denies(lower, upper) || Denies(upper, lower);
+    if (!doubted) link.outcome = outcomes_.Of(below, above);
+    if (!doubted && link.outcome.findings.empty()) return link;
     const std::string here = fmt::format("{} {}", link.lower, link.lower_port),
                       there = fmt::format("{} {}", link.upper, link.upper_port);
-    if (several || Denies(lower, upper) || Denies(upper, lower)) {
-      link.outcome = {
-          LosslessVerdict::kUnproved,
-          {{LosslessVerdict::kUnproved, "lldp-disagrees", "leafPort", here, there,
-            fmt::format("one says that {} and {} are one cable, and another says otherwise", here, there),
-            "`show lldp table` on both switches"}}};
+    if (!doubted) {
+      Outcomes::Name(here, there, link.outcome);
       return link;
     }
-    link.outcome =
-        Comparing(here, *PortOf(*below.config, lower.port), there, *PortOf(*above.config, upper.port)).Run();
+    link.outcome = {
+        LosslessVerdict::kUnproved,
+        {{LosslessVerdict::kUnproved, "lldp-disagrees", "leafPort", here, there,
+          fmt::format("one says that {} and {} are one cable, and another says otherwise", here, there),
+          "`show lldp table` on both switches"}}};
     return link;
   }
 
   const std::span<const KnownSwitch> switches_;
   ByName by_name_, by_chassis_;
-  std::set<std::pair<End, End>> links_;  // that an end speaks of, or both
+  std::vector<std::optional<Asked>> asked_;  // of the switches; nothing: not asked, or one of several of a name
+  std::vector<Ends> links_;
+  Outcomes outcomes_;
 };
 
 }  // namespace

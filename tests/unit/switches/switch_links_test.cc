@@ -141,6 +141,35 @@ TEST_F(SwitchLinksTest, NameAnEndThatIsLossyByItself) {
   EXPECT_THAT(outcome.findings.front().sentence, HasSubstr("leaf-0 Ethernet0: "));
 }
 
+TEST_F(SwitchLinksTest, WithTheSameFaultNameTheirOwnEnds) {
+  for (formats::SonicConfig& config : configs) {
+    if (config.hostname.starts_with("leaf")) continue;
+    for (formats::SonicPort& port : config.ports) port.settings.mtu = 1500;
+  }
+  const auto links = Find();
+  ASSERT_THAT(links, SizeIs(4));
+  for (const SwitchLink& link : links) {
+    ASSERT_FALSE(link.outcome.findings.empty());
+    EXPECT_EQ(link.outcome.findings.front().sentence, link.lower + " " + link.lower_port +
+                                                          " has mtu 9216, and " + link.upper + " " +
+                                                          link.upper_port + " has 1500");
+  }
+  // One that is set otherwise is told otherwise, whichever is looked at first.
+  Leaf().settings.mtu = 1500;
+  EXPECT_EQ(First().verdict, LosslessVerdict::kLossless);
+  EXPECT_EQ(Find()[1].outcome.verdict, LosslessVerdict::kContradiction);
+}
+
+TEST_F(SwitchLinksTest, AreOneWhetherTheirRowsGoByNameOrByAlias) {
+  auto row = seen[2].extract("Ethernet0");
+  row.key() = "etp1";
+  seen[2].insert(std::move(row));
+  const auto links = Find();
+  ASSERT_THAT(links, SizeIs(4));
+  EXPECT_EQ(links[0].upper_port, "Ethernet0");
+  EXPECT_EQ(links[0].outcome.verdict, LosslessVerdict::kLossless);
+}
+
 TEST_F(SwitchLinksTest, OfTwoSwitchesWithOneNameBelongToNeither) {
   configs[3].hostname = "spine-0";
   EXPECT_THAT(Find(), IsEmpty());
