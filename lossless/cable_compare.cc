@@ -17,8 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kVerdictNames{"Contradiction", "Unproved", "Lossless"};
 constexpr std::array<std::string_view, 3> kFecNames{"none", "fc", "rs"};
 constexpr std::string_view kNotKnown = "not known";
-constexpr int kFrameAround =
-    14 + 4;  // addresses and type, checksum: IEEE 802.3. With DSCP no VLAN tag is needed
 
 // Rules about one end by which packets are lost on this very cable, or the fabric behind it stops. The linter's other
 // errors about one end are told, and leave the verdict alone.

@@ -49,14 +49,17 @@ class SettingsPool {
   std::multimap<std::uint64_t, int> by_hash_;
 };
 
+// Around an IP packet: addresses and type, checksum (IEEE 802.3). With DSCP no VLAN tag is needed.
+inline constexpr int kFrameAround = 14 + 4;
+
 // One end of a cable as it was last known.
 struct CableEnd {
   topology::Fact<int> settings;   // number in a SettingsPool; kUnknown, kStale, …
   std::optional<int> speed_mbps;  // that the link trained to, or that the switch has
   std::optional<Fec> fec;         // nothing: not known, or left to negotiation
   std::optional<bool> link_up;
-  std::optional<int>
-      max_frame_bytes;           // with Ethernet header and checksum, as LLDP says it (IEEE 802.3.1, mfs)
+  // With kFrameAround, at most: of a switch that does not say whether its MTU is that of IP packets.
+  std::optional<int> max_frame_bytes;
   bool has_no_watchdog = false;  // the NIC has none, so nobody asks for it
   friend bool operator==(const CableEnd&, const CableEnd&) = default;
 };

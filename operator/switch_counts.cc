@@ -8,6 +8,7 @@
 #include "operator/switch_session.h"
 #include "operator/switch_watch.h"
 #include "switches/neighbours.h"
+#include "switches/openconfig_ports.h"
 #include "switches/port_counters.h"
 
 // SwitchWatch's reading of counters.
@@ -150,7 +151,7 @@ void SwitchWatch::TookCounters(Session& session, const std::string& what,
   } else {
     const base::Error& error = said.error();
     if (error.code == Code::kUnavailable && session.counters_stream == nullptr) return Fail(session, error);
-    // Nothing else is asked of OpenConfig, so nothing else would tell that it hangs, or refuses.
+    // Nothing else that OpenConfig has to have is asked, so nothing else would tell that it hangs, or refuses.
     const bool late = error.code == Code::kTimeout;
     if (!session.sonic() && late && ++session.timeouts >= kMostTimeouts) return Fail(session, error);
     if (!session.sonic() && !late) {
@@ -181,16 +182,25 @@ void SwitchWatch::Flush(Session& session) {
     }
   }
   const base::MonotonicTime now = clock_.Now();
-  switches::CounterSample sample = session.sonic()
-                                       ? switches::ReadSonicCounters(session.counters, names, now)
-                                       : switches::ReadOpenConfigCounters(TreesOf(session.counters), now);
+  switches::CounterSample sample;
+  std::vector<formats::SonicPort> lines;
+  if (session.sonic()) {
+    sample = switches::ReadSonicCounters(session.counters, names, now);
+  } else {
+    const std::map<switches::Steps, gnmi::Json> trees = TreesOf(session.counters);
+    sample = switches::ReadOpenConfigCounters(trees, now);
+    lines = switches::ReadOpenConfigPorts(trees);
+  }
   session.counters.clear();
   const bool packets = AnyOf(sample, &CountsPackets), links = AnyOf(sample, &KnowsLink);
   SwitchCounting& counting = session.answer.counting;
   if (packets || links) {
     counting.counted_at = clock_.WallNow();
     counting.ports = int(sample.ports.size());
-    if (!session.sonic()) Heard(session);
+    if (!session.sonic()) {
+      TookLines(session, std::move(lines));
+      Heard(session);
+    }
   }
   session.uncounted.erase(kValues);
   // Whoever answers with values that are none answers, and says nothing.

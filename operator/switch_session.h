@@ -44,6 +44,7 @@ struct SwitchWatch::Session {
   bool every_queue = true;
 
   bool asking_config = false;
+  std::string system_name;  // of OpenConfig what it calls itself, by its LLDP; empty = it has not said
   // Settings that were read once and are others than those that count.
   std::shared_ptr<const switches::SonicAnswer> doubtful;
   int doubts = 0;                // readings in a row that each said something else

@@ -62,11 +62,9 @@ Condition Compared(const JudgedSwitch& one) {
     return condition;
   };
   const std::string& name = NameOf(*one.object);
-  if (one.object->spec.dialect == crds::SwitchDialect::kOpenConfig)
-    return no("DialectLacksPfc",
-              "OpenConfig has no path for PFC and its watchdog, so its cables stay unproved");
-  if (one.answer == nullptr || one.answer->config == nullptr)
-    return no("NotRead", "nobody knows how it is set: see Reachable");
+  const bool open_config = one.object->spec.dialect == crds::SwitchDialect::kOpenConfig;
+  const bool read = one.answer != nullptr && one.answer->config != nullptr;
+  if (!read && !open_config) return no("NotRead", "nobody knows how it is set: see Reachable");
   if (!one.lie.empty()) return no("NameInDoubt", one.lie);
   if (one.stale)
     return no("Stale", fmt::format("it has not answered for {} polls, and what it said then proves "
@@ -77,6 +75,11 @@ Condition Compared(const JudgedSwitch& one) {
               fmt::format("another FabricSwitch has the name {} too, and hosts know switches by their "
                           "system names: give each switch a hostname of its own, or delete one of both",
                           name));
+  if (open_config)
+    return no("DialectLacksPfc",
+              fmt::format("OpenConfig has no path for PFC and its watchdog, so no cable is proved; {}",
+                          read ? "speed, FEC, MTU and neighbours were held against the other ends"
+                               : "nor has it said speed, FEC or MTU of any port"));
   if (one.counts.cables == 0)
     return no("NoCables", fmt::format("no host says by LLDP that a cable of its ends on {}", name));
   condition.status = ConditionStatus::kTrue;

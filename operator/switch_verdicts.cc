@@ -26,8 +26,8 @@ const std::string* HostnameOf(const crds::FabricSwitch& object, const SwitchAnsw
 // Why what a switch says is not believed; empty where it is.
 std::string LieOf(const crds::FabricSwitch& object, const std::string& said,
                   const std::multimap<std::string, std::string>& objects_by_hostname) {
-  // Hosts know it by its chassis id, and by no name that another could have.
-  if (object.spec.name.empty()) return "";
+  // Hosts know it by its chassis id, and by no name that another could have. OpenConfig need not say any.
+  if (object.spec.name.empty() || said.empty()) return "";
   if (said != object.spec.name) {
     return fmt::format("it calls itself {}, and spec.name is {}: correct the address or the name", said,
                        object.spec.name);

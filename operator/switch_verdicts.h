@@ -41,8 +41,8 @@ struct SwitchCounting {
 struct SwitchAnswer {
   std::optional<SwitchTrouble> trouble;   // of the last try; nothing = it answered
   std::optional<base::WallTime> read_at;  // when it last answered; nothing = never
-  std::shared_ptr<const switches::SonicAnswer>
-      config;  // as it answered then; null = never, or none to be had
+  // As it answered then; null = never, or none to be had. Of OpenConfig all of its ports are bare.
+  std::shared_ptr<const switches::SonicAnswer> config;
   std::shared_ptr<const switches::Neighbours> neighbours;  // likewise whom it sees; null = nobody knows
   std::string version;                                     // of its operating system; empty = not known
   bool connecting = true;                                  // nothing has come of any try yet

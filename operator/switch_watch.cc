@@ -285,8 +285,7 @@ void SwitchWatch::TookCapabilities(Session& session, const base::Result<gnmi::Se
   }
   session.connected = true;
   const base::MonotonicTime now = clock_.Now();
-  session.config_at = session.sonic() ? now : base::MonotonicTime::max();
-  session.ports_at = session.subscribe_at = session.watch_at = now;
+  session.config_at = session.ports_at = session.subscribe_at = session.watch_at = now;
   session.queues_at = now + options_.counters_every / 2;  // by then its settings say which
   if (session.sonic()) AskVersion(session);
 }
@@ -321,6 +320,7 @@ void SwitchWatch::Advance(Session& session) {
 
 void SwitchWatch::AskHow(Session& session) {
   session.asking_config = true;
+  if (!session.sonic()) return AskLldp(session);
   std::vector<std::vector<std::string>> tables;
   for (const std::string& table : switches::SonicConfigTables()) tables.push_back({table});
   session.client->Get(RequestOf(switches::kConfigDatabase, tables), options_.call_timeout,
@@ -404,6 +404,10 @@ void SwitchWatch::TookNeighbours(Session& session, const base::Result<std::vecto
       }
     }
   }
+  KnowNeighbours(session, std::move(neighbours));
+}
+
+void SwitchWatch::KnowNeighbours(Session& session, switches::Neighbours neighbours) {
   auto& known = session.answer.neighbours;
   if (neighbours.empty() ? known == nullptr : known != nullptr && *known == neighbours) return;
   known = neighbours.empty() ? nullptr : std::make_shared<const switches::Neighbours>(std::move(neighbours));
@@ -467,8 +471,10 @@ void SwitchWatch::Publish(Session& session) {
   const switches::SonicAnswer* const config = session.answer.config.get();
   const std::string& name = NameOf(session.object);
   // One that calls itself otherwise is not whom the hosts see, and who that is nobody knows before it has said so.
-  const bool known = !session.sonic() || session.object.spec.name.empty() ||
-                     (config != nullptr && config->config.hostname == session.object.spec.name);
+  // OpenConfig's LLDP need not say it at all.
+  const std::string said = config == nullptr ? "" : config->config.hostname;
+  const bool known = session.object.spec.name.empty() ||
+                     (said.empty() ? !session.sonic() : said == session.object.spec.name);
   SwitchSightings sightings;
   if (known) {
     std::map<std::string, std::string> aliases;  // by name
@@ -490,7 +496,7 @@ void SwitchWatch::Publish(Session& session) {
     before = session.answer;
     Told& told = told_[session.name];
     told.names = {name};
-    if (config != nullptr) told.names.insert(config->config.hostname);
+    if (!said.empty()) told.names.insert(said);
     seen = told.sightings != sightings;
     told.sightings = std::move(sightings);
     if (!told.counting && session.answer.counting.counted_at) told.counting = clock_.Now();

@@ -17,20 +17,23 @@
 #include "base/random.h"
 #include "base/result.h"
 #include "crds/fabric_switch.h"
+#include "formats/sonic_config.h"
 #include "gnmi/client.h"
 #include "kube/work_queue.h"
 #include "operator/port_sightings.h"
 #include "operator/switch_verdicts.h"
 #include "operator/view.h"
 #include "switches/counter_window.h"
+#include "switches/neighbours.h"
 
 namespace heddle::operators {
 
 // Asks every FabricSwitch over gNMI how it is set and what it counts, and keeps the last answers. How ports are set is
 // read once in spec.pollSeconds, and soon when the switch says that something changed; what is new is read twice before
 // it counts, since a table that is just being written reads as one whose other half is off. Counters are read every ten
-// seconds, of SONiC by a subscription where it keeps one, else by asking. A switch that cannot be reached is tried
-// again after two seconds, doubling to a minute; none holds up another, nor does a slow API server.
+// seconds, of SONiC by a subscription where it keeps one, else by asking; with those of OpenConfig comes all that it
+// says of how ports are set, speed, FEC and MTU. A switch that cannot be reached is tried again after two seconds,
+// doubling to a minute; none holds up another, nor does a slow API server.
 //
 // Thread rule: Run on one thread; the rest from any. What is passed must outlive it.
 class SwitchWatch {
@@ -107,6 +110,10 @@ class SwitchWatch {
   void Doubt(Session& session, base::Result<std::string> text);
   void AskNeighbours(Session& session);
   void TookNeighbours(Session& session, const base::Result<std::vector<gnmi::Notice>>& said);
+  void KnowNeighbours(Session& session, switches::Neighbours neighbours);
+  void AskLldp(Session& session);
+  void TookLldp(Session& session, const base::Result<std::vector<gnmi::Notice>>& said);
+  static void TookLines(Session& session, std::vector<formats::SonicPort> ports);
   void TookCounters(Session& session, const std::string& what, base::Result<std::vector<gnmi::Notice>> said);
   static void Keep(Session& session, gnmi::Notice notice);
   void Flush(Session& session);

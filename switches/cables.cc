@@ -139,9 +139,11 @@ class Comparing {
     if (!there->bare.empty()) {
       compared_.bare.insert(fmt::format("{} {} {}, and nothing is known of its settings",
                                         formats::Printable(name.leaf), there->name, there->bare));
-      return;
+      // Of OpenConfig, whose MTU may have Ethernet's header in it: a host over the larger is over both.
+      if (there->settings.mtu) end.max_frame_bytes = *there->settings.mtu + lossless::kFrameAround;
+    } else {
+      end.settings = pool_.Intern(there->settings);
     }
-    end.settings = pool_.Intern(there->settings);
     end.speed_mbps = there->speed_mbps;
     end.fec = lossless::ParseFec(there->fec);
   }

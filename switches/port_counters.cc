@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/kept_parser.h"
+#include "switches/openconfig_ports.h"
 
 namespace heddle::switches {
 namespace {
@@ -227,7 +228,8 @@ class OpenConfig {
   explicit OpenConfig(base::MonotonicTime at) { sample_.at = at; }
 
   CounterSample Run(const std::map<Steps, Json>& answers) && {
-    for (const auto& [steps, answer] : answers) Read(steps.empty() ? "" : Plain(steps.back()), answer, {}, 0);
+    for (const auto& [steps, answer] : answers)
+      Read(steps.empty() ? "" : WithoutModel(steps.back()), answer, {}, 0);
     return std::move(sample_);
   }
 
@@ -240,12 +242,9 @@ class OpenConfig {
     bool in_queue = false;
   };
 
-  // "openconfig-interfaces:counters" without the model.
-  static std::string_view Plain(std::string_view key) { return key.substr(key.rfind(':') + 1); }
-
   static std::string NameIn(const Json& object) {
     for (const auto& [key, value] : object.items()) {
-      const std::string_view plain = Plain(key);
+      const std::string_view plain = WithoutModel(key);
       if ((plain == "name" || plain == "interface-id") && value.is_string()) return value.get<std::string>();
     }
     return "";
@@ -277,7 +276,7 @@ class OpenConfig {
       place.port = name;
     }
     for (const auto& [field, inner] : value.items()) {
-      const std::string_view plain = Plain(field);
+      const std::string_view plain = WithoutModel(field);
       if (inner.is_structured()) {
         if (LeadsOn(plain)) Read(plain, inner, place, depth + 1);
       } else if (!place.port.empty()) {
@@ -292,9 +291,13 @@ class OpenConfig {
     if (field == "oper-status") {
       const bool up = value == "UP";
       if (up || value == "DOWN") Set(place, [&](PortCounters& port) { port.up = up; });
-    } else if (field == "port-speed" && value.is_string()) {
-      if (const int speed = SpeedOf(value.get_ref<const std::string&>()); speed > 0)
-        Set(place, [&](PortCounters& port) { port.speed_mbps = speed; });
+    } else if ((field == "port-speed" || field == "negotiated-port-speed") && value.is_string()) {
+      const std::optional<int> speed = OpenConfigSpeed(value.get_ref<const std::string&>());
+      const bool negotiated = field == "negotiated-port-speed";
+      if (!speed) return;
+      Set(place, [&](PortCounters& port) {
+        port.speed_mbps = negotiated ? *speed : port.speed_mbps.value_or(*speed);
+      });
     } else if (count) {
       Set(place, [&](PortCounters& port) {
         // carrier-transitions is what interface-transitions was called before 2024.
@@ -322,20 +325,6 @@ class OpenConfig {
   template <class Change>
   void Set(const Place& place, Change change) {
     if (PortCounters* port = PortIn(sample_, place.port)) change(*port);
-  }
-
-  // "openconfig-if-ethernet:SPEED_400GB", "SPEED_2500MB"; 0 where it says none.
-  static int SpeedOf(std::string_view text) {
-    constexpr std::string_view kSpeed = "SPEED_";
-    text = Plain(text);
-    if (!text.starts_with(kSpeed) || text.size() < kSpeed.size() + 3) return 0;
-    const std::string_view unit = text.substr(text.size() - 2);
-    const std::string_view digits = text.substr(kSpeed.size(), text.size() - kSpeed.size() - 2);
-    int number = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    if (error != std::errc() || end != digits.data() + digits.size() || number < 0 || number > 10'000)
-      return 0;
-    return unit == "GB" ? number * 1000 : unit == "MB" ? number : 0;
   }
 
   CounterSample sample_;

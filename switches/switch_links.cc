@@ -13,6 +13,7 @@
 #include "lossless/compare.h"
 #include "lossless/lint.h"
 #include "switches/neighbours.h"
+#include "switches/openconfig_ports.h"
 #include "switches/port_index.h"
 
 namespace heddle::switches {
@@ -56,7 +57,9 @@ class Comparing {
     if (!port.bare.empty()) {
       Find(LosslessVerdict::kUnproved, "not-known", "settings", "", "",
            fmt::format("{} {}, and nothing is known of its settings", names_[std::size_t(end)], port.bare),
-           "give the port its maps: `kubectl heddle switch render` for a host's port shows which");
+           port.bare == kNoPfcPath
+               ? "nothing over gNMI can prove this cable: hold the ports' QoS against each other by hand"
+               : "give the port its maps: `kubectl heddle switch render` for a host's port shows which");
       return false;
     }
     for (const auto& [setting, said] :
@@ -350,7 +353,8 @@ class Linking {
 
   const std::span<const KnownSwitch> switches_;
   ByName by_name_, by_chassis_;
-  std::vector<std::optional<Asked>> asked_;  // of the switches; nothing: not asked, or one of several of a name
+  std::vector<std::optional<Asked>>
+      asked_;  // of the switches; nothing: not asked, or one of several of a name
   std::vector<Ends> links_;
   Outcomes outcomes_;
 };

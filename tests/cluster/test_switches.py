@@ -36,8 +36,10 @@ class FabricSwitchesTest(BedTestCase):
         cls.heddle.install(operator={"switches": {"secrets": ["leaf-login", "leaf-ca", "wrong-login"], "render": True}})
         cls.rest = cls.plane.rest
         ports = [port(index, lanes=4, speed=200_000, fec="rs", mtu=9100) for index in range(16)]
-        cls.switches = Switches([leaf(name, ports=[dict(one) for one in ports], username="heddle", password="loom")
-                                 for name in LEAVES])
+        # The last says the same as tor-b in OpenConfig's models.
+        made = [(name, name, "sonic") for name in LEAVES] + [("open-b", "tor-b", "openconfig")]
+        cls.switches = Switches([leaf(hostname, name=name, dialect=dialect, ports=[dict(one) for one in ports],
+                                      username="heddle", password="loom") for name, hostname, dialect in made])
         cls.switches.__enter__()
         cls.addClassCleanup(cls.switches.close)
         cls.secret("leaf-login", username="heddle", password="loom")
@@ -71,11 +73,11 @@ class FabricSwitchesTest(BedTestCase):
             self.switches[name].mend()
         self.heddle.wait_for(lambda: not any(self.cables(node) for node in NODES), "verdicts of switches that are gone to go")
 
-    def ask(self, name, **spec):
-        there = self.switches[name]
+    def ask(self, switch, /, **spec):
+        there = self.switches[switch]
         self.rest.create(path("fabricswitches"), {
-            "apiVersion": "heddle.dev/v1alpha1", "kind": "FabricSwitch", "metadata": {"name": name},
-            "spec": {"address": there.address, "role": "Leaf", "name": name, "pollSeconds": 10,
+            "apiVersion": "heddle.dev/v1alpha1", "kind": "FabricSwitch", "metadata": {"name": switch},
+            "spec": {"address": there.address, "role": "Leaf", "name": switch, "pollSeconds": 10,
                      "tls": {"serverName": there.server_name, "caSecret": {"name": "leaf-ca"}},
                      "credentialsSecret": {"name": "leaf-login"}} | spec})
 
@@ -184,7 +186,8 @@ class FabricSwitchesTest(BedTestCase):
         """Whom the switch sees by its own LLDP, by port; None: nobody."""
         self.switches[name].rows("APPL_DB", {f"LLDP_ENTRY_TABLE:{port}": system and {
             "lldp_rem_sys_name": system, "lldp_rem_chassis_id": "52:54:00:00:00:17", "lldp_rem_chassis_id_subtype": "4",
-            "lldp_rem_port_id": "52:54:00:00:00:18", "lldp_rem_port_id_subtype": "3", "lldp_rem_port_desc": ""}
+            "lldp_rem_port_id": "52:54:00:00:00:18", "lldp_rem_port_id_subtype": "3", "lldp_rem_port_desc": "",
+            "lldp_rem_index": "1"}
             for port, system in systems.items()})
 
     def test_the_switchs_own_lldp_is_the_second_witness_of_a_cable(self):
@@ -264,6 +267,34 @@ class FabricSwitchesTest(BedTestCase):
         self.assertIn("set dialect to OpenConfig", said["message"])
         self.wait_condition("tor-a", "Compared", "False", "Stale")
         self.assertEqual(self.verdicts(), {"Unproved"})
+
+    def test_a_leaf_of_openconfig_proves_nothing_and_contradicts_by_its_lines(self):
+        there = self.switches["open-b"]
+        self.addCleanup(there.rows, "APPL_DB", {"PORT_TABLE:Ethernet0": {"speed": "200000"}})
+        self.ask("open-b", name="tor-b", dialect="OpenConfig")
+        self.wait_condition("open-b", "Reachable", "True", "Answers")
+
+        def held():
+            return "were held against" in condition(self.switch("open-b"), "Compared").get("message", "")
+        self.heddle.wait_for(held, "its lines to be known", timeout=60)
+        self.assertEqual(condition(self.switch("open-b"), "Compared")["reason"], "DialectLacksPfc")
+        self.wait_condition("open-b", "Lossless", "Unknown", "Unproved")
+        there.rows("APPL_DB", {"PORT_TABLE:Ethernet0": {"speed": "100000"}})
+        self.wait_condition("open-b", "Lossless", "False", "Contradiction")
+        worst = self.wait_worst("open-b", "speed")
+        self.assertEqual((worst["host"], worst["switch"]), ("200 Gb/s", "100 Gb/s"))
+        self.heddle.wait_for(lambda: self.verdicts() == {"Contradiction", "Unproved"}, "the node to be told so")
+        there.rows("APPL_DB", {"PORT_TABLE:Ethernet0": {"speed": "200000"}})
+        self.wait_condition("open-b", "Lossless", "Unknown", "Unproved")
+        # Its own LLDP is a witness as SONiC's is.
+        self.addCleanup(self.sees, "open-b", Ethernet0=None, Ethernet4=None)
+        self.sees("open-b", Ethernet0="gpu-777", Ethernet4="gpu-001")
+
+        def doubted():
+            return [one for one in self.switch("open-b")["status"].get("worstCables", []) if one["setting"] == "leafPort"]
+        worst = self.heddle.wait_for(doubted, "one of both cables to be doubted", timeout=60)
+        self.assertEqual([one["switchPort"] for one in worst], ["Ethernet0"])
+        self.assertIn("gpu-777", worst[0]["message"])
 
     def test_restarts_of_both_sides_take_no_cable_away(self):
         self.be_lossless("tor-a")

@@ -2,10 +2,14 @@
 
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "formats/json_bounds.h"
+#include "lossless/cable_compare.h"
 #include "switches/counter_window.h"
+#include "switches/openconfig_ports.h"
 #include "switches/ufm.h"
 #include "tests/fuzz/targets.h"
 
@@ -56,7 +60,16 @@ bool SwitchCounters(std::string_view bytes) {
       CHECK(window.Sightings(at).empty());
     }
   }
-  return counted;
+  for (const formats::SonicPort& port : switches::ReadOpenConfigPorts(trees)) {
+    CHECK(!port.name.empty() && port.bare == switches::kNoPfcPath);
+    CHECK(!port.speed_mbps || *port.speed_mbps > 0);
+    CHECK(port.fec.empty() || lossless::ParseFec(port.fec));
+  }
+  std::vector<std::pair<Steps, Json>> parts;
+  for (const Steps& steps : {Steps{"lldp"}, Steps{}}) parts.emplace_back(steps, json);
+  const switches::OpenConfigLldp lldp = switches::ReadOpenConfigLldp(parts);
+  for (const auto& [port, seen] : lldp.neighbours) CHECK(!port.empty() && seen != switches::Neighbour{});
+  return counted || !lldp.neighbours.empty();
 }
 
 // What UFM answers to either question, and a sample of it for the ports that it has.

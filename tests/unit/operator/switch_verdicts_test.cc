@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "operator/switch_status.h"
+#include "switches/openconfig_ports.h"
 #include "tests/unit/operator/switch_bed.h"
 
 namespace heddle::operators {
@@ -279,6 +280,36 @@ TEST_F(SwitchVerdictsTest, SaysWhetherPortsMarkAsThePolicyWantsAndNoVerdictDepen
   answers["leaf-3"].read_at = kNow - std::chrono::hours(2);
   const SwitchVerdicts stale = Decide();
   EXPECT_EQ(Reason(stale.statuses.at("leaf-3"), kMarksEcn), "NotKnown");
+}
+
+TEST_F(SwitchVerdictsTest, ASwitchOfOpenConfigProvesNothingAndContradictsByItsLines) {
+  fabric_switches[0].spec.dialect = crds::SwitchDialect::kOpenConfig;
+  const auto say = [&](const std::string& hostname, int speed) {
+    switches::SonicAnswer answer;
+    answer.config.hostname = hostname;
+    formats::SonicPort port;
+    port.name = "etp1";
+    port.speed_mbps = speed;
+    port.bare = switches::kNoPfcPath;
+    answer.config.bare = {port};
+    answers["leaf-3"].config = std::make_shared<const switches::SonicAnswer>(answer);
+  };
+  answers["leaf-3"].config = nullptr;
+  EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kCompared), "DialectLacksPfc");
+  for (const char* name : {"leaf-3", ""}) {
+    say(name, 100'000);
+    const SwitchVerdicts verdicts = Decide();
+    EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+    EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCompared), "DialectLacksPfc") << name;
+    EXPECT_EQ(verdicts.statuses.at("leaf-3").counts.ports, 1);
+  }
+  say("leaf-3", 400'000);
+  const SwitchVerdicts verdicts = Decide();
+  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kContradiction);
+  EXPECT_EQ(verdicts.statuses.at("leaf-3").worst_cables.at(0).setting, "speed");
+  say("leaf-9", 400'000);
+  EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kCompared), "NameInDoubt");
+  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
 }
 
 TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {

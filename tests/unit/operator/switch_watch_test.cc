@@ -75,6 +75,21 @@ class SwitchWatchTest : public Stage {
     There().tables["/interfaces"]["openconfig-interfaces:interface"] = gnmi::Json::array({port});
     Make("leaf-3", kAddress, crds::SwitchDialect::kOpenConfig);
   }
+  void SayLine(const std::string& speed, const std::string& transitions) {
+    There().tables["/interfaces"] = gnmi::Json::parse(
+        R"({"openconfig-interfaces:interface": [{"name": "Ethernet0",
+            "state": {"name": "Ethernet0", "oper-status": "UP",
+                      "counters": {"in-errors": "0", "interface-transitions": ")" +
+        transitions + R"("}},
+            "openconfig-if-ethernet:ethernet": {"state": {"port-speed": ")" +
+        speed + R"("}}}]})");
+  }
+  void SaySystem(const std::string& name) {
+    There().tables["/lldp"] = gnmi::Json::parse(
+        R"({"openconfig-lldp:state": {"system-name": ")" + name +
+        R"("}, "openconfig-lldp:interfaces": {"interface": [{"name": "Ethernet0", "neighbors": {"neighbor": [
+            {"id": "1", "state": {"system-name": "gpu-017", "port-id": "eth0"}}]}}]}})");
+  }
 
   test::FakeDialer dialer;
   ServerView objects{server, kFabricSwitches};
@@ -227,6 +242,44 @@ TEST_F(SwitchWatchTest, OpenConfigHasAnsweredOnlyWhenItDidAndFailsOnceItHangs) {
   Pass(120s);
   EXPECT_FALSE(Answer().trouble);
   EXPECT_FALSE(Answer().counting.trouble);
+}
+
+TEST_F(SwitchWatchTest, OfOpenConfigNeighboursAreReadAndLinesTwiceBeforeTheyCount) {
+  ListenAsOpenConfig();
+  SayLine("SPEED_400GB", "0");
+  SaySystem("leaf-3");
+  Pass(2s);
+  ASSERT_NE(Answer().neighbours, nullptr);
+  EXPECT_EQ(Answer().neighbours->at("Ethernet0").system, "gpu-017");
+  EXPECT_EQ(Answer().config, nullptr);
+  Pass(10s);
+  ASSERT_NE(Answer().config, nullptr);
+  EXPECT_EQ(Answer().config->config.hostname, "leaf-3");
+  ASSERT_EQ(Answer().config->config.bare.size(), 1u);
+  EXPECT_EQ(Answer().config->config.bare[0].speed_mbps, 400'000);
+  SayLine("SPEED_200GB", "0");
+  Pass(10s);
+  EXPECT_EQ(Answer().config->config.bare[0].speed_mbps, 400'000) << "read once";
+  Pass(10s);
+  EXPECT_EQ(Answer().config->config.bare[0].speed_mbps, 200'000);
+  // What it does not answer takes nothing back.
+  There().troubles.emplace("/interfaces", base::Error{base::Code::kTimeout, "leaf-3: no answer", {}});
+  Pass(60s);
+  ASSERT_EQ(Answer().config->config.bare.size(), 1u);
+  EXPECT_EQ(There().asked["CONFIG_DB:/PORT"], 0);
+}
+
+TEST_F(SwitchWatchTest, OfOpenConfigThatCallsItselfOtherwiseNothingIsSeen) {
+  ListenAsOpenConfig();
+  SayLine("SPEED_400GB", "0");
+  SaySystem("leaf-9");
+  Pass(15s);
+  SayLine("SPEED_400GB", "82");
+  Pass(15s);
+  EXPECT_THAT(watch.Sightings()["leaf-3"], IsEmpty());
+  SaySystem("leaf-3");
+  Pass(90s);  // a poll, and two samples
+  EXPECT_EQ(watch.Sightings()["leaf-3"].count("Ethernet0"), 1u);
 }
 
 TEST_F(SwitchWatchTest, OpenConfigThatRefusesIsToldAtOnce) {

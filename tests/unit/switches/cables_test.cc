@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "switches/neighbours.h"
+#include "switches/openconfig_ports.h"
 #include "switches/switch_links.h"
 #include "tests/unit/switches/sonic_port.h"
 
@@ -187,6 +188,35 @@ TEST_F(CablesTest, ContradictWhereTheEndsCodeDifferently) {
   EXPECT_EQ(worst->rule, "link-fec");
   EXPECT_EQ(worst->host, "fc");
   EXPECT_EQ(worst->leaf, "rs");
+}
+
+// A leaf of OpenConfig says speed, FEC and MTU and nothing of PFC: its cables are never proved, and may be proved wrong.
+TEST_F(CablesTest, OnALeafOfOpenConfigAreUnprovedOrContradictByTheirLine) {
+  formats::SonicConfig& leaf = configs[0];
+  leaf.bare = std::move(leaf.ports);
+  leaf.ports.clear();
+  for (formats::SonicPort& port : leaf.bare) {
+    port.settings = {};
+    port.settings.mtu = 9000;  // whether or not Ethernet's header is in it
+    port.bare = kNoPfcPath;
+  }
+  EXPECT_THAT(Verdicts(), ElementsAre(kDoubted, kProved, kDoubted, kProved));
+  const auto rule = [&](auto change) {
+    const formats::SonicPort before = leaf.bare[0];
+    change(leaf.bare[0]);
+    const ComparedCables compared = Compare();
+    leaf.bare[0] = before;
+    const lossless::CableFinding* worst = WorstOf(compared.comparison.Of(0));
+    return worst == nullptr || worst->weight != LosslessVerdict::kContradiction ? "" : worst->rule;
+  };
+  EXPECT_EQ(rule([](auto&) {}), "");
+  EXPECT_EQ(rule([](auto& port) { port.speed_mbps = 200'000; }), "link-speed");
+  EXPECT_EQ(rule([](auto& port) { port.settings.mtu = 1514; }), "link-frame");
+  nodes[0].status.lossless[0].fec = lossless::Fec::kReedSolomon;
+  EXPECT_EQ(rule([](auto& port) { port.fec = "none"; }), "link-fec");
+  // And its own LLDP is a witness as good as any.
+  seen = {{{"Ethernet0", {"gpu-018", "", "eth0", ""}}}};
+  EXPECT_THAT(Why(0), HasSubstr("the switch sees gpu-018 eth0 there"));
 }
 
 TEST_F(CablesTest, AskNoCodingOfALinkThatIsDown) {

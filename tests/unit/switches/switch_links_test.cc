@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "switches/neighbours.h"
+#include "switches/openconfig_ports.h"
 #include "tests/unit/switches/sonic_port.h"
 
 namespace heddle::switches {
@@ -139,6 +140,25 @@ TEST_F(SwitchLinksTest, NameAnEndThatIsLossyByItself) {
   outcome = First();
   EXPECT_EQ(outcome.findings.front().leaf, "-");
   EXPECT_THAT(outcome.findings.front().sentence, HasSubstr("leaf-0 Ethernet0: "));
+}
+
+TEST_F(SwitchLinksTest, ToASwitchOfOpenConfigAreComparedByTheirLine) {
+  formats::SonicConfig& spine = configs[2];
+  spine.bare = std::move(spine.ports);
+  spine.ports.clear();
+  for (formats::SonicPort& port : spine.bare) {
+    port.settings = {};
+    port.bare = kNoPfcPath;
+  }
+  lossless::CableOutcome outcome = First();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kUnproved);
+  ASSERT_THAT(outcome.findings, SizeIs(1));
+  EXPECT_THAT(outcome.findings[0].sentence, HasSubstr("spine-0 Ethernet0 speaks OpenConfig"));
+  EXPECT_THAT(outcome.findings[0].next, HasSubstr("by hand"));
+  spine.bare[0].speed_mbps = 100'000;
+  outcome = First();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
+  EXPECT_EQ(outcome.findings.front().rule, "link-speed");
 }
 
 TEST_F(SwitchLinksTest, WithTheSameFaultNameTheirOwnEnds) {
