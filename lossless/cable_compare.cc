@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstring>
 #include <tuple>
 #include <type_traits>
 
@@ -24,14 +26,13 @@ constexpr std::array<std::string_view, 8> kLossyAlone{
     "trust-not-dscp", "tos-nccl-differ", "data-lossy",    "pfc-without-watchdog",
     "cnp-lossless",   "queue-differs",   "buffer-shared", "buffer-empty"};
 
-// FNV-1a over everything that settings say.
+// Of everything that settings say, eight bytes at a time: byte by byte, as FNV-1a, it was most of what a port cost. The
+// constant is splitmix64's (Steele, Lea, Flood 2014).
 class Hash {
  public:
   void Add(std::uint64_t value) {
-    for (int i = 0; i < 8; ++i) {
-      hash_ = (hash_ ^ (value & 0xff)) * 1'099'511'628'211ULL;
-      value >>= 8;
-    }
+    hash_ = (hash_ ^ value) * 0xbf58476d1ce4e5b9ULL;
+    hash_ ^= hash_ >> 27;
   }
   template <class T>
   void Value(const T& value) {
@@ -39,6 +40,13 @@ class Hash {
       Add(std::uint64_t(value));
     } else if constexpr (std::is_same_v<T, PrioritySet>) {
       Add(value.bits());
+    } else if constexpr (std::is_same_v<T, DscpMap> || std::is_same_v<T, PriorityTable>) {
+      std::uint64_t word = 0;
+      static_assert(sizeof(T) % sizeof(word) == 0);
+      for (std::size_t at = 0; at < sizeof(T); at += sizeof(word)) {
+        std::memcpy(&word, value.data() + at, sizeof(word));
+        Add(word);
+      }
     } else if constexpr (std::is_same_v<T, EcnMarking>) {
       Add(std::uint64_t(value.min_bytes));
       Add(std::uint64_t(value.max_bytes));
@@ -55,7 +63,7 @@ class Hash {
   std::uint64_t hash() const { return hash_; }
 
  private:
-  std::uint64_t hash_ = 14'695'981'039'346'656'037ULL;
+  std::uint64_t hash_ = 0x9e3779b97f4a7c15ULL;
 };
 
 std::uint64_t HashOf(const PortSettings& settings) {
