@@ -168,6 +168,11 @@ void SwitchWatch::Keep(Session& session, Notice notice) {
   for (gnmi::Update& update : notice.updates) {
     if (!update.json) continue;
     std::vector<std::string> elems;
+    // Entries of a list that come one by one differ by their keys alone, of which SONiC has none. They stand first, for
+    // whoever reads looks at the last steps.
+    for (const gnmi::Elem& elem : update.path.elems) {
+      for (const auto& [key, value] : elem.keys) elems.push_back(key + "=" + value);
+    }
     for (gnmi::Elem& elem : update.path.elems) elems.push_back(std::move(elem.name));
     session.counters[std::move(elems)] = *std::move(update.json);
   }

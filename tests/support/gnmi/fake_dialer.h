@@ -16,11 +16,12 @@ namespace heddle::test {
 struct FakeSwitch {
   bool listens = true;
   std::vector<std::string> models{"sonic-db"};
-  std::map<std::string, gnmi::Json> tables;     // by "CONFIG_DB:/PORT"; one that is missing answers {}
-  std::optional<base::Error> refuses;           // what each call comes to
-  std::map<std::string, base::Error> troubles;  // what a Get with that path comes to
-  std::map<std::string, int> asked;             // how often a Get had that path
-  bool streams = false;                         // keeps subscriptions; else ends them as unknown
+  std::map<std::string, gnmi::Json> tables;  // by "CONFIG_DB:/PORT"; one that is missing answers {}
+  std::map<std::string, std::map<gnmi::Path, gnmi::Json>> parts;  // in place of a table: update by update
+  std::optional<base::Error> refuses;                             // what each call comes to
+  std::map<std::string, base::Error> troubles;                    // what a Get with that path comes to
+  std::map<std::string, int> asked;                               // how often a Get had that path
+  bool streams = false;  // keeps subscriptions; else ends them as unknown
   int gets = 0, dials = 0;
   std::map<std::string, gnmi::StreamEvents> open;  // by the first path that was subscribed to
   gnmi::Endpoint last;                             // that it was dialled by
@@ -72,6 +73,11 @@ class FakeDialer final : public gnmi::Dialer {
       for (const gnmi::Path& path : request.paths) {
         const auto found = there_.tables.find(gnmi::FormatPath(path));
         gnmi::Notice notice;
+        if (const auto parts = there_.parts.find(gnmi::FormatPath(path)); parts != there_.parts.end()) {
+          for (const auto& [where, part] : parts->second) notice.updates.push_back({where, part.dump()});
+          notices.push_back(std::move(notice));
+          continue;
+        }
         notice.updates.push_back({path, found == there_.tables.end() ? "{}" : found->second.dump()});
         notices.push_back(std::move(notice));
       }

@@ -269,6 +269,26 @@ TEST_F(SwitchWatchTest, OfOpenConfigNeighboursAreReadAndLinesTwiceBeforeTheyCoun
   EXPECT_EQ(There().asked["CONFIG_DB:/PORT"], 0);
 }
 
+TEST_F(SwitchWatchTest, OfOpenConfigInterfacesThatComeOneByOneAreAllRead) {
+  ListenAsOpenConfig();
+  auto& parts = There().parts["/interfaces"];
+  for (const char* name : {"Ethernet0", "Ethernet8"}) {
+    gnmi::Path path;
+    path.elems.push_back({"interfaces", {}});
+    path.elems.push_back({"interface", {{"name", name}}});
+    gnmi::Json state = gnmi::Json::object();
+    state["name"] = name;
+    state["oper-status"] = "UP";
+    state["mtu"] = 9216;
+    parts[path]["name"] = name;
+    parts[path]["state"] = state;
+  }
+  Pass(12s);
+  EXPECT_EQ(Answer().counting.ports, 2);
+  ASSERT_NE(Answer().config, nullptr);
+  EXPECT_EQ(Answer().config->config.bare.size(), 2u);
+}
+
 TEST_F(SwitchWatchTest, OfOpenConfigThatCallsItselfOtherwiseNothingIsSeen) {
   ListenAsOpenConfig();
   SayLine("SPEED_400GB", "0");
