@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "kube/json_reader.h"
 #include "kube/watch_decoder.h"
 
 namespace heddle::kube {
@@ -108,6 +109,16 @@ Json DeleteBody(const DeleteOptions& options) {
   return body;
 }
 
+// Servers that cannot, none since Kubernetes 1.15, send all of it.
+constexpr std::string_view kMetadataOnly =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+base::Error NotAnObject(const std::string& subject, const HttpResponse& response) {
+  return {Code::kInternal,
+          fmt::format("{}: the answer of {} bytes is not a JSON object", subject, response.body.size()),
+          std::nullopt};
+}
+
 bool MayRepeat(const HttpResponse& response) {
   return (response.status == 429 || response.status >= 500) && response.Header("Retry-After").has_value();
 }
@@ -139,6 +150,7 @@ struct Client::Call {
   std::string content_type = {};
   std::string body = {};
   std::chrono::milliseconds timeout;
+  std::string_view accept = "application/json";
 };
 
 Client::Client(HttpTransport& transport, base::Clock& clock, ClientOptions options)
@@ -156,7 +168,7 @@ HttpRequest Client::Compose(const Call& call) const {
   request.target = call.target;
   request.body = call.body;
   request.timeout = call.timeout;
-  request.headers = {{"Accept", "application/json"}, {"User-Agent", options_.user_agent}};
+  request.headers = {{"Accept", std::string(call.accept)}, {"User-Agent", options_.user_agent}};
   if (!call.content_type.empty()) request.headers.push_back({"Content-Type", call.content_type});
   return request;
 }
@@ -179,10 +191,7 @@ Result<HttpResponse> Client::Send(const Call& call, std::stop_token stop) {
 Result<Json> Client::SendJson(const Call& call, std::stop_token stop) {
   ASSIGN_OR_RETURN(const HttpResponse response, Send(call, std::move(stop)));
   Json body = Json::parse(response.body, nullptr, false);
-  if (!body.is_object()) {
-    return Fail(Code::kInternal, fmt::format("{}: the answer of {} bytes is not a JSON object", call.subject,
-                                             response.body.size()));
-  }
+  if (!body.is_object()) return Fail(NotAnObject(call.subject, response));
   return body;
 }
 
@@ -204,8 +213,12 @@ Result<ObjectList> Client::List(const Resource& resource, const ListOptions& opt
   const Call call{.subject = Subject("list", resource, ObjectKey{options.ns, ""}),
                   .method = "GET",
                   .target = Encoded(CollectionPath(resource, options.ns), query),
-                  .timeout = options_.list_timeout};
-  ASSIGN_OR_RETURN(Json body, SendJson(call, std::move(stop)));
+                  .timeout = options_.list_timeout,
+                  .accept = options.metadata_only ? kMetadataOnly : "application/json"};
+  ASSIGN_OR_RETURN(const HttpResponse response, Send(call, std::move(stop)));
+  const Pruning pruning = options.pruning.Under("items");
+  Json body = JsonReader().Read(response.body, &pruning);
+  if (!body.is_object()) return Fail(NotAnObject(call.subject, response));
   ASSIGN_OR_RETURN(ObjectList list, DecodeList(resource, std::move(body)), call.subject);
   return list;
 }
@@ -253,7 +266,7 @@ Status Client::Watch(const Resource& resource, const WatchOptions& options,
                                  .timeout = options_.request_timeout});
   request.idle_timeout = options.idle_timeout;
 
-  WatchDecoder decoder(kMaxEventBytes);
+  WatchDecoder decoder(kMaxEventBytes, options.pruning);
   Result<bool> fed = true;
   const auto read = [&](std::string_view chunk) {
     if (chunk.empty() && options.on_open) options.on_open();

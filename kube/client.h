@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "kube/http.h"
 #include "kube/object.h"
+#include "kube/pruning.h"
 
 namespace heddle::kube {
 
@@ -29,6 +30,9 @@ struct ListOptions {
   std::string continue_token;
   // Of ListAll: what is kept of each object, page by page; a tree takes ten times its bytes.
   std::function<Json(Json)> transform;
+  Pruning pruning;  // what of each object is not read
+  bool metadata_only =
+      false;  // the server sends no more of each, in a fifth of the time (PartialObjectMetadata)
 };
 
 struct ObjectList {
@@ -53,6 +57,7 @@ struct WatchOptions {
   // The server sends bookmarks about once a minute, so this much silence is a dead connection.
   std::chrono::milliseconds idle_timeout{150'000};
   std::function<void()> on_open;  // once, when the server has accepted the watch
+  Pruning pruning;                // what of the objects is not read
 };
 
 enum class PatchType : std::uint8_t { kMerge, kJson, kStrategic };

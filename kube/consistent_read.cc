@@ -12,6 +12,8 @@ using base::Result;
 constexpr std::chrono::seconds kLongestStream{120};
 // Between two objects; a stream that says nothing for so long is given up for a list.
 constexpr std::chrono::seconds kLongestSilence{20};
+// More objects than this are read together.
+constexpr std::size_t kMostSingly = 100;
 
 // Nothing where the stream ended before the state was whole.
 std::optional<ObjectList> ReadStream(Client& client, const Resource& resource, const ListOptions& options,
@@ -21,7 +23,8 @@ std::optional<ObjectList> ReadStream(Client& client, const Resource& resource, c
                      .field_selector = options.field_selector,
                      .send_initial_events = true,
                      .timeout = kLongestStream,
-                     .idle_timeout = kLongestSilence};
+                     .idle_timeout = kLongestSilence,
+                     .pruning = options.pruning};
   std::map<ObjectKey, Json> objects;
   std::string version;
   const auto see = [&](WatchEvent&& event) {
@@ -58,6 +61,32 @@ Result<ObjectList> ReadConsistently(Client& client, const Resource& resource, co
                                     const std::stop_token& stop) {
   if (auto read = ReadStream(client, resource, options, stop)) return *std::move(read);
   return client.ListAll(resource, options, stop);
+}
+
+Result<ObjectChanges> ReadChanges(Client& client, const Resource& resource, const ListOptions& options,
+                                  const KnownVersion& known, const std::stop_token& stop) {
+  ListOptions metadata = options;
+  metadata.metadata_only = true;
+  metadata.pruning = Pruning({"spec", "status", "metadata.labels", "metadata.annotations",
+                              "metadata.ownerReferences", "metadata.managedFields"});
+  metadata.transform = {};
+  ASSIGN_OR_RETURN(const ObjectList heads, client.ListAll(resource, metadata, stop));
+  ObjectChanges changes{.resource_version = heads.resource_version};
+  std::vector<ObjectKey> others;
+  for (const Json& head : heads.items) {
+    (known(head) ? changes.unchanged : others).push_back(KeyOf(head));
+  }
+  if (others.size() > kMostSingly) {
+    ASSIGN_OR_RETURN(ObjectList all, ReadConsistently(client, resource, options, stop));
+    return ObjectChanges{std::move(all.items), {}, std::move(all.resource_version)};
+  }
+  for (const ObjectKey& key : others) {
+    auto object = client.Get(resource, key, stop);
+    if (!object && object.error().code == base::Code::kNotFound) continue;  // it has gone since
+    if (!object) return base::Fail(std::move(object).error());
+    changes.objects.push_back(options.transform ? options.transform(*std::move(object)) : *std::move(object));
+  }
+  return changes;
 }
 
 }  // namespace heddle::kube

@@ -12,34 +12,44 @@ namespace {
 using simdjson::dom::element;
 using simdjson::dom::element_type;
 
-Json TreeOf(element from, bool metadata);
+Json TreeOf(element from, const Pruning* pruning);
 
-Json ObjectOf(const simdjson::dom::object& from, bool metadata) {
+Json ObjectOf(const simdjson::dom::object& from, const Pruning* pruning) {
   Json tree = Json::object();
   auto& members = tree.get_ref<Json::object_t&>();
   for (const auto [key, value] : from) {
-    if (metadata && key == "managedFields") continue;
+    const Pruning* below = pruning == nullptr ? nullptr : pruning->Of(key);
+    if (below != nullptr && below->drops()) continue;
     // At the end, as servers sort them; the last of two wins.
-    members.insert_or_assign(members.end(), std::string(key), TreeOf(value, key == "metadata"));
+    members.insert_or_assign(members.end(), std::string(key), TreeOf(value, below));
   }
   return tree;
 }
 
-Json ArrayOf(const simdjson::dom::array& from) {
+std::string_view TextAt(element object, std::string_view field) {
+  std::string_view text;
+  return object[field].get(text) == simdjson::SUCCESS ? text : std::string_view();
+}
+
+Json ArrayOf(const simdjson::dom::array& from, const Pruning* pruning) {
   Json tree = Json::array();
   auto& items = tree.get_ref<Json::array_t&>();
-  items.reserve(from.size());
-  for (const element item : from) items.push_back(TreeOf(item, false));
+  const bool some = pruning != nullptr && !pruning->only_key().empty();
+  if (!some) items.reserve(from.size());
+  for (const element item : from) {
+    if (some && TextAt(item, pruning->only_key()) != pruning->only_value()) continue;
+    items.push_back(TreeOf(item, pruning));
+  }
   return tree;
 }
 
-// `metadata`: whether it is what a key of that name holds. As deep as the parser lets a document be (1,024).
-Json TreeOf(element from, bool metadata) {
+// As deep as the parser lets a document be (1,024).
+Json TreeOf(element from, const Pruning* pruning) {
   switch (from.type()) {
     case element_type::OBJECT:
-      return ObjectOf(from.get_object().value_unsafe(), metadata);
+      return ObjectOf(from.get_object().value_unsafe(), pruning);
     case element_type::ARRAY:
-      return ArrayOf(from.get_array().value_unsafe());
+      return ArrayOf(from.get_array().value_unsafe(), pruning);
     case element_type::STRING:
       return std::string(from.get_string().value_unsafe());
     case element_type::INT64: {
@@ -70,15 +80,29 @@ JsonReader::~JsonReader() = default;
 JsonReader::JsonReader(JsonReader&&) noexcept = default;
 JsonReader& JsonReader::operator=(JsonReader&&) noexcept = default;
 
-Json JsonReader::Read(std::string_view text) {
+namespace {
+
+// Rare: numbers beyond 64 bits, which Json::parse takes for doubles; depth beyond simdjson's; or no JSON at all. What is
+// pruned elsewhere stays here.
+Json ReadSlowly(std::string_view text) {
+  return Json::parse(text, nullptr, false);
+}
+
+}  // namespace
+
+Json JsonReader::Read(std::string_view text, const Pruning* pruning) {
   element root;
-  if (parser_->parser.parse(text.data(), text.size()).get(root) == simdjson::SUCCESS)
-    return TreeOf(root, false);
-  // Rare: numbers beyond 64 bits, which Json::parse takes for doubles; depth beyond simdjson's; or no JSON at all.
-  Json tree = DropManagedFields(Json::parse(text, nullptr, false));
-  if (tree.is_object() && tree.contains("object"))
-    tree["object"] = DropManagedFields(std::move(tree["object"]));
-  return tree;
+  if (parser_->parser.parse(text.data(), text.size()).get(root) != simdjson::SUCCESS) return ReadSlowly(text);
+  return TreeOf(root, pruning);
+}
+
+Json JsonReader::ReadEvent(std::string_view text, const Pruning& pruning) {
+  element root;
+  if (parser_->parser.parse(text.data(), text.size()).get(root) != simdjson::SUCCESS) return ReadSlowly(text);
+  // A bookmark says by an annotation what it ends, and an error is an object of another kind.
+  const std::string_view type = TextAt(root, "type");
+  const bool whole = type == "BOOKMARK" || type == "ERROR";
+  return TreeOf(root, whole ? nullptr : &pruning);
 }
 
 }  // namespace heddle::kube

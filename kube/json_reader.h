@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "kube/object.h"
+#include "kube/pruning.h"
 
 namespace heddle::kube {
 
@@ -17,8 +18,12 @@ class JsonReader {
   JsonReader& operator=(JsonReader&&) noexcept;
 
   // An object of the API or an event of a watch, as Json::parse reads it: a discarded value (is_discarded) where `text`
-  // is no JSON. But without metadata.managedFields, which is half of many an object and which no cache reads.
-  Json Read(std::string_view text);
+  // is no JSON. `pruning` says what is left out where it can be; null = nothing.
+  Json Read(std::string_view text, const Pruning* pruning = nullptr);
+
+  // The same of a watch's event, {"type":…,"object":…}: `pruning` begins with "object", and bookmarks and errors come
+  // whole.
+  Json ReadEvent(std::string_view text, const Pruning& pruning);
 
  private:
   struct Parser;

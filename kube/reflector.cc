@@ -21,6 +21,8 @@ constexpr seconds kShortestWatch{300};
 constexpr seconds kWatchSpread{300};
 constexpr seconds kDiedAtOnce{1};  // a watch that ends sooner and without an event is a failure
 constexpr int kInternalRetries = 3;
+// A parser needs ten times a page's bytes; of 500 NodeTopologies that is 50 MB.
+constexpr std::int64_t kPageSize = 100;
 
 }  // namespace
 
@@ -31,7 +33,7 @@ Reflector::Reflector(Client& client, base::Clock& clock, base::Random random, Re
       random_(random),
       resource_(std::move(resource)),
       options_(std::move(options)) {
-  watch_list_works_ = options_.use_watch_list;
+  watch_list_works_ = options_.use_watch_list && !options_.in_pages;
 }
 
 void Reflector::Run(std::stop_token stop) {
@@ -69,14 +71,21 @@ std::string Reflector::resource_version() const {
 
 Result<ObjectList> Reflector::ListOnce(const std::stop_token& stop) {
   const std::string known = resource_version();
-  ListOptions options{options_.ns, options_.label_selector, options_.field_selector, "", "", 0, ""};
-  if (!expired_) {
+  ListOptions options{.ns = options_.ns,
+                      .label_selector = options_.label_selector,
+                      .field_selector = options_.field_selector,
+                      .transform = options_.transform,
+                      .pruning = options_.pruning.And({"metadata.managedFields"})};
+  if (!expired_ && !options_.in_pages) {
     // From the server's cache, which ignores limit; not older than what we have shown to others.
     options.resource_version = known.empty() ? "0" : known;
     auto list = client_.List(resource_, options, stop);
+    for (std::size_t i = 0; list && options_.transform && i < list->items.size(); ++i)
+      list->items[i] = options_.transform(std::move(list->items[i]));
     if (list || list.error().code != Code::kExpired) return list;
     options.resource_version.clear();
   }
+  if (options_.in_pages) options.limit = kPageSize;
   return client_.ListAll(resource_, options, stop);
 }
 
@@ -90,9 +99,8 @@ Reflector::Next Reflector::ListAndReplace(const std::stop_token& stop) {
   }
   std::map<ObjectKey, ObjectPtr> fresh;
   for (Json& item : list->items) {
-    ObjectPtr object = Prepare(std::move(item));
-    ObjectKey key = KeyOf(*object);
-    fresh.insert_or_assign(std::move(key), std::move(object));
+    ObjectKey key = KeyOf(item);
+    fresh.insert_or_assign(std::move(key), std::make_shared<const Json>(std::move(item)));
   }
   Replace(fresh, list->resource_version);
   return Next::kWatch;
@@ -139,6 +147,7 @@ WatchOptions Reflector::MakeWatchOptions(bool initial) {
   options.resource_version = initial && expired_ ? "" : resource_version();
   options.send_initial_events = initial;
   options.timeout = kShortestWatch + seconds(random_.Below(std::uint64_t(kWatchSpread.count())));
+  options.pruning = options_.pruning;
   if (!initial) options.on_open = [this] { Succeeded(); };
   return options;
 }

@@ -34,12 +34,12 @@ Result<bool> WatchDecoder::Feed(std::string_view chunk, const Handler& handler) 
 
 Result<bool> WatchDecoder::Decode(std::string_view line, const Handler& handler) {
   if (line.find_first_not_of(" \r\t") == std::string_view::npos) return true;
-  Json event = reader_.Read(line);
+  Json event = reader_.ReadEvent(line, pruning_);
   if (!event.is_object() || !event.contains("object") || !event["object"].is_object()) {
     return Fail(Code::kInternal, fmt::format("a line of {} bytes is no watch event", line.size()));
   }
   const std::string type = StringAt(event, {"type"});
-  WatchEvent decoded{EventType::kAdded, std::move(event["object"])};
+  WatchEvent decoded{EventType::kAdded, DropManagedFields(std::move(event["object"]))};
   if (type == "ERROR") return Fail(ErrorFromStatus(decoded.object));
   if (type == "MODIFIED") {
     decoded.type = EventType::kModified;

@@ -74,6 +74,8 @@ ApiRequest TakeApart(const HttpRequest& request) {
   }
   for (const auto& header : request.headers) {
     if (header.name == "Content-Type") taken.content_type = header.value;
+    if (header.name == "Accept")
+      taken.metadata_only = header.value.find("as=PartialObjectMetadataList") != std::string::npos;
   }
   TakePathApart(taken);
   return taken;

@@ -26,6 +26,7 @@ struct ApiRequest {
   std::string path;                          // without query: "/api/v1/namespaces/train/pods/w-0"
   std::map<std::string, std::string> query;  // decoded
   std::string content_type;
+  bool metadata_only = false;  // of a list: by its Accept header
   std::string body;
 
   std::string plural;       // "pods"; "" where the path is of no resource

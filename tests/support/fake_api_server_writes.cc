@@ -209,8 +209,14 @@ HttpResponse FakeApiServer::AnswerList(Collection& collection, const ApiRequest&
       metadata["continue"] = version + "|" + last.ToString();
       return false;
     }
-    items.push_back(object);
     last = key;
+    if (request.metadata_only) {
+      items.push_back({{"kind", "PartialObjectMetadata"},
+                       {"apiVersion", "meta.k8s.io/v1"},
+                       {"metadata", object["metadata"]}});
+      return true;
+    }
+    items.push_back(object);
     if (!BuiltIn(collection.resource)) return true;
     items.back().erase("kind");
     items.back().erase("apiVersion");

@@ -318,6 +318,22 @@ class ClientAgainstServerTest : public testing::Test {
   }
 };
 
+// Who wrote what is asked of lists, as by doctor; watches come without it.
+TEST_F(ClientAgainstServerTest, ListsWholeObjectsUnlessTold) {
+  Json map = NewObject(kConfigMaps, {"a", "m"});
+  map["metadata"]["managedFields"] = Json::array({{{"manager", "m"}}});
+  map["data"]["k"] = "v";
+  server_.Put(kConfigMaps, map);
+  const auto whole = client_.List(kConfigMaps, {}, {});
+  ASSERT_TRUE(whole);
+  EXPECT_EQ((*whole).items[0]["metadata"]["managedFields"][0]["manager"], "m");
+  const auto pruned = client_.List(kConfigMaps, {.pruning = Pruning({"data", "metadata.managedFields"})}, {});
+  ASSERT_TRUE(pruned);
+  EXPECT_FALSE((*pruned).items[0].contains("data"));
+  EXPECT_FALSE((*pruned).items[0]["metadata"].contains("managedFields"));
+  EXPECT_EQ((*pruned).items[0]["kind"], "ConfigMap");
+}
+
 TEST_F(ClientAgainstServerTest, ReadsAllPages) {
   MakeMaps(25);
   const auto all = client_.ListAll(kConfigMaps, {.limit = 10}, {});
@@ -419,6 +435,81 @@ TEST_F(ClientAgainstServerTest, ListsWhereTheServerHasNoWatchListOrTheStreamBrea
   const auto again = ReadConsistently(client_, kConfigMaps, {}, {});
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->items.size(), 25u);
+}
+
+class ReadChangesTest : public ClientAgainstServerTest {
+ protected:
+  // What is known of each object: its version.
+  std::map<std::string, std::string> Versions() {
+    std::map<std::string, std::string> versions;
+    const auto all = client_.ListAll(kConfigMaps, {}, {});
+    for (const Json& map : all->items) versions[Name(map)] = ResourceVersion(map);
+    return versions;
+  }
+  base::Result<ObjectChanges> Read(const std::map<std::string, std::string>& known,
+                                   ListOptions options = {}) {
+    server_.ClearRequests();
+    const auto knows = [&known](const Json& head) {
+      const auto found = known.find(Name(head));
+      return found != known.end() && found->second == ResourceVersion(head);
+    };
+    return ReadChanges(client_, kConfigMaps, options, knows, {});
+  }
+  static std::vector<std::string> NamesOf(const std::vector<Json>& objects) {
+    std::vector<std::string> names;
+    for (const Json& object : objects) names.push_back(Name(object));
+    return names;
+  }
+};
+
+TEST_F(ReadChangesTest, ReadsTheContentOfNewsAlone) {
+  MakeMaps(5);
+  auto known = Versions();
+  Json changed = *client_.Get(kConfigMaps, {"a", "m101"}, {});
+  changed["data"]["k"] = "news";
+  ASSERT_TRUE(client_.Update(kConfigMaps, changed, {}));
+  known.erase("m103");
+  const auto keep_data = [](Json map) { return Json{{"metadata", map["metadata"]}, {"data", map["data"]}}; };
+  const auto read = Read(known, {.ns = "a", .transform = keep_data});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(NamesOf(read->objects), ElementsAre("m101", "m103"));
+  EXPECT_EQ(read->objects[0]["data"]["k"], "news");
+  EXPECT_FALSE(read->objects[0].contains("kind"));
+  EXPECT_EQ(read->unchanged.size(), 3u);
+  EXPECT_EQ(read->resource_version, server_.resource_version());
+  EXPECT_THAT(server_.lines(),
+              ElementsAre("LIST configmaps a", "GET configmaps a/m101", "GET configmaps a/m103"));
+  EXPECT_TRUE(server_.requests()[0].metadata_only);
+  EXPECT_FALSE(
+      server_.requests()[0].query.contains("resourceVersion"));  // or it would be as old as a cache may be
+}
+
+TEST_F(ReadChangesTest, PassesOverWhatWentMeanwhile) {
+  MakeMaps(3);
+  server_.Intercept([this](const test::ApiRequest& request) -> std::optional<HttpResponse> {
+    if (request.key.name == "m101") server_.Remove(kConfigMaps, {"a", "m101"});
+    return std::nullopt;
+  });
+  const auto read = Read({});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_THAT(NamesOf(read->objects), ElementsAre("m100", "m102"));
+  EXPECT_TRUE(read->unchanged.empty());
+}
+
+TEST_F(ReadChangesTest, ReadsAllAtOnceWhereMuchIsNews) {
+  MakeMaps(150);
+  const auto read = Read({});
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->objects.size(), 150u);
+  EXPECT_THAT(server_.lines(), ElementsAre("LIST configmaps", "WATCH configmaps"));
+}
+
+TEST_F(ReadChangesTest, FailsWhereAnObjectCannotBeRead) {
+  MakeMaps(3);
+  server_.FailNext({.method = "GET", .path_contains = "m101", .status = 403});
+  const auto read = Read({});
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code, Code::kForbidden);
 }
 
 TEST_F(ClientAgainstServerTest, TellsAStaleWriteAndAnotherManagersField) {

@@ -38,18 +38,6 @@ TEST(JsonReaderTest, RefusesWhatTheLibraryRefuses) {
   EXPECT_EQ(reader.Read("[7]"), Json::parse("[7]"));  // and goes on
 }
 
-TEST(JsonReaderTest, LeavesOutWhoManagesWhichField) {
-  JsonReader reader;
-  const std::string object =
-      R"({"metadata":{"name":"a","managedFields":[{"manager":"m"}]},"spec":{"managedFields":[1]}})";
-  EXPECT_EQ(reader.Read(object).dump(), R"({"metadata":{"name":"a"},"spec":{"managedFields":[1]}})");
-  EXPECT_EQ(reader.Read(R"({"type":"ADDED","object":)" + object + "}")["object"]["metadata"].dump(),
-            R"({"name":"a"})");
-  // Also where a number that fits no 64 bits takes the slow way.
-  const std::string big = R"({"object":{"metadata":{"managedFields":[]},"n":18446744073709551616}})";
-  EXPECT_EQ(reader.Read(big)["object"]["metadata"].dump(), "{}");
-}
-
 TEST(JsonReaderTest, TakesDepthWithoutTheStack) {
   JsonReader reader;
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');

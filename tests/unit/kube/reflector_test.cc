@@ -216,6 +216,44 @@ TEST_F(ReflectorTest, ListsInPagesWithoutAVersionWhereTheListExpired) {
   EXPECT_EQ(requests[2].query.at("limit"), "500");
 }
 
+TEST_F(ReflectorTest, ReadsThousandsInPagesAndWatchesFromThere) {
+  for (int i = 0; i < 250; ++i) Put("m" + std::to_string(1000 + i), "1");
+  const std::string version = server_.resource_version();
+  int transformed = 0;
+  Start({.transform =
+             [&transformed](Json object) {
+               ++transformed;
+               return object;
+             },
+         .in_pages = true});
+  ASSERT_TRUE(Synced());
+  ASSERT_TRUE(server_.WaitForStreams(1));
+  EXPECT_THAT(Lines(),
+              ElementsAre("LIST configmaps", "LIST configmaps", "LIST configmaps", "WATCH configmaps"));
+  const auto requests = server_.requests();
+  EXPECT_FALSE(requests[0].query.contains("resourceVersion"));
+  EXPECT_TRUE(requests[1].query.contains("continue"));
+  EXPECT_EQ(requests[3].query.at("resourceVersion"), version);
+  EXPECT_FALSE(requests[3].query.contains("sendInitialEvents"));
+  EXPECT_EQ(reflector_->store().size(), 250u);
+  EXPECT_EQ(transformed, 250);
+  Put("m1007", "2");
+  ASSERT_TRUE(Has("m1007", "2"));
+}
+
+TEST_F(ReflectorTest, DropsWhatIsPrunedOfListsAndOfEvents) {
+  for (const bool in_pages : {false, true}) {
+    Put("x", "1");
+    Start({.pruning = Pruning({"data.v", "metadata.annotations"}), .in_pages = in_pages});
+    ASSERT_TRUE(Synced());
+    Put("y", "2");
+    ASSERT_TRUE(Has("y"));
+    EXPECT_TRUE(Has("x"));
+    Stop();
+    Remove("y");
+  }
+}
+
 TEST_F(ReflectorTest, ReportsAnObjectMadeAnewInAGapAsDeletedAndAdded) {
   Put("x", "1");
   Start();
