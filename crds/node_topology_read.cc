@@ -1,4 +1,7 @@
+#include <cstdint>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "crds/codec.h"
 #include "crds/devices_codec.h"
@@ -222,7 +225,10 @@ std::string ReadHash(const Field& field) {
 
 Json Packed(Json node_topology) {
   const auto status = node_topology.find("status");
-  if (status != node_topology.end() && status->is_object()) *status = Json::binary(Json::to_cbor(*status));
+  if (status == node_topology.end() || !status->is_object()) return node_topology;
+  std::vector<std::uint8_t> bytes = Json::to_cbor(*status);
+  bytes.shrink_to_fit();  // it grew by doubling, and stays
+  *status = Json::binary(std::move(bytes));
   return node_topology;
 }
 

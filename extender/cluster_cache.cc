@@ -7,7 +7,6 @@
 
 #include "extender/owner_kinds.h"
 #include "extender/owner_layout.h"
-#include "extender/packed.h"
 #include "extender/resources.h"
 #include "kube/consistent_read.h"
 
@@ -58,61 +57,6 @@ Shared<crds::Gang> ReadGang(const kube::Json& object) {
   return gang;
 }
 
-// A Node's status moves with every heartbeat; only this much of it is read here.
-kube::Json SlimNode(const kube::Json& node) {
-  kube::Json slim = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", kube::Json::object()}};
-  for (const char* field : {"name", "uid", "resourceVersion", "labels"}) {
-    if (const kube::Json* value = kube::Find(node, {"metadata", field})) slim["metadata"][field] = *value;
-  }
-  for (const char* field : {"taints", "unschedulable"}) {
-    if (const kube::Json* value = kube::Find(node, {"spec", field})) slim["spec"][field] = *value;
-  }
-  if (const kube::Json* value = kube::Find(node, {"status", "allocatable"}))
-    slim["status"]["allocatable"] = *value;
-  if (const kube::Json* ready = kube::Condition(node, "Ready")) {
-    slim["status"]["conditions"] =
-        kube::Json::array({{{"type", "Ready"}, {"status", kube::StringAt(*ready, {"status"})}}});
-  }
-  return Packed(std::move(slim));
-}
-
-// Health in words, what is applied and what is wanted are for people and for the agent: half of the object.
-kube::Json SlimTopology(kube::Json topology) {
-  const auto drop = [](kube::Json& from, std::initializer_list<const char*> fields) {
-    if (!from.is_object()) return;
-    for (const char* field : fields) from.erase(field);
-  };
-  // Of the spec, planning reads which cables count less than whole.
-  const kube::Json* cables = kube::Find(topology, {"spec", "cables"});
-  kube::Json kept = cables == nullptr ? kube::Json() : *cables;
-  drop(topology, {"spec"});
-  if (!kept.is_null()) topology["spec"]["cables"] = std::move(kept);
-  if (topology.contains("metadata")) {
-    drop(topology["metadata"],
-         {"managedFields", "ownerReferences", "labels", "annotations", "creationTimestamp"});
-  }
-  if (topology.contains("status"))
-    drop(topology["status"], {"conditions", "summary", "lossless", "devices", "congestion"});
-  return crds::Packed(std::move(topology));
-}
-
-// A pod that is bound and belongs to no gang is counted and, mostly, never read again.
-kube::Json SlimPodFor(Mode mode, kube::Json pod) {
-  kube::Json slim = SlimPod(std::move(pod));
-  const bool settled = !kube::StringAt(slim, {"spec", "nodeName"}).empty();
-  return settled && !IsGangPod(slim, mode) && !PassedTheGate(slim) ? PackedPod(std::move(slim)) : slim;
-}
-
-// Of what makes pods, the pods' template is the most, and is read from the pods.
-kube::Json SlimOwner(kube::Json owner) {
-  owner = kube::DropManagedFields(std::move(owner));
-  if (const auto spec = owner.find("spec"); spec != owner.end() && spec->is_object()) {
-    spec->erase("template");
-    spec->erase("volumeClaimTemplates");
-  }
-  return owner;
-}
-
 bool SameButVersion(kube::Json a, kube::Json b) {
   a["metadata"].erase("resourceVersion");
   b["metadata"].erase("resourceVersion");
@@ -135,13 +79,20 @@ bool Holds(const kube::ObjectPtr& pod) {
   return phase != "Succeeded" && phase != "Failed";
 }
 
-kube::ReflectorOptions Watch(std::function<kube::Json(kube::Json)> transform, const CacheCallbacks& callbacks,
+kube::ReflectorOptions Watch(Slimming slimming, const CacheCallbacks& callbacks,
                              const std::function<void(const kube::ObjectKey&, const kube::ObjectPtr&,
                                                       const kube::ObjectPtr&)>& on_change) {
-  return {.transform = std::move(transform),
+  return {.transform = std::move(slimming.transform),
+          .pruning = std::move(slimming.pruning),
           .on_change = [on_change](kube::ChangeType, const kube::ObjectKey& key, const kube::ObjectPtr& old,
                                    const kube::ObjectPtr& current) { on_change(key, old, current); },
           .log = callbacks.log};
+}
+
+// Of what there are thousands.
+kube::ReflectorOptions InPages(kube::ReflectorOptions options) {
+  options.in_pages = true;
+  return options;
 }
 
 }  // namespace
@@ -152,26 +103,24 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       clock_(clock),
       callbacks_(std::move(callbacks)),
       pods_(client, clock, random.Fork(), kube::kPods,
-            Watch(SlimmerOf(kube::kPods), callbacks_,
-                  [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); })),
+            InPages(Watch(SlimPods(callbacks_.mode), callbacks_,
+                          [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); }))),
       nodes_(client, clock, random.Fork(), kube::kNodes,
-             Watch(SlimNode, callbacks_,
-                   [this](const auto&, const auto& o, const auto& c) { NodeChanged(o, c); })),
-      topologies_(client, clock, random.Fork(), kNodeTopologies,
-                  Watch(SlimmerOf(kNodeTopologies), callbacks_,
-                        [this](const auto& k, const auto& o, const auto& c) { TopologyChanged(k, o, c); })),
+             InPages(Watch(SlimNodes(), callbacks_,
+                           [this](const auto&, const auto& o, const auto& c) { NodeChanged(o, c); }))),
+      topologies_(
+          client, clock, random.Fork(), kNodeTopologies,
+          InPages(Watch(SlimTopologies(), callbacks_,
+                        [this](const auto& k, const auto& o, const auto& c) { TopologyChanged(k, o, c); }))),
       fabrics_(client, clock, random.Fork(), kFabrics,
-               Watch(kube::DropManagedFields, callbacks_,
-                     [this](const auto&, const auto&, const auto&) { callbacks_.capacity_changed(); })),
+               Watch(SlimFabrics(), callbacks_,
+                     [this](const auto&, const auto& o, const auto& c) { DeclarationChanged(o, c); })),
       gangs_(client, clock, random.Fork(), kGangs,
-             Watch(SlimmerOf(kGangs), callbacks_,
+             Watch(SlimGangs(), callbacks_,
                    [this](const auto& k, const auto& o, const auto& c) { GangChanged(k, o, c); })),
       parsed_pods_([](const kube::Json& pod) { return std::make_shared<const PodFacts>(ReadPod(pod)); }),
       parsed_nodes_([](const kube::Json& node) { return std::make_shared<const NodeFacts>(ReadNode(node)); }),
-      parsed_topologies_([](const kube::Json& object) -> Shared<TopologyFacts> {
-        const auto topology = ReadTopology(object);
-        return topology ? std::make_shared<const TopologyFacts>(FactsOf(*topology)) : nullptr;
-      }),
+      parsed_topologies_([this](const kube::Json& object) { return ReadFacts(object); }),
       parsed_fabrics_(Reader<crds::Fabric>(crds::FabricFromJson)),
       parsed_gangs_(ReadGang) {
   for (const OwnerKind& kind : OwnerKinds()) AddOwners(kind.resource, kind.everywhere, random.Fork());
@@ -181,18 +130,16 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
   }
 }
 
-// What the caches keep of an object, whichever way it came.
-std::function<kube::Json(kube::Json)> ClusterCache::SlimmerOf(const kube::Resource& resource) const {
-  if (&resource == &kube::kPods)
-    return [mode = callbacks_.mode](kube::Json pod) { return SlimPodFor(mode, std::move(pod)); };
-  return &resource == &kNodeTopologies ? SlimTopology : kube::DropManagedFields;
+Slimming ClusterCache::SlimmingOf(const kube::Resource& resource) const {
+  if (&resource == &kube::kPods) return SlimPods(callbacks_.mode);
+  return &resource == &kNodeTopologies ? SlimTopologies() : SlimGangs();
 }
 
 void ClusterCache::AddOwners(const kube::Resource& resource, bool everywhere, base::Random random) {
   owners_.push_back({resource, everywhere,
                      std::make_unique<kube::Reflector>(
                          client_, clock_, std::move(random), resource,
-                         Watch(SlimOwner, callbacks_,
+                         Watch(SlimOwners(), callbacks_,
                                [this](const auto&, const auto& o, const auto& c) { OwnerChanged(o, c); }))});
 }
 
@@ -256,13 +203,21 @@ std::map<std::string, base::MonotonicTime> ClusterCache::HeardAt() const {
 base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& view,
                                     const std::stop_token& stop) {
   kube::ListOptions all;
-  all.transform = SlimmerOf(resource);
-  ASSIGN_OR_RETURN(const kube::ObjectList list, kube::ReadConsistently(client_, resource, all, stop),
+  Slimming slimming = SlimmingOf(resource);
+  all.transform = std::move(slimming.transform);
+  all.pruning = std::move(slimming.pruning);
+  // Most objects are as the watch told them a moment ago.
+  const auto known = [&store = view.store()](const kube::Json& head) {
+    const kube::ObjectPtr cached = store.Get(kube::KeyOf(head));
+    return cached != nullptr && kube::Uid(*cached) == kube::Uid(head) &&
+           kube::ResourceVersion(*cached) == kube::ResourceVersion(head);
+  };
+  ASSIGN_OR_RETURN(const kube::ObjectChanges read, kube::ReadChanges(client_, resource, all, known, stop),
                    "read consistently");
   if (&resource == &kube::kPods) {
-    for (const kube::Json& pod : list.items) Index(pod, true);
+    for (const kube::Json& pod : read.objects) Index(pod, true);
   }
-  view.SawAll(list.items, list.resource_version, clock_.Now());
+  view.SawAll(read, clock_.Now());
   return {};
 }
 
@@ -285,7 +240,7 @@ void ClusterCache::SettleOverdue(const std::stop_token& stop) {
       view.Forget(key);
       kube::ObjectPtr after;
       if (object) {
-        view.Saw(SlimmerOf(resource)(*std::move(object)), clock_.Now());
+        view.Saw(SlimmingOf(resource).transform(*std::move(object)), clock_.Now());
         after = view.Get(key);
       }
       // The reflector knows less than this read, and may never tell those who wait for it.
@@ -334,6 +289,11 @@ void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr&
 }
 
 void ClusterCache::NodeChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
+  if (old != nullptr && current != nullptr && SameButVersion(*old, *current)) return;
+  callbacks_.capacity_changed();
+}
+
+void ClusterCache::DeclarationChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
   if (old != nullptr && current != nullptr && SameButVersion(*old, *current)) return;
   callbacks_.capacity_changed();
 }
@@ -497,16 +457,37 @@ void ClusterCache::SetStaleNodes(std::set<std::string> nodes) {
   callbacks_.capacity_changed();
 }
 
+// A machine is mostly read to go into a fabric at once; it waits here until then, so that it is not read twice.
+Shared<TopologyFacts> ClusterCache::ReadFacts(const kube::Json& object) {
+  auto topology = ReadTopology(object);
+  if (!topology) return nullptr;
+  auto facts = std::make_shared<const TopologyFacts>(FactsOf(*topology));
+  const std::lock_guard lock(machines_mutex_);
+  machines_[facts->name] = {facts->content, std::move(topology->status.node)};
+  return facts;
+}
+
+std::map<std::string, ClusterCache::Machine> ClusterCache::TakeMachines() {
+  const std::lock_guard lock(machines_mutex_);
+  return std::exchange(machines_, {});
+}
+
 // Building a fabric of 5,000 nodes takes far longer than seeing that nothing in it has changed. Machines that stay are
 // taken from the fabrics before, so that no second copy of them has to be kept.
 Shared<FabricSet> ClusterCache::Fabrics(const std::vector<kube::ObjectPtr>& objects,
                                         const std::vector<Shared<TopologyFacts>>& topologies) {
   auto declared = parsed_fabrics_.All(fabrics_.store().List());
   const std::lock_guard lock(fabric_mutex_);
+  std::map<std::string, Machine> read = TakeMachines();
   const auto same = [](const Shared<TopologyFacts>& a, const Shared<TopologyFacts>& b) {
     return a == b || (a->name == b->name && a->content == b->content);
   };
-  if (built_ != nullptr && declared == declared_ &&
+  // What nobody plans by, as a status, changes an object and not what it declares.
+  const auto declares_same = [](const Shared<crds::Fabric>& a, const Shared<crds::Fabric>& b) {
+    return a == b || (a->name == b->name && a->spec == b->spec);
+  };
+  if (built_ != nullptr &&
+      std::equal(declared.begin(), declared.end(), declared_.begin(), declared_.end(), declares_same) &&
       std::equal(topologies.begin(), topologies.end(), built_from_.begin(), built_from_.end(), same)) {
     return built_;
   }
@@ -524,8 +505,11 @@ Shared<FabricSet> ClusterCache::Fabrics(const std::vector<kube::ObjectPtr>& obje
     while (before != built_from_.end() && (*before)->name < facts->name) ++before;
     const topology::Node* stays =
         before != built_from_.end() && same(*before, facts) ? FindMachine(*built_, facts->name) : nullptr;
+    const auto machine = read.find(facts->name);
     if (stays != nullptr) {
       published.push_back(*stays);
+    } else if (machine != read.end() && machine->second.content == facts->content) {
+      published.push_back(std::move(machine->second.node));
     } else if (auto topology = ReadTopology(**object)) {
       published.push_back(std::move(topology->status.node));
     }

@@ -14,6 +14,7 @@
 #include "extender/fresh_view.h"
 #include "extender/gang_members.h"
 #include "extender/parsed.h"
+#include "extender/slimming.h"
 #include "extender/snapshot.h"
 #include "extender/yielding.h"
 #include "kube/reflector.h"
@@ -76,6 +77,7 @@ class ClusterCache {
   using Change = kube::ChangeType;
   void PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void NodeChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
+  void DeclarationChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void OwnerChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
@@ -90,10 +92,16 @@ class ClusterCache {
   std::vector<const kube::Reflector*> Needed() const;  // without which nothing can be decided
   std::set<int> RanksDone(const crds::Gang& gang) const;
   base::Status ReadInto(const kube::Resource& resource, FreshView& view, const std::stop_token& stop);
+  struct Machine {
+    std::string content;  // see TopologyFacts
+    topology::Node node;
+  };
+  Shared<TopologyFacts> ReadFacts(const kube::Json& object);
+  std::map<std::string, Machine> TakeMachines();
   // `topologies` is what could be read of `objects`; both in the order of their names.
   Shared<FabricSet> Fabrics(const std::vector<kube::ObjectPtr>& objects,
                             const std::vector<Shared<TopologyFacts>>& topologies);
-  std::function<kube::Json(kube::Json)> SlimmerOf(const kube::Resource& resource) const;
+  Slimming SlimmingOf(const kube::Resource& resource) const;
 
   kube::Client& client_;
   base::Clock& clock_;
@@ -115,6 +123,8 @@ class ClusterCache {
   std::map<GangKey, std::set<kube::ObjectKey>> pods_of_;
   std::unordered_set<std::string> gang_pods_;  // their UIDs
   std::set<std::string> stale_nodes_;
+  std::mutex machines_mutex_;
+  std::map<std::string, Machine> machines_;
   std::mutex fabric_mutex_;
   std::vector<Shared<TopologyFacts>> built_from_;
   std::vector<Shared<crds::Fabric>> declared_;

@@ -111,10 +111,9 @@ void FreshView::CacheLost(const kube::ObjectKey& key, const std::string& uid) {
   if (lost_.size() > kLostKept) lost_.pop_front();
 }
 
-void FreshView::SawAll(const std::vector<kube::Json>& objects, const std::string& version,
-                       base::MonotonicTime now) {
-  std::set<kube::ObjectKey> listed;
-  for (const kube::Json& object : objects) {
+void FreshView::SawAll(const kube::ObjectChanges& list, base::MonotonicTime now) {
+  std::set<kube::ObjectKey> listed(list.unchanged.begin(), list.unchanged.end());
+  for (const kube::Json& object : list.objects) {
     listed.insert(kube::KeyOf(object));
     const kube::ObjectPtr cached = store_.Get(kube::KeyOf(object));
     if (cached == nullptr || kube::ResourceVersion(*cached) != kube::ResourceVersion(object))
@@ -122,7 +121,8 @@ void FreshView::SawAll(const std::vector<kube::Json>& objects, const std::string
   }
   for (const kube::ObjectPtr& cached : store_.List()) {
     const kube::ObjectKey key = kube::KeyOf(*cached);
-    if (listed.contains(key) || !AtLeastAsNew(version, kube::ResourceVersion(*cached))) continue;
+    if (listed.contains(key) || !AtLeastAsNew(list.resource_version, kube::ResourceVersion(*cached)))
+      continue;
     Gone(key, kube::Uid(*cached), now);
   }
 }

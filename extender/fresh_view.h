@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "kube/consistent_read.h"
 #include "kube/store.h"
 
 namespace heddle::extender {
@@ -33,8 +34,8 @@ class FreshView {
   void Gone(const kube::ObjectKey& key, const std::string& uid, base::MonotonicTime now);
   // The cache has reported the deletion of this uid.
   void CacheLost(const kube::ObjectKey& key, const std::string& uid);
-  // A consistent list of that version: what it has is seen, and what the cache has from before it is gone.
-  void SawAll(const std::vector<kube::Json>& objects, const std::string& version, base::MonotonicTime now);
+  // A consistent list: what it has is seen, and what the cache has from before it, and it has not, is gone.
+  void SawAll(const kube::ObjectChanges& list, base::MonotonicTime now);
 
   std::vector<kube::ObjectKey> Overdue(base::MonotonicTime now) const;
   // Whatever is laid over this key is dropped: a read has just shown that the cache may be trusted or the

@@ -1,6 +1,8 @@
 #include "extender/packed.h"
 
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 namespace heddle::extender {
 namespace {
@@ -26,7 +28,9 @@ kube::Json TakeHead(kube::Json& object) {
 kube::Json Packed(kube::Json object) {
   if (!object.is_object() || IsPacked(object)) return object;
   kube::Json packed = {{"metadata", TakeHead(object)}};
-  packed[kPacked] = kube::Json::binary(kube::Json::to_cbor(object));
+  std::vector<std::uint8_t> bytes = kube::Json::to_cbor(object);
+  bytes.shrink_to_fit();  // it grew by doubling, and stays
+  packed[kPacked] = kube::Json::binary(std::move(bytes));
   return packed;
 }
 

@@ -131,10 +131,10 @@ bool HasOurGate(const kube::Json& pod) {
   });
 }
 
-void Keep(const kube::Json& from, kube::Json& to, std::initializer_list<const char*> names) {
+void Keep(kube::Json& from, kube::Json& to, std::initializer_list<const char*> names) {
   if (!from.is_object()) return;
   for (const char* name : names) {
-    if (const auto it = from.find(name); it != from.end()) to[name] = *it;
+    if (const auto it = from.find(name); it != from.end()) to[name] = std::move(*it);
   }
 }
 
@@ -156,13 +156,14 @@ bool UsesC10d(const kube::Json& container) {
   return false;
 }
 
-kube::Json SlimContainers(const kube::Json& containers) {
+kube::Json SlimContainers(kube::Json& containers) {
   kube::Json kept = kube::Json::array();
-  for (const kube::Json& container : containers) {
+  for (kube::Json& container : containers) {
     kube::Json slim = kube::Json::object();
-    Keep(container, slim, {"name", "resources", "ports", "restartPolicy"});
     // Words of a training command are long, and this is all that matters of them.
-    if (UsesC10d(container)) slim["env"] = kube::Json::array({{{"name", kRendezvous}, {"value", "c10d"}}});
+    const bool c10d = UsesC10d(container);
+    Keep(container, slim, {"name", "resources", "ports", "restartPolicy"});
+    if (c10d) slim["env"] = kube::Json::array({{{"name", kRendezvous}, {"value", "c10d"}}});
     kept.push_back(std::move(slim));
   }
   return kept;
@@ -270,10 +271,12 @@ void KeepVolumes(const kube::Json& volumes, kube::Json& spec) {
 kube::Json SlimPod(kube::Json pod) {
   kube::Json slim = kube::Json::object();
   Keep(pod, slim, {"apiVersion", "kind"});
+  kube::Json conditions = kube::Json::array();
+  if (const kube::Json* scheduled = kube::Condition(pod, "PodScheduled")) conditions.push_back(*scheduled);
   const auto part = [&pod](const char* name) {
-    return pod.contains(name) ? pod[name] : kube::Json::object();
+    return pod.contains(name) ? std::move(pod[name]) : kube::Json::object();
   };
-  const kube::Json metadata = part("metadata"), spec = part("spec"), status = part("status");
+  kube::Json metadata = part("metadata"), spec = part("spec"), status = part("status");
   Keep(metadata, slim["metadata"],
        {"name", "namespace", "uid", "resourceVersion", "labels", "annotations", "ownerReferences",
         "creationTimestamp", "deletionTimestamp"});
@@ -286,10 +289,45 @@ kube::Json SlimPod(kube::Json pod) {
     if (spec.is_object() && spec.contains(name)) slim["spec"][name] = SlimContainers(spec[name]);
   }
   Keep(status, slim["status"], {"phase", "startTime"});
-  if (const kube::Json* scheduled = kube::Condition(pod, "PodScheduled")) {
-    slim["status"]["conditions"] = kube::Json::array({*scheduled});
-  }
+  if (!conditions.empty()) slim["status"]["conditions"] = std::move(conditions);
   return slim;
+}
+
+const kube::Pruning& PodPruning() {
+  static const kube::Pruning pruning({"metadata.generateName",
+                                      "metadata.finalizers",
+                                      "spec.containers.image",
+                                      "spec.containers.imagePullPolicy",
+                                      "spec.containers.envFrom",
+                                      "spec.containers.volumeMounts",
+                                      "spec.containers.volumeDevices",
+                                      "spec.containers.livenessProbe",
+                                      "spec.containers.readinessProbe",
+                                      "spec.containers.startupProbe",
+                                      "spec.containers.lifecycle",
+                                      "spec.containers.securityContext",
+                                      "spec.containers.terminationMessagePath",
+                                      "spec.containers.terminationMessagePolicy",
+                                      "spec.initContainers.image",
+                                      "spec.initContainers.imagePullPolicy",
+                                      "spec.initContainers.envFrom",
+                                      "spec.initContainers.volumeMounts",
+                                      "spec.initContainers.securityContext",
+                                      "spec.ephemeralContainers",
+                                      "spec.securityContext",
+                                      "spec.imagePullSecrets",
+                                      "spec.hostAliases",
+                                      "spec.dnsConfig",
+                                      "spec.readinessGates",
+                                      "status.containerStatuses",
+                                      "status.initContainerStatuses",
+                                      "status.ephemeralContainerStatuses",
+                                      "status.podIPs",
+                                      "status.hostIPs"},
+                                     {{"spec.containers.env", "name", kRendezvous},
+                                      {"spec.initContainers.env", "name", kRendezvous},
+                                      {"status.conditions", "type", "PodScheduled"}});
+  return pruning;
 }
 
 }  // namespace heddle::extender

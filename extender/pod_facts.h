@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "extender/gang_key.h"
 #include "kube/object.h"
+#include "kube/pruning.h"
 #include "placement/gang.h"
 
 namespace heddle::extender {
@@ -81,5 +82,7 @@ bool PassedTheGate(const kube::Json& pod);
 // Keeps of a pod what the extender reads, so that the cache of a large cluster stays small; a reflector
 // transform.
 kube::Json SlimPod(kube::Json pod);
+// The most of what SlimPod drops, so that it is not even read.
+const kube::Pruning& PodPruning();
 
 }  // namespace heddle::extender

@@ -123,7 +123,8 @@ const topology::Node* Snapshot::Topology(const std::string& name) const {
 std::string Snapshot::Unusable(const std::string& name) const {
   topology::NodeId id = topology::kNone;
   const FabricView* view = FindNode(name, id);
-  return view == nullptr ? "NoTopology" : view->state.node(id).unusable;
+  if (view != nullptr) return view->state.node(id).unusable;
+  return excluded.contains(name) ? "Excluded" : "NoTopology";
 }
 
 std::vector<Hold> Snapshot::Conflicts(const std::string& node, std::uint32_t gpus,

@@ -116,6 +116,7 @@ struct Snapshot {
   std::map<std::string, std::string> gangs;  // "ns/owner" of the gangs that hold slots, by owner_uid
   std::set<std::string> silent;              // nodes that are NotReady: few, mostly none
   std::set<std::string> faulty;              // as in FabricSet
+  std::set<std::string> excluded;            // nodes that a Fabric's people keep out of it
   GivenByGang given;                         // gangs whose pods' devices can be held against their plans
   ByNode<std::vector<GivenPod>> given_on;    // what `given` is the sum of
   // Wholly free, healthy nodes that new gangs leave in each NVLink domain over several nodes. Repairs may use them.

@@ -16,6 +16,7 @@ namespace {
 
 using test::Cluster;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::Not;
 
 constexpr std::chrono::seconds kOverdue{31};  // FreshView's half minute, and a little
@@ -193,6 +194,50 @@ TEST_F(ClusterCacheTest, CongestionWakesNobodyWhoWaitsForGpus) {
   publish([](crds::NodeTopologyStatus& status) { status.node.gpus[3].healthy = false; });
   ASSERT_TRUE(cluster_.server.WaitUntil([&] { return capacity_changes_ > before; }));
   EXPECT_EQ(capacity_changes_, before + 1);
+}
+
+TEST_F(ClusterCacheTest, AFabricsStatusWakesNobodyAndBuildsNothingAnew) {
+  crds::Fabric fabric;
+  fabric.name = "default";
+  const auto publish = [&] { cluster_.server.Put(kFabrics, crds::ToJson(fabric)); };
+  publish();
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(
+      cluster_.server.WaitUntil([&] { return cache_.synced() && cluster_.server.open_streams() >= 5; }));
+  const SnapshotInputs first = cache_.Inputs(std::nullopt);
+  const int before = capacity_changes_;
+  cluster_.clock.Advance(std::chrono::seconds(1));
+  fabric.status.rails = 8;
+  publish();
+  ASSERT_TRUE(
+      cluster_.server.WaitUntil([&] { return cache_.HeardAt().at("fabrics") == cluster_.clock.Now(); }));
+  EXPECT_EQ(cache_.Inputs(std::nullopt).fabrics, first.fabrics);
+  fabric.spec.excluded_nodes = {first.topologies[0]->name};
+  publish();
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return capacity_changes_ > before; }));
+  EXPECT_EQ(capacity_changes_, before + 1) << "by the exclusion alone";
+  EXPECT_EQ(cache_.Inputs(std::nullopt).fabrics->unusable.at(first.topologies[0]->name), "Excluded");
+}
+
+TEST_F(ClusterCacheTest, BeginsToLeadByNamesAndVersionsOfWhatItHas) {
+  cluster_.Submit({.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"});
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.synced(); }));
+  const kube::ObjectKey stays = kube::KeyOf(cluster_.Pod("train-0"));
+  cluster_.server.set_deliver_events(false);
+  const std::string node = kube::Name(cluster_.server.All(kNodeTopologies)[0]);
+  auto topology = crds::NodeTopologyFromJson(*cluster_.server.Find(kNodeTopologies, {"", node}));
+  ASSERT_TRUE(topology);
+  topology->status.node.gpus[3].healthy = false;
+  cluster_.server.Put(kNodeTopologies, crds::ToJson(*topology));
+  cluster_.server.ClearRequests();
+  ASSERT_TRUE(cache_.ReadAll({}));
+  EXPECT_THAT(cluster_.server.lines(),
+              ElementsAre("LIST nodetopologies", "GET nodetopologies " + node, "LIST pods", "LIST gangs"));
+  EXPECT_TRUE(cache_.Inputs(std::nullopt).fabrics->faulty.contains(node));
+  const kube::ObjectPtr pod = cache_.pods().Get(stays);
+  ASSERT_NE(pod, nullptr);
+  EXPECT_EQ(ReadPod(*pod).demand.gpus, 8) << "not its head alone";
 }
 
 TEST_F(ClusterCacheTest, APodOfNoGangIsPackedOnceItRunsAndCountsAsBefore) {

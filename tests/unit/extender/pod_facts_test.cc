@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "extender/unmodelled.h"
+#include "kube/json_reader.h"
 #include "tests/unit/extender/pod_words.h"
 
 namespace heddle::extender {
@@ -52,6 +53,27 @@ TEST(SlimPod, DropsTheTokensVolumeAndOtherConditions) {
   EXPECT_THAT(slim["spec"]["volumes"], SizeIs(1));
   EXPECT_THAT(slim["status"]["conditions"], SizeIs(1));
   EXPECT_FALSE(slim["metadata"].contains("managedFields"));
+}
+
+TEST(SlimPod, MissesNothingOfWhatIsNotEvenRead) {
+  kube::Json pod = WholePod();
+  for (const char* name : {"containers", "initContainers"}) {
+    pod["spec"][name].push_back(
+        {{"name", "torch"},
+         {"image", "train"},
+         {"restartPolicy", "Always"},
+         {"ports", kube::Json::array({{{"hostPort", 7}}})},
+         {"env", kube::Json::array(
+                     {{{"name", "A"}, {"value", "1"}}, {{"name", "PET_RDZV_BACKEND"}, {"value", "c10d"}}})},
+         {"resources", {{"limits", {{"nvidia.com/gpu", "8"}}}}},
+         {"volumeMounts", kube::Json::array({{{"name", "data"}}})},
+         {"livenessProbe", {{"httpGet", {{"port", 1}}}}}});
+  }
+  pod["status"]["containerStatuses"] = kube::Json::array({{{"name", "torch"}}});
+  const kube::Json read = kube::JsonReader().Read(pod.dump(), &PodPruning());
+  EXPECT_LT(read.dump().size(), pod.dump().size() - 200);
+  EXPECT_EQ(SlimPod(read).dump(), SlimPod(pod).dump());
+  EXPECT_TRUE(MeetsByC10d(SlimPod(read)));
 }
 
 TEST(SlimPod, TakesGarbageForWhatItIs) {

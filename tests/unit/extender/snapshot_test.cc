@@ -178,6 +178,13 @@ INSTANTIATE_TEST_SUITE_P(
                                node.nvlink = {};
                                node.nvlink_domain = topology::Missing::kUnknown;
                              }},
+                    Unusable{"Excluded",
+                             [](Stage& stage) {
+                               crds::Fabric fabric;
+                               fabric.name = "default";
+                               fabric.spec.excluded_nodes = {kA};
+                               stage.declared.push_back(std::make_shared<const crds::Fabric>(fabric));
+                             }},
                     Unusable{"NoTopology",
                              [](Stage& stage) { stage.topologies[0]->status.observed_at.reset(); }}),
     [](const auto& one) { return one.param.word; });
