@@ -82,8 +82,8 @@ JsonReader& JsonReader::operator=(JsonReader&&) noexcept = default;
 
 namespace {
 
-// Rare: numbers beyond 64 bits, which Json::parse takes for doubles; depth beyond simdjson's; or no JSON at all. What is
-// pruned elsewhere stays here.
+// Rare: numbers beyond 64 bits, which Json::parse takes for doubles; depth beyond simdjson's; or no JSON at all.
+// Nothing is pruned then.
 Json ReadSlowly(std::string_view text) {
   return Json::parse(text, nullptr, false);
 }
