@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "bench/published_topology.h"
 #include "crds/gang.h"
 #include "crds/keys.h"
-#include "crds/node_topology.h"
 #include "extender/cluster_cache.h"
 #include "extender/snapshot_keeper.h"
 #include "kube/client.h"
@@ -87,14 +87,9 @@ class PreparedServer final : public kube::HttpTransport {
     auto synthetic = topology::ParseSynthetic(fmt::format(
         "su:{} node:16 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100", (nodes + 15) / 16));
     for (int i = 0; i < nodes && synthetic; ++i) {
-      crds::NodeTopology object;
-      object.name = NodeName(i);
+      crds::NodeTopology object = bench::PublishedTopology(NodeName(i), synthetic->nodes[std::size_t(i)]);
       object.uid = fmt::format("uid-{}", i);
       object.resource_version = std::to_string(i + 1);
-      object.status.node = synthetic->nodes[std::size_t(i)];
-      object.status.node.name = object.name;
-      object.status.hash = topology::ContentHash(object.status.node);
-      object.status.observed_at = base::WallTime{};
       topologies_ += Event(crds::ToJson(object));
       nodes_ += Event(Node(object.name));
     }

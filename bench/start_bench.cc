@@ -20,8 +20,7 @@
 
 #include "base/clock.h"
 #include "base/process.h"
-#include "crds/fabric.h"
-#include "crds/node_topology.h"
+#include "bench/published_topology.h"
 #include "extender/daemon.h"
 #include "topology/synthetic.h"
 
@@ -208,13 +207,8 @@ class PreparedServer final : public kube::HttpTransport {
     auto synthetic = topology::ParseSynthetic(fmt::format(
         "su:{} node:16 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100", (nodes + 15) / 16));
     for (int i = 0; i < nodes && synthetic; ++i) {
-      crds::NodeTopology object;
-      object.name = NodeName(i);
-      object.status.node = synthetic->nodes[std::size_t(i)];
-      object.status.node.name = object.name;
-      object.status.hash = topology::ContentHash(object.status.node);
-      object.status.observed_at = base::WallTime{};
-      kube::Json topology = crds::ToJson(object);
+      kube::Json topology =
+          crds::ToJson(bench::PublishedTopology(NodeName(i), synthetic->nodes[std::size_t(i)]));
       Finish(topology, 50'000 + i, {"status"});
       collections_["/nodetopologies"].Add(topology);
       collections_["/nodes"].Add(Node(i));

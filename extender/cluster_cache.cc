@@ -107,14 +107,14 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
                           [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); }))),
       nodes_(client, clock, random.Fork(), kube::kNodes,
              InPages(Watch(SlimNodes(), callbacks_,
-                           [this](const auto&, const auto& o, const auto& c) { NodeChanged(o, c); }))),
+                           [this](const auto&, const auto& o, const auto& c) { CapacityMayChange(o, c); }))),
       topologies_(
           client, clock, random.Fork(), kNodeTopologies,
           InPages(Watch(SlimTopologies(), callbacks_,
                         [this](const auto& k, const auto& o, const auto& c) { TopologyChanged(k, o, c); }))),
       fabrics_(client, clock, random.Fork(), kFabrics,
                Watch(SlimFabrics(), callbacks_,
-                     [this](const auto&, const auto& o, const auto& c) { DeclarationChanged(o, c); })),
+                     [this](const auto&, const auto& o, const auto& c) { CapacityMayChange(o, c); })),
       gangs_(client, clock, random.Fork(), kGangs,
              Watch(SlimGangs(), callbacks_,
                    [this](const auto& k, const auto& o, const auto& c) { GangChanged(k, o, c); })),
@@ -288,12 +288,8 @@ void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr&
   if (Holds(old) != Holds(current)) callbacks_.capacity_changed();
 }
 
-void ClusterCache::NodeChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
-  if (old != nullptr && current != nullptr && SameButVersion(*old, *current)) return;
-  callbacks_.capacity_changed();
-}
-
-void ClusterCache::DeclarationChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
+// Of what nobody plans by, as a Fabric's status or congestion that begins on all nodes of a job, nothing is left here.
+void ClusterCache::CapacityMayChange(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
   if (old != nullptr && current != nullptr && SameButVersion(*old, *current)) return;
   callbacks_.capacity_changed();
 }
@@ -333,9 +329,7 @@ void ClusterCache::TopologyChanged(const kube::ObjectKey& key, const kube::Objec
   if (old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current))) {
     topology_view_.CacheLost(key, kube::Uid(*old));
   }
-  // Of what nobody plans by, as congestion that begins on all nodes of a job, nothing is left here.
-  if (old != nullptr && current != nullptr && SameButVersion(*old, *current)) return;
-  callbacks_.capacity_changed();
+  CapacityMayChange(old, current);
 }
 
 std::vector<kube::ObjectPtr> ClusterCache::PodsOf(const GangKey& key) const {

@@ -76,8 +76,7 @@ class ClusterCache {
  private:
   using Change = kube::ChangeType;
   void PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
-  void NodeChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
-  void DeclarationChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
+  void CapacityMayChange(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void OwnerChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
