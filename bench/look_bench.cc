@@ -1,7 +1,7 @@
 // What the extender does before each decision on a cluster of so many nodes, half of them with gangs of 16 nodes and half
 // with two pods of no gang each: gather what its caches have (Inputs), and make one picture of it. One pod changes between
 // two rounds, as one does on a busy cluster: without a new claim on GPUs (SameClaims) or with one (AnotherClaim); or a
-// node is cordoned, or no more (ANodeCordoned). No sockets: the watches are fed from prepared bytes.
+// node is cordoned, or no more (ANodeCordoned). No sockets: lists and watches are fed from prepared bytes.
 // build/release/bin/look_bench
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -90,21 +90,30 @@ class PreparedServer final : public kube::HttpTransport {
       crds::NodeTopology object = bench::PublishedTopology(NodeName(i), synthetic->nodes[std::size_t(i)]);
       object.uid = fmt::format("uid-{}", i);
       object.resource_version = std::to_string(i + 1);
-      topologies_ += Event(crds::ToJson(object));
-      nodes_ += Event(Node(object.name));
+      Add(topologies_, crds::ToJson(object));
+      Add(nodes_, Node(object.name));
     }
     const int gangs = nodes / 2 / kGangNodes;
     for (int gang = 0; gang < gangs; ++gang) {
       gangs_ += Event(GangObject(gang));
-      for (int rank = 0; rank < kGangNodes; ++rank) pods_ += Event(GangPod(gang, rank));
+      for (int rank = 0; rank < kGangNodes; ++rank) Add(pods_, GangPod(gang, rank));
     }
     for (int node = gangs * kGangNodes; node < nodes; ++node) {
-      for (int i = 0; i < 2; ++i) pods_ += Event(Pod(fmt::format("lone-{}-{}", node, i), node, 4));
+      for (int i = 0; i < 2; ++i) Add(pods_, Pod(fmt::format("lone-{}-{}", node, i), node, 4));
     }
   }
 
-  base::Result<kube::HttpResponse> Do(const kube::HttpRequest&, std::stop_token) override {
-    return base::Fail(base::Code::kNotFound, "only watches here");
+  // Of what there are thousands, the first state is a list.
+  base::Result<kube::HttpResponse> Do(const kube::HttpRequest& request, std::stop_token) override {
+    for (const auto& [path, items] :
+         {std::pair("/pods?", &pods_), {"/nodetopologies?", &topologies_}, {"/nodes?", &nodes_}}) {
+      if (request.target.find(path) == std::string::npos) continue;
+      kube::HttpResponse answer;
+      answer.status = 200;
+      answer.body = R"({"metadata":{"resourceVersion":"99999"},"items":[)" + *items + "]}";
+      return answer;
+    }
+    return base::Fail(base::Code::kNotFound, "no such list here");
   }
 
   base::Result<kube::HttpResponse> Stream(const kube::HttpRequest& request, const kube::ChunkReader& on_chunk,
@@ -113,11 +122,7 @@ class PreparedServer final : public kube::HttpTransport {
       return request.target.find(resource) != std::string::npos;
     };
     const bool pods = about("/pods"), nodes = about("/nodes");
-    on_chunk(pods                       ? pods_
-             : about("/nodetopologies") ? topologies_
-             : nodes                    ? nodes_
-             : about("/gangs")          ? gangs_
-                                        : "");
+    on_chunk(about("/gangs") ? gangs_ : "");
     on_chunk(
         R"({"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"99999","annotations":{"k8s.io/initial-events-end":"true"}}}})"
         "\n");
@@ -148,6 +153,10 @@ class PreparedServer final : public kube::HttpTransport {
   void CordonANode() { ++cordons_; }
 
  private:
+  static void Add(std::string& items, const kube::Json& object) {
+    if (!items.empty()) items += ',';
+    items += object.dump();
+  }
   static kube::Json Node(const std::string& name) {
     kube::Json node = kube::NewObject(kube::kNodes, {"", name});
     node["metadata"]["uid"] = "uid-" + name;
