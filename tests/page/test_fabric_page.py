@@ -1,8 +1,6 @@
 """The page on a made-up fabric: what a person sees and does. The same on the real operator: tests/cluster/test_page.py."""
 
 import json
-import os
-import time
 
 from browser import LARGE, SMALL, PageTestCase, expect
 from made_up import Fabric, Server
@@ -209,42 +207,24 @@ class Small(PageTestCase):
                     self.shoot(page, f"32-{viewport['width']}-{scheme}-node")
 
 
-# What the browser does for two seconds while the wheel moves the map: the times between frames, which are a processor's that
-# also paints, and the page's own part of them, that of each drawing.
-FRAMES = """() => new Promise((done) => {
-  const times = [], draws = [];
-  new MutationObserver(() => draws.push(Number(document.getElementById("map").dataset.drawMs)))
-    .observe(document.getElementById("map"), { attributeFilter: ["data-draw-ms"] });
-  let last = performance.now();
-  const end = last + 2000;
-  const tick = (now) => {
-    times.push(now - last);
-    last = now;
-    const map = document.getElementById("map");
-    map.dispatchEvent(new WheelEvent("wheel", { deltaY: Math.sin(now / 300) * 40, clientX: 400, clientY: 400, cancelable: true }));
-    now < end ? requestAnimationFrame(tick) : done({ times: times.slice(1), draws });
+# Zooms the map about one place, sixty frames in and out, and counts what each of its drawings asks of the canvas.
+COUNT_CALLS = """() => new Promise((done) => {
+  const map = document.getElementById("map"), canvas = CanvasRenderingContext2D.prototype;
+  let calls = 0, before = 0, frames = 0;
+  for (const name of ["fillRect", "strokeRect", "fillText", "strokeText", "measureText", "fill", "stroke", "drawImage"]) {
+    const real = canvas[name];
+    canvas[name] = function (...all) { calls += 1; return real.apply(this, all); };
+  }
+  const draws = [];
+  new MutationObserver(() => { draws.push(calls - before); before = calls; }).observe(map, { attributeFilter: ["data-draw-ms"] });
+  const tick = () => {
+    for (let twice = 0; twice < 2; twice += 1)
+      map.dispatchEvent(new WheelEvent("wheel", { deltaY: Math.sin(frames / 10) * 40, clientX: 400, clientY: 400, cancelable: true }));
+    frames += 1;
+    frames < 60 ? requestAnimationFrame(tick) : requestAnimationFrame(() => done({ frames, draws }));
   };
   requestAnimationFrame(tick);
 })"""
-
-
-FRAME_MS = 16
-
-
-class Processor:
-    """What the page's own code takes of one from here on, without the waits for it."""
-
-    def __init__(self, page):
-        self._session = page.context.new_cdp_session(page)
-        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
-        self._begun = self._now()
-
-    def _now(self):
-        metrics = self._session.send("Performance.getMetrics")["metrics"]
-        return next(one["value"] for one in metrics if one["name"] == "ScriptDuration")
-
-    def script_ms(self):
-        return (self._now() - self._begun) * 1000
 
 
 class TenThousand(PageTestCase):
@@ -254,33 +234,19 @@ class TenThousand(PageTestCase):
         cls.server = Server(cls.fabric)
         cls.addClassCleanup(cls.server.close)
 
-    def test_ten_thousand_nodes_load_and_move_without_stutter(self):
-        size = len(self.server.view({}))
-        self.assertLess(size, 3 << 20)
+    def test_ten_thousand_nodes_load_and_a_frame_draws_once_what_is_seen(self):
+        """What a frame asks of the canvas, which is the same on every machine; how long it takes is bench/page.py's."""
+        self.assertLess(len(self.server.view({})), 3 << 20)
         for viewport, scheme in ((SMALL, "light"), (LARGE, "dark")):
-            begun = time.monotonic()
-            page = self.open(self.server.address, viewport=viewport, scheme=scheme)
-            expect(page.locator("#tab-nodes")).to_have_text("Nodes 10,000")
-            expect(page.locator("#list .row").first).to_be_visible()
-            loaded = time.monotonic() - begun
-            self.shoot(page, f"10000-{viewport['width']}-{scheme}")
-            took = Processor(page)
-            seen = page.evaluate(FRAMES)
-            each = took.script_ms() / len(seen["draws"])
-            frames, draws = sorted(seen["times"]), sorted(seen["draws"])
-            median, slow = frames[len(frames) // 2], frames[int(len(frames) * 0.95)]
-            drawn, slowly = draws[len(draws) // 2], draws[int(len(draws) * 0.95)]
-            print(f"\n  10,000 nodes, {size / 1e6:.1f} MB, at {viewport['width']}: loaded in {loaded:.1f} s, a frame {median:.0f} ms, "
-                  f"95 of 100 within {slow:.0f} ms; {len(draws)} drawn by the page in {drawn:.1f} ms, 95 of 100 within {slowly:.1f} ms, "
-                  f"{each:.1f} ms of a processor each", end=" ")
-            # Loose: a processor draws here, and other suites have the other.
-            self.assertLess(median, 150)
-            # The page's own part fits in a frame of 60 a second by what it takes of a processor, whoever else has it meanwhile; by
-            # the clock 95 of 100 do, where nobody else is busy.
-            self.assertLessEqual(each, FRAME_MS)
-            if viewport == SMALL and os.getloadavg()[0] < os.cpu_count():
-                self.assertLessEqual(slowly, FRAME_MS)
-            self.assertLess(loaded, 30)
+            with self.subTest(viewport=viewport):
+                page = self.open(self.server.address, viewport=viewport, scheme=scheme)
+                expect(page.locator("#tab-nodes")).to_have_text("Nodes 10,000")
+                expect(page.locator("#list .row").first).to_be_visible()
+                self.shoot(page, f"10000-{viewport['width']}-{scheme}")
+                seen = page.evaluate(COUNT_CALLS)
+                self.assertGreater(len(seen["draws"]), 0, "the wheel moves nothing")
+                self.assertLessEqual(len(seen["draws"]), seen["frames"] + 1, "it draws more than once a frame")
+                self.assertLessEqual(max(seen["draws"]), 3 * 10_000, "a node takes more than three calls")
 
     def test_lists_hold_only_what_is_seen_and_reach_the_end(self):
         page = self.open(self.server.address)
