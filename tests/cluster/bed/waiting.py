@@ -17,6 +17,7 @@ def wait_for(predicate, what, timeout=30.0, failed=None):
     pause = 0.01
     last = None
     while True:
+        asked = time.monotonic()
         try:
             last = predicate()
             if last:
@@ -29,5 +30,8 @@ def wait_for(predicate, what, timeout=30.0, failed=None):
             reason = f"gave up ({sentence})" if sentence else "timed out"
             shown = f"{type(last).__name__}: {last}" if isinstance(last, Exception) else repr(last)
             raise TimedOut(f"{reason} after {waited:.1f} s waiting for {what}; last seen: {shown[:4000]}")
-        time.sleep(min(pause, timeout - waited + 0.001))
+        # A look at ten thousand objects takes seconds of the very server that is waited for, so it rests for some, too.
+        took = time.monotonic() - asked
+        rest = min(3 * took, 10) if took > 1 else pause
+        time.sleep(min(rest, timeout - waited + 0.001))
         pause = min(pause * 1.5, 0.25)
