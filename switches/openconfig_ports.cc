@@ -77,7 +77,9 @@ void Walk(const Place& place, const Json& value, int depth, std::initializer_lis
 struct Line {
   std::optional<int> speed_mbps, negotiated_mbps, mtu;
   std::string fec;
+  std::string aggregate;  // that it is a member of; empty = none
 };
+using Lines = std::map<std::string, Line>;
 
 void ReadLine(const Json& state, Line& line) {
   for (const auto& [key, value] : state.items()) {
@@ -91,7 +93,15 @@ void ReadLine(const Json& state, Line& line) {
     if (field == "port-speed") line.speed_mbps = OpenConfigSpeed(text);
     if (field == "negotiated-port-speed") line.negotiated_mbps = OpenConfigSpeed(text);
     if (field == "fec-mode") line.fec = FecOf(text);
+    if (field == "aggregate-id") line.aggregate = formats::Printable(text, kMaxName);
   }
+}
+
+// A member's frames are as long as its aggregate lets them, whatever is set at the member.
+std::optional<int> MtuOf(const Lines& lines, const Line& line) {
+  if (line.aggregate.empty()) return line.mtu;
+  const auto found = lines.find(line.aggregate);
+  return found == lines.end() ? std::nullopt : found->second.mtu;
 }
 
 // What a port hears: one neighbour, or, as nothing, several.
@@ -127,7 +137,7 @@ std::optional<int> OpenConfigSpeed(std::string_view text) {
 }
 
 std::vector<formats::SonicPort> ReadOpenConfigPorts(const std::map<Steps, Json>& answers) {
-  std::map<std::string, Line> lines;
+  Lines lines;
   for (const auto& [steps, answer] : answers) {
     Walk(PlaceOf(steps), answer, 0, {"interfaces", "interface", "state", "ethernet"},
          [&lines](const Place& place, const Json& object) {
@@ -141,7 +151,7 @@ std::vector<formats::SonicPort> ReadOpenConfigPorts(const std::map<Steps, Json>&
     formats::SonicPort port{
         .name = formats::Printable(name), .fec = line.fec, .bare = std::string(kNoPfcPath)};
     port.speed_mbps = line.negotiated_mbps ? line.negotiated_mbps : line.speed_mbps;
-    port.settings.mtu = line.mtu;
+    port.settings.mtu = MtuOf(lines, line);
     if (port.speed_mbps || line.mtu || !line.fec.empty()) ports.push_back(std::move(port));
   }
   return ports;

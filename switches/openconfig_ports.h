@@ -22,9 +22,10 @@ namespace heddle::switches {
 inline constexpr std::string_view kNoPfcPath = "speaks OpenConfig, which has no path for PFC";
 
 // Ports that say any of speed, FEC and MTU, by name, each bare for kNoPfcPath: of settings they have the MTU alone. It
-// is that of the physical interface, of which some switches count Ethernet's header in and others do not. The speed is
-// the negotiated one where there is one. Answers are of /interfaces, as ReadOpenConfigCounters takes them. Total: what
-// cannot be read is left out, as are ports past kMaxCountedPorts.
+// is that of the physical interface, of which some switches count Ethernet's header in and others do not; of a member
+// of an aggregate it is the aggregate's (openconfig-if-aggregate), or nothing. The speed is the negotiated one where
+// there is one. Answers are of /interfaces, as ReadOpenConfigCounters takes them. Total: what cannot be read is left
+// out, as are ports past kMaxCountedPorts.
 std::vector<formats::SonicPort> ReadOpenConfigPorts(const std::map<Steps, crds::Json>& answers);
 
 struct OpenConfigLldp {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -27,6 +28,9 @@ using lossless::Setting;
 
 constexpr std::string_view kNotKnown = "not known";
 
+// As far as two numbers for one MTU lie apart at most: Ethernet's header and checksum, and two VLAN tags (IEEE 802.1Q).
+constexpr int kReadingsApart = lossless::kFrameAround + 2 * 4;
+
 // Both ends of one link, held against each other.
 class Comparing {
  public:
@@ -42,6 +46,7 @@ class Comparing {
       for (const int end : {0, 1}) Alone(end);
     }
     Line();
+    Frames();
     outcome_.verdict = outcome_.findings.empty() ? LosslessVerdict::kLossless : LosslessVerdict::kUnproved;
     for (const CableFinding& one : outcome_.findings) outcome_.verdict = Worst(outcome_.verdict, one.weight);
     std::stable_sort(outcome_.findings.begin(), outcome_.findings.end(),
@@ -143,6 +148,35 @@ class Comparing {
     if (a && b && *a != *b)
       Find(LosslessVerdict::kContradiction, "link-fec", "fec", here.fec, there.fec,
            "the ends code differently: what arrives is broken", "set the same FEC at both ends");
+  }
+
+  bool IsOpenConfig(int end) const { return ports_[std::size_t(end)]->bare == kNoPfcPath; }
+
+  // The MTUs of links with an end of OpenConfig, which Settings() never sees. Its models leave open what of a frame is
+  // in the number, and nobody says whose software an end runs, so that two ends of OpenConfig may count differently,
+  // too: told is only what no reading makes one MTU. SONiC's is of packets.
+  void Frames() {
+    if (!IsOpenConfig(0) && !IsOpenConfig(1)) return;
+    if (!Of(0).mtu || !Of(1).mtu) return;
+    const std::array<int, 2> mtus{*Of(0).mtu, *Of(1).mtu};
+    for (const int sender : {0, 1}) {
+      const int other = 1 - sender;
+      if (IsOpenConfig(sender) || mtus[std::size_t(sender)] <= mtus[std::size_t(other)]) continue;
+      const auto frame = [&mtus](int end) {
+        return fmt::format("{} bytes", mtus[std::size_t(end)] + lossless::kFrameAround);
+      };
+      return Find(LosslessVerdict::kContradiction, "link-frame", "frame", frame(0), frame(1),
+                  fmt::format("the MTU of {} at {} makes frames that {} drops", mtus[std::size_t(sender)],
+                              names_[std::size_t(sender)], names_[std::size_t(other)]),
+                  "raise the MTU of the end that drops them, or lower the other's");
+    }
+    if (std::abs(mtus[0] - mtus[1]) <= kReadingsApart) return;
+    const std::string name(SettingName(Setting::kMtu));
+    Find(LosslessVerdict::kContradiction, "switch-link-" + name, name, SettingText(Of(0), Setting::kMtu),
+         SettingText(Of(1), Setting::kMtu),
+         fmt::format("{} has {} {}, and {} has {}: more apart than Ethernet's header and VLAN tags explain",
+                     names_[0], name, mtus[0], names_[1], mtus[1]),
+         "set both ends alike; one may count Ethernet's header in, and the other not");
   }
 
   void Find(LosslessVerdict weight, std::string rule, std::string setting, std::string here,

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +67,22 @@ TEST(OpenConfigPorts, RunWithWhatWasNegotiatedWhereThatIsSaid) {
             200'000);
   EXPECT_EQ(Port(R"({"port-speed": "SPEED_400GB", "negotiated-port-speed": "SPEED_UNKNOWN"})").speed_mbps,
             400'000);
+}
+
+TEST(OpenConfigPorts, OfAnAggregateHaveItsMtuOrNone) {
+  Json said = Json::parse(R"({"interface": [
+    {"name": "Ethernet0", "state": {"name": "Ethernet0", "mtu": 1500},
+     "ethernet": {"state": {"port-speed": "SPEED_400GB", "openconfig-if-aggregate:aggregate-id": "Port-Channel1"}}},
+    {"name": "Port-Channel1", "state": {"name": "Port-Channel1", "mtu": 9216}}]})");
+  auto ports = PortsIn({"interfaces"}, said);
+  ASSERT_THAT(ports, SizeIs(2));
+  EXPECT_EQ(ports[0].settings.mtu, 9216);
+  EXPECT_EQ(ports[1].settings.mtu, 9216);
+  said["interface"].erase(std::size_t(1));
+  ports = PortsIn({"interfaces"}, said);
+  ASSERT_THAT(ports, SizeIs(1));
+  EXPECT_EQ(ports[0].settings.mtu, std::nullopt);
+  EXPECT_EQ(ports[0].speed_mbps, 400'000);
 }
 
 TEST(OpenConfigPorts, CodeAsTheirModelSaysItOrNobodyKnows) {

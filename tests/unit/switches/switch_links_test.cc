@@ -3,6 +3,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "switches/neighbours.h"
 #include "switches/openconfig_ports.h"
 #include "tests/unit/switches/sonic_port.h"
@@ -53,6 +59,28 @@ class SwitchLinksTest : public testing::Test {
   lossless::CableOutcome First() const {
     const auto links = Find();
     return links.empty() ? lossless::CableOutcome{} : links.front().outcome;
+  }
+  // As ReadOpenConfigPorts has one: of settings the MTU alone.
+  void SpeakOpenConfig(std::size_t which) {
+    formats::SonicConfig& config = configs[which];
+    config.bare = std::move(config.ports);
+    config.ports.clear();
+    for (formats::SonicPort& port : config.bare) {
+      const std::optional<int> mtu = port.settings.mtu;
+      port.settings = {};
+      port.settings.mtu = mtu;
+      port.bare = kNoPfcPath;
+    }
+  }
+  // What contradicts on the first link where its ends say these MTUs; empty = nothing.
+  std::string RuleOf(std::optional<int> leaf, std::optional<int> spine) {
+    for (const auto& [which, mtu] : {std::pair(std::size_t(0), leaf), std::pair(std::size_t(2), spine)}) {
+      formats::SonicConfig& config = configs[which];
+      (config.ports.empty() ? config.bare : config.ports)[0].settings.mtu = mtu;
+    }
+    const lossless::CableOutcome outcome = First();
+    const bool contradicts = outcome.verdict == LosslessVerdict::kContradiction;
+    return contradicts ? outcome.findings.front().rule : "";
   }
   formats::SonicPort& Spine() { return configs[2].ports[0]; }
   formats::SonicPort& Leaf() { return configs[0].ports[0]; }
@@ -159,6 +187,65 @@ TEST_F(SwitchLinksTest, ToASwitchOfOpenConfigAreComparedByTheirLine) {
   outcome = First();
   EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
   EXPECT_EQ(outcome.findings.front().rule, "link-speed");
+}
+
+// Two vendors may count the same frame as 9216, 9230 with Ethernet's header, 9234 or 9238 with a tag or a checksum, too.
+TEST_F(SwitchLinksTest, BetweenTwoOfOpenConfigContradictWhereNoReadingMakesTheirMtusOne) {
+  SpeakOpenConfig(0);
+  SpeakOpenConfig(2);
+  for (const int header : {0, 4, 14, 18, 22, 26}) {
+    EXPECT_EQ(RuleOf(9216, 9216 + header), "") << header;
+    EXPECT_EQ(RuleOf(9216 + header, 9216), "") << header;
+  }
+  EXPECT_EQ(RuleOf(9216, std::nullopt), "");
+  EXPECT_EQ(RuleOf(std::nullopt, 1500), "");
+  EXPECT_EQ(First().verdict, LosslessVerdict::kUnproved) << "whatever the MTU, nobody knows their PFC";
+  EXPECT_EQ(RuleOf(9243, 9216), "switch-link-mtu");
+  EXPECT_EQ(RuleOf(1500, 9216), "switch-link-mtu");
+  const lossless::CableFinding worst = First().findings.front();
+  EXPECT_EQ(worst.setting, "mtu");
+  EXPECT_EQ(worst.host, "1500");
+  EXPECT_EQ(worst.leaf, "9216");
+  EXPECT_THAT(worst.sentence, HasSubstr("leaf-0 Ethernet0 has mtu 1500, and spine-0 Ethernet0 has 9216"));
+}
+
+// SONiC's MTU is of packets: that of OpenConfig may be the same number, or larger by what is around them.
+TEST_F(SwitchLinksTest, BetweenSonicAndOpenConfigContradictWhereNoReadingMakesTheirMtusOne) {
+  SpeakOpenConfig(2);
+  for (const int header : {0, 4, 14, 18, 22, 26}) EXPECT_EQ(RuleOf(9100, 9100 + header), "") << header;
+  EXPECT_EQ(RuleOf(9100, std::nullopt), "");
+  EXPECT_EQ(RuleOf(std::nullopt, 1500), "");
+  EXPECT_EQ(RuleOf(9100, 9127), "switch-link-mtu");
+  EXPECT_EQ(RuleOf(1500, 9216), "switch-link-mtu");
+  // Even where that is of packets, too, SONiC's frames are longer.
+  EXPECT_EQ(RuleOf(9100, 9099), "link-frame");
+  EXPECT_EQ(RuleOf(9100, 9086), "link-frame");
+  EXPECT_EQ(RuleOf(9100, 1500), "link-frame");
+  const lossless::CableFinding worst = First().findings.front();
+  EXPECT_EQ(worst.setting, "frame");
+  EXPECT_EQ(worst.host, "9118 bytes");
+  EXPECT_EQ(worst.leaf, "1518 bytes");
+  EXPECT_EQ(worst.sentence, "the MTU of 9100 at leaf-0 Ethernet0 makes frames that spine-0 Ethernet0 drops");
+}
+
+TEST_F(SwitchLinksTest, FromALeafOfOpenConfigAreComparedTheOtherWayRound) {
+  SpeakOpenConfig(0);
+  EXPECT_EQ(RuleOf(9118, 9100), "");
+  EXPECT_EQ(RuleOf(9127, 9100), "switch-link-mtu");
+  EXPECT_EQ(RuleOf(1500, 9100), "link-frame");
+  const lossless::CableFinding worst = First().findings.front();
+  EXPECT_EQ(worst.host, "1518 bytes");
+  EXPECT_EQ(worst.leaf, "9118 bytes");
+  EXPECT_EQ(worst.sentence, "the MTU of 9100 at spine-0 Ethernet0 makes frames that leaf-0 Ethernet0 drops");
+}
+
+TEST_F(SwitchLinksTest, OfSonicsPortThatIsBareHaveNoMtuToCompare) {
+  SpeakOpenConfig(2);
+  formats::SonicConfig& leaf = configs[0];
+  leaf.bare.push_back({.name = "Ethernet0", .alias = "etp1", .bare = "is shut down"});
+  leaf.ports.erase(leaf.ports.begin());
+  EXPECT_EQ(First().verdict, LosslessVerdict::kUnproved);
+  EXPECT_THAT(First().findings, SizeIs(1)) << "not-known";
 }
 
 TEST_F(SwitchLinksTest, WithTheSameFaultNameTheirOwnEnds) {
