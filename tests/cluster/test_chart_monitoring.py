@@ -17,6 +17,11 @@ def anchors(page):
             for heading in re.findall(r"^#+ (.*)$", page, re.MULTILINE)}
 
 
+def asked_for(kind):
+    """{metric that an expression of an "alert" or a "panel" names}."""
+    return {family_of(metric) for one in expressions() for metric, _ in one.selectors if one.where.startswith(kind + " ")}
+
+
 class ExpressionsTest(ChartTextTestCase):
 
     def test_prometheus_reads_every_one(self):
@@ -137,8 +142,15 @@ class DashboardTest(ChartTextTestCase):
                     self.assertEqual(taken.setdefault((x, y), panel["id"]), panel["id"], panel["title"])
         self.assertEqual(len({panel["id"] for panel in panels()}), len(panels()))
 
+    def test_whoever_is_woken_finds_there_what_the_alert_saw(self):
+        shown = asked_for("panel")
+        self.assertGreater(len(asked_for("alert")), 15)
+        for alert in (one for one in expressions() if one.where.startswith("alert")):
+            with self.subTest(alert=alert.where):
+                self.assertEqual({family_of(metric) for metric, _ in alert.selectors} - shown, set())
+
     def test_it_shows_what_people_ask_about(self):
-        asked = {family_of(metric) for one in expressions() for metric, _ in one.selectors if one.where.startswith("panel")}
+        asked = asked_for("panel")
         for metric in ("heddle_extender_gangs", "heddle_extender_gang_plan_wait_seconds", "heddle_extender_plan_seconds",
                        "heddle_extender_whole_domains_free", "heddle_extender_fragmentation_ratio", "heddle_nodes_stale",
                        "heddle_link_verdict", "heddle_lossless_ports", "heddle_fabric_suspects", "heddle_cables", "heddle_switches"):
