@@ -15,6 +15,7 @@ namespace heddle::extender {
 namespace {
 
 constexpr std::size_t kMostGpus = 32;  // a pod's GPUs are bits of 32
+constexpr const char* kExcluded = "Excluded";
 
 }  // namespace
 
@@ -69,8 +70,10 @@ FabricSet AssembleFabrics(std::vector<topology::Node> published, const std::vect
   std::map<std::string, topology::Declaration> by_name;
   for (const auto& fabric : declared) {
     by_name.emplace(fabric->name, fabric->spec);
-    for (const std::string& node : fabric->spec.excluded_nodes) set.unusable[node] = "Excluded";
+    set.excluded.insert(fabric->spec.excluded_nodes.begin(), fabric->spec.excluded_nodes.end());
   }
+  // What people say comes before what their nodes do.
+  for (const std::string& node : set.excluded) set.unusable.emplace(node, kExcluded);
   for (const std::string& name : silent) set.unusable.emplace(name, "NoTopology");
   for (const topology::Node& node : published) {
     if (!topology::Check(node).empty()) set.unusable.emplace(node.name, "TopologyContradictory");
@@ -124,7 +127,7 @@ std::string Snapshot::Unusable(const std::string& name) const {
   topology::NodeId id = topology::kNone;
   const FabricView* view = FindNode(name, id);
   if (view != nullptr) return view->state.node(id).unusable;
-  return excluded.contains(name) ? "Excluded" : "NoTopology";
+  return excluded.contains(name) ? kExcluded : "NoTopology";
 }
 
 std::vector<Hold> Snapshot::Conflicts(const std::string& node, std::uint32_t gpus,

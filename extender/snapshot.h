@@ -34,8 +34,9 @@ struct FabricSet {
   std::vector<Shared<NodeIndex>> indexes;  // of each of them
   std::vector<Shared<placement::DenseFabric>> dense;
   std::map<std::string, std::string>
-      unusable;                  // by node: "TopologyContradictory", "Excluded", "NoTopology", "GpusUnread"
-  std::set<std::string> faulty;  // nodes with broken hardware, see IsFaulty: few, mostly none
+      unusable;                    // by node: "TopologyContradictory", "Excluded", "NoTopology", "GpusUnread"
+  std::set<std::string> faulty;    // nodes with broken hardware, see IsFaulty: few, mostly none
+  std::set<std::string> excluded;  // nodes that a Fabric's people keep out of it
 };
 
 // What a node's agent has published, beside the machine itself: that stands in the FabricSet, and only there.
@@ -116,7 +117,7 @@ struct Snapshot {
   std::map<std::string, std::string> gangs;  // "ns/owner" of the gangs that hold slots, by owner_uid
   std::set<std::string> silent;              // nodes that are NotReady: few, mostly none
   std::set<std::string> faulty;              // as in FabricSet
-  std::set<std::string> excluded;            // nodes that a Fabric's people keep out of it
+  std::set<std::string> excluded;            // as in FabricSet
   GivenByGang given;                         // gangs whose pods' devices can be held against their plans
   ByNode<std::vector<GivenPod>> given_on;    // what `given` is the sum of
   // Wholly free, healthy nodes that new gangs leave in each NVLink domain over several nodes. Repairs may use them.

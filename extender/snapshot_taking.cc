@@ -105,9 +105,7 @@ Snapshot TakeSnapshot(const SnapshotInputs& inputs, const std::vector<Reservatio
   Snapshot snapshot;
   snapshot.spares = inputs.spares;
   snapshot.faulty = fabrics.faulty;
-  for (const auto& [node, word] : fabrics.unusable) {
-    if (word == "Excluded") snapshot.excluded.insert(node);
-  }
+  snapshot.excluded = fabrics.excluded;
   std::vector<std::vector<placement::NodeState>> states(fabrics.fabrics.size());
   std::vector<std::pair<std::string, std::vector<Hold>>> holds;
   std::vector<std::pair<std::string, std::vector<GivenPod>>> given;

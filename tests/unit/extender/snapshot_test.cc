@@ -207,6 +207,19 @@ TEST(Snapshot, NamesNodesOutsideOfEveryFabric) {
   EXPECT_EQ(stage.Take().left_out, (std::map<std::string, int>{{"NoTopology", 1}}));
 }
 
+TEST(Snapshot, KnowsWhichNodesPeopleExcludedWhateverTheirAgentsSay) {
+  Stage stage;
+  crds::Fabric fabric;
+  fabric.name = "default";
+  fabric.spec.excluded_nodes = {kA, "spare"};
+  stage.declared.push_back(std::make_shared<const crds::Fabric>(fabric));
+  stage.topologies[0]->status.observed_at.reset();
+  const Snapshot snapshot = stage.Take();
+  EXPECT_EQ(snapshot.excluded, (std::set<std::string>{kA, "spare"}));
+  EXPECT_EQ(snapshot.Unusable(kA), "Excluded");
+  EXPECT_EQ(snapshot.left_out, (std::map<std::string, int>{{"Excluded", 1}}));
+}
+
 TEST(Snapshot, IsEmptyForAnEmptyCluster) {
   Stage stage;
   stage.topologies.clear();
