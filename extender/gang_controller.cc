@@ -52,6 +52,7 @@ void GangController::Run(const std::stop_token& stop) {
 }
 
 void GangController::SetLeading(bool leading) {
+  if (leading) ++term_;
   leading_ = leading;
   metrics_.Leading(leading);
   queue_.Add(std::string(kLeadKey));
@@ -97,15 +98,18 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     return {};
   }
   if (key == kLeadKey && !leading_) {
-    read_all_ = false;
     waiting_.clear();
+    // Gangs that go while somebody else leads are never looked at here again.
+    troubles_.clear();
+    counted_at_.clear();
+    lapsed_.clear();
     PublishKept({});
     metrics_.Waiting(0);
     return {};
   }
   if (!leading_) return {};
   if (key == kLeadKey) return BeginToLead(stop);
-  if (!read_all_) return {};  // every gang is looked at once leadership has begun
+  if (!may_write()) return {};  // every gang is looked at once leadership has begun
   if (key == kPlanKey) return PlanWaiting(stop);
   if (key == kYieldKey) return YieldAll(stop);
   if (key == kSettleKey) {
@@ -125,13 +129,14 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
 
 // The caches may be older than what the last leader wrote.
 base::Status GangController::BeginToLead(const std::stop_token& stop) {
-  if (read_all_) return {};
+  const std::uint64_t term = term_;
+  if (read_in_term_ == term) return {};
   if (!cache_.synced()) {
     queue_.AddAfter(std::string(kLeadKey), options_.settle);
     return {};
   }
   TRY(cache_.ReadAll(stop), "begin to lead");
-  read_all_ = true;
+  read_in_term_ = term;
   Say("Started to lead identity=" + options_.identity);
   for (const GangKey& key : cache_.AllGangs()) queue_.Add(key.ToString());
   queue_.AddAfter(std::string(kCapacityKey), options_.settle);
@@ -152,7 +157,7 @@ void GangController::PublishSnapshot() {
 // Room may have appeared or gone under a plan: gangs that are not all bound look again, those that run where
 // something broke or was mended too, and those that wait try again.
 void GangController::CapacityChanged() {
-  if (!leading_ || !read_all_) return;
+  if (!may_write()) return;
   const std::shared_ptr<const Snapshot> snapshot = current();
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) {
     const auto& conditions = gang->status.conditions;
@@ -297,7 +302,7 @@ base::Status GangController::Perform(const GangKey& key, Look& look, Action acti
     queue_.AddAfter(std::string(kPlanKey), options_.settle);
     return {};
   }
-  if (!leading_) return {};
+  if (!may_write()) return {};
   base::Status done;
   if (const auto* create = std::get_if<CreateGang>(&action)) {
     done = Create(*create, stop);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -157,10 +158,14 @@ class GangController {
   kube::WorkQueue queue_;
   kube::EventRecorder events_;
   ClusterCache cache_;
+  // The worker's: it leads, and has read what others wrote before. Leadership that was lost and won again within one
+  // request has begun anew, since somebody else may have led between.
+  bool may_write() const { return leading_ && read_in_term_ == term_; }
   std::atomic<bool> leading_{false};
-  SnapshotKeeper snapshots_;   // the worker's
-  bool read_all_ = false;      // since leadership began; the worker's
-  std::set<GangKey> waiting_;  // for a plan; found again by looking at every gang
+  std::atomic<std::uint64_t> term_{0};  // how often leadership has begun
+  SnapshotKeeper snapshots_;            // the worker's
+  std::uint64_t read_in_term_ = 0;      // the last that has read all; the worker's
+  std::set<GangKey> waiting_;           // for a plan; found again by looking at every gang
   std::map<GangKey, base::MonotonicTime> counted_at_;
   std::string pod_groups_;  // the version in which one was found last
   struct Trouble {

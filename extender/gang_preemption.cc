@@ -204,7 +204,7 @@ base::Status GangController::Preempt(const Look& look, const std::vector<Holding
   const std::string whom = Titled(*look.gang) + priority;
   // Pods first: a disruption budget may forbid it, and then no gang has stopped for nothing.
   for (const std::size_t i : choice.victims) {
-    if (!leading_ || stop.stop_requested()) return {};
+    if (!may_write() || stop.stop_requested()) return {};
     const Holding& one = holdings[i];
     if (one.pod == nullptr) continue;
     const base::Status evicted = EvictPod(*one.pod, stop);
@@ -217,7 +217,7 @@ base::Status GangController::Preempt(const Look& look, const std::vector<Holding
          {false, "Preempted", "it makes room for " + whom});
   }
   for (const std::size_t i : choice.victims) {
-    if (!leading_ || stop.stop_requested()) return {};
+    if (!may_write() || stop.stop_requested()) return {};
     const Holding& one = holdings[i];
     if (one.gang == nullptr) continue;
     const std::string text = "it makes room for " + whom + "; its own priority is " +
@@ -236,12 +236,12 @@ base::Status GangController::YieldAll(const std::stop_token& stop) {
   if (!options_.preemption) return {};
   base::Status all;
   for (const auto& gang : Inputs(std::nullopt).gangs) {
-    if (!leading_ || stop.stop_requested()) return {};
+    if (!may_write() || stop.stop_requested()) return {};
     if (!IsPreempted(*gang) || crds::IsTrue(gang->status.conditions, crds::kEnded)) continue;
     if (base::Status one = YieldOne(*gang, stop); !one) all = std::move(one);
   }
   for (const kube::ObjectPtr& owner : cache_.SuspendedByUs()) {
-    if (!leading_ || stop.stop_requested()) return {};
+    if (!may_write() || stop.stop_requested()) return {};
     const std::string gang = kube::Annotation(*owner, crds::keys::kPreemptedGang).value_or(kube::Uid(*owner));
     if (kube::DeletionTimestamp(*owner) || cache_.HasPods(kube::Namespace(*owner), gang)) continue;
     if (base::Status one = Resume(*owner, stop); !one) all = std::move(one);
@@ -319,7 +319,7 @@ base::Status GangController::Suspend(const crds::Gang& gang, const kube::Json& o
 
 base::Status GangController::Evict(const crds::Gang& gang, const std::stop_token& stop) {
   for (const kube::ObjectPtr& pod : cache_.PodsOf(KeyOfGang(gang))) {
-    if (!leading_ || stop.stop_requested()) return {};
+    if (!may_write() || stop.stop_requested()) return {};
     const PodFacts facts = ReadPod(*pod);
     if (!facts.live() || facts.gated) continue;
     const base::Status evicted = EvictPod(*pod, stop);

@@ -80,7 +80,7 @@ base::Status GangController::PlanWaiting(const std::stop_token& stop) {
   const std::vector<GangKey> order = WaitingInOrder();
   base::Status refused;
   for (const GangKey& key : order) {
-    if (!leading_ || stop.stop_requested()) return {};
+    if (!may_write() || stop.stop_requested()) return {};
     pass.others_behind = &key != &order.back();
     base::Status planned = PlanOne(key, pass, stop);
     if (planned) continue;

@@ -148,7 +148,7 @@ base::Status GangController::Release(const GangKey& key, const Look& look, const
   base::Status refused;
   int refusals = 0;
   for (const PodPatch& patch : release.patches) {
-    if (!leading_ || stop.stop_requested()) return {};
+    if (!may_write() || stop.stop_requested()) return {};
     base::Status patched = PatchPod(patch, stop);
     if (patched) {
       metrics_.Released(1);
