@@ -217,7 +217,9 @@ base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& v
   if (&resource == &kube::kPods) {
     for (const kube::Json& pod : read.objects) Index(pod, true);
   }
-  view.SawAll(read, clock_.Now());
+  for (const kube::ObjectPtr& gone : view.SawAll(read, clock_.Now())) {
+    Changed(resource, kube::KeyOf(*gone), gone, nullptr);
+  }
   return {};
 }
 
@@ -231,12 +233,21 @@ base::Status ClusterCache::ReadGangs(const std::stop_token& stop) {
   return ReadInto(kGangs, gang_view_, stop);
 }
 
+void ClusterCache::Changed(const kube::Resource& resource, const kube::ObjectKey& key,
+                           const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
+  if (&resource == &kube::kPods) return PodChanged(key, old, current);
+  if (&resource == &kNodeTopologies) return TopologyChanged(key, old, current);
+  GangChanged(key, old, current);
+}
+
 void ClusterCache::SettleOverdue(const std::stop_token& stop) {
-  const auto settle = [&](const kube::Resource& resource, FreshView& view, const auto& changed) {
+  const auto settle = [&](const kube::Resource& resource, FreshView& view) {
     for (const kube::ObjectKey& key : view.Overdue(clock_.Now())) {
+      // From before the read: what the cache has got since may be newer than its answer.
+      const kube::ObjectPtr cached = view.store().Get(key);
+      const kube::ObjectPtr before = view.Get(key);
       auto object = client_.Get(resource, key, stop);
       if (!object && object.error().code != base::Code::kNotFound) return;
-      const kube::ObjectPtr before = view.Get(key);
       view.Forget(key);
       kube::ObjectPtr after;
       if (object) {
@@ -244,16 +255,16 @@ void ClusterCache::SettleOverdue(const std::stop_token& stop) {
         after = view.Get(key);
       }
       // The reflector knows less than this read, and may never tell those who wait for it.
-      changed(key, before, after);
-      const kube::ObjectPtr cached = view.store().Get(key);
-      if (after == nullptr && cached != nullptr) view.Gone(key, kube::Uid(*cached), clock_.Now());
+      Changed(resource, key, before, after);
+      const kube::ObjectPtr still = view.store().Get(key);
+      if (after == nullptr && cached != nullptr && still != nullptr &&
+          kube::Uid(*still) == kube::Uid(*cached))
+        view.Gone(key, kube::Uid(*cached), clock_.Now());
     }
   };
-  settle(kube::kPods, pod_view_,
-         [this](const auto& k, const auto& o, const auto& c) { PodChanged(k, o, c); });
-  settle(kGangs, gang_view_, [this](const auto& k, const auto& o, const auto& c) { GangChanged(k, o, c); });
-  settle(kNodeTopologies, topology_view_,
-         [this](const auto& k, const auto& o, const auto& c) { TopologyChanged(k, o, c); });
+  settle(kube::kPods, pod_view_);
+  settle(kGangs, gang_view_);
+  settle(kNodeTopologies, topology_view_);
 }
 
 void ClusterCache::Index(const kube::Json& pod, bool there) {
@@ -261,21 +272,29 @@ void ClusterCache::Index(const kube::Json& pod, bool there) {
   const GangKey gang = MembershipOf(pod).key;
   const std::lock_guard lock(mutex_);
   if (there) {
-    pods_of_[gang].insert(kube::KeyOf(pod));
+    pods_of_[gang].insert_or_assign(kube::Uid(pod), kube::KeyOf(pod));
     gang_pods_.insert(kube::Uid(pod));
     return;
   }
   gang_pods_.erase(kube::Uid(pod));
   if (const auto found = pods_of_.find(gang); found != pods_of_.end()) {
-    found->second.erase(kube::KeyOf(pod));
+    found->second.erase(kube::Uid(pod));
     if (found->second.empty()) pods_of_.erase(found);
   }
+}
+
+// People can take away or change what makes a pod one of a gang.
+bool ClusterCache::StaysInItsGang(const kube::Json& old, const kube::Json& current) const {
+  if (!IsGangPod(old, callbacks_.mode)) return true;  // it is in none
+  return IsGangPod(current, callbacks_.mode) && MembershipOf(old).key == MembershipOf(current).key;
 }
 
 void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
                               const kube::ObjectPtr& current) {
   if (old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current))) {
     pod_view_.CacheLost(key, kube::Uid(*old));
+    Index(*old, false);
+  } else if (old != nullptr && !StaysInItsGang(*old, *current)) {
     Index(*old, false);
   }
   if (current != nullptr) Index(*current, true);
@@ -336,7 +355,9 @@ std::vector<kube::ObjectPtr> ClusterCache::PodsOf(const GangKey& key) const {
   std::set<kube::ObjectKey> names;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto found = pods_of_.find(key); found != pods_of_.end()) names = found->second;
+    if (const auto found = pods_of_.find(key); found != pods_of_.end()) {
+      for (const auto& [_, name] : found->second) names.insert(name);
+    }
   }
   std::vector<kube::ObjectPtr> pods;
   for (const kube::ObjectKey& name : names) {
@@ -418,7 +439,7 @@ bool ClusterCache::HasPods(const std::string& ns, const std::string& owner_uid) 
     const std::lock_guard lock(mutex_);
     for (auto it = pods_of_.lower_bound({ns, owner_uid, 0}); it != pods_of_.end(); ++it) {
       if (it->first.ns != ns || it->first.owner_uid != owner_uid) break;
-      names.insert(it->second.begin(), it->second.end());
+      for (const auto& [_, name] : it->second) names.insert(name);
     }
   }
   return std::any_of(names.begin(), names.end(), [this](const kube::ObjectKey& name) {

@@ -81,6 +81,10 @@ class ClusterCache {
   void GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
                        const kube::ObjectPtr& current);
+  // One of the three kinds that views lie over.
+  void Changed(const kube::Resource& resource, const kube::ObjectKey& key, const kube::ObjectPtr& old,
+               const kube::ObjectPtr& current);
+  bool StaysInItsGang(const kube::Json& old, const kube::Json& current) const;
   void Index(const kube::Json& pod, bool there);
   void WatchOwners(std::size_t kind, const std::stop_token& stop);
   void AddOwners(const kube::Resource& resource, bool everywhere, base::Random random);
@@ -119,7 +123,8 @@ class ClusterCache {
   Parsed<crds::Fabric> parsed_fabrics_;
   Parsed<crds::Gang> parsed_gangs_;
   mutable std::mutex mutex_;
-  std::map<GangKey, std::set<kube::ObjectKey>> pods_of_;
+  // By UID: a name may be another pod's already when the end of its last one is told.
+  std::map<GangKey, std::map<std::string, kube::ObjectKey>> pods_of_;
   std::unordered_set<std::string> gang_pods_;  // their UIDs
   std::set<std::string> stale_nodes_;
   std::mutex machines_mutex_;

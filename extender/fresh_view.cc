@@ -28,8 +28,9 @@ bool AtLeastAsNew(const std::string& a, const std::string& b) {
 kube::ObjectPtr FreshView::Merge(const kube::ObjectPtr& cached, const Entry& entry, bool& settled) const {
   settled = false;
   if (entry.object == nullptr) {
-    // Another uid under this name is a later object; the same one is about to vanish from the cache.
-    if (cached != nullptr && kube::Uid(*cached) == entry.uid) return nullptr;
+    // The same one is about to vanish from the cache, or to come into it yet: then CacheLost ends this. Another uid
+    // under this name is a later object.
+    if (cached == nullptr || kube::Uid(*cached) == entry.uid) return nullptr;
     settled = true;
     return cached;
   }
@@ -95,11 +96,21 @@ void FreshView::Saw(kube::Json object, base::MonotonicTime now) {
     newer_.erase(key);
     return;
   }
+  const auto laid = newer_.find(key);
+  if (laid != newer_.end() && laid->second.object != nullptr &&
+      AtLeastAsNew(kube::ResourceVersion(*laid->second.object), kube::ResourceVersion(*shared)))
+    return;
   newer_[std::move(key)] = Entry{std::move(shared), std::move(uid), now};
 }
 
 void FreshView::Gone(const kube::ObjectKey& key, const std::string& uid, base::MonotonicTime now) {
   const std::lock_guard lock(mutex_);
+  const auto laid = newer_.find(key);
+  const bool another = laid != newer_.end() && laid->second.object != nullptr && laid->second.uid != uid;
+  if (another) return;  // it has the name now
+  const kube::ObjectPtr cached = store_.Get(key);
+  const bool shown = cached != nullptr && kube::Uid(*cached) == uid;
+  if (!shown && std::find(lost_.begin(), lost_.end(), uid) != lost_.end()) return;  // nor will it be again
   newer_[key] = Entry{nullptr, uid, now};
 }
 
@@ -111,7 +122,7 @@ void FreshView::CacheLost(const kube::ObjectKey& key, const std::string& uid) {
   if (lost_.size() > kLostKept) lost_.pop_front();
 }
 
-void FreshView::SawAll(const kube::ObjectChanges& list, base::MonotonicTime now) {
+std::vector<kube::ObjectPtr> FreshView::SawAll(const kube::ObjectChanges& list, base::MonotonicTime now) {
   std::set<kube::ObjectKey> listed(list.unchanged.begin(), list.unchanged.end());
   for (const kube::Json& object : list.objects) {
     listed.insert(kube::KeyOf(object));
@@ -125,6 +136,16 @@ void FreshView::SawAll(const kube::ObjectChanges& list, base::MonotonicTime now)
       continue;
     Gone(key, kube::Uid(*cached), now);
   }
+  std::vector<kube::ObjectPtr> vanished;
+  const std::lock_guard lock(mutex_);
+  for (auto it = newer_.begin(); it != newer_.end();) {
+    const kube::ObjectPtr& object = it->second.object;
+    const bool gone = object != nullptr && !listed.contains(it->first) && store_.Get(it->first) == nullptr &&
+                      AtLeastAsNew(list.resource_version, kube::ResourceVersion(*object));
+    if (gone) vanished.push_back(object);
+    it = gone ? newer_.erase(it) : std::next(it);
+  }
+  return vanished;
 }
 
 std::vector<kube::ObjectKey> FreshView::Overdue(base::MonotonicTime now) const {

@@ -29,13 +29,15 @@ class FreshView {
   kube::ObjectPtr Get(const kube::ObjectKey& key) const;
   std::vector<kube::ObjectPtr> List() const;  // sorted by key
 
+  // Passed over where something newer is known: a read may have been on its way while we wrote.
   void Saw(kube::Json object, base::MonotonicTime now);
   // The object of this uid is known to be gone.
   void Gone(const kube::ObjectKey& key, const std::string& uid, base::MonotonicTime now);
   // The cache has reported the deletion of this uid.
   void CacheLost(const kube::ObjectKey& key, const std::string& uid);
-  // A consistent list: what it has is seen, and what the cache has from before it, and it has not, is gone.
-  void SawAll(const kube::ObjectChanges& list, base::MonotonicTime now);
+  // A consistent list: what it has is seen, and what is known from before it, and it has not, is gone. Returns those
+  // that are gone and were never in the cache, which will not report their end.
+  [[nodiscard]] std::vector<kube::ObjectPtr> SawAll(const kube::ObjectChanges& list, base::MonotonicTime now);
 
   std::vector<kube::ObjectKey> Overdue(base::MonotonicTime now) const;
   // Whatever is laid over this key is dropped: a read has just shown that the cache may be trusted or the

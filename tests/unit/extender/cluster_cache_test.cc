@@ -109,6 +109,75 @@ TEST_F(ClusterCacheTest, DoesNotBringBackWhatASilentWatchStillShows) {
   EXPECT_EQ(cache_.GangOf(key), nullptr);
 }
 
+TEST_F(ClusterCacheTest, AListTellsOfWhatSomebodyTookBackBeforeAnyWatchSawIt) {
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.synced(); }));
+  cluster_.server.set_deliver_events(false);
+  const kube::Json gang = cluster_.server.Put(kGangs, GangObject("train", ""));
+  cache_.gangs().Saw(gang, cluster_.clock.Now());
+  cluster_.server.Remove(kGangs, kube::KeyOf(gang));
+  ASSERT_TRUE(cache_.ReadGangs({}));
+  EXPECT_EQ(cache_.GangOf(KeyOfGangObject(gang)), nullptr);
+  EXPECT_THAT(told(), Contains("uid-of-train"));
+}
+
+TEST_F(ClusterCacheTest, DoesNotBringBackWhatALateWatchHasYetToShow) {
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.synced(); }));
+  cluster_.server.set_deliver_events(false);
+  const kube::Json gang = cluster_.server.Put(kGangs, GangObject("train", ""));
+  const kube::ObjectKey name = kube::KeyOf(gang);
+  cache_.gangs().Gone(name, kube::Uid(gang), cluster_.clock.Now());
+  EXPECT_EQ(cache_.gangs().Get(name), nullptr);
+  cluster_.server.set_deliver_events(true);
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.gangs().store().Get(name) != nullptr; }));
+  EXPECT_EQ(cache_.gangs().Get(name), nullptr);
+  EXPECT_EQ(cache_.GangOf(KeyOfGangObject(gang)), nullptr);
+}
+
+TEST_F(ClusterCacheTest, KeepsThePodThatTookAnOthersNameWhileItsEndWasRead) {
+  const test::JobWords words{.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"};
+  const std::string job = cluster_.Submit(words);
+  const kube::ObjectKey name{"train", "train-0"};
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(cluster_.server.WaitUntil(
+      [&] { return cache_.synced() && cache_.pods().store().Get(name) != nullptr; }));
+  cluster_.server.set_deliver_events(false);
+  const kube::Json last = cluster_.server.Edit(
+      kube::kPods, name, [](kube::Json& pod) { pod["metadata"]["annotations"]["written"] = "by us"; });
+  cache_.pods().Saw(last, cluster_.clock.Now());
+  cluster_.server.Remove(kube::kPods, name);
+  cluster_.clock.Advance(kOverdue);
+  // Between the server's answer and its arrival the watch catches up.
+  cluster_.server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.method != "GET" || request.key != name) return std::nullopt;
+    cluster_.PutPod(words, job, 0);
+    cluster_.server.set_deliver_events(true);
+    EXPECT_TRUE(cluster_.server.WaitUntil([&] {
+      const kube::ObjectPtr next = cache_.pods().store().Get(name);
+      return next != nullptr && kube::Uid(*next) != kube::Uid(last);
+    }));
+    return test::StatusResponse(404, "", "it was not there");
+  });
+  cache_.SettleOverdue({});
+  cluster_.server.Intercept(nullptr);
+  EXPECT_NE(cache_.pods().Get(name), nullptr);
+  const GangKey gang = MembershipOf(last).key;
+  EXPECT_TRUE(cluster_.server.WaitUntil([&] { return cache_.PodsOf(gang).size() == 1; }));
+}
+
+TEST_F(ClusterCacheTest, ForgetsTheGangOfAPodThatIsMadeNoGangsPod) {
+  cluster_.Submit({.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"});
+  const kube::Json pod = cluster_.Pod("train-0");
+  const GangKey gang = MembershipOf(pod).key;
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.AllGangs().contains(gang); }));
+  cluster_.server.Edit(kube::kPods, kube::KeyOf(pod),
+                       [](kube::Json& one) { one["spec"].erase("schedulingGates"); });
+  EXPECT_TRUE(cluster_.server.WaitUntil([&] { return !cache_.AllGangs().contains(gang); }));
+  EXPECT_FALSE(cache_.KnowsGangPod(kube::Uid(pod)));
+}
+
 // The machines are kept once, in the fabrics, so what changes is read anew and the rest taken over.
 TEST_F(ClusterCacheTest, FabricsFollowTheMachineThatChangedAndKeepTheOther) {
   const auto publish = [this](const std::string& name, const auto& edit) {
