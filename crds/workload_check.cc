@@ -45,6 +45,13 @@ constexpr std::array kRules{
     WorkloadRule{"no-gang", true, "a PodGroup that asks for no gang",
                  "its pods may start one by one, so Heddle refuses them, and they wait",
                  "spec.schedulingPolicy.gang.minCount of the PodGroup"},
+    WorkloadRule{"no-ranks", true, "a Job of a gang that is not Indexed",
+                 "its pods have no ranks, so Heddle refuses the gang, and they wait",
+                 "spec.completionMode: Indexed"},
+    WorkloadRule{
+        "not-at-once", true, "a Job of a gang with other completions than parallelism",
+        "a gang's pods start together and end together, so Heddle refuses this one, and its pods wait",
+        "set both to the number of pods"},
     WorkloadRule{"annotation-unread", true, "an annotation of Heddle that makes no sense",
                  "Heddle refuses the gang, and its pods wait", "what the message says"},
     WorkloadRule{
@@ -123,6 +130,7 @@ class Checking {
       CheckShm(seen);
       CheckAnnotations(seen);
     }
+    CheckJobs();
     CheckParallelism();
     CheckRetries();
     CheckRuntime();
@@ -297,6 +305,14 @@ class Checking {
     return CountOf(At(object_, {"metadata", "annotations", kKueueGroupSize}));
   }
 
+  // A pod that a controller made and that does not say of how many it is one: its Job, which is not here, says that.
+  bool IsOfSomebodyElsesGang() const {
+    if (!IsPod() || out_.gang_pods > 0) return false;
+    const Json& owners = ListOf(At(object_, {"metadata", "ownerReferences"}));
+    return std::any_of(owners.begin(), owners.end(),
+                       [](const Json& owner) { return IsTrue(At(owner, "controller")); });
+  }
+
   // Most objects are one gang; a LeaderWorkerSet has one for each replica, and of a pod pods_ has its gang's.
   std::int64_t PodsOfGang() const {
     if (TextOf(At(object_, "kind")) != "LeaderWorkerSet") return pods_;
@@ -304,8 +320,45 @@ class Checking {
     return said > 0 ? said : pods_;
   }
 
+  // What the extender refuses of the Jobs that make a gang. A JobSet's are Indexed by themselves where they do not say
+  // it (its defaulting webhook), others are not (batch/v1).
+  void CheckJobs() {
+    const std::string kind = TextOf(At(object_, "kind"));
+    const Json& spec = At(object_, "spec");
+    if (kind == "Job") CheckJob("spec.template", spec, false);
+    if (kind != "JobSet") return;
+    const Json& jobs = ListOf(At(spec, "replicatedJobs"));
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      CheckJob(fmt::format("spec.replicatedJobs[{}].template.spec.template", i),
+               At(jobs[i], {"template", "spec"}), true);
+    }
+  }
+
+  void CheckJob(const std::string& path, const Json& spec, bool indexed_by_itself) {
+    const auto seen = std::find_if(seen_.begin(), seen_.end(),
+                                   [&path](const Seen& one) { return one.facts.where == path; });
+    if (seen == seen_.end() || !Annotation(*seen->from->pod, keys::kParallelism)) return;
+    const std::string mode = TextOf(At(spec, "completionMode"));
+    if (mode.empty() ? !indexed_by_itself : mode != "Indexed") {
+      Find("no-ranks", path,
+           mode.empty() ? std::string("completionMode is not set, which is NonIndexed")
+                        : fmt::format("completionMode is {}", mode),
+           "set completionMode: Indexed beside its parallelism");
+    }
+    const Json &completions = At(spec, "completions"), &parallelism = At(spec, "parallelism");
+    if (completions.is_null() && parallelism.is_null()) return;  // one pod
+    const std::int64_t at_a_time = parallelism.is_null() ? 1 : CountOf(parallelism);
+    if (!completions.is_null() && CountOf(completions) == at_a_time) return;
+    unequal_ = true;
+    Find("not-at-once", path,
+         fmt::format("completions is {} and parallelism {}",
+                     completions.is_null() ? "not set" : std::to_string(CountOf(completions)), at_a_time),
+         "set both to the number of pods of the gang");
+  }
+
   // The pods of an owner are one gang, whatever its templates: the first annotation speaks for it.
   void CheckParallelism() {
+    if (unequal_) return;  // how many pods it is to have, nobody knows
     for (const Seen& seen : seen_) {
       const auto text = Annotation(*seen.from->pod, keys::kParallelism);
       const auto parallelism =
@@ -322,7 +375,7 @@ class Checking {
         Find("no-gang", seen.facts.where,
              fmt::format("PodGroup {} has no spec.schedulingPolicy.gang", group->name),
              "set spec.schedulingPolicy.gang.minCount to the number of its pods");
-      } else if (group && group_.pods == 0) {
+      } else if (group ? group_.pods == 0 : IsOfSomebodyElsesGang()) {
         return;
       } else if (const std::int64_t pods = PodsOfGang();
                  pods > kMaxPods || seen.facts.gpus > kMaxGpusPerPod) {
@@ -393,6 +446,7 @@ class Checking {
   std::vector<PodTemplate> templates_;
   std::vector<Seen> seen_;
   std::int64_t pods_ = 0, gpus_ = 0;  // of all templates; of a Pod those of its gang
+  bool unequal_ = false;              // a Job of the gang has other completions than parallelism
   CheckedWorkload out_;
 };
 

@@ -15,7 +15,7 @@ using testing::IsEmpty;
 // Two pods of eight GPUs with all that they need.
 Json Sound() {
   return Json::parse(R"({"kind": "Job", "metadata": {"name": "llama", "namespace": "train"}, "spec": {
-      "parallelism": 2, "completions": 2, "backoffLimit": 3, "template": {"spec": {"hostNetwork": true,
+      "parallelism": 2, "completions": 2, "completionMode": "Indexed", "backoffLimit": 3, "template": {"spec": {"hostNetwork": true,
       "containers": [{"name": "w", "resources": {"limits": {"nvidia.com/gpu": "8", "heddle.dev/rdma": "1",
         "heddle.dev/fabric": "1"}}, "securityContext": {"capabilities": {"add": ["IPC_LOCK"]}},
         "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}]}],
@@ -141,6 +141,47 @@ TEST(Workload, HasTheWorldOfItsParallelism) {
               ElementsAre("annotation-unread"));
 }
 
+TEST(Workload, OfAGangHasPodsWithRanks) {
+  Json job = With("/spec/template/metadata/annotations/heddle.dev~1parallelism", "tp=8,dp=2");
+  EXPECT_THAT(Rules(job), IsEmpty());
+  for (const char* mode : {"", "NonIndexed"}) {
+    job["spec"]["completionMode"] = mode;
+    EXPECT_THAT(Rules(job), ElementsAre("no-ranks")) << mode;
+  }
+  job["spec"].erase("completionMode");
+  EXPECT_THAT(Rules(job), ElementsAre("no-ranks")) << "what a Job is by itself";
+  Json set = Json::parse(R"({"kind": "JobSet", "spec": {"replicatedJobs": [{"template": {}}]}})");
+  set["spec"]["replicatedJobs"][0]["template"]["spec"] = job["spec"];
+  EXPECT_THAT(Rules(set), IsEmpty()) << "a JobSet makes Indexed Jobs by itself";
+  set["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"] = "NonIndexed";
+  EXPECT_THAT(Rules(set), ElementsAre("no-ranks"));
+  job["spec"]["template"].erase("metadata");
+  EXPECT_THAT(Rules(job), IsEmpty()) << "of no gang nobody asks for ranks";
+}
+
+TEST(Workload, OfAGangHasPodsThatStartTogether) {
+  Json job = With("/spec/template/metadata/annotations/heddle.dev~1parallelism", "tp=8,dp=100");
+  job["spec"]["completions"] = 1;
+  job["spec"]["parallelism"] = 100;
+  EXPECT_THAT(Rules(job), ElementsAre("not-at-once"));
+  const CheckedWorkload checked = CheckWorkload(job, {});
+  EXPECT_EQ(checked.findings.at(0).fact, "completions is 1 and parallelism 100");
+  EXPECT_EQ(checked.templates.at(0).pods, 1) << "as many as have to complete";
+  job["spec"].erase("completions");
+  EXPECT_EQ(CheckWorkload(job, {}).findings.at(0).fact, "completions is not set and parallelism 100");
+  job["spec"]["completions"] = 100;
+  EXPECT_THAT(Rules(job), IsEmpty());
+  job["spec"].erase("parallelism");
+  EXPECT_EQ(CheckWorkload(job, {}).findings.at(0).fact, "completions is 100 and parallelism 1");
+  job["spec"].erase("completions");
+  EXPECT_THAT(Rules(job), ElementsAre("not-its-gpus")) << "one pod, which is no 800 GPUs";
+  // In a JobSet each Job of the gang is asked.
+  Json set = Json::parse(R"({"kind": "JobSet", "spec": {"replicatedJobs": [{"template": {}}]}})");
+  set["spec"]["replicatedJobs"][0]["template"]["spec"] = job["spec"];
+  set["spec"]["replicatedJobs"][0]["template"]["spec"]["completions"] = 4;
+  EXPECT_THAT(Rules(set), ElementsAre("not-at-once"));
+}
+
 TEST(Workload, HasTheWorldOfEachOfItsGangs) {
   const Json job = With("/spec/template/metadata/annotations/heddle.dev~1parallelism", "tp=8,dp=2");
   const Json pods = job["spec"]["template"];
@@ -191,6 +232,18 @@ TEST(Workload, OfAPodGroupHasTheWorldOfTheGroup) {
   EXPECT_THAT(rules(pod, {.pods = 2}), IsEmpty());
   pod["metadata"]["labels"]["heddle.dev/gang-name"] = "ours";
   EXPECT_THAT(rules(pod, {.pods = 2}), ElementsAre("not-its-gpus"));
+}
+
+TEST(Workload, OfAPodOfAJobIsNotHeldAgainstItsWorldAlone) {
+  Json pod = OfAPodGroup();
+  pod["spec"].erase("schedulingGroup");
+  EXPECT_THAT(Rules(pod), ElementsAre("not-its-gpus")) << "one of nobody is alone";
+  pod["metadata"]["ownerReferences"] = {{{"kind", "Job"}, {"name", "llama"}, {"controller", false}}};
+  EXPECT_THAT(Rules(pod), ElementsAre("not-its-gpus"));
+  pod["metadata"]["ownerReferences"][0]["controller"] = true;
+  EXPECT_THAT(Rules(pod), IsEmpty()) << "its Job says how many there are";
+  pod["metadata"]["annotations"]["heddle.dev/gang-size"] = "3";
+  EXPECT_THAT(Rules(pod), ElementsAre("not-its-gpus")) << "but it says so itself";
 }
 
 TEST(Workload, OfOnePodNeedsWhatItsGangNeeds) {
