@@ -71,6 +71,14 @@ const ExplainKind* ExplainKindOf(const std::string& kind) {
 }
 
 base::Result<ExplainTarget> ParseExplainTarget(const std::string& text) {
+  if (text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json")) {
+    return base::Fail(
+        base::Code::kInvalid,
+        fmt::format(
+            "\"{}\" is a file, and what runs or waits is in the cluster: write KIND/NAME, as job/llama; "
+            "`kubectl heddle check --where {}` says where what is in the file would land",
+            text, text));
+  }
   const std::size_t slash = text.find('/');
   std::string word = slash == std::string::npos ? "job" : text.substr(0, slash);
   const std::string name = slash == std::string::npos ? text : text.substr(slash + 1);
@@ -79,7 +87,7 @@ base::Result<ExplainTarget> ParseExplainTarget(const std::string& text) {
   for (const ExplainKind& kind : ExplainKinds()) {
     known.push_back(kind.words.front());
     if (std::find(kind.words.begin(), kind.words.end(), word) == kind.words.end()) continue;
-    if (name.empty() || name.find('/') != std::string::npos) break;
+    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) break;
     return ExplainTarget{&kind, name};
   }
   return base::Fail(

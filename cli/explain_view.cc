@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/counted.h"
 #include "cli/advice.h"
 #include "cli/explain.h"
 #include "cli/quality_view.h"
@@ -79,11 +80,11 @@ std::string ExplanationText(const Explanation& explanation, const Style& style) 
     gpus += pod.gpus.size();
     nodes.insert(pod.node);
   }
-  std::string text = fmt::format("{} {}: {} pods", Printable(explanation.kind), Printable(explanation.name),
-                                 explanation.pods_wanted);
+  std::string text = fmt::format("{} {}: {}", Printable(explanation.kind), Printable(explanation.name),
+                                 base::Counted(explanation.pods_wanted, "pod"));
   if (!explanation.pods.empty()) {
-    text +=
-        fmt::format(", {} GPUs on {} nodes of fabric {}", gpus, nodes.size(), Printable(explanation.fabric));
+    text += fmt::format(", {} on {} of fabric {}", base::Counted(gpus, "GPU"),
+                        base::Counted(nodes.size(), "node"), Printable(explanation.fabric));
   }
   text += fmt::format(", {}\n", ParallelismText(explanation.parallelism));
   if (explanation.gang) text += GangText(*explanation.gang, style);

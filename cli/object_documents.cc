@@ -20,6 +20,11 @@ constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
 constexpr std::size_t kMaxValues = 20'000'000;
 
 base::Status Document(const Json& document, const Each& each) {
+  if (document.is_array()) {
+    return base::Fail(Code::kInvalid,
+                      "it is a list: give its objects as the items of a `kind: List`, or as documents with a "
+                      "line --- between them");
+  }
   if (!document.is_object()) return base::Fail(Code::kInvalid, "it holds no Kubernetes objects");
   const Json* items = kube::Find(document, {"items"});
   if (items == nullptr) return each(document);

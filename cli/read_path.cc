@@ -22,6 +22,9 @@ struct Close {
 base::Result<std::string> ReadPath(const std::string& path) {
   const std::unique_ptr<std::FILE, Close> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"));
   const auto failed = [&path] {
+    if (errno == EISDIR) {
+      return base::Fail(base::Code::kInvalid, path + " cannot be read: Is a directory; name the files in it");
+    }
     return base::Fail(base::Code::kNotFound, path + " cannot be read: " + std::strerror(errno));
   };
   if (file == nullptr) return failed();

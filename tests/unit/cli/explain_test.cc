@@ -133,6 +133,19 @@ TEST_F(ExplainTest, ShowsTheGangThatWasRefusedWithItsReason) {
   EXPECT_EQ(Json::parse(ExplainJob("job/llama", Format::kJson).out)["gang"]["reason"], "NotEnoughFree");
 }
 
+TEST(ExplainTargetTest, IsInTheClusterAndNoFile) {
+  for (const char* file : {"llama.yaml", "job/llama.yml", "./jobs/llama.json"}) {
+    const auto target = ParseExplainTarget(file);
+    ASSERT_FALSE(target) << file;
+    EXPECT_EQ(target.error().code, base::Code::kInvalid);
+    EXPECT_THAT(target.error().message,
+                HasSubstr(std::string("`kubectl heddle check --where ") + file + "`"));
+  }
+  for (const char* text : {"", "job/", "job/.", "job/..", "job/a/b", "cronjob/llama"})
+    EXPECT_FALSE(ParseExplainTarget(text)) << text;
+  EXPECT_EQ(ParseExplainTarget("llama")->kind->kind, "Job");
+}
+
 // Gangs on the eight nodes of the stage, as the extender would have written them.
 class ExplainGangTest : public ExplainTest {
  protected:

@@ -629,7 +629,8 @@ TEST(Import, SaysTheSameOfTheSameFiles) {
 }
 
 TEST(ReadPath, RefusesADirectoryAndReadsAFile) {
-  EXPECT_THAT(ReadPath(HEDDLE_SOURCE_DIR).error().message, HasSubstr("Is a directory"));
+  EXPECT_THAT(ReadPath(HEDDLE_SOURCE_DIR).error().message, HasSubstr("Is a directory; name the files in it"));
+  EXPECT_EQ(ReadPath(HEDDLE_SOURCE_DIR).error().code, base::Code::kInvalid);
   EXPECT_EQ(ReadPath("/dev/null").value_or("x"), "");
   EXPECT_EQ(ReadPath("/nowhere").error().code, base::Code::kNotFound);
 }
