@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/counted.h"
 #include "cli/advice.h"
+#include "cli/named_gang.h"
 #include "cli/object_documents.h"
 #include "crds/pod_templates.h"
 #include "crds/train_job.h"
+#include "kube/object.h"
 
 namespace heddle::cli {
 namespace {
@@ -23,9 +26,15 @@ using crds::WorkloadTemplate;
 constexpr std::size_t kMaxTargets = 10'000;
 constexpr int kMostGpus = 1024;  // of a node
 
+struct LookedAt {
+  CheckedWorkload checked;
+  std::optional<Landing> landing;  // where it was asked for
+  std::optional<NamedGang> gang;   // of a Pod that names one
+  std::string pod;                 // its name then
+};
+
 struct Looked {
-  std::vector<CheckedWorkload> workloads;
-  std::vector<Landing> landings;  // of each workload, where they were asked for
+  std::vector<LookedAt> workloads;
   std::vector<std::string> notes;
   std::vector<base::Error> unread;  // sentences that name the target
 };
@@ -57,6 +66,12 @@ class Looking {
     }
     TakeGroupedPods();
     TakeTrainJobs();
+    for (const auto& [named, times] : named_) {
+      if (times < 2) continue;
+      looked_.notes.push_back(fmt::format(
+          "{} stands {} times in what was given: each is looked at, but a cluster has one of a name",
+          named.second, times));
+    }
     return std::move(looked_);
   }
 
@@ -80,8 +95,17 @@ class Looking {
     return {};
   }
 
-  base::Status File(const std::string& path) {
-    ASSIGN_OR_RETURN(const std::string text, sources_.read(path));
+  base::Status File(const std::string& target) {
+    const std::string path = target == "-" ? "standard input" : target;
+    auto read = sources_.read(target);
+    if (!read) {
+      base::Error error = std::move(read).error();
+      if (error.code == base::Code::kNotFound) error.message += MeantInCluster(target);
+      return base::Fail(std::move(error));
+    }
+    const std::string text = *std::move(read);
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+      return base::Fail(base::Code::kInvalid, path + " is empty");
     std::map<std::string, int> others;
     bool any = false;
     TRY(ForEachObject(text, nullptr,
@@ -104,6 +128,16 @@ class Looking {
 
   // Whether it is something to look at, by itself or once all files are read.
   bool TakeFromFile(const std::string& path, const Json& object) {
+    if (!TakeByKind(path, object)) return false;
+    const std::string name = kube::Name(object);  // empty: the cluster makes one up
+    if (!name.empty()) {
+      ++named_[{kube::StringAt(object, {"apiVersion"}),
+                kube::StringAt(object, {"kind"}) + " " + kube::KeyOf(object).ToString()}];
+    }
+    return true;
+  }
+
+  bool TakeByKind(const std::string& path, const Json& object) {
     if (crds::IsTrainJob(object)) {
       train_jobs_.push_back({path, object});
     } else if (crds::IsTrainingRuntime(object)) {
@@ -122,8 +156,11 @@ class Looking {
   // for all that there are.
   void TakeGroupedPods() {
     std::map<crds::PodGroupRef, std::int64_t> here;
+    std::set<std::pair<crds::PodGroupRef, std::string>> counted;  // two of one name are one pod
     for (const GroupedPod& one : grouped_) {
-      if (!crds::CheckWorkload(one.object, ground_).templates.empty()) ++here[one.group];
+      if (crds::CheckWorkload(one.object, ground_).templates.empty()) continue;
+      const std::string name = kube::Name(one.object);
+      if (name.empty() || counted.emplace(one.group, name).second) ++here[one.group];
     }
     std::set<crds::PodGroupRef> missing;
     for (const GroupedPod& one : grouped_) {
@@ -155,11 +192,13 @@ class Looking {
       } else if (alone.findings.empty()) {
         looked_.notes.push_back(fmt::format("{}: {} left out: it asks for no GPU", job.file, alone.name));
       } else {
+        LookedAt one;
         if (sources_.ground != nullptr) {
-          looked_.landings.push_back(
-              {.workload = alone.name, .why_not_asked = "its pods are made from a runtime that is not here"});
+          one.landing = Landing{.workload = alone.name,
+                                .why_not_asked = "its pods are made from a runtime that is not here"};
         }
-        looked_.workloads.push_back(std::move(alone));
+        one.checked = std::move(alone);
+        looked_.workloads.push_back(std::move(one));
       }
     }
     const Json nothing = Json::object();
@@ -184,9 +223,27 @@ class Looking {
       looked_.notes.push_back(fmt::format("{}: {} left out: it asks for no GPU", target, checked.name));
       return true;
     }
-    if (sources_.ground != nullptr) looked_.landings.push_back(LandingOf(object, checked, *sources_.ground));
-    looked_.workloads.push_back(std::move(checked));
+    LookedAt one;
+    one.gang = NamedGangOf(object);
+    if (one.gang) one.pod = kube::Name(object).empty() ? "a pod without a name" : kube::Name(object);
+    if (sources_.ground != nullptr) {
+      one.landing =
+          one.gang ? LandingOfGang(*one.gang, object, checked) : LandingOf(object, checked, *sources_.ground);
+    }
+    one.checked = std::move(checked);
+    looked_.workloads.push_back(std::move(one));
     return true;
+  }
+
+  // Of however many pods of a gang, the planner is asked once.
+  Landing LandingOfGang(const NamedGang& gang, const Json& pod, const CheckedWorkload& checked) {
+    std::vector<std::pair<Json, Landing>>& known = landings_[gang];
+    Json words = LandingWords(pod, checked);
+    for (const auto& [said, landing] : known) {
+      if (said == words) return landing;
+    }
+    known.emplace_back(std::move(words), LandingOf(pod, checked, *sources_.ground));
+    return known.back().second;
   }
 
   const crds::WorkloadGround& ground_;
@@ -194,6 +251,8 @@ class Looking {
   std::vector<Half> train_jobs_, runtimes_;
   std::vector<GroupedPod> grouped_;
   std::vector<Json> groups_;
+  std::map<NamedGang, std::vector<std::pair<Json, Landing>>> landings_;  // by LandingWords
+  std::map<std::pair<std::string, std::string>, int> named_;  // apiVersion, and "Job train/llama": how often
   Looked looked_;
 };
 
@@ -202,18 +261,47 @@ bool IsOfCluster(base::Code code) {
   return code != base::Code::kInvalid && code != base::Code::kNotFound && code != base::Code::kTooLarge;
 }
 
-std::size_t Count(const Looked& looked, bool errors) {
-  std::size_t count = 0;
-  for (const CheckedWorkload& workload : looked.workloads) {
-    for (const WorkloadFinding& finding : workload.findings) count += finding.rule->error == errors ? 1 : 0;
-  }
-  return count;
+bool AnyFinding(const Looked& looked) {
+  return std::any_of(looked.workloads.begin(), looked.workloads.end(),
+                     [](const LookedAt& one) { return !one.checked.findings.empty(); });
 }
 
-std::string Summary(const Looked& looked, const crds::WorkloadGround& ground) {
+// A finding, and whose it is: a workload's, or that of pods of one gang, of which the same is said once.
+struct ToldFinding {
+  const WorkloadFinding* finding = nullptr;
+  std::vector<const LookedAt*> of;
+};
+
+std::vector<ToldFinding> ToldOnce(const Looked& looked) {
+  using Words = std::tuple<NamedGang, std::string_view, std::string, std::string, std::string>;
+  std::vector<ToldFinding> told;
+  std::map<Words, std::size_t> known;  // in `told`
+  for (const LookedAt& one : looked.workloads) {
+    for (const WorkloadFinding& finding : one.checked.findings) {
+      std::size_t at = told.size();
+      if (one.gang) {
+        const Words words(*one.gang, finding.rule->id, finding.where, finding.fact, finding.remedy);
+        at = known.emplace(words, told.size()).first->second;
+      }
+      if (at == told.size()) told.push_back({&finding, {}});
+      std::vector<const LookedAt*>& of = told[at].of;
+      if (of.empty() || of.back() != &one) of.push_back(&one);
+    }
+  }
+  return told;
+}
+
+std::size_t Count(const std::vector<ToldFinding>& told, bool errors) {
+  return std::size_t(std::count_if(told.begin(), told.end(), [errors](const ToldFinding& one) {
+    return one.finding->rule->error == errors;
+  }));
+}
+
+std::string Summary(const Looked& looked, const std::vector<ToldFinding>& told,
+                    const crds::WorkloadGround& ground) {
   // That nothing was found would be no news of files that nobody could read, or that hold nothing.
   if (looked.workloads.empty()) return looked.unread.empty() ? "no workload asks for a GPU\n" : "";
-  const std::size_t errors = Count(looked, true), warnings = Count(looked, false);
+  const std::size_t errors = Count(told, true), warnings = Count(told, false);
   const std::string workloads = base::Counted(looked.workloads.size(), "workload");
   const std::string where =
       fmt::format("for nodes of {} GPUs with {}", ground.gpus_per_node, ground.roce ? "RoCE" : "InfiniBand");
@@ -227,11 +315,59 @@ std::string WhereOf(const CheckedWorkload& workload, const std::string& path) {
   return workload.templates.size() > 1 && !path.empty() ? workload.name + " " + path : workload.name;
 }
 
+// "Job train/llama", "16 pods of PodGroup train/llama: llama-0, llama-1, … 14 more"
+std::string WhereOf(const ToldFinding& told) {
+  if (told.of.size() == 1) return WhereOf(told.of.front()->checked, told.finding->where);
+  std::vector<std::string> names;
+  names.reserve(told.of.size());
+  for (const LookedAt* one : told.of) names.push_back(one->pod);
+  return fmt::format("{} of {}: {}", base::Counted(names.size(), "pod"), Title(*told.of.front()->gang),
+                     FirstNames(names));
+}
+
+// Each once, that of a gang for all of its pods.
+std::string LandingsText(const Looked& looked, const Style& style) {
+  struct Told {
+    const LookedAt* first = nullptr;
+    std::vector<std::string> pods;
+  };
+  std::vector<Told> told;
+  // In `told`; several where pods of one gang differ in what decides it.
+  std::map<NamedGang, std::vector<std::size_t>> of_gang;
+  for (const LookedAt& one : looked.workloads) {
+    if (!one.landing) continue;
+    if (!one.gang) {
+      told.push_back({&one, {}});
+      continue;
+    }
+    std::vector<std::size_t>& known = of_gang[*one.gang];
+    const auto same = std::find_if(known.begin(), known.end(),
+                                   [&](std::size_t at) { return told[at].first->landing == one.landing; });
+    if (same != known.end()) {
+      told[*same].pods.push_back(one.pod);
+    } else {
+      known.push_back(told.size());
+      told.push_back({&one, {one.pod}});
+    }
+  }
+  std::string text;
+  for (const Told& one : told) {
+    Landing landing = *one.first->landing;
+    if (one.first->gang && of_gang[*one.first->gang].size() > 1) {
+      landing.workload +=
+          fmt::format(" as {} {} it", FirstNames(one.pods), one.pods.size() == 1 ? "has" : "have");
+    }
+    text += LandingText(landing, style) + "\n";
+  }
+  return text;
+}
+
 std::string TextOf(const Looked& looked, const crds::WorkloadGround& ground, const Style& style) {
   const std::vector<std::string> header{"WORKLOAD", "PODS", "GPUS", "RDMA", "FINDINGS"};
   const std::vector<std::size_t> below{3};  // RDMA
   std::vector<std::vector<Cell>> rows;
-  for (const CheckedWorkload& workload : looked.workloads) {
+  for (const LookedAt& looked_at : looked.workloads) {
+    const CheckedWorkload& workload = looked_at.checked;
     for (const WorkloadTemplate& one : workload.templates) {
       const auto findings = std::count_if(
           workload.findings.begin(), workload.findings.end(), [&](const WorkloadFinding& finding) {
@@ -245,24 +381,24 @@ std::string TextOf(const Looked& looked, const crds::WorkloadGround& ground, con
     }
   }
   std::string text = rows.empty() ? std::string() : ColumnsText(header, rows, below, style) + "\n";
-  for (const CheckedWorkload& workload : looked.workloads) {
-    for (const WorkloadFinding& finding : workload.findings) {
-      text += FoundText({.error = finding.rule->error,
-                         .rule = std::string(finding.rule->id),
-                         .where = WhereOf(workload, finding.where),
-                         .sentence = fmt::format("{}: {}", finding.fact, finding.rule->why),
-                         .remedy = finding.remedy},
-                        style);
-    }
+  const std::vector<ToldFinding> told = ToldOnce(looked);
+  for (const ToldFinding& one : told) {
+    const WorkloadFinding& finding = *one.finding;
+    text += FoundText({.error = finding.rule->error,
+                       .rule = std::string(finding.rule->id),
+                       .where = WhereOf(one),
+                       .sentence = fmt::format("{}: {}", finding.fact, finding.rule->why),
+                       .remedy = finding.remedy},
+                      style);
   }
-  for (const Landing& landing : looked.landings) text += LandingText(landing, style) + "\n";
-  return ProseText(text + Summary(looked, ground), style);
+  text += LandingsText(looked, style);
+  return ProseText(text + Summary(looked, told, ground), style);
 }
 
 Json JsonOf(const Looked& looked, const crds::WorkloadGround& ground) {
   Json workloads = Json::array();
-  for (std::size_t w = 0; w < looked.workloads.size(); ++w) {
-    const CheckedWorkload& workload = looked.workloads[w];
+  for (const LookedAt& looked_at : looked.workloads) {
+    const CheckedWorkload& workload = looked_at.checked;
     Json templates = Json::array(), findings = Json::array();
     for (const WorkloadTemplate& one : workload.templates) {
       templates.push_back(
@@ -279,7 +415,11 @@ Json JsonOf(const Looked& looked, const crds::WorkloadGround& ground) {
     workloads.push_back({{"workload", workload.name},
                          {"templates", std::move(templates)},
                          {"findings", std::move(findings)}});
-    if (!looked.landings.empty()) workloads.back()["landing"] = LandingJson(looked.landings[w]);
+    // Scripts read each workload by itself, so what pods of one gang share stands at each of them.
+    if (looked_at.gang) {
+      workloads.back()["gang"] = {{"namespace", looked_at.gang->ns}, {"group", looked_at.gang->group}};
+    }
+    if (looked_at.landing) workloads.back()["landing"] = LandingJson(*looked_at.landing);
   }
   Json unread = Json::array();
   for (const base::Error& error : looked.unread) unread.push_back(error.message);
@@ -349,7 +489,7 @@ Output Check(const CheckOptions& options, const crds::WorkloadGround& ground, co
     output.exit_code = Output::kFailed;
   } else if (!looked.unread.empty()) {
     output.exit_code = Output::kUsage;
-  } else if (Count(looked, true) + Count(looked, false) > 0) {
+  } else if (AnyFinding(looked)) {
     output.exit_code = Output::kRefused;
   }
   return output;

@@ -36,6 +36,9 @@ struct LiveWorkload {
 };
 // Nothing where it is a file: KIND is none that is known, or NAME is no name or ends as files do ("./job/x" is a file).
 std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target);
+// Of a target that is no file: how to write the workload in the cluster that may be meant, to follow the error; empty
+// where it can only be a file.
+std::string MeantInCluster(const std::string& target);
 bool AsksCluster(const CheckOptions& options);
 // Whether there is something to look at: what can be told before a cluster or a file is read.
 [[nodiscard]] base::Status CheckWords(const CheckOptions& options);

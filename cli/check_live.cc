@@ -10,6 +10,7 @@
 #include "cli/check_ground.h"
 #include "cli/explain_target.h"
 #include "cli/live_cluster.h"
+#include "cli/nearest_word.h"
 #include "cli/node_selection.h"
 #include "crds/gang.h"
 #include "crds/keys.h"
@@ -53,7 +54,9 @@ const std::vector<KnownKind>& KnownKinds() {
 
 bool IsName(std::string_view name) {
   const bool written = name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
-  return !name.empty() && name.size() <= 253 && !written &&
+  const auto ends_well = [](char end) { return end != '-' && end != '.'; };
+  return !name.empty() && name.size() <= 253 && !written && ends_well(name.front()) &&
+         ends_well(name.back()) &&
          name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string_view::npos;
 }
 
@@ -164,6 +167,28 @@ std::optional<LiveWorkload> LiveWorkloadOf(const std::string& target) {
       return LiveWorkload{kind.resource, target.substr(slash + 1), kind.makes};
   }
   return std::nullopt;
+}
+
+std::string MeantInCluster(const std::string& target) {
+  const std::size_t slash = target.find('/');
+  if (slash == std::string::npos) {
+    return IsName(target) ? fmt::format("; of a workload in the cluster say the kind, too, as job/{}", target)
+                          : std::string();
+  }
+  const std::string word = base::LowerCase(target.substr(0, slash)), name = target.substr(slash + 1);
+  if (word.empty() || word.front() == '.' || !IsName(base::LowerCase(name))) return "";
+  std::vector<std::string> first, all;
+  for (const KnownKind& kind : KnownKinds()) {
+    first.emplace_back(kind.words.front());
+    for (const std::string_view one : kind.words) all.emplace_back(one);
+  }
+  if (std::find(all.begin(), all.end(), word) != all.end())
+    return "; names of workloads in the cluster have no capital letters";
+  if (const std::string near = NearestWord(word, all); !near.empty())
+    return fmt::format("; if it is a workload in the cluster, is {}/{} meant?", near, name);
+  return fmt::format(
+      "; in the cluster it knows {}; give it others by `kubectl get {} -o yaml | kubectl heddle check -`",
+      OneOf(first), target);
 }
 
 bool AsksCluster(const CheckOptions& options) {

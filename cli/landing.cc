@@ -4,19 +4,18 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 #include <utility>
 #include <variant>
 
 #include "base/counted.h"
 #include "cli/best_fabric.h"
+#include "cli/named_gang.h"
 #include "cli/node_selection.h"
 #include "cli/quality_view.h"
 #include "crds/condition.h"
 #include "crds/gang.h"
 #include "crds/keys.h"
 #include "crds/parallelism.h"
-#include "crds/pod_group.h"
 #include "crds/pod_templates.h"
 #include "kube/object.h"
 
@@ -44,23 +43,23 @@ const Json* TemplateThatSays(const std::vector<crds::PodTemplate>& templates,
   return nullptr;
 }
 
-// Of a Pod whose gang no controller made, in the words of GangSpec; empty = it is none.
-std::string GroupOf(const Json& object) {
-  if (kube::StringAt(object, {"kind"}) != "Pod") return "";
-  if (const auto group = crds::PodGroupOf(object)) return "PodGroup/" + group->name;
-  for (const std::string_view key : {keys::kGangName, std::string_view("kueue.x-k8s.io/pod-group-name")}) {
-    const auto name = kube::Label(object, key);
-    if (name && !name->empty()) return std::string(crds::kPodsGroup) + *name;
-  }
-  return "";
+// Who lands: of a Pod all that are of its gang.
+std::string NameOf(const Json& object, const crds::CheckedWorkload& checked) {
+  const auto gang = NamedGangOf(object);
+  if (!gang) return checked.name;
+  if (checked.gang_pods == 0) return Title(*gang);
+  return fmt::format("{} ({})", Title(*gang), base::Counted(checked.gang_pods, "pod"));
 }
 
 bool HasItsPlace(const Json& object, const std::vector<crds::Gang>& gangs) {
-  const std::string uid = kube::Uid(object), group = GroupOf(object), ns = kube::Namespace(object);
+  const std::string uid = kube::Uid(object);
+  const auto named = NamedGangOf(object);
+  const auto controller = kube::ControllerOwner(object);  // a Job's pods are its gang
   if (uid.empty()) return false;
   return std::any_of(gangs.begin(), gangs.end(), [&](const crds::Gang& gang) {
-    const bool its_own =
-        gang.spec.owner.uid == uid || (!group.empty() && gang.spec.group == group && gang.ns == ns);
+    const std::string& owner = gang.spec.owner.uid;
+    const bool its_own = owner == uid || (controller && !owner.empty() && owner == controller->uid) ||
+                         (named && gang.spec.group == named->group && gang.ns == named->ns);
     return its_own && gang.status.placement && !crds::IsTrue(gang.status.conditions, crds::kEnded);
   });
 }
@@ -154,7 +153,7 @@ std::int64_t CrossingsOf(const placement::Quality& quality) {
 }  // namespace
 
 Landing LandingOf(const Json& object, const crds::CheckedWorkload& checked, const LandingGround& ground) {
-  Landing landing{.workload = checked.name, .in_files = ground.in_files};
+  Landing landing{.workload = NameOf(object, checked), .in_files = ground.in_files};
   if (HasItsPlace(object, ground.grounds.gangs)) {
     landing.why_not_asked = "it has its place already; `kubectl heddle explain` says where and why";
     return landing;
@@ -178,6 +177,19 @@ Landing LandingOf(const Json& object, const crds::CheckedWorkload& checked, cons
     landing.refusal = std::get<placement::Refusal>(best.decision);
   }
   return landing;
+}
+
+Json LandingWords(const Json& pod, const crds::CheckedWorkload& checked) {
+  Json words{{"gangPods", checked.gang_pods},
+             {"inCluster", !kube::Uid(pod).empty()},
+             {"nodeSelector", kube::StringMapAt(pod, {"spec", "nodeSelector"})},
+             {"gpus", Json::array()},
+             {"annotations", Json::object()}};
+  for (const auto& one : checked.templates) words["gpus"].push_back(one.gpus);
+  for (const auto key : {keys::kParallelism, keys::kModel, keys::kRequire, keys::kPrefer}) {
+    if (auto text = kube::Annotation(pod, key)) words["annotations"][std::string(key)] = *std::move(text);
+  }
+  return words;
 }
 
 Json LandingJson(const Landing& landing) {

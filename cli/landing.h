@@ -16,7 +16,7 @@ namespace heddle::cli {
 
 // Where a workload's gang would lie if it came now, on the cluster as it stands.
 struct Landing {
-  std::string workload;    // as CheckedWorkload::name
+  std::string workload;    // as CheckedWorkload::name; of a Pod that names its gang "PodGroup pair (2 pods)"
   std::int64_t gangs = 1;  // that the object makes (LeaderWorkerSet replicas); the first is placed
   bool in_files = false;   // of LandingGround
   std::string
@@ -25,6 +25,7 @@ struct Landing {
   std::vector<std::string> nodes;  // each once, sorted; empty = it has no place now
   std::optional<placement::Quality> quality;
   std::optional<placement::Refusal> refusal;
+  friend bool operator==(const Landing&, const Landing&) = default;
 };
 
 // The cluster that is asked.
@@ -37,6 +38,10 @@ struct LandingGround {
 // By its templates' annotations and node selectors; CPU, memory, taints and affinity are not looked at. `checked` is of
 // `object`. Pure.
 Landing LandingOf(const Json& object, const crds::CheckedWorkload& checked, const LandingGround& ground);
+
+// All of a Pod by which LandingOf goes, beside the gang that it names: where it is equal, pods of one gang land alike,
+// and the planner need not be asked again. Pure.
+Json LandingWords(const Json& pod, const crds::CheckedWorkload& checked);
 
 Json LandingJson(const Landing& landing);
 // A paragraph of one or two lines.

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "stage.h"
+#include "tests/unit/cli/check_stage.h"
 #include "tests/unit/cli/from_disk.h"
 #include "tests/unit/cli/golden.h"
 
@@ -17,8 +17,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-const std::string kWorkloads = std::string(HEDDLE_SOURCE_DIR) + "/tests/fixtures/workloads/";
 
 Output CheckOf(const std::vector<std::string>& files, Format format = Format::kText,
                CheckOptions options = {}) {
@@ -118,6 +116,37 @@ TEST(CheckCommand, SaysWhereAFileMakesNoSense) {
   for (const char* text : {"", "{", "[1]", "7", "\xff\xfe", "{\"items\": 7}", "{\"items\": [7]}", "a: b: c"})
     EXPECT_EQ(CheckText(text).exit_code, Output::kUsage) << text;
   EXPECT_EQ(Check({}, {}, {.read = FromDisk}, {}).exit_code, Output::kUsage);
+}
+
+TEST(CheckCommand, SaysOfAFileThatIsNoneWhatToGive) {
+  EXPECT_THAT(CheckText("\n \n").err, HasSubstr("standard input is empty"));
+  EXPECT_THAT(CheckText("- kind: Pod\n- kind: Pod\n").err,
+              AllOf(HasSubstr("standard input: it is a list"), HasSubstr("a line --- between them")));
+  EXPECT_THAT(CheckText("kind: Widget\nmetadata: {name: w}\n").err,
+              AllOf(HasSubstr("standard input: 1 of kind Widget left out"),
+                    HasSubstr("standard input: there is no pod and no object with a pod template in it")));
+}
+
+TEST(CheckCommand, SaysOfANameThatIsNoFileHowTheClusterIsAsked) {
+  const auto error = [](const std::string& target) {
+    return Check({.targets = {target}}, {}, {.read = FromDisk}, {}).err;
+  };
+  EXPECT_THAT(error("no-such-llama"),
+              HasSubstr("; of a workload in the cluster say the kind, too, as job/no-such-llama"));
+  EXPECT_THAT(error("jbo/llama"), HasSubstr("; if it is a workload in the cluster, is job/llama meant?"));
+  EXPECT_THAT(error("job/Llama"), HasSubstr("; names of workloads in the cluster have no capital letters"));
+  EXPECT_THAT(error("cronworkflow/llama"),
+              AllOf(HasSubstr("; in the cluster it knows pod, job, statefulset, "),
+                    HasSubstr("`kubectl get cronworkflow/llama -o yaml | kubectl heddle check -`")));
+  for (const char* file : {"no-such.yaml", "no/such/file", "./no-such", "/no-such"})
+    EXPECT_EQ(error(file), std::string("Error: ") + file + " cannot be read: No such file or directory\n");
+}
+
+TEST(CheckCommand, SaysWhatStandsThereTwice) {
+  const std::string sound = Read("sound.yaml");
+  EXPECT_THAT(CheckText(sound + "---\n" + sound).err,
+              HasSubstr("Job train/llama stands 2 times in what was given: each is looked at"));
+  EXPECT_EQ(CheckText(sound).err, "");
 }
 
 TEST(CheckCommand, FindsNothingWhereItLookedAtNothing) {
@@ -220,11 +249,11 @@ class CheckPodsOfAPodGroup : public testing::Test {
     files["group.yaml"] = text->substr(0, end);
     files["pods.yaml"] = text->substr(end + 4);
   }
-  Output Look(const std::vector<std::string>& targets) {
+  Output Look(const std::vector<std::string>& targets, Format format = Format::kText) {
     const ReadFile read = [this](const std::string& path) -> base::Result<std::string> {
       return files.at(path);
     };
-    return Check({.targets = targets}, {}, {.read = read}, {});
+    return Check({.targets = targets}, {}, {.read = read}, {.format = format});
   }
   void Count(int pods) {
     std::string& text = files["group.yaml"];
@@ -232,8 +261,47 @@ class CheckPodsOfAPodGroup : public testing::Test {
     ASSERT_NE(at, std::string::npos);
     text.replace(at, 11, "minCount: " + std::to_string(pods));
   }
+  // Takes all that stands so out of the pods' file.
+  void TakeOut(const std::string& what) {
+    std::string& text = files["pods.yaml"];
+    ASSERT_NE(text.find(what), std::string::npos) << what;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what))
+      text.erase(at, what.size());
+  }
   std::map<std::string, std::string> files;
 };
+
+TEST_F(CheckPodsOfAPodGroup, SaysOnceWhatAllOfThemLack) {
+  TakeOut(", heddle.dev/rdma: 1");
+  const Output output = Look({"group.yaml", "pods.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kRefused);
+  EXPECT_THAT(output.out, HasSubstr("ERROR    no-rdma  2 pods of PodGroup pair: pair-0 and pair-1\n"));
+  EXPECT_THAT(output.out, HasSubstr("1 error and 0 warnings in 2 workloads"));
+  EXPECT_EQ(output.out.find("ERROR"), output.out.rfind("ERROR")) << output.out;
+  EXPECT_THAT(output.out, AllOf(HasSubstr("Pod pair-0     1     8"), HasSubstr("Pod pair-1     1     8")));
+  const Json workloads = Json::parse(Look({"group.yaml", "pods.yaml"}, Format::kJson).out).at("workloads");
+  ASSERT_EQ(workloads.size(), 2u);
+  for (const Json& one : workloads) {
+    EXPECT_EQ(one.at("findings").at(0).at("rule"), "no-rdma");
+    EXPECT_EQ(one.at("gang").at("namespace"), "");
+    EXPECT_EQ(one.at("gang").at("group"), "PodGroup/pair");
+  }
+}
+
+TEST_F(CheckPodsOfAPodGroup, SaysOfOneWhatItAloneLacks) {
+  std::string& text = files["pods.yaml"];
+  text.erase(text.rfind(", heddle.dev/rdma: 1"), std::string(", heddle.dev/rdma: 1").size());
+  const Output output = Look({"group.yaml", "pods.yaml"});
+  EXPECT_THAT(output.out, HasSubstr("ERROR    no-rdma  Pod pair-1\n"));
+}
+
+TEST_F(CheckPodsOfAPodGroup, TakesTwoOfOneNameForOnePod) {
+  files["pods.yaml"] += "---\n" + files["pods.yaml"];
+  const Output output = Look({"pods.yaml"});
+  EXPECT_EQ(output.exit_code, Output::kOk) << output.out;
+  EXPECT_THAT(output.err, AllOf(HasSubstr("its gang is taken for the pods that are: 2"),
+                                HasSubstr("Pod pair-0 stands 2 times")));
+}
 
 TEST_F(CheckPodsOfAPodGroup, CountsThemAsTheGroupDoes) {
   for (const bool group_first : {true, false}) {
@@ -286,33 +354,12 @@ TEST(CheckCommand, TellsFilesFromWorkloadsInTheCluster) {
   for (const char* ray : {"raycluster/lab", "rayjob/lab", "rayservices/lab"})
     EXPECT_EQ(LiveWorkloadOf(ray)->resource.group, "ray.io") << ray;
   for (const char* file : {"llama.yaml", "job/llama.yaml", "./job/llama", "jobs/a/b", "-", "job/",
-                           "manifests/llama", "job/Llama", "job/llama.json"})
+                           "manifests/llama", "job/Llama", "job/llama.json", "job/..", "job/-a"})
     EXPECT_FALSE(LiveWorkloadOf(file)) << file;
   EXPECT_FALSE(AsksCluster({.targets = {"a.yaml", "-"}}));
   EXPECT_TRUE(AsksCluster({.targets = {"a.yaml", "job/llama"}}));
   EXPECT_FALSE(AsksCluster({.targets = {"job/llama"}, .rules = true}));
 }
-
-class CheckInACluster : public Stage {
- protected:
-  CheckInACluster() { server.Serve(ResourceOf(keys::kRdmaDevicePolicy)); }
-  void AddSample(const std::string& resource) {
-    Json job = AddJob("llama", 16, "");
-    job["spec"]["template"]["spec"] = {
-        {"containers",
-         {{{"name", "trainer"},
-           {"securityContext", {{"privileged", false}, {"capabilities", {{"add", {"IPC_LOCK"}}}}}},
-           {"resources",
-            {{"limits", {{"nvidia.com/gpu", "4"}, {resource, "1"}, {"heddle.dev/fabric", "1"}}}}}}}},
-        {"hostIPC", true}};
-    server.Put(kube::kJobs, job);
-  }
-  Output Look(const std::vector<std::string>& targets, CheckOptions options = {}) {
-    options.targets = targets;
-    options.ns = "train";
-    return RunCheck(client, options, FromDisk, {}, {});
-  }
-};
 
 TEST_F(CheckInACluster, KnowsItsNodes) {
   AddCluster("su:1 node:4 gpu:4 nic:4 rail:4 transport:ib");
@@ -407,114 +454,6 @@ TEST_F(CheckInACluster, FailsWhereTheClusterCannotBeAsked) {
   const std::size_t at = output.err.find(hint);
   ASSERT_NE(at, std::string::npos) << output.err;
   EXPECT_EQ(output.err.find(hint, at + 1), std::string::npos) << "it is said once: " << output.err;
-}
-
-class WhereItWouldLand : public CheckInACluster {
- protected:
-  void AddNode(const std::string& name, bool ready, const std::string& pool = "") {
-    Json node = kube::NewObject(kube::kNodes, {"", name});
-    if (!pool.empty()) node["metadata"]["labels"]["pool"] = pool;
-    node["status"]["conditions"] = {{{"type", "Ready"}, {"status", ready ? "True" : "False"}}};
-    server.Put(kube::kNodes, node);
-  }
-  Output Where(const std::string& target, Format format = Format::kText) {
-    return RunCheck(client, {.targets = {target}, .ns = "train", .where = true}, FromDisk, {.format = format},
-                    {});
-  }
-  const std::string sound = kWorkloads + "sound.yaml";
-};
-
-TEST_F(WhereItWouldLand, IsSaidWithItsMillisecondsOfAFile) {
-  AddCluster("su:2 node:16 gpu:8 nic:8 rail:8 transport:ib");
-  const Output output = Where(sound);
-  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
-  EXPECT_THAT(output.out,
-              AllOf(HasSubstr("Job train/llama would land now on 16 nodes of InfiniBand: node-00"),
-                    HasSubstr(" ms of communication a step; 16/16 TP groups inside one NVLink domain"),
-                    HasSubstr("nothing was found")));
-  const Json landing = Json::parse(Where(sound, Format::kJson).out).at("workloads")[0].at("landing");
-  EXPECT_EQ(landing.at("feasible"), true);
-  EXPECT_EQ(landing.at("nodes").size(), 16u);
-  EXPECT_GT(landing.at("milliseconds").get<double>(), 0);
-}
-
-TEST_F(WhereItWouldLand, IsNotAskedUnlessSomebodyDoes) {
-  EXPECT_FALSE(AsksCluster({.targets = {"a.yaml"}}));
-  EXPECT_TRUE(AsksCluster({.targets = {"a.yaml"}, .where = true}));
-  const Json json = Json::parse(CheckOf({"sound.yaml"}, Format::kJson).out);
-  EXPECT_FALSE(json.at("workloads")[0].contains("landing"));
-}
-
-TEST_F(WhereItWouldLand, NamesTheRefusalAndStillFindsNothingWrongWithTheJob) {
-  AddCluster("su:1 node:8 gpu:8 nic:8 rail:8 transport:ib");
-  const Output output = Where(sound);
-  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
-  EXPECT_THAT(output.out, HasSubstr("Job train/llama has no place now: TooLargeForFabric: "));
-}
-
-TEST_F(WhereItWouldLand, LeavesOutNodesThatAreNotReadyOrThatItDoesNotSelect) {
-  AddCluster("su:1 node:18 gpu:8 nic:8 rail:8 transport:ib");
-  for (int n = 0; n < 18; ++n) AddNode(fmt::format("node-{:02}", n), n != 3, n == 5 ? "other" : "a");
-  EXPECT_THAT(Where(sound, Format::kJson).out, AllOf(Not(HasSubstr("node-03")), HasSubstr("node-05")));
-  std::string text = Read("sound.yaml");
-  text.replace(text.find("      restartPolicy"), 0, "      nodeSelector: {pool: a}\n");
-  const ReadFile read = [&](const std::string&) -> base::Result<std::string> { return text; };
-  const Output output =
-      RunCheck(client, {.targets = {"-"}, .where = true}, read, {.format = Format::kJson}, {});
-  EXPECT_THAT(output.out, AllOf(Not(HasSubstr("node-03")), Not(HasSubstr("node-05")), HasSubstr("node-17")));
-}
-
-TEST_F(WhereItWouldLand, IsNoQuestionForWhatIsNoGangOrHasItsPlace) {
-  AddCluster("su:2 node:16 gpu:8 nic:8 rail:8 transport:ib");
-  AddSample("rdma/hca");
-  EXPECT_THAT(Where("job/llama").out, HasSubstr("not asked: its pods have no heddle.dev/parallelism"));
-  std::string text = Read("sound.yaml");
-  text.replace(text.find("tp=8,pp=2,dp=8"), 14, "tp=8,pp=2,dp=9");
-  const ReadFile read = [&](const std::string&) -> base::Result<std::string> { return text; };
-  EXPECT_THAT(RunCheck(client, {.targets = {"-"}, .where = true}, read, {}, {}).out,
-              HasSubstr("not asked: heddle.dev/parallelism makes 144 GPUs and its pods ask for 128"));
-}
-
-TEST_F(WhereItWouldLand, IsSaidOfAllPodsOfAPodGroupTogether) {
-  AddCluster("su:1 node:2 gpu:8 nic:8 rail:8 transport:roce");
-  const Output output = Where(std::string(HEDDLE_SOURCE_DIR) + "/docs/examples/podgroup.yaml");
-  EXPECT_EQ(output.exit_code, Output::kOk) << output.out << output.err;
-  EXPECT_THAT(output.out, AllOf(HasSubstr("Pod pair-0 would land now on 2 nodes of "),
-                                HasSubstr("2/2 TP groups inside one NVLink domain")));
-}
-
-TEST_F(WhereItWouldLand, IsNoQuestionForAPodWhoseGangHasItsPlace) {
-  AddCluster("su:1 node:4 gpu:8 nic:8 rail:8 transport:ib");
-  for (const bool native : {true, false}) {
-    Json pod = kube::NewObject(kube::kPods, {"train", "pair-0"});
-    pod["metadata"]["annotations"] = {{"heddle.dev/parallelism", "tp=8,dp=2"}, {"heddle.dev/gang-size", "2"}};
-    pod["spec"]["containers"] = Json::array(
-        {{{"name", "w"}, {"resources", {{"limits", {{"nvidia.com/gpu", "8"}, {"rdma/hca", "1"}}}}}}});
-    if (native) {
-      pod["spec"]["schedulingGroup"]["podGroupName"] = "pair";
-    } else {
-      pod["metadata"]["labels"]["heddle.dev/gang-name"] = "pair";
-    }
-    server.Put(kube::kPods, pod);
-    crds::Gang gang;
-    gang.ns = "train";
-    gang.name = "pair-1";
-    gang.spec.owner = {.api_version = "v1", .kind = "Pod", .name = "pair-1", .uid = "of-the-other"};
-    gang.spec.group = native ? "PodGroup/pair" : "Pods/pair";
-    gang.spec.pods = 2;
-    gang.spec.gpus_per_pod = 8;
-    gang.spec.gpu_resource = "nvidia.com/gpu";
-    gang.spec.parallelism = placement::Parallelism{.tp = 8, .dp = 2};
-    gang.status.placement = crds::ToColumns({{"node-00", 0xFF, {}}, {"node-01", 0xFF, {}}}, 1);
-    server.Put(ResourceOf(keys::kGang, true), crds::ToJson(gang));
-    EXPECT_THAT(Where("pod/pair-0").out, HasSubstr("not asked: it has its place already")) << native;
-  }
-}
-
-TEST_F(WhereItWouldLand, SaysThatHeddleIsNotThere) {
-  const Output output = Where(sound);
-  EXPECT_EQ(output.exit_code, Output::kFailed);
-  EXPECT_THAT(output.err, HasSubstr("--where: no node has reported its GPUs yet"));
 }
 
 }  // namespace
