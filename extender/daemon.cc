@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/process.h"
 #include "crds/keys.h"
 #include "extender/gang_controller.h"
 #include "extender/metrics.h"
@@ -27,16 +28,18 @@ void WatchAgents(kube::Client& client, base::Clock& clock, const std::string& ns
     if (leases && agents.Observe(leases->items, std::nullopt, clock.Now())) {
       controller.SetStaleNodes(agents.Late());
     }
+    base::ReturnFreeMemory();  // of whoever began to lead and read what there is, and of what has gone since
   } while (clock.SleepFor(kLeasePeriod, stop));
 }
 
 // Says what is missing until everything was seen once, so that a start without an API server does not look
-// like a hang.
-void Complain(base::Clock& clock, const GangController& controller, const kube::Log& log,
-              const std::stop_token& stop) {
+// like a hang. The pages that it came in are freed then.
+void AwaitFirstState(base::Clock& clock, const GangController& controller, const kube::Log& log,
+                     const std::stop_token& stop) {
   while (clock.SleepFor(kComplainPeriod, stop) && !controller.ready()) {
     if (log) log("Waiting for the API server; reads that fail are logged as they are tried again");
   }
+  base::ReturnFreeMemory();
 }
 
 }  // namespace
@@ -77,7 +80,7 @@ class Daemon::Impl {
     std::vector<std::jthread> threads;
     threads.emplace_back([&] { leadership_.Run(stop); });
     threads.emplace_back([&] { WatchAgents(client_, clock_, options_.leadership.ns, controller_, stop); });
-    threads.emplace_back([&] { Complain(clock_, controller_, options_.log, stop); });
+    threads.emplace_back([&] { AwaitFirstState(clock_, controller_, options_.log, stop); });
     controller_.Run(stop);
   }
 

@@ -112,7 +112,7 @@ class Fleet:
         def ready():
             with urllib.request.urlopen(f"http://127.0.0.1:{self.heddle.extender_port}/readyz", timeout=5) as answer:
                 return answer.status == 200
-        self.heddle.wait_for(ready, "the extender to be ready", 120)
+        self.heddle.wait_for(ready, "the extender to be ready", 300)
         return time.monotonic() - started
 
     def start_scheduler(self, with_extender):
