@@ -132,6 +132,9 @@ class OlderReleaseTest(ClusterTestCase):
                 self.helm("uninstall", "heddle", "--namespace", NAMESPACE)
 
 
+ESTABLISHED = "{.status.conditions[?(@.type=='Established')].status}"
+
+
 def serve_monitoring(plane):
     """The Prometheus operator's own PodMonitor and PrometheusRule, from the release that tests/cluster/monitoring_crds pins."""
     said = subprocess.run([REPOSITORY / "tools" / "control-plane", "--monitoring-crds", "--sources"], stdout=subprocess.PIPE,
@@ -139,7 +142,9 @@ def serve_monitoring(plane):
     folder = Path(said.split()[1]) / "example" / "prometheus-operator-crd"
     for kind in ("podmonitors", "prometheusrules"):
         plane.kubectl("apply", "--server-side", "-f", folder / f"monitoring.coreos.com_{kind}.yaml")
-        plane.kubectl("wait", "--for=condition=Established", f"crd/{kind}.monitoring.coreos.com", "--timeout=30s")
+        # Of a resource that has no conditions yet, `kubectl wait` says that it cannot read them, and ends.
+        name = f"{kind}.monitoring.coreos.com"
+        plane.wait_for(lambda: "True" in plane.kubectl("get", "crd", name, "-o", f"jsonpath={ESTABLISHED}"), f"{name} to be served")
 
 
 class MonitoringObjectsTest(ClusterTestCase):

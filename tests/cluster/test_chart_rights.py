@@ -106,7 +106,7 @@ ROLES = {
         watched(TOPOLOGIES, CACHE, "topologies_(client, clock, random.Fork(), kNodeTopologies"),
         watched(FABRICS, CACHE, "fabrics_(client, clock, random.Fork(), kFabrics"),
         watched(GANGS, CACHE, "gangs_(client, clock, random.Fork(), kGangs"),
-        Use(f"pods {TOPOLOGIES} {GANGS}", "list watch", CACHE, "kube::ReadConsistently(client_, resource",
+        Use(f"pods {TOPOLOGIES} {GANGS}", "list watch get", CACHE, "kube::ReadChanges(client_, resource",
             via="kube/consistent_read.cc"),
         Use(f"pods {TOPOLOGIES} {GANGS}", "get", CACHE, "client_.Get(resource"),
         Use("pods", "get", WRITES, "client_.Get(kube::kPods", "place"),
