@@ -21,8 +21,7 @@ from image.debian import TRIPLETS  # noqa: E402
 from image.oci import Image, archive_of  # noqa: E402
 from image.tree import Tree, joined, normal  # noqa: E402
 
-# Bytes, unpacked: of our programs, which take 46 MB where they are not optimised and 27 of release; and of all they need.
-LARGEST_PROGRAMS, LARGEST_REST = 50e6, 90e6
+LARGEST = 120e6  # bytes, unpacked
 
 
 class Archive:
@@ -123,11 +122,8 @@ class Images(unittest.TestCase):
     def test_it_is_small_and_not_roots_and_named_as_the_chart_asks_for_it(self):
         version = run(["sed", "-n", "s/^appVersion: *//p", REPOSITORY / "charts/heddle/Chart.yaml"]).stdout.strip()
         for archive in self.each():
-            sizes = {path: len(data) for path, (kind, _, _, data) in archive.members.items() if kind == tarfile.REGTYPE}
-            ours = sum(size for path, size in sizes.items() if path.startswith(("usr/bin/heddle-", "usr/bin/kubectl-heddle")))
-            self.assertGreater(ours, 0)
-            self.assertLess(ours, LARGEST_PROGRAMS)
-            self.assertLess(sum(sizes.values()) - ours, LARGEST_REST)
+            size = sum(len(data) for kind, _, _, data in archive.members.values() if kind == tarfile.REGTYPE)
+            self.assertLess(size, LARGEST)
             self.assertEqual(archive.config["config"]["User"], "65532:65532")
             self.assertEqual(archive.name, f"docker.io/library/heddle:{version}")
             self.assertEqual([path for path, (kind, mode, owner, _) in archive.members.items()
