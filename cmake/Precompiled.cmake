@@ -1,7 +1,7 @@
 # One precompiled header for all that clang compiles, which is what tests run: a test takes a quarter of the time, a
-# library two thirds. (gcc would gain a tenth.) Not by target_precompile_headers: ccache would take the header's own bytes into account,
-# which name this folder, and another clone of the same commit would find nothing compiled. Beside the header lies a sum
-# of the text that it was made from, and ccache goes by that.
+# library two thirds. (gcc would gain a tenth.) Not by target_precompile_headers: ccache would take the header's own
+# bytes into account, which name this folder, and another clone of the same commit would find nothing compiled. Beside
+# the header lies a sum of the text that it was made from, and ccache goes by that.
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   function(heddle_precompiled TARGET)
   endfunction()

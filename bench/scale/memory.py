@@ -25,6 +25,17 @@ def _rest(fleet):
     fleet.settle()
 
 
+def _start(fleet, what, start):
+    """`start` gives the seconds until the extender was ready."""
+    server = fleet.plane.process("apiserver").pid
+    before = cpu_seconds(server)
+    ready = start()
+    own, servers = cpu_seconds(fleet.extender.pid), cpu_seconds(server) - before
+    _rest(fleet)
+    print(f"{what}: ready after {ready:.1f} s with {own:.1f} s of CPU and {servers:.1f} s of the API server's; at rest "
+          f"{fleet.extender.resident_bytes() / 1e6:.0f} MB, {cpu_seconds(fleet.extender.pid):.1f} s of CPU", flush=True)
+
+
 def measure(fleet, pods):
     cluster = fleet.cluster
     per_node = -(-pods // len(cluster.nodes))
@@ -36,21 +47,14 @@ def measure(fleet, pods):
     fleet.plane.create_all(path("pods", TEAM), bodies)
     print(f"{len(bodies)} bound pods made in {time.monotonic() - started:.0f} s", flush=True)
     fleet.settle()  # the controller-manager has work with new pods
-    server = fleet.plane.process("apiserver").pid
-    before = cpu_seconds(server)
-    ready = fleet.start_extender()
-    own, servers = cpu_seconds(fleet.extender.pid), cpu_seconds(server) - before
-    _rest(fleet)
-    print(f"extender: ready {ready:.1f} s after its start with {own:.1f} s of CPU and {servers:.1f} s of the API server's; "
-          f"at rest {fleet.extender.resident_bytes() / 1e6:.0f} MB, {cpu_seconds(fleet.extender.pid):.1f} s of CPU", flush=True)
+    _start(fleet, "first start", fleet.start_extender)
     fleet.heddle.kill9("extender")
-    started, before = time.monotonic(), cpu_seconds(server)
-    fleet.extender.start()
-    again = fleet.wait_extender_ready(started)
-    own, servers = cpu_seconds(fleet.extender.pid), cpu_seconds(server) - before
-    _rest(fleet)
-    print(f"after kill -9: ready {again:.1f} s with {own:.1f} s of CPU and {servers:.1f} s of the API server's; "
-          f"at rest {fleet.extender.resident_bytes() / 1e6:.0f} MB", flush=True)
+
+    def again():
+        started = time.monotonic()
+        fleet.extender.start()
+        return fleet.wait_extender_ready(started)
+    _start(fleet, "after kill -9", again)
     watched, churn = cpu_seconds(fleet.extender.pid), random.Random(1)
     started = time.monotonic()
     for _ in range(200):
