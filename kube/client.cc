@@ -18,7 +18,6 @@ using base::Status;
 constexpr int kMaxRetries = 10;                   // client-go rest/request.go, maxRetries
 constexpr std::size_t kMaxEventBytes = 8u << 20;  // etcd holds 1.5 MiB an object; JSON with escapes is larger
 constexpr std::int64_t kPageSize = 500;           // client-go tools/pager, defaultPageSize
-constexpr std::chrono::seconds kLongestRetryAfter{60};  // a longer wish is the caller's to plan around
 
 using Query = std::map<std::string, std::string>;  // sorted, as Go encodes it
 
@@ -175,12 +174,15 @@ HttpRequest Client::Compose(const Call& call) const {
 
 Result<HttpResponse> Client::Send(const Call& call, std::stop_token stop) {
   const HttpRequest request = Compose(call);
+  // As in client-go, where a request's time-out is one for all tries: a Lease that is to be renewed in seconds is not
+  // waited for, for minutes.
+  const base::MonotonicTime deadline = clock_.Now() + call.timeout;
   for (int attempt = 0;; ++attempt) {
     ASSIGN_OR_RETURN(HttpResponse response, transport_.Do(request, stop), call.subject);
     if (response.status / 100 == 2) return response;
     const base::Error error = ErrorFromResponse(response).In(call.subject);
     const bool repeat = MayRepeat(response) && attempt < kMaxRetries && error.retry_after &&
-                        *error.retry_after <= kLongestRetryAfter;
+                        clock_.Now() + *error.retry_after <= deadline;
     if (!repeat) return Fail(error);
     if (!clock_.SleepFor(*error.retry_after, stop)) {
       return Fail(Code::kCancelled, call.subject + ": stopped while waiting to repeat");

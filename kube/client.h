@@ -92,8 +92,9 @@ struct ClientOptions {
 //   409 kConflict, or kAlreadyExists by reason · 410 kExpired · 413 kTooLarge · 429 kThrottled
 //   503 kUnavailable · 408 504 kTimeout · other kInternal
 // Repeats what client-go repeats (rest/with_retry.go): 429 and 5xx with a Retry-After header, at most 10
-// times. Lost connections are not repeated here, as the write may have happened. Thread rule: every member
-// may be called from any thread. Transport and clock must outlive the client.
+// times and for no longer than one request may take; what then fails has the wait that is left to the caller in
+// Error::retry_after, a minute at most. Lost connections are not repeated here, as the write may have happened. Thread
+// rule: every member may be called from any thread. Transport and clock must outlive the client.
 class Client {
  public:
   Client(HttpTransport& transport, base::Clock& clock, ClientOptions options = {});

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 
 #include "kube/client.h"
 
@@ -14,6 +16,9 @@ using std::chrono::seconds;
 
 // More than a person reads, less than a log line may be.
 constexpr std::size_t kMaxMessageBytes = 1024;
+// An API server itself asks for 32 s at most (apiserver util/flowcontrol/dropped_requests_tracker.go, maxRetryAfter).
+// Whatever asks for more, as a proxy in front of it, must not keep a daemon away for hours from a server that is back.
+constexpr std::int64_t kLongestRetryAfter = 60;
 
 Code CodeOfHttp(int status) {
   switch (status) {
@@ -72,12 +77,16 @@ std::string Shortened(std::string text) {
   return text + "…";
 }
 
+milliseconds Bounded(std::int64_t retry_after_seconds) {
+  return seconds(std::min(retry_after_seconds, kLongestRetryAfter));
+}
+
 std::optional<milliseconds> RetryAfter(std::string_view text) {
-  int count = 0;
+  std::int64_t count = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
   // The other form, an HTTP date, is not what a Kubernetes API server sends.
   if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || count < 0) return std::nullopt;
-  return milliseconds(seconds(count));
+  return Bounded(count);
 }
 
 }  // namespace
@@ -87,7 +96,7 @@ Error ErrorFromStatus(const Json& status) {
   Error error{CodeOfStatus(status, CodeOfHttp(http)), Shortened(StringAt(status, {"message"})), std::nullopt};
   if (error.message.empty()) error.message = fmt::format("{} (HTTP {})", StringAt(status, {"reason"}), http);
   if (const auto after = IntAt(status, {"details", "retryAfterSeconds"}); after && *after > 0) {
-    error.retry_after = milliseconds(seconds(*after));
+    error.retry_after = Bounded(*after);
   }
   return error;
 }

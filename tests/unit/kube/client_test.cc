@@ -232,6 +232,31 @@ TEST_F(ClientTest, RepeatsTenTimesAndThenGivesUp) {
   EXPECT_EQ(transport_.requests.size(), 11u);
 }
 
+TEST_F(ClientTest, RepeatsForNoLongerThanOneRequestMayTake) {
+  HttpResponse throttled = Refusal(429, "TooManyRequests", "slow down");
+  throttled.headers = {{"Retry-After", "20"}};
+  transport_.answers = {throttled};
+  const auto before = clock_.Now();
+  const auto failed = client_.Get(kNodes, {"", "a1"}, {});
+  EXPECT_EQ(failed.error().code, Code::kThrottled);
+  EXPECT_EQ(failed.error().retry_after, seconds(20));
+  EXPECT_EQ(transport_.requests.size(), 2u) << "a third would begin after 40 s, and 30 are allowed";
+  EXPECT_EQ(clock_.Now() - before, seconds(20));
+  transport_.requests.clear();
+  EXPECT_FALSE(client_.WithRequestTimeout(seconds(5)).Get(kNodes, {"", "a1"}, {}));
+  EXPECT_EQ(transport_.requests.size(), 1u);
+}
+
+TEST_F(ClientTest, TakesAMinuteForTheLongestWaitThatAServerMayAskFor) {
+  HttpResponse closed = Refusal(503, "ServiceUnavailable", "back tomorrow");
+  closed.headers = {{"Retry-After", "86400"}};
+  transport_.answers = {closed};
+  EXPECT_EQ(client_.Get(kNodes, {"", "a1"}, {}).error().retry_after, seconds(60));
+  EXPECT_EQ(transport_.requests.size(), 1u);
+  const auto status = Json::parse(R"({"code":429,"details":{"retryAfterSeconds":9223372036854775807}})");
+  EXPECT_EQ(ErrorFromStatus(status).retry_after, seconds(60));
+}
+
 TEST_F(ClientTest, DoesNotRepeatALostConnection) {
   transport_.answers = {base::Fail(Code::kUnavailable, "reset")};
   EXPECT_EQ(client_.Create(kGangs, Gang(), {}).error().message, "create gangs.heddle.dev train/g-1: reset");
