@@ -18,6 +18,9 @@ using base::Status;
 constexpr int kMaxRetries = 10;                   // client-go rest/request.go, maxRetries
 constexpr std::size_t kMaxEventBytes = 8u << 20;  // etcd holds 1.5 MiB an object; JSON with escapes is larger
 constexpr std::int64_t kPageSize = 500;           // client-go tools/pager, defaultPageSize
+constexpr int kPagedStarts = 3;                   // of one list, before it is asked for in full
+constexpr int kPageRetries = 3;
+constexpr std::chrono::milliseconds kFirstPageWait{500};  // then 1 s and 2 s
 
 using Query = std::map<std::string, std::string>;  // sorted, as Go encodes it
 
@@ -118,6 +121,12 @@ base::Error NotAnObject(const std::string& subject, const HttpResponse& response
           std::nullopt};
 }
 
+// Of a read that only looked bad for a moment. What came with a Retry-After has been repeated already.
+bool MayPass(const base::Error& error) {
+  return !error.retry_after && (error.code == Code::kUnavailable || error.code == Code::kTimeout ||
+                                error.code == Code::kThrottled || error.code == Code::kInternal);
+}
+
 bool MayRepeat(const HttpResponse& response) {
   return (response.status == 429 || response.status >= 500) && response.Header("Retry-After").has_value();
 }
@@ -207,6 +216,12 @@ Result<Json> Client::Get(const Resource& resource, const ObjectKey& key, std::st
 }
 
 Result<ObjectList> Client::List(const Resource& resource, const ListOptions& options, std::stop_token stop) {
+  JsonReader reader;
+  return ReadList(resource, options, reader, std::move(stop));
+}
+
+Result<ObjectList> Client::ReadList(const Resource& resource, const ListOptions& options, JsonReader& reader,
+                                    std::stop_token stop) {
   Query query = SelectorQuery(options.label_selector, options.field_selector);
   query["resourceVersion"] = options.resource_version;
   query["resourceVersionMatch"] = options.resource_version_match;
@@ -219,23 +234,40 @@ Result<ObjectList> Client::List(const Resource& resource, const ListOptions& opt
                   .accept = options.metadata_only ? kMetadataOnly : "application/json"};
   ASSIGN_OR_RETURN(const HttpResponse response, Send(call, std::move(stop)));
   const Pruning pruning = options.pruning.Under("items");
-  Json body = JsonReader().Read(response.body, &pruning);
+  Json body = reader.Read(response.body, &pruning);
   if (!body.is_object()) return Fail(NotAnObject(call.subject, response));
   ASSIGN_OR_RETURN(ObjectList list, DecodeList(resource, std::move(body)), call.subject);
   return list;
 }
 
+// The first page is asked for once: nothing is lost with it, and those who ask have back-offs of their own.
+Result<ObjectList> Client::ReadPage(const Resource& resource, const ListOptions& options, JsonReader& reader,
+                                    const std::stop_token& stop) {
+  std::chrono::milliseconds wait = kFirstPageWait;
+  for (int attempt = 0;; ++attempt, wait *= 2) {
+    auto page = ReadList(resource, options, reader, stop);
+    if (page || options.continue_token.empty() || attempt >= kPageRetries || !MayPass(page.error()))
+      return page;
+    if (!clock_.SleepFor(wait, stop))
+      return Fail(Code::kCancelled, page.error().message + ": stopped while waiting to repeat");
+  }
+}
+
 Result<ObjectList> Client::ListAll(const Resource& resource, ListOptions options, std::stop_token stop) {
   if (options.limit <= 0) options.limit = kPageSize;
+  JsonReader reader;
   ObjectList all;
-  for (;;) {
-    auto page = List(resource, options, stop);
-    if (!page && page.error().code == Code::kExpired && !options.continue_token.empty()) {
-      // The snapshot that the token names is gone: pages would not fit together.
+  for (int start = 1;;) {
+    auto page = ReadPage(resource, options, reader, stop);
+    if (!page && page.error().code == Code::kExpired && !options.continue_token.empty() &&
+        start <= kPagedStarts) {
+      // The snapshot that the token names is gone: pages would not fit together. The server offers a token for what is
+      // left as it is now, from which no watch may begin. Etcd is compacted every five minutes, so that the next pages
+      // nearly always come in time.
+      if (++start > kPagedStarts) options.limit = 0;
       options.continue_token.clear();
-      options.limit = 0;
       all.items.clear();
-      page = List(resource, options, stop);
+      continue;
     }
     if (!page) return page;
     for (Json& item : page->items) {

@@ -17,6 +17,8 @@
 
 namespace heddle::kube {
 
+class JsonReader;
+
 using Log = std::function<void(std::string_view line)>;
 
 struct ListOptions {
@@ -93,8 +95,9 @@ struct ClientOptions {
 //   503 kUnavailable · 408 504 kTimeout · other kInternal
 // Repeats what client-go repeats (rest/with_retry.go): 429 and 5xx with a Retry-After header, at most 10
 // times and for no longer than one request may take; what then fails has the wait that is left to the caller in
-// Error::retry_after, a minute at most. Lost connections are not repeated here, as the write may have happened. Thread
-// rule: every member may be called from any thread. Transport and clock must outlive the client.
+// Error::retry_after, a minute at most. Lost connections are not repeated here, as the write may have happened, but for
+// the pages of ListAll. Thread rule: every member may be called from any thread. Transport and clock must outlive the
+// client.
 class Client {
  public:
   Client(HttpTransport& transport, base::Clock& clock, ClientOptions options = {});
@@ -103,8 +106,9 @@ class Client {
   // One page, or everything where limit is 0.
   [[nodiscard]] base::Result<ObjectList> List(const Resource& resource, const ListOptions& options,
                                               std::stop_token stop);
-  // All pages (options.limit, or 500, at a time). A continue token that expires in the middle starts one full
-  // list.
+  // All pages (options.limit, or 500, at a time), which are of one state. A continue token that expires in the middle
+  // starts the list anew: twice in pages, and at last in full, which of 10,000 Nodes is 100 MB at once. A page after
+  // the first that gets no answer, a 429 or a 5xx is asked for up to three times more.
   [[nodiscard]] base::Result<ObjectList> ListAll(const Resource& resource, ListOptions options,
                                                  std::stop_token stop);
   // Returns when the server ended the watch, which it does every few minutes, or when on_event returned
@@ -140,6 +144,11 @@ class Client {
 
  private:
   struct Call;
+  // `reader` keeps its buffers from page to page.
+  base::Result<ObjectList> ReadList(const Resource& resource, const ListOptions& options, JsonReader& reader,
+                                    std::stop_token stop);
+  base::Result<ObjectList> ReadPage(const Resource& resource, const ListOptions& options, JsonReader& reader,
+                                    const std::stop_token& stop);
   base::Result<HttpResponse> Send(const Call& call, std::stop_token stop);
   base::Result<Json> SendJson(const Call& call, std::stop_token stop);
   base::Result<Json> Put(const Resource& resource, const Json& object, std::string_view subresource,

@@ -394,21 +394,6 @@ TEST_F(ClientAgainstServerTest, KeepsOfEachObjectWhatTheTransformLeaves) {
   EXPECT_EQ(names(*in_full).size(), 25u);
 }
 
-TEST_F(ClientAgainstServerTest, ListsInFullWhenATokenExpiresInTheMiddle) {
-  MakeMaps(25);
-  server_.Intercept([this](const test::ApiRequest& request) -> std::optional<HttpResponse> {
-    if (request.query.contains("continue") && server_.requests().size() == 2) server_.ExpireHistory();
-    return std::nullopt;
-  });
-  const auto all = client_.ListAll(kConfigMaps, {.limit = 10}, {});
-  ASSERT_TRUE(all) << all.error().message;
-  EXPECT_EQ(all->items.size(), 25u);
-  const auto requests = server_.requests();
-  ASSERT_EQ(requests.size(), 3u);
-  EXPECT_FALSE(requests[2].query.contains("limit"));
-  EXPECT_FALSE(requests[2].query.contains("continue"));
-}
-
 TEST_F(ClientAgainstServerTest, ReadsConsistentlyByOneStreamAndLeavesIt) {
   MakeMaps(1200);
   const auto name_only = [](Json map) { return Json{{"metadata", {{"name", map["metadata"]["name"]}}}}; };
