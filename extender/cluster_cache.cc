@@ -13,14 +13,6 @@
 namespace heddle::extender {
 namespace {
 
-template <class T, class Parse>
-typename Parsed<T>::Read Reader(Parse parse) {
-  return [parse](const kube::Json& object) -> Shared<T> {
-    auto value = parse(object);
-    return value ? std::make_shared<const T>(*std::move(value)) : nullptr;
-  };
-}
-
 // The machine as planning sees it, and its hash: under its Node's name, each cable counted as its two ends say.
 base::Result<crds::NodeTopology> ReadTopology(const kube::Json& object) {
   ASSIGN_OR_RETURN(crds::NodeTopology topology, crds::NodeTopologyFromJson(object));
@@ -121,7 +113,8 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       parsed_pods_([](const kube::Json& pod) { return std::make_shared<const PodFacts>(ReadPod(pod)); }),
       parsed_nodes_([](const kube::Json& node) { return std::make_shared<const NodeFacts>(ReadNode(node)); }),
       parsed_topologies_([this](const kube::Json& object) { return ReadFacts(object); }),
-      parsed_fabrics_(Reader<crds::Fabric>(crds::FabricFromJson)),
+      fabric_reader_(callbacks_.log),
+      parsed_fabrics_([this](const kube::Json& object) { return fabric_reader_.Read(object); }),
       parsed_gangs_(ReadGang) {
   for (const OwnerKind& kind : OwnerKinds()) AddOwners(kind.resource, kind.everywhere, random.Fork());
   if (!callbacks_.preemption) return;

@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "extender/fabric_reader.h"
 #include "extender/fresh_view.h"
 #include "extender/gang_members.h"
 #include "extender/parsed.h"
@@ -120,6 +121,7 @@ class ClusterCache {
   Parsed<PodFacts> parsed_pods_;
   Parsed<NodeFacts> parsed_nodes_;
   Parsed<TopologyFacts> parsed_topologies_;
+  FabricReader fabric_reader_;  // under the lock of what follows
   Parsed<crds::Fabric> parsed_fabrics_;
   Parsed<crds::Gang> parsed_gangs_;
   mutable std::mutex mutex_;

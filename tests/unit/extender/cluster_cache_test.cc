@@ -288,6 +288,24 @@ TEST_F(ClusterCacheTest, AFabricsStatusWakesNobodyAndBuildsNothingAnew) {
   EXPECT_EQ(cache_.Inputs(std::nullopt).fabrics->unusable.at(first.topologies[0]->name), "Excluded");
 }
 
+TEST_F(ClusterCacheTest, KeepsNodesOutThatAFabricExcludesAlsoOnceItsSpecCannotBeRead) {
+  crds::Fabric fabric;
+  fabric.name = "default";
+  const std::string node = kube::Name(cluster_.server.All(kNodeTopologies)[0]);
+  fabric.spec.excluded_nodes = {node};
+  cluster_.server.Put(kFabrics, crds::ToJson(fabric));
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(
+      cluster_.server.WaitUntil([&] { return cache_.synced() && cluster_.server.open_streams() >= 5; }));
+  ASSERT_EQ(cache_.Inputs(std::nullopt).fabrics->unusable.at(node), "Excluded");
+  const int before = capacity_changes_;
+  cluster_.server.Edit(kFabrics, {"", "default"}, [](kube::Json& one) {
+    one["spec"] = {{"rails", "eight"}, {"excludedNodes", "all"}};
+  });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return capacity_changes_ > before; }));
+  EXPECT_EQ(cache_.Inputs(std::nullopt).fabrics->unusable.at(node), "Excluded");
+}
+
 TEST_F(ClusterCacheTest, BeginsToLeadByNamesAndVersionsOfWhatItHas) {
   cluster_.Submit({.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"});
   std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
