@@ -100,13 +100,16 @@ ClusterCache::ClusterCache(kube::Client& client, base::Clock& clock, base::Rando
       nodes_(client, clock, random.Fork(), kube::kNodes,
              InPages(Watch(SlimNodes(), callbacks_,
                            [this](const auto&, const auto& o, const auto& c) { CapacityMayChange(o, c); }))),
-      topologies_(
-          client, clock, random.Fork(), kNodeTopologies,
-          InPages(Watch(SlimTopologies(), callbacks_,
-                        [this](const auto& k, const auto& o, const auto& c) { TopologyChanged(k, o, c); }))),
+      topologies_(client, clock, random.Fork(), kNodeTopologies,
+                  InPages(Watch(SlimTopologies(), callbacks_,
+                                [this](const auto& k, const auto& o, const auto& c) {
+                                  TopologyChanged(topology_view_, k, o, c);
+                                }))),
       fabrics_(client, clock, random.Fork(), kFabrics,
                Watch(SlimFabrics(), callbacks_,
-                     [this](const auto&, const auto& o, const auto& c) { CapacityMayChange(o, c); })),
+                     [this](const auto& k, const auto& o, const auto& c) {
+                       TopologyChanged(fabric_view_, k, o, c);
+                     })),
       gangs_(client, clock, random.Fork(), kGangs,
              Watch(SlimGangs(), callbacks_,
                    [this](const auto& k, const auto& o, const auto& c) { GangChanged(k, o, c); })),
@@ -216,7 +219,24 @@ base::Status ClusterCache::ReadInto(const kube::Resource& resource, FreshView& v
   return {};
 }
 
+// There are few, so they come whole. Nobody beside us keeps a gang off a node that people excluded, and it would stay
+// there.
+base::Status ClusterCache::ReadFabrics(const std::stop_token& stop) {
+  Slimming slimming = SlimFabrics();
+  kube::ListOptions options;
+  options.transform = std::move(slimming.transform);
+  options.pruning = std::move(slimming.pruning);
+  ASSIGN_OR_RETURN(kube::ObjectList all, client_.ListAll(kFabrics, std::move(options), stop),
+                   "read consistently");
+  const kube::ObjectChanges read{std::move(all.items), {}, std::move(all.resource_version)};
+  for (const kube::ObjectPtr& gone : fabric_view_.SawAll(read, clock_.Now())) {
+    TopologyChanged(fabric_view_, kube::KeyOf(*gone), gone, nullptr);
+  }
+  return {};
+}
+
 base::Status ClusterCache::ReadAll(const std::stop_token& stop) {
+  TRY(ReadFabrics(stop));
   TRY(ReadInto(kNodeTopologies, topology_view_, stop));
   TRY(ReadInto(kube::kPods, pod_view_, stop));
   return ReadInto(kGangs, gang_view_, stop);
@@ -229,7 +249,7 @@ base::Status ClusterCache::ReadGangs(const std::stop_token& stop) {
 void ClusterCache::Changed(const kube::Resource& resource, const kube::ObjectKey& key,
                            const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
   if (&resource == &kube::kPods) return PodChanged(key, old, current);
-  if (&resource == &kNodeTopologies) return TopologyChanged(key, old, current);
+  if (&resource == &kNodeTopologies) return TopologyChanged(topology_view_, key, old, current);
   GangChanged(key, old, current);
 }
 
@@ -258,6 +278,7 @@ void ClusterCache::SettleOverdue(const std::stop_token& stop) {
   settle(kube::kPods, pod_view_);
   settle(kGangs, gang_view_);
   settle(kNodeTopologies, topology_view_);
+  if (!fabric_view_.Overdue(clock_.Now()).empty()) (void)ReadFabrics(stop);  // or in the next round
 }
 
 void ClusterCache::Index(const kube::Json& pod, bool there) {
@@ -336,10 +357,10 @@ void ClusterCache::GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr
   if (places(old) != places(current) || ended(old) != ended(current)) callbacks_.capacity_changed();
 }
 
-void ClusterCache::TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
+void ClusterCache::TopologyChanged(FreshView& view, const kube::ObjectKey& key, const kube::ObjectPtr& old,
                                    const kube::ObjectPtr& current) {
   if (old != nullptr && (current == nullptr || kube::Uid(*old) != kube::Uid(*current))) {
-    topology_view_.CacheLost(key, kube::Uid(*old));
+    view.CacheLost(key, kube::Uid(*old));
   }
   CapacityMayChange(old, current);
 }
@@ -484,7 +505,7 @@ std::map<std::string, ClusterCache::Machine> ClusterCache::TakeMachines() {
 // taken from the fabrics before, so that no second copy of them has to be kept.
 Shared<FabricSet> ClusterCache::Fabrics(const std::vector<kube::ObjectPtr>& objects,
                                         const std::vector<Shared<TopologyFacts>>& topologies) {
-  auto declared = parsed_fabrics_.All(fabrics_.store().List());
+  auto declared = parsed_fabrics_.All(fabric_view_.List());
   const std::lock_guard lock(fabric_mutex_);
   std::map<std::string, Machine> read = TakeMachines();
   const auto same = [](const Shared<TopologyFacts>& a, const Shared<TopologyFacts>& b) {

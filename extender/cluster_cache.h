@@ -46,8 +46,10 @@ class ClusterCache {
   // When each watched resource was last heard of, by its plural; only those that have been heard of.
   std::map<std::string, base::MonotonicTime> HeardAt() const;
 
-  // Consistent reads of what decides over slots; for the moment that leadership begins, and the Gangs alone
-  // before a first release.
+  // Consistent reads of what decides over slots and is kept by nobody else; for the moment that leadership begins, and
+  // the Gangs alone before a first release. Not of Nodes, of which a plan may know as little as the watch does:
+  // kube-scheduler keeps its pods off a node that was just cordoned or tainted, and they get other slots once the watch
+  // has told. That is so whoever leads, and would not be worth the names and versions of 10,000 Nodes at each start.
   [[nodiscard]] base::Status ReadAll(const std::stop_token& stop);
   [[nodiscard]] base::Status ReadGangs(const std::stop_token& stop);
   // Reads again what the reflectors have not settled in half a minute.
@@ -80,9 +82,9 @@ class ClusterCache {
   void CapacityMayChange(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void OwnerChanged(const kube::ObjectPtr& old, const kube::ObjectPtr& current);
   void GangChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old, const kube::ObjectPtr& current);
-  void TopologyChanged(const kube::ObjectKey& key, const kube::ObjectPtr& old,
-                       const kube::ObjectPtr& current);
-  // One of the three kinds that views lie over.
+  void TopologyChanged(FreshView& view, const kube::ObjectKey& key, const kube::ObjectPtr& old,
+                       const kube::ObjectPtr& current);  // a NodeTopology or a Fabric
+  // One of the three kinds that are read object by object.
   void Changed(const kube::Resource& resource, const kube::ObjectKey& key, const kube::ObjectPtr& old,
                const kube::ObjectPtr& current);
   bool StaysInItsGang(const kube::Json& old, const kube::Json& current) const;
@@ -96,6 +98,7 @@ class ClusterCache {
   std::vector<const kube::Reflector*> Needed() const;  // without which nothing can be decided
   std::set<int> RanksDone(const crds::Gang& gang) const;
   base::Status ReadInto(const kube::Resource& resource, FreshView& view, const std::stop_token& stop);
+  base::Status ReadFabrics(const std::stop_token& stop);
   struct Machine {
     std::string content;  // see TopologyFacts
     topology::Node node;
@@ -117,7 +120,8 @@ class ClusterCache {
     std::unique_ptr<kube::Reflector> reflector;
   };
   std::vector<Owners> owners_;
-  FreshView pod_view_{pods_.store()}, gang_view_{gangs_.store()}, topology_view_{topologies_.store()};
+  FreshView pod_view_{pods_.store()}, gang_view_{gangs_.store()}, topology_view_{topologies_.store()},
+      fabric_view_{fabrics_.store()};
   Parsed<PodFacts> parsed_pods_;
   Parsed<NodeFacts> parsed_nodes_;
   Parsed<TopologyFacts> parsed_topologies_;

@@ -105,6 +105,7 @@ ROLES = {
         watched("pods", CACHE, "pods_(client, clock, random.Fork(), kube::kPods"),
         watched(TOPOLOGIES, CACHE, "topologies_(client, clock, random.Fork(), kNodeTopologies"),
         watched(FABRICS, CACHE, "fabrics_(client, clock, random.Fork(), kFabrics"),
+        Use(FABRICS, "list", CACHE, "client_.ListAll(kFabrics"),
         watched(GANGS, CACHE, "gangs_(client, clock, random.Fork(), kGangs"),
         Use(f"pods {TOPOLOGIES} {GANGS}", "list watch get", CACHE, "kube::ReadChanges(client_, resource",
             via="kube/consistent_read.cc"),

@@ -306,6 +306,29 @@ TEST_F(ClusterCacheTest, KeepsNodesOutThatAFabricExcludesAlsoOnceItsSpecCannotBe
   EXPECT_EQ(cache_.Inputs(std::nullopt).fabrics->unusable.at(node), "Excluded");
 }
 
+TEST_F(ClusterCacheTest, BeginsToLeadByTheFabricsOfNow) {
+  const std::string node = kube::Name(cluster_.server.All(kNodeTopologies)[0]);
+  const auto exclude = [&](const char* name) {
+    crds::Fabric fabric;
+    fabric.name = name;
+    fabric.spec.excluded_nodes = {node};
+    cluster_.server.Put(kFabrics, crds::ToJson(fabric));
+  };
+  const auto excluded = [&] { return cache_.Inputs(std::nullopt).fabrics->excluded.contains(node); };
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.synced(); }));
+  cluster_.server.set_deliver_events(false);
+  exclude("ib");
+  EXPECT_FALSE(excluded()) << "the watch has not told";
+  ASSERT_TRUE(cache_.ReadAll({}));
+  EXPECT_TRUE(excluded());
+  // Nor will the watch tell of its end.
+  cluster_.server.Remove(kFabrics, {"", "ib"});
+  cluster_.clock.Advance(kOverdue);
+  cache_.SettleOverdue({});
+  EXPECT_FALSE(excluded());
+}
+
 TEST_F(ClusterCacheTest, BeginsToLeadByNamesAndVersionsOfWhatItHas) {
   cluster_.Submit({.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"});
   std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
@@ -319,8 +342,8 @@ TEST_F(ClusterCacheTest, BeginsToLeadByNamesAndVersionsOfWhatItHas) {
   cluster_.server.Put(kNodeTopologies, crds::ToJson(*topology));
   cluster_.server.ClearRequests();
   ASSERT_TRUE(cache_.ReadAll({}));
-  EXPECT_THAT(cluster_.server.lines(),
-              ElementsAre("LIST nodetopologies", "GET nodetopologies " + node, "LIST pods", "LIST gangs"));
+  EXPECT_THAT(cluster_.server.lines(), ElementsAre("LIST fabrics", "LIST nodetopologies",
+                                                   "GET nodetopologies " + node, "LIST pods", "LIST gangs"));
   EXPECT_TRUE(cache_.Inputs(std::nullopt).fabrics->faulty.contains(node));
   const kube::ObjectPtr pod = cache_.pods().Get(stays);
   ASSERT_NE(pod, nullptr);
