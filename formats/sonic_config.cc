@@ -30,7 +30,8 @@ constexpr std::size_t kMaxNotes = 20;
 
 class Reader {
  public:
-  explicit Reader(const Json& root) : root_(root), whole_(Member(root, "PORT").is_object()) {}
+  explicit Reader(const Json& root)
+      : root_(root), whole_(Member(root, "PORT").is_object()), channels_(sonic::PortChannels(root)) {}
 
   base::Result<SonicConfig> Read() {
     SonicConfig config;
@@ -170,14 +171,22 @@ class Reader {
     ASSIGN_OR_RETURN(settings.pfc, Priorities(name, "pfc_enable", TextOf(Member(qos, "pfc_enable"))));
     TRY(ReadWatchdog(name, qos, settings));
     PutMarking(name, settings);
-    if (const Json& mtu = Member(port, "mtu"); !mtu.is_null()) {
-      settings.mtu = Within(std::string_view(TextOf(mtu)), 68, 65535);
-      if (!settings.mtu) {
-        return base::Fail(Code::kInvalid, fmt::format("PORT|{}: mtu \"{}\" is not 68 to 65535",
-                                                      Printable(name, 40), Printable(TextOf(mtu), 20)));
-      }
-    }
+    ASSIGN_OR_RETURN(settings.mtu, MtuOf(name, port));
     return settings;
+  }
+
+  // Of a port in a port channel that of the port channel; nothing where nobody says it.
+  base::Result<std::optional<int>> MtuOf(const std::string& name, const Json& port) const {
+    const auto channel = channels_.find(name);
+    const bool member = channel != channels_.end();
+    const Json& mtu = Member(member ? Entry(root_, "PORTCHANNEL", channel->second) : port, "mtu");
+    if (mtu.is_null()) return std::nullopt;
+    const std::string text = TextOf(mtu);
+    const std::optional<int> bytes = Within(std::string_view(text), 68, 65535);
+    if (bytes) return bytes;
+    return base::Fail(Code::kInvalid,
+                      fmt::format("{}|{}: mtu \"{}\" is not 68 to 65535", member ? "PORTCHANNEL" : "PORT",
+                                  Printable(member ? channel->second : name, 40), Printable(text, 20)));
   }
 
   base::Status ReadDscps(const std::string& name, const Json& qos, lossless::PortSettings& settings) const {
@@ -273,6 +282,7 @@ class Reader {
 
   const Json& root_;
   const bool whole_;                                                     // with PORT: what it lacks is off
+  const std::map<std::string, std::string> channels_;                    // by port
   std::map<std::string, std::map<int, lossless::EcnMarking>> markings_;  // by port and queue
 };
 

@@ -63,7 +63,11 @@ std::string BaseName(std::string_view policy) {
 class Patcher {
  public:
   Patcher(const Json& live, std::string_view policy, const std::vector<SonicWish>& wishes)
-      : live_(live), editor_(live), base_(BaseName(policy)), wishes_(wishes) {
+      : live_(live),
+        channels_(sonic::PortChannels(live)),
+        editor_(live),
+        base_(BaseName(policy)),
+        wishes_(wishes) {
     for (const SonicWish& wish : wishes) ours_.insert(wish.port);
   }
 
@@ -147,13 +151,12 @@ class Patcher {
   }
 
   void Mtu(const SonicWish& wish) {
-    for (const auto& [key, value] : Member(live_, "PORTCHANNEL_MEMBER").items()) {
-      if (!key.ends_with("|" + wish.port)) continue;
-      return Note(fmt::format("{} is in a port channel, whose MTU is set there: set it to {}", wish.port,
-                              *wish.rendering.settings.mtu));
-    }
-    editor_.Set("PORT", wish.port, "mtu", std::to_string(*wish.rendering.settings.mtu),
-                Because(wish, Setting::kMtu, "hosts' packets fit"));
+    const std::string mtu = std::to_string(*wish.rendering.settings.mtu);
+    const auto channel = channels_.find(wish.port);
+    if (channel == channels_.end())
+      return editor_.Set("PORT", wish.port, "mtu", mtu, Because(wish, Setting::kMtu, "hosts' packets fit"));
+    if (TextOf(Member(Entry(live_, "PORTCHANNEL", channel->second), "mtu")) == mtu) return;
+    Note(fmt::format("{} is in a port channel, whose MTU is set there: set it to {}", wish.port, mtu));
   }
 
   // Points a field of the port to a map with this content.
@@ -418,6 +421,7 @@ class Patcher {
   }
 
   const Json& live_;
+  const std::map<std::string, std::string> channels_;  // by port
   Editor editor_;
   const std::string base_;
   const std::vector<SonicWish>& wishes_;

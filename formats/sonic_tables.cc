@@ -98,4 +98,18 @@ std::string RangeText(int first, int last) {
   return first == last ? std::to_string(first) : fmt::format("{}-{}", first, last);
 }
 
+std::map<std::string, std::string> PortChannels(const Json& root) {
+  std::map<std::string, std::string> channels;
+  const Json& members = Member(root, "PORTCHANNEL_MEMBER");
+  if (!members.is_object()) return channels;
+  for (const auto& [key, member] : members.items()) {
+    const std::size_t bar = key.rfind('|');
+    if (bar == std::string::npos) continue;
+    const std::string channel = key.substr(0, bar);
+    const auto [known, fresh] = channels.emplace(key.substr(bar + 1), channel);
+    if (!fresh && known->second != channel) known->second.clear();
+  }
+  return channels;
+}
+
 }  // namespace heddle::formats::sonic

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -45,5 +46,9 @@ struct RangeKey {
 };
 std::optional<RangeKey> ParseRangeKey(std::string_view key);
 std::string RangeText(int first, int last);  // "3", "3-4"
+
+// Of the ports of PORTCHANNEL_MEMBER which port channel each is in; empty where several claim it. A member takes the
+// MTU of its port channel, and what PORT says of it counts for nothing (sonic-net/sonic-swss, cfgmgr/teammgr.cpp).
+std::map<std::string, std::string> PortChannels(const Json& root);
 
 }  // namespace heddle::formats::sonic

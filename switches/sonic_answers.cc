@@ -46,6 +46,8 @@ std::string DigestSorted(const Json& tree) {
 const std::vector<std::string>& SonicConfigTables() {
   static const std::vector<std::string> kTables{kMetadata,
                                                 kPort,
+                                                "PORTCHANNEL",
+                                                "PORTCHANNEL_MEMBER",
                                                 "PORT_QOS_MAP",
                                                 "DSCP_TO_TC_MAP",
                                                 "TC_TO_QUEUE_MAP",

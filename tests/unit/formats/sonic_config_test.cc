@@ -81,6 +81,28 @@ TEST(SonicConfig, ReadsNamesInBracketsAndQueuesOfAChassis) {
   EXPECT_EQ(config->ports[2].settings.trust, lossless::Trust::kPcp);
 }
 
+// cfgmgr/teammgr.cpp of sonic-swss: "the port's MTU will be inherited from the master's".
+TEST(SonicConfig, GivesAPortOfAPortChannelTheMtuOfThePortChannel) {
+  const auto config = ParseSonicConfig(R"({
+    "PORT": {"Ethernet0": {"mtu": "9216"}, "Ethernet4": {}, "Ethernet8": {"mtu": "9216"},
+             "Ethernet12": {"mtu": "9216"}, "Ethernet16": {"mtu": "9216"}, "Ethernet20": {"mtu": "9216"}},
+    "PORTCHANNEL": {"PortChannel1": {"mtu": "1500"}, "PortChannel2": {"admin_status": "up"}},
+    "PORTCHANNEL_MEMBER": {"PortChannel1|Ethernet0": {}, "PortChannel1|Ethernet4": {},
+                           "PortChannel2|Ethernet8": {}, "PortChannel3|Ethernet12": {},
+                           "PortChannel1|Ethernet16": {}, "PortChannel2|Ethernet16": {}, "nonsense": []}})");
+  ASSERT_TRUE(config) << config.error().message;
+  ASSERT_EQ(config->ports.size(), 6u);
+  EXPECT_EQ(config->ports[0].settings.mtu, 1500);
+  EXPECT_EQ(config->ports[1].settings.mtu, 1500);
+  EXPECT_EQ(config->ports[2].settings.mtu, std::nullopt) << "the port channel says none";
+  EXPECT_EQ(config->ports[3].settings.mtu, std::nullopt) << "there is no such port channel";
+  EXPECT_EQ(config->ports[4].settings.mtu, std::nullopt) << "two port channels claim it";
+  EXPECT_EQ(config->ports[5].settings.mtu, 9216) << "it is in none";
+  EXPECT_THAT(Refusal(R"({"PORT": {"Ethernet0": {"mtu": "9216"}}, "PORTCHANNEL_MEMBER": {"Po1|Ethernet0": {}},
+                          "PORTCHANNEL": {"Po1": {"mtu": "large"}}})"),
+              HasSubstr("PORTCHANNEL|Po1: mtu \"large\" is not 68 to 65535"));
+}
+
 TEST(SonicConfig, LeavesOutPortsWithoutQosWhereOthersHaveIt) {
   const auto config = ParseSonicConfig(
       R"({"PORT": {"Ethernet0": {}, "Ethernet4": {}}, "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}}})");

@@ -248,6 +248,18 @@ TEST(SonicPatch, RefusesWhatItCannotRender) {
               Contains(HasSubstr("in a port channel")));
 }
 
+TEST(SonicPatch, LeavesTheMtuOfAPortChannelAloneWhereItIsRight) {
+  Json config = Json::parse(LosslessFixture("sonic-default.json"));
+  config["PORTCHANNEL_MEMBER"] = {{"PortChannel1|Ethernet0", Json::object()}};
+  config["PORTCHANNEL"] = {{"PortChannel1", {{"mtu", "1500"}}}};
+  const std::string note = "Ethernet0 is in a port channel, whose MTU is set there: set it to 9216";
+  EXPECT_THAT(PatchOf(config.dump(), {{"Ethernet0", Rendered()}}).notes, Contains(note));
+  config["PORTCHANNEL"]["PortChannel1"]["mtu"] = "9216";
+  const SonicPatch patch = PatchOf(config.dump(), {{"Ethernet0", Rendered()}});
+  EXPECT_THAT(patch.notes, Not(Contains(note)));
+  EXPECT_THAT(PatchJson(patch), Not(HasSubstr("/PORT/Ethernet0"))) << "what stands there counts for nothing";
+}
+
 // Switches of all kinds: other maps, ranges, queues without entries, ports of others, tables that are not there.
 Json RandomConfig(base::Random& random) {
   Json config = Json::parse(LosslessFixture("sonic-default.json"));

@@ -28,6 +28,15 @@ TEST(SonicAnswers, AreOneConfigurationOfAllTables) {
   EXPECT_EQ(read->config.ports[0].settings.mtu, 9216);
 }
 
+TEST(SonicAnswers, TellWhichPortChannelSaysTheMtu) {
+  auto tables = Tables(kPorts);
+  tables["PORTCHANNEL"] = R"({"PortChannel1":{"mtu":"1500"}})";
+  tables["PORTCHANNEL_MEMBER"] = R"({"PortChannel1|Ethernet0":{"NULL":"NULL"}})";
+  const auto read = ReadSonicText(*SonicConfigText(tables));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->config.ports.at(0).settings.mtu, 1500);
+}
+
 TEST(SonicAnswers, LeaveOutTablesThatAreEmptyHoweverTheyArePrinted) {
   auto tables = Tables(kPorts);
   const std::string tight = *SonicConfigText(tables);
