@@ -20,17 +20,19 @@ void SwitchWatch::AskLldp(Session& session) {
       });
 }
 
-// It need not have LLDP: one that does not tell contradicts nobody.
+// It need not have LLDP: one that does not tell contradicts nobody; but one that told stands by it until it says
+// otherwise.
 void SwitchWatch::TookLldp(Session& session, const base::Result<std::vector<Notice>>& said) {
   session.asking_config = false;
   session.config_at = clock_.Now() + Jittered(std::chrono::seconds(session.object.spec.poll_seconds));
+  if (!Answered(said)) return;
   std::vector<std::pair<switches::Steps, gnmi::Json>> trees;
   if (said) {
     for (const Notice& notice : *said) {
       for (const gnmi::Update& update : notice.updates) {
         if (!update.json) continue;
         auto tree = gnmi::TreeOf(*update.json);
-        if (!tree) continue;
+        if (!tree) return;
         switches::Steps steps;
         for (const gnmi::Elem& elem : update.path.elems) steps.push_back(elem.name);
         trees.emplace_back(std::move(steps), *std::move(tree));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "crds/fabric_switch.h"
 #include "gnmi/client.h"
 #include "kube/object.h"
@@ -21,6 +22,12 @@ namespace heddle::operators {
 
 gnmi::GetRequest RequestOf(const char* target, const std::vector<std::vector<std::string>>& paths);
 gnmi::Path PathOf(const char* target, const std::vector<std::string>& elems);
+
+// Whether it answered, if only that it has no such thing. One that cannot be heard has taken nothing back.
+inline bool Answered(const base::Result<std::vector<gnmi::Notice>>& said) {
+  return said || said.error().code == base::Code::kNotFound ||
+         said.error().code == base::Code::kUnimplemented;
+}
 
 // Whoever posts and whoever takes are different threads; what is posted for a session that ended meanwhile is nobody's.
 struct SwitchWatch::Mailbox {

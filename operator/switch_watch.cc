@@ -393,14 +393,17 @@ void SwitchWatch::AskNeighbours(Session& session) {
                       });
 }
 
-// A switch that does not tell contradicts nobody.
+// A switch that does not tell contradicts nobody; but one that told stands by it until it says otherwise.
 void SwitchWatch::TookNeighbours(Session& session, const base::Result<std::vector<Notice>>& said) {
   switches::Neighbours neighbours;
+  if (!Answered(said)) return;
   if (said) {
     for (const Notice& notice : *said) {
       for (const gnmi::Update& update : notice.updates) {
         if (update.path.elems.size() != 1 || !update.json) continue;
-        if (const auto table = gnmi::TreeOf(*update.json)) neighbours.merge(switches::ReadNeighbours(*table));
+        const auto table = gnmi::TreeOf(*update.json);
+        if (!table || !table->is_object()) return;
+        neighbours.merge(switches::ReadNeighbours(*table));
       }
     }
   }

@@ -502,6 +502,43 @@ TEST_F(SwitchWatchTest, WhomASwitchSeesIsReadWithItsSettings) {
   EXPECT_FALSE(Answer().trouble);
 }
 
+// Else a cable that it contradicts would be proved whenever it is slow.
+TEST_F(SwitchWatchTest, WhomASwitchSawStandsWhileItCannotBeHeardOrRead) {
+  const std::string table = "APPL_DB:/LLDP_ENTRY_TABLE";
+  There().tables[table] = {{"Ethernet0", {{"lldp_rem_sys_name", "gpu-018"}}}};
+  Make();
+  Pass(5s);
+  const auto known = Answer().neighbours;
+  ASSERT_NE(known, nullptr);
+  There().troubles.emplace(table, base::Error{base::Code::kTimeout, "leaf-3: no answer", {}});
+  Pass(70s);
+  EXPECT_GE(There().asked[table], 2);
+  EXPECT_EQ(Answer().neighbours, known) << "it is slow";
+  There().troubles.clear();
+  There().tables[table] = "banana";
+  Pass(70s);
+  EXPECT_EQ(Answer().neighbours, known) << "it answers garbage";
+  There().troubles.emplace(table, base::Error{base::Code::kNotFound, "leaf-3: no such path", {}});
+  Pass(70s);
+  EXPECT_EQ(Answer().neighbours, nullptr) << "it has none";
+}
+
+TEST_F(SwitchWatchTest, WhomASwitchOfOpenConfigSawStandsWhileItCannotBeHeard) {
+  ListenAsOpenConfig();
+  SaySystem("leaf-3");
+  Pass(2s);
+  const auto known = Answer().neighbours;
+  ASSERT_NE(known, nullptr);
+  There().troubles.emplace("/lldp", base::Error{base::Code::kTimeout, "leaf-3: no answer", {}});
+  Pass(70s);
+  EXPECT_GE(There().asked["/lldp"], 2);
+  EXPECT_EQ(Answer().neighbours, known);
+  There().troubles.clear();
+  There().tables.erase("/lldp");
+  Pass(70s);
+  EXPECT_EQ(Answer().neighbours, nullptr) << "it has none";
+}
+
 TEST_F(SwitchWatchTest, ASwitchThatIsGoneIsForgotten) {
   Make();
   Pass(2s);
