@@ -31,7 +31,7 @@ class Doubting {
     }
     for (std::size_t at = 0; at < switches.size(); ++at) {
       switches_by_name_.Add(switches[at].name, int(at));
-      switches_by_name_.Add(switches[at].chassis_id, int(at));
+      switches_by_name_.AddChassis(switches[at].chassis_id, int(at));
     }
     for (const auto& [where, cables] : claims_) {
       const Neighbour* const seen = SeenAt(where.first, where.second);

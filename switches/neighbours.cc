@@ -1,5 +1,7 @@
 #include "switches/neighbours.h"
 
+#include <utility>
+
 #include "base/lower_case.h"
 #include "formats/printable.h"
 #include "switches/port_counters.h"
@@ -46,10 +48,17 @@ bool IsCalled(std::string_view system, std::string_view name) {
 
 void ByName::Add(const std::string& name, int number) {
   if (name.empty()) return;
-  for (const std::string& one : {base::LowerCase(name), base::LowerCase(WithoutDomain(name))}) {
-    const auto [found, fresh] = numbers_.emplace(one, number);
-    if (!fresh && found->second != number) found->second = kSeveral;
-  }
+  Put(base::LowerCase(name), number);
+  Put(base::LowerCase(WithoutDomain(name)), number);
+}
+
+void ByName::AddChassis(const std::string& chassis_id, int number) {
+  if (!chassis_id.empty()) Put(base::LowerCase(chassis_id), number);
+}
+
+void ByName::Put(std::string key, int number) {
+  const auto [found, fresh] = numbers_.emplace(std::move(key), number);
+  if (!fresh && found->second != number) found->second = kSeveral;
 }
 
 int ByName::Find(const std::string& system) const {

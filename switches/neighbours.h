@@ -31,15 +31,17 @@ Neighbours ReadNeighbours(const crds::Json& table);
 // several domains and say none. Of an address all of it counts.
 bool IsCalled(std::string_view system, std::string_view name);
 
-// Finds by such a name one of many.
+// Finds by such a name one of many, or by its chassis id, whose dots begin no domain: "043f.72aa.bbcc".
 class ByName {
  public:
   static constexpr int kNobody = -1;
   static constexpr int kSeveral = -2;
   void Add(const std::string& name, int number);
+  void AddChassis(const std::string& chassis_id, int number);
   int Find(const std::string& system) const;  // its number, kNobody or kSeveral
 
  private:
+  void Put(std::string key, int number);
   std::map<std::string, int> numbers_;  // by the name in small letters, with its domain and without
 };
 

@@ -267,7 +267,7 @@ class Linking {
   explicit Linking(std::span<const KnownSwitch> switches) : switches_(switches), asked_(switches.size()) {
     for (std::size_t at = 0; at < switches.size(); ++at) {
       by_name_.Add(switches[at].name, int(at));
-      by_chassis_.Add(switches[at].chassis_id, int(at));
+      by_chassis_.AddChassis(switches[at].chassis_id, int(at));
     }
     for (std::size_t at = 0; at < switches.size(); ++at) {
       if (IsAsked(switches[at])) asked_[at].emplace(*switches[at].config);

@@ -176,6 +176,17 @@ TEST(Neighbours, AreCalledByTheirNamesWhateverTheDomain) {
   EXPECT_EQ(names.Find("leaf-6"), ByName::kNobody);
 }
 
+// As some makes write a MAC.
+TEST(Neighbours, OfOneMakeAreToldApartByTheirChassis) {
+  ByName switches;
+  switches.AddChassis("043f.72aa.bbcc", 1);
+  switches.AddChassis("043f.7200.0001", 2);
+  switches.AddChassis("", 3);
+  EXPECT_EQ(switches.Find("043F.72AA.BBCC"), 1);
+  EXPECT_EQ(switches.Find("043f.7200.0001"), 2);
+  EXPECT_EQ(switches.Find("043f.7299.9999"), ByName::kNobody) << "of the same make, and not asked";
+}
+
 // The agent's own reading of the link's coding, held against the switch's.
 TEST_F(CablesTest, ContradictWhereTheEndsCodeDifferently) {
   for (auto& port : configs[1].ports) port.fec = "rs";
