@@ -97,9 +97,13 @@ class Comparing {
     end.has_no_watchdog = WantsNoWatchdog(node, name);
     // Of a link that is down the driver may say what it would run with.
     if (end.link_up == std::optional(true)) end.fec = report->fec;
-    lossless::PortSettings settings = *report->have;
-    if (!settings.mtu && nic.mtu > 0) settings.mtu = nic.mtu;
-    end.settings = pool_.Intern(settings);
+    if (report->have->mtu || nic.mtu <= 0) {
+      end.settings = pool_.Intern(*report->have);
+    } else {
+      lossless::PortSettings settings = *report->have;
+      settings.mtu = nic.mtu;
+      end.settings = pool_.Intern(settings);
+    }
     return end;
   }
 

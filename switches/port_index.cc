@@ -14,6 +14,9 @@ PortIndex::PortIndex(const formats::SonicConfig& config) : config_(config) {
   }
   std::sort(by_name_.begin(), by_name_.end());
   std::sort(by_alias_.begin(), by_alias_.end());
+  ranks_.resize(size());
+  for (std::size_t rank = 0; rank < by_name_.size(); ++rank)
+    ranks_[std::size_t(by_name_[rank].second)] = int(rank);
 }
 
 const formats::SonicPort& PortIndex::operator[](int number) const {

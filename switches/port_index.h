@@ -17,6 +17,7 @@ class PortIndex {
 
   static constexpr int kNone = -1;
   int NumberOf(std::string_view name) const;  // from 0, those that are bare last; kNone: there is none
+  int RankOf(int number) const { return ranks_[std::size_t(number)]; }  // its place by name, from 0
   const formats::SonicPort& operator[](int number) const;
   const formats::SonicPort* Find(std::string_view name) const;  // null: there is none
   std::size_t size() const { return config_.ports.size() + config_.bare.size(); }
@@ -27,6 +28,7 @@ class PortIndex {
 
   const formats::SonicConfig& config_;
   Numbers by_name_, by_alias_;
+  std::vector<int> ranks_;  // by number
 };
 
 }  // namespace heddle::switches

@@ -208,6 +208,7 @@ class Outcomes {
   static void Name(const std::string& lower, const std::string& upper, CableOutcome& outcome) {
     for (CableFinding& finding : outcome.findings) {
       std::string named;
+      named.reserve(finding.sentence.size() + lower.size() + upper.size());
       for (const char c : finding.sentence) {
         if (c == kLowerName) {
           named += lower;
@@ -303,9 +304,10 @@ class Linking {
   const Asked& AskedAt(const End& end) const { return *asked_[std::size_t(end.at)]; }
   const formats::SonicPort& PortAt(const End& end) const { return AskedAt(end).ports[end.port]; }
 
-  std::tuple<int, std::string_view, int, std::string_view, int, int> OrderOf(const Ends& ends) const {
-    return {ends.lower.at,           PortAt(ends.lower).name, ends.upper.at,
-            PortAt(ends.upper).name, ends.lower.port,         ends.upper.port};
+  // By numbers alone: names of ports lie all over the memory.
+  std::array<int, 4> OrderOf(const Ends& ends) const {
+    const auto rank = [this](const End& end) { return AskedAt(end).ports.RankOf(end.port); };
+    return {ends.lower.at, rank(ends.lower), ends.upper.at, rank(ends.upper)};
   }
 
   // The one switch that is meant, by its chassis id where either says one; kNobody: none that is asked, or one of

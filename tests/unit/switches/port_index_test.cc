@@ -23,6 +23,9 @@ TEST(PortIndex, FindsAsOneLooksByHand) {
   EXPECT_EQ(index[index.NumberOf("Ethernet24")].bare, "is shut down");
   EXPECT_EQ(index.NumberOf("etp2"), 0) << "the first of two";
   EXPECT_EQ(index.NumberOf("nowhere"), PortIndex::kNone);
+  int rank = 0;
+  for (const char* name : {"Ethernet0", "Ethernet16", "Ethernet24", "Ethernet8", "etp1"})
+    EXPECT_EQ(index.RankOf(index.NumberOf(name)), rank++) << name;
 }
 
 TEST(PortIndex, OfNoPortsHasNone) {
