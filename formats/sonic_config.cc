@@ -53,7 +53,9 @@ class Reader {
                      Printable(TextOf(Member(port, "alias"))),
                      Within(std::string_view(TextOf(Member(port, "speed"))), 1, 10'000'000),
                      Printable(TextOf(Member(port, "fec")), 16),
-                     ""};
+                     "",
+                     Negotiates(port)};
+      if (read.negotiates) read.fec = "auto";
       const Json& map = Member(qos, name);
       if (TextOf(Member(port, "admin_status")) == "down") {
         ++down;
@@ -88,6 +90,11 @@ class Reader {
   static bool HasPorts(const Json& qos) {
     return qos.is_object() && std::any_of(qos.items().begin(), qos.items().end(),
                                           [](const auto& entry) { return entry.key() != "global"; });
+  }
+  // "1" before 2021 (sonic-net/SONiC, doc/port_auto_neg).
+  static bool Negotiates(const Json& port) {
+    const std::string autoneg = TextOf(Member(port, "autoneg"));
+    return autoneg == "on" || autoneg == "1";
   }
   static void Note(SonicConfig& config, std::string note) {
     if (config.notes.size() < kMaxNotes) config.notes.push_back(std::move(note));

@@ -19,6 +19,7 @@ struct SonicPort {
   std::string fec;  // "rs", "fc", "none", "auto"; empty where nobody says
   std::string
       bare;  // why there are no settings: "is shut down", "has no PORT_QOS_MAP"; empty where there are
+  bool negotiates = false;  // it runs at what both ends agree on, and speed_mbps is what it is set to
   friend bool operator==(const SonicPort&, const SonicPort&) = default;
 };
 

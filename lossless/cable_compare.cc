@@ -241,7 +241,7 @@ class Comparing {
           "give that priority group a profile with xoff: `kubectl heddle switch render`");
   }
 
-  void Link() {
+  void Speeds() {
     const CableEnd &host = cable_.host, &leaf = cable_.leaf;
     const auto speed = [](const std::optional<int>& mbps) {
       return mbps ? fmt::format("{} Gb/s", *mbps / 1000) : std::string();
@@ -255,6 +255,16 @@ class Comparing {
           "link-speed", "speed", speed(host.speed_mbps), speed(leaf.speed_mbps),
           "the ends have different speeds: the faster fills the slower one's headroom, or the link is down",
           "set one speed at both ends, and look at the cable and its transceivers");
+    }
+  }
+
+  void Link() {
+    const CableEnd &host = cable_.host, &leaf = cable_.leaf;
+    if (!leaf.negotiates) {
+      Speeds();
+    } else if (host.link_up != std::optional(true)) {
+      NotKnown("speed", "", "", "the switch's port negotiates its speed, and the link is not up",
+               "bring the link up: then both ends have one speed");
     }
     Coding();
     const auto& mtu = host_.settings.mtu;
@@ -296,7 +306,7 @@ class Comparing {
 };
 
 // What an end is to the comparison, as numbers that order.
-using EndKey = std::tuple<int, int, int, int, int, bool>;
+using EndKey = std::tuple<int, int, int, int, int, bool, bool>;
 EndKey KeyOf(const CableEnd& end) {
   const int settings = end.settings.known() ? *end.settings : -1 - int(end.settings.missing());
   return {settings,
@@ -304,7 +314,8 @@ EndKey KeyOf(const CableEnd& end) {
           end.fec ? int(*end.fec) : -1,
           end.link_up ? int(*end.link_up) : -1,
           end.max_frame_bytes.value_or(-1),
-          end.has_no_watchdog};
+          end.has_no_watchdog,
+          end.negotiates};
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ struct CableEnd {
   // With kFrameAround, at most: of a switch that does not say whether its MTU is that of IP packets.
   std::optional<int> max_frame_bytes;
   bool has_no_watchdog = false;  // the NIC has none, so nobody asks for it
+  bool negotiates = false;  // the switch's port: whatever it is set to, the link has one speed once it is up
   friend bool operator==(const CableEnd&, const CableEnd&) = default;
 };
 

@@ -149,6 +149,7 @@ class Comparing {
       end.settings = pool_.Intern(there->settings);
     }
     end.speed_mbps = there->speed_mbps;
+    end.negotiates = there->negotiates;
     end.fec = lossless::ParseFec(there->fec);
   }
 

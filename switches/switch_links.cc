@@ -141,7 +141,8 @@ class Comparing {
       return port.speed_mbps ? fmt::format("{} Gb/s", *port.speed_mbps / 1000) : std::string();
     };
     const formats::SonicPort &here = *ports_[0], &there = *ports_[1];
-    if (here.speed_mbps && there.speed_mbps && *here.speed_mbps != *there.speed_mbps)
+    const bool negotiates = here.negotiates || there.negotiates;
+    if (!negotiates && here.speed_mbps && there.speed_mbps && *here.speed_mbps != *there.speed_mbps)
       Find(LosslessVerdict::kContradiction, "link-speed", "speed", speed(here), speed(there),
            "the ends have different speeds", "set one speed at both ends");
     const auto a = lossless::ParseFec(here.fec), b = lossless::ParseFec(there.fec);
@@ -223,7 +224,7 @@ class Outcomes {
   }
 
  private:
-  using Key = std::tuple<int, int, std::string_view>;  // settings, speed, FEC
+  using Key = std::tuple<int, int, bool, std::string_view>;  // settings, speed, whether negotiated, FEC
 
   static CableOutcome Compared(const formats::SonicPort& lower, const formats::SonicPort& upper) {
     return Comparing(std::string(1, kLowerName), lower, std::string(1, kUpperName), upper).Run();
@@ -232,7 +233,7 @@ class Outcomes {
   // Ports of one switch are mostly alike, and to see that costs less than to look them up.
   Key KeyOf(const formats::SonicPort& port, int& last) {
     if (last < 0 || pool_[last] != port.settings) last = pool_.Intern(port.settings);
-    return {last, port.speed_mbps.value_or(-1), port.fec};
+    return {last, port.speed_mbps.value_or(-1), port.negotiates, port.fec};
   }
 
   lossless::SettingsPool pool_;

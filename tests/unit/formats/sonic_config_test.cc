@@ -103,6 +103,19 @@ TEST(SonicConfig, GivesAPortOfAPortChannelTheMtuOfThePortChannel) {
               HasSubstr("PORTCHANNEL|Po1: mtu \"large\" is not 68 to 65535"));
 }
 
+TEST(SonicConfig, TellsPortsThatNegotiate) {
+  const auto config = ParseSonicConfig(R"({"PORT": {
+    "Ethernet0": {"autoneg": "on", "speed": "400000", "fec": "rs"}, "Ethernet4": {"autoneg": "1"},
+    "Ethernet8": {"autoneg": "off", "fec": "rs"}, "Ethernet12": {"fec": "rs"}}})");
+  ASSERT_TRUE(config);
+  ASSERT_EQ(config->ports.size(), 4u);
+  EXPECT_TRUE(config->ports[0].negotiates && config->ports[1].negotiates);
+  EXPECT_EQ(config->ports[0].fec, "auto") << "it is agreed on, too";
+  EXPECT_EQ(config->ports[0].speed_mbps, 400'000);
+  EXPECT_FALSE(config->ports[2].negotiates || config->ports[3].negotiates);
+  EXPECT_EQ(config->ports[2].fec, "rs");
+}
+
 TEST(SonicConfig, LeavesOutPortsWithoutQosWhereOthersHaveIt) {
   const auto config = ParseSonicConfig(
       R"({"PORT": {"Ethernet0": {}, "Ethernet4": {}}, "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}}})");

@@ -128,6 +128,25 @@ TEST(CableComparison, FindsEachContradiction) {
   }
 }
 
+TEST(CableComparison, TakesAnUpLinkForTheProofOfOneSpeedWhereTheSwitchNegotiates) {
+  Bench bench;
+  bench.cable.leaf.negotiates = true;
+  bench.cable.leaf.fec.reset();
+  bench.cable.leaf.speed_mbps = 800'000;  // that it is set to
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless);
+  bench.cable.host.link_up = false;
+  const CableOutcome outcome = bench.Outcome();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(FindRule(outcome, "link-speed"), nullptr);
+  SettingsPool pool;
+  Cable fixed = bench.cable, negotiated = bench.cable;
+  fixed.leaf.negotiates = false;
+  fixed.host.settings = negotiated.host.settings = pool.Intern(bench.host);
+  fixed.leaf.settings = negotiated.leaf.settings = pool.Intern(bench.leaf);
+  const std::vector<Cable> cables{fixed, negotiated};
+  EXPECT_EQ(CompareCables(pool, cables).outcomes.size(), 2u) << "they are not alike";
+}
+
 TEST(CableComparison, TellsOtherThingsWithoutBlamingTheCable) {
   Bench several;
   several.leaf.pfc = several.leaf.watched = PrioritySet{3, 4};

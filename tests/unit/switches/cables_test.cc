@@ -201,6 +201,13 @@ TEST_F(CablesTest, ContradictWhereTheEndsCodeDifferently) {
   EXPECT_EQ(worst->leaf, "rs");
 }
 
+TEST_F(CablesTest, HaveOneSpeedWhereTheSwitchNegotiates) {
+  for (auto& port : configs[1].ports) port.speed_mbps = 800'000;
+  EXPECT_EQ(Verdicts()[1], LosslessVerdict::kContradiction);
+  for (auto& port : configs[1].ports) port.negotiates = true;
+  EXPECT_EQ(Verdicts()[1], kProved);
+}
+
 // A leaf of OpenConfig says speed, FEC and MTU and nothing of PFC: its cables are never proved, and may be proved wrong.
 TEST_F(CablesTest, OnALeafOfOpenConfigAreUnprovedOrContradictByTheirLine) {
   formats::SonicConfig& leaf = configs[0];

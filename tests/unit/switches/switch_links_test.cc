@@ -189,6 +189,13 @@ TEST_F(SwitchLinksTest, ToASwitchOfOpenConfigAreComparedByTheirLine) {
   EXPECT_EQ(outcome.findings.front().rule, "link-speed");
 }
 
+TEST_F(SwitchLinksTest, HaveOneSpeedWhereAnEndNegotiates) {
+  Spine().speed_mbps = 100'000;
+  EXPECT_EQ(First().findings.at(0).rule, "link-speed");
+  Spine().negotiates = true;
+  EXPECT_EQ(First().verdict, LosslessVerdict::kLossless);
+}
+
 // Two vendors may count the same frame as 9216, 9230 with Ethernet's header, 9234 or 9238 with a tag or a checksum, too.
 TEST_F(SwitchLinksTest, BetweenTwoOfOpenConfigContradictWhereNoReadingMakesTheirMtusOne) {
   SpeakOpenConfig(0);
