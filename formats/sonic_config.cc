@@ -91,7 +91,7 @@ class Reader {
     return qos.is_object() && std::any_of(qos.items().begin(), qos.items().end(),
                                           [](const auto& entry) { return entry.key() != "global"; });
   }
-  // "1" before 2021 (sonic-net/SONiC, doc/port_auto_neg).
+  // "1" in older configurations (sonic-net/SONiC, doc/port_auto_neg).
   static bool Negotiates(const Json& port) {
     const std::string autoneg = TextOf(Member(port, "autoneg"));
     return autoneg == "on" || autoneg == "1";

@@ -67,10 +67,16 @@ class Comparing {
                : "give the port its maps: `kubectl heddle switch render` for a host's port shows which");
       return false;
     }
+    // Which pause stops which queue is worth knowing only where there is any.
+    const PortSettings& mine = Of(end);
+    const bool no_pause = !mine.pfc || mine.pfc->empty();
     for (const auto& [setting, said] :
-         {std::pair(Setting::kPfc, Of(end).pfc.has_value()),
-          std::pair(Setting::kDscpToPriority, Of(end).dscp_to_priority.has_value()),
-          std::pair(Setting::kMtu, Of(end).mtu.has_value())}) {
+         {std::pair(Setting::kPfc, mine.pfc.has_value()),
+          std::pair(Setting::kDscpToPriority, mine.dscp_to_priority.has_value()),
+          std::pair(Setting::kPriorityToGroup, no_pause || mine.priority_to_group.has_value()),
+          std::pair(Setting::kPriorityToQueue, no_pause || mine.priority_to_queue.has_value()),
+          std::pair(Setting::kPauseToQueue, no_pause || mine.pause_to_queue.has_value()),
+          std::pair(Setting::kMtu, mine.mtu.has_value())}) {
       if (said) continue;
       const std::string name(SettingName(setting));
       Find(LosslessVerdict::kUnproved, "not-known", name, SettingText(Of(0), setting),

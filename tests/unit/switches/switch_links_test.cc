@@ -157,6 +157,28 @@ TEST_F(SwitchLinksTest, NameEveryOtherThingThatLosesPackets) {
   EXPECT_EQ(First().verdict, LosslessVerdict::kUnproved);
 }
 
+// As of a host's port, whose switch has to say them.
+TEST_F(SwitchLinksTest, AreUnprovedWhereAnEndThatPausesNamesNoMapOfGroupsOrQueues) {
+  const auto without = [&](std::optional<lossless::PriorityTable> lossless::PortSettings::*map) {
+    Spine() = Leaf();
+    (Spine().settings.*map).reset();
+    const lossless::CableOutcome outcome = First();
+    EXPECT_EQ(outcome.verdict, LosslessVerdict::kUnproved);
+    return outcome.findings.empty() ? std::string() : outcome.findings.front().sentence;
+  };
+  EXPECT_EQ(without(&lossless::PortSettings::priority_to_group),
+            "nobody says priorityToGroup of spine-0 Ethernet0");
+  EXPECT_EQ(without(&lossless::PortSettings::priority_to_queue),
+            "nobody says priorityToQueue of spine-0 Ethernet0");
+  EXPECT_EQ(without(&lossless::PortSettings::pause_to_queue),
+            "nobody says pauseToQueue of spine-0 Ethernet0");
+  for (const auto port : {&Spine(), &Leaf()}) {
+    port->settings.pfc = lossless::PrioritySet{};
+    port->settings.priority_to_group.reset();
+  }
+  EXPECT_EQ(First().findings.at(0).rule, "switch-link-lossy") << "without PFC there is nothing to map";
+}
+
 TEST_F(SwitchLinksTest, NameAnEndThatIsLossyByItself) {
   (*Spine().settings.priority_to_queue)[3] = 1;
   lossless::CableOutcome outcome = First();
