@@ -1,20 +1,26 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "cli/flags_commands.h"
+#include "crds/workload_check.h"
 
 namespace heddle::cli {
 namespace {
 
-constexpr const char* kCheckHelp = R"(
+constexpr const char* kCheckAbout = R"(
 A FILE holds pods, Jobs, JobSets, PyTorchJobs, MPIJobs, StatefulSets, LeaderWorkerSets or any other objects with pod
 templates: YAML or JSON, several documents or a List; - is standard input. KIND/NAME is one in the cluster. The pods of
 a TrainJob are made from its runtime, and a PodGroup says how many its pods are: give the file of that, too, unless it
 is in the cluster already.
 
-Looked for is what keeps GPUs of several nodes from talking by RDMA, and what ends a long run early: no RDMA devices,
-no network interface for RoCE, memory that may not be pinned, a small /dev/shm, no heddle.dev/fabric, a parallelism
-that does not make the GPUs, pods that fit no node or leave GPUs over, backoffLimit 0.
+Looked for is what keeps GPUs of several nodes from talking by RDMA, what ends a long run early, and what Heddle would
+refuse. Each finding names its rule:
 
+)";
+
+constexpr const char* kCheckHelp = R"(
 With KIND/NAME the cluster says how many GPUs its nodes have, what their NICs speak and which resources bring them.
 Files are looked at alone: say it by the flags where nodes have other than 8 GPUs, or InfiniBand, or give the nodes in
 a file, by --topology. --where then asks that file and no cluster.
@@ -26,7 +32,7 @@ Examples:
   kubectl heddle check --where llama.yaml                     and where it would lie now, at how many ms per step
   kubectl heddle check --where llama.yaml --topology fabric.json    where it would lie in a cluster in a file
   kubectl heddle check job/llama pytorchjob/bert -n train     what runs, or waits, now
-  kubectl heddle check --rules                                what it looks for; docs/devices.md says why
+  kubectl heddle check --rules -o yaml                        the rules with why and what to do, as docs/devices.md
 
 Exit codes: 0 nothing was found, 3 something was (errors or warnings), 2 something could not be read, 1 the cluster
 could not be asked.)";
@@ -83,6 +89,14 @@ Examples:
 
 Exit codes: 0 all is handed back, 3 something is left for you, or Heddle is still in force, 1 something failed.)";
 
+// Who looks up the word of a finding has it here as in --rules: both are made of the rules themselves.
+std::string CheckHelp() {
+  std::string help = kCheckAbout;
+  for (const crds::WorkloadRule& rule : crds::WorkloadRules())
+    help += fmt::format("  {:<17}  {}\n", rule.id, rule.forbids);
+  return help + kCheckHelp;
+}
+
 }  // namespace
 
 void DefineCheck(CLI::App& check, CheckOptions& flags) {
@@ -96,7 +110,7 @@ void DefineCheck(CLI::App& check, CheckOptions& flags) {
   DefineTopologyFiles(check, flags.topology);
   check.add_flag("--where", flags.where, "Also: where it would land in the cluster now, and ms per step");
   check.add_flag("--rules", flags.rules, "Instead: list the rules");
-  check.footer(kCheckHelp);
+  check.footer(CheckHelp());
 }
 
 void DefineBench(CLI::App& bench, BenchOptions& flags) {

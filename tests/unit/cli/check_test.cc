@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tests/unit/cli/check_stage.h"
 #include "tests/unit/cli/from_disk.h"
 #include "tests/unit/cli/golden.h"
+#include "tests/unit/cli/shell_words.h"
 
 namespace heddle::cli {
 namespace {
@@ -313,7 +315,8 @@ TEST_F(CheckPodsOfAPodGroup, CountsThemAsTheGroupDoes) {
   Count(4);
   const Output output = Look({"group.yaml", "pods.yaml"});
   EXPECT_EQ(output.exit_code, Output::kRefused);
-  EXPECT_THAT(output.out, HasSubstr("not-its-gpus"));
+  EXPECT_THAT(output.out, HasSubstr("ERROR    not-its-gpus  2 pods of PodGroup pair: pair-0 and pair-1\n"));
+  EXPECT_EQ(output.out.find("not-its-gpus"), output.out.rfind("not-its-gpus")) << "once for the gang";
 }
 
 TEST_F(CheckPodsOfAPodGroup, TakesThoseThatAreThereForAllWhereTheGroupIsNot) {
@@ -339,12 +342,24 @@ TEST(CheckCommand, ListsItsRules) {
     EXPECT_THAT(output.out, HasSubstr(std::string(rule.id)));
 }
 
-// The documentation explains each rule.
+TEST(CheckCommand, NamesEachRuleInItsHelp) {
+  const CommandLine line = ReadWords({"kubectl-heddle", "check", "--help"});
+  ASSERT_TRUE(line.instead);
+  for (const crds::WorkloadRule& rule : crds::WorkloadRules())
+    EXPECT_THAT(line.instead->out, testing::ContainsRegex("\n  " + std::string(rule.id) + "  +[A-Za-z]"));
+}
+
+// The documentation explains each rule, and no other.
 TEST(CheckCommand, IsExplainedInTheDocs) {
   const auto page = FromDisk(std::string(HEDDLE_SOURCE_DIR) + "/docs/devices.md");
   ASSERT_TRUE(page);
+  const std::size_t begin = page->find("\n| rule | forbids |");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string table = page->substr(begin + 1, page->find("\n\n", begin) - begin);
   for (const crds::WorkloadRule& rule : crds::WorkloadRules())
-    EXPECT_THAT(*page, HasSubstr("| `" + std::string(rule.id) + "` |"));
+    EXPECT_THAT(table, HasSubstr("\n| `" + std::string(rule.id) + "` |"));
+  const std::size_t lines = std::size_t(std::count(table.begin(), table.end(), '\n'));
+  EXPECT_EQ(lines, 2 + crds::WorkloadRules().size()) << "a rule that there is no more, or twice";
 }
 
 TEST(CheckCommand, TellsFilesFromWorkloadsInTheCluster) {
