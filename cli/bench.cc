@@ -184,14 +184,14 @@ base::Result<ClusterFiles> ReadLive(kube::Client& client, const BenchOptions& op
   ASSIGN_OR_RETURN(ClusterFiles files, TakeFiles(reading));
   notes += NoteLines(reading.notes);
   const kube::Resource resource = HeddleResource(keys::kGang, true);
-  auto gangs = client.ListAll(resource, {}, stop);
+  auto gangs = ListOrWhyNot(client, resource, {}, stop);
   if (!gangs && gangs.error().code == Code::kForbidden) {
     notes +=
         "Note: Gangs of other namespaces may not be read: what they send over shared links is left out\n";
-    gangs = client.ListAll(resource, {.ns = options.ns}, stop);
+    gangs = ListOrWhyNot(client, resource, {.ns = options.ns}, stop);
   }
   if (!gangs) return Fail(std::move(gangs).error());
-  AddGangs(gangs->items, files);
+  AddGangs(*gangs, files);
   return files;
 }
 

@@ -62,7 +62,7 @@ bool IsName(std::string_view name) {
 
 void AskNodes(kube::Client& client, const CheckOptions& options, CheckGround& ground,
               const std::stop_token& stop) {
-  const auto list = client.ListAll(HeddleResource(keys::kNodeTopology, false), {}, stop);
+  const auto list = ListHeddle(client, keys::kNodeTopology, stop);
   if (!list) {
     ground.notes +=
         Printable("Note: what nodes there are could not be read, so they are taken for nodes of " +
@@ -71,7 +71,7 @@ void AskNodes(kube::Client& client, const CheckOptions& options, CheckGround& gr
     return;
   }
   std::vector<crds::NodeTopology> nodes;
-  for (const Json& object : list->items) {
+  for (const Json& object : *list) {
     auto read = crds::NodeTopologyFromJson(object);
     if (read) nodes.push_back(*std::move(read));
   }
@@ -79,11 +79,21 @@ void AskNodes(kube::Client& client, const CheckOptions& options, CheckGround& gr
 }
 
 // Names of heddle.dev/ are known by themselves; a policy may give others.
-void ReadResources(kube::Client& client, crds::WorkloadGround& ground, const std::stop_token& stop) {
-  const auto list = client.ListAll(HeddleResource(keys::kRdmaDevicePolicy, false), {}, stop);
-  if (!list) return;
+void ReadResources(kube::Client& client, CheckGround& in, const std::stop_token& stop) {
+  const auto list = ListHeddle(client, keys::kRdmaDevicePolicy, stop);
+  if (!list) {
+    // Who is cut off hears of it by what was asked for; without Heddle there are no policies.
+    if (list.error().code != base::Code::kForbidden) return;
+    in.notes += Printable(
+                    "Note: RdmaDevicePolicies could not be read, so a resource that only one of them "
+                    "names is not taken for an RDMA device (--rdma-resource says it): " +
+                    list.error().message) +
+                "\n";
+    return;
+  }
+  crds::WorkloadGround& ground = in.known;
   constexpr int kRails = 32;
-  for (const Json& object : list->items) {
+  for (const Json& object : *list) {
     const auto policy = crds::RdmaDevicePolicyFromJson(object);
     if (!policy) continue;
     for (const crds::RdmaResource& resource : policy->spec.resources) {
@@ -102,8 +112,8 @@ base::Result<LandingGround> AskLandingGround(kube::Client& client, std::string& 
                                              const std::stop_token& stop) {
   ASSIGN_OR_RETURN(FabricReading reading, ReadCluster(client, stop));
   ASSIGN_OR_RETURN(ClusterFiles files, TakeFiles(reading));
-  ASSIGN_OR_RETURN(const kube::ObjectList gangs, client.ListAll(HeddleResource(keys::kGang, true), {}, stop));
-  AddGangs(gangs.items, files);
+  ASSIGN_OR_RETURN(const auto gangs, ListOrWhyNot(client, HeddleResource(keys::kGang, true), {}, stop));
+  AddGangs(gangs, files);
   if (auto pods = client.ListAll(kube::kPods, {}, stop)) {
     files.pods = std::move(pods->items);
   } else {
@@ -203,7 +213,7 @@ Output RunCheck(kube::Client& client, const CheckOptions& options, const ReadFil
   const bool of_files = !options.topology.empty();
   auto ground = of_files ? CheckGroundOfFiles(options, read) : AskGround(client, options, stop);
   if (!ground) return of_files ? FailureOfInput(ground.error()) : Failure(ground.error());
-  ReadResources(client, ground->known, stop);
+  ReadResources(client, *ground, stop);
   const ReadWorkload live = [&](const LiveWorkload& workload) -> base::Result<Json> {
     auto object = client.Get(workload.resource, {options.ns, workload.name}, stop);
     if (object && workload.makes) {

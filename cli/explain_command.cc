@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 
 #include "cli/commands.h"
 #include "cli/explain_target.h"
@@ -26,16 +28,16 @@ kube::Resource EarlierOf(const ExplainKind& kind) {
   return resource;
 }
 
-// What exists, for somebody who wrote another name or kind.
-std::string WhatExists(kube::Client& client, const ExplainTarget& target, const std::string& ns,
-                       const std::stop_token& stop) {
+// What exists, for somebody who wrote another name or kind; nothing where the kind is not served.
+std::optional<std::string> WhatExists(kube::Client& client, const ExplainTarget& target,
+                                      const std::string& ns, const std::stop_token& stop) {
   constexpr std::size_t kShown = 5;
   const std::string& plural = target.kind->resource.plural;
   auto list = client.ListAll(target.kind->resource, {.ns = ns}, stop);
   if (!list && list.error().code == Code::kNotFound && !target.kind->earlier.empty()) {
     list = client.ListAll(EarlierOf(*target.kind), {.ns = ns}, stop);
   }
-  if (!list && list.error().code == Code::kNotFound) return "; this cluster has no " + plural;
+  if (!list && list.error().code == Code::kNotFound) return std::nullopt;
   std::vector<std::string> names;
   if (list) {
     for (const Json& item : list->items) names.push_back(kube::Name(item));
@@ -56,7 +58,11 @@ base::Status ReadOwner(kube::Client& client, const ExplainTarget& target, const 
   }
   if (!owner) {
     base::Error error = std::move(owner).error();
-    if (error.code == Code::kNotFound) error.message += WhatExists(client, target, reading.key.ns, stop);
+    if (error.code != Code::kNotFound) return base::Fail(std::move(error));
+    const auto there = WhatExists(client, target, reading.key.ns, stop);
+    error.message += there ? *there : "; this cluster has no " + target.kind->resource.plural;
+    // Of a kind of ours that is Heddle's absence, which is told with what to do.
+    if (!there && target.kind->resource.group == keys::kGroup) error.code = Code::kUnimplemented;
     return base::Fail(std::move(error));
   }
   reading.owner = *std::move(owner);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cli/advice.h"
+#include "cli/live_cluster.h"
 #include "cli/quality_view.h"
 #include "crds/keys.h"
 #include "crds/observation.h"
@@ -131,14 +132,11 @@ Output RunObserved(kube::Client& client, const ObservedOptions& options, base::W
                    const OutputOptions& look, const std::stop_token& stop) {
   const base::Status words = CheckWords(options);
   if (!words) return Failure(words.error());
-  const kube::Resource resource =
-      kube::CustomResource(std::string(keys::kGroup), std::string(keys::kVersion),
-                           std::string(keys::kGang.plural), std::string(keys::kGang.kind), true);
-  const auto list = client.ListAll(resource, {.ns = options.ns}, stop);
+  const auto list = ListOrWhyNot(client, HeddleResource(keys::kGang, true), {.ns = options.ns}, stop);
   if (!list) return Failure(list.error());
   Output output;
   std::vector<crds::Gang> gangs;
-  for (const Json& object : list->items) {
+  for (const Json& object : *list) {
     if (auto gang = crds::GangFromJson(object)) {
       gangs.push_back(*std::move(gang));
     } else {

@@ -14,6 +14,8 @@ std::string NextStep(const base::Error& error) {
       return "Log in again; `kubectl auth whoami` shows who you are.";
     case Code::kForbidden:
       return "Ask for the right to read this; `kubectl auth can-i --list` shows what you may do.";
+    case Code::kThrottled:
+      return "The API server has more to do than it can; try again in a minute.";
     case Code::kUnimplemented:
       return "Is Heddle installed here? `kubectl get crds` should list nodetopologies.heddle.dev.";
     default:

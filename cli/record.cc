@@ -70,7 +70,7 @@ base::Result<Json> FindAgent(kube::Client& client, const RecordOptions& options,
   const auto running = std::find_if(pods.begin(), pods.end(), IsRunning);
   if (running != pods.end()) return *running;
   return Fail(
-      Code::kUnavailable,
+      Code::kNotFound,  // not kUnavailable: the cluster has answered
       fmt::format("the agent's pod {} on {} does not run ({}): `kubectl -n {} describe pod {}` says why",
                   kube::Name(pods.front()), options.node, kube::StringAt(pods.front(), {"status", "phase"}),
                   kube::Namespace(pods.front()), kube::Name(pods.front())));

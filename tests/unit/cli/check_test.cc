@@ -460,6 +460,16 @@ TEST_F(CheckInACluster, SaysWhatItCouldNotRead) {
   EXPECT_THAT(output.out, HasSubstr("1 workload looked at"));
 }
 
+TEST_F(CheckInACluster, SaysWhereResourcesOfPoliciesMayNotBeRead) {
+  AddCluster("su:1 node:4 gpu:4 nic:4 rail:4 transport:ib");
+  AddSample("example.com/rail3");
+  server.FailNext({.path_contains = "rdmadevicepolicies", .status = 403});
+  const Output output = Look({"job/llama"});
+  EXPECT_THAT(output.out, HasSubstr("no-rdma"));
+  EXPECT_THAT(output.err, AllOf(HasSubstr("Note: RdmaDevicePolicies could not be read"),
+                                HasSubstr("--rdma-resource says it")));
+}
+
 TEST_F(CheckInACluster, FailsWhereTheClusterCannotBeAsked) {
   server.FailNext({.path_contains = "/jobs/", .status = 0}, 2);
   const Output output = Look({"job/llama", "job/bert"});

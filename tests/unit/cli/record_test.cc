@@ -79,10 +79,12 @@ TEST_F(RecordCommand, SaysWhereThereIsNoAgent) {
   EXPECT_EQ(none.exit_code, Output::kFailed);
   EXPECT_THAT(none.err, AllOf(HasSubstr("no agent of Heddle runs on gpu-017"),
                               HasSubstr("`heddle-nodeagent record DIR` does the same")));
+  const Output pending = Run({.node = "gpu-016"});
   EXPECT_THAT(
-      Run({.node = "gpu-016"}).err,
+      pending.err,
       HasSubstr(
           "heddle-nodeagent-a on gpu-016 does not run (Pending): `kubectl -n heddle-system describe pod"));
+  EXPECT_THAT(pending.err, Not(HasSubstr("Is the cluster up"))) << "it has answered";
   EXPECT_TRUE(arguments_.empty());
 }
 
