@@ -436,8 +436,31 @@ class WordsTest(ChartTextTestCase):
             return
         self.assertEqual(old, table, "UPDATE_GOLDEN=1 writes it anew")
 
+    def test_pages_name_no_value_that_there_is_not(self):
+        """Helm refuses a value that it does not know, so who copies one from a page has to find it in the chart."""
+        pages = [REPOSITORY / "README.md", CHART / "templates" / "NOTES.txt", CHART / "rules" / "heddle.yaml",
+                 *sorted((REPOSITORY / "docs").rglob("*.md"))]
+        word = re.compile(rf"(?<![\w./-])(?:{'|'.join(DEFAULTS)})(?:\.[A-Za-z]\w*)+(?![\w(/])")
+        named = [(page.relative_to(REPOSITORY), path) for page in pages for path in word.findall(page.read_text())
+                 if not path.endswith((".md", ".cc", ".h", ".yaml", ".json", ".py")) and path != "monitoring.coreos"]
+        self.assertGreater(len(named), 100, "the values are not found any more")
+        self.assertEqual([one for one in named if not has_value(DEFAULTS, one[1].split("."))], [])
+
     def test_every_value_is_explained(self):
         self.assertEqual([value.path for value in values_in(VALUES.read_text()) if not value.comment], [])
+
+
+def has_value(values, path):
+    """Whether a chart's values have it. A map that is empty takes any key, and resources take limits."""
+    for key in path:
+        if not isinstance(values, dict):
+            return False
+        if not values or key == "limits":
+            return True
+        if key not in values:
+            return False
+        values = values[key]
+    return True
 
 
 def table_of(values):
