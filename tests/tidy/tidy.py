@@ -180,6 +180,24 @@ def check_reasons():
                            f"the reason {reason} stands neither in docs/conditions.md nor on a page that it names")
 
 
+def check_conditions():
+    """docs/conditions.md lists each kind's condition types at its head, and explains those and no others below."""
+    head, *sections = (ROOT / "docs/conditions.md").read_text().split("\n## ")
+    listed = {kind: set(re.findall(r"`(\w+)`", types))
+              for kind, types in re.findall(r"^\| \[(\w+)\]\(#\w+\) \| ([^|]*) \|", head, re.M)}
+    nodes = (ROOT / "docs/nodeagent.md").read_text().split("\n## Conditions\n")[-1].split("\n## ")[0]
+    for section in sections:
+        kind = section.split("\n", 1)[0]
+        tables = re.findall(r"^\| condition \|.*\n(?:\|.*\n)+", section.split("\n### ")[0], re.M)
+        told = set(re.findall(r"^\| `(\w+)`", "".join(tables), re.M))
+        if told and told != listed.get(kind):
+            yield ("docs/conditions.md", 1,
+                   f"lists and explains different conditions of {kind}: {', '.join(sorted(told ^ listed.get(kind, set())))}")
+    for condition in sorted(listed.get("NodeTopology", set())):
+        if f"| `{condition}`" not in nodes:
+            yield "docs/nodeagent.md", 1, f"does not say what to do about the condition {condition}"
+
+
 def main():
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
     faults, checked = [], 0
@@ -196,7 +214,7 @@ def main():
         elif path.endswith(".md"):
             checked += 1
             faults += [(path, *f) for f in check_links(path, file.read_text())]
-    faults += [*check_claims(), *check_reasons()]
+    faults += [*check_claims(), *check_reasons(), *check_conditions()]
     for path, number, what in faults:
         print(f"{path}:{number}: {what}")
     print(f"tidy: {checked} files, {len(faults)} faults")
