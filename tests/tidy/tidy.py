@@ -162,6 +162,15 @@ def check_claims():
             yield "docs/testing.md", 1, f"names the test {name}, which is not there"
 
 
+def check_index():
+    """docs/README.md calls itself the list of the pages, and people look for theirs there."""
+    index = ROOT / "docs/README.md"
+    linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#\s]+)", index.read_text())}
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        if page != index and page not in linked:
+            yield "docs/README.md", 1, f"does not list {page.relative_to(index.parent)}"
+
+
 def check_reasons():
     """A person who meets a reason finds it in docs/conditions.md, or on a page that this one names."""
     page = ROOT / "docs/conditions.md"
@@ -214,7 +223,7 @@ def main():
         elif path.endswith(".md"):
             checked += 1
             faults += [(path, *f) for f in check_links(path, file.read_text())]
-    faults += [*check_claims(), *check_reasons(), *check_conditions()]
+    faults += [*check_claims(), *check_index(), *check_reasons(), *check_conditions()]
     for path, number, what in faults:
         print(f"{path}:{number}: {what}")
     print(f"tidy: {checked} files, {len(faults)} faults")
