@@ -81,6 +81,8 @@ constexpr std::array kPolicyWords{
                 false},
     PolicyWords{"NotTold", "nodes may not be told", "kubectl heddle doctor names the missing right",
                 Gravity::kProblem, false},
+    PolicyWords{"PluginNotRun", "its plugin cannot be run", "kubectl heddle doctor names the missing right",
+                Gravity::kProblem, false},
     PolicyWords{"Drifted", "drifted", "see who writes these settings; docs/lossless.md", Gravity::kWarning,
                 false},
     PolicyWords{"NothingSelected", "selects nothing", "see its nodeSelector, roles and rails",

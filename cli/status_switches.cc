@@ -86,6 +86,14 @@ std::vector<Trouble> SwitchTroubles(const Objects& fabric_switches) {
       troubles.back().what = "does not slow senders down in good time";
       troubles.back().remedy = "kubectl heddle switch render says what it should have; docs/conditions.md";
     }
+    if (const Json* rendered = kube::Condition(object, "Rendered");
+        rendered != nullptr && kube::StringAt(*rendered, {"status"}) == "False") {
+      troubles.push_back(OfSwitch(object, *rendered));
+      troubles.back().what = "has no ConfigMap of what it should have";
+      troubles.back().remedy = kube::StringAt(*rendered, {"reason"}) == "Forbidden"
+                                   ? "set operator.switches.render=true in the chart's values"
+                                   : "see what the server says; docs/conditions.md";
+    }
     if (compared == nullptr || kube::StringAt(*compared, {"status"}) != "False") continue;
     if (kube::StringAt(*compared, {"reason"}) != "NameInDoubt") continue;
     troubles.push_back(OfSwitch(object, *compared));

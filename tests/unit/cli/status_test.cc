@@ -2,7 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <regex>
+
+#include "cli/status_parts.h"
 #include "crds/device_conditions.h"
+#include "tests/unit/cli/from_disk.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
 
@@ -466,6 +471,8 @@ TEST(StatusOfSwitches, NamesThoseThatDoNotAnswerAndThoseThatAreSomebodyElse) {
           {"type": "Counted", "status": "False", "reason": "NotAllowed", "message": "counters of queues: no"}]}})"),
                              Json::parse(R"({"metadata": {"name": "leaf-6"}, "status": {"conditions": [
           {"type": "MarksEcn", "status": "False", "reason": "Off", "message": "3 of 64 ports with a cable; Ethernet0: …"}]}})"),
+                             Json::parse(R"({"metadata": {"name": "leaf-7"}, "status": {"conditions": [
+          {"type": "Rendered", "status": "False", "reason": "Forbidden", "message": "the operator may not"}]}})"),
                              Json::parse(R"({"metadata": {"name": "odd"}, "status": {"conditions": 4}})")};
   const StatusReport report = ReportStatus(reading);
   std::vector<std::string> what;
@@ -473,7 +480,51 @@ TEST(StatusOfSwitches, NamesThoseThatDoNotAnswerAndThoseThatAreSomebodyElse) {
   EXPECT_THAT(what, testing::UnorderedElementsAre(
                         "leaf-3 does not answer", "leaf-4 is not who it should be",
                         "leaf-5 is not counted, so that no fault of its links is seen from there",
-                        "leaf-6 does not slow senders down in good time"));
+                        "leaf-6 does not slow senders down in good time",
+                        "leaf-7 has no ConfigMap of what it should have"));
+  const auto rendered = std::find_if(report.troubles.begin(), report.troubles.end(),
+                                     [](const Trouble& one) { return one.reason == "Rendered/Forbidden"; });
+  ASSERT_TRUE(rendered != report.troubles.end());
+  EXPECT_THAT(rendered->remedy, HasSubstr("operator.switches.render"));
+}
+
+// The words in the first column of a table's rows.
+std::vector<std::string> FirstWords(const std::string& table, const std::string& row) {
+  std::vector<std::string> words;
+  const std::regex first(row);
+  for (auto it = std::sregex_iterator(table.begin(), table.end(), first); it != std::sregex_iterator(); ++it)
+    words.push_back((*it)[1]);
+  return words;
+}
+
+// Why a policy is not in force is told in words of its own, for each reason that the docs explain.
+TEST(StatusOfPolicies, HasWordsForEachReasonInTheDocs) {
+  const std::string root = HEDDLE_SOURCE_DIR;
+  const auto lossless = FromDisk(root + "/docs/lossless.md"),
+             conditions = FromDisk(root + "/docs/conditions.md");
+  ASSERT_TRUE(lossless && conditions);
+  const std::size_t table = lossless->find("| reason of `Ready` |");
+  const std::size_t section = conditions->find("\n## RdmaDevicePolicy\n");
+  ASSERT_NE(table, std::string::npos);
+  ASSERT_NE(section, std::string::npos);
+  std::vector<std::string> reasons =
+      FirstWords(lossless->substr(table, lossless->find("\n\n", table) - table), "\n\\| `(\\w+)`");
+  const std::size_t of_lossless = reasons.size();
+  EXPECT_EQ(std::erase(reasons, "Compliant"), 1u);
+  for (const std::string& reason :
+       FirstWords(conditions->substr(section, conditions->find("\n## ", section + 1) - section),
+                  "\n\\| False `(\\w+)`"))
+    reasons.push_back(reason);
+  EXPECT_GT(of_lossless, 5u);
+  EXPECT_GT(reasons.size(), of_lossless + 3);
+  for (const std::string& reason : reasons) {
+    Json policy{{"metadata", {{"name", "one"}}}};
+    policy["status"]["conditions"] =
+        Json::array({{{"type", "Ready"}, {"status", "False"}, {"reason", reason}}});
+    const auto troubles = PolicyTroubles(Objects{policy}, "LosslessPolicy", base::WallTime{});
+    ASSERT_EQ(troubles.size(), 1u) << reason;
+    EXPECT_EQ(troubles[0].what.find("not ready"), std::string::npos) << reason;
+  }
 }
 
 }  // namespace
