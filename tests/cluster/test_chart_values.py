@@ -413,6 +413,8 @@ class WordsTest(ChartTextTestCase):
                 ({}, ["helm test heddle --namespace ml", "kubectl get nodetopologies", "kubectl heddle prepare -f job.yaml",
                       "kubectl label namespace ml --overwrite pod-security.kubernetes.io/enforce=privileged"]),
                 ({"mode": "observe"}, ["kubectl heddle observe", "--set mode=place"]),
+                ({"mode": "observe", "image": {"registry": "registry.example/ai"}},
+                 ["out of registry.example/ai: where it has none, add --set scheduler.image.registry=registry.k8s.io"]),
                 ({"components": {"run": False}}, ["no daemon was started here"]),
                 ({"uninstall": {"release": False}}, ["kubectl heddle release --all"]),
                 ({"computeDomains": {"enabled": True}}, ["install NVIDIA's DRA driver"]),
