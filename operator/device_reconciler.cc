@@ -55,13 +55,13 @@ constexpr std::array kTold{PolicyEvent{kNotRun, "DevicesPluginNotRun", kube::Sev
 
 base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
   const auto policies = ReadPolicies(reads_.policies, "RdmaDevicePolicy", &crds::RdmaDevicePolicyFromJson);
-  const auto nodes =
-      nodes_.Read(reads_.nodes, reads_.topologies, [](DeviceNode& node, crds::NodeTopology&& topology) {
-        node.observed = topology.status.observed_at.has_value();
-        node.node.nics = std::move(topology.status.node.nics);
-        node.wishes = std::move(topology.spec.devices);
-        node.reports = std::move(topology.status.devices);
-      });
+  const auto nodes = nodes_.Read(reads_.nodes, reads_.topologies, writes_.ahead(), clock_.Now(),
+                                 [](DeviceNode& node, crds::NodeTopology&& topology) {
+                                   node.observed = topology.status.observed_at.has_value();
+                                   node.node.nics = std::move(topology.status.node.nics);
+                                   node.wishes = std::move(topology.spec.devices);
+                                   node.reports = std::move(topology.status.devices);
+                                 });
   std::set<crds::DevicePlugin> others;
   for (const auto& [plugin, image] : objects_.plugins().images) others.insert(plugin);
   DeviceRollout rollout = DecideDevices(policies, nodes, others, clock_.WallNow());
@@ -71,13 +71,14 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
   for (const DeviceNode& node : nodes) {
     const auto& wanted = rollout.wishes.at(node.name);
     if (wanted == node.wishes) continue;
-    pass.Spec(node.name, nodes_.UidOf(node.name), "devices", DevicesOf(node.wishes), DevicesOf(wanted));
+    pass.Spec(node.name, nodes_.UidOf(node.name), DevicesOf(node.wishes), DevicesOf(wanted));
   }
   const auto not_told = NotToldOf(pass.Forbidden(), rollout.wishes);
   for (const crds::RdmaDevicePolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
     if (status == rollout.statuses.end()) continue;
-    const bool other = policy.spec.plugin != crds::DevicePlugin::kHeddle && others.contains(policy.spec.plugin);
+    const bool other =
+        policy.spec.plugin != crds::DevicePlugin::kHeddle && others.contains(policy.spec.plugin);
     if (!run && other && !stop.stop_requested())
       SayNotRun(policy, run.error(), clock_.WallNow(), status->second);
     crds::RdmaDevicePolicy wanted;

@@ -27,7 +27,7 @@ class DeviceReconciler {
   DeviceReconciler(kube::Client& client, kube::Client& labels_client, base::Clock& clock, Reads reads,
                    OtherPlugins others, kube::EventRecorder& events)
       : clock_(clock),
-        writes_(client, clock),
+        writes_(client, clock, "devices"),
         objects_(client, labels_client, clock, std::move(others)),
         reads_(reads),
         events_(events) {}

@@ -35,12 +35,12 @@ constexpr std::array kTold{PolicyEvent{kNotTold, "LosslessNotTold", kube::Severi
 
 base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop) {
   const auto policies = ReadPolicies(reads_.policies, "LosslessPolicy", &crds::LosslessPolicyFromJson);
-  const auto nodes =
-      nodes_.Read(reads_.nodes, reads_.topologies, [](LosslessNode& node, crds::NodeTopology&& topology) {
-        node.node.nics = std::move(topology.status.node.nics);
-        node.wishes = std::move(topology.spec.lossless);
-        node.reports = std::move(topology.status.lossless);
-      });
+  const auto nodes = nodes_.Read(reads_.nodes, reads_.topologies, writes_.ahead(), clock_.Now(),
+                                 [](LosslessNode& node, crds::NodeTopology&& topology) {
+                                   node.node.nics = std::move(topology.status.node.nics);
+                                   node.wishes = std::move(topology.spec.lossless);
+                                   node.reports = std::move(topology.status.lossless);
+                                 });
   const LosslessRollout rollout = DecideRollout(policies, nodes, clock_.WallNow());
   PolicyPass pass(writes_, events_, kTold, stop);
   for (const LosslessNode& node : nodes) {
@@ -49,7 +49,7 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
     // What a newer operator wrote and this one does not know is taken out by writing what this one does.
     const bool foreign = std::any_of(node.wishes.begin(), node.wishes.end(),
                                      [](const auto& wish) { return !wish.not_understood.empty(); });
-    pass.Spec(node.name, nodes_.UidOf(node.name), "lossless",
+    pass.Spec(node.name, nodes_.UidOf(node.name),
               foreign ? kube::Json("another version's") : WishesOf(node.wishes), WishesOf(wanted));
   }
   const auto not_told = NotToldOf(pass.Forbidden(), rollout.wishes);

@@ -24,7 +24,7 @@ class LosslessReconciler {
     const View& policies;
   };
   LosslessReconciler(kube::Client& client, base::Clock& clock, Reads reads, kube::EventRecorder& events)
-      : clock_(clock), writes_(client, clock), reads_(reads), events_(events) {}
+      : clock_(clock), writes_(client, clock, "lossless"), reads_(reads), events_(events) {}
 
   // All nodes and policies at once: one write that fails does not hold up the others, and the first error is
   // returned.

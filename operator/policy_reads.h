@@ -3,14 +3,17 @@
 #include <spdlog/spdlog.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "crds/newer_spec.h"
 #include "operator/policies.h"
+#include "operator/specs_ahead.h"
 #include "operator/view.h"
 
 namespace heddle::operators {
@@ -38,20 +41,25 @@ class PolicyNodes {
  public:
   // `take(node, topology)` fills in what the NodeTopology says; only what changed since the last look is taken
   // apart. Left out are those that cannot be read, that go, or whose Node is gone. Of a spec that a newer operator
-  // wrote it is what can be read: left out, what that one said would stay there for good.
+  // wrote it is what can be read: left out, what that one said would stay there for good. `ahead`: what we wrote
+  // ourselves stands there already, whatever `topologies` shows.
   template <class Take>
-  std::vector<Node> Read(const View& nodes, const View& topologies, Take take) {
+  std::vector<Node> Read(const View& nodes, const View& topologies, SpecsAhead& ahead,
+                         base::MonotonicTime now, Take take) {
     std::map<std::string, Known> known;
     std::vector<Node> all;
     for (const kube::ObjectPtr& object : topologies.List()) {
       const std::string name = kube::Name(*object);
       const auto before = known_.find(name);
+      const std::optional<kube::Json> ours = ahead.Over(*object, now);
       Known one;
-      if (before != known_.end() && before->second.object == object) {
+      if (before != known_.end() && before->second.object == object && !before->second.behind && !ours) {
         one = std::move(before->second);
       } else {
         one.object = object;
-        if (auto topology = crds::NodeTopologyOfAnySpec(*object); topology && !topology->deleted_at) {
+        one.behind = ours.has_value();
+        if (auto topology = crds::NodeTopologyOfAnySpec(ours ? *ours : *object);
+            topology && !topology->deleted_at) {
           one.readable = true;
           one.node.name = name;
           take(one.node, *std::move(topology));
@@ -80,6 +88,7 @@ class PolicyNodes {
     kube::ObjectPtr object;
     Node node;
     bool readable = false;
+    bool behind = false;  // `node` says what we wrote, and `object` does not yet
   };
   std::map<std::string, Known> known_;  // by name
 };

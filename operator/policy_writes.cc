@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -45,26 +46,36 @@ void SayNotTold(const NotTold& what, base::WallTime now, std::vector<crds::Condi
   crds::SetCondition(conditions, std::move(said));
 }
 
-base::Result<Outcome> PolicyWrites::Spec(const std::string& node, const std::string& uid,
-                                         std::string_view field, kube::Json value,
-                                         const std::stop_token& stop) {
-  // A merge patch, as the labels beside it are: an apply would fight with it.
+base::Result<kube::Json> PolicyWrites::Spec(SpecChange change, const std::stop_token& stop) {
+  // A merge patch, as the labels beside it are: an apply would fight with it. Without a resourceVersion, so that what
+  // an agent writes of its status at the same time is no conflict.
   kube::Json patch = kube::Json::object();
-  patch["spec"][std::string(field)] = std::move(value);
-  if (!uid.empty()) patch["metadata"]["uid"] = uid;
-  const auto patched = client_.Patch(kNodeTopologies, {"", node}, kube::PatchType::kMerge, patch, {}, stop);
-  if (patched) return Outcome{.writes = 1};
-  if (CacheIsBehind(patched.error())) return Outcome{.writes = 1, .again = std::chrono::seconds(1)};
-  return base::Fail(patched.error().In(fmt::format("write spec.{} of NodeTopology {}", field, node)));
+  patch["spec"][field()] = std::move(change.value);
+  if (!change.uid.empty()) patch["metadata"]["uid"] = change.uid;
+  return client_.Patch(kNodeTopologies, {"", change.node}, kube::PatchType::kMerge, patch, {}, stop);
 }
 
 std::vector<base::Result<Outcome>> PolicyWrites::Specs(std::vector<SpecChange> changes,
                                                        const std::stop_token& stop) {
   std::vector<base::Result<Outcome>> done(changes.size(), Outcome{});
   std::atomic<std::size_t> next = 0;
+  std::mutex noting;  // for the one thing that they share
   const auto work = [&] {
-    for (std::size_t i = next++; i < changes.size() && !stop.stop_requested(); i = next++)
-      done[i] = Spec(changes[i].node, changes[i].uid, changes[i].field, std::move(changes[i].value), stop);
+    for (std::size_t i = next++; i < changes.size() && !stop.stop_requested(); i = next++) {
+      const std::string node = changes[i].node;
+      const auto answer = Spec(std::move(changes[i]), stop);
+      if (answer) {
+        done[i] = Outcome{.writes = 1};
+        const base::MonotonicTime now = clock_.Now();
+        const std::lock_guard lock(noting);
+        ahead_.Wrote(*answer, now);
+      } else if (CacheIsBehind(answer.error())) {
+        done[i] = Outcome{.writes = 1, .again = std::chrono::seconds(1)};
+      } else {
+        done[i] =
+            base::Fail(answer.error().In(fmt::format("write spec.{} of NodeTopology {}", field(), node)));
+      }
+    }
   };
   std::vector<std::jthread> others;
   for (std::size_t i = 1; i < std::min(changes.size(), std::size_t(kAtOnce)); ++i) others.emplace_back(work);
@@ -95,11 +106,11 @@ base::Result<Outcome> PolicyWrites::Status(const kube::Resource& kind, const std
   return base::Fail(done.error().In(fmt::format("write the status of {} {}", kind.kind, name)));
 }
 
-void PolicyPass::Spec(const std::string& node, const std::string& uid, std::string_view field,
-                      const kube::Json& has, kube::Json wanted) {
+void PolicyPass::Spec(const std::string& node, const std::string& uid, const kube::Json& has,
+                      kube::Json wanted) {
   if (has == wanted) return;
-  spdlog::info("Telling NodeTopology node={} field={} entries={}", node, field, wanted.size());
-  changes_.push_back({node, uid, std::string(field), std::move(wanted)});
+  spdlog::info("Telling NodeTopology node={} field={} entries={}", node, writes_.field(), wanted.size());
+  changes_.push_back({node, uid, std::move(wanted)});
 }
 
 void PolicyPass::WriteSpecs() {
@@ -160,6 +171,7 @@ void PolicyPass::Take(const base::Result<Outcome>& one) {
 base::Result<Outcome> PolicyPass::Sum() {
   WriteSpecs();
   if (failed_) return base::Fail(*failed_);
+  if (const auto left = writes_.BehindFor()) Take(Outcome{.again = left});
   return total_;
 }
 

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,27 +17,31 @@
 #include "kube/client.h"
 #include "kube/events.h"
 #include "operator/outcome.h"
+#include "operator/specs_ahead.h"
 
 namespace heddle::operators {
 
-// How what policies make of the nodes is written. A server whose cache is ahead of ours, or behind, is no failure:
-// the look that follows finds out. Thread rule: one thread at a time.
+// How what policies make of the nodes is written. A server that is ahead of our cache is no failure: the look that
+// follows finds out. Thread rule: one thread at a time.
 class PolicyWrites {
  public:
-  PolicyWrites(kube::Client& client, base::Clock& clock) : client_(client), clock_(clock) {}
+  // `field`: of NodeTopologies' specs, the one that these policies have.
+  PolicyWrites(kube::Client& client, base::Clock& clock, std::string field)
+      : client_(client), clock_(clock), ahead_(std::move(field)) {}
 
-  // Sets one field of a NodeTopology's spec, or takes it away (null). `uid`: of the object that was decided on; one
-  // made anew meanwhile is not written to.
-  [[nodiscard]] base::Result<Outcome> Spec(const std::string& node, const std::string& uid,
-                                           std::string_view field, kube::Json value,
-                                           const std::stop_token& stop);
+  // Sets the field in one NodeTopology, or takes it away (null). `uid`: of the object that was decided on; one made
+  // anew meanwhile is not written to.
   struct SpecChange {
-    std::string node, uid, field;
+    std::string node, uid;
     kube::Json value;
   };
-  // The same of many, kAtOnce at a time: one after the other a change of 5,000 nodes takes over a minute. What each
-  // came to, in their order; one that fails holds up no other, and after stop the rest is left alone.
+  // Of many, kAtOnce at a time: one after the other a change of 5,000 nodes takes over a minute. What each came to, in
+  // their order; one that fails holds up no other, and after stop the rest is left alone.
   std::vector<base::Result<Outcome>> Specs(std::vector<SpecChange> changes, const std::stop_token& stop);
+  // What was written so and a cache may not show yet: who decides on specs reads them over it.
+  SpecsAhead& ahead() { return ahead_; }
+  std::optional<std::chrono::nanoseconds> BehindFor() { return ahead_.Left(clock_.Now()); }
+  const std::string& field() const { return ahead_.field(); }
   // As many as kube-controller-manager has workers for most kinds (--concurrent-deployment-syncs).
   static constexpr int kAtOnce = 5;
   // Applies a policy's status, at most once in 10 s: `again` of the outcome is when that is over. One that is urgent
@@ -46,8 +51,12 @@ class PolicyWrites {
                                              const std::stop_token& stop);
 
  private:
+  // What the server made of it.
+  base::Result<kube::Json> Spec(SpecChange change, const std::stop_token& stop);
+
   kube::Client& client_;
   base::Clock& clock_;
+  SpecsAhead ahead_;
   // Tried or done, by kind and name.
   std::map<std::string, base::MonotonicTime> last_status_, last_urgent_;
 };
@@ -97,10 +106,9 @@ class PolicyPass {
              const std::stop_token& stop)
       : writes_(writes), events_(events), told_(told), stop_(stop) {}
 
-  // One field of a node's spec, null = none, where `wanted` is another than `has`. Written with the others of the
-  // pass, before the first status and the sum.
-  void Spec(const std::string& node, const std::string& uid, std::string_view field, const kube::Json& has,
-            kube::Json wanted);
+  // The policies' field of a node's spec, null = none, where `wanted` is another than `has`. Written with the others
+  // of the pass, before the first status and the sum.
+  void Spec(const std::string& node, const std::string& uid, const kube::Json& has, kube::Json wanted);
   // A policy's status, where `applied` has another than `has`, and then its event.
   struct Conditions {
     const std::vector<crds::Condition>& before;
@@ -112,7 +120,9 @@ class PolicyPass {
   // specs first.
   const std::map<std::string, base::Error>& Forbidden();
   void Take(const base::Result<Outcome>& one);
-  [[nodiscard]] base::Result<Outcome> Sum();  // or the first error
+  // Or the first error. `again` is no later than when a cache that does not show what we wrote is believed all the
+  // same.
+  [[nodiscard]] base::Result<Outcome> Sum();
 
  private:
   void WriteSpecs();

@@ -134,15 +134,16 @@ std::vector<CabledNode> SwitchReconciler::ReadNodes(bool any_switch) {
     });
     if (!any) return {};
   }
-  return nodes_.Read(reads_.nodes, reads_.topologies, [](CabledNode& node, crds::NodeTopology&& topology) {
-    auto kept = std::make_shared<crds::NodeTopology>();
-    kept->name = node.name;
-    kept->spec.lossless = std::move(topology.spec.lossless);
-    kept->spec.cables = std::move(topology.spec.cables);
-    kept->status.node.nics = std::move(topology.status.node.nics);
-    kept->status.lossless = std::move(topology.status.lossless);
-    node.topology = std::move(kept);
-  });
+  return nodes_.Read(reads_.nodes, reads_.topologies, writes_.ahead(), clock_.Now(),
+                     [](CabledNode& node, crds::NodeTopology&& topology) {
+                       auto kept = std::make_shared<crds::NodeTopology>();
+                       kept->name = node.name;
+                       kept->spec.lossless = std::move(topology.spec.lossless);
+                       kept->spec.cables = std::move(topology.spec.cables);
+                       kept->status.node.nics = std::move(topology.status.node.nics);
+                       kept->status.lossless = std::move(topology.status.lossless);
+                       node.topology = std::move(kept);
+                     });
 }
 
 std::set<std::string> SwitchReconciler::Unheard(const std::vector<crds::FabricSwitch>& fabric_switches,
@@ -193,8 +194,7 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
   for (const CabledNode& node : nodes) {
     const auto& wanted = verdicts->reports.at(node.name);
     if (wanted == node.topology->spec.cables) continue;
-    pass.Spec(node.name, nodes_.UidOf(node.name), "cables", CablesOf(node.topology->spec.cables),
-              CablesOf(wanted));
+    pass.Spec(node.name, nodes_.UidOf(node.name), CablesOf(node.topology->spec.cables), CablesOf(wanted));
   }
   WriteMaps(fabric_switches.read, answers, nodes, policies, *verdicts, pass, stop);
   for (const crds::FabricSwitch& object : fabric_switches.read) {

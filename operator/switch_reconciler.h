@@ -64,7 +64,7 @@ class SwitchReconciler {
                    kube::EventRecorder& events, std::string ns)
       : client_(client),
         clock_(clock),
-        writes_(client, clock),
+        writes_(client, clock, "cables"),
         reads_(std::move(reads)),
         verdicts_(verdicts),
         events_(events),

@@ -164,6 +164,7 @@ class LosslessRolloutTest(PortsOfNodes, BedTestCase):
                 "apiVersion": "heddle.dev/v1alpha1", "kind": "LosslessPolicy", "metadata": {"name": "roce"},
                 "spec": {"mode": "Apply", "canary": len(CANARIES), "nodeSelector": {"pool": "gpu"}}})
             return self.wait_generation(1)
+        # Once each, however slow the agents are and however far the operator's cache is behind its own writes.
         self.assertEqual(self.measured("a new policy", make), len(NODES))
         self.assertEqual({self.writes(name) for name in NODES}, {len(PORTS)}, "one write a port")
         self.heddle.wait_for(lambda: self.ready().get("reason") == "Compliant", "the policy to be Compliant", 90)

@@ -66,6 +66,16 @@ TEST_F(DeviceReconcilerTest, TellsNodesAndThenHasNothingMoreToWrite) {
   EXPECT_EQ(Reconcile(), 0);
 }
 
+TEST_F(DeviceReconcilerTest, WritesNothingAgainWhileItsCacheShowsWhatWasThereBefore) {
+  AddRoceNode("a");
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  topologies.Freeze();
+  EXPECT_EQ(Reconcile(), 2);
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile(), 0);
+  EXPECT_EQ(NodeOf("a").spec.devices.size(), 2u);
+}
+
 TEST_F(DeviceReconcilerTest, SaysOfWhichNodeItMayNotWriteTheSpec) {
   AddRoceNode("a");
   AddRoceNode("b");
@@ -131,11 +141,13 @@ TEST_F(DeviceReconcilerTest, AnEventSaysWhatAPolicyTurnedTo) {
 
 TEST_F(DeviceReconcilerTest, SaysThatItMayNotRunAnotherPluginAndRunsItOnceItMay) {
   AddRoceNode("a");
-  AddPolicy("shared", {{"mode", "Nics"},
-                       {"plugin", "RdmaShared"},
-                       {"resources", Json::array({Json{{"name", "rdma/hca"}, {"rails", Json::array({0})}}})}});
-  AddPolicy("ours", {{"mode", "Nics"},
-                     {"resources", Json::array({Json{{"name", "heddle.dev/nic"}, {"rails", Json::array({1})}}})}});
+  AddPolicy("shared",
+            {{"mode", "Nics"},
+             {"plugin", "RdmaShared"},
+             {"resources", Json::array({Json{{"name", "rdma/hca"}, {"rails", Json::array({0})}}})}});
+  AddPolicy("ours",
+            {{"mode", "Nics"},
+             {"resources", Json::array({Json{{"name", "heddle.dev/nic"}, {"rails", Json::array({1})}}})}});
   bool forbidden = true;
   int asked = 0;
   server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {

@@ -84,6 +84,117 @@ TEST_F(LosslessReconcilerTest, WritesAStatusAtMostOnceInTenSeconds) {
   EXPECT_EQ(PolicyOf("roce").status.counts.nodes, 2);
 }
 
+TEST_F(LosslessReconcilerTest, WritesNothingAgainWhileItsCacheShowsWhatWasThereBefore) {
+  AddRoceNode("a");
+  AddRoceNode("b");
+  AddPolicy("roce", Json::object());
+  topologies.Freeze();
+  EXPECT_EQ(Reconcile(), 3);
+  clock.Advance(20s);
+  const auto behind = reconciler.Reconcile({});
+  ASSERT_TRUE(behind);
+  EXPECT_EQ(behind->writes, 0);
+  ASSERT_TRUE(behind->again) << "nothing else brings it back where the cache stays as it is";
+  EXPECT_EQ(*behind->again, 40s);
+  topologies.Thaw();
+  const auto there = reconciler.Reconcile({});
+  ASSERT_TRUE(there);
+  EXPECT_EQ(there->writes, 0);
+  EXPECT_FALSE(there->again);
+}
+
+// A policy's cache is another than that of the nodes. Told a number of its own, each agent would report anew.
+TEST_F(LosslessReconcilerTest, KeepsTheGenerationAlsoWhileItsCacheDoesNotShowThatItWasTold) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  topologies.Freeze();
+  EXPECT_EQ(Reconcile(), 2);
+  AddPolicy("roce", {{"rdma", {{"dscp", 26}}}}, 2);  // as before, said in words
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile(), 1) << "the policy's status";
+  EXPECT_EQ(NodeOf("a").spec.lossless[0].generation, 1);
+}
+
+TEST_F(LosslessReconcilerTest, WritesNothingAgainAlsoWhereAnAgentsStatusCameInBetween) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  // Between our look and our write an agent writes its status, and the cache gets as far as that.
+  server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (request.method == "PATCH" && request.plural == "nodetopologies") {
+      server.Edit(kNodeTopologies, {"", "a"}, [](Json& object) { object["status"]["agentVersion"] = "0.9"; });
+      topologies.Freeze();
+      server.Intercept(nullptr);
+    }
+    return std::nullopt;
+  });
+  EXPECT_EQ(Reconcile(), 2);
+  EXPECT_EQ(NodeOf("a").status.agent_version, "0.9") << "no conflict: our write names no resourceVersion";
+  const auto shown = topologies.Get({"", "a"});
+  ASSERT_NE(shown, nullptr);
+  EXPECT_EQ(kube::StringAt(*shown, {"status", "agentVersion"}), "0.9");
+  EXPECT_TRUE(kube::ArrayAt(*shown, {"spec", "lossless"}).empty());
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile(), 0);
+}
+
+TEST_F(LosslessReconcilerTest, TakesBackWhatItsCacheDoesNotShowYetAndNotTwice) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  topologies.Freeze();
+  EXPECT_EQ(Reconcile(), 2);
+  server.Remove(kLosslessPolicies, {"", "roce"});
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
+  EXPECT_EQ(Reconcile(), 0);
+}
+
+TEST_F(LosslessReconcilerTest, WritesAgainWhatAServerThatWasSetBackHasLost) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  const Json backup = *server.Find(kNodeTopologies, {"", "a"});
+  EXPECT_EQ(Reconcile(), 2);
+  server.Put(kNodeTopologies, backup);
+  EXPECT_EQ(Reconcile(), 0) << "a cache that is behind shows the same";
+  clock.Advance(SpecsAhead::kPatience);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+}
+
+TEST_F(LosslessReconcilerTest, WritesAgainAtOnceWhatSomebodyElseTookAway) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  EXPECT_EQ(Reconcile(), 2);
+  Json object = *server.Find(kNodeTopologies, {"", "a"});
+  object["spec"].erase("lossless");
+  object["metadata"]["generation"] = kube::Generation(object) + 1;
+  server.Put(kNodeTopologies, object);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+}
+
+TEST_F(LosslessReconcilerTest, TellsTheObjectThatWasMadeAnewUnderANodesName) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  EXPECT_EQ(Reconcile(), 2);
+  server.Remove(kNodeTopologies, {"", "a"});
+  AddRoceNode("a");
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+}
+
+TEST_F(LosslessReconcilerTest, LooksAgainInASecondAfterAConflictAndCountsNothingAsWritten) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  server.FailNext({.method = "PATCH", .path_contains = "nodetopologies/a", .status = 409});
+  const auto refused = reconciler.Reconcile({});
+  ASSERT_TRUE(refused);
+  ASSERT_TRUE(refused->again);
+  EXPECT_EQ(*refused->again, 1s);
+  EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+}
+
 TEST_F(LosslessReconcilerTest, LeavesPortsAloneWhosePolicyItCannotRead) {
   AddRoceNode("a");
   AddPolicy("roce", Json::object());

@@ -116,6 +116,16 @@ TEST_F(SwitchReconcilerTest, WhatASwitchSaidGoesStaleWithoutAnythingElseHappenin
   EXPECT_EQ(Reason(crds::kCompared), "Stale");
 }
 
+TEST_F(SwitchReconcilerTest, WritesNothingAgainWhileItsCacheShowsWhatWasThereBefore) {
+  topologies.Freeze();
+  Reconcile();
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+  server.ClearRequests();
+  clock.Advance(1s);
+  Reconcile();
+  EXPECT_THAT(WriteLines(), Not(Contains("PATCH nodetopologies gpu-017")));
+}
+
 TEST_F(SwitchReconcilerTest, ReadAtMovesWhileAQuietSwitchAnswers) {
   Reconcile();
   const auto first = StatusNow().read_at;
