@@ -1,7 +1,10 @@
 #include "operator/lossless_reconciler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "crds/keys.h"
 #include "crds/node_topology.h"
@@ -23,7 +26,27 @@ kube::Json StatusOf(const crds::LosslessPolicyStatus& status) {
   return crds::StatusApplyJson(object).value("status", kube::Json::object());
 }
 
+constexpr std::string_view kNotUnderstood = "NotUnderstood";
+
+// Of a policy that cannot be read: which field it is, that nothing was done half, and what to do.
+void SayNotUnderstood(const base::Error& why, std::int64_t generation, base::WallTime now,
+                      std::vector<crds::Condition>& conditions) {
+  crds::Condition ready;
+  ready.type = std::string(crds::kReady);
+  ready.status = crds::ConditionStatus::kFalse;
+  ready.reason = std::string(kNotUnderstood);
+  ready.message = fmt::format(
+      "{}. Nodes keep what they were told before. Correct that field, or bring the operator to the version "
+      "of the "
+      "CRDs that know it",
+      why.message);
+  ready.observed_generation = generation;
+  ready.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+  crds::SetCondition(conditions, std::move(ready));
+}
+
 constexpr std::array kTold{PolicyEvent{kNotTold, "LosslessNotTold", kube::Severity::kWarning},
+                           PolicyEvent{kNotUnderstood, "LosslessNotUnderstood", kube::Severity::kWarning},
                            PolicyEvent{"Refused", "LosslessRefused", kube::Severity::kWarning},
                            PolicyEvent{"Conflict", "LosslessConflict", kube::Severity::kWarning},
                            PolicyEvent{"CanaryStopped", "LosslessCanaryStopped", kube::Severity::kWarning},
@@ -65,7 +88,26 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
     pass.Status(kLosslessPolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
                 {policy.status.conditions, wanted.status.conditions});
   }
+  for (const std::string& name : policies.unreadable) TellNotUnderstood(name, pass);
   return pass.Sum();
+}
+
+void LosslessReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pass) {
+  const kube::ObjectPtr object = reads_.policies.Get({"", name});
+  if (object == nullptr) return;
+  const auto policy = crds::LosslessPolicyFromJson(*object);
+  if (policy) return;  // mended since this look began, which the next one sees
+  kube::Json head = *object;
+  head["spec"] = kube::Json::object();
+  const auto known = crds::LosslessPolicyFromJson(head);
+  if (!known) return;  // nor can its status be read: the log has to do
+  crds::LosslessPolicy wanted;
+  wanted.name = known->name;
+  wanted.uid = known->uid;
+  wanted.status = known->status;
+  SayNotUnderstood(policy.error(), known->generation, clock_.WallNow(), wanted.status.conditions);
+  pass.Status(kLosslessPolicies, *known, StatusOf(known->status), crds::StatusApplyJson(wanted),
+              {known->status.conditions, wanted.status.conditions});
 }
 
 }  // namespace heddle::operators

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <stop_token>
+#include <string>
 
 #include "kube/client.h"
 #include "kube/events.h"
@@ -31,6 +32,9 @@ class LosslessReconciler {
   [[nodiscard]] base::Result<Outcome> Reconcile(const std::stop_token& stop);
 
  private:
+  // In the status of a policy that cannot be read, by name.
+  void TellNotUnderstood(const std::string& name, PolicyPass& pass);
+
   base::Clock& clock_;
   PolicyWrites writes_;
   const Reads reads_;

@@ -205,6 +205,40 @@ TEST_F(LosslessReconcilerTest, LeavesPortsAloneWhosePolicyItCannotRead) {
   EXPECT_EQ(NodeOf("a").spec.lossless, told);
 }
 
+TEST_F(LosslessReconcilerTest, SaysInTheStatusWhichFieldOfAPolicyItDoesNotUnderstand) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  Reconcile();
+  const auto told = NodeOf("a").spec.lossless;
+  const auto change = [&](const char* trust, int generation) {
+    server.Edit(kLosslessPolicies, {"", "roce"}, [&](Json& policy) {
+      policy["spec"]["trust"] = trust;
+      policy["metadata"]["generation"] = generation;
+    });
+    clock.Advance(10s);
+  };
+  change("FromTheFuture", 2);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(Reconcile(), 0) << "it is said once";
+  EXPECT_EQ(NodeOf("a").spec.lossless, told);
+  const Json object = *server.Find(kLosslessPolicies, {"", "roce"});
+  const Json* ready = kube::Condition(object, crds::kReady);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ((*ready)["status"], "False");
+  EXPECT_EQ((*ready)["reason"], "NotUnderstood");
+  EXPECT_THAT(
+      (*ready)["message"].get<std::string>(),
+      testing::AllOf(HasSubstr("spec.trust"), HasSubstr("FromTheFuture"), HasSubstr("Correct that field")));
+  EXPECT_EQ(kube::IntAt(object, {"status", "observedGeneration"}), 1) << "the other was never in force";
+  EXPECT_EQ(kube::IntAt(object, {"status", "counts", "ports"}), 1) << "the rest of it stays";
+  events.Flush({});
+  ASSERT_EQ(server.All(kube::kEvents).size(), 1u);
+  EXPECT_EQ(server.All(kube::kEvents)[0]["reason"], "LosslessNotUnderstood");
+  change("DSCP", 3);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(crds::FindCondition(PolicyOf("roce").status.conditions, crds::kReady)->reason, "Waiting");
+}
+
 TEST_F(LosslessReconcilerTest, TellsTheOthersWhereItMayNotTellOneAndThatOneLater) {
   AddRoceNode("a");
   AddRoceNode("b");
