@@ -46,6 +46,9 @@ constexpr std::array kRules{
     RuleAbout{"class-lossless", kError, "storage or management in a lossless class",
               "bursts that DCQCN does not slow down would fill the class and pause RDMA",
               "map those DSCPs to a priority without PFC"},
+    RuleAbout{"class-elsewhere", kWarning, "a class whose DSCP gets another priority than the class says",
+              "a DSCP has one priority: CNPs or another class named it too, and theirs holds",
+              "give each class DSCPs of its own"},
     RuleAbout{"lossless-shared", kWarning, "other DSCPs than that of data in the lossless class",
               "whatever is marked so by chance pauses RDMA", "map them to priority 0"},
     RuleAbout{"class-shared", kWarning, "a traffic class that a lossless priority shares with others",
@@ -130,10 +133,11 @@ constexpr std::array kRules{
               "nothing takes it: on RoCE the service level is the priority of the RDMA class, and NCCL keeps "
               "packets in order",
               "select InfiniBand ports by nodeSelector, roles or rails, or take infiniBand out"},
-    RuleAbout{"infiniband-differs", kError,
-              "policies that tell InfiniBand ports of one node different service levels or adaptive routing",
-              "NCCL has one of each for all NICs of a process, so none is written into its configuration there",
-              "say the same in infiniBand of all policies of these nodes"},
+    RuleAbout{
+        "infiniband-differs", kError,
+        "policies that tell InfiniBand ports of one node different service levels or adaptive routing",
+        "NCCL has one of each for all NICs of a process, so none is written into its configuration there",
+        "say the same in infiniBand of all policies of these nodes"},
     RuleAbout{"differs-from-policy", kError, "a port that is not as the policy says",
               "the policy is not in force there", "let the agent apply the policy, or change the policy"},
 };

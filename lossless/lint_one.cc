@@ -133,6 +133,23 @@ void KeepsOthersOut(const Subject& subject, Report& report) {
   }
 }
 
+// One DSCP has one priority: what CNPs, RDMA or a later class says of it is what holds.
+void MapsAsDeclared(const Subject& subject, Report& report) {
+  for (const OtherClass& other : subject.classes) {
+    for (const int dscp : other.dscps) {
+      const int priority = PriorityOf(subject.settings, dscp);
+      if (priority == kNotSaid || priority == other.priority) continue;
+      // That is worse, and said by its own rule.
+      if (IsLossless(subject.settings, dscp) == std::optional(true)) continue;
+      report.Find("class-elsewhere",
+                  fmt::format("{} ({}) wants priority {} for DSCP {}", ClassUseName(other.use), other.name,
+                              other.priority, dscp),
+                  fmt::format("DSCP {} is priority {}", dscp, priority));
+      break;  // once for each class: a range says the same of all its DSCPs
+    }
+  }
+}
+
 void KeepsStrangersOut(const Subject& subject, Report& report) {
   const PortSettings& settings = subject.settings;
   const auto data = DataDscp(settings);
@@ -298,12 +315,13 @@ void IsItsOwnMaster(const Subject& subject, Report& report) {
               "settings of the host are overwritten");
 }
 
-constexpr std::array<SubjectRule, 22> kOfOne{
-    TrustsDscp,     MarksRdma,           SendsItsOwnDscp, AgreesWithNccl,    ClaimsNoCongestion,
-    ProtectsData,   HasOneLosslessClass, IsWatched,       WatchesInTime,     LetsCnpsPass,
-    KeepsOthersOut, KeepsStrangersOut,   HasItsOwnClass,  PausesItsOwnQueue, HasItsOwnBuffer,
-    SharesAll,      SendsInTurn,         MarksCnpsOnce,   SlowsSendersDown,  MarksInGoodTime,
-    FitsRdma,       IsItsOwnMaster};
+constexpr std::array<SubjectRule, 23> kOfOne{
+    TrustsDscp,         MarksRdma,      SendsItsOwnDscp,     AgreesWithNccl,
+    ClaimsNoCongestion, ProtectsData,   HasOneLosslessClass, IsWatched,
+    WatchesInTime,      LetsCnpsPass,   KeepsOthersOut,      MapsAsDeclared,
+    KeepsStrangersOut,  HasItsOwnClass, PausesItsOwnQueue,   HasItsOwnBuffer,
+    SharesAll,          SendsInTurn,    MarksCnpsOnce,       SlowsSendersDown,
+    MarksInGoodTime,    FitsRdma,       IsItsOwnMaster};
 
 }  // namespace
 

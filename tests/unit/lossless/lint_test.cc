@@ -103,6 +103,10 @@ std::vector<Case> Cases() {
        [](S policy, S, S) {
          policy.classes = {{"nvme", ClassUse::kStorage, {26}, 0}};
        }},
+      {"class-elsewhere",
+       [](S policy, S, S) {
+         policy.classes = {{"nvme", ClassUse::kStorage, {48}, 1}};
+       }},
       {"lossless-shared", [](S, S host, S) { (*host.settings.dscp_to_priority)[24] = 3; }},
       {"class-shared", [](S, S host, S) { (*host.settings.priority_to_class)[4] = 3; }},
       {"queue-differs", [](S, S, S leaf) { (*leaf.settings.pause_to_queue)[3] = 2; }},
@@ -256,6 +260,19 @@ TEST(Lint, OnlyWarnsOfMtusThatAreTheSameToRdma) {
   findings = Lint({host, peer});
   EXPECT_THAT(RulesOf(findings), Contains("mtu-peers"));
   EXPECT_THAT(RulesOf(findings), testing::Not(Contains("mtu-uneven")));
+}
+
+TEST(Lint, WarnsOfADscpThatTwoClassesNameAndOfNoneThatOneHas) {
+  Policy declared;
+  declared.classes = {{"nvme", ClassUse::kStorage, {10, 11}, 1}, {"ssh", ClassUse::kManagement, {12}, 2}};
+  EXPECT_THAT(Lint({GoodPolicy(declared)}), IsEmpty());
+  declared.classes[1].dscps = {11, 12};
+  const auto findings = Lint({GoodPolicy(declared)});
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].rule, "class-elsewhere");
+  EXPECT_EQ(findings[0].severity, Severity::kWarning);
+  EXPECT_THAT(findings[0].fact, HasSubstr("(nvme) wants priority 1 for DSCP 11"));
+  EXPECT_EQ(findings[0].contrary, "DSCP 11 is priority 2");
 }
 
 TEST(Lint, LetsAPolicyDoWithoutPfc) {
