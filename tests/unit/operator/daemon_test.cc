@@ -90,6 +90,34 @@ TEST_F(DaemonTest, KeepsTryingWhileTheServerForbidsAndGoesOnOnceItAllows) {
   Stop(one);
 }
 
+TEST_F(DaemonTest, TriesASpecThatItMayNotWriteAgainAfterPausesThatGrow) {
+  ReportCluster(kTwoUnits);
+  AddPolicy(kLosslessPolicies, "roce", Json::object());
+  std::atomic<int> asked = 0;
+  server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    const bool spec = request.method == "PATCH" && request.plural == "nodetopologies" &&
+                      request.body.find("\"lossless\"") != std::string::npos;
+    if (!spec) return std::nullopt;
+    ++asked;
+    return kube::HttpResponse{.status = 403, .body = R"({"kind":"Status","code":403,"reason":"Forbidden"})"};
+  });
+  Running one(*this, "one", false);
+  const auto reason = [&] {
+    const auto policy = server.Find(kLosslessPolicies, {"", "roce"});
+    const kube::Json* ready = policy ? kube::Condition(*policy, "Ready") : nullptr;
+    return ready == nullptr ? "" : kube::StringAt(*ready, {"reason"});
+  };
+  EXPECT_TRUE(Until([&] { return reason() == "NotTold"; })) << reason();
+  EXPECT_TRUE(Until([&] { return asked >= 8; })) << "each of four nodes once more";
+  Until([] { return false; });  // five minutes
+  // From 5 ms doubling to a minute, that is some twenty looks, and a few for what else changed; one each moment would
+  // be over a thousand.
+  EXPECT_LE(asked, 4 * 60);
+  server.Intercept(nullptr);
+  EXPECT_TRUE(Until([&] { return !NodeOf("node-00").spec.lossless.empty(); }));
+  Stop(one);
+}
+
 TEST_F(DaemonTest, SurvivesGarbageAtEveryRequestOfItsFirstMinute) {
   ReportCluster(kTwoUnits);
   std::atomic<int> number = 0;
