@@ -82,7 +82,7 @@ constexpr std::array kPolicyWords{
     PolicyWords{"NotTold", "nodes may not be told", "kubectl heddle doctor names the missing right",
                 Gravity::kProblem, false},
     PolicyWords{"PluginNotRun", "its plugin cannot be run", "kubectl heddle doctor names the missing right",
-                 Gravity::kProblem, false},
+                Gravity::kProblem, false},
     PolicyWords{"NotUnderstood", "not understood", "correct the field it names, or update the operator",
                 Gravity::kProblem, false},
     PolicyWords{"Drifted", "drifted", "see who writes these settings; docs/lossless.md", Gravity::kWarning,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "nodeagent/health/conditions.h"
 #include "nodeagent/publish/report.h"
@@ -65,6 +66,16 @@ std::string Follow::SayCongestion(const Observation& seen, base::WallTime now) c
   return text;
 }
 
+// Most XIDs are a program's own fault and no condition: what is watched for is often just that.
+std::string Follow::SayXids(const std::vector<GpuReading>& gpus, base::WallTime now) {
+  std::string text;
+  for (const GpuReading& gpu : gpus) {
+    if (gpu.last_xid == 0 || std::exchange(xids_[gpu.index], gpu.last_xid) == gpu.last_xid) continue;
+    text += Line(now, "health", fmt::format("GPU {} ({}): {}", gpu.index, gpu.pci, SayXid(gpu.last_xid)));
+  }
+  return text;
+}
+
 std::string Follow::Look(const Sight& sight, base::WallTime now) {
   std::string text;
   if (first_) {
@@ -76,6 +87,7 @@ std::string Follow::Look(const Sight& sight, base::WallTime now) {
     for (const HealthChange& change : sight.changes) text += Line(now, "health", change.sentence);
     for (const NvlinkChange& change : sight.nvlink_changes) text += Line(now, "health", SayChange(change));
     text += SayCongestion(sight.seen, now);
+    text += SayXids(sight.gpus, now);
     const std::vector<crds::Condition> before = ConditionsOf(before_);
     for (const crds::Condition& condition : ConditionsOf(sight.seen)) {
       const crds::Condition* old = crds::FindCondition(before, condition.type);

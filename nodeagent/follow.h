@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,11 +28,13 @@ class Follow {
   std::string Line(base::WallTime now, std::string_view kind, std::string_view text) const;
   std::string First(const Sight& sight, base::WallTime now) const;
   std::string SayCongestion(const Observation& seen, base::WallTime now) const;
+  std::string SayXids(const std::vector<GpuReading>& gpus, base::WallTime now);
 
   const std::string node_;
   const FollowFormat format_;
   bool first_ = true;
   Observation before_;
+  std::map<int, int> xids_;  // the last that was told, by the index of its GPU
 };
 
 }  // namespace heddle::nodeagent

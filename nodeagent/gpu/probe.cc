@@ -94,6 +94,11 @@ bool IsFatalXid(int xid) {
   return std::find(kFatalXids.begin(), kFatalXids.end(), xid) != kFatalXids.end();
 }
 
+std::string SayXid(int xid) {
+  return fmt::format("the driver reports XID {}{}", xid,
+                     IsFatalXid(xid) ? ", which ends the use of the GPU" : "");
+}
+
 std::string FaultOf(const GpuReading& gpu) {
   switch (gpu.state) {
     case GpuState::kLost:

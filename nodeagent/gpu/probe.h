@@ -121,6 +121,9 @@ std::string FaultOf(const GpuReading& gpu);
 // XIDs that end the use of a GPU until somebody resets or replaces it.
 bool IsFatalXid(int xid);
 
+// "the driver reports XID 79, which ends the use of the GPU".
+std::string SayXid(int xid);
+
 // What NVML says of the NVLink fabric beyond its state: a sentence for each GPU with something wrong.
 std::vector<std::string> FabricFaults(const std::vector<GpuReading>& gpus);
 

@@ -157,9 +157,7 @@ void NodeEvents::LookAtXids(const Sight& sight, std::vector<NodeEvent>& events) 
     const bool told = fresh ? !looked_ : known->second == gpu.last_xid;
     known->second = gpu.last_xid;
     if (told) continue;
-    heard[fmt::format("the driver reports XID {}{}", gpu.last_xid,
-                      IsFatalXid(gpu.last_xid) ? ", which ends the use of the GPU" : "")]
-        .push_back(NameOf(gpu));
+    heard[SayXid(gpu.last_xid)].push_back(NameOf(gpu));
   }
   Tell(heard, Severity::kWarning, kGpuXid, events);
 }

@@ -68,6 +68,23 @@ TEST(Follow, SaysEachChangeAsALineWithItsTime) {
   EXPECT_THAT(follow.Look(sight, kNow), HasSubstr("problem   over: mlx5_9: its state cannot be read\n"));
 }
 
+TEST(Follow, SaysAnXidOnceAlsoOneThatIsAProgramsFault) {
+  Follow follow("node-1", FollowFormat::kText);
+  Sight sight = Seen();
+  GpuReading gpu;
+  gpu.index = 3;
+  gpu.pci = "0000:06:00.0";
+  sight.gpus = {gpu};
+  (void)follow.Look(sight, kNow);
+  EXPECT_EQ(follow.Look(sight, kNow), "");
+  sight.gpus[0].last_xid = 31;
+  EXPECT_EQ(follow.Look(sight, kNow),
+            "2026-11-22T01:46:30.250000Z health    GPU 3 (0000:06:00.0): the driver reports XID 31\n");
+  EXPECT_EQ(follow.Look(sight, kNow), "");
+  sight.gpus[0].last_xid = 79;
+  EXPECT_THAT(follow.Look(sight, kNow), HasSubstr("XID 79, which ends the use of the GPU\n"));
+}
+
 TEST(Follow, SaysWhereCongestionBeginsAndEnds) {
   Follow follow("node-1", FollowFormat::kText);
   Sight sight = Seen();
