@@ -166,7 +166,10 @@ class Assembly {
               0};
       if (device.vendor == kVendorNvidia) {
         gpu.healthy = false;
-        gpu.unhealthy_reason = "its driver does not answer: install or restart the NVIDIA driver";
+        const std::string& why =
+            readings_.gpus.absent;  // a driver may be there and only be kept from the agent
+        gpu.unhealthy_reason =
+            why.empty() ? "its driver does not answer: install or restart the NVIDIA driver" : why;
         seen_.gpus_unreadable = true;
       }
       seen_.node.gpus.push_back(std::move(gpu));

@@ -74,12 +74,14 @@ void Library::FindCalls() {
 std::string Library::Open(const std::string& where) {
   const bool is_root = where.ends_with('/');
   const std::string library = is_root ? Present(LibraryPaths(where)) : where;
-  if (library.empty()) return fmt::format("no NVIDIA driver here (no {} below {})", kLibrary, where);
+  if (library.empty())
+    return fmt::format("no NVIDIA driver here (no {} below {}): install it", kLibrary, where);
   if (trace.on_call) trace.on_call("dlopen", -1);
   handle_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
     const char* why = ::dlerror();
-    return fmt::format("no NVIDIA driver here ({})", formats::Printable(why == nullptr ? library : why, 160));
+    return fmt::format("no NVIDIA driver here ({}): install it, or give its library to the agent's container",
+                       formats::Printable(why == nullptr ? library : why, 160));
   }
   FindCalls();
   if (!init || !count || !by_index)

@@ -337,6 +337,24 @@ TEST(Machines, PlainHostIsHonest) {
   EXPECT_TRUE(Says(seen, "DiscoveryComplete", crds::ConditionStatus::kTrue));
 }
 
+// Recorded on a real one (tests/fixtures/machines/README.md), and so without a NIC that carries a job.
+TEST(Machines, AGuestWithOneH200IsHealthyAndHasNeitherNvlinkNorRails) {
+  const std::string folder = HEDDLE_SOURCE_DIR "/tests/fixtures/machines/h200-guest";
+  const Observation seen = test::LookAt(folder);
+  ExpectFile("h200-guest.json", crds::ToJson(ReportOf(seen)).dump(1) + "\n");
+  ExpectFile("h200-guest.txt", test::TicketAt(folder));
+  ASSERT_EQ(seen.node.gpus.size(), 1u);
+  EXPECT_TRUE(seen.node.gpus.at(0).healthy) << seen.node.gpus.at(0).unhealthy_reason;
+  EXPECT_EQ(seen.node.gpus.at(0).model, "NVIDIA H200");
+  EXPECT_FALSE(seen.node.gpus.at(0).numa.known());  // the hypervisor says -1
+  EXPECT_EQ(seen.node.nvlink.links_per_gpu, 0);     // the driver: not supported, by link and by field
+  EXPECT_EQ(seen.node.nvlink_domain.missing(), Missing::kNotApplicable);
+  EXPECT_THAT(OfRole(seen.node, NicRole::kManagement), testing::ElementsAre("eth0"));
+  EXPECT_THAT(OfRole(seen.node, NicRole::kCompute), IsEmpty());
+  EXPECT_TRUE(Says(seen, "Ready", crds::ConditionStatus::kTrue));
+  EXPECT_TRUE(Says(seen, "DiscoveryComplete", crds::ConditionStatus::kTrue));
+}
+
 TEST(Machines, EmptyFolderIsAMachineOfWhichNothingIsKnown) {
   const test::TemporaryFolder folder;
   const Observation seen = test::LookAt(folder.path(), "nobody");
@@ -391,6 +409,22 @@ TEST(Machines, GpusWithoutADriverAreShownAndNotUsed) {
   EXPECT_EQ(seen.node.NicOfGpu(3)->rail, 3);
   EXPECT_EQ(ConditionOf(seen, "Ready").reason, "GpusUnreadable");
   EXPECT_EQ(seen.node.nvlink_domain.missing(), Missing::kUnknown);
+}
+
+// As on a real H200 whose device nodes the container did not get: to install a driver would have been the wrong advice.
+TEST(Machines, GpusThatTheAgentIsKeptFromSayWhatTheDriverSays) {
+  const test::RecordedMachine machine("hgx-no-driver");
+  const base::DiskFileTree files(machine.path());
+  auto opened = OpenRecorded(files, machine.path(), "");
+  ASSERT_TRUE(opened);
+  Readings readings = opened->discovery->Read();
+  readings.gpus = {};
+  readings.gpus.absent = "NVML does not start: the operating system blocks the device";
+  const Observation seen = Assemble(readings);
+  ASSERT_EQ(seen.node.gpus.size(), 8u);
+  EXPECT_FALSE(seen.node.gpus.at(0).healthy);
+  EXPECT_EQ(seen.node.gpus.at(0).unhealthy_reason, readings.gpus.absent);
+  EXPECT_THAT(ConditionOf(seen, "Ready").message, HasSubstr(readings.gpus.absent));
 }
 
 TEST(Machines, AGpuThatTheDriverLostDoesNotRenumberTheRails) {

@@ -114,6 +114,21 @@ TEST(NcclImport, KnowsWhatIsTrueOfTheRealFiles) {
   EXPECT_TRUE(mi300.nvlink_domain.known());
 }
 
+TEST(NcclExport, SaysOfARealGuestWhatNcclFoundThereItself) {
+  const std::string machines = HEDDLE_SOURCE_DIR "/tests/fixtures/machines/";
+  const base::DiskFileTree files(machines + "h200-guest");
+  auto opened = OpenRecorded(files, machines + "h200-guest", "");
+  ASSERT_TRUE(opened);
+  const Readings readings = opened->discovery->Read();
+  const auto ours = formats::ParseNcclXml(NcclTopologyOf(files, readings, Assemble(readings)));
+  const auto its_own = formats::ParseNcclXml(*base::DiskFileTree(machines).Read("h200-guest.nccl.xml"));
+  ASSERT_TRUE(ours && its_own);
+  ASSERT_EQ(its_own->gpus.size(), 1u);
+  formats::NcclGpu gpu = its_own->gpus.at(0);
+  gpu.sm = 0;  // of CUDA, which the agent does not load: NCCL fills it in
+  EXPECT_THAT(ours->gpus, ElementsAre(gpu));
+}
+
 TEST(NcclExport, ReadBackPairsEveryRecordedMachineAsTheMachineItselfDoes) {
   for (const std::string& machine : test::FleetNames()) {
     SCOPED_TRACE(machine);
