@@ -15,7 +15,7 @@
 namespace heddle::nodeagent {
 
 // Asks every probe about one machine. The file tree and the GPU source must outlive it.
-// Thread rule: one thread.
+// Thread rule: one thread, but for gpu_news.
 class Discovery {
  public:
   Discovery(const base::FileTree& files, GpuSource& gpus, std::vector<std::unique_ptr<LeafSource>> leaves,
@@ -28,6 +28,9 @@ class Discovery {
 
   // As RdmaProbe::LeaveOut.
   void LeaveOut(UncabledPorts named) { rdma_.LeaveOut(std::move(named)); }
+
+  // GpuSource::news. Any thread.
+  int gpu_news() const { return gpus_.news(); }
 
   Observation Look();
   // What such readings come to.

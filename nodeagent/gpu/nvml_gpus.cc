@@ -280,8 +280,9 @@ void NvmlGpus::Watch(Device device, unsigned index) {
   if (events_ != nullptr) (void)library_->register_events(device, nvml::kEventXid, events_);
 }
 
-void NvmlGpus::CollectXids() {
+bool NvmlGpus::CollectXids() {
   library_->trace.gpu = -1;
+  bool any_new = false;
   constexpr int kMost = 1000;  // of one look; an application in a loop may make thousands
   for (int i = 0; events_ != nullptr && i < kMost; ++i) {
     nvml::EventData event{};
@@ -290,8 +291,15 @@ void NvmlGpus::CollectXids() {
     if (of == watched_.end() || event.type != nvml::kEventXid) continue;
     int& last = xids_[of->second];
     const int xid = int(std::min(event.data, 999ULL));
-    if (!IsFatalXid(last) || IsFatalXid(xid)) last = xid;
+    if (IsFatalXid(last) && !IsFatalXid(xid)) continue;
+    any_new = any_new || xid != last;
+    last = xid;
   }
+  return any_new;
+}
+
+bool NvmlGpus::Listen() {
+  return listens() && CollectXids();
 }
 
 GpuReadings NvmlGpus::Read() {
@@ -322,7 +330,7 @@ GpuReadings NvmlGpus::Read() {
     readings.problems.push_back(fmt::format("{} of the driver's GPUs are left out: {} are looked at",
                                             count - nvml::kMaxGpus, nvml::kMaxGpus));
   }
-  CollectXids();
+  (void)CollectXids();
   for (GpuReading& gpu : readings.gpus) {
     if (const auto xid = xids_.find(unsigned(gpu.index)); xid != xids_.end()) gpu.last_xid = xid->second;
   }

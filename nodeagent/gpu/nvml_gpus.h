@@ -20,11 +20,16 @@ class NvmlGpus final : public GpuSource {
   // Loads the library on the first call and again after a failure: the driver may be installed after the
   // agent. XIDs are those that were reported since then.
   GpuReadings Read() override;
+  // Whether there is anything to listen to, since the last Read.
+  bool listens() const { return library_ != nullptr && events_ != nullptr; }
+  // Whether the driver has told an XID that the next Read will tell anew. Does not wait.
+  bool Listen();
 
  private:
   void ReadGpu(unsigned index, GpuReadings& readings);
   void Watch(nvml::Device device, unsigned index);
-  void CollectXids();
+  // Whether one of them is new.
+  bool CollectXids();
 
   std::string name_;
   nvml::OnCall on_call_;

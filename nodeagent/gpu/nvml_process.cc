@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <system_error>
 
@@ -29,10 +31,13 @@ namespace {
 // The child's descriptors. Questions and answers have one of their own, since a driver may print on the others.
 constexpr int kSocket = 3;
 constexpr int kPage = 4;
+constexpr int kNews = 5;
 constexpr int kSpare = 10;  // ours are from here on, so that none is overwritten before it is copied
 constexpr std::size_t kPageSize = 256;
 // An answer is its length in decimal, a newline, and an nvml.yaml. 64 GPUs with 36 links make 300 KB.
 constexpr std::size_t kMaxAnswer = 1 << 20;
+constexpr int kListenMs =
+    1000;  // between two times that the driver is asked for events; some microseconds each
 constexpr const char* kEnding = "the NVIDIA driver was not waited for: the agent ends";
 
 std::string Failed(const char* what) {
@@ -65,9 +70,13 @@ bool WriteAll(int descriptor, std::string_view text) {
 
 }  // namespace
 
+NvmlProcess::NvmlProcess(NvmlProcessOptions options)
+    : options_(std::move(options)), news_(MoveUp(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) {}
+
 NvmlProcess::~NvmlProcess() {
   if (child_ >= 0) (void)End();
   CloseAll();
+  Close(news_);
 }
 
 void NvmlProcess::CloseAll() {
@@ -89,7 +98,8 @@ std::string NvmlProcess::Spawn(int socket_end, int page) {
   posix_spawn_file_actions_adddup2(&files, 2, 1);  // our own output is no place for a driver's
   posix_spawn_file_actions_adddup2(&files, socket_end, kSocket);
   posix_spawn_file_actions_adddup2(&files, page, kPage);
-  posix_spawn_file_actions_addclosefrom_np(&files, kPage + 1);
+  if (news_ >= 0) posix_spawn_file_actions_adddup2(&files, news_, kNews);
+  posix_spawn_file_actions_addclosefrom_np(&files, (news_ >= 0 ? kNews : kPage) + 1);
   errno = ::posix_spawn(&child_, options_.program.c_str(), &files, nullptr,
                         base::NullTerminated(arguments).data(), base::NullTerminated(environment).data());
   posix_spawn_file_actions_destroy(&files);
@@ -273,7 +283,17 @@ int ServeNvml(const std::string& library) {
                              : fmt::format_to_n(page, kPageSize - 2, "{} of GPU {}", call, gpu);
     *end.out = '\0';
   });
-  for (char question = 0; ::read(kSocket, &question, 1) == 1;) {
+  for (;;) {
+    pollfd asked{kSocket, POLLIN, 0};
+    const int count = ::poll(&asked, 1, gpus.listens() ? kListenMs : -1);
+    if (count < 0 && errno == EINTR) continue;
+    if (count == 0) {
+      constexpr std::uint64_t kOne = 1;
+      if (gpus.Listen()) (void)!::write(kNews, &kOne, sizeof kOne);
+      continue;
+    }
+    char question = 0;
+    if (count < 0 || ::read(kSocket, &question, 1) != 1) break;
     const std::string text = FormatNvmlYaml(gpus.Read());
     if (!WriteAll(kSocket, fmt::format("{}\n{}", text.size(), text))) break;
   }

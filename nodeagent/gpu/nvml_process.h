@@ -39,13 +39,16 @@ struct NvmlProcessOptions {
 // it, and every look says where it is stuck until it is gone. While the driver is silent the GPUs are those of
 // its last answer: for `tolerated` looks as they were, and then as GPUs that do not answer (GpuState::kSilent).
 //
-// Thread rule: one thread, and the child ends with the thread that started it. Read never takes longer than
-// `start`, and after a first failure than `answer`, plus `grace`.
+// Between two looks the child listens for XIDs and writes to news() when there is one, a second after it came at most.
+//
+// Thread rule: one thread but for news, and the child ends with the thread that started it. Read never takes
+// longer than `start`, and after a first failure than `answer`, plus `grace`.
 class NvmlProcess final : public GpuSource {
  public:
-  explicit NvmlProcess(NvmlProcessOptions options) : options_(std::move(options)) {}
+  explicit NvmlProcess(NvmlProcessOptions options);
   ~NvmlProcess() override;
   GpuReadings Read() override;
+  int news() const override { return news_; }
 
   pid_t child() const { return child_; }  // -1 = none
 
@@ -67,6 +70,7 @@ class NvmlProcess final : public GpuSource {
   GpuReadings Unanswered(std::string why);
 
   const NvmlProcessOptions options_;
+  int news_ = -1;
   pid_t child_ = -1;
   int socket_ = -1, timer_ = -1, gone_ = -1;  // gone_: a pidfd
   char* page_ = nullptr;                   // where the child is, written by it: "nvmlDeviceGetName of GPU 3"

@@ -76,7 +76,7 @@ struct GpuReadings {
 };
 
 // Whoever knows the GPUs: NVML, or what NVML answered when a machine was recorded.
-// Thread rule: one thread.
+// Thread rule: one thread, but for news.
 class GpuSource {
  public:
   GpuSource() = default;
@@ -84,6 +84,9 @@ class GpuSource {
   GpuSource& operator=(const GpuSource&) = delete;
   virtual ~GpuSource() = default;
   virtual GpuReadings Read() = 0;
+  // An eventfd that is written to when the GPUs have something to say before they are asked (an XID); whoever waits for
+  // it reads it, too. The same as long as this lives. -1: they never have. Any thread.
+  virtual int news() const { return -1; }
 };
 
 // Total: one GPU that is written wrong does not hide the others; text that is no YAML is one problem.

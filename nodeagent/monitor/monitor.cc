@@ -1,12 +1,18 @@
 #include "nodeagent/monitor/monitor.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <thread>
 #include <utility>
+
+#include "base/poll.h"
 
 namespace heddle::nodeagent {
 namespace {
@@ -79,6 +85,8 @@ void Monitor::Run(const MonitorCallbacks& callbacks, const std::stop_token& stop
   if (kernel_ != nullptr) kernel = std::jthread([&] { KernelLoop(callbacks, stop); });
   std::jthread leaf;
   if (leaves_ != nullptr) leaf = std::jthread([&] { LeafLoop(callbacks, stop); });
+  std::jthread gpu;
+  if (discovery_.gpu_news() >= 0) gpu = std::jthread([&] { GpuLoop(stop); });
   CountersLoop(callbacks, stop);
 }
 
@@ -156,6 +164,17 @@ void Monitor::LeafLoop(const MonitorCallbacks& callbacks, const std::stop_token&
     if (news) counters_.Add(kKey);
     leaf_.Done(kKey);
     leaf_.AddAfter(kKey, options_.leaf_interval);
+  }
+}
+
+// An XID that ends the use of a GPU ends a job, which waits for its repair.
+void Monitor::GpuLoop(const std::stop_token& stop) {
+  const base::StopEvent stopped(stop);
+  while (!stop.stop_requested()) {
+    std::array<pollfd, 2> ready{{{discovery_.gpu_news(), POLLIN, 0}, {stopped.get(), POLLIN, 0}}};
+    if (::poll(ready.data(), ready.size(), -1) < 0) continue;  // EINTR
+    std::uint64_t times = 0;
+    if (::read(ready[0].fd, &times, sizeof times) == ssize_t(sizeof times)) AskForLook();
   }
 }
 

@@ -70,8 +70,9 @@ struct MonitorCallbacks {
 };
 
 // Watches one machine by two loops: a full look, which may wait for a driver or a daemon, and a pass over the
-// counters, which never waits for it. Each runs at its interval, and soon after the kernel speaks. Whatever came of
-// either is one Sight. A third loop asks the leaves of InfiniBand ports what they have counted, and may wait for them.
+// counters, which never waits for it. Each runs at its interval, and soon after the kernel speaks; the look also
+// after a GPU's driver does. Whatever came of either is one Sight. A third loop asks the leaves of InfiniBand ports
+// what they have counted, and may wait for them.
 // Thread rule: Run on one thread, which starts the others; the rest from any. What is passed must outlive it.
 class Monitor {
  public:
@@ -96,6 +97,7 @@ class Monitor {
   void CountersLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
   void KernelLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
   void LeafLoop(const MonitorCallbacks& callbacks, const std::stop_token& stop);
+  void GpuLoop(const std::stop_token& stop);
   // One pass; null while there is nothing to say yet.
   SightPtr PassOver();
   // Takes over what came from the other threads. False while there is nothing to watch yet.

@@ -44,6 +44,20 @@ TEST(NvmlGpus, ReadsXidsEccAndRowRemapping) {
   EXPECT_EQ(gpus.Read().gpus.at(5).last_xid, 95);
 }
 
+TEST(NvmlGpus, HearsANewXidBetweenTwoLooksAndTellsItWithTheNext) {
+  const test::NvmlBed bed("hgx-bad-gpu");
+  NvmlGpus gpus(test::Nvml());
+  EXPECT_FALSE(gpus.Listen()) << "nothing is loaded yet";
+  EXPECT_EQ(gpus.Read().gpus.at(5).last_xid, 95);
+  EXPECT_FALSE(gpus.Listen());
+  bed.Write(bed.Changed("last_xid: 95", "95", "13"));
+  EXPECT_FALSE(gpus.Listen()) << "an application's own says nothing new of a GPU that is lost";
+  bed.Write(bed.Changed("last_xid: 95", "95", "79"));
+  EXPECT_TRUE(gpus.Listen());
+  EXPECT_FALSE(gpus.Listen());
+  EXPECT_EQ(gpus.Read().gpus.at(5).last_xid, 79);
+}
+
 TEST(NvmlGpus, KeepsAFatalXidWhenAnApplicationsOwnFollows) {
   const test::NvmlBed bed("hgx-bad-gpu");
   NvmlGpus gpus(test::Nvml());

@@ -3,6 +3,7 @@
 #include "nodeagent/gpu/nvml_process.h"
 
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -171,6 +172,16 @@ TEST(NvmlProcess, OutlivesADriverThatCrashes) {
   EXPECT_EQ(crashed.gpus, before.gpus);
   bed.Write(bed.recorded());
   EXPECT_EQ(driver.Read().gpus, before.gpus);
+}
+
+TEST(NvmlProcess, SaysThatThereIsAnXidBeforeItIsAsked) {
+  const test::NvmlBed bed("hgx-bad-gpu");
+  NvmlProcess driver(Options(bed));
+  EXPECT_EQ(driver.Read().gpus.at(5).last_xid, 95);
+  bed.Write(bed.Changed("last_xid: 95", "95", "79"));
+  pollfd news{driver.news(), POLLIN, 0};
+  ASSERT_EQ(::poll(&news, 1, 60'000), 1);
+  EXPECT_EQ(driver.Read().gpus.at(5).last_xid, 79);
 }
 
 TEST(NvmlProcess, KeepsAFatalXidOverANewChild) {

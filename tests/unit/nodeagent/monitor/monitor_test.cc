@@ -1,6 +1,8 @@
 #include "nodeagent/monitor/monitor.h"
 
 #include <gmock/gmock.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -64,6 +66,7 @@ class FakeKernelEvents final : public KernelEvents {
 class StubbornGpus final : public GpuSource {
  public:
   explicit StubbornGpus(const base::FileTree& files) : recorded_(files) {}
+  ~StubbornGpus() override { ::close(news_); }
   GpuReadings Read() override {
     std::unique_lock lock(mutex_);
     ++asked_;
@@ -80,8 +83,14 @@ class StubbornGpus final : public GpuSource {
     const std::lock_guard lock(mutex_);
     return asked_;
   }
+  int news() const override { return news_; }
+  void Speak() const {
+    constexpr std::uint64_t kOne = 1;
+    EXPECT_EQ(::write(news_, &kOne, sizeof kOne), ssize_t(sizeof kOne));
+  }
 
  private:
+  const int news_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   RecordedGpus recorded_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -273,6 +282,13 @@ TEST_F(MonitorTest, LooksAtEverythingWhenTheKernelSpeaksOfTopology) {
   ASSERT_TRUE(Comes([&] { return looks_ == 1 && !sights_.empty(); }));
   kernel_.Say(kCarrierLost);
   ASSERT_TRUE(Comes([&] { return heard_ == 1; }));
+  EXPECT_TRUE(Within(seconds(6), [&] { return looks_ == 2; }));
+}
+
+TEST_F(MonitorTest, LooksAtEverythingWhenADriverSpeaks) {
+  Start();
+  ASSERT_TRUE(Comes([&] { return looks_ == 1 && !sights_.empty(); }));
+  gpus_.Speak();
   EXPECT_TRUE(Within(seconds(6), [&] { return looks_ == 2; }));
 }
 
