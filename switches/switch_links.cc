@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -42,6 +43,7 @@ class Comparing {
     const bool known = Known(0) && Known(1);
     if (known) {
       Settings();
+      for (const int end : {0, 1}) Path(end);
       Watchdogs();
       for (const int end : {0, 1}) Alone(end);
     }
@@ -78,28 +80,34 @@ class Comparing {
           std::pair(Setting::kPauseToQueue, no_pause || mine.pause_to_queue.has_value()),
           std::pair(Setting::kMtu, mine.mtu.has_value())}) {
       if (said) continue;
-      const std::string name(SettingName(setting));
-      Find(LosslessVerdict::kUnproved, "not-known", name, SettingText(Of(0), setting),
-           SettingText(Of(1), setting), fmt::format("nobody says {} of {}", name, names_[std::size_t(end)]),
-           "the switch's configuration names no such table for this port");
+      NotSaid(setting, fmt::format("nobody says {} of {}", SettingName(setting), names_[std::size_t(end)]),
+              "the switch's configuration names no such table for this port");
     }
     return true;
   }
 
-  // Of the map of DSCPs what is lossless at either end: what the others do loses no RDMA.
+  int TcOf(int end, int dscp) const { return (*Of(end).dscp_to_priority)[std::size_t(dscp)]; }
+
+  // Of the maps what is lossless at either end: what the others do loses no RDMA. Path() tells what an end leaves out.
   void Settings() {
     PortSettings want;
     want.pfc = Of(0).pfc;
     want.mtu = Of(0).mtu;
-    bool any = false;
     if (Of(0).dscp_to_priority && Of(1).dscp_to_priority) {
       want.dscp_to_priority = lossless::AllDscps(lossless::kNotSaid);
       for (int dscp = 0; dscp < lossless::kDscps; ++dscp) {
-        const bool lossless =
-            IsLossless(Of(0), dscp) == std::optional(true) || IsLossless(Of(1), dscp) == std::optional(true);
-        any = any || lossless;
-        if (lossless)
-          (*want.dscp_to_priority)[std::size_t(dscp)] = (*Of(0).dscp_to_priority)[std::size_t(dscp)];
+        if (IsLossless(Of(0), dscp) != std::optional(true) && IsLossless(Of(1), dscp) != std::optional(true))
+          continue;
+        lossless_.push_back(dscp);
+        const int tc = TcOf(0, dscp);
+        if (tc == lossless::kNotSaid || TcOf(1, dscp) == lossless::kNotSaid) continue;
+        (*want.dscp_to_priority)[std::size_t(dscp)] = std::int8_t(tc);
+        // A pause names the group of the end that sends it.
+        const auto &here = Of(0).priority_to_group, &there = Of(1).priority_to_group;
+        if (!here || !there || tc != TcOf(1, dscp)) continue;
+        if ((*there)[std::size_t(tc)] == lossless::kNotSaid) continue;
+        if (!want.priority_to_group) want.priority_to_group.emplace().fill(lossless::kNotSaid);
+        (*want.priority_to_group)[std::size_t(tc)] = (*here)[std::size_t(tc)];
       }
     }
     for (const lossless::Drift& drift : Compare(want, Of(1)).drifts) {
@@ -108,10 +116,57 @@ class Comparing {
            fmt::format("{} has {} {}, and {} has {}", names_[0], name, drift.want, names_[1], drift.have),
            "set both ends alike, from one LosslessPolicy");
     }
-    if (any || !Of(0).dscp_to_priority || !Of(1).dscp_to_priority) return;
+    if (!lossless_.empty() || !Of(0).dscp_to_priority || !Of(1).dscp_to_priority) return;
     Find(LosslessVerdict::kUnproved, "switch-link-lossy", "pfc", SettingText(Of(0), Setting::kPfc),
          SettingText(Of(1), Setting::kPfc), "neither end has a lossless DSCP",
          "if RDMA crosses this link, set it as the hosts' ports are set");
+  }
+
+  // What a packet that is lossless at either end meets at this one. A map that has nothing for it is as good as none.
+  void Path(int end) {
+    const PortSettings& mine = Of(end);
+    const std::string& name = names_[std::size_t(end)];
+    lossless::PrioritySet seen;  // TCs: each is told once
+    bool unmapped = false;
+    for (const int dscp : lossless_) {
+      const int tc = TcOf(end, dscp);
+      if (tc == lossless::kNotSaid) {
+        if (!unmapped)
+          NotSaid(Setting::kDscpToPriority,
+                  fmt::format("{} maps DSCP {}, which is lossless at the other end, to nothing", name, dscp),
+                  "map it as the other end does");
+        unmapped = true;
+        continue;
+      }
+      if (seen.Contains(tc)) continue;
+      seen.Insert(tc);
+      if (mine.priority_to_queue && (*mine.priority_to_queue)[std::size_t(tc)] == lossless::kNotSaid)
+        NotSaid(Setting::kPriorityToQueue,
+                fmt::format("{} has no queue for TC {}, of lossless packets", name, tc),
+                "give it one in TC_TO_QUEUE_MAP");
+      const int group = PriorityOf(mine, dscp);
+      if (group == lossless::kNotSaid) {
+        NotSaid(Setting::kPriorityToGroup,
+                fmt::format("{} has no priority group for TC {}, of lossless packets", name, tc),
+                "give it one in TC_TO_PRIORITY_GROUP_MAP");
+        continue;
+      }
+      if (IsLossless(mine, dscp) != std::optional(true)) continue;  // told by what differs
+      if (mine.pause_to_queue && (*mine.pause_to_queue)[std::size_t(group)] == lossless::kNotSaid)
+        NotSaid(Setting::kPauseToQueue,
+                fmt::format("at {} a pause for priority {} stops no queue", name, group),
+                "name its queue in MAP_PFC_PRIORITY_TO_QUEUE");
+      if (mine.buffer_bytes && (*mine.buffer_bytes)[std::size_t(group)] == 0)
+        Find(LosslessVerdict::kContradiction, "buffer-empty", std::string(SettingName(Setting::kBufferBytes)),
+             end == 0 ? "0" : "-", end == 0 ? "-" : "0",
+             fmt::format("{} has no room for what still arrives after a pause for priority {}", name, group),
+             "give that priority group a profile with xoff: `kubectl heddle switch render`");
+    }
+  }
+
+  void NotSaid(Setting setting, std::string sentence, std::string next) {
+    Find(LosslessVerdict::kUnproved, "not-known", std::string(SettingName(setting)),
+         SettingText(Of(0), setting), SettingText(Of(1), setting), std::move(sentence), std::move(next));
   }
 
   void Watchdogs() {
@@ -195,6 +250,7 @@ class Comparing {
 
   const std::array<std::string, 2> names_;
   const std::array<const formats::SonicPort*, 2> ports_;
+  std::vector<int> lossless_;  // DSCPs, at either end
   CableOutcome outcome_;
 };
 

@@ -179,6 +179,52 @@ TEST_F(SwitchLinksTest, AreUnprovedWhereAnEndThatPausesNamesNoMapOfGroupsOrQueue
   EXPECT_EQ(First().findings.at(0).rule, "switch-link-lossy") << "without PFC there is nothing to map";
 }
 
+// A map that has nothing for the very packets is as good as none, as of a host's port.
+TEST_F(SwitchLinksTest, AreUnprovedWhereAMapOfEitherEndHasNothingForWhatIsLossless) {
+  const formats::SonicPort whole = Leaf();
+  for (formats::SonicPort* const end : {&Leaf(), &Spine()}) {
+    const std::string name = end == &Leaf() ? "leaf-0 Ethernet0" : "spine-0 Ethernet0";
+    const auto without = [&](auto change) {
+      Leaf() = Spine() = whole;
+      change(end->settings);
+      const lossless::CableOutcome outcome = First();
+      EXPECT_EQ(outcome.verdict, LosslessVerdict::kUnproved) << name;
+      return outcome.findings.empty() ? std::string() : outcome.findings.front().sentence;
+    };
+    EXPECT_EQ(without([](auto& settings) { (*settings.dscp_to_priority)[26] = lossless::kNotSaid; }),
+              name + " maps DSCP 26, which is lossless at the other end, to nothing");
+    EXPECT_EQ(without([](auto& settings) { (*settings.priority_to_queue)[3] = lossless::kNotSaid; }),
+              name + " has no queue for TC 3, of lossless packets");
+    EXPECT_EQ(without([](auto& settings) { (*settings.priority_to_group)[3] = lossless::kNotSaid; }),
+              name + " has no priority group for TC 3, of lossless packets");
+    EXPECT_EQ(without([](auto& settings) { (*settings.pause_to_queue)[3] = lossless::kNotSaid; }),
+              "at " + name + " a pause for priority 3 stops no queue");
+    Leaf() = Spine() = whole;
+    (*end->settings.priority_to_queue)[5] = lossless::kNotSaid;
+    EXPECT_EQ(First().verdict, LosslessVerdict::kLossless) << "of packets that may be lost";
+  }
+}
+
+TEST_F(SwitchLinksTest, ContradictWhereTheEndsPauseByDifferentPrioritiesOrHaveNoRoomForWhatArrives) {
+  (*Spine().settings.priority_to_group)[3] = 4;
+  lossless::CableOutcome outcome = First();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
+  ASSERT_FALSE(outcome.findings.empty());
+  EXPECT_EQ(outcome.findings.front().rule, "switch-link-priorityToGroup");
+  EXPECT_EQ(outcome.findings.front().sentence,
+            "leaf-0 Ethernet0 has priorityToGroup priority 3: 3, and spine-0 Ethernet0 has priority 3: 4");
+  Spine() = Leaf();
+  Spine().settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
+  EXPECT_EQ(First().verdict, LosslessVerdict::kLossless) << "nobody says how much";
+  (*Spine().settings.buffer_bytes)[3] = 0;
+  outcome = First();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
+  ASSERT_FALSE(outcome.findings.empty());
+  EXPECT_EQ(outcome.findings.front().rule, "buffer-empty");
+  EXPECT_EQ(outcome.findings.front().leaf, "0");
+  EXPECT_THAT(outcome.findings.front().sentence, HasSubstr("spine-0 Ethernet0 has no room"));
+}
+
 TEST_F(SwitchLinksTest, NameAnEndThatIsLossyByItself) {
   (*Spine().settings.priority_to_queue)[3] = 1;
   lossless::CableOutcome outcome = First();
