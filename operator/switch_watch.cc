@@ -34,6 +34,10 @@ constexpr int kMostDoubts = 5;
 // Each has two Secrets to ask for, and few switches connect at once.
 constexpr int kEndpointReaders = 4;
 
+bool IsOfPortChannels(const std::string& table) {
+  return table.starts_with("PORTCHANNEL");
+}
+
 bool Same(const SwitchAnswer& a, const SwitchAnswer& b) {
   return a.trouble == b.trouble && a.version == b.version && a.connecting == b.connecting &&
          a.read_at.has_value() == b.read_at.has_value() && a.counting.trouble == b.counting.trouble &&
@@ -321,16 +325,26 @@ void SwitchWatch::Advance(Session& session) {
 void SwitchWatch::AskHow(Session& session) {
   session.asking_config = true;
   if (!session.sonic()) return AskLldp(session);
-  std::vector<std::vector<std::string>> tables;
-  for (const std::string& table : switches::SonicConfigTables()) tables.push_back({table});
-  session.client->Get(RequestOf(switches::kConfigDatabase, tables), options_.call_timeout,
-                      [this, post = Post(session)](auto said) {
-                        auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
-                        post([this, kept](Session& to) { TookConfig(to, std::move(*kept)); });
-                      });
+  AskConfig(session, true);
 }
 
-void SwitchWatch::TookConfig(Session& session, base::Result<std::vector<Notice>> said) {
+void SwitchWatch::AskConfig(Session& session, bool channels) {
+  std::vector<std::vector<std::string>> tables;
+  for (const std::string& table : switches::SonicConfigTables()) {
+    if (channels || !IsOfPortChannels(table)) tables.push_back({table});
+  }
+  session.client->Get(
+      RequestOf(switches::kConfigDatabase, tables), options_.call_timeout,
+      [this, channels, post = Post(session)](auto said) {
+        auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
+        post([this, channels, kept](Session& to) { TookConfig(to, std::move(*kept), channels); });
+      });
+}
+
+void SwitchWatch::TookConfig(Session& session, base::Result<std::vector<Notice>> said, bool channels) {
+  // Until 202311 one table without a row failed the whole Get (sonic-gnmi e784b6f), and many a switch has no port
+  // channel. Asked anew each time: one that is made later counts.
+  if (!said && channels && said.error().code == Code::kNotFound) return AskConfig(session, false);
   session.asking_config = false;
   session.config_at = clock_.Now() + Jittered(seconds(session.object.spec.poll_seconds));
   if (!said) return Fail(session, said.error());
@@ -340,6 +354,9 @@ void SwitchWatch::TookConfig(Session& session, base::Result<std::vector<Notice>>
       if (update.path.elems.size() == 1 && update.json)
         tables[update.path.elems[0].name] = *std::move(update.json);
     }
+  }
+  for (const std::string& table : switches::SonicConfigTables()) {
+    if (!channels && IsOfPortChannels(table)) tables[table] = "{}";
   }
   auto text = switches::SonicConfigText(tables);
   const auto said_so = [&](const auto& before) {

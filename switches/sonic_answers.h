@@ -13,7 +13,7 @@ namespace heddle::switches {
 
 // How a SONiC switch is read over gNMI (sonic-net/sonic-gnmi, sonic_data_client/db_client.go): a path is a table of the
 // database that the request's target names, and its answer one object of all rows, by keys that are joined with "|". A
-// table that does not exist is {}, without an error.
+// table that does not exist is {}, without an error; until 202311 it was NOT_FOUND for the whole Get.
 
 inline constexpr const char* kConfigDatabase = "CONFIG_DB";
 inline constexpr const char* kSonicModel = "sonic-db";  // by which Capabilities tell such a server

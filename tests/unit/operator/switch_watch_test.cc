@@ -154,6 +154,29 @@ TEST_F(SwitchWatchTest, HalfAConfigurationIsNeverOne) {
   EXPECT_EQ(Answer().config, nullptr);
 }
 
+// Until 202311 a table without a row is NOT_FOUND, and so is then the whole Get.
+TEST_F(SwitchWatchTest, AnOldSwitchWithoutPortChannelsIsReadAndThoseThatAreMadeLaterCount) {
+  SetMtu("9216");
+  const auto missing = [this](const char* table) {
+    There().troubles.emplace(table, base::Error{base::Code::kNotFound, "leaf-3: no such table", {}});
+  };
+  missing("CONFIG_DB:/PORTCHANNEL");
+  Make();
+  Pass(5s);
+  EXPECT_FALSE(Answer().trouble) << Answer().trouble->message;
+  ASSERT_NE(Answer().config, nullptr);
+  EXPECT_EQ(Answer().config->config.ports.at(0).settings.mtu, 9216);
+  There().troubles.clear();
+  There().tables["CONFIG_DB:/PORTCHANNEL"] = {{"PortChannel1", {{"mtu", "1500"}}}};
+  There().tables["CONFIG_DB:/PORTCHANNEL_MEMBER"] = {{"PortChannel1|Ethernet0", {{"NULL", "NULL"}}}};
+  Pass(70s);
+  EXPECT_EQ(Answer().config->config.ports.at(0).settings.mtu, 1500);
+  missing("CONFIG_DB:/PORT_QOS_MAP");
+  Pass(70s);
+  ASSERT_TRUE(Answer().trouble) << "without any other table nobody knows how it is set";
+  EXPECT_EQ(Answer().config->config.ports.at(0).settings.mtu, 1500) << "as it last said";
+}
+
 TEST_F(SwitchWatchTest, ASwitchOfAnotherMakeIsToldToHaveAnotherDialect) {
   dialer.switches[kAddress].models = {"openconfig-interfaces"};
   Make();
