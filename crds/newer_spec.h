@@ -13,8 +13,9 @@ namespace heddle::crds {
   if (topology) return topology;
   auto own = OwnNodeTopologyFromJson(json);
   if (!own) return topology;
-  const auto status = json.find("status");
-  const bool none = status == json.end() || !status->is_object() || !status->contains("observedAt");
+  Json status = json.value("status", Json());
+  if (status.is_binary()) status = Json::from_cbor(status.get_binary(), true, false);  // see Packed
+  const bool none = !status.is_object() || !status.contains("observedAt");
   if (!own->has_status && !none) return topology;
   return std::move(own->object);
 }

@@ -130,5 +130,23 @@ TEST(NodeTopologyOfAnySpec, IsThereForItsStatusWhateverANewerOperatorWrote) {
   EXPECT_THAT(NodeTopologyOfAnySpec(object).error().message, HasSubstr("MPLS"));
 }
 
+// As the operator's cache has them.
+TEST(NodeTopologyOfAnySpec, ReadsAPackedStatusAsItReadsAWholeOne) {
+  const NodeTopology full = samples::FullNodeTopologies().front();
+  Json object = ToJson(full), entry = Entry("mlx5_0:1");
+  entry["settings"]["trust"] = "MPLS";
+  object["spec"]["lossless"] = Json::array({entry});
+  const auto read = NodeTopologyOfAnySpec(Packed(object));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->status.node, full.status.node);
+  Json unobserved = object;
+  unobserved["status"].erase("observedAt");
+  EXPECT_TRUE(NodeTopologyOfAnySpec(Packed(unobserved)));
+  object["status"]["nics"] = 7;
+  EXPECT_FALSE(NodeTopologyOfAnySpec(Packed(object))) << "its agent is newer: it is not a node without NICs";
+  object["spec"].erase("lossless");
+  EXPECT_FALSE(NodeTopologyOfAnySpec(Packed(object))) << "also where its spec can be read";
+}
+
 }  // namespace
 }  // namespace heddle::crds
