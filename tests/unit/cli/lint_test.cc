@@ -116,19 +116,15 @@ TEST(LintCommand, HasNothingAgainstWhatFits) {
 
 // Whatever the API server refuses of a policy, the linter refuses before.
 TEST(LintCommand, RefusesWhatTheApiServerRefuses) {
-  const std::map<std::string, std::string> expected{{"pfc-on-two", "pfc-several-classes"},
-                                                    {"pfc-elsewhere", "data-lossy"},
-                                                    {"no-watchdog", "pfc-without-watchdog"},
-                                                    {"ecn-upside-down", "ecn-thresholds"},
-                                                    {"cnp-with-data", "cnp-lossless"},
-                                                    {"cnp-of-profile-with-data", "cnp-lossless"},
-                                                    {"storage-with-data", "class-lossless"},
-                                                    {"rdma-unmarked", "rdma-unmarked"},
-                                                    {"one-dscp-for-both", "cnp-lossless"},
-                                                    {"tos-of-another-dscp", "tos-elsewhere"},
-                                                    {"tos-congested", "tos-congested"},
-                                                    {"tos-other-than-nccl", "tos-nccl-differ"},
-                                                    {"shares-of-90", "ets-sum"}};
+  const std::map<std::string, std::string> expected{
+      {"pfc-on-two", "pfc-several-classes"},        {"pfc-elsewhere", "data-lossy"},
+      {"no-watchdog", "pfc-without-watchdog"},      {"ecn-upside-down", "ecn-thresholds"},
+      {"ecn-that-marks-nothing", "ecn-thresholds"}, {"cnp-with-data", "cnp-lossless"},
+      {"cnp-of-profile-with-data", "cnp-lossless"}, {"storage-with-data", "class-lossless"},
+      {"rdma-unmarked", "rdma-unmarked"},           {"one-dscp-for-both", "cnp-lossless"},
+      {"tos-of-another-dscp", "tos-elsewhere"},     {"tos-congested", "tos-congested"},
+      {"tos-other-than-nccl", "tos-nccl-differ"},   {"shares-of-90", "ets-sum"},
+      {"data-without-share", "ets-starved"}};
   for (const auto& [file, rule] : expected) {
     const Output output = LintOf({kSamples + "bad/lossless-" + file + ".yaml"}, Format::kJson);
     EXPECT_EQ(output.exit_code, Output::kRefused) << file << output.err;
