@@ -84,8 +84,9 @@ milliseconds Bounded(std::int64_t retry_after_seconds) {
 std::optional<milliseconds> RetryAfter(std::string_view text) {
   std::int64_t count = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), count);
-  // The other form, an HTTP date, is not what a Kubernetes API server sends.
-  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || count < 0) return std::nullopt;
+  // The other form, an HTTP date, is not what a Kubernetes API server sends. A proxy may send 0; who took that for a
+  // wait would ask again without one, for ever.
+  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || count <= 0) return std::nullopt;
   return Bounded(count);
 }
 

@@ -257,6 +257,14 @@ TEST_F(ClientTest, TakesAMinuteForTheLongestWaitThatAServerMayAskFor) {
   EXPECT_EQ(ErrorFromStatus(status).retry_after, seconds(60));
 }
 
+TEST_F(ClientTest, LeavesTheWaitToTheCallerWhereAServerAsksForNone) {
+  HttpResponse closed = Refusal(503, "ServiceUnavailable", "shutting down");
+  closed.headers = {{"Retry-After", "0"}};
+  transport_.answers = {closed};
+  EXPECT_FALSE(client_.Get(kNodes, {"", "a1"}, {}).error().retry_after) << "none is no wait to keep";
+  EXPECT_EQ(transport_.requests.size(), 1u) << "and eleven at once help nobody";
+}
+
 TEST_F(ClientTest, DoesNotRepeatALostConnection) {
   transport_.answers = {base::Fail(Code::kUnavailable, "reset")};
   EXPECT_EQ(client_.Create(kGangs, Gang(), {}).error().message, "create gangs.heddle.dev train/g-1: reset");
