@@ -415,6 +415,7 @@ void Daemon::Impl::DoKey(const std::string& key, const std::stop_token& stop) {
     if (stop.stop_requested()) return;
     spdlog::warn("Failed to reconcile key={} error=\"{}\" advice=\"{}\"", key,
                  base::ToString(outcome.error()), Advice(outcome.error()));
+    if (outcome.error().retry_after) return queue_.AddAfter(key, *outcome.error().retry_after);
     return queue_.AddRateLimited(key);
   }
   metrics_.Reconciled(name, "ok");

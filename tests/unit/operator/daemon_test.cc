@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
 #include <future>
 #include <thread>
 
@@ -113,6 +114,32 @@ TEST_F(DaemonTest, TriesASpecThatItMayNotWriteAgainAfterPausesThatGrow) {
   // From 5 ms doubling to a minute, that is some twenty looks, and a few for what else changed; one each moment would
   // be over a thousand.
   EXPECT_LE(asked, 4 * 60);
+  server.Intercept(nullptr);
+  EXPECT_TRUE(Until([&] { return !NodeOf("node-00").spec.lossless.empty(); }));
+  Stop(one);
+}
+
+TEST_F(DaemonTest, LeavesAServerAloneForAsLongAsThatAsks) {
+  ReportCluster(kTwoUnits);
+  AddPolicy(kLosslessPolicies, "roce", Json::object());
+  std::atomic<int> asked = 0;
+  server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    const bool spec = request.method == "PATCH" && request.plural == "nodetopologies" &&
+                      request.body.find("\"lossless\"") != std::string::npos;
+    if (!spec) return std::nullopt;
+    ++asked;
+    // Longer than a request may take, so that it is not waited for within one.
+    return kube::HttpResponse{.status = 429,
+                              .headers = {{"Retry-After", "45"}},
+                              .body = R"({"kind":"Status","code":429,"reason":"TooManyRequests"})"};
+  });
+  Running one(*this, "one", false);
+  EXPECT_TRUE(Until([&] { return asked >= 4; }));
+  const auto end = clock.Now() + 40s;
+  Until([&] { return clock.Now() >= end; });
+  // A few looks of four nodes, as its own labels and the policy's status bring it back; with pauses that double from
+  // 5 ms there would be a dozen.
+  EXPECT_LE(asked, 4 * 7);
   server.Intercept(nullptr);
   EXPECT_TRUE(Until([&] { return !NodeOf("node-00").spec.lossless.empty(); }));
   Stop(one);
