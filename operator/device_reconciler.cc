@@ -73,7 +73,7 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     if (wanted == node.wishes) continue;
     pass.Spec(node.name, nodes_.UidOf(node.name), DevicesOf(node.wishes), DevicesOf(wanted));
   }
-  const auto not_told = NotToldOf(pass.Forbidden(), rollout.wishes);
+  const auto not_told = NotToldOf(pass.Refused(), rollout.wishes);
   for (const crds::RdmaDevicePolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
     if (status == rollout.statuses.end()) continue;

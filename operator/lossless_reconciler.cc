@@ -75,7 +75,7 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
     pass.Spec(node.name, nodes_.UidOf(node.name),
               foreign ? kube::Json("another version's") : WishesOf(node.wishes), WishesOf(wanted));
   }
-  const auto not_told = NotToldOf(pass.Forbidden(), rollout.wishes);
+  const auto not_told = NotToldOf(pass.Refused(), rollout.wishes);
   for (const crds::LosslessPolicy& policy : policies.read) {
     const auto status = rollout.statuses.find(policy.name);
     if (status == rollout.statuses.end()) continue;

@@ -18,9 +18,16 @@ namespace {
 
 constexpr std::chrono::nanoseconds kLeastInterval = std::chrono::seconds(10);
 
-// The server is ahead of our cache, which is about to show it and brings the key back.
+// The API server names a webhook that it could not call, or that said no ("failed calling webhook",
+// "admission webhook ... denied the request": apiserver, pkg/admission/plugin/webhook).
+bool IsOfWebhook(const base::Error& error) {
+  return error.message.find("webhook \"") != std::string::npos;
+}
+
+// The server is ahead of our cache, which is about to show it and brings the key back. A webhook may answer with these
+// codes too, and no cache will ever show why.
 bool CacheIsBehind(const base::Error& error) {
-  return error.code == base::Code::kNotFound || error.code == base::Code::kConflict;
+  return (error.code == base::Code::kNotFound || error.code == base::Code::kConflict) && !IsOfWebhook(error);
 }
 
 // Of Ready: nothing is wrong that people could mend elsewhere.
@@ -28,6 +35,27 @@ bool OnlyWaits(const crds::Condition& ready) {
   constexpr std::array<std::string_view, 3> kWaits{"Waiting", "Canary", "Applying"};
   return ready.status == crds::ConditionStatus::kTrue || ready.reason == kNotTold ||
          std::find(kWaits.begin(), kWaits.end(), ready.reason) != kWaits.end();
+}
+
+// The server, as it is set up, does not take what we write; what another try may mend by itself is none of these.
+bool IsRefusal(const base::Error& error) {
+  switch (error.code) {
+    case base::Code::kForbidden:
+    case base::Code::kInvalid:
+    case base::Code::kTooLarge:
+      return true;
+    default:
+      return IsOfWebhook(error);
+  }
+}
+
+std::string_view MendRefusal(const base::Error& error) {
+  if (IsOfWebhook(error))
+    return "look at the webhook that it names: `kubectl get validatingwebhookconfigurations`";
+  if (error.code == base::Code::kForbidden) return "`kubectl heddle doctor` names rights that it lacks";
+  if (error.code == base::Code::kTooLarge)
+    return "narrow the policies of these nodes, so that there is less to tell";
+  return "bring the operator and the CRDs to one version";
 }
 
 }  // namespace
@@ -40,8 +68,8 @@ void SayNotTold(const NotTold& what, base::WallTime now, std::vector<crds::Condi
   said.reason = std::string(kNotTold);
   said.message = fmt::format(
       "{} nodes are not told what it says, and keep what they had: {}. The operator tries again by itself; "
-      "`kubectl heddle doctor` names rights that it lacks",
-      what.nodes, what.first);
+      "{}",
+      what.nodes, what.first.message, MendRefusal(what.first));
   said.last_transition = std::chrono::floor<std::chrono::seconds>(now);
   crds::SetCondition(conditions, std::move(said));
 }
@@ -119,14 +147,13 @@ void PolicyPass::WriteSpecs() {
   const auto done = writes_.Specs(std::exchange(changes_, {}), stop_);
   for (std::size_t i = 0; i < done.size(); ++i) {
     Take(done[i]);
-    if (!done[i] && done[i].error().code == base::Code::kForbidden)
-      forbidden_.emplace(nodes[i], done[i].error());
+    if (!done[i] && IsRefusal(done[i].error())) refused_.emplace(nodes[i], done[i].error());
   }
 }
 
-const std::map<std::string, base::Error>& PolicyPass::Forbidden() {
+const std::map<std::string, base::Error>& PolicyPass::Refused() {
   WriteSpecs();
-  return forbidden_;
+  return refused_;
 }
 
 void PolicyPass::Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,

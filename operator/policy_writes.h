@@ -74,23 +74,23 @@ struct PolicyEvent {
 inline constexpr std::string_view kNotTold = "NotTold";
 struct NotTold {
   int nodes = 0;
-  std::string first;  // the error of the first by name
+  base::Error first;  // of the first by name
 };
 
-// By policy, the nodes it speaks of whose spec could not be written. `forbidden`: as PolicyPass has it; `wishes`: what
+// By policy, the nodes it speaks of whose spec could not be written. `refused`: as PolicyPass has it; `wishes`: what
 // each node was to be told.
 template <class Wish>
-std::map<std::string, NotTold> NotToldOf(const std::map<std::string, base::Error>& forbidden,
+std::map<std::string, NotTold> NotToldOf(const std::map<std::string, base::Error>& refused,
                                          const std::map<std::string, std::vector<Wish>>& wishes) {
   std::map<std::string, NotTold> by_policy;
-  for (const auto& [node, error] : forbidden) {
+  for (const auto& [node, error] : refused) {
     const auto wanted = wishes.find(node);
     if (wanted == wishes.end()) continue;
     std::set<std::string> policies;
     for (const Wish& wish : wanted->second) policies.insert(wish.policies.begin(), wish.policies.end());
     for (const std::string& policy : policies) {
       NotTold& one = by_policy[policy];
-      if (one.nodes++ == 0) one.first = error.message;
+      if (one.nodes++ == 0) one.first = error;
     }
   }
   return by_policy;
@@ -116,9 +116,10 @@ class PolicyPass {
   };
   void Status(const kube::Resource& kind, const crds::ObjectMeta& policy, const kube::Json& has,
               const kube::Json& applied, const Conditions& conditions);
-  // Nodes whose spec the server did not let us write, and its words. Another try alone mends none of them. Writes the
-  // specs first.
-  const std::map<std::string, base::Error>& Forbidden();
+  // Nodes whose spec the server does not take from us, and its words: a right is missing, its schema knows a field
+  // otherwise, it is too large, or a webhook says no or is away. Another try alone mends none of them; a server in
+  // trouble and a cache that is behind are not among them. Writes the specs first.
+  const std::map<std::string, base::Error>& Refused();
   void Take(const base::Result<Outcome>& one);
   // Or the first error. `again` is no later than when a cache that does not show what we wrote is believed all the
   // same.
@@ -135,7 +136,7 @@ class PolicyPass {
   const std::span<const PolicyEvent> told_;
   const std::stop_token& stop_;
   std::vector<PolicyWrites::SpecChange> changes_;
-  std::map<std::string, base::Error> forbidden_;
+  std::map<std::string, base::Error> refused_;
   Outcome total_;
   std::optional<base::Error> failed_;
 };

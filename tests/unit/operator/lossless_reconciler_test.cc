@@ -239,6 +239,42 @@ TEST_F(LosslessReconcilerTest, SaysInTheStatusWhichFieldOfAPolicyItDoesNotUnders
   EXPECT_EQ(crds::FindCondition(PolicyOf("roce").status.conditions, crds::kReady)->reason, "Waiting");
 }
 
+TEST_F(LosslessReconcilerTest, SaysWhatTheServerDoesNotTakeAndWhereToMendIt) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  const auto said = [&](int status, const std::string& words) {
+    server.Intercept([status, words](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+      if (request.method != "PATCH" || request.plural != "nodetopologies") return std::nullopt;
+      return test::StatusResponse(status, "Refused", words);
+    });
+    clock.Advance(10s);
+    EXPECT_FALSE(reconciler.Reconcile({})) << "and so it is tried again, after pauses that grow";
+    const crds::LosslessPolicy policy = PolicyOf("roce");
+    const auto* ready = crds::FindCondition(policy.status.conditions, crds::kReady);
+    return ready == nullptr ? std::string() : ready->reason + ": " + ready->message;
+  };
+  EXPECT_THAT(said(500, "etcdserver: leader changed"), testing::StartsWith("Waiting: "))
+      << "which passes by itself";
+  const auto not_told = [](const char* words, const char* advice) {
+    return testing::AllOf(testing::StartsWith("NotTold: 1 nodes are not told"), HasSubstr(words),
+                          HasSubstr(advice));
+  };
+  EXPECT_THAT(said(422, "spec.lossless[0].settings.trust: Unsupported value"),
+              not_told("Unsupported value", "the CRDs to one version"));
+  EXPECT_THAT(said(413, "Request entity too large"), not_told("too large", "narrow the policies"));
+  EXPECT_THAT(said(500, R"(Internal error occurred: failed calling webhook "w.example": connection refused)"),
+              not_told("connection refused", "look at the webhook"));
+  const std::string denied = said(403, R"(admission webhook "w.example" denied the request: not today)");
+  EXPECT_THAT(denied, not_told("not today", "look at the webhook"));
+  EXPECT_THAT(denied, testing::Not(HasSubstr("doctor"))) << "no right is missing";
+  EXPECT_THAT(said(409, R"(admission webhook "w.example" denied the request: somebody has it)"),
+              not_told("somebody has it", "look at the webhook"))
+      << "no cache will show why: a look each second would be for ever";
+  EXPECT_THAT(said(403, "nodetopologies.heddle.dev is forbidden"), not_told("is forbidden", "heddle doctor"));
+  events.Flush({});
+  EXPECT_EQ(server.All(kube::kEvents).size(), 1u) << "said once";
+}
+
 TEST_F(LosslessReconcilerTest, TellsTheOthersWhereItMayNotTellOneAndThatOneLater) {
   AddRoceNode("a");
   AddRoceNode("b");
