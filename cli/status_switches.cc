@@ -73,6 +73,10 @@ std::vector<Trouble> SwitchTroubles(const Objects& fabric_switches) {
       troubles.push_back(OfSwitch(object, *reachable));
       troubles.back().what = "does not answer";
       troubles.back().remedy = "see its address, Secrets and certificate; docs/switches.md";
+      if (kube::StringAt(*reachable, {"reason"}) == "NotUnderstood") {
+        troubles.back().what = "is not understood, and not asked";
+        troubles.back().remedy = "correct the field it names, or update the operator";
+      }
       continue;
     }
     if (counted != nullptr && kube::StringAt(*counted, {"status"}) == "False") {

@@ -45,8 +45,17 @@ void SayNotRun(const crds::RdmaDevicePolicy& policy, const base::Error& why, bas
   crds::SetCondition(status.conditions, std::move(ready));
 }
 
+// Of which only that it can be read counts.
+kube::Json AnySpec() {
+  kube::Json resource, spec;
+  resource["name"] = "heddle.dev/rdma";
+  spec["resources"].push_back(std::move(resource));
+  return spec;
+}
+
 constexpr std::array kTold{PolicyEvent{kNotRun, "DevicesPluginNotRun", kube::Severity::kWarning},
                            PolicyEvent{kNotTold, "DevicesNotTold", kube::Severity::kWarning},
+                           PolicyEvent{kNotUnderstood, "DevicesNotUnderstood", kube::Severity::kWarning},
                            PolicyEvent{"Refused", "DevicesRefused", kube::Severity::kWarning},
                            PolicyEvent{"Conflict", "DevicesConflict", kube::Severity::kWarning},
                            PolicyEvent{"Offered", "DevicesOffered", kube::Severity::kNormal}};
@@ -90,8 +99,21 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     pass.Status(kRdmaDevicePolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
                 {policy.status.conditions, wanted.status.conditions});
   }
+  for (const std::string& name : policies.unreadable) TellNotUnderstood(name, pass);
   pass.Take(run);
   return pass.Sum();
+}
+
+void DeviceReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pass) {
+  const auto policy = WhyNotRead(reads_.policies, name, &crds::RdmaDevicePolicyFromJson, AnySpec());
+  if (!policy) return;
+  crds::RdmaDevicePolicy wanted;
+  wanted.name = policy->known.name;
+  wanted.uid = policy->known.uid;
+  wanted.status = policy->known.status;
+  SayNotUnderstood(policy->why, policy->known.generation, clock_.WallNow(), wanted.status.conditions);
+  pass.Status(kRdmaDevicePolicies, policy->known, StatusOf(policy->known.status),
+              crds::StatusApplyJson(wanted), {policy->known.status.conditions, wanted.status.conditions});
 }
 
 }  // namespace heddle::operators

@@ -1,7 +1,5 @@
 #include "operator/lossless_reconciler.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -24,25 +22,6 @@ kube::Json StatusOf(const crds::LosslessPolicyStatus& status) {
   crds::LosslessPolicy object;
   object.status = status;
   return crds::StatusApplyJson(object).value("status", kube::Json::object());
-}
-
-constexpr std::string_view kNotUnderstood = "NotUnderstood";
-
-// Of a policy that cannot be read: which field it is, that nothing was done half, and what to do.
-void SayNotUnderstood(const base::Error& why, std::int64_t generation, base::WallTime now,
-                      std::vector<crds::Condition>& conditions) {
-  crds::Condition ready;
-  ready.type = std::string(crds::kReady);
-  ready.status = crds::ConditionStatus::kFalse;
-  ready.reason = std::string(kNotUnderstood);
-  ready.message = fmt::format(
-      "{}. Nodes keep what they were told before. Correct that field, or bring the operator to the version "
-      "of the "
-      "CRDs that know it",
-      why.message);
-  ready.observed_generation = generation;
-  ready.last_transition = std::chrono::floor<std::chrono::seconds>(now);
-  crds::SetCondition(conditions, std::move(ready));
 }
 
 constexpr std::array kTold{PolicyEvent{kNotTold, "LosslessNotTold", kube::Severity::kWarning},
@@ -93,21 +72,15 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
 }
 
 void LosslessReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pass) {
-  const kube::ObjectPtr object = reads_.policies.Get({"", name});
-  if (object == nullptr) return;
-  const auto policy = crds::LosslessPolicyFromJson(*object);
-  if (policy) return;  // mended since this look began, which the next one sees
-  kube::Json head = *object;
-  head["spec"] = kube::Json::object();
-  const auto known = crds::LosslessPolicyFromJson(head);
-  if (!known) return;  // nor can its status be read: the log has to do
+  const auto policy = WhyNotRead(reads_.policies, name, &crds::LosslessPolicyFromJson, kube::Json::object());
+  if (!policy) return;
   crds::LosslessPolicy wanted;
-  wanted.name = known->name;
-  wanted.uid = known->uid;
-  wanted.status = known->status;
-  SayNotUnderstood(policy.error(), known->generation, clock_.WallNow(), wanted.status.conditions);
-  pass.Status(kLosslessPolicies, *known, StatusOf(known->status), crds::StatusApplyJson(wanted),
-              {known->status.conditions, wanted.status.conditions});
+  wanted.name = policy->known.name;
+  wanted.uid = policy->known.uid;
+  wanted.status = policy->known.status;
+  SayNotUnderstood(policy->why, policy->known.generation, clock_.WallNow(), wanted.status.conditions);
+  pass.Status(kLosslessPolicies, policy->known, StatusOf(policy->known.status), crds::StatusApplyJson(wanted),
+              {policy->known.status.conditions, wanted.status.conditions});
 }
 
 }  // namespace heddle::operators

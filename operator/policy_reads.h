@@ -18,12 +18,24 @@
 
 namespace heddle::operators {
 
+// An object for whoever goes by its spec. A status that cannot be read, as of a newer operator, is no reason to leave
+// its spec alone: it is ours, and written anew it can be read.
+template <class Policy>
+base::Result<Policy> ReadBySpec(const kube::Json& object, base::Result<Policy> (*parse)(const kube::Json&)) {
+  auto policy = parse(object);
+  if (policy || !object.contains("status")) return policy;
+  kube::Json without = object;
+  without.erase("status");
+  auto by_spec = parse(without);
+  return by_spec ? by_spec : policy;
+}
+
 template <class Policy>
 Policies<Policy> ReadPolicies(const View& view, std::string_view kind,
                               base::Result<Policy> (*parse)(const kube::Json&)) {
   Policies<Policy> policies;
   for (const kube::ObjectPtr& object : view.List()) {
-    if (auto policy = parse(*object)) {
+    if (auto policy = ReadBySpec(*object, parse)) {
       policies.read.push_back(*std::move(policy));
     } else {
       spdlog::warn("Cannot read kind={} name={} error=\"{}\"", kind, kube::Name(*object),
@@ -32,6 +44,30 @@ Policies<Policy> ReadPolicies(const View& view, std::string_view kind,
     }
   }
   return policies;
+}
+
+// An object whose spec cannot be read.
+template <class Policy>
+struct SpecNotRead {
+  Policy known;     // what else it says; without its status where that cannot be read either
+  base::Error why;  // which field, and what it says
+};
+
+// Why the object of this name cannot be read. `any_spec`: one of the kind that can be. Nothing: it is gone, or was
+// mended since it was last looked at, which the next look sees; or nothing of it can be read, not even its name.
+template <class Policy>
+std::optional<SpecNotRead<Policy>> WhyNotRead(const View& objects, const std::string& name,
+                                              base::Result<Policy> (*parse)(const kube::Json&),
+                                              const kube::Json& any_spec) {
+  const kube::ObjectPtr object = objects.Get({"", name});
+  if (object == nullptr) return std::nullopt;
+  const auto policy = ReadBySpec(*object, parse);
+  if (policy) return std::nullopt;
+  kube::Json rest = *object;
+  rest["spec"] = any_spec;
+  auto known = ReadBySpec(rest, parse);
+  if (!known) return std::nullopt;
+  return SpecNotRead<Policy>{*std::move(known), policy.error()};
 }
 
 // All nodes as some policies see them: a Node with its NodeTopology. Node is a struct with `name`, `labels` (of the

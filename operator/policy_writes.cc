@@ -74,6 +74,24 @@ void SayNotTold(const NotTold& what, base::WallTime now, std::vector<crds::Condi
   crds::SetCondition(conditions, std::move(said));
 }
 
+std::string NotUnderstoodMessage(const base::Error& why, std::string_view kept) {
+  return fmt::format(
+      "{}. {}. Correct that field, or bring the operator to the version of the CRDs that know it",
+      why.message, kept);
+}
+
+void SayNotUnderstood(const base::Error& why, std::int64_t generation, base::WallTime now,
+                      std::vector<crds::Condition>& conditions) {
+  crds::Condition ready;
+  ready.type = std::string(crds::kReady);
+  ready.status = crds::ConditionStatus::kFalse;
+  ready.reason = std::string(kNotUnderstood);
+  ready.message = NotUnderstoodMessage(why, "Nodes keep what they were told before");
+  ready.observed_generation = generation;
+  ready.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+  crds::SetCondition(conditions, std::move(ready));
+}
+
 base::Result<kube::Json> PolicyWrites::Spec(SpecChange change, const std::stop_token& stop) {
   // A merge patch, as the labels beside it are: an apply would fight with it. Without a resourceVersion, so that what
   // an agent writes of its status at the same time is no conflict.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -98,6 +99,14 @@ std::map<std::string, NotTold> NotToldOf(const std::map<std::string, base::Error
 
 // Makes Ready say so where it would only say that there is something to wait for.
 void SayNotTold(const NotTold& what, base::WallTime now, std::vector<crds::Condition>& conditions);
+
+// The reason of Ready (of a FabricSwitch, of Reachable) where the object's spec cannot be read.
+inline constexpr std::string_view kNotUnderstood = "NotUnderstood";
+// Which field it is, what became of what it governs (`kept`, a sentence without a full stop), and what to do.
+std::string NotUnderstoodMessage(const base::Error& why, std::string_view kept);
+// Makes Ready say so.
+void SayNotUnderstood(const base::Error& why, std::int64_t generation, base::WallTime now,
+                      std::vector<crds::Condition>& conditions);
 
 // What one look at all nodes and policies of a kind writes: what differs, and the next where one fails.
 class PolicyPass {

@@ -11,6 +11,7 @@
 #include "crds/keys.h"
 #include "lossless/policy.h"
 #include "operator/resources.h"
+#include "operator/switch_status.h"
 #include "switches/cables.h"
 #include "switches/render.h"
 
@@ -35,7 +36,16 @@ kube::Json StatusOf(const crds::FabricSwitchStatus& status) {
 
 constexpr std::array kTold{
     PolicyEvent{"Contradiction", "CablesContradict", kube::Severity::kWarning, crds::kCablesLossless, true},
-    PolicyEvent{"Lossless", "CablesLossless", kube::Severity::kNormal, crds::kCablesLossless}};
+    PolicyEvent{"Lossless", "CablesLossless", kube::Severity::kNormal, crds::kCablesLossless},
+    PolicyEvent{kNotUnderstood, "SwitchNotUnderstood", kube::Severity::kWarning, crds::kReachable}};
+
+// Of which only that it can be read counts.
+kube::Json AnySpec() {
+  crds::FabricSwitch object;
+  object.spec.address = "switch.example:8080";
+  object.spec.name = "switch";
+  return crds::ToJson(object).at("spec");
+}
 
 // Per policy the ports of a switch on which cables of hosts end that the policy selects.
 std::map<std::string, std::set<std::string>> PortsByPolicy(const crds::FabricSwitch& fabric_switch,
@@ -205,9 +215,25 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
     pass.Status(kFabricSwitches, object, StatusOf(object.status), crds::StatusApplyJson(wanted),
                 {object.status.conditions, wanted.status.conditions});
   }
+  for (const std::string& name : fabric_switches.unreadable) TellNotUnderstood(name, pass);
   if (!fabric_switches.read.empty()) pass.Take(Outcome{.again = UntilNextLook(*verdicts)});
   verdicts_.Set(std::move(verdicts));
   return pass.Sum();
+}
+
+void SwitchReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pass) {
+  const auto object = WhyNotRead(reads_.fabric_switches, name, &crds::FabricSwitchFromJson, AnySpec());
+  if (!object) return;
+  crds::FabricSwitch known = object->known;
+  known.spec = {};
+  crds::FabricSwitch wanted;
+  wanted.name = known.name;
+  wanted.uid = known.uid;
+  wanted.status = StatusOfNotUnderstood(
+      known, NotUnderstoodMessage(object->why, "It is not asked, and no cable of it is compared"),
+      clock_.WallNow());
+  pass.Status(kFabricSwitches, known, StatusOf(known.status), crds::StatusApplyJson(wanted),
+              {known.status.conditions, wanted.status.conditions});
 }
 
 void SwitchReconciler::WriteMaps(const std::vector<crds::FabricSwitch>& fabric_switches,

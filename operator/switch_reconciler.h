@@ -78,6 +78,8 @@ class SwitchReconciler {
   // FabricSwitches that have not been heard yet, for kPatience from when they were first looked at.
   std::set<std::string> Unheard(const std::vector<crds::FabricSwitch>& fabric_switches,
                                 const SwitchAnswers& answers);
+  // In the status of a FabricSwitch that cannot be read, by name.
+  void TellNotUnderstood(const std::string& name, PolicyPass& pass);
   std::chrono::nanoseconds UntilNextLook(const SwitchVerdicts& verdicts) const;
   void WriteMaps(const std::vector<crds::FabricSwitch>& fabric_switches, const SwitchAnswers& answers,
                  const std::vector<CabledNode>& nodes, const Policies<crds::LosslessPolicy>& policies,

@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "operator/policy_writes.h"
+
 namespace heddle::operators {
 namespace {
 
@@ -204,9 +206,25 @@ const std::string& NameOf(const crds::FabricSwitch& object) {
   return object.spec.name.empty() ? object.spec.chassis_id : object.spec.name;
 }
 
+crds::FabricSwitchStatus StatusOfNotUnderstood(const crds::FabricSwitch& known, const std::string& why,
+                                               base::WallTime now) {
+  SwitchAnswer answer;
+  answer.trouble = SwitchTrouble{std::string(kNotUnderstood), why};
+  answer.counting.trouble = SwitchTrouble{"NotAsked", "it is not asked: see Reachable"};
+  answer.connecting = false;
+  answer.version = known.status.version;
+  crds::FabricSwitchStatus status = StatusOf({.object = &known, .answer = &answer}, now);
+  status.observed_generation = known.status.observed_generation;  // the other was never in force
+  status.model = known.status.model;
+  return status;
+}
+
 crds::FabricSwitchStatus StatusOf(const JudgedSwitch& judged, base::WallTime now) {
   const crds::FabricSwitch& object = *judged.object;
-  const bool stands = crds::FindCondition(object.status.conditions, crds::kCablesLossless) != nullptr;
+  // Of one that was not understood before nothing stands that a new operator would have to keep.
+  const crds::Condition* const reached = crds::FindCondition(object.status.conditions, crds::kReachable);
+  const bool stands = crds::FindCondition(object.status.conditions, crds::kCablesLossless) != nullptr &&
+                      (reached == nullptr || reached->reason != kNotUnderstood);
   if (judged.silent && stands) return Kept(judged, now);
   crds::FabricSwitchStatus status;
   status.observed_generation = object.generation;

@@ -47,6 +47,11 @@ struct JudgedSwitch {
 // Its name in what hosts say: the system name, else the chassis id.
 const std::string& NameOf(const crds::FabricSwitch& object);
 
+// What the status of one is to say whose spec cannot be read, so that nobody asks it and no cable is joined with it.
+// `known`: all of it but its spec; `why`: a sentence with what to do.
+crds::FabricSwitchStatus StatusOfNotUnderstood(const crds::FabricSwitch& known, const std::string& why,
+                                               base::WallTime now);
+
 // What its status is to say. Conditions whose status has not changed keep their times.
 crds::FabricSwitchStatus StatusOf(const JudgedSwitch& judged, base::WallTime now);
 

@@ -12,6 +12,7 @@
 #include "crds/keys.h"
 #include "formats/printable.h"
 #include "operator/back_off.h"
+#include "operator/policy_reads.h"
 #include "operator/switch_endpoint.h"
 #include "operator/switch_session.h"
 #include "operator/switch_status.h"
@@ -172,7 +173,7 @@ void SwitchWatch::Handle(const std::string& name) {
   if (session == nullptr || session->source != object) {
     auto read = object == nullptr
                     ? base::Result<crds::FabricSwitch>(base::Fail(Code::kNotFound, "it is gone"))
-                    : crds::FabricSwitchFromJson(*object);
+                    : ReadBySpec(*object, &crds::FabricSwitchFromJson);
     if (!read || read->deleted_at) return Forget(name);
     if (session == nullptr || session->object.spec != read->spec) {
       session = std::make_unique<Session>();

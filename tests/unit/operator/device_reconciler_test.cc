@@ -123,6 +123,42 @@ TEST_F(DeviceReconcilerTest, APolicyOfANewerVersionTakesNothingAway) {
   EXPECT_EQ(NodeOf("a").spec.devices.size(), 2u);
 }
 
+TEST_F(DeviceReconcilerTest, SaysInTheStatusWhichFieldOfAPolicyItDoesNotUnderstand) {
+  AddRoceNode("a");
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  Reconcile();
+  const auto told = NodeOf("a").spec.devices;
+  const auto change = [&](const char* mode, int generation) {
+    server.Edit(kRdmaDevicePolicies, {"", "rails"}, [&](Json& policy) {
+      policy["spec"]["mode"] = mode;
+      policy["metadata"]["generation"] = generation;
+    });
+    clock.Advance(10s);
+  };
+  change("OfNextYear", 2);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(Reconcile(), 0) << "it is said once";
+  EXPECT_EQ(NodeOf("a").spec.devices, told);
+  const Json object = *server.Find(kRdmaDevicePolicies, {"", "rails"});
+  const Json* ready = kube::Condition(object, crds::kReady);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ((*ready)["status"], "False");
+  EXPECT_EQ((*ready)["reason"], "NotUnderstood");
+  EXPECT_THAT((*ready)["message"].get<std::string>(),
+              testing::AllOf(testing::HasSubstr("spec.mode"), testing::HasSubstr("OfNextYear"),
+                             testing::HasSubstr("Correct that field")));
+  EXPECT_EQ(kube::IntAt(object, {"status", "observedGeneration"}), 1) << "the other was never in force";
+  EXPECT_EQ(kube::IntAt(object, {"status", "counts", "nodes"}), 1) << "the rest of it stays";
+  events.Flush({});
+  ASSERT_EQ(server.All(kube::kEvents).size(), 1u);
+  EXPECT_EQ(server.All(kube::kEvents)[0]["reason"], "DevicesNotUnderstood");
+  change("Nics", 3);
+  EXPECT_EQ(Reconcile(), 1);
+  const auto policy = crds::RdmaDevicePolicyFromJson(*server.Find(kRdmaDevicePolicies, {"", "rails"}));
+  ASSERT_TRUE(policy);
+  EXPECT_EQ(crds::FindCondition(policy->status.conditions, crds::kReady)->reason, "Waiting");
+}
+
 TEST_F(DeviceReconcilerTest, AnEventSaysWhatAPolicyTurnedTo) {
   AddRoceNode("a");
   AddPolicy("mgmt",

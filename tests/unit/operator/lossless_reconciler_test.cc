@@ -239,6 +239,32 @@ TEST_F(LosslessReconcilerTest, SaysInTheStatusWhichFieldOfAPolicyItDoesNotUnders
   EXPECT_EQ(crds::FindCondition(PolicyOf("roce").status.conditions, crds::kReady)->reason, "Waiting");
 }
 
+TEST_F(LosslessReconcilerTest, SaysItAlsoWhereItCannotReadTheStatusOfThePolicyEither) {
+  AddRoceNode("a");
+  AddPolicy("roce", {{"trust", "FromTheFuture"}});
+  server.Edit(kLosslessPolicies, {"", "roce"},
+              [](Json& policy) { policy["status"]["counts"]["nodes"] = "many"; });
+  EXPECT_EQ(Reconcile(), 1);
+  const Json object = *server.Find(kLosslessPolicies, {"", "roce"});
+  const Json* ready = kube::Condition(object, crds::kReady);
+  ASSERT_NE(ready, nullptr);
+  EXPECT_EQ((*ready)["reason"], "NotUnderstood");
+  EXPECT_THAT((*ready)["message"].get<std::string>(), HasSubstr("spec.trust"));
+}
+
+TEST_F(LosslessReconcilerTest, GoesByThePolicyWhoseStatusAloneItCannotReadAndWritesThatAnew) {
+  AddRoceNode("a");
+  AddPolicy("roce", Json::object());
+  server.Edit(kLosslessPolicies, {"", "roce"},
+              [](Json& policy) { policy["status"]["counts"]["nodes"] = "many"; });
+  EXPECT_EQ(Reconcile(), 2) << "the spec of the node and the status";
+  EXPECT_EQ(NodeOf("a").spec.lossless.size(), 1u);
+  ASSERT_TRUE(crds::LosslessPolicyFromJson(*server.Find(kLosslessPolicies, {"", "roce"})));
+  EXPECT_EQ(PolicyOf("roce").status.counts.nodes, 1);
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile(), 0);
+}
+
 TEST_F(LosslessReconcilerTest, SaysWhatTheServerDoesNotTakeAndWhereToMendIt) {
   AddRoceNode("a");
   AddPolicy("roce", Json::object());

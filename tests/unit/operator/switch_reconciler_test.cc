@@ -166,6 +166,47 @@ TEST_F(SwitchReconcilerTest, AnOperatorThatHasJustBegunTakesNothingBackUntilItHa
   EXPECT_EQ(NodeOf("gpu-017").spec.cables[0].counted_percent, 0);
 }
 
+TEST_F(SwitchReconcilerTest, SaysWhichFieldOfASwitchItDoesNotUnderstandAndProvesNothingOfItsCables) {
+  Reconcile();
+  ASSERT_EQ(Reason(crds::kCablesLossless), "Lossless");
+  const auto change = [&](const char* role, int generation) {
+    server.Edit(kFabricSwitches, {"", "leaf-3"}, [&](Json& object) {
+      object["spec"]["role"] = role;
+      object["metadata"]["generation"] = generation;
+    });
+    clock.Advance(10s);
+  };
+  change("Hub", 7);
+  answers.clear();  // nor does SwitchWatch ask it
+  Reconcile();
+  EXPECT_EQ(Reconcile().writes, 0) << "it is said once";
+  const Json object = *server.Find(kFabricSwitches, {"", "leaf-3"});
+  const Json* reachable = kube::Condition(object, crds::kReachable);
+  ASSERT_NE(reachable, nullptr);
+  EXPECT_EQ((*reachable)["status"], "False");
+  EXPECT_EQ((*reachable)["reason"], "NotUnderstood");
+  EXPECT_THAT((*reachable)["message"].get<std::string>(),
+              testing::AllOf(HasSubstr("spec.role"), HasSubstr("Hub"), HasSubstr("Correct that field")));
+  const Json* lossless = kube::Condition(object, crds::kCablesLossless);
+  ASSERT_NE(lossless, nullptr);
+  EXPECT_EQ((*lossless)["status"], "Unknown");
+  EXPECT_NE(kube::IntAt(object, {"status", "observedGeneration"}), 7) << "that was never in force";
+  EXPECT_THAT(Events(), testing::UnorderedElementsAre("FabricSwitch/CablesLossless",
+                                                      "FabricSwitch/SwitchNotUnderstood"));
+  change("Leaf", 8);
+  Reconcile();
+  EXPECT_EQ(Reason(crds::kReachable), "Connecting") << "also before it has answered again";
+}
+
+TEST_F(SwitchReconcilerTest, GoesByASwitchWhoseStatusAloneItCannotReadAndWritesThatAnew) {
+  server.Edit(kFabricSwitches, {"", "leaf-3"},
+              [](Json& object) { object["status"]["counts"]["ports"] = "many"; });
+  Reconcile();
+  EXPECT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+  ASSERT_TRUE(crds::FabricSwitchFromJson(*server.Find(kFabricSwitches, {"", "leaf-3"})));
+  EXPECT_EQ(Reason(crds::kCablesLossless), "Lossless");
+}
+
 TEST_F(SwitchReconcilerTest, AnAgentThatDiedProvesNothing) {
   Reconcile();
   late = {"gpu-017"};

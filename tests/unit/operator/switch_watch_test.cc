@@ -110,6 +110,15 @@ class SwitchWatchTest : public Stage {
                      .on_sightings = [this] { ++sightings; }}};
 };
 
+TEST_F(SwitchWatchTest, AsksASwitchWhoseStatusAloneCannotBeRead) {
+  Make();
+  server.Edit(kFabricSwitches, {"", "leaf-3"},
+              [](Json& object) { object["status"]["counts"]["ports"] = "many"; });
+  Pass(2s);
+  ASSERT_TRUE(watch.Answers().contains("leaf-3"));
+  EXPECT_EQ(Answer().version, "SONiC.202505");
+}
+
 TEST_F(SwitchWatchTest, ReadsHowASwitchIsSetAndAsksAgainAfterItsPoll) {
   Make();
   Pass(2s);
