@@ -73,7 +73,7 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
                                  });
   std::set<crds::DevicePlugin> others;
   for (const auto& [plugin, image] : objects_.plugins().images) others.insert(plugin);
-  DeviceRollout rollout = DecideDevices(policies, nodes, others, clock_.WallNow());
+  DeviceRollout rollout = DecideDevices(policies, nodes, others, clock_.WallNow(), nodes_.unread());
   // Before the statuses, which say what became of it.
   const auto run = objects_.Reconcile(PluginClasses(nodes, rollout), reads_.nodes, stop);
   PolicyPass pass(writes_, events_, kTold, stop);

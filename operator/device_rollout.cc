@@ -261,8 +261,10 @@ class Decision {
     for (const RdmaDevicePolicy* policy : policies_) tallies_.emplace(policy->name, Tally());
   }
 
-  DeviceRollout Decide(base::WallTime now) {
+  DeviceRollout Decide(const std::vector<UnreadNode>& unread, base::WallTime now) {
     DeviceRollout rollout;
+    // Before the others, so that they are named first of those that are waited for: nothing ends it by itself.
+    for (const UnreadNode& node : unread) CountUnread(node);
     for (const DeviceNode& node : nodes_) rollout.wishes[node.name] = Node(node);
     for (const RdmaDevicePolicy* policy : policies_) rollout.statuses[policy->name] = StatusOf(*policy, now);
     return rollout;
@@ -284,7 +286,7 @@ class Decision {
       for (const RdmaDevicePolicy* policy : selecting) {
         Tally& tally = tallies_.at(policy->name);
         ++tally.counts.nodes;
-        Note(tally, node, {Standing::kWaiting, "its agent has not published yet", 0, 0});
+        Note(tally, node.name, {Standing::kWaiting, "its agent has not published yet", 0, 0});
       }
       return node.wishes;
     }
@@ -295,13 +297,28 @@ class Decision {
     return wishes;
   }
 
-  static void Note(Tally& tally, const DeviceNode& node, const Looked& looked) {
+  void CountUnread(const UnreadNode& node) {
+    for (const RdmaDevicePolicy* policy : policies_) {
+      if (!SelectsNode(policy->spec.node_selector, node.labels)) continue;
+      Tally& tally = tallies_.at(policy->name);
+      ++tally.counts.nodes;
+      Note(tally, node.name,
+           {Standing::kWaiting,
+            fmt::format(
+                "cannot be read, so nobody knows what it offers; bring its agent and the operator to one "
+                "version: {}",
+                node.why),
+            0, 0});
+    }
+  }
+
+  static void Note(Tally& tally, const std::string& node, const Looked& looked) {
     if (looked.standing == Standing::kReady) ++tally.counts.ready;
     if (looked.standing == Standing::kWaiting) ++tally.counts.waiting;
     if (looked.standing == Standing::kRefused) ++tally.counts.refused;
     if (looked.standing == Standing::kConflicting) ++tally.counts.conflicting;
     if (!looked.problem.empty())
-      tally.problems[looked.standing].push_back(fmt::format("{}: {}", node.name, looked.problem));
+      tally.problems[looked.standing].push_back(fmt::format("{}: {}", node, looked.problem));
   }
 
   void Count(const RdmaDevicePolicy& policy, const DeviceNode& node, const NodeDecision& decision,
@@ -323,7 +340,7 @@ class Decision {
       worst.standing = Standing::kRefused;
       worst.problem = problems->second.front();
     }
-    Note(tally, node, worst);
+    Note(tally, node.name, worst);
   }
 
   // A policy that a newer version wrote is not one that was taken back.
@@ -394,8 +411,9 @@ class Decision {
 }  // namespace
 
 DeviceRollout DecideDevices(const DevicePolicies& policies, const std::vector<DeviceNode>& nodes,
-                            const std::set<crds::DevicePlugin>& others, base::WallTime now) {
-  return Decision(policies, nodes, others).Decide(now);
+                            const std::set<crds::DevicePlugin>& others, base::WallTime now,
+                            const std::vector<UnreadNode>& unread) {
+  return Decision(policies, nodes, others).Decide(unread, now);
 }
 
 }  // namespace heddle::operators

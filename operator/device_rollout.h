@@ -37,7 +37,9 @@ struct DeviceRollout {
 // number there. A node whose agent has not published keeps what it was told. Pure: equal inputs give equal
 // results. `now` is only the time of conditions whose status changes.
 // `others`: the other plugins that can be run; a policy for one that cannot is refused on each node.
+// `unread`: nodes that are told nothing new; a policy that selects one counts it as waiting and names it.
 DeviceRollout DecideDevices(const DevicePolicies& policies, const std::vector<DeviceNode>& nodes,
-                            const std::set<crds::DevicePlugin>& others, base::WallTime now);
+                            const std::set<crds::DevicePlugin>& others, base::WallTime now,
+                            const std::vector<UnreadNode>& unread = {});
 
 }  // namespace heddle::operators

@@ -43,7 +43,7 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
                                    node.wishes = std::move(topology.spec.lossless);
                                    node.reports = std::move(topology.status.lossless);
                                  });
-  const LosslessRollout rollout = DecideRollout(policies, nodes, clock_.WallNow());
+  const LosslessRollout rollout = DecideRollout(policies, nodes, clock_.WallNow(), nodes_.unread());
   PolicyPass pass(writes_, events_, kTold, stop);
   for (const LosslessNode& node : nodes) {
     const auto& wanted = rollout.wishes.at(node.name);

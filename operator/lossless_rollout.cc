@@ -49,8 +49,9 @@ void Add(std::vector<LosslessWish>& wishes, LosslessWish wish) {
 
 class Decision {
  public:
-  Decision(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes)
-      : unreadable_(policies.unreadable), nodes_(nodes) {
+  Decision(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes,
+           const std::vector<UnreadNode>& unread)
+      : unreadable_(policies.unreadable), nodes_(nodes), unread_(unread) {
     for (const LosslessPolicy& policy : policies.read) {
       if (!policy.deleted_at) policies_.push_back(&policy);
     }
@@ -286,6 +287,8 @@ class Decision {
     int refused = 0;         // of the failed: those whose NIC cannot have it
     std::string refusal;     // the first of these
     std::string unreported;  // the first port of which no agent has said how it is: "gpu-001 mlx5_0:1"
+    int unread = 0;          // of the nodes: those of which nobody knows what ports they have
+    std::string illegible;   // the first of these, and why
   };
 
   // Ports of one kind of NIC, and what that does without.
@@ -349,6 +352,11 @@ class Decision {
   Tally TallyOf(const LosslessPolicy& policy, const LosslessRollout& rollout) const {
     Tally tally;
     crds::LosslessCounts& counts = tally.counts;
+    for (const UnreadNode& node : unread_) {
+      if (!SelectsNode(policy.spec.node_selector, node.labels)) continue;
+      ++counts.nodes;
+      if (tally.unread++ == 0) tally.illegible = fmt::format("{}: {}", node.name, node.why);
+    }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (Selects(i, policy)) ++counts.nodes;
       for (const auto& [port, policies] : selections_[i]) {
@@ -439,8 +447,18 @@ class Decision {
     ready.observed_generation = policy.generation;
     ready.last_transition = now;
     std::tie(ready.reason, ready.message) = Worst(policy, soundness, tally);
+    if (tally.unread > 0) AddUnread(tally, ready);
     if (ready.reason == "Compliant") ready.status = crds::ConditionStatus::kTrue;
     return ready;
+  }
+
+  // Nobody knows how those stand, so it is not well with all of them.
+  static void AddUnread(const Tally& tally, crds::Condition& ready) {
+    if (ready.reason == "Compliant" || ready.reason == "NothingSelected") ready.reason = "Waiting";
+    ready.message += fmt::format(
+        "; nobody knows what {} more nodes have, because they cannot be read (bring their agents and "
+        "the operator to one version), first {}",
+        tally.unread, tally.illegible);
   }
 
   // Reason and message of the worst that there is to say. A canary that failed is said before what it failed of:
@@ -461,17 +479,18 @@ class Decision {
                                       tally.of_policies, tally.rivalry)};
     }
     const std::string trouble = of(LosslessState::kConflict) + of(LosslessState::kFailed);
-    if (const std::size_t admitted = admitted_.at(policy.name).size(); int(admitted) < counts.nodes) {
+    const int known = counts.nodes - tally.unread;
+    if (const std::size_t admitted = admitted_.at(policy.name).size(); int(admitted) < known) {
       const std::string drifted = of(LosslessState::kDrifted);
       if (trouble.empty() && drifted.empty()) {
         return {"Canary", fmt::format("{} of {} nodes have it; the others wait until every port of these is "
                                       "compliant{}",
-                                      admitted, counts.nodes, of(LosslessState::kPending))};
+                                      admitted, known, of(LosslessState::kPending))};
       }
       return {"CanaryStopped",
               fmt::format("{} of {} nodes have it and went no further: it is not well with one of "
                           "these; mend it or change the policy{}{}",
-                          admitted, counts.nodes, trouble, drifted)};
+                          admitted, known, trouble, drifted)};
     }
     if (counts.conflicting > 0)
       return {"Conflict",
@@ -514,6 +533,7 @@ class Decision {
 
   const std::set<std::string>& unreadable_;
   const std::vector<LosslessNode>& nodes_;
+  const std::vector<UnreadNode>& unread_;
   std::vector<const LosslessPolicy*> policies_;  // by name
   std::map<std::string, LosslessSoundness> soundness_;
   std::vector<Selections> selections_;                     // of each node
@@ -555,8 +575,8 @@ std::vector<std::string> SelectedPorts(const crds::LosslessPolicySpec& spec, con
 }
 
 LosslessRollout DecideRollout(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes,
-                              base::WallTime now) {
-  return Decision(policies, nodes).Decide(now);
+                              base::WallTime now, const std::vector<UnreadNode>& unread) {
+  return Decision(policies, nodes, unread).Decide(now);
 }
 
 }  // namespace heddle::operators

@@ -48,9 +48,10 @@ using LosslessPolicies = Policies<crds::LosslessPolicy>;
 // that have not got it yet. A port whose NIC cannot have what the policy wants (its model or driver, as its agent
 // published it) is told the reason and no settings, and the policy is Refused there; the others get it, and it holds
 // nobody up. A generation that tells a port nothing new keeps the old one's number there. Pure: equal inputs give equal
-// results. `now` is only the time of conditions whose status changes.
+// results. `now` is only the time of conditions whose status changes. `unread`: nodes that are told nothing new; a
+// policy that selects one counts it, names it and is not Compliant.
 LosslessRollout DecideRollout(const LosslessPolicies& policies, const std::vector<LosslessNode>& nodes,
-                              base::WallTime now);
+                              base::WallTime now, const std::vector<UnreadNode>& unread = {});
 
 // "mlx5_0:1", of the NICs whose role and rail the policy selects; sorted as the node has them.
 std::vector<std::string> SelectedPorts(const crds::LosslessPolicySpec& spec, const topology::Node& node);

@@ -76,14 +76,15 @@ template <class Node>
 class PolicyNodes {
  public:
   // `take(node, topology)` fills in what the NodeTopology says; only what changed since the last look is taken
-  // apart. Left out are those that cannot be read, that go, or whose Node is gone. Of a spec that a newer operator
-  // wrote it is what can be read: left out, what that one said would stay there for good. `ahead`: what we wrote
-  // ourselves stands there already, whatever `topologies` shows.
+  // apart. Left out are those that cannot be read (unread() has them), that go, or whose Node is gone. Of a spec that a
+  // newer operator wrote it is what can be read: left out, what that one said would stay there for good. `ahead`: what
+  // we wrote ourselves stands there already, whatever `topologies` shows.
   template <class Take>
   std::vector<Node> Read(const View& nodes, const View& topologies, SpecsAhead& ahead,
                          base::MonotonicTime now, Take take) {
     std::map<std::string, Known> known;
     std::vector<Node> all;
+    unread_.clear();
     for (const kube::ObjectPtr& object : topologies.List()) {
       const std::string name = kube::Name(*object);
       const auto before = known_.find(name);
@@ -94,13 +95,18 @@ class PolicyNodes {
       } else {
         one.object = object;
         one.behind = ours.has_value();
-        if (auto topology = crds::NodeTopologyOfAnySpec(ours ? *ours : *object);
-            topology && !topology->deleted_at) {
+        auto topology = crds::NodeTopologyOfAnySpec(ours ? *ours : *object);
+        if (!topology) {
+          if (kube::Find(*object, {"metadata", "deletionTimestamp"}) == nullptr)
+            one.unread = topology.error().message;
+        } else if (!topology->deleted_at) {
           one.readable = true;
           one.node.name = name;
           take(one.node, *std::move(topology));
         }
       }
+      if (const kube::ObjectPtr node = one.unread.empty() ? nullptr : nodes.Get({"", name}); node != nullptr)
+        unread_.push_back({name, kube::Labels(*node), one.unread});
       if (one.readable) {
         const kube::ObjectPtr node = nodes.Get({"", name});
         one.node.labels = node == nullptr ? std::map<std::string, std::string>{} : kube::Labels(*node);
@@ -113,6 +119,9 @@ class PolicyNodes {
     return all;
   }
 
+  // Nodes that are there and whose NodeTopologies the last look could not read, by name.
+  const std::vector<UnreadNode>& unread() const { return unread_; }
+
   // Of the NodeTopology that the last look found.
   std::string UidOf(const std::string& name) const {
     const auto found = known_.find(name);
@@ -124,9 +133,11 @@ class PolicyNodes {
     kube::ObjectPtr object;
     Node node;
     bool readable = false;
+    std::string unread;   // why it cannot be read
     bool behind = false;  // `node` says what we wrote, and `object` does not yet
   };
   std::map<std::string, Known> known_;  // by name
+  std::vector<UnreadNode> unread_;
 };
 
 }  // namespace heddle::operators

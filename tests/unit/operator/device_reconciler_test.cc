@@ -159,6 +159,23 @@ TEST_F(DeviceReconcilerTest, SaysInTheStatusWhichFieldOfAPolicyItDoesNotUndersta
   EXPECT_EQ(crds::FindCondition(policy->status.conditions, crds::kReady)->reason, "Waiting");
 }
 
+TEST_F(DeviceReconcilerTest, CountsAndNamesANodeThatItCannotRead) {
+  AddRoceNode("a");
+  AddRoceNode("b");
+  AddPolicy("rails", {{"mode", "Nics"}, {"resources", {{{"name", "heddle.dev/rail{rail}"}}}}});
+  Reconcile();
+  server.Edit(kNodeTopologies, {"", "b"},
+              [](Json& node) { node["status"]["nics"][0]["transport"] = "Telepathy"; });
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile(), 1) << "the status, and nothing of the node";
+  const auto policy = crds::RdmaDevicePolicyFromJson(*server.Find(kRdmaDevicePolicies, {"", "rails"}));
+  ASSERT_TRUE(policy);
+  EXPECT_EQ(policy->status.counts.nodes, 2);
+  EXPECT_EQ(policy->status.counts.waiting, 2);
+  EXPECT_THAT(crds::FindCondition(policy->status.conditions, crds::kReady)->message,
+              testing::AllOf(testing::HasSubstr("b: cannot be read"), testing::HasSubstr("Telepathy")));
+}
+
 TEST_F(DeviceReconcilerTest, AnEventSaysWhatAPolicyTurnedTo) {
   AddRoceNode("a");
   AddPolicy("mgmt",

@@ -87,6 +87,23 @@ TEST(DeviceRollout, MakesOneResourceOfAllNicsWithTheRole) {
   EXPECT_EQ(ReasonOf(rollout, "dgx"), "Waiting");
 }
 
+TEST(DeviceRollout, WaitsForANodeThatItSelectsAndThatCannotBeRead) {
+  RdmaDevicePolicy policy = PolicyNamed("dgx", {{"heddle.dev/rdma", {}, {}, 4}});
+  policy.spec.node_selector = {{"pool", "gpu"}};
+  std::vector<DeviceNode> nodes{NodeNamed("a")};
+  Offer(nodes[0], DecideDevices({{policy}, {}}, nodes, {}, kNow));
+  const std::vector<UnreadNode> unread{{"b", {{"pool", "gpu"}}, "status.nics[0].transport: what is this"},
+                                       {"c", {{"pool", "cpu"}}, "status.nics[0].transport: what is this"}};
+  const auto rollout = DecideDevices({{policy}, {}}, nodes, {}, kNow, unread);
+  const auto& status = rollout.statuses.at("dgx");
+  EXPECT_EQ(ReasonOf(rollout, "dgx"), "Waiting");
+  EXPECT_EQ(status.counts.nodes, 2) << "c is not selected";
+  EXPECT_EQ(status.counts.ready, 1);
+  EXPECT_EQ(status.counts.waiting, 1);
+  EXPECT_THAT(status.problems, ElementsAre(HasSubstr("b: cannot be read")));
+  EXPECT_FALSE(rollout.wishes.contains("b")) << "it keeps what it was told";
+}
+
 TEST(DeviceRollout, MakesOneResourceOfEachRail) {
   DeviceNode node = NodeNamed("a");
   node.node.nics.push_back(NicNamed("mlx5_9", 1));

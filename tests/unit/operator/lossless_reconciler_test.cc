@@ -265,6 +265,28 @@ TEST_F(LosslessReconcilerTest, GoesByThePolicyWhoseStatusAloneItCannotReadAndWri
   EXPECT_EQ(Reconcile(), 0);
 }
 
+TEST_F(LosslessReconcilerTest, CountsAndNamesANodeThatItCannotRead) {
+  AddRoceNode("a");
+  AddRoceNode("b");
+  AddPolicy("roce", Json::object());
+  Reconcile();
+  server.Edit(kNodeTopologies, {"", "b"},
+              [](Json& node) { node["status"]["nics"][0]["transport"] = "Telepathy"; });
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile(), 1) << "the status, and nothing of the node";
+  EXPECT_EQ(Reconcile(), 0) << "nor is it taken apart into something else when nothing changed";
+  const crds::LosslessPolicy policy = PolicyOf("roce");
+  EXPECT_EQ(policy.status.counts.nodes, 2);
+  EXPECT_EQ(policy.status.counts.ports, 1);
+  EXPECT_THAT(crds::FindCondition(policy.status.conditions, crds::kReady)->message,
+              testing::AllOf(HasSubstr("first b:"), HasSubstr("Telepathy")));
+  // Of a Node that is gone nobody waits for anything.
+  server.Remove(kube::kNodes, {"", "b"});
+  clock.Advance(10s);
+  EXPECT_EQ(Reconcile(), 1);
+  EXPECT_EQ(PolicyOf("roce").status.counts.nodes, 1);
+}
+
 TEST_F(LosslessReconcilerTest, SaysWhatTheServerDoesNotTakeAndWhereToMendIt) {
   AddRoceNode("a");
   AddPolicy("roce", Json::object());

@@ -80,6 +80,28 @@ TEST(LosslessRollout, TellsEqualPortsTheSameInOneEntry) {
               HasSubstr("2 ports have not been reported yet, first a mlx5_0:1: `kubectl heddle doctor` says"));
 }
 
+TEST(LosslessRollout, IsNotCompliantWhileANodeThatItSelectsCannotBeRead) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.node_selector = {{"pool", "gpu"}};
+  std::vector<LosslessNode> nodes{NodeNamed("a")};
+  const std::vector<UnreadNode> unread{{"b", {{"pool", "gpu"}}, "status.nics[0].transport: what is this"}};
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  Report(nodes[0], rollout, LosslessState::kCompliant);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow, unread);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Waiting") << "nor is it said to hold the others up";
+  EXPECT_EQ(rollout.statuses.at("roce").counts.nodes, 2);
+  EXPECT_FALSE(rollout.wishes.contains("b")) << "it keeps what it was told";
+  EXPECT_THAT(crds::FindCondition(rollout.statuses.at("roce").conditions, crds::kReady)->message,
+              HasSubstr("first b: status.nics[0].transport"));
+  Report(nodes[0], rollout, LosslessState::kDrifted);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow, unread);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Drifted") << "what is known to be wrong is said first";
+  Report(nodes[0], rollout, LosslessState::kCompliant);
+  const std::vector<UnreadNode> other{{"b", {{"pool", "cpu"}}, "status.nics[0].transport: what is this"}};
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow, other);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Compliant") << "it does not select that one";
+}
+
 TEST(LosslessRollout, SelectsByLabelRoleAndRail) {
   LosslessPolicy policy = PolicyNamed("roce");
   policy.spec.node_selector = {{"pool", "gpu"}};
