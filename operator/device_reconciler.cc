@@ -75,7 +75,7 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
   for (const auto& [plugin, image] : objects_.plugins().images) others.insert(plugin);
   DeviceRollout rollout = DecideDevices(policies, nodes, others, clock_.WallNow(), nodes_.unread());
   // Before the statuses, which say what became of it.
-  const auto run = objects_.Reconcile(PluginClasses(nodes, rollout), reads_.nodes, stop);
+  const auto run = objects_.Reconcile(PluginClasses(nodes, rollout), reads_.nodes, nodes_.unread(), stop);
   PolicyPass pass(writes_, events_, kTold, stop);
   for (const DeviceNode& node : nodes) {
     const auto& wanted = rollout.wishes.at(node.name);

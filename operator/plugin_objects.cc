@@ -64,12 +64,14 @@ base::Status PluginObjects::Make(const kube::Resource& kind, const Wanted& wante
   return {};
 }
 
-base::Status PluginObjects::Sweep(const kube::Resource& kind, const Wanted& wanted, Seen& seen,
-                                  const std::stop_token& stop, Outcome& total) {
+base::Status PluginObjects::Sweep(const kube::Resource& kind, const Wanted& wanted, const Kept& kept,
+                                  Seen& seen, const std::stop_token& stop, Outcome& total) {
   ASSIGN_OR_RETURN(const kube::ObjectList* there, There(kind, seen, stop));
   for (const kube::Json& item : there->items) {
     const std::string name = kube::Name(item);
-    if (wanted.contains(name)) continue;
+    const bool keeps = std::any_of(kept.begin(), kept.end(),
+                                   [&](const auto& node) { return name.ends_with("-" + node.second); });
+    if (keeps || wanted.contains(name)) continue;
     spdlog::info("Removing {} namespace={} name={}", kind.kind, plugins_.ns, name);
     const auto gone = client_.Delete(kind, {plugins_.ns, name}, {}, stop);
     ++total.writes;
@@ -79,9 +81,9 @@ base::Status PluginObjects::Sweep(const kube::Resource& kind, const Wanted& want
   return {};
 }
 
-base::Status PluginObjects::Label(const std::vector<PluginClass>& classes, const View& nodes,
-                                  const std::stop_token& stop, Outcome& total) {
-  std::map<std::string, std::string> wanted;
+base::Status PluginObjects::Label(const std::vector<PluginClass>& classes, const Kept& kept,
+                                  const View& nodes, const std::stop_token& stop, Outcome& total) {
+  std::map<std::string, std::string> wanted = kept;
   for (const PluginClass& one : classes) {
     for (const std::string& node : one.nodes) wanted[node] = one.hash;
   }
@@ -107,9 +109,15 @@ base::Status PluginObjects::Label(const std::vector<PluginClass>& classes, const
 }
 
 base::Result<Outcome> PluginObjects::Reconcile(const std::vector<PluginClass>& classes, const View& nodes,
+                                               const std::vector<UnreadNode>& unread,
                                                const std::stop_token& stop) {
+  Kept kept;
+  for (const UnreadNode& node : unread) {
+    const auto label = node.labels.find(std::string(crds::keys::kLabelRdmaClass));
+    if (label != node.labels.end() && !label->second.empty()) kept.emplace(node.name, label->second);
+  }
   const base::MonotonicTime now = clock_.Now();
-  const bool same = last_look_ && classes == last_;
+  const bool same = last_look_ && classes == last_ && kept == last_kept_;
   if (same && idle_) return Outcome{};
   if (same && now - *last_look_ < kLookInterval) return Outcome{.again = *last_look_ + kLookInterval - now};
   Wanted maps, sets;
@@ -126,11 +134,12 @@ base::Result<Outcome> PluginObjects::Reconcile(const std::vector<PluginClass>& c
   const bool may = !plugins_.images.empty();
   if (may) TRY(Make(kube::kConfigMaps, maps, seen, stop, total));
   if (may) TRY(Make(kDaemonSets, sets, seen, stop, total));
-  TRY(Label(classes, nodes, stop, total));
-  if (may) TRY(Sweep(kDaemonSets, sets, seen, stop, total));
-  if (may) TRY(Sweep(kube::kConfigMaps, maps, seen, stop, total));
-  idle_ = classes.empty();
+  TRY(Label(classes, kept, nodes, stop, total));
+  if (may) TRY(Sweep(kDaemonSets, sets, kept, seen, stop, total));
+  if (may) TRY(Sweep(kube::kConfigMaps, maps, kept, seen, stop, total));
+  idle_ = classes.empty() && kept.empty();
   last_ = classes;
+  last_kept_ = std::move(kept);
   last_look_ = now;
   if (!idle_) total.again = kLookInterval;
   return total;

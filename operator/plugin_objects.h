@@ -10,6 +10,7 @@
 #include "kube/client.h"
 #include "operator/other_plugins.h"
 #include "operator/outcome.h"
+#include "operator/policies.h"
 #include "operator/view.h"
 
 namespace heddle::operators {
@@ -30,21 +31,24 @@ class PluginObjects {
       : client_(client), labels_client_(labels_client), clock_(clock), plugins_(std::move(plugins)) {}
 
   const OtherPlugins& plugins() const { return plugins_; }
+  // `unread`: nobody knows which class these are of, so they stay in the one that their label picks.
   [[nodiscard]] base::Result<Outcome> Reconcile(const std::vector<PluginClass>& classes, const View& nodes,
+                                                const std::vector<UnreadNode>& unread,
                                                 const std::stop_token& stop);
 
  private:
   using Wanted = std::map<std::string, kube::Json>;      // by name
   using Seen = std::map<std::string, kube::ObjectList>;  // what there was of ours in this look, by kind
+  using Kept = std::map<std::string, std::string>;       // the class of each unread node that has one
   base::Result<const kube::ObjectList*> There(const kube::Resource& kind, Seen& seen,
                                               const std::stop_token& stop);
   // Makes what is missing or other, counted in `total`.
   base::Status Make(const kube::Resource& kind, const Wanted& wanted, Seen& seen, const std::stop_token& stop,
                     Outcome& total);
-  base::Status Sweep(const kube::Resource& kind, const Wanted& wanted, Seen& seen,
+  base::Status Sweep(const kube::Resource& kind, const Wanted& wanted, const Kept& kept, Seen& seen,
                      const std::stop_token& stop, Outcome& total);
-  base::Status Label(const std::vector<PluginClass>& classes, const View& nodes, const std::stop_token& stop,
-                     Outcome& total);
+  base::Status Label(const std::vector<PluginClass>& classes, const Kept& kept, const View& nodes,
+                     const std::stop_token& stop, Outcome& total);
 
   kube::Client& client_;
   kube::Client& labels_client_;
@@ -52,6 +56,7 @@ class PluginObjects {
   const OtherPlugins plugins_;
   bool idle_ = false;  // the last look found nothing of ours and wanted nothing
   std::vector<PluginClass> last_;
+  Kept last_kept_;
   std::optional<base::MonotonicTime> last_look_;
 };
 

@@ -237,6 +237,38 @@ TEST_F(DeviceReconcilerTest, SaysThatItMayNotRunAnotherPluginAndRunsItOnceItMay)
   EXPECT_EQ(ready("shared")["reason"], "Waiting");
 }
 
+TEST_F(DeviceReconcilerTest, AnotherPluginGoesOnOnANodeThatCannotBeRead) {
+  AddRoceNode("a");
+  AddPolicy("shared",
+            {{"mode", "Nics"},
+             {"plugin", "RdmaShared"},
+             {"resources", Json::array({Json{{"name", "rdma/hca"}, {"rails", Json::array({0})}}})}});
+  Reconcile();
+  const auto label = [&] {
+    const auto labels = kube::Labels(*server.Find(kube::kNodes, {"", "a"}));
+    const auto found = labels.find("heddle.dev/rdma-class");
+    return found == labels.end() ? std::string() : found->second;
+  };
+  const std::string before = label();
+  ASSERT_NE(before, "");
+  const Json readable = *server.Find(kNodeTopologies, {"", "a"});
+  server.Edit(kNodeTopologies, {"", "a"},
+              [](Json& node) { node["status"]["nics"][0]["transport"] = "Telepathy"; });
+  for (int minute = 0; minute < 2; ++minute) {
+    clock.Advance(1min);
+    Reconcile();
+    EXPECT_EQ(label(), before);
+    EXPECT_EQ(server.All(daemon_sets).size(), 1u);
+    EXPECT_EQ(server.All(kube::kConfigMaps).size(), 1u);
+  }
+  server.Remove(kRdmaDevicePolicies, {"", "shared"});
+  server.Put(kNodeTopologies, readable);
+  clock.Advance(1min);
+  Reconcile();
+  EXPECT_EQ(label(), "");
+  EXPECT_TRUE(server.All(daemon_sets).empty());
+}
+
 TEST_F(DeviceReconcilerTest, RunsAnotherPluginWhereAPolicyNamesItAndCleansUpAfterIt) {
   AddRoceNode("a");
   AddRoceNode("b");
