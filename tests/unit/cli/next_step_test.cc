@@ -71,9 +71,9 @@ class CommandsInVain : public Stage {
 };
 
 TEST_F(CommandsInVain, SayWhatToDoNext) {
-  const std::map<int, std::string> steps{{0, "Is the cluster up"},   {401, "Log in again"},
-                                         {429, "try again"},         {503, "Is the cluster up"},
-                                         {504, "Is the cluster up"}, {403, "Ask for the right"}};
+  const std::map<int, std::string> steps{
+      {0, "Is the cluster up"},   {401, "Log in again"},      {429, "The API server has more to do"},
+      {503, "Is the cluster up"}, {504, "Is the cluster up"}, {403, "Ask for the right"}};
   for (const auto& [status, step] : steps) {
     for (const auto& [name, command] : All()) {
       if (status == 403 && name == "doctor") continue;  // it says check by check what it may not look at
