@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "base/counted.h"
 #include "crds/place_labels.h"
 #include "nodeagent/nic/rdma_mtu.h"
 
@@ -67,8 +68,8 @@ std::string Counts(const topology::Node& node) {
     rails += nic.role == NicRole::kCompute ? 1 : 0;
     up += nic.up() ? 1 : 0;
   }
-  return fmt::format("{} GPUs, {} NICs, {} of {} compute NICs up", node.gpus.size(), node.nics.size(), up,
-                     rails);
+  return fmt::format("{}, {}, {} of {} up", base::Counted(node.gpus.size(), "GPU"),
+                     base::Counted(node.nics.size(), "NIC"), up, base::Counted(rails, "compute NIC"));
 }
 
 Condition Ready(const Observation& seen) {

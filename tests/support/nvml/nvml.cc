@@ -5,6 +5,7 @@
 // had: without a version.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -408,6 +409,10 @@ struct Event {
 // Each XID of the file is one event, told once.
 EXPORTED NAME(nvmlEventSetWait, _v2)(EventSet* set, Event* event, unsigned) {
   if (const int result = Enter(TEXT(NAME(nvmlEventSetWait, _v2)), -1); result != kSuccess) return result;
+  // An event comes between two looks, so the file is read for it; what else it says is of the next look.
+  const Script now = heddle::test::nvml::ReadScript(std::getenv("HEDDLE_TEST_NVML"));
+  for (std::size_t i = 0; i < std::min(script->gpus.size(), now.gpus.size()); ++i)
+    script->gpus[i].xid = now.gpus[i].xid;
   for (std::size_t i = 0; i < script->gpus.size() && i < set->watched.size(); ++i) {
     const int xid = script->gpus[i].xid;
     if (!set->watched[i] || xid == set->told[i]) continue;

@@ -23,6 +23,11 @@ NvmlBed::NvmlBed(const std::string& machine) {
   ::setenv("HEDDLE_TEST_NVML", path().c_str(), 1);
 }
 
+void NvmlBed::Write(const std::string& yaml) const {
+  folder_.Write("nvml.yaml.new", yaml);
+  std::filesystem::rename(path() + ".new", path());
+}
+
 std::string NvmlBed::Changed(const std::string& after, const std::string& old, const std::string& now) const {
   std::string yaml = recorded_;
   const std::size_t from = yaml.find(after);

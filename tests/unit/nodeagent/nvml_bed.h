@@ -29,7 +29,8 @@ class NvmlBed {
   std::string path() const { return folder_.path() + "/nvml.yaml"; }
   // The machine's nvml.yaml with `fake` behind it.
   void Misbehave(const std::string& fake) const { Write(recorded_ + "fake: " + fake + "\n"); }
-  void Write(const std::string& yaml) const { folder_.Write("nvml.yaml", yaml); }
+  // At once: the agent's child reads it when it likes.
+  void Write(const std::string& yaml) const;
   // The machine's nvml.yaml with the first `old` after `after` replaced.
   std::string Changed(const std::string& after, const std::string& old, const std::string& now) const;
 
