@@ -307,7 +307,7 @@ void SwitchWatch::Advance(Session& session) {
   if (session.sonic()) {
     if (session.counters_stream == nullptr && now >= session.subscribe_at) SubscribeCounters(session);
     if (session.changes_stream == nullptr && session.changes_client != nullptr && now >= session.watch_at)
-      SubscribeChanges(session);
+      SubscribeChanges(session, true);
   }
   if (now >= session.flush_at || (!session.sampling && now >= session.ports_at)) {
     session.flush_at = base::MonotonicTime::max();
@@ -459,9 +459,10 @@ void SwitchWatch::AskVersion(Session& session) {
                       });
 }
 
-void SwitchWatch::SubscribeChanges(Session& session) {
+void SwitchWatch::SubscribeChanges(Session& session, bool channels) {
   gnmi::SubscribeRequest request;
   for (const std::string& table : switches::SonicConfigTables()) {
+    if (!channels && IsOfPortChannels(table)) continue;
     gnmi::Subscription one;
     one.path = PathOf(switches::kConfigDatabase, {table});
     one.mode = gnmi::Subscription::Mode::kOnChange;
@@ -480,9 +481,12 @@ void SwitchWatch::SubscribeChanges(Session& session) {
                     },
                 .synced = [synced] { *synced = true; },
                 .ended =
-                    [this, post](const base::Status&) {
-                      post([this](Session& to) {
+                    [this, post, channels](const base::Status& why) {
+                      // As with the Get. Port channels that are made later are polled.
+                      const bool fewer = channels && !why && why.error().code == Code::kNotFound;
+                      post([this, fewer](Session& to) {
                         to.changes_stream.reset();
+                        if (fewer) return SubscribeChanges(to, false);
                         to.watch_at = clock_.Now() + Jittered(seconds(to.object.spec.poll_seconds));
                       });
                     }});

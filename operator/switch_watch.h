@@ -105,7 +105,7 @@ class SwitchWatch {
   void AskVersion(Session& session);
   void AskPorts(Session& session, bool queues);
   void SubscribeCounters(Session& session);
-  void SubscribeChanges(Session& session);
+  void SubscribeChanges(Session& session, bool channels);  // likewise
   void TookCapabilities(Session& session, const base::Result<gnmi::ServerCapabilities>& said);
   void TookConfig(Session& session, base::Result<std::vector<gnmi::Notice>> said, bool channels);
   void Doubt(Session& session, base::Result<std::string> text);

@@ -19,9 +19,9 @@ struct FakeSwitch {
   std::map<std::string, gnmi::Json> tables;  // by "CONFIG_DB:/PORT"; one that is missing answers {}
   std::map<std::string, std::map<gnmi::Path, gnmi::Json>> parts;  // in place of a table: update by update
   std::optional<base::Error> refuses;                             // what each call comes to
-  std::map<std::string, base::Error> troubles;                    // what a Get with that path comes to
-  std::map<std::string, int> asked;                               // how often a Get had that path
-  bool streams = false;  // keeps subscriptions; else ends them as unknown
+  std::map<std::string, base::Error> troubles;  // what a Get or a subscription with that path comes to
+  std::map<std::string, int> asked;             // how often a Get had that path
+  bool streams = false;                         // keeps subscriptions; else ends them as unknown
   int gets = 0, dials = 0;
   std::map<std::string, gnmi::StreamEvents> open;  // by the first path that was subscribed to
   gnmi::Endpoint last;                             // that it was dialled by
@@ -86,8 +86,15 @@ class FakeDialer final : public gnmi::Dialer {
     std::unique_ptr<gnmi::Stream> Subscribe(const gnmi::SubscribeRequest& request,
                                             gnmi::StreamEvents events) override {
       const std::string path = gnmi::FormatPath(request.subscriptions.at(0).path);
+      std::optional<base::Error> refused;
+      for (const gnmi::Subscription& one : request.subscriptions) {
+        const auto trouble = there_.troubles.find(gnmi::FormatPath(one.path));
+        if (trouble != there_.troubles.end()) refused = trouble->second;
+      }
       if (!there_.streams) {
         events.ended(base::Fail(base::Code::kUnimplemented, address_ + ": keeps no subscriptions"));
+      } else if (refused) {
+        events.ended(base::Fail(*refused));
       } else {
         events.synced();
         there_.open[path] = std::move(events);

@@ -186,6 +186,22 @@ TEST_F(SwitchWatchTest, AnOldSwitchWithoutPortChannelsIsReadAndThoseThatAreMadeL
   EXPECT_EQ(Answer().config->config.ports.at(0).settings.mtu, 1500) << "as it last said";
 }
 
+TEST_F(SwitchWatchTest, AnOldSwitchWithoutPortChannelsIsFollowedAllTheSame) {
+  const std::string first = "CONFIG_DB:/" + switches::SonicConfigTables().front();
+  SetMtu("9216");
+  There().streams = true;
+  There().troubles.emplace("CONFIG_DB:/PORTCHANNEL",
+                           base::Error{base::Code::kNotFound, "leaf-3: no such table", {}});
+  Make();
+  Pass(5s);
+  ASSERT_TRUE(There().open.contains(first));
+  SetMtu("1500");
+  There().open.at(first).notice({});
+  Pass(10s);  // well within a poll
+  ASSERT_NE(Answer().config, nullptr);
+  EXPECT_EQ(Answer().config->config.ports.at(0).settings.mtu, 1500);
+}
+
 TEST_F(SwitchWatchTest, ASwitchOfAnotherMakeIsToldToHaveAnotherDialect) {
   dialer.switches[kAddress].models = {"openconfig-interfaces"};
   Make();
