@@ -21,24 +21,28 @@ void SwitchWatch::AskLldp(Session& session) {
 }
 
 // It need not have LLDP: one that does not tell contradicts nobody; but one that told stands by it until it says
-// otherwise.
+// otherwise, and garbage says nothing.
 void SwitchWatch::TookLldp(Session& session, const base::Result<std::vector<Notice>>& said) {
   session.asking_config = false;
   session.config_at = clock_.Now() + Jittered(std::chrono::seconds(session.object.spec.poll_seconds));
   if (!Answered(said)) return;
   std::vector<std::pair<switches::Steps, gnmi::Json>> trees;
+  bool any = false;
   if (said) {
     for (const Notice& notice : *said) {
       for (const gnmi::Update& update : notice.updates) {
+        any = true;
         if (!update.json) continue;
         auto tree = gnmi::TreeOf(*update.json);
         if (!tree) return;
+        if (!tree->is_structured()) continue;  // neither says who is at a port
         switches::Steps steps;
         for (const gnmi::Elem& elem : update.path.elems) steps.push_back(elem.name);
         trees.emplace_back(std::move(steps), *std::move(tree));
       }
     }
   }
+  if (any && trees.empty()) return;
   switches::OpenConfigLldp lldp = switches::ReadOpenConfigLldp(trees);
   if (!lldp.system_name.empty()) session.system_name = std::move(lldp.system_name);
   KnowNeighbours(session, std::move(lldp.neighbours));

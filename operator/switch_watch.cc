@@ -411,21 +411,25 @@ void SwitchWatch::AskNeighbours(Session& session) {
                       });
 }
 
-// A switch that does not tell contradicts nobody; but one that told stands by it until it says otherwise.
+// A switch that does not tell contradicts nobody; but one that told stands by it until it says otherwise, and garbage
+// says nothing.
 void SwitchWatch::TookNeighbours(Session& session, const base::Result<std::vector<Notice>>& said) {
   switches::Neighbours neighbours;
   if (!Answered(said)) return;
+  bool any = !said;  // it has no such table
   if (said) {
     for (const Notice& notice : *said) {
       for (const gnmi::Update& update : notice.updates) {
-        if (update.path.elems.size() != 1 || !update.json) continue;
+        if (update.path.elems.size() != 1) continue;
+        if (!update.json) return;
         const auto table = gnmi::TreeOf(*update.json);
         if (!table || !table->is_object()) return;
         neighbours.merge(switches::ReadNeighbours(*table));
+        any = true;
       }
     }
   }
-  KnowNeighbours(session, std::move(neighbours));
+  if (any) KnowNeighbours(session, std::move(neighbours));
 }
 
 void SwitchWatch::KnowNeighbours(Session& session, switches::Neighbours neighbours) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct FakeSwitch {
   std::map<std::string, std::map<gnmi::Path, gnmi::Json>> parts;  // in place of a table: update by update
   std::optional<base::Error> refuses;                             // what each call comes to
   std::map<std::string, base::Error> troubles;  // what a Get or a subscription with that path comes to
+  std::set<std::string> unreadable;             // paths whose values nobody can read
   std::map<std::string, int> asked;             // how often a Get had that path
   bool streams = false;                         // keeps subscriptions; else ends them as unknown
   int gets = 0, dials = 0;
@@ -73,6 +75,11 @@ class FakeDialer final : public gnmi::Dialer {
       for (const gnmi::Path& path : request.paths) {
         const auto found = there_.tables.find(gnmi::FormatPath(path));
         gnmi::Notice notice;
+        if (there_.unreadable.contains(gnmi::FormatPath(path))) {
+          notice.updates.push_back({path, base::Fail(base::Code::kInvalid, "nothing at all")});
+          notices.push_back(std::move(notice));
+          continue;
+        }
         if (const auto parts = there_.parts.find(gnmi::FormatPath(path)); parts != there_.parts.end()) {
           for (const auto& [where, part] : parts->second) notice.updates.push_back({where, part.dump()});
           notices.push_back(std::move(notice));

@@ -566,12 +566,16 @@ TEST_F(SwitchWatchTest, WhomASwitchSawStandsWhileItCannotBeHeardOrRead) {
   There().tables[table] = "banana";
   Pass(70s);
   EXPECT_EQ(Answer().neighbours, known) << "it answers garbage";
+  There().unreadable.insert(table);
+  Pass(70s);
+  EXPECT_EQ(Answer().neighbours, known) << "it answers without a value";
+  There().unreadable.clear();
   There().troubles.emplace(table, base::Error{base::Code::kNotFound, "leaf-3: no such path", {}});
   Pass(70s);
   EXPECT_EQ(Answer().neighbours, nullptr) << "it has none";
 }
 
-TEST_F(SwitchWatchTest, WhomASwitchOfOpenConfigSawStandsWhileItCannotBeHeard) {
+TEST_F(SwitchWatchTest, WhomASwitchOfOpenConfigSawStandsWhileItCannotBeHeardOrRead) {
   ListenAsOpenConfig();
   SaySystem("leaf-3");
   Pass(2s);
@@ -582,6 +586,13 @@ TEST_F(SwitchWatchTest, WhomASwitchOfOpenConfigSawStandsWhileItCannotBeHeard) {
   EXPECT_GE(There().asked["/lldp"], 2);
   EXPECT_EQ(Answer().neighbours, known);
   There().troubles.clear();
+  There().tables["/lldp"] = "banana";
+  Pass(70s);
+  EXPECT_EQ(Answer().neighbours, known) << "it answers garbage";
+  There().unreadable.insert("/lldp");
+  Pass(70s);
+  EXPECT_EQ(Answer().neighbours, known) << "it answers without a value";
+  There().unreadable.clear();
   There().tables.erase("/lldp");
   Pass(70s);
   EXPECT_EQ(Answer().neighbours, nullptr) << "it has none";
