@@ -43,10 +43,6 @@ std::string LieOf(const crds::FabricSwitch& object, const std::string& said,
   return "";
 }
 
-base::WallTime StaleAt(const crds::FabricSwitch& object, const SwitchAnswer& answer) {
-  return *answer.read_at + std::chrono::seconds(object.spec.poll_seconds) * kPollsUntilStale;
-}
-
 std::vector<JudgedSwitch> ReadSwitches(const std::vector<crds::FabricSwitch>& objects,
                                        const SwitchAnswers& answers, const Silent& silent,
                                        base::WallTime now) {
@@ -59,7 +55,7 @@ std::vector<JudgedSwitch> ReadSwitches(const std::vector<crds::FabricSwitch>& ob
     JudgedSwitch one{.object = &object, .silent = silent.switches.contains(object.name)};
     if (const auto found = answers.find(object.name); found != answers.end()) one.answer = &found->second;
     if (const std::string* said = HostnameOf(object, answers)) {
-      one.stale = !one.answer->read_at || now > StaleAt(object, *one.answer);
+      one.stale = !one.answer->read_at || now > StaleAt(object, *one.answer->read_at);
       one.lie = LieOf(object, *said, by_hostname);
     }
     all.push_back(std::move(one));
@@ -154,13 +150,21 @@ class Deciding {
       one.doubled = doubled_.contains(NameOf(*one.object));
       verdicts_.statuses[one.object->name] = StatusOf(one, now_);
       if (!one.usable()) continue;
-      const base::WallTime turns = StaleAt(*one.object, *one.answer);
-      verdicts_.turns = verdicts_.turns ? std::min(*verdicts_.turns, turns) : turns;
+      Turn(StaleAt(*one.object, *one.answer->read_at));
+      if (one.answer->neighbours != nullptr && !SawTooLongAgo(one))
+        Turn(StaleAt(*one.object, *one.answer->saw_at));
     }
     return std::move(verdicts_);
   }
 
  private:
+  void Turn(base::WallTime at) { verdicts_.turns = verdicts_.turns ? std::min(*verdicts_.turns, at) : at; }
+
+  // Its LLDP may be what alone cannot be read.
+  bool SawTooLongAgo(const JudgedSwitch& one) const {
+    return !one.answer->saw_at || now_ > StaleAt(*one.object, *one.answer->saw_at);
+  }
+
   void Compare() {
     std::vector<switches::KnownSwitch> asked;
     for (const JudgedSwitch& one : known_) {
@@ -170,6 +174,7 @@ class Deciding {
       if (one.usable()) {
         known.config = &one.answer->config->config;
         known.neighbours = one.answer->neighbours.get();
+        known.neighbours_stale = SawTooLongAgo(one);
       } else if (one.stale) {
         known.missing = Missing::kStale;
       }
@@ -280,6 +285,10 @@ class Deciding {
 };
 
 }  // namespace
+
+base::WallTime StaleAt(const crds::FabricSwitch& object, base::WallTime said) {
+  return said + std::chrono::seconds(object.spec.poll_seconds) * kPollsUntilStale;
+}
 
 SwitchVerdicts DecideVerdicts(const std::vector<crds::FabricSwitch>& fabric_switches,
                               const SwitchAnswers& answers, const std::vector<CabledNode>& nodes,

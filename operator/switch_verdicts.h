@@ -44,6 +44,7 @@ struct SwitchAnswer {
   // As it answered then; null = never, or none to be had. Of OpenConfig all of its ports are bare.
   std::shared_ptr<const switches::SonicAnswer> config;
   std::shared_ptr<const switches::Neighbours> neighbours;  // likewise whom it sees; null = nobody knows
+  std::optional<base::WallTime> saw_at;                    // when it last said whom it sees, if only nobody
   std::string version;                                     // of its operating system; empty = not known
   bool connecting = true;                                  // nothing has come of any try yet
   SwitchCounting counting;
@@ -80,13 +81,16 @@ struct Silent {
   std::set<std::string> switches;
 };
 
-// Settings that were read longer ago than this many polls prove nothing any more.
+// Settings that were read longer ago than this many polls prove nothing any more, nor does whom a switch saw then.
 inline constexpr int kPollsUntilStale = 3;
+// Until when what a switch said at that time is a proof.
+base::WallTime StaleAt(const crds::FabricSwitch& object, base::WallTime said);
 
 // Compares both ends of every cable between these nodes and switches. A cable counts as a person wants it
 // (LosslessPolicy, countedCables), where exactly one policy selects its port. One that ends on no FabricSwitch is told
 // only where nothing else than a proof counts. What a switch said is used until it is stale; then, and while two
-// switches have one name, or it calls itself otherwise, nothing of it is proved: never a false "lossless".
+// switches have one name, or it calls itself otherwise, nothing of it is proved: never a false "lossless". Whom it saw
+// still contradicts then, where it answers all else.
 // Pure: `now` is the time of conditions that turn, and what staleness is measured against.
 SwitchVerdicts DecideVerdicts(const std::vector<crds::FabricSwitch>& fabric_switches,
                               const SwitchAnswers& answers, const std::vector<CabledNode>& nodes,

@@ -434,9 +434,16 @@ void SwitchWatch::TookNeighbours(Session& session, const base::Result<std::vecto
 
 void SwitchWatch::KnowNeighbours(Session& session, switches::Neighbours neighbours) {
   auto& known = session.answer.neighbours;
-  if (neighbours.empty() ? known == nullptr : known != nullptr && *known == neighbours) return;
-  known = neighbours.empty() ? nullptr : std::make_shared<const switches::Neighbours>(std::move(neighbours));
+  auto& saw_at = session.answer.saw_at;
+  const bool again = saw_at && clock_.WallNow() > StaleAt(session.object, *saw_at);
+  saw_at = clock_.WallNow();
+  const bool same = neighbours.empty() ? known == nullptr : known != nullptr && *known == neighbours;
+  if (same && known == nullptr) return;
+  if (!same)
+    known =
+        neighbours.empty() ? nullptr : std::make_shared<const switches::Neighbours>(std::move(neighbours));
   Publish(session);
+  if (same && again) ways_.on_answers();  // it proves anew what it did not any longer
 }
 
 void SwitchWatch::Heard(Session& session) {

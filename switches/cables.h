@@ -25,6 +25,8 @@ struct KnownSwitch {
   topology::Missing missing = topology::Missing::kUnknown;
   const Neighbours* neighbours = nullptr;  // whom it sees; null: nobody knows
   int tier = 0;                            // 0 = leaf, 1 = spine, 2 = core
+  // It said so too long ago for a proof that a cable is there; what it contradicts it contradicts still.
+  bool neighbours_stale = false;
 };
 
 // A cable with the names of its ends.

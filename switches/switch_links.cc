@@ -314,7 +314,8 @@ struct End {
 
 struct Ends {
   End lower, upper;
-  friend bool operator==(const Ends&, const Ends&) = default;
+  bool fresh = false;  // who says so has said it lately
+  bool SameCable(const Ends& other) const { return lower == other.lower && upper == other.upper; }
 };
 
 // A switch that is asked.
@@ -343,17 +344,19 @@ class Linking {
       if (!asked_[at]) continue;
       for (const auto& [port, seen] : *switches_[at].neighbours) Take(int(at), port, seen);
     }
-    // That one end speaks of, or both.
+    // That one end speaks of, or both: then the one who said so lately stays.
     std::sort(links_.begin(), links_.end(),
               [this](const Ends& a, const Ends& b) { return OrderOf(a) < OrderOf(b); });
-    links_.erase(std::unique(links_.begin(), links_.end()), links_.end());
+    links_.erase(std::unique(links_.begin(), links_.end(),
+                             [](const Ends& a, const Ends& b) { return a.SameCable(b); }),
+                 links_.end());
     for (const Ends& ends : links_) {
       ++AskedAt(ends.lower).links[std::size_t(ends.lower.port)];
       ++AskedAt(ends.upper).links[std::size_t(ends.upper.port)];
     }
     std::vector<SwitchLink> links;
     links.reserve(links_.size());
-    for (const Ends& ends : links_) links.push_back(LinkOf(ends.lower, ends.upper));
+    for (const Ends& ends : links_) links.push_back(LinkOf(ends));
     return links;
   }
 
@@ -368,9 +371,9 @@ class Linking {
   const formats::SonicPort& PortAt(const End& end) const { return AskedAt(end).ports[end.port]; }
 
   // By numbers alone: names of ports lie all over the memory.
-  std::array<int, 4> OrderOf(const Ends& ends) const {
+  std::array<int, 5> OrderOf(const Ends& ends) const {
     const auto rank = [this](const End& end) { return AskedAt(end).ports.RankOf(end.port); };
-    return {ends.lower.at, rank(ends.lower), ends.upper.at, rank(ends.upper)};
+    return {ends.lower.at, rank(ends.lower), ends.upper.at, rank(ends.upper), ends.fresh ? 0 : 1};
   }
 
   // The one switch that is meant, by its chassis id where either says one; kNobody: none that is asked, or one of
@@ -407,7 +410,7 @@ class Linking {
     End upper{there, PortSeen(asked_[std::size_t(there)]->ports, seen)};
     if (upper.port == PortIndex::kNone) return;
     if (IsAbove(lower.at, upper.at)) std::swap(lower, upper);
-    links_.push_back({lower, upper});
+    links_.push_back({lower, upper, !switches_[std::size_t(here)].neighbours_stale});
   }
 
   bool IsAbove(int a, int b) const {
@@ -422,7 +425,8 @@ class Linking {
     return sees != kSaysNothing && sees != other.at;
   }
 
-  SwitchLink LinkOf(const End& lower, const End& upper) {
+  SwitchLink LinkOf(const Ends& ends) {
+    const End &lower = ends.lower, &upper = ends.upper;
     const formats::SonicPort &below = PortAt(lower), &above = PortAt(upper);
     SwitchLink link{NameOf(switches_[std::size_t(lower.at)]),
                     NameOf(switches_[std::size_t(upper.at)]),
@@ -435,11 +439,12 @@ class Linking {
                          AskedAt(upper).links[std::size_t(upper.port)] > 1;
     const bool doubted = several || Denies(lower, upper) || Denies(upper, lower);
     if (!doubted) link.outcome = outcomes_.Of(below, above);
-    if (!doubted && link.outcome.findings.empty()) return link;
+    if (!doubted && ends.fresh && link.outcome.findings.empty()) return link;
     const std::string here = fmt::format("{} {}", link.lower, link.lower_port),
                       there = fmt::format("{} {}", link.upper, link.upper_port);
     if (!doubted) {
       Outcomes::Name(here, there, link.outcome);
+      if (!ends.fresh) AddStale(here, there, link.outcome);
       return link;
     }
     link.outcome = {
@@ -448,6 +453,20 @@ class Linking {
           fmt::format("one says that {} and {} are one cable, and another says otherwise", here, there),
           "`show lldp table` on both switches"}}};
     return link;
+  }
+
+  static void AddStale(const std::string& here, const std::string& there, CableOutcome& outcome) {
+    outcome.verdict = Worst(outcome.verdict, LosslessVerdict::kUnproved);
+    const auto better = std::find_if(outcome.findings.begin(), outcome.findings.end(),
+                                     [](const auto& one) { return one.weight > LosslessVerdict::kUnproved; });
+    CableFinding stale{LosslessVerdict::kUnproved,
+                       "not-known",
+                       "leafPort",
+                       here,
+                       there,
+                       fmt::format("nobody says any longer that {} and {} are one cable", here, there),
+                       "`show lldp table` on both switches; whom one of them sees can no longer be read"};
+    outcome.findings.insert(better, std::move(stale));
   }
 
   const std::span<const KnownSwitch> switches_;

@@ -312,6 +312,31 @@ TEST_F(SwitchVerdictsTest, ASwitchOfOpenConfigProvesNothingAndContradictsByItsLi
   EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
 }
 
+TEST_F(SwitchVerdictsTest, ACableThatOneSwitchSawTooLongAgoIsNotProvedUntilItSaysSoAgain) {
+  crds::FabricSwitch spine = fabric_switches[0];
+  spine.name = spine.spec.name = "spine-1";
+  spine.spec.role = crds::SwitchRole::kSpine;
+  fabric_switches.push_back(spine);
+  answers["spine-1"] = answers["leaf-3"];
+  answers["spine-1"].config = SonicAnswerOf("spine-1", true);
+  answers["spine-1"].neighbours = std::make_shared<const switches::Neighbours>();
+  answers["leaf-3"].neighbours = std::make_shared<const switches::Neighbours>(
+      switches::Neighbours{{"Ethernet0", {"spine-1", "", "etp1", "Ethernet0"}}});
+  nodes.clear();
+  const auto verdict = [this](std::chrono::seconds ago) {
+    answers["leaf-3"].saw_at = kNow - ago;
+    const SwitchVerdicts verdicts = Decide();
+    EXPECT_EQ(verdicts.between.size(), 1u);
+    return verdicts.between.empty() ? LosslessVerdict::kContradiction : verdicts.between[0].outcome.verdict;
+  };
+  EXPECT_EQ(verdict(std::chrono::seconds(100)), LosslessVerdict::kLossless);
+  EXPECT_EQ(Decide().turns, kNow + std::chrono::seconds(80)) << "before its settings are stale";
+  EXPECT_EQ(verdict(std::chrono::seconds(181)), LosslessVerdict::kUnproved);
+  EXPECT_EQ(Decide().turns, kNow + std::chrono::seconds(150)) << "they are next";
+  EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
+  EXPECT_EQ(verdict(std::chrono::seconds(0)), LosslessVerdict::kLossless);
+}
+
 TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {
   crds::FabricSwitch spine = fabric_switches[0];
   spine.name = spine.spec.name = "spine-1";
@@ -322,6 +347,7 @@ TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {
   const auto sees = [&](const char* who, const char* whom) {
     answers[who].neighbours = std::make_shared<const switches::Neighbours>(
         switches::Neighbours{{"Ethernet0", {whom, "", "etp1", "Ethernet0"}}});
+    answers[who].saw_at = kNow;
   };
   nodes.clear();
   sees("leaf-3", "spine-1");

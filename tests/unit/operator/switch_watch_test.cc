@@ -575,6 +575,27 @@ TEST_F(SwitchWatchTest, WhomASwitchSawStandsWhileItCannotBeHeardOrRead) {
   EXPECT_EQ(Answer().neighbours, nullptr) << "it has none";
 }
 
+// By then a cable that it alone spoke of is proved no longer, and nothing else would say that it is again.
+TEST_F(SwitchWatchTest, WhomASwitchSeesIsNewsAgainAfterItCouldNotBeReadForThreePolls) {
+  const std::string table = "APPL_DB:/LLDP_ENTRY_TABLE";
+  There().tables[table] = {{"Ethernet0", {{"lldp_rem_sys_name", "spine-1"}}}};
+  Make();
+  Pass(5s);
+  const auto first = Answer().saw_at;
+  ASSERT_TRUE(first);
+  Pass(70s);
+  const auto second = Answer().saw_at;
+  EXPECT_GT(second, first) << "it says the same, and lately";
+  There().troubles.emplace(table, base::Error{base::Code::kTimeout, "leaf-3: no answer", {}});
+  Pass(300s);
+  EXPECT_EQ(Answer().saw_at, second);
+  const int told = answers;
+  There().troubles.clear();
+  Pass(75s);
+  EXPECT_GT(Answer().saw_at, second);
+  EXPECT_EQ(answers, told + 1);
+}
+
 TEST_F(SwitchWatchTest, WhomASwitchOfOpenConfigSawStandsWhileItCannotBeHeardOrRead) {
   ListenAsOpenConfig();
   SaySystem("leaf-3");

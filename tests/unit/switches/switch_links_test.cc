@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,7 +52,8 @@ class SwitchLinksTest : public testing::Test {
       known.push_back({.name = configs[i].hostname,
                        .config = i == silent ? nullptr : &configs[i],
                        .neighbours = i == silent ? nullptr : &seen[i],
-                       .tier = i < 2 ? 0 : 1});
+                       .tier = i < 2 ? 0 : 1,
+                       .neighbours_stale = stale.contains(i)});
     }
     return FindSwitchLinks(known);
   }
@@ -88,6 +90,7 @@ class SwitchLinksTest : public testing::Test {
   std::vector<formats::SonicConfig> configs;
   std::vector<Neighbours> seen;
   std::size_t silent = 99;
+  std::set<std::size_t> stale;
 };
 
 TEST_F(SwitchLinksTest, AreFoundOnceWithTheLowerEndFirst) {
@@ -108,6 +111,28 @@ TEST_F(SwitchLinksTest, NeedOneEndThatSaysSoAndBothThatAreAsked) {
   EXPECT_THAT(Find(), SizeIs(4)) << "the leaves say it";
   silent = 2;
   EXPECT_THAT(Find(), SizeIs(2));
+}
+
+TEST_F(SwitchLinksTest, ThatOneSaysNoLongerAndTheOtherDoesNotAreNotProvedAndStillContradicted) {
+  stale = {0, 1};
+  for (const SwitchLink& link : Find()) EXPECT_EQ(link.outcome.verdict, LosslessVerdict::kLossless);
+  seen[2].clear();  // spine-0
+  for (const SwitchLink& link : Find()) {
+    const bool proved = link.upper == "spine-1";
+    EXPECT_EQ(link.outcome.verdict, proved ? LosslessVerdict::kLossless : LosslessVerdict::kUnproved)
+        << link.lower << " " << link.upper;
+  }
+  EXPECT_EQ(First().findings.front().rule, "not-known");
+  EXPECT_THAT(First().findings.front().sentence,
+              HasSubstr("nobody says any longer that leaf-0 Ethernet0 and spine-0 Ethernet0 are one cable"));
+  Spine().settings.pfc = lossless::PrioritySet{4};
+  EXPECT_EQ(First().verdict, LosslessVerdict::kContradiction);
+  EXPECT_EQ(First().findings.front().setting, "pfc");
+  EXPECT_EQ(First().findings.back().rule, "not-known");
+  Spine() = Leaf();
+  seen[2]["Ethernet0"] = {"gpu-017", "", "", "eth0"};
+  stale = {2};
+  EXPECT_EQ(First().findings.front().rule, "lldp-disagrees") << "what it said last it stands by";
 }
 
 TEST_F(SwitchLinksTest, ThatOneEndDeniesProveNothing) {
