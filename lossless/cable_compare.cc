@@ -265,6 +265,8 @@ class Comparing {
     } else if (host.link_up != std::optional(true)) {
       NotKnown("speed", "", "", "the switch's port negotiates its speed, and the link is not up",
                "bring the link up: then both ends have one speed");
+    } else {
+      Outgrown();
     }
     Coding();
     const auto& mtu = host_.settings.mtu;
@@ -274,6 +276,26 @@ class Comparing {
               fmt::format("the host's MTU of {} makes frames that the switch drops", *mtu),
               "raise the switch's MTU, or lower the host's");
     }
+  }
+
+  // Headroom is sized by the speed that the port is set to, whatever it negotiated: by SONiC (sonic-swss buffermgr.cpp,
+  // whose profiles are pg_lossless_<speed>_<cable>) as by us. Where the switch sizes it itself, no xoff is said.
+  void Outgrown() {
+    const auto &runs = cable_.host.speed_mbps, &set = cable_.leaf.speed_mbps;
+    const auto& pfc = leaf_.settings.pfc;
+    const auto& room = leaf_.settings.buffer_bytes;
+    if (!runs || !set || *runs <= *set || !pfc || !room) return;
+    const std::vector<int> paused = pfc->Members();
+    const bool sized = std::any_of(paused.begin(), paused.end(),
+                                   [&room](int priority) { return (*room)[std::size_t(priority)] > 0; });
+    if (!sized) return;
+    const std::string faster = fmt::format("{} Gb/s", *runs / 1000),
+                      slower = fmt::format("{} Gb/s", *set / 1000);
+    outcome_.findings.push_back(
+        {LosslessVerdict::kUnproved, "link-speed", "speed", faster, slower,
+         fmt::format("the link negotiated {}, and headroom is for the {} that the switch's port is set to",
+                     faster, slower),
+         "set the port's speed to what the link runs at, and see `kubectl heddle switch render`"});
   }
 
   // A link that is up has one coding: with two, neither end would understand a frame.

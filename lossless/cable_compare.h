@@ -61,7 +61,9 @@ struct CableEnd {
   // With kFrameAround, at most: of a switch that does not say whether its MTU is that of IP packets.
   std::optional<int> max_frame_bytes;
   bool has_no_watchdog = false;  // the NIC has none, so nobody asks for it
-  bool negotiates = false;  // the switch's port: whatever it is set to, the link has one speed once it is up
+  // The switch's port: whatever it is set to, the link has one speed once it is up, for which its headroom may be
+  // too small.
+  bool negotiates = false;
   friend bool operator==(const CableEnd&, const CableEnd&) = default;
 };
 

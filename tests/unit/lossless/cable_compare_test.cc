@@ -147,6 +147,27 @@ TEST(CableComparison, TakesAnUpLinkForTheProofOfOneSpeedWhereTheSwitchNegotiates
   EXPECT_EQ(CompareCables(pool, cables).outcomes.size(), 2u) << "they are not alike";
 }
 
+TEST(CableComparison, ProvesNothingWhereALinkNegotiatedMoreThanItsHeadroomIsFor) {
+  Bench bench;
+  bench.cable.leaf.negotiates = true;
+  bench.cable.leaf.speed_mbps = 200'000;
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless)
+      << "a switch that sizes it as it runs says none";
+  bench.leaf.buffer_bytes.emplace().fill(kNotSaid);
+  for (const int priority : bench.leaf.pfc->Members())
+    (*bench.leaf.buffer_bytes)[std::size_t(priority)] = 100'000;
+  const CableOutcome outcome = bench.Outcome();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kUnproved);
+  const CableFinding* finding = FindRule(outcome, "link-speed");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->host, "400 Gb/s");
+  EXPECT_EQ(finding->leaf, "200 Gb/s");
+  bench.cable.leaf.speed_mbps = 400'000;
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless);
+  bench.cable.leaf.speed_mbps.reset();
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless) << "nobody says what it is for";
+}
+
 TEST(CableComparison, TellsOtherThingsWithoutBlamingTheCable) {
   Bench several;
   several.leaf.pfc = several.leaf.watched = PrioritySet{3, 4};
