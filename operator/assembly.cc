@@ -3,6 +3,7 @@
 #include "crds/fabric.h"
 #include "crds/fabric_assembly.h"
 #include "crds/newer_spec.h"
+#include "operator/policy_reads.h"
 
 namespace heddle::operators {
 Labels Assembly::LabelsOf(const std::string& node) const {
@@ -37,7 +38,7 @@ AssemblyPtr Assembler::Assemble(const std::vector<kube::ObjectPtr>& topologies,
 
   std::map<std::string, topology::Declaration> declarations;
   for (const kube::ObjectPtr& object : fabrics) {
-    auto fabric = crds::FabricFromJson(*object);
+    auto fabric = ReadBySpec(*object, &crds::FabricFromJson);
     if (fabric) {
       declarations[kube::Name(*object)] = std::move(fabric->spec);
     } else {

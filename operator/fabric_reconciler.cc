@@ -9,6 +9,7 @@
 #include "operator/fabric_status.h"
 #include "operator/fabric_suspects.h"
 #include "operator/kept_suspects.h"
+#include "operator/policy_reads.h"
 #include "operator/resources.h"
 #include "operator/ufm_seen.h"
 
@@ -30,6 +31,13 @@ bool IsUrgent(const crds::FabricStatus& before, const crds::FabricStatus& after)
     return lossless != nullptr && lossless->status == crds::ConditionStatus::kFalse;
   };
   return !CompareSuspects(before, after).found.empty() || (contradicts(after) && !contradicts(before));
+}
+
+// What else one says whose spec cannot be read: without its status each look would write all of it as news.
+crds::Fabric WithoutSpec(kube::Json object) {
+  object["spec"] = kube::Json::object();
+  auto known = ReadBySpec(object, &crds::FabricFromJson);
+  return known ? *std::move(known) : crds::Fabric{};
 }
 
 }  // namespace
@@ -80,16 +88,16 @@ base::Result<Outcome> FabricReconciler::ReconcileOne(const std::string& name, co
   }
   if (kube::DeletionTimestamp(*object)) return outcome;
 
-  const auto read = crds::FabricFromJson(*object);
-  const crds::Fabric last = read ? *read : crds::Fabric{};
+  const auto read = ReadBySpec(*object, &crds::FabricFromJson);
+  const crds::Fabric last = read ? *read : WithoutSpec(*object);
   const crds::FabricStatus& before = last.status;
   crds::Fabric wanted;
   wanted.name = name;
   wanted.uid = kube::Uid(*object);
   wanted.status = Desired(name, assembly, last, kube::Generation(*object));
-  if (read && wanted.status == before) {
+  if (wanted.status == before) {
     const bool unwanted =
-        !assembly.fabrics.contains(name) && read->spec == topology::Declaration{} && !read->ufm;
+        read && !assembly.fabrics.contains(name) && read->spec == topology::Declaration{} && !read->ufm;
     return unwanted ? Retire(*read, stop) : outcome;
   }
   const std::chrono::nanoseconds wait = UntilWrite(name, IsUrgent(before, wanted.status));

@@ -9,6 +9,7 @@
 
 #include "kube/object.h"
 #include "operator/back_off.h"
+#include "operator/policy_reads.h"
 
 namespace heddle::operators {
 namespace {
@@ -115,7 +116,7 @@ std::chrono::nanoseconds UfmWatch::Jittered(std::chrono::nanoseconds span) {
 void UfmWatch::Handle(const std::string& fabric, const std::stop_token& stop) {
   const kube::ObjectPtr object = ways_.fabrics.Get({"", fabric});
   const auto read = object == nullptr ? base::Result<crds::Fabric>(base::Fail(Code::kNotFound, "it is gone"))
-                                      : crds::FabricFromJson(*object);
+                                      : ReadBySpec(*object, &crds::FabricFromJson);
   if (!read || !read->ufm || read->deleted_at) {
     bool had = false;
     {

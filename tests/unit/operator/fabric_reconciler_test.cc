@@ -199,6 +199,24 @@ TEST_F(FabricReconcilerTest, SaysWhatIsWrongWithASpecItCannotReadAndGoesOn) {
   ASSERT_NE(ready, nullptr);
   EXPECT_EQ((*ready)["reason"], "SpecUnreadable");
   EXPECT_THAT((*ready)["message"].get<std::string>(), HasSubstr("rails"));
+  server.ClearRequests();
+  clock.Advance(10s);
+  ASSERT_TRUE(Reconcile());
+  EXPECT_THAT(server.writes(), IsEmpty()) << "it is said once";
+}
+
+TEST_F(FabricReconcilerTest, GoesByAFabricWhoseStatusAloneItCannotReadAndWritesThatAnew) {
+  ReportCluster(kTwoUnits);
+  ASSERT_TRUE(Reconcile());
+  server.Edit(kFabrics, {"", "infiniband"}, [](Json& object) {
+    object["spec"]["excludedNodes"] = {"node-00"};
+    object["status"]["rails"] = "eight";
+  });
+  clock.Advance(10s);
+  ASSERT_TRUE(Reconcile());
+  const crds::Fabric fabric = FabricNamed("infiniband");
+  EXPECT_EQ(fabric.status.counts.nodes, 3);
+  EXPECT_EQ(ConditionOf(fabric, crds::kReady).reason, "Assembled");
 }
 
 TEST_F(FabricReconcilerTest, KeepsAFabricThatHasLostItsNodesAndSaysSo) {
@@ -366,8 +384,9 @@ class FabricWithUfmTest : public FabricReconcilerTest {
     with = std::make_unique<FabricReconciler>(client, clock, reads, assembly, events);
   }
   void Answer() {
-    std::vector<switches::UfmPort> ports{{"00000000000000aa_40", "00000000000000aa", leaf, 40, "00000000000000bb_3"},
-                                         {"00000000000000bb_3", "00000000000000bb", "spine-x", 3, "00000000000000aa_40"}};
+    std::vector<switches::UfmPort> ports{
+        {"00000000000000aa_40", "00000000000000aa", leaf, 40, "00000000000000bb_3"},
+        {"00000000000000bb_3", "00000000000000bb", "spine-x", 3, "00000000000000aa_40"}};
     ufm = UfmAnswer{.read_at = clock.WallNow(), .connecting = false};
     ufm->ports = std::make_shared<const std::vector<switches::UfmPort>>(ports);
     ufm->counting.counted_at = clock.WallNow();
@@ -404,7 +423,8 @@ TEST_F(FabricWithUfmTest, SaysWhetherItAnswersAndCounts) {
 
 TEST_F(FabricWithUfmTest, SuspectsACableAboveTheLeavesAndKeepsItWhereTheNextOperatorHasHeardNothing) {
   Answer();
-  ufm->sightings["00000000000000bb"] = {{"3", {{topology::Symptom::kFlap, true, "41 link downs in 10 min"}}, ""}};
+  ufm->sightings["00000000000000bb"] = {
+      {"3", {{topology::Symptom::kFlap, true, "41 link downs in 10 min"}}, ""}};
   crds::Fabric fabric = Reconciled();
   ASSERT_THAT(fabric.status.suspects, SizeIs(1));
   EXPECT_THAT(fabric.status.suspects[0].name, testing::AllOf(HasSubstr("spine-x"), HasSubstr(leaf)));

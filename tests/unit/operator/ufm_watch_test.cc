@@ -81,6 +81,16 @@ TEST_F(UfmWatchTest, AsksOnlyForFabricsThatNameOne) {
   EXPECT_EQ(doing.connections, 0);
 }
 
+TEST_F(UfmWatchTest, GoesOnAskingWhereOnlyTheStatusOfItsFabricCannotBeRead) {
+  Make();
+  Pass(60s);
+  ASSERT_TRUE(watch.Of("infiniband"));
+  server.Edit(kFabrics, {"", "infiniband"}, [](Json& object) { object["status"]["rails"] = "eight"; });
+  watch.Changed("infiniband");
+  Pass(1s);
+  EXPECT_TRUE(watch.Of("infiniband"));
+}
+
 TEST_F(UfmWatchTest, AsksForCountersOnceAPollAndForPortsOnceAMinute) {
   Make();
   Pass(600s);
