@@ -98,8 +98,12 @@ void FreshView::Saw(kube::Json object, base::MonotonicTime now) {
   }
   const auto laid = newer_.find(key);
   if (laid != newer_.end() && laid->second.object != nullptr &&
-      AtLeastAsNew(kube::ResourceVersion(*laid->second.object), kube::ResourceVersion(*shared)))
+      AtLeastAsNew(kube::ResourceVersion(*laid->second.object), kube::ResourceVersion(*shared))) {
+    // Read again just now, and so it is.
+    if (kube::ResourceVersion(*laid->second.object) == kube::ResourceVersion(*shared))
+      laid->second.since = now;
     return;
+  }
   newer_[std::move(key)] = Entry{std::move(shared), std::move(uid), now};
 }
 
@@ -139,11 +143,18 @@ std::vector<kube::ObjectPtr> FreshView::SawAll(const kube::ObjectChanges& list, 
   std::vector<kube::ObjectPtr> vanished;
   const std::lock_guard lock(mutex_);
   for (auto it = newer_.begin(); it != newer_.end();) {
-    const kube::ObjectPtr& object = it->second.object;
-    const bool gone = object != nullptr && !listed.contains(it->first) && store_.Get(it->first) == nullptr &&
+    const kube::ObjectPtr object = it->second.object;
+    const kube::ObjectPtr cached = store_.Get(it->first);
+    // What the cache still shows of that name may be one from before it.
+    const bool unseen = object != nullptr &&
+                        (cached == nullptr ||
+                         (kube::Uid(*cached) != it->second.uid &&
+                          !AtLeastAsNew(kube::ResourceVersion(*cached), kube::ResourceVersion(*object))));
+    const bool gone = unseen && !listed.contains(it->first) &&
                       AtLeastAsNew(list.resource_version, kube::ResourceVersion(*object));
     if (gone) vanished.push_back(object);
-    it = gone ? newer_.erase(it) : std::next(it);
+    if (gone && cached != nullptr) it->second = Entry{nullptr, kube::Uid(*cached), now};
+    it = gone && cached == nullptr ? newer_.erase(it) : std::next(it);
   }
   return vanished;
 }
@@ -151,8 +162,13 @@ std::vector<kube::ObjectPtr> FreshView::SawAll(const kube::ObjectChanges& list, 
 std::vector<kube::ObjectKey> FreshView::Overdue(base::MonotonicTime now) const {
   const std::lock_guard lock(mutex_);
   std::vector<kube::ObjectKey> keys;
-  for (const auto& [key, entry] : newer_) {
-    if (now - entry.since >= kOverdue) keys.push_back(key);
+  for (auto it = newer_.begin(); it != newer_.end();) {
+    bool settled = false;
+    const bool late = now - it->second.since >= kOverdue;
+    // The cache may have caught up with nobody looking.
+    if (late) (void)Merge(store_.Get(it->first), it->second, settled);
+    if (late && !settled) keys.push_back(it->first);
+    it = settled ? newer_.erase(it) : std::next(it);
   }
   return keys;
 }

@@ -39,6 +39,7 @@ class FreshView {
   // that are gone and were never in the cache, which will not report their end.
   [[nodiscard]] std::vector<kube::ObjectPtr> SawAll(const kube::ObjectChanges& list, base::MonotonicTime now);
 
+  // What was last written or read half a minute ago or longer, and the cache does not show.
   std::vector<kube::ObjectKey> Overdue(base::MonotonicTime now) const;
   // Whatever is laid over this key is dropped: a read has just shown that the cache may be trusted or the
   // write failed.

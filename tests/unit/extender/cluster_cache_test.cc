@@ -329,6 +329,43 @@ TEST_F(ClusterCacheTest, BeginsToLeadByTheFabricsOfNow) {
   EXPECT_FALSE(excluded());
 }
 
+TEST_F(ClusterCacheTest, LetsGoOfAFabricThatWasMadeAnewAndDeletedWhileItsWatchStoodStill) {
+  const std::string node = kube::Name(cluster_.server.All(kNodeTopologies)[0]);
+  const auto excluded = [&] { return cache_.Inputs(std::nullopt).fabrics->excluded.contains(node); };
+  crds::Fabric fabric;
+  fabric.name = "ib";
+  cluster_.server.Put(kFabrics, crds::ToJson(fabric));
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return cache_.synced(); }));
+  cluster_.server.set_deliver_events(false);
+  cluster_.server.Remove(kFabrics, {"", "ib"});
+  fabric.spec.excluded_nodes = {node};
+  cluster_.server.Put(kFabrics, crds::ToJson(fabric));
+  ASSERT_TRUE(cache_.ReadAll({}));
+  ASSERT_TRUE(excluded());
+  cluster_.server.Remove(kFabrics, {"", "ib"});
+  ASSERT_TRUE(cache_.ReadAll({}));
+  EXPECT_FALSE(excluded());
+}
+
+TEST_F(ClusterCacheTest, DoesNotReadFabricsAgainThatTheWatchHasToldMeanwhile) {
+  std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });
+  ASSERT_TRUE(
+      cluster_.server.WaitUntil([&] { return cache_.synced() && cluster_.server.open_streams() >= 5; }));
+  cluster_.server.set_deliver_events(false);
+  crds::Fabric fabric;
+  fabric.name = "ib";
+  cluster_.server.Put(kFabrics, crds::ToJson(fabric));
+  ASSERT_TRUE(cache_.ReadAll({}));
+  const int before = capacity_changes_;
+  cluster_.server.set_deliver_events(true);
+  ASSERT_TRUE(cluster_.server.WaitUntil([&] { return capacity_changes_ > before; }));
+  cluster_.clock.Advance(kOverdue);
+  cluster_.server.ClearRequests();
+  cache_.SettleOverdue({});
+  EXPECT_THAT(cluster_.server.lines(), Not(Contains("LIST fabrics")));
+}
+
 TEST_F(ClusterCacheTest, BeginsToLeadByNamesAndVersionsOfWhatItHas) {
   cluster_.Submit({.name = "train", .pods = 1, .parallelism = "tp=8,dp=1"});
   std::jthread watching([this](const std::stop_token& stop) { cache_.Run(stop); });

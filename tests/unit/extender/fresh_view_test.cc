@@ -49,6 +49,16 @@ TEST_F(FreshViewTest, GivesUpWhatAConsistentListHasNotAndSaysSo) {
   EXPECT_TRUE(view_.List().empty());
 }
 
+TEST_F(FreshViewTest, IsOverdueHalfAMinuteAfterItWasLastReadAlsoWhereItIsAsItWas) {
+  view_.Saw(Object("1", "12"), now_);
+  const base::MonotonicTime later = now_ + std::chrono::seconds(30);
+  EXPECT_EQ(view_.Overdue(later).size(), 1u);
+  const kube::ObjectChanges same{.objects = {Object("1", "12")}, .unchanged = {}, .resource_version = "15"};
+  EXPECT_TRUE(view_.SawAll(same, later).empty());
+  EXPECT_TRUE(view_.Overdue(later).empty());
+  EXPECT_EQ(view_.Overdue(later + std::chrono::seconds(30)).size(), 1u);
+}
+
 TEST_F(FreshViewTest, TakesTheEndOfOneForNoEndOfTheNextOfItsName) {
   view_.Saw(Object("2", "12"), now_);
   view_.Gone(kName, "1", now_);
