@@ -47,6 +47,20 @@ kube::Json AnySpec() {
   return crds::ToJson(object).at("spec");
 }
 
+// What cables call the switches of these FabricSwitches, as far as that alone can be read.
+std::set<std::string> NamesOf(const std::set<std::string>& unreadable, const View& fabric_switches) {
+  std::set<std::string> names;
+  for (const std::string& object : unreadable) {
+    const kube::ObjectPtr found = fabric_switches.Get({"", object});
+    if (found == nullptr) continue;
+    for (const char* field : {"name", "chassisId"}) {
+      if (std::string name = kube::StringAt(*found, {"spec", field}); !name.empty())
+        names.insert(std::move(name));
+    }
+  }
+  return names;
+}
+
 // Per policy the ports of a switch on which cables of hosts end that the policy selects.
 std::map<std::string, std::set<std::string>> PortsByPolicy(const crds::FabricSwitch& fabric_switch,
                                                            const formats::SonicConfig& config,
@@ -197,7 +211,8 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
   const auto nodes = ReadNodes(!fabric_switches.read.empty() || only_proved);
   const SwitchAnswers answers = reads_.answers();
   const Silent silent{.nodes = reads_.late ? reads_.late() : std::set<std::string>{},
-                      .switches = Unheard(fabric_switches.read, answers)};
+                      .switches = Unheard(fabric_switches.read, answers),
+                      .unread = NamesOf(fabric_switches.unreadable, reads_.fabric_switches)};
   auto verdicts = std::make_shared<SwitchVerdicts>(
       DecideVerdicts(fabric_switches.read, answers, nodes, policies, silent, clock_.WallNow()));
   PolicyPass pass(writes_, events_, kTold, stop);

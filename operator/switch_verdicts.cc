@@ -234,12 +234,19 @@ class Deciding {
       of_rail = Worst(of_rail, outcome.verdict);
     }
     const std::string message =
-        name.at < 0 && !name.leaf.empty()
-            ? fmt::format("no FabricSwitch is called {}, so nobody knows how it is set; make one", name.leaf)
-            : MessageOf(worst);
+        name.at < 0 && !name.leaf.empty() ? MessageOfUnasked(name.leaf) : MessageOf(worst);
     reports_[node.name].Add(name.port, outcome.verdict,
                             crds::CountedPercent(policy->spec.counted, outcome.verdict), message);
     if (outcome.verdict == LosslessVerdict::kContradiction) Blame(name, worst->sentence);
+  }
+
+  std::string MessageOfUnasked(const std::string& leaf) const {
+    if (!silent_.unread.contains(leaf))
+      return fmt::format("no FabricSwitch is called {}, so nobody knows how it is set; make one", leaf);
+    return fmt::format(
+        "the operator cannot read the FabricSwitch of {}, so nobody knows how it is set; its condition "
+        "Reachable says which field to correct",
+        leaf);
   }
 
   // Thresholds of the policy are for the ports of its hosts; what lies above may mark otherwise.

@@ -79,6 +79,8 @@ struct Silent {
   // FabricSwitches that nobody has heard yet, and only because we began a moment ago: what was written of them and
   // their cables stays.
   std::set<std::string> switches;
+  // Switches whose FabricSwitch cannot be read, by the name that cables have for them: nobody asks them.
+  std::set<std::string> unread;
 };
 
 // Settings that were read longer ago than this many polls prove nothing any more, nor does whom a switch saw then.

@@ -198,6 +198,16 @@ TEST_F(SwitchReconcilerTest, SaysWhichFieldOfASwitchItDoesNotUnderstandAndProves
   EXPECT_EQ(Reason(crds::kReachable), "Connecting") << "also before it has answered again";
 }
 
+TEST_F(SwitchReconcilerTest, TellsANodeThatTheSwitchOfItsCableCannotBeReadAndNotThatThereIsNone) {
+  Count("LosslessOnly");
+  server.Edit(kFabricSwitches, {"", "leaf-3"}, [](Json& object) { object["spec"]["role"] = "Hub"; });
+  answers.clear();
+  Reconcile();
+  const auto cables = NodeOf("gpu-017").spec.cables;
+  ASSERT_EQ(cables.size(), 1u);
+  EXPECT_THAT(cables[0].message, HasSubstr("cannot read the FabricSwitch of leaf-3"));
+}
+
 TEST_F(SwitchReconcilerTest, GoesByASwitchWhoseStatusAloneItCannotReadAndWritesThatAnew) {
   server.Edit(kFabricSwitches, {"", "leaf-3"},
               [](Json& object) { object["status"]["counts"]["ports"] = "many"; });

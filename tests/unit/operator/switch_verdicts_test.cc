@@ -213,6 +213,10 @@ TEST_F(SwitchVerdictsTest, ACableToNoFabricSwitchIsToldOnlyWhereNothingButAProof
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].counted_percent, 0);
   EXPECT_THAT(reports[0].message, HasSubstr("no FabricSwitch is called leaf-3"));
+  silent.unread = {"leaf-3"};
+  const std::string message = Decide().reports.at("gpu-017").front().message;
+  EXPECT_THAT(message, HasSubstr("cannot read the FabricSwitch of leaf-3"));
+  EXPECT_THAT(message, testing::Not(HasSubstr("make one")));
 }
 
 TEST_F(SwitchVerdictsTest, EqualFactsLaterGiveAnEqualStatus) {
