@@ -153,8 +153,10 @@ std::vector<CabledNode> SwitchReconciler::ReadNodes(bool any_switch) {
   if (!any_switch) nodes_ = {};
   if (!any_switch) {
     const auto objects = reads_.topologies.List();
-    const bool any = std::any_of(objects.begin(), objects.end(), [](const kube::ObjectPtr& object) {
-      return !kube::ArrayAt(*object, {"spec", "cables"}).empty();
+    // What we took away no longer counts as on its way once it is seen to be gone.
+    const bool any = std::any_of(objects.begin(), objects.end(), [&](const kube::ObjectPtr& object) {
+      return writes_.ahead().Over(*object, clock_.Now()) ||
+             !kube::ArrayAt(*object, {"spec", "cables"}).empty();
     });
     if (!any) return {};
   }

@@ -126,6 +126,20 @@ TEST_F(SwitchReconcilerTest, WritesNothingAgainWhileItsCacheShowsWhatWasThereBef
   EXPECT_THAT(WriteLines(), Not(Contains("PATCH nodetopologies gpu-017")));
 }
 
+TEST_F(SwitchReconcilerTest, TakesBackWhatItsCacheDoesNotShowYetAndIsDoneOnceThatShowsIt) {
+  topologies.Freeze();
+  Reconcile();
+  ASSERT_THAT(Cables(), ElementsAre(LosslessVerdict::kLossless));
+  server.Remove(kFabricSwitches, {"", "leaf-3"});
+  clock.Advance(1s);
+  Reconcile();
+  EXPECT_THAT(Cables(), IsEmpty());
+  clock.Advance(1s);
+  EXPECT_TRUE(Reconcile().again) << "the cache is behind";
+  topologies.Thaw();
+  EXPECT_FALSE(Reconcile().again);
+}
+
 TEST_F(SwitchReconcilerTest, ReadAtMovesWhileAQuietSwitchAnswers) {
   Reconcile();
   const auto first = StatusNow().read_at;
