@@ -99,21 +99,12 @@ base::Result<Outcome> DeviceReconciler::Reconcile(const std::stop_token& stop) {
     pass.Status(kRdmaDevicePolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
                 {policy.status.conditions, wanted.status.conditions});
   }
-  for (const std::string& name : policies.unreadable) TellNotUnderstood(name, pass);
+  for (const std::string& name : policies.unreadable) {
+    const auto policy = WhyNotRead(reads_.policies, name, &crds::RdmaDevicePolicyFromJson, AnySpec());
+    if (policy) TellNotUnderstood(*policy, kRdmaDevicePolicies, StatusOf, clock_.WallNow(), pass);
+  }
   pass.Take(run);
   return pass.Sum();
-}
-
-void DeviceReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pass) {
-  const auto policy = WhyNotRead(reads_.policies, name, &crds::RdmaDevicePolicyFromJson, AnySpec());
-  if (!policy) return;
-  crds::RdmaDevicePolicy wanted;
-  wanted.name = policy->known.name;
-  wanted.uid = policy->known.uid;
-  wanted.status = policy->known.status;
-  SayNotUnderstood(policy->why, policy->known.generation, clock_.WallNow(), wanted.status.conditions);
-  pass.Status(kRdmaDevicePolicies, policy->known, StatusOf(policy->known.status),
-              crds::StatusApplyJson(wanted), {policy->known.status.conditions, wanted.status.conditions});
 }
 
 }  // namespace heddle::operators

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <stop_token>
-#include <string>
 
 #include "kube/client.h"
 #include "operator/device_rollout.h"
@@ -38,9 +37,6 @@ class DeviceReconciler {
   [[nodiscard]] base::Result<Outcome> Reconcile(const std::stop_token& stop);
 
  private:
-  // In the status of a policy that cannot be read, by name.
-  void TellNotUnderstood(const std::string& name, PolicyPass& pass);
-
   base::Clock& clock_;
   PolicyWrites writes_;
   PluginObjects objects_;

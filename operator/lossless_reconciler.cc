@@ -67,20 +67,12 @@ base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop)
     pass.Status(kLosslessPolicies, policy, StatusOf(policy.status), crds::StatusApplyJson(wanted),
                 {policy.status.conditions, wanted.status.conditions});
   }
-  for (const std::string& name : policies.unreadable) TellNotUnderstood(name, pass);
+  for (const std::string& name : policies.unreadable) {
+    const auto policy =
+        WhyNotRead(reads_.policies, name, &crds::LosslessPolicyFromJson, kube::Json::object());
+    if (policy) TellNotUnderstood(*policy, kLosslessPolicies, StatusOf, clock_.WallNow(), pass);
+  }
   return pass.Sum();
-}
-
-void LosslessReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pass) {
-  const auto policy = WhyNotRead(reads_.policies, name, &crds::LosslessPolicyFromJson, kube::Json::object());
-  if (!policy) return;
-  crds::LosslessPolicy wanted;
-  wanted.name = policy->known.name;
-  wanted.uid = policy->known.uid;
-  wanted.status = policy->known.status;
-  SayNotUnderstood(policy->why, policy->known.generation, clock_.WallNow(), wanted.status.conditions);
-  pass.Status(kLosslessPolicies, policy->known, StatusOf(policy->known.status), crds::StatusApplyJson(wanted),
-              {policy->known.status.conditions, wanted.status.conditions});
 }
 
 }  // namespace heddle::operators

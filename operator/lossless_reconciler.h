@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <stop_token>
-#include <string>
 
 #include "kube/client.h"
 #include "kube/events.h"
@@ -32,9 +31,6 @@ class LosslessReconciler {
   [[nodiscard]] base::Result<Outcome> Reconcile(const std::stop_token& stop);
 
  private:
-  // In the status of a policy that cannot be read, by name.
-  void TellNotUnderstood(const std::string& name, PolicyPass& pass);
-
   base::Clock& clock_;
   PolicyWrites writes_;
   const Reads reads_;

@@ -18,6 +18,7 @@
 #include "kube/client.h"
 #include "kube/events.h"
 #include "operator/outcome.h"
+#include "operator/policy_reads.h"
 #include "operator/specs_ahead.h"
 
 namespace heddle::operators {
@@ -149,5 +150,17 @@ class PolicyPass {
   Outcome total_;
   std::optional<base::Error> failed_;
 };
+
+// Says in the status of a policy that cannot be read why not; all else stands there as it did. `status_of`: as
+// PolicyPass compares it.
+template <class Policy, class StatusOf>
+void TellNotUnderstood(const SpecNotRead<Policy>& policy, const kube::Resource& kind, StatusOf status_of,
+                       base::WallTime now, PolicyPass& pass) {
+  const Policy& known = policy.known;
+  Policy wanted = known;
+  SayNotUnderstood(policy.why, known.generation, now, wanted.status.conditions);
+  pass.Status(kind, known, status_of(known.status), crds::StatusApplyJson(wanted),
+              {known.status.conditions, wanted.status.conditions});
+}
 
 }  // namespace heddle::operators

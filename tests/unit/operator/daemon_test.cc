@@ -56,6 +56,18 @@ class DaemonTest : public Stage {
     const auto lease = server.Find(kube::kLeases, kLease);
     return lease ? kube::StringAt(*lease, {"spec", "holderIdentity"}) : "";
   }
+  // Until Intercept is called again, whoever writes what a node is told of LosslessPolicies gets this answer, counted in
+  // `asked`.
+  void RefuseLosslessSpecs(std::atomic<int>& asked, kube::HttpResponse answer) {
+    server.Intercept([&asked, answer = std::move(answer)](
+                         const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+      const bool spec = request.method == "PATCH" && request.plural == "nodetopologies" &&
+                        request.body.find("\"lossless\"") != std::string::npos;
+      if (!spec) return std::nullopt;
+      ++asked;
+      return answer;
+    });
+  }
   bool Assembled(int node_count) {
     const auto object = server.Find(kFabrics, {"", "infiniband"});
     return object && kube::IntAt(*object, {"status", "counts", "nodes"}) == node_count;
@@ -95,13 +107,7 @@ TEST_F(DaemonTest, TriesASpecThatItMayNotWriteAgainAfterPausesThatGrow) {
   ReportCluster(kTwoUnits);
   AddPolicy(kLosslessPolicies, "roce", Json::object());
   std::atomic<int> asked = 0;
-  server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
-    const bool spec = request.method == "PATCH" && request.plural == "nodetopologies" &&
-                      request.body.find("\"lossless\"") != std::string::npos;
-    if (!spec) return std::nullopt;
-    ++asked;
-    return kube::HttpResponse{.status = 403, .body = R"({"kind":"Status","code":403,"reason":"Forbidden"})"};
-  });
+  RefuseLosslessSpecs(asked, {.status = 403, .body = R"({"kind":"Status","code":403,"reason":"Forbidden"})"});
   Running one(*this, "one", false);
   const auto reason = [&] {
     const auto policy = server.Find(kLosslessPolicies, {"", "roce"});
@@ -123,16 +129,10 @@ TEST_F(DaemonTest, LeavesAServerAloneForAsLongAsThatAsks) {
   ReportCluster(kTwoUnits);
   AddPolicy(kLosslessPolicies, "roce", Json::object());
   std::atomic<int> asked = 0;
-  server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
-    const bool spec = request.method == "PATCH" && request.plural == "nodetopologies" &&
-                      request.body.find("\"lossless\"") != std::string::npos;
-    if (!spec) return std::nullopt;
-    ++asked;
-    // Longer than a request may take, so that it is not waited for within one.
-    return kube::HttpResponse{.status = 429,
+  // Longer than a request may take, so that it is not waited for within one.
+  RefuseLosslessSpecs(asked, {.status = 429,
                               .headers = {{"Retry-After", "45"}},
-                              .body = R"({"kind":"Status","code":429,"reason":"TooManyRequests"})"};
-  });
+                              .body = R"({"kind":"Status","code":429,"reason":"TooManyRequests"})"});
   Running one(*this, "one", false);
   EXPECT_TRUE(Until([&] { return asked >= 4; }));
   const auto end = clock.Now() + 40s;

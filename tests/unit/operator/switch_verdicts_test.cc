@@ -32,6 +32,16 @@ class SwitchVerdictsTest : public testing::Test {
                          .connecting = false};
   }
 
+  // spine-1, which answers as leaf-3 does. `lossless`: as SonicAnswerOf takes it.
+  void AddSpine(bool lossless) {
+    crds::FabricSwitch spine = fabric_switches[0];
+    spine.name = spine.spec.name = "spine-1";
+    spine.spec.role = crds::SwitchRole::kSpine;
+    fabric_switches.push_back(spine);
+    answers["spine-1"] = answers["leaf-3"];
+    answers["spine-1"].config = SonicAnswerOf("spine-1", lossless);
+  }
+
   SwitchVerdicts Decide() { return DecideVerdicts(fabric_switches, answers, nodes, policies, silent, kNow); }
   static std::string Reason(const crds::FabricSwitchStatus& status, std::string_view type) {
     const crds::Condition* condition = crds::FindCondition(status.conditions, type);
@@ -317,12 +327,7 @@ TEST_F(SwitchVerdictsTest, ASwitchOfOpenConfigProvesNothingAndContradictsByItsLi
 }
 
 TEST_F(SwitchVerdictsTest, ACableThatOneSwitchSawTooLongAgoIsNotProvedUntilItSaysSoAgain) {
-  crds::FabricSwitch spine = fabric_switches[0];
-  spine.name = spine.spec.name = "spine-1";
-  spine.spec.role = crds::SwitchRole::kSpine;
-  fabric_switches.push_back(spine);
-  answers["spine-1"] = answers["leaf-3"];
-  answers["spine-1"].config = SonicAnswerOf("spine-1", true);
+  AddSpine(true);
   answers["spine-1"].neighbours = std::make_shared<const switches::Neighbours>();
   answers["leaf-3"].neighbours = std::make_shared<const switches::Neighbours>(
       switches::Neighbours{{"Ethernet0", {"spine-1", "", "etp1", "Ethernet0"}}});
@@ -342,12 +347,7 @@ TEST_F(SwitchVerdictsTest, ACableThatOneSwitchSawTooLongAgoIsNotProvedUntilItSay
 }
 
 TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {
-  crds::FabricSwitch spine = fabric_switches[0];
-  spine.name = spine.spec.name = "spine-1";
-  spine.spec.role = crds::SwitchRole::kSpine;
-  fabric_switches.push_back(spine);
-  answers["spine-1"] = answers["leaf-3"];
-  answers["spine-1"].config = SonicAnswerOf("spine-1", false);
+  AddSpine(false);
   const auto sees = [&](const char* who, const char* whom) {
     answers[who].neighbours = std::make_shared<const switches::Neighbours>(
         switches::Neighbours{{"Ethernet0", {whom, "", "etp1", "Ethernet0"}}});
