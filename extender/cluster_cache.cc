@@ -9,13 +9,14 @@
 #include "extender/owner_layout.h"
 #include "extender/resources.h"
 #include "kube/consistent_read.h"
+#include "kube/packed.h"
 
 namespace heddle::extender {
 namespace {
 
 // The machine as planning sees it, and its hash: under its Node's name, each cable counted as its two ends say.
 base::Result<crds::NodeTopology> ReadTopology(const kube::Json& object) {
-  ASSIGN_OR_RETURN(crds::NodeTopology topology, crds::NodeTopologyFromJson(object));
+  ASSIGN_OR_RETURN(crds::NodeTopology topology, crds::NodeTopologyFromJson(kube::Unpacked(object)));
   crds::CountCables(topology);
   topology.status.node.name = topology.name;
   return topology;
@@ -47,12 +48,6 @@ Shared<crds::Gang> ReadGang(const kube::Json& object) {
   gang->status.placement.emplace().epoch =
       std::max<std::int64_t>(0, kube::IntAt(*plan, {"epoch"}).value_or(0));
   return gang;
-}
-
-bool SameButVersion(kube::Json a, kube::Json b) {
-  a["metadata"].erase("resourceVersion");
-  b["metadata"].erase("resourceVersion");
-  return a == b;
 }
 
 // Null where it is in none of them.
@@ -323,7 +318,7 @@ void ClusterCache::PodChanged(const kube::ObjectKey& key, const kube::ObjectPtr&
 
 // Of what nobody plans by, as a Fabric's status or congestion that begins on all nodes of a job, nothing is left here.
 void ClusterCache::CapacityMayChange(const kube::ObjectPtr& old, const kube::ObjectPtr& current) {
-  if (old != nullptr && current != nullptr && SameButVersion(*old, *current)) return;
+  if (old != nullptr && current != nullptr && kube::SameButVersion(*old, *current)) return;
   callbacks_.capacity_changed();
 }
 

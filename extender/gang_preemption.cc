@@ -8,9 +8,9 @@
 
 #include "extender/gang_controller.h"
 #include "extender/gang_status.h"
-#include "extender/packed.h"
 #include "extender/preempted.h"
 #include "extender/resources.h"
+#include "kube/packed.h"
 
 namespace heddle::extender {
 namespace {
@@ -157,7 +157,8 @@ base::Result<std::vector<GangController::Holding>> GangController::Holdings(cons
     if (!lone_pods.contains(pod->uid)) continue;
     const kube::ObjectPtr object = cache_.pods().Get(pod->key);
     if (object == nullptr) continue;
-    holdings.push_back(HoldingOf(*pod, std::make_shared<const kube::Json>(Unpacked(*object)), inputs.gangs));
+    holdings.push_back(
+        HoldingOf(*pod, std::make_shared<const kube::Json>(kube::Unpacked(*object)), inputs.gangs));
   }
   return holdings;
 }

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "crds/gpu_indexes.h"
-#include "extender/packed.h"
 #include "extender/pod_facts.h"
 #include "extender/quantity.h"
+#include "kube/packed.h"
 
 namespace heddle::extender {
 namespace {
@@ -108,7 +108,7 @@ void ReadAllocatable(const kube::Json& node, NodeFacts& facts) {
 }  // namespace
 
 NodeFacts ReadNode(const kube::Json& node) {
-  if (IsPacked(node)) return ReadNode(Unpacked(node));
+  if (kube::IsPacked(node)) return ReadNode(kube::Unpacked(node));
   NodeFacts facts;
   facts.name = kube::Name(node);
   facts.labels = kube::Labels(node);

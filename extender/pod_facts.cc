@@ -12,8 +12,8 @@
 #include "crds/keys.h"
 #include "extender/compute_domain.h"
 #include "extender/owner_kinds.h"
-#include "extender/packed.h"
 #include "extender/quantity.h"
+#include "kube/packed.h"
 
 namespace heddle::extender {
 namespace {
@@ -207,7 +207,7 @@ PodDemand ReadDemand(const kube::Json& pod) {
 }
 
 PodFacts ReadPod(const kube::Json& pod) {
-  if (IsPacked(pod)) return ReadPod(Unpacked(pod));
+  if (kube::IsPacked(pod)) return ReadPod(kube::Unpacked(pod));
   PodFacts facts;
   facts.key = kube::KeyOf(pod);
   facts.uid = kube::Uid(pod);

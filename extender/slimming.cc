@@ -3,8 +3,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "crds/node_topology.h"
-#include "extender/packed.h"
+#include "kube/packed.h"
 
 namespace heddle::extender {
 namespace {
@@ -24,7 +23,7 @@ kube::Json SlimNode(const kube::Json& node) {
     slim["status"]["conditions"] =
         kube::Json::array({{{"type", "Ready"}, {"status", kube::StringAt(*ready, {"status"})}}});
   }
-  return Packed(std::move(slim));
+  return kube::Packed(std::move(slim));
 }
 
 // Health in words, what is applied and what is wanted are for people and for the agent: half of the object.
@@ -44,7 +43,7 @@ kube::Json SlimTopology(kube::Json topology) {
   }
   if (topology.contains("status"))
     drop(topology["status"], {"conditions", "summary", "lossless", "devices", "congestion"});
-  return crds::Packed(std::move(topology));
+  return kube::Packed(std::move(topology));
 }
 
 kube::Json SlimFabric(kube::Json fabric) {
@@ -57,7 +56,7 @@ kube::Json SlimFabric(kube::Json fabric) {
 kube::Json SlimPodFor(Mode mode, kube::Json pod) {
   kube::Json slim = SlimPod(std::move(pod));
   const bool settled = !kube::StringAt(slim, {"spec", "nodeName"}).empty();
-  return settled && !IsGangPod(slim, mode) && !PassedTheGate(slim) ? PackedPod(std::move(slim)) : slim;
+  return settled && !IsGangPod(slim, mode) && !PassedTheGate(slim) ? kube::Packed(std::move(slim)) : slim;
 }
 
 kube::Json SlimOwner(kube::Json owner) {

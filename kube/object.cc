@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "kube/packed.h"
+
 namespace heddle::kube {
 namespace {
 
@@ -47,6 +49,7 @@ const Json* Find(const Json& object, Path path) {
 }
 
 std::string StringAt(const Json& object, Path path) {
+  if (IsPacked(object)) return std::string(TextOfPacked(object, path));
   return Text(Find(object, path));
 }
 

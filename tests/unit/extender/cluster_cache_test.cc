@@ -7,8 +7,8 @@
 #include <mutex>
 #include <thread>
 
-#include "extender/packed.h"
 #include "extender/resources.h"
+#include "kube/packed.h"
 #include "tests/unit/extender/cluster.h"
 
 namespace heddle::extender {
@@ -394,11 +394,11 @@ TEST_F(ClusterCacheTest, APodOfNoGangIsPackedOnceItRunsAndCountsAsBefore) {
   ASSERT_TRUE(cache_.ReadAll({}));
   const kube::ObjectPtr lone = cache_.pods().Get({"other", "notebook"});
   ASSERT_NE(lone, nullptr);
-  EXPECT_TRUE(IsPacked(*lone));
+  EXPECT_TRUE(kube::IsPacked(*lone));
   EXPECT_EQ(ReadPod(*lone).demand.gpus, 2);
   const kube::ObjectPtr ranked = cache_.pods().Get(kube::KeyOf(cluster_.Pod("train-0")));
   ASSERT_NE(ranked, nullptr);
-  EXPECT_FALSE(IsPacked(*ranked)) << "its gang reads it again and again";
+  EXPECT_FALSE(kube::IsPacked(*ranked)) << "its gang reads it again and again";
 }
 
 }  // namespace

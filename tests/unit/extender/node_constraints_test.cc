@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kube/packed.h"
+
 namespace heddle::extender {
 namespace {
 
@@ -11,12 +13,16 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Optional;
 
-NodeFacts Node() {
-  return ReadNode(Json::parse(R"({"metadata":{"name":"a1","labels":{"zone":"a","cores":"64"}},
+Json NodeObject() {
+  return Json::parse(R"({"metadata":{"name":"a1","labels":{"zone":"a","cores":"64"}},
       "spec":{"taints":[{"key":"gpu","value":"yes","effect":"NoSchedule"},
                         {"key":"soft","effect":"PreferNoSchedule"}]},
       "status":{"allocatable":{"cpu":"3900m","memory":"1Gi","pods":"110","nvidia.com/gpu":"8","rdma/hca":"4"},
-                "conditions":[{"type":"Ready","status":"True"}]}})"));
+                "conditions":[{"type":"Ready","status":"True"}]}})");
+}
+
+NodeFacts Node() {
+  return ReadNode(NodeObject());
 }
 
 struct Case {
@@ -114,6 +120,10 @@ TEST(NodeFacts, ReadsAllocatableInTheSchedulersUnits) {
   EXPECT_EQ(node.gpu_resource, "nvidia.com/gpu");
   EXPECT_EQ(node.extended, (std::vector<std::pair<std::string, std::int64_t>>{{"rdma/hca", 4}}));
   EXPECT_TRUE(node.ready);
+}
+
+TEST(ReadNode, APackedOneReadsAsAWholeOne) {
+  EXPECT_EQ(ReadNode(kube::Packed(NodeObject())), Node());
 }
 
 }  // namespace

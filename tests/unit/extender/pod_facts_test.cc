@@ -5,6 +5,7 @@
 
 #include "extender/unmodelled.h"
 #include "kube/json_reader.h"
+#include "kube/packed.h"
 #include "tests/unit/extender/pod_words.h"
 
 namespace heddle::extender {
@@ -39,6 +40,13 @@ TEST(SlimPod, SaysTheSameAsTheWholePod) {
   EXPECT_EQ(ReadPod(slim).unschedulable_why, "0/2 nodes are available");
   EXPECT_THAT(ClaimNames(slim), ElementsAre("shared"));
   EXPECT_EQ(UnmodelledConstraint(slim), std::nullopt);
+}
+
+TEST(SlimPod, PackedItSaysTheSame) {
+  kube::Json slim = SlimPod(WholePod());
+  slim["spec"]["nodeName"] = "n1";
+  EXPECT_EQ(ReadPod(kube::Packed(slim)), ReadPod(slim));
+  EXPECT_EQ(ReadPod(kube::Packed(slim)).node, "n1");
 }
 
 TEST(SlimPod, KeepsTheVolumeThatItsGangIsRefusedFor) {
