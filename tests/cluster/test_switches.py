@@ -39,7 +39,9 @@ class FabricSwitchesTest(BedTestCase):
         # The last says the same as tor-b in OpenConfig's models.
         made = [(name, name, "sonic") for name in LEAVES] + [("open-b", "tor-b", "openconfig")]
         cls.switches = Switches([leaf(hostname, name=name, dialect=dialect, ports=[dict(one) for one in ports],
-                                      username="heddle", password="loom") for name, hostname, dialect in made])
+                                      username="heddle", password="loom") for name, hostname, dialect in made] +
+                                [leaf("tor-a", name="old-a", ports=[dict(one) for one in ports], config=LOSSY_BUFFERS,
+                                      emptyTableFails=True, username="heddle", password="loom")])
         cls.switches.__enter__()
         cls.addClassCleanup(cls.switches.close)
         cls.secret("leaf-login", username="heddle", password="loom")
@@ -296,6 +298,17 @@ class FabricSwitchesTest(BedTestCase):
         self.assertEqual([one["switchPort"] for one in worst], ["Ethernet0"])
         self.assertIn("gpu-777", worst[0]["message"])
 
+    def test_a_sonic_of_202311_is_read_and_followed_though_it_has_no_port_channel(self):
+        # Nor does its LLDP see anybody. Either table is NOT_FOUND there, with all that is asked together with it.
+        self.ask("old-a", name="tor-a", mode="Render", pollSeconds=600)
+        self.wait_condition("old-a", "Reachable", "True", "Answers")
+        said = self.wait_condition("old-a", "Lossless", "False", "Contradiction")
+        self.assertIn("DSCP 26", said["message"])
+        self.wait_condition("old-a", "Counted", "True")
+        # Long before the next poll: the subscription without port channels stands.
+        self.apply_what_was_rendered("old-a")
+        self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
+
     def test_restarts_of_both_sides_take_no_cable_away(self):
         self.be_lossless("tor-a")
         self.wait_condition("tor-a", "Counted", "True")
@@ -350,6 +363,15 @@ class FabricSwitchesTest(BedTestCase):
         self.wait_condition("tor-a", "Compared", "False", "NameInDoubt")
         self.assertNotEqual(condition(self.switch("tor-a"), "Lossless").get("status"), "True")
 
+
+# What is in CONFIG_DB of buffers where the lossless ones are made by the switch itself (sonic-buildimage, buffers_config.j2).
+LOSSY_BUFFERS = {
+    "BUFFER_POOL": {"ingress_lossless_pool": {"type": "ingress", "mode": "dynamic", "size": "33004032"},
+                    "egress_lossy_pool": {"type": "egress", "mode": "dynamic", "size": "26284032"}},
+    "BUFFER_PROFILE": {"ingress_lossy_profile": {"pool": "ingress_lossless_pool", "size": "0", "dynamic_th": "3"},
+                       "egress_lossy_profile": {"pool": "egress_lossy_pool", "size": "1518", "dynamic_th": "3"}},
+    "BUFFER_PG": {"Ethernet0|0": {"profile": "ingress_lossy_profile"}, "Ethernet4|0": {"profile": "ingress_lossy_profile"}},
+    "BUFFER_QUEUE": {"Ethernet0|0-2": {"profile": "egress_lossy_profile"}, "Ethernet4|0-2": {"profile": "egress_lossy_profile"}}}
 
 # Of a driver that has just come up, as in test_lossless_agents.py: nothing is lossless, and everything can be read.
 FRESH = {

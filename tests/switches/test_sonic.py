@@ -184,6 +184,25 @@ class InMemory(unittest.TestCase):
         self.assertEqual(len(Client(self.switches["leaf-4"], self.switches.authority).get("CONFIG_DB", "PORT")), 2)
 
 
+class OfOldRelease(unittest.TestCase):
+    """sonic-gnmi of 202311: nothing comes of what is asked together with a table without a row."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.switches = Switches([leaf("leaf-3", 2, emptyTableFails=True)]).start()
+        cls.addClassCleanup(cls.switches.close)
+        cls.client = Client(cls.switches["leaf-3"], cls.switches.authority)
+
+    def test_one_empty_table_fails_all_that_is_asked_with_it(self):
+        self.assertEqual(sorted(self.client.get("CONFIG_DB", "PORT")), ["Ethernet0", "Ethernet8"])
+        with self.assertRaisesRegex(Refused, "NotFound.*Failed to find CONFIG_DB .PORTCHANNEL"):
+            self.client.get_text("CONFIG_DB", "PORT", "PORTCHANNEL")
+        with self.client.stream("CONFIG_DB", "PORT", "PORTCHANNEL") as stream:
+            self.assertRegex(str(stream.next()), "NotFound.*Failed to find CONFIG_DB .PORTCHANNEL")
+        self.switches["leaf-3"].rows("CONFIG_DB", {"PORTCHANNEL|PortChannel1": {"mtu": "9100"}})
+        self.assertEqual(list(self.client.get("CONFIG_DB", "PORTCHANNEL")), ["PortChannel1"])
+
+
 class InRedis(unittest.TestCase):
     """The same tables in a real redis-server, where others read and write them, too."""
 

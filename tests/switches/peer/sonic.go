@@ -135,6 +135,9 @@ func (s *sonic) resolved(prefix *pb.Path, paths []*pb.Path) (map[*pb.Path]reader
 	for _, path := range paths {
 		elements := elementNames(prefix, path)
 		sources, err := resolve(s.s.store, target, names, elements)
+		if err == nil && s.s.config.EmptyTableFails {
+			err = refuseEmpty(s.s.store, target, elements)
+		}
 		if err != nil {
 			return nil, status.Error(codes.NotFound, err.Error())
 		}

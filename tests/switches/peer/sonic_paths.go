@@ -209,6 +209,19 @@ func resolve(store Store, database string, names portNames, elements []string) (
 	return []source{one}, err
 }
 
+// refuseEmpty is what populateDbtablePath did with a path of one element before e784b6f of 2024-11-11: a table needs a
+// key, if only one of another table whose name begins as its own does.
+func refuseEmpty(store Store, database string, elements []string) error {
+	if len(elements) != 1 {
+		return nil
+	}
+	keys, err := store.Keys(database, elements[0]+"*")
+	if err == nil && len(keys) == 0 {
+		err = fmt.Errorf("Failed to find %s %v <nil> []", database, elements)
+	}
+	return err
+}
+
 // missing is the reason why Get refuses these sources, or empty.
 func missing(store Store, database string, sources []source) (string, error) {
 	for _, from := range sources {

@@ -31,6 +31,8 @@ type SwitchConfig struct {
 	Username        string `json:"username"`        // empty: no login
 	Password        string `json:"password"`
 	RedisPrefix     string `json:"redisPrefix"`
+	// As sonic-gnmi of 202311 and before: a table without a row fails the whole Get, and the whole subscription.
+	EmptyTableFails bool `json:"emptyTableFails"`
 	// Seconds after which a connection without calls is closed, and streams at most: sonic-gnmi's --idle_conn_duration and
 	// --threshold, whose defaults are 5 and 100.
 	IdleSeconds int  `json:"idleSeconds"`
