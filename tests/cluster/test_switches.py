@@ -26,6 +26,17 @@ def condition(item, kind):
     return next((one for one in item.get("status", {}).get("conditions", []) if one["type"] == kind), {})
 
 
+def rows_of(operation):
+    """What one operation of a JSON Patch sets in the switch's own tables."""
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
+    value = operation.get("value")
+    if len(steps) == 1:
+        return {f"{steps[0]}|{key}": fields for key, fields in (value or {}).items()}
+    if len(steps) == 2:
+        return {f"{steps[0]}|{steps[1]}": value}
+    return {f"{steps[0]}|{steps[1]}": {steps[2]: value}}
+
+
 class FabricSwitchesTest(BedTestCase):
     mostly_waits = True
 
@@ -33,9 +44,9 @@ class FabricSwitchesTest(BedTestCase):
     def set_up_bed(cls):
         cls.nodes.add_plain(*NODES, labels={"pool": "gpu"})
         cls.heddle = Heddle(cls.plane, options.binaries)
-        cls.heddle.install(operator={"switches": {"secrets": ["leaf-login", "leaf-ca", "wrong-login"], "render": True}})
+        cls.heddle.install(operator={"switches": {"secrets": ["leaf-login", "leaf-ca", "redis-ca", "wrong-login"], "render": True}})
         cls.rest = cls.plane.rest
-        ports = [port(index, lanes=4, speed=200_000, fec="rs", mtu=9100) for index in range(16)]
+        cls.ports = ports = [port(index, lanes=4, speed=200_000, fec="rs", mtu=9100) for index in range(16)]
         # The last says the same as tor-b in OpenConfig's models.
         made = [(name, name, "sonic") for name in LEAVES] + [("open-b", "tor-b", "openconfig")]
         cls.switches = Switches([leaf(hostname, name=name, dialect=dialect, ports=[dict(one) for one in ports],
@@ -75,8 +86,8 @@ class FabricSwitchesTest(BedTestCase):
             self.switches[name].mend()
         self.heddle.wait_for(lambda: not any(self.cables(node) for node in NODES), "verdicts of switches that are gone to go")
 
-    def ask(self, switch, /, **spec):
-        there = self.switches[switch]
+    def ask(self, switch, /, there=None, **spec):
+        there = there or self.switches[switch]
         self.rest.create(path("fabricswitches"), {
             "apiVersion": "heddle.dev/v1alpha1", "kind": "FabricSwitch", "metadata": {"name": switch},
             "spec": {"address": there.address, "role": "Leaf", "name": switch, "pollSeconds": 10,
@@ -120,12 +131,15 @@ class FabricSwitchesTest(BedTestCase):
         # Another test asks for a Secret that no value names.
         self.assert_nothing_forbidden("nodeagent", "operator", but=("secrets",))
 
+    def rendered(self, name):
+        stands = self.switch(name)["status"]["renderConfigMap"]
+        return self.rest.get(path("configmaps", NAMESPACE, name=stands))["data"]
+
     def apply_what_was_rendered(self, name):
         """What was rendered goes to the switch by a person's hand; Heddle only reads."""
-        stands = self.switch(name)["status"]["renderConfigMap"]
-        data = self.rest.get(path("configmaps", NAMESPACE, name=stands))["data"]
+        data = self.rendered(name)
         for operation in json.loads(data["roce.patch.json"]):
-            self.apply(name, operation)
+            self.switches[name].rows("CONFIG_DB", rows_of(operation))
         self.wait_condition(name, "Lossless", "True", "Lossless", timeout=90)
         return data
 
@@ -148,19 +162,6 @@ class FabricSwitchesTest(BedTestCase):
             return any(one["reason"] == reason and one["involvedObject"]["name"] == name
                        for one in self.rest.list(path("events", "default")))
         self.heddle.wait_for(told, f"the event {reason} of {name}")
-
-    def apply(self, name, operation):
-        """One operation of a JSON Patch, on the switch's own tables."""
-        steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
-        value = operation.get("value")
-        there = self.switches[name]
-        if len(steps) == 1:
-            rows = {f"{steps[0]}|{key}": fields for key, fields in (value or {}).items()}
-        elif len(steps) == 2:
-            rows = {f"{steps[0]}|{steps[1]}": value}
-        else:
-            rows = {f"{steps[0]}|{steps[1]}": {steps[2]: value}}
-        there.rows("CONFIG_DB", rows)
 
     def test_a_flap_climbs_to_the_top_of_the_suspects_with_both_ends_named(self):
         self.ask("tor-a")
@@ -307,6 +308,25 @@ class FabricSwitchesTest(BedTestCase):
         self.wait_condition("old-a", "Counted", "True")
         # Long before the next poll: the subscription without port channels stands.
         self.apply_what_was_rendered("old-a")
+        self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
+
+    def test_tables_in_a_real_redis_are_read_and_what_redis_cli_writes_is_followed(self):
+        there = Switches([leaf("tor-a", ports=[dict(one) for one in self.ports], username="heddle", password="loom")], redis=True)
+        self.addCleanup(there.close)
+        there.start()
+        self.secret("redis-ca", **{"ca.crt": there.authority.certificate.read_text()})
+        peer = there["tor-a"]
+        self.ask("tor-a", there=peer, mode="Render", pollSeconds=600,
+                 tls={"serverName": peer.server_name, "caSecret": {"name": "redis-ca"}})
+        said = self.wait_condition("tor-a", "Lossless", "False", "Contradiction")
+        self.assertIn("DSCP 26", said["message"])
+        self.wait_condition("tor-a", "Counted", "True")
+        # As a person on the switch would: of no peer's doing, and told by redis' own notifications long before the next poll.
+        for operation in json.loads(self.rendered("tor-a")["roce.patch.json"]):
+            for key, fields in rows_of(operation).items():
+                pairs = [word for field, value in fields.items() for word in (field, value)]
+                there.redis.cli("HSET", key, *pairs, database=4)
+        self.wait_condition("tor-a", "Lossless", "True", "Lossless", timeout=90)
         self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
 
     def test_restarts_of_both_sides_take_no_cable_away(self):
