@@ -63,16 +63,44 @@ base::Status ReadSending(const Json& root, Queues& queues) {
   return {};
 }
 
+// A profile without xoff is a lossy one: nothing is held after a pause. But where the switch sizes headroom itself
+// (buffer_model dynamic; headroom_type, sonic-buffer-profile.yang) none stands there.
+std::optional<int> XoffOf(const Json& profile, bool dynamic) {
+  const Json& xoff = Member(profile, "xoff");
+  if (!xoff.is_null()) return Within(std::string_view(TextOf(xoff)), 0, kMaxXoff);
+  if (!profile.is_object() || dynamic || TextOf(Member(profile, "headroom_type")) == "dynamic")
+    return std::nullopt;
+  return 0;
+}
+
 void ReadHeadroom(const Json& root, Queues& queues) {
+  const bool dynamic =
+      TextOf(Member(Entry(root, "DEVICE_METADATA", "localhost"), "buffer_model")) == "dynamic";
   const Json& table = Member(root, "BUFFER_PG");
   if (!table.is_object()) return;
   for (const auto& [key, group] : table.items()) {
     const std::string name = NameIn("BUFFER_PROFILE", TextOf(Member(group, "profile")));
-    const Json& profile = Entry(root, "BUFFER_PROFILE", name);
-    const auto xoff = Within(std::string_view(TextOf(Member(profile, "xoff"))), 0, kMaxXoff);
-    if (!xoff) continue;  // lossy ones have none
+    const std::optional<int> xoff = XoffOf(Entry(root, "BUFFER_PROFILE", name), dynamic);
+    if (!xoff) continue;
     ForEachCell(key, [&](const std::string& port, int number) {
       if (queues.xoff.size() <= kMaxPorts) queues.xoff[port][number] = *xoff;
+    });
+  }
+}
+
+// Which profiles of queues are lossy no field says, and thresholds are each chip's own: it is their names and their
+// pools' that do, as sonic-buildimage buffers_defaults_*.j2 has them (q_lossy_profile, egress_lossy_pool).
+void ReadEgress(const Json& root, Queues& queues) {
+  const auto is_lossy = [](const std::string& name) { return name.find("lossy") != std::string::npos; };
+  const Json& table = Member(root, "BUFFER_QUEUE");
+  if (!table.is_object()) return;
+  for (const auto& [key, queue] : table.items()) {
+    const std::string name = NameIn("BUFFER_PROFILE", TextOf(Member(queue, "profile")));
+    const Json& profile = Entry(root, "BUFFER_PROFILE", name);
+    if (!profile.is_object()) continue;
+    const bool lossy = is_lossy(name) || is_lossy(NameIn("BUFFER_POOL", TextOf(Member(profile, "pool"))));
+    ForEachCell(key, [&](const std::string& port, int number) {
+      if (queues.lossy.size() <= kMaxPorts) queues.lossy[port][number] = lossy;
     });
   }
 }
@@ -132,6 +160,7 @@ base::Result<Queues> ReadQueues(const Json& root) {
   Queues queues;
   TRY(ReadSending(root, queues));
   ReadHeadroom(root, queues);
+  ReadEgress(root, queues);
   ReadCables(root, queues);
   return queues;
 }
@@ -142,6 +171,14 @@ void PutQueues(const Queues& queues, const std::string& port, lossless::PortSett
   if (const auto found = queues.xoff.find(port); found != queues.xoff.end()) {
     settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
     for (const auto& [group, bytes] : found->second) (*settings.buffer_bytes)[std::size_t(group)] = bytes;
+  }
+  if (const auto found = queues.lossy.find(port); found != queues.lossy.end()) {
+    settings.lossy_queues.emplace();
+    const lossless::PriorityTable stopped = settings.pause_to_queue.value_or(lossless::Identity());
+    for (int priority = 0; priority < kPriorities; ++priority) {
+      const auto queue = found->second.find(stopped[std::size_t(priority)]);
+      if (queue != found->second.end() && queue->second) settings.lossy_queues->Insert(priority);
+    }
   }
   if (const auto found = queues.cable_metres.find(port); found != queues.cable_metres.end())
     settings.cable_metres = found->second;

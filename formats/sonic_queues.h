@@ -20,7 +20,8 @@ struct Sending {
 // By port, then by queue or priority group.
 struct Queues {
   std::map<std::string, std::map<int, Sending>> sending;
-  std::map<std::string, std::map<int, int>> xoff;  // bytes
+  std::map<std::string, std::map<int, int>> xoff;    // bytes; 0 where the group's profile has no room for any
+  std::map<std::string, std::map<int, bool>> lossy;  // whether a queue's profile is
   std::map<std::string, int> cable_metres;
 };
 
@@ -28,7 +29,7 @@ struct Queues {
 // the field.
 [[nodiscard]] base::Result<Queues> ReadQueues(const Json& root);
 
-// class_algorithm, class_percent, buffer_bytes and cable_metres of a port whose maps are read already.
+// class_algorithm, class_percent, buffer_bytes, lossy_queues and cable_metres of a port whose maps are read already.
 void PutQueues(const Queues& queues, const std::string& port, lossless::PortSettings& settings);
 
 // From where the WRED profile of a queue marks; nothing where it marks no green packets, which RDMA's are. Errors:

@@ -22,9 +22,9 @@ constexpr std::string_view kNotKnown = "not known";
 
 // Rules about one end by which packets are lost on this very cable, or the fabric behind it stops. The linter's other
 // errors about one end are told, and leave the verdict alone.
-constexpr std::array<std::string_view, 8> kLossyAlone{
-    "trust-not-dscp", "tos-nccl-differ", "data-lossy",    "pfc-without-watchdog",
-    "cnp-lossless",   "queue-differs",   "buffer-shared", "buffer-empty"};
+constexpr std::array<std::string_view, 9> kLossyAlone{
+    "trust-not-dscp", "tos-nccl-differ", "data-lossy",   "pfc-without-watchdog", "cnp-lossless",
+    "queue-differs",  "buffer-shared",   "buffer-empty", "queue-lossy"};
 
 // Of everything that settings say, eight bytes at a time: byte by byte, as FNV-1a, it was most of what a port cost. The
 // constant is splitmix64's (Steele, Lea, Flood 2014).
@@ -115,8 +115,8 @@ class Comparing {
     host_.end = End::kHost;
     leaf_.end = End::kSwitch;
     if (both) TwoEnds();
-    if (cable_.host.settings.known()) OneEnd(host_);
-    if (cable_.leaf.settings.known()) OneEnd(leaf_);
+    if (cable_.host.settings.known()) OneEnd(host_, both);
+    if (cable_.leaf.settings.known()) OneEnd(leaf_, both);
     Missing(cable_.host, "host");
     Missing(cable_.leaf, "switch");
     if (both) Needs();
@@ -129,8 +129,12 @@ class Comparing {
   }
 
  private:
-  void OneEnd(const Subject& subject) {
-    for (CableFinding& finding : FindingsOf(subject)) outcome_.findings.push_back(std::move(finding));
+  void OneEnd(const Subject& subject, bool both) {
+    for (CableFinding& finding : FindingsOf(subject)) {
+      // Of a switch whose host is known Waiting() tells it, of the one group that data is in.
+      if (both && subject.end == End::kSwitch && finding.rule == "buffer-empty") continue;
+      outcome_.findings.push_back(std::move(finding));
+    }
   }
 
   void TwoEnds() {
@@ -234,7 +238,9 @@ class Comparing {
       NotKnown("pauseToQueue", "", "",
                fmt::format("on the switch a pause for priority {}, of data, stops no queue", group),
                "name its queue in MAP_PFC_PRIORITY_TO_QUEUE");
-    if (leaf.buffer_bytes && (*leaf.buffer_bytes)[std::size_t(group)] == 0)
+    // What has no PFC sends no pause, and is told by its own rule.
+    if (IsLossless(leaf, dscp) == std::optional(true) && leaf.buffer_bytes &&
+        (*leaf.buffer_bytes)[std::size_t(group)] == 0)
       Differs(
           "buffer-empty", "bufferBytes", "-", "0",
           fmt::format("the switch has no room for what still arrives after a pause for priority {}", group),

@@ -63,6 +63,10 @@ constexpr std::array kRules{
     RuleAbout{"buffer-empty", kError, "a lossless priority whose buffer has no bytes",
               "nothing can be held while the other end stops",
               "give that buffer room, or leave sizes to the driver"},
+    RuleAbout{
+        "queue-lossy", kError, "a lossless priority that leaves a switch by a lossy queue",
+        "what a pause kept from being lost on the way in is dropped on the way out",
+        "give that queue a lossless profile (`egress_lossless_profile`; `kubectl heddle switch render`)"},
     RuleAbout{"ets-sum", kError, "ETS shares that do not sum to 100",
               "IEEE 802.1Qaz and the kernel take nothing else", "make the shares sum to 100"},
     RuleAbout{"ets-starved", kError, "a lossless class with no share",

@@ -197,9 +197,21 @@ void PausesItsOwnQueue(const Subject& subject, Report& report) {
   }
 }
 
+// A switch's buffers are those of its priority groups, and what counts of them is what holds packets after the pause.
+void HasAGroupWithRoom(const Subject& subject, Report& report) {
+  const auto& room = subject.settings.buffer_bytes;
+  if (subject.end != End::kSwitch || !room) return;
+  for (const int lossless : Lossless(subject)) {
+    if ((*room)[std::size_t(lossless)] != 0) continue;
+    report.Find("buffer-empty", fmt::format("priority {} has PFC", lossless),
+                "its priority group has no room for what still arrives after the pause",
+                "give that priority group a profile with xoff");
+  }
+}
+
 void HasItsOwnBuffer(const Subject& subject, Report& report) {
   const PortSettings& settings = subject.settings;
-  if (!settings.priority_to_buffer) return;
+  if (!settings.priority_to_buffer) return HasAGroupWithRoom(subject, report);
   for (const int lossless : Lossless(subject)) {
     const int mine = (*settings.priority_to_buffer)[std::size_t(lossless)];
     if (mine == kNotSaid) continue;
@@ -216,6 +228,16 @@ void HasItsOwnBuffer(const Subject& subject, Report& report) {
       report.Find("buffer-empty", fmt::format("priority {} has PFC and buffer {}", lossless, mine),
                   fmt::format("buffer {} has 0 bytes", mine));
     }
+  }
+}
+
+void LeavesByALosslessQueue(const Subject& subject, Report& report) {
+  const auto& lossy = subject.settings.lossy_queues;
+  if (!lossy) return;
+  for (const int lossless : Lossless(subject)) {
+    if (!lossy->Contains(lossless)) continue;
+    report.Find("queue-lossy", fmt::format("priority {} has PFC", lossless),
+                "the queue that it leaves by has a lossy buffer");
   }
 }
 
@@ -315,13 +337,30 @@ void IsItsOwnMaster(const Subject& subject, Report& report) {
               "settings of the host are overwritten");
 }
 
-constexpr std::array<SubjectRule, 23> kOfOne{
-    TrustsDscp,         MarksRdma,      SendsItsOwnDscp,     AgreesWithNccl,
-    ClaimsNoCongestion, ProtectsData,   HasOneLosslessClass, IsWatched,
-    WatchesInTime,      LetsCnpsPass,   KeepsOthersOut,      MapsAsDeclared,
-    KeepsStrangersOut,  HasItsOwnClass, PausesItsOwnQueue,   HasItsOwnBuffer,
-    SharesAll,          SendsInTurn,    MarksCnpsOnce,       SlowsSendersDown,
-    MarksInGoodTime,    FitsRdma,       IsItsOwnMaster};
+constexpr std::array<SubjectRule, 24> kOfOne{TrustsDscp,
+                                             MarksRdma,
+                                             SendsItsOwnDscp,
+                                             AgreesWithNccl,
+                                             ClaimsNoCongestion,
+                                             ProtectsData,
+                                             HasOneLosslessClass,
+                                             IsWatched,
+                                             WatchesInTime,
+                                             LetsCnpsPass,
+                                             KeepsOthersOut,
+                                             MapsAsDeclared,
+                                             KeepsStrangersOut,
+                                             HasItsOwnClass,
+                                             PausesItsOwnQueue,
+                                             HasItsOwnBuffer,
+                                             LeavesByALosslessQueue,
+                                             SharesAll,
+                                             SendsInTurn,
+                                             MarksCnpsOnce,
+                                             SlowsSendersDown,
+                                             MarksInGoodTime,
+                                             FitsRdma,
+                                             IsItsOwnMaster};
 
 }  // namespace
 

@@ -48,7 +48,8 @@ constexpr std::array<std::string_view, kSettings> kSettingNames{"dcbx",
                                                                 "priorityToQueue",
                                                                 "pauseToQueue",
                                                                 "watched",
-                                                                "marking"};
+                                                                "marking",
+                                                                "lossyQueues"};
 
 std::optional<int> ParseDscp(std::string_view text) {
   int dscp = 0;

@@ -134,6 +134,7 @@ struct PortSettings {
   std::optional<PriorityTable> pause_to_queue;  // the queue that a pause for this priority stops
   std::optional<PrioritySet> watched;           // the watchdog looks at these
   std::optional<EcnMarkings> marking;
+  std::optional<PrioritySet> lossy_queues;  // the queue that a pause for these stops has a lossy buffer
   friend bool operator==(const PortSettings&, const PortSettings&) = default;
 };
 
@@ -161,9 +162,10 @@ enum class Setting : std::uint8_t {
   kPauseToQueue,
   kWatched,
   kMarking,
+  kLossyQueues,
 };
 inline constexpr int kHostSettings = 18;  // the first ones; the rest is of switches only
-inline constexpr int kSettings = 23;
+inline constexpr int kSettings = 24;
 // In the order of the values, as the fields of our resources are called: "dscpToPriority".
 std::span<const std::string_view> SettingNames();
 std::string_view SettingName(Setting setting);
@@ -200,6 +202,7 @@ void ForEachSetting(Each each) {
   each(Setting::kPauseToQueue, &PortSettings::pause_to_queue);
   each(Setting::kWatched, &PortSettings::watched);
   each(Setting::kMarking, &PortSettings::marking);
+  each(Setting::kLossyQueues, &PortSettings::lossy_queues);
 }
 
 // The priority by which a packet of this DSCP is paused, or kNotSaid: over the group, where a switch has one.

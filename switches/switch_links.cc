@@ -186,11 +186,12 @@ class Comparing {
     }
   }
 
-  // What loses packets whatever the other end has. Watchdogs are told above, for both ends at once.
+  // What loses packets whatever the other end has. Watchdogs are told above, for both ends at once, and room by
+  // Path(), of the groups that lossless packets are in.
   void Alone(int end) {
     const std::string& name = names_[std::size_t(end)];
     for (CableFinding& one : lossless::FindLossySettings(Of(end))) {
-      if (one.rule == "pfc-without-watchdog") continue;
+      if (one.rule == "pfc-without-watchdog" || one.rule == "buffer-empty") continue;
       Find(LosslessVerdict::kContradiction, std::move(one.rule), std::move(one.setting),
            end == 0 ? one.leaf : "-", end == 0 ? "-" : one.leaf, fmt::format("{}: {}", name, one.leaf),
            std::move(one.next));

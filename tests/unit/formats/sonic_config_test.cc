@@ -103,6 +103,51 @@ TEST(SonicConfig, GivesAPortOfAPortChannelTheMtuOfThePortChannel) {
               HasSubstr("PORTCHANNEL|Po1: mtu \"large\" is not 68 to 65535"));
 }
 
+// buffers_config.j2 of sonic-buildimage; of a group without xoff nothing arrives whole after a pause.
+TEST(SonicConfig, GivesAGroupWithALossyProfileNoRoomUnlessTheSwitchSizesHeadroomItself) {
+  const auto port = [](const std::string& model, const std::string& profile) {
+    const auto config =
+        ParseSonicConfig(R"({"DEVICE_METADATA": {"localhost": {"buffer_model": ")" + model + R"("}},
+            "BUFFER_PROFILE": {
+              "ingress_lossy_profile": {"pool": "ingress_lossless_pool", "size": "0", "dynamic_th": "3"},
+              "pg_lossless_400000_3m_profile": {"pool": "ingress_lossless_pool", "size": "1", "xoff": "40000"},
+              "sized_later": {"pool": "ingress_lossless_pool", "headroom_type": "dynamic"}},
+            "BUFFER_PG": {"Ethernet0|0": {"profile": "[BUFFER_PROFILE|ingress_lossy_profile]"},
+                          "Ethernet0|3-4": {"profile": ")" +
+                         profile + R"("}},
+            "PORT": {"Ethernet0": {}}})");
+    EXPECT_TRUE(config) << config.error().message;
+    return config->ports.at(0).settings;
+  };
+  constexpr int kNothing = lossless::kNotSaid;
+  using lossless::Numbers;
+  EXPECT_EQ(port("traditional", "pg_lossless_400000_3m_profile").buffer_bytes,
+            (Numbers{0, kNothing, kNothing, 40'000, 40'000, kNothing, kNothing, kNothing}));
+  EXPECT_EQ(port("traditional", "ingress_lossy_profile").buffer_bytes,
+            (Numbers{0, kNothing, kNothing, 0, 0, kNothing, kNothing, kNothing}));
+  EXPECT_EQ(port("traditional", "sized_later").buffer_bytes,
+            (Numbers{0, kNothing, kNothing, kNothing, kNothing, kNothing, kNothing, kNothing}));
+  EXPECT_EQ(port("traditional", "nowhere").buffer_bytes->at(3), kNothing) << "CheckSonic names it";
+  EXPECT_EQ(port("dynamic", "ingress_lossy_profile").buffer_bytes, std::nullopt);
+  EXPECT_EQ(port("dynamic", "pg_lossless_400000_3m_profile").buffer_bytes->at(3), 40'000);
+}
+
+TEST(SonicConfig, TellsWhichPausesStopAQueueWithALossyBuffer) {
+  const auto config = ParseSonicConfig(R"({
+    "BUFFER_PROFILE": {"egress_lossless_profile": {"pool": "egress_lossless_pool", "static_th": "32740352"},
+                       "q_lossy_profile": {"pool": "egress_lossy_pool", "dynamic_th": "3"},
+                       "mine": {"pool": "[BUFFER_POOL|egress_lossy_pool]"}},
+    "BUFFER_QUEUE": {"Ethernet0|0-2": {"profile": "q_lossy_profile"},
+                     "Ethernet0|3": {"profile": "egress_lossless_profile"}, "Ethernet0|4": {"profile": "mine"},
+                     "Ethernet0|5": {"profile": "not_there_lossy"}},
+    "MAP_PFC_PRIORITY_TO_QUEUE": {"M": {"3": "3", "4": "4", "6": "0"}},
+    "PORT_QOS_MAP": {"Ethernet0": {"pfc_to_queue_map": "M"}, "Ethernet4": {"pfc_enable": ""}},
+    "PORT": {"Ethernet0": {}, "Ethernet4": {}}})");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->ports.at(0).settings.lossy_queues, (PrioritySet{4, 6}));
+  EXPECT_EQ(config->ports.at(1).settings.lossy_queues, std::nullopt) << "it has no BUFFER_QUEUE";
+}
+
 TEST(SonicConfig, TellsPortsThatNegotiate) {
   const auto config = ParseSonicConfig(R"({"PORT": {
     "Ethernet0": {"autoneg": "on", "speed": "400000", "fec": "rs"}, "Ethernet4": {"autoneg": "1"},

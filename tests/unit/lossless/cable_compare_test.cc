@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "lossless/switch_render.h"
@@ -110,6 +111,7 @@ TEST(CableComparison, FindsEachContradiction) {
                                    b.leaf.buffer_bytes.emplace().fill(kNotSaid);
                                    (*b.leaf.buffer_bytes)[3] = 0;
                                  }},
+                                {"queue-lossy", [](Bench& b) { b.leaf.lossy_queues = PrioritySet{3}; }},
                                 {"link-speed", [](Bench& b) { b.cable.leaf.speed_mbps = 200'000; }},
                                 {"link-fec", [](Bench& b) { b.cable.host.fec = Fec::kNone; }},
                                 {"link-frame", [](Bench& b) { b.cable.leaf.max_frame_bytes = 9000; }}};
@@ -126,6 +128,22 @@ TEST(CableComparison, FindsEachContradiction) {
          {&finding->setting, &finding->host, &finding->leaf, &finding->sentence, &finding->next})
       EXPECT_FALSE(text->empty());
   }
+}
+
+TEST(CableComparison, AsksNoRoomOfGroupsThatDataIsNotIn) {
+  Bench bench;
+  bench.leaf.pfc = bench.leaf.watched = PrioritySet{3, 4};
+  bench.leaf.priority_to_group = PriorityTable{0, 0, 0, 3, 4, 0, 0, 0};
+  bench.leaf.priority_to_queue = Identity();
+  bench.leaf.buffer_bytes = Numbers{0, 0, 0, 100'000, 0, 0, 0, 0};
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless);
+  (*bench.leaf.buffer_bytes)[3] = 0;
+  const CableOutcome outcome = bench.Outcome();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
+  const auto of_rule = [](const CableFinding& finding) { return finding.rule == "buffer-empty"; };
+  EXPECT_EQ(std::count_if(outcome.findings.begin(), outcome.findings.end(), of_rule), 1) << "told once";
+  bench.leaf.pfc = bench.leaf.watched = PrioritySet{4};
+  EXPECT_EQ(FindRule(bench.Outcome(), "buffer-empty"), nullptr) << "what has no PFC sends no pause";
 }
 
 TEST(CableComparison, TakesAnUpLinkForTheProofOfOneSpeedWhereTheSwitchNegotiates) {

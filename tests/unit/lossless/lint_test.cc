@@ -112,6 +112,7 @@ std::vector<Case> Cases() {
       {"queue-differs", [](S, S, S leaf) { (*leaf.settings.pause_to_queue)[3] = 2; }},
       {"buffer-shared", [](S, S host, S) { (*host.settings.priority_to_buffer)[5] = 1; }},
       {"buffer-empty", [](S, S host, S) { (*host.settings.buffer_bytes)[1] = 0; }},
+      {"queue-lossy", [](S, S, S leaf) { leaf.settings.lossy_queues = PrioritySet{3}; }},
       {"ets-sum", [](S, S host, S) { (*host.settings.class_percent)[0] = 40; }},
       {"ets-starved", [](S, S host, S) { host.settings.class_percent = Numbers{100, 0, 0, 0, 0, 0, 0, 0}; }},
       {"ets-strict-data", [](S, S host, S) { (*host.settings.class_algorithm)[3] = Algorithm::kStrict; }},
@@ -210,6 +211,18 @@ TEST(Lint, RefusesTheTwoDefaultsThatContradictEachOther) {
   EXPECT_THAT(Lint({host, leaf}),
               Contains(testing::AllOf(Field(&Finding::rule, "switch-data-lossy"),
                                       Field(&Finding::fact, "data is sent with DSCP 26"))));
+}
+
+TEST(Lint, FindsALosslessGroupOfASwitchWithoutRoomAndNoLossyOne) {
+  Subject leaf = GoodSwitch();
+  leaf.settings.buffer_bytes = Numbers{0, 0, 0, 100'000, 0, 0, 0, 0};
+  leaf.settings.lossy_queues = PrioritySet{0, 1, 2};
+  EXPECT_THAT(Lint({leaf}), IsEmpty());
+  (*leaf.settings.buffer_bytes)[3] = 0;
+  const auto findings = Lint({leaf});
+  ASSERT_EQ(RulesOf(findings), std::vector<std::string>{"buffer-empty"});
+  EXPECT_EQ(findings[0].fact, "priority 3 has PFC");
+  EXPECT_EQ(findings[0].remedy, "give that priority group a profile with xoff");
 }
 
 TEST(Lint, LooksOnceAtPortsThatAreAlike) {

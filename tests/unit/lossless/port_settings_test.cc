@@ -162,8 +162,8 @@ TEST(Compare, KnowsEverySetting) {
   want.dcbx = Dcbx::kHost, have.dcbx = Dcbx::kFirmware;
   want.trust = Trust::kDscp, have.trust = Trust::kPcp;
   want.dscp_to_priority = AllDscps(0), have.dscp_to_priority = AllDscps(1);
-  want.pfc = want.ecn = want.watched = PrioritySet{3};
-  have.pfc = have.ecn = have.watched = PrioritySet{};
+  want.pfc = want.ecn = want.watched = want.lossy_queues = PrioritySet{3};
+  have.pfc = have.ecn = have.watched = have.lossy_queues = PrioritySet{};
   for (auto member :
        {&PortSettings::watchdog_ms, &PortSettings::cable_metres, &PortSettings::mtu, &PortSettings::cnp_dscp,
         &PortSettings::cnp_priority, &PortSettings::tos, &PortSettings::traffic_class}) {

@@ -176,6 +176,9 @@ TEST_F(SwitchLinksTest, NameEveryOtherThingThatLosesPackets) {
   EXPECT_EQ(with([](auto& port) { port.settings.watchdog_ms = lossless::kWatchdogOff; }), "watchdogMs");
   EXPECT_EQ(with([](auto& port) { port.settings.watched = lossless::PrioritySet{}; }), "watchdogMs");
   EXPECT_EQ(with([](auto& port) { port.speed_mbps = 100'000; }), "speed");
+  Spine() = Leaf();
+  Spine().settings.lossy_queues = lossless::PrioritySet{3};
+  EXPECT_EQ(First().findings.at(0).rule, "queue-lossy");
   EXPECT_EQ(with([](auto& port) { port.fec = "none"; }), "fec");
   EXPECT_EQ(with([](auto& port) { port.fec = "auto"; }), "") << "the link is up";
   EXPECT_EQ(with([](auto& port) { port.bare = "has no PORT_QOS_MAP"; }), "settings");
