@@ -68,8 +68,7 @@ class Reader {
         config.bare.push_back(std::move(read));
         continue;
       }
-      ASSIGN_OR_RETURN(read.settings, Settings(name, port, map));
-      sonic::PutQueues(queues, name, read.settings);
+      ASSIGN_OR_RETURN(read.settings, Settings(name, port, map, queues));
       config.ports.push_back(std::move(read));
     }
     if (down > 0) {
@@ -168,18 +167,47 @@ class Reader {
     return set;
   }
 
-  base::Result<lossless::PortSettings> Settings(const std::string& name, const Json& port,
-                                                const Json& qos) const {
+  base::Result<lossless::PortSettings> Settings(const std::string& name, const Json& port, const Json& qos,
+                                                const sonic::Queues& queues) const {
     lossless::PortSettings settings;
     TRY(ReadDscps(name, qos, settings));
+    ASSIGN_OR_RETURN(settings.pfc, Priorities(name, "pfc_enable", TextOf(Member(qos, "pfc_enable"))));
     TRY(TableOf(name, qos, "tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP", settings.priority_to_group));
     TRY(TableOf(name, qos, "tc_to_queue_map", "TC_TO_QUEUE_MAP", settings.priority_to_queue));
     TRY(TableOf(name, qos, "pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE", settings.pause_to_queue));
-    ASSIGN_OR_RETURN(settings.pfc, Priorities(name, "pfc_enable", TextOf(Member(qos, "pfc_enable"))));
+    std::optional<PriorityTable> groups;  // by the priority of a pause
+    TRY(TableOf(name, qos, "pfc_to_pg_map", "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", groups));
+    const PriorityTable pauses = groups ? PausesOf(*groups, *settings.pfc) : lossless::Identity();
+    if (settings.priority_to_group) {
+      for (std::int8_t& group : *settings.priority_to_group) {
+        if (group != lossless::kNotSaid) group = pauses[std::size_t(group)];
+      }
+    }
     TRY(ReadWatchdog(name, qos, settings));
     PutMarking(name, settings);
     ASSIGN_OR_RETURN(settings.mtu, MtuOf(name, port));
+    sonic::PutQueues(queues, name, pauses, settings);
     return settings;
+  }
+
+  // By group, of which priority the pause is that it asks for: of the one that the map has for it, of several one with
+  // PFC. A priority that the map leaves out is the group's of its own number, where the map has none for that: the
+  // template names the lossless ones alone (sonic-buildimage, qos_config.j2).
+  static PriorityTable PausesOf(const PriorityTable& groups, const lossless::PrioritySet& pfc) {
+    PriorityTable pauses;
+    pauses.fill(lossless::kNotSaid);
+    for (int priority = 0; priority < kPriorities; ++priority) {
+      const int group = groups[std::size_t(priority)];
+      if (group == lossless::kNotSaid) continue;
+      std::int8_t& pause = pauses[std::size_t(group)];
+      if (pause == lossless::kNotSaid || (pfc.Contains(priority) && !pfc.Contains(pause)))
+        pause = std::int8_t(priority);
+    }
+    for (int own = 0; own < kPriorities; ++own) {
+      if (groups[std::size_t(own)] == lossless::kNotSaid && pauses[std::size_t(own)] == lossless::kNotSaid)
+        pauses[std::size_t(own)] = std::int8_t(own);
+    }
+    return pauses;
   }
 
   // Of a port in a port channel that of the port channel; nothing where nobody says it.

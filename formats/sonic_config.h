@@ -32,15 +32,16 @@ struct SonicConfig {
 };
 
 // SONiC's /etc/sonic/config_db.json, or a part of it as `sonic-cfggen` writes qos.json: DSCP_TO_TC_MAP,
-// TC_TO_PRIORITY_GROUP_MAP, TC_TO_QUEUE_MAP, MAP_PFC_PRIORITY_TO_QUEUE, PORT_QOS_MAP, QUEUE, WRED_PROFILE, SCHEDULER,
-// BUFFER_PG, BUFFER_QUEUE, BUFFER_PROFILE, CABLE_LENGTH, PFC_WD, and MTU, speed and FEC of PORT
-// (sonic-net/sonic-buildimage, src/sonic-yang-models). Of a port in PORTCHANNEL_MEMBER the MTU is that of its
-// PORTCHANNEL, as on the switch. Tables are named by plain names or, as before 2022, by "[TABLE|NAME]". class_algorithm
-// and class_percent are by queue, of those that a traffic class uses; weights of DWRR are made shares of 100, where
-// each of these queues has a scheduler. buffer_bytes is by priority group what it holds after the pause (xoff): 0 where
-// its profile has none, unless the switch sizes headroom itself (buffer_model dynamic). In a whole configuration (with
-// PORT) what is missing is off; in a part of one nothing is said of it. Ports that are shut down, and ports without
-// PORT_QOS_MAP where others have it, are `bare`, with a note.
+// TC_TO_PRIORITY_GROUP_MAP, TC_TO_QUEUE_MAP, MAP_PFC_PRIORITY_TO_QUEUE, PFC_PRIORITY_TO_PRIORITY_GROUP_MAP,
+// PORT_QOS_MAP, QUEUE, WRED_PROFILE, SCHEDULER, BUFFER_PG, BUFFER_QUEUE, BUFFER_PROFILE, CABLE_LENGTH, PFC_WD, and MTU,
+// speed and FEC of PORT (sonic-net/sonic-buildimage, src/sonic-yang-models). Of a port in PORTCHANNEL_MEMBER the MTU is
+// that of its PORTCHANNEL, as on the switch. Tables are named by plain names or, as before 2022, by "[TABLE|NAME]".
+// class_algorithm and class_percent are by queue, of those that a traffic class uses; weights of DWRR are made shares
+// of 100, where each of these queues has a scheduler. A priority group is known by the priority of the pause that it
+// asks for, which is its number where no map says another; buffer_bytes is by it what the group holds after the pause
+// (xoff): 0 where its profile has none, unless the switch sizes headroom itself (buffer_model dynamic). In a whole
+// configuration (with PORT) what is missing is off; in a part of one nothing is said of it. Ports that are shut down,
+// and ports without PORT_QOS_MAP where others have it, are `bare`, with a note.
 // Errors: kInvalid with the line or the field, kTooLarge past 32 MiB, 500,000 values or 4,096 ports.
 [[nodiscard]] base::Result<SonicConfig> ParseSonicConfig(std::string_view json);
 

@@ -190,9 +190,21 @@ class Patcher {
       Map(wish, "pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE", MapOf(*settings.pause_to_queue),
           Because(wish, Setting::kPauseToQueue, "a pause stops the queue that data waits in"));
     const Json& entry = Entry(live_, "PORT_QOS_MAP", wish.port);
-    if (!TextOf(Member(entry, "pfc_to_pg_map")).empty() && settings.pfc)
+    if (!TextOf(Member(entry, "pfc_to_pg_map")).empty() && settings.pfc &&
+        !PausesOwnGroups(entry, *settings.pfc))
       Note(fmt::format("{} has pfc_to_pg_map {}: see that it has {}", wish.port,
                        Printable(TextOf(Member(entry, "pfc_to_pg_map")), 40), Joined(*settings.pfc)));
+  }
+
+  // Whether each of these priorities is the pause of the group of its own number, as what is rendered has it.
+  bool PausesOwnGroups(const Json& entry, const lossless::PrioritySet& pfc) const {
+    constexpr std::string_view kTable = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP";
+    const Json& map = Entry(live_, kTable, sonic::NameIn(kTable, TextOf(Member(entry, "pfc_to_pg_map"))));
+    const std::vector<int> priorities = pfc.Members();
+    return std::all_of(priorities.begin(), priorities.end(), [&](int priority) {
+      const std::string number = std::to_string(priority);
+      return TextOf(Member(map, number)) == number;
+    });
   }
 
   void Pfc(const SonicWish& wish) {
@@ -234,7 +246,7 @@ class Patcher {
     if (!settings.class_algorithm || !settings.class_percent) return;
     PortSettings now;
     now.priority_to_queue = settings.priority_to_queue;
-    sonic::PutQueues(queues_, wish.port, now);
+    sonic::PutQueues(queues_, wish.port, lossless::Identity(), now);
     if (now.class_algorithm == settings.class_algorithm && now.class_percent == settings.class_percent)
       return;
     Editor::Cells cells;

@@ -165,12 +165,16 @@ base::Result<Queues> ReadQueues(const Json& root) {
   return queues;
 }
 
-void PutQueues(const Queues& queues, const std::string& port, lossless::PortSettings& settings) {
+void PutQueues(const Queues& queues, const std::string& port, const lossless::PriorityTable& pause_of_group,
+               lossless::PortSettings& settings) {
   if (const auto found = queues.sending.find(port); found != queues.sending.end())
     PutSending(found->second, settings);
   if (const auto found = queues.xoff.find(port); found != queues.xoff.end()) {
     settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
-    for (const auto& [group, bytes] : found->second) (*settings.buffer_bytes)[std::size_t(group)] = bytes;
+    for (const auto& [group, bytes] : found->second) {
+      const int pause = pause_of_group[std::size_t(group)];
+      if (pause != lossless::kNotSaid) (*settings.buffer_bytes)[std::size_t(pause)] = bytes;
+    }
   }
   if (const auto found = queues.lossy.find(port); found != queues.lossy.end()) {
     settings.lossy_queues.emplace();

@@ -30,7 +30,9 @@ struct Queues {
 [[nodiscard]] base::Result<Queues> ReadQueues(const Json& root);
 
 // class_algorithm, class_percent, buffer_bytes, lossy_queues and cable_metres of a port whose maps are read already.
-void PutQueues(const Queues& queues, const std::string& port, lossless::PortSettings& settings);
+// `pause_of_group`: the priority of the pause that a priority group asks for; buffer_bytes is by it.
+void PutQueues(const Queues& queues, const std::string& port, const lossless::PriorityTable& pause_of_group,
+               lossless::PortSettings& settings);
 
 // From where the WRED profile of a queue marks; nothing where it marks no green packets, which RDMA's are. Errors:
 // kInvalid where there is no such profile, or a number is none.

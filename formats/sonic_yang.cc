@@ -30,10 +30,12 @@ struct MapRules {
   std::int64_t values;
 };
 // Traffic classes go to 15 (sonic-types.yang, tc_type), groups and queues of a PFC priority to 7.
-constexpr std::array kMaps{MapRules{"DSCP_TO_TC_MAP", "sonic-dscp-tc-map.yang", 63, 15},
-                           MapRules{"TC_TO_PRIORITY_GROUP_MAP", "sonic-tc-priority-group-map.yang", 15, 7},
-                           MapRules{"TC_TO_QUEUE_MAP", "sonic-tc-queue-map.yang", 15, 15},
-                           MapRules{"MAP_PFC_PRIORITY_TO_QUEUE", "sonic-pfc-priority-queue-map.yang", 7, 7}};
+constexpr std::array kMaps{
+    MapRules{"DSCP_TO_TC_MAP", "sonic-dscp-tc-map.yang", 63, 15},
+    MapRules{"TC_TO_PRIORITY_GROUP_MAP", "sonic-tc-priority-group-map.yang", 15, 7},
+    MapRules{"TC_TO_QUEUE_MAP", "sonic-tc-queue-map.yang", 15, 15},
+    MapRules{"MAP_PFC_PRIORITY_TO_QUEUE", "sonic-pfc-priority-queue-map.yang", 7, 7},
+    MapRules{"PFC_PRIORITY_TO_PRIORITY_GROUP_MAP", "sonic-pfc-priority-priority-group-map.yang", 7, 7}};
 
 class Checker {
  public:

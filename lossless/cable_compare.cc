@@ -218,6 +218,15 @@ class Comparing {
     for (const bool host : {true, false}) {
       const PortSettings& settings = host ? host_.settings : leaf_.settings;
       if (!settings.dscp_to_priority || !settings.pfc || PriorityOf(settings, *dscp) != kNotSaid) continue;
+      const int tc = (*settings.dscp_to_priority)[std::size_t(*dscp)];
+      if (!host && tc != kNotSaid) {
+        NotKnown("priorityToGroup", "", "",
+                 fmt::format(
+                     "the switch has no priority group for TC {}, of data, or no pause for that group", tc),
+                 "give it one in TC_TO_PRIORITY_GROUP_MAP, and the group a priority in "
+                 "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP");
+        continue;
+      }
       NotKnown("dscpToPriority", "", "",
                fmt::format("the {} maps DSCP {}, of data, to nothing", host ? "host" : "switch", *dscp),
                "map the DSCP of data to the lossless priority");

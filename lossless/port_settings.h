@@ -129,7 +129,8 @@ struct PortSettings {
   std::optional<Dcqcn> dcqcn;
 
   // Of switches only.
-  std::optional<PriorityTable> priority_to_group;  // the priority that pauses the sender of this one
+  // The priority that pauses the sender of this one: the number of its group, where no map says another.
+  std::optional<PriorityTable> priority_to_group;
   std::optional<PriorityTable> priority_to_queue;
   std::optional<PriorityTable> pause_to_queue;  // the queue that a pause for this priority stops
   std::optional<PrioritySet> watched;           // the watchdog looks at these

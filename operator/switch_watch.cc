@@ -35,10 +35,6 @@ constexpr int kMostDoubts = 5;
 // Each has two Secrets to ask for, and few switches connect at once.
 constexpr int kEndpointReaders = 4;
 
-bool IsOfPortChannels(const std::string& table) {
-  return table.starts_with("PORTCHANNEL");
-}
-
 bool Same(const SwitchAnswer& a, const SwitchAnswer& b) {
   return a.trouble == b.trouble && a.version == b.version && a.connecting == b.connecting &&
          a.read_at.has_value() == b.read_at.has_value() && a.counting.trouble == b.counting.trouble &&
@@ -307,7 +303,7 @@ void SwitchWatch::Advance(Session& session) {
   if (session.sonic()) {
     if (session.counters_stream == nullptr && now >= session.subscribe_at) SubscribeCounters(session);
     if (session.changes_stream == nullptr && session.changes_client != nullptr && now >= session.watch_at)
-      SubscribeChanges(session, true);
+      SubscribeChanges(session, 0);
   }
   if (now >= session.flush_at || (!session.sampling && now >= session.ports_at)) {
     session.flush_at = base::MonotonicTime::max();
@@ -326,38 +322,35 @@ void SwitchWatch::Advance(Session& session) {
 void SwitchWatch::AskHow(Session& session) {
   session.asking_config = true;
   if (!session.sonic()) return AskLldp(session);
-  AskConfig(session, true);
+  AskConfig(session, 0);
 }
 
-void SwitchWatch::AskConfig(Session& session, bool channels) {
+void SwitchWatch::AskConfig(Session& session, int attempt) {
   std::vector<std::vector<std::string>> tables;
-  for (const std::string& table : switches::SonicConfigTables()) {
-    if (channels || !IsOfPortChannels(table)) tables.push_back({table});
-  }
+  for (const std::string& table : switches::SonicTablesOf(attempt)) tables.push_back({table});
   session.client->Get(
       RequestOf(switches::kConfigDatabase, tables), options_.call_timeout,
-      [this, channels, post = Post(session)](auto said) {
+      [this, attempt, post = Post(session)](auto said) {
         auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
-        post([this, channels, kept](Session& to) { TookConfig(to, std::move(*kept), channels); });
+        post([this, attempt, kept](Session& to) { TookConfig(to, std::move(*kept), attempt); });
       });
 }
 
-void SwitchWatch::TookConfig(Session& session, base::Result<std::vector<Notice>> said, bool channels) {
-  // Until 202311 one table without a row failed the whole Get (sonic-gnmi e784b6f), and many a switch has no port
-  // channel. Asked anew each time: one that is made later counts.
-  if (!said && channels && said.error().code == Code::kNotFound) return AskConfig(session, false);
+void SwitchWatch::TookConfig(Session& session, base::Result<std::vector<Notice>> said, int attempt) {
+  // From all tables on each time: one that is made later counts.
+  if (!said && attempt + 1 < switches::kSonicTries && said.error().code == Code::kNotFound)
+    return AskConfig(session, attempt + 1);
   session.asking_config = false;
   session.config_at = clock_.Now() + Jittered(seconds(session.object.spec.poll_seconds));
   if (!said) return Fail(session, said.error());
   std::map<std::string, std::string> tables;
+  for (const std::string& table : switches::SonicConfigTables()) tables[table] = "{}";
+  for (const std::string& table : switches::SonicTablesOf(attempt)) tables.erase(table);
   for (Notice& notice : *said) {
     for (gnmi::Update& update : notice.updates) {
       if (update.path.elems.size() == 1 && update.json)
         tables[update.path.elems[0].name] = *std::move(update.json);
     }
-  }
-  for (const std::string& table : switches::SonicConfigTables()) {
-    if (!channels && IsOfPortChannels(table)) tables[table] = "{}";
   }
   auto text = switches::SonicConfigText(tables);
   const auto said_so = [&](const auto& before) {
@@ -470,10 +463,9 @@ void SwitchWatch::AskVersion(Session& session) {
                       });
 }
 
-void SwitchWatch::SubscribeChanges(Session& session, bool channels) {
+void SwitchWatch::SubscribeChanges(Session& session, int attempt) {
   gnmi::SubscribeRequest request;
-  for (const std::string& table : switches::SonicConfigTables()) {
-    if (!channels && IsOfPortChannels(table)) continue;
+  for (const std::string& table : switches::SonicTablesOf(attempt)) {
     gnmi::Subscription one;
     one.path = PathOf(switches::kConfigDatabase, {table});
     one.mode = gnmi::Subscription::Mode::kOnChange;
@@ -492,12 +484,13 @@ void SwitchWatch::SubscribeChanges(Session& session, bool channels) {
                     },
                 .synced = [synced] { *synced = true; },
                 .ended =
-                    [this, post, channels](const base::Status& why) {
-                      // As with the Get. Port channels that are made later are polled.
-                      const bool fewer = channels && !why && why.error().code == Code::kNotFound;
-                      post([this, fewer](Session& to) {
+                    [this, post, attempt](const base::Status& why) {
+                      // As with the Get. Tables that are made later are polled.
+                      const bool fewer =
+                          attempt + 1 < switches::kSonicTries && !why && why.error().code == Code::kNotFound;
+                      post([this, fewer, attempt](Session& to) {
                         to.changes_stream.reset();
-                        if (fewer) return SubscribeChanges(to, false);
+                        if (fewer) return SubscribeChanges(to, attempt + 1);
                         to.watch_at = clock_.Now() + Jittered(seconds(to.object.spec.poll_seconds));
                       });
                     }});

@@ -101,13 +101,13 @@ class SwitchWatch {
   bool ReadOneEndpoint(const std::stop_token& stop);
   void Advance(Session& session);
   void AskHow(Session& session);
-  void AskConfig(Session& session, bool channels);  // whether for tables of port channels, too
+  void AskConfig(Session& session, int attempt);  // of switches::SonicTablesOf
   void AskVersion(Session& session);
   void AskPorts(Session& session, bool queues);
   void SubscribeCounters(Session& session);
-  void SubscribeChanges(Session& session, bool channels);  // likewise
+  void SubscribeChanges(Session& session, int attempt);  // likewise
   void TookCapabilities(Session& session, const base::Result<gnmi::ServerCapabilities>& said);
-  void TookConfig(Session& session, base::Result<std::vector<gnmi::Notice>> said, bool channels);
+  void TookConfig(Session& session, base::Result<std::vector<gnmi::Notice>> said, int attempt);
   void Doubt(Session& session, base::Result<std::string> text);
   void AskNeighbours(Session& session);
   void TookNeighbours(Session& session, const base::Result<std::vector<gnmi::Notice>>& said);

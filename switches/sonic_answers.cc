@@ -17,6 +17,7 @@ using crds::Json;
 
 constexpr const char* kMetadata = "DEVICE_METADATA";
 constexpr const char* kPort = "PORT";
+constexpr const char* kGroupOfPause = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP";
 constexpr std::size_t kMaxWord = 128;
 
 std::string TextAt(const Json& tables, const char* table, const char* key, const char* field) {
@@ -53,6 +54,7 @@ const std::vector<std::string>& SonicConfigTables() {
                                                 "TC_TO_QUEUE_MAP",
                                                 "TC_TO_PRIORITY_GROUP_MAP",
                                                 "MAP_PFC_PRIORITY_TO_QUEUE",
+                                                kGroupOfPause,
                                                 "QUEUE",
                                                 "SCHEDULER",
                                                 "WRED_PROFILE",
@@ -63,6 +65,16 @@ const std::vector<std::string>& SonicConfigTables() {
                                                 "CABLE_LENGTH",
                                                 "PFC_WD"};
   return kTables;
+}
+
+std::vector<std::string> SonicTablesOf(int attempt) {
+  const bool channels = attempt % 2 == 0, groups = attempt / 2 == 0;
+  std::vector<std::string> tables;
+  for (const std::string& table : SonicConfigTables()) {
+    if ((channels || !table.starts_with("PORTCHANNEL")) && (groups || table != kGroupOfPause))
+      tables.push_back(table);
+  }
+  return tables;
 }
 
 base::Result<std::string> SonicConfigText(const std::map<std::string, std::string>& tables) {

@@ -146,9 +146,12 @@ class Comparing {
                 "give it one in TC_TO_QUEUE_MAP");
       const int group = PriorityOf(mine, dscp);
       if (group == lossless::kNotSaid) {
-        NotSaid(Setting::kPriorityToGroup,
-                fmt::format("{} has no priority group for TC {}, of lossless packets", name, tc),
-                "give it one in TC_TO_PRIORITY_GROUP_MAP");
+        NotSaid(
+            Setting::kPriorityToGroup,
+            fmt::format("{} has no priority group for TC {}, of lossless packets, or no pause for that group",
+                        name, tc),
+            "give it one in TC_TO_PRIORITY_GROUP_MAP, and the group a priority in "
+            "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP");
         continue;
       }
       if (IsLossless(mine, dscp) != std::optional(true)) continue;  // told by what differs

@@ -132,6 +132,35 @@ TEST(SonicConfig, GivesAGroupWithALossyProfileNoRoomUnlessTheSwitchSizesHeadroom
   EXPECT_EQ(port("dynamic", "pg_lossless_400000_3m_profile").buffer_bytes->at(3), 40'000);
 }
 
+// A pause says its priority, and which group asks for it a map says, of Mellanox's and Barefoot's chips.
+TEST(SonicConfig, KnowsAGroupByThePauseThatAsksForIt) {
+  const auto port = [](const std::string& map, const std::string& pfc) {
+    const auto config = ParseSonicConfig(
+        R"({"PORT_QOS_MAP": {"Ethernet0": {"dscp_to_tc_map": "M", "tc_to_pg_map": "M", "pfc_enable": ")" +
+        pfc +
+        R"(", "pfc_to_pg_map": "M"}},
+            "DSCP_TO_TC_MAP": {"M": {"26": "3", "46": "5", "0": "0"}},
+            "TC_TO_PRIORITY_GROUP_MAP": {"M": {"0": "0", "3": "3", "5": "5"}},
+            "BUFFER_PROFILE": {"p": {"xoff": "40000"}}, "BUFFER_PG": {"Ethernet0|3": {"profile": "p"}},
+            "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP": {"M": )" +
+        map + "}}");
+    EXPECT_TRUE(config) << config.error().message;
+    return config->ports.at(0).settings;
+  };
+  const lossless::PortSettings other = port(R"({"5": "3"})", "3");
+  EXPECT_EQ(lossless::PriorityOf(other, 26), 5);
+  EXPECT_EQ(lossless::IsLossless(other, 26), false) << "the pause of its group is not on";
+  EXPECT_EQ(lossless::PriorityOf(other, 46), lossless::kNotSaid) << "priority 5 pauses for group 3";
+  EXPECT_EQ(other.buffer_bytes->at(5), 40'000);
+  EXPECT_EQ(other.buffer_bytes->at(3), lossless::kNotSaid);
+  const lossless::PortSettings template_map = port(R"({"3": "3", "4": "4"})", "3,4");
+  EXPECT_EQ(lossless::PriorityOf(template_map, 26), 3);
+  EXPECT_EQ(lossless::PriorityOf(template_map, 0), 0) << "what it leaves out stays as it is";
+  EXPECT_EQ(template_map.buffer_bytes->at(3), 40'000);
+  EXPECT_EQ(lossless::PriorityOf(port(R"({"2": "3", "3": "3"})", "3"), 26), 3) << "of several one with PFC";
+  EXPECT_EQ(lossless::PriorityOf(port(R"({"2": "3", "3": "3"})", "2"), 26), 2);
+}
+
 TEST(SonicConfig, TellsWhichPausesStopAQueueWithALossyBuffer) {
   const auto config = ParseSonicConfig(R"({
     "BUFFER_PROFILE": {"egress_lossless_profile": {"pool": "egress_lossless_pool", "static_th": "32740352"},

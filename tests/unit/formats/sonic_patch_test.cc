@@ -248,6 +248,16 @@ TEST(SonicPatch, RefusesWhatItCannotRender) {
               Contains(HasSubstr("in a port channel")));
 }
 
+TEST(SonicPatch, NotesAMapOfPausesToGroupsWhereItIsNotAsRendered) {
+  Json config = Json::parse(LosslessFixture("sonic-default.json"));
+  config["PORT_QOS_MAP"]["Ethernet0"]["pfc_to_pg_map"] = "AZURE";
+  config["PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"]["AZURE"] = {{"3", "3"}, {"4", "4"}};
+  const auto note = Contains(HasSubstr("pfc_to_pg_map"));
+  EXPECT_THAT(PatchOf(config.dump(), {{"Ethernet0", Rendered()}}).notes, Not(note));
+  config["PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"]["AZURE"]["3"] = "4";
+  EXPECT_THAT(PatchOf(config.dump(), {{"Ethernet0", Rendered()}}).notes, note);
+}
+
 TEST(SonicPatch, LeavesTheMtuOfAPortChannelAloneWhereItIsRight) {
   Json config = Json::parse(LosslessFixture("sonic-default.json"));
   config["PORTCHANNEL_MEMBER"] = {{"PortChannel1|Ethernet0", Json::object()}};

@@ -64,6 +64,7 @@ TEST(SonicYang, LooksAtMapsSchedulersAndBuffers) {
   EXPECT_THAT(
       Said(R"({"PORT": {"Ethernet0": {}},
       "DSCP_TO_TC_MAP": {"-A": {"64": "1", "1": "16"}, "B": 7},
+      "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP": {"M": {"8": "1", "3": "8"}},
       "SCHEDULER": {"s": {"type": "FIFO", "weight": "0"}},
       "BUFFER_POOL": {"ingress_lossless_pool": {}},
       "BUFFER_PROFILE": {"p": {"pool": "none", "dynamic_th": "9", "xoff": "many"}},
@@ -72,6 +73,8 @@ TEST(SonicYang, LooksAtMapsSchedulersAndBuffers) {
       testing::UnorderedElementsAre(
           testing::HasSubstr("a name is 1 to 32"), "DSCP_TO_TC_MAP|-A: \"64\" is not 0 to 63",
           "DSCP_TO_TC_MAP|-A 1: \"16\" is not 0 to 15", "DSCP_TO_TC_MAP|B: is no map",
+          "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP|M: \"8\" is not 0 to 7",
+          "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP|M 3: \"8\" is not 0 to 7",
           "SCHEDULER|s type: \"FIFO\" is none of DWRR, WRR, STRICT",
           "SCHEDULER|s weight: \"0\" is not 1 to 100",
           "BUFFER_PROFILE|p pool: \"none\" is not in BUFFER_POOL",

@@ -260,6 +260,13 @@ TEST(CableComparison, NeverCallsLosslessWhatIsNotKnown) {
   EXPECT_EQ(without([](Bench& b) { b.cable.host.speed_mbps.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.cable.leaf.speed_mbps.reset(); }), LosslessVerdict::kUnproved);
   EXPECT_EQ(without([](Bench& b) { b.cable.host.link_up = false; }), LosslessVerdict::kUnproved);
+  Bench no_pause;
+  (*no_pause.leaf.priority_to_group)[3] = kNotSaid;
+  const CableOutcome unpaused = no_pause.Outcome();
+  EXPECT_EQ(unpaused.verdict, LosslessVerdict::kUnproved);
+  ASSERT_NE(FindRule(unpaused, "not-known"), nullptr);
+  EXPECT_EQ(FindRule(unpaused, "not-known")->sentence,
+            "the switch has no priority group for TC 3, of data, or no pause for that group");
   // Even where both ends contradict each other, what is not known is told too.
   Bench both;
   both.leaf.mtu = 1500;

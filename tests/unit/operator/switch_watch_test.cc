@@ -186,12 +186,32 @@ TEST_F(SwitchWatchTest, AnOldSwitchWithoutPortChannelsIsReadAndThoseThatAreMadeL
   EXPECT_EQ(Answer().config->config.ports.at(0).settings.mtu, 1500) << "as it last said";
 }
 
+// Which of the two is missing it does not say, and what is there counts.
+TEST_F(SwitchWatchTest, AnOldSwitchWithoutMapOfPausesToGroupsIsReadWithItsPortChannelsOrWithoutEither) {
+  const auto missing = [this](const char* table) {
+    There().troubles.emplace(table, base::Error{base::Code::kNotFound, "leaf-3: no such table", {}});
+  };
+  SetMtu("9216");
+  There().tables["CONFIG_DB:/PORTCHANNEL"] = {{"PortChannel1", {{"mtu", "1500"}}}};
+  There().tables["CONFIG_DB:/PORTCHANNEL_MEMBER"] = {{"PortChannel1|Ethernet0", {{"NULL", "NULL"}}}};
+  missing("CONFIG_DB:/PFC_PRIORITY_TO_PRIORITY_GROUP_MAP");
+  Make();
+  Pass(5s);
+  EXPECT_FALSE(Answer().trouble) << Answer().trouble->message;
+  ASSERT_NE(Answer().config, nullptr);
+  EXPECT_EQ(Answer().config->config.ports.at(0).settings.mtu, 1500);
+  missing("CONFIG_DB:/PORTCHANNEL");
+  Pass(70s);
+  EXPECT_FALSE(Answer().trouble) << Answer().trouble->message;
+  EXPECT_EQ(Answer().config->config.ports.at(0).settings.mtu, 9216);
+}
+
 TEST_F(SwitchWatchTest, AnOldSwitchWithoutPortChannelsIsFollowedAllTheSame) {
   const std::string first = "CONFIG_DB:/" + switches::SonicConfigTables().front();
   SetMtu("9216");
   There().streams = true;
-  There().troubles.emplace("CONFIG_DB:/PORTCHANNEL",
-                           base::Error{base::Code::kNotFound, "leaf-3: no such table", {}});
+  for (const char* table : {"CONFIG_DB:/PORTCHANNEL", "CONFIG_DB:/PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"})
+    There().troubles.emplace(table, base::Error{base::Code::kNotFound, "leaf-3: no such table", {}});
   Make();
   Pass(5s);
   ASSERT_TRUE(There().open.contains(first));

@@ -224,7 +224,7 @@ TEST_F(SwitchLinksTest, AreUnprovedWhereAMapOfEitherEndHasNothingForWhatIsLossle
     EXPECT_EQ(without([](auto& settings) { (*settings.priority_to_queue)[3] = lossless::kNotSaid; }),
               name + " has no queue for TC 3, of lossless packets");
     EXPECT_EQ(without([](auto& settings) { (*settings.priority_to_group)[3] = lossless::kNotSaid; }),
-              name + " has no priority group for TC 3, of lossless packets");
+              name + " has no priority group for TC 3, of lossless packets, or no pause for that group");
     EXPECT_EQ(without([](auto& settings) { (*settings.pause_to_queue)[3] = lossless::kNotSaid; }),
               "at " + name + " a pause for priority 3 stops no queue");
     Leaf() = Spine() = whole;
