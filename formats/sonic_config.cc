@@ -259,6 +259,15 @@ class Reader {
                         fmt::format("PFC_WD|{}: detection_time \"{}\" is no number of milliseconds",
                                     Printable(name, 40), Printable(time, 20)));
     }
+    // Without one it is drop (sonic-swss, orchagent/pfcwdorch.cpp). Both drop and forward end the pause.
+    const std::string action = TextOf(Member(entry, "action"));
+    if (action == "alert") {
+      settings.watchdog_ms = lossless::kWatchdogAlerts;
+    } else if (!action.empty() && action != "drop" && action != "forward") {
+      return base::Fail(Code::kInvalid,
+                        fmt::format("PFC_WD|{}: action \"{}\" is none of drop, forward and alert",
+                                    Printable(name, 40), Printable(action, 20)));
+    }
     const Json& watched = Member(qos, "pfcwd_sw_enable");
     if (watched.is_null()) {
       settings.watched = settings.pfc;

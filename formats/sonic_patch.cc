@@ -351,7 +351,12 @@ class Patcher {
     const std::string poll = TextOf(Member(Entry(editor_.work(), "PFC_WD", "GLOBAL"), "POLL_INTERVAL"));
     const auto interval = Within(std::string_view(poll), 1, 100'000);
     const std::string text = std::to_string(std::max(*time, interval.value_or(0)));
-    if (!Entry(live_, "PFC_WD", wish.port).is_object()) {
+    const Json& entry = Entry(live_, "PFC_WD", wish.port);
+    const std::string action = TextOf(Member(entry, "action"));
+    if (entry.is_object() && !action.empty() && action != "drop" && action != "forward")
+      editor_.Set("PFC_WD", wish.port, "action", "drop",
+                  {"an alert stops no storm", "sonic-swss orchagent/pfcwdorch.cpp"});
+    if (!entry.is_object()) {
       editor_.Set("PFC_WD", wish.port, "action", "drop", {reason.why, std::string(kStartDefault)});
       editor_.Set("PFC_WD", wish.port, "restoration_time", text, {reason.why, std::string(kStartDefault)});
     }

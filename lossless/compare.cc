@@ -31,8 +31,12 @@ std::string EntryName(Setting setting, std::size_t entry) {
   return std::string(what) + std::to_string(entry) + ": ";
 }
 
-Words Both(Setting, int want, int have) {
-  return {std::to_string(want), std::to_string(have)};
+std::string Value(Setting setting, int value) {
+  return setting == Setting::kWatchdogMs && value == kWatchdogAlerts ? "alert only" : std::to_string(value);
+}
+
+Words Both(Setting setting, int want, int have) {
+  return {Value(setting, want), Value(setting, have)};
 }
 Words Both(Setting, Trust want, Trust have) {
   return {std::string(TrustName(want)), std::string(TrustName(have))};

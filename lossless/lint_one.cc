@@ -82,7 +82,11 @@ void IsWatched(const Subject& subject, Report& report) {
   const std::vector<int> lossless = Lossless(subject);
   if (lossless.empty()) return;
   const std::string fact = "PFC is on for " + Priorities(*subject.settings.pfc);
-  if (subject.settings.watched) {
+  if (subject.settings.watchdog_ms == kWatchdogAlerts) {
+    report.Find("pfc-without-watchdog", fact,
+                "the watchdog's action is alert, which tells of a storm and stops none",
+                "set its action to drop (`pfcwd start --action drop`; `kubectl heddle switch render`)");
+  } else if (subject.settings.watched) {
     PrioritySet unwatched;
     for (const int priority : lossless) {
       if (!subject.settings.watched->Contains(priority)) unwatched.Insert(priority);

@@ -21,6 +21,8 @@ inline constexpr int kDscps = 64;       // RFC 2474
 inline constexpr int kNotSaid = -1;     // in tables: nothing says where this one goes
 inline constexpr int kWatchdogOff = 0;  // ETHTOOL_PFC_PREVENTION_TOUT (linux/ethtool.h)
 inline constexpr int kWatchdogAuto = 65535;
+// Of switches: SONiC's action `alert`, by which a storm is told and goes on (sonic-swss, orchagent/pfcwdorch.cpp).
+inline constexpr int kWatchdogAlerts = -2;
 inline constexpr int kMinWatchdogMs = 80;  // mlx5's range (drivers/net/ethernet/mellanox/mlx5, en_ethtool.c)
 inline constexpr int kMaxWatchdogMs = 8000;
 
@@ -113,7 +115,8 @@ struct PortSettings {
   std::optional<Trust> trust;
   std::optional<DscpMap> dscp_to_priority;
   std::optional<PrioritySet> pfc;
-  std::optional<int> watchdog_ms;   // how long pause may last: kWatchdogOff, kWatchdogAuto, or milliseconds
+  // How long pause may last: kWatchdogOff, kWatchdogAuto, kWatchdogAlerts, or milliseconds.
+  std::optional<int> watchdog_ms;
   std::optional<int> cable_metres;  // by which the driver sizes the headroom, 0 to 1000
   std::optional<PriorityTable> priority_to_class;
   std::optional<Algorithms> class_algorithm;

@@ -179,13 +179,15 @@ class Comparing {
       const auto& watched = Of(end).watched;
       const bool off = Of(end).watchdog_ms == std::optional(lossless::kWatchdogOff) ||
                        (watched && (pfc->bits() & ~watched->bits()) != 0);
-      if (Of(end).watchdog_ms && !off) continue;
-      Find(off ? LosslessVerdict::kContradiction : LosslessVerdict::kUnproved, "switch-link-watchdog",
-           std::string(SettingName(Setting::kWatchdogMs)), SettingText(Of(0), Setting::kWatchdogMs),
-           SettingText(Of(1), Setting::kWatchdogMs),
-           fmt::format("{} has PFC and no watchdog: a storm above it stops for good",
-                       names_[std::size_t(end)]),
-           "turn PFC_WD on at both ends");
+      const bool alerts = Of(end).watchdog_ms == std::optional(lossless::kWatchdogAlerts);
+      if (Of(end).watchdog_ms && !off && !alerts) continue;
+      Find(off || alerts ? LosslessVerdict::kContradiction : LosslessVerdict::kUnproved,
+           "switch-link-watchdog", std::string(SettingName(Setting::kWatchdogMs)),
+           SettingText(Of(0), Setting::kWatchdogMs), SettingText(Of(1), Setting::kWatchdogMs),
+           fmt::format("{} has PFC and {}", names_[std::size_t(end)],
+                       alerts ? "a watchdog that tells of storms and stops none (action alert)"
+                              : "no watchdog: a storm above it stops for good"),
+           alerts ? "set the action of PFC_WD to drop at both ends" : "turn PFC_WD on at both ends");
     }
   }
 

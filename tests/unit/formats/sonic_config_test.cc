@@ -161,6 +161,18 @@ TEST(SonicConfig, KnowsAGroupByThePauseThatAsksForIt) {
   EXPECT_EQ(lossless::PriorityOf(port(R"({"2": "3", "3": "3"})", "2"), 26), 2);
 }
 
+TEST(SonicConfig, TakesAWatchdogForOneUnlessItOnlyTells) {
+  const std::string live = LosslessFixture("sonic-default.json");
+  const auto time = [&](const std::string& action) {
+    const auto config = ParseSonicConfig(Replaced(live, "\"action\": \"drop\"", action));
+    EXPECT_TRUE(config) << config.error().message;
+    return config->ports.at(0).settings.watchdog_ms;
+  };
+  EXPECT_EQ(time("\"action\": \"alert\""), lossless::kWatchdogAlerts);
+  EXPECT_EQ(time("\"action\": \"forward\""), 200);
+  EXPECT_EQ(time("\"is\": \"of no matter\""), 200) << "without one it is drop";
+}
+
 TEST(SonicConfig, TellsWhichPausesStopAQueueWithALossyBuffer) {
   const auto config = ParseSonicConfig(R"({
     "BUFFER_PROFILE": {"egress_lossless_profile": {"pool": "egress_lossless_pool", "static_th": "32740352"},
@@ -212,6 +224,8 @@ TEST(SonicConfig, NamesTheFieldOrTheLineThatIsWrong) {
               HasSubstr("PORT|Ethernet0: mtu"));
   EXPECT_THAT(Refusal(Replaced(good, "\"detection_time\": \"200\"", "\"detection_time\": \"soon\"")),
               HasSubstr("PFC_WD|Ethernet0: detection_time \"soon\""));
+  EXPECT_THAT(Refusal(Replaced(good, "\"action\": \"drop\"", "\"action\": \"ignore\"")),
+              HasSubstr("PFC_WD|Ethernet0: action \"ignore\" is none of drop, forward and alert"));
   EXPECT_THAT(Refusal(Replaced(good, "\"1048576\"", "\"many\"")), HasSubstr("WRED_PROFILE|AZURE_LOSSLESS"));
   EXPECT_THAT(Refusal(Replaced(good, "Ethernet0|3-4", "Ethernet0|x")), HasSubstr("QUEUE|Ethernet0|x"));
   EXPECT_THAT(Refusal(Replaced(good, "\"leaf-3\",", "\"leaf-3\"")), HasSubstr("line 5: this is no JSON"));

@@ -208,6 +208,18 @@ TEST(SonicPatch, NeverDetectsFasterThanTheSwitchLooks) {
   EXPECT_THAT(PatchOf(*patched, {{"Ethernet0", Rendered()}}).lines, IsEmpty());
 }
 
+TEST(SonicPatch, HasAWatchdogThatOnlyTellsStopStormsAndLeavesOneThatForwards) {
+  Json live = Json::parse(LosslessFixture("sonic-default.json"));
+  live["PFC_WD"]["Ethernet0"]["action"] = "alert";
+  live["PFC_WD"]["Ethernet4"]["action"] = "forward";
+  const std::vector<SonicWish> wishes{{"Ethernet0", Rendered()}, {"Ethernet4", Rendered()}};
+  const auto patched = Patched(live.dump(), PatchOf(live.dump(), wishes));
+  ASSERT_TRUE(patched) << patched.error().message;
+  ExpectAsWanted(*patched, wishes);
+  EXPECT_EQ(Json::parse(*patched)["PFC_WD"]["Ethernet0"]["action"], "drop");
+  EXPECT_EQ(Json::parse(*patched)["PFC_WD"]["Ethernet4"]["action"], "forward");
+}
+
 TEST(SonicPatch, ReadsACableOfNoLength) {
   Json live = Json::parse(LosslessFixture("sonic-default.json"));
   live["CABLE_LENGTH"]["AZURE"] = {{"Ethernet0", "None"}, {"Ethernet4", "5m"}};

@@ -90,31 +90,33 @@ struct Case {
 };
 
 TEST(CableComparison, FindsEachContradiction) {
-  const std::vector<Case> cases{{"switch-data-lossy", [](Bench& b) { (*b.leaf.dscp_to_priority)[26] = 0; }},
-                                {"switch-data-lossy", [](Bench& b) { b.leaf.pfc = PrioritySet{}; }},
-                                {"switch-cnp-lossless", [](Bench& b) { (*b.leaf.dscp_to_priority)[48] = 3; }},
-                                {"switch-pauses-other",
-                                 [](Bench& b) {
-                                   (*b.leaf.dscp_to_priority)[26] = 4;
-                                   b.leaf.priority_to_group = Identity();
-                                   b.leaf.pfc = b.leaf.watched = PrioritySet{4};
-                                 }},
-                                {"mtu-above-switch", [](Bench& b) { b.leaf.mtu = 8999; }},
-                                {"queue-differs", [](Bench& b) { (*b.leaf.pause_to_queue)[3] = 2; }},
-                                {"pfc-without-watchdog", [](Bench& b) { b.leaf.watched = PrioritySet{}; }},
-                                {"pfc-without-watchdog", [](Bench& b) { b.host.watchdog_ms = kWatchdogOff; }},
-                                {"data-lossy", [](Bench& b) { (*b.host.dscp_to_priority)[26] = 0; }},
-                                {"tos-nccl-differ", [](Bench& b) { b.host.traffic_class = 0; }},
-                                {"trust-not-dscp", [](Bench& b) { b.host.trust = Trust::kPcp; }},
-                                {"buffer-empty",
-                                 [](Bench& b) {
-                                   b.leaf.buffer_bytes.emplace().fill(kNotSaid);
-                                   (*b.leaf.buffer_bytes)[3] = 0;
-                                 }},
-                                {"queue-lossy", [](Bench& b) { b.leaf.lossy_queues = PrioritySet{3}; }},
-                                {"link-speed", [](Bench& b) { b.cable.leaf.speed_mbps = 200'000; }},
-                                {"link-fec", [](Bench& b) { b.cable.host.fec = Fec::kNone; }},
-                                {"link-frame", [](Bench& b) { b.cable.leaf.max_frame_bytes = 9000; }}};
+  const std::vector<Case> cases{
+      {"switch-data-lossy", [](Bench& b) { (*b.leaf.dscp_to_priority)[26] = 0; }},
+      {"switch-data-lossy", [](Bench& b) { b.leaf.pfc = PrioritySet{}; }},
+      {"switch-cnp-lossless", [](Bench& b) { (*b.leaf.dscp_to_priority)[48] = 3; }},
+      {"switch-pauses-other",
+       [](Bench& b) {
+         (*b.leaf.dscp_to_priority)[26] = 4;
+         b.leaf.priority_to_group = Identity();
+         b.leaf.pfc = b.leaf.watched = PrioritySet{4};
+       }},
+      {"mtu-above-switch", [](Bench& b) { b.leaf.mtu = 8999; }},
+      {"queue-differs", [](Bench& b) { (*b.leaf.pause_to_queue)[3] = 2; }},
+      {"pfc-without-watchdog", [](Bench& b) { b.leaf.watched = PrioritySet{}; }},
+      {"pfc-without-watchdog", [](Bench& b) { b.host.watchdog_ms = kWatchdogOff; }},
+      {"pfc-without-watchdog", [](Bench& b) { b.leaf.watchdog_ms = kWatchdogAlerts; }},
+      {"data-lossy", [](Bench& b) { (*b.host.dscp_to_priority)[26] = 0; }},
+      {"tos-nccl-differ", [](Bench& b) { b.host.traffic_class = 0; }},
+      {"trust-not-dscp", [](Bench& b) { b.host.trust = Trust::kPcp; }},
+      {"buffer-empty",
+       [](Bench& b) {
+         b.leaf.buffer_bytes.emplace().fill(kNotSaid);
+         (*b.leaf.buffer_bytes)[3] = 0;
+       }},
+      {"queue-lossy", [](Bench& b) { b.leaf.lossy_queues = PrioritySet{3}; }},
+      {"link-speed", [](Bench& b) { b.cable.leaf.speed_mbps = 200'000; }},
+      {"link-fec", [](Bench& b) { b.cable.host.fec = Fec::kNone; }},
+      {"link-frame", [](Bench& b) { b.cable.leaf.max_frame_bytes = 9000; }}};
   for (const Case& one : cases) {
     SCOPED_TRACE(one.rule);
     Bench bench;

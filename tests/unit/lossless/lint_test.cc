@@ -225,6 +225,15 @@ TEST(Lint, FindsALosslessGroupOfASwitchWithoutRoomAndNoLossyOne) {
   EXPECT_EQ(findings[0].remedy, "give that priority group a profile with xoff");
 }
 
+TEST(Lint, TakesAWatchdogThatOnlyTellsForNone) {
+  Subject leaf = GoodSwitch();
+  leaf.settings.watchdog_ms = kWatchdogAlerts;
+  const auto findings = Lint({leaf});
+  ASSERT_EQ(RulesOf(findings), std::vector<std::string>{"pfc-without-watchdog"});
+  EXPECT_EQ(findings[0].contrary, "the watchdog's action is alert, which tells of a storm and stops none");
+  EXPECT_THAT(findings[0].remedy, HasSubstr("action to drop"));
+}
+
 TEST(Lint, LooksOnceAtPortsThatAreAlike) {
   std::vector<Subject> subjects;
   for (int i = 0; i < 32; ++i) {

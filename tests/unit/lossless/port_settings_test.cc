@@ -189,6 +189,8 @@ TEST(Compare, KnowsEverySetting) {
     EXPECT_EQ(SettingText({}, Setting(i)), "");
   }
   EXPECT_EQ(SettingText(want, Setting::kDscpToPriority), "DSCP 0-63: 0");
+  have.watchdog_ms = kWatchdogAlerts;
+  EXPECT_EQ(SettingText(have, Setting::kWatchdogMs), "alert only");
   EXPECT_EQ(SettingText(want, Setting::kMarking), "priority 3: 1 to 2 bytes, 3 %");
 }
 

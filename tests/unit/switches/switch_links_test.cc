@@ -176,6 +176,11 @@ TEST_F(SwitchLinksTest, NameEveryOtherThingThatLosesPackets) {
   EXPECT_EQ(with([](auto& port) { port.settings.watchdog_ms = lossless::kWatchdogOff; }), "watchdogMs");
   EXPECT_EQ(with([](auto& port) { port.settings.watched = lossless::PrioritySet{}; }), "watchdogMs");
   EXPECT_EQ(with([](auto& port) { port.speed_mbps = 100'000; }), "speed");
+  EXPECT_EQ(with([](auto& port) { port.settings.watchdog_ms = lossless::kWatchdogAlerts; }), "watchdogMs");
+  EXPECT_EQ(First().verdict, LosslessVerdict::kContradiction);
+  EXPECT_EQ(First().findings.at(0).leaf, "alert only");
+  EXPECT_EQ(First().findings.at(0).sentence,
+            "spine-0 Ethernet0 has PFC and a watchdog that tells of storms and stops none (action alert)");
   Spine() = Leaf();
   Spine().settings.lossy_queues = lossless::PrioritySet{3};
   EXPECT_EQ(First().findings.at(0).rule, "queue-lossy");
