@@ -27,6 +27,8 @@ using sonic::Member;
 using sonic::TextOf;
 
 constexpr std::size_t kMaxNotes = 20;
+// sonic-types.yang, tc_type; sonic-tc-queue-map.yang.
+constexpr int kTcs = 16, kTcQueues = 16;
 
 class Reader {
  public:
@@ -37,15 +39,17 @@ class Reader {
     SonicConfig config;
     const Json& localhost = Entry(root_, "DEVICE_METADATA", "localhost");
     config.hostname = Printable(TextOf(Member(localhost, "hostname")));
-    TRY(ReadMarkings());
-    ASSIGN_OR_RETURN(const sonic::Queues queues, sonic::ReadQueues(root_));
+    const sonic::Queues queues = sonic::ReadQueues(root_);
+    faults_ = queues.faults;
+    ReadMarkings();
     const std::set<std::string> names = PortNames();
     if (names.size() > kMaxPorts) {
       return base::Fail(Code::kTooLarge,
                         fmt::format("it has {} ports, at most {} are read", names.size(), kMaxPorts));
     }
     const Json& qos = Member(root_, "PORT_QOS_MAP");
-    std::size_t down = 0, without = 0;
+    std::size_t down = 0, without = 0, unread = 0;
+    std::string first;  // of those that cannot be read, why
     for (const std::string& name : names) {
       const Json& port = Member(Member(root_, "PORT"), name);
       SonicPort read{Printable(name),
@@ -68,9 +72,17 @@ class Reader {
         config.bare.push_back(std::move(read));
         continue;
       }
-      ASSIGN_OR_RETURN(read.settings, Settings(name, port, map, queues));
+      base::Result<lossless::PortSettings> settings = Settings(name, port, map, queues);
+      if (!settings) {
+        if (++unread == 1) first = settings.error().message;
+        read.bare = fmt::format("{} ({})", kCannotBeRead, settings.error().message);
+        config.bare.push_back(std::move(read));
+        continue;
+      }
+      read.settings = *std::move(settings);
       config.ports.push_back(std::move(read));
     }
+    if (unread > 0 && config.ports.empty()) return base::Fail(Code::kInvalid, std::move(first));
     if (down > 0) {
       Note(config, down == 1 ? "1 port is shut down and left out"
                              : fmt::format("{} ports are shut down and left out", down));
@@ -78,6 +90,11 @@ class Reader {
     if (without > 0) {
       Note(config, without == 1 ? "1 port has no PORT_QOS_MAP and is left out"
                                 : fmt::format("{} ports have no PORT_QOS_MAP and are left out", without));
+    }
+    if (unread > 0) {
+      Note(config, fmt::format("{} cannot be read and {} left out: {}",
+                               unread == 1 ? "1 port" : fmt::format("{} ports", unread),
+                               unread == 1 ? "is" : "are", first));
     }
     std::stable_sort(config.ports.begin(), config.ports.end(), [](const SonicPort& a, const SonicPort& b) {
       return sonic::PortOrder(a.name) < sonic::PortOrder(b.name);
@@ -122,18 +139,20 @@ class Reader {
                                                   Printable(port, 40), field, Printable(name, 40), table));
   }
 
-  // Calls put(key, value) for each entry of a map of numbers to 0 … 7.
+  // Calls put(key, value) for each entry of a map of numbers; a value past the eighth is kNotSaid. A TC may be one of
+  // 16, and so may a queue of a TC.
   template <class Put>
-  static base::Status EachEntry(const Json& map, std::string_view table, int keys, Put put) {
+  static base::Status EachEntry(const Json& map, std::string_view table, int keys, int values, Put put) {
     for (const auto& [key, value] : map.items()) {
       const auto from = Within(std::string_view(key), 0, keys - 1);
-      const auto to = Within(std::string_view(TextOf(value)), 0, kPriorities - 1);
+      const auto to = Within(std::string_view(TextOf(value)), 0, values - 1);
       if (!from || !to) {
-        return base::Fail(Code::kInvalid,
-                          fmt::format("{}: \"{}\": \"{}\" is not 0 to {} with a value of 0 to 7", table,
-                                      Printable(key, 20), Printable(TextOf(value), 20), keys - 1));
+        return base::Fail(
+            Code::kInvalid,
+            fmt::format("{}: \"{}\": \"{}\" is not 0 to {} with a value of 0 to {}", table,
+                        Printable(key, 20), Printable(TextOf(value), 20), keys - 1, values - 1));
       }
-      put(std::size_t(*from), std::int8_t(*to));
+      put(std::size_t(*from), std::int8_t(*to < kPriorities ? *to : lossless::kNotSaid));
     }
     return {};
   }
@@ -143,7 +162,11 @@ class Reader {
     ASSIGN_OR_RETURN(const Json* const map, MapOf(port, qos, field, table));
     if (map == nullptr) return {};
     into.emplace().fill(lossless::kNotSaid);
-    return EachEntry(*map, table, kPriorities, [&](std::size_t from, std::int8_t to) { (*into)[from] = to; });
+    const int keys = table.starts_with("TC_") ? kTcs : kPriorities;
+    const int values = table == "TC_TO_QUEUE_MAP" ? kTcQueues : kPriorities;
+    return EachEntry(*map, table, keys, values, [&](std::size_t from, std::int8_t to) {
+      if (from < into->size()) (*into)[from] = to;
+    });
   }
 
   // "3,4"; empty is none.
@@ -169,6 +192,8 @@ class Reader {
 
   base::Result<lossless::PortSettings> Settings(const std::string& name, const Json& port, const Json& qos,
                                                 const sonic::Queues& queues) const {
+    if (const auto fault = faults_.find(name); fault != faults_.end())
+      return base::Fail(Code::kInvalid, fault->second);
     lossless::PortSettings settings;
     TRY(ReadDscps(name, qos, settings));
     ASSIGN_OR_RETURN(settings.pfc, Priorities(name, "pfc_enable", TextOf(Member(qos, "pfc_enable"))));
@@ -237,7 +262,7 @@ class Reader {
     if (map == nullptr) return {};
     settings.trust = lossless::Trust::kDscp;
     settings.dscp_to_priority = lossless::AllDscps(lossless::kNotSaid);
-    return EachEntry(*map, "DSCP_TO_TC_MAP", lossless::kDscps,
+    return EachEntry(*map, "DSCP_TO_TC_MAP", lossless::kDscps, kTcs,
                      [&](std::size_t dscp, std::int8_t tc) { (*settings.dscp_to_priority)[dscp] = tc; });
   }
 
@@ -278,25 +303,27 @@ class Reader {
   }
 
   // QUEUE|Ethernet0|3-4, QUEUE|Ethernet0,Ethernet4|3, and on a chassis QUEUE|host|asic|Ethernet0|3.
-  base::Status ReadMarkings() {
+  void ReadMarkings() {
     const Json& queues = Member(root_, "QUEUE");
-    if (!queues.is_object()) return {};
+    if (!queues.is_object()) return;
     for (const auto& [key, queue] : queues.items()) {
       const std::string profile = sonic::NameIn("WRED_PROFILE", TextOf(Member(queue, "wred_profile")));
       if (profile.empty()) continue;
-      ASSIGN_OR_RETURN(const std::optional<lossless::EcnMarking> marking,
-                       sonic::MarkingOf(root_, key, profile));
-      if (!marking) continue;
-      TRY(AddMarking(key, *marking));
+      const auto marking = sonic::MarkingOf(root_, key, profile);
+      if (!marking) {
+        sonic::Blame(key, marking.error().message, faults_);
+      } else if (*marking) {
+        AddMarking(key, **marking);
+      }
     }
-    return {};
   }
 
-  base::Status AddMarking(const std::string& key, const lossless::EcnMarking& marking) {
+  void AddMarking(const std::string& key, const lossless::EcnMarking& marking) {
     const auto range = sonic::ParseRangeKey(key);
     if (!range) {
-      return base::Fail(Code::kInvalid, fmt::format("QUEUE|{}: this is not PORT|QUEUE with queues 0 to 7",
-                                                    Printable(key, 60)));
+      return sonic::Blame(
+          key, fmt::format("QUEUE|{}: this is not PORT|QUEUE with queues 0 to 63", Printable(key, 60)),
+          faults_);
     }
     for (const std::string& port : range->ports) {
       auto& of_port = markings_[port];
@@ -305,7 +332,6 @@ class Reader {
         of_port[queue] = marking;
       if (markings_.size() > kMaxPorts) break;
     }
-    return {};
   }
 
   // A queue's marking belongs to the priority whose pause stops that queue.
@@ -328,6 +354,7 @@ class Reader {
   const bool whole_;                                                     // with PORT: what it lacks is off
   const std::map<std::string, std::string> channels_;                    // by port
   std::map<std::string, std::map<int, lossless::EcnMarking>> markings_;  // by port and queue
+  std::map<std::string, std::string> faults_;                            // of queues, by port
 };
 
 }  // namespace

@@ -11,14 +11,17 @@
 
 namespace heddle::formats {
 
+// How what `bare` says of a port begins where a field of its own is wrong; which one stands behind it.
+inline constexpr std::string_view kCannotBeRead = "cannot be read";
+
 struct SonicPort {
   std::string name;  // "Ethernet0"
   lossless::PortSettings settings;
   std::string alias;  // "etp1", as LLDP may call it; empty where there is none
   std::optional<int> speed_mbps;
   std::string fec;  // "rs", "fc", "none", "auto"; empty where nobody says
-  std::string
-      bare;  // why there are no settings: "is shut down", "has no PORT_QOS_MAP"; empty where there are
+  // Why there are no settings: "is shut down", "has no PORT_QOS_MAP", kCannotBeRead; empty where there are.
+  std::string bare;
   bool negotiates = false;  // it runs at what both ends agree on, and speed_mbps is what it is set to
   friend bool operator==(const SonicPort&, const SonicPort&) = default;
 };
@@ -41,12 +44,16 @@ struct SonicConfig {
 // asks for, which is its number where no map says another; buffer_bytes is by it what the group holds after the pause
 // (xoff): 0 where its profile has none, unless the switch sizes headroom itself (buffer_model dynamic). In a whole
 // configuration (with PORT) what is missing is off; in a part of one nothing is said of it. Ports that are shut down,
-// and ports without PORT_QOS_MAP where others have it, are `bare`, with a note.
-// Errors: kInvalid with the line or the field, kTooLarge past 32 MiB, 500,000 values or 4,096 ports.
+// and ports without PORT_QOS_MAP where others have it, are `bare`, and so is a port of which a map, a queue, the
+// watchdog or the MTU cannot be read, with a note.
+// Of 16 traffic classes (sonic-types.yang, tc_type) those from 8 on are no priority of any other end's: DSCPs of theirs
+// have none, and neither has a queue from 8 on.
+// Errors: kInvalid with the line, or with the field where not one port can be read; kTooLarge past 32 MiB, 500,000
+// values or 4,096 ports.
 [[nodiscard]] base::Result<SonicConfig> ParseSonicConfig(std::string_view json);
 
 // The same in its two steps, for who wants more of the tables than that: the text as a tree, and what is read of one.
-// Errors: the first's of the text itself and kTooLarge, the second's of a field.
+// Errors: the first's of the text itself and kTooLarge, the second's of fields.
 [[nodiscard]] base::Result<nlohmann::json> ParseSonicTables(std::string_view json);
 [[nodiscard]] base::Result<SonicConfig> ReadSonicTables(const nlohmann::json& tables);
 

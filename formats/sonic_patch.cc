@@ -77,7 +77,7 @@ class Patcher {
           Code::kInvalid,
           "this is a VOQ chassis, whose queues are named by host and ASIC: nothing is rendered for it");
     }
-    ASSIGN_OR_RETURN(queues_, sonic::ReadQueues(live_));
+    queues_ = sonic::ReadQueues(live_);
     dynamic_ = TextOf(Member(Entry(live_, "DEVICE_METADATA", "localhost"), "buffer_model")) == "dynamic";
     FindStyle();
     for (const SonicWish& wish : wishes_) {

@@ -41,26 +41,29 @@ base::Result<Sending> SendingOf(const std::string& name, const Json& scheduler) 
 template <class Each>
 void ForEachCell(const std::string& key, Each each) {
   const auto range = ParseRangeKey(key);
-  if (!range) return;  // QUEUE's are refused where markings are read
+  if (!range) return;  // of QUEUE's that is told where markings are read
   for (const std::string& port : range->ports) {
     for (int number = range->first; number <= std::min(range->last, kPriorities - 1); ++number)
       each(port, number);
   }
 }
 
-base::Status ReadSending(const Json& root, Queues& queues) {
+void ReadSending(const Json& root, Queues& queues) {
   const Json& table = Member(root, "QUEUE");
-  if (!table.is_object()) return {};
+  if (!table.is_object()) return;
   for (const auto& [key, queue] : table.items()) {
     const std::string name = NameIn("SCHEDULER", TextOf(Member(queue, "scheduler")));
     const Json& scheduler = Entry(root, "SCHEDULER", name);
     if (name.empty() || !scheduler.is_object()) continue;
-    ASSIGN_OR_RETURN(const Sending sending, SendingOf(name, scheduler));
+    const base::Result<Sending> sending = SendingOf(name, scheduler);
+    if (!sending) {
+      Blame(key, sending.error().message, queues.faults);
+      continue;
+    }
     ForEachCell(key, [&](const std::string& port, int number) {
-      if (queues.sending.size() <= kMaxPorts) queues.sending[port][number] = sending;
+      if (queues.sending.size() <= kMaxPorts) queues.sending[port][number] = *sending;
     });
   }
-  return {};
 }
 
 // A profile without xoff is a lossy one: nothing is held after a pause. But where the switch sizes headroom itself
@@ -156,9 +159,15 @@ void PutSending(const std::map<int, Sending>& sending, lossless::PortSettings& s
 
 }  // namespace
 
-base::Result<Queues> ReadQueues(const Json& root) {
+void Blame(std::string_view key, const std::string& why, std::map<std::string, std::string>& faults) {
+  for (const std::string& port : PortsOfKey(key)) {
+    if (faults.size() <= kMaxPorts) faults.emplace(port, why);
+  }
+}
+
+Queues ReadQueues(const Json& root) {
   Queues queues;
-  TRY(ReadSending(root, queues));
+  ReadSending(root, queues);
   ReadHeadroom(root, queues);
   ReadEgress(root, queues);
   ReadCables(root, queues);

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "formats/sonic_tables.h"
@@ -23,11 +24,14 @@ struct Queues {
   std::map<std::string, std::map<int, int>> xoff;    // bytes; 0 where the group's profile has no room for any
   std::map<std::string, std::map<int, bool>> lossy;  // whether a queue's profile is
   std::map<std::string, int> cable_metres;
+  std::map<std::string, std::string> faults;  // by port: a sentence with the field that cannot be read
 };
 
-// Schedulers and buffer profiles that are named and not there say nothing: CheckSonic names them. Errors: kInvalid with
-// the field.
-[[nodiscard]] base::Result<Queues> ReadQueues(const Json& root);
+// Says of each port of a key of QUEUE why it cannot be read, unless something is said of it already.
+void Blame(std::string_view key, const std::string& why, std::map<std::string, std::string>& faults);
+
+// Schedulers and buffer profiles that are named and not there say nothing: CheckSonic names them.
+Queues ReadQueues(const Json& root);
 
 // class_algorithm, class_percent, buffer_bytes, lossy_queues and cable_metres of a port whose maps are read already.
 // `pause_of_group`: the priority of the pause that a priority group asks for; buffer_bytes is by it.

@@ -79,19 +79,24 @@ std::optional<RangeKey> ParseRangeKey(std::string_view key) {
   const auto first = Within(range.substr(0, dash), 0, kMaxQueue);
   const auto last = dash == std::string_view::npos ? first : Within(range.substr(dash + 1), 0, kMaxQueue);
   if (!first || !last) return std::nullopt;
-  RangeKey parsed{{}, *first, *last, false};
+  const bool chassis = key.substr(0, bar).find('|') != std::string_view::npos;
+  return RangeKey{PortsOfKey(key), *first, *last, chassis};
+}
+
+std::vector<std::string> PortsOfKey(std::string_view key) {
+  std::vector<std::string> names;
+  const std::size_t bar = key.rfind('|');
+  if (bar == std::string_view::npos) return names;
   std::string_view ports = key.substr(0, bar);
-  if (const std::size_t inner = ports.rfind('|'); inner != std::string_view::npos) {
+  if (const std::size_t inner = ports.rfind('|'); inner != std::string_view::npos)
     ports.remove_prefix(inner + 1);
-    parsed.chassis = true;
-  }
   while (!ports.empty()) {
     const std::size_t comma = ports.find(',');
-    parsed.ports.emplace_back(ports.substr(0, comma));
-    if (comma == std::string_view::npos || parsed.ports.size() > kMaxPorts) break;
+    names.emplace_back(ports.substr(0, comma));
+    if (comma == std::string_view::npos || names.size() > kMaxPorts) break;
     ports.remove_prefix(comma + 1);
   }
-  return parsed;
+  return names;
 }
 
 std::string RangeText(int first, int last) {

@@ -45,6 +45,8 @@ struct RangeKey {
   bool Has(std::string_view port) const;
 };
 std::optional<RangeKey> ParseRangeKey(std::string_view key);
+// The ports of such a key, also where what follows them is no range; none where it names none.
+std::vector<std::string> PortsOfKey(std::string_view key);
 std::string RangeText(int first, int last);  // "3", "3-4"
 
 // Of the ports of PORTCHANNEL_MEMBER which port channel each is in; empty where several claim it. A member takes the

@@ -154,6 +154,10 @@ class Comparing {
     if (end.settings.known()) return;
     const bool stale = end.settings.missing() == topology::Missing::kStale;
     const bool host = which == "host";
+    if (!end.why_unknown.empty()) {
+      return NotKnown("settings", "", "", fmt::format("the {}'s port {}", which, end.why_unknown),
+                      "put that right, and the rest of its settings is read");
+    }
     NotKnown("settings", host ? std::string(topology::MissingName(end.settings.missing())) : "",
              host ? "" : std::string(topology::MissingName(end.settings.missing())),
              fmt::format("nobody says {} how the {} is set", stale ? "any longer" : "yet", which),
@@ -343,7 +347,7 @@ class Comparing {
 };
 
 // What an end is to the comparison, as numbers that order.
-using EndKey = std::tuple<int, int, int, int, int, bool, bool>;
+using EndKey = std::tuple<int, int, int, int, int, bool, bool, std::string_view>;
 EndKey KeyOf(const CableEnd& end) {
   const int settings = end.settings.known() ? *end.settings : -1 - int(end.settings.missing());
   return {settings,
@@ -352,7 +356,8 @@ EndKey KeyOf(const CableEnd& end) {
           end.link_up ? int(*end.link_up) : -1,
           end.max_frame_bytes.value_or(-1),
           end.has_no_watchdog,
-          end.negotiates};
+          end.negotiates,
+          end.why_unknown};
 }
 
 }  // namespace

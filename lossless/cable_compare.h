@@ -64,6 +64,8 @@ struct CableEnd {
   // The switch's port: whatever it is set to, the link has one speed once it is up, for which its headroom may be
   // too small.
   bool negotiates = false;
+  // Of a port whose settings nobody can read, though the switch answers: "cannot be read (...)". Else empty.
+  std::string why_unknown;
   friend bool operator==(const CableEnd&, const CableEnd&) = default;
 };
 

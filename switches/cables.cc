@@ -143,6 +143,7 @@ class Comparing {
     if (!there->bare.empty()) {
       compared_.bare.insert(fmt::format("{} {} {}, and nothing is known of its settings",
                                         formats::Printable(name.leaf), there->name, there->bare));
+      if (there->bare.starts_with(formats::kCannotBeRead)) end.why_unknown = there->bare;
       // Of OpenConfig, whose MTU may have Ethernet's header in it: a host over the larger is over both.
       if (there->settings.mtu) end.max_frame_bytes = *there->settings.mtu + lossless::kFrameAround;
     } else {

@@ -119,6 +119,11 @@ bool WatchesLossless(const formats::SonicConfig& config) {
     const auto& pfc = port.settings.pfc;
     return !pfc || pfc->empty() || (*pfc == all && port.settings.watched == pfc);
   };
+  // Of a port that cannot be read nobody knows what it watches.
+  const auto unread = [](const formats::SonicPort& port) {
+    return port.bare.starts_with(formats::kCannotBeRead);
+  };
+  if (std::any_of(config.bare.begin(), config.bare.end(), unread)) return false;
   return !all.empty() && std::all_of(config.ports.begin(), config.ports.end(), watched);
 }
 

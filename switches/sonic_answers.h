@@ -56,7 +56,7 @@ lossless::PrioritySet LosslessOf(const formats::SonicConfig& config);
 bool WatchesLossless(const formats::SonicConfig& config);
 
 // Reads such a text. Errors: kInvalid where there is no hostname at all; kTooLarge as ParseSonicConfig. Half of what it
-// takes is an error and never a port without settings.
+// takes is an error, or ports that cannot be read, and never a port without settings.
 [[nodiscard]] base::Result<SonicAnswer> ReadSonicText(std::string text);
 
 }  // namespace heddle::switches

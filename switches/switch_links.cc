@@ -66,6 +66,8 @@ class Comparing {
            fmt::format("{} {}, and nothing is known of its settings", names_[std::size_t(end)], port.bare),
            port.bare == kNoPfcPath
                ? "nothing over gNMI can prove this cable: hold the ports' QoS against each other by hand"
+           : port.bare.starts_with(formats::kCannotBeRead)
+               ? "put that right, and the rest of its settings is read"
                : "give the port its maps: `kubectl heddle switch render` for a host's port shows which");
       return false;
     }

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <nlohmann/json.hpp>
+
 #include "qos_text.h"
 
 namespace heddle::formats {
@@ -13,9 +16,14 @@ using test::Replaced;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+// Of the whole, or of the first port that cannot be read.
 std::string Refusal(const std::string& text) {
   const auto read = ParseSonicConfig(text);
-  return read ? "was read" : read.error().message;
+  if (!read) return read.error().message;
+  for (const SonicPort& port : read->bare) {
+    if (port.bare.starts_with(kCannotBeRead)) return port.bare;
+  }
+  return "was read";
 }
 
 TEST(SonicConfig, ReadsTheMapsThatAPortNames) {
@@ -202,6 +210,51 @@ TEST(SonicConfig, TellsPortsThatNegotiate) {
   EXPECT_EQ(config->ports[2].fec, "rs");
 }
 
+TEST(SonicConfig, ReadsAllOtherPortsWhereOneCannotBeRead) {
+  using Json = nlohmann::json;
+  const auto why = [](const std::function<void(Json&)>& spoil) {
+    Json live = Json::parse(LosslessFixture("sonic-default.json"));
+    spoil(live);
+    const auto config = ParseSonicConfig(live.dump());
+    EXPECT_TRUE(config) << config.error().message;
+    if (!config || config->ports.size() != 1 || config->bare.empty()) return std::string("not one port");
+    EXPECT_EQ(config->ports[0].name, "Ethernet4");
+    EXPECT_EQ(config->ports[0].settings.pfc, (PrioritySet{3, 4}));
+    EXPECT_EQ(config->bare[0].name, "Ethernet0");
+    EXPECT_EQ(config->bare[0].speed_mbps, 400'000) << "that much is known of it";
+    EXPECT_THAT(config->notes, testing::Contains(HasSubstr("1 port cannot be read and is left out: ")));
+    return config->bare[0].bare;
+  };
+  EXPECT_EQ(why([](Json& live) { live["PORT_QOS_MAP"]["Ethernet0"]["tc_to_pg_map"] = "ROCE"; }),
+            "cannot be read (PORT_QOS_MAP|Ethernet0: tc_to_pg_map names ROCE, which is not in "
+            "TC_TO_PRIORITY_GROUP_MAP)");
+  EXPECT_EQ(why([](Json& live) { live["QUEUE"]["Ethernet0|1"]["wred_profile"] = "GONE"; }),
+            "cannot be read (QUEUE|Ethernet0|1: wred_profile names GONE, which is not in WRED_PROFILE)");
+  EXPECT_EQ(why([](Json& live) {
+              live["SCHEDULER"]["mine"] = {{"type", "DWRR"}, {"weight", "0"}};
+              live["QUEUE"]["Ethernet0|1"]["scheduler"] = "mine";
+            }),
+            "cannot be read (SCHEDULER|mine: weight \"0\" is not 1 to 100)");
+  EXPECT_EQ(why([](Json& live) { live["PFC_WD"]["Ethernet0"]["action"] = "ignore"; }),
+            "cannot be read (PFC_WD|Ethernet0: action \"ignore\" is none of drop, forward and alert)");
+}
+
+// sonic-types.yang, tc_type: 0 to 15. None of those from 8 on is a priority of the other end.
+TEST(SonicConfig, TakesAsManyTrafficClassesAsThereAre) {
+  std::string text = Replaced(LosslessFixture("sonic-default.json"), "\"46\": \"5\"", "\"46\": \"15\"");
+  nlohmann::json live = nlohmann::json::parse(text);
+  live["TC_TO_PRIORITY_GROUP_MAP"]["AZURE"]["15"] = "0";
+  live["TC_TO_QUEUE_MAP"]["AZURE"]["15"] = "9";
+  live["TC_TO_QUEUE_MAP"]["AZURE"]["6"] = "8";
+  const auto config = ParseSonicConfig(live.dump());
+  ASSERT_TRUE(config) << config.error().message;
+  const lossless::PortSettings& port = config->ports.at(0).settings;
+  EXPECT_EQ((*port.dscp_to_priority)[46], lossless::kNotSaid);
+  EXPECT_EQ((*port.dscp_to_priority)[4], 4);
+  EXPECT_EQ(port.priority_to_group, (lossless::PriorityTable{0, 0, 0, 3, 4, 0, 0, 7}));
+  EXPECT_EQ(port.priority_to_queue, (lossless::PriorityTable{0, 1, 2, 3, 4, 5, lossless::kNotSaid, 7}));
+}
+
 TEST(SonicConfig, LeavesOutPortsWithoutQosWhereOthersHaveIt) {
   const auto config = ParseSonicConfig(
       R"({"PORT": {"Ethernet0": {}, "Ethernet4": {}}, "PORT_QOS_MAP": {"Ethernet0": {"pfc_enable": "3"}}})");
@@ -213,8 +266,8 @@ TEST(SonicConfig, LeavesOutPortsWithoutQosWhereOthersHaveIt) {
 TEST(SonicConfig, NamesTheFieldOrTheLineThatIsWrong) {
   const std::string good = LosslessFixture("sonic-default.json");
   EXPECT_THAT(Refusal(Replaced(good, "\"46\": \"5\"", "\"64\": \"5\"")),
-              HasSubstr("DSCP_TO_TC_MAP: \"64\": \"5\" is not 0 to 63 with a value of 0 to 7"));
-  EXPECT_THAT(Refusal(Replaced(good, "\"46\": \"5\"", "\"46\": \"8\"")), HasSubstr("\"46\": \"8\""));
+              HasSubstr("DSCP_TO_TC_MAP: \"64\": \"5\" is not 0 to 63 with a value of 0 to 15"));
+  EXPECT_THAT(Refusal(Replaced(good, "\"46\": \"5\"", "\"46\": \"16\"")), HasSubstr("\"46\": \"16\""));
   EXPECT_THAT(Refusal(Replaced(good, "\"pfc_enable\": \"3,4\"", "\"pfc_enable\": \"3,9\"")),
               HasSubstr("PORT_QOS_MAP|Ethernet0: pfc_enable \"3,9\" is no list of priorities"));
   EXPECT_THAT(

@@ -220,6 +220,16 @@ TEST(SonicPatch, HasAWatchdogThatOnlyTellsStopStormsAndLeavesOneThatForwards) {
   EXPECT_EQ(Json::parse(*patched)["PFC_WD"]["Ethernet4"]["action"], "forward");
 }
 
+TEST(SonicPatch, IsMadeWhereAnotherPortCannotBeRead) {
+  Json live = Json::parse(LosslessFixture("sonic-default.json"));
+  live["SCHEDULER"]["mine"] = {{"type", "FIFO"}};
+  live["QUEUE"]["Ethernet4|0"]["scheduler"] = "mine";
+  const std::vector<SonicWish> wishes{{"Ethernet0", Rendered()}};
+  const auto patched = Patched(live.dump(), PatchOf(live.dump(), wishes));
+  ASSERT_TRUE(patched) << patched.error().message;
+  ExpectAsWanted(*patched, wishes);
+}
+
 TEST(SonicPatch, ReadsACableOfNoLength) {
   Json live = Json::parse(LosslessFixture("sonic-default.json"));
   live["CABLE_LENGTH"]["AZURE"] = {{"Ethernet0", "None"}, {"Ethernet4", "5m"}};

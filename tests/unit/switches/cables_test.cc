@@ -93,6 +93,16 @@ TEST_F(CablesTest, AreProvedWhereNobodySaysOtherwise) {
   EXPECT_THAT(Verdicts(), ElementsAre(kProved, kProved, kProved, kProved)) << Why(0);
 }
 
+TEST_F(CablesTest, OnAPortThatCannotBeReadAreNotProvedAndSayWhy) {
+  formats::SonicConfig& leaf = configs[0];
+  leaf.bare.push_back(leaf.ports[0]);
+  leaf.ports.erase(leaf.ports.begin());
+  leaf.bare[0].settings = {};
+  leaf.bare[0].bare = "cannot be read (PORT_QOS_MAP|Ethernet0: pfc_enable \"9\")";
+  EXPECT_THAT(Verdicts(), ElementsAre(kDoubted, kProved, kProved, kProved));
+  EXPECT_EQ(Why(0), "the switch's port cannot be read (PORT_QOS_MAP|Ethernet0: pfc_enable \"9\")");
+}
+
 TEST_F(CablesTest, ThatTwoHostsClaimAreProvedOfNeither) {
   Leaf(1, 0, "Ethernet0");  // by its name what the other calls by its alias
   EXPECT_THAT(Verdicts(), ElementsAre(kDoubted, kProved, kDoubted, kProved));

@@ -114,6 +114,8 @@ TEST(SonicAnswers, TellWhatIsWorthCounting) {
   EXPECT_FALSE(WatchesLossless(config(other, both))) << "the switch says the queues of its first port";
   EXPECT_FALSE(WatchesLossless(config(same, "{\"Ethernet0\":" + row + "}")));
   EXPECT_FALSE(WatchesLossless(config("{}", both)));
+  const char* const unread = R"({"Ethernet0":{"pfc_enable":"3,4"},"Ethernet8":{"pfc_enable":"9"}})";
+  EXPECT_FALSE(WatchesLossless(config(unread, both))) << "nobody knows what Ethernet8 watches";
 }
 
 }  // namespace

@@ -188,6 +188,8 @@ TEST_F(SwitchLinksTest, NameEveryOtherThingThatLosesPackets) {
   EXPECT_EQ(with([](auto& port) { port.fec = "auto"; }), "") << "the link is up";
   EXPECT_EQ(with([](auto& port) { port.bare = "has no PORT_QOS_MAP"; }), "settings");
   EXPECT_EQ(First().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(with([](auto& port) { port.bare = "cannot be read (PFC_WD)"; }), "settings");
+  EXPECT_EQ(First().findings.at(0).next, "put that right, and the rest of its settings is read");
 }
 
 // As of a host's port, whose switch has to say them.
