@@ -200,15 +200,16 @@ class Assembly {
     if (seen_.gpus_unreadable || seen_.bus_unread) seen_.node.nvlink_domain = topology::Missing::kUnknown;
   }
 
-  // What is equal for cards of one kind; a board's id tells one with two ports from one with a single port.
-  std::string ModelOf(const Nic& nic) const {
-    const PciDevice* device = readings_.pci.Find(nic.pci);
+  // Tells a card with two ports from one with a single port, which have one PCI id; empty = unknown.
+  std::string BoardOf(const Nic& nic) const {
     const auto& devices = readings_.rdma.devices;
     const auto rdma = std::find_if(devices.begin(), devices.end(),
                                    [&](const RdmaDevice& one) { return one.name == nic.name; });
-    return fmt::format("{:04x}:{:04x} {}", device == nullptr ? 0 : device->vendor,
-                       device == nullptr ? 0 : device->device, rdma == devices.end() ? "" : rdma->board);
+    return rdma == devices.end() ? std::string() : rdma->board;
   }
+
+  // What is equal for cards of one kind.
+  std::string ModelOf(const Nic& nic) const { return fmt::format("{} {}", nic.pci_id, BoardOf(nic)); }
 
   // The GPUs by which rails are numbered: those of the bus, so that one which the driver lost leaves its
   // number free, and those that are gone from the bus, too. Where the driver counts in another order
@@ -247,7 +248,10 @@ class Assembly {
     std::vector<RailNic> measured;
     for (Nic& nic : nics) {
       Cut(nic.ports, kMaxPorts, "ports of " + nic.name);
-      RailNic one{nic.transport, nic.usable_gbps(), nic.usable_gbps() > 0, {}};
+      const bool whole = std::none_of(nic.ports.begin(), nic.ports.end(), [](const topology::NicPort& port) {
+        return port.state == topology::LinkState::kDown;
+      });
+      RailNic one{nic.transport, nic.usable_gbps(), whole, {}, nic.pci, nic.pci_id, BoardOf(nic)};
       for (const std::string& gpu : gpus)
         one.distance.push_back(DistanceOf(readings_, gpu, nic.pci).value_or(PciDistance::kSys));
       measured.push_back(std::move(one));

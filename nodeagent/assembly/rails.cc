@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
+#include <utility>
 
 namespace heddle::nodeagent {
 namespace {
@@ -23,6 +25,21 @@ struct Group {
   std::vector<std::size_t> nics;
 };
 
+// The NICs near GPUs of one chip: transport and PCI id.
+using Chip = std::pair<Transport, std::string>;
+struct Kind {
+  int best_gbps = 0;            // that one of them carries
+  std::set<std::string> cards;  // a card with two ports is two NICs
+};
+
+Chip ChipOf(const RailNic& nic) {
+  return {nic.transport, nic.pci_id};
+}
+
+bool MayEqual(const std::string& a, const std::string& b) {
+  return a.empty() || b.empty() || a == b;
+}
+
 class Measurement {
  public:
   Measurement(int gpus, const std::vector<RailNic>& nics) : gpus_(gpus), nics_(nics) {}
@@ -40,7 +57,8 @@ class Measurement {
  private:
   static NicRole RoleFarFromGpus(const RailNic& nic) {
     const bool rdma = nic.transport != Transport::kEthernet;
-    return rdma && (!nic.up || nic.rate_gbps >= kStorageGbps) ? NicRole::kStorage : NicRole::kManagement;
+    return rdma && (nic.rate_gbps == 0 || nic.rate_gbps >= kStorageGbps) ? NicRole::kStorage
+                                                                         : NicRole::kManagement;
   }
 
   PciDistance Nearest(const RailNic& nic) const {
@@ -68,15 +86,53 @@ class Measurement {
       limit_ = PciDistance::kSys;
       compute_ = RdmaWithin(limit_);
     }
+    KeepDarkRails();
     KeepMainTransport();
     KeepFast();
   }
 
+  std::map<Chip, Kind> Kinds() const {
+    std::map<Chip, Kind> kinds;
+    for (const std::size_t i : compute_) {
+      const RailNic& nic = nics_[i];
+      Kind& kind = kinds[ChipOf(nic)];
+      kind.best_gbps = std::max(kind.best_gbps, nic.rate_gbps);
+      kind.cards.insert(nic.pci.empty() ? std::to_string(i) : nic.pci.substr(0, nic.pci.rfind('.')));
+    }
+    return kinds;
+  }
+
+  int BestGbps() const {
+    int best = 0;
+    for (const std::size_t i : compute_) best = std::max(best, nics_[i].rate_gbps);
+    return best;
+  }
+
+  // A node that boots while the leaves of its rails are off sees only its storage up.
+  void KeepDarkRails() {
+    const int best = BestGbps();
+    if (best == 0) return;
+    const std::map<Chip, Kind> kinds = Kinds();
+    const auto gpus = std::size_t(gpus_);
+    std::size_t lit = 0, dark = 0;
+    Chip rails;
+    for (const auto& [chip, kind] : kinds) {
+      if (kind.best_gbps * 2 > best) lit += kind.cards.size();
+      if (kind.best_gbps > 0 || kind.cards.size() <= dark) continue;
+      dark = kind.cards.size();
+      rails = chip;
+    }
+    if (dark < gpus || lit >= gpus) return;
+    std::erase_if(compute_, [&](std::size_t i) { return ChipOf(nics_[i]) != rails; });
+  }
+
   // A storage NIC may well sit behind a GPU's switch; it is of the other transport then.
   void KeepMainTransport() {
+    const std::map<Chip, Kind> kinds = Kinds();
     std::map<Transport, std::pair<int, int>> weight;  // bandwidth, then number
     for (const std::size_t i : compute_) {
-      weight[nics_[i].transport].first += nics_[i].rate_gbps;
+      // What a NIC that is down would carry, its equals say.
+      weight[nics_[i].transport].first += kinds.at(ChipOf(nics_[i])).best_gbps;
       ++weight[nics_[i].transport].second;
     }
     if (weight.size() < 2) return;
@@ -86,10 +142,51 @@ class Measurement {
   }
 
   void KeepFast() {
-    int best = 0;
-    for (const std::size_t i : compute_) best = std::max(best, nics_[i].rate_gbps);
-    // Half: a link that trained to half of its lanes is a degraded rail, not another kind of NIC.
-    std::erase_if(compute_, [&](std::size_t i) { return nics_[i].up && nics_[i].rate_gbps * 2 < best; });
+    const int best = BestGbps();
+    const std::vector<std::size_t> leaders = Leaders(best);
+    std::erase_if(compute_, [&](std::size_t i) {
+      if (std::find(leaders.begin(), leaders.end(), i) != leaders.end()) return false;
+      const RailNic& nic = nics_[i];
+      const bool slow = nic.whole && nic.rate_gbps > 0 && nic.rate_gbps * 2 < best;
+      return slow || !GoesWith(leaders, nic, best == 0);
+    });
+  }
+
+  // The NICs that are of the rails for certain.
+  std::vector<std::size_t> Leaders(int best) const {
+    const std::map<Chip, Kind> kinds = Kinds();
+    std::size_t most = 0;
+    for (const auto& [chip, kind] : kinds) most = std::max(most, kind.cards.size());
+    std::vector<std::size_t> leaders;
+    for (const std::size_t i : compute_) {
+      const bool leads =
+          best > 0 ? nics_[i].rate_gbps * 2 > best : kinds.at(ChipOf(nics_[i])).cards.size() == most;
+      if (leads) leaders.push_back(i);
+    }
+    return leaders;
+  }
+
+  // Half of the rate is a link that lost half of its lanes, or another kind of NIC. `dark`: no link at all is up.
+  bool GoesWith(const std::vector<std::size_t>& leaders, const RailNic& nic, bool dark) const {
+    bool same_chip = false;
+    for (const std::size_t leader : leaders) {
+      if (!MayEqual(nic.pci_id, nics_[leader].pci_id)) continue;
+      if (MayEqual(nic.board, nics_[leader].board)) return true;
+      same_chip = true;
+    }
+    // A card that was replaced by one of another board is still its GPU's only one.
+    return (same_chip || dark || nic.rate_gbps > 0) && HasGpuOfItsOwn(leaders, nic);
+  }
+
+  bool HasGpuOfItsOwn(const std::vector<std::size_t>& leaders, const RailNic& nic) const {
+    for (std::size_t gpu = 0; gpu < nic.distance.size(); ++gpu) {
+      const PciDistance distance = nic.distance[gpu];
+      const bool own = distance <= limit_ && std::none_of(leaders.begin(), leaders.end(), [&](std::size_t i) {
+                         return nics_[i].distance[gpu] <= distance;
+                       });
+      if (own) return true;
+    }
+    return false;
   }
 
   std::vector<Group> Groups() const {
@@ -117,10 +214,15 @@ class Measurement {
   }
 
   void Number(const std::vector<Group>& groups) {
-    std::size_t share = 1;  // GPUs per NIC where NICs are fewer
+    // GPUs per NIC where NICs are fewer, as most groups have it: one that lost a NIC renumbers no other.
+    std::map<std::size_t, int> shares;
     for (const Group& group : groups) {
-      if (!group.nics.empty()) share = std::max(share, group.gpus.size() / group.nics.size());
+      if (!group.gpus.empty() && !group.nics.empty())
+        ++shares[std::max<std::size_t>(1, group.gpus.size() / group.nics.size())];
     }
+    const auto usual = std::max_element(shares.begin(), shares.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    const std::size_t share = usual == shares.end() ? 1 : usual->first;
     bool dealt_blindly = false;
     for (const Group& group : groups) {
       if (group.gpus.empty() || group.nics.empty()) continue;

@@ -11,8 +11,11 @@ namespace heddle::nodeagent {
 struct RailNic {
   topology::Transport transport = topology::Transport::kEthernet;
   int rate_gbps = 0;  // of its active ports together; 0 when all are down
-  bool up = false;
+  bool whole = true;  // no port of it is down: one that lost a port says no more what the card can carry
   std::vector<topology::PciDistance> distance;  // to each GPU, by position
+  std::string pci;     // its function: those of one card differ in the last digit only
+  std::string pci_id;  // vendor and device, "15b3:1021"; empty = unknown
+  std::string board;   // tells cards of one PCI id apart: one port or two, 200 or 400 Gb/s; empty = unknown
   friend bool operator==(const RailNic&, const RailNic&) = default;
 };
 
@@ -33,14 +36,20 @@ struct Rails {
 // nothing.
 //
 // Compute are the RDMA NICs behind a PCIe switch with a GPU (PIX, PXB), of the transport that most of that
-// bandwidth has, with at least half of the best rate. A NIC without link counts as well: a pulled cable takes
-// a rail down, it does not make a storage NIC. Where no switch is visible at all (VMs; Grace, whose GPUs hang
-// on no PCIe switch), those on a GPU's host bridge or NUMA node take their place. Other RDMA NICs are for
-// storage, other NICs for management.
+// bandwidth has, with more than half of the best rate. Where no switch is visible at all (VMs; Grace, whose GPUs hang
+// on no PCIe switch), those on a GPU's host bridge or NUMA node take their place. Other RDMA NICs are for storage,
+// other NICs for management.
+//
+// A pulled cable or a lost lane takes a rail down, and makes neither a rail of a storage NIC nor a storage NIC of a
+// rail. So a NIC that is down, has a port down or runs at exactly half of the best rate is compute if it is of a kind
+// (PCI id and board, where they are known) with one that runs at more; and also if some GPU has no such NIC as near,
+// unless it is down and its PCI id is another.
+// Where no link is up the kind with the most cards leads. Where none of a kind is up that has a card for each GPU, and
+// the cards that are up are fewer than GPUs, those that are up are for storage: rails whose leaves are off.
 //
 // The rail of a NIC is the number of the GPU it belongs to. NICs and GPUs that are equally near are dealt out
-// in order: as many NICs to each GPU, or as many GPUs to each NIC, and then rails count NICs. Numbers of GPUs
-// and not ranks among those that have a NIC, so a NIC that is missing from the bus does not rename the rails
+// in order: as many NICs to each GPU, or as many GPUs to each NIC as most have, and then rails count NICs. Numbers of
+// GPUs and not ranks among those that have a NIC, so a NIC that is missing from the bus does not rename the rails
 // behind it.
 //
 // `gpus`: how many. `nics` in PCI order, which is how boards are wired; device names may come in any order.

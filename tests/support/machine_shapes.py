@@ -25,6 +25,7 @@ CHIPS = {
     "CX7": (0x15B3, 0x1021, 0x020700),
     "CX8": (0x15B3, 0x1023, 0x020700),
     "CX7-eth": (0x15B3, 0x1021, 0x020000),
+    "BF3": (0x15B3, 0xA2DC, 0x020000),
     "CX8-eth": (0x15B3, 0x1023, 0x020000),
     "EFA0": (0x1D0F, 0xEFA0, 0x020000),
     "EFA": (0x1D0F, 0xEFA2, 0x020000),
@@ -214,6 +215,27 @@ def gb200_tray():
     return m
 
 
+def gb200_roce_tray():
+    # The same with rails over Ethernet and the two BlueField-3 that such trays have for storage, one on each Grace, of
+    # the transport of the rails and half of their rate.
+    m = Shape("GB200 NVL72", (2, 1, 72, 1), 480, "NVIDIA GB200", "570.124.06", (5, 18), fabric="rack",
+              root_chip="Grace port")
+    for gpu, domain in enumerate((0x08, 0x09, 0x18, 0x19)):
+        m.gpus.append(GpuSpec(m.direct(0, 1, "GB200", gpu // 2, domain=domain), 189471))
+
+    def roce(number, chip, domain, gbps, key, leaf):
+        bdf = m.direct(0, 3, chip, domain // 0x10, domain=domain)
+        ports = [Port(key, f"eth{number}", leaf, f"Ethernet{number}")]
+        m.nics.append(NicSpec(f"mlx5_{number}", bdf, "roce", gbps, ports, mtu=9000))
+
+    for rail, (number, domain) in enumerate(((0, 0x00), (1, 0x02), (4, 0x10), (5, 0x12))):
+        roce(number, "CX7-eth", domain, 400, str(rail), f"leaf-r{rail}")
+    for storage, (number, domain) in enumerate(((2, 0x06), (6, 0x16))):
+        roce(number, "BF3", domain, 200, f"storage{storage}", "storage-0")
+    m.ethernet("enP5p1s0", m.direct(0, 1, "I210", 0, domain=5, width=1), 1)
+    return m
+
+
 def p5_48xlarge():
     m = Shape("p5.48xlarge", (2, 1, 48, 2), 1024, "NVIDIA H100 80GB HBM3", "550.90.07", (4, 18),
               fabric="completed", root_chip="AMD port")
@@ -367,6 +389,7 @@ SHAPES = {
     "gb300-nvl72-tray": gb300_tray,
     "gb200-tray": gb200_tray,
     "gb200-nvl72-tray": gb200_tray,
+    "gb200-roce-tray": gb200_roce_tray,
     "p4d-24xlarge": p4d_24xlarge,
     "p5-48xlarge": p5_48xlarge,
     "p6-b200-48xlarge": p6_b200,

@@ -122,6 +122,29 @@ TEST(Machines, Gb200TrayBelongsToTheRacksDomain) {
   EXPECT_EQ(ConditionOf(seen, "RailsMeasured").reason, "PciOrder");
 }
 
+// The BlueField-3s hang on the same Graces as the rails, over the same transport and with half of the rate.
+TEST(Machines, Gb200TrayOverRoceKeepsItsBlueFieldsForStorageWhateverIsDown) {
+  struct Case {
+    const char* what;
+    std::vector<std::string> down;
+  };
+  for (const Case& of : {Case{"all up", {}}, Case{"storage unplugged", {"mlx5_2", "mlx5_6"}},
+                         Case{"leaves off", {"mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5"}}}) {
+    SCOPED_TRACE(of.what);
+    const test::TemporaryFolder folder;
+    test::WriteMachine("gb200-roce-tray", folder.path());
+    for (const std::string& nic : of.down) {
+      folder.Write("sys/class/infiniband/" + nic + "/ports/1/state", "1: DOWN\n");
+      folder.Write("sys/class/infiniband/" + nic + "/ports/1/phys_state", "3: Disabled\n");
+    }
+    const Observation seen = test::LookAt(folder.path());
+    EXPECT_THAT(topology::Check(seen.node), IsEmpty());
+    EXPECT_THAT(NicsOfGpus(seen.node),
+                testing::ElementsAre("0: mlx5_0@0", "1: mlx5_1@1", "2: mlx5_4@2", "3: mlx5_5@3"));
+    EXPECT_THAT(OfRole(seen.node, NicRole::kStorage), testing::ElementsAre("mlx5_2", "mlx5_6"));
+  }
+}
+
 // The boards of A100 and H100 with fewer or other links: what is up counts, not what the chip could have.
 TEST(Machines, ExportVariantsAndH200AreTheirBoardsWithOtherLinks) {
   struct Variant {

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace heddle::nodeagent {
 namespace {
 
@@ -14,7 +18,22 @@ using topology::Transport;
 using enum topology::PciDistance;
 
 RailNic Nic(std::vector<PciDistance> distance, int gbps = 400, Transport transport = Transport::kInfiniBand) {
-  return {transport, gbps, gbps > 0, std::move(distance)};
+  return {transport, gbps, gbps > 0, std::move(distance), {}, {}, {}};
+}
+
+// The same as a card of some kind, at an address of its own.
+RailNic Card(const std::string& pci_id, const std::string& board, RailNic nic) {
+  static int bus = 0;
+  nic.pci = std::to_string(++bus) + ":00.0";
+  nic.pci_id = pci_id;
+  nic.board = board;
+  return nic;
+}
+RailNic Cx7(std::vector<PciDistance> distance, int gbps = 400) {
+  return Card("15b3:1021", "MT_0000000838", Nic(std::move(distance), gbps, Transport::kRoce));
+}
+RailNic Bf3(std::vector<PciDistance> distance, int gbps = 200) {
+  return Card("15b3:a2dc", "MT_0000000884", Nic(std::move(distance), gbps, Transport::kRoce));
 }
 
 // The rail of each NIC; -1 = compute without a known rail, -2 = storage, -3 = management.
@@ -72,6 +91,119 @@ TEST(Rails, AreNotForTheSlowOrOtherNicBehindAGpusSwitch) {
   EXPECT_THAT(RailsOf(2, {Nic({kPix, kSys}), Nic({kPix, kSys}, 200, Transport::kRoce), Nic({kSys, kPix}),
                           Nic({kSys, kPix}, 100)}),
               ElementsAre(0, -2, 1, -2));
+}
+
+// It comes first in PCI order: as a rail it would take the first GPU's, and push the others on.
+TEST(Rails, AreNotForTheSlowCardOfAnotherModelWhoseCableWasPulled) {
+  for (const int gbps : {100, 0}) {
+    EXPECT_THAT(RailsOf(2, {Bf3({kPix, kPix}, gbps), Cx7({kPix, kPix}), Cx7({kPix, kPix})}),
+                ElementsAre(-2, 0, 1))
+        << gbps;
+  }
+}
+
+TEST(Rails, AreNotForCardsOfAnotherModelWithHalfOfTheRate) {
+  const std::vector<PciDistance> first{kNode, kNode, kSys, kSys}, second{kSys, kSys, kNode, kNode};
+  for (const int gbps : {200, 0}) {
+    EXPECT_THAT(
+        RailsOf(4, {Cx7(first), Cx7(first), Bf3(first, gbps), Cx7(second), Cx7(second), Bf3(second, gbps)}),
+        ElementsAre(0, 1, -2, 2, 3, -2))
+        << gbps;
+  }
+}
+
+TEST(Rails, AreNotForAnotherBoardOfTheSameChipBesideThem) {
+  for (const int gbps : {200, 0}) {
+    EXPECT_THAT(RailsOf(1, {Card("15b3:1021", "MT_0000000838", Nic({kPix})),
+                            Card("15b3:1021", "MT_0000000833", Nic({kPix}, gbps))}),
+                ElementsAre(0, -2))
+        << gbps;
+  }
+}
+
+TEST(Rails, KeepTheOnlyCardOfAGpuThatWasReplacedByOneOfAnotherBoard) {
+  for (const int gbps : {200, 0}) {
+    EXPECT_THAT(RailsOf(2, {Card("15b3:1021", "MT_0000000838", Nic({kPix, kSys})),
+                            Card("15b3:1021", "MT_0000000844", Nic({kSys, kPix}, gbps))}),
+                ElementsAre(0, 1))
+        << gbps;
+  }
+}
+
+TEST(Rails, KeepTheOnlyCardOfAGpuThatIsOfAnotherModelAndUp) {
+  EXPECT_THAT(RailsOf(2, {Cx7({kPix, kSys}), Bf3({kSys, kPix})}), ElementsAre(0, 1));
+  EXPECT_THAT(RailsOf(2, {Cx7({kPix, kSys}), Bf3({kSys, kPix}, 0)}), ElementsAre(0, -2))
+      << "nothing says what a card of another model that is down would carry";
+}
+
+TEST(Rails, AreForCardsThatAllHaveHalfOfWhatTheyCould) {
+  EXPECT_THAT(RailsOf(2, {Cx7({kPix, kSys}, 200), Cx7({kSys, kPix}, 200)}), ElementsAre(0, 1));
+}
+
+// A bond of two ports of 200 Gb/s beside the same cards without a bond, and one that lost a cable.
+TEST(Rails, KeepCardsOfOneModelWhateverTheirPortsAddUpTo) {
+  EXPECT_THAT(RailsOf(2, {Cx7({kPix, kSys}), Cx7({kSys, kPix}, 200)}), ElementsAre(0, 1));
+  RailNic lone = Cx7({kSys, kPix}, 200);  // of four planes
+  lone.whole = false;
+  EXPECT_THAT(RailsOf(2, {Cx7({kPix, kSys}, 800), lone}), ElementsAre(0, 1));
+}
+
+TEST(Rails, KeepAnEfaDeviceThatIsDown) {
+  const auto efa = [](int gbps) { return Card("1d0f:efa2", "", Nic({kPix}, gbps, Transport::kEfa)); };
+  EXPECT_THAT(RailsOf(1, {efa(100), efa(0), efa(100)}), ElementsAre(0, 0, 0));
+}
+
+TEST(Rails, KeepNicsWhoseModelNobodyTells) {
+  EXPECT_THAT(RailsOf(1, {Nic({kPix}), Nic({kPix}, 0), Nic({kPix}, 200)}), ElementsAre(0, 0, 0));
+}
+
+TEST(Rails, AreOfTheModelWithTheMostCardsWhereNoLinkIsUp) {
+  EXPECT_THAT(RailsOf(2, {Bf3({kPix, kPix}, 0), Cx7({kPix, kPix}, 0), Cx7({kPix, kPix}, 0)}),
+              ElementsAre(-2, 0, 1));
+  EXPECT_THAT(
+      RailsOf(3, {Cx7({kPix, kSys, kSys}, 0), Cx7({kSys, kPix, kSys}, 0), Bf3({kSys, kSys, kPix}, 0)}),
+      ElementsAre(0, 1, 2))
+      << "the third GPU has no other";
+  RailNic port = Bf3({kPix}, 0), other_port = port;
+  other_port.pci.back() = '1';
+  EXPECT_THAT(RailsOf(1, {Cx7({kPix}, 0), port, other_port}), ElementsAre(0, 0, 0))
+      << "one card of each: nothing tells";
+}
+
+// The leaves of the rails are off, and storage of another model, or even transport, is up.
+TEST(Rails, StayWhereAllOfTheirLinksAreDownAndStorageIsUp) {
+  const std::vector<PciDistance> first{kNode, kNode, kSys, kSys}, second{kSys, kSys, kNode, kNode};
+  for (const Transport transport : {Transport::kRoce, Transport::kInfiniBand}) {
+    const auto rail = [transport](const std::vector<PciDistance>& distance) {
+      RailNic nic = Cx7(distance, 0);
+      nic.transport = transport;
+      return nic;
+    };
+    EXPECT_THAT(RailsOf(4, {rail(first), rail(first), Bf3(first), rail(second), rail(second), Bf3(second)}),
+                ElementsAre(0, 1, -2, 2, 3, -2));
+  }
+}
+
+TEST(Rails, AreNotTakenFromNicsThatAreUpByUnusedCards) {
+  EXPECT_THAT(RailsOf(1, {Cx7({kNode}), Bf3({kNode}, 0), Bf3({kNode}, 0)}), ElementsAre(0, -2, -2));
+}
+
+TEST(Rails, AreOfTheTransportThatMostCardsWouldCarry) {
+  const std::vector<PciDistance> near{kPix, kPix, kPix};
+  const auto rail = [&near](int gbps) { return Card("15b3:1021", "a", Nic(near, gbps)); };
+  EXPECT_THAT(RailsOf(3, {rail(400), rail(0), rail(0), Bf3(near, 400), Bf3(near, 400)}),
+              ElementsAre(0, 1, 2, -2, -2));
+}
+
+// Two GPUs and two NICs behind each switch, one NIC gone from the bus.
+TEST(Rails, AreNotRenumberedWhereASwitchLostOneOfItsNics) {
+  const auto behind = [](std::size_t block) {
+    std::vector<PciDistance> distance(6, kSys);
+    distance[2 * block] = distance[2 * block + 1] = kPix;
+    return Nic(distance);
+  };
+  EXPECT_THAT(RailsOf(6, {behind(0), behind(0), behind(1), behind(2), behind(2)}),
+              ElementsAre(0, 1, 2, 4, 5));
 }
 
 TEST(Rails, FollowThePciOrderWithinANumaNodeWhereNoSwitchIsVisible) {
