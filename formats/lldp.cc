@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "formats/json_bounds.h"
 #include "formats/printable.h"
@@ -122,6 +123,26 @@ topology::Fact<topology::LeafPort> LeafOf(const std::vector<LldpNeighbour>& neig
     leaf = heard;
   }
   return leaf;
+}
+
+std::map<std::string, SharedName> SharedNames(const LldpNeighbours& neighbours) {
+  struct End {
+    std::string interface, chassis_id;
+  };
+  std::map<std::tuple<std::string, std::string, std::string>, End> ends;  // by name, port, type of chassis id
+  std::map<std::string, SharedName> shared;
+  for (const auto& [interface, heard] : neighbours) {
+    for (const LldpNeighbour& one : heard) {
+      if (one.system_name.empty() || one.chassis_id.empty()) continue;
+      const auto [found, fresh] = ends.try_emplace(std::tuple(one.system_name, one.port_id, one.chassis_type),
+                                                   End{interface, one.chassis_id});
+      const End& end = found->second;
+      if (fresh || end.interface == interface || end.chassis_id == one.chassis_id) continue;
+      shared.try_emplace(one.system_name,
+                         SharedName{one.port_id, end.interface, end.chassis_id, interface, one.chassis_id});
+    }
+  }
+  return shared;
 }
 
 }  // namespace heddle::formats

@@ -37,4 +37,18 @@ std::string FormatLldp(const LldpNeighbours& neighbours);
 // are kAmbiguous, none is kUnknown. The leaf is the system name, else the chassis id.
 topology::Fact<topology::LeafPort> LeafOf(const std::vector<LldpNeighbour>& neighbours);
 
+// One port of one system name that two interfaces hear from different chassis: two switches with one name, as where
+// nobody changed the default.
+struct SharedName {
+  std::string port_id;
+  std::string interface, chassis_id;
+  std::string other_interface, other_chassis_id;
+  friend bool operator==(const SharedName&, const SharedName&) = default;
+};
+
+// By system name, the first such port of each. No switch has a port id twice; that chassis ids of different ports
+// differ proves nothing, since some switches send the MAC of the port, nor of different types, since CDP has a name
+// where LLDP has a MAC.
+std::map<std::string, SharedName> SharedNames(const LldpNeighbours& neighbours);
+
 }  // namespace heddle::formats

@@ -263,6 +263,7 @@ class Assembly {
     }
     seen_.rail_notes = std::move(rails.notes);
     seen_.rail_reach = rails.reach;
+    seen_.shared_leaf_names = readings_.leaves.shared_names;
     FindDerivedMtus();
     HearRails();
     crds::FillLeaves(seen_.node, readings_.leaves.labels);

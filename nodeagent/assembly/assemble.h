@@ -73,7 +73,8 @@ struct Observation {
   bool derived_mtus = false;  // the RDMA MTU of a compute port is that of its interface: no driver said one
   // NCCL's topology file of this machine, where the PCIe tree is from one (pci_source); by Discovery.
   std::string nccl_topology;
-  std::string boot_id;    // as Readings::boot_id
+  std::vector<std::string> shared_leaf_names;  // as LeafReadings::shared_names
+  std::string boot_id;                         // as Readings::boot_id
   std::string lost_gpus;  // which rails stand as if GPUs were there that are gone; a sentence, empty: none
   friend bool operator==(const Observation&, const Observation&) = default;
 };

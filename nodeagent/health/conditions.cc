@@ -356,7 +356,8 @@ std::string WhyNoLeaf(topology::Transport transport) {
   return "no neighbour answers";
 }
 
-Condition LeavesKnown(const topology::Node& node) {
+Condition LeavesKnown(const Observation& seen) {
+  const topology::Node& node = seen.node;
   using Names = std::vector<std::string>;
   Names ambiguous, stale;
   std::map<topology::Transport, Names> unknown;
@@ -381,7 +382,9 @@ Condition LeavesKnown(const topology::Node& node) {
                                     fmt::join(names.begin(), names.begin() + std::ptrdiff_t(shown), ", "),
                                     shown < names.size() ? ", …" : ""));
   };
-  say(ambiguous, "several neighbours answer");
+  const std::vector<std::string>& shared = seen.shared_leaf_names;
+  say(ambiguous, shared.empty() ? "several neighbours answer" : "several neighbours answer or share a name");
+  if (!ambiguous.empty()) sentences.insert(sentences.end(), shared.begin(), shared.end());
   say(stale, "the last answer has expired");
   for (const auto& [transport, names] : unknown) say(names, WhyNoLeaf(transport));
   if (sentences.empty()) return Make(kLeavesKnown, true, "AllKnown", "every compute port knows its leaf");
@@ -442,7 +445,7 @@ std::vector<Condition> ConditionsOf(const Observation& observation) {
   if (compute) {
     conditions.push_back(RailsMeasured(observation));
     conditions.push_back(LinksUp(node));
-    conditions.push_back(LeavesKnown(node));
+    conditions.push_back(LeavesKnown(observation));
     if (const auto mtus = CompareRdmaMtus(node))
       conditions.push_back(RdmaMtuEqual(*mtus, observation.derived_mtus));
   }

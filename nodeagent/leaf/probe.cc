@@ -37,6 +37,7 @@ void LeafReadings::Merge(LeafReadings other) {
   for (const auto& [netdev, leaf] : other.by_netdev) Put(by_netdev, netdev, leaf);
   labels.merge(other.labels);
   problems.insert(problems.end(), other.problems.begin(), other.problems.end());
+  shared_names.insert(shared_names.end(), other.shared_names.begin(), other.shared_names.end());
   proof.merge(other.proof);
   lldp_unanswered = lldp_unanswered || other.lldp_unanswered;
   unanswered.merge(other.unanswered);
@@ -70,14 +71,23 @@ LeafReadings LeavesOfLldp(std::string_view json0, std::string_view from) {
     readings.problems.push_back(fmt::format("{}: {}", from, neighbours.error().message));
     return readings;
   }
+  const auto shared = formats::SharedNames(*neighbours);
+  for (const auto& [name, of] : shared) {
+    readings.shared_names.push_back(
+        fmt::format("two switches are called {}, chassis {} at {} and {} at {}, both with their port {}: "
+                    "give each switch a "
+                    "hostname of its own",
+                    name, of.chassis_id, of.interface, of.other_chassis_id, of.other_interface, of.port_id));
+  }
   for (const auto& [netdev, heard] : *neighbours) {
-    const LeafFact leaf = formats::LeafOf(heard);
+    LeafFact leaf = formats::LeafOf(heard);
     if (!leaf && leaf.missing() == topology::Missing::kAmbiguous) {
       readings.problems.push_back(
           fmt::format("{} hears {} LLDP neighbours, so its leaf is ambiguous: a hub or bridge "
                       "in between, or a second LLDP agent on this host?",
                       netdev, heard.size()));
     }
+    if (leaf && shared.contains(leaf->leaf)) leaf = topology::Missing::kAmbiguous;
     const auto shortest = std::min_element(heard.begin(), heard.end(),
                                            [](const auto& a, const auto& b) { return a.ttl < b.ttl; });
     if (shortest != heard.end()) readings.proof[netdev] = shortest->ttl;

@@ -26,6 +26,8 @@ struct LeafReadings {
   std::map<std::string, LeafFact, std::less<>> by_netdev;   // interface: LLDP
   crds::PlaceLabels labels;                                 // of the Node, where a recording has them
   std::vector<std::string> problems;
+  // Names that several switches have, as sentences: a leaf of such a name is ambiguous.
+  std::vector<std::string> shared_names;
 
   // How long LLDP lets an interface's neighbours count as proof; shortest where there are several.
   std::map<std::string, std::chrono::seconds, std::less<>> proof;

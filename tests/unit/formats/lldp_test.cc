@@ -51,6 +51,30 @@ TEST(Lldp, CountsTheSameNeighbourHeardTwiceOnce) {
   EXPECT_TRUE(LeafOf(parsed->at("eth1")).known());
 }
 
+TEST(Lldp, TellsTwoSwitchesOfOneNameByAPortThatBothHave) {
+  const auto heard = [](const std::string& type, const std::string& chassis, const std::string& port) {
+    LldpNeighbour one;
+    one.chassis_type = type;
+    one.chassis_id = chassis;
+    one.system_name = "sonic";
+    one.port_id = port;
+    return std::vector<LldpNeighbour>{one};
+  };
+  const auto eth1 = heard("mac", "fc:1", "Ethernet4");
+  EXPECT_THAT(
+      SharedNames({{"eth1", eth1}, {"eth2", heard("mac", "fc:2", "Ethernet4")}}),
+      testing::ElementsAre(testing::Pair("sonic", SharedName{"Ethernet4", "eth1", "fc:1", "eth2", "fc:2"})));
+  EXPECT_THAT(SharedNames({{"eth1", eth1}, {"eth2", heard("mac", "fc:2", "Ethernet8")}}), testing::IsEmpty())
+      << "a switch that sends the MAC of the port";
+  EXPECT_THAT(SharedNames({{"eth1", eth1}, {"eth2", heard("local", "sonic", "Ethernet4")}}),
+              testing::IsEmpty())
+      << "another protocol";
+  EXPECT_THAT(SharedNames({{"bond0", eth1}, {"eth1", eth1}}), testing::IsEmpty());
+  auto replaced = eth1;
+  replaced.push_back(heard("mac", "fc:2", "Ethernet4").front());
+  EXPECT_THAT(SharedNames({{"eth1", replaced}}), testing::IsEmpty()) << "a new switch on the old one's cable";
+}
+
 TEST(Lldp, LeavesOutANeighbourThatSaidGoodbye) {
   const std::string leaving = R"({"id":[{"type":"local","value":"Ethernet12"}],"ttl":[{"value":"0"}]})";
   const auto parsed = ParseLldp(Document(Neighbour("eth1", kMac, leaving)));

@@ -351,6 +351,34 @@ TEST(Machines, RoceWithoutRoce2IsSaid) {
                            "switch RoCE v2 on"));
 }
 
+// Both ToRs still have the hostname that they came with, and the host hangs on the same port of each.
+TEST(Machines, TwoTorsWithOneNameAreNoLeaf) {
+  const test::TemporaryFolder folder;
+  test::WriteMachine("roce-dual-tor", folder.path());
+  std::string heard = base::DiskFileTree(folder.path()).Read("lldp.json").value_or("");
+  for (const std::string& name : {std::string("tor-a"), std::string("tor-b")}) {
+    ASSERT_THAT(heard, HasSubstr(name));
+    for (std::size_t at = 0; (at = heard.find(name, at)) != std::string::npos;)
+      heard.replace(at, name.size(), "sonic");
+  }
+  folder.Write("lldp.json", heard);
+  const Observation seen = test::LookAt(folder.path());
+  for (const topology::NicPort& port : seen.node.FindNic("mlx5_bond_0")->ports)
+    EXPECT_EQ(port.leaf_port.missing(), Missing::kAmbiguous);
+  const crds::Condition known = ConditionOf(seen, "LeavesKnown");
+  EXPECT_EQ(known.status, crds::ConditionStatus::kFalse);
+  EXPECT_EQ(known.reason, "LeafAmbiguous");
+  EXPECT_THAT(known.message,
+              testing::ContainsRegex("4 of 4 compute ports: several neighbours answer or share a name"));
+  EXPECT_THAT(
+      known.message,
+      testing::ContainsRegex("two switches are called sonic, chassis [0-9a-f:]+ at ens[12]f[01]np[01] and "
+                             "[0-9a-f:]+ at ens[12]f[01]np[01], both with their port Ethernet[04]: give each "
+                             "switch a hostname of its own"));
+  EXPECT_TRUE(Says(seen, "DiscoveryComplete", crds::ConditionStatus::kTrue)) << "every probe answered";
+  EXPECT_EQ(seen.node.FindNic("eno1")->ports.at(0).leaf_port->leaf, "mgmt-0");
+}
+
 TEST(Machines, PlainHostIsHonest) {
   const Observation seen = test::RecordedMachine("plain-host").Look();
   ExpectGolden("plain-host", seen);
