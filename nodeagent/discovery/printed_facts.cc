@@ -15,8 +15,9 @@ std::string Line(const base::FileTree& files, const std::string& path) {
 // Only drivers that are not the kernel's own have versions: of the others its release says it.
 std::string DriverText(const base::FileTree& files, const std::string& driver) {
   if (driver.empty()) return {};
-  const std::string version = Line(files, fmt::format("sys/module/{}/version", driver));
-  return version.empty() ? driver : fmt::format("{} {}", driver, version);
+  const auto version = base::ReadTrimmed(files, fmt::format("sys/module/{}/version", driver));
+  if (!version && version.error().code == base::Code::kNotFound) return driver + ", the kernel's own";
+  return fmt::format("{} {}", driver, version && !version->empty() ? formats::Printable(*version, 64) : "?");
 }
 
 }  // namespace

@@ -16,7 +16,9 @@ struct NicVersion {
   std::string firmware;  // "28.39.3560"
   std::string model;     // "MT4129"
   std::string board;     // "MT_0000000838": which firmware goes on it
-  std::string driver;    // "mlx5_core", with its version where it has one of its own: "mlx5_core 24.10-1.1.4"
+  // With its version, "mlx5_core 24.10-1.1.4"; one of the kernel has none: "mlx5_core, the kernel's own". A version
+  // that cannot be read: "mlx5_core ?".
+  std::string driver;
   friend bool operator==(const NicVersion&, const NicVersion&) = default;
 };
 

@@ -111,6 +111,18 @@ TEST(Ticket, NamesDriverKernelAndTheFirmwareOfEveryNic) {
   EXPECT_THAT(text, testing::ContainsRegex(" 0  GPU-[0-9a-f]{8}  0000:1b:00.0 "));
 }
 
+TEST(Ticket, SaysOfADriverWithoutAVersionWhetherItIsTheKernelsOwn) {
+  const test::TemporaryFolder folder;
+  test::WriteMachine("hgx-h100", folder.path());
+  std::filesystem::create_symlink("../../../../bus/pci/drivers/mlx5_core",
+                                  folder.path() + "/sys/class/infiniband/mlx5_0/device/driver");
+  EXPECT_THAT(test::TicketAt(folder.path()),
+              HasSubstr(", driver mlx5_core, the kernel's own:\n    mlx5_0\n"));
+  std::filesystem::create_directories(folder.path() + "/sys/module/mlx5_core/version");
+  EXPECT_THAT(test::TicketAt(folder.path()), HasSubstr(", driver mlx5_core ?:\n    mlx5_0\n"))
+      << "it is there and cannot be read";
+}
+
 TEST(Ticket, ShowsHowFarEveryNicIsFromEveryGpu) {
   const std::string text = test::TicketAt(test::RecordedMachine("hgx-h100").path());
   EXPECT_THAT(text, HasSubstr("\nNIC     GPU0  GPU1  GPU2  GPU3  GPU4  GPU5  GPU6  GPU7  BEHIND\n"));
