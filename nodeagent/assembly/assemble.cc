@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "nodeagent/assembly/distances.h"
 #include "nodeagent/assembly/lost_gpus.h"
@@ -193,11 +194,31 @@ class Assembly {
     }
     if (std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.fabric.health_mask != 0; }))
       seen_.fabric_faults = FabricFaults(gpus);
+    FindInactiveNvlinks();
     const NvlinkSpeeds speeds = SpeedsOf(gpus);
     seen_.slow_nvlinks = speeds.slow;
     seen_.assumed_nvlink_speed = speeds.assumed;
     seen_.bus_unread = seen_.node.gpus.empty() && readings_.pci.unread;
     if (seen_.gpus_unreadable || seen_.bus_unread) seen_.node.nvlink_domain = topology::Missing::kUnknown;
+  }
+
+  void FindInactiveNvlinks() {
+    std::set<int> used;
+    for (const GpuReading& gpu : readings_.gpus.gpus) {
+      for (const NvlinkReading& link : gpu.nvlinks) {
+        if (link.active) used.insert(link.link);
+      }
+    }
+    for (const GpuReading& gpu : readings_.gpus.gpus) {
+      std::vector<int> inactive, up_elsewhere;
+      for (const NvlinkReading& link : gpu.nvlinks) {
+        if (link.active) continue;
+        inactive.push_back(link.link);
+        if (used.contains(link.link)) up_elsewhere.push_back(link.link);
+      }
+      if (!inactive.empty())
+        seen_.inactive_nvlinks[gpu.index] = std::move(up_elsewhere.empty() ? inactive : up_elsewhere);
+    }
   }
 
   // Tells a card with two ports from one with a single port, which have one PCI id; empty = unknown.

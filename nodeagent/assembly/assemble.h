@@ -51,6 +51,9 @@ struct Observation {
   // GPUs with NVLinks that trained to less than is usual in this node, as sentences; and whether the driver says no
   // speed, so that the one of their generation stands for it.
   std::vector<std::string> slow_nvlinks;
+  // By GPU, the links that the driver says are not up; of those only the ones that are up on another GPU, where there
+  // are any: export variants have slots that no board uses.
+  std::map<int, std::vector<int>> inactive_nvlinks;
   bool assumed_nvlink_speed = false;
   std::optional<std::vector<std::string>> fabric_faults;  // of the NVLink fabric; nothing: NVML says nothing
   // By ApplyHealth (health.h). What stands against any NVLink; nothing: nobody watches them. Ports, by NIC and

@@ -128,14 +128,25 @@ Condition GpusHealthy(const topology::Node& node) {
               good ? "no evidence against any GPU" : Join(faults));
 }
 
+// ": link 4 is down"; nothing where the driver's answer does not tell which, or all are.
+std::string LinksDown(const Observation& seen, const topology::NvLink::Exception& exception) {
+  const auto inactive = seen.inactive_nvlinks.find(exception.gpu);
+  const int missing = seen.node.nvlink.links_per_gpu - exception.links_up;
+  if (exception.links_up == 0 || inactive == seen.inactive_nvlinks.end() ||
+      int(inactive->second.size()) != missing)
+    return {};
+  return fmt::format(": {} {} {} down", missing == 1 ? "link" : "links", fmt::join(inactive->second, ", "),
+                     missing == 1 ? "is" : "are");
+}
+
 Condition NvlinksUp(const Observation& seen) {
   const topology::Node& node = seen.node;
   std::vector<std::string> faults;
   for (const auto& exception : node.nvlink.exceptions) {
     // With all of them up it is there because it carries less: slow_nvlinks and NvlinkHealthy say why.
     if (exception.links_up >= node.nvlink.links_per_gpu) continue;
-    faults.push_back(fmt::format("GPU {} has {} of {} NVLinks up", exception.gpu, exception.links_up,
-                                 node.nvlink.links_per_gpu));
+    faults.push_back(fmt::format("GPU {} has {} of {} NVLinks up{}", exception.gpu, exception.links_up,
+                                 node.nvlink.links_per_gpu, LinksDown(seen, exception)));
   }
   const bool down = !faults.empty();
   faults.insert(faults.end(), seen.slow_nvlinks.begin(), seen.slow_nvlinks.end());

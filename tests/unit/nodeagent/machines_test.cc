@@ -446,6 +446,20 @@ TEST(Machines, ABadGpuIsUnhealthyWithAReason) {
   EXPECT_TRUE(seen.node.gpus.at(4).healthy);
 }
 
+TEST(Machines, AnNvlinkThatIsDownIsNamed) {
+  test::MemoryFileTree files;
+  test::Fill(test::ReadOf("hgx-h100"), files);
+  GpuReadings gpus = RecordedGpus(files).Read();
+  const auto message = [&] {
+    files.Write("nvml.yaml", FormatNvmlYaml(gpus));
+    return ConditionOf(test::LookAt(files, "node-00"), "NvlinksUp").message;
+  };
+  gpus.gpus.at(3).nvlinks.at(4).active = false;
+  EXPECT_EQ(message(), "GPU 3 has 17 of 18 NVLinks up: link 4 is down");
+  for (GpuReading& gpu : gpus.gpus) gpu.nvlinks.at(16).active = gpu.nvlinks.at(17).active = false;
+  EXPECT_EQ(message(), "GPU 3 has 15 of 16 NVLinks up: link 4 is down") << "a slot that no GPU uses";
+}
+
 TEST(Machines, LeafNamesComeFromTheCable) {
   const Observation seen = test::RecordedMachine("hgx-recabled").Look();
   EXPECT_EQ(*seen.node.FindNic("mlx5_3")->ports.at(0).leaf_port, (topology::LeafPort{"su1-r3", "17"}));

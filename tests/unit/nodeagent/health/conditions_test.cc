@@ -96,6 +96,15 @@ TEST(NvlinksUp, NamesLinksThatTrainedToLessThanTheOthers) {
             "GPU 1 has 17 of 18 NVLinks up; GPU 3: links 4, 5 trained to 100 Gb/s, others to 200");
 }
 
+TEST(NvlinksUp, NamesLinksThatAreDownWhereTheDriverTellsWhich) {
+  Observation seen;
+  seen.node.nvlink = {4, 18, 3600, {{1, 17}, {2, 16}, {3, 17}, {5, 0}}};
+  seen.inactive_nvlinks = {{1, {4}}, {2, {0, 17}}, {3, {6, 7}}, {5, {0}}};
+  EXPECT_EQ(ConditionOf(seen, kNvlinksUp).message,
+            "GPU 1 has 17 of 18 NVLinks up: link 4 is down; GPU 2 has 16 of 18 NVLinks up: links 0, 17 are "
+            "down; GPU 3 has 17 of 18 NVLinks up; GPU 5 has 0 of 18 NVLinks up");
+}
+
 TEST(NvlinksUp, SaysWhatStandsForASpeedThatTheDriverDoesNotTell) {
   Observation seen;
   seen.node.nvlink = {4, 18, 3600, {}};
