@@ -29,6 +29,11 @@ Trouble OfSwitch(const Json& object, const Json& condition) {
   return trouble;
 }
 
+// Reasons of Rendered that Reachable or Compared has as its own.
+bool IsSaidElsewhere(const std::string& reason) {
+  return reason == "NotRead" || reason == "Stale" || reason == "NameInDoubt";
+}
+
 }  // namespace
 
 std::vector<Trouble> SuspectTroubles(const Objects& fabrics) {
@@ -91,7 +96,8 @@ std::vector<Trouble> SwitchTroubles(const Objects& fabric_switches) {
       troubles.back().remedy = "kubectl heddle switch render says what it should have; docs/conditions.md";
     }
     if (const Json* rendered = kube::Condition(object, "Rendered");
-        rendered != nullptr && kube::StringAt(*rendered, {"status"}) == "False") {
+        rendered != nullptr && kube::StringAt(*rendered, {"status"}) == "False" &&
+        !IsSaidElsewhere(kube::StringAt(*rendered, {"reason"}))) {
       troubles.push_back(OfSwitch(object, *rendered));
       troubles.back().what = "has no ConfigMap of what it should have";
       troubles.back().remedy = kube::StringAt(*rendered, {"reason"}) == "Forbidden"

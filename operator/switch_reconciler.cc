@@ -9,18 +9,15 @@
 #include <utility>
 
 #include "crds/keys.h"
-#include "lossless/policy.h"
 #include "operator/resources.h"
+#include "operator/switch_map.h"
 #include "operator/switch_status.h"
-#include "switches/cables.h"
-#include "switches/render.h"
 
 namespace heddle::operators {
 namespace {
 
 constexpr std::string_view kMapPrefix = "heddle-switch-";
 constexpr std::size_t kMaxNameOfObject = 253;
-constexpr std::string_view kRendered = "Rendered";  // FabricSwitch in mode Render: its ConfigMap stands
 
 kube::Json CablesOf(const std::vector<crds::CableReport>& reports) {
   crds::NodeTopology object;
@@ -59,81 +56,6 @@ std::set<std::string> NamesOf(const std::set<std::string>& unreadable, const Vie
     }
   }
   return names;
-}
-
-// Per policy the ports of a switch on which cables of hosts end that the policy selects.
-std::map<std::string, std::set<std::string>> PortsByPolicy(const crds::FabricSwitch& fabric_switch,
-                                                           const formats::SonicConfig& config,
-                                                           const std::vector<CabledNode>& nodes) {
-  std::vector<const crds::NodeTopology*> topologies;
-  std::map<std::string, const crds::NodeTopology*> by_name;
-  for (const CabledNode& node : nodes) {
-    topologies.push_back(node.topology.get());
-    by_name.emplace(node.name, node.topology.get());
-  }
-  const switches::KnownSwitch known{fabric_switch.spec.name, fabric_switch.spec.chassis_id, &config};
-  std::map<std::string, std::set<std::string>> ports;
-  for (const switches::NamedCable& cable :
-       switches::CompareBothEnds(topologies, std::span(&known, 1)).names) {
-    if (cable.at < 0) continue;
-    for (const crds::LosslessWish& wish : by_name.at(cable.node)->spec.lossless) {
-      const bool selects = wish.policies.size() == 1 &&
-                           std::find(wish.ports.begin(), wish.ports.end(), cable.port) != wish.ports.end();
-      if (selects) ports[wish.policies.front()].insert(cable.leaf_port);
-    }
-  }
-  return ports;
-}
-
-std::string NotesOf(const std::vector<std::string>& notes) {
-  std::string text;
-  for (const std::string& note : notes) text += "Note: " + note + "\n";
-  return text;
-}
-
-// What is written of one switch: for each policy the patch, and the same explained.
-std::map<std::string, std::string> DataOf(const crds::FabricSwitch& fabric_switch,
-                                          const switches::SonicAnswer& answer,
-                                          const std::vector<CabledNode>& nodes,
-                                          const Policies<crds::LosslessPolicy>& policies) {
-  std::map<std::string, std::string> data;
-  const auto plain = [](const std::string& line) { return line; };
-  for (const auto& [name, ports] : PortsByPolicy(fabric_switch, answer.config, nodes)) {
-    const auto policy = std::find_if(policies.read.begin(), policies.read.end(),
-                                     [&, n = name](const auto& one) { return one.name == n; });
-    if (policy == policies.read.end()) continue;
-    auto resolved = lossless::Resolve(policy->spec.policy);
-    const auto patch = resolved ? switches::RenderHostPorts(answer.text, answer.config, answer.model,
-                                                            {name, *std::move(resolved), ports})
-                                : base::Result<formats::SonicPatch>(base::Fail(resolved.error()));
-    if (!patch) {
-      data[name + ".txt"] = "Not rendered: " + patch.error().message + "\n";
-      continue;
-    }
-    data[name + ".patch.json"] = formats::PatchJson(*patch);
-    data[name + ".txt"] = fmt::format(
-                              "{}: {} changes for LosslessPolicy {} on {} ports, profile {}. Apply: sudo "
-                              "config apply-patch\n\n",
-                              answer.config.hostname, patch->lines.size(), name, ports.size(),
-                              switches::ProfileOfModel(answer.model)) +
-                          switches::Explain(*patch, plain) + NotesOf(patch->notes);
-  }
-  return data;
-}
-
-void SetRendered(const crds::FabricSwitch& object, const base::Result<Outcome>& written, base::WallTime now,
-                 crds::FabricSwitchStatus& status) {
-  crds::Condition condition{.type = std::string(kRendered)};
-  condition.status = written ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse;
-  condition.reason = written ? "Written" : std::string(base::CodeName(written.error().code));
-  condition.message = written ? "what it should have is in the ConfigMap that renderConfigMap names"
-                              : written.error().message;
-  if (!written && written.error().code == base::Code::kForbidden)
-    condition.message =
-        "the operator may not write ConfigMaps: set operator.switches.render in the chart's values";
-  condition.observed_generation = object.generation;
-  condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
-  crds::SetCondition(status.conditions, std::move(condition));
 }
 
 }  // namespace
@@ -269,20 +191,27 @@ void SwitchReconciler::WriteMaps(const std::vector<crds::FabricSwitch>& fabric_s
       std::erase_if(status.conditions, [](const auto& one) { return one.type == kRendered; });
       continue;
     }
+    const auto doubt = verdicts.doubts.find(object.name);
     const auto answer = answers.find(object.name);
-    // What was rendered stays while nobody knows better.
-    if (answer == answers.end() || answer->second.config == nullptr) continue;
-    const auto data = DataOf(object, *answer->second.config, nodes, policies);
+    const bool read = answer != answers.end() && answer->second.config != nullptr;
+    // What was rendered stays while it is too early to know better.
+    if (doubt == verdicts.doubts.end() && !read) continue;
+    const SwitchMap map = doubt != verdicts.doubts.end()
+                              ? MapInDoubt(doubt->second)
+                              : MapOf(object, *answer->second.config, nodes, policies);
     const base::MonotonicTime now = clock_.Now();
     const auto known = maps_.find(object.uid);
-    if (known == maps_.end() || known->second.data != data || now - known->second.at >= kLookEvery) {
-      const base::Result<Outcome> written = WriteMap(object, data, stop);
+    // Only to take away what stands there is one written that has nothing of a policy.
+    const bool stands = known != maps_.end() || !object.status.render_config_map.empty();
+    base::Result<Outcome> written = Outcome{};
+    if ((map.any || stands) &&
+        (known == maps_.end() || known->second.data != map.data || now - known->second.at >= kLookEvery)) {
+      written = WriteMap(object, map.data, stop);
       pass.Take(written);
-      SetRendered(object, written, clock_.WallNow(), status);
-      if (!written) continue;
-      maps_[object.uid] = {data, now};
+      if (written) maps_[object.uid] = {map.data, now};
     }
-    status.render_config_map = RenderMapName(object.name);
+    SetRendered(object, map, written, clock_.WallNow(), status);
+    if (written) status.render_config_map = map.any ? RenderMapName(object.name) : "";
   }
 }
 

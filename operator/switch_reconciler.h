@@ -44,8 +44,9 @@ class CurrentVerdicts {
 
 // Writes what both ends of the cables say into NodeTopology.spec.cables and into the statuses of FabricSwitches, each
 // on change only, a status at most once in 10 s; and of a switch in mode Render what it should have into a ConfigMap
-// beside us (RenderMapName), again every ten minutes, in case that somebody changed it. Nothing is ever written to a
-// switch. Where there is a switch, `again` says when what it said is stale, or the next ten minutes are over.
+// beside us (RenderMapName), again every ten minutes, in case that somebody changed it. What stands there of a switch
+// that is no longer believed is taken away. Nothing is ever written to a switch. Where there is a switch, `again` says
+// when what it said is stale, or the next ten minutes are over.
 // Thread rule: Reconcile on one thread at a time.
 class SwitchReconciler {
  public:

@@ -63,21 +63,10 @@ Condition Compared(const JudgedSwitch& one) {
     condition.message = std::move(message);
     return condition;
   };
+  if (auto why = WhyNotBelieved(one)) return no(std::move(why->reason), std::move(why->message));
   const std::string& name = NameOf(*one.object);
-  const bool open_config = one.object->spec.dialect == crds::SwitchDialect::kOpenConfig;
   const bool read = one.answer != nullptr && one.answer->config != nullptr;
-  if (!read && !open_config) return no("NotRead", "nobody knows how it is set: see Reachable");
-  if (!one.lie.empty()) return no("NameInDoubt", one.lie);
-  if (one.stale)
-    return no("Stale", fmt::format("it has not answered for {} polls, and what it said then proves "
-                                   "nothing now",
-                                   kPollsUntilStale));
-  if (one.doubled)
-    return no("NameInDoubt",
-              fmt::format("another FabricSwitch has the name {} too, and hosts know switches by their "
-                          "system names: give each switch a hostname of its own, or delete one of both",
-                          name));
-  if (open_config)
+  if (one.object->spec.dialect == crds::SwitchDialect::kOpenConfig)
     return no("DialectLacksPfc",
               fmt::format("OpenConfig has no path for PFC and its watchdog, so no cable is proved; {}",
                           read ? "speed, FEC, MTU and neighbours were held against the other ends"
@@ -200,6 +189,26 @@ void PortsMarking::Take(const std::string& port, const lossless::PortSettings& s
   if (gravest && *gravest <= fault->reason) return;
   gravest = fault->reason;
   first = port + ": " + fault->sentence;
+}
+
+std::optional<SwitchTrouble> WhyNotBelieved(const JudgedSwitch& judged) {
+  const bool open_config = judged.object->spec.dialect == crds::SwitchDialect::kOpenConfig;
+  const bool read = judged.answer != nullptr && judged.answer->config != nullptr;
+  if (!read && !open_config) return SwitchTrouble{"NotRead", "nobody knows how it is set: see Reachable"};
+  if (!judged.lie.empty()) return SwitchTrouble{"NameInDoubt", judged.lie};
+  if (judged.stale) {
+    return SwitchTrouble{"Stale", fmt::format("it has not answered for {} polls, and what it said then "
+                                              "proves nothing now",
+                                              kPollsUntilStale)};
+  }
+  if (judged.doubled) {
+    return SwitchTrouble{
+        "NameInDoubt",
+        fmt::format("another FabricSwitch has the name {} too, and hosts know switches by their system "
+                    "names: give each switch a hostname of its own, or delete one of both",
+                    NameOf(*judged.object))};
+  }
+  return std::nullopt;
 }
 
 const std::string& NameOf(const crds::FabricSwitch& object) {

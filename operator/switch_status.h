@@ -44,6 +44,11 @@ struct JudgedSwitch {
   bool usable() const { return answer != nullptr && answer->config != nullptr && lie.empty() && !stale; }
 };
 
+// Why nothing is to be made of what it said, with reason and message of its condition Compared: it was never read, it
+// is stale, or its name is in doubt. Nothing: it is believed, or it is one of OpenConfig that was not read, whose
+// settings nobody could make anything of anyway.
+std::optional<SwitchTrouble> WhyNotBelieved(const JudgedSwitch& judged);
+
 // Its name in what hosts say: the system name, else the chassis id.
 const std::string& NameOf(const crds::FabricSwitch& object);
 

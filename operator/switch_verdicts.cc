@@ -149,6 +149,8 @@ class Deciding {
     for (JudgedSwitch& one : known_) {
       one.doubled = doubled_.contains(NameOf(*one.object));
       verdicts_.statuses[one.object->name] = StatusOf(one, now_);
+      if (auto why = WhyNotBelieved(one); why && !one.silent)
+        verdicts_.doubts.emplace(one.object->name, *std::move(why));
       if (!one.usable()) continue;
       Turn(StaleAt(*one.object, *one.answer->read_at));
       if (one.answer->neighbours != nullptr && !SawTooLongAgo(one))

@@ -67,7 +67,9 @@ struct SwitchVerdicts {
   std::map<std::string, crds::CableCounts> counts;                // by node
   std::map<std::string, std::string> worst;  // by node, of the worst cable: a sentence with both ends
   std::map<std::string, std::map<int, lossless::LosslessVerdict>>
-      rails;                                  // by node, of its worst cable on each
+      rails;  // by node, of its worst cable on each
+  // By FabricSwitch: why nothing is made of what it said. One that is silent as yet (Silent) is not among them.
+  std::map<std::string, SwitchTrouble> doubts;
   std::vector<switches::SwitchLink> between;  // of switches that are asked
   std::optional<base::WallTime> turns;        // when the next of them is stale, if its switch answers no more
 };

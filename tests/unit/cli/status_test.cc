@@ -463,7 +463,8 @@ TEST(StatusOfSwitches, NamesThoseThatDoNotAnswerAndThoseThatAreSomebodyElse) {
           {"type": "Reachable", "status": "False", "reason": "PasswordRefused", "message": "leaf-3:8080: refused"},
           {"type": "Compared", "status": "False", "reason": "NotRead"}]}})"),
                              Json::parse(R"({"metadata": {"name": "leaf-4"}, "status": {"conditions": [
-          {"type": "Reachable", "status": "True"}, {"type": "Compared", "status": "False", "reason": "NameInDoubt"}]}})"),
+          {"type": "Reachable", "status": "True"}, {"type": "Compared", "status": "False", "reason": "NameInDoubt"},
+          {"type": "Rendered", "status": "False", "reason": "NameInDoubt"}]}})"),
                              Json::parse(R"({"metadata": {"name": "spine-0"}, "status": {"conditions": [
           {"type": "Reachable", "status": "True"}, {"type": "Compared", "status": "False", "reason": "NoCables"}]}})"),
                              Json::parse(R"({"metadata": {"name": "leaf-5"}, "status": {"conditions": [

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "operator/switch_map.h"
 #include "tests/unit/operator/stage.h"
 #include "tests/unit/operator/switch_bed.h"
 
@@ -68,6 +69,19 @@ class SwitchReconcilerTest : public Stage {
     const crds::FabricSwitchStatus status = StatusNow();
     const crds::Condition* condition = crds::FindCondition(status.conditions, type);
     return condition == nullptr ? "" : condition->reason;
+  }
+  // The keys of the ConfigMap of leaf-3; none where there is no map.
+  std::vector<std::string> KeysOfMap() const {
+    std::vector<std::string> keys;
+    const auto map = server.Find(kube::kConfigMaps, {"heddle-system", RenderMapName("leaf-3")});
+    if (!map) return keys;
+    for (const auto& [key, text] : map->at("data").items()) keys.push_back(key);
+    return keys;
+  }
+  std::string Message(std::string_view type) const {
+    const crds::FabricSwitchStatus status = StatusNow();
+    const crds::Condition* condition = crds::FindCondition(status.conditions, type);
+    return condition == nullptr ? "" : condition->message;
   }
   std::vector<std::string> Events() {
     events.Flush({});
@@ -284,6 +298,60 @@ TEST_F(SwitchReconcilerTest, AMapOfASwitchThatWasMadeAnewOrThatSomebodyDeletedSt
   Answers("leaf-3", true);
   LookFor(599s);
   EXPECT_TRUE(map());
+}
+
+TEST_F(SwitchReconcilerTest, TakesThePatchAwayOfASwitchThatIsStaleAndGivesItAgainOnceThatAnswers) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  Reconcile();
+  ASSERT_EQ(Reason(kRendered), "Written");
+  ASSERT_THAT(KeysOfMap(), Contains("roce.patch.json"));
+  ASSERT_EQ(StatusNow().render_config_map, RenderMapName("leaf-3"));
+  answers["leaf-3"].trouble = SwitchTrouble{"Unreachable", "nobody listens"};
+  LookFor(200s);
+  EXPECT_EQ(Reason(kRendered), "Stale");
+  EXPECT_THAT(Message(kRendered),
+              testing::AllOf(HasSubstr("has not answered for 3 polls"), HasSubstr("Reachable")));
+  EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
+  EXPECT_EQ(StatusNow().render_config_map, "");
+  // Also for an operator that begins while it is silent, once that has waited.
+  Answers("leaf-3", true);
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "Written");
+  EXPECT_THAT(KeysOfMap(), Contains("roce.patch.json"));
+  StartAnew();
+  Reconcile();
+  EXPECT_THAT(KeysOfMap(), Contains("roce.patch.json")) << "it is too early to say";
+  LookFor(75s);
+  EXPECT_EQ(Reason(kRendered), "NotRead");
+  EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
+}
+
+TEST_F(SwitchReconcilerTest, OffersNoPatchOfASwitchWhoseNameIsInDoubt) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  Reconcile();
+  ASSERT_THAT(KeysOfMap(), Contains("roce.patch.json"));
+  // A second one answers to the same name.
+  Make("leaf-4", crds::SwitchMode::kRender);
+  Answers("leaf-4", false);
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "NameInDoubt");
+  EXPECT_THAT(Message(kRendered), HasSubstr("give each switch a hostname of its own"));
+  EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
+  EXPECT_FALSE(server.Find(kube::kConfigMaps, {"heddle-system", RenderMapName("leaf-4")}))
+      << "nothing of it stood anywhere";
+  // Nor where only the FabricSwitches have one name, and the other was never heard.
+  answers.erase("leaf-4");
+  LookFor(75s);
+  EXPECT_EQ(Reason(kRendered), "NameInDoubt");
+  EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
+  server.Remove(kFabricSwitches, {"", "leaf-4"});
+  Answers("leaf-3", true);
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "Written");
+  EXPECT_THAT(KeysOfMap(), Contains("roce.patch.json"));
 }
 
 }  // namespace

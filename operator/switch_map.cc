@@ -1,0 +1,109 @@
+#include "operator/switch_map.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "lossless/policy.h"
+#include "switches/cables.h"
+#include "switches/render.h"
+
+namespace heddle::operators {
+namespace {
+
+constexpr const char* kNothing = "NOT-RENDERED.txt";  // no policy has such a name
+constexpr std::size_t kMaxConditionMessage = 1024;    // the schema's
+
+// Per policy the ports of a switch on which cables of hosts end that the policy selects.
+std::map<std::string, std::set<std::string>> PortsByPolicy(const crds::FabricSwitch& fabric_switch,
+                                                           const formats::SonicConfig& config,
+                                                           const std::vector<CabledNode>& nodes) {
+  std::vector<const crds::NodeTopology*> topologies;
+  std::map<std::string, const crds::NodeTopology*> by_name;
+  for (const CabledNode& node : nodes) {
+    topologies.push_back(node.topology.get());
+    by_name.emplace(node.name, node.topology.get());
+  }
+  const switches::KnownSwitch known{fabric_switch.spec.name, fabric_switch.spec.chassis_id, &config};
+  std::map<std::string, std::set<std::string>> ports;
+  for (const switches::NamedCable& cable :
+       switches::CompareBothEnds(topologies, std::span(&known, 1)).names) {
+    if (cable.at < 0) continue;
+    for (const crds::LosslessWish& wish : by_name.at(cable.node)->spec.lossless) {
+      const bool selects = wish.policies.size() == 1 &&
+                           std::find(wish.ports.begin(), wish.ports.end(), cable.port) != wish.ports.end();
+      if (selects) ports[wish.policies.front()].insert(cable.leaf_port);
+    }
+  }
+  return ports;
+}
+
+std::string NotesOf(const std::vector<std::string>& notes) {
+  std::string text;
+  for (const std::string& note : notes) text += "Note: " + note + "\n";
+  return text;
+}
+
+}  // namespace
+
+SwitchMap MapOf(const crds::FabricSwitch& fabric_switch, const switches::SonicAnswer& answer,
+                const std::vector<CabledNode>& nodes, const Policies<crds::LosslessPolicy>& policies) {
+  SwitchMap map{.any = true,
+                .good = true,
+                .reason = "Written",
+                .message = "what it should have is in the ConfigMap that renderConfigMap names"};
+  const auto plain = [](const std::string& line) { return line; };
+  for (const auto& [name, ports] : PortsByPolicy(fabric_switch, answer.config, nodes)) {
+    const auto policy = std::find_if(policies.read.begin(), policies.read.end(),
+                                     [&, n = name](const auto& one) { return one.name == n; });
+    if (policy == policies.read.end()) continue;
+    auto resolved = lossless::Resolve(policy->spec.policy);
+    const auto patch = resolved ? switches::RenderHostPorts(answer.text, answer.config, answer.model,
+                                                            {name, *std::move(resolved), ports})
+                                : base::Result<formats::SonicPatch>(base::Fail(resolved.error()));
+    if (!patch) {
+      map.data[name + ".txt"] = "Not rendered: " + patch.error().message + "\n";
+      continue;
+    }
+    map.data[name + ".patch.json"] = formats::PatchJson(*patch);
+    map.data[name + ".txt"] = fmt::format(
+                                  "{}: {} changes for LosslessPolicy {} on {} ports, profile {}. Apply: sudo "
+                                  "config apply-patch\n\n",
+                                  answer.config.hostname, patch->lines.size(), name, ports.size(),
+                                  switches::ProfileOfModel(answer.model)) +
+                              switches::Explain(*patch, plain) + NotesOf(patch->notes);
+  }
+  return map;
+}
+
+SwitchMap MapInDoubt(const SwitchTrouble& why) {
+  SwitchMap map{.reason = why.reason};
+  map.message = fmt::format("{}; until then no patch of it is offered{}", why.message,
+                            why.reason == "Stale" ? ": see Reachable for what keeps it from answering" : "");
+  map.data[kNothing] = "Not rendered: " + map.message + "\n";
+  return map;
+}
+
+void SetRendered(const crds::FabricSwitch& object, const SwitchMap& map, const base::Result<Outcome>& written,
+                 base::WallTime now, crds::FabricSwitchStatus& status) {
+  crds::Condition condition{.type = std::string(kRendered)};
+  condition.status = written && map.good ? crds::ConditionStatus::kTrue : crds::ConditionStatus::kFalse;
+  condition.reason = written ? map.reason : std::string(base::CodeName(written.error().code));
+  condition.message = written ? map.message : written.error().message;
+  if (!written && written.error().code == base::Code::kForbidden)
+    condition.message =
+        "the operator may not write ConfigMaps: set operator.switches.render in the chart's values";
+  if (condition.message.size() > kMaxConditionMessage) {
+    condition.message.resize(kMaxConditionMessage - 3);
+    condition.message += "...";
+  }
+  condition.observed_generation = object.generation;
+  condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+  crds::SetCondition(status.conditions, std::move(condition));
+}
+
+}  // namespace heddle::operators
