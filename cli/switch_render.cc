@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "base/counted.h"
@@ -177,18 +176,6 @@ Json JsonOf(const Work& work, const formats::SonicPatch& patch,
           {"faults", std::move(wrong)}};
 }
 
-// What SONiC would refuse of the configuration as it is, and of what the patch makes of it.
-base::Result<std::vector<formats::SonicFault>> FaultsOf(const std::string& config,
-                                                        const formats::SonicPatch& patch) {
-  ASSIGN_OR_RETURN(std::vector<formats::SonicFault> faults, formats::CheckSonic(config));
-  ASSIGN_OR_RETURN(const std::string patched, formats::Patched(config, patch));
-  ASSIGN_OR_RETURN(const std::vector<formats::SonicFault> after, formats::CheckSonic(patched));
-  for (const formats::SonicFault& fault : after) {
-    if (std::find(faults.begin(), faults.end(), fault) == faults.end()) faults.push_back(fault);
-  }
-  return faults;
-}
-
 // A policy that contradicts itself is rendered for nobody.
 std::optional<Output> RefusePolicy(const NamedPolicy& policy) {
   Output output;
@@ -229,19 +216,21 @@ Output SwitchRender(const SwitchRenderOptions& options, const ReadFile& read, co
   const auto patch =
       formats::PatchSonic(work->config, work->policy.name, Wishes<formats::SonicWish>(options, *work));
   if (!patch) return Unreadable(patch.error());
-  const auto faults = FaultsOf(work->config, *patch);
-  if (!faults) return Unreadable(faults.error());
+  const auto found = switches::FaultsOf(work->config, *patch);
+  if (!found) return Unreadable(found.error());
+  std::vector<formats::SonicFault> faults = found->before;
+  faults.insert(faults.end(), found->made.begin(), found->made.end());
   if (look.format != Format::kText) {
-    output.out = Printed(JsonOf(*work, *patch, *faults), look.format);
+    output.out = Printed(JsonOf(*work, *patch, faults), look.format);
   } else if (options.format == "patch") {
     output.out = formats::PatchJson(*patch);
   } else {
     output.out = TextOf(*work, *patch, look.style);
   }
   output.err += NoteLines(patch->notes);
-  for (const formats::SonicFault& fault : *faults)
+  for (const formats::SonicFault& fault : faults)
     output.err += Printable(fmt::format("Error: {}: {} ({})", fault.where, fault.what, fault.model)) + "\n";
-  if (!patch->lines.empty() || !faults->empty()) output.exit_code = Output::kRefused;
+  if (!patch->lines.empty() || !faults.empty()) output.exit_code = Output::kRefused;
   return output;
 }
 

@@ -143,14 +143,17 @@ class Checker {
     InTable("PORT_QOS_MAP", [&](const std::string& port, const Json& entry) {
       const std::string where = "PORT_QOS_MAP|" + port;
       if (port != "global") PortThere(where, port, kModel);
-      for (const auto& [field, table] :
-           {std::pair{"dscp_to_tc_map", "DSCP_TO_TC_MAP"}, std::pair{"dot1p_to_tc_map", "DOT1P_TO_TC_MAP"},
-            std::pair{"tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP"},
-            std::pair{"tc_to_queue_map", "TC_TO_QUEUE_MAP"},
-            std::pair{"pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE"},
-            std::pair{"pfc_to_pg_map", "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"},
-            std::pair{"scheduler", "SCHEDULER"}}) {
+      for (const auto& [field, table] : {std::pair{"dscp_to_tc_map", "DSCP_TO_TC_MAP"},
+                                         std::pair{"tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP"},
+                                         std::pair{"tc_to_queue_map", "TC_TO_QUEUE_MAP"},
+                                         std::pair{"pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE"},
+                                         std::pair{"scheduler", "SCHEDULER"}}) {
         Reference(where, entry, field, table, kModel);
+      }
+      // Tables that no lossless setting stands in, and that a switch over gNMI is not asked for.
+      for (const auto& [field, table] : {std::pair{"dot1p_to_tc_map", "DOT1P_TO_TC_MAP"},
+                                         std::pair{"pfc_to_pg_map", "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"}}) {
+        if (Member(root_, table).is_object()) Reference(where, entry, field, table, kModel);
       }
       for (const char* field : {"pfc_enable", "pfcwd_sw_enable"}) {
         const std::string text = TextOf(Member(entry, field));

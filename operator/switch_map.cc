@@ -48,6 +48,65 @@ std::string NotesOf(const std::vector<std::string>& notes) {
   return text;
 }
 
+// The first fault counts: what is not good stays so.
+void Complain(SwitchMap& map, std::string reason, std::string message) {
+  if (!map.good) return;
+  map.good = false;
+  map.reason = std::move(reason);
+  map.message = std::move(message);
+}
+
+std::string LinesOf(const std::vector<formats::SonicFault>& faults) {
+  std::string text;
+  for (const formats::SonicFault& fault : faults)
+    text += fmt::format("Fault: {}: {} ({})\n", fault.where, fault.what, fault.model);
+  return text;
+}
+std::string FirstOf(const std::vector<formats::SonicFault>& faults) {
+  return fmt::format("{}: {} ({}){}", faults.front().where, faults.front().what, faults.front().model,
+                     faults.size() > 1 ? fmt::format(" and {} more", faults.size() - 1) : "");
+}
+
+void PutFailure(const std::string& policy, const std::string& why, SwitchMap& map) {
+  map.data[policy + ".txt"] = "Not rendered: " + why + "\n";
+  Complain(map, "NotRendered", fmt::format("LosslessPolicy {}: {}", policy, why));
+}
+
+// What one policy wants of the switch, and what SONiC's models have against it.
+void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
+         const switches::SonicAnswer& answer, SwitchMap& map) {
+  auto resolved = lossless::Resolve(policy.spec.policy);
+  if (!resolved) return PutFailure(policy.name, resolved.error().message, map);
+  const auto patch = switches::RenderHostPorts(answer.text, answer.config, answer.model,
+                                               {policy.name, *std::move(resolved), ports});
+  if (!patch) return PutFailure(policy.name, patch.error().message, map);
+  const auto faults = switches::FaultsOf(answer.text, *patch);
+  if (!faults) return PutFailure(policy.name, faults.error().message, map);
+  if (!faults->made.empty()) {
+    PutFailure(policy.name,
+               fmt::format("what was made for it breaks SONiC's own models, which is a fault of Heddle's, to "
+                           "be reported: {}",
+                           FirstOf(faults->made)),
+               map);
+    map.data[policy.name + ".txt"] += LinesOf(faults->made);
+    return;
+  }
+  if (!faults->before.empty()) {
+    Complain(map, "Faulty",
+             fmt::format("its configuration breaks SONiC's own models, by which `config apply-patch` refuses "
+                         "any patch: correct {} on the switch",
+                         FirstOf(faults->before)));
+  }
+  map.data[policy.name + ".patch.json"] = formats::PatchJson(*patch);
+  map.data[policy.name + ".txt"] =
+      fmt::format(
+          "{}: {} changes for LosslessPolicy {} on {} ports, profile {}. Apply: sudo config apply-patch\n\n",
+          answer.config.hostname, patch->lines.size(), policy.name, ports.size(),
+          switches::ProfileOfModel(answer.model)) +
+      switches::Explain(*patch, [](const std::string& line) { return line; }) + NotesOf(patch->notes) +
+      LinesOf(faults->before);
+}
+
 }  // namespace
 
 SwitchMap MapOf(const crds::FabricSwitch& fabric_switch, const switches::SonicAnswer& answer,
@@ -56,26 +115,10 @@ SwitchMap MapOf(const crds::FabricSwitch& fabric_switch, const switches::SonicAn
                 .good = true,
                 .reason = "Written",
                 .message = "what it should have is in the ConfigMap that renderConfigMap names"};
-  const auto plain = [](const std::string& line) { return line; };
   for (const auto& [name, ports] : PortsByPolicy(fabric_switch, answer.config, nodes)) {
     const auto policy = std::find_if(policies.read.begin(), policies.read.end(),
                                      [&, n = name](const auto& one) { return one.name == n; });
-    if (policy == policies.read.end()) continue;
-    auto resolved = lossless::Resolve(policy->spec.policy);
-    const auto patch = resolved ? switches::RenderHostPorts(answer.text, answer.config, answer.model,
-                                                            {name, *std::move(resolved), ports})
-                                : base::Result<formats::SonicPatch>(base::Fail(resolved.error()));
-    if (!patch) {
-      map.data[name + ".txt"] = "Not rendered: " + patch.error().message + "\n";
-      continue;
-    }
-    map.data[name + ".patch.json"] = formats::PatchJson(*patch);
-    map.data[name + ".txt"] = fmt::format(
-                                  "{}: {} changes for LosslessPolicy {} on {} ports, profile {}. Apply: sudo "
-                                  "config apply-patch\n\n",
-                                  answer.config.hostname, patch->lines.size(), name, ports.size(),
-                                  switches::ProfileOfModel(answer.model)) +
-                              switches::Explain(*patch, plain) + NotesOf(patch->notes);
+    if (policy != policies.read.end()) Put(*policy, ports, answer, map);
   }
   return map;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 #include "crds/object_meta.h"
 #include "formats/printable.h"
@@ -57,6 +58,18 @@ std::string Explain(const formats::SonicPatch& patch,
     text += faint(fmt::format("        {} ({})", Clean(line.why), Clean(line.source))) + "\n";
   }
   return text;
+}
+
+base::Result<ConfigFaults> FaultsOf(const std::string& config_text, const formats::SonicPatch& patch) {
+  ConfigFaults faults;
+  ASSIGN_OR_RETURN(faults.before, formats::CheckSonic(config_text));
+  ASSIGN_OR_RETURN(const std::string patched, formats::Patched(config_text, patch));
+  ASSIGN_OR_RETURN(std::vector<formats::SonicFault> after, formats::CheckSonic(patched));
+  for (formats::SonicFault& fault : after) {
+    if (std::find(faults.before.begin(), faults.before.end(), fault) == faults.before.end())
+      faults.made.push_back(std::move(fault));
+  }
+  return faults;
 }
 
 std::string_view ProfileOfModel(std::string_view model) {

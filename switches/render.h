@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "formats/sonic_config.h"
 #include "formats/sonic_patch.h"
+#include "formats/sonic_yang.h"
 #include "lossless/policy.h"
 
 namespace heddle::switches {
@@ -30,6 +31,16 @@ struct HostPorts {
                                                                 const formats::SonicConfig& config,
                                                                 const std::string& model,
                                                                 const HostPorts& wanted);
+
+// What SONiC's published models refuse (formats/sonic_yang.h).
+struct ConfigFaults {
+  std::vector<formats::SonicFault> before;  // of the configuration as it is
+  std::vector<formats::SonicFault> made;    // of what the patch makes of it, and not before
+  bool empty() const { return before.empty() && made.empty(); }
+};
+// Errors: those of formats::CheckSonic, and kInvalid where the patch does not fit the configuration.
+[[nodiscard]] base::Result<ConfigFaults> FaultsOf(const std::string& config_text,
+                                                  const formats::SonicPatch& patch);
 
 // The profile that a model's name speaks for: "spectrum/v1" for NVIDIA's, else "sonic/v1".
 std::string_view ProfileOfModel(std::string_view model);

@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "qos_text.h"
 
 namespace heddle::formats {
 namespace {
 
+using Json = nlohmann::json;
 using test::LosslessFixture;
 using test::Replaced;
 using testing::Contains;
@@ -82,6 +85,17 @@ TEST(SonicYang, LooksAtMapsSchedulersAndBuffers) {
           "BUFFER_PG|Ethernet0|8: is not PORT|N or PORT|FROM-TO with 0 to 7",
           "BUFFER_PG|Ethernet0|3 profile: \"q\" is not in BUFFER_PROFILE",
           "PORT_QOS_MAP|Ethernet0 scheduler: \"t\" is not in SCHEDULER"));
+}
+
+TEST(SonicYang, LooksForAReferenceToATableOfOthersOnlyWhereThatTableIsThere) {
+  Json config = Json::parse(LosslessFixture("sonic-default.json"));
+  config["PORT_QOS_MAP"]["Ethernet0"]["dot1p_to_tc_map"] = "AZURE";
+  config["PORT_QOS_MAP"]["Ethernet0"]["pfc_to_pg_map"] = "AZURE";
+  EXPECT_THAT(Said(config.dump()), IsEmpty()) << "as of a switch that was asked for what Heddle compares";
+  config["DOT1P_TO_TC_MAP"]["OTHER"] = {{"3", "3"}};
+  EXPECT_THAT(
+      Said(config.dump()),
+      testing::ElementsAre("PORT_QOS_MAP|Ethernet0 dot1p_to_tc_map: \"AZURE\" is not in DOT1P_TO_TC_MAP"));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "operator/switch_map.h"
 #include "tests/unit/operator/stage.h"
 #include "tests/unit/operator/switch_bed.h"
@@ -40,6 +42,22 @@ class SwitchReconcilerTest : public Stage {
   void Answers(const std::string& name, bool lossless) {
     answers[name] = {
         .read_at = clock.WallNow(), .config = SonicAnswerOf("leaf-3", lossless), .connecting = false};
+  }
+  // As SONiC's tables are after `change`.
+  void AnswersWith(const std::function<void(std::map<std::string, Json>&)>& change) {
+    std::map<std::string, Json> tables = SonicTables("leaf-3", true);
+    change(tables);
+    std::map<std::string, std::string> texts;
+    for (const auto& [name, table] : tables) texts[name] = table.dump();
+    auto answer = switches::ReadSonicText(switches::SonicConfigText(texts).value());
+    ASSERT_TRUE(answer) << answer.error().message;
+    answers["leaf-3"] = {.read_at = clock.WallNow(),
+                         .config = std::make_shared<const switches::SonicAnswer>(*std::move(answer)),
+                         .connecting = false};
+  }
+  std::string TextOfMap(const std::string& key) const {
+    const auto map = server.Find(kube::kConfigMaps, {"heddle-system", RenderMapName("leaf-3")});
+    return map ? kube::StringAt(*map, {"data", key}) : "";
   }
   Outcome Reconcile() {
     const auto outcome = reconciler->Reconcile({});
@@ -352,6 +370,31 @@ TEST_F(SwitchReconcilerTest, OffersNoPatchOfASwitchWhoseNameIsInDoubt) {
   Reconcile();
   EXPECT_EQ(Reason(kRendered), "Written");
   EXPECT_THAT(KeysOfMap(), Contains("roce.patch.json"));
+}
+
+TEST_F(SwitchReconcilerTest, SaysWhatSonicsModelsHaveAgainstTheSwitchBesideItsPatch) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  AnswersWith([](auto& tables) { tables["PFC_WD"]["Ethernet0"]["action"] = "ignore"; });
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "Faulty");
+  EXPECT_THAT(Message(kRendered), testing::AllOf(HasSubstr("PFC_WD|Ethernet0 action"),
+                                                 HasSubstr("sonic-pfcwd.yang"), HasSubstr("on the switch")));
+  EXPECT_THAT(TextOfMap("roce.txt"), HasSubstr("Fault: PFC_WD|Ethernet0 action: \"ignore\" is none of"));
+  EXPECT_THAT(KeysOfMap(), Contains("roce.patch.json"));
+  Answers("leaf-3", true);
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "Written");
+  EXPECT_THAT(TextOfMap("roce.txt"), Not(HasSubstr("Fault:")));
+}
+
+TEST_F(SwitchReconcilerTest, ASwitchThatNothingCanBeRenderedForIsToldSo) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  AnswersWith([](auto& tables) { tables["DEVICE_METADATA"]["localhost"]["switch_type"] = "voq"; });
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "NotRendered");
+  EXPECT_THAT(Message(kRendered), HasSubstr("LosslessPolicy roce: this is a VOQ chassis"));
+  EXPECT_THAT(KeysOfMap(), ElementsAre("roce.txt"));
 }
 
 }  // namespace
