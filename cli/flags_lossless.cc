@@ -89,7 +89,7 @@ void DefineSwitch(CLI::App& parent, Flags& flags) {
   made->add_option("--fabric-port", render.fabric_ports, "Ports that other switches hang on")
       ->allow_extra_args(false);
   made->add_option("--profile", render.profile,
-                   "What the switch is: sonic/v1, spectrum/v1, tomahawk/v1 (sonic/v1)");
+                   "What the switch is: sonic/v1, spectrum/v1, spectrum4/v1, tomahawk/v1 (sonic/v1)");
   made->add_option("--format", render.format, "sonic, patch or nvue (sonic)");
   made->add_option("--cable-metres", render.cable_metres,
                    "Of hosts' cables, in place of what the policy says");

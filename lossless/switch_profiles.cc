@@ -20,6 +20,10 @@ constexpr std::string_view kSpectrumChip =
     "pipeline 18 "
     "KiB";
 
+constexpr std::string_view kSpectrum4Chip =
+    "sonic-net/sonic-buildimage platform/mellanox/asic_table.j2, MELLANOX-SPECTRUM-4 and -5: cell 192, MAC "
+    "and PHY 0.8 KiB, pipeline 19 KiB";
+
 SwitchProfile Sonic() {
   SwitchProfile profile;
   profile.name = "sonic/v1";
@@ -43,7 +47,17 @@ SwitchProfile Spectrum() {
   profile.sources = {
       {"mtu", kMtu}, {"watchdogMs", kNvueWatchdog}, {"marking", kNvueMarking}, {"headroom", kSpectrumChip}};
   profile.note =
-      "its values are of Spectrum-2 and -3; of later ones SONiC and Cumulus size headroom themselves";
+      "its headroom is that of Spectrum-2 and -3; of Spectrum, whose cells are smaller, it is more than it "
+      "takes, and of Spectrum-4 and -5 too little: take spectrum4/v1";
+  return profile;
+}
+
+SwitchProfile Spectrum4() {
+  SwitchProfile profile = Spectrum();
+  profile.name = "spectrum4/v1";
+  profile.asic = Asic{192, 819, 19'456};
+  profile.sources.back() = {"headroom", kSpectrum4Chip};
+  profile.note = "its headroom is that of Spectrum-4 and -5; Spectrum-6 has larger cells and takes more";
   return profile;
 }
 
@@ -61,7 +75,7 @@ SwitchProfile Tomahawk() {
 }  // namespace
 
 std::span<const SwitchProfile> SwitchProfiles() {
-  static const std::vector<SwitchProfile> profiles{Sonic(), Spectrum(), Tomahawk()};
+  static const std::vector<SwitchProfile> profiles{Sonic(), Spectrum(), Spectrum4(), Tomahawk()};
   return profiles;
 }
 

@@ -77,8 +77,7 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
          const switches::SonicAnswer& answer, SwitchMap& map) {
   auto resolved = lossless::Resolve(policy.spec.policy);
   if (!resolved) return PutFailure(policy.name, resolved.error().message, map);
-  const auto patch = switches::RenderHostPorts(answer.text, answer.config, answer.model,
-                                               {policy.name, *std::move(resolved), ports});
+  const auto patch = switches::RenderHostPorts(answer, {policy.name, *std::move(resolved), ports});
   if (!patch) return PutFailure(policy.name, patch.error().message, map);
   const auto faults = switches::FaultsOf(answer.text, *patch);
   if (!faults) return PutFailure(policy.name, faults.error().message, map);
@@ -97,14 +96,15 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
                          "any patch: correct {} on the switch",
                          FirstOf(faults->before)));
   }
+  const lossless::SwitchProfile& profile = switches::ProfileOf(answer);
   map.data[policy.name + ".patch.json"] = formats::PatchJson(*patch);
   map.data[policy.name + ".txt"] =
       fmt::format(
           "{}: {} changes for LosslessPolicy {} on {} ports, profile {}. Apply: sudo config apply-patch\n\n",
-          answer.config.hostname, patch->lines.size(), policy.name, ports.size(),
-          switches::ProfileOfModel(answer.model)) +
-      switches::Explain(*patch, [](const std::string& line) { return line; }) + NotesOf(patch->notes) +
-      LinesOf(faults->before);
+          answer.config.hostname, patch->lines.size(), policy.name, ports.size(), profile.name) +
+      switches::Explain(*patch, [](const std::string& line) { return line; }) +
+      (profile.note.empty() ? "" : fmt::format("Note: {}: {}\n", profile.name, profile.note)) +
+      NotesOf(patch->notes) + LinesOf(faults->before);
 }
 
 }  // namespace

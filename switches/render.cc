@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <utility>
 
@@ -42,6 +43,32 @@ std::string ShortValue(const std::string& text) {
   return shorter;
 }
 
+// NVIDIA's numbers of switches, by chip, as platform/mellanox/asic_table.j2 has them.
+constexpr std::array<std::string_view, 14> kSpectrum1To3{"2010", "2100", "2201", "2410", "2700",
+                                                         "2740", "3420", "3700", "3800", "4280",
+                                                         "4410", "4600", "4700", "4800"};
+constexpr std::array<std::string_view, 4> kSpectrum4And5{"5400", "5600", "5610", "5640"};
+
+// Of a platform, "x86_64-nvidia_sn5600-r0" or "x86_64-mlnx_msn2700-r0", or a hwsku, "Mellanox-SN4700-O128" or
+// "ACS-MSN2700". Empty: it is none of those that are known.
+std::string_view ProfileOfName(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return char(std::tolower(c)); });
+  const std::array<std::string_view, 5> makers{"mlnx", "mellanox", "nvidia", "acs-msn", "acs-sn"};
+  if (std::none_of(makers.begin(), makers.end(),
+                   [&](std::string_view maker) { return lower.find(maker) != std::string::npos; }))
+    return "";
+  constexpr std::size_t kDigits = 4;
+  for (std::size_t at = lower.find("sn"); at != std::string::npos; at = lower.find("sn", at + 1)) {
+    const std::string number = lower.substr(at + 2, kDigits);
+    const auto is = [&](std::string_view one) { return one == number; };
+    if (std::any_of(kSpectrum1To3.begin(), kSpectrum1To3.end(), is)) return "spectrum/v1";
+    if (std::any_of(kSpectrum4And5.begin(), kSpectrum4And5.end(), is)) return "spectrum4/v1";
+  }
+  return "";
+}
+
 std::string Clean(const std::string& text) {
   return formats::Printable(text, kMaxLine);
 }
@@ -72,32 +99,27 @@ base::Result<ConfigFaults> FaultsOf(const std::string& config_text, const format
   return faults;
 }
 
-std::string_view ProfileOfModel(std::string_view model) {
-  // SONiC's names of platforms: "Mellanox-SN4700-O128", "ACS-MSN2700", "NVIDIA-SN5600".
-  for (const std::string_view word : {"Mellanox", "ACS-MSN", "ACS-SN", "NVIDIA-SN"}) {
-    if (model.find(word) != std::string_view::npos) return "spectrum/v1";
-  }
-  return "sonic/v1";
+const lossless::SwitchProfile& ProfileOf(const SonicAnswer& answer) {
+  std::string_view profile = ProfileOfName(answer.platform);
+  if (profile.empty()) profile = ProfileOfName(answer.model);
+  return *lossless::FindSwitchProfile(profile.empty() ? "sonic/v1" : profile);
 }
 
-base::Result<formats::SonicPatch> RenderHostPorts(const std::string& config_text,
-                                                  const formats::SonicConfig& config,
-                                                  const std::string& model, const HostPorts& wanted) {
+base::Result<formats::SonicPatch> RenderHostPorts(const SonicAnswer& answer, const HostPorts& wanted) {
   for (const lossless::Finding& finding :
        lossless::Lint({lossless::SubjectOf(wanted.policy, wanted.resolved)})) {
     if (finding.severity == lossless::Severity::kError)
       return base::Fail(base::Code::kInvalid, fmt::format("LosslessPolicy {}: {}: {}; {}", wanted.policy,
                                                           finding.rule, finding.fact, finding.remedy));
   }
-  const lossless::SwitchProfile* const profile =
-      lossless::FindSwitchProfile(std::string(ProfileOfModel(model)));
+  const lossless::SwitchProfile& profile = ProfileOf(answer);
   std::vector<formats::SonicWish> wishes;
   for (const std::string& port : wanted.ports) {
     lossless::SwitchPortFacts facts;
-    if (const formats::SonicPort* found = PortOf(config, port)) facts.speed_mbps = found->speed_mbps;
-    wishes.push_back({port, lossless::RenderSwitchPort(wanted.resolved, *profile, facts)});
+    if (const formats::SonicPort* found = PortOf(answer.config, port)) facts.speed_mbps = found->speed_mbps;
+    wishes.push_back({port, lossless::RenderSwitchPort(wanted.resolved, profile, facts)});
   }
-  return formats::PatchSonic(config_text, wanted.policy, wishes);
+  return formats::PatchSonic(answer.text, wanted.policy, wishes);
 }
 
 }  // namespace heddle::switches

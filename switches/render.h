@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "formats/sonic_config.h"
 #include "formats/sonic_patch.h"
 #include "formats/sonic_yang.h"
 #include "lossless/policy.h"
+#include "lossless/switch_profiles.h"
+#include "switches/sonic_answers.h"
 
 namespace heddle::switches {
 
@@ -20,16 +21,14 @@ namespace heddle::switches {
 std::string Explain(const formats::SonicPatch& patch,
                     const std::function<std::string(const std::string&)>& faint);
 
-// What a switch should have on the ports to hosts that one policy selects, against how it is set.
+// What a switch should have on the ports to hosts that one policy selects, against how it is set, with ProfileOf it.
 // Errors: those of formats::PatchSonic, and kInvalid for a policy that contradicts itself.
 struct HostPorts {
   std::string policy;
   lossless::ResolvedPolicy resolved;
   std::set<std::string> ports;  // as the switch names them
 };
-[[nodiscard]] base::Result<formats::SonicPatch> RenderHostPorts(const std::string& config_text,
-                                                                const formats::SonicConfig& config,
-                                                                const std::string& model,
+[[nodiscard]] base::Result<formats::SonicPatch> RenderHostPorts(const SonicAnswer& answer,
                                                                 const HostPorts& wanted);
 
 // What SONiC's published models refuse (formats/sonic_yang.h).
@@ -42,7 +41,9 @@ struct ConfigFaults {
 [[nodiscard]] base::Result<ConfigFaults> FaultsOf(const std::string& config_text,
                                                   const formats::SonicPatch& patch);
 
-// The profile that a model's name speaks for: "spectrum/v1" for NVIDIA's, else "sonic/v1".
-std::string_view ProfileOfModel(std::string_view model);
+// The profile of a switch by its platform, else by its hwsku: NVIDIA's with one of the numbers that SONiC's table of
+// chips has (sonic-buildimage, platform/mellanox/asic_table.j2) get that of their chip. Of all others, Spectrum-6 among
+// them, no chip is known here, and they get "sonic/v1", which sizes no headroom.
+const lossless::SwitchProfile& ProfileOf(const SonicAnswer& answer);
 
 }  // namespace heddle::switches

@@ -139,6 +139,7 @@ base::Result<SonicAnswer> ReadSonicText(std::string text) {
   ASSIGN_OR_RETURN(const Json tree, formats::ParseSonicTables(answer.text), "CONFIG_DB");
   ASSIGN_OR_RETURN(answer.config, formats::ReadSonicTables(tree), "CONFIG_DB");
   answer.model = TextAt(tree, kMetadata, "localhost", "hwsku");
+  answer.platform = TextAt(tree, kMetadata, "localhost", "platform");
   answer.said = Digest(answer.text);
   answer.sorted = DigestSorted(tree);
   if (answer.config.hostname.empty())

@@ -31,8 +31,9 @@ std::vector<std::string> SonicTablesOf(int attempt);
 
 struct SonicAnswer {
   formats::SonicConfig config;
-  std::string text;   // the tables as one config_db.json: what a patch is made against
-  std::string model;  // DEVICE_METADATA's hwsku; empty = it says none
+  std::string text;      // the tables as one config_db.json: what a patch is made against
+  std::string model;     // DEVICE_METADATA's hwsku; empty = it says none
+  std::string platform;  // DEVICE_METADATA's platform, "x86_64-nvidia_sn5600-r0"; likewise
   // SHA-256 of the text, and of the same with its keys in order: 50 KB of each of hundreds of switches were kept for
   // nothing but to be compared.
   std::string said, sorted;

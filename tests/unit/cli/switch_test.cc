@@ -124,7 +124,7 @@ TEST(SwitchRenderCommand, SaysWhatIsWrongWithTheQuestion) {
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet99"}}),
               HasSubstr("PORT has no Ethernet99"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .profile = "junos/v1"}),
-              HasSubstr("name one of sonic/v1, spectrum/v1, tomahawk/v1"));
+              HasSubstr("name one of sonic/v1, spectrum/v1, spectrum4/v1, tomahawk/v1"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .format = "xml"}),
               HasSubstr("write sonic, patch or nvue"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .cable_metres = 0}),

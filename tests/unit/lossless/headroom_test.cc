@@ -37,6 +37,22 @@ TEST(Headroom, IsThatOfTheFormula) {
   }
 }
 
+// Likewise, of the larger cells of Spectrum-4 and -5.
+TEST(Headroom, OfLargerCellsIsLarger) {
+  constexpr Row kRows[] = {
+      {100000, 3, 116736}, {100000, 40, 130048}, {100000, 300, 229376},
+      {400000, 3, 218112}, {400000, 40, 274432}, {400000, 300, 667648},
+      {800000, 3, 222208}, {800000, 40, 334848}, {800000, 300, 1'122'304},
+  };
+  for (const Row& row : kRows) {
+    const auto headroom =
+        HeadroomFor(Port(row.speed_mbps, row.metres), *FindSwitchProfile("spectrum4/v1")->asic);
+    ASSERT_TRUE(headroom) << row.speed_mbps;
+    EXPECT_EQ(headroom->xoff_bytes, row.xoff_bytes) << row.speed_mbps << " Mb/s, " << row.metres << " m";
+    EXPECT_EQ(headroom->xon_bytes, 19456);
+  }
+}
+
 TEST(Headroom, CountsNoHalfFilledCellsWhereNoPacketIsSmall) {
   HeadroomOf port{100'000, 40, 9238, 1522, 100};
   const Asic cells_of_96{96, 819, 18'432};

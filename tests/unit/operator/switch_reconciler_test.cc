@@ -388,6 +388,15 @@ TEST_F(SwitchReconcilerTest, SaysWhatSonicsModelsHaveAgainstTheSwitchBesideItsPa
   EXPECT_THAT(TextOfMap("roce.txt"), Not(HasSubstr("Fault:")));
 }
 
+TEST_F(SwitchReconcilerTest, RendersByTheChipOfThePlatformAndSaysWhatOneShouldKnowOfThat) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  AnswersWith(
+      [](auto& tables) { tables["DEVICE_METADATA"]["localhost"]["platform"] = "x86_64-nvidia_sn5600-r0"; });
+  Reconcile();
+  EXPECT_THAT(TextOfMap("roce.txt"),
+              testing::AllOf(HasSubstr("profile spectrum4/v1"), HasSubstr("Note: spectrum4/v1: ")));
+}
+
 TEST_F(SwitchReconcilerTest, ASwitchThatNothingCanBeRenderedForIsToldSo) {
   Make("leaf-3", crds::SwitchMode::kRender);
   AnswersWith([](auto& tables) { tables["DEVICE_METADATA"]["localhost"]["switch_type"] = "voq"; });

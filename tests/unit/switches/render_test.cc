@@ -28,5 +28,29 @@ TEST(SwitchRender, TellsFaultsThatAPatchMakesFromThoseThatWereThere) {
   EXPECT_FALSE(FaultsOf(config, patch)) << "it has no such port";
 }
 
+std::string ProfileNamed(const std::string& platform, const std::string& hwsku) {
+  SonicAnswer answer;
+  answer.platform = platform;
+  answer.model = hwsku;
+  return ProfileOf(answer).name;
+}
+
+TEST(SwitchRender, TakesTheProfileOfTheChipByThePlatformElseByTheHwsku) {
+  EXPECT_EQ(ProfileNamed("x86_64-mlnx_msn2700-r0", "ACS-MSN2700"), "spectrum/v1");
+  EXPECT_EQ(ProfileNamed("x86_64-mlnx_lssn2700-r0", ""), "spectrum/v1");
+  EXPECT_EQ(ProfileNamed("x86_64-mlnx_msn4700-r0", "Mellanox-SN4700-O128"), "spectrum/v1");
+  EXPECT_EQ(ProfileNamed("x86_64-nvidia_sn5600-r0", "Mellanox-SN5600-O128"), "spectrum4/v1");
+  EXPECT_EQ(ProfileNamed("x86_64-nvidia_sn5610n-r0", "our-own-name"), "spectrum4/v1");
+  EXPECT_EQ(ProfileNamed("x86_64-nvidia_sn5640_simx-r0", ""), "spectrum4/v1");
+  EXPECT_EQ(ProfileNamed("", "Mellanox-SN5640-C512S2"), "spectrum4/v1");
+  EXPECT_EQ(ProfileNamed("", "ACS-SN5400"), "spectrum4/v1");
+  EXPECT_EQ(ProfileNamed("", "ACS-MSN3800"), "spectrum/v1");
+  // Larger cells than any that is known here, and makers whose numbers mean something else.
+  EXPECT_EQ(ProfileNamed("x86_64-nvidia_sn6600_simx-r0", ""), "sonic/v1");
+  EXPECT_EQ(ProfileNamed("", "Arista-7060CX-32S-C32"), "sonic/v1");
+  EXPECT_EQ(ProfileNamed("x86_64-other_sn5600-r0", ""), "sonic/v1");
+  EXPECT_EQ(ProfileNamed("", ""), "sonic/v1");
+}
+
 }  // namespace
 }  // namespace heddle::switches
