@@ -34,6 +34,10 @@ using sonic::Reason;
 using sonic::TextOf;
 
 constexpr std::string_view kStartDefault = "sonic-utilities pfcwd/main.py, `pfcwd start_default`";
+// Of which it takes 200 ms for each 32 ports with PFC: so long its looks at all of them may take.
+constexpr int kWatchdogStepMs = 200, kPortsPerStep = 32;
+// sonic-pfcwd.yang.
+constexpr int kLeastWatchdogMs = 100, kMostPollMs = 1000, kMostDetectionMs = 5000;
 
 std::string Joined(const lossless::PrioritySet& set) {
   std::string text;
@@ -80,6 +84,7 @@ class Patcher {
     queues_ = sonic::ReadQueues(live_);
     dynamic_ = TextOf(Member(Entry(live_, "DEVICE_METADATA", "localhost"), "buffer_model")) == "dynamic";
     FindStyle();
+    with_pfc_ = PortsWithPfc();
     for (const SonicWish& wish : wishes_) {
       if (!Entry(live_, "PORT", wish.port).is_object()) {
         return base::Fail(Code::kNotFound, fmt::format("PORT has no {}", Printable(wish.port, 40)));
@@ -347,30 +352,66 @@ class Patcher {
     const Reason reason =
         Because(wish, Setting::kWatchdogMs, "a port that is paused for ever stops no fabric");
     if (*time == lossless::kWatchdogOff) return editor_.Remove("PFC_WD", wish.port, reason);
-    // sonic-pfcwd.yang: no time is below POLL_INTERVAL, which all ports of the switch share.
+    const int step = kWatchdogStepMs * std::max(1, (with_pfc_ + kPortsPerStep - 1) / kPortsPerStep);
+    const bool more = step > kWatchdogStepMs;
+    const int wanted = more ? std::min(std::max(*time, step), kMostDetectionMs) : *time;
+    const std::string start = more ? fmt::format("{}: {} ms for each {} ports with PFC, and {} have it",
+                                                 kStartDefault, kWatchdogStepMs, kPortsPerStep, with_pfc_)
+                                   : std::string(kStartDefault);
+    // No time is below POLL_INTERVAL, which all ports of the switch share.
     const std::string poll = TextOf(Member(Entry(editor_.work(), "PFC_WD", "GLOBAL"), "POLL_INTERVAL"));
     const auto interval = Within(std::string_view(poll), 1, 100'000);
-    const std::string text = std::to_string(std::max(*time, interval.value_or(0)));
+    const std::string text = std::to_string(std::max(wanted, interval.value_or(0)));
     const Json& entry = Entry(live_, "PFC_WD", wish.port);
     const std::string action = TextOf(Member(entry, "action"));
     if (entry.is_object() && !action.empty() && action != "drop" && action != "forward")
       editor_.Set("PFC_WD", wish.port, "action", "drop",
                   {"an alert stops no storm", "sonic-swss orchagent/pfcwdorch.cpp"});
     if (!entry.is_object()) {
-      editor_.Set("PFC_WD", wish.port, "action", "drop", {reason.why, std::string(kStartDefault)});
-      editor_.Set("PFC_WD", wish.port, "restoration_time", text, {reason.why, std::string(kStartDefault)});
+      editor_.Set("PFC_WD", wish.port, "action", "drop", {reason.why, start});
+      editor_.Set("PFC_WD", wish.port, "restoration_time", text, {reason.why, start});
     }
-    editor_.Set("PFC_WD", wish.port, "detection_time", text, reason);
+    editor_.Set("PFC_WD", wish.port, "detection_time", text,
+                wanted == *time ? reason : Reason{reason.why, start});
     if (poll.empty()) {
-      editor_.Set("PFC_WD", "GLOBAL", "POLL_INTERVAL", std::to_string(std::min(*time, 200)),
-                  {"how often the watchdog looks", std::string(kStartDefault)});
-    } else if (interval && *interval > *time) {
+      editor_.Set("PFC_WD", "GLOBAL", "POLL_INTERVAL",
+                  std::to_string(std::min({wanted, step, kMostPollMs, LeastWatchdogTime()})),
+                  {"how often the watchdog looks", start});
+    } else if (interval && *interval > wanted) {
       Note(
           fmt::format("PFC_WD|GLOBAL POLL_INTERVAL is {} ms, so the watchdog of {} detects after that and "
                       "not after {} ms: lower "
                       "it by `pfcwd interval` (100 to 1000), and render again",
-                      *interval, wish.port, *time));
+                      *interval, wish.port, wanted));
     }
+  }
+
+  // Once all of this is done.
+  int PortsWithPfc() const {
+    int ports = 0;
+    for (const auto& [port, map] : Member(live_, "PORT_QOS_MAP").items()) {
+      if (!ours_.contains(port) && !TextOf(Member(map, "pfc_enable")).empty()) ++ports;
+    }
+    for (const SonicWish& wish : wishes_) {
+      const auto& pfc = wish.rendering.settings.pfc;
+      const bool has = pfc ? !pfc->empty()
+                           : !TextOf(Member(Entry(live_, "PORT_QOS_MAP", wish.port), "pfc_enable")).empty();
+      if (has) ++ports;
+    }
+    return ports;
+  }
+  // Of those that stand and stay, which POLL_INTERVAL may not be above.
+  int LeastWatchdogTime() const {
+    int least = kMostPollMs;
+    for (const auto& [port, entry] : Member(live_, "PFC_WD").items()) {
+      for (const std::string_view field : {"detection_time", "restoration_time"}) {
+        if (field == "detection_time" && ours_.contains(port)) continue;
+        const std::string text = TextOf(Member(entry, field));
+        const auto time = Within(std::string_view(text), kLeastWatchdogMs, kMostPollMs);
+        if (time) least = std::min(least, *time);
+      }
+    }
+    return least;
   }
 
   void Cable(const SonicWish& wish) {
@@ -444,6 +485,7 @@ class Patcher {
   const std::vector<SonicWish>& wishes_;
   std::set<std::string> ours_;  // ports
   sonic::Queues queues_;
+  int with_pfc_ = 0;  // ports
   bool dynamic_ = false, bracketed_ = false;
   std::vector<std::string> notes_;
 };

@@ -230,6 +230,55 @@ TEST(SonicPatch, IsMadeWhereAnotherPortCannotBeRead) {
   ExpectAsWanted(*patched, wishes);
 }
 
+// 64 ports with PFC, of which PFC_WD knows none.
+Json ManyPorts() {
+  Json live = Json::parse(LosslessFixture("sonic-default.json"));
+  for (int i = 0; i < 64; ++i) {
+    const std::string port = "Ethernet" + std::to_string(i * 4);
+    live["PORT"][port] = {{"admin_status", "up"}, {"mtu", "9216"}, {"speed", "400000"}};
+    live["PORT_QOS_MAP"][port] = live["PORT_QOS_MAP"]["Ethernet0"];
+  }
+  live.erase("PFC_WD");
+  return live;
+}
+
+TEST(SonicPatch, GivesTheWatchdogOfManyPortsAsMuchTimeAsSonicDoes) {
+  Json live = ManyPorts();
+  const std::vector<SonicWish> wishes{{"Ethernet0", Rendered()}};
+  const SonicPatch patch = PatchOf(live.dump(), wishes);
+  const auto patched = Patched(live.dump(), patch);
+  ASSERT_TRUE(patched) << patched.error().message;
+  const Json watchdog = Json::parse(*patched)["PFC_WD"];
+  EXPECT_EQ(watchdog["Ethernet0"],
+            (Json{{"action", "drop"}, {"detection_time", "400"}, {"restoration_time", "400"}}));
+  EXPECT_EQ(watchdog["GLOBAL"]["POLL_INTERVAL"], "400");
+  EXPECT_THAT(PatchJson(PatchOf(*patched, wishes)), Not(HasSubstr("PFC_WD"))) << "and so it stays";
+  std::string sources;
+  for (const PatchLine& line : patch.lines) {
+    if (line.where.starts_with("PFC_WD")) sources += line.source + "\n";
+  }
+  EXPECT_THAT(sources, HasSubstr("200 ms for each 32 ports with PFC, and 64 have it"));
+  // 32 ports take one step, and ports without PFC do not count.
+  int left = 0;
+  for (auto& [port, map] : live["PORT_QOS_MAP"].items()) {
+    if (port != "Ethernet0" && ++left > 31) map["pfc_enable"] = "";
+  }
+  const auto fewer = Patched(live.dump(), PatchOf(live.dump(), wishes));
+  ASSERT_TRUE(fewer) << fewer.error().message;
+  EXPECT_EQ(Json::parse(*fewer)["PFC_WD"]["Ethernet0"]["detection_time"], "200");
+}
+
+TEST(SonicPatch, LooksAsOftenAsTheShortestTimeThatStands) {
+  Json live = ManyPorts();
+  live["PFC_WD"]["Ethernet4"] = {{"action", "drop"}, {"detection_time", "300"}, {"restoration_time", "250"}};
+  const auto patched = Patched(live.dump(), PatchOf(live.dump(), {{"Ethernet0", Rendered()}}));
+  ASSERT_TRUE(patched) << patched.error().message;
+  EXPECT_EQ(Json::parse(*patched)["PFC_WD"]["GLOBAL"]["POLL_INTERVAL"], "250");
+  const auto faults = CheckSonic(*patched);
+  ASSERT_TRUE(faults);
+  EXPECT_THAT(*faults, IsEmpty());
+}
+
 TEST(SonicPatch, ReadsACableOfNoLength) {
   Json live = Json::parse(LosslessFixture("sonic-default.json"));
   live["CABLE_LENGTH"]["AZURE"] = {{"Ethernet0", "None"}, {"Ethernet4", "5m"}};
