@@ -102,7 +102,7 @@ std::vector<Trouble> SwitchTroubles(const Objects& fabric_switches) {
       troubles.back().what = "has no ConfigMap of what it should have";
       troubles.back().remedy = kube::StringAt(*rendered, {"reason"}) == "Forbidden"
                                    ? "set operator.switches.render=true in the chart's values"
-                                   : "see what the server says; docs/conditions.md";
+                                   : "its reason and message say why; docs/conditions.md";
     }
     if (compared == nullptr || kube::StringAt(*compared, {"status"}) != "False") continue;
     if (kube::StringAt(*compared, {"reason"}) != "NameInDoubt") continue;

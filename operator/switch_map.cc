@@ -18,10 +18,13 @@ namespace {
 constexpr const char* kNothing = "NOT-RENDERED.txt";  // no policy has such a name
 constexpr std::size_t kMaxConditionMessage = 1024;    // the schema's
 
-// Per policy the ports of a switch on which cables of hosts end that the policy selects.
-std::map<std::string, std::set<std::string>> PortsByPolicy(const crds::FabricSwitch& fabric_switch,
-                                                           const formats::SonicConfig& config,
-                                                           const std::vector<CabledNode>& nodes) {
+// The ports of a switch on which cables of hosts end.
+struct HostCables {
+  int cables = 0;
+  std::map<std::string, std::set<std::string>> ports;  // by the one policy that selects the host's end
+};
+HostCables CablesOf(const crds::FabricSwitch& fabric_switch, const formats::SonicConfig& config,
+                    const std::vector<CabledNode>& nodes) {
   std::vector<const crds::NodeTopology*> topologies;
   std::map<std::string, const crds::NodeTopology*> by_name;
   for (const CabledNode& node : nodes) {
@@ -29,17 +32,39 @@ std::map<std::string, std::set<std::string>> PortsByPolicy(const crds::FabricSwi
     by_name.emplace(node.name, node.topology.get());
   }
   const switches::KnownSwitch known{fabric_switch.spec.name, fabric_switch.spec.chassis_id, &config};
-  std::map<std::string, std::set<std::string>> ports;
+  HostCables found;
   for (const switches::NamedCable& cable :
        switches::CompareBothEnds(topologies, std::span(&known, 1)).names) {
     if (cable.at < 0) continue;
+    ++found.cables;
     for (const crds::LosslessWish& wish : by_name.at(cable.node)->spec.lossless) {
       const bool selects = wish.policies.size() == 1 &&
                            std::find(wish.ports.begin(), wish.ports.end(), cable.port) != wish.ports.end();
-      if (selects) ports[wish.policies.front()].insert(cable.leaf_port);
+      if (selects) found.ports[wish.policies.front()].insert(cable.leaf_port);
     }
   }
-  return ports;
+  return found;
+}
+
+// Why there is nothing to render, and what to do.
+std::string WhyNothing(int cables) {
+  if (cables > 0) {
+    return fmt::format(
+        "cables of hosts end here, {} in all, and no LosslessPolicy that can be read is the only one that "
+        "selects the host's end of any: see spec.lossless of the NodeTopologies, and let one policy select "
+        "it",
+        cables);
+  }
+  return "no host says by LLDP that a cable of its ends here, and only ports to hosts are rendered: ports to "
+         "other switches are by `kubectl heddle switch render policy.yaml --config config_db.json "
+         "--fabric-port PORT`";
+}
+
+// In the place of what may stand in the ConfigMap.
+SwitchMap Nothing(std::string reason, std::string message) {
+  SwitchMap map{.reason = std::move(reason), .message = std::move(message)};
+  map.data[kNothing] = "Not rendered: " + map.message + "\n";
+  return map;
 }
 
 std::string NotesOf(const std::vector<std::string>& notes) {
@@ -115,20 +140,21 @@ SwitchMap MapOf(const crds::FabricSwitch& fabric_switch, const switches::SonicAn
                 .good = true,
                 .reason = "Written",
                 .message = "what it should have is in the ConfigMap that renderConfigMap names"};
-  for (const auto& [name, ports] : PortsByPolicy(fabric_switch, answer.config, nodes)) {
+  const HostCables found = CablesOf(fabric_switch, answer.config, nodes);
+  for (const auto& [name, ports] : found.ports) {
     const auto policy = std::find_if(policies.read.begin(), policies.read.end(),
                                      [&, n = name](const auto& one) { return one.name == n; });
     if (policy != policies.read.end()) Put(*policy, ports, answer, map);
   }
+  if (map.data.empty()) return Nothing("NothingToRender", WhyNothing(found.cables));
   return map;
 }
 
 SwitchMap MapInDoubt(const SwitchTrouble& why) {
-  SwitchMap map{.reason = why.reason};
-  map.message = fmt::format("{}; until then no patch of it is offered{}", why.message,
-                            why.reason == "Stale" ? ": see Reachable for what keeps it from answering" : "");
-  map.data[kNothing] = "Not rendered: " + map.message + "\n";
-  return map;
+  return Nothing(
+      why.reason,
+      fmt::format("{}; until then no patch of it is offered{}", why.message,
+                  why.reason == "Stale" ? ": see Reachable for what keeps it from answering" : ""));
 }
 
 void SetRendered(const crds::FabricSwitch& object, const SwitchMap& map, const base::Result<Outcome>& written,

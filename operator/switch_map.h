@@ -28,7 +28,8 @@ struct SwitchMap {
   std::string message;  // likewise: a sentence, with what to do where it is not True
 };
 
-// For each policy that selects ports of hosts whose cables end on the switch the patch, and the same explained. Pure.
+// For each policy that alone selects ports of hosts whose cables end on the switch the patch, and the same explained;
+// of ports to other switches nothing, as no policy selects them. Pure.
 SwitchMap MapOf(const crds::FabricSwitch& fabric_switch, const switches::SonicAnswer& answer,
                 const std::vector<CabledNode>& nodes, const Policies<crds::LosslessPolicy>& policies);
 

@@ -397,6 +397,32 @@ TEST_F(SwitchReconcilerTest, RendersByTheChipOfThePlatformAndSaysWhatOneShouldKn
               testing::AllOf(HasSubstr("profile spectrum4/v1"), HasSubstr("Note: spectrum4/v1: ")));
 }
 
+TEST_F(SwitchReconcilerTest, SaysWhyThereIsNothingToRenderOfASwitch) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  server.Edit(kNodeTopologies, {"", "gpu-017"}, [](Json& object) {
+    object["spec"]["lossless"][0]["policies"] = Json::array({"roce", "other"});
+  });
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "NothingToRender");
+  EXPECT_THAT(Message(kRendered),
+              testing::AllOf(HasSubstr("cables of hosts end here, 1 in all"), HasSubstr("spec.lossless")));
+  EXPECT_THAT(KeysOfMap(), IsEmpty()) << "nor is there a ConfigMap of it";
+  server.Edit(kNodeTopologies, {"", "gpu-017"},
+              [](Json& object) { object["spec"]["lossless"][0]["policies"] = Json::array({"roce"}); });
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "Written");
+  EXPECT_THAT(KeysOfMap(), Contains("roce.patch.json"));
+  // Its last host goes: it is a spine now, for all that anybody knows.
+  server.Remove(kNodeTopologies, {"", "gpu-017"});
+  Answers("leaf-3", true);
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "NothingToRender");
+  EXPECT_THAT(Message(kRendered), HasSubstr("--fabric-port"));
+  EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
+}
+
 TEST_F(SwitchReconcilerTest, ASwitchThatNothingCanBeRenderedForIsToldSo) {
   Make("leaf-3", crds::SwitchMode::kRender);
   AnswersWith([](auto& tables) { tables["DEVICE_METADATA"]["localhost"]["switch_type"] = "voq"; });
