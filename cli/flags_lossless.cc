@@ -38,7 +38,8 @@ What a SONiC switch has to change so that a LosslessPolicy holds on its ports: t
 Maps and profiles get names of their own; those that other ports use are not edited. Nothing is sent to a switch.
 
   --format sonic     the changes, each with its reason
-  --format patch     a JSON Patch (RFC 6902) for `config apply-patch`; notes say what that refuses
+  --format patch     a JSON Patch (RFC 6902) of what `config apply-patch` takes
+  --format load      the rest, for `config load`, which goes first: new profiles, and PFC_WD's GLOBAL
   --format nvue      all `nv set` lines for Cumulus Linux, compared with nothing; needs no --config
 
 Examples:
@@ -90,7 +91,7 @@ void DefineSwitch(CLI::App& parent, Flags& flags) {
       ->allow_extra_args(false);
   made->add_option("--profile", render.profile,
                    "What the switch is: sonic/v1, spectrum/v1, spectrum4/v1, tomahawk/v1 (sonic/v1)");
-  made->add_option("--format", render.format, "sonic, patch or nvue (sonic)");
+  made->add_option("--format", render.format, "sonic, patch, load or nvue (sonic)");
   made->add_option("--cable-metres", render.cable_metres,
                    "Of hosts' cables, in place of what the policy says");
   made->add_option("--fabric-cable-metres", render.fabric_cable_metres, "Of cables between switches");

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <map>
 
 #include "base/counted.h"
@@ -13,6 +16,7 @@
 #include "formats/nvue.h"
 #include "formats/sonic_config.h"
 #include "formats/sonic_patch.h"
+#include "formats/sonic_steps.h"
 #include "formats/sonic_yang.h"
 #include "kube/object.h"
 #include "lossless/lint.h"
@@ -106,8 +110,10 @@ base::Result<Work> ReadWork(const SwitchRenderOptions& options, const ReadFile& 
     return base::Fail(Code::kInvalid, fmt::format("there is no switch profile \"{}\": name one of {}",
                                                   options.profile, lossless::SwitchProfileNames()));
   }
-  if (options.format != "sonic" && options.format != "patch" && options.format != "nvue")
-    return base::Fail(Code::kInvalid, "--format \"" + options.format + "\": write sonic, patch or nvue");
+  constexpr std::array<std::string_view, 4> kFormats{"sonic", "patch", "load", "nvue"};
+  if (std::find(kFormats.begin(), kFormats.end(), options.format) == kFormats.end())
+    return base::Fail(Code::kInvalid,
+                      "--format \"" + options.format + "\": write sonic, patch, load or nvue");
   if (options.config.empty() && (options.format != "nvue" || !options.hosts_on.empty()))
     return base::Fail(Code::kInvalid, "give the switch's configuration: --config config_db.json");
   for (const auto& metres : {options.cable_metres, options.fabric_cable_metres}) {
@@ -137,6 +143,20 @@ std::vector<Wish> Wishes(const SwitchRenderOptions& options, const Work& work) {
   return wishes;
 }
 
+// What its files are called in commands: by its hostname, where a shell takes that for a name.
+std::string FileOf(const Work& work, std::string_view what) {
+  const std::string& host = work.parsed.hostname;
+  const bool plain = !host.empty() && std::isalnum(static_cast<unsigned char>(host[0])) != 0 &&
+                     std::all_of(host.begin(), host.end(), [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+                     });
+  return fmt::format("{}.{}.json", plain ? host : "switch", what);
+}
+
+std::vector<std::string> CommandsOf(const Work& work, const formats::SonicPatch& patch) {
+  return formats::CommandsOf(formats::StepsOf(patch), FileOf(work, "load"), FileOf(work, "patch"));
+}
+
 std::string TextOf(const Work& work, const formats::SonicPatch& patch, const Style& style) {
   const std::string name = work.parsed.hostname.empty() ? "the switch" : work.parsed.hostname;
   const std::string ports = base::Counted(work.ports.size(), "port");
@@ -150,7 +170,11 @@ std::string TextOf(const Work& work, const formats::SonicPatch& patch, const Sty
                   base::Counted(patch.lines.size(), "change"), work.policy.name, ports, work.profile->name);
   text +=
       switches::Explain(patch, [&](const std::string& line) { return style.Paint(line, Colour::kFaint); });
-  text += "\n`--format patch` is what `config apply-patch` takes. Heddle sends nothing to a switch.\n";
+  text +=
+      "\nHeddle sends nothing to a switch. On it, in this order, with what `--format load` and `--format "
+      "patch` "
+      "print in these files:\n";
+  for (const std::string& command : CommandsOf(work, patch)) text += "  " + command + "\n";
   return ProseText(text, style);
 }
 
@@ -158,11 +182,8 @@ Json JsonOf(const Work& work, const formats::SonicPatch& patch,
             const std::vector<formats::SonicFault>& faults) {
   Json operations = Json::array(), wrong = Json::array(), ports = Json::array();
   for (const formats::PatchLine& line : patch.lines) {
-    Json one{{"op", line.op},
-             {"path", line.path},
-             {"where", line.where},
-             {"why", line.why},
-             {"source", line.source}};
+    Json one{{"op", line.op},   {"path", line.path},     {"where", line.where},
+             {"why", line.why}, {"source", line.source}, {"by", formats::TakenBy(line)}};
     if (!line.value.empty()) one["value"] = Json::parse(line.value, nullptr, false);
     if (!line.before.empty()) one["before"] = line.before;
     operations.push_back(std::move(one));
@@ -171,9 +192,10 @@ Json JsonOf(const Work& work, const formats::SonicPatch& patch,
     wrong.push_back({{"where", fault.where}, {"what", fault.what}, {"model", fault.model}});
   for (const auto& [port, facing] : work.ports)
     ports.push_back({{"port", port}, {"facing", lossless::PortFacingName(facing)}});
-  return {{"switch", work.parsed.hostname}, {"policy", work.policy.name},     {"profile", work.profile->name},
-          {"ports", std::move(ports)},      {"patch", std::move(operations)}, {"notes", patch.notes},
-          {"faults", std::move(wrong)}};
+  return {{"switch", work.parsed.hostname}, {"policy", work.policy.name},
+          {"profile", work.profile->name},  {"ports", std::move(ports)},
+          {"patch", std::move(operations)}, {"notes", patch.notes},
+          {"faults", std::move(wrong)},     {"commands", CommandsOf(work, patch)}};
 }
 
 // A policy that contradicts itself is rendered for nobody.
@@ -222,8 +244,16 @@ Output SwitchRender(const SwitchRenderOptions& options, const ReadFile& read, co
   faults.insert(faults.end(), found->made.begin(), found->made.end());
   if (look.format != Format::kText) {
     output.out = Printed(JsonOf(*work, *patch, faults), look.format);
-  } else if (options.format == "patch") {
-    output.out = formats::PatchJson(*patch);
+  } else if (options.format == "patch" || options.format == "load") {
+    const formats::SonicSteps steps = formats::StepsOf(*patch);
+    const std::string load = steps.load.empty() ? "{}\n" : steps.load;
+    output.out = options.format == "patch" ? steps.patch : load;
+    if (!steps.load.empty() || !steps.removals.empty()) {
+      output.err +=
+          "Note: `config apply-patch` refuses some of it; in this order, with what --format load and "
+          "--format patch print:\n";
+      for (const std::string& command : CommandsOf(*work, *patch)) output.err += "  " + command + "\n";
+    }
   } else {
     output.out = TextOf(*work, *patch, look.style);
   }

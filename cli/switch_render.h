@@ -18,7 +18,7 @@ struct SwitchRenderOptions {
   std::vector<std::string> hosts_on;  // files of NodeTopologies: the ports that their cables end on
   std::vector<std::string> fabric_ports;
   std::string profile = "sonic/v1";
-  std::string format = "sonic";  // "sonic" with why and source, "patch" as RFC 6902, "nvue"
+  std::string format = "sonic";  // "sonic" with why and source, "patch" as RFC 6902, "load", "nvue"
   std::optional<int> cable_metres, fabric_cable_metres;
 };
 

@@ -223,7 +223,16 @@ void Editor::Diff(const std::string& table, std::vector<PatchLine>& lines) const
   const Json &before = Member(live_, table), &after = Member(work_, table);
   if (before == after || !after.is_object()) return;
   if (!before.is_object()) {
-    if (!after.empty()) lines.push_back(Line("add", {table}, nullptr, &after, ReasonOf(table, "", "")));
+    if (after.empty()) return;
+    Json first = after;
+    // `config apply-patch` takes its ports and refuses GLOBAL (sonic_steps.h), so that they stand apart.
+    const bool apart = table == "PFC_WD" && after.contains("GLOBAL");
+    if (apart) first = Json::object({{"GLOBAL", after.at("GLOBAL")}});
+    lines.push_back(Line("add", {table}, nullptr, &first, ReasonOf(table, apart ? "GLOBAL" : "", "")));
+    for (const auto& [key, value] : after.items()) {
+      if (apart && key != "GLOBAL")
+        lines.push_back(Line("add", {table, key}, nullptr, &value, ReasonOf(table, key, "")));
+    }
     return;
   }
   // The configuration has no empty tables.

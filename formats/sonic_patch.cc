@@ -93,30 +93,11 @@ class Patcher {
     }
     SonicPatch patch;
     patch.lines = editor_.Lines();
-    NoteWhatIsRefused(patch.lines);
     patch.notes = std::move(notes_);
     return patch;
   }
 
  private:
-  // `config apply-patch` has a list of what may change in some tables (sonic-utilities, generic_config_updater,
-  // gcu_field_operation_validators.conf.json), and refuses a whole patch for one other operation.
-  void NoteWhatIsRefused(const std::vector<PatchLine>& lines) {
-    std::set<std::string> tables;
-    for (const PatchLine& line : lines) {
-      for (const std::string table : {"WRED_PROFILE", "BUFFER_PROFILE", "PFC_WD/GLOBAL"}) {
-        if (line.path.starts_with("/" + table)) tables.insert(table);
-      }
-      if (line.path == "/PFC_WD") tables.insert("PFC_WD/GLOBAL");
-    }
-    for (const std::string& table : tables) {
-      Note(fmt::format(
-          "`config apply-patch` refuses most changes of {}: write those lines by `config load`{}, then "
-          "render again for the rest",
-          table, table == "PFC_WD/GLOBAL" ? " or `pfcwd interval`" : ""));
-    }
-  }
-
   // Before 2022 references were "[TABLE|NAME]"; a switch that writes them so reads them so.
   void FindStyle() {
     for (const auto& [port, map] : Member(live_, "PORT_QOS_MAP").items()) {

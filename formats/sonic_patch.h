@@ -10,7 +10,7 @@
 namespace heddle::formats {
 
 // What has to change in a SONiC switch's configuration so that ports have what was rendered for them: the least, each
-// line with why and who says so. Heddle writes to no switch: a person gives it to `config apply-patch`.
+// line with why and who says so. Heddle writes to no switch: a person does, in the steps of sonic_steps.h.
 
 // What one port should have.
 struct SonicWish {
@@ -46,7 +46,7 @@ struct SonicPatch {
 [[nodiscard]] base::Result<SonicPatch> PatchSonic(std::string_view live, std::string_view policy,
                                                   const std::vector<SonicWish>& wishes);
 
-// The JSON Patch document, "[]" where nothing changes.
+// The JSON Patch document, "[]" where nothing changes. Of all lines, which no one command of SONiC's need take.
 std::string PatchJson(const SonicPatch& patch);
 
 // What the configuration becomes. Errors: kInvalid where the patch does not fit it.

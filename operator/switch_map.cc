@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "base/counted.h"
+#include "formats/sonic_steps.h"
 #include "lossless/policy.h"
 #include "switches/cables.h"
 #include "switches/render.h"
@@ -97,6 +99,14 @@ void PutFailure(const std::string& policy, const std::string& why, SwitchMap& ma
   Complain(map, "NotRendered", fmt::format("LosslessPolicy {}: {}", policy, why));
 }
 
+std::string HowTo(const std::vector<std::string>& commands) {
+  if (commands.empty()) return "";
+  std::string text =
+      "Heddle sends nothing to a switch. On it, in this order, with the keys of this ConfigMap as files:\n";
+  for (const std::string& command : commands) text += "  " + command + "\n";
+  return text;
+}
+
 // What one policy wants of the switch, and what SONiC's models have against it.
 void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
          const switches::SonicAnswer& answer, SwitchMap& map) {
@@ -122,11 +132,15 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
                          FirstOf(faults->before)));
   }
   const lossless::SwitchProfile& profile = switches::ProfileOf(answer);
-  map.data[policy.name + ".patch.json"] = formats::PatchJson(*patch);
+  const std::string load = policy.name + ".load.json", rest = policy.name + ".patch.json";
+  const formats::SonicSteps steps = formats::StepsOf(*patch);
+  if (!steps.load.empty()) map.data[load] = steps.load;
+  map.data[rest] = steps.patch;
   map.data[policy.name + ".txt"] =
-      fmt::format(
-          "{}: {} changes for LosslessPolicy {} on {} ports, profile {}. Apply: sudo config apply-patch\n\n",
-          answer.config.hostname, patch->lines.size(), policy.name, ports.size(), profile.name) +
+      fmt::format("{}: {} for LosslessPolicy {} on {}, profile {}\n{}\n", answer.config.hostname,
+                  base::Counted(patch->lines.size(), "change"), policy.name,
+                  base::Counted(ports.size(), "port"), profile.name,
+                  HowTo(formats::CommandsOf(steps, load, rest))) +
       switches::Explain(*patch, [](const std::string& line) { return line; }) +
       (profile.note.empty() ? "" : fmt::format("Note: {}: {}\n", profile.name, profile.note)) +
       NotesOf(patch->notes) + LinesOf(faults->before);

@@ -37,6 +37,15 @@ def rows_of(operation):
     return {f"{steps[0]}|{steps[1]}": {steps[2]: value}}
 
 
+def rows_in_order(data, policy):
+    """What the parts of a ConfigMap set, as its text has them run: config load, then config apply-patch."""
+    load = json.loads(data.get(f"{policy}.load.json", "{}"))
+    for table, entries in load.items():
+        yield {f"{table}|{key}": fields for key, fields in entries.items()}
+    for operation in json.loads(data[f"{policy}.patch.json"]):
+        yield rows_of(operation)
+
+
 class FabricSwitchesTest(BedTestCase):
     mostly_waits = True
 
@@ -125,7 +134,7 @@ class FabricSwitchesTest(BedTestCase):
                              "the Fabric to say so")
         self.wait_event("tor-a", "CablesContradict")
         data = self.apply_what_was_rendered("tor-a")
-        self.assertIn("Apply: sudo config apply-patch", data["roce.txt"])
+        self.assertIn("sudo config apply-patch roce.patch.json", data["roce.txt"])
         self.assertEqual([one["verdict"] for one in self.cables("gpu-001")], ["Lossless"])
         self.wait_event("tor-a", "CablesLossless")
         # Another test asks for a Secret that no value names.
@@ -138,8 +147,8 @@ class FabricSwitchesTest(BedTestCase):
     def apply_what_was_rendered(self, name):
         """What was rendered goes to the switch by a person's hand; Heddle only reads."""
         data = self.rendered(name)
-        for operation in json.loads(data["roce.patch.json"]):
-            self.switches[name].rows("CONFIG_DB", rows_of(operation))
+        for rows in rows_in_order(data, "roce"):
+            self.switches[name].rows("CONFIG_DB", rows)
         self.wait_condition(name, "Lossless", "True", "Lossless", timeout=90)
         return data
 
@@ -322,8 +331,8 @@ class FabricSwitchesTest(BedTestCase):
         self.assertIn("DSCP 26", said["message"])
         self.wait_condition("tor-a", "Counted", "True")
         # As a person on the switch would: of no peer's doing, and told by redis' own notifications long before the next poll.
-        for operation in json.loads(self.rendered("tor-a")["roce.patch.json"]):
-            for key, fields in rows_of(operation).items():
+        for rows in rows_in_order(self.rendered("tor-a"), "roce"):
+            for key, fields in rows.items():
                 pairs = [word for field, value in fields.items() for word in (field, value)]
                 there.redis.cli("HSET", key, *pairs, database=4)
         self.wait_condition("tor-a", "Lossless", "True", "Lossless", timeout=90)

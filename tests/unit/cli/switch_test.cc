@@ -126,7 +126,7 @@ TEST(SwitchRenderCommand, SaysWhatIsWrongWithTheQuestion) {
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .profile = "junos/v1"}),
               HasSubstr("name one of sonic/v1, spectrum/v1, spectrum4/v1, tomahawk/v1"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .format = "xml"}),
-              HasSubstr("write sonic, patch or nvue"));
+              HasSubstr("write sonic, patch, load or nvue"));
   EXPECT_THAT(error({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .cable_metres = 0}),
               HasSubstr("1 to 100000 metres"));
   EXPECT_THAT(error({.policy = kNodes, .config = kLeaf, .ports = {"Ethernet0"}}),
@@ -263,12 +263,38 @@ TEST(SwitchRenderCommand, RendersForAPortThatHasNothingYet) {
   EXPECT_EQ(patched["PORT_QOS_MAP"]["Ethernet4"]["pfc_enable"], "3");
 }
 
-TEST(SwitchRenderCommand, NamesWhatApplyPatchRefuses) {
-  const Output output =
-      Render({.policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .profile = "spectrum/v1"});
-  EXPECT_THAT(output.out, HasSubstr("WRED_PROFILE|HEDDLE_"));
-  EXPECT_THAT(output.err, HasSubstr("Note: `config apply-patch` refuses most changes of WRED_PROFILE"));
-  EXPECT_THAT(output.err, HasSubstr("Note: spectrum/v1: "));
+TEST(SwitchRenderCommand, PartsWhatApplyPatchTakesFromWhatItRefusesAndSaysInWhichOrder) {
+  SwitchRenderOptions options{
+      .policy = kDefaults, .config = kLeaf, .ports = {"Ethernet0"}, .profile = "spectrum/v1"};
+  const std::string commands =
+      "  sudo config load -y leaf-3.load.json\n  sudo config apply-patch leaf-3.patch.json\n"
+      "  sudo config save -y\n";
+  const Output all = Render(options);
+  EXPECT_THAT(all.out, AllOf(HasSubstr("WRED_PROFILE|HEDDLE_"), HasSubstr(commands)));
+  EXPECT_THAT(all.err, HasSubstr("Note: spectrum/v1: "));
+  options.format = "patch";
+  const Output patch = Render(options);
+  EXPECT_THAT(patch.out, Not(HasSubstr("\"/WRED_PROFILE")));
+  EXPECT_THAT(patch.err, AllOf(HasSubstr("Note: `config apply-patch` refuses some"), HasSubstr(commands)));
+  options.format = "load";
+  const Json load = Json::parse(Render(options).out);
+  EXPECT_EQ(load.size(), 1u) << load;
+  EXPECT_TRUE(load.contains("WRED_PROFILE"));
+  options.format = "sonic";
+  const Json json = Json::parse(Render(options, Format::kJson).out);
+  EXPECT_EQ(json["commands"].size(), 3u);
+  for (const Json& line : json["patch"]) {
+    const bool profile = line["path"].get<std::string>().starts_with("/WRED_PROFILE");
+    EXPECT_EQ(line["by"], profile ? "config load" : "config apply-patch") << line;
+  }
+}
+
+TEST(SwitchRenderCommand, PutsNoHostnameIntoACommandThatAShellTakesForMore) {
+  Json config = Json::parse(*FromDisk(kLeaf));
+  config["DEVICE_METADATA"]["localhost"]["hostname"] = "leaf; reboot";
+  const Output output = SwitchRender({.policy = kDefaults, .config = "leaf", .ports = {"Ethernet0"}},
+                                     With({{"leaf", config.dump()}}), {});
+  EXPECT_THAT(output.out, HasSubstr("sudo config apply-patch switch.patch.json\n"));
 }
 
 TEST(SwitchRenderCommand, MakesNvueCommandsAndNoJson) {

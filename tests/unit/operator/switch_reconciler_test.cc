@@ -423,6 +423,19 @@ TEST_F(SwitchReconcilerTest, SaysWhyThereIsNothingToRenderOfASwitch) {
   EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
 }
 
+TEST_F(SwitchReconcilerTest, GivesWhatApplyPatchRefusesAKeyOfItsOwnWithTheCommandsInOrder) {
+  AddPolicy(kLosslessPolicies, "roce",
+            {{"switchMarking", {{"minBytes", 150000}, {"maxBytes", 1500000}, {"probabilityPercent", 100}}}});
+  Make("leaf-3", crds::SwitchMode::kRender);
+  Reconcile();
+  EXPECT_THAT(KeysOfMap(), ElementsAre("roce.load.json", "roce.patch.json", "roce.txt"));
+  EXPECT_THAT(TextOfMap("roce.load.json"), HasSubstr("WRED_PROFILE"));
+  EXPECT_THAT(TextOfMap("roce.patch.json"), Not(HasSubstr("\"/WRED_PROFILE")));
+  EXPECT_THAT(TextOfMap("roce.txt"),
+              HasSubstr("  sudo config load -y roce.load.json\n  sudo config apply-patch roce.patch.json\n"
+                        "  sudo config save -y\n"));
+}
+
 TEST_F(SwitchReconcilerTest, ASwitchThatNothingCanBeRenderedForIsToldSo) {
   Make("leaf-3", crds::SwitchMode::kRender);
   AnswersWith([](auto& tables) { tables["DEVICE_METADATA"]["localhost"]["switch_type"] = "voq"; });
