@@ -11,7 +11,7 @@ from bed.heddle import NAMESPACE
 from guest_bed import NIC, NODE, PORT, GuestBed, lab
 
 sys.path.insert(0, str(REPOSITORY / "tests" / "switches"))
-from switches import Switches, leaf  # noqa: E402  pylint: disable=wrong-import-position
+from switches import Switches, leaf, rendered_rows  # noqa: E402  pylint: disable=wrong-import-position
 
 LEAF, LEAF_PORT = "leaf-3", "Ethernet8"
 # As `lldpcli -f json0 show neighbors` prints it.
@@ -89,13 +89,7 @@ class SwitchGuestTest(GuestBed):
         """A person does it; Heddle only reads."""
         stands = self.rest.get(path("fabricswitches", name=LEAF))["status"]["renderConfigMap"]
         data = self.rest.get(path("configmaps", NAMESPACE, name=stands))["data"]
-        for operation in json.loads(data[f"{self.policy}.patch.json"]):
-            table, *below = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
-            value = operation.get("value")
-            if not below:
-                rows = {f"{table}|{key}": fields for key, fields in value.items()}
-            else:
-                rows = {f"{table}|{below[0]}": {below[1]: value} if below[1:] else value}
+        for rows in rendered_rows(data, self.policy):
             self.switches[LEAF].rows("CONFIG_DB", rows)
 
     def row(self, key):

@@ -14,7 +14,7 @@ from bed.testing import BedTestCase, options
 sys.path.insert(0, str(REPOSITORY / "tests" / "support"))
 sys.path.insert(0, str(REPOSITORY / "tests" / "switches"))
 import machines  # noqa: E402  pylint: disable=wrong-import-position
-from switches import Switches, leaf, port  # noqa: E402  pylint: disable=wrong-import-position
+from switches import Switches, leaf, port, rendered_rows  # noqa: E402  pylint: disable=wrong-import-position
 
 NODES = ("gpu-001",)  # two of one recording would be cabled to one port
 # As the recorded machine's LLDP calls them; four lanes a port, so Ethernet0, Ethernet4.
@@ -24,26 +24,6 @@ QUICK = ("--lossless=apply", "--lossless-interval=1", "--lossless-drain=0.2", "-
 
 def condition(item, kind):
     return next((one for one in item.get("status", {}).get("conditions", []) if one["type"] == kind), {})
-
-
-def rows_of(operation):
-    """What one operation of a JSON Patch sets in the switch's own tables."""
-    steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
-    value = operation.get("value")
-    if len(steps) == 1:
-        return {f"{steps[0]}|{key}": fields for key, fields in (value or {}).items()}
-    if len(steps) == 2:
-        return {f"{steps[0]}|{steps[1]}": value}
-    return {f"{steps[0]}|{steps[1]}": {steps[2]: value}}
-
-
-def rows_in_order(data, policy):
-    """What the parts of a ConfigMap set, as its text has them run: config load, then config apply-patch."""
-    load = json.loads(data.get(f"{policy}.load.json", "{}"))
-    for table, entries in load.items():
-        yield {f"{table}|{key}": fields for key, fields in entries.items()}
-    for operation in json.loads(data[f"{policy}.patch.json"]):
-        yield rows_of(operation)
 
 
 class FabricSwitchesTest(BedTestCase):
@@ -147,7 +127,7 @@ class FabricSwitchesTest(BedTestCase):
     def apply_what_was_rendered(self, name):
         """What was rendered goes to the switch by a person's hand; Heddle only reads."""
         data = self.rendered(name)
-        for rows in rows_in_order(data, "roce"):
+        for rows in rendered_rows(data, "roce"):
             self.switches[name].rows("CONFIG_DB", rows)
         self.wait_condition(name, "Lossless", "True", "Lossless", timeout=90)
         return data
@@ -331,7 +311,7 @@ class FabricSwitchesTest(BedTestCase):
         self.assertIn("DSCP 26", said["message"])
         self.wait_condition("tor-a", "Counted", "True")
         # As a person on the switch would: of no peer's doing, and told by redis' own notifications long before the next poll.
-        for rows in rows_in_order(self.rendered("tor-a"), "roce"):
+        for rows in rendered_rows(self.rendered("tor-a"), "roce"):
             for key, fields in rows.items():
                 pairs = [word for field, value in fields.items() for word in (field, value)]
                 there.redis.cli("HSET", key, *pairs, database=4)

@@ -65,6 +65,26 @@ def leaf(hostname, ports=64, *, name=None, dialect="sonic", hwsku="generic", qos
     return {"name": name or hostname, "dialect": dialect, "leaf": made, **other}
 
 
+def _rows_of(operation):
+    """What one operation of a JSON Patch sets in the switch's own tables."""
+    steps = [step.replace("~1", "/").replace("~0", "~") for step in operation["path"].split("/")[1:]]
+    value = operation.get("value")
+    if len(steps) == 1:
+        return {f"{steps[0]}|{key}": fields for key, fields in (value or {}).items()}
+    if len(steps) == 2:
+        return {f"{steps[0]}|{steps[1]}": value}
+    return {f"{steps[0]}|{steps[1]}": {steps[2]: value}}
+
+
+def rendered_rows(data, policy):
+    """What the parts of a ConfigMap set, as its text has them run: config load, then config apply-patch."""
+    load = json.loads(data.get(f"{policy}.load.json", "{}"))
+    for table, entries in load.items():
+        yield {f"{table}|{key}": fields for key, fields in entries.items()}
+    for operation in json.loads(data[f"{policy}.patch.json"]):
+        yield _rows_of(operation)
+
+
 class Authority:
     """An authority of its own, by openssl, and what it signs: `issue` gives the files of a certificate and its key."""
 
