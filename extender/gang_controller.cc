@@ -103,6 +103,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     troubles_.clear();
     counted_at_.clear();
     lapsed_.clear();
+    bound_claims_.clear();
     PublishKept({});
     metrics_.Waiting(0);
     return {};

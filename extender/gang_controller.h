@@ -167,6 +167,8 @@ class GangController {
   std::uint64_t read_in_term_ = 0;      // the last that has read all; the worker's
   std::set<GangKey> waiting_;           // for a plan; found again by looking at every gang
   std::map<GangKey, base::MonotonicTime> counted_at_;
+  // Claims whose volume is there and ties no pod to a node, and when that was read; see VolumeRefusal.
+  std::map<kube::ObjectKey, base::MonotonicTime> bound_claims_;
   std::string pod_groups_;  // the version in which one was found last
   struct Trouble {
     base::MonotonicTime asked;

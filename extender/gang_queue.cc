@@ -15,6 +15,9 @@ namespace {
 const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
 const kube::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume", false};
 
+constexpr std::chrono::minutes kBoundFor{30};  // for so long what was read of a bound claim holds
+constexpr std::size_t kMostClaims = 50'000;    // remembered, beside those of one gang: 10 MB
+
 // Only a gang that would fit if others left has something to wait for.
 bool IsBlocked(placement::RefusalReason reason) {
   return reason == placement::RefusalReason::kNotEnoughFree ||
@@ -106,7 +109,6 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
     look.snapshot = std::make_shared<const Snapshot>(TakeSnapshot(Inputs(key)));
   }
   const GangInput input = look.Input(clock_.WallNow());
-  ASSIGN_OR_RETURN(const auto volumes, VolumeRefusal(look.members, stop));
   const auto refuse = [&](const std::string& reason, const std::string& sentence) -> base::Status {
     crds::GangStatus status = RefusedStatus(input, reason, sentence);
     if (status == look.gang->status) return {};
@@ -114,7 +116,6 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
     return WriteStatus(*look.gang, std::move(status),
                        told ? std::nullopt : std::optional(Note{true, reason, sentence}), stop);
   };
-  if (volumes) return refuse(volumes->reason, volumes->sentence);
 
   const base::MonotonicTime start = clock_.Now();
   // One that ran once had a place, and lost all of it: this is a repair, too.
@@ -122,7 +123,20 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
   const Spares spares = had_place ? Spares::kUse : Spares::kLeave;
   PlanAnswer answer = PlanMembers(*look.snapshot, look.members, pass.kept, spares);
   metrics_.Planned(std::holds_alternative<PlannedGang>(answer), clock_.Now() - start);
-  if (auto* plan = std::get_if<PlannedGang>(&answer)) {
+  auto* plan = std::get_if<PlannedGang>(&answer);
+  placement::Refusal refusal;
+  if (plan == nullptr) {
+    refusal = pass.kept.empty() ? std::get<placement::Refusal>(std::move(answer))
+                                : ApartFromItsTurn(*look.snapshot, look.members, spares);
+  }
+  const bool blocked = plan == nullptr && IsBlocked(refusal.reason);
+  // Not of a gang that has no place on this cluster anyway. One that waits for room is asked, too: others would be made
+  // to leave, or kept from nodes, for pods that cannot start.
+  if (plan != nullptr || blocked) {
+    ASSIGN_OR_RETURN(const auto volumes, VolumeRefusal(look.members, stop));
+    if (volumes) return refuse(volumes->reason, volumes->sentence);
+  }
+  if (plan != nullptr) {
     for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
     crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
     const std::set<std::int32_t> nodes(status.placement->nodes.begin(), status.placement->nodes.end());
@@ -136,22 +150,22 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
     if (again.gang != nullptr && again.gang->status.placement) TRY(WriteRankFile(again, stop));
     return {};
   }
-  const placement::Refusal refusal = pass.kept.empty()
-                                         ? std::get<placement::Refusal>(std::move(answer))
-                                         : ApartFromItsTurn(*look.snapshot, look.members, spares);
   const auto waited = input.now - look.gang->created_at.value_or(input.now);
   std::string sentence = WithLeftOut(refusal);
   const std::string holders = Holders(*look.snapshot, key.owner_uid);
-  if (IsBlocked(refusal.reason) && !holders.empty()) sentence += "; " + holders;
+  if (blocked && !holders.empty()) sentence += "; " + holders;
   const std::chrono::nanoseconds left = look.gang->spec.wait.value_or(std::chrono::seconds(0)) - waited;
-  if (IsBlocked(refusal.reason) && left.count() <= 0) {
+  if (blocked && left.count() <= 0) {
     TRY(MakeRoom(look, pass, sentence, stop));
-  } else if (IsBlocked(refusal.reason)) {
+  } else if (blocked) {
     queue_.AddAfter(std::string(kPlanKey), left);  // nothing else may happen until then
   }
   return refuse(std::string(placement::RefusalReasonName(refusal.reason)), sentence);
 }
 
+// A claim keeps its volume for as long as it is there, and a volume its nodes: what was found in order is not read
+// again for a while, since a gang of a thousand pods may have as many claims, and is asked at each walk. Only who
+// deletes a claim under a gang that waits, and makes it again, is noticed late.
 base::Result<std::optional<InputRefusal>> GangController::VolumeRefusal(const GangMembers& members,
                                                                         const std::stop_token& stop) {
   std::set<std::string> claims;
@@ -159,8 +173,13 @@ base::Result<std::optional<InputRefusal>> GangController::VolumeRefusal(const Ga
     if (!rank) continue;
     for (std::string& name : ClaimNames(*rank->pod)) claims.insert(std::move(name));
   }
+  const base::MonotonicTime now = clock_.Now();
+  if (bound_claims_.size() >= kMostClaims) bound_claims_.clear();
   for (const std::string& name : claims) {
-    const auto claim = client_.Get(kClaims, {members.key.ns, name}, stop);
+    const kube::ObjectKey key{members.key.ns, name};
+    const auto known = bound_claims_.find(key);
+    if (known != bound_claims_.end() && now - known->second < kBoundFor) continue;
+    const auto claim = client_.Get(kClaims, key, stop);
     if (!claim && claim.error().code == base::Code::kNotFound) {
       return InputRefusal{"NotModelled",
                           "the volume claim " + name + " does not exist yet; create and bind it first"};
@@ -173,7 +192,10 @@ base::Result<std::optional<InputRefusal>> GangController::VolumeRefusal(const Ga
                                              "volume will be; bind it first"};
     }
     ASSIGN_OR_RETURN(const kube::Json object, client_.Get(kVolumes, {"", volume}, stop), "read a volume");
-    if (kube::Find(object, {"spec", "nodeAffinity", "required"}) == nullptr) continue;
+    if (kube::Find(object, {"spec", "nodeAffinity", "required"}) == nullptr) {
+      bound_claims_[key] = now;
+      continue;
+    }
     return InputRefusal{"NotModelled",
                         "the volume of the claim " + name +
                             " is tied to some nodes (spec.nodeAffinity), "
