@@ -298,7 +298,7 @@ base::Status GangController::Perform(const GangKey& key, Look& look, Action acti
     return {};
   }
   if (std::holds_alternative<NeedsPlan>(action)) {
-    waiting_.insert(key);
+    waiting_.try_emplace(key);
     metrics_.Waiting(int(waiting_.size()));
     queue_.AddAfter(std::string(kPlanKey), options_.settle);
     return {};

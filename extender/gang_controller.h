@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -118,6 +119,11 @@ class GangController {
 
   base::Status PlanWaiting(const std::stop_token& stop);
   base::Status PlanOne(const GangKey& key, QueuePass& pass, const std::stop_token& stop);
+  // `news`: words that are written at once, although the reason is the same.
+  base::Status Refuse(const Look& look, const std::string& reason, const std::string& sentence, bool news,
+                      const std::stop_token& stop);
+  // Whether a gang that was told the reason just now is told its newest words later.
+  bool HoldsWordsBack(const GangKey& key);
   void PublishKept(KeptNodes kept);
 
   // In gang_preemption.cc. Adds what it does to the sentence of the refusal.
@@ -165,7 +171,8 @@ class GangController {
   std::atomic<std::uint64_t> term_{0};  // how often leadership has begun
   SnapshotKeeper snapshots_;            // the worker's
   std::uint64_t read_in_term_ = 0;      // the last that has read all; the worker's
-  std::set<GangKey> waiting_;           // for a plan; found again by looking at every gang
+  // For a plan, and when each was last told why it has none; found again by looking at every gang.
+  std::map<GangKey, std::optional<base::MonotonicTime>> waiting_;
   std::map<GangKey, base::MonotonicTime> counted_at_;
   // Claims whose volume is there and ties no pod to a node, and when that was read; see VolumeRefusal.
   std::map<kube::ObjectKey, base::MonotonicTime> bound_claims_;

@@ -1,5 +1,6 @@
 // The queue of the gang controller: who is planned next, and what waits behind whom.
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <tuple>
@@ -15,6 +16,8 @@ namespace {
 const kube::Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true};
 const kube::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume", false};
 
+constexpr std::chrono::seconds kSameReason{
+    30};  // for so long the words of the same reason are kept as they are
 constexpr std::chrono::minutes kBoundFor{30};  // for so long what was read of a bound claim holds
 constexpr std::size_t kMostClaims = 50'000;    // remembered, beside those of one gang: 10 MB
 
@@ -55,7 +58,7 @@ std::vector<GangKey> GangController::WaitingInOrder() {
   std::vector<Place> places;
   std::map<GangKey, std::shared_ptr<const crds::Gang>> gangs;
   for (const auto& gang : cache_.Inputs(std::nullopt).gangs) gangs.emplace(KeyOfGang(*gang), gang);
-  for (const GangKey& key : waiting_) {
+  for (const auto& [key, told] : waiting_) {
     const auto gang = gangs.find(key);
     if (gang == gangs.end()) {
       queue_.Add(key.ToString());
@@ -109,14 +112,6 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
     look.snapshot = std::make_shared<const Snapshot>(TakeSnapshot(Inputs(key)));
   }
   const GangInput input = look.Input(clock_.WallNow());
-  const auto refuse = [&](const std::string& reason, const std::string& sentence) -> base::Status {
-    crds::GangStatus status = RefusedStatus(input, reason, sentence);
-    if (status == look.gang->status) return {};
-    const bool told = status.reason == look.gang->status.reason;
-    return WriteStatus(*look.gang, std::move(status),
-                       told ? std::nullopt : std::optional(Note{true, reason, sentence}), stop);
-  };
-
   const base::MonotonicTime start = clock_.Now();
   // One that ran once had a place, and lost all of it: this is a repair, too.
   const bool had_place = crds::FindCondition(look.gang->status.conditions, crds::kRunning) != nullptr;
@@ -134,7 +129,7 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
   // to leave, or kept from nodes, for pods that cannot start.
   if (plan != nullptr || blocked) {
     ASSIGN_OR_RETURN(const auto volumes, VolumeRefusal(look.members, stop));
-    if (volumes) return refuse(volumes->reason, volumes->sentence);
+    if (volumes) return Refuse(look, volumes->reason, volumes->sentence, false, stop);
   }
   if (plan != nullptr) {
     for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
@@ -155,12 +150,43 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
   const std::string holders = Holders(*look.snapshot, key.owner_uid);
   if (blocked && !holders.empty()) sentence += "; " + holders;
   const std::chrono::nanoseconds left = look.gang->spec.wait.value_or(std::chrono::seconds(0)) - waited;
+  bool news = false;  // whom it makes leave, or awaits: for one gang at a time
   if (blocked && left.count() <= 0) {
+    const std::size_t before = sentence.size();
+    const bool others = pass.making_room;
     TRY(MakeRoom(look, pass, sentence, stop));
+    const bool ours = !others && pass.making_room;
+    news = ours && look.gang->status.message.find(sentence.substr(before)) == std::string::npos;
   } else if (blocked) {
     queue_.AddAfter(std::string(kPlanKey), left);  // nothing else may happen until then
   }
-  return refuse(std::string(placement::RefusalReasonName(refusal.reason)), sentence);
+  return Refuse(look, std::string(placement::RefusalReasonName(refusal.reason)), sentence, news, stop);
+}
+
+base::Status GangController::Refuse(const Look& look, const std::string& reason, const std::string& sentence,
+                                    bool news, const std::stop_token& stop) {
+  crds::GangStatus status = RefusedStatus(look.Input(clock_.WallNow()), reason, sentence);
+  if (status == look.gang->status) return {};
+  const bool told = status.reason == look.gang->status.reason;
+  if (told && !news && !HoldsSlots(*look.gang) && HoldsWordsBack(look.members.key)) return {};
+  TRY(WriteStatus(*look.gang, std::move(status),
+                  told ? std::nullopt : std::optional(Note{true, reason, sentence}), stop));
+  waiting_[look.members.key] = clock_.Now();
+  return {};
+}
+
+// What others hold and how much is free stands in the words of all that wait, so one job that starts or ends would
+// have every one of them written anew. Whoever was told the reason can wait for its newest words; they are written on
+// a grid, so that a thousand gangs do not have the queue walked for each.
+bool GangController::HoldsWordsBack(const GangKey& key) {
+  using Grid = std::chrono::duration<std::int64_t, std::ratio<5>>;
+  const auto waiting = waiting_.find(key);
+  if (waiting == waiting_.end() || !waiting->second) return false;
+  const base::MonotonicTime now = clock_.Now(), again = *waiting->second + kSameReason;
+  if (now >= again) return false;
+  queue_.AddAfter(std::string(kPlanKey),
+                  std::chrono::ceil<Grid>(again) - now);  // nothing else may happen until then
+  return true;
 }
 
 // A claim keeps its volume for as long as it is there, and a volume its nodes: what was found in order is not read

@@ -55,6 +55,15 @@ class Queue : public testing::Test {
     return gang ? gang->status.message : "";
   }
 
+  int Told(const std::string& job) const {
+    const auto gang = cluster.GangOf(job);
+    int told = 0;
+    for (const test::ApiRequest& write : cluster.server.writes()) {
+      told += gang && write.plural == "gangs" && write.key.name == gang->name ? 1 : 0;
+    }
+    return told;
+  }
+
   Cluster cluster;
 };
 
@@ -113,6 +122,43 @@ TEST_F(Queue, MakesNoRoomForAGangWhoseVolumeIsNotBound) {
   EXPECT_TRUE(
       extender.Until([&] { return !cluster.Summary("low").starts_with("Running"); }, std::chrono::minutes(2)))
       << Message("high");
+}
+
+class Words : public Queue {
+ protected:
+  Words() : Queue("su:1 node:4 gpu:8 nic:8 rail:8") { cluster.PutLonePod("first", Name(0), 8); }
+};
+
+TEST_F(Words, OfTheSameReasonAreWrittenOnceInHalfAMinuteAndTheLastOfThemByThemselves) {
+  RunningExtender extender(cluster);
+  cluster.Submit({.pods = 4, .parallelism = "tp=8,dp=4"});
+  ASSERT_TRUE(extender.Until([&] { return Message("train").find("1 pod of no gang") != std::string::npos; }))
+      << Message("train");
+  cluster.server.ClearRequests();
+  for (int i = 0; i < 6; ++i) {
+    cluster.PutLonePod("more-" + std::to_string(i), Name(1), 1);
+    extender.Pass(seconds(2));
+  }
+  EXPECT_EQ(Told("train"), 0) << "it was told why twelve seconds ago";
+  ASSERT_TRUE(extender.Until([&] { return Told("train") > 0; }, seconds(40)));
+  EXPECT_THAT(Message("train"), HasSubstr("7 pods of no gang hold 14 GPUs"));
+  extender.Pass(seconds(60));
+  EXPECT_EQ(Told("train"), 1);
+}
+
+TEST_F(Words, OfAnotherReasonAreWrittenAtOnce) {
+  RunningExtender extender(cluster);
+  JobWords words = WithClaim("train");
+  words.pods = 4;
+  words.parallelism = "tp=8,dp=4";
+  cluster.Submit(words);
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("train") == "Waiting: NotModelled"; }))
+      << cluster.Summary("train");
+  PutBoundClaim(cluster);
+  cluster.PutLonePod("second", Name(1), 8);  // a reason to walk
+  EXPECT_TRUE(
+      extender.Until([&] { return cluster.Summary("train") == "Waiting: NotEnoughFree"; }, seconds(5)))
+      << cluster.Summary("train");
 }
 
 }  // namespace
