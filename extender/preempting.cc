@@ -117,6 +117,10 @@ std::vector<std::size_t> ByName(const std::vector<Holder>& holders) {
   return order;
 }
 
+bool MayYield(const Holder& holder, int priority) {
+  return !holder.leaving && holder.why_not.empty() && holder.priority < priority;
+}
+
 // One fabric's answer.
 class RoomInFabric {
  public:
@@ -143,7 +147,7 @@ class RoomInFabric {
     std::vector<Victim> victims;
     for (const std::size_t i : ByName(holders_)) {
       const Holder& holder = holders_[i];
-      if (holder.leaving || !holder.why_not.empty() || holder.priority >= members_.spec.priority) continue;
+      if (!MayYield(holder, members_.spec.priority)) continue;
       if (claims_.Of(i).empty()) continue;
       candidates.push_back(i);
       victims.push_back({claims_.Of(i), CostOf(snapshot_, holder, now)});
@@ -242,6 +246,13 @@ double LostGpuHours(const Snapshot& snapshot, const Holder& holder, base::WallTi
 RoomChoice ChooseRoom(const Snapshot& snapshot, const GangMembers& members, const std::set<std::string>& kept,
                       const std::vector<Holder>& holders, base::WallTime now) {
   using Kind = RoomChoice::Kind;
+  const int priority = members.spec.priority;
+  // Most gangs wait behind their equals, and there is nothing to try: each fabric would be copied and planned again.
+  if (std::none_of(holders.begin(), holders.end(), [priority](const Holder& holder) {
+        return holder.leaving || MayYield(holder, priority);
+      })) {
+    return {Kind::kNone, {}, {}, CannotYieldWords(holders, priority)};
+  }
   std::vector<RoomInFabric> fabrics;
   fabrics.reserve(snapshot.fabrics.size());
   for (const FabricView& view : snapshot.fabrics) {
@@ -263,8 +274,7 @@ RoomChoice ChooseRoom(const Snapshot& snapshot, const GangMembers& members, cons
     least = cost;
     best = std::move(choice);
   }
-  best.sentence =
-      least ? VictimWords(holders, best.victims) : CannotYieldWords(holders, members.spec.priority);
+  best.sentence = least ? VictimWords(holders, best.victims) : CannotYieldWords(holders, priority);
   return best;
 }
 

@@ -127,6 +127,17 @@ TEST(ChooseRoom, TakesNobodyOfEqualOrHigherPriority) {
   EXPECT_EQ(choice.sentence, "");
 }
 
+// Whoever asks has found no place, though two nodes are free: new gangs leave spares, for example.
+TEST(ChooseRoom, TriesNothingWhereNobodyLeavesNorMayBeMadeTo) {
+  Room room(2);
+  room.Gang("equal", {0}, 100);
+  room.Gang("queued", {1}).why_not = "it is Kueue's";
+  const RoomChoice choice = room.Choose();
+  EXPECT_EQ(choice.kind, Kind::kNone);
+  EXPECT_THAT(choice.nodes, IsEmpty());
+  EXPECT_EQ(choice.sentence, "of lower priority, but not to be preempted: gang train/queued (it is Kueue's)");
+}
+
 TEST(ChooseRoom, TakesNobodyWhereNothingHelps) {
   Room room(3);
   room.Gang("low", {0, 1});
