@@ -13,6 +13,9 @@ namespace heddle::extender {
 namespace {
 
 constexpr std::chrono::seconds kCountPeriod{1};  // metrics are scraped far less often
+// Each pod that is bound is a reason to walk the queue. While a large gang is let go that is done this often only, or
+// it would wait for a walk after each of its slices.
+constexpr std::chrono::seconds kBetweenWalks{2};
 
 // To observe is to change nothing.
 ControllerOptions Checked(ControllerOptions options) {
@@ -104,6 +107,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     counted_at_.clear();
     lapsed_.clear();
     bound_claims_.clear();
+    releasing_.clear();
     PublishKept({});
     metrics_.Waiting(0);
     return {};
@@ -111,7 +115,16 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
   if (!leading_) return {};
   if (key == kLeadKey) return BeginToLead(stop);
   if (!may_write()) return {};  // every gang is looked at once leadership has begun
-  if (key == kPlanKey) return PlanWaiting(stop);
+  if (key == kPlanKey) {
+    const std::chrono::nanoseconds left = walked_at_ + kBetweenWalks - clock_.Now();
+    if (!releasing_.empty() && left.count() > 0) {
+      queue_.AddAfter(key, left);
+      return {};
+    }
+    base::Status walked = PlanWaiting(stop);
+    walked_at_ = clock_.Now();
+    return walked;
+  }
   if (key == kYieldKey) return YieldAll(stop);
   if (key == kSettleKey) {
     cache_.SettleOverdue(stop);
@@ -275,6 +288,7 @@ void GangController::NoteLapsed(const GangKey& key, const Look& look) {
 }
 
 base::Status GangController::Reconcile(const GangKey& key, const std::stop_token& stop) {
+  if (auto left = LeftToRelease(key)) return LetGo(key, *std::move(left), stop);
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
   if (look.gang == nullptr) counted_at_.erase(key);
   if (look.gang == nullptr || HoldsSlots(*look.gang)) troubles_.erase(key);
@@ -317,8 +331,8 @@ base::Status GangController::Perform(const GangKey& key, Look& look, Action acti
     if (done && priced && predicted) metrics_.Observed(*predicted, priced->heddle);
   } else if (const auto* repair = std::get_if<RepairRanks>(&action)) {
     return Repair(look, *repair, stop);
-  } else if (const auto* release = std::get_if<ReleasePods>(&action)) {
-    done = Release(key, look, *release, stop);
+  } else if (std::holds_alternative<ReleasePods>(action)) {
+    done = Release(key, stop);
   }
   if (done) queue_.Add(key.ToString());
   return done;

@@ -72,6 +72,17 @@ class GangController {
     KeptNodes emptied;         // those of them that others are made to leave
     bool making_room = false;  // for one gang at a time
   };
+  // A release that is done in slices.
+  struct Releasing {
+    std::vector<PodPatch> patches;
+    std::string gang;     // its "ns/name"
+    std::string version;  // the Gang's resourceVersion when it was decided
+    std::uint64_t term = 0;
+    base::MonotonicTime until;  // then it is decided anew
+    std::size_t next = 0;       // of the patches
+    int refusals = 0;
+    base::Status refused = {};  // the last of them
+  };
   // Somebody who holds GPUs, and the object to write to.
   struct Holding {
     Holder holder;
@@ -107,8 +118,9 @@ class GangController {
   base::Status WriteCounts(const GangKey& key, const crds::Gang& gang, UpdateStatus update,
                            const std::stop_token& stop);
   base::Status Repair(const Look& look, const RepairRanks& repair, const std::stop_token& stop);
-  base::Status Release(const GangKey& key, const Look& look, const ReleasePods& release,
-                       const std::stop_token& stop);
+  base::Status Release(const GangKey& key, const std::stop_token& stop);
+  base::Status LetGo(const GangKey& key, Releasing releasing, const std::stop_token& stop);
+  std::optional<Releasing> LeftToRelease(const GangKey& key);
   std::string OtherGangOf(const kube::Json& rank_file, const crds::Gang& gang);
   base::Status WriteRankFile(const Look& look, const std::stop_token& stop);
   base::Status MakeComputeDomain(const Look& look, const std::stop_token& stop);
@@ -174,6 +186,9 @@ class GangController {
   // For a plan, and when each was last told why it has none; found again by looking at every gang.
   std::map<GangKey, std::optional<base::MonotonicTime>> waiting_;
   std::map<GangKey, base::MonotonicTime> counted_at_;
+  // Between two slices; found again in the pods that are still gated.
+  std::map<GangKey, Releasing> releasing_;
+  base::MonotonicTime walked_at_;  // through the queue
   // Claims whose volume is there and ties no pod to a node, and when that was read; see VolumeRefusal.
   std::map<kube::ObjectKey, base::MonotonicTime> bound_claims_;
   std::string pod_groups_;  // the version in which one was found last

@@ -11,6 +11,15 @@ namespace heddle::extender {
 
 using base::Code;
 
+namespace {
+
+// The one worker lets pods go for so long before it looks at what else there is: what a repair elsewhere may take.
+constexpr std::chrono::milliseconds kReleaseSlice{100};
+// For so long a release goes on without a new look. Each costs a LIST of all Gangs.
+constexpr std::chrono::seconds kReleaseStands{15};
+
+}  // namespace
+
 base::Status GangController::Create(const CreateGang& create, const std::stop_token& stop) {
   auto created = client_.Create(kGangs, crds::SpecApplyJson(create.gang), stop);
   if (!created && created.error().code == Code::kAlreadyExists) {
@@ -126,13 +135,14 @@ base::Status GangController::Repair(const Look& look, const RepairRanks& repair,
   return {};
 }
 
-base::Status GangController::Release(const GangKey& key, const Look& look, const ReleasePods& release,
-                                     const std::stop_token& stop) {
+base::Status GangController::Release(const GangKey& key, const std::stop_token& stop) {
   // Another leader may have planned over us since our commit, also for a rank that is let go long after the others: the
   // decision must stand on a consistent read too.
   TRY(cache_.ReadGangs(stop), "check for overlapping plans");
-  ASSIGN_OR_RETURN(const Look again, LookAt(key, stop));
-  if (!std::holds_alternative<ReleasePods>(Decide(again.Input(clock_.WallNow())))) {
+  ASSIGN_OR_RETURN(const Look look, LookAt(key, stop));
+  Action action = Decide(look.Input(clock_.WallNow()));
+  auto* release = std::get_if<ReleasePods>(&action);
+  if (release == nullptr) {
     queue_.Add(key.ToString());
     return {};
   }
@@ -142,25 +152,54 @@ base::Status GangController::Release(const GangKey& key, const Look& look, const
   if (const base::Status made = MakeComputeDomain(look, stop); !made) {
     return Blamed(look, "NoComputeDomain", made.error(), stop);
   }
+  return LetGo(key,
+               {.patches = std::move(release->patches),
+                .gang = look.gang->ns + "/" + look.gang->name,
+                .version = look.gang->resource_version,
+                .term = read_in_term_,
+                .until = clock_.Now() + kReleaseStands},
+               stop);
+}
+
+// In slices, since it is a request a pod and nobody else is looked at meanwhile: after each the gang goes to the end of
+// the queue. A crash loses nothing of it: the pods that are left are those that are still gated.
+base::Status GangController::LetGo(const GangKey& key, Releasing releasing, const std::stop_token& stop) {
   // One pod that the server refuses does not hold up the others; a server that refuses many is left alone for
   // a while.
   constexpr int kMostRefusals = 8;
-  base::Status refused;
-  int refusals = 0;
-  for (const PodPatch& patch : release.patches) {
+  const base::MonotonicTime start = clock_.Now();
+  for (; releasing.next < releasing.patches.size(); ++releasing.next) {
     if (!may_write() || stop.stop_requested()) return {};
-    base::Status patched = PatchPod(patch, stop);
+    if (clock_.Now() - start >= kReleaseSlice) {
+      releasing_.insert_or_assign(key, std::move(releasing));
+      queue_.Add(key.ToString());
+      return {};
+    }
+    base::Status patched = PatchPod(releasing.patches[releasing.next], stop);
     if (patched) {
       metrics_.Released(1);
       continue;
     }
-    refused = patched;
-    if (patched.error().code != Code::kInvalid || ++refusals == kMostRefusals) return patched;
+    releasing.refused = patched;
+    if (patched.error().code != Code::kInvalid || ++releasing.refusals == kMostRefusals) return patched;
   }
-  if (!refused) return refused;
-  Say("Let go of pods key=" + look.gang->ns + "/" + look.gang->name +
-      " count=" + std::to_string(release.patches.size()));
+  if (!releasing.refused) return releasing.refused;
+  Say("Let go of pods key=" + releasing.gang + " count=" + std::to_string(releasing.patches.size()));
+  queue_.Add(key.ToString());
   return {};
+}
+
+// What is left of a release, where it still stands as it was decided: to look at all pods and Gangs again before each
+// slice would cost more than the slice.
+std::optional<GangController::Releasing> GangController::LeftToRelease(const GangKey& key) {
+  const auto found = releasing_.find(key);
+  if (found == releasing_.end()) return std::nullopt;
+  Releasing left = std::move(found->second);
+  releasing_.erase(found);
+  const auto gang = cache_.GangOf(key);
+  const bool stands = left.term == read_in_term_ && clock_.Now() < left.until && gang != nullptr &&
+                      gang->resource_version == left.version;
+  return stands ? std::optional(std::move(left)) : std::nullopt;
 }
 
 // The gang that a file of ranks belongs to, where that one lives and is no gang of the same thing. Of the same thing

@@ -1,0 +1,147 @@
+// A release is a request a pod, and the others are not to wait for all of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "extender/resources.h"
+#include "tests/unit/extender/cluster.h"
+
+namespace heddle::extender {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Cluster;
+using test::JobWords;
+using test::RunningExtender;
+using ::testing::IsEmpty;
+
+constexpr const char* kTwoUnits = "su:2 node:8 gpu:8 nic:8 rail:8 spine:2 rate:400";
+const JobWords kRuns{.name = "runs", .pods = 2, .parallelism = "tp=8,dp=2"};
+const JobWords kBig{.name = "big", .pods = 8, .parallelism = "tp=8,dp=8"};
+
+bool IsRelease(const test::ApiRequest& request, std::string_view job) {
+  return request.plural == "pods" && request.method == "PATCH" &&
+         request.key.name.starts_with(std::string(job) + "-");
+}
+
+// Each patch of a pod takes longer than a slice.
+void SlowPatches(Cluster& cluster, std::function<void()> before_the_first = {}) {
+  auto first = std::make_shared<std::atomic<bool>>(true);
+  cluster.server.Intercept([&cluster, first, before = std::move(before_the_first)](
+                               const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (!IsRelease(request, "big")) return std::nullopt;
+    if (first->exchange(false) && before) before();
+    cluster.clock.Advance(milliseconds(300));
+    return std::nullopt;
+  });
+}
+
+TEST(Release, LetsTheRepairOfAnotherGangBePlannedBetweenTwoSlices) {
+  Cluster cluster(kTwoUnits);
+  RunningExtender extender(cluster);
+  const std::string uid = cluster.Submit(kRuns);
+  ASSERT_TRUE(extender.Until([&] {
+    cluster.BindReleased();
+    return cluster.Summary("runs").starts_with("Running");
+  })) << cluster.Summary("runs");
+  const std::string node = kube::StringAt(cluster.Pod("runs-1"), {"spec", "nodeName"});
+  cluster.server.Edit(kube::kNodes, {"", node},
+                      [](kube::Json& object) { object["spec"]["unschedulable"] = true; });
+  ASSERT_TRUE(extender.Until([&] { return extender.controller().current()->Unusable(node) == "Cordoned"; }));
+  cluster.server.ClearRequests();
+  std::atomic<bool> begun = false;
+  SlowPatches(cluster, [&] {
+    begun = true;
+    cluster.server.Remove(kube::kPods, {"train", "runs-1"});
+    cluster.PutPod(kRuns, uid, 1);
+    const std::string remade = kube::Uid(cluster.Pod("runs-1"));
+    for (int i = 0; i < 5000 && !extender.controller().KnowsGangPod(remade); ++i) {
+      (void)cluster.server.WaitUntil([] { return false; }, milliseconds(2));
+    }
+  });
+  cluster.Submit(kBig);
+  ASSERT_TRUE(extender.Until([&] { return begun.load(); })) << cluster.Summary("big");
+  // From here on the patches alone move the time.
+  ASSERT_TRUE(cluster.server.WaitUntil([&] { return cluster.Released("big") == 8; }))
+      << cluster.Summary("big");
+
+  const std::string gang = cluster.GangOf("runs")->name;
+  std::size_t at = 0, repaired = 0, last_patch = 0;
+  int patches = 0, lists = 0;
+  for (const test::ApiRequest& request : cluster.server.requests()) {
+    ++at;
+    if (IsRelease(request, "big")) last_patch = at;
+    patches += IsRelease(request, "big") ? 1 : 0;
+    if (request.Line().starts_with("PUT gangs/status") && request.key.name == gang && repaired == 0)
+      repaired = at;
+    lists +=
+        request.plural == "gangs" && request.method == "GET" && request.key.name.empty() && !request.watch()
+            ? 1
+            : 0;
+  }
+  EXPECT_GT(repaired, 0u);
+  EXPECT_LT(repaired, last_patch) << "it did not wait for the release to end";
+  EXPECT_EQ(patches, 8);
+  EXPECT_LE(lists, 2) << "one for each release, and none for a slice";
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
+int PlansRefused(RunningExtender& extender) {
+  const std::string text = extender.controller().MetricsText();
+  const std::string name = "heddle_extender_plans_total{outcome=\"refused\"} ";
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
+}
+
+TEST(Release, DoesNotWaitForAWalkOfTheQueueAfterEachSlice) {
+  Cluster cluster(kTwoUnits);
+  cluster.PutLonePod("holder", "node-00", 8);
+  RunningExtender extender(cluster);
+  cluster.Submit({.name = "waits", .pods = 16, .parallelism = "tp=8,dp=16"});
+  ASSERT_TRUE(extender.Until([&] { return cluster.Summary("waits") == "Waiting: NotEnoughFree"; }))
+      << cluster.Summary("waits");
+  std::atomic<bool> begun = false;
+  std::atomic<int> before = 0, seen = 0;
+  cluster.server.Intercept([&](const test::ApiRequest& request) -> std::optional<kube::HttpResponse> {
+    if (!IsRelease(request, "big")) return std::nullopt;
+    if (!begun.exchange(true)) before = PlansRefused(extender);
+    cluster.PutLonePod("more-" + std::to_string(seen++), "node-00", 0);
+    cluster.clock.Advance(milliseconds(300));
+    return std::nullopt;
+  });
+  JobWords first = kBig;
+  first.priority = 9;  // or all nodes would be kept for the other
+  cluster.Submit(first);
+  ASSERT_TRUE(extender.Until([&] { return begun.load(); })) << cluster.Summary("big");
+  ASSERT_TRUE(cluster.server.WaitUntil([&] { return cluster.Released("big") == 8; }))
+      << cluster.Summary("big");
+  EXPECT_LE(PlansRefused(extender) - before, 3) << "eight slices in 2.4 s";
+}
+
+TEST(Release, GoesOnWhereItWasAfterAKillBetweenTwoSlices) {
+  for (int writes = 1; writes < 12; ++writes) {
+    Cluster cluster(kTwoUnits);
+    SlowPatches(cluster);
+    cluster.Submit(kBig);
+    test::MortalTransport mortal(cluster.server, writes);
+    {
+      RunningExtender doomed(cluster, mortal);
+      (void)doomed.Until([&] { return mortal.dead() || cluster.Released("big") == 8; });
+    }
+    RunningExtender extender(cluster);
+    ASSERT_TRUE(extender.Until([&] {
+      cluster.BindReleased();
+      return cluster.Summary("big") == "Running 8/8";
+    })) << writes
+        << ": " << cluster.Summary("big");
+    EXPECT_THAT(cluster.Violations(), IsEmpty()) << writes;
+    int patches = 0;
+    for (const test::ApiRequest& request : cluster.server.writes())
+      patches += IsRelease(request, "big") ? 1 : 0;
+    EXPECT_EQ(patches, 8) << "each pod once, killed after write " << writes;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::extender
