@@ -41,7 +41,7 @@ std::optional<std::int64_t> NumberMark(const kube::Json& object, std::string_vie
 
 namespace {
 
-// Claims on GPUs are compared by owner_uid alone, and names repeat from namespace to namespace.
+// Not by the name alone: the UID of an owner is one in all namespaces too, and that of a group is to be as good.
 GangKey KeyOfGroup(const std::string& ns, const std::string& group) {
   return {ns, group + "@" + ns, 0};
 }

@@ -66,7 +66,9 @@ base::Result<GangController::Holding> GangController::HoldingOf(const Look& look
   const GangKey key = KeyOfGang(*gang);
   const base::WallTime now = clock_.WallNow();
   Holding holding{
-      {.name = Titled(*gang), .owner_uid = key.owner_uid, .priority = gang->spec.priority}, gang, nullptr};
+      {.name = Titled(*gang), .ns = key.ns, .owner_uid = key.owner_uid, .priority = gang->spec.priority},
+      gang,
+      nullptr};
   Holder& holder = holding.holder;
   const auto* told = crds::FindCondition(gang->status.conditions, crds::kPreempted);
   if (told != nullptr && told->status == crds::ConditionStatus::kTrue) {
@@ -102,6 +104,7 @@ GangController::Holding GangController::HoldingOf(
     const std::vector<std::shared_ptr<const crds::Gang>>& gangs) const {
   const base::WallTime now = clock_.WallNow();
   Holding holding{{.name = "pod " + pod.key.ToString(),
+                   .ns = pod.gang.ns,
                    .owner_uid = pod.gang.owner_uid,
                    .pod_uid = pod.uid,
                    .priority = pod.priority,
@@ -133,24 +136,26 @@ GangController::Holding GangController::HoldingOf(
 base::Result<std::vector<GangController::Holding>> GangController::Holdings(const Look& look,
                                                                             const std::stop_token& stop) {
   const SnapshotInputs inputs = Inputs(std::nullopt);
-  std::map<std::string, std::shared_ptr<const crds::Gang>> gangs;
+  using Owner = std::pair<std::string, std::string>;  // namespace and owner_uid
+  std::map<Owner, std::shared_ptr<const crds::Gang>> gangs;
   for (const auto& gang : inputs.gangs) {
-    if (HoldsSlots(*gang)) gangs.emplace(KeyOfGang(*gang).owner_uid, gang);
+    if (HoldsSlots(*gang)) gangs.emplace(Owner(gang->ns, KeyOfGang(*gang).owner_uid), gang);
   }
-  std::set<std::string> gang_owners, lone_pods;
+  std::set<Owner> gang_owners;
+  std::set<std::string> lone_pods;
   for (const auto& [node, on_node] : look.snapshot->holds) {
     for (const Hold& hold : on_node) {
-      if (hold.owner_uid == look.members.key.owner_uid) continue;
-      if (gangs.contains(hold.owner_uid)) {
-        gang_owners.insert(hold.owner_uid);
+      if (hold.IsOf(look.members.key)) continue;
+      if (Owner owner(hold.ns, hold.owner_uid); gangs.contains(owner)) {
+        gang_owners.insert(std::move(owner));
       } else if (!hold.pod_uid.empty()) {
         lone_pods.insert(hold.pod_uid);
       }
     }
   }
   std::vector<Holding> holdings;
-  for (const std::string& uid : gang_owners) {
-    ASSIGN_OR_RETURN(Holding one, HoldingOf(look, gangs.at(uid), stop));
+  for (const Owner& owner : gang_owners) {
+    ASSIGN_OR_RETURN(Holding one, HoldingOf(look, gangs.at(owner), stop));
     holdings.push_back(std::move(one));
   }
   for (const auto& pod : inputs.pods) {

@@ -147,7 +147,7 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
   }
   const auto waited = input.now - look.gang->created_at.value_or(input.now);
   std::string sentence = WithLeftOut(refusal);
-  const std::string holders = Holders(*look.snapshot, key.owner_uid);
+  const std::string holders = Holders(*look.snapshot, key);
   if (blocked && !holders.empty()) sentence += "; " + holders;
   const std::chrono::nanoseconds left = look.gang->spec.wait.value_or(std::chrono::seconds(0)) - waited;
   bool news = false;  // whom it makes leave, or awaits: for one gang at a time

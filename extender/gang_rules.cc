@@ -65,7 +65,7 @@ std::optional<std::string> SlotTrouble(const GangInput& input, const crds::Place
     return "GPU " + crds::FormatGpuIndexes(bad) + " of " + row.node + " is not healthy";
   }
   std::vector<std::string> names;
-  for (const Hold& hold : input.snapshot.Conflicts(row.node, row.gpus, input.members.key.owner_uid)) {
+  for (const Hold& hold : input.snapshot.Conflicts(row.node, row.gpus, input.members.key)) {
     if (TheirsComesFirst(input, hold, told)) names.push_back(hold.name);
   }
   if (names.empty()) return std::nullopt;

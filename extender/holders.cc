@@ -26,13 +26,13 @@ std::string InBrackets(const std::set<std::string>& names) {
 
 }  // namespace
 
-std::string Holders(const Snapshot& snapshot, const std::string& except_owner_uid) {
+std::string Holders(const Snapshot& snapshot, const GangKey& except) {
   std::set<std::string> gangs, pods;
   int of_gangs = 0, of_pods = 0;
   for (const auto& [node, on_node] : snapshot.holds) {
     for (const Hold& hold : on_node) {
-      if (hold.owner_uid == except_owner_uid) continue;
-      const auto gang = snapshot.gangs.find(hold.owner_uid);
+      if (hold.IsOf(except)) continue;
+      const auto gang = snapshot.gangs.find({hold.ns, hold.owner_uid});
       const bool known = gang != snapshot.gangs.end();
       (known ? gangs : pods).insert(known ? gang->second : hold.name);
       (known ? of_gangs : of_pods) += std::popcount(hold.gpus);

@@ -20,7 +20,8 @@ constexpr std::size_t kMostNames = 3;
 constexpr int kNobody = -1;  // whose claim is not among the holders: the gang's own, and strangers'
 
 bool Owns(const Holder& holder, const Hold& hold) {
-  return holder.pod_uid.empty() ? hold.owner_uid == holder.owner_uid : hold.pod_uid == holder.pod_uid;
+  if (!holder.pod_uid.empty()) return hold.pod_uid == holder.pod_uid;
+  return hold.IsOf({holder.ns, holder.owner_uid, 0});
 }
 
 // What the end of each holder would free in one fabric. A GPU that two claim is freed by neither: the end of one alone
@@ -29,13 +30,18 @@ class Claims {
  public:
   Claims(const Snapshot& snapshot, const FabricView& view, const std::vector<Holder>& holders)
       : of_(holders.size()) {
-    std::map<std::string_view, int> by_owner, by_pod;
+    std::map<std::pair<std::string_view, std::string_view>, int> by_owner;
+    std::map<std::string_view, int> by_pod;
     for (std::size_t i = 0; i < holders.size(); ++i) {
-      const bool gang = holders[i].pod_uid.empty();
-      (gang ? by_owner : by_pod).emplace(gang ? holders[i].owner_uid : holders[i].pod_uid, int(i));
+      const Holder& one = holders[i];
+      if (one.pod_uid.empty()) {
+        by_owner.emplace(std::pair<std::string_view, std::string_view>(one.ns, one.owner_uid), int(i));
+      } else {
+        by_pod.emplace(one.pod_uid, int(i));
+      }
     }
     const auto whose = [&](const Hold& hold) {
-      const auto gang = by_owner.find(hold.owner_uid);
+      const auto gang = by_owner.find({hold.ns, hold.owner_uid});
       if (gang != by_owner.end()) return gang->second;
       const auto pod = by_pod.find(hold.pod_uid);
       return hold.pod_uid.empty() || pod == by_pod.end() ? kNobody : pod->second;
@@ -279,7 +285,7 @@ RoomChoice ChooseRoom(const Snapshot& snapshot, const GangMembers& members, cons
 }
 
 bool FitsAnew(const Snapshot& snapshot, const GangMembers& members) {
-  const std::vector<Holder> own{{.name = "it", .owner_uid = members.key.owner_uid}};
+  const std::vector<Holder> own{{.name = "it", .ns = members.key.ns, .owner_uid = members.key.owner_uid}};
   GangMembers remade = members;
   for (auto& rank : remade.ranks) {
     if (!rank || rank->facts.gated) continue;

@@ -13,10 +13,11 @@ namespace heddle::extender {
 
 // Whose end would make room for the head of the queue. Pure; whoever asks has seen that it finds no place.
 
-// Somebody who holds GPUs: a gang, with all claims of its owner_uid, or one pod of no gang.
+// Somebody who holds GPUs: a gang, with all claims of its ns and owner_uid, or one pod of no gang.
 struct Holder {
   std::string name;       // "gang train/a", "pod other/b"; ties go to names
-  std::string owner_uid;  // as in Hold
+  std::string ns;         // as in Hold
+  std::string owner_uid;  // the same
   std::string pod_uid;    // empty = it is a gang
   int priority = 0;
   // It is on its way out, so its room is as good as free; and who it makes room for is the gang that asks.

@@ -48,6 +48,7 @@ Hold SlotHold(const Holder& holder, std::uint32_t gpus, bool told) {
           Hold::Source::kReserved,
           "",
           KeyOfGang(gang).owner_uid,
+          gang.ns,
           "gang " + gang.ns + "/" + gang.name,
           holder.demand == nullptr ? placement::Resources{} : *holder.demand,
           gang.status.planned_at,
@@ -94,9 +95,15 @@ void AddTold(const PodFacts& pod, std::vector<Reservation>& all) {
 }  // namespace
 
 Hold HoldOf(const PodFacts& pod, std::uint32_t gpus, Hold::Source source) {
-  return {
-      gpus,         source, pod.uid, pod.gang.owner_uid, "pod " + pod.key.ToString(), pod.demand.resources,
-      std::nullopt, false};
+  return {gpus,
+          source,
+          pod.uid,
+          pod.gang.owner_uid,
+          pod.gang.ns,
+          "pod " + pod.key.ToString(),
+          pod.demand.resources,
+          std::nullopt,
+          false};
 }
 
 std::vector<Reservation> ReservationsOf(const SnapshotInputs& inputs) {

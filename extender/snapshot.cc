@@ -131,12 +131,12 @@ std::string Snapshot::Unusable(const std::string& name) const {
 }
 
 std::vector<Hold> Snapshot::Conflicts(const std::string& node, std::uint32_t gpus,
-                                      const std::string& owner_uid) const {
+                                      const GangKey& gang) const {
   std::vector<Hold> conflicts;
   const auto held = holds.find(node);
   if (held == holds.end()) return conflicts;
   for (const Hold& hold : held->second) {
-    if ((gpus == 0 || (hold.gpus & gpus) != 0) && hold.owner_uid != owner_uid) conflicts.push_back(hold);
+    if ((gpus == 0 || (hold.gpus & gpus) != 0) && !hold.IsOf(gang)) conflicts.push_back(hold);
   }
   return conflicts;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "crds/fabric.h"
@@ -73,11 +74,14 @@ struct Hold {
   std::uint32_t gpus = 0;  // bit = GPU index
   Source source = Source::kReserved;
   std::string pod_uid;                       // empty for a reservation without a pod
-  std::string owner_uid;                     // as in GangKey
+  std::string owner_uid;                     // as in GangKey, and nobody's alone: a label may have said it
+  std::string ns;                            // of pod or gang; the two together say whose it is
   std::string name;                          // "pod ns/name" or "gang ns/name", for sentences
   placement::Resources resources;            // that go with the GPUs
   std::optional<base::WallTime> planned_at;  // of a reservation
   bool told = false;  // a reservation whose pod is past the gate with these GPUs in its plan
+  // Of any attempt.
+  bool IsOf(const GangKey& gang) const { return owner_uid == gang.owner_uid && ns == gang.ns; }
   friend bool operator==(const Hold&, const Hold&) = default;
 };
 
@@ -112,14 +116,15 @@ struct FabricView {
 struct Snapshot {
   std::vector<FabricView> fabrics;
   ByNode<Shared<NodeFacts>> nodes;
-  ByNode<std::vector<Hold>> holds;           // only of nodes that have some
-  std::map<std::string, int> left_out;       // nodes outside of every fabric, by word
-  std::map<std::string, std::string> gangs;  // "ns/owner" of the gangs that hold slots, by owner_uid
-  std::set<std::string> silent;              // nodes that are NotReady: few, mostly none
-  std::set<std::string> faulty;              // as in FabricSet
-  std::set<std::string> excluded;            // as in FabricSet
-  GivenByGang given;                         // gangs whose pods' devices can be held against their plans
-  ByNode<std::vector<GivenPod>> given_on;    // what `given` is the sum of
+  ByNode<std::vector<Hold>> holds;      // only of nodes that have some
+  std::map<std::string, int> left_out;  // nodes outside of every fabric, by word
+  // "ns/owner" of the gangs that hold slots, by namespace and owner_uid.
+  std::map<std::pair<std::string, std::string>, std::string> gangs;
+  std::set<std::string> silent;            // nodes that are NotReady: few, mostly none
+  std::set<std::string> faulty;            // as in FabricSet
+  std::set<std::string> excluded;          // as in FabricSet
+  GivenByGang given;                       // gangs whose pods' devices can be held against their plans
+  ByNode<std::vector<GivenPod>> given_on;  // what `given` is the sum of
   // Wholly free, healthy nodes that new gangs leave in each NVLink domain over several nodes. Repairs may use them.
   int spares = 0;
 
@@ -128,9 +133,8 @@ struct Snapshot {
   const topology::Node* Topology(const std::string& name) const;
   // Why a gang's pod cannot run on this node; empty = it can.
   std::string Unusable(const std::string& name) const;
-  // What stands between an owner's pod and these GPUs (0 = all): holds of others that overlap, in order.
-  std::vector<Hold> Conflicts(const std::string& node, std::uint32_t gpus,
-                              const std::string& owner_uid) const;
+  // What stands between a gang's pod and these GPUs (0 = all): holds of others that overlap, in order.
+  std::vector<Hold> Conflicts(const std::string& node, std::uint32_t gpus, const GangKey& gang) const;
   // The indexes among these that are not healthy, or not there.
   std::uint32_t Unhealthy(const std::string& node, std::uint32_t gpus) const;
 };

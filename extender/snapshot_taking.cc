@@ -32,7 +32,7 @@ void AddGangs(const SnapshotInputs& inputs, KnownLoads& known, Snapshot& snapsho
   known.ForgetOthers();
   snapshot.gangs.clear();
   for (const auto& gang : holders) {
-    snapshot.gangs[KeyOfGang(*gang).owner_uid] = gang->ns + "/" + crds::GangTitle(gang->spec);
+    snapshot.gangs[{gang->ns, KeyOfGang(*gang).owner_uid}] = gang->ns + "/" + crds::GangTitle(gang->spec);
   }
 }
 

@@ -74,7 +74,7 @@ TEST(LeaderWorkerSet, TheSameNameInTwoNamespacesIsTwoGangs) {
   Json there = SetPod(0, 0);
   there["metadata"]["namespace"] = "other";
   EXPECT_NE(MembershipOf(there).key.owner_uid, MembershipOf(SetPod(0, 0)).key.owner_uid)
-      << "claims on GPUs are told apart by owner_uid alone";
+      << "as the UIDs of two owners are";
 }
 
 TEST(LeaderWorkerSet, ThePodsKnowTheSizeOfTheirOwnRevision) {

@@ -47,6 +47,7 @@ class Room {
     gang->status.placement = crds::ToColumns(rows, 1);
     inputs_.gangs.push_back(gang);
     holders.push_back({.name = "gang train/" + name,
+                       .ns = "train",
                        .owner_uid = name,
                        .priority = priority,
                        .unsafe_since = kNow - kHour});
@@ -61,11 +62,22 @@ class Room {
     pod->demand.gpus = gpus;
     inputs_.pods.push_back(pod);
     holders.push_back({.name = "pod other/" + name,
+                       .ns = "other",
                        .owner_uid = name + "-owner",
                        .pod_uid = name,
                        .priority = priority,
                        .unsafe_since = kNow - kHour});
     return holders.back();
+  }
+  // A pod of four GPUs in another namespace, of no holder here.
+  void Forged(const std::string& owner_uid, int node) {
+    auto pod = std::make_shared<PodFacts>();
+    pod->key = {"other", "forged"};
+    pod->uid = "forged";
+    pod->gang = {"other", owner_uid, 0};
+    pod->node = nodes[std::size_t(node)];
+    pod->demand.gpus = 4;
+    inputs_.pods.push_back(pod);
   }
   GangMembers Members() const { return ReadMembers({"train", "job-uid", 0}, &job_, pods_); }
   Snapshot Taken() {
@@ -223,6 +235,16 @@ TEST(ChooseRoom, ChoosesNobodyElseWhileThoseOfAnEarlierChoiceLeave) {
   EXPECT_EQ(room.Choose().kind, Kind::kAwaited) << "two nodes are not enough, but first they have to be free";
   room.holders[0].leaving_for_us = false;
   EXPECT_EQ(room.Choose().victims, Victims{1}) << "what leaves for another reason counts as free";
+}
+
+// A label of a pod may say the UID of an owner, and anybody may write it.
+TEST(ChooseRoom, FreesNothingOfAPodElsewhereThatSaysTheSameOwner) {
+  Room room(2);
+  room.Gang("low", {0, 1}, 0, 0x01);
+  room.Gang("high", {2, 3}, 200);
+  ASSERT_EQ(room.Choose().kind, Kind::kVictims);
+  room.Forged("low", 0);
+  EXPECT_EQ(room.Choose().kind, Kind::kNone) << "four GPUs of the node stay taken";
 }
 
 TEST(ChooseRoom, LeavesNodesThatAreKeptForSomebodyElse) {

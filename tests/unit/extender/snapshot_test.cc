@@ -67,9 +67,18 @@ TEST(Snapshot, PutsUnknownPodsBesideReservationsWhereThereIsRoom) {
   stage.Gang("job", {{kA, 0x0F, {}}});
   stage.Bound("a", kA, 4);
   EXPECT_EQ(stage.Free(kA), 0u);
-  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, "job"), IsEmpty());
+  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "job", 0}), IsEmpty());
   stage.Bound("b", kA, 1);
-  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, "job"), SizeIs(1));
+  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "job", 0}), SizeIs(1));
+}
+
+// As a label may say that anybody can write.
+TEST(Snapshot, TakesAPodOfAnotherNamespaceThatSaysTheSameOwnerForAStranger) {
+  Stage stage;
+  PodFacts& pod = stage.Bound("a", kA, 4);
+  pod.gang = {"other", "job", 0};
+  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "job", 0}), SizeIs(1));
+  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, GangKey{"other", "job", 0}), IsEmpty());
 }
 
 TEST(Snapshot, LetsTheBoundNodeOutrankTheGang) {
@@ -118,12 +127,12 @@ TEST(Snapshot, FreesTheSlotOfARankThatItsOwnerCallsDoneUnlessItsPodIsSeenToLive)
 TEST(Snapshot, TellsAReservationWhosePodIsOnItsWayFromOneThatNobodyWasTold) {
   Stage stage;
   stage.Gang("job", {{kA, 0x0F, {}}});
-  ASSERT_THAT(stage.Take().Conflicts(kA, 0x0F, "other"), SizeIs(1));
-  EXPECT_FALSE(stage.Take().Conflicts(kA, 0x0F, "other")[0].told);
+  ASSERT_THAT(stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "other", 0}), SizeIs(1));
+  EXPECT_FALSE(stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "other", 0})[0].told);
   PodFacts& pod = stage.Bound("a", "", 4);
   pod.gang = {"train", "job", 0};
   pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0x0F};
-  EXPECT_TRUE(stage.Take().Conflicts(kA, 0x0F, "other")[0].told);
+  EXPECT_TRUE(stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "other", 0})[0].told);
 }
 
 // Found by the simulation, seed 268: the Job was deleted before the extender saw that its pods were bound.
@@ -132,8 +141,8 @@ TEST(Snapshot, HoldsWhatALivePodWasToldAlsoWhenItsGangHasEnded) {
   PodFacts& pod = stage.Bound("a", "", 4);
   pod.plan = PodPlan{.rank = 0, .node = kA, .gpus = 0x0F};
   EXPECT_EQ(stage.Free(kA), 0xF0u);
-  EXPECT_TRUE(stage.Take().Conflicts(kA, 0x0F, "other")[0].told);
-  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, pod.gang.owner_uid), IsEmpty());
+  EXPECT_TRUE(stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "other", 0})[0].told);
+  EXPECT_THAT(stage.Take().Conflicts(kA, 0x0F, pod.gang), IsEmpty());
   pod.terminating = true;
   EXPECT_EQ(stage.Free(kA), 0xFFu) << "what is deleted before it is bound never is";
 }
