@@ -1,12 +1,16 @@
 #include "nodeagent/gpu/nvml_gpus.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "formats/printable.h"
 
@@ -48,7 +52,10 @@ std::string Uuid(const unsigned char (&bytes)[16]) {
 // take its whole time-out.
 class Question {
  public:
-  Question(const nvml::Library& library, Device device, int index) : nvml_(library), device_(device) {
+  // `before`: what the same GPU said last; null where it has not said anything.
+  Question(const nvml::Library& library, Device device, int index, const GpuReading* before,
+           std::vector<std::string>& problems)
+      : nvml_(library), device_(device), before_(before), problems_(problems) {
     gpu_.index = index;
   }
 
@@ -102,33 +109,48 @@ class Question {
     return value.type == 1 || value.type == 5 ? value.value.u : value.value.ull;
   }
 
-  // Whether the link is up; nothing where the GPU has no such link. Of that a driver says that it does not support the
-  // call, and so does one that no longer answers by this call for the whole GPU: then the field does, from Hopper on.
-  std::optional<bool> LinkUp(unsigned link) {
+  enum class LinkState : std::uint8_t { kNone, kDown, kUp, kUnread };
+
+  // A failure: unread, unless it is the GPU itself that is gone, of which nothing is said link by link.
+  LinkState StateAfter(Return failure) {
+    if (gpu_.state != GpuState::kAnswers || nvml::HasNone(failure)) return LinkState::kNone;
+    link_failure_ = failure;
+    return LinkState::kUnread;
+  }
+
+  // None where the GPU has no such link. Of that a driver says that it does not support the call, and so does one that
+  // no longer answers by this call for the whole GPU: then the field does, from Hopper on.
+  LinkState StateOfLink(unsigned link) {
     unsigned active = 0;
     const Return result = Call(nvml_.link_state, link, &active);
     if (result == nvml::kSuccess) {
       state_call_answers_ = true;
-      return active == 1;
+      return active == 1 ? LinkState::kUp : LinkState::kDown;
     }
-    const bool other_way = result == nvml::kNotSupported || result == nvml::kNoSuchCall;
-    if (!other_way || state_call_answers_) return std::nullopt;
+    const bool other_way =
+        result == nvml::kNotSupported || result == nvml::kNoSuchCall || result == nvml::kDeprecated;
+    if (!other_way || state_call_answers_) return StateAfter(result);
     if (!states_) states_ = LinkStates();
     return (*states_)[link];
   }
 
   // One call for all links: a GPU without NVLink would else take as many as there may be, for nothing.
-  std::array<std::optional<bool>, nvml::kMaxLinks> LinkStates() {
+  std::array<LinkState, nvml::kMaxLinks> LinkStates() {
     std::array<nvml::FieldValue, nvml::kMaxLinks> values{};
     for (unsigned link = 0; link < nvml::kMaxLinks; ++link) {
       values[link].field = nvml::kFieldLinkState;
       values[link].scope = link;
     }
-    std::array<std::optional<bool>, nvml::kMaxLinks> states;
-    if (!Ask(nvml_.fields, int(values.size()), values.data())) return states;
+    std::array<LinkState, nvml::kMaxLinks> states{};
+    const Return result = Call(nvml_.fields, int(values.size()), values.data());
     for (unsigned link = 0; link < nvml::kMaxLinks; ++link) {
-      const auto state = NumberOf(values[link]);
-      if (state) states[link] = *state == 1 || *state == 2;  // a link that sleeps wakes by itself
+      const auto state = result == nvml::kSuccess ? NumberOf(values[link]) : std::nullopt;
+      const Return failure = result == nvml::kSuccess ? values[link].result : result;
+      if (state) {  // a link that sleeps wakes by itself
+        states[link] = *state == 1 || *state == 2 ? LinkState::kUp : LinkState::kDown;
+      } else if (failure != nvml::kSuccess) {
+        states[link] = StateAfter(failure);
+      }
     }
     return states;
   }
@@ -177,10 +199,15 @@ class Question {
   }
 
   void ReadLinks() {
+    std::vector<unsigned> unread;
     for (unsigned link = 0; link < nvml::kMaxLinks; ++link) {
-      const auto up = LinkUp(link);
-      if (!up) continue;
-      NvlinkReading reading{int(link), *up, LinkEnd::kUnknown, {}, 0, {}};
+      const LinkState state = StateOfLink(link);
+      if (state == LinkState::kNone) continue;
+      if (state == LinkState::kUnread) {
+        if (KeepLink(int(link))) unread.push_back(link);
+        continue;
+      }
+      NvlinkReading reading{int(link), state == LinkState::kUp, LinkEnd::kUnknown, {}, 0, {}};
       unsigned end = 0xff;
       if (Ask(nvml_.link_end, link, &end))
         reading.end = end == 0 ? LinkEnd::kGpu : end == 2 ? LinkEnd::kSwitch : LinkEnd::kUnknown;
@@ -192,7 +219,29 @@ class Question {
       if (reading.active) reading.speed_mbps = SpeedOf(link);
       gpu_.nvlinks.push_back(std::move(reading));
     }
+    if (gpu_.nvlink_generation == 0 && !unread.empty() && before_ != nullptr)
+      gpu_.nvlink_generation = before_->nvlink_generation;
     ReadLinkErrors();
+    if (unread.empty()) return;
+    problems_.push_back(
+        fmt::format("GPU {} does not say whether its {} {} {} up, and what it last said stays: {}",
+                    gpu_.index, unread.size() == 1 ? "NVLink" : "NVLinks", fmt::join(unread, ", "),
+                    unread.size() == 1 ? "is" : "are", nvml::Meaning(link_failure_)));
+  }
+
+  // As it was last told. False where the GPU said last that it has no such link.
+  bool KeepLink(int link) {
+    NvlinkReading reading{link, false, LinkEnd::kUnknown, {}, 0, {}, LinkWord::kUntold};
+    if (before_ != nullptr) {
+      const auto told = std::find_if(before_->nvlinks.begin(), before_->nvlinks.end(),
+                                     [link](const NvlinkReading& one) { return one.link == link; });
+      if (told == before_->nvlinks.end()) return false;
+      reading = *told;
+      reading.errors = {};  // those are asked for anew
+      if (reading.word == LinkWord::kSaid) reading.word = LinkWord::kKept;
+    }
+    gpu_.nvlinks.push_back(std::move(reading));
+    return true;
   }
 
   void ReadFabric() {
@@ -229,9 +278,11 @@ class Question {
 
   const nvml::Library& nvml_;
   const Device device_;
-  bool state_call_answers_ = false;  // for some link
-  std::optional<std::array<std::optional<bool>, nvml::kMaxLinks>>
-      states_;  // by LinkStates, where it was needed
+  const GpuReading* const before_;
+  std::vector<std::string>& problems_;
+  bool state_call_answers_ = false;                               // for some link
+  Return link_failure_ = nvml::kSuccess;                          // the last of a link's state
+  std::optional<std::array<LinkState, nvml::kMaxLinks>> states_;  // by LinkStates, where it was needed
   GpuReading gpu_;
 };
 
@@ -260,7 +311,8 @@ void NvmlGpus::ReadGpu(unsigned index, GpuReadings& readings) {
   GpuReading gpu;
   if (result == nvml::kSuccess) {
     if (!watched_.contains(device)) Watch(device, index);
-    gpu = Question(*library_, device, int(index)).Run();
+    const bool told = known != known_.end() && known->second.state == GpuState::kAnswers;
+    gpu = Question(*library_, device, int(index), told ? &known->second : nullptr, readings.problems).Run();
   } else if (known != known_.end() && (result == nvml::kGpuIsLost || result == nvml::kResetRequired)) {
     gpu.index = int(index);
     gpu.state = result == nvml::kGpuIsLost ? GpuState::kLost : GpuState::kResetRequired;

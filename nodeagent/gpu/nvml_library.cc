@@ -92,6 +92,20 @@ std::string Library::Open(const std::string& where) {
   return {};
 }
 
+bool HasNone(Return result) {
+  switch (result) {
+    case kInvalidArgument:  // a link's number that this GPU does not have
+    case kNotSupported:
+    case kNotFound:
+    case kNoSuchCall:
+    case kWrongVersion:
+    case kDeprecated:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string Meaning(Return result) {
   switch (result) {
     case kNotSupported:

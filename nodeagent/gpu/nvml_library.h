@@ -15,8 +15,10 @@ namespace heddle::nodeagent::nvml {
 
 using Return = int;
 inline constexpr Return kSuccess = 0;
+inline constexpr Return kInvalidArgument = 2;
 inline constexpr Return kNotSupported = 3;
 inline constexpr Return kNoPermission = 4;
+inline constexpr Return kNotFound = 6;
 inline constexpr Return kDriverNotLoaded = 9;
 inline constexpr Return kTimeout = 10;
 inline constexpr Return kGpuIsLost = 15;
@@ -24,6 +26,8 @@ inline constexpr Return kResetRequired = 16;
 inline constexpr Return kOperatingSystem = 17;
 inline constexpr Return kVersionMismatch = 18;  // of the library and the kernel module
 inline constexpr Return kNoSuchCall = 13;       // what our own Call says where the library lacks it
+inline constexpr Return kWrongVersion = 25;     // of the structure that was passed
+inline constexpr Return kDeprecated = 26;       // a call that this driver has dropped
 
 using Device = void*;
 using EventSet = void*;
@@ -181,6 +185,10 @@ class Library {
   void* handle_ = nullptr;
   bool started_ = false;
 };
+
+// Whether the answer is that there is no such thing: this GPU has none, or this driver does not know the call. Every
+// other error says nothing of what was asked for.
+bool HasNone(Return result);
 
 // What an error of NVML means for whoever has to mend it: "the nvidia kernel module is not loaded".
 std::string Meaning(Return result);

@@ -70,6 +70,10 @@ FabricReading ReadFabric(const YAML::Node& node) {
   return fabric;
 }
 
+LinkWord WordOf(std::string_view unread) {
+  return unread == "kept" ? LinkWord::kKept : unread == "untold" ? LinkWord::kUntold : LinkWord::kSaid;
+}
+
 // `beyond`: counts those that are left out.
 std::vector<NvlinkReading> ReadLinks(const YAML::Node& list, std::size_t& beyond) {
   std::vector<NvlinkReading> links;
@@ -91,7 +95,8 @@ std::vector<NvlinkReading> ReadLinks(const YAML::Node& list, std::size_t& beyond
                      std::clamp(Int<int>(Member(entry, "speed_mbps")).value_or(0), 0, kMaxLinkSpeed),
                      {Int<std::uint64_t>(Member(entry, "crc")), Int<std::uint64_t>(Member(entry, "replays")),
                       Int<std::uint64_t>(Member(entry, "recoveries")),
-                      Int<std::uint64_t>(Member(entry, "receive_errors"))}});
+                      Int<std::uint64_t>(Member(entry, "receive_errors"))},
+                     WordOf(Text(Member(entry, "unread")))});
   }
   return links;
 }
@@ -197,6 +202,8 @@ std::string FormatGpu(const GpuReading& gpu) {
           std::pair("receive_errors", link.errors.receive)}) {
       if (count) text += fmt::format(", {}: {}", name, *count);
     }
+    if (link.word != LinkWord::kSaid)
+      text += fmt::format(", unread: {}", link.word == LinkWord::kKept ? "kept" : "untold");
     text += "}\n";
   }
   text += FormatFabric(gpu.fabric);

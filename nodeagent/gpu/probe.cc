@@ -18,11 +18,6 @@ namespace {
 // application causes (13, 31, 43, 45, 68, 109) are not evidence against the GPU.
 constexpr std::array<int, 9> kFatalXids{48, 62, 64, 74, 79, 95, 119, 120, 140};
 
-int ActiveLinks(const GpuReading& gpu) {
-  return int(
-      std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const auto& link) { return link.active; }));
-}
-
 // Of a GPU that is gone nothing is known any more, and it does not speak against the others.
 bool IsGone(const GpuReading& gpu) {
   return gpu.state == GpuState::kLost || gpu.state == GpuState::kResetRequired;
@@ -89,6 +84,16 @@ std::string FabricFault(const GpuReading& gpu) {
 }
 
 }  // namespace
+
+int ActiveLinks(const GpuReading& gpu) {
+  return int(
+      std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const auto& link) { return link.active; }));
+}
+
+int UntoldLinks(const GpuReading& gpu) {
+  return int(std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(),
+                           [](const auto& link) { return link.word == LinkWord::kUntold; }));
+}
 
 bool IsFatalXid(int xid) {
   return std::find(kFatalXids.begin(), kFatalXids.end(), xid) != kFatalXids.end();
@@ -223,7 +228,9 @@ topology::NvLink NvlinkOf(const std::vector<GpuReading>& gpus) {
   const int usual = SpeedsOf(gpus).usual_gbps;
   nvlink.gbps_per_gpu = nvlink.links_per_gpu * usual;
   for (const GpuReading& gpu : gpus) {
-    const int up = ActiveLinks(gpu), trained = TrainedGbps(gpu, usual);
+    // A link of which nobody knows whether it is up is no evidence against its GPU.
+    const int untold = std::min(UntoldLinks(gpu), nvlink.links_per_gpu - ActiveLinks(gpu));
+    const int up = ActiveLinks(gpu) + untold, trained = TrainedGbps(gpu, usual) + untold * usual;
     if (up == nvlink.links_per_gpu && trained == up * usual) continue;
     topology::NvLink::Exception odd{gpu.index, up};
     if (trained < up * usual) odd.usable_gbps = trained;
@@ -236,10 +243,11 @@ topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading
                                                     std::string_view node_name,
                                                     std::vector<std::string>& problems) {
   std::set<std::string> ids;
-  bool linked = false;
+  bool linked = false, untold = false;
   for (const GpuReading& gpu : gpus) {
     if (IsGone(gpu)) continue;
     linked = linked || ActiveLinks(gpu) > 0;
+    untold = untold || UntoldLinks(gpu) > 0;
     const FabricReading& fabric = gpu.fabric;
     if (fabric.error != 0) {
       problems.push_back(fmt::format(
@@ -255,6 +263,7 @@ topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading
     const bool spans = fabric.state == FabricState::kCompleted && !fabric.cluster_uuid.empty();
     ids.insert(spans ? fmt::format("{}.{}", fabric.cluster_uuid, fabric.clique) : std::string());
   }
+  if (!ids.empty() && !linked && untold) return topology::Missing::kUnknown;
   if (ids.empty() || !linked) return topology::Missing::kNotApplicable;
   if (ids.size() > 1) {
     problems.push_back(
@@ -263,6 +272,7 @@ topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading
   }
   if (!ids.begin()->empty()) return topology::NvlinkMembership{*ids.begin(), true};
   if (!AllConnected(gpus)) {
+    if (untold) return topology::Missing::kUnknown;
     problems.emplace_back("NVLink joins only some of the GPUs of this node, so they are in no common domain");
     return topology::Missing::kAmbiguous;
   }

@@ -23,6 +23,10 @@ struct NvlinkErrors {
   friend bool operator==(const NvlinkErrors&, const NvlinkErrors&) = default;
 };
 
+// Whether the driver said if the link is up. kKept: it failed this time, and the rest is what it last said. kUntold: it
+// failed and never said anything, so the link counts neither as up nor as down.
+enum class LinkWord : std::uint8_t { kSaid, kKept, kUntold };
+
 struct NvlinkReading {
   int link = 0;
   bool active = false;
@@ -30,6 +34,7 @@ struct NvlinkReading {
   std::string remote_pci;  // empty where NVML does not tell
   int speed_mbps = 0;      // MB/s on the wire in one direction, line coding included; 0 = not said
   NvlinkErrors errors;
+  LinkWord word = LinkWord::kSaid;
   friend bool operator==(const NvlinkReading&, const NvlinkReading&) = default;
 };
 
@@ -126,6 +131,10 @@ bool IsFatalXid(int xid);
 
 // "the driver reports XID 79, which ends the use of the GPU".
 std::string SayXid(int xid);
+
+// Links that are up, by what was last told of them, and links of which the driver never said whether they are.
+int ActiveLinks(const GpuReading& gpu);
+int UntoldLinks(const GpuReading& gpu);
 
 // What NVML says of the NVLink fabric beyond its state: a sentence for each GPU with something wrong.
 std::vector<std::string> FabricFaults(const std::vector<GpuReading>& gpus);

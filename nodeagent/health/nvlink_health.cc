@@ -16,9 +16,9 @@ using base::MonotonicTime;
 constexpr std::uint64_t kCrcPerSecond = 100;
 constexpr std::uint64_t kReceivePerSecond = 10;
 
-int LinksUp(const GpuReading& gpu) {
-  return int(
-      std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const auto& link) { return link.active; }));
+bool HasUnread(const GpuReading& gpu) {
+  return std::any_of(gpu.nvlinks.begin(), gpu.nvlinks.end(),
+                     [](const NvlinkReading& link) { return link.word != LinkWord::kSaid; });
 }
 
 std::string IdOf(const GpuReading& gpu) {
@@ -48,7 +48,7 @@ class NvlinkHealth::Step {
     for (const GpuReading& gpu : readings.gpus) {
       if (gpu.state == GpuState::kAnswers) LookAt(gpu);
     }
-    const auto all = [](const GpuReading& gpu) { return gpu.state == GpuState::kAnswers; };
+    const auto all = [](const GpuReading& gpu) { return gpu.state == GpuState::kAnswers && !HasUnread(gpu); };
     const bool answers =
         !readings.gpus.empty() && std::all_of(readings.gpus.begin(), readings.gpus.end(), all);
     EndPublished(answers);
@@ -61,7 +61,7 @@ class NvlinkHealth::Step {
     std::set<std::string> here;
     for (const GpuReading& gpu : readings.gpus) {
       here.insert(IdOf(gpu));
-      if (gpu.state == GpuState::kAnswers) health_.expected_ = std::max(health_.expected_, LinksUp(gpu));
+      if (gpu.state == GpuState::kAnswers) health_.expected_ = std::max(health_.expected_, ActiveLinks(gpu));
     }
     if (health_.published_links_ == 0 || readings.gpus.empty()) return;
     // Other GPUs in the same node are counted anew.
@@ -101,11 +101,7 @@ class NvlinkHealth::Step {
     if (known.at)
       seconds = std::uint64_t(std::chrono::duration_cast<std::chrono::seconds>(now_ - *known.at).count());
     seconds = std::max<std::uint64_t>(seconds, 1);
-    const int up = LinksUp(gpu);
-    if (health_.expected_ > 0) {
-      Judge(gpu, Kind::kWidth, std::uint64_t(std::max(0, health_.expected_ - up)), {},
-            [&](const Trouble&) { return fmt::format("has {} of {} NVLinks up", up, health_.expected_); });
-    }
+    if (health_.expected_ > 0) JudgeWidth(gpu);
     JudgeErrors(gpu, known, Kind::kReplays, &NvlinkErrors::replays, 1, "replays");
     JudgeErrors(gpu, known, Kind::kRecoveries, &NvlinkErrors::recoveries, 1, "recoveries");
     JudgeErrors(gpu, known, Kind::kCrc, &NvlinkErrors::crc, kCrcPerSecond * seconds, "CRC errors");
@@ -114,6 +110,22 @@ class NvlinkHealth::Step {
     JudgeClique(gpu, known);
     for (const NvlinkReading& link : gpu.nvlinks) known.links[link.link] = link.errors;
     known.at = now_;
+  }
+
+  // A link that the driver fails to tell of is as it was last told. So a trouble that stands stays, and none begins by
+  // it: where nobody ever told of it, it counts as up for as long as no other evidence is greater than what was said.
+  void JudgeWidth(const GpuReading& gpu) {
+    const int up = ActiveLinks(gpu), untold = UntoldLinks(gpu);
+    const int missing = std::max(0, health_.expected_ - up - untold);
+    const auto trouble = health_.troubles_.find({IdOf(gpu), Kind::kWidth});
+    const std::uint64_t said = trouble == health_.troubles_.end() ? 0 : trouble->second.reported;
+    if (HasUnread(gpu) && std::uint64_t(missing) <= said) {
+      if (trouble != health_.troubles_.end()) trouble->second.quiet_since.reset();
+      return;
+    }
+    Judge(gpu, Kind::kWidth, std::uint64_t(missing), {}, [&](const Trouble&) {
+      return fmt::format("has {} of {} NVLinks up", health_.expected_ - missing, health_.expected_);
+    });
   }
 
   void JudgeErrors(const GpuReading& gpu, const Gpu& known, Kind kind,

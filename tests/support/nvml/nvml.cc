@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "tests/support/nvml/script.h"
@@ -189,6 +190,8 @@ EXPORTED nvmlDeviceGetNvLinkState(const Device* device, unsigned number, unsigne
   const Link* link = nullptr;
   if (const int result = Enter("nvmlDeviceGetNvLinkState", device, number, &link); result != kSuccess)
     return result;
+  const auto fails = script->link_fails.find(std::to_string(device->index) + "." + std::to_string(number));
+  if (fails != script->link_fails.end()) return fails->second;
   *active = link->active ? 1 : 0;
   return kSuccess;
 }

@@ -80,6 +80,8 @@ void ReadFake(const YAML::Node& fake, Script& script) {
   script.crashes = Or<std::string>(fake["crashes"], "");
   for (const auto& entry : fake["fails"])
     script.fails[entry.first.as<std::string>()] = entry.second.as<int>();
+  for (const auto& entry : fake["link_fails"])
+    script.link_fails[entry.first.as<std::string>()] = entry.second.as<int>();
   for (const auto& entry : fake["hangs"])
     script.hangs[entry.first.as<std::string>()] = entry.second.as<int>();
   for (const auto& entry : fake["lost"]) script.lost[entry.first.as<unsigned>()] = entry.second.as<int>();

@@ -18,6 +18,7 @@ namespace heddle::test::nvml {
 //     lost: {2: 0, 5: 30}                             # GPU 2 is gone; GPU 5 after 30 more calls of it
 //     fabric_version: 2                               # the newest nvmlGpuFabricInfoV that it knows; 1: only the call
 //                                                     # before that, without a version; 0: none
+//     link_fails: {"3.7": 999}                        # what nvmlDeviceGetNvLinkState answers of link 7 of GPU 3
 //     link_states: true                               # field 165, as from Hopper on
 //     speeds: common                                  # only field 90, as before Hopper; none: no speed at all
 struct Link {
@@ -50,7 +51,7 @@ struct Script {
   int init = 0, fabric_version = 3;
   bool link_states = false;
   std::string speeds = "all", crashes, prints;
-  std::map<std::string, int> fails, hangs;
+  std::map<std::string, int> fails, hangs, link_fails;
   std::map<unsigned, int> lost;
 };
 

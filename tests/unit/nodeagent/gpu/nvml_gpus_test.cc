@@ -172,9 +172,61 @@ TEST(NvmlGpus, AsksForTheStateOfLinksByTheFieldWhereTheCallIsNotSupported) {
   bed.Write(one_down + "fake: {fails: {nvmlDeviceGetNvLinkState: 3}}\n");
   for (const GpuReading& gpu : NvmlGpus(test::Nvml()).Read().gpus)
     EXPECT_THAT(gpu.nvlinks, IsEmpty()) << "neither tells: no link, and not one that is down";
-  bed.Write(one_down + "fake: {link_states: true, fails: {nvmlDeviceGetNvLinkState: 999}}\n");
-  for (const GpuReading& gpu : NvmlGpus(test::Nvml()).Read().gpus)
-    EXPECT_THAT(gpu.nvlinks, IsEmpty()) << "the driver failed";
+}
+
+// A query that fails is no link that is down, and no link that is not there.
+TEST(NvmlGpus, KeepsWhatWasLastToldOfALinkThatTheDriverFailsToTellOf) {
+  const test::NvmlBed bed("hgx-h100");
+  NvmlGpus gpus(test::Nvml());
+  const GpuReadings before = gpus.Read();
+  bed.Misbehave("{link_fails: {\"3.7\": 999, \"3.9\": 4}}");
+  const GpuReadings after = gpus.Read();
+  EXPECT_THAT(after.problems,
+              ElementsAre("GPU 3 does not say whether its NVLinks 7, 9 are up, and what it last said "
+                          "stays: permission is denied: give the agent's container the driver's "
+                          "device nodes"));
+  ASSERT_EQ(after.gpus.at(3).nvlinks.size(), 18u);
+  NvlinkReading kept = after.gpus[3].nvlinks[7];
+  EXPECT_EQ(kept.word, LinkWord::kKept);
+  kept.word = LinkWord::kSaid;
+  EXPECT_EQ(kept, before.gpus[3].nvlinks[7]);
+  EXPECT_EQ(NvlinkOf(after.gpus), NvlinkOf(before.gpus));
+  EXPECT_EQ(ParseNvmlYaml(FormatNvmlYaml(after)).gpus, after.gpus) << "a recording keeps it";
+  bed.Write(bed.recorded());
+  EXPECT_EQ(gpus.Read().gpus, before.gpus);
+}
+
+TEST(NvmlGpus, CallsALinkThatIsDownStillDownWhenTheDriverFailsToTellOfIt) {
+  const test::NvmlBed bed("hgx-h100");
+  const std::string one_down = bed.Changed("index: 4", "link: 7, state: active", "link: 7, state: inactive");
+  bed.Write(one_down);
+  NvmlGpus gpus(test::Nvml());
+  const auto down = NvlinkOf(gpus.Read().gpus);
+  ASSERT_EQ(down.exceptions.size(), 1u);
+  bed.Write(one_down + "fake: {link_fails: {\"4.7\": 999}}\n");
+  EXPECT_EQ(NvlinkOf(gpus.Read().gpus), down);
+}
+
+TEST(NvmlGpus, CountsALinkThatNobodyEverToldOfAsNeitherUpNorDown) {
+  const test::NvmlBed bed("hgx-h100");
+  bed.Misbehave("{link_fails: {\"3.7\": 999}}");
+  const GpuReadings one = NvmlGpus(test::Nvml()).Read();
+  EXPECT_EQ(one.gpus.at(3).nvlinks.at(7).word, LinkWord::kUntold);
+  EXPECT_FALSE(one.gpus[3].nvlinks[7].active);
+  EXPECT_THAT(NvlinkOf(one.gpus).exceptions, IsEmpty());
+  EXPECT_EQ(NvlinkOf(one.gpus).links_per_gpu, 18);
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf(one.gpus, "n", problems)->id, "n");
+  // Of all links of all GPUs: that there is no NVLink is not known either.
+  for (const char* fake : {"{fails: {nvmlDeviceGetNvLinkState: 999}}",
+                           "{fails: {nvmlDeviceGetNvLinkState: 3, nvmlDeviceGetFieldValues: 999}}"}) {
+    bed.Misbehave(fake);
+    const GpuReadings none = NvmlGpus(test::Nvml()).Read();
+    EXPECT_EQ(none.problems.size(), 8u) << fake;
+    EXPECT_EQ(NvlinkOf(none.gpus).links_per_gpu, 0) << fake;
+    EXPECT_EQ(DomainOf(none.gpus, "n", problems).missing(), Missing::kUnknown) << fake;
+    EXPECT_EQ(ParseNvmlYaml(FormatNvmlYaml(none)).gpus, none.gpus) << fake;
+  }
 }
 
 TEST(NvmlGpus, AsksForTheStateOfAllLinksAtOnce) {

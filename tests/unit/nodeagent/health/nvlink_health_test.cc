@@ -136,6 +136,34 @@ TEST(NvlinkHealth, MissesLinksThatEveryGpuLost) {
   EXPECT_THAT(gpus.health.Faults(), IsEmpty());
 }
 
+TEST(NvlinkHealth, BeginsAndEndsNothingByALinkThatTheDriverFailsToTellOf) {
+  Gpus gpus;
+  gpus[3].nvlinks[7].active = false;  // never told of
+  gpus[3].nvlinks[7].word = LinkWord::kUntold;
+  gpus.LookAfter(seconds(60));
+  EXPECT_EQ(gpus.health.ExpectedLinks(), 18);
+  EXPECT_THAT(gpus.LookAfter(seconds(60)), IsEmpty());
+  EXPECT_THAT(gpus.health.Faults(), IsEmpty());
+  gpus[3].nvlinks[8].active = false;  // said to be down
+  gpus.LookAfter(seconds(60));
+  EXPECT_THAT(gpus.health.Faults(), ElementsAre(HasSubstr("GPU 3 has 17 of 18 NVLinks up")));
+  gpus[3].nvlinks[7].active = true;
+  gpus[3].nvlinks[7].word = LinkWord::kSaid;
+  gpus[3].nvlinks[8].word = LinkWord::kKept;  // as it was last told: down
+  gpus.LookAfter(seconds(60));
+  EXPECT_THAT(gpus.LookAfter(minutes(30)), IsEmpty());
+  EXPECT_THAT(gpus.health.Faults(), ElementsAre(HasSubstr("GPU 3 has 17 of 18 NVLinks up")));
+  gpus[3].nvlinks[8].active = true;
+  gpus[3].nvlinks[8].word = LinkWord::kSaid;
+  gpus.LookAfter(seconds(60));  // quiet from here
+  gpus.LookAfter(minutes(5));
+  gpus[3].nvlinks[8].word = LinkWord::kKept;  // not told: not quiet
+  gpus.LookAfter(minutes(4));
+  gpus[3].nvlinks[8].word = LinkWord::kSaid;
+  EXPECT_THAT(gpus.LookAfter(minutes(2)), IsEmpty());
+  EXPECT_THAT(gpus.LookAfter(minutes(10)), ElementsAre(HasSubstr("over: GPU 3 has 17 of 18")));
+}
+
 TEST(NvlinkHealth, DoubtsLinksWithErrorsAndLinksThatCameBackUntilTheQuietTimeIsOver) {
   Gpus gpus;
   gpus.LookAfter(seconds(60));
