@@ -244,11 +244,21 @@ class Question {
     return true;
   }
 
+  // What fails is no answer that the GPU is in no fabric: what it last said stays, marked.
   void ReadFabric() {
+    const Return failure = AskFabric();
+    if (gpu_.state != GpuState::kAnswers || failure == nvml::kSuccess || nvml::HasNone(failure)) return;
+    if (before_ != nullptr) gpu_.fabric = before_->fabric;
+    gpu_.fabric.unread = failure;
+  }
+
+  Return AskFabric() {
     for (const unsigned version : {nvml::kFabricInfo3, nvml::kFabricInfo2}) {
       nvml::FabricInfo info{};
       info.version = version;
-      if (!Ask(nvml_.fabric, &info)) continue;
+      const Return result = Call(nvml_.fabric, &info);
+      if (nvml::HasNone(result)) continue;
+      if (result != nvml::kSuccess) return result;
       gpu_.fabric = {StateOf(info.state),
                      Uuid(info.cluster_uuid),
                      info.clique,
@@ -257,12 +267,13 @@ class Question {
                      0};
       // Says something only once the probe is through (nvml.h).
       if (gpu_.fabric.state == FabricState::kCompleted) gpu_.fabric.error = info.status;
-      return;
+      return nvml::kSuccess;
     }
     nvml::FabricInfo1 info{};
-    if (!Ask(nvml_.fabric1, &info)) return;
+    if (const Return result = Call(nvml_.fabric1, &info); result != nvml::kSuccess) return result;
     gpu_.fabric = {StateOf(info.state), Uuid(info.cluster_uuid), info.clique, 0, 0, 0};
     if (gpu_.fabric.state == FabricState::kCompleted) gpu_.fabric.error = info.status;
+    return nvml::kSuccess;
   }
 
   void ReadHealth() {

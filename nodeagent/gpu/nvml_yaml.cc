@@ -67,6 +67,7 @@ FabricReading ReadFabric(const YAML::Node& node) {
   fabric.health_mask = Int<std::uint32_t>(Member(node, "health_mask")).value_or(0);
   fabric.health_summary = Int<int>(Member(node, "health_summary")).value_or(0);
   fabric.error = Int<int>(Member(node, "error")).value_or(0);
+  fabric.unread = Int<int>(Member(node, "unread")).value_or(0);
   return fabric;
 }
 
@@ -177,6 +178,7 @@ std::string FormatFabric(const FabricReading& fabric) {
   if (fabric.health_mask != 0) text += fmt::format(", health_mask: {}", fabric.health_mask);
   if (fabric.health_summary != 0) text += fmt::format(", health_summary: {}", fabric.health_summary);
   if (fabric.error != 0) text += fmt::format(", error: {}", fabric.error);
+  if (fabric.unread != 0) text += fmt::format(", unread: {}", fabric.unread);
   return text + "}\n";
 }
 

@@ -244,11 +244,16 @@ topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading
                                                     std::vector<std::string>& problems) {
   std::set<std::string> ids;
   bool linked = false, untold = false;
+  const GpuReading* unread = nullptr;
   for (const GpuReading& gpu : gpus) {
     if (IsGone(gpu)) continue;
     linked = linked || ActiveLinks(gpu) > 0;
     untold = untold || UntoldLinks(gpu) > 0;
     const FabricReading& fabric = gpu.fabric;
+    if (fabric.unread != 0) {
+      unread = &gpu;
+      continue;
+    }
     if (fabric.error != 0) {
       problems.push_back(fmt::format(
           "GPU {} could not join its NVLink fabric (NVML error {}): check nvidia-fabricmanager and IMEX",
@@ -263,8 +268,14 @@ topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading
     const bool spans = fabric.state == FabricState::kCompleted && !fabric.cluster_uuid.empty();
     ids.insert(spans ? fmt::format("{}.{}", fabric.cluster_uuid, fabric.clique) : std::string());
   }
-  if (!ids.empty() && !linked && untold) return topology::Missing::kUnknown;
-  if (ids.empty() || !linked) return topology::Missing::kNotApplicable;
+  if (!linked) return untold ? topology::Missing::kUnknown : topology::Missing::kNotApplicable;
+  if (unread != nullptr) {
+    problems.push_back(
+        fmt::format("GPU {} does not say which NVLink fabric it is in (NVML error {}), so the domain of this "
+                    "node is not known",
+                    unread->index, unread->fabric.unread));
+    return topology::Missing::kUnknown;
+  }
   if (ids.size() > 1) {
     problems.push_back(
         fmt::format("the GPUs of this node are in {} NVLink cliques ({})", ids.size(), fmt::join(ids, ", ")));

@@ -47,6 +47,8 @@ struct FabricReading {
   std::uint32_t health_mask = 0;  // NVML_GPU_FABRIC_HEALTH_MASK_*; 0 = nothing of it is supported
   int health_summary = 0;         // 0 not said, 1 healthy, 2 unhealthy, 3 limited capacity
   int error = 0;                  // nvmlReturn_t of a registration that is through; 0 = it succeeded
+  // nvmlReturn_t of a question that failed, and the rest is what the driver last said; 0 = it was answered.
+  int unread = 0;
   friend bool operator==(const FabricReading&, const FabricReading&) = default;
 };
 

@@ -156,6 +156,11 @@ class NvlinkHealth::Step {
   }
 
   void JudgeClique(const GpuReading& gpu, Gpu& known) {
+    if (gpu.fabric.unread != 0) {  // what is not told now is not quiet
+      const auto trouble = health_.troubles_.find({IdOf(gpu), Kind::kClique});
+      if (trouble != health_.troubles_.end()) trouble->second.quiet_since.reset();
+      return;
+    }
     const std::string clique = CliqueOf(gpu.fabric);
     std::string before;
     if (!clique.empty()) before = std::exchange(known.clique, clique);

@@ -112,6 +112,43 @@ TEST(NvmlGpus, AsksOfTheFabricInTheNewestWordsThatTheDriverKnows) {
   EXPECT_EQ(NvmlGpus(test::Nvml()).Read().gpus.at(0).fabric.state, FabricState::kUnknown);
 }
 
+TEST(NvmlGpus, TakesAFabricThatTheDriverFailsToTellOfForNoOtherDomain) {
+  const test::NvmlBed bed("gb200-nvl72-tray");
+  NvmlGpus gpus(test::Nvml());
+  const GpuReadings before = gpus.Read();
+  std::vector<std::string> problems;
+  EXPECT_EQ(DomainOf(before.gpus, "n", problems)->id, "7a1c0000-0000-4000-8000-00000000000a.3");
+  bed.Misbehave("{fails: {nvmlDeviceGetGpuFabricInfoV: 999}}");
+  const GpuReadings after = gpus.Read();
+  EXPECT_EQ(DomainOf(after.gpus, "n", problems).missing(), Missing::kUnknown) << "and not this machine alone";
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("does not say which NVLink fabric it is in (NVML error 999)")));
+  FabricReading kept = after.gpus.at(2).fabric;
+  kept.unread = 0;
+  EXPECT_EQ(kept, before.gpus.at(2).fabric) << "what it last said";
+  EXPECT_EQ(ParseNvmlYaml(FormatNvmlYaml(after)).gpus, after.gpus) << "a recording keeps it";
+  // Of one GPU: the others do not speak for it, and it is in no second clique.
+  std::vector<GpuReading> one = before.gpus;
+  one[1].fabric.unread = 999;
+  problems.clear();
+  EXPECT_EQ(DomainOf(one, "n", problems).missing(), Missing::kUnknown);
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("GPU 1 does not say which")));
+  problems.clear();
+  EXPECT_EQ(DomainOf(NvmlGpus(test::Nvml()).Read().gpus, "n", problems).missing(), Missing::kUnknown)
+      << "where it never said anything";
+  bed.Write(bed.recorded());
+  EXPECT_EQ(gpus.Read().gpus, before.gpus);
+}
+
+TEST(NvmlGpus, TakesAFabricThatADriverDoesNotKnowForNone) {
+  const test::NvmlBed bed("hgx-h100");
+  for (const char* error : {"2", "3", "13", "25", "26"}) {
+    bed.Misbehave(std::string("{fails: {nvmlDeviceGetGpuFabricInfoV: ") + error + "}}");
+    std::vector<std::string> problems;
+    EXPECT_EQ(DomainOf(NvmlGpus(test::Nvml()).Read().gpus, "n", problems)->id, "n") << error;
+    EXPECT_THAT(problems, IsEmpty()) << error;
+  }
+}
+
 // A link that trained to half of its speed moves half of the data, and every ring over it waits.
 TEST(NvmlGpus, NamesLinksThatAreSlowerThanIsUsualHere) {
   const test::NvmlBed bed("hgx-h100");

@@ -234,6 +234,17 @@ TEST(NvlinkHealth, NamesAGpuThatChangesItsClique) {
   EXPECT_THAT(gpus.health.Doubts(), IsEmpty()) << "its links are as good as before";
 }
 
+TEST(NvlinkHealth, KeepsAChangedCliqueWhileTheFabricIsNotTold) {
+  Gpus gpus;
+  gpus.LookAfter(seconds(60));
+  gpus[1].fabric.clique = 2;
+  gpus.LookAfter(seconds(60));
+  gpus[1].fabric.unread = 999;
+  gpus.LookAfter(seconds(60));
+  EXPECT_THAT(gpus.LookAfter(minutes(30)), IsEmpty());
+  EXPECT_THAT(gpus.health.Faults(), SizeIs(1));
+}
+
 TEST(NvlinkHealth, KnowsNothingFromAGpuThatDoesNotAnswer) {
   Gpus gpus;
   gpus.LookAfter(seconds(60));
