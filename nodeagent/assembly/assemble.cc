@@ -150,7 +150,9 @@ class Assembly {
                                      [&address = address](const Gpu& gpu) { return gpu.pci == address; });
       if (known) continue;
       if (driver_answers && device.vendor == kVendorNvidia) {
-        Problem(fmt::format("the GPU at {} is on the PCI bus and the driver does not list it", address));
+        seen_.unlisted_gpus.push_back(
+            fmt::format("the GPU at {} is on the PCI bus and the driver does not list it", address));
+        Problem(seen_.unlisted_gpus.back());
         continue;
       }
       if (index >= int(kMaxGpus)) {

@@ -46,8 +46,9 @@ struct Observation {
   bool nvswitches_unseen =
       false;          // NVLinks end in switches, and the PCI bus shows none: a rack's, or a VM's host's
   bool xgmi = false;  // what counts as NVLinks is AMD's xGMI
-  bool gpus_unreadable = false;  // GPUs are on the bus, and their driver does not answer
-  bool bus_unread = false;       // no GPU was found, and the PCI bus could not be read: nobody knows
+  std::vector<std::string> unlisted_gpus;  // on the bus, and not listed by a driver that answers; sentences
+  bool gpus_unreadable = false;            // GPUs are on the bus, and their driver does not answer
+  bool bus_unread = false;  // no GPU was found, and the PCI bus could not be read: nobody knows
   // GPUs with NVLinks that trained to less than is usual in this node, as sentences; and whether the driver says no
   // speed, so that the one of their generation stands for it.
   std::vector<std::string> slow_nvlinks;

@@ -327,6 +327,15 @@ void NvmlGpus::ReadGpu(unsigned index, GpuReadings& readings) {
   } else if (known != known_.end() && (result == nvml::kGpuIsLost || result == nvml::kResetRequired)) {
     gpu.index = int(index);
     gpu.state = result == nvml::kGpuIsLost ? GpuState::kLost : GpuState::kResetRequired;
+  } else if (known != known_.end()) {
+    // It was there, and nothing says that it went: what it last said stays known for the next look.
+    gpu = known->second;
+    if (gpu.state == GpuState::kAnswers) {
+      gpu.state = GpuState::kFails;
+      gpu.failure = nvml::Meaning(result);
+    }
+    readings.gpus.push_back(std::move(gpu));
+    return;
   } else {
     readings.problems.push_back(fmt::format("GPU {} does not answer: {}", index, nvml::Meaning(result)));
     return;

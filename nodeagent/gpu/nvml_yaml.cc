@@ -29,11 +29,12 @@ constexpr std::ptrdiff_t kMaxValues = 100'000;
 constexpr std::size_t kMaxProblems = 64;
 constexpr std::size_t kMaxSentence = 512;
 
-constexpr std::array<std::pair<GpuState, std::string_view>, 4> kGpuStates{
+constexpr std::array<std::pair<GpuState, std::string_view>, 5> kGpuStates{
     {{GpuState::kAnswers, "answers"},
      {GpuState::kLost, "lost"},
      {GpuState::kResetRequired, "reset_required"},
-     {GpuState::kSilent, "silent"}}};
+     {GpuState::kSilent, "silent"},
+     {GpuState::kFails, "fails"}}};
 
 // yaml-cpp throws on a member of what is no map; every access goes through here instead.
 YAML::Node Member(const YAML::Node& node, const char* name) {
@@ -113,6 +114,7 @@ std::optional<GpuReading> ReadGpu(const YAML::Node& node, std::vector<std::strin
   for (const auto& [value, name] : kGpuStates) {
     if (name == Text(Member(node, "state"))) gpu.state = value;
   }
+  gpu.failure = Text(Member(node, "failure"));
   gpu.mig = Bool(Member(node, "mig"));
   gpu.memory_mib = std::max(0, Int<int>(Member(node, "memory_mib")).value_or(0));
   gpu.nvlink_generation = std::clamp(Int<int>(Member(node, "nvlink_version")).value_or(0), 0, 99);
@@ -188,6 +190,7 @@ std::string FormatGpu(const GpuReading& gpu) {
   for (const auto& [value, name] : kGpuStates) {
     if (value == gpu.state && value != GpuState::kAnswers) text += fmt::format("  state: {}\n", name);
   }
+  if (!gpu.failure.empty()) text += fmt::format("  failure: {}\n", Quoted(gpu.failure));
   if (gpu.mig) text += fmt::format("  mig: {}\n", *gpu.mig);
   text += fmt::format("  memory_mib: {}\n  nvlink_version: {}\n  nvlinks:{}\n", gpu.memory_mib,
                       gpu.nvlink_generation, gpu.nvlinks.empty() ? " []" : "");

@@ -112,6 +112,9 @@ std::string FaultOf(const GpuReading& gpu) {
       return "the driver asks for a reset: drain the node and reset the GPU";
     case GpuState::kSilent:
       return "the driver hangs and does not answer for it: drain and reboot the node";
+    case GpuState::kFails:
+      return fmt::format("the driver does not answer for it ({}): if that stays, drain and reboot the node",
+                         gpu.failure.empty() ? "no error is told" : gpu.failure);
     case GpuState::kAnswers:
       break;
   }

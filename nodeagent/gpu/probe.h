@@ -52,8 +52,9 @@ struct FabricReading {
   friend bool operator==(const FabricReading&, const FabricReading&) = default;
 };
 
-// Whether the driver speaks for a GPU. kSilent: it hangs, and the rest of the reading is what it last said.
-enum class GpuState : std::uint8_t { kAnswers, kLost, kResetRequired, kSilent };
+// Whether the driver speaks for a GPU. kSilent: it hangs; kFails: it answers with an error. The rest of the reading is
+// what it last said then.
+enum class GpuState : std::uint8_t { kAnswers, kLost, kResetRequired, kSilent, kFails };
 
 // What one GPU said. What it did not say is empty, never zero-with-a-meaning.
 struct GpuReading {
@@ -62,6 +63,7 @@ struct GpuReading {
   std::string name;
   std::string pci;
   GpuState state = GpuState::kAnswers;
+  std::string failure;  // with kFails: which error, in words
   int memory_mib = 0;
   bool xgmi = false;  // AMD's: its links below are xGMI, their speeds are of data, and there is no generation
   std::optional<bool> mig;

@@ -117,12 +117,14 @@ Condition Complete(const Observation& seen) {
               left_out.empty() ? "every probe answered" : "left out: " + Join(left_out));
 }
 
-Condition GpusHealthy(const topology::Node& node) {
+Condition GpusHealthy(const Observation& seen) {
   std::vector<std::string> faults;
-  for (const topology::Gpu& gpu : node.gpus) {
+  for (const topology::Gpu& gpu : seen.node.gpus) {
     if (!gpu.healthy)
       faults.push_back(fmt::format("GPU {} ({}): {}", gpu.index, gpu.pci, gpu.unhealthy_reason));
   }
+  for (const std::string& unlisted : seen.unlisted_gpus)
+    faults.push_back(unlisted + ": see dmesg, and reset it or power-cycle the node");
   const bool good = faults.empty();
   return Make(kGpusHealthy, good, good ? "NoFaults" : "GpuFault",
               good ? "no evidence against any GPU" : Join(faults));
@@ -444,7 +446,7 @@ std::string RailHealthy(int rail) {
 std::vector<Condition> ConditionsOf(const Observation& observation) {
   const topology::Node& node = observation.node;
   std::vector<Condition> conditions{Ready(observation), Complete(observation)};
-  if (!node.gpus.empty()) conditions.push_back(GpusHealthy(node));
+  if (!node.gpus.empty()) conditions.push_back(GpusHealthy(observation));
   if (node.nvlink.links_per_gpu > 0) conditions.push_back(NvlinksUp(observation));
   if (observation.fabric_faults) conditions.push_back(NvlinkFabricHealthy(*observation.fabric_faults));
   if (observation.pcie_faults) conditions.push_back(PcieLinksFull(*observation.pcie_faults));

@@ -113,6 +113,7 @@ class Scrubber {
     GpuReadings readings = ParseNvmlYaml(content);
     for (GpuReading& gpu : readings.gpus) {
       gpu.uuid = identifiers_.Replace(gpu.uuid);
+      gpu.failure = WithoutHost(identifiers_.Replace(gpu.failure));
       gpu.fabric.cluster_uuid = identifiers_.Replace(gpu.fabric.cluster_uuid);
     }
     for (std::string& problem : readings.problems) problem = WithoutHost(identifiers_.Replace(problem));

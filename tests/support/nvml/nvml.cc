@@ -161,6 +161,8 @@ EXPORTED NAME(nvmlDeviceGetHandleByIndex, _v2)(unsigned index, Device** device) 
   if (script != nullptr && index >= script->gpus.size()) return kInvalidArgument;
   if (const int result = Enter(TEXT(NAME(nvmlDeviceGetHandleByIndex, _v2)), int(index)); result != kSuccess)
     return result;
+  if (const auto fails = script->gpu_fails.find(index); fails != script->gpu_fails.end())
+    return fails->second;
   *device = &devices[index];
   return kSuccess;
 }

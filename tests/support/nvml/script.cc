@@ -84,6 +84,8 @@ void ReadFake(const YAML::Node& fake, Script& script) {
     script.link_fails[entry.first.as<std::string>()] = entry.second.as<int>();
   for (const auto& entry : fake["hangs"])
     script.hangs[entry.first.as<std::string>()] = entry.second.as<int>();
+  for (const auto& entry : fake["gpu_fails"])
+    script.gpu_fails[entry.first.as<unsigned>()] = entry.second.as<int>();
   for (const auto& entry : fake["lost"]) script.lost[entry.first.as<unsigned>()] = entry.second.as<int>();
 }
 

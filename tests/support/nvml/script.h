@@ -15,6 +15,7 @@ namespace heddle::test::nvml {
 //     hangs: {nvmlDeviceGetName: 3}                   # a call that never comes back, of GPU 3 (-1: of any or none)
 //     crashes: nvmlDeviceGetUUID
 //     prints: noise                                   # on stdout, as it starts
+//     gpu_fails: {2: 999}                             # what nvmlDeviceGetHandleByIndex answers for GPU 2
 //     lost: {2: 0, 5: 30}                             # GPU 2 is gone; GPU 5 after 30 more calls of it
 //     fabric_version: 2                               # the newest nvmlGpuFabricInfoV that it knows; 1: only the call
 //                                                     # before that, without a version; 0: none
@@ -52,7 +53,7 @@ struct Script {
   bool link_states = false;
   std::string speeds = "all", crashes, prints;
   std::map<std::string, int> fails, hangs, link_fails;
-  std::map<unsigned, int> lost;
+  std::map<unsigned, int> lost, gpu_fails;
 };
 
 // Reads the file; a file that is none ends the program, since a test wrote it.

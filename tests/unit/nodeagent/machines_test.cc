@@ -504,6 +504,11 @@ TEST(Machines, AGpuThatTheDriverLostDoesNotRenumberTheRails) {
   EXPECT_EQ(seen.node.FindNic("mlx5_2")->rail, 2);
   EXPECT_EQ(seen.node.FindNic("mlx5_7")->rail, 7);
   EXPECT_THAT(ConditionOf(seen, "DiscoveryComplete").message, HasSubstr("0000:52:00.0 is on the PCI bus"));
+  EXPECT_TRUE(Says(seen, "GpusHealthy", crds::ConditionStatus::kFalse));
+  EXPECT_EQ(
+      ConditionOf(seen, "GpusHealthy").message,
+      "the GPU at 0000:52:00.0 is on the PCI bus and the driver does not list it: see dmesg, and reset it or "
+      "power-cycle the node");
 }
 
 TEST(Machines, OneBadFileHidesNothingElse) {

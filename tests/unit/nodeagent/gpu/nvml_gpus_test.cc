@@ -314,6 +314,29 @@ TEST(NvmlGpus, KeepsTheNameOfAGpuThatIsLostBetweenTwoLooks) {
   EXPECT_THAT(problems, IsEmpty());
 }
 
+// An error is not that it went: seven GPUs would be another machine.
+TEST(NvmlGpus, KeepsAGpuThatItKnowsWhileTheDriverFailsOnIt) {
+  const test::NvmlBed bed("hgx-h100");
+  NvmlGpus gpus(test::Nvml());
+  const GpuReadings before = gpus.Read();
+  bed.Misbehave("{gpu_fails: {2: 999}}");
+  for (int look = 0; look < 2; ++look) {
+    const GpuReadings after = gpus.Read();
+    ASSERT_EQ(after.gpus.size(), 8u);
+    EXPECT_EQ(after.gpus[2].state, GpuState::kFails);
+    EXPECT_EQ(FaultOf(after.gpus[2]),
+              "the driver does not answer for it (error 999): if that stays, drain and reboot the node");
+    GpuReading kept = after.gpus[2];
+    kept.state = GpuState::kAnswers;
+    kept.failure.clear();
+    EXPECT_EQ(kept, before.gpus[2]) << "what it last said";
+    EXPECT_EQ(after.gpus[3], before.gpus[3]);
+    EXPECT_EQ(ParseNvmlYaml(FormatNvmlYaml(after)).gpus, after.gpus) << "a recording keeps it";
+  }
+  bed.Write(bed.recorded());
+  EXPECT_EQ(gpus.Read().gpus, before.gpus);
+}
+
 // Each call of a lost GPU may take the driver's whole time-out.
 TEST(NvmlGpus, AsksALostGpuNothingMore) {
   const test::NvmlBed bed("hgx-h100");
