@@ -183,10 +183,24 @@ class Assembly {
     Cut(seen_.node.nvswitches, kMaxNvSwitches, "NVSwitches");
   }
 
+  // A driver may not say what a link ends at (nvmlDeviceGetNvLinkRemoteDeviceType is missing in old ones, or fails):
+  // then the bus tells a switch by the class of the device there.
+  std::vector<GpuReading> GpusWithLinkEnds() const {
+    std::vector<GpuReading> gpus = readings_.gpus.gpus;
+    for (GpuReading& gpu : gpus) {
+      for (NvlinkReading& link : gpu.nvlinks) {
+        const PciDevice* other = readings_.pci.Find(link.remote_pci);
+        if (link.end == LinkEnd::kUnknown && other != nullptr && IsNvSwitch(*other))
+          link.end = LinkEnd::kSwitch;
+      }
+    }
+    return gpus;
+  }
+
   void AddNvlink() {
-    seen_.node.nvlink = NvlinkOf(readings_.gpus.gpus);
-    seen_.node.nvlink_domain = DomainOf(readings_.gpus.gpus, seen_.node.name, seen_.problems);
-    const auto& gpus = readings_.gpus.gpus;
+    const std::vector<GpuReading> gpus = GpusWithLinkEnds();
+    seen_.node.nvlink = NvlinkOf(gpus);
+    seen_.node.nvlink_domain = DomainOf(gpus, seen_.node.name, seen_.problems);
     for (const GpuReading& gpu : gpus) {
       seen_.xgmi = seen_.xgmi || (gpu.xgmi && !gpu.nvlinks.empty());
       for (const NvlinkReading& link : gpu.nvlinks) {

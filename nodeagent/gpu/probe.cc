@@ -49,6 +49,20 @@ bool AllConnected(const std::vector<GpuReading>& gpus) {
   return groups.size() <= 1;
 }
 
+// A GPU with a link that is up and ends nobody knows where; null where there is none.
+const GpuReading* FindUnknownEnd(const std::vector<GpuReading>& gpus) {
+  for (const GpuReading& gpu : gpus) {
+    if (IsGone(gpu)) continue;
+    for (const NvlinkReading& link : gpu.nvlinks) {
+      const bool at_gpu = std::any_of(gpus.begin(), gpus.end(), [&link](const GpuReading& other) {
+        return !other.pci.empty() && other.pci == link.remote_pci;
+      });
+      if (link.active && link.end == LinkEnd::kUnknown && !at_gpu) return &gpu;
+    }
+  }
+  return nullptr;
+}
+
 constexpr int kUnhealthy = 2;        // NVML_GPU_FABRIC_HEALTH_SUMMARY_UNHEALTHY
 constexpr int kLimitedCapacity = 3;  // NVML_GPU_FABRIC_HEALTH_SUMMARY_LIMITED_CAPACITY
 
@@ -287,6 +301,13 @@ topology::Fact<topology::NvlinkMembership> DomainOf(const std::vector<GpuReading
   if (!ids.begin()->empty()) return topology::NvlinkMembership{*ids.begin(), true};
   if (!AllConnected(gpus)) {
     if (untold) return topology::Missing::kUnknown;
+    if (const GpuReading* gpu = FindUnknownEnd(gpus)) {
+      problems.push_back(
+          fmt::format("neither the driver nor the PCI bus says where the NVLinks of GPU {} end, so the "
+                      "domain of this node is not known",
+                      gpu->index));
+      return topology::Missing::kUnknown;
+    }
     problems.emplace_back("NVLink joins only some of the GPUs of this node, so they are in no common domain");
     return topology::Missing::kAmbiguous;
   }

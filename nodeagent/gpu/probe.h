@@ -30,9 +30,9 @@ enum class LinkWord : std::uint8_t { kSaid, kKept, kUntold };
 struct NvlinkReading {
   int link = 0;
   bool active = false;
-  LinkEnd end = LinkEnd::kUnknown;
-  std::string remote_pci;  // empty where NVML does not tell
-  int speed_mbps = 0;      // MB/s on the wire in one direction, line coding included; 0 = not said
+  LinkEnd end = LinkEnd::kUnknown;  // not said: Assemble takes it from the PCI bus where that shows a switch
+  std::string remote_pci;           // empty where NVML does not tell
+  int speed_mbps = 0;               // MB/s on the wire in one direction, line coding included; 0 = not said
   NvlinkErrors errors;
   LinkWord word = LinkWord::kSaid;
   friend bool operator==(const NvlinkReading&, const NvlinkReading&) = default;

@@ -511,6 +511,29 @@ TEST(Machines, AGpuThatTheDriverLostDoesNotRenumberTheRails) {
       "power-cycle the node");
 }
 
+// As drivers without nvmlDeviceGetNvLinkRemoteDeviceType answer.
+TEST(Machines, NvlinksWhoseEndTheDriverDoesNotSayEndAtTheSwitchesOfTheBus) {
+  const test::RecordedMachine machine("hgx-h100");
+  const base::DiskFileTree files(machine.path());
+  auto opened = OpenRecorded(files, machine.path(), "");
+  ASSERT_TRUE(opened);
+  Readings readings = opened->discovery->Read();
+  const Observation told = Assemble(readings);
+  for (GpuReading& gpu : readings.gpus.gpus) {
+    for (NvlinkReading& link : gpu.nvlinks) link.end = LinkEnd::kUnknown;
+  }
+  const Observation seen = Assemble(readings);
+  EXPECT_TRUE(seen.node.nvlink_domain.known());
+  EXPECT_EQ(seen.node, told.node);
+  EXPECT_EQ(seen.problems, told.problems);
+  for (GpuReading& gpu : readings.gpus.gpus) {
+    for (NvlinkReading& link : gpu.nvlinks) link.remote_pci.clear();
+  }
+  const Observation blind = Assemble(readings);
+  EXPECT_EQ(blind.node.nvlink_domain.missing(), Missing::kUnknown) << "nobody said that only some are joined";
+  EXPECT_THAT(blind.problems, testing::Contains(HasSubstr("says where the NVLinks of GPU 0 end")));
+}
+
 TEST(Machines, OneBadFileHidesNothingElse) {
   const test::RecordedMachine machine("hgx-bad-files");
   const base::DiskFileTree files(machine.path());
