@@ -340,7 +340,10 @@ void NvmlGpus::ReadGpu(unsigned index, GpuReadings& readings) {
     readings.problems.push_back(fmt::format("GPU {} does not answer: {}", index, nvml::Meaning(result)));
     return;
   }
-  if (known != known_.end()) Remember(known->second, gpu);
+  if (known != known_.end()) {
+    Remember(known->second, gpu);
+    KeepTold(known->second, gpu);
+  }
   known_[index] = gpu;
   readings.gpus.push_back(std::move(gpu));
 }

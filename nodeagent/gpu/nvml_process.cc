@@ -220,12 +220,15 @@ bool NvmlProcess::Reap() {
   return true;
 }
 
-// A new child has heard of no XIDs yet, and the GPUs are the same: they are not healthy by that.
-void NvmlProcess::KeepXids(GpuReadings& readings) const {
+// A new child has heard of no XIDs yet and of nothing that the driver now fails to tell, and the GPUs are the same:
+// they are not healthy by that. Another driver counts anew.
+void NvmlProcess::Keep(GpuReadings& readings) const {
+  const bool reloaded = !readings.driver.empty() && !last_.driver.empty() && readings.driver != last_.driver;
   for (GpuReading& gpu : readings.gpus) {
     for (const GpuReading& before : last_.gpus) {
-      const bool same = !gpu.uuid.empty() && before.uuid == gpu.uuid;
-      if (same && IsFatalXid(before.last_xid) && !IsFatalXid(gpu.last_xid)) gpu.last_xid = before.last_xid;
+      if (gpu.uuid.empty() || before.uuid != gpu.uuid) continue;
+      if (IsFatalXid(before.last_xid) && !IsFatalXid(gpu.last_xid)) gpu.last_xid = before.last_xid;
+      if (!reloaded) KeepTold(before, gpu);
     }
   }
 }
@@ -264,7 +267,7 @@ GpuReadings NvmlProcess::Read() {
   }
   if (!why.empty()) return Unanswered(std::move(why));
   GpuReadings readings = yaml_.Read(std::move(text));
-  KeepXids(readings);
+  Keep(readings);
   unanswered_ = 0;
   last_ = readings;
   // Without a driver there is nothing to keep a process for; it may come, so the next look starts another.

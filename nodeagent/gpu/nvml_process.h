@@ -65,7 +65,7 @@ class NvmlProcess final : public GpuSource {
   bool End();
   bool Reap();
   void CloseAll();
-  void KeepXids(GpuReadings& readings) const;
+  void Keep(GpuReadings& readings) const;
   std::string Where() const;
   GpuReadings Unanswered(std::string why);
 

@@ -118,6 +118,32 @@ std::string SayXid(int xid) {
                      IsFatalXid(xid) ? ", which ends the use of the GPU" : "");
 }
 
+void KeepTold(const GpuReading& before, GpuReading& gpu) {
+  if (!gpu.mig) gpu.mig = before.mig;
+  if (!gpu.uncorrected_ecc) gpu.uncorrected_ecc = before.uncorrected_ecc;
+  if (!gpu.row_remap_pending) gpu.row_remap_pending = before.row_remap_pending;
+  if (!gpu.row_remap_failure) gpu.row_remap_failure = before.row_remap_failure;
+  if (gpu.fabric.unread != 0 && gpu.fabric.state == FabricState::kUnknown) {
+    const int failure = gpu.fabric.unread;
+    gpu.fabric = before.fabric;
+    gpu.fabric.unread = failure;
+  }
+  if (IsGone(before)) return;  // its links went untold with it
+  std::vector<NvlinkReading> links;
+  for (NvlinkReading& link : gpu.nvlinks) {
+    const auto told = std::find_if(before.nvlinks.begin(), before.nvlinks.end(),
+                                   [&link](const NvlinkReading& one) { return one.link == link.link; });
+    if (link.word != LinkWord::kUntold) {
+      links.push_back(std::move(link));
+    } else if (told != before.nvlinks.end()) {  // one that it did not have then is none
+      links.push_back(*told);
+      links.back().errors = link.errors;
+      if (links.back().word == LinkWord::kSaid) links.back().word = LinkWord::kKept;
+    }
+  }
+  gpu.nvlinks = std::move(links);
+}
+
 std::string FaultOf(const GpuReading& gpu) {
   switch (gpu.state) {
     case GpuState::kLost:

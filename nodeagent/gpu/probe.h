@@ -127,6 +127,10 @@ class RecordedGpus final : public GpuSource {
   NvmlYaml yaml_;
 };
 
+// What the driver told `before` of the same GPU and does not tell now stays, since a fault that cannot be read is not
+// over: ECC, row remapping, MIG, and of the fabric and of links whose query failed what was last said.
+void KeepTold(const GpuReading& before, GpuReading& gpu);
+
 // Why this GPU must not be used; empty when there is no evidence against it. A missing answer is none.
 std::string FaultOf(const GpuReading& gpu);
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <tuple>
 
 #include "nvml_bed.h"
 
@@ -400,6 +401,27 @@ TEST(NvmlGpus, TakesAFailingCallForAnUnknownFactAndNoMore) {
   const GpuReadings none = NvmlGpus(test::Nvml()).Read();
   EXPECT_THAT(none.gpus, IsEmpty());
   EXPECT_THAT(none.problems, Contains(HasSubstr("give the agent's container the driver's device nodes")));
+}
+
+TEST(NvmlGpus, KeepsAGpuUnhealthyWhoseFaultCannotBeReadAnyMore) {
+  const test::NvmlBed bed("hgx-h100");
+  for (const auto& [good, bad, call, what] :
+       {std::tuple("volatile_uncorrected: 0", "volatile_uncorrected: 2", "nvmlDeviceGetTotalEccErrors",
+                   "2 uncorrectable ECC errors"),
+        std::tuple("row_remap_pending: false", "row_remap_pending: true", "nvmlDeviceGetRemappedRows",
+                   "waits to be remapped"),
+        std::tuple("row_remap_failure: false", "row_remap_failure: true", "nvmlDeviceGetRemappedRows",
+                   "could not be remapped")}) {
+    SCOPED_TRACE(what);
+    NvmlGpus gpus(test::Nvml());
+    const std::string sick = bed.Changed("index: 3", good, bad);
+    bed.Write(sick);
+    EXPECT_THAT(FaultOf(gpus.Read().gpus.at(3)), HasSubstr(what));
+    bed.Write(sick + "fake: {fails: {" + call + ": 999}}\n");
+    for (int look = 0; look < 2; ++look) EXPECT_THAT(FaultOf(gpus.Read().gpus.at(3)), HasSubstr(what));
+    bed.Write(bed.recorded());
+    EXPECT_EQ(FaultOf(gpus.Read().gpus.at(3)), "") << "it is told that it is over";
+  }
 }
 
 TEST(NvmlGpus, SaysWhyTheDriverDoesNotStartAndTriesAgain) {

@@ -198,6 +198,25 @@ TEST(NvmlProcess, KeepsAFatalXidOverANewChild) {
   EXPECT_EQ(after.gpus.at(4).last_xid, 0);
 }
 
+TEST(NvmlProcess, KeepsAFaultOverANewChildThatCannotReadIt) {
+  const test::NvmlBed bed("hgx-h100");
+  const std::string sick = bed.Changed("index: 3", "volatile_uncorrected: 0", "volatile_uncorrected: 2");
+  bed.Write(sick);
+  NvmlProcess driver(Options(bed));
+  const GpuReadings before = driver.Read();
+  EXPECT_THAT(FaultOf(before.gpus.at(3)), HasSubstr("2 uncorrectable"));
+  ::kill(driver.child(), SIGKILL);
+  bed.Write(sick + "fake: {fails: {nvmlDeviceGetTotalEccErrors: 999, nvmlDeviceGetNvLinkState: 999, " +
+            "nvmlDeviceGetGpuFabricInfoV: 999}}\n");
+  EXPECT_THAT(driver.Read().problems, ElementsAre(HasSubstr("process")));
+  const GpuReadings after = driver.Read();
+  EXPECT_THAT(FaultOf(after.gpus.at(3)), HasSubstr("2 uncorrectable"));
+  EXPECT_EQ(NvlinkOf(after.gpus), NvlinkOf(before.gpus));
+  ASSERT_EQ(after.gpus[3].nvlinks.size(), before.gpus[3].nvlinks.size());
+  EXPECT_EQ(after.gpus[3].nvlinks[4].word, LinkWord::kKept);
+  EXPECT_EQ(after.gpus[3].fabric.state, before.gpus[3].fabric.state);
+}
+
 TEST(NvmlProcess, KeepsNoProcessWhereThereIsNoDriver) {
   const test::NvmlBed bed("hgx-h100");
   NvmlProcessOptions options = Options(bed);
