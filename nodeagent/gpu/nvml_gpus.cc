@@ -348,11 +348,30 @@ void NvmlGpus::ReadGpu(unsigned index, GpuReadings& readings) {
   readings.gpus.push_back(std::move(gpu));
 }
 
-// A GPU or driver without events says so once, and its XIDs stay unknown.
+// A GPU or driver that knows no events has none to tell, and its XIDs stay unknown. Where it fails they go unheard:
+// that is said, and tried again with the next look. Of a GPU that is gone its state says all.
 void NvmlGpus::Watch(Device device, unsigned index) {
-  watched_[device] = index;
-  if (events_ == nullptr && library_->make_events(&events_) != nvml::kSuccess) events_ = nullptr;
-  if (events_ != nullptr) (void)library_->register_events(device, nvml::kEventXid, events_);
+  Return result = nvml::kSuccess;
+  if (events_ == nullptr) {
+    result = library_->make_events(&events_);
+    if (result != nvml::kSuccess) events_ = nullptr;
+  }
+  if (events_ != nullptr) result = library_->register_events(device, nvml::kEventXid, events_);
+  if (result == nvml::kSuccess || nvml::HasNone(result)) {
+    watched_[device] = index;
+  } else if (result != nvml::kGpuIsLost && result != nvml::kResetRequired) {
+    unheard_[result].push_back(index);
+  }
+}
+
+void NvmlGpus::SayUnheard(GpuReadings& readings) const {
+  for (const auto& [result, gpus] : unheard_) {
+    readings.problems.push_back(fmt::format("XIDs of {} {} are not heard: {}",
+                                            gpus.size() == 1 ? "GPU" : "GPUs", fmt::join(gpus, ", "),
+                                            nvml::Meaning(result)));
+  }
+  if (wait_failure_ != nvml::kSuccess)
+    readings.problems.push_back(fmt::format("XIDs are not heard: {}", nvml::Meaning(wait_failure_)));
 }
 
 bool NvmlGpus::CollectXids() {
@@ -361,7 +380,9 @@ bool NvmlGpus::CollectXids() {
   constexpr int kMost = 1000;  // of one look; an application in a loop may make thousands
   for (int i = 0; events_ != nullptr && i < kMost; ++i) {
     nvml::EventData event{};
-    if (library_->wait_events(events_, &event, 0) != nvml::kSuccess) break;  // a time-out: there are no more
+    const Return result = library_->wait_events(events_, &event, 0);
+    wait_failure_ = result == nvml::kTimeout || nvml::HasNone(result) ? nvml::kSuccess : result;
+    if (result != nvml::kSuccess) break;  // a time-out: there are no more
     const auto of = watched_.find(event.device);
     if (of == watched_.end() || event.type != nvml::kEventXid) continue;
     int& last = xids_[of->second];
@@ -384,6 +405,7 @@ GpuReadings NvmlGpus::Read() {
     watched_.clear();
     xids_.clear();
     events_ = nullptr;
+    wait_failure_ = nvml::kSuccess;
     auto library = std::make_unique<nvml::Library>(on_call_);
     readings.absent = library->Open(name_);
     if (!readings.absent.empty()) return readings;
@@ -400,12 +422,14 @@ GpuReadings NvmlGpus::Read() {
     library_.reset();
     return readings;
   }
+  unheard_.clear();
   for (unsigned index = 0; index < std::min(count, nvml::kMaxGpus); ++index) ReadGpu(index, readings);
   if (count > nvml::kMaxGpus) {
     readings.problems.push_back(fmt::format("{} of the driver's GPUs are left out: {} are looked at",
                                             count - nvml::kMaxGpus, nvml::kMaxGpus));
   }
   (void)CollectXids();
+  SayUnheard(readings);
   for (GpuReading& gpu : readings.gpus) {
     if (const auto xid = xids_.find(unsigned(gpu.index)); xid != xids_.end()) gpu.last_xid = xid->second;
   }

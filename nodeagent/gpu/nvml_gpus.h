@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nodeagent/gpu/nvml_library.h"
 #include "nodeagent/gpu/probe.h"
@@ -30,6 +31,7 @@ class NvmlGpus final : public GpuSource {
   void Watch(nvml::Device device, unsigned index);
   // Whether one of them is new.
   bool CollectXids();
+  void SayUnheard(GpuReadings& readings) const;
 
   std::string name_;
   nvml::OnCall on_call_;
@@ -37,7 +39,9 @@ class NvmlGpus final : public GpuSource {
   // Of this load of the library: NVML keeps indexes while it runs, so a GPU that is lost is still known.
   std::map<unsigned, GpuReading> known_;
   nvml::EventSet events_ = nullptr;
-  std::map<nvml::Device, unsigned> watched_;
+  std::map<nvml::Device, unsigned> watched_;               // whose XIDs are heard, or which has none to tell
+  std::map<nvml::Return, std::vector<unsigned>> unheard_;  // in this look: GPUs by what the driver answered
+  nvml::Return wait_failure_ = nvml::kSuccess;             // of the last wait for events
   std::map<unsigned, int> xids_;
 };
 

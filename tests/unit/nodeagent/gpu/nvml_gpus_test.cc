@@ -59,6 +59,31 @@ TEST(NvmlGpus, HearsANewXidBetweenTwoLooksAndTellsItWithTheNext) {
   EXPECT_EQ(gpus.Read().gpus.at(5).last_xid, 79);
 }
 
+TEST(NvmlGpus, SaysThatXidsAreNotHeardAndTriesAgain) {
+  const test::NvmlBed bed("hgx-bad-gpu");
+  for (const auto& [call, problem] :
+       {std::pair("nvmlEventSetCreate", "XIDs of GPUs 0, 1, 2, 3, 4, 5, 6, 7 are not heard: error 999"),
+        std::pair("nvmlDeviceRegisterEvents", "XIDs of GPUs 0, 1, 2, 3, 4, 5, 6, 7 are not heard: error 999"),
+        std::pair("nvmlEventSetWait_v2", "XIDs are not heard: error 999")}) {
+    SCOPED_TRACE(call);
+    NvmlGpus gpus(test::Nvml());
+    bed.Misbehave(std::string("{fails: {") + call + ": 999}}");
+    for (int look = 0; look < 2; ++look) {
+      const GpuReadings deaf = gpus.Read();
+      EXPECT_THAT(deaf.problems, ElementsAre(problem));
+      EXPECT_EQ(deaf.gpus.at(5).last_xid, 0);
+    }
+    bed.Write(bed.recorded());
+    const GpuReadings hears = gpus.Read();
+    EXPECT_THAT(hears.problems, IsEmpty());
+    EXPECT_EQ(hears.gpus.at(5).last_xid, 95);
+  }
+  for (const char* call : {"nvmlEventSetCreate", "nvmlDeviceRegisterEvents"}) {
+    bed.Misbehave(std::string("{fails: {") + call + ": 3}}");
+    EXPECT_THAT(NvmlGpus(test::Nvml()).Read().problems, IsEmpty()) << "it has none to tell";
+  }
+}
+
 TEST(NvmlGpus, KeepsAFatalXidWhenAnApplicationsOwnFollows) {
   const test::NvmlBed bed("hgx-bad-gpu");
   NvmlGpus gpus(test::Nvml());
