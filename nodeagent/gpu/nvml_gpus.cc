@@ -94,7 +94,7 @@ class Question {
     if (Ask(nvml_.mig, &mig, &pending)) gpu_.mig = mig == 1;
   }
 
-  // A field of one link; nothing where this driver or GPU has none.
+  // A field of the GPU (scope 0) or of one link; nothing where this driver or GPU has none.
   std::optional<unsigned long long> Field(unsigned field, unsigned link) {
     nvml::FieldValue value{};
     value.field = field;
@@ -285,7 +285,10 @@ class Question {
       gpu_.row_remap_pending = pending != 0;
       gpu_.row_remap_failure = failure != 0;
     }
+    const auto action = Field(nvml::kFieldRecoveryAction, 0);
+    if (action && *action <= kMostActions) gpu_.recovery_action = int(*action);
   }
+  static constexpr unsigned long long kMostActions = 999;  // more is no action but nonsense
 
   const nvml::Library& nvml_;
   const Device device_;
@@ -356,7 +359,11 @@ void NvmlGpus::Watch(Device device, unsigned index) {
     result = library_->make_events(&events_);
     if (result != nvml::kSuccess) events_ = nullptr;
   }
-  if (events_ != nullptr) result = library_->register_events(device, nvml::kEventXid, events_);
+  if (events_ != nullptr) {
+    result = library_->register_events(device, nvml::kEventXid | nvml::kEventRecoveryAction, events_);
+    // Older drivers do not know the second, and registered neither then.
+    if (nvml::HasNone(result)) result = library_->register_events(device, nvml::kEventXid, events_);
+  }
   if (result == nvml::kSuccess || nvml::HasNone(result)) {
     watched_[device] = index;
   } else if (result != nvml::kGpuIsLost && result != nvml::kResetRequired) {
@@ -384,7 +391,9 @@ bool NvmlGpus::CollectXids() {
     wait_failure_ = result == nvml::kTimeout || nvml::HasNone(result) ? nvml::kSuccess : result;
     if (result != nvml::kSuccess) break;  // a time-out: there are no more
     const auto of = watched_.find(event.device);
-    if (of == watched_.end() || event.type != nvml::kEventXid) continue;
+    if (of == watched_.end()) continue;
+    recovery_changed_ = recovery_changed_ || event.type == nvml::kEventRecoveryAction;
+    if (event.type != nvml::kEventXid) continue;
     int& last = xids_[of->second];
     const int xid = int(std::min(event.data, 999ULL));
     if (IsFatalXid(last) && !IsFatalXid(xid)) continue;
@@ -395,7 +404,9 @@ bool NvmlGpus::CollectXids() {
 }
 
 bool NvmlGpus::Listen() {
-  return listens() && CollectXids();
+  if (!listens()) return false;
+  const bool any_new = CollectXids();
+  return std::exchange(recovery_changed_, false) || any_new;
 }
 
 GpuReadings NvmlGpus::Read() {
@@ -423,6 +434,7 @@ GpuReadings NvmlGpus::Read() {
     return readings;
   }
   unheard_.clear();
+  recovery_changed_ = false;  // it is asked for now
   for (unsigned index = 0; index < std::min(count, nvml::kMaxGpus); ++index) ReadGpu(index, readings);
   if (count > nvml::kMaxGpus) {
     readings.problems.push_back(fmt::format("{} of the driver's GPUs are left out: {} are looked at",

@@ -23,7 +23,8 @@ class NvmlGpus final : public GpuSource {
   GpuReadings Read() override;
   // Whether there is anything to listen to, since the last Read.
   bool listens() const { return library_ != nullptr && events_ != nullptr; }
-  // Whether the driver has told an XID that the next Read will tell anew. Does not wait.
+  // Whether the driver has told an XID that the next Read will tell anew, or that it asks for another recovery action.
+  // Does not wait.
   bool Listen();
 
  private:
@@ -43,6 +44,7 @@ class NvmlGpus final : public GpuSource {
   std::map<nvml::Return, std::vector<unsigned>> unheard_;  // in this look: GPUs by what the driver answered
   nvml::Return wait_failure_ = nvml::kSuccess;             // of the last wait for events
   std::map<unsigned, int> xids_;
+  bool recovery_changed_ = false;  // since it was asked for
 };
 
 }  // namespace heddle::nodeagent

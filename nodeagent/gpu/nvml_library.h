@@ -94,6 +94,9 @@ inline constexpr unsigned kFieldLinkCrc = 163;
 inline constexpr unsigned kFieldLinkReceiveErrors = 208;
 inline constexpr unsigned kFieldLinkRecoveryEvents = 215;
 
+// What the driver asks for before the GPU may be used again: nvmlDeviceGpuRecoveryAction_t.
+inline constexpr unsigned kFieldRecoveryAction = 230;
+
 struct EventData {
   Device device;
   unsigned long long type, data;  // data: the XID
@@ -101,6 +104,8 @@ struct EventData {
 };
 static_assert(sizeof(EventData) == 32);
 inline constexpr unsigned long long kEventXid = 8;
+inline constexpr unsigned long long kEventRecoveryAction =
+    0x8000;  // it is another one; the event does not say which
 
 inline constexpr unsigned kMaxGpus = 64;
 inline constexpr unsigned kMaxLinks = 36;    // NVML_NVLINK_MAX_LINKS

@@ -129,6 +129,7 @@ std::optional<GpuReading> ReadGpu(const YAML::Node& node, std::vector<std::strin
   const YAML::Node health = Member(node, "health");
   gpu.row_remap_pending = Bool(Member(health, "row_remap_pending"));
   gpu.row_remap_failure = Bool(Member(health, "row_remap_failure"));
+  gpu.recovery_action = Int<int>(Member(health, "recovery_action"));
   gpu.last_xid = Int<int>(Member(health, "last_xid")).value_or(0);
   return gpu;
 }
@@ -216,6 +217,7 @@ std::string FormatGpu(const GpuReading& gpu) {
   text += fmt::format("  health: {{last_xid: {}", gpu.last_xid);
   if (gpu.row_remap_pending) text += fmt::format(", row_remap_pending: {}", *gpu.row_remap_pending);
   if (gpu.row_remap_failure) text += fmt::format(", row_remap_failure: {}", *gpu.row_remap_failure);
+  if (gpu.recovery_action) text += fmt::format(", recovery_action: {}", *gpu.recovery_action);
   return text + "}\n";
 }
 

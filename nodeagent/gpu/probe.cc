@@ -97,6 +97,30 @@ std::string FabricFault(const GpuReading& gpu) {
   return fmt::format("{}", fmt::join(faults, ", "));
 }
 
+// What the driver asks for (nvml.h, nvmlDeviceGpuRecoveryAction_t), and how it is done; empty where that is nothing.
+std::string AskedFor(const GpuReading& gpu) {
+  switch (gpu.recovery_action.value_or(0)) {
+    case 0:  // NVML_GPU_RECOVERY_ACTION_NONE
+      return {};
+    case 1:  // GPU_RESET
+      return "the driver asks for a reset of the GPU: drain the node and reset the GPU";
+    case 2:  // NODE_REBOOT
+      return "the driver asks for a reboot: drain and reboot the node";
+    case 3:  // DRAIN_P2P
+      return "the driver asks that peer-to-peer traffic ends: drain the node, and reset the GPU if it still "
+             "asks then";
+    case 4:  // DRAIN_AND_RESET
+      return "the driver asks for a drain and a reset: give it no new work, drain the node and reset the GPU";
+    case 5:  // RECOVER_IMEX_DOMAIN
+      return "the driver asks to recover the IMEX domain: check nvidia-imex on the nodes of its NVLink "
+             "domain";
+    default:
+      return fmt::format(
+          "the driver asks for a recovery action that this agent does not know ({}): see nvidia-smi -q",
+          *gpu.recovery_action);
+  }
+}
+
 }  // namespace
 
 int ActiveLinks(const GpuReading& gpu) {
@@ -123,6 +147,7 @@ void KeepTold(const GpuReading& before, GpuReading& gpu) {
   if (!gpu.uncorrected_ecc) gpu.uncorrected_ecc = before.uncorrected_ecc;
   if (!gpu.row_remap_pending) gpu.row_remap_pending = before.row_remap_pending;
   if (!gpu.row_remap_failure) gpu.row_remap_failure = before.row_remap_failure;
+  if (!gpu.recovery_action) gpu.recovery_action = before.recovery_action;
   if (gpu.fabric.unread != 0 && gpu.fabric.state == FabricState::kUnknown) {
     const int failure = gpu.fabric.unread;
     gpu.fabric = before.fabric;
@@ -159,15 +184,16 @@ std::string FaultOf(const GpuReading& gpu) {
       break;
   }
   if (gpu.row_remap_failure.value_or(false)) return "a memory row could not be remapped: replace the GPU";
+  // The driver's own word on what to do comes before ours.
+  const std::string asked = AskedFor(gpu);
+  const std::string next = asked.empty() ? ": drain the node and reset the GPU" : ", and " + asked;
   // Kept over a restart by xid_memory.h.
-  if (IsFatalXid(gpu.last_xid)) {
-    return fmt::format("XID {} was reported: drain the node and reset the GPU", gpu.last_xid);
-  }
+  if (IsFatalXid(gpu.last_xid)) return fmt::format("XID {} was reported{}", gpu.last_xid, next);
   if (gpu.uncorrected_ecc.value_or(0) > 0) {
-    return fmt::format(
-        "{} uncorrectable ECC errors since the driver was loaded: drain the node and reset the GPU",
-        *gpu.uncorrected_ecc);
+    return fmt::format("{} uncorrectable ECC errors since the driver was loaded{}", *gpu.uncorrected_ecc,
+                       next);
   }
+  if (!asked.empty()) return asked;
   if (gpu.row_remap_pending.value_or(false)) return "a memory row waits to be remapped: reset the GPU";
   if (gpu.fabric.health_summary == kUnhealthy) return "its NVLink fabric is unhealthy: " + FabricFault(gpu);
   // NVLink and the fabric are closed to MIG instances.

@@ -73,6 +73,7 @@ struct GpuReading {
   std::optional<std::int64_t> uncorrected_ecc;  // since the driver was loaded
   std::optional<bool> row_remap_pending;
   std::optional<bool> row_remap_failure;
+  std::optional<int> recovery_action;  // what the driver asks for: NVML_GPU_RECOVERY_ACTION_*; 0 = nothing
   int last_xid = 0;  // 0 = none seen; one that ends the use of the GPU is not replaced by one that does not
   friend bool operator==(const GpuReading&, const GpuReading&) = default;
 };
@@ -128,7 +129,8 @@ class RecordedGpus final : public GpuSource {
 };
 
 // What the driver told `before` of the same GPU and does not tell now stays, since a fault that cannot be read is not
-// over: ECC, row remapping, MIG, and of the fabric and of links whose query failed what was last said.
+// over: ECC, row remapping, MIG, the recovery action, and of the fabric and of links whose query failed what was last
+// said.
 void KeepTold(const GpuReading& before, GpuReading& gpu);
 
 // Why this GPU must not be used; empty when there is no evidence against it. A missing answer is none.

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tests/support/nvml/script.h"
 
@@ -40,6 +41,7 @@ struct Device {
 struct EventSet {
   std::array<bool, 64> watched{};
   std::array<int, 64> told{};
+  std::array<unsigned, 64> told_action{};
 };
 
 std::unique_ptr<Script> script;
@@ -373,6 +375,10 @@ EXPORTED nvmlDeviceGetFieldValues(const Device* device, int count, Field* fields
       field.value = 0xdeadbeef00000000ULL | (link->active ? 1U : 0U);
       field.result = kSuccess;
     }
+    if (field.id == 230 && gpu->recovery_action) {
+      field.value = 0xdeadbeef00000000ULL | *gpu->recovery_action;
+      field.result = kSuccess;
+    }
     if (const auto errors = link == nullptr ? std::nullopt : ErrorsOf(*gpu, *link, field.id)) {
       field.type = 3;  // unsigned long long
       field.value = *errors;
@@ -398,7 +404,9 @@ EXPORTED nvmlEventSetFree(const EventSet* set) {
 EXPORTED nvmlDeviceRegisterEvents(const Device* device, unsigned long long types, EventSet* set) {
   const Gpu* gpu = nullptr;
   if (const int result = Enter("nvmlDeviceRegisterEvents", device, &gpu); result != kSuccess) return result;
-  if (types != 8) return kNotSupported;
+  constexpr unsigned long long kXid = 8, kRecoveryAction = 0x8000;
+  if (types != kXid && (types != (kXid | kRecoveryAction) || !gpu->recovery_action)) return kNotSupported;
+  set->told_action[device->index] = gpu->recovery_action.value_or(0);
   set->watched[device->index] = true;
   return kSuccess;
 }
@@ -419,6 +427,13 @@ EXPORTED NAME(nvmlEventSetWait, _v2)(EventSet* set, Event* event, unsigned) {
   for (std::size_t i = 0; i < std::min(script->gpus.size(), now.gpus.size()); ++i)
     script->gpus[i].xid = now.gpus[i].xid;
   for (std::size_t i = 0; i < script->gpus.size() && i < set->watched.size(); ++i) {
+    const unsigned action = i < now.gpus.size() ? now.gpus[i].recovery_action.value_or(0) : 0;
+    if (set->watched[i] && std::exchange(set->told_action[i], action) != action) {
+      *event = {};
+      event->device = &devices[i];
+      event->type = 0x8000;
+      return kSuccess;
+    }
     const int xid = script->gpus[i].xid;
     if (!set->watched[i] || xid == set->told[i]) continue;
     set->told[i] = xid;

@@ -66,6 +66,7 @@ Gpu ReadGpu(const YAML::Node& node) {
   if (node["health"].IsDefined()) {
     gpu.remap_pending = Maybe<bool>(node["health"]["row_remap_pending"]);
     gpu.remap_failure = Maybe<bool>(node["health"]["row_remap_failure"]);
+    gpu.recovery_action = Maybe<unsigned>(node["health"]["recovery_action"]);
     gpu.xid = Or<int>(node["health"]["last_xid"], 0);
   }
   return gpu;

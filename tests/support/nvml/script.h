@@ -35,6 +35,8 @@ struct Gpu {
   std::string uuid, name, pci;
   std::optional<unsigned long long> memory_mib, uncorrected;
   std::optional<bool> mig, remap_pending, remap_failure;
+  std::optional<unsigned>
+      recovery_action;  // where it is not said: a driver that knows neither it nor its event
   int generation = 0;
   std::vector<Link> links;
   bool has_fabric = false;

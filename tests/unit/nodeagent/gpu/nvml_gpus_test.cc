@@ -299,7 +299,7 @@ TEST(NvmlGpus, AsksForTheStateOfAllLinksAtOnce) {
     if (gpu == 0 && call == "nvmlDeviceGetFieldValues") ++calls;
   });
   EXPECT_THAT(gpus.Read().gpus.at(0).nvlinks, IsEmpty());
-  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(calls, 2) << "one for all links, one for the recovery action";
 }
 
 std::string WithSpeeds(std::string yaml, const std::string& speed) {
@@ -447,6 +447,29 @@ TEST(NvmlGpus, KeepsAGpuUnhealthyWhoseFaultCannotBeReadAnyMore) {
     bed.Write(bed.recorded());
     EXPECT_EQ(FaultOf(gpus.Read().gpus.at(3)), "") << "it is told that it is over";
   }
+}
+
+TEST(NvmlGpus, ReadsWhatTheDriverAsksForAndHearsWhenThatChanges) {
+  const test::NvmlBed bed("hgx-h100");
+  const auto asks = [&bed](const char* action) {
+    bed.Write(bed.Changed("index: 3", "last_xid: 0", std::string("last_xid: 0, recovery_action: ") + action));
+  };
+  asks("0");
+  NvmlGpus gpus(test::Nvml());
+  const GpuReadings none = gpus.Read();
+  EXPECT_EQ(none.gpus.at(3).recovery_action, 0);
+  EXPECT_EQ(none.gpus.at(4).recovery_action, std::nullopt) << "an older driver does not say";
+  EXPECT_THAT(none.problems, IsEmpty());
+  EXPECT_EQ(FaultOf(none.gpus[3]), "");
+  EXPECT_FALSE(gpus.Listen());
+  asks("2");
+  EXPECT_TRUE(gpus.Listen());
+  EXPECT_FALSE(gpus.Listen());
+  const GpuReadings reboot = gpus.Read();
+  EXPECT_EQ(FaultOf(reboot.gpus.at(3)), "the driver asks for a reboot: drain and reboot the node");
+  EXPECT_EQ(ParseNvmlYaml(FormatNvmlYaml(reboot)).gpus, reboot.gpus) << "a recording keeps it";
+  asks("0");
+  EXPECT_EQ(FaultOf(gpus.Read().gpus.at(3)), "");
 }
 
 TEST(NvmlGpus, SaysWhyTheDriverDoesNotStartAndTriesAgain) {

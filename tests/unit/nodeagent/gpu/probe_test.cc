@@ -168,6 +168,36 @@ TEST(GpuHealth, NeedsPositiveEvidence) {
   EXPECT_EQ(FaultOf(gpu), "");
 }
 
+TEST(GpuHealth, SaysWhatTheDriverAsksFor) {
+  GpuReading gpu;
+  gpu.recovery_action = 0;
+  EXPECT_EQ(FaultOf(gpu), "");
+  for (const auto& [action, next] :
+       {std::pair(1, "drain the node and reset the GPU"), std::pair(2, "drain and reboot the node"),
+        std::pair(3, "peer-to-peer traffic"), std::pair(4, "give it no new work"),
+        std::pair(5, "nvidia-imex"), std::pair(77, "does not know (77)")}) {
+    gpu.recovery_action = action;
+    EXPECT_THAT(FaultOf(gpu), HasSubstr(next)) << action;
+  }
+  gpu.recovery_action = 2;
+  gpu.last_xid = 119;
+  EXPECT_EQ(FaultOf(gpu),
+            "XID 119 was reported, and the driver asks for a reboot: drain and reboot the node");
+  gpu.last_xid = 0;
+  gpu.uncorrected_ecc = 2;
+  EXPECT_EQ(FaultOf(gpu),
+            "2 uncorrectable ECC errors since the driver was loaded, and the driver asks for a "
+            "reboot: drain and reboot the node");
+  gpu.recovery_action = 0;
+  EXPECT_THAT(FaultOf(gpu), HasSubstr("loaded: drain the node and reset the GPU"));
+  gpu.recovery_action.reset();  // not told now: as it was told last
+  GpuReading before;
+  before.recovery_action = 1;
+  gpu.uncorrected_ecc = 0;
+  KeepTold(before, gpu);
+  EXPECT_THAT(FaultOf(gpu), HasSubstr("asks for a reset"));
+}
+
 TEST(NvmlYaml, ReadsBackWhatItWrote) {
   GpuReadings readings;
   readings.driver = "550.90.07";
