@@ -13,10 +13,16 @@
 namespace heddle::nodeagent {
 namespace {
 
-// XIDs that end the use of a GPU until somebody resets or replaces it (NVIDIA, "XID errors"): double-bit ECC,
-// halted engine, failed row remap, NVLink, fallen off the bus, uncontained ECC, GSP. Those that an
-// application causes (13, 31, 43, 45, 68, 109) are not evidence against the GPU.
-constexpr std::array<int, 9> kFatalXids{48, 62, 64, 74, 79, 95, 119, 120, 140};
+// XIDs that end the use of a GPU until somebody resets or replaces it, by the immediate action of NVIDIA's Xid catalog
+// (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html): double-bit ECC, halted engine, failed row remap,
+// NVLink, fallen off the bus, uncontained ECC, security fault, GSP, failed link training, ECC that escaped, failed
+// start, NVLink 5's MSE, a retired resource, fatal time-out.
+//
+// Those that an application causes (13, 31, 43, 45, 68, 109) are not evidence against the GPU. Nor are NVLink 5's
+// others (144 to 149): of most, one number stands for what is to be ignored and for what takes a reset, by a status
+// that NVML's event does not have; what they come to is the driver's recovery action. 155 is told of links that were
+// taken down on purpose, too.
+constexpr std::array<int, 15> kFatalXids{48, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, 150, 156, 158};
 
 // Of a GPU that is gone nothing is known any more, and it does not speak against the others.
 bool IsGone(const GpuReading& gpu) {

@@ -168,6 +168,15 @@ TEST(GpuHealth, NeedsPositiveEvidence) {
   EXPECT_EQ(FaultOf(gpu), "");
 }
 
+// NVIDIA's Xid catalog: of 144 to 149 only a status that comes with the XID tells what to do, and NVML does not have it.
+TEST(GpuHealth, CallsAnXidFatalWhereItsNumberAloneTakesAReset) {
+  for (const int xid : {48, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, 150, 156, 158})
+    EXPECT_TRUE(IsFatalXid(xid)) << xid;
+  for (const int xid :
+       {0, 13, 31, 43, 45, 63, 92, 94, 109, 137, 144, 145, 146, 147, 148, 149, 154, 155, 157, 161})
+    EXPECT_FALSE(IsFatalXid(xid)) << xid;
+}
+
 TEST(GpuHealth, SaysWhatTheDriverAsksFor) {
   GpuReading gpu;
   gpu.recovery_action = 0;
