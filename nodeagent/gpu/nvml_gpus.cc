@@ -164,9 +164,10 @@ class Question {
 
   // One call for all links: each is a way into the driver, and a rack's GPU has 18.
   void ReadLinkErrors() {
-    constexpr std::array<unsigned, 5> kFields{nvml::kFieldLinkReplays, nvml::kFieldLinkRecoveries,
-                                              nvml::kFieldLinkCrc, nvml::kFieldLinkReceiveErrors,
-                                              nvml::kFieldLinkRecoveryEvents};
+    constexpr std::array<unsigned, 9> kFields{
+        nvml::kFieldLinkReplays,       nvml::kFieldLinkRecoveries,       nvml::kFieldLinkCrc,
+        nvml::kFieldLinkReceiveErrors, nvml::kFieldLinkMalformed,        nvml::kFieldLinkOverruns,
+        nvml::kFieldLinkIntegrity,     nvml::kFieldLinkFailedRecoveries, nvml::kFieldLinkRecoveryEvents};
     std::vector<nvml::FieldValue> values;
     for (const NvlinkReading& link : gpu_.nvlinks) {
       for (const unsigned field : kFields) {
@@ -191,6 +192,18 @@ class Question {
           break;
         case nvml::kFieldLinkCrc:
           errors.crc = number;
+          break;
+        case nvml::kFieldLinkMalformed:
+          errors.malformed = number;
+          break;
+        case nvml::kFieldLinkOverruns:
+          errors.overruns = number;
+          break;
+        case nvml::kFieldLinkIntegrity:
+          errors.integrity = number;
+          break;
+        case nvml::kFieldLinkFailedRecoveries:
+          errors.failed_recoveries = number;
           break;
         default:
           errors.receive = number;

@@ -87,11 +87,15 @@ static_assert(sizeof(FieldValue) == 40);
 inline constexpr unsigned kFieldLinkSpeedCommon = 90;  // MB/s, of every active link
 inline constexpr unsigned kFieldLinkSpeed = 164;       // MB/s, of the link in `scope`
 inline constexpr unsigned kFieldLinkState = 165;       // 0 inactive, 1 active, 2 asleep
-// Of the link in `scope`: to Hopper, and the two that replace them from Blackwell on.
+// Of the link in `scope`: to Hopper, and those that replace them from Blackwell on (NVML_FI_DEV_NVLINK_COUNT_*).
 inline constexpr unsigned kFieldLinkReplays = 161;
 inline constexpr unsigned kFieldLinkRecoveries = 162;
 inline constexpr unsigned kFieldLinkCrc = 163;
-inline constexpr unsigned kFieldLinkReceiveErrors = 208;
+inline constexpr unsigned kFieldLinkMalformed = 206;  // packets
+inline constexpr unsigned kFieldLinkOverruns = 207;   // packets that were discarded, as the buffer was full
+inline constexpr unsigned kFieldLinkReceiveErrors = 208;     // packets with errors
+inline constexpr unsigned kFieldLinkIntegrity = 211;         // times that local errors exceeded a threshold
+inline constexpr unsigned kFieldLinkFailedRecoveries = 214;  // and the link was declared down
 inline constexpr unsigned kFieldLinkRecoveryEvents = 215;
 
 // What the driver asks for before the GPU may be used again: nvmlDeviceGpuRecoveryAction_t.

@@ -34,8 +34,9 @@ constexpr int kPage = 4;
 constexpr int kNews = 5;
 constexpr int kSpare = 10;  // ours are from here on, so that none is overwritten before it is copied
 constexpr std::size_t kPageSize = 256;
-// An answer is its length in decimal, a newline, and an nvml.yaml. 64 GPUs with 36 links make 300 KB.
-constexpr std::size_t kMaxAnswer = 1 << 20;
+// An answer is its length in decimal, a newline, and an nvml.yaml. 64 GPUs with 36 links make 300 KB, and
+// with all counters at their largest 1 MB.
+constexpr std::size_t kMaxAnswer = 1 << 21;
 constexpr int kListenMs =
     1000;  // between two times that the driver is asked for events; some microseconds each
 constexpr const char* kEnding = "the NVIDIA driver was not waited for: the agent ends";

@@ -19,7 +19,12 @@ struct NvlinkErrors {
   std::optional<std::uint64_t> crc;         // broken flits
   std::optional<std::uint64_t> replays;     // of what was lost
   std::optional<std::uint64_t> recoveries;  // retrainings
-  std::optional<std::uint64_t> receive;     // broken packets, from Blackwell on
+  // From Blackwell on.
+  std::optional<std::uint64_t> receive;            // broken packets
+  std::optional<std::uint64_t> malformed;          // packets
+  std::optional<std::uint64_t> overruns;           // packets that found the buffer full
+  std::optional<std::uint64_t> integrity;          // times that the link's own errors exceeded a threshold
+  std::optional<std::uint64_t> failed_recoveries;  // the link was declared down
   friend bool operator==(const NvlinkErrors&, const NvlinkErrors&) = default;
 };
 

@@ -12,7 +12,8 @@ namespace {
 using base::MonotonicTime;
 
 // DCGM (dcgm_gpu_hardware_limits.h and its health watch): a replay or a recovery is a failure, CRC errors matter
-// from 100 a second on. Received errors: as an InfiniBand port's, NVSentinel's 10 a second.
+// from 100 a second on. Received errors, malformed packets among them: as an InfiniBand port's, NVSentinel's 10 a
+// second. Buffer overruns and local integrity errors: as there, any.
 constexpr std::uint64_t kCrcPerSecond = 100;
 constexpr std::uint64_t kReceivePerSecond = 10;
 
@@ -104,9 +105,15 @@ class NvlinkHealth::Step {
     if (health_.expected_ > 0) JudgeWidth(gpu);
     JudgeErrors(gpu, known, Kind::kReplays, &NvlinkErrors::replays, 1, "replays");
     JudgeErrors(gpu, known, Kind::kRecoveries, &NvlinkErrors::recoveries, 1, "recoveries");
+    JudgeErrors(gpu, known, Kind::kFailedRecoveries, &NvlinkErrors::failed_recoveries, 1,
+                "failed recoveries");
     JudgeErrors(gpu, known, Kind::kCrc, &NvlinkErrors::crc, kCrcPerSecond * seconds, "CRC errors");
     JudgeErrors(gpu, known, Kind::kReceive, &NvlinkErrors::receive, kReceivePerSecond * seconds,
                 "receive errors");
+    JudgeErrors(gpu, known, Kind::kMalformed, &NvlinkErrors::malformed, kReceivePerSecond * seconds,
+                "malformed packets");
+    JudgeErrors(gpu, known, Kind::kOverruns, &NvlinkErrors::overruns, 1, "buffer overruns");
+    JudgeErrors(gpu, known, Kind::kIntegrity, &NvlinkErrors::integrity, 1, "local integrity errors");
     JudgeClique(gpu, known);
     for (const NvlinkReading& link : gpu.nvlinks) known.links[link.link] = link.errors;
     known.at = now_;

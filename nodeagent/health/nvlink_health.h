@@ -61,7 +61,18 @@ class NvlinkHealth {
   int ExpectedLinks() const { return expected_; }
 
  private:
-  enum class Kind : std::uint8_t { kWidth, kReplays, kRecoveries, kCrc, kReceive, kClique };
+  enum class Kind : std::uint8_t {
+    kWidth,
+    kReplays,
+    kRecoveries,
+    kFailedRecoveries,
+    kCrc,
+    kReceive,
+    kMalformed,
+    kOverruns,
+    kIntegrity,
+    kClique
+  };
   struct Trouble {
     int gpu = 0;  // its index, as it was listed last
     std::optional<base::MonotonicTime> quiet_since, unlisted_since;

@@ -348,8 +348,16 @@ std::optional<unsigned long long> ErrorsOf(const Gpu& gpu, const Link& link, uns
       return blackwell ? std::nullopt : link.recoveries;
     case 163:
       return blackwell ? std::nullopt : link.crc;
+    case 206:
+      return blackwell ? link.malformed : std::nullopt;
+    case 207:
+      return blackwell ? link.overruns : std::nullopt;
     case 208:
       return blackwell ? link.receive_errors : std::nullopt;
+    case 211:
+      return blackwell ? link.integrity : std::nullopt;
+    case 214:
+      return blackwell ? link.failed_recoveries : std::nullopt;
     case 215:
       return blackwell ? link.recoveries : std::nullopt;
     default:

@@ -39,7 +39,11 @@ Link ReadLink(const YAML::Node& node) {
           Maybe<unsigned long long>(node["crc"]),
           Maybe<unsigned long long>(node["replays"]),
           Maybe<unsigned long long>(node["recoveries"]),
-          Maybe<unsigned long long>(node["receive_errors"])};
+          Maybe<unsigned long long>(node["receive_errors"]),
+          Maybe<unsigned long long>(node["malformed"]),
+          Maybe<unsigned long long>(node["overruns"]),
+          Maybe<unsigned long long>(node["integrity"]),
+          Maybe<unsigned long long>(node["failed_recoveries"])};
 }
 
 Gpu ReadGpu(const YAML::Node& node) {

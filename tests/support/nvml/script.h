@@ -28,7 +28,8 @@ struct Link {
   unsigned end = 0xff;
   std::string remote_pci;
   unsigned speed_mbps = 0;
-  std::optional<unsigned long long> crc, replays, recoveries, receive_errors;
+  std::optional<unsigned long long> crc, replays, recoveries, receive_errors, malformed, overruns, integrity,
+      failed_recoveries;
 };
 
 struct Gpu {

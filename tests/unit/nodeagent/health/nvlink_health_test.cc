@@ -94,6 +94,25 @@ TEST(NvlinkHealth, CallsCrcErrorsAFaultFromAHundredASecond) {
   EXPECT_THAT(gpus.health.Faults(), ElementsAre(HasSubstr("GPU 2 counts 6000 CRC errors on NVLink 7")));
 }
 
+TEST(NvlinkHealth, CallsAnyOverrunIntegrityErrorAndFailedRecoveryAFaultAndTenMalformedPacketsASecond) {
+  Gpus gpus;
+  const auto count = [&gpus](std::uint64_t overruns, std::uint64_t malformed) {
+    gpus.Errors(2, 7).overruns = gpus.Errors(2, 7).integrity = gpus.Errors(2, 7).failed_recoveries = overruns;
+    gpus.Errors(2, 7).malformed = malformed;
+    gpus.LookAfter(seconds(60));
+  };
+  count(3, 1'000);
+  count(3, 1'599);
+  EXPECT_THAT(gpus.health.Faults(), IsEmpty());
+  count(4, 1'599 + 600);
+  EXPECT_THAT(gpus.health.Faults(),
+              ElementsAre(HasSubstr("GPU 2 counts 1 failed recoveries on NVLink 7"),
+                          HasSubstr("GPU 2 counts 600 malformed packets on NVLink 7"),
+                          HasSubstr("GPU 2 counts 1 buffer overruns on NVLink 7"),
+                          HasSubstr("GPU 2 counts 1 local integrity errors on NVLink 7")));
+  EXPECT_THAT(gpus.health.Doubts(), ElementsAre(NvlinkDoubt{2, 0, 1, std::nullopt}));
+}
+
 TEST(NvlinkHealth, TakesASmallerCountForADriverThatWasLoadedAnew) {
   Gpus gpus;
   gpus.Errors(2, 7).replays = 90;
@@ -320,8 +339,10 @@ TEST(NvlinkHealth, ExpectsNothingOfOtherGpusInTheSameNode) {
 
 TEST(NvlinkHealth, CountsThroughNvmlOfBothAges) {
   for (const auto& [machine, what] :
-       {std::pair("hgx-h100", "replays: 5"), std::pair("hgx-b200", "receive_errors: 100000")}) {
-    SCOPED_TRACE(machine);
+       {std::pair("hgx-h100", "replays: 5"), std::pair("hgx-b200", "receive_errors: 100000"),
+        std::pair("hgx-b200", "malformed: 100000"), std::pair("hgx-b200", "overruns: 1"),
+        std::pair("hgx-b200", "integrity: 1"), std::pair("hgx-b200", "failed_recoveries: 1")}) {
+    SCOPED_TRACE(std::string(machine) + " " + what);
     const test::NvmlBed bed(machine);
     // The first link of the first GPU has never counted anything.
     bed.Write(bed.Changed(
@@ -341,7 +362,7 @@ TEST(NvlinkHealth, CountsThroughNvmlOfBothAges) {
 
 TEST(NvlinkHealth, KeepsErrorsInARecording) {
   Gpus gpus;
-  gpus.Errors(1, 2) = {5, 6, 7, 8};
+  gpus.Errors(1, 2) = {5, 6, 7, 8, 9, 10, 11, 12};
   gpus.Errors(1, 3) = {};
   EXPECT_EQ(ParseNvmlYaml(FormatNvmlYaml(gpus.readings)).gpus, gpus.readings.gpus);
 }
@@ -353,11 +374,12 @@ TEST(NvlinkHealth, TakesAnyReadings) {
     Gpus gpus;
     for (int look = 0; look < 40; ++look) {
       GpuReading& gpu = gpus[int(random.Below(8))];
-      gpu.state = random.Below(5) == 0 ? GpuState(random.Below(4)) : GpuState::kAnswers;
+      gpu.state = random.Below(5) == 0 ? GpuState(random.Below(5)) : GpuState::kAnswers;
       gpu.nvlinks.resize(random.Below(20));
       for (NvlinkReading& link : gpu.nvlinks) {
         link.link = int(random.Below(40));
         link.active = random.Below(4) != 0;
+        link.word = random.Below(8) == 0 ? LinkWord(random.Below(3)) : LinkWord::kSaid;
         link.errors = {random.Next() >> random.Below(64), random.Below(3), std::nullopt, random.Next()};
       }
       gpu.fabric.clique = std::uint32_t(random.Below(3));
