@@ -232,8 +232,6 @@ class Question {
       if (reading.active) reading.speed_mbps = SpeedOf(link);
       gpu_.nvlinks.push_back(std::move(reading));
     }
-    if (gpu_.nvlink_generation == 0 && !unread.empty() && before_ != nullptr)
-      gpu_.nvlink_generation = before_->nvlink_generation;
     ReadLinkErrors();
     if (unread.empty()) return;
     problems_.push_back(

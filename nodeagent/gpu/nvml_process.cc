@@ -224,9 +224,9 @@ bool NvmlProcess::Reap() {
 // A new child has heard of no XIDs yet and of nothing that the driver now fails to tell, and the GPUs are the same:
 // they are not healthy by that. Another driver counts anew.
 void NvmlProcess::Keep(GpuReadings& readings) const {
-  const bool reloaded = !readings.driver.empty() && !last_.driver.empty() && readings.driver != last_.driver;
+  const bool reloaded = !readings.driver.empty() && !told_.driver.empty() && readings.driver != told_.driver;
   for (GpuReading& gpu : readings.gpus) {
-    for (const GpuReading& before : last_.gpus) {
+    for (const GpuReading& before : told_.gpus) {
       if (gpu.uuid.empty() || before.uuid != gpu.uuid) continue;
       if (IsFatalXid(before.last_xid) && !IsFatalXid(gpu.last_xid)) gpu.last_xid = before.last_xid;
       if (!reloaded) KeepTold(before, gpu);
@@ -271,6 +271,7 @@ GpuReadings NvmlProcess::Read() {
   Keep(readings);
   unanswered_ = 0;
   last_ = readings;
+  if (!readings.gpus.empty()) told_ = readings;
   // Without a driver there is nothing to keep a process for; it may come, so the next look starts another.
   if (!readings.absent.empty()) (void)End();
   return readings;

@@ -80,6 +80,7 @@ class NvmlProcess final : public GpuSource {
   NvmlYaml yaml_;
   int unanswered_ = 0;  // looks in a row
   GpuReadings last_;
+  GpuReadings told_;  // the last with GPUs
 };
 
 // The child: answers on the descriptors that NvmlProcess gave it until that is gone. Its exit status.

@@ -165,6 +165,11 @@ void KeepTold(const GpuReading& before, GpuReading& gpu) {
     const auto told = std::find_if(before.nvlinks.begin(), before.nvlinks.end(),
                                    [&link](const NvlinkReading& one) { return one.link == link.link; });
     if (link.word != LinkWord::kUntold) {
+      if (link.active && told != before.nvlinks.end() && told->active) {
+        if (link.end == LinkEnd::kUnknown) link.end = told->end;
+        if (link.remote_pci.empty()) link.remote_pci = told->remote_pci;
+        if (link.speed_mbps == 0) link.speed_mbps = told->speed_mbps;
+      }
       links.push_back(std::move(link));
     } else if (told != before.nvlinks.end()) {  // one that it did not have then is none
       links.push_back(*told);
@@ -173,6 +178,7 @@ void KeepTold(const GpuReading& before, GpuReading& gpu) {
     }
   }
   gpu.nvlinks = std::move(links);
+  if (gpu.nvlink_generation == 0 && !gpu.nvlinks.empty()) gpu.nvlink_generation = before.nvlink_generation;
 }
 
 std::string FaultOf(const GpuReading& gpu) {

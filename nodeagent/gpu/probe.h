@@ -134,8 +134,8 @@ class RecordedGpus final : public GpuSource {
 };
 
 // What the driver told `before` of the same GPU and does not tell now stays, since a fault that cannot be read is not
-// over: ECC, row remapping, MIG, the recovery action, and of the fabric and of links whose query failed what was last
-// said.
+// over: ECC, row remapping, MIG, the recovery action, of links their generation, speed and where they end, and of the
+// fabric and of links whose query failed what was last said.
 void KeepTold(const GpuReading& before, GpuReading& gpu);
 
 // Why this GPU must not be used; empty when there is no evidence against it. A missing answer is none.

@@ -259,6 +259,18 @@ TEST(NvmlGpus, KeepsWhatWasLastToldOfALinkThatTheDriverFailsToTellOf) {
   EXPECT_EQ(gpus.Read().gpus, before.gpus);
 }
 
+TEST(NvmlGpus, KeepsWhereALinkEndsAndItsSpeedWhileTheDriverFailsToTellThat) {
+  const test::NvmlBed bed("hgx-h100");
+  for (const char* call : {"nvmlDeviceGetNvLinkVersion", "nvmlDeviceGetNvLinkRemoteDeviceType",
+                           "nvmlDeviceGetNvLinkRemotePciInfo_v2", "nvmlDeviceGetFieldValues"}) {
+    NvmlGpus gpus(test::Nvml());
+    const GpuReadings before = gpus.Read();
+    bed.Misbehave(std::string("{fails: {") + call + ": 999}}");
+    EXPECT_EQ(gpus.Read().gpus, before.gpus) << call;
+    bed.Write(bed.recorded());
+  }
+}
+
 TEST(NvmlGpus, CallsALinkThatIsDownStillDownWhenTheDriverFailsToTellOfIt) {
   const test::NvmlBed bed("hgx-h100");
   const std::string one_down = bed.Changed("index: 4", "link: 7, state: active", "link: 7, state: inactive");

@@ -198,6 +198,16 @@ TEST(NvmlProcess, KeepsAFatalXidOverANewChild) {
   EXPECT_EQ(after.gpus.at(4).last_xid, 0);
 }
 
+TEST(NvmlProcess, KeepsAFatalXidOverALookThatFoundNoGpus) {
+  const test::NvmlBed bed("hgx-bad-gpu");
+  NvmlProcess driver(Options(bed));
+  EXPECT_EQ(driver.Read().gpus.at(5).last_xid, 95);
+  bed.Misbehave("{fails: {nvmlDeviceGetCount_v2: 999}}");
+  EXPECT_THAT(driver.Read().absent, HasSubstr("how many GPUs there are"));
+  bed.Write(bed.Changed("last_xid: 95", "95", "0"));
+  EXPECT_EQ(driver.Read().gpus.at(5).last_xid, 95);
+}
+
 TEST(NvmlProcess, KeepsAFaultOverANewChildThatCannotReadIt) {
   const test::NvmlBed bed("hgx-h100");
   const std::string sick = bed.Changed("index: 3", "volatile_uncorrected: 0", "volatile_uncorrected: 2");
