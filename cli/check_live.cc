@@ -7,10 +7,10 @@
 
 #include "base/check.h"
 #include "base/lower_case.h"
+#include "base/nearest_word.h"
 #include "cli/check_ground.h"
 #include "cli/explain_target.h"
 #include "cli/live_cluster.h"
-#include "cli/nearest_word.h"
 #include "cli/node_selection.h"
 #include "crds/gang.h"
 #include "crds/keys.h"
@@ -194,11 +194,11 @@ std::string MeantInCluster(const std::string& target) {
   }
   if (std::find(all.begin(), all.end(), word) != all.end())
     return "; names of workloads in the cluster have no capital letters";
-  if (const std::string near = NearestWord(word, all); !near.empty())
+  if (const std::string near = base::NearestWord(word, all); !near.empty())
     return fmt::format("; if it is a workload in the cluster, is {}/{} meant?", near, name);
   return fmt::format(
       "; in the cluster it knows {}; give it others by `kubectl get {} -o yaml | kubectl heddle check -`",
-      OneOf(first), target);
+      base::OneOf(first), target);
 }
 
 bool AsksCluster(const CheckOptions& options) {

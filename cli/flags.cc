@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/nearest_word.h"
 #include "base/version.h"
 #include "cli/completion.h"
 #include "cli/flags_commands.h"
 #include "cli/man_page.h"
-#include "cli/nearest_word.h"
 
 namespace heddle::cli {
 namespace {
@@ -105,10 +105,10 @@ std::string WhichCommand(const CLI::App& app) {
     if (!sub->get_group().empty()) names.push_back(sub->get_name());
   }
   const std::vector<std::string> typed = app.remaining();
-  if (typed.empty()) return "say what to do: " + OneOf(names);
-  const std::string meant = NearestWord(typed.front(), names);
+  if (typed.empty()) return "say what to do: " + base::OneOf(names);
+  const std::string meant = base::NearestWord(typed.front(), names);
   const std::string next = meant.empty() ? ": write " : fmt::format("; did you mean {}? Write ", meant);
-  return "there is no command " + typed.front() + next + OneOf(names);
+  return "there is no command " + typed.front() + next + base::OneOf(names);
 }
 
 // What a person reads of an error in the words of the parser.

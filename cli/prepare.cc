@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/counted.h"
 #include "base/lower_case.h"
 #include "cli/object_documents.h"
 #include "crds/keys.h"
+#include "crds/pod_annotations.h"
 #include "crds/pod_templates.h"
 #include "crds/train_job.h"
 #include "crds/yaml.h"
@@ -143,6 +145,32 @@ std::size_t PrepareTrainJob(Json& train_job, Json& runtime, const std::vector<st
 
 namespace {
 
+// A manifest is prepared whatever its annotations are; Heddle refuses those that it does not know later, at the gang.
+void NoteUnknownAnnotations(const Json& object, const Json& pod, std::set<std::string>& misspelt) {
+  for (const auto& [name, value] : kube::Annotations(pod)) {
+    const auto unknown = crds::UnknownAnnotation(name);
+    if (!unknown) continue;
+    misspelt.insert(Printable(fmt::format("Note: {} {}: {}", kube::StringAt(object, {"kind"}),
+                                          kube::KeyOf(object).ToString(), *unknown)) +
+                    "\n");
+  }
+}
+
+void NoteUnknownAnnotations(const std::vector<Json>& objects, std::set<std::string>& misspelt) {
+  for (const Json& object : objects) {
+    for (const crds::PodTemplate& one : crds::PodTemplatesOf(object))
+      NoteUnknownAnnotations(object, *one.pod, misspelt);
+    if (!crds::IsTrainJob(object)) continue;
+    for (const Json& runtime : objects) {
+      if (!crds::IsTrainingRuntime(runtime) || !crds::Names(object, runtime)) continue;
+      for (const Json& job : kube::ArrayAt(runtime, {"spec", "template", "spec", "replicatedJobs"})) {
+        for (const Json* patch : crds::PodPatchesOf(object, kube::StringAt(job, {"name"})))
+          NoteUnknownAnnotations(object, *patch, misspelt);
+      }
+    }
+  }
+}
+
 // Of the TrainJobs whose runtime is among the objects; a note for each of the others.
 std::size_t PrepareTrainJobs(std::vector<Json>& objects, const std::vector<std::string>& gpu_resources,
                              std::string& notes) {
@@ -188,6 +216,8 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
   }
   std::string notes;
   changed += PrepareTrainJobs(objects, options.gpu_resources, notes);
+  std::set<std::string> misspelt;
+  NoteUnknownAnnotations(objects, misspelt);
   Output output;
   if (look.format == Format::kJson) {
     output.out = Printed({{"apiVersion", "v1"}, {"kind", "List"}, {"items", objects}}, look.format);
@@ -196,11 +226,12 @@ Output Prepare(const PrepareOptions& options, const ReadFile& read, const Output
       output.out += (output.out.empty() ? "" : "---\n") + Printed(object, Format::kYaml);
     }
   }
-  output.err = notes;
+  for (const std::string& note : misspelt) output.err += note;
+  output.err += notes;
   if (changed > 0) {
     output.err += "Prepared " + base::Counted(changed, "pod template") + ".\n";
   } else if (notes.empty()) {
-    output.err =
+    output.err +=
         "Note: nothing was changed: no pod template asks for a GPU and is for Heddle's scheduler, or "
         "all were prepared already\n";
   }

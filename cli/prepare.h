@@ -27,7 +27,8 @@ std::size_t PrepareTrainJob(crds::Json& train_job, crds::Json& runtime,
                             const std::vector<std::string>& gpu_resources);
 
 // Prints every object of the files, changed or not, for `kubectl create -f -`: YAML documents, with -o json one List. A
-// TrainJob whose runtime is in none of them stays as it is, with a note.
+// TrainJob whose runtime is in none of them stays as it is, with a note; another note is for each annotation of a pod
+// template that Heddle will refuse (crds/pod_annotations.h).
 Output Prepare(const PrepareOptions& options, const ReadFile& read, const OutputOptions& look);
 
 }  // namespace heddle::cli

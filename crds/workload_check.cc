@@ -14,6 +14,7 @@
 #include "crds/json_at.h"
 #include "crds/keys.h"
 #include "crds/parallelism.h"
+#include "crds/pod_annotations.h"
 #include "crds/pod_templates.h"
 #include "crds/rdma_pod.h"
 #include "crds/train_job.h"
@@ -54,6 +55,10 @@ constexpr std::array kRules{
         "set both to the number of pods"},
     WorkloadRule{"annotation-unread", true, "an annotation of Heddle that makes no sense",
                  "Heddle refuses the gang, and its pods wait", "what the message says"},
+    WorkloadRule{
+        "unknown-key", true, "an annotation heddle.dev/… that is none of Heddle's",
+        "Heddle refuses the gang, and its pods wait; a misspelt parallelism alone makes no gang at all",
+        "the key that the message names"},
     WorkloadRule{
         "no-retry", false, "backoffLimit 0 where pods can be replaced",
         "the first pod that a node loses, or a kubelet refuses, ends the whole job: nothing is left to "
@@ -284,6 +289,12 @@ class Checking {
     check(keys::kWait, [](const std::string& text) { return ParseWait(text); });
     check(keys::kOnDegraded, [](const std::string& text) { return ParseOnDegraded(text); });
     check(keys::kComputeDomain, [](const std::string& text) { return ParseComputeDomain(text); });
+    const Json& annotations = At(*seen.from->pod, {"metadata", "annotations"});
+    if (!annotations.is_object()) return;
+    for (auto one = annotations.begin(); one != annotations.end(); ++one) {
+      if (auto unknown = UnknownAnnotation(one.key()))
+        Find("unknown-key", seen.facts.where, *std::move(unknown), "mend its name, or take it away");
+    }
   }
 
   bool IsPod() const { return TextOf(At(object_, "kind")) == "Pod"; }

@@ -1,12 +1,12 @@
 #include "extender/gang_members.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <numeric>
 
 #include "crds/keys.h"
 #include "crds/parallelism.h"
+#include "crds/pod_annotations.h"
 #include "extender/compute_domain.h"
 #include "extender/owner_kinds.h"
 #include "extender/owner_layout.h"
@@ -52,21 +52,10 @@ void RefuseUnequalWords(GangMembers& members, const Member& first) {
   }
 }
 
-// Heddle's annotations share one prefix, so a misspelt one can be told from somebody else's.
 void RefuseUnknownAnnotations(GangMembers& members, const kube::Json& pod) {
-  constexpr std::array<std::string_view, 17> kKnown{
-      keys::kParallelism, keys::kModel,        keys::kRequire,  keys::kPrefer,      keys::kWait,
-      keys::kRank,        keys::kGpus,         keys::kNics,     keys::kGangUid,     keys::kEpoch,
-      keys::kNode,        keys::kGangSize,     keys::kGangRank, keys::kSubstitutes, keys::kOnDegraded,
-      keys::kCheckpoint,  keys::kComputeDomain};
   for (const auto& [name, value] : kube::Annotations(pod)) {
-    if (!name.starts_with("heddle.dev/")) continue;
-    if (std::find(kKnown.begin(), kKnown.end(), name) != kKnown.end()) continue;
-    Refuse(members, "UnknownAnnotation",
-           "the annotation " + name +
-               " is none of Heddle's; it knows parallelism, model, require, prefer, wait, on-degraded, "
-               "compute-domain, checkpoint, "
-               "gang-name, gang-size and gang-rank");
+    if (auto unknown = crds::UnknownAnnotation(name))
+      Refuse(members, "UnknownAnnotation", *std::move(unknown));
   }
 }
 

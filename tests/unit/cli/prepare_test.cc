@@ -163,6 +163,24 @@ TEST(PrepareTrainJob, IsSaidToStayAsItIsWithoutItsRuntime) {
   EXPECT_EQ(PodOfRuntime(Json::parse(both.out)["items"][1])["spec"]["schedulerName"], "heddle");
 }
 
+TEST(Prepare, NamesAnnotationsThatHeddleWillRefuse) {
+  Json misspelt = Job("tp=8", 8);
+  misspelt["spec"]["template"]["metadata"]["annotations"]["heddle.dev/modle"] = "params=70e9";
+  const auto read = [&](const std::string&) -> base::Result<std::string> { return misspelt.dump(); };
+  const Output output = Prepare({.files = {"-"}}, read, {});
+  EXPECT_EQ(output.exit_code, Output::kOk);
+  EXPECT_THAT(output.err, testing::StartsWith("Note: Job llama: the annotation heddle.dev/modle is none of "
+                                              "Heddle's; is heddle.dev/model meant? It knows"));
+  EXPECT_THAT(output.err, testing::EndsWith("\nPrepared 1 pod template.\n"));
+
+  auto [runtime, job] = TrainJobExample();
+  job["spec"]["podTemplateOverrides"][0]["metadata"]["annotations"]["heddle.dev/modle"] = "params=70e9";
+  const Json both{{"items", Json::array({runtime, job})}};
+  const auto read_both = [&](const std::string&) -> base::Result<std::string> { return both.dump(); };
+  EXPECT_THAT(Prepare({.files = {"-"}}, read_both, {}).err,
+              testing::StartsWith("Note: TrainJob llama: the annotation heddle.dev/modle is none"));
+}
+
 TEST(Prepare, PrintsEveryObjectInOrderForKubectl) {
   const auto read = [](const std::string&) -> base::Result<std::string> {
     return "kind: ConfigMap\napiVersion: v1\nmetadata: {name: settings}\n---\n" + Job("tp=8", 8).dump();

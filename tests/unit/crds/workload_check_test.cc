@@ -141,6 +141,18 @@ TEST(Workload, HasTheWorldOfItsParallelism) {
               ElementsAre("annotation-unread"));
 }
 
+TEST(Workload, HasNoAnnotationThatHeddleRefuses) {
+  const std::string annotations = "/spec/template/metadata/annotations/";
+  const Json misspelt = With((annotations + "heddle.dev~1modle").c_str(), "params=70e9");
+  ASSERT_THAT(Rules(misspelt), ElementsAre("unknown-key"));
+  EXPECT_THAT(CheckWorkload(misspelt, {}).findings.front().fact,
+              HasSubstr("heddle.dev/modle is none of Heddle's; is heddle.dev/model meant?"));
+  EXPECT_THAT(Rules(With((annotations + "heddle.dev~1paralelism").c_str(), 7)), ElementsAre("unknown-key"))
+      << "whatever its value is";
+  for (const char* known : {"heddle.dev~1checkpoint", "heddle.dev~1rank", "example.com~1modle"})
+    EXPECT_THAT(Rules(With((annotations + known).c_str(), "1")), IsEmpty()) << known;
+}
+
 TEST(Workload, OfAGangHasPodsWithRanks) {
   Json job = With("/spec/template/metadata/annotations/heddle.dev~1parallelism", "tp=8,dp=2");
   EXPECT_THAT(Rules(job), IsEmpty());

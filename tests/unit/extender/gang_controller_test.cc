@@ -615,7 +615,7 @@ INSTANTIATE_TEST_SUITE_P(
                {.pods = 4, .parallelism = "tp=8,dp=4", .annotations = {{"heddle.dev/require", "tp=moon"}}}},
         BadJob{"WorldMismatch", "24", {.pods = 4, .parallelism = "tp=8,dp=3"}},
         BadJob{"UnknownAnnotation",
-               "heddle.dev/paralelism",
+               "heddle.dev/paralelism is none of Heddle's; is heddle.dev/parallelism meant?",
                {.pods = 4, .parallelism = "tp=8,dp=4", .annotations = {{"heddle.dev/paralelism", "x"}}}},
         BadJob{"NoParallelism", "heddle.dev/parallelism", {.pods = 4, .parallelism = ""}},
         BadJob{"NotModelled",

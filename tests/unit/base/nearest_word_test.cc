@@ -1,8 +1,8 @@
-#include "cli/nearest_word.h"
+#include "base/nearest_word.h"
 
 #include <gtest/gtest.h>
 
-namespace heddle::cli {
+namespace heddle::base {
 namespace {
 
 const std::vector<std::string> kWords{"status", "doctor", "topology", "plan", "check", "man"};
@@ -29,4 +29,4 @@ TEST(NearestWord, ReadsWordsOut) {
 }
 
 }  // namespace
-}  // namespace heddle::cli
+}  // namespace heddle::base

@@ -1,11 +1,11 @@
-#include "cli/nearest_word.h"
+#include "base/nearest_word.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
 
-namespace heddle::cli {
+namespace heddle::base {
 namespace {
 
 // How many letters are missing, too many, wrong, or changed places with their neighbour.
@@ -52,4 +52,4 @@ std::string OneOf(const std::vector<std::string>& words) {
   return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle::base
