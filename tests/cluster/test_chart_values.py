@@ -233,7 +233,8 @@ class SwitchesTest(ChartTextTestCase):
     def test_network_policies_let_scrapers_in_and_the_api_server_and_dns_be_asked(self):
         self.assertEqual(names(self.objects(), "NetworkPolicy"), set())
         objects = self.objects({"networkPolicy": {"enabled": True}})
-        self.assertEqual(names(objects, "NetworkPolicy"), {"heddle-nodeagent", "heddle-operator", "heddle-scheduler"})
+        self.assertEqual(names(objects, "NetworkPolicy"), {"heddle-nodeagent", "heddle-operator", "heddle-scheduler",
+                                                         "heddle-test", "heddle-uninstall"})
         for component, kind, ports in (("operator", "Deployment", [8081]), ("scheduler", "Deployment", [8011, 10259]),
                                        ("nodeagent", "DaemonSet", [9559])):
             policy = named(objects, "NetworkPolicy", f"heddle-{component}")["spec"]
@@ -346,6 +347,27 @@ class HooksTest(ChartTextTestCase):
             self.assertEqual(self.hooks("post-delete", values), [])
         for values in ({"helmTest": {"enabled": False}}, {"components": {"run": False}}):
             self.assertEqual(self.hooks("test", values), [])
+
+    def test_pods_of_hooks_reach_the_api_server_in_a_namespace_that_denies_everything(self):
+        for hook, kind, name in (("post-delete", "Job", "heddle-uninstall"), ("test", "Pod", "heddle-test")):
+            with self.subTest(hook=hook):
+                self.assertEqual(names(self.hooks(hook), "NetworkPolicy"), set())
+                hooks = self.hooks(hook, {"networkPolicy": {"enabled": True, "apiServer": {"cidrs": ["10.0.0.1/32"]}}})
+                policy, runs = named(hooks, "NetworkPolicy", name), named(hooks, kind, name)
+                # It is there before the pod, and gone with it.
+                weights = [int(one["metadata"]["annotations"]["helm.sh/hook-weight"]) for one in (policy, runs)]
+                self.assertLess(*weights)
+                self.assertEqual(*(one["metadata"]["annotations"]["helm.sh/hook-delete-policy"] for one in (policy, runs)))
+                self.assertEqual(policy["spec"]["podSelector"]["matchLabels"], pod_of(runs)["metadata"]["labels"])
+                self.assertEqual(policy["spec"]["policyTypes"], ["Ingress", "Egress"])
+                self.assertNotIn("ingress", policy["spec"])
+                api, dns = policy["spec"]["egress"]
+                self.assertEqual(([port["port"] for port in api["ports"]], api["to"]),
+                                 ([443, 6443], [{"ipBlock": {"cidr": "10.0.0.1/32"}}]))
+                self.assertEqual({(port["protocol"], port["port"]) for port in dns["ports"]}, {("UDP", 53), ("TCP", 53)})
+        for values in ({"uninstall": {"release": False}, "helmTest": {"enabled": False}}, {"components": {"run": False}}):
+            hooks = self.objects({**values, "networkPolicy": {"enabled": True}})
+            self.assertFalse(names(hooks, "NetworkPolicy") & {"heddle-uninstall", "heddle-test"})
 
     def test_a_test_only_reads(self):
         hooks = self.hooks("test")
