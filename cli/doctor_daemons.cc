@@ -178,7 +178,8 @@ std::map<std::string, std::set<std::string>> OtherVersions(const DoctorReading& 
       if (!version.empty() && version != base::kVersion) others[version].insert(kube::Name(one));
       for (const Json& container : kube::ArrayAt(one, {"spec", "template", "spec", "containers"})) {
         const std::string image = kube::StringAt(container, {"image"}), tag = TagOf(image);
-        // The scheduler beside us has the cluster's version, and people may name images of their own as they like.
+        // The scheduler beside us has the cluster's version (CheckSchedulerVersion), and people may name images of
+        // their own as they like.
         if (image.find("heddle") == std::string::npos || tag.empty() || tag == version) continue;
         if (tag != base::kVersion) others["image " + tag].insert(kube::Name(one));
       }
@@ -192,6 +193,28 @@ std::map<std::string, std::set<std::string>> OtherVersions(const DoctorReading& 
   }
   for (const auto& [version, count] : agents) others[version].insert(base::Counted(count, "agent"));
   return others;
+}
+
+// The tag is the cluster's version when the chart was installed, and nothing changes it when the cluster is upgraded.
+void CheckSchedulerVersion(const DoctorReading& reading, Findings& findings) {
+  const Json* deployment = Ours(reading.deployments, reading.ns, "heddle-scheduler");
+  const std::optional<int> server = reading.version ? MinorOf(*reading.version) : std::nullopt;
+  if (deployment == nullptr || !server) return;
+  for (const Json& container : kube::ArrayAt(*deployment, {"spec", "template", "spec", "containers"})) {
+    const std::string image = kube::StringAt(container, {"image"}), tag = TagOf(image);
+    if (kube::StringAt(container, {"name"}) != "scheduler" &&
+        image.find("kube-scheduler") == std::string::npos)
+      continue;
+    const std::optional<int> minor = MinorOf(tag);
+    if (!minor || *minor == *server) continue;
+    findings.push_back({"versions", Verdict::kWarning,
+                        fmt::format("kube-scheduler in heddle-scheduler is {}, and the API server {}", tag,
+                                    *reading.version),
+                        fmt::format("helm upgrade heddle charts/heddle -n {} --reset-then-reuse-values "
+                                    "--wait gives it the cluster's "
+                                    "version, unless scheduler.image.tag names another",
+                                    reading.ns)});
+  }
 }
 
 }  // namespace
@@ -309,6 +332,7 @@ void CheckAgents(const DoctorReading& reading, Findings& findings) {
 }
 
 void CheckVersions(const DoctorReading& reading, Findings& findings) {
+  const std::size_t before = findings.size();
   const auto others = OtherVersions(reading);
   for (const auto& [version, who] : others) {
     findings.push_back({"versions", Verdict::kWarning,
@@ -316,7 +340,8 @@ void CheckVersions(const DoctorReading& reading, Findings& findings) {
                                     FirstNames({who.begin(), who.end()}), base::kVersion),
                         "helm upgrade, or use the program of that version"});
   }
-  if (others.empty())
+  CheckSchedulerVersion(reading, findings);
+  if (findings.size() == before)
     findings.push_back(
         {"versions", Verdict::kOk, fmt::format("all that say theirs are {}", base::kVersion), ""});
 }

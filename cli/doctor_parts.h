@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/doctor.h"
@@ -46,6 +48,9 @@ bool InScope(const DoctorReading& reading, const Installation& installed, const 
 
 // What could not be read: the check is unknown, and the right that is missing for it is named.
 Finding NotRead(std::string check, std::string_view what, const base::Error& error);
+
+// The 36 of "v1.36.3-gke.100"; nothing of what is no version 1.x.
+std::optional<int> MinorOf(std::string_view version);
 
 // What a cluster's CustomResourceDefinition lacks of ours, or has more: fields as "status.gpus[].numa", sorted.
 struct SchemaDifference {

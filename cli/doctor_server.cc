@@ -23,17 +23,6 @@ constexpr int kMutatingMinor = 36;  // MutatingAdmissionPolicy v1
 const std::string kInstall =
     "helm upgrade --install heddle charts/heddle -n heddle-system --create-namespace";
 
-// The 36 of "v1.36.3-gke.100".
-std::optional<int> MinorOf(std::string_view version) {
-  if (version.starts_with("v")) version.remove_prefix(1);
-  if (!version.starts_with("1.")) return std::nullopt;
-  version.remove_prefix(2);
-  int minor = 0;
-  const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), minor);
-  if (error != std::errc{} || end == version.data()) return std::nullopt;
-  return minor;
-}
-
 const Json& SchemaOf(const Json& crd) {
   static const Json kNone;
   for (const Json& version : kube::ArrayAt(crd, {"spec", "versions"})) {
@@ -198,6 +187,16 @@ void CheckGating(const DoctorReading& reading, const Installation& installed, Fi
 }
 
 }  // namespace
+
+std::optional<int> MinorOf(std::string_view version) {
+  if (version.starts_with("v")) version.remove_prefix(1);
+  if (!version.starts_with("1.")) return std::nullopt;
+  version.remove_prefix(2);
+  int minor = 0;
+  const auto [end, error] = std::from_chars(version.data(), version.data() + version.size(), minor);
+  if (error != std::errc{} || end == version.data()) return std::nullopt;
+  return minor;
+}
 
 SchemaDifference CompareSchemas(const Json& ours, const Json& theirs) {
   std::set<std::string> here, there;

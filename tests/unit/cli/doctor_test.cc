@@ -246,6 +246,8 @@ TEST(Doctor, TakesAnythingForAPodOfItsOwn) {
 TEST(Doctor, NamesEachThingThatIsBrokenAndWhatToDo) {
   DoctorReading reading = Healthy();
   reading.version = "v1.34.1-eks-abc";
+  reading.deployments->back() =
+      Deployment("heddle-system", "heddle-scheduler", "registry.k8s.io/kube-scheduler:v1.34.1");
   reading.definitions
       ->front()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
       .erase("assumptions");
@@ -446,6 +448,33 @@ TEST(Doctor, ReadsVersionsFromImagesToo) {
   EXPECT_THAT(with_image("reg:5000/mirror/other:9"), IsEmpty()) << "people name images as they like";
   EXPECT_THAT(with_image("heddle:0.2.0").at(0).what,
               HasSubstr("image 0.2.0: heddle-operator; this program is 0.1.0"));
+}
+
+TEST(Doctor, WarnsOfAKubeSchedulerThatTheClusterHasLeftBehind) {
+  DoctorReading reading = Healthy();
+  const auto with = [&](const std::string& server, const std::string& image) {
+    reading.version = server;
+    reading.deployments->back() = Deployment("heddle-system", "heddle-scheduler", image);
+    return NotOk(reading);
+  };
+  EXPECT_THAT(with("v1.37.0-gke.1", "registry.k8s.io/kube-scheduler:v1.37.4"), IsEmpty()) << "one minor";
+  const Findings left = with("v1.37.0", "registry.k8s.io/kube-scheduler:v1.36.3");
+  ASSERT_EQ(left.size(), 1U) << DoctorText(left, {});
+  EXPECT_EQ(left[0].check, "versions");
+  EXPECT_EQ(left[0].verdict, Verdict::kWarning);
+  EXPECT_EQ(left[0].what, "kube-scheduler in heddle-scheduler is v1.36.3, and the API server v1.37.0");
+  EXPECT_THAT(left[0].remedy, HasSubstr("helm upgrade heddle charts/heddle -n heddle-system "
+                                        "--reset-then-reuse-values --wait"));
+  EXPECT_EQ(with("v1.36.3", "reg:5000/kube-scheduler:v1.37.0@sha256:abc").size(), 1U)
+      << "nor newer than the server";
+  EXPECT_THAT(with("v1.37.0", "reg:5000/kube-scheduler:ours"), IsEmpty())
+      << "people name images as they like";
+  // Of another name, by the container's.
+  (void)with("v1.37.0", "reg:5000/mirror/scheduling:v1.36.3");
+  reading.deployments->back()["spec"]["template"]["spec"]["containers"][0]["name"] = "scheduler";
+  EXPECT_EQ(NotOk(reading).size(), 1U);
+  reading.version = Forbidden<std::string>("version");
+  EXPECT_THAT(NotOk(reading), Not(Contains(Field(&Finding::check, "versions"))));
 }
 
 TEST(Doctor, GoesOnWhereSomethingMayNotBeReadAndSaysWhichRightIsMissing) {
