@@ -1,7 +1,7 @@
 """What the fabric page takes of a browser with 10,000 nodes: tools/page --python bench/page.py [--nodes N] [--seconds S]
 
 It is loaded from a made-up operator into Debian's headless Chromium, which has no GPU, so that a processor paints, too;
-then the wheel moves the map. By the clock, what else wants the processors counts, and the page's own drawing is counted by
+then the wheel moves the map, and then links fail, one after the other. By the clock, what else wants the processors counts, and the page's own drawing is counted by
 the processor's time, too."""
 
 import argparse
@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "page"))
 
 from browser import LARGE, SMALL, chromium, expect  # noqa: E402: the path above comes first
-from made_up import Fabric, Server  # noqa: E402
+from made_up import DEGRADED, OK, Fabric, Server  # noqa: E402
 
 # The times between frames while the wheel moves the map, and the page's own part of them, that of each drawing.
 FRAMES = """(milliseconds) => new Promise((done) => {
@@ -53,6 +53,17 @@ def share(values, part):
     return sorted(values)[int(len(values) * part)]
 
 
+def update_ms(page, fabric, times=20):
+    """Of a processor, for each answer with one link that failed: the piece read, everything joined, sorted and drawn."""
+    whole = [name for name, node in fabric.nodes.items() if node[2] == OK][:times]
+    count = page.locator("#states label[data-state=degraded] .count")
+    took = Processor(page)
+    for name in whole:
+        fabric.fail_link(name, 0)
+        expect(count).to_have_text(f"{sum(node[2] == DEGRADED for node in fabric.nodes.values()):,}")
+    return took.script_ms() / len(whole)
+
+
 def measure(server, nodes, viewport, seconds):
     begun = time.monotonic()
     context = chromium().new_context(viewport=viewport)
@@ -64,9 +75,11 @@ def measure(server, nodes, viewport, seconds):
     took = Processor(page)
     seen = page.evaluate(FRAMES, seconds * 1000)
     each = took.script_ms() / len(seen["draws"])
+    update = update_ms(page, server.fabric)
     context.close()
     return (f"{viewport['width']} × {viewport['height']}", f"{loaded:.1f} s", f"{each:.1f} ms",
-            f"{share(seen['draws'], 0.5):.1f}, {share(seen['draws'], 0.95):.1f} ms", f"{share(seen['times'], 0.5):.0f} ms")
+            f"{share(seen['draws'], 0.5):.1f}, {share(seen['draws'], 0.95):.1f} ms", f"{share(seen['times'], 0.5):.0f} ms",
+            f"{update:.1f} ms")
 
 
 def main():
@@ -81,7 +94,7 @@ def main():
     finally:
         server.close()
     rows = ("", f"loaded ({size / 1e6:.1f} MB)", "the page's own drawing, of a processor",
-            "the same by the clock, median and 95 of 100", "between two frames, median")
+            "the same by the clock, median and 95 of 100", "between two frames, median", "a link that fails, of a processor")
     for number, row in enumerate(rows):
         print(f"| {row} | " + " | ".join(column[number] for column in columns) + " |")
         if number == 0:

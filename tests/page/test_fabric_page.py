@@ -51,6 +51,62 @@ class Small(PageTestCase):
         page.keyboard.press("f")
         expect(page.locator("#facts")).to_contain_text("su0-r3")
 
+    def test_an_open_panel_keeps_the_focus_and_the_selected_text(self):
+        page = self.open_live()
+        page.locator("#list .row", has_text="node-05").click()
+        expect(page.locator("#panel")).to_contain_text("GPU – NIC – rail – leaf")
+        page.locator("#panel button.link", has_text="team-1/train-1-0").focus()
+        page.evaluate("""() => {
+          getSelection().selectAllChildren(document.querySelector("#panel dl"));
+          window.kept = document.activeElement;
+        }""")
+        chosen = page.evaluate("getSelection().toString()")
+        self.assertIn("8 of 8 links at full rate", chosen)
+        # Another node: nothing in the panel is new.
+        self.fabric.fail_link("node-20", 3)
+        expect(page.locator("#states label[data-state=degraded] .count")).to_have_text("2")
+        self.assertTrue(page.evaluate("window.kept.isConnected && window.kept === document.activeElement"))
+        self.assertEqual(page.evaluate("getSelection().toString()"), chosen)
+        # This one: what is new takes the place of what was, and the focus stays where it leads to.
+        self.fabric.fail_link("node-05", 3)
+        expect(page.locator("#panel")).to_contain_text("7 of 8 links at full rate")
+        expect(page.locator("#panel button.link", has_text="team-1/train-1-0")).to_be_focused()
+
+    def test_the_focus_follows_a_link_whose_table_is_made_anew(self):
+        page = self.open_live()
+        page.keyboard.press("f")
+        leaf = page.locator("#facts button.link", has_text="su0-r1")
+        leaf.last.focus()
+        self.fabric.fail_link("node-05", 3)
+        expect(page.locator("#facts table")).to_contain_text("su0-r3")
+        expect(leaf.last).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.locator("#panel h2")).to_have_text("su0-r1")
+        expect(page.locator("#panel")).to_contain_text("15 full, 0 slow, 1 down")
+        page.locator("#panel button.link", has_text="node-12").focus()
+        self.fabric.fail_link("node-07", 1)
+        expect(page.locator("#panel")).to_contain_text("14 full, 0 slow, 2 down")
+        expect(page.locator("#panel button.link", has_text="node-12")).to_be_focused()
+
+    def test_an_answer_with_nothing_in_it_draws_nothing(self):
+        page = self.open_live()
+        page.wait_for_function("() => document.getElementById('map').dataset.drawMs !== undefined")
+        page.evaluate("""async () => {
+          await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+          window.draws = 0;
+          new MutationObserver(() => { window.draws += 1; }).observe(document.getElementById("map"), { attributeFilter: ["data-draw-ms"] });
+        }""")
+        for _ in range(2):
+            with page.expect_response(lambda response: "view.json" in response.url):
+                with self.fabric.lock:
+                    self.fabric.revision += 1
+                    self.fabric.lock.notify_all()
+        # The first of both has been read by now: it is asked again once that is done.
+        self.assertEqual(page.evaluate("window.draws"), 0)
+        self.fabric.fail_link("node-05", 3)
+        expect(page.locator("#states label[data-state=degraded] .count")).to_have_text("2")
+        page.wait_for_function("() => window.draws > 0")
+
     def test_a_node_that_goes_is_gone_from_list_and_panel(self):
         page = self.open_live()
         page.locator("#list .row", has_text="node-31").click()

@@ -1,7 +1,7 @@
 // Joins the parts: what the feed brings goes into the model, what a person does into the filter and the selection, and
 // both onto the map, the lists and the panel.
 
-import { $, el, onceAFrame, plural } from "./dom.mjs";
+import { $, el, onceAFrame, plural, update } from "./dom.mjs";
 import { about, Feed } from "./feed.mjs";
 import { chosen, FREE, isFiltering, NO_FILTER } from "./filter.mjs";
 import { List } from "./list.mjs";
@@ -32,8 +32,13 @@ const list = new List($("list"), {
 // ---- what comes
 
 function onDocument(document_) {
-  model.apply(document_);
-  const now = JSON.stringify([model.fabrics.map((fabric) => [fabric.name, fabric.units, fabric.leaves.map((leaf) => [leaf.name, leaf.unit]), fabric.spines.length]),
+  const came = model.apply(document_);
+  if (!came.anything) {
+    // What more there is to say of one is asked for by itself, and has no part in this.
+    if (selected && selected.kind !== "leaf") askDetails(selected.kind, selected.key);
+    return;
+  }
+  const now = !came.places ? structure : JSON.stringify([model.fabrics.map((fabric) => [fabric.name, fabric.units, fabric.leaves.map((leaf) => [leaf.name, leaf.unit]), fabric.spines.length]),
     model.nodes.map((node) => [node.name, node.fabric, node.unit, node.domain])]);
   const changed = now !== structure;
   structure = now;
@@ -83,7 +88,7 @@ function refresh(structureChanged) {
     list.show(gangs.map((gang) => lazily(() => gangRow(gang), gang.key)), `Gangs, ${gangs.length} of ${model.gangs.size}`,
       isFiltering(filter) ? "No gang is like that." : "No gangs: nothing that trains has been seen yet.");
   } else {
-    $("facts").replaceChildren(...fabricFacts(model, select).filter(Boolean));
+    update($("facts"), fabricFacts(model, select));
   }
   showCounts();
 }
@@ -138,19 +143,19 @@ function select(what) {
 
 function openPanel(again) {
   const { kind, key } = selected;
-  const content = kind === "node" ? nodePanel(model, model.byName.get(key), select)
-    : kind === "leaf" ? leafPanel(model, leafOf(key), select) : gangPanel(model, model.gangs.get(key), select);
+  const content = (kind === "node" ? nodePanel(model, model.byName.get(key), select)
+    : kind === "leaf" ? leafPanel(model, leafOf(key), select) : gangPanel(model, model.gangs.get(key), select)).flat(Infinity).filter(Boolean);
+  const more = content.find((one) => one.matches("[data-more]"));
+  if (more && details.key === key) update(more, details.content());
   const back = el("button", { class: "back", type: "button", title: "Esc", onclick: () => select(null) }, "close");
   const panel = $("panel");
   const top = panel.scrollTop;
-  panel.replaceChildren(back, ...content.flat(Infinity).filter(Boolean));
+  update(panel, [back, ...content]);
   panel.hidden = false;
   $("list").hidden = $("facts").hidden = true;
   if (again) panel.scrollTop = top;
   else panel.focus({ preventScroll: true });
-  if (kind === "leaf") return;
-  if (details.key === key) fillDetails();
-  askDetails(kind, key);
+  if (kind !== "leaf") askDetails(kind, key);
 }
 
 async function askDetails(kind, key) {
@@ -164,10 +169,8 @@ async function askDetails(kind, key) {
   }
   if (!content || selected?.key !== key) return;
   details = { key, content };
-  fillDetails();
-}
-function fillDetails() {
-  $("panel").querySelector("[data-more]")?.replaceChildren(...details.content().flat(Infinity).filter(Boolean));
+  const more = $("panel").querySelector("[data-more]");
+  if (more) update(more, content());
 }
 
 function closePanel() {

@@ -15,6 +15,23 @@ export function el(tag, properties = {}, ...children) {
   return element;
 }
 
+// Puts `content` in the place of what `host` holds. What is equal stays as it is, and with it the focus and the text that a
+// person has selected in it; a focused button that goes is followed by the one that leads to the same place.
+export function update(host, content) {
+  const fresh = content.flat(Infinity).filter(Boolean);
+  const focused = host.contains(document.activeElement) ? document.activeElement : null;
+  const alike = () => [...host.querySelectorAll("button")].filter((one) => one.dataset.to === focused.dataset.to);
+  const nth = focused ? alike().indexOf(focused) : -1;
+  fresh.forEach((one, i) => {
+    const old = host.childNodes[i];
+    if (!old) host.append(one);
+    else if (!old.isEqualNode(one)) old.replaceWith(one);
+  });
+  while (host.childNodes.length > fresh.length) host.lastChild.remove();
+  if (!focused || focused.isConnected) return;
+  (alike()[Math.max(nth, 0)] ?? alike()[0] ?? host.closest("[tabindex]"))?.focus({ preventScroll: true });
+}
+
 export const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : noun.endsWith("f") ? "" : "s"}`;
 
 // One call a frame, however often it is asked for.

@@ -29,7 +29,12 @@ export class Model {
   #pieces = new Map();  // nodes by name
   #colours = new Map(); // gang key: number of its colour, for as long as it is there
 
+  // `anything`: something came; `places`: of it what says which nodes there are, or where one stands.
   apply(document) {
+    const came = (part) => Boolean(document[part]?.length);
+    let places = Boolean(document.full || document.fabrics) || came("goneNodes");
+    const anything = places || came("nodes") || came("gangs") || came("goneGangs");
+    if (!anything) return { anything, places };
     if (document.full) {
       this.#pieces.clear();
       this.gangs.clear();
@@ -37,9 +42,14 @@ export class Model {
     if (document.fabrics) this.fabrics = document.fabrics.map(readFabric);
     for (const name of document.goneNodes ?? []) this.#pieces.delete(name);
     for (const key of document.goneGangs ?? []) this.gangs.delete(key);
-    for (const piece of document.nodes ?? []) this.#pieces.set(piece[0], readNode(piece));
+    for (const piece of document.nodes ?? []) {
+      const node = readNode(piece), had = this.#pieces.get(node.name);
+      places ||= !had || had.fabric !== node.fabric || had.unit !== node.unit || had.domain !== node.domain;
+      this.#pieces.set(node.name, node);
+    }
     for (const gang of document.gangs ?? []) this.gangs.set(gang.key, gang);
     this.#join();
+    return { anything, places };
   }
 
   #join() {

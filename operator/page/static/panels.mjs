@@ -5,7 +5,8 @@ import { linksFull, milliseconds, signOf, swatchOf } from "./rows.mjs";
 
 const pairs = (list) => el("dl", { class: "pairs" }, list.filter(([, value]) => value !== "" && value !== null && value !== undefined)
   .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
-const link = (text, open) => el("button", { class: "link", type: "button", onclick: open }, text);
+// `to` ({kind, key}) stands in the element, too: two that read alike and lead elsewhere are not the same (update in dom.mjs).
+const link = (text, to, open) => el("button", { class: "link", type: "button", data: { to: `${to.kind}/${to.key}` }, onclick: () => open(to) }, text);
 const section = (title, content) => (content ? [el("h3", {}, title), content] : []);
 const bullets = (sentences, className) => (sentences.length ? el("ul", { class: className }, sentences.map((one) => el("li", {}, one))) : null);
 const gbps = (port) => (port.state === "Down" || port.usable <= 0
@@ -23,7 +24,7 @@ export function nodePanel(model, node, open) {
   const state = node.state;
   const links = node.links.map((one) => {
     const leaf = model.leafOf(node, one);
-    const name = leaf ? link(leaf.name, () => open({ kind: "leaf", key: `${leaf.fabric}/${leaf.index}` })) : el("span", { class: "soft" }, "unknown");
+    const name = leaf ? link(leaf.name, { kind: "leaf", key: `${leaf.fabric}/${leaf.index}` }, open) : el("span", { class: "soft" }, "unknown");
     return [one.rail >= 0 ? one.rail : "–", leaf?.plane || "–", leaf && one.supposed ? el("span", {}, name, " expected") : name, gbps(one)];
   });
   const planes = node.links.some((one) => model.leafOf(node, one)?.plane);
@@ -41,7 +42,7 @@ export function nodePanel(model, node, open) {
     ]),
     bullets(node.reasons, state === "ok" ? "soft" : ""),
     section("Gangs", node.gangs.length ? el("ul", {}, node.gangs.map(({ gang, gpus }) =>
-      el("li", {}, swatchOf(gang), " ", link(gang.key, () => open({ kind: "gang", key: gang.key })), `: ${gpusHeld(gpus, node.gpus)}`)))
+      el("li", {}, swatchOf(gang), " ", link(gang.key, { kind: "gang", key: gang.key }, open), `: ${gpusHeld(gpus, node.gpus)}`)))
       : el("p", { class: "soft" }, "none: all its GPUs are free of plans")),
     el("div", { "data-more": "" }, section("Rails", links.length ? table(kept(head), links.map(kept)) : null)),
   ];
@@ -87,7 +88,7 @@ export function leafPanel(model, leaf, open) {
   const onLeaf = leaf.nodes.map((node) => ({ node, links: node.links.filter((one) => one.leaf === leaf.index) }));
   const whole = ({ links }) => links.every((one) => one.usable > 0 && one.usable >= one.rate);
   onLeaf.sort((a, b) => whole(a) - whole(b));
-  const rows = onLeaf.slice(0, 200).map(({ node, links }) => [link(node.name, () => open({ kind: "node", key: node.name })), node.state, el("span", {}, links.map((one, i) => [i ? ", " : "", gbps(one)]))]);
+  const rows = onLeaf.slice(0, 200).map(({ node, links }) => [link(node.name, { kind: "node", key: node.name }, open), node.state, el("span", {}, links.map((one, i) => [i ? ", " : "", gbps(one)]))]);
   return [
     el("h2", {}, leaf.name),
     pairs([
@@ -126,7 +127,7 @@ export function gangPanel(model, gang, open) {
     gang.tp ? pairs([["TP in one NVLink domain", `${gang.tp[0]} of ${gang.tp[1]} groups`], ["rail-misaligned", plural(gang.misaligned, "pair")]]) : null,
     gang.observed ? section("Heddle would have", el("p", {}, gang.observed.step !== undefined ? `taken ${milliseconds(gang.observed.step)} a step` : `made it wait: ${gang.observed.refusal ?? ""}`)) : null,
     section("Nodes with something to say", bad.length ? el("ul", {}, bad.slice(0, 50).map((node) =>
-      el("li", {}, signOf(node.state), " ", link(node.name, () => open({ kind: "node", key: node.name })), node.reasons.length ? `: ${node.reasons[0]}` : ""))) : null),
+      el("li", {}, signOf(node.state), " ", link(node.name, { kind: "node", key: node.name }, open), node.reasons.length ? `: ${node.reasons[0]}` : ""))) : null),
     el("div", { "data-more": "" }),
   ].flat();
 }
@@ -153,12 +154,12 @@ export function fabricFacts(model, open) {
         ["spines", fabric.spines.length.toLocaleString("en")],
         ["NVLink domains", fabric.domains.length ? `${fabric.domains.length.toLocaleString("en")} over several nodes` : "one in each node"],
       ]),
-      section("Cables", fabric.faults.length ? el("ul", {}, fabric.faults.map(([node, sentence]) => el("li", {}, link(node, () => open({ kind: "node", key: node })), `: ${sentence}`)))
+      section("Cables", fabric.faults.length ? el("ul", {}, fabric.faults.map(([node, sentence]) => el("li", {}, link(node, { kind: "node", key: node }, open), `: ${sentence}`)))
         : el("p", { class: "soft" }, "every cable ends where it is expected")),
-      section("Suspects", fabric.suspects.length ? el("ul", {}, fabric.suspects.map(([node, sentence]) => el("li", {}, ...(node ? [link(node, () => open({ kind: "node", key: node })), ": "] : []), sentence)))
+      section("Suspects", fabric.suspects.length ? el("ul", {}, fabric.suspects.map(([node, sentence]) => el("li", {}, ...(node ? [link(node, { kind: "node", key: node }, open), ": "] : []), sentence)))
         : el("p", { class: "soft" }, "nothing stands against any link that is watched")),
       section("Leaves with links that are not whole", broken.length ? table([{ title: "leaf" }, { title: "rail", number: true }, { title: "slow", number: true }, { title: "down", number: true }],
-        broken.slice(0, 100).map((leaf) => [link(leaf.name, () => open({ kind: "leaf", key: `${leaf.fabric}/${leaf.index}` })), leaf.rail >= 0 ? leaf.rail : "–", leaf.slow, leaf.out])) : null),
+        broken.slice(0, 100).map((leaf) => [link(leaf.name, { kind: "leaf", key: `${leaf.fabric}/${leaf.index}` }, open), leaf.rail >= 0 ? leaf.rail : "–", leaf.slow, leaf.out])) : null),
       section("Taken for granted", bullets(fabric.assumptions, "soft")),
     ].flat();
   });
