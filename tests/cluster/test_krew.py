@@ -8,6 +8,8 @@ import sys
 import tarfile
 import tempfile
 import unittest
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import yaml
@@ -64,6 +66,19 @@ class Krew(unittest.TestCase):
         done = run([self.tools / "validate-krew-manifest", "-manifest", bad, "-skip-install"], check=False)
         self.assertNotEqual(done.returncode, 0)
 
+    def test_one_manifest_has_a_platform_for_each_architecture(self):
+        """Of made-up archives, since here may be no program for another architecture."""
+        krew = module_from_spec(spec_from_loader("krew", SourceFileLoader("krew", str(REPOSITORY / "tools" / "krew"))))
+        krew.__spec__.loader.exec_module(krew)
+        archives = {arch: (URI.replace("amd64", arch), arch.encode()) for arch in ("arm64", "amd64")}
+        (self.folder / "both").mkdir()
+        both = self.folder / "both" / "heddle.yaml"
+        both.write_text(krew.manifest("https://git.example", archives))
+        platforms = yaml.safe_load(both.read_text())["spec"]["platforms"]
+        self.assertEqual([(one["selector"]["matchLabels"]["arch"], one["uri"], one["sha256"]) for one in platforms],
+                         [(arch, archives[arch][0], hashlib.sha256(arch.encode()).hexdigest()) for arch in ("amd64", "arm64")])
+        run([self.tools / "validate-krew-manifest", "-manifest", both, "-skip-install"])
+
     def test_krew_installs_it_and_kubectl_would_find_it(self):
         environment = {"KREW_ROOT": str(self.folder / "krew"), "KREW_NO_UPGRADE_CHECK": "1"}
         run([self.tools / "krew", "install", f"--manifest={self.manifest}", f"--archive={self.archive}"], environment=environment)
@@ -95,7 +110,9 @@ class Krew(unittest.TestCase):
 
     def test_what_cannot_be_is_refused_in_a_sentence(self):
         for arguments, sentence in ((["--uri", "heddle.zip"], "krew fetches https://"),
-                                    (["--bin", self.folder], "has no kubectl-heddle")):
+                                    (["--bin", self.folder], "has no kubectl-heddle"),
+                                    (["--bin", options.binaries], "there is one for"),
+                                    (["--bin", options.binaries, "--uri", URI], "1 of --uri for 2 of --bin")):
             done = make(self.folder / "none", *arguments, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn(sentence, done.stderr)
