@@ -6,6 +6,7 @@
 #include "cli/live_cluster.h"
 #include "cli/topology_view.h"
 #include "crds/fabric.h"
+#include "crds/fabric_assembly.h"
 #include "crds/keys.h"
 
 namespace heddle::cli {
@@ -48,6 +49,7 @@ Output FabricAnswer(const FabricReading& reading, const OutputOptions& look) {
     Json items = Json::array();
     for (const FabricPtr& fabric : reading.fabrics) {
       crds::Fabric object;
+      object.name = crds::FabricName(fabric->transport, fabric->site);
       object.spec = fabric->declaration;
       object.status = crds::Summarise(*fabric);
       object.status.assumptions = fabric->assumptions;

@@ -183,7 +183,9 @@ TEST_F(ViewsTest, FitsFabricsIntoATerminalOf80Columns) {
 
 TEST_F(ViewsTest, WritesFabricsAsJson) {
   const Output output = FabricOf("tor:2 node:2 gpu:8 nic:2 rate:100 transport:roce", Format::kJson);
-  EXPECT_EQ(Json::parse(output.out)["items"][0]["status"]["transport"], "RoCE");
+  const Json fabric = Json::parse(output.out)["items"][0];
+  EXPECT_EQ(fabric["metadata"]["name"], "roce") << "of the object that the operator writes";
+  EXPECT_EQ(fabric["status"]["transport"], "RoCE");
 }
 
 }  // namespace
