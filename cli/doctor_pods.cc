@@ -35,10 +35,12 @@ constexpr std::array kNeighbours{
         "does not see pods at a gate, so it adds no node for a gang that waits, and may take away nodes "
         "that are kept free for one",
         "give GPU NodePools a fixed size, and disruption budgets of 0", Verdict::kWarning},
-    Neighbour{"kueue", "Kueue",
-              "its gate stands beside Heddle's: it decides who may start, Heddle where; whom it queues it "
-              "alone preempts",
-              "", Verdict::kOk},
+    Neighbour{
+        "kueue", "Kueue",
+        "its gate stands beside Heddle's: it decides who may start, Heddle where; whom it queues it "
+        "alone preempts; it admits plain pod groups of gangs only with resources.excludeResourcePrefixes: "
+        "[heddle.dev/fabric] in its configuration",
+        "", Verdict::kOk},
 };
 
 bool Mentions(const Json& deployment, std::string_view word) {

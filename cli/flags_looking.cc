@@ -35,8 +35,10 @@ what Heddle's accounts may do takes the right to create SubjectAccessReviews.
 Examples:
   kubectl heddle doctor                       after `helm install`, after an upgrade, and when pods wait for nothing
   kubectl heddle doctor -o json | jq '.items[] | select(.verdict != "ok")'
+  kubectl heddle doctor -o json | jq -e '.problems + .unknown == 0'    fails on what could not be looked at, too
 
-Exit codes: 0 no problem (warnings may be), 3 problems, 1 the cluster could not be asked.)";
+Exit codes: 0 no problem was found (warnings may be, and checks that are unknown, even all of them), 3 problems, 1 the
+cluster could not be asked.)";
 
 constexpr const char* kCablesHelp = R"(
 A row for each port that carries jobs, what is wrong first: which rail it has, where its cable ends, and where it
