@@ -109,6 +109,24 @@ base::Result<BenchRun> Measured(const BenchOptions& options, const BenchRanks& r
   return run;
 }
 
+// As a shell takes it for one word.
+std::string ShellWord(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=@+";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+// What was looked at in place of a cluster, as it was typed: what was measured is held against the same.
+std::string GroundWords(const GroundOptions& ground) {
+  std::string words;
+  for (const std::string& file : ground.topology) words += " --topology " + ShellWord(file);
+  if (!ground.synthetic.empty()) words += " --synthetic " + ShellWord(ground.synthetic);
+  return words;
+}
+
 // The manifest as YAML, which kubectl takes as it is: what a person reads of it stands in comments.
 std::string ManifestText(const BenchOptions& options, const BenchRanks& ranks, const BenchRun& run,
                          const Json& manifest) {
@@ -119,8 +137,8 @@ std::string ManifestText(const BenchOptions& options, const BenchRanks& ranks, c
   std::string text = BenchText(ranks, {run}, {}, {});
   text += fmt::format(
       "{} must be {}.\n\n  kubectl create -f FILE{}\n  kubectl logs -f job/{}-launcher{} > results.txt\n"
-      "  kubectl heddle bench {}{} --results results.txt\n",
-      Printable(options.image), kBenchImage, ns, name, ns, target, ns);
+      "  kubectl heddle bench {}{}{} --results results.txt\n",
+      Printable(options.image), kBenchImage, ns, name, ns, target, ns, GroundWords(options.ground));
   std::string comments;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);

@@ -66,7 +66,8 @@ constexpr const char* kPrepareHelp = R"(
 Clusters before Kubernetes 1.36 do not serve MutatingAdmissionPolicy v1, so nothing gates a gang's pods by itself. This
 does it to the manifest: pod templates that ask for GPUs go to Heddle's scheduler, and those with the annotation
 heddle.dev/parallelism get Heddle's gate and ask for heddle.dev/fabric. All other objects come out as they went in. The
-pods of a TrainJob are made from its runtime: give that as well, and it is prepared with it.
+pods of a TrainJob are made from its runtime: give that as well, and it is prepared with it. Comments are gone and keys
+sorted in what comes out, so keep your own file and send this on: it says the same to the API server.
 
 Examples:
   kubectl heddle prepare -f job.yaml | kubectl create -f -

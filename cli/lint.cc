@@ -71,8 +71,9 @@ std::size_t Count(const std::vector<Finding>& findings, Severity severity) {
 std::string Summary(const Looked& looked) {
   // That nothing was found would be no news of files that nobody could read.
   if (looked.files.empty()) return "";
-  const std::string read = fmt::format("{}, {} policies and ports looked at",
-                                       base::Counted(looked.files.size(), "file"), looked.subjects);
+  const std::string read =
+      fmt::format("{}, {} {} looked at", base::Counted(looked.files.size(), "file"), looked.subjects,
+                  looked.subjects == 1 ? "policy or port" : "policies and ports");
   if (looked.findings.empty()) return read + ": nothing was found\n";
   return fmt::format("{} and {} in {}\n", base::Counted(Count(looked.findings, Severity::kError), "error"),
                      base::Counted(Count(looked.findings, Severity::kWarning), "warning"), read);

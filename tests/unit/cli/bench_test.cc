@@ -154,6 +154,17 @@ TEST_F(BenchOffline, PinsNodesThatAreNamed) {
   EXPECT_THAT(output.err, HasSubstr("no --rdma-resource is given"));
 }
 
+TEST_F(BenchOffline, ReadsResultsByTheCommandThatItsManifestSays) {
+  files_.texts["the cluster's.json"] = files_.texts["cluster.json"];
+  BenchOptions options{.nodes = {"node-05", "node-01"}, .image = "x"};
+  options.ground.topology = {"the cluster's.json"};
+  EXPECT_THAT(Run(options).out, HasSubstr("\n#   kubectl heddle bench --nodes node-05,node-01 --topology "
+                                          R"('the cluster'\''s.json' --results results.txt)"));
+  options.ground = {.synthetic = "su:1 node:8 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100"};
+  EXPECT_THAT(Run(options).out, HasSubstr(" --synthetic 'su:1 node:8 gpu:8 nic:8 rail:8 rate:400 "
+                                          "transport:ib machine:h100' --results results.txt"));
+}
+
 TEST_F(BenchOffline, PutsMeasuredBesidePredicted) {
   NcclOutput printed;
   const Output output = Results(printed.Text(Predicted()));

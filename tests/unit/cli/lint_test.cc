@@ -243,6 +243,7 @@ TEST(LintCommand, ReadsListsAndSeveralDocuments) {
               ElementsAre("mtu-small"));
   EXPECT_THAT(LintText("kind: Pod\nmetadata: {name: p}\n---\n" + policy + "\n").err,
               HasSubstr("1 of kind Pod left out"));
+  EXPECT_THAT(LintText(policy).out, HasSubstr(" in 1 file, 1 policy or port looked at\n"));
 }
 
 TEST(LintCommand, NamesTheFileAndTheFieldThatItCannotRead) {
