@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <vector>
 
 #include "cli/object_documents.h"
 #include "crds/keys.h"
@@ -34,6 +35,21 @@ lossless::Finding Reported(std::string_view rule, std::string where, std::string
           std::move(fact),   std::move(contrary), std::string(about->remedy)};
 }
 
+// Those of which no report says what they have.
+std::vector<std::string> Unreported(const std::vector<std::string>& ports,
+                                    const std::vector<crds::LosslessReport>& reports) {
+  std::vector<std::string> unreported;
+  for (const std::string& port : ports) {
+    const bool reported =
+        std::any_of(reports.begin(), reports.end(), [&port](const crds::LosslessReport& report) {
+          return report.have &&
+                 std::find(report.ports.begin(), report.ports.end(), port) != report.ports.end();
+        });
+    if (!reported) unreported.push_back(port);
+  }
+  return unreported;
+}
+
 void AddNode(const crds::NodeTopology& node, LintFile& file) {
   for (const crds::LosslessReport& report : node.status.lossless) {
     const std::string where = fmt::format("{} {}", node.name, Ports(report.ports));
@@ -55,13 +71,16 @@ void AddNode(const crds::NodeTopology& node, LintFile& file) {
                    fmt::format("LosslessPolicies {} select it", fmt::join(wish.policies, ", ")),
                    wish.reason.empty() ? "a port has one policy" : wish.reason));
     }
+    if (!wish.settings) continue;
     // What a port has says more than what it is to get.
-    const bool reported =
-        std::any_of(node.status.lossless.begin(), node.status.lossless.end(),
-                    [](const crds::LosslessReport& report) { return report.have.has_value(); });
-    if (wish.settings && !reported)
-      file.subjects.push_back(
-          {where + " (wanted)", End::kHost, *wish.settings, std::nullopt, {}, wish.policies.front()});
+    const std::vector<std::string> unreported = Unreported(wish.ports, node.status.lossless);
+    if (unreported.empty()) continue;
+    file.subjects.push_back({fmt::format("{} {} (wanted)", node.name, Ports(unreported)),
+                             End::kHost,
+                             *wish.settings,
+                             std::nullopt,
+                             {},
+                             wish.policies.front()});
   }
 }
 

@@ -141,6 +141,28 @@ TEST(LintCommand, PassesOnWhatAgentsAndTheOperatorReport) {
   EXPECT_THAT(output.out, HasSubstr("LosslessPolicies roce, roce-2 select it"));
 }
 
+// A report says what its own ports have, and nothing of the others of its node.
+TEST(LintCommand, LooksAtWhatAPortIsToGetWhereOnlyOthersOfItsNodeAreReported) {
+  const auto node = [](const std::string& reported) {
+    return R"({"kind": "NodeTopology", "metadata": {"name": "gpu-1"}, "spec": {"lossless": [
+        {"ports": ["mlx5_0:1", "mlx5_1:1"], "policies": ["roce"], "generation": 1, "mode": "Apply",
+         "settings": {"pfc": [3, 4], "watchdogMs": 0, "mtu": 1500}}]},
+      "status": {"lossless": [{"ports": [)" +
+           reported + R"(], "policy": "roce", "generation": 1, "state": "Compliant",
+         "have": {"pfc": [3], "watchdogMs": 65535, "mtu": 9000}}]}})";
+  };
+  const Output output = LintText(node(R"("mlx5_0:1")"), Format::kJson);
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  EXPECT_THAT(RulesOf(output), AllOf(Contains("pfc-several-classes"), Contains("pfc-without-watchdog"),
+                                     Contains("mtu-small")));
+  for (const Json& finding : Json::parse(output.out).at("findings")) {
+    if (finding.at("rule") == "pfc-several-classes")
+      EXPECT_EQ(finding.at("where"), "gpu-1 mlx5_1:1 (wanted)");
+  }
+  const Output both = LintText(node(R"("mlx5_0:1", "mlx5_1:1")"), Format::kJson);
+  EXPECT_EQ(both.exit_code, Output::kOk) << both.out << both.err;
+}
+
 TEST(LintCommand, HoldsWhatPoliciesSayForInfiniBandAgainstThePortsOfNodes) {
   const auto nic = [](int rail, const char* transport) {
     return fmt::format(R"({{"name": "mlx5_{0}", "role": "compute", "rail": {0}, "transport": "{1}",
