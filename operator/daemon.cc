@@ -59,6 +59,10 @@ kube::Json KeepWhatIsRead(const kube::Json& node) {
   if (const kube::Json* allocatable = kube::Find(node, {"status", "allocatable"})) {
     kept["status"]["allocatable"] = *allocatable;
   }
+  if (const kube::Json* ready = kube::Condition(node, "Ready")) {
+    kept["status"]["conditions"] =
+        kube::Json::array({{{"type", "Ready"}, {"status", kube::StringAt(*ready, {"status"})}}});
+  }
   return kept;
 }
 
@@ -224,7 +228,10 @@ Daemon::Impl::Impl(kube::HttpTransport& transport, gnmi::Dialer& dialer, base::C
                          assembly_, events_),
       label_reconciler_(labels_client_, node_view_, assembly_),
       lossless_reconciler_(client_, clock,
-                           {.nodes = node_view_, .topologies = topology_view_, .policies = policy_view_},
+                           {.nodes = node_view_,
+                            .topologies = topology_view_,
+                            .policies = policy_view_,
+                            .late = [this] { return heartbeats_.Late(); }},
                            events_),
       device_reconciler_(client_, labels_client_, clock,
                          {.nodes = node_view_, .topologies = topology_view_, .policies = device_policy_view_},
@@ -281,6 +288,8 @@ void Daemon::Impl::NodeChanged(const kube::ObjectKey& key, const kube::ObjectPtr
   if (old == nullptr || current == nullptr || !SameButVersion(*old, *current)) {
     queue_.Add(LabelsKey(key.name));
     SettlePolicies();
+  } else if (!SameAt({"status", "conditions"}, *old, *current)) {
+    SettleLossless();  // says whom a rollout waits for
   }
 }
 
@@ -470,6 +479,7 @@ void Daemon::Impl::ReadLeases(const Assembly& assembly, const std::stop_token& s
   } else if (heartbeats_.Observe(leases->items, assembly.reporting, clock_.Now())) {
     Settle();
     SettleSwitches();  // what a silent agent said of its end proves nothing
+    SettleLossless();  // and a rollout does not begin with it
   }
 }
 

@@ -24,6 +24,12 @@ kube::Json StatusOf(const crds::LosslessPolicyStatus& status) {
   return crds::StatusApplyJson(object).value("status", kube::Json::object());
 }
 
+// Where no kubelet says so, as of a Node that was only just made, nothing is held against it.
+bool IsReady(const kube::ObjectPtr& node) {
+  const kube::Json* ready = node == nullptr ? nullptr : kube::Condition(*node, "Ready");
+  return ready == nullptr || kube::StringAt(*ready, {"status"}) == "True";
+}
+
 constexpr std::array kTold{PolicyEvent{kNotTold, "LosslessNotTold", kube::Severity::kWarning},
                            PolicyEvent{kNotUnderstood, "LosslessNotUnderstood", kube::Severity::kWarning},
                            PolicyEvent{"Refused", "LosslessRefused", kube::Severity::kWarning},
@@ -37,12 +43,20 @@ constexpr std::array kTold{PolicyEvent{kNotTold, "LosslessNotTold", kube::Severi
 
 base::Result<Outcome> LosslessReconciler::Reconcile(const std::stop_token& stop) {
   const auto policies = ReadPolicies(reads_.policies, "LosslessPolicy", &crds::LosslessPolicyFromJson);
-  const auto nodes = nodes_.Read(reads_.nodes, reads_.topologies, writes_.ahead(), clock_.Now(),
-                                 [](LosslessNode& node, crds::NodeTopology&& topology) {
-                                   node.node.nics = std::move(topology.status.node.nics);
-                                   node.wishes = std::move(topology.spec.lossless);
-                                   node.reports = std::move(topology.status.lossless);
-                                 });
+  auto nodes = nodes_.Read(reads_.nodes, reads_.topologies, writes_.ahead(), clock_.Now(),
+                           [](LosslessNode& node, crds::NodeTopology&& topology) {
+                             node.node.nics = std::move(topology.status.node.nics);
+                             node.wishes = std::move(topology.spec.lossless);
+                             node.reports = std::move(topology.status.lossless);
+                           });
+  const auto late = reads_.late ? reads_.late() : std::set<std::string>();
+  for (LosslessNode& node : nodes) {
+    if (late.contains(node.name)) {
+      node.silence = "its agent is silent";
+    } else if (!IsReady(reads_.nodes.Get({"", node.name}))) {
+      node.silence = "the Node is not Ready";
+    }
+  }
   const LosslessRollout rollout = DecideRollout(policies, nodes, clock_.WallNow(), nodes_.unread());
   PolicyPass pass(writes_, events_, kTold, stop);
   for (const LosslessNode& node : nodes) {

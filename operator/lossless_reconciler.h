@@ -1,7 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <set>
 #include <stop_token>
+#include <string>
+#include <utility>
 
 #include "kube/client.h"
 #include "kube/events.h"
@@ -22,9 +26,10 @@ class LosslessReconciler {
     const View& nodes;
     const View& topologies;
     const View& policies;
+    std::function<std::set<std::string>()> late;  // nodes whose agents have fallen silent; absent = none has
   };
   LosslessReconciler(kube::Client& client, base::Clock& clock, Reads reads, kube::EventRecorder& events)
-      : clock_(clock), writes_(client, clock, "lossless"), reads_(reads), events_(events) {}
+      : clock_(clock), writes_(client, clock, "lossless"), reads_(std::move(reads)), events_(events) {}
 
   // All nodes and policies at once: one write that fails does not hold up the others, and the first error is
   // returned.

@@ -10,6 +10,7 @@
 #include "crds/port_name.h"
 #include "lossless/lint.h"
 #include "lossless/render.h"
+#include "operator/lossless_ready.h"
 #include "operator/selection.h"
 
 namespace heddle::operators {
@@ -98,6 +99,14 @@ class Decision {
     return report->state == LosslessState::kCompliant || report->state == LosslessState::kNotApplicable;
   }
 
+  // A conflict is settled by people, and would hold the others up for ever.
+  bool AllSettled(std::size_t node, const LosslessPolicy& policy) const {
+    return std::all_of(selections_[node].begin(), selections_[node].end(), [&](const auto& selection) {
+      const bool ours = selection.second.size() == 1 && selection.second.front() == &policy;
+      return !ours || Settled(node, policy, selection.first);
+    });
+  }
+
   static bool Answers(const LosslessReport& report, const LosslessPolicy& policy, std::int64_t generation) {
     return report.policy == policy.name && report.generation == generation;
   }
@@ -150,22 +159,40 @@ class Decision {
     return kinds;
   }
 
-  // The first node by name of each kind of NIC, and then as many by name as the policy asks for: what one driver took
-  // says nothing of another. `selected`: by name.
+  // Lower comes first. One that was told and fell silent may have done so because of what it was told: no other takes
+  // its place then, or each would follow it. One that is silent before that would only be waited for in vain.
+  int TurnOf(std::size_t node, const LosslessPolicy& policy) const {
+    if (AllSettled(node, policy)) return 0;
+    if (HasIt(node, policy)) return 1;
+    return nodes_[node].silence.empty() ? 2 : 3;
+  }
+
+  // The first node of each kind of NIC, and then as many as the policy asks for: what one driver took says nothing of
+  // another. `selected`: by name.
   std::set<std::size_t> Canaries(const LosslessPolicy& policy,
                                  const std::vector<std::pair<std::string, std::size_t>>& selected) const {
+    struct Candidate {
+      int turn = 0;
+      std::size_t node = 0;
+      std::set<NicKind> kinds;
+    };
+    std::vector<Candidate> candidates;
+    for (const auto& [name, node] : selected) {
+      std::set<NicKind> kinds = KindsOf(node, policy);
+      if (!kinds.empty()) candidates.push_back({TurnOf(node, policy), node, std::move(kinds)});
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.turn < b.turn; });
     std::set<std::size_t> canaries;
     std::vector<std::size_t> others;
     std::set<NicKind> seen;
-    for (const auto& [name, node] : selected) {
-      const std::set<NicKind> kinds = KindsOf(node, policy);
-      if (kinds.empty()) continue;
+    for (const Candidate& candidate : candidates) {
       const std::size_t before = seen.size();
-      seen.insert(kinds.begin(), kinds.end());
+      seen.insert(candidate.kinds.begin(), candidate.kinds.end());
       if (seen.size() > before) {
-        canaries.insert(node);
+        canaries.insert(candidate.node);
       } else {
-        others.push_back(node);
+        others.push_back(candidate.node);
       }
     }
     for (const std::size_t node : others) {
@@ -184,13 +211,8 @@ class Decision {
     std::sort(selected.begin(), selected.end());
     const bool careful = policy.spec.canary > 0 && policy.spec.mode == crds::LosslessMode::kApply;
     const std::set<std::size_t> canaries = careful ? Canaries(policy, selected) : std::set<std::size_t>();
-    bool settled = true;
-    for (const std::size_t node : canaries) {
-      for (const auto& [port, by] : selections_[node]) {
-        // A conflict is settled by people, and would hold the others up for ever.
-        if (by.size() == 1 && by.front() == &policy) settled = settled && Settled(node, policy, port);
-      }
-    }
+    const bool settled = std::all_of(canaries.begin(), canaries.end(),
+                                     [&](std::size_t node) { return AllSettled(node, policy); });
     std::set<std::string> admitted;
     for (const auto& [name, node] : selected) {
       if (settled || canaries.contains(node) || HasIt(node, policy)) admitted.insert(name);
@@ -278,19 +300,6 @@ class Decision {
     return wishes;
   }
 
-  // What the ports of a policy are, and of each kind of trouble the first, in words.
-  struct Tally {
-    crds::LosslessCounts counts;
-    std::map<LosslessState, std::string> first;
-    int of_policies = 0;     // of the conflicting: those that other policies select, too
-    std::string rivalry;     // the first of these
-    int refused = 0;         // of the failed: those whose NIC cannot have it
-    std::string refusal;     // the first of these
-    std::string unreported;  // the first port of which no agent has said how it is: "gpu-001 mlx5_0:1"
-    int unread = 0;          // of the nodes: those of which nobody knows what ports they have
-    std::string illegible;   // the first of these, and why
-  };
-
   // Ports of one kind of NIC, and what that does without.
   struct Kind {
     std::vector<lossless::Gap> gaps;
@@ -349,8 +358,9 @@ class Decision {
     }
   }
 
-  Tally TallyOf(const LosslessPolicy& policy, const LosslessRollout& rollout) const {
-    Tally tally;
+  LosslessTally TallyOf(const LosslessPolicy& policy, const LosslessRollout& rollout) const {
+    LosslessTally tally;
+    tally.admitted = int(admitted_.at(policy.name).size());
     crds::LosslessCounts& counts = tally.counts;
     for (const UnreadNode& node : unread_) {
       if (!SelectsNode(policy.spec.node_selector, node.labels)) continue;
@@ -359,6 +369,7 @@ class Decision {
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (Selects(i, policy)) ++counts.nodes;
+      bool well = true;
       for (const auto& [port, policies] : selections_[i]) {
         if (std::find(policies.begin(), policies.end(), &policy) == policies.end()) continue;
         ++counts.ports;
@@ -375,48 +386,27 @@ class Decision {
             soundness_.at(policy.name).resolved && admitted_.at(policy.name).contains(nodes_[i].name);
         if (told != nullptr && in_force && told->refused) {
           ++tally.refused;
-          Count(LosslessState::kFailed, counts);
+          CountPort(LosslessState::kFailed, counts);
           if (tally.refusal.empty())
             tally.refusal = fmt::format("; {} {}: {}", nodes_[i].name, port, told->reason);
           continue;
         }
         const bool current =
             report != nullptr && told != nullptr && in_force && Answers(*report, policy, told->generation);
-        Count(current ? report->state : LosslessState::kUnknown, counts);
-        if (!current && tally.unreported.empty())
+        const LosslessState state = current ? report->state : LosslessState::kUnknown;
+        if (in_force && state != LosslessState::kCompliant && state != LosslessState::kNotApplicable)
+          well = false;
+        if (!current && in_force && tally.unreported.empty())
           tally.unreported = fmt::format("{} {}", nodes_[i].name, port);
         if (current && !report->reason.empty())
           tally.first.try_emplace(report->state,
                                   fmt::format("; {} {}: {}", nodes_[i].name, port, report->reason));
+        CountPort(state, counts);
       }
+      if (!well && !nodes_[i].silence.empty())
+        tally.silent.push_back(fmt::format("{} ({})", nodes_[i].name, nodes_[i].silence));
     }
     return tally;
-  }
-
-  static void Count(LosslessState state, crds::LosslessCounts& counts) {
-    switch (state) {
-      case LosslessState::kCompliant:
-        ++counts.compliant;
-        break;
-      case LosslessState::kDrifted:
-        ++counts.drifted;
-        break;
-      case LosslessState::kFailed:
-        ++counts.failed;
-        break;
-      case LosslessState::kNotApplicable:
-        ++counts.not_applicable;
-        break;
-      case LosslessState::kConflict:
-        ++counts.conflicting;
-        break;
-      case LosslessState::kPending:
-        ++counts.pending;
-        break;
-      case LosslessState::kUnknown:
-        ++counts.unknown;
-        break;
-    }
   }
 
   crds::LosslessPolicyStatus StatusOf(const LosslessPolicy& policy, const LosslessRollout& rollout,
@@ -425,7 +415,7 @@ class Decision {
     crds::LosslessPolicyStatus status;
     status.observed_generation = policy.generation;
     status.profile = soundness.resolved ? soundness.resolved->profile : "";
-    const Tally tally = TallyOf(policy, rollout);
+    const LosslessTally tally = TallyOf(policy, rollout);
     status.counts = tally.counts;
     status.findings = soundness.findings;
     for (std::string& gap : GapsOf(policy)) {
@@ -435,100 +425,8 @@ class Decision {
     if (!nowhere.empty() && status.findings.size() < kMaxFindings)
       status.findings.push_back(std::move(nowhere));
     status.conditions = policy.status.conditions;
-    crds::SetCondition(status.conditions, ReadyOf(policy, soundness, tally, now));
+    crds::SetCondition(status.conditions, LosslessReady(policy, soundness, tally, now));
     return status;
-  }
-
-  crds::Condition ReadyOf(const LosslessPolicy& policy, const LosslessSoundness& soundness,
-                          const Tally& tally, base::WallTime now) const {
-    crds::Condition ready;
-    ready.type = std::string(crds::kReady);
-    ready.status = crds::ConditionStatus::kFalse;
-    ready.observed_generation = policy.generation;
-    ready.last_transition = now;
-    std::tie(ready.reason, ready.message) = Worst(policy, soundness, tally);
-    if (tally.unread > 0) AddUnread(tally, ready);
-    if (ready.reason == "Compliant") ready.status = crds::ConditionStatus::kTrue;
-    return ready;
-  }
-
-  // Nobody knows how those stand, so it is not well with all of them.
-  static void AddUnread(const Tally& tally, crds::Condition& ready) {
-    if (ready.reason == "Compliant" || ready.reason == "NothingSelected") ready.reason = "Waiting";
-    ready.message += fmt::format(
-        "; nobody knows what {} more nodes have, because they cannot be read (bring their agents and "
-        "the operator to one version), first {}",
-        tally.unread, tally.illegible);
-  }
-
-  // Reason and message of the worst that there is to say. A canary that failed is said before what it failed of:
-  // nothing goes on until somebody looks at it.
-  std::pair<std::string, std::string> Worst(const LosslessPolicy& policy, const LosslessSoundness& soundness,
-                                            const Tally& tally) const {
-    const crds::LosslessCounts& counts = tally.counts;
-    const auto of = [&tally](LosslessState state) {
-      const auto first = tally.first.find(state);
-      return first == tally.first.end() ? std::string() : first->second;
-    };
-    if (!soundness.resolved) return {"Refused", soundness.refusal};
-    if (counts.ports == 0)
-      return {"NothingSelected", "no port of any node is selected: see nodeSelector, roles and rails"};
-    if (tally.of_policies > 0) {
-      return {"Conflict", fmt::format("{} ports are selected by other LosslessPolicies too, and none of them "
-                                      "applies there{}",
-                                      tally.of_policies, tally.rivalry)};
-    }
-    const std::string trouble = of(LosslessState::kConflict) + of(LosslessState::kFailed);
-    const int known = counts.nodes - tally.unread;
-    if (const std::size_t admitted = admitted_.at(policy.name).size(); int(admitted) < known) {
-      const std::string drifted = of(LosslessState::kDrifted);
-      if (trouble.empty() && drifted.empty()) {
-        return {"Canary", fmt::format("{} of {} nodes have it; the others wait until every port of these is "
-                                      "compliant{}",
-                                      admitted, known, of(LosslessState::kPending))};
-      }
-      return {"CanaryStopped",
-              fmt::format("{} of {} nodes have it and went no further: it is not well with one of "
-                          "these; mend it or change the policy{}{}",
-                          admitted, known, trouble, drifted)};
-    }
-    if (counts.conflicting > 0)
-      return {"Conflict",
-              fmt::format("{} ports are written by somebody else, too{}", counts.conflicting, trouble)};
-    if (tally.refused > 0) {
-      return {"Refused", fmt::format("{} ports are told nothing, because their NICs cannot have it{}",
-                                     tally.refused, tally.refusal)};
-    }
-    if (counts.failed > 0)
-      return {"Failed", fmt::format("{} ports could not be set{}", counts.failed, trouble)};
-    if (counts.drifted > 0) {
-      return {"Drifted", fmt::format("{} ports are not as they should be{}", counts.drifted,
-                                     of(LosslessState::kDrifted))};
-    }
-    if (counts.pending > 0) {
-      return {"Applying", fmt::format("{} ports are to be set, one of a node at a time{}", counts.pending,
-                                      of(LosslessState::kPending))};
-    }
-    if (counts.unknown > 0) {
-      const std::string unknown = of(LosslessState::kUnknown);
-      if (!unknown.empty())
-        return {"Waiting", fmt::format("{} ports are not known to be well{}", counts.unknown, unknown)};
-      return {"Waiting",
-              fmt::format("{} ports have not been reported yet, first {}: `kubectl heddle doctor` says "
-                          "whether its agent runs and may write its NodeTopology",
-                          counts.unknown, tally.unreported)};
-    }
-    if (counts.compliant == 0 && counts.not_applicable > 0) {
-      return {"Compliant",
-              fmt::format("nothing is to be set on the hosts of its {} ports: they are InfiniBand, EFA or "
-                          "without RDMA{}",
-                          counts.not_applicable,
-                          policy.spec.policy.infiniband.empty()
-                              ? ""
-                              : "; what infiniBand says goes into NCCL's configuration of their nodes")};
-    }
-    return {"Compliant",
-            fmt::format("{} ports are as they should be{}", counts.compliant, of(LosslessState::kCompliant))};
   }
 
   const std::set<std::string>& unreadable_;

@@ -20,6 +20,9 @@ struct LosslessNode {
   topology::Node node;                        // as its agent published it
   std::vector<crds::LosslessWish> wishes;     // that stand in its spec
   std::vector<crds::LosslessReport> reports;  // of its agent
+  // Why nothing may be heard of what it is told: "its agent is silent", "the Node is not Ready"; empty = nothing says
+  // so.
+  std::string silence;
 };
 
 // What is to stand in the specs of nodes and in the statuses of policies.
@@ -42,10 +45,13 @@ using LosslessPolicies = Policies<crds::LosslessPolicy>;
 
 // From all policies and all nodes what each port should have. A port that several sound policies select gets
 // none of them and names them all. A policy that contradicts itself is rolled out nowhere; ports keep what
-// they were told by its earlier generation. With `canary: N` in mode Apply the first node by name of each kind of NIC
-// (PCI id and driver) that the policy sets, and then as many by name as make N, get a new generation; the others keep
+// they were told by its earlier generation. With `canary: N` in mode Apply the first node of each kind of NIC
+// (PCI id and driver) that the policy sets, and then as many as make N, get a new generation; the others keep
 // the old one until every applicable port of those is compliant with the new; one that failed or drifted holds those up
-// that have not got it yet. A port whose NIC cannot have what the policy wants (its model or driver, as its agent
+// that have not got it yet. First are nodes that have been told it already, since one that fell silent after that may
+// have done so because of it; then those of which something is heard; then the others; each by name. One that is
+// silent is named in the condition.
+// A port whose NIC cannot have what the policy wants (its model or driver, as its agent
 // published it) is told the reason and no settings, and the policy is Refused there; the others get it, and it holds
 // nobody up. A generation that tells a port nothing new keeps the old one's number there. Pure: equal inputs give equal
 // results. `now` is only the time of conditions whose status changes. `unread`: nodes that are told nothing new; a

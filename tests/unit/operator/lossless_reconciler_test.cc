@@ -38,10 +38,14 @@ class LosslessReconcilerTest : public Stage {
   }
 
   ServerView policies{server, kLosslessPolicies};
+  std::set<std::string> late;
   kube::EventRecorder events{
       client, clock, base::Random(7), {.component = "heddle-operator", .instance = "op-0"}};
   LosslessReconciler reconciler{
-      client, clock, {.nodes = nodes, .topologies = topologies, .policies = policies}, events};
+      client,
+      clock,
+      {.nodes = nodes, .topologies = topologies, .policies = policies, .late = [this] { return late; }},
+      events};
 };
 
 TEST_F(LosslessReconcilerTest, TellsNodesAndThenHasNothingMoreToWrite) {
@@ -56,6 +60,19 @@ TEST_F(LosslessReconcilerTest, TellsNodesAndThenHasNothingMoreToWrite) {
   EXPECT_EQ(PolicyOf("roce").status.counts.ports, 2);
   clock.Advance(1h);
   EXPECT_EQ(Reconcile(), 0);
+}
+
+TEST_F(LosslessReconcilerTest, BeginsWithNodesThatAreReadyAndWhoseAgentsSpeak) {
+  for (const char* name : {"a", "b", "c"}) AddRoceNode(name);
+  late = {"a"};
+  server.Edit(kube::kNodes, {"", "b"}, [](Json& node) {
+    node["status"]["conditions"] = Json::array({{{"type", "Ready"}, {"status", "Unknown"}}});
+  });
+  AddPolicy("roce", {{"mode", "Apply"}, {"canary", 1}});
+  Reconcile();
+  EXPECT_TRUE(NodeOf("a").spec.lossless.empty());
+  EXPECT_TRUE(NodeOf("b").spec.lossless.empty());
+  EXPECT_EQ(NodeOf("c").spec.lossless.size(), 1u);
 }
 
 TEST_F(LosslessReconcilerTest, TakesBackWhatNoPolicySays) {

@@ -367,6 +367,77 @@ TEST(LosslessRollout, TriesAFewNodesFirstAndStopsOnTheFirstFailure) {
   EXPECT_THAT(Told(DecideRollout({{policy}, {}}, nodes, kNow), 2), ElementsAre("a", "b", "c", "d"));
 }
 
+std::string MessageOf(const LosslessRollout& rollout, const std::string& policy) {
+  const auto* ready = crds::FindCondition(rollout.statuses.at(policy).conditions, crds::kReady);
+  return ready == nullptr ? "" : ready->message;
+}
+
+TEST(LosslessRollout, BeginsWithNodesOfWhichSomethingIsHeard) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.canary = 1;
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b"), NodeNamed("c"), NodeNamed("d")};
+  nodes[0].silence = "its agent is silent";
+  nodes[2].silence = "the Node is not Ready";
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("b"));
+  EXPECT_THAT(MessageOf(rollout, "roce"), HasSubstr("; b mlx5_0:1 has not been reported yet"));
+  EXPECT_THAT(MessageOf(rollout, "roce"), testing::Not(HasSubstr("nothing is heard")));
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("a", "b", "c", "d"))
+      << "the silent ones are told too, and wait for nobody";
+  // They never answered. Who comes new is not held up by them.
+  Report(nodes[1], rollout, LosslessState::kCompliant);
+  Report(nodes[3], rollout, LosslessState::kCompliant);
+  for (const std::size_t silent : {0u, 2u}) nodes[silent].wishes = rollout.wishes.at(nodes[silent].name);
+  nodes.push_back(NodeNamed("e"));
+  EXPECT_EQ(DecideRollout({{policy}, {}}, nodes, kNow).wishes.at("e").size(), 1u);
+}
+
+// What it was told may be why it is: the next would follow it, and then the next.
+TEST(LosslessRollout, TakesNoOtherForACanaryThatFallsSilent) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.canary = 1;
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b"), NodeNamed("c")};
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kPending);
+  nodes[0].silence = "its agent is silent";
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("a"));
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Canary");
+  EXPECT_EQ(
+      MessageOf(rollout, "roce"),
+      "1 of 3 nodes have it; the others wait until every port of these is compliant; a mlx5_0:1: as the test "
+      "says; nothing is heard of a (its agent is silent): `kubectl heddle doctor` says why. To go on "
+      "without, leave it out by nodeSelector, or set canary: 0");
+  // The way out that it names.
+  policy.spec.canary = 0;
+  EXPECT_THAT(Told(DecideRollout({{policy}, {}}, nodes, kNow), 1), ElementsAre("a", "b", "c"));
+}
+
+TEST(LosslessRollout, NamesACanaryWhoseAgentDoesNotKnowHowItIs) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.canary = 1;
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b")};
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kUnknown);
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Canary");
+  EXPECT_THAT(MessageOf(rollout, "roce"), HasSubstr("is compliant; a mlx5_0:1: as the test says"));
+}
+
+// Where a kind of NIC is in silent nodes only there is no other way to learn of it.
+TEST(LosslessRollout, WaitsForASilentNodeThatAloneHasItsKindOfNic) {
+  LosslessPolicy policy = PolicyNamed("roce");
+  policy.spec.canary = 1;
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b"), NodeNamed("c")};
+  for (topology::Nic& nic : nodes[0].node.nics) nic.driver = "bnxt_en";
+  nodes[0].silence = "its agent is silent";
+  const auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_THAT(Told(rollout, 1), ElementsAre("a", "b"));
+  EXPECT_THAT(MessageOf(rollout, "roce"), HasSubstr("nothing is heard of a (its agent is silent)"));
+}
+
 // Long after the rollout; and a node that comes new is the first by its name.
 TEST(LosslessRollout, TakesNothingBackWhereACanaryDriftsLater) {
   LosslessPolicy policy = PolicyNamed("roce");
