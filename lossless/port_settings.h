@@ -54,7 +54,6 @@ enum class Trust : std::uint8_t { kPcp, kDscp };  // which header field picks th
 // Who writes DCB settings: the OS by IEEE 802.1Qaz, an agent in the NIC, or the OS in the manner of DCBX before that
 // standard (CEE), in which a driver takes none of what we set as said.
 enum class Dcbx : std::uint8_t { kHost, kFirmware, kHostCee };
-// who writes DCB settings: the OS, or an agent in the NIC
 // IEEE 802.1Qaz transmission selection. kAny: nothing is said of this class, or asked of it.
 enum class Algorithm : std::uint8_t { kStrict, kEts, kCbs, kVendor, kAny };
 std::string_view TrustName(Trust trust);              // "PCP", "DSCP"

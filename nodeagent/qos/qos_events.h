@@ -7,9 +7,9 @@
 
 namespace heddle::nodeagent {
 
-// What the kernel says of its own accord about DCB: that somebody wrote it, we or another. It tells only when to look;
-// the rest (MTU, watchdog, files of mlx5, DCBX modes) is changed without a word, and found by looking from time to
-// time. Thread rule: Wait on one thread, the rest from any.
+// What the kernel says of its own accord about DCB: that somebody wrote it, we or another. It tells only when to look.
+// Of interfaces, and so of their MTU, the monitor hears; the rest (watchdog, files of mlx5, DCBX modes) is changed
+// without a word, and found by looking from time to time. Thread rule: Wait on one thread, the rest from any.
 class QosEvents {
  public:
   QosEvents() = default;
