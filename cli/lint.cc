@@ -55,6 +55,7 @@ Looked LookAt(const LintOptions& options, const ReadFile& read) {
   }
   looked.subjects = subjects.size();
   std::vector<Finding> found = lossless::Lint(subjects);
+  for (Finding& finding : LintWatchdogs(policies, subjects)) found.push_back(std::move(finding));
   std::move(found.begin(), found.end(), std::back_inserter(looked.findings));
   std::vector<Finding> unfit = LintNics(policies, ports);
   std::move(unfit.begin(), unfit.end(), std::back_inserter(looked.findings));

@@ -170,4 +170,24 @@ std::vector<lossless::Finding> LintNics(const std::vector<LintPolicy>& policies,
   return findings;
 }
 
+std::vector<lossless::Finding> LintWatchdogs(const std::vector<LintPolicy>& policies,
+                                             const std::vector<lossless::Subject>& subjects) {
+  const bool watched = std::any_of(subjects.begin(), subjects.end(), [](const lossless::Subject& subject) {
+    return subject.end == lossless::End::kSwitch && subject.settings.watched;
+  });
+  std::vector<lossless::Finding> findings;
+  if (watched) return findings;
+  for (const LintPolicy& policy : policies) {
+    const auto& pfc = policy.resolved.policy.pfc;
+    const bool applies = policy.spec.mode == crds::LosslessMode::kApply && pfc && !pfc->empty();
+    // One that is turned off has a rule of its own, which is an error.
+    const bool off = policy.resolved.policy.watchdog_ms == lossless::kWatchdogOff;
+    if (!applies || off || policy.resolved.no_watchdog.empty()) continue;
+    findings.push_back(Found("watchdog-nowhere", policy.name, "",
+                             fmt::format("PFC is on for priority {}", lossless::Text(*pfc)),
+                             fmt::format("{}: {}", policy.resolved.profile, policy.resolved.no_watchdog)));
+  }
+  return findings;
+}
+
 }  // namespace heddle::cli

@@ -35,4 +35,9 @@ std::vector<LintPort> PortsOf(const crds::NodeTopology& node);
 std::vector<lossless::Finding> LintNics(const std::vector<LintPolicy>& policies,
                                         const std::vector<LintPort>& ports);
 
+// Policies that are to be set on NICs without a watchdog, by their profile. Nothing is said where a switch is among the
+// subjects that says which of its priorities are watched: whether all are is a rule of its own.
+std::vector<lossless::Finding> LintWatchdogs(const std::vector<LintPolicy>& policies,
+                                             const std::vector<lossless::Subject>& subjects);
+
 }  // namespace heddle::cli

@@ -132,6 +132,10 @@ constexpr std::array kRules{
               "the operator tells such a port nothing, so none of the policy is in force there",
               "name the profile of that NIC, or generic/v1, in a policy of its own; or select other NICs by "
               "nodeSelector, roles or rails"},
+    RuleAbout{"watchdog-nowhere", kWarning, "PFC on NICs that have no watchdog",
+              "a pause that does not end is then ended by its switch or by nobody",
+              "run the watchdog of every switch (SONiC `pfcwd start_default`), and name its config_db.json "
+              "beside the policy"},
     RuleAbout{"infiniband-nowhere", kWarning,
               "a service level or adaptive routing for InfiniBand in a policy that selects no such port",
               "nothing takes it: on RoCE the service level is the priority of the RDMA class, and NCCL keeps "

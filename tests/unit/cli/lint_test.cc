@@ -256,6 +256,32 @@ TEST(LintCommand, HoldsPoliciesAgainstTheNicsOfNodes) {
   EXPECT_THAT(RulesOf(lint({policy(pool), node("gpu-1", connectx, told)})), ElementsAre("nic-unfit"));
 }
 
+TEST(LintCommand, SaysThatNothingEndsAPauseOfNicsWithoutAWatchdog) {
+  const auto policy = [](const std::string& spec) {
+    return R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": )" + spec + "}";
+  };
+  const std::string thor = policy(R"({"profile": "thor2/v1", "mode": "Apply"})");
+  const Output output = LintText(thor, Format::kJson);
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  const Json found = Json::parse(output.out).at("findings");
+  ASSERT_EQ(found.size(), 1u) << output.out;
+  EXPECT_EQ(found[0]["rule"], "watchdog-nowhere");
+  EXPECT_EQ(found[0]["severity"], "Warning");
+  EXPECT_EQ(found[0]["fact"], "PFC is on for priority 3");
+  EXPECT_THAT(found[0]["contrary"].get<std::string>(), testing::StartsWith("thor2/v1: "));
+  for (const char* spec :
+       {R"({"profile": "thor2/v1"})", R"({"profile": "thor2/v1", "mode": "Apply", "pfcPriorities": []})",
+        R"({"profile": "connectx-7/v1", "mode": "Apply"})", R"({"mode": "Apply"})"})
+    EXPECT_THAT(RulesOf(LintText(policy(spec), Format::kJson)), Not(Contains("watchdog-nowhere"))) << spec;
+  // A switch that says which of its priorities are watched is judged by itself.
+  const Output both = Lint({.files = {"-", kFixtures + "sonic-default.json"}},
+                           [&](const std::string& path) -> base::Result<std::string> {
+                             return path == "-" ? base::Result<std::string>(thor) : FromDisk(path);
+                           },
+                           {.format = Format::kJson});
+  EXPECT_THAT(RulesOf(both), Not(Contains("watchdog-nowhere")));
+}
+
 TEST(LintCommand, ReadsListsAndSeveralDocuments) {
   const std::string policy =
       R"({"kind": "LosslessPolicy", "metadata": {"name": "a"}, "spec": {"mtu": 1500}})";
