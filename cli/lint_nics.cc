@@ -123,6 +123,62 @@ void LintInfiniBand(const std::vector<LintPolicy>& policies, const std::vector<L
   }
 }
 
+// What two lists have in common, where an empty one stands for `absent`; of two empty ones, that.
+template <class T>
+std::vector<T> Common(const std::vector<T>& a, const std::vector<T>& b, const std::vector<T>& absent) {
+  const std::vector<T>& one = a.empty() ? absent : a;
+  const std::vector<T>& other = b.empty() ? absent : b;
+  std::vector<T> common;
+  for (const T& value : one) {
+    if (std::find(other.begin(), other.end(), value) != other.end()) common.push_back(value);
+  }
+  return common;
+}
+
+// The NICs that both select on any node, in words; empty = there are none, or it depends on the labels of nodes.
+std::string BothSelect(const crds::LosslessPolicySpec& a, const crds::LosslessPolicySpec& b) {
+  const bool a_is_narrower = a.node_selector.size() >= b.node_selector.size();
+  const auto& narrow = a_is_narrower ? a.node_selector : b.node_selector;
+  const auto& wide = a_is_narrower ? b.node_selector : a.node_selector;
+  if (!std::includes(narrow.begin(), narrow.end(), wide.begin(), wide.end())) return {};
+  const auto roles = Common(a.roles, b.roles, {topology::NicRole::kCompute});
+  if (roles.empty()) return {};
+  const bool every_rail = a.rails.empty() && b.rails.empty();
+  const std::vector<int> rails = Common(a.rails, b.rails, a.rails.empty() ? b.rails : a.rails);
+  if (!every_rail && rails.empty()) return {};
+  std::string text = fmt::format("every {} NIC", topology::NicRoleName(roles.front()));
+  if (!every_rail) text += fmt::format(" of rail {}", fmt::join(rails, ","));
+  text += narrow.empty() ? " of every node" : " of nodes with";
+  std::string_view comma;
+  for (const auto& [key, value] : narrow) {
+    text += fmt::format("{} {}={}", comma, key, value);
+    comma = ",";
+  }
+  return text;
+}
+
+// Policies that select one port, where neither is in force then: a finding for each two.
+void LintPairs(const std::vector<LintPolicy>& policies, const std::vector<LintPort>& ports,
+               std::vector<lossless::Finding>& findings) {
+  for (std::size_t i = 0; i < policies.size(); ++i) {
+    for (std::size_t j = i + 1; j < policies.size(); ++j) {
+      const LintPolicy& one = policies[i];
+      const LintPolicy& other = policies[j];
+      if (one.name == other.name) continue;  // two versions of it
+      const LintPort* first = nullptr;
+      int others = -1;
+      for (const LintPort& port : ports) {
+        if (Selects(one, port) && Selects(other, port) && ++others == 0) first = &port;
+      }
+      std::string both = first == nullptr ? BothSelect(one.spec, other.spec) : first->name;
+      if (others > 0) both += fmt::format(" and {} more ports", others);
+      if (both.empty()) continue;
+      findings.push_back(Found("two-policies", one.name, "LosslessPolicy " + other.name,
+                               "both select " + both, "a port has one policy"));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<LintPort> PortsOf(const crds::NodeTopology& node) {
@@ -167,6 +223,7 @@ std::vector<lossless::Finding> LintNics(const std::vector<LintPolicy>& policies,
     }
   }
   LintInfiniBand(policies, ports, findings);
+  LintPairs(policies, ports, findings);
   return findings;
 }
 

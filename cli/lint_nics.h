@@ -31,7 +31,8 @@ std::vector<LintPort> PortsOf(const crds::NodeTopology& node);
 // Policies that a port's NIC or driver cannot have, by the operator's own rules (lossless/render.h). A policy with a
 // nodeSelector is held against nodes that name it only: a NodeTopology does not say its Node's labels. One finding for
 // each policy and kind of NIC. And what policies say for InfiniBand, where no port takes it or where two of a node
-// contradict each other: one finding for each policy, and for each two.
+// contradict each other: one finding for each policy, and for each two. And policies that select one port: of
+// these, or of whatever node has the labels of both; one finding for each two.
 std::vector<lossless::Finding> LintNics(const std::vector<LintPolicy>& policies,
                                         const std::vector<LintPort>& ports);
 

@@ -256,6 +256,58 @@ TEST(LintCommand, HoldsPoliciesAgainstTheNicsOfNodes) {
   EXPECT_THAT(RulesOf(lint({policy(pool), node("gpu-1", connectx, told)})), ElementsAre("nic-unfit"));
 }
 
+TEST(LintCommand, FindsTwoPoliciesOfOneFileThatSelectOnePort) {
+  const auto policy = [](const std::string& name, const std::string& spec) {
+    return R"({"kind": "LosslessPolicy", "metadata": {"name": ")" + name + R"("}, "spec": )" + spec + "}";
+  };
+  const auto lint = [](const std::vector<std::string>& items) {
+    return LintText(fmt::format(R"({{"kind": "List", "items": [{}]}})", fmt::join(items, ",")),
+                    Format::kJson);
+  };
+  const auto node = [](const std::string& spec) {
+    return R"({"kind": "NodeTopology", "metadata": {"name": "gpu-1"}, "spec": )" + spec +
+           R"(, "status": {"observedAt": "2026-01-31T12:00:00Z", "hash": "0123456789abcdef",
+           "nvlinkDomainMissing": "NotApplicable", "nics": [
+             {"name": "mlx5_0", "role": "compute", "rail": 0, "transport": "RoCE",
+              "ports": [{"number": 1, "state": "Active", "leafMissing": "Unknown"}]},
+             {"name": "mlx5_1", "role": "compute", "rail": 1, "transport": "RoCE",
+              "ports": [{"number": 1, "state": "Active", "leafMissing": "Unknown"}]}]}})";
+  };
+  const Output output = lint({policy("a", "{}"), policy("b", R"({"rails": [1]})"), node("{}")});
+  EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
+  Json found = Json::parse(output.out).at("findings");
+  ASSERT_EQ(found.size(), 1u) << output.out;
+  EXPECT_EQ(found[0]["rule"], "two-policies");
+  EXPECT_EQ(found[0]["where"], "LosslessPolicy a");
+  EXPECT_EQ(found[0]["with"], "LosslessPolicy b");
+  EXPECT_EQ(found[0]["fact"], "both select gpu-1 mlx5_1:1");
+  found = Json::parse(lint({policy("a", "{}"), policy("b", "{}"), node("{}")}).out).at("findings");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0]["fact"], "both select gpu-1 mlx5_0:1 and 1 more ports");
+  // Without nodes, where any node that the one selects is one that the other does.
+  found = Json::parse(lint({policy("a", R"({"nodeSelector": {"pool": "gpu", "row": "7"}, "rails": [0, 1]})"),
+                            policy("b", R"({"nodeSelector": {"pool": "gpu"}, "rails": [1, 2]})")})
+                          .out)
+              .at("findings");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0]["fact"], "both select every compute NIC of rail 1 of nodes with pool=gpu, row=7");
+  for (const auto& [one, other] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"rails": [0]})", R"({"rails": [1]})"},
+           {R"({"roles": ["storage"]})", "{}"},
+           {R"({"nodeSelector": {"pool": "a"}})", R"({"nodeSelector": {"pool": "b"}})"}})
+    EXPECT_THAT(RulesOf(lint({policy("a", one), policy("b", other)})), IsEmpty()) << one << other;
+  // Labels are known of a node that was told; and what that says itself stands beside it.
+  const std::string told = R"({"lossless": [{"ports": ["mlx5_0:1", "mlx5_1:1"], "policies": ["a", "b"],
+                              "reason": "narrow one"}]})";
+  const std::string pool = R"({"nodeSelector": {"pool": "a"}})", row = R"({"nodeSelector": {"row": "7"}})";
+  EXPECT_THAT(RulesOf(lint({policy("a", pool), policy("b", row)})), IsEmpty())
+      << "labels of two nodes, or of one";
+  found = Json::parse(lint({policy("a", pool), policy("b", row), node(told)}).out).at("findings");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0]["where"], "gpu-1 mlx5_0:1 and 1 more");
+  EXPECT_EQ(found[1]["fact"], "both select gpu-1 mlx5_0:1 and 1 more ports");
+}
+
 TEST(LintCommand, SaysThatNothingEndsAPauseOfNicsWithoutAWatchdog) {
   const auto policy = [](const std::string& spec) {
     return R"({"kind": "LosslessPolicy", "metadata": {"name": "roce"}, "spec": )" + spec + "}";
