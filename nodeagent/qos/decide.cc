@@ -315,6 +315,15 @@ std::vector<Setting> NotBack(const std::vector<Setting>& settings, const lossles
   return left;
 }
 
+std::vector<Setting> NotBack(const UnsettledWrite& write, const QosReading& now) {
+  std::vector<Setting> left = NotBack(write.settings, write.before, now.have);
+  const bool known = std::find(left.begin(), left.end(), Setting::kTos) != left.end();
+  if (known || !write.roce1 || now.roce1) return left;
+  left.push_back(Setting::kTos);
+  std::sort(left.begin(), left.end());
+  return left;
+}
+
 lossless::PortSettings Only(const std::vector<Setting>& settings, const lossless::PortSettings& from) {
   lossless::PortSettings only;
   lossless::ForEachHostSetting([&](Setting setting, auto member) {

@@ -64,6 +64,8 @@ std::vector<lossless::Setting> Differing(const std::vector<lossless::Setting>& s
 std::vector<lossless::Setting> NotBack(const std::vector<lossless::Setting>& settings,
                                        const lossless::PortSettings& before,
                                        const lossless::PortSettings& have);
+// The same of what a write that is not settled changed; tos also where connections are RoCE v1 no more.
+std::vector<lossless::Setting> NotBack(const UnsettledWrite& write, const QosReading& now);
 // `from` with these settings only.
 lossless::PortSettings Only(const std::vector<lossless::Setting>& settings,
                             const lossless::PortSettings& from);

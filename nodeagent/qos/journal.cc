@@ -143,7 +143,8 @@ class DiskJournal final : public Journal {
 Json ToJson(const UnsettledWrite& write) {
   Json settings = Json::array();
   for (const Setting setting : write.settings) settings.push_back(lossless::SettingName(setting));
-  return {{"port",
+  return {{"roce1", write.roce1},
+          {"port",
            {{"name", write.port.name},
             {"rdmaDevice", write.port.rdma_device},
             {"rdmaPort", write.port.rdma_port},
@@ -272,6 +273,8 @@ class Reader {
     write.before = ReadSettings(json, "before");
     for (const auto& name : Get<std::vector<std::string>>(json, "settings"))
       write.settings.push_back(SettingOf(name));
+    // An agent before this one did not ask.
+    write.roce1 = json.contains("roce1") && Get<bool>(json, "roce1");
     const Json link = Get<Json>(json, "link");
     write.link = {Get<bool>(link, "carrier"), Get<std::uint64_t>(link, "carrierChanges"),
                   Get<std::map<std::string, std::uint64_t>>(link, "errors")};

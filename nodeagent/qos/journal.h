@@ -19,6 +19,7 @@ struct UnsettledWrite {
   QosPort port;
   lossless::PortSettings want, before;         // of the settings below
   std::vector<lossless::Setting> settings;     // in their order
+  bool roce1 = false;                          // tos is among them, and connections were RoCE v1 before
   LinkEvidence link;                           // before the write
   std::map<std::string, std::uint64_t> noise;  // errors that came while it was waited for, by counter
   int starts = 1;                              // agents that worked on it

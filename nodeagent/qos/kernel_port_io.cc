@@ -127,7 +127,8 @@ QosReading KernelPortIo::Read(const QosPort& port) {
   if (sources_.fec != nullptr) reading.fec = sources_.fec->Read(port.netdev);
   ReadCongestion(sources_.files->files(), port, reading);
   if (const auto tos = ReadRdmaCmTos(*sources_.files, port); tos) {
-    reading.have.tos = *tos;
+    reading.have.tos = tos->tos;
+    reading.roce1 = tos->roce1;
   } else {
     reading.gaps.push_back({Setting::kTos, tos.error().message});
   }
@@ -256,6 +257,14 @@ base::Status KernelPortIo::Write(const QosPort& port, std::span<const Setting> s
 base::Status KernelPortIo::WriteBack(const QosPort& port, std::span<const Setting> settings,
                                      const PortSettings& before) {
   return WriteAll(port, settings, before, Unsaid::kClear);
+}
+
+base::Status KernelPortIo::WriteRoce1(const QosPort& port) {
+  if (!Exists(port)) {
+    return base::Fail(Code::kUnavailable, fmt::format("{}: the interface is gone", port.netdev));
+  }
+  TRY(WriteRdmaCmRoce1(*sources_.files, port), lossless::SettingName(Setting::kTos));
+  return {};
 }
 
 base::Status KernelPortIo::WriteAll(const QosPort& port, std::span<const Setting> settings,

@@ -44,6 +44,7 @@ class KernelPortIo final : public PortIo {
                                    const lossless::PortSettings& want) override;
   [[nodiscard]] base::Status WriteBack(const QosPort& port, std::span<const lossless::Setting> settings,
                                        const lossless::PortSettings& before) override;
+  [[nodiscard]] base::Status WriteRoce1(const QosPort& port) override;
   [[nodiscard]] base::Result<int> UserQueuePairs(const QosPort& port) override;
   std::vector<std::string> QueuePairHolders(const QosPort& port) override;
   // Carrier and its changes by sysfs; errors by ethtool where the driver has statistics.

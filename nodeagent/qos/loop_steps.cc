@@ -75,6 +75,8 @@ bool QosLoop::Begin(Port& port) {
   write.settings = judged.to_set;
   write.want = Only(judged.to_set, judged.want);
   write.before = Only(judged.to_set, port.reading.have);
+  write.roce1 = port.reading.roce1 &&
+                std::find(judged.to_set.begin(), judged.to_set.end(), Setting::kTos) != judged.to_set.end();
   write.interrupts = std::any_of(judged.to_set.begin(), judged.to_set.end(), Interrupts);
   write.about = AboutOf(port.record);
   if (write.interrupts) {
@@ -208,7 +210,7 @@ void QosLoop::WriteBack(Port& port) {
   for (int written = 0;;) {
     port.reading = io_.Read(port.port);
     if (port.reading.gone) return;
-    std::vector<Setting> left = NotBack(write.settings, write.before, port.reading.have);
+    std::vector<Setting> left = NotBack(write, port.reading);
     std::erase_if(
         left, [&](Setting setting) { return std::find(lost.begin(), lost.end(), setting) != lost.end(); });
     if (left.empty()) break;
@@ -218,7 +220,9 @@ void QosLoop::WriteBack(Port& port) {
     }
     ++counts_.writes;
     ExpectBounces(port);
-    const auto status = io_.WriteBack(port.port, left, write.before);
+    base::Status status = io_.WriteBack(port.port, left, write.before);
+    if (status && write.roce1 && std::find(left.begin(), left.end(), Setting::kTos) != left.end())
+      status = io_.WriteRoce1(port.port);
     if (status) {
       ++written;
       continue;

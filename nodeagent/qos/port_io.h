@@ -31,6 +31,7 @@ struct QosReading {
   std::vector<lossless::Gap> gaps;  // in the order of the settings
   bool gone = false;                // the interface is not there (any more); then have and gaps are empty
   std::optional<lossless::Fec> fec = std::nullopt;  // that its link runs with; no setting of ours
+  bool roce1 = false;  // connections by rdma_cm are RoCE v1, and have.tos is 0 for that
   friend bool operator==(const QosReading&, const QosReading&) = default;
 };
 
@@ -58,6 +59,8 @@ class PortIo {
   [[nodiscard]] virtual base::Status WriteBack(const QosPort& port,
                                                std::span<const lossless::Setting> settings,
                                                const lossless::PortSettings& before) = 0;
+  // Makes connections by rdma_cm RoCE v1 again: writing tos makes them v2, and writing that back leaves them so.
+  [[nodiscard]] virtual base::Status WriteRoce1(const QosPort& port) = 0;
   // Queue pairs on this device that processes hold (rdma netlink); the kernel's own are not counted.
   [[nodiscard]] virtual base::Result<int> UserQueuePairs(const QosPort& port) = 0;
   // The processes that hold them, for people: "python3 (pid 4711)"; sorted. Empty: nobody does, or this process is

@@ -11,6 +11,8 @@ namespace heddle::nodeagent {
 namespace {
 
 constexpr const char* kRoot = "sys/kernel/config/rdma_cm";
+// Linux, drivers/infiniband/core/cache.c, gid_type_str.
+constexpr std::string_view kRoce1 = "IB/RoCE v1";
 constexpr std::string_view kRoce2 = "RoCE v2";
 
 // The device's folder, for as long as it is looked at.
@@ -60,11 +62,13 @@ class Device {
 
 }  // namespace
 
-base::Result<int> ReadRdmaCmTos(const SettingFiles& files, const QosPort& port) {
+base::Result<RdmaCmTos> ReadRdmaCmTos(const SettingFiles& files, const QosPort& port) {
   Device device(files, port);
   TRY(device.Open());
   ASSIGN_OR_RETURN(const bool roce2, device.IsRoce2());
-  return roce2 ? device.ReadTos() : base::Result<int>(0);
+  if (!roce2) return RdmaCmTos{0, true};
+  ASSIGN_OR_RETURN(const int tos, device.ReadTos());
+  return RdmaCmTos{tos, false};
 }
 
 base::Status WriteRdmaCmTos(const SettingFiles& files, const QosPort& port, int tos) {
@@ -75,6 +79,18 @@ base::Status WriteRdmaCmTos(const SettingFiles& files, const QosPort& port, int 
   ASSIGN_OR_RETURN(const int have, device.ReadTos());
   if (have == tos) return {};
   return files.Write(device.Tos(), std::to_string(tos));
+}
+
+base::Status WriteRdmaCmRoce1(const SettingFiles& files, const QosPort& port) {
+  Device device(files, port);
+  TRY(device.Open());
+  ASSIGN_OR_RETURN(const bool roce2, device.IsRoce2());
+  if (!roce2) return {};
+  auto written = files.Write(device.Mode(), kRoce1);
+  // cma_set_default_gid_type: EINVAL where the device has no RoCE v1, which no later try changes.
+  if (!written && written.error().code == base::Code::kInvalid)
+    return base::Fail(base::Code::kUnimplemented, written.error().message);
+  return written;
 }
 
 }  // namespace heddle::nodeagent

@@ -122,6 +122,10 @@ base::Status RecordedPortIo::WriteBack(const QosPort& port, std::span<const loss
   return Save(port.name + " dscpToPriority");
 }
 
+base::Status RecordedPortIo::WriteRoce1(const QosPort&) {
+  return {};
+}
+
 base::Result<int> RecordedPortIo::UserQueuePairs(const QosPort& port) {
   TRY(Load());
   const RecordedQosPort* found = Find(port);

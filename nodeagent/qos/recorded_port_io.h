@@ -56,6 +56,7 @@ class RecordedPortIo final : public PortIo {
                                    const lossless::PortSettings& want) override;
   [[nodiscard]] base::Status WriteBack(const QosPort& port, std::span<const lossless::Setting> settings,
                                        const lossless::PortSettings& before) override;
+  [[nodiscard]] base::Status WriteRoce1(const QosPort& port) override;  // no file says that: success
   [[nodiscard]] base::Result<int> UserQueuePairs(const QosPort& port) override;
   std::vector<std::string> QueuePairHolders(const QosPort& port) override;
   [[nodiscard]] base::Result<LinkEvidence> Link(const QosPort& port) override;

@@ -44,6 +44,8 @@ class FakePortIo final : public nodeagent::PortIo {
     lossless::PortSettings have;
     std::vector<lossless::Gap> gaps;
     bool gone = false;
+    bool roce1 = false;        // connections by rdma_cm, until tos is written
+    bool keeps_roce2 = false;  // they cannot be made so again
     int queue_pairs = 0;
     std::optional<base::Error> queue_pairs_unknown;
     std::vector<std::string> holders;
@@ -65,7 +67,7 @@ class FakePortIo final : public nodeagent::PortIo {
     ++reads;
     Port& one = ports_[port.name];
     if (one.gone) return {{}, {}, true};
-    return {one.have, one.gaps, false};
+    return {one.have, one.gaps, false, std::nullopt, one.roce1};
   }
   base::Status Write(const nodeagent::QosPort& port, std::span<const lossless::Setting> settings,
                      const lossless::PortSettings& want) override {
@@ -85,6 +87,7 @@ class FakePortIo final : public nodeagent::PortIo {
                                                   fault->second.message);
       }
       Take(one.have, setting, want);
+      if (setting == lossless::Setting::kTos) one.roce1 = false;
       Reach();
     }
     if (one.on_write) one.on_write(one);
@@ -97,6 +100,15 @@ class FakePortIo final : public nodeagent::PortIo {
         std::find(settings.begin(), settings.end(), lossless::Setting::kDscpToPriority) != settings.end();
     if (written && dscps) ports_[port.name].have.dscp_to_priority = before.dscp_to_priority;
     return written;
+  }
+  base::Status WriteRoce1(const nodeagent::QosPort& port) override {
+    writes.push_back(port.name + " RoCE v1");
+    if (ports_[port.name].keeps_roce2)
+      return base::Fail(base::Code::kUnimplemented, "tos: there is no RoCE v1");
+    Reach();
+    ports_[port.name].roce1 = true;
+    Reach();
+    return {};
   }
   base::Result<int> UserQueuePairs(const nodeagent::QosPort& port) override {
     const Port& one = ports_[port.name];

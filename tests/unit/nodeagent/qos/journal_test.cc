@@ -42,6 +42,7 @@ class QosJournal : public testing::Test {
     write.want = AsWanted();
     write.before = Fresh();
     write.settings = {lossless::Setting::kTrust, lossless::Setting::kPfc};
+    write.roce1 = true;
     write.link = {true, 3, {{"rx_crc_errors_phy", 9}}};
     write.noise = {{"rx_crc_errors_phy", 2}};
     write.starts = 2;
@@ -86,6 +87,16 @@ TEST_F(QosJournal, NamesFilesThatMakeNoSenseAndReadsTheOthers) {
   EXPECT_THAT(loaded.records, SizeIs(1));
   EXPECT_THAT(loaded.problems, ElementsAre(HasSubstr("mlx5_1:1.json cannot be read"),
                                            HasSubstr("it is the record of mlx5_7:1")));
+}
+
+TEST_F(QosJournal, ReadsAWriteOfAnAgentThatDidNotAskForTheModeOfConnections) {
+  std::string text = *RecordText(Full());
+  const std::string line = "\"roce1\": true,";
+  ASSERT_NE(text.find(line), std::string::npos);
+  text.erase(text.find(line), line.size());
+  const auto record = ParseRecord(text);
+  ASSERT_TRUE(record) << record.error().message;
+  EXPECT_FALSE(record->unsettled->roce1);
 }
 
 TEST_F(QosJournal, RefusesWhatItCouldNotReadBack) {

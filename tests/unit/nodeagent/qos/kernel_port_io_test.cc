@@ -523,8 +523,14 @@ TEST_F(Ports, TheTosOfConnectionsIsInConfigfsWhichIsLeftAsItWas) {
   // RoCE v1 has no IP header.
   Put(device + "/ports/1/default_roce_mode", "IB/RoCE v1");
   EXPECT_EQ(io_->Read(port_).have.tos, 0);
+  EXPECT_TRUE(io_->Read(port_).roce1);
   ASSERT_TRUE(WriteAll(want));
   EXPECT_EQ(At(device + "/ports/1/default_roce_mode"), "RoCE v2");
+  EXPECT_FALSE(io_->Read(port_).roce1);
+  ASSERT_TRUE(io_->WriteRoce1(port_));
+  EXPECT_EQ(At(device + "/ports/1/default_roce_mode"), "IB/RoCE v1");
+  EXPECT_TRUE(io_->Read(port_).roce1);
+  ASSERT_TRUE(WriteAll(want));
   Put(device + "/ports/1/default_roce_tos", "999");
   EXPECT_THAT(GapOf(Setting::kTos), HasSubstr("no ToS byte"));
 }

@@ -232,6 +232,36 @@ TEST(QosLoop, TakesBackEntriesOfDscpsThatHadNone) {
   EXPECT_EQ(port.have, before);
 }
 
+// RoCE v1 has no ToS: it reads as 0, and so does v2 with the ToS that is written back.
+TEST(QosLoop, MakesConnectionsRoce1AgainWhereTheyWereBefore) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.roce1 = true;
+  port.on_write = [](auto& one) { one.link.carrier = one.have.pfc->empty(); };
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_EQ(port.have, Fresh());
+  EXPECT_TRUE(port.roce1);
+  EXPECT_THAT(bed.Report().reason, testing::Not(HasSubstr("but for")));
+
+  QosBed stuck;
+  auto& other = stuck.io["mlx5_0:1"];
+  other.roce1 = true;
+  other.keeps_roce2 = true;
+  other.on_write = port.on_write;
+  stuck.Start();
+  stuck.RunAll();
+  EXPECT_THAT(stuck.Report().reason, HasSubstr("what was there before is set again, but for tos"));
+  EXPECT_FALSE(stuck.gate->Withdrawn("mlx5_0:1"));
+
+  QosBed never;
+  never.io["mlx5_0:1"].on_write = port.on_write;
+  never.Start();
+  never.RunAll();
+  EXPECT_THAT(never.io.writes, testing::Not(testing::Contains("mlx5_0:1 RoCE v1"))) << "they were v2 before";
+}
+
 TEST(QosLoop, GivesTheOldKindOfDcbxUpBeforeItSetsTheRest) {
   QosBed bed;
   bed.io["mlx5_0:1"].have.dcbx = lossless::Dcbx::kHostCee;
