@@ -8,6 +8,7 @@
 #include "crds/condition.h"
 #include "crds/lossless_policy.h"
 #include "crds/node_lossless.h"
+#include "lossless/port_settings.h"
 #include "operator/lossless_rollout.h"
 
 namespace heddle::operators {
@@ -23,7 +24,13 @@ struct LosslessTally {
   std::string refusal;     // the first of these
   std::string unreported;  // the first port that was told and has not said how it is: "gpu-001 mlx5_0:1"
   std::vector<std::string>
-      silent;             // of the nodes that were told and are not well: "gpu-001 (its agent is silent)"
+      silent;  // of the nodes that were told and are not well: "gpu-001 (its agent is silent)"
+  // Of compliant ports, by setting: what nobody could read of them (lossless::Unproved).
+  struct Open {
+    int ports = 0;
+    std::string first;  // "gpu-001 mlx5_0:1: debugfs is not mounted"
+  };
+  std::map<lossless::Setting, Open> unproved;
   int unread = 0;         // of the nodes: those of which nobody knows what ports they have
   std::string illegible;  // the first of these, and why
 };

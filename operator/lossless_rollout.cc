@@ -10,6 +10,7 @@
 #include "crds/port_name.h"
 #include "lossless/lint.h"
 #include "lossless/render.h"
+#include "lossless/unproved.h"
 #include "operator/lossless_ready.h"
 #include "operator/selection.h"
 
@@ -358,6 +359,14 @@ class Decision {
     }
   }
 
+  static void AddUnproved(const LosslessReport& report, const std::string& node, const std::string& port,
+                          LosslessTally& tally) {
+    for (const lossless::Gap& gap : lossless::Unproved(report.gaps)) {
+      LosslessTally::Open& open = tally.unproved[gap.setting];
+      if (open.ports++ == 0) open.first = fmt::format("{} {}: {}", node, port, gap.reason);
+    }
+  }
+
   LosslessTally TallyOf(const LosslessPolicy& policy, const LosslessRollout& rollout) const {
     LosslessTally tally;
     tally.admitted = int(admitted_.at(policy.name).size());
@@ -398,6 +407,7 @@ class Decision {
           well = false;
         if (!current && in_force && tally.unreported.empty())
           tally.unreported = fmt::format("{} {}", nodes_[i].name, port);
+        if (current && state == LosslessState::kCompliant) AddUnproved(*report, nodes_[i].name, port, tally);
         if (current && !report->reason.empty())
           tally.first.try_emplace(report->state,
                                   fmt::format("; {} {}: {}", nodes_[i].name, port, report->reason));
@@ -420,6 +430,11 @@ class Decision {
     status.findings = soundness.findings;
     for (std::string& gap : GapsOf(policy)) {
       if (status.findings.size() < kMaxFindings) status.findings.push_back(std::move(gap));
+    }
+    for (const auto& [setting, open] : tally.unproved) {
+      if (status.findings.size() >= kMaxFindings) break;
+      status.findings.push_back(fmt::format("{} of {} compliant ports is not proved, first {}",
+                                            lossless::SettingName(setting), open.ports, open.first));
     }
     std::string nowhere = NoInfiniBand(policy);
     if (!nowhere.empty() && status.findings.size() < kMaxFindings)

@@ -6,12 +6,16 @@
 #include <array>
 #include <utility>
 
+#include "lossless/unproved.h"
+
 namespace heddle::nodeagent {
 namespace {
 
 using crds::LosslessReport;
 using crds::LosslessState;
 
+constexpr std::string_view kNoWatchdog = "NoWatchdog";
+constexpr std::string_view kUnproved = "Unproved";
 constexpr std::size_t kMaxMessage = 1000;  // the schema takes 1024
 constexpr std::size_t kMaxPorts = 128;     // of one entry, as the schema has it
 constexpr std::size_t kWholeEntries = 8;   // what was read is a kilobyte of each; more of them leave it out
@@ -110,8 +114,15 @@ std::optional<crds::Condition> LosslessCondition(const LosslessReadings& reading
   std::vector<std::string> sentences;
   for (const LosslessReport& report : sorted) {
     if (report.state == LosslessState::kCompliant && !report.reason.empty()) {
-      condition.reason = "NoWatchdog";
+      condition.reason = kNoWatchdog;
       condition.message += fmt::format("; {}: {}", PortsText(report.ports), report.reason);
+    }
+    const auto unproved = lossless::Unproved(report.gaps);
+    if (report.state == LosslessState::kCompliant && !unproved.empty()) {
+      // A pause without an end is the worse of both.
+      if (condition.reason != kNoWatchdog) condition.reason = kUnproved;
+      condition.message +=
+          fmt::format("; {}: not proved: {}", PortsText(report.ports), lossless::UnprovedText(unproved));
     }
     if (Weigh(report.state) >= Weigh(LosslessState::kCompliant)) continue;
     sentences.push_back(fmt::format("{} {}: {}", PortsText(report.ports),

@@ -27,9 +27,10 @@ std::vector<crds::LosslessReport> GroupReports(std::vector<crds::LosslessReport>
 const crds::LosslessReport* ReportOf(const std::vector<crds::LosslessReport>& reports,
                                      const std::string& port);
 
-// True while every port with settings is as its policy says; NoWatchdog where that leaves a pause without an end. Its
-// reason is the worst state of any, its message says
-// of each port that is not compliant what is wrong, the worst first. Nothing: no policy speaks of this node.
+// True while every port with settings is as its policy says; NoWatchdog where that leaves a pause without an end, else
+// Unproved where nobody could read, or set, ECN, CNPs or the ToS of connections (lossless::Unproved). Its reason is the
+// worst state of any, its message says of each port that is not compliant what is wrong, the worst first. Nothing: no
+// policy speaks of this node.
 inline constexpr std::string_view kLossless = "Lossless";
 std::optional<crds::Condition> LosslessCondition(const LosslessReadings& readings);
 

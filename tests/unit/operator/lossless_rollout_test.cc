@@ -288,6 +288,22 @@ TEST(LosslessRollout, SaysOnThePolicyWhatADriverDoesWithout) {
   EXPECT_TRUE(DecideRollout({{policy}, {}}, {node}, kNow).wishes.at("a").at(0).refused);
 }
 
+TEST(LosslessRollout, SaysOnThePolicyWhatIsNotProvedOfCompliantPorts) {
+  const LosslessPolicy policy = PolicyNamed("roce");
+  std::vector<LosslessNode> nodes{NodeNamed("a"), NodeNamed("b")};
+  auto rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  for (LosslessNode& node : nodes) Report(node, rollout, LosslessState::kCompliant);
+  nodes[1].reports[0].gaps = {{lossless::Setting::kWatchdogMs, "none"},
+                              {lossless::Setting::kEcn, "the firmware decides"}};
+  rollout = DecideRollout({{policy}, {}}, nodes, kNow);
+  EXPECT_EQ(ReasonOf(rollout, "roce"), "Compliant");
+  EXPECT_THAT(rollout.statuses.at("roce").findings,
+              ElementsAre("ecn of 2 compliant ports is not proved, first b mlx5_0:1: the firmware decides"));
+  nodes[1].reports[0].state = LosslessState::kDrifted;
+  EXPECT_THAT(DecideRollout({{policy}, {}}, nodes, kNow).statuses.at("roce").findings, IsEmpty())
+      << "there is worse to say of it";
+}
+
 TEST(LosslessRollout, AppliesNeitherOfTwoPoliciesOnOnePortAndNamesBoth) {
   LosslessPolicy second = PolicyNamed("rails");
   second.spec.rails = {1};

@@ -85,6 +85,22 @@ TEST(QosReport, TheConditionSaysTheWorstFirst) {
   EXPECT_EQ(LosslessCondition(readings)->reason, "NoWatchdog");
   EXPECT_EQ(LosslessCondition(readings)->message,
             "every port is as its LosslessPolicy says; mlx5_1:1: PFC without a watchdog");
+  LosslessReport open = Of("mlx5_0:1", LosslessState::kCompliant);
+  open.gaps = {{lossless::Setting::kWatchdogMs, "none"}, {lossless::Setting::kDcqcn, "none"}};
+  readings.reports = {open};
+  EXPECT_EQ(LosslessCondition(readings)->reason, "Compliant") << "fine tuning that the driver does not have";
+  open.gaps = {{lossless::Setting::kEcn, "no files"}, {lossless::Setting::kCnpDscp, "no files"}};
+  readings.reports = {open};
+  EXPECT_EQ(LosslessCondition(readings)->status, crds::ConditionStatus::kTrue);
+  EXPECT_EQ(LosslessCondition(readings)->reason, "Unproved");
+  EXPECT_EQ(LosslessCondition(readings)->message,
+            "every port is as its LosslessPolicy says; mlx5_0:1: not proved: ecn, cnpDscp (no files)");
+  readings.reports = {Of("mlx5_1:1", LosslessState::kCompliant, "PFC without a watchdog"), open};
+  EXPECT_EQ(LosslessCondition(readings)->reason, "NoWatchdog") << "the worse of both";
+  EXPECT_THAT(LosslessCondition(readings)->message, HasSubstr("not proved: ecn"));
+  open.state = LosslessState::kNotApplicable;
+  readings.reports = {open};
+  EXPECT_EQ(LosslessCondition(readings)->reason, "NotApplicable");
   readings.reports = {
       Of("mlx5_0:1", LosslessState::kNotApplicable, "InfiniBand is lossless by link credits")};
   EXPECT_EQ(LosslessCondition(readings)->reason, "NotApplicable");
