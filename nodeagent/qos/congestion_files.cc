@@ -19,6 +19,8 @@ using lossless::kDcqcnParameters;
 using lossless::kPriorities;
 using lossless::Setting;
 
+constexpr std::string_view kBnxt = "bnxt_en";
+
 // The file of a value in the one place and in the other.
 struct Names {
   std::string_view kernel;  // below cc_params/
@@ -48,6 +50,9 @@ constexpr std::array<Names, kDcqcnParameters> kDcqcn{{
 std::string VendorFolder(const QosPort& port) {
   return fmt::format("sys/class/net/{}/ecn", port.netdev);
 }
+std::string BnxtFolder(const QosPort& port) {
+  return fmt::format("sys/kernel/debug/bnxt_re/{}/cc_config", port.pci_address);
+}
 std::string KernelFolder(const QosPort& port) {
   return fmt::format("sys/kernel/debug/mlx5/{}/cc_params", port.pci_address);
 }
@@ -60,6 +65,12 @@ class Place {
       vendor_ = true;
     } else if (port.pci_address.empty()) {
       why_ = "the port has no PCI device of mlx5";
+    } else if (port.driver == kBnxt) {
+      bnxt_ = files.List(BnxtFolder(port)).has_value();
+      if (!bnxt_)
+        why_ =
+            fmt::format("there is no {}: it is that of Linux's bnxt_re, of late, and debugfs must be mounted",
+                        BnxtFolder(port));
     } else if (const auto listed = files.List(KernelFolder(port)); !listed) {
       why_ = listed.error().code == base::Code::kNotFound
                  ? fmt::format("there is neither {} nor {}: they are mlx5's, and debugfs must be mounted",
@@ -69,6 +80,7 @@ class Place {
   }
   const std::string& why() const { return why_; }  // there are none; empty = there are
   bool vendor() const { return vendor_; }
+  bool bnxt() const { return bnxt_; }
   std::string Path(const Names& names) const {
     return vendor_ ? fmt::format("{}/{}", VendorFolder(port_), names.vendor)
                    : fmt::format("{}/{}", KernelFolder(port_), names.kernel);
@@ -88,7 +100,7 @@ class Place {
   const base::FileTree& files_;
   const QosPort& port_;
   std::string why_;
-  bool vendor_ = false;
+  bool vendor_ = false, bnxt_ = false;
 };
 
 std::string EnablePath(const QosPort& port, std::string_view half, int priority) {
@@ -104,6 +116,42 @@ base::Result<lossless::PrioritySet> ReadEcn(const Place& place, const QosPort& p
     if (sender != 0 && receiver != 0) ecn.Insert(priority);
   }
   return ecn;
+}
+
+constexpr const char* kBnxtNoSwitch =
+    "bnxt_re has one switch for all RoCE of the NIC (enable_cc), which is on, and none by priority: look "
+    "with its maker's niccli";
+constexpr const char* kBnxtReadOnly =
+    "only read of bnxt_re: its debugfs takes a value without saying whether the firmware does; set it with "
+    "its maker's niccli";
+
+// Of Broadcom: see the header.
+void ReadBnxt(const Place& place, const QosPort& port, QosReading& reading) {
+  const auto read = [&](const char* file) {
+    return place.ReadAt(fmt::format("{}/{}", BnxtFolder(port), file));
+  };
+  const auto gap = [&reading](Setting setting, std::string why) {
+    reading.gaps.push_back({setting, std::move(why)});
+  };
+  if (const auto on = read("enable_cc"); !on) {
+    gap(Setting::kEcn, on.error().message);
+  } else if (*on == 0) {
+    reading.have.ecn = lossless::PrioritySet{};
+  } else {
+    gap(Setting::kEcn, kBnxtNoSwitch);
+  }
+  const auto number = [&](const char* file, int end, Setting setting, std::optional<int>& to) {
+    const auto value = read(file);
+    if (value && *value < end) {
+      to = *value;
+    } else {
+      gap(setting,
+          value ? fmt::format("{} is {}, and must be below {}", file, *value, end) : value.error().message);
+    }
+  };
+  number("alt_vlan_dscp", lossless::kDscps, Setting::kCnpDscp, reading.have.cnp_dscp);
+  number("alt_vlan_pcp", kPriorities, Setting::kCnpPriority, reading.have.cnp_priority);
+  gap(Setting::kDcqcn, "these are parameters of mlx5");
 }
 
 constexpr const char* kNoSwitch =
@@ -147,6 +195,7 @@ void ReadCongestion(const base::FileTree& files, const QosPort& port, QosReading
       gap(setting, place.why());
     return;
   }
+  if (place.bnxt()) return ReadBnxt(place, port, reading);
   if (!place.vendor()) {
     gap(Setting::kEcn, kNoSwitch);
   } else if (const auto ecn = ReadEcn(place, port); ecn) {
@@ -191,6 +240,7 @@ base::Status WriteCongestion(const SettingFiles& files, const QosPort& port, Set
                              const lossless::PortSettings& want) {
   const Place place(files.files(), port);
   if (!place.why().empty()) return base::Fail(base::Code::kUnimplemented, place.why());
+  if (place.bnxt()) return base::Fail(base::Code::kUnimplemented, kBnxtReadOnly);
   if (setting == Setting::kEcn && want.ecn) return WriteEcn(files, place, port, *want.ecn);
   if (setting == Setting::kCnpDscp && want.cnp_dscp)
     return WriteNumber(files, place, kCnpDscp, *want.cnp_dscp);

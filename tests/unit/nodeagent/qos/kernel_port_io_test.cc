@@ -492,6 +492,28 @@ TEST_F(Ports, CongestionControlIsInTheKernelsDebugfs) {
   EXPECT_THAT(WriteAll(want).error().message, HasSubstr("ROCE_CC_PRIO_MASK_P1"));
 }
 
+TEST_F(Ports, CongestionControlOfBroadcomIsReadAndNotWritten) {
+  port_.driver = "bnxt_en";
+  EXPECT_THAT(GapOf(Setting::kCnpDscp), HasSubstr("bnxt_re/0000:17:00.0/cc_config"));
+  const std::string folder = "sys/kernel/debug/bnxt_re/0000:17:00.0/cc_config";
+  Put(folder + "/enable_cc", "1");
+  Put(folder + "/alt_vlan_dscp", "48");
+  Put(folder + "/alt_vlan_pcp", "7");
+  const QosReading reading = io_->Read(port_);
+  EXPECT_EQ(reading.have.cnp_dscp, 48);
+  EXPECT_EQ(reading.have.cnp_priority, 7);
+  EXPECT_FALSE(reading.have.ecn) << "on, and nobody knows for which priority";
+  EXPECT_THAT(GapOf(Setting::kEcn), HasSubstr("enable_cc"));
+  Put(folder + "/enable_cc", "0");
+  EXPECT_EQ(io_->Read(port_).have.ecn, lossless::PrioritySet{});
+  Put(folder + "/alt_vlan_pcp", "9");
+  EXPECT_THAT(GapOf(Setting::kCnpPriority), HasSubstr("alt_vlan_pcp is 9, and must be below 8"));
+  PortSettings want;
+  want.cnp_dscp = 46;
+  EXPECT_EQ(WriteAll(want).error().code, Code::kUnimplemented);
+  EXPECT_EQ(At(folder + "/alt_vlan_dscp"), "48");
+}
+
 TEST_F(Ports, CongestionControlOfTheVendorsDriverComesFirst) {
   PutCongestionFiles();
   for (const char* half : {"roce_rp", "roce_np"}) {
