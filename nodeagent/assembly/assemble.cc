@@ -149,6 +149,11 @@ class Assembly {
       const bool known = std::any_of(seen_.node.gpus.begin(), seen_.node.gpus.end(),
                                      [&address = address](const Gpu& gpu) { return gpu.pci == address; });
       if (known) continue;
+      // Somebody took it from its driver on purpose, and it is neither broken nor the cluster's.
+      if (device.for_vms) {
+        seen_.excluded.push_back({address, address, "is a GPU that vfio-pci keeps for virtual machines"});
+        continue;
+      }
       if (driver_answers && device.vendor == kVendorNvidia) {
         seen_.unlisted_gpus.push_back(
             fmt::format("the GPU at {} is on the PCI bus and the driver does not list it", address));

@@ -53,6 +53,12 @@ bool ReadWay(std::string_view target, PciDevice& device) {
   return true;
 }
 
+// "../../../../bus/pci/drivers/vfio-pci"; on Grace it is nvgrace-gpu-vfio-pci.
+bool IsKeptForVms(const base::FileTree& files, const std::string& base) {
+  const auto driver = files.ReadLink(base + "/driver");
+  return driver && driver->ends_with("vfio-pci");
+}
+
 bool ReadDevice(const base::FileTree& files, const std::string& base, PciDevice& device) {
   const auto target = files.ReadLink(base);
   const auto class_code = ReadHex(files, base + "/class");
@@ -64,6 +70,7 @@ bool ReadDevice(const base::FileTree& files, const std::string& base, PciDevice&
   device.device = std::uint16_t(*model);
   device.numa = ReadNuma(files, base + "/numa_node");
   device.virtual_function = files.ReadLink(base + "/physfn").has_value();
+  device.for_vms = IsGpu(device) && IsKeptForVms(files, base);
   return true;
 }
 

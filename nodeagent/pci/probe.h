@@ -32,7 +32,8 @@ struct PciDevice {
   std::string root;          // "pci0000:15": the host bridge
   std::vector<std::string> bridges;  // from the root port down to the bridge just above
   bool virtual_function = false;
-  PciLink link;  // of GPUs, NICs and the bridges above them; the others are not asked
+  PciLink link;          // of GPUs, NICs and the bridges above them; the others are not asked
+  bool for_vms = false;  // of GPUs: vfio-pci, or a driver made after it, keeps it for virtual machines
   friend bool operator==(const PciDevice&, const PciDevice&) = default;
 };
 

@@ -511,6 +511,30 @@ TEST(Machines, AGpuThatTheDriverLostDoesNotRenumberTheRails) {
       "power-cycle the node");
 }
 
+TEST(Machines, GpusThatAreKeptForVirtualMachinesAreLeftOutAndNoFault) {
+  const test::TemporaryFolder folder;
+  test::WriteMachine("hgx-h100", folder.path());
+  const std::vector<GpuReading> gpus = RecordedGpus(base::DiskFileTree(folder.path())).Read().gpus;
+  const auto keep = [&folder](const GpuReading& gpu) {
+    std::filesystem::create_symlink("../../../../bus/pci/drivers/vfio-pci",
+                                    folder.path() + "/sys/bus/pci/devices/" + gpu.pci + "/driver");
+  };
+  GpuReadings seven;
+  seven.gpus.assign(gpus.begin(), gpus.end() - 1);
+  folder.Write("nvml.yaml", FormatNvmlYaml(seven));
+  keep(gpus.at(7));
+  const Observation seen = test::LookAt(folder.path());
+  EXPECT_EQ(seen.node.gpus.size(), 7u);
+  EXPECT_TRUE(Says(seen, "GpusHealthy", crds::ConditionStatus::kTrue));
+  EXPECT_EQ(ConditionOf(seen, "DiscoveryComplete").message,
+            "left out: " + gpus[7].pci + " is a GPU that vfio-pci keeps for virtual machines");
+  EXPECT_EQ(seen.node.FindNic("mlx5_7")->rail, 7);
+  // All of them, and no driver of NVIDIA: nothing is missing.
+  for (const GpuReading& gpu : seven.gpus) keep(gpu);
+  folder.Write("nvml.yaml", "absent: no driver\ngpus: []\n");
+  EXPECT_EQ(ConditionOf(test::LookAt(folder.path()), "Ready").reason, "NoGpus");
+}
+
 // As drivers without nvmlDeviceGetNvLinkRemoteDeviceType answer.
 TEST(Machines, NvlinksWhoseEndTheDriverDoesNotSayEndAtTheSwitchesOfTheBus) {
   const test::RecordedMachine machine("hgx-h100");
