@@ -216,6 +216,10 @@ class Assembly {
     if (std::any_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.fabric.health_mask != 0; }))
       seen_.fabric_faults = FabricFaults(gpus);
     FindInactiveNvlinks();
+    for (const GpuReading& gpu : gpus) {
+      const int beyond = ActiveLinks(gpu) + UntoldLinks(gpu) - seen_.node.nvlink.links_per_gpu;
+      if (beyond > 0) seen_.untold_nvlinks[gpu.index] = beyond;
+    }
     const NvlinkSpeeds speeds = SpeedsOf(gpus);
     seen_.slow_nvlinks = speeds.slow;
     seen_.assumed_nvlink_speed = speeds.assumed;
@@ -233,7 +237,7 @@ class Assembly {
     for (const GpuReading& gpu : readings_.gpus.gpus) {
       std::vector<int> inactive, up_elsewhere;
       for (const NvlinkReading& link : gpu.nvlinks) {
-        if (link.active) continue;
+        if (link.active || link.word == LinkWord::kUntold) continue;
         inactive.push_back(link.link);
         if (used.contains(link.link)) up_elsewhere.push_back(link.link);
       }

@@ -55,6 +55,9 @@ struct Observation {
   // By GPU, the links that the driver says are not up; of those only the ones that are up on another GPU, where there
   // are any: export variants have slots that no board uses.
   std::map<int, std::vector<int>> inactive_nvlinks;
+  // By GPU, links of which the driver never said whether they are up, beyond those that node.nvlink counts: so many may
+  // be up where more should be (ApplyHealth).
+  std::map<int, int> untold_nvlinks;
   bool assumed_nvlink_speed = false;
   std::optional<std::vector<std::string>> fabric_faults;  // of the NVLink fabric; nothing: NVML says nothing
   // By ApplyHealth (health.h). What stands against any NVLink; nothing: nobody watches them. Ports, by NIC and

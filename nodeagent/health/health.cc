@@ -1,6 +1,7 @@
 #include "nodeagent/health/health.h"
 
 #include <algorithm>
+#include <map>
 
 #include "nodeagent/health/conditions.h"
 #include "nodeagent/health/link_rules.h"
@@ -35,18 +36,25 @@ std::vector<std::string> Sentences(std::string_view message) {
   return sentences;
 }
 
-// A switch that died takes one link of every GPU: then the best of them is no measure.
-void ExpectLinks(int expected, topology::Node& node) {
+// A switch that died takes one link of every GPU: then the best of them is no measure. A link of which nobody knows
+// whether it is up is no evidence for that.
+void ExpectLinks(int expected, const std::map<int, int>& untold, topology::Node& node) {
   topology::NvLink& nvlink = node.nvlink;
   if (nvlink.links_per_gpu <= 0 || expected <= nvlink.links_per_gpu) return;
-  const int up = nvlink.links_per_gpu;
-  nvlink.gbps_per_gpu = int(std::int64_t(nvlink.gbps_per_gpu) * expected / up);
+  const int up = nvlink.links_per_gpu, gbps = nvlink.gbps_per_gpu;
+  nvlink.gbps_per_gpu = int(std::int64_t(gbps) * expected / up);
   nvlink.links_per_gpu = expected;
   std::vector<Exception> exceptions;
   for (const topology::Gpu& gpu : node.gpus) {
     const auto known = std::find_if(nvlink.exceptions.begin(), nvlink.exceptions.end(),
                                     [&gpu](const Exception& one) { return one.gpu == gpu.index; });
-    exceptions.push_back(known == nvlink.exceptions.end() ? Exception{gpu.index, up} : *known);
+    Exception odd = known == nvlink.exceptions.end() ? Exception{gpu.index, up} : *known;
+    if (const auto more = untold.find(gpu.index); more != untold.end()) {
+      const int maybe = std::min(more->second, expected - up);
+      odd.links_up += maybe;
+      if (odd.usable_gbps) *odd.usable_gbps += int(std::int64_t(gbps) * maybe / up);
+    }
+    if (odd.links_up < expected || odd.usable_gbps) exceptions.push_back(odd);
   }
   nvlink.exceptions = std::move(exceptions);
 }
@@ -106,7 +114,7 @@ void ApplyHealth(const std::vector<PortHealth>& ports, const NvlinkHealth* nvlin
   seen.nvlink_faults.reset();
   if (nvlinks == nullptr || !nvlinks->Judges()) return;
   seen.nvlink_faults = nvlinks->Faults();
-  ExpectLinks(nvlinks->ExpectedLinks(), seen.node);
+  ExpectLinks(nvlinks->ExpectedLinks(), seen.untold_nvlinks, seen.node);
   LowerNvlinks(nvlinks->Doubts(), seen.node);
 }
 

@@ -360,6 +360,37 @@ TEST(Health, ExpectsTheLinksThatEveryGpuLost) {
   EXPECT_EQ(Find(ConditionsOf(seen), kNvlinkHealthy).reason, "NvlinkFault");
 }
 
+// As of an agent that starts while the driver fails on that link.
+TEST(Health, CallsNoLinkDownThatIsUntoldOfEveryGpu) {
+  Machine machine;
+  const base::DiskFileTree files(machine.path());
+  const Observation before = test::LookAt(machine.path());
+  GpuReadings readings = RecordedGpus(files).Read();
+  const auto untell = [](NvlinkReading& link) {
+    link.active = false;
+    link.word = LinkWord::kUntold;
+  };
+  for (GpuReading& gpu : readings.gpus) untell(gpu.nvlinks.at(7));
+  readings.gpus.at(5).nvlinks.at(9).active = false;  // said to be down
+  readings.gpus.at(6).nvlinks.at(4).active = false;
+  untell(readings.gpus[6].nvlinks.at(17));
+  std::ofstream(machine.path() + "/nvml.yaml") << FormatNvmlYaml(readings);
+  Observation seen = test::LookAt(machine.path());
+  EXPECT_EQ(seen.node.nvlink.links_per_gpu, 17);
+  NvlinkHealth nvlinks;
+  nvlinks.Restore(before.node, {});
+  nvlinks.Look(readings, base::MonotonicTime(minutes(5)), kThen);
+  ApplyHealth({}, &nvlinks, seen);
+  EXPECT_EQ(seen.node.nvlink.links_per_gpu, 18);
+  EXPECT_EQ(seen.node.nvlink.gbps_per_gpu, before.node.nvlink.gbps_per_gpu);
+  EXPECT_THAT(seen.node.nvlink.exceptions,
+              ElementsAre(Exception{5, 17, std::nullopt}, Exception{6, 17, std::nullopt}));
+  EXPECT_EQ(Find(ConditionsOf(seen), kNvlinksUp).message,
+            "GPU 5 has 17 of 18 NVLinks up: link 9 is down; GPU 6 has 17 of 18 NVLinks up: link 4 is down");
+  EXPECT_THAT(nvlinks.Faults(),
+              ElementsAre(HasSubstr("GPU 5 has 17 of 18"), HasSubstr("GPU 6 has 17 of 18")));
+}
+
 TEST(Health, CountsOnNoMoreThanThePcieLinkOfANicLetsThrough) {
   Machine machine;
   const topology::Node sound = machine.Cycle().node;
