@@ -372,8 +372,10 @@ void NvmlGpus::Watch(Device device, unsigned index) {
   }
   if (events_ != nullptr) {
     result = library_->register_events(device, nvml::kEventXid | nvml::kEventRecoveryAction, events_);
-    // Older drivers do not know the second, and registered neither then.
-    if (nvml::HasNone(result)) result = library_->register_events(device, nvml::kEventXid, events_);
+    // Older drivers do not know the second, whatever error they have for that, and registered neither then.
+    if (result != nvml::kSuccess && result != nvml::kGpuIsLost && result != nvml::kResetRequired)
+      result = library_->register_events(device, nvml::kEventXid, events_);
+    registered_ = registered_ || result == nvml::kSuccess;
   }
   if (result == nvml::kSuccess || nvml::HasNone(result)) {
     watched_[device] = index;
@@ -396,7 +398,7 @@ bool NvmlGpus::CollectXids() {
   library_->trace.gpu = -1;
   bool any_new = false;
   constexpr int kMost = 1000;  // of one look; an application in a loop may make thousands
-  for (int i = 0; events_ != nullptr && i < kMost; ++i) {
+  for (int i = 0; registered_ && i < kMost; ++i) {
     nvml::EventData event{};
     const Return result = library_->wait_events(events_, &event, 0);
     wait_failure_ = result == nvml::kTimeout || nvml::HasNone(result) ? nvml::kSuccess : result;
@@ -427,6 +429,7 @@ GpuReadings NvmlGpus::Read() {
     watched_.clear();
     xids_.clear();
     events_ = nullptr;
+    registered_ = false;
     wait_failure_ = nvml::kSuccess;
     auto library = std::make_unique<nvml::Library>(on_call_);
     readings.absent = library->Open(name_);

@@ -22,7 +22,7 @@ class NvmlGpus final : public GpuSource {
   // agent. XIDs are those that were reported since then.
   GpuReadings Read() override;
   // Whether there is anything to listen to, since the last Read.
-  bool listens() const { return library_ != nullptr && events_ != nullptr; }
+  bool listens() const { return library_ != nullptr && registered_; }
   // Whether the driver has told an XID that the next Read will tell anew, or that it asks for another recovery action.
   // Does not wait.
   bool Listen();
@@ -40,6 +40,8 @@ class NvmlGpus final : public GpuSource {
   // Of this load of the library: NVML keeps indexes while it runs, so a GPU that is lost is still known.
   std::map<unsigned, GpuReading> known_;
   nvml::EventSet events_ = nullptr;
+  bool registered_ =
+      false;  // for events of any GPU: what waiting for those of none comes to is nobody's promise
   std::map<nvml::Device, unsigned> watched_;               // whose XIDs are heard, or which has none to tell
   std::map<nvml::Return, std::vector<unsigned>> unheard_;  // in this look: GPUs by what the driver answered
   nvml::Return wait_failure_ = nvml::kSuccess;             // of the last wait for events

@@ -413,7 +413,8 @@ EXPORTED nvmlDeviceRegisterEvents(const Device* device, unsigned long long types
   const Gpu* gpu = nullptr;
   if (const int result = Enter("nvmlDeviceRegisterEvents", device, &gpu); result != kSuccess) return result;
   constexpr unsigned long long kXid = 8, kRecoveryAction = 0x8000;
-  if (types != kXid && (types != (kXid | kRecoveryAction) || !gpu->recovery_action)) return kNotSupported;
+  if (types != kXid && (types != (kXid | kRecoveryAction) || !gpu->recovery_action))
+    return script->unknown_event;
   set->told_action[device->index] = gpu->recovery_action.value_or(0);
   set->watched[device->index] = true;
   return kSuccess;

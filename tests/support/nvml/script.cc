@@ -78,6 +78,7 @@ Gpu ReadGpu(const YAML::Node& node) {
 
 void ReadFake(const YAML::Node& fake, Script& script) {
   script.init = Or<int>(fake["init"], 0);
+  script.unknown_event = Or<int>(fake["unknown_event"], 3);
   script.fabric_version = Or<int>(fake["fabric_version"], 3);
   script.speeds = Or<std::string>(fake["speeds"], "all");
   script.link_states = Or<bool>(fake["link_states"], false);

@@ -16,6 +16,7 @@ namespace heddle::test::nvml {
 //     crashes: nvmlDeviceGetUUID
 //     prints: noise                                   # on stdout, as it starts
 //     gpu_fails: {2: 999}                             # what nvmlDeviceGetHandleByIndex answers for GPU 2
+//     unknown_event: 999                              # what nvmlDeviceRegisterEvents answers for events it does not know
 //     lost: {2: 0, 5: 30}                             # GPU 2 is gone; GPU 5 after 30 more calls of it
 //     fabric_version: 2                               # the newest nvmlGpuFabricInfoV that it knows; 1: only the call
 //                                                     # before that, without a version; 0: none
@@ -52,7 +53,7 @@ struct Gpu {
 struct Script {
   std::string driver;
   std::vector<Gpu> gpus;  // by index
-  int init = 0, fabric_version = 3;
+  int init = 0, fabric_version = 3, unknown_event = 3;
   bool link_states = false;
   std::string speeds = "all", crashes, prints;
   std::map<std::string, int> fails, hangs, link_fails;

@@ -82,6 +82,20 @@ TEST(NvmlGpus, SaysThatXidsAreNotHeardAndTriesAgain) {
     bed.Misbehave(std::string("{fails: {") + call + ": 3}}");
     EXPECT_THAT(NvmlGpus(test::Nvml()).Read().problems, IsEmpty()) << "it has none to tell";
   }
+  bed.Misbehave("{fails: {nvmlDeviceRegisterEvents: 3, nvmlEventSetWait_v2: 999}}");
+  NvmlGpus none(test::Nvml());
+  EXPECT_THAT(none.Read().problems, IsEmpty()) << "there is nothing to wait for";
+  EXPECT_FALSE(none.listens());
+}
+
+TEST(NvmlGpus, HearsXidsOfADriverThatDoesNotKnowRecoveryActions) {
+  const test::NvmlBed bed("hgx-bad-gpu");
+  for (const char* error : {"2", "3", "999"}) {
+    bed.Misbehave(std::string("{unknown_event: ") + error + "}");
+    const GpuReadings readings = NvmlGpus(test::Nvml()).Read();
+    EXPECT_THAT(readings.problems, IsEmpty()) << error;
+    EXPECT_EQ(readings.gpus.at(5).last_xid, 95) << error;
+  }
 }
 
 TEST(NvmlGpus, KeepsAFatalXidWhenAnApplicationsOwnFollows) {
