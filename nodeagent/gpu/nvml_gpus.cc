@@ -165,14 +165,19 @@ class Question {
   // One call for all links: each is a way into the driver, and a rack's GPU has 18.
   void ReadLinkErrors() {
     constexpr std::array<unsigned, 9> kFields{
-        nvml::kFieldLinkReplays,       nvml::kFieldLinkRecoveries,       nvml::kFieldLinkCrc,
-        nvml::kFieldLinkReceiveErrors, nvml::kFieldLinkMalformed,        nvml::kFieldLinkOverruns,
-        nvml::kFieldLinkIntegrity,     nvml::kFieldLinkFailedRecoveries, nvml::kFieldLinkRecoveryEvents};
+        nvml::kFieldLinkReplays,       nvml::kFieldLinkRecoveries,     nvml::kFieldLinkCrc,
+        nvml::kFieldLinkReceiveErrors, nvml::kFieldLinkRecoveryEvents, nvml::kFieldLinkMalformed,
+        nvml::kFieldLinkOverruns,      nvml::kFieldLinkIntegrity,      nvml::kFieldLinkFailedRecoveries};
+    // Each may be a way to the GPU's own processor: what links before generation 5 are known not to count is not asked
+    // of them. 0: nobody knows the generation.
+    constexpr std::size_t kOfAll = 5;
+    const int generation = gpu_.nvlink_generation;
+    const std::size_t asked = generation > 0 && generation < 5 ? kOfAll : kFields.size();
     std::vector<nvml::FieldValue> values;
     for (const NvlinkReading& link : gpu_.nvlinks) {
-      for (const unsigned field : kFields) {
+      for (std::size_t field = 0; field < asked; ++field) {
         nvml::FieldValue value{};
-        value.field = field;
+        value.field = kFields.at(field);
         value.scope = unsigned(link.link);
         values.push_back(value);
       }
@@ -181,7 +186,7 @@ class Question {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto number = NumberOf(values[i]);
       if (!number) continue;
-      NvlinkErrors& errors = gpu_.nvlinks[i / kFields.size()].errors;
+      NvlinkErrors& errors = gpu_.nvlinks[i / asked].errors;
       switch (values[i].field) {
         case nvml::kFieldLinkReplays:
           errors.replays = number;

@@ -328,6 +328,14 @@ TEST(NvmlGpus, AsksForTheStateOfAllLinksAtOnce) {
   EXPECT_EQ(calls, 2) << "one for all links, one for the recovery action";
 }
 
+TEST(NvmlGpus, AsksLinksBeforeGeneration5ForNoCountThatTheyDoNotHave) {
+  const test::NvmlBed bed("hgx-h100");
+  bed.Write(bed.Changed("nvlinks:", "{link: 0", "{link: 0, replays: 5, malformed: 7"));
+  const NvlinkErrors errors = NvmlGpus(test::Nvml()).Read().gpus.at(0).nvlinks.at(0).errors;
+  EXPECT_EQ(errors.replays, 5u);
+  EXPECT_EQ(errors.malformed, std::nullopt);
+}
+
 std::string WithSpeeds(std::string yaml, const std::string& speed) {
   std::size_t at = 0;
   while ((at = yaml.find("remote_type:", at)) != std::string::npos) {
