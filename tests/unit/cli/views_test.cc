@@ -1,5 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "cli/topology_view.h"
 #include "tests/unit/cli/golden.h"
 #include "tests/unit/cli/stage.h"
@@ -179,6 +184,62 @@ TEST_F(ViewsTest, FitsFabricsIntoATerminalOf80Columns) {
   const Output output = RunFabric(client, {.style = {.width = 80}}, {});
   EXPECT_EQ(WiderThan(80, output.out), std::vector<std::string>{});
   EXPECT_THAT(output.out, HasSubstr("\n  node-01 mlx5_2 is cabled to su0-r3 port 2"));
+}
+
+TEST_F(ViewsTest, PutsUnitsBelowEachOtherWhereTheTerminalHasNoRoomAndMarksTheirLeaves) {
+  AddCluster(
+      "su:16 node:3 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100 down:node-01/rail-2 "
+      "swap:node-03/rail-0/rail-1 down:node-06/rail-5 down:node-07/rail-5 down:node-08/rail-5 "
+      "half:node-47/rail-7");
+  const std::string narrow = RunFabric(client, {.style = {.width = 80}}, {}).out;
+  EXPECT_EQ(WiderThan(80, narrow), std::vector<std::string>{});
+  ExpectGolden("fabric_80.txt", narrow);
+  ExpectFits([this](const Style& style) { return RunFabric(client, {.style = style}, {}).out; });
+  const std::string coloured = RunFabric(client, {.style = {.colours = true, .width = 80}}, {}).out;
+  EXPECT_THAT(coloured, HasSubstr("\x1b[31msu0-r2!\x1b[0m"));
+  EXPECT_THAT(coloured, HasSubstr("\x1b[31m×\x1b[0m"));
+}
+
+TEST_F(ViewsTest, MarksOtherwiseWhatNobodyCanTell) {
+  AddCluster("su:2 node:2 gpu:8 nic:8 rail:8 rate:400 transport:ib machine:h100 swap:node-01/rail-2/rail-3");
+  const std::string text = RunFabric(client, {.style = {.colours = true}}, {}).out;
+  EXPECT_THAT(text, HasSubstr("   2  su0-r2?  su1-r2\n   3  su0-r3?  su1-r3\n"));
+  EXPECT_THAT(text, HasSubstr("\n? 2 leaves: nobody can tell"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("!")));
+}
+
+topology::Fabric FabricOfLine(const std::string& line, const std::function<void(topology::Node&)>& change) {
+  auto synthetic = topology::ParseSynthetic(line);
+  if (!synthetic) return {};
+  for (topology::Node& node : synthetic->nodes) change(node);
+  return topology::BuildFabric(std::move(synthetic->nodes), synthetic->declaration);
+}
+
+TEST(FabricText, MarksALeafOfWhichNoPortIsUpByItsName) {
+  const std::string text =
+      FabricText(FabricOfLine("tor:2 node:2 gpu:8 nic:2 rate:100 transport:roce",
+                              [](topology::Node& node) {
+                                for (topology::Nic& nic : node.nics) {
+                                  for (topology::NicPort& port : nic.ports) {
+                                    if (!port.leaf_port || port.leaf_port->leaf != "tor-1") continue;
+                                    port.state = topology::LinkState::kDown;
+                                    port.usable_gbps = 0;
+                                  }
+                                }
+                              }),
+                 {});
+  EXPECT_THAT(text, HasSubstr("\ntor-1×  "));
+  EXPECT_THAT(text, HasSubstr("\ntor-0   "));
+  EXPECT_THAT(text, HasSubstr("\n× 1 leaf: no host port can be used\n"));
+}
+
+TEST(FabricText, BreaksTheLeavesOfManyPlanesIntoTheWidthOfTheTerminal) {
+  const topology::Fabric fabric =
+      FabricOfLine("su:2 node:2 gpu:8 nic:8 rail:8 plane:8 rate:400 transport:roce", [](topology::Node&) {});
+  ASSERT_EQ(fabric.leaves.size(), 128U);
+  const std::string text = FabricText(fabric, {.width = 80});
+  EXPECT_EQ(WiderThan(80, text), std::vector<std::string>{});
+  for (const topology::Leaf& leaf : fabric.leaves) EXPECT_THAT(text, HasSubstr(leaf.name));
 }
 
 TEST_F(ViewsTest, WritesFabricsAsJson) {
