@@ -11,6 +11,7 @@
 #include "base/version.h"
 #include "cli/completion.h"
 #include "cli/flags_commands.h"
+#include "cli/help_text.h"
 #include "cli/man_page.h"
 
 namespace heddle::cli {
@@ -207,7 +208,7 @@ base::Status WordsGoTogether(const Flags& flags) {
 
 }  // namespace
 
-CommandLine ReadCommandLine(int argc, const char* const* argv) {
+CommandLine ReadCommandLine(int argc, const char* const* argv, std::size_t width) {
   CommandLine line;
   std::string output = "table";
   CLI::App app(kAbout, "kubectl heddle");
@@ -225,7 +226,7 @@ CommandLine ReadCommandLine(int argc, const char* const* argv) {
     }
     std::ostringstream out, err;
     app.exit(error, out, err);
-    line.instead = Output{.out = out.str()};
+    line.instead = Output{.out = HelpText(out.str(), width)};
     return line;
   }
   line.instead = SaidAtOnce(app);

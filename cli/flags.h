@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -75,7 +76,7 @@ struct CommandLine {
   std::optional<Output> instead;  // to print and to end with: what --help says, or what is wrong (kUsage)
 };
 
-// `argv` with the program's name first.
-CommandLine ReadCommandLine(int argc, const char* const* argv);
+// `argv` with the program's name first. `width`: columns of the terminal that --help goes to; 0 = it is none.
+CommandLine ReadCommandLine(int argc, const char* const* argv, std::size_t width = 0);
 
 }  // namespace heddle::cli

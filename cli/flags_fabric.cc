@@ -39,7 +39,9 @@ on it. InfiniBand and RoCE stand side by side unless --transport says one of the
 
 Lengths follow from a stated hall, prices are estimates with a date: --prices FILE puts yours in their place, as
   date: 2026-12
-  items: {switch.qm9700: {low: 28000, high: 31000}, transceiver.multimode.400: 620}
+  items:
+    switch.qm9700: {low: 28000, high: 31000}
+    transceiver.multimode.400: 620
 
 Examples:
   kubectl heddle fabric design --gpus 1024

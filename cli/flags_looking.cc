@@ -45,9 +45,9 @@ A row for each port that carries jobs, what is wrong first: which rail it has, w
 belongs. A swap names both ports and both ends. Rails and leaves are as Fabrics have them: without spec.leafNames a
 cable is compared with those of the other hosts of its unit.
 
-  swapped, wrong rail, wrong leaf, contradiction, down     go there
-  ambiguous, stale, unknown                                nobody can tell; the row says why
-  not judged                                               nothing is expected there
+  go there              swapped, wrong rail, wrong leaf, contradiction, down
+  nobody can tell       ambiguous, stale, unknown: the row says why
+  nothing is expected   not judged
 
 Examples:
   kubectl heddle cables --problems            what to bring a ladder for

@@ -57,7 +57,7 @@ A row for each cable between a host's RoCE port and a switch, the worst first: w
 priority, queue, PFC, watchdog, ECN, MTU), and speed and FEC of the link. The files are NodeTopologies, and
 config_db.json of the switches, which are known by their hostname.
 
-  Contradiction    the ends do not go together, or one of them is lossy by itself
+  Contradiction    the ends do not go together, or one is lossy by itself
   Unproved         something that it takes is not known, or no longer
   Lossless         all of it is known and goes together
 

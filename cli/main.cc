@@ -142,7 +142,7 @@ cli::Output Run(cli::Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  cli::CommandLine line = cli::ReadCommandLine(argc, argv);
+  cli::CommandLine line = cli::ReadCommandLine(argc, argv, TerminalWidth());
   const cli::Output output = line.instead ? *line.instead : Run(line.flags);
   std::fputs(output.out.c_str(), stdout);
   std::fputs(output.err.c_str(), stderr);

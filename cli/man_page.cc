@@ -40,10 +40,21 @@ void Options(const CLI::App& app, std::string& out) {
   }
 }
 
-// Laid out as it was written: examples and tables.
-void Verbatim(const std::string& text, std::string& out) {
-  if (text.empty()) return;
-  out += ".PP\n.nf\n" + Escaped(Trimmed(text)) + "\n.fi\n";
+// Paragraphs, which the reader's width fills, and the indented lines below them as they were written: examples and
+// tables.
+void Footer(const std::string& text, std::string& out) {
+  bool verbatim = false, paragraph = false;
+  std::istringstream lines(Trimmed(text));
+  for (std::string line; std::getline(lines, line);) {
+    const bool indented = line.starts_with(' ');
+    if (verbatim && !indented) out += ".fi\n";
+    if (indented && !verbatim) out += ".nf\n";
+    verbatim = indented;
+    if (!line.empty() && !indented && !paragraph) out += ".PP\n";
+    paragraph = !line.empty() && !indented;
+    if (!line.empty()) out += Escaped(line) + "\n";
+  }
+  if (verbatim) out += ".fi\n";
 }
 
 void Commands(const CLI::App& app, const std::string& prefix, std::string& out) {
@@ -52,7 +63,7 @@ void Commands(const CLI::App& app, const std::string& prefix, std::string& out) 
     const std::string name = prefix + sub->get_name();
     out += ".SS " + Escaped(name) + "\n" + Escaped(sub->get_description()) + "\n";
     Options(*sub, out);
-    Verbatim(sub->get_footer(), out);
+    Footer(sub->get_footer(), out);
     Commands(*sub, name + " ", out);
   }
 }
@@ -69,7 +80,7 @@ std::string ManPage(const CLI::App& app) {
   out += ".SH COMMANDS\n";
   Commands(app, "", out);
   out += ".SH EXAMPLES\n";
-  Verbatim(app.get_footer(), out);
+  Footer(app.get_footer(), out);
   return out;
 }
 
