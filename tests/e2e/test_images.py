@@ -19,8 +19,10 @@ from bed.testing import options
 
 sys.path.insert(0, str(REPOSITORY / "tools"))
 from image import elf  # noqa: E402
+from image.compiled import headers, packages  # noqa: E402
 from image.debian import TRIPLETS  # noqa: E402
 from image.oci import Image, archive_of  # noqa: E402
+from image.sbom import spdx  # noqa: E402
 from image.tree import Tree, joined, normal  # noqa: E402
 
 LARGEST = 120e6  # bytes, unpacked
@@ -173,13 +175,36 @@ class Images(unittest.TestCase):
             self.assertIn("does not start", done.stderr)
             self.assertFalse(Path(folder, "out").exists())
 
+    def test_what_is_compiled_in_is_what_our_libraries_read_outside_of_the_tree(self):
+        log = ("CMakeFiles/heddle_base.dir/base/check.cc.o: #deps 4, deps mtime 1 (VALID)\n    ../../base/check.cc\n"
+               "    /src/base/check.h\n    generated/api.h\n    /usr/lib/gcc/x/12/../../../../include/c++/12/map\n\n"
+               "tests/CMakeFiles/base_test.dir/x.cc.o: #deps 1, deps mtime 1 (VALID)\n    /usr/include/gtest/gtest.h\n\n"
+               "CMakeFiles/heddle_gone.dir/y.cc.o: #deps 1, deps mtime 1 (STALE)\n    /usr/include/gone.h\n")
+        self.assertEqual(headers(log, Path("/src/build/release"), Path("/src")), ["/usr/include/c++/12/map"])
+
+    def test_a_bill_without_a_build_tree_says_what_it_lacks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIsNone(packages(Path(folder, "bin"), None))
+        bill = spdx("heddle", "0", "1970-01-01T00:00:00Z", "sha256:0", "debian-12", [], {}, "Apache-2.0", None)
+        self.assertIn("compiled into", bill["creationInfo"]["comment"])
+        self.assertEqual(len(bill["packages"]), 1)
+
     def test_the_bill_names_every_package_and_program(self):
         for archive in self.each():
             bill = json.loads((options.images / archive.path.name.replace(".tar", ".spdx.json")).read_text())
             listed = {package["name"]: package for package in bill["packages"]}
             there = {path.rpartition("/")[2] for path, (kind, *_) in archive.members.items()
                      if path.startswith("var/lib/dpkg/status.d/") and kind == tarfile.REGTYPE}
-            self.assertEqual(set(listed) - {"heddle"}, there)
+            linked = {relation["relatedSpdxElement"] for relation in bill["relationships"]
+                      if relation["relationshipType"] == "STATIC_LINK"}
+            compiled = {name for name, package in listed.items() if package["SPDXID"] in linked}
+            self.assertEqual(set(listed) - {"heddle"} - compiled, there)
+            self.assertEqual(len(linked), len(compiled))
+            self.assertLessEqual({"nlohmann-json3-dev", "libcli11-dev", "libexpected-dev"}, compiled)
+            self.assertTrue(any(name.startswith("libboost") for name in compiled), compiled)
+            self.assertRegex(listed["nlohmann-json3-dev"]["externalRefs"][0]["referenceLocator"],
+                             r"^pkg:deb/debian/nlohmann-json3-dev@3\.")
+            self.assertNotIn("comment", bill["creationInfo"])
             locator = listed["libssl3"]["externalRefs"][0]["referenceLocator"]
             self.assertRegex(locator, r"^pkg:deb/debian/libssl3@3\.")
             self.assertIn(f"arch={archive.config['architecture']}&", locator)

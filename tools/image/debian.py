@@ -109,7 +109,7 @@ class Archive:
 
 
 def owners_here(libraries):
-    """The installed packages that the shared libraries at these paths come from."""
+    """The installed packages that the shared libraries or headers at these paths come from."""
     # /lib is a link, and dpkg knows a file by the path that its package was built with.
     spellings = {spelling for path in libraries for spelling in (path, path.removeprefix("/usr"), "/usr" + path)}
     done = subprocess.run(["dpkg-query", "--search", *sorted(spellings)], capture_output=True, text=True, check=False)
@@ -119,8 +119,16 @@ def owners_here(libraries):
         found[os.path.realpath(path)] = packages.split(",")[0].split(":")[0]
     missing = [path for path in libraries if os.path.realpath(path) not in found]
     if missing:
-        raise Refused(f"these libraries are of no package: {' '.join(missing)}")
+        raise Refused(f"{len(missing)} of these files are of no package: {' '.join(missing[:5])}")
     return {found[os.path.realpath(path)] for path in libraries}
+
+
+def described_here(names):
+    """{name: (version, architecture, source package)} of installed packages."""
+    done = subprocess.run(["dpkg-query", "--show", "--showformat", "${Package} ${Version} ${Architecture} ${source:Package}\\n",
+                           *sorted(names)], capture_output=True, text=True, check=True)
+    return {name: (version, architecture, source)
+            for name, version, architecture, source in map(str.split, done.stdout.splitlines())}
 
 
 def unpack(deb):

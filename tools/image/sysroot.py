@@ -16,6 +16,7 @@ from .debian import Refused
 # files for CMake look for them.
 LEFT_OUT = ("./usr/share/doc/*/changelog*", "./usr/share/doc/*/examples*", "./usr/share/doc/*/html*",
             "./usr/share/man/*", "./usr/share/locale/*", "./usr/share/perl*", "./usr/lib/*/perl*", "./etc/*", "./var/*")
+OWNED = (".so", "usr/include/")  # of these paths it is known whose they are
 MERGED = ("lib", "lib64")  # links into /usr, where Debian's packages still say /lib
 WHOLE = "packages.json"    # beside the files: what they are of. It is written last
 
@@ -41,8 +42,12 @@ class ThisMachine:
         return next((place for place in places if place.exists()), None)
 
     def owners(self, libraries):
-        """The packages that the shared libraries at these paths come from."""
+        """The packages that the shared libraries or headers at these paths come from."""
         return debian.owners_here([str(file) for file in libraries])
+
+    def described(self, names):
+        """{name: (version, architecture, source package)}."""
+        return debian.described_here(names)
 
 
 class Sysroot:
@@ -61,7 +66,7 @@ class Sysroot:
         with self._alone():
             archive = debian.Archive(self.architecture, cache() / "images")
             wanted = [list(which) for which in archive.closure(packages)]
-            made_of = {"packages": wanted, "left out": list(LEFT_OUT)}
+            made_of = {"packages": wanted, "left out": list(LEFT_OUT), "owned": list(OWNED)}
             if made_of.items() <= self._read().items():
                 return
             say(f"unpacking {len(wanted)} packages of {self.architecture}, some 100 MB to fetch at first")
@@ -100,8 +105,14 @@ class Sysroot:
         owners = self._read()["owners"]
         paths = [str(file.relative_to(self.folder)) for file in libraries]
         if missing := [path for path in paths if path not in owners]:
-            raise Refused(f"these libraries in {self.folder} are of no package: {' '.join(missing)}")
+            raise Refused(f"{len(missing)} files in {self.folder} are of no package, as {missing[0]}; `tools/build arm64` "
+                          "brings that folder up to date")
         return {owners[path] for path in paths}
+
+    def described(self, names):
+        """As ThisMachine has it; which source package a binary one is of, no list of apt's tells here."""
+        return {name: (version.replace("%3a", ":"), architecture, "")
+                for name, version, architecture in self._read()["packages"] if name in names}
 
 
 def development_packages(text):
@@ -115,7 +126,7 @@ def development_packages(text):
 
 
 def _unpack(deb, root):
-    """Paths of its shared libraries, as on a machine with merged /usr."""
+    """Paths of its shared libraries and headers, as on a machine with merged /usr."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", deb], stdout=subprocess.PIPE) as packed:
         done = subprocess.run(["tar", "--extract", "--verbose", "--keep-directory-symlink", "--no-same-owner", "--directory", root,
                                "--wildcards", *(f"--exclude={pattern}" for pattern in LEFT_OUT)],
@@ -123,7 +134,7 @@ def _unpack(deb, root):
     if done.returncode or packed.returncode:
         raise Refused(f"{deb} cannot be unpacked: {done.stderr.strip()}")
     paths = [line.removeprefix("./") for line in done.stdout.splitlines()]
-    return [path if path.startswith("usr/") else f"usr/{path}" for path in paths if ".so" in path]
+    return [path if path.startswith("usr/") else f"usr/{path}" for path in paths if any(word in path for word in OWNED)]
 
 
 def _make_links_relative(root):
