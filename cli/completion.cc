@@ -75,15 +75,36 @@ class Completing {
  private:
   void Read(const std::string& word) {
     if (open_ != nullptr) {
+      Take(*open_, word);
       open_ = nullptr;
     } else if (IsOption(word)) {
-      const CLI::Option* option = OptionNamed(command_, word);
-      if (option != nullptr && TakesValue(*option)) open_ = option;
+      const std::size_t equals = word.find('=');
+      const CLI::Option* option = OptionNamed(command_, word.substr(0, equals));
+      if (option == nullptr || !TakesValue(*option)) return;
+      if (equals == std::string::npos) {
+        open_ = option;
+      } else {
+        Take(*option, word.substr(equals + 1));
+      }
     } else if (const CLI::App* sub = SubcommandNamed(*command_, word)) {
       command_ = sub;
     } else {
       ++given_;
     }
+  }
+
+  // Of the options those that say where names come from.
+  void Take(const CLI::Option& option, const std::string& value) {
+    if (option.check_name("--kubeconfig")) given_names_.kubeconfig = value;
+    if (option.check_name("--context")) given_names_.context = value;
+    if (option.check_name("--namespace")) given_names_.ns = value;
+    if (option.check_name("--topology")) given_names_.topology.push_back(value);
+  }
+
+  void Want(NamesWanted::What what) {
+    answer_.names = given_names_;
+    answer_.names->what = what;
+    answer_.names->typed = typed_;
   }
 
   void Offer(const std::string& word, std::string about) {
@@ -97,6 +118,8 @@ class Completing {
                option.check_name("--topology") || option.check_name("--taken") ||
                option.check_name("--prices") || option.check_name("--results")) {
       answer_.after = AfterWord::kFiles;
+    } else if (option.check_name("--node")) {
+      Want(NamesWanted::What::kNodes);
     } else if (option.check_name("--machine")) {
       for (const sizing::MachineType& one : sizing::Machines())
         Offer(std::string(one.word), std::string(one.title));
@@ -129,7 +152,11 @@ class Completing {
       if (!option->get_positional()) continue;
       // As many FILEs as one likes; one of anything else.
       if (option->check_name("FILE")) answer_.after = AfterWord::kFiles;
-      if (option->check_name("KIND/NAME") && given_ == 0) {
+      if (given_ > 0) continue;
+      if (option->check_name("NODE")) Want(NamesWanted::What::kNodes);
+      if (option->check_name("KIND/NAME") && typed_.find('/') != std::string::npos) {
+        Want(NamesWanted::What::kOwners);
+      } else if (option->check_name("KIND/NAME")) {
         for (const char* kind : kOwnerKinds) Offer(kind, "");
         if (!answer_.candidates.empty()) answer_.after = AfterWord::kNoSpace;
       }
@@ -140,6 +167,7 @@ class Completing {
   const std::string& typed_;
   const CLI::Option* open_ = nullptr;  // whose value comes next
   int given_ = 0;                      // positionals
+  NamesWanted given_names_;            // what the options so far say of it
   Completion answer_;
 };
 

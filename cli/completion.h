@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,9 +25,22 @@ enum class AfterWord : int {
   kNoFiles = 4,
 };
 
+// What only a cluster, or the files in its place, can tell: complete_names.h asks them.
+struct NamesWanted {
+  enum class What : std::uint8_t {
+    kNodes,   // that have a NodeTopology
+    kOwners,  // of the kind that stands before the slash of `typed`
+  };
+  What what = What::kNodes;
+  std::string typed;                    // what each candidate begins with: "gpu-0", "job/ll"
+  std::string kubeconfig, context, ns;  // as given so far; empty = as ever
+  std::vector<std::string> topology;    // files in place of the cluster
+};
+
 struct Completion {
   std::vector<Candidate> candidates;  // in the order of --help
   AfterWord after = AfterWord::kNoFiles;
+  std::optional<NamesWanted> names = std::nullopt;  // then there are no candidates yet
 };
 
 // `words`: what follows the program's name; the last is the one being typed and may be empty. Pure.

@@ -214,7 +214,16 @@ CommandLine ReadCommandLine(int argc, const char* const* argv, std::size_t width
   CLI::App app(kAbout, "kubectl heddle");
   Define(app, line.flags, output);
   if (argc > 1 && argv[1] == std::string_view("__complete")) {  // by kCompletionFile
-    line.instead = Output{.out = Printed(Complete(app, {argv + 2, argv + argc}))};
+    const Completion completion = Complete(app, {argv + 2, argv + argc});
+    if (completion.names) {
+      line.flags.command = Command::kComplete;
+      line.flags.names = *completion.names;
+      line.flags.kubeconfig = completion.names->kubeconfig;
+      line.flags.context = completion.names->context;
+      line.flags.explain.ns = completion.names->ns;
+    } else {
+      line.instead = Output{.out = Printed(completion)};
+    }
     return line;
   }
   try {

@@ -10,6 +10,7 @@
 #include "cli/cables.h"
 #include "cli/check.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/fabric_design.h"
 #include "cli/import.h"
 #include "cli/lint.h"
@@ -44,7 +45,8 @@ enum class Command : std::uint8_t {
   kSwitchCompare,
   kBench,
   kRecord,
-  kWait
+  kWait,
+  kComplete
 };
 
 // What stands on the command line.
@@ -69,6 +71,7 @@ struct Flags {
   SwitchCompareOptions switch_compare;
   BenchOptions bench;
   RecordOptions record;
+  NamesWanted names;  // of kComplete
 };
 
 struct CommandLine {

@@ -12,6 +12,7 @@
 #include "cli/cables.h"
 #include "cli/check.h"
 #include "cli/commands.h"
+#include "cli/complete_names.h"
 #include "cli/doctor.h"
 #include "cli/fabric_design.h"
 #include "cli/flags.h"
@@ -57,18 +58,22 @@ cli::Output AskCluster(cli::Flags& flags, const cli::OutputOptions& look) {
   sources.kubeconfig_flag = flags.kubeconfig;
   sources.context = flags.context;
   auto config = kube::LoadConfig(sources, root, clock);
-  if (!config) return cli::NoCluster(sources, config.error());
+  const bool completes = flags.command == cli::Command::kComplete;
+  if (!config) return completes ? cli::CompleteWithoutNames() : cli::NoCluster(sources, config.error());
   flags.observed.ns = flags.explain.ns;  // all namespaces, where none was given
   flags.record.ns = flags.explain.ns;
   if (flags.explain.ns.empty()) flags.explain.ns = config->ns;
-  flags.check.ns = flags.bench.ns = flags.explain.ns;
+  flags.check.ns = flags.bench.ns = flags.names.ns = flags.explain.ns;
   flags.release.ns = flags.observed.ns;
   flags.status.ns = flags.observed.ns;
   kube::PassOverSystemAuthorities(*config);
   kube::CpprestTransport wire(*std::move(config), clock);
   kube::ServerClock server_clock(clock);  // what is old is old by the cluster's time
   kube::ClockSettingTransport transport(wire, clock, server_clock, [](std::string_view) {});
-  kube::Client client(transport, clock, {.user_agent = "kubectl-heddle"});
+  kube::ClientOptions options{.user_agent = "kubectl-heddle"};
+  if (completes) options.request_timeout = options.list_timeout = cli::kCompletionPatience;
+  kube::Client client(transport, clock, options);
+  if (completes) return cli::CompleteOfCluster(client, flags.names, {});
   if (flags.command == cli::Command::kStatus)
     return cli::RunStatus(client, server_clock, flags.status, look, {});
   if (flags.command == cli::Command::kDoctor) return cli::RunDoctor(client, server_clock, look, {});
@@ -127,6 +132,9 @@ cli::Output Run(cli::Flags& flags) {
     case cli::Command::kCheck:
       return cli::AsksCluster(flags.check) ? AskCluster(flags, look)
                                            : cli::CheckFiles(flags.check, cli::ReadPath, look);
+    case cli::Command::kComplete:
+      return flags.names.topology.empty() ? AskCluster(flags, look)
+                                          : cli::CompleteOfFiles(flags.names, cli::ReadPath);
     case cli::Command::kWait:
       cli::WaitForSignal();
       return {};

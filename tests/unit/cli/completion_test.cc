@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include "cli/complete_names.h"
 #include "cli/flags.h"
+#include "tests/unit/cli/stage.h"
 
 namespace heddle::cli {
 namespace {
@@ -39,6 +41,79 @@ TEST(Completion, OffersKindsWithoutASpaceBehindThem) {
   EXPECT_EQ(Tab({"explain", "job"}), "job/\njobset/\n:2\n");
   EXPECT_EQ(Tab({"explain", "-n", "train", "mpi"}), "mpijob/\n:2\n");
   EXPECT_EQ(Tab({"explain", "job/llama", ""}), ":4\n");
+}
+
+// What is left to the cluster, or to files, when Tab is pressed behind these words.
+NamesWanted Wanted(std::vector<const char*> words) {
+  words.insert(words.begin(), {"kubectl-heddle", "__complete"});
+  const CommandLine line = ReadCommandLine(int(words.size()), words.data());
+  EXPECT_FALSE(line.instead);
+  EXPECT_EQ(line.flags.command, Command::kComplete);
+  return line.flags.names;
+}
+
+TEST(Completion, LeavesNamesToTheClusterThatTheOptionsBeforeThemName) {
+  const NamesWanted owners =
+      Wanted({"explain", "-n", "train", "--context=berlin", "--kubeconfig", "k.yaml", "job/ll"});
+  EXPECT_EQ(owners.what, NamesWanted::What::kOwners);
+  EXPECT_EQ(owners.typed, "job/ll");
+  EXPECT_EQ(owners.ns, "train");
+  EXPECT_EQ(owners.context, "berlin");
+  EXPECT_EQ(owners.kubeconfig, "k.yaml");
+  EXPECT_EQ(Wanted({"bench", "gang/"}).what, NamesWanted::What::kOwners);
+  for (const char* command : {"topology", "cables", "record"}) {
+    EXPECT_EQ(Wanted({command, "gpu-"}).what, NamesWanted::What::kNodes) << command;
+    EXPECT_EQ(Wanted({command, "gpu-"}).typed, "gpu-") << command;
+    EXPECT_EQ(Tab({command, "gpu-017", ""}), ":4\n") << command;
+  }
+  EXPECT_EQ(Wanted({"cables", "--node", ""}).what, NamesWanted::What::kNodes);
+  EXPECT_THAT(Wanted({"topology", "--topology", "a.json", "--topology=b.json", ""}).topology,
+              ::testing::ElementsAre("a.json", "b.json"));
+}
+
+class CompletedNames : public Stage {
+ protected:
+  std::string OfCluster(NamesWanted::What what, const std::string& typed) {
+    const Output output = CompleteOfCluster(client, {.what = what, .typed = typed, .ns = "train"}, {});
+    EXPECT_EQ(output.exit_code, 0);
+    EXPECT_EQ(output.err, "");
+    return output.out;
+  }
+};
+
+TEST_F(CompletedNames, AreTheNodesAndOwnersThatBeginAsWhatWasTyped) {
+  AddCluster("su:1 node:12 gpu:8 nic:8 rail:8");
+  AddJob("llama", 2, "tp=8,dp=2");
+  AddJob("bert", 2, "");
+  EXPECT_EQ(OfCluster(NamesWanted::What::kNodes, "node-1"), "node-10\nnode-11\n:4\n");
+  EXPECT_EQ(OfCluster(NamesWanted::What::kOwners, "job/"), "job/bert\njob/llama\n:4\n");
+  EXPECT_EQ(OfCluster(NamesWanted::What::kOwners, "jobs/ll"), "jobs/llama\n:4\n");
+  for (const test::ApiRequest& request : server.requests()) EXPECT_TRUE(request.metadata_only);
+}
+
+TEST_F(CompletedNames, AreNoneWhereNobodyCanTell) {
+  AddCluster("su:1 node:1 gpu:8 nic:8 rail:8");
+  EXPECT_EQ(OfCluster(NamesWanted::What::kOwners, "pods/"), ":4\n");
+  EXPECT_EQ(OfCluster(NamesWanted::What::kOwners, "nonsense/"), ":4\n");
+  EXPECT_EQ(OfCluster(NamesWanted::What::kOwners, "/"), ":4\n");
+  EXPECT_EQ(OfCluster(NamesWanted::What::kOwners, "mpijob/"), ":4\n") << "the kind is not served";
+  server.FailNext({.method = "GET", .path_contains = "nodetopologies", .status = 403});
+  EXPECT_EQ(OfCluster(NamesWanted::What::kNodes, ""), ":4\n");
+}
+
+TEST_F(CompletedNames, ComeFromFilesAndNeverFromTheTerminal) {
+  AddCluster("su:1 node:2 gpu:8 nic:8 rail:8");
+  const auto list = client.List(ResourceOf(keys::kNodeTopology), {}, {});
+  ASSERT_TRUE(list);
+  const std::string text = Json{{"kind", "List"}, {"apiVersion", "v1"}, {"items", list->items}}.dump();
+  const ReadFile read = [&text](const std::string& path) -> base::Result<std::string> {
+    EXPECT_NE(path, "-");
+    if (path == "a.json") return text;
+    return base::Fail(base::Code::kNotFound, path + " is not there");
+  };
+  EXPECT_EQ(CompleteOfFiles({.typed = "n", .topology = {"a.json"}}, read).out, "node-00\nnode-01\n:4\n");
+  EXPECT_EQ(CompleteOfFiles({.topology = {"b.json"}}, read).out, ":4\n");
+  EXPECT_EQ(CompleteOfFiles({.topology = {"-"}}, read).out, ":4\n");
 }
 
 TEST(Completion, OffersTheOptionsOfTheCommandAndOfAll) {
