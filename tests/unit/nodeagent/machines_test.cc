@@ -124,6 +124,7 @@ TEST(Machines, Gb200TrayBelongsToTheRacksDomain) {
 
 // The BlueField-3s hang on the same Graces as the rails, over the same transport and with half of the rate.
 TEST(Machines, Gb200TrayOverRoceKeepsItsBlueFieldsForStorageWhateverIsDown) {
+  ExpectGolden("gb200-roce-tray", test::RecordedMachine("gb200-roce-tray").Look());
   struct Case {
     const char* what;
     std::vector<std::string> down;

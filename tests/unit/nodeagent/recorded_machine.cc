@@ -26,8 +26,8 @@ shapes = ("dgx-a100", "dgx-a800", "hgx-h100", "hgx-h800", "hgx-h200", "hgx-b200"
           "p4d-24xlarge", "p6-b200-48xlarge",
           "plain-host", "hgx-b300", "nd-a100-v4-vm", "nd-a100-v4-vm-blind", "mi300x")
 hosts = [{"name": shape, "shape": shape} for shape in shapes]
-hosts += [{"name": f"gb{chip}00-nvl72-tray", "shape": f"gb{chip}00-nvl72-tray", "clique": 3,
-           "cluster_uuid": "7a1c0000-0000-4000-8000-00000000000a"} for chip in (2, 3)]
+hosts += [{"name": shape, "shape": shape, "clique": 3, "cluster_uuid": "7a1c0000-0000-4000-8000-00000000000a"}
+          for shape in ("gb200-nvl72-tray", "gb300-nvl72-tray", "gb200-roce-tray")]
 hosts += [
           {"name": "hgx-down", "shape": "hgx-h100", "down": ["3"], "half": ["5"]},
           {"name": "hgx-bad-gpu", "shape": "hgx-h100", "bad_gpus": [5]},
