@@ -76,8 +76,8 @@ base::Result<Json> FindAgent(kube::Client& client, const RecordOptions& options,
                   kube::Namespace(pods.front()), kube::Name(pods.front())));
 }
 
-// What the DaemonSet tells its agent of where driver and lldpd are, and of ports without a cable: the recording agent
-// needs it, too.
+// What the DaemonSet tells its agent of where driver and lldpd are, of ports without a cable and of NICs for storage:
+// the recording agent needs it, too.
 std::vector<std::string> PlacesOf(const Json& pod) {
   std::vector<std::string> places;
   for (const Json& container : kube::ArrayAt(pod, {"spec", "containers"})) {
@@ -86,7 +86,7 @@ std::vector<std::string> PlacesOf(const Json& pod) {
       for (const Json& word : kube::ArrayAt(container, {list})) {
         if (!word.is_string()) continue;
         const auto text = word.get<std::string>();
-        for (const char* flag : {"--nvml=", "--lldpd-socket=", "--uncabled="}) {
+        for (const char* flag : {"--nvml=", "--lldpd-socket=", "--uncabled=", "--storage="}) {
           if (text.starts_with(flag)) places.push_back(text);
         }
       }

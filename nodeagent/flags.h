@@ -10,6 +10,7 @@
 #include "nodeagent/devices/node_devices.h"
 #include "nodeagent/grants/pod_resources.h"
 #include "nodeagent/leaf/memory.h"
+#include "nodeagent/nic/storage_nics.h"
 #include "nodeagent/nic/uncabled.h"
 
 namespace heddle::nodeagent {
@@ -48,6 +49,7 @@ struct Flags {
   std::string probe;                                // the library that a child was started for
   std::string nvml = "libnvidia-ml.so.1", lldpd_socket, labels_file;
   std::string uncabled;                       // as UncabledPorts::Parse takes it
+  std::string storage;                        // as StorageNics::Parse takes it
   std::optional<std::string> pod_resources;   // as given
   std::optional<std::string> device_plugins;  // as given
   std::string state_dir = "/var/lib/heddle", infiniband_devices = "/dev/infiniband", nccl_conf = "variable";
@@ -169,9 +171,11 @@ inline CLI::App* DefineRecord(CLI::App& app, Flags& flags) {
   return record;
 }
 
-inline CLI::Validator CheckUncabled() {
+// Refuses what Named::Parse does, with its reason.
+template <class Named>
+CLI::Validator CheckNamed() {
   return {[](const std::string& text) {
-            const auto parsed = UncabledPorts::Parse(text);
+            const auto parsed = Named::Parse(text);
             return parsed ? std::string() : parsed.error().message;
           },
           ""};
@@ -203,7 +207,14 @@ inline void DefineSources(CLI::App& app, Flags& flags, CLI::Option* machine) {
          "The same port of every card of a model is found without it")
       ->type_name("PATTERN,...")
       ->take_last()
-      ->check(CheckUncabled());
+      ->check(CheckNamed<UncabledPorts>());
+  app.add_option(
+         "--storage", flags.storage,
+         "RDMA devices that are for storage, where they would be measured as rails: names with the shell's "
+         "*, ? and [...], separated by commas, such as mlx5_2,mlx5_[67]")
+      ->type_name("PATTERN,...")
+      ->take_last()
+      ->check(CheckNamed<StorageNics>());
   app.add_option("--pod-resources", flags.pod_resources,
                  "The kubelet's socket to ask which container holds which devices, or none (default: "
                  "/var/lib/kubelet/pod-resources/kubelet.sock; with --machine, none)");

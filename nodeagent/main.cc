@@ -104,19 +104,21 @@ int main(int argc, char** argv) {
   const base::DiskFileTree root("/"), recorded(flags.machine);
   const auto uncabled = nodeagent::UncabledPorts::Parse(flags.uncabled);
   if (!uncabled) return Failed(uncabled.error().In("--uncabled"));
+  const auto storage = nodeagent::StorageNics::Parse(flags.storage);
+  if (!storage) return Failed(storage.error().In("--storage"));
   const bool live = flags.machine.empty();
   if (flags.node.empty()) flags.node = std::getenv("NODE_NAME") != nullptr ? std::getenv("NODE_NAME") : "";
   const std::string live_node = flags.node.empty() ? base::HostName() : flags.node;
   if (record->parsed()) {
     const auto done = live ? nodeagent::Record(root, live_node, Driver(flags, stop), clock, flags.record_to,
-                                               flags.Paths(), flags.scrub, *uncabled)
+                                               flags.Paths(), flags.scrub, *uncabled, *storage)
                            : nodeagent::RecordAgain(recorded, flags.machine, flags.node, flags.scrub,
-                                                    flags.record_to, *uncabled);
+                                                    flags.record_to, *uncabled, *storage);
     return done ? 0 : Failed(done.error());
   }
-  auto machine =
-      live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.Paths(), *uncabled)
-           : nodeagent::OpenRecorded(recorded, flags.machine, flags.node, *uncabled);
+  auto machine = live ? nodeagent::OpenLive(root, live_node, Driver(flags, stop), clock, stop, flags.Paths(),
+                                            *uncabled, *storage)
+                      : nodeagent::OpenRecorded(recorded, flags.machine, flags.node, *uncabled, *storage);
   if (!machine) return Failed(machine.error());
   const auto once = nodeagent::ServeOnce(live ? root : recorded, *machine, flags, live, stop);
   if (!once || *once) return once ? 0 : Failed(once.error());

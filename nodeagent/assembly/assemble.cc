@@ -254,6 +254,23 @@ class Assembly {
     return rdma == devices.end() ? std::string() : rdma->board;
   }
 
+  bool IsGivenToStorage(const Nic& nic) const {
+    return nic.transport != topology::Transport::kEthernet && !readings_.storage.Naming(nic.name).empty();
+  }
+
+  void SayGivenStorage() {
+    constexpr std::size_t kShown = 8;
+    std::vector<std::string> names;
+    for (const Nic& nic : seen_.node.nics) {
+      if (IsGivenToStorage(nic)) names.push_back(nic.name);
+    }
+    if (names.empty()) return;
+    const std::size_t shown = std::min(names.size(), kShown);
+    seen_.given_storage = fmt::format("for storage, as --storage says: {}{}",
+                                      fmt::join(names.begin(), names.begin() + std::ptrdiff_t(shown), ", "),
+                                      shown < names.size() ? ", …" : "");
+  }
+
   // What is equal for cards of one kind.
   std::string ModelOf(const Nic& nic) const { return fmt::format("{} {}", nic.pci_id, BoardOf(nic)); }
 
@@ -270,7 +287,7 @@ class Assembly {
     if (unplaced || !std::is_sorted(driver.begin(), driver.end())) return driver;
     std::vector<PlacedNic> nics;
     for (const Nic& nic : seen_.node.nics) {
-      if (nic.transport != topology::Transport::kEthernet)
+      if (nic.transport != topology::Transport::kEthernet && !IsGivenToStorage(nic))
         nics.push_back({nic.name, nic.pci, ModelOf(nic), nic.transport, nic.usable_gbps()});
     }
     RailGpus gpus = FindLostGpus(readings_.pci, bus_gpus_, driver.size(), nics);
@@ -297,7 +314,8 @@ class Assembly {
       const bool whole = std::none_of(nic.ports.begin(), nic.ports.end(), [](const topology::NicPort& port) {
         return port.state == topology::LinkState::kDown;
       });
-      RailNic one{nic.transport, nic.usable_gbps(), whole, {}, nic.pci, nic.pci_id, BoardOf(nic)};
+      RailNic one{nic.transport, nic.usable_gbps(), whole,        {},
+                  nic.pci,       nic.pci_id,        BoardOf(nic), IsGivenToStorage(nic)};
       for (const std::string& gpu : gpus)
         one.distance.push_back(DistanceOf(readings_, gpu, nic.pci).value_or(PciDistance::kSys));
       measured.push_back(std::move(one));
@@ -309,6 +327,7 @@ class Assembly {
     }
     seen_.rail_notes = std::move(rails.notes);
     seen_.rail_reach = rails.reach;
+    SayGivenStorage();
     seen_.shared_leaf_names = readings_.leaves.shared_names;
     FindDerivedMtus();
     HearRails();

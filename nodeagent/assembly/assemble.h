@@ -13,6 +13,7 @@
 #include "nodeagent/nic/exclusion.h"
 #include "nodeagent/nic/net_probe.h"
 #include "nodeagent/nic/rdma_probe.h"
+#include "nodeagent/nic/storage_nics.h"
 #include "nodeagent/pci/hwloc_probe.h"
 #include "nodeagent/pci/probe.h"
 #include "topology/node.h"
@@ -28,6 +29,7 @@ struct Readings {
   RdmaReadings rdma;
   NetReadings net;
   LeafReadings leaves;
+  StorageNics storage;
   std::string boot_id;  // the kernel's, of this run of the machine; empty = not told
 };
 
@@ -82,6 +84,7 @@ struct Observation {
   std::string nccl_topology;
   std::vector<std::string> shared_leaf_names;  // as LeafReadings::shared_names
   std::string boot_id;                         // as Readings::boot_id
+  std::string given_storage;  // which NICs are for storage by --storage; a sentence, empty: none
   std::string lost_gpus;  // which rails stand as if GPUs were there that are gone; a sentence, empty: none
   friend bool operator==(const Observation&, const Observation&) = default;
 };

@@ -9,7 +9,7 @@ namespace heddle::nodeagent {
 namespace {
 
 constexpr std::size_t kMaxBytes = 64 << 10;
-constexpr std::size_t kMaxUncabled = 16 << 10;  // 128 patterns of 64 characters take half of it
+constexpr std::size_t kMaxNamed = 16 << 10;  // 128 patterns of 64 characters take half of it
 
 std::string Text(const YAML::Node& document, const char* key, std::size_t most = 128) {
   const YAML::Node value = document[key];
@@ -30,7 +30,7 @@ base::Result<Identity> ParseMachineYaml(std::string_view yaml) {
     if (!document.IsMap())
       return base::Fail(base::Code::kInvalid, "machine.yaml is no map of name, hostname and site");
     return Identity{Text(document, "hostname"), Text(document, "name"), Text(document, "site"),
-                    Text(document, "uncabled", kMaxUncabled)};
+                    Text(document, "uncabled", kMaxNamed), Text(document, "storage", kMaxNamed)};
   } catch (const std::exception& error) {
     return base::Fail(base::Code::kInvalid,
                       fmt::format("machine.yaml is not YAML ({})", formats::Printable(error.what(), 120)));
@@ -45,6 +45,8 @@ std::string FormatMachineYaml(const Identity& identity) {
     out << YAML::Key << "site" << YAML::Value << YAML::DoubleQuoted << identity.site;
   if (!identity.uncabled.empty())
     out << YAML::Key << "uncabled" << YAML::Value << YAML::DoubleQuoted << identity.uncabled;
+  if (!identity.storage.empty())
+    out << YAML::Key << "storage" << YAML::Value << YAML::DoubleQuoted << identity.storage;
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
 }

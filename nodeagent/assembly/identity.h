@@ -13,10 +13,12 @@ struct Identity {
   std::string product;     // empty = whatever the firmware says
   std::string site;        // empty = the one site
   std::string uncabled{};  // ports that its owner says have no cable, as UncabledPorts::Parse takes them
+  std::string storage{};   // NICs that its owner says are for storage, as StorageNics::Parse takes them
   friend bool operator==(const Identity&, const Identity&) = default;
 };
 
-// machine.yaml of a recorded machine: name (the product), hostname, site, uncabled. Unknown keys are somebody else's.
+// machine.yaml of a recorded machine: name (the product), hostname, site, uncabled, storage. Unknown keys are somebody
+// else's.
 [[nodiscard]] base::Result<Identity> ParseMachineYaml(std::string_view yaml);
 std::string FormatMachineYaml(const Identity& identity);
 

@@ -56,6 +56,7 @@ class Measurement {
 
  private:
   static NicRole RoleFarFromGpus(const RailNic& nic) {
+    if (nic.storage) return NicRole::kStorage;
     const bool rdma = nic.transport != Transport::kEthernet;
     return rdma && (nic.rate_gbps == 0 || nic.rate_gbps >= kStorageGbps) ? NicRole::kStorage
                                                                          : NicRole::kManagement;
@@ -69,7 +70,8 @@ class Measurement {
   std::vector<std::size_t> RdmaWithin(PciDistance limit) const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < nics_.size(); ++i) {
-      if (nics_[i].transport != Transport::kEthernet && Nearest(nics_[i]) <= limit) found.push_back(i);
+      const RailNic& nic = nics_[i];
+      if (nic.transport != Transport::kEthernet && !nic.storage && Nearest(nic) <= limit) found.push_back(i);
     }
     return found;
   }

@@ -13,9 +13,10 @@ struct RailNic {
   int rate_gbps = 0;  // of its active ports together; 0 when all are down
   bool whole = true;  // no port of it is down: one that lost a port says no more what the card can carry
   std::vector<topology::PciDistance> distance;  // to each GPU, by position
-  std::string pci;     // its function: those of one card differ in the last digit only
-  std::string pci_id;  // vendor and device, "15b3:1021"; empty = unknown
-  std::string board;   // tells cards of one PCI id apart: one port or two, 200 or 400 Gb/s; empty = unknown
+  std::string pci;       // its function: those of one card differ in the last digit only
+  std::string pci_id;    // vendor and device, "15b3:1021"; empty = unknown
+  std::string board;     // tells cards of one PCI id apart: one port or two, 200 or 400 Gb/s; empty = unknown
+  bool storage = false;  // its owner says that it is for storage (storage_nics.h), wherever it stands
   friend bool operator==(const RailNic&, const RailNic&) = default;
 };
 
@@ -46,6 +47,8 @@ struct Rails {
 // unless it is down and its PCI id is another.
 // Where no link is up the kind with the most cards leads. Where none of a kind is up that has a card for each GPU, and
 // the cards that are up are fewer than GPUs, those that are up are for storage: rails whose leaves are off.
+//
+// A NIC that its owner keeps for storage is that, and counts for nothing else here.
 //
 // The rail of a NIC is the number of the GPU it belongs to. NICs and GPUs that are equally near are dealt out
 // in order: as many NICs to each GPU, or as many GPUs to each NIC as most have, and then rails count NICs. Numbers of

@@ -46,6 +46,7 @@ Readings Discovery::Read() {
   Readings readings;
   readings.identity = identity_;
   readings.locality = locality_;
+  readings.storage = storage_;
   files_.Begin();
   if (const auto boot = base::ReadTrimmed(files_, kBootId)) readings.boot_id = formats::Printable(*boot, 64);
   readings.gpus = gpus_.Read();

@@ -28,6 +28,8 @@ class Discovery {
 
   // As RdmaProbe::LeaveOut.
   void LeaveOut(UncabledPorts named) { rdma_.LeaveOut(std::move(named)); }
+  // These NICs are for storage, from the next look on.
+  void KeepForStorage(StorageNics named) { storage_ = std::move(named); }
 
   // GpuSource::news. Any thread.
   int gpu_news() const { return gpus_.news(); }
@@ -48,6 +50,7 @@ class Discovery {
   const Identity identity_;
   const Locality locality_;
   RdmaProbe rdma_;
+  StorageNics storage_;
   LastCounted counted_;
   std::unique_ptr<MtuSource> mtus_;
   std::optional<SuppliedTopology> supplied_;

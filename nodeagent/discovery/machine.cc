@@ -28,13 +28,15 @@ base::Status CheckName(const Identity& identity) {
 
 Machine Assemble(const base::FileTree& files, Identity identity, std::unique_ptr<GpuSource> gpus,
                  std::vector<std::unique_ptr<LeafSource>> leaves,
-                 std::unique_ptr<LeafCountSource> leaf_counts, UncabledPorts uncabled,
+                 std::unique_ptr<LeafCountSource> leaf_counts, UncabledPorts uncabled, StorageNics storage,
                  const std::string& root) {
   identity.uncabled = uncabled.text();
+  identity.storage = storage.text();
   Machine machine{std::move(identity), std::move(gpus), nullptr, std::move(leaf_counts)};
   machine.discovery = std::make_unique<Discovery>(files, *machine.gpus, std::move(leaves), machine.identity,
                                                   ProbeLocality(files, root));
   machine.discovery->LeaveOut(std::move(uncabled));
+  machine.discovery->KeepForStorage(std::move(storage));
   return machine;
 }
 
@@ -68,7 +70,7 @@ base::Status Keep(const RecordingFileTree& recording, Machine& machine, EthtoolS
 }  // namespace
 
 base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::string& folder, std::string node,
-                                   UncabledPorts uncabled) {
+                                   UncabledPorts uncabled, StorageNics storage) {
   if (const auto entries = files.List(""); !entries) {
     return base::Fail(
         entries.error().code,
@@ -85,42 +87,46 @@ base::Result<Machine> OpenRecorded(const base::FileTree& files, const std::strin
   if (uncabled == UncabledPorts()) {
     ASSIGN_OR_RETURN(uncabled, UncabledPorts::Parse(identity.uncabled), folder + "/machine.yaml: uncabled");
   }
+  if (storage == StorageNics()) {
+    ASSIGN_OR_RETURN(storage, StorageNics::Parse(identity.storage), folder + "/machine.yaml: storage");
+  }
   TRY(CheckName(identity), folder);
   Machine machine =
       Assemble(files, std::move(identity), std::make_unique<RecordedGpus>(files), RecordedLeaves(files),
-               std::make_unique<RecordedLeafCounts>(files), std::move(uncabled), folder);
+               std::make_unique<RecordedLeafCounts>(files), std::move(uncabled), std::move(storage), folder);
   machine.discovery->Ask(std::make_unique<RecordedMtus>(files));
   return machine;
 }
 
 base::Result<Machine> OpenLive(const base::FileTree& files, std::string node, std::unique_ptr<GpuSource> gpus,
                                base::Clock& clock, const std::stop_token& stop, const LeafPaths& paths,
-                               UncabledPorts uncabled) {
+                               UncabledPorts uncabled, StorageNics storage) {
   const Identity identity{std::move(node), {}, {}};
   TRY(CheckName(identity));
   Machine machine =
       Assemble(files, identity, std::move(gpus), LiveLeaves(files, clock, stop, paths),
                std::make_unique<PmaLeafCounts>(files, clock, std::make_unique<UmadLines>(files), stop),
-               std::move(uncabled), "/");
+               std::move(uncabled), std::move(storage), "/");
   machine.discovery->Ask(std::make_unique<DriverMtus>(std::make_unique<LiveVerbs>(), stop));
   return machine;
 }
 
 base::Status Record(const base::FileTree& files, const std::string& node, std::unique_ptr<GpuSource> gpus,
                     base::Clock& clock, const std::string& folder, const LeafPaths& paths, bool scrub,
-                    UncabledPorts uncabled) {
+                    UncabledPorts uncabled, StorageNics storage) {
   const RecordingFileTree recording(files);
-  ASSIGN_OR_RETURN(Machine machine,
-                   OpenLive(recording, node, std::move(gpus), clock, {}, paths, std::move(uncabled)));
+  ASSIGN_OR_RETURN(Machine machine, OpenLive(recording, node, std::move(gpus), clock, {}, paths,
+                                             std::move(uncabled), std::move(storage)));
   LiveEthtool ethtool;
   KernelPortIo qos(LiveQosSources());
   return Keep(recording, machine, ethtool, &qos, scrub, folder);
 }
 
 base::Status RecordAgain(const base::FileTree& files, const std::string& source, const std::string& node,
-                         bool scrub, const std::string& folder, UncabledPorts uncabled) {
+                         bool scrub, const std::string& folder, UncabledPorts uncabled, StorageNics storage) {
   const RecordingFileTree recording(files);
-  ASSIGN_OR_RETURN(Machine machine, OpenRecorded(recording, source, node, std::move(uncabled)));
+  ASSIGN_OR_RETURN(Machine machine,
+                   OpenRecorded(recording, source, node, std::move(uncabled), std::move(storage)));
   RecordedEthtool ethtool(files);
   RecordedPortIo qos(files);
   return Keep(recording, machine, ethtool, files.Read("qos.yaml") ? &qos : nullptr, scrub, folder);

@@ -309,6 +309,7 @@ Condition RailsMeasured(const Observation& seen) {
   }
   auto [reason, message] = RailBasis(seen);
   if (!seen.lost_gpus.empty()) message = Join({std::move(message), seen.lost_gpus});
+  if (!seen.given_storage.empty()) message = Join({std::move(message), seen.given_storage});
   return Make(kRailsMeasured, true, reason, std::move(message));
 }
 

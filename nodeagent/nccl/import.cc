@@ -120,6 +120,7 @@ void Replace(const SuppliedTopology& supplied, Readings& readings) {
   const NcclTopology& file = supplied.topology;
   Readings alone;
   alone.identity = readings.identity;
+  alone.storage = readings.storage;
   std::set<int> numa;
   const bool indexed =
       std::all_of(file.gpus.begin(), file.gpus.end(), [](const NcclGpu& gpu) { return gpu.index.known(); });

@@ -158,6 +158,16 @@ class AgentAccessTest(ChartTestCase):
             with self.subTest(patterns=patterns):
                 self.assertIn(wrong, self.template({"uncabled": patterns}, check=False).stderr)
 
+    def test_nics_for_storage(self):
+        agent = self.agent_pod({"storage": ["mlx5_2", "mlx5_[67]"]})["containers"][0]
+        self.assertIn("--storage=mlx5_2,mlx5_[67]", agent["command"])
+        self.assertFalse([word for word in self.agent_pod({})["containers"][0]["command"] if "storage" in word])
+        for patterns, wrong in ((["mlx5_2,mlx5_3"], "agent.storage[0] is \"mlx5_2,mlx5_3\": write the name of an RDMA"),
+                                (["mlx5_1", "mlx5_2:1"], "agent.storage[1] is \"mlx5_2:1\": write the name of an RDMA"),
+                                (["*"], "no rail would be left of any"), ([""], "agent/storage"), ("mlx5_1", "want array")):
+            with self.subTest(patterns=patterns):
+                self.assertIn(wrong, self.template({"storage": patterns}, check=False).stderr)
+
     def test_it_writes_nothing_on_the_host_where_it_offers_no_devices(self):
         spec = self.agent_pod(self.NOTHING | {"devices": {"enabled": False}})
         agent = spec["containers"][0]

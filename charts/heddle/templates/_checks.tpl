@@ -35,6 +35,12 @@
 {{- fail (printf "agent.uncabled[%d] is %s, which is every port of every node, and no alarm would be left of any: name the devices" $index (toJson $one)) }}
 {{- end }}
 {{- end }}
+{{- range $index, $one := $values.agent.storage }}
+{{- include "heddle.word" (list (printf "agent.storage[%d]" $index) $one "^[]A-Za-z0-9_.*?!^[-]+$" "the name of an RDMA device, with the shell's *, ? and [...], such as mlx5_2 or mlx5_[67]") }}
+{{- if regexMatch "^[*]+$" $one }}
+{{- fail (printf "agent.storage[%d] is %s, which is every NIC of every node, and no rail would be left of any: name the devices" $index (toJson $one)) }}
+{{- end }}
+{{- end }}
 {{- range $plugin, $one := $values.otherPlugins }}
 {{- include "heddle.word" (list (printf "otherPlugins.%s.image" $plugin) $one.image "^[^ ]*$" "an image with its registry and tag, without a space") }}
 {{- end }}

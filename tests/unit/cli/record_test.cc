@@ -28,9 +28,9 @@ class RecordCommand : public Stage {
     pod["metadata"]["labels"] = {{"app.kubernetes.io/name", "heddle"},
                                  {"app.kubernetes.io/component", "nodeagent"}};
     Json container{{"name", "nodeagent"}};
-    container["command"] =
-        Json::array({"heddle-nodeagent", "--node=$(NODE_NAME)", "--nvml=/host/", "--listen=:9559",
-                     "--lldpd-socket=/run/heddle-lldpd/lldpd.socket", "--uncabled=mlx5_1", "--follow-plans"});
+    container["command"] = Json::array({"heddle-nodeagent", "--node=$(NODE_NAME)", "--nvml=/host/",
+                                        "--listen=:9559", "--lldpd-socket=/run/heddle-lldpd/lldpd.socket",
+                                        "--uncabled=mlx5_1", "--storage=mlx5_2", "--follow-plans"});
     pod["spec"]["containers"] = Json::array({container});
     pod["spec"]["nodeName"] = node;
     pod["status"]["phase"] = phase;
@@ -60,7 +60,7 @@ TEST_F(RecordCommand, RunsTheAgentInItsPod) {
               ElementsAre("--kubeconfig", "/k", "--context", "prod", "-n", "heddle-system", "exec",
                           "heddle-nodeagent-c", "-c", "nodeagent", "--", "heddle-nodeagent", "--node=gpu-017",
                           "--nvml=/host/", "--lldpd-socket=/run/heddle-lldpd/lldpd.socket",
-                          "--uncabled=mlx5_1", "record", "-", "--scrub"));
+                          "--uncabled=mlx5_1", "--storage=mlx5_2", "record", "-", "--scrub"));
   EXPECT_THAT(output.err,
               AllOf(HasSubstr("by its agent, pod heddle-system/heddle-nodeagent-c"), Not(HasSubstr("Note"))));
   EXPECT_THAT(Run({.node = "gpu-017"}).err, HasSubstr("with --scrub it holds others"));

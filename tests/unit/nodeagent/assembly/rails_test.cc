@@ -136,6 +136,24 @@ TEST(Rails, KeepTheOnlyCardOfAGpuThatIsOfAnotherModelAndUp) {
       << "nothing says what a card of another model that is down would carry";
 }
 
+// Nothing that is measured tells it from the rail beside it.
+TEST(Rails, AreNotForWhatItsOwnerKeepsForStorage) {
+  const auto given = [](RailNic nic) {
+    nic.storage = true;
+    return nic;
+  };
+  EXPECT_THAT(RailsOf(2, {given(Cx7({kPix, kSys})), Cx7({kPix, kSys}), Cx7({kSys, kPix})}),
+              ElementsAre(-2, 0, 1));
+  EXPECT_THAT(RailsOf(1, {given(Cx7({kPix}, 25)), given(Cx7({kPix}, 0))}), ElementsAre(-2, -2))
+      << "whatever it carries";
+  EXPECT_THAT(RailsOf(2, {given(Cx7({kPix, kSys}, 800)), Cx7({kPix, kSys}), Cx7({kSys, kPix}, 200)}),
+              ElementsAre(-2, 0, 1))
+      << "nor is any NIC compared with it";
+  EXPECT_THAT(RailsOf(2, {given(Cx7({kPix, kPix})), Cx7({kNode, kSys}), Cx7({kSys, kNode})}),
+              ElementsAre(-2, 0, 1))
+      << "nor does its switch say how near a rail is";
+}
+
 TEST(Rails, AreForCardsThatAllHaveHalfOfWhatTheyCould) {
   EXPECT_THAT(RailsOf(2, {Cx7({kPix, kSys}, 200), Cx7({kSys, kPix}, 200)}), ElementsAre(0, 1));
 }
