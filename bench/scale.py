@@ -7,7 +7,7 @@ Several run one after the other on the same cluster; `memory` and `crowd` start 
   gang         one gang of 5,000 pods from its Job to its last bound pod, and the requests it takes
   repair       from a lost node to the new plan of the gang that ran on it
   memory       the extender's memory with a full cluster, and its restart
-  crowd        a small gang beside 100,000 pods that wait
+  crowd        a small gang beside 100,000 pods of gangs that are too large; with --waiting beside gangs that lack room
   flap         a NodeTopology that changes every second: CPU, writes, and repairs of others beside it
   mix          jobs come and go by published marginals until the cluster is fragmented
 
@@ -30,6 +30,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--gangs", type=int, default=60, help="of repair and flap")
     parser.add_argument("--failures", type=int, default=100, help="of repair; flap: a tenth of it")
+    parser.add_argument("--waiting", type=int, default=0,
+                        help="of crowd: so many gangs of 16 nodes that would fit the cluster and lack room, such as 200, in place "
+                             "of those that are too large for it")
     parser.add_argument("--minutes", type=float, default=10, help="of mix")
     parser.add_argument("--load", type=float, default=0.9, help="of mix: GPUs asked for, as a share of all")
     parser.add_argument("--faster", type=float, default=20, help="of mix: real seconds in one of the bench")
@@ -53,7 +56,10 @@ def measure(what, cluster, arguments):
     elif what == "memory":
         memory.measure(cluster, arguments.pods or 2 * nodes)
     elif what == "crowd":
-        crowd.measure(cluster, arguments.pods or 100_000, arguments.rounds)
+        if arguments.waiting:
+            crowd.measure_waiting(cluster, arguments.waiting, arguments.rounds)
+        else:
+            crowd.measure(cluster, arguments.pods or 100_000, arguments.rounds)
     elif what == "flap":
         flap.measure(cluster, min(arguments.gangs, nodes // 32), max(1, arguments.failures // 10))
     else:

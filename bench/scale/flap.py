@@ -6,7 +6,7 @@ import time
 
 from bed import path
 
-from .fleet import TEAM, Watch, cpu_seconds, percentile, scenario
+from .fleet import TEAM, Watch, cpu_seconds, extender_writes, percentile, scenario
 
 
 class Flapping(threading.Thread):
@@ -37,14 +37,6 @@ class Flapping(threading.Thread):
         self._over.set()
         self.join()
         assert not self.failed, self.failed
-
-
-def _writes(fleet):
-    """Writes of the extender so far: of Gangs, of pods."""
-    events = [event for event in fleet.plane.audit(user="system:serviceaccount:heddle-system:heddle-extender")
-              if event["verb"] in ("create", "update", "patch", "delete") and event["code"] in (200, 201)]
-    return (sum(event["resource"].startswith("gangs") for event in events),
-            sum(event["resource"].startswith("pods") for event in events), sum(event["resource"] == "events" for event in events))
 
 
 class Seen:
@@ -86,13 +78,13 @@ def _repair(fleet, chance, spare, seen):
 def _minute(fleet, chance, node, seconds, repairs):
     """CPU and writes of so many seconds in which nothing else happens, and then the times of some repairs."""
     fleet.settle()
-    before, busy, since = _writes(fleet), cpu_seconds(fleet.extender.pid), time.monotonic()
+    before, busy, since = extender_writes(fleet), cpu_seconds(fleet.extender.pid), time.monotonic()
     flapping = Flapping(fleet, node) if node else None
     if flapping:
         flapping.start()
     time.sleep(seconds)
     share = (cpu_seconds(fleet.extender.pid) - busy) / (time.monotonic() - since)
-    writes = [now - then for now, then in zip(_writes(fleet), before)]
+    writes = [now - then for now, then in zip(extender_writes(fleet), before)]
     seen = Seen(fleet.plane)
     times = [_repair(fleet, chance, node, seen) for _ in range(repairs)]
     seen.close()

@@ -35,6 +35,14 @@ def percentile(values, share):
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
 
 
+def extender_writes(fleet):
+    """Writes of the extender so far: of Gangs, of pods, of events."""
+    events = [event for event in fleet.plane.audit(user="system:serviceaccount:heddle-system:heddle-extender")
+              if event["verb"] in ("create", "update", "patch", "delete") and event["code"] in (200, 201)]
+    return (sum(event["resource"].startswith("gangs") for event in events),
+            sum(event["resource"].startswith("pods") for event in events), sum(event["resource"] == "events" for event in events))
+
+
 class Fleet:
     """
         with Fleet(5000, binaries) as fleet:
