@@ -32,7 +32,7 @@ def main():
     parser.add_argument("--failures", type=int, default=100, help="of repair; flap: a tenth of it")
     parser.add_argument("--waiting", type=int, default=0,
                         help="of crowd: so many gangs of 16 nodes that would fit the cluster and lack room, such as 200, in place "
-                             "of those that are too large for it")
+                             "of those that are too large for it; of repair: all of it again in a full cluster beside so many of them")
     parser.add_argument("--minutes", type=float, default=10, help="of mix")
     parser.add_argument("--load", type=float, default=0.9, help="of mix: GPUs asked for, as a share of all")
     parser.add_argument("--faster", type=float, default=20, help="of mix: real seconds in one of the bench")
@@ -52,7 +52,7 @@ def measure(what, cluster, arguments):
     elif what == "gang":
         gang.measure(cluster, arguments.pods or nodes // 16 * 16, arguments.rounds)
     elif what == "repair":
-        repair.measure(cluster, arguments.gangs, arguments.failures, arguments.seed)
+        repair.measure(cluster, arguments.gangs, arguments.failures, arguments.waiting, arguments.seed)
     elif what == "memory":
         memory.measure(cluster, arguments.pods or 2 * nodes)
     elif what == "crowd":
