@@ -96,6 +96,8 @@ Network::Fate Network::DrawFate(const HttpRequest& request) {
       {Fate::kCrashAfter, write ? weather_.crash_after : 0},
   };
   double drawn = random_.Unit();
+  if (write && request.target.find("/leases") == std::string::npos && ++writes_ == crash_at_)
+    return crash_after_ ? Fate::kCrashAfter : Fate::kCrashBefore;
   for (const auto& [fate, chance] : chances) {
     if (drawn < chance) return fate;
     drawn -= chance;

@@ -57,6 +57,14 @@ class Network {
   void Compact();
   void CutWatches();
 
+  // Writes that were sent so far, those of Leases left out.
+  std::uint64_t writes() const { return writes_; }
+  // Whoever sends the write of that number, from 1 on, is killed as it arrives, or once it has been carried out.
+  void CrashAtWrite(std::uint64_t number, bool carried_out) {
+    crash_at_ = number;
+    crash_after_ = carried_out;
+  }
+
   // To be called when an object of that kind has changed.
   void Changed(const kube::Resource& resource);
 
@@ -134,6 +142,8 @@ class Network {
   base::MonotonicTime down_until_{}, throttled_until_{}, slow_until_{};
   std::vector<std::shared_ptr<Watch>> watches_;
   std::map<const Process*, std::uint64_t> requests_;
+  std::uint64_t writes_ = 0, crash_at_ = 0;  // crash_at_ 0 = never
+  bool crash_after_ = false;
   Observer observer_;
 };
 

@@ -1,4 +1,5 @@
 // Scenes of a gang's life in the simulated cluster, in good weather: what a seed once found, told plainly.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -178,6 +179,100 @@ TEST(Life, GoesOnAfterTheLeaderWasKilled) {
       << SummaryOf(world, "second");
   EXPECT_EQ(SummaryOf(world, "first"), "Running 2/2");
   EXPECT_THAT(Broken(world), testing::IsEmpty());
+}
+
+// What of a gang's life did not come, empty: nothing; and the writes that it took.
+struct Lived {
+  std::string wrong;
+  std::uint64_t writes = 0;
+};
+
+// No write while nothing happens.
+bool ComesToRest(World& world) {
+  for (int look = 0; look < 5; ++look) {
+    const std::uint64_t before = world.checks().writes();
+    world.Pass(minutes(1));
+    if (world.checks().writes() == before) return true;
+  }
+  return false;
+}
+
+// One gang from its submission to the empty cluster, on three nodes of which it loses one; then a Job over all of them,
+// which a slot that leaked would be missing for.
+Lived WholeLife(World& world) {
+  const auto runs = [&world](const std::string& without) {
+    const std::vector<PodRow> pods = PodRows(world.server());
+    const auto sound = std::count_if(pods.begin(), pods.end(), [&without](const PodRow& pod) {
+      return !pod.terminating && !pod.finished() && !pod.node.empty() && pod.node != without;
+    });
+    return sound == 2 && SummaryOf(world, "train") == "Running 2/2";
+  };
+  const auto finished = [&world](const std::string& job) {
+    return IsFinished(world.server().Find(kube::kJobs, {kTeam, job}).value_or(Json()));
+  };
+  world.jobs().Submit({.name = "train", .pods = 2, .parallelism = "tp=8,dp=2"});
+  if (!world.Until([&] { return runs(""); }, minutes(5)))
+    return {"it does not start: " + SummaryOf(world, "train")};
+  const std::string lost = PodRows(world.server()).front().node;
+  world.kubelets().KillNode(lost);
+  if (!world.Until([&] { return runs(lost); }, minutes(20)))
+    return {"it is not repaired: " + SummaryOf(world, "train")};
+  world.kubelets().ReviveNode(lost);
+  if (!ComesToRest(world)) return {"it is written about for ever: " + world.checks().last_write()};
+  world.kubelets().LetAllEnd();
+  world.kubelets().Kick();
+  if (!world.Until([&] { return finished("train"); }, minutes(10)))
+    return {"it does not end: " + SummaryOf(world, "train")};
+  world.server().Remove(kube::kJobs, {kTeam, "train"});
+  const auto empty = [&world] {
+    return world.server().All(kube::kPods).empty() && world.server().All(extender::kGangs).empty();
+  };
+  if (!world.Until(empty, minutes(5))) return {"its pods or its Gang are left"};
+  const std::uint64_t writes = world.network().writes();
+  world.jobs().Submit({.name = "whole", .pods = 3, .parallelism = "tp=8,dp=3", .runs = seconds(5)});
+  if (!world.Until([&] { return finished("whole"); }, minutes(5)))
+    return {"a slot of it is left: " + SummaryOf(world, "whole")};
+  return {"", writes};
+}
+
+// The same life again and again, each time with the extender killed at the next of its writes.
+void DieAtEveryWrite(bool carried_out) {
+  const Setting setting{.cluster = "su:1 node:3 gpu:8 nic:8 rail:8 spine:2"};
+  std::uint64_t writes = 0;
+  {
+    Simulation simulation(1);
+    World world(simulation, setting, {});
+    const Lived lived = WholeLife(world);
+    ASSERT_EQ(lived.wrong, "");
+    ASSERT_THAT(Broken(world), testing::IsEmpty());
+    writes = lived.writes;
+  }
+  // The Gang, its plan, two pods let go, a status that runs, and for the repair a plan, a pod and a status again.
+  ASSERT_GE(writes, 8u);
+  testing::Test::RecordProperty("writes", std::to_string(writes));
+  for (std::uint64_t number = 1; number <= writes; ++number) {
+    std::vector<std::string> deaths;
+    Simulation simulation(1);
+    simulation.SetSink([&deaths](const std::string& line) {
+      if (line.find(" dies before ") != std::string::npos || line.find(" dies after ") != std::string::npos)
+        deaths.push_back(line);
+    });
+    World world(simulation, setting, {});
+    world.network().CrashAtWrite(number, carried_out);
+    const Lived lived = WholeLife(world);
+    SCOPED_TRACE(fmt::format("write {} of {}: {}", number, writes, deaths.empty() ? "" : deaths.front()));
+    EXPECT_EQ(deaths.size(), 1u);
+    EXPECT_EQ(lived.wrong, "");
+    EXPECT_THAT(Broken(world), testing::IsEmpty());
+  }
+}
+
+TEST(Life, OutlivesAnExtenderThatDiesBeforeAnyOfItsWrites) {
+  DieAtEveryWrite(false);
+}
+
+TEST(Life, OutlivesAnExtenderThatDiesAfterAnyOfItsWrites) {
+  DieAtEveryWrite(true);
 }
 
 }  // namespace
