@@ -88,7 +88,7 @@ class Measurement {
       limit_ = PciDistance::kSys;
       compute_ = RdmaWithin(limit_);
     }
-    KeepDarkRails();
+    KeepDimRails();
     KeepMainTransport();
     KeepFast();
   }
@@ -110,21 +110,23 @@ class Measurement {
     return best;
   }
 
-  // A node that boots while the leaves of its rails are off sees only its storage up.
-  void KeepDarkRails() {
+  // A node that boots while the leaves of its rails are off sees only its storage up, and storage may have twice the
+  // rate of the rails. It has fewer cards than there are GPUs, and the rails have one for each.
+  void KeepDimRails() {
     const int best = BestGbps();
     if (best == 0) return;
     const std::map<Chip, Kind> kinds = Kinds();
     const auto gpus = std::size_t(gpus_);
-    std::size_t lit = 0, dark = 0;
+    std::size_t lit = 0, most = 0;
     Chip rails;
     for (const auto& [chip, kind] : kinds) {
       if (kind.best_gbps * 2 > best) lit += kind.cards.size();
-      if (kind.best_gbps > 0 || kind.cards.size() <= dark) continue;
-      dark = kind.cards.size();
+      const bool dim = kind.best_gbps == 0 || kind.best_gbps * 2 == best;
+      if (!dim || kind.cards.size() <= most) continue;
+      most = kind.cards.size();
       rails = chip;
     }
-    if (dark < gpus || lit >= gpus) return;
+    if (most < gpus || lit >= gpus) return;
     std::erase_if(compute_, [&](std::size_t i) { return ChipOf(nics_[i]) != rails; });
   }
 

@@ -45,8 +45,9 @@ struct Rails {
 // rail. So a NIC that is down, has a port down or runs at exactly half of the best rate is compute if it is of a kind
 // (PCI id and board, where they are known) with one that runs at more; and also if some GPU has no such NIC as near,
 // unless it is down and its PCI id is another.
-// Where no link is up the kind with the most cards leads. Where none of a kind is up that has a card for each GPU, and
-// the cards that are up are fewer than GPUs, those that are up are for storage: rails whose leaves are off.
+// Where no link is up the kind with the most cards leads. Where a kind that has a card for each GPU is all down, or the
+// best of it has exactly half of the best rate, and the cards with more are fewer than GPUs, those are for storage: the
+// leaves of the rails are off, or storage is faster than they.
 //
 // A NIC that its owner keeps for storage is that, and counts for nothing else here.
 //

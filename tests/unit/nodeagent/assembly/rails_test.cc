@@ -202,6 +202,17 @@ TEST(Rails, StayWhereAllOfTheirLinksAreDownAndStorageIsUp) {
   }
 }
 
+TEST(Rails, StayWithTheCardsOfAllGpusWhereStorageHasTwiceTheirRate) {
+  const std::vector<PciDistance> first{kPix, kPix, kSys, kSys}, second{kSys, kSys, kPix, kPix};
+  EXPECT_THAT(RailsOf(4, {Bf3(first, 400), Cx7(first, 200), Cx7(first, 200), Bf3(second, 400),
+                          Cx7(second, 200), Cx7(second, 0)}),
+              ElementsAre(-2, 0, 1, -2, 2, 3));
+  EXPECT_THAT(RailsOf(2, {Bf3({kPix, kSys}, 400), Bf3({kSys, kPix}, 400), Cx7({kPix, kSys}, 200),
+                          Cx7({kSys, kPix}, 200)}),
+              ElementsAre(0, 1, -2, -2))
+      << "as many of the faster as GPUs";
+}
+
 TEST(Rails, AreNotTakenFromNicsThatAreUpByUnusedCards) {
   EXPECT_THAT(RailsOf(1, {Cx7({kNode}), Bf3({kNode}, 0), Bf3({kNode}, 0)}), ElementsAre(0, -2, -2));
 }
