@@ -155,7 +155,8 @@ TEST(LintCommand, LooksAtWhatAPortIsToGetWhereOnlyOthersOfItsNodeAreReported) {
   EXPECT_EQ(output.exit_code, Output::kRefused) << output.err;
   EXPECT_THAT(RulesOf(output), AllOf(Contains("pfc-several-classes"), Contains("pfc-without-watchdog"),
                                      Contains("mtu-small")));
-  for (const Json& finding : Json::parse(output.out).at("findings")) {
+  const Json said = Json::parse(output.out);
+  for (const Json& finding : said.at("findings")) {
     if (finding.at("rule") == "pfc-several-classes")
       EXPECT_EQ(finding.at("where"), "gpu-1 mlx5_1:1 (wanted)");
   }

@@ -362,6 +362,8 @@ TEST_F(SwitchReconcilerTest, OffersNoPatchOfASwitchWhoseNameIsInDoubt) {
   // Nor where only the FabricSwitches have one name, and the other was never heard.
   answers.erase("leaf-4");
   LookFor(75s);
+  Answers("leaf-3", true);
+  Reconcile();
   EXPECT_EQ(Reason(kRendered), "NameInDoubt");
   EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
   server.Remove(kFabricSwitches, {"", "leaf-4"});
@@ -374,12 +376,12 @@ TEST_F(SwitchReconcilerTest, OffersNoPatchOfASwitchWhoseNameIsInDoubt) {
 
 TEST_F(SwitchReconcilerTest, SaysWhatSonicsModelsHaveAgainstTheSwitchBesideItsPatch) {
   Make("leaf-3", crds::SwitchMode::kRender);
-  AnswersWith([](auto& tables) { tables["PFC_WD"]["Ethernet0"]["action"] = "ignore"; });
+  AnswersWith([](auto& tables) { tables["PFC_WD"]["Ethernet0"]["restoration_time"] = "70000"; });
   Reconcile();
   EXPECT_EQ(Reason(kRendered), "Faulty");
-  EXPECT_THAT(Message(kRendered), testing::AllOf(HasSubstr("PFC_WD|Ethernet0 action"),
+  EXPECT_THAT(Message(kRendered), testing::AllOf(HasSubstr("PFC_WD|Ethernet0 restoration_time"),
                                                  HasSubstr("sonic-pfcwd.yang"), HasSubstr("on the switch")));
-  EXPECT_THAT(TextOfMap("roce.txt"), HasSubstr("Fault: PFC_WD|Ethernet0 action: \"ignore\" is none of"));
+  EXPECT_THAT(TextOfMap("roce.txt"), HasSubstr("Fault: PFC_WD|Ethernet0 restoration_time: "));
   EXPECT_THAT(KeysOfMap(), Contains("roce.patch.json"));
   Answers("leaf-3", true);
   clock.Advance(10s);
