@@ -216,17 +216,17 @@ class Reader {
   }
 
   // By group, of which priority the pause is that it asks for: of the one that the map has for it, of several one with
-  // PFC. A priority that the map leaves out is the group's of its own number, where the map has none for that: the
-  // template names the lossless ones alone (sonic-buildimage, qos_config.j2).
+  // PFC, and of these the one of its own number. A priority that the map leaves out is the group's of its own number,
+  // where the map has none for that: the template names the lossless ones alone (sonic-buildimage, qos_config.j2).
   static PriorityTable PausesOf(const PriorityTable& groups, const lossless::PrioritySet& pfc) {
     PriorityTable pauses;
     pauses.fill(lossless::kNotSaid);
     for (int priority = 0; priority < kPriorities; ++priority) {
       const int group = groups[std::size_t(priority)];
       if (group == lossless::kNotSaid) continue;
+      const auto rank = [&pfc, group](int one) { return std::pair(pfc.Contains(one), one == group); };
       std::int8_t& pause = pauses[std::size_t(group)];
-      if (pause == lossless::kNotSaid || (pfc.Contains(priority) && !pfc.Contains(pause)))
-        pause = std::int8_t(priority);
+      if (pause == lossless::kNotSaid || rank(priority) > rank(pause)) pause = std::int8_t(priority);
     }
     for (int own = 0; own < kPriorities; ++own) {
       if (groups[std::size_t(own)] == lossless::kNotSaid && pauses[std::size_t(own)] == lossless::kNotSaid)

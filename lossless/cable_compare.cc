@@ -25,6 +25,12 @@ constexpr std::string_view kNotKnown = "not known";
 constexpr std::array<std::string_view, 9> kLossyAlone{
     "trust-not-dscp", "tos-nccl-differ", "data-lossy",   "pfc-without-watchdog", "cnp-lossless",
     "queue-differs",  "buffer-shared",   "buffer-empty", "queue-lossy"};
+// Those of them that one lossless priority of a switch may break while data is in another, which loses nothing.
+constexpr std::array<std::string_view, 2> kOfOnePriority{"buffer-empty", "queue-lossy"};
+
+bool IsOfOnePriority(std::string_view rule) {
+  return std::find(kOfOnePriority.begin(), kOfOnePriority.end(), rule) != kOfOnePriority.end();
+}
 
 // Of everything that settings say, eight bytes at a time: byte by byte, as FNV-1a, it was most of what a port cost. The
 // constant is splitmix64's (Steele, Lea, Flood 2014).
@@ -100,6 +106,15 @@ std::vector<CableFinding> FindingsOf(const Subject& subject) {
     one.next = std::move(finding.remedy);
     found.push_back(std::move(one));
   }
+  if (subject.end == End::kHost || !subject.settings.pfc) return found;
+  // Where every lossless priority breaks it data does, whichever of them it is in; else nobody knows by this end.
+  for (const std::string_view rule : kOfOnePriority) {
+    const auto of_rule = [rule](const CableFinding& one) { return one.rule == rule; };
+    if (std::count_if(found.begin(), found.end(), of_rule) >= subject.settings.pfc->size()) continue;
+    for (CableFinding& one : found) {
+      if (of_rule(one)) one.weight = LosslessVerdict::kLossless;
+    }
+  }
   return found;
 }
 
@@ -130,9 +145,10 @@ class Comparing {
 
  private:
   void OneEnd(const Subject& subject, bool both) {
+    // Of a switch whose host says what data is marked with Waiting() tells it, of the one priority that data is in.
+    const bool waits = both && subject.end == End::kSwitch && DataDscp(host_.settings);
     for (CableFinding& finding : FindingsOf(subject)) {
-      // Of a switch whose host is known Waiting() tells it, of the one group that data is in.
-      if (both && subject.end == End::kSwitch && finding.rule == "buffer-empty") continue;
+      if (waits && IsOfOnePriority(finding.rule)) continue;
       outcome_.findings.push_back(std::move(finding));
     }
   }
@@ -237,7 +253,7 @@ class Comparing {
     }
   }
 
-  // Where data waits on the switch, which queue a pause for it stops, and what its group has room for.
+  // Where data waits on the switch, which queue a pause for it stops, and whether its group and its queue hold it.
   void Waiting(int dscp) {
     const PortSettings& leaf = leaf_.settings;
     const int tc = leaf.dscp_to_priority ? (*leaf.dscp_to_priority)[std::size_t(dscp)] : kNotSaid;
@@ -252,8 +268,13 @@ class Comparing {
                fmt::format("on the switch a pause for priority {}, of data, stops no queue", group),
                "name its queue in MAP_PFC_PRIORITY_TO_QUEUE");
     // What has no PFC sends no pause, and is told by its own rule.
-    if (IsLossless(leaf, dscp) == std::optional(true) && leaf.buffer_bytes &&
-        (*leaf.buffer_bytes)[std::size_t(group)] == 0)
+    if (IsLossless(leaf, dscp) != std::optional(true)) return;
+    if (leaf.lossy_queues && leaf.lossy_queues->Contains(group))
+      Differs(
+          "queue-lossy", std::string(SettingName(Setting::kLossyQueues)), "-", Text(*leaf.lossy_queues),
+          fmt::format("the queue by which priority {}, of data, leaves the switch has a lossy buffer", group),
+          "give that queue a lossless profile: `kubectl heddle switch render`");
+    if (leaf.buffer_bytes && (*leaf.buffer_bytes)[std::size_t(group)] == 0)
       Differs(
           "buffer-empty", "bufferBytes", "-", "0",
           fmt::format("the switch has no room for what still arrives after a pause for priority {}", group),

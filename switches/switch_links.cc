@@ -161,6 +161,11 @@ class Comparing {
         NotSaid(Setting::kPauseToQueue,
                 fmt::format("at {} a pause for priority {} stops no queue", name, group),
                 "name its queue in MAP_PFC_PRIORITY_TO_QUEUE");
+      if (mine.lossy_queues && mine.lossy_queues->Contains(group))
+        Find(LosslessVerdict::kContradiction, "queue-lossy", std::string(SettingName(Setting::kLossyQueues)),
+             end == 0 ? Text(*mine.lossy_queues) : "-", end == 0 ? "-" : Text(*mine.lossy_queues),
+             fmt::format("the queue by which priority {} leaves {} has a lossy buffer", group, name),
+             "give that queue a lossless profile: `kubectl heddle switch render`");
       if (mine.buffer_bytes && (*mine.buffer_bytes)[std::size_t(group)] == 0)
         Find(LosslessVerdict::kContradiction, "buffer-empty", std::string(SettingName(Setting::kBufferBytes)),
              end == 0 ? "0" : "-", end == 0 ? "-" : "0",
@@ -193,12 +198,13 @@ class Comparing {
     }
   }
 
-  // What loses packets whatever the other end has. Watchdogs are told above, for both ends at once, and room by
-  // Path(), of the groups that lossless packets are in.
+  // What loses packets whatever the other end has. Watchdogs are told above, for both ends at once, and room and lossy
+  // queues by Path(), of the priorities that lossless packets are in.
   void Alone(int end) {
     const std::string& name = names_[std::size_t(end)];
     for (CableFinding& one : lossless::FindLossySettings(Of(end))) {
-      if (one.rule == "pfc-without-watchdog" || one.rule == "buffer-empty") continue;
+      if (one.rule == "pfc-without-watchdog" || one.rule == "buffer-empty" || one.rule == "queue-lossy")
+        continue;
       Find(LosslessVerdict::kContradiction, std::move(one.rule), std::move(one.setting),
            end == 0 ? one.leaf : "-", end == 0 ? "-" : one.leaf, fmt::format("{}: {}", name, one.leaf),
            std::move(one.next));

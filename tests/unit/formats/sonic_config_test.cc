@@ -167,6 +167,7 @@ TEST(SonicConfig, KnowsAGroupByThePauseThatAsksForIt) {
   EXPECT_EQ(template_map.buffer_bytes->at(3), 40'000);
   EXPECT_EQ(lossless::PriorityOf(port(R"({"2": "3", "3": "3"})", "3"), 26), 3) << "of several one with PFC";
   EXPECT_EQ(lossless::PriorityOf(port(R"({"2": "3", "3": "3"})", "2"), 26), 2);
+  EXPECT_EQ(lossless::PriorityOf(port(R"({"2": "3", "3": "3"})", "2,3"), 26), 3) << "of those its own";
 }
 
 TEST(SonicConfig, TakesAWatchdogForOneUnlessItOnlyTells) {

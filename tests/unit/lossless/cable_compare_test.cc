@@ -132,6 +132,39 @@ TEST(CableComparison, FindsEachContradiction) {
   }
 }
 
+TEST(CableComparison, TakesALossyQueueForALossOfItsOwnPriorityOnly) {
+  Bench bench;
+  bench.leaf.pfc = bench.leaf.watched = PrioritySet{3, 4};
+  bench.leaf.lossy_queues = PrioritySet{0, 1, 2, 4};
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless);
+  EXPECT_EQ(FindRule(bench.Outcome(), "queue-lossy"), nullptr);
+  bench.leaf.lossy_queues = PrioritySet{0, 1, 2, 3};
+  const CableOutcome outcome = bench.Outcome();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
+  const auto of_rule = [](const CableFinding& finding) { return finding.rule == "queue-lossy"; };
+  EXPECT_EQ(std::count_if(outcome.findings.begin(), outcome.findings.end(), of_rule), 1) << "told once";
+  EXPECT_EQ(FindRule(outcome, "queue-lossy")->leaf, "0,1,2,3");
+}
+
+// Nobody knows which priority data of a host is in that says nothing; but of one that is in none it is lost anyway.
+TEST(CableComparison, TellsOfAHostThatSaysNothingWhatLosesDataInEveryLosslessPriority) {
+  const auto verdict = [](const PrioritySet& lossy, const Numbers& bytes) {
+    PortSettings leaf;
+    leaf.pfc = PrioritySet{3, 4};
+    leaf.lossy_queues = lossy;
+    leaf.buffer_bytes = bytes;
+    SettingsPool pool;
+    Cable cable;
+    cable.leaf.settings = pool.Intern(leaf);
+    return CompareCable(pool, cable).verdict;
+  };
+  const Numbers room{0, 0, 0, 100'000, 100'000, 0, 0, 0};
+  EXPECT_EQ(verdict({0, 4}, room), LosslessVerdict::kUnproved);
+  EXPECT_EQ(verdict({0, 3, 4}, room), LosslessVerdict::kContradiction);
+  EXPECT_EQ(verdict({0}, {0, 0, 0, 100'000, 0, 0, 0, 0}), LosslessVerdict::kUnproved);
+  EXPECT_EQ(verdict({0}, {0, 0, 0, 0, 0, 0, 0, 0}), LosslessVerdict::kContradiction);
+}
+
 TEST(CableComparison, AsksNoRoomOfGroupsThatDataIsNotIn) {
   Bench bench;
   bench.leaf.pfc = bench.leaf.watched = PrioritySet{3, 4};

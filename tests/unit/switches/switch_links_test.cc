@@ -184,6 +184,8 @@ TEST_F(SwitchLinksTest, NameEveryOtherThingThatLosesPackets) {
   Spine() = Leaf();
   Spine().settings.lossy_queues = lossless::PrioritySet{3};
   EXPECT_EQ(First().findings.at(0).rule, "queue-lossy");
+  Spine().settings.lossy_queues = lossless::PrioritySet{0, 1, 2, 4, 5, 6, 7};
+  EXPECT_EQ(First().verdict, LosslessVerdict::kLossless) << "no lossless DSCP is in these";
   EXPECT_EQ(with([](auto& port) { port.fec = "none"; }), "fec");
   EXPECT_EQ(with([](auto& port) { port.fec = "auto"; }), "") << "the link is up";
   EXPECT_EQ(with([](auto& port) { port.bare = "has no PORT_QOS_MAP"; }), "settings");
