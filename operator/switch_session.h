@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,13 @@ struct SwitchWatch::Session {
   bool every_queue = true;
 
   bool asking_config = false;
+  // Of SONiC, what a reading that is under way has heard, JSON by table, and which tables are still to be asked for by
+  // themselves, the next one last.
+  std::map<std::string, std::string> tables;
+  std::vector<std::string> alone;
+  // Tables that it refuses for having no row, which SONiC does until 202311; looked for again from look_at on.
+  std::set<std::string> absent;
+  base::MonotonicTime look_at{};
   std::string system_name;  // of OpenConfig what it calls itself, by its LLDP; empty = it has not said
   // Settings that were read once and are others than those that count.
   std::shared_ptr<const switches::SonicAnswer> doubtful;
@@ -80,11 +88,16 @@ struct SwitchWatch::Session {
     client.reset();
     connected = connecting = asking_config = sampling = false;
     asking_ports = timeouts = 0;
+    tables.clear();
+    alone.clear();
+    absent.clear();
     counters.clear();
     uncounted.clear();
     flush_at = base::MonotonicTime::max();
     ++begun;
   }
+  // Nothing follows its tables, and which there are is known: a reading comes first, and asks for all.
+  bool MayFollow() const { return !asking_config && changes_stream == nullptr && changes_client != nullptr; }
   bool sonic() const { return object.spec.dialect == crds::SwitchDialect::kSonic; }
 };
 

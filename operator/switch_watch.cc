@@ -302,8 +302,7 @@ void SwitchWatch::Advance(Session& session) {
   if (!session.asking_config && now >= session.config_at) AskHow(session);
   if (session.sonic()) {
     if (session.counters_stream == nullptr && now >= session.subscribe_at) SubscribeCounters(session);
-    if (session.changes_stream == nullptr && session.changes_client != nullptr && now >= session.watch_at)
-      SubscribeChanges(session, 0);
+    if (session.MayFollow() && now >= session.watch_at) SubscribeChanges(session);
   }
   if (now >= session.flush_at || (!session.sampling && now >= session.ports_at)) {
     session.flush_at = base::MonotonicTime::max();
@@ -313,8 +312,7 @@ void SwitchWatch::Advance(Session& session) {
   if (!session.asking_config) next = std::min(next, session.config_at);
   if (!session.sampling && session.asking_ports == 0) next = std::min(next, session.ports_at);
   if (session.sonic() && session.counters_stream == nullptr) next = std::min(next, session.subscribe_at);
-  if (session.sonic() && session.changes_stream == nullptr && session.changes_client != nullptr)
-    next = std::min(next, session.watch_at);
+  if (session.sonic() && session.MayFollow()) next = std::min(next, session.watch_at);
   if (next != base::MonotonicTime::max())
     queue_.AddAfter(session.name, std::max(next - now, std::chrono::nanoseconds(1)));
 }
@@ -322,37 +320,81 @@ void SwitchWatch::Advance(Session& session) {
 void SwitchWatch::AskHow(Session& session) {
   session.asking_config = true;
   if (!session.sonic()) return AskLldp(session);
-  AskConfig(session, 0);
+  AskConfig(session);
 }
 
-void SwitchWatch::AskConfig(Session& session, int attempt) {
-  std::vector<std::vector<std::string>> tables;
-  for (const std::string& table : switches::SonicTablesOf(attempt)) tables.push_back({table});
-  session.client->Get(
-      RequestOf(switches::kConfigDatabase, tables), options_.call_timeout,
-      [this, attempt, post = Post(session)](auto said) {
-        auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
-        post([this, attempt, kept](Session& to) { TookConfig(to, std::move(*kept), attempt); });
-      });
-}
-
-void SwitchWatch::TookConfig(Session& session, base::Result<std::vector<Notice>> said, int attempt) {
-  // From all tables on each time: one that is made later counts.
-  if (!said && attempt + 1 < switches::kSonicTries && said.error().code == Code::kNotFound)
-    return AskConfig(session, attempt + 1);
-  session.asking_config = false;
+void SwitchWatch::AskConfig(Session& session) {
+  // Before it asks: what changes meanwhile is read after two seconds.
   session.config_at = clock_.Now() + Jittered(seconds(session.object.spec.poll_seconds));
-  if (!said) return Fail(session, said.error());
-  std::map<std::string, std::string> tables;
-  for (const std::string& table : switches::SonicConfigTables()) tables[table] = "{}";
-  for (const std::string& table : switches::SonicTablesOf(attempt)) tables.erase(table);
-  for (Notice& notice : *said) {
-    for (gnmi::Update& update : notice.updates) {
-      if (update.path.elems.size() == 1 && update.json)
-        tables[update.path.elems[0].name] = *std::move(update.json);
+  session.tables.clear();
+  session.alone.clear();
+  std::vector<std::string> tables;
+  for (const std::string& table : switches::SonicConfigTables()) {
+    if (session.absent.contains(table)) {
+      session.tables[table] = "{}";
+    } else {
+      tables.push_back(table);
     }
   }
-  auto text = switches::SonicConfigText(tables);
+  AskTables(session, tables);
+}
+
+void SwitchWatch::AskTables(Session& session, const std::vector<std::string>& tables) {
+  std::vector<std::vector<std::string>> paths;
+  paths.reserve(tables.size());
+  for (const std::string& table : tables) paths.push_back({table});
+  session.client->Get(RequestOf(switches::kConfigDatabase, paths), options_.call_timeout,
+                      [this, tables, post = Post(session)](auto said) {
+                        auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
+                        post([this, tables, kept](Session& to) { TookTables(to, tables, std::move(*kept)); });
+                      });
+}
+
+// Until 202311 one table without a row failed the whole Get by NOT_FOUND (sonic-gnmi e784b6f). So each is then asked
+// for by itself, once, and those that are refused so have no row. One may have been refused for another reason: they
+// are asked for again before settings that are new count, and now and then, since one may be made later.
+void SwitchWatch::TookTables(Session& session, const std::vector<std::string>& tables,
+                             base::Result<std::vector<Notice>> said) {
+  const bool together = tables.size() > 1;
+  const bool refused = !said && said.error().code == Code::kNotFound;
+  const base::MonotonicTime now = clock_.Now();
+  if (refused && together) {
+    const std::vector<std::string>& all = switches::SonicConfigTables();
+    session.tables.clear();
+    session.alone.assign(all.rbegin(), all.rend());
+    session.look_at = now + options_.look_again;
+  } else if (refused && !switches::EverySonicHas(tables.front())) {
+    session.absent.insert(tables.front());
+    session.tables[tables.front()] = "{}";
+  } else if (!said) {
+    return Fail(session, said.error());
+  } else {
+    if (!together) session.tables.erase(tables.front());  // an answer that cannot be read is not none
+    for (Notice& notice : *said) {
+      for (gnmi::Update& update : notice.updates) {
+        if (update.path.elems.size() == 1 && update.json)
+          session.tables[update.path.elems[0].name] = *std::move(update.json);
+      }
+    }
+    if (!together && session.absent.erase(tables.front()) > 0 && session.changes_stream != nullptr) {
+      session.changes_stream.reset();  // it does not follow this one
+      session.watch_at = now;
+    }
+    if (together && (session.doubtful != nullptr || now >= session.look_at)) {
+      session.alone.assign(session.absent.begin(), session.absent.end());
+      session.look_at = now + options_.look_again;
+    }
+  }
+  if (session.alone.empty()) return TookConfig(session);
+  const std::string next = std::move(session.alone.back());
+  session.alone.pop_back();
+  AskTables(session, {next});
+}
+
+void SwitchWatch::TookConfig(Session& session) {
+  session.asking_config = false;
+  auto text = switches::SonicConfigText(session.tables);
+  session.tables.clear();
   const auto said_so = [&](const auto& before) {
     return before != nullptr && text.has_value() && switches::SaysSame(*before, *text);
   };
@@ -463,9 +505,10 @@ void SwitchWatch::AskVersion(Session& session) {
                       });
 }
 
-void SwitchWatch::SubscribeChanges(Session& session, int attempt) {
+void SwitchWatch::SubscribeChanges(Session& session) {
   gnmi::SubscribeRequest request;
-  for (const std::string& table : switches::SonicTablesOf(attempt)) {
+  for (const std::string& table : switches::SonicConfigTables()) {
+    if (session.absent.contains(table)) continue;  // it would be refused for it
     gnmi::Subscription one;
     one.path = PathOf(switches::kConfigDatabase, {table});
     one.mode = gnmi::Subscription::Mode::kOnChange;
@@ -480,17 +523,14 @@ void SwitchWatch::SubscribeChanges(Session& session, int attempt) {
                       if (!*synced) return;
                       post([this](Session& to) {
                         to.config_at = std::min(to.config_at, clock_.Now() + kChangesSettle);
+                        to.look_at = clock_.Now();
                       });
                     },
                 .synced = [synced] { *synced = true; },
                 .ended =
-                    [this, post, attempt](const base::Status& why) {
-                      // As with the Get. Tables that are made later are polled.
-                      const bool fewer =
-                          attempt + 1 < switches::kSonicTries && !why && why.error().code == Code::kNotFound;
-                      post([this, fewer, attempt](Session& to) {
+                    [this, post](const base::Status&) {
+                      post([this](Session& to) {
                         to.changes_stream.reset();
-                        if (fewer) return SubscribeChanges(to, attempt + 1);
                         to.watch_at = clock_.Now() + Jittered(seconds(to.object.spec.poll_seconds));
                       });
                     }});

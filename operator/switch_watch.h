@@ -48,6 +48,9 @@ class SwitchWatch {
     std::size_t most_followed = 200;
     std::chrono::milliseconds call_timeout{20'000};
     std::chrono::seconds least_retry{2}, most_retry{60};
+    // Tables that a switch refuses for having no row are looked for again with the first reading after so long, and
+    // with each that something brings about: a change that it says, or settings that were read only once.
+    std::chrono::minutes look_again{5};
     // SONiC sends a notice for each path of a sample; so long after the last one it is whole.
     std::chrono::milliseconds settle{300};
   };
@@ -101,13 +104,16 @@ class SwitchWatch {
   bool ReadOneEndpoint(const std::stop_token& stop);
   void Advance(Session& session);
   void AskHow(Session& session);
-  void AskConfig(Session& session, int attempt);  // of switches::SonicTablesOf
+  void AskConfig(Session& session);
+  void AskTables(Session& session, const std::vector<std::string>& tables);
   void AskVersion(Session& session);
   void AskPorts(Session& session, bool queues);
   void SubscribeCounters(Session& session);
-  void SubscribeChanges(Session& session, int attempt);  // likewise
+  void SubscribeChanges(Session& session);
   void TookCapabilities(Session& session, const base::Result<gnmi::ServerCapabilities>& said);
-  void TookConfig(Session& session, base::Result<std::vector<gnmi::Notice>> said, int attempt);
+  void TookTables(Session& session, const std::vector<std::string>& tables,
+                  base::Result<std::vector<gnmi::Notice>> said);
+  void TookConfig(Session& session);
   void Doubt(Session& session, base::Result<std::string> text);
   void AskNeighbours(Session& session);
   void TookNeighbours(Session& session, const base::Result<std::vector<gnmi::Notice>>& said);

@@ -17,7 +17,6 @@ using crds::Json;
 
 constexpr const char* kMetadata = "DEVICE_METADATA";
 constexpr const char* kPort = "PORT";
-constexpr const char* kGroupOfPause = "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP";
 constexpr std::size_t kMaxWord = 128;
 
 std::string TextAt(const Json& tables, const char* table, const char* key, const char* field) {
@@ -54,7 +53,7 @@ const std::vector<std::string>& SonicConfigTables() {
                                                 "TC_TO_QUEUE_MAP",
                                                 "TC_TO_PRIORITY_GROUP_MAP",
                                                 "MAP_PFC_PRIORITY_TO_QUEUE",
-                                                kGroupOfPause,
+                                                "PFC_PRIORITY_TO_PRIORITY_GROUP_MAP",
                                                 "QUEUE",
                                                 "SCHEDULER",
                                                 "WRED_PROFILE",
@@ -67,14 +66,8 @@ const std::vector<std::string>& SonicConfigTables() {
   return kTables;
 }
 
-std::vector<std::string> SonicTablesOf(int attempt) {
-  const bool channels = attempt % 2 == 0, groups = attempt / 2 == 0;
-  std::vector<std::string> tables;
-  for (const std::string& table : SonicConfigTables()) {
-    if ((channels || !table.starts_with("PORTCHANNEL")) && (groups || table != kGroupOfPause))
-      tables.push_back(table);
-  }
-  return tables;
+bool EverySonicHas(std::string_view table) {
+  return table == kMetadata || table == kPort;
 }
 
 base::Result<std::string> SonicConfigText(const std::map<std::string, std::string>& tables) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -21,13 +22,9 @@ inline constexpr const char* kSonicModel = "sonic-db";  // by which Capabilities
 // All tables that how its ports are set is read from.
 const std::vector<std::string>& SonicConfigTables();
 
-// What of these to ask for. Many a switch has no port channel, and few but Mellanox's and Barefoot's have a map of
-// pauses to priority groups (sonic-buildimage, qos_config.j2); until 202311 either failed the whole request, by
-// NOT_FOUND and without saying which (sonic-gnmi e784b6f). So there are tries, from 0, to be made one after the other
-// until one is answered: all tables; without those of port channels; without the map; without either. What is left out
-// has no row.
-inline constexpr int kSonicTries = 4;
-std::vector<std::string> SonicTablesOf(int attempt);
+// Whether no SONiC is without a row of it: one that refuses such a table by itself cannot be read, and one that refuses
+// another has none.
+bool EverySonicHas(std::string_view table);
 
 struct SonicAnswer {
   formats::SonicConfig config;

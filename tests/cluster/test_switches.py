@@ -40,8 +40,9 @@ class FabricSwitchesTest(BedTestCase):
         made = [(name, name, "sonic") for name in LEAVES] + [("open-b", "tor-b", "openconfig")]
         cls.switches = Switches([leaf(hostname, name=name, dialect=dialect, ports=[dict(one) for one in ports],
                                       username="heddle", password="loom") for name, hostname, dialect in made] +
-                                [leaf("tor-a", name="old-a", ports=[dict(one) for one in ports], config=LOSSY_BUFFERS,
-                                      emptyTableFails=True, username="heddle", password="loom")])
+                                [leaf("tor-a", name=name, ports=[dict(one) for one in ports], config=config,
+                                      emptyTableFails=True, username="heddle", password="loom")
+                                 for name, config in (("old-a", LOSSY_BUFFERS), ("bare-a", {}))])
         cls.switches.__enter__()
         cls.addClassCleanup(cls.switches.close)
         cls.secret("leaf-login", username="heddle", password="loom")
@@ -288,16 +289,22 @@ class FabricSwitchesTest(BedTestCase):
         self.assertEqual([one["switchPort"] for one in worst], ["Ethernet0"])
         self.assertIn("gpu-777", worst[0]["message"])
 
+    def read_and_follow(self, name):
+        self.ask(name, name="tor-a", mode="Render", pollSeconds=600)
+        self.wait_condition(name, "Reachable", "True", "Answers")
+        said = self.wait_condition(name, "Lossless", "False", "Contradiction")
+        self.assertIn("DSCP 26", said["message"])
+        self.wait_condition(name, "Counted", "True")
+        # Long before the next poll: the subscription to the tables that it has stands.
+        self.apply_what_was_rendered(name)
+        self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
+
     def test_a_sonic_of_202311_is_read_and_followed_though_it_has_no_port_channel(self):
         # Nor does its LLDP see anybody. Either table is NOT_FOUND there, with all that is asked together with it.
-        self.ask("old-a", name="tor-a", mode="Render", pollSeconds=600)
-        self.wait_condition("old-a", "Reachable", "True", "Answers")
-        said = self.wait_condition("old-a", "Lossless", "False", "Contradiction")
-        self.assertIn("DSCP 26", said["message"])
-        self.wait_condition("old-a", "Counted", "True")
-        # Long before the next poll: the subscription without port channels stands.
-        self.apply_what_was_rendered("old-a")
-        self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
+        self.read_and_follow("old-a")
+
+    def test_a_sonic_of_202311_is_read_and_followed_though_it_has_no_buffers_either(self):
+        self.read_and_follow("bare-a")
 
     def test_tables_in_a_real_redis_are_read_and_what_redis_cli_writes_is_followed(self):
         there = Switches([leaf("tor-a", ports=[dict(one) for one in self.ports], username="heddle", password="loom")], redis=True)

@@ -23,6 +23,7 @@ struct FakeSwitch {
   std::map<std::string, base::Error> troubles;  // what a Get or a subscription with that path comes to
   std::set<std::string> unreadable;             // paths whose values nobody can read
   std::map<std::string, int> asked;             // how often a Get had that path
+  std::map<std::string, int> subscribed;        // likewise a subscription that was kept
   bool streams = false;                         // keeps subscriptions; else ends them as unknown
   int gets = 0, dials = 0;
   std::map<std::string, gnmi::StreamEvents> open;  // by the first path that was subscribed to
@@ -103,6 +104,8 @@ class FakeDialer final : public gnmi::Dialer {
       } else if (refused) {
         events.ended(base::Fail(*refused));
       } else {
+        for (const gnmi::Subscription& one : request.subscriptions)
+          ++there_.subscribed[gnmi::FormatPath(one.path)];
         events.synced();
         there_.open[path] = std::move(events);
       }

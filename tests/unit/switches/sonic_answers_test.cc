@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 namespace heddle::switches {
 namespace {
 
@@ -37,21 +35,6 @@ TEST(SonicAnswers, TellWhichPortChannelSaysTheMtu) {
   const auto read = ReadSonicText(*SonicConfigText(tables));
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(read->config.ports.at(0).settings.mtu, 1500);
-}
-
-TEST(SonicAnswers, AreAskedForWithoutWhatAnOldSwitchMayNotHaveTryByTry) {
-  EXPECT_EQ(SonicTablesOf(0), SonicConfigTables());
-  std::vector<std::set<std::string>> left_out;
-  for (int attempt = 0; attempt < kSonicTries; ++attempt) {
-    std::set<std::string>& out =
-        left_out.emplace_back(SonicConfigTables().begin(), SonicConfigTables().end());
-    for (const std::string& table : SonicTablesOf(attempt)) out.erase(table);
-  }
-  const std::set<std::string> channels{"PORTCHANNEL", "PORTCHANNEL_MEMBER"};
-  const std::set<std::string> groups{"PFC_PRIORITY_TO_PRIORITY_GROUP_MAP"};
-  std::set<std::string> either = channels;
-  either.insert(groups.begin(), groups.end());
-  EXPECT_EQ(left_out, (std::vector<std::set<std::string>>{{}, channels, groups, either}));
 }
 
 TEST(SonicAnswers, LeaveOutTablesThatAreEmptyHoweverTheyArePrinted) {
