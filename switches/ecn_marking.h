@@ -11,7 +11,8 @@
 namespace heddle::switches {
 
 // How a switch's port tells senders to slow down (ECN, WRED) before it pauses them. No packet is lost where it does
-// not, so no verdict about a cable depends on it; but then PFC alone holds senders back, and it stops whole ports.
+// not, so that contradicts no cable (where nobody says it, the cable is unproved); but then PFC alone holds senders
+// back, and it stops whole ports.
 enum class MarkingReason : std::uint8_t { kOff, kThresholds, kOtherThanPolicy };  // the gravest first
 std::string_view MarkingReasonName(MarkingReason reason);                         // "Off", "Thresholds", …
 
