@@ -449,6 +449,7 @@ GpuReadings NvmlGpus::Read() {
   if (const Return result = library_->count(&count); result != nvml::kSuccess) {
     readings.absent = fmt::format("NVML does not say how many GPUs there are: {}", nvml::Meaning(result));
     readings.problems.push_back(readings.absent);
+    if (events_ != nullptr) (void)library_->free_events(std::exchange(events_, nullptr));
     library_.reset();
     return readings;
   }

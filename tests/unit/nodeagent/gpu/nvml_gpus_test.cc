@@ -172,11 +172,12 @@ TEST(NvmlGpus, TakesAFabricThatTheDriverFailsToTellOfForNoOtherDomain) {
   problems.clear();
   EXPECT_EQ(DomainOf(one, "n", problems).missing(), Missing::kUnknown);
   EXPECT_THAT(problems, ElementsAre(HasSubstr("GPU 1 does not say which")));
+  bed.Write(bed.recorded());
+  EXPECT_EQ(gpus.Read().gpus, before.gpus);
+  bed.Misbehave("{fails: {nvmlDeviceGetGpuFabricInfoV: 999}}");
   problems.clear();
   EXPECT_EQ(DomainOf(NvmlGpus(test::Nvml()).Read().gpus, "n", problems).missing(), Missing::kUnknown)
       << "where it never said anything";
-  bed.Write(bed.recorded());
-  EXPECT_EQ(gpus.Read().gpus, before.gpus);
 }
 
 TEST(NvmlGpus, TakesAFabricThatADriverDoesNotKnowForNone) {
