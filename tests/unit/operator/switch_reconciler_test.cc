@@ -363,6 +363,7 @@ TEST_F(SwitchReconcilerTest, OffersNoPatchOfASwitchWhoseNameIsInDoubt) {
   answers.erase("leaf-4");
   LookFor(75s);
   Answers("leaf-3", true);
+  clock.Advance(10s);
   Reconcile();
   EXPECT_EQ(Reason(kRendered), "NameInDoubt");
   EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
