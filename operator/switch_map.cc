@@ -171,6 +171,10 @@ SwitchMap MapInDoubt(const SwitchTrouble& why) {
                   why.reason == "Stale" ? ": see Reachable for what keeps it from answering" : ""));
 }
 
+SwitchMap MapOfObserved() {
+  return Nothing("Observed", "the FabricSwitch is in mode Observe; in mode Render it is rendered again");
+}
+
 void SetRendered(const crds::FabricSwitch& object, const SwitchMap& map, const base::Result<Outcome>& written,
                  base::WallTime now, crds::FabricSwitchStatus& status) {
   crds::Condition condition{.type = std::string(kRendered)};

@@ -37,6 +37,9 @@ SwitchMap MapOf(const crds::FabricSwitch& fabric_switch, const switches::SonicAn
 // settings that are no longer there, and whoever applies it would not see that.
 SwitchMap MapInDoubt(const SwitchTrouble& why);
 
+// Of one in mode Observe, where something stands from when it was in mode Render.
+SwitchMap MapOfObserved();
+
 // Says in `status` how the map stands; `written`: what came of writing it, where it was to be written.
 void SetRendered(const crds::FabricSwitch& object, const SwitchMap& map, const base::Result<Outcome>& written,
                  base::WallTime now, crds::FabricSwitchStatus& status);

@@ -10,7 +10,6 @@
 
 #include "crds/keys.h"
 #include "operator/resources.h"
-#include "operator/switch_map.h"
 #include "operator/switch_status.h"
 
 namespace heddle::operators {
@@ -154,13 +153,14 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
     pass.Status(kFabricSwitches, object, StatusOf(object.status), crds::StatusApplyJson(wanted),
                 {object.status.conditions, wanted.status.conditions});
   }
-  for (const std::string& name : fabric_switches.unreadable) TellNotUnderstood(name, pass);
+  for (const std::string& name : fabric_switches.unreadable) TellNotUnderstood(name, pass, stop);
   if (!fabric_switches.read.empty()) pass.Take(Outcome{.again = UntilNextLook(*verdicts)});
   verdicts_.Set(std::move(verdicts));
   return pass.Sum();
 }
 
-void SwitchReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pass) {
+void SwitchReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pass,
+                                         const std::stop_token& stop) {
   const auto object = WhyNotRead(reads_.fabric_switches, name, &crds::FabricSwitchFromJson, AnySpec());
   if (!object) return;
   crds::FabricSwitch known = object->known;
@@ -171,6 +171,8 @@ void SwitchReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pa
   wanted.status = StatusOfNotUnderstood(
       known, NotUnderstoodMessage(object->why, "It is not asked, and no cable of it is compared"),
       clock_.WallNow());
+  EndMap(known, MapInDoubt({std::string(kNotUnderstood), "its FabricSwitch cannot be read: see Reachable"}),
+         wanted.status, pass, stop);
   pass.Status(kFabricSwitches, known, StatusOf(known.status), crds::StatusApplyJson(wanted),
               {known.status.conditions, wanted.status.conditions});
 }
@@ -179,16 +181,13 @@ void SwitchReconciler::WriteMaps(const std::vector<crds::FabricSwitch>& fabric_s
                                  const SwitchAnswers& answers, const std::vector<CabledNode>& nodes,
                                  const Policies<crds::LosslessPolicy>& policies, SwitchVerdicts& verdicts,
                                  PolicyPass& pass, const std::stop_token& stop) {
-  std::erase_if(maps_, [&](const auto& map) {
-    return std::none_of(fabric_switches.begin(), fabric_switches.end(), [&](const crds::FabricSwitch& one) {
-      return one.uid == map.first && one.spec.mode == crds::SwitchMode::kRender;
-    });
-  });
+  std::set<std::string> there;
+  for (const kube::ObjectPtr& object : reads_.fabric_switches.List()) there.insert(kube::Uid(*object));
+  std::erase_if(maps_, [&](const auto& map) { return !there.contains(map.first); });
   for (const crds::FabricSwitch& object : fabric_switches) {
     crds::FabricSwitchStatus& status = verdicts.statuses.at(object.name);
     if (object.spec.mode != crds::SwitchMode::kRender) {
-      status.render_config_map.clear();
-      std::erase_if(status.conditions, [](const auto& one) { return one.type == kRendered; });
+      EndMap(object, MapOfObserved(), status, pass, stop);
       continue;
     }
     const auto doubt = verdicts.doubts.find(object.name);
@@ -199,20 +198,40 @@ void SwitchReconciler::WriteMaps(const std::vector<crds::FabricSwitch>& fabric_s
     const SwitchMap map = doubt != verdicts.doubts.end()
                               ? MapInDoubt(doubt->second)
                               : MapOf(object, *answer->second.config, nodes, policies);
-    const base::MonotonicTime now = clock_.Now();
-    const auto known = maps_.find(object.uid);
-    // Only to take away what stands there is one written that has nothing of a policy.
-    const bool stands = known != maps_.end() || !object.status.render_config_map.empty();
-    base::Result<Outcome> written = Outcome{};
-    if ((map.any || stands) &&
-        (known == maps_.end() || known->second.data != map.data || now - known->second.at >= kLookEvery)) {
-      written = WriteMap(object, map.data, stop);
-      pass.Take(written);
-      if (written) maps_[object.uid] = {map.data, now};
-    }
+    const base::Result<Outcome> written = PutMap(object, map, pass, stop);
     SetRendered(object, map, written, clock_.WallNow(), status);
     if (written) status.render_config_map = map.any ? RenderMapName(object.name) : "";
   }
+}
+
+base::Result<Outcome> SwitchReconciler::PutMap(const crds::FabricSwitch& object, const SwitchMap& map,
+                                               PolicyPass& pass, const std::stop_token& stop) {
+  const base::MonotonicTime now = clock_.Now();
+  const auto known = maps_.find(object.uid);
+  // Only to take away what stands there is one written that has nothing of a policy.
+  const bool stands = known != maps_.end() || !object.status.render_config_map.empty();
+  if (!map.any && !stands) return Outcome{};
+  if (known != maps_.end() && known->second.data == map.data && now - known->second.at < kLookEvery)
+    return Outcome{};
+  base::Result<Outcome> written = WriteMap(object, map.data, stop);
+  pass.Take(written);
+  if (written) maps_[object.uid] = {map.data, now};
+  return written;
+}
+
+void SwitchReconciler::EndMap(const crds::FabricSwitch& object, const SwitchMap& map,
+                              crds::FabricSwitchStatus& status, PolicyPass& pass,
+                              const std::stop_token& stop) {
+  const auto known = maps_.find(object.uid);
+  // Its status may be behind what was written last.
+  const bool gone =
+      object.status.render_config_map.empty() && (known == maps_.end() || known->second.data == map.data);
+  base::Result<Outcome> written = Outcome{};
+  if (!gone) written = PutMap(object, map, pass, stop);
+  if (gone && known != maps_.end()) maps_.erase(known);
+  if (!written) return SetRendered(object, map, written, clock_.WallNow(), status);
+  status.render_config_map.clear();
+  std::erase_if(status.conditions, [](const auto& one) { return one.type == kRendered; });
 }
 
 base::Result<Outcome> SwitchReconciler::WriteMap(const crds::FabricSwitch& fabric_switch,

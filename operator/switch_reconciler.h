@@ -17,6 +17,7 @@
 #include "operator/outcome.h"
 #include "operator/policy_reads.h"
 #include "operator/policy_writes.h"
+#include "operator/switch_map.h"
 #include "operator/switch_verdicts.h"
 #include "operator/view.h"
 
@@ -45,8 +46,8 @@ class CurrentVerdicts {
 // Writes what both ends of the cables say into NodeTopology.spec.cables and into the statuses of FabricSwitches, each
 // on change only, a status at most once in 10 s; and of a switch in mode Render what it should have into a ConfigMap
 // beside us (RenderMapName), again every ten minutes, in case that somebody changed it. What stands there of a switch
-// that is no longer believed is taken away. Nothing is ever written to a switch. Where there is a switch, `again` says
-// when what it said is stale, or the next ten minutes are over.
+// that is no longer believed, or rendered, is taken away. Nothing is ever written to a switch. Where there is a switch,
+// `again` says when what it said is stale, or the next ten minutes are over.
 // Thread rule: Reconcile on one thread at a time.
 class SwitchReconciler {
  public:
@@ -80,11 +81,17 @@ class SwitchReconciler {
   std::set<std::string> Unheard(const std::vector<crds::FabricSwitch>& fabric_switches,
                                 const SwitchAnswers& answers);
   // In the status of a FabricSwitch that cannot be read, by name.
-  void TellNotUnderstood(const std::string& name, PolicyPass& pass);
+  void TellNotUnderstood(const std::string& name, PolicyPass& pass, const std::stop_token& stop);
   std::chrono::nanoseconds UntilNextLook(const SwitchVerdicts& verdicts) const;
   void WriteMaps(const std::vector<crds::FabricSwitch>& fabric_switches, const SwitchAnswers& answers,
                  const std::vector<CabledNode>& nodes, const Policies<crds::LosslessPolicy>& policies,
                  SwitchVerdicts& verdicts, PolicyPass& pass, const std::stop_token& stop);
+  // Where it is to be written: where it has something of a policy, or takes such a thing away, and nobody did just now.
+  base::Result<Outcome> PutMap(const crds::FabricSwitch& object, const SwitchMap& map, PolicyPass& pass,
+                               const std::stop_token& stop);
+  // Takes away what stands of a switch of which nothing is rendered any more, and what `status` says of it.
+  void EndMap(const crds::FabricSwitch& object, const SwitchMap& map, crds::FabricSwitchStatus& status,
+              PolicyPass& pass, const std::stop_token& stop);
   base::Result<Outcome> WriteMap(const crds::FabricSwitch& fabric_switch,
                                  const std::map<std::string, std::string>& data, const std::stop_token& stop);
 

@@ -375,6 +375,44 @@ TEST_F(SwitchReconcilerTest, OffersNoPatchOfASwitchWhoseNameIsInDoubt) {
   EXPECT_THAT(KeysOfMap(), Contains("roce.patch.json"));
 }
 
+TEST_F(SwitchReconcilerTest, TakesThePatchAwayOfASwitchThatIsObservedAgain) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  Reconcile();
+  ASSERT_THAT(KeysOfMap(), Contains("roce.patch.json"));
+  server.Edit(kFabricSwitches, {"", "leaf-3"}, [](Json& object) { object["spec"]["mode"] = "Observe"; });
+  Reconcile();  // its status waits for ten seconds; the patch goes at once
+  EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
+  EXPECT_THAT(TextOfMap("NOT-RENDERED.txt"), HasSubstr("mode Observe"));
+  server.ClearRequests();
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "");
+  EXPECT_EQ(StatusNow().render_config_map, "");
+  Answers("leaf-3", true);
+  LookFor(1200s);
+  EXPECT_THAT(WriteLines(), Not(Contains(HasSubstr("configmaps")))) << "it is taken away once";
+}
+
+TEST_F(SwitchReconcilerTest, TakesThePatchAwayOfASwitchThatItCannotReadAnyMore) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  Reconcile();
+  ASSERT_THAT(KeysOfMap(), Contains("roce.patch.json"));
+  server.Edit(kFabricSwitches, {"", "leaf-3"}, [](Json& object) { object["spec"]["role"] = "Hub"; });
+  answers.clear();  // nor does SwitchWatch ask it
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
+  const Json object = *server.Find(kFabricSwitches, {"", "leaf-3"});
+  EXPECT_EQ(kube::StringAt(object, {"status", "renderConfigMap"}), "");
+  EXPECT_EQ(kube::Condition(object, kRendered), nullptr);
+  server.Edit(kFabricSwitches, {"", "leaf-3"}, [](Json& mended) { mended["spec"]["role"] = "Leaf"; });
+  Answers("leaf-3", true);
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "Written");
+  EXPECT_THAT(KeysOfMap(), Contains("roce.patch.json"));
+}
+
 TEST_F(SwitchReconcilerTest, SaysWhatSonicsModelsHaveAgainstTheSwitchBesideItsPatch) {
   Make("leaf-3", crds::SwitchMode::kRender);
   AnswersWith([](auto& tables) { tables["PFC_WD"]["Ethernet0"]["restoration_time"] = "70000"; });
