@@ -5,48 +5,19 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "base/counted.h"
 #include "formats/sonic_steps.h"
 #include "lossless/policy.h"
-#include "switches/cables.h"
 #include "switches/render.h"
 
 namespace heddle::operators {
 namespace {
 
 constexpr const char* kNothing = "NOT-RENDERED.txt";  // no policy has such a name
+constexpr const char* kExplained = ".txt";            // behind the name of a policy
 constexpr std::size_t kMaxConditionMessage = 1024;    // the schema's
-
-// The ports of a switch on which cables of hosts end.
-struct HostCables {
-  int cables = 0;
-  std::map<std::string, std::set<std::string>> ports;  // by the one policy that selects the host's end
-};
-HostCables CablesOf(const crds::FabricSwitch& fabric_switch, const formats::SonicConfig& config,
-                    const std::vector<CabledNode>& nodes) {
-  std::vector<const crds::NodeTopology*> topologies;
-  std::map<std::string, const crds::NodeTopology*> by_name;
-  for (const CabledNode& node : nodes) {
-    topologies.push_back(node.topology.get());
-    by_name.emplace(node.name, node.topology.get());
-  }
-  const switches::KnownSwitch known{fabric_switch.spec.name, fabric_switch.spec.chassis_id, &config};
-  HostCables found;
-  for (const switches::NamedCable& cable :
-       switches::CompareBothEnds(topologies, std::span(&known, 1)).names) {
-    if (cable.at < 0) continue;
-    ++found.cables;
-    for (const crds::LosslessWish& wish : by_name.at(cable.node)->spec.lossless) {
-      const bool selects = wish.policies.size() == 1 &&
-                           std::find(wish.ports.begin(), wish.ports.end(), cable.port) != wish.ports.end();
-      if (selects) found.ports[wish.policies.front()].insert(cable.leaf_port);
-    }
-  }
-  return found;
-}
 
 // Why there is nothing to render, and what to do.
 std::string WhyNothing(int cables) {
@@ -60,6 +31,13 @@ std::string WhyNothing(int cables) {
   return "no host says by LLDP that a cable of its ends here, and only ports to hosts are rendered: ports to "
          "other switches are by `kubectl heddle switch render policy.yaml --config config_db.json "
          "--fabric-port PORT`";
+}
+
+std::string WhyLeftOut(const std::map<std::string, std::string>& doubted) {
+  return fmt::format("{} left out, of which LLDP says what cannot be: {}{}; follow {}",
+                     base::Counted(doubted.size(), "port"), doubted.begin()->second,
+                     doubted.size() > 1 ? fmt::format(" and {} more", doubted.size() - 1) : "",
+                     doubted.size() > 1 ? "these cables" : "this cable");
 }
 
 // In the place of what may stand in the ConfigMap.
@@ -95,7 +73,7 @@ std::string FirstOf(const std::vector<formats::SonicFault>& faults) {
 }
 
 void PutFailure(const std::string& policy, const std::string& why, SwitchMap& map) {
-  map.data[policy + ".txt"] = "Not rendered: " + why + "\n";
+  map.data[policy + kExplained] = "Not rendered: " + why + "\n";
   Complain(map, "NotRendered", fmt::format("LosslessPolicy {}: {}", policy, why));
 }
 
@@ -122,7 +100,7 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
                            "be reported: {}",
                            FirstOf(faults->made)),
                map);
-    map.data[policy.name + ".txt"] += LinesOf(faults->made);
+    map.data[policy.name + kExplained] += LinesOf(faults->made);
     return;
   }
   if (!faults->before.empty()) {
@@ -136,7 +114,7 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
   const formats::SonicSteps steps = formats::StepsOf(*patch);
   if (!steps.load.empty()) map.data[load] = steps.load;
   map.data[rest] = steps.patch;
-  map.data[policy.name + ".txt"] =
+  map.data[policy.name + kExplained] =
       fmt::format("{}: {} for LosslessPolicy {} on {}, profile {}\n{}\n", answer.config.hostname,
                   base::Counted(patch->lines.size(), "change"), policy.name,
                   base::Counted(ports.size(), "port"), profile.name,
@@ -148,19 +126,26 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
 
 }  // namespace
 
-SwitchMap MapOf(const crds::FabricSwitch& fabric_switch, const switches::SonicAnswer& answer,
-                const std::vector<CabledNode>& nodes, const Policies<crds::LosslessPolicy>& policies) {
+SwitchMap MapOf(const HostCables& cables, const switches::SonicAnswer& answer,
+                const Policies<crds::LosslessPolicy>& policies) {
   SwitchMap map{.any = true,
                 .good = true,
                 .reason = "Written",
                 .message = "what it should have is in the ConfigMap that renderConfigMap names"};
-  const HostCables found = CablesOf(fabric_switch, answer.config, nodes);
-  for (const auto& [name, ports] : found.ports) {
+  for (const auto& [name, ports] : cables.ports) {
     const auto policy = std::find_if(policies.read.begin(), policies.read.end(),
                                      [&, n = name](const auto& one) { return one.name == n; });
     if (policy != policies.read.end()) Put(*policy, ports, answer, map);
   }
-  if (map.data.empty()) return Nothing("NothingToRender", WhyNothing(found.cables));
+  const bool doubted = !cables.doubted.empty();
+  if (map.data.empty() && doubted) return Nothing("CablesInDoubt", WhyLeftOut(cables.doubted));
+  if (map.data.empty()) return Nothing("NothingToRender", WhyNothing(cables.cables));
+  if (!doubted) return map;
+  for (auto& [key, text] : map.data) {
+    if (!key.ends_with(kExplained)) continue;
+    for (const auto& [port, why] : cables.doubted) text += fmt::format("Left out: {}: {}\n", port, why);
+  }
+  Complain(map, "CablesInDoubt", WhyLeftOut(cables.doubted));
   return map;
 }
 

@@ -29,9 +29,9 @@ struct SwitchMap {
 };
 
 // For each policy that alone selects ports of hosts whose cables end on the switch the patch, and the same explained;
-// of ports to other switches nothing, as no policy selects them. Pure.
-SwitchMap MapOf(const crds::FabricSwitch& fabric_switch, const switches::SonicAnswer& answer,
-                const std::vector<CabledNode>& nodes, const Policies<crds::LosslessPolicy>& policies);
+// of ports to other switches nothing, as no policy selects them, and of those in doubt nothing either. Pure.
+SwitchMap MapOf(const HostCables& cables, const switches::SonicAnswer& answer,
+                const Policies<crds::LosslessPolicy>& policies);
 
 // Where a switch is not believed (SwitchVerdicts::doubts) there is no patch: it may be for another switch, or against
 // settings that are no longer there, and whoever applies it would not see that.

@@ -144,7 +144,7 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
     if (wanted == node.topology->spec.cables) continue;
     pass.Spec(node.name, nodes_.UidOf(node.name), CablesOf(node.topology->spec.cables), CablesOf(wanted));
   }
-  WriteMaps(fabric_switches.read, answers, nodes, policies, *verdicts, pass, stop);
+  WriteMaps(fabric_switches.read, answers, policies, *verdicts, pass, stop);
   for (const crds::FabricSwitch& object : fabric_switches.read) {
     crds::FabricSwitch wanted;
     wanted.name = object.name;
@@ -178,9 +178,8 @@ void SwitchReconciler::TellNotUnderstood(const std::string& name, PolicyPass& pa
 }
 
 void SwitchReconciler::WriteMaps(const std::vector<crds::FabricSwitch>& fabric_switches,
-                                 const SwitchAnswers& answers, const std::vector<CabledNode>& nodes,
-                                 const Policies<crds::LosslessPolicy>& policies, SwitchVerdicts& verdicts,
-                                 PolicyPass& pass, const std::stop_token& stop) {
+                                 const SwitchAnswers& answers, const Policies<crds::LosslessPolicy>& policies,
+                                 SwitchVerdicts& verdicts, PolicyPass& pass, const std::stop_token& stop) {
   std::set<std::string> there;
   for (const kube::ObjectPtr& object : reads_.fabric_switches.List()) there.insert(kube::Uid(*object));
   std::erase_if(maps_, [&](const auto& map) { return !there.contains(map.first); });
@@ -197,7 +196,7 @@ void SwitchReconciler::WriteMaps(const std::vector<crds::FabricSwitch>& fabric_s
     if (doubt == verdicts.doubts.end() && !read) continue;
     const SwitchMap map = doubt != verdicts.doubts.end()
                               ? MapInDoubt(doubt->second)
-                              : MapOf(object, *answer->second.config, nodes, policies);
+                              : MapOf(verdicts.host_cables[object.name], *answer->second.config, policies);
     const base::Result<Outcome> written = PutMap(object, map, pass, stop);
     SetRendered(object, map, written, clock_.WallNow(), status);
     if (written) status.render_config_map = map.any ? RenderMapName(object.name) : "";

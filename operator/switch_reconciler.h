@@ -84,8 +84,8 @@ class SwitchReconciler {
   void TellNotUnderstood(const std::string& name, PolicyPass& pass, const std::stop_token& stop);
   std::chrono::nanoseconds UntilNextLook(const SwitchVerdicts& verdicts) const;
   void WriteMaps(const std::vector<crds::FabricSwitch>& fabric_switches, const SwitchAnswers& answers,
-                 const std::vector<CabledNode>& nodes, const Policies<crds::LosslessPolicy>& policies,
-                 SwitchVerdicts& verdicts, PolicyPass& pass, const std::stop_token& stop);
+                 const Policies<crds::LosslessPolicy>& policies, SwitchVerdicts& verdicts, PolicyPass& pass,
+                 const std::stop_token& stop);
   // Where it is to be written: where it has something of a policy, or takes such a thing away, and nobody did just now.
   base::Result<Outcome> PutMap(const crds::FabricSwitch& object, const SwitchMap& map, PolicyPass& pass,
                                const std::stop_token& stop);

@@ -193,6 +193,8 @@ class Deciding {
     for (std::size_t i = 0; i < compared.names.size(); ++i) {
       const switches::NamedCable& name = compared.names[i];
       Take(*by_name.at(name.node), name, compared.cables[i].rail, compared.comparison.Of(i));
+      if (name.at >= 0)
+        TakeToRender(*by_name.at(name.node), name, compared.cables[i].leaf, compared.comparison.Of(i));
     }
     verdicts_.between = switches::FindSwitchLinks(asked);
     for (const switches::SwitchLink& link : verdicts_.between) TakeBetween(link);
@@ -240,6 +242,22 @@ class Deciding {
     reports_[node.name].Add(name.port, outcome.verdict,
                             crds::CountedPercent(policy->spec.counted, outcome.verdict), message);
     if (outcome.verdict == LosslessVerdict::kContradiction) Blame(name, worst->sentence);
+  }
+
+  void TakeToRender(const crds::NodeTopology& node, const switches::NamedCable& name,
+                    const lossless::CableEnd& leaf, const lossless::CableOutcome& outcome) {
+    const crds::FabricSwitch& there = *known_[std::size_t(name.at)].object;
+    if (there.spec.mode != crds::SwitchMode::kRender) return;
+    HostCables& cables = verdicts_.host_cables[there.name];
+    ++cables.cables;
+    // Of a switch that is known only a cable in doubt is ambiguous.
+    const bool doubted = !leaf.settings && leaf.settings.missing() == Missing::kAmbiguous;
+    const crds::LosslessPolicy* const policy = PolicyOf(node, name.port, policies_);
+    if (doubted) {
+      cables.doubted.emplace(name.leaf_port, outcome.findings.front().sentence);
+    } else if (policy != nullptr) {
+      cables.ports[policy->name].insert(name.leaf_port);
+    }
   }
 
   std::string MessageOfUnasked(const std::string& leaf) const {

@@ -60,6 +60,15 @@ struct CabledNode {
   std::shared_ptr<const crds::NodeTopology> topology;
 };
 
+// The cables of hosts that end on a switch, for what is rendered of its ports.
+struct HostCables {
+  int cables = 0;
+  std::map<std::string, std::set<std::string>> ports;  // by the one policy that selects the host's end
+  // Of which LLDP says what cannot be, so that nobody knows whose cable it is (switches/claims.h): why, as a sentence.
+  std::map<std::string, std::string> doubted;  // by port
+  friend bool operator==(const HostCables&, const HostCables&) = default;
+};
+
 // What is to stand in the specs of nodes and in the statuses of switches.
 struct SwitchVerdicts {
   std::map<std::string, std::vector<crds::CableReport>> reports;  // by node; every node is in it
@@ -70,6 +79,8 @@ struct SwitchVerdicts {
       rails;  // by node, of its worst cable on each
   // By FabricSwitch: why nothing is made of what it said. One that is silent as yet (Silent) is not among them.
   std::map<std::string, SwitchTrouble> doubts;
+  // By FabricSwitch in mode Render. One on which no cable of a host ends is not among them.
+  std::map<std::string, HostCables> host_cables;
   std::vector<switches::SwitchLink> between;  // of switches that are asked
   std::optional<base::WallTime> turns;        // when the next of them is stale, if its switch answers no more
 };

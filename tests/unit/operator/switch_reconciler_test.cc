@@ -464,6 +464,40 @@ TEST_F(SwitchReconcilerTest, SaysWhyThereIsNothingToRenderOfASwitch) {
   EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
 }
 
+TEST_F(SwitchReconcilerTest, RendersNoPortOfWhichNobodyKnowsWhoseCableEndsThere) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  AnswersWith([](auto& tables) {
+    tables["PORT"]["Ethernet4"] = tables["PORT"]["Ethernet0"];
+    tables["PORT"]["Ethernet4"]["alias"] = "etp2";
+  });
+  const auto put = [&](const std::string& name, const std::string& port) {
+    if (!server.Find(kube::kNodes, {"", name})) AddNode(name);
+    crds::NodeTopology node = CabledTopology(name);
+    node.status.node.nics[0].ports[0].leaf_port = topology::LeafPort{"leaf-3", port};
+    server.Put(kNodeTopologies, crds::ToJson(node));
+  };
+  put("gpu-017", "Ethernet0");
+  put("gpu-018", "Ethernet4");
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "Written");
+  EXPECT_THAT(TextOfMap("roce.txt"), HasSubstr("on 2 ports"));
+  // One of two cables was moved, and the agent of one host does not know.
+  put("gpu-019", "Ethernet4");
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "CablesInDoubt");
+  EXPECT_THAT(Message(kRendered), HasSubstr("1 port left out"));
+  EXPECT_THAT(TextOfMap("roce.txt"),
+              testing::AllOf(HasSubstr("on 1 port,"), HasSubstr("Left out: Ethernet4: gpu-018 mlx5_0:1 and "
+                                                                "gpu-019 mlx5_0:1 both say")));
+  EXPECT_THAT(TextOfMap("roce.patch.json"), Not(HasSubstr("Ethernet4")));
+  put("gpu-017", "Ethernet4");
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "CablesInDoubt");
+  EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
+}
+
 TEST_F(SwitchReconcilerTest, GivesWhatApplyPatchRefusesAKeyOfItsOwnWithTheCommandsInOrder) {
   AddPolicy(kLosslessPolicies, "roce",
             {{"switchMarking", {{"minBytes", 150000}, {"maxBytes", 1500000}, {"probabilityPercent", 100}}}});
