@@ -183,9 +183,11 @@ void SwitchReconciler::WriteMaps(const std::vector<crds::FabricSwitch>& fabric_s
   std::set<std::string> there;
   for (const kube::ObjectPtr& object : reads_.fabric_switches.List()) there.insert(kube::Uid(*object));
   std::erase_if(maps_, [&](const auto& map) { return !there.contains(map.first); });
+  std::erase_if(made_, [&](const auto& made) { return !there.contains(made.first); });
   for (const crds::FabricSwitch& object : fabric_switches) {
     crds::FabricSwitchStatus& status = verdicts.statuses.at(object.name);
     if (object.spec.mode != crds::SwitchMode::kRender) {
+      made_.erase(object.uid);
       EndMap(object, MapOfObserved(), status, pass, stop);
       continue;
     }
@@ -194,13 +196,31 @@ void SwitchReconciler::WriteMaps(const std::vector<crds::FabricSwitch>& fabric_s
     const bool read = answer != answers.end() && answer->second.config != nullptr;
     // What was rendered stays while it is too early to know better.
     if (doubt == verdicts.doubts.end() && !read) continue;
-    const SwitchMap map = doubt != verdicts.doubts.end()
-                              ? MapInDoubt(doubt->second)
-                              : MapOf(verdicts.host_cables[object.name], *answer->second.config, policies);
+    const SwitchMap map =
+        doubt != verdicts.doubts.end()
+            ? MapInDoubt(doubt->second)
+            : MadeMap(object, answer->second.config, std::move(verdicts.host_cables[object.name]), policies);
     const base::Result<Outcome> written = PutMap(object, map, pass, stop);
     SetRendered(object, map, written, clock_.WallNow(), status);
     if (written) status.render_config_map = map.any ? RenderMapName(object.name) : "";
   }
+}
+
+const SwitchMap& SwitchReconciler::MadeMap(const crds::FabricSwitch& object,
+                                           const std::shared_ptr<const switches::SonicAnswer>& answer,
+                                           HostCables cables,
+                                           const Policies<crds::LosslessPolicy>& policies) {
+  std::vector<crds::LosslessPolicySpec> specs;
+  for (const auto& [name, ports] : cables.ports) {
+    for (const crds::LosslessPolicy& policy : policies.read) {
+      if (policy.name == name) specs.push_back(policy.spec);
+    }
+  }
+  Made& made = made_[object.uid];
+  if (made.answer == answer && made.cables == cables && made.policies == specs) return made.map;
+  SwitchMap map = MapOf(cables, *answer, policies);
+  made = {answer, std::move(cables), std::move(specs), std::move(map)};
+  return made.map;
 }
 
 base::Result<Outcome> SwitchReconciler::PutMap(const crds::FabricSwitch& object, const SwitchMap& map,

@@ -86,6 +86,11 @@ class SwitchReconciler {
   void WriteMaps(const std::vector<crds::FabricSwitch>& fabric_switches, const SwitchAnswers& answers,
                  const Policies<crds::LosslessPolicy>& policies, SwitchVerdicts& verdicts, PolicyPass& pass,
                  const std::stop_token& stop);
+  // To hold a configuration against SONiC's models takes milliseconds, and most looks are for another reason: the map
+  // is made anew once something that it is made of is another.
+  const SwitchMap& MadeMap(const crds::FabricSwitch& object,
+                           const std::shared_ptr<const switches::SonicAnswer>& answer, HostCables cables,
+                           const Policies<crds::LosslessPolicy>& policies);
   // Where it is to be written: where it has something of a policy, or takes such a thing away, and nobody did just now.
   base::Result<Outcome> PutMap(const crds::FabricSwitch& object, const SwitchMap& map, PolicyPass& pass,
                                const std::stop_token& stop);
@@ -107,7 +112,14 @@ class SwitchReconciler {
     std::map<std::string, std::string> data;
     base::MonotonicTime at;
   };
-  std::map<std::string, WrittenMap> maps_;              // by the UID of the FabricSwitch
+  std::map<std::string, WrittenMap> maps_;  // by the UID of the FabricSwitch
+  struct Made {
+    std::shared_ptr<const switches::SonicAnswer> answer;  // the same settings keep their object
+    HostCables cables;
+    std::vector<crds::LosslessPolicySpec> policies;  // of those that `cables` names, in their order
+    SwitchMap map;
+  };
+  std::map<std::string, Made> made_;                    // likewise
   std::map<std::string, base::MonotonicTime> unheard_;  // since when, by UID
 };
 

@@ -464,6 +464,26 @@ TEST_F(SwitchReconcilerTest, SaysWhyThereIsNothingToRenderOfASwitch) {
   EXPECT_THAT(KeysOfMap(), ElementsAre("NOT-RENDERED.txt"));
 }
 
+TEST_F(SwitchReconcilerTest, RendersASwitchAnewOnceSomethingThatItIsMadeOfIsAnother) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  const auto answer = std::make_shared<switches::SonicAnswer>(*SonicAnswerOf("leaf-3", true));
+  answers["leaf-3"].config = answer;
+  Reconcile();
+  ASSERT_EQ(Reason(kRendered), "Written");
+  answer->text = "{";  // whoever reads it again would see that
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "Written");
+  AddPolicy(kLosslessPolicies, "roce", {{"countedCables", "LosslessOnly"}, {"cableMetres", 7}});
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "NotRendered") << "for another policy";
+  Answers("leaf-3", true);
+  clock.Advance(10s);
+  Reconcile();
+  EXPECT_EQ(Reason(kRendered), "Written") << "by another answer";
+}
+
 TEST_F(SwitchReconcilerTest, RendersNoPortOfWhichNobodyKnowsWhoseCableEndsThere) {
   Make("leaf-3", crds::SwitchMode::kRender);
   AnswersWith([](auto& tables) {
