@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/counted.h"
@@ -16,8 +18,14 @@ namespace heddle::operators {
 namespace {
 
 constexpr const char* kNothing = "NOT-RENDERED.txt";  // no policy has such a name
-constexpr const char* kExplained = ".txt";            // behind the name of a policy
-constexpr std::size_t kMaxConditionMessage = 1024;    // the schema's
+constexpr std::string_view kExplained = ".txt", kLoad = ".load.json", kPatch = ".patch.json";
+constexpr std::size_t kMaxKey = 253;                // of a ConfigMap
+constexpr std::size_t kMaxConditionMessage = 1024;  // the schema's
+
+// A policy's name may be as long as a whole key.
+std::string KeyOf(const std::string& policy, std::string_view what) {
+  return ShortName(policy, kMaxKey - kPatch.size()) + std::string(what);
+}
 
 // Why there is nothing to render, and what to do.
 std::string WhyNothing(int cables) {
@@ -31,6 +39,11 @@ std::string WhyNothing(int cables) {
   return "no host says by LLDP that a cable of its ends here, and only ports to hosts are rendered: ports to "
          "other switches are by `kubectl heddle switch render policy.yaml --config config_db.json "
          "--fabric-port PORT`";
+}
+
+// Of what goes to the switch, as far as there is any.
+bool IsPatch(const std::pair<const std::string, std::string>& text) {
+  return text.first.ends_with(kPatch) && text.second != "[]\n";
 }
 
 std::string WhyLeftOut(const std::map<std::string, std::string>& doubted) {
@@ -73,7 +86,7 @@ std::string FirstOf(const std::vector<formats::SonicFault>& faults) {
 }
 
 void PutFailure(const std::string& policy, const std::string& why, SwitchMap& map) {
-  map.data[policy + kExplained] = "Not rendered: " + why + "\n";
+  map.data[KeyOf(policy, kExplained)] = "Not rendered: " + why + "\n";
   Complain(map, "NotRendered", fmt::format("LosslessPolicy {}: {}", policy, why));
 }
 
@@ -100,7 +113,7 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
                            "be reported: {}",
                            FirstOf(faults->made)),
                map);
-    map.data[policy.name + kExplained] += LinesOf(faults->made);
+    map.data[KeyOf(policy.name, kExplained)] += LinesOf(faults->made);
     return;
   }
   if (!faults->before.empty()) {
@@ -110,11 +123,11 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
                          FirstOf(faults->before)));
   }
   const lossless::SwitchProfile& profile = switches::ProfileOf(answer);
-  const std::string load = policy.name + ".load.json", rest = policy.name + ".patch.json";
+  const std::string load = KeyOf(policy.name, kLoad), rest = KeyOf(policy.name, kPatch);
   const formats::SonicSteps steps = formats::StepsOf(*patch);
   if (!steps.load.empty()) map.data[load] = steps.load;
   map.data[rest] = steps.patch;
-  map.data[policy.name + kExplained] =
+  map.data[KeyOf(policy.name, kExplained)] =
       fmt::format("{}: {} for LosslessPolicy {} on {}, profile {}\n{}\n", answer.config.hostname,
                   base::Counted(patch->lines.size(), "change"), policy.name,
                   base::Counted(ports.size(), "port"), profile.name,
@@ -125,6 +138,14 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
 }
 
 }  // namespace
+
+std::string ShortName(const std::string& name, std::size_t max) {
+  if (name.size() <= max) return name;
+  // FNV-1a: of two long names that begin alike.
+  std::uint64_t hash = 14695981039346656037ull;
+  for (const char letter : name) hash = (hash ^ std::uint8_t(letter)) * 1099511628211ull;
+  return fmt::format("{}-{:016x}", name.substr(0, max - 17), hash);
+}
 
 SwitchMap MapOf(const HostCables& cables, const switches::SonicAnswer& answer,
                 const Policies<crds::LosslessPolicy>& policies) {
@@ -137,15 +158,19 @@ SwitchMap MapOf(const HostCables& cables, const switches::SonicAnswer& answer,
                                      [&, n = name](const auto& one) { return one.name == n; });
     if (policy != policies.read.end()) Put(*policy, ports, answer, map);
   }
+  std::string notes;
+  // Each is made against the settings as they are, and two that make the same table leave what the later one has.
+  if (std::count_if(map.data.begin(), map.data.end(), IsPatch) > 1)
+    notes +=
+        "Note: several LosslessPolicies have ports here: apply one, and the next once it was rendered anew\n";
+  for (const auto& [port, why] : cables.doubted) notes += fmt::format("Left out: {}: {}\n", port, why);
   const bool doubted = !cables.doubted.empty();
   if (map.data.empty() && doubted) return Nothing("CablesInDoubt", WhyLeftOut(cables.doubted));
   if (map.data.empty()) return Nothing("NothingToRender", WhyNothing(cables.cables));
-  if (!doubted) return map;
   for (auto& [key, text] : map.data) {
-    if (!key.ends_with(kExplained)) continue;
-    for (const auto& [port, why] : cables.doubted) text += fmt::format("Left out: {}: {}\n", port, why);
+    if (key.ends_with(kExplained)) text += notes;
   }
-  Complain(map, "CablesInDoubt", WhyLeftOut(cables.doubted));
+  if (doubted) Complain(map, "CablesInDoubt", WhyLeftOut(cables.doubted));
   return map;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -16,12 +17,16 @@
 
 namespace heddle::operators {
 
+// Of a name that is longer than that, its beginning with a hash of all of it. Requires: max > 17.
+std::string ShortName(const std::string& name, std::size_t max);
+
 // Condition type of FabricSwitch in mode Render: its ConfigMap has what it should have.
 inline constexpr std::string_view kRendered = "Rendered";
 
 // What a switch in mode Render is to have in its ConfigMap, and what its condition Rendered says of that.
 struct SwitchMap {
-  std::map<std::string, std::string> data;  // by key
+  // By key: the name of a policy, of a long one ShortName, with ".load.json", ".patch.json" or ".txt".
+  std::map<std::string, std::string> data;
   bool any = false;     // something of a policy is in it; else `data` only says why there is nothing
   bool good = false;    // the condition is True
   std::string reason;   // of the condition, one CamelCase word

@@ -60,13 +60,7 @@ std::set<std::string> NamesOf(const std::set<std::string>& unreadable, const Vie
 }  // namespace
 
 std::string RenderMapName(const std::string& fabric_switch) {
-  std::string name = std::string(kMapPrefix) + fabric_switch;
-  if (name.size() <= kMaxNameOfObject) return name;
-  // FNV-1a: of two long names that begin alike.
-  std::uint64_t hash = 14695981039346656037ull;
-  for (const char letter : fabric_switch) hash = (hash ^ std::uint8_t(letter)) * 1099511628211ull;
-  name.resize(kMaxNameOfObject - 17);
-  return fmt::format("{}-{:016x}", name, hash);
+  return ShortName(std::string(kMapPrefix) + fabric_switch, kMaxNameOfObject);
 }
 
 std::vector<CabledNode> SwitchReconciler::ReadNodes(bool any_switch) {

@@ -484,6 +484,40 @@ TEST_F(SwitchReconcilerTest, RendersASwitchAnewOnceSomethingThatItIsMadeOfIsAnot
   EXPECT_EQ(Reason(kRendered), "Written") << "by another answer";
 }
 
+TEST_F(SwitchReconcilerTest, APolicyWithALongNameHasKeysThatAConfigMapTakes) {
+  const std::string name(253, 'r');
+  AddPolicy(kLosslessPolicies, name, Json::object());
+  server.Edit(kNodeTopologies, {"", "gpu-017"},
+              [&](Json& object) { object["spec"]["lossless"][0]["policies"] = Json::array({name}); });
+  Make("leaf-3", crds::SwitchMode::kRender);
+  Reconcile();
+  const std::vector<std::string> keys = KeysOfMap();
+  EXPECT_THAT(keys, Contains(testing::EndsWith(".patch.json")));
+  for (const std::string& key : keys) EXPECT_LE(key.size(), 253u) << key;
+  EXPECT_NE(ShortName(name + "a", 242), ShortName(name + "b", 242));
+}
+
+TEST_F(SwitchReconcilerTest, SaysThatOfTwoPoliciesOnOneSwitchTheSecondIsToBeRenderedAnew) {
+  Make("leaf-3", crds::SwitchMode::kRender);
+  AnswersWith([](auto& tables) {
+    tables["PORT"]["Ethernet4"] = tables["PORT"]["Ethernet0"];
+    tables["PORT"]["Ethernet4"]["alias"] = "etp2";
+    tables["PORT_QOS_MAP"]["Ethernet0"]["pfc_enable"] = "4";
+  });
+  Reconcile();
+  ASSERT_THAT(TextOfMap("roce.txt"), Not(HasSubstr("several LosslessPolicies")));
+  AddPolicy(kLosslessPolicies, "other", Json::object());
+  AddNode("gpu-018");
+  crds::NodeTopology node = CabledTopology("gpu-018");
+  node.status.node.nics[0].ports[0].leaf_port = topology::LeafPort{"leaf-3", "Ethernet4"};
+  node.spec.lossless[0].policies = {"other"};
+  server.Put(kNodeTopologies, crds::ToJson(node));
+  clock.Advance(10s);
+  Reconcile();
+  for (const char* key : {"roce.txt", "other.txt"})
+    EXPECT_THAT(TextOfMap(key), HasSubstr("apply one, and the next once it was rendered anew")) << key;
+}
+
 TEST_F(SwitchReconcilerTest, RendersNoPortOfWhichNobodyKnowsWhoseCableEndsThere) {
   Make("leaf-3", crds::SwitchMode::kRender);
   AnswersWith([](auto& tables) {
