@@ -149,6 +149,7 @@ base::Status GangController::BeginToLead(const std::stop_token& stop) {
     queue_.AddAfter(std::string(kLeadKey), options_.settle);
     return {};
   }
+  releasing_.clear();  // of a time before, which may have no key any more
   TRY(cache_.ReadAll(stop), "begin to lead");
   read_in_term_ = term;
   Say("Started to lead identity=" + options_.identity);

@@ -75,8 +75,9 @@ class GangController {
   // A release that is done in slices.
   struct Releasing {
     std::vector<PodPatch> patches;
-    std::string gang;     // its "ns/name"
-    std::string version;  // the Gang's resourceVersion when it was decided
+    std::vector<std::string> nodes;  // of each; empty = it could not be used when that was decided
+    std::string gang;                // its "ns/name"
+    std::string version;             // the Gang's resourceVersion when it was decided
     std::uint64_t term = 0;
     base::MonotonicTime until;  // then it is decided anew
     std::size_t next = 0;       // of the patches

@@ -152,8 +152,16 @@ base::Status GangController::Release(const GangKey& key, const std::stop_token& 
   if (const base::Status made = MakeComputeDomain(look, stop); !made) {
     return Blamed(look, "NoComputeDomain", made.error(), stop);
   }
+  const std::vector<crds::PlacedPod> rows = crds::ToRows(*look.gang->status.placement);
+  std::vector<std::string> nodes;
+  nodes.reserve(release->patches.size());
+  for (const PodPatch& patch : release->patches) {
+    const std::string& node = rows[std::size_t(patch.rank)].node;
+    nodes.push_back(look.snapshot->Unusable(node).empty() ? node : std::string());
+  }
   return LetGo(key,
                {.patches = std::move(release->patches),
+                .nodes = std::move(nodes),
                 .gang = look.gang->ns + "/" + look.gang->name,
                 .version = look.gang->resource_version,
                 .term = read_in_term_,
@@ -190,15 +198,19 @@ base::Status GangController::LetGo(const GangKey& key, Releasing releasing, cons
 }
 
 // What is left of a release, where it still stands as it was decided: to look at all pods and Gangs again before each
-// slice would cost more than the slice.
+// slice would cost more than the slice. But no pod is sent to a node that is lost meanwhile: past the gate it can go
+// nowhere but to its substitutes.
 std::optional<GangController::Releasing> GangController::LeftToRelease(const GangKey& key) {
   const auto found = releasing_.find(key);
   if (found == releasing_.end()) return std::nullopt;
   Releasing left = std::move(found->second);
   releasing_.erase(found);
   const auto gang = cache_.GangOf(key);
-  const bool stands = left.term == read_in_term_ && clock_.Now() < left.until && gang != nullptr &&
-                      gang->resource_version == left.version;
+  bool stands = left.term == read_in_term_ && clock_.Now() < left.until && gang != nullptr &&
+                gang->resource_version == left.version;
+  const std::shared_ptr<const Snapshot> now = current();
+  for (std::size_t i = left.next; stands && now != nullptr && i < left.nodes.size(); ++i)
+    stands = left.nodes[i].empty() || now->Unusable(left.nodes[i]).empty();
   return stands ? std::optional(std::move(left)) : std::nullopt;
 }
 

@@ -89,6 +89,49 @@ TEST(Release, LetsTheRepairOfAnotherGangBePlannedBetweenTwoSlices) {
   EXPECT_THAT(cluster.Violations(), IsEmpty());
 }
 
+// What people do to a node, and back once the extender's cache has it. Time stands meanwhile.
+void EditNode(Cluster& cluster, RunningExtender& extender, const std::string& node,
+              const std::function<void(kube::Json&)>& change) {
+  const auto heard = [&] {
+    return extender.controller().MetricsText().find(
+               "heddle_extender_watch_age_seconds{resource=\"nodes\"} 0\n") != std::string::npos;
+  };
+  // The second is heard once the first was taken in.
+  for (const char* edit : {"first", "second"}) {
+    cluster.clock.Advance(milliseconds(10));
+    cluster.server.Edit(kube::kNodes, {"", node}, [&](kube::Json& object) {
+      change(object);
+      object["metadata"]["labels"]["edit"] = edit;
+    });
+    for (int i = 0; i < 5000 && !heard(); ++i) {
+      (void)cluster.server.WaitUntil([] { return false; }, milliseconds(2));
+    }
+  }
+}
+
+TEST(Release, SendsNoPodToANodeThatIsLostBetweenTwoSlices) {
+  Cluster cluster(kTwoUnits);
+  std::string lost;
+  std::atomic<bool> begun = false;
+  RunningExtender extender(cluster);
+  SlowPatches(cluster, [&] {
+    begun = true;
+    lost = crds::ToRows(*cluster.GangOf("big")->status.placement)[7].node;
+    EditNode(cluster, extender, lost,
+             [](kube::Json& node) { node["status"]["conditions"][0]["status"] = "False"; });
+  });
+  cluster.Submit(kBig);
+  ASSERT_TRUE(extender.Until([&] { return begun.load(); })) << cluster.Summary("big");
+  // From here on the patches alone move the time.
+  ASSERT_TRUE(
+      cluster.server.WaitUntil([&] { return cluster.Released("big") == 8; }, std::chrono::seconds(60)))
+      << cluster.Summary("big");
+  for (const kube::Json& pod : cluster.Pods("big"))
+    EXPECT_NE(ReadPod(pod).plan->node, lost) << kube::Name(pod);
+  EXPECT_EQ(cluster.GangOf("big")->status.placement->epoch, 2);
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
+}
+
 int PlansRefused(RunningExtender& extender) {
   const std::string text = extender.controller().MetricsText();
   const std::string name = "heddle_extender_plans_total{outcome=\"refused\"} ";
