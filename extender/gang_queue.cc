@@ -18,8 +18,9 @@ const kube::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume",
 
 constexpr std::chrono::seconds kSameReason{
     30};  // for so long the words of the same reason are kept as they are
-constexpr std::chrono::minutes kBoundFor{30};  // for so long what was read of a bound claim holds
-constexpr std::size_t kMostClaims = 50'000;    // remembered, beside those of one gang: 10 MB
+constexpr std::chrono::minutes kBoundFor{30};    // for so long what was read of a bound claim holds
+constexpr std::chrono::seconds kClaimAgain{30};  // so much later one that was not bound may be
+constexpr std::size_t kMostClaims = 50'000;      // remembered, beside those of one gang: 10 MB
 
 // Only a gang that would fit if others left has something to wait for.
 bool IsBlocked(placement::RefusalReason reason) {
@@ -129,7 +130,10 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
   // to leave, or kept from nodes, for pods that cannot start.
   if (plan != nullptr || blocked) {
     ASSIGN_OR_RETURN(const auto volumes, VolumeRefusal(look.members, stop));
-    if (volumes) return Refuse(look, volumes->reason, volumes->sentence, false, stop);
+    if (volumes) {
+      queue_.AddAfter(std::string(kPlanKey), kClaimAgain);  // claims are not watched
+      return Refuse(look, volumes->reason, volumes->sentence, false, stop);
+    }
   }
   if (plan != nullptr) {
     for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
