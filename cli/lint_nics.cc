@@ -189,7 +189,8 @@ std::vector<LintPort> PortsOf(const crds::NodeTopology& node) {
       LintPort port{
           node.name, node.name + " " + name, nic.role, nic.rail, {nic.transport, nic.pci_id, nic.driver}, {}};
       AddPolicies(node.spec.lossless, name, port.policies);
-      AddPolicies(node.status.lossless, name, port.policies);
+      // What its agent reports may be of a policy that selected it before, and for ever so of a dead node.
+      if (port.policies.empty()) AddPolicies(node.status.lossless, name, port.policies);
       ports.push_back(std::move(port));
     }
   }

@@ -307,6 +307,15 @@ TEST(LintCommand, FindsTwoPoliciesOfOneFileThatSelectOnePort) {
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0]["where"], "gpu-1 mlx5_0:1 and 1 more");
   EXPECT_EQ(found[1]["fact"], "both select gpu-1 mlx5_0:1 and 1 more ports");
+  // A node that was the other's, and whose agent has not said anything since.
+  const std::string moved = R"({"kind": "NodeTopology", "metadata": {"name": "gpu-2"},
+      "spec": {"lossless": [{"ports": ["mlx5_0:1"], "policies": ["b"], "generation": 1, "mode": "Apply"}]},
+      "status": {"observedAt": "2026-01-31T12:00:00Z", "hash": "0123456789abcdef",
+        "nvlinkDomainMissing": "NotApplicable", "nics": [
+          {"name": "mlx5_0", "role": "compute", "rail": 0, "transport": "RoCE",
+           "ports": [{"number": 1, "state": "Active", "leafMissing": "Unknown"}]}],
+        "lossless": [{"ports": ["mlx5_0:1"], "policy": "a", "generation": 1, "state": "Compliant"}]}})";
+  EXPECT_THAT(RulesOf(lint({policy("a", pool), policy("b", row), moved})), IsEmpty());
 }
 
 TEST(LintCommand, SaysThatNothingEndsAPauseOfNicsWithoutAWatchdog) {
