@@ -122,7 +122,7 @@ constexpr const char* kBnxtNoSwitch =
     "bnxt_re has one switch for all RoCE of the NIC (enable_cc), which is on, and none by priority: look "
     "with its maker's niccli";
 constexpr const char* kBnxtReadOnly =
-    "only read of bnxt_re: its debugfs takes a value without saying whether the firmware does; set it with "
+    "bnxt_re's debugfs is only read: it takes a value without saying whether the firmware does; set it with "
     "its maker's niccli";
 
 // Of Broadcom: see the header.
@@ -137,6 +137,7 @@ void ReadBnxt(const Place& place, const QosPort& port, QosReading& reading) {
     gap(Setting::kEcn, on.error().message);
   } else if (*on == 0) {
     reading.have.ecn = lossless::PrioritySet{};
+    reading.read_only.push_back({Setting::kEcn, fmt::format("enable_cc is 0, and {}", kBnxtReadOnly)});
   } else {
     gap(Setting::kEcn, kBnxtNoSwitch);
   }
@@ -144,6 +145,7 @@ void ReadBnxt(const Place& place, const QosPort& port, QosReading& reading) {
     const auto value = read(file);
     if (value && *value < end) {
       to = *value;
+      reading.read_only.push_back({setting, fmt::format("{} is {}, and {}", file, *value, kBnxtReadOnly)});
     } else {
       gap(setting,
           value ? fmt::format("{} is {}, and must be below {}", file, *value, end) : value.error().message);

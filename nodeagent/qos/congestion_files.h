@@ -19,7 +19,7 @@ namespace heddle::nodeagent {
 // Where both are there the first counts. A CNP has the priority of np_cnp_prio only where np_cnp_prio_mode is 0, which
 // writing it makes it.
 
-// Puts kEcn, kCnpDscp, kCnpPriority and kDcqcn into `reading`, or gaps.
+// Puts kEcn, kCnpDscp, kCnpPriority and kDcqcn into `reading`, or gaps; of Broadcom's into read_only, too.
 void ReadCongestion(const base::FileTree& files, const QosPort& port, QosReading& reading);
 
 // Writes those of `settings` that are of this kind, of DCQCN and ECN what differs. kUnimplemented: no such file.

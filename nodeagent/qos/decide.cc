@@ -122,15 +122,25 @@ class Judging {
       if (IsEssential(setting)) unread_.push_back(setting);
     }
     for (const lossless::Drift& drift : comparison.drifts) {
-      const auto unsupported = out_.record.unsupported.find(drift.setting);
-      if (unsupported != out_.record.unsupported.end()) {
-        gaps[drift.setting] = unsupported->second;
+      if (const std::string* why = WhyNotSettable(drift.setting); why != nullptr) {
+        gaps[drift.setting] = *why;
         if (!IsEssential(drift.setting)) continue;
         unsettable_.push_back(drift.setting);
       }
       report.drift.push_back(Since(drift));
     }
     for (const auto& [setting, reason] : gaps) report.gaps.push_back({setting, reason});
+  }
+
+  // What this port's driver said when it was to set it, or what was known before; null = nothing speaks against it.
+  const std::string* WhyNotSettable(Setting setting) const {
+    const auto& said = out_.record.unsupported;
+    if (const auto unsupported = said.find(setting); unsupported != said.end()) return &unsupported->second;
+    if (IsEssential(setting)) return nullptr;
+    for (const Gap& fixed : facts_.reading.read_only) {
+      if (fixed.setting == setting) return &fixed.reason;
+    }
+    return nullptr;
   }
 
   crds::PortDrift Since(const lossless::Drift& drift) const {

@@ -32,6 +32,8 @@ struct QosReading {
   bool gone = false;                // the interface is not there (any more); then have and gaps are empty
   std::optional<lossless::Fec> fec = std::nullopt;  // that its link runs with; no setting of ours
   bool roce1 = false;  // connections by rdma_cm are RoCE v1, and have.tos is 0 for that
+  // Of what stands in `have`, what no write of ours could change, and why; none that is essential (decide.h).
+  std::vector<lossless::Gap> read_only = {};
   friend bool operator==(const QosReading&, const QosReading&) = default;
 };
 

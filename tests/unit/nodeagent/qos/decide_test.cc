@@ -133,6 +133,28 @@ TEST_F(QosJudge, SaysOfAPortThatPausesThatNothingEndsItsPauses) {
   EXPECT_EQ(Judged().report.reason, "") << "nothing is paused";
 }
 
+TEST_F(QosJudge, WhatIsOnlyReadIsNoDriftThatAnybodyIsToSetBack) {
+  facts_.reading.read_only = {{Setting::kCnpDscp, "set it with niccli"}, {Setting::kMtu, "not so"}};
+  EXPECT_THAT(Judged().report.gaps, IsEmpty()) << "as wanted";
+  facts_.reading.have.cnp_dscp = 46;
+  for (const auto mode : {crds::LosslessMode::kObserve, crds::LosslessMode::kApply}) {
+    wish_.mode = mode;
+    // Also of a port that was compliant by an agent that could not read it.
+    for (const bool applied : {false, true}) {
+      record_ = Judged().record;
+      record_.applied = applied;
+      const Judgement judged = Judged();
+      EXPECT_EQ(judged.report.state, LosslessState::kCompliant) << applied;
+      EXPECT_THAT(judged.report.gaps, ElementsAre(lossless::Gap{Setting::kCnpDscp, "set it with niccli"}));
+      EXPECT_THAT(judged.report.drift, IsEmpty());
+      EXPECT_THAT(judged.to_set, IsEmpty());
+    }
+  }
+  record_ = {};
+  facts_.reading.have.mtu = 1500;
+  EXPECT_THAT(Judged().to_set, ElementsAre(Setting::kMtu)) << "no port is lossless without";
+}
+
 TEST_F(QosJudge, TheWriterOfWhatNeverWasSetIsNobody) {
   facts_.reading.have.mtu = 1500;
   facts_.writers[Setting::kMtu] = "manual";

@@ -502,10 +502,16 @@ TEST_F(Ports, CongestionControlOfBroadcomIsReadAndNotWritten) {
   const QosReading reading = io_->Read(port_);
   EXPECT_EQ(reading.have.cnp_dscp, 48);
   EXPECT_EQ(reading.have.cnp_priority, 7);
+  ASSERT_EQ(reading.read_only.size(), 2u);
+  EXPECT_EQ(reading.read_only[0].setting, Setting::kCnpDscp);
+  EXPECT_THAT(reading.read_only[0].reason,
+              HasSubstr("alt_vlan_dscp is 48, and bnxt_re's debugfs is only read"));
+  EXPECT_EQ(reading.read_only[1].setting, Setting::kCnpPriority);
   EXPECT_FALSE(reading.have.ecn) << "on, and nobody knows for which priority";
   EXPECT_THAT(GapOf(Setting::kEcn), HasSubstr("enable_cc"));
   Put(folder + "/enable_cc", "0");
   EXPECT_EQ(io_->Read(port_).have.ecn, lossless::PrioritySet{});
+  EXPECT_THAT(io_->Read(port_).read_only.front().reason, HasSubstr("enable_cc is 0"));
   Put(folder + "/alt_vlan_pcp", "9");
   EXPECT_THAT(GapOf(Setting::kCnpPriority), HasSubstr("alt_vlan_pcp is 9, and must be below 8"));
   PortSettings want;
