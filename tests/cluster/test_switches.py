@@ -97,12 +97,16 @@ class FabricSwitchesTest(BedTestCase):
         self.heddle.wait_for(there, f"{kind} of {name} to be {status} {reason or ''}: {self.switch(name).get('status')}", timeout=timeout)
         return condition(self.switch(name), kind)
 
+    def wait_lossy(self, name, why):
+        """Until its cables contradict for that reason: before the hosts' agents have done what they are told, it is another."""
+        self.wait_condition(name, "Lossless", "False", "Contradiction")
+        self.heddle.wait_for(lambda: why in condition(self.switch(name), "Lossless").get("message", ""), f"{name} to be lossy for {why}")
+
     def test_a_contradiction_is_told_with_both_ends_and_gone_once_the_switch_has_what_was_rendered(self):
         self.ask("tor-a", mode="Render")
         self.wait_condition("tor-a", "Reachable", "True", "Answers")
         # SONiC's own map puts DSCP 26 into a lossy class; the hosts send with it.
-        said = self.wait_condition("tor-a", "Lossless", "False", "Contradiction")
-        self.assertIn("DSCP 26", said["message"])
+        self.wait_lossy("tor-a", "DSCP 26")
         worst = self.switch("tor-a")["status"]["worstCables"][0]
         self.assertTrue(worst["host"] and worst["switch"] and worst["setting"], worst)
         entries = self.cables("gpu-001")
@@ -314,8 +318,7 @@ class FabricSwitchesTest(BedTestCase):
         peer = there["tor-a"]
         self.ask("tor-a", there=peer, mode="Render", pollSeconds=600,
                  tls={"serverName": peer.server_name, "caSecret": {"name": "redis-ca"}})
-        said = self.wait_condition("tor-a", "Lossless", "False", "Contradiction")
-        self.assertIn("DSCP 26", said["message"])
+        self.wait_lossy("tor-a", "DSCP 26")
         self.wait_condition("tor-a", "Counted", "True")
         # As a person on the switch would: of no peer's doing, and told by redis' own notifications long before the next poll.
         for rows in rendered_rows(self.rendered("tor-a"), "roce"):
