@@ -323,8 +323,8 @@ class FabricSwitchesTest(BedTestCase):
         # As a person on the switch would: of no peer's doing, and told by redis' own notifications long before the next poll.
         for rows in rendered_rows(self.rendered("tor-a"), "roce"):
             for key, fields in rows.items():
-                pairs = [word for field, value in fields.items() for word in (field, value)]
-                there.redis.cli("HSET", key, *pairs, database=4)
+                for field, value in fields.items():
+                    there.redis.cli(*(["HDEL", key, field] if value is None else ["HSET", key, field, value]), database=4)
         self.wait_condition("tor-a", "Lossless", "True", "Lossless", timeout=90)
         self.heddle.wait_for(lambda: self.verdicts() == {"Lossless"}, "the node to be told so")
 
