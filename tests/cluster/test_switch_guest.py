@@ -74,8 +74,10 @@ class SwitchGuestTest(GuestBed):
         return next((one for one in cables if PORT in one["ports"]), {})
 
     def be_as_two_defaults_contradict(self):
-        """What one NIC operator sets by itself: trust of DSCPs, PFC on 3, CNPs with DSCP 4, and a ToS of 0 as it was."""
+        """What one NIC operator sets by itself: trust of DSCPs, PFC on 3, CNPs with DSCP 4, and a ToS of 0 as it was. mlx5
+        gives what has PFC a buffer by itself, dcbdev does not."""
         self.guest.run("dcb app add dev dcb0 dscp-prio 0:0 3:3 4:0 && dcb pfc set dev dcb0 prio-pfc all:off 3:on && "
+                       "dcb buffer set dev dcb0 prio-buffer 3:1 buffer-size 1:131072 && "
                        f"echo 4 >{CNP_DSCP}")
 
     def send_with(self, tos):
