@@ -77,7 +77,7 @@ bool IsPacked(const Json& object) {
   return object.is_binary();  // no text is read as one
 }
 
-Json Unpacked(Json object) {
+Json Unpacked(const Json& object) {
   if (!IsPacked(object)) return object;
   const Bytes& bytes = object.get_binary();
   const Head head = HeadOf(bytes);

@@ -16,7 +16,7 @@ namespace heddle::kube {
 Json Packed(Json object);
 bool IsPacked(const Json& object);
 // As it was before; what is not packed comes back as it is. Of bytes that nobody packed, what can be read.
-Json Unpacked(Json object);
+Json Unpacked(const Json& object);
 
 // Whether two objects, both packed or both not, differ in nothing but metadata.resourceVersion.
 bool SameButVersion(const Json& a, const Json& b);

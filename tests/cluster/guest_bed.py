@@ -11,6 +11,7 @@ from urllib.parse import urlparse
 import yaml
 
 from bed import REPOSITORY, Heddle, path
+from bed.forward import PUMP
 from bed.heddle import CHART
 from bed.testing import BedTestCase, options
 
@@ -24,17 +25,8 @@ NODE = "gpu-guest"
 NEXT = "gpu-next"  # no more than its status: a node that waits for NODE
 PORT, NIC = "rxe0:1", "0000:01:00.0"
 # The guest reaches this machine's loopback at 10.0.2.2 (QEMU's user network); certificates are for 127.0.0.1.
-FORWARD = """
-import asyncio, sys
+FORWARD = PUMP + """
 port = int(sys.argv[1])
-async def pump(reader, writer):
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        pass
-    writer.close()
 async def serve(reader, writer):
     there, back = await asyncio.open_connection("10.0.2.2", port)
     await asyncio.gather(pump(reader, back), pump(there, writer))

@@ -7,6 +7,7 @@ import sys
 from urllib.parse import urlparse
 
 from bed import REPOSITORY, Heddle, path
+from bed.forward import PUMP
 from bed.process import run
 from bed.testing import BedTestCase, options
 
@@ -16,17 +17,8 @@ from infiniband import PRELOAD, Fabric, fat_tree  # noqa: E402  pylint: disable=
 
 NODE = "gpu-ib"
 # The fabric has a network namespace of its own, and the API server listens outside: a socket of the file system leads out.
-FORWARD = """
-import asyncio, sys
+FORWARD = PUMP + """
 end, file, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
-async def pump(reader, writer):
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        pass
-    writer.close()
 async def serve(reader, writer):
     there, back = await (asyncio.open_unix_connection(file) if end == "inner" else asyncio.open_connection("127.0.0.1", port))
     await asyncio.gather(pump(reader, back), pump(there, writer))
