@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/counted.h"
+#include "base/shell_word.h"
 #include "cli/bench_manifest.h"
 #include "cli/bench_view.h"
 #include "cli/explain_target.h"
@@ -114,9 +115,7 @@ std::string ShellWord(const std::string& text) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=@+";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
+  return base::ShellQuoted(text);
 }
 
 // What was looked at in place of a cluster, as it was typed: what was measured is held against the same.

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/shell_word.h"
 #include "formats/printable.h"
 #include "formats/sonic_tables.h"
 
@@ -32,9 +33,7 @@ std::vector<std::string> PartsOf(std::string_view pointer) {
 
 // As a shell takes it for one word, whatever a switch has in its tables.
 std::string Quoted(const std::string& word) {
-  std::string quoted = "'";
-  for (const char c : Printable(word, 255)) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
+  return base::ShellQuoted(Printable(word, 255));
 }
 
 void Load(const PatchLine& line, Json& config) {
