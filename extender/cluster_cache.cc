@@ -472,6 +472,10 @@ std::set<GangKey> ClusterCache::AllGangs() {
   return keys;
 }
 
+std::vector<Shared<crds::Gang>> ClusterCache::Gangs() {
+  return parsed_gangs_.All(gang_view_.List());
+}
+
 void ClusterCache::SetStaleNodes(std::set<std::string> nodes) {
   {
     const std::lock_guard lock(mutex_);

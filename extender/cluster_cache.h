@@ -68,7 +68,8 @@ class ClusterCache {
   // Whether a pod of any gang of this owner, by GangKey::owner_uid, is live or still holds its node's GPUs.
   bool HasPods(const std::string& ns, const std::string& owner_uid) const;
   bool KnowsGangPod(const std::string& uid) const;
-  std::set<GangKey> AllGangs();  // those with pods and those with an object
+  std::set<GangKey> AllGangs();             // those with pods and those with an object
+  std::vector<Shared<crds::Gang>> Gangs();  // those with an object
   // `without`: a gang whose own reservation is to be left out.
   SnapshotInputs Inputs(const std::optional<GangKey>& without);
   void SetStaleNodes(std::set<std::string> nodes);

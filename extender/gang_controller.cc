@@ -97,7 +97,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     return {};
   }
   if (key == kCountKey) {
-    metrics_.Gangs(CountGangs(Inputs(std::nullopt).gangs));
+    metrics_.Gangs(CountGangs(cache_.Gangs()));
     return {};
   }
   if (key == kLeadKey && !leading_) {
@@ -129,7 +129,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
   if (key == kSettleKey) {
     cache_.SettleOverdue(stop);
     if (options_.mode == Mode::kObserve) {
-      for (const crds::Gang& gang : SurplusObservations(Inputs(std::nullopt).gangs)) {
+      for (const crds::Gang& gang : SurplusObservations(cache_.Gangs())) {
         TRY(Delete(gang, "newer observations take its place", stop));
       }
     }
@@ -174,7 +174,7 @@ void GangController::PublishSnapshot() {
 void GangController::CapacityChanged() {
   if (!may_write()) return;
   const std::shared_ptr<const Snapshot> snapshot = current();
-  for (const auto& gang : cache_.Inputs(std::nullopt).gangs) {
+  for (const auto& gang : cache_.Gangs()) {
     const auto& conditions = gang->status.conditions;
     if (crds::IsTrue(conditions, crds::kEnded)) continue;
     const bool told = gang->status.reason != kNodeLost && !StandsOn(*gang, snapshot->silent) &&

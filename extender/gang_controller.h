@@ -9,6 +9,9 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "extender/cluster_cache.h"
 #include "extender/gang_decision.h"
@@ -72,12 +75,15 @@ class GangController {
     KeptNodes emptied;         // those of them that others are made to leave
     bool making_room = false;  // for one gang at a time
   };
+  // Who holds slots by which plan: UIDs of Gangs with their plans' epochs and times, sorted.
+  using Plans = std::vector<std::tuple<std::string, std::int64_t, std::optional<base::WallTime>>>;
   // A release that is done in slices.
   struct Releasing {
     std::vector<PodPatch> patches;
     std::vector<std::string> nodes;  // of each; empty = it could not be used when that was decided
     std::string gang;                // its "ns/name"
     std::string version;             // the Gang's resourceVersion when it was decided
+    Plans plans;                     // all that stood then
     std::uint64_t term = 0;
     base::MonotonicTime until;  // then it is decided anew
     std::size_t next = 0;       // of the patches
@@ -122,6 +128,7 @@ class GangController {
   base::Status Release(const GangKey& key, const std::stop_token& stop);
   base::Status LetGo(const GangKey& key, Releasing releasing, const std::stop_token& stop);
   std::optional<Releasing> LeftToRelease(const GangKey& key);
+  Plans PlansThatStand();
   std::string OtherGangOf(const kube::Json& rank_file, const crds::Gang& gang);
   base::Status WriteRankFile(const Look& look, const std::stop_token& stop);
   base::Status MakeComputeDomain(const Look& look, const std::stop_token& stop);

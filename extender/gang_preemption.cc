@@ -241,7 +241,7 @@ base::Status GangController::Preempt(const Look& look, const std::vector<Holding
 base::Status GangController::YieldAll(const std::stop_token& stop) {
   if (!options_.preemption) return {};
   base::Status all;
-  for (const auto& gang : Inputs(std::nullopt).gangs) {
+  for (const auto& gang : cache_.Gangs()) {
     if (!may_write() || stop.stop_requested()) return {};
     if (!IsPreempted(*gang) || crds::IsTrue(gang->status.conditions, crds::kEnded)) continue;
     if (base::Status one = YieldOne(*gang, stop); !one) all = std::move(one);
@@ -280,7 +280,7 @@ base::Status GangController::YieldOne(const crds::Gang& gang, const std::stop_to
       if (IsSuspended(*chain.owners.back())) return {};
     }
   }
-  if (!Needed(gang, Inputs(std::nullopt).gangs)) {
+  if (!Needed(gang, cache_.Gangs())) {
     return Spare(gang, "NotNeeded", "the room is not needed any more", stop);
   }
   const Yield yield = HowToYield(chain, pods);

@@ -58,7 +58,7 @@ std::vector<GangKey> GangController::WaitingInOrder() {
   using Place = std::tuple<bool, std::int64_t, base::WallTime, GangKey>;
   std::vector<Place> places;
   std::map<GangKey, std::shared_ptr<const crds::Gang>> gangs;
-  for (const auto& gang : cache_.Inputs(std::nullopt).gangs) gangs.emplace(KeyOfGang(*gang), gang);
+  for (const auto& gang : cache_.Gangs()) gangs.emplace(KeyOfGang(*gang), gang);
   for (const auto& [key, told] : waiting_) {
     const auto gang = gangs.find(key);
     if (gang == gangs.end()) {

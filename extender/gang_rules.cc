@@ -31,11 +31,13 @@ std::string Names(const std::vector<std::string>& names) {
 
 // Of two plans over the same GPUs the later one gives way; of two from the same second, the one with the
 // later UID. Before age comes what a pod was told: a rank that comes again after it had succeeded, and after its slot
-// was given away, must not take it from a pod that is on its way there.
+// was given away, must not take it from a pod that is on its way there. And then a gang of which others were let go:
+// an older plan that lands late would leave both in halves, and one with all pods at the gate is made anew for nothing.
 bool TheirsComesFirst(const GangInput& input, const Hold& hold, bool told) {
   const auto ours = input.gang->status.planned_at;
   if (hold.source != Hold::Source::kReserved) return true;
   if (hold.told != told) return hold.told;
+  if (const bool begun = input.members.HasPastTheGate(); hold.begun != begun) return hold.begun;
   if (!ours || !hold.planned_at) return true;
   if (*hold.planned_at != *ours) return *hold.planned_at < *ours;
   return hold.owner_uid < input.members.key.owner_uid;

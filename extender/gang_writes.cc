@@ -1,4 +1,6 @@
 // The writes of the gang controller: each is one request, or one a pod.
+#include <algorithm>
+
 #include "base/counted.h"
 #include "extender/compute_domain.h"
 #include "extender/gang_controller.h"
@@ -164,6 +166,7 @@ base::Status GangController::Release(const GangKey& key, const std::stop_token& 
                 .nodes = std::move(nodes),
                 .gang = look.gang->ns + "/" + look.gang->name,
                 .version = look.gang->resource_version,
+                .plans = PlansThatStand(),
                 .term = read_in_term_,
                 .until = clock_.Now() + kReleaseStands},
                stop);
@@ -198,8 +201,9 @@ base::Status GangController::LetGo(const GangKey& key, Releasing releasing, cons
 }
 
 // What is left of a release, where it still stands as it was decided: to look at all pods and Gangs again before each
-// slice would cost more than the slice. But no pod is sent to a node that is lost meanwhile: past the gate it can go
-// nowhere but to its substitutes.
+// slice would cost more than the slice. But no pod is sent to a node that is lost meanwhile, since past the gate it can
+// go nowhere but to its substitutes; nor by a plan beside which another one has come to stand, as the last leader's may
+// that lands late: which of both gives way is decided with all that there is to see.
 std::optional<GangController::Releasing> GangController::LeftToRelease(const GangKey& key) {
   const auto found = releasing_.find(key);
   if (found == releasing_.end()) return std::nullopt;
@@ -209,9 +213,24 @@ std::optional<GangController::Releasing> GangController::LeftToRelease(const Gan
   bool stands = left.term == read_in_term_ && clock_.Now() < left.until && gang != nullptr &&
                 gang->resource_version == left.version;
   const std::shared_ptr<const Snapshot> now = current();
-  for (std::size_t i = left.next; stands && now != nullptr && i < left.nodes.size(); ++i)
+  for (std::size_t i = left.next; stands && now != nullptr && i < left.nodes.size(); ++i) {
     stands = left.nodes[i].empty() || now->Unusable(left.nodes[i]).empty();
+  }
+  if (stands) {
+    const Plans plans = PlansThatStand();
+    stands = std::includes(left.plans.begin(), left.plans.end(), plans.begin(), plans.end());
+  }
   return stands ? std::optional(std::move(left)) : std::nullopt;
+}
+
+GangController::Plans GangController::PlansThatStand() {
+  Plans plans;
+  for (const Shared<crds::Gang>& gang : cache_.Gangs()) {
+    if (HoldsSlots(*gang))
+      plans.emplace_back(gang->uid, gang->status.placement->epoch, gang->status.planned_at);
+  }
+  std::sort(plans.begin(), plans.end());
+  return plans;
 }
 
 // The gang that a file of ranks belongs to, where that one lives and is no gang of the same thing. Of the same thing

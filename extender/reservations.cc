@@ -14,6 +14,7 @@ struct Holder {
   const crds::Gang* gang = nullptr;
   const placement::Resources* demand = nullptr;     // of any of its pods; null = it has none
   std::vector<std::vector<const PodFacts*>> ranks;  // the pods that were told each rank
+  bool begun = false;
 };
 using Holders = std::unordered_map<GangKey, Holder, KeyHash>;
 
@@ -30,6 +31,7 @@ Holders HoldersOf(const SnapshotInputs& inputs) {
     if (found == holders.end()) continue;
     Holder& holder = found->second;
     if (holder.demand == nullptr) holder.demand = &pod->demand.resources;
+    holder.begun = holder.begun || (pod->live() && !pod->gated);
     if (!pod->plan || pod->plan->rank < 0 || std::size_t(pod->plan->rank) >= holder.ranks.size()) continue;
     holder.ranks[std::size_t(pod->plan->rank)].push_back(pod.get());
   }
@@ -52,7 +54,8 @@ Hold SlotHold(const Holder& holder, std::uint32_t gpus, bool told) {
           "gang " + gang.ns + "/" + gang.name,
           holder.demand == nullptr ? placement::Resources{} : *holder.demand,
           gang.status.planned_at,
-          told};
+          told,
+          holder.begun};
 }
 
 void AddSlots(const Holder& holder, const std::set<int>& lapsed, const std::set<int>& done,
@@ -103,6 +106,7 @@ Hold HoldOf(const PodFacts& pod, std::uint32_t gpus, Hold::Source source) {
           "pod " + pod.key.ToString(),
           pod.demand.resources,
           std::nullopt,
+          false,
           false};
 }
 

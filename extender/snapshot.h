@@ -79,7 +79,8 @@ struct Hold {
   std::string name;                          // "pod ns/name" or "gang ns/name", for sentences
   placement::Resources resources;            // that go with the GPUs
   std::optional<base::WallTime> planned_at;  // of a reservation
-  bool told = false;  // a reservation whose pod is past the gate with these GPUs in its plan
+  bool told = false;   // a reservation whose pod is past the gate with these GPUs in its plan
+  bool begun = false;  // a reservation of a gang of which any live pod is past the gate
   // Of any attempt.
   bool IsOf(const GangKey& gang) const { return owner_uid == gang.owner_uid && ns == gang.ns; }
   friend bool operator==(const Hold&, const Hold&) = default;

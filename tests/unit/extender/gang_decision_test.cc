@@ -306,6 +306,33 @@ TEST(GangDecision, ARankThatComesAgainGivesWayToAPodThatWasToldItsSlotAlthoughIt
   EXPECT_THAT(scene.Expect<RepairRanks>().lost, testing::ElementsAre(1));
 }
 
+// An older plan that lands late: whichever has begun goes on, or both would be in halves for good.
+TEST(GangDecision, OfTwoPlansTheOneGoesOnOfWhichAPodWasLetGoWhicheverIsOlder) {
+  Scene scene;
+  scene.Planned();
+  Hold older{.gpus = 1,
+             .owner_uid = "other",
+             .name = "gang train/other",
+             .planned_at = kNow - std::chrono::minutes(1)};
+  scene.snapshot.holds.Set(scene.names[1], {older});
+  EXPECT_THAT(scene.Expect<NeedsPlan>().why, HasSubstr("gang train/other"));
+  scene.Release(0);
+  scene.Expect<ReleasePods>();
+  older.begun = true;
+  scene.snapshot.holds.Set(scene.names[1], {older});
+  EXPECT_THAT(scene.Expect<RepairRanks>().lost, testing::ElementsAre(1)) << "both have begun";
+
+  Scene at_the_gate;
+  at_the_gate.Planned();
+  Hold younger = older;
+  younger.planned_at = kNow + std::chrono::minutes(1);
+  at_the_gate.snapshot.holds.Set(at_the_gate.names[1], {younger});
+  at_the_gate.Expect<NeedsPlan>();
+  younger.begun = false;
+  at_the_gate.snapshot.holds.Set(at_the_gate.names[1], {younger});
+  at_the_gate.Expect<ReleasePods>();
+}
+
 TEST(GangDecision, PlansAnewWhenAllThatIsLeftOfItWaitsAtTheGate) {
   Scene scene;
   scene.Planned();

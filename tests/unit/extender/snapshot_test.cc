@@ -135,6 +135,20 @@ TEST(Snapshot, TellsAReservationWhosePodIsOnItsWayFromOneThatNobodyWasTold) {
   EXPECT_TRUE(stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "other", 0})[0].told);
 }
 
+TEST(Snapshot, TellsReservationsOfAGangOfWhichAnyPodWasLetGoFromThoseOfOneAtTheGate) {
+  Stage stage;
+  stage.Gang("job", {{kA, 0x0F, {}}, {kB, 0x0F, {}}});
+  PodFacts& pod = stage.Bound("a", "", 4);
+  pod.gang = {"train", "job", 0};
+  pod.gated = true;
+  EXPECT_FALSE(stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "other", 0})[0].begun);
+  pod.gated = false;
+  pod.plan = PodPlan{.rank = 0, .node = kB, .gpus = 0x0F};
+  const std::vector<Hold> second = stage.Take().Conflicts(kA, 0x0F, GangKey{"train", "other", 0});
+  ASSERT_THAT(second, SizeIs(1)) << "its rank 0 was told another node than its slot";
+  EXPECT_TRUE(second[0].begun);
+}
+
 // Found by the simulation, seed 268: the Job was deleted before the extender saw that its pods were bound.
 TEST(Snapshot, HoldsWhatALivePodWasToldAlsoWhenItsGangHasEnded) {
   Stage stage;
