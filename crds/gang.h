@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -79,6 +80,15 @@ struct GangProgress {
   friend bool operator==(const GangProgress&, const GangProgress&) = default;
 };
 
+// A rank of a gang that holds slots, and since when it has no pod: its slot is kept for the next one for a while.
+struct MissingRank {
+  int rank = 0;          // below spec.pods
+  base::WallTime since;  // whole seconds
+  friend bool operator==(const MissingRank&, const MissingRank&) = default;
+};
+// 16,384 pods whose nodes have long names leave this much room in an object, and some to spare.
+inline constexpr std::size_t kMaxMissing = 1024;
+
 // What mode observe found of a gang that another scheduler placed, once every pod was on its node:
 // GangStatus.predicted is where that put them, and this is what Heddle would have done with the same free GPUs.
 struct Observed {
@@ -98,6 +108,7 @@ struct GangStatus {
   // While the condition Preempted holds: the Gang that this one makes room for, "ns/name"; itself when it is
   // restarted as a whole.
   std::string preempted_by;
+  std::vector<MissingRank> missing;  // the first kMaxMissing of them, sorted by rank
   std::optional<Placement> placement;
   std::optional<base::WallTime> planned_at;  // whole seconds
   std::optional<placement::Quality> predicted;

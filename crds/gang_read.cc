@@ -166,6 +166,18 @@ Observed ReadObserved(const Field& field) {
   return observed;
 }
 
+std::vector<MissingRank> ReadMissing(const Field& field, int pods) {
+  auto missing = field.List(kMaxMissing, [pods](const Field& item) {
+    return MissingRank{item("rank").Required().Int(0, std::int64_t(pods) - 1),
+                       item("since").Required().Time().value_or(base::WallTime{})};
+  });
+  std::sort(missing.begin(), missing.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  const auto twice = std::adjacent_find(missing.begin(), missing.end(),
+                                        [](const auto& a, const auto& b) { return a.rank == b.rank; });
+  if (twice != missing.end()) field.Refuse(fmt::format("rank {} stands twice", twice->rank));
+  return missing;
+}
+
 GangStatus ReadStatus(const Field& field, int pods) {
   GangStatus status;
   status.observed_generation = field("observedGeneration").Int64(0, kMaxInt64);
@@ -175,6 +187,7 @@ GangStatus ReadStatus(const Field& field, int pods) {
   status.reason = field("reason").CamelCase(64);
   status.message = field("message").Text(1024);
   status.preempted_by = field("preemptedBy").Text(320);
+  status.missing = ReadMissing(field("missing"), pods);
   status.planned_at = field("plannedAt").Time();
   if (const Field from = field("placement"); from.present()) status.placement = ReadPlacement(from, pods);
   if (const Field from = field("predicted"); from.present()) status.predicted = ReadPredicted(from);

@@ -106,6 +106,12 @@ Json WriteObserved(const Observed& observed) {
   return json;
 }
 
+Json WriteMissing(const std::vector<MissingRank>& missing) {
+  return WriteList(missing, kMaxMissing, [](const MissingRank& one) {
+    return Json{{"rank", one.rank}, {"since", base::FormatTime(one.since)}};
+  });
+}
+
 Json WriteStatus(const GangSpec& spec, const GangStatus& status) {
   Json json{{"progress", Json{{"seen", status.progress.seen},
                               {"released", status.progress.released},
@@ -115,6 +121,7 @@ Json WriteStatus(const GangSpec& spec, const GangStatus& status) {
   PutText(json, "reason", status.reason, 64);
   PutText(json, "message", status.message, 1024);
   PutText(json, "preemptedBy", status.preempted_by, 320);
+  PutList(json, "missing", WriteMissing(status.missing));
   codec::PutTime(json, "plannedAt", status.planned_at);
   if (status.placement) json["placement"] = WritePlacement(*status.placement);
   if (status.predicted) json["predicted"] = WritePredicted(*status.predicted);

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/seeds.h"
 #include "tests/unit/crds/samples.h"
 
@@ -231,6 +233,43 @@ TEST(Codec, APlacementThatPointsOutsideItsTablesIsRefused) {
   EXPECT_THAT(refusal("substituteSets", Json::array({{7}})), HasSubstr("status.placement.substituteSets[0]"));
 }
 
+TEST(Codec, RanksWithoutAPodStandOnceEachInOrderAndAreOfTheGang) {
+  const Gang gang = samples::FullGangs()[0];  // four pods
+  const Json good = ToJson(gang);
+  const auto refusal = [&](Json missing) {
+    Json json = good;
+    json["status"]["missing"] = std::move(missing);
+    const auto read = GangFromJson(json);
+    return read ? std::string("accepted") : read.error().message;
+  };
+  const Json one = good["status"]["missing"][0];
+  EXPECT_EQ(one, (Json{{"rank", 1}, {"since", "2027-01-15T08:08:20Z"}}));
+  EXPECT_THAT(refusal(Json::array({one, one})), HasSubstr("status.missing: rank 1 stands twice"));
+  Json other = one;
+  other["rank"] = 4;
+  EXPECT_THAT(refusal(Json::array({one, other})), HasSubstr("status.missing[1].rank: is 4, must be 0 to 3"));
+  other["rank"] = -1;
+  EXPECT_THAT(refusal(Json::array({other})), HasSubstr("status.missing[0].rank"));
+  for (const char* key : {"rank", "since"}) {
+    other = one;
+    other.erase(key);
+    EXPECT_THAT(refusal(Json::array({other})), HasSubstr(std::string("status.missing[0].") + key));
+    other[key] = "soon";
+    EXPECT_THAT(refusal(Json::array({other})), HasSubstr(std::string("status.missing[0].") + key));
+  }
+  EXPECT_THAT(refusal(one), HasSubstr("status.missing"));
+  EXPECT_THAT(refusal(Json(std::vector<Json>(kMaxMissing + 1, one))), HasSubstr("status.missing"));
+
+  Json turned = good;
+  std::reverse(turned["status"]["missing"].begin(), turned["status"]["missing"].end());
+  const auto read = GangFromJson(turned);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->status.missing, gang.status.missing) << "sorted";
+  Json none = good;
+  none["status"].erase("missing");
+  EXPECT_TRUE(GangFromJson(none)->status.missing.empty()) << "an earlier version writes none";
+}
+
 Json Junk(base::Random& random, int depth = 0) {
   switch (random.Below(depth > 3 ? 10 : 13)) {
     case 0:
@@ -313,7 +352,10 @@ TEST(Codec, SizesHold) {
   // test against the API server repeats this with the real ones.
   EXPECT_LE(ToJson(samples::DgxH100()).dump().size(), 13U * 1024);
   // etcd takes 1.5 MiB. 63 characters are the longest name that can also be a hostname label.
-  const Gang large = samples::LargeGang(16384, 63);
+  Gang large = samples::LargeGang(16384, 63);
+  large.status.missing.clear();
+  for (int i = 0; i < int(kMaxMissing); ++i)
+    large.status.missing.push_back({15'000 + i, *large.status.planned_at});
   EXPECT_LE(ToJson(large).dump().size(), 1536U * 1024 - 8192);
   ExpectRoundTrip(large);
 }

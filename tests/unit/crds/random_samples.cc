@@ -337,6 +337,9 @@ Gang RandomGang(Random& random) {
   status.reason = Coin(random) ? "" : "NotEnoughFree";
   status.message = Text(random, 1024);
   if (Coin(random)) status.preempted_by = fmt::format("training/gang-{}", random.Below(100));
+  for (int rank = 0; rank < spec.pods; ++rank) {
+    if (random.Below(8) == 0) status.missing.push_back({rank, At(Number(random, 0, 2'000'000'000))});
+  }
   if (Coin(random)) status.planned_at = At(Number(random, 0, 2'000'000'000));
   if (Coin(random)) {
     std::vector<PlacedPod> rows;

@@ -214,6 +214,7 @@ std::vector<Gang> FullGangs() {
                                 {"gpu-1", 0x0f, {}},
                                 {"gpu-1", 0xf0, {"gpu-2"}}},
                                7);
+  status.missing = {{1, At(1'800'000'500)}, {3, At(1'800'000'790)}};
   status.planned_at = At(1'800'000'300);
   placement::Quality quality;
   quality.tp_groups = 4;
