@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "extender/gang_status.h"
 #include "extender/lost_nodes.h"
 #include "extender/observing.h"
 #include "extender/owner_kinds.h"
@@ -276,16 +277,24 @@ std::string GangController::FailedCreate(const crds::GangOwner& owner, const std
   return kube::StringAt(events->items.back(), {"message"});
 }
 
-// A rank whose pod went away keeps its slot for the next one, for five minutes. How long it has been is in
-// the condition Collected, so that a crash starts no new wait; which ranks they are is found again here.
+// A rank whose pod went away keeps its slot for the next one, for five minutes. Since when it has none is in the Gang,
+// so that a crash starts no new wait.
 void GangController::NoteLapsed(const GangKey& key, const Look& look) {
   constexpr std::chrono::minutes kKeep{5};
   lapsed_.erase(key);
   if (look.gang == nullptr || !HoldsSlots(*look.gang)) return;
-  const auto* collected = crds::FindCondition(look.gang->status.conditions, crds::kCollected);
-  if (collected == nullptr || collected->status != crds::ConditionStatus::kFalse) return;
-  if (clock_.WallNow() - collected->last_transition < kKeep) return;
-  for (const int rank : look.members.Missing()) lapsed_[key].insert(rank);
+  const base::WallTime now = clock_.WallNow();
+  std::optional<std::chrono::microseconds> soonest;
+  for (const auto& [rank, since] : MissingOf(look.Input(now))) {
+    const auto left =
+        std::min<std::chrono::microseconds>(since + kKeep - now, kKeep);  // whatever stands there
+    if (left.count() <= 0) {
+      lapsed_[key].insert(rank);
+    } else if (!soonest || left < *soonest) {
+      soonest = left;
+    }
+  }
+  if (soonest) queue_.AddAfter(key.ToString(), *soonest);  // nothing else may happen until then
 }
 
 base::Status GangController::Reconcile(const GangKey& key, const std::stop_token& stop) {

@@ -78,6 +78,7 @@ Decision EndWithOwner(const GangInput& input) {
   const EndReason why = WhyEnded(input);
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
+  status.missing.clear();
   Blame(status, why.reason, why.sentence);
   Say(input, status, crds::kEnded, true, why.reason, why.sentence);
   if (crds::FindCondition(status.conditions, crds::kRunning) != nullptr) {
@@ -262,12 +263,7 @@ void SayStarted(const GangInput& input, crds::GangStatus& status) {
   const GangMembers& members = input.members;
   const int pods = members.spec.pods;
   const bool all_released = members.released() == pods, all_bound = members.bound() == pods;
-  const auto missing = members.Missing();
-  Say(input, status, crds::kCollected, missing.empty(), missing.empty() ? "AllPodsSeen" : "RankMissing",
-      missing.empty()
-          ? base::Counted(pods, "pod") + " seen"
-          : "rank " + std::to_string(missing.front()) + (missing.size() > 1 ? " and others have" : " has") +
-                " no pod; a slot is kept for five minutes");
+  SayPods(input, status);
   Say(input, status, crds::kReleased, all_released, all_released ? "AllReleased" : "WaitingForPods",
       all_released ? "every pod is pinned and past the gate"
                    : "pods are being pinned and let go, or made again");
@@ -313,7 +309,6 @@ std::optional<Note> SayDevices(const GangInput& input, crds::GangStatus& status)
 
 Decision Report(const GangInput& input) {
   crds::GangStatus status = StatusOf(input);
-  status.progress = ProgressOf(input.members);
   const bool was_running = crds::IsTrue(status.conditions, crds::kRunning);
   SayStarted(input, status);
   std::optional<Note> note;

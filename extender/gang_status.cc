@@ -1,5 +1,7 @@
 #include "extender/gang_status.h"
 
+#include <algorithm>
+
 #include "base/counted.h"
 #include "crds/condition.h"
 
@@ -11,6 +13,26 @@ constexpr std::size_t kMessageLimit = 1000;
 
 base::WallTime WholeSeconds(base::WallTime time) {
   return std::chrono::floor<std::chrono::seconds>(time);
+}
+
+// Since when ranks are missing says the condition alone: an earlier version wrote it, or the schema on the server is of
+// one and drops the list. To add the list then would be to write it for ever.
+bool SaysByConditionAlone(const crds::GangStatus& status) {
+  const auto* collected = crds::FindCondition(status.conditions, crds::kCollected);
+  return status.missing.empty() && collected != nullptr &&
+         collected->status == crds::ConditionStatus::kFalse && collected->reason == "RankMissing";
+}
+
+base::WallTime SinceOfUnlisted(const GangInput& input) {
+  const crds::GangStatus& status = input.gang->status;
+  if (SaysByConditionAlone(status)) {
+    return crds::FindCondition(status.conditions, crds::kCollected)->last_transition;
+  }
+  if (status.missing.size() < crds::kMaxMissing) return WholeSeconds(input.now);
+  // There was no room for it, so nobody knows; but these were gone by then, too.
+  return std::max_element(status.missing.begin(), status.missing.end(),
+                          [](const auto& a, const auto& b) { return a.since < b.since; })
+      ->since;
 }
 
 }  // namespace
@@ -42,6 +64,37 @@ crds::GangProgress ProgressOf(const GangMembers& members) {
   return {members.seen(), members.released(), members.bound()};
 }
 
+std::vector<crds::MissingRank> MissingOf(const GangInput& input) {
+  const std::vector<crds::MissingRank>& known = input.gang->status.missing;
+  const base::WallTime unlisted = SinceOfUnlisted(input);
+  std::vector<crds::MissingRank> missing;
+  for (const int rank : input.members.Missing()) {
+    if (rank >= input.gang->spec.pods) break;  // of an owner that was scaled up: it has no slot
+    const auto found = std::lower_bound(known.begin(), known.end(), rank,
+                                        [](const auto& one, int wanted) { return one.rank < wanted; });
+    const bool listed = found != known.end() && found->rank == rank;
+    missing.push_back({rank, listed ? found->since : unlisted});
+  }
+  return missing;
+}
+
+void SayPods(const GangInput& input, crds::GangStatus& status) {
+  const GangMembers& members = input.members;
+  status.progress = ProgressOf(members);
+  if (input.gang == nullptr || !status.placement) return;
+  // While two pods fight over a rank, or the owner has another size, ranks and slots are not the same thing.
+  if (members.refusal || members.spec.pods != input.gang->spec.pods) return;
+  std::vector<crds::MissingRank> missing = MissingOf(input);
+  Say(input, status, crds::kCollected, missing.empty(), missing.empty() ? "AllPodsSeen" : "RankMissing",
+      missing.empty() ? base::Counted(members.spec.pods, "pod") + " seen"
+                      : "rank " + std::to_string(missing.front().rank) +
+                            (missing.size() > 1 ? " and others have" : " has") +
+                            " no pod; a slot is kept for five minutes");
+  if (!missing.empty() && SaysByConditionAlone(input.gang->status)) return;
+  if (missing.size() > crds::kMaxMissing) missing.resize(crds::kMaxMissing);
+  status.missing = std::move(missing);
+}
+
 crds::GangStatus StatusOf(const GangInput& input) {
   crds::GangStatus status = input.gang == nullptr ? crds::GangStatus{} : input.gang->status;
   if (input.gang != nullptr) status.observed_generation = input.gang->generation;
@@ -50,6 +103,7 @@ crds::GangStatus StatusOf(const GangInput& input) {
 
 bool OnlyProgressDiffers(crds::GangStatus a, const crds::GangStatus& b) {
   a.progress = b.progress;
+  a.missing = b.missing;
   return a == b;
 }
 
@@ -61,9 +115,8 @@ crds::GangStatus PlannedStatus(const GangInput& input, const std::vector<crds::P
   status.planned_at = WholeSeconds(input.now);
   status.predicted = quality;
   status.explanation = std::move(explanation);
-  status.progress = ProgressOf(input.members);
+  SayPods(input, status);
   Blame(status, "", "");
-  Say(input, status, crds::kCollected, true, "AllPodsSeen", base::Counted(rows.size(), "pod") + " seen");
   Say(input, status, crds::kPlanned, true, "Planned", "a slot for every rank is reserved");
   if (crds::FindCondition(status.conditions, crds::kRepairing) != nullptr) {
     Say(input, status, crds::kRepairing, false, "Repaired", "every rank has a slot");
@@ -78,6 +131,7 @@ crds::GangStatus RefusedStatus(const GangInput& input, std::string reason, std::
   crds::GangStatus status = StatusOf(input);
   status.progress = ProgressOf(input.members);
   status.placement.reset();
+  status.missing.clear();
   status.planned_at.reset();
   status.predicted.reset();
   status.explanation.clear();
@@ -92,7 +146,7 @@ crds::GangStatus RefusedStatus(const GangInput& input, std::string reason, std::
 
 crds::GangStatus DegradedStatus(const GangInput& input, std::string reason, std::string sentence) {
   crds::GangStatus status = StatusOf(input);
-  status.progress = ProgressOf(input.members);
+  SayPods(input, status);
   Blame(status, reason, sentence);
   Say(input, status, crds::kRepairing, false, reason, sentence);
   Say(input, status, crds::kDegraded, true, std::move(reason), std::move(sentence));

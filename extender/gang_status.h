@@ -10,9 +10,14 @@ void Say(const GangInput& input, crds::GangStatus& status, std::string_view type
 // What is wrong, for status.reason and status.message; empty texts when nothing is.
 void Blame(crds::GangStatus& status, std::string reason, std::string message);
 crds::GangProgress ProgressOf(const GangMembers& members);
+// Ranks without a pod and since when, sorted by rank: as the Gang says, and of those that it does not name as of now.
+// One from before it had such a list says of all by its condition Collected. Requires: the Gang is there.
+std::vector<crds::MissingRank> MissingOf(const GangInput& input);
+// Counts, which ranks of a gang that holds slots have no pod, and the condition Collected.
+void SayPods(const GangInput& input, crds::GangStatus& status);
 // The present status, or a new one for a Gang that has none yet.
 crds::GangStatus StatusOf(const GangInput& input);
-// Equal but for the counts.
+// Equal but for the counts and for who is missing, which move with every pod.
 bool OnlyProgressDiffers(crds::GangStatus a, const crds::GangStatus& b);
 // To what a condition or status.message may hold.
 std::string Cut(std::string text);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "extender/gang_status.h"
 #include "tests/support/builders.h"
 #include "tests/unit/extender/pod_words.h"
 
@@ -13,7 +16,9 @@ using kube::Json;
 using test::GatedPod;
 using test::IndexedJob;
 using test::Share;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const base::WallTime kNow{std::chrono::seconds(1'800'000'000)};
 
@@ -60,7 +65,21 @@ class Scene {
 
   Action Next() const {
     const GangMembers members = ReadMembers(key, &job, Shared(), Mode::kPlace, gang ? &gang->spec : nullptr);
-    return Decide({gang ? &*gang : nullptr, members, snapshot, kNow});
+    return Decide({gang ? &*gang : nullptr, members, snapshot, now});
+  }
+  // Since when its ranks are missing.
+  std::vector<crds::MissingRank> Missing() const {
+    const GangMembers members = ReadMembers(key, &job, Shared(), Mode::kPlace, &gang->spec);
+    return MissingOf({&*gang, members, snapshot, now});
+  }
+  // Its pod is gone; the pod.
+  Json Lose(int rank) {
+    const auto pod = std::find_if(pods.begin(), pods.end(), [rank](const Json& one) {
+      return kube::Name(one) == "job-" + std::to_string(rank);
+    });
+    Json lost = *pod;
+    pods.erase(pod);
+    return lost;
   }
   // Takes the status that was decided, as a write would.
   template <class T>
@@ -91,7 +110,29 @@ class Scene {
   std::optional<crds::Gang> gang;
   Snapshot snapshot;
   std::vector<std::string> names;
+  base::WallTime now = kNow;
 };
+
+// Four ranks, each on the node of its own number.
+Scene FourThatRun() {
+  Scene scene;
+  scene.job = IndexedJob(4);
+  scene.pods.clear();
+  std::vector<crds::PlacedPod> rows;
+  for (int rank = 0; rank < 4; ++rank) {
+    scene.pods.push_back(GatedPod(rank, "tp=8,dp=4"));
+    rows.push_back({scene.names[std::size_t(rank)], 0xFF, {}});
+  }
+  scene.Made();
+  const GangMembers members = ReadMembers(scene.key, &scene.job, scene.Shared());
+  scene.gang->status = PlannedStatus({&*scene.gang, members, scene.snapshot, kNow}, rows, {}, {});
+  for (int rank = 0; rank < 4; ++rank) {
+    scene.Release(rank);
+    scene.Bind(rank, scene.names[std::size_t(rank)]);
+  }
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  return scene;
+}
 
 bool Is(const crds::GangStatus& status, std::string_view type) {
   return crds::IsTrue(status.conditions, type);
@@ -214,6 +255,71 @@ TEST(GangDecision, ReportsReleasedAndThenRunning) {
   EXPECT_EQ(running.note->reason, "Running");
   scene.gang->status = running.status;
   EXPECT_FALSE(scene.Expect<Nothing>().look_again);
+}
+
+TEST(GangDecision, SaysOfEachRankSinceWhenItHasNoPod) {
+  using crds::MissingRank;
+  using std::chrono::seconds;
+  Scene scene = FourThatRun();
+  ASSERT_TRUE(Is(scene.gang->status, crds::kRunning));
+  EXPECT_THAT(scene.gang->status.missing, IsEmpty());
+  const Json first = scene.Lose(1);
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  EXPECT_THAT(scene.gang->status.missing, ElementsAre(MissingRank{1, kNow}));
+  scene.now += seconds(1);
+  scene.Expect<Nothing>();
+  scene.now = kNow + seconds(290);
+  scene.Lose(3);
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  EXPECT_THAT(scene.gang->status.missing, ElementsAre(MissingRank{1, kNow}, MissingRank{3, scene.now}));
+  scene.now = kNow + seconds(295);
+  scene.Lose(2);
+  const auto third = scene.Expect<UpdateStatus>();
+  EXPECT_FALSE(third.urgent) << "a gang whose pods all go has no write for each of them";
+  EXPECT_THAT(third.status.missing, ElementsAre(MissingRank{1, kNow}, MissingRank{2, scene.now},
+                                                MissingRank{3, kNow + seconds(290)}));
+  EXPECT_EQ(scene.Missing(), third.status.missing);
+  scene.gang->status = third.status;
+  scene.pods.push_back(first);
+  EXPECT_THAT(scene.Expect<UpdateStatus>().status.missing,
+              ElementsAre(MissingRank{2, scene.now}, MissingRank{3, kNow + seconds(290)}));
+}
+
+// A version that wrote no list, or a schema on the server that has none.
+TEST(GangDecision, TakesFromTheConditionSinceWhenRanksAreMissingOfWhichTheGangSaysNothing) {
+  using crds::MissingRank;
+  using std::chrono::seconds;
+  Scene scene = FourThatRun();
+  const Json first = scene.Lose(1);
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  scene.gang->status.missing.clear();
+  scene.now = kNow + seconds(200);
+  scene.Expect<Nothing>();  // a list that the server drops is not written again and again
+  EXPECT_THAT(scene.Missing(), ElementsAre(MissingRank{1, kNow}));
+  const Json second = scene.Lose(3);
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  EXPECT_THAT(scene.gang->status.missing, IsEmpty());
+  EXPECT_THAT(scene.Missing(), ElementsAre(MissingRank{1, kNow}, MissingRank{3, kNow}));
+  scene.pods.push_back(first);
+  scene.pods.push_back(second);
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  scene.Lose(3);
+  EXPECT_THAT(scene.Expect<UpdateStatus>().status.missing, ElementsAre(MissingRank{3, scene.now}));
+}
+
+TEST(GangDecision, NamesNoRankWithoutAPodOnceItHoldsNoSlots) {
+  Scene scene = FourThatRun();
+  scene.Lose(1);
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  ASSERT_EQ(scene.gang->status.missing.size(), 1u);
+  const GangMembers members = ReadMembers(scene.key, &scene.job, scene.Shared());
+  EXPECT_THAT(
+      RefusedStatus({&*scene.gang, members, scene.snapshot, kNow}, "NotEnoughFree", "no room").missing,
+      IsEmpty());
+  scene.job["spec"]["suspend"] = true;
+  const auto ended = scene.Expect<UpdateStatus>();
+  EXPECT_TRUE(Is(ended.status, crds::kEnded));
+  EXPECT_THAT(ended.status.missing, IsEmpty());
 }
 
 TEST(GangDecision, PlansAnewWhenTheSnapshotChangedBeforeTheRelease) {
@@ -423,6 +529,21 @@ TEST(GangDecision, IsDegradedWithTheSchedulersWordsWhenNoSubstituteIsLeft) {
   EXPECT_EQ(crds::ToRows(*update.status.placement)[0].node, scene.names[0]) << "it stays where it is";
   ASSERT_TRUE(update.note);
   scene.gang->status = update.status;
+  scene.Expect<Nothing>();
+}
+
+TEST(GangDecision, SaysWhichRankHasNoPodAlsoWhileAnotherHasNoPlace) {
+  Scene scene = StuckScene();
+  scene.gang->status.placement->substitutes.clear();
+  scene.gang->status = scene.Expect<UpdateStatus>().status;
+  ASSERT_TRUE(Is(scene.gang->status, crds::kDegraded));
+  scene.now += std::chrono::seconds(20);
+  scene.Lose(1);
+  const auto update = scene.Expect<UpdateStatus>();
+  EXPECT_TRUE(Is(update.status, crds::kDegraded));
+  EXPECT_THAT(update.status.missing, ElementsAre(crds::MissingRank{1, scene.now}));
+  scene.gang->status = update.status;
+  scene.now += std::chrono::seconds(20);
   scene.Expect<Nothing>();
 }
 
