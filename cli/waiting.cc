@@ -107,6 +107,7 @@ std::optional<Waiting> WhyWaiting(const crds::Gang& gang, const std::vector<crds
       break;
     }
   }
+  waiting.missing = gang.status.missing;
   FindPlaceInQueue(gang, gangs, waiting);
   if (!LacksRoom(gang)) return waiting;
   for (const Holder& holder : holders) {
@@ -125,6 +126,10 @@ crds::Json WaitingJson(const Waiting& waiting) {
   for (const Waiting::Holder& holder : waiting.holders) {
     holders.push_back({{"name", holder.name}, {"gpus", holder.gpus}, {"since", TimeJson(holder.since)}});
   }
+  crds::Json missing = crds::Json::array();
+  for (const crds::MissingRank& one : waiting.missing) {
+    missing.push_back({{"rank", one.rank}, {"since", base::FormatTime(one.since)}});
+  }
   return {{"state", waiting.state},
           {"since", TimeJson(waiting.since)},
           {"reason", waiting.reason},
@@ -132,8 +137,24 @@ crds::Json WaitingJson(const Waiting& waiting) {
           {"position", waiting.position},
           {"queued", waiting.queued},
           {"ahead", crds::Json(waiting.ahead)},
+          {"missing", std::move(missing)},
           {"holders", std::move(holders)}};
 }
+
+namespace {
+
+std::string MissingText(const std::vector<crds::MissingRank>& missing, const Style& style) {
+  Table table({"RANK WITHOUT A POD", "SINCE"});
+  for (std::size_t i = 0; i < missing.size() && i < kMostNamed; ++i) {
+    table.Add({std::to_string(missing[i].rank), base::FormatTime(missing[i].since)});
+  }
+  const std::string more = missing.size() > kMostNamed
+                               ? fmt::format("… and {} more\n", missing.size() - kMostNamed)
+                               : std::string();
+  return "\n" + table.Format(style) + more;
+}
+
+}  // namespace
 
 std::string WaitingText(const Waiting& waiting, const Style& style) {
   std::string text = "Why waiting\n";
@@ -144,6 +165,7 @@ std::string WaitingText(const Waiting& waiting, const Style& style) {
     text += fmt::format("  Place {} of {} in the queue", waiting.position, waiting.queued);
     text += waiting.ahead.empty() ? ": nobody is ahead\n" : ", behind " + Names(waiting.ahead) + "\n";
   }
+  if (!waiting.missing.empty()) text += MissingText(waiting.missing, style);
   if (waiting.holders.empty()) return text;
   Table table({"WHO HOLDS GPUS", "GPUS", "SINCE"});
   for (std::size_t i = 0; i < waiting.holders.size() && i < kMostNamed; ++i) {

@@ -24,7 +24,8 @@ struct Waiting {
   int position = 0;                // in the queue of gangs without a plan, from 1; 0 = it is not in it
   int queued = 0;                  // gangs in that queue
   std::vector<std::string> ahead;  // who is before it: "train/big (priority 100)"
-  std::vector<Holder> holders;     // who holds the room that it lacks, the largest first
+  std::vector<crds::MissingRank> missing;  // ranks whose pods went away, whose slots are kept for a while
+  std::vector<Holder> holders;             // who holds the room that it lacks, the largest first
   friend bool operator==(const Waiting&, const Waiting&) = default;
 };
 

@@ -323,6 +323,24 @@ TEST_F(ExplainGangTest, SaysWhyAGangWaitsBehindWhomAndWhatWouldHelp) {
   for (const Json& remedy : remedies) EXPECT_GT(remedy["stepMicros"], 0);
 }
 
+TEST_F(ExplainGangTest, SaysSinceWhenRanksHaveNoPod) {
+  PutNodes();
+  crds::Gang gang = PutRunning("short", "JobSet", 0, 3);
+  Say(gang, crds::kCollected, false, "rank 1 and others have no pod; a slot is kept for five minutes");
+  Say(gang, crds::kRunning, false);
+  const base::WallTime lost{std::chrono::seconds(1'800'000'000)};
+  gang.status.missing = {{1, lost}, {2, lost + std::chrono::seconds(290)}};
+  Put(gang);
+  const std::string text = ExplainJob("gang/short-1").out;
+  EXPECT_THAT(text, HasSubstr("rank 1 and others have no pod"));
+  EXPECT_THAT(text, HasSubstr("RANK WITHOUT A POD"));
+  EXPECT_THAT(text, HasSubstr("2027-01-15T08:00:00Z"));
+  EXPECT_THAT(text, HasSubstr("2027-01-15T08:04:50Z"));
+  const Json json = Json::parse(ExplainJob("gang/short-1", Format::kJson).out, nullptr, false);
+  EXPECT_EQ(json["waiting"]["missing"], Json::parse(R"([{"rank": 1, "since": "2027-01-15T08:00:00Z"},
+                            {"rank": 2, "since": "2027-01-15T08:04:50Z"}])"));
+}
+
 TEST_F(ExplainGangTest, NamesNothingThatDoesNotHelp) {
   PutNodes();
   PutRunning("important", "Job", 0, 8, 100);
