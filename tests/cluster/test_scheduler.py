@@ -159,6 +159,7 @@ class OnePair(GangCase):
             since = self.heddle.wait_for(missed, "the Gang to miss a rank", 30)["lastTransitionTime"]
             told = datetime.datetime.fromisoformat(since.replace("Z", "+00:00")).timestamp()
             self.assertLess(abs(time.time() - told), 60, "the condition has the time of its writer's host")
+            self.assertEqual([one["since"] for one in self.gang(name)["status"]["missing"]], [since])
             self.with_clock(300)
             # Four nodes are free, and a fifth would be if ten minutes had passed, as the two clocks have it.
             self.plane.rest.create(path("namespaces"), {
