@@ -7,11 +7,14 @@ NICs each, whose statuses are written here as their agents would. Once every swi
 
   CPU and memory   of the operator, from /proc, over --seconds
   a fault          a port flaps, and the time until the Fabric's status has the suspect, --faults times
-  drops            a lossless queue of a port drops packets, and the same, --drops times
+  drops            a lossless queue of a port drops packets, which the port counts as discards, too, and the same, --drops
+                   times
+  storms           the watchdog finds a storm on a port that is paused for a twelfth of the time, --storms times
 
 The switches count by a subscription every ten seconds, so a fault is told after ten seconds and what the operator takes;
 `--poll` is for their settings. Queues are counted once in 120 ms for each switch that is asked, 500 of them once a minute,
-so drops are told that much later and are held against nothing. With other programs on the machine only CPU and memory
+and at once those of a port that moves as by these faults: without that a drop or a storm is told within a minute. The
+time of each counts from when its counter moved. With other programs on the machine only CPU and memory
 mean anything, and on two cores the switches are such a program: their CPU is printed too.
 
   tools/build release heddle-operator kubectl-heddle heddle-extender heddle-nodeagent
@@ -43,6 +46,7 @@ RAILS, HOSTS = 8, 32  # of a scalable unit: its leaves, and the hosts on each of
 # Of a busy port: two of what the rules look at, and the packets that pause is held against.
 BUSY = {"SAI_PORT_STAT_IF_IN_UCAST_PKTS": 900_000, "SAI_PORT_STAT_IF_OUT_UCAST_PKTS": 900_000,
         "SAI_PORT_STAT_PFC_3_RX_PKTS": 40, "SAI_PORT_STAT_PFC_3_TX_PKTS": 40}
+STORM = 1_000  # pause frames a second; 11,921 stop a port of 400 Gb/s for good, and half of that is a fault by itself
 
 
 def leaf_name(index):
@@ -120,21 +124,28 @@ class Run:
                    for one in (fabric.get("status") or {}).get("suspects") or [])
 
     def faults(self):
-        """How long the slowest flap took, after what is printed of flaps and of drops."""
+        """How long the slowest took, after what is printed of flaps, drops and storms."""
         # Each on another leaf that a host hangs on.
-        count = self.arguments.faults + self.arguments.drops
-        chosen = random.Random(9).sample(range(min(self.arguments.switches, self.leaves())), count)
-        flaps = self.told("a flap", chosen[:self.arguments.faults], lambda there, port: there.flap(port, 5))
+        counts = self.arguments.faults, self.arguments.drops, self.arguments.storms
+        chosen = random.Random(9).sample(range(min(self.arguments.switches, self.leaves())), sum(counts))
+        leaves = [[chosen.pop() for _ in range(count)] for count in counts]
+        seconds = self.told("a flap", leaves[0], lambda there, port: there.flap(port, 5))
         # PFC protects queue 3 of every port (BUSY).
-        self.told("a drop in a lossless queue", chosen[self.arguments.faults:], lambda there, port: there.counters(
-            {f"{port}:3": {"SAI_QUEUE_STAT_DROPPED_PACKETS": 100}}))
-        return max(flaps, default=0)
+        seconds += self.told("a drop in a lossless queue", leaves[1], lambda there, port: there.counters(
+            {port: {"SAI_PORT_STAT_IF_OUT_DISCARDS": 100}, f"{port}:3": {"SAI_QUEUE_STAT_DROPPED_PACKETS": 100}}))
+        seconds += self.told("a storm", leaves[2], lambda there, port: there.counters(
+            {f"{port}:3": {"PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED": 1}}),
+            before=lambda there, port: there.rates({port: BUSY | {"SAI_PORT_STAT_PFC_3_RX_PKTS": STORM}}))
+        return max(seconds, default=0)
 
-    def told(self, what, leaves, do):
-        """Seconds until the Fabric's status had each; a moment at random, since counters are read by the clock."""
+    def told(self, what, leaves, do, before=None):
+        """Seconds until the Fabric's status had each; a moment at random, since counters are read by the clock. `before`:
+        what the port does some seconds earlier."""
         seconds = []
         for index in leaves:
             name, port = leaf_name(index), f"Ethernet{8 * (index % HOSTS if self.arguments.hosts >= HOSTS else 0)}"
+            if before:
+                before(self.switches[name], port)
             time.sleep(random.Random(index).uniform(0, 10))
             began = time.monotonic()
             do(self.switches[name], port)
@@ -163,6 +174,7 @@ def main():
     parser.add_argument("--patience", type=int, default=240, help="seconds in which all are to be counted")
     parser.add_argument("--faults", type=int, default=5, help="ports that flap, one after the other; 0 for none")
     parser.add_argument("--drops", type=int, default=2, help="ports that drop in a lossless queue; 0, as with --rest, for none")
+    parser.add_argument("--storms", type=int, default=1, help="likewise ports whose watchdog finds a storm")
     parser.add_argument("--rest", action="store_true", help="no counter moves")
     parser.add_argument("--hold", action="store_true", help="exit code 1 where CPU, memory or time is over what is promised")
     parser.add_argument("--bin", default=str(ROOT / "build" / "release" / "bin"))
@@ -173,7 +185,7 @@ def main():
     if arguments.hosts > room:
         parser.error(f"{arguments.switches} switches have room for {room} hosts")
     if arguments.rest:
-        arguments.drops = 0  # a queue that was never paused is not known to be lossless
+        arguments.drops = arguments.storms = 0  # a queue that was never paused is not known to be lossless
     if arguments.ports < HOSTS:
         parser.error(f"a leaf has {HOSTS} hosts: --ports {HOSTS} at least")
     hosts = [f"gpu-{index:05}" for index in range(arguments.hosts)]

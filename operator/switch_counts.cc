@@ -10,6 +10,7 @@
 #include "switches/neighbours.h"
 #include "switches/openconfig_ports.h"
 #include "switches/port_counters.h"
+#include "switches/queue_looks.h"
 
 // SwitchWatch's reading of counters.
 
@@ -69,6 +70,32 @@ bool SaysAny(const base::Result<std::vector<Notice>>& said) {
          });
 }
 
+// Texts by path. Of thousands of values, which are taken over and not copied.
+void Keep(std::map<switches::Steps, std::string>& texts, Notice notice) {
+  for (gnmi::Update& update : notice.updates) {
+    if (!update.json) continue;
+    switches::Steps elems;
+    // Entries of a list that come one by one differ by their keys alone, of which SONiC has none. They stand first, for
+    // whoever reads looks at the last steps.
+    for (const gnmi::Elem& elem : update.path.elems) {
+      for (const auto& [key, value] : elem.keys) elems.push_back(key + "=" + value);
+    }
+    for (gnmi::Elem& elem : update.path.elems) elems.push_back(std::move(elem.name));
+    texts[std::move(elems)] = *std::move(update.json);
+  }
+}
+
+// Empty where its settings are not known.
+switches::NamesByAlias NamesIn(const switches::SonicAnswer* answer) {
+  switches::NamesByAlias names;
+  if (answer == nullptr) return names;
+  for (const auto* ports : {&answer->config.ports, &answer->config.bare}) {
+    for (const formats::SonicPort& port : *ports)
+      names[port.alias.empty() ? port.name : port.alias] = port.name;
+  }
+  return names;
+}
+
 // Why there is no counter of some of what was asked for.
 SwitchTrouble Uncounted(const std::string& what, const base::Error& error) {
   SwitchTrouble trouble = TroubleOf(error);
@@ -94,7 +121,7 @@ void SwitchWatch::SubscribeCounters(Session& session) {
                       post_soon([kept, whole = clock_.Now() + options_.settle](Session& to) {
                         to.sampling = true;
                         to.uncounted.erase(kOfPorts);
-                        Keep(to, std::move(*kept));
+                        Keep(to.counters, std::move(*kept));
                         to.flush_at = whole;
                       });
                     },
@@ -129,12 +156,16 @@ void SwitchWatch::AskPorts(Session& session, bool queues) {
   if (!session.sampling)
     ask(kOfPorts, RequestOf(kCountersDatabase, switches::SonicCounterPaths(session.paused)));
   if (!queues) return;
-  const std::chrono::nanoseconds every = std::max<std::chrono::nanoseconds>(
-      options_.counters_every, options_.queues_every_for_each * std::int64_t(sessions_.size()));
-  session.queues_at = now + every - options_.counters_every / 2;  // samples do not come by the clock
+  session.queues_at = NextQueues();
   const bool all = session.every_queue;
   ask(all ? kOfQueues : kOfWatchedQueues,
-      RequestOf(kCountersDatabase, {{"COUNTERS", "Ethernet*", all ? "Queues" : "Pfcwd"}}));
+      RequestOf(kCountersDatabase, switches::SonicQueuePaths({.all = true, .ports = {}}, !all, {})));
+}
+
+base::MonotonicTime SwitchWatch::NextQueues() const {
+  const std::chrono::nanoseconds every = std::max<std::chrono::nanoseconds>(
+      options_.counters_every, options_.queues_every_for_each * std::int64_t(sessions_.size()));
+  return clock_.Now() + every - options_.counters_every / 2;  // samples do not come by the clock
 }
 
 void SwitchWatch::TookCounters(Session& session, const std::string& what,
@@ -147,7 +178,8 @@ void SwitchWatch::TookCounters(Session& session, const std::string& what,
   } else if (said) {
     session.timeouts = 0;
     session.uncounted.erase(what);
-    for (Notice& notice : *said) Keep(session, std::move(notice));
+    session.queues_came = session.queues_came || what == kOfQueues || what == kOfWatchedQueues;
+    for (Notice& notice : *said) Keep(session.counters, std::move(notice));
   } else {
     const base::Error& error = said.error();
     if (error.code == Code::kUnavailable && session.counters_stream == nullptr) return Fail(session, error);
@@ -163,34 +195,12 @@ void SwitchWatch::TookCounters(Session& session, const std::string& what,
   if (session.asking_ports == 0) Flush(session);
 }
 
-// Texts of thousands of values, which are taken over and not copied.
-void SwitchWatch::Keep(Session& session, Notice notice) {
-  for (gnmi::Update& update : notice.updates) {
-    if (!update.json) continue;
-    std::vector<std::string> elems;
-    // Entries of a list that come one by one differ by their keys alone, of which SONiC has none. They stand first, for
-    // whoever reads looks at the last steps.
-    for (const gnmi::Elem& elem : update.path.elems) {
-      for (const auto& [key, value] : elem.keys) elems.push_back(key + "=" + value);
-    }
-    for (gnmi::Elem& elem : update.path.elems) elems.push_back(std::move(elem.name));
-    session.counters[std::move(elems)] = *std::move(update.json);
-  }
-}
-
 void SwitchWatch::Flush(Session& session) {
-  switches::NamesByAlias names;
-  if (session.answer.config != nullptr) {
-    for (const auto* ports : {&session.answer.config->config.ports, &session.answer.config->config.bare}) {
-      for (const formats::SonicPort& port : *ports)
-        names[port.alias.empty() ? port.name : port.alias] = port.name;
-    }
-  }
   const base::MonotonicTime now = clock_.Now();
   switches::CounterSample sample;
   std::vector<formats::SonicPort> lines;
   if (session.sonic()) {
-    sample = switches::ReadSonicCounters(session.counters, names, now);
+    sample = switches::ReadSonicCounters(session.counters, NamesIn(session.answer.config.get()), now);
   } else {
     const std::map<switches::Steps, gnmi::Json> trees = TreesOf(session.counters);
     sample = switches::ReadOpenConfigCounters(trees, now);
@@ -216,7 +226,35 @@ void SwitchWatch::Flush(Session& session) {
   }
   counting.trouble.reset();
   if (!session.uncounted.empty()) counting.trouble = session.uncounted.begin()->second;
-  session.window.Add(std::move(sample));
+  ++session.samples;
+  AskHinted(session, session.window.Add(std::move(sample)));
+  Judge(session);
+}
+
+// OpenConfig has no hints: it does not count pause by priority.
+void SwitchWatch::AskHinted(Session& session, const std::vector<switches::QueueHint>& hints) {
+  const auto ask = session.looks.Next(hints, std::exchange(session.queues_came, false));
+  if (session.answer.config == nullptr) return;
+  const auto paths =
+      switches::SonicQueuePaths(ask, !session.every_queue, NamesIn(session.answer.config.get()));
+  if (paths.empty()) return;
+  session.client->Get(RequestOf(kCountersDatabase, paths), options_.call_timeout,
+                      [this, all = ask.all, sample = session.samples, post = Post(session)](auto said) {
+                        auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
+                        post([this, all, sample, kept](Session& to) {
+                          // With another sample since, whose queues may be newer: a counter must not seem to go back.
+                          if (to.samples == sample) TookHinted(to, all, std::move(*kept));
+                        });
+                      });
+}
+
+// What is not answered is nobody's trouble: the turn comes to all.
+void SwitchWatch::TookHinted(Session& session, bool all, base::Result<std::vector<Notice>> said) {
+  if (!said) return;
+  std::map<switches::Steps, std::string> texts;
+  for (Notice& notice : *said) Keep(texts, std::move(notice));
+  session.window.Add(switches::ReadSonicCounters(texts, NamesIn(session.answer.config.get()), clock_.Now()));
+  if (all) session.queues_at = NextQueues();
   Judge(session);
 }
 

@@ -16,6 +16,7 @@
 #include "kube/object.h"
 #include "operator/switch_watch.h"
 #include "switches/counter_window.h"
+#include "switches/queue_looks.h"
 
 // What the files of SwitchWatch share, and nobody else reads.
 
@@ -74,6 +75,9 @@ struct SwitchWatch::Session {
 
   SwitchAnswer answer;
   switches::CounterWindow window;
+  switches::QueueLooks looks;  // at queues, out of turn
+  std::uint64_t samples = 0;   // how many have come
+  bool queues_came = false;    // with the sample that is coming in, of all ports
   std::vector<switches::PortSightings> sightings;
 
   // A switch as SONiC keeps one subscription a connection (sonic-gnmi, gnmi_server/server.go), so changes have
@@ -92,6 +96,7 @@ struct SwitchWatch::Session {
     alone.clear();
     absent.clear();
     counters.clear();
+    queues_came = false;
     uncounted.clear();
     flush_at = base::MonotonicTime::max();
     ++begun;

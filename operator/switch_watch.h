@@ -32,8 +32,9 @@ namespace heddle::operators {
 // read once in spec.pollSeconds, and soon when the switch says that something changed; what is new is read twice before
 // it counts, since a table that is just being written reads as one whose other half is off. Counters are read every ten
 // seconds, of SONiC by a subscription where it keeps one, else by asking; with those of OpenConfig comes all that it
-// says of how ports are set, speed, FEC and MTU. A switch that cannot be reached is tried again after two seconds,
-// doubling to a minute; none holds up another, nor does a slow API server.
+// says of how ports are set, speed, FEC and MTU. Where queues are asked for rarer than ports, those of ports that moved
+// as if one dropped packets or were stormed are asked for at once (switches/queue_looks.h). A switch that cannot be
+// reached is tried again after two seconds, doubling to a minute; none holds up another, nor does a slow API server.
 //
 // Thread rule: Run on one thread; the rest from any. What is passed must outlive it.
 class SwitchWatch {
@@ -122,8 +123,10 @@ class SwitchWatch {
   void TookLldp(Session& session, const base::Result<std::vector<gnmi::Notice>>& said);
   static void TookLines(Session& session, std::vector<formats::SonicPort> ports);
   void TookCounters(Session& session, const std::string& what, base::Result<std::vector<gnmi::Notice>> said);
-  static void Keep(Session& session, gnmi::Notice notice);
   void Flush(Session& session);
+  base::MonotonicTime NextQueues() const;
+  void AskHinted(Session& session, const std::vector<switches::QueueHint>& hints);
+  void TookHinted(Session& session, bool all, base::Result<std::vector<gnmi::Notice>> said);
   void Heard(Session& session);
   void Judge(Session& session);
   void Fail(Session& session, const base::Error& error);

@@ -134,6 +134,10 @@ std::uint64_t PauseThreshold(const std::optional<int>& speed_mbps, seconds windo
          std::uint64_t(window.count()) / 2;
 }
 
+std::uint64_t LeastPauseOfAStorm(const std::optional<int>& speed_mbps) {
+  return std::max<std::uint64_t>(PauseThreshold(speed_mbps, seconds(1)) / 5, 1);
+}
+
 // One sample of one port.
 class CounterWindow::Step {
  public:
@@ -173,6 +177,9 @@ class CounterWindow::Step {
     std::erase_if(port_.known, [&](const Known& one) { return now_ - one.at > kUncounted.count(); });
     if (port_.known.size() != before) port_.known.shrink_to_fit();
   }
+
+  std::uint64_t discards() const { return discards_; }
+  std::uint64_t pause() const { return pause_; }
 
  private:
   struct Moved {
@@ -220,6 +227,9 @@ class CounterWindow::Step {
                  const Moved& packets) {
     if (!said) return;
     Moved moved = Look({std::uint8_t(count), std::uint8_t(index)}, said);
+    // Not held against packets: the watchdog looks at a tenth of a second of what may be ten.
+    if (count == SwitchCount::kPauseReceived && moved.by.value_or(0) >= LeastPauseOfAStorm(port_.speed_mbps))
+      pause_ = std::max(pause_, *moved.by);
     // Without packets of the same time it is not known.
     const bool same = packets.by && packets.gap == moved.gap;
     if (moved.by && (!same || *packets.by >= *moved.by)) moved.by = 0;
@@ -250,7 +260,9 @@ class CounterWindow::Step {
       lossless = true;
       told = told || Find({std::uint8_t(SwitchCount::kQueueDrops), std::uint8_t(queue)}) != nullptr;
     }
-    if (lossless) Judge(SwitchCount::kOutDiscards, 0, told ? Moved{0, moved.gap} : moved);
+    if (!lossless) return;
+    discards_ = moved.by.value_or(0);
+    Judge(SwitchCount::kOutDiscards, 0, told ? Moved{0, moved.gap} : moved);
   }
 
   void Judge(SwitchCount count, int index, const Moved& moved, bool goes_on = false) {
@@ -335,10 +347,12 @@ class CounterWindow::Step {
   Port& port_;
   const PortCounters& said_;
   const std::int64_t now_;
+  std::uint64_t discards_ = 0, pause_ = 0;  // of QueueHint
 };
 
-void CounterWindow::Add(CounterSample sample) {
-  if (last_ && sample.at < *last_) return;
+std::vector<QueueHint> CounterWindow::Add(CounterSample sample) {
+  if (last_ && sample.at < *last_) return {};
+  std::vector<QueueHint> hints;
   last_ = sample.at;
   const std::int64_t now = Ticks(sample.at);
   for (const auto& [name, counters] : sample.ports) {
@@ -347,9 +361,12 @@ void CounterWindow::Add(CounterSample sample) {
       if (ports_.size() >= kMaxCountedPorts) continue;
       found = ports_.try_emplace(name).first;
     }
-    Step(found->second, counters, now).Run();
+    Step step(found->second, counters, now);
+    step.Run();
+    if (step.discards() > 0 || step.pause() > 0) hints.push_back({name, step.discards(), step.pause()});
   }
   std::erase_if(ports_, [now](const auto& entry) { return now - entry.second.seen > kForget.count(); });
+  return hints;
 }
 
 std::vector<PortSightings> CounterWindow::Sightings(base::MonotonicTime now) const {

@@ -64,6 +64,19 @@ std::span<const SwitchRule> SwitchRules();
 // can, so this errs towards silence; 400 Gb/s where the speed is not known.
 std::uint64_t PauseThreshold(const std::optional<int>& speed_mbps, std::chrono::seconds window);
 
+// Pause frames that stop a port for 100 ms, the shortest time after which SONiC's watchdog takes a queue for stormed
+// (sonic-swss, pfcwdorch.cpp, PFC_WD_DETECTION_TIME_MIN); 400 Gb/s where the speed is not known. At least 1.
+std::uint64_t LeastPauseOfAStorm(const std::optional<int>& speed_mbps);
+
+// What a port counted since the sample before as it does when a lossless queue drops packets or is stormed. It is
+// evidence of neither, since a port does not say which queue it was, but worth a look at its queues (queue_looks.h).
+struct QueueHint {
+  std::string port;
+  std::uint64_t discards = 0;  // packets, on the way out; 0 where no class of the port was ever paused
+  std::uint64_t pause = 0;     // frames received, of the priority with most; 0 below LeastPauseOfAStorm
+  friend bool operator==(const QueueHint&, const QueueHint&) = default;
+};
+
 // The time without new evidence after which trouble is over.
 inline constexpr std::chrono::minutes kSwitchQuiet(10);
 
@@ -76,7 +89,8 @@ inline constexpr std::chrono::minutes kSwitchQuiet(10);
 // window the window's share counts. A sample that is older than the last is left out.
 class CounterWindow {
  public:
-  void Add(CounterSample sample);
+  // Returns the ports with a hint, sorted by name: of counters that the sample before had, too, and that went forward.
+  std::vector<QueueHint> Add(CounterSample sample);
   // Of ports that something stands against, or that have a note, sorted by name. Evidence is told anew when it has
   // doubled ("41 flaps in 10 min"), so that equal answers stay equal while little happens.
   std::vector<PortSightings> Sightings(base::MonotonicTime now) const;

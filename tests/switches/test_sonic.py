@@ -85,6 +85,10 @@ class InMemory(unittest.TestCase):
         self.assertEqual(sorted(self.client.get("COUNTERS_DB", "COUNTERS/Ethernet8/Queues"))[3], "Ethernet8:3")
         watched = self.client.get("COUNTERS_DB", "COUNTERS/Ethernet*/Pfcwd")
         self.assertEqual(sorted(watched)[:2], ["etp1:3", "etp1:4"])
+        # As they are asked for where a port moved: by the name that was asked for.
+        one = self.client.get("COUNTERS_DB", "COUNTERS/Ethernet8/Pfcwd")
+        self.assertEqual(sorted(one), ["Ethernet8:3", "Ethernet8:4"])
+        self.assertEqual(one["Ethernet8:3"]["PFC_WD_QUEUE_STATS_DEADLOCK_DETECTED"], "0")
 
     def test_names_lie_beside_the_counters(self):
         numbers = self.client.get("COUNTERS_DB", "COUNTERS_PORT_NAME_MAP")

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "base/random.h"
 #include "lossless/pause.h"
@@ -39,9 +40,9 @@ struct Bed {
     Look(seconds(0));
   }
 
-  void Look(std::chrono::nanoseconds after = seconds(10)) {
+  std::vector<QueueHint> Look(std::chrono::nanoseconds after = seconds(10)) {
     now += after;
-    window.Add({now, {{"Ethernet48", port}}});
+    return window.Add({now, {{"Ethernet48", port}}});
   }
   void LookFor(std::chrono::nanoseconds time) {
     for (const auto end = now + time; now < end;) Look();
@@ -419,6 +420,58 @@ TEST(CounterWindows, JudgeWhatAPortDiscardsOnTheWayOutWhereItsLosslessQueuesDoNo
   counted.port.out_discards = 9'000;
   counted.Look();
   EXPECT_THAT(counted.Sightings(), IsEmpty()) << "its queue says that it was another";
+}
+
+TEST(CounterWindows, HintAtTheQueuesOfAPortThatDiscardsOnTheWayOutAndHasAClassThatWasPaused) {
+  Bed bed;
+  bed.port.out_discards = 5;
+  EXPECT_THAT(bed.Look(), IsEmpty()) << "of the first look nobody knows since when";
+  bed.port.out_discards = 6;
+  EXPECT_THAT(bed.Look(), IsEmpty()) << "no class of it was ever paused";
+  bed.port.pfc_sent[3] = 1;
+  EXPECT_THAT(bed.Look(), IsEmpty()) << "nothing was discarded";
+  bed.port.out_discards = 8;
+  EXPECT_THAT(bed.Look(), ElementsAre(QueueHint{"Ethernet48", 2, 0}));
+  EXPECT_THAT(bed.Look(), IsEmpty());
+  bed.port.out_discards = 3;
+  EXPECT_THAT(bed.Look(), IsEmpty()) << "it was reset";
+  bed.port.out_discards = std::nullopt;
+  EXPECT_THAT(bed.Look(), IsEmpty()) << "it was not said";
+  bed.port.out_discards = 4;
+  EXPECT_THAT(bed.Look(), ElementsAre(QueueHint{"Ethernet48", 1, 0})) << "since it was last said";
+}
+
+TEST(CounterWindows, HintAtTheQueuesOfAPortThatWasPausedForAsLongAsAStormTakes) {
+  EXPECT_EQ(LeastPauseOfAStorm(400'000), lossless::FullPausePerSecond(400) / 10);
+  EXPECT_EQ(LeastPauseOfAStorm(std::nullopt), LeastPauseOfAStorm(400'000));
+  EXPECT_GE(LeastPauseOfAStorm(1), 1u);
+  const std::uint64_t least = LeastPauseOfAStorm(400'000);
+  Bed bed;
+  bed.port.pfc_received[3] = least - 1;
+  EXPECT_THAT(bed.Look(), IsEmpty());
+  *bed.port.pfc_received[3] += least;
+  bed.port.out_packets = 9'000'000;  // a port that sends the rest of the time was stopped all the same
+  EXPECT_THAT(bed.Look(), ElementsAre(QueueHint{"Ethernet48", 0, least}));
+  *bed.port.pfc_sent[3] += 100 * least;
+  EXPECT_THAT(bed.Look(), IsEmpty()) << "what it sends stops others";
+  *bed.port.pfc_received[3] += least;
+  *bed.port.pfc_received[4] += 2 * least;
+  EXPECT_THAT(bed.Look(), ElementsAre(QueueHint{"Ethernet48", 0, 2 * least})) << "of one priority";
+  bed.port.pfc_received[4] = 0;
+  EXPECT_THAT(bed.Look(), IsEmpty()) << "it was reset";
+}
+
+TEST(CounterWindows, HintAtNothingByASampleOfQueuesAlone) {
+  Bed bed;
+  bed.port.pfc_sent[3] = 1;
+  bed.port.out_discards = 0;
+  bed.Look();
+  const PortCounters ports = std::exchange(bed.port, {});
+  bed.port.queue_drops = {{3, 7}};
+  EXPECT_THAT(bed.Look(seconds(1)), IsEmpty());
+  bed.port = ports;
+  bed.port.out_discards = 2;
+  EXPECT_THAT(bed.Look(seconds(9)), ElementsAre(QueueHint{"Ethernet48", 2, 0}));
 }
 
 }  // namespace
