@@ -226,7 +226,7 @@ void SwitchWatch::Flush(Session& session) {
   }
   counting.trouble.reset();
   if (!session.uncounted.empty()) counting.trouble = session.uncounted.begin()->second;
-  ++session.samples;
+  if (session.queues_came) session.queues_told = ++session.queues_asked;
   AskHinted(session, session.window.Add(std::move(sample)));
   Judge(session);
 }
@@ -234,18 +234,21 @@ void SwitchWatch::Flush(Session& session) {
 // OpenConfig has no hints: it does not count pause by priority.
 void SwitchWatch::AskHinted(Session& session, const std::vector<switches::QueueHint>& hints) {
   const auto ask = session.looks.Next(hints, std::exchange(session.queues_came, false));
-  if (session.answer.config == nullptr) return;
+  if ((!ask.all && ask.ports.empty()) || session.answer.config == nullptr) return;
   const auto paths =
       switches::SonicQueuePaths(ask, !session.every_queue, NamesIn(session.answer.config.get()));
   if (paths.empty()) return;
-  session.client->Get(RequestOf(kCountersDatabase, paths), options_.call_timeout,
-                      [this, all = ask.all, sample = session.samples, post = Post(session)](auto said) {
-                        auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
-                        post([this, all, sample, kept](Session& to) {
-                          // With another sample since, whose queues may be newer: a counter must not seem to go back.
-                          if (to.samples == sample) TookHinted(to, all, std::move(*kept));
-                        });
-                      });
+  session.client->Get(
+      RequestOf(kCountersDatabase, paths), options_.call_timeout,
+      [this, all = ask.all, number = ++session.queues_asked, post = Post(session)](auto said) {
+        auto kept = std::make_shared<base::Result<std::vector<Notice>>>(std::move(said));
+        post([this, all, number, kept](Session& to) {
+          // One that a later one has overtaken is older: a counter must not seem to go back.
+          if (number <= to.queues_told) return;
+          to.queues_told = number;
+          TookHinted(to, all, std::move(*kept));
+        });
+      });
 }
 
 // What is not answered is nobody's trouble: the turn comes to all.

@@ -76,8 +76,9 @@ struct SwitchWatch::Session {
   SwitchAnswer answer;
   switches::CounterWindow window;
   switches::QueueLooks looks;  // at queues, out of turn
-  std::uint64_t samples = 0;   // how many have come
   bool queues_came = false;    // with the sample that is coming in, of all ports
+  // Looks at queues, in turn or not: how many there were, and the number of the last one that counts.
+  std::uint64_t queues_asked = 0, queues_told = 0;
   std::vector<switches::PortSightings> sightings;
 
   // A switch as SONiC keeps one subscription a connection (sonic-gnmi, gnmi_server/server.go), so changes have
