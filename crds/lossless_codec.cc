@@ -49,6 +49,9 @@ void Read(const Field& field, Setting, lossless::Dcbx& value) {
 void Read(const Field& field, Setting, lossless::Trust& value) {
   value = field.Word(lossless::ParseTrust, "PCP, DSCP", lossless::Trust::kDscp);
 }
+void Read(const Field& field, Setting, lossless::GlobalPause& value) {
+  value = field.Word(lossless::ParseGlobalPause, "None, RX, TX, RXTX", lossless::GlobalPause::kNone);
+}
 void Read(const Field& field, Setting setting, int& value) {
   const Range range = RangeOf(setting);
   value = field.Int(range.min, range.max);
@@ -91,6 +94,9 @@ Json Write(lossless::Dcbx value) {
 }
 Json Write(lossless::Trust value) {
   return lossless::TrustName(value);
+}
+Json Write(lossless::GlobalPause value) {
+  return lossless::GlobalPauseName(value);
 }
 Json Write(int value) {
   return value;

@@ -22,9 +22,9 @@ constexpr std::string_view kNotKnown = "not known";
 
 // Rules about one end by which packets are lost on this very cable, or the fabric behind it stops. The linter's other
 // errors about one end are told, and leave the verdict alone.
-constexpr std::array<std::string_view, 9> kLossyAlone{
-    "trust-not-dscp", "tos-nccl-differ", "data-lossy",   "pfc-without-watchdog", "cnp-lossless",
-    "queue-differs",  "buffer-shared",   "buffer-empty", "queue-lossy"};
+constexpr std::array<std::string_view, 10> kLossyAlone{
+    "trust-not-dscp", "tos-nccl-differ", "data-lossy",    "pfc-without-watchdog", "global-pause",
+    "cnp-lossless",   "queue-differs",   "buffer-shared", "buffer-empty",         "queue-lossy"};
 // Those of them that one lossless priority of a switch may break while data is in another, which loses nothing.
 constexpr std::array<std::string_view, 2> kOfOnePriority{"buffer-empty", "queue-lossy"};
 

@@ -44,6 +44,9 @@ Words Both(Setting, Trust want, Trust have) {
 Words Both(Setting, Dcbx want, Dcbx have) {
   return {std::string(DcbxName(want)), std::string(DcbxName(have))};
 }
+Words Both(Setting, GlobalPause want, GlobalPause have) {
+  return {std::string(GlobalPauseName(want)), std::string(GlobalPauseName(have))};
+}
 Words Both(Setting, const PrioritySet& want, const PrioritySet& have) {
   return {Text(want), Text(have)};
 }

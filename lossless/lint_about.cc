@@ -38,6 +38,10 @@ constexpr std::array kRules{
     RuleAbout{"pfc-without-watchdog", kError, "PFC without a watchdog",
               "one NIC that pauses for ever stops its leaf, then the spines, then the fabric",
               "turn the watchdog on: hosts pfc-prevention-tout auto, SONiC `pfcwd start_default`"},
+    RuleAbout{"global-pause", kError, "global pause (802.3x) beside PFC",
+              "it stops all classes of the link at once, and where a NIC has only one of both PFC is not in "
+              "force",
+              "turn it off (`ethtool -A eth2 rx off tx off`), or let the agent apply the policy"},
     RuleAbout{"watchdog-range", kError, "a watchdog of fewer than 80 or more than 8000 ms",
               "mlx5 takes 80 to 8000, 0 for off and 65535 for auto", "use auto (100 ms)"},
     RuleAbout{"cnp-lossless", kError, "congestion notifications in a lossless class",

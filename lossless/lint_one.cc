@@ -98,6 +98,14 @@ void IsWatched(const Subject& subject, Report& report) {
   }
 }
 
+// Of a port where both were read: `mlnx_qos` and `dcb` say nothing of global pause.
+void PausesByClassOnly(const Subject& subject, Report& report) {
+  const auto& pause = subject.settings.global_pause;
+  if (!pause || *pause == GlobalPause::kNone || Lossless(subject).empty()) return;
+  report.Find("global-pause", fmt::format("global pause is {}", GlobalPauseName(*pause)),
+              "PFC is on for " + Priorities(*subject.settings.pfc));
+}
+
 void WatchesInTime(const Subject& subject, Report& report) {
   const auto& time = subject.settings.watchdog_ms;
   if (subject.end == End::kSwitch || !time || *time == kWatchdogOff || *time == kWatchdogAuto) return;
@@ -341,29 +349,14 @@ void IsItsOwnMaster(const Subject& subject, Report& report) {
               "settings of the host are overwritten");
 }
 
-constexpr std::array<SubjectRule, 24> kOfOne{TrustsDscp,
-                                             MarksRdma,
-                                             SendsItsOwnDscp,
-                                             AgreesWithNccl,
-                                             ClaimsNoCongestion,
-                                             ProtectsData,
-                                             HasOneLosslessClass,
-                                             IsWatched,
-                                             WatchesInTime,
-                                             LetsCnpsPass,
-                                             KeepsOthersOut,
-                                             MapsAsDeclared,
-                                             KeepsStrangersOut,
-                                             HasItsOwnClass,
-                                             PausesItsOwnQueue,
-                                             HasItsOwnBuffer,
-                                             LeavesByALosslessQueue,
-                                             SharesAll,
-                                             SendsInTurn,
-                                             MarksCnpsOnce,
-                                             SlowsSendersDown,
-                                             MarksInGoodTime,
-                                             FitsRdma,
+constexpr std::array<SubjectRule, 25> kOfOne{TrustsDscp,          MarksRdma,          SendsItsOwnDscp,
+                                             AgreesWithNccl,      ClaimsNoCongestion, ProtectsData,
+                                             HasOneLosslessClass, IsWatched,          PausesByClassOnly,
+                                             WatchesInTime,       LetsCnpsPass,       KeepsOthersOut,
+                                             MapsAsDeclared,      KeepsStrangersOut,  HasItsOwnClass,
+                                             PausesItsOwnQueue,   HasItsOwnBuffer,    LeavesByALosslessQueue,
+                                             SharesAll,           SendsInTurn,        MarksCnpsOnce,
+                                             SlowsSendersDown,    MarksInGoodTime,    FitsRdma,
                                              IsItsOwnMaster};
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kTrustNames{"PCP", "DSCP"};
 constexpr std::array<std::string_view, 3> kDcbxNames{"Host", "Firmware", "HostCEE"};
 constexpr std::array<std::string_view, 5> kAlgorithmNames{"Strict", "ETS", "CBS", "Vendor", "Any"};
+constexpr std::array<std::string_view, 4> kGlobalPauseNames{"None", "RX", "TX", "RXTX"};
 constexpr std::array<std::string_view, kDcqcnParameters> kDcqcnNames{"rpAiRate",
                                                                      "rpByteReset",
                                                                      "rpClampTgtRate",
@@ -44,6 +45,7 @@ constexpr std::array<std::string_view, kSettings> kSettingNames{"dcbx",
                                                                 "tos",
                                                                 "trafficClass",
                                                                 "dcqcn",
+                                                                "globalPause",
                                                                 "priorityToGroup",
                                                                 "priorityToQueue",
                                                                 "pauseToQueue",
@@ -84,6 +86,9 @@ std::string_view DcbxName(Dcbx dcbx) {
 std::string_view AlgorithmName(Algorithm algorithm) {
   return kAlgorithmNames[std::size_t(algorithm)];
 }
+std::string_view GlobalPauseName(GlobalPause pause) {
+  return kGlobalPauseNames[std::size_t(pause)];
+}
 std::optional<Trust> ParseTrust(std::string_view name) {
   return base::ValueNamed<Trust>(kTrustNames, name);
 }
@@ -92,6 +97,9 @@ std::optional<Dcbx> ParseDcbx(std::string_view name) {
 }
 std::optional<Algorithm> ParseAlgorithm(std::string_view name) {
   return base::ValueNamed<Algorithm>(kAlgorithmNames, name);
+}
+std::optional<GlobalPause> ParseGlobalPause(std::string_view name) {
+  return base::ValueNamed<GlobalPause>(kGlobalPauseNames, name);
 }
 
 DscpMap AllDscps(int priority) {
@@ -173,6 +181,11 @@ std::optional<bool> IsLossless(const PortSettings& settings, int dscp) {
   const int priority = PriorityOf(settings, dscp);
   if (!settings.pfc || priority == kNotSaid) return std::nullopt;
   return settings.pfc->Contains(priority);
+}
+
+PortSettings WithWhatFollows(PortSettings wanted) {
+  if (wanted.pfc && !wanted.pfc->empty() && !wanted.global_pause) wanted.global_pause = GlobalPause::kNone;
+  return wanted;
 }
 
 std::optional<int> DataDscp(const PortSettings& settings) {

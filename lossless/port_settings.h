@@ -56,12 +56,17 @@ enum class Trust : std::uint8_t { kPcp, kDscp };  // which header field picks th
 enum class Dcbx : std::uint8_t { kHost, kFirmware, kHostCee };
 // IEEE 802.1Qaz transmission selection. kAny: nothing is said of this class, or asked of it.
 enum class Algorithm : std::uint8_t { kStrict, kEts, kCbs, kVendor, kAny };
+// Link-level flow control (IEEE 802.3 annex 31B), which stops all classes of the link, as the port is configured; with
+// autonegotiation that is what it offers its peer. kReceive: it stops where its peer says so.
+enum class GlobalPause : std::uint8_t { kNone, kReceive, kSend, kBoth };
 std::string_view TrustName(Trust trust);              // "PCP", "DSCP"
 std::string_view DcbxName(Dcbx dcbx);                 // "Host", "Firmware", "HostCEE"
 std::string_view AlgorithmName(Algorithm algorithm);  // "Strict", "ETS", "CBS", "Vendor", "Any"
+std::string_view GlobalPauseName(GlobalPause pause);  // "None", "RX", "TX", "RXTX"
 std::optional<Trust> ParseTrust(std::string_view name);
 std::optional<Dcbx> ParseDcbx(std::string_view name);
 std::optional<Algorithm> ParseAlgorithm(std::string_view name);
+std::optional<GlobalPause> ParseGlobalPause(std::string_view name);
 
 using DscpMap = std::array<std::int8_t, kDscps>;             // DSCP → priority, or kNotSaid
 using PriorityTable = std::array<std::int8_t, kPriorities>;  // priority → class, buffer or queue, or kNotSaid
@@ -129,6 +134,7 @@ struct PortSettings {
   std::optional<int> tos;            // the ToS byte of RDMA connections that say none (rdma_cm)
   std::optional<int> traffic_class;  // the ToS byte of NCCL: NCCL_IB_TC
   std::optional<Dcqcn> dcqcn;
+  std::optional<GlobalPause> global_pause;
 
   // Of switches only.
   // The priority that pauses the sender of this one: the number of its group, where no map says another.
@@ -160,6 +166,7 @@ enum class Setting : std::uint8_t {
   kTos,
   kTrafficClass,
   kDcqcn,
+  kGlobalPause,
   kPriorityToGroup,
   kPriorityToQueue,
   kPauseToQueue,
@@ -167,8 +174,8 @@ enum class Setting : std::uint8_t {
   kMarking,
   kLossyQueues,
 };
-inline constexpr int kHostSettings = 18;  // the first ones; the rest is of switches only
-inline constexpr int kSettings = 24;
+inline constexpr int kHostSettings = 19;  // the first ones; the rest is of switches only
+inline constexpr int kSettings = 25;
 // In the order of the values, as the fields of our resources are called: "dscpToPriority".
 std::span<const std::string_view> SettingNames();
 std::string_view SettingName(Setting setting);
@@ -195,6 +202,7 @@ void ForEachHostSetting(Each each) {
   each(Setting::kTos, &PortSettings::tos);
   each(Setting::kTrafficClass, &PortSettings::traffic_class);
   each(Setting::kDcqcn, &PortSettings::dcqcn);
+  each(Setting::kGlobalPause, &PortSettings::global_pause);
 }
 // All of them, those of switches last.
 template <class Each>
@@ -212,6 +220,9 @@ void ForEachSetting(Each each) {
 int PriorityOf(const PortSettings& settings, int dscp);
 // Whether its class is lossless: nothing where neither the map nor PFC is known.
 std::optional<bool> IsLossless(const PortSettings& settings, int dscp);
+// What a host's port is held against: what is wanted of it, and what follows. Where a priority has PFC there is to be no
+// global pause: it stops all classes at once, and where a NIC has only one of both, PFC is not in force.
+PortSettings WithWhatFollows(PortSettings wanted);
 // The DSCP of data: of the ToS byte of rdma_cm, else of NCCL's.
 std::optional<int> DataDscp(const PortSettings& settings);
 

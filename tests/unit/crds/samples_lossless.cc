@@ -62,6 +62,7 @@ lossless::PortSettings FullSettings() {
   settings.cnp_dscp = 48;
   settings.cnp_priority = 6;
   settings.tos = settings.traffic_class = 106;
+  settings.global_pause = lossless::GlobalPause::kNone;
   settings.dcqcn.emplace();
   for (int i = 0; i < lossless::kDcqcnParameters; ++i) (*settings.dcqcn)[lossless::DcqcnParameter(i)] = 5;
   return settings;
@@ -87,6 +88,7 @@ lossless::PortSettings RandomSettings(Random& random) {
   settings.tos = Number(random, 0, 255);
   settings.traffic_class = Number(random, 0, 255);
   settings.dcqcn = RandomDcqcn(random);
+  settings.global_pause = lossless::GlobalPause(random.Below(4));
   lossless::ForEachHostSetting([&](lossless::Setting, auto member) {
     if (Coin(random)) (settings.*member).reset();
   });

@@ -105,6 +105,7 @@ TEST(CableComparison, FindsEachContradiction) {
       {"pfc-without-watchdog", [](Bench& b) { b.leaf.watched = PrioritySet{}; }},
       {"pfc-without-watchdog", [](Bench& b) { b.host.watchdog_ms = kWatchdogOff; }},
       {"pfc-without-watchdog", [](Bench& b) { b.leaf.watchdog_ms = kWatchdogAlerts; }},
+      {"global-pause", [](Bench& b) { b.host.global_pause = GlobalPause::kBoth; }},
       {"data-lossy", [](Bench& b) { (*b.host.dscp_to_priority)[26] = 0; }},
       {"tos-nccl-differ", [](Bench& b) { b.host.traffic_class = 0; }},
       {"trust-not-dscp", [](Bench& b) { b.host.trust = Trust::kPcp; }},

@@ -77,6 +77,21 @@ TEST(Lint, SaysNothingOfWhatNobodyRead) {
   EXPECT_THAT(Lint({host, leaf}), IsEmpty());
 }
 
+TEST(Lint, GlobalPauseIsAFaultOnlyBesidePfc) {
+  Subject host = GoodHost();
+  host.settings.global_pause = GlobalPause::kNone;
+  EXPECT_THAT(Lint({host}), IsEmpty());
+  host.settings.global_pause = GlobalPause::kBoth;
+  const auto findings = Lint({host});
+  ASSERT_EQ(RulesOf(findings), std::vector<std::string>{"global-pause"});
+  EXPECT_EQ(findings[0].fact, "global pause is RXTX");
+  EXPECT_EQ(findings[0].contrary, "PFC is on for priority 3");
+  Subject lossy;
+  lossy.settings.pfc = PrioritySet{};
+  lossy.settings.global_pause = GlobalPause::kBoth;
+  EXPECT_THAT(Lint({lossy}), IsEmpty()) << "who wants no PFC may want this";
+}
+
 struct Case {
   std::string rule;
   std::function<void(Subject& policy, Subject& host, Subject& leaf)> spoil;
@@ -97,6 +112,7 @@ std::vector<Case> Cases() {
          leaf.settings.pfc = leaf.settings.watched = PrioritySet{3, 4};
        }},
       {"pfc-without-watchdog", [](S, S host, S) { host.settings.watchdog_ms = kWatchdogOff; }},
+      {"global-pause", [](S, S host, S) { host.settings.global_pause = GlobalPause::kReceive; }},
       {"watchdog-range", [](S, S host, S) { host.settings.watchdog_ms = 79; }},
       {"cnp-lossless", [](S, S host, S) { (*host.settings.dscp_to_priority)[48] = 3; }},
       {"class-lossless",

@@ -85,6 +85,7 @@ TEST(Settings, WordsComeBack) {
   for (int i = 0; i < kDcqcnParameters; ++i) {
     EXPECT_EQ(ParseDcqcnParameter(DcqcnParameterName(DcqcnParameter(i))), DcqcnParameter(i));
   }
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(ParseGlobalPause(GlobalPauseName(GlobalPause(i))), GlobalPause(i));
   EXPECT_FALSE(ParseTrust("dscp"));
 }
 
@@ -139,6 +140,19 @@ TEST(Compare, SaysEachSettingAloneAndOnlyWhatDiffers) {
   EXPECT_EQ(comparison.unknown, (std::vector<Setting>{Setting::kMtu}));
 }
 
+TEST(Compare, WantsNoGlobalPauseBesidePfcAndAsksNothingElsewhere) {
+  PortSettings want, have;
+  EXPECT_EQ(WithWhatFollows(want), want);
+  want.pfc = PrioritySet{};
+  EXPECT_EQ(WithWhatFollows(want), want);
+  want.pfc = have.pfc = PrioritySet{3};
+  have.global_pause = GlobalPause::kBoth;
+  EXPECT_EQ(Compare(WithWhatFollows(want), have).drifts,
+            (std::vector<Drift>{{Setting::kGlobalPause, "None", "RXTX"}}));
+  want.global_pause = GlobalPause::kBoth;
+  EXPECT_EQ(WithWhatFollows(want), want) << "what is said counts";
+}
+
 TEST(Compare, LeavesOpenWhatATableLeavesOpen) {
   PortSettings want, have;
   want.priority_to_class = Identity();
@@ -161,6 +175,7 @@ TEST(Compare, KnowsEverySetting) {
   PortSettings want, have;
   want.dcbx = Dcbx::kHost, have.dcbx = Dcbx::kFirmware;
   want.trust = Trust::kDscp, have.trust = Trust::kPcp;
+  want.global_pause = GlobalPause::kNone, have.global_pause = GlobalPause::kBoth;
   want.dscp_to_priority = AllDscps(0), have.dscp_to_priority = AllDscps(1);
   want.pfc = want.ecn = want.watched = want.lossy_queues = PrioritySet{3};
   have.pfc = have.ecn = have.watched = have.lossy_queues = PrioritySet{};
