@@ -220,8 +220,8 @@ void ForEachSetting(Each each) {
 int PriorityOf(const PortSettings& settings, int dscp);
 // Whether its class is lossless: nothing where neither the map nor PFC is known.
 std::optional<bool> IsLossless(const PortSettings& settings, int dscp);
-// What a host's port is held against: what is wanted of it, and what follows. Where a priority has PFC there is to be no
-// global pause: it stops all classes at once, and where a NIC has only one of both, PFC is not in force.
+// What a host's port is held against: what is wanted of it, and what follows. Where a priority has PFC there is to be
+// no global pause: it stops all classes at once, and where a NIC has only one of both, PFC is not in force.
 PortSettings WithWhatFollows(PortSettings wanted);
 // The DSCP of data: of the ToS byte of rdma_cm, else of NCCL's.
 std::optional<int> DataDscp(const PortSettings& settings);

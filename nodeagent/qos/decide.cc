@@ -46,6 +46,7 @@ class Judging {
     out_.want = wish_.settings.value_or(lossless::PortSettings());
     out_.want.traffic_class.reset();
     TakeUpRecord();
+    out_.want = lossless::WithWhatFollows(std::move(out_.want));
     if (!wish_.not_understood.empty()) {
       // Half of what is wanted is not what is wanted: nothing of it is set, and nothing of it is called right.
       out_.report.have = facts_.reading.have;
@@ -118,13 +119,15 @@ class Judging {
       const auto& said = facts_.reading.gaps;
       const auto gap = std::find_if(said.begin(), said.end(),
                                     [setting](const Gap& one) { return one.setting == setting; });
+      // Of an agent or a driver that does not tell there is nothing to find.
+      if (setting == Setting::kGlobalPause && gap == said.end()) continue;
       gaps[setting] = gap == said.end() ? "nobody could read it" : gap->reason;
       if (IsEssential(setting)) unread_.push_back(setting);
     }
     for (const lossless::Drift& drift : comparison.drifts) {
       if (const std::string* why = WhyNotSettable(drift.setting); why != nullptr) {
         gaps[drift.setting] = *why;
-        if (!IsEssential(drift.setting)) continue;
+        if (!MustBeAsWanted(drift.setting)) continue;
         unsettable_.push_back(drift.setting);
       }
       report.drift.push_back(Since(drift));
@@ -136,7 +139,7 @@ class Judging {
   const std::string* WhyNotSettable(Setting setting) const {
     const auto& said = out_.record.unsupported;
     if (const auto unsupported = said.find(setting); unsupported != said.end()) return &unsupported->second;
-    if (IsEssential(setting)) return nullptr;
+    if (MustBeAsWanted(setting)) return nullptr;
     for (const Gap& fixed : facts_.reading.read_only) {
       if (fixed.setting == setting) return &fixed.reason;
     }
@@ -292,6 +295,10 @@ bool IsEssential(Setting setting) {
     default:
       return false;
   }
+}
+
+bool MustBeAsWanted(Setting setting) {
+  return setting == Setting::kGlobalPause || IsEssential(setting);
 }
 
 std::string SubjectOf(const QosPort& port, const lossless::PortSettings& want) {

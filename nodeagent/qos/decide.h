@@ -22,6 +22,9 @@ bool Interrupts(lossless::Setting setting);
 // Whether a port without it, or of which nobody can tell, cannot be called lossless. The others are the fine tuning:
 // what a driver has no such setting of is named as a gap, and the port is compliant without it.
 bool IsEssential(lossless::Setting setting);
+// Whether a port that has it otherwise cannot be called lossless: those, and global pause, of which a driver that has
+// none says nothing.
+bool MustBeAsWanted(lossless::Setting setting);
 
 // A setting that somebody else wrote is set back so often in so long, and no more. lldpad says its own every 30 s
 // (IEEE 802.1AB, msgTxInterval), a configuration tool every 30 minutes (Puppet's runinterval): either is found out.

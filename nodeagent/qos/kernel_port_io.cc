@@ -84,6 +84,7 @@ QosSources LiveQosSources(const std::string& root) {
   sources.queue_pairs = std::make_unique<NetlinkQueuePairs>(sources.files->files());
   sources.statistics = std::make_unique<LiveEthtool>();
   sources.fec = std::make_unique<EthtoolFec>();
+  sources.pause = std::make_unique<EthtoolPause>();
   return sources;
 }
 
@@ -122,6 +123,14 @@ QosReading KernelPortIo::Read(const QosPort& port) {
     reading.have.watchdog_ms = *watchdog;
   } else {
     reading.gaps.push_back({Setting::kWatchdogMs, watchdog.error().message});
+  }
+  if (sources_.pause != nullptr) {
+    // A driver that has none pauses by class only, or not at all.
+    if (const auto pause = sources_.pause->Read(port.netdev); pause) {
+      reading.have.global_pause = *pause;
+    } else if (pause.error().code != Code::kUnimplemented) {
+      reading.gaps.push_back({Setting::kGlobalPause, pause.error().message});
+    }
   }
   ReadMtu(port, reading);
   if (sources_.fec != nullptr) reading.fec = sources_.fec->Read(port.netdev);
@@ -249,6 +258,12 @@ base::Status KernelPortIo::WriteWatchdog(const QosPort& port, int milliseconds) 
   return have == milliseconds ? base::Status() : sources_.watchdog->Write(port.netdev, milliseconds);
 }
 
+base::Status KernelPortIo::WriteGlobalPause(const QosPort& port, lossless::GlobalPause pause) {
+  if (sources_.pause == nullptr) return base::Fail(Code::kUnimplemented, "nothing here sets global pause");
+  ASSIGN_OR_RETURN(const lossless::GlobalPause have, sources_.pause->Read(port.netdev));
+  return have == pause ? base::Status() : sources_.pause->Write(port.netdev, pause);
+}
+
 base::Status KernelPortIo::Write(const QosPort& port, std::span<const Setting> settings,
                                  const PortSettings& want) {
   return WriteAll(port, settings, want, Unsaid::kLeave);
@@ -292,6 +307,14 @@ base::Status KernelPortIo::WriteAll(const QosPort& port, std::span<const Setting
   TRY(tables({Setting::kPriorityToBuffer, Setting::kBufferBytes}));
   if (asked(Setting::kWatchdogMs, want.watchdog_ms.has_value()))
     TRY(WriteWatchdog(port, *want.watchdog_ms), name(Setting::kWatchdogMs));
+  const bool pauses =
+      want.global_pause.value_or(lossless::GlobalPause::kNone) != lossless::GlobalPause::kNone;
+  const auto global_pause = [&]() -> base::Status {
+    if (asked(Setting::kGlobalPause, want.global_pause.has_value()))
+      TRY(WriteGlobalPause(port, *want.global_pause), name(Setting::kGlobalPause));
+    return {};
+  };
+  if (!pauses) TRY(global_pause());
   // A length that the driver takes for bit times must neither be sent nor keep PFC from being set.
   if (port.driver == "mlx5_core") {
     TRY(tables({Setting::kPfc, Setting::kCableMetres}));
@@ -302,6 +325,7 @@ base::Status KernelPortIo::WriteAll(const QosPort& port, std::span<const Setting
                         "cableMetres: only mlx5 sizes its buffers by the length of the cable; leave it out");
     }
   }
+  if (pauses) TRY(global_pause());
   for (const Setting setting : {Setting::kEcn, Setting::kCnpDscp, Setting::kCnpPriority, Setting::kDcqcn}) {
     if (Has(settings, setting)) TRY(WriteCongestion(*sources_.files, port, setting, want), name(setting));
   }

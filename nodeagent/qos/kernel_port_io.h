@@ -8,6 +8,7 @@
 #include "nodeagent/qos/dcb_device.h"
 #include "nodeagent/qos/dcb_settings.h"
 #include "nodeagent/qos/fec_coding.h"
+#include "nodeagent/qos/global_pause.h"
 #include "nodeagent/qos/pfc_watchdog.h"
 #include "nodeagent/qos/port_io.h"
 #include "nodeagent/qos/queue_pairs.h"
@@ -15,26 +16,28 @@
 
 namespace heddle::nodeagent {
 
-// What stands between a KernelPortIo and the kernel; tests have their own. None is null but `fec`.
+// What stands between a KernelPortIo and the kernel; tests have their own. None is null but `fec` and `pause`.
 struct QosSources {
   std::unique_ptr<SettingFiles> files;
   std::unique_ptr<DcbDevice> dcb;
   std::unique_ptr<PfcWatchdog> watchdog;
   std::unique_ptr<QueuePairs> queue_pairs;
   std::unique_ptr<EthtoolSource> statistics;
-  std::unique_ptr<FecCoding> fec;  // null: nobody asks
+  std::unique_ptr<FecCoding> fec;            // null: nobody asks
+  std::unique_ptr<GlobalPauseDevice> pause;  // null: nobody asks, and none can be set
 };
 // The live ones; `root` is "/".
 QosSources LiveQosSources(const std::string& root = "/");
 
-// The ports of this host: DCB by dcbnl, MTU by sysfs, the watchdog by ethtool, ECN and DCQCN by mlx5's files, ToS by
-// configfs, queue pairs by RDMA netlink. It keeps nothing between two calls but open sockets. kTrafficClass
-// (NCCL_IB_TC) is no setting of a port: it is neither read nor a gap, and writing it does nothing.
+// The ports of this host: DCB by dcbnl, MTU by sysfs, the watchdog and global pause by ethtool, ECN and DCQCN by mlx5's
+// files, ToS by configfs, queue pairs by RDMA netlink. It keeps nothing between two calls but open sockets.
+// kTrafficClass (NCCL_IB_TC) is no setting of a port: it is neither read nor a gap, and writing it does nothing.
 //
 // Write goes in this order, each group one message or file: DCBX; MTU, which buffers are sized by; trust; DSCPs; ETS;
-// buffers; watchdog, so that PFC is never on without one; PFC and cable; ECN, CNPs, DCQCN, ToS. Of a table only what
-// differs is sent, and what is right already is not sent at all. A group is read anew before it is written, so that
-// what somebody else changed in it meanwhile is kept or seen.
+// buffers; watchdog, so that PFC is never on without one; global pause that goes, since a NIC may have one of both
+// only; PFC and cable; global pause that comes back; ECN, CNPs, DCQCN, ToS. Of a table only what differs is sent, and
+// what is right already is not sent at all. A group is read anew before it is written, so that what somebody else
+// changed in it meanwhile is kept or seen.
 // Thread rule: one thread.
 class KernelPortIo final : public PortIo {
  public:
@@ -67,6 +70,7 @@ class KernelPortIo final : public PortIo {
   [[nodiscard]] base::Status WriteTables(const QosPort& port, std::span<const lossless::Setting> settings,
                                          const lossless::PortSettings& want);
   [[nodiscard]] base::Status WriteWatchdog(const QosPort& port, int milliseconds);
+  [[nodiscard]] base::Status WriteGlobalPause(const QosPort& port, lossless::GlobalPause pause);
 
   QosSources sources_;
 };

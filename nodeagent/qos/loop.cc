@@ -205,7 +205,8 @@ void QosLoop::Look(Port& port) {
   const LosslessReport* before =
       port.shown.ports.empty() ? ReportOf(published_, port.port.name) : &port.shown;
   if (port.wish->settings && !port.reading.gone) {
-    for (const auto& drift : lossless::Compare(*port.wish->settings, port.reading.have).drifts) {
+    const lossless::PortSettings want = lossless::WithWhatFollows(*port.wish->settings);
+    for (const auto& drift : lossless::Compare(want, port.reading.have).drifts) {
       const bool told = before != nullptr &&
                         std::any_of(before->drift.begin(), before->drift.end(), [&drift](const auto& known) {
                           return known.drift.setting == drift.setting;

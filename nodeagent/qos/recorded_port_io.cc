@@ -16,8 +16,10 @@ constexpr const char* kName = "qos.yaml";
 std::vector<lossless::Gap> AllGaps(const std::string& reason) {
   std::vector<lossless::Gap> gaps;
   for (int i = 0; i < lossless::kHostSettings; ++i) {
-    if (lossless::Setting(i) != lossless::Setting::kTrafficClass)
-      gaps.push_back({lossless::Setting(i), reason});
+    const auto setting = lossless::Setting(i);
+    // What recordings before it was read do not have is not missed.
+    if (setting != lossless::Setting::kTrafficClass && setting != lossless::Setting::kGlobalPause)
+      gaps.push_back({setting, reason});
   }
   return gaps;
 }

@@ -197,7 +197,7 @@ class GuestBed(BedTestCase):
         return self.guest.run(
             "for what in ets pfc buffer app dcbx; do dcb -j $what show dev dcb0; done | "
             "sed -E 's/\"(requests|indications)\":\\[[^]]*\\]//g'; "
-            "ethtool --get-tunable dcb0 pfc-prevention-tout; cat /sys/class/net/dcb0/mtu; "
+            "ethtool --get-tunable dcb0 pfc-prevention-tout; ethtool -a dcb0; cat /sys/class/net/dcb0/mtu; "
             "grep . /sys/kernel/debug/mlx5/0000:01:00.0/cc_params/*")
 
     def journal(self):

@@ -78,6 +78,24 @@ class LosslessGuestTest(GuestBed):
         self.assertIn("; its link went down and up 2 times by that", self.wait_event("LosslessApplied", "pfc and mtu"))
         self.assertNotIn("Flapping", str([c["reason"] for c in self.status()["conditions"]]))
 
+    def test_global_pause_goes_before_pfc_comes_and_whoever_switches_it_on_again_is_seen(self):
+        self.device.set("pause", 3)
+        self.start_agent(interval=5)
+        self.make()
+        report = self.wait_state("Compliant")
+        self.assertEqual((self.device.writes(), report["have"]["globalPause"]), ({**WRITES, "pause": 1}, "None"))
+        self.guest.run("ethtool -A dcb0 rx on")
+        drift = self.wait_state("Drifted", 60)["drift"]
+        self.assertEqual([(one["setting"], one["want"], one["have"], one["writer"]) for one in drift],
+                         [("globalPause", "None", "RX", "manual")])
+        # A driver that does not let it be switched off is not called lossless.
+        self.device.reset()
+        self.device.fail("pause", EOPNOTSUPP)
+        self.change(mtu=8900)
+        reason = self.wait_state("Failed", words="globalPause")["reason"]
+        self.assertRegex(reason, "the driver cannot set globalPause .*does not offer this")
+        self.assertEqual(self.device.writes(), {"mtu": 1, "pause": 1})
+
     def test_a_busy_driver_is_asked_ever_more_rarely_and_the_rest_is_not_written_again(self):
         self.device.fail("pfc", EBUSY)
         self.start_agent(interval=5)

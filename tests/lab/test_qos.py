@@ -95,7 +95,7 @@ class Qos(GuestCase):
         self.guest.run("dcb pfc set dev dcb0 prio-pfc all:off 3:on 4:on delay 55 && dcb app add dev dcb0 dscp-prio 26:3 48:6 && "
                        "dcb ets set dev dcb0 tc-tsa all:strict 0:ets 3:ets tc-bw all:0 0:40 3:60 prio-tc all:0 3:3 && "
                        "dcb buffer set dev dcb0 prio-buffer 3:1 buffer-size 1:131072 && ip link set dcb0 mtu 4200 && "
-                       "ethtool --set-tunable dcb0 pfc-prevention-tout 200")
+                       "ethtool --set-tunable dcb0 pfc-prevention-tout 200 && ethtool -A dcb0 rx on")
         read = self.read()
         have = read["have"]
         self.assertFalse(read["gone"])
@@ -113,7 +113,7 @@ class Qos(GuestCase):
         self.assertEqual((have["mtu"], have["watchdogMs"], self.watchdog()), (4200, 200, "200"))
         self.assertEqual((have["trust"], have["dcbx"]), ("DSCP", "Host"))
         self.assertEqual((have["cnpDscp"], have["cnpPriority"], have["dcqcn"]["rpHaiRate"]), (48, 6, 50))
-        self.assertEqual(have["tos"], 0)
+        self.assertEqual((have["tos"], have["globalPause"]), (0, "RX"))
         self.assertEqual(list(read["gaps"]), ["ecn"], "the kernel's own mlx5 has no switch for it")
 
     def test_from_nothing_to_compliant_with_the_writes_it_needs_and_then_none(self):

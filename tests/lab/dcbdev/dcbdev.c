@@ -11,6 +11,7 @@
  *                                               mlx5, 2 there is no link while PFC is on, 3 down and up, and as on
  *                                               mlx5 a change of the MTU too
  *   /sys/kernel/debug/dcbdev/NETDEV/dcbx        DCB_CAP_DCBX_* as firmware would have them
+ *   /sys/kernel/debug/dcbdev/NETDEV/pause       global pause: 1 RX, 2 TX
  *   /sys/kernel/debug/dcbdev/NETDEV/count/NAME  an error counter
  */
 #include <linux/dcbnl.h>
@@ -23,9 +24,9 @@
 #include <linux/rtnetlink.h>
 #include <net/dcbnl.h>
 
-enum op { OP_ETS, OP_PFC, OP_APP, OP_DELAPP, OP_BUFFER, OP_MAXRATE, OP_DCBX, OP_WATCHDOG, OP_MTU, OP_CC, OPS };
-static const char *const op_names[OPS] = { "ets",     "pfc",  "app",      "delapp", "buffer",
-					   "maxrate", "dcbx", "watchdog", "mtu",    "cc" };
+enum op { OP_ETS, OP_PFC, OP_APP, OP_DELAPP, OP_BUFFER, OP_MAXRATE, OP_DCBX, OP_WATCHDOG, OP_MTU, OP_CC, OP_PAUSE, OPS };
+static const char *const op_names[OPS] = { "ets",  "pfc",      "app", "delapp", "buffer", "maxrate",
+					   "dcbx", "watchdog", "mtu", "cc",     "pause" };
 
 enum count { RX_PACKETS, TX_PACKETS, CRC, SYMBOL, DISCARDS, STORM_WARNINGS, STORMS, LINK_DOWNS, COUNTS };
 static const char *const count_names[COUNTS] = {
@@ -74,6 +75,7 @@ struct dcbdev {
 	u8 dcbx;
 	u16 watchdog;
 	u32 bounce;
+	u32 pause;
 	u32 writes[OPS];
 	u32 fail[OPS];
 	u64 counts[COUNTS];
@@ -306,6 +308,29 @@ static int dcbdev_set_tunable(struct net_device *netdev, const struct ethtool_tu
 	return 0;
 }
 
+static void dcbdev_get_pauseparam(struct net_device *netdev, struct ethtool_pauseparam *pause)
+{
+	struct dcbdev *dev = netdev_priv(netdev);
+
+	pause->autoneg = 0;
+	pause->rx_pause = !!(dev->pause & 1);
+	pause->tx_pause = !!(dev->pause & 2);
+}
+
+/* As mlx5: both ends are told, and do not agree by themselves. */
+static int dcbdev_set_pauseparam(struct net_device *netdev, struct ethtool_pauseparam *pause)
+{
+	struct dcbdev *dev = netdev_priv(netdev);
+	int err = begin(dev, OP_PAUSE);
+
+	if (err)
+		return err;
+	if (pause->autoneg)
+		return -EINVAL;
+	dev->pause = (pause->rx_pause ? 1 : 0) | (pause->tx_pause ? 2 : 0);
+	return 0;
+}
+
 static int dcbdev_link_ksettings(struct net_device *netdev, struct ethtool_link_ksettings *settings)
 {
 	settings->base.speed = 400000;
@@ -329,6 +354,8 @@ static const struct ethtool_ops dcbdev_ethtool_ops = {
 	.get_ethtool_stats = dcbdev_stats,
 	.get_tunable = dcbdev_get_tunable,
 	.set_tunable = dcbdev_set_tunable,
+	.get_pauseparam = dcbdev_get_pauseparam,
+	.set_pauseparam = dcbdev_set_pauseparam,
 };
 
 static netdev_tx_t dcbdev_xmit(struct sk_buff *skb, struct net_device *netdev)
@@ -417,6 +444,7 @@ static void make_files(struct dcbdev *dev, struct pci_dev *pdev)
 	for (i = 0; i < COUNTS; i++)
 		debugfs_create_u64(count_names[i], 0600, count, &dev->counts[i]);
 	debugfs_create_u32("bounce", 0600, dev->dir, &dev->bounce);
+	debugfs_create_u32("pause", 0600, dev->dir, &dev->pause);
 	debugfs_create_u8("dcbx", 0600, dev->dir, &dev->dcbx);
 	dev->cc_dir = debugfs_create_dir(pci_name(pdev), mlx5_root);
 	cc = debugfs_create_dir("cc_params", dev->cc_dir);

@@ -133,6 +133,35 @@ TEST_F(QosJudge, SaysOfAPortThatPausesThatNothingEndsItsPauses) {
   EXPECT_EQ(Judged().report.reason, "") << "nothing is paused";
 }
 
+TEST_F(QosJudge, APortWithGlobalPauseIsNotLosslessByClass) {
+  using lossless::GlobalPause;
+  const std::string subject = Judged().record.subject;
+  EXPECT_EQ(Judged().report.state, LosslessState::kCompliant) << "nobody read it: nothing is found";
+  EXPECT_THAT(Judged().report.gaps, IsEmpty());
+  facts_.reading.gaps = {{Setting::kGlobalPause, "it takes CAP_NET_ADMIN"}};
+  EXPECT_EQ(Judged().report.state, LosslessState::kCompliant);
+  EXPECT_THAT(Judged().report.gaps, ElementsAre(facts_.reading.gaps[0]));
+  facts_.reading.gaps.clear();
+  facts_.reading.have.global_pause = GlobalPause::kNone;
+  EXPECT_EQ(Judged().report.state, LosslessState::kCompliant);
+  facts_.reading.have.global_pause = GlobalPause::kBoth;
+  Judgement judged = Judged();
+  EXPECT_EQ(judged.report.state, LosslessState::kPending);
+  ASSERT_EQ(judged.report.drift.size(), 1U);
+  EXPECT_EQ(judged.report.drift[0].drift, (lossless::Drift{Setting::kGlobalPause, "None", "RXTX"}));
+  EXPECT_THAT(judged.to_set, ElementsAre(Setting::kGlobalPause));
+  EXPECT_EQ(judged.record.subject, subject) << "an agent that reads it decides nothing anew";
+  // As its driver refuses to write it.
+  record_ = judged.record;
+  record_.unsupported[Setting::kGlobalPause] = "its driver does not offer this";
+  judged = Judged();
+  EXPECT_EQ(judged.report.state, LosslessState::kFailed);
+  EXPECT_THAT(judged.report.reason, HasSubstr("cannot set globalPause (its driver does not offer this)"));
+  EXPECT_THAT(judged.to_set, IsEmpty());
+  wish_.settings->pfc = facts_.reading.have.pfc = lossless::PrioritySet{};
+  EXPECT_EQ(Judged().report.state, LosslessState::kCompliant) << "who wants no PFC may want this";
+}
+
 TEST_F(QosJudge, WhatIsOnlyReadIsNoDriftThatAnybodyIsToSetBack) {
   facts_.reading.read_only = {{Setting::kCnpDscp, "set it with niccli"}, {Setting::kMtu, "not so"}};
   EXPECT_THAT(Judged().report.gaps, IsEmpty()) << "as wanted";

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <linux/ethtool.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 
@@ -120,6 +121,27 @@ class FakeWatchdog final : public PfcWatchdog {
   std::optional<int>& value_;
 };
 
+// Nothing: the driver has no such setting.
+class FakePause final : public GlobalPauseDevice {
+ public:
+  FakePause(Driver& driver, std::optional<lossless::GlobalPause>& value) : driver_(driver), value_(value) {}
+  base::Result<lossless::GlobalPause> Read(const std::string& netdev) override {
+    if (driver_.fails.contains("read pause"))
+      return base::Fail(KernelError(driver_.fails["read pause"], "global pause", netdev));
+    if (!value_) return base::Fail(KernelError(EOPNOTSUPP, "global pause", netdev));
+    return *value_;
+  }
+  base::Status Write(const std::string& /*netdev*/, lossless::GlobalPause pause) override {
+    TRY(driver_.Note("pause"));
+    value_ = pause;
+    return {};
+  }
+
+ private:
+  Driver& driver_;
+  std::optional<lossless::GlobalPause>& value_;
+};
+
 class FakeQueuePairs final : public QueuePairs {
  public:
   base::Result<int> CountUsers(const std::string& rdma_device) override {
@@ -168,6 +190,7 @@ class Ports : public testing::Test {
     sources.queue_pairs = std::make_unique<FakeQueuePairs>();
     sources.statistics = std::make_unique<FakeStatistics>();
     sources.fec = std::make_unique<FakeFec>();
+    sources.pause = std::make_unique<FakePause>(driver_, pause_);
     io_ = std::make_unique<KernelPortIo>(std::move(sources));
   }
 
@@ -201,6 +224,7 @@ class Ports : public testing::Test {
   test::TemporaryFolder folder_;
   Driver driver_;
   std::optional<int> watchdog_ = 0;
+  std::optional<lossless::GlobalPause> pause_;
   QosPort port_;
   std::unique_ptr<KernelPortIo> io_;
 };
@@ -258,6 +282,34 @@ TEST_F(Ports, BecomeLosslessAndThenNothingIsWritten) {
   driver_.written.clear();
   ASSERT_TRUE(WriteAll(Lossless()));
   EXPECT_THAT(driver_.written, IsEmpty());
+}
+
+TEST_F(Ports, LoseGlobalPauseBeforePfcComesAndGetItBackAfterPfcWent) {
+  EXPECT_FALSE(io_->Read(port_).have.global_pause) << "the driver has none";
+  EXPECT_EQ(GapOf(Setting::kGlobalPause), "") << "which is nothing to be told";
+  driver_.fails["read pause"] = EPERM;
+  EXPECT_THAT(GapOf(Setting::kGlobalPause), HasSubstr("CAP_NET_ADMIN"));
+  driver_.fails.clear();
+  pause_ = lossless::GlobalPause::kBoth;
+  const PortSettings before = io_->Read(port_).have;
+  EXPECT_EQ(before.global_pause, lossless::GlobalPause::kBoth);
+  PortSettings want;
+  want.pfc = {3};
+  want = lossless::WithWhatFollows(want);
+  ASSERT_TRUE(WriteAll(want));
+  EXPECT_THAT(driver_.written, ElementsAre("pause", "pfc"));
+  EXPECT_EQ(pause_, lossless::GlobalPause::kNone);
+  driver_.written.clear();
+  ASSERT_TRUE(WriteAll(want));
+  EXPECT_THAT(driver_.written, IsEmpty());
+  const std::array settings{Setting::kPfc, Setting::kGlobalPause};
+  ASSERT_TRUE(io_->WriteBack(port_, settings, before));
+  EXPECT_THAT(driver_.written, ElementsAre("pfc", "pause"));
+  EXPECT_EQ(io_->Read(port_).have, before);
+  driver_.fails["pause"] = EOPNOTSUPP;
+  const auto refused = WriteAll(want);
+  EXPECT_EQ(refused.error().code, Code::kUnimplemented);
+  EXPECT_TRUE(refused.error().message.starts_with("globalPause: ")) << refused.error().message;
 }
 
 TEST_F(Ports, OfATableOnlyWhatDiffersIsSent) {

@@ -272,6 +272,38 @@ TEST(QosLoop, GivesTheOldKindOfDcbxUpBeforeItSetsTheRest) {
   EXPECT_EQ(bed.io.writes[0], "mlx5_0:1 dcbx");
 }
 
+TEST(QosLoop, SwitchesGlobalPauseOffAndBackOnWhereTheWriteIsTakenBack) {
+  using lossless::GlobalPause;
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.have.global_pause = GlobalPause::kBoth;
+  bed.Start();
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+  EXPECT_EQ(port.have.global_pause, GlobalPause::kNone);
+  ASSERT_THAT(bed.io.writes, SizeIs(1));
+  EXPECT_THAT(bed.io.writes[0], HasSubstr("globalPause"));
+  // Of one that is off already nothing is written.
+  QosBed off;
+  off.io["mlx5_0:1"].have.global_pause = GlobalPause::kNone;
+  off.Start();
+  off.RunAll();
+  EXPECT_EQ(off.State(), LosslessState::kCompliant);
+  ASSERT_THAT(off.io.writes, SizeIs(1));
+  EXPECT_THAT(off.io.writes[0], testing::Not(HasSubstr("globalPause")));
+  QosBed bad;
+  auto& taken_back = bad.io["mlx5_0:1"];
+  taken_back.have.global_pause = GlobalPause::kReceive;
+  const lossless::PortSettings before = taken_back.have;
+  bad.Start();
+  bad.RunFor(seconds(20));
+  EXPECT_EQ(taken_back.have.global_pause, GlobalPause::kNone);
+  taken_back.link.errors["rx_crc_errors_phy"] += 500;
+  bad.RunAll();
+  EXPECT_EQ(bad.State(), LosslessState::kFailed);
+  EXPECT_EQ(taken_back.have, before);
+}
+
 TEST(QosLoop, RollsBackWhatBringsErrors) {
   QosBed bed;
   bed.io["mlx5_0:1"].on_write = [](auto& port) { port.link.carrier_changes += 2; };

@@ -92,6 +92,19 @@ TEST(RecordedQos, KeepsInMemoryWhatIsWrittenAndNothingElse) {
   EXPECT_EQ(reading.have.mtu, 1500) << "it was not told to write that";
 }
 
+TEST(RecordedQos, KeepsGlobalPauseAndMissesNoneInAnOldRecording) {
+  Bed bed;
+  EXPECT_FALSE(bed.io.Read(Port(0)).have.global_pause);
+  auto ports = ParseQosYaml(kMachine);
+  ASSERT_TRUE(ports);
+  ports->at("mlx5_0:1").reading.have.global_pause = lossless::GlobalPause::kBoth;
+  ports->at("mlx5_1:1").reading.have.global_pause = lossless::GlobalPause::kNone;
+  const auto again = ParseQosYaml(FormatQosYaml(*ports));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, *ports);
+  EXPECT_FALSE(ParseQosYaml("ports: [{name: \"mlx5_0:1\", settings: {globalPause: Half}}]"));
+}
+
 TEST(RecordedQos, RefusesACodingThatNobodyHas) {
   const auto ports = ParseQosYaml("ports: [{name: \"mlx5_0:1\", fec: rsx}]");
   ASSERT_FALSE(ports);
@@ -122,11 +135,12 @@ TEST(RecordedQos, APortThatNobodyRecordedIsNotKnownUntilItIsWritten) {
   RecordedPortIo io(none);
   const QosReading before = io.Read(Port(0));
   EXPECT_EQ(before.have, PortSettings{});
-  EXPECT_EQ(int(before.gaps.size()), lossless::kHostSettings - 1) << "traffic_class is no setting of a port";
+  EXPECT_EQ(int(before.gaps.size()), lossless::kHostSettings - 2)
+      << "traffic_class is no setting of a port, and nobody misses global pause";
   const std::array settings{Setting::kMtu};
   ASSERT_TRUE(io.Write(Port(0), settings, Want()));
   EXPECT_EQ(io.Read(Port(0)).have.mtu, 9000);
-  EXPECT_EQ(int(io.Read(Port(0)).gaps.size()), lossless::kHostSettings - 2);
+  EXPECT_EQ(int(io.Read(Port(0)).gaps.size()), lossless::kHostSettings - 3);
 }
 
 TEST(RecordedQos, AFolderKeepsWritesAndHearsASecondWriter) {
