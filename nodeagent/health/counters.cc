@@ -30,11 +30,6 @@ std::string DriverOf(const base::FileTree& files, const std::string& base) {
   return link ? formats::Printable(LastPart(*link), 64) : std::string();
 }
 
-// rxe stands on no bus: it says the interface below it instead.
-std::string RdmaDriverOf(const base::FileTree& files, const std::string& base) {
-  return files.Read(base + "/parent") ? std::string("rdma_rxe") : DriverOf(files, base);
-}
-
 const Netdev* Find(const NetReadings& net, const std::string& name) {
   const auto found = net.netdevs.find(name);
   return found == net.netdevs.end() ? nullptr : &found->second;
@@ -83,6 +78,12 @@ void SortById(std::vector<T>& list) {
 }
 
 }  // namespace
+
+std::string RdmaDriver(const base::FileTree& files, const std::string& device) {
+  const std::string base = fmt::format("{}/{}", kInfiniband, device);
+  // rxe stands on no bus: it says the interface below it instead.
+  return files.Read(base + "/parent") ? std::string("rdma_rxe") : DriverOf(files, base);
+}
 
 std::string PortKey(const Nic& nic, int number) {
   if (nic.pci.empty() && nic.guid.empty()) return fmt::format("{}/{}", nic.name, number);
@@ -150,7 +151,7 @@ CounterReader::Plan CounterReader::MakePlan(WatchedPort port) const {
   if (!port.device.empty()) {
     const std::string device = fmt::format("{}/{}", kInfiniband, port.device);
     const std::string base = fmt::format("{}/ports/{}", device, port.device_port);
-    const std::string driver = RdmaDriverOf(files_, device);
+    const std::string driver = RdmaDriver(files_, port.device);
     AddFiles(base + "/counters", CounterPlace::kPort, driver, plan);
     AddFiles(base + "/hw_counters", CounterPlace::kHardware, driver, plan);
     if (!port.of_bond) {

@@ -35,6 +35,9 @@ struct WatchedPort {
   friend bool operator==(const WatchedPort&, const WatchedPort&) = default;
 };
 
+// The driver by which the counters of an RDMA device are called (CounterAlias::driver); empty = not known.
+std::string RdmaDriver(const base::FileTree& files, const std::string& device);
+
 // A card keeps its place on the bus and its GUID when a reboot calls mlx5_2 mlx5_3; another card in the same
 // slot has another GUID. What has neither is known by name.
 std::string PortKey(const topology::Nic& nic, int number);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "nodeagent/qos/link_evidence.h"
+
 namespace heddle::nodeagent {
 namespace {
 
@@ -21,6 +23,13 @@ bool IsWanted(const StepFacts& facts) {
 bool TakesAway(const StepFacts& facts) {
   const auto& to_set = facts.judged->to_set;
   return std::any_of(to_set.begin(), to_set.end(), Interrupts);
+}
+
+// How often the time before the write goes into `since`, rounded up.
+std::uint64_t Times(const UnsettledWrite& write, std::chrono::nanoseconds since) {
+  const std::chrono::seconds before(write.noise_seconds);
+  if (before.count() <= 0 || since <= before) return 1;
+  return std::uint64_t((since + before - std::chrono::nanoseconds(1)) / before);
 }
 
 class Choosing {
@@ -104,20 +113,20 @@ class Choosing {
   void Draining() {
     if (!IsWanted(facts_) || facts_.gone) return Do(ApplyStep::kAbandon, ApplyStage::kIdle);
     const auto& link = facts_.asked.link;
-    if (!next_.progress.at && link && *link) next_.progress.at = **link;
+    if (!next_.progress.at && link && *link) Begin(**link);
     const MonotonicTime drained = facts_.progress.since + timings_.drain;
     if (now_ < drained) {
       WaitUntil(drained, DrainReason());
       return;
     }
     if (const auto& pairs = facts_.asked.queue_pairs; !pairs || !*pairs) {
+      if (link && *link) Begin(**link);
       const std::string why =
           fmt::format("whether programs use it is not known, and a change of a port in use breaks them: {}",
                       pairs ? Plain(pairs->error().message) : "nobody was asked");
       WaitOrGiveBack("cannot be set: " + why, why);
     } else if (**pairs > 0) {
-      // The errors of hours would hide those of a write.
-      if (link && *link) next_.progress.at = **link;
+      if (link && *link) Begin(**link);
       next_.in_use = true;
       WaitOrGiveBack(
           "was taken away from new pods and waits for programs that have queue pairs on it: it is set "
@@ -132,6 +141,12 @@ class Choosing {
     } else {
       Do(ApplyStep::kWrite, ApplyStage::kWriting);
     }
+  }
+
+  // What is counted from now on: the errors of hours would hide those of a write.
+  void Begin(const LinkEvidence& seen) {
+    next_.progress.at = seen;
+    next_.progress.at_time = now_;
   }
 
   // Of a port that pods do not get.
@@ -207,12 +222,20 @@ class Choosing {
       WaitUntil(again, watched);
       return;
     }
-    if (!next_.progress.at) {
-      next_.progress.at = seen;
-      next_.progress.at_time = now_;
+    if (!next_.progress.at) Begin(seen);
+    // What the write did to the link may be heard of a moment later.
+    const bool heard = now_ >= facts_.progress.since + timings_.settle_poll;
+    if (!next_.progress.back && heard) next_.progress.back = seen.carrier_changes;
+    if (next_.progress.back && unsettled->link.carrier && seen.carrier_changes > *next_.progress.back) {
+      if (std::string worse = WorseBy(kCarrierChanges, seen.carrier_changes - *next_.progress.back,
+                                      unsettled->noise, Times(*unsettled, now_ - facts_.progress.since));
+          !worse.empty())
+        return Regressed(std::move(worse));
     }
     const MonotonicTime calm = next_.progress.at_time + timings_.settle;
-    if (std::string worse = Worse(*next_.progress.at, seen, unsettled->noise); !worse.empty())
+    if (std::string worse = Worse(*next_.progress.at, seen, unsettled->noise,
+                                  Times(*unsettled, now_ - next_.progress.at_time));
+        !worse.empty())
       return Regressed(std::move(worse));
     if (now_ < calm) {
       WaitUntil(std::min(calm, again), watched);
@@ -277,14 +300,19 @@ std::map<std::string, std::uint64_t> Growth(const LinkEvidence& before, const Li
   return growth;
 }
 
+std::string WorseBy(std::string_view counter, std::uint64_t grew,
+                    const std::map<std::string, std::uint64_t>& noise, std::uint64_t times) {
+  const auto usual = noise.find(std::string(counter));
+  const std::uint64_t before = usual == noise.end() ? 0 : usual->second;
+  if (grew <= ToleratedOf(counter) + 2 * before * times) return {};
+  return fmt::format("{} grew by {} after the write, and by {} in the time before it", Plain(counter), grew,
+                     before);
+}
+
 std::string Worse(const LinkEvidence& calm, const LinkEvidence& now,
-                  const std::map<std::string, std::uint64_t>& noise) {
+                  const std::map<std::string, std::uint64_t>& noise, std::uint64_t times) {
   for (const auto& [name, grew] : Growth(calm, now)) {
-    const auto usual = noise.find(name);
-    const std::uint64_t before = usual == noise.end() ? 0 : usual->second;
-    if (grew > kTolerated + 2 * before)
-      return fmt::format("{} grew by {} after the write, and by {} in the time before it", Plain(name), grew,
-                         before);
+    if (std::string worse = WorseBy(name, grew, noise, times); !worse.empty()) return worse;
   }
   return {};
 }

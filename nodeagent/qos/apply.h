@@ -42,8 +42,6 @@ struct QosTimings {
 inline constexpr int kMaxBusy = 5;
 // A write may take the link down and up; several that the driver takes one by one, as often each.
 inline constexpr std::uint64_t kMaxBounces = 4;
-// Errors in the settle window that are no worse than what a bounce itself makes: symbol errors while the link trains.
-inline constexpr std::uint64_t kTolerated = 10;
 
 enum class ApplyStage : std::uint8_t {
   kIdle,
@@ -63,7 +61,9 @@ struct ApplyProgress {
   base::MonotonicTime withdrawn{};   // kDraining: when the port was taken away
   bool idle_moment = false;        // kDraining: it was idle in a pause, and is given back if it is so no more
   std::optional<LinkEvidence> at;  // kDraining: at its begin; kSettling: with carrier again
-  base::MonotonicTime at_time{};
+  base::MonotonicTime at_time{};   // of it
+  // kSettling: changes of the carrier when the link was back for the first time; later ones are none of the write's.
+  std::optional<std::uint64_t> back;
 };
 
 enum class ApplyStep : std::uint8_t {
@@ -129,10 +129,15 @@ inline constexpr std::string_view kCannotKeep =
 // "30 min", "6 h", "90 s"
 std::string DurationText(std::chrono::nanoseconds time);
 
-// What the link lost by a write, as a sentence; empty = nothing. `noise`: errors that came in a time as long before.
+// What the link lost by a write, as a sentence; empty = nothing. `noise`: how much each counter grew before it, in a
+// time that goes `times` into that since `calm`. A counter is worse where it grew by more than it is tolerated to
+// (link_evidence.h) and by more than twice as fast as before. The carrier's changes are not looked at.
 std::string Worse(const LinkEvidence& calm, const LinkEvidence& now,
-                  const std::map<std::string, std::uint64_t>& noise);
-// How much each counter grew; a counter that was reset grew by what it has.
+                  const std::map<std::string, std::uint64_t>& noise, std::uint64_t times = 1);
+// The same of one counter, or of the carrier (kCarrierChanges).
+std::string WorseBy(std::string_view counter, std::uint64_t grew,
+                    const std::map<std::string, std::uint64_t>& noise, std::uint64_t times);
+// How much each error counter grew; one that was reset grew by what it has.
 std::map<std::string, std::uint64_t> Growth(const LinkEvidence& before, const LinkEvidence& now);
 
 }  // namespace heddle::nodeagent

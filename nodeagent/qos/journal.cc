@@ -159,6 +159,7 @@ Json ToJson(const UnsettledWrite& write) {
             {"carrierChanges", write.link.carrier_changes},
             {"errors", write.link.errors}}},
           {"noise", write.noise},
+          {"noiseSeconds", write.noise_seconds},
           {"starts", write.starts},
           {"interrupts", write.interrupts},
           {"back", write.back},
@@ -279,6 +280,8 @@ class Reader {
     write.link = {Get<bool>(link, "carrier"), Get<std::uint64_t>(link, "carrierChanges"),
                   Get<std::map<std::string, std::uint64_t>>(link, "errors")};
     write.noise = Get<std::map<std::string, std::uint64_t>>(json, "noise");
+    // An agent before this one did not say.
+    if (json.contains("noiseSeconds")) write.noise_seconds = Get<std::int64_t>(json, "noiseSeconds");
     write.starts = Get<int>(json, "starts");
     write.interrupts = Get<bool>(json, "interrupts");
     write.back = Get<bool>(json, "back");

@@ -12,6 +12,7 @@
 #include "nodeagent/qos/congestion_files.h"
 #include "nodeagent/qos/dcb_settings.h"
 #include "nodeagent/qos/likely_writer.h"
+#include "nodeagent/qos/link_evidence.h"
 #include "nodeagent/qos/rdma_cm_tos.h"
 
 namespace heddle::nodeagent {
@@ -343,50 +344,13 @@ std::vector<std::string> KernelPortIo::QueuePairHolders(const QosPort& port) {
 }
 
 base::Result<LinkEvidence> KernelPortIo::Link(const QosPort& port) {
-  const base::FileTree& files = sources_.files->files();
-  LinkEvidence evidence;
-  const auto changes = base::ReadTrimmed(files, NetPath(port, "carrier_changes"));
-  if (!changes)
-    return base::Fail(changes.error().code == Code::kNotFound ? Code::kUnavailable : changes.error().code,
-                      fmt::format("the link of {}: {}", port.netdev, changes.error().message));
-  evidence.carrier_changes = formats::Number<std::uint64_t>(*changes).value_or(0);
-  // Of an interface that is set down there is no carrier to be read.
-  evidence.carrier = base::ReadTrimmed(files, NetPath(port, "carrier")).value_or("0") == "1";
-  if (const auto statistics = sources_.statistics->Read(port.netdev); statistics) {
-    for (std::size_t i = 0; i < statistics->values.size(); ++i) {
-      const std::string& statistic = (*statistics->names)[i];
-      if (IsLinkError(statistic)) evidence.errors[statistic] = statistics->values[i];
-    }
-  } else if (statistics.error().code != Code::kNotFound) {
-    return base::Fail(statistics.error());
-  }
-  return evidence;
+  return ReadLinkEvidence(sources_.files->files(), *sources_.statistics, port);
 }
 
 std::string KernelPortIo::LikelyWriter(const QosPort& port, Setting setting) {
   std::optional<DcbState> state;
   if (auto read = sources_.dcb->Read(port.netdev); read) state = *std::move(read);
   return LikelyWriterOf(sources_.files->files(), state, setting);
-}
-
-bool IsLinkError(std::string_view statistic) {
-  // mlx5 (en_stats.c), bnxt_en (bnxt_ethtool.c), ice (ice_ethtool.c), ionic (ionic_stats.c). Symbol errors, faults and
-  // the count of links lost are not among them: each retraining makes some, and a change of PFC is one on mlx5.
-  constexpr std::array<std::string_view, 14> kNames{"rx_crc_errors_phy",
-                                                    "rx_in_range_len_errors_phy",
-                                                    "rx_out_of_range_len_phy",
-                                                    "rx_oversize_pkts_phy",
-                                                    "rx_undersize_pkts_phy",
-                                                    "rx_fragments_phy",
-                                                    "rx_jabbers_phy",
-                                                    "tx_errors_phy",
-                                                    "tx_pause_storm_error_events",
-                                                    "rx_fcs_err_frames",
-                                                    "tx_err",
-                                                    "rx_crc_errors.nic",
-                                                    "illegal_bytes.nic",
-                                                    "frames_rx_bad_fcs"};
-  return std::find(kNames.begin(), kNames.end(), statistic) != kNames.end();
 }
 
 }  // namespace heddle::nodeagent

@@ -50,7 +50,6 @@ class KernelPortIo final : public PortIo {
   [[nodiscard]] base::Status WriteRoce1(const QosPort& port) override;
   [[nodiscard]] base::Result<int> UserQueuePairs(const QosPort& port) override;
   std::vector<std::string> QueuePairHolders(const QosPort& port) override;
-  // Carrier and its changes by sysfs; errors by ethtool where the driver has statistics.
   [[nodiscard]] base::Result<LinkEvidence> Link(const QosPort& port) override;
   std::string LikelyWriter(const QosPort& port, lossless::Setting setting) override;
 
@@ -74,9 +73,5 @@ class KernelPortIo final : public PortIo {
 
   QosSources sources_;
 };
-
-// Statistics that only ever grow when something is wrong with the link, by the names of the drivers: what a write must
-// not make grow. Those of congestion and pause are none. Pure.
-bool IsLinkError(std::string_view statistic);
 
 }  // namespace heddle::nodeagent

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "lossless/compare.h"
+#include "nodeagent/qos/link_evidence.h"
 #include "nodeagent/qos/loop.h"
 
 namespace heddle::nodeagent {
@@ -81,7 +82,14 @@ bool QosLoop::Begin(Port& port) {
   write.about = AboutOf(port.record);
   if (write.interrupts) {
     write.link = port.link;
-    if (port.progress.at) write.noise = Growth(*port.progress.at, port.link);
+    if (port.progress.at) {
+      const LinkEvidence& before = *port.progress.at;
+      write.noise = Growth(before, port.link);
+      if (port.link.carrier_changes > before.carrier_changes)
+        write.noise[std::string(kCarrierChanges)] = port.link.carrier_changes - before.carrier_changes;
+      write.noise_seconds =
+          std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - port.progress.at_time).count();
+    }
   }
   if (judged.repair) {
     auto& repairs = port.record.repairs;

@@ -41,7 +41,7 @@ struct QosReading {
 struct LinkEvidence {
   bool carrier = false;
   std::uint64_t carrier_changes = 0;
-  std::map<std::string, std::uint64_t> errors;  // counters that only ever mean trouble, by the driver's names
+  std::map<std::string, std::uint64_t> errors;  // counters of errors and losses, by the driver's names
   friend bool operator==(const LinkEvidence&, const LinkEvidence&) = default;
 };
 

@@ -219,6 +219,16 @@ class LosslessGuestTest(GuestBed):
         self.assertEqual(self.kernel_settings(), self.before)
         self.assertIn("rx_crc_errors_phy", self.wait_event("LosslessRolledBack"))
 
+    def test_discards_that_grow_after_a_write_take_it_back(self):
+        self.device.set("count/rx_discards_phy", 70)
+        self.start_agent(settle=20)
+        self.make()
+        self.wait_state("Pending", words="its link is watched")
+        self.device.set("count/rx_discards_phy", 570)
+        reason = self.wait_state("Failed", words="nothing more is tried until the policy changes")["reason"]
+        self.assertIn("rx_discards_phy grew by 500 after the write, and by 0 in the time before it", reason)
+        self.assertEqual(self.kernel_settings(), self.before)
+
     def killed_half_way(self):
         """An agent is killed when all is set but PFC."""
         self.device.fail("pfc", EBUSY)

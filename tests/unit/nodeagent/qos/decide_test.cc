@@ -215,6 +215,41 @@ TEST(QosApply, ErrorsThatWereThereBeforeAreNoRegression) {
   EXPECT_EQ(Worse(calm, now, {}), "");
 }
 
+TEST(QosApply, ACounterIsHeldAgainstItsOwnRateBeforeTheWrite) {
+  const LinkEvidence calm{true, 2, {{"rx_discards_phy", 1000}}};
+  LinkEvidence now = calm;
+  now.errors["rx_discards_phy"] = 1061;
+  EXPECT_EQ(Worse(calm, now, {}),
+            "rx_discards_phy grew by 61 after the write, and by 0 in the time before it");
+  EXPECT_EQ(Worse(calm, now, {{"rx_discards_phy", 1}}), "");
+  now.errors["rx_discards_phy"] = 1600;
+  EXPECT_EQ(Worse(calm, now, {{"rx_discards_phy", 100}}),
+            "rx_discards_phy grew by 600 after the write, and by 100 in the time before it");
+  EXPECT_EQ(Worse(calm, now, {{"rx_discards_phy", 100}}, 3), "") << "in three times as long";
+}
+
+TEST(QosApply, ALongerLookAllowsForMoreOfWhatCameBefore) {
+  PortRecord record;
+  UnsettledWrite& write = record.unsettled.emplace();
+  write.link.carrier = true;
+  write.noise = {{"rx_discards_phy", 100}};
+  StepFacts facts;
+  facts.wanted = true;
+  facts.record = &record;
+  facts.timings.settle = seconds(60);
+  const base::MonotonicTime now{std::chrono::hours(1)};
+  facts.progress.stage = ApplyStage::kSettling;
+  facts.progress.since = facts.progress.at_time = now - seconds(30);
+  facts.progress.at = LinkEvidence{true, 0, {{"rx_discards_phy", 0}}};
+  facts.asked.link = base::Result<LinkEvidence>(LinkEvidence{true, 0, {{"rx_discards_phy", 1200}}});
+  write.noise_seconds = 5;
+  EXPECT_EQ(NextStepOf(facts, now).step, ApplyStep::kNothing);
+  write.noise_seconds = 15;
+  const NextApplyStep next = NextStepOf(facts, now);
+  EXPECT_EQ(next.step, ApplyStep::kRollBack);
+  EXPECT_THAT(next.why, HasSubstr("rx_discards_phy grew by 1200 after the write, and by 100"));
+}
+
 TEST(QosApply, NothingIsSetWhereNobodyKnowsWhoUsesThePort) {
   QosBed bed;
   Judgement judged;

@@ -45,6 +45,7 @@ class QosJournal : public testing::Test {
     write.roce1 = true;
     write.link = {true, 3, {{"rx_crc_errors_phy", 9}}};
     write.noise = {{"rx_crc_errors_phy", 2}};
+    write.noise_seconds = 15;
     write.starts = 2;
     write.back = true;
     write.why = "no carrier";
@@ -89,14 +90,18 @@ TEST_F(QosJournal, NamesFilesThatMakeNoSenseAndReadsTheOthers) {
                                            HasSubstr("it is the record of mlx5_7:1")));
 }
 
-TEST_F(QosJournal, ReadsAWriteOfAnAgentThatDidNotAskForTheModeOfConnections) {
+TEST_F(QosJournal, ReadsAWriteOfAnAgentThatKeptLessOfIt) {
   std::string text = *RecordText(Full());
   const std::string line = "\"roce1\": true,";
   ASSERT_NE(text.find(line), std::string::npos);
   text.erase(text.find(line), line.size());
+  const std::string seconds = "\"noiseSeconds\": 15,";
+  ASSERT_NE(text.find(seconds), std::string::npos);
+  text.erase(text.find(seconds), seconds.size());
   const auto record = ParseRecord(text);
   ASSERT_TRUE(record) << record.error().message;
   EXPECT_FALSE(record->unsettled->roce1);
+  EXPECT_EQ(record->unsettled->noise_seconds, 0);
 }
 
 TEST_F(QosJournal, RefusesWhatItCouldNotReadBack) {

@@ -12,6 +12,7 @@
 #include "nodeagent/qos/dcb_settings.h"
 #include "nodeagent/qos/decide.h"
 #include "nodeagent/qos/likely_writer.h"
+#include "nodeagent/qos/link_evidence.h"
 #include "recorded_machine.h"
 #include "tests/support/memory_file_tree.h"
 

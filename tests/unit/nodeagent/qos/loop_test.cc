@@ -317,6 +317,41 @@ TEST(QosLoop, RollsBackWhatBringsErrors) {
   EXPECT_EQ(bed.io["mlx5_0:1"].have, Fresh());
 }
 
+TEST(QosLoop, RollsBackALinkThatGoesOnGoingDownOnceItIsBack) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.on_write = [](auto& one) { one.link.carrier_changes += 2; };
+  bed.Start();
+  bed.RunFor(seconds(20));
+  ASSERT_THAT(bed.io.writes, SizeIs(1));
+  port.link.carrier_changes += 2;
+  bed.RunFor(seconds(2));
+  EXPECT_THAT(bed.io.writes, SizeIs(1)) << "once may be the link itself";
+  port.link.carrier_changes += 2;
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kFailed);
+  EXPECT_THAT(bed.Report().reason,
+              HasSubstr("carrier_changes grew by 4 after the write, and by 0 in the time before it"));
+  EXPECT_EQ(port.have, Fresh());
+}
+
+TEST(QosLoop, WhatALinkDidBeforeTheWriteIsNoneOfItsDoing) {
+  QosBed bed;
+  auto& port = bed.io["mlx5_0:1"];
+  port.link.errors["rx_discards_phy"] = 1000;
+  bed.Start();
+  bed.RunFor(seconds(5));
+  ASSERT_THAT(bed.io.writes, SizeIs(0));
+  port.link.carrier_changes += 4;
+  port.link.errors["rx_discards_phy"] += 100;
+  bed.RunFor(seconds(15));
+  ASSERT_THAT(bed.io.writes, SizeIs(1));
+  port.link.carrier_changes += 4;
+  port.link.errors["rx_discards_phy"] += 150;
+  bed.RunAll();
+  EXPECT_EQ(bed.State(), LosslessState::kCompliant);
+}
+
 TEST(QosLoop, ADriverWithoutASettingGetsTheRest) {
   QosBed bed;
   bed.io["mlx5_0:1"].faults[Setting::kWatchdogMs] = {base::Code::kUnimplemented, "the driver has none", -1};
