@@ -71,8 +71,10 @@ void GangController::Work(const std::stop_token& stop) {
   while (const auto key = queue_.Get(stop)) {
     const base::Status done = DoKey(*key, stop);
     queue_.Done(*key);
+    // A walk that failed is done anew as a whole, and none has gone well before its last slice has.
+    const std::string again(*key == kWalkKey ? kPlanKey : std::string_view(*key));
     if (done) {
-      queue_.Forget(*key);
+      if (again != kPlanKey || !pass_) queue_.Forget(again);
       metrics_.Reconciled(clock_.WallNow());
       continue;
     }
@@ -80,9 +82,9 @@ void GangController::Work(const std::stop_token& stop) {
     metrics_.WriteFailed(std::string(base::CodeName(done.error().code)));
     Say("Failed key=" + *key + " error=\"" + base::ToString(done.error()) + "\"");
     if (done.error().retry_after) {
-      queue_.AddAfter(*key, *done.error().retry_after);
+      queue_.AddAfter(again, *done.error().retry_after);
     } else {
-      queue_.AddRateLimited(*key);
+      queue_.AddRateLimited(again);
     }
   }
 }
@@ -109,6 +111,7 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
     lapsed_.clear();
     bound_claims_.clear();
     releasing_.clear();
+    pass_.reset();
     PublishKept({});
     metrics_.Waiting(0);
     return {};
@@ -116,15 +119,18 @@ base::Status GangController::DoKey(const std::string& key, const std::stop_token
   if (!leading_) return {};
   if (key == kLeadKey) return BeginToLead(stop);
   if (!may_write()) return {};  // every gang is looked at once leadership has begun
+  if (key == kWalkKey) return pass_ ? PlanWaiting(stop) : base::Status{};
+  if (key == kPlanKey && pass_) {
+    pass_->again = true;  // or a walk would never reach its end on a cluster where something always changes
+    return {};
+  }
   if (key == kPlanKey) {
     const std::chrono::nanoseconds left = walked_at_ + kBetweenWalks - clock_.Now();
     if (!releasing_.empty() && left.count() > 0) {
       queue_.AddAfter(key, left);
       return {};
     }
-    base::Status walked = PlanWaiting(stop);
-    walked_at_ = clock_.Now();
-    return walked;
+    return PlanWaiting(stop);
   }
   if (key == kYieldKey) return YieldAll(stop);
   if (key == kSettleKey) {
@@ -151,6 +157,7 @@ base::Status GangController::BeginToLead(const std::stop_token& stop) {
     return {};
   }
   releasing_.clear();  // of a time before, which may have no key any more
+  pass_.reset();
   TRY(cache_.ReadAll(stop), "begin to lead");
   read_in_term_ = term;
   Say("Started to lead identity=" + options_.identity);
@@ -181,7 +188,9 @@ void GangController::CapacityChanged() {
     const bool told = gang->status.reason != kNodeLost && !StandsOn(*gang, snapshot->silent) &&
                       SaysItsFaults(*gang, *snapshot) && SaysGiven(*gang, snapshot->given);
     if (crds::IsTrue(conditions, crds::kRunning) && told) continue;
-    queue_.Add(KeyOfGang(*gang).ToString());
+    const GangKey key = KeyOfGang(*gang);
+    if (!HoldsSlots(*gang) && waiting_.contains(key)) continue;  // the walk looks at it
+    queue_.Add(key.ToString());
   }
   if (!waiting_.empty() || !kept_nodes()->empty()) queue_.Add(std::string(kPlanKey));
   if (options_.preemption) queue_.Add(std::string(kYieldKey));
@@ -310,7 +319,8 @@ base::Status GangController::Reconcile(const GangKey& key, const std::stop_token
                       : Decide(look.Input(clock_.WallNow()));
   if (!std::holds_alternative<NeedsPlan>(action) && waiting_.erase(key) > 0) {
     metrics_.Waiting(int(waiting_.size()));
-    if (!kept_nodes()->empty()) queue_.Add(std::string(kPlanKey));
+    // What it kept, also in a walk that goes on, is the others' now.
+    if (pass_ || !kept_nodes()->empty()) queue_.Add(std::string(kPlanKey));
   }
   return Perform(key, look, std::move(action), stop);
 }

@@ -68,12 +68,30 @@ class GangController {
     bool preemption = true;
     GangInput Input(base::WallTime now) const { return {gang.get(), members, *snapshot, now, preemption}; }
   };
-  // One walk through the queue, from its head.
+  // Where a gang stands in the queue; see TakeInNewcomers.
+  using Place = std::tuple<bool, std::int64_t, base::WallTime, GangKey>;
+  // One walk through the queue, from its head, in slices. Each gang is asked once.
   struct QueuePass {
-    std::set<std::string> kept;  // nodes that wait for somebody ahead
+    struct Turn {
+      Place place = {};
+      bool asked = false;
+      std::set<std::string> keeps = {};  // nodes, apart from those that were kept ahead of it
+    };
+    std::vector<Turn> turns;          // in the order of the queue
+    std::set<GangKey> known;          // whose these are
+    KeptNodes emptied;                // kept nodes that others are made to leave
+    bool making_room = false;         // for one gang at a time
+    base::Status refused = {};        // what the server would not take of a gang, the last of it
+    bool again = false;               // something has changed: another walk follows
+    Shared<Snapshot> seen;            // as the last slice began
+    base::MonotonicTime left_off;     // when it ended
+    std::set<std::string> came_free;  // nodes with more room since, of which those ahead were not asked
+    // Of the gang that is asked now.
+    std::set<std::string> kept, keeps;  // nodes that wait for somebody ahead; that wait for it
     bool others_behind = false;
-    KeptNodes emptied;         // those of them that others are made to leave
-    bool making_room = false;  // for one gang at a time
+    bool waits_ahead = false;  // somebody who was asked has no place
+
+    std::set<std::string> Closed() const;  // to the gang that is asked now
   };
   // Who holds slots by which plan: UIDs of Gangs with their plans' epochs and times, sorted.
   using Plans = std::vector<std::tuple<std::string, std::int64_t, std::optional<base::WallTime>>>;
@@ -97,8 +115,9 @@ class GangController {
     kube::ObjectPtr pod;                     // null: it is a gang
   };
   // Keys of work that is not about one gang.
-  static constexpr std::string_view kLeadKey = "~lead", kPlanKey = "~plan", kYieldKey = "~yield",
-                                    kCapacityKey = "~capacity", kSettleKey = "~settle", kCountKey = "~count";
+  static constexpr std::string_view kLeadKey = "~lead", kPlanKey = "~plan", kWalkKey = "~walk",
+                                    kYieldKey = "~yield", kCapacityKey = "~capacity", kSettleKey = "~settle",
+                                    kCountKey = "~count";
   [[nodiscard]] base::Result<Look> LookAt(const GangKey& key, const std::stop_token& stop);
   // A pod names its PodGroup and no version of it.
   base::Result<kube::ObjectPtr> OwnerOf(const GangKey& key, crds::GangOwner owner,
@@ -137,7 +156,11 @@ class GangController {
                       const std::stop_token& stop);
   base::Status PatchPod(const PodPatch& patch, const std::stop_token& stop);
 
+  // One slice of a walk, the first where there is none.
   base::Status PlanWaiting(const std::stop_token& stop);
+  base::Result<bool> PlanSlice(QueuePass& pass, const std::stop_token& stop);  // whether more is left
+  void TakeInNewcomers(QueuePass& pass);
+  void NoteWhatCameFree(QueuePass& pass);
   base::Status PlanOne(const GangKey& key, QueuePass& pass, const std::stop_token& stop);
   // `news`: words that are written at once, although the reason is the same.
   base::Status Refuse(const Look& look, const std::string& reason, const std::string& sentence, bool news,
@@ -168,7 +191,6 @@ class GangController {
   base::Status Resume(const kube::Json& owner, const std::stop_token& stop);
   // Why the gang is not restarted as a whole; empty: it is from now on.
   base::Result<std::string> Restart(const Look& look, crds::GangStatus status, const std::stop_token& stop);
-  std::vector<GangKey> WaitingInOrder();
   // Volumes that tie pods to a place are found only by reading them.
   base::Result<std::optional<InputRefusal>> VolumeRefusal(const GangMembers& members,
                                                           const std::stop_token& stop);
@@ -196,7 +218,8 @@ class GangController {
   std::map<GangKey, base::MonotonicTime> counted_at_;
   // Between two slices; found again in the pods that are still gated.
   std::map<GangKey, Releasing> releasing_;
-  base::MonotonicTime walked_at_;  // through the queue
+  std::unique_ptr<QueuePass> pass_;  // between two slices, else null; found again by walking anew
+  base::MonotonicTime walked_at_;    // through the queue, to its end
   // Claims whose volume is there and ties no pod to a node, and when that was read; see VolumeRefusal.
   std::map<kube::ObjectKey, base::MonotonicTime> bound_claims_;
   std::string pod_groups_;  // the version in which one was found last

@@ -177,7 +177,7 @@ base::Status GangController::MakeRoom(const Look& look, QueuePass& pass, std::st
     ASSIGN_OR_RETURN(holdings, Holdings(look, stop));
     std::vector<Holder> holders;
     for (const Holding& one : holdings) holders.push_back(one.holder);
-    choice = ChooseRoom(*look.snapshot, look.members, pass.kept, holders, clock_.WallNow());
+    choice = ChooseRoom(*look.snapshot, look.members, pass.Closed(), holders, clock_.WallNow());
     if (!choice.sentence.empty()) {
       sentence += "; " + choice.sentence;
       queue_.AddAfter(std::string(kPlanKey), kLookAgain);
@@ -185,9 +185,9 @@ base::Status GangController::MakeRoom(const Look& look, QueuePass& pass, std::st
   }
   pass.making_room = pass.making_room || choice.kind != RoomChoice::Kind::kNone;
   for (const std::string& node : choice.nodes) pass.emptied[node] = look.members.spec.priority;
-  pass.kept.insert(choice.nodes.begin(), choice.nodes.end());
+  pass.keeps.insert(choice.nodes.begin(), choice.nodes.end());
   // To find them costs several plannings, so not for nobody.
-  if (choice.nodes.empty() && pass.others_behind) pass.kept.merge(NodesToKeep(*look.snapshot, look.members));
+  if (choice.nodes.empty() && pass.others_behind) pass.keeps = NodesToKeep(*look.snapshot, look.members);
   if (choice.kind != RoomChoice::Kind::kVictims) return {};
   // Before the first of them goes: what comes free is not for the pods that are made in their place.
   PublishKept(pass.emptied);

@@ -4,10 +4,12 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/counted.h"
 #include "extender/gang_controller.h"
 #include "extender/holders.h"
+#include "extender/more_room.h"
 #include "extender/unmodelled.h"
 
 namespace heddle::extender {
@@ -18,6 +20,12 @@ const kube::Resource kVolumes{"", "v1", "persistentvolumes", "PersistentVolume",
 
 constexpr std::chrono::seconds kSameReason{
     30};  // for so long the words of the same reason are kept as they are
+
+// So much of a walk is done at a time, or as much as the others took since, within bounds. A repair has 100 ms: in
+// these it waits for this and for the planning that is under way then, and is planned and written itself.
+constexpr std::chrono::milliseconds kWalkSlice{50};
+constexpr std::chrono::milliseconds kLongestSlice{200};
+
 constexpr std::chrono::minutes kBoundFor{30};    // for so long what was read of a bound claim holds
 constexpr std::chrono::seconds kClaimAgain{30};  // so much later one that was not bound may be
 constexpr std::size_t kMostClaims = 50'000;      // remembered, beside those of one gang: 10 MB
@@ -38,28 +46,49 @@ std::string WithLeftOut(const placement::Refusal& refusal) {
   return words.empty() ? text : text + " (left out: " + words + ")";
 }
 
-// Nodes that are kept for gangs ahead look like nodes that its own pods exclude, and what is said of those would be
-// untrue. Without them it is refused for what it lacks, or waits for nothing but its turn.
-placement::Refusal ApartFromItsTurn(const Snapshot& snapshot, const GangMembers& members, Spares spares) {
-  PlanAnswer answer = PlanMembers(snapshot, members, {}, spares);
-  if (auto* refusal = std::get_if<placement::Refusal>(&answer)) return std::move(*refusal);
-  return {placement::RefusalReason::kNotEnoughFree,
-          "there is room for it, which is kept for gangs ahead of it in the queue",
-          {},
-          std::nullopt};
+struct Lack {
+  placement::Refusal refusal;
+  bool in_the_next = false;  // it has a place on what came free, unless the next walk gives it to those ahead
+};
+
+// Of a gang that was refused while `closed` nodes are closed to it, of which gangs ahead keep `kept`. Those look like
+// nodes that its own pods exclude, and what is said of those would be untrue. Without them it is refused for what it
+// lacks, or waits for nothing but its turn.
+Lack WhatItLacks(const Snapshot& snapshot, const GangMembers& members, placement::Refusal refusal,
+                 const std::set<std::string>& closed, const std::set<std::string>& kept, Spares spares) {
+  if (closed.empty()) return {std::move(refusal)};
+  PlanAnswer apart = PlanMembers(snapshot, members, {}, spares);
+  if (auto* lacks = std::get_if<placement::Refusal>(&apart)) return {std::move(*lacks)};
+  const bool in_the_next = closed.size() > kept.size() &&
+                           std::holds_alternative<PlannedGang>(PlanMembers(snapshot, members, kept, spares));
+  return {{placement::RefusalReason::kNotEnoughFree,
+           "there is room for it, which is kept for gangs ahead of it in the queue",
+           {},
+           std::nullopt},
+          in_the_next};
 }
 
 }  // namespace
 
+std::set<std::string> GangController::QueuePass::Closed() const {
+  std::set<std::string> closed = kept;
+  if (waits_ahead) closed.insert(came_free.begin(), came_free.end());
+  return closed;
+}
+
 // Gangs that have begun come first: those ahead of them may wait for the very nodes that they hold, and a Gang that
 // somebody deleted arrives anew. Then priority, then arrival, then name. This is an order of planning only: quota
-// and fair share belong to Kueue.
-std::vector<GangKey> GangController::WaitingInOrder() {
-  using Place = std::tuple<bool, std::int64_t, base::WallTime, GangKey>;
-  std::vector<Place> places;
+// and fair share belong to Kueue. Whoever comes during a walk has his place in it, also ahead of those who were asked
+// before he was there. Where somebody stands is read once, as all of his pods have to be read for it.
+void GangController::TakeInNewcomers(QueuePass& pass) {
+  std::vector<GangKey> newcomers;
+  for (const auto& [key, told] : waiting_) {
+    if (!pass.known.contains(key)) newcomers.push_back(key);
+  }
+  if (newcomers.empty()) return;
   std::map<GangKey, std::shared_ptr<const crds::Gang>> gangs;
   for (const auto& gang : cache_.Gangs()) gangs.emplace(KeyOfGang(*gang), gang);
-  for (const auto& [key, told] : waiting_) {
+  for (const GangKey& key : newcomers) {
     const auto gang = gangs.find(key);
     if (gang == gangs.end()) {
       queue_.Add(key.ToString());
@@ -70,35 +99,90 @@ std::vector<GangKey> GangController::WaitingInOrder() {
       const PodFacts facts = ReadPod(*pod);
       return facts.live() && !facts.gated;
     });
-    places.emplace_back(!begun, -std::int64_t(gang->second->spec.priority),
-                        gang->second->created_at.value_or(base::WallTime::max()), key);
+    const Place place(!begun, -std::int64_t(gang->second->spec.priority),
+                      gang->second->created_at.value_or(base::WallTime::max()), key);
+    pass.turns.push_back({.place = place});
+    pass.known.insert(key);
   }
-  std::sort(places.begin(), places.end());
-  std::vector<GangKey> order;
-  order.reserve(places.size());
-  for (const Place& place : places) order.push_back(std::get<GangKey>(place));
-  return order;
+  std::sort(pass.turns.begin(), pass.turns.end(),
+            [](const QueuePass::Turn& a, const QueuePass::Turn& b) { return a.place < b.place; });
+}
+
+// Those ahead found no place without it, and were they passed by now they would not get it in the walk that follows.
+void GangController::NoteWhatCameFree(QueuePass& pass) {
+  const Shared<Snapshot> is = snapshots_.Of(Inputs(std::nullopt));
+  const Shared<Snapshot> was = std::exchange(pass.seen, is);
+  if (was == nullptr || was == is) return;
+  std::set<std::string> nodes = NodesWithMoreRoom(*was, *is);
+  if (nodes.empty()) return;
+  pass.came_free.merge(nodes);
+  queue_.AddAfter(std::string(kPlanKey), options_.settle);
+}
+
+// In slices, since each gang that waits is a planning and nobody else is looked at meanwhile: after each the walk goes
+// to the end of the work queue. Who gets what is as if all of it had been done at once.
+base::Status GangController::PlanWaiting(const std::stop_token& stop) {
+  if (!pass_) {
+    pass_ = std::make_unique<QueuePass>();
+    pass_->left_off = clock_.Now();
+  }
+  base::Result<bool> more = PlanSlice(*pass_, stop);
+  if (more && *more) {
+    queue_.Add(std::string(kWalkKey));
+    return {};
+  }
+  if (pass_->again) queue_.Add(std::string(kPlanKey));
+  base::Status refused = std::move(pass_->refused);
+  pass_.reset();
+  walked_at_ = clock_.Now();
+  if (!more) return base::Fail(std::move(more).error());
+  return refused;
 }
 
 // A gang that cannot start keeps the nodes it needs from those behind it, who may take any others: backfill
 // never delays the head. A gang that said heddle.dev/wait lets others pass for so long.
-base::Status GangController::PlanWaiting(const std::stop_token& stop) {
-  QueuePass pass;
-  const std::vector<GangKey> order = WaitingInOrder();
-  base::Status refused;
-  for (const GangKey& key : order) {
-    if (!may_write() || stop.stop_requested()) return {};
-    pass.others_behind = &key != &order.back();
-    base::Status planned = PlanOne(key, pass, stop);
-    if (planned) continue;
-    // What the server will not take of one gang, an admission policy for example, holds up nobody behind it.
-    const base::Code code = planned.error().code;
-    if (code != base::Code::kInvalid && code != base::Code::kForbidden) return planned;
-    refused = std::move(planned);
+base::Result<bool> GangController::PlanSlice(QueuePass& pass, const std::stop_token& stop) {
+  const base::MonotonicTime start = clock_.Now();
+  // Where the others have much to do, as after the loss of many nodes, a walk is to reach its end nevertheless.
+  const std::chrono::nanoseconds slice =
+      std::clamp<std::chrono::nanoseconds>(start - pass.left_off, kWalkSlice, kLongestSlice);
+  bool any = false;
+  TakeInNewcomers(pass);
+  NoteWhatCameFree(pass);
+  pass.kept.clear();
+  pass.waits_ahead = false;
+  for (QueuePass::Turn& turn : pass.turns) {
+    const GangKey& key = std::get<GangKey>(turn.place);
+    if (!turn.asked && waiting_.contains(key)) {
+      if (!may_write() || stop.stop_requested()) {
+        pass.refused = {};
+        return false;
+      }
+      if (any && clock_.Now() - start >= slice) {
+        pass.left_off = clock_.Now();
+        metrics_.Waiting(int(waiting_.size()));
+        return true;
+      }
+      any = turn.asked = true;
+      pass.others_behind = &turn != &pass.turns.back();
+      pass.keeps.clear();
+      base::Status planned = PlanOne(key, pass, stop);
+      // What the server will not take of one gang, an admission policy for example, holds up nobody behind it.
+      if (!planned && planned.error().code != base::Code::kInvalid &&
+          planned.error().code != base::Code::kForbidden) {
+        return base::Fail(std::move(planned).error());
+      }
+      if (!planned) pass.refused = std::move(planned);
+      for (const std::string& node : pass.keeps) {
+        if (!pass.kept.contains(node)) turn.keeps.insert(node);
+      }
+    }
+    pass.kept.insert(turn.keeps.begin(), turn.keeps.end());
+    pass.waits_ahead = pass.waits_ahead || (turn.asked && waiting_.contains(key));
   }
   PublishKept(std::move(pass.emptied));
   metrics_.Waiting(int(waiting_.size()));
-  return refused;
+  return false;
 }
 
 base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const std::stop_token& stop) {
@@ -117,14 +201,16 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
   // One that ran once had a place, and lost all of it: this is a repair, too.
   const bool had_place = crds::FindCondition(look.gang->status.conditions, crds::kRunning) != nullptr;
   const Spares spares = had_place ? Spares::kUse : Spares::kLeave;
-  PlanAnswer answer = PlanMembers(*look.snapshot, look.members, pass.kept, spares);
+  const std::set<std::string> closed = pass.Closed();
+  PlanAnswer answer = PlanMembers(*look.snapshot, look.members, closed, spares);
   metrics_.Planned(std::holds_alternative<PlannedGang>(answer), clock_.Now() - start);
   auto* plan = std::get_if<PlannedGang>(&answer);
-  placement::Refusal refusal;
+  Lack lack;
   if (plan == nullptr) {
-    refusal = pass.kept.empty() ? std::get<placement::Refusal>(std::move(answer))
-                                : ApartFromItsTurn(*look.snapshot, look.members, spares);
+    lack = WhatItLacks(*look.snapshot, look.members, std::get<placement::Refusal>(std::move(answer)), closed,
+                       pass.kept, spares);
   }
+  const placement::Refusal& refusal = lack.refusal;
   const bool blocked = plan == nullptr && IsBlocked(refusal.reason);
   // Not of a gang that has no place on this cluster anyway. One that waits for room is asked, too: others would be made
   // to leave, or kept from nodes, for pods that cannot start.
@@ -154,6 +240,11 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
   const std::string holders = Holders(*look.snapshot, key);
   if (blocked && !holders.empty()) sentence += "; " + holders;
   const std::chrono::nanoseconds left = look.gang->spec.wait.value_or(std::chrono::seconds(0)) - waited;
+  if (lack.in_the_next) {
+    // Those behind pass it by as little as if nothing had come free; nobody is stopped for room that is there.
+    if (left.count() <= 0 && pass.others_behind) pass.keeps = NodesToKeep(*look.snapshot, look.members);
+    return {};
+  }
   bool news = false;  // whom it makes leave, or awaits: for one gang at a time
   if (blocked && left.count() <= 0) {
     const std::size_t before = sentence.size();
