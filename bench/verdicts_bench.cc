@@ -124,7 +124,7 @@ Fabric MakeFabric(int cables, int kinds, int wrong) {
   const int hosts = cables / kRails, units = (hosts + kHostsOfUnit - 1) / kHostsOfUnit;
   Fabric fabric;
   for (int host = 0; host < hosts; ++host)
-    fabric.nodes.push_back({NodeName(host), {}, Host(host, WithMtu(have, 9000 - host % kinds))});
+    fabric.nodes.push_back({NodeName(host), Host(host, WithMtu(have, 9000 - host % kinds))});
   for (int leaf = 0; leaf < units * kRails; ++leaf) {
     const int unit = leaf / kRails, rail = leaf % kRails;
     crds::FabricSwitch object;

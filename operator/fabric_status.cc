@@ -146,12 +146,13 @@ crds::CableCounts CountCables(const FabricView& view, const topology::Fabric& fa
   crds::CableCounts all;
   if (fabric.transport != topology::Transport::kRoce) return all;
   for (const topology::FabricNode& member : fabric.nodes) {
-    const auto found = view.verdicts->counts.find(member.node.name);
-    if (found == view.verdicts->counts.end()) continue;
-    all.cables += found->second.cables;
-    all.lossless += found->second.lossless;
-    all.contradicting += found->second.contradicting;
-    all.unproved += found->second.unproved;
+    const auto found = view.verdicts->nodes.find(member.node.name);
+    if (found == view.verdicts->nodes.end()) continue;
+    const crds::CableCounts& counts = found->second->counts;
+    all.cables += counts.cables;
+    all.lossless += counts.lossless;
+    all.contradicting += counts.contradicting;
+    all.unproved += counts.unproved;
   }
   return all;
 }
@@ -162,9 +163,9 @@ using Rails = std::map<int, lossless::LosslessVerdict>;
 Rails RailsOf(const SwitchVerdicts& verdicts, const topology::Fabric& fabric) {
   Rails rails;
   for (const topology::FabricNode& member : fabric.nodes) {
-    const auto found = verdicts.rails.find(member.node.name);
-    if (found == verdicts.rails.end()) continue;
-    for (const auto& [rail, verdict] : found->second) {
+    const auto found = verdicts.nodes.find(member.node.name);
+    if (found == verdicts.nodes.end()) continue;
+    for (const auto& [rail, verdict] : found->second->rails) {
       const auto [known, fresh] = rails.emplace(rail, verdict);
       if (!fresh) known->second = Worst(known->second, verdict);
     }
@@ -216,8 +217,9 @@ Condition Lossless(const FabricView& view, const topology::Fabric& fabric, const
   if (cables.contradicting > 0) {
     std::vector<std::string> worst;
     for (const topology::FabricNode& member : fabric.nodes) {
-      const auto found = view.verdicts->worst.find(member.node.name);
-      if (found != view.verdicts->worst.end()) worst.push_back(found->second);
+      const auto found = view.verdicts->nodes.find(member.node.name);
+      if (found != view.verdicts->nodes.end() && !found->second->worst.empty())
+        worst.push_back(found->second->worst);
     }
     condition.status = ConditionStatus::kFalse;
     condition.reason = "Contradiction";

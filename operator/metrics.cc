@@ -111,7 +111,8 @@ void Metrics::Switches(const SwitchAnswers& answers, const SwitchVerdicts& verdi
   series_->Stand(series_->switches, {{"answers", "true"}}, answering);
   series_->Stand(series_->switches, {{"answers", "false"}}, double(verdicts.statuses.size()) - answering);
   crds::CableCounts all;
-  for (const auto& [node, counts] : verdicts.counts) {
+  for (const auto& [node, verdict] : verdicts.nodes) {
+    const crds::CableCounts& counts = verdict->counts;
     all.lossless += counts.lossless;
     all.contradicting += counts.contradicting;
     all.unproved += counts.unproved;

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,21 +31,59 @@ base::Result<Policy> ReadBySpec(const kube::Json& object, base::Result<Policy> (
   return by_spec ? by_spec : policy;
 }
 
+// One of them; nothing: it cannot be read, and is among the unreadable.
+template <class Policy>
+std::optional<Policy> ReadOne(const kube::Json& object, std::string_view kind,
+                              base::Result<Policy> (*parse)(const kube::Json&), Policies<Policy>& policies) {
+  auto policy = ReadBySpec(object, parse);
+  if (policy) return *std::move(policy);
+  spdlog::warn("Cannot read kind={} name={} error=\"{}\"", kind, kube::Name(object), policy.error().message);
+  policies.unreadable.insert(kube::Name(object));
+  return std::nullopt;
+}
+
 template <class Policy>
 Policies<Policy> ReadPolicies(const View& view, std::string_view kind,
                               base::Result<Policy> (*parse)(const kube::Json&)) {
   Policies<Policy> policies;
   for (const kube::ObjectPtr& object : view.List()) {
-    if (auto policy = ReadBySpec(*object, parse)) {
-      policies.read.push_back(*std::move(policy));
-    } else {
-      spdlog::warn("Cannot read kind={} name={} error=\"{}\"", kind, kube::Name(*object),
-                   policy.error().message);
-      policies.unreadable.insert(kube::Name(*object));
-    }
+    if (auto policy = ReadOne(*object, kind, parse, policies)) policies.read.push_back(*std::move(policy));
   }
   return policies;
 }
+
+// ReadPolicies for who looks again and again: an object is read once for as long as the view has the same one. Hundreds
+// of switches take longer to be read than all of their cables to be compared.
+// Thread rule: one owner.
+template <class Policy>
+class KeptPolicies {
+ public:
+  // Of this view, as it is now; until the next call.
+  const Policies<Policy>& Read(const View& view, std::string_view kind,
+                               base::Result<Policy> (*parse)(const kube::Json&)) {
+    std::map<const kube::Json*, std::size_t> known;
+    for (std::size_t i = 0; i < objects_.size(); ++i) known.emplace(objects_[i].get(), i);
+    Policies<Policy> policies;
+    std::vector<kube::ObjectPtr> objects;
+    for (const kube::ObjectPtr& object : view.List()) {
+      if (const auto before = known.find(object.get()); before != known.end()) {
+        policies.read.push_back(std::move(policies_.read[before->second]));
+      } else if (auto policy = ReadOne(*object, kind, parse, policies)) {
+        policies.read.push_back(*std::move(policy));
+      } else {
+        continue;
+      }
+      objects.push_back(object);
+    }
+    policies_ = std::move(policies);
+    objects_ = std::move(objects);
+    return policies_;
+  }
+
+ private:
+  Policies<Policy> policies_;
+  std::vector<kube::ObjectPtr> objects_;  // of policies_.read, in its order
+};
 
 // An object whose spec cannot be read.
 template <class Policy>
@@ -71,7 +110,7 @@ std::optional<SpecNotRead<Policy>> WhyNotRead(const View& objects, const std::st
 }
 
 // All nodes as some policies see them: a Node with its NodeTopology. Node is a struct with `name`, `labels` (of the
-// Node) and whatever else the policies look at.
+// Node; where it has such a member) and whatever else the policies look at.
 template <class Node>
 class PolicyNodes {
  public:
@@ -109,7 +148,11 @@ class PolicyNodes {
         unread_.push_back({name, kube::Labels(*node), one.unread});
       if (one.readable) {
         const kube::ObjectPtr node = nodes.Get({"", name});
-        one.node.labels = node == nullptr ? std::map<std::string, std::string>{} : kube::Labels(*node);
+        if constexpr (kHasLabels) {
+          if (node != one.labelled)
+            one.node.labels = node == nullptr ? std::map<std::string, std::string>{} : kube::Labels(*node);
+          one.labelled = node;
+        }
         // Of a Node that is gone the object goes too: no writes on its way.
         if (node != nullptr) all.push_back(one.node);
       }
@@ -129,8 +172,11 @@ class PolicyNodes {
   }
 
  private:
+  static constexpr bool kHasLabels = requires(Node & node) { node.labels; };
+
   struct Known {
     kube::ObjectPtr object;
+    kube::ObjectPtr labelled;  // the Node that `node` has its labels of
     Node node;
     bool readable = false;
     std::string unread;   // why it cannot be read

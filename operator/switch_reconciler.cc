@@ -119,8 +119,8 @@ std::chrono::nanoseconds SwitchReconciler::UntilNextLook(const SwitchVerdicts& v
 }
 
 base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
-  const auto fabric_switches =
-      ReadPolicies(reads_.fabric_switches, "FabricSwitch", &crds::FabricSwitchFromJson);
+  const Policies<crds::FabricSwitch>& fabric_switches =
+      kept_switches_.Read(reads_.fabric_switches, "FabricSwitch", &crds::FabricSwitchFromJson);
   const auto policies = ReadPolicies(reads_.policies, "LosslessPolicy", &crds::LosslessPolicyFromJson);
   const bool only_proved = std::any_of(policies.read.begin(), policies.read.end(), [](const auto& policy) {
     return policy.spec.counted == crds::CountedCables::kLosslessOnly;
@@ -131,10 +131,10 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
                       .switches = Unheard(fabric_switches.read, answers),
                       .unread = NamesOf(fabric_switches.unreadable, reads_.fabric_switches)};
   auto verdicts = std::make_shared<SwitchVerdicts>(
-      DecideVerdicts(fabric_switches.read, answers, nodes, policies, silent, clock_.WallNow()));
+      kept_.Look(fabric_switches.read, answers, nodes, policies, silent, clock_.WallNow()));
   PolicyPass pass(writes_, events_, kTold, stop);
   for (const CabledNode& node : nodes) {
-    const auto& wanted = verdicts->reports.at(node.name);
+    const auto& wanted = verdicts->nodes.at(node.name)->reports;
     if (wanted == node.topology->spec.cables) continue;
     pass.Spec(node.name, nodes_.UidOf(node.name), CablesOf(node.topology->spec.cables), CablesOf(wanted));
   }
@@ -144,6 +144,7 @@ base::Result<Outcome> SwitchReconciler::Reconcile(const std::stop_token& stop) {
     wanted.name = object.name;
     wanted.uid = object.uid;
     wanted.status = verdicts->statuses.at(object.name);
+    if (wanted.status == object.status) continue;
     pass.Status(kFabricSwitches, object, StatusOf(object.status), crds::StatusApplyJson(wanted),
                 {object.status.conditions, wanted.status.conditions});
   }

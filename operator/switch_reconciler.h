@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "kube/client.h"
 #include "kube/events.h"
+#include "operator/kept_verdicts.h"
 #include "operator/outcome.h"
 #include "operator/policy_reads.h"
 #include "operator/policy_writes.h"
@@ -108,6 +109,8 @@ class SwitchReconciler {
   kube::EventRecorder& events_;
   const std::string ns_;
   PolicyNodes<CabledNode> nodes_;
+  KeptPolicies<crds::FabricSwitch> kept_switches_;
+  KeptVerdicts kept_;
   struct WrittenMap {
     std::map<std::string, std::string> data;
     base::MonotonicTime at;

@@ -55,7 +55,6 @@ using SwitchAnswers = std::map<std::string, SwitchAnswer>;  // by the name of th
 // What one node says that its cables are judged by.
 struct CabledNode {
   std::string name;
-  std::map<std::string, std::string> labels;  // of the Node
   // Its NICs, what policies wish of its ports, what its agent reports, and spec.cables as it stands.
   std::shared_ptr<const crds::NodeTopology> topology;
 };
@@ -69,14 +68,20 @@ struct HostCables {
   friend bool operator==(const HostCables&, const HostCables&) = default;
 };
 
+// What is said of one node, by its cables.
+struct NodeVerdict {
+  std::vector<crds::CableReport> reports;          // what is to stand in its spec
+  crds::CableCounts counts;                        // of the cables that are counted, by their policies
+  std::string worst;                               // of the first that contradicts: a sentence with both ends
+  std::map<int, lossless::LosslessVerdict> rails;  // of its worst cable on each
+  friend bool operator==(const NodeVerdict&, const NodeVerdict&) = default;
+};
+
 // What is to stand in the specs of nodes and in the statuses of switches.
 struct SwitchVerdicts {
-  std::map<std::string, std::vector<crds::CableReport>> reports;  // by node; every node is in it
-  std::map<std::string, crds::FabricSwitchStatus> statuses;       // by FabricSwitch
-  std::map<std::string, crds::CableCounts> counts;                // by node
-  std::map<std::string, std::string> worst;  // by node, of the worst cable: a sentence with both ends
-  std::map<std::string, std::map<int, lossless::LosslessVerdict>>
-      rails;  // by node, of its worst cable on each
+  // By node; every node is in it, and none is null. One that was judged as before is the same object.
+  std::map<std::string, std::shared_ptr<const NodeVerdict>> nodes;
+  std::map<std::string, crds::FabricSwitchStatus> statuses;  // by FabricSwitch
   // By FabricSwitch: why nothing is made of what it said. One that is silent as yet (Silent) is not among them.
   std::map<std::string, SwitchTrouble> doubts;
   // By FabricSwitch in mode Render. One on which no cable of a host ends is not among them.
@@ -84,6 +89,9 @@ struct SwitchVerdicts {
   std::vector<switches::SwitchLink> between;  // of switches that are asked
   std::optional<base::WallTime> turns;        // when the next of them is stale, if its switch answers no more
 };
+
+// Whether both have the same counts and the same worst cables of every node.
+bool SayTheSameOfHosts(const SwitchVerdicts& a, const SwitchVerdicts& b);
 
 // Who says nothing now.
 struct Silent {
@@ -106,7 +114,8 @@ base::WallTime StaleAt(const crds::FabricSwitch& object, base::WallTime said);
 // only where nothing else than a proof counts. What a switch said is used until it is stale; then, and while two
 // switches have one name, or it calls itself otherwise, nothing of it is proved: never a false "lossless". Whom it saw
 // still contradicts then, where it answers all else.
-// Pure: `now` is the time of conditions that turn, and what staleness is measured against.
+// Pure: `now` is the time of conditions that turn, and what staleness is measured against. For who looks again and
+// again there is KeptVerdicts.
 SwitchVerdicts DecideVerdicts(const std::vector<crds::FabricSwitch>& fabric_switches,
                               const SwitchAnswers& answers, const std::vector<CabledNode>& nodes,
                               const Policies<crds::LosslessPolicy>& policies, const Silent& silent,

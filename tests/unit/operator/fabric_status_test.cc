@@ -24,9 +24,11 @@ class LosslessConditionTest : public testing::Test {
   }
 
   void Cable(const std::string& node, int rail, LosslessVerdict verdict) {
-    verdicts.counts[node].Add(verdict);
-    const auto [of, fresh] = verdicts.rails[node].emplace(rail, verdict);
+    NodeVerdict now = verdicts.nodes.contains(node) ? *verdicts.nodes.at(node) : NodeVerdict{};
+    now.counts.Add(verdict);
+    const auto [of, fresh] = now.rails.emplace(rail, verdict);
     of->second = Worst(of->second, verdict);
+    verdicts.nodes[node] = std::make_shared<const NodeVerdict>(now);
   }
   void Between(const std::string& lower, LosslessVerdict verdict) {
     switches::SwitchLink link{lower, "spine-1", "Ethernet256", "Ethernet0", 0, 1, {verdict, {}}};
@@ -55,7 +57,9 @@ TEST_F(LosslessConditionTest, SaysHowEveryRailIs) {
               HasSubstr("1 of 17 cables nobody can say (rail 3 Unproved, rails 0-2 and 4-7 "
                         "Lossless)"));
   Cable(NodeAt(0), 3, LosslessVerdict::kContradiction);
-  verdicts.worst[NodeAt(0)] = "this one: data is lossy there";
+  NodeVerdict blamed = *verdicts.nodes.at(NodeAt(0));
+  blamed.worst = "this one: data is lossy there";
+  verdicts.nodes[NodeAt(0)] = std::make_shared<const NodeVerdict>(blamed);
   EXPECT_EQ(Condition().reason, "Contradiction");
   EXPECT_EQ(
       Condition().message,

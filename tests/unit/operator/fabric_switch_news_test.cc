@@ -70,9 +70,10 @@ class FabricSwitchNewsTest : public Stage {
   }
   void Compare(int contradicting) {
     auto compared = std::make_shared<SwitchVerdicts>();
-    compared->counts["gpu-001"] = {
-        .cables = 1, .lossless = 1 - contradicting, .contradicting = contradicting};
-    if (contradicting > 0) compared->worst["gpu-001"] = "DSCP 26";
+    NodeVerdict verdict;
+    verdict.counts = {.cables = 1, .lossless = 1 - contradicting, .contradicting = contradicting};
+    if (contradicting > 0) verdict.worst = "DSCP 26";
+    compared->nodes["gpu-001"] = std::make_shared<const NodeVerdict>(verdict);
     verdicts->Set(compared);
   }
 

@@ -31,7 +31,9 @@ void SayEverything(Metrics& metrics) {
   answers["leaf-2"].trouble = SwitchTrouble{"Unreachable", "leaf-2:8080: nobody listens there"};
   SwitchVerdicts verdicts;
   verdicts.statuses["leaf-1"] = verdicts.statuses["leaf-2"] = {};
-  verdicts.counts["gpu-017"].Add(lossless::LosslessVerdict::kContradiction);
+  NodeVerdict verdict;
+  verdict.counts.Add(lossless::LosslessVerdict::kContradiction);
+  verdicts.nodes["gpu-017"] = std::make_shared<const NodeVerdict>(verdict);
   metrics.Switches(answers, verdicts);
   UfmAnswer ufm;
   ufm.connecting = false;

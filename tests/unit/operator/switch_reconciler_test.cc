@@ -201,7 +201,7 @@ TEST_F(SwitchReconcilerTest, AnOperatorThatHasJustBegunTakesNothingBackUntilItHa
   EXPECT_THAT(WriteLines(), IsEmpty());
   ASSERT_TRUE(outcome.again);
   EXPECT_LE(*outcome.again, SwitchReconciler::kPatience);
-  EXPECT_EQ(verdicts.Get()->counts.at("gpu-017"), (crds::CableCounts{1, 1, 0, 0}));
+  EXPECT_EQ(verdicts.Get()->nodes.at("gpu-017")->counts, (crds::CableCounts{1, 1, 0, 0}));
   // Its first try comes to nothing: that is told, and the cables are as they were.
   answers["leaf-3"] = {.trouble = SwitchTrouble{"Unreachable", "nobody listens"}, .connecting = false};
   Reconcile();

@@ -18,7 +18,7 @@ const base::WallTime kNow = *base::ParseTime("2026-11-24T02:00:00Z");
 class SwitchVerdictsTest : public testing::Test {
  protected:
   SwitchVerdictsTest() {
-    nodes = {{"gpu-017", {}, std::make_shared<crds::NodeTopology>(CabledTopology("gpu-017"))}};
+    nodes = {{"gpu-017", std::make_shared<crds::NodeTopology>(CabledTopology("gpu-017"))}};
     crds::LosslessPolicy policy;
     policy.name = "roce";
     policies.read = {policy};
@@ -57,18 +57,18 @@ class SwitchVerdictsTest : public testing::Test {
 
 TEST_F(SwitchVerdictsTest, BothEndsThatGoTogetherAreLossless) {
   const SwitchVerdicts verdicts = Decide();
-  ASSERT_EQ(verdicts.reports.at("gpu-017").size(), 1u);
-  const crds::CableReport& report = verdicts.reports.at("gpu-017").front();
+  ASSERT_EQ(verdicts.nodes.at("gpu-017")->reports.size(), 1u);
+  const crds::CableReport& report = verdicts.nodes.at("gpu-017")->reports.front();
   EXPECT_EQ(report.verdict, LosslessVerdict::kLossless) << report.message;
   EXPECT_EQ(report.counted_percent, 100);
   EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Lossless");
-  EXPECT_EQ(verdicts.counts.at("gpu-017"), (crds::CableCounts{1, 1, 0, 0}));
+  EXPECT_EQ(verdicts.nodes.at("gpu-017")->counts, (crds::CableCounts{1, 1, 0, 0}));
 }
 
 TEST_F(SwitchVerdictsTest, AContradictionNamesBothEndsAndCountsAsThePolicySays) {
   answers["leaf-3"].config = SonicAnswerOf("leaf-3", false);
   const SwitchVerdicts verdicts = Decide();
-  const crds::CableReport& report = verdicts.reports.at("gpu-017").front();
+  const crds::CableReport& report = verdicts.nodes.at("gpu-017")->reports.front();
   EXPECT_EQ(report.verdict, LosslessVerdict::kContradiction);
   EXPECT_THAT(report.message, HasSubstr("DSCP 26"));
   EXPECT_EQ(report.counted_percent, 50);
@@ -77,18 +77,18 @@ TEST_F(SwitchVerdictsTest, AContradictionNamesBothEndsAndCountsAsThePolicySays) 
   EXPECT_EQ(status.worst_cables[0].switch_port, "Ethernet0");
   EXPECT_FALSE(status.worst_cables[0].host.empty());
   EXPECT_FALSE(status.worst_cables[0].leaf.empty());
-  EXPECT_THAT(verdicts.worst.at("gpu-017"), HasSubstr("gpu-017 mlx5_0:1 on leaf-3 Ethernet0"));
+  EXPECT_THAT(verdicts.nodes.at("gpu-017")->worst, HasSubstr("gpu-017 mlx5_0:1 on leaf-3 Ethernet0"));
   policies.read[0].spec.counted = crds::CountedCables::kNotContradicting;
-  EXPECT_EQ(Decide().reports.at("gpu-017").front().counted_percent, 0);
+  EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().counted_percent, 0);
   policies.read[0].spec.counted = crds::CountedCables::kAll;
-  EXPECT_EQ(Decide().reports.at("gpu-017").front().counted_percent, 100);
+  EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().counted_percent, 100);
 }
 
 TEST_F(SwitchVerdictsTest, WhatASwitchSaidIsNoProofOnceItIsStale) {
   answers["leaf-3"].read_at = kNow - std::chrono::seconds(3 * 60 + 1);
   answers["leaf-3"].trouble = SwitchTrouble{"Unreachable", "leaf-3:8080: nobody listens there"};
   const SwitchVerdicts verdicts = Decide();
-  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(verdicts.nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kUnproved);
   EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kReachable), "Unreachable");
   EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCompared), "Stale");
   EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
@@ -96,13 +96,13 @@ TEST_F(SwitchVerdictsTest, WhatASwitchSaidIsNoProofOnceItIsStale) {
 
 TEST_F(SwitchVerdictsTest, AnAnswerThatIsNotStaleOutlivesAFailedTry) {
   answers["leaf-3"].trouble = SwitchTrouble{"Unreachable", "leaf-3:8080: nobody listens there"};
-  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kLossless);
+  EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kLossless);
 }
 
 TEST_F(SwitchVerdictsTest, ASwitchThatCallsItselfOtherwiseProvesNothing) {
   answers["leaf-3"].config = SonicAnswerOf("leaf-9", true);
   const SwitchVerdicts verdicts = Decide();
-  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(verdicts.nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kUnproved);
   EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCompared), "NameInDoubt");
 }
 
@@ -113,7 +113,7 @@ TEST_F(SwitchVerdictsTest, OfTwoSwitchesWithOneNameNeitherProvesAnything) {
   const SwitchVerdicts verdicts = Decide();
   for (const auto& [name, status] : verdicts.statuses)
     EXPECT_EQ(Reason(status, crds::kCompared), "NameInDoubt") << name;
-  for (const crds::CableReport& report : verdicts.reports.at("gpu-017"))
+  for (const crds::CableReport& report : verdicts.nodes.at("gpu-017")->reports)
     EXPECT_EQ(report.verdict, LosslessVerdict::kUnproved);
 }
 
@@ -130,46 +130,46 @@ TEST_F(SwitchVerdictsTest, OneThatIsKnownByItsChassisIsBelievedAndOneWithANameIs
   EXPECT_EQ(doubt->reason, "NameInDoubt");
   EXPECT_THAT(doubt->message, HasSubstr("a hostname of its own"));
   EXPECT_EQ(Reason(verdicts.statuses.at("by-chassis"), crds::kCompared), "NoCables");
-  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(verdicts.nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kUnproved);
 }
 
 TEST_F(SwitchVerdictsTest, WhatAnAgentSaidIsNoProofOnceItIsSilent) {
   silent.nodes = {"gpu-017"};
   const SwitchVerdicts verdicts = Decide();
-  const crds::CableReport& report = verdicts.reports.at("gpu-017").front();
+  const crds::CableReport& report = verdicts.nodes.at("gpu-017")->reports.front();
   EXPECT_EQ(report.verdict, LosslessVerdict::kUnproved);
   EXPECT_THAT(report.message, HasSubstr("nobody says any longer how the host is set"));
   EXPECT_THAT(report.message, HasSubstr("agent running"));
   EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
   silent.nodes = {"gpu-018"};
-  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kLossless);
+  EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kLossless);
 }
 
 TEST_F(SwitchVerdictsTest, OfASwitchThatNobodyHasHeardYetStaysWhatWasWritten) {
   const SwitchVerdicts known = Decide();
   auto told = std::make_shared<crds::NodeTopology>(*nodes[0].topology);
-  told->spec.cables = known.reports.at("gpu-017");
+  told->spec.cables = known.nodes.at("gpu-017")->reports;
   nodes[0].topology = told;
   fabric_switches[0].status = known.statuses.at("leaf-3");
   answers.clear();
   silent.switches = {"leaf-3"};
   const SwitchVerdicts kept = Decide();
-  EXPECT_EQ(kept.reports, known.reports);
-  EXPECT_EQ(kept.counts, known.counts);
+  EXPECT_EQ(kept.nodes.at("gpu-017")->reports, known.nodes.at("gpu-017")->reports);
+  EXPECT_EQ(kept.nodes.at("gpu-017")->counts, known.nodes.at("gpu-017")->counts);
   EXPECT_EQ(kept.statuses, known.statuses);
   // Also of a contradiction, and what it counts for is still as the policy says.
   told->spec.cables[0].verdict = LosslessVerdict::kContradiction;
   told->spec.cables[0].message = "DSCP 26";
   policies.read[0].spec.counted = crds::CountedCables::kLosslessOnly;
-  EXPECT_EQ(Decide().reports.at("gpu-017").front().counted_percent, 0);
-  EXPECT_THAT(Decide().worst.at("gpu-017"), HasSubstr("gpu-017 mlx5_0:1 on leaf-3 etp1: DSCP 26"));
+  EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().counted_percent, 0);
+  EXPECT_THAT(Decide().nodes.at("gpu-017")->worst, HasSubstr("gpu-017 mlx5_0:1 on leaf-3 etp1: DSCP 26"));
   // It cannot be reached: that is said at once, and the rest stays.
   answers["leaf-3"] = {.trouble = SwitchTrouble{"Unreachable", "nobody listens"}, .connecting = false};
   EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kReachable), "Unreachable");
   EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kCablesLossless), "Lossless");
   // Once that was long enough ago nothing is proved.
   silent.switches.clear();
-  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kUnproved);
   EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
 }
 
@@ -177,7 +177,7 @@ TEST_F(SwitchVerdictsTest, OneThatNothingWasWrittenOfIsToldWhileItIsWaitedFor) {
   answers.clear();
   silent.switches = {"leaf-3"};
   const SwitchVerdicts verdicts = Decide();
-  EXPECT_THAT(verdicts.reports.at("gpu-017"), testing::IsEmpty());
+  EXPECT_THAT(verdicts.nodes.at("gpu-017")->reports, testing::IsEmpty());
   EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kReachable), "Connecting");
 }
 
@@ -217,14 +217,14 @@ TEST_F(SwitchVerdictsTest, SaysWhetherItsCountersAreReadAndWhichOfThemWereReset)
 
 TEST_F(SwitchVerdictsTest, ACableToNoFabricSwitchIsToldOnlyWhereNothingButAProofCounts) {
   fabric_switches.clear();
-  EXPECT_THAT(Decide().reports.at("gpu-017"), testing::IsEmpty());
+  EXPECT_THAT(Decide().nodes.at("gpu-017")->reports, testing::IsEmpty());
   policies.read[0].spec.counted = crds::CountedCables::kLosslessOnly;
-  const auto reports = Decide().reports.at("gpu-017");
+  const auto reports = Decide().nodes.at("gpu-017")->reports;
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].counted_percent, 0);
   EXPECT_THAT(reports[0].message, HasSubstr("no FabricSwitch is called leaf-3"));
   silent.unread = {"leaf-3"};
-  const std::string message = Decide().reports.at("gpu-017").front().message;
+  const std::string message = Decide().nodes.at("gpu-017")->reports.front().message;
   EXPECT_THAT(message, HasSubstr("cannot read the FabricSwitch of leaf-3"));
   EXPECT_THAT(message, testing::Not(HasSubstr("make one")));
 }
@@ -244,16 +244,16 @@ TEST_F(SwitchVerdictsTest, EqualFactsLaterGiveAnEqualStatus) {
 TEST_F(SwitchVerdictsTest, ACableWhoseSwitchSeesAnotherHostIsNotProved) {
   answers["leaf-3"].neighbours = std::make_shared<const switches::Neighbours>(
       switches::Neighbours{{"Ethernet0", {"gpu-017", "", "", "eth0"}}});
-  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kLossless);
+  EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kLossless);
   auto other = std::make_shared<crds::NodeTopology>(*nodes[0].topology);
   other->name = "gpu-018";
   other->status.node.nics[0].ports[0].leaf_port = topology::LeafPort{"leaf-9", "etp1"};
-  nodes.push_back({"gpu-018", {}, other});
+  nodes.push_back({"gpu-018", other});
   answers["leaf-3"].neighbours = std::make_shared<const switches::Neighbours>(
       switches::Neighbours{{"Ethernet0", {"gpu-018", "", "", "eth0"}}});
   const SwitchVerdicts verdicts = Decide();
-  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
-  EXPECT_THAT(verdicts.reports.at("gpu-017").front().message,
+  EXPECT_EQ(verdicts.nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_THAT(verdicts.nodes.at("gpu-017")->reports.front().message,
               testing::AllOf(HasSubstr("gpu-017 mlx5_0:1"), HasSubstr("sees gpu-018 eth0 there")));
   EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCablesLossless), "Unproved");
 }
@@ -261,21 +261,22 @@ TEST_F(SwitchVerdictsTest, ACableWhoseSwitchSeesAnotherHostIsNotProved) {
 TEST_F(SwitchVerdictsTest, ACableThatTwoHostsClaimIsProvedOfNeither) {
   auto other = std::make_shared<crds::NodeTopology>(*nodes[0].topology);
   other->name = "gpu-018";
-  nodes.push_back({"gpu-018", {}, other});
+  nodes.push_back({"gpu-018", other});
   const SwitchVerdicts verdicts = Decide();
   for (const char* node : {"gpu-017", "gpu-018"}) {
-    EXPECT_EQ(verdicts.reports.at(node).front().verdict, LosslessVerdict::kUnproved) << node;
+    EXPECT_EQ(verdicts.nodes.at(node)->reports.front().verdict, LosslessVerdict::kUnproved) << node;
     EXPECT_THAT(
-        verdicts.reports.at(node).front().message,
+        verdicts.nodes.at(node)->reports.front().message,
         HasSubstr("gpu-017 mlx5_0:1 and gpu-018 mlx5_0:1 both say that they end on leaf-3 Ethernet0"));
-    EXPECT_EQ(verdicts.rails.at(node), (std::map<int, LosslessVerdict>{{0, LosslessVerdict::kUnproved}}));
+    EXPECT_EQ(verdicts.nodes.at(node)->rails,
+              (std::map<int, LosslessVerdict>{{0, LosslessVerdict::kUnproved}}));
   }
 }
 
 TEST_F(SwitchVerdictsTest, SaysWhetherPortsMarkAsThePolicyWantsAndNoVerdictDependsOnIt) {
   const auto marks = [this] {
     const SwitchVerdicts verdicts = Decide();
-    EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kLossless);
+    EXPECT_EQ(verdicts.nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kLossless);
     return *crds::FindCondition(verdicts.statuses.at("leaf-3").conditions, kMarksEcn);
   };
   EXPECT_EQ(marks().reason, "Marks");
@@ -313,17 +314,17 @@ TEST_F(SwitchVerdictsTest, ASwitchOfOpenConfigProvesNothingAndContradictsByItsLi
   for (const char* name : {"leaf-3", ""}) {
     say(name, 100'000);
     const SwitchVerdicts verdicts = Decide();
-    EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+    EXPECT_EQ(verdicts.nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kUnproved);
     EXPECT_EQ(Reason(verdicts.statuses.at("leaf-3"), crds::kCompared), "DialectLacksPfc") << name;
     EXPECT_EQ(verdicts.statuses.at("leaf-3").counts.ports, 1);
   }
   say("leaf-3", 400'000);
   const SwitchVerdicts verdicts = Decide();
-  EXPECT_EQ(verdicts.reports.at("gpu-017").front().verdict, LosslessVerdict::kContradiction);
+  EXPECT_EQ(verdicts.nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kContradiction);
   EXPECT_EQ(verdicts.statuses.at("leaf-3").worst_cables.at(0).setting, "speed");
   say("leaf-9", 400'000);
   EXPECT_EQ(Reason(Decide().statuses.at("leaf-3"), crds::kCompared), "NameInDoubt");
-  EXPECT_EQ(Decide().reports.at("gpu-017").front().verdict, LosslessVerdict::kUnproved);
+  EXPECT_EQ(Decide().nodes.at("gpu-017")->reports.front().verdict, LosslessVerdict::kUnproved);
 }
 
 TEST_F(SwitchVerdictsTest, ACableThatOneSwitchSawTooLongAgoIsNotProvedUntilItSaysSoAgain) {
