@@ -15,6 +15,7 @@
 
 #include "lossless/render.h"
 #include "lossless/switch_render.h"
+#include "operator/kept_verdicts.h"
 #include "operator/switch_verdicts.h"
 #include "switches/cables.h"
 
@@ -141,8 +142,20 @@ Fabric MakeFabric(int cables, int kinds, int wrong) {
   return fabric;
 }
 
-// What a look costs: nothing of the one before is kept.
-void Decide(benchmark::State& bench) {
+void CountVerdicts(const SwitchVerdicts& verdicts, benchmark::State& bench) {
+  crds::CableCounts sum;
+  for (const auto& [node, verdict] : verdicts.nodes) {
+    sum.lossless += verdict->counts.lossless;
+    sum.contradicting += verdict->counts.contradicting;
+    sum.unproved += verdict->counts.unproved;
+  }
+  bench.counters["lossless"] = double(sum.lossless);
+  bench.counters["contradicting"] = double(sum.contradicting);
+  bench.counters["unproved"] = double(sum.unproved);
+}
+
+// What the first look of an operator costs: nothing of one before is kept.
+void WholeLook(benchmark::State& bench) {
   const Fabric fabric = MakeFabric(int(bench.range(0)), int(bench.range(1)), int(bench.range(2)));
   const Silent silent{};
   const auto decide = [&] {
@@ -150,18 +163,9 @@ void Decide(benchmark::State& bench) {
                           fabric.now);
   };
   for (auto _ : bench) benchmark::DoNotOptimize(decide());
-  const SwitchVerdicts verdicts = decide();
-  crds::CableCounts sum;
-  for (const auto& [node, counts] : verdicts.counts) {
-    sum.lossless += counts.lossless;
-    sum.contradicting += counts.contradicting;
-    sum.unproved += counts.unproved;
-  }
-  bench.counters["lossless"] = double(sum.lossless);
-  bench.counters["contradicting"] = double(sum.contradicting);
-  bench.counters["unproved"] = double(sum.unproved);
+  CountVerdicts(decide(), bench);
 }
-BENCHMARK(Decide)
+BENCHMARK(WholeLook)
     ->ArgNames({"cables", "kinds", "wrong"})
     ->Args({1024, 4, 0})
     ->Args({4096, 4, 0})
@@ -170,7 +174,90 @@ BENCHMARK(Decide)
     ->Args({16'384, 256, 0})
     ->Unit(benchmark::kMillisecond);
 
-// And of that what takes the cables alone: settings are numbered, ports found, both ends compared, LLDP held against LLDP.
+// What a look costs after one that saw the same but for what `change` does, which is told the turn: every other time it
+// has to bring back what was. What had to be written stands in the objects.
+template <class Change>
+void LookAgain(benchmark::State& bench, Change change) {
+  Fabric fabric = MakeFabric(int(bench.range(0)), 4, 0);
+  const Silent silent{};
+  KeptVerdicts kept;
+  const auto look = [&] {
+    return kept.Look(fabric.fabric_switches, fabric.answers, fabric.nodes, fabric.policies, silent,
+                     fabric.now);
+  };
+  const SwitchVerdicts first = look();
+  for (crds::FabricSwitch& object : fabric.fabric_switches) object.status = first.statuses.at(object.name);
+  for (CabledNode& node : fabric.nodes) {
+    auto written = std::make_shared<crds::NodeTopology>(*node.topology);
+    written->spec.cables = first.nodes.at(node.name)->reports;
+    node.topology = std::move(written);
+  }
+  auto turn = change(fabric);
+  benchmark::DoNotOptimize(look());
+  bool back = false;
+  for (auto _ : bench) {
+    turn(back);
+    back = !back;
+    benchmark::DoNotOptimize(look());
+  }
+  CountVerdicts(look(), bench);
+}
+
+void LookWhereNothingChanged(benchmark::State& bench) {
+  LookAgain(bench, [](Fabric&) { return [](bool) {}; });
+}
+
+// All 32 cables of hosts that end there contradict, and do not.
+void LookWhereOneSwitchChanged(benchmark::State& bench) {
+  LookAgain(bench, [](Fabric& fabric) {
+    SwitchAnswer& answer = fabric.answers.begin()->second;
+    const auto right = answer.config;
+    switches::SonicAnswer said = *right;
+    for (formats::SonicPort& port : said.config.ports) (*port.settings.dscp_to_priority)[26] = 0;
+    const auto wrong = std::make_shared<const switches::SonicAnswer>(std::move(said));
+    return [&answer, right, wrong](bool back) { answer.config = back ? right : wrong; };
+  });
+}
+
+// One node in a hundred says something else than before, as `change` has it.
+template <class Change>
+void LookWhereNodesChanged(benchmark::State& bench, Change change) {
+  LookAgain(bench, [&change](Fabric& fabric) {
+    using Topology = std::shared_ptr<const crds::NodeTopology>;
+    std::vector<std::pair<CabledNode*, std::pair<Topology, Topology>>> nodes;
+    for (std::size_t i = 0; i < fabric.nodes.size(); i += 100) {
+      CabledNode& node = fabric.nodes[i];
+      auto other = std::make_shared<crds::NodeTopology>(*node.topology);
+      change(*other);
+      nodes.emplace_back(&node, std::pair<Topology, Topology>(node.topology, other));
+    }
+    return [nodes](bool back) {
+      for (const auto& [node, topologies] : nodes)
+        node->topology = back ? topologies.first : topologies.second;
+    };
+  });
+}
+
+void LookWhereOneNodeInAHundredChanged(benchmark::State& bench) {
+  LookWhereNodesChanged(bench, [](crds::NodeTopology& node) { node.status.lossless[0].have->mtu = 4200; });
+}
+
+// A cable of each of them ends elsewhere: LLDP is held against LLDP anew, of all cables.
+void LookWhereOneNodeInAHundredMovedACable(benchmark::State& bench) {
+  LookWhereNodesChanged(bench, [](crds::NodeTopology& node) {
+    node.status.node.nics[0].ports[0].leaf_port = topology::Missing::kUnknown;
+  });
+}
+
+void Cables(benchmark::internal::Benchmark* bench) {
+  bench->ArgName("cables")->Arg(1024)->Arg(4096)->Arg(16'384)->Unit(benchmark::kMillisecond);
+}
+BENCHMARK(LookWhereNothingChanged)->Apply(Cables);
+BENCHMARK(LookWhereOneSwitchChanged)->Apply(Cables);
+BENCHMARK(LookWhereOneNodeInAHundredChanged)->Apply(Cables);
+BENCHMARK(LookWhereOneNodeInAHundredMovedACable)->Apply(Cables);
+
+// Of a whole look what takes the cables alone: settings are numbered, ports found, both ends compared, LLDP held against LLDP.
 void BothEnds(benchmark::State& bench) {
   const Fabric fabric = MakeFabric(int(bench.range(0)), int(bench.range(1)), 0);
   std::vector<const crds::NodeTopology*> nodes;
