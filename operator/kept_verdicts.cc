@@ -136,18 +136,7 @@ SwitchVerdicts KeptVerdicts::Look(const std::vector<crds::FabricSwitch>& fabric_
   if (!changes) changes = Begin(judged, std::move(known), nodes, policies, silent);
   std::vector<char> restated = changes->switches;
   TakeSwitches(std::move(judged), restated);
-  if (changes->links) {
-    // Who stands at the other end of a switch may have been another.
-    const auto mark = [&] {
-      for (const switches::SwitchLink& link : between_) {
-        for (const int at : {link.lower_at, link.upper_at})
-          changes->switches[std::size_t(at)] = restated[std::size_t(at)] = 1;
-      }
-    };
-    mark();
-    between_ = switches::FindSwitchLinks(known_);
-    mark();
-  }
+  FollowLinks(*changes, restated);
   JudgeNodes(changes->nodes, by_name, silent.unread);
   Gather(changes->switches, by_name);
   for (std::size_t at = 0; at < switches_.size(); ++at) {
@@ -203,7 +192,7 @@ KeptVerdicts::Changes KeptVerdicts::Begin(const std::vector<JudgedSwitch>& judge
   changes.nodes.resize(nodes.size());
   std::iota(changes.nodes.begin(), changes.nodes.end(), std::size_t(0));
   changes.switches.assign(judged.size(), 1);
-  changes.links = true;
+  changes.whole = true;
   return changes;
 }
 
@@ -226,7 +215,7 @@ std::optional<KeptVerdicts::Changes> KeptVerdicts::Follow(const std::vector<Judg
         now.neighbours != nullptr && before.neighbours != nullptr && *now.neighbours == *before.neighbours;
     if (sees_same) now.neighbours = before.neighbours;
     const bool other = now.config != before.config || now.neighbours != before.neighbours;
-    changes.links = changes.links || other || now.neighbours_stale != before.neighbours_stale;
+    if (other || now.neighbours_stale != before.neighbours_stale) changes.links.push_back(at);
     if (!other && now.missing == before.missing && judged[at].silent == switches_[at].judged.silent) continue;
     changed.switches.push_back(at);
     changes.switches[at] = 1;
@@ -241,6 +230,7 @@ std::optional<KeptVerdicts::Changes> KeptVerdicts::Follow(const std::vector<Judg
   for (const std::size_t at : changed.switches) {
     KeptSwitch& one = switches_[at];
     const bool usable = judged[at].usable();
+    changes.before.push_back(std::move(one.config));
     one.config = usable ? judged[at].answer->config : nullptr;
     if (!usable) {
       one.neighbours = nullptr;
@@ -252,6 +242,23 @@ std::optional<KeptVerdicts::Changes> KeptVerdicts::Follow(const std::vector<Judg
   for (const std::size_t i : *touched) MarkSwitchesOf(i, changes.switches);
   changes.nodes = *std::move(touched);
   return changes;
+}
+
+void KeptVerdicts::FollowLinks(Changes& changes, std::vector<char>& restated) {
+  if (changes.whole) return links_.Begin(known_);
+  if (changes.links.empty()) return;
+  const auto mark = [&](const switches::SwitchLink& link) {
+    for (const int at : {link.lower_at, link.upper_at})
+      changes.switches[std::size_t(at)] = restated[std::size_t(at)] = 1;
+  };
+  if (const auto again = links_.Again(known_, changes.links)) {
+    for (const std::size_t i : *again) mark(links_.links()[i]);
+    return;
+  }
+  // Who stood at the other end of a switch may have been another.
+  for (const switches::SwitchLink& link : links_.links()) mark(link);
+  links_.Begin(known_);
+  for (const switches::SwitchLink& link : links_.links()) mark(link);
 }
 
 void KeptVerdicts::MarkSwitchesOf(std::size_t node, std::vector<char>& marked) const {
@@ -354,7 +361,7 @@ void KeptVerdicts::GatherBetween(const std::vector<char>& changed) {
     if (!ports[at]) ports[at].emplace(*known_[at].config);
     TakeMarking(ports[at]->Find(port), nullptr, switches_[at].judged);
   };
-  for (const switches::SwitchLink& link : between_) {
+  for (const switches::SwitchLink& link : links_.links()) {
     const bool lower = changed[std::size_t(link.lower_at)] != 0;
     const bool upper = changed[std::size_t(link.upper_at)] != 0;
     if (!lower && !upper) continue;
@@ -395,7 +402,7 @@ SwitchVerdicts KeptVerdicts::Say(base::WallTime now) const {
     if (one.answer->neighbours != nullptr && !SawTooLongAgo(one, now))
       turn(StaleAt(*one.object, *one.answer->saw_at));
   }
-  verdicts.between = between_;
+  verdicts.between = links_.links();
   return verdicts;
 }
 

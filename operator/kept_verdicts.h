@@ -55,7 +55,10 @@ class KeptVerdicts {
   struct Changes {
     std::vector<std::size_t> nodes;  // to be judged again, ascending
     std::vector<char> switches;      // by position: likewise
-    bool links = false;              // something that the cables between switches are judged by
+    std::vector<std::size_t>
+        links;  // switches whose cables to other switches may be judged otherwise, ascending
+    bool whole = false;
+    std::vector<std::shared_ptr<const switches::SonicAnswer>> before;  // in whose place there is another now
   };
 
   bool IsSameFrame(const std::vector<crds::FabricSwitch>& fabric_switches,
@@ -68,6 +71,8 @@ class KeptVerdicts {
   std::optional<Changes> Follow(const std::vector<JudgedSwitch>& judged,
                                 std::vector<switches::KnownSwitch> known,
                                 const std::vector<CabledNode>& nodes, const Silent& silent);
+  // The cables between switches. Marks those at which any may be another.
+  void FollowLinks(Changes& changes, std::vector<char>& restated);
   void MarkSwitchesOf(std::size_t node, std::vector<char>& marked) const;
   // What the look says of the switches themselves. Marks those whose status may be another by it.
   void TakeSwitches(std::vector<JudgedSwitch> judged, std::vector<char>& restated);
@@ -85,7 +90,7 @@ class KeptVerdicts {
   std::vector<std::pair<std::string, crds::LosslessPolicySpec>> policies_;
   std::set<std::string> unread_;
   switches::CableJoin join_;
-  std::vector<switches::SwitchLink> between_;
+  switches::KeptSwitchLinks links_;
   bool began_ = false;
 };
 

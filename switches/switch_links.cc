@@ -280,6 +280,7 @@ class Outcomes {
     if (fresh) at->second = Compared(lower, upper);
     return at->second;
   }
+  std::size_t size() const { return known_.size(); }
 
   // Puts the names of the ends where it says kLowerName and kUpperName.
   static void Name(const std::string& lower, const std::string& upper, CableOutcome& outcome) {
@@ -300,7 +301,7 @@ class Outcomes {
   }
 
  private:
-  using Key = std::tuple<int, int, bool, std::string_view>;  // settings, speed, whether negotiated, FEC
+  using Key = std::tuple<int, int, bool, std::string>;  // settings, speed, whether negotiated, FEC
 
   static CableOutcome Compared(const formats::SonicPort& lower, const formats::SonicPort& upper) {
     return Comparing(std::string(1, kLowerName), lower, std::string(1, kUpperName), upper).Run();
@@ -335,15 +336,30 @@ struct Ends {
 // A switch that is asked.
 struct Asked {
   explicit Asked(const formats::SonicConfig& config)
-      : ports(config), sees(ports.size(), kSaysNothing), links(ports.size(), 0) {}
-  PortIndex ports;
+      : ports(config), sees(ports->size(), kSaysNothing), links(ports->size(), 0) {}
+  std::optional<PortIndex> ports;  // always; PortIndex itself cannot be put into the place of another
   std::vector<int> sees;   // at each port: which of the switches; kNobody = somebody else; kSaysNothing
   std::vector<int> links;  // at each port: how many
 };
 
-class Linking {
+// What was compared once stays known; past so many times what it began with all is looked at anew.
+constexpr std::size_t kMostOverBegin = 2, kOutcomesSlack = 64;
+
+// Whether every port has the number and the names that it had.
+bool IsCalledSame(const formats::SonicConfig& a, const formats::SonicConfig& b) {
+  const auto same = [](const formats::SonicPort& one, const formats::SonicPort& other) {
+    return one.name == other.name && one.alias == other.alias;
+  };
+  return std::equal(a.ports.begin(), a.ports.end(), b.ports.begin(), b.ports.end(), same) &&
+         std::equal(a.bare.begin(), a.bare.end(), b.bare.begin(), b.bare.end(), same);
+}
+
+}  // namespace
+
+class KeptSwitchLinks::Linking {
  public:
-  explicit Linking(std::span<const KnownSwitch> switches) : switches_(switches), asked_(switches.size()) {
+  explicit Linking(std::span<const KnownSwitch> switches)
+      : switches_(switches.begin(), switches.end()), asked_(switches.size()) {
     for (std::size_t at = 0; at < switches.size(); ++at) {
       by_name_.Add(switches[at].name, int(at));
       by_chassis_.AddChassis(switches[at].chassis_id, int(at));
@@ -351,9 +367,42 @@ class Linking {
     for (std::size_t at = 0; at < switches.size(); ++at) {
       if (IsAsked(switches[at])) asked_[at].emplace(*switches[at].config);
     }
+    Find();
+    began_with_ = outcomes_.size();
   }
 
-  std::vector<SwitchLink> Run() && {
+  const std::vector<SwitchLink>& found() const { return found_; }
+  std::vector<SwitchLink> Take() && { return std::move(found_); }
+
+  std::optional<std::vector<std::size_t>> Again(std::span<const KnownSwitch> switches,
+                                                const std::vector<std::size_t>& changed) {
+    std::vector<char> other(switches_.size(), 0);
+    for (const std::size_t at : changed) {
+      const KnownSwitch &now = switches[at], &before = switches_[at];
+      const bool asked = IsAsked(now);
+      if (asked != asked_[at].has_value()) return std::nullopt;
+      if (asked && (now.neighbours != before.neighbours || now.neighbours_stale != before.neighbours_stale ||
+                    !IsCalledSame(*now.config, *before.config)))
+        return std::nullopt;
+      switches_[at] = now;
+      if (!asked) continue;
+      // It points to the ports of the configuration.
+      asked_[at]->ports.emplace(*now.config);
+      other[at] = 1;
+    }
+    std::vector<std::size_t> again;
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      const Ends& ends = links_[i];
+      if (other[std::size_t(ends.lower.at)] == 0 && other[std::size_t(ends.upper.at)] == 0) continue;
+      found_[i] = LinkOf(ends);
+      again.push_back(i);
+    }
+    if (outcomes_.size() > kMostOverBegin * began_with_ + kOutcomesSlack) return std::nullopt;
+    return again;
+  }
+
+ private:
+  void Find() {
     for (std::size_t at = 0; at < switches_.size(); ++at) {
       if (!asked_[at]) continue;
       for (const auto& [port, seen] : *switches_[at].neighbours) Take(int(at), port, seen);
@@ -368,13 +417,10 @@ class Linking {
       ++AskedAt(ends.lower).links[std::size_t(ends.lower.port)];
       ++AskedAt(ends.upper).links[std::size_t(ends.upper.port)];
     }
-    std::vector<SwitchLink> links;
-    links.reserve(links_.size());
-    for (const Ends& ends : links_) links.push_back(LinkOf(ends));
-    return links;
+    found_.reserve(links_.size());
+    for (const Ends& ends : links_) found_.push_back(LinkOf(ends));
   }
 
- private:
   bool IsAsked(const KnownSwitch& one) const {
     const bool named = !one.chassis_id.empty() || by_name_.Find(one.name) != ByName::kSeveral;
     return one.config != nullptr && one.neighbours != nullptr && named;
@@ -382,11 +428,11 @@ class Linking {
 
   Asked& AskedAt(const End& end) { return *asked_[std::size_t(end.at)]; }
   const Asked& AskedAt(const End& end) const { return *asked_[std::size_t(end.at)]; }
-  const formats::SonicPort& PortAt(const End& end) const { return AskedAt(end).ports[end.port]; }
+  const formats::SonicPort& PortAt(const End& end) const { return (*AskedAt(end).ports)[end.port]; }
 
   // By numbers alone: names of ports lie all over the memory.
   std::array<int, 5> OrderOf(const Ends& ends) const {
-    const auto rank = [this](const End& end) { return AskedAt(end).ports.RankOf(end.port); };
+    const auto rank = [this](const End& end) { return AskedAt(end).ports->RankOf(end.port); };
     return {ends.lower.at, rank(ends.lower), ends.upper.at, rank(ends.upper), ends.fresh ? 0 : 1};
   }
 
@@ -412,7 +458,7 @@ class Linking {
 
   void Take(int here, const std::string& name, const Neighbour& seen) {
     Asked& mine = *asked_[std::size_t(here)];
-    End lower{here, mine.ports.NumberOf(name)};
+    End lower{here, mine.ports->NumberOf(name)};
     if (lower.port == PortIndex::kNone) return;
     const int there = SwitchOf(seen);
     if (!seen.system.empty()) {
@@ -421,7 +467,7 @@ class Linking {
       sees = sees == kSaysNothing || sees == there ? there : kNobody;
     }
     if (there == kNobody || there == here) return;
-    End upper{there, PortSeen(asked_[std::size_t(there)]->ports, seen)};
+    End upper{there, PortSeen(*asked_[std::size_t(there)]->ports, seen)};
     if (upper.port == PortIndex::kNone) return;
     if (IsAbove(lower.at, upper.at)) std::swap(lower, upper);
     links_.push_back({lower, upper, !switches_[std::size_t(here)].neighbours_stale});
@@ -483,22 +529,44 @@ class Linking {
     outcome.findings.insert(better, std::move(stale));
   }
 
-  const std::span<const KnownSwitch> switches_;
+  std::vector<KnownSwitch> switches_;
   ByName by_name_, by_chassis_;
   std::vector<std::optional<Asked>>
       asked_;  // of the switches; nothing: not asked, or one of several of a name
   std::vector<Ends> links_;
+  std::vector<SwitchLink> found_;  // of links_
   Outcomes outcomes_;
+  std::size_t began_with_ = 0;
 };
-
-}  // namespace
 
 const std::string& NameOf(const KnownSwitch& known) {
   return known.name.empty() ? known.chassis_id : known.name;
 }
 
 std::vector<SwitchLink> FindSwitchLinks(std::span<const KnownSwitch> switches) {
-  return Linking(switches).Run();
+  return KeptSwitchLinks::Find(switches);
+}
+
+KeptSwitchLinks::KeptSwitchLinks() = default;
+KeptSwitchLinks::~KeptSwitchLinks() = default;
+KeptSwitchLinks::KeptSwitchLinks(KeptSwitchLinks&&) noexcept = default;
+KeptSwitchLinks& KeptSwitchLinks::operator=(KeptSwitchLinks&&) noexcept = default;
+
+std::vector<SwitchLink> KeptSwitchLinks::Find(std::span<const KnownSwitch> switches) {
+  return Linking(switches).Take();
+}
+
+void KeptSwitchLinks::Begin(std::span<const KnownSwitch> switches) {
+  kept_ = std::make_unique<Linking>(switches);
+}
+
+std::optional<std::vector<std::size_t>> KeptSwitchLinks::Again(std::span<const KnownSwitch> switches,
+                                                               const std::vector<std::size_t>& changed) {
+  return kept_->Again(switches, changed);
+}
+
+const std::vector<SwitchLink>& KeptSwitchLinks::links() const {
+  return kept_->found();
 }
 
 }  // namespace heddle::switches

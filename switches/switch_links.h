@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,5 +33,32 @@ const std::string& NameOf(const KnownSwitch& known);
 // (openconfig_ports.h); its MTU differs where no reading of it makes both ends one. That they see each other says that
 // the link is up. Pure and total.
 std::vector<SwitchLink> FindSwitchLinks(std::span<const KnownSwitch> switches);
+
+// The same, kept for who looks again and again: where a switch only sets ports otherwise, which all keep their names,
+// the links to it are compared again, and none is looked for. What stands after Again is what FindSwitchLinks finds.
+// Thread rule: one owner.
+class KeptSwitchLinks {
+ public:
+  KeptSwitchLinks();
+  ~KeptSwitchLinks();
+  KeptSwitchLinks(KeptSwitchLinks&&) noexcept;
+  KeptSwitchLinks& operator=(KeptSwitchLinks&&) noexcept;
+
+  // Forgets all, and looks for all. Configurations have to live until a later call has another in their place.
+  void Begin(std::span<const KnownSwitch> switches);
+  // `changed`: positions of switches of which anything but name, chassis id and tier may be another; who sees the same
+  // as before has the same Neighbours object. Which of links() may be another, ascending; nothing: who is connected
+  // with whom may be, or too much is kept, and only Begin helps. Requires: Begin.
+  std::optional<std::vector<std::size_t>> Again(std::span<const KnownSwitch> switches,
+                                                const std::vector<std::size_t>& changed);
+  const std::vector<SwitchLink>& links() const;  // requires: Begin
+
+ private:
+  class Linking;
+  friend std::vector<SwitchLink> FindSwitchLinks(std::span<const KnownSwitch> switches);
+  static std::vector<SwitchLink> Find(std::span<const KnownSwitch> switches);
+
+  std::unique_ptr<Linking> kept_;
+};
 
 }  // namespace heddle::switches
