@@ -85,24 +85,45 @@ void Cable(const std::string& name, int number, const std::string& other, int ot
 }
 
 // `kinds`: of leaves, which differ in their MTU; with more than one nearly every link has a finding.
-void Link(benchmark::State& bench) {
-  std::vector<formats::SonicConfig> configs(std::size_t(kLeaves + kSpines));
-  std::vector<Neighbours> seen(configs.size());
-  std::vector<KnownSwitch> known;
-  for (std::size_t i = 0; i < configs.size(); ++i) {
-    const bool leaf = i < std::size_t(kLeaves);
-    const int number = int(i) - (leaf ? 0 : kLeaves);
-    const int mtu = 9216 - (leaf ? number % int(bench.range(0)) : 0);
-    Cable(leaf ? "leaf" : "spine", number, leaf ? "spine" : "leaf", leaf ? kSpines : kLeaves, mtu, configs[i],
-          seen[i]);
-    known.push_back(
-        {.name = configs[i].hostname, .config = &configs[i], .neighbours = &seen[i], .tier = leaf ? 0 : 1});
+struct TwoTiers {
+  explicit TwoTiers(int kinds) : configs(std::size_t(kLeaves + kSpines)), seen(configs.size()) {
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      const bool leaf = i < std::size_t(kLeaves);
+      const int number = int(i) - (leaf ? 0 : kLeaves);
+      const int mtu = 9216 - (leaf ? number % kinds : 0);
+      Cable(leaf ? "leaf" : "spine", number, leaf ? "spine" : "leaf", leaf ? kSpines : kLeaves, mtu,
+            configs[i], seen[i]);
+      known.push_back(
+          {.name = configs[i].hostname, .config = &configs[i], .neighbours = &seen[i], .tier = leaf ? 0 : 1});
+    }
   }
+  std::vector<formats::SonicConfig> configs;
+  std::vector<Neighbours> seen;
+  std::vector<KnownSwitch> known;
+};
+
+void Link(benchmark::State& bench) {
+  const TwoTiers tiers(int(bench.range(0)));
   std::size_t links = 0;
-  for (auto _ : bench) links += FindSwitchLinks(known).size();
+  for (auto _ : bench) links += FindSwitchLinks(tiers.known).size();
   bench.SetItemsProcessed(std::int64_t(links));
 }
 BENCHMARK(Link)->ArgName("kinds")->Arg(1)->Arg(64)->Unit(benchmark::kMillisecond);
+
+// One leaf sets a port otherwise, and back; all else is kept.
+void LinkAgain(benchmark::State& bench) {
+  TwoTiers tiers(int(bench.range(0)));
+  formats::SonicConfig other = tiers.configs[0];
+  other.ports[0].settings.mtu = 1500;
+  KeptSwitchLinks kept;
+  kept.Begin(tiers.known);
+  for (auto _ : bench) {
+    const formats::SonicConfig*& now = tiers.known[0].config;
+    now = now == &other ? &tiers.configs[0] : &other;
+    benchmark::DoNotOptimize(kept.Again(tiers.known, {0}));
+  }
+}
+BENCHMARK(LinkAgain)->ArgName("kinds")->Arg(1)->Arg(64)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace heddle::switches

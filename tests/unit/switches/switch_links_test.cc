@@ -46,7 +46,8 @@ class SwitchLinksTest : public testing::Test {
     }
   }
 
-  std::vector<SwitchLink> Find() const {
+  std::vector<SwitchLink> Find() const { return FindSwitchLinks(Known()); }
+  std::vector<KnownSwitch> Known() const {
     std::vector<KnownSwitch> known;
     for (std::size_t i = 0; i < configs.size(); ++i) {
       known.push_back({.name = configs[i].hostname,
@@ -55,7 +56,7 @@ class SwitchLinksTest : public testing::Test {
                        .tier = i < 2 ? 0 : 1,
                        .neighbours_stale = stale.contains(i)});
     }
-    return FindSwitchLinks(known);
+    return known;
   }
   // Of leaf-0 Ethernet0 and spine-0 Ethernet0.
   lossless::CableOutcome First() const {
@@ -92,6 +93,33 @@ class SwitchLinksTest : public testing::Test {
   std::size_t silent = 99;
   std::set<std::size_t> stale;
 };
+
+TEST_F(SwitchLinksTest, ThatAreKeptAreComparedAgainWhereASwitchSetsItsPortsOtherwise) {
+  KeptSwitchLinks kept;
+  std::vector<KnownSwitch> known = Known();
+  kept.Begin(known);
+  EXPECT_EQ(kept.links(), Find());
+  formats::SonicConfig other = configs[1];
+  other.ports[0].settings.mtu = 1500;
+  known[1].config = &other;
+  const auto again = kept.Again(known, {1});
+  ASSERT_TRUE(again.has_value());
+  // leaf-1's two, of four.
+  EXPECT_THAT(*again, ElementsAre(2, 3));
+  EXPECT_EQ(kept.links(), FindSwitchLinks(known));
+  EXPECT_EQ(kept.links()[2].outcome.verdict, LosslessVerdict::kContradiction);
+  EXPECT_EQ(kept.links()[3].outcome.verdict, LosslessVerdict::kLossless);
+  // With other names who is connected with whom may be another.
+  formats::SonicConfig renamed = other;
+  renamed.ports[0].alias = "etp9";
+  known[1].config = &renamed;
+  EXPECT_FALSE(kept.Again(known, {1}).has_value());
+  kept.Begin(known);
+  EXPECT_EQ(kept.links(), FindSwitchLinks(known));
+  const Neighbours none;
+  known[1].neighbours = &none;
+  EXPECT_FALSE(kept.Again(known, {1}).has_value());
+}
 
 TEST_F(SwitchLinksTest, AreFoundOnceWithTheLowerEndFirst) {
   const auto links = Find();
