@@ -17,6 +17,7 @@ void SpecsAhead::Wrote(const kube::Json& answer, base::MonotonicTime now) {
 }
 
 std::optional<kube::Json> SpecsAhead::Over(const kube::Json& shown, base::MonotonicTime now) {
+  if (written_.empty()) return std::nullopt;
   const auto found = written_.find(kube::Name(shown));
   if (found == written_.end()) return std::nullopt;
   Written& written = found->second;
