@@ -67,12 +67,13 @@ void ReadSending(const Json& root, Queues& queues) {
 }
 
 // A profile without xoff is a lossy one: nothing is held after a pause. But where the switch sizes headroom itself
-// (buffer_model dynamic; headroom_type, sonic-buffer-profile.yang) none stands there.
+// (buffer_model dynamic; headroom_type, sonic-buffer-profile.yang) none stands there, or one that counts for nothing
+// (sonic-swss, cfgmgr/buffermgrdyn.cpp: headroom_type).
 std::optional<int> XoffOf(const Json& profile, bool dynamic) {
+  if (TextOf(Member(profile, "headroom_type")) == "dynamic") return std::nullopt;
   const Json& xoff = Member(profile, "xoff");
   if (!xoff.is_null()) return Within(std::string_view(TextOf(xoff)), 0, kMaxXoff);
-  if (!profile.is_object() || dynamic || TextOf(Member(profile, "headroom_type")) == "dynamic")
-    return std::nullopt;
+  if (!profile.is_object() || dynamic) return std::nullopt;
   return 0;
 }
 

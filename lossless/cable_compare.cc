@@ -12,6 +12,7 @@
 #include "base/names.h"
 #include "lossless/compare.h"
 #include "lossless/lint_rules.h"
+#include "lossless/short_room.h"
 
 namespace heddle::lossless {
 namespace {
@@ -135,6 +136,7 @@ class Comparing {
     Missing(cable_.host, "host");
     Missing(cable_.leaf, "switch");
     if (both) Needs();
+    if (cable_.leaf.settings.known()) Room();
     Link();
     for (const CableFinding& finding : outcome_.findings) verdict_ = Worst(verdict_, finding.weight);
     outcome_.verdict = verdict_;
@@ -279,6 +281,35 @@ class Comparing {
           "buffer-empty", "bufferBytes", "-", "0",
           fmt::format("the switch has no room for what still arrives after a pause for priority {}", group),
           "give that priority group a profile with xoff: `kubectl heddle switch render`");
+  }
+
+  // Headroom of the priority that data is in; where the host does not say which, of every one that is paused.
+  void Room() {
+    const PortSettings& leaf = leaf_.settings;
+    const auto dscp = DataDscp(host_.settings);
+    std::vector<int> paused;
+    if (!dscp && leaf.pfc) {
+      paused = leaf.pfc->Members();
+    } else if (dscp && IsLossless(leaf, *dscp) == std::optional(true)) {
+      paused.push_back(PriorityOf(leaf, *dscp));
+    }
+    const std::optional<int> speed = SwitchRuns();
+    if (paused.empty() || !speed) return;
+    ShortRoom most;  // what is found has more than 0 bytes
+    for (const int priority : paused) {
+      const auto found = FindShortRoom(leaf, priority, speed);
+      if (!found) return;
+      if (found->has_bytes > most.has_bytes) most = *found;
+    }
+    outcome_.findings.push_back({most.weight, kHeadroomShort, std::string(SettingName(Setting::kBufferBytes)),
+                                 "-", ValueOf(most), "on the switch " + SentenceOf(most, leaf, *speed),
+                                 kGiveRoom});
+  }
+
+  // What its port is set to, or what the link has agreed on.
+  std::optional<int> SwitchRuns() const {
+    if (!cable_.leaf.negotiates) return cable_.leaf.speed_mbps;
+    return cable_.host.link_up == std::optional(true) ? cable_.host.speed_mbps : std::nullopt;
   }
 
   void Speeds() {

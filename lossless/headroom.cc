@@ -58,4 +58,13 @@ std::optional<Headroom> HeadroomFor(const HeadroomOf& port, const Asic& asic) {
   return Headroom{InKiB(port.lossless_mtu + delay * factor), InKiB(asic.pipeline_bytes)};
 }
 
+std::optional<std::int64_t> LeastXoff(int speed_mbps, int cable_metres, int port_mtu) {
+  constexpr int kLosslessFrame = 1024;
+  constexpr Asic kAny{1, 0, 0};  // cells of one byte are always full
+  const auto least =
+      HeadroomFor({speed_mbps, cable_metres, port_mtu, std::min(kLosslessFrame, port_mtu), 0}, kAny);
+  if (!least) return std::nullopt;
+  return least->xoff_bytes;
+}
+
 }  // namespace heddle::lossless

@@ -51,4 +51,9 @@ std::optional<int> ResponseQuanta(int speed_mbps);
 // Rounded up to KiB, as SONiC does. Nothing where ResponseQuanta has nothing, or a number is out of its range.
 std::optional<Headroom> HeadroomFor(const HeadroomOf& port, const Asic& asic);
 
+// The least that the formula gives for any chip, in bytes: packets fill their cells, MACs, PHYs and the chip take no
+// time, and lossless frames have 1,024 bytes, as SONiC's LOSSLESS_TRAFFIC_PATTERN ships them. Of the same speeds and
+// ranges as HeadroomFor; never more than it has for frames of that size or larger.
+std::optional<std::int64_t> LeastXoff(int speed_mbps, int cable_metres, int port_mtu);
+
 }  // namespace heddle::lossless

@@ -14,6 +14,7 @@
 
 #include "lossless/compare.h"
 #include "lossless/lint.h"
+#include "lossless/short_room.h"
 #include "switches/neighbours.h"
 #include "switches/openconfig_ports.h"
 #include "switches/port_index.h"
@@ -171,7 +172,22 @@ class Comparing {
              end == 0 ? "0" : "-", end == 0 ? "-" : "0",
              fmt::format("{} has no room for what still arrives after a pause for priority {}", name, group),
              "give that priority group a profile with xoff: `kubectl heddle switch render`");
+      Room(end, group);
     }
+  }
+
+  // What a link that negotiates runs at neither end says.
+  void Room(int end, int priority) {
+    if (ports_[0]->negotiates || ports_[1]->negotiates) return;
+    const PortSettings& mine = Of(end);
+    const std::optional<int>& speed = ports_[std::size_t(end)]->speed_mbps;
+    const auto found = lossless::FindShortRoom(mine, priority, speed);
+    if (!found) return;
+    const std::string value = ValueOf(*found);
+    Find(found->weight, lossless::kHeadroomShort, std::string(SettingName(Setting::kBufferBytes)),
+         end == 0 ? value : "-", end == 0 ? "-" : value,
+         fmt::format("{}: {}", names_[std::size_t(end)], SentenceOf(*found, mine, *speed)),
+         lossless::kGiveRoom);
   }
 
   void NotSaid(Setting setting, std::string sentence, std::string next) {

@@ -119,7 +119,8 @@ TEST(SonicConfig, GivesAGroupWithALossyProfileNoRoomUnlessTheSwitchSizesHeadroom
             "BUFFER_PROFILE": {
               "ingress_lossy_profile": {"pool": "ingress_lossless_pool", "size": "0", "dynamic_th": "3"},
               "pg_lossless_400000_3m_profile": {"pool": "ingress_lossless_pool", "size": "1", "xoff": "40000"},
-              "sized_later": {"pool": "ingress_lossless_pool", "headroom_type": "dynamic"}},
+              "sized_later": {"pool": "ingress_lossless_pool", "headroom_type": "dynamic"},
+              "sized_anyway": {"pool": "ingress_lossless_pool", "headroom_type": "dynamic", "xoff": "40000"}},
             "BUFFER_PG": {"Ethernet0|0": {"profile": "[BUFFER_PROFILE|ingress_lossy_profile]"},
                           "Ethernet0|3-4": {"profile": ")" +
                          profile + R"("}},
@@ -135,6 +136,7 @@ TEST(SonicConfig, GivesAGroupWithALossyProfileNoRoomUnlessTheSwitchSizesHeadroom
             (Numbers{0, kNothing, kNothing, 0, 0, kNothing, kNothing, kNothing}));
   EXPECT_EQ(port("traditional", "sized_later").buffer_bytes,
             (Numbers{0, kNothing, kNothing, kNothing, kNothing, kNothing, kNothing, kNothing}));
+  EXPECT_EQ(port("dynamic", "sized_anyway").buffer_bytes, std::nullopt) << "its xoff counts for nothing";
   EXPECT_EQ(port("traditional", "nowhere").buffer_bytes->at(3), kNothing) << "CheckSonic names it";
   EXPECT_EQ(port("dynamic", "ingress_lossy_profile").buffer_bytes, std::nullopt);
   EXPECT_EQ(port("dynamic", "pg_lossless_400000_3m_profile").buffer_bytes->at(3), 40'000);

@@ -182,6 +182,62 @@ TEST(CableComparison, AsksNoRoomOfGroupsThatDataIsNotIn) {
   EXPECT_EQ(FindRule(bench.Outcome(), "buffer-empty"), nullptr) << "what has no PFC sends no pause";
 }
 
+TEST(CableComparison, HoldsTheRoomOfTheGroupThatDataIsInAgainstWhatStillArrives) {
+  Bench bench;
+  bench.leaf.pfc = bench.leaf.watched = PrioritySet{3, 4};
+  bench.leaf.cable_metres = 5;
+  bench.leaf.mtu = 9100;
+  bench.leaf.buffer_bytes = Numbers{0, 0, 0, 70'656, 1'000, 0, 0, 0};
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless) << "data is in priority 3";
+  (*bench.leaf.buffer_bytes)[3] = 20'000;
+  const CableOutcome outcome = bench.Outcome();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
+  const CableFinding* finding = FindRule(outcome, "headroom-short");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->setting, "bufferBytes");
+  EXPECT_EQ(finding->host, "-");
+  EXPECT_EQ(finding->leaf, "20000 of 70656 bytes");
+  EXPECT_THAT(finding->sentence, HasSubstr("on the switch after a pause for priority 3"));
+  EXPECT_THAT(finding->next, HasSubstr("larger xoff"));
+  (*bench.leaf.buffer_bytes)[3] = 40'000;
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kUnproved);
+  bench.leaf.cable_metres.reset();
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless) << "nobody says how long the cable is";
+}
+
+TEST(CableComparison, HoldsRoomAgainstTheSpeedThatALinkHasAgreedOn) {
+  Bench bench;
+  bench.leaf.cable_metres = 5;
+  bench.leaf.buffer_bytes.emplace().fill(kNotSaid);
+  (*bench.leaf.buffer_bytes)[3] = 40'000;  // enough for 100 Gb/s
+  bench.cable.leaf.negotiates = true;
+  bench.cable.leaf.fec.reset();
+  bench.cable.host.speed_mbps = 100'000;
+  EXPECT_EQ(bench.Outcome().verdict, LosslessVerdict::kLossless);
+  bench.cable.host.speed_mbps = 400'000;
+  EXPECT_NE(FindRule(bench.Outcome(), "headroom-short"), nullptr);
+  bench.cable.host.link_up = false;
+  EXPECT_EQ(FindRule(bench.Outcome(), "headroom-short"), nullptr) << "nobody knows what it will run at";
+}
+
+// Which priority data is in nobody says then, so that one with room enough may be it.
+TEST(CableComparison, TellsOfAHostThatSaysNothingWhereNoLosslessPriorityHasRoomEnough) {
+  PortSettings leaf;
+  leaf.pfc = PrioritySet{3, 4};
+  leaf.mtu = 9100;
+  leaf.cable_metres = 5;
+  const auto verdict = [&leaf](const Numbers& bytes) {
+    leaf.buffer_bytes = bytes;
+    SettingsPool pool;
+    Cable cable;
+    cable.leaf.settings = pool.Intern(leaf);
+    cable.leaf.speed_mbps = 400'000;
+    return CompareCable(pool, cable).verdict;
+  };
+  EXPECT_EQ(verdict({0, 0, 0, 20'000, 100'000, 0, 0, 0}), LosslessVerdict::kUnproved);
+  EXPECT_EQ(verdict({0, 0, 0, 20'000, 20'000, 0, 0, 0}), LosslessVerdict::kContradiction);
+}
+
 TEST(CableComparison, TakesAnUpLinkForTheProofOfOneSpeedWhereTheSwitchNegotiates) {
   Bench bench;
   bench.cable.leaf.negotiates = true;

@@ -2,6 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <string>
+
+#include "formats/sonic_config.h"
+#include "lossless/short_room.h"
+
 namespace heddle::switches {
 namespace {
 
@@ -26,6 +31,30 @@ TEST(SwitchRender, TellsFaultsThatAPatchMakesFromThoseThatWereThere) {
   EXPECT_EQ(more->made[0].where, "PORT|Ethernet0 mtu");
   patch.lines.push_back({"remove", "/PORT/Ethernet4", "", "PORT|Ethernet4", "", "", ""});
   EXPECT_FALSE(FaultsOf(config, patch)) << "it has no such port";
+}
+
+TEST(SwitchRender, GivesAPortWithTooLittleHeadroomEnough) {
+  const auto answer = ReadSonicText(
+      R"({"DEVICE_METADATA": {"localhost": {"hostname": "leaf-3", "platform": "x86_64-nvidia_sn5600-r0"}},
+          "PORT": {"Ethernet0": {"speed": "400000", "mtu": "9100"}},
+          "CABLE_LENGTH": {"AZURE": {"Ethernet0": "40m"}},
+          "BUFFER_POOL": {"ingress_lossless_pool": {"mode": "dynamic", "size": "1000000", "type": "ingress"}},
+          "BUFFER_PROFILE": {"small": {"pool": "ingress_lossless_pool", "size": "0", "dynamic_th": "0",
+                                       "xoff": "20000"}},
+          "BUFFER_PG": {"Ethernet0|3": {"profile": "small"}}})");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_TRUE(FindShortRoom(answer->config.ports.at(0).settings, 3, 400'000));
+  const auto patch =
+      RenderHostPorts(*answer, {"roce", *lossless::Resolve({.cable_metres = 40}), {"Ethernet0"}});
+  ASSERT_TRUE(patch) << patch.error().message;
+  const auto patched = formats::Patched(answer->text, *patch);
+  ASSERT_TRUE(patched) << patched.error().message;
+  const auto after = formats::ParseSonicConfig(*patched);
+  ASSERT_TRUE(after) << after.error().message;
+  const lossless::PortSettings& port = after->ports.at(0).settings;
+  EXPECT_EQ(port.cable_metres, 40);
+  EXPECT_EQ(port.buffer_bytes->at(3), 274'432) << "by headroom_test.cc";
+  EXPECT_FALSE(FindShortRoom(port, 3, 400'000));
 }
 
 std::string ProfileNamed(const std::string& platform, const std::string& hwsku) {

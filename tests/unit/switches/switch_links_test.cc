@@ -290,6 +290,30 @@ TEST_F(SwitchLinksTest, ContradictWhereTheEndsPauseByDifferentPrioritiesOrHaveNo
   EXPECT_THAT(outcome.findings.front().sentence, HasSubstr("spine-0 Ethernet0 has no room"));
 }
 
+TEST_F(SwitchLinksTest, HoldTheRoomOfEachEndAgainstWhatStillArrivesOverTheirCable) {
+  for (formats::SonicPort* port : {&Leaf(), &Spine()}) {
+    port->settings.mtu = 9100;
+    port->settings.cable_metres = 40;
+    port->settings.buffer_bytes.emplace().fill(lossless::kNotSaid);
+    (*port->settings.buffer_bytes)[3] = 91'136;
+  }
+  EXPECT_EQ(First().verdict, LosslessVerdict::kLossless);
+  (*Spine().settings.buffer_bytes)[3] = 20'000;
+  lossless::CableOutcome outcome = First();
+  EXPECT_EQ(outcome.verdict, LosslessVerdict::kContradiction);
+  ASSERT_THAT(outcome.findings, SizeIs(1));
+  EXPECT_EQ(outcome.findings.front().rule, "headroom-short");
+  EXPECT_EQ(outcome.findings.front().host, "-");
+  EXPECT_EQ(outcome.findings.front().leaf, "20000 of 89088 bytes");
+  EXPECT_THAT(outcome.findings.front().sentence,
+              HasSubstr("spine-0 Ethernet0: after a pause for priority 3"));
+  std::swap(Spine(), Leaf());
+  outcome = First();
+  EXPECT_EQ(outcome.findings.front().host, "20000 of 89088 bytes");
+  Spine().negotiates = true;
+  EXPECT_EQ(First().verdict, LosslessVerdict::kLossless) << "nobody says what the link runs at";
+}
+
 TEST_F(SwitchLinksTest, NameAnEndThatIsLossyByItself) {
   (*Spine().settings.priority_to_queue)[3] = 1;
   lossless::CableOutcome outcome = First();
