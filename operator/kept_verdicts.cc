@@ -317,6 +317,7 @@ void KeptVerdicts::Gather(const std::vector<char>& changed, const PoliciesByName
     one.judged.worst.clear();
     one.judged.marking = {};
     one.host_cables.reset();
+    one.policies.clear();
   }
   for (std::size_t node = 0; node < nodes_.size(); ++node) {
     const auto [first, last] = join_.CablesOf(node);
@@ -340,12 +341,14 @@ void KeptVerdicts::GatherCable(const KeptNode& node, std::size_t cable, const Po
     TakeMarking(join_.PortAt(cable), policy, there);
     if (outcome.verdict != LosslessVerdict::kLossless) there.worst.push_back(CableOf(name, outcome));
   }
+  // Of a switch that is known only a cable in doubt is ambiguous.
+  const lossless::CableEnd& leaf = join_.compared().cables[cable].leaf;
+  const bool doubted = !leaf.settings && leaf.settings.missing() == Missing::kAmbiguous;
+  if (policy != nullptr && !doubted) one.policies.insert(policy->name);
   if (one.object.spec.mode != crds::SwitchMode::kRender) return;
   if (!one.host_cables) one.host_cables.emplace();
   ++one.host_cables->cables;
-  // Of a switch that is known only a cable in doubt is ambiguous.
-  const lossless::CableEnd& leaf = join_.compared().cables[cable].leaf;
-  if (!leaf.settings && leaf.settings.missing() == Missing::kAmbiguous) {
+  if (doubted) {
     one.host_cables->doubted.emplace(name.leaf_port, outcome.findings.front().sentence);
   } else if (policy != nullptr) {
     one.host_cables->ports[policy->name].insert(name.leaf_port);
@@ -403,7 +406,32 @@ SwitchVerdicts KeptVerdicts::Say(base::WallTime now) const {
       turn(StaleAt(*one.object, *one.answer->saw_at));
   }
   verdicts.between = links_.links();
+  SayFabricPorts(verdicts);
   return verdicts;
+}
+
+// A port on which a host says that its cable ends is that host's, or in doubt.
+void KeptVerdicts::SayFabricPorts(SwitchVerdicts& verdicts) const {
+  const auto renders = [](const KeptSwitch& one) {
+    return one.object.spec.mode == crds::SwitchMode::kRender;
+  };
+  if (std::none_of(switches_.begin(), switches_.end(), renders)) return;
+  std::vector<std::set<std::string>> policies_at;
+  policies_at.reserve(switches_.size());
+  for (const KeptSwitch& one : switches_) policies_at.push_back(one.policies);
+  std::vector<switches::FabricPorts> found = switches::FindFabricPorts(verdicts.between, policies_at);
+  for (std::size_t at = 0; at < switches_.size(); ++at) {
+    if (!renders(switches_[at]) || found[at].empty()) continue;
+    HostCables& cables = verdicts.host_cables[switches_[at].object.name];
+    std::set<std::string> taken;
+    for (const auto& [port, why] : cables.doubted) taken.insert(port);
+    for (const auto& [policy, ports] : cables.ports) taken.insert(ports.begin(), ports.end());
+    const auto is_taken = [&taken](const std::string& port) { return taken.contains(port); };
+    for (auto& [policy, ports] : found[at].ports) std::erase_if(ports, is_taken);
+    std::erase_if(found[at].ports, [](const auto& one) { return one.second.empty(); });
+    std::erase_if(found[at].left_out, [&](const auto& one) { return is_taken(one.first); });
+    cables.fabric = std::move(found[at]);
+  }
 }
 
 }  // namespace heddle::operators

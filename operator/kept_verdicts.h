@@ -48,6 +48,7 @@ class KeptVerdicts {
     std::shared_ptr<const switches::Neighbours> neighbours;
     JudgedSwitch judged;                    // object and answer of the look that is on
     std::optional<HostCables> host_cables;  // in mode Render, where a cable of a host ends there
+    std::set<std::string> policies;         // that alone select hosts' ends of cables that end there
     crds::FabricSwitchStatus status;
     bool settled = false;  // at any later time the status would be the same
   };
@@ -83,6 +84,7 @@ class KeptVerdicts {
   void GatherCable(const KeptNode& node, std::size_t cable, const PoliciesByName& policies);
   void GatherBetween(const std::vector<char>& changed);
   SwitchVerdicts Say(base::WallTime now) const;
+  void SayFabricPorts(SwitchVerdicts& verdicts) const;
 
   std::vector<KeptNode> nodes_;
   std::vector<KeptSwitch> switches_;

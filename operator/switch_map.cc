@@ -28,17 +28,25 @@ std::string KeyOf(const std::string& policy, std::string_view what) {
 }
 
 // Why there is nothing to render, and what to do.
-std::string WhyNothing(int cables) {
-  if (cables > 0) {
+std::string WhyNothing(const HostCables& cables) {
+  if (cables.cables > 0) {
     return fmt::format(
         "cables of hosts end here, {} in all, and no LosslessPolicy that can be read is the only one that "
         "selects the host's end of any: see spec.lossless of the NodeTopologies, and let one policy select "
         "it",
-        cables);
+        cables.cables);
   }
-  return "no host says by LLDP that a cable of its ends here, and only ports to hosts are rendered: ports to "
-         "other switches are by `kubectl heddle switch render policy.yaml --config config_db.json "
-         "--fabric-port PORT`";
+  constexpr std::string_view kByHand =
+      "a port is rendered by `kubectl heddle switch render policy.yaml --config config_db.json --fabric-port "
+      "PORT` all the same";
+  if (const auto& left_out = cables.fabric.left_out; !left_out.empty()) {
+    return fmt::format(
+        "no host says by LLDP that a cable of its ends here, and of {} to other switches none is "
+        "rendered: {}: {}; {}",
+        base::Counted(left_out.size(), "port"), left_out.begin()->first, left_out.begin()->second, kByHand);
+  }
+  return fmt::format(
+      "no host says by LLDP that a cable of its ends here, nor does any switch that is asked; {}", kByHand);
 }
 
 // Of what goes to the switch, as far as there is any.
@@ -98,12 +106,22 @@ std::string HowTo(const std::vector<std::string>& commands) {
   return text;
 }
 
+struct Ports {
+  std::set<std::string> host, fabric;
+};
+
+std::string PortsText(const Ports& ports) {
+  const std::string all = base::Counted(ports.host.size() + ports.fabric.size(), "port");
+  return ports.fabric.empty() ? all : fmt::format("{} ({} to other switches)", all, ports.fabric.size());
+}
+
 // What one policy wants of the switch, and what SONiC's models have against it.
-void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
-         const switches::SonicAnswer& answer, SwitchMap& map) {
+void Put(const crds::LosslessPolicy& policy, const Ports& ports, const switches::SonicAnswer& answer,
+         SwitchMap& map) {
   auto resolved = lossless::Resolve(policy.spec.policy);
   if (!resolved) return PutFailure(policy.name, resolved.error().message, map);
-  const auto patch = switches::RenderHostPorts(answer, {policy.name, *std::move(resolved), ports});
+  const auto patch =
+      switches::RenderPorts(answer, {policy.name, *std::move(resolved), ports.host, ports.fabric});
   if (!patch) return PutFailure(policy.name, patch.error().message, map);
   const auto faults = switches::FaultsOf(answer.text, *patch);
   if (!faults) return PutFailure(policy.name, faults.error().message, map);
@@ -129,8 +147,7 @@ void Put(const crds::LosslessPolicy& policy, const std::set<std::string>& ports,
   map.data[rest] = steps.patch;
   map.data[KeyOf(policy.name, kExplained)] =
       fmt::format("{}: {} for LosslessPolicy {} on {}, profile {}\n{}\n", answer.config.hostname,
-                  base::Counted(patch->lines.size(), "change"), policy.name,
-                  base::Counted(ports.size(), "port"), profile.name,
+                  base::Counted(patch->lines.size(), "change"), policy.name, PortsText(ports), profile.name,
                   HowTo(formats::CommandsOf(steps, load, rest))) +
       switches::Explain(*patch, [](const std::string& line) { return line; }) +
       (profile.note.empty() ? "" : fmt::format("Note: {}: {}\n", profile.name, profile.note)) +
@@ -153,7 +170,10 @@ SwitchMap MapOf(const HostCables& cables, const switches::SonicAnswer& answer,
                 .good = true,
                 .reason = "Written",
                 .message = "what it should have is in the ConfigMap that renderConfigMap names"};
-  for (const auto& [name, ports] : cables.ports) {
+  std::map<std::string, Ports> by_policy;
+  for (const auto& [name, ports] : cables.ports) by_policy[name].host = ports;
+  for (const auto& [name, ports] : cables.fabric.ports) by_policy[name].fabric = ports;
+  for (const auto& [name, ports] : by_policy) {
     const auto policy = std::find_if(policies.read.begin(), policies.read.end(),
                                      [&, n = name](const auto& one) { return one.name == n; });
     if (policy != policies.read.end()) Put(*policy, ports, answer, map);
@@ -164,9 +184,11 @@ SwitchMap MapOf(const HostCables& cables, const switches::SonicAnswer& answer,
     notes +=
         "Note: several LosslessPolicies have ports here: apply one, and the next once it was rendered anew\n";
   for (const auto& [port, why] : cables.doubted) notes += fmt::format("Left out: {}: {}\n", port, why);
+  for (const auto& [port, why] : cables.fabric.left_out)
+    notes += fmt::format("Left out: {}: {}\n", port, why);
   const bool doubted = !cables.doubted.empty();
   if (map.data.empty() && doubted) return Nothing("CablesInDoubt", WhyLeftOut(cables.doubted));
-  if (map.data.empty()) return Nothing("NothingToRender", WhyNothing(cables.cables));
+  if (map.data.empty()) return Nothing("NothingToRender", WhyNothing(cables));
   for (auto& [key, text] : map.data) {
     if (key.ends_with(kExplained)) text += notes;
   }

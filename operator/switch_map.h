@@ -33,8 +33,8 @@ struct SwitchMap {
   std::string message;  // likewise: a sentence, with what to do where it is not True
 };
 
-// For each policy that alone selects ports of hosts whose cables end on the switch the patch, and the same explained;
-// of ports to other switches nothing, as no policy selects them, and of those in doubt nothing either. Pure.
+// For each policy that alone selects ports of hosts whose cables end on the switch, or that its ports to other switches
+// are to have, the patch, and the same explained; of those in doubt nothing, and why. Pure.
 SwitchMap MapOf(const HostCables& cables, const switches::SonicAnswer& answer,
                 const Policies<crds::LosslessPolicy>& policies);
 

@@ -206,7 +206,11 @@ const SwitchMap& SwitchReconciler::MadeMap(const crds::FabricSwitch& object,
                                            HostCables cables,
                                            const Policies<crds::LosslessPolicy>& policies) {
   std::vector<crds::LosslessPolicySpec> specs;
-  for (const auto& [name, ports] : cables.ports) {
+  std::set<std::string> names;
+  for (const auto* of_policies : {&cables.ports, &cables.fabric.ports}) {
+    for (const auto& [name, ports] : *of_policies) names.insert(name);
+  }
+  for (const std::string& name : names) {
     for (const crds::LosslessPolicy& policy : policies.read) {
       if (policy.name == name) specs.push_back(policy.spec);
     }

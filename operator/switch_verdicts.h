@@ -13,6 +13,7 @@
 #include "crds/lossless_policy.h"
 #include "crds/node_topology.h"
 #include "operator/policies.h"
+#include "switches/fabric_ports.h"
 #include "switches/neighbours.h"
 #include "switches/sonic_answers.h"
 #include "switches/switch_links.h"
@@ -59,12 +60,13 @@ struct CabledNode {
   std::shared_ptr<const crds::NodeTopology> topology;
 };
 
-// The cables of hosts that end on a switch, for what is rendered of its ports.
+// The cables that end on a switch, for what is rendered of its ports.
 struct HostCables {
-  int cables = 0;
+  int cables = 0;                                      // of hosts
   std::map<std::string, std::set<std::string>> ports;  // by the one policy that selects the host's end
   // Of which LLDP says what cannot be, so that nobody knows whose cable it is (switches/claims.h): why, as a sentence.
   std::map<std::string, std::string> doubted;  // by port
+  switches::FabricPorts fabric;                // without those of `ports` and `doubted`
   friend bool operator==(const HostCables&, const HostCables&) = default;
 };
 
@@ -84,7 +86,7 @@ struct SwitchVerdicts {
   std::map<std::string, crds::FabricSwitchStatus> statuses;  // by FabricSwitch
   // By FabricSwitch: why nothing is made of what it said. One that is silent as yet (Silent) is not among them.
   std::map<std::string, SwitchTrouble> doubts;
-  // By FabricSwitch in mode Render. One on which no cable of a host ends is not among them.
+  // By FabricSwitch in mode Render. One on which no cable ends, of a host or of a switch, is not among them.
   std::map<std::string, HostCables> host_cables;
   std::vector<switches::SwitchLink> between;  // of switches that are asked
   std::optional<base::WallTime> turns;        // when the next of them is stale, if its switch answers no more

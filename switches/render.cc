@@ -105,7 +105,7 @@ const lossless::SwitchProfile& ProfileOf(const SonicAnswer& answer) {
   return *lossless::FindSwitchProfile(profile.empty() ? "sonic/v1" : profile);
 }
 
-base::Result<formats::SonicPatch> RenderHostPorts(const SonicAnswer& answer, const HostPorts& wanted) {
+base::Result<formats::SonicPatch> RenderPorts(const SonicAnswer& answer, const PolicyPorts& wanted) {
   for (const lossless::Finding& finding :
        lossless::Lint({lossless::SubjectOf(wanted.policy, wanted.resolved)})) {
     if (finding.severity == lossless::Severity::kError)
@@ -114,11 +114,14 @@ base::Result<formats::SonicPatch> RenderHostPorts(const SonicAnswer& answer, con
   }
   const lossless::SwitchProfile& profile = ProfileOf(answer);
   std::vector<formats::SonicWish> wishes;
-  for (const std::string& port : wanted.ports) {
+  const auto wish = [&](const std::string& port, lossless::PortFacing facing) {
     lossless::SwitchPortFacts facts;
+    facts.facing = facing;
     if (const formats::SonicPort* found = PortOf(answer.config, port)) facts.speed_mbps = found->speed_mbps;
     wishes.push_back({port, lossless::RenderSwitchPort(wanted.resolved, profile, facts)});
-  }
+  };
+  for (const std::string& port : wanted.host_ports) wish(port, lossless::PortFacing::kHost);
+  for (const std::string& port : wanted.fabric_ports) wish(port, lossless::PortFacing::kFabric);
   return formats::PatchSonic(answer.text, wanted.policy, wishes);
 }
 

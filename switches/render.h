@@ -21,15 +21,16 @@ namespace heddle::switches {
 std::string Explain(const formats::SonicPatch& patch,
                     const std::function<std::string(const std::string&)>& faint);
 
-// What a switch should have on the ports to hosts that one policy selects, against how it is set, with ProfileOf it.
+// What a switch should have on the ports that one policy is for, against how it is set, with ProfileOf it. How long
+// cables between switches are the policy does not say, so that the headroom of such a port stays as it is, with a note.
 // Errors: those of formats::PatchSonic, and kInvalid for a policy that contradicts itself.
-struct HostPorts {
+struct PolicyPorts {
   std::string policy;
   lossless::ResolvedPolicy resolved;
-  std::set<std::string> ports;  // as the switch names them
+  std::set<std::string> host_ports, fabric_ports;  // as the switch names them; a port is in one of both
 };
-[[nodiscard]] base::Result<formats::SonicPatch> RenderHostPorts(const SonicAnswer& answer,
-                                                                const HostPorts& wanted);
+[[nodiscard]] base::Result<formats::SonicPatch> RenderPorts(const SonicAnswer& answer,
+                                                            const PolicyPorts& wanted);
 
 // What SONiC's published models refuse (formats/sonic_yang.h).
 struct ConfigFaults {

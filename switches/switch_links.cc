@@ -501,6 +501,12 @@ class KeptSwitchLinks::Linking {
     return sees != kSaysNothing && sees != other.at;
   }
 
+  // Whether who stands at that end says so itself, by the other's name, and said it lately.
+  bool Sees(const End& end, const End& other) const {
+    return AskedAt(end).sees[std::size_t(end.port)] == other.at &&
+           !switches_[std::size_t(end.at)].neighbours_stale;
+  }
+
   SwitchLink LinkOf(const Ends& ends) {
     const End &lower = ends.lower, &upper = ends.upper;
     const formats::SonicPort &below = PortAt(lower), &above = PortAt(upper);
@@ -514,6 +520,7 @@ class KeptSwitchLinks::Linking {
     const bool several = AskedAt(lower).links[std::size_t(lower.port)] > 1 ||
                          AskedAt(upper).links[std::size_t(upper.port)] > 1;
     const bool doubted = several || Denies(lower, upper) || Denies(upper, lower);
+    link.both_say_so = !doubted && Sees(lower, upper) && Sees(upper, lower);
     if (!doubted) link.outcome = outcomes_.Of(below, above);
     if (!doubted && ends.fresh && link.outcome.findings.empty()) return link;
     const std::string here = fmt::format("{} {}", link.lower, link.lower_port),

@@ -19,6 +19,7 @@ struct SwitchLink {
   std::string lower_port, upper_port;  // as each of them names its own
   int lower_at = -1, upper_at = -1;    // which of the switches
   lossless::CableOutcome outcome;      // `host` of its findings is the lower end, `leaf` the upper
+  bool both_say_so = false;            // each end sees the other, lately, and nobody says otherwise
   friend bool operator==(const SwitchLink&, const SwitchLink&) = default;
 };
 

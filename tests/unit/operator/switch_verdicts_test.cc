@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <memory>
+#include <string>
+
 #include "operator/switch_status.h"
 #include "switches/openconfig_ports.h"
 #include "tests/unit/operator/switch_bed.h"
@@ -369,6 +373,57 @@ TEST_F(SwitchVerdictsTest, ACableBetweenTwoSwitchesStandsAtBoth) {
   EXPECT_EQ(at_leaf[0].setting, "dscpToPriority");
   EXPECT_EQ(at_leaf[0].leaf, at_spine[0].host) << "its own value, and the other's";
   EXPECT_EQ(Reason(verdicts.statuses.at("spine-1"), crds::kCablesLossless), "Contradiction");
+}
+
+TEST_F(SwitchVerdictsTest, APortBetweenTwoSwitchesIsRenderedByThePolicyOfTheHostsBelow) {
+  AddSpine(true);
+  fabric_switches[0].spec.mode = fabric_switches[1].spec.mode = crds::SwitchMode::kRender;
+  std::map<std::string, crds::Json> tables = SonicTables("leaf-3", true);
+  tables["PORT"]["Ethernet4"] = tables["PORT"]["Ethernet0"];
+  tables["PORT"]["Ethernet4"]["alias"] = "etp2";
+  tables["PORT_QOS_MAP"]["Ethernet4"] = tables["PORT_QOS_MAP"]["Ethernet0"];
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, table] : tables) texts[name] = table.dump();
+  auto answer = switches::ReadSonicText(switches::SonicConfigText(texts).value());
+  ASSERT_TRUE(answer) << answer.error().message;
+  answers["leaf-3"].config = std::make_shared<const switches::SonicAnswer>(*std::move(answer));
+  const auto sees = [&](const char* who, const char* at, const char* whom, const char* port) {
+    answers[who].neighbours =
+        std::make_shared<const switches::Neighbours>(switches::Neighbours{{at, {whom, "", "", port}}});
+    answers[who].saw_at = kNow;
+  };
+  sees("leaf-3", "Ethernet4", "spine-1", "Ethernet0");
+  sees("spine-1", "Ethernet0", "leaf-3", "Ethernet4");
+  SwitchVerdicts verdicts = Decide();
+  const HostCables& leaf = verdicts.host_cables.at("leaf-3");
+  EXPECT_THAT(leaf.ports, ElementsAre(testing::Pair("roce", ElementsAre("Ethernet0"))));
+  EXPECT_THAT(leaf.fabric.ports, ElementsAre(testing::Pair("roce", ElementsAre("Ethernet4"))));
+  const HostCables& spine = verdicts.host_cables.at("spine-1");
+  EXPECT_EQ(spine.cables, 0);
+  EXPECT_THAT(spine.fabric.ports, ElementsAre(testing::Pair("roce", ElementsAre("Ethernet0"))));
+  // The spine alone is rendered: its hosts' policy is known by their leaf all the same.
+  fabric_switches[0].spec.mode = crds::SwitchMode::kObserve;
+  EXPECT_EQ(Decide().host_cables.at("spine-1"), spine);
+  EXPECT_FALSE(Decide().host_cables.contains("leaf-3"));
+  sees("spine-1", "Ethernet0", "somebody-else", "Ethernet4");
+  verdicts = Decide();
+  EXPECT_THAT(verdicts.host_cables.at("spine-1").fabric.ports, testing::IsEmpty());
+  EXPECT_TRUE(verdicts.host_cables.at("spine-1").fabric.left_out.contains("Ethernet0"));
+}
+
+TEST_F(SwitchVerdictsTest, APortThatAHostSaysItsCableEndsOnIsNotRenderedAsOneBetweenSwitches) {
+  AddSpine(true);
+  fabric_switches[0].spec.mode = crds::SwitchMode::kRender;
+  const auto sees = [&](const char* who, const char* whom) {
+    answers[who].neighbours = std::make_shared<const switches::Neighbours>(
+        switches::Neighbours{{"Ethernet0", {whom, "", "etp1", "Ethernet0"}}});
+    answers[who].saw_at = kNow;
+  };
+  sees("leaf-3", "spine-1");
+  sees("spine-1", "leaf-3");
+  const HostCables leaf = Decide().host_cables.at("leaf-3");
+  EXPECT_TRUE(leaf.doubted.contains("Ethernet0"));
+  EXPECT_TRUE(leaf.fabric.empty());
 }
 
 }  // namespace

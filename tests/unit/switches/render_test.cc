@@ -45,7 +45,7 @@ TEST(SwitchRender, GivesAPortWithTooLittleHeadroomEnough) {
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_TRUE(FindShortRoom(answer->config.ports.at(0).settings, 3, 400'000));
   const auto patch =
-      RenderHostPorts(*answer, {"roce", *lossless::Resolve({.cable_metres = 40}), {"Ethernet0"}});
+      RenderPorts(*answer, {"roce", *lossless::Resolve({.cable_metres = 40}), {"Ethernet0"}, {}});
   ASSERT_TRUE(patch) << patch.error().message;
   const auto patched = formats::Patched(answer->text, *patch);
   ASSERT_TRUE(patched) << patched.error().message;
@@ -55,6 +55,30 @@ TEST(SwitchRender, GivesAPortWithTooLittleHeadroomEnough) {
   EXPECT_EQ(port.cable_metres, 40);
   EXPECT_EQ(port.buffer_bytes->at(3), 274'432) << "by headroom_test.cc";
   EXPECT_FALSE(FindShortRoom(port, 3, 400'000));
+}
+
+// The policy says how long hosts' cables are, and nobody how long those between switches.
+TEST(SwitchRender, SetsPortsToOtherSwitchesAsThoseToHostsButForTheLengthOfTheirCables) {
+  const auto answer = ReadSonicText(
+      R"({"DEVICE_METADATA": {"localhost": {"hostname": "leaf-3", "platform": "x86_64-nvidia_sn5600-r0"}},
+          "PORT": {"Ethernet0": {"speed": "400000", "mtu": "9100"},
+                   "Ethernet256": {"speed": "400000", "mtu": "9100"}},
+          "CABLE_LENGTH": {"AZURE": {"Ethernet0": "5m", "Ethernet256": "40m"}}})");
+  ASSERT_TRUE(answer) << answer.error().message;
+  const auto patch =
+      RenderPorts(*answer, {"roce", *lossless::Resolve({.cable_metres = 3}), {"Ethernet0"}, {"Ethernet256"}});
+  ASSERT_TRUE(patch) << patch.error().message;
+  const auto patched = formats::Patched(answer->text, *patch);
+  ASSERT_TRUE(patched) << patched.error().message;
+  const auto after = formats::ParseSonicConfig(*patched);
+  ASSERT_TRUE(after) << after.error().message;
+  ASSERT_EQ(after->ports.size(), 2u);
+  lossless::PortSettings host = after->ports[0].settings, fabric = after->ports[1].settings;
+  EXPECT_EQ(fabric.pfc, lossless::PrioritySet{3});
+  EXPECT_EQ(host.cable_metres, 3);
+  EXPECT_EQ(fabric.cable_metres, 40);
+  host.cable_metres = fabric.cable_metres;
+  EXPECT_EQ(host, fabric);
 }
 
 std::string ProfileNamed(const std::string& platform, const std::string& hwsku) {

@@ -134,6 +134,18 @@ TEST_F(SwitchLinksTest, AreFoundOnceWithTheLowerEndFirst) {
   }
 }
 
+TEST_F(SwitchLinksTest, SayWhetherBothEndsSayLatelyThatTheySeeEachOther) {
+  for (const SwitchLink& link : Find()) EXPECT_TRUE(link.both_say_so) << link.lower << " " << link.upper;
+  const auto first = [this] { return Find().front().both_say_so; };
+  stale = {2};
+  EXPECT_FALSE(first());
+  stale.clear();
+  seen[2].erase("Ethernet0");
+  EXPECT_FALSE(first()) << "one alone says so";
+  seen[2]["Ethernet0"] = {"leaf-1", "", "etp1", "Ethernet0"};
+  EXPECT_FALSE(first()) << "the other end says otherwise";
+}
+
 TEST_F(SwitchLinksTest, NeedOneEndThatSaysSoAndBothThatAreAsked) {
   seen[2].clear();
   EXPECT_THAT(Find(), SizeIs(4)) << "the leaves say it";
