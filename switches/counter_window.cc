@@ -24,19 +24,24 @@ constexpr std::chrono::nanoseconds kQuiet = kSwitchQuiet;
 // What moves at once on one port; more would say no more, and takes memory.
 constexpr std::size_t kMostJudgements = 16;
 // Beside SwitchCount: what pause is held against.
-constexpr std::uint8_t kInPackets = 16, kOutPackets = 17;
-constexpr std::array<std::string_view, 18> kNames{
-    "state changes", "in_errors",       "uncorrected",  "in_discards",    "PFC received", "PFC sent",
-    "queue drops",   "watchdog storms", "out_discards", "marked packets",
-    "link downs",    "symbol errors",   "link recoveries", "local link integrity errors", "buffer overruns",
-    "ticks without credit", "packets in", "packets out"};
+constexpr std::uint8_t kInPackets = 17, kOutPackets = 18;
+constexpr std::array<std::string_view, 19> kNames{"state changes",     "in_errors",
+                                                  "uncorrected",       "in_discards",
+                                                  "PFC received",      "PFC sent",
+                                                  "queue drops",       "watchdog storms",
+                                                  "out_discards",      "marked packets",
+                                                  "link downs",        "symbol errors",
+                                                  "link recoveries",   "local link integrity errors",
+                                                  "buffer overruns",   "ticks without credit",
+                                                  "FEC symbol errors", "packets in",
+                                                  "packets out"};
 
 constexpr auto kRules = std::to_array<SwitchRule>({
     // Two downs: down, up, down are three changes. One is what a boot of either end looks like.
     {SwitchCount::kStateChanges, Symptom::kFlap, true, minutes(10), 3, 0},
     // NVSentinel: over 10 a second.
     {SwitchCount::kInErrors, Symptom::kErrors, true, minutes(1), 601, 300},
-    // NVSentinel: over 120 an hour.
+    // NVSentinel: over 120 an hour. Each is a frame that was lost, or several.
     {SwitchCount::kUncorrected, Symptom::kErrors, true, hours(1), 121, 120},
     // NVSentinel, of what is sent: over 100 a second. Discards are of all classes, so a few are everyday.
     {SwitchCount::kInDiscards, Symptom::kDrops, true, minutes(1), 6'001, 600},
@@ -58,6 +63,8 @@ constexpr auto kRules = std::to_array<SwitchRule>({
     {SwitchCount::kIntegrityErrors, Symptom::kErrors, true, minutes(10), 1, 0},
     {SwitchCount::kBufferOverruns, Symptom::kErrors, true, minutes(10), 1, 0},
     {SwitchCount::kWaitTicks, Symptom::kErrors, true, minutes(10), 1, 0},
+    // By speed. 32 bits of a bucket hold what 20 s of 800 Gb/s count; what does not fit errs towards silence.
+    {SwitchCount::kFecSymbols, Symptom::kErrors, true, minutes(1), 0, 0},
 });
 // Told beside the others, and never alone.
 constexpr bool IsBeside(SwitchCount count) {
@@ -115,6 +122,8 @@ std::string EvidenceOf(const SwitchRule& rule, int index, std::uint64_t count) {
       return fmt::format("{} buffer overruns in {}", count, in);
     case SwitchCount::kWaitTicks:
       return fmt::format("{} ticks without credit in {}", count, in);
+    case SwitchCount::kFecSymbols:
+      return fmt::format("{} FEC symbol errors in {}, more than IEEE 802.3 allows", count, in);
     case SwitchCount::kStorms:
       return fmt::format("{} storm{} found by the watchdog in {} (queue {})", count, count == 1 ? "" : "s",
                          in, index);
@@ -138,6 +147,14 @@ std::uint64_t LeastPauseOfAStorm(const std::optional<int>& speed_mbps) {
   return std::max<std::uint64_t>(PauseThreshold(speed_mbps, seconds(1)) / 5, 1);
 }
 
+std::uint64_t FecSymbolThreshold(const std::optional<int>& speed_mbps, seconds window) {
+  constexpr std::uint64_t kUnknownMbps = 800'000;
+  // 2.4e-4 x 544/514 x 257/256 = 255 in a million.
+  constexpr std::uint64_t kInAMillion = 255;
+  const std::uint64_t mbps = speed_mbps ? std::uint64_t(*speed_mbps) : kUnknownMbps;
+  return mbps * kInAMillion * std::uint64_t(window.count());
+}
+
 // One sample of one port.
 class CounterWindow::Step {
  public:
@@ -158,6 +175,7 @@ class CounterWindow::Step {
     Take(SwitchCount::kIntegrityErrors, 0, said_.integrity_errors);
     Take(SwitchCount::kBufferOverruns, 0, said_.buffer_overruns);
     Take(SwitchCount::kWaitTicks, 0, said_.wait_ticks);
+    Take(SwitchCount::kFecSymbols, 0, said_.fec_symbols);
     for (int i = 0; i < kCountedPriorities; ++i) {
       TakePause(SwitchCount::kPauseReceived, i, said_.pfc_received[std::size_t(i)], out);
       TakePause(SwitchCount::kPauseSent, i, said_.pfc_sent[std::size_t(i)], in);
@@ -292,8 +310,11 @@ class CounterWindow::Step {
   }
 
   std::uint64_t ThresholdOf(const SwitchRule& rule) const {
-    return rule.threshold > 0 ? rule.threshold
-                              : std::max<std::uint64_t>(PauseThreshold(port_.speed_mbps, rule.window), 1);
+    if (rule.threshold > 0) return rule.threshold;
+    const std::uint64_t by_speed = rule.count == SwitchCount::kFecSymbols
+                                       ? FecSymbolThreshold(port_.speed_mbps, rule.window)
+                                       : PauseThreshold(port_.speed_mbps, rule.window);
+    return std::max<std::uint64_t>(by_speed, 1);
   }
   std::uint64_t CalmOf(const SwitchRule& rule) const {
     return rule.threshold > 0 ? rule.calm : ThresholdOf(rule) / 5;

@@ -47,6 +47,7 @@ enum class SwitchCount : std::uint8_t {
   kIntegrityErrors,
   kBufferOverruns,
   kWaitTicks,
+  kFecSymbols,
 };
 
 // When a counter speaks against a link, as nodeagent/health/link_rules.h has it for hosts: the same windows, thresholds
@@ -56,8 +57,8 @@ struct SwitchRule {
   topology::Symptom symptom;
   bool by_far_end;
   std::chrono::seconds window;  // an hour at most: what hosts judge over twelve is theirs
-  std::uint64_t threshold;      // trouble from so many in the window on; of pause see PauseThreshold
-  std::uint64_t calm;           // quiet as long as there are at most so many; below threshold
+  std::uint64_t threshold;  // trouble from so many in the window on; 0: PauseThreshold or FecSymbolThreshold
+  std::uint64_t calm;       // quiet as long as there are at most so many; below threshold
 };
 std::span<const SwitchRule> SwitchRules();
 // Pause frames in the window that stop a port for half of the time. Each is counted as if it stopped for as long as one
@@ -76,6 +77,12 @@ struct QueueHint {
   std::uint64_t pause = 0;     // frames received, of the priority with most; 0 below LeastPauseOfAStorm
   friend bool operator==(const QueueHint&, const QueueHint&) = default;
 };
+
+// Wrong symbols in the window beyond which a line is out of its standard: bits that arrive wrong are to be fewer than
+// 2.4 in 10,000 before they are mended (IEEE 802.3, clause 120 and those of PAM4 lines; NRZ lines have less), and a
+// wrong symbol has one wrong bit at least. Up to there they are everyday, and FEC mends them. On the line 544/514 x
+// 257/256 bits stand for one. 800 Gb/s where the speed is not known, which errs towards silence.
+std::uint64_t FecSymbolThreshold(const std::optional<int>& speed_mbps, std::chrono::seconds window);
 
 // The time without new evidence after which trouble is over.
 inline constexpr std::chrono::minutes kSwitchQuiet(10);

@@ -75,6 +75,7 @@ std::optional<std::uint64_t>* FieldOf(std::string_view name, PortCounters& port)
   name.remove_prefix(kStat.size());
   if (name == "IF_IN_ERRORS") return &port.in_errors;
   if (name == "IF_IN_FEC_NOT_CORRECTABLE_FRAMES") return &port.uncorrected;
+  if (name == "IF_IN_FEC_SYMBOL_ERRORS") return &port.fec_symbols;
   if (name == "IF_IN_DISCARDS") return &port.in_discards;
   if (name == "IF_OUT_DISCARDS") return &port.out_discards;
   if (name == "IF_IN_UCAST_PKTS") return &port.in_packets;
@@ -334,8 +335,8 @@ class OpenConfig {
 
 std::vector<Steps> SonicCounterPaths(const lossless::PrioritySet& paused) {
   std::vector<Steps> paths;
-  for (const char* field : {"IF_IN_ERRORS", "IF_IN_FEC_NOT_CORRECTABLE_FRAMES", "IF_IN_DISCARDS",
-                            "IF_OUT_DISCARDS", "IF_IN_UCAST_PKTS", "IF_OUT_UCAST_PKTS"}) {
+  for (const char* field : {"IF_IN_ERRORS", "IF_IN_FEC_NOT_CORRECTABLE_FRAMES", "IF_IN_FEC_SYMBOL_ERRORS",
+                            "IF_IN_DISCARDS", "IF_OUT_DISCARDS", "IF_IN_UCAST_PKTS", "IF_OUT_UCAST_PKTS"}) {
     paths.push_back({kCounters, kEthernets, fmt::format("SAI_PORT_STAT_{}", field)});
   }
   for (const int priority : paused.Members()) {

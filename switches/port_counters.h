@@ -29,6 +29,7 @@ struct PortCounters {
   std::optional<std::uint64_t> state_changes;  // of the link, both ways: two a flap
   std::optional<std::uint64_t> in_errors;      // packets that came in broken
   std::optional<std::uint64_t> uncorrected;    // code words that forward error correction could not mend
+  std::optional<std::uint64_t> fec_symbols;    // symbols that came in wrong, nearly all of them mended
   std::optional<std::uint64_t> in_discards;
   std::optional<std::uint64_t> out_discards;
   std::optional<std::uint64_t> in_packets, out_packets;                       // to and from one other

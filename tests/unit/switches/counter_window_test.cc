@@ -375,6 +375,49 @@ TEST(CounterWindows, AccuseNobodyOutOfSilence) {
   }
 }
 
+// 544/514 x 257/256 x 2.4e-4 of the bits: 400 Gb/s have 425 Gb/s on the line.
+TEST(CounterWindows, KnowHowManySymbolsAreWrongOnALineThatIsOutOfItsStandard) {
+  EXPECT_EQ(FecSymbolThreshold(400'000, seconds(1)), 102'000'000u);
+  EXPECT_EQ(FecSymbolThreshold(100'000, minutes(1)), 1'530'000'000u);
+  EXPECT_EQ(FecSymbolThreshold(std::nullopt, seconds(1)), FecSymbolThreshold(800'000, seconds(1)));
+}
+
+TEST(CounterWindows, TakeFecSymbolsForEverydayUpToWhatTheStandardAllows) {
+  Bed bed;
+  bed.port.fec_symbols = 0;
+  bed.Look();
+  // 6,120,000,000 in a minute at 400 Gb/s. All of an hour just below that, as no line has it that works.
+  for (int look = 0; look < 360; ++look) {
+    *bed.port.fec_symbols += 1'019'000'000;
+    bed.Look();
+    ASSERT_THAT(bed.Sightings(), IsEmpty()) << look;
+  }
+  for (int look = 0; look < 6; ++look) {
+    *bed.port.fec_symbols += 1'021'000'000;
+    bed.Look();
+  }
+  ASSERT_THAT(bed.Sightings(), SizeIs(1));
+  EXPECT_EQ(bed.Sightings()[0].symptom, Symptom::kErrors);
+  EXPECT_TRUE(bed.Sightings()[0].by_far_end);
+  EXPECT_THAT(bed.Sightings()[0].evidence,
+              HasSubstr("FEC symbol errors in 1 min, more than IEEE 802.3 allows"));
+  bed.LookFor(minutes(12));
+  EXPECT_THAT(bed.Sightings(), IsEmpty());
+}
+
+// 32 bits of a bucket hold what ten seconds of 800 Gb/s count.
+TEST(CounterWindows, SeeWrongSymbolsAtTheHighestSpeed) {
+  Bed bed;
+  bed.port.speed_mbps = 800'000;
+  bed.port.fec_symbols = 0;
+  bed.Look();
+  for (int look = 0; look < 6; ++look) {
+    *bed.port.fec_symbols += 2'041'000'000;
+    bed.Look();
+  }
+  EXPECT_THAT(bed.Sightings(), SizeIs(1));
+}
+
 TEST(CounterWindows, TellWhatALosslessQueueMarkedBesideItsPauseAndDrops) {
   Bed bed;
   bed.port.pfc_received[3] = 1;  // priority 3 is a lossless class

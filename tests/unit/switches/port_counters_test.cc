@@ -54,6 +54,7 @@ TEST(SonicCounters, AreReadOfWholeRowsToo) {
                  {"SAI_PORT_STAT_PFC_7_TX_PKTS", "4"},
                  {"SAI_PORT_STAT_IF_IN_UCAST_PKTS", "5"},
                  {"SAI_PORT_STAT_IF_OUT_UCAST_PKTS", "6"},
+                 {"SAI_PORT_STAT_IF_IN_FEC_SYMBOL_ERRORS", "7"},
                  {"SAI_PORT_STAT_PFC_8_TX_PKTS", "9"},
                  {"SAI_PORT_STAT_IF_IN_OCTETS", "9"}};
   PortCounters port;
@@ -63,6 +64,7 @@ TEST(SonicCounters, AreReadOfWholeRowsToo) {
   port.pfc_sent[7] = 4;
   port.in_packets = 5;
   port.out_packets = 6;
+  port.fec_symbols = 7;
   const std::map<std::string, PortCounters> expected{{"Ethernet48", port}};
   EXPECT_EQ(Sonic({{{"COUNTERS", "Ethernet*"}, {{"etp7", row}}}}).ports, expected);
   EXPECT_EQ(Sonic({{{"COUNTERS", "Ethernet48"}, row}}).ports, expected);
