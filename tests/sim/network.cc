@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "crds/keys.h"
+#include "extender/resources.h"
+
 namespace heddle::sim {
 namespace {
 
@@ -22,6 +25,19 @@ auto Gone() {
 
 nanoseconds Seconds(double count) {
   return nanoseconds(std::int64_t(count * 1e9));
+}
+
+constexpr const char* kHeldMark = "sim-held";  // in the query of a request that was held
+
+// Of a release of a pod, what it writes to that annotation; "" = nothing.
+std::string AnnotationIn(const kube::Json& patch, std::string_view key) {
+  std::string path = "/metadata/annotations/" + std::string(key);
+  path.replace(path.rfind('/'), 1, "~1");
+  if (!patch.is_array()) return {};
+  for (const kube::Json& op : patch) {
+    if (kube::StringAt(op, {"path"}) == path) return kube::StringAt(op, {"value"});
+  }
+  return {};
 }
 
 }  // namespace
@@ -164,7 +180,9 @@ void Network::Arrive(Process& process, const HttpRequest& request, const std::sh
     simulation_.Say(process.name() + " dies before " + taken.Line());
     return simulation_.Kill(process);
   }
-  if (auto refused = Refusal(fate)) {
+  if (Hold(process, request, taken, exchange)) return;
+  const bool behind = held_ && taken.write() && taken.plural == "gangs" && taken.key == held_->taken.key;
+  if (auto refused = Refusal(behind ? Fate::kFailing : fate)) {
     simulation_.Say(fmt::format("{} {} -> {} (refused)", process.name(), taken.Line(), refused->status));
     simulation_.After(Delay(), [this, exchange, answer = *std::move(refused)] { Answer(exchange, answer); });
     return;
@@ -188,6 +206,9 @@ void Network::CarryOut(Process& process, const HttpRequest& request, const test:
     simulation_.Say(fmt::format("{} {} -> {}", process.name(), taken.Line(), result ? result->status : 0));
     if (result && observer_) observer_(process, taken, *result);
   }
+  if (held_ && result && result->status == 200 && TellsAHeldNode(taken) && Chance(0.5)) {
+    Land("as another gang is let go");
+  }
   server_.ClearRequests();
   if (fate == Fate::kCrashAfter) {
     simulation_.Say(process.name() + " dies after " + taken.Line());
@@ -200,6 +221,63 @@ void Network::CarryOut(Process& process, const HttpRequest& request, const test:
   }
   if (fate == Fate::kGateway) return back(test::StatusResponse(504, "", "request did not complete in time"));
   back(std::move(result));
+}
+
+bool Network::Hold(Process& process, const HttpRequest& request, const test::ApiRequest& taken,
+                   const std::shared_ptr<Exchange>& exchange) {
+  if (!hold_next_ || held_ || taken.method != "PUT" || taken.plural != "gangs" ||
+      taken.subresource != "status") {
+    return false;
+  }
+  const kube::Json body = taken.json();
+  const auto there = server_.Find(extender::kGangs, taken.key);
+  const auto epoch = kube::IntAt(body, {"status", "placement", "epoch"});
+  if (!epoch || !there || kube::IntAt(*there, {"status", "placement", "epoch"}) == epoch) return false;
+  hold_next_ = false;
+  held_ = HeldPlan{.sender = &process,
+                   .request = request,
+                   .taken = taken,
+                   .exchange = exchange,
+                   .gang = kube::Uid(body),
+                   .nodes = {}};
+  for (const kube::Json& node : kube::ArrayAt(body, {"status", "placement", "nodeNames"})) {
+    if (node.is_string()) held_->nodes.insert(node.get<std::string>());
+  }
+  simulation_.Say(fmt::format("the plan of {} by {} is held", taken.key.ToString(), process.name()));
+  simulation_.After(Seconds(60 + 30 * random_.Unit()), [this, number = ++plans_held_] {
+    if (held_ && number == plans_held_) Land("after all");
+  });
+  const std::uint64_t what = random_.Below(3);
+  if (what == 0) {
+    simulation_.Kill(process);
+  } else if (what == 1) {
+    simulation_.Freeze(process, Seconds(5 + 25 * random_.Unit()));
+  }
+  return true;
+}
+
+bool Network::TellsAHeldNode(const test::ApiRequest& taken) const {
+  if (taken.method != "PATCH" || taken.plural != "pods") return false;
+  const kube::Json patch = taken.json();
+  const std::string gang = AnnotationIn(patch, crds::keys::kGangUid);
+  return !gang.empty() && gang != held_->gang &&
+         held_->nodes.contains(AnnotationIn(patch, crds::keys::kNode));
+}
+
+void Network::Land(const std::string& when) {
+  HeldPlan held = *std::move(held_);
+  held_.reset();
+  held.taken.query[kHeldMark] = "true";
+  auto result = Serve(held.request, held.taken);
+  simulation_.Say(fmt::format("the plan of {} by {} lands {} -> {}", held.taken.key.ToString(),
+                              held.sender->name(), when, result ? result->status : 0));
+  if (result && observer_) observer_(*held.sender, held.taken, *result);
+  simulation_.After(
+      Delay(), [this, exchange = held.exchange, answer = std::move(result)] { Answer(exchange, answer); });
+}
+
+bool Network::WasHeld(const test::ApiRequest& request) {
+  return request.query.contains(kHeldMark);
 }
 
 base::Result<HttpResponse> Network::Serve(const HttpRequest& request, const test::ApiRequest& taken) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,14 @@ class Network {
     crash_after_ = carried_out;
   }
 
+  // The next new plan that arrives is held on its way. Its sender dies, or freezes for a while, or waits in vain; other
+  // writes to that Gang are answered 500 or 503 until it lands, so that it lands on the version that it was made for.
+  // That is as soon as another gang's pod is told one of its nodes, at one of these pods by chance, or after 60 to 90 s.
+  void HoldNextPlan(bool on) { hold_next_ = on; }
+  bool holds_plan() const { return held_.has_value(); }
+  // Of a request that is observed: it was held.
+  static bool WasHeld(const test::ApiRequest& request);
+
   // To be called when an object of that kind has changed.
   void Changed(const kube::Resource& resource);
 
@@ -108,6 +117,15 @@ class Network {
     enum class End : std::uint8_t { kOpen, kProper, kCut } end = End::kOpen;
   };
 
+  struct HeldPlan {
+    Process* sender;
+    kube::HttpRequest request;
+    test::ApiRequest taken;
+    std::shared_ptr<Exchange> exchange;
+    std::string gang;             // its UID
+    std::set<std::string> nodes;  // of the plan
+  };
+
   base::Result<kube::HttpResponse> Send(Process& process, const kube::HttpRequest& request,
                                         const std::stop_token& stop);
   base::Result<kube::HttpResponse> Follow(Process& process, const kube::HttpRequest& request,
@@ -122,6 +140,10 @@ class Network {
   void CarryOut(Process& process, const kube::HttpRequest& request, const test::ApiRequest& taken,
                 const std::shared_ptr<Exchange>& exchange, Fate fate);
   std::optional<kube::HttpResponse> Refusal(Fate fate);
+  bool Hold(Process& process, const kube::HttpRequest& request, const test::ApiRequest& taken,
+            const std::shared_ptr<Exchange>& exchange);
+  bool TellsAHeldNode(const test::ApiRequest& taken) const;
+  void Land(const std::string& when);
   void Accept(const kube::HttpRequest& request, const std::shared_ptr<Watch>& watch, Fate fate);
   kube::HttpRequest FromEarlier(const kube::HttpRequest& request);
   void PlanEnds(const std::shared_ptr<Watch>& watch, std::chrono::seconds timeout);
@@ -143,7 +165,9 @@ class Network {
   std::vector<std::shared_ptr<Watch>> watches_;
   std::map<const Process*, std::uint64_t> requests_;
   std::uint64_t writes_ = 0, crash_at_ = 0;  // crash_at_ 0 = never
-  bool crash_after_ = false;
+  bool crash_after_ = false, hold_next_ = false;
+  std::optional<HeldPlan> held_;
+  std::uint64_t plans_held_ = 0;
   Observer observer_;
 };
 

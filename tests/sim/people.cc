@@ -69,6 +69,7 @@ void People::Begin() {
   Happen(trouble_.flap_gpu, &People::FlapGpu);
   Happen(trouble_.kill_agent, &People::KillAgent);
   Happen(trouble_.edit_fabric, &People::EditFabric);
+  Happen(trouble_.hold_plan, &People::HoldPlan);
 }
 
 // A Poisson process of its own for everything that can happen.
@@ -85,6 +86,7 @@ void People::Happen(double per_minute, void (People::*what)()) {
 void People::Rest() {
   resting_ = true;
   simulation_.Say("calm");
+  world_.network().HoldNextPlan(false);
   for (const std::string& node : world_.nodes()) {
     world_.kubelets().ReviveNode(node);
     world_.kubelets().SetAgent(node, true);
@@ -286,6 +288,10 @@ void People::CrashPod() {
 
 void People::SlowDisk() {
   world_.network().SlowDown(seconds(5 + random_.Below(40)));
+}
+
+void People::HoldPlan() {
+  world_.network().HoldNextPlan(true);
 }
 
 void People::SetCordoned(const std::string& node, bool on) {

@@ -17,6 +17,7 @@ struct Trouble {
   double server_down = 0, throttle = 0, compact = 0, cut_watches = 0;
   double restart_scheduler = 0, edit_pod = 0, remove_node = 0, crash_pod = 0, slow_disk = 0;
   double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0, edit_fabric = 0;
+  double hold_plan = 0;
 };
 
 // Users, administrators and bad luck: what happens to a World, by its seed. Thread rule: as Simulation.
@@ -56,6 +57,7 @@ class People {
   void EditPod();
   void CrashPod();
   void SlowDisk();
+  void HoldPlan();
   void Cordon();
   void BreakGpu();
   void FlapGpu();

@@ -22,14 +22,26 @@ constexpr std::chrono::seconds kLongestWalk{60};  // through the queue, with a s
 QueueRule::QueueRule(Simulation& simulation, test::FakeApiServer& server, Checks& checks, Ask ask)
     : simulation_(simulation), server_(server), checks_(checks), ask_(std::move(ask)) {}
 
+// The Gang that this write gave a plan that it had not.
+std::optional<crds::Gang> QueueRule::NewPlan(const test::ApiRequest& request,
+                                             const kube::HttpResponse& response) {
+  if (request.plural != "gangs" || request.subresource != "status" || response.status / 100 != 2) return {};
+  auto gang = crds::GangFromJson(Json::parse(response.body, nullptr, false));
+  if (!gang || !gang->status.placement) return {};
+  std::int64_t& last = epochs_[gang->uid];
+  if (last == gang->status.placement->epoch) return {};
+  last = gang->status.placement->epoch;
+  return *std::move(gang);
+}
+
+void QueueRule::Excuse(const test::ApiRequest& request, const kube::HttpResponse& response) {
+  if (const auto gang = NewPlan(request, response)) planned_at_[int(gang->spec.priority)] = simulation_.now();
+}
+
 void QueueRule::Requested(const Process& process, const test::ApiRequest& request,
                           const kube::HttpResponse& response) {
-  if (request.plural != "gangs" || request.subresource != "status" || response.status / 100 != 2) return;
-  const auto gang = crds::GangFromJson(Json::parse(response.body, nullptr, false));
-  if (!gang || !gang->status.placement) return;
-  std::int64_t& last = epochs_[gang->uid];
-  if (last == gang->status.placement->epoch) return;
-  last = gang->status.placement->epoch;
+  const auto gang = NewPlan(request, response);
+  if (!gang) return;
   const auto planned_lately = [this, now = simulation_.now()](int priority) {
     const auto found = planned_at_.find(priority);
     return found != planned_at_.end() && now - found->second < kLongestWalk;

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "crds/gang.h"
 #include "tests/sim/checks.h"
 #include "tests/sim/simulation.h"
 #include "tests/support/fake_api_server.h"
@@ -28,6 +30,8 @@ class QueueRule {
   QueueRule(Simulation& simulation, test::FakeApiServer& server, Checks& checks, Ask ask);
 
   void Requested(const Process& process, const test::ApiRequest& request, const kube::HttpResponse& response);
+  // Of a write that was late on its way: it kept the rule when it was sent.
+  void Excuse(const test::ApiRequest& request, const kube::HttpResponse& response);
   // Plans that were looked at again.
   std::uint64_t suspected() const { return suspected_; }
 
@@ -38,6 +42,7 @@ class QueueRule {
     std::map<std::string, std::set<std::string>> waiting;  // by node: UIDs of gangs for which it may be kept
     int looks = 0;
   };
+  std::optional<crds::Gang> NewPlan(const test::ApiRequest& request, const kube::HttpResponse& response);
   void LookAgain(const Process& process, Suspicion suspicion);
   std::set<std::string> Waiting(int priority) const;  // UIDs of gangs without a plan that say why
   bool HasBegun(const std::string& gang) const;

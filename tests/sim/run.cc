@@ -23,9 +23,9 @@ using std::chrono::seconds;
 // Testing, 2012).
 class Draw {
  public:
-  explicit Draw(base::Random random) : random_(random) {}
+  Draw(base::Random random, std::uint64_t seed) : random_(random), seed_(seed) {}
 
-  double Sometimes(double most) { return random_.Below(3) == 0 ? most * random_.Unit() : 0; }
+  double Sometimes(double most) { return Sometimes(most, random_); }
 
   Weather TheWeather() {
     Weather weather;
@@ -60,6 +60,7 @@ class Draw {
           &trouble.edit_fabric}) {
       *rate = Sometimes(1.5);
     }
+    trouble.hold_plan = SometimesToo(1, 1.5);
     return trouble;
   }
 
@@ -80,7 +81,18 @@ class Draw {
   std::uint64_t Below(std::uint64_t bound) { return random_.Below(bound); }
 
  private:
+  static double Sometimes(double most, base::Random& random) {
+    return random.Below(3) == 0 ? most * random.Unit() : 0;
+  }
+  // What came to the simulation later has a stream of its own, each by its number: a seed that draws none of it lives
+  // as it did before.
+  double SometimesToo(std::uint64_t number, double most) {
+    base::Random random = base::Random(seed_ + (number << 48)).Fork();
+    return Sometimes(most, random);
+  }
+
   base::Random random_;
+  const std::uint64_t seed_;
 };
 
 // How a Job stands, for people.
@@ -162,7 +174,7 @@ class Life {
   explicit Life(const RunOptions& options)
       : options_(options),
         simulation_(options.seed),
-        draw_(simulation_.Fork()),
+        draw_(simulation_.Fork(), options.seed),
         setting_(draw_.TheSetting()),
         world_(simulation_, setting_, draw_.TheWeather()),
         people_(world_, draw_.TheTrouble(), 9) {

@@ -110,6 +110,7 @@ void World::Listen() {
   network_.Observe(
       [this](const Process& process, const test::ApiRequest& request, const kube::HttpResponse& response) {
         checks_.Requested(process, request, response);
+        if (Network::WasHeld(request)) return queue_rule_.Excuse(request, response);
         queue_rule_.Requested(process, request, response);
       });
 }
