@@ -16,6 +16,7 @@ using std::chrono::seconds;
 namespace keys = crds::keys;
 
 constexpr const char* kQueueGate = "kueue.x-k8s.io/admission";
+constexpr const char* kElastic = "sim/elastic";
 
 Json Template(const JobWords& words) {
   Json annotations = words.annotations;
@@ -64,6 +65,10 @@ Json JobSpec(const JobWords& words) {
           {"template", Template(words)}};
 }
 
+bool IsElastic(const Json& job) {
+  return kube::Annotation(job, kElastic).has_value();
+}
+
 bool IsFinished(const Json& job) {
   return IsTrue(job, "Complete") || IsTrue(job, "Failed");
 }
@@ -83,6 +88,15 @@ std::string JobController::Submit(const JobWords& words) {
   return kube::Uid(server_.Put(kube::kJobs, job));
 }
 
+void JobController::Scale(const std::string& name, int pods) {
+  simulation_.Say(fmt::format("scale {} to {} pods", name, pods));
+  server_.Edit(kube::kJobs, {kTeam, name}, [pods](Json& edited) {
+    edited["spec"]["completions"] = pods;
+    edited["spec"]["parallelism"] = pods;
+    edited["metadata"]["annotations"][kElastic] = "true";
+  });
+}
+
 void JobController::Look() {
   std::map<std::string, std::vector<PodRow>> pods;
   for (PodRow& pod : PodRows(server_)) pods[pod.owner].push_back(std::move(pod));
@@ -93,6 +107,7 @@ void JobController::Look() {
 
 void JobController::LookAt(const Json& job, const std::vector<PodRow>& pods) {
   State& state = states_[kube::Uid(job)];
+  DeleteSurplus(job, state, pods);
   CountEnds(job, state, pods);
   if (const std::string done = IndexWords(state.done);
       done != kube::StringAt(job, {"status", "completedIndexes"})) {
@@ -113,6 +128,18 @@ void JobController::LookAt(const Json& job, const std::vector<PodRow>& pods) {
     return;
   }
   MakePods(job, state, pods);
+}
+
+void JobController::DeleteSurplus(const Json& job, State& state, const std::vector<PodRow>& pods) {
+  const auto wanted = int(kube::IntAt(job, {"spec", "completions"}).value_or(1));
+  std::erase_if(state.done, [wanted](int index) { return index >= wanted; });
+  std::erase_if(state.not_before, [wanted](const auto& one) { return one.first >= wanted; });
+  for (const auto& [uid, index] : state.pods) {
+    if (index >= wanted) state.counted.insert(uid);
+  }
+  for (const PodRow& pod : pods) {
+    if (pod.index >= wanted && !pod.finished()) DeletePod(pod.key, "its Job was scaled down");
+  }
 }
 
 void JobController::CountEnds(const Json& job, State& state, const std::vector<PodRow>& pods) {

@@ -25,15 +25,19 @@ struct JobWords {
   int completions = 0;                            // 0 = as many as pods
   int sets = 0;                                   // > 0: a JobSet of so many Jobs, which share the pods
   bool queued = false;  // its pods are born behind a queue's gate as well as behind ours
+  bool scaled = false;  // `pods` is what it was scaled to
 };
 
 inline const std::string kTeam = "team";  // the namespace of all Jobs
 
 kube::Json JobSpec(const JobWords& words);
+// A Job that was scaled: its program trains with the ranks that it has.
+bool IsElastic(const kube::Json& job);
 
 // kube-controller-manager's Job controller, for Indexed Jobs: makes pods in any order, makes a failed one again after a
 // back-off of its index, counts failures against backoffLimit (deleted pods too), suspends, completes and fails
-// Jobs, and says in status.completedIndexes which indexes are done. Admission is part of it: its pods are born behind Heddle's gate. Thread rule: as Simulation.
+// Jobs, and says in status.completedIndexes which indexes are done. A Job may be scaled (KEP-3715, Elastic Indexed Jobs):
+// pods whose index is too high are deleted, which is no failure, and such an index is not done any more. Admission is part of it: its pods are born behind Heddle's gate. Thread rule: as Simulation.
 class JobController {
  public:
   // Pods are born with this schedulerName, those of queued Jobs behind a gate more, which their queue lifts some time
@@ -41,6 +45,8 @@ class JobController {
   JobController(Simulation& simulation, test::FakeApiServer& server, std::string scheduler);
 
   std::string Submit(const JobWords& words);  // returns the Job's UID
+  // `kubectl patch job` of completions and parallelism together.
+  void Scale(const std::string& name, int pods);
   void Look();
   void Kick() { pace_.Kick(); }
   // Deletes a pod as a DELETE of the API would: at once while it is on no node, else with a grace period.
@@ -58,6 +64,7 @@ class JobController {
   };
   void LookAt(const kube::Json& job, const std::vector<PodRow>& pods);
   void CountEnds(const kube::Json& job, State& state, const std::vector<PodRow>& pods);
+  void DeleteSurplus(const kube::Json& job, State& state, const std::vector<PodRow>& pods);
   void MakePods(const kube::Json& job, State& state, const std::vector<PodRow>& pods);
   void MakePod(const kube::Json& job, State& state, int index);
   void LiftGate(const kube::ObjectKey& key, const std::string& uid);

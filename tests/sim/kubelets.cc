@@ -251,7 +251,9 @@ void Kubelets::Start(const Json& object) {
 // A training Job makes progress only while all its ranks run.
 void Kubelets::FinishTogether(const std::vector<PodRow>& pods) {
   std::map<std::string, std::vector<const PodRow*>> by_owner;
+  std::map<std::string, std::set<int>> at_the_gate;
   for (const PodRow& pod : pods) {
+    if (!pod.terminating && pod.gated) at_the_gate[pod.owner].insert(pod.index);
     if (!pod.terminating && (pod.phase == "Running" || pod.phase == "Succeeded"))
       by_owner[pod.owner].push_back(&pod);
   }
@@ -261,7 +263,11 @@ void Kubelets::FinishTogether(const std::vector<PodRow>& pods) {
     const auto wanted = kube::IntAt(job, {"spec", "completions"}).value_or(1);
     // What is done keeps nobody waiting, whether or not its pod is still there.
     std::set<int> together = extender::ReadRanksDone(job, wanted);
-    for (const PodRow* pod : found->second) together.insert(pod->index);
+    for (const PodRow* pod : found->second) {
+      if (pod->index < wanted) together.insert(pod->index);
+    }
+    // New ranks of an elastic one may wait for room, and those that it has had train on.
+    if (IsElastic(job)) together.merge(at_the_gate[kube::Uid(job)]);
     if (std::int64_t(together.size()) < wanted) return;
     const std::string runs = kube::StringAt(job, {"spec", "template", "metadata", "annotations", "sim/runs"});
     if (runs.empty() && !all_end_) return;

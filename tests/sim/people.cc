@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "crds/keys.h"
+#include "crds/parallelism.h"
 #include "extender/resources.h"
 
 namespace heddle::sim {
@@ -70,6 +73,7 @@ void People::Begin() {
   Happen(trouble_.kill_agent, &People::KillAgent);
   Happen(trouble_.edit_fabric, &People::EditFabric);
   Happen(trouble_.hold_plan, &People::HoldPlan);
+  Happen(trouble_.scale, &People::Scale);
 }
 
 // A Poisson process of its own for everything that can happen.
@@ -146,6 +150,7 @@ void People::DeleteJob(const std::string& name) {
   world_.server().Remove(KindOf(name), {kTeam, name});
   jobs_.erase(name);
   suspended_.erase(name);
+  first_sizes_.erase(name);
 }
 
 void People::DeleteAJob() {
@@ -292,6 +297,42 @@ void People::SlowDisk() {
 
 void People::HoldPlan() {
   world_.network().HoldNextPlan(true);
+}
+
+// Only what has started: of what has not, a number that does not multiply is a mistake. And only to what the empty
+// cluster has room for.
+void People::Scale() {
+  const std::string name = AnyJob();
+  if (name.empty()) return;
+  JobWords& words = jobs_.at(name);
+  const auto job = world_.server().Find(kube::kJobs, {kTeam, name});
+  const auto parallelism = crds::ParseParallelism(words.parallelism);
+  if (words.sets > 0 || !job || !parallelism || IsFinished(*job)) return;
+  if (kube::BoolAt(*job, {"spec", "suspend"}).value_or(false)) return;
+  const std::vector<PodRow> pods = PodRows(world_.server());
+  const bool started = std::any_of(pods.begin(), pods.end(), [uid = kube::Uid(*job)](const PodRow& pod) {
+    return pod.owner == uid && !pod.gated && !pod.terminating && !pod.finished();
+  });
+  if (!started) return;
+  const int replica = parallelism->tp * parallelism->cp * parallelism->pp;
+  const int step = replica / std::gcd(replica, words.gpus);
+  int most = std::min(12, world_.gpus_per_node() / words.gpus * int(world_.nodes().size()));
+  // A tensor group over trays takes two of a rack's three.
+  if (parallelism->tp > world_.gpus_per_node()) most = std::min(most, 4);
+  if (most < step) return;
+  const int size = step * int(1 + random_.Below(std::uint64_t(most / step)));
+  if (size == words.pods) return;
+  first_sizes_.emplace(name, words.pods);
+  words.pods = size;
+  words.scaled = true;
+  world_.jobs().Scale(name, size);
+}
+
+void People::ScaleBack(const std::string& name) {
+  const auto first = first_sizes_.find(name);
+  if (first == first_sizes_.end() || !jobs_.contains(name) || jobs_.at(name).pods == first->second) return;
+  jobs_.at(name).pods = first->second;
+  world_.jobs().Scale(name, first->second);
 }
 
 void People::SetCordoned(const std::string& node, bool on) {

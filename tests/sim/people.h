@@ -17,7 +17,7 @@ struct Trouble {
   double server_down = 0, throttle = 0, compact = 0, cut_watches = 0;
   double restart_scheduler = 0, edit_pod = 0, remove_node = 0, crash_pod = 0, slow_disk = 0;
   double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0, edit_fabric = 0;
-  double hold_plan = 0;
+  double hold_plan = 0, scale = 0;
 };
 
 // Users, administrators and bad luck: what happens to a World, by its seed. Thread rule: as Simulation.
@@ -34,6 +34,8 @@ class People {
   int submitted() const { return submitted_; }
   void DeleteJob(const std::string& name);
   void DeleteLonePods();
+  // A Job that was scaled before it had started, which Heddle takes for a mistake, gets its first size again.
+  void ScaleBack(const std::string& name);
 
  private:
   void Happen(double per_minute, void (People::*what)());
@@ -58,6 +60,7 @@ class People {
   void CrashPod();
   void SlowDisk();
   void HoldPlan();
+  void Scale();
   void Cordon();
   void BreakGpu();
   void FlapGpu();
@@ -80,6 +83,7 @@ class People {
   bool resting_ = false;
   int submitted_ = 0;
   std::map<std::string, JobWords> jobs_;
+  std::map<std::string, int> first_sizes_;  // of Jobs that were scaled
   std::set<std::string> suspended_, cordoned_, excluded_;
   std::set<std::pair<std::string, int>> broken_;
   int lone_pods_ = 0;

@@ -61,6 +61,7 @@ class Draw {
       *rate = Sometimes(1.5);
     }
     trouble.hold_plan = SometimesToo(1, 1.5);
+    trouble.scale = SometimesToo(2, 3);
     return trouble;
   }
 
@@ -99,6 +100,7 @@ class Draw {
 struct Standing {
   int pods = 0, gated = 0, bound = 0;  // that exist and have not ended
   std::set<int> run;                   // indexes that run or are done
+  std::size_t done = 0;                // indexes
   std::string gang;                    // as `kubectl get gangs` says it
   std::string reason;
   bool finished = false;
@@ -109,6 +111,7 @@ struct Part {
   Standing* of = nullptr;
   int first = 0;
   std::int64_t attempt = 0;
+  std::int64_t completions = 0;
 };
 
 // Every Job's standing and every JobSet's by its name, read in one pass: this is asked every few seconds of virtual
@@ -119,7 +122,7 @@ std::map<std::string, Standing> Standings(World& world) {
   world.server().Visit(JobSetKind(), [&](const Json& set) {
     Standing& standing = standings[kube::Name(set)];
     standing.finished = IsFinishedSet(set);
-    by_uid[kube::Uid(set)] = {&standing, 0, kube::IntAt(set, {"status", "restarts"}).value_or(0)};
+    by_uid[kube::Uid(set)] = {&standing, 0, kube::IntAt(set, {"status", "restarts"}).value_or(0), 0};
   });
   world.server().Visit(kube::kJobs, [&](const Json& job) {
     const auto set = by_uid.find(JobSetOf(job));
@@ -127,16 +130,18 @@ std::map<std::string, Standing> Standings(World& world) {
     const bool alone = set == by_uid.end();
     Standing& standing = alone ? standings[kube::Name(job)] : *set->second.of;
     if (alone) standing.finished = IsFinished(job);
-    const Part& part = by_uid[kube::Uid(job)] = {&standing, FirstIndex(job), 0};
-    for (const int rank :
-         extender::ReadRanksDone(job, kube::IntAt(job, {"spec", "completions"}).value_or(1))) {
+    const auto completions = kube::IntAt(job, {"spec", "completions"}).value_or(1);
+    const Part& part = by_uid[kube::Uid(job)] = {&standing, FirstIndex(job), 0, completions};
+    for (const int rank : extender::ReadRanksDone(job, completions)) {
       standing.run.insert(part.first + rank);
+      ++standing.done;
     }
   });
   for (const PodRow& pod : PodRows(world.server())) {
     const auto found = by_uid.find(pod.owner);
     if (found == by_uid.end() || pod.terminating || pod.phase == "Failed") continue;
     Standing& standing = *found->second.of;
+    if (pod.index >= found->second.completions) continue;  // its Job was scaled down
     if (pod.phase == "Running" || pod.phase == "Succeeded")
       standing.run.insert(found->second.first + pod.index);
     if (pod.finished()) continue;
@@ -230,7 +235,10 @@ class Life {
       for (const auto& [name, job] : people_.jobs()) {
         const Standing& standing = standings[name];
         if (standing.finished || int(standing.run.size()) == job.pods) continue;
-        if (standing.bound == 0 && standing.gated == standing.pods && !standing.reason.empty()) continue;
+        // New ranks of a Job that was scaled up may wait beside those that run.
+        const int still = standing.gated + (job.scaled ? standing.bound : 0);
+        if ((standing.bound == 0 || job.scaled) && still == standing.pods && !standing.reason.empty())
+          continue;
         waits = Words(job, standing);
         return false;
       }
@@ -239,7 +247,7 @@ class Life {
     if (!Until(settled, minutes(30))) world_.checks().Violate("AllOrNothing", waits);
   }
 
-  // Nothing has a reason to be written while nothing happens. A Job that ends is something, and a rank that a person has
+  // Nothing has a reason to be written while nothing happens. A Job or rank that ends is something, and a rank that a person has
   // deleted may still be on its way back.
   void Rest() {
     int restless = 0;
@@ -258,10 +266,12 @@ class Life {
                                 world_.checks().last_write());
   }
 
+  // Jobs and ranks.
   std::size_t Finished() {
-    const auto standings = Standings(world_);
-    return std::size_t(std::count_if(standings.begin(), standings.end(),
-                                     [](const auto& standing) { return standing.second.finished; }));
+    std::size_t finished = 0;
+    for (const auto& [name, standing] : Standings(world_))
+      finished += standing.done + (standing.finished ? 1 : 0);
+    return finished;
   }
 
   // What ran for ever ends now, so everything that waits for room gets it.
@@ -276,6 +286,7 @@ class Life {
         const Standing& standing = standings[name];
         if (standing.finished) continue;
         waits = Words(job, standing);
+        if (standing.reason == "WorldMismatch") people_.ScaleBack(name);
         return false;
       }
       return true;
