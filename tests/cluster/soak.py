@@ -5,7 +5,7 @@ Jobs of all sizes and priorities come and go, pods are deleted, nodes are cordon
 extenders and both kube-schedulers, so the leader changes), the API server restarts, also with etcd compacted so that
 every watch has to begin anew: all by a seed. All the while two watches and the audit log are held to promises of the
 simulation (soak_promises.py): what a pod was told stood in its Gang before, under that epoch; no two gangs were let go
-with one GPU, no GPU is used twice; nobody asks the API server without a reason; and no Job has failed. At the end every
+with one GPU, no GPU is used twice, by plan or by count; nobody asks the API server without a reason; and no Job has failed. At the end every
 Job is bound whole where its Gang's plan says, or says why not, nothing is written while nothing happens, whoever waited
 runs once others have ended, no Gang outlives its Job, a Job over every GPU of the cluster is bound whole, so nothing was
 leaked, and the daemons have not grown.
@@ -26,7 +26,7 @@ import scenario  # noqa: E402: the path above comes first
 from bed import ApiError, ControlPlane, Heddle, Nodes, h100, path  # noqa: E402
 from bed.testing import bound_to, indexed_job  # noqa: E402
 from scenario import TEAM, TrainingJob  # noqa: E402
-from soak_promises import GRACE, AuditTail, Promises, follow, hot  # noqa: E402
+from soak_promises import GRACE, AuditTail, Promises, follow, gpus_of, hot, room_of, twice  # noqa: E402
 
 SHAPES = ((1, 8, "tp=8"), (2, 8, "tp=8,dp=2"), (4, 8, "tp=8,pp=2,dp=2"), (8, 4, "tp=8,dp=4"), (8, 8, "tp=8,dp=8"),
           (16, 8, "tp=8,pp=4,dp=4"), (4, 2, "tp=2,dp=4"), (2, 1, "tp=1,dp=2"))
@@ -58,6 +58,7 @@ class Soak:
             self.plane.rest.create("/apis/scheduling.k8s.io/v1/priorityclasses", {
                 "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
                 "value": value})
+        self.promises.room = room_of(self.plane.rest.list(path("nodes")))
         self.watches = follow(self.plane, self.promises, TEAM)
         heddle.write_machines(self.cluster)
         heddle.start_operator()
@@ -142,26 +143,21 @@ class Soak:
 
     def check(self):
         self.revive()
-        taken = {}
-        for pod in self.plane.pods(TEAM):
-            meta, node = pod["metadata"], bound_to(pod)
-            if not node or pod["status"].get("phase") in ("Succeeded", "Failed"):
-                continue
-            for gpu in meta.get("annotations", {}).get("heddle.dev/gpus", "").split(","):
-                slot = (node, gpu)
-                assert slot not in taken, f"{meta['name']} and {taken[slot]} share GPU {gpu} of {node}"
-                taken[slot] = meta["name"]
+        pods = [pod for pod in self.plane.pods(TEAM)
+                if bound_to(pod) and pod["status"].get("phase") not in ("Succeeded", "Failed")]
+        for pod in pods:
             self.check_told(pod)
         for job in self.plane.rest.list(path("jobs", TEAM)):
             failed = scenario.condition(job, "Failed")
             assert not failed, f"{job['metadata']['name']} has failed: {failed}"
-        broken = self.promises.answer(time.monotonic()) + hot(self.tail.read(), MOST_REQUESTS, REQUESTS_PER_CHANGE)
+        broken = twice(pods, self.promises.room) + self.promises.answer(time.monotonic())
+        broken += hot(self.tail.read(), MOST_REQUESTS, REQUESTS_PER_CHANGE)
         assert not broken, "\n".join(broken)
         for watch in self.watches:
             assert not watch.failed, f"nobody watches any more: {watch.failed!r}"
         died = self.heddle.died() or self.plane.died()
         assert not died, died
-        return len(taken)
+        return sum(gpus_of(pod) for pod in pods)
 
     def check_told(self, pod):
         """A pod past our gate was told a place, and it is the one it got; that its Gang says so, too, is for the watches."""

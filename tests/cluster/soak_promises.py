@@ -3,6 +3,7 @@
 import collections
 import datetime
 import http.client
+import itertools
 import json
 import threading
 import time
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from bed import ApiError, path
 
 PREFIX = "heddle.dev/"
+GPU = "nvidia.com/gpu"
 WHOLE = (1 << 32) - 1
 GRACE = 15.0  # seconds: what one watch shows some time before another
 
@@ -26,6 +28,16 @@ def rows_of(placement):
     return [(placement["nodeNames"][node], gpus[rank]) for rank, node in enumerate(placement["nodes"])]
 
 
+def gpus_of(pod):
+    """How many GPUs it asks for."""
+    return sum(int(container.get("resources", {}).get("limits", {}).get(GPU, 0)) for container in pod["spec"].get("containers", []))
+
+
+def room_of(nodes):
+    """GPUs that each node has, by its name."""
+    return {node["metadata"]["name"]: int(node["status"]["allocatable"].get(GPU, 0)) for node in nodes}
+
+
 def version_of(thing):
     return int(thing["metadata"]["resourceVersion"])
 
@@ -38,7 +50,8 @@ class Claim:
     version: int            # of the pod as it was seen: it was told then or before
     told: bool = False
     live: bool = True
-    bound: str = ""
+    bound: str = ""         # while it is not finished
+    count: int = 0          # of GPUs that it asks for
     node: str = ""
     gpus: int = 0
     rank: int = -1
@@ -56,13 +69,30 @@ def claim_of(pod):
     owner = next((one["uid"] for one in meta.get("ownerReferences", []) if one.get("controller")), "")
     finished = phase in ("Succeeded", "Failed")
     claim = Claim(meta["name"], owner, version_of(pod), live=not finished and not meta.get("deletionTimestamp"),
-                  bound="" if finished else spec.get("nodeName", ""))
+                  bound="" if finished else spec.get("nodeName", ""), count=gpus_of(pod))
     gated = any(gate["name"] == PREFIX + "gang" for gate in spec.get("schedulingGates", []))
     if not gated and PREFIX + "node" in marks:
         claim.told, claim.node, claim.gpus = True, marks[PREFIX + "node"], mask(marks.get(PREFIX + "gpus", ""))
         claim.rank, claim.gang = int(marks[PREFIX + "rank"]), marks[PREFIX + "gang-uid"]
         claim.epoch = int(marks[PREFIX + "epoch"])
     return claim
+
+
+def crowded(claims, node, room):
+    """NoGpuTwice by count: more GPUs in use on the node than it has; "" where all is well. A node that nobody knows has none."""
+    used, there = sum(claim.count for claim in claims if claim.bound == node), room.get(node, 0)
+    return f"NoGpuTwice: {used} GPUs are in use on {node}, which has {there}" if used > there else ""
+
+
+def twice(pods, room):
+    """NoGpuTwice among the pods of one list, by count and by their plans."""
+    claims = [claim for claim in map(claim_of, pods) if claim.bound]
+    broken = [crowded(claims, node, room) for node in sorted({claim.bound for claim in claims})]
+    at_their_place = [claim for claim in claims if claim.told and claim.bound == claim.node]
+    for one, other in itertools.combinations(at_their_place, 2):
+        if one.bound == other.bound and one.gpus & other.gpus:
+            broken.append(f"NoGpuTwice: {one.name} and {other.name} share a GPU of {one.bound}")
+    return [sentence for sentence in broken if sentence]
 
 
 @dataclass
@@ -75,6 +105,7 @@ class Promises:
     latest: dict = field(default_factory=dict)      # Gang UID: the rows that hold now
     gone: dict = field(default_factory=dict)        # UIDs of deleted Gangs: the version, None where nobody saw it
     claims: dict = field(default_factory=dict)      # by pod UID
+    room: dict = field(default_factory=dict)        # as room_of() says it
     # (since, a function, a sentence): it answers "" = all is well, what is not, or None = not yet; the sentence is for
     # what stays without an answer.
     questions: list = field(default_factory=list)
@@ -120,6 +151,11 @@ class Promises:
                 self.questions.append((now, lambda: self.plan_before(claim), (
                     f"PlanBeforePod: {claim.name} was told rank {claim.rank} on {claim.node} by epoch {claim.epoch} of Gang "
                     f"{claim.gang}, which says no such thing")))
+            if bound_now and (sentence := crowded(self.claims.values(), claim.bound, self.room)):
+                if exact:
+                    self.broken.append(sentence)
+                else:  # those that went meanwhile may not have been told yet
+                    self.questions.append((now, lambda: None if self.is_crowded(claim.bound) else "", sentence))
             if claim.told and (told_now or bound_now):
                 for other_uid, other in self.claims.items():
                     if other_uid != uid and other.told and claim.gpus & other.gpus:
@@ -135,6 +171,9 @@ class Promises:
                                    f"NoOverlap: {mine.name} and {other.name} were both told a GPU of {mine.node}"))
 
     # What has to hold
+
+    def is_crowded(self, node):
+        return bool(crowded(self.claims.values(), node, self.room))
 
     def plan_before(self, claim):
         for version, rows in self.plans.get((claim.gang, claim.epoch), ()):

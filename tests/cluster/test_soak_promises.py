@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from soak_promises import GRACE, AuditTail, Promises, hot
+from soak_promises import GRACE, AuditTail, Promises, hot, room_of, twice
 
 
 def gang(uid, version, rows, epoch=1):
@@ -14,17 +14,29 @@ def gang(uid, version, rows, epoch=1):
         "epoch": epoch, "nodeNames": names, "nodes": [names.index(node) for node, _ in rows], "gpus": [gpus for _, gpus in rows]}}}
 
 
-def pod(name, version, gang_uid, node, gpus, rank=0, epoch=1, bound="", **meta):
+def pod(name, version, gang_uid, node, gpus, rank=0, epoch=1, bound="", count=None, phase="Pending", **meta):
+    """It asks for `count` GPUs, or for as many as its plan names."""
+    limits = {"nvidia.com/gpu": str(len(gpus.split(",")) if count is None else count)}
     return {"metadata": {"uid": f"uid-{name}", "name": name, "resourceVersion": str(version),
                          "ownerReferences": [{"uid": f"job-{gang_uid}", "controller": True}],
                          "annotations": {"heddle.dev/node": node, "heddle.dev/gpus": gpus, "heddle.dev/rank": str(rank),
                                          "heddle.dev/gang-uid": gang_uid, "heddle.dev/epoch": str(epoch)}} | meta,
-            "spec": {"nodeName": bound} if bound else {}, "status": {"phase": "Pending"}}
+            "spec": {"containers": [{"name": "worker", "resources": {"limits": limits}}]} | ({"nodeName": bound} if bound else {}),
+            "status": {"phase": phase}}
+
+
+def of_no_gang(name, version, count, bound, phase="Running"):
+    return {"metadata": {"uid": f"uid-{name}", "name": name, "resourceVersion": str(version)},
+            "spec": {"nodeName": bound, "containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": str(count)}}}]},
+            "status": {"phase": phase}}
+
+
+NODES = [{"metadata": {"name": name}, "status": {"allocatable": {"cpu": "192", "nvidia.com/gpu": "8"}}} for name in ("n0", "n1")]
 
 
 class PromisesTest(unittest.TestCase):
     def setUp(self):
-        self.promises = Promises()
+        self.promises = Promises(room=room_of(NODES))
 
     def plan(self, uid, version, *rows, epoch=1):
         self.promises.saw_gang("MODIFIED", gang(uid, version, rows, epoch), True)
@@ -104,11 +116,62 @@ class PromisesTest(unittest.TestCase):
         self.see(pod("b-0", 9, "b", "n0", "0,1,2,3", bound="n0"))
         self.assertEqual(self.rules(), [])
 
+    def test_more_gpus_in_use_than_the_node_has(self):
+        self.see(of_no_gang("one", 5, 5, "n0"), of_no_gang("other", 6, 4, "n0"), of_no_gang("elsewhere", 7, 8, "n1"))
+        self.assertEqual(self.promises.answer(1.0), ["NoGpuTwice: 9 GPUs are in use on n0, which has 8"])
+
+    def test_a_pod_that_ends_makes_room_for_the_next(self):
+        self.see(of_no_gang("one", 5, 8, "n0"), of_no_gang("one", 6, 8, "n0", "Succeeded"), of_no_gang("other", 7, 8, "n0"))
+        self.assertEqual(self.rules(), [])
+
+    def test_after_a_gap_those_who_went_may_be_told_later(self):
+        self.see(of_no_gang("one", 5, 8, "n0"))
+        self.promises.saw_pod("ADDED", of_no_gang("other", 9, 8, "n0"), False, 0.0)
+        self.assertEqual(self.promises.answer(1.0), [])
+        self.promises.saw_pod("MODIFIED", of_no_gang("one", 8, 8, "n0", "Succeeded"), False, 0.0)
+        self.assertEqual(self.rules(), [])
+
+    def test_after_a_gap_what_stays_is_broken(self):
+        self.see(of_no_gang("one", 5, 8, "n0"))
+        self.promises.saw_pod("ADDED", of_no_gang("other", 9, 8, "n0"), False, 0.0)
+        self.assertEqual(self.rules(), ["NoGpuTwice"])
+
+    def test_gpus_of_a_node_that_nobody_knows(self):
+        self.see(of_no_gang("one", 5, 1, "n7"))
+        self.assertEqual(self.rules(), ["NoGpuTwice"])
+
     def test_a_bound_pod_whose_rank_is_elsewhere(self):
         self.plan("a", 5, ("n0", 0x0f))
         self.see(pod("a-0", 7, "a", "n0", "0,1,2,3", bound="n0"))
         self.plan("a", 9, ("n1", 0x0f), epoch=2)
         self.assertEqual(len(self.promises.misplaced()), 1)
+
+
+class TwiceTest(unittest.TestCase):
+    """What one list shows."""
+
+    def twice(self, *pods):
+        return twice(pods, room_of(NODES))
+
+    def test_gangs_side_by_side_break_nothing(self):
+        self.assertEqual(self.twice(pod("a-0", 7, "a", "n0", "0,1,2,3", bound="n0"), pod("b-0", 8, "b", "n0", "4,5,6,7", bound="n0"),
+                                    pod("c-0", 9, "c", "n1", "0,1,2,3", bound="n1")), [])
+
+    def test_two_plans_with_one_gpu(self):
+        self.assertEqual(self.twice(pod("a-0", 7, "a", "n0", "0,1", bound="n0"), pod("b-0", 8, "b", "n0", "1,2", bound="n0")),
+                         ["NoGpuTwice: a-0 and b-0 share a GPU of n0"])
+
+    def test_the_whole_node_is_all_its_gpus(self):
+        self.assertIn("NoGpuTwice: a-0 and b-0 share a GPU of n0", self.twice(
+            pod("a-0", 7, "a", "n0", "", count=8, bound="n0"), pod("b-0", 8, "b", "n0", "5", bound="n0")))
+
+    def test_more_gpus_than_there_are_although_no_plan_says_so(self):
+        self.assertEqual(self.twice(pod("a-0", 7, "a", "n0", "0,1,2,3", bound="n0"), of_no_gang("one", 8, 5, "n0")),
+                         ["NoGpuTwice: 9 GPUs are in use on n0, which has 8"])
+
+    def test_what_has_ended_or_was_bound_elsewhere_is_in_nobodys_way(self):
+        self.assertEqual(self.twice(pod("a-0", 7, "a", "n0", "0,1", bound="n0", phase="Succeeded"), pod("b-0", 8, "b", "n0", "0,1", bound="n0"),
+                                    pod("c-0", 9, "c", "n0", "0,1", bound="n1")), [])
 
 
 class AuditTailTest(unittest.TestCase):
