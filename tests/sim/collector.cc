@@ -5,6 +5,7 @@
 
 #include "extender/resources.h"
 #include "tests/sim/job_sets.h"
+#include "tests/sim/leader_sets.h"
 
 namespace heddle::sim {
 
@@ -19,7 +20,7 @@ Collector::Collector(Simulation& simulation, test::FakeApiServer& server, JobCon
 void Collector::Look() {
   if (stopped_) return;
   std::set<std::string> owners;
-  for (const kube::Resource& resource : {kube::kJobs, JobSetKind()})
+  for (const kube::Resource& resource : {kube::kJobs, JobSetKind(), LeaderSetKind()})
     server_.Visit(resource, [&](const Json& owner) { owners.insert(kube::Uid(owner)); });
   const auto orphaned = [&owners](const Json& object) {
     const Json& references = kube::ArrayAt(object, {"metadata", "ownerReferences"});

@@ -26,6 +26,7 @@ struct JobWords {
   int sets = 0;                                   // > 0: a JobSet of so many Jobs, which share the pods
   bool queued = false;  // its pods are born behind a queue's gate as well as behind ours
   bool scaled = false;  // `pods` is what it was scaled to
+  int groups = 0;  // > 0: a LeaderWorkerSet of so many groups, which share the pods; parallelism is of each
 };
 
 inline const std::string kTeam = "team";  // the namespace of all Jobs

@@ -74,6 +74,7 @@ void People::Begin() {
   Happen(trouble_.edit_fabric, &People::EditFabric);
   Happen(trouble_.hold_plan, &People::HoldPlan);
   Happen(trouble_.scale, &People::Scale);
+  Happen(trouble_.serve, &People::Serve);
 }
 
 // A Poisson process of its own for everything that can happen.
@@ -140,9 +141,30 @@ void People::Submit() {
   }
 }
 
+// What the empty cluster has room for, and one at a time: of two that serve for ever each may wait for the other's room.
+void People::Serve() {
+  constexpr int kMost = 4;
+  const bool serves =
+      std::any_of(jobs_.begin(), jobs_.end(), [](const auto& job) { return job.second.groups > 0; });
+  if (serves || served_ >= kMost) return;
+  const int gpus = world_.gpus_per_node();
+  const Shape shape = gpus == 8 ? Draw(kServers, random_) : Draw(kTrays, random_);
+  const int groups = shape.pods <= 2 ? 1 + int(random_.Below(2)) : 1;
+  if (shape.pods * groups > gpus / shape.gpus * int(world_.nodes().size())) return;
+  JobWords words{.name = fmt::format("serve-{}", served_++),
+                 .pods = shape.pods * groups,
+                 .gpus = shape.gpus,
+                 .parallelism = shape.parallelism,
+                 .groups = groups};
+  if (random_.Below(3) == 0) words.priority = int(random_.Below(3)) * 100;
+  jobs_.emplace(words.name, words);
+  world_.leader_sets().Submit(words);
+}
+
 const kube::Resource& People::KindOf(const std::string& job) const {
   const auto words = jobs_.find(job);
-  return words != jobs_.end() && words->second.sets > 0 ? JobSetKind() : kube::kJobs;
+  if (words == jobs_.end()) return kube::kJobs;
+  return words->second.groups > 0 ? LeaderSetKind() : words->second.sets > 0 ? JobSetKind() : kube::kJobs;
 }
 
 void People::DeleteJob(const std::string& name) {
@@ -158,6 +180,7 @@ void People::DeleteAJob() {
 }
 
 void People::SetSuspended(const std::string& job, bool on) {
+  if (KindOf(job) == LeaderSetKind()) return;  // cannot be
   const auto object = world_.server().Find(KindOf(job), {kTeam, job});
   if (!object || IsFinished(*object) || IsFinishedSet(*object)) return;
   simulation_.Say((on ? "suspend " : "resume ") + job);

@@ -17,7 +17,7 @@ struct Trouble {
   double server_down = 0, throttle = 0, compact = 0, cut_watches = 0;
   double restart_scheduler = 0, edit_pod = 0, remove_node = 0, crash_pod = 0, slow_disk = 0;
   double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0, edit_fabric = 0;
-  double hold_plan = 0, scale = 0;
+  double hold_plan = 0, scale = 0, serve = 0;
 };
 
 // Users, administrators and bad luck: what happens to a World, by its seed. Thread rule: as Simulation.
@@ -61,6 +61,7 @@ class People {
   void SlowDisk();
   void HoldPlan();
   void Scale();
+  void Serve();
   void Cordon();
   void BreakGpu();
   void FlapGpu();
@@ -68,7 +69,7 @@ class People {
   void EditFabric();
   std::string AnyNode();
   std::string AnyJob();
-  // Its JobSet, or the Job itself.
+  // Its JobSet or LeaderWorkerSet, or the Job itself.
   const kube::Resource& KindOf(const std::string& job) const;
   void SetSuspended(const std::string& job, bool on);
   void SetCordoned(const std::string& node, bool on);
@@ -86,7 +87,7 @@ class People {
   std::map<std::string, int> first_sizes_;  // of Jobs that were scaled
   std::set<std::string> suspended_, cordoned_, excluded_;
   std::set<std::pair<std::string, int>> broken_;
-  int lone_pods_ = 0;
+  int lone_pods_ = 0, served_ = 0;
 };
 
 }  // namespace heddle::sim

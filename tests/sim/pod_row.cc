@@ -21,6 +21,9 @@ PodRow ReadPodRow(const Json& pod) {
   if (const auto index = kube::StringAt(pod, {"metadata", "labels", extender::kCompletionIndex});
       !index.empty()) {
     row.index = std::atoi(index.c_str());
+  } else if (const auto worker = kube::Label(pod, extender::lws::kWorkerIndex)) {
+    row.index = std::atoi(worker->c_str());
+    row.group = std::atoi(kube::Label(pod, extender::lws::kGroupIndex).value_or("").c_str());
   }
   for (const Json& container : kube::ArrayAt(pod, {"spec", "containers"})) {
     row.gpus += std::atoi(kube::StringAt(container, {"resources", "limits", "nvidia.com/gpu"}).c_str());

@@ -13,7 +13,8 @@ struct PodRow {
   kube::ObjectKey key;
   std::string uid, owner;  // owner = its controller's UID
   std::string node, phase;
-  int index = -1;  // its completion index
+  int index = -1;  // its completion index, or its worker index in a LeaderWorkerSet
+  int group = -1;  // of a LeaderWorkerSet
   int gpus = 0;
   int priority = 0;
   bool gated = false, terminating = false;

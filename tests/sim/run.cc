@@ -62,6 +62,7 @@ class Draw {
     }
     trouble.hold_plan = SometimesToo(1, 1.5);
     trouble.scale = SometimesToo(2, 3);
+    trouble.serve = SometimesToo(kServe, 2);
     return trouble;
   }
 
@@ -76,6 +77,7 @@ class Draw {
     setting.watch_list = random_.Below(3) != 0;
     if (random_.Below(3) == 0) setting.skew = milliseconds(std::int64_t(random_.Below(20'000)) - 10'000);
     if (random_.Below(3) == 0) setting.drift = milliseconds(std::int64_t(random_.Below(101)) - 50);
+    setting.leader_sets = SometimesToo(kServe, 2) > 0;
     return setting;
   }
 
@@ -92,6 +94,7 @@ class Draw {
     return Sometimes(most, random);
   }
 
+  static constexpr std::uint64_t kServe = 3;
   base::Random random_;
   const std::uint64_t seed_;
 };
@@ -114,7 +117,7 @@ struct Part {
   std::int64_t completions = 0;
 };
 
-// Every Job's standing and every JobSet's by its name, read in one pass: this is asked every few seconds of virtual
+// Every Job's standing and every JobSet's by its name, that of a LeaderWorkerSet's group as "serve-0/1", read in one pass: this is asked every few seconds of virtual
 // time.
 std::map<std::string, Standing> Standings(World& world) {
   std::map<std::string, Standing> standings;
@@ -123,6 +126,13 @@ std::map<std::string, Standing> Standings(World& world) {
     Standing& standing = standings[kube::Name(set)];
     standing.finished = IsFinishedSet(set);
     by_uid[kube::Uid(set)] = {&standing, 0, kube::IntAt(set, {"status", "restarts"}).value_or(0), 0};
+  });
+  world.server().Visit(LeaderSetKind(), [&](const Json& set) {
+    const auto size = kube::IntAt(set, {"spec", "leaderWorkerTemplate", "size"}).value_or(1);
+    for (int group = 0; group < int(kube::IntAt(set, {"spec", "replicas"}).value_or(1)); ++group) {
+      const std::string part = fmt::format("/{}", group);
+      by_uid[kube::Uid(set) + part] = {&standings[kube::Name(set) + part], 0, 0, size};
+    }
   });
   world.server().Visit(kube::kJobs, [&](const Json& job) {
     const auto set = by_uid.find(JobSetOf(job));
@@ -138,7 +148,7 @@ std::map<std::string, Standing> Standings(World& world) {
     }
   });
   for (const PodRow& pod : PodRows(world.server())) {
-    const auto found = by_uid.find(pod.owner);
+    const auto found = by_uid.find(pod.group < 0 ? pod.owner : fmt::format("{}/{}", pod.owner, pod.group));
     if (found == by_uid.end() || pod.terminating || pod.phase == "Failed") continue;
     Standing& standing = *found->second.of;
     if (pod.index >= found->second.completions) continue;  // its Job was scaled down
@@ -150,7 +160,10 @@ std::map<std::string, Standing> Standings(World& world) {
     standing.bound += pod.node.empty() ? 0 : 1;
   }
   world.server().Visit(extender::kGangs, [&](const Json& object) {
-    const auto found = by_uid.find(kube::StringAt(object, {"spec", "owner", "uid"}));
+    std::string uid = kube::StringAt(object, {"spec", "owner", "uid"});
+    const std::string group = kube::StringAt(object, {"spec", "group"});  // "LeaderWorkerSet/serve-0/1"
+    if (!group.empty()) uid += group.substr(group.rfind('/'));
+    const auto found = by_uid.find(uid);
     if (found == by_uid.end()) return;
     if (kube::IntAt(object, {"spec", "attempt"}).value_or(0) != found->second.attempt) return;
     found->second.of->reason = kube::StringAt(object, {"status", "reason"});
@@ -166,6 +179,15 @@ std::string Words(const JobWords& job, const Standing& standing) {
       "Gang says \"{}\"",
       job.name, job.pods, job.gpus, job.parallelism, standing.pods, standing.gated, standing.bound,
       standing.run.size(), standing.gang);
+}
+
+// Of the gangs that it is: how its standing is called, and how many pods it has.
+std::vector<std::pair<std::string, int>> GangsOf(const JobWords& job) {
+  if (job.groups == 0) return {{job.name, job.pods}};
+  std::vector<std::pair<std::string, int>> gangs;
+  for (int group = 0; group < job.groups; ++group)
+    gangs.emplace_back(fmt::format("{}/{}", job.name, group), job.pods / job.groups);
+  return gangs;
 }
 
 // What no extender could place: the numbers do not multiply, or the owner is no gang.
@@ -233,14 +255,16 @@ class Life {
     const auto settled = [&] {
       auto standings = Standings(world_);
       for (const auto& [name, job] : people_.jobs()) {
-        const Standing& standing = standings[name];
-        if (standing.finished || int(standing.run.size()) == job.pods) continue;
-        // New ranks of a Job that was scaled up may wait beside those that run.
-        const int still = standing.gated + (job.scaled ? standing.bound : 0);
-        if ((standing.bound == 0 || job.scaled) && still == standing.pods && !standing.reason.empty())
-          continue;
-        waits = Words(job, standing);
-        return false;
+        for (const auto& [gang, pods] : GangsOf(job)) {
+          const Standing& standing = standings[gang];
+          if (standing.finished || int(standing.run.size()) == pods) continue;
+          // New ranks of a Job that was scaled up may wait beside those that run.
+          const int still = standing.gated + (job.scaled ? standing.bound : 0);
+          if ((standing.bound == 0 || job.scaled) && still == standing.pods && !standing.reason.empty())
+            continue;
+          waits = Words(job, standing);
+          return false;
+        }
       }
       return true;
     };
@@ -279,19 +303,31 @@ class Life {
     world_.kubelets().LetAllEnd();
     world_.kubelets().Kick();
     std::string waits;
-    const auto finished = [&] {
-      auto standings = Standings(world_);
-      for (const auto& [name, job] : people_.jobs()) {
-        if (!IsFeasible(job)) continue;
-        const Standing& standing = standings[name];
-        if (standing.finished) continue;
+    if (!Until([&] { return AllHaveRun(waits); }, minutes(60)))
+      world_.checks().Violate("FeasibleRuns", waits);
+  }
+
+  // What serves for ever is taken down as soon as all of it runs: there is one such at a time, which has room beside
+  // nobody, and who waits for its room gets it then.
+  bool AllHaveRun(std::string& waits) {
+    auto standings = Standings(world_);
+    bool all = true;
+    std::vector<std::string> served;
+    for (const auto& [name, job] : people_.jobs()) {
+      if (!IsFeasible(job)) continue;
+      bool has_run = true;
+      for (const auto& [gang, pods] : GangsOf(job)) {
+        const Standing& standing = standings[gang];
+        if (standing.finished || (job.groups > 0 && int(standing.run.size()) == pods)) continue;
+        has_run = false;
         waits = Words(job, standing);
         if (standing.reason == "WorldMismatch") people_.ScaleBack(name);
-        return false;
       }
-      return true;
-    };
-    if (!Until(finished, minutes(60))) world_.checks().Violate("FeasibleRuns", waits);
+      all = all && has_run;
+      if (has_run && job.groups > 0) served.push_back(name);
+    }
+    for (const std::string& name : served) people_.DeleteJob(name);
+    return all;
   }
 
   // Everybody goes home.

@@ -75,6 +75,10 @@ World::World(Simulation& simulation, const Setting& setting, const Weather& weat
     if (kind.everywhere) server_.Serve(kind.resource);
   }
   server_.Serve(JobSetKind());
+  if (setting.leader_sets) {
+    server_.Serve(LeaderSetKind());
+    leader_sets_ = std::make_unique<LeaderSets>(simulation, server_, jobs_, scheduler_name());
+  }
   server_.set_track_owners(false);
   server_.set_watch_list(setting.watch_list);
   Listen();
@@ -96,7 +100,9 @@ void World::Listen() {
     network_.Changed(resource);
     checks_.Changed(resource, before, after);
     if (resource == kube::kJobs || resource == JobSetKind()) job_sets_.Kick();
-    if (resource == kube::kPods || resource == kube::kJobs || resource == JobSetKind()) {
+    const bool of_leader_sets = leader_sets_ && (resource == kube::kPods || resource == LeaderSetKind());
+    if (of_leader_sets) leader_sets_->Kick();
+    if (resource == kube::kPods || resource == kube::kJobs || resource == JobSetKind() || of_leader_sets) {
       jobs_.Kick();
       kubelets_.Kick();
       scheduler_.Kick();

@@ -14,6 +14,7 @@
 #include "tests/sim/job_controller.h"
 #include "tests/sim/job_sets.h"
 #include "tests/sim/kubelets.h"
+#include "tests/sim/leader_sets.h"
 #include "tests/sim/network.h"
 #include "tests/sim/pod_scheduler.h"
 #include "tests/sim/queue_rule.h"
@@ -28,6 +29,7 @@ struct Setting {
   bool own_lease =
       false;  // the extenders elect a leader themselves; else each follows the scheduler beside it
   int extenders = 2;
+  bool leader_sets = false;            // LeaderWorkerSet is installed
   bool watch_list = true;              // false: an API server from before it
   std::chrono::milliseconds skew{0};   // between the wall clocks of the two
   std::chrono::milliseconds drift{0};  // by so much a second the second one's grows
@@ -56,6 +58,7 @@ class World {
   Checks& checks() { return checks_; }
   JobController& jobs() { return jobs_; }
   JobSets& job_sets() { return job_sets_; }
+  LeaderSets& leader_sets() { return *leader_sets_; }  // Requires: Setting::leader_sets
   Kubelets& kubelets() { return kubelets_; }
   PodScheduler& scheduler() { return scheduler_; }
   Collector& collector() { return collector_; }
@@ -114,6 +117,7 @@ class World {
   PodScheduler scheduler_;
   Collector collector_;
   std::vector<Machine> machines_;
+  std::unique_ptr<LeaderSets> leader_sets_;  // null where it is not installed
   std::vector<std::string> nodes_, fabrics_;
   int gpus_per_node_ = 0;
   std::map<const Process*, std::uint64_t> requests_before_;
