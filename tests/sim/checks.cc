@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "crds/gpu_indexes.h"
+#include "extender/compute_domain.h"
 #include "extender/node_constraints.h"
 #include "extender/pod_facts.h"
 #include "extender/resources.h"
@@ -45,6 +46,8 @@ void Checks::Changed(const kube::Resource& resource, const Json& before, const J
     GangChanged(before, after);
   } else if (resource == kube::kJobs) {
     JobChanged(after);
+  } else if (resource == extender::kComputeDomains && !after.is_null()) {
+    domains_.insert(kube::KeyOf(after).ToString());
   } else if (resource == kube::kNodes && !after.is_null()) {
     room_[kube::Name(after)] = extender::ReadNode(after).gpus;
   }
@@ -73,6 +76,7 @@ void Checks::PodChanged(const Json& before, const Json& after) {
                      known->second.gpus != claim.gpus);
   claims_[pod.uid] = claim;
   if (told_now) CheckPlan(after);
+  if (told_now) CheckDomain(after);
   if (bound_now || told_now) CheckAgainst(pod.uid, claim, bound_now, told_now);
   if (bound_now) CheckCount(claim.bound);
   if (before.is_null() || !kube::ArrayAt(before, {"spec", "schedulingGates"}).empty()) return;
@@ -125,6 +129,14 @@ void Checks::CheckPlan(const Json& object) {
   Violate("PlanBeforePod",
           fmt::format("pod {} was told rank {} on {} by epoch {} of Gang {}, which says no such thing",
                       pod.key.name, pod.plan->rank, pod.plan->node, pod.plan->epoch, pod.plan->gang_uid));
+}
+
+// One that was there and is gone went with the owner of its gang, whose name is not used again.
+void Checks::CheckDomain(const Json& pod) {
+  const std::string name = extender::ClaimedComputeDomain(pod);
+  if (name.empty() || domains_.contains(kube::ObjectKey{kube::Namespace(pod), name}.ToString())) return;
+  Violate("DomainBeforePod", fmt::format("pod {} is past the gate, and its ComputeDomain {} was never made",
+                                         kube::Name(pod), name));
 }
 
 void Checks::GangChanged(const Json& before, const Json& after) {

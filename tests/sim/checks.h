@@ -29,6 +29,7 @@ struct Violation {
 //   PlanBeforePod      what a pod was told was committed in its Gang before, under that epoch
 //   SpecStays          of a pod past its gates only the node is set, of a Gang nothing in spec changes
 //   NoJobFailedByUs    no Job fails of pods that an extender has deleted
+//   DomainBeforePod    a pod that claims a channel is past the gate only once its ComputeDomain has been made
 //   NoHotLoop          a process sends no more requests a minute than it has reasons for
 //
 // and, when it is asked to, at rest: AllOrNothing, FeasibleRuns, NothingLeaked, StatusSettles. Thread rule: as
@@ -59,6 +60,7 @@ class Checks {
   void GangChanged(const kube::Json& before, const kube::Json& after);
   void JobChanged(const kube::Json& after);
   void CheckPlan(const kube::Json& pod);
+  void CheckDomain(const kube::Json& pod);
   void CheckAgainst(const std::string& uid, const Claim& mine, bool bound_now, bool told_now);
   void CheckCount(const std::string& node);
 
@@ -68,6 +70,7 @@ class Checks {
   std::map<std::string, int> room_;      // GPUs by node
   std::map<std::pair<std::string, std::int64_t>, std::vector<std::vector<crds::PlacedPod>>>
       plans_;                                         // gang UID, epoch
+  std::set<std::string> domains_;                     // every ComputeDomain there ever was, by its key
   std::set<std::string> gone_;                        // UIDs of deleted Gangs
   std::map<std::string, std::string> owners_;         // of every pod there ever was, by name
   std::map<std::string, std::string> deleted_by_us_;  // pod → its owner's UID

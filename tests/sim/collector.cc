@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "extender/compute_domain.h"
 #include "extender/resources.h"
 #include "tests/sim/job_sets.h"
 #include "tests/sim/leader_sets.h"
@@ -35,6 +36,18 @@ void Collector::Look() {
     if (!orphaned(gang)) continue;
     simulation_.Say("collect gang " + kube::Name(gang));
     server_.Remove(extender::kGangs, kube::KeyOf(gang));
+  }
+  for (const Json& domain : server_.All(extender::kComputeDomains)) {
+    if (!orphaned(domain) || kube::DeletionTimestamp(domain)) continue;
+    const kube::ObjectKey key = kube::KeyOf(domain);
+    simulation_.Say("collect ComputeDomain " + key.name);
+    if (kube::ArrayAt(domain, {"metadata", "finalizers"}).empty()) {
+      server_.Remove(extender::kComputeDomains, key);
+    } else {
+      server_.Edit(extender::kComputeDomains, key, [this](Json& edited) {
+        edited["metadata"]["deletionTimestamp"] = base::FormatTime(simulation_.wall());
+      });
+    }
   }
 }
 

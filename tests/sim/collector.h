@@ -6,8 +6,8 @@
 
 namespace heddle::sim {
 
-// Garbage collection: pods and Gangs whose owners are all gone go too, some seconds later. Thread rule: as
-// Simulation.
+// Garbage collection: pods, Gangs and ComputeDomains whose owners are all gone go too, some seconds later, and what has
+// a finalizer when that is taken off. Thread rule: as Simulation.
 class Collector {
  public:
   Collector(Simulation& simulation, test::FakeApiServer& server, JobController& jobs);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "crds/keys.h"
+#include "extender/compute_domain.h"
 #include "extender/gang_key.h"
 
 namespace heddle::sim {
@@ -21,6 +22,7 @@ constexpr const char* kElastic = "sim/elastic";
 Json Template(const JobWords& words) {
   Json annotations = words.annotations;
   if (words.queued) annotations["sim/queued"] = "true";
+  if (words.compute_domain) annotations[keys::kComputeDomain] = "true";
   if (!words.parallelism.empty()) annotations[keys::kParallelism] = words.parallelism;
   if (words.runs) annotations["sim/runs"] = std::to_string(words.runs->count());
   return {
@@ -63,6 +65,13 @@ Json JobSpec(const JobWords& words) {
           {"parallelism", words.pods},
           {"backoffLimit", words.backoff_limit},
           {"template", Template(words)}};
+}
+
+void AddClaim(Json& pod) {
+  const auto name = extender::ComputeDomainName(pod);
+  if (!kube::Annotation(pod, keys::kComputeDomain) || !name) return;
+  pod["spec"]["resourceClaims"] =
+      Json::array({{{"name", keys::kComputeDomainClaim}, {"resourceClaimTemplateName", *name}}});
 }
 
 bool IsElastic(const Json& job) {
@@ -206,6 +215,7 @@ void JobController::MakePod(const Json& job, State& state, int index) {
   pod["spec"]["schedulerName"] = scheduler_;
   pod["spec"]["schedulingGates"] = Json::array({{{"name", keys::kGangGate}}});
   pod["status"] = {{"phase", "Pending"}};
+  AddClaim(pod);
   if (!kube::Annotation(pod, "sim/queued")) {
     state.pods[kube::Uid(server_.Put(kube::kPods, pod))] = index;
     return;

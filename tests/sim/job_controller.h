@@ -24,14 +24,17 @@ struct JobWords {
   kube::Json annotations = kube::Json::object();  // more of them, on the pod template
   int completions = 0;                            // 0 = as many as pods
   int sets = 0;                                   // > 0: a JobSet of so many Jobs, which share the pods
-  bool queued = false;  // its pods are born behind a queue's gate as well as behind ours
-  bool scaled = false;  // `pods` is what it was scaled to
+  bool queued = false;          // its pods are born behind a queue's gate as well as behind ours
+  bool scaled = false;          // `pods` is what it was scaled to
+  bool compute_domain = false;  // its pods ask for one
   int groups = 0;  // > 0: a LeaderWorkerSet of so many groups, which share the pods; parallelism is of each
 };
 
 inline const std::string kTeam = "team";  // the namespace of all Jobs
 
 kube::Json JobSpec(const JobWords& words);
+// What admission adds to a pod that asks for a ComputeDomain, once its owner and labels stand on it.
+void AddClaim(kube::Json& pod);
 // A Job that was scaled: its program trains with the ranks that it has.
 bool IsElastic(const kube::Json& job);
 

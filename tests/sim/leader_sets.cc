@@ -125,6 +125,7 @@ void LeaderSets::MakePod(const Json& set, int group, int worker, const std::stri
   pod["spec"]["schedulerName"] = scheduler_;
   pod["spec"]["schedulingGates"] = Json::array({{{"name", crds::keys::kGangGate}}});
   pod["status"] = {{"phase", "Pending"}};
+  AddClaim(pod);
   server_.Put(kube::kPods, pod);
 }
 

@@ -133,12 +133,19 @@ void People::Submit() {
     words.sets = words.pods % 2 == 0 && random_.Below(2) == 0 ? 2 : 1;
     words.backoff_limit = int(random_.Below(2));  // what fails the Job restarts the set
   }
+  words.compute_domain = AsksForDomain(words.pods);
   jobs_.emplace(words.name, words);
   if (words.sets > 0) {
     world_.job_sets().Submit(words);
   } else {
     world_.jobs().Submit(words);
   }
+}
+
+// Each node has one channel, so each pod needs a node of its own.
+bool People::AsksForDomain(int pods) {
+  if (!world_.has_compute_domains() || pods > int(world_.nodes().size())) return false;
+  return random_.Unit() < trouble_.compute_domain;
 }
 
 // What the empty cluster has room for, and one at a time: of two that serve for ever each may wait for the other's room.
@@ -157,6 +164,7 @@ void People::Serve() {
                  .parallelism = shape.parallelism,
                  .groups = groups};
   if (random_.Below(3) == 0) words.priority = int(random_.Below(3)) * 100;
+  words.compute_domain = AsksForDomain(words.pods);
   jobs_.emplace(words.name, words);
   world_.leader_sets().Submit(words);
 }
@@ -342,6 +350,7 @@ void People::Scale() {
   int most = std::min(12, world_.gpus_per_node() / words.gpus * int(world_.nodes().size()));
   // A tensor group over trays takes two of a rack's three.
   if (parallelism->tp > world_.gpus_per_node()) most = std::min(most, 4);
+  if (words.compute_domain) most = std::min(most, int(world_.nodes().size()));
   if (most < step) return;
   const int size = step * int(1 + random_.Below(std::uint64_t(most / step)));
   if (size == words.pods) return;

@@ -18,6 +18,7 @@ struct Trouble {
   double restart_scheduler = 0, edit_pod = 0, remove_node = 0, crash_pod = 0, slow_disk = 0;
   double kill_node = 0, cordon = 0, break_gpu = 0, flap_gpu = 0, kill_agent = 0, edit_fabric = 0;
   double hold_plan = 0, scale = 0, serve = 0;
+  double compute_domain = 0;  // the chance that a gang asks for one, where there are any
 };
 
 // Users, administrators and bad luck: what happens to a World, by its seed. Thread rule: as Simulation.
@@ -62,6 +63,7 @@ class People {
   void HoldPlan();
   void Scale();
   void Serve();
+  bool AsksForDomain(int pods);
   void Cordon();
   void BreakGpu();
   void FlapGpu();

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "extender/compute_domain.h"
 #include "extender/gang_key.h"
 
 namespace heddle::sim {
@@ -17,6 +18,7 @@ PodRow ReadPodRow(const Json& pod) {
   row.priority = int(kube::IntAt(pod, {"spec", "priority"}).value_or(0));
   row.phase = kube::StringAt(pod, {"status", "phase"});
   row.terminating = kube::Find(pod, {"metadata", "deletionTimestamp"}) != nullptr;
+  row.channel = !extender::ClaimedComputeDomain(pod).empty();
   row.gated = !kube::ArrayAt(pod, {"spec", "schedulingGates"}).empty();
   if (const auto index = kube::StringAt(pod, {"metadata", "labels", extender::kCompletionIndex});
       !index.empty()) {

@@ -18,6 +18,7 @@ struct PodRow {
   int gpus = 0;
   int priority = 0;
   bool gated = false, terminating = false;
+  bool channel = false;  // it has a claim of a ComputeDomain, which is for the node's one channel
 
   bool finished() const { return phase == "Succeeded" || phase == "Failed"; }
   bool occupies() const { return !node.empty() && !finished(); }

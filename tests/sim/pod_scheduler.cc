@@ -106,6 +106,17 @@ std::map<std::string, int> PodScheduler::FreeGpus(const std::vector<PodRow>& pod
   return free;
 }
 
+std::set<std::string> PodScheduler::TakenChannels(const std::vector<PodRow>& pods) const {
+  std::set<std::string> nodes;
+  for (const PodRow& pod : pods) {
+    if (pod.channel && pod.occupies()) nodes.insert(pod.node);
+  }
+  for (const auto& [uid, assumed] : assumed_) {
+    if (assumed.channel) nodes.insert(assumed.node);
+  }
+  return nodes;
+}
+
 void PodScheduler::Look() {
   if (active_.empty()) return;
   const std::vector<PodRow> pods = PodRows(server_);
@@ -126,11 +137,12 @@ void PodScheduler::Look() {
 void PodScheduler::TryPod(const PodRow& pod, const Json& object, const std::vector<PodRow>& pods,
                           std::map<std::string, int>& free) {
   const extender::PodConstraints constraints(object);
+  const std::set<std::string> taken = pod.channel ? TakenChannels(pods) : std::set<std::string>{};
   std::vector<std::string> places;
   server_.Visit(kube::kNodes, [&](const Json& node) {
     const std::string name = kube::Name(node);
     const auto room = free.find(name);
-    if (room == free.end() || room->second < pod.gpus) return;
+    if (room == free.end() || room->second < pod.gpus || taken.contains(name)) return;
     if (constraints.Admit(extender::ReadNode(node))) places.push_back(name);
   });
   std::rotate(places.begin(), places.begin() + std::ptrdiff_t(random_.Below(places.size() + 1)),
@@ -143,7 +155,7 @@ void PodScheduler::TryPod(const PodRow& pod, const Json& object, const std::vect
   }
   const std::string node = Best(object, *passed);
   free[node] -= pod.gpus;
-  assumed_[pod.uid] = {node, pod.gpus};
+  assumed_[pod.uid] = {node, pod.gpus, pod.channel};
   simulation_.After(milliseconds(5) + random_.Jitter(milliseconds(200)),
                     [this, key = pod.key, uid = pod.uid, node] { Bind(key, uid, node); });
 }

@@ -14,7 +14,8 @@
 namespace heddle::sim {
 
 // kube-scheduler, one active of several replicas: binds pods past their gates to nodes that their node affinity names,
-// that are ready, and that have enough GPUs by its own account, its assumed pods included; asks the extender beside
+// that are ready, and that have enough GPUs by its own account, its assumed pods included, and a channel for a pod that
+// claims one (each node has one); asks the extender beside
 // it to filter and to prioritize, and to preempt where a pod of no gang with a higher priority finds no room. It holds the Lease heddle-scheduler where the extenders follow it. Thread rule: as Simulation.
 class PodScheduler {
  public:
@@ -53,6 +54,7 @@ class PodScheduler {
   void Bind(const kube::ObjectKey& key, const std::string& uid, const std::string& node);
   void Refuse(const kube::Json& pod, const std::string& why);
   std::map<std::string, int> FreeGpus(const std::vector<PodRow>& pods) const;
+  std::set<std::string> TakenChannels(const std::vector<PodRow>& pods) const;
   void Renew();
   void Take(const std::string& host);
 
@@ -67,6 +69,7 @@ class PodScheduler {
   struct Assumed {
     std::string node;
     int gpus = 0;
+    bool channel = false;
   };
   std::map<std::string, Assumed> assumed_;  // by pod UID: binding is under way
   std::set<std::string> landing_;           // pod UIDs: sent by a replica that has died since

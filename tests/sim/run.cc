@@ -6,6 +6,7 @@
 #include <set>
 
 #include "crds/keys.h"
+#include "extender/compute_domain.h"
 #include "extender/owner_layout.h"
 #include "extender/resources.h"
 #include "tests/sim/people.h"
@@ -63,6 +64,7 @@ class Draw {
     trouble.hold_plan = SometimesToo(1, 1.5);
     trouble.scale = SometimesToo(2, 3);
     trouble.serve = SometimesToo(kServe, 2);
+    trouble.compute_domain = SometimesToo(kComputeDomain, 1);
     return trouble;
   }
 
@@ -78,6 +80,8 @@ class Draw {
     if (random_.Below(3) == 0) setting.skew = milliseconds(std::int64_t(random_.Below(20'000)) - 10'000);
     if (random_.Below(3) == 0) setting.drift = milliseconds(std::int64_t(random_.Below(101)) - 50);
     setting.leader_sets = SometimesToo(kServe, 2) > 0;
+    const bool racks = setting.cluster.starts_with("rack");
+    setting.compute_domains = racks && SometimesToo(kComputeDomain, 1) > 0;
     return setting;
   }
 
@@ -94,7 +98,7 @@ class Draw {
     return Sometimes(most, random);
   }
 
-  static constexpr std::uint64_t kServe = 3;
+  static constexpr std::uint64_t kServe = 3, kComputeDomain = 4;
   base::Random random_;
   const std::uint64_t seed_;
 };
@@ -335,11 +339,12 @@ class Life {
     const auto jobs = people_.jobs();
     for (const auto& [name, job] : jobs) people_.DeleteJob(name);
     const auto empty = [&] {
-      return world_.server().All(kube::kPods).empty() && world_.server().All(extender::kGangs).empty();
+      return world_.server().All(kube::kPods).empty() && world_.server().All(extender::kGangs).empty() &&
+             world_.server().All(extender::kComputeDomains).empty();
     };
     if (Until(empty, minutes(5))) return;
     std::string left;
-    for (const auto& resource : {kube::kPods, extender::kGangs}) {
+    for (const auto& resource : {kube::kPods, extender::kGangs, extender::kComputeDomains}) {
       for (const Json& object : world_.server().All(resource)) {
         left += " " + resource.kind + " " + kube::KeyOf(object).ToString();
       }

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "crds/fabric_assembly.h"
 #include "crds/keys.h"
+#include "extender/compute_domain.h"
 #include "extender/owner_kinds.h"
 #include "extender/resources.h"
 #include "topology/synthetic.h"
@@ -75,6 +76,11 @@ World::World(Simulation& simulation, const Setting& setting, const Weather& weat
     if (kind.everywhere) server_.Serve(kind.resource);
   }
   server_.Serve(JobSetKind());
+  if (setting.compute_domains) {
+    server_.Serve(extender::kComputeDomains);
+    server_.Serve(extender::kResourceClaims);
+    domain_driver_ = std::make_unique<DomainDriver>(simulation, server_);
+  }
   if (setting.leader_sets) {
     server_.Serve(LeaderSetKind());
     leader_sets_ = std::make_unique<LeaderSets>(simulation, server_, jobs_, scheduler_name());
@@ -111,6 +117,9 @@ void World::Listen() {
       scheduler_.Kick();
     } else if (resource == extender::kGangs) {
       collector_.Kick();
+    } else if (domain_driver_ && resource == extender::kComputeDomains) {
+      collector_.Kick();
+      domain_driver_->Kick();
     }
   });
   network_.Observe(

@@ -11,6 +11,7 @@
 #include "extender/daemon.h"
 #include "tests/sim/checks.h"
 #include "tests/sim/collector.h"
+#include "tests/sim/domain_driver.h"
 #include "tests/sim/job_controller.h"
 #include "tests/sim/job_sets.h"
 #include "tests/sim/kubelets.h"
@@ -30,6 +31,7 @@ struct Setting {
       false;  // the extenders elect a leader themselves; else each follows the scheduler beside it
   int extenders = 2;
   bool leader_sets = false;            // LeaderWorkerSet is installed
+  bool compute_domains = false;        // NVIDIA's DRA driver is installed; for NVLink domains over nodes
   bool watch_list = true;              // false: an API server from before it
   std::chrono::milliseconds skew{0};   // between the wall clocks of the two
   std::chrono::milliseconds drift{0};  // by so much a second the second one's grows
@@ -71,6 +73,7 @@ class World {
   const std::vector<std::string>& nodes() const { return nodes_; }
   const std::vector<std::string>& fabrics() const { return fabrics_; }  // names of the Fabrics of these nodes
   int gpus_per_node() const { return gpus_per_node_; }
+  bool has_compute_domains() const { return domain_driver_ != nullptr; }
 
   // As the operator makes them: a Fabric that is missing, with nothing declared.
   void MakeFabrics();
@@ -117,7 +120,8 @@ class World {
   PodScheduler scheduler_;
   Collector collector_;
   std::vector<Machine> machines_;
-  std::unique_ptr<LeaderSets> leader_sets_;  // null where it is not installed
+  std::unique_ptr<LeaderSets> leader_sets_;      // null where it is not installed
+  std::unique_ptr<DomainDriver> domain_driver_;  // the same
   std::vector<std::string> nodes_, fabrics_;
   int gpus_per_node_ = 0;
   std::map<const Process*, std::uint64_t> requests_before_;

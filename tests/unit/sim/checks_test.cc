@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "crds/keys.h"
+#include "extender/compute_domain.h"
 #include "extender/resources.h"
 #include "tests/sim/run.h"
 #include "tests/sim/world.h"
@@ -111,6 +112,25 @@ TEST_F(ChecksTest, SeeAPodThatWasToldWhatNoGangSays) {
   Commit("a", 0x0f, 4);
   server_.Put(kube::kPods, PodOf("a", "4,5,6,7", 4));
   EXPECT_THAT(Broken(), testing::ElementsAre("PlanBeforePod"));
+}
+
+TEST_F(ChecksTest, SeeAPodThatIsLetGoBeforeItsComputeDomainIsMade) {
+  server_.Serve(extender::kComputeDomains);
+  Commit("a", 0x0f, 4);
+  Commit("b", 0xf0, 4);
+  const auto with_claim = [](Json pod) {
+    pod["spec"]["resourceClaims"] =
+        Json::array({{{"name", keys::kComputeDomainClaim},
+                      {"resourceClaimTemplateName", extender::ComputeDomainName(pod).value_or("")}}});
+    return pod;
+  };
+  const Json early = with_claim(PodOf("a", "0,1,2,3", 4)), late = with_claim(PodOf("b", "4,5,6,7", 4));
+  server_.Put(extender::kComputeDomains,
+              kube::NewObject(extender::kComputeDomains, {"team", extender::ClaimedComputeDomain(late)}));
+  server_.Put(kube::kPods, late);
+  EXPECT_THAT(Broken(), testing::IsEmpty());
+  server_.Put(kube::kPods, early);
+  EXPECT_THAT(Broken(), testing::ElementsAre("DomainBeforePod"));
 }
 
 TEST_F(ChecksTest, SeeASpecThatChanges) {
