@@ -209,7 +209,7 @@ std::string FaultOf(const GpuReading& gpu) {
   if (gpu.row_remap_pending.value_or(false)) return "a memory row waits to be remapped: reset the GPU";
   if (gpu.fabric.health_summary == kUnhealthy) return "its NVLink fabric is unhealthy: " + FabricFault(gpu);
   // NVLink and the fabric are closed to MIG instances.
-  if (gpu.mig.value_or(false)) return "MIG is on, and a gang needs whole GPUs: nvidia-smi -mig 0";
+  if (gpu.mig.value_or(false)) return std::string(kMigIsOn);
   return {};
 }
 

@@ -140,6 +140,8 @@ void KeepTold(const GpuReading& before, GpuReading& gpu);
 
 // Why this GPU must not be used; empty when there is no evidence against it. A missing answer is none.
 std::string FaultOf(const GpuReading& gpu);
+// The one reason that is somebody's wish and no fault.
+inline constexpr std::string_view kMigIsOn = "MIG is on, and a gang needs whole GPUs: nvidia-smi -mig 0";
 
 // XIDs that end the use of a GPU until somebody resets or replaces it.
 bool IsFatalXid(int xid);

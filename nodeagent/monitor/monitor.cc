@@ -196,6 +196,7 @@ void Monitor::TakeRestored(const crds::NodeTopologyStatus& published) {
   const bool late = restored_ || !links_.ports().empty();
   restored_ = true;
   xids_.Restore(published);
+  gpu_health_.Restore(published);
   if (late && AnyFault(links_.ports())) return;
   if (late) {
     links_ = LinkHealth();
@@ -251,16 +252,19 @@ SightPtr Monitor::PassOver() {
   }
   const States before = StatesOf(links_.ports());
   Sight sight;
+  sight.at = now;
   CounterReadings readings = reader_.Read(ask);
   AddLeafEnds(std::exchange(leaf_news_, {}), readings);
   sight.changes = links_.Look(readings, now, wall);
   sight.ports = links_.ports();
-  if (const auto gpus = std::exchange(unjudged_, std::nullopt))
-    sight.nvlink_changes = nvlinks_.Look(*gpus, now, wall);
+  const auto unjudged = std::exchange(unjudged_, std::nullopt);
+  if (unjudged) sight.nvlink_changes = nvlinks_.Look(*unjudged, now, wall);
   sight.gpus = gpus_;
   sight.seen = *seen_;
   ApplyHealth(sight.ports, &nvlinks_, sight.seen);
   xids_.Apply(sight.gpus, sight.seen);
+  if (unjudged) gpu_health_.Look(sight.seen, now, wall);
+  gpu_health_.Apply(sight.seen);
   if (kernel_ != nullptr) {
     for (const KernelSourceState& state : kernel_->States()) {
       if (state.closed.empty()) continue;

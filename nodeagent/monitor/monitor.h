@@ -15,6 +15,7 @@
 #include "kube/work_queue.h"
 #include "nodeagent/discovery/discovery.h"
 #include "nodeagent/health/counters.h"
+#include "nodeagent/health/gpu_health.h"
 #include "nodeagent/health/health.h"
 #include "nodeagent/health/leaf_end.h"
 #include "nodeagent/health/link_health.h"
@@ -53,6 +54,7 @@ struct Sight {
   std::vector<GpuReading> gpus;       // of the last look
   std::vector<HealthChange> changes;  // of verdicts, since the Sight before
   std::vector<NvlinkChange> nvlink_changes;
+  base::MonotonicTime at{};
 };
 
 using SightPtr = std::shared_ptr<const Sight>;
@@ -126,10 +128,11 @@ class Monitor {
   std::optional<Observation> seen_;
   std::vector<GpuReading> gpus_;
   std::vector<LeafCounts> leaf_news_;    // of the next pass
-  std::optional<GpuReadings> unjudged_;  // of a look whose NVLinks were not judged yet
+  std::optional<GpuReadings> unjudged_;  // of a look whose GPUs and NVLinks were not judged yet
   LinkHealth links_;
   NvlinkHealth nvlinks_;
   XidMemory xids_;
+  GpuHealth gpu_health_;
   bool restored_ = false;
   std::optional<base::MonotonicTime> waiting_since_;
   std::optional<base::MonotonicTime> last_ethtool_;

@@ -159,6 +159,7 @@ class MonitorTest : public testing::Test {
     thread_ = {};
     Downed(0);
     State("4: ACTIVE\n");
+    recorded_.Write("nvml.yaml", nvml_);
   }
 
   // `leaves`: whether they are asked, which makes passes of its own accord.
@@ -226,6 +227,7 @@ class MonitorTest : public testing::Test {
 
   test::RecordedMachine recorded_{"hgx-watched"};
   base::DiskFileTree files_{recorded_.path()};
+  const std::string nvml_ = files_.Read("nvml.yaml").value();
   StubbornGpus gpus_{files_};
   Discovery discovery_{files_, gpus_, RecordedLeaves(files_), Identity{"hgx-watched", {}, {}}, Locality()};
   RecordedEthtool ethtool_{files_};
@@ -421,6 +423,32 @@ TEST_F(MonitorTest, RemembersAnXidThatEndedTheUseOfAGpu) {
   EXPECT_THAT(First()->seen.node.gpus.at(5).unhealthy_reason, HasSubstr("XID 79"));
   EXPECT_FALSE(First()->seen.node.gpus.at(5).healthy);
   EXPECT_EQ(First()->gpus.at(5).last_xid, 79);
+}
+
+TEST_F(MonitorTest, KeepsAGpuAwayThatFailedOneLookUntilSeveralWereGood) {
+  GpuReadings lost = ParseNvmlYaml(nvml_);
+  lost.gpus.at(5).state = GpuState::kLost;
+  Start();
+  ASSERT_TRUE(Comes([&] { return looks_ == 1 && !sights_.empty(); }));
+  const auto healthy = [this] { return sights_.back()->seen.node.gpus.at(5).healthy; };
+  ASSERT_TRUE(Comes(healthy));
+  recorded_.Write("nvml.yaml", FormatNvmlYaml(lost));
+  gpus_.Speak();
+  EXPECT_TRUE(Within(seconds(10), [&] { return !healthy(); })) << "at once";
+  recorded_.Write("nvml.yaml", nvml_);
+  gpus_.Speak();
+  ASSERT_TRUE(Within(seconds(10), [this] {
+    return sights_.back()->seen.node.gpus.at(5).unhealthy_reason.find("no fault since") != std::string::npos;
+  }));
+  const auto look = [this] {
+    const int looks = Looks();
+    clock_.Advance(seconds(60));
+    return Within(seconds(70), [this, looks] { return looks_ > looks; });
+  };
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(look());
+  EXPECT_FALSE(Last()->seen.node.gpus.at(5).healthy) << "not five minutes yet";
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(look());
+  EXPECT_TRUE(Within(seconds(10), healthy));
 }
 
 TEST_F(MonitorTest, WaitsNoLongerForWhatWasPublishedThanItsPatience) {
