@@ -14,13 +14,6 @@ using topology::Nic;
 
 constexpr std::size_t kNamed = 8;  // of several GPUs with one fault; a node has as many
 
-// A GPU as it is published, or as the driver told of it. By its place: the UUID is the driver's to tell, and the
-// bus shows the GPU before the driver does.
-template <class AnyGpu>
-const std::string& KeyOf(const AnyGpu& gpu) {
-  return gpu.pci.empty() ? gpu.uuid : gpu.pci;
-}
-
 template <class AnyGpu>
 std::string NameOf(const AnyGpu& gpu) {
   return fmt::format("GPU {} ({})", gpu.index, gpu.pci);
@@ -43,6 +36,7 @@ std::string_view ReasonOf(Verdict verdict) {
 void Tell(const std::map<std::string, std::vector<std::string>>& by_fault, Severity severity,
           std::string_view reason, std::vector<NodeEvent>& events) {
   for (const auto& [fault, names] : by_fault) {
+    if (names.empty()) continue;
     std::string who;
     for (std::size_t i = 0; i < names.size() && i < kNamed; ++i) who += (i == 0 ? "" : ", ") + names[i];
     if (names.size() > kNamed) who += fmt::format(" and {} more", names.size() - kNamed);
@@ -59,7 +53,7 @@ void NodeEvents::Restore(const topology::Node& published) {
       if (port.leaf_port.known()) leaves_[PortKey(nic, port.number)] = *port.leaf_port;
     }
   }
-  for (const Gpu& gpu : published.gpus) gpus_[KeyOf(gpu)] = gpu;
+  for (const Gpu& gpu : published.gpus) gpus_[GpuKey(gpu)] = gpu;
 }
 
 std::vector<NodeEvent> NodeEvents::Look(const Sight& sight) {
@@ -120,18 +114,31 @@ void NodeEvents::LookAtLeaves(const Sight& sight, std::vector<NodeEvent>& events
   }
 }
 
+template <class AnyGpu>
+void NodeEvents::AddGpu(const AnyGpu& gpu, base::MonotonicTime at, std::vector<std::string>& names) {
+  Told& told = told_[GpuKey(gpu)];
+  if (!told.allowance.Take(at)) {
+    ++told.left_out;
+    return;
+  }
+  const int left_out = std::exchange(told.left_out, 0);
+  names.push_back(NameOf(gpu));
+  if (left_out > 0) names.back() += fmt::format(" [{} more events about it were left out]", left_out);
+}
+
 void NodeEvents::LookAtGpus(const Sight& sight, std::vector<NodeEvent>& events) {
   std::map<std::string, std::vector<std::string>> faulty, sound, gone;
   std::set<std::string> here;
   for (const Gpu& gpu : sight.seen.node.gpus) {
-    here.insert(KeyOf(gpu));
-    const auto [known, fresh] = gpus_.try_emplace(KeyOf(gpu), gpu);
+    here.insert(GpuKey(gpu));
+    const auto [known, fresh] = gpus_.try_emplace(GpuKey(gpu), gpu);
     const bool was_healthy = fresh ? !compares_ || gpu.healthy : known->second.healthy;
+    const bool begins_to_flap = !fresh && Flaps(gpu) && !Flaps(known->second);
     if (!fresh) known->second = gpu;
     // Another fault of a GPU that has one is told by the condition.
-    if (was_healthy && !gpu.healthy && (compares_ || !fresh))
-      faulty[gpu.unhealthy_reason].push_back(NameOf(gpu));
-    if (!was_healthy && gpu.healthy) sound["no evidence against it any more"].push_back(NameOf(gpu));
+    if (begins_to_flap || (was_healthy && !gpu.healthy && (compares_ || !fresh)))
+      AddGpu(gpu, sight.at, faulty[gpu.unhealthy_reason]);
+    if (!was_healthy && gpu.healthy) AddGpu(gpu, sight.at, sound["no evidence against it any more"]);
   }
   // Without the bus nothing is known to be gone.
   const bool seen_all = !sight.seen.gpus_unreadable;
@@ -140,7 +147,7 @@ void NodeEvents::LookAtGpus(const Sight& sight, std::vector<NodeEvent>& events) 
       ++known;
       continue;
     }
-    gone["it is no longer found"].push_back(NameOf(known->second));
+    AddGpu(known->second, sight.at, gone["it is no longer found"]);
     known = gpus_.erase(known);
   }
   Tell(faulty, Severity::kWarning, kGpuUnhealthy, events);
@@ -151,13 +158,18 @@ void NodeEvents::LookAtGpus(const Sight& sight, std::vector<NodeEvent>& events) 
 void NodeEvents::LookAtXids(const Sight& sight, std::vector<NodeEvent>& events) {
   std::map<std::string, std::vector<std::string>> heard;
   for (const GpuReading& gpu : sight.gpus) {
-    const auto [known, fresh] = xids_.try_emplace(KeyOf(gpu), gpu.last_xid);
+    const auto [known, fresh] = xids_.try_emplace(GpuKey(gpu), gpu.last_xid);
     // A new child of the driver has heard of none yet.
     if (gpu.last_xid == 0) continue;
     const bool told = fresh ? !looked_ : known->second == gpu.last_xid;
     known->second = gpu.last_xid;
     if (told) continue;
-    heard[SayXid(gpu.last_xid)].push_back(NameOf(gpu));
+    std::vector<std::string>& names = heard[SayXid(gpu.last_xid)];
+    if (IsFatalXid(gpu.last_xid)) {
+      names.push_back(NameOf(gpu));
+    } else {
+      AddGpu(gpu, sight.at, names);
+    }
   }
   Tell(heard, Severity::kWarning, kGpuXid, events);
 }

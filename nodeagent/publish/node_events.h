@@ -9,6 +9,7 @@
 
 #include "crds/place_labels.h"
 #include "kube/events.h"
+#include "nodeagent/health/gpu_health.h"
 #include "nodeagent/monitor/monitor.h"
 
 namespace heddle::nodeagent {
@@ -34,7 +35,9 @@ inline constexpr std::string_view kNvlinkRecovered = "NvlinkRecovered";
 
 // One event for each transition, from Sight to Sight. What cannot be read is no transition: the last that was known
 // stays the measure. The first Sight is compared with what was published before this agent started, where that was
-// given, else it is only where counting begins. A value. Thread rule: one thread.
+// given, else it is only where counting begins. Of one GPU there are no more events than GpuAllowance says, and the
+// next that may be told says how many were left out; an XID that ends the use of a GPU is always told. A value.
+// Thread rule: one thread.
 class NodeEvents {
  public:
   void Restore(const topology::Node& published);
@@ -48,6 +51,10 @@ class NodeEvents {
   void LookAtGpus(const Sight& sight, std::vector<NodeEvent>& events);
   void LookAtXids(const Sight& sight, std::vector<NodeEvent>& events);
 
+  // Adds its name where there may be one more event about it.
+  template <class AnyGpu>
+  void AddGpu(const AnyGpu& gpu, base::MonotonicTime at, std::vector<std::string>& names);
+
   std::string LeafByLabels(const WatchedPort& watched, const Sight& sight) const;
 
   crds::PlaceLabels labels_;
@@ -55,8 +62,13 @@ class NodeEvents {
   bool looked_ = false;                               // and it is not what was published, which has no XIDs
   std::map<std::string, Verdict> verdicts_;           // by WatchedPort::key; those that are not kUnknown
   std::map<std::string, topology::LeafPort> leaves_;  // by PortKey
-  std::map<std::string, topology::Gpu> gpus_;         // by PCI address, else UUID
+  std::map<std::string, topology::Gpu> gpus_;         // by GpuKey
   std::map<std::string, int> xids_;                   // the same
+  struct Told {
+    GpuAllowance allowance;
+    int left_out = 0;  // since the last that was told
+  };
+  std::map<std::string, Told> told_;  // the same
 };
 
 // The Node, as the kubelet's events name it: its name in place of the uid, by which `kubectl describe node` finds

@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <utility>
+#include <vector>
+
 #include "tests/support/builders.h"
 
 namespace heddle::nodeagent {
@@ -161,6 +165,59 @@ TEST_F(NodeEventsTest, SaysAnXidOnceAndWhetherItEndsTheUseOfTheGpu) {
   EXPECT_THAT(events_.Look(sight), IsEmpty());
   sight.gpus[0].last_xid = 79;
   EXPECT_THAT(events_.Look(sight), IsEmpty());
+}
+
+TEST_F(NodeEventsTest, SaysOnceThatAGpuFlaps) {
+  (void)Look(node_);
+  topology::Gpu& gpu = node_.gpus[3];
+  gpu.healthy = false;
+  gpu.unhealthy_reason = "the driver has lost it";
+  EXPECT_THAT(Reasons(Look(node_)), ElementsAre("GpuUnhealthy"));
+  gpu.unhealthy_reason = "the driver has lost it (no fault since 2027-01-15T08:03:00Z)";
+  EXPECT_THAT(Look(node_), IsEmpty());
+  gpu.unhealthy_reason = "it flaps, 3 failures in 1 h, since 2027-01-15T08:06:00Z, the last: it is lost";
+  const auto events = Look(node_);
+  ASSERT_THAT(Reasons(events), ElementsAre("GpuUnhealthy"));
+  EXPECT_THAT(events[0].note, HasSubstr("it flaps, 3 failures"));
+  gpu.unhealthy_reason = "it flaps, 6 failures in 1 h, since 2027-01-15T08:06:00Z, the last: it is lost";
+  EXPECT_THAT(Look(node_), IsEmpty());
+}
+
+// As where the driver lists it at one look and not at the next.
+TEST_F(NodeEventsTest, LeavesOutWhatOneGpuSaysTooOftenAndCountsIt) {
+  topology::Node seven = node_;
+  seven.gpus.erase(seven.gpus.begin() + 3);
+  Sight there = Seen(node_), gone = Seen(seven);
+  (void)events_.Look(there);
+  std::vector<NodeEvent> told;
+  for (int look = 0; look < 60; ++look) {
+    gone.at += std::chrono::seconds(30);
+    for (NodeEvent& event : events_.Look(gone)) told.push_back(std::move(event));
+    there.at = gone.at;
+    EXPECT_THAT(events_.Look(there), IsEmpty());
+  }
+  ASSERT_EQ(told.size(), 6U + 2U) << "six in a row, and one in each ten of the thirty minutes that are over";
+  EXPECT_EQ(told[5].note, "GPU 3 (0000:03:00.0): it is no longer found");
+  EXPECT_THAT(told[6].note,
+              HasSubstr("GPU 3 (0000:03:00.0) [14 more events about it were left out]: it is no"));
+  there.seen.node.gpus.pop_back();
+  EXPECT_THAT(Reasons(events_.Look(there)), ElementsAre("GpuGone")) << "another GPU has its own";
+}
+
+TEST_F(NodeEventsTest, AlwaysSaysAnXidThatEndsTheUseOfAGpu) {
+  Sight sight = Seen(node_);
+  GpuReading& gpu = sight.gpus.emplace_back();
+  gpu.pci = "0000:03:00.0";
+  gpu.index = 3;
+  (void)events_.Look(sight);
+  std::size_t told = 0;
+  for (int i = 0; i < 20; ++i) {
+    sight.gpus[0].last_xid = i % 2 == 0 ? 31 : 43;  // a program's own fault
+    told += events_.Look(sight).size();
+  }
+  EXPECT_EQ(told, 6U);
+  sight.gpus[0].last_xid = 79;
+  EXPECT_THAT(Reasons(events_.Look(sight)), ElementsAre("GpuXid"));
 }
 
 TEST_F(NodeEventsTest, PassesOnWhatNvlinkSays) {
