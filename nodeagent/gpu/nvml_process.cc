@@ -18,9 +18,11 @@
 #include <cstdint>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "base/null_terminated.h"
 #include "base/poll.h"
+#include "base/process.h"
 #include "formats/printable.h"
 #include "formats/scanner.h"
 #include "nodeagent/gpu/nvml_gpus.h"
@@ -288,6 +290,7 @@ int ServeNvml(const std::string& library) {
                              : fmt::format_to_n(page, kPageSize - 2, "{} of GPU {}", call, gpu);
     *end.out = '\0';
   });
+  bool starting = true;
   for (;;) {
     pollfd asked{kSocket, POLLIN, 0};
     const int count = ::poll(&asked, 1, gpus.listens() ? kListenMs : -1);
@@ -301,6 +304,8 @@ int ServeNvml(const std::string& library) {
     if (count < 0 || ::read(kSocket, &question, 1) != 1) break;
     const std::string text = FormatNvmlYaml(gpus.Read());
     if (!WriteAll(kSocket, fmt::format("{}\n{}", text.size(), text))) break;
+    // What the driver's start took and left free is not needed again.
+    if (std::exchange(starting, false)) base::ReturnFreeMemory();
   }
   return 0;
 }

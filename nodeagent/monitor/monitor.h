@@ -133,6 +133,7 @@ class Monitor {
   NvlinkHealth nvlinks_;
   XidMemory xids_;
   GpuHealth gpu_health_;
+  bool looked_anew_ = false;  // since free memory was given back
   bool restored_ = false;
   std::optional<base::MonotonicTime> waiting_since_;
   std::optional<base::MonotonicTime> last_ethtool_;
