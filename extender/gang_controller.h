@@ -83,7 +83,7 @@ class GangController {
     bool making_room = false;         // for one gang at a time
     base::Status refused = {};        // what the server would not take of a gang, the last of it
     bool again = false;               // something has changed: another walk follows
-    Shared<Snapshot> seen;            // as the last slice began
+    Shared<Snapshot> seen;            // as the last gang was asked
     base::MonotonicTime left_off;     // when it ended
     std::set<std::string> came_free;  // nodes with more room since, of which those ahead were not asked
     // Of the gang that is asked now.
@@ -160,7 +160,8 @@ class GangController {
   base::Status PlanWaiting(const std::stop_token& stop);
   base::Result<bool> PlanSlice(QueuePass& pass, const std::stop_token& stop);  // whether more is left
   void TakeInNewcomers(QueuePass& pass);
-  void NoteWhatCameFree(QueuePass& pass);
+  void NoteWhatCameFree(QueuePass& pass, const Shared<Snapshot>& is);
+  base::Status Commit(const Look& look, PlannedGang plan, const std::stop_token& stop);
   base::Status PlanOne(const GangKey& key, QueuePass& pass, const std::stop_token& stop);
   // `news`: words that are written at once, although the reason is the same.
   base::Status Refuse(const Look& look, const std::string& reason, const std::string& sentence, bool news,

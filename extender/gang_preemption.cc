@@ -177,7 +177,13 @@ base::Status GangController::MakeRoom(const Look& look, QueuePass& pass, std::st
     ASSIGN_OR_RETURN(holdings, Holdings(look, stop));
     std::vector<Holder> holders;
     for (const Holding& one : holdings) holders.push_back(one.holder);
-    choice = ChooseRoom(*look.snapshot, look.members, pass.Closed(), holders, clock_.WallNow());
+    choice = ChooseRoom(*look.snapshot, look.members, pass.kept, holders, clock_.WallNow());
+    // What has come free since may be theirs who are ahead, so it saves nobody from being stopped; but it may be part
+    // of what others were made to leave, and then nobody else is.
+    const std::set<std::string> closed = pass.Closed();
+    if (choice.kind == RoomChoice::Kind::kVictims && closed.size() > pass.kept.size()) {
+      choice = ChooseRoom(*look.snapshot, look.members, closed, holders, clock_.WallNow());
+    }
     if (!choice.sentence.empty()) {
       sentence += "; " + choice.sentence;
       queue_.AddAfter(std::string(kPlanKey), kLookAgain);

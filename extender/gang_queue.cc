@@ -109,8 +109,7 @@ void GangController::TakeInNewcomers(QueuePass& pass) {
 }
 
 // Those ahead found no place without it, and were they passed by now they would not get it in the walk that follows.
-void GangController::NoteWhatCameFree(QueuePass& pass) {
-  const Shared<Snapshot> is = snapshots_.Of(Inputs(std::nullopt));
+void GangController::NoteWhatCameFree(QueuePass& pass, const Shared<Snapshot>& is) {
   const Shared<Snapshot> was = std::exchange(pass.seen, is);
   if (was == nullptr || was == is) return;
   std::set<std::string> nodes = NodesWithMoreRoom(*was, *is);
@@ -148,7 +147,6 @@ base::Result<bool> GangController::PlanSlice(QueuePass& pass, const std::stop_to
       std::clamp<std::chrono::nanoseconds>(start - pass.left_off, kWalkSlice, kLongestSlice);
   bool any = false;
   TakeInNewcomers(pass);
-  NoteWhatCameFree(pass);
   pass.kept.clear();
   pass.waits_ahead = false;
   for (QueuePass::Turn& turn : pass.turns) {
@@ -185,8 +183,26 @@ base::Result<bool> GangController::PlanSlice(QueuePass& pass, const std::stop_to
   return false;
 }
 
+base::Status GangController::Commit(const Look& look, PlannedGang plan, const std::stop_token& stop) {
+  const GangKey& key = look.members.key;
+  for (const std::string& note : look.members.notes) plan.explanation.push_back(note);
+  crds::GangStatus status =
+      PlannedStatus(look.Input(clock_.WallNow()), plan.rows, plan.quality, std::move(plan.explanation));
+  const std::set<std::int32_t> nodes(status.placement->nodes.begin(), status.placement->nodes.end());
+  const std::string where =
+      base::Counted(plan.rows.size(), "pod") + " on " + base::Counted(nodes.size(), "node");
+  TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Planned", where}, stop));
+  waiting_.erase(key);
+  queue_.Add(key.ToString());
+  if (look.members.let_go() == 0) return {};  // the release writes it
+  ASSIGN_OR_RETURN(const Look again, LookAt(key, stop));
+  if (again.gang != nullptr && again.gang->status.placement) TRY(WriteRankFile(again, stop));
+  return {};
+}
+
 base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const std::stop_token& stop) {
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
+  NoteWhatCameFree(pass, look.snapshot);
   if (!std::holds_alternative<NeedsPlan>(Decide(look.Input(clock_.WallNow())))) {
     waiting_.erase(key);
     queue_.Add(key.ToString());
@@ -221,26 +237,18 @@ base::Status GangController::PlanOne(const GangKey& key, QueuePass& pass, const 
       return Refuse(look, volumes->reason, volumes->sentence, false, stop);
     }
   }
-  if (plan != nullptr) {
-    for (const std::string& note : look.members.notes) plan->explanation.push_back(note);
-    crds::GangStatus status = PlannedStatus(input, plan->rows, plan->quality, std::move(plan->explanation));
-    const std::set<std::int32_t> nodes(status.placement->nodes.begin(), status.placement->nodes.end());
-    const std::string where =
-        base::Counted(plan->rows.size(), "pod") + " on " + base::Counted(nodes.size(), "node");
-    TRY(WriteStatus(*look.gang, std::move(status), Note{false, "Planned", where}, stop));
-    waiting_.erase(key);
-    queue_.Add(key.ToString());
-    if (look.members.let_go() == 0) return {};  // the release writes it
-    ASSIGN_OR_RETURN(const Look again, LookAt(key, stop));
-    if (again.gang != nullptr && again.gang->status.placement) TRY(WriteRankFile(again, stop));
-    return {};
-  }
+  if (plan != nullptr) return Commit(look, std::move(*plan), stop);
   const auto waited = input.now - look.gang->created_at.value_or(input.now);
   std::string sentence = WithLeftOut(refusal);
   const std::string holders = Holders(*look.snapshot, key);
   if (blocked && !holders.empty()) sentence += "; " + holders;
   const std::chrono::nanoseconds left = look.gang->spec.wait.value_or(std::chrono::seconds(0)) - waited;
   if (lack.in_the_next) {
+    // What others left for it stays closed to pods until then.
+    const std::shared_ptr<const KeptNodes> published = kept_nodes();
+    for (const auto& [node, priority] : *published) {
+      if (priority == look.members.spec.priority) pass.emptied.emplace(node, priority);
+    }
     // Those behind pass it by as little as if nothing had come free; nobody is stopped for room that is there.
     if (left.count() <= 0 && pass.others_behind) pass.keeps = NodesToKeep(*look.snapshot, look.members);
     return {};

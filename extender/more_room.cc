@@ -7,6 +7,8 @@ namespace {
 
 bool HasMore(const placement::NodeState& was, const placement::NodeState& is) {
   if (!was.unusable.empty() || (is.free_gpus & ~was.free_gpus) != 0) return true;
+  if (is.free_gpus == 0)
+    return false;  // a gang's pod needs one, and pods without GPUs come and go everywhere
   if (is.free_milli_cpu > was.free_milli_cpu || is.free_memory_bytes > was.free_memory_bytes ||
       is.free_pods > was.free_pods) {
     return true;

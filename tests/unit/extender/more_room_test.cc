@@ -44,6 +44,14 @@ TEST(NodesWithMoreRoom, CountWhatIsNoGpuToo) {
   EXPECT_THAT(More(extended, Stage()), IsEmpty());
 }
 
+TEST(NodesWithMoreRoom, AreNotThoseWithoutAnyGpuToGive) {
+  Stage full;
+  full.Bound("holder", kA, 8);
+  Stage with = full;
+  with.Bound("lone", kA, 0);
+  EXPECT_THAT(More(with, full), IsEmpty()) << "pods without GPUs come and go everywhere";
+}
+
 TEST(NodesWithMoreRoom, AreThoseThatCanBeUsedAgain) {
   Stage cordoned;
   cordoned.nodes[0]->cordoned = true;
