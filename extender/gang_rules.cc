@@ -219,7 +219,8 @@ bool IsFree(const GangInput& input, const std::vector<crds::PlacedPod>& rows, co
   const bool ours = std::any_of(rows.begin(), rows.end(), [&wanted](const crds::PlacedPod& row) {
     return row.node == wanted.node && (row.gpus == 0 || wanted.gpus == 0 || (row.gpus & wanted.gpus) != 0);
   });
-  return !ours && !SlotTrouble(input, wanted);
+  return !ours && !SlotTrouble(input, wanted) &&
+         input.snapshot.Conflicts(wanted.node, wanted.gpus, input.members.key).empty();
 }
 
 std::string WhyNotStarted(const Member& member, int rank, const std::string& node) {

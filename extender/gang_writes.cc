@@ -141,6 +141,7 @@ base::Status GangController::Release(const GangKey& key, const std::stop_token& 
   // Another leader may have planned over us since our commit, also for a rank that is let go long after the others: the
   // decision must stand on a consistent read too.
   TRY(cache_.ReadGangs(stop), "check for overlapping plans");
+  Plans plans = PlansThatStand();  // before the look: one that comes to stand later may not be in it
   ASSIGN_OR_RETURN(const Look look, LookAt(key, stop));
   Action action = Decide(look.Input(clock_.WallNow()));
   auto* release = std::get_if<ReleasePods>(&action);
@@ -166,7 +167,7 @@ base::Status GangController::Release(const GangKey& key, const std::stop_token& 
                 .nodes = std::move(nodes),
                 .gang = look.gang->ns + "/" + look.gang->name,
                 .version = look.gang->resource_version,
-                .plans = PlansThatStand(),
+                .plans = std::move(plans),
                 .term = read_in_term_,
                 .until = clock_.Now() + kReleaseStands},
                stop);
@@ -294,9 +295,12 @@ base::Status GangController::Blamed(const Look& look, const std::string& reason,
                                     const std::stop_token& stop) {
   if (!IsForAPerson(error.code)) return base::Fail(std::move(error));
   crds::GangStatus status = look.gang->status;
+  SayPods(look.Input(clock_.WallNow()), status);  // or a rank that is there again would be missed since then
   Blame(status, reason, error.message);
+  const bool told = look.gang->status.reason == reason && look.gang->status.message == status.message;
   if (status != look.gang->status) {
-    TRY(WriteStatus(*look.gang, std::move(status), Note{true, reason, error.message}, stop));
+    TRY(WriteStatus(*look.gang, std::move(status),
+                    told ? std::nullopt : std::optional(Note{true, reason, error.message}), stop));
   }
   // No event tells when it is cleared.
   error.retry_after = std::chrono::seconds(5);

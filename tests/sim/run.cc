@@ -325,7 +325,8 @@ class Life {
         if (standing.finished || (job.groups > 0 && int(standing.run.size()) == pods)) continue;
         has_run = false;
         waits = Words(job, standing);
-        if (standing.reason == "WorldMismatch") people_.ScaleBack(name);
+        // Where a pod is past the gate it is no mistake, and is to be followed.
+        if (standing.reason == "WorldMismatch" && standing.gated == standing.pods) people_.ScaleBack(name);
       }
       all = all && has_run;
       if (has_run && job.groups > 0) served.push_back(name);
