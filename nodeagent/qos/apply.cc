@@ -222,7 +222,8 @@ class Choosing {
       WaitUntil(again, watched);
       return;
     }
-    if (!next_.progress.at) Begin(seen);
+    // A bounce that no look saw makes errors as one that was seen does.
+    if (!next_.progress.at || next_.progress.at->carrier_changes != seen.carrier_changes) Begin(seen);
     // What the write did to the link may be heard of a moment later.
     const bool heard = now_ >= facts_.progress.since + timings_.settle_poll;
     if (!next_.progress.back && heard) next_.progress.back = seen.carrier_changes;

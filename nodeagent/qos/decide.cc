@@ -158,7 +158,8 @@ class Judging {
     const auto writer = facts_.writers.find(drift.setting);
     // Where the policy never was in force the likeliest writer is nobody: the driver's own values.
     const bool evident = writer != facts_.writers.end() && writer->second != "manual";
-    if (writer != facts_.writers.end() && (evident || out_.record.applied)) since.writer = writer->second;
+    const bool was = out_.record.applied && (drift.setting != Setting::kGlobalPause || out_.record.pause_off);
+    if (writer != facts_.writers.end() && (evident || was)) since.writer = writer->second;
     return since;
   }
 
@@ -166,6 +167,11 @@ class Judging {
     std::vector<Setting> drifted;
     for (const crds::PortDrift& drift : out_.report.drift) drifted.push_back(drift.drift.setting);
     return drifted;
+  }
+
+  // Global pause that is on since before any agent read it is nobody's change.
+  bool IsOldPause(const std::vector<Setting>& drifted) const {
+    return !out_.record.pause_off && drifted.size() == 1 && drifted.front() == Setting::kGlobalPause;
   }
 
   // After "by".
@@ -190,6 +196,7 @@ class Judging {
         return;
       }
       record.applied = true;
+      record.pause_off = facts_.reading.have.global_pause == lossless::GlobalPause::kNone;
       Say(LosslessState::kCompliant, WithoutWatchdog());
       return;
     }
@@ -210,7 +217,7 @@ class Judging {
               "the driver cannot set {} ({}), and no port is lossless without; all else is set. Take the "
               "port out of the policy, or use a NIC whose driver can",
               Names(unsettable_), record.unsupported.at(unsettable_.front())));
-    } else if (!record.applied || wish_.on_drift == crds::OnDrift::kRepair) {
+    } else if (!record.applied || IsOldPause(drifted) || wish_.on_drift == crds::OnDrift::kRepair) {
       ToSet(drifted, differ);
     } else {
       Say(LosslessState::kDrifted,
@@ -222,7 +229,8 @@ class Judging {
   void ToSet(const std::vector<Setting>& drifted, const std::string& differ) {
     PortRecord& record = out_.record;
     std::erase_if(record.repairs, [this](base::WallTime time) { return time + kRepairWindow < now_; });
-    if (record.applied && record.repairs.size() >= kMaxRepairs) {
+    const bool repair = record.applied && !IsOldPause(drifted);
+    if (repair && record.repairs.size() >= kMaxRepairs) {
       record.conflict = fmt::format(
           "{} again after {} repairs in {} hours, probably by {}: nothing more is written; stop that "
           "writer, then change the policy or set the port by hand",
@@ -233,7 +241,7 @@ class Judging {
     for (const Setting setting : drifted) {
       if (!record.unsupported.contains(setting)) out_.to_set.push_back(setting);
     }
-    out_.repair = record.applied;
+    out_.repair = repair;
     Say(LosslessState::kPending, differ + ", and is to be set");
   }
 

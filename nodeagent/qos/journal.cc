@@ -181,6 +181,7 @@ Json ToJson(const PortRecord& record) {
   for (const auto& [setting, why] : record.unsupported)
     unsupported[std::string(lossless::SettingName(setting))] = why;
   json["unsupported"] = std::move(unsupported);
+  json["pauseOff"] = record.pause_off;
   if (record.unsettled) json["unsettled"] = ToJson(*record.unsettled);
   return json;
 }
@@ -197,6 +198,8 @@ class Reader {
     record.generation = Get<std::int64_t>(json, "generation");
     record.subject = Get<std::string>(json, "subject");
     record.applied = Get<bool>(json, "applied");
+    if (json.contains("pauseOff"))
+      record.pause_off = Get<bool>(json, "pauseOff");  // or an agent wrote it that had none
     record.failed = Get<std::string>(json, "failed");
     record.conflict = Get<std::string>(json, "conflict");
     record.boot = Get<std::string>(json, "boot");

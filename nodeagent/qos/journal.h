@@ -39,6 +39,7 @@ struct PortRecord {
   std::int64_t generation = 0;          // of the policy
   std::string subject;                  // the NIC and the settings that the rest is about, as a hash
   bool applied = false;                 // it was as wanted once; what differs since is drift
+  bool pause_off = false;               // likewise without global pause, which agents once did not read
   std::string failed;                   // why nothing more is tried; empty = it is
   std::string conflict;                 // the same, because somebody else keeps writing
   std::vector<base::WallTime> repairs;  // whole seconds, the last few

@@ -128,7 +128,7 @@ void QosLoop::Resume(PortRecord record) {
     // The driver has its own settings again: there is nothing to go on with, and nothing to take back.
     ++port.record.crashes;
     unsettled.reset();
-    port.record.applied = false;
+    port.record.applied = port.record.pause_off = false;
     port.record.boot = options_.boot;
     if (port.record.crashes >= kMaxCrashes) {
       port.record.failed = fmt::format(

@@ -162,6 +162,29 @@ TEST_F(QosJudge, APortWithGlobalPauseIsNotLosslessByClass) {
   EXPECT_EQ(Judged().report.state, LosslessState::kCompliant) << "who wants no PFC may want this";
 }
 
+TEST_F(QosJudge, GlobalPauseFromBeforeAnyAgentReadItIsSetAndNobodysChange) {
+  using lossless::GlobalPause;
+  record_ = Judged().record;
+  ASSERT_TRUE(record_.applied);
+  ASSERT_FALSE(record_.pause_off) << "as an agent left it that did not read it";
+  facts_.reading.have.global_pause = GlobalPause::kBoth;
+  facts_.writers[Setting::kGlobalPause] = "manual";
+  Judgement judged = Judged();
+  EXPECT_THAT(judged.to_set, ElementsAre(Setting::kGlobalPause));
+  EXPECT_FALSE(judged.repair);
+  ASSERT_EQ(judged.report.drift.size(), 1U);
+  EXPECT_EQ(judged.report.drift[0].writer, "");
+  // Once it was off, it is like any other setting.
+  facts_.reading.have.global_pause = GlobalPause::kNone;
+  record_ = Judged().record;
+  ASSERT_TRUE(record_.pause_off);
+  facts_.reading.have.global_pause = GlobalPause::kBoth;
+  judged = Judged();
+  EXPECT_EQ(judged.report.state, LosslessState::kDrifted);
+  EXPECT_THAT(judged.to_set, IsEmpty());
+  EXPECT_EQ(judged.report.drift[0].writer, "manual");
+}
+
 TEST_F(QosJudge, WhatIsOnlyReadIsNoDriftThatAnybodyIsToSetBack) {
   facts_.reading.read_only = {{Setting::kCnpDscp, "set it with niccli"}, {Setting::kMtu, "not so"}};
   EXPECT_THAT(Judged().report.gaps, IsEmpty()) << "as wanted";

@@ -31,7 +31,7 @@ class QosJournal : public testing::Test {
     record.policy = "roce";
     record.generation = 7;
     record.subject = "0123456789abcdef";
-    record.applied = true;
+    record.applied = record.pause_off = true;
     record.conflict = "lldpad \"again\"";
     record.boot = "4f0c";
     record.repairs = {base::WallTime{std::chrono::seconds(1'800'000'000)}};
