@@ -14,7 +14,9 @@ std::optional<ShortRoom> FindShortRoom(const PortSettings& port, int priority,
   if (has == kNotSaid || has == 0) return std::nullopt;
   const auto least = LeastXoff(*speed_mbps, *port.cable_metres, *port.mtu + kFrameAround);
   if (!least || has * 100LL >= *least * kUnprovedBelowPercent) return std::nullopt;
-  const bool contradicts = has * 100LL < *least * kContradictsBelowPercent;
+  // How long a cable is somebody wrote, mostly one number for many: only what is too little over any contradicts.
+  const auto shortest = LeastXoff(*speed_mbps, 1, *port.mtu + kFrameAround);
+  const bool contradicts = shortest && has * 100LL < *shortest * kContradictsBelowPercent;
   return ShortRoom{contradicts ? LosslessVerdict::kContradiction : LosslessVerdict::kUnproved, priority, has,
                    *least};
 }

@@ -17,7 +17,8 @@ namespace heddle::lossless {
 // SONiC's own MTU of 9100:
 //   under 80 %, 32 rows: they hold only where the other end stops sooner than IEEE 802.3 lets it, which nobody says of
 //     it; such a cable is unproved;
-//   under 50 %, 2 rows, of one model whose table has those of slower ports: that contradicts.
+//   under 50 %, 2 rows, of one model whose table has those of slower ports. Where it is that little over a cable of a
+//   metre too, it contradicts; else it is unproved, for CABLE_LENGTH is what somebody wrote.
 // Between 80 and 100 % lie what the tables round, and those made before responses were counted by speed.
 inline constexpr int kUnprovedBelowPercent = 80;
 inline constexpr int kContradictsBelowPercent = 50;

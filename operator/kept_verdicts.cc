@@ -419,6 +419,13 @@ void KeptVerdicts::SayFabricPorts(SwitchVerdicts& verdicts) const {
   std::vector<std::set<std::string>> policies_at;
   policies_at.reserve(switches_.size());
   for (const KeptSwitch& one : switches_) policies_at.push_back(one.policies);
+  // With whom a switch hangs together nobody knows while it does not say: it may be with any that has hosts.
+  for (std::size_t at = 0; at < switches_.size(); ++at) {
+    if (known_[at].config != nullptr && known_[at].neighbours != nullptr) continue;
+    for (std::set<std::string>& there : policies_at) {
+      if (!there.empty()) there.insert(switches_[at].policies.begin(), switches_[at].policies.end());
+    }
+  }
   std::vector<switches::FabricPorts> found = switches::FindFabricPorts(verdicts.between, policies_at);
   for (std::size_t at = 0; at < switches_.size(); ++at) {
     if (!renders(switches_[at]) || found[at].empty()) continue;

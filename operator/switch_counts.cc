@@ -156,6 +156,7 @@ void SwitchWatch::AskPorts(Session& session, bool queues) {
   if (!session.sampling)
     ask(kOfPorts, RequestOf(kCountersDatabase, switches::SonicCounterPaths(session.paused)));
   if (!queues) return;
+  session.queues_told = ++session.queues_asked;  // from here on an answer that was asked for before is older
   session.queues_at = NextQueues();
   const bool all = session.every_queue;
   ask(all ? kOfQueues : kOfWatchedQueues,
@@ -226,7 +227,6 @@ void SwitchWatch::Flush(Session& session) {
   }
   counting.trouble.reset();
   if (!session.uncounted.empty()) counting.trouble = session.uncounted.begin()->second;
-  if (session.queues_came) session.queues_told = ++session.queues_asked;
   AskHinted(session, session.window.Add(std::move(sample)));
   Judge(session);
 }
