@@ -28,6 +28,7 @@ std::optional<crds::Gang> QueueRule::NewPlan(const test::ApiRequest& request,
   if (request.plural != "gangs" || request.subresource != "status" || response.status / 100 != 2) return {};
   auto gang = crds::GangFromJson(Json::parse(response.body, nullptr, false));
   if (!gang || !gang->status.placement) return {};
+  uids_[gang->name].insert(gang->uid);
   std::int64_t& last = epochs_[gang->uid];
   if (last == gang->status.placement->epoch) return {};
   last = gang->status.placement->epoch;
@@ -48,7 +49,7 @@ void QueueRule::Requested(const Process& process, const test::ApiRequest& reques
   };
   const Kept kept = ask_(process);
   planned_at_[int(gang->spec.priority)] = simulation_.now();
-  if (kept.empty() || HasBegun(gang->uid)) return;
+  if (kept.empty() || HasBegun(gang->name)) return;
   Suspicion suspicion{.gang = gang->uid, .name = gang->name, .priority = int(gang->spec.priority)};
   for (const crds::PlacedPod& row : crds::ToRows(*gang->status.placement)) {
     const auto keeper = kept.find(row.node);
@@ -96,11 +97,14 @@ std::set<std::string> QueueRule::Waiting(int priority) const {
   return waiting;
 }
 
+// Its pods may have been told by one of that name before it: an owner that is scaled gets another.
 bool QueueRule::HasBegun(const std::string& gang) const {
+  const auto uids = uids_.find(gang);
+  if (uids == uids_.end()) return false;
   bool begun = false;
   server_.Visit(kube::kPods, [&](const Json& pod) {
     begun =
-        begun || (kube::Annotation(pod, crds::keys::kGangUid) == gang &&
+        begun || (uids->second.contains(kube::Annotation(pod, crds::keys::kGangUid).value_or("")) &&
                   kube::ArrayAt(pod, {"spec", "schedulingGates"}).empty() && !kube::DeletionTimestamp(pod));
   });
   return begun;

@@ -45,14 +45,15 @@ class QueueRule {
   std::optional<crds::Gang> NewPlan(const test::ApiRequest& request, const kube::HttpResponse& response);
   void LookAgain(const Process& process, Suspicion suspicion);
   std::set<std::string> Waiting(int priority) const;  // UIDs of gangs without a plan that say why
-  bool HasBegun(const std::string& gang) const;
+  bool HasBegun(const std::string& gang) const;       // by the Gang's name
 
   Simulation& simulation_;
   test::FakeApiServer& server_;
   Checks& checks_;
   const Ask ask_;
-  std::map<std::string, std::int64_t> epochs_;     // of the last plan, by Gang UID
-  std::map<int, base::MonotonicTime> planned_at_;  // the last plan of any gang of that priority
+  std::map<std::string, std::int64_t> epochs_;         // of the last plan, by Gang UID
+  std::map<std::string, std::set<std::string>> uids_;  // of Gangs that had a plan, by their name
+  std::map<int, base::MonotonicTime> planned_at_;      // the last plan of any gang of that priority
   std::uint64_t suspected_ = 0;
 };
 
