@@ -279,7 +279,7 @@ class Life {
   // deleted may still be on its way back.
   void Rest() {
     int restless = 0;
-    for (int look = 0; look < 8 && restless < 3; ++look) {
+    for (int look = 0; look < 30 && restless < 3; ++look) {
       const std::uint64_t before = world_.checks().writes();
       const std::size_t finished = Finished();
       Pass(minutes(2));

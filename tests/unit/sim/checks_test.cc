@@ -190,9 +190,10 @@ TEST_F(ChecksTest, SeeAJobThatFailsOfWhatAnExtenderEvicted) {
 }
 
 // What is judged at rest: a whole run on a world in which something is broken.
-std::vector<std::string> RulesBroken(const std::function<void(World&)>& sabotage) {
+std::vector<std::string> RulesBroken(const std::function<void(World&)>& sabotage,
+                                     const std::vector<std::uint64_t>& seeds = {1, 2, 3}) {
   std::set<std::string> rules;
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : seeds) {
     const Outcome outcome = RunSeed({.seed = seed, .sabotage = sabotage});
     for (const Violation& violation : outcome.violations) rules.insert(violation.rule);
   }
@@ -236,7 +237,9 @@ void TakeBack(World& world) {
 }
 
 TEST(ChecksAtRest, SeeAStatusThatNeverSettles) {
-  EXPECT_THAT(RulesBroken([](World& world) { TakeBack(world); }), testing::Contains("StatusSettles"));
+  // In these a gang runs on while nothing else happens.
+  EXPECT_THAT(RulesBroken([](World& world) { TakeBack(world); }, {4, 5, 6}),
+              testing::Contains("StatusSettles"));
 }
 
 TEST(ChecksAtRest, SeeAProcessThatAsksWithoutEnd) {
