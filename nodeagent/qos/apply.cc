@@ -228,7 +228,7 @@ class Choosing {
     const bool heard = now_ >= facts_.progress.since + timings_.settle_poll;
     if (!next_.progress.back && heard) next_.progress.back = seen.carrier_changes;
     if (next_.progress.back && unsettled->link.carrier && seen.carrier_changes > *next_.progress.back) {
-      if (std::string worse = WorseBy(kCarrierChanges, seen.carrier_changes - *next_.progress.back,
+      if (std::string worse = WorseBy(kCarrierCount, seen.carrier_changes - *next_.progress.back,
                                       unsettled->noise, Times(*unsettled, now_ - facts_.progress.since));
           !worse.empty())
         return Regressed(std::move(worse));

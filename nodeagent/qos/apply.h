@@ -134,7 +134,7 @@ std::string DurationText(std::chrono::nanoseconds time);
 // (link_evidence.h) and by more than twice as fast as before. The carrier's changes are not looked at.
 std::string Worse(const LinkEvidence& calm, const LinkEvidence& now,
                   const std::map<std::string, std::uint64_t>& noise, std::uint64_t times = 1);
-// The same of one counter, or of the carrier (kCarrierChanges).
+// The same of one counter, or of the carrier (kCarrierCount).
 std::string WorseBy(std::string_view counter, std::uint64_t grew,
                     const std::map<std::string, std::uint64_t>& noise, std::uint64_t times);
 // How much each error counter grew; one that was reset grew by what it has.

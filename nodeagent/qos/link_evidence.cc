@@ -95,7 +95,7 @@ bool IsLinkError(std::string_view statistic) {
 }
 
 std::uint64_t ToleratedOf(std::string_view counter) {
-  if (counter == kCarrierChanges) return kToleratedChanges;
+  if (counter == kCarrierCount) return kToleratedChanges;
   const auto aliases = CounterAliases();
   const auto alias = std::find_if(aliases.begin(), aliases.end(), [counter](const CounterAlias& one) {
     return one.name == counter && IsLoss(one.counter);

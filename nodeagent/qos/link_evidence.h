@@ -33,6 +33,6 @@ inline constexpr std::uint64_t kToleratedLosses = 60;
 // Down and up once: an optical link may train twice.
 inline constexpr std::uint64_t kToleratedChanges = 2;
 // As Growth and noise call the carrier's changes.
-inline constexpr std::string_view kCarrierChanges = "carrier_changes";
+inline constexpr std::string_view kCarrierCount = "carrier_changes";
 
 }  // namespace heddle::nodeagent

@@ -86,7 +86,7 @@ bool QosLoop::Begin(Port& port) {
       const LinkEvidence& before = *port.progress.at;
       write.noise = Growth(before, port.link);
       if (port.link.carrier_changes > before.carrier_changes)
-        write.noise[std::string(kCarrierChanges)] = port.link.carrier_changes - before.carrier_changes;
+        write.noise[std::string(kCarrierCount)] = port.link.carrier_changes - before.carrier_changes;
       write.noise_seconds =
           std::chrono::duration_cast<std::chrono::seconds>(clock_.Now() - port.progress.at_time).count();
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "crds/gpu_indexes.h"
+#include "crds/node_topology.h"
 #include "extender/compute_domain.h"
 #include "extender/node_constraints.h"
 #include "extender/pod_facts.h"
@@ -48,6 +49,8 @@ void Checks::Changed(const kube::Resource& resource, const Json& before, const J
     JobChanged(after);
   } else if (resource == extender::kComputeDomains && !after.is_null()) {
     domains_.insert(kube::KeyOf(after).ToString());
+  } else if (resource == extender::kNodeTopologies && !after.is_null()) {
+    TakeGrants(after);
   } else if (resource == kube::kNodes && !after.is_null()) {
     room_[kube::Name(after)] = extender::ReadNode(after).gpus;
   }
@@ -70,6 +73,7 @@ void Checks::PodChanged(const Json& before, const Json& after) {
   }
   const auto known = claims_.find(pod.uid);
   const bool fresh = known == claims_.end();
+  if (!fresh && !claim.bound.empty()) claim.given = known->second.given;
   const bool bound_now = !claim.bound.empty() && (fresh || known->second.bound != claim.bound);
   const bool told_now =
       claim.told && (fresh || !known->second.told || known->second.planned != claim.planned ||
@@ -84,10 +88,27 @@ void Checks::PodChanged(const Json& before, const Json& after) {
     Violate("SpecStays", "the spec of pod " + pod.key.name + " has changed past its gates");
 }
 
+// A kubelet that had given a planned GPU away gives another, and once that is published it is what counts: the planned
+// one is free when the pod that has it goes.
+void Checks::TakeGrants(const Json& object) {
+  const auto topology = crds::NodeTopologyFromJson(object);
+  if (!topology) return;
+  for (auto& [uid, claim] : claims_) {
+    if (claim.bound != topology->name) continue;
+    std::uint32_t given = 0;
+    for (const crds::Grant& grant : topology->status.grants) {
+      if (grant.pod_name != claim.name) continue;
+      for (const auto& gpu : grant.gpus) given |= gpu.index >= 0 && gpu.index < 32 ? 1u << gpu.index : 0u;
+    }
+    if (given != 0) claim.given = given;
+  }
+}
+
 void Checks::CheckAgainst(const std::string& uid, const Claim& mine, bool bound_now, bool told_now) {
   for (const auto& [other_uid, other] : claims_) {
-    if (other_uid == uid || !mine.told || !other.told || (mine.gpus & other.gpus) == 0) continue;
-    const std::string shared = crds::FormatGpuIndexes(mine.gpus & other.gpus & 0xffu);
+    const std::uint32_t theirs = other.given != 0 ? other.given : other.gpus;
+    if (other_uid == uid || !mine.told || !other.told || (mine.gpus & theirs) == 0) continue;
+    const std::string shared = crds::FormatGpuIndexes(mine.gpus & theirs & 0xffu);
     if (bound_now && mine.bound == other.bound && mine.planned == mine.bound &&
         other.planned == other.bound) {
       Violate("NoGpuTwice", fmt::format("pods {} and {} are both on {} with GPU {}", mine.name, other.name,

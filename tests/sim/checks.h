@@ -53,12 +53,14 @@ class Checks {
     std::string name, gang, planned, bound;  // gang = its owner's UID
     std::string plan_of;                     // the UID of the Gang whose plan it was told
     std::uint32_t gpus = 0;                  // by the plan; all bits = the whole node
-    int count = 0;                           // that it asks for
+    std::uint32_t given = 0;  // as the agent published what the kubelet gave it; 0 = it has not
+    int count = 0;            // that it asks for
     bool told = false, live = false;
   };
   void PodChanged(const kube::Json& before, const kube::Json& after);
   void GangChanged(const kube::Json& before, const kube::Json& after);
   void JobChanged(const kube::Json& after);
+  void TakeGrants(const kube::Json& topology);
   void CheckPlan(const kube::Json& pod);
   void CheckDomain(const kube::Json& pod);
   void CheckAgainst(const std::string& uid, const Claim& mine, bool bound_now, bool told_now);

@@ -72,7 +72,7 @@ TEST(QosLinkEvidence, ToleratesWhatASoundLinkMakes) {
   EXPECT_EQ(ToleratedOf("symbol_error"), kToleratedSymbols);
   EXPECT_EQ(ToleratedOf("rx_discards_phy"), kToleratedLosses);
   EXPECT_EQ(ToleratedOf("res_oos_drop_count"), kToleratedLosses) << "as Broadcom calls it";
-  EXPECT_EQ(ToleratedOf(kCarrierChanges), kToleratedChanges);
+  EXPECT_EQ(ToleratedOf(kCarrierCount), kToleratedChanges);
 }
 
 }  // namespace
