@@ -37,11 +37,7 @@ std::unique_ptr<nodeagent::GpuSource> Driver(const nodeagent::Flags& flags, cons
   options.library = flags.nvml;
   options.stop = stop;
   for (char** entry = environ; *entry != nullptr; ++entry) options.environment.emplace_back(*entry);
-  auto driver = std::make_unique<nodeagent::NvmlProcess>(std::move(options));
-  // Of who stays: there is no thread yet but the one that waits for a signal.
-  const bool stays = flags.print ? flags.follow : flags.record_to.empty() && flags.nccl_topo.empty();
-  if (stays && flags.qos.empty()) driver->Fork();
-  return driver;
+  return std::make_unique<nodeagent::NvmlProcess>(std::move(options));
 }
 
 int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::Monitor& monitor,

@@ -16,7 +16,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -112,31 +111,7 @@ std::string NvmlProcess::Spawn(int socket_end, int page) {
   return Failed("starting a process for it");
 }
 
-// All that Spawn gives a program: descriptors, environment, and nothing else that is open.
-std::string NvmlProcess::SpawnFork(int socket_end, int page) {
-  const pid_t child = ::fork();
-  if (child < 0) return Failed("starting a process for it");
-  if (child > 0) {
-    child_ = child;
-    return {};
-  }
-  ::prctl(PR_SET_NAME, "nvml-probe");
-  std::vector<std::string> environment = options_.environment;
-  ::clearenv();
-  for (std::string& entry : environment) ::putenv(entry.data());
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  const bool ready = ::dup2(nothing, 0) == 0 && ::dup2(2, 1) == 1 && ::dup2(socket_end, kSocket) == kSocket &&
-                     ::dup2(page, kPage) == kPage && (news_ < 0 || ::dup2(news_, kNews) == kNews);
-  ::closefrom((news_ >= 0 ? kNews : kPage) + 1);
-  // What the parent has made is the parent's to end.
-  ::_exit(ready ? ServeNvml(options_.library) : 2);
-}
-
-void NvmlProcess::Fork() {
-  (void)Start(By::kFork);
-}
-
-std::string NvmlProcess::Start(By by) {
+std::string NvmlProcess::Start() {
   if (child_ >= 0) return {};
   CloseAll();
   std::array<int, 2> ends{-1, -1};
@@ -150,12 +125,7 @@ std::string NvmlProcess::Start(By by) {
                      : MAP_FAILED;
   page_ = mapped == MAP_FAILED ? nullptr : static_cast<char*>(mapped);
   const bool ready = theirs >= 0 && timer_ >= 0 && page_ != nullptr;
-  std::string why;
-  if (!ready) {
-    why = Failed("memfd_create, mmap or timerfd_create");
-  } else {
-    why = by == By::kFork ? SpawnFork(theirs, page) : Spawn(theirs, page);
-  }
+  std::string why = ready ? Spawn(theirs, page) : Failed("memfd_create, mmap or timerfd_create");
   Close(theirs);
   Close(page);
   // Where a kernel or a container's filter refuses it, an ended child is waited for `grace` long.

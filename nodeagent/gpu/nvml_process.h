@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -48,23 +47,15 @@ class NvmlProcess final : public GpuSource {
  public:
   explicit NvmlProcess(NvmlProcessOptions options);
   ~NvmlProcess() override;
-  // Starts the first child now, as a fork of this process in place of `program`: so it shares the pages that the loader
-  // and the libraries wrote as they started, 1.9 MB that a program pays for anew. Once, before the first Read and
-  // before any thread that may hold a lock; the child then ends with the thread that called this. Where it fails, Read
-  // starts one as ever, and so it does after a child that was ended.
-  void Fork();
   GpuReadings Read() override;
   int news() const override { return news_; }
 
   pid_t child() const { return child_; }  // -1 = none
 
  private:
-  // How a child comes to be: by `program`, or as a fork.
-  enum class By : std::uint8_t { kProgram, kFork };
   // Empty when a child is there to be asked, else why not.
-  std::string Start(By by = By::kProgram);
+  std::string Start();
   std::string Spawn(int socket_end, int page);
-  std::string SpawnFork(int socket_end, int page);
   // Asks, unless a question is open. False where the child is gone.
   bool Ask();
   // The text of an answer, or empty and why there is none.

@@ -69,29 +69,6 @@ TEST(NvmlProcess, KeepsOneChildFromLookToLookAndTakesItAlong) {
   EXPECT_FALSE(Exists(child));
 }
 
-TEST(NvmlProcess, AsksAForkOfItselfUntilThatIsGoneAndThenAProgram) {
-  const test::NvmlBed bed("hgx-h100");
-  NvmlProcessOptions options = Options(bed);
-  options.program = "/nowhere/heddle-nodeagent";
-  pid_t child = -1;
-  {
-    NvmlProcess driver(options);
-    driver.Fork();
-    child = driver.child();
-    ASSERT_GT(child, 0);
-    const GpuReadings readings = driver.Read();
-    EXPECT_EQ(readings.gpus, ParseNvmlYaml(bed.recorded()).gpus);
-    EXPECT_THAT(readings.problems, IsEmpty());
-    EXPECT_EQ(driver.child(), child);
-  }
-  EXPECT_FALSE(Exists(child)) << "it goes with its parent";
-  NvmlProcess driver(options);
-  driver.Fork();
-  ASSERT_EQ(::kill(driver.child(), SIGKILL), 0);
-  (void)driver.Read();
-  EXPECT_THAT(driver.Read().problems, ElementsAre(HasSubstr("starting a process for it failed")));
-}
-
 TEST(NvmlProcess, NamesTheCallThatHangsAndComesBackWhenTheDriverDoes) {
   const test::NvmlBed bed("hgx-h100");
   NvmlProcessOptions options = Options(bed);
