@@ -83,8 +83,8 @@ int Publish(const nodeagent::Flags& flags, const std::string& node, nodeagent::M
 }  // namespace
 
 int main(int argc, char** argv) {
-  base::
-      ShareMemoryArenas();  // else each of its twenty threads may have one, on a machine with a hundred processors
+  // Else each of its twenty threads may have one, on a machine with a hundred processors.
+  base::ShareMemoryArenas();
   base::StopSignals signals;
   nodeagent::Flags flags;
   CLI::App app(nodeagent::kAbout, "heddle-nodeagent");

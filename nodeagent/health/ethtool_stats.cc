@@ -2,11 +2,6 @@
 
 #include <fmt/format.h>
 #include <linux/ethtool.h>
-#include <linux/if.h>
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -33,29 +28,11 @@ base::Error FromErrno(int error, const std::string& netdev, std::string_view wha
                      fmt::format("ethtool {} of {}: {}", what, netdev, std::strerror(error)), std::nullopt};
 }
 
-// False: no interface has so long a name.
-bool Name(const std::string& netdev, ifreq& request) {
-  if (netdev.size() >= sizeof request.ifr_name) return false;
-  std::copy(netdev.begin(), netdev.end(), std::begin(request.ifr_name));
-  return true;
-}
-
-// Which interface has that name now: another one gets another number, whatever it is called.
-base::Result<int> IndexOf(int socket, const std::string& netdev) {
-  ifreq request{};
-  const int error = !Name(netdev, request)                         ? ENODEV
-                    : ::ioctl(socket, SIOCGIFINDEX, &request) != 0 ? errno
-                                                                   : 0;
+base::Result<int> IndexOf(EthtoolSocket& socket, const std::string& netdev) {
+  int index = 0;
+  const int error = socket.IndexOf(netdev, index);
   if (error != 0) return base::Fail(FromErrno(error, netdev, "statistics"));
-  return request.ifr_ifindex;
-}
-
-// One ioctl on a buffer that begins with an ethtool command. 0, or errno.
-int Ask(int socket, const std::string& netdev, void* command) {
-  ifreq request{};
-  if (!Name(netdev, request)) return ENODEV;
-  request.ifr_data = static_cast<char*>(command);
-  return ::ioctl(socket, SIOCETHTOOL, &request) == 0 ? 0 : errno;
+  return index;
 }
 
 // The kernel's structures end in an array of no fixed length; what they are laid over is aligned for them.
@@ -64,12 +41,12 @@ std::vector<std::uint64_t> BufferFor(std::size_t bytes_behind) {
   return std::vector<std::uint64_t>((sizeof(Header) + bytes_behind) / sizeof(std::uint64_t) + 1);
 }
 
-base::Result<std::size_t> CountOf(int socket, const std::string& netdev) {
+base::Result<std::size_t> CountOf(EthtoolSocket& socket, const std::string& netdev) {
   auto buffer = BufferFor<ethtool_sset_info>(sizeof(std::uint32_t));
   auto* info = reinterpret_cast<ethtool_sset_info*>(buffer.data());
   info->cmd = ETHTOOL_GSSET_INFO;
   info->sset_mask = std::uint64_t(1) << ETH_SS_STATS;
-  if (const int error = Ask(socket, netdev, info); error != 0)
+  if (const int error = socket.Ask(netdev, info); error != 0)
     return base::Fail(FromErrno(error, netdev, "statistics"));
   if (info->sset_mask == 0) return std::size_t(0);
   std::uint32_t count = 0;
@@ -77,13 +54,14 @@ base::Result<std::size_t> CountOf(int socket, const std::string& netdev) {
   return std::min<std::size_t>(count, kMaxStats);
 }
 
-base::Result<std::vector<std::string>> NamesOf(int socket, const std::string& netdev, std::size_t count) {
+base::Result<std::vector<std::string>> NamesOf(EthtoolSocket& socket, const std::string& netdev,
+                                               std::size_t count) {
   auto buffer = BufferFor<ethtool_gstrings>(count * ETH_GSTRING_LEN);
   auto* strings = reinterpret_cast<ethtool_gstrings*>(buffer.data());
   strings->cmd = ETHTOOL_GSTRINGS;
   strings->string_set = ETH_SS_STATS;
   strings->len = std::uint32_t(count);
-  if (const int error = Ask(socket, netdev, strings); error != 0)
+  if (const int error = socket.Ask(netdev, strings); error != 0)
     return base::Fail(FromErrno(error, netdev, "names of statistics"));
   const char* text = reinterpret_cast<const char*>(buffer.data()) + sizeof(ethtool_gstrings);
   std::vector<std::string> names;
@@ -94,13 +72,8 @@ base::Result<std::vector<std::string>> NamesOf(int socket, const std::string& ne
 
 }  // namespace
 
-LiveEthtool::~LiveEthtool() {
-  if (socket_ >= 0) ::close(socket_);
-}
-
 base::Result<EthtoolStats> LiveEthtool::Read(const std::string& netdev) {
-  if (socket_ < 0) socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket_ < 0) return base::Fail(FromErrno(errno, netdev, "socket"));
+  if (const int error = socket_.Open(); error != 0) return base::Fail(FromErrno(error, netdev, "socket"));
   const auto index = IndexOf(socket_, netdev);
   const auto count = index ? CountOf(socket_, netdev) : base::Result<std::size_t>(base::Fail(index.error()));
   if (!count) {
@@ -124,7 +97,7 @@ base::Result<EthtoolStats> LiveEthtool::Read(const std::string& netdev) {
   auto* stats = reinterpret_cast<ethtool_stats*>(buffer.data());
   stats->cmd = ETHTOOL_GSTATS;
   stats->n_stats = std::uint32_t(*count);
-  if (const int error = Ask(socket_, netdev, stats); error != 0) {
+  if (const int error = socket_.Ask(netdev, stats); error != 0) {
     known_.erase(netdev);
     return base::Fail(FromErrno(error, netdev, "statistics"));
   }

@@ -9,6 +9,7 @@
 
 #include "base/file_tree.h"
 #include "base/result.h"
+#include "nodeagent/health/ethtool_socket.h"
 
 namespace heddle::nodeagent {
 
@@ -36,10 +37,6 @@ class EthtoolSource {
 // few minutes: where one priority gives PFC to another, the number stays and a name changes.
 class LiveEthtool final : public EthtoolSource {
  public:
-  LiveEthtool() = default;
-  LiveEthtool(const LiveEthtool&) = delete;
-  LiveEthtool& operator=(const LiveEthtool&) = delete;
-  ~LiveEthtool() override;
   [[nodiscard]] base::Result<EthtoolStats> Read(const std::string& netdev) override;
 
  private:
@@ -48,7 +45,7 @@ class LiveEthtool final : public EthtoolSource {
     int reads = 0;      // since the names were asked for
     std::shared_ptr<const std::vector<std::string>> names;
   };
-  int socket_ = -1;
+  EthtoolSocket socket_;
   std::map<std::string, Known> known_;
 };
 

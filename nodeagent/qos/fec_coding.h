@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "lossless/cable_compare.h"
+#include "nodeagent/health/ethtool_socket.h"
 
 namespace heddle::nodeagent {
 
@@ -23,12 +24,10 @@ class FecCoding {
 // By SIOCETHTOOL, ETHTOOL_GFECPARAM: of what it says only the active coding, not what is configured. Needs no rights.
 class EthtoolFec final : public FecCoding {
  public:
-  EthtoolFec() = default;
-  ~EthtoolFec() override;
   std::optional<lossless::Fec> Read(const std::string& netdev) override;
 
  private:
-  int socket_ = -1;
+  EthtoolSocket socket_;
 };
 
 // Of the kernel's bits of an active coding (linux/ethtool.h, enum ethtool_fec_config_bits): one of OFF, RS and BASER.

@@ -1,15 +1,7 @@
 #include "nodeagent/qos/global_pause.h"
 
 #include <linux/ethtool.h>
-#include <linux/if.h>
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <iterator>
 #include <string_view>
 
 #include "nodeagent/qos/netlink_exchange.h"
@@ -21,22 +13,12 @@ using lossless::GlobalPause;
 
 constexpr std::string_view kWhat = "global pause";
 
-base::Status Ask(int& socket, const std::string& netdev, ethtool_pauseparam& pause) {
-  if (socket < 0) socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return base::Fail(KernelError(errno, kWhat, netdev));
-  ifreq request{};
-  if (netdev.size() >= sizeof request.ifr_name) return base::Fail(KernelError(ENODEV, kWhat, netdev));
-  std::copy(netdev.begin(), netdev.end(), std::begin(request.ifr_name));
-  request.ifr_data = reinterpret_cast<char*>(&pause);
-  if (::ioctl(socket, SIOCETHTOOL, &request) != 0) return base::Fail(KernelError(errno, kWhat, netdev));
-  return {};
+base::Status Ask(EthtoolSocket& socket, const std::string& netdev, ethtool_pauseparam& pause) {
+  const int error = socket.Ask(netdev, &pause);
+  return error == 0 ? base::Status() : base::Fail(KernelError(error, kWhat, netdev));
 }
 
 }  // namespace
-
-EthtoolPause::~EthtoolPause() {
-  if (socket_ >= 0) ::close(socket_);
-}
 
 base::Result<GlobalPause> EthtoolPause::Read(const std::string& netdev) {
   ethtool_pauseparam pause{};

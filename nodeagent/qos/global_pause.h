@@ -4,6 +4,7 @@
 
 #include "base/result.h"
 #include "lossless/port_settings.h"
+#include "nodeagent/health/ethtool_socket.h"
 
 namespace heddle::nodeagent {
 
@@ -24,13 +25,11 @@ class GlobalPauseDevice {
 // other value there (mlx5 en_ethtool.c, ice_ethtool.c). Reading needs no rights, writing CAP_NET_ADMIN.
 class EthtoolPause final : public GlobalPauseDevice {
  public:
-  EthtoolPause() = default;
-  ~EthtoolPause() override;
   [[nodiscard]] base::Result<lossless::GlobalPause> Read(const std::string& netdev) override;
   [[nodiscard]] base::Status Write(const std::string& netdev, lossless::GlobalPause pause) override;
 
  private:
-  int socket_ = -1;
+  EthtoolSocket socket_;
 };
 
 }  // namespace heddle::nodeagent

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "nodeagent/health/ethtool_socket.h"
 
 namespace heddle::nodeagent {
 
@@ -21,14 +22,12 @@ class PfcWatchdog {
 // By SIOCETHTOOL: ethtool's netlink has no tunables of this kind. Reading needs no rights, writing CAP_NET_ADMIN.
 class EthtoolWatchdog final : public PfcWatchdog {
  public:
-  EthtoolWatchdog() = default;
-  ~EthtoolWatchdog() override;
   [[nodiscard]] base::Result<int> Read(const std::string& netdev) override;
   [[nodiscard]] base::Status Write(const std::string& netdev, int milliseconds) override;
 
  private:
   [[nodiscard]] base::Status Ask(const std::string& netdev, unsigned command, std::uint16_t& value);
-  int socket_ = -1;
+  EthtoolSocket socket_;
 };
 
 }  // namespace heddle::nodeagent
