@@ -360,7 +360,7 @@ void ClusterCache::TopologyChanged(FreshView& view, const kube::ObjectKey& key, 
   CapacityMayChange(old, current);
 }
 
-std::vector<kube::ObjectPtr> ClusterCache::PodsOf(const GangKey& key) const {
+ReadPods ClusterCache::PodsOf(const GangKey& key) {
   std::set<kube::ObjectKey> names;
   {
     const std::lock_guard lock(mutex_);
@@ -368,10 +368,16 @@ std::vector<kube::ObjectPtr> ClusterCache::PodsOf(const GangKey& key) const {
       for (const auto& [_, name] : found->second) names.insert(name);
     }
   }
-  std::vector<kube::ObjectPtr> pods;
+  std::vector<kube::ObjectPtr> named;
   for (const kube::ObjectKey& name : names) {
-    kube::ObjectPtr pod = pod_view_.Get(name);
-    if (pod != nullptr && MembershipOf(*pod).key == key) pods.push_back(std::move(pod));
+    if (kube::ObjectPtr pod = pod_view_.Get(name)) named.push_back(std::move(pod));
+  }
+  const std::vector<Shared<PodFacts>> facts = parsed_pods_.Some(named);
+  ReadPods pods;
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    if (facts[i]->gang != key) continue;
+    pods.objects.push_back(std::move(named[i]));
+    pods.facts.push_back(facts[i]);
   }
   return pods;
 }

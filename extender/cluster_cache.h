@@ -55,7 +55,7 @@ class ClusterCache {
   // Reads again what the reflectors have not settled in half a minute.
   void SettleOverdue(const std::stop_token& stop);
 
-  std::vector<kube::ObjectPtr> PodsOf(const GangKey& key) const;
+  ReadPods PodsOf(const GangKey& key);
   std::shared_ptr<const crds::Gang> GangOf(const GangKey& key);
   // The Job, JobSet …; null when a read of the server says that there is none, and for kinds that make no gangs.
   // Without a UID, whichever has the name.

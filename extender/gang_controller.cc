@@ -38,7 +38,7 @@ GangController::GangController(kube::Client& client, base::Clock& clock, base::R
       cache_(client, clock, random.Fork(),
              {.gang_changed =
                   [this](const GangKey& key) {
-                    queue_.Add(key.ToString());
+                    queue_.AddAfter(key.ToString(), look_rest_.Wait(key, clock_.Now()));
                     queue_.AddAfter(std::string(kCountKey), kCountPeriod);
                   },
               .passed_the_gate = [this](const kube::ObjectPtr& pod) { WarnUngated(*pod); },
@@ -246,7 +246,7 @@ base::Result<GangController::Look> GangController::LookAt(const GangKey& key, co
   const auto pods = cache_.PodsOf(key);
   crds::GangOwner owner;
   if (look.gang != nullptr) owner = look.gang->spec.owner;
-  if (!pods.empty()) owner = MembershipOf(*pods.front()).owner;
+  if (!pods.empty()) owner = MembershipOf(*pods.objects.front()).owner;
   if (!owner.kind.empty()) {
     ASSIGN_OR_RETURN(const kube::ObjectPtr object, OwnerOf(key, owner, stop), "read the owner");
     look.members = ReadMembers(key, object.get(), pods, options_.mode,
@@ -308,7 +308,9 @@ void GangController::NoteLapsed(const GangKey& key, const Look& look) {
 
 base::Status GangController::Reconcile(const GangKey& key, const std::stop_token& stop) {
   if (auto left = LeftToRelease(key)) return LetGo(key, *std::move(left), stop);
+  const base::MonotonicTime started = clock_.Now();
   ASSIGN_OR_RETURN(Look look, LookAt(key, stop));
+  look_rest_.Took(key, started, clock_.Now());
   if (look.gang == nullptr) counted_at_.erase(key);
   if (look.gang == nullptr || HoldsSlots(*look.gang)) troubles_.erase(key);
   const auto lapsed_before = lapsed_;

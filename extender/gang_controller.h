@@ -15,6 +15,7 @@
 
 #include "extender/cluster_cache.h"
 #include "extender/gang_decision.h"
+#include "extender/look_rest.h"
 #include "extender/metrics.h"
 #include "extender/planning.h"
 #include "extender/preempting.h"
@@ -205,6 +206,7 @@ class GangController {
   Metrics& metrics_;
   const ControllerOptions options_;
   kube::WorkQueue queue_;
+  LookRest look_rest_;
   kube::EventRecorder events_;
   ClusterCache cache_;
   // The worker's: it leads, and has read what others wrote before. Leadership that was lost and won again within one

@@ -297,11 +297,11 @@ void SetSurplusAside(GangMembers& members, const OwnerLayout& layout, std::vecto
   });
 }
 
-void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner,
-             const std::vector<PodPtr>& pods) {
+void SeatAll(GangMembers& members, const OwnerLayout& layout, const kube::Json* owner, const ReadPods& pods) {
   std::vector<Member> live;
-  for (const PodPtr& pod : pods) {
-    Member member{ReadPod(*pod), pod};
+  for (std::size_t i = 0; i < pods.objects.size(); ++i) {
+    const PodPtr& pod = pods.objects[i];
+    Member member{*pods.facts[i], pod};
     if (member.facts.live()) {
       live.push_back(std::move(member));
       continue;
@@ -371,12 +371,12 @@ bool GangMembers::Preempts() const {
                      [](const auto& rank) { return !rank || rank->facts.preempts; });
 }
 
-GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const std::vector<PodPtr>& pods,
-                        Mode mode, const crds::GangSpec* before) {
+GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const ReadPods& pods, Mode mode,
+                        const crds::GangSpec* before) {
   GangMembers members;
   members.key = key;
   OwnerLayout layout;
-  ReadOwner(members, layout, owner, pods);
+  ReadOwner(members, layout, owner, pods.objects);
   SeatAll(members, layout, owner, pods);
   if (members.owner_state == OwnerState::kScaledDown && (members.seen() > 0 || !members.unranked.empty())) {
     members.owner_state = OwnerState::kActive;  // a rolling update has more groups for a while

@@ -75,8 +75,7 @@ struct GangMembers {
 // `before` is what its present Gang says, null where there is none: a number that does not multiply is a mistake in
 // what never started, and the size that an owner was scaled to in what did.
 // Requires: at least one pod, or an owner.
-GangMembers ReadMembers(const GangKey& key, const kube::Json* owner,
-                        const std::vector<std::shared_ptr<const kube::Json>>& pods, Mode mode = Mode::kPlace,
-                        const crds::GangSpec* before = nullptr);
+GangMembers ReadMembers(const GangKey& key, const kube::Json* owner, const ReadPods& pods,
+                        Mode mode = Mode::kPlace, const crds::GangSpec* before = nullptr);
 
 }  // namespace heddle::extender

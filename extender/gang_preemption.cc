@@ -88,13 +88,12 @@ base::Result<GangController::Holding> GangController::HoldingOf(const Look& look
   const auto pods = cache_.PodsOf(key);
   ASSIGN_OR_RETURN(const OwnerChain chain, cache_.ChainOf(key, gang->spec.owner, stop),
                    "read who owns a gang");
-  holder.why_not = HowToYield(chain, pods).why_not;
-  for (const kube::ObjectPtr& pod : pods) {
-    const PodFacts facts = ReadPod(*pod);
-    if (!facts.live() || !facts.started) continue;
-    holder.unsafe_since = std::min(holder.unsafe_since.value_or(*facts.started), *facts.started);
+  holder.why_not = HowToYield(chain, pods.objects).why_not;
+  for (const auto& pod : pods.facts) {
+    if (!pod->live() || !pod->started) continue;
+    holder.unsafe_since = std::min(holder.unsafe_since.value_or(*pod->started), *pod->started);
   }
-  const auto checkpoint = CheckpointOf(chain, pods, now);
+  const auto checkpoint = CheckpointOf(chain, pods.objects, now);
   if (checkpoint && holder.unsafe_since) holder.unsafe_since = std::max(*holder.unsafe_since, *checkpoint);
   return holding;
 }
@@ -264,10 +263,8 @@ base::Status GangController::YieldAll(const std::stop_token& stop) {
 base::Status GangController::YieldOne(const crds::Gang& gang, const std::stop_token& stop) {
   const GangKey key = KeyOfGang(gang);
   const auto pods = cache_.PodsOf(key);
-  const bool past = std::any_of(pods.begin(), pods.end(), [](const kube::ObjectPtr& pod) {
-    const PodFacts facts = ReadPod(*pod);
-    return facts.live() && !facts.gated;
-  });
+  const bool past = std::any_of(pods.facts.begin(), pods.facts.end(),
+                                [](const auto& pod) { return pod->live() && !pod->gated; });
   if (!past) {
     queue_.Add(key.ToString());  // nobody has to be stopped: it is planned anew
     return {};
@@ -289,7 +286,7 @@ base::Status GangController::YieldOne(const crds::Gang& gang, const std::stop_to
   if (!Needed(gang, cache_.Gangs())) {
     return Spare(gang, "NotNeeded", "the room is not needed any more", stop);
   }
-  const Yield yield = HowToYield(chain, pods);
+  const Yield yield = HowToYield(chain, pods.objects);
   if (yield.by == Yield::By::kSuspension) return Suspend(gang, *yield.owner, stop);
   if (yield.by == Yield::By::kEviction) return Evict(gang, stop);
   return Spare(gang, "CannotYield", yield.why_not, stop);
@@ -330,11 +327,11 @@ base::Status GangController::Suspend(const crds::Gang& gang, const kube::Json& o
 }
 
 base::Status GangController::Evict(const crds::Gang& gang, const std::stop_token& stop) {
-  for (const kube::ObjectPtr& pod : cache_.PodsOf(KeyOfGang(gang))) {
+  const ReadPods pods = cache_.PodsOf(KeyOfGang(gang));
+  for (std::size_t i = 0; i < pods.objects.size(); ++i) {
     if (!may_write() || stop.stop_requested()) return {};
-    const PodFacts facts = ReadPod(*pod);
-    if (!facts.live() || facts.gated) continue;
-    const base::Status evicted = EvictPod(*pod, stop);
+    if (!pods.facts[i]->live() || pods.facts[i]->gated) continue;
+    const base::Status evicted = EvictPod(*pods.objects[i], stop);
     if (!evicted && evicted.error().code == Code::kThrottled) {
       queue_.AddAfter(std::string(kYieldKey), kBudgetPeriod);
       return {};
@@ -388,7 +385,7 @@ base::Result<std::string> GangController::Restart(const Look& look, crds::GangSt
   const GangKey key = KeyOfGang(gang);
   ASSIGN_OR_RETURN(const OwnerChain chain, cache_.ChainOf(key, gang.spec.owner, stop),
                    "read who owns a gang");
-  const Yield yield = HowToYield(chain, cache_.PodsOf(key));
+  const Yield yield = HowToYield(chain, cache_.PodsOf(key).objects);
   if (!yield.why_not.empty()) return asked + yield.why_not;
   if (yield.by != Yield::By::kSuspension)
     return asked + "its owner has no switch that stops all of it without a failure";

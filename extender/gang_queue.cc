@@ -95,10 +95,8 @@ void GangController::TakeInNewcomers(QueuePass& pass) {
       continue;
     }
     const auto pods = cache_.PodsOf(key);
-    const bool begun = std::any_of(pods.begin(), pods.end(), [](const kube::ObjectPtr& pod) {
-      const PodFacts facts = ReadPod(*pod);
-      return facts.live() && !facts.gated;
-    });
+    const bool begun = std::any_of(pods.facts.begin(), pods.facts.end(),
+                                   [](const auto& pod) { return pod->live() && !pod->gated; });
     const Place place(!begun, -std::int64_t(gang->second->spec.priority),
                       gang->second->created_at.value_or(base::WallTime::max()), key);
     pass.turns.push_back({.place = place});

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -29,7 +30,8 @@ class Parsed {
     values.reserve(objects.size());
     auto before = readings_.begin();
     for (const kube::ObjectPtr& object : objects) {
-      if (before != readings_.end() && before->object != object) before = SkipTo(before, kube::KeyOf(*object));
+      if (before != readings_.end() && before->object != object)
+        before = SkipTo(before, kube::KeyOf(*object));
       if (before != readings_.end() && before->object == object) {
         readings.push_back(std::move(*before++));
       } else {
@@ -41,12 +43,35 @@ class Parsed {
     return values;
   }
 
+  // What was read of these when All was last called, null where it cannot be read; of what has changed since, read anew
+  // and not kept. Forgets nothing. Requires: the objects in the order of their keys.
+  std::vector<std::shared_ptr<const T>> Some(const std::vector<kube::ObjectPtr>& objects) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<const T>> values;
+    values.reserve(objects.size());
+    auto before = readings_.begin();
+    for (const kube::ObjectPtr& object : objects) {
+      // Mostly they stand side by side.
+      if (before == readings_.end() || before->object != object) before = Find(before, kube::KeyOf(*object));
+      const bool known = before != readings_.end() && before->object == object;
+      values.push_back(known ? before->value : read_(*object));
+      if (known) ++before;
+    }
+    return values;
+  }
+
  private:
   struct Reading {
     kube::ObjectPtr object;  // held, so that its address stays its own
     std::shared_ptr<const T> value;
   };
   using At = typename std::vector<Reading>::iterator;
+  At Find(At from, const kube::ObjectKey& key) {
+    return std::lower_bound(from, readings_.end(), key,
+                            [](const Reading& reading, const kube::ObjectKey& other) {
+                              return kube::KeyOf(*reading.object) < other;
+                            });
+  }
   At SkipTo(At from, const kube::ObjectKey& key) {
     while (from != readings_.end() && kube::KeyOf(*from->object) < key) ++from;
     return from;

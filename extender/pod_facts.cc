@@ -236,6 +236,11 @@ PodFacts ReadPod(const kube::Json& pod) {
   return facts;
 }
 
+ReadPods::ReadPods(std::vector<std::shared_ptr<const kube::Json>> pods) : objects(std::move(pods)) {
+  facts.reserve(objects.size());
+  for (const auto& pod : objects) facts.push_back(std::make_shared<const PodFacts>(ReadPod(*pod)));
+}
+
 bool IsGangPod(const kube::Json& pod, Mode mode) {
   if (mode == Mode::kPlace) return HasOurGate(pod) || kube::Annotation(pod, keys::kGangUid).has_value();
   if (!AsksForGpus(pod)) return false;

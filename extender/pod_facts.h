@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,6 +64,17 @@ struct PodFacts {
   bool occupies() const { return !node.empty() && !finished; }
 };
 PodFacts ReadPod(const kube::Json& pod);
+
+// Pods and what was read of each, in the same order: a gang is looked at with each of its pods that changes, and to read
+// all of its thousands again each time takes longer than everything else.
+struct ReadPods {
+  std::vector<std::shared_ptr<const kube::Json>> objects;
+  std::vector<std::shared_ptr<const PodFacts>> facts;
+
+  ReadPods() = default;
+  explicit ReadPods(std::vector<std::shared_ptr<const kube::Json>> pods);  // reads them
+  bool empty() const { return objects.empty(); }
+};
 
 bool AsksForGpus(const kube::Json& pod);  // or a pod template
 

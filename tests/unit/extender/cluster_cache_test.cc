@@ -163,7 +163,7 @@ TEST_F(ClusterCacheTest, KeepsThePodThatTookAnOthersNameWhileItsEndWasRead) {
   cluster_.server.Intercept(nullptr);
   EXPECT_NE(cache_.pods().Get(name), nullptr);
   const GangKey gang = MembershipOf(last).key;
-  EXPECT_TRUE(cluster_.server.WaitUntil([&] { return cache_.PodsOf(gang).size() == 1; }));
+  EXPECT_TRUE(cluster_.server.WaitUntil([&] { return cache_.PodsOf(gang).objects.size() == 1; }));
 }
 
 TEST_F(ClusterCacheTest, ForgetsTheGangOfAPodThatIsMadeNoGangsPod) {

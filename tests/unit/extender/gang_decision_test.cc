@@ -98,10 +98,10 @@ class Scene {
     }
   }
 
-  std::vector<std::shared_ptr<const Json>> Shared() const {
+  ReadPods Shared() const {
     std::vector<std::shared_ptr<const Json>> shared;
     for (const Json& pod : pods) shared.push_back(Share(pod));
-    return shared;
+    return ReadPods(std::move(shared));
   }
 
   GangKey key{"train", "job-uid", 0};

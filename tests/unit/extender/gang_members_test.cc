@@ -19,7 +19,7 @@ const GangKey kKey{"train", "job-uid", 0};
 GangMembers Read(const Json& job, const std::vector<Json>& pods) {
   std::vector<std::shared_ptr<const Json>> shared;
   for (const Json& pod : pods) shared.push_back(Share(pod));
-  return ReadMembers(kKey, &job, shared);
+  return ReadMembers(kKey, &job, ReadPods(shared));
 }
 
 TEST(GangMembers, SeatsThePodsOfAnIndexedJobByTheirIndex) {
@@ -207,7 +207,8 @@ TEST(GangMembers, AJobThatIsOnlyObservedIsTakenToCutItsModelWithinAPod) {
   Json first = GatedPod(0), second = GatedPod(1);
   for (Json* pod : {&first, &second}) (*pod)["metadata"].erase("annotations");
   const Json job = IndexedJob(2);
-  const GangMembers members = ReadMembers(kKey, &job, {Share(first), Share(second)}, Mode::kObserve);
+  const GangMembers members =
+      ReadMembers(kKey, &job, ReadPods({Share(first), Share(second)}), Mode::kObserve);
   ASSERT_FALSE(members.refusal) << members.refusal->sentence;
   EXPECT_TRUE(members.assumed_parallelism);
   EXPECT_EQ(members.spec.parallelism->tp, 8);
@@ -220,7 +221,8 @@ TEST(GangMembers, AJobThatIsOnlyObservedIsToldOfANumberThatDoesNotMultiply) {
   Json first = GatedPod(0, "tp=8,dp=3"), second = GatedPod(1, "tp=8,dp=3");
   for (Json* pod : {&first, &second}) (*pod)["spec"].erase("schedulingGates");
   const Json job = IndexedJob(2);
-  const GangMembers members = ReadMembers(kKey, &job, {Share(first), Share(second)}, Mode::kObserve);
+  const GangMembers members =
+      ReadMembers(kKey, &job, ReadPods({Share(first), Share(second)}), Mode::kObserve);
   ASSERT_TRUE(members.refusal);
   EXPECT_EQ(members.refusal->reason, "WorldMismatch");
 }
@@ -228,7 +230,7 @@ TEST(GangMembers, AJobThatIsOnlyObservedIsToldOfANumberThatDoesNotMultiply) {
 TEST(GangMembers, RefusesOwnersThatItCannotRank) {
   Json pod = GatedPod(0);
   pod["metadata"]["ownerReferences"][0]["kind"] = "PyTorchJob";
-  const GangMembers members = ReadMembers(kKey, nullptr, {Share(pod)});
+  const GangMembers members = ReadMembers(kKey, nullptr, ReadPods({Share(pod)}));
   ASSERT_TRUE(members.refusal);
   EXPECT_EQ(members.refusal->reason, "UnsupportedOwner");
   EXPECT_THAT(members.refusal->sentence, HasSubstr("PyTorchJob"));

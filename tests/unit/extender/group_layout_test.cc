@@ -51,7 +51,7 @@ Json SetPod(int group, int worker, const char* created = "2026-01-01T00:00:00Z")
 GangMembers Read(const Json* owner, const std::vector<Json>& pods) {
   std::vector<std::shared_ptr<const Json>> shared;
   for (const Json& pod : pods) shared.push_back(Share(pod));
-  return ReadMembers(MembershipOf(pods.front()).key, owner, shared);
+  return ReadMembers(MembershipOf(pods.front()).key, owner, ReadPods(shared));
 }
 
 TEST(LeaderWorkerSet, EachGroupIsAGangOfItsLeaderAndWorkers) {

@@ -79,7 +79,7 @@ class Room {
     pod->demand.gpus = 4;
     inputs_.pods.push_back(pod);
   }
-  GangMembers Members() const { return ReadMembers({"train", "job-uid", 0}, &job_, pods_); }
+  GangMembers Members() const { return ReadMembers({"train", "job-uid", 0}, &job_, ReadPods(pods_)); }
   Snapshot Taken() {
     test::Publish(topologies_, {}, inputs_);
     return TakeSnapshot(inputs_);

@@ -29,7 +29,7 @@ Scene Of(int pods, const std::string& name_ending = "") {
     rows.push_back({"node-" + std::to_string(i) + name_ending, i == 0 ? 0u : 0x0fu, {}});
   }
   const Json job = IndexedJob(pods);
-  Scene scene{{}, ReadMembers({"train", "job-uid", 0}, &job, shared)};
+  Scene scene{{}, ReadMembers({"train", "job-uid", 0}, &job, ReadPods(shared))};
   scene.members.rank_file = "job-heddle-ranks";
   scene.gang.ns = "train";
   scene.gang.name = "job-1";
