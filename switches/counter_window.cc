@@ -77,6 +77,14 @@ std::int64_t Ticks(base::MonotonicTime time) {
   return time.time_since_epoch().count();
 }
 
+std::uint32_t Stamp(std::int64_t ticks) {
+  return std::uint32_t(ticks / 1'000'000);
+}
+
+std::int64_t TicksSince(std::uint32_t stamp, std::int64_t now) {
+  return std::int64_t(std::uint32_t(Stamp(now) - stamp)) * 1'000'000;
+}
+
 // Of a time that is longer than the window, the window's share.
 std::uint64_t ShareOf(std::uint64_t count, std::int64_t gap, seconds window) {
   const std::int64_t most = std::chrono::nanoseconds(window).count();
@@ -192,7 +200,8 @@ class CounterWindow::Step {
     }
     std::erase_if(port_.judgements, [&](const Judgement& one) { return IsOver(one); });
     // Pause of what is not lossless any more, for instance: nobody asks for it again.
-    std::erase_if(port_.known, [&](const Known& one) { return now_ - one.at > kUncounted.count(); });
+    std::erase_if(port_.known,
+                  [&](const Known& one) { return TicksSince(one.at, now_) > kUncounted.count(); });
     if (port_.known.size() != before) port_.known.shrink_to_fit();
   }
 
@@ -216,10 +225,10 @@ class CounterWindow::Step {
     if (!said) return {};
     Known* known = Find(key);
     if (known == nullptr) {
-      port_.known.push_back({key, *said, now_});
+      port_.known.push_back({*said, Stamp(now_), key});
       return {};
     }
-    Moved moved{std::nullopt, now_ - known->at};
+    Moved moved{std::nullopt, TicksSince(known->at, now_)};
     // Counters of switches have 64 bits, so what goes back was set back, but for one that has come to their end.
     constexpr std::uint64_t kQuarter = std::numeric_limits<std::uint64_t>::max() / 4;
     const bool wrapped = known->raw > 3 * kQuarter && *said < kQuarter;
@@ -232,7 +241,7 @@ class CounterWindow::Step {
       port_.went_back_to = *said;
     }
     known->raw = *said;
-    known->at = now_;
+    known->at = Stamp(now_);
     return moved;
   }
 
@@ -374,6 +383,7 @@ class CounterWindow::Step {
 std::vector<QueueHint> CounterWindow::Add(CounterSample sample) {
   if (last_ && sample.at < *last_) return {};
   std::vector<QueueHint> hints;
+  if (last_ && sample.at - *last_ > kForget) ports_.clear();  // before stamps could come round
   last_ = sample.at;
   const std::int64_t now = Ticks(sample.at);
   for (const auto& [name, counters] : sample.ports) {

@@ -110,10 +110,12 @@ class CounterWindow {
     std::uint8_t index = 0;
     friend bool operator==(const Key&, const Key&) = default;
   };
+  // Of 32,000 ports there are half a million: 16 bytes each.
   struct Known {
-    Key key;
     std::uint64_t raw = 0;
-    std::int64_t at = 0;  // nanoseconds of MonotonicTime
+    std::uint32_t at =
+        0;  // milliseconds of MonotonicTime, modulo 49 days; none is kept for longer than hours
+    Key key;
   };
   static constexpr int kBuckets = 12;
   // What one rule has seen of one counter. Only those that moved within their window are kept.

@@ -323,6 +323,19 @@ TEST(CounterWindows, LeaveSoundPortsOutAndSortTheOthers) {
   EXPECT_EQ(all[1].port, "Ethernet8");
 }
 
+// As long as the milliseconds that a counter is stamped with take to come round, and ten seconds.
+TEST(CounterWindows, ForgetWhatWasCountedBeforeALongSilence) {
+  Bed bed;
+  bed.port.state_changes = 1;
+  bed.Look();
+  bed.port.state_changes = 100;
+  bed.Look(std::chrono::milliseconds((1LL << 32) + 10'000));
+  EXPECT_THAT(bed.Sightings(), IsEmpty()) << "nobody knows when these 99 were";
+  bed.port.state_changes = 103;
+  bed.Look();
+  EXPECT_THAT(bed.Sightings(), SizeIs(1));
+}
+
 // Everything on a port moves at once, all the time: the most that it takes. 500 switches of 64 ports: under 100 MB.
 TEST(CounterWindows, TakeLittleMemory) {
   CounterWindow window;
