@@ -22,7 +22,8 @@ Examples:
   kubectl get losslesspolicies,nt -o json | kubectl heddle lint - leaf-3.json
   kubectl heddle lint --rules                                 what it looks for; docs/lossless.md says why
 
-Exit codes: 0 nothing was found, 3 something was (errors or warnings), 2 a file could not be read.)";
+Exit codes: 0 nothing was found, 3 something was (errors or warnings), 2 a file, or a port in one, could not be read;
+the rest was looked at all the same.)";
 
 constexpr const char* kSwitchHelp = R"(
 Both work on files, and nothing is sent to a switch; each has a --help of its own.

@@ -69,15 +69,24 @@ std::size_t Count(const std::vector<Finding>& findings, Severity severity) {
                                    [&](const Finding& finding) { return finding.severity == severity; }));
 }
 
+std::size_t UnreadPorts(const Looked& looked) {
+  std::size_t ports = 0;
+  for (const LintFile& file : looked.files) ports += file.unread.size();
+  return ports;
+}
+
 std::string Summary(const Looked& looked) {
   // That nothing was found would be no news of files that nobody could read.
   if (looked.files.empty()) return "";
   const std::string read =
       fmt::format("{}, {} {} looked at", base::Counted(looked.files.size(), "file"), looked.subjects,
                   looked.subjects == 1 ? "policy or port" : "policies and ports");
-  if (looked.findings.empty()) return read + ": nothing was found\n";
-  return fmt::format("{} and {} in {}\n", base::Counted(Count(looked.findings, Severity::kError), "error"),
-                     base::Counted(Count(looked.findings, Severity::kWarning), "warning"), read);
+  const std::size_t ports = UnreadPorts(looked);
+  const std::string unread =
+      ports == 0 ? "" : fmt::format("; {} cannot be read", base::Counted(ports, "port"));
+  if (looked.findings.empty()) return fmt::format("{}: nothing was found{}\n", read, unread);
+  return fmt::format("{} and {} in {}{}\n", base::Counted(Count(looked.findings, Severity::kError), "error"),
+                     base::Counted(Count(looked.findings, Severity::kWarning), "warning"), read, unread);
 }
 
 std::string TextOf(const Looked& looked, const Style& style) {
@@ -106,6 +115,10 @@ Json JsonOf(const Looked& looked) {
   for (const LintFile& file : looked.files)
     files.push_back({{"file", file.path}, {"kind", file.kind}, {"notes", file.notes}});
   for (const Unread& one : looked.unread) unread.push_back({{"file", one.path}, {"why", one.why}});
+  for (const LintFile& file : looked.files) {
+    for (const LintUnread& one : file.unread)
+      unread.push_back({{"file", file.path}, {"port", one.port}, {"why", one.why}});
+  }
   return {{"findings", std::move(findings)},
           {"files", std::move(files)},
           {"unreadable", std::move(unread)},
@@ -131,7 +144,12 @@ Output Lint(const LintOptions& options, const ReadFile& read, const OutputOption
       output.err += Printable("Note: " + file.path + ": " + note) + "\n";
   }
   for (const Unread& one : looked.unread) output.err += "Error: " + Printable(one.why) + "\n";
-  if (!looked.unread.empty()) {
+  for (const LintFile& file : looked.files) {
+    for (const LintUnread& one : file.unread)
+      output.err += "Error: " + Printable(fmt::format("{}: {}: {}", file.path, one.port, one.why)) + "\n";
+  }
+  // Nothing found of what nobody could look at is not "clean", and what was found is not all there may be.
+  if (!looked.unread.empty() || UnreadPorts(looked) > 0) {
     output.exit_code = Output::kUsage;
   } else if (!looked.findings.empty()) {
     output.exit_code = Output::kRefused;

@@ -13,8 +13,8 @@ struct LintOptions {
   bool rules = false;  // instead: what the rules are
 };
 
-// Looks at files alone and asks no cluster. Exit codes: 0 nothing was found, 3 something was, 2 a file could
-// not be read; the others were looked at all the same.
+// Looks at files alone and asks no cluster. Exit codes: 0 nothing was found, 3 something was, 2 a file or a port in one
+// could not be read, whatever was found of the others, which were looked at all the same.
 Output Lint(const LintOptions& options, const ReadFile& read, const OutputOptions& look);
 
 // Every rule, as a table or for scripts.

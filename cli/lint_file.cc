@@ -55,6 +55,13 @@ void AddNode(const crds::NodeTopology& node, LintFile& file) {
     const std::string where = fmt::format("{} {}", node.name, Ports(report.ports));
     if (report.have)
       file.subjects.push_back({where, End::kHost, *report.have, std::nullopt, {}, report.policy});
+    if (!report.have && report.state == crds::LosslessState::kUnknown) {
+      for (const std::string& port : report.ports) {
+        file.unread.push_back(
+            {fmt::format("{} {}", node.name, port),
+             report.reason.empty() ? "its agent does not know how it is set" : report.reason});
+      }
+    }
     for (const crds::PortDrift& drift : report.drift) {
       std::string fact = fmt::format("{} is {} since {}", lossless::SettingName(drift.drift.setting),
                                      drift.drift.have, base::FormatTime(drift.since));
@@ -128,6 +135,12 @@ base::Status AddSwitch(const std::string& text, LintFile& file) {
   for (formats::SonicPort& port : config.ports) {
     file.subjects.push_back(
         {name + " " + port.name, End::kSwitch, std::move(port.settings), std::nullopt, {}, ""});
+  }
+  // One that is shut down, or that nobody asks to be lossless, was left out on purpose; of one that cannot be read
+  // nobody knows.
+  for (const formats::SonicPort& port : config.bare) {
+    if (port.bare.starts_with(formats::kCannotBeRead))
+      file.unread.push_back({name + " " + port.name, "it " + port.bare});
   }
   file.notes = std::move(config.notes);
   return {};

@@ -9,6 +9,13 @@
 
 namespace heddle::cli {
 
+// A port that nothing can be said of, because how it is set cannot be read: nothing was found of it, and nothing looked
+// at either.
+struct LintUnread {
+  std::string port;  // "leaf-3 Ethernet4", "gpu-017 mlx5_0:1"
+  std::string why;   // a sentence without a full stop
+};
+
 // A file that the linter was given, as what is to be looked at.
 struct LintFile {
   std::string path;
@@ -17,6 +24,7 @@ struct LintFile {
   std::vector<lossless::Finding> findings;  // that the file itself reports: drift, conflicts
   std::vector<LintPolicy> policies;         // to be held against ports of all files
   std::vector<LintPort> ports;
+  std::vector<LintUnread> unread;  // of its ports
   std::vector<std::string> notes;  // what was left out
 };
 

@@ -428,6 +428,49 @@ TEST(LintCommand, LooksAtTheOtherFilesWhenOneCannotBeRead) {
   EXPECT_EQ(LintOf({}).exit_code, Output::kUsage);
 }
 
+// A CI that goes by the exit code would take what nobody looked at for clean.
+TEST(LintCommand, SaysWhichPortsOfASwitchCannotBeReadAndCallsNoneOfThemClean) {
+  const std::string leaf = R"({"DEVICE_METADATA": {"localhost": {"hostname": "leaf-3"}},
+      "DSCP_TO_TC_MAP": {"M": {"26": "3"}}, "PORT": {"Ethernet0": {}, "Ethernet4": {}, "Ethernet8": {}},
+      "PORT_QOS_MAP": {"Ethernet0": {"dscp_to_tc_map": "M", "tc_to_pg_map": "ROCE"},
+                       "Ethernet4": {"dscp_to_tc_map": "M"}}})";
+  const Output output = LintText(leaf);
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_THAT(output.out,
+              HasSubstr("1 policy or port looked at: nothing was found; 1 port cannot be read\n"));
+  EXPECT_THAT(output.err, HasSubstr("Error: -: leaf-3 Ethernet0: it cannot be read (PORT_QOS_MAP|Ethernet0: "
+                                    "tc_to_pg_map names ROCE"));
+  EXPECT_THAT(output.err, Not(HasSubstr("Ethernet8:"))) << "nobody asks it to be lossless";
+  const Json said = Json::parse(LintText(leaf, Format::kJson).out);
+  ASSERT_EQ(said["unreadable"].size(), 1u);
+  EXPECT_EQ(said["unreadable"][0]["file"], "-");
+  EXPECT_EQ(said["unreadable"][0]["port"], "leaf-3 Ethernet0");
+
+  const auto with_policy = [&](const std::string& path) {
+    return path == "-" ? base::Result<std::string>(leaf) : FromDisk(path);
+  };
+  const Output both =
+      Lint({.files = {"-", kFixtures + "nic-operator.yaml"}}, with_policy, {.format = Format::kJson});
+  EXPECT_EQ(both.exit_code, Output::kUsage) << "what was found is not all that there may be";
+  EXPECT_THAT(RulesOf(both), Contains("switch-data-lossy"));
+}
+
+TEST(LintCommand, SaysWhichPortsOfANodeItsAgentKnowsNothingOf) {
+  const auto node = [](const std::string& state, const std::string& have) {
+    return R"({"kind": "NodeTopology", "metadata": {"name": "gpu-1"}, "status": {"lossless": [
+        {"ports": ["mlx5_0:1", "mlx5_1:1"], "policy": "roce", "generation": 1, "state": ")" +
+           state + R"(", "reason": "the interface eth2 is not there")" + have + "}]}}";
+  };
+  const Output output = LintText(node("Unknown", ""));
+  EXPECT_EQ(output.exit_code, Output::kUsage);
+  EXPECT_THAT(output.err, AllOf(HasSubstr("Error: -: gpu-1 mlx5_0:1: the interface eth2 is not there\n"),
+                                HasSubstr("Error: -: gpu-1 mlx5_1:1: the interface eth2 is not there\n")));
+  EXPECT_THAT(output.out, HasSubstr("2 ports cannot be read"));
+  EXPECT_EQ(LintText(node("NotApplicable", "")).exit_code, Output::kOk) << "of it there is nothing to read";
+  EXPECT_EQ(LintText(node("Unknown", R"(, "have": {"mtu": 9000})")).exit_code, Output::kOk)
+      << "what it has was looked at";
+}
+
 TEST(LintCommand, ListsItsRules) {
   const Output output = Lint({.files = {}, .rules = true}, FromDisk, {});
   EXPECT_EQ(output.exit_code, Output::kOk);
