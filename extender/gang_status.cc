@@ -15,24 +15,39 @@ base::WallTime WholeSeconds(base::WallTime time) {
   return std::chrono::floor<std::chrono::seconds>(time);
 }
 
-// Since when ranks are missing says the condition alone: an earlier version wrote it, or the schema on the server is of
-// one and drops the list. To add the list then would be to write it for ever.
-bool SaysByConditionAlone(const crds::GangStatus& status) {
-  const auto* collected = crds::FindCondition(status.conditions, crds::kCollected);
-  return status.missing.empty() && collected != nullptr &&
-         collected->status == crds::ConditionStatus::kFalse && collected->reason == "RankMissing";
+// The condition Collected where it alone says since when ranks are missing: an earlier version wrote it, or the schema
+// on the server is of one and drops the list. To add the list then would be to write it for ever. Null: it does not.
+const crds::Condition* SayingAlone(const crds::GangStatus& status) {
+  if (!status.missing.empty()) return nullptr;
+  const crds::Condition* collected = crds::FindCondition(status.conditions, crds::kCollected);
+  const bool says = collected != nullptr && collected->status == crds::ConditionStatus::kFalse &&
+                    collected->reason == "RankMissing";
+  return says ? collected : nullptr;
 }
 
-base::WallTime SinceOfUnlisted(const GangInput& input) {
+base::WallTime SinceOfUnlisted(const GangInput& input, const crds::Condition* alone) {
+  if (alone != nullptr) return alone->last_transition;
   const crds::GangStatus& status = input.gang->status;
-  if (SaysByConditionAlone(status)) {
-    return crds::FindCondition(status.conditions, crds::kCollected)->last_transition;
-  }
   if (status.missing.size() < crds::kMaxMissing) return WholeSeconds(input.now);
   // There was no room for it, so nobody knows; but these were gone by then, too.
   return std::max_element(status.missing.begin(), status.missing.end(),
                           [](const auto& a, const auto& b) { return a.since < b.since; })
       ->since;
+}
+
+// `alone`: SayingAlone of the Gang.
+std::vector<crds::MissingRank> MissingOf(const GangInput& input, const crds::Condition* alone) {
+  const std::vector<crds::MissingRank>& known = input.gang->status.missing;
+  const base::WallTime unlisted = SinceOfUnlisted(input, alone);
+  std::vector<crds::MissingRank> missing;
+  for (const int rank : input.members.Missing()) {
+    if (rank >= input.gang->spec.pods) break;  // of an owner that was scaled up: it has no slot
+    const auto found = std::lower_bound(known.begin(), known.end(), rank,
+                                        [](const auto& one, int wanted) { return one.rank < wanted; });
+    const bool listed = found != known.end() && found->rank == rank;
+    missing.push_back({rank, listed ? found->since : unlisted});
+  }
+  return missing;
 }
 
 }  // namespace
@@ -65,17 +80,7 @@ crds::GangProgress ProgressOf(const GangMembers& members) {
 }
 
 std::vector<crds::MissingRank> MissingOf(const GangInput& input) {
-  const std::vector<crds::MissingRank>& known = input.gang->status.missing;
-  const base::WallTime unlisted = SinceOfUnlisted(input);
-  std::vector<crds::MissingRank> missing;
-  for (const int rank : input.members.Missing()) {
-    if (rank >= input.gang->spec.pods) break;  // of an owner that was scaled up: it has no slot
-    const auto found = std::lower_bound(known.begin(), known.end(), rank,
-                                        [](const auto& one, int wanted) { return one.rank < wanted; });
-    const bool listed = found != known.end() && found->rank == rank;
-    missing.push_back({rank, listed ? found->since : unlisted});
-  }
-  return missing;
+  return MissingOf(input, SayingAlone(input.gang->status));
 }
 
 void SayPods(const GangInput& input, crds::GangStatus& status) {
@@ -84,13 +89,14 @@ void SayPods(const GangInput& input, crds::GangStatus& status) {
   if (input.gang == nullptr || !status.placement) return;
   // While two pods fight over a rank, or the owner has another size, ranks and slots are not the same thing.
   if (members.refusal || members.spec.pods != input.gang->spec.pods) return;
-  std::vector<crds::MissingRank> missing = MissingOf(input);
+  const crds::Condition* const alone = SayingAlone(input.gang->status);
+  std::vector<crds::MissingRank> missing = MissingOf(input, alone);
   Say(input, status, crds::kCollected, missing.empty(), missing.empty() ? "AllPodsSeen" : "RankMissing",
       missing.empty() ? base::Counted(members.spec.pods, "pod") + " seen"
                       : "rank " + std::to_string(missing.front().rank) +
                             (missing.size() > 1 ? " and others have" : " has") +
                             " no pod; a slot is kept for five minutes");
-  if (!missing.empty() && SaysByConditionAlone(input.gang->status)) return;
+  if (!missing.empty() && alone != nullptr) return;
   if (missing.size() > crds::kMaxMissing) missing.resize(crds::kMaxMissing);
   status.missing = std::move(missing);
 }
