@@ -49,6 +49,10 @@ Json PodSpec(const JobWords& words) {
   return spec;
 }
 
+JobWords RepairedJob() {
+  return {.name = "runs", .pods = 2, .parallelism = "tp=8,dp=2"};
+}
+
 std::string JobOf(const Json& pod) {
   const auto owner = kube::ControllerOwner(pod);
   return owner ? owner->name : "";
@@ -236,6 +240,51 @@ void RunningExtender::Pass(std::chrono::seconds time) {
     cluster_.clock.Advance(std::chrono::milliseconds(500));
     (void)cluster_.server.WaitUntil([] { return false; }, std::chrono::milliseconds(2));
   }
+}
+
+void WaitUntilKnown(Cluster& cluster, RunningExtender& extender, const std::string& pod) {
+  const std::string uid = kube::Uid(cluster.Pod(pod));
+  for (int i = 0; i < 5000 && !extender.controller().KnowsGangPod(uid); ++i)
+    (void)cluster.server.WaitUntil([] { return false; }, std::chrono::milliseconds(2));
+}
+
+int PlansRefused(RunningExtender& extender) {
+  const std::string text = extender.controller().MetricsText();
+  const std::string name = "heddle_extender_plans_total{outcome=\"refused\"} ";
+  const std::size_t at = text.find(name);
+  return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
+}
+
+RepairAmidst::RepairAmidst(Cluster& cluster, RunningExtender& extender)
+    : cluster_(cluster), extender_(extender), job_uid_(cluster.Submit(RepairedJob())) {
+  EXPECT_TRUE(extender.Until([&] {
+    cluster.BindReleased();
+    return cluster.Summary("runs").starts_with("Running");
+  })) << cluster.Summary("runs");
+  const std::string node = kube::StringAt(cluster.Pod("runs-1"), {"spec", "nodeName"});
+  if (node.empty()) return;  // it does not run, as was said
+  cluster.server.Edit(kube::kNodes, {"", node}, [](Json& object) { object["spec"]["unschedulable"] = true; });
+  EXPECT_TRUE(extender.Until([&] { return extender.controller().current()->Unusable(node) == "Cordoned"; }));
+}
+
+void RepairAmidst::Begin() {
+  cluster_.server.Remove(kube::kPods, {"train", "runs-1"});
+  cluster_.PutPod(RepairedJob(), job_uid_, 1);
+  WaitUntilKnown(cluster_, extender_, "runs-1");
+}
+
+void RepairAmidst::ExpectPlannedBeforeTheLast(const std::function<bool(const ApiRequest&)>& other) const {
+  const std::string gang = cluster_.GangOf("runs")->name;
+  std::size_t at = 0, repaired = 0, last = 0;  // from 1
+  for (const ApiRequest& request : cluster_.server.requests()) {
+    ++at;
+    if (other(request)) last = at;
+    const bool new_plan = request.Line().starts_with("PUT gangs/status") && request.key.name == gang &&
+                          request.body.find("\"epoch\":2") != std::string::npos;
+    if (new_plan && repaired == 0) repaired = at;
+  }
+  EXPECT_GT(repaired, 0u);
+  EXPECT_LT(repaired, last) << "it did not wait for the rest";
 }
 
 }  // namespace heddle::test

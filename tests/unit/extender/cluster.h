@@ -88,4 +88,26 @@ class RunningExtender {
   std::jthread thread_;
 };
 
+// Until the extender knows this pod of a gang, and with it whatever was done to pods before. Time stands meanwhile.
+void WaitUntilKnown(Cluster& cluster, RunningExtender& extender, const std::string& pod);
+// Plannings that ended in a refusal, so far.
+int PlansRefused(RunningExtender& extender);
+
+// A repair that comes while the extender has other work: the gang "runs" of two whole nodes is at work, and the node of
+// its second pod is cordoned, so that this pod, made anew, has to go elsewhere.
+class RepairAmidst {
+ public:
+  // Submits the gang, and returns once it runs and the extender knows of the node. That it came so far is expected.
+  RepairAmidst(Cluster& cluster, RunningExtender& extender);
+  // The pod goes and is made anew, and the extender knows. Time stands meanwhile.
+  void Begin();
+  // Expects that the new plan was written, and before the last of the requests that `other` names.
+  void ExpectPlannedBeforeTheLast(const std::function<bool(const ApiRequest&)>& other) const;
+
+ private:
+  Cluster& cluster_;
+  RunningExtender& extender_;
+  std::string job_uid_;
+};
+
 }  // namespace heddle::test

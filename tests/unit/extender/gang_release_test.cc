@@ -14,6 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::Cluster;
 using test::JobWords;
+using test::PlansRefused;
 using test::RunningExtender;
 using ::testing::AnyOfArray;
 using ::testing::Each;
@@ -21,7 +22,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr const char* kTwoUnits = "su:2 node:8 gpu:8 nic:8 rail:8 spine:2 rate:400";
-const JobWords kRuns{.name = "runs", .pods = 2, .parallelism = "tp=8,dp=2"};
 const JobWords kBig{.name = "big", .pods = 8, .parallelism = "tp=8,dp=8"};
 
 bool IsRelease(const test::ApiRequest& request, std::string_view job) {
@@ -45,24 +45,12 @@ TEST(Release, LetsTheRepairOfAnotherGangBePlannedBetweenTwoSlices) {
   Cluster cluster(kTwoUnits);
   std::atomic<bool> begun = false;
   RunningExtender extender(cluster);
-  const std::string uid = cluster.Submit(kRuns);
-  ASSERT_TRUE(extender.Until([&] {
-    cluster.BindReleased();
-    return cluster.Summary("runs").starts_with("Running");
-  })) << cluster.Summary("runs");
-  const std::string node = kube::StringAt(cluster.Pod("runs-1"), {"spec", "nodeName"});
-  cluster.server.Edit(kube::kNodes, {"", node},
-                      [](kube::Json& object) { object["spec"]["unschedulable"] = true; });
-  ASSERT_TRUE(extender.Until([&] { return extender.controller().current()->Unusable(node) == "Cordoned"; }));
+  test::RepairAmidst repair(cluster, extender);
+  ASSERT_FALSE(testing::Test::HasFailure());
   cluster.server.ClearRequests();
   SlowPatches(cluster, [&] {
     begun = true;
-    cluster.server.Remove(kube::kPods, {"train", "runs-1"});
-    cluster.PutPod(kRuns, uid, 1);
-    const std::string remade = kube::Uid(cluster.Pod("runs-1"));
-    for (int i = 0; i < 5000 && !extender.controller().KnowsGangPod(remade); ++i) {
-      (void)cluster.server.WaitUntil([] { return false; }, milliseconds(2));
-    }
+    repair.Begin();
   });
   cluster.Submit(kBig);
   ASSERT_TRUE(extender.Until([&] { return begun.load(); })) << cluster.Summary("big");
@@ -71,23 +59,16 @@ TEST(Release, LetsTheRepairOfAnotherGangBePlannedBetweenTwoSlices) {
       cluster.server.WaitUntil([&] { return cluster.Released("big") == 8; }, std::chrono::seconds(60)))
       << cluster.Summary("big");
 
-  const std::string gang = cluster.GangOf("runs")->name;
-  std::size_t at = 0, repaired = 0, last_patch = 0;
+  const auto of_big = [](const test::ApiRequest& request) { return IsRelease(request, "big"); };
+  repair.ExpectPlannedBeforeTheLast(of_big);
   int patches = 0, lists = 0;
   for (const test::ApiRequest& request : cluster.server.requests()) {
-    ++at;
-    if (IsRelease(request, "big")) last_patch = at;
-    patches += IsRelease(request, "big") ? 1 : 0;
-    const bool new_plan = request.Line().starts_with("PUT gangs/status") && request.key.name == gang &&
-                          request.body.find("\"epoch\":2") != std::string::npos;
-    if (new_plan && repaired == 0) repaired = at;
+    patches += of_big(request) ? 1 : 0;
     lists +=
         request.plural == "gangs" && request.method == "GET" && request.key.name.empty() && !request.watch()
             ? 1
             : 0;
   }
-  EXPECT_GT(repaired, 0u);
-  EXPECT_LT(repaired, last_patch) << "it did not wait for the release to end";
   EXPECT_EQ(patches, 8);
   EXPECT_LE(lists, 3)
       << "one for each release, one for what has another plan beside it now, and none for a slice";
@@ -197,13 +178,6 @@ TEST(Release, GoesOnBesideAnOlderPlanOverItsGpusThatLandsOnceSomeOfItWasLetGo) {
 TEST(Release, GivesWayToAnOlderPlanOverItsGpusThatLandsBeforeAnyOfItWasLetGo) {
   LandALatePlan(0, 1);
   LandALatePlan(1, 3);
-}
-
-int PlansRefused(RunningExtender& extender) {
-  const std::string text = extender.controller().MetricsText();
-  const std::string name = "heddle_extender_plans_total{outcome=\"refused\"} ";
-  const std::size_t at = text.find(name);
-  return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
 }
 
 TEST(Release, DoesNotWaitForAWalkOfTheQueueAfterEachSlice) {

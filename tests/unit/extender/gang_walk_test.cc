@@ -17,7 +17,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using test::Cluster;
 using test::JobWords;
+using test::PlansRefused;
 using test::RunningExtender;
+using test::WaitUntilKnown;
 using ::testing::IsEmpty;
 
 constexpr const char* kFourNodes = "su:1 node:4 gpu:8 nic:8 rail:8";
@@ -72,13 +74,6 @@ class Walk : public testing::Test {
       return std::nullopt;
     });
   }
-  // Whatever was done to pods before is known to the extender once a pod is that comes now.
-  void WaitUntilKnown(RunningExtender& extender, const std::string& pod) {
-    const std::string uid = kube::Uid(cluster.Pod(pod));
-    for (int i = 0; i < 5000 && !extender.controller().KnowsGangPod(uid); ++i) {
-      (void)cluster.server.WaitUntil([] { return false; }, milliseconds(2));
-    }
-  }
   // The walk begins; from there on the writes alone move the time.
   void WalkOn(RunningExtender& extender, int writes) {
     ASSERT_TRUE(extender.Until([&] { return told > 0; }));
@@ -95,41 +90,19 @@ class LargeWalk : public Walk {
 };
 
 TEST_F(LargeWalk, LetsARepairBePlannedBetweenTwoSlices) {
-  const JobWords runs{.name = "runs", .pods = 2, .parallelism = "tp=8,dp=2"};
   cluster.PutLonePod("holder", "node-15", 4);
   RunningExtender extender(cluster, cluster.server, Mode::kPlace, false);
-  const std::string uid = cluster.Submit(runs);
-  ASSERT_TRUE(extender.Until([&] {
-    cluster.BindReleased();
-    return cluster.Summary("runs").starts_with("Running");
-  })) << cluster.Summary("runs");
-  const std::string node = kube::StringAt(cluster.Pod("runs-1"), {"spec", "nodeName"});
-  cluster.server.Edit(kube::kNodes, {"", node},
-                      [](kube::Json& object) { object["spec"]["unschedulable"] = true; });
-  ASSERT_TRUE(extender.Until([&] { return extender.controller().current()->Unusable(node) == "Cordoned"; }));
+  test::RepairAmidst repair(cluster, extender);
+  ASSERT_FALSE(HasFailure());
   SubmitSlow(6, 14);
   Settle(extender, Slow(6));
   cluster.server.ClearRequests();
   SlowWords([&](int write) {
-    if (write != 0) return;
-    cluster.server.Remove(kube::kPods, {"train", "runs-1"});
-    cluster.PutPod(runs, uid, 1);
-    WaitUntilKnown(extender, "runs-1");
+    if (write == 0) repair.Begin();
   });
   cluster.PutLonePod("more", "node-15", 1);  // another reason to walk, and other words
   WalkOn(extender, 6);
-
-  const std::string gang = cluster.GangOf("runs")->name;
-  std::size_t at = 0, repaired = 0, last = 0;
-  for (const test::ApiRequest& request : cluster.server.requests()) {
-    ++at;
-    if (IsSlow(request)) last = at;
-    const bool new_plan = request.Line().starts_with("PUT gangs/status") && request.key.name == gang &&
-                          request.body.find("\"epoch\":2") != std::string::npos;
-    if (new_plan && repaired == 0) repaired = at;
-  }
-  EXPECT_GT(repaired, 0u);
-  EXPECT_LT(repaired, last) << "it did not wait for the walk to end";
+  repair.ExpectPlannedBeforeTheLast(IsSlow);
   EXPECT_THAT(cluster.Violations(), IsEmpty());
 }
 
@@ -143,7 +116,7 @@ TEST_F(Walk, DoesNotPassByAGangOfHigherPriorityThatComesInItsMiddle) {
   SlowWords([&](int write) {
     if (write != 0) return;
     cluster.Submit({.name = "first", .pods = 1, .parallelism = "tp=8", .priority = 9});
-    WaitUntilKnown(extender, "first-0");
+    WaitUntilKnown(cluster, extender, "first-0");
   });
   cluster.server.Remove(kube::kPods, {"other", "holder-3"});
   WalkOn(extender, 12);
@@ -191,7 +164,7 @@ TEST_F(Walk, OffersWhatComesFreeInItsMiddleToThoseAheadFirst) {
     for (int i = 1; i < 4; ++i) cluster.server.Remove(kube::kPods, {"other", "holder-" + std::to_string(i)});
     const JobWords marker{.name = "marker", .pods = 2, .parallelism = "tp=8,dp=2"};
     cluster.PutPod(marker, cluster.PutJob(marker), 0);
-    WaitUntilKnown(extender, "marker-0");
+    WaitUntilKnown(cluster, extender, "marker-0");
   });
   cluster.server.Remove(kube::kPods, {"other", "half"});
   WalkOn(extender, 4);
@@ -222,13 +195,6 @@ TEST_F(Walk, WritesNothingMoreOnceItsExtenderDoesNotLead) {
   EXPECT_EQ(told.load(), 1);
   extender.controller().SetLeading(true);
   EXPECT_TRUE(extender.Until([&] { return told >= 4; })) << told.load();
-}
-
-int PlansRefused(RunningExtender& extender) {
-  const std::string text = extender.controller().MetricsText();
-  const std::string name = "heddle_extender_plans_total{outcome=\"refused\"} ";
-  const std::size_t at = text.find(name);
-  return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
 }
 
 TEST_F(Walk, ReachesItsEndAlthoughPodsComeAllTheTimeAndAnotherFollows) {

@@ -59,29 +59,40 @@ int Started(const Cluster& cluster) {
   return cluster.Released("next") + cluster.Released("later");
 }
 
+// The gang runs, and loses the pod of rank 1 and, so long after, that of rank 2.
+bool LoseTwo(Cluster& cluster, RunningExtender& extender, seconds between) {
+  if (!RunsToTheEnd(cluster, extender) || !Lose(cluster, extender, 1, "train-1")) return false;
+  extender.Pass(between);
+  return Lose(cluster, extender, 2, "train-2");
+}
+
 // Until so long after `since`.
 void PassUntil(Cluster& cluster, RunningExtender& extender, base::WallTime since, seconds after) {
   extender.Pass(std::chrono::duration_cast<seconds>(since + after - cluster.clock.WallNow()));
+}
+
+// Of the two that are missing each slot goes to one of two that wait, and each five minutes after its own pod went. The
+// first goes within `first` from now.
+void ExpectEachItsOwnFiveMinutes(Cluster& cluster, RunningExtender& extender, seconds first) {
+  const auto missing = MissingIn(cluster);
+  ASSERT_EQ(missing.size(), 2u);
+  SubmitTwoThatWait(cluster);
+  ASSERT_TRUE(extender.Until([&] { return Started(cluster) > 0; }, first));
+  EXPECT_GE(cluster.clock.WallNow(), missing[0].since + seconds(300));
+  PassUntil(cluster, extender, missing[1].since, seconds(270));
+  EXPECT_EQ(Started(cluster), 1) << "the slot of the rank that went last is kept";
+  EXPECT_EQ(MissingIn(cluster), missing);
+  EXPECT_TRUE(extender.Until([&] { return Started(cluster) == 2; }, seconds(90)));
+  EXPECT_GE(cluster.clock.WallNow(), missing[1].since + seconds(300));
+  EXPECT_THAT(cluster.Violations(), IsEmpty());
 }
 
 TEST(LostRank, KeepsItsSlotForFiveMinutesOfItsOwn) {
   Cluster cluster(kThreeNodes);
   RunningExtender extender(cluster);
   cluster.Submit(Train());
-  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
-  ASSERT_TRUE(Lose(cluster, extender, 1, "train-1"));
-  extender.Pass(seconds(270));
-  ASSERT_TRUE(Lose(cluster, extender, 2, "train-2"));
-  const auto missing = MissingIn(cluster);
-  ASSERT_EQ(missing.size(), 2u);
-  SubmitTwoThatWait(cluster);
-  ASSERT_TRUE(extender.Until([&] { return Started(cluster) > 0; }));
-  EXPECT_GE(cluster.clock.WallNow(), missing[0].since + seconds(300));
-  PassUntil(cluster, extender, missing[1].since, seconds(270));
-  EXPECT_EQ(Started(cluster), 1) << "the slot of the rank that went last is kept";
-  EXPECT_TRUE(extender.Until([&] { return Started(cluster) == 2; }, seconds(90)));
-  EXPECT_GE(cluster.clock.WallNow(), missing[1].since + seconds(300));
-  EXPECT_THAT(cluster.Violations(), IsEmpty());
+  ASSERT_TRUE(LoseTwo(cluster, extender, seconds(270)));
+  ExpectEachItsOwnFiveMinutes(cluster, extender, seconds(60));
 }
 
 TEST(LostRank, HasItsTimeFromItsGangWhenAnotherExtenderGoesOn) {
@@ -89,32 +100,18 @@ TEST(LostRank, HasItsTimeFromItsGangWhenAnotherExtenderGoesOn) {
   {
     RunningExtender first(cluster);
     cluster.Submit(Train());
-    ASSERT_TRUE(RunsToTheEnd(cluster, first));
-    ASSERT_TRUE(Lose(cluster, first, 1, "train-1"));
-    first.Pass(seconds(120));
-    ASSERT_TRUE(Lose(cluster, first, 2, "train-2"));
+    ASSERT_TRUE(LoseTwo(cluster, first, seconds(120)));
   }
-  const auto missing = MissingIn(cluster);
-  ASSERT_EQ(missing.size(), 2u);
   RunningExtender extender(cluster);
-  SubmitTwoThatWait(cluster);
-  ASSERT_TRUE(extender.Until([&] { return Started(cluster) > 0; }, seconds(240)))
-      << "two of its five minutes had passed before";
-  EXPECT_GE(cluster.clock.WallNow(), missing[0].since + seconds(300));
-  PassUntil(cluster, extender, missing[1].since, seconds(270));
-  EXPECT_EQ(Started(cluster), 1);
-  EXPECT_EQ(MissingIn(cluster), missing);
-  EXPECT_TRUE(extender.Until([&] { return Started(cluster) == 2; }, seconds(90)));
+  // Two of its five minutes had passed before.
+  ExpectEachItsOwnFiveMinutes(cluster, extender, seconds(240));
 }
 
 TEST(LostRank, IsTakenOutWhenItsPodIsThereAgainAndBeginsAnewWhenThatGoesToo) {
   Cluster cluster(kThreeNodes);
   RunningExtender extender(cluster);
   const std::string uid = cluster.Submit(Train());
-  ASSERT_TRUE(RunsToTheEnd(cluster, extender));
-  ASSERT_TRUE(Lose(cluster, extender, 1, "train-1"));
-  extender.Pass(seconds(60));
-  ASSERT_TRUE(Lose(cluster, extender, 2, "train-2"));
+  ASSERT_TRUE(LoseTwo(cluster, extender, seconds(60)));
   cluster.PutPod(Train(), uid, 1, "train-1-again");
   ASSERT_TRUE(extender.Until([&] {
     cluster.BindReleased();
